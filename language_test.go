@@ -5,19 +5,24 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 )
 
-// habits are turns of phrase over which a reader stumbles, and what to write instead.
-var habits = []struct {
+// habit is a turn of phrase over which a reader stumbles, and what to write instead.
+type habit struct {
 	phrase  *regexp.Regexp
 	instead string
-}{
+}
+
+// habits are turns of phrase over which a reader stumbles, and what to write instead.
+var habits = []habit{
 	{regexp.MustCompile(`(?i)\banew\b`), "rebuild, recreate, again"},
 	{regexp.MustCompile(`(?i)\bwho(so)?ever\b`), "name the actor, or say that it does not matter which"},
 	{regexp.MustCompile(`(?i)\bfor\s+ever\b`), "forever, without end"},
@@ -27,6 +32,58 @@ var habits = []struct {
 	{regexp.MustCompile(`(?i)\bnobody\s+(knows|can\s+tell)\b`), "it is unknown, it cannot be told"},
 	{regexp.MustCompile(`(^|[.:;]\s+)Who\s`), "name the actor: a process that, a caller that; deleting a memory"},
 }
+
+// spoken are habits of messages and help texts: they are refused in the strings of the packages of
+// plain.
+var spoken = []habit{
+	{regexp.MustCompile(`(?i)\b(no|some|every)body\b`), "name the actor: another process, no process, a user"},
+	{regexp.MustCompile(`(?i)\bstands\b`), "is, is in, has"},
+	{regexp.MustCompile(`(?i)\blies\b`), "is in, is"},
+	{regexp.MustCompile(`(?i)\blook(s|ed|ing)?\s+after\b`), "manage, maintain"},
+	{regexp.MustCompile(`\bWork\s+on\b`), "Manage"},
+	{regexp.MustCompile(`\bMake\s+a\s+(new\s+)?store\b`), "Create a store"},
+	{regexp.MustCompile(`(?i)\bwhat\s+there\s+is\b`), "name it: the memories of the store"},
+	{regexp.MustCompile(`: it (is|was|has|had|must|does|did|belongs|changes)\b`), "name the thing, or leave the pronoun out"},
+	{regexp.MustCompile(`(?i)\bleave\s+(\S+\s+)?out\b`), "omit"},
+	{regexp.MustCompile(`(?i)\b(go|goes|went)\s+on\b`), "continue"},
+	{regexp.MustCompile(`(?i)\bcall(s|ed)?\s+(\S+\s+){0,4}off\b`), "cancel"},
+	{regexp.MustCompile(`(?i)\bgiven?\s+up\b`), "abandoned, canceled"},
+	{regexp.MustCompile(`(?i)\b(one|each)\s+a\s+line\b`), "one per line"},
+	{regexp.MustCompile(`(?i)\bputs?\s+(\S+\s+)?back\b`), "restore"},
+	{regexp.MustCompile(`(?i)\ball\s+the\s+same\b`), "nevertheless, also"},
+}
+
+// told are habits of doc comments: they are refused in the comments of exported declarations, and of
+// packages, of the packages of plain.
+var told = []habit{
+	{regexp.MustCompile(`(?i)\b(no|some|every)body\b`), "name the actor: another process, no process, a user"},
+	{regexp.MustCompile(`(?i)\bhears?\s+(of|now)\b`), "receives, is called"},
+	{regexp.MustCompile(`(?i)\ball\s+the\s+same\b`), "nevertheless, also"},
+	{regexp.MustCompile(`(?i)\bwhat\s+stands\b`), "what is, the contents of"},
+	{regexp.MustCompile(`(?i)\b(go|goes)\s+on\b`), "continue"},
+	{regexp.MustCompile(`(?i)\btells\s+whether\b`), "reports whether"},
+	{regexp.MustCompile(`(?i)\bis\s+there\s+already\b`), "exists"},
+	{regexp.MustCompile(`(?i)\bzero\s+value\s+is\s+right\b`), "the zero value has the defaults"},
+}
+
+// counted is a noun with a fixed plural after a number that is not the second one of "%d of %d".
+var counted = habit{
+	regexp.MustCompile(`(^|[^f] )%d (memories|assemblies|scopes|steps|sessions|embeddings)\b`),
+	"cli.Count, which has the singular",
+}
+
+// plain says of which packages strings, and comments of exported declarations, are held to spoken
+// and told.
+var plain = map[string]struct{ spoken, told bool }{
+	".": {true, true}, "errs": {true, true}, "repair": {told: true}, "memstore": {told: true},
+	"assembly": {told: true}, "working": {told: true}, "importer": {told: true},
+	"vector": {told: true}, "vector/embed": {told: true}, "mcpserver": {told: true},
+}
+
+// placeholders are what the help of memctl may call the value of a flag: a type or a thing.
+var placeholders = strings.Fields(`bytes category duration file folder format groups id JSON key keyword
+	kind mode model moment N N/T name name=text name=value position prefix scope score session store tag
+	text time topic version zone`)
 
 // pinned are phrases and whole strings that stay: values in --json, which programs compare, and
 // names of flags.
@@ -73,6 +130,100 @@ func TestLanguage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestLanguagePlain goes over the strings of memctl and of the packages of plain, and over the comments
+// of their exported declarations.
+func TestLanguagePlain(t *testing.T) {
+	places := maps.Clone(plain)
+	for _, dir := range []string{"", "/internal/assemblycmd", "/internal/cli", "/internal/diff", "/internal/intake", "/internal/mcpcmd", "/internal/upkeep", "/internal/workingcmd"} {
+		places["cmd/memctl"+dir] = struct{ spoken, told bool }{spoken: true}
+	}
+	for dir, what := range places {
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatal(dir, err)
+		}
+		for _, path := range files {
+			if strings.HasSuffix(path, "_test.go") {
+				continue
+			}
+			fset := token.NewFileSet()
+			f, err := parser.ParseFile(fset, path, nil, parser.ParseComments|parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			check := func(pos token.Pos, text string, list ...habit) {
+				for _, h := range list {
+					if found := h.phrase.FindString(text); found != "" {
+						t.Errorf("%s: %q: better: %s", fset.Position(pos), strings.TrimSpace(found), h.instead)
+					}
+				}
+			}
+			ast.Inspect(f, func(n ast.Node) bool {
+				lit, ok := n.(*ast.BasicLit)
+				if !ok || lit.Kind != token.STRING {
+					return true
+				}
+				text, err := strconv.Unquote(lit.Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if what.spoken {
+					check(lit.Pos(), text, spoken...)
+				}
+				if !strings.HasPrefix(path, filepath.Join("cmd", "memctl")) {
+					return true
+				}
+				check(lit.Pos(), text, counted)
+				if part := strings.Split(text, "`"); len(part) == 3 && !slices.Contains(placeholders, part[1]) {
+					t.Errorf("%s: placeholder %q: better: its type, or what it is", fset.Position(lit.Pos()), part[1])
+				}
+				return true
+			})
+			for _, doc := range exportedDocs(f) {
+				if what.told {
+					check(doc.Pos(), strings.Join(strings.Fields(doc.Text()), " "), told...)
+				}
+			}
+		}
+	}
+}
+
+// exportedDocs are the comments of a file's package and of its exported declarations, fields and
+// methods.
+func exportedDocs(f *ast.File) (docs []*ast.CommentGroup) {
+	add := func(exported bool, groups ...*ast.CommentGroup) {
+		for _, g := range groups {
+			if g != nil && exported {
+				docs = append(docs, g)
+			}
+		}
+	}
+	add(true, f.Doc)
+	for _, d := range f.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			add(d.Name.IsExported(), d.Doc)
+		case *ast.GenDecl:
+			for _, s := range d.Specs {
+				switch s := s.(type) {
+				case *ast.ValueSpec:
+					add(s.Names[0].IsExported(), d.Doc, s.Doc, s.Comment)
+				case *ast.TypeSpec:
+					add(s.Name.IsExported(), d.Doc, s.Doc)
+					of, ok := s.Type.(*ast.StructType)
+					if !ok || !s.Name.IsExported() {
+						continue
+					}
+					for _, field := range of.Fields.List {
+						add(len(field.Names) > 0 && field.Names[0].IsExported(), field.Doc, field.Comment)
+					}
+				}
+			}
+		}
+	}
+	return docs
 }
 
 // goTexts passes each group of comments and each string of a file, with the line where it begins.

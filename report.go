@@ -39,9 +39,8 @@ type Rebuilt struct {
 	Memories int
 }
 
-// OpenReport says what Open found and did. Files and index are compared in the
-// background when a folder was changed by somebody else; what that finds is
-// added when it is done.
+// OpenReport reports what Open found and did. Files and index are compared in the background when
+// a folder was changed by another program; the result is added when the comparison is done.
 func (ad Admin) OpenReport() *OpenReport {
 	l := ad.st.engine.Log.Report()
 	r := &OpenReport{

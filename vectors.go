@@ -59,7 +59,7 @@ type Refusal struct {
 // and then begins its own. Only one call at a time: ErrLocked. A memory without a content keeps its
 // embedding; if that has another dimension, searches no longer find the memory by it.
 //
-// If no memory has a content, the model is changed all the same. If no document has a vector
+// If no memory has a content, the model is still changed. If no document has a vector
 // either, the embedder is asked for one, and its dimension becomes the store's: an emptied store
 // keeps the dimension that it had until then.
 func (vs Vectors) Reembed(ctx context.Context, o ReembedOptions) (*ReembedReport, error) {

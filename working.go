@@ -39,7 +39,7 @@ type Consolidation struct {
 // memories exist and the scope is gone, or nothing has changed. Metadata has session_id, project
 // and so on as far as the scope has them, category "working_memory" or "scratchpad", and the key.
 // If there is no scope, or it has nothing that was selected, Consolidate returns no memories; the
-// scope is removed all the same. It is meant for SessionsOptions.OnClose of package working.
+// scope is still removed. It is meant for SessionsOptions.OnClose of package working.
 func (wm Working) Consolidate(ctx context.Context, of working.Scope, o Consolidation) ([]Memory, error) {
 	if err := wm.st.engine.Begun(); err != nil {
 		return nil, err

@@ -90,7 +90,7 @@ func (f *folder) missingGroups() error {
 		if _, ok := f.run.groups[id]; ok || f.files[f.ix.groups[id]] || f.hasGroupFile(id) {
 			continue
 		}
-		reason := fmt.Sprintf("the index names %q as an assembly, which is not there", f.ix.groups[id])
+		reason := fmt.Sprintf("the index names assembly %q, which does not exist", f.ix.groups[id])
 		if err := f.problem(Problem{Path: indexName, ID: id, Kind: KindMissing, Reason: reason}); err != nil {
 			return err
 		}

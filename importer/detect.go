@@ -28,14 +28,14 @@ const samples = 32
 func Detect(path string) (Format, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return "", fmt.Errorf("open what is to be imported: %w", err)
+		return "", fmt.Errorf("open the source: %w", err)
 	}
 	if !info.IsDir() {
 		return detectFile(path)
 	}
 	root, err := os.OpenRoot(path)
 	if err != nil {
-		return "", fmt.Errorf("open what is to be imported: %w", err)
+		return "", fmt.Errorf("open the source: %w", err)
 	}
 	defer root.Close()
 	r := &run{Source: &Source{root: root, opts: Options{}.withDefaults()}}
@@ -115,12 +115,12 @@ func formatOf(raw []byte) Format {
 func detectFile(path string) (Format, error) {
 	f, err := vfs.OpenGiven(path)
 	if err != nil {
-		return "", fmt.Errorf("open what is to be imported: %w", err)
+		return "", fmt.Errorf("open the source: %w", err)
 	}
 	defer f.Close()
 	in := bufio.NewReader(io.LimitReader(f, defaultMaxBytes))
 	if head, err := in.Peek(1); err == nil && head[0] == 0 { // nothing that is text; a sparse file has 64 MiB of it to read
-		return "", fmt.Errorf("%w: %s begins with a zero byte: it is no text", errs.ErrInvalid, path)
+		return "", fmt.Errorf("%w: %s begins with a zero byte: not a text file", errs.ErrInvalid, path)
 	}
 	first, err := in.ReadBytes('\n')
 	if _, bad := graph.ParseLine(bytes.TrimPrefix(first, bom)); bad == nil {

@@ -8,7 +8,7 @@
 //	for e, err := range src.All(ctx) {
 //		switch {
 //		case err != nil:          // the source can be read no further
-//		case e.Problem != nil:    // something a person should hear of; the rest goes on
+//		case e.Problem != nil:    // something to report to the user; the rest follows
 //		case e.Item.Assembly:     // one JSON object for assembly.Decode
 //		default:                  // one for memstore.Decode
 //		}
@@ -53,9 +53,9 @@
 // The document counts. One without an embedding gets that of its row in the vector
 // file, as the file has it (KindVector): of length 1 from an IndexFlatIP, as it was
 // given to an IndexFlatL2. A row that is neither the embedding nor that of length 1
-// is stale (KindStale). An id that a mapping names and nobody has is a ghost, and so
-// is a row that belongs to nobody. Whose a row is: that of whom its number is the md5; else of whom
-// the first mapping that names it says so; one with two claims belongs to neither id. Where
+// is stale (KindStale). An id that a mapping names and no document has is a ghost, and so
+// is a row without an owner. The owner of a row is the id of which its number is the md5, else the id
+// that the first mapping with the number names; a row with two claims belongs to neither id. Where
 // documents have embeddings, but none of the file's dimension, nothing is taken from it. A file
 // that is damaged, or another sort of index, is reported (KindVectors) and not used.
 //

@@ -31,7 +31,7 @@ const (
 // Formats are all of them.
 func Formats() []Format { return []Format{Synthians, Vizor, JSONL, ServerMemory} }
 
-// Options of Open. The zero value is right.
+// Options of Open. The zero value has the defaults.
 type Options struct {
 	// Location is where naive times were taken; nil is UTC.
 	Location *time.Location
@@ -86,13 +86,13 @@ const (
 	KindNotMemory Kind = "not a memory"
 )
 
-// Problem is something that a person should hear of. It does not end the run.
+// Problem is reported to the user. It does not end the run.
 type Problem struct {
 	Path   string `json:"path,omitempty"`
 	ID     string `json:"id,omitempty"`
 	Kind   Kind   `json:"kind"`
 	Reason string `json:"reason"`
-	Taken  bool   `json:"taken"` // an item came of it all the same
+	Taken  bool   `json:"taken"` // an item was still imported
 }
 
 func (p Problem) String() string {
@@ -126,10 +126,10 @@ type Source struct {
 func Open(path string, format Format, opts Options) (*Source, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, fmt.Errorf("open what is to be imported: %w", err)
+		return nil, fmt.Errorf("open the source: %w", err)
 	}
 	if !info.IsDir() && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("open what is to be imported: %w; name a file or a folder", &vfs.NotRegularError{Path: path, Mode: info.Mode()})
+		return nil, fmt.Errorf("open the source: %w; name a file or a folder", &vfs.NotRegularError{Path: path, Mode: info.Mode()})
 	}
 	if format == "" {
 		if format, err = Detect(path); err != nil {
@@ -149,12 +149,12 @@ func Open(path string, format Format, opts Options) (*Source, error) {
 		dir = cmp.Or(dir, ".")
 	}
 	if s.root, err = os.OpenRoot(dir); err != nil {
-		return nil, fmt.Errorf("open what is to be imported: %w", err)
+		return nil, fmt.Errorf("open the source: %w", err)
 	}
 	return s, nil
 }
 
-// OpenLines reads lines, JSONL, from r once; name stands for it in paths.
+// OpenLines reads lines, JSONL, from r once; name is used in paths.
 func OpenLines(r io.Reader, name string, opts Options) *Source {
 	return &Source{format: JSONL, opts: opts.withDefaults(), stream: r, name: name}
 }
@@ -167,7 +167,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Format is what the source is read as.
+// Format returns the format as which the source is read.
 func (s *Source) Format() Format { return s.format }
 
 // Close lets go of the folder.

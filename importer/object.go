@@ -126,7 +126,7 @@ func members(text []byte, f func(name string, val jsontext.Value) error, opts ..
 		return clip(err)
 	}
 	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("%w alone: something stands after it at byte %d", errNoObject, dec.InputOffset())
+		return fmt.Errorf("%w alone: more data follows at byte %d", errNoObject, dec.InputOffset())
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ type Vectors struct {
 	Stale     int    `json:"stale"`     // the document has another one, which counts
 	Unfit     int    `json:"unfit"`     // of another dimension than the document's embedding, or the others'
 	Useless   int    `json:"useless"`   // all zero, or no finite numbers, and the document has none
-	Unclaimed int    `json:"unclaimed"` // nobody has its number
+	Unclaimed int    `json:"unclaimed"` // no document has the number
 }
 
 // Member is a member of the source's documents at their top level.
@@ -40,7 +40,7 @@ type Member struct {
 	As    string `json:"as,omitempty"` // what it is read as; "": kept where it stands, as a member that the store does not know
 }
 
-// File is a file that was read for what it says of others.
+// File is a file that was read for information about others.
 type File struct {
 	Path string `json:"path"`
 	What string `json:"what"` // became of it

@@ -103,7 +103,7 @@ func derived(name string) bool {
 func (f *folder) spare(name string) {
 	switch base := path.Base(name); {
 	case name == indexName:
-		f.census.file(name, fmt.Sprintf("%d memories and %d assemblies were read as a hint; the files are the truth", len(f.ix.files), len(f.ix.groups)))
+		f.census.file(name, fmt.Sprintf("%d memories and %d assemblies were read as a hint; the files take precedence", len(f.ix.files), len(f.ix.groups)))
 	case slices.Contains(mappingNames, base) && path.Dir(name) != "memories", f.vectors.looked(name):
 	default:
 		f.census.file(name, "left: it can be made again from the memories")
@@ -226,7 +226,7 @@ func (f *folder) late(name, reason string) error {
 	}
 	reason = "the file's name says another id than the one inside, which counts"
 	if says := f.ix.byPath[name]; says != "" && says != id {
-		reason = fmt.Sprintf("the index says %q, the file says otherwise, and counts", says)
+		reason = fmt.Sprintf("the index says %q; the file differs and takes precedence", says)
 	}
 	return f.problem(Problem{Path: name, ID: id, Kind: KindWrongID, Reason: reason, Taken: true})
 }
@@ -319,7 +319,7 @@ func (f *folder) missing() error {
 		if _, ok := f.place(id); ok {
 			continue // reported when it was read
 		}
-		reason := fmt.Sprintf("the index names %q, which is not there", f.ix.files[id])
+		reason := fmt.Sprintf("the index names %q, which does not exist", f.ix.files[id])
 		if err := f.problem(Problem{Path: indexName, ID: id, Kind: KindMissing, Reason: reason}); err != nil {
 			return err
 		}

@@ -100,7 +100,7 @@ func (r *run) closeVectors() {
 	for _, f := range r.vectors.files {
 		f.file.Close()
 		r.census.vectors = append(r.census.vectors, f.Vectors)
-		r.census.file(f.Path, fmt.Sprintf("%d vectors of %d dimensions, %s: %d as the documents have them, %d taken by documents that had none, %d stale, %d of another dimension, %d of no use, %d of nobody",
+		r.census.file(f.Path, fmt.Sprintf("%d vectors of %d dimensions, %s: %d as the documents have them, %d taken by documents that had none, %d stale, %d of another dimension, %d unusable, %d without an owner",
 			f.Rows, f.Dimension, f.Index, f.Same, f.Taken, f.Stale, f.Unfit, f.Useless, f.Unclaimed))
 	}
 }
@@ -273,7 +273,7 @@ func (r *run) unclaimed() error {
 			}
 		}
 		if n := f.Unclaimed - unclaimedMost; n > 0 {
-			if err := r.problem(Problem{Path: f.Path, Kind: KindGhost, Reason: fmt.Sprintf("and %d more vectors of nobody", n)}); err != nil {
+			if err := r.problem(Problem{Path: f.Path, Kind: KindGhost, Reason: fmt.Sprintf("and %d more vectors without an owner", n)}); err != nil {
 				return err
 			}
 		}

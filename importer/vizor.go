@@ -109,7 +109,7 @@ func (r *run) eachOf(name string, f func(dec *jsontext.Decoder, member string) e
 	case errors.Is(err, io.EOF):
 		return in.found, nil
 	case err == nil:
-		err = fmt.Errorf("%w alone: something stands after it at byte %d", errNoObject, dec.InputOffset())
+		err = fmt.Errorf("%w alone: more data follows at byte %d", errNoObject, dec.InputOffset())
 	}
 	return in.found, err
 }
@@ -150,7 +150,7 @@ func (r *run) record(name, session, category, key, note string, val jsontext.Val
 	if was, ok := r.seen[id]; ok && was.sum != sum(body) {
 		// Two files of one session that disagree: both are kept.
 		at.Kind, at.Taken = KindDuplicate, true
-		at.Reason = fmt.Sprintf("category %q, key %q has another value in %s; taken under an id of its own", category, key, was.path)
+		at.Reason = fmt.Sprintf("category %q, key %q has another value in %s; imported under its own id", category, key, was.path)
 		id = vizorID(session, category, key, string(body))
 		if _, ok := r.seen[id]; !ok {
 			if err := r.problem(at); err != nil {

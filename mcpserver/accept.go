@@ -40,7 +40,7 @@ func (c *connection) accept(e *envelope, in input) jsonrpc.Message {
 	case c.ids[k.key] != nil:
 		why = "a call with this id is not answered yet: nothing of this one was done"
 	case k.listens && c.listens == maxListens:
-		why = fmt.Sprintf("%d calls listen for changes already: give one up", maxListens)
+		why = fmt.Sprintf("%d calls already listen for changes: cancel one first", maxListens)
 	}
 	if why != "" {
 		c.large -= in.large

@@ -20,7 +20,7 @@
 // # What holds
 //
 //   - One call is one transaction: all of it or nothing, in one commit that
-//     survives a crash before the client hears of it. Calls of any number of
+//     survives a crash before the client is answered. Calls of any number of
 //     processes on one store are linearizable; what two add to one entity at once
 //     is there, both.
 //   - delete_entities also removes every relation with one of its names at an end, in the same
@@ -36,7 +36,7 @@
 //     brought up to what every process has committed, so that an answer is of one
 //     moment; beyond that it is read from the store, entity by entity. Writes never need it except
 //     for the relations of deleted entities. It is read at the first message of the first client,
-//     beside what else goes on; a question that comes before it is there waits for it.
+//     concurrently with other work; a request that comes before it is complete waits for it.
 //   - A memory that cannot be read is left out, and reported to the logger; the
 //     others are served. It is tried again by questions that come some seconds later.
 //   - What a client sends without waiting for answers is as if it had waited (Stdio):
@@ -46,7 +46,7 @@
 //     not on its way to the log by then, else all of it.
 //   - What is wrong with a call is its result (isError), in words; it never ends the
 //     server.
-//   - Subscribers of the resource hear of changes by every process. Several that come
+//   - Subscribers of the resource are told of changes by every process. Several that come
 //     close to each other may be told of once.
 //
 // # Lines in and out (Stdio)
@@ -69,7 +69,7 @@
 //
 //	-32700  no JSON; id null
 //	-32600  no object, no method, not jsonrpc 2.0, an id that is neither string nor integer
-//	-32600  the id of a call that is not answered yet; the first of the two goes on
+//	-32600  the id of a call that is not answered yet; the first of the two continues
 //	-32600  a batch: each call in it gets this answer, an array without calls one with id null
 //	-32600  more than MaxLine bytes, maxDepth levels, maxValues values, maxText bytes of text,
 //	        maxRest bytes of params besides the arguments of a tool, maxID bytes of id
@@ -99,7 +99,7 @@
 //
 // The end. When the input ends, every call is answered before the session ends. When for Patience
 // nothing could be written meanwhile, what is under way is cancelled and answered with an error,
-// and the session ends, whether somebody reads or not. The end of a pipe or socket is also seen
+// and the session ends, whether the answers are read or not. The end of a pipe or socket is also seen
 // while the input is not read (not on Windows: there, only once it is read).
 //
 // What costs with the store's size: recall and remember's look for near-duplicates go

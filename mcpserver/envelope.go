@@ -173,7 +173,7 @@ func within(b []byte) error {
 	}
 	switch {
 	case deepest > maxDepth:
-		return fmt.Errorf("nested deeper than the %d levels that it may have", maxDepth)
+		return fmt.Errorf("nested deeper than %d levels", maxDepth)
 	case values > maxValues:
 		return fmt.Errorf("of more than %d values: send it in parts", maxValues)
 	case inText > maxText && textIn(b) > maxText:

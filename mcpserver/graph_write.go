@@ -209,7 +209,7 @@ func (s *server) deleteEntities(ctx context.Context, names []string) error {
 			return err
 		}
 		if tries++; tries > aloneTries {
-			return fmt.Errorf("relations of these entities are made faster than they can be deleted (tried %d times): nothing was deleted; call it again", aloneTries)
+			return fmt.Errorf("gave up after %d attempts: other agents keep creating relations of these entities; nothing was deleted; call delete_entities again", aloneTries)
 		}
 		if tries == pushTries { // from here on those of this process wait
 			if err := s.making.Acquire(ctx, makers); err != nil {

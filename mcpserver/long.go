@@ -24,7 +24,7 @@ type long struct {
 }
 
 func (l *long) Error() string {
-	return fmt.Sprintf("a message of more than %d bytes: nothing of it was done; send it in parts", MaxLine)
+	return fmt.Sprintf("a message of more than %d bytes: it was not processed; send it in parts", MaxLine)
 }
 
 // longText is how much of a name or of an id is kept; longer ones are none.

@@ -68,10 +68,10 @@ func tagsOf(m *varve.Memory) []string {
 func (s *server) recall(ctx context.Context, a args) (*answer, error) {
 	query := a.text("query")
 	if strings.TrimSpace(query) == "" {
-		return nil, errors.New("query is empty: say what to look for, or use list_memories")
+		return nil, errors.New("query is empty: give words to search for, or use list_memories")
 	}
 	if len(query) > maxQuery {
-		return nil, fmt.Errorf("query: %d bytes are more than the %d that may be looked for: use fewer words", len(query), maxQuery)
+		return nil, fmt.Errorf("query: %d bytes exceed the limit of %d: use fewer words", len(query), maxQuery)
 	}
 	c, err := a.chosen()
 	if err != nil {
@@ -126,9 +126,9 @@ func recallCursor(cursor string) (by string, offset int, err error) {
 	offset, err = strconv.Atoi(n)
 	switch {
 	case !ok || err != nil || offset < 0 || by != "meaning" && by != "words":
-		return "", 0, fmt.Errorf("cursor %q: it must be next of the page before", cursor)
+		return "", 0, fmt.Errorf("cursor %q: must be next of the previous page", cursor)
 	case offset > lastHit:
-		return "", 0, fmt.Errorf("cursor %q: recall gives the first %d at most; ask for something more special, or use list_memories", cursor, lastHit)
+		return "", 0, fmt.Errorf("cursor %q: recall returns at most the first %d; use a more specific query, or list_memories", cursor, lastHit)
 	}
 	return by, offset, nil
 }
@@ -302,7 +302,7 @@ func (s *server) listMemories(ctx context.Context, a args) (*answer, error) {
 	if cursor := a.text("cursor"); cursor != "" {
 		last, err := base64.RawURLEncoding.DecodeString(cursor)
 		if err != nil || !utf8.Valid(last) {
-			return nil, fmt.Errorf("cursor %q: it must be next of the page before", cursor)
+			return nil, fmt.Errorf("cursor %q: must be next of the previous page", cursor)
 		}
 		c.filters = append(c.filters, varve.After(string(last)))
 	}

@@ -217,14 +217,14 @@ func inCommon(a, b map[[3]rune]bool) float64 {
 func (s *server) forget(ctx context.Context, a args) (*answer, error) {
 	ids, session := a.texts("ids"), a.text("session")
 	if len(ids) > maxForget {
-		return nil, fmt.Errorf("ids: %d are more than %d at once; call it several times", len(ids), maxForget)
+		return nil, fmt.Errorf("ids: %d exceed the limit of %d; use several calls", len(ids), maxForget)
 	}
 	for _, id := range ids {
 		if graph.IsID(id) {
 			return nil, fmt.Errorf("%q belongs to the knowledge graph: use delete_entities or delete_relations; nothing was forgotten", id)
 		}
 		if id == takenID {
-			return nil, fmt.Errorf("%q keeps what was deleted since the old file was taken over from coming back; nothing was forgotten", id)
+			return nil, fmt.Errorf("%q records that the old file was taken over, so that memories deleted since are not restored; nothing was forgotten", id)
 		}
 	}
 	var forgotten, missing []string

@@ -37,7 +37,7 @@ func Groups() []string {
 	return names
 }
 
-// DefaultGroups are those that are offered where none are named.
+// DefaultGroups returns the groups of tools that are offered if none are named.
 func DefaultGroups() []string {
 	var names []string
 	for _, g := range groups() {
@@ -65,28 +65,28 @@ func groups() []group {
 	}
 }
 
-// Options is what belongs to a server. The zero value is right.
+// Options are the settings of a server. The zero value has the defaults.
 type Options struct {
 	// Groups of tools that are offered; nil is DefaultGroups.
 	Groups []string
 	// Embed gives the vectors by which recall looks for meaning; it is the store's
 	// own Options.Embed. nil: recall looks for words.
 	Embed func(ctx context.Context, texts []string) ([][]float32, error)
-	// EmbedModel is its name, "" when nobody says: recall does not look for meaning in a
-	// store whose vectors are another model's.
+	// EmbedModel is the name of the model, "" when unknown: recall does not search by meaning in a
+	// store whose vectors are by another model.
 	EmbedModel string
-	// GraphBytes bounds what is kept of the graph in memory, 64 MiB when 0, nothing
-	// when negative. A larger graph is read from the store at each question.
+	// GraphBytes is the maximum size in bytes of the part of the graph kept in memory; 0 means 64
+	// MiB, a negative number none. A larger graph is read from the store for each request.
 	GraphBytes int64
 	// Version of the host, told to clients; "" is left to the library.
 	Version string
-	// Logger hears of what cannot be told to a client; nil: nobody.
+	// Logger receives what cannot be reported to a client; nil discards it.
 	Logger *slog.Logger
 	// Clock is time.Now when nil.
 	Clock func() time.Time
 }
 
-// Validate says what is wrong, as a *varve.FieldError.
+// Validate returns the first invalid option as a *varve.FieldError, or nil.
 func (o *Options) Validate() error {
 	for _, g := range o.Groups {
 		if !slices.Contains(Groups(), g) {
@@ -118,14 +118,13 @@ type server struct {
 	warmed  atomic.Bool
 }
 
-// New makes a server for any number of sessions. The store stays the caller's: it
-// must stay open as long as a session does. Groups that there are not are left
-// out; see Options.Validate.
+// New returns a server for any number of sessions. The caller owns the store: it must stay open as
+// long as a session does. Unknown groups are ignored; see Options.Validate.
 //
-// The SDK runs the calls of a session beside each other, and hands them out in no certain
-// order: that what a client sends without waiting is as if it had waited is the doing of
-// Stdio, behind which calls come one by one. On another transport a client has to wait for
-// the answer to one call before it sends another that depends on it.
+// The SDK runs the calls of a session concurrently, in no certain order. Stdio delivers calls one
+// by one, so that a client that sends without waiting gets the same results as one that waits. On
+// another transport a client has to wait for the answer to one call before it sends another that
+// depends on it.
 func New(st *varve.Store, o Options) *mcp.Server {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -16,7 +16,7 @@ func (s *server) listSessions(ctx context.Context, cursor string, limit int) (*a
 	if cursor != "" {
 		n, err := strconv.Atoi(strings.TrimPrefix(cursor, sessionCursor))
 		if err != nil || n < 0 || !strings.HasPrefix(cursor, sessionCursor) {
-			return nil, fmt.Errorf("cursor %q: it must be next of the page before", cursor)
+			return nil, fmt.Errorf("cursor %q: must be next of the previous page", cursor)
 		}
 		offset = n
 	}

@@ -20,19 +20,18 @@ import (
 // passed over; if it is a call it is answered with an error.
 const MaxLine = 64 << 20
 
-// Patience is how long a connection whose input has ended goes on while none of what it has
-// still to answer is written.
+// Patience is how long a connection whose input has ended stays open while none of its remaining
+// answers is read.
 const Patience = 5 * time.Second
 
-// Stdio is a transport over two streams, one JSON-RPC message a line. The SDK's own
-// ends the session at a line that it cannot read, and at the end of the input
-// abandons what it was asked before; here such a line is answered with an error,
-// and every call that came in is answered, as if behind those that came before it.
-// The logger may be nil.
+// Stdio is a transport over two streams, one JSON-RPC message per line. The transport of the SDK
+// ends the session at a line that it cannot read, and at the end of the input abandons calls that
+// came before; here such a line is answered with an error, and every call that came in is answered,
+// in the order of arrival. The logger may be nil.
 //
-// What is in flight is bounded: where answers are not read, calls are not read either. After
-// the end of the input, also of one that is not read any more, a connection ends when all is
-// answered, or when for Patience nothing of that is read.
+// The number of messages in flight is bounded: while answers are not read, calls are not read
+// either. After the end of the input, also of one that is no longer read, a connection ends when
+// all calls are answered, or when no answer is read for Patience.
 func Stdio(in io.Reader, out io.Writer, log *slog.Logger) *Transport {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -147,7 +146,7 @@ func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 		case <-c.free:
 		case <-tick:
 			if c.givesUp() {
-				c.log.Warn("the client is gone, and what it has asked is given up", "after", Patience)
+				c.log.Warn("the client is gone; its calls are abandoned", "after", Patience)
 				c.answerUndone()
 				_ = c.Close()
 				return nil, io.EOF
@@ -256,7 +255,7 @@ func (c *connection) take(in input) jsonrpc.Message {
 	case e.answer && len(line) > maxLarge:
 		return noAnswer(e.id, fmt.Errorf("an answer of %d bytes is longer than the %d that it may be", len(line), maxLarge))
 	case !e.answer && len(line) > longer:
-		c.told("a message was passed over that nobody waits for: it is too long", "bytes", len(line))
+		c.told("ignored a notification that is too long", "bytes", len(line))
 	case e.answer:
 		m, err := jsonrpc.DecodeMessage(line)
 		if err != nil {

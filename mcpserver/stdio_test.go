@@ -243,7 +243,7 @@ not json
 			t.Errorf("call %v: %v", id, a)
 		}
 	}
-	if e, _ := answers[1]["error"].(map[string]any); e == nil || !strings.Contains(fmt.Sprint(e["message"]), "a message of more than 67108864 bytes: nothing of it was done") {
+	if e, _ := answers[1]["error"].(map[string]any); e == nil || !strings.Contains(fmt.Sprint(e["message"]), "a message of more than 67108864 bytes: it was not processed") {
 		t.Errorf("a message beyond the limit: %v", answers[1])
 	}
 }

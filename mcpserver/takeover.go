@@ -48,12 +48,11 @@ type Aside struct {
 	Why  string
 }
 
-// TakeOver brings the file of the reference server into a store, once: the file is
-// read, and not touched. A file that is not there, or says nothing, is nothing to take
-// over: it is looked at again at the next start. What the store has already under the
-// same name stays as it is there. Several processes may do it at once, and any of them
-// may be killed; until the last memory is in, the next start goes on. Once it is in,
-// nothing that becomes of the file is an error.
+// TakeOver imports the file of the reference server into a store, once: the file is read, and not
+// changed. A missing or empty file is nothing to take over: it is checked again at the next start.
+// Memories that the store already has under the same name are not changed. Several processes may do
+// it at once, and any of them may be killed; until the last memory is stored, the next start
+// continues. After that, changes to the file are not an error.
 func TakeOver(ctx context.Context, st *varve.Store, path string, now time.Time) (*Taken, error) {
 	t := &Taken{Path: path}
 	done, err := st.Get(ctx, takenID)
@@ -82,8 +81,8 @@ func TakeOver(ctx context.Context, st *varve.Store, path string, now time.Time) 
 	return t, nil
 }
 
-// CanTakeOver says what keeps a file from being taken over, as a *SourceError, before
-// there is a store to take it into. A file that is not there keeps nobody: there is false.
+// CanTakeOver returns what prevents a file from being taken over, as a *SourceError, before a store
+// is created for it. A missing file is not an error: there is false.
 func CanTakeOver(path string) (there bool, err error) {
 	f, _, err := source(path)
 	if err != nil || f == nil {
@@ -114,7 +113,7 @@ func source(path string) (*os.File, fs.FileInfo, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil, nil
 	case errors.Is(err, syscall.ENOTDIR):
-		err = fmt.Errorf("%w: it lies in no folder", varve.ErrInvalid)
+		err = fmt.Errorf("%w: a part of the path is not a folder", varve.ErrInvalid)
 	case err == nil:
 		if err = regular(info); err == nil {
 			f, err = vfs.OpenGiven(path)

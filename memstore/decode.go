@@ -7,7 +7,7 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 )
 
-// DecodeOptions says how a document is to be read; the zero value is right for
+// DecodeOptions says how a document is to be read; the zero value is suitable for
 // a file of the store.
 type DecodeOptions struct {
 	Limits     Limits

@@ -14,7 +14,7 @@ import (
 // BackupName is the file by which a folder is known as a backup. It is written last.
 const BackupName = "backup.json"
 
-// BackupInfo is what a backup says of itself.
+// BackupInfo describes a backup.
 type BackupInfo struct {
 	Format      int       `json:"varve_backup"`
 	Store       uuid.UUID `json:"store"` // whose it is
@@ -34,7 +34,7 @@ type BackupInfo struct {
 	Last  Moment    `json:"last"`  // the newest commit in it
 	Until time.Time `json:"until"` // when that was the newest
 
-	Models   *BackupModel    `json:"models,omitempty"`   // nil: nobody ever spoke of one
+	Models   *BackupModel    `json:"models,omitempty"`   // nil: no model is known
 	Computed *BackupComputed `json:"computed,omitempty"` // nil: no re-embedding was under way
 
 	// Features are those of the store as wal.Features, 16 hex digits, "" for none. A program
@@ -73,20 +73,20 @@ type MomentError struct {
 }
 
 func (e *MomentError) Error() string {
-	return fmt.Sprintf("%s cannot be restored: %s; what can lies between %s (LSN %d) and %s (LSN %d)",
+	return fmt.Sprintf("%s cannot be restored: %s; the range is %s (LSN %d) to %s (LSN %d)",
 		e.Asked, e.Why, e.First.Time.Format(time.RFC3339Nano), e.First.LSN, e.Last.Time.Format(time.RFC3339Nano), e.Last.LSN)
 }
 
 // Unwrap makes the error match errs.ErrTruncated.
 func (e *MomentError) Unwrap() error { return errs.ErrTruncated }
 
-// BackupModel is what a backup says of the models by which the vectors are.
+// BackupModel names the models that made the vectors of a backup.
 type BackupModel struct {
 	From index.Model `json:"from"` // where the log begins: the marks in the list are by it
 	End  index.Model `json:"end"`  // when config.json was read, which may be behind the log's end
 }
 
-// BackupComputed is the copy of what a re-embedding has computed.
+// BackupComputed describes the copy of what a re-embedding has computed.
 type BackupComputed struct {
 	Size int64  `json:"size"`
 	Sum  string `json:"sum"` // sha256
@@ -94,11 +94,12 @@ type BackupComputed struct {
 
 // BackupOptions of a backup.
 type BackupOptions struct {
-	// Progress hears now and then how many memories of how many are copied; total may grow.
+	// Progress is called from time to time with the number of memories copied, and of all; total
+	// may grow.
 	Progress func(done, total int64)
 }
 
-// RestoreReport is what was restored.
+// RestoreReport reports what was restored.
 type RestoreReport struct {
 	Moment     Moment // the newest commit in it
 	Memories   int64

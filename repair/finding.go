@@ -51,7 +51,7 @@ const (
 
 	VectorsDamaged    Kind = "vectors damaged"       // mapping or vectors cannot be used or contradict themselves
 	VectorsBehind     Kind = "vectors behind"        // they are older than the index says, or gone
-	VectorsPending    Kind = "vectors pending"       // not made yet, since nobody needed them
+	VectorsPending    Kind = "vectors pending"       // not computed yet, since no search needed them
 	VectorMissing     Kind = "vector missing"        // an embedding without vector
 	VectorGhost       Kind = "vector without memory" // or without assembly, or without embedding
 	VectorStale       Kind = "vector stale"          // it is not that of the embedding
@@ -60,7 +60,7 @@ const (
 
 	ViewWrong Kind = "view wrong" // the files of a view cannot be used, or are not what the index says
 
-	WorkingDamaged Kind = "working memory damaged" // a scope's file cannot be read, or is not what the log goes on from
+	WorkingDamaged Kind = "working memory damaged" // a scope's file cannot be read, or is not the state from which the log continues
 	WorkingEdited  Kind = "working memory edited"  // saved by hand, and valid
 
 	Stranger        Kind = "file without entry" // a memory or assembly that the store does not know
@@ -68,7 +68,7 @@ const (
 	Unparsable      Kind = "file unparsable"    // no entry, and not a document either
 	Foreign         Kind = "foreign file"       // something that is none of the store's
 	Leftover        Kind = "leftover"           // a temp file whose process is gone
-	Quarantined     Kind = "quarantined"        // things were set aside, and wait for somebody to look at them
+	Quarantined     Kind = "quarantined"        // files were set aside, to be inspected by the user
 	WrongKind       Kind = "wrong kind"         // in the place of a file of the store is a link, a FIFO, a folder
 	NotFolder       Kind = "not a folder"       // a link, or something else, in the place of a folder of the store
 	LogMissing      Kind = "log missing"        // no segment is left: a clone, a rescued copy, a lost wal/
@@ -82,7 +82,7 @@ var ofAssembly = map[Kind]Kind{
 	MemoryUnreadable: AssemblyUnreadable,
 }
 
-// OfAssembly is what a finding of a memory's file is called of an assembly's.
+// OfAssembly returns the kind of a finding about a memory's file for an assembly's file.
 func (k Kind) OfAssembly() Kind {
 	if name, ok := ofAssembly[k]; ok {
 		return name
@@ -90,7 +90,7 @@ func (k Kind) OfAssembly() Kind {
 	return k
 }
 
-// General is what a finding of an assembly's file is called of a memory's.
+// General returns the kind of a finding about an assembly's file for a memory's file.
 func (k Kind) General() Kind {
 	for memory, name := range ofAssembly {
 		if name == k {
@@ -106,7 +106,7 @@ type Severity int
 // The severities, the gravest last.
 const (
 	Info     Severity = iota // nothing is wrong with the store
-	Healable                 // there is a second copy, or what is wrong can be made again
+	Healable                 // there is a second copy, or the damaged data can be rebuilt
 	Lost                     // no copy is left that verify knows of
 )
 
@@ -150,7 +150,7 @@ type Finding struct {
 	Stake    string // what is at stake
 	Heals    string // what would heal it, "" when nothing known here would
 	Next     string // the next command
-	Err      error  // what is wrong
+	Err      error  // the problem
 
 	Remarks Remarks // what else decides about what heals it
 }
@@ -172,7 +172,7 @@ func (f *Finding) Unread() error {
 	if !vfs.IsStarved(f.Err) {
 		return nil
 	}
-	return fmt.Errorf("%s could not be looked at: %w", f.Path, f.Err)
+	return fmt.Errorf("%s could not be checked: %w", f.Path, f.Err)
 }
 
 func (f Finding) String() string {

@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/internal/places"
 )
 
-// MigrateReport is what a migration did.
+// MigrateReport reports what a migration did.
 type MigrateReport struct {
 	Store    uuid.UUID
 	LSN      uint64 // up to where the copy has the memories
@@ -30,7 +30,7 @@ type MigrateReport struct {
 type UnfinishedError struct{ From, To string }
 
 func (e *UnfinishedError) Error() string {
-	return fmt.Sprintf("%v: it is the unfinished copy of a store, which is in %s until memctl migrate --switch (where that is lost for good, removing %s makes a store of what was copied)",
+	return fmt.Sprintf("%v: the folder is the unfinished copy of a store, which is in %s until memctl migrate --switch (if that store is lost, removing %s makes a store of what was copied)",
 		errs.ErrNoStore, e.From, filepath.Join(e.To, places.MigrationName))
 }
 

@@ -14,14 +14,14 @@ type VerifyOptions struct {
 	Part, Parts int
 	// Workers read files at the same time; 2 when 0, 1 is in the caller's goroutine.
 	Workers int
-	// Progress hears now and then how many things of how many are done; total
-	// may grow.
+	// Progress is called from time to time with the number of items done, and of all; total may
+	// grow.
 	Progress func(done, total int64)
 	// Summary is filled while it runs, and complete when it has ended.
 	Summary *Summary
 }
 
-// Validate says what is wrong, as a *errs.FieldError.
+// Validate returns the first invalid option as a *errs.FieldError, or nil.
 func (o *VerifyOptions) Validate() error {
 	switch {
 	case o.Parts < 0 || o.Part < 0 || o.Part > o.Parts || o.Parts > 0 && o.Part == 0:
@@ -32,7 +32,7 @@ func (o *VerifyOptions) Validate() error {
 	return nil
 }
 
-// Chosen says whether what has this name belongs to the sample.
+// Chosen reports whether the item with this name belongs to the sample.
 func (o *VerifyOptions) Chosen(name string) bool {
 	if o.Parts < 2 {
 		return true
@@ -42,7 +42,7 @@ func (o *VerifyOptions) Chosen(name string) bool {
 	return h.Sum64()%uint64(o.Parts) == uint64(o.Part-1)
 }
 
-// Summary is what was read.
+// Summary counts what was read.
 type Summary struct {
 	Memories    int64 // whose files were compared
 	Assemblies  int64 // likewise

@@ -86,14 +86,14 @@ type RepairPlan struct {
 	apply   func(context.Context, *RepairPlan) (*RepairReport, error)
 }
 
-// NewPlan makes a plan with nothing in it, and says how it is applied. PlanRepair makes
-// those that a program asks for.
+// NewPlan returns an empty plan, with the functions that apply it. Programs get their plans from
+// PlanRepair.
 func NewPlan(dir string, apply func(context.Context, *RepairPlan) (*RepairReport, error)) *RepairPlan {
 	return &RepairPlan{Dir: dir, apply: apply}
 }
 
-// SetFindings makes actions of findings, in the place of those that the plan had. An error among
-// them ends it.
+// SetFindings replaces the actions of the plan by actions for findings. An error among them ends
+// it.
 func (p *RepairPlan) SetFindings(findings iter.Seq2[Finding, error]) error {
 	p.Actions, p.Left, p.Worst = nil, nil, Info
 	list := &grouped{by: map[string]int{}}
@@ -107,13 +107,12 @@ func (p *RepairPlan) SetFindings(findings iter.Seq2[Finding, error]) error {
 	return nil
 }
 
-// Apply does what the plan says, and verifies. It repeats the looking until
-// nothing more can be done, so what shows only after an earlier step is healed
-// as well. What others have open is healed as far as that is safe.
+// Apply performs the plan, and verifies. It repeats the search for findings until nothing more can
+// be done, so that damage that shows only after an earlier step is repaired as well. Files that
+// other processes have open are repaired as far as that is safe.
 //
-// It may be interrupted anywhere, and run again: every action looks at what it is
-// about before it does anything, and a change is written down in the manifest,
-// durably, before it is made.
+// It may be interrupted at any point, and run again: every action checks its subject before it
+// changes anything, and a change is recorded in the manifest, durably, before it is made.
 func (p *RepairPlan) Apply(ctx context.Context) (*RepairReport, error) { return p.apply(ctx, p) }
 
 // TakeOutMissing has members taken out of assemblies that are not there. Without it

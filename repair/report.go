@@ -63,7 +63,7 @@ type UndoForeign struct {
 }
 
 func (e *UndoForeign) Error() string {
-	return fmt.Sprintf("%s is not obeyed: %s: %v", places.Shown(e.Path), e.Reason, errs.ErrInvalid)
+	return fmt.Sprintf("%s is refused: %s: %v", places.Shown(e.Path), e.Reason, errs.ErrInvalid)
 }
 
 // Unwrap makes the error match errs.ErrInvalid.
@@ -78,12 +78,12 @@ func (e *UndoForeign) Fix() string {
 	return byHand
 }
 
-// PartialKey is the member of metadata by which a memory is known that was put
-// together from what could be read of a damaged file; its value is true. An
-// assembly, which has no metadata, has it itself. The file lies in quarantine.
+// PartialKey is the member of metadata that marks a memory that was reconstructed from the readable
+// parts of a damaged file; its value is true. An assembly, which has no metadata, has the member
+// itself. The damaged file is in quarantine.
 const PartialKey = "varve_partial"
 
-// Mention is a file that is not a memory's, and has something of one that is purged.
+// Mention is a file that does not belong to a memory and contains part of one that is purged.
 type Mention struct {
 	Path string // relative to the store, with slashes
 	How  string // what it has: "names it"

@@ -62,11 +62,11 @@
 //
 // A reader opens the mapping first, then memory_vectors.faiss, and when that is
 // not the mapping's, next. Before 3 the old mapping finds the old file, which
-// nobody touches before the new mapping is durable. After 3 the new mapping finds
+// no process touches before the new mapping is durable. After 3 the new mapping finds
 // the new file under either name. A reader that opened the old mapping before 3
 // and looks for its file after 4 finds neither, and begins again with the mapping.
 // A crash leaves a state between two steps, for each step is synced before the
-// next one begins: killed after 2, next belongs to nobody and is overwritten or
+// next one begins: killed after 2, next belongs to no mapping and is overwritten or
 // removed by the next writer; killed after 3, the next writer does step 4 before
 // anything else, because its own step 2 would overwrite what the mapping needs.
 //
@@ -84,7 +84,7 @@
 // # A change of the model
 //
 // A set as of an LSN at or below that of the change (index.Model.Since) is the model's before,
-// whatever its dimension, and counts for nobody who knows of the change: everything is rebuilt, in
+// whatever its dimension, and is not used by a process that knows of the change: everything is rebuilt, in
 // one new base; where nothing has a vector any more the files go. While documents by the model
 // before are left, the row of such a document is of what vector_index/reembed has for its content,
 // under the document's own number; see the root package's model.go and reembed_file.go.

@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// Index is a FAISS file of somebody else, opened to take its vectors over.
+// Index is a FAISS file of another system, opened to import its vectors.
 type Index struct {
 	name string
 	r    io.ReaderAt
@@ -26,11 +26,10 @@ type idRow struct{ id, row int64 }
 // where they are take 24 bytes each in memory.
 const maxRows = 1 << 28
 
-// ReadIndex reads head and ids of an IndexFlatIP or IndexFlatL2 inside an
-// IndexIDMap or IndexIDMap2 of size bytes. A list of ids of another length, and
-// an id that stands twice, which FAISS accepts, are *errs.CorruptionError like
-// all else that is wrong; it names the byte. More than 2²⁸ vectors are errs.ErrTooLarge.
-// Memory is taken for the ids, 24 bytes each, as they are read.
+// ReadIndex reads the head and the ids of an IndexFlatIP or IndexFlatL2 inside an IndexIDMap or
+// IndexIDMap2 of size bytes. A list of ids of another length, a repeated id, which FAISS accepts,
+// and any other fault is a *errs.CorruptionError that names the byte. More than 2²⁸ vectors are
+// errs.ErrTooLarge. Memory is allocated for the ids, 24 bytes each, as they are read.
 func ReadIndex(name string, r io.ReaderAt, size int64) (*Index, error) {
 	head := make([]byte, min(headSize, size))
 	if err := readFull(r, head, 0); err != nil {

@@ -21,7 +21,7 @@ const blockSize = 1 << 20 // of one hash
 var (
 	// errPair: the file is not the one that the mapping names. Somebody is between
 	// the two renames, or it is damage.
-	errPair  = errors.New("it is not the file that the mapping was written with")
+	errPair  = errors.New("not the file with which the mapping was written")
 	errBlock = errors.New("the block does not match its checksum")
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// Kind is what a vector belongs to: the section of the mapping.
+// Kind is the kind of document that a vector belongs to: the section of the mapping.
 type Kind int
 
 // The kinds.
@@ -107,18 +107,18 @@ func parseExtra(b []byte) (extra, shape, error) {
 // assemblyPrefix marks an assembly in a flat mapping of the old core.
 const assemblyPrefix = "asm:"
 
-// ReadMapping reads what maps ids to the numbers of vectors, in each of the forms
-// that exist, and calls add for each member, in the order of the file:
+// ReadMapping reads a mapping from ids to the numbers of vectors, in any of the existing forms, and
+// calls add for each member, in the order of the file:
 //
 //	{"<id>":<int64>,…}                                       flat, of other systems
 //	{"ids":{"<id>":<int64>,…},"assemblies":{…},"metadata":…} ours
 //
-// In the flat one an assembly is "asm:" and its id, and its numbers are FAISS ids
+// In the flat form an assembly is "asm:" and its id, and its numbers are FAISS ids
 // in one file and ordinals in another: the name of the file says which. Numbers
-// are never read as float64; with one that is no int64 add gets a *errs.FieldError
-// that names the id, and may go on. What is no such file gives an error that
-// matches errs.ErrInvalid, behind the members that stand before the damage. What
-// add returns ends it.
+// are never read as float64; for a number that is not an int64 add gets a *errs.FieldError
+// that names the id, and may continue. A file that is not a mapping is an error that matches
+// errs.ErrInvalid, after the members that precede the damage. An error returned by add ends the
+// reading.
 func ReadMapping(r io.Reader, add func(kind Kind, id string, number int64, err error) error) error {
 	d := jsontext.NewDecoder(r, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	p := mappingReader{d: d, add: add}

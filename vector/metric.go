@@ -98,7 +98,7 @@ func zero(row []byte) bool {
 	return true
 }
 
-// CheckFinite refuses NaN and infinity, naming where in field they stand.
+// CheckFinite refuses NaN and infinity, and names their place in field.
 func CheckFinite(field string, v []float32) error {
 	for i, x := range v {
 		if d := x - x; d != 0 { // NaN for all that is not finite

@@ -6,9 +6,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Files are all that may stand in the folder, relative to the store, in the order in
-// which they may go: never a delta without its base, never a mapping without its
-// vectors.
+// Files are all files that may be in the folder, relative to the store, in the order in which they
+// may be removed: never a delta without its base, never a mapping without its vectors.
 func Files() []string {
 	d, b := levelNames[delta], levelNames[base]
 	return []string{d.mapping, d.faiss, d.next, b.mapping, b.faiss, b.next}

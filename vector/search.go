@@ -25,8 +25,7 @@ type Query struct {
 	// Accept is asked of candidates, the best first, until Limit were accepted. nil
 	// accepts all. It is called without locks, and never twice for one key.
 	Accept func(key string) (bool, error)
-	// Keys, if not nil, are the only ones that are compared: what a selective
-	// filter leaves.
+	// Keys, if not nil, are the only keys that are compared: the result of a selective filter.
 	Keys []string
 	// Workers is how many goroutines share the work; 0 and 1 start none.
 	Workers int
@@ -46,10 +45,10 @@ type found struct {
 	enc string // the key as a table writes it, whose order is that of the rows
 }
 
-// Search compares every vector of a kind with the query's and returns the
-// nearest, the best first, equal scores in the order of their keys. A query of
-// another dimension matches ErrDimension; one that is zero, where only direction
-// counts, and one that is not finite, are *errs.FieldError.
+// Search compares every vector of a kind with the query's and returns the nearest, best first,
+// those with equal scores in the order of their keys. A query of another dimension matches
+// ErrDimension; a zero query where only the direction counts, and a query that is not finite, are
+// *errs.FieldError.
 func (v *View) Search(ctx context.Context, q Query) ([]Hit, error) {
 	if q.Limit < 1 {
 		return nil, fmt.Errorf("%w: Limit %d", errs.ErrInvalid, q.Limit)
@@ -96,7 +95,7 @@ func (v *View) checkQuery(vector []float32, dim int) error {
 		return err
 	}
 	if v.metric == IP && Norm(vector) == 0 {
-		return &errs.FieldError{Field: "vector", Err: errors.New("it is zero: it has no direction to compare")}
+		return &errs.FieldError{Field: "vector", Err: errors.New("zero vector: no direction to compare")}
 	}
 	return nil
 }

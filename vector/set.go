@@ -199,7 +199,7 @@ func (s *Set) Dim() int { return s.dim }
 // Metric is how the vectors are compared.
 func (s *Set) Metric() Metric { return s.metric }
 
-// Model is what made the vectors, "" if nobody said.
+// Model is the name of the model that made the vectors, "" if unknown.
 func (s *Set) Model() string {
 	if l := s.top(); l != nil {
 		return l.x.Model

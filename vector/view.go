@@ -76,9 +76,8 @@ func (v *View) Overlay() int {
 	return v.size
 }
 
-// Put says that a key has this vector now, which may be what it had before. The
-// first vector decides the dimension; one of another dimension is an error, and
-// the key has no vector then.
+// Put sets the vector of a key, which may be the one that it had before. The first vector decides
+// the dimension; a vector of another dimension is an error, and the key has no vector then.
 func (v *View) Put(kind Kind, key string, id int64, vector []float32) error {
 	enc, err := table.EncodeKey(key)
 	if err != nil {

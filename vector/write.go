@@ -18,7 +18,7 @@ import (
 type Target struct {
 	FS   vfs.FS
 	Dir  string      // the store
-	Temp string      // path of temp files without their endings, on the same file system; nobody else uses it
+	Temp string      // path of temp files without their endings, on the same file system; no other process uses it
 	Perm fs.FileMode // of the files, 0 is 0600
 	// FolderPerm is that of vector_index, if it has to be made; 0 is 0700.
 	FolderPerm fs.FileMode
@@ -32,7 +32,7 @@ type Target struct {
 	Model  string
 }
 
-// Written is what a write did.
+// Written reports what a write did.
 type Written struct {
 	Name    string // of the FAISS file, relative to the store
 	Size    int64  // of it

@@ -20,8 +20,8 @@ func (a Attached) String() string {
 	return fmt.Sprint(a.PID)
 }
 
-// Attached are the processes that are attached. Those that were killed while
-// others have the log open are not among them, as far as that can be told.
+// Attached returns the attached processes. Those that were killed while other processes have the
+// log open are not among them, as far as that is known.
 func (l *FileLog) Attached() (list []Attached) {
 	for _, a := range l.listed() {
 		if a.Life != vfs.Dead {
@@ -31,7 +31,7 @@ func (l *FileLog) Attached() (list []Attached) {
 	return list
 }
 
-// Processes are the ids of those that are Attached.
+// Processes returns the ids of those that are Attached.
 func (l *FileLog) Processes() (pids []int) {
 	for _, a := range l.Attached() {
 		pids = append(pids, a.PID)

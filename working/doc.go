@@ -17,16 +17,16 @@
 // package working/workingtest.
 //
 // Operations are data (OpPut, OpIncrement, OpRestore …) and Home.Do carries out
-// one at a time, as a whole or not at all, in one order for everybody. Two other
-// designs were weighed and dropped:
+// one at a time, completely or not at all, in one order for all callers. Two other
+// designs were considered and rejected:
 //
-//   - Functions that run inside the home's lock. They cannot be sent to Redis nor
-//     stand in a log, and one that hangs would hang everybody. Update, whose
+//   - Functions that run inside the home's lock. They can neither be sent to Redis nor
+//     be written to a log, and one that hangs would hang all callers. Update, whose
 //     function is the user's, therefore reads, calls it, and writes if the version
 //     is still the one it read (IfVersion); so do CompareAndSet and UpdateTask.
 //   - Get and conditional put as the only operations, everything else made of
 //     them. Then each Set would have to read and guard the counts of the scope for
-//     the sake of its limits, and everybody who writes would fail because of everybody else; an
+//     the sake of its limits, and every writer would fail because of every other one; an
 //     append would be sent as often as another writer appends.
 //
 // What needs all of a scope (limits, eviction, checkpoints, counts) is therefore an operation, and
@@ -36,7 +36,7 @@
 // A Go process that keeps a scope uses State: Judge says what an operation would
 // change, as a Delta of plain data, without changing anything; Play changes it.
 // A home that has a log writes the Delta in between, under the condition that
-// nobody wrote to the scope since (Delta.Blind: without one), and plays what
+// no other process wrote to the scope since (Delta.Blind: without one), and plays what
 // others have written. To take many operations into one commit it judges and plays
 // them on a Clone, one after another, and plays what was committed on the State itself; when the
 // condition fails, it catches up and clones again. Versions are whatever the home counts up, the

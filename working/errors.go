@@ -27,7 +27,7 @@ var (
 	// ErrUnavailable: the home cannot be reached, and nothing was done.
 	ErrUnavailable = errors.New("the home of the working memory cannot be reached")
 	// ErrWrongType: something else than working memory has the place.
-	ErrWrongType = errors.New("it is of another type")
+	ErrWrongType = errors.New("the value is of another type")
 	// ErrNotInteger: only an integer of 64 bits can be incremented.
 	ErrNotInteger = errors.New("not an integer of 64 bits")
 	// ErrOverflow: the sum passes 64 bits.

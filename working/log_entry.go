@@ -37,7 +37,7 @@ func (e *LogEntry) Head() []byte {
 	return fmt.Appendf(nil, `{"time":%d,"tick":%d,"version":%d%s}`, e.At.Time, e.At.Tick, e.Version, fresh)
 }
 
-// DecodeLogEntry reads a head and what stands below it: the changes as Delta.Encode
+// DecodeLogEntry reads a head and the body below it: the changes as Delta.Encode
 // writes them, each in its line, or the document of a scope.
 func DecodeLogEntry(head, body []byte) (*LogEntry, error) {
 	var j entryJSON

@@ -19,7 +19,7 @@ const (
 	Unlimited = -1
 )
 
-// Options of a Memory. The zero value is right.
+// Options of a Memory. The zero value has the defaults.
 type Options struct {
 	TTL         time.Duration // lifetime of values that are set without one; 0: they do not expire
 	MaxKeys     int           // keys of the user; 0: DefaultKeys
@@ -91,7 +91,7 @@ func NoExpiry() SetOption {
 func millis(d time.Duration) (int64, error) {
 	if d < 0 {
 		return 0, &errs.FieldError{Field: "ttl", Value: d.String(), Limit: "0 or more",
-			Err: errors.New("a lifetime is not negative; use NoExpiry for one without end")}
+			Err: errors.New("a lifetime must not be negative; use NoExpiry for a value that does not expire")}
 	}
 	ms := int64(d / time.Millisecond)
 	if d%time.Millisecond != 0 {

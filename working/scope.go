@@ -166,7 +166,7 @@ func ParseScope(key string) (Scope, error) {
 			at++
 		}
 		if at == len(levels) {
-			return bad(fmt.Sprintf("%s is no level that may stand here", human.Quote(name)))
+			return bad(fmt.Sprintf("%s is not a level that may follow here", human.Quote(name)))
 		}
 		id, ok := unescapeID(escaped)
 		if !ok || id == "" {

@@ -26,9 +26,9 @@ const (
 	Closing Reason = "closing" // Sessions.Close
 )
 
-// SessionsOptions are options of Sessions. The zero value is right.
+// SessionsOptions are options of Sessions. The zero value has the defaults.
 type SessionsOptions struct {
-	Open   int     // how many stay open when nobody uses them; 0: DefaultOpen
+	Open   int     // how many unused sessions stay open; 0: DefaultOpen
 	Memory Options // of each
 	// OnClose runs before a session is closed, while no other caller can use it: the place to
 	// consolidate, and the last chance to do so if the home is in the process. On an error the

@@ -184,7 +184,7 @@ func assign(c *varve.Config, name, value string) error {
 		if values := choices(name); values != nil {
 			want = strings.Join(values, " or ")
 		}
-		return &varve.FieldError{Field: name, Value: fmt.Sprintf("%q", value), Err: errors.New("it must be " + want)}
+		return &varve.FieldError{Field: name, Value: fmt.Sprintf("%q", value), Err: errors.New("must be " + want)}
 	}
 	return nil
 }

@@ -98,7 +98,7 @@ func runDemo(ctx context.Context, a *cli.App, dir string) error {
 			d.Member("findings", findings)
 		}
 		a.Say("   acknowledged and missing: %d", lost)
-		a.Say("   verify: %d memories in %d files, %d findings", sum.Memories, sum.Files, findings)
+		a.Say("   verify: memories %d, files %d, findings %d", sum.Memories, sum.Files, findings)
 		if lost > 0 || findings > 0 {
 			return errors.New("this is a bug: please report it")
 		}

@@ -78,7 +78,7 @@ consecutive float32, little-endian.`,
 	fl.StringVar(&f.by, "by", "", "search `mode`: meaning or words; by default meaning, where possible")
 	fl.IntVarP(&f.limit, "limit", "n", 10, "show at most `N` memories")
 	fl.IntVar(&f.offset, "offset", 0, "skip the first `N` memories")
-	fl.Float64Var(&f.least, "min-score", 0, "leave out memories with a lower `score`; 0 keeps all")
+	fl.Float64Var(&f.least, "min-score", 0, "omit memories with a lower `score`; 0 keeps all")
 	c.MarkFlagsMutuallyExclusive("like", "vector")
 	_ = c.RegisterFlagCompletionFunc("by", cobra.FixedCompletions([]string{byMeaning, byWords}, cobra.ShellCompDirectiveNoFileComp))
 	return c

@@ -201,7 +201,7 @@ func tellSwept(a *cli.App, list []varve.SessionSweep, apply bool) {
 	for _, s := range list {
 		tellSession(a, s.Session)
 		if s.Spared {
-			a.Note("session %s was kept: it was written to meanwhile", cli.PrintableID(s.ID))
+			a.Note("session %s was kept, since it was written to meanwhile", cli.PrintableID(s.ID))
 			spared++
 		}
 		memories += s.Deleted

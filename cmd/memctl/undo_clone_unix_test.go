@@ -142,7 +142,7 @@ func TestUndoInClone(t *testing.T) {
 						args = append(args, id)
 					}
 					code, out := inFolder(t, home, work, args...)
-					if code != cli.CodeRefused || !strings.Contains(out, "is not obeyed") || !strings.Contains(out, "quarantine/") {
+					if code != cli.CodeRefused || !strings.Contains(out, "is refused") || !strings.Contains(out, "quarantine/") {
 						t.Errorf("%q ended with %d: %s", args, code, out)
 					}
 				}

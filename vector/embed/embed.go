@@ -14,8 +14,7 @@ const firstWait = 500 * time.Millisecond
 // mostCuts is how often a text is halved until the model takes it.
 const mostCuts = 8
 
-// Embed gives each text its vector, all of one dimension. Errors are *Error, or
-// ctx's.
+// Embed returns the vector of each text, all of one dimension. Errors are *Error, or those of ctx.
 func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	all := make([][]float32, 0, len(texts))
 	for batch := range slices.Chunk(texts, e.o.Batch) {

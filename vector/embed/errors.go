@@ -9,13 +9,13 @@ import (
 
 // What an Error may be about; test with errors.Is.
 var (
-	ErrKey     = errors.New("the service wants another key")            // 401, 403
-	ErrModel   = errors.New("the service does not have it")             // 404: the model, or the path
-	ErrTooLong = errors.New("too long for the model")                   // of a single text
-	ErrBusy    = errors.New("the service has no time")                  // 429, 503, 529
-	ErrAnswer  = errors.New("the answer is not what was asked for")     // not JSON, wrong count, wrong dimension
-	ErrReach   = errors.New("the service cannot be reached")            // no connection, or no answer in time
-	errTooMuch = errors.New("the request is too large for the service") // it is made smaller
+	ErrKey     = errors.New("the service refused the key")                        // 401, 403
+	ErrModel   = errors.New("the service does not have the model or the address") // 404: the model, or the path
+	ErrTooLong = errors.New("too long for the model")                             // of a single text
+	ErrBusy    = errors.New("the service is overloaded")                          // 429, 503, 529
+	ErrAnswer  = errors.New("the answer does not match the request")              // not JSON, wrong count, wrong dimension
+	ErrReach   = errors.New("the service cannot be reached")                      // no connection, or no answer in time
+	errTooMuch = errors.New("the request is too large for the service")           // it is made smaller
 )
 
 // Error is what went wrong with a service.

@@ -129,7 +129,7 @@ func endpoint(u *url.URL, p Protocol) (*url.URL, error) {
 	case Ollama:
 		version, name = "/api", "/embed"
 	default:
-		return nil, fmt.Errorf("embedding service: protocol %q: it must be %s or %s", p, OpenAI, Ollama)
+		return nil, fmt.Errorf("embedding service: protocol %q: must be %s or %s", p, OpenAI, Ollama)
 	}
 	full := *u
 	full.RawPath, full.Fragment = "", ""
@@ -156,7 +156,7 @@ func FromEnv(get func(string) string) (e *Embedder, ok bool, err error) {
 	}
 	if s := get("VARVE_EMBED_DIMENSIONS"); s != "" {
 		if o.Dimensions, err = strconv.Atoi(s); err != nil || o.Dimensions <= 0 {
-			return nil, false, fmt.Errorf("VARVE_EMBED_DIMENSIONS is %q: it must be a whole number above 0", s)
+			return nil, false, fmt.Errorf("VARVE_EMBED_DIMENSIONS is %q: must be a whole number above 0", s)
 		}
 	}
 	if o.Model == "" {
@@ -166,7 +166,7 @@ func FromEnv(get func(string) string) (e *Embedder, ok bool, err error) {
 		o.Key = get("OPENAI_API_KEY")
 	}
 	if e, err = New(o); err != nil {
-		return nil, false, fmt.Errorf("VARVE_EMBED_URL and its kin: %w", err)
+		return nil, false, fmt.Errorf("VARVE_EMBED_*: %w", err)
 	}
 	return e, true, nil
 }

@@ -125,7 +125,7 @@ func migrateStore(ctx context.Context, a *cli.App, from, to string, o *varve.Mig
 		a.Say("%s is the store now; in %s only the note is left%s", to, from, map[bool]string{true: ", and the files named below"}[len(r.Left) > 0])
 	}
 	for _, name := range r.Left {
-		a.Note("%s was kept: it is not a file of the store, or was changed after it was copied", filepath.Join(from, name))
+		a.Note("%s was kept: not a file of the store, or changed after it was copied", filepath.Join(from, name))
 	}
 	return nil
 }

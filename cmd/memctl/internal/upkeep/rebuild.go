@@ -23,7 +23,7 @@ sound. Other processes may use the store meanwhile. memctl repair does this wher
 			}
 			n := st.Admin().Stats().Memories
 			a.Document.Member("memories", n)
-			a.Say("the index has all %d memories", n)
+			a.Say("rebuilt the index: %s", cli.Count(int(n), "memory", "memories"))
 			return nil
 		}),
 	}

@@ -273,10 +273,10 @@ func undoRepair(ctx context.Context, a *cli.App, dir, id string) error {
 		return nil
 	}
 	for _, s := range r.Undone {
-		a.Say("put back: %s", cli.Printable(s))
+		a.Say("restored: %s", cli.Printable(s))
 	}
 	for _, s := range r.Left {
-		a.Say("not put back: %s", cli.Printable(s))
+		a.Say("not restored: %s", cli.Printable(s))
 	}
 	a.Say("undid repair %s", r.ID)
 	return nil

@@ -110,7 +110,7 @@ func (v *vectors) String() string {
 		s += fmt.Sprintf("; %d differ from the index: the next flush or search corrects them", *v.Drift)
 	}
 	if v.Misfits != 0 {
-		s += fmt.Sprintf("; %d embeddings of another dimension have no vector", v.Misfits)
+		s += "; " + cli.Count(int(v.Misfits), "embedding", "embeddings") + " of another dimension without a vector"
 	}
 	if v.Pending != 0 && v.Dimension != 0 {
 		s += fmt.Sprintf("; %d changes since", v.Pending)
@@ -147,10 +147,10 @@ func (l *limits) text(s *State) string {
 		parts = append(parts, fmt.Sprintf("%s of %s", cli.Size(s.Bytes), cli.Size(l.Bytes)))
 	}
 	if l.SessionMemories > 0 {
-		parts = append(parts, fmt.Sprintf("%d memories a session", l.SessionMemories))
+		parts = append(parts, cli.Count(int(l.SessionMemories), "memory", "memories")+" per session")
 	}
 	if l.SessionBytes > 0 {
-		parts = append(parts, cli.Size(l.SessionBytes)+" a session")
+		parts = append(parts, cli.Size(l.SessionBytes)+" per session")
 	}
 	if len(parts) > 0 {
 		parts = append(parts, "then "+strings.ReplaceAll(l.AtLimit, "_", " "))
