@@ -132,8 +132,8 @@ func TestLanguage(t *testing.T) {
 	}
 }
 
-// TestLanguagePlain goes over the strings of memctl and of the packages of plain, and over the comments
-// of their exported declarations.
+// TestLanguagePlain goes over the strings of memctl and of the packages of plain, and over the
+// comments of their exported declarations.
 func TestLanguagePlain(t *testing.T) {
 	places := maps.Clone(plain)
 	for _, dir := range []string{"", "/internal/assemblycmd", "/internal/cli", "/internal/diff", "/internal/intake", "/internal/mcpcmd", "/internal/upkeep", "/internal/workingcmd"} {

@@ -54,9 +54,9 @@
 // file, as the file has it (KindVector): of length 1 from an IndexFlatIP, as it was
 // given to an IndexFlatL2. A row that is neither the embedding nor that of length 1
 // is stale (KindStale). An id that a mapping names and no document has is a ghost, and so
-// is a row without an owner. The owner of a row is the id of which its number is the md5, else the id
-// that the first mapping with the number names; a row with two claims belongs to neither id. Where
-// documents have embeddings, but none of the file's dimension, nothing is taken from it. A file
+// is a row without an owner. The owner of a row is the id of which its number is the md5, else the
+// id that the first mapping with the number names; a row with two claims belongs to neither id.
+// Where documents have embeddings, but none of the file's dimension, nothing is taken from it. A file
 // that is damaged, or another sort of index, is reported (KindVectors) and not used.
 //
 // # What holds

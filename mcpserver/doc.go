@@ -99,8 +99,8 @@
 //
 // The end. When the input ends, every call is answered before the session ends. When for Patience
 // nothing could be written meanwhile, what is under way is cancelled and answered with an error,
-// and the session ends, whether the answers are read or not. The end of a pipe or socket is also seen
-// while the input is not read (not on Windows: there, only once it is read).
+// and the session ends, whether the answers are read or not. The end of a pipe or socket is also
+// seen while the input is not read (not on Windows: there, only once it is read).
 //
 // What costs with the store's size: recall and remember's look for near-duplicates go
 // over every text that passes their filters (bench/MCP.md has figures); the first question

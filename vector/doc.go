@@ -84,8 +84,8 @@
 // # A change of the model
 //
 // A set as of an LSN at or below that of the change (index.Model.Since) is the model's before,
-// whatever its dimension, and is not used by a process that knows of the change: everything is rebuilt, in
-// one new base; where nothing has a vector any more the files go. While documents by the model
+// whatever its dimension, and is not used by a process that knows of the change: everything is
+// rebuilt, in one new base; where nothing has a vector any more the files go. While documents by the model
 // before are left, the row of such a document is of what vector_index/reembed has for its content,
 // under the document's own number; see the root package's model.go and reembed_file.go.
 //
