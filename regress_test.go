@@ -150,16 +150,15 @@ func TestRegressHotKeyIsTakenForAnEdit(t *testing.T) {
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "s")
 	st := openTest(t, dir, &Options{NoBackground: true})
-	stop := make(chan struct{})
+	// As many puts as go on during a flush on a disk: without a bound, where an fsync takes no time,
+	// each flush reads thousands.
+	puts := make(chan struct{}, 64)
 	var wg sync.WaitGroup
 	for w := range 8 {
 		wg.Go(func() {
-			for i := 0; ; i++ {
-				select {
-				case <-stop:
-					return
-				default:
-				}
+			i := 0
+			for range puts {
+				i++
 				if _, err := st.Put(ctx, Memory{ID: fmt.Sprint("hot", i%2), Content: fmt.Sprint("v", w, i)}); err != nil {
 					t.Error(err)
 					return
@@ -168,12 +167,15 @@ func TestRegressHotKeyIsTakenForAnEdit(t *testing.T) {
 		})
 	}
 	for range 600 {
+		for len(puts) < cap(puts) {
+			puts <- struct{}{}
+		}
 		if err := st.flusher.Flush(ctx, flush.MergeWhenDue); err != nil {
 			t.Error(err)
 			break
 		}
 	}
-	close(stop)
+	close(puts)
 	wg.Wait()
 	if q := quarantined(t, dir); len(q) > 0 {
 		t.Fatalf("nobody edited anything, and yet %d: %v", len(q), q[:1])

@@ -6,6 +6,8 @@ import (
 	"os"
 	"runtime/debug"
 	"testing"
+
+	"github.com/varve-db/varve/internal/scratch"
 )
 
 // Thousands of small stores come and go: collecting seldom takes a third off.
@@ -14,7 +16,7 @@ func TestMain(m *testing.M) {
 	debug.SetMemoryLimit(1 << 30) // what is collected late is nobody's reason to swap
 	flag.Parse()
 	_ = os.Setenv("XDG_STATE_HOME", "/state") // on disks that are simulated
-	status := m.Run()
+	status := scratch.Around(m).Run()
 	if testing.Verbose() {
 		if err := reportReached(); err != nil {
 			fmt.Println(err)

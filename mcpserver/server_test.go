@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/scratch"
+
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/goleak"
 
@@ -21,7 +23,7 @@ import (
 	"github.com/varve-db/varve/internal/proofs"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(scratch.Around(m)) }
 
 // openStore opens a store; two of one folder are as two processes.
 func openStore(t *testing.T, dir string, o *varve.Options) *varve.Store {

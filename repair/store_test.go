@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/varve-db/varve/internal/scratch"
+
 	"go.uber.org/goleak"
 
 	"github.com/varve-db/varve"
@@ -19,6 +21,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	remove := scratch.Use()
 	// The key of repairs is the tests' own.
 	state, err := os.MkdirTemp("", "state-")
 	if err == nil {
@@ -37,6 +40,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}
+	remove()
 	os.Exit(code)
 }
 

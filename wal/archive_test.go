@@ -20,7 +20,7 @@ import (
 // archivedCopy is the copy of a segment whose frames compress a little.
 func archivedCopy(t *testing.T) (l *FileLog, name string, plain []byte) {
 	t.Helper()
-	l, _ = open(t, t.TempDir())
+	l, _ = open(t, t.TempDir(), func(o *Options) { o.Inline = true }) // it does not grow while it is copied
 	t.Cleanup(func() { _ = l.Close() })
 	for _, w := range []string{"alpha", "beta", "gamma"} {
 		mustAppend(t, l, put("m"+w, strings.Repeat(w+" was said, and ", 9)))

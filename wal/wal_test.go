@@ -9,13 +9,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/scratch"
+
 	"go.uber.org/goleak"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(scratch.Around(m)) }
 
 // model is a process's Machine: the newest version of each key. What it does not need of a
 // Machine says nothing; tests embed it to say more.

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/varve-db/varve/internal/scratch"
+
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
@@ -14,7 +16,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"memctl": main})
+	testscript.Main(scratch.Around(m), map[string]func(){"memctl": main})
 }
 
 func TestScripts(t *testing.T) {

@@ -24,8 +24,10 @@ type Drift struct {
 	Restored []string // ids of those missing whose file was put back, by auto_repair
 }
 
-// Reconcile compares names when a folder is not as our last flush left it. It
-// reads no documents: a changed one is found when it is read.
+// Reconcile compares names when a folder is not as our last flush left it, by its time. It
+// reads no documents: a changed one is found when it is read. So is a change within the tick of
+// the kernel's clock (up to 10 ms) in which the last flush ended: such a change leaves the time
+// as it was.
 func (ed *Edits) Reconcile(ctx context.Context) {
 	if !ed.Engine.Log.Report().Recovered {
 		return // others have it open: their flushes move the time

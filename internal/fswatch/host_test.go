@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/scratch"
+
 	"go.uber.org/goleak"
 
 	"github.com/varve-db/varve"
@@ -28,7 +30,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(scratch.Around(m))
 }
 
 // quick is as patient as a test is.

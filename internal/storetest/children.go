@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/varve-db/varve/internal/scratch"
+
 	"go.uber.org/goleak"
 
 	"github.com/varve-db/varve/internal/proofs"
@@ -27,6 +29,7 @@ func Main(m *testing.M, child func(ctx context.Context, job, dir string) error) 
 		}
 		os.Exit(0)
 	}
+	remove := scratch.Use()
 	// The key of repairs is the tests' own, and that of the processes that they start.
 	state, err := os.MkdirTemp("", "varve-state-")
 	if err == nil {
@@ -38,6 +41,7 @@ func Main(m *testing.M, child func(ctx context.Context, job, dir string) error) 
 	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		_ = os.RemoveAll(state)
+		remove()
 		os.Exit(code)
 	}))
 }

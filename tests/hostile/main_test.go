@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"testing"
+
+	"github.com/varve-db/varve/internal/scratch"
 )
 
 var (
@@ -28,6 +30,7 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) int {
+	defer scratch.Use()()
 	dir, err := os.MkdirTemp("", "varve-hostile-")
 	if err == nil {
 		err = os.Chmod(dir, 0o755) // some cases run as another user

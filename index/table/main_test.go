@@ -1,0 +1,9 @@
+package table
+
+import (
+	"testing"
+
+	"github.com/varve-db/varve/internal/scratch"
+)
+
+func TestMain(m *testing.M) { scratch.Main(m) }

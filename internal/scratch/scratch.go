@@ -1,0 +1,68 @@
+package scratch
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// MinFree is what a file system in memory must have free, in bytes.
+const MinFree = 2 << 30
+
+// before is the folder for temporary files as it was before Use.
+var before string
+
+// Use makes the folder of this process, and gives what removes it. Where there is none to be had,
+// nothing changes.
+func Use() (remove func()) {
+	if os.Getenv("TMPDIR") != "" || os.Getenv("VARVE_TEST_DISK") == "1" {
+		return func() {}
+	}
+	was := os.TempDir()
+	dir, remove, ok := inMemory()
+	if !ok {
+		return func() {}
+	}
+	if err := os.Setenv("TMPDIR", dir); err != nil {
+		remove()
+		return func() {}
+	}
+	before = was
+	return remove
+}
+
+// Main is TestMain of a package that needs nothing else.
+func Main(m *testing.M) { os.Exit(Around(m).Run()) }
+
+// Tests run in the folder of Use.
+type Tests struct{ tests interface{ Run() int } }
+
+// Around is for a TestMain that passes its tests on, to goleak or testscript.
+func Around(tests interface{ Run() int }) Tests { return Tests{tests} }
+
+// Run makes the folder, runs the tests, and removes the folder.
+func (t Tests) Run() int {
+	defer Use()()
+	return t.tests.Run()
+}
+
+// Disk is a folder for the test on a disk, if one is found.
+func Disk(t testing.TB) string {
+	t.Helper()
+	for _, parent := range []string{before, os.TempDir(), "/var/tmp"} {
+		if parent == "" || isMemory(parent) {
+			continue
+		}
+		dir, err := os.MkdirTemp(parent, filepath.Base(t.Name())+"-")
+		if err != nil {
+			continue
+		}
+		t.Cleanup(func() {
+			if err := os.RemoveAll(dir); err != nil {
+				t.Error(err)
+			}
+		})
+		return dir
+	}
+	return t.TempDir()
+}

@@ -1,0 +1,98 @@
+package scratch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+const (
+	shared = "/dev/shm"
+	tmpfs  = 0x01021994 // statfs(2)
+	locked = "lock"
+)
+
+func isMemory(dir string) bool {
+	var st syscall.Statfs_t
+	return syscall.Statfs(dir, &st) == nil && st.Type == tmpfs
+}
+
+// inMemory makes a folder of this process on /dev/shm.
+func inMemory() (dir string, remove func(), ok bool) {
+	var st syscall.Statfs_t
+	if syscall.Statfs(shared, &st) != nil || st.Type != tmpfs || int64(st.Bavail)*int64(st.Bsize) < MinFree {
+		return "", nil, false
+	}
+	return in(filepath.Join(shared, fmt.Sprint("varve-tests-", os.Getuid())))
+}
+
+// in makes a folder of this process in one that all processes of the user share. Nobody else
+// lists them; some tests run as another user, who may go through.
+func in(parent string) (dir string, remove func(), ok bool) {
+	if err := os.Mkdir(parent, 0o711); err != nil && !errors.Is(err, os.ErrExist) {
+		return "", nil, false
+	}
+	// In a folder that all users write to another may have made this one first.
+	info, err := os.Lstat(parent)
+	if err != nil || !info.IsDir() || info.Mode().Perm()&0o022 != 0 || int(info.Sys().(*syscall.Stat_t).Uid) != os.Getuid() {
+		return "", nil, false
+	}
+	// One at a time: a folder that is new and not locked yet looks as if it were left behind.
+	turn, err := lock(parent, 0)
+	if err != nil {
+		return "", nil, false
+	}
+	defer turn.Close()
+	sweep(parent)
+	if dir, err = os.MkdirTemp(parent, ""); err != nil {
+		return "", nil, false
+	}
+	mine, err := lock(dir, 0)
+	if err == nil {
+		err = os.Chmod(dir, 0o711)
+	}
+	if err != nil {
+		_ = os.RemoveAll(dir)
+		return "", nil, false
+	}
+	return dir, func() {
+		_ = os.RemoveAll(dir)
+		_ = mine.Close()
+	}, true
+}
+
+// sweep removes the folders of processes that are gone.
+func sweep(parent string) {
+	names, _ := os.ReadDir(parent)
+	for _, name := range names {
+		if !name.IsDir() {
+			continue
+		}
+		dir := filepath.Join(parent, name.Name())
+		if f, err := lock(dir, syscall.LOCK_NB); err == nil {
+			_ = os.RemoveAll(dir)
+			_ = f.Close()
+		}
+	}
+}
+
+// lock takes the lock of a folder, until the file is closed or the process ends.
+func lock(dir string, flag int) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, locked), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|flag)
+		if !errors.Is(err, syscall.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}
