@@ -16,10 +16,23 @@ type sites map[uintptr]string
 // place is where an operation was called from, outside the vfs packages. Op.Site
 // would name this package: its hooks stand between.
 func (s sites) place(op *wrap.Op) sim.Place {
-	var pcs [40]uintptr
-	n := runtime.Callers(2, pcs[:])
 	below := false // we have passed package wrap
-	for _, pc := range pcs[:n] {
+	// It is a few frames up mostly, and this is asked at each operation.
+	var pcs [40]uintptr
+	for skip, most := 0, 10; ; skip, most = skip+most, len(pcs) {
+		n := runtime.Callers(2+skip, pcs[:most])
+		if at := s.engine(pcs[:n], &below); at != "" {
+			return sim.Place{Site: at, Kind: op.Kind}
+		}
+		if n < most || skip > 0 {
+			return sim.Place{Site: "?", Kind: op.Kind}
+		}
+	}
+}
+
+// engine is the first of the frames below package wrap that is none of vfs.
+func (s sites) engine(pcs []uintptr, below *bool) string {
+	for _, pc := range pcs {
 		at, ok := s[pc]
 		if !ok {
 			f, _ := runtime.CallersFrames([]uintptr{pc}).Next()
@@ -35,10 +48,10 @@ func (s sites) place(op *wrap.Op) sim.Place {
 		}
 		switch {
 		case at == "vfs":
-			below = true
-		case below && at != "":
-			return sim.Place{Site: at, Kind: op.Kind}
+			*below = true
+		case *below && at != "":
+			return at
 		}
 	}
-	return sim.Place{Site: "?", Kind: op.Kind}
+	return ""
 }

@@ -13,19 +13,24 @@ type sites struct{ m sync.Map }
 
 // caller is the innermost frame outside the vfs packages.
 func (s *sites) caller() string {
+	// It is a few frames up mostly, and the simulators ask at each operation.
 	var pcs [24]uintptr
-	n := runtime.Callers(3, pcs[:])
-	for _, pc := range pcs[:n] {
-		v, ok := s.m.Load(pc)
-		if !ok {
-			v = name(pc)
-			s.m.Store(pc, v)
+	for skip, most := 0, 8; ; skip, most = skip+most, len(pcs) {
+		n := runtime.Callers(3+skip, pcs[:most])
+		for _, pc := range pcs[:n] {
+			v, ok := s.m.Load(pc)
+			if !ok {
+				v = name(pc)
+				s.m.Store(pc, v)
+			}
+			if at := v.(string); at != "" {
+				return at
+			}
 		}
-		if at := v.(string); at != "" {
-			return at
+		if n < most || skip > 0 {
+			return "?"
 		}
 	}
-	return "?"
 }
 
 func name(pc uintptr) string {
