@@ -355,6 +355,9 @@ func TestSimMemberRace(t *testing.T) {
 	if !proofs.Long() {
 		seeds = 30
 	}
+	if proofs.Race() {
+		seeds = 8
+	}
 	if *seedsFlag > 0 {
 		seeds = *seedsFlag
 	}
@@ -527,10 +530,7 @@ func (f *ofGroups) check(fsys vfs.FS, o *varve.Options, _ bool) []string {
 // changes the disk, with each pattern of loss: FAILURES 42 and 43.
 func TestAssembliesCut(t *testing.T) {
 	t.Parallel()
-	step := 1
-	if !proofs.Long() {
-		step = 9
-	}
+	step := proofs.Every(9)
 	m, g := newMachine(), newGrouper(nil, 1)
 	changes, cuts := 0, 0
 	m.hook = func(_ *crash.Process, op *wrap.Op) {

@@ -126,9 +126,7 @@ func injectFaults(t *testing.T, step int, workload func() faulted) {
 	if errs := workload().work(count, true); len(errs) > 0 { // the same operations as with a fault
 		t.Fatal(errs)
 	}
-	if !proofs.Long() {
-		step *= 150
-	}
+	step *= proofs.Every(150)
 	if *stride > 0 {
 		step = *stride
 	}

@@ -262,6 +262,9 @@ func purgeBesideWriters(t *testing.T, seeds int, plugged bool) {
 	if !proofs.Long() {
 		seeds = 8
 	}
+	if proofs.Race() {
+		seeds = 2
+	}
 	if *seedsFlag > 0 {
 		seeds = *seedsFlag
 	}

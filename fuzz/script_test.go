@@ -234,8 +234,8 @@ func cutEverywhere(t *testing.T, name string, part, parts int, prepare, work fun
 	}
 	m.coverage = n.coverage
 	step := max(1, *stride)
-	if *stride == 0 && !proofs.Long() {
-		step = 61
+	if *stride == 0 {
+		step = proofs.Every(97)
 	}
 	patterns := patternsFor(t)
 	failures := 0
@@ -247,7 +247,7 @@ func cutEverywhere(t *testing.T, name string, part, parts int, prepare, work fun
 		// A second cut, within the recovery of some of them.
 		every := 11
 		if prepare != nil {
-			every = 23
+			every = 7
 		}
 		if (m.ops+int(p))%every == 0 || *secondFlag != 0 || *stride == 1 {
 			n.nested += n.cutRecovery(f, fh, m.ops, t, name, p)
@@ -314,10 +314,12 @@ func touchAndGo(f *machine, fh *history) *machine {
 // secondHere is how many patterns one place of one recovery is cut with, and
 // secondOnce how many cuts one recovery gets where that place is often passed: so
 // they are spread over many recoveries. With -stride 1 all of them are made.
-const (
-	secondHere = 3
-	secondOnce = 12
-)
+func seconds() (secondHere, secondOnce int) {
+	if proofs.Long() {
+		return 3, 12
+	}
+	return 1, 4
+}
 
 // cutRecovery cuts the recovery of a machine as well, at those of its operations
 // whose places were not cut with each pattern yet; contents are compared as after the
@@ -327,6 +329,7 @@ func (n *tally) cutRecovery(f *machine, fh *history, salt int, t *testing.T, nam
 	ch := fh.clone()
 	changes, cuts := 0, 0
 	all := crash.Patterns()
+	secondHere, secondOnce := seconds()
 	cut := func(op *wrap.Op, p crash.Pattern) {
 		g, gh := copyOf.future(p, 2), ch.clone()
 		gh.powerLost()
@@ -436,10 +439,7 @@ func TestScriptKilled(t *testing.T) {
 	script(count, newHistory(), false)
 	step := max(1, *stride)
 	if *stride == 0 {
-		step = 1
-		if !proofs.Long() {
-			step = 101
-		}
+		step = proofs.Every(101)
 	}
 	kills := 0
 	for i := 0; i < len(at); i += step {

@@ -260,10 +260,7 @@ func howMany(seeds int) int {
 	if *seedsFlag > 0 {
 		return *seedsFlag
 	}
-	if !proofs.Long() {
-		return max(1, seeds/25)
-	}
-	return seeds
+	return max(1, seeds/proofs.Every(25))
 }
 
 // simulateSeeds runs workloads of a kind of their own, one for each seed: on a machine,

@@ -272,10 +272,7 @@ func TestWorkingCutLagging(t *testing.T) { cutWork(t, lag) }
 
 func cutWork(t *testing.T, change func(*varve.Options)) {
 	t.Parallel()
-	step := 1
-	if !proofs.Long() {
-		step = 13
-	}
+	step := proofs.Every(29)
 	want := expectedWork(t)
 	at, changes, cuts := 0, 0, 0
 	m := newMachine()
@@ -333,7 +330,7 @@ func killWork(t *testing.T, change func(*varve.Options)) {
 	step := max(1, *stride)
 	if *stride == 0 {
 		if step = 7; !proofs.Long() {
-			step = 61
+			step = proofs.Every(127)
 		}
 	}
 	kills := 0

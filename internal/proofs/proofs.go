@@ -8,6 +8,22 @@ import (
 // Long says that the proofs run whole.
 func Long() bool { return os.Getenv("VARVE_LONG") == "1" }
 
+// Race says that this is the run with the race detector, which finds nothing in what one goroutine
+// does at a time: simulators, and calls one after the other.
+func Race() bool { return os.Getenv("VARVE_CI") == "race" && !Long() }
+
+// Every is which share of many cases runs, of those that one goroutine goes through: each nth on
+// every day, each 4nth under the race detector, all of them in the long proofs.
+func Every(n int) int {
+	switch {
+	case Long():
+		return 1
+	case Race():
+		return 4 * n
+	}
+	return n
+}
+
 // ManyProcesses skips a test that starts so many processes that it is not for every day; why
 // says how many, or of what.
 func ManyProcesses(t testing.TB, why string) {
