@@ -14,6 +14,7 @@ import (
 // spill them. What it left in tmp/ is a version that stood in a file, no edit: it
 // does not end in quarantine when the store is recovered one day (FAILURES 24).
 func TestKilledFlusherBesideOthers(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	made, _ := whole(t) // once; each kill has a copy, as the next boot finds it
 	for at, died := 1, true; died; at++ {

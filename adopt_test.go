@@ -144,6 +144,7 @@ func keys(n int) (list []string) {
 // Many files that were edited cost few commits, and what is too much for one commit goes
 // in several.
 func TestAdoptedTogether(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ n, size, most, segment int }{
 		"small": {1200, 10, 3, 0},
 		"large": {12, 1 << 20, 6, 0},                       // bounded in memory
@@ -185,6 +186,7 @@ func TestAdoptedTogether(t *testing.T) {
 // Among many one that somebody writes meanwhile, one that is not valid, one of an older
 // version and one that is gone: each has its own outcome, and none holds up the others.
 func TestAdoptedBesideOthers(t *testing.T) {
+	t.Parallel()
 	var other *Store
 	wrote, had := map[string]bool{}, map[string]Memory{}
 	hook := func(op *wrap.Op, call func() error) error {
@@ -263,6 +265,7 @@ func TestAdoptedBesideOthers(t *testing.T) {
 // An edit of an older version that cannot be set aside, the disk being full, is not taken
 // over instead: that would put it over the newer version.
 func TestStaleOnFullDisk(t *testing.T) {
+	t.Parallel()
 	full := false
 	hook := func(op *wrap.Op, call func() error) error {
 		if full && op.Kind == wrap.Create && strings.Contains(filepath.ToSlash(op.Path), "/quarantine/") {
@@ -302,6 +305,7 @@ func TestStaleOnFullDisk(t *testing.T) {
 // A file that is empty when it is looked at, its editor having been slow, is put back;
 // what the editor then saves into it, displaced by now, is taken over all the same.
 func TestSavedSlowly(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex // of f and text: the log prepares files beside the test
 	var f *os.File
 	text := ""
@@ -352,6 +356,7 @@ func TestSavedSlowly(t *testing.T) {
 
 // Members of one assembly that get other embeddings by hand change it once for all.
 func TestAdoptedMembers(t *testing.T) {
+	t.Parallel()
 	e := edited(t, 0, &Options{})
 	var members []string
 	for i := range 30 {
@@ -384,6 +389,7 @@ func TestAdoptedMembers(t *testing.T) {
 
 // What is gone together is deleted, or put back, together.
 func TestGoneTogether(t *testing.T) {
+	t.Parallel()
 	for _, adopt := range []bool{true, false} {
 		e := edited(t, 40, &Options{})
 		c := e.st.Admin().Config()
@@ -432,6 +438,7 @@ func TestGoneTogether(t *testing.T) {
 // Killed or cut off anywhere while edits are taken over: nobody's text is lost, the served
 // one is the edit or what it was made of, and who looks again comes to the end.
 func TestAdoptCut(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	const list = 4 // of k0…k3; the file of k4 is of an older version, k5's is gone
 	texts := map[string][]byte{}

@@ -8,6 +8,7 @@ import (
 // The number of a composite's vector stays as long as the composite does, however
 // often the assembly is written: else each activation would write the vector anew.
 func TestCompositeKeepsItsNumber(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	st := openTest(t, t.TempDir(), &Options{NoBackground: true})
 	if _, err := st.Put(ctx, Memory{ID: "m", Embedding: []float32{1, 2, 3}}); err != nil {
@@ -44,6 +45,7 @@ func TestCompositeKeepsItsNumber(t *testing.T) {
 // one meanwhile may have read one member before and one after: the assembly's
 // version has to tell.
 func TestMembersChangePlaces(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	st := openTest(t, t.TempDir(), &Options{NoBackground: true})
 	x, y := []float32{1, 0, 0}, []float32{0, 1, 0}

@@ -65,6 +65,7 @@ func containing(t testing.TB, st *Store, memory string) []string {
 }
 
 func TestAssemblies(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	st := openTest(t, dir, nil)
@@ -185,6 +186,7 @@ func TestAssemblies(t *testing.T) {
 
 // The same id for a memory and an assembly: two documents.
 func TestAssemblyNamedLikeMemory(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	st := openTest(t, t.TempDir(), nil)
 	put(t, st, "same", 1)
@@ -215,6 +217,7 @@ func TestAssemblyNamedLikeMemory(t *testing.T) {
 // One entry for each assembly, however many of its memories a batch deletes, and
 // also when the batch names it.
 func TestAssemblyInBatch(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	st := openTest(t, t.TempDir(), nil)
 	for i := range 6 {
@@ -270,6 +273,7 @@ func TestAssemblyInBatch(t *testing.T) {
 }
 
 func TestAssemblyTransaction(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	st := openTest(t, t.TempDir(), nil)
 	put(t, st, "x", 1, 0)
@@ -308,6 +312,7 @@ func TestAssemblyTransaction(t *testing.T) {
 }
 
 func TestAssemblyMerge(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	st := openTest(t, t.TempDir(), nil)
 	as := st.Assemblies()
@@ -369,6 +374,7 @@ func TestAssemblyMerge(t *testing.T) {
 }
 
 func TestAssemblyActivate(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	clock := clockAt(time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC))
 	st := openTest(t, t.TempDir(), &Options{Clock: clock.now, NoBackground: true})
@@ -394,6 +400,7 @@ func TestAssemblyActivate(t *testing.T) {
 
 // A member whose time is over is absent for who adds it, and leaves with its deletion.
 func TestAssemblyExpiredMember(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	clock := clockAt(time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC))
 	st := openTest(t, t.TempDir(), &Options{Clock: clock.now, NoBackground: true})
@@ -420,6 +427,7 @@ func TestAssemblyExpiredMember(t *testing.T) {
 
 // A memory in so many assemblies that they do not fit in one commit: the error says so.
 func TestAssemblyBatchTooLarge(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	st := openTest(t, t.TempDir(), &Options{SegmentSize: 64 << 10, NoBackground: true})
 	put(t, st, "x", 1)
@@ -443,6 +451,7 @@ func TestAssemblyBatchTooLarge(t *testing.T) {
 // The number of a composite's vector is the version that brought it, however often
 // the assembly is written since; a new composite has a new one.
 func TestCompositeNumber(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	for _, cache := range []int64{-1, 1 << 20} {
 		dir := t.TempDir()

@@ -12,6 +12,7 @@ import (
 // A backup has the assemblies, and each moment that can be restored has them with
 // the members and composites that they had then.
 func TestAssembliesInBackup(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir, to := t.TempDir(), t.TempDir()
 	st := openTest(t, dir, nil)
@@ -104,6 +105,7 @@ func TestAssembliesInBackup(t *testing.T) {
 // A store that moves takes the assemblies along, also those that change while it
 // is copied.
 func TestAssembliesMigrate(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir, to := groupedStore(t), filepath.Join(t.TempDir(), "new")
 	if _, err := Migrate(ctx, dir, to, nil); err != nil {

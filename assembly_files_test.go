@@ -46,6 +46,7 @@ func groupedStore(t *testing.T) string {
 }
 
 func TestAssemblyEditedByHand(t *testing.T) {
+	t.Parallel()
 	dir := groupedStore(t)
 	byHand(t, filepath.Join(dir, "assemblies", "a.json"), "group a", "by hand")
 	byHand(t, filepath.Join(dir, "assemblies", "b.json"), `"x"`, `"y"`)
@@ -78,6 +79,7 @@ func TestAssemblyEditedByHand(t *testing.T) {
 
 // An edit that cannot be read stays where it is, and what came before is served.
 func TestAssemblyEditedBadly(t *testing.T) {
+	t.Parallel()
 	dir := groupedStore(t)
 	byHand(t, filepath.Join(dir, "assemblies", "a.json"), `"x",`, `"x"`)
 	st := openTest(t, dir, &Options{NoBackground: true})
@@ -103,6 +105,7 @@ func TestAssemblyEditedBadly(t *testing.T) {
 // A memory whose file was given another embedding by hand changes its assemblies
 // in the commit that adopts it.
 func TestMemberEmbeddedByHand(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := groupedStore(t)
 	file := filepath.Join(dir, "memories", "x.json")
@@ -135,6 +138,7 @@ func TestMemberEmbeddedByHand(t *testing.T) {
 
 // A file that is gone is put back at open, one that nobody knows is told.
 func TestAssemblyFileGone(t *testing.T) {
+	t.Parallel()
 	dir := groupedStore(t)
 	if err := os.Remove(filepath.Join(dir, "assemblies", "a.json")); err != nil {
 		t.Fatal(err)
@@ -160,6 +164,7 @@ func TestAssemblyFileGone(t *testing.T) {
 
 // A store as git has it: files and config.json, nothing else.
 func TestAssembliesCloned(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := groupedStore(t)
 	clone := t.TempDir()
@@ -199,6 +204,7 @@ func TestAssembliesCloned(t *testing.T) {
 // An index that is gone is made again, from a backup and the log or from the
 // files, with the assemblies and their versions.
 func TestAssembliesIndexGone(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	for _, keep := range []bool{true, false} {
 		dir := t.TempDir()
@@ -248,6 +254,7 @@ func TestAssembliesIndexGone(t *testing.T) {
 
 // A read-only handle sees what a writer groups.
 func TestAssembliesReadOnly(t *testing.T) {
+	t.Parallel()
 	dir := groupedStore(t)
 	st := openTest(t, dir, nil)
 	ro := openTest(t, dir, &Options{ReadOnly: true})
@@ -262,6 +269,7 @@ func TestAssembliesReadOnly(t *testing.T) {
 
 // A member whose embedding has another dimension than the store's does not count.
 func TestMemberOfAnotherDimension(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := groupedStore(t)
 	file := filepath.Join(dir, "memories", "x.json")

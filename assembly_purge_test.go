@@ -25,6 +25,7 @@ import (
 // What is purged is in no version of an assembly either: that would have its id,
 // and a composite made of its embedding.
 func TestPurgeMember(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	clock := clockAt(time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC))
@@ -123,6 +124,7 @@ func having(t *testing.T, dir string, parts ...[]byte) (names []string) {
 // composite, its lines, nor what was set aside of it. Its members stay, and a
 // memory of the same id stays with all that it has.
 func TestPurgeAssembly(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	clock := clockAt(time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC))
@@ -207,6 +209,7 @@ func TestPurgeAssembly(t *testing.T) {
 // A memory and an assembly of one id have files of one name, in two folders: purge
 // of the one leaves the other, its versions, and what was set aside of it.
 func TestPurgeOfOneKind(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	for _, which := range []string{"memory", "assembly"} {
 		dir := t.TempDir()
@@ -282,6 +285,7 @@ func TestPurgeOfOneKind(t *testing.T) {
 // A memory that is not there, but named by an assembly, is taken out of it; and what
 // was set aside of an assembly with it is told: the composite is made of it.
 func TestPurgeMissingMember(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	st := openTest(t, dir, smallLog)
@@ -308,6 +312,7 @@ func TestPurgeMissingMember(t *testing.T) {
 
 // An assembly that cannot be read keeps nobody from purging, and is told.
 func TestPurgeUnreadableAssembly(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	st := openTest(t, dir, smallLog)
@@ -345,6 +350,7 @@ func TestPurgeUnreadableAssembly(t *testing.T) {
 // What was set aside of index and vectors may still be mapped: it goes, and who has
 // it open reads on what it said.
 func TestPurgeMappedAside(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("who has a file mapped is known on Linux only")
 	}

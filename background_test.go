@@ -25,6 +25,7 @@ import (
 // While somebody writes a round in the background is small and followed by a
 // rest; when nobody does, what a burst left is put into files without one.
 func TestRestAfter(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		took, want  time.Duration
 		wrote, more bool
@@ -41,6 +42,7 @@ func TestRestAfter(t *testing.T) {
 }
 
 func TestBackgroundRounds(t *testing.T) {
+	t.Parallel()
 	st := openTest(t, t.TempDir(), &Options{NoBackground: true})
 	const n = flush.QuietFiles + 1
 	done, err := st.PutAll(t.Context(), func(yield func(Memory) bool) {
@@ -145,6 +147,7 @@ func TestRestForAll(t *testing.T) {
 // Several rounds of one flush, the files of the next put while the last is made
 // durable, and the index with them: all of it is there, and reads say so.
 func TestFlushInRounds(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	o := open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{RoundBytes: 128 << 10}})
 	st := openTest(t, dir, o)
@@ -253,6 +256,7 @@ func TestFailedBarrierAmongRounds(t *testing.T) {
 // A flush that is given up, as one in the background is when the store is closed, is no
 // failure that somebody would have to hear of; the next one does it.
 func TestFlushGivenUp(t *testing.T) {
+	t.Parallel()
 	ctx, giveUp := context.WithCancel(t.Context())
 	defer giveUp()
 	var begun atomic.Bool

@@ -161,6 +161,7 @@ func missing(fsys vfs.FS, name string) bool {
 // power leaves: a folder that has its name is a whole backup, one that was called done
 // is there, the store has lost nothing, and the next backup of that name succeeds.
 func TestBackupCut(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	for what, fault := range map[string]error{"killed": nil, "error": errors.New("injected"), "plain": nil} {
 		t.Run(what, func(t *testing.T) {
@@ -211,6 +212,7 @@ func TestBackupCut(t *testing.T) {
 
 // The same of a restore: what has the name is a whole store.
 func TestRestoreCut(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	for what, fault := range map[string]error{"killed": nil, "error": errors.New("injected"), "plain": nil} {
 		t.Run(what, func(t *testing.T) {

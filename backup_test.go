@@ -354,6 +354,7 @@ func TestBackupBesideWriters(t *testing.T) {
 // Damage anywhere in a backup is found, by CheckBackup and by Restore, and a
 // half one is none.
 func TestBackupDamaged(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	st := openTest(t, filepath.Join(dir, "s"), smallLog)
@@ -469,6 +470,7 @@ func TestBackupPastTheBudget(t *testing.T) {
 // A memory that nobody can read any more does not keep the others from being
 // saved, and is named.
 func TestBackupOfADamagedMemory(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir, want := aged(t)
 	if err := os.RemoveAll(filepath.Join(dir, "wal", "archive")); err != nil {
@@ -499,6 +501,7 @@ func TestBackupOfADamagedMemory(t *testing.T) {
 
 // What has expired is in a backup too: a clock may have been wrong.
 func TestBackupOfTheExpired(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	clock := clockAt(time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC))

@@ -14,6 +14,7 @@ import (
 // names the one before it, and the file of the other's, which was flushed in
 // between, is not taken for an edit by hand. Found by TestLinearizable.
 func TestRegressChainOverDeletion(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	other := openTest(t, dir, &Options{NoBackground: true, LockWait: 5 * time.Millisecond})

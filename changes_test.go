@@ -9,6 +9,7 @@ import (
 
 // Changes gives what others have committed, each once, and ends.
 func TestChanges(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	writer, reader := openTest(t, dir, nil), openTest(t, dir, nil)

@@ -49,6 +49,7 @@ func TestCloseOnSlowLog(t *testing.T) {
 // A disk that takes no sync any more does not keep Close for ever: what no caller
 // waits for is given up after LockWait, and named.
 func TestCloseOnPoisonedLog(t *testing.T) {
+	t.Parallel()
 	// Once a sync has failed the log takes nothing and says so; what was written before
 	// that waits, here what comes first.
 	t.Run("working", func(t *testing.T) {

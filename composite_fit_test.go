@@ -14,6 +14,7 @@ import (
 // A composite that no member gives is held to the store's dimension like any other
 // vector: it was taken, stamped as indexed, and never found. FAILURES 39, 45.
 func TestCompositeDimension(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	st := openTest(t, t.TempDir(), &Options{NoBackground: true})
 	for _, m := range []Memory{{ID: "plain"}, {ID: "m", Embedding: []float32{1, 2, 3}}} {
@@ -47,6 +48,7 @@ func TestCompositeDimension(t *testing.T) {
 
 // Nor can two processes decide two dimensions, one by a memory and one by an assembly.
 func TestFirstVectorAComposite(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	for round := range 5 {
 		dir := t.TempDir()
@@ -81,6 +83,7 @@ func TestFirstVectorAComposite(t *testing.T) {
 // Who has flush.lock knows the dimension also while somebody else looks for it: the
 // composite of an adopted edit would be made of whatever its first member has.
 func TestDimensionBesideWhoLooks(t *testing.T) {
+	t.Parallel()
 	st := openTest(t, t.TempDir(), &Options{NoBackground: true})
 	put(t, st, "a", 1, 0)
 	put(t, st, "b", 0, 1) // it is looked for by the second
@@ -101,6 +104,7 @@ func TestDimensionBesideWhoLooks(t *testing.T) {
 // Who takes an edit over while it has flush.lock knows the dimension since a change of
 // the model too.
 func TestCompositeOfEditAfterSwitch(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	e := &teller{}

@@ -10,6 +10,7 @@ import (
 
 // A condition on a memory that is not there says so; it was not changed meanwhile.
 func TestConditionOnNothing(t *testing.T) {
+	t.Parallel()
 	st := openTest(t, t.TempDir(), &Options{NoBackground: true})
 	m, err := st.Put(t.Context(), Memory{ID: "deleted", Content: "x"})
 	if err == nil {
@@ -54,6 +55,7 @@ func TestConditionOnNothing(t *testing.T) {
 // A condition of a batch holds for the operation that supersedes its own, also when the
 // batch is prepared again because of something else.
 func TestConditionsInherited(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	one, two := openTest(t, dir, &Options{NoBackground: true}), openTest(t, dir, &Options{NoBackground: true})
 	put := func(id string) Memory { return Memory{ID: id, Content: "x"} }

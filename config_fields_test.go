@@ -10,6 +10,7 @@ import (
 // TestConfigFields: the public Config and the one of package settings have the same members,
 // and none gets lost between the two.
 func TestConfigFields(t *testing.T) {
+	t.Parallel()
 	public, inner := reflect.TypeFor[Config](), reflect.TypeFor[settings.Config]()
 	if public.NumField() != inner.NumField() {
 		t.Fatalf("%d fields, and %d in package settings", public.NumField(), inner.NumField())

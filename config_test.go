@@ -20,6 +20,7 @@ import (
 
 // One wrong value in config.json is named, and takes no other limit out of force.
 func TestConfigWrongMember(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ member, says string }{
 		{`"max_memories":"x"`, `config.json max_memories "x": it must be a whole number`},
 		{`"max_memories":1.5`, `config.json max_memories 1.5: it must be a whole number`},
@@ -80,6 +81,7 @@ func TestConfigWrongMember(t *testing.T) {
 
 // A newer format is refused also where other members have become something else.
 func TestConfigNewerWithOtherTypes(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if err := openTest(t, dir, nil).Close(); err != nil {
 		t.Fatal(err)
@@ -97,6 +99,7 @@ func TestConfigNewerWithOtherTypes(t *testing.T) {
 
 // A file where the folder should be.
 func TestOpenAFile(t *testing.T) {
+	t.Parallel()
 	name := filepath.Join(t.TempDir(), "f")
 	if err := os.WriteFile(name, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -114,6 +117,7 @@ func TestOpenAFile(t *testing.T) {
 // Two processes that each change one setting both have it changed, and what a caller
 // does to his copy of the settings changes none.
 func TestUpdateConfig(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	a, b := openTest(t, dir, &Options{NoBackground: true}), openTest(t, dir, &Options{NoBackground: true})
 	for i := range 20 {
@@ -153,6 +157,7 @@ func TestUpdateConfig(t *testing.T) {
 // What was written to config.json within the clock's step, and as long as before, is read;
 // and so is what could not be read the first time.
 func TestConfigReadAgain(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	fails := false
 	fsys := fault.New(vfs.OS(), func(op *fault.Op) error {
@@ -195,6 +200,7 @@ func TestConfigReadAgain(t *testing.T) {
 // What a person has set in a file that is not valid as a whole survives a change by the
 // store; a file of a newer format is left alone.
 func TestUpdateConfigOfAnotherHand(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	st := openTest(t, dir, &Options{NoBackground: true})
 	name := filepath.Join(dir, settings.Name)

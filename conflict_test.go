@@ -13,6 +13,7 @@ import (
 // Wherever a condition does not hold the error says of what, what was expected and what
 // was found: for programs by errors.As, for people in words.
 func TestConflictError(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	st := openTest(t, t.TempDir(), &Options{NoBackground: true})
 	m, err := st.Put(ctx, Memory{ID: "m", Content: "x"})

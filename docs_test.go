@@ -15,6 +15,7 @@ import (
 // Every command that the tables of docs/ give runs a case that exists, with flags that
 // its package has.
 func TestDocsNameCases(t *testing.T) {
+	t.Parallel()
 	commands, names := 0, 0
 	command := regexp.MustCompile("`go test ([^`]+)`")
 	named := regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z0-9]\w+`)

@@ -12,6 +12,7 @@ import (
 // updated_at: each is adopted, none is taken for the edit of an older version. Found
 // by TestStorm.
 func TestRegressEditedAgain(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	st := openTest(t, dir, &Options{NoBackground: true})

@@ -18,6 +18,7 @@ import (
 // The second of two saves in a row, which a round puts aside, is taken over also where
 // that round fails, and where it is one that makes the index anew.
 func TestEditedAgainAmidFailure(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	for _, what := range []string{"flush", "failed", "rebuild"} {
 		t.Run(what, func(t *testing.T) {

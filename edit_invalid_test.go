@@ -43,6 +43,7 @@ var invalid = map[string]string{
 // memory is served as it was; verify says where and what to do. A newer version takes its
 // place, and so does repair, with the text kept in quarantine; corrected, it is adopted.
 func TestInvalidEdit(t *testing.T) {
+	t.Parallel()
 	for name, text := range invalid {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -152,6 +153,7 @@ func invalidEdit(t *testing.T, text, then string) {
 
 // What editors leave beside a memory, and what is valid though it looks unusual.
 func TestEditorsLeave(t *testing.T) {
+	t.Parallel()
 	var told []Event
 	e := edited(t, 4, &Options{Listener: func(ev Event) {
 		if ev.Kind == EventDrift || ev.Kind == EventEdit || ev.Kind == EventCorruption {
@@ -202,6 +204,7 @@ func TestEditorsLeave(t *testing.T) {
 // A copy with the id of another one, and a name that differs by case alone: told, with
 // what to do; neither is taken for the memory, and repair keeps it.
 func TestOneIDTwice(t *testing.T) {
+	t.Parallel()
 	var told []Event
 	e := edited(t, 3, &Options{Listener: func(ev Event) {
 		if ev.Kind == EventDrift {
@@ -252,6 +255,7 @@ func TestOneIDTwice(t *testing.T) {
 // What is no file at all, or none that could be a memory's, gives way; nothing of it is
 // lost, and nothing behind a link is touched.
 func TestNoFileInPlace(t *testing.T) {
+	t.Parallel()
 	for name, put := range map[string]func(t *testing.T, path, outside string){
 		"folder": func(t *testing.T, path, _ string) {
 			if err := os.Mkdir(path, 0o700); err != nil {
@@ -332,6 +336,7 @@ func TestNoFileInPlace(t *testing.T) {
 // A file that this process may not read is left alone and told once; the memory is
 // served all the same, and adopted when it may be read.
 func TestUnreadableEdit(t *testing.T) {
+	t.Parallel()
 	barred := false
 	hook := func(op *wrap.Op, call func() error) error {
 		if barred && op.Kind == wrap.Open && filepath.Base(op.Path) == "k0.json" {

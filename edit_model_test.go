@@ -14,6 +14,7 @@ import (
 // A file from before a change of the model that comes back by hand, from a checkout or
 // an editor that had it open, does not bring its vector among those of the new model.
 func TestOlderFileBack(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	for name, edit := range map[string]func([]byte) []byte{
 		"checkout": func(b []byte) []byte { return b },

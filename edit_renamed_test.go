@@ -76,6 +76,7 @@ func (e *editing) rename(from, to string) {
 
 // Of several files with its id the one that is the version counts, whatever they are called.
 func TestRenamedBesideOthers(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"aa", "mm", "zz"} {
 		e := forgotten(t, nil)
 		was := e.text("k0")
@@ -94,6 +95,7 @@ func TestRenamedBesideOthers(t *testing.T) {
 
 // A renamed file may be the only copy, or an edit of it: then that is what is put back.
 func TestRenamedIsTheOnlyCopy(t *testing.T) {
+	t.Parallel()
 	var told []Event
 	e := forgotten(t, func(ev Event) {
 		if ev.Kind == EventDeleted {
@@ -141,6 +143,7 @@ func TestRenamedIsTheOnlyCopy(t *testing.T) {
 
 // repair finds the only copy of a memory also under another name, and in the other folder.
 func TestRepairRenamed(t *testing.T) {
+	t.Parallel()
 	for _, to := range []string{"memories/other.json", "assemblies/k0.json"} {
 		for _, edit := range []bool{false, true} {
 			e := forgotten(t, nil)
@@ -186,6 +189,7 @@ func TestRepairRenamed(t *testing.T) {
 // An edit over the limits of a document stays, is told, and the version before it is
 // served; so does a new file. With the limit raised, or shortened, it is taken over.
 func TestEditOverLimit(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		limit func(c *Config)
 		text  string // %s: a member of the file
@@ -269,6 +273,7 @@ func refusedEdits(t *testing.T, st *Store) (list []RefusedEdit) {
 
 // RefusedEdits are found by who was told of none of them, and by nobody taken over.
 func TestRefusedEdits(t *testing.T) {
+	t.Parallel()
 	e := edited(t, 5, &Options{CacheBytes: -1})
 	other := openTest(t, e.dir, &Options{ReadOnly: true, CacheBytes: -1})
 	if list := refusedEdits(t, other); len(list) > 0 {
@@ -293,6 +298,7 @@ func TestRefusedEdits(t *testing.T) {
 // Health names three of the edits that were refused, counts the others, and leaves out
 // what somebody has changed since.
 func TestHealthOfRefusedEdits(t *testing.T) {
+	t.Parallel()
 	e := edited(t, 6, &Options{CacheBytes: -1})
 	for i := range 5 {
 		e.save(fmt.Sprint("k", i), "{half")
@@ -318,6 +324,7 @@ func TestHealthOfRefusedEdits(t *testing.T) {
 // repair takes many edited and many new files over in few commits, and undo takes each
 // of them back.
 func TestRepairAdoptsTogether(t *testing.T) {
+	t.Parallel()
 	n := 1100
 	if !proofs.Long() {
 		n = 400
@@ -376,6 +383,7 @@ func TestRepairAdoptsTogether(t *testing.T) {
 
 // Of two new files with one id the one under its right name counts.
 func TestRepairNewTwice(t *testing.T) {
+	t.Parallel()
 	e := edited(t, 1, &Options{})
 	e.save("zz", `{"id":"new","content":"a copy"}`)
 	e.save("new", `{"id":"new","content":"made"}`)

@@ -18,6 +18,7 @@ import (
 // before or which another process decides while it is asked, keeps no memory from
 // being stored. A vector that the caller brings is refused as ever.
 func TestEmbedderOfAnotherDimension(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	for _, when := range []string{"before", "meanwhile"} {
 		dir := t.TempDir()
@@ -80,6 +81,7 @@ func TestEmbedderOfAnotherDimension(t *testing.T) {
 
 // What an embedder returns is its own: it may write the next vector there.
 func TestEmbedderUsesItsMemoryAgain(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	mine := make([]float32, 3)
 	st := openTest(t, t.TempDir(), &Options{NoBackground: true, EmbedBatch: 1, Embed: func(_ context.Context, texts []string) ([][]float32, error) {
@@ -103,6 +105,7 @@ func TestEmbedderUsesItsMemoryAgain(t *testing.T) {
 // A batch of the embedder's may be more than a commit can take: then it is written
 // in several.
 func TestEmbedMoreThanACommit(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	e := &teller{}
 	down := func([]string) ([][]float32, error) { return nil, errors.New("down") }
@@ -136,6 +139,7 @@ func TestEmbedMoreThanACommit(t *testing.T) {
 // A memory for which the queue has no room is found by the scan, also when that is
 // past it.
 func TestEmbedQueueFull(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	e := &teller{}
 	st := openTest(t, t.TempDir(), &Options{NoBackground: true, Embed: e.embed})
@@ -165,6 +169,7 @@ func TestEmbedQueueFull(t *testing.T) {
 // What a re-embedding is held to is the store's dimension, not that of the first
 // memory: that one may have been edited by hand.
 func TestReembedBesideAMisfit(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	st, _ := reembedStore(t, t.TempDir())
 	if err := st.Flush(ctx); err != nil {

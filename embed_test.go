@@ -65,6 +65,7 @@ func (e *teller) set(fail func([]string) ([][]float32, error)) {
 }
 
 func TestEmbedAtPut(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	for _, inline := range []bool{false, true} {
 		e := &teller{}
@@ -145,6 +146,7 @@ func TestEmbedAtPut(t *testing.T) {
 
 // A transaction whose function runs again does not ask again for the same texts.
 func TestEmbedOnceInATransaction(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	e := &teller{}
 	st := openTest(t, t.TempDir(), &Options{NoBackground: true, Embed: e.embed})
@@ -179,6 +181,7 @@ func TestEmbedOnceInATransaction(t *testing.T) {
 // Whatever the embedder does wrong, the memory is stored, without a vector, and
 // that is seen; the background asks again, at growing distances, until it has one.
 func TestEmbedFails(t *testing.T) {
+	t.Parallel()
 	for name, fail := range map[string]func(texts []string) ([][]float32, error){
 		"error":     func([]string) ([][]float32, error) { return nil, errors.New("no service") },
 		"too few":   func([]string) ([][]float32, error) { return [][]float32{}, nil },
@@ -277,6 +280,7 @@ func waitFor(t *testing.T, ok func() bool) {
 
 // A ctx that ends while the embedder is asked ends the write; nothing is stored.
 func TestEmbedCanceled(t *testing.T) {
+	t.Parallel()
 	st := openTest(t, t.TempDir(), &Options{NoBackground: true})
 	hang := make(chan bool)
 	t.Cleanup(func() { close(hang) })
@@ -300,6 +304,7 @@ func TestEmbedCanceled(t *testing.T) {
 // Close does not wait for an embedder: what is being put is stored without a
 // vector, and the next open gets it one.
 func TestCloseWithAHangingEmbedder(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	hang, called := make(chan bool), make(chan bool, 10)
@@ -343,6 +348,7 @@ func TestCloseWithAHangingEmbedder(t *testing.T) {
 // when it is asked for. A text that the embedder does not take keeps none of the
 // others back, and a vector that somebody set meanwhile stays.
 func TestEmbedAtOpen(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	for _, background := range []bool{true, false} {
 		dir := t.TempDir()
@@ -412,6 +418,7 @@ func TestEmbedAtOpen(t *testing.T) {
 // An embedder of another dimension than the store's: the memory is stored
 // without a vector, and the error names both.
 func TestEmbedAnotherDimension(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	first := openTest(t, dir, &Options{NoBackground: true})
@@ -442,6 +449,7 @@ func TestEmbedAnotherDimension(t *testing.T) {
 // The model's name stands with the vectors, also when somebody without an
 // embedder writes them again.
 func TestEmbedModelIsRecorded(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	e := &teller{}

@@ -12,6 +12,7 @@ import (
 
 // A file whose bytes have rotted is found by the read, put back, and both are told.
 func TestEventsOfAFilePutBack(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	var mu sync.Mutex

@@ -13,6 +13,7 @@ import (
 // TestEvictionSparesMembers: who puts a memory and an assembly in one commit does not
 // lose the assembly's members to that memory.
 func TestEvictionSparesMembers(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	st := openTest(t, t.TempDir(), &Options{NoBackground: true})
 	limitTo(t, st, func(c *Config) { c.MaxMemories, c.AtLimit = 5, AtLimitEvictOldest })
@@ -41,6 +42,7 @@ func TestEvictionSparesMembers(t *testing.T) {
 
 // TestMarkStays: the mark of a take-over is taken by no limit and by no age.
 func TestMarkStays(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	for _, policy := range []string{AtLimitEvictOldest, AtLimitEvictLowest} {
 		c := clockAt(time.Unix(1_700_000_000, 0))

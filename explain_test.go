@@ -45,6 +45,7 @@ func (r refusing) Volume(name string) (vfs.Volume, error) {
 // What the system refuses is told with the path that stands in the way, its owner
 // and mode, and the command that would change it.
 func TestRefusalNamesTheRemedy(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS == "windows" {
 		return // no owners and modes there: what the system says is all there is
 	}

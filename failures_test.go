@@ -98,6 +98,7 @@ func TestFailures28(t *testing.T) {
 
 // 29: an empty or partial file: the session is lost, and then the file overwritten.
 func TestFailures29(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	for _, part := range []float64{0, 0.5, 0.99} {
 		for _, reopen := range []bool{false, true} {
@@ -178,6 +179,7 @@ func TestFailures29(t *testing.T) {
 
 // 31: a value that contains the system's own marker text is cut at the marker.
 func TestFailures31(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	st := openTest(t, dir, &Options{NoBackground: true, CacheBytes: -1})
@@ -284,6 +286,7 @@ func TestFailures32(t *testing.T) {
 // 44: NaN and Infinity written as JSON. Whatever brings one (a caller, an embedder, a
 // hand in a file), it is named, and no file of the store holds anything but JSON.
 func TestFailures44(t *testing.T) {
+	t.Parallel()
 	ctx, dir := context.Background(), t.TempDir()
 	nan, inf := math.NaN(), float32(math.Inf(1))
 	st := openTest(t, dir, &Options{NoBackground: true, Embed: func(_ context.Context, texts []string) ([][]float32, error) {

@@ -56,6 +56,7 @@ func damagedIndex(t *testing.T) (*rig, map[string]Memory) {
 // Killed anywhere while the index is made again from its backup, and with the
 // power cut after: the next open has every version.
 func TestFallBackCut(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	var want map[string]Memory
 	cuts(t, func(t *testing.T) (r *rig) { r, want = damagedIndex(t); return r }, nil, func(r *rig) error {

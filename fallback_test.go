@@ -184,6 +184,7 @@ func remade(t testing.TB, dir string) (from string, got map[string]Memory) {
 // A damaged index is made again from the newest backup that serves and the log
 // since, over segments that were recycled: every version stays what it was.
 func TestIndexFallBack(t *testing.T) {
+	t.Parallel()
 	dir, want := aged(t)
 	backups := func(dir string) (list []string) {
 		all, err := index.Backups(vfs.OS(), dir)
@@ -279,6 +280,7 @@ func TestIndexFallBack(t *testing.T) {
 
 // A backup of another life of the store is not used, even where its name fits.
 func TestIndexFallBackOfAnotherLife(t *testing.T) {
+	t.Parallel()
 	dir, want := aged(t)
 	other, _ := aged(t)
 	list, err := index.Backups(vfs.OS(), dir)
@@ -308,6 +310,7 @@ func TestIndexFallBackOfAnotherLife(t *testing.T) {
 
 // A damaged delta costs no version either: the base under it and the log have all.
 func TestIndexFallBackOnTheBase(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "s")
 	st := openTest(t, dir, smallLog)
@@ -355,6 +358,7 @@ func TestIndexFallBackOnTheBase(t *testing.T) {
 // FAILURES 17: a backup that cannot be opened just now is not taken for a bad one,
 // which would cost the versions.
 func TestIndexFallBackPassingError(t *testing.T) {
+	t.Parallel()
 	dir, want := aged(t)
 	alter(t, filepath.Join(dir, index.BaseName), indexDamage["cut"])
 	o := *smallLog

@@ -56,6 +56,7 @@ func olderMemctl(t *testing.T) string {
 // store as long as it has no feature; they are waited for when one is raised; from then on they
 // are refused and change nothing.
 func TestFeaturesBesideOlder(t *testing.T) {
+	t.Parallel()
 	memctl := olderMemctl(t)
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "storage")

@@ -99,6 +99,7 @@ func raising(ctx context.Context, _, dir string) error {
 // A raise waits for a process that lacks the feature, and names it; it does not wait for one
 // that was killed.
 func TestFeaturesRaiseBesideProcess(t *testing.T) {
+	t.Parallel()
 	for _, killed := range []bool{false, true} {
 		dir := t.TempDir()
 		o := knowing(bothFeatures)
@@ -148,6 +149,7 @@ func TestFeaturesRaiseBesideProcess(t *testing.T) {
 // Killed while it raises, a process leaves a store that has the feature or has not; one that was
 // told is raised is.
 func TestFeaturesRaiserKilled(t *testing.T) {
+	t.Parallel()
 	for i := range storetest.Repeat(t, 10) {
 		dir := t.TempDir()
 		cmd, out, in := storetest.StartTalking(t, "raising", dir)
@@ -178,6 +180,7 @@ func TestFeaturesRaiserKilled(t *testing.T) {
 // Backup, restore, migration and repair keep the features, and a build that lacks one
 // refuses them all.
 func TestFeaturesAreKept(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	lacks := func(t *testing.T, what string, err error) {
 		t.Helper()
@@ -291,6 +294,7 @@ func TestFeaturesAreKept(t *testing.T) {
 
 // An undo does not put back a checkpoint that is older than the features.
 func TestFeaturesSurviveUndo(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := raised(t, 0)
 	storetest.Rewrite(t, filepath.Join(dir, "checkpoint"), func(b []byte) []byte {
@@ -332,6 +336,7 @@ func TestFeaturesSurviveUndo(t *testing.T) {
 // The error names all features that are lacked, and says nothing of reading where that does not
 // work either.
 func TestFeatureErrorSaysAll(t *testing.T) {
+	t.Parallel()
 	_, err := Open(context.Background(), raised(t, bothFeatures), nil)
 	var lacks *errs.FeatureError
 	if !errors.As(err, &lacks) || fmt.Sprint(lacks.Lacks) != "[test-write test-read]" || lacks.Readable || strings.Contains(err.Error(), "reading works") {

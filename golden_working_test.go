@@ -71,6 +71,7 @@ func goldenScopes(t *testing.T, dir string, readOnly bool) map[string]string {
 }
 
 func TestMakeGoldenWorking(t *testing.T) {
+	t.Parallel()
 	if os.Getenv("VARVE_GOLDEN") != "working" {
 		t.Skip("the golden stores of working memory are made by VARVE_GOLDEN=working, once")
 	}
@@ -136,6 +137,7 @@ func TestMakeGoldenWorking(t *testing.T) {
 // Working memory that a program of the past has written is read, verified, written, put
 // back from a backup and moved by today's.
 func TestGoldenWorking(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	for _, name := range []string{"closed", "killed"} {
 		name = filepath.Join(goldenWorking, name)

@@ -12,6 +12,7 @@ import (
 // A hard link in the place of a file that the log writes into is not written through: an
 // archive may bring one along that leads to any file of its user's.
 func TestHardLinks(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	for _, name := range []string{"checkpoint", "wal/shared", "wal/owner", "wal/00000001.wal", "wal/flush.lock", "wal/attach.lock", "memory_index.json", "memories/a.json", "config.json"} {
 		for _, foreign := range []bool{false, true} {

@@ -14,6 +14,7 @@ import (
 // Every version that was written is there, over recycled segments and for a
 // read-only handle, as it was.
 func TestHistory(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "s")
 	st := openTest(t, dir, smallLog)
@@ -122,6 +123,7 @@ func TestHistory(t *testing.T) {
 
 // A hole in the archive is told, and what lies around it too.
 func TestHistoryOverAHole(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir, want := aged(t)
 	all, err := filepath.Glob(filepath.Join(dir, "wal", "archive", "*.zst"))
@@ -149,6 +151,7 @@ func TestHistoryOverAHole(t *testing.T) {
 
 // A file that rots, or goes, is put back also where only the archive has it.
 func TestHealFileFromArchive(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir, want := aged(t)
 	st := openTest(t, dir, smallLog)

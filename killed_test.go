@@ -16,6 +16,7 @@ import (
 // those that have it open any more, and what it left in tmp/ goes with the next
 // flush of somebody else. What a living one has there is not touched.
 func TestKilledIdle(t *testing.T) {
+	t.Parallel()
 	if vfs.OS().Host().Birth == 0 {
 		t.Skip("processes cannot be told apart here: mount the /proc of this namespace")
 	}

@@ -108,6 +108,7 @@ func lagStates(t *testing.T, out *bufio.Reader, end string) map[string]string {
 // anew and merged many times, its cache says what was long ago. When it wakes it
 // serves what is so, and goes on writing.
 func TestStoppedReader(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("no SIGSTOP")
 	}
@@ -190,6 +191,7 @@ func TestStoppedReader(t *testing.T) {
 // FAILURES 63: another program has a document open, and is stopped in the middle of
 // it, while its memory is written and flushed many times: it reads the old one whole.
 func TestStoppedHolderOfAFile(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("no SIGSTOP")
 	}

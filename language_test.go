@@ -99,6 +99,7 @@ var (
 // TestLanguage goes over the comments and strings of all packages but their tests, and over all
 // documents.
 func TestLanguage(t *testing.T) {
+	t.Parallel()
 	check := func(file string, line int, text string) {
 		for _, p := range pinned {
 			text = strings.ReplaceAll(text, p, "")

@@ -17,6 +17,7 @@ import (
 // type of another public package that it mentions. A program cannot name such a type, and go doc
 // does not show it.
 func TestPublicTypes(t *testing.T) {
+	t.Parallel()
 	root := imported(t, ".")
 	p := &public{seen: map[types.Type]bool{}, bad: map[string]bool{}}
 	for _, name := range root.Scope().Names() {

@@ -121,6 +121,7 @@ type listed struct {
 // TestCoreLinksNothingElse holds the root and all that it imports to
 // coreModules.
 func TestCoreLinksNothingElse(t *testing.T) {
+	t.Parallel()
 	for _, goos := range systems {
 		for _, p := range list(t, goos, "-deps", ".") {
 			if p.ImportPath == "net/http" {
@@ -138,6 +139,7 @@ func TestCoreLinksNothingElse(t *testing.T) {
 
 // TestImportsPointUp holds every package to its place in order.
 func TestImportsPointUp(t *testing.T) {
+	t.Parallel()
 	unknown := map[string]bool{}
 	for _, goos := range systems {
 		for _, p := range list(t, goos, "./...") {
@@ -183,6 +185,7 @@ func rank(path string) (int, bool) {
 // get it from where a store, a backup or a migration begins, as vfs.Below. What goes around
 // that follows links.
 func TestStoresFilesAreBelow(t *testing.T) {
+	t.Parallel()
 	around := regexp.MustCompile(`\b(os\.(Open|OpenFile|OpenRoot|Create|CreateTemp|ReadFile|WriteFile|ReadDir|Mkdir|MkdirAll|MkdirTemp|Remove|RemoveAll|Rename|Stat|Lstat|Link|Symlink|Readlink|Truncate|Chtimes|Chmod|DirFS|CopyFS)|filepath\.(Walk|WalkDir|Glob|EvalSymlinks)|ioutil\.\w+|vfs\.OS)\(`)
 	// Where the file system of the operating system comes in.
 	begins := map[string]string{
@@ -227,6 +230,7 @@ func TestStoresFilesAreBelow(t *testing.T) {
 
 // TestEveryPackageHasDoc wants doc.go with the package comment in it.
 func TestEveryPackageHasDoc(t *testing.T) {
+	t.Parallel()
 	for _, p := range list(t, "linux", "./...") {
 		if len(p.GoFiles) == 0 {
 			continue
@@ -244,6 +248,7 @@ func TestEveryPackageHasDoc(t *testing.T) {
 
 // TestLayoutNamesFiles: the map of the root in its doc.go has a place for each file.
 func TestLayoutNamesFiles(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("doc.go")
 	if err != nil {
 		t.Fatal(err)
@@ -278,6 +283,7 @@ func TestLayoutNamesFiles(t *testing.T) {
 // TestPackagesAreSmall: the root is composition and the public API, nothing else, and no
 // package below it is another root.
 func TestPackagesAreSmall(t *testing.T) {
+	t.Parallel()
 	limits := map[string]int{".": 4000}
 	for _, dir := range order {
 		if strings.HasPrefix(dir, "internal/") {
@@ -328,6 +334,7 @@ var exported = map[string]int{
 
 // TestExportedMethods counts them.
 func TestExportedMethods(t *testing.T) {
+	t.Parallel()
 	for dir, most := range exported {
 		names, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil || len(names) == 0 {
@@ -357,6 +364,7 @@ func TestExportedMethods(t *testing.T) {
 // TestStoreIsSmall: Store has what a program needs that keeps memories. What else there is has an
 // accessor (Admin, Vectors …).
 func TestStoreIsSmall(t *testing.T) {
+	t.Parallel()
 	const most = 25
 	names, err := filepath.Glob("*.go")
 	if err != nil {
@@ -389,6 +397,7 @@ func TestStoreIsSmall(t *testing.T) {
 // TestOpenIsForTests: of what is built, only the root imports internal/open, which replaces the
 // machine, and the helpers of tests.
 func TestOpenIsForTests(t *testing.T) {
+	t.Parallel()
 	for _, p := range list(t, "linux", "./...") {
 		if slices.Contains(p.Imports, module+"/internal/open") && p.ImportPath != module && p.ImportPath != module+"/internal/storetest" {
 			t.Errorf("%s imports internal/open, which only tests may", p.ImportPath)
@@ -398,6 +407,7 @@ func TestOpenIsForTests(t *testing.T) {
 
 // TestViewsStandApart: no view imports another, so that one can be added, or taken away.
 func TestViewsStandApart(t *testing.T) {
+	t.Parallel()
 	const views = module + "/internal/view/"
 	for _, goos := range systems {
 		for _, p := range list(t, goos, "./internal/view/...") {
@@ -412,6 +422,7 @@ func TestViewsStandApart(t *testing.T) {
 
 // TestFilesAreSmall: one idea each.
 func TestFilesAreSmall(t *testing.T) {
+	t.Parallel()
 	const most = 500
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 // What a person does by hand is adopted whatever the limits: a file that grows, and one
 // that is new. It counts from then on: what is put is refused, or others go.
 func TestLimitsAndHandEdits(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	e := edited(t, 3, &Options{})
 	limitTo(t, e.st, func(c *Config) { c.MaxBytes, c.MaxMemories = bytesIn(t, e.st).Bytes+100, 3 })
@@ -52,6 +53,7 @@ func TestLimitsAndHandEdits(t *testing.T) {
 // An embedding that comes later, and an access that is counted, are written whatever the
 // limits: the memory was let in. Their bytes count: what is put next is refused.
 func TestLimitsAndOwnWrites(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	embedder := &teller{}
 	embedder.set(func([]string) ([][]float32, error) { return nil, errors.New("not now") })

@@ -45,6 +45,7 @@ func limitChild(ctx context.Context, name, dir string) error {
 // What another process has put is replaced in a full store, also by one that has not
 // heard of it yet: that takes no room.
 func TestLimitOfWhatAnotherPut(t *testing.T) {
+	t.Parallel()
 	for _, policy := range []string{AtLimitRefuse, AtLimitEvictOldest} {
 		t.Run(policy, func(t *testing.T) {
 			dir := t.TempDir()

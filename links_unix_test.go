@@ -52,6 +52,7 @@ func aside(t *testing.T, dir string, names ...string) (state func() string) {
 // A folder that becomes a link while the store is open is not followed either: nothing
 // outside changes, what needs the folder says so, and with the folder back all goes on.
 func TestLinkWhileOpen(t *testing.T) {
+	t.Parallel()
 	for _, place := range []string{"memories", "tmp", "tmp/parked", "quarantine", "backups", "vector_index", "wal", "wal/archive"} {
 		t.Run(place, func(t *testing.T) {
 			t.Parallel()

@@ -36,6 +36,7 @@ func usable(t *testing.T, r *rig, dir string, want map[string]string) bool {
 // the two places is the store, with all that was acknowledged; what is written
 // there then is in the new one when the migration was called again.
 func TestMigrateCut(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	for what, fault := range map[string]error{"killed": nil, "error": errors.New("injected"), "plain": nil} {
 		t.Run(what, func(t *testing.T) {
@@ -113,6 +114,7 @@ func TestMigrateCut(t *testing.T) {
 // What is written between the copying and the switch is in the new place, and
 // the store is the same one there.
 func TestMigrateIsTheSameStore(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	r, want := whole(t)
 	if _, err := Migrate(ctx, "/s", "/t", &MigrateOptions{Options: r.options(2)}); err != nil {

@@ -13,6 +13,7 @@ import (
 // Killed between the note's name and its sync; somebody opens the new place and
 // writes; then the power goes. Still there is one store.
 func TestMigrateNoteIsDurableBeforeTheNewPlaceIsUsed(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	kill := func(at int) (r *rig, ops int, died bool) { // 0: nobody
 		r, _ = whole(t)

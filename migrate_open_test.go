@@ -14,6 +14,7 @@ import (
 // opening: that says where it went, or has the store still; never that a
 // file is missing.
 func TestMovedWhileOpening(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	moved := 0
 	for at, ended := 1, false; !ended; at++ {

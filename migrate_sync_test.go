@@ -15,6 +15,7 @@ import (
 // A sync of the copy that failed leaves pages that look clean, and the next sync
 // says nothing of them: the run after writes all of it again.
 func TestMigrateAfterAFailedSync(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	for nth := 1; nth <= 4; nth++ {
 		r, _ := whole(t)

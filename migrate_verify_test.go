@@ -9,6 +9,7 @@ import (
 // The old place of a store that was moved, and the new one before that, are no
 // damaged stores: verify and repair say where it is.
 func TestVerifyWhereTheStoreIsNot(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	r, _ := whole(t)
 	look := func(dir string, want error) {

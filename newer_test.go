@@ -60,6 +60,7 @@ func lastFrame(t *testing.T, dir string) (name string, g segment.Geometry, h seg
 // A store in which any part is of a newer format is refused, whoever opens it,
 // says what to do, and stays as it is.
 func TestNewerFormatIsRefused(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	open := func(dir string, o Options) error {
 		st, err := Open(ctx, dir, &o)

@@ -15,6 +15,7 @@ import (
 // are, whatever else is written: they are derived, and the newer program goes on
 // with them.
 func TestNewerVectorsStay(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	st := openTest(t, dir, &Options{NoBackground: true})

@@ -99,6 +99,7 @@ func child(ctx context.Context, job, dir string) error {
 //
 //	VARVE_REPEAT=100 go test -run 'TestTenWriters' .
 func TestTenWritersOfOneProcess(t *testing.T) {
+	t.Parallel()
 	for range storetest.Repeat(t, 20) {
 		dir := t.TempDir()
 		st := openTest(t, dir, nil)
@@ -121,6 +122,7 @@ func TestTenWritersOfOneProcess(t *testing.T) {
 }
 
 func TestTenWritersOfTenProcesses(t *testing.T) {
+	t.Parallel()
 	for range storetest.Repeat(t, 5) {
 		dir := t.TempDir()
 		var wg sync.WaitGroup
@@ -164,6 +166,7 @@ func expect200(t *testing.T, dir string) {
 // Writers are killed in mid-load (VARVE_REPEAT=40 for the documented figure), again and again in one store; what they were
 // told is durable is written down outside it.
 func TestKilledWriters(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	want := map[string]bool{} // id: is there
 	seed := uint64(time.Now().UnixNano())
@@ -264,6 +267,7 @@ func committing(ctx context.Context, _, dir string) error {
 // FAILURES 26: a stopped process holds a lock. Others wait as long as they were
 // told to and name the holder; once it is killed they go on.
 func TestStoppedHolder(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("no SIGSTOP")
 	}

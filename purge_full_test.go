@@ -15,6 +15,7 @@ import (
 // On a full disk a purge makes its own room, where the files are as new as the log; where
 // they are not the memories are deleted, and it is said what is missing for the rest.
 func TestPurgeOnAFullDisk(t *testing.T) {
+	t.Parallel()
 	disks(t, func(t *testing.T, d *smallDisk) {
 		ctx := context.Background()
 		o := d.o

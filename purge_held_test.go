@@ -17,6 +17,7 @@ import (
 // All of many memories that one process purges are overwritten, not only those whose
 // files its pool takes.
 func TestPurgeMany(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	r := &rig{disk: crash.New()}
 	st, err := Open(ctx, "/s", r.options(1))
@@ -49,6 +50,7 @@ func TestPurgeMany(t *testing.T) {
 
 // What somebody else flushes between the deletion and the rest of a purge is kept for it.
 func TestPurgeBesideFlusher(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	r := &rig{disk: crash.New()}
 	st, err := Open(ctx, "/s", r.options(1))
@@ -93,6 +95,7 @@ func TestPurgeBesideFlusher(t *testing.T) {
 
 // A hard link of somebody's keeps its bytes, and purge says so.
 func TestPurgeHardLink(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "s")
 	st := openTest(t, dir, &Options{NoBackground: true})

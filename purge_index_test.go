@@ -20,6 +20,7 @@ import (
 // The index of before, and backups that are written again, are overwritten once their
 // names are gone, unless somebody has them mapped: he goes on reading what they say.
 func TestPurgeOverwritesTheIndex(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("who has a file mapped is known on Linux only")
 	}
@@ -86,6 +87,7 @@ func TestPurgeOverwritesTheIndex(t *testing.T) {
 // A backup of the index that cannot be read goes if a line of the memory is seen in it;
 // else it stays and is named. Another store's that has none is none of our business.
 func TestPurgeAndBackupsThatAreNone(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir, other := filepath.Join(t.TempDir(), "s"), filepath.Join(t.TempDir(), "other")
 	st := openTest(t, dir, &Options{NoBackground: true})

@@ -16,6 +16,7 @@ import (
 // power, unless it was synced without them. (Found by TestPurgeCut, every
 // operation of it: VARVE_STEP=1 VARVE_CUT=917 go test . -run TestPurgeCut/error.)
 func TestPurgeSyncsNames(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	r, _ := whole(t)
 	st, err := Open(ctx, "/s", r.options(2))

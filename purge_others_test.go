@@ -17,6 +17,7 @@ import (
 // What only resembles a purged memory by name, or speaks of it, is somebody
 // else's: it stays, byte for byte.
 func TestPurgeSparesOthers(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "s")
 	clock := clockAt(time.Now())
@@ -74,6 +75,7 @@ func TestPurgeSparesOthers(t *testing.T) {
 // A parked file with a second name, such as a snapshot by hard links gives it, is
 // the snapshot's as well.
 func TestPurgeSparesSecondNames(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	parked, snapshot := filepath.Join(dir, "tmp", "parked"), filepath.Join(dir, "snapshot.json")
 	name := filepath.Join(parked, "memories@a.json@20@0@0@x-1")
@@ -93,6 +95,7 @@ func TestPurgeSparesSecondNames(t *testing.T) {
 // A piece of the log that was set aside holds other memories as well, perhaps as
 // their only copy: that it mentions a word is no reason to destroy it.
 func TestPurgeLeavesPiecesThatMention(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "s")
 	st := openTest(t, dir, &Options{NoBackground: true})
@@ -118,6 +121,7 @@ func TestPurgeLeavesPiecesThatMention(t *testing.T) {
 // An id that nothing is known of is told from one that is deleted, or of which only
 // a trace is left.
 func TestUnknown(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "s")
 	st := openTest(t, dir, &Options{NoBackground: true})
@@ -142,6 +146,7 @@ func TestUnknown(t *testing.T) {
 // What the user has put into the folder is his: it stays, and what has something of a
 // purged memory is named, in whatever folder, be it only some of what it once said.
 func TestPurgeNamesWhatMentions(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "s")
 	st := openTest(t, dir, &Options{NoBackground: true})

@@ -19,6 +19,7 @@ import (
 // A segment or a torn tail in quarantine that has a purged memory loses that, and what
 // is not sound; the entries of others stay, and can still be read.
 func TestPurgeKeepsOthersInPieces(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "s")
 	st := openTest(t, dir, smallLog)

@@ -12,6 +12,7 @@ import (
 // A file of 8 TiB that was set aside neither stops a purge nor is read or overwritten: it is
 // named, for it may hold what was purged.
 func TestPurgeBesideSparse(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "s")
 	st := openTest(t, dir, &Options{NoBackground: true})
@@ -49,6 +50,7 @@ func TestPurgeBesideSparse(t *testing.T) {
 // A sparse file in a store is not copied to where there is no room for it: that is found
 // before the disk is full.
 func TestMigrateSparse(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "s")
 	st := openTest(t, dir, &Options{NoBackground: true})

@@ -195,6 +195,7 @@ func (s *secrets) others(all map[string]Memory) map[string]Memory {
 // After a purge no file of the folder has a byte of what it was about, whatever
 // shape it was in; the others have all that they had.
 func TestPurge(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "s")
 	seed := uint64(time.Now().UnixNano())
@@ -348,6 +349,7 @@ func TestPurge(t *testing.T) {
 // Killed at any operation of it, or failing there, power lost after: nobody
 // else has lost anything, and done again it is complete.
 func TestPurgeCut(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	for what, fault := range map[string]error{"killed": nil, "error": errors.New("injected"), "lacking": nil} {
 		t.Run(what, func(t *testing.T) {
@@ -467,6 +469,7 @@ func setAsideASegment(t *testing.T, fsys vfs.FS, dir string) {
 
 // Where something cannot go yet, the rest does, and it is said what helps.
 func TestPurgeRefused(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	make := func(t *testing.T) (*Store, *secrets, string) {
 		dir := filepath.Join(t.TempDir(), "s")
@@ -583,6 +586,7 @@ func TestPurgeRefused(t *testing.T) {
 
 // What was purged does not come back out of an index that is made again.
 func TestPurgeThenFallBack(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	for _, how := range []string{"backup", "files"} {
 		dir := filepath.Join(t.TempDir(), "s")

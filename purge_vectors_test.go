@@ -22,6 +22,7 @@ import (
 // The vectors of before are overwritten once their names are gone, also when this
 // process has just searched them, and what a repair has set aside of them goes.
 func TestPurgeOverwritesTheVectors(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("who has a file mapped is known on Linux only")
 	}

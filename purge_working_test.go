@@ -17,6 +17,7 @@ import (
 // After a purge of a scope no file of the folder has a byte of what it held, or of what
 // was set aside of it; one whose name begins like its own has all that it had.
 func TestPurgeWorking(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	dir := filepath.Join(t.TempDir(), "s")
 	seed := rand.Uint64()
@@ -97,6 +98,7 @@ func TestPurgeWorking(t *testing.T) {
 // A memory that was made of working memory is purged with what it was made of; a scope
 // that still has that is named.
 func TestPurgeConsolidated(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	dir := filepath.Join(t.TempDir(), "s")
 	rng := rand.New(rand.NewPCG(7, 1))

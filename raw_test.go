@@ -44,6 +44,7 @@ func rawAll(t *testing.T, st *Store, filters ...Filter) (docs map[string]string,
 // ScanRaw gives what GetRaw gives, wherever it lies: in files that the index names, in
 // the log, edited by hand since.
 func TestScanRaw(t *testing.T) {
+	t.Parallel()
 	ctx, dir := t.Context(), t.TempDir()
 	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	clock := clockAt(began)
@@ -124,6 +125,7 @@ func TestScanRaw(t *testing.T) {
 // One that cannot be read is named, and the others come. It ends with its context, and
 // with the store.
 func TestScanRawBesideTheUnreadable(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	st := openTest(t, dir, &Options{NoBackground: true})
 	b := new(Batch)

@@ -14,6 +14,7 @@ import (
 // is made anew from its documents, of which some have the older model's vectors: these
 // do not count among the others.
 func TestRebuildAmidSwitch(t *testing.T) {
+	t.Parallel()
 	t.Run("index", func(t *testing.T) { rebuildAmidSwitch(t, false) })
 	t.Run("index and log", func(t *testing.T) { rebuildAmidSwitch(t, true) })
 }

@@ -20,6 +20,7 @@ import (
 // itself or a backup. Versions stay where the bytes that they were written with
 // do; an edit that nobody has seen yet has none of them.
 func TestRebuildIndexBelievesTheFiles(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir, want := aged(t)
 	var lost, edited string
@@ -65,6 +66,7 @@ func TestRebuildIndexBelievesTheFiles(t *testing.T) {
 // A folder that is away, with all that was in it, does not have the index forget what
 // the log still has.
 func TestRebuildIndexWithoutAFolder(t *testing.T) {
+	t.Parallel()
 	for _, folder := range []string{"memories", "assemblies"} {
 		t.Run(folder, func(t *testing.T) {
 			ctx := t.Context()

@@ -12,6 +12,7 @@ import (
 // A re-embedding whose process is gone for ever is called off by another one, which has
 // no embedder; behind the switch it only goes on.
 func TestCancelReembed(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	e := &teller{}

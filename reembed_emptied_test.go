@@ -65,6 +65,7 @@ func vectorFiles(t *testing.T, dir string) []string {
 // A store that had vectors and has none any more takes those of a model of another
 // dimension, in every process, once it was re-embedded.
 func TestReembedEmptied(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	for _, told := range []bool{false, true} {
 		for _, small := range []int64{0, 1} {
@@ -138,6 +139,7 @@ func TestReembedEmptied(t *testing.T) {
 // What the model before has left goes with the first flush, also where nothing has come
 // since: a purge could not find it there.
 func TestReembedEmptiedLeavesNothing(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	o := open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{SmallVectors: 1}})
@@ -180,6 +182,7 @@ func TestReembedEmptiedLeavesNothing(t *testing.T) {
 
 // Memories whose time is over keep no dimension.
 func TestReembedExpired(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	clock := clockAt(began)
@@ -206,6 +209,7 @@ func TestReembedExpired(t *testing.T) {
 // Where the dimension need not be known the embedder is not asked; where it does not
 // answer nothing is changed, and the error says what it was asked for.
 func TestReembedAsksForTheDimension(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	e := &teller{}
 	stop := errors.New("down")
@@ -235,6 +239,7 @@ func TestReembedAsksForTheDimension(t *testing.T) {
 // config.json says of an emptied store that it takes another dimension, as the refusal
 // of one says.
 func TestEmptiedByConfig(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	o := &Options{NoBackground: true}
@@ -256,6 +261,7 @@ func TestEmptiedByConfig(t *testing.T) {
 // Wherever a re-embedding of an emptied store is killed, and whatever the loss of power
 // leaves: the next one ends it, and all is well before and after.
 func TestReembedEmptiedCut(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	is := modelOf("new", 4)
 	embedding := func(o *Options) *Options {
@@ -327,6 +333,7 @@ func TestReembedEmptiedCut(t *testing.T) {
 // was computed for them, also where the store had no vector at all and every index and
 // every process knew that its vectors, none, were complete.
 func TestReembedOfNoVectors(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	is := modelOf("new", 4)
 	const n = 6
@@ -403,6 +410,7 @@ func TestReembedOfNoVectors(t *testing.T) {
 // The vectors that searches have written amid a change of the model go with their
 // memories, also when the index was last written before it, when there was none.
 func TestReembedOfNoVectorsThenEmptied(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	o := open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{SmallVectors: 1}})

@@ -50,6 +50,7 @@ func reembedChild(ctx context.Context, arg, dir string) error {
 //
 //	VARVE_REPEAT=50 go test -run TestReembedKilled .
 func TestReembedKilled(t *testing.T) {
+	t.Parallel()
 	for round := range storetest.Repeat(t, 4) {
 		seed := uint64(time.Now().UnixNano()) + uint64(round)
 		if s := os.Getenv("VARVE_SEED"); s != "" {

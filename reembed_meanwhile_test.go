@@ -12,6 +12,7 @@ import (
 // What is put while a re-embedding goes on ends with a vector of its model, whoever
 // put it, and never stands among the others before.
 func TestPutWhileReembedding(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	was, is := modelOf("old", 3), modelOf("new", 3)
@@ -131,6 +132,7 @@ func TestPutWhileReembedding(t *testing.T) {
 // A memory that was read is put back with another content, while the stored one has
 // changed: what it was read with is not this content's embedding.
 func TestEmbedReworded(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	e := &teller{}
 	st := openTest(t, t.TempDir(), &Options{NoBackground: true, Embed: e.embed})
@@ -158,6 +160,7 @@ func secondly() func() time.Time {
 
 // An embedding that the store fills in is not the user's update.
 func TestEmbeddingKeepsUpdatedAt(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	e := &teller{}
 	st := openTest(t, t.TempDir(), &Options{NoBackground: true, Embed: e.embed, Clock: secondly()})

@@ -81,6 +81,7 @@ func served(t *testing.T, st *Store, models map[string]func(string) []float32) (
 // TestReembedSwitch: every handle finds all old vectors or all new ones, whatever
 // the moment, also in another process, and one that has just opened the store.
 func TestReembedSwitch(t *testing.T) {
+	t.Parallel()
 	for name, of := range map[string]func(string) []float32{"same dimension": modelOf("new", 3), "another dimension": modelOf("new", 4)} {
 		t.Run(name, func(t *testing.T) {
 			was := modelOf("old", 3)
@@ -221,6 +222,7 @@ func TestReembedSwitch(t *testing.T) {
 // A process that has not seen yet that a change of the model has ended does not take the file of
 // the next run for one that has no vector of anything: it begins again.
 func TestReembedFileOfTheNextRun(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	e := &teller{}

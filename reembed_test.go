@@ -73,6 +73,7 @@ func checkReembedded(t *testing.T, st *Store) {
 }
 
 func TestReembed(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	st, e := reembedStore(t, t.TempDir())
 	computing := true
@@ -111,6 +112,7 @@ func TestReembed(t *testing.T) {
 
 // Wherever it ends, the next run goes on from what is whole.
 func TestReembedGoesOn(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	st, e := reembedStore(t, t.TempDir())
 	calls := 0
@@ -171,6 +173,7 @@ func TestReembedGoesOn(t *testing.T) {
 
 // What another model has computed, or what is not wanted any more, does not count.
 func TestReembedAnew(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	st, e := reembedStore(t, t.TempDir())
 	half := func() {
@@ -224,6 +227,7 @@ func TestReembedAnew(t *testing.T) {
 // What a purge that was killed behind the switch has left of the file before goes with
 // the next one, also when the switch has ended since.
 func TestPurgeTakesComputedOld(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	st, _ := reembedStore(t, t.TempDir())
 	if _, err := st.Vectors().Reembed(ctx, ReembedOptions{}); err != nil {
@@ -244,6 +248,7 @@ func TestPurgeTakesComputedOld(t *testing.T) {
 // A text that the embedder does not take is left without a vector and named; nothing else
 // is held up by it. It is asked again by the next run, and for another content.
 func TestReembedLeavesWhatIsRefused(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	for _, batch := range []int{1, 2, 64} {
 		for _, bad := range [][]string{{"m0"}, {"m6"}, {"m9"}, {"m0", "m9"}, {"m2", "m3", "m4"}} {
@@ -328,6 +333,7 @@ func TestReembedLeavesWhatIsRefused(t *testing.T) {
 // An embedder that takes nothing is not one that refuses: nothing is changed, and the
 // next run goes on.
 func TestReembedAnswersNothing(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	st, e := reembedStore(t, t.TempDir())
 	st.embedding.Model = "another"
@@ -366,6 +372,7 @@ func TestReembedAnswersNothing(t *testing.T) {
 // Where nothing has a content the model is changed all the same, and, where nothing has a
 // vector, the dimension.
 func TestReembedNothing(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	for _, blank := range []bool{false, true} {
 		e := &teller{}
@@ -411,6 +418,7 @@ func TestReembedNothing(t *testing.T) {
 
 // A memory without an embedding is counted once, also where its file is looked at again.
 func TestVerifyCountsPendingOnce(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	e := &teller{}
@@ -446,6 +454,7 @@ func TestVerifyCountsPendingOnce(t *testing.T) {
 // A purge in the midst of a change of the model takes what was computed for the memory,
 // and says that all went well.
 func TestPurgeAmidSwitch(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	st, _ := reembedStore(t, t.TempDir())
 	purged := false

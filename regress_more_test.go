@@ -20,6 +20,7 @@ import (
 // version that the log has, or its archive: not in a store that is only read, and
 // where it may be put aside, it is.
 func TestRegressFolderInThePlaceOfAFile(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	things := map[string]func(path string) error{
 		"a folder": func(path string) error {
@@ -86,6 +87,7 @@ func TestRegressFolderInThePlaceOfAFile(t *testing.T) {
 // A bit that flips in the name of the member by which a store is known does not
 // make somebody else's folder of it: the log lies beside it.
 func TestRegressFlippedMember(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "s")
 	st := openTest(t, dir, nil)
@@ -123,6 +125,7 @@ func TestRegressFlippedMember(t *testing.T) {
 
 // A put that replaces looks the one before it up once.
 func TestRegressReplaceReadsOnce(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	reads := 0
 	fsys := wrap.New(vfs.OS(), func(op *wrap.Op, call func() error) error {

@@ -42,6 +42,7 @@ func quarantined(t *testing.T, dir string) (names []string) {
 
 // PutAsync of one id, twice by one goroutine: the first may win.
 func TestRegressPutAsyncOrder(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	st := openTest(t, filepath.Join(t.TempDir(), "s"), nil)
 	wrong := 0
@@ -66,6 +67,7 @@ func TestRegressPutAsyncOrder(t *testing.T) {
 
 // "Close waits for them": it does, and refuses them.
 func TestRegressPutAsyncAndClose(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	st, err := Open(ctx, filepath.Join(t.TempDir(), "s"), nil)
 	if err != nil {
@@ -91,6 +93,7 @@ func TestRegressPutAsyncAndClose(t *testing.T) {
 
 // Several processes open a folder for the first time at once.
 func TestRegressOpenNewTogether(t *testing.T) {
+	t.Parallel()
 	bad := map[string]int{}
 	var mu sync.Mutex
 	for range 30 {
@@ -118,6 +121,7 @@ func TestRegressOpenNewTogether(t *testing.T) {
 // put, flushed; deleted and put again before the next round: our own file is
 // set aside as an edit by hand, with the deleted content.
 func TestRegressRecreatedIsTakenForAnEdit(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "s")
 	st := openTest(t, dir, &Options{NoBackground: true})
@@ -147,6 +151,7 @@ func TestRegressRecreatedIsTakenForAnEdit(t *testing.T) {
 
 // A memory that is written all the time while rounds run.
 func TestRegressHotKeyIsTakenForAnEdit(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "s")
 	st := openTest(t, dir, &Options{NoBackground: true})
@@ -184,6 +189,7 @@ func TestRegressHotKeyIsTakenForAnEdit(t *testing.T) {
 
 // What the index says of a moment between a delete and a new put of the same id.
 func TestRegressStateAtForgetsADelete(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	st := openTest(t, filepath.Join(t.TempDir(), "s"), &Options{NoBackground: true})
 	st.Put(ctx, Memory{ID: "x", Content: "1"})
@@ -206,6 +212,7 @@ func TestRegressStateAtForgetsADelete(t *testing.T) {
 
 // A block of memory_index.json has rotted; everything in it is in the files.
 func TestRegressIndexRotIsNeverHealed(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "s")
 	st, err := Open(ctx, dir, nil)
@@ -268,6 +275,7 @@ func failing(fail func(op *wrap.Op) error) vfs.System {
 // The index is gone, and while it is made again from the files one of them
 // (or the folder) cannot be read for a moment: EIO, EMFILE.
 func TestRegressRebuildTakesAPassingErrorForAbsence(t *testing.T) {
+	t.Parallel()
 	for _, what := range []string{"file", "folder"} {
 		t.Run(what, func(t *testing.T) {
 			ctx := context.Background()
@@ -308,6 +316,7 @@ func TestRegressRebuildTakesAPassingErrorForAbsence(t *testing.T) {
 
 // One session, one index, as a command line makes them: nothing is ever released.
 func TestRegressShortSessionsNeverReleaseTheLog(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "s")
 	for i := range 40 {
@@ -342,6 +351,7 @@ func randomText(n int) string {
 
 // The whole store: one flipped bit in the first block of the only segment.
 func TestRegressDamagedStartLosesWhatIsNotFlushed(t *testing.T) {
+	t.Parallel()
 	if dir := os.Getenv("VARVE_KILLED"); dir != "" {
 		st, err := Open(context.Background(), dir, &Options{NoBackground: true})
 		if err != nil {
@@ -378,6 +388,7 @@ func TestRegressDamagedStartLosesWhatIsNotFlushed(t *testing.T) {
 
 // Killed while idle: tmp/<token> stays for ever.
 func TestRegressTempOfTheKilledStays(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "s")
 	for range 5 {
 		c := exec.Command(os.Args[0], "-test.run=TestRegressDamagedStartLosesWhatIsNotFlushed")
@@ -401,6 +412,7 @@ func TestRegressTempOfTheKilledStays(t *testing.T) {
 
 // FAILURES row 74: an editor saves the version that it opened an hour ago.
 func TestRegressOldEditOverNewVersion(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "s")
 	st := openTest(t, dir, &Options{NoBackground: true, CacheBytes: -1})
@@ -421,6 +433,7 @@ func TestRegressOldEditOverNewVersion(t *testing.T) {
 
 // -race: a flush that fails in the background, and one by hand.
 func TestRegressFailedFlushRace(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "s")
 	var bad atomic.Bool
@@ -443,6 +456,7 @@ func TestRegressFailedFlushRace(t *testing.T) {
 
 // Damage in the log below flushed: the files are all right, and newer.
 func TestRegressDamageBelowFlushedServesOldVersions(t *testing.T) {
+	t.Parallel()
 	if dir := os.Getenv("REVIEW_DAMAGE"); dir != "" {
 		ctx := context.Background()
 		st, _ := Open(ctx, dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{SpillBytes: 1 << 30}}))
@@ -488,6 +502,7 @@ func TestRegressDamageBelowFlushedServesOldVersions(t *testing.T) {
 // FAILURES row 70: wal/ and checkpoint are put back from a copy, the index is
 // newer and of the same UUID: it covers positions that the log gives out again.
 func TestRegressIndexAheadOfTheLog(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "s")
 	session := func(from, to int, size int) {

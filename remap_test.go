@@ -50,6 +50,7 @@ func spoilLine(t *testing.T, path, id string) {
 // An index that one process healed is what the others see, also when nothing was
 // written since: who has the old one mapped neither answers from it nor heals again.
 func TestHealedIndexIsSeenByOthers(t *testing.T) {
+	t.Parallel()
 	aged, want := aged(t)
 	for _, told := range []bool{true, false} { // false: the healer was killed before he told the others
 		t.Run(fmt.Sprint("told ", told), func(t *testing.T) {
@@ -88,6 +89,7 @@ func TestHealedIndexIsSeenByOthers(t *testing.T) {
 
 // Who met the damage before it was healed does not heal it a second time.
 func TestHealedIndexIsNotHealedAgain(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir, want := aged(t)
 	first, one := openCounting(t, dir)
@@ -112,6 +114,7 @@ func TestHealedIndexIsNotHealedAgain(t *testing.T) {
 // What one process has the index rebuilt for is not written back by another one
 // that still has the old index mapped, nor answered from it.
 func TestRebuiltIndexStays(t *testing.T) {
+	t.Parallel()
 	for _, told := range []bool{true, false} {
 		t.Run(fmt.Sprint("told ", told), func(t *testing.T) {
 			ctx := context.Background()

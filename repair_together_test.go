@@ -35,6 +35,7 @@ func repairTogether(t *testing.T, e *editing, n int, heard func(ctx context.Cont
 
 // What another process writes while a repair adopts is nobody's to undo.
 func TestRepairBesideWriter(t *testing.T) {
+	t.Parallel()
 	e := edited(t, 3, &Options{CacheBytes: -1})
 	err := repairTogether(t, e, 3, func(ctx context.Context, _ func(), ev Event) {
 		if ev.ID == "k1" {
@@ -60,6 +61,7 @@ func TestRepairBesideWriter(t *testing.T) {
 // A repair that is killed behind the commit of many adoptions, and before it has written
 // down which versions they are, is undone all the same.
 func TestRepairCutAmidAdoptions(t *testing.T) {
+	t.Parallel()
 	for _, id := range []string{"k0", "new0", "other"} {
 		t.Run(id, func(t *testing.T) {
 			const n = 5
@@ -173,6 +175,7 @@ func copyStore(t *testing.T, to, from string) {
 // What undo puts back is found in quarantine whatever the id is: one may end as the notes
 // there do.
 func TestUndoFindsEveryName(t *testing.T) {
+	t.Parallel()
 	e := edited(t, 2, &Options{CacheBytes: -1})
 	ids := []string{"x.note", "y.part", "note", "x.note.json"}
 	for _, id := range ids {

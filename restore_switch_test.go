@@ -85,6 +85,7 @@ func switchStore(t *testing.T, dir string, e *teller) *Store {
 // that is in the midst of it: no search answers by both, and the change goes on, to any
 // model, or is called off where it could be.
 func TestRestoreAmidSwitch(t *testing.T) {
+	t.Parallel()
 	for _, dims := range []int{3, 4} {
 		for _, at := range []string{"computing", "written", "written more"} {
 			t.Run(fmt.Sprint(at, dims), func(t *testing.T) { restoreAmidSwitch(t, at, dims) })
@@ -248,6 +249,7 @@ func loseIndex(t *testing.T, dir string) {
 // Every moment of a backup in whose log the model was changed, or in the log that goes
 // on behind it, is restored as it was then.
 func TestRestoreMomentsOfSwitch(t *testing.T) {
+	t.Parallel()
 	for _, when := range []string{"all", "half", "later"} {
 		t.Run(when, func(t *testing.T) { restoreMoments(t, when) })
 	}
@@ -355,6 +357,7 @@ func restoreMoments(t *testing.T, when string) {
 // A log that begins anew, since it was damaged amid a change of the model, leaves the
 // store amid that change.
 func TestNewLogAmidSwitch(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir, to := t.TempDir(), t.TempDir()
 	was, is := modelOf("old", 3), modelOf("new", 3)
@@ -427,6 +430,7 @@ func TestNewLogAmidSwitch(t *testing.T) {
 // A change of the model that is made while a backup copies the log's end is in none of
 // its moments: config.json, which is copied last, must not bring it along.
 func TestRestoreBeforeSwitchBehindTheEnd(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	was, is := modelOf("old", 3), modelOf("new", 4)
@@ -472,6 +476,7 @@ func TestRestoreBeforeSwitchBehindTheEnd(t *testing.T) {
 // A store in which nothing has a content takes another model without a switch; restored to
 // a moment behind that, its config.json names it too.
 func TestRestoreBehindAnotherName(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	was, is := modelOf("old", 3), modelOf("new", 3)
@@ -516,6 +521,7 @@ func TestRestoreBehindAnotherName(t *testing.T) {
 
 // A program that knows nothing of models restores what needs none.
 func TestBackupFormat(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	for name, want := range map[string]int{"": 1, "old": 2} {
 		dir := t.TempDir()
@@ -545,6 +551,7 @@ func TestBackupFormat(t *testing.T) {
 // Who needs no more what was computed overwrites it before it goes: a backup that looks
 // just then has what it had copied before.
 func TestBackupBesideOverwriting(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	path, backup := filepath.Join(dir, "s"), filepath.Join(dir, "b")

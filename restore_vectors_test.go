@@ -9,6 +9,7 @@ import (
 
 // A restored store has its vectors, which no backup has, and verify finds nothing.
 func TestRestoreVectors(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	st := openTest(t, filepath.Join(dir, "s"), &Options{NoBackground: true})

@@ -15,6 +15,7 @@ import (
 // A search after a put looks at what was put, not at all that has changed since the
 // index was written.
 func TestSearchAfterPutReadsLittle(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	reads := 0
 	fsys := fault.New(vfs.OS(), func(op *fault.Op) error {
@@ -57,6 +58,7 @@ func TestSearchAfterPutReadsLittle(t *testing.T) {
 // Whose time is over takes nobody's place among the hits: in the log of this
 // process or of another, before and after the index takes it in.
 func TestSearchExpired(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	clock := clockAt(time.Now())

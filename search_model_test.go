@@ -10,6 +10,7 @@ import (
 // A query whose model is named finds nothing by the vectors of another one; before,
 // amid and after a change of the model.
 func TestSearchModel(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	was, is := modelOf("old", 3), modelOf("new", 3)

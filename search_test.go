@@ -63,6 +63,7 @@ func idsOf(hits []Hit) (ids []string) {
 // A search finds what the formula finds, wherever the memories lie: in the log,
 // compressed there, in files, edited files, in index, delta and overlay.
 func TestSearchText(t *testing.T) {
+	t.Parallel()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 2))
@@ -141,6 +142,7 @@ func TestSearchText(t *testing.T) {
 
 // One that cannot be read is named, and the others are found.
 func TestSearchTextOfDamage(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir, want := aged(t)
 	if err := os.RemoveAll(filepath.Join(dir, "wal", "archive")); err != nil {
@@ -171,6 +173,7 @@ func TestSearchTextOfDamage(t *testing.T) {
 }
 
 func TestSearchRefuses(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	st := openTest(t, t.TempDir(), &Options{NoBackground: true})
 	nan := math.NaN()

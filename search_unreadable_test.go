@@ -15,6 +15,7 @@ import (
 // A memory that cannot be read keeps the others from being found in no kind of
 // search, and through no filter; and the error names it.
 func TestSearchBesideTheUnreadable(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	st := openTest(t, dir, &Options{NoBackground: true})

@@ -31,6 +31,7 @@ func sessionNow(t *testing.T, st *Store, id string) string {
 // Every way to write refuses the memories of other sessions and of none, and says
 // which they are of; nothing of the write is there afterwards.
 func TestInSessionWrites(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	skip := func(m *Memory) error { m.Content = "new"; return nil }
 	ways := map[string]func(st *Store, id string) error{
@@ -128,6 +129,7 @@ func TestInSessionWrites(t *testing.T) {
 }
 
 func TestInSessionJoins(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	c := clockAt(time.Unix(1e9, 0))
 	st := openTest(t, t.TempDir(), &Options{Clock: c.now})
@@ -186,6 +188,7 @@ func TestInSessionJoins(t *testing.T) {
 // Two sessions fight for memories: whoever is confined never writes the other's,
 // also when it moves between the look and the commit.
 func TestInSessionRace(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	stores := []*Store{openTest(t, dir, nil), openTest(t, dir, nil)}
@@ -260,6 +263,7 @@ func uglySessions() []string {
 // Sessions of every ugly kind keep their memories apart, before and after the
 // index has them.
 func TestFailures30(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	st := openTest(t, dir, nil)

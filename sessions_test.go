@@ -34,6 +34,7 @@ func sessionsOf(t testing.TB, st *Store) map[string]Session {
 
 // What is listed is what is there, wherever it lies, for sessions of every kind.
 func TestSessions(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	seed := uint64(time.Now().UnixNano())
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -115,6 +116,7 @@ func TestSessions(t *testing.T) {
 
 // A session goes as a whole, for every reader; what others put into it meanwhile stays.
 func TestDeleteSession(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	stores := []*Store{openTest(t, dir, nil), openTest(t, dir, nil)}
@@ -198,6 +200,7 @@ func TestDeleteSession(t *testing.T) {
 
 // One that is larger than a commit goes in several.
 func TestDeleteLargeSession(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	st := openTest(t, t.TempDir(), &Options{SegmentSize: 64 << 10})
 	b := func(yield func(Memory) bool) {
@@ -219,6 +222,7 @@ func TestDeleteLargeSession(t *testing.T) {
 }
 
 func TestSweepSessions(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	c := clockAt(time.Unix(1_700_000_000, 0))
 	st := openTest(t, t.TempDir(), &Options{Clock: c.now, NoBackground: true})
@@ -273,6 +277,7 @@ func TestSweepSessions(t *testing.T) {
 
 // Sessions that are used while they are swept are spared whole.
 func TestSweepSessionsInUse(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	c := clockAt(time.Unix(1_700_000_000, 0))

@@ -83,6 +83,7 @@ func disks(t *testing.T, test func(t *testing.T, d *smallDisk)) {
 // the refusal says how much is missing and what helps, deletes go on, and
 // puts do again by themselves.
 func TestFullDiskAsTheUserMeetsIt(t *testing.T) {
+	t.Parallel()
 	disks(t, func(t *testing.T, d *smallDisk) {
 		ctx := context.Background()
 		var events []Event
@@ -172,6 +173,7 @@ func TestFullDiskAsTheUserMeetsIt(t *testing.T) {
 // Where the store alone has filled its disk, what is deleted makes the room in which the
 // files of all that was put before it find their place.
 func TestDeletionsMakeRoom(t *testing.T) {
+	t.Parallel()
 	for _, failed := range []bool{true, false} { // a flush before the deletions
 		disks(t, func(t *testing.T, d *smallDisk) { deletionsMakeRoom(t, d, failed) })
 	}
@@ -225,6 +227,7 @@ func deletionsMakeRoom(t *testing.T, d *smallDisk, failed bool) {
 
 // A migration to a disk that becomes full says so, hurts nothing, and goes on.
 func TestMigrateToAFullDisk(t *testing.T) {
+	t.Parallel()
 	disks(t, func(t *testing.T, d *smallDisk) {
 		ctx := context.Background()
 		from, o := "/from", d.o

@@ -17,6 +17,7 @@ import (
 // A clock that jumps ahead twice, with nobody running between, deletes nothing: an hour
 // of the machine's uptime has to go by between the two, in one boot.
 func TestSweepTwoJumps(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	for _, what := range []string{"expires_at", "max_age"} {
 		t.Run(what, func(t *testing.T) {
@@ -96,6 +97,7 @@ func TestSweepTwoJumps(t *testing.T) {
 
 // Where no uptime is known, one process has to see the hour pass.
 func TestSweepWithoutUptime(t *testing.T) {
+	t.Parallel()
 	st := openTest(t, t.TempDir(), &Options{NoBackground: true})
 	st.working.Uptime = nil
 	n := retention.SweepNote{Cut: time.Now().Add(-2 * time.Hour).UTC().Round(0)}
@@ -124,6 +126,7 @@ func (f unknownBoot) Host() vfs.Host {
 
 // An uptime counts for nothing where nobody knows since which boot.
 func TestSweepInUnknownBoot(t *testing.T) {
+	t.Parallel()
 	st := openTest(t, t.TempDir(), open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: unknownBoot{vfs.OS()}}}))
 	st.working.Uptime = func() time.Duration { return 5 * time.Hour }
 	if err := st.kept.NoteSweep(time.Now().Add(-2 * time.Hour)); err != nil {
@@ -139,6 +142,7 @@ func TestSweepInUnknownBoot(t *testing.T) {
 }
 
 func TestSweepNote(t *testing.T) {
+	t.Parallel()
 	cut := time.Unix(1_700_000_000, 5).UTC()
 	for _, n := range []retention.SweepNote{{Cut: cut}, {Cut: cut, Boot: [2]uint64{1, 1 << 63}, Up: 90 * time.Minute}} {
 		if got := retention.ParseSweepNote(string(n.Text())); got != n {

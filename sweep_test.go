@@ -36,6 +36,7 @@ func counted(t *testing.T, st *Store) int64 {
 
 // A memory is absent from every read the moment its time is over, wherever it lies.
 func TestExpired(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	for _, where := range []string{"log", "file", "delta", "cache"} {
 		t.Run(where, func(t *testing.T) {
@@ -171,6 +172,7 @@ func TestExpired(t *testing.T) {
 // What is over is deleted, through the log, when it has been for an hour; not before,
 // and not by a clock that jumps and is put right.
 func TestSweep(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	c := clockAt(time.Unix(1_700_000_000, 0))
@@ -287,6 +289,7 @@ func TestSweep(t *testing.T) {
 
 // Many expire at once: each sweep deletes some, and what is counted is right between them.
 func TestSweepMany(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	c := clockAt(time.Unix(1_700_000_000, 0))
 	st := openTest(t, t.TempDir(), &Options{Clock: c.now, NoBackground: true, SegmentSize: 64 << 10})
@@ -335,6 +338,7 @@ func TestSweepMany(t *testing.T) {
 // Two processes, one of which sweeps in the background; nothing is deleted that was put
 // again meanwhile.
 func TestSweepBesideWriters(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	c := clockAt(time.Unix(1_700_000_000, 0))
@@ -378,6 +382,7 @@ func TestSweepBesideWriters(t *testing.T) {
 }
 
 func TestMaxAge(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	c := clockAt(time.Unix(1_700_000_000, 0))
 	st := openTest(t, t.TempDir(), &Options{Clock: c.now, NoBackground: true})

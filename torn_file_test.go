@@ -17,6 +17,7 @@ import (
 // without a name). Here the store opens, all are found by meaning, verify names
 // the file, and repair puts it back from the log, to the byte.
 func TestTornFile(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	for _, c := range []struct {
 		name string
@@ -88,6 +89,7 @@ func TestTornFile(t *testing.T) {
 // FAILURES 20, unrepaired: what a store with a torn file still gives: all of it,
 // by id, in lists and by meaning, for the log has the one; and it takes writes.
 func TestTornFileServes(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	st := openTest(t, dir, &Options{NoBackground: true})
@@ -130,6 +132,7 @@ func TestTornFileServes(t *testing.T) {
 // and these ids meet there (bench/chromem finds them): of two documents one is
 // left. The others differ only where a slug does not show it.
 func TestMeetingIDs(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	ids := []string{"doc-17633", "doc-29150", "doc:1", "doc-1", "Doc-1", "doc/1"}

@@ -24,6 +24,7 @@ func openTest(t testing.TB, dir string, o *Options) *Store {
 }
 
 func TestRoundTrip(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "s")
 	st := openTest(t, dir, nil)

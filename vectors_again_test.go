@@ -17,6 +17,7 @@ import (
 // The index is made anew, and nothing was written since the vectors were: they get
 // other numbers, over a base as of the same position.
 func TestVectorsOfAnIndexMadeAnew(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	r := rand.New(rand.NewPCG(9, 9))
 	dir := t.TempDir()

@@ -15,6 +15,7 @@ import (
 // Two processes agree on the dimension also where the vector that had decided it is gone
 // again: what the one remembers holds no longer than what the other finds.
 func TestDecidedTogether(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	for _, with := range []string{"delete", "update", "flush", "spill"} {
 		t.Run(with, func(t *testing.T) {

@@ -68,6 +68,7 @@ func withVectors(t testing.TB, r *rand.Rand) string {
 // and afterwards the files are whole again. FAILURES 33 (lost at each restart), 36
 // (a bad one taken for an empty one), 41 (dropped before the new is there).
 func TestVectorsHeal(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(5, 5))
 	base := withVectors(t, r)
 	numbers := vectorNumbers(t, base)
@@ -140,6 +141,7 @@ func vectorNumbers(t testing.TB, dir string) map[string]int64 {
 // under another, and lost at each restart. What was written is used by whoever
 // opens the store, and nothing is written again for it.
 func TestVectorsStay(t *testing.T) {
+	t.Parallel()
 	dir := withVectors(t, rand.New(rand.NewPCG(11, 11)))
 	for range 2 {
 		st := openTest(t, dir, &Options{NoBackground: true, Listener: func(e Event) {
@@ -159,6 +161,7 @@ func TestVectorsStay(t *testing.T) {
 
 // TestTimeInMetadata: FAILURES 37: a datetime stops every later save.
 func TestTimeInMetadata(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	st := openTest(t, t.TempDir(), &Options{NoBackground: true})
 	_, err := st.Put(ctx, Memory{ID: "time", Metadata: map[string]any{"when": time.Unix(1, 5), "how long": time.Second}})
@@ -187,6 +190,7 @@ func rot(path string, b []byte) error {
 
 // TestVectorsOfReader: who may not write has all of them too, in its heap.
 func TestVectorsOfReader(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(6, 6))
 	dir := withVectors(t, r)
 	if err := os.RemoveAll(filepath.Join(dir, vector.Folder)); err != nil {
@@ -205,6 +209,7 @@ func TestVectorsOfReader(t *testing.T) {
 // searches go on, and when it works again all is complete, for those that come
 // then as well.
 func TestVectorsFail(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	for _, no := range []error{syscall.ENOSPC, syscall.EIO} {
 		r := rand.New(rand.NewPCG(7, 7))
@@ -261,6 +266,7 @@ func TestVectorsFail(t *testing.T) {
 // TestVectorIDs: FAILURES 34 (ids reused after deletes), 35 (adding an id again
 // adds a second vector), 39 (what was not indexed says it is).
 func TestVectorIDs(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	st := openTest(t, dir, &Options{NoBackground: true})
@@ -327,6 +333,7 @@ func TestVectorIDs(t *testing.T) {
 // TestPurgeVectors: no file has a purged memory's id or row, also when it was
 // deleted before and lies under a delta.
 func TestPurgeVectors(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	for _, before := range []bool{false, true} {
 		dir := t.TempDir()
@@ -372,6 +379,7 @@ func TestPurgeVectors(t *testing.T) {
 // TestVectorsAhead: vectors that a search made complete are ahead of a round that
 // takes a part of what is due.
 func TestVectorsAhead(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	r := rand.New(rand.NewPCG(10, 10))
 	for _, known := range []bool{true, false} {
@@ -420,6 +428,7 @@ func TestVectorsAhead(t *testing.T) {
 // TestCompositeVectors: assemblies have vectors as memories do, which follow their
 // members, are found, and come back from the assemblies' files.
 func TestCompositeVectors(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	st := openTest(t, dir, &Options{NoBackground: true})
@@ -477,6 +486,7 @@ func TestCompositeVectors(t *testing.T) {
 // TestVectorNumberOfImport: a number from elsewhere is kept with its vector, unless
 // this store could give it, and no other vector gets it.
 func TestVectorNumberOfImport(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	st := openTest(t, dir, &Options{NoBackground: true})
@@ -516,6 +526,7 @@ func TestVectorNumberOfImport(t *testing.T) {
 
 // TestVectorDrift counts what the files lack and have too much, without changing them.
 func TestVectorDrift(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := withVectors(t, rand.New(rand.NewPCG(14, 14)))
 	aside := filepath.Join(t.TempDir(), "aside")
@@ -562,6 +573,7 @@ func TestVectorDrift(t *testing.T) {
 // the vectors of the one come into the other: the numbers are the same, and the
 // vectors are not.
 func TestVectorsOfAnotherLife(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	one := withVectors(t, rand.New(rand.NewPCG(16, 16)))
 	two := t.TempDir()

@@ -96,6 +96,7 @@ func sameSearch(t testing.TB, st *Store, what string, v []float32, q Query, filt
 // are: in the log, in a delta, in the base; through filters, pages and scores;
 // after memories were changed, deleted and put again.
 func TestSearchVector(t *testing.T) {
+	t.Parallel()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 3))
@@ -173,6 +174,7 @@ func TestSearchVector(t *testing.T) {
 // fit is refused with both numbers, or made to fit and said so.
 // FAILURES 45: wrong-dimension vectors padded or cut in silence.
 func TestDimension(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	var fitted []Event
@@ -238,6 +240,7 @@ func TestDimension(t *testing.T) {
 
 // TestFirstVectors: two processes cannot decide two dimensions.
 func TestFirstVectors(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	for round := range 5 {
 		dir := t.TempDir()
@@ -270,6 +273,7 @@ func TestFirstVectors(t *testing.T) {
 // TestMisfits: memories whose embedding has another dimension, from an import or
 // an edited file, are stored and served, can be changed, and have no vector.
 func TestMisfits(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	st := openTest(t, dir, &Options{NoBackground: true})
@@ -314,6 +318,7 @@ func TestMisfits(t *testing.T) {
 // TestVectorConfig: config.json fixes metric and dimension, also afterwards: then
 // the vectors are made anew, and those that do not fit have none.
 func TestVectorConfig(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	st := openTest(t, dir, &Options{NoBackground: true})

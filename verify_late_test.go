@@ -12,6 +12,7 @@ import (
 // and the one at which it asks how far the log is: it is no memory that index and
 // overlay do not know.
 func TestVerifyBesideCommit(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	st := openTest(t, dir, &Options{NoBackground: true})

@@ -54,6 +54,7 @@ func replaced(t *testing.T, placing func(), fsys vfs.FS) (other *Store, dir stri
 // A flusher is stopped between the two steps of replacing a file: it is not
 // missing, for whoever verifies, reads or lists beside it.
 func TestVerifyBesideReplacing(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	var look func()
 	other, dir, next := replaced(t, func() {
@@ -86,6 +87,7 @@ func TestVerifyBesideReplacing(t *testing.T) {
 // Another process commits a version and begins to put it in place while the names
 // are compared: no drift.
 func TestDriftBesideReplacing(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	var placing, commit func()
 	name := docfile.FileName("x")
@@ -121,6 +123,7 @@ func TestDriftBesideReplacing(t *testing.T) {
 // A memory that was deleted keeps its file until that is flushed: no stranger. One
 // whose file somebody brings back afterwards is one.
 func TestDriftBesideDeletion(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	st := openTest(t, t.TempDir(), &Options{NoBackground: true})
 	if _, err := st.Put(ctx, Memory{ID: "x", Content: "…"}); err != nil {

@@ -19,6 +19,7 @@ import (
 // What one process commits another one sees, in order and once, also what is
 // committed while it watches.
 func TestWatch(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	writer := openTest(t, dir, nil)
@@ -78,6 +79,7 @@ func TestWatch(t *testing.T) {
 // One who lags behind the log's release is told how far log and archive still reach,
 // and from there it goes on.
 func TestWatchTruncated(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	for _, archive := range []int64{-1, 100 << 10} {
 		st := openTest(t, t.TempDir(), open.In(&Options{SegmentSize: 64 << 10, NoBackground: true}, open.Environment{System: vfs.System{ArchiveBytes: archive, SpillBytes: 64 << 10}}))
@@ -131,6 +133,7 @@ func TestWatchTruncated(t *testing.T) {
 // Released under a loop that is slow: it reads on from the archive, and each position
 // that it was given is one to go on from.
 func TestWatchArchive(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	st := openTest(t, t.TempDir(), open.In(&Options{SegmentSize: 64 << 10, NoBackground: true}, open.Environment{System: vfs.System{SpillBytes: 64 << 10}}))
 	from := st.Admin().Stats().Durable
@@ -197,6 +200,7 @@ func TestWatchArchive(t *testing.T) {
 
 // Filters: a batch ends where the last of what passed ends.
 func TestWatchFilters(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	st := openTest(t, t.TempDir(), nil)
 	from := st.Admin().Stats().Durable
@@ -270,6 +274,7 @@ func TestWatchFilters(t *testing.T) {
 
 // A store that is closed ends the loops over it, also from within one.
 func TestWatchClose(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	st, err := Open(ctx, t.TempDir(), nil)
 	if err != nil {
@@ -338,6 +343,7 @@ func (n *openSegments) fs() vfs.FS {
 
 // A process that only reads does not keep the segments open that were recycled.
 func TestReleasedFilesAreClosed(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	var segments openSegments
@@ -367,6 +373,7 @@ func TestReleasedFilesAreClosed(t *testing.T) {
 
 // FromNow begins behind what was committed before.
 func TestWatchFromNow(t *testing.T) {
+	t.Parallel()
 	st := openTest(t, t.TempDir(), nil)
 	if _, err := st.Put(t.Context(), Memory{ID: "before", Content: "x"}); err != nil {
 		t.Fatal(err)

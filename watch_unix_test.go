@@ -13,6 +13,7 @@ import (
 // Who waits for changes of a store whose folder is renamed, removed or replaced hears of
 // it, instead of waiting for ever.
 func TestWatchGone(t *testing.T) {
+	t.Parallel()
 	for _, replaced := range []bool{false, true} {
 		dir := filepath.Join(t.TempDir(), "s")
 		st := openTest(t, dir, &Options{NoBackground: true})

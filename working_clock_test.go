@@ -106,6 +106,7 @@ func inFile(t *testing.T, dir, what string) bool {
 // A wall clock that jumps moves no lifetime, whoever opens the store then: all that
 // have it open, one after the other and at once, go by the machine's uptime.
 func TestWorkingClockJumps(t *testing.T) {
+	t.Parallel()
 	for _, jump := range []time.Duration{10 * time.Hour, -10 * time.Hour} {
 		dir := t.TempDir()
 		m := &machine{wall: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), up: time.Hour}
@@ -146,6 +147,7 @@ func TestWorkingClockJumps(t *testing.T) {
 // A machine that starts with a clock that is ahead hides what looks old, but frees
 // nothing of it for an hour: when the clock is put back within that, it is there again.
 func TestWorkingClockAheadAtBoot(t *testing.T) {
+	t.Parallel()
 	for _, back := range []bool{true, false} {
 		dir := t.TempDir()
 		m := &machine{wall: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), up: time.Hour}
@@ -191,6 +193,7 @@ func TestWorkingClockAheadAtBoot(t *testing.T) {
 
 // The machine's own uptime is what a store uses that has the machine's clock.
 func TestWorkingUptime(t *testing.T) {
+	t.Parallel()
 	up := vfs.Uptime()
 	if up == nil {
 		t.Skip("no uptime that all processes share on this system")

@@ -12,6 +12,7 @@ import (
 // TestWorkingConsolidate: what was chosen becomes memories in the commit that drops
 // the scope; what else is written to the scope meanwhile is not lost with it.
 func TestWorkingConsolidate(t *testing.T) {
+	t.Parallel()
 	st, err := varve.Open(t.Context(), t.TempDir(), &varve.Options{NoBackground: true})
 	must(t, err)
 	defer st.Close()
@@ -66,6 +67,7 @@ func TestWorkingConsolidate(t *testing.T) {
 // TestWorkingSessions: the sessions of a host that keeps few of them at hand lose
 // nothing, and one that ends leaves memories.
 func TestWorkingSessions(t *testing.T) {
+	t.Parallel()
 	st, err := varve.Open(t.Context(), t.TempDir(), nil)
 	must(t, err)
 	defer st.Close()

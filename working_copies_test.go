@@ -17,6 +17,7 @@ import (
 // TestWorkingBackup: a backup has the working memory, a store that is restored of it
 // has it as of the moment, and gives no version that the old one may have given.
 func TestWorkingBackup(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	st, err := varve.Open(t.Context(), dir, &varve.Options{NoBackground: true, SegmentSize: 64 << 10})
 	must(t, err)
@@ -93,6 +94,7 @@ func TestWorkingBackup(t *testing.T) {
 // TestWorkingMoved: a store that is moved takes its working memory along, and goes
 // on from it.
 func TestWorkingMoved(t *testing.T) {
+	t.Parallel()
 	dir, to := t.TempDir(), filepath.Join(t.TempDir(), "new")
 	st, err := varve.Open(t.Context(), dir, &varve.Options{NoBackground: true})
 	must(t, err)
@@ -113,6 +115,7 @@ func TestWorkingMoved(t *testing.T) {
 // TestWorkingClone: a folder without log, as git gives one, has the working memory
 // that its files hold.
 func TestWorkingClone(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	open := func() *varve.Store {
 		st, err := varve.Open(t.Context(), dir, &varve.Options{NoBackground: true})
@@ -143,6 +146,7 @@ func TestWorkingClone(t *testing.T) {
 // TestWorkingNewLog: when the log is damaged and begins anew, what only it had of
 // working memory goes into the file, also what stands behind the damage.
 func TestWorkingNewLog(t *testing.T) {
+	t.Parallel()
 	dir, to := t.TempDir(), t.TempDir()
 	st, err := varve.Open(t.Context(), dir, &varve.Options{NoBackground: true, SegmentSize: 64 << 10})
 	must(t, err)
@@ -204,6 +208,7 @@ func TestWorkingNewLog(t *testing.T) {
 // TestWorkingDamage: verify names a scope's file that cannot be read, and repair
 // makes it anew of what log and archive have; its bytes stay in quarantine.
 func TestWorkingDamage(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		spoil func(t *testing.T, path string)

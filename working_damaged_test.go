@@ -20,6 +20,7 @@ import (
 // one process has the scope at hand and writes. Another one, which cannot read the
 // scope, flushes and lets the log go: what was acknowledged is there afterwards.
 func TestWorkingFlushedByOther(t *testing.T) {
+	t.Parallel()
 	for name, harm := range map[string]func(name string) error{
 		"gone":    os.Remove,
 		"damaged": func(name string) error { return os.WriteFile(name, []byte("{ no JSON"), 0o600) },
@@ -60,6 +61,7 @@ func TestWorkingFlushedByOther(t *testing.T) {
 // TestWorkingEditTooLarge: an edit that no entry of the log can take is an error of
 // whoever uses the scope, and not a loop; all else goes on.
 func TestWorkingEditTooLarge(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	open := func() *varve.Store {
 		st, err := varve.Open(t.Context(), dir, &varve.Options{NoBackground: true, SegmentSize: 64 << 10})
@@ -115,6 +117,7 @@ func edit(t *testing.T, dir, old, new string) {
 // TestWorkingEditUnderLog: a file is edited while the log has newer entries of the
 // scope. All processes see the same, whoever reads the file first.
 func TestWorkingEditUnderLog(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	open := func() *varve.Store {
 		st, err := varve.Open(t.Context(), dir, &varve.Options{NoBackground: true})
@@ -138,6 +141,7 @@ func TestWorkingEditUnderLog(t *testing.T) {
 
 // TestWorkingEditedPlace: somebody edits the place in the log that a file names.
 func TestWorkingEditedPlace(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	open := func() *varve.Store {
 		st, err := varve.Open(t.Context(), dir, &varve.Options{NoBackground: true})
@@ -165,6 +169,7 @@ func TestWorkingEditedPlace(t *testing.T) {
 
 // TestWorkingTogether: operations that wait together are no larger than the log takes.
 func TestWorkingTogether(t *testing.T) {
+	t.Parallel()
 	st, err := varve.Open(t.Context(), t.TempDir(), &varve.Options{NoBackground: true, SegmentSize: 64 << 10})
 	must(t, err)
 	defer st.Close()
@@ -183,6 +188,7 @@ func TestWorkingTogether(t *testing.T) {
 // TestWorkingReformatted: a file that an editor has laid out anew, and one that is no
 // scope's, hide no scope from those who list them, a backup among them.
 func TestWorkingReformatted(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	st, err := varve.Open(t.Context(), dir, &varve.Options{NoBackground: true})
 	must(t, err)

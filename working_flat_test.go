@@ -19,6 +19,7 @@ import (
 // TestWorkingCheckpointsSize: 100 checkpoints of a scope of 1 MB with small changes
 // between them: what is on disk follows the changes, and so does the log. FAILURES 46.
 func TestWorkingCheckpointsSize(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	st, err := varve.Open(t.Context(), dir, &varve.Options{NoBackground: true})
 	must(t, err)

@@ -41,6 +41,7 @@ func countWrites() *writtenBy {
 // second, also where memories are put beside it; and what its file lacks is in it when
 // the store is flushed or closed.
 func TestWorkingLag(t *testing.T) {
+	t.Parallel()
 	mib := 4
 	if v := os.Getenv("VARVE_SCOPE_MIB"); v != "" {
 		fmt.Sscan(v, &mib)
@@ -118,6 +119,7 @@ func TestWorkingLag(t *testing.T) {
 // While a scope lags and nothing else is left to do, the flusher rests, also when the
 // round before had left something.
 func TestWorkingLagRests(t *testing.T) {
+	t.Parallel()
 	clock := clockAt(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	o := &Options{NoBackground: true, Clock: clock.tick}
 	st := openTest(t, t.TempDir(), o)
@@ -138,6 +140,7 @@ func TestWorkingLagRests(t *testing.T) {
 
 // A round that fails leaves nothing lagging.
 func TestWorkingLagAfterFailure(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	fails := false
 	fsys := fault.New(vfs.OS(), func(op *fault.Op) error {
@@ -180,6 +183,7 @@ func TestWorkingLagAfterFailure(t *testing.T) {
 // A rebuild of the index that fails leaves nothing lagging either: what it was putting into
 // a scope's file is not there, whatever is written to the scope next.
 func TestWorkingLagAfterFailedRebuild(t *testing.T) {
+	t.Parallel()
 	for name, why := range map[string]error{"asked": flush.ErrAsked, "repair": flush.ErrFound} {
 		t.Run(name, func(t *testing.T) { lagAfterFailedRebuild(t, why) })
 	}
@@ -256,6 +260,7 @@ func has(t *testing.T, dir, text string) bool {
 // Random histories of two handles on one folder whose scopes lag, with copies of the
 // folder as a kill leaves it: every value is there, and verify finds nothing.
 func TestWorkingLagRandom(t *testing.T) {
+	t.Parallel()
 	seed := rand.Uint64()
 	if v := os.Getenv("VARVE_SEED"); v != "" {
 		fmt.Sscan(v, &seed)

@@ -11,6 +11,7 @@ import (
 // TestWorkingLarge: a scope does not grow beyond what can be read again; what makes
 // it smaller is let through, and then it may grow.
 func TestWorkingLarge(t *testing.T) {
+	t.Parallel()
 	st, err := Open(t.Context(), t.TempDir(), &Options{NoBackground: true})
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 // host has the scope at hand. The next flush writes the scope as it is, keeps what was
 // put back in quarantine, and says so. What another process flushes is no such file.
 func TestWorkingOlderPutBack(t *testing.T) {
+	t.Parallel()
 	for i := range 4 {
 		dropped, read := i%2 == 1, i/2 == 1 // whether the host has it at hand, or lets go of it
 		dir := t.TempDir()

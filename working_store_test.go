@@ -66,6 +66,7 @@ func verifyClean(t testing.TB, st *varve.Store) {
 // TestWorkingAgain: what was written is there after a close, with and without
 // flushes in between, and every round leaves one readable file for each scope.
 func TestWorkingAgain(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	open := func() *varve.Store {
 		st, err := varve.Open(t.Context(), dir, &varve.Options{NoBackground: true, SegmentSize: 64 << 10})
@@ -113,6 +114,7 @@ func TestWorkingAgain(t *testing.T) {
 // TestWorkingDropped: a scope that is dropped leaves no file, and one of its name
 // that comes later shares nothing with it, no version either.
 func TestWorkingDropped(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	st, err := varve.Open(t.Context(), dir, &varve.Options{NoBackground: true})
 	must(t, err)
@@ -156,6 +158,7 @@ func TestWorkingDropped(t *testing.T) {
 // every process, where no newer state is in the way; what cannot be read is an
 // error that names the file, and the scope can be dropped.
 func TestWorkingEdited(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	open := func() *varve.Store {
 		st, err := varve.Open(t.Context(), dir, &varve.Options{NoBackground: true})
@@ -234,6 +237,7 @@ func TestWorkingEdited(t *testing.T) {
 // TestWorkingTwo: two processes, of which one lags while the other writes, flushes
 // and lets the log go.
 func TestWorkingTwo(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	open := func() *varve.Store {
 		st, err := varve.Open(t.Context(), dir, &varve.Options{NoBackground: true, SegmentSize: 64 << 10})

@@ -64,6 +64,7 @@ func openWorkStore(t testing.TB, dir string, c *workClock) *varve.Store {
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	t.Run("store", func(t *testing.T) {
 		workingtest.Run(t, func(t *testing.T) *workingtest.Fixture {
 			c := &workClock{wall: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}

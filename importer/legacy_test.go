@@ -103,6 +103,7 @@ func (g got) assembly(t *testing.T, id string) (*assembly.Assembly, Item) {
 }
 
 func TestLegacyAssemblies(t *testing.T) {
+	t.Parallel()
 	g := drain(t, legacyTree(t, nil), "", Options{})
 	if len(g.items) != 12 || len(g.assemblies) != 4 {
 		t.Errorf("%d memories, %d assemblies", len(g.items), len(g.assemblies))
@@ -147,6 +148,7 @@ func TestLegacyAssemblies(t *testing.T) {
 
 // TestReport: every member, and every file that is neither item nor problem.
 func TestReport(t *testing.T) {
+	t.Parallel()
 	g := drain(t, legacyTree(t, nil), "", Options{})
 	have := map[string]Member{}
 	for _, m := range g.report.Members {
@@ -188,6 +190,7 @@ func TestReport(t *testing.T) {
 
 // FAILURES 43: a copy inside an assembly counts only where the memory is lost.
 func TestCopiesInsideAssemblies(t *testing.T) {
+	t.Parallel()
 	g := drain(t, legacyTree(t, nil), "", Options{SetAside: true})
 	if it := g.item("lost"); !strings.Contains(string(it.JSON), "only here") || it.Path != "assemblies/asm-form18.json: memories[2]" {
 		t.Errorf("%+v", it)
@@ -205,6 +208,7 @@ func TestCopiesInsideAssemblies(t *testing.T) {
 
 // FAILURES 34: two vectors with one number.
 func TestContestedNumbers(t *testing.T) {
+	t.Parallel()
 	g := drain(t, tree(t, "a.json", mem("a"), "b.json", mem("b"), "c.json", mem("c"), "d.json", mem("d"), "id_to_index.json", `{"a":5,"b":5,"c":6,"d":-1}`,
 		"faiss_index.bin.mapping.json", `{"c":9223372036854775806,"d":1e3}`), "", Options{})
 	g.expect(t, "vector number id_to_index.json b taken", "vector number faiss_index.bin.mapping.json d taken")
@@ -216,6 +220,7 @@ func TestContestedNumbers(t *testing.T) {
 }
 
 func TestAssembliesInLines(t *testing.T) {
+	t.Parallel()
 	lines := strings.Join([]string{`{"assembly_id":"x","memory_ids":["a","b","none"]}`, mem("a"), mem("b"), `{"memory_ids":["a"],"x":1}`,
 		`{"id":"m","content":"c","assembly_id":"x","memory_ids":[]}`, `{"assembly_id":"x","memory_ids":["a","b","none"]}`}, "\n")
 	g := drain(t, tree(t, "m.jsonl", lines), "", Options{})
@@ -228,6 +233,7 @@ func TestAssembliesInLines(t *testing.T) {
 
 // One bad file or line never takes the others along.
 func TestAssembliesThatAreNotRight(t *testing.T) {
+	t.Parallel()
 	g := drain(t, tree(t, "a.json", mem("a"),
 		"assemblies/nan.json", `{"assembly_id":"nan","memory_ids":["a"],"activation_level":NaN,"composite_embedding":[NaN,1.0]}`,
 		"assemblies/number.json", `{"assembly_id":7,"id":8,"memory_ids":["a"]}`,

@@ -7,6 +7,7 @@ import (
 )
 
 func TestLines(t *testing.T) {
+	t.Parallel()
 	big := strings.Repeat("x", 17<<20)
 	text := strings.Join([]string{
 		"\xef\xbb\xbf" + mem("a"),
@@ -46,6 +47,7 @@ func TestLines(t *testing.T) {
 
 // TestLinesTooLongAtTheEnd must end.
 func TestLinesTooLongAtTheEnd(t *testing.T) {
+	t.Parallel()
 	for _, end := range []string{"", "\n"} {
 		src := OpenLines(strings.NewReader(mem("a")+"\n"+strings.Repeat("x", 600<<10)+end), "-", Options{MaxBytes: 100})
 		g := drainSource(t, src)
@@ -59,6 +61,7 @@ func TestLinesTooLongAtTheEnd(t *testing.T) {
 
 // TestContentID is stable over versions: a second run adds only what is new.
 func TestContentID(t *testing.T) {
+	t.Parallel()
 	if got := contentID([]byte(`{"content":"x","a":{"c":1.0,"b":"é"}}`)); got != contentID([]byte(` {"a" : {"b":"\u00e9","c":1.0}, "content":"x"}`)) {
 		t.Errorf("order, spaces or escapes changed it: %s", got)
 	} else if got != "jsonl-524e24854d5d6349f4fc018d1255f65c" {

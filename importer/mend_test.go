@@ -14,6 +14,7 @@ import (
 
 // TestMend: what Python's json module writes or reads (row 44).
 func TestMend(t *testing.T) {
+	t.Parallel()
 	for in, want := range map[string]string{
 		`{"id":"a","content":"NaN","quickrecal_score":NaN,"x":[-Infinity,-1,Infinity]}`: `{"id":"a","content":"NaN","x":[null,-1,null]}`,
 		`{"id":"a","content":"c\\\"NaN","embedding":[0.1,NaN],"metadata":{"e":NaN}}`:    `{"id":"a","content":"c\\\"NaN","embedding":null,"metadata":{"e":null}}`,
@@ -40,6 +41,7 @@ func TestMend(t *testing.T) {
 }
 
 func TestWithID(t *testing.T) {
+	t.Parallel()
 	for in, want := range map[string]string{
 		`{}`:                             `{"id":"i"}`,
 		" {\n \"a\":1}\n":                "{\"id\":\"i\",\n \"a\":1}\n",

@@ -10,6 +10,7 @@ import (
 // TestRealSynthians: rows 24, 33 and 36 of the failures the formats come
 // from were found in this very store.
 func TestRealSynthians(t *testing.T) {
+	t.Parallel()
 	dir := shared(t, "synthians-6ac7868")
 	if f, err := Detect(dir); f != Synthians || err != nil {
 		t.Fatalf("detected as %q, %v", f, err)
@@ -63,6 +64,7 @@ func TestRealSynthians(t *testing.T) {
 }
 
 func TestRealLucidia(t *testing.T) {
+	t.Parallel()
 	g := drain(t, shared(t, "lucidia-legacy"), "", Options{})
 	if len(g.items) != 64 || len(g.problems) != 0 {
 		t.Errorf("%d items, want 64; problems %v", len(g.items), g.problems)
@@ -70,6 +72,7 @@ func TestRealLucidia(t *testing.T) {
 }
 
 func TestRealVizor(t *testing.T) {
+	t.Parallel()
 	plus2 := time.FixedZone("", 2*60*60)
 	g := drain(t, shared(t, "vizor-sessions"), "", Options{Location: plus2})
 	if len(g.items) != 71 || len(g.problems) != 0 {

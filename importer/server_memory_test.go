@@ -15,6 +15,7 @@ import (
 // A real file without types and with members of its own: every line becomes a memory,
 // and that the same line again, but for its type.
 func TestServerMemoryReal(t *testing.T) {
+	t.Parallel()
 	path := shared(t, "memory-graph.jsonl")
 	if f, err := Detect(path); f != ServerMemory || err != nil {
 		t.Fatal(f, err)

@@ -14,6 +14,7 @@ import (
 
 // TestIndexForms: each form names a and b, and leaves the file of c out.
 func TestIndexForms(t *testing.T) {
+	t.Parallel()
 	for name, index := range map[string]string{
 		"A": `{"memories":{"a":{"filepath":"memories/a.json","quickrecal_score":0.5},"m:b":{"filepath":"memories/m-b.json"}},
 			"assemblies":{"asm1":{"filepath":"assemblies/asm1.json"}},"metadata":{"version":"1"}}`,
@@ -41,6 +42,7 @@ func TestIndexForms(t *testing.T) {
 // TestFolderIsTheTruth: an index that is empty, says 0, is cut short or no
 // JSON at all costs nothing (rows 11, 36).
 func TestFolderIsTheTruth(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		index string
 		want  []string
@@ -60,6 +62,7 @@ func TestFolderIsTheTruth(t *testing.T) {
 }
 
 func TestFilesThatAreNotRight(t *testing.T) {
+	t.Parallel()
 	dir := tree(t,
 		indexName, `{"memories":{"a":"a.json","gone":"gone.json","torn":"torn.json","noid":"x/noid.json","evil":"../../../etc/passwd"}}`,
 		"a.json", mem("a"),
@@ -103,6 +106,7 @@ func TestFilesThatAreNotRight(t *testing.T) {
 // TestWrongNames: the id inside counts; a well-named file has precedence over
 // one that claims its id.
 func TestWrongNames(t *testing.T) {
+	t.Parallel()
 	dir := tree(t,
 		"0.json", mem("z"), // read first, but z.json is the one
 		"1.json", mem("alone"),
@@ -125,6 +129,7 @@ func TestWrongNames(t *testing.T) {
 
 // TestIndexDecides which of two files with one name is meant.
 func TestIndexDecides(t *testing.T) {
+	t.Parallel()
 	dir := tree(t, indexName, `{"memories":{"a":"memories/a.json"}}`, "a.json", mem("a"), "memories/a.json", `{"id":"a","content":"the one"}`)
 	g := drain(t, dir, "", Options{})
 	g.expect(t, "duplicate a.json a")
@@ -134,6 +139,7 @@ func TestIndexDecides(t *testing.T) {
 }
 
 func TestBak(t *testing.T) {
+	t.Parallel()
 	dir := tree(t,
 		"same.json", mem("same"), "same.bak", mem("same"),
 		"new.json", `{"id":"new","content":"2"}`, "new.bak", `{"id":"new","content":"1"}`,
@@ -153,6 +159,7 @@ func TestBak(t *testing.T) {
 
 // TestSetAside: valid files that were set aside by false alarm (row 24).
 func TestSetAside(t *testing.T) {
+	t.Parallel()
 	dir := tree(t,
 		"a.json", mem("a"),
 		"torn.json", "{",
@@ -182,6 +189,7 @@ func TestSetAside(t *testing.T) {
 
 // TestPassesBytesOn: what needs no mending is not touched.
 func TestPassesBytesOn(t *testing.T) {
+	t.Parallel()
 	text := "{\n  \"id\": \"a\",\n  \"content\": \"x\",\n \"embedding\":\"[1.0e-02  2\\n 3]\", \"n\": 9007199254740993, \"f\": 1.0}\n"
 	g := drain(t, tree(t, "a.json", text), "", Options{})
 	if it := g.item("a"); string(it.JSON) != text {
@@ -191,6 +199,7 @@ func TestPassesBytesOn(t *testing.T) {
 
 // TestLinkLeadsOut: a link is followed only inside the folder.
 func TestLinkLeadsOut(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("links need a privilege on Windows")
 	}
@@ -205,12 +214,14 @@ func TestLinkLeadsOut(t *testing.T) {
 }
 
 func TestTooLarge(t *testing.T) {
+	t.Parallel()
 	g := drain(t, tree(t, "a.json", mem("a"), "b.json", mem(strings.Repeat("b", 100))), "", Options{MaxBytes: 100})
 	g.expectIDs(t, "a")
 	g.expect(t, "too large b.json")
 }
 
 func TestDetect(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		files []string
 		want  Format
@@ -242,6 +253,7 @@ func TestDetect(t *testing.T) {
 }
 
 func TestOpenRefuses(t *testing.T) {
+	t.Parallel()
 	dir := tree(t, "a.json", mem("a"))
 	for _, tc := range []struct {
 		path   string
@@ -257,6 +269,7 @@ func TestOpenRefuses(t *testing.T) {
 // TestLeavingAndCancelling: a consumer that has enough is not called again,
 // and an ended context ends the run with its error.
 func TestLeavingAndCancelling(t *testing.T) {
+	t.Parallel()
 	for format, dir := range map[Format]string{
 		Synthians: tree(t, "a.json", mem("a"), "b.json", mem("b"), "id_to_index.json", `{"x":1,"y":2}`),
 		Vizor:     tree(t, "s.json", `{"memories":{"c":{"k":{"value":"1"},"l":{"value":"2"}}}}`),
@@ -285,6 +298,7 @@ func TestLeavingAndCancelling(t *testing.T) {
 
 // TestIndexNamesElsewhere: a path of Windows, to a file whose name says nothing.
 func TestIndexNamesElsewhere(t *testing.T) {
+	t.Parallel()
 	dir := tree(t, indexName, `{"memories":{"w":"deep\\er\\1.json"}}`, "deep/er/1.json", mem("w"))
 	g := drain(t, dir, "", Options{})
 	g.expectIDs(t, "w")

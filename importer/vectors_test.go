@@ -82,6 +82,7 @@ var sourceOfVectors = []struct {
 // TestVectorFiles: what a vector file has is taken, whichever of the three mappings
 // leads to it; documents count; nothing goes without a word.
 func TestVectorFiles(t *testing.T) {
+	t.Parallel()
 	for _, form := range []struct {
 		name   string
 		number func(row int) int64 // in the mapping
@@ -139,6 +140,7 @@ func TestVectorFiles(t *testing.T) {
 
 // FAILURES 33: the mapping is lost; the numbers are the md5 of the ids.
 func TestVectorsWithoutMapping(t *testing.T) {
+	t.Parallel()
 	ids := []int64{md5Number(key{vector.Memories, "a"}), md5Number(key{vector.Assemblies, "x"}), md5Number(key{vector.Memories, "nobody"})}
 	if n := md5Number(key{vector.Memories, "mem_a334c66cc2dd"}); n != 3175314461854146565 { // of a real store
 		t.Fatal(n)
@@ -153,6 +155,7 @@ func TestVectorsWithoutMapping(t *testing.T) {
 
 // A row that two ids claim is nobody's, but that of whom its number names.
 func TestContestedRows(t *testing.T) {
+	t.Parallel()
 	ids := []int64{5, md5Number(key{vector.Memories, "c"})}
 	g := drain(t, tree(t, "a.json", mem("a"), "b.json", mem("b"), "c.json", mem("c"), "d.json", mem("d"),
 		"faiss_index.bin.mapping.json", text(map[string]int64{"a": ids[0], "d": ids[1]}),
@@ -163,6 +166,7 @@ func TestContestedRows(t *testing.T) {
 
 // Vectors of another dimension than the documents' are not given to those that have none.
 func TestVectorsOfAnotherDimension(t *testing.T) {
+	t.Parallel()
 	g := drain(t, tree(t, "a.json", mem("a"), "b.json", withEmbedding("b", "[1,2,3]"), "c.json", mem("c"),
 		"id_to_index.json", `{"a":1,"b":2,"c":3}`, "faiss_index.bin", faissFile("IxMp", vector.L2, 1, []int64{1, 2, 3}, []float32{7, 8, 9})), "", Options{})
 	problems := g.of(KindVectors)
@@ -177,6 +181,7 @@ func TestVectorsOfAnotherDimension(t *testing.T) {
 
 // A vector file that is damaged, or no such file, costs no memory.
 func TestVectorFilesThatAreNotRight(t *testing.T) {
+	t.Parallel()
 	good := faissFile("IxMp", vector.IP, 1, []int64{1, 2}, []float32{1, -1})
 	for name, c := range map[string]struct{ file, says string }{
 		"fewer ids": {good[:90] + "\x01" + good[91:len(good)-8], "bytes; 2 vectors of 1 dimensions take"},
@@ -225,6 +230,7 @@ json.dump({'x': [[float(v) for v in row] for row in x[gone:]], 'ids': ids[gone:]
 
 // TestVectorFilesOfFAISS: each bit of what FAISS wrote is taken over.
 func TestVectorFilesOfFAISS(t *testing.T) {
+	t.Parallel()
 	const interpreter = "/usr/bin/python3"
 	if err := exec.Command(interpreter, "-c", "import faiss").Run(); err != nil {
 		missing := "FAISS is the judge of these files: apt install python3-faiss"
@@ -289,6 +295,7 @@ func TestVectorFilesOfFAISS(t *testing.T) {
 
 // TestVectorsOfAStore: base and delta of a store of ours that lost its config.json.
 func TestVectorsOfAStore(t *testing.T) {
+	t.Parallel()
 	for _, metric := range []vector.Metric{vector.IP, vector.L2} {
 		dir := tree(t, "memories/a.json", mem("a"), "memories/b.json", mem("b"), "memories/c.json", mem("c"), "memories/d.json", withEmbedding("d", "[0,2]"),
 			"assemblies/g.json", `{"assembly_id":"g","memory_ids":["a"]}`, "memory_index.json", `{"memories":{"a":"memories/a.json","b":"memories/b.json","c":"memories/c.json","d":"memories/d.json"},"assemblies":{"g":"assemblies/g.json"}}`)
@@ -328,6 +335,7 @@ func TestVectorsOfAStore(t *testing.T) {
 }
 
 func TestAlike(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		row, embedding []float32
 		same           bool
@@ -345,6 +353,7 @@ func TestAlike(t *testing.T) {
 // Rows that are counted from 0 and ids that are counted from 1 say almost the same: what
 // could be either leads to no row, rather than to the neighbour's.
 func TestOrdinalsLikeIDs(t *testing.T) {
+	t.Parallel()
 	for name, form := range map[string]struct {
 		ids     []int64
 		numbers []int64

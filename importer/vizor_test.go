@@ -9,6 +9,7 @@ import (
 )
 
 func TestVizorRecord(t *testing.T) {
+	t.Parallel()
 	session := `{"memories":{"cat":{
 		"plain":{"value":"as it is: \u00e9 </script>","timestamp":"2025-06-14T16:28:39.886714","category":"cat"},
 		"other":{"value":{"a": [1, 9007199254740993], "b":"x"},"timestamp":"2025-06-14T16:28:39+02:00","category":"cat"},
@@ -58,6 +59,7 @@ func TestVizorRecord(t *testing.T) {
 
 // TestVizorID is stable over versions: a second import must find its memories.
 func TestVizorID(t *testing.T) {
+	t.Parallel()
 	if got := vizorID("s", "c", "k"); got != "vizor-0661e93c8bd9298b2f83ba573a3d1c8c" {
 		t.Errorf("%s", got)
 	}
@@ -69,6 +71,7 @@ func TestVizorID(t *testing.T) {
 // TestVizorDamage: what stands before the damage is taken; a session without
 // an id has the file's (rows 20, 29).
 func TestVizorDamage(t *testing.T) {
+	t.Parallel()
 	dir := tree(t,
 		"cut.json", `{"session_id":"s","memories":{"c":{"k":{"value":"kept"},"l":{"value":"lo`,
 		"empty.json", "",

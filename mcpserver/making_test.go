@@ -17,6 +17,7 @@ import (
 // Who makes relations while a deletion keeps the makers waiting may give up, and so may a
 // deletion that waits for the makers.
 func TestMakersAndWhoGivesUp(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	st, beside := openStore(t, dir, nil), openStore(t, dir, nil)
 	s := &server{st: st, o: Options{Clock: time.Now}, making: semaphore.NewWeighted(makers)}

@@ -67,6 +67,7 @@ func (r *recalled) ids() string {
 }
 
 func TestMemory(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	var now atomic.Int64
 	now.Store(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano())
@@ -134,6 +135,7 @@ func TestMemory(t *testing.T) {
 
 // Pages hold what was asked for, and together everything once.
 func TestPages(t *testing.T) {
+	t.Parallel()
 	st := openStore(t, t.TempDir(), nil)
 	c := connect(t, st, Options{}, nil)
 	const n = 40
@@ -178,6 +180,7 @@ func TestPages(t *testing.T) {
 
 // With an embedder recall looks for meaning, and for words where that fails.
 func TestRecallByMeaning(t *testing.T) {
+	t.Parallel()
 	var broken atomic.Bool
 	embed := func(_ context.Context, texts []string) ([][]float32, error) {
 		if broken.Load() {
@@ -219,6 +222,7 @@ func TestRecallByMeaning(t *testing.T) {
 // Labels of any size do not make an answer larger than it may be, and what says that
 // the old file was taken over is not forgotten: it would be taken over again.
 func TestLabelsAndTakenOver(t *testing.T) {
+	t.Parallel()
 	c := connect(t, openStore(t, t.TempDir(), nil), Options{}, nil)
 	long := strings.Repeat("t", 1<<20)
 	c.call("remember", map[string]any{"text": "apple pie", "tags": []string{long}, "session": "s"})

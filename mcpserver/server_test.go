@@ -114,6 +114,7 @@ func (c *client) refuses(tool, args, part string) {
 const deleted = `{"success":true,"message":"%s deleted successfully"}`
 
 func TestGraph(t *testing.T) {
+	t.Parallel()
 	st := openStore(t, t.TempDir(), nil)
 	for _, bytes := range []int64{0, -1} { // kept in memory, and read from the store
 		c := connect(t, st, Options{GraphBytes: bytes}, nil)
@@ -146,6 +147,7 @@ func TestGraph(t *testing.T) {
 
 // A bad argument is an answer, in the words of the reference server.
 func TestRefusals(t *testing.T) {
+	t.Parallel()
 	c := connect(t, openStore(t, t.TempDir(), nil), Options{}, nil)
 	const bad = "MCP error -32602: Input validation error: Invalid arguments for tool "
 	c.refuses("create_entities", `{}`, bad+"create_entities: Invalid input: expected array, received undefined at entities")
@@ -180,6 +182,7 @@ func TestRefusals(t *testing.T) {
 
 // The tools are told to clients exactly as the reference server tells of them.
 func TestToolsAreTheReferences(t *testing.T) {
+	t.Parallel()
 	raw, err := os.ReadFile(shared(t, "server-memory-tools.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -236,6 +239,7 @@ func shared(t *testing.T, name string) string {
 
 // What many processes add at once to one entity is there, all of it.
 func TestConcurrentObservations(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	const processes, calls = 4, 25
 	var all sync.WaitGroup
@@ -263,6 +267,7 @@ func TestConcurrentObservations(t *testing.T) {
 // In the commit that deletes an entity go all relations that are there at that moment,
 // also those that others have just made.
 func TestDeletesTakeEveryRelation(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	stores := []*varve.Store{openStore(t, dir, nil), openStore(t, dir, nil)}
 	from := stores[0].Admin().Stats().Durable
@@ -319,6 +324,7 @@ func TestDeletesTakeEveryRelation(t *testing.T) {
 // The graph that is kept in memory and the store say the same, whatever several
 // processes do, and answers are in the order of creation.
 func TestViewIsTheStore(t *testing.T) {
+	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
 	if s := os.Getenv("VARVE_SEED"); s != "" {
 		if _, err := fmt.Sscan(s, &seed); err != nil {
@@ -444,6 +450,7 @@ func TestSubscription(t *testing.T) {
 }
 
 func TestLower(t *testing.T) {
+	t.Parallel()
 	for in, want := range map[string]string{
 		"ABC": "abc", "ΟΔΟΣ": "οδος", "ΟΔΟΣ ΣΑΣ": "οδος σας", "Σ": "σ", "İ": "i̇", "AΣ'": "aς'", "AΣ'B": "aσ'b", "1Σ": "1σ", "ẞÉ": "ßé",
 	} {

@@ -46,6 +46,7 @@ func serve(t *testing.T, st *varve.Store, in io.Reader) map[float64]map[string]a
 
 // Everything that came in before the end of the input is answered, and durable.
 func TestEndOfInput(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	st := openStore(t, dir, nil)
 	var in strings.Builder
@@ -70,6 +71,7 @@ func TestEndOfInput(t *testing.T) {
 
 // A client need not wait for an answer before it sends what depends on it.
 func TestDependentCalls(t *testing.T) {
+	t.Parallel()
 	var in strings.Builder
 	in.WriteString(hello)
 	id := 0
@@ -148,6 +150,7 @@ func (o *orderTest) runs(want ...jsonrpc.ID) {
 // delete_entities takes relations along whose other ends it does not name: who asks for
 // one of these waits.
 func TestOpenBehindDelete(t *testing.T) {
+	t.Parallel()
 	o := &orderTest{T: t}
 	one := o.call(1, `{"name":"delete_entities","arguments":{"entityNames":["a"]}}`)
 	two := o.call(2, `{"name":"open_nodes","arguments":{"names":["hub"]}}`)
@@ -162,6 +165,7 @@ func TestOpenBehindDelete(t *testing.T) {
 
 // A call that is given up while it waits for its turn never runs; those behind it do.
 func TestCancelledInLine(t *testing.T) {
+	t.Parallel()
 	o := &orderTest{T: t}
 	add, next := o.call, o.runs
 	one := add(1, `{"name":"create_entities","arguments":{"entities":[{"name":"a"}]}}`)
@@ -185,6 +189,7 @@ func TestCancelledInLine(t *testing.T) {
 
 // A call that is given up while it runs gets no answer any more; the others do.
 func TestCancelledIsNotAnswered(t *testing.T) {
+	t.Parallel()
 	var out bytes.Buffer
 	in := strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read_graph"}}
 {"jsonrpc":"2.0","id":"two","method":"ping"}
@@ -224,6 +229,7 @@ func TestCancelledIsNotAnswered(t *testing.T) {
 // What is no message is passed over, however long; what the client gave up, or
 // listens to for ever, does not hold up the end.
 func TestOddLines(t *testing.T) {
+	t.Parallel()
 	long := io.MultiReader(strings.NewReader(hello+`{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"`), io.LimitReader(endless{}, MaxLine), strings.NewReader(`"}}
 not json
 []
@@ -251,6 +257,7 @@ not json
 // Of a message that is too long the id of a call is known, wherever it stands, and nothing
 // else is taken for one.
 func TestIDOfALongMessage(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]any{
 		`{"jsonrpc":"2.0","id":1,"method":"m","params":{"id":2,"x":["id",{"id":3}]}}`:                        int64(1),
 		`{"method":"m","params":{"id":2,"a":"}\",\"id\":4,\\"},"jsonrpc":"2.0", "id" : "a\"\u0062" }`:        `a"b`,
@@ -285,6 +292,7 @@ func (endless) Read(p []byte) (int, error) {
 
 // A server that is told to end does so although the client says nothing more.
 func TestEndByContext(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	in, send := io.Pipe()
 	receive, out := io.Pipe()

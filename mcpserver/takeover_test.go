@@ -32,6 +32,7 @@ func write(t *testing.T, path, text string) {
 
 // The file is read once, its order kept, bad lines kept aside, and left as it is.
 func TestTakeOver(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "memory.jsonl")
 	text := "\xef\xbb\xbf" + strings.Join([]string{
@@ -88,6 +89,7 @@ func TestTakeOver(t *testing.T) {
 // A line that is too large for a memory, or garbage of any size, keeps nobody from being
 // served.
 func TestTakeOverTooLarge(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "memory.jsonl")
 	large := strings.Repeat("x", 17<<20)
@@ -126,6 +128,7 @@ func TestTakeOverTooLarge(t *testing.T) {
 // What a commit cannot have at once is taken over in parts, also where most of it are
 // members that the reference server does not know.
 func TestTakeOverInParts(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "memory.jsonl")
 	var text strings.Builder
@@ -156,6 +159,7 @@ func TestTakeOverInParts(t *testing.T) {
 // Servers that start at once take the file over once; one whose transactions are
 // interrupted is finished by the next.
 func TestTakeOverTogether(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "memory.jsonl")
 	var text strings.Builder
@@ -222,6 +226,7 @@ func TestTakeOverTogether(t *testing.T) {
 
 // What says nothing is not taken over for good; what was is never asked for again.
 func TestTakeOverLater(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "memory.jsonl")
 	st := openStore(t, filepath.Join(dir, "s"), nil)
@@ -275,6 +280,7 @@ func TestTakeOverLater(t *testing.T) {
 
 // The old server, which may run still, empties its file and writes it again.
 func TestTakeOverWhileWritten(t *testing.T) {
+	t.Parallel()
 	whole := `{"type":"entity","name":"a","entityType":"t","observations":[]}` + "\n" + `{"type":"entity","name":"b","entityType":"t","observations":[]}`
 	for _, half := range []int{0, 80} {
 		dir := t.TempDir()

@@ -46,6 +46,7 @@ func entities(t *testing.T) (dir string) {
 // The graph is read as soon as a client is there, who need not wait for it; and the
 // reading ends with the session (goleak).
 func TestGraphIsReadBeforeItIsAskedFor(t *testing.T) {
+	t.Parallel()
 	dir := entities(t)
 	read, proceed := make(chan struct{}), make(chan struct{})
 	var once sync.Once
@@ -90,6 +91,7 @@ func TestGraphIsReadBeforeItIsAskedFor(t *testing.T) {
 
 // A read that fails fails the question, and leaves nothing out of the next one's answer.
 func TestGraphAfterAReadThatFailed(t *testing.T) {
+	t.Parallel()
 	dir := entities(t)
 	var healthy atomic.Bool
 	fsys := fault.New(vfs.OS(), func(op *fault.Op) error {
@@ -112,6 +114,7 @@ func TestGraphAfterAReadThatFailed(t *testing.T) {
 
 // Who gives up need not wait until the graph is read, nor is it read again because he did.
 func TestGraphAndWhoGivesUp(t *testing.T) {
+	t.Parallel()
 	reads, proceed, begun := atomic.Int64{}, make(chan struct{}), make(chan struct{}, 1)
 	fsys := fault.New(vfs.OS(), func(op *fault.Op) error {
 		if strings.Contains(op.Path, "memories/entity-") {
@@ -164,6 +167,7 @@ func TestGraphAndWhoGivesUp(t *testing.T) {
 // What cannot be read for now is left out of the answers, and is back in them some
 // seconds after it can, though nothing was committed.
 func TestGraphHasAgainWhatCanBeReadAgain(t *testing.T) {
+	t.Parallel()
 	var rotten atomic.Bool
 	fsys := fault.New(vfs.OS(), func(op *fault.Op) error {
 		switch {
@@ -199,6 +203,7 @@ func TestGraphHasAgainWhatCanBeReadAgain(t *testing.T) {
 
 // What is not the graph's is looked through once, and not at each question from then on.
 func TestViewPassesWhatIsNotTheGraphs(t *testing.T) {
+	t.Parallel()
 	st, now := openStore(t, t.TempDir(), &varve.Options{NoBackground: true}), time.Now()
 	s := &server{st: st}
 	s.view = newView(st, defaultGraphBytes, func(err error) { t.Error(err) }, func() time.Time { return now })

@@ -6,6 +6,7 @@ import (
 )
 
 func TestWorking(t *testing.T) {
+	t.Parallel()
 	st := openStore(t, t.TempDir(), nil)
 	offered, err := connect(t, st, Options{}, nil).ListTools(t.Context(), nil)
 	if err != nil {

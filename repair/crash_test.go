@@ -11,6 +11,7 @@ import (
 // TestAfterCrash: what stands above flushed after an unclean end may be anything
 // and is not judged; what is below it is.
 func TestAfterCrash(t *testing.T) {
+	t.Parallel()
 	_, live := store(t)
 	dir := filepath.Join(t.TempDir(), "crashed")
 	copyTree(t, live, dir)

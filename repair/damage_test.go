@@ -337,6 +337,7 @@ var damages = []damage{
 }
 
 func TestDamage(t *testing.T) {
+	t.Parallel()
 	for _, d := range damages {
 		t.Run(strings.ReplaceAll(d.name, " ", "_"), func(t *testing.T) {
 			t.Parallel()

@@ -120,6 +120,7 @@ var drifts = []groupHarm{
 
 // TestDrift: vectors that are sound by themselves, and not those of the documents.
 func TestDrift(t *testing.T) {
+	t.Parallel()
 	for _, h := range drifts {
 		h.plan = []repair.Verb{repair.Revector}
 		t.Run(strings.ReplaceAll(h.name, " ", "_"), func(t *testing.T) {
@@ -131,6 +132,7 @@ func TestDrift(t *testing.T) {
 
 // TestDriftSample: each part of a sample finds its own, and all parts everything.
 func TestDriftSample(t *testing.T) {
+	t.Parallel()
 	dir := groupStore(t)
 	rewriteVectors(t, dir, func(all [2]map[string]stored) {
 		for i := range 10 {
@@ -161,6 +163,7 @@ func TestDriftSample(t *testing.T) {
 
 // TestNumberTwice: what FAISS takes for a valid file is refused here (FAILURES 34, 35).
 func TestNumberTwice(t *testing.T) {
+	t.Parallel()
 	dir := groupStore(t)
 	rewriteVectors(t, dir, func(all [2]map[string]stored) {
 		all[0][id(2)] = stored{all[0][id(1)].number, all[0][id(2)].vector}
@@ -178,6 +181,7 @@ func TestNumberTwice(t *testing.T) {
 
 // TestComposite: one that somebody has edited is told with its number, and recomputed.
 func TestComposite(t *testing.T) {
+	t.Parallel()
 	dir := groupStore(t)
 	before := everything(t, dir)
 	b := bytesOf(t, file(dir, groupPath(1)))
@@ -237,6 +241,7 @@ func sameComposite(t *testing.T, a, b string) {
 
 // TestMissingMembers: they are told, and stay unless it is asked for.
 func TestMissingMembers(t *testing.T) {
+	t.Parallel()
 	dir := groupStore(t)
 	st := openStore(t, dir, &varve.Options{NoBackground: true})
 	if _, err := st.Assemblies().Add(t.Context(), groupID(1), []string{"no-such", "nor-this"}, varve.AllowMissing()); err != nil {
@@ -278,6 +283,7 @@ func TestMissingMembers(t *testing.T) {
 
 // TestIndexMembers: an index that is sound and names others than the document.
 func TestIndexMembers(t *testing.T) {
+	t.Parallel()
 	dir := groupStore(t)
 	before := everything(t, dir)
 	st := openStore(t, dir, &varve.Options{NoBackground: true, ReadOnly: true})
@@ -319,6 +325,7 @@ func TestIndexMembers(t *testing.T) {
 
 // TestNoEmbeddingLeft: where nothing has a vector any more, the files go.
 func TestNoEmbeddingLeft(t *testing.T) {
+	t.Parallel()
 	dir := groupStore(t)
 	st := openStore(t, dir, &varve.Options{NoBackground: true})
 	ctx := context.Background()

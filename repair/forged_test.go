@@ -148,6 +148,7 @@ func link(t *testing.T, to, name string) {
 // TestUndoForged: nothing that a manifest says which this copy did not write is done,
 // in the store or outside.
 func TestUndoForged(t *testing.T) {
+	t.Parallel()
 	for _, f := range forgeries {
 		t.Run(strings.ReplaceAll(f.name, " ", "_"), func(t *testing.T) {
 			t.Parallel()
@@ -220,6 +221,7 @@ func number(t *testing.T, dir string) uint64 {
 // TestUndoSealed: a manifest that has the sums is not obeyed either where it leads out of
 // the store, or says what no repair writes.
 func TestUndoSealed(t *testing.T) {
+	t.Parallel()
 	made := smallStore(t)
 	remove(t, file(made, memoryPath(3)))
 	apply(t, planOf(t, made)) // makes the key
@@ -262,6 +264,7 @@ func TestUndoSealed(t *testing.T) {
 
 // TestUndoLinks: a link in the place of a folder that Undo goes through is not followed.
 func TestUndoLinks(t *testing.T) {
+	t.Parallel()
 	for _, folder := range []string{"memories", "tmp", "quarantine", "wal"} {
 		t.Run(folder, func(t *testing.T) {
 			t.Parallel()

@@ -18,6 +18,7 @@ import (
 // TestNoFalseAlarmGroups verifies while others change embeddings, members and
 // assemblies, flush, write vectors as deltas and merge them.
 func TestNoFalseAlarmGroups(t *testing.T) {
+	t.Parallel()
 	rounds := 60
 	if !proofs.Long() {
 		rounds = 6

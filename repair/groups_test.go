@@ -347,6 +347,7 @@ func allGroups(k repair.Kind) (list []want) {
 // TestGroups: damage to assemblies and vectors is found, named and healed, and the
 // repair can be undone.
 func TestGroups(t *testing.T) {
+	t.Parallel()
 	for _, h := range groupHarms {
 		t.Run(strings.ReplaceAll(h.name, " ", "_"), func(t *testing.T) {
 			t.Parallel()
@@ -356,6 +357,7 @@ func TestGroups(t *testing.T) {
 }
 
 func TestGroupsClean(t *testing.T) {
+	t.Parallel()
 	dir := groupStore(t)
 	check(t, folder(t, dir), nil)
 	p := planOf(t, dir)
@@ -366,6 +368,7 @@ func TestGroupsClean(t *testing.T) {
 
 // TestGroupsNew: an assembly that somebody has put into the folder is adopted.
 func TestGroupsNew(t *testing.T) {
+	t.Parallel()
 	dir := groupStore(t)
 	write(t, file(dir, "assemblies/new.json"), bytes.Replace(bytesOf(t, file(dir, groupPath(0))), []byte(`"a-0"`), []byte(`"new"`), 1))
 	check(t, folder(t, dir), []want{{repair.Stranger, "assemblies/new.json", -1, repair.ByAdoption, repair.Healable}})
@@ -380,6 +383,7 @@ func TestGroupsNew(t *testing.T) {
 
 // TestGroupsPartial: of an assembly that no copy holds what can be read is kept.
 func TestGroupsPartial(t *testing.T) {
+	t.Parallel()
 	dir := groupStore(t)
 	noLogCopies(t, dir)
 	b := bytesOf(t, file(dir, groupPath(2)))

@@ -17,6 +17,7 @@ import (
 
 // TestRepairLive repairs a store that others have open.
 func TestRepairLive(t *testing.T) {
+	t.Parallel()
 	st, dir := store(t)
 	remove(t, file(dir, memoryPath(9)))
 	remove(t, file(dir, memoryPath(settled+1)))
@@ -64,6 +65,7 @@ func pendingSegmentOr(t *testing.T, dir string) string {
 // a backup or an editor, is not taken for a new memory, also when index and
 // overlay have forgotten it.
 func TestDeletedStaysDeleted(t *testing.T) {
+	t.Parallel()
 	st, dir := store(t)
 	old := bytesOf(t, file(dir, memoryPath(9)))
 	info, err := os.Stat(file(dir, memoryPath(9)))
@@ -113,6 +115,7 @@ func notTheSameTick(t *testing.T, dir string) {
 
 // TestAutoRepair: opening puts back what is missing and in the log, and says so.
 func TestAutoRepair(t *testing.T) {
+	t.Parallel()
 	for _, auto := range []bool{true, false} {
 		dir := closedStore(t)
 		if !auto {
@@ -142,6 +145,7 @@ func TestAutoRepair(t *testing.T) {
 
 // TestRebuildIndex makes the index anew beside a writer; the old one is kept.
 func TestRebuildIndex(t *testing.T) {
+	t.Parallel()
 	st, dir := store(t)
 	other := openStore(t, dir, &varve.Options{NoBackground: true})
 	before := contentsOf(t, st)

@@ -21,6 +21,7 @@ import (
 // TestPathsOfNotes: notes of migrations and of what was set aside, ids, and the names of
 // parked files.
 func TestPathsOfNotes(t *testing.T) {
+	t.Parallel()
 	const move = `"id":"11111111-1111-4111-8111-111111111111","store":"22222222-2222-4222-8222-222222222222"`
 	use := func(t *testing.T, dir string) {
 		if st, err := varve.Open(t.Context(), dir, options()); err == nil {
@@ -96,6 +97,7 @@ func TestPathsOfNotes(t *testing.T) {
 
 // TestPathsOfBackup: a backup names its files; one that names others is damaged.
 func TestPathsOfBackup(t *testing.T) {
+	t.Parallel()
 	dir := smallStore(t)
 	st := openStore(t, dir, options())
 	made := filepath.Join(t.TempDir(), "backup")
@@ -147,6 +149,7 @@ func TestPathsOfBackup(t *testing.T) {
 // TestPathsThroughLinks: a link under the name that a backup, or a restored store, has
 // until it is whole has nothing cleared where it leads.
 func TestPathsThroughLinks(t *testing.T) {
+	t.Parallel()
 	dir := smallStore(t)
 	at := home(t, dir)
 	st := openStore(t, dir, options())

@@ -288,6 +288,7 @@ func lastFrame(t *testing.T, dir string) (string, int64) {
 }
 
 func TestRepair(t *testing.T) {
+	t.Parallel()
 	for i, h := range harms {
 		if !proofs.Long() && i%3 != 0 {
 			continue
@@ -384,6 +385,7 @@ func tree(t testing.TB, dir string) string {
 
 // TestRepairClone: a clone that git made has neither log nor index.
 func TestRepairClone(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is not there; install it")
 	}
@@ -409,6 +411,7 @@ func TestRepairClone(t *testing.T) {
 
 // TestRepairCopies: a store's folder is copied, and both are used.
 func TestRepairCopies(t *testing.T) {
+	t.Parallel()
 	dir := closedStore(t)
 	before := memories(t, dir)
 	other := filepath.Join(t.TempDir(), "copy")
@@ -443,6 +446,7 @@ func crashedStore(t testing.TB) string {
 
 // TestRepairLog: damage in what is only in the log. What is behind it is kept.
 func TestRepairLog(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name string
 		do   func(t *testing.T, dir, segment string)

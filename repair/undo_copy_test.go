@@ -54,6 +54,7 @@ func refused(t *testing.T, dir, id, reason string) *varve.UndoForeign {
 // TestUndoMoved: a store that was renamed, or moved by Migrate, is the one that was
 // repaired; what was copied from it is not.
 func TestUndoMoved(t *testing.T) {
+	t.Parallel()
 	t.Run("renamed", func(t *testing.T) {
 		t.Parallel()
 		dir, rotten, _ := repaired(t)
@@ -97,6 +98,7 @@ func TestUndoMoved(t *testing.T) {
 // TestUndoNewest: whose name is the greatest does not win, nor is what lies under it passed
 // over without a word.
 func TestUndoNewest(t *testing.T) {
+	t.Parallel()
 	dir, rotten, id := repaired(t)
 	forge(t, dir, "99991231-235959-000000-ffffff", object{"do": "restore the file", "path": "memories/mine.json", "before": evil("quarantine/evil")})
 	for range 2 {
@@ -121,6 +123,7 @@ func TestUndoNewest(t *testing.T) {
 
 // TestUndoTampered: each line is obeyed as it was written, or not at all.
 func TestUndoTampered(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ name, what, by, reason string }{
 		{"the folder", `"folder":`, `"folder":1`, "not this user's"},
 		{"the path", `"path":"memories/`, `"path":"memories/x`, ""},
@@ -170,6 +173,7 @@ func TestUndoTampered(t *testing.T) {
 
 // TestUndoBounds: what cannot be a manifest is refused at once, whatever its size.
 func TestUndoBounds(t *testing.T) {
+	t.Parallel()
 	dir, rotten, id := repaired(t)
 	const other = "99991231-235959-000000-ffffff"
 	name := file(dir, "quarantine/repair-"+other+".undo.jsonl")
@@ -209,6 +213,7 @@ func TestUndoBounds(t *testing.T) {
 // TestUndoNoKey: without a place for a key a store is repaired, and says that it cannot
 // be undone; with another key than that of the repair neither.
 func TestUndoNoKey(t *testing.T) {
+	t.Parallel()
 	file1 := filepath.Join(t.TempDir(), "file")
 	write(t, file1, nil)
 	with := func(state string) *varve.Options {
@@ -272,6 +277,7 @@ func TestUndoNoKey(t *testing.T) {
 // TestUndoWithoutVersion: of a document of which nothing says as which version it was
 // written, the file tells whether it changed since.
 func TestUndoWithoutVersion(t *testing.T) {
+	t.Parallel()
 	_, _, _ = repaired(t) // makes the key
 	dir := smallStore(t)
 	const manifest = "99991231-235959-000000-ffffff"

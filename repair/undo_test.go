@@ -45,6 +45,7 @@ func files(t *testing.T, dir string) map[string]string {
 // TestUndo takes back the repair of every kind of damage: it is there again, and
 // heals again.
 func TestUndo(t *testing.T) {
+	t.Parallel()
 	for i, h := range harms {
 		if !proofs.Long() && i%5 != 0 {
 			continue
@@ -108,6 +109,7 @@ func TestUndo(t *testing.T) {
 
 // TestUndoRefused: what came after the repair is not undone with it.
 func TestUndoRefused(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		harm   func(t *testing.T, dir string)

@@ -18,6 +18,7 @@ import (
 )
 
 func TestCleanStore(t *testing.T) {
+	t.Parallel()
 	st, dir := store(t)
 	var sum varve.VerifySummary
 	var last, of int64
@@ -53,6 +54,7 @@ func TestCleanStore(t *testing.T) {
 }
 
 func TestReadOnly(t *testing.T) {
+	t.Parallel()
 	st, dir := store(t)
 	ro := openStore(t, dir, &varve.Options{ReadOnly: true})
 	if list := verify(t, ro, varve.VerifyOptions{}); len(list) > 0 {
@@ -72,6 +74,7 @@ func TestReadOnly(t *testing.T) {
 
 // TestSample: the parts of a sample are disjoint and together the whole.
 func TestSample(t *testing.T) {
+	t.Parallel()
 	st, _ := store(t)
 	var memories, archived int64
 	for n := 1; n <= 3; n++ {
@@ -92,6 +95,7 @@ func TestSample(t *testing.T) {
 }
 
 func TestStops(t *testing.T) {
+	t.Parallel()
 	st, dir := store(t)
 	for i := range 3 {
 		if err := os.Remove(filepath.Join(dir, "memories", id(i)+".json")); err != nil {
@@ -123,6 +127,7 @@ func TestStops(t *testing.T) {
 // TestNoFalseAlarm verifies while others write, flush, spill, roll and recycle,
 // with two handles that know nothing of each other.
 func TestNoFalseAlarm(t *testing.T) {
+	t.Parallel()
 	rounds := 50
 	if !proofs.Long() {
 		rounds = 5

@@ -11,6 +11,7 @@ import (
 // those that stand, be it in the same second. Whatever step it is killed at, the
 // mapping that counts finds its own file.
 func TestWrittenAgainAtOnePosition(t *testing.T) {
+	t.Parallel()
 	done := false
 	for steps := 0; !done; steps++ {
 		d, fsys := newDisk(t)

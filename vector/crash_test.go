@@ -31,6 +31,7 @@ func stopAfter(fsys vfs.FS, left *int) vfs.FS {
 // after success only what was to come. Then the next write goes through from
 // whatever was left.
 func TestPowerCut(t *testing.T) {
+	t.Parallel()
 	for _, merge := range []bool{false, true} {
 		done := false
 		for steps := 0; !done; steps++ {
@@ -119,6 +120,7 @@ func TestPowerCut(t *testing.T) {
 // load in which the write happens at once, and all loads between the steps of a
 // write (TestPowerCut, "as it stands").
 func TestReaderBetween(t *testing.T) {
+	t.Parallel()
 	for _, merge := range []bool{false, true} {
 		done := false
 		for steps := 0; !done; steps++ {
@@ -169,6 +171,7 @@ func TestReaderBetween(t *testing.T) {
 
 // TestDiskFull: a write that fails leaves what stood, and no temp files.
 func TestDiskFull(t *testing.T) {
+	t.Parallel()
 	d, fsys := newDisk(t)
 	r := rand.New(rand.NewPCG(1, 1))
 	m := newModel(64, IP)
@@ -208,6 +211,7 @@ func TestDiskFull(t *testing.T) {
 // TestKilledTwice kills a writer at each operation, and the next one at each of
 // its own: what the first left half done is still whole then.
 func TestKilledTwice(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(4, 4))
 	m := newModel(2, IP)
 	d, fsys := newDisk(t)
@@ -255,6 +259,7 @@ func TestKilledTwice(t *testing.T) {
 // TestSearchBesidePuts: a memory whose vector changes all the time is found by
 // every search, for it has one at every moment.
 func TestSearchBesidePuts(t *testing.T) {
+	t.Parallel()
 	_, fsys := newDisk(t)
 	r := rand.New(rand.NewPCG(4, 4))
 	m := newModel(16, IP)
@@ -310,6 +315,7 @@ func TestSearchBesidePuts(t *testing.T) {
 // among the best already, is neither found as it was nor missed as it is, nor
 // does it keep others out.
 func TestChangedWhileScanned(t *testing.T) {
+	t.Parallel()
 	_, fsys := newDisk(t)
 	r := rand.New(rand.NewPCG(4, 4))
 	m := newModel(16, IP)

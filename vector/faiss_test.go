@@ -78,6 +78,7 @@ json.dump({'type': mine, 'inner': type(inner).__name__, 'n': index.ntotal, 'ids'
 // TestFAISS: FAISS opens the file, finds the same ids with the same distances,
 // and writes the same bytes.
 func TestFAISS(t *testing.T) {
+	t.Parallel()
 	for _, metric := range []Metric{IP, L2} {
 		t.Run(metric.String(), func(t *testing.T) {
 			dir := t.TempDir()
@@ -166,6 +167,7 @@ x.tofile(sys.argv[1] + '/x'); ids.tofile(sys.argv[1] + '/ids')
 
 // TestReadIndex reads what FAISS wrote.
 func TestReadIndex(t *testing.T) {
+	t.Parallel()
 	for _, n := range []int{0, 1, 50} {
 		dir := t.TempDir()
 		python(t, author, dir, fmt.Sprint(n))
@@ -206,6 +208,7 @@ func TestReadIndex(t *testing.T) {
 // TestFilesThatFAISSAccepts: a list of ids of the wrong length, an id that
 // stands twice, and what else is wrong with a file, is refused and says where.
 func TestFilesThatFAISSAccepts(t *testing.T) {
+	t.Parallel()
 	good := func() []byte {
 		s := shape{metric: IP, dim: 2, rows: 3}
 		b := s.header()
@@ -304,6 +307,7 @@ func FuzzReadIndex(f *testing.F) {
 }
 
 func TestReadMapping(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ text, want string }{
 		"flat":     {`{"mem_1": 0, "mem_2": 9223372036854775806, "asm:asm_1": 7, "end": 3}`, "0 mem_1 0;0 mem_2 9223372036854775806;1 asm_1 7;0 end 3;"},
 		"ours":     {`{"ids": {"a":8,"ids":16},"assemblies": {"x":24},"metadata": {"vector_count":2},"end":"00"}`, "0 a 8;0 ids 16;1 x 24;"},

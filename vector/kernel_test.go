@@ -48,6 +48,7 @@ func randomVector(r *rand.Rand, d int) []float32 {
 // TestKernels compares assembly and plain Go with float64, for all lengths and
 // for rows that begin anywhere.
 func TestKernels(t *testing.T) {
+	t.Parallel()
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
 	t.Logf("seed %d, %s", seed, runtime.GOARCH)
@@ -83,6 +84,7 @@ func TestKernels(t *testing.T) {
 }
 
 func TestRowsAreOfLengthOne(t *testing.T) {
+	t.Parallel()
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
 	for d := 1; d < 40; d++ {

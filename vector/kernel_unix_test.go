@@ -10,6 +10,7 @@ import (
 
 // TestKernelsStayInside puts rows and query against a page that may not be read.
 func TestKernelsStayInside(t *testing.T) {
+	t.Parallel()
 	page := unix.Getpagesize()
 	end := func() []byte { // the last bytes before a forbidden page
 		b, err := unix.Mmap(-1, 0, 2*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)

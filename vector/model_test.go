@@ -202,6 +202,7 @@ func newDisk(t testing.TB) (*crash.Disk, vfs.FS) {
 
 // TestModel writes, overlays and searches at random, and compares with a model.
 func TestModel(t *testing.T) {
+	t.Parallel()
 	seed := rand.Uint64()
 	defer func() {
 		if t.Failed() {
@@ -274,6 +275,7 @@ func TestModel(t *testing.T) {
 
 // TestChangesLeaveOutWhatStands: the same number is not the same vector.
 func TestChangesLeaveOutWhatStands(t *testing.T) {
+	t.Parallel()
 	_, fsys := newDisk(t)
 	m := newModel(3, L2)
 	m.put(Memories, "a", []float32{1, 2, 3})
@@ -294,6 +296,7 @@ func TestChangesLeaveOutWhatStands(t *testing.T) {
 }
 
 func TestQueriesThatAreRefused(t *testing.T) {
+	t.Parallel()
 	_, fsys := newDisk(t)
 	m := newModel(2, IP)
 	m.put(Memories, "a", []float32{1, 0})

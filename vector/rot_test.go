@@ -17,6 +17,7 @@ import (
 // damage that is named, or makes no difference; a search never says anything else
 // than before. So does a file that lacks its end, and one that is another's.
 func TestRot(t *testing.T) {
+	t.Parallel()
 	d, fsys := newDisk(t)
 	r := rand.New(rand.NewPCG(3, 3))
 	m := newModel(3, IP)
@@ -116,6 +117,7 @@ func TestRot(t *testing.T) {
 
 // TestCopiedStore: another mtime is no damage when the file is the mapping's.
 func TestCopiedStore(t *testing.T) {
+	t.Parallel()
 	_, fsys := newDisk(t)
 	r := rand.New(rand.NewPCG(3, 3))
 	m := newModel(300, IP)
@@ -156,6 +158,7 @@ func TestCopiedStore(t *testing.T) {
 
 // TestCutWhileMapped: a file that somebody cuts short is an error, not a signal.
 func TestCutWhileMapped(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	fsys := vfs.OS()
 	m := newModel(256, IP)

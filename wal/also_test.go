@@ -41,6 +41,7 @@ func (g *grouping) Current(key string) (LSN, error) {
 // An entry counts for further keys as long as it is not applied, for the process
 // that wrote it and for one that has read it; then Current has the answer.
 func TestAlso(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	groups := map[string][]string{"a1": {"rx", "ry"}, "a2": {"rx"}}

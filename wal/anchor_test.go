@@ -5,6 +5,7 @@ import "testing"
 // One who was stopped while he cast an anchor and comes too late changes nothing of the
 // one that is there, nor does who casts the next take the moment of the one before.
 func TestAnchorOvertaken(t *testing.T) {
+	t.Parallel()
 	l, _ := open(t, t.TempDir())
 	defer l.Close()
 	first, second := Anchor{Offset: -7, At: 100}, Anchor{Offset: 20, At: 5000}

@@ -11,6 +11,7 @@ import (
 // TestArchiveOverwritesACutCopy: a copy that was cut has left a file that a purge cannot reach
 // once it is removed. While things are to be overwritten, so is that.
 func TestArchiveOverwritesACutCopy(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l, _ := open(t, dir)
 	defer l.Close()

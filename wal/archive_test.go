@@ -51,6 +51,7 @@ func readCopy(t *testing.T, l *FileLog) []byte {
 // Every bit of an archived segment is told when it flips, also those that this
 // decoder makes nothing of (found by TestRot -all-bits).
 func TestArchiveEveryBit(t *testing.T) {
+	t.Parallel()
 	l, name, _ := archivedCopy(t)
 	good, err := os.ReadFile(name)
 	if err != nil {
@@ -84,6 +85,7 @@ func TestArchiveEveryBit(t *testing.T) {
 
 // A copy of version 1, whose hash is of the plain bytes, is read.
 func TestArchiveVersion1(t *testing.T) {
+	t.Parallel()
 	l, name, plain := archivedCopy(t)
 	b, err := vfs.ReadFile(l.o.FS, name, 1<<20)
 	if err != nil {
@@ -107,6 +109,7 @@ func TestArchiveVersion1(t *testing.T) {
 // A copy of a newer format is no damage, whoever reads it; one of whose version a
 // bit has flipped is.
 func TestNewerArchive(t *testing.T) {
+	t.Parallel()
 	l, name, _ := archivedCopy(t)
 	good, err := os.ReadFile(name)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 // Who dies while somebody looks after what another one left stays on the list, so that
 // his pool in tmp/ does not stay until the log is recovered one day.
 func TestBuryOnlyThoseLookedAfter(t *testing.T) {
+	t.Parallel()
 	l, _ := open(t, t.TempDir())
 	defer l.Close()
 	if l.host.Birth == 0 {

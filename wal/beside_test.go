@@ -47,6 +47,7 @@ type counting struct {
 // A running total holds a commit to what was added since a look: by what is applied, by
 // what others have written and is not durable yet, and by what goes before in the group.
 func TestCounts(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	open := func(from uint64) *counting {

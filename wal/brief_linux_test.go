@@ -33,6 +33,7 @@ func (w *watched) Wake(word int) {
 // Who waits for append.lock or sync.lock sleeps until its holder, whose handle it
 // ever is, wakes him, and does not take what he does not need any more.
 func TestBriefLock(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	one, _ := open(t, dir)
 	two, _ := open(t, dir)

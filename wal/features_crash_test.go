@@ -20,6 +20,7 @@ import (
 // cut after or not: the features are raised wherever they are stored, or nowhere, and what was
 // returned as raised is.
 func TestFeaturesRaiseCut(t *testing.T) {
+	t.Parallel()
 	now := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	options := func(fsys vfs.FS, known Features) func(*Options) {
 		return func(o *Options) {

@@ -73,6 +73,7 @@ func checkpointOf(t testing.TB, dir string) []byte {
 }
 
 func TestFeaturesString(t *testing.T) {
+	t.Parallel()
 	for f, want := range map[Features]string{
 		0: "none", testFeatures: "test-write, test-read", 1<<3 | FeatureTestWrite: "bit 3, test-write",
 	} {
@@ -85,6 +86,7 @@ func TestFeaturesString(t *testing.T) {
 // Without features a slot has the bytes that it had before there were features; with some, it
 // begins like one of a newer version to a program of before.
 func TestFeaturesNone(t *testing.T) {
+	t.Parallel()
 	c := Checkpoint{Sequence: 3, UUID: [16]byte{1}, SegmentSize: 64 << 10, Attested: Mark{LSN: 128<<10 + 128, Sum: 9}, Time: 7}
 	b := c.encode()
 	if b[8] != 1 || len(bytes.Trim(b[slotUsed+8:], "\x00")) != 0 {
@@ -112,6 +114,7 @@ func TestFeaturesNone(t *testing.T) {
 // A build that lacks a writer feature may only read, one that lacks a reader feature not
 // even that; a refused open changes nothing.
 func TestFeaturesRefused(t *testing.T) {
+	t.Parallel()
 	for _, joined := range []bool{false, true} {
 		for _, f := range []Features{FeatureTestWrite, FeatureTestRead, testFeatures} {
 			dir := t.TempDir()
@@ -153,6 +156,7 @@ func TestFeaturesRefused(t *testing.T) {
 // Raised twice, or after another one, a feature costs nothing; opened again it is there, and
 // checkpoints keep it.
 func TestFeaturesRaised(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l, _ := open(t, dir, knowing(testFeatures))
 	if l.Features() != 0 {
@@ -205,6 +209,7 @@ func TestFeaturesRaised(t *testing.T) {
 
 // A read-only handle that lacks a reader feature hears of it from its next read.
 func TestFeaturesReaderIsTold(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l, _ := open(t, dir, knowing(testFeatures))
 	defer l.Close()
@@ -227,6 +232,7 @@ func quick(o *Options) { o.LockWait = 200 * time.Millisecond }
 // A raise waits for processes that lack the feature, and for those that do not say what they
 // know; it names them when it gives up.
 func TestFeaturesRaiseWaits(t *testing.T) {
+	t.Parallel()
 	for name, older := range map[string]func(t *testing.T, l, other *FileLog){
 		"lacks it":     func(*testing.T, *FileLog, *FileLog) {},
 		"does not say": func(_ *testing.T, l, other *FileLog) { l.shared.unsay(other.slot) },
@@ -270,6 +276,7 @@ func TestFeaturesRaiseWaits(t *testing.T) {
 
 // Whoever flushes for long is waited for without open.lock: others open the store meanwhile.
 func TestFeaturesRaiseBesideFlush(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l, _ := open(t, dir, knowing(testFeatures), func(o *Options) { o.LockWait = 2 * time.Second })
 	defer l.Close()
@@ -291,6 +298,7 @@ func TestFeaturesRaiseBesideFlush(t *testing.T) {
 // A process that found no place on the list is not missed: nothing is raised beside it,
 // and it is told when the list hides it all the same.
 func TestFeaturesListIsFull(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l, _ := open(t, dir, knowing(testFeatures), quick)
 	defer l.Close()
@@ -319,6 +327,7 @@ func TestFeaturesListIsFull(t *testing.T) {
 // Each process says what it knows in its own field, also beside others that share the word,
 // and takes it back.
 func TestFeaturesSaid(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	var logs []*FileLog
 	for i := range 20 {
@@ -347,6 +356,7 @@ func TestFeaturesSaid(t *testing.T) {
 // Processes attach all the time while a feature is raised: none that lacks it is attached
 // when it is, or later.
 func TestFeaturesRaiseBesideAttaching(t *testing.T) {
+	t.Parallel()
 	rounds := 20
 	if !proofs.Long() {
 		rounds = 4
@@ -402,6 +412,7 @@ func TestFeaturesRaiseBesideAttaching(t *testing.T) {
 // Whatever of checkpoint and wal/features is lost or damaged, the features are not, and a
 // build that lacks them does not write.
 func TestFeaturesSurviveDamage(t *testing.T) {
+	t.Parallel()
 	spoil := func(t *testing.T, name string, at int64) {
 		f, err := os.OpenFile(name, os.O_RDWR, 0)
 		if err != nil {
@@ -493,6 +504,7 @@ func TestFeaturesSurviveDamage(t *testing.T) {
 
 // The tools that change a store that nobody has open ask as well.
 func TestFeaturesAlone(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l, _ := open(t, dir, knowing(testFeatures))
 	mustRaise(t, l, FeatureTestWrite)
@@ -525,6 +537,7 @@ func TestFeaturesAlone(t *testing.T) {
 
 // A log can begin with features, and its repair keeps them.
 func TestFeaturesBegin(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	geo := segment.Geometry{UUID: [16]byte{1, 2, 3}, Size: 64 << 10}
 	if err := BeginAbove(vfs.OS(), dir, 10*geo.Size, geo, FeatureTestWrite, 0o600); err != nil {

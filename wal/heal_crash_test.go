@@ -16,6 +16,7 @@ import (
 // Killed anywhere while a segment is put back from its copy, and with the power
 // cut after: the next open has every entry.
 func TestHealCut(t *testing.T) {
+	t.Parallel()
 	now := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	options := func(fsys vfs.FS) func(*Options) {
 		return func(o *Options) {

@@ -65,6 +65,7 @@ var segmentDamage = map[string]func(b []byte) []byte{
 // A damaged segment that the archive still has is put back, and nothing of it
 // is lost; what stood there lies in quarantine.
 func TestHealFromArchive(t *testing.T) {
+	t.Parallel()
 	for name, damage := range segmentDamage {
 		t.Run(name, func(t *testing.T) {
 			dir, want := copied(t)
@@ -106,6 +107,7 @@ func TestHealFromArchive(t *testing.T) {
 // A copy that is damaged itself, or of something else, heals nothing: then the
 // files below flushed have it all, as without an archive.
 func TestHealNotFromABadCopy(t *testing.T) {
+	t.Parallel()
 	for name, spoil := range map[string]func(t *testing.T, dir string){
 		"damaged": func(t *testing.T, dir string) {
 			change(t, copyPath(dir, 2), func(b []byte) []byte { b[len(b)/2] ^= 1; return b })
@@ -146,6 +148,7 @@ func TestHealNotFromABadCopy(t *testing.T) {
 
 // Damage that is met while the log is in use is read over where there is a copy.
 func TestReadAtFromCopy(t *testing.T) {
+	t.Parallel()
 	dir, want := copied(t)
 	l, _ := open(t, dir)
 	defer l.Close()

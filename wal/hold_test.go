@@ -14,6 +14,7 @@ import (
 // FAILURES 14, 83: while somebody copies nothing goes, in his process or in
 // another; one who hangs past the budget is not waited for.
 func TestHold(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	budget := func(o *Options) { o.HoldBytes = 512 << 10 }
 	l, _ := open(t, dir, budget)
@@ -59,6 +60,7 @@ func TestHold(t *testing.T) {
 // Who holds and who releases count the same, whatever lay in the log before, and
 // whoever held it before and was killed.
 func TestHoldCountsAsTheReleaserDoes(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	budget := func(o *Options) { o.HoldBytes = 512 << 10 }
 	l, _ := open(t, t.TempDir(), budget)
@@ -107,6 +109,7 @@ func oldest(l *FileLog) (uint64, error) {
 
 // Who prepares space waits for append.lock; Close does not wait for that.
 func TestCloseWhilePreparing(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	a, _ := open(t, dir)
 	b, _ := open(t, dir)

@@ -13,6 +13,7 @@ import (
 // FAILURES 23: a process that is killed while it makes the next segment leaves up
 // to 64 MiB. Others that never close the log remove it; one that is being made stays.
 func TestLeftOfMakers(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l, _ := open(t, dir)
 	defer l.Close()

@@ -14,6 +14,7 @@ import (
 
 // Who was stopped between taking a lock and saying so is named by the system.
 func TestHolderThatDidNotSay(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l, _ := open(t, dir, func(o *Options) { o.LockWait = 20 * time.Millisecond })
 	k, err := vfs.OS().OpenLock(filepath.Join(dir, "wal", "append.lock"), 0o600)

@@ -10,6 +10,7 @@ import (
 // One who was killed while he waited costs one call, not one for each commit from then
 // on; who waits is woken by the next commit of whatever process.
 func TestWaiterKilled(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	open := func() *FileLog {

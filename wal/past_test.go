@@ -74,6 +74,7 @@ func sameEntries(t testing.TB, l *FileLog, from LSN, want []Entry) {
 
 // The past goes on over recycled segments, also for a read-only handle.
 func TestPastReadsArchiveAndLog(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l, _ := open(t, dir)
 	defer l.Close()
@@ -109,6 +110,7 @@ func TestPastReadsArchiveAndLog(t *testing.T) {
 
 // A copy that is gone is a hole, never the end, and behind it all is there.
 func TestPastHole(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l, _ := open(t, dir)
 	defer l.Close()
@@ -162,6 +164,7 @@ func TestPastHole(t *testing.T) {
 
 // Every bit of a copy that is flipped is damage or a hole, and never another entry.
 func TestPastDamagedCopy(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l, _ := open(t, dir)
 	defer l.Close()
@@ -221,6 +224,7 @@ func TestPastDamagedCopy(t *testing.T) {
 
 // Segments are recycled while others read: nobody misses an entry.
 func TestPastBesideRelease(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l, _ := open(t, dir)
 	defer l.Close()
@@ -261,6 +265,7 @@ func TestPastBesideRelease(t *testing.T) {
 
 // A copy of an earlier life of the folder does not keep a segment from being archived.
 func TestArchiveOfAnotherLife(t *testing.T) {
+	t.Parallel()
 	old := t.TempDir()
 	o, _ := open(t, old, func(o *Options) { o.UUID = [16]byte{9} })
 	fill(t, o, 4)
@@ -287,6 +292,7 @@ func TestArchiveOfAnotherLife(t *testing.T) {
 
 // FAILURES 17: what could not be read just now is neither damage nor a hole.
 func TestPastPassingErrors(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l, _ := open(t, dir)
 	defer l.Close()
@@ -331,6 +337,7 @@ func TestPastPassingErrors(t *testing.T) {
 // The copy of a segment was asked for before it was made; the file, which was asked
 // then, is recycled before it is read.
 func TestPastBetweenTwoLooks(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l, _ := open(t, dir)
 	defer l.Close()

@@ -13,6 +13,7 @@ import (
 
 // A Reader gives what ReadAt gives, whatever lies between the positions.
 func TestReader(t *testing.T) {
+	t.Parallel()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -61,6 +62,7 @@ func TestReader(t *testing.T) {
 // Entries that lie close together are read together, and nothing at or behind
 // durable is: a frame there may be replaced by another of the same position.
 func TestReaderReadsAhead(t *testing.T) {
+	t.Parallel()
 	reads, furthest := 0, int64(0)
 	hook := func(op *wrap.Op, call func() error) error {
 		if op.Kind == wrap.Read && op.Size > 128 {

@@ -11,6 +11,7 @@ import (
 // being attached has to go by those of before: verify took every segment below
 // them for missing.
 func TestMarksWhileOthersRecover(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l, _ := open(t, dir)
 	mustAppend(t, l, put("m1", "v"))
@@ -55,6 +56,7 @@ func TestMarksWhileOthersRecover(t *testing.T) {
 // Who reads without being attached keeps nobody from recovering the log. So he reads
 // nothing that is not durable: a recovery may cut it, and others write there.
 func TestReadOnlyReadsWhatIsDurable(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l, _ := open(t, dir)
 	defer l.Close()

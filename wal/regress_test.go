@@ -59,6 +59,7 @@ func (b *blocking) Current(key string) (LSN, error) {
 // the leader finds that it does not fit, gives it back to the head of the queue
 // and passes it the lead: nobody leads ever again.
 func TestRegressGivenBackRequestTakesTheLeadAway(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	m := &model{}
 	o := m.options(dir)
@@ -131,6 +132,7 @@ func TestRegressGivenBackRequestTakesTheLeadAway(t *testing.T) {
 // One flipped bit in the start frame of the only segment: the log is taken for
 // not being there, a new one with another UUID is made, what was acknowledged is gone.
 func TestRegressDamagedStartIsANewLog(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l, _ := open(t, dir)
 	mustAppend(t, l, put("m1", "v"))
@@ -159,6 +161,7 @@ func TestRegressDamagedStartIsANewLog(t *testing.T) {
 // later segment cuts everything from there, though the frames behind it attest
 // that it was durable.
 func TestRegressDamagedLaterStartIsATornTail(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"flip", "missing"} {
 		t.Run(how, func(t *testing.T) {
 			dir := t.TempDir()
@@ -185,6 +188,7 @@ func TestRegressDamagedLaterStartIsATornTail(t *testing.T) {
 
 // Damage that only the shared page attests is forgotten by the second open.
 func TestRegressDamageIsForgotten(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l, _ := open(t, dir)
 	mustAppend(t, l, put("m1", "v"))
@@ -207,6 +211,7 @@ func TestRegressDamageIsForgotten(t *testing.T) {
 // After the cut of an unfinished batch, a precondition on the whole log can
 // never hold: Transact with List runs for ever.
 func TestRegressUnfinishedBatchRefusesTheLogForEver(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l, _ := open(t, dir)
 	mustAppend(t, l, put("m0", "v"))
@@ -227,6 +232,7 @@ func TestRegressUnfinishedBatchRefusesTheLogForEver(t *testing.T) {
 // A process loses its place in the log (released meanwhile) and starts again
 // from spilled: what was committed between is not seen by a precondition on the log.
 func TestRegressRestartMissesCommitsForTheLog(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	a, _ := open(t, dir)
 	defer a.Close()
@@ -260,6 +266,7 @@ func TestRegressRestartMissesCommitsForTheLog(t *testing.T) {
 // spilled stands exactly at the end of a segment: the segment goes, and with it
 // the last start frame: the next open makes a new log.
 func TestRegressReleaseTakesTheLastStart(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l, _ := open(t, dir)
 	for l.geo.Offset(l.Applied()) < 40<<10 {
@@ -299,6 +306,7 @@ func TestRegressReleaseTakesTheLastStart(t *testing.T) {
 // The log ends where the checkpoint attests, but files above flushed were being
 // written when the power went: that is not clean.
 func TestRegressUnflushedIsNotClean(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l, _ := open(t, dir)
 	from := l.AppliedMark()
@@ -319,6 +327,7 @@ func TestRegressUnflushedIsNotClean(t *testing.T) {
 
 // A recovered log that is killed before its first flush is trusted by the next open.
 func TestRegressDistrustDoesNotSurvive(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l, _ := open(t, dir)
 	mustAppend(t, l, put("m", "v"))
@@ -339,6 +348,7 @@ func TestRegressDistrustDoesNotSurvive(t *testing.T) {
 // A read-only handle that was opened while there was no shared page never sees
 // anything again.
 func TestRegressPrivateReaderNeverFollows(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l, _ := open(t, dir)
 	mustAppend(t, l, put("m1", "v"))
@@ -359,6 +369,7 @@ func TestRegressPrivateReaderNeverFollows(t *testing.T) {
 
 // The heartbeat of another kernel whose clock is a little ahead.
 func TestRegressHeartbeatFromTheFuture(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l, _ := open(t, dir)
 	mustAppend(t, l, put("m1", "v"))
@@ -400,6 +411,7 @@ func TestRegressHeartbeatFromTheFuture(t *testing.T) {
 // TestRegressHeartbeatWhileItIsWritten: the file of the other kernel is found
 // empty, or half, at the first look or at the second.
 func TestRegressHeartbeatWhileItIsWritten(t *testing.T) {
+	t.Parallel()
 	for _, torn := range []int{0, 1} {
 		dir := t.TempDir()
 		l, _ := open(t, dir)
@@ -452,6 +464,7 @@ func TestRegressHeartbeatWhileItIsWritten(t *testing.T) {
 // As above, but the segment begins with a batch of more than 1 MiB: the search
 // for an attesting frame ends before it.
 func TestRegressDamagedStartBeforeALargeBatch(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	size := func(o *Options) { o.SegmentSize = 8 << 20 }
 	l, _ := open(t, dir, size)
@@ -491,6 +504,7 @@ func (f *failing) Apply(entries []Entry) error {
 // Apply fails once (an index block that cannot be read, say). The entries that
 // wait for the repetition lie in the walker's buffer, which is read into again.
 func TestRegressFailedApplyMixesEntries(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	w, _ := open(t, dir)
 	defer w.Close()
@@ -519,6 +533,7 @@ func TestRegressFailedApplyMixesEntries(t *testing.T) {
 
 // -race: a read-only handle goes over to the shared page while two goroutines use it.
 func TestRegressPrivateRace(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l, _ := open(t, dir)
 	mustAppend(t, l, put("m1", "v"))

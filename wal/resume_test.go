@@ -13,6 +13,7 @@ import (
 // From any position on the entries at or behind it are read, also from one at which
 // no frame begins; where some are gone the oldest that works is told, and works.
 func TestFrom(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	l, _ := open(t, dir)
@@ -81,6 +82,7 @@ func TestFrom(t *testing.T) {
 
 // The first entry since a moment, if the log is kept that far back.
 func TestSince(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	l, _ := open(t, dir)

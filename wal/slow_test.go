@@ -11,6 +11,7 @@ import (
 
 // A disk that dies is slow first: whoever listens hears of it.
 func TestSlowSyncIsTold(t *testing.T) {
+	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	takes := time.Duration(0)
 	var slow []time.Duration

@@ -17,6 +17,7 @@ import (
 // failed to sync. The log is not poisoned, and the waiter is served as soon as it
 // can be opened.
 func TestNoFilesLeftToSync(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	var left, failed atomic.Int64
 	l, _ := open(t, dir, func(o *Options) {

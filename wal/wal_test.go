@@ -156,6 +156,7 @@ func mustAppend(t testing.TB, l *FileLog, b *Batch) LSN {
 }
 
 func TestAppendAndReopen(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l, m := open(t, dir)
 	if !l.Report().Created {
@@ -210,6 +211,7 @@ func TestAppendAndReopen(t *testing.T) {
 }
 
 func TestPreconditions(t *testing.T) {
+	t.Parallel()
 	l, _ := open(t, t.TempDir())
 	defer l.Close()
 	ctx := context.Background()
@@ -235,6 +237,7 @@ func TestPreconditions(t *testing.T) {
 
 // Several handles are several processes: each has its own locks.
 func TestHandlesTogether(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	const handles, each = 4, 200
 	var wg sync.WaitGroup
@@ -298,6 +301,7 @@ func TestHandlesTogether(t *testing.T) {
 }
 
 func TestReadOnlyFollows(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l, _ := open(t, dir)
 	mustAppend(t, l, put("ma", "1"))
@@ -320,6 +324,7 @@ func TestReadOnlyFollows(t *testing.T) {
 }
 
 func TestBatchTooLarge(t *testing.T) {
+	t.Parallel()
 	l, m := open(t, t.TempDir())
 	defer l.Close()
 	big := string(make([]byte, 33<<10))

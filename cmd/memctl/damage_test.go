@@ -15,6 +15,7 @@ import (
 // repair make of thirty-six kinds of damage; on the real store of 358 memories
 // where it is, else on one that is made here.
 func TestDamage(t *testing.T) {
+	t.Parallel()
 	cl := &inProcess{t, t.TempDir()}
 	if source := filepath.Join("..", "..", "..", "shared", "data", "synthians-6ac7868"); isFolder(source) {
 		cl.ok("import", source, "--store", cl.store())

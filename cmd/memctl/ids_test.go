@@ -13,6 +13,7 @@ import (
 // TestIDs: rows 21, 30 and 60 of the failure list: an id is refused by name or
 // comes back equal, none meets another, none leaves the folder.
 func TestIDs(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
 	before := tree(t, c.dir)
 	good := []string{
@@ -78,6 +79,7 @@ func TestIDs(t *testing.T) {
 }
 
 func TestIDsRefused(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
 	for name, input := range map[string]string{
 		"empty":        `{"id":"","content":"x"}`,

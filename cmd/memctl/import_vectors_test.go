@@ -38,6 +38,7 @@ json.dump([[float(v) for v in row] for row in x], sys.stdout)
 // TestImportVectors: what only the vector file has is found by vector, what the
 // documents say stays, and a second run has nothing to do.
 func TestImportVectors(t *testing.T) {
+	t.Parallel()
 	const interpreter = "/usr/bin/python3"
 	if err := exec.Command(interpreter, "-c", "import faiss").Run(); err != nil {
 		missing := "FAISS is the judge of these files: apt install python3-faiss"

@@ -244,6 +244,7 @@ func TestJSONDocuments(t *testing.T) {
 
 // A conflict says in JSON too what was expected and what was found.
 func TestJSONOfAConflict(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
 	c.ok("put", "x", "--id", "a")
 	code, out, _ := c.run("", "put", "y", "--id", "a", "--if-absent", "--json")

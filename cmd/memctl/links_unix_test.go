@@ -188,6 +188,7 @@ func (c *inProcess) bounded(d time.Duration, service string, args ...string) (co
 // to stays as it is, in all of its bytes, names and times, and nothing of it gets into the
 // store.
 func TestLinksInside(t *testing.T) {
+	t.Parallel()
 	template := linkTemplate(t)
 	service := embeddingService(4)
 	t.Cleanup(service.Close)
@@ -238,6 +239,7 @@ func TestLinksInside(t *testing.T) {
 // without it names it, what it costs and the remedy; verify names it; repair --apply moves
 // the link, and afterwards everything works.
 func TestLinksHealed(t *testing.T) {
+	t.Parallel()
 	template := linkTemplate(t)
 	n := 0
 	for _, place := range linkPlaces {

@@ -240,6 +240,7 @@ func TestMCPStore(t *testing.T) {
 }
 
 func TestDataFolder(t *testing.T) {
+	t.Parallel()
 	env := func(pairs ...string) func(string) string {
 		return func(name string) string {
 			for i := 0; i < len(pairs); i += 2 {

@@ -24,6 +24,7 @@ import (
 // A store of which any part is of a newer format ends every command with exit code 12
 // and says which file it is, what it has and what this program reads; nothing is changed.
 func TestNewerFormats(t *testing.T) {
+	t.Parallel()
 	made := newCLI(t)
 	stood := filepath.Join(made.dir, "storage")
 	killed := filepath.Join(made.dir, "killed")

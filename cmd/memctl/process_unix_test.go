@@ -34,6 +34,7 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 // TestInterrupted: SIGINT while it waits for input ends it with 130, and
 // nothing is written.
 func TestInterrupted(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
 	pipe := filepath.Join(c.dir, "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
@@ -76,6 +77,7 @@ func TestInterrupted(t *testing.T) {
 
 // TestImportInterrupted: what came before stays, whole.
 func TestImportInterrupted(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
 	cmd := command(t, "import", "-", "--store", c.store(), "--json")
 	var out bytes.Buffer
@@ -111,6 +113,7 @@ func TestImportInterrupted(t *testing.T) {
 // TestSecondProcess: while another process has the store open, everything works
 // and status names it.
 func TestSecondProcess(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
 	st, err := varve.Open(t.Context(), c.store(), &varve.Options{NoBackground: true})
 	if err != nil {
@@ -193,6 +196,7 @@ func unprivileged(t *testing.T, dir string) func(args ...string) (int, string) {
 // TestPermission: a store that may be read and not written is read; all else
 // says path, mode, owner and remedy.
 func TestPermission(t *testing.T) {
+	t.Parallel()
 	dir, err := os.MkdirTemp("", "memctl-permission-")
 	if err != nil {
 		t.Fatal(err)
@@ -259,6 +263,7 @@ func (c *inProcess) base() string { return filepath.Base(c.store()) }
 // TestKilledProcess: one that was killed while others have the store open is not
 // named among those that have it open.
 func TestKilledProcess(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
 	st, err := varve.Open(t.Context(), c.store(), &varve.Options{NoBackground: true})
 	if err != nil {

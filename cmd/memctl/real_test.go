@@ -57,6 +57,7 @@ func python(t *testing.T) string {
 // TestRealImport: the stores of three other systems, whole and unchanged, and a
 // second time without anything new.
 func TestRealImport(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		folder, from, form string
 		memories           int

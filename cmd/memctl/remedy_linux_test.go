@@ -17,6 +17,7 @@ import (
 // A disk that is full, then read-only, as the command tells it. Where no disk can be
 // mounted, TestClassify and TestRemedy, and the library's on a simulated disk, have it all.
 func TestFullAndReadOnlyDisk(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if os.Getuid() != 0 || syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=80m") != nil {
 		return

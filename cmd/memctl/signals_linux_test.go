@@ -213,6 +213,7 @@ func (w *waiter) lock(names ...string) (release func()) {
 // A command that waits for a lock, for as long as it may, ends; what it had acknowledged is
 // there, and the store is sound.
 func TestSignalWhileLocked(t *testing.T) {
+	t.Parallel()
 	s := newWaits(t)
 	for _, state := range []struct {
 		locks []string
@@ -256,6 +257,7 @@ func TestSignalWhileLocked(t *testing.T) {
 
 // A command whose output nobody takes ends.
 func TestSignalWhileWriting(t *testing.T) {
+	t.Parallel()
 	s := newWaits(t)
 	s.each(t, func(w *waiter, c *waitCase) {
 		if c.silent {
@@ -302,6 +304,7 @@ func fullPipe(t *testing.T) (r, w *os.File) {
 
 // A command that reads what nobody writes ends.
 func TestSignalWhileReading(t *testing.T) {
+	t.Parallel()
 	s := newWaits(t)
 	readers := 0
 	s.each(t, func(w *waiter, c *waitCase) {
@@ -339,6 +342,7 @@ func TestSignalWhileReading(t *testing.T) {
 
 // What else a command waits for: an editor, changes, a service.
 func TestSignalElsewhere(t *testing.T) {
+	t.Parallel()
 	s := newWaits(t)
 	asked := make(chan struct{}, 16)
 	hang := make(chan struct{})

@@ -15,6 +15,7 @@ import (
 // status names the edits that cannot be taken over, though nobody watches and nobody was
 // told, and changes nothing; a file that is only touched, or can be taken over, is none.
 func TestStatusOfRefusedEdits(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
 	for i := range 7 {
 		c.ok("put", fmt.Sprint("memory ", i), "--id", fmt.Sprint("m", i))

@@ -18,6 +18,7 @@ import (
 // The same of what strangers wrote elsewhere than in memories: notes of migrations and
 // backups, settings, names of processes, answers of services.
 func TestTerminalOfStrangersNotes(t *testing.T) {
+	t.Parallel()
 	memctl, err := exec.LookPath("memctl")
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 
 // TestValues: what goes in comes out, from a byte to megabytes.
 func TestValues(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
 	cases := map[string]string{
 		"one byte": "x", "NUL": "a\x00b", "quotes": `"\"'`, "markup": "<script>&amp;</script>", "marker": "}\n,\"end\":\"",
@@ -38,6 +39,7 @@ func TestValues(t *testing.T) {
 
 // TestLimit: at the limit and one past it.
 func TestLimit(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
 	const limit = 20_000
 	c.ok("config", "set", "max_memory_bytes", fmt.Sprint(limit))
@@ -67,6 +69,7 @@ func TestLimit(t *testing.T) {
 // TestRefusedValues: rows 44 and 45 of the failure list, and their like:
 // refused, and nothing is written.
 func TestRefusedValues(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
 	c.ok("put", "x", "--id", "before")
 	index, err := os.ReadFile(filepath.Join(c.store(), "memory_index.json"))

@@ -3,6 +3,7 @@ package main
 import "testing"
 
 func TestSplitVersion(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		arg, id string
 		lsn     uint64

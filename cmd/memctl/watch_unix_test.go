@@ -46,6 +46,7 @@ func startWatchTo(t *testing.T, c *inProcess, by os.Signal, args ...string) (wai
 // Each line comes as soon as its change is committed; SIGINT ends it with 130, and
 // says where to go on.
 func TestWatchInterrupted(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
 	c.ok("put", "one", "--id", "a")
 	wait, out, interrupt, errOut := startWatch(t, c, "--since", "0", "--json")
@@ -78,6 +79,7 @@ func TestWatchInterrupted(t *testing.T) {
 
 // SIGTERM ends it with no more than where to go on, and with -q without a word.
 func TestWatchTerminated(t *testing.T) {
+	t.Parallel()
 	for _, quiet := range []bool{false, true} {
 		c := newCLI(t)
 		c.ok("put", "one", "--id", "a")
@@ -100,6 +102,7 @@ func TestWatchTerminated(t *testing.T) {
 
 // When nobody reads its output any more it ends, and that is no failure.
 func TestWatchBrokenPipe(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
 	c.ok("put", "one", "--id", "a")
 	wait, out, _, errOut := startWatch(t, c, "--since", "0", "--quiet")
@@ -123,6 +126,7 @@ func TestWatchBrokenPipe(t *testing.T) {
 
 // While it runs, what is edited by hand is adopted and shown, and status names it.
 func TestWatchEdits(t *testing.T) {
+	t.Parallel()
 	c := newCLI(t)
 	c.ok("put", "one", "--id", "a")
 	wait, out, interrupt, _ := startWatch(t, c, "--since", "0", "--json")

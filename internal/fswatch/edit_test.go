@@ -15,6 +15,7 @@ import (
 // as a new file; of memories and of assemblies. What was there before stays in the
 // history, and nothing is set aside. FAILURES 24, 67, 73 live.
 func TestSaved(t *testing.T) {
+	t.Parallel()
 	h := watched(t, quick, "a", "one", "b", "two")
 	before, err := h.st.Get(t.Context(), "a")
 	if err != nil {
@@ -49,6 +50,7 @@ func TestSaved(t *testing.T) {
 
 // Saved again before the first save is in its file again: the second is adopted as well.
 func TestSavedAtOnce(t *testing.T) {
+	t.Parallel()
 	h := watched(t, quick, "a", "one")
 	was := "one"
 	for i := range 8 {
@@ -71,6 +73,7 @@ func TestSavedAtOnce(t *testing.T) {
 // FAILURES 74 live: an editor saves the version that it opened an hour ago over a
 // newer one. That stays, in its file as well, and the edit is set aside and reported.
 func TestStale(t *testing.T) {
+	t.Parallel()
 	h := watched(t, quick, "a", "one")
 	stale := h.edited("a", "one", "one, and more")
 	h.put("a", "two")
@@ -99,6 +102,7 @@ func TestStale(t *testing.T) {
 // What is not valid stays where it is and is told once; what was there before is
 // served. Once corrected it is adopted.
 func TestInvalid(t *testing.T) {
+	t.Parallel()
 	h := watched(t, quick, "a", "one", "b", "two", "c", "three")
 	text := h.text("a")
 	marked := "<<<<<<< HEAD\n" + text + "=======\n" + strings.Replace(text, "one", "theirs", 1) + ">>>>>>> other\n"
@@ -130,6 +134,7 @@ func TestInvalid(t *testing.T) {
 // FAILURES 63 and 81 live: an editor that has the file open, and saves into it after it
 // was replaced, loses nothing, and neither does the memory that is there by now.
 func TestSavedIntoDisplaced(t *testing.T) {
+	t.Parallel()
 	h := watched(t, quick, "a", "one")
 	f, err := os.OpenFile(h.path("a"), os.O_RDWR, 0)
 	if err != nil {
@@ -171,6 +176,7 @@ func TestSavedIntoDisplaced(t *testing.T) {
 // FAILURES 69 live: after an unclean end a place holds the bytes of another memory, as
 // a loss of power leaves them. They are adopted neither for the one nor for the other.
 func TestForeignBytesAfterUncleanEnd(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	cmd, out := startChild(t, "unclean", dir)
 	for {

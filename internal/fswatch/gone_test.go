@@ -40,6 +40,7 @@ func (h *host) exists(id string) bool {
 // Who deletes a file deletes the memory; the history keeps it, and it is left out of
 // its assemblies. A reader who comes before that is decided does not put it back.
 func TestDeleted(t *testing.T) {
+	t.Parallel()
 	h := watched(t, quick, "a", "one", "b", "two", "c", "three")
 	if _, err := h.st.Put(t.Context(), varve.Memory{ID: "Ünï/cødé", Content: "its name is a hash"}); err != nil {
 		t.Fatal(err)
@@ -83,6 +84,7 @@ func TestDeleted(t *testing.T) {
 
 // Deleted and made again, as some editors save, is an edit.
 func TestDeletedAndSaved(t *testing.T) {
+	t.Parallel()
 	h := watched(t, fswatch.Options{Quiet: 50 * time.Millisecond, Gone: time.Second}, "a", "one", "b", "two")
 	text := h.edited("a", "one", "edited")
 	h.remove("a")
@@ -96,6 +98,7 @@ func TestDeletedAndSaved(t *testing.T) {
 
 // With adopt_deletions off the file is put back.
 func TestRestored(t *testing.T) {
+	t.Parallel()
 	h := watched(t, quick, "a", "one", "b", "two")
 	c, off := h.st.Admin().Config(), false
 	c.AdoptDeletions = &off
@@ -116,6 +119,7 @@ func TestRestored(t *testing.T) {
 
 // Most of a folder gone at once, or the folder itself, is an accident: everything is put back.
 func TestEmptied(t *testing.T) {
+	t.Parallel()
 	var puts []string
 	for i := range 12 {
 		puts = append(puts, fmt.Sprint("k", i), fmt.Sprint("content ", i))

@@ -16,6 +16,7 @@ import (
 // What is edited or deleted of a memory that was put while the file of a large scope lags
 // is taken over as ever: it need not wait until that file is written.
 func TestWhileAScopeLags(t *testing.T) {
+	t.Parallel()
 	h := watched(t, quick)
 	w, err := h.st.Working().Open(t.Context(), working.Scope{Session: "large"}, nil)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 // A folder that has become a link is not watched: the system would tell of what it leads to.
 func TestLinkIsNotWatched(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	link := filepath.Join(dir, "memories")
 	if err := os.Symlink(t.TempDir(), link); err != nil {

@@ -37,6 +37,7 @@ func (h *host) told(path string) (n int) {
 // other one is told once, with what to do; whatever name and folder it was given, and
 // whether somebody watched.
 func TestRenamed(t *testing.T) {
+	t.Parallel()
 	for name, to := range map[string]string{
 		"another name": "memories/dd.json",
 		"not a name":   "memories/d (old).json",
@@ -118,6 +119,7 @@ func (h *host) first(path string) varve.Event {
 
 // An assembly that is moved among the memories likewise.
 func TestRenamedAssembly(t *testing.T) {
+	t.Parallel()
 	h := watched(t, quick, "a", "one")
 	if _, err := h.st.Assemblies().Put(t.Context(), varve.Assembly{ID: "g", Name: "of one", MemoryIDs: []string{"a"}}); err != nil {
 		t.Fatal(err)
@@ -136,6 +138,7 @@ func TestRenamedAssembly(t *testing.T) {
 
 // What editors leave beside a file does not keep it: who deletes that deletes the memory.
 func TestDeletedBesideBackups(t *testing.T) {
+	t.Parallel()
 	h := watched(t, quick, "a", "one", "d", "four")
 	for _, name := range []string{"d.json~", ".d.json.swp", "#d.json#", "d.json.orig", ".d.json"} {
 		h.save(h.in("memories", name), h.text("d"))
@@ -148,6 +151,7 @@ func TestDeletedBesideBackups(t *testing.T) {
 // Given an id of its own, the renamed file is a memory of its own; removed, there is
 // nothing left to say.
 func TestRenamedAndCorrected(t *testing.T) {
+	t.Parallel()
 	h := watched(t, quick, "a", "one", "d", "four")
 	h.rename(h.path("d"), h.path("dd"))
 	h.await(varve.EventRestored, "d", func(e varve.Event) bool { return strings.Contains(e.Note, "memories/dd.json") })

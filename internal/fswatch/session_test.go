@@ -69,6 +69,7 @@ func (f *noted) Say(note string, err error)           { f.say("%s: %v", note, er
 // seconds. Files that go one after the other are settled together, when no more have
 // gone for a while.
 func TestSession(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		do   func(f *noted, tell func(name string))
 		want []string

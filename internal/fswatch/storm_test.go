@@ -20,6 +20,7 @@ import (
 // takes what the other one flushes for an edit; an edit that comes in the midst of it
 // is adopted.
 func TestTwoHosts(t *testing.T) {
+	t.Parallel()
 	h := watched(t, quick, "mine", "one")
 	n := 1500
 	if !proofs.Long() {
@@ -68,6 +69,7 @@ func TestTwoHosts(t *testing.T) {
 // When the host that watches is killed, another one takes over, and finds what was
 // edited between the two.
 func TestTakeOver(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	cmd, out := startChild(t, "watch", dir)
 	for {
@@ -114,6 +116,7 @@ func TestTakeOver(t *testing.T) {
 
 // More happened than the system could tell: everything is looked at.
 func TestOverflow(t *testing.T) {
+	t.Parallel()
 	src := fswatch.NewTold()
 	h := watched(t, quick.ByTold(src), "a", "one", "b", "two", "c", "three")
 	h.saveByRename(h.path("a"), h.edited("a", "one", "not told"))
@@ -133,6 +136,7 @@ func TestOverflow(t *testing.T) {
 // Where nothing can be watched, the limit being reached, everything is looked at again
 // and again, which is told once; and notifications are used when there are some again.
 func TestLimit(t *testing.T) {
+	t.Parallel()
 	limit := &os.SyscallError{Syscall: "inotify_init1", Err: syscall.EMFILE}
 	fail := make(chan bool, 1000)
 	for range 6 {
@@ -171,6 +175,7 @@ var checkoutFiles = flag.Int("files", 300, "how many files TestCheckout has")
 //
 //	go test ./fswatch -run Checkout -files 5000
 func TestCheckout(t *testing.T) {
+	t.Parallel()
 	git, err := exec.LookPath("git")
 	if err != nil {
 		t.Skip("shared data: git is not installed; apt install git")
