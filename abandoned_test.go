@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/proofs"
+
 	"github.com/varve-db/varve/internal/vfs/crash"
 )
 
@@ -17,7 +19,7 @@ func TestKilledFlusherBesideOthers(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	made, _ := whole(t) // once; each kill has a copy, as the next boot finds it
-	for at, died := 1, true; died; at++ {
+	for at, died := 1, true; died; at += proofs.Every(2) {
 		r := made.lose(crash.KeepAll, 1)
 		b, err := Open(ctx, "/s", r.options(2))
 		if err != nil {

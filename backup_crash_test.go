@@ -87,7 +87,7 @@ func cuts(t *testing.T, prepare func(t *testing.T) *rig, fault error, job func(r
 	patterns := []crash.Pattern{crash.KeepAll, crash.LoseAll, crash.KeepRandom, crash.KeepNames}
 	begin, step := 1, 13 // VARVE_STEP=1 go test . -run 'BackupCut|RestoreCut' cuts everywhere: a minute and a half
 	if !proofs.Long() {
-		step = 61
+		step = proofs.Every(61)
 	}
 	if s := os.Getenv("VARVE_CUT"); s != "" { // this one and the rest
 		var err error

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/proofs"
+
 	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
@@ -17,7 +19,7 @@ func TestMovedWhileOpening(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	moved := 0
-	for at, ended := 1, false; !ended; at++ {
+	for at, ended := 1, false; !ended; at += proofs.Every(2) {
 		r, _ := whole(t)
 		o := r.options(2)
 		n := 0

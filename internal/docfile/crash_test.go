@@ -277,7 +277,10 @@ func TestPowerLoss(t *testing.T) {
 func seeds(p crash.Pattern) int {
 	switch p {
 	case crash.KeepPrefix, crash.KeepRandom, crash.KeepLate:
-		if !proofs.Long() {
+		switch {
+		case proofs.Race():
+			return 1
+		case !proofs.Long():
 			return 2
 		}
 		return 8
