@@ -10,12 +10,15 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/varve-db/varve/internal/proofs"
 )
 
 // Every command that the tables of docs/ give runs a case that exists, with flags that
 // its package has.
 func TestDocsNameCases(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	commands, names := 0, 0
 	command := regexp.MustCompile("`go test ([^`]+)`")
 	named := regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z0-9]\w+`)

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/varve-db/varve/internal/proofs"
 )
 
 // habit is a turn of phrase over which a reader stumbles, and what to write instead.
@@ -100,6 +102,7 @@ var (
 // documents.
 func TestLanguage(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	check := func(file string, line int, text string) {
 		for _, p := range pinned {
 			text = strings.ReplaceAll(text, p, "")

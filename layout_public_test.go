@@ -11,6 +11,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/varve-db/varve/internal/proofs"
 )
 
 // TestPublicTypes: what the root exports mentions no type of an internal package, nor does any
@@ -18,6 +20,7 @@ import (
 // does not show it.
 func TestPublicTypes(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	root := imported(t, ".")
 	p := &public{seen: map[types.Type]bool{}, bad: map[string]bool{}}
 	for _, name := range root.Scope().Names() {

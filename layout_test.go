@@ -18,6 +18,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/varve-db/varve/internal/proofs"
 )
 
 const module = "github.com/varve-db/varve"
@@ -122,6 +124,7 @@ type listed struct {
 // coreModules.
 func TestCoreLinksNothingElse(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	for _, goos := range systems {
 		for _, p := range list(t, goos, "-deps", ".") {
 			if p.ImportPath == "net/http" {
@@ -140,6 +143,7 @@ func TestCoreLinksNothingElse(t *testing.T) {
 // TestImportsPointUp holds every package to its place in order.
 func TestImportsPointUp(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	unknown := map[string]bool{}
 	for _, goos := range systems {
 		for _, p := range list(t, goos, "./...") {
@@ -186,6 +190,7 @@ func rank(path string) (int, bool) {
 // that follows links.
 func TestStoresFilesAreBelow(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	around := regexp.MustCompile(`\b(os\.(Open|OpenFile|OpenRoot|Create|CreateTemp|ReadFile|WriteFile|ReadDir|Mkdir|MkdirAll|MkdirTemp|Remove|RemoveAll|Rename|Stat|Lstat|Link|Symlink|Readlink|Truncate|Chtimes|Chmod|DirFS|CopyFS)|filepath\.(Walk|WalkDir|Glob|EvalSymlinks)|ioutil\.\w+|vfs\.OS)\(`)
 	// Where the file system of the operating system comes in.
 	begins := map[string]string{
@@ -231,6 +236,7 @@ func TestStoresFilesAreBelow(t *testing.T) {
 // TestEveryPackageHasDoc wants doc.go with the package comment in it.
 func TestEveryPackageHasDoc(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	for _, p := range list(t, "linux", "./...") {
 		if len(p.GoFiles) == 0 {
 			continue
@@ -249,6 +255,7 @@ func TestEveryPackageHasDoc(t *testing.T) {
 // TestLayoutNamesFiles: the map of the root in its doc.go has a place for each file.
 func TestLayoutNamesFiles(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	text, err := os.ReadFile("doc.go")
 	if err != nil {
 		t.Fatal(err)
@@ -284,6 +291,7 @@ func TestLayoutNamesFiles(t *testing.T) {
 // package below it is another root.
 func TestPackagesAreSmall(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	limits := map[string]int{".": 4000}
 	for _, dir := range order {
 		if strings.HasPrefix(dir, "internal/") {
@@ -335,6 +343,7 @@ var exported = map[string]int{
 // TestExportedMethods counts them.
 func TestExportedMethods(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	for dir, most := range exported {
 		names, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil || len(names) == 0 {
@@ -365,6 +374,7 @@ func TestExportedMethods(t *testing.T) {
 // accessor (Admin, Vectors …).
 func TestStoreIsSmall(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	const most = 25
 	names, err := filepath.Glob("*.go")
 	if err != nil {
@@ -398,6 +408,7 @@ func TestStoreIsSmall(t *testing.T) {
 // machine, and the helpers of tests.
 func TestOpenIsForTests(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	for _, p := range list(t, "linux", "./...") {
 		if slices.Contains(p.Imports, module+"/internal/open") && p.ImportPath != module && p.ImportPath != module+"/internal/storetest" {
 			t.Errorf("%s imports internal/open, which only tests may", p.ImportPath)
@@ -408,6 +419,7 @@ func TestOpenIsForTests(t *testing.T) {
 // TestViewsStandApart: no view imports another, so that one can be added, or taken away.
 func TestViewsStandApart(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	const views = module + "/internal/view/"
 	for _, goos := range systems {
 		for _, p := range list(t, goos, "./internal/view/...") {
@@ -423,6 +435,7 @@ func TestViewsStandApart(t *testing.T) {
 // TestFilesAreSmall: one idea each.
 func TestFilesAreSmall(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	const most = 500
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {

@@ -24,6 +24,15 @@ func Every(n int) int {
 	return n
 }
 
+// OneGoroutine skips a test under the race detector that reads source or does one thing after the
+// other, in no other goroutine than its own: .ci/run has run it without.
+func OneGoroutine(t testing.TB) {
+	t.Helper()
+	if Race() {
+		t.Skip("VARVE_LONG=1 runs it: one goroutine, under the race detector")
+	}
+}
+
 // ManyProcesses skips a test that starts so many processes that it is not for every day; why
 // says how many, or of what.
 func ManyProcesses(t testing.TB, why string) {
