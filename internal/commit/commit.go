@@ -105,6 +105,7 @@ const busyPause = time.Millisecond
 // attempt prepares the operations and appends them, once. What it returns are they with
 // the deletions that the store's limits have added; nil when there was nothing to do.
 func (cm *Committer) attempt(ctx context.Context, w *work, ops []Op, seen Reads, listed wal.LSN, puts bool) ([]Op, error) {
+	defer func() { cm.Counts.Evictions.Leave(w.turn) }()
 	all, err := cm.prepare(ctx, w, ops, seen, listed)
 	if err != nil {
 		cm.Counts.Evictions.Release(w.taken, false)

@@ -58,25 +58,12 @@ func (cm *Committer) keepLimits(ctx context.Context, w *work, ops []Op, seen Rea
 		return ops, nil
 	}
 	cm.Counts.Watch()
-	at := cm.Engine.Log.Applied()
-	var sessions []string
-	before := make([]counts.Sum, len(list))
-	for i, d := range list {
-		before[i] = cm.Counts.PutTotals(d.Session)
-		if d.Session != "" {
-			sessions = append(sessions, d.Session)
-		}
-	}
-	all, in, err := cm.Counts.Tally.Look(ctx, sessions)
+	s, err := cm.inTurn(ctx, w, list, l.At != "" && l.At != settings.AtLimitRefuse)
 	if err != nil {
 		return nil, err
 	}
-	looked := cm.Engine.Log.Applied()
 	given := len(ops)
 	for i, d := range list {
-		if d.Have = all; d.Session != "" {
-			d.Have = in[d.Session]
-		}
 		for _, p := range w.prepared[given:len(ops)] { // what goes already makes room here as well
 			if d.Session == "" || d.Session == p.effect.WasSession {
 				d.Add = d.Add.Minus(p.effect.Was)
@@ -86,20 +73,73 @@ func (cm *Committer) keepLimits(ctx context.Context, w *work, ops []Op, seen Rea
 			if l.At == "" || l.At == settings.AtLimitRefuse {
 				return nil, d.Refusal()
 			}
-			if ops, err = cm.evict(ctx, w, ops, seen, d, o, looked); err != nil {
+			if ops, err = cm.evict(ctx, w, ops, seen, d, o, s.to); err != nil {
 				return nil, err
 			}
 		}
 		if !d.Grows() {
 			continue
 		}
-		if at < cm.Counts.PutsFrom.Load() { // what was on its way when it began may not be counted
-			w.batch.Preconditions = append(w.batch.Preconditions, wal.Precondition{LSN: at})
+		if s.at < cm.Counts.PutsFrom.Load() { // what was on its way when it began may not be counted
+			w.batch.Preconditions = append(w.batch.Preconditions, wal.Precondition{LSN: s.at})
 			continue
 		}
-		w.batch.Preconditions = append(w.batch.Preconditions, d.Within(before[i])...)
+		w.batch.Preconditions = append(w.batch.Preconditions, d.Within(s.before[i])...)
 	}
 	return ops, nil
+}
+
+// sums are what a look at the tally has found, between two positions of the log.
+type sums struct {
+	at, to wal.LSN
+	before []counts.Sum // the totals of what was put, by demand, from before the look
+}
+
+// look says how much there is of what is demanded.
+func (cm *Committer) look(ctx context.Context, list []*counts.Demand) (s sums, err error) {
+	s.at = cm.Engine.Log.Applied()
+	var sessions []string
+	for _, d := range list {
+		s.before = append(s.before, cm.Counts.PutTotals(d.Session))
+		if d.Session != "" {
+			sessions = append(sessions, d.Session)
+		}
+	}
+	all, in, err := cm.Counts.Tally.Look(ctx, sessions)
+	for _, d := range list {
+		if d.Have = all; d.Session != "" {
+			d.Have = in[d.Session]
+		}
+	}
+	s.to = cm.Engine.Log.Applied()
+	return s, err
+}
+
+// inTurn looks, and where room is to be made takes the turn for it, which the commit has until it
+// has ended. What another commit has done while it waited is in what it has seen.
+func (cm *Committer) inTurn(ctx context.Context, w *work, list []*counts.Demand, evicts bool) (sums, error) {
+	for {
+		s, err := cm.look(ctx, list)
+		if err != nil || !evicts {
+			return s, err
+		}
+		turn := counts.NoTurn
+		for _, d := range list {
+			turn = max(turn, d.Turn())
+		}
+		if turn <= w.turn {
+			return s, nil
+		}
+		cm.Counts.Evictions.Leave(w.turn)
+		w.turn = counts.NoTurn
+		waited, err := cm.Counts.Evictions.Take(ctx, turn)
+		if err != nil {
+			return s, err
+		}
+		if w.turn = turn; !waited && turn == counts.Beside {
+			return s, nil
+		}
+	}
 }
 
 // evict adds the deletions that make room for a demand; looked is how far the log was applied

@@ -26,6 +26,7 @@ type Evictions struct {
 	policy string
 	lists  map[string]*queue // by session, "" the store's
 	taken  map[string]bool   // by commits of this process that are under way
+	turns  turns
 }
 
 type queue struct {

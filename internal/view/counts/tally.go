@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/engine"
@@ -66,6 +68,7 @@ const tallied = 1024
 func (cs *Counts) Init() {
 	cs.Tally.counts = cs
 	cs.Tally.follow.Fold = &cs.Tally
+	cs.Evictions.turns.held = semaphore.NewWeighted(int64(Alone))
 }
 
 // Look says how much there is in all, and in some sessions, as of this call or later.
