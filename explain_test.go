@@ -102,7 +102,7 @@ func TestRefusalNamesTheRemedy(t *testing.T) {
 			if p.Path != c.path || !strings.Contains(p.Why, c.why) || !strings.Contains(p.Fix, c.fix) {
 				t.Errorf("%q %q %q", p.Path, p.Why, p.Fix)
 			}
-			for _, says := range []string{p.Path, p.Fix, "has mode ", "belongs to user "} {
+			for _, says := range []string{p.Path, p.Fix, "(mode ", "owned by user "} {
 				if !strings.Contains(err.Error(), says) {
 					t.Errorf("the message lacks %q: %v", says, err)
 				}
@@ -171,7 +171,7 @@ func TestRefusalOfTheRealSystem(t *testing.T) {
 			t.Fatal(err)
 		}
 		remount(t, mount, true)
-		refused(small, "mounted read-only", "mount -o remount,rw "+mount, "has mode")
+		refused(small, "mounted read-only", "mount -o remount,rw "+mount, "(mode ")
 		_, err = Migrate(ctx, dir+"2", filepath.Join(mount, "new", "place"), nil)
 		var p *PermissionError
 		if !errors.As(err, &p) || p.Path != mount || p.Fix != "mount -o remount,rw "+mount {
