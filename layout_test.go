@@ -335,7 +335,7 @@ var exported = map[string]int{
 	"internal/search":       5,
 	"internal/retention":    16,
 	"internal/purge":        2,
-	"internal/view/counts":  16,
+	"internal/view/counts":  19,
 	"internal/view/vectors": 35,
 	"internal/view/scopes":  20,
 }

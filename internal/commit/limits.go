@@ -10,6 +10,7 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/view/counts"
 	"github.com/varve-db/varve/wal"
@@ -178,6 +179,11 @@ func (cm *Committer) evict(ctx context.Context, w *work, ops []Op, seen Reads, d
 		}
 		if !o.Written || p.precondition.LSN != c.Version || d.Session != "" && p.effect.WasSession != d.Session {
 			cm.Counts.Evictions.Release([]counts.Candidate{*c}, true)
+			// Deleted since the look, as the overlay knows, or an index by now: others make the same
+			// room, and the sum is of before.
+			if s := &cm.Engine.State; !o.Written && (s.Deletion(record.Memory, c.ID) >= looked || s.From() > looked) {
+				return nil, &busyError{d.Refusal()}
+			}
 			continue // it was changed since
 		}
 		own[c.ID] = true
