@@ -78,7 +78,7 @@ func TestFeaturesBesideOlder(t *testing.T) {
 	}
 	refused := func(args ...string) {
 		t.Helper()
-		if code, out := run(args...); code != newer || !strings.Contains(out, ErrNewerFormat.Error()) {
+		if code, out := run(args...); code != newer || !strings.Contains(out, "a newer version") { // in the words of the older program
 			t.Errorf("%v: exit code %d: %s", args, code, out)
 		}
 	}
