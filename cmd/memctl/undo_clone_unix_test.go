@@ -157,9 +157,10 @@ func TestUndoInClone(t *testing.T) {
 				put("rotten", victim, "work", "storage", "memories", "m2.json")
 				out := mustRun(t, home, work, "memctl", "repair", "--apply")
 				_, id, ok := strings.Cut(out, "memctl repair --undo ")
-				if id, _, _ = strings.Cut(id, " "); !ok {
+				if !ok {
 					t.Fatal(out)
 				}
+				id = strings.Fields(id)[0]
 				if code, out := inFolder(t, home, work, "memctl", "repair", "--undo"); code != cli.CodeRefused || !strings.Contains(out, "--undo "+id) {
 					t.Errorf("%d: %s", code, out)
 				}
