@@ -269,9 +269,9 @@ func TestFlushGivenUp(t *testing.T) {
 		return nil
 	})
 	var log bytes.Buffer
-	var events []Event
+	var told events
 	st := openTest(t, dir, open.In(&Options{
-		NoBackground: true, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})), Listener: func(e Event) { events = append(events, e) },
+		NoBackground: true, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})), Listener: told.hear,
 	}, open.Environment{System: vfs.System{FS: fsys}}))
 	for i := range 20 {
 		if _, err := st.Put(t.Context(), Memory{ID: fmt.Sprint("m", i), Content: "x"}); err != nil {
@@ -282,7 +282,7 @@ func TestFlushGivenUp(t *testing.T) {
 	if err := st.Flush(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("it was not given up: %v", err)
 	}
-	for _, e := range events {
+	for _, e := range told.all() {
 		if e.Kind == EventFlushError {
 			t.Errorf("%+v", e)
 		}

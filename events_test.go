@@ -60,3 +60,21 @@ func TestEventsOfAFilePutBack(t *testing.T) {
 		t.Errorf("told %q, want %q", kinds, want)
 	}
 }
+
+// events are what a store has told, by any of its goroutines.
+type events struct {
+	mu   sync.Mutex
+	list []Event
+}
+
+func (l *events) hear(e Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.list = append(l.list, e)
+}
+
+func (l *events) all() []Event {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.list)
+}

@@ -86,11 +86,11 @@ func TestFullDiskAsTheUserMeetsIt(t *testing.T) {
 	t.Parallel()
 	disks(t, func(t *testing.T, d *smallDisk) {
 		ctx := context.Background()
-		var events []Event
+		var told events
 		o := d.o
-		o.Listener = func(e Event) { events = append(events, e) }
+		o.Listener = told.hear
 		heard := func(k EventKind) (n int) {
-			for _, e := range events {
+			for _, e := range told.all() {
 				if e.Kind == k {
 					n++
 				}
