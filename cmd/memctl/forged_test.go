@@ -52,6 +52,7 @@ func newForged(t *testing.T) *forged {
 // has nothing to say.
 func TestForged(t *testing.T) {
 	proofs.ManyProcesses(t, "every step is a process")
+	t.Parallel()
 	for _, c := range forgery.All() {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
@@ -78,6 +79,7 @@ func TestForged(t *testing.T) {
 // being restored to a moment.
 func TestRestoreBesideForged(t *testing.T) {
 	proofs.ManyProcesses(t, "every step is a process")
+	t.Parallel()
 	f := newForged(t)
 	saved, restored := f.dir+".saved", f.dir+".restored"
 	f.run([]int{cli.CodeOK}, "backup", saved)

@@ -16,6 +16,7 @@ import (
 // while clients of two other servers make more of them without a pause.
 func TestMCPDeleteBesideMakers(t *testing.T) {
 	proofs.ManyProcesses(t, "many processes")
+	t.Parallel()
 	memctl, store := memctlBinary(t), filepath.Join(t.TempDir(), "s")
 	env := []string{cli.StoreVariable + "=" + store}
 	deleter := mcpStart(t, env, memctl, "mcp", "--tools", "graph")

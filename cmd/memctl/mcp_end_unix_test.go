@@ -84,6 +84,7 @@ func stillGood(t *testing.T, store string, want ...string) {
 // A server ends soon after its input, whatever a call waits for.
 func TestMCPEndsWhileLocked(t *testing.T) {
 	proofs.ManyProcesses(t, "processes that wait")
+	t.Parallel()
 	memctl := memctlBinary(t)
 	for _, lock := range []string{"append.lock", "sync.lock", "flush.lock"} {
 		t.Run(lock, func(t *testing.T) {
@@ -112,6 +113,7 @@ func TestMCPEndsWhileLocked(t *testing.T) {
 // not read its input any more for that; and when it is told to end.
 func TestMCPEndsUnread(t *testing.T) {
 	proofs.ManyProcesses(t, "processes that wait")
+	t.Parallel()
 	memctl := memctlBinary(t)
 	for _, c := range []struct {
 		name  string
@@ -146,6 +148,7 @@ func TestMCPEndsUnread(t *testing.T) {
 // answered, and a call can be given up; then all goes on.
 func TestMCPSameID(t *testing.T) {
 	proofs.ManyProcesses(t, "a process")
+	t.Parallel()
 	store := filepath.Join(t.TempDir(), "s")
 	p := mcpStart(t, []string{cli.StoreVariable + "=" + store}, memctlBinary(t), "mcp")
 	p.tool("create_entities", fmt.Sprintf(createOne, "kept"))

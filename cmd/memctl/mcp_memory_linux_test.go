@@ -82,6 +82,7 @@ func graphOf(t *testing.T, n, bytes int) string {
 // asked is answered when somebody reads.
 func TestMCPMemory(t *testing.T) {
 	proofs.ManyProcesses(t, "gigabytes")
+	t.Parallel()
 	memctl := memctlBinary(t)
 	start := func(t *testing.T, store string) *mcpProcess {
 		if store == "" {

@@ -65,6 +65,7 @@ func npmRoot(t *testing.T) string {
 // every one that clients in TypeScript make survives, from processes of their own.
 func TestMCPStorm(t *testing.T) {
 	proofs.ManyProcesses(t, "up to 49 processes")
+	t.Parallel()
 	root, memctl := npmRoot(t), memctlBinary(t)
 	script, err := filepath.Abs(filepath.Join("testdata", "mcp", "storm.mjs"))
 	if err != nil {

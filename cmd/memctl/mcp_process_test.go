@@ -190,6 +190,7 @@ const createOne = `{"entities":[{"name":%q,"entityType":"t","observations":["o"]
 // Which store is served, and that the file of the server it replaces is taken over.
 func TestMCPStore(t *testing.T) {
 	proofs.ManyProcesses(t, "every case is a process")
+	t.Parallel()
 	memctl, dir := memctlBinary(t), t.TempDir()
 	file := filepath.Join(dir, "old", "memory.jsonl")
 	old := `{"type":"entity","name":"old","entityType":"t","observations":[]}` + "\n" + `{"type":"entity","na`
@@ -274,6 +275,7 @@ func TestDataFolder(t *testing.T) {
 // acknowledged, and the others go on.
 func TestMCPKilled(t *testing.T) {
 	proofs.ManyProcesses(t, "many processes")
+	t.Parallel()
 	memctl, store := memctlBinary(t), filepath.Join(t.TempDir(), "s")
 	env := []string{cli.StoreVariable + "=" + store}
 	const rounds, calls = 5, 400

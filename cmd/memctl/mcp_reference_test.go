@@ -33,6 +33,7 @@ func (e exchange) but(why string) exchange { e.differs = why; return e }
 // by answer. The differences are those that mcpserver's doc.go lists.
 func TestAsReference(t *testing.T) {
 	proofs.ManyProcesses(t, "a long script")
+	t.Parallel()
 	root, memctl, dir := npmRoot(t), memctlBinary(t), t.TempDir()
 	seed := uint64(time.Now().UnixNano())
 	if s := os.Getenv("VARVE_SEED"); s != "" {

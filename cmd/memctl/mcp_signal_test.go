@@ -16,6 +16,7 @@ import (
 // A server that is told to end does so with everything durable and in its files.
 func TestMCPTerminated(t *testing.T) {
 	proofs.ManyProcesses(t, "processes")
+	t.Parallel()
 	memctl, store := memctlBinary(t), filepath.Join(t.TempDir(), "s")
 	p := mcpStart(t, []string{cli.StoreVariable + "=" + store}, memctl, "mcp", "--tools", "memory,graph")
 	p.tool("create_entities", fmt.Sprintf(createOne, "kept"))
@@ -43,6 +44,7 @@ func TestMCPTerminated(t *testing.T) {
 // input: with everything in its files.
 func TestMCPClientGone(t *testing.T) {
 	proofs.ManyProcesses(t, "processes")
+	t.Parallel()
 	memctl, store := memctlBinary(t), filepath.Join(t.TempDir(), "s")
 	p := mcpStart(t, []string{cli.StoreVariable + "=" + store}, memctl, "mcp")
 	p.tool("create_entities", fmt.Sprintf(createOne, "kept"))

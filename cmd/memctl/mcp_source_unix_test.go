@@ -22,6 +22,7 @@ import (
 // be read with what helps; neither leaves a store behind.
 func TestMCPSource(t *testing.T) {
 	proofs.ManyProcesses(t, "every case is a process")
+	t.Parallel()
 	memctl, dir := memctlBinary(t), t.TempDir()
 	pipe, device, closed := filepath.Join(dir, "pipe"), filepath.Join(dir, "device"), filepath.Join(dir, "closed")
 	if err := errors.Join(syscall.Mkfifo(pipe, 0o600), os.Symlink("/dev/null", device), os.WriteFile(closed, []byte("x"), 0)); err != nil {

@@ -115,6 +115,7 @@ func TestRealImport(t *testing.T) {
 // TestRealUnindexed: the 7 that their index did not name are there.
 func TestRealUnindexed(t *testing.T) {
 	proofs.ManyProcesses(t, "a real store, whole")
+	t.Parallel()
 	source := shared(t, "synthians-6ac7868")
 	cl := &inProcess{t, t.TempDir()}
 	cl.ok("import", source, "--store", cl.store())

@@ -28,6 +28,7 @@ json.dump({'n': index.ntotal, 'd': index.d, 'ids': i.tolist(), 'scores': d.tolis
 // (neighbours of one score may change places).
 func TestRealVectors(t *testing.T) {
 	proofs.ManyProcesses(t, "a real store, whole")
+	t.Parallel()
 	source := shared(t, "synthians-6ac7868")
 	const interpreter = "/usr/bin/python3"
 	if err := exec.Command(interpreter, "-c", "import faiss").Run(); err != nil {

@@ -21,6 +21,7 @@ func TestMain(m *testing.M) {
 
 func TestScripts(t *testing.T) {
 	proofs.ManyProcesses(t, "every line of a script is a process")
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,

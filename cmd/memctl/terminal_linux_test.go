@@ -159,6 +159,7 @@ var screenCases = map[string][][]string{
 // control that is not its own, with and without --json.
 func TestTerminalObeysNobodyElse(t *testing.T) {
 	proofs.ManyProcesses(t, "every command is a process")
+	t.Parallel()
 	everyCommand(t, screenCases)
 	template := t.TempDir()
 	memctl, err := exec.LookPath("memctl") // demo starts itself by its name
@@ -207,6 +208,7 @@ func oneCheckpoint(t *testing.T, memctl, store string) string {
 
 // Every command has its cases, where the tests that run them skip as well.
 func TestTables(t *testing.T) {
+	t.Parallel()
 	everyCommand(t, screenCases)
 	everyCommand(t, waitCases)
 }

@@ -62,6 +62,7 @@ func mustRun(t *testing.T, who, dir string, args ...string) string {
 // archive unpacks to. What is repaired there is undone there.
 func TestUndoInClone(t *testing.T) {
 	proofs.ManyProcesses(t, "some forty processes")
+	t.Parallel()
 	tool(t, "git")
 	tool(t, "tar")
 	root := t.TempDir()
