@@ -19,8 +19,8 @@
 //
 // # Exit codes
 //
-// See internal/cli/exitcode.go. Of several failures the gravest decides. A failure that concerns
-// one of several ids (a missing one) does not end the command.
+// See internal/cli/exitcode.go; memctl help exit-codes prints them. Of several failures the gravest
+// decides. A failure that concerns one of several ids (a missing one) does not end the command.
 //
 // # How it is laid out
 //

@@ -185,18 +185,15 @@ func (c *Config) Validate() error {
 		}
 	}
 	for _, f := range []struct {
-		name string
-		v    int64
+		name   string
+		v, top int64
 	}{
-		{"max_memories", c.MaxMemories}, {"max_bytes", c.MaxBytes}, {"max_session_memories", c.MaxSessionMemories},
-		{"max_session_bytes", c.MaxSessionBytes}, {"max_age", c.MaxAge},
+		{"max_memories", c.MaxMemories, 1 << 53}, {"max_bytes", c.MaxBytes, 1 << 53}, {"max_session_memories", c.MaxSessionMemories, 1 << 53},
+		{"max_session_bytes", c.MaxSessionBytes, 1 << 53}, {"max_age", c.MaxAge, 1 << 33},
 	} {
-		if f.v < 0 || f.v > 1<<53 {
-			return &errs.FieldError{Field: Name + " " + f.name, Value: fmt.Sprint(f.v), Limit: fmt.Sprintf("0 (none) to %d", int64(1)<<53), Err: errs.ErrInvalid}
+		if f.v < 0 || f.v > f.top {
+			return &errs.FieldError{Field: Name + " " + f.name, Value: fmt.Sprint(f.v), Limit: fmt.Sprintf("0 (none) to %d", f.top), Err: errs.ErrInvalid}
 		}
-	}
-	if c.MaxAge > 1<<33 {
-		return &errs.FieldError{Field: Name + " max_age", Value: fmt.Sprint(c.MaxAge), Limit: fmt.Sprintf("%d seconds", int64(1)<<33), Err: errs.ErrInvalid}
 	}
 	switch c.AtLimit {
 	case "", AtLimitRefuse, AtLimitEvictOldest, AtLimitEvictLowest:

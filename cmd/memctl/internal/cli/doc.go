@@ -4,6 +4,7 @@
 //	locate, open   which store, and how it is opened and closed: OnStore, With
 //	failure        an error as the user sees it: kind, message, remedy
 //	exitcode       the exit codes, and which of several counts
+//	topic          the help topic exit-codes
 //	output         stdout and stderr: no text of a store reaches a terminal as it is
 //	document       the one JSON object of --json
 //	signals, pipe  a signal ends a command within 2 s; a closed pipe is no crash

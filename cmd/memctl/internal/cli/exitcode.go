@@ -35,14 +35,50 @@ func graver(a, b int) int {
 	return a
 }
 
-// exitStatus is part of every help.
-const exitStatus = `EXIT STATUS
-  0  success                               11  locked; the message names the holder
-  1  internal error                        12  written by a newer version
-  2  damage that memctl repair can heal    13  disk full
-  3  data lost or unreadable               14  permission; the message has the remedy
-  4  no such memory or assembly            64  wrong usage
-  5  conflict: changed meanwhile          130  interrupted
-  6  refused input, or a limit             Of several errors the gravest counts; it is
- 10  no store, or it was moved                  "error" in the document of --json.
-`
+// ExitCode is a row of the table of exit codes.
+type ExitCode struct {
+	Code int
+	Text string
+}
+
+// ExitCodes are the exit codes with what they mean, by number.
+func ExitCodes() []ExitCode {
+	return []ExitCode{
+		{CodeOK, "success"},
+		{CodeInternal, "internal error"},
+		{CodeDamage, "damage that memctl repair can heal"},
+		{CodeLost, "data lost or unreadable"},
+		{CodeNotFound, "no such memory, assembly, session or version"},
+		{CodeConflict, "conflict: a condition did not hold, or the document was changed meanwhile"},
+		{CodeRefused, "refused input, or a limit"},
+		{CodeNoStore, "no store, or the store was moved"},
+		{CodeLocked, "locked; the message names the holder"},
+		{CodeNewer, "written by a newer version"},
+		{CodeDiskFull, "disk full"},
+		{CodePermission, "permission denied, or the store is read-only; the message has the remedy"},
+		{codeUsage, "wrong usage"},
+		{CodeInterrupted, "interrupted"},
+	}
+}
+
+// Gravity is the codes of failures from the gravest.
+func Gravity() []int { return gravity[:len(gravity)-1] }
+
+// Kinds are the kinds of failures, the "kind" of an error in --json, each once with its code and,
+// where there is one for the whole kind, its remedy.
+func Kinds() []Failure {
+	kinds := []Failure{
+		{Kind: "lost", Code: CodeLost}, {Kind: "damage", Code: CodeDamage}, {Kind: "internal", Code: CodeInternal},
+	}
+	for _, c := range classes {
+		same := func(f Failure) bool { return f.Kind == c.kind && f.Code == c.code }
+		switch i := slices.IndexFunc(kinds, same); {
+		case i < 0:
+			kinds = append(kinds, Failure{Kind: c.kind, Code: c.code, Fix: c.fix})
+		case kinds[i].Fix != c.fix:
+			kinds[i].Fix = "" // several: the message has the one that applies
+		}
+	}
+	slices.SortStableFunc(kinds, func(a, b Failure) int { return a.Code - b.Code })
+	return kinds
+}

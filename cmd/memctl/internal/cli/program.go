@@ -67,12 +67,12 @@ func (a *App) chooseOutput() {
 	}
 }
 
-// completeCommands adds what cobra brings along, and gives every help the exit
-// codes.
+// completeCommands adds what cobra brings along and the topic of the exit codes, and has every help
+// name it.
 func (a *App) completeCommands(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	root.SetHelpCommand(&cobra.Command{
-		Use: "help [COMMAND]", Short: "Show how a command is used", Example: "  memctl help put",
+		Use: "help [COMMAND]", Short: "Show how a command is used", Example: "  memctl help put\n  memctl help exit-codes",
 		RunE: a.Do(func(_ *cobra.Command, args []string) error {
 			cmd, rest, err := root.Find(args)
 			if err != nil || len(rest) > 0 {
@@ -83,6 +83,7 @@ func (a *App) completeCommands(root *cobra.Command) {
 		}),
 	})
 	root.InitDefaultHelpCmd()
+	root.AddCommand(exitCodesTopic())
 	root.SetHelpTemplate("{{with (or .Long .Short)}}{{. | trimTrailingWhitespaces}}\n\n{{end}}{{.UsageString}}\n" + exitStatus)
 	plain := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
@@ -92,7 +93,7 @@ func (a *App) completeCommands(root *cobra.Command) {
 			return
 		}
 		a.started = true
-		a.Document.Member("help", strings.TrimSpace(cmd.Long+"\n\n"+cmd.UsageString()+"\n"+exitStatus))
+		a.Document.Member("help", helpText(cmd))
 	})
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" {
