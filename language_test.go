@@ -93,7 +93,7 @@ var (
 	pinned = []string{
 		"write the checkpoint anew", "begin the log anew", "make log and index anew",
 		"make the scope anew", "make the vectors anew", "vectors made anew", // repair's verbs, an event
-		"reindex --anew",
+		"reindex --anew", "`--anew`",
 	}
 	pinnedStrings = []string{"made anew", "opening makes it anew", "anew"}
 )

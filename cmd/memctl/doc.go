@@ -44,6 +44,11 @@
 //
 //	VARVE_LONG=1 go test ./cmd/memctl -run 'JSON|Tables|Terminal|Signal|Scripts'
 //
+// docs/reference is made from the commands, and the examples of docs/ are run:
+//
+//	go test ./cmd/memctl -run TestReference -update
+//	VARVE_CI=1 go test ./cmd/memctl -run TestDocsExamples
+//
 // run is the whole program with its streams and its environment passed in. A test runs it in
 // its own process (inProcess), or as a program (testdata/script).
 package main
