@@ -145,10 +145,10 @@ func runExamples(t *testing.T, name string, list []example) {
 	}
 }
 
-// lines are those of a text, without spaces at their ends and without empty ones at its end.
+// lines are those of a text, without blanks at their ends and without empty ones at its end.
 func lines(text string) (list []string) {
-	for _, line := range strings.Split(strings.TrimRight(text, " \n"), "\n") {
-		list = append(list, strings.TrimRight(line, " "))
+	for _, line := range strings.Split(strings.TrimRight(text, " \t\n"), "\n") {
+		list = append(list, strings.TrimRight(line, " \t"))
 	}
 	return list
 }
