@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/varve-db/varve"
@@ -49,6 +50,9 @@ func sourceOf(t *testing.T, name string) *source {
 			switch spec := spec.(type) {
 			case *ast.ValueSpec:
 				v := value{name: spec.Names[0].Name, comment: flat(spec.Doc) + flat(spec.Comment)}
+				if v.comment == "" && len(general.Specs) == 1 {
+					v.comment = flat(general.Doc)
+				}
 				if len(spec.Values) > 0 {
 					if lit, ok := spec.Values[0].(*ast.BasicLit); ok {
 						v.text, _ = strconv.Unquote(lit.Value)
@@ -104,12 +108,13 @@ func kindOf(e ast.Expr) string {
 // flat is a comment in one line.
 func flat(c *ast.CommentGroup) string { return strings.Join(strings.Fields(c.Text()), " ") }
 
-// sentinels are the errors that a caller tests for, by the names that package varve gives them.
+// sentinels are the errors that a caller tests for, by the names that package varve gives them, as they
+// reach memctl.
 var sentinels = map[string]error{
-	"ErrNotFound": varve.ErrNotFound, "ErrConflict": varve.ErrConflict, "ErrDimension": varve.ErrDimension, "ErrClosed": varve.ErrClosed,
+	"ErrNotFound": varve.ErrNotFound, "ErrConflict": varve.ErrConflict, "ErrDimension": &varve.FieldError{Err: varve.ErrDimension}, "ErrClosed": varve.ErrClosed,
 	"ErrReadOnly": varve.ErrReadOnly, "ErrDiskFull": varve.ErrDiskFull, "ErrPermission": varve.ErrPermission, "ErrLocked": varve.ErrLocked,
 	"ErrTooLarge": varve.ErrTooLarge, "ErrBatchTooLarge": varve.ErrBatchTooLarge, "ErrInvalid": varve.ErrInvalid, "ErrNoStore": varve.ErrNoStore,
-	"ErrNewerFormat": varve.ErrNewerFormat, "ErrSyncFailed": varve.ErrSyncFailed, "ErrTooManyFiles": varve.ErrTooManyFiles,
+	"ErrNewerFormat": varve.ErrNewerFormat, "ErrSyncFailed": varve.ErrSyncFailed, "ErrTooManyFiles": fmt.Errorf("%w: %w", varve.ErrTooManyFiles, syscall.EMFILE),
 	"ErrOutcomeUnknown": varve.ErrOutcomeUnknown, "ErrTruncated": varve.ErrTruncated, "ErrLimit": varve.ErrLimit, "ErrSession": varve.ErrSession,
 	"ErrCorrupt": varve.ErrCorrupt, "ErrModel": varve.ErrModel, "ErrMoved": varve.ErrMoved, "ErrSkip": varve.ErrSkip,
 }
@@ -159,12 +164,15 @@ type is extracted with ` + "`errors.As`" + ` and has the details. The exit statu
 	return b.String()
 }
 
-// sentence begins with a capital letter and ends with a full stop.
+// sentence begins with a capital letter, unless with the name of a file, and ends with a full stop.
 func sentence(s string) string {
 	if s == "" {
 		return s
 	}
-	return strings.ToUpper(s[:1]) + strings.TrimSuffix(s[1:], ".") + "."
+	if first, _, _ := strings.Cut(s, " "); !strings.Contains(first, ".") {
+		s = strings.ToUpper(s[:1]) + s[1:]
+	}
+	return strings.TrimSuffix(s, ".") + "."
 }
 
 // wrapped breaks a text at 100 columns.
@@ -190,8 +198,8 @@ func wrapped(s string) string {
 func eventsReference(t *testing.T) string {
 	var b strings.Builder
 	b.WriteString("# Events\n\n" + made + `
-` + "`Options.Listener`" + ` is called for each event, on the goroutine where it occurs and with locks held: it must
-neither block nor call the store. memctl prints those that concern its user as notes on stderr.
+` + "`Options.Listener`" + ` is called for each event, on the goroutine where it occurs and with locks held: it
+must neither block nor call the store. memctl prints those that concern its user as notes on stderr.
 
 | field | type | |
 |---|---|---|

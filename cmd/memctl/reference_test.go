@@ -76,8 +76,8 @@ func commandsReference() string {
 	root := (&cli.App{Environment: cli.System()}).Program(root)
 	var b strings.Builder
 	b.WriteString("# Commands of memctl\n\n" + made + `
-Every command takes these flags. ` + "`--json`" + ` gives the document that [json.md](../json.md) describes; the
-exit statuses are in [exit-codes.md](exit-codes.md).
+Every command takes these flags. ` + "`--json`" + ` gives the document that [json.md](../json.md) describes;
+the exit statuses are in [exit-codes.md](exit-codes.md).
 
 `)
 	flagTable(&b, root.PersistentFlags())
@@ -163,8 +163,8 @@ func settingsReference(t *testing.T) string {
 These belong to the store and hold for every process that has it open. ` + "`memctl config`" + ` lists them,
 ` + "`memctl config set NAME VALUE`" + ` changes one; the file may also be edited. Every process looks for a
 change once a second. A member that is not valid has its default and is reported; members that the
-program does not know are kept. The member ` + "`varve`" + `, the number of the format, marks the folder as a
-store.
+program does not know are kept. For the sizes of one document 0 means the default. The member
+` + "`varve`" + `, the number of the format, marks the folder as a store.
 
 | setting | default | values | |
 |---|---|---|---|
@@ -254,9 +254,9 @@ Scripts may rely on both. ` + "`memctl help exit-codes`" + ` prints the same tab
 		order = append(order, fmt.Sprint(c))
 	}
 	b.WriteString("\nOf several failures the gravest counts, in this order: " + strings.Join(order, ", ") + ".\n" + `
-With ` + "`--json`" + ` the document ends with the failures (see [json.md](../json.md)). Their ` + "`kind`" + ` is finer than
-the status; their ` + "`fix`" + ` is the remedy, where one is known. A kind without a remedy in this table has
-several: the message has the one that applies.
+With ` + "`--json`" + ` the document ends with the failures (see [json.md](../json.md)). Their ` + "`kind`" + ` is finer
+than the status; their ` + "`fix`" + ` is the remedy, where one is known. A kind without a remedy in this table
+has several, or none: the message has the one that applies.
 
 | kind | status | remedy |
 |---|---|---|

@@ -65,7 +65,7 @@ const (
 type VectorConfig struct {
 	Dimension int    `json:"dimension,omitempty"` // 0: that of the first embedding
 	Metric    string `json:"metric,omitempty"`    // "ip", the cosine, or "l2"; "ip" when empty
-	Model     string `json:"model,omitempty"`     // what makes the embeddings, for those who read it
+	Model     string `json:"model,omitempty"`     // the name of the model that makes the embeddings
 }
 
 // Name is the file's.
