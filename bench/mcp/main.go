@@ -50,7 +50,7 @@ func run(ctx context.Context, memctl, reference, dir, sizes string, each time.Du
 			return err
 		}
 		at := filepath.Join(dir, size)
-		env := []string{"MEMORY_FILE_PATH=" + filepath.Join(at, "memory.jsonl"), "MEMCTL_STORE="}
+		env := []string{"MEMORY_FILE_PATH=" + filepath.Join(at, "memory.jsonl"), "VARVE_STORE="}
 		if err := takeOver(ctx, at, env, memctl, n); err != nil {
 			return err
 		}

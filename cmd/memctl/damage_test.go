@@ -58,7 +58,7 @@ func damage(t *testing.T, store string) {
 		t.Skip("no symbolic links here:", err)
 	}
 	cmd := exec.Command("sh", filepath.Join("testdata", "damage.sh"), store)
-	cmd.Env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "TMPDIR="+t.TempDir(), "MEMCTL_STORE=")
+	cmd.Env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "TMPDIR="+t.TempDir(), "VARVE_STORE=")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, tail(string(out)))

@@ -4,7 +4,7 @@
 //
 // # The store
 //
-// The store is named by --store or MEMCTL_STORE, or else is the nearest folder, from the current
+// The store is named by --store or VARVE_STORE, or else is the nearest folder, from the current
 // one upwards, that is a store (its config.json has the member "varve") or contains a folder
 // storage/ that is one. Only init creates a store, and import if the store was named. Commands
 // that write flush before they end. Commands that read open the store read-only where it cannot be

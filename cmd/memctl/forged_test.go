@@ -155,7 +155,7 @@ func (f *forged) run(codes []int, args ...string) string {
 	ctx, cancel := context.WithTimeout(f.t.Context(), forgedWait)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, append(args, "--store", f.dir)...)
-	cmd.Env = append(os.Environ(), "MEMCTL_STORE=", "GOMEMLIMIT=off")
+	cmd.Env = append(os.Environ(), "VARVE_STORE=", "GOMEMLIMIT=off")
 	cmd.Cancel = func() error { // so that it says where it was
 		if cmd.Process.Signal(syscall.SIGQUIT) != nil {
 			return cmd.Process.Kill()

@@ -16,7 +16,7 @@ func initCommand(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "init [DIR]",
 		Short: "Create a store",
-		Long: `Create a store in DIR, or in the folder that --store or MEMCTL_STORE names, or in ./storage.
+		Long: `Create a store in DIR, or in the folder that --store or VARVE_STORE names, or in ./storage.
 An existing store is not changed.`,
 		Example: "  memctl init\n  memctl init ~/agent/memory",
 		Args:    cobra.MaximumNArgs(1),

@@ -55,7 +55,7 @@ func root(a *cli.App) *cobra.Command {
 		Long: `memctl manages a Varve store: the memory of AI agents as plain JSON files, with a write-ahead
 log.
 
-The store is the one that --store or MEMCTL_STORE names, or else the nearest folder, from the
+The store is the one that --store or VARVE_STORE names, or else the nearest folder, from the
 current one upwards, that is a store or contains one in storage/. Without a command, memctl
 shows the status of the store.`,
 		Example: `  memctl init

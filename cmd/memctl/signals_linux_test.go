@@ -113,7 +113,7 @@ func (s *waits) waiter(t *testing.T, name string) *waiter {
 	}
 	w := &waiter{t: t, name: name, dir: dir, cmd: exec.Command(s.memctl), ended: make(chan struct{})}
 	w.cmd.Dir, w.cmd.Stderr = dir, &w.errOut
-	w.cmd.Env = append(append(os.Environ(), "MEMCTL_STORE="+filepath.Join(dir, "storage"), "VISUAL=", "EDITOR=true", "XDG_DATA_HOME="+dir), s.env...)
+	w.cmd.Env = append(append(os.Environ(), "VARVE_STORE="+filepath.Join(dir, "storage"), "VISUAL=", "EDITOR=true", "XDG_DATA_HOME="+dir), s.env...)
 	return w
 }
 

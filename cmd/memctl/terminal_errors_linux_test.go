@@ -114,7 +114,7 @@ func TestTerminalOfStrangersNotes(t *testing.T) {
 					}
 					cmd := exec.Command(memctl, append(all, more...)...)
 					cmd.Dir = dir
-					cmd.Env = append(append(os.Environ(), "MEMCTL_STORE="+made.store(), "TERM=xterm", "NO_COLOR="), c.env...)
+					cmd.Env = append(append(os.Environ(), "VARVE_STORE="+made.store(), "TERM=xterm", "NO_COLOR="), c.env...)
 					sent := onTerminal(t, cmd, "")
 					if what := evil.Obeyed(sent); what != "" {
 						t.Errorf("memctl %+q sends the terminal %s", append(all, more...), what)

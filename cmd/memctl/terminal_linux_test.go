@@ -184,7 +184,7 @@ func TestTerminalObeysNobodyElse(t *testing.T) {
 					}
 					cmd := exec.Command(memctl, append(all, more...)...)
 					cmd.Dir = dir
-					cmd.Env = append(os.Environ(), "MEMCTL_STORE="+filepath.Join(dir, "storage"), "EDITOR=sed -i s/content/contents/", "VISUAL=", "TERM=xterm", "NO_COLOR=")
+					cmd.Env = append(os.Environ(), "VARVE_STORE="+filepath.Join(dir, "storage"), "EDITOR=sed -i s/content/contents/", "VISUAL=", "TERM=xterm", "NO_COLOR=")
 					sent := onTerminal(t, cmd, "{"+strings.ReplaceAll(evil.Text, "\r", "")+"\nn\n\x04\x04")
 					if what := evil.Obeyed(sent); what != "" {
 						t.Errorf("memctl %+q sends the terminal %s", append(all, more...), what)

@@ -36,7 +36,7 @@ func inFolder(t *testing.T, who, dir string, args ...string) (int, string) {
 		cmd = command(t, args[1:]...)
 	}
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "HOME="+who, "XDG_STATE_HOME="+filepath.Join(who, "state"), "MEMCTL_STORE=",
+	cmd.Env = append(os.Environ(), "HOME="+who, "XDG_STATE_HOME="+filepath.Join(who, "state"), "VARVE_STORE=",
 		"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null", "GIT_AUTHOR_NAME=x", "GIT_AUTHOR_EMAIL=x@x", "GIT_COMMITTER_NAME=x", "GIT_COMMITTER_EMAIL=x@x")
 	out, err := cmd.CombinedOutput()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {

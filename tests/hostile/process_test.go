@@ -40,7 +40,7 @@ func (r *result) text() string { return r.out + r.err }
 func environ(b box) []string {
 	return []string{
 		"HOME=" + b.path(homeDir), "TMPDIR=" + b.path(tempDir), "XDG_STATE_HOME=" + b.path(stateDir), "PATH=" + os.Getenv("PATH"), "TZ=UTC", "NO_COLOR=1",
-		"MEMCTL_STORE=", "VARVE_EMBED_URL=", "EDITOR=true",
+		"VARVE_STORE=", "VARVE_EMBED_URL=", "EDITOR=true",
 	}
 }
 

@@ -10,7 +10,7 @@ LC_ALL=C; export LC_ALL
 store=$(cd "$1" && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/damage.XXXXXX")
 trap 'rm -rf "$work"' EXIT
-unset MEMCTL_STORE
+unset VARVE_STORE
 
 flip() { # FILE OFFSET: another byte, the same time
 	touch -r "$1" "$work/time"

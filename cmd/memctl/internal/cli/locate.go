@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	StoreVariable = "MEMCTL_STORE"
+	StoreVariable = "VARVE_STORE"
 	StoreFolder   = "storage" // what a project's store is called
 	configName    = "config.json"
 	movedName     = "moved.json" // what a store that was moved away leaves

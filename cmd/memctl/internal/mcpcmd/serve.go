@@ -28,7 +28,7 @@ func Command(a *cli.App) *cobra.Command {
 It replaces @modelcontextprotocol/server-memory, with the same tools and results; any number of
 agents may use one store at once.
 
-The store is the one that --store or MEMCTL_STORE names. Otherwise, if MEMORY_FILE_PATH names the
+The store is the one that --store or VARVE_STORE names. Otherwise, if MEMORY_FILE_PATH names the
 file of the replaced server, it is the folder beside that file: memory.jsonl.varve beside
 memory.jsonl. The first start that finds the file not empty takes it over into the store; the file
 is not changed and not read again. Otherwise it is varve/memory in the user's data folder. A
