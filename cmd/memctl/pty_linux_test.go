@@ -14,7 +14,7 @@ import (
 
 // openPty opens a pseudo terminal that changes nothing of what is written to it: what is
 // read from screen is what a terminal would obey, byte by byte.
-func openPty(t *testing.T) (screen, line *os.File) {
+func openPty(t *testing.T, size unix.Winsize) (screen, line *os.File) {
 	t.Helper()
 	screen, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
@@ -42,7 +42,7 @@ func openPty(t *testing.T) (screen, line *os.File) {
 	if err := unix.IoctlSetTermios(int(line.Fd()), unix.TCSETS, mode); err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.IoctlSetWinsize(int(line.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 50, Col: 200}); err != nil {
+	if err := unix.IoctlSetWinsize(int(line.Fd()), unix.TIOCSWINSZ, &size); err != nil {
 		t.Fatal(err)
 	}
 	return screen, line
@@ -52,7 +52,12 @@ func openPty(t *testing.T) (screen, line *os.File) {
 // into it, and gives what that terminal was sent.
 func onTerminal(t *testing.T, cmd *exec.Cmd, typed string) string {
 	t.Helper()
-	screen, line := openPty(t)
+	return onTerminalOf(t, unix.Winsize{Row: 50, Col: 200}, cmd, typed)
+}
+
+func onTerminalOf(t *testing.T, size unix.Winsize, cmd *exec.Cmd, typed string) string {
+	t.Helper()
+	screen, line := openPty(t, size)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = line, line, line
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := cmd.Start(); err != nil {
