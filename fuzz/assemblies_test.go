@@ -529,6 +529,7 @@ func (f *ofGroups) check(fsys vfs.FS, o *varve.Options, _ bool) []string {
 // TestAssembliesCut cuts the power before each operation of groupScript that
 // changes the disk, with each pattern of loss: FAILURES 42 and 43.
 func TestAssembliesCut(t *testing.T) {
+	proofs.OneGoroutine(t)
 	t.Parallel()
 	step := proofs.Every(9)
 	m, g := newMachine(), newGrouper(nil, 1)

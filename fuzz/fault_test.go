@@ -88,18 +88,21 @@ func (f *ofHistory) check(fsys vfs.FS, o *varve.Options, deep bool) []string {
 // can have: nothing acknowledged is lost, nothing panics, the errors can be
 // told, and the store opens and works afterwards.
 func TestFaults(t *testing.T) {
+	proofs.OneGoroutine(t)
 	t.Parallel()
 	injectFaults(t, 2, func() faulted { return &ofHistory{history: newHistory(), script: script} })
 }
 
 // TestFaultsVectors does so with vectors: bases, deltas, and what a spill makes of them.
 func TestFaultsVectors(t *testing.T) {
+	proofs.OneGoroutine(t)
 	t.Parallel()
 	injectFaults(t, 5, func() faulted { return &ofHistory{history: newHistory(), script: scriptVectors, always: true} })
 }
 
 // TestFaultsGroups does so with assemblies, their members and merges: FAILURES 42 and 43.
 func TestFaultsGroups(t *testing.T) {
+	proofs.OneGoroutine(t)
 	t.Parallel()
 	injectFaults(t, 3, func() faulted { return &ofGroups{newGrouper(nil, 1)} })
 }

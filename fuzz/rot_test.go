@@ -680,6 +680,7 @@ const rotMost = 24 << 20
 // or an error that says what is damaged; nothing else, and no panic, no endless
 // work, no heap out of proportion. Verify says where.
 func TestRot(t *testing.T) {
+	proofs.OneGoroutine(t)
 	all := newRotTally()
 	var mu sync.Mutex
 	stores := rotStores(t)

@@ -377,6 +377,7 @@ func (n *tally) cutRecovery(f *machine, fh *history, salt int, t *testing.T, nam
 }
 
 func TestScript(t *testing.T) {
+	proofs.OneGoroutine(t)
 	both := &tally{coverage: sim.Coverage{}, second: sim.Coverage{}}
 	for _, c := range []struct {
 		name          string
@@ -426,6 +427,7 @@ func (n *tally) add(o *tally) {
 // TestScriptKilled kills the process before each changing operation; a write may
 // be done in part. Another process opens the store in the same boot.
 func TestScriptKilled(t *testing.T) {
+	proofs.OneGoroutine(t)
 	t.Parallel()
 	count := newMachine()
 	total := 0

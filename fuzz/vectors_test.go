@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	varve "github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs/sim"
 )
@@ -105,6 +106,7 @@ func scriptVectors(m *machine, h *history, faulty bool) []error {
 // of the patterns each (-stride 1 for all), and looks at the vectors after each
 // recovery. The scripts and the simulator's processes have vectors too.
 func TestVectors(t *testing.T) {
+	proofs.OneGoroutine(t)
 	n := &tally{coverage: sim.Coverage{}, second: sim.Coverage{}}
 	parts := make([]*tally, 2)
 	t.Run("parts", func(t *testing.T) {

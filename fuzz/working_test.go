@@ -271,6 +271,7 @@ func TestWorkingCut(t *testing.T) { cutWork(t, noLag) }
 func TestWorkingCutLagging(t *testing.T) { cutWork(t, lag) }
 
 func cutWork(t *testing.T, change func(*varve.Options)) {
+	proofs.OneGoroutine(t)
 	t.Parallel()
 	step := proofs.Every(29)
 	want := expectedWork(t)
@@ -317,6 +318,7 @@ func TestWorkingKilled(t *testing.T) { killWork(t, noLag) }
 func TestWorkingKilledLagging(t *testing.T) { killWork(t, lag) }
 
 func killWork(t *testing.T, change func(*varve.Options)) {
+	proofs.OneGoroutine(t)
 	t.Parallel()
 	want := expectedWork(t)
 	count, changing := newMachine(), []int(nil)

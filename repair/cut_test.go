@@ -254,6 +254,7 @@ var cutStep = flag.Int("cutstep", 13, "kill a repair before each so manieth oper
 // without and with a loss of power; applied again it must come to the same end.
 // Every operation: go test ./repair -run RepairCut -cutstep 1
 func TestRepairCut(t *testing.T) {
+	proofs.OneGoroutine(t)
 	t.Parallel()
 	for _, log := range []bool{true, false} {
 		t.Run(fmt.Sprint("log=", log), func(t *testing.T) {
@@ -325,6 +326,7 @@ func undoAll(o *varve.Options) error {
 // TestUndoCut kills Undo before its operations; run again it must end, and what
 // it put back must heal as it did the first time.
 func TestUndoCut(t *testing.T) {
+	proofs.OneGoroutine(t)
 	t.Parallel()
 	dir := cutStore(t, false)
 	repaired := func() *machine {

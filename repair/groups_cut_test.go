@@ -92,6 +92,7 @@ func (m *machine) vectors(store string) int64 {
 // applied again it comes to the same end.
 // Every operation: go test ./repair -run RepairGroupsCut -cutstep 1
 func TestRepairGroupsCut(t *testing.T) {
+	proofs.OneGoroutine(t)
 	t.Parallel()
 	dir, store := cutGroups(t)
 	whole := newMachine()

@@ -109,6 +109,7 @@ func TestWrongKind(t *testing.T) {
 // back out of log and archive; nothing is given up in the same repair, since a link may lead to
 // them.
 func TestWrongKindOfDocuments(t *testing.T) {
+	proofs.OneGoroutine(t)
 	t.Parallel()
 	dir := closedStore(t)
 	before := memories(t, dir)

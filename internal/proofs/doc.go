@@ -1,7 +1,7 @@
 // Package proofs says how much of the tests' long proofs runs:
 //
 //	go test ./...                 each proof's everyday share: seconds
-//	  VARVE_CI=race               of what one goroutine does, a quarter of that
+//	  VARVE_CI=race               of what one goroutine does, a quarter of that or nothing
 //	.ci/run (VARVE_CI=1)          that, and the tests that start many processes
 //	.ci/long (VARVE_LONG=1)       all: hours
 //
