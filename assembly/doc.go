@@ -1,7 +1,6 @@
-// Package assembly holds the type Assembly, a group of memories: its JSON, what
-// may be stored, the line that log and index keep of it, and what can be done
-// with it: members, composite, activation, merging. It opens no file and asks no
-// clock.
+// Package assembly has the type Assembly, a group of memories: its JSON, what may be stored, its
+// line in log and index, and its operations: members, composite, activation, merging. The package
+// opens no file and reads no clock.
 //
 // # The document
 //
@@ -31,62 +30,59 @@
 //	  "created_at": "…", "updated_at": "…"              set by the store
 //	}
 //
-// Members of other names are kept where they stand. Numbers are written as in
-// RFC 8785, times in RFC 3339, UTC, six digits (nine where there are nanoseconds).
+// Members of other names are kept in their places. Numbers are written as in RFC 8785, times in RFC
+// 3339, UTC, six digits (nine where there are nanoseconds).
 //
 // # What is read
 //
-// The forms of other systems. Form 1 has no is_active and nothing of
-// activation but the level. Form 1.8 has
+// The forms of other systems. Form 1 has no is_active, and of activation only the level. Form 1.8
+// has
 //
-//	id beside assembly_id      assembly_id counts; id is read where it stands alone
+//	id beside assembly_id      assembly_id is used; id is read if it is the only one
 //	memories                   whole memory objects: their ids are the members, and the copies,
-//	                           which are stale, go with the next write; see takeCopies
+//	                           which are stale, are removed by the next write; see takeCopies
 //	last_activated             seconds, beside last_activation or instead of it
 //
-// The six named times come in the forms of docfile.DecodeTime, the embeddings
-// in those of docfile.DecodeFloats.
+// The six named times are read in the forms of docfile.DecodeTime, the embeddings in those of
+// docfile.DecodeFloats.
 //
 // # What is kept
 //
-// As in package memstore: an Assembly that was decoded remembers its text, and
-// what a field does not change stays byte for byte; named times are normalised,
-// a vector that numpy printed becomes a list. Two more: an id that stands twice
-// among the members is written once, and an older name beside the present one
-// (id, last_activated) goes when the present one changes, since it would lie.
+// As in package memstore: an Assembly that was decoded keeps its text, and the text of unchanged
+// fields stays the same byte for byte; named times are normalised, a vector that numpy printed
+// becomes a list. Two more exceptions: an id that occurs twice among the members is written once,
+// and an older name beside the present one (id, last_activated) is removed when the present one
+// changes, since its value would be wrong.
 //
 // # The line
 //
-// What the log carries for state and index. mtime and version are added behind
-// size when the line enters a table, and members is taken off:
+// The line is what the log has for state and index. When it enters a table, mtime and version are
+// added behind size, and members is removed:
 //
 //	{"filepath":"assemblies/<name>.json","created_at":"…","updated_at":"…","member_count":2,
 //	 "content_hash":"sha256:<hex of the document>","size":1043,"dimension":384,"vector_id":17,
 //	 "name":"travel","is_active":false,"members":["<memory id>","<memory id>"]}
 //
-// in one line, without the space; its times have exactly six digits. dimension
-// is that of composite_embedding, 0 when there is none. vector_id is the number
-// of the composite in the vector file, left out when it is that of this frame.
-// name is left out when empty, is_active when true. members is always the last.
+// in one line, without the space; its times have exactly six digits. dimension is that of
+// composite_embedding, 0 when there is none. vector_id is the number of the composite in the vector
+// file, omitted if it equals the LSN of this frame. name is omitted when empty, is_active when
+// true. members is always the last member.
 //
 // # Composite
 //
-// The composite is made of the members by the store, in the commit that changes
-// them (Composite). vector_index_updated_at is not for a caller to set: document
-// and vector are one commit, so Prepare writes its time when the composite is
-// another one than before, keeps it when it is the same, and drops it when there
-// is none.
+// The store computes the composite from the members, in the commit that changes them (Composite).
+// Callers cannot set vector_index_updated_at: document and vector are one commit, so Prepare writes
+// the time of the commit if the composite has changed, keeps the old time if it has not, and
+// removes the field if there is no composite.
 //
 // # Activation
 //
-// An activation fades by half in each half-life. Nothing is written for that:
-// the level now is a function of the stored level, its time, and the clock
-// (ActivationAt). Activate writes the level that is left and a boost, within 0
-// and 1.
+// An activation decays by half in each half-life. This writes nothing: the present level is a
+// function of the stored level, its time, and the present time (ActivationAt). Activate writes the
+// decayed level plus a boost, within 0 and 1.
 //
 // # Lineage
 //
-// Merge unites assemblies. merged_from is flat: the ids of all that ever went
-// into this one, and never its own, so there is no cycle to follow. Their last
-// versions are in the history.
+// Merge unites assemblies. merged_from is flat: the ids of all assemblies that were ever merged
+// into this one, and never its own, so there are no cycles. Their last versions are in the history.
 package assembly

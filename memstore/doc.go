@@ -1,5 +1,5 @@
-// Package memstore holds the type Memory: its JSON, what may be stored, and the
-// line that the index keeps of it. It opens no file.
+// Package memstore has the type Memory: its JSON, what may be stored, and its line in the index.
+// The package opens no file.
 //
 // # The document
 //
@@ -13,7 +13,7 @@
 //	    -0.5
 //	  ],
 //	  "timestamp": "2026-01-02T03:04:05.000006Z",       when it happened
-//	  "quickrecal_score": 0.85,                         its worth, finite
+//	  "quickrecal_score": 0.85,                         its importance, finite
 //	  "quickrecal_updated": "…",                        absent: never
 //	  "metadata": {
 //	    "session_id": "s1"                              session_id, category, key are read from here
@@ -25,41 +25,39 @@
 //	  "expires_at": "…"                                 absent: never
 //	}
 //
-// Members of other names are kept where they stand. Numbers are written as in
-// RFC 8785, times in RFC 3339, UTC, six digits (nine where there are nanoseconds).
+// Members of other names are kept in their places. Numbers are written as in RFC 8785, times in RFC
+// 3339, UTC, six digits (nine where there are nanoseconds).
 //
 // # What is read
 //
-// The names of older systems: text (content), significance (quickrecal_score),
-// last_access (last_access_time); they count only where the present name is
-// missing, and are written back under it. The six named times in the forms of
-// docfile.DecodeTime; embeddings in those of docfile.DecodeFloats.
+// The names of older systems: text (content), significance (quickrecal_score), last_access
+// (last_access_time); they are read only if the present name is missing, and are written under the
+// present name. The six named times are read in the forms of docfile.DecodeTime, embeddings in
+// those of docfile.DecodeFloats.
 //
 // # What is kept
 //
-// A Memory that was decoded remembers its text. Encoding compares each field
-// with the text that it came from; a field that says the same leaves the text
-// alone, byte for byte: 1.0 stays 1.0, null stays null, absent stays
-// absent. A change within metadata leaves the rest of metadata alone. There are
-// two exceptions: the named times are normalised to the same instant, and a
-// vector that numpy printed becomes a list, with the digits that it had. A Memory that was not decoded costs nothing of this.
+// A Memory that was decoded keeps its text. Encoding compares each field with the text that it was
+// decoded from; the text of an unchanged field stays the same byte for byte: 1.0 stays 1.0, null
+// stays null, absent stays absent. A change within metadata leaves the rest of metadata unchanged.
+// There are two exceptions: the named times are normalised to the same instant, and a vector that
+// numpy printed becomes a list, with the same digits. For a Memory that was not decoded nothing of
+// this is needed.
 //
-// The remembered text is shared by copies and never written to; nothing of it is
-// reachable through a field.
+// Copies share the kept text, which is never modified and not reachable through any field.
 //
 // # The index line
 //
-// What the log carries for the index, without the members mtime and version,
-// which are added behind size when the line enters a table:
+// The index line is what the log has for the index, without the members mtime and version, which
+// are added behind size when the line enters a table:
 //
 //	{"filepath":"memories/<name>.json","created_at":"…","updated_at":"…","quickrecal_score":0.85,
 //	 "content_hash":"sha256:<hex of the document>","size":1043,"dimension":768,"vector_id":17,
 //	 "session_id":"s1","expires_at":"…"}
 //
-// in one line, without the space; its times have exactly six digits, so that
-// they sort as strings; session_id and expires_at only where there are any.
-// dimension is the number of the embedding's numbers, 0 without one. vector_id
-// is the FAISS id of the vector, left out where that is the version of this very
-// write: where the write brought the embedding. A write that leaves the
-// embedding as it was carries the id that the vector has.
+// in one line, without the space; its times have exactly six digits, so that they sort as strings;
+// session_id and expires_at are omitted if there are none. dimension is the length of the
+// embedding, 0 without one. vector_id is the FAISS id of the vector, omitted if it equals the
+// version of this write, that is, if the write brought the embedding. A write that leaves the
+// embedding unchanged has the id that the vector already has.
 package memstore

@@ -1,15 +1,15 @@
-// Package repair has what is said of a store that is verified, repaired, backed up or moved:
-// findings, plans, reports, and what a backup says of itself. No function here opens a store;
-// those of package varve do, and return these types.
+// Package repair has the types of results when a store is verified, repaired, backed up or moved:
+// findings, plans, reports, and the description of a backup. No function here opens a store; the
+// functions of package varve do, and return these types.
 //
 // # Findings and plans
 //
-// A Finding is one thing that is not as it should be: its Kind, what it means for the data
-// (Severity), where it is, what is at stake, what would heal it, and the next command.
+// A Finding is one deviation from a sound store: its Kind, its meaning for the data (Severity), its
+// place, what may be lost, which action heals it, and the next command.
 //
-// A RepairPlan has an Action for each thing that is to be done, with the findings that it
-// heals; one action may heal several findings. action.go says what each finding needs. A plan
-// is made of findings alone and has no store; Apply gives it to the function of NewPlan.
+// A RepairPlan has Actions, each with the findings that it heals; one action may heal several
+// findings. action.go maps findings to actions. A plan is made of findings alone and refers to no
+// store; Apply calls the function that was given to NewPlan.
 //
 //	Verify  ─→ findings ─→ RepairPlan ─→ Apply ─→ RepairReport, with the id for Undo
 //

@@ -1,12 +1,11 @@
-// Package segment owns the bytes of the log: frames, and the files that hold them.
+// Package segment defines the bytes of the log: frames, and the files that contain them.
 //
 // # Positions
 //
-// The log is one endless line of bytes, cut into segments of one size. Segment
-// number n (from 1) is the file wal/<n as 8 digits>.wal and holds the positions
-// n×size … (n+1)×size-1. An LSN is the position at which a frame begins, so it
-// gives file and offset, grows with every frame, and is never 0. Positions may
-// be skipped: a frame never straddles two segments.
+// The log is one unbounded sequence of bytes, divided into segments of equal size. Segment number n
+// (from 1) is the file wal/<n as 8 digits>.wal and contains positions n×size … (n+1)×size-1. An LSN
+// is the position at which a frame begins, so it gives file and offset, grows with every frame, and
+// is never 0. Positions may be skipped: a frame never straddles two segments.
 //
 // # Frame
 //
@@ -14,42 +13,40 @@
 // of 8 bytes. Numbers are little-endian.
 //
 //	 0  uint32  length     bytes of payload, without padding
-//	 4  uint32  inflated   bytes of the payload once all in it is inflated
+//	 4  uint32  inflated   bytes of the payload after decompressing all of it
 //	 8  uint8   kind       1 start of a segment; others belong to the writer
-//	 9  uint8   flags      1 more: the batch goes on in the next frame
+//	 9  uint8   flags      1 more: the batch continues in the next frame
 //	                       2 delete: the key is absent after this frame
 //	10  uint16  key        bytes of the key, with which the payload begins
 //	12  uint32  nonce      random, one for each append
 //	16  uint64  LSN        the frame's own position
-//	24  uint64  durable    the writer knew everything before this to be durable; at most LSN
-//	32  int64   time       of the commit, microseconds since 1970, growing strictly
+//	24  uint64  durable    everything before this was durable, as the writer knew; at most LSN
+//	32  int64   time       of the commit, microseconds since 1970, strictly increasing
 //	40  uint64  payload    xxhash64 of the payload
 //	48  uint64  previous   checksum of the frame before this one
 //	56  uint64  checksum   xxhash64 of store UUID, segment number and bytes 0…55
 //
-// The checksum is seeded with the UUID and the number of the segment, so a frame
-// that an earlier life of a recycled file left behind, or one of another store,
-// does not verify. A frame whose previous does not name the frame before it is
-// not in the log: what a killed writer left behind stays behind, also where it
-// happens to lie at the right place, for the nonce makes two appends of the same
-// entry at the same position differ.
+// The checksum is seeded with the UUID and the number of the segment, so a frame that a recycled
+// file still has from its earlier use, or a frame of another store, does not verify. A frame whose
+// field previous is not the checksum of the frame before it is not in the log. This excludes what a
+// killed writer left, even if it happens to be at the right position, because the nonce makes two
+// appends of the same entry at the same position differ.
 //
 // # Erased frames
 //
-// A frame whose payload was erased (a memory's owner has the right to be
-// forgotten) has the header that it had, so that the chain still holds, and in
-// place of the payload the 8 bytes of checksum XOR "EVERASED", over and over. Key
-// and value are gone; what is left is when something was written, how long it was,
-// and its xxhash64. Readers pass over it. Only copies in the archive, and what was
-// put back from them, hold such frames.
+// A frame whose payload was erased (for a user's right to be forgotten) keeps its header, so that
+// the chain of checksums remains valid; its payload is replaced by the 8 bytes of checksum XOR
+// "EVERASED", repeated. Key and value are gone; what remains is when something was written, how
+// long it was, and its xxhash64. Readers skip erased frames. They occur only in copies in the
+// archive, and in segments that were restored from such copies.
 //
 // A header of zeros marks the end. Every append writes one behind its last frame
 // in the same write.
 //
 // # Start of a segment
 //
-// The first frame of a segment has kind 1, no key, and this payload, in plain,
-// so that a file can be read by somebody who has nothing else:
+// The first frame of a segment has kind 1, no key, and this uncompressed payload, so that a file
+// can be read without any other file:
 //
 //	 0  8 bytes "VARVELOG"
 //	 8  uint32  format version, 1
@@ -65,9 +62,9 @@
 //
 // # Invariants
 //
-// No checksum is keyed: anyone able to write a file can compute all of them. So a number is
-// believed within its bounds only, also when its checksum holds.
+// No checksum is keyed: anyone able to write a file can compute all of them. So every number is
+// checked against its bounds, even when its checksum matches.
 //
-// A length is believed only after its header has verified. Nothing is allocated
-// beyond Limit, on writing and on reading alike.
+// A length is used only after its header has verified. Neither writing nor reading allocates more
+// than Limit.
 package segment

@@ -1,5 +1,5 @@
-// Package vector finds what is near: the vectors of memories and assemblies in
-// files that FAISS reads, the mapping from ids to rows, and exact search.
+// Package vector has nearest-neighbour search: the vectors of memories and assemblies in files that
+// FAISS reads, the mapping from ids to rows, and exact search.
 //
 // # The FAISS file
 //
@@ -23,11 +23,11 @@
 //	82+4nd  uint64      n
 //	90+4nd  int64       n ids
 //
-// 90 + n(4d+8) bytes, and not one more. FAISS opens a file whose list of ids has
-// another length, or names an id twice; this package refuses both.
+// The file has exactly 90 + n(4d+8) bytes. FAISS opens a file whose list of ids has another length,
+// or in which an id occurs twice; this package refuses both.
 //
-// For the inner product the rows have length 1, so that it is the cosine; for the
-// squared distance they are as given. A zero vector has a row and never matches.
+// For the inner product the rows have length 1, so that the product is the cosine; for the squared
+// distance rows are stored as given. A zero vector has a row and never matches.
 //
 // # The pair
 //
@@ -40,9 +40,9 @@
 //	ids         the memory's id       the number of its vector, an int64 in decimal
 //	assemblies  the assembly's id     likewise
 //
-// and 0 in a delta hides a line of the base. Line i of the lines that are not
-// dead, ids first, then assemblies, is row i of the FAISS file, and its value is
-// id i there. The metadata's extra says what belongs to the mapping:
+// The value 0 in a delta hides a line of the base. Line i of the lines that are not dead, ids
+// first, then assemblies, is row i of the FAISS file, and its value is id i there. The metadata's
+// extra describes the FAISS file that belongs to the mapping:
 //
 //	"extra":{"chain":"<16 hex digits>",            of the log before lsn
 //	  "metric":"ip","dimension":768,"model":"…",   model only when there is one
@@ -52,50 +52,49 @@
 //
 // # Which file belongs to which mapping
 //
-// Two files cannot be renamed in one step. So the mapping's rename is the one
-// that counts, and the FAISS file is found from it:
+// Two files cannot be renamed in one step. So the rename of the mapping is the decisive one, and
+// the FAISS file is found from the mapping:
 //
 //  1. both are written to temp files and synced;
 //  2. the FAISS file becomes memory_vectors.next.faiss, the folder is synced;
-//  3. the mapping takes its place, the folder is synced: the new pair holds;
+//  3. the mapping is renamed into place, the folder is synced: the new pair is valid;
 //  4. next becomes memory_vectors.faiss, the folder is synced.
 //
-// A reader opens the mapping first, then memory_vectors.faiss, and when that is
-// not the mapping's, next. Before 3 the old mapping finds the old file, which
-// no process touches before the new mapping is durable. After 3 the new mapping finds
-// the new file under either name. A reader that opened the old mapping before 3
-// and looks for its file after 4 finds neither, and begins again with the mapping.
-// A crash leaves a state between two steps, for each step is synced before the
-// next one begins: killed after 2, next belongs to no mapping and is overwritten or
-// removed by the next writer; killed after 3, the next writer does step 4 before
-// anything else, because its own step 2 would overwrite what the mapping needs.
+// A reader opens the mapping first, then memory_vectors.faiss, and if that file does not belong to
+// the mapping, next. Before step 3 a reader of the old mapping finds the old file, which no process
+// changes until the new mapping is durable. After step 3 a reader of the new mapping finds the new
+// file under one of the two names. A reader that opened the old mapping before step 3 and opens its
+// file after step 4 finds neither, and starts again with the mapping. A crash leaves a state
+// between two steps, because each step is synced before the next one begins. After a kill behind
+// step 2, next belongs to no mapping, and the next writer overwrites or removes it. After a kill
+// behind step 3, the next writer does step 4 before anything else, because its own step 2 would
+// overwrite the file that the mapping needs.
 //
-// "Is the mapping's" is judged by size and mtime; where the mtime is another one,
-// as in a copied store, by the hashes of the first block and of all that hold
-// ids: a vector's number is never used for another vector, so the same numbers
-// are the same vectors. Every block is compared with the mapping's hash when it
-// is first touched whatever the name and the time say, so a wrong pair cannot
-// answer a search; it can only be damage.
+// Whether a file belongs to the mapping is decided by size and mtime; if the mtime differs, as in a
+// copied store, by the hashes of the first block and of all blocks with ids: a vector's number is
+// never used for another vector, so equal numbers mean equal vectors. Independently of name and
+// time, every block is compared with the mapping's hash when it is first read. So a wrong pair
+// never answers a search; it is reported as damage.
 //
-// The base is in place before the delta goes: first its mapping, so that a delta
-// without its mapping counts for nothing; and an old delta does not count over a
-// new base by its lsn (see index/table).
+// The base is in place before the delta is removed. Of the delta the mapping is removed first: a
+// delta without its mapping is ignored. An old delta is not used over a new base because of its lsn
+// (see index/table).
 //
 // # A change of the model
 //
-// A set as of an LSN at or below that of the change (index.Model.Since) is the model's before,
-// whatever its dimension, and is not used by a process that knows of the change: everything is
-// rebuilt, in one new base; where nothing has a vector any more the files go. While documents by the model
-// before are left, the row of such a document is of what vector_index/reembed has for its content,
-// under the document's own number; see the root package's model.go and reembed_file.go.
+// A set as of an LSN at or below that of the change (index.Model.Since) belongs to the previous
+// model, whatever its dimension, and is not used by a process that knows of the change: everything
+// is rebuilt, in one new base; if no document has a vector any more, the files are removed. While
+// some documents still have vectors of the previous model, the row of such a document has the
+// vector that vector_index/reembed has for its content, under the document's own number; see the
+// root package's model.go and reembed_file.go.
 //
 // # Search
 //
-// Exact: every row is compared. The files lie in the mapping of the operating
-// system; a View adds, in the heap, what came since, and which rows it hides. One
-// block after the other is checked when it is first touched, compared by the
-// kernel of this machine, and what is good enough goes into a heap of k. Workers
-// share the blocks. Equal scores are in the order of the ids.
+// Exact: every row is compared. The files are memory-mapped; a View adds, on the heap, the later
+// vectors and which rows these hide. Each block is checked when it is first read, compared by the
+// kernel for this machine's processor, and the best results are kept in a heap of k. Workers share
+// the blocks. Equal scores are in the order of the ids.
 //
 // The kernels are Go assembly for amd64 (AVX2 with FMA) and arm64 (NEON), plain
 // Go elsewhere and under the build tag purego. They differ from an exact sum by
@@ -103,6 +102,6 @@
 //
 // # Assumptions
 //
-// One writer at a time (flush.lock). A file that has its final name is never
-// changed in place; one that is cut short is an error, not a fault (vfs.Guard).
+// One writer at a time (flush.lock). A file that has its final name is never changed in place; a
+// truncated file leads to an error, not to a fault (vfs.Guard).
 package vector

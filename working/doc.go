@@ -1,6 +1,6 @@
-// Package working is what an agent has in hand right now: variables with a time
-// to live, the state of its task, a scratchpad, and checkpoints to go back to. It
-// belongs to a Scope and is kept by a Home.
+// Package working has the working memory of an agent: variables with a time to live, the state of
+// its task, a scratchpad, and checkpoints that can be restored. A working memory belongs to a Scope
+// and is stored by a Home.
 //
 //	m, err := working.Open(ctx, home, working.Scope{Project: "p", Session: "s"}, nil)
 //	err = m.Set(ctx, "draft", text, working.Expires(time.Hour))
@@ -12,82 +12,78 @@
 //
 // # Homes
 //
-// Local keeps it in the process, package working/redis in Redis or Valkey, and a
-// store in its log and files. All of them pass the suite of
-// package working/workingtest.
+// Local keeps working memory in the process, package working/redis in Redis or Valkey, and a store
+// in its log and files. All homes pass the suite of package working/workingtest.
 //
 // Operations are data (OpPut, OpIncrement, OpRestore …) and Home.Do carries out
 // one at a time, completely or not at all, in one order for all callers. Two other
 // designs were considered and rejected:
 //
-//   - Functions that run inside the home's lock. They can neither be sent to Redis nor
-//     be written to a log, and one that hangs would hang all callers. Update, whose
-//     function is the user's, therefore reads, calls it, and writes if the version
-//     is still the one it read (IfVersion); so do CompareAndSet and UpdateTask.
-//   - Get and conditional put as the only operations, everything else made of
-//     them. Then each Set would have to read and guard the counts of the scope for
-//     the sake of its limits, and every writer would fail because of every other one; an
-//     append would be sent as often as another writer appends.
+//   - Functions that run inside the home's lock. Functions can neither be sent to Redis nor written
+//     to a log, and one that hangs would hang all callers. Update, which takes a function of the
+//     user's, therefore reads, calls the function, and writes if the version is still the one that
+//     it read (IfVersion); so do CompareAndSet and UpdateTask.
+//   - Get and conditional put as the only operations, with everything else built on them. Then each
+//     Set would have to read the counts of the scope and make them a condition, because of the
+//     limits, so that every write would conflict with every other; an append would have to be
+//     repeated each time another writer appends.
 //
-// What needs all of a scope (limits, eviction, checkpoints, counts) is therefore an operation, and
-// what is the same in every home (JSON, keys that are reserved, patterns, defaults, clamping,
-// differences) is Memory's, above Home.
+// Everything that concerns a whole scope (limits, eviction, checkpoints, counts) is therefore an
+// operation, and everything that is the same in every home (JSON, reserved keys, patterns,
+// defaults, clamping, differences) is in Memory, above Home.
 //
-// A Go process that keeps a scope uses State: Judge says what an operation would
-// change, as a Delta of plain data, without changing anything; Play changes it.
-// A home that has a log writes the Delta in between, under the condition that
-// no other process wrote to the scope since (Delta.Blind: without one), and plays what
-// others have written. To take many operations into one commit it judges and plays
-// them on a Clone, one after another, and plays what was committed on the State itself; when the
-// condition fails, it catches up and clones again. Versions are whatever the home counts up, the
-// same for all who play: State.Version plus one, except for a new scope, which begins where no
-// earlier one of its name has been. Deltas hold outcomes, not conditions: the value that an
-// increment came to, the keys that an eviction took. Only a checkpoint and its restoring are named
-// by id, so that their entries are small; State gets the same out of the same. Play reads no clock
-// and follows no map order.
+// A Go process that keeps a scope uses State: Judge returns what an operation would change, as a
+// Delta of plain data, without changing anything; Play makes the change. A home that has a log
+// writes the Delta in between, under the condition that no other process has written to the scope
+// since (Delta.Blind: without a condition), and plays the Deltas that others have written. To take
+// many operations into one commit it judges and plays them on a Clone, one after another, and plays
+// what was committed on the State itself; when the condition fails, it catches up and clones again.
+// The home assigns versions, the same for every process that plays the Delta: State.Version plus
+// one, except for a new scope, whose versions begin above those of all earlier scopes of its name.
+// Deltas have outcomes, not conditions: the result of an increment, the keys that were evicted.
+// Only making and restoring a checkpoint are recorded by its id, so that their entries are small;
+// they are deterministic for a given State. Play reads no clock and follows no map order.
 //
 // # Checkpoints
 //
-// A checkpoint holds what differs from the one before it: the items that changed,
-// nil where one is gone; the first one holds everything. Three forms were
-// weighed:
+// A checkpoint has the differences from the one before it: the items that changed, nil for a
+// removed item; the first one has everything. Three forms were considered:
 //
 //   - Whole copies: 100 checkpoints of 1 MB take 100 MB.
-//   - The newest state and, backwards, what each checkpoint had instead. Making
-//     one is free, but every later write has to save what it replaces, and a value
-//     that a server removes by itself when it expires is not there to be saved.
-//   - Forwards, as here. Making one costs what changed since the last; a value that
-//     expires by itself costs nothing, as its deadline, kept with it, says whether
-//     a later checkpoint still has it, and for how long.
+//   - The newest state and, backwards, the differences to each checkpoint. Making one is free, but
+//     every later write has to save what it replaces, and a value that a server removes by itself
+//     on expiry can no longer be saved.
+//   - Forwards, as here. Making one costs what changed since the last. A value that expires by
+//     itself costs nothing: the deadline that is kept with it determines whether a later checkpoint
+//     still has it, and for how long.
 //
-// An entry of the scratchpad is an item of its own here, named by its sequence
-// number. A checkpoint that is deleted is laid under the next one; the newest
-// one's items count as changed again. So every checkpoint is always complete, and
-// a chain has as many links as there are checkpoints.
+// Each entry of the scratchpad is an item, named by its sequence number. A deleted checkpoint is
+// merged into the next one; if the newest is deleted, its items count as changed again. So every
+// checkpoint is always complete, and a chain has as many links as there are checkpoints.
 //
-// Restore makes the present state a checkpoint, then replaces it: what is equal is
-// left alone, a value that expires gets what remained of its lifetime. It is one
-// operation. Retention takes the oldest, but neither of these two.
+// Restore saves the present state as a checkpoint, then replaces it: equal items are left alone,
+// and a value that expires gets the lifetime that it had left. This is one operation. Retention
+// deletes the oldest checkpoints, but neither of these two.
 //
 // # Time
 //
-// Lifetimes go by the home's clock: a monotonic one in the process, the server's
-// in Redis. In a store it is the machine's uptime, which all processes share, tied to
-// the wall clock as it was when the first of them needed it in this boot. So a wall clock that
-// jumps, either way, expires nothing and keeps nothing, even when another process opens the store
-// then. A machine that starts with a wrong time is the exception: in the first hour, what its clock
-// makes look old is gone for every read, but comes back when the clock is put back; only what is
-// over after that hour is freed (but a write that meets a limit takes what room it sees). Nothing
-// goes by an earlier time than the scope's newest change. Entries and checkpoints are ordered by
-// sequence, not by time.
+// Lifetimes are measured by the home's clock: a monotonic clock in the process, the server's clock
+// in Redis. In a store it is the machine's uptime, which all processes share, related to the wall
+// clock at the moment when the first process needed it in this boot. So a wall clock that jumps, in
+// either direction, neither expires values nor keeps them longer, even if another process opens the
+// store afterwards. The exception is a machine that starts with a wrong time: in the first hour,
+// values that are expired by its clock are hidden from every read, but return when the clock is
+// corrected; only values that are still expired after that hour are freed (but a write that reaches
+// a limit uses the room that it sees). No operation uses a time before the scope's newest change.
+// Entries and checkpoints are ordered by sequence, not by time.
 //
-// What expired is gone for every read from that moment on. Its room is taken back
-// by later writes, a few at a time, and at once when a limit is reached.
+// No read returns an expired value. Later writes free the room of expired values, a few at a time,
+// and immediately when a limit is reached.
 //
 // # Names and keys
 //
-// A Scope's Key is injective: levels that are empty are left out, and within an id
-// % / : { } and controls are written %XX.
+// A Scope's Key is injective: empty levels are omitted, and within an id % / : { } and controls are
+// written %XX.
 //
 //	project:p1/agent_type:coder/agent_instance:a/session:s1
 //
@@ -106,7 +102,7 @@
 //	  "scope": "project:p/session:s",          Scope.Key
 //	  "created_at": "2026-01-02T03:04:05.000006Z",
 //	  "version": 17,                           of the newest change
-//	  "lifetimes_at": "…",                     its tick: what expires counts from here
+//	  "lifetimes_at": "…",                     its tick: lifetimes count from here
 //	  "values": {
 //	    "draft": {
 //	      "value": "…",                        any JSON
@@ -121,7 +117,7 @@
 //	    {
 //	      "id": "…", "description": "…", "created_at": "…",
 //	      "lifetimes_at": "…",                 the moment from which remaining lifetimes count
-//	      "keys": 3, "entries": 1,             what it holds, the ones before laid under it
+//	      "keys": 3, "entries": 1,             what it has, together with the ones before it
 //	      "values": {"draft": {…}, "old": null},        changed since the one before; null: gone
 //	      "task": {…}, "task_gone": true,      at most one of them
 //	      "scratchpad": [{…}], "scratchpad_gone": [4]
@@ -132,16 +128,16 @@
 //	  }
 //	}
 //
-// A store keeps it as a File, with four members behind the others:
+// A store keeps this document as a File, with four more members at the end:
 //
-//	  "store": "<uuid>",                       in whose log lsn is a position
+//	  "store": "<uuid>",                       the store in whose log lsn is a position
 //	  "lsn": 8192,                             of the newest entry that is in it
-//	  "updated_at": "…",                       the time of that, and the file's
+//	  "updated_at": "…",                       the time of that entry, and of the file
 //	  "checksum": "sha256:…"                   of all bytes before the comma before this line
 //	}
 //
-// One whose checksum is another was edited by hand, and is taken over if it is the
-// document of its scope; see package varve's Working.
+// A file whose checksum differs was edited by hand, and is adopted if it is a valid document of its
+// scope; see package varve's Working.
 //
 // Delta.Encode writes what one operation changes, in one line:
 //
@@ -150,7 +146,7 @@
 //
 // # Counterparts
 //
-// For who knows the Python interface WorkingMemory:
+// For readers who know the Python interface WorkingMemory:
 //
 //	WorkingMemory(scope, storage, default_ttl_seconds)   Open(ctx, home, scope, &Options{TTL: …})
 //	create(scope, default_ttl_seconds)                   the same; the home is chosen by the host
@@ -193,22 +189,21 @@
 //	MemoryNotFoundError                                  ErrNotFound
 //	MemoryConnectionError                                ErrUnavailable
 //
-// What differs. A stored null is found. A TTL of zero is over at once, a negative
-// one is refused; there is no "0 means the default". Restore keeps newer
-// checkpoints and lifetimes, and can be undone. Clear leaves checkpoints alone.
-// Reserved keys are refused by all operations. Only the user's keys count for
-// limits; at a limit a write is refused, or the least recently used go, by
-// Options.Evict. Attaching again keeps created_at. total_keys counts entries of
-// the scratchpad one by one.
+// Differences. A stored null is found. A value with a TTL of zero expires immediately, a negative
+// TTL is refused; there is no "0 means the default". Restore keeps newer checkpoints and lifetimes,
+// and can be undone. Clear leaves checkpoints alone. Reserved keys are refused by all operations.
+// Only the user's keys count for limits; at a limit a write is refused, or the least recently used
+// values are evicted, depending on Options.Evict. Attaching again keeps created_at. total_keys
+// counts each entry of the scratchpad.
 //
 // # Caveats
 //
-// What is least recently used is known exactly to Local and, of Memories that
-// evict, to Redis; a home that plays a log knows its own reads only. Lookup asks
-// scope after scope, each at its own moment. Drop forgets everything of a scope, and what a second
-// process does to it at that moment may create it again. Checkpoints of a store lie in the scope's
-// file, which is written as a whole; beyond 128 MiB of it what would make it larger is refused
+// The order of last use is exact in Local and, for Memories that evict, in Redis; a home that plays
+// a log knows the reads of its own process only. Lookup reads one scope after the other, each at a
+// different moment. Drop deletes everything of a scope; a concurrent operation of a second process
+// may create the scope again. Checkpoints of a store are in the scope's file, which is always
+// written as a whole; above 128 MiB, operations that would enlarge the file are refused
 // (ErrTooLarge). While the store is open, a file of more than 1 MiB may lag behind the log for as
-// many seconds as it has MiB, lest a small change each second writes all of it each second; Flush
-// and Close bring it up.
+// many seconds as it has MiB, so that a small change each second does not rewrite the whole file
+// each second; Flush and Close bring it up to date.
 package working

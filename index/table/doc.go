@@ -1,13 +1,12 @@
-// Package table owns the form of Varve's sorted tables: JSON files that any
-// program can read and that are searched where they lie, mapped into memory.
-// memory_index.json and mapping.json are such tables; a Schema names the
-// sections of each.
+// Package table defines the form of Varve's sorted tables: JSON files that any program can read,
+// and that are searched in place, mapped into memory. memory_index.json and mapping.json are such
+// tables; a Schema names the sections of each.
 //
 // # The file
 //
-// One JSON object. Every entry stands on a line of its own; a raw newline
-// occurs nowhere else than at the end of a line, because JSON escapes it in
-// strings. ⏎ is the byte 0x0a, and the only white space is what is shown.
+// One JSON object. Every entry has its own line; a raw newline occurs only at the end of a line,
+// because JSON escapes newlines in strings. ⏎ is the byte 0x0a, and the only white space is what is
+// shown.
 //
 //	{"memories": {⏎                          opens the first section
 //	"a":{"filepath":"memories/a.json",…},⏎   an entry: key, colon, value, comma
@@ -36,52 +35,48 @@
 //	│ ,"end":"         │ metadata's offset │␠ │ metadata's hash   │"}⏎ │
 //	└──────────────────┴───────────────────┴──┴───────────────────┴────┘
 //
-// Keys are written as RFC 8785 writes strings (\" \\ \b \t \n \f \r, other
-// control characters \u00xx in lower case, all else raw UTF-8) and sorted by
-// the bytes between their quotes. Escaping works character by character, so
-// keys with a common prefix stand together, whatever they contain.
+// Keys are written as RFC 8785 writes strings (\" \\ \b \t \n \f \r, other control characters
+// \u00xx in lower case, all else raw UTF-8) and sorted by the bytes between their quotes. Escaping
+// works character by character, so keys with a common prefix are adjacent, whatever they contain.
 //
 // # Levels
 //
-// <name>.json is the base, <name>.delta.json the changes since, in the same
-// form; a dead entry (the Schema says what one looks like) hides an entry of
-// the base. A delta holds only if
+// <name>.json is the base, <name>.delta.json the changes since, in the same form; a dead entry (the
+// Schema defines its form) hides an entry of the base. A delta is valid only if
 //
 //	delta.from ≤ base.lsn < delta.lsn      and both name the same store.
 //
-// "lines" of a section counts the lines in this file, "live" what base and
-// delta hold together; in a base they are equal.
+// In "sections", lines is the number of lines in this file, live entries that in base and delta
+// together; in a base they are equal.
 //
 // # Invariants
 //
-//   - Opening reads the last line and the metadata, nothing else. Both are
-//     checked whole, so every byte of the file is under a checksum.
-//   - A block is compared with its hash before a byte of it is believed, once
-//     for each open table and always when it is copied into a new table, so
-//     that a rewrite never lends rot a fresh checksum.
+//   - Opening reads the last line and the metadata, nothing else, and checks both completely. So
+//     every byte of the file is covered by a checksum.
+//   - A block is compared with its hash before any byte of it is used, once for each open table,
+//     and every time when it is copied into a new table, so that a rewrite never gives damaged
+//     bytes a new, valid checksum.
 //   - Heap: one bit for each 64 KiB. The hashes stay in the mapping.
-//   - Damage is an *errs.CorruptionError, never an absent key. A passing read
-//     error is returned as it came.
-//   - A Set never changes; its mappings go when the last user releases it.
-//   - A file is written under another name, synced, then renamed, then the
-//     folder is synced; the delta goes only after that. Nothing is ever written
-//     into a file that has its final name.
+//   - Damage is an *errs.CorruptionError, never an absent key. A transient read error is returned
+//     unchanged.
+//   - A Set never changes; its mappings are unmapped when the last user releases it.
+//   - A file is written under another name, synced, then renamed, then the folder is synced; only
+//     then is the delta removed. Nothing is ever written into a file that has its final name.
 //
 // # Search
 //
-// Interpolation first: the characters of the outermost keys of a range and of
-// the key, behind their common prefix and without the places where all three
-// agree, are read as numbers in the base of the alphabet that they seem to use.
-// Every second step aims beyond the estimate by about one standard deviation, so
-// that the range closes from both sides. A pair of steps that gains less than a
-// factor of 8 shows keys that are not spread evenly: bisection then, until the
-// range has a longer common prefix. TestProbes holds this to a number of lines
-// for each kind of id; among 1,000,000 keys it looks at 6 for UUIDs of version 4
-// and 7, 9 for counters, 11 for mixed prefixes, 22 for words, where bisection
-// alone takes 20. The command: go test ./index/table -run xxx -bench Get -entries 1000000
+// Interpolation first: the characters of the outermost keys of a range and of the key, behind their
+// common prefix and without the positions where all three agree, are read as numbers, in the base
+// of the alphabet that they appear to use. Every second step aims about one standard deviation
+// beyond the estimate, so that the range narrows from both sides. If a pair of steps narrows the
+// range by less than a factor of 8, the keys are not evenly distributed: bisection follows, until
+// the range has a longer common prefix. TestProbes limits the number of lines that are read for
+// each kind of id; among 1,000,000 keys these are 6 for UUIDs of version 4 and 7, 9 for counters,
+// 11 for mixed prefixes, 22 for words, where bisection alone needs 20. The command: go test
+// ./index/table -run xxx -bench Get -entries 1000000
 //
 // # Assumptions
 //
-// A file that has its final name is never changed in place; somebody who cuts
-// it short all the same makes a fault, which vfs.Guard turns into an error.
+// A file that has its final name is never changed in place. If another program truncates it
+// nevertheless, access to the mapping faults, and vfs.Guard turns the fault into an error.
 package table
