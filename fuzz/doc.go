@@ -1,18 +1,17 @@
-// Package fuzz tries to make the whole engine lose something. It has no code of
-// its own, only tests:
+// Package fuzz tries to make the whole engine lose data. It has only tests:
 //
-//   - history: what callers were told, and what may be seen after it. It knows
-//     nothing of how the store works.
-//   - the script: one fixed workload that reaches every kind of work the engine
-//     does, cut before every operation that changes the disk, with every pattern
-//     of loss, and killed at every such operation; recovered; checked. Recoveries
-//     are cut as well, at each of their places with each pattern.
-//   - the simulator: random workloads of one and of three processes, switched,
-//     stopped, killed and cut by chance, over several boots; beside somebody who
-//     edits the files by hand; on volumes that lack exchange, links, leases, syncfs;
-//     beside somebody who backs up, restores, spoils and repairs, and moves the store.
-//   - embedding: random workloads with an embedder that fails now and then, while the
-//     model is changed, from one dimension to another: each search is by one model.
+//   - history: what callers were told, and what they may see afterwards. It is independent of how
+//     the store works.
+//   - the script: one fixed workload that covers every kind of work of the engine. It is cut (the
+//     power fails) before every operation that changes the disk, with every pattern of loss, and
+//     killed at every such operation; then the store is recovered and checked. Recoveries are cut
+//     as well, at each operation, with each pattern.
+//   - the simulator: random workloads of one and of three processes, switched, stopped, killed and
+//     cut at random, over several boots; while a user edits the files by hand; on volumes that lack
+//     exchange, links, leases, syncfs; while the store is backed up, restored, damaged, repaired
+//     and moved.
+//   - embedding: random workloads with an embedder that sometimes fails, while the model is
+//     changed, from one dimension to another: each search uses one model.
 //   - assemblies: random workloads of memories and their groups, a race of two
 //     processes for the members, a script of merges cut everywhere.
 //   - faults: each operation of the script, of that of the vectors and of that of the
@@ -20,11 +19,11 @@
 //     was done.
 //   - rot: each bit flipped and each byte cut, one at a time, of small stores with
 //     memories, assemblies and vectors.
-//   - the model: several handles, kills and losses of power beside a plain map.
-//   - native targets for what a store reads: the log's files, checkpoint, index,
+//   - the model: several handles, kills and losses of power, compared with a plain map.
+//   - native fuzz targets for the files that a store reads: the log's files, checkpoint, index,
 //     configuration, shared page.
-//   - the cases of known failures, by the numbers of docs/failures.md; tests/unfix
-//     takes their fixes out, one at a time, and expects them to fail.
+//   - the cases of known failures, by the numbers of docs/failures.md; tests/unfix removes their
+//     fixes, one at a time, and expects them to fail.
 //   - golden files of the calls that one put, one flush and one open make.
 //
 // How to run it:
@@ -47,30 +46,26 @@
 //
 // # What is checked
 //
-// What was acknowledged is there, whatever was cut or killed, unless a later
-// write may have replaced it. What was in flight or answered by an error that
-// leaves it open is there whole or not at all, a batch as a whole. What was
-// refused is never seen. What was seen once is durable. Versions order writes as
-// time does and are never used for two contents. Refusals were right at a moment
-// of the call. After a flush, files, index, listings and counts agree byte for
-// byte. The store opens every time, without damage and without a rebuilt index.
+// An acknowledged write is in the store after every cut and kill, unless a later write may have
+// replaced it. A write in flight, or with an unknown outcome, is there completely or not at all, a
+// batch as a whole. A refused write is never seen. A write that was seen once is durable. Versions
+// are in the order of time and never used for two contents. A refusal was justified at some moment
+// of the call. After a flush, files, index, listings and counts agree byte for byte. The store
+// opens every time, without damage and without a rebuilt index.
 //
-// An edit by hand is adopted, or its bytes are still there: in its place, in
-// quarantine/, in tmp/ or in the log. One that was made of the version that stood
-// there never replaces what was acknowledged since.
+// An edit by hand is adopted, or its bytes are kept: in its place, in quarantine/, in tmp/ or in
+// the log. An edit of an older version never replaces a write that was acknowledged since.
 //
-// A backup and a restored store that have their names are whole, and what was
-// acknowledged is there; they are the store as it was at one moment of the backup, or at
-// the version that was asked for. Of the places between which a store is moved one is
-// the store, the one that was acknowledged. What was spoilt and is in log or archive
-// has come back after repair, and in a sound store repair finds nothing to do, whichever process
-// works on it.
+// A backup or a restored store that has its final name is complete, with all acknowledged writes;
+// it is the store as of one moment of the backup, or as of the requested version. Of the folders
+// between which a store is moved exactly one is the store, the one that was acknowledged. Repair
+// restores everything that was damaged and is in log or archive; in a sound store repair finds
+// nothing to do, in every process.
 //
-// After rot: what is served is what was put, or an error that names the damage.
-// A log that is damaged below what is attested serves the state as of the damage,
-// read-only, and its report says so; one that was torn behind it, the state as of
-// the tear. Nothing else: no other value, no deleted memory, no panic, no endless work, no heap out
-// of proportion. In a store that was closed, verify names the file, and an offset at or before the
-// damage. Only what has no second copy that the engine reads is lost: the file of a memory whose
-// entry the log has let go of.
+// After rot: a read returns what was put, or an error that names the damage. A log that is damaged
+// below the attested mark serves the state as of the damage, read-only, and its report says so; a
+// log that was torn behind the mark, the state as of the tear. Nothing else: no other value, no
+// deleted memory, no panic, no endless work, no heap out of proportion. In a store that was closed,
+// verify names the file, and an offset at or before the damage. Only data without a second copy
+// that the engine reads are lost: the file of a memory whose entry the log has released.
 package fuzz

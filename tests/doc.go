@@ -2,14 +2,13 @@
 //
 //	go test ./tests -run TestList -list.update
 //
-// writes tests.list: a line for each test, "shard package name". A shard is what a test
-// runs in:
+// writes tests.list: a line for each test, "shard package name". The shard says where a test runs:
 //
 //	daily   go test ./...; some of these skip there for the processes they start, and run with
 //	        VARVE_CI=1 or VARVE_LONG=1 (package internal/proofs)
 //	fuzz    the seeds with the daily tests, the fuzzing itself in .ci/run
 //	bench   by hand
 //
-// A test that moves to another package keeps its name; one that is gone has its line taken
-// out by hand, in the commit that says why.
+// A test that moves to another package keeps its name; the line of a removed test is deleted by
+// hand, in a commit that says why.
 package tests

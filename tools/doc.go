@@ -1,3 +1,3 @@
-// Package tools pins the programs that the checks run, apart from the module
+// Package tools pins the versions of the programs that the checks run, separately from the module
 // that users import: go tool -modfile=tools/go.mod staticcheck ./...
 package tools

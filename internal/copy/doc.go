@@ -1,38 +1,38 @@
-// Package copy backs a store up while it is in use, and makes a new store of a backup, as of a
-// moment that the backup and the log have.
+// Package copy backs up a store while it is in use, and makes a new store from a backup, as of a
+// moment that the backup and the log cover.
 //
 // # Backups
 //
-// A backup is a folder that stands on its own and is no store:
+// A backup is a self-contained folder, and not a store:
 //
 //	memories/<name>.json   each memory, to the byte, with its time
 //	assemblies/<name>.json each assembly, likewise
 //	files.sha256           a line for each, as sha256sum writes and checks them
-//	vector_index/reembed   what a re-embedding had computed, where one was under way
-//	wal/<number>.wal       the log from where the files stood to its end; the last is cut there
-//	backup.json            what it is: whose, from where to where, with checksums; written last
+//	vector_index/reembed   the vectors computed so far by a running re-embedding, if there is one
+//	wal/<number>.wal       the log from the state of the files to its end; the last is cut there
+//	backup.json            the store, the range of the log, and checksums; written last
 //
-// It is made under the name <folder>.partial, beside which lies a lock; what a
-// killed process leaves there is cleared away by the next one that wants the name.
+// It is made under the name <folder>.partial, with a lock file beside it. The next process that
+// uses the name removes what a killed process left there.
 //
-// Writers and flushers go on while it is made. From is the position up to which
-// the files stood when it began: the log in the backup has all that came after. What
-// is copied of a document is the newest at that moment; so the version before it may be
-// missing, and only from Whole on, behind the newest version that was copied,
-// is each moment complete. Moments from there to the end of the log, and in the
-// living store's log on from there, can be restored.
+// Writers and flushers continue while it is made. From is the position up to which the files were
+// complete when the backup began: the log in the backup has all later entries. Of each document the
+// newest version at the time of copying is copied, so the version before it may be missing.
+// Therefore moments are complete only from Whole on, the position behind the newest version that
+// was copied. Moments from there to the end of the log, and further on in the log of the running
+// store, can be restored.
 //
 // A commit belongs to a moment as a whole, by its last entry.
 //
-// Vectors are not in it: they are in the documents. By which model they are the backup
-// says as of From and of when config.json was read, which may be behind the log's end
-// ("models" in backup.json, from format 2 on; a backup of a store in which nobody ever
-// spoke of a model has format 1), and the log in it has the changes between. While a change of the model is under way some documents carry
-// the vectors of the model before: in files.sha256 a * stands before their names, which
-// tells sha256sum of a binary file. A store that is restored to such a moment is amid
-// the change as well: what was computed serves for them, or nothing, until the
-// re-embedding goes on or is called off.
+// A backup has no vector files: the vectors are in the documents. "models" in backup.json names the
+// model as of From and as of the reading of config.json, which may be behind the log's end (from
+// format 2 on; a backup of a store in which no model was ever named has format 1); the log in the
+// backup has the changes between. During a change of the model some documents still have vectors of
+// the previous model: in files.sha256 their names have a * in front, which for sha256sum marks a
+// binary file. A store that is restored to such a moment is also in the middle of the change: for
+// these documents the computed vectors are used, or none, until the re-embedding continues or is
+// cancelled.
 //
-// A restored store is another one: it has a UUID of its own, and versions above
-// all that the old one may have given, so that no condition of before fits.
+// A restored store is a different store: it has its own UUID, and versions above all that the old
+// store may have assigned, so that no earlier condition on a version matches.
 package copy

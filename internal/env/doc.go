@@ -1,7 +1,7 @@
-// Package env is what every part of an open store is given: its folder, the file system
-// below that folder, the clock, the logger, the modes of files and folders, and whom events
-// are told to. It also says of an error of the system what stands in the way and what helps.
+// Package env has what every part of an open store gets: its folder, the file system below that
+// folder, the clock, the logger, the modes of files and folders, and the receiver of events. It
+// also explains an error of the system: its cause and a remedy.
 //
-// A part of the store that needs nothing of its neighbours needs only this, and is tested
-// with an Env that the test fills in.
+// A part of the store that is independent of the others needs only an Env, and its tests fill one
+// in.
 package env

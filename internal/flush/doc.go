@@ -1,39 +1,40 @@
-// Package flush turns what is durable in the log into files and index. Any process may do
-// it for all; the holder of flush.lock does. What is done under that lock takes a wal.Held: a
-// round, rebuilding the index, looking through tmp/, and the judging of what a round has set
-// aside. Rebuilding the index of a store that is being opened (RemakeFrom) takes none: then no
-// other process has it open.
+// Package flush turns durable entries of the log into files and index. Any process may do this for
+// all; the holder of flush.lock does. Operations under that lock take a wal.Held: a round,
+// rebuilding the index, searching tmp/, and deciding about files that a round has set aside.
+// Rebuilding the index of a store that is being opened (RemakeFrom) takes none: then no other
+// process has it open.
 //
 // # A round
 //
-//	due       what changed since the mark flushed, in the background a part (flush.go)
-//	put       newest versions go into their files, durable when wait returns (filing.go)
-//	hold      working memory that may lag is left out (lag.go)
+//	due       what changed since the mark flushed, in the background only a part (flush.go)
+//	put       newest versions are written to their files, durable when wait returns (filing.go)
+//	hold      working memory that may lag is skipped (lag.go)
 //	spill     the index, if it is due: a delta, or a new base (spill.go)
-//	marks     the checkpoint moves, the log lets go of what is below
+//	marks     the checkpoint moves, the log releases what is below
 //
-// Nothing moves before what it rests on is durable. A round that fails is repeated as a
-// whole by the next one, deletions first.
+// No mark moves before the files that it covers are durable. A failed round is repeated as a whole
+// by the next one, deletions first.
 //
-// # An index that is made again
+// # Rebuilding the index
 //
-// From the newest older one that is sound, and what the log has since (fallback.go): that
-// keeps every version. Else from the files, which know no versions (rebuild.go), and are
-// given those that log, index or backups still know (versions.go).
+// The index is rebuilt from the newest older index that is sound, and the entries of the log since
+// then (fallback.go), which keeps every version. If there is none, it is rebuilt from the files,
+// which have no versions (rebuild.go); they get the versions that log, index or backups still have
+// (versions.go).
 //
 // # Writers
 //
-// Pressure, Wake, BeatInline and RoundInline are commit.Pace. Run is the goroutine of the
-// background; the processes tell each other to rest after a round.
+// Pressure, Wake, BeatInline and RoundInline are commit.Pace. Run is the background goroutine;
+// after a round the processes tell each other to pause.
 //
-// # A purge that was cut
+// # An interrupted purge
 //
-// What a round displaces then is overwritten behind it, also what it replaces of the index
-// (overwrite.go, doom.go).
+// Until it is done, files that a round displaces are overwritten afterwards, including replaced
+// files of the index (overwrite.go, doom.go).
 //
-// # Where it stands
+// # Layering
 //
-// Above the engine and the vectors, whose files the index names; below working memory,
-// which a round writes through Scopes, and below the judging of files that somebody
-// edited, which a round asks for (Judge).
+// Above the engine and the vectors, whose files the index names; below working memory, which a
+// round writes through Scopes, and below the package that decides about edited files, which a round
+// calls (Judge).
 package flush

@@ -1,7 +1,8 @@
-// Package ground looks at a store that perhaps cannot be opened. Look opens it read-only and
-// verifies it. Where opening fails, Closed says what the ground lacks: config, checkpoint, log,
-// index, and which files are no documents. It needs neither log nor index, and changes nothing.
+// Package ground examines a store that perhaps cannot be opened. Look opens it read-only and
+// verifies it. If opening fails, Closed reports what is missing or damaged: config, checkpoint,
+// log, index, and which files are not documents. Closed needs neither log nor index, and changes
+// nothing.
 //
-// What is in the place of a folder or a file of the store and is none, a link, a FIFO, a device,
-// is told before anything is opened, and never opened itself.
+// Links, FIFOs, devices and the like in the place of a folder or a file of the store are reported
+// before anything is opened, and are never opened themselves.
 package ground

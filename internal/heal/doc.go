@@ -1,51 +1,50 @@
-// Package heal does what a plan of repair says: it repairs a store, which others may have open,
+// Package heal carries out repair plans: it repairs a store, which other processes may have open,
 // and undoes a repair.
 //
 // # Plan and Apply
 //
-// Plan makes actions of the findings: what is done, for which of them, from which
-// copy, and what is lost, which is only what no copy holds. It changes nothing.
-// What heals, in this order: log, archive, the files (for the index), salvage.
+// Plan turns findings into actions: what is done, for which findings, from which copy, and what is
+// lost, which is only data without a copy. It changes nothing. The sources, in order of preference:
+// log, archive, the files (for the index), salvage.
 //
 //	before anything else
-//	  make room for the folder       a link, or what else is in its place: it itself, and nothing that
-//	                                 it leads to. Nothing is given up in the same repair
-//	while nobody else has the store open (open.lock and attach.lock exclusively)
+//	  make room for the folder       a link, or whatever is in its place, is set aside, but nothing that
+//	                                 it leads to. Nothing is recorded as lost in the same repair
+//	while no other process has the store open (open.lock and attach.lock exclusively)
 //	  write a valid config.json      members that are not valid get their defaults
-//	  write the checkpoint anew      the slot that holds; else opening reads the segments
+//	  write the checkpoint anew      from the valid slot; else opening reads the segments
 //	  begin the log anew             see renew.go
 //	  set the segment aside          it was released: into the archive if it is sound
 //	  set the index aside            opening rebuilds it
-//	beside others, each under flush.lock
+//	while other processes use the store, each under flush.lock
 //	  rebuild the index              from log and files
-//	  set aside                      strangers that are no memories, copies, damaged backups
+//	  set aside                      foreign files that are not memories, copies, damaged backups
 //	  restore the file               byte for byte, with its time
-//	  adopt                          an edit; a new file; never what was deleted. Hundreds in one commit
+//	  adopt                          an edit; a new file; never a deleted memory. Hundreds in one commit
 //	  salvage                        below
 //	  record as lost                 its line is kept in the note, its entry is deleted
-//	  take out what is missing       members that are not there, when that is asked for
+//	  take out what is missing       members that do not exist, if requested
 //	  recompute the composite        of its members' embeddings
 //	  make the vectors anew          of all embeddings; the old ones stay until then
 //
-// Apply looks again under the lock before each action, and at everything when it
-// is done, until there is nothing more to do. What would need that others are
-// gone waits, and names them.
+// Apply checks again under the lock before each action, and verifies everything at the end, until
+// there is nothing more to do. Actions that other processes prevent are left for later, and these
+// processes are named.
 //
-// A document's only copy may lie under another name, or in the other folder, where
-// somebody has moved it: then it is put back from there, or adopted, before that file is set
-// aside. What is over a limit of today's config.json is not adopted: it counts as not valid.
+// A document's only copy may have another name, or be in the other folder, where a user has moved
+// it: then it is restored from there, or adopted, before that file is set aside. A document that
+// exceeds a limit of the present config.json is not adopted: it is treated as invalid.
 //
-// Nothing is destroyed: what is replaced or taken away has a second name in
-// quarantine/ before, durably, with a note that says why.
+// Nothing is destroyed: before a file is replaced or removed it gets a second name in quarantine/,
+// durably, with a note that says why.
 //
-// Salvage: a document that breaks off is read as far as it goes; of a conflict
-// that a merge has marked the first side is taken. What comes of it is a new
-// version, whose metadata has "varve_partial": true. The file is kept. The same
-// is done with a file that still reads, but has rotted and has no copy: what it
-// says is not to be relied upon.
+// Salvage: a truncated document is read as far as it goes; of a conflict that a merge has marked
+// the first side is used. The result is a new version, whose metadata has "varve_partial": true.
+// The file is kept. A file that can be read, but has rotted and has no copy, is treated in the same
+// way: its content is not reliable.
 //
 // # Undo
 //
-// Undo puts back what stood there, the damage included, if nothing has changed
-// in these places since; quarantine keeps what it has.
+// Undo restores the previous files, including damage, if nothing has changed in their places since;
+// quarantine keeps its files.
 package heal

@@ -1,11 +1,10 @@
-// Package history reads the past: the versions of a document, and what everybody commits.
+// Package history reads the past: the versions of a document, and the commits of all processes.
 //
-// Both come from the log, below what it still has from its archive, and, for a version
-// that is older than both, from the file. What cannot be read yields its error, and the
-// rest goes on.
+// Both are read from the log, for older entries from its archive, and, for a version older than
+// both, from the file. An entry that cannot be read yields its error, and reading continues.
 //
 //	history.go   the versions of one document, and one of them
-//	watch.go     changes from a position on: Watch waits for more, Until ends with what is
-//	             committed; a commit comes as a whole
+//	watch.go     changes from a position on: Watch waits for more, Until ends with what has
+//	             been committed; a commit is delivered as a whole
 //	filter.go    of one kind, or of one session
 package history

@@ -1,2 +1,2 @@
-// Package human writes values as people read them in messages.
+// Package human formats values for messages.
 package human

@@ -1,3 +1,3 @@
-// Package refs counts the references to what must be let go of when its last
-// user is done with it: mappings, and sets of them.
+// Package refs counts references to resources that must be released when their last user is done:
+// mappings, and sets of them.
 package refs

@@ -1,10 +1,9 @@
-// Package retention deletes what has expired and the sessions that nobody uses, and counts
-// accesses.
+// Package retention deletes expired memories and unused sessions, and counts accesses.
 //
-//	sweep.go      what has expired, an hour later at least: no clock that jumps deletes
+//	sweep.go      expired memories, at least an hour later, so that a jumping clock deletes nothing
 //	note.go       wal/expiry, by which the processes agree on that hour
-//	sessions.go   the sessions, in one pass over the index; one of them is deleted
-//	idle.go       sessions that nobody uses any more
+//	sessions.go   lists sessions, in one pass over the index; deletes a session
+//	idle.go       sessions that are no longer used
 //	touch.go      accesses, collected for a minute
 //
 // All deletions go through package commit like those of a user, on a condition that is

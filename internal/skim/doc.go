@@ -1,4 +1,4 @@
-// Package skim steps through a JSON text that is known to be well-formed, or whose
-// reader goes by what it finds only where that is harmless: it looks at no more than it
-// has to, and does not judge.
+// Package skim steps through a JSON text that is known to be well-formed, or whose reader uses the
+// results only where a wrong one is harmless: it reads no more than necessary, and validates
+// nothing.
 package skim

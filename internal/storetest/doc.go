@@ -1,13 +1,13 @@
-// Package storetest has what tests of stores in several packages share.
+// Package storetest has helpers that tests of stores in several packages share.
 //
 //	children, signals   the test binary starts itself again to do a job (Main, Start), stops
-//	                    and continues that process, and looks at what a process has open
+//	                    and continues that process, and lists the files that a process has open
 //	monotonic           a clock that all processes share
-//	states              memories and assemblies that say their state, so that a torn or mixed
-//	                    one is known
-//	clean               a store in which nothing is wrong and nothing was left behind
+//	states              memories and assemblies that contain their state, so that a torn or mixed
+//	                    one is recognised
+//	clean               checks that a store is sound and has no leftovers
 //	vectors             the vectors of a store compared with its documents (CheckVectors)
-//	files               a file that is changed behind a store's back; seeds; texts compared
+//	files               changes a file without the store's knowledge; seeds; compares texts
 //
 // It does not import package varve, so that the tests inside that can use it.
 package storetest

@@ -1,28 +1,28 @@
-// Package trace finds what is left of memories, assemblies and scopes that are purged, in files
-// that were set aside or parked, and overwrites it. It also finds files of others that mention
-// them, which stay.
+// Package trace finds remains of purged memories, assemblies and scopes in files that were set
+// aside or parked, and overwrites them. It also finds foreign files that mention them, which are
+// kept.
 //
 // # Purging
 //
-// PurgeQuarantine and PurgeParked overwrite what was set aside or parked of some documents
-// (Traces says what is), for the holder of flush.lock. In this order: the undo manifests are
-// rewritten without the lines about it; what goes is renamed to <name>.purged, and the folder
-// synced (a parked file keeps its name, which says what was known of it); each file is opened and
-// leased, overwritten, synced, and removed. A piece of the log that
-// has entries of others is written again without those that go, and takes the place of the
-// old one, which is overwritten under its second name <name>.purged. Done again after a kill
-// or an error, whatever is called .purged is overwritten first.
+// PurgeQuarantine and PurgeParked overwrite the set-aside and parked files of some documents
+// (Traces determines which), for the holder of flush.lock. In this order: the undo manifests are
+// rewritten without the lines about these files; the files are renamed to <name>.purged, and the
+// folder is synced (a parked file keeps its name, which says what was known of it); each file is
+// opened and leased, overwritten, synced, and removed. A piece of the log that also has entries of
+// other documents is rewritten without the purged ones, and replaces the old piece, which is
+// overwritten under its second name <name>.purged. When the purge is repeated after a kill or an
+// error, files named .purged are overwritten first.
 //
-// What could not be overwritten is in Unwiped, as an *vfs.UnwipedError, or in what
-// PurgeParked returns as held, and in varve.PurgeReport.Left:
+// Files that could not be overwritten are in Unwiped, as *vfs.UnwipedError, or in the result held
+// of PurgeParked, and in varve.PurgeReport.Left:
 //
-//	open elsewhere      it stays, with its name; close it there, and purge again
+//	open elsewhere      kept, with its name; close it there, and purge again
 //	not writable        likewise
-//	a second name       its name in the store is removed, its bytes are that name's
+//	a second name       its name in the store is removed, its bytes belong to the other name
 //
-// Only files that others may have mapped, of the index and the vectors, are removed without being
-// overwritten when a process has them open, or that cannot be told: unlinked names them, and
-// varve.PurgeReport.Unlinked. Any other failure of a write or sync ends the purge with an error,
-// and the file keeps the name under which the next one finds it. Unread are files that may hold
-// something and cannot be read through; they stay.
+// Only files that other processes may have mapped, of the index and the vectors, are removed
+// without being overwritten if a process has them open, or if this cannot be determined: unlinked
+// and varve.PurgeReport.Unlinked name them. Any other failure of a write or sync ends the purge
+// with an error, and the file keeps the name under which the next one finds it. Unread are files
+// that may contain traces and cannot be read completely; they are kept.
 package trace

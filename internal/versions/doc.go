@@ -1,4 +1,3 @@
-// Package versions reads what log and archive still have of the documents of a store: which
-// versions there were, and the bytes of one of them. What is damaged there is left out, for
-// verifying tells of it.
+// Package versions reads the versions of a store's documents that log and archive still have: which
+// versions existed, and the bytes of one of them. Damaged entries are skipped; verify reports them.
 package versions

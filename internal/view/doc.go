@@ -1,11 +1,10 @@
-// Package view says what a view is, and what it says of itself. A view is what a store derives
-// from its log and its documents: vectors, counts, working memory, and those that plug in (see
-// internal/views).
+// Package view defines the interface of a view. A view is data that a store derives from its log
+// and its documents: vectors, counts, working memory, and plugged-in views (see internal/views).
 //
-// Fold is what a view does with an entry; engine.Follower keeps one at what a process knows.
-// View is a Fold with files, which lie in a Folder.
+// A Fold processes entries; engine.Follower keeps a Fold up to date with what a process knows. A
+// View is a Fold with files in a Folder.
 //
-// Source is an open store as what compares a view with the log and the documents sees it; what
-// is found is a repair.Finding. That type, and the traces of a purge (internal/trace), stay where
-// they are: repair is public, and an alias from there into this package would show no fields.
+// Source is an open store as needed to compare a view with the log and the documents; a difference
+// is a repair.Finding. That type, and the traces of a purge (internal/trace), are not in this
+// package: repair is public, and an alias from there into this package would show no fields.
 package view

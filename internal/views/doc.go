@@ -1,42 +1,42 @@
-// Package views keeps the files of the views that plug in, each in its own folder:
+// Package views keeps the files of plugged-in views, each in its own folder:
 //
 //	view_index/
-//	  .gitignore     says that the folder is the store's, and has git ignore it
-//	  NAME/…         of one view, in a form of its own; each says as of which moment of the
-//	                 log it is (position and chain hash, see wal.Mark)
+//	  .gitignore     marks the folder as the store's, and has git ignore it
+//	  NAME/…         of one view, in its own form; each records the moment of the
+//	                 log that it covers (position and chain hash, see wal.Mark)
 //
-// All is the list of them: what Open, repair and purge get. A further view is a folder of code
-// with a view.View and a line in All (tests/letters is one that only tests have), and:
+// All is the list of these views, for Open, repair and purge. A new view is a package with a
+// view.View and a line in All (tests/letters is one for tests only), and:
 //
 //   - its place in order, in layout_test.go, behind internal/engine;
-//   - where the store offers it: Store is full, an accessor is not. A query is an engine.Follower
-//     over view.FromFiles (tests/letters, Query);
-//   - the golden traces, which show its files from then on (go test ./fuzz -run Trace -update);
-//   - with the first view, every store gets wal.FeatureViews at the first index that is written,
-//     and older programs refuse to write to it. Backups do not have that feature.
+//   - its public API: Store gets no more methods, but an accessor can. A query is an
+//     engine.Follower over view.FromFiles (tests/letters, Query);
+//   - the golden traces, which then contain its files (go test ./fuzz -run Trace -update);
+//   - with the first view, every store gets wal.FeatureViews when its next index is written, and
+//     older programs refuse to write to it. Backups do not have that feature.
 //
-// A view is made complete by the holder of flush.lock (wal.Held), behind each index that is written
-// and before the log lets go of what that index has taken in: Load, Apply for each entry between
-// the moment of the files and that of the index, Save. Files that are not there, damaged, of
-// another log, or so old that log and archive do not reach back to them, are made from the index:
-// Reset, Save. An error is told, as an event, and nothing waits for it: the index is the truth, and
-// the next round begins again. So views never stop a flush, and keep nothing of the log.
+// The holder of flush.lock (wal.Held) brings a view up to date after each index that is written and
+// before the log releases the entries of that index: Load, Apply for each entry between the moment
+// of the files and that of the index, Save. Files that are missing, damaged, of another log, or so
+// old that log and archive do not reach back to them, are made from the index: Reset, Save. An
+// error is reported as an event, and nothing waits for it: the index is authoritative, and the next
+// round starts again. So views never stop a flush, and never keep the log from being released.
 //
-// What holds for every view, and is done here:
+// This package does the following for every view:
 //
-//   - An index that is made again may say something else of the same moment, so the files go
-//     before it does (Rebuilding).
-//   - A purge takes hold of all files (Doom), and once they are replaced overwrites them. What
-//     a view has of a purged document is only in those.
-//   - A program that does not know this folder would leave purged words in it: before the
-//     first file wal.FeatureViews is raised, behind which no such program writes. A folder of a
-//     view that this program does not know is removed whenever all are to go.
-//   - verify compares files with an index of the same moment; repair makes them again.
-//   - A backup has none of it, and a restored store makes them again. A migration moves the
-//     folder with the others.
+//   - A rebuilt index may differ for the same moment, so the files are removed before the index is
+//     rebuilt (Rebuilding).
+//   - A purge opens all files (Doom), and overwrites them once they are replaced. Only these files
+//     contain a view's data of a purged document.
+//   - A program that does not know this folder would leave purged words in it: before the first
+//     file is written wal.FeatureViews is raised, after which no such program writes. A folder of a
+//     view that this program does not know is removed whenever all views are removed.
+//   - verify compares files with an index of the same moment; repair rebuilds them.
+//   - A backup has no views, and a restored store rebuilds them. A migration moves the folder with
+//     the others.
 //
-// Counts, vectors and scopes, below internal/view, are not on the list. Counts has no files.
-// The vectors' files are named by the index and written before it takes its place, for a
-// search must never see an index whose vectors are not there. The files of scopes are
-// the truth of working memory, as a memory's file is of the memory, and not derived at all.
+// Counts, vectors and scopes, below internal/view, are not on the list. Counts has no files. The
+// index names the vectors' files, which are written before the index is put in place, because a
+// search must never see an index whose vectors are missing. The files of scopes are the
+// authoritative copy of working memory, as a memory's file is of the memory, and not derived.
 package views

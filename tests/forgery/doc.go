@@ -1,8 +1,8 @@
-// Package forgery lists what a stranger may write into a store under checksums that are
-// right: entries of the log, tables and checkpoints. It is for tests: memctl's, and the
-// harness of package hostile.
+// Package forgery lists contents that an attacker may write into a store under valid checksums:
+// entries of the log, tables and checkpoints. It is for tests: memctl's, and the harness of package
+// hostile.
 //
-// A forgery is made in a store that nobody has open and that has the memories m0 and m1,
-// with embeddings of three numbers. What it says is invalid as far as it is about them:
-// both must be what they were after it.
+// A forgery is made in a closed store that has the memories m0 and m1, with embeddings of three
+// numbers. Everything that it says about these memories is invalid: both must be unchanged
+// afterwards.
 package forgery

@@ -1,7 +1,7 @@
-// Package linear is the proof that the operations of several processes are linearizable:
-// TestLinearizable records what they did and were told, and porcupine judges it by the model of
-// one map. It has tests only.
+// Package linear tests that the operations of several processes are linearizable: TestLinearizable
+// records calls and answers, and porcupine checks them against the model of one map. It has only
+// tests.
 //
-// The everyday share takes seconds. VARVE_LONG=1 has it judge hundreds of histories; its flags
-// say how many, and from which seed.
+// The everyday share takes seconds. With VARVE_LONG=1 it checks hundreds of histories; flags set
+// how many, and from which seed.
 package linear

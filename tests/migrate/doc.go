@@ -1,7 +1,7 @@
-// Package migrate is the proof that moving a store loses nothing: beside processes that write,
-// over links and file systems that are in the way, with bytes that rot on the way, and that of
-// the old place only goes what is proven to be in the new one. It has tests only.
+// Package migrate tests that moving a store loses nothing: while processes write, across links and
+// file systems, with bytes that rot during the move; and that only files that are proven to be in
+// the new place are removed from the old one. It has only tests.
 //
-// Migrations that are cut off at every operation are tested beside the store itself, with the
-// disk that loses power.
+// Migrations that are interrupted at every operation are tested in the package of the store itself,
+// with the simulated disk that loses power.
 package migrate

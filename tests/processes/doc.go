@@ -1,4 +1,4 @@
-// Package processes is the proof that processes which use the same things of a store at once lose
-// nothing of what they were told is done, some of them killed. It has tests only: of working
-// memory so far. Those of memories stand beside the store, as they look inside it.
+// Package processes tests that several processes, some of them killed, can use the same data of a
+// store at once without losing any acknowledged operation. It has only tests, so far of working
+// memory. Those of memories are in the package of the store, as they use its internals.
 package processes

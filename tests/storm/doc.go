@@ -1,12 +1,12 @@
-// Package storm is the proof that processes which are killed, stopped, starved of files or cut
-// off from power lose nothing that was acknowledged. It has tests only.
+// Package storm tests that no acknowledged operation is lost when processes are killed, stopped,
+// run out of file descriptors or lose power. It has only tests.
 //
-//	storm, child, told, edit, figures   TestStorm: eight processes beside a record of what
-//	                                    each was told
-//	close      closing a store beside everything that goes on in it
-//	files      a process that may open only so many files
-//	images     the disk at moments of a load, on file systems of loop devices
+//	storm, child, told, edit, figures   TestStorm: eight processes, and a record of the answers
+//	                                    that each got
+//	close      closing a store while operations run
+//	files      a process with a small limit of open files
+//	images     the disk at moments during a load, on file systems of loop devices
 //
-// The everyday share takes seconds. VARVE_LONG=1 has TestStorm run for minutes; its flags say
-// how long, and from which seed.
+// The everyday share takes seconds. With VARVE_LONG=1 TestStorm runs for minutes; flags set how
+// long, and from which seed.
 package storm

@@ -1,35 +1,33 @@
-// Package crash is a file system in memory that knows what is durable.
+// Package crash is a file system in memory that records what is durable.
 //
-// A Disk is a machine: its disk and the page cache before it. Processes work on
-// it through a vfs.FS each (Disk.Process); Kill ends one of them, and Crash cuts
-// the power: it makes the Disk that the next boot finds, and leaves the old one
-// as it was, so that one moment can be cut in many ways.
+// A Disk is a machine: its disk and the page cache before it. Each process uses it through its own
+// vfs.FS (Disk.Process); Kill ends a process, and Crash cuts the power: it returns the Disk that
+// the next boot finds, and leaves the old Disk unchanged, so that the power can be cut at the same
+// moment in many ways.
 //
 // # What is durable
 //
-// File content: sectors of 512 bytes. A write is visible at once and pending
-// until Sync, Datasync or a Barrier. At a crash each sector on its own ends as
-// the durable version or as any of the versions it had since: no order holds
-// between sectors, and a sector is never torn. Size and times of a file are
-// pending too, as a prefix in time, on their own. Datasync makes the size
-// durable and not the modification time.
+// File content: sectors of 512 bytes. A write is visible at once and pending until Sync, Datasync
+// or a Barrier. At a crash each sector independently becomes the durable version or any of its
+// later versions: sectors are in no order, and a sector is never torn. Size and times of a file are
+// pending too, as a prefix in time, independently. Datasync makes the size durable and not the
+// modification time.
 //
-// Names: creating, renaming, exchanging, linking, removing are each one step
-// over all names they touch, pending until SyncDir of one of the folders, or a
-// Barrier. At a crash any subset survives that keeps, for each step, the
-// earlier ones on the same names. So syncing a file does not make its name
-// durable, and a name may be durable while what the file holds is not; both are
-// harsher than ext4, xfs and btrfs are, and POSIX allows them.
+// Names: creating, renaming, exchanging, linking, removing are each one step over all names they
+// touch, pending until SyncDir of one of the folders, or a Barrier. At a crash any subset survives
+// that includes, for each step, the earlier ones on the same names. So syncing a file does not make
+// its name durable, and a name may be durable while the content of the file is not; ext4, xfs and
+// btrfs are less harsh in both respects, but POSIX allows both.
 //
-// A sector inside the surviving size with no surviving content is zero or, by
-// pattern, what some removed file held (LoseDataOld).
+// A sector inside the surviving size with no surviving content is zero or, by pattern, content of a
+// removed file (LoseDataOld).
 //
 // # Syncs that fail
 //
-// After a failed sync (FailSync) the data that it was about is in the cache,
-// looks clean, and is not durable; no later sync makes it durable unless it is
-// written again. DropCaches forgets it. Linux does this, and the error is
-// reported once; here it is not reported on other descriptors either.
+// After a failed sync (FailSync) its data are in the cache, marked as clean, and not durable; no
+// later sync makes them durable unless they are written again. DropCaches discards them. Linux
+// behaves like this, and reports the error once; here it is not reported on other descriptors
+// either.
 //
 // # Locks, leases, memory
 //

@@ -1,13 +1,12 @@
-// Package fault makes operations on a vfs.FS fail as a test wants it.
+// Package fault makes operations on a vfs.FS fail as a test requires.
 //
-// A rule sees every operation and may answer with an error, which the caller
-// then gets instead of the operation being done. Two kinds of errors say more:
+// A rule is called for every operation and may return an error, which the caller then gets, and the
+// operation is not done. Two kinds of errors do more:
 //
 //   - Short(n, err): a read or write does its first n bytes, then fails with err
 //     (nil: only short).
-//   - After(err): the operation is done, and err is what the caller is told.
+//   - After(err): the operation is done, and the caller gets err.
 //
-// A Sync, Datasync or Barrier that fails loses what it was about, when the file
-// system inside is vfs/crash: it stays in the cache, looks clean, and a sync
-// that succeeds later does not make it durable.
+// A Sync, Datasync or Barrier that fails loses its data if the file system inside is vfs/crash: the
+// data stay in the cache, marked as clean, and a later successful sync does not make them durable.
 package fault

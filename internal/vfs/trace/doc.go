@@ -2,8 +2,8 @@
 // files: a changed order of create, write, sync, rename, folder sync, lock and
 // store is then seen in review.
 //
-// A line is the operation, the path below the root, what belongs to it and, when
-// it failed, the error without paths:
+// A line is the operation, the path below the root, its arguments and, if it failed, the error
+// without paths:
 //
 //	create tmp/0.tmp
 //	write tmp/0.tmp off=0 size=1043

@@ -1,25 +1,25 @@
-// Package scopes keeps working memory in a store: package working says what it is, this
-// one where it stands.
+// Package scopes stores working memory in a store: package working defines working memory, this
+// package where it is stored.
 //
 // # Log and file
 //
-// Each operation that changes a scope is an entry of the log with the change, not the
-// state; the file of a scope, in working/, has the state as of an entry. So a file may not
-// be lost while a newer one takes its place, as a memory's may: it is written into an inode
-// of its own (file.go). A large one in which a little changes all the time may lag behind
-// the log (lag.go). When a file cannot be read, log and archive are played (rework.go).
+// Each operation that changes a scope is an entry of the log with the change, not the state; the
+// file of a scope, in working/, has the state as of an entry. So, unlike a memory's file, it must
+// not be lost while a newer one replaces it: each version is written into a new inode (file.go). A
+// large file with continuous small changes may lag behind the log (lag.go). When a file cannot be
+// read, the state is rebuilt from log and archive (rework.go).
 //
 // # Operations
 //
-// Those of one scope are committed together, by the first to come (write.go). Reads are answered by
-// the state at hand, once it has what others made durable (read.go).
+// Operations of one scope are committed together, by the first caller (write.go). Reads use the
+// state in the process, once it includes what others have made durable (read.go).
 //
 // # Time
 //
-// What expires does so by ticks, which a clock that is set does not move (ticks.go).
+// Values expire by ticks, which do not change when the clock is set (ticks.go).
 //
-// # Where it stands
+// # Layering
 //
-// Above package flush, whose rounds write the files through Scopes. It is no view that can
-// be made again: below the mark flushed its files are the truth.
+// Above package flush, whose rounds write the files through Scopes. It is not a view that can be
+// rebuilt: below the mark flushed its files are authoritative.
 package scopes
