@@ -22,16 +22,16 @@ import (
 func TestConfigWrongMember(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ member, says string }{
-		{`"max_memories":"x"`, `config.json max_memories "x": it must be a whole number`},
-		{`"max_memories":1.5`, `config.json max_memories 1.5: it must be a whole number`},
+		{`"max_memories":"x"`, `config.json max_memories "x": must be a whole number`},
+		{`"max_memories":1.5`, `config.json max_memories 1.5: must be a whole number`},
 		{`"max_age":-1`, "config.json max_age -1: invalid (limit: 0 (none) to "},
-		{`"auto_repair":"no"`, `config.json auto_repair "no": it must be true or false`},
-		{`"at_limit":7`, "config.json at_limit 7: it must be a text"},
+		{`"auto_repair":"no"`, `config.json auto_repair "no": must be true or false`},
+		{`"at_limit":7`, "config.json at_limit 7: must be a text"},
 		{`"at_limit":"drop"`, `config.json at_limit "drop": invalid (limit: refuse, `},
-		{`"vectors":[1, 2]`, "config.json vectors [1,2]: it must be an object"},
-		{`"vectors":{"dimension":"x"}`, `config.json vectors.dimension {"dimension":"x"}: it must be a whole number`},
+		{`"vectors":[1, 2]`, "config.json vectors [1,2]: must be an object"},
+		{`"vectors":{"dimension":"x"}`, `config.json vectors.dimension {"dimension":"x"}: must be a whole number`},
 		{`"vectors":{"metric":"l3"}`, "config.json vectors: "},
-		{`"varve":"x"`, `config.json varve "x": it must be a whole number`},
+		{`"varve":"x"`, `config.json varve "x": must be a whole number`},
 	} {
 		dir := t.TempDir()
 		if err := openTest(t, dir, nil).Close(); err != nil {

@@ -86,7 +86,7 @@ func TestRefusalNamesTheRemedy(t *testing.T) {
 		{"immutable folder", refusing{flags: map[string]vfs.Flags{wal: {Immutable: true}}}, syscall.EPERM, wal, "is immutable", immutable + "'" + wal + "'", true},
 		{"immutable file", refusing{flags: map[string]vfs.Flags{lock: {Immutable: true}}}, syscall.EPERM, lock, "is immutable", immutable, true},
 		{"append only", refusing{flags: map[string]vfs.Flags{lock: {AppendOnly: true}}}, syscall.EPERM, lock, "only be appended", "chattr -a ", true},
-		{"another owner", refusing{info: other(lock)}, syscall.EACCES, lock, "belongs to somebody else", "sudo chown -R ", false},
+		{"another owner", refusing{info: other(lock)}, syscall.EACCES, lock, "belongs to another user", "sudo chown -R ", false},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			c.fs.FS = fault.New(vfs.OS(), fault.Nth(1, 0, func(op *fault.Op) bool { return op.Kind == wrap.OpenLock && op.Path == lock },

@@ -79,9 +79,8 @@ func disks(t *testing.T, test func(t *testing.T, d *smallDisk)) {
 	})
 }
 
-// The disk becomes full and is freed: a warning comes before the first refusal,
-// the refusal says how much is missing and what helps, deletes go on, and
-// puts do again by themselves.
+// The disk becomes full and is freed: a warning comes before the first refusal, the refusal says
+// how much is missing and what helps, deletes go on, and puts work again as soon as there is space.
 func TestFullDiskAsTheUserMeetsIt(t *testing.T) {
 	t.Parallel()
 	disks(t, func(t *testing.T, d *smallDisk) {

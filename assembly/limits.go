@@ -62,5 +62,5 @@ func (l Limits) checkName(name string) error {
 		return nil
 	}
 	return &errs.FieldError{Field: memberName, Value: human.Quote(name), Limit: fmt.Sprintf("%d bytes", l.IDBytes),
-		Err: fmt.Errorf("%w: put what is longer into the description", errs.ErrTooLarge)}
+		Err: fmt.Errorf("%w: use a shorter name, and the description for longer text", errs.ErrTooLarge)}
 }

@@ -74,7 +74,7 @@ func MembersOf(line []byte) ([]string, error) {
 	}
 	rest := line[at+len(membersOpen)-1:]
 	if !bytes.HasSuffix(rest, []byte("]}")) {
-		return nil, lineError(line, errors.New("the members are not the last"))
+		return nil, lineError(line, errors.New("the member members is not the last one"))
 	}
 	ids, err := docfile.DecodeStrings(rest[:len(rest)-1])
 	if err != nil {

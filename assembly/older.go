@@ -73,7 +73,7 @@ func idsOf(raw []byte) ([]string, error) {
 		}
 		id, ok := docfile.DecodeString(v)
 		if !ok || id == "" {
-			return &errs.FieldError{Field: fmt.Sprintf("[%d]", i), Err: errors.New("it is neither an id nor an object that has one")}
+			return &errs.FieldError{Field: fmt.Sprintf("[%d]", i), Err: errors.New("neither an id nor an object with an id")}
 		}
 		ids = append(ids, id)
 		return nil

@@ -185,7 +185,7 @@ func (r *run) lacks() error {
 			first += ", …"
 		}
 		err := r.problem(Problem{Path: l.path, ID: l.id, Kind: KindMember, Taken: true,
-			Reason: fmt.Sprintf("%d of its %d members are no memories of the source; they stay named: %s", len(ids), l.members, first)})
+			Reason: fmt.Sprintf("%d of its %d members are not memories of the source; their ids stay in the assembly: %s", len(ids), l.members, first)})
 		if err != nil {
 			return err
 		}
@@ -218,9 +218,9 @@ func (r *run) copies(name string, doc *object) error {
 		}
 		at := fmt.Sprintf("%s: memories[%d]", name, i)
 		p := Problem{Path: at, ID: copied.id, Kind: KindSetAside, Taken: r.opts.SetAside,
-			Reason: "a copy inside an assembly, of a memory that is nowhere else"}
+			Reason: "a copy, inside an assembly, of a memory that exists nowhere else"}
 		if !p.Taken {
-			p.Reason += "; importing what was set aside takes it"
+			p.Reason += "; to import it, import files that were set aside too"
 		} else if _, err := r.item(Item{ID: copied.id, JSON: copied.text, Path: at, Note: "a copy inside an assembly", names: copied.names}, copied.text); err != nil {
 			return err
 		}

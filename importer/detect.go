@@ -40,7 +40,7 @@ func Detect(path string) (Format, error) {
 	defer root.Close()
 	r := &run{Source: &Source{root: root, opts: Options{}.withDefaults()}}
 	if r.isStore() {
-		return "", fmt.Errorf("%w: %s is a Varve store already: open it, or export from it", errs.ErrInvalid, path)
+		return "", fmt.Errorf("%w: %s is already a Varve store: open the store, or export from it", errs.ErrInvalid, path)
 	}
 	for _, name := range append([]string{indexName}, mappingNames...) {
 		if _, err := root.Lstat(name); err == nil {
@@ -53,7 +53,7 @@ func Detect(path string) (Format, error) {
 			return format, err
 		}
 	}
-	return "", fmt.Errorf("%w: %s holds no known format: there is no %s, no session file (Vizor), no memory file with id and content, no .jsonl", errs.ErrInvalid, path, indexName)
+	return "", fmt.Errorf("%w: %s has no known format: no %s, no session file (Vizor), no memory file with id and content, no .jsonl file", errs.ErrInvalid, path, indexName)
 }
 
 // isStore looks for the member by which config.json makes a folder a store.

@@ -53,19 +53,19 @@ func (r *run) fromVectors(it *Item) (*Problem, error) {
 		return nil, nil
 	case len(have) > 0:
 		f.Stale++
-		return problem(KindStale, " is another one than the embedding of the document, which counts"), nil
+		return problem(KindStale, " differs from the embedding of the document, which takes precedence"), nil
 	case bad != nil:
 		f.Useless++
-		return problem(KindStale, " is no embedding for it: "+bad.Error()), nil
+		return problem(KindStale, " cannot be its embedding: "+bad.Error()), nil
 	case vector.Norm(row) == 0:
 		f.Useless++
-		return problem(KindStale, " is all zero: it has no embedding"), nil
+		return problem(KindStale, " is all zero: the document gets no embedding"), nil
 	}
 	f.Taken++
 	it.JSON, it.Vector = withValue(it.JSON, name, listOf(row)), true
-	reason := " is its embedding now: the document had none"
+	reason := " becomes its embedding: the document had none"
 	if it.Assembly {
-		reason += "; where its members have embeddings it becomes what theirs give"
+		reason += "; if its members have embeddings, the store computes the composite from those"
 	}
 	return problem(KindVector, reason), nil
 }

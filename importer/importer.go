@@ -143,7 +143,7 @@ func Open(path string, format Format, opts Options) (*Source, error) {
 	dir := path
 	if !info.IsDir() {
 		if format == Synthians {
-			return nil, fmt.Errorf("%w: %s is a file; give the folder that holds memory_index.json and the memories", errs.ErrInvalid, path)
+			return nil, fmt.Errorf("%w: %s is a file; name the folder with memory_index.json and the memories", errs.ErrInvalid, path)
 		}
 		dir, s.only = filepath.Split(path)
 		dir = cmp.Or(dir, ".")

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/varve-db/varve/internal/human"
 )
 
 const indexName = "memory_index.json"
@@ -44,7 +46,7 @@ func (r *run) readIndex() (*index, error) {
 	}
 	if err != nil {
 		return ix, r.problem(Problem{Path: indexName, Kind: KindIndex,
-			Reason: fmt.Sprintf("%v; %d entries were read, and every memory file is taken, named there or not", clip(err), len(ix.files))})
+			Reason: fmt.Sprintf("%v; read up to there: %s; every memory file is imported, whether the index names it or not", clip(err), human.Count(len(ix.files), "entry", "entries"))})
 	}
 	ix.complete = true
 	return ix, nil

@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/human"
 )
 
 // lineage is what is kept of assemblies outside of them: which were merged into
@@ -74,7 +75,7 @@ func (f *folder) readMerges(name string) error {
 		line, err := f.line(in)
 		if errors.Is(err, errEndless) {
 			at := fmt.Sprintf("%s:%d", name, n)
-			if err := f.problem(Problem{Path: at, Kind: KindIndex, Reason: fmt.Sprintf("the line has more than %d bytes; what comes after it was not read", f.longest())}); err != nil {
+			if err := f.problem(Problem{Path: at, Kind: KindIndex, Reason: fmt.Sprintf("the line has more than %d bytes; the lines after it were not read", f.longest())}); err != nil {
 				return err
 			}
 			break
@@ -83,7 +84,7 @@ func (f *folder) readMerges(name string) error {
 			if errors.Is(err, errTooLarge) || !f.history.event(bare) {
 				bad++
 				at := fmt.Sprintf("%s:%d", name, n)
-				if err := f.problem(Problem{Path: at, Kind: KindIndex, Reason: "no event of a merge; the others are read"}); err != nil {
+				if err := f.problem(Problem{Path: at, Kind: KindIndex, Reason: "not an event of a merge; the other lines are read"}); err != nil {
 					return err
 				}
 			} else {
@@ -94,7 +95,7 @@ func (f *folder) readMerges(name string) error {
 			break
 		}
 	}
-	f.census.file(name, fmt.Sprintf("%d events read into merged_from, %d not readable; the log itself stays behind: times and similarities of the merges are in it", events, bad))
+	f.census.file(name, fmt.Sprintf("%s read into merged_from, %d not readable; the times and similarities of the merges, which only the log has, are not imported", human.Count(events, "event", "events"), bad))
 	return f.ctx.Err()
 }
 
@@ -155,7 +156,7 @@ func (f *folder) readStats(name string) error {
 		}
 		return count(id, val)
 	})
-	f.census.file(name, fmt.Sprintf("%d counts read into activation_count", len(f.history.activations)))
+	f.census.file(name, fmt.Sprintf("%s read into activation_count", human.Count(len(f.history.activations), "count", "counts")))
 	return nil
 }
 
@@ -242,7 +243,7 @@ func (f *folder) unknownHistory() error {
 	for _, m := range f.history.merges {
 		_, there := f.run.groups[m.target]
 		if !there {
-			reason := fmt.Sprintf("merged from %s by the log, but no file and no entry", strings.Join(m.sources, ", "))
+			reason := fmt.Sprintf("by the log it was merged from %s, but it has no file and no entry in the index", strings.Join(m.sources, ", "))
 			if err := f.problem(Problem{Path: f.history.mergeLog, ID: m.target, Kind: KindGhost, Reason: reason}); err != nil {
 				return err
 			}
@@ -251,7 +252,7 @@ func (f *folder) unknownHistory() error {
 			// FAILURES 42: a crash between a merge and its clean-up. Whether it was made again
 			// since is unknown, so nothing is dropped.
 			if o, ok := f.run.groups[s]; ok && there && s != m.target && f.run.groups[m.target] != o {
-				reason := fmt.Sprintf("it went into %s by the log (clean-up: %s) and is still there; both were taken, merging them again finishes it",
+				reason := fmt.Sprintf("by the log it was merged into %s (clean-up: %s), but it still exists; both were imported, merge them again to finish",
 					m.target, cleanup(f.history.status[m.event]))
 				if err := f.problem(Problem{Path: o.path, ID: s, Kind: KindMerge, Reason: reason, Taken: true}); err != nil {
 					return err
@@ -261,7 +262,7 @@ func (f *folder) unknownHistory() error {
 	}
 	for _, id := range slices.Sorted(maps.Keys(f.history.activations)) {
 		if _, ok := f.run.groups[id]; !ok {
-			reason := fmt.Sprintf("activated %d times by the stats, but no file and no entry", f.history.activations[id])
+			reason := fmt.Sprintf("activated %s by the stats, but it has no file and no entry in the index", human.Count(int(f.history.activations[id]), "time", "times"))
 			if err := f.problem(Problem{Path: f.history.stats, ID: id, Kind: KindGhost, Reason: reason}); err != nil {
 				return err
 			}

@@ -35,7 +35,7 @@ func (r *run) lines() error {
 	}
 	for _, name := range names {
 		if ext := path.Ext(name); r.only == "" && ext != ".jsonl" && ext != ".ndjson" {
-			if err := r.problem(Problem{Path: name, Kind: KindNotMemory, Reason: "no .jsonl"}); err != nil {
+			if err := r.problem(Problem{Path: name, Kind: KindNotMemory, Reason: "not a .jsonl file"}); err != nil {
 				return err
 			}
 			continue
@@ -65,7 +65,7 @@ func (r *run) linesOf(src io.Reader, name string) error {
 		case r.ctx.Err() != nil:
 			return r.ctx.Err()
 		case errors.Is(err, errEndless):
-			return r.problem(Problem{Path: at, Kind: KindTooLarge, Reason: fmt.Sprintf("the line has more than %d bytes; what comes after it was not read: correct the line and import it again", r.longest())})
+			return r.problem(Problem{Path: at, Kind: KindTooLarge, Reason: fmt.Sprintf("the line has more than %d bytes; the lines after it were not read: correct the line and import the file again", r.longest())})
 		case errors.Is(err, errTooLarge):
 			if err := r.problem(Problem{Path: at, Kind: KindTooLarge, Reason: fmt.Sprintf("the line has more than %d bytes", r.opts.MaxBytes)}); err != nil {
 				return err
@@ -136,13 +136,13 @@ func (r *run) oneLine(at string, line []byte) error {
 		if err := r.copies(at, doc); err != nil {
 			return err
 		}
-		return r.group(at, doc, line, mends, group{id: contentID(doc.text), note: "it had no id; this one is made from the content"})
+		return r.group(at, doc, line, mends, group{id: contentID(doc.text), note: "had no id; this one was made from the content"})
 	case !doc.content && !(doc.idText && doc.embedding):
 		return r.problem(Problem{Path: at, ID: doc.id, Kind: KindNotMemory, Reason: "a JSON object without content"})
 	}
 	id, note := doc.id, ""
 	if id == "" {
-		id, note = contentID(doc.text), "it had no id; this one is made from the content"
+		id, note = contentID(doc.text), "had no id; this one was made from the content"
 	}
 	taken, err := r.item(Item{ID: id, JSON: doc.withID(id), Path: at, Note: note, names: doc.names}, line)
 	if err != nil || !taken || len(mends) == 0 {

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/vector"
 )
 
@@ -127,7 +128,7 @@ func (r *run) number() error {
 			if other, ok := owner[p.number]; ok {
 				contested[p.number] = true
 				err := r.problem(Problem{Path: m.name, ID: p.String(), Kind: KindNumber, Taken: true,
-					Reason: fmt.Sprintf("vector %d is mapped to %q, too; both get a number of their own", p.number, other)})
+					Reason: fmt.Sprintf("vector %d is also mapped to %q; both get new numbers", p.number, other)})
 				if err != nil {
 					return err
 				}
@@ -136,7 +137,7 @@ func (r *run) number() error {
 			owner[p.number], r.numbers[p.key] = p.key, p.number
 			kept++
 		}
-		r.census.file(m.name, fmt.Sprintf("%d numbers of vectors, %d of them to be kept where the memory or assembly is there", len(m.pairs), kept))
+		r.census.file(m.name, fmt.Sprintf("%s of vectors, %d kept if the memory or assembly exists", human.Count(len(m.pairs), "number", "numbers"), kept))
 	}
 	for k, n := range r.numbers {
 		if contested[n] {
@@ -162,7 +163,7 @@ func (r *run) ghosts(known func(id string) bool) error {
 	for _, m := range r.mapped {
 		for _, p := range m.pairs {
 			is := known(p.String())
-			problem := Problem{Path: m.name, ID: p.String(), Kind: KindGhost, Reason: fmt.Sprintf("vector %d belongs to it, but no file and no entry", p.number)}
+			problem := Problem{Path: m.name, ID: p.String(), Kind: KindGhost, Reason: fmt.Sprintf("the mapping gives it vector %d, but it has no file and no entry in the index", p.number)}
 			var field *errs.FieldError
 			switch {
 			case errors.As(p.err, &field) && is:
@@ -179,7 +180,7 @@ func (r *run) ghosts(known func(id string) bool) error {
 		}
 		if m.err != nil {
 			err := r.problem(Problem{Path: m.name, Kind: KindIndex,
-				Reason: fmt.Sprintf("%v; its first %d members were read; the embeddings in the documents are all there", clip(m.err), len(m.pairs))})
+				Reason: fmt.Sprintf("%v; read up to there: %s; the embeddings in the documents are not affected", clip(m.err), human.Count(len(m.pairs), "member", "members"))})
 			if err != nil {
 				return err
 			}

@@ -55,10 +55,10 @@ func mend(text []byte) (out []byte, mends []string) {
 	}
 	out = append(out, '}')
 	if bare.found > 0 {
-		mends = append(mends, "NaN or Infinity, which is no JSON, became null")
+		mends = append(mends, "NaN or Infinity, which are not JSON, became null")
 	}
 	if twice {
-		mends = append(mends, "of members with one name the last was kept")
+		mends = append(mends, "of several members with one name the last was kept")
 	}
 	if replaced || len(mends) == 0 {
 		mends = append(mends, "invalid characters became U+FFFD")

@@ -60,7 +60,7 @@ func whatIsWrong(raw []byte, err error) error {
 	case len(raw) == 0:
 		return errors.New("empty file")
 	case len(trimmed) == 0 || len(bytes.Trim(raw, "\x00")) == 0:
-		return fmt.Errorf("%d bytes of nothing", len(raw))
+		return fmt.Errorf("%d bytes, all white space", len(raw))
 	}
 	return err
 }

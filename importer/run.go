@@ -69,7 +69,7 @@ func (r *run) item(it Item, raw []byte) (taken bool, err error) {
 	if was, ok := seen[it.ID]; ok {
 		reason := "a second copy of " + was.path + ", skipped"
 		if was.sum != here.sum {
-			reason = "another " + what + " with the id of " + was.path + ", which was taken; give this one an id of its own to import it"
+			reason = "another " + what + " with the id of " + was.path + ", which was imported; change the id to import this one"
 		}
 		return false, r.problem(Problem{Path: it.Path, ID: it.ID, Kind: KindDuplicate, Reason: reason})
 	}

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/varve-db/varve/internal/human"
 )
 
 // stamp is what backups append to an id in a file name.
@@ -52,7 +54,7 @@ func (f *folder) setAside(dir string) error {
 		}
 		told[id] = true
 		alone++
-		p := Problem{Path: name, ID: id, Kind: KindSetAside, Reason: "a valid memory that is nowhere else", Taken: f.opts.SetAside}
+		p := Problem{Path: name, ID: id, Kind: KindSetAside, Reason: "a valid memory that exists nowhere else", Taken: f.opts.SetAside}
 		if !f.opts.SetAside {
 			p.Reason += "; importing what was set aside takes it"
 		} else if _, err := f.item(Item{ID: id, JSON: doc.withID(id), Path: name, Note: note, names: doc.names}, raw); err != nil {
@@ -65,6 +67,5 @@ func (f *folder) setAside(dir string) error {
 		}
 	}
 	return f.problem(Problem{Path: dir, Kind: KindSetAside, Taken: f.opts.SetAside && alone > 0,
-		Reason: fmt.Sprintf("%d files: %d more copies of memories known already, %d memories that are nowhere else, %d unreadable, %d others",
-			len(names), known, alone, broken, other)})
+		Reason: fmt.Sprintf("%s: copies of memories that exist elsewhere: %d; memories that exist nowhere else: %d; unreadable: %d; others: %d", human.Count(len(names), "file", "files"), known, alone, broken, other)})
 }

@@ -9,6 +9,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/varve-db/varve/internal/human"
 )
 
 // folder is one pass over a Synthians folder.
@@ -103,10 +105,10 @@ func derived(name string) bool {
 func (f *folder) spare(name string) {
 	switch base := path.Base(name); {
 	case name == indexName:
-		f.census.file(name, fmt.Sprintf("%d memories and %d assemblies were read as a hint; the files take precedence", len(f.ix.files), len(f.ix.groups)))
+		f.census.file(name, fmt.Sprintf("read as a hint: %s, %s; the files take precedence", human.Count(len(f.ix.files), "memory", "memories"), human.Count(len(f.ix.groups), "assembly", "assemblies")))
 	case slices.Contains(mappingNames, base) && path.Dir(name) != "memories", f.vectors.looked(name):
 	default:
-		f.census.file(name, "left: it can be made again from the memories")
+		f.census.file(name, "not imported: can be computed from the memories")
 	}
 }
 
@@ -224,9 +226,9 @@ func (f *folder) late(name, reason string) error {
 	if reason != "" {
 		return f.problem(Problem{Path: name, ID: id, Kind: KindCopy, Reason: reason, Taken: true})
 	}
-	reason = "the file's name says another id than the one inside, which counts"
+	reason = "the name of the file does not match the id in the file; the id in the file is used"
 	if says := f.ix.byPath[name]; says != "" && says != id {
-		reason = fmt.Sprintf("the index says %q; the file differs and takes precedence", says)
+		reason = fmt.Sprintf("the index names the id %q; the id in the file is used", says)
 	}
 	return f.problem(Problem{Path: name, ID: id, Kind: KindWrongID, Reason: reason, Taken: true})
 }
@@ -241,7 +243,7 @@ func (f *folder) take(name, id, note string, doc *object, raw []byte, mends []st
 		err = f.problem(Problem{Path: name, ID: id, Kind: KindMended, Reason: strings.Join(mends, "; "), Taken: true})
 	}
 	if _, named := f.ix.files[id]; err == nil && f.ix.complete && !named && f.ix.byPath[name] == "" {
-		err = f.problem(Problem{Path: name, ID: id, Kind: KindUnindexed, Reason: "no entry of " + indexName + " names it; taken all the same", Taken: true})
+		err = f.problem(Problem{Path: name, ID: id, Kind: KindUnindexed, Reason: "no entry of " + indexName + " names the file; imported nevertheless", Taken: true})
 	}
 	return true, err
 }
@@ -257,7 +259,7 @@ func (f *folder) bak(name string) error {
 	case f.barren[of]:
 		return f.late(name, of+" cannot be read, so this copy was taken")
 	}
-	reason := "differs from " + of + ", which was taken"
+	reason := "differs from " + of + ", which was imported"
 	if same, err := f.same(name, of); err != nil {
 		reason = err.Error()
 	} else if same {

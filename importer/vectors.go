@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/vector"
 )
 
@@ -65,7 +66,7 @@ func (r *run) openVectors(top []string) error {
 			f, err := r.openIndex(name)
 			if err != nil {
 				err = r.problem(Problem{Path: name, Kind: KindVectors,
-					Reason: fmt.Sprintf("%v; no vector was taken from it, and the embeddings in the documents are all there", err)})
+					Reason: fmt.Sprintf("%v; no vector of the file was imported; the embeddings in the documents are not affected", err)})
 				if err != nil {
 					return err
 				}
@@ -100,8 +101,8 @@ func (r *run) closeVectors() {
 	for _, f := range r.vectors.files {
 		f.file.Close()
 		r.census.vectors = append(r.census.vectors, f.Vectors)
-		r.census.file(f.Path, fmt.Sprintf("%d vectors of %d dimensions, %s: %d as the documents have them, %d taken by documents that had none, %d stale, %d of another dimension, %d unusable, %d without an owner",
-			f.Rows, f.Dimension, f.Index, f.Same, f.Taken, f.Stale, f.Unfit, f.Useless, f.Unclaimed))
+		r.census.file(f.Path, fmt.Sprintf("%s of dimension %d, %s: %d as the documents have them, %d given to documents that had none, %d stale, %d of another dimension, %d unusable, %d without an owner", human.Count(int(f.Rows), "vector", "vectors"), f.Dimension,
+			f.Index, f.Same, f.Taken, f.Stale, f.Unfit, f.Useless, f.Unclaimed))
 	}
 }
 
@@ -132,7 +133,7 @@ func (r *run) placeRows() error {
 		are := v.numbering(m, dirs)
 		if are == either {
 			err := r.problem(Problem{Path: m.name, Kind: KindVectors, Taken: true,
-				Reason: "its numbers may be rows of the vector file or the numbers of its vectors, and these are not the same: no vector was taken by it, and the embeddings in the documents are all there"})
+				Reason: "its numbers may be rows of the vector file or the numbers of its vectors, and the two readings differ: the mapping was not used for vectors; the embeddings in the documents are not affected"})
 			if err != nil {
 				return err
 			}
@@ -267,20 +268,20 @@ func (r *run) unclaimed() error {
 				continue
 			}
 			err := r.problem(Problem{Path: f.Path, Kind: KindGhost,
-				Reason: fmt.Sprintf("vector %d, row %d: no id owns it, by the mappings and by the existing ids", f.index.ID(int64(row)), row)})
+				Reason: fmt.Sprintf("vector %d, row %d: belongs to no id, neither by the mappings nor by the existing ids", f.index.ID(int64(row)), row)})
 			if err != nil {
 				return err
 			}
 		}
 		if n := f.Unclaimed - unclaimedMost; n > 0 {
-			if err := r.problem(Problem{Path: f.Path, Kind: KindGhost, Reason: fmt.Sprintf("and %d more vectors without an owner", n)}); err != nil {
+			if err := r.problem(Problem{Path: f.Path, Kind: KindGhost, Reason: fmt.Sprintf("and %s without an owner", human.Count(n, "more vector", "more vectors"))}); err != nil {
 				return err
 			}
 		}
 		if n := f.Unfit; n > 0 {
-			reason := fmt.Sprintf("its vectors have %d dimensions, the embeddings of %d documents another: the documents count", f.Dimension, n-f.bare)
+			reason := fmt.Sprintf("the vectors have dimension %d, but the embeddings of %s another: the documents take precedence", f.Dimension, human.Count(n-f.bare, "document", "documents"))
 			if f.bare > 0 {
-				reason += fmt.Sprintf("; %d documents without an embedding did not get theirs, for no document has one of %d dimensions", f.bare, f.Dimension)
+				reason += fmt.Sprintf("; %s without an embedding got no vector, because no document has an embedding of dimension %d", human.Count(f.bare, "document", "documents"), f.Dimension)
 			}
 			if err := r.problem(Problem{Path: f.Path, Kind: KindVectors, Reason: reason, Taken: true}); err != nil {
 				return err

@@ -24,7 +24,7 @@ func (r *run) vizor() error {
 		if r.only != "" || path.Ext(name) == ".json" {
 			err = r.session(name)
 		} else {
-			err = r.problem(Problem{Path: name, Kind: KindNotMemory, Reason: "no session file"})
+			err = r.problem(Problem{Path: name, Kind: KindNotMemory, Reason: "not a session file"})
 		}
 		if err != nil {
 			return err
@@ -34,7 +34,7 @@ func (r *run) vizor() error {
 		if strings.HasPrefix(name, ".") {
 			continue
 		}
-		if err := r.problem(Problem{Path: name, Kind: KindNotMemory, Reason: "a folder: nothing in it was read"}); err != nil {
+		if err := r.problem(Problem{Path: name, Kind: KindNotMemory, Reason: "a folder: its files were not read"}); err != nil {
 			return err
 		}
 	}
@@ -74,13 +74,13 @@ func (r *run) session(name string) error {
 	case errors.Is(err, errStop) || r.ctx.Err() != nil:
 		return err
 	case isSyntax(err):
-		return r.problem(Problem{Path: name, Kind: KindCorrupt, Reason: fmt.Sprintf("%v; the records before that were taken", clip(err))})
+		return r.problem(Problem{Path: name, Kind: KindCorrupt, Reason: fmt.Sprintf("%v; the records before that were imported", clip(err))})
 	case err != nil:
 		return r.problem(Problem{Path: name, Kind: KindUnread, Reason: err.Error()})
 	case !memories:
-		return r.problem(Problem{Path: name, Kind: KindNotMemory, Reason: `no session file: it has no object "memories"`})
+		return r.problem(Problem{Path: name, Kind: KindNotMemory, Reason: `not a session file: the object "memories" is missing`})
 	case bare > 0:
-		return r.problem(Problem{Path: name, Kind: KindMended, Reason: "NaN or Infinity, which is no JSON, became null", Taken: true})
+		return r.problem(Problem{Path: name, Kind: KindMended, Reason: "NaN or Infinity, which are not JSON, became null", Taken: true})
 	}
 	return nil
 }
@@ -116,7 +116,7 @@ func (r *run) eachOf(name string, f func(dec *jsontext.Decoder, member string) e
 
 func (r *run) category(dec *jsontext.Decoder, name, session, category, note string) error {
 	if dec.PeekKind() != '{' {
-		if err := r.problem(Problem{Path: name, Kind: KindNotMemory, Reason: fmt.Sprintf("category %q holds no records", category)}); err != nil {
+		if err := r.problem(Problem{Path: name, Kind: KindNotMemory, Reason: fmt.Sprintf("category %q has no records", category)}); err != nil {
 			return err
 		}
 		return dec.SkipValue()

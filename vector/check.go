@@ -99,7 +99,7 @@ func (c *checker) level(i int, l *level) bool {
 			case err != nil:
 				return c.yield(err)
 			case is != id:
-				if !c.yield(l.f.damaged(l.f.idsAt()+idsHead+8*row, fmt.Errorf("id %d, where the mapping gives %q the id %d", is, name, id))) {
+				if !c.yield(l.f.damaged(l.f.idsAt()+idsHead+8*row, fmt.Errorf("the row has the id %d, but the mapping gives %q the id %d", is, name, id))) {
 					return false
 				}
 			}

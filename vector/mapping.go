@@ -89,7 +89,7 @@ type faissFile struct {
 func parseExtra(b []byte) (extra, shape, error) {
 	var x extra
 	if err := json.Unmarshal(b, &x); err != nil {
-		return x, shape{}, fmt.Errorf("the metadata do not say which FAISS file it belongs to: %w", err)
+		return x, shape{}, fmt.Errorf("the metadata do not say which FAISS file belongs to the mapping: %w", err)
 	}
 	m, err := ParseMetric(x.Metric)
 	if err != nil {
@@ -199,7 +199,7 @@ func (p *mappingReader) pair(kind Kind, id string) error {
 	}
 	n, err := strconv.ParseInt(string(v), 10, 64)
 	if err != nil {
-		err = &errs.FieldError{Field: "vector of " + human.Quote(id), Value: human.Quote(string(v)), Err: errors.New("it is no 64-bit integer")}
+		err = &errs.FieldError{Field: "vector of " + human.Quote(id), Value: human.Quote(string(v)), Err: errors.New("not a 64-bit integer")}
 		n = 0
 	}
 	return p.add(kind, id, n, err)

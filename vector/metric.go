@@ -38,7 +38,7 @@ func ParseMetric(s string) (Metric, error) {
 	case "l2":
 		return L2, nil
 	}
-	return 0, &errs.FieldError{Field: "metric", Value: human.Quote(s), Err: errors.New(`it is "ip" or "l2"`)}
+	return 0, &errs.FieldError{Field: "metric", Value: human.Quote(s), Err: errors.New(`must be "ip" or "l2"`)}
 }
 
 // Score turns what a kernel found into a score: the cosine, or 1/(1+d²). Greater
@@ -102,7 +102,7 @@ func zero(row []byte) bool {
 func CheckFinite(field string, v []float32) error {
 	for i, x := range v {
 		if d := x - x; d != 0 { // NaN for all that is not finite
-			return &errs.FieldError{Field: fmt.Sprintf("%s[%d]", field, i), Value: fmt.Sprint(x), Err: errors.New("a vector has only finite numbers")}
+			return &errs.FieldError{Field: fmt.Sprintf("%s[%d]", field, i), Value: fmt.Sprint(x), Err: errors.New("not a finite number")}
 		}
 	}
 	return nil

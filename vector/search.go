@@ -51,7 +51,7 @@ type found struct {
 // *errs.FieldError.
 func (v *View) Search(ctx context.Context, q Query) ([]Hit, error) {
 	if q.Limit < 1 {
-		return nil, fmt.Errorf("%w: Limit %d", errs.ErrInvalid, q.Limit)
+		return nil, fmt.Errorf("%w: Limit %d: must be at least 1", errs.ErrInvalid, q.Limit)
 	}
 	dim := v.Dim()
 	if dim == 0 {

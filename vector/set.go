@@ -107,7 +107,7 @@ func openLevel(fsys vfs.FS, dir, store string, i int, prev *Set) (*level, error)
 	l := &level{t: t}
 	l.refs.Start()
 	if got := t.Meta().Store; got != store {
-		return nil, errors.Join(fmt.Errorf("%s %w: it says %s, this is %s", t.Name(), ErrForeign, got, store), l.release())
+		return nil, errors.Join(fmt.Errorf("%s %w: the file names store %s, this is store %s", t.Name(), ErrForeign, got, store), l.release())
 	}
 	return l, nil
 }

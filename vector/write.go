@@ -86,7 +86,7 @@ func write(s *Set, to Target, p Plan, which int) (w Written, err error) {
 	n := levelNames[which]
 	w = Written{Name: n.faiss, LSN: to.LSN}
 	if to.LSN < s.lsn {
-		return w, fmt.Errorf("write %s up to %d: what stands reaches %d", n.faiss, to.LSN, s.lsn)
+		return w, fmt.Errorf("write %s up to %d: the present file already reaches %d", n.faiss, to.LSN, s.lsn)
 	}
 	if s.Exists() && (s.dim != to.Dim || s.metric != to.Metric) {
 		return w, fmt.Errorf("write %s of %d dimensions, %v, over %d, %v", n.faiss, to.Dim, to.Metric, s.dim, s.metric)
@@ -105,7 +105,7 @@ func write(s *Set, to Target, p Plan, which int) (w Written, err error) {
 		return w, err
 	}
 	if err := settle(s, to); err != nil {
-		return w, fmt.Errorf("finish the write before: %w", err)
+		return w, fmt.Errorf("finish the previous write: %w", err)
 	}
 	if err := fill(s, to, p, which, &w); err != nil {
 		return w, fmt.Errorf("write %s: %w", n.faiss, err)

@@ -87,7 +87,7 @@ func DecodeDelta(text []byte) (*Delta, error) {
 	d := &Delta{}
 	for i, c := range list {
 		if !slices.Contains(changeKinds, c.Kind) || (c.Kind == ChangePut) != (len(c.Value) > 0) || (c.Kind == ChangePut || c.Kind == ChangeDelete) != itemName(c.Name) {
-			return nil, &errs.FieldError{Field: fmt.Sprintf("changes[%d]", i), Value: human.Quote(string(c.Kind)), Err: errors.New("it is no change of working memory")}
+			return nil, &errs.FieldError{Field: fmt.Sprintf("changes[%d]", i), Value: human.Quote(string(c.Kind)), Err: errors.New("not a change of working memory")}
 		}
 		d.add(Change{Kind: c.Kind, Name: c.Name, Value: slices.Clone(c.Value), Deadline: c.Deadline, ID: c.ID, Text: c.Text, Keep: c.Keep})
 	}

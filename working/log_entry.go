@@ -56,7 +56,7 @@ func DecodeLogEntry(head, body []byte) (*LogEntry, error) {
 	for len(body) > 0 {
 		line, rest, ok := bytes.Cut(body, []byte{'\n'})
 		if !ok {
-			return nil, &errs.FieldError{Field: "changes", Err: errors.New("the last line has no end")}
+			return nil, &errs.FieldError{Field: "changes", Err: errors.New("the last line does not end with a line feed")}
 		}
 		d, err := DecodeDelta(line)
 		if err != nil {

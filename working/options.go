@@ -38,15 +38,15 @@ func (o *Options) Validate() error {
 	}
 	switch {
 	case o.TTL < 0:
-		return bad("TTL", o.TTL, "a lifetime is not negative")
+		return bad("TTL", o.TTL, "a lifetime must not be negative")
 	case o.MaxKeys < Unlimited:
-		return bad("MaxKeys", o.MaxKeys, "0 is the default, Unlimited none")
+		return bad("MaxKeys", o.MaxKeys, "must not be negative; 0 is the default, Unlimited no limit")
 	case o.MaxBytes < Unlimited:
-		return bad("MaxBytes", o.MaxBytes, "0 is the default, Unlimited none")
+		return bad("MaxBytes", o.MaxBytes, "must not be negative; 0 is the default, Unlimited no limit")
 	case o.MaxNotes < Unlimited:
-		return bad("MaxNotes", o.MaxNotes, "0 is the default, Unlimited none")
+		return bad("MaxNotes", o.MaxNotes, "must not be negative; 0 is the default, Unlimited no limit")
 	case o.Checkpoints < Unlimited:
-		return bad("Checkpoints", o.Checkpoints, "0 is the default, Unlimited none")
+		return bad("Checkpoints", o.Checkpoints, "must not be negative; 0 is the default, Unlimited no limit")
 	}
 	return nil
 }

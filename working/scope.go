@@ -66,9 +66,9 @@ func checkText(field, text string, limit int) error {
 	switch {
 	case len(text) > limit:
 		return &errs.FieldError{Field: field, Value: human.Quote(text), Limit: fmt.Sprintf("%d bytes", limit),
-			Err: fmt.Errorf("%w: it has %d bytes", errs.ErrTooLarge, len(text))}
+			Err: fmt.Errorf("%w: %d bytes", errs.ErrTooLarge, len(text))}
 	case !utf8.ValidString(text):
-		return &errs.FieldError{Field: field, Value: human.Quote(text), Err: errors.New("it is not valid UTF-8")}
+		return &errs.FieldError{Field: field, Value: human.Quote(text), Err: errors.New("not valid UTF-8")}
 	}
 	return nil
 }
@@ -175,7 +175,7 @@ func ParseScope(key string) (Scope, error) {
 		*ids[at], next = id, at+1
 	}
 	if s.Key() != key {
-		return bad("it is not written as Scope.Key writes it")
+		return bad("not in the form in which Scope.Key writes a key")
 	}
 	return s, s.Validate()
 }

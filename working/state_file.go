@@ -203,7 +203,7 @@ func DecodeState(doc []byte) (*State, Scope, error) {
 	for i := range f.Checkpoints {
 		m, err := f.Checkpoints[i].decode(f.Version)
 		if err == nil && s.indexMark(m.id) >= 0 {
-			err = errors.New("two have one id")
+			err = errors.New("another checkpoint has the same id")
 		}
 		if err != nil {
 			return bad(fmt.Sprintf("checkpoints[%d]", i), err)
@@ -213,7 +213,7 @@ func DecodeState(doc []byte) (*State, Scope, error) {
 	if len(s.marks) > 0 {
 		s.dirty = map[string]struct{}{}
 		if f.Dirty == nil {
-			return bad("changed_since", errors.New("it is missing; without it the next checkpoint would be wrong"))
+			return bad("changed_since", errors.New("missing, but the next checkpoint depends on it"))
 		}
 		f.Dirty.each(s.soil)
 	}
@@ -255,10 +255,10 @@ func (s *State) read(name, field string, j *cellJSON, version uint64) error {
 
 func (j *cellJSON) decode(version uint64) (*cell, error) {
 	if len(j.Value) == 0 {
-		return nil, errors.New("it has no member value")
+		return nil, errors.New("the member value is missing")
 	}
 	if j.Version > version {
-		return nil, fmt.Errorf("its version %d is newer than the document's, %d", j.Version, version)
+		return nil, fmt.Errorf("version %d is newer than the version of the document, %d", j.Version, version)
 	}
 	value := slices.Clone(j.Value)
 	if err := value.Compact(); err != nil {
@@ -271,7 +271,7 @@ func decodeNotes(list []noteJSON, version uint64) ([]note, error) {
 	var notes []note
 	for i, n := range list {
 		if n.Seq > version || i > 0 && n.Seq <= list[i-1].Seq {
-			return nil, fmt.Errorf("entry %d has seq %d: they grow, up to the document's version", i, n.Seq)
+			return nil, fmt.Errorf("entry %d has seq %d: seq must increase, up to the document's version", i, n.Seq)
 		}
 		notes = append(notes, note{seq: n.Seq, text: n.Text, time: int64(n.Time)})
 	}

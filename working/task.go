@@ -144,11 +144,11 @@ func (t *Task) members() (map[string]any, error) {
 	}
 	switch {
 	case math.IsNaN(t.Progress):
-		return bad("progress_percent", t.Progress, "it is not a number")
+		return bad("progress_percent", t.Progress, "not a number")
 	case t.CurrentStep < 0:
-		return bad("current_step", t.CurrentStep, "a step is not negative")
+		return bad("current_step", t.CurrentStep, "a step must not be negative")
 	case t.TotalSteps < 0:
-		return bad("total_steps", t.TotalSteps, "a number of steps is not negative")
+		return bad("total_steps", t.TotalSteps, "the number of steps must not be negative")
 	}
 	all := map[string]any{"description": t.Description, "status": t.Status, "current_step": t.CurrentStep, "total_steps": t.TotalSteps,
 		"progress_percent": min(100, max(0, t.Progress)), "started_at": taskTime(t.StartedAt)}

@@ -33,7 +33,7 @@ func encodeValue(field string, v any) ([]byte, error) {
 	}
 	if len(raw) > MaxValue {
 		return nil, &errs.FieldError{Field: field, Limit: fmt.Sprintf("%d bytes", MaxValue),
-			Err: fmt.Errorf("%w: its JSON has %d bytes", errs.ErrTooLarge, len(raw))}
+			Err: fmt.Errorf("%w: the value has %d bytes as JSON", errs.ErrTooLarge, len(raw))}
 	}
 	return raw, nil
 }

@@ -47,9 +47,9 @@ func (e *SyntaxError) Unwrap() []error {
 // The causes that a person can act on, by name.
 var (
 	errEmpty         = errors.New("the document is empty")
-	errZeros         = errors.New("it starts with zero bytes, as after a power loss")
-	errByteOrderMark = errors.New("it starts with a byte order mark; save it as UTF-8 without one")
-	errMergeConflict = errors.New("it holds the conflict markers of a merge; resolve them")
+	errZeros         = errors.New("the file starts with zero bytes, as after a power loss")
+	errByteOrderMark = errors.New("the file starts with a byte order mark; save it as UTF-8 without one")
+	errMergeConflict = errors.New("the file contains conflict markers of a merge; resolve the conflict")
 	errTrailing      = errors.New("something follows the end of the document")
 	errNotObject     = errors.New("the document is not a JSON object")
 	errDuplicate     = errors.New("a member stands here twice")

@@ -28,7 +28,7 @@ func DecodeFloats(raw []byte, maxDims int) ([]float32, error) {
 	case '"':
 		return printedFloats(unquote(raw), maxDims)
 	}
-	return nil, &errs.FieldError{Value: human.Quote(string(raw)), Err: errors.New("it is not a list of numbers")}
+	return nil, &errs.FieldError{Value: human.Quote(string(raw)), Err: errors.New("not a list of numbers")}
 }
 
 func floatList(raw []byte, maxDims int) ([]float32, error) {
@@ -46,7 +46,7 @@ func floatList(raw []byte, maxDims int) ([]float32, error) {
 			return nil, tooManyDims(maxDims)
 		}
 		if !isNumber(v) {
-			return nil, &errs.FieldError{Field: index(len(list)), Value: human.Quote(string(v)), Err: errors.New("it is not a number")}
+			return nil, &errs.FieldError{Field: index(len(list)), Value: human.Quote(string(v)), Err: errors.New("not a number")}
 		}
 		if list, err = appendParsed(list, v); err != nil {
 			return nil, err
@@ -72,7 +72,7 @@ func tooManyDims(maxDims int) error {
 func appendParsed[T ~string | ~[]byte](list []float32, text T) ([]float32, error) {
 	f, err := strconv.ParseFloat(string(text), 32)
 	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
-		return nil, &errs.FieldError{Field: index(len(list)), Value: human.Quote(string(text)), Err: errors.New("it is not a number that float32 can hold")}
+		return nil, &errs.FieldError{Field: index(len(list)), Value: human.Quote(string(text)), Err: errors.New("not a number in the range of float32")}
 	}
 	return append(list, float32(f)), nil
 }
@@ -83,7 +83,7 @@ func printedFloats(s string, maxDims int) ([]float32, error) {
 	}
 	body := strings.TrimSpace(s)
 	if len(body) < 2 || body[0] != '[' || body[len(body)-1] != ']' {
-		return refuse("it is neither a list nor a printed one")
+		return refuse("neither a list nor a printed list")
 	}
 	body = body[1 : len(body)-1]
 	if strings.Contains(body, "...") {
@@ -95,7 +95,7 @@ func printedFloats(s string, maxDims int) ([]float32, error) {
 			return nil, tooManyDims(maxDims)
 		}
 		if strings.ContainsAny(field, "xX_") { // ParseFloat reads Go's hexadecimal floats too
-			return nil, &errs.FieldError{Field: index(len(list)), Value: human.Quote(field), Err: errors.New("it is not a number")}
+			return nil, &errs.FieldError{Field: index(len(list)), Value: human.Quote(field), Err: errors.New("not a number")}
 		}
 		var err error
 		if list, err = appendParsed(list, field); err != nil {

@@ -26,7 +26,7 @@ func DecodeText(raw []byte) (string, error) {
 	}
 	s, ok := DecodeString(raw)
 	if !ok {
-		return "", refuse(raw, "it is not a string")
+		return "", refuse(raw, "not a string")
 	}
 	return s, nil
 }
@@ -38,7 +38,7 @@ func DecodeFloat(raw []byte) (float64, error) {
 	}
 	f, err := strconv.ParseFloat(string(raw), 64)
 	if err != nil || math.IsInf(f, 0) {
-		return 0, refuse(raw, "it is not a number that float64 can hold")
+		return 0, refuse(raw, "not a number in the range of float64")
 	}
 	return f, nil
 }
@@ -53,7 +53,7 @@ func DecodeCount(raw []byte) (int64, error) {
 	}
 	f, err := strconv.ParseFloat(string(raw), 64)
 	if err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
-		return 0, refuse(raw, "it is not a whole number")
+		return 0, refuse(raw, "not a whole number")
 	}
 	return int64(f), nil
 }
@@ -64,7 +64,7 @@ func DecodeMap(raw []byte) (map[string]any, error) {
 		return nil, nil
 	}
 	if raw[0] != '{' {
-		return nil, refuse(raw, "it is not an object")
+		return nil, refuse(raw, "not an object")
 	}
 	v, err := DecodeValue(raw)
 	if err != nil {
@@ -79,7 +79,7 @@ func DecodeBool(raw []byte) (bool, error) {
 	case 'n', 't', 'f':
 		return raw[0] == 't', nil
 	}
-	return false, refuse(raw, "it is neither true nor false")
+	return false, refuse(raw, "neither true nor false")
 }
 
 // DecodeStrings reads a list of strings. Its errors name the element.
@@ -89,13 +89,13 @@ func DecodeStrings(raw []byte) ([]string, error) {
 		return nil, nil
 	case '[':
 	default:
-		return nil, refuse(raw, "it is not a list of strings")
+		return nil, refuse(raw, "not a list of strings")
 	}
 	list := make([]string, 0, min(dimsOf(raw), 1<<16))
 	err := EachElement(raw, func(i int, v []byte) error {
 		s, ok := DecodeString(v)
 		if !ok {
-			return InField(index(i), refuse(v, "it is not a string"))
+			return InField(index(i), refuse(v, "not a string"))
 		}
 		list = append(list, s)
 		return nil

@@ -16,7 +16,7 @@ import (
 // read as seconds it would lie beyond the year 5138.
 const millisFrom = 1e11
 
-var errTime = errors.New("it is not a time: RFC 3339, ISO 8601, seconds or milliseconds since 1970 are")
+var errTime = errors.New("not a time; write RFC 3339, ISO 8601, or seconds or milliseconds since 1970")
 
 // DecodeTime reads a time in every form that is found in stored files. The
 // result is in UTC; null is the zero time.
@@ -40,7 +40,7 @@ func DecodeTime(raw []byte, loc *time.Location) (time.Time, error) {
 		err = errTime
 	}
 	if err == nil && !writable(t) {
-		err = fmt.Errorf("it lies outside the years 1 to 9999; numbers from %.0e count milliseconds", float64(millisFrom))
+		err = fmt.Errorf("outside the years 1 to 9999; numbers from %.0e on are milliseconds", float64(millisFrom))
 	}
 	if err != nil {
 		return time.Time{}, &errs.FieldError{Value: human.Quote(string(raw)), Err: err}
@@ -54,7 +54,7 @@ func CheckTime(t time.Time) error {
 	if t.IsZero() || writable(t) {
 		return nil
 	}
-	return &errs.FieldError{Value: t.UTC().Format(time.RFC3339), Limit: "years 1 to 9999", Err: errors.New("it cannot be written as RFC 3339")}
+	return &errs.FieldError{Value: t.UTC().Format(time.RFC3339), Limit: "years 1 to 9999", Err: errors.New("cannot be written as RFC 3339")}
 }
 
 func writable(t time.Time) bool { y := t.UTC().Year(); return 1 <= y && y <= 9999 }

@@ -156,7 +156,7 @@ func AppendValue(dst []byte, v any, level, maxDepth int) ([]byte, error) {
 
 func appendNumber(dst []byte, n stdjson.Number) ([]byte, error) {
 	if raw := jsontext.Value(n); raw.Kind() != '0' || !raw.IsValid() || strings.TrimSpace(string(n)) != string(n) {
-		return dst, &errs.FieldError{Value: human.Quote(string(n)), Err: errors.New("it is not a JSON number")}
+		return dst, &errs.FieldError{Value: human.Quote(string(n)), Err: errors.New("not a JSON number")}
 	}
 	return append(dst, n...), nil
 }

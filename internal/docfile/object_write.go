@@ -62,7 +62,7 @@ func AppendString(dst []byte, s string) ([]byte, error) {
 		return append(append(append(dst, '"'), s...), '"'), nil
 	}
 	if !utf8.ValidString(s[n:]) {
-		return dst, &errs.FieldError{Value: human.Quote(s), Err: fmt.Errorf("it is not valid UTF-8 at byte %d", invalidAt(s))}
+		return dst, &errs.FieldError{Value: human.Quote(s), Err: fmt.Errorf("not valid UTF-8 at byte %d", invalidAt(s))}
 	}
 	return appendQuoted(dst, s), nil
 }

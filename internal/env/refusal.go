@@ -85,7 +85,7 @@ func (e *Env) explainRefusal(err error) error {
 			p.Path = filepath.Dir(p.Path) // it is not there yet
 		}
 		mount := vfs.MountPoint(e.FS, p.Path)
-		p.Why, p.Fix = "lies on a file system that is mounted read-only", "mount -o remount,rw "+quotePath(mount)
+		p.Why, p.Fix = "is on a file system that is mounted read-only", "mount -o remount,rw "+quotePath(mount)
 		return p
 	}
 	for _, at := range near {
@@ -107,7 +107,7 @@ func (e *Env) explainRefusal(err error) error {
 		}
 		return fmt.Errorf("%w: %w", errs.ErrPermission, err)
 	}
-	p.Why = "is refused by the system (a mandatory access control, or a lock of another program?)"
+	p.Why = "is refused by the system (mandatory access control, or a lock of another program?)"
 	return p
 }
 
@@ -151,9 +151,9 @@ func refuses(dir, at string, info *vfs.Info, you int, flags vfs.Flags) (why, fix
 		case whole != dir && perm&0o1 != 0: // one may pass through it, and the store is to be made in it
 			return "does not let you write", fmt.Sprintf("name a folder of your own, or sudo install -d -o %d -m 700 %s", you, quotePath(dir))
 		case whole != dir:
-			return "does not let you in", fmt.Sprintf("sudo chmod o+x %s, or run it as the owner: sudo -u '#%d' …", quotePath(whole), info.UID)
+			return "does not let you in", fmt.Sprintf("sudo chmod o+x %s, or run the command as the owner: sudo -u '#%d' …", quotePath(whole), info.UID)
 		}
-		return "belongs to somebody else", fmt.Sprintf("sudo chown -R %d %s, or run it as the owner: sudo -u '#%d' …", you, quotePath(whole), info.UID)
+		return "belongs to another user", fmt.Sprintf("sudo chown -R %d %s, or run the command as the owner: sudo -u '#%d' …", you, quotePath(whole), info.UID)
 	}
 	return "", ""
 }

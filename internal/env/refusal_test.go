@@ -17,13 +17,13 @@ func TestRefuses(t *testing.T) {
 		why, fix string
 	}{
 		{"a file of somebody else", "/p/store", "/p/store/wal/open.lock", vfs.Info{Mode: 0o600, UID: 1001},
-			"belongs to somebody else", "sudo chown -R 1000 /p/store, or run it as the owner: sudo -u '#1001' …"},
+			"belongs to another user", "sudo chown -R 1000 /p/store, or run the command as the owner: sudo -u '#1001' …"},
 		{"a folder of one's own without w", "/p/a store", "/p/a store", vfs.Info{Mode: fs.ModeDir | 0o500, UID: 1000},
 			"does not let its owner write", "chmod -R u+rwX '/p/a store'"},
 		{"the folder that the store is to be made in lets everybody pass, and only its owner write", "/p/store", "/p", vfs.Info{Mode: fs.ModeDir | 0o755},
 			"does not let you write", "name a folder of your own, or sudo install -d -o 1000 -m 700 /p/store"},
 		{"the folder that the store lies in lets nobody pass", "/p/store", "/p", vfs.Info{Mode: fs.ModeDir | 0o750, UID: 7},
-			"does not let you in", "sudo chmod o+x /p, or run it as the owner: sudo -u '#7' …"},
+			"does not let you in", "sudo chmod o+x /p, or run the command as the owner: sudo -u '#7' …"},
 		{"nothing is in the way", "/p/store", "/p/store", vfs.Info{Mode: fs.ModeDir | 0o700, UID: 1000}, "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -23,3 +23,11 @@ func Bytes(n int64) string {
 	}
 	return fmt.Sprintf("%d GiB", n>>30)
 }
+
+// Count is a number with its noun in the singular or the plural.
+func Count(n int, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, more)
+}

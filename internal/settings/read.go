@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-var ErrForeign = errors.New(`it has no member "varve", so this folder is somebody else's`)
+var ErrForeign = errors.New(`the member "varve" is missing, so this is not a folder of a Varve store`)
 
 // Read reads config.json. A file of somebody else is ErrForeign, a missing one
 // fs.ErrNotExist. When members are not valid it gives the others, and an error that
@@ -79,7 +79,7 @@ func (c *Config) setMember(name string, value json.RawMessage) error {
 	if errors.As(err, &kind) {
 		var short bytes.Buffer
 		_ = json.Compact(&short, value)
-		err = &errs.FieldError{Field: Name + " " + kind.Field, Value: cutValue(short.String()), Err: errors.New("it must be " + kindName(kind.Type.Kind()))}
+		err = &errs.FieldError{Field: Name + " " + kind.Field, Value: cutValue(short.String()), Err: errors.New("must be " + kindName(kind.Type.Kind()))}
 	}
 	return err
 }
@@ -122,7 +122,7 @@ func Write(fsys vfs.FS, dir, temp string, c *Config, mode fs.FileMode) error {
 	members := map[string]json.RawMessage{}
 	if b, err := vfs.ReadFile(fsys, name, Limit); err == nil {
 		if err := json.Unmarshal(b, &members); err != nil {
-			return fmt.Errorf("%w: %w: correct it, or let memctl repair rebuild it", errs.ErrInvalid, err)
+			return fmt.Errorf("%w: %w: correct config.json, or run memctl repair --apply to rebuild it", errs.ErrInvalid, err)
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err

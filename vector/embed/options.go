@@ -55,19 +55,19 @@ func New(o Options) (*Embedder, error) {
 	u, err := url.Parse(strings.TrimSpace(o.URL))
 	switch {
 	case o.URL == "":
-		return nil, bad("URL", "it is empty")
+		return nil, bad("URL", "missing")
 	case err != nil: // its text has the URL, and that may have a key
-		return nil, bad("URL", "it cannot be read as one")
+		return nil, bad("URL", "not a valid URL")
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return nil, bad("URL", "it must begin with http:// or https:// and name a host")
+		return nil, bad("URL", "must begin with http:// or https:// and name a host")
 	case o.Model == "":
-		return nil, bad("model", "there is none")
+		return nil, bad("model", "missing")
 	case o.Dimensions < 0:
 		return nil, bad("dimensions", fmt.Sprintf("%d is negative", o.Dimensions))
 	case o.Batch < 0 || o.Timeout < 0 || o.MaxWait < 0 || o.MaxBytes < 0:
-		return nil, bad("options", "a limit is negative")
+		return nil, bad("options", "Batch, Timeout, MaxWait and MaxBytes must not be negative")
 	case strings.ContainsAny(o.Key, "\r\n\x00"):
-		return nil, bad("key", "it contains a line end or NUL")
+		return nil, bad("key", "must not contain a line end or NUL")
 	}
 	if o.Protocol == "" {
 		o.Protocol = protocolOf(u)

@@ -67,7 +67,7 @@ func (e *Embedder) ask(ctx context.Context, texts []string) ([][]float32, *Error
 	case err != nil:
 		return nil, e.unreached(err)
 	case int64(len(b)) > e.o.MaxBytes:
-		return nil, e.wrong("it is longer than %d bytes", e.o.MaxBytes)
+		return nil, e.wrong("the answer is longer than %d bytes", e.o.MaxBytes)
 	}
 	return e.vectors(b, len(texts))
 }
@@ -103,7 +103,7 @@ func (e *Embedder) refused(resp *http.Response) *Error {
 	case code == 429 || code == 503 || code == 529:
 		f.Err = ErrBusy
 	case code >= 300 && code < 400:
-		f.Message = e.clean("it has moved to " + resp.Header.Get("Location") + ": name that URL")
+		f.Message = e.clean("the service has moved to " + resp.Header.Get("Location") + ": use that URL")
 	}
 	f.wait, f.told = retryAfter(resp.Header, e.o.Clock())
 	return f

@@ -120,7 +120,7 @@ func refusal(r *working.Request, err error) error {
 	}
 	switch word {
 	case "VARVETYPE":
-		return &errs.CorruptionError{Path: part[2], Offset: -1, Err: fmt.Errorf("%w: the key holds a %s, not a %s: something else than working memory wrote it", working.ErrWrongType, part[0], part[1])}
+		return &errs.CorruptionError{Path: part[2], Offset: -1, Err: fmt.Errorf("%w: the key holds a %s, not a %s: another program wrote it; remove the key, or use another Options.Prefix", working.ErrWrongType, part[0], part[1])}
 	case "VARVECONFLICT":
 		return &working.ConflictError{Name: rest}
 	case "VARVELIMIT":
@@ -134,7 +134,7 @@ func refusal(r *working.Request, err error) error {
 	case "VARVEMISSING":
 		return &working.CheckpointError{ID: rest, Err: errs.ErrNotFound}
 	case "VARVECORRUPT":
-		return &working.CheckpointError{ID: part[0], Err: fmt.Errorf("%w: checkpoint %s, on which it rests, is missing or damaged", errs.ErrCorrupt, part[1])}
+		return &working.CheckpointError{ID: part[0], Err: fmt.Errorf("%w: checkpoint %s, on which this one is based, is missing or damaged", errs.ErrCorrupt, part[1])}
 	}
 	return nil
 }

@@ -72,15 +72,15 @@ func (o *Options) parse() (*goredis.Options, *goredis.ClusterOptions, error) {
 		return nil, nil, &errs.FieldError{Field: field, Value: human.Quote(value), Err: err}
 	}
 	if strings.ContainsAny(o.Prefix, "{}") {
-		return bad("Options.Prefix", o.Prefix, errors.New("braces mark the part of a key by which a cluster is divided; leave them out"))
+		return bad("Options.Prefix", o.Prefix, errors.New("must not contain braces: they mark the hash tag of a key in a cluster"))
 	}
 	if o.RetryAfter < 0 {
-		return bad("Options.RetryAfter", o.RetryAfter.String(), errors.New("it is not negative"))
+		return bad("Options.RetryAfter", o.RetryAfter.String(), errors.New("must not be negative"))
 	}
 	u, err := url.Parse(o.URL)
 	if err != nil || o.URL == "" {
 		// What url.Parse says holds the whole URL, with its password.
-		return bad("Options.URL", "", errors.New("it is not a URL; it looks like redis://user:password@host:6379/0"))
+		return bad("Options.URL", "", errors.New("not a URL; write it as redis://user:password@host:6379/0"))
 	}
 	hidden := u.Redacted()
 	query := u.Query()

@@ -108,7 +108,7 @@ func (r reply) checkpoint() working.CheckpointInfo {
 	list, _ := r.v.([]any)
 	info := working.CheckpointInfo{ID: r.at(0).text()}
 	if len(list) == 1 {
-		info.Err = &working.CheckpointError{ID: info.ID, Err: fmt.Errorf("%w: what it holds is missing or damaged", errs.ErrCorrupt)}
+		info.Err = &working.CheckpointError{ID: info.ID, Err: fmt.Errorf("%w: its contents are missing or damaged", errs.ErrCorrupt)}
 		return info
 	}
 	info.Created, info.Keys, info.Notes = r.at(1).time(), int(r.at(2).int()), int(r.at(3).int())
