@@ -24,8 +24,8 @@ type Change struct {
 type Changes struct {
 	// List is in any order. Of two changes of one id the newer counts.
 	List []Change
-	// Line appends the finished line of a change that is not a deletion and does
-	// not bring it. It is asked once for each, in the order of the table.
+	// Line appends the finished line of a change that is not a deletion and does not bring it. It
+	// is called once for each, in the order of the table.
 	Line func(dst []byte, c Change) ([]byte, error)
 }
 

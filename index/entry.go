@@ -32,8 +32,8 @@ type Entry struct {
 	Deleted     bool // a tombstone: it has only Version
 }
 
-// UnknownDimension is that of a line that does not say: only the document knows
-// whether there is a vector.
+// UnknownDimension is the dimension of a line that has none: only the document shows whether there
+// is a vector.
 const UnknownDimension = -1
 
 // Vector is the FAISS id that the vector of a finished line has, if it has one: that of the write
@@ -48,10 +48,9 @@ func (e *Entry) Vector() int64 {
 	return int64(e.Version)
 }
 
-// VectorNumber is the FAISS id of the vector that the document of a finished line
-// has, if it has one: also where the line does not know whether it has. Versions
-// that no frame has (LSNs are multiples of 8) are shared by many documents; they
-// give no number.
+// VectorNumber is the FAISS id of the vector that the document of a finished line has, if it has
+// one: even if the line does not say whether it has. Versions that are no LSN of a frame (LSNs are
+// multiples of 8) are shared by many documents; they give no number.
 func (e *Entry) VectorNumber() int64 {
 	switch {
 	case e.VectorID != 0:
@@ -62,14 +61,14 @@ func (e *Entry) VectorNumber() int64 {
 	return int64(e.Version)
 }
 
-// StrayVector is the FAISS id of the vector of bytes whose version is no longer known. It lies
-// above every LSN, and is the same whenever the same bytes are met.
+// StrayVector is the FAISS id of the vector of a document whose version is no longer known. It is
+// above every LSN, and equal for equal bytes.
 func StrayVector(sum [32]byte) int64 {
 	return 1<<62 | int64(binary.LittleEndian.Uint64(sum[:])>>2)
 }
 
-// Agrees says whether two lines of one version say the same. What one of them
-// does not know the other may.
+// Agrees reports whether two lines of one version agree. A value that is unknown in one line agrees
+// with any value in the other.
 func (e Entry) Agrees(o Entry) bool {
 	if e.Dimension == UnknownDimension || o.Dimension == UnknownDimension {
 		e.Dimension, e.VectorID = o.Dimension, o.VectorID
@@ -120,7 +119,7 @@ func (e *Entry) AppendAssembly(dst []byte) ([]byte, error) {
 	return append(e.appendFile(dst), '}'), nil
 }
 
-// AppendTombstone appends the line that says: gone, by this version.
+// AppendTombstone appends the line of a deletion by this version.
 func AppendTombstone(dst []byte, version uint64) []byte {
 	dst = append(dst, tombstoneHead...)
 	dst = strconv.AppendUint(dst, version, 10)

@@ -10,11 +10,10 @@ var errLine = errors.New("not a line of the index")
 
 var sizeMember = []byte(`,"size":`)
 
-// Finish appends the line of a record to dst with mtime (unix microseconds) and
-// version where they belong, behind size, and without members, with which the
-// line of an assembly ends in the log. The line itself is not read again: it came
-// out of a verified record. Inside a JSON string every quote has a backslash
-// before it, so ,"size": can only be the member.
+// Finish appends the line of a record to dst with mtime (unix microseconds) and version where they
+// belong, behind size, and without members, which end the line of an assembly in the log. The line
+// itself is not parsed again: it comes from a verified record. Inside a JSON string every quote has
+// a backslash before it, so ,"size": can only be the member.
 func Finish(dst, line []byte, version uint64, mtime int64) ([]byte, error) {
 	at := bytes.Index(line, sizeMember)
 	if at < 0 || !bytes.HasPrefix(line, []byte(`{"filepath":"`)) || line[len(line)-1] != '}' || bytes.IndexByte(line, '\n') >= 0 {

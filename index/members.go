@@ -82,7 +82,7 @@ func (p *pairs) pair(assembly, memory string, live bool) {
 func counted(line []byte, c *Change) error {
 	e, err := ParseLine(line)
 	if err == nil && e.MemberCount != int64(len(c.Members)) {
-		err = fmt.Errorf("%w: it counts %d members, %d are named", errLine, e.MemberCount, len(c.Members))
+		err = fmt.Errorf("%w: the line counts %d members, but names %d", errLine, e.MemberCount, len(c.Members))
 	}
 	if err != nil {
 		return fmt.Errorf("the new line of %q: %w", c.ID, err)

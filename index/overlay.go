@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// Overlay knows where the newest version of each key lies that changed since
-// the files were written. It holds two 64-bit hashes of a key instead of the key: a reader that
-// follows a position compares the key found there. One goroutine puts and drops, any number gets.
+// Overlay has the position of the newest version of each key that changed since the files were
+// written. It has two 64-bit hashes of a key instead of the key: a reader that follows a position
+// compares the key found there. One goroutine puts and drops, any number of goroutines get.
 //
 //	changes, in LSN order       chunk 0: [entry … ] chunk 1: [entry … ] …
 //	  entry, 24 bytes           first hash │ second hash │ position and two flags
@@ -44,8 +44,8 @@ type overlayEntry struct{ h1, h2, pos uint64 }
 
 type overlayChunk [chunkLen]overlayEntry
 
-// NewOverlay makes an empty overlay. Its hashes are seeded at random, so that
-// nobody can choose ids that collide.
+// NewOverlay makes an empty overlay. Its hashes are seeded at random, so that ids cannot be chosen
+// to collide.
 func NewOverlay() *Overlay {
 	s1, s2 := maphash.MakeSeed(), maphash.MakeSeed()
 	return newOverlay(func(kind byte, id string) (uint64, uint64) {
@@ -58,9 +58,8 @@ func newOverlay(hash func(byte, string) (uint64, uint64)) *Overlay {
 	return &Overlay{hash: hash, first: 1}
 }
 
-// Put says that the newest version of a key lies at pos, below 1<<62. Positions
-// come in rising order; one that is not above the last is a repetition, as
-// replay makes them, and changes nothing (false).
+// Put records that the newest version of a key is at pos, below 1<<62. Positions must rise; one
+// that is not above the last is a repetition, as in a replay, and changes nothing (false).
 func (o *Overlay) Put(kind byte, id string, pos uint64, deleted bool) bool {
 	h1, h2 := o.hash(kind, id)
 	o.mu.Lock()
@@ -101,8 +100,8 @@ func (o *Overlay) Get(kind byte, id string) (pos uint64, deleted, ok bool) {
 	return p & posMask, p&flagDeleted != 0, true
 }
 
-// DropBelow forgets the versions below spilled, which the files hold now. Load
-// and swap the set first: readers go on meanwhile.
+// DropBelow removes the versions below spilled, which are now in the files. Load and swap the set
+// first: readers continue meanwhile.
 func (o *Overlay) DropBelow(spilled uint64) {
 	for o.dropSome(spilled) {
 	}
@@ -149,10 +148,9 @@ type At struct {
 	Deleted bool
 }
 
-// Changes yields, in LSN order, the newest versions that lie in [from, to). A
-// key whose newest version is at to or above is left out: that one will come.
-// The cost is that of the changes since from. Changes made meanwhile by Put are
-// seen or not; DropBelow must not run meanwhile.
+// Changes yields, in LSN order, the newest versions in [from, to). A key whose newest version is at
+// to or above is omitted: a later call yields it. The cost is proportional to the changes since
+// from. Changes made meanwhile by Put are seen or not; DropBelow must not run meanwhile.
 func (o *Overlay) Changes(from, to uint64) iter.Seq[At] {
 	return func(yield func(At) bool) {
 		var batch [256]At

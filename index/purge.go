@@ -14,11 +14,11 @@ import (
 
 // PurgedBackups is what PurgeBackups did.
 type PurgedBackups struct {
-	Rewritten []string // names, as Backup has them
-	Removed   []string // damaged ones, or another store's, that had a line of it
-	Unread    []string // damaged ones that may have: they stay
-	Unlinked  []string // whose old bytes were not overwritten, since a process has them mapped, or that cannot be told
-	Unwiped   []error  // likewise, for they have another name, or may not be written: *vfs.UnwipedError
+	Rewritten []string // rewritten: names, as in Backup
+	Removed   []string // removed: damaged ones, or another store's, that had such a line
+	Unread    []string // damaged ones that may have such a line: they stay
+	Unlinked  []string // whose old bytes were not overwritten, because a process has them mapped, or this is unknown
+	Unwiped   []error  // likewise, because they have another name, or are not writable: *vfs.UnwipedError
 }
 
 // folders are where the files of a section are.
@@ -27,11 +27,12 @@ var folders = map[int]string{Memories: "memories/", Assemblies: "assemblies/"}
 // backupMost is the largest damaged backup that is looked through.
 const backupMost = 2 << 30
 
-// PurgeBackups writes every backup in backups/ that has one of some memories, or
-// of some assemblies, by the section, again, without them, in to.Dir, a folder of nobody else's on the same file
-// system. What it covers and when it was made stay. One that cannot be written
-// again, being damaged or another store's, goes if it provably has a line of them;
-// else a damaged one is named. It may be killed anywhere and done again.
+// PurgeBackups rewrites every backup in backups/ that has a line of one of these memories or
+// assemblies (section says which), without these lines. It writes in to.Dir, a folder on the same
+// file system that no other process uses. The range and the time of a backup stay the same. A
+// backup that cannot be rewritten, because it is damaged or another store's, is removed if it
+// provably has such a line; otherwise a damaged one is named. PurgeBackups may be killed at any
+// point and repeated.
 func PurgeBackups(dir string, to Target, section int, ids []string) (r PurgedBackups, err error) {
 	list, err := Backups(to.FS, dir)
 	if err != nil {
@@ -128,10 +129,10 @@ func whole(fsys vfs.FS, dir string, b Backup) bool {
 	return t.Release() == nil && err == nil
 }
 
-// DropBackups removes the backups that have a line of one of some memories, also as members,
-// or of some assemblies, by the section, where there is no room to write them again: the index can
-// do without. unlinked are those of them that were not overwritten, since a process has them
-// mapped, or that cannot be told: the newest backup was the base a moment ago.
+// DropBackups removes the backups that have a line of one of these memories, also as members, or
+// assemblies (section says which), when there is no room to rewrite them: the index does not need
+// them. unlinked are the removed backups that were not overwritten, because a process has them
+// mapped, or this is unknown: the newest backup was the base until just before.
 func DropBackups(fsys vfs.FS, dir, store string, section int, ids []string) (dropped, unlinked []string, err error) {
 	list, err := Backups(fsys, dir)
 	if err != nil {

@@ -32,8 +32,8 @@ func ParseLine(line []byte) (Entry, error) {
 	return e, nil
 }
 
-// MayExpire says, without reading a line, that it may be that of a memory with a time
-// to live; false is certain. It looks for a letter that no other member's name has.
+// MayExpire reports, without parsing a line, whether it may be the line of a memory with a time to
+// live; false is certain. It searches for a letter that no other member's name has.
 func MayExpire(line []byte) bool {
 	const before, after = `"e`, `pires_at":`
 	for i := 0; ; i++ {

@@ -6,12 +6,12 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 )
 
-// QuickLine says of the line of a memory's entry, without reading it, that ParseLine
-// would find nothing wrong with it, and that it names the file of this id in a folder,
-// this size, this dimension, and no vector above a number. It knows lines only in the form in which they are written
-// today, and gives false where it is not certain: ParseLine decides then.
+// QuickLine reports of the line of a memory's entry, without parsing it, that ParseLine would
+// accept it, and that it names the file of this id in a folder, this size, this dimension, and no
+// vector above a number. It recognises lines only in the form in which they are written today, and
+// returns false if it is not certain: then ParseLine decides.
 //
-// A replay looks at every line of the log: this takes a sixth of the time.
+// A replay checks every line of the log: this takes a sixth of the time.
 func QuickLine(line []byte, folder, id string, size, dims int, vectors uint64) bool {
 	q := quick{line, true}
 	q.text(`{"filepath":"`)

@@ -53,12 +53,12 @@ func Load(fsys vfs.FS, dir string, want Want, prev *Set) (*Set, error) {
 	return table.Load(fsys, dir, Schema(), want, prev)
 }
 
-// Empty is the index of a store that has spilled nothing yet.
+// Empty is the index of a store that has not written an index yet.
 func Empty(lsn uint64) *Set { return table.Empty(Schema(), lsn) }
 
 const tombstoneHead = `{"deleted":true,"version":`
 
-// IsTombstone reports whether a line of a delta says that the thing is gone.
+// IsTombstone reports whether a line of a delta is a deletion.
 func IsTombstone(line []byte) bool { return bytes.HasPrefix(line, []byte(tombstoneHead)) }
 
 var (

@@ -8,10 +8,9 @@ import (
 	"github.com/varve-db/varve/index/table"
 )
 
-// Verify reads the whole set and yields every fault of its files, and then,
-// when these are sound, whether the sections agree with each other: the counts,
-// a pair for each session, expiry and member, and no pair without its memory or
-// assembly. A member need not be there: see assembly.
+// Verify reads the whole set and yields every fault of its files, and then, when these are sound,
+// whether the sections agree with each other: the counts, a pair for each session, expiry and
+// member, and no pair without its memory or assembly. A member need not exist: see assembly.
 func Verify(s *Set) iter.Seq[error] {
 	return func(yield func(error) bool) {
 		if sound, more := check(s, yield); sound && more {

@@ -13,11 +13,11 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Target says where a rewrite goes and what it will cover.
+// Target is the place of a rewrite and what it will cover.
 type Target struct {
 	FS   vfs.FS
 	Dir  string      // the store
-	Temp string      // path of the temp file, on the same file system; nobody else uses it
+	Temp string      // path of the temp file, on the same file system; no other process uses it
 	Perm fs.FileMode // of the file, 0 is 0600
 
 	Store string    // the store's UUID
@@ -27,15 +27,16 @@ type Target struct {
 
 	// Vectors is the LSN of the vectors (package vector) that are complete as of LSN, when
 	// VectorsKnown: none of them changed since theirs. Otherwise this is unknown, and a caller that
-	// needs them compares. Dimension is theirs, or was; 0 while there was none.
+	// needs the vectors compares them. Dimension is their present or last dimension; 0 if there was
+	// never a vector.
 	Vectors      uint64
 	Dimension    int
 	VectorsKnown bool
 
 	Model Model // as of LSN
 
-	// Ready is called before what was written takes its place: the files that it
-	// names have to be durable by then. May be nil.
+	// Ready is called before the new file is put in place: the files that it names have to be
+	// durable by then. May be nil.
 	Ready func() error
 
 	// For WriteBase. Backup links the old base into backups/; afterwards the
@@ -47,12 +48,12 @@ type Target struct {
 // Written is what a rewrite did. A backup that failed does not fail the rewrite.
 type Written struct {
 	Result
-	Backup    string // what the old base is called now, "" for none
+	Backup    string // the present name of the old base, "" for none
 	BackupErr error
 }
 
-// WriteDelta writes the changes, over those of the set's delta, as the new
-// delta. The set stays as it is; Load finds the new one.
+// WriteDelta writes the changes, over those of the set's delta, as the new delta. The set is
+// unchanged; Load finds the new one.
 func WriteDelta(s *Set, to Target, ch Changes) (Written, error) {
 	p := newPairs(s, &ch)
 	r, err := table.WriteDelta(s, to.table(nil), p.plan(&to))

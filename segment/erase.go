@@ -2,16 +2,16 @@ package segment
 
 import "encoding/binary"
 
-// KindErased is what Check says of a frame whose payload was erased. No header
-// says it: that of an erased frame stays as it was, and with it the chain.
+// KindErased is the kind that Check returns for a frame whose payload was erased. No header has it:
+// the header of an erased frame is unchanged, and with it the chain.
 const KindErased = 2
 
 // erasedWord makes of a header's checksum the 8 bytes that an erased payload is
 // filled with: no device invents them, as it does zeros.
 const erasedWord = 0x4445534152455645 // "EVERASED"
 
-// Erase overwrites the payload of a frame for good. The frame stays in its place and in the chain;
-// whose it was, or what it said, cannot be told any more.
+// Erase overwrites the payload of a frame permanently. The frame stays in its place and in the
+// chain; its key and its content cannot be determined any more.
 func (h *Header) Erase(payload []byte) {
 	var word [8]byte
 	binary.LittleEndian.PutUint64(word[:], h.Sum^erasedWord)
@@ -34,9 +34,9 @@ func (h *Header) erased(payload []byte) bool {
 	return true
 }
 
-// EraseIn makes of a piece of a log, which begins at a position, one that has
-// nothing of some entries: their frames are erased, and what is no sound frame, which nobody
-// could tell whose it is, is zeros. It counts the entries of others, which stay.
+// EraseIn removes some entries from a piece of a log, which begins at a position: their frames are
+// erased, and bytes that are not a sound frame, whose owner cannot be determined, become zeros. It
+// counts the entries of others, which stay.
 func (g Geometry) EraseIn(b []byte, at LSN, wanted func(key string, value []byte) bool) (others int) {
 	clean := 0 // up to where b was gone through
 	for off := 0; off+HeaderSize <= len(b); {

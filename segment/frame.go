@@ -23,14 +23,14 @@ const (
 	FlagDelete             // the key is absent after this frame
 )
 
-// Why there is no frame at a position.
+// The reasons why there is no frame at a position.
 var (
 	ErrEnd     = errors.New("end of the log")           // a header of zeros
 	ErrHeader  = errors.New("no valid frame header")    // anything else that does not verify
 	ErrPayload = errors.New("frame payload is damaged") // header verifies, payload does not
 )
 
-// Header is what a frame says of itself.
+// Header is the header of a frame.
 type Header struct {
 	Length   uint32
 	Inflated uint32
@@ -52,7 +52,7 @@ func (h *Header) Size() uint64 { return FrameSize(uint64(h.Length)) }
 // End is the position behind the frame.
 func (h *Header) End() LSN { return h.LSN + h.Size() }
 
-// More says that the batch goes on.
+// More reports that the batch continues.
 func (h *Header) More() bool { return h.Flags&FlagMore != 0 }
 
 // FrameSize is the length of a frame with a payload of n bytes.
@@ -122,19 +122,19 @@ func (g Geometry) ParseHeader(b []byte, at LSN) (Header, error) {
 	}
 	switch {
 	case h.LSN != at:
-		return Header{}, fmt.Errorf("%w: it is of position %d", ErrHeader, h.LSN)
+		return Header{}, fmt.Errorf("%w: the header is of position %d", ErrHeader, h.LSN)
 	case uint64(h.Length) > g.Limit() || uint64(h.KeyLen) > uint64(h.Length):
 		return Header{}, fmt.Errorf("%w: length %d, key %d", ErrHeader, h.Length, h.KeyLen)
 	case h.Durable > at:
-		return Header{}, fmt.Errorf("%w: it says that %d, behind it, is durable", ErrHeader, h.Durable)
+		return Header{}, fmt.Errorf("%w: the header says that %d, behind the frame, is durable", ErrHeader, h.Durable)
 	case h.End() > g.End(g.Number(at)):
-		return Header{}, fmt.Errorf("%w: it reaches beyond its segment", ErrHeader)
+		return Header{}, fmt.Errorf("%w: the frame reaches beyond the end of the segment", ErrHeader)
 	}
 	return h, nil
 }
 
-// Check verifies a payload against its header and parts it. One that was erased
-// has neither key nor value, and makes the header that of a KindErased frame.
+// Check verifies a payload against its header and splits it into key and value. An erased payload
+// has neither, and Check sets the header's kind to KindErased.
 func (h *Header) Check(payload []byte) (key, value []byte, err error) {
 	if len(payload) != int(h.Length) || xxhash.Sum64(payload) != h.Payload {
 		if h.erased(payload) {
@@ -146,8 +146,7 @@ func (h *Header) Check(payload []byte) (key, value []byte, err error) {
 	return payload[:h.KeyLen], payload[h.KeyLen:], nil
 }
 
-// MayBeHeader is a cheap test for whether the header of a position could stand
-// here, for those who search.
+// MayBeHeader is a cheap test whether these bytes could be the header of a position, for searches.
 func MayBeHeader(b []byte, at LSN) bool {
 	return binary.LittleEndian.Uint64(b[16:]) == at
 }

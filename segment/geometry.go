@@ -13,34 +13,34 @@ const (
 	MaxSize     = 1 << 30
 )
 
-// MaxNumber is the highest number of a segment. With the largest size its positions lie
-// below 2⁶², so nothing that is added to a position of a log overflows.
+// MaxNumber is the highest number of a segment. With the largest size its positions are below 2⁶²,
+// so additions to a position of a log never overflow.
 const MaxNumber = 1<<32 - 1
 
 // LSN is a position in the log; see the package comment.
 type LSN = uint64
 
-// Geometry is what turns positions into places, and seeds the checksums.
+// Geometry maps positions to segments and offsets, and seeds the checksums.
 type Geometry struct {
 	UUID [16]byte
 	Size uint64
 }
 
-// Valid says that a log can be of this geometry: what a file says of it is believed only
-// then, for everything is divided by its size.
+// Valid reports whether a log can have this geometry: a geometry from a file is used only if it is
+// valid, because positions are divided by its size.
 func (g Geometry) Valid() bool {
 	return g.Size >= MinSize && g.Size <= MaxSize && g.Size%4096 == 0
 }
 
-// Holds says that a frame may begin or end at a position.
+// Holds reports whether a frame may begin or end at a position.
 func (g Geometry) Holds(at LSN) bool {
 	return at%8 == 0 && at >= g.Size && g.Number(at-1) <= MaxNumber
 }
 
-// Number is the segment in which a position lies.
+// Number is the segment of a position.
 func (g Geometry) Number(at LSN) uint64 { return at / g.Size }
 
-// Offset is the place of a position in its file.
+// Offset is the offset of a position in its file.
 func (g Geometry) Offset(at LSN) int64 { return int64(at % g.Size) }
 
 // Start is the first position of a segment, End the one behind its last.
@@ -49,8 +49,7 @@ func (g Geometry) Start(number uint64) LSN { return number * g.Size }
 // End is the position behind a segment.
 func (g Geometry) End(number uint64) LSN { return (number + 1) * g.Size }
 
-// Limit is the greatest payload: with everything around it a batch takes at
-// most half a segment.
+// Limit is the largest payload: with all overhead a batch takes at most half a segment.
 func (g Geometry) Limit() uint64 { return g.Size / 2 }
 
 // Name is the file name of a segment.

@@ -18,7 +18,7 @@ const startSize = 64
 // StartSize is the length of a segment's first frame.
 const StartSize = HeaderSize + startSize
 
-// Start is what the first frame of a segment says.
+// Start is the content of the first frame of a segment.
 type Start struct {
 	Geometry
 	Number  uint64
@@ -43,8 +43,8 @@ func AppendStart(dst []byte, s Start, h *Header) []byte {
 	return s.AppendFrame(dst, h, "", p[:])
 }
 
-// ParseStart reads the first frame of a segment from a file's first bytes,
-// knowing nothing else. ErrEnd means that the file has not been started.
+// ParseStart reads the first frame of a segment from a file's first bytes, without any other
+// information. ErrEnd means that the file has not been started.
 func ParseStart(b []byte) (Start, Header, error) {
 	if len(b) < StartSize || [HeaderSize]byte(b) == zeros {
 		return Start{}, Header{}, ErrEnd
@@ -74,7 +74,7 @@ func ParseStart(b []byte) (Start, Header, error) {
 		return Start{}, Header{}, fmt.Errorf("%w: start does not agree with its header", ErrHeader)
 	}
 	if s.PrevEnd != 0 && (!s.Holds(s.PrevEnd) || s.Geometry.Number(s.PrevEnd-1) != s.Number-1) {
-		return Start{}, Header{}, fmt.Errorf("%w: its predecessor ends at %d", ErrHeader, s.PrevEnd)
+		return Start{}, Header{}, fmt.Errorf("%w: the predecessor ends at %d", ErrHeader, s.PrevEnd)
 	}
 	return s, h, nil
 }

@@ -1,13 +1,13 @@
 package wal
 
-// Anchor ties the time of what expires to the machine's uptime, for all processes of
-// one boot: a wall clock that jumps moves nothing. The zero Anchor is none.
+// Anchor ties the time of what expires to the machine's uptime, for all processes of one boot: a
+// wall clock that jumps has no effect. The zero Anchor means that there is none.
 type Anchor struct {
 	Offset int64 // milliseconds: the time less the uptime
 	At     int64 // the uptime at which it was cast, in milliseconds, more than 0
 }
 
-// Anchor is that of this boot, the zero one while there is none, or none that can be seen.
+// Anchor returns the anchor of this boot, the zero Anchor if there is none or it cannot be read.
 func (l *FileLog) Anchor() Anchor {
 	if l.shared.Shared == nil || !l.shared.ofBoot(l.host) {
 		return Anchor{}
@@ -22,7 +22,8 @@ func (l *FileLog) Anchor() Anchor {
 // anchorBit makes of every offset but one that no clock has a word that is not 0.
 const anchorBit = 1 << 63
 
-// CastAnchor replaces an anchor, and says whether it did: another process may have.
+// CastAnchor replaces an anchor, and reports whether it did: another process may have replaced it
+// first.
 func (l *FileLog) CastAnchor(was, is Anchor) bool {
 	if l.o.ReadOnly || l.shared.Shared == nil {
 		return false

@@ -93,7 +93,7 @@ func (l *FileLog) request(b *Batch) (*request, error) {
 	for i := range b.Entries {
 		e := &b.Entries[i]
 		if len(e.Key) == 0 || len(e.Key) > segment.MaxKey || e.Kind < kindUser {
-			return nil, fmt.Errorf("entry %d: %w key or kind", i, errs.ErrInvalid)
+			return nil, fmt.Errorf("entry %d of the batch: %w key or kind", i, errs.ErrInvalid)
 		}
 		r.size += segment.FrameSize(uint64(len(e.Key) + len(e.Value)))
 		r.deletes = r.deletes && (e.Delete || b.Frees)
@@ -102,7 +102,7 @@ func (l *FileLog) request(b *Batch) (*request, error) {
 			if len(b.Entries) == 1 {
 				err = errs.ErrTooLarge
 			}
-			return nil, fmt.Errorf("%w: it takes more than the %d bytes that one commit may have in this log (half a segment): write it in parts", err, limit)
+			return nil, fmt.Errorf("%w: the batch takes more than the %d bytes that one commit may have in this log (half a segment): write it in parts", err, limit)
 		}
 	}
 	return r, nil

@@ -48,7 +48,7 @@ func archiveStart(head []byte, number uint64) (version uint32, err error) {
 			return version, nil
 		}
 	}
-	return version, fmt.Errorf("%w: it does not begin as the copy of segment %d", segment.ErrHeader, number)
+	return version, fmt.Errorf("%w: the file does not begin like a copy of segment %d", segment.ErrHeader, number)
 }
 
 // blockSum is the checksum of a block.

@@ -6,22 +6,22 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Attached is a process that said that it has the log open to write.
+// Attached is a process that has the log open for writing.
 type Attached struct {
 	PID  int
-	Life vfs.Life // Unknown: it may be dead, and cannot be seen from here
+	Life vfs.Life // Unknown: the process may be dead, and this process cannot see it
 	slot int
 }
 
 func (a Attached) String() string {
 	if a.Life == vfs.Unknown {
-		return fmt.Sprintf("%d (may be dead: it cannot be seen from here)", a.PID)
+		return fmt.Sprintf("%d (may have ended: this process cannot see it)", a.PID)
 	}
 	return fmt.Sprint(a.PID)
 }
 
-// Attached returns the attached processes. Those that were killed while other processes have the
-// log open are not among them, as far as that is known.
+// Attached returns the attached processes. Processes that were killed while others have the log
+// open are omitted, as far as that is known.
 func (l *FileLog) Attached() (list []Attached) {
 	for _, a := range l.listed() {
 		if a.Life != vfs.Dead {
@@ -31,7 +31,7 @@ func (l *FileLog) Attached() (list []Attached) {
 	return list
 }
 
-// Processes returns the ids of those that are Attached.
+// Processes returns the ids of the attached processes.
 func (l *FileLog) Processes() (pids []int) {
 	for _, a := range l.Attached() {
 		pids = append(pids, a.PID)
@@ -39,8 +39,8 @@ func (l *FileLog) Processes() (pids []int) {
 	return pids
 }
 
-// Bury takes processes that are Dead off the list, once what they left was looked after. One that
-// has died since is none of them, and is left for the next.
+// Bury removes dead processes from the list, once their leftovers were handled. A process that has
+// died since the call of Dead stays for the next Bury.
 func (l *FileLog) Bury(held *Held, list []Attached) error {
 	if err := held.proves(l); err != nil {
 		return err
@@ -54,8 +54,7 @@ func (l *FileLog) Bury(held *Held, list []Attached) error {
 	return nil
 }
 
-// Dead are those on the list that are dead for certain, and have not been taken off
-// by Bury.
+// Dead returns the processes on the list that are certainly dead and not yet removed by Bury.
 func (l *FileLog) Dead() (list []Attached) {
 	for _, a := range l.listed() {
 		if a.Life == vfs.Dead {

@@ -25,7 +25,7 @@ type Mark struct {
 // Folders is how many folders have their modification time in a checkpoint.
 const Folders = 4
 
-// Checkpoint is what a node knows of its own files. It is never in the log.
+// Checkpoint is what a store records about its own files. It is never in the log.
 type Checkpoint struct {
 	Sequence    uint64
 	UUID        [16]byte
@@ -83,7 +83,7 @@ func (c *Checkpoint) encode() []byte {
 }
 
 // errSlot: neither slot verifies, or there is no such file.
-var errSlot = &errs.CorruptionError{Path: "checkpoint", Offset: -1, Err: errors.New("neither slot verifies: close the store everywhere and open it again: it is rebuilt from the log")}
+var errSlot = &errs.CorruptionError{Path: "checkpoint", Offset: -1, Err: errors.New("neither slot verifies: close the store in all processes and open it again: opening rebuilds the checkpoint from the log")}
 
 func decodeCheckpoint(b []byte) (Checkpoint, error) {
 	le := binary.LittleEndian
@@ -123,7 +123,7 @@ func decodeCheckpoint(b []byte) (Checkpoint, error) {
 func (c *Checkpoint) check() error {
 	geo := segment.Geometry{UUID: c.UUID, Size: c.SegmentSize}
 	if !geo.Valid() {
-		return fmt.Errorf("it says that segments have %d bytes", c.SegmentSize)
+		return fmt.Errorf("the slot says that segments have %d bytes", c.SegmentSize)
 	}
 	begun := c.Flushed.LSN != 0 || c.Spilled.LSN != 0
 	for _, m := range []struct {
@@ -131,21 +131,21 @@ func (c *Checkpoint) check() error {
 		at   LSN
 	}{{"spilled", c.Spilled.LSN}, {"flushed", c.Flushed.LSN}, {"attested", c.Attested.LSN}} {
 		if begun && !geo.Holds(m.at) {
-			return fmt.Errorf("its mark %s is %d, and no frame ends there", m.name, m.at)
+			return fmt.Errorf("the mark %s is %d, and no frame can end there", m.name, m.at)
 		}
 	}
 	switch {
 	case c.Spilled.LSN > c.Flushed.LSN || c.Flushed.LSN > c.Attested.LSN:
-		return fmt.Errorf("its marks are out of order: spilled %d, flushed %d, attested %d", c.Spilled.LSN, c.Flushed.LSN, c.Attested.LSN)
+		return fmt.Errorf("the marks are out of order: spilled %d, flushed %d, attested %d", c.Spilled.LSN, c.Flushed.LSN, c.Attested.LSN)
 	case c.Attested.LSN == 0 || geo.Number(c.Attested.LSN) > segment.MaxNumber/2: // a repair begins a log behind it
-		return fmt.Errorf("its mark attested is %d", c.Attested.LSN)
+		return fmt.Errorf("the mark attested is %d, which no log can reach", c.Attested.LSN)
 	case c.Time > mostTime:
 		return fmt.Errorf("the time of the newest commit is %d microseconds since 1970", c.Time)
 	}
 	return nil
 }
 
-// ReadCheckpoint returns a store's newest checkpoint, for those who have not opened its log.
+// ReadCheckpoint returns a store's newest checkpoint, for callers that have not opened the log.
 func ReadCheckpoint(fsys vfs.FS, dir string) (Checkpoint, error) { return readCheckpoint(fsys, dir) }
 
 // readCheckpoint returns the newer of the two slots, or errSlot when neither verifies. Its
@@ -216,10 +216,9 @@ func writeCheckpoint(fsys vfs.FS, dir string, c Checkpoint, mode fs.FileMode) er
 	return f.Datasync()
 }
 
-// BeginAbove leaves word in a folder without a log that the one that is made
-// there begins above a position: what was known by positions of another life
-// of the store then fits nothing in this one. The new log has these features from the
-// beginning.
+// BeginAbove records, in a folder without a log, that a new log there begins above a position, so
+// that positions from an earlier log of the store never match in the new one. The new log has these
+// features from the beginning.
 func BeginAbove(fsys vfs.FS, dir string, at LSN, geo segment.Geometry, features Features, mode fs.FileMode) error {
 	c := Checkpoint{Sequence: 1, UUID: geo.UUID, SegmentSize: geo.Size, Attested: Mark{LSN: at}, Features: features}
 	return writeCheckpoint(fsys, dir, c, mode)

@@ -70,7 +70,7 @@ func (c *segmentCopy) open(number uint64) error {
 		// A bit of the version that has flipped makes no newer program: then the blocks
 		// are as this one writes them.
 		if c.block(0) == nil && len(c.plain) > 0 {
-			bad = fmt.Errorf("%w: it does not begin as the copy of segment %d, but goes on like one", segment.ErrHeader, number)
+			bad = fmt.Errorf("%w: the file does not begin like a copy of segment %d, but continues like one", segment.ErrHeader, number)
 		}
 		err = fmt.Errorf("%s: %w", c.Name(), bad)
 	}
@@ -174,9 +174,9 @@ func (c *segmentCopy) bad(at int64, err error) error {
 	return fmt.Errorf("%s at byte %d: %w: %w", c.Name(), at, segment.ErrPayload, err)
 }
 
-// InflateCopy is what the blocks of an archived segment say, as far as they can
-// be read, whatever is damaged; whole says that all could, and match their checksums. ok
-// is false for bytes that are none.
+// InflateCopy returns the contents of the blocks of an archived segment, as far as they can be read
+// despite damage; whole reports that all could be read and match their checksums. ok is false for
+// bytes that are not an archived segment.
 func InflateCopy(b []byte) (plain []byte, whole, ok bool) {
 	if len(b) < archiveHead || string(b[:8]) != archiveMagic {
 		return nil, false, false

@@ -8,10 +8,10 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// Features are the features of a store: what a program must know to use it. A bit of
-// the low half must be known by every program that writes, a bit of the high half also by
-// every program that reads. A new kind of entry or of view gets a bit: a program that does
-// not know it would write checkpoints and indexes that pass over it.
+// Features are the features of a store, which a program must know to use it. A bit of the low half
+// must be known by every program that writes, a bit of the high half also by every program that
+// reads. A new kind of entry or of view gets a bit: a program that does not know it would write
+// checkpoints and indexes that ignore it.
 //
 // A feature is raised once (FileLog.Raise) and never lowered. The package comment says
 // where features are stored.
@@ -19,7 +19,7 @@ type Features uint64
 
 // The features, each with its name in Features.name. A bit is never used twice.
 const (
-	// FeatureViews: view_index/ holds what is made of documents. A purge overwrites it.
+	// FeatureViews: view_index/ contains data derived from documents. A purge overwrites it.
 	FeatureViews Features = 1 << 0
 
 	// Reserved for tests: no build knows these two by itself, see Options.Known.
@@ -27,7 +27,7 @@ const (
 	FeatureTestRead  Features = 1 << 63
 )
 
-// KnownFeatures are those that this build knows.
+// KnownFeatures are the features that this build knows.
 const KnownFeatures = FeatureViews
 
 // forReaders are the features that a program must know also to read.

@@ -55,27 +55,27 @@ type FileLog struct {
 // Report is what Open found and did.
 type Report struct {
 	Created    bool  // a new log
-	Recovered  bool  // nobody was there: the log was read, and its end made durable again
-	Clean      bool  // it ended where it was last attested
+	Recovered  bool  // no other process had it open: the log was read, and its end made durable again
+	Clean      bool  // the log ended where it was last attested
 	Replayed   int   // entries
 	Bytes      int64 // of log replayed
 	TornTail   *TornTail
-	Healed     *errs.CorruptionError // damage that cost nothing: a copy in the archive had it, or below flushed the files
-	HealedFrom string                // the copy that the segment was put back from, "" for the files
+	Healed     *errs.CorruptionError // damage without loss: the archive has a copy, or, below flushed, the files have the data
+	HealedFrom string                // the copy from which the segment was restored, "" for the files
 	Damage     *errs.CorruptionError // the log is damaged below what was durable: it is read-only
 	Flushed    LSN                   // where flushed stood; everything above is to be written to files again
 	Mtimes     [Folders]int64
 }
 
-// TornTail is what recovery cut off behind the last whole batch.
+// TornTail describes the bytes that recovery cut off behind the last complete batch.
 type TornTail struct {
 	At    LSN
 	Bytes int64
-	Path  string // where the bytes were put aside
-	Err   error  // what stood there
+	Path  string // the file to which the bytes were moved
+	Err   error  // the error found there
 }
 
-// Report says what Open found.
+// Report returns what Open found.
 func (l *FileLog) Report() Report { return l.report }
 
 // UUID is the store's.
@@ -84,13 +84,13 @@ func (l *FileLog) UUID() [16]byte { return l.geo.UUID }
 // SegmentSize in bytes.
 func (l *FileLog) SegmentSize() uint64 { return l.geo.Size }
 
-// Limit is the most that one batch may take in the log, headers included.
+// Limit is the maximum size of a batch in the log, headers included.
 func (l *FileLog) Limit() uint64 { return l.geo.Limit() - segment.StartSize }
 
 // Damage is the damage that made the log read-only, or nil.
 func (l *FileLog) Damage() *errs.CorruptionError { return l.damage.Load() }
 
-// Applied is up to where Apply has been told.
+// Applied is the position up to which entries were applied.
 func (l *FileLog) Applied() LSN { return l.state.appliedAt.Load() }
 
 // AppliedMark is Applied with the chain hash there.
@@ -100,15 +100,15 @@ func (l *FileLog) AppliedMark() Mark {
 	return l.state.applied
 }
 
-// Read is how far this process has read or written. Machine.Also and Counts are asked
-// after this call of everything that lies behind it.
+// Read is the position up to which this process has read or written. Machine.Also and Counts are
+// called after this call for every later entry.
 func (l *FileLog) Read() LSN {
 	l.state.mu.Lock()
 	defer l.state.mu.Unlock()
 	return l.state.w.at.LSN
 }
 
-// Durable is how far the log is durable, in whatever process.
+// Durable is the position up to which the log is durable, through any process.
 func (l *FileLog) Durable() LSN {
 	if l.private.Load() {
 		return l.Applied()
@@ -116,7 +116,7 @@ func (l *FileLog) Durable() LSN {
 	return l.shared.durable()
 }
 
-// Flushed is the mark below which the JSON files are the truth.
+// Flushed is the mark below which the JSON files are authoritative.
 func (l *FileLog) Flushed() LSN {
 	if l.private.Load() {
 		return l.report.Flushed
@@ -124,7 +124,7 @@ func (l *FileLog) Flushed() LSN {
 	return l.shared.Load(wordFlushed)
 }
 
-// Spilled is the mark below which the index is.
+// Spilled is the mark below which the index is authoritative.
 func (l *FileLog) Spilled() LSN {
 	if l.private.Load() {
 		return l.state.from.Load()
@@ -141,7 +141,7 @@ func (l *FileLog) Backlog() int64 {
 	return int64(max(l.shared.tail(), spilled) - spilled) // no tail: somebody is recovering the log
 }
 
-// Poisoned says that a sync has failed and none has succeeded since.
+// Poisoned reports that a sync has failed and none has succeeded since.
 func (l *FileLog) Poisoned() bool {
 	return l.shared.Shared != nil && l.shared.Load(wordPoison) == poisonSync
 }
@@ -189,8 +189,8 @@ func (l *FileLog) forgetFiles(below uint64) {
 	}
 }
 
-// LetGo closes the segments that lie wholly below spilled. Otherwise, when one process releases
-// them, the others would keep what was recycled or removed.
+// LetGo closes the segments that are completely below spilled. Otherwise, when one process releases
+// them, the others would keep recycled or removed files open.
 func (l *FileLog) LetGo() {
 	if spilled := l.Spilled(); spilled > 0 {
 		l.forgetFiles(l.geo.Number(spilled - 1))

@@ -9,9 +9,9 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Held proves that flush.lock is held. A function that may only be called by the holder takes
-// one. LockFlush and TryLockFlush are all that makes one, and Unlock ends it: the methods of this
-// package that take a Held refuse one that was unlocked, and that of another log.
+// Held proves that flush.lock is held. A function that may only be called by the holder takes one.
+// Only LockFlush and TryLockFlush return one, and Unlock ends it: the methods of this package that
+// take a Held refuse one that was unlocked or belongs to another log.
 type Held struct {
 	l        *FileLog
 	unlocked atomic.Bool

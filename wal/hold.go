@@ -10,11 +10,10 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// Hold keeps the log from being recycled while somebody copies from it. It is a promise within
-// Options.HoldBytes: when more than that has piled up since, a release of the log goes on without
-// asking, for a backup that hangs must not have the disk fill up until every put fails. A holder
-// asks Held, and gives up. Both ask overstayed; what lay in the log before is not the holder's
-// doing.
+// Hold keeps the log from being recycled while it is being copied. It is valid within
+// Options.HoldBytes: when the log has grown by more than that since, a release of the log ignores
+// the hold, because a hanging backup must not fill the disk until every put fails. A holder calls
+// Held, and stops on an error. Both use overstayed; the log before the hold is not counted.
 type Hold struct {
 	l    *FileLog
 	lock vfs.Lock
@@ -63,16 +62,16 @@ func (l *FileLog) lockHold(ctx context.Context, lock vfs.Lock, name string) erro
 	return nil
 }
 
-// Held is an error once the log has grown past the budget of a hold.
+// Held returns an error once the log has grown past the budget of the hold.
 func (h *Hold) Held() error {
 	if piled, over := h.l.overstayed(); over {
-		return fmt.Errorf("%w: %d bytes of log have piled up since the copy began, %d may: copy to a faster disk, or when less is written",
+		return fmt.Errorf("%w: the log has grown by %d bytes since the copy began, the limit is %d: copy to a faster disk, or when less is written",
 			errs.ErrLimit, piled, h.l.holdLimit())
 	}
 	return h.l.stillOurs()
 }
 
-// Release lets the log be recycled again.
+// Release allows the log to be recycled again.
 func (h *Hold) Release() error { return h.lock.Close() }
 
 // holdLimit is the budget: a hold of less than two segments would hold nothing.

@@ -28,11 +28,11 @@ type SegmentFile struct {
 	Number uint64
 	Size   int64
 	Start  segment.Start // when Err is nil
-	Zero   bool          // it begins with zeros: prepared and not yet begun, or about to be recycled
-	Err    error         // why it is no segment of this log
+	Zero   bool          // the file begins with zeros: prepared and not yet begun, or about to be recycled
+	Err    error         // why the file is not a segment of this log
 }
 
-// SegmentFiles lists wal/: segments by number, and what else lies there.
+// SegmentFiles lists wal/: segments by number, and the other files.
 func (l *FileLog) SegmentFiles() (list []SegmentFile, others []string, err error) {
 	names, err := l.o.FS.ReadDir(l.o.walDir())
 	if err != nil {
@@ -63,7 +63,7 @@ func (l *FileLog) SegmentFiles() (list []SegmentFile, others []string, err error
 	return list, others, nil
 }
 
-// SegmentFile looks at one segment as it is now.
+// SegmentFile returns the present state of one segment.
 func (l *FileLog) SegmentFile(number uint64) (SegmentFile, error) {
 	s := SegmentFile{Number: number}
 	f, err := l.openSegment(number)
@@ -86,9 +86,9 @@ func (l *FileLog) SegmentFile(number uint64) (SegmentFile, error) {
 	switch {
 	case s.Err != nil:
 	case s.Start.UUID != l.geo.UUID:
-		s.Err = fmt.Errorf("%w: it belongs to another store", segment.ErrHeader)
+		s.Err = fmt.Errorf("%w: the file belongs to another store", segment.ErrHeader)
 	case s.Start.Size != l.geo.Size || s.Start.Number != number:
-		s.Err = fmt.Errorf("%w: it says that it is segment %d of %d bytes", segment.ErrHeader, s.Start.Number, s.Start.Size)
+		s.Err = fmt.Errorf("%w: the file says that it is segment %d of %d bytes", segment.ErrHeader, s.Start.Number, s.Start.Size)
 	}
 	return s, nil
 }
@@ -108,24 +108,24 @@ func (l *FileLog) SegmentOf(at LSN) uint64 { return l.geo.Number(at) }
 // SegmentEnd is the position behind a segment.
 func (l *FileLog) SegmentEnd(number uint64) LSN { return l.geo.End(number) }
 
-// Unsettled says that files above flushed may hold anything, until the first
-// flush after an unclean end has written them again.
+// Unsettled reports that files above flushed may contain anything, until the first flush after an
+// unclean end has written them again.
 func (l *FileLog) Unsettled() bool {
 	return l.private.Load() || l.Distrusted() || l.shared.Shared != nil && !l.shared.valid(l.host)
 }
 
-// Gap is a place in a segment where a frame should be and none is. Reading goes
-// on at To; To is the end when nothing was found behind it.
+// Gap is a place in a segment where a frame is missing. Reading continues at To; To is the end if
+// nothing was found behind the gap.
 type Gap struct {
 	At, To LSN
 	Err    error
 }
 
-// WalkSegment reads the frames of a segment up to end, where one ends: from the
-// next segment's start, or durable. visit is told the end of each frame with its
-// entry, nil for the log's own; the entry is valid during the call. gap hears of
-// each place without a frame. prev is the end of the segment before, zero when
-// that is not known. It returns how far it came, zero if it did not reach end.
+// WalkSegment reads the frames of a segment up to end, where one ends: from the next segment's
+// start, or durable. visit gets the end of each frame with its entry, nil for the log's own frames;
+// the entry is valid during the call. gap is called for each place without a frame. prev is the end
+// of the previous segment, zero if unknown. The result is the position reached, zero if that is not
+// end.
 func (l *FileLog) WalkSegment(ctx context.Context, number uint64, prev Mark, end LSN,
 	visit func(Mark, *Entry) error, gap func(Gap)) (Mark, error) {
 	f, err := l.openSegment(number)
@@ -218,7 +218,7 @@ func (l *FileLog) nextHeader(f vfs.File, number uint64, from, end LSN) (LSN, err
 type Slot struct {
 	Checkpoint
 	Empty bool  // never written
-	Err   error // it does not verify
+	Err   error // the slot does not verify
 }
 
 // CheckpointSlots reads both slots and the length of the file.
@@ -248,7 +248,7 @@ func CheckpointSlots(fsys vfs.FS, dir string) (slots [2]Slot, size int64, err er
 // SlotSize is the length of a checkpoint's slot in its file.
 const SlotSize = slotSize
 
-// Archived lists the numbers of the archived segments, and what else lies there.
+// Archived lists the numbers of the archived segments, and the other files in the archive.
 func (l *FileLog) Archived() (numbers []uint64, others []string, err error) {
 	names, err := l.o.FS.ReadDir(l.o.wal("archive"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -271,10 +271,9 @@ func (l *FileLog) Archived() (numbers []uint64, others []string, err error) {
 	return numbers, others, nil
 }
 
-// ReadArchive reads an archived segment block by block; plain bytes are valid
-// during the call, which may end the reading with false. Damage is a
-// *errs.CorruptionError; a damaged block costs itself only, so reading goes on
-// behind it where its head is sound.
+// ReadArchive reads an archived segment block by block; plain bytes are valid during the call,
+// which may end the reading with false. Damage is a *errs.CorruptionError; damage affects only its
+// block: if the head of the block is sound, reading continues behind it.
 func (l *FileLog) ReadArchive(ctx context.Context, number uint64, block func(offset int64, plain []byte) bool) (damage []*errs.CorruptionError, err error) {
 	f, err := l.o.FS.OpenFile(l.o.wal(archiveName(number)), os.O_RDONLY, 0)
 	if err != nil {
@@ -348,8 +347,8 @@ func (l *FileLog) ReadArchive(ctx context.Context, number uint64, block func(off
 	return damage, nil
 }
 
-// ArchivedAt reads the entry of a position out of the archive; fs.ErrNotExist
-// when its segment is not there.
+// ArchivedAt reads the entry at a position from the archive; fs.ErrNotExist when its segment is not
+// there.
 func (l *FileLog) ArchivedAt(ctx context.Context, at LSN) (Entry, error) {
 	number, offset := l.Place(at)
 	var frame []byte

@@ -8,16 +8,16 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Lead is that one process, of all that have the store open, does what one should do
-// for all: watch the files. It has watch.lock, which stands outside the order of the
-// others: nobody waits for it with one of them, nor for one of them without end with it.
+// Lead makes one process, of all that have the store open, do a task for all of them: watch the
+// files. The leader has watch.lock, which is outside the order of the other locks: no process waits
+// for it while holding one of them, or waits without limit for one of them while holding it.
 type Lead struct {
 	l    *FileLog
 	lock vfs.Lock
 }
 
-// Lead waits until no other process leads, or until ctx ends. A leader that dies is followed by the
-// next.
+// Lead waits until no other process leads, or until ctx ends. When a leader dies another process
+// takes over.
 func (l *FileLog) Lead(ctx context.Context) (*Lead, error) {
 	name := l.o.wal("watch.lock")
 	lock, err := l.openLock(name)
@@ -41,8 +41,7 @@ func (d *Lead) Release() error {
 	return d.lock.Close()
 }
 
-// Leader is the id of the process that leads, 0 when none does as far as can be seen
-// from here: the lock is the truth.
+// Leader is the id of the leading process, 0 if none is known; only the lock is authoritative.
 func (l *FileLog) Leader() int {
 	if l.shared.Shared == nil {
 		return 0

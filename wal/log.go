@@ -17,12 +17,12 @@ type Entry struct {
 	LSN      LSN       // where it stands; set by Append and by reading
 	Time     time.Time // of the commit, whole microseconds, different for every entry; set likewise
 	Key      string    // whose change it is
-	Kind     uint8     // what the value is, 16…255; the log does not look into it
+	Kind     uint8     // the kind of the value, 16…255; the log does not interpret the value
 	Delete   bool      // the key is absent after this
 	More     bool      // the batch goes on; set by reading
-	Own      bool      // this handle wrote it, and did not read it; set where it is applied
+	Own      bool      // this handle wrote the entry, and did not read it; set when it is applied
 	Size     uint64    // bytes of log that it takes, from LSN on; set by reading
-	Inflated uint32    // bytes of Value once all in it is inflated; 0 means len(Value)
+	Inflated uint32    // bytes of Value after decompression; 0 means len(Value)
 	Value    []byte
 }
 
@@ -30,15 +30,15 @@ type Entry struct {
 // key is absent. The empty key stands for the log as a whole: nothing may have
 // been committed at or behind LSN.
 //
-// Hint is whatever helps Machine.Unchanged to see cheaply that what was true
-// when the precondition was made still is; 0 when there is nothing.
+// Hint helps Machine.Unchanged to determine quickly that the state has not changed since the
+// precondition was made; 0 for no hint.
 //
 // A key may also stand for a running total (Machine.Counts): then LSN is the total that
 // was seen, and the precondition holds as long as it grew by at most Most since.
 //
-// Absent is absent, whenever that began. An entry that names its predecessor needs
-// more: Chained asks of an absent key also that its newest entry is Deletion, as
-// Machine.Deletion knows it.
+// For an absent key it does not matter since when. An entry that names its predecessor needs more:
+// Chained requires of an absent key also that its newest entry is Deletion, as Machine.Deletion
+// returns it.
 type Precondition struct {
 	Key      string
 	LSN      LSN
@@ -59,8 +59,8 @@ type Amount struct {
 type Batch struct {
 	Entries       []Entry
 	Preconditions []Precondition
-	// Frees says that it makes room in the end, though it writes: it may use the
-	// last of the space, as a batch of nothing but deletions does.
+	// Frees says that the batch frees space in the end, although it writes: like a batch of
+	// deletions, it may use the last of the space.
 	Frees bool
 }
 
@@ -68,7 +68,7 @@ type Batch struct {
 type ConflictError struct {
 	Index int // of the precondition
 	Precondition
-	Found LSN // what the newest entry was; 0 when the key was absent
+	Found LSN // the newest entry; 0 if the key was absent
 }
 
 func (e *ConflictError) Error() string {

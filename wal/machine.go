@@ -2,8 +2,8 @@ package wal
 
 import "context"
 
-// Machine is the state that the entries of a log make: the views that lie above it. The
-// log tells it what is durable, and asks it whether preconditions hold.
+// Machine is the state that results from the entries of a log: the views above the log. The log
+// passes durable entries to the Machine, and asks whether preconditions hold.
 //
 // The log calls one method at a time, with its place in the log locked: no method may call
 // one of the same FileLog that reads on or asks for that place (Append, CatchUp, Read,
@@ -19,20 +19,19 @@ type Machine interface {
 	// place gone, and the next call tries again.
 	Begin(ctx context.Context, start Start) error
 
-	// Agrees says whether the views that Begin loaded are of this log: none beyond its end,
-	// and the chain hash where they end is the log's, as far as chain still knows it. Open
-	// asks once all that is durable is applied.
+	// Agrees checks that the views that Begin loaded belong to this log: none beyond its end, and
+	// the chain hash where they end is the log's, as far as chain still knows it. Open asks once
+	// all that is durable is applied.
 	//
 	// An error means that they are not. Where no other process has the store open, Begin
 	// follows, with start.Rebuild; otherwise it is the error of Open.
 	Agrees(end Mark, chain func(LSN) (uint64, bool)) error
 
-	// Apply is told the durable entries in order. Keys and values are valid during the call
-	// only.
+	// Apply gets the durable entries in order. Keys and values are valid during the call only.
 	//
-	// An error is that of the Open or CatchUp that applies; a commit that is durable by then
-	// succeeds all the same. The next call begins with the same entries, also with those
-	// that were taken in before the error. After a Begin, too, entries come again.
+	// An error becomes the error of the Open or CatchUp that applies; a commit that is durable by
+	// then still succeeds. The next call begins with the same entries, including those that were
+	// applied before the error. After a Begin, too, entries are repeated.
 	Apply(entries []Entry) error
 
 	// Current is the LSN of the newest applied entry of a key, 0 when the key is absent.
@@ -40,21 +39,22 @@ type Machine interface {
 	// precondition asked, and no other.
 	Current(key string) (LSN, error)
 
-	// Deletion is the LSN of the newest applied entry of a key that is absent, 0 when that
-	// is not known any more. Asked only for a precondition that is Chained.
+	// Deletion is the LSN of the newest applied entry of a key that is absent, 0 when that is no
+	// longer known. It is called only for a precondition that is Chained.
 	Deletion(key string) LSN
 
-	// Unchanged says that Current would certainly be p.LSN; false when it would have to
-	// look. Asked before Current, for a precondition that has a Hint.
+	// Unchanged reports that Current would certainly return p.LSN; false if this is not known
+	// without a look-up. It is called before Current, for a precondition that has a Hint.
 	Unchanged(p Precondition) bool
 
-	// Also names further keys whose newest entry an entry is to count for, for preconditions
-	// that are judged before it is applied; Current has an answer of its own for them. It
-	// must say the same of an entry each time. What it cannot read has no keys: Apply tells.
+	// Also names further keys whose newest entry an entry is to count for, for preconditions that
+	// are judged before it is applied; Current has an answer of its own for them. It must return
+	// the same for an entry each time. An entry that it cannot read has no keys: Apply returns the
+	// error.
 	Also(e *Entry) []string
 
-	// Counts says what an entry adds to running totals: to keys of which Current says how
-	// much all applied entries have added, from wherever it began to count. It must say the
-	// same of an entry each time, once it has begun.
+	// Counts says what an entry adds to running totals: to keys of which Current says how much all
+	// applied entries have added, from wherever it began to count. It must return the same for an
+	// entry each time, once it has begun.
 	Counts(e *Entry) []Amount
 }

@@ -24,10 +24,10 @@ type sentry struct {
 // before it woke the others.
 const sentryMost = time.Second
 
-// Moved returns a channel that is closed when durable has moved since, whichever
-// process moved it, when the log is closed, and for no reason after a second. It is nil where one
-// has to look: where the system has no such thing, and for a read-only process, which cannot say
-// that it sleeps. Between two calls nothing is watched: look at Durable after the call, not before.
+// Moved returns a channel that is closed when durable has moved since, whichever process moved it,
+// when the log is closed, and in any case after a second. It is nil if the caller has to poll: on
+// systems without support, and for a read-only process, which cannot register as waiting. Between
+// two calls nothing is watched: read Durable after the call, not before.
 func (l *FileLog) Moved() <-chan struct{} {
 	if l.o.Inline || l.o.ReadOnly {
 		return nil
@@ -60,8 +60,9 @@ func (l *FileLog) Moved() <-chan struct{} {
 	return s.moved
 }
 
-// InPlace is errs.ErrNoStore when the log is not where it was opened any more: its folder was
-// removed or renamed, or another one stands there. A process that only waits would wait forever.
+// InPlace returns errs.ErrNoStore if the log is no longer where it was opened: its folder was
+// removed or renamed, or another folder is in its place. A process that only waits would wait
+// forever.
 func (l *FileLog) InPlace() error {
 	if l.private.Load() || l.shared.Shared == nil {
 		return nil
@@ -71,7 +72,7 @@ func (l *FileLog) InPlace() error {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%w any more: the store was removed or renamed while it was open: %w", errs.ErrNoStore, err)
 	case err == nil && info.Ino != l.shared.Load(wordInode):
-		return fmt.Errorf("%w any more: another one has taken the place of %s: open it again", errs.ErrNoStore, l.o.Dir)
+		return fmt.Errorf("%w any more: another store is now in %s: open the store again", errs.ErrNoStore, l.o.Dir)
 	}
 	return nil
 }

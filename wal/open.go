@@ -12,11 +12,10 @@ import (
 
 // Open opens the log of a store.
 //
-// Under open.lock it asks whether anybody else is attached, by trying for
-// attach.lock exclusively. Nobody: the log is recovered. Somebody: the shared page tells where the
-// log stands; when it does not, that is an error, since recreating it while another process has it
-// open would lose what that process writes. A read-only handle attaches to nothing and changes
-// nothing.
+// Under open.lock it determines whether another process is attached, by trying to lock attach.lock
+// exclusively. If none is, the log is recovered. Otherwise the shared page has the positions of the
+// log; if it has not, Open fails, because recreating the page while another process uses it would
+// lose the writes of that process. A read-only handle is not attached and changes nothing.
 func Open(ctx context.Context, o Options) (*FileLog, error) {
 	if o.Machine == nil {
 		return nil, fmt.Errorf("%w options: a log needs a Machine", errs.ErrInvalid)
@@ -110,7 +109,7 @@ func (l *FileLog) openShared(ctx context.Context) error {
 	}
 	ok, err := l.locks[roleAttach].TryLock(vfs.ModeShared)
 	if err == nil && !ok {
-		err = errors.New("somebody holds it without having opened the store")
+		err = errors.New("another process has the lock without having opened the store")
 	}
 	if err != nil {
 		return fmt.Errorf("locking %s: %w", l.o.wal("attach.lock"), err)
@@ -126,12 +125,12 @@ func (l *FileLog) join(ctx context.Context) error {
 	if l.shared.Shared == nil {
 		p, err := l.o.FS.OpenShared(l.o.wal("shared"), false, l.o.FileMode)
 		if err != nil {
-			return fmt.Errorf("others have this store open, but %s is missing: close them, then open it again: %w", l.o.wal("shared"), err)
+			return fmt.Errorf("other processes have this store open, but %s is missing: close the store in all of them, then open it again: %w", l.o.wal("shared"), err)
 		}
 		l.shared = page{p}
 	}
 	if !l.shared.valid(l.host) {
-		return fmt.Errorf("%w: others have this store open, but %s is not of this boot: close them, then open it again", errs.ErrLocked, l.o.wal("shared"))
+		return fmt.Errorf("%w: other processes have this store open, but %s is not of this boot: close the store in all of them, then open it again", errs.ErrLocked, l.o.wal("shared"))
 	}
 	l.generation.Store(l.shared.generation())
 	if err := l.still(); err != nil {
@@ -203,7 +202,7 @@ func (l *FileLog) folders() error {
 	return nil
 }
 
-// Close detaches. For a clean end, flush and attest before.
+// Close detaches the process. For a clean end, flush and attest before.
 func (l *FileLog) Close() error {
 	l.q.close()
 	close(l.prep.stop)

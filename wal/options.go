@@ -20,15 +20,15 @@ type Options struct {
 	SegmentSize uint64              // for a new log; segment.DefaultSize when 0
 	NewAbove    func() (LSN, error) // a new log starts above this: the highest LSN found in any view
 	UUID        [16]byte            // for a new log
-	Create      bool                // make a log where there is none
+	Create      bool                // create a log if there is none
 	ReadOnly    bool                // change nothing, hold nothing
 	Known       Features            // the features that the caller knows besides KnownFeatures
-	LockWait    time.Duration       // how long a lock is waited for; 30 s when 0
-	Inline      bool                // start no goroutines: prepare space in the caller's
+	LockWait    time.Duration       // how long to wait for a lock; 30 s when 0
+	Inline      bool                // start no goroutines: prepare space in the caller's goroutine
 	FileMode    fs.FileMode         // 0600 when 0
 	DirMode     fs.FileMode         // 0700 when 0
 	ArchiveSize int64               // budget of archive/ in bytes; 256 MiB when 0, none when negative
-	HoldBytes   int64               // of log that a backup may keep from being recycled; 1 GiB when 0
+	HoldBytes   int64               // bytes of log that a backup may keep from being recycled; 1 GiB when 0
 
 	Clock  func() time.Time
 	Nonce  func() uint32
@@ -36,10 +36,10 @@ type Options struct {
 	Logger *slog.Logger
 	Event  func(Event)
 
-	Machine Machine // what the entries are applied to; there must be one
+	Machine Machine // the state to which entries are applied; required
 }
 
-// Event is something that a host may want to hear about.
+// Event is something of which a host may want to be notified.
 type Event struct {
 	Kind  EventKind
 	Path  string
@@ -74,9 +74,9 @@ type Start struct {
 	Spilled LSN    // the views must cover everything below
 	Sum     uint64 // the chain hash there
 	Fresh   bool   // nothing was ever spilled
-	Rebuild bool   // the index is not to be believed: make it from the files, which are the truth below Spilled
+	Rebuild bool   // the index must not be used: rebuild it from the files, which are authoritative below Spilled
 	Alone   bool   // no other process has the store open, and open.lock is held
-	Past    *Past  // the log as far back as it is kept
+	Past    *Past  // the log, as far back as it is kept
 }
 
 func (o *Options) fill() {

@@ -23,7 +23,7 @@ import (
 //	0  16 bytes boot id, 16 int64 heartbeat in Unix microseconds, 24 uint64 xxhash64 of both
 const (
 	ownerOld       = time.Minute
-	HeartbeatEvery = 3 * time.Second // how often Heartbeat wants to be called
+	HeartbeatEvery = 3 * time.Second // how often Heartbeat must be called
 	ownerWatch     = HeartbeatEvery + time.Second
 	// A file that is being written reads as nothing: through another kernel a write is not one
 	// step, and a program that truncates first does so. It is asked again before it counts as
@@ -33,7 +33,7 @@ const (
 )
 
 // errTorn: the file is there, and says nothing that can be read.
-var errTorn = errors.New("it does not match its checksum")
+var errTorn = errors.New("the file does not match its checksum")
 
 type owner struct {
 	boot [2]uint64
@@ -87,12 +87,12 @@ func (l *FileLog) otherKernel(ctx context.Context) error {
 	}
 	now, ok, err := l.steadyOwner(ctx)
 	if err == nil && ok && now != first {
-		return &errs.LockError{Path: l.o.Dir, Err: errors.New("it is in use through another kernel (a container beside its host, or another machine): locks do not work between them")}
+		return &errs.LockError{Path: l.o.Dir, Err: errors.New("the store is in use through another kernel (a container and its host, or another machine), and locks do not work between kernels")}
 	}
 	return err
 }
 
-// Heartbeat says that this log is in use, unless somebody has just said so.
+// Heartbeat records that this log is in use, unless a process has just recorded it.
 func (l *FileLog) Heartbeat() error {
 	if l.o.ReadOnly {
 		return nil

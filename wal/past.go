@@ -15,36 +15,35 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// Past reads a log as far back as it is kept: its segments, and the copies in
-// archive/ of those that were recycled. It takes no lock and keeps no file open
-// between two calls, so it serves a read-only handle as well as a folder in
-// which nobody writes any more, such as a backup's.
+// Past reads a log as far back as it is kept: its segments, and the copies in archive/ of those
+// that were recycled. It takes no lock and keeps no file open between two calls, so it can be used
+// for a read-only handle and for a folder that is no longer written to, such as a backup's.
 //
-// A segment that is recycled under the reader is read on from its copy, which is
-// durable before the recycling begins. Where neither is there, the past has a
-// hole: that is a *errs.TruncatedError and never taken for the log's end.
+// If a segment is recycled during a read, reading continues in its copy, which is durable before
+// the recycling begins. If neither exists, the past has a hole: that is a *errs.TruncatedError, and
+// never treated as the log's end.
 type Past struct {
 	FS       vfs.FS
 	Dir      string // where the segments lie, and archive/
 	Geometry segment.Geometry
 }
 
-// Past is this log's.
+// Past returns the past of this log.
 func (l *FileLog) Past() *Past {
 	return &Past{FS: l.o.FS, Dir: l.o.walDir(), Geometry: l.geo}
 }
 
-// History reads the durable entries from an LSN on, also those that only the
-// archive still has; from 0 as far back as there is no hole. After an error that is damage or a
-// hole, reading on yields what follows it.
+// History reads the durable entries from an LSN on, including those that only the archive still
+// has; 0 begins as far back as there is no hole. After an error that is damage or a hole, reading
+// on yields what follows it.
 func (l *FileLog) History(ctx context.Context, from LSN) iter.Seq2[Entry, error] {
 	return l.Past().Entries(ctx, Mark{LSN: from}, l.Durable())
 }
 
-// Entries reads the entries in [from, to). from stands where a frame begins or
-// where the frames of a segment end; with its chain hash the first frame must
-// follow that, without it the first is believed by its own checksum. from 0 is
-// as far back as there is no hole below to. See FileLog.History.
+// Entries reads the entries in [from, to). from is where a frame begins or where the frames of a
+// segment end; with its chain hash, the first frame must follow that hash, without it the first
+// frame is verified by its own checksum only. from 0 is as far back as there is no hole below to.
+// See FileLog.History.
 func (p *Past) Entries(ctx context.Context, from Mark, to LSN) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		if from.LSN == 0 {
@@ -70,7 +69,7 @@ func (p *Past) Entries(ctx context.Context, from Mark, to LSN) iter.Seq2[Entry, 
 	}
 }
 
-var errStop = errors.New("the caller has seen enough")
+var errStop = errors.New("the caller ended the reading")
 
 // walk visits the frames of [from, to). Damage and holes are told to visit,
 // which may have the walk go on behind them.
@@ -236,8 +235,8 @@ func (p *Past) oldest(to LSN) (oldest, began LSN, whole bool, err error) {
 	return oldest, began, false, nil
 }
 
-// First is where the oldest segment begins that is kept in any state: reading
-// from there tells of every hole and all damage.
+// First is where the oldest segment begins that is kept in any state: reading from there reports
+// every hole and all damage.
 func (p *Past) First(to LSN) (LSN, error) {
 	numbers, err := p.numbers()
 	if err != nil {
@@ -282,9 +281,9 @@ func (p *Past) numbers() (numbers []uint64, err error) {
 	return slices.Compact(numbers), nil
 }
 
-// At reads the entry that begins at an LSN, found along the chain of its segment,
-// so that nothing is taken for an entry that is none. errs.ErrNotFound when no
-// entry begins there, errs.ErrTruncated when the log is no longer kept there.
+// At reads the entry that begins at an LSN, found along the chain of its segment, so that only real
+// entries are found. errs.ErrNotFound when no entry begins there, errs.ErrTruncated when the log is
+// no longer kept there.
 func (p *Past) At(ctx context.Context, at, to LSN) (Entry, error) {
 	if at >= to || at < p.Geometry.Size {
 		return Entry{}, errs.ErrNotFound
@@ -348,8 +347,8 @@ func (p *Past) within(ctx context.Context, at, to LSN, visit func(*segment.Heade
 	return err
 }
 
-// CopySegment writes the bytes of a segment up to a position into a file, from
-// the segment or from its copy. They are not looked at: read what was written.
+// CopySegment writes the bytes of a segment up to a position into a file, from the segment or from
+// its copy. They are not checked: read the written file to check them.
 func (p *Past) CopySegment(ctx context.Context, number uint64, to LSN, out vfs.File) error {
 	files := &pastFiles{p: p}
 	defer files.close()

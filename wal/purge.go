@@ -21,8 +21,8 @@ import (
 // writes each copy in the archive that has such frames again, with these erased: positions, chain
 // and everybody else's history stay. It may be killed anywhere and done again.
 
-// Roll begins a new segment, unless the newest has nothing in it, and returns
-// once that is durable and applied.
+// Roll begins a new segment, unless the newest is empty, and returns once that is durable and
+// applied.
 func (l *FileLog) Roll(ctx context.Context) error {
 	if err := l.CatchUp(ctx); err != nil {
 		return err
@@ -89,13 +89,13 @@ type Purged struct {
 	Copies   int // in the archive, written again
 	Frames   int // erased in them
 	Damaged  []error
-	Unwiped  []error // what went, or stays, without being overwritten: *vfs.UnwipedError
+	Unwiped  []error // files that were removed, or stay, without being overwritten: *vfs.UnwipedError
 }
 
 // Purge takes the frames that are wanted out of segments and archive, below spilled. Roll was
 // called before files and index were brought up to the end, and the checkpoint that says so is in
-// both slots. A copy that cannot be read through is left, and named in Damaged. A backup that
-// copies from the log is errs.ErrLocked.
+// both slots. A copy that cannot be read completely is kept, and named in Damaged. While a backup
+// copies the log the error is errs.ErrLocked.
 func (l *FileLog) Purge(ctx context.Context, held *Held, wanted func(key string, value []byte) bool) (p Purged, err error) {
 	if err := held.proves(l); err != nil {
 		return p, err
@@ -215,12 +215,12 @@ func (l *FileLog) purgeArchive(ctx context.Context, wanted func(key string, valu
 			continue
 		}
 		if errors.Is(err, errs.ErrNewerFormat) {
-			p.Damaged = append(p.Damaged, fmt.Errorf("wal/%s may still hold what was purged: purge again with the program that made it: %w", archiveName(n), err))
+			p.Damaged = append(p.Damaged, fmt.Errorf("wal/%s may still contain purged data: purge again with the program that made the file: %w", archiveName(n), err))
 			continue
 		}
 		if isNoFrame(err) || errors.Is(err, errNotThrough) {
 			p.Damaged = append(p.Damaged, &errs.CorruptionError{Path: "wal/" + archiveName(n), Segment: n, Offset: -1,
-				Err: fmt.Errorf("it cannot be read through, so it may still hold what was purged: run memctl repair --apply, then purge again: %w", err)})
+				Err: fmt.Errorf("the file cannot be read completely and may still contain purged data: run memctl repair --apply, then purge again: %w", err)})
 			continue
 		}
 		if err != nil {
@@ -238,9 +238,9 @@ func (l *FileLog) purgeArchive(ctx context.Context, wanted func(key string, valu
 	return nil
 }
 
-var errPurging = errors.New("it purges: wait until it is done, or end it, then purge again")
+var errPurging = errors.New("another purge is running: wait until it is done, or end it, then purge again")
 
-var errNotThrough = errors.New("its frames do not reach to its end")
+var errNotThrough = errors.New("the frames do not reach to the end of the copy")
 
 // erased is a segment out of the archive with some frames erased, and
 // zeros behind the last one.
@@ -302,7 +302,7 @@ func (l *FileLog) through(number uint64, geo segment.Geometry, end LSN, here err
 	switch {
 	case err == nil && next.Geometry == geo:
 		if next.PrevEnd != end {
-			return fmt.Errorf("%w: they end at %d, the next segment says %d: %w", errNotThrough, end, next.PrevEnd, here)
+			return fmt.Errorf("%w: the frames end at %d, the next segment says %d: %w", errNotThrough, end, next.PrevEnd, here)
 		}
 		return nil
 	case err != nil && !isNoFrame(err):

@@ -20,12 +20,12 @@ import (
 // purgeLook is how often one who waits for another's purge looks again.
 const purgeLook = 20 * time.Millisecond
 
-// Purging says that a purge is under way, or was killed amid it and nobody has noticed.
+// Purging reports that a purge is running, or was killed and no process has noticed yet.
 func (l *FileLog) Purging() bool {
 	return l.shared.Shared != nil && l.shared.Load(wordPurging) != 0
 }
 
-// BeginPurge says so, and waits for others that purge, at most LockWait.
+// BeginPurge announces a purge, and waits for other purges, at most LockWait.
 func (l *FileLog) BeginPurge(ctx context.Context) error {
 	own := purger(l.host.PID, l.host.Birth)
 	began := l.o.Clock()
@@ -44,12 +44,12 @@ func (l *FileLog) BeginPurge(ctx context.Context) error {
 	return nil
 }
 
-// EndPurge says that it is over.
+// EndPurge announces its end.
 func (l *FileLog) EndPurge() {
 	l.shared.CompareAndSwap(wordPurging, purger(l.host.PID, l.host.Birth), 0)
 }
 
-// DropPurge takes back what a process said that was killed while it purged.
+// DropPurge withdraws the announcement of a process that was killed during its purge.
 func (l *FileLog) DropPurge() bool {
 	v := l.shared.Load(wordPurging)
 	if v == 0 {
@@ -68,15 +68,15 @@ func purger(pid int, birth uint64) uint64 {
 	return uint64(pid)<<32 | uint64(uint32(birth))
 }
 
-// FailPurge says that a purge by this process has failed, and left what it was to overwrite:
-// until one is done this process overwrites what it lets go.
+// FailPurge records that a purge by this process has failed and left data to overwrite: until a
+// purge is completed this process overwrites files that it releases.
 func (l *FileLog) FailPurge() { l.unpurged.Store(true) }
 
-// DonePurge says that one has left nothing.
+// DonePurge records that a purge was completed.
 func (l *FileLog) DonePurge() { l.unpurged.Store(false) }
 
-// Overwrites says that what is let go now is overwritten before: a purge is under way, or
-// one has failed and none was done since.
+// Overwrites reports that released files must be overwritten: a purge is running, or one has failed
+// and none was completed since.
 func (l *FileLog) Overwrites() bool { return l.Purging() || l.unpurged.Load() }
 
 // zero overwrites a segment from an offset on, durably. It uses a file descriptor of its

@@ -17,7 +17,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Features are those of the store, as far as they were raised and are durable.
+// Features returns the features of the store that are raised and durable.
 func (l *FileLog) Features() Features {
 	if l.shared.Shared == nil || l.private.Load() {
 		return l.required
@@ -35,11 +35,12 @@ func (l *FileLog) Features() Features {
 // feature gets an error from its next read; an older one, from the first thing that it cannot
 // read.
 //
-// Nobody opens the store while it looks, a second at a time. open.lock is held from the look at the list of processes to the end, so no process can attach
-// between. In this order, so that a raise that is cut anywhere is finished, or has not happened:
-// wal/features; one slot of the checkpoint, from which on no program that lacks the features
-// opens the store; the other slot; wal/shared. A recovery finishes what was cut behind the first
-// step, and so may one that follows an error.
+// No process can open the store during the check, for a second at a time. open.lock is held from
+// the look at the list of processes to the end, so no process can attach between. In this order, so
+// that a raise that is cut anywhere is finished, or has not happened: wal/features; one slot of the
+// checkpoint, from which on no program that lacks the features opens the store; the other slot;
+// wal/shared. A recovery finishes what was cut behind the first step, and so may one that follows
+// an error.
 func (l *FileLog) Raise(ctx context.Context, f Features) error {
 	if known, err := l.mayRaise(f); known || err != nil {
 		return err
@@ -53,8 +54,8 @@ func (l *FileLog) Raise(ctx context.Context, f Features) error {
 	return l.raise(held, f)
 }
 
-// RaiseFlushing is Raise for the holder of flush.lock, and waits for nobody: false says that
-// a process which lacks one of the features has the store open, or is just opening it.
+// RaiseFlushing is Raise for the holder of flush.lock, without waiting: false means that a process
+// which lacks one of the features has the store open, or is just opening it.
 func (l *FileLog) RaiseFlushing(held *Held, f Features) (bool, error) {
 	if err := held.proves(l); err != nil {
 		return false, err
@@ -210,7 +211,7 @@ func (l *FileLog) inTheWay(f Features, list []Attached, more string, cause error
 	if more != "" {
 		names = append(names, more)
 	}
-	err := fmt.Errorf("raising the features %s waits for processes that do not know them and have the store open: %s: end them, or start them again with this version",
+	err := fmt.Errorf("raising the features %s: these processes have the store open and do not know the features: %s: end them, or restart them with this version",
 		f, strings.Join(names, ", "))
 	if cause != nil {
 		err = fmt.Errorf("%w: %w", err, cause)

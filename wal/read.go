@@ -66,10 +66,10 @@ func (l *FileLog) readAt(at LSN) (Entry, error) {
 	return entryOf(&h, string(key), value), nil
 }
 
-// Scan reads the durable entries that the segments in use have, in order: every version, also
-// where a key has several (the newest of each is in State.Changes), and no further back than what
-// is not recycled (History goes on into the archive). It begins at an LSN where a frame begins, or
-// where those of a segment end.
+// Scan reads the durable entries that the segments in use have, in order: every version, also where
+// a key has several (the newest of each is in State.Changes), and no further back than what is not
+// recycled (History continues in the archive). It begins at an LSN where a frame begins, or where
+// the frames of a segment end.
 func (l *FileLog) Scan(ctx context.Context, from LSN) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		to := l.Durable()

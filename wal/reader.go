@@ -6,9 +6,9 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// Reader reads entries by position, as FileLog.ReadAt does, for one goroutine
-// that asks for them in rising order: where they lie close together it reads
-// ahead. The Value of an entry is valid until the next call.
+// Reader reads entries by position, as FileLog.ReadAt does, for one goroutine that requests them in
+// rising order: where they are close together it reads ahead. The Value of an entry is valid until
+// the next call.
 type Reader struct {
 	l    *FileLog
 	buf  []byte

@@ -295,7 +295,7 @@ func (l *FileLog) list() (all []found, broken *errs.CorruptionError, err error) 
 		case err == nil && s.Number == number:
 			all = append(all, found{s, Mark{h.End(), h.Sum}})
 		case err == nil || errors.Is(err, segment.ErrHeader) || errors.Is(err, segment.ErrPayload):
-			broken = &errs.CorruptionError{Path: "wal/" + name, Segment: number, Err: fmt.Errorf("it does not begin as a segment: %w", errors.Join(err, segment.ErrHeader))}
+			broken = &errs.CorruptionError{Path: "wal/" + name, Segment: number, Err: fmt.Errorf("the file does not begin as a segment: %w", errors.Join(err, segment.ErrHeader))}
 		case !errors.Is(err, segment.ErrEnd):
 			return nil, nil, err
 		}

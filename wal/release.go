@@ -27,9 +27,9 @@ func (f *freer) start(spilled LSN) {
 	f.ripe = max(f.ripe, spilled)
 }
 
-// Forget allows everything below an LSN to be dropped, as far as this named holder is
-// concerned; the lowest of all holders wins. It is the flusher's work. The holders of other
-// processes speak through the spilled mark and hold.lock.
+// Forget allows everything below an LSN to be dropped, as far as this named holder is concerned;
+// the lowest position of all holders decides. The flusher calls it. Holders in other processes are
+// represented by the spilled mark and hold.lock.
 func (l *FileLog) Forget(held *Held, holder string, below LSN) error {
 	if err := held.proves(l); err != nil {
 		return err

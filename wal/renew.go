@@ -14,10 +14,9 @@ import (
 // What repair does to a log that cannot be read through. Nobody may have it
 // open: the caller holds the locks of Alone.
 
-// Alone takes open.lock and attach.lock exclusively, as a recovery does, so that
-// nobody can open the store for writing until release. false: somebody has it
-// open. wait takes open.lock. A store that has features beyond the known ones is refused:
-// *errs.FeatureError.
+// Alone takes open.lock and attach.lock exclusively, as a recovery does, so that no other process
+// can open the store for writing until release. false: another process has it open. wait: wait for
+// open.lock. A store that has features beyond the known ones is refused: *errs.FeatureError.
 func Alone(fsys vfs.FS, dir string, known Features, mode fs.FileMode, wait func(vfs.Lock) error) (release func(), ok bool, err error) {
 	var held []vfs.Lock
 	release = func() {
@@ -61,8 +60,8 @@ func mayChange(fsys vfs.FS, dir string, known Features) error {
 	return (c.Features | noted).Lacking(known, dir, false)
 }
 
-// NewSegment makes a segment that restarts a log, as the first one of its store does, and makes it
-// durable: nothing in it says that anything came before. It returns the mark behind its start.
+// NewSegment creates a segment that restarts a log, like the first segment of a store, and makes it
+// durable: it refers to nothing before it. It returns the mark behind its start.
 func NewSegment(fsys vfs.FS, dir string, g segment.Geometry, number uint64, h segment.Header, mode fs.FileMode) (Mark, error) {
 	b := segment.AppendStart(nil, segment.Start{Geometry: g, Number: number}, &h)
 	end := Mark{h.End(), h.Sum}
@@ -86,9 +85,8 @@ func NewCheckpoint(fsys vfs.FS, dir string, c Checkpoint, mode fs.FileMode) erro
 // ArchiveSegment copies a segment into the archive, as releasing it does.
 func (l *FileLog) ArchiveSegment(number uint64) error { return l.archive(number) }
 
-// Known is up to where the log is known to have been durable, also where it
-// cannot be read up to there: by its marks, and behind damage by what the frames
-// there say.
+// Known is the position up to which the log is known to have been durable, even if it cannot be
+// read up to there: by its marks, and behind damage by the frames there.
 func (l *FileLog) Known() (LSN, error) {
 	known := l.Durable()
 	if l.shared.Shared != nil && l.shared.ofBoot(l.host) {

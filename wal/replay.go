@@ -29,7 +29,7 @@ func (l *FileLog) replay(ctx context.Context, attested LSN, chain Mark) (Mark, *
 			if !passed && h.End() >= chain.LSN {
 				passed = true
 				if wrong = chain.Sum != 0 && (h.End() != chain.LSN || h.Sum != chain.Sum); wrong {
-					none = &errNoFrame{at: h.LSN, here: errors.New("it is not the frame that the checkpoint attests here")}
+					none = &errNoFrame{at: h.LSN, here: errors.New("not the frame that the checkpoint attests here")}
 					break
 				}
 			}

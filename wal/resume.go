@@ -9,10 +9,9 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// From is where Entries begins to read, for one who has seen everything before a
-// position, and wants no other: 0 is as far back as there is no hole. The position
-// need not be where a frame begins. *errs.TruncatedError when something between it and
-// the oldest entry that is kept is gone.
+// From is where Entries begins to read, for a caller that has seen everything before a position and
+// no later entry: 0 is as far back as there is no hole. The position need not be where a frame
+// begins. *errs.TruncatedError when something between it and the oldest entry that is kept is gone.
 func (p *Past) From(ctx context.Context, from, to LSN) (LSN, error) {
 	if from >= to {
 		return to, nil

@@ -9,7 +9,7 @@ import (
 // noSpace says how much is missing for the log to go on: the next step that is
 // written out ahead of the tail, and the reserve behind it.
 func (l *FileLog) noSpace(err error) error {
-	full := &errs.DiskFullError{Path: l.o.walDir(), Free: -1, Need: -1, Err: fmt.Errorf("%w (deletes still work; puts do again by themselves when there is space)", err)}
+	full := &errs.DiskFullError{Path: l.o.walDir(), Free: -1, Need: -1, Err: fmt.Errorf("%w (deletes still work; puts work again as soon as there is space)", err)}
 	if v, verr := l.o.FS.Volume(l.o.Dir); verr == nil {
 		full.Free = v.Free
 	}

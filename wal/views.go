@@ -12,7 +12,7 @@ import (
 
 // What those who keep views of the log (files, index) write down here.
 
-// Checkpoint reads what was written last.
+// Checkpoint reads the checkpoint that was written last.
 func (l *FileLog) Checkpoint() (Checkpoint, error) {
 	c, err := readCheckpoint(l.o.FS, l.o.Dir)
 	if err != nil {
@@ -21,8 +21,8 @@ func (l *FileLog) Checkpoint() (Checkpoint, error) {
 	return c, nil
 }
 
-// SetCheckpoint makes new marks durable and then known. The attested mark is where this process
-// has applied to: it is durable.
+// SetCheckpoint makes new marks durable, then publishes them. The attested mark is where this
+// process has applied to: it is durable.
 func (l *FileLog) SetCheckpoint(held *Held, flushed, spilled Mark, mtimes [Folders]int64) error {
 	if err := held.proves(l); err != nil {
 		return err
@@ -110,20 +110,19 @@ func (l *FileLog) putAside(t *TornTail) error {
 // recycled file holds nothing but what it held in an earlier life.
 const tornKept = 8<<20 + segment.HeaderSize
 
-// Distrusted says that the log was recovered after an unclean end and that the
-// files above flushed have not been written again since: what stands in their
-// places may be anything.
+// Distrusted reports that the log was recovered after an unclean end and that the files above
+// flushed have not been written again since: they may contain anything.
 func (l *FileLog) Distrusted() bool {
 	return l.shared.Shared != nil && l.shared.Load(wordDistrust) != 0
 }
 
-// Abandoned says that a process died while it had flush.lock, and that nobody has
-// said Tidied since.
+// Abandoned reports that a process died while it had flush.lock, and that Tidied has not been
+// called since.
 func (l *FileLog) Abandoned() bool {
 	return l.shared.Shared != nil && l.shared.Load(wordAbandon) != 0
 }
 
-// Tidied says that tmp/ was looked through.
+// Tidied records that tmp/ was searched.
 func (l *FileLog) Tidied(held *Held) error {
 	if err := held.proves(l); err != nil {
 		return err
@@ -141,7 +140,7 @@ func (l *FileLog) Remade() uint64 {
 	return l.shared.Load(wordRemade)
 }
 
-// SayRemade says that it was, once the new one is in its place.
+// SayRemade records that the index was rebuilt, once the new one is in its place.
 func (l *FileLog) SayRemade(held *Held) error {
 	if err := held.proves(l); err != nil {
 		return err
@@ -150,8 +149,8 @@ func (l *FileLog) SayRemade(held *Held) error {
 	return nil
 }
 
-// SetRest says until when nobody in any process need put files in place in the
-// background, in milliseconds of the machine's uptime.
+// SetRest sets until when no process needs to put files in place in the background, in milliseconds
+// of the machine's uptime.
 func (l *FileLog) SetRest(held *Held, until int64) error {
 	if err := held.proves(l); err != nil {
 		return err
@@ -160,7 +159,7 @@ func (l *FileLog) SetRest(held *Held, until int64) error {
 	return nil
 }
 
-// Rest is what SetRest said last, 0 if nothing.
+// Rest is the last value of SetRest, 0 if there is none.
 func (l *FileLog) Rest() int64 {
 	if l.shared.Shared == nil {
 		return 0
@@ -168,7 +167,7 @@ func (l *FileLog) Rest() int64 {
 	return int64(l.shared.Load(wordRest))
 }
 
-// Trust says that they have been.
+// Trust records that these files have been written again.
 func (l *FileLog) Trust(held *Held) error {
 	if err := held.proves(l); err != nil {
 		return err

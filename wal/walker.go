@@ -53,9 +53,9 @@ func (e *errNoFrame) Error() string {
 
 func (e *errNoFrame) Unwrap() []error { return []error{e.here, e.next} }
 
-var errOtherLog = errors.New("it is of another log")
+var errOtherLog = errors.New("the segment belongs to another log")
 
-var errUnlinked = errors.New("it does not follow the frame before it")
+var errUnlinked = errors.New("the frame does not follow the one before it")
 
 const walkChunk = 1 << 20
 

@@ -9,9 +9,9 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Check reads everything and yields every fault: the metadata, each block, the
-// heads of the sections, each line, the order and the counts. What an earlier
-// look-up believed is read again.
+// Check reads everything and yields every fault: the metadata, each block, the heads of the
+// sections, each line, the order and the counts. Blocks that were verified by an earlier look-up
+// are read again.
 func (t *Table) Check() iter.Seq[error] {
 	return func(yield func(error) bool) {
 		c := checker{t: t}

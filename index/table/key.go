@@ -14,8 +14,8 @@ import (
 
 var errKeyText = errors.New("the key is not valid UTF-8")
 
-// EncodeKey returns key as it stands between its quotes, key itself when
-// nothing in it needs an escape. Tables are sorted by the bytes of this form.
+// EncodeKey returns key as it is written between its quotes, key itself when nothing in it needs an
+// escape. Tables are sorted by the bytes of this form.
 func EncodeKey(key string) (string, error) {
 	clean, ascii := true, true
 	for i := 0; i < len(key); i++ {

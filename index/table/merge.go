@@ -11,13 +11,13 @@ type Edits interface {
 
 // Plan is what a rewrite applies to a set.
 type Plan struct {
-	// Edits is asked once for each section, in order, when the one before is written.
+	// Edits is called once for each section, in order, when the previous section is written.
 	Edits func(sec int) (Edits, error)
-	// Changed hears of each edit: the value that lived before and the one that
-	// lives now, nil for none. The bytes last only for the call. May be nil.
+	// Changed is called for each edit with the previous and the new live value, nil for none. The
+	// bytes are valid only during the call. May be nil.
 	Changed func(sec int, key, before, after []byte) error
-	// Extra gives, when all sections are written, the metadata's Extra instead of
-	// the target's. May be nil.
+	// Extra, called when all sections are written, returns the metadata's Extra in place of the
+	// target's. May be nil.
 	Extra func() []byte
 }
 

@@ -22,7 +22,7 @@ const (
 	timeForm = "2006-01-02T15:04:05.000000Z"
 )
 
-// Meta says whose a table is and what it covers.
+// Meta names the store of a table and the range that it covers.
 type Meta struct {
 	Store   string    // the store's UUID
 	From    uint64    // a delta: the lsn of the base that it was made against

@@ -78,7 +78,7 @@ func (t *Table) readEnd() error {
 	last := t.data[size-endWidth:]
 	off, hash, ok := parseEnd(last)
 	if !ok {
-		return t.damaged(int64(size-endWidth), errors.New("the last line is not that of a table: cut short, or not ours"))
+		return t.damaged(int64(size-endWidth), errors.New("the last line is not that of a table: cut short, or of another program"))
 	}
 	if off >= uint64(size-endWidth) {
 		return t.damaged(int64(size-endWidth), errors.New("the last line points outside the file"))
@@ -98,7 +98,7 @@ func (t *Table) readEnd() error {
 		return t.damaged(int64(t.body), err)
 	}
 	if t.meta.LSN >= mostLSN || t.meta.From >= mostLSN {
-		return t.damaged(int64(t.body), fmt.Errorf("it covers the log from %d to %d, and no log reaches there", t.meta.From, t.meta.LSN))
+		return t.damaged(int64(t.body), fmt.Errorf("the metadata cover the log from %d to %d, which no log can reach", t.meta.From, t.meta.LSN))
 	}
 	t.present = len(t.sections)
 	n := (t.body + blockSize - 1) / blockSize
@@ -182,7 +182,7 @@ func (t *Table) Release() error {
 // Name is the file's name, relative to its store.
 func (t *Table) Name() string { return t.name }
 
-// Meta says whose the table is and what it covers.
+// Meta returns the store of the table and the range that it covers.
 func (t *Table) Meta() Meta { return t.meta }
 
 // Size is the length of the file.
@@ -192,7 +192,7 @@ func (t *Table) Size() int64 { return int64(len(t.data)) }
 // entries that live when this file lies over its base.
 func (t *Table) Lines(sec int) int64 { return t.sections[sec].lines }
 
-// Has says whether the file has a section at all; it may lack those that are optional.
+// Has reports whether the file has a section; optional sections may be missing.
 func (t *Table) Has(sec int) bool { return sec < t.present }
 
 // Live: see Lines.

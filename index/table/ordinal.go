@@ -33,8 +33,7 @@ func (t *Table) before(c []uint32, off int) int64 {
 	return int64(c[b]) + int64(bytes.Count(t.data[b*blockSize:off], newline))
 }
 
-// Find gives the number of a key's line and appends its value to dst; -1 where
-// the key is not there.
+// Find returns the number of a key's line and appends its value to dst; -1 if the key is absent.
 func (t *Table) Find(dst []byte, sec int, key string) (line int64, value []byte, err error) {
 	enc, err := EncodeKey(key)
 	if err != nil {

@@ -5,10 +5,10 @@ import (
 	"iter"
 )
 
-// Span says which keys of a section are wanted.
+// Span selects keys of a section.
 type Span struct {
 	From   string // begin here; "" begins at the first
-	After  bool   // From itself is not wanted
+	After  bool   // From itself is excluded
 	Prefix string // only keys that begin with it
 }
 

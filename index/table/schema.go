@@ -1,6 +1,6 @@
 package table
 
-// Schema says what a table is called and which sections it has.
+// Schema defines the name of a table and its sections.
 type Schema struct {
 	Name     string // "memory_index": the base is Name.json, the delta Name.delta.json
 	Sections []Section
@@ -10,12 +10,12 @@ type Schema struct {
 type Section struct {
 	Name  string // the member that holds it
 	Count string // the metadata member with its number of live entries; "" for none
-	// Optional: files from before the section was thought of lack it, and those
-	// behind it; it is empty then. What is written has all sections.
+	// Optional: files from before the section existed lack it, and those behind it; it is empty
+	// then. New files have all sections.
 	Optional bool
 	// Dead reports whether a value of a delta hides the base's entry.
 	Dead func(value []byte) bool
-	// Valid says what is wrong with a value, for Check. nil checks nothing.
+	// Valid returns the error of an invalid value, for Check. nil checks nothing.
 	Valid func(value []byte) error
 }
 

@@ -30,21 +30,21 @@ type Set struct {
 	refs        refs.Count
 }
 
-// Want is what Load has to find.
+// Want is what Load requires of the files.
 type Want struct {
 	Store   string // the store's UUID
 	Spilled uint64 // what the log was released up to: base and delta must cover it
-	Start   uint64 // where the log began; nothing needs to be there when Spilled is not beyond it
+	Start   uint64 // where the log began; files need not exist when Spilled is not beyond it
 }
 
 // loadTries bounds how often Load starts over. Files are renamed into place
 // before spilled moves, so one more look is enough for each round that ends meanwhile.
 const loadTries = 8
 
-// Load maps what the folder holds. The delta comes first: a merge puts the new base in place before
-// the delta goes, so a missing delta means that the base is the new one. A file that is torn,
-// foreign or too old is an error that names it; it is never taken for an empty table. Tables that
-// prev has open are shared with it. The caller owns one reference.
+// Load maps the files of the folder. The delta is opened first: a merge puts the new base in place
+// before it removes the delta, so a missing delta means that the base is the new one. A file that
+// is torn, foreign or too old is an error that names it; it is never treated as an empty table.
+// Tables that prev has open are shared with it. The caller owns one reference.
 func Load(fsys vfs.FS, dir string, sch *Schema, want Want, prev *Set) (*Set, error) {
 	var err error
 	for range loadTries {
@@ -109,7 +109,7 @@ func openShared(fsys vfs.FS, dir, name string, sch *Schema, store string, had *T
 	if t.meta.Store != store {
 		got := t.meta.Store
 		release(t)
-		return nil, fmt.Errorf("%s %w: it says %s, this is %s", name, ErrForeign, got, store)
+		return nil, fmt.Errorf("%s %w: the file names store %s, this is store %s", name, ErrForeign, got, store)
 	}
 	return t, nil
 }
@@ -137,9 +137,8 @@ func (t *Table) maps(info vfs.Info) bool {
 	return info.Ino == t.file.Ino && info.Dev == t.file.Dev && info.Size == int64(len(t.data)) && info.Mtime.Equal(t.file.Mtime)
 }
 
-// Stands reports whether the files of the set are still in their places. An
-// index that was made again because it was damaged may cover just what this one
-// does, and is another one.
+// Stands reports whether the files of the set are still in their places. An index that was rebuilt
+// because of damage may cover the same range, but is a different one.
 func (s *Set) Stands(fsys vfs.FS, dir string) bool {
 	for _, t := range []*Table{s.base, s.delta} {
 		if t == nil {

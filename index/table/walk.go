@@ -2,9 +2,9 @@ package table
 
 import "github.com/varve-db/varve/internal/vfs"
 
-// Walk goes over the lines of one section of one file, dead ones too, in order.
-// Each block is compared with its hash again, as in every rewrite: what is read
-// here goes into a new file, and rot must not get a new, right checksum.
+// Walk visits the lines of one section of one file, including dead ones, in order. Each block is
+// compared with its hash again, as in every rewrite: the lines are written to a new file, and
+// damage must not get a new, valid checksum.
 type Walk struct {
 	c        *cursor
 	verified int
@@ -83,7 +83,7 @@ func (w *Walk) verify(off int) error {
 	return nil
 }
 
-// Stands reports whether the file of this name still holds this table.
+// Stands reports whether the file of this name is still this table.
 func (t *Table) Stands(fsys vfs.FS, dir string) bool { return t.is(fsys, dir) }
 
 // Decode is the key whose written form is enc.

@@ -10,17 +10,17 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Target says where a rewrite goes.
+// Target is the place of a rewrite.
 type Target struct {
 	FS   vfs.FS
 	Dir  string
-	Temp string      // path of a file on the same file system that nobody else uses
+	Temp string      // path of a file on the same file system that no other process uses
 	Perm fs.FileMode // 0 is 0600
 	Meta Meta        // From is set by the writer
-	// Ready is called when the new file is written and durable, before it takes its
-	// place: it may not before what it speaks of is durable. May be nil.
+	// Ready is called when the new file is written and durable, before it is put in place: the
+	// files that it names must be durable first. May be nil.
 	Ready func() error
-	// Keep is called before a new base takes the place of the old one. May be nil.
+	// Keep is called before a new base replaces the old one. May be nil.
 	Keep func() error
 }
 
@@ -37,9 +37,9 @@ type Result struct {
 // ErrNoBase: a delta needs a base to lie over.
 var ErrNoBase = errors.New("no base to make a delta against")
 
-// WriteBase writes the set with the plan's changes as the new base, makes it
-// durable, and then removes the delta. Killed at any point it leaves the old
-// pair, the new base under the old delta (which no longer counts), or the new base.
+// WriteBase writes the set with the plan's changes as the new base, makes it durable, and then
+// removes the delta. If it is killed at any point, the folder has the old pair, the new base under
+// the old delta (which is then ignored), or the new base.
 func WriteBase(s *Set, to Target, p Plan) (Result, error) {
 	to.Meta.From = 0
 	r, err := write(s, to, p, s.sch.Base(), false)
@@ -74,7 +74,7 @@ func WriteDelta(s *Set, to Target, p Plan) (Result, error) {
 func write(s *Set, to Target, p Plan, name string, asDelta bool) (Result, error) {
 	r := Result{Name: name, From: to.Meta.From, LSN: to.Meta.LSN}
 	if to.Meta.LSN < s.lsn {
-		return r, fmt.Errorf("write %s up to %d: what stands reaches %d", name, to.Meta.LSN, s.lsn)
+		return r, fmt.Errorf("write %s up to %d: the present file already reaches %d", name, to.Meta.LSN, s.lsn)
 	}
 	if err := fill(s, to, p, asDelta, &r); err != nil {
 		return r, fmt.Errorf("write %s: %w", name, err)

@@ -15,8 +15,8 @@ const bufferSize = 8 * blockSize
 
 var errValue = errors.New("a value must be one line of text")
 
-// Writer writes a table from its first byte to its last into a file. Heap: one
-// buffer and the hashes. Keys come in order; that is the caller's promise.
+// Writer writes a table from its first byte to its last into a file. Heap: one buffer and the
+// hashes. The caller must pass the keys in order.
 type Writer struct {
 	f        vfs.File
 	sch      *Schema
