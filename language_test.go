@@ -53,6 +53,8 @@ var spoken = []habit{
 	{regexp.MustCompile(`(?i)\b(one|each)\s+a\s+line\b`), "one per line"},
 	{regexp.MustCompile(`(?i)\bputs?\s+(\S+\s+)?back\b`), "restore"},
 	{regexp.MustCompile(`(?i)\ball\s+the\s+same\b`), "nevertheless, also"},
+	{regexp.MustCompile(`^(it|its|they) [a-z]`), "name the thing, or leave the pronoun out"},
+	{regexp.MustCompile(`(?i)\btaken\s+for\b`), "treated as"},
 }
 
 // told are habits of doc comments: they are refused in the comments of exported declarations, and of
@@ -66,6 +68,25 @@ var told = []habit{
 	{regexp.MustCompile(`(?i)\btells\s+whether\b`), "reports whether"},
 	{regexp.MustCompile(`(?i)\bis\s+there\s+already\b`), "exists"},
 	{regexp.MustCompile(`(?i)\bzero\s+value\s+is\s+right\b`), "the zero value has the defaults"},
+	{regexp.MustCompile(`(?i)\b(those|one|for|to|of|than)\s+who\b`), "name the actor: a process that, a caller that"},
+	{regexp.MustCompile(`(?i)\b(stands?|stood)\s+(in|at|on|beside|there|within|between|where|alone)\b`), "is in, is at"},
+	{regexp.MustCompile(`(?i)\b(lies|lay)\s+(in|at|on|above|below|beside|there|where)\b`), "is in, is at"},
+	{regexp.MustCompile(`(?i)\bwhat\s+(stood|lay)\b`), "the previous file, the contents of"},
+	{regexp.MustCompile(`(?i)\b(taken?|takes|took)\s+for\s+(an?|the|one|its)\b`), "treated as"},
+	{regexp.MustCompile(`(?i)\bfor\s+people\b`), "for messages, for readers"},
+	{regexp.MustCompile(`(?i)\b(counts?|counted)\s+for\s+nothing\b`), "is ignored"},
+	{regexp.MustCompile(`(?i)\blets?\s+go\s+of\b`), "releases"},
+	{regexp.MustCompile(`(?i)\bknows?\s+nothing\s+of\b`), "does not depend on"},
+	{regexp.MustCompile(`(?i)\bmade\s+again\b`), "rebuilt"},
+	{regexp.MustCompile(`(?i)\bpass(es|ed)\s+over\b`), "skips, ignores"},
+	{regexp.MustCompile(`(?i)\bamid\b`), "during"},
+	{regexp.MustCompile(`(?i)\bcalled\s+off\b`), "cancelled"},
+	{regexp.MustCompile(`(?i)\b(is|are|be|was)\s+had\b`), "exists, is available"},
+	{regexp.MustCompile(`(?i)\b(is|are)\s+the\s+truth\b`), "is authoritative"},
+	{regexp.MustCompile(`(?i)(^|[^<\w])believe[sd]?\b`), "trusts, uses, verifies"},
+	{regexp.MustCompile(`(?i)\banother\s+life\b`), "an earlier log, another history"},
+	{regexp.MustCompile(`(?i)\bwithout\s+a\s+word\b|\bleaves\s+word\b`), "silently; records"},
+	{regexp.MustCompile(`(?i)\basked\s+of\b|\bis\s+asked\s+(about|once|twice|before)\b`), "is called, is applied to"},
 }
 
 // counted is a noun with a fixed plural after a number that is not the second one of "%d of %d".
@@ -77,9 +98,12 @@ var counted = habit{
 // plain says of which packages strings, and comments of exported declarations, are held to spoken
 // and told.
 var plain = map[string]struct{ spoken, told bool }{
-	".": {true, true}, "errs": {true, true}, "repair": {told: true}, "memstore": {told: true},
-	"assembly": {told: true}, "working": {told: true}, "importer": {told: true},
-	"vector": {told: true}, "vector/embed": {told: true}, "mcpserver": {told: true},
+	".": {true, true}, "errs": {true, true}, "repair": {told: true}, "memstore": {true, true},
+	"assembly": {true, true}, "working": {true, true}, "importer": {true, true},
+	"vector": {true, true}, "vector/embed": {true, true}, "mcpserver": {told: true},
+	"wal": {true, true}, "segment": {told: true}, "index": {told: true}, "index/table": {told: true},
+	"working/redis": {true, true}, "working/workingtest": {told: true},
+	"internal/settings": {spoken: true},
 }
 
 // placeholders are what the help of memctl may call the value of a flag: a type or a thing.
@@ -191,6 +215,35 @@ func TestLanguagePlain(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestLanguageOfPackages goes over the comments of all packages but memctl's: doc.go, with what it
+// says of formats, invariants and assumptions.
+func TestLanguageOfPackages(t *testing.T) {
+	t.Parallel()
+	proofs.OneGoroutine(t)
+	read := 0
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || path == "cmd" || path == "bench"):
+			return filepath.SkipDir
+		case d.Name() != "doc.go":
+			return nil
+		}
+		read++
+		return goTexts(path, func(file string, line int, text string) {
+			for _, h := range told {
+				for _, at := range h.phrase.FindAllStringIndex(text, -1) {
+					t.Errorf("%s:%d: %q: better: %s", file, line+strings.Count(text[:at[0]], "\n"), text[at[0]:at[1]], h.instead)
+				}
+			}
+		})
+	})
+	if err != nil || read < 60 {
+		t.Errorf("%d packages, %v", read, err)
 	}
 }
 

@@ -170,7 +170,7 @@ func (o Options) withDefaults() Options {
 // Format returns the format as which the source is read.
 func (s *Source) Format() Format { return s.format }
 
-// Close lets go of the folder.
+// Close releases the folder.
 func (s *Source) Close() error {
 	if s.root == nil {
 		return nil

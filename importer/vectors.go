@@ -133,7 +133,7 @@ func (r *run) placeRows() error {
 		are := v.numbering(m, dirs)
 		if are == either {
 			err := r.problem(Problem{Path: m.name, Kind: KindVectors, Taken: true,
-				Reason: "its numbers may be rows of the vector file or the numbers of its vectors, and the two readings differ: the mapping was not used for vectors; the embeddings in the documents are not affected"})
+				Reason: "the numbers may be rows of the vector file or the numbers of its vectors, and the two readings differ: the mapping was not used for vectors; the embeddings in the documents are not affected"})
 			if err != nil {
 				return err
 			}

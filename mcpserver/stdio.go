@@ -16,8 +16,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// MaxLine is how long one message from a client may be, in bytes. A longer one is
-// passed over; if it is a call it is answered with an error.
+// MaxLine is the maximum length of a message from a client, in bytes. A longer message is ignored;
+// if it is a call it is answered with an error.
 const MaxLine = 64 << 20
 
 // Patience is how long a connection whose input has ended stays open while none of its remaining

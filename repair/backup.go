@@ -27,7 +27,7 @@ type BackupInfo struct {
 	List        string    `json:"list"`                 // sha256 of files.sha256
 
 	From  Position `json:"from"`  // the log begins here; the files hold everything before
-	Whole uint64   `json:"whole"` // the files may hold what was written below this, and lack what stood before
+	Whole uint64   `json:"whole"` // the files may have versions that were written below this, and lack earlier ones
 	End   Position `json:"end"`   // where the log ends
 
 	First Moment    `json:"first"` // the earliest that can be restored

@@ -28,8 +28,8 @@ type RepairReport struct {
 type Done struct {
 	Action
 	Result string // what came of it
-	Where  string // where what stood there lies now, in the store; "" when there was nothing to keep
-	Err    error  // why it could not be done; what it is about was left as it is
+	Where  string // where the previous file is now, in the store; "" when there was nothing to keep
+	Err    error  // why it could not be done; its subject was left unchanged
 }
 
 // UndoReport is what Undo did.

@@ -19,7 +19,7 @@ const KindStart = 1
 
 // The flags of a frame.
 const (
-	FlagMore   = 1 << iota // the batch goes on in the next frame
+	FlagMore   = 1 << iota // the batch continues in the next frame
 	FlagDelete             // the key is absent after this frame
 )
 

@@ -9,9 +9,9 @@ import (
 	"github.com/varve-db/varve/index/table"
 )
 
-// Verify reads everything and yields every fault: of the mappings, of each block
-// of the FAISS files, of their heads, of ids that are not the mapping's or stand
-// twice. What an earlier search believed is read again. Heap: 16 bytes a vector.
+// Verify reads everything and yields every fault: of the mappings, of each block of the FAISS
+// files, of their heads, of ids that are not the mapping's or occur twice. Blocks that an earlier
+// search verified are read again. Heap: 16 bytes per vector.
 func Verify(s *Set) iter.Seq[error] {
 	return func(yield func(error) bool) {
 		sound := true

@@ -22,12 +22,10 @@ type Edits interface {
 
 // Plan is what a write applies to a set.
 type Plan struct {
-	// Edits begins the edits of a kind. It is asked twice, and both times has to
-	// yield the same.
+	// Edits begins the edits of a kind. It is called twice, and must yield the same both times.
 	Edits func(kind Kind) (Edits, error)
-	// Vector appends the vector of an edit, as given, to dst. It is asked once for
-	// each edit that has one. ok is false where there turns out to be none: then the
-	// key gets no row.
+	// Vector appends the vector of an edit, as given, to dst. It is called once for each edit that
+	// has one. ok is false if the edit has no vector after all: then the key gets no row.
 	Vector func(dst []float32, kind Kind, e Edit) (_ []float32, ok bool, err error)
 }
 

@@ -22,8 +22,8 @@ type Query struct {
 	Limit  int // how many hits; at least 1
 	// MinScore is the lowest score that is wanted; 0 is no minimum.
 	MinScore float64
-	// Accept is asked of candidates, the best first, until Limit were accepted. nil
-	// accepts all. It is called without locks, and never twice for one key.
+	// Accept is called for candidates, the best first, until Limit were accepted. nil accepts all.
+	// It is called without locks, and never twice for one key.
 	Accept func(key string) (bool, error)
 	// Keys, if not nil, are the only keys that are compared: the result of a selective filter.
 	Keys []string

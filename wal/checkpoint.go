@@ -30,8 +30,8 @@ type Checkpoint struct {
 	Sequence    uint64
 	UUID        [16]byte
 	SegmentSize uint64
-	Flushed     Mark           // below it the JSON files are the truth
-	Spilled     Mark           // below it the index is
+	Flushed     Mark           // below it the JSON files are authoritative
+	Spilled     Mark           // below it the index is authoritative
 	Attested    Mark           // below it the log was durable: what does not verify there is damage
 	Time        int64          // of the newest commit, Unix microseconds
 	Mtimes      [Folders]int64 // of the folders, Unix nanoseconds, after the last change of ours

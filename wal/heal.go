@@ -57,7 +57,7 @@ func (l *FileLog) heal(ctx context.Context, damage *errs.CorruptionError) (strin
 			return "", l.ioError("healing", l.o.wal(segment.Name(number)), err)
 		}
 		name := "wal/" + archiveName(number)
-		l.o.Logger.Warn("a damaged segment of the log was put back from its copy", "segment", segment.Name(number), "why", damage.Err)
+		l.o.Logger.Warn("a damaged segment of the log was restored from its copy", "segment", segment.Name(number), "why", damage.Err)
 		l.o.Event(Event{Kind: EventHealed, Path: "wal/" + segment.Name(number), LSN: damage.LSN, Err: damage, Note: "from " + name})
 		return name, nil
 	}
@@ -162,7 +162,7 @@ func (l *FileLog) putBack(number uint64, damage *errs.CorruptionError) error {
 	l.forgetFiles(number + 1)
 	if _, err := l.o.FS.Stat(name); err == nil {
 		q := docfile.NewQuarantine(docfile.Layout{FS: l.o.FS, Root: l.o.Dir, FileMode: l.o.FileMode, FolderMode: l.o.DirMode}, l.o.Clock)
-		why := fmt.Sprintf("a damaged segment of the log; it was put back from wal/%s: %v", archiveName(number), damage)
+		why := fmt.Sprintf("a damaged segment of the log; the segment was restored from wal/%s: %v", archiveName(number), damage)
 		if _, err := q.File(name, docfile.Note{Why: why, When: l.o.Clock().UTC()}); err != nil {
 			return err
 		}

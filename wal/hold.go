@@ -98,7 +98,7 @@ func (l *FileLog) copied(_ *Held, oldest uint64) (copied, locked bool, err error
 	if !over {
 		return true, false, nil
 	}
-	l.o.Logger.Warn("a backup holds the log for too long; it is released all the same", "bytes", piled, "limit", l.holdLimit())
+	l.o.Logger.Warn("a backup holds the log for too long; the log is released nevertheless", "bytes", piled, "limit", l.holdLimit())
 	l.o.Event(Event{Kind: EventHoldBroken, Path: "wal/" + segment.Name(oldest), Bytes: int64(piled)})
 	return false, false, nil
 }

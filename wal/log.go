@@ -19,9 +19,9 @@ type Entry struct {
 	Key      string    // whose change it is
 	Kind     uint8     // the kind of the value, 16…255; the log does not interpret the value
 	Delete   bool      // the key is absent after this
-	More     bool      // the batch goes on; set by reading
+	More     bool      // the batch continues; set by reading
 	Own      bool      // this handle wrote the entry, and did not read it; set when it is applied
-	Size     uint64    // bytes of log that it takes, from LSN on; set by reading
+	Size     uint64    // bytes of log that the entry takes, from LSN on; set by reading
 	Inflated uint32    // bytes of Value after decompression; 0 means len(Value)
 	Value    []byte
 }

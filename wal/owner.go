@@ -14,11 +14,11 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// Two kernels on one folder (a container's and its host's, through different
-// file systems) do not see each other's locks. The file owner holds the boot id
-// of those who use the log and a heartbeat; another boot id whose heart beats
-// refuses the open. Whether it beats is seen by watching, for clocks differ; only
-// one that is old by any clock is not watched. The last to leave clears the file.
+// Two kernels on one folder (a container's and its host's, through different file systems) do not
+// see each other's locks. The file owner has the boot id of the processes that use the log, and a
+// heartbeat. If it has another boot id with a live heartbeat, the open is refused. Watching
+// determines whether the heartbeat is live, because clocks differ; only one that is old by any
+// clock is not watched. The last to leave clears the file.
 //
 //	0  16 bytes boot id, 16 int64 heartbeat in Unix microseconds, 24 uint64 xxhash64 of both
 const (

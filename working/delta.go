@@ -39,9 +39,8 @@ type Change struct {
 	Keep     int
 }
 
-// Delta is what an operation changes: outcomes, not conditions. Values stand in
-// it, a checkpoint and its restoring only by their ids, so it is as large as
-// what the operation brought.
+// Delta is what an operation changes: outcomes, not conditions. It contains values, but of a
+// checkpoint or its restoring only the ids, so its size is that of the operation's data.
 type Delta struct {
 	Changes []Change
 	// Blind: right after whatever comes before it, so that a home need not make
@@ -64,8 +63,8 @@ type changeJSON struct {
 	Keep     int            `json:"keep,omitempty"`
 }
 
-// Encode writes the changes as one line of JSON, as a log may keep them. Values
-// stand in it as they are.
+// Encode writes the changes as one line of JSON, as a log may keep them. Values are included
+// unchanged.
 func (d *Delta) Encode() ([]byte, error) {
 	list := make([]changeJSON, len(d.Changes))
 	for i, c := range d.Changes {

@@ -69,8 +69,8 @@ func (e *ConflictError) Unwrap() error {
 	return &errs.ConflictError{ID: e.Name, Expected: e.Expected, Found: e.Found}
 }
 
-// CheckpointError says which checkpoint could not be had. It matches what Err
-// matches: ErrNotFound, ErrCorrupt.
+// CheckpointError names the checkpoint that could not be read. It matches what Err matches:
+// ErrNotFound, ErrCorrupt.
 type CheckpointError struct {
 	ID  string
 	Err error

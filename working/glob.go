@@ -29,7 +29,7 @@ func checkGlob(pattern string) error {
 		switch p[0] {
 		case '\\':
 			if len(p) == 1 {
-				return bad(`it ends with \, which takes the next character as it is`)
+				return bad(`ends with \, which must be followed by a character`)
 			}
 			p = p[1+runeLen(p[1:]):]
 		case '[':

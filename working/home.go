@@ -6,10 +6,9 @@ import (
 	"time"
 )
 
-// Home keeps the working memory of any number of scopes. It knows nothing of JSON, reserved keys
-// and defaults: these are handled by Memory. It does one thing: it performs an operation,
-// completely or not at all, in one order for all who share the home. See the package comment for
-// why operations are data.
+// Home keeps the working memory of any number of scopes. It does not handle JSON, reserved keys or
+// defaults: Memory does. It does one thing: it performs an operation, completely or not at all, in
+// one order for all who share the home. See the package comment for why operations are data.
 //
 // The caller owns what a Result holds, the home what an Op holds: neither may be written to by the
 // other side.

@@ -17,7 +17,7 @@ type LogEntry struct {
 	At      Moment
 	Version uint64 // of the first change; each one after it has the next
 	Changes []*Delta
-	Fresh   bool   // what was there before counts for nothing
+	Fresh   bool   // the previous state is discarded
 	State   *State // in place of Changes; nil in an entry that was made by Encode
 }
 

@@ -18,7 +18,7 @@ func (s *State) Edited(version uint64) {
 	}
 }
 
-// Skip leaves out so many versions, which another life of this scope may have given.
+// Skip skips n versions, which an earlier scope of this name may have used.
 func (s *State) Skip(n uint64) { s.version += n }
 
 // Use counts items as used, as reading them does.

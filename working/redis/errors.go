@@ -36,10 +36,10 @@ var kinds = []struct {
 }{
 	{"WRONGPASS", errs.ErrPermission, "user or password in the URL are wrong"},
 	{"NOAUTH", errs.ErrPermission, "the server wants a password; put it into the URL as redis://user:password@host"},
-	{"ERR AUTH", errs.ErrPermission, "the server has no password; leave it out of the URL"},
+	{"ERR AUTH", errs.ErrPermission, "the server has no password; remove the password from the URL"},
 	{"ERR invalid password", errs.ErrPermission, "the password in the URL is wrong"},
 	{"NOPERM", errs.ErrPermission, "the ACL user needs the keys of the prefix and the commands of the package comment"},
-	{"READONLY", errs.ErrReadOnly, "this is a replica; name the primary in the URL"},
+	{"READONLY", errs.ErrReadOnly, "the server is a replica; name the primary in the URL"},
 	{"MISCONF", errs.ErrReadOnly, "the server cannot write its snapshot and refuses writes"},
 	{"NOREPLICAS", errs.ErrReadOnly, "the server has fewer replicas than it needs to take writes"},
 	{"OOM", errs.ErrLimit, "the server is at its maxmemory"},
@@ -51,7 +51,7 @@ var kinds = []struct {
 	{"MOVED", errs.ErrInvalid, "this is a cluster; add cluster=true to the URL"},
 	{"CROSSSLOT", errs.ErrInvalid, ""},
 	{"ERR max number of clients", working.ErrUnavailable, ""},
-	{"ERR This instance has cluster support disabled", errs.ErrInvalid, "this is no cluster; leave cluster=true out of the URL"},
+	{"ERR This instance has cluster support disabled", errs.ErrInvalid, "the server is not a cluster; remove cluster=true from the URL"},
 	{"ERR DB index", errs.ErrInvalid, "the server has no such database"},
 }
 

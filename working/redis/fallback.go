@@ -28,9 +28,9 @@ type Event struct {
 	Written []Written
 }
 
-// Written is what a scope came to hold while the process stood in for Redis. It
-// began as nothing: what Redis had could not be seen. It is in no home any more; to have it there,
-// write it.
+// Written is the content that a scope got in the fallback, while Redis could not be reached. It
+// began empty, because the content in Redis could not be read. It is in no home any more; to keep
+// it, write it to one.
 type Written struct {
 	Scope       working.Scope
 	State       *working.Snapshot

@@ -51,7 +51,7 @@ func Open(ctx context.Context, o Options) (*Home, error) {
 // Name is "redis".
 func (h *Home) Name() string { return "redis" }
 
-// Check asks the server, whatever stands in for it.
+// Check queries the server, even while a fallback is in use.
 func (h *Home) Check(ctx context.Context) error { return h.ping(ctx) }
 
 func (h *Home) ping(ctx context.Context) error {
@@ -61,7 +61,7 @@ func (h *Home) ping(ctx context.Context) error {
 // Release does nothing: the process holds nothing of a scope.
 func (h *Home) Release(context.Context, working.Scope) error { return nil }
 
-// UsingFallback tells whether the process stands in for Redis right now.
+// UsingFallback reports whether the fallback is in use at the moment.
 func (h *Home) UsingFallback() bool { return h.stand != nil && h.stand.active() }
 
 // Close closes the connections. What a fallback holds then is told to OnEvent

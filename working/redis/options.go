@@ -27,8 +27,8 @@ type Options struct {
 	URL string
 	// Prefix begins every key. Without braces, which belong to the hash tag.
 	Prefix string
-	// Fallback: where Redis cannot be reached, work goes on in this process, and is
-	// not in Redis afterwards; see the package comment. Otherwise it is an error.
+	// Fallback: while Redis cannot be reached, operations use a home in this process, whose content
+	// is not in Redis afterwards; see the package comment. Without it they fail.
 	Fallback bool
 	// RetryAfter is how often a fallback looks for Redis; 0: a second.
 	RetryAfter time.Duration

@@ -176,8 +176,8 @@ func (t *T) TTL(m *working.Memory, key string) time.Duration {
 	return d
 }
 
-// About wants a remaining lifetime: a server's clock goes on while a case runs,
-// and a slow machine may take its time.
+// About checks a remaining lifetime approximately: a server's clock advances while a case runs, and
+// a slow machine may take some time.
 func (t *T) About(what string, got, want time.Duration) {
 	t.Helper()
 	if got > want || got < want-20*time.Second {
