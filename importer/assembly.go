@@ -185,7 +185,7 @@ func (r *run) lacks() error {
 			first += ", …"
 		}
 		err := r.problem(Problem{Path: l.path, ID: l.id, Kind: KindMember, Taken: true,
-			Reason: fmt.Sprintf("%d of its %d members are not memories of the source; their ids stay in the assembly: %s", len(ids), l.members, first)})
+			Reason: fmt.Sprintf("not memories of the source: %d of its %d members; their ids stay in the assembly: %s", len(ids), l.members, first)})
 		if err != nil {
 			return err
 		}
