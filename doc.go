@@ -117,7 +117,7 @@
 //
 //	store options config errors event report            opening a store: options, settings, results
 //	put putall async transact cond                      writing; internal/commit makes the commits
-//	get raw list filter                                 reading; based on internal/engine
+//	get raw list lines filter                           reading; based on internal/engine
 //	flushing                                            from the log into files and index; internal/flush does it
 //	edited                                              edits by hand; internal/edits judges them
 //	history changes watch                               the versions of a memory, and all commits

@@ -43,7 +43,7 @@ type side struct {
 }
 
 func diffVersions(ctx context.Context, a *cli.App, st *varve.Store, assemblies bool, args []string) error {
-	was, err := named(ctx, st, assemblies, args[0])
+	was, err := namedOrEnding(ctx, a, st, assemblies, args[0])
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func diffVersions(ctx context.Context, a *cli.App, st *varve.Store, assemblies b
 	if len(args) == 2 {
 		arg = args[1]
 	}
-	is, err := named(ctx, st, assemblies, arg)
+	is, err := namedOrEnding(ctx, a, st, assemblies, arg)
 	if err != nil {
 		return err
 	}
@@ -90,6 +90,14 @@ func diffVersions(ctx context.Context, a *cli.App, st *varve.Store, assemblies b
 		fmt.Fprintln(a.Out)
 	}
 	return nil
+}
+
+func namedOrEnding(ctx context.Context, a *cli.App, st *varve.Store, assemblies bool, arg string) (v varve.Version, err error) {
+	err = orEnding(ctx, a, st, assemblies, arg, func(arg string) (err error) {
+		v, err = named(ctx, st, assemblies, arg)
+		return err
+	})
+	return v, err
 }
 
 func label(v *varve.Version) string {

@@ -47,10 +47,15 @@ func editMemory(ctx context.Context, a *cli.App, id string) error {
 	)
 	// The store is not held while the editor is open: that may be for hours.
 	err = a.WithIn(ctx, dir, cli.Write, nil, func(st *varve.Store) error {
-		m, err := st.Get(ctx, id)
+		var m varve.Memory
+		err := a.Memory(ctx, st, id, func(id string) (err error) {
+			m, err = st.Get(ctx, id)
+			return err
+		})
 		if err != nil {
 			return err
 		}
+		id = m.ID
 		version, limits = m.Version, cli.LimitsOf(st.Admin().Config())
 		doc, err = m.Encode(cli.NoLimits())
 		return err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -11,37 +12,61 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
+// getFlags say how get prints memories.
+type getFlags struct {
+	content, raw, with, without bool
+}
+
 func getCommand(a *cli.App) *cobra.Command {
-	var content bool
+	var f getFlags
 	c := &cobra.Command{
 		Use:   "get ID[@VERSION]...",
 		Short: "Print memories",
-		Long: `Print the document of each memory, byte for byte as in its file. A missing id does not keep
-the others from being printed. With @VERSION, print that version, as long as the log or the
-archive has it; memctl history lists the versions. If an id itself ends in @ and a number, the
-id takes precedence.`,
-		Example: "  memctl get notes\n  memctl get notes --content\n  memctl get notes@65664\n  memctl get a b c --json | jq '.memories[].version'",
+		Long: `Print the document of each memory, byte for byte as in its file; a terminal gets it without the
+numbers of its embedding, unless --embedding or --raw is given. A missing id does not keep the
+others from being printed. The ending of an id that memctl list shows is enough.
+
+With @VERSION, print that version, as long as the log or the archive has it; memctl history lists
+the versions. If an id itself ends in @ and a number, the id takes precedence.`,
+		Example: "  memctl get notes\n  memctl get notes --content\n  memctl get notes@65664\n  memctl get a b c --json --no-embedding | jq '.memories[].version'",
 		Args:    cli.AtLeastOne("the id of a memory"),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
-			show := showRaw
-			switch {
-			case content && a.Document != nil:
-				return cli.Usagef(cmd.CommandPath(), "--content and --json cannot be combined")
-			case content:
-				show = showContent(len(args) > 1)
-			case a.Document != nil:
-				a.Document.Begin("memories")
-				show = showJSON
+			show, err := f.show(a, cmd, len(args) > 1)
+			if err != nil {
+				return err
 			}
+			a.Document.Begin("memories")
 			return a.With(cmd.Context(), cli.Read, func(st *varve.Store) error {
-				return a.Each(cmd.Context(), args, func(id string) error { return show(cmd.Context(), a, st, id) })
+				return a.Each(cmd.Context(), args, func(id string) error {
+					return orEnding(cmd.Context(), a, st, false, id, func(id string) error { return show(cmd.Context(), a, st, id) })
+				})
 			})
 		}),
 	}
-	c.Flags().BoolVar(&content, "content", false, "print the text only")
-	c.Flags().Bool("raw", true, "print the document; this is the default")
-	c.MarkFlagsMutuallyExclusive("content", "raw")
+	c.Flags().BoolVar(&f.content, "content", false, "print the text only")
+	c.Flags().BoolVar(&f.raw, "raw", false, "print the document byte for byte, also on a terminal")
+	c.Flags().BoolVar(&f.with, "embedding", false, "print the embedding, also on a terminal")
+	c.Flags().BoolVar(&f.without, "no-embedding", false, "omit the embedding, also in JSON")
+	a.OutputFlag(c, cli.FormJSON, cli.FormJSONL, cli.FormID)
+	for _, two := range [][]string{{"content", "raw"}, {"content", "output"}, {"raw", "output"}, {"embedding", "no-embedding"}, {"raw", "no-embedding"}, {"content", "embedding"}, {"content", "no-embedding"}} {
+		c.MarkFlagsMutuallyExclusive(two...)
+	}
 	return c
+}
+
+// show is how each memory is printed.
+func (f *getFlags) show(a *cli.App, cmd *cobra.Command, several bool) (func(context.Context, *cli.App, *varve.Store, string) error, error) {
+	switch {
+	case f.content && a.Document != nil:
+		return nil, cli.Usagef(cmd.CommandPath(), "--content and --json cannot be combined")
+	case f.content:
+		return showContent(several), nil
+	case a.Encodes():
+		return showJSON(f.without), nil
+	case a.Form() == cli.FormID:
+		return showID, nil
+	}
+	return showRaw(f.without || a.Out.Screen && !f.with && !f.raw, !f.without), nil
 }
 
 // shown is a memory in get's list.
@@ -51,17 +76,34 @@ type shown struct {
 	Memory  json.RawMessage `json:"memory"`
 }
 
-func showJSON(ctx context.Context, a *cli.App, st *varve.Store, id string) error {
+func showJSON(without bool) func(context.Context, *cli.App, *varve.Store, string) error {
+	return func(ctx context.Context, a *cli.App, st *varve.Store, id string) error {
+		m, err := memoryAt(ctx, st, id)
+		if err != nil {
+			return err
+		}
+		doc, err := cli.MemoryLine(&m)
+		if without && err == nil {
+			doc, _ = withoutEmbedding(doc)
+		}
+		switch {
+		case err != nil:
+			return err
+		case a.Document == nil:
+			return a.Line(shown{m.ID, m.Version, doc})
+		}
+		a.Document.Item(shown{m.ID, m.Version, doc})
+		return nil
+	}
+}
+
+// showID prints the whole id of a memory that exists.
+func showID(ctx context.Context, a *cli.App, st *varve.Store, id string) error {
 	m, err := memoryAt(ctx, st, id)
-	if err != nil {
-		return err
+	if err == nil {
+		fmt.Fprintln(a.Out, cli.PrintableID(m.ID))
 	}
-	doc, err := cli.MemoryLine(&m)
-	if err != nil {
-		return err
-	}
-	a.Document.Item(shown{m.ID, m.Version, doc})
-	return nil
+	return err
 }
 
 // memoryAt is the memory that ID or ID@VERSION names.
@@ -93,18 +135,26 @@ func showContent(several bool) func(context.Context, *cli.App, *varve.Store, str
 	}
 }
 
-func showRaw(ctx context.Context, a *cli.App, st *varve.Store, id string) error {
-	v, ok, err := versionOf(ctx, memories{st}, id)
-	doc := v.Document
-	if !ok && err == nil {
-		doc, err = st.Admin().GetRaw(ctx, id)
-	}
-	if err != nil {
+func showRaw(without, tell bool) func(context.Context, *cli.App, *varve.Store, string) error {
+	return func(ctx context.Context, a *cli.App, st *varve.Store, id string) error {
+		v, ok, err := versionOf(ctx, memories{st}, id)
+		doc := v.Document
+		if !ok && err == nil {
+			doc, err = st.Admin().GetRaw(ctx, id)
+		}
+		if err != nil {
+			return err
+		}
+		numbers := 0
+		if without {
+			doc, numbers = withoutEmbedding(doc)
+		}
+		if !bytes.HasSuffix(doc, []byte("\n")) {
+			doc = append(doc, '\n')
+		}
+		if _, err = a.Out.Data(cli.JSON).Write(doc); err == nil && numbers > 0 && tell {
+			a.Note("not shown: the embedding, %s; --embedding prints it", cli.Count(numbers, "number", "numbers"))
+		}
 		return err
 	}
-	if !bytes.HasSuffix(doc, []byte("\n")) {
-		doc = append(doc, '\n')
-	}
-	_, err = a.Out.Data(cli.JSON).Write(doc)
-	return err
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,15 +21,21 @@ func historyCommand(a *cli.App) *cobra.Command {
 		Use:   "history ID",
 		Short: "List the versions of a memory",
 		Long: `List the versions of a memory that the log and the archive still have, oldest first, including
-those of a deleted memory; with --assembly, of an assembly. One per line: version, time, size
-and hash, separated by tabs. memctl get ID@VERSION prints a version, memctl diff ID@VERSION ID
-what has changed since.`,
+those of a deleted memory; with --assembly, of an assembly. On a terminal the result is a table,
+otherwise one version per line with version, time (UTC), size and hash, separated by tabs; --output
+id prints ID@VERSION. memctl get ID@VERSION prints a version, memctl diff ID@VERSION ID what has
+changed since.`,
 		Example: "  memctl history notes\n  memctl history notes --json | jq '.versions[-2].version'",
 		Args:    cli.Exactly(1, "the id of a memory"),
 		RunE: a.OnStore(cli.Read, func(ctx context.Context, st *varve.Store, args []string) error {
-			return listVersions(ctx, a, versionsOf(st, assemblies), args[0])
+			try := a.Memory
+			if assemblies {
+				try = a.Assembly
+			}
+			return try(ctx, st, args[0], func(id string) error { return listVersions(ctx, a, versionsOf(st, assemblies), id) })
 		}),
 	}
+	a.OutputFlag(cmd, cli.FormTable, cli.FormJSON, cli.FormJSONL, cli.FormID)
 	cmd.Flags().BoolVar(&assemblies, "assembly", false, "list the versions of an assembly")
 	return cmd
 }
@@ -43,9 +51,14 @@ type listedVersion struct {
 }
 
 func listVersions(ctx context.Context, a *cli.App, vs versions, id string) error {
-	a.Document.Member("id", id)
-	a.Document.Begin("versions")
 	n, complete := 0, true
+	var l *cli.List
+	begin := func() {
+		if l == nil { // not for an id that is unknown: its ending may be asked for
+			a.Document.Member("id", id)
+			l = a.List("versions", nil, cli.Column{Name: "VERSION", Right: true}, cli.Column{Name: "TIME"}, cli.Column{Name: "SIZE", Right: true}, cli.Column{Name: "HASH"})
+		}
+	}
 	for v, err := range vs.History(ctx, id) {
 		if err != nil {
 			if ctx.Err() != nil || errors.Is(err, varve.ErrNotFound) {
@@ -58,19 +71,14 @@ func listVersions(ctx context.Context, a *cli.App, vs versions, id string) error
 		if n++; n == 1 && (v.Previous != 0 || v.FromFile) {
 			complete = false
 		}
-		if a.Document != nil {
-			d := listedVersion{v.LSN, cli.OrNil(v.Time), v.Deleted, v.Size, "", v.Previous}
-			if !v.Deleted {
-				d.Hash = "sha256:" + hex.EncodeToString(v.ContentHash[:])
-			}
-			a.Document.Item(d)
-			continue
+		begin()
+		if err := l.Add(ctx, versionItem(&v)); err != nil {
+			return err
 		}
-		what := fmt.Sprintf("%d B\tsha256:%s", v.Size, hex.EncodeToString(v.ContentHash[:6]))
-		if v.Deleted {
-			what = "deleted\t"
-		}
-		fmt.Fprintf(a.Out, "%d\t%s\t%s\n", v.LSN, v.Time.Format("2006-01-02T15:04:05.000000Z"), what)
+	}
+	begin()
+	if err := l.End(ctx); err != nil {
+		return err
 	}
 	switch {
 	case a.Document != nil:
@@ -79,4 +87,21 @@ func listVersions(ctx context.Context, a *cli.App, vs versions, id string) error
 		a.Note("older versions, if there were any, are no longer kept")
 	}
 	return nil
+}
+
+func versionItem(v *varve.Version) cli.Item {
+	d := listedVersion{v.LSN, cli.OrNil(v.Time), v.Deleted, v.Size, "", v.Previous}
+	if !v.Deleted {
+		d.Hash = "sha256:" + hex.EncodeToString(v.ContentHash[:])
+	}
+	number, at := strconv.FormatUint(v.LSN, 10), v.Time.Format("2006-01-02T15:04:05.000000Z")
+	size, hash := fmt.Sprintf("%d B", v.Size), "sha256:"+hex.EncodeToString(v.ContentHash[:6])
+	if v.Deleted {
+		size, hash = "deleted", ""
+	}
+	return cli.Item{
+		ID: v.ID + "@" + number, JSON: d,
+		Text:  func() string { return strings.Join([]string{number, at, size, hash}, "\t") },
+		Cells: func() []string { return []string{number, at, size, hash} },
+	}
 }

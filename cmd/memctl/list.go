@@ -11,34 +11,68 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
+// listFlags say what list shows besides the filters.
+type listFlags struct {
+	filterFlags
+	sort          string
+	reverse       bool
+	limit, offset int
+}
+
 func listCommand(a *cli.App) *cobra.Command {
-	var (
-		f     filterFlags
-		limit int
-	)
+	var f listFlags
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List memories",
 		Long: `List memories by id: on a terminal as a table, otherwise one per line with id, time of the last
 write (UTC), session and text, separated by tabs, and for a memory that expires the time when
 ("expires 2026-01-31T15:04:05Z"). If there are more, a note has the command that continues, and
-"next" in the JSON document is the value for --after.`,
-		Example: "  memctl list --session s1 --since 24h\n  memctl list --prefix note- --limit 0 --json\n  memctl list --after note-050",
-		Args:    cli.NoArguments,
+"next" in the JSON document is the value for --after.
+
+A table on a terminal shows the age of the last write, and of each generated id the ending, 6
+characters or more, that no other memory of the store has: commands take such an ending in the
+place of the id. Everything else has whole ids: a pipe, --output id, --json, and a table of more
+than 1,000 rows.
+
+--sort orders by created, updated, score, timestamp or id; -updated, or --reverse, is the opposite
+order. The first three are in the index; timestamp, and any order with --category or --key, reads
+every memory that passes the filters. The memories of the page alone are held. --offset
+continues a sorted list, and is then "next" in the JSON document.`,
+		Example: `  memctl list --session s1 --since 24h
+  memctl list --sort -updated --limit 10
+  memctl list --prefix note- --limit 0 --json
+  memctl list --after note-050 --output id`,
+		Args: cli.NoArguments,
 		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
-			if limit < 0 {
-				return cli.Usagef(cmd.CommandPath(), "--limit %d: must be 0 (all) or more", limit)
+			if f.limit < 0 {
+				return cli.Usagef(cmd.CommandPath(), "--limit %d: must be 0 (all) or more", f.limit)
+			}
+			by, err := f.order(cmd)
+			if err != nil {
+				return err
 			}
 			filters, err := f.filters(cmd, a.Clock())
 			if err != nil {
 				return err
 			}
-			return a.With(cmd.Context(), cli.Read, func(st *varve.Store) error { return listMemories(cmd.Context(), a, st, filters, limit) })
+			return a.With(cmd.Context(), cli.Read, func(st *varve.Store) error {
+				l := newMemoryList(a, st, "memories", "AGE")
+				if by != nil {
+					return listSorted(cmd, a, st, l, by, &f, filters)
+				}
+				return listMemories(cmd, a, st, l, filters, f.limit)
+			})
 		}),
 	}
 	f.add(a, c)
-	c.Flags().StringVar(&f.after, "after", "", "only memories after this `id`")
-	c.Flags().IntVarP(&limit, "limit", "n", 50, "list at most `N` memories; 0 means all")
+	fl := c.Flags()
+	fl.StringVar(&f.after, "after", "", "only memories after this `id`")
+	fl.IntVarP(&f.limit, "limit", "n", 50, "list at most `N` memories; 0 means all")
+	fl.StringVar(&f.sort, "sort", "", "sort by this `key`: created, updated, score, timestamp or id; -key is the opposite order")
+	fl.BoolVar(&f.reverse, "reverse", false, "list in the opposite order")
+	fl.IntVar(&f.offset, "offset", 0, "skip the first `N` memories of a sorted list")
+	a.OutputFlag(c, cli.FormTable, cli.FormJSON, cli.FormJSONL, cli.FormID)
+	_ = c.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions(sortNames(), cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 
@@ -64,9 +98,20 @@ func listedOf(m *varve.Memory) listed {
 	}
 }
 
-func listMemories(ctx context.Context, a *cli.App, st *varve.Store, filters []varve.Filter, limit int) error {
-	a.Document.Begin("memories")
-	width := a.Columns("WRITTEN", cli.TimeWidth)
+// memoryList is a list of memories: one column of its own, then id, session and text.
+type memoryList struct {
+	a *cli.App
+	*cli.List
+}
+
+func newMemoryList(a *cli.App, st *varve.Store, member, first string) *memoryList {
+	return &memoryList{a, a.List(member, st.Admin().Lines,
+		cli.Column{Name: "ID"}, cli.Column{Name: first, Right: true}, cli.Column{Name: "SESSION", Most: 12}, cli.Column{Name: "TEXT"})}
+}
+
+// listMemories lists by id, each memory as it is read.
+func listMemories(cmd *cobra.Command, a *cli.App, st *varve.Store, l *memoryList, filters []varve.Filter, limit int) error {
+	ctx := cmd.Context()
 	n, last, more := 0, "", false
 	for m, err := range st.Memories(ctx, filters...) {
 		if ctx.Err() != nil {
@@ -81,29 +126,42 @@ func listMemories(ctx context.Context, a *cli.App, st *varve.Store, filters []va
 			break
 		}
 		n, last = n+1, m.ID
-		if a.Document != nil {
-			a.Document.Item(listedOf(&m))
-			continue
+		if err := l.add(ctx, &m); err != nil {
+			return err
 		}
-		tellMemory(a, &m, width)
 	}
-	a.ListEnd("list", "memory", n, last, more)
+	if err := l.End(ctx); err != nil {
+		return err
+	}
+	a.ListEnd(cmd, "memory", n, last, more)
 	return nil
 }
 
-func tellMemory(a *cli.App, m *varve.Memory, width int) {
-	id, session, text := cli.PrintableID(m.ID), cli.Printable(m.Session()), cli.Printable(m.Content)
-	if width == 0 {
-		if !m.ExpiresAt.IsZero() {
-			text += "\texpires " + m.ExpiresAt.UTC().Format(time.RFC3339)
-		}
-		fmt.Fprintf(a.Out, "%s\t%s\t%s\t%s\n", id, m.UpdatedAt.Format(time.RFC3339), session, text)
-		return
+// add adds a memory, with the age of its last write.
+func (l *memoryList) add(ctx context.Context, m *varve.Memory) error {
+	it := cli.Item{ID: m.ID, Text: func() string { return memoryLine(m) }, Cells: func() []string {
+		now := l.a.Clock()
+		return l.cells(m, cli.AgeText(now.Sub(m.UpdatedAt)))
+	}}
+	if l.a.Encodes() {
+		it.JSON = listedOf(m)
 	}
+	return l.Add(ctx, it)
+}
+
+func (l *memoryList) cells(m *varve.Memory, first string) []string {
+	text := cli.Printable(m.Content)
 	if !m.ExpiresAt.IsZero() {
-		text = m.ExpiresAt.Local().Format("[until 2006-01-02 15:04] ") + text
+		text = "[" + cli.AgeText(m.ExpiresAt.Sub(l.a.Clock())) + " left] " + text
 	}
-	// An id is not cut: it is what is copied from here.
-	fmt.Fprintf(a.Out, "%s  %s  %s  %s\n", cli.Pad(id, cli.IDWidth), cli.Pad(m.UpdatedAt.Local().Format("2006-01-02 15:04"), cli.TimeWidth),
-		cli.Pad(cli.Cut(session, cli.SessionWidth), cli.SessionWidth), cli.Cut(text, width))
+	return []string{cli.PrintableID(m.ID), first, cli.Printable(m.Session()), text}
+}
+
+// memoryLine is a memory for programs.
+func memoryLine(m *varve.Memory) string {
+	text := cli.Printable(m.Content)
+	if !m.ExpiresAt.IsZero() {
+		text += "\texpires " + m.ExpiresAt.UTC().Format(time.RFC3339)
+	}
+	return fmt.Sprintf("%s\t%s\t%s\t%s", cli.PrintableID(m.ID), m.UpdatedAt.Format(time.RFC3339), cli.Printable(m.Session()), text)
 }

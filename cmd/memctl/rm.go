@@ -13,10 +13,11 @@ import (
 
 func rmCommand(a *cli.App) *cobra.Command {
 	return a.Deletes("memory", &cobra.Command{
-		Short:   "Delete memories",
-		Long:    `Delete memories. A missing id does not keep the others from being deleted.`,
+		Short: "Delete memories",
+		Long: `Delete memories, each named by its id or by an ending of it that memctl list shows. A missing id
+does not keep the others from being deleted.`,
 		Example: "  memctl rm notes\n  memctl rm notes --if-version 4096",
-	}, func(ctx context.Context, st *varve.Store, id string, conds []varve.Cond) error {
+	}, a.Memory, func(ctx context.Context, st *varve.Store, id string, conds []varve.Cond) error {
 		if id == memstore.TakeOverID {
 			return mcpcmd.KeepMark(ctx, st)
 		}

@@ -29,8 +29,9 @@ func searchCommand(a *cli.App) *cobra.Command {
 		Use:   "search WORDS | --like ID | --vector FILE",
 		Short: "Find memories",
 		Long: `Find the memories whose text has the words, ignoring case, best first; or those whose embeddings
-are nearest to the embedding of a memory, or to a vector. On a terminal the result is a table,
-otherwise one memory per line with score, id, session and text, separated by tabs.
+are nearest to the embedding of a memory, or to a vector. On a terminal the result is a table
+with the endings of ids, as in memctl list, otherwise one memory per line with score, id, session
+and text, separated by tabs.
 
 If VARVE_EMBED_URL names an embedding service and the store has embeddings, the search is by
 meaning; --by words searches for the words themselves.
@@ -64,21 +65,29 @@ consecutive float32, little-endian.`,
 						return err
 					}
 				}
-				if e != nil {
-					return searchMeaning(cmd.Context(), a, st, e, f.by != "", q, filters)
+				p := &searched{a, st, cmd, args}
+				switch {
+				case e != nil:
+					return p.meaning(cmd.Context(), e, f.by != "", q, filters)
+				case q.Like != "":
+					return a.Memory(cmd.Context(), st, q.Like, func(id string) error {
+						q.Like = id
+						return p.memories(cmd.Context(), q, filters)
+					})
 				}
-				return searchMemories(cmd.Context(), a, st, q, filters)
+				return p.memories(cmd.Context(), q, filters)
 			})
 		}),
 	}
 	f.add(a, c)
 	fl := c.Flags()
-	fl.StringVar(&f.like, "like", "", "find memories similar to the memory with this `id`")
+	fl.StringVar(&f.like, "like", "", "find memories similar to the memory with this `id`, or ending of an id")
 	fl.StringVar(&f.vector, "vector", "", "find memories near the vector in a `file`; - is stdin; or the JSON list itself")
 	fl.StringVar(&f.by, "by", "", "search `mode`: meaning or words; by default meaning, where possible")
 	fl.IntVarP(&f.limit, "limit", "n", 10, "show at most `N` memories")
 	fl.IntVar(&f.offset, "offset", 0, "skip the first `N` memories")
 	fl.Float64Var(&f.least, "min-score", 0, "omit memories with a lower `score`; 0 keeps all")
+	a.OutputFlag(c, cli.FormTable, cli.FormJSON, cli.FormJSONL, cli.FormID)
 	c.MarkFlagsMutuallyExclusive("like", "vector")
 	_ = c.RegisterFlagCompletionFunc("by", cobra.FixedCompletions([]string{byMeaning, byWords}, cobra.ShellCompDirectiveNoFileComp))
 	return c
@@ -87,7 +96,9 @@ consecutive float32, little-endian.`,
 func (f *searchFlags) check(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0 && f.like == "" && f.vector == "":
-		return cli.Usagef(cmd.CommandPath(), "the query is missing: give words, --like or --vector")
+		return cli.Usagef(cmd.CommandPath(), "the query is missing: give words, --like ID or --vector FILE; memctl list lists all memories")
+	case len(args) > 0 && strings.TrimSpace(strings.Join(args, "")) == "":
+		return cli.Usagef(cmd.CommandPath(), "the words are empty: give words, --like ID or --vector FILE; memctl list lists all memories")
 	case f.by != "" && f.by != byMeaning && f.by != byWords:
 		return cli.Usagef(cmd.CommandPath(), "--by %q: must be meaning or words", f.by)
 	case f.by != "" && len(args) == 0:
@@ -118,25 +129,33 @@ func (f *searchFlags) embedder(a *cli.App, cmd *cobra.Command, args []string) (*
 	return e, err
 }
 
-// searchMeaning looks for what words mean; when it was not asked for and finds
+// searched is a search and the command line that asked for it.
+type searched struct {
+	a    *cli.App
+	st   *varve.Store
+	cmd  *cobra.Command
+	args []string
+}
+
+// meaning looks for what words mean; when it was not asked for and finds
 // nothing, or cannot be done, for the words.
-func searchMeaning(ctx context.Context, a *cli.App, st *varve.Store, e *embed.Embedder, asked bool, q varve.Query, filters []varve.Filter) error {
+func (p *searched) meaning(ctx context.Context, e *embed.Embedder, asked bool, q varve.Query, filters []varve.Filter) error {
 	near := q
 	list, err := e.Embed(ctx, []string{q.Text})
 	var hits []varve.Hit
 	if err == nil {
 		near.Text, near.Vector, near.Model = "", list[0], e.Model()
-		hits, err = st.Search(ctx, near, filters...)
+		hits, err = p.st.Search(ctx, near, filters...)
 	}
 	switch {
 	case ctx.Err() != nil:
 		return err
 	case asked, err == nil && (len(hits) > 0 || q.Offset > 0 || q.MinScore > 0), err != nil && hits != nil:
-		return showHits(a, hits, err, near, byMeaning)
+		return p.show(ctx, hits, err, near, byMeaning)
 	case err != nil:
-		a.Note("searching by words, since searching by meaning failed: %v", err)
+		p.a.Note("searching by words, since searching by meaning failed: %v", err)
 	}
-	return searchMemories(ctx, a, st, q, filters)
+	return p.memories(ctx, q, filters)
 }
 
 // found is a memory in search's list.
@@ -146,9 +165,9 @@ type found struct {
 	listed
 }
 
-// searchMemories tells the hits; one more than is shown was asked for.
-func searchMemories(ctx context.Context, a *cli.App, st *varve.Store, q varve.Query, filters []varve.Filter) error {
-	hits, err := st.Search(ctx, q, filters...)
+// memories shows the hits; one more than is shown was asked for.
+func (p *searched) memories(ctx context.Context, q varve.Query, filters []varve.Filter) error {
+	hits, err := p.st.Search(ctx, q, filters...)
 	by := byWords
 	switch {
 	case q.Like != "":
@@ -156,47 +175,46 @@ func searchMemories(ctx context.Context, a *cli.App, st *varve.Store, q varve.Qu
 	case q.Vector != nil:
 		by = "vector"
 	}
-	return showHits(a, hits, err, q, by)
+	return p.show(ctx, hits, err, q, by)
 }
 
-func showHits(a *cli.App, hits []varve.Hit, err error, q varve.Query, by string) error {
+func (p *searched) show(ctx context.Context, hits []varve.Hit, err error, q varve.Query, by string) error {
 	if err != nil && hits == nil {
 		return err
 	}
-	more := len(hits) == q.Limit
+	a, more := p.a, len(hits) == q.Limit
 	hits = hits[:min(len(hits), q.Limit-1)]
-	if a.Document != nil {
-		a.Document.Member("by", by)
-		a.Document.Begin("hits")
-		for _, h := range hits {
-			a.Document.Item(found{h.ID, h.Score, listedOf(&h.Memory)})
+	a.Document.Member("by", by)
+	l := newMemoryList(a, p.st, "hits", "SCORE")
+	for i := range hits {
+		if err := l.hit(ctx, &hits[i]); err != nil {
+			return err
 		}
-		if more {
-			a.Document.Member("next", q.Offset+len(hits))
-		} else {
-			a.Document.Member("next", nil)
-		}
+	}
+	if err := l.End(ctx); err != nil {
 		return err
 	}
-	width := a.Columns("SCORE", cli.ScoreWidth)
-	for _, h := range hits {
-		tellHit(a, &h, width)
-	}
 	switch {
+	case a.Document != nil && more:
+		a.Document.Member("next", q.Offset+len(hits))
+	case a.Document != nil:
+		a.Document.Member("next", nil)
 	case more:
-		a.Note("there are more: memctl search … --offset %d", q.Offset+len(hits))
+		a.Note("there are more: %s", a.Repeated(p.cmd, p.args, "offset", strconv.Itoa(q.Offset+len(hits))))
 	case len(hits) == 0 && err == nil:
 		a.Note("no memory found")
 	}
 	return err
 }
 
-func tellHit(a *cli.App, h *varve.Hit, width int) {
-	id, session, text := cli.PrintableID(h.ID), cli.Printable(h.Memory.Session()), cli.Printable(h.Memory.Content)
-	if width == 0 {
-		fmt.Fprintf(a.Out, "%s\t%s\t%s\t%s\n", strconv.FormatFloat(h.Score, 'f', 4, 64), id, session, text)
-		return
+// hit adds a memory with its score.
+func (l *memoryList) hit(ctx context.Context, h *varve.Hit) error {
+	score := func(digits int) string { return strconv.FormatFloat(h.Score, 'f', digits, 64) }
+	it := cli.Item{ID: h.ID, Text: func() string {
+		return fmt.Sprintf("%s\t%s\t%s\t%s", score(4), cli.PrintableID(h.ID), cli.Printable(h.Memory.Session()), cli.Printable(h.Memory.Content))
+	}, Cells: func() []string { return l.cells(&h.Memory, score(3)) }}
+	if l.a.Encodes() {
+		it.JSON = found{h.ID, h.Score, listedOf(&h.Memory)}
 	}
-	fmt.Fprintf(a.Out, "%s  %s  %s  %s\n", cli.Pad(strconv.FormatFloat(h.Score, 'f', 4, 64), cli.ScoreWidth), cli.Pad(id, cli.IDWidth),
-		cli.Pad(cli.Cut(session, cli.SessionWidth), cli.SessionWidth), cli.Cut(text, width))
+	return l.Add(ctx, it)
 }

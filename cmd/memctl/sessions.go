@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -39,26 +40,39 @@ func listedSessionOf(s varve.Session) listedSession {
 	return listedSession{s.ID, s.Memories, s.Bytes, s.First, s.Last}
 }
 
-// tellSession tells of one.
-func tellSession(a *cli.App, s varve.Session) {
-	if a.Document != nil {
-		a.Document.Item(listedSessionOf(s))
-		return
-	}
-	fmt.Fprintf(a.Out, "%s\t%d\t%d\t%s\t%s\n", cli.PrintableID(s.ID), s.Memories, s.Bytes, s.First.Format(time.RFC3339), s.Last.Format(time.RFC3339))
+// sessionList is a list of sessions.
+type sessionList struct {
+	a *cli.App
+	*cli.List
+}
+
+func newSessionList(a *cli.App) *sessionList {
+	return &sessionList{a, a.List("sessions", nil, cli.Column{Name: "ID"}, cli.Column{Name: "MEMORIES", Right: true},
+		cli.Column{Name: "SIZE", Right: true}, cli.Column{Name: "FIRST", Right: true}, cli.Column{Name: "LAST"})}
+}
+
+// add adds a session, whose item of the document is v.
+func (l *sessionList) add(ctx context.Context, s varve.Session, v any) error {
+	return l.Add(ctx, cli.Item{ID: s.ID, JSON: v, Text: func() string {
+		return fmt.Sprintf("%s\t%d\t%d\t%s\t%s", cli.PrintableID(s.ID), s.Memories, s.Bytes, s.First.Format(time.RFC3339), s.Last.Format(time.RFC3339))
+	}, Cells: func() []string {
+		now := l.a.Clock()
+		ago := func(t time.Time) string { return cli.AgeText(now.Sub(t)) + " ago" }
+		return []string{cli.PrintableID(s.ID), strconv.FormatInt(s.Memories, 10), cli.Size(s.Bytes), ago(s.First), ago(s.Last)}
+	}})
 }
 
 func sessionsListCommand(a *cli.App) *cobra.Command {
-	return &cobra.Command{
+	c := &cobra.Command{
 		Use:   "list",
 		Short: "List sessions",
-		Long: `List sessions by id, one per line with id, number of memories, bytes of their files, time of
-the first memory and time of the last write (both UTC), separated by tabs.`,
+		Long: `List sessions by id: on a terminal as a table, otherwise one per line with id, number of memories,
+bytes of their files, time of the first memory and time of the last write (both UTC), separated by
+tabs.`,
 		Example: "  memctl sessions list\n  memctl sessions list --json | jq '.sessions[].id'",
 		Args:    cli.NoArguments,
 		RunE: a.OnStore(cli.Read, func(ctx context.Context, st *varve.Store, _ []string) error {
-			a.Document.Begin("sessions")
-			n := 0
+			l, n := newSessionList(a), 0
 			for s, err := range st.Sessions().All(ctx) {
 				if ctx.Err() != nil {
 					return ctx.Err()
@@ -68,32 +82,39 @@ the first memory and time of the last write (both UTC), separated by tabs.`,
 					continue
 				}
 				n++
-				tellSession(a, s)
+				if err := l.add(ctx, s, listedSessionOf(s)); err != nil {
+					return err
+				}
 			}
 			if n == 0 && a.Document == nil {
 				a.Note("no sessions")
 			}
-			return nil
+			return l.End(ctx)
 		}),
 	}
+	a.OutputFlag(c, cli.FormTable, cli.FormJSON, cli.FormJSONL, cli.FormID)
+	return c
 }
 
 func sessionsShowCommand(a *cli.App) *cobra.Command {
-	return &cobra.Command{
+	c := &cobra.Command{
 		Use: "show SESSION...", Short: "Show sessions", Long: `Show sessions, one per line, in the format of memctl sessions list.`,
 		Example: "  memctl sessions show s1\n  memctl sessions show s1 --json",
 		Args:    cli.AtLeastOne("the id of a session"), ValidArgsFunction: completeSessions(a),
 		RunE: a.OnStore(cli.Read, func(ctx context.Context, st *varve.Store, args []string) error {
-			a.Document.Begin("sessions")
-			return a.Each(ctx, args, func(id string) error {
+			l := newSessionList(a)
+			err := a.Each(ctx, args, func(id string) error {
 				s, err := st.Sessions().Get(ctx, id)
 				if err == nil {
-					tellSession(a, s)
+					err = l.add(ctx, s, listedSessionOf(s))
 				}
 				return aboutSession(err)
 			})
+			return errors.Join(err, l.End(ctx))
 		}),
 	}
+	a.OutputFlag(c, cli.FormTable, cli.FormJSON, cli.FormJSONL, cli.FormID)
+	return c
 }
 
 // aboutSession puts the right remedy to an error.
@@ -176,8 +197,7 @@ deleted without --apply. A session that is written to meanwhile is kept.`,
 			}
 			return a.With(cmd.Context(), how, func(st *varve.Store) error {
 				swept, err := st.Sessions().Sweep(cmd.Context(), o)
-				tellSwept(a, swept, apply)
-				return err
+				return errors.Join(err, tellSwept(cmd.Context(), a, swept, apply))
 			})
 		}),
 	}
@@ -188,23 +208,25 @@ deleted without --apply. A session that is written to meanwhile is kept.`,
 }
 
 // tellSwept tells which sessions go, or went.
-func tellSwept(a *cli.App, list []varve.SessionSweep, apply bool) {
-	if a.Document != nil {
-		a.Document.Begin("sessions")
-		for _, s := range list {
-			a.Document.Item(sweptSession{listedSessionOf(s.Session), s.Deleted, s.Spared})
-		}
-		a.Document.Member("applied", apply)
-		return
-	}
-	memories, spared := int64(0), 0
+func tellSwept(ctx context.Context, a *cli.App, list []varve.SessionSweep, apply bool) error {
+	l, memories, spared := newSessionList(a), int64(0), 0
 	for _, s := range list {
-		tellSession(a, s.Session)
+		if err := l.add(ctx, s.Session, sweptSession{listedSessionOf(s.Session), s.Deleted, s.Spared}); err != nil {
+			return err
+		}
 		if s.Spared {
-			a.Note("session %s was kept, since it was written to meanwhile", cli.PrintableID(s.ID))
 			spared++
 		}
 		memories += s.Deleted
+	}
+	if err := l.End(ctx); err != nil || a.Document != nil {
+		a.Document.Member("applied", apply)
+		return err
+	}
+	for _, s := range list {
+		if s.Spared {
+			a.Note("session %s was kept, since it was written to meanwhile", cli.PrintableID(s.ID))
+		}
 	}
 	switch {
 	case len(list) == 0:
@@ -214,6 +236,7 @@ func tellSwept(a *cli.App, list []varve.SessionSweep, apply bool) {
 	default:
 		a.Note("would delete %s; --apply does", cli.Count(len(list), "session", "sessions"))
 	}
+	return nil
 }
 
 // completeSessions completes the id of a session. What a shell could not take is left out.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
 // splitVersion takes ID@LSN apart.
@@ -89,4 +90,25 @@ func named(ctx context.Context, st *varve.Store, assemblies bool, arg string) (v
 		return v, err
 	}
 	return vs.GetAt(ctx, arg, newest)
+}
+
+// orEnding runs f with ID or ID@LSN and, where there is no such memory or assembly, with the one
+// whose id ends so.
+func orEnding(ctx context.Context, a *cli.App, st *varve.Store, assemblies bool, arg string, f func(arg string) error) error {
+	try := a.Memory
+	if assemblies {
+		try = a.Assembly
+	}
+	id, lsn, ok := splitVersion(arg)
+	if !ok {
+		return try(ctx, st, arg, f)
+	}
+	first := true
+	return try(ctx, st, id, func(id string) error {
+		if first {
+			first = false
+			return f(arg) // an id may have an @ in it
+		}
+		return f(id + "@" + strconv.FormatUint(lsn, 10))
+	})
 }

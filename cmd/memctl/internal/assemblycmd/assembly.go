@@ -3,6 +3,7 @@ package assemblycmd
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -55,7 +56,46 @@ func aboutAssembly(id string, err error) error {
 	return err
 }
 
-// eachAssembly does one thing for several; see each.
-func eachAssembly(ctx context.Context, a *cli.App, ids []string, f func(id string) error) error {
-	return a.Each(ctx, ids, func(id string) error { return aboutAssembly(id, f(id)) })
+// eachAssembly does one thing for several, named by ids or by their endings; see each.
+func eachAssembly(ctx context.Context, a *cli.App, st *varve.Store, ids []string, f func(id string) error) error {
+	return a.Each(ctx, ids, func(id string) error { return aboutAssembly(id, a.Assembly(ctx, st, id, f)) })
+}
+
+// member is the id of a memory that an id or an ending names: the argument itself where the store
+// has no such memory.
+func member(ctx context.Context, a *cli.App, st *varve.Store, arg string) (string, error) {
+	found := arg
+	err := a.Memory(ctx, st, arg, func(id string) error {
+		_, err := st.Admin().GetRaw(ctx, id)
+		if err == nil {
+			found = id
+		}
+		return err
+	})
+	if errors.Is(err, varve.ErrNotFound) {
+		err = nil
+	}
+	return found, err
+}
+
+// withMembers runs f with the ids of memories and, where the store lacks some, with those that the
+// arguments are endings of. With AllowMissing none is missing, and arguments are ids.
+func withMembers(ctx context.Context, a *cli.App, st *varve.Store, args []string, f func(ids []string) error) error {
+	err := f(args)
+	var missing *varve.MissingMembersError
+	if !errors.As(err, &missing) {
+		return err
+	}
+	ids := slices.Clone(args)
+	for i, arg := range args {
+		id, merr := member(ctx, a, st, arg)
+		if merr != nil {
+			return merr
+		}
+		ids[i] = id
+	}
+	if slices.Equal(ids, args) {
+		return err
+	}
+	return f(ids)
 }

@@ -2,6 +2,7 @@ package assemblycmd
 
 import (
 	"context"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -33,8 +34,12 @@ place. If one of the memories does not exist, none is added.`,
 			if missing {
 				options = append(options, varve.AllowMissing())
 			}
-			return changeAssembly(cmd.Context(), a, args[0], func(ctx context.Context, as varve.Assemblies) (varve.Assembly, error) {
-				return as.Add(ctx, args[0], args[1:], options...)
+			return changeAssembly(cmd.Context(), a, args[0], func(ctx context.Context, st *varve.Store, id string) (as varve.Assembly, err error) {
+				err = withMembers(ctx, a, st, args[1:], func(ids []string) error {
+					as, err = st.Assemblies().Add(ctx, id, ids, options...)
+					return err
+				})
+				return as, err
 			})
 		}),
 	}
@@ -51,8 +56,21 @@ ignored.`,
 		Example: "  memctl assembly remove rome m3",
 		Args:    idAndMore("memories to remove"),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
-			return changeAssembly(cmd.Context(), a, args[0], func(ctx context.Context, as varve.Assemblies) (varve.Assembly, error) {
-				return as.Remove(ctx, args[0], args[1:])
+			return changeAssembly(cmd.Context(), a, args[0], func(ctx context.Context, st *varve.Store, id string) (varve.Assembly, error) {
+				now, err := st.Assemblies().Get(ctx, id)
+				if err != nil {
+					return now, err
+				}
+				ids := slices.Clone(args[1:])
+				for i, arg := range ids {
+					if slices.Contains(now.MemoryIDs, arg) {
+						continue
+					}
+					if ids[i], err = member(ctx, a, st, arg); err != nil {
+						return now, err
+					}
+				}
+				return st.Assemblies().Remove(ctx, id, ids)
 			})
 		}),
 	}
@@ -67,20 +85,35 @@ topics are united, counts are added up, and merged_from lists the merged assembl
 		Example: "  memctl assembly merge rome rome-2 italy",
 		Args:    idAndMore("assemblies to merge into it"),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
-			return changeAssembly(cmd.Context(), a, args[0], func(ctx context.Context, as varve.Assemblies) (varve.Assembly, error) {
-				return as.Merge(ctx, args[0], args[1:]...)
+			return changeAssembly(cmd.Context(), a, args[0], func(ctx context.Context, st *varve.Store, id string) (varve.Assembly, error) {
+				from := slices.Clone(args[1:])
+				for i, arg := range from {
+					err := a.Assembly(ctx, st, arg, func(id string) error {
+						_, err := st.Assemblies().GetRaw(ctx, id)
+						from[i] = id
+						return err
+					})
+					if err != nil {
+						return varve.Assembly{}, err
+					}
+				}
+				return st.Assemblies().Merge(ctx, id, from...)
 			})
 		}),
 	}
 }
 
-// changeAssembly changes one and tells of it.
-func changeAssembly(ctx context.Context, a *cli.App, id string, f func(ctx context.Context, as varve.Assemblies) (varve.Assembly, error)) error {
+// changeAssembly changes one, named by its id or an ending, and tells of it.
+func changeAssembly(ctx context.Context, a *cli.App, arg string, f func(ctx context.Context, st *varve.Store, id string) (varve.Assembly, error)) error {
 	return a.With(ctx, cli.Write, func(st *varve.Store) error {
 		a.Document.Begin("assemblies")
-		as, err := f(ctx, st.Assemblies())
+		var as varve.Assembly
+		err := a.Assembly(ctx, st, arg, func(id string) (err error) {
+			as, err = f(ctx, st, id)
+			return err
+		})
 		if err != nil {
-			return aboutAssembly(id, err)
+			return aboutAssembly(arg, err)
 		}
 		tellWritten(a, &as, "%s has %s", cli.PrintableID(as.ID), cli.Count(len(as.MemoryIDs), "member", "members"))
 		return nil
@@ -98,7 +131,7 @@ the activation. An activation halves in a day, or in the time set as activation_
 		Args:    cli.AtLeastOne("the id of an assembly"),
 		RunE: a.OnStore(cli.Write, func(ctx context.Context, st *varve.Store, args []string) error {
 			a.Document.Begin("assemblies")
-			return eachAssembly(ctx, a, args, func(id string) error {
+			return eachAssembly(ctx, a, st, args, func(id string) error {
 				as, err := st.Assemblies().Activate(ctx, id, boost)
 				if err == nil {
 					tellWritten(a, &as, "%s: activation %.3f, activated %s", cli.PrintableID(id), as.ActivationLevel, cli.Count(int(as.ActivationCount), "time", "times"))
@@ -116,7 +149,7 @@ func assemblyRmCommand(a *cli.App) *cobra.Command {
 		Short:   "Delete assemblies",
 		Long:    `Delete assemblies, not their members. A missing id does not keep the others from being deleted.`,
 		Example: "  memctl assembly rm rome",
-	}, func(ctx context.Context, st *varve.Store, id string, conds []varve.Cond) error {
+	}, a.Assembly, func(ctx context.Context, st *varve.Store, id string, conds []varve.Cond) error {
 		return aboutAssembly(id, st.Assemblies().Delete(ctx, id, conds...))
 	})
 }

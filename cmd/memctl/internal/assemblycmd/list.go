@@ -1,9 +1,9 @@
 package assemblycmd
 
 import (
-	"context"
-	"fmt"
 	"iter"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,8 +21,9 @@ func assemblyListCommand(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List assemblies",
-		Long: `List assemblies by id, one per line with id, time of the last write (UTC), number of members,
-current activation and name, separated by tabs.`,
+		Long: `List assemblies by id: on a terminal as a table with the endings of ids, as in memctl list,
+otherwise one per line with id, time of the last write (UTC), number of members, current activation
+and name, separated by tabs.`,
 		Example: "  memctl assembly list --containing notes\n  memctl assembly list --limit 0 --json",
 		Args:    cli.NoArguments,
 		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
@@ -39,18 +40,23 @@ current activation and name, separated by tabs.`,
 			return a.With(cmd.Context(), cli.Read, func(st *varve.Store) error {
 				all := st.Assemblies().All(cmd.Context(), filters...)
 				if cmd.Flags().Changed("containing") {
-					all = st.Assemblies().Containing(cmd.Context(), containing)
+					id, err := member(cmd.Context(), a, st, containing)
+					if err != nil {
+						return err
+					}
+					all = st.Assemblies().Containing(cmd.Context(), id)
 				}
-				return listAssemblies(cmd.Context(), a, st, all, func(as *varve.Assembly) bool { return !active || !as.Inactive }, limit)
+				return listAssemblies(cmd, a, st, all, func(as *varve.Assembly) bool { return !active || !as.Inactive }, limit)
 			})
 		}),
 	}
 	fl := c.Flags()
-	fl.StringVar(&containing, "containing", "", "only assemblies that have the memory with this `id`")
+	fl.StringVar(&containing, "containing", "", "only assemblies that have the memory with this `id`, or ending of an id")
 	fl.BoolVar(&active, "active", false, "only active assemblies")
 	fl.StringVar(&prefix, "prefix", "", "only assemblies whose id begins with this `prefix`")
 	fl.StringVar(&after, "after", "", "only assemblies after this `id`")
 	fl.IntVarP(&limit, "limit", "n", 50, "list at most `N` assemblies; 0 means all")
+	a.OutputFlag(c, cli.FormTable, cli.FormJSON, cli.FormJSONL, cli.FormID)
 	c.MarkFlagsMutuallyExclusive("containing", "after")
 	c.MarkFlagsMutuallyExclusive("containing", "prefix")
 	return c
@@ -77,8 +83,10 @@ type Listed struct {
 	Updated        *time.Time `json:"updated_at,omitempty"`
 }
 
-func listAssemblies(ctx context.Context, a *cli.App, st *varve.Store, all iter.Seq2[varve.Assembly, error], pass func(*varve.Assembly) bool, limit int) error {
-	a.Document.Begin("assemblies")
+func listAssemblies(cmd *cobra.Command, a *cli.App, st *varve.Store, all iter.Seq2[varve.Assembly, error], pass func(*varve.Assembly) bool, limit int) error {
+	ctx := cmd.Context()
+	l := a.List("assemblies", st.Assemblies().Lines, cli.Column{Name: "ID"}, cli.Column{Name: "AGE", Right: true},
+		cli.Column{Name: "MEMBERS", Right: true}, cli.Column{Name: "ACTIVATION", Right: true}, cli.Column{Name: "NAME"})
 	n, last, more := 0, "", false
 	for as, err := range all {
 		if ctx.Err() != nil {
@@ -97,13 +105,14 @@ func listAssemblies(ctx context.Context, a *cli.App, st *varve.Store, all iter.S
 		}
 		n, last = n+1, as.ID
 		level := st.Assemblies().Level(&as)
-		if a.Document == nil {
-			fmt.Fprintf(a.Out, "%s\t%s\t%d\t%.3f\t%s\n", cli.PrintableID(as.ID), as.UpdatedAt.Format(time.RFC3339), len(as.MemoryIDs), level, cli.Printable(as.Name))
-			continue
+		if err := l.Add(ctx, assemblyItem(a, &as, level)); err != nil {
+			return err
 		}
-		a.Document.Item(ListedOf(&as, level))
 	}
-	a.ListEnd("assembly list", "assembly", n, last, more)
+	if err := l.End(ctx); err != nil {
+		return err
+	}
+	a.ListEnd(cmd, "assembly", n, last, more)
 	return nil
 }
 
@@ -111,5 +120,18 @@ func ListedOf(as *varve.Assembly, level float64) Listed {
 	return Listed{
 		as.ID, as.Version, as.Name, as.Description, len(as.MemoryIDs), !as.Inactive, level, as.ActivationCount, cli.OrNil(as.LastActivation),
 		len(as.CompositeEmbedding), as.Keywords, as.Tags, as.Topics, as.MergedFrom, cli.OrNil(as.CreatedAt), cli.OrNil(as.UpdatedAt),
+	}
+}
+
+func assemblyItem(a *cli.App, as *varve.Assembly, level float64) cli.Item {
+	id, members, activation, name := cli.PrintableID(as.ID), strconv.Itoa(len(as.MemoryIDs)), strconv.FormatFloat(level, 'f', 3, 64), cli.Printable(as.Name)
+	return cli.Item{
+		ID: as.ID, JSON: ListedOf(as, level),
+		Text: func() string {
+			return strings.Join([]string{id, as.UpdatedAt.Format(time.RFC3339), members, activation, name}, "\t")
+		},
+		Cells: func() []string {
+			return []string{id, cli.AgeText(a.Clock().Sub(as.UpdatedAt)), members, activation, name}
+		},
 	}
 }

@@ -62,7 +62,13 @@ are validated before any is written, and they are written in one commit.`,
 						return err
 					}
 				}
-				return putAssemblies(cmd.Context(), a, st, all, f.options(cmd))
+				if f.input != "" {
+					return putAssemblies(cmd.Context(), a, st, all, f.options(cmd))
+				}
+				return withMembers(cmd.Context(), a, st, args, func(ids []string) error {
+					all[0].MemoryIDs = ids
+					return putAssemblies(cmd.Context(), a, st, all, f.options(cmd))
+				})
 			})
 		}),
 	}

@@ -27,7 +27,7 @@ per line. A missing id does not keep the others from being printed.`,
 			ctx := cmd.Context()
 			return a.With(ctx, cli.Read, func(st *varve.Store) error {
 				a.Document.Begin("assemblies")
-				return eachAssembly(ctx, a, args, func(id string) error {
+				return eachAssembly(ctx, a, st, args, func(id string) error {
 					if a.Document == nil && !ids {
 						doc, err := st.Assemblies().GetRaw(ctx, id)
 						if err != nil {

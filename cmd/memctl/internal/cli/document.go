@@ -45,7 +45,7 @@ func (d *Document) name(name string) {
 	}
 	d.members++
 	d.print(open)
-	b, err := d.encode(name)
+	b, err := encode(name)
 	d.note(err)
 	d.print(b)
 	d.print([]byte(":"))
@@ -56,7 +56,7 @@ func (d *Document) Member(name string, v any) {
 	if d == nil {
 		return
 	}
-	b, err := d.encode(v)
+	b, err := encode(v)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.note(err)
@@ -69,7 +69,7 @@ func (d *Document) All(v any) {
 	if d == nil {
 		return
 	}
-	b, err := d.encode(v)
+	b, err := encode(v)
 	b = bytes.TrimSuffix(bytes.TrimPrefix(b, []byte("{")), []byte("}"))
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -104,7 +104,7 @@ func (d *Document) Item(v any) {
 	if d == nil {
 		return
 	}
-	b, err := d.encode(v)
+	b, err := encode(v)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.note(err)
@@ -117,7 +117,7 @@ func (d *Document) Item(v any) {
 
 // Line writes a document of its own.
 func (d *Document) Line(v any) error {
-	b, err := d.encode(v)
+	b, err := encode(v)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.note(err)
@@ -175,7 +175,8 @@ func (d *Document) note(err error) {
 	}
 }
 
-func (d *Document) encode(v any) ([]byte, error) {
+// encode gives JSON as the documents have it.
+func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)

@@ -79,6 +79,7 @@ var classes = []struct {
 	{both(varve.ErrOutcomeUnknown, context.Canceled), CodeInterrupted, "interrupted", "check whether it was stored: memctl get ID"},
 	{is(varve.ErrOutcomeUnknown), CodeInternal, "outcome unknown", "check whether it was stored: memctl get ID"},
 	{is(varve.ErrConflict), CodeConflict, "conflict", "read the current version (memctl get ID) and retry"},
+	{as[*EndingError], CodeRefused, "ambiguous", "give more of the id, or the whole id: memctl list --output id"},
 	{as[*varve.NoVersionError], CodeNotFound, "not found", "memctl history ID lists the versions that are kept"},
 	{is(varve.ErrNotFound), CodeNotFound, "not found", "memctl list shows the memories of the store"},
 	{is(varve.ErrTruncated), CodeRefused, "no longer kept", "log and archive do not reach back that far; a backup may: memctl restore BACKUP DIR --at TIME"},

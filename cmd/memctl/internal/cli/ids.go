@@ -24,8 +24,8 @@ func (a *App) Each(ctx context.Context, ids []string, f func(id string) error) e
 	return nil
 }
 
-// Deletes makes c a command that deletes what its arguments name.
-func (a *App) Deletes(what string, c *cobra.Command, del func(ctx context.Context, st *varve.Store, id string, conds []varve.Cond) error) *cobra.Command {
+// Deletes makes c a command that deletes what its arguments name, by ids or by their endings.
+func (a *App) Deletes(what string, c *cobra.Command, orEnding func(ctx context.Context, st *varve.Store, id string, f func(id string) error) error, del func(ctx context.Context, st *varve.Store, id string, conds []varve.Cond) error) *cobra.Command {
 	var version uint64
 	c.Use, c.Aliases = "rm ID...", []string{"delete"}
 	c.Args = AtLeastOne("at least one id")
@@ -40,14 +40,14 @@ func (a *App) Deletes(what string, c *cobra.Command, del func(ctx context.Contex
 		return a.With(cmd.Context(), Write, func(st *varve.Store) error {
 			a.Document.Begin("deleted")
 			return a.Each(cmd.Context(), args, func(id string) error {
-				err := del(cmd.Context(), st, id, conds)
-				switch {
-				case err != nil:
-				default:
-					a.Document.Item(id)
-					a.Say("deleted %s", PrintableID(id))
-				}
-				return err
+				return orEnding(cmd.Context(), st, id, func(id string) error {
+					err := del(cmd.Context(), st, id, conds)
+					if err == nil {
+						a.Document.Item(id)
+						a.Say("deleted %s", PrintableID(id))
+					}
+					return err
+				})
 			})
 		})
 	})

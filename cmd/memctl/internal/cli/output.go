@@ -101,6 +101,13 @@ func (p *Output) InColour(colour, s string) {
 	_, _ = p.w.WriteString("\x1b[0m")
 }
 
+// paint has colours shown, or not, whatever the stream is.
+func (p *Output) paint(on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.colours = on
+}
+
 // bar is for the progress bar, which moves the cursor. Nothing of a store may go there.
 func (p *Output) bar() io.Writer { return barWriter{p} }
 

@@ -19,14 +19,23 @@ func (a *App) Program(commands func(*App) *cobra.Command) *cobra.Command {
 	_ = c.MarkPersistentFlagDirname("store") // it exists
 	c.PersistentFlags().BoolVar(&a.json, "json", false, "print one JSON document to stdout, also for failures")
 	c.PersistentFlags().BoolVarP(&a.Quiet, "quiet", "q", false, "print only errors")
-	c.PersistentFlags().DurationVar(&a.Wait, "wait", defaultWait, "`duration` to wait for a lock of another process")
+	a.Wait = defaultWait
+	c.PersistentFlags().Var(Span(&a.Wait), "wait", "`duration` to wait for a lock of another process")
+	c.PersistentFlags().StringVar(&a.paint, "color", "auto", "use colors in this `mode`: auto (on a terminal, unless NO_COLOR is set), always, never")
+	_ = c.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp))
 	c.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		if err := a.chooseForm(cmd); err != nil {
+			return err
+		}
 		a.chooseOutput()
+		if err := a.chooseColours(cmd); err != nil {
+			return err
+		}
 		if p := cmd.Parent(); p != nil && p.Name() == "completion" && a.json {
 			return Usagef(cmd.CommandPath(), "a completion script is not JSON: omit --json")
 		}
 		if a.Wait <= 0 {
-			return Usagef(cmd.CommandPath(), "--wait %s: must be more than 0", a.Wait)
+			return Usagef(cmd.CommandPath(), "--wait %s: must be more than 0", SpanText(a.Wait))
 		}
 		if cmd.Flags().Changed("store") && a.Store == "" {
 			return Usagef(cmd.CommandPath(), "--store is empty")
@@ -104,4 +113,18 @@ func (a *App) completeCommands(root *cobra.Command) {
 			c.Example = "  source <(memctl completion bash)\n  memctl completion fish > ~/.config/fish/completions/memctl.fish"
 		}
 	}
+}
+
+// chooseColours settles what the environment proposed.
+func (a *App) chooseColours(cmd *cobra.Command) error {
+	switch a.paint {
+	case "auto":
+	case "always", "never":
+		for _, p := range []*Output{a.Out, a.ErrOut} {
+			p.paint(a.paint == "always")
+		}
+	default:
+		return Usagef(cmd.CommandPath(), "--color %q: must be auto, always or never", a.paint)
+	}
+	return nil
 }

@@ -39,6 +39,8 @@ type App struct {
 
 	Store string
 	json  bool
+	form  string // of --output
+	paint string // of --color
 	Quiet bool
 	Wait  time.Duration
 
@@ -56,7 +58,7 @@ func Run(ctx context.Context, commands func(*App) *cobra.Command, args []string,
 	root.SetIn(in)
 	root.SetOut(a.Out)
 	root.SetErr(a.ErrOut)
-	if end := slices.Index(args, "--"); slices.Contains(args[:max(end, 0)], "--json") || end < 0 && slices.Contains(args, "--json") {
+	if asksJSON(args) {
 		a.Document = newDocument(a.Out.Data(JSON)) // also for a command line that cannot be parsed
 		root.SetVersionTemplate(`{{""}}`)
 	}
@@ -173,6 +175,7 @@ const (
 	Red   = "\x1b[31m"
 	Green = "\x1b[32m"
 	Bold  = "\x1b[1m"
+	Dim   = "\x1b[2m"
 )
 
 // Terminal says whether a stream is one, and gives its descriptor.

@@ -1,48 +1,167 @@
 package cli
 
 import (
+	"context"
 	"fmt"
+	"strconv"
 	"strings"
 
+	"github.com/rivo/uniseg"
 	"golang.org/x/term"
 )
 
-// ListEnd says how the list goes on.
-func (a *App) ListEnd(command, what string, n int, last string, more bool) {
+// Column is a column of a table. Cells of more than Most columns of the screen (twice as many where
+// it is wide) are cut, 0: none is. The last column has the rest of the width.
+type Column struct {
+	Name  string
+	Most  int
+	Right bool // numbers
+}
+
+// table is a list for people. Its first rows are held until their widths are known; a table of more
+// than tableHeld rows then shows whole ids, and each further row as it comes.
+type table struct {
+	a       *App
+	lines   lineSource // of which the ids are; nil: ids are not shortened
+	columns []Column
+	id      int // the column of the id
+	rows    [][]string
+	ids     []string
+	widths  []int // known: rows are written as they come
+}
+
+const (
+	tableHeld = 1000
+	wide      = 120 // columns of a wide screen
+)
+
+func (t *table) add(ctx context.Context, id string, cells []string) error {
+	t.rows, t.ids = append(t.rows, cells), append(t.ids, id)
 	switch {
-	case a.Document != nil && more:
-		a.Document.Member("next", last)
-	case a.Document != nil:
-		a.Document.Member("next", nil)
-	case more:
-		a.Note("there are more: memctl %s … --after %s", command, ShellQuote(last))
-	case n == 0:
-		a.Note("no %s found", what)
+	case t.widths != nil:
+		return t.write(ctx)
+	case len(t.rows) > tableHeld:
+		t.lines = nil
+		return t.begin(ctx)
 	}
+	return nil
 }
 
-// columns of the table; the text has the rest.
-const IDWidth, TimeWidth, SessionWidth = 36, 16, 16
-
-// Columns writes the table's head, in which one column is named and as wide as
-// given, and gives the width for the text; 0 when there is no terminal.
-func (a *App) Columns(name string, wide int) int {
-	fd, ok := Terminal(a.Out.Stream)
-	if !ok || a.Document != nil {
-		return 0
+// end writes what is still held.
+func (t *table) end(ctx context.Context) error {
+	if t.widths != nil || len(t.rows) == 0 {
+		return nil
 	}
-	width, _, err := term.GetSize(fd)
-	if err != nil || width <= 0 {
-		width = 80
-	}
-	text := max(width-IDWidth-wide-SessionWidth-6, 20)
-	head := []string{Pad("ID", IDWidth), Pad(name, wide), Pad("SESSION", SessionWidth), "TEXT"}
-	if wide == ScoreWidth {
-		head[0], head[1] = head[1], head[0]
-	}
-	a.Out.InColour(Bold, strings.Join(head, "  "))
-	fmt.Fprintln(a.Out)
-	return text
+	return t.begin(ctx)
 }
 
-const ScoreWidth = 7
+// begin settles the widths, writes the head and what was held.
+func (t *table) begin(ctx context.Context) error {
+	if t.lines != nil && t.a.Out.Screen { // what a program reads has whole ids
+		short, err := Endings(ctx, t.lines, t.ids)
+		if err != nil {
+			return err
+		}
+		for i, id := range t.ids {
+			t.rows[i][t.id] = short[id]
+		}
+	}
+	t.widths = make([]int, len(t.columns))
+	for i, c := range t.columns {
+		for _, row := range t.rows {
+			t.widths[i] = max(t.widths[i], uniseg.StringWidth(row[i]))
+		}
+		if c.Most > 0 {
+			most := c.Most
+			if t.a.width() >= wide {
+				most *= 2
+			}
+			t.widths[i] = min(t.widths[i], most)
+		}
+		if t.widths[i] > 0 {
+			t.widths[i] = max(t.widths[i], len(c.Name))
+		}
+	}
+	last := len(t.columns) - 1
+	left := t.a.width()
+	for _, w := range t.widths[:last] {
+		if w > 0 {
+			left -= w + 2
+		}
+	}
+	t.widths[last] = max(left, leastText)
+	head := make([]string, len(t.columns))
+	for i, c := range t.columns {
+		head[i] = c.Name
+	}
+	t.a.Out.InColour(Bold, strings.TrimRight(strings.Join(t.cells(head), "  "), " "))
+	fmt.Fprintln(t.a.Out)
+	return t.write(ctx)
+}
+
+// leastText is what the last column has on a screen that is too narrow.
+const leastText = 20
+
+// cells are those of a row that are shown, each as wide as its column.
+func (t *table) cells(row []string) (shown []string) {
+	for i, cell := range row {
+		w := t.widths[i]
+		switch {
+		case w == 0: // empty in all rows
+			continue
+		case i == len(row)-1:
+			cell = Cut(cell, w)
+		default:
+			if t.columns[i].Most > 0 {
+				cell = Cut(cell, w)
+			}
+			if t.columns[i].Right {
+				cell = strings.Repeat(" ", max(w-uniseg.StringWidth(cell), 0)) + cell
+			} else {
+				cell = Pad(cell, w)
+			}
+		}
+		shown = append(shown, cell)
+	}
+	return shown
+}
+
+func (t *table) write(ctx context.Context) error {
+	for _, row := range t.rows {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		at := t.id
+		for i := range t.id {
+			if t.widths[i] == 0 {
+				at--
+			}
+		}
+		for i, cell := range t.cells(row) {
+			if i > 0 {
+				fmt.Fprint(t.a.Out, "  ")
+			}
+			if i == at {
+				t.a.Out.InColour(Dim, cell)
+			} else {
+				fmt.Fprint(t.a.Out, cell)
+			}
+		}
+		fmt.Fprintln(t.a.Out)
+	}
+	t.rows, t.ids = t.rows[:0], t.ids[:0]
+	return nil
+}
+
+// width is that of the screen; elsewhere what COLUMNS says.
+func (a *App) width() int {
+	if fd, ok := Terminal(a.Out.Stream); ok {
+		if width, _, err := term.GetSize(fd); err == nil && width > 0 {
+			return width
+		}
+	}
+	if n, err := strconv.Atoi(a.Getenv("COLUMNS")); err == nil && n > 0 {
+		return n
+	}
+	return 80
+}

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -20,31 +22,149 @@ func ParseMoment(s string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// ParseTime reads the same, or how long ago.
+// ParseTime reads the same, or how long ago. A day ago is the same time of the day before.
 func ParseTime(s string, now time.Time) (time.Time, error) {
 	if t, ok := ParseMoment(s); ok {
 		return t, nil
 	}
-	if days, ok := strings.CutSuffix(s, "d"); ok {
-		if n, err := strconv.Atoi(days); err == nil && n >= 0 && n < 100_000 {
-			return now.AddDate(0, 0, -n), nil
-		}
+	if days, rest, err := span(s); err == nil {
+		return now.AddDate(0, 0, -days).Add(-rest), nil
 	}
-	if d, err := time.ParseDuration(s); err == nil && d >= 0 {
-		return now.Add(-d), nil
-	}
-	return time.Time{}, fmt.Errorf("%q is neither a time (2026-01-31T15:04:05Z), nor a day (2026-01-31), nor how long ago (24h, 7d)", s)
+	return time.Time{}, fmt.Errorf("%q is neither a time (2026-01-31T15:04:05Z), nor a day (2026-01-31), nor how long ago (90m, 24h, 7d, 2w)", s)
 }
 
-// ParseSpan reads how long: 90m, 24h, 30d.
+// ParseSpan reads how long, as people write it: 90m, 1h30m, 7d, 2w3d. A day is 24 hours. It is more
+// than 0.
 func ParseSpan(s string) (time.Duration, error) {
-	if days, ok := strings.CutSuffix(s, "d"); ok {
-		if n, err := strconv.Atoi(days); err == nil && n > 0 && n < 100_000 {
-			return time.Duration(n) * 24 * time.Hour, nil
+	d, err := anySpan(s)
+	if err == nil && d <= 0 {
+		err = errors.New("not more than 0")
+	}
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a duration (90m, 1h30m, 24h, 7d, 2w3d): %w", s, err)
+	}
+	return d, nil
+}
+
+// anySpan may be 0.
+func anySpan(s string) (time.Duration, error) {
+	days, rest, err := span(s)
+	if err != nil {
+		return 0, err
+	}
+	if rest > math.MaxInt64-time.Duration(days)*day {
+		return 0, errSpanLong
+	}
+	return time.Duration(days)*day + rest, nil
+}
+
+const (
+	day      = 24 * time.Hour
+	mostDays = 100_000 // 273 years; a Duration has 292
+)
+
+var errSpanLong = fmt.Errorf("more than %d days", mostDays)
+
+// span reads weeks and days, then what Go's durations have (hours and less), each unit at most
+// once, the larger first.
+func span(s string) (days int, rest time.Duration, err error) {
+	for _, unit := range []struct {
+		name string
+		days int
+	}{{"w", 7}, {"d", 1}} {
+		number, after, ok := strings.Cut(s, unit.name)
+		if !ok {
+			continue
+		}
+		if number == "" || strings.Trim(number, "0123456789") != "" {
+			return 0, 0, fmt.Errorf("a whole number goes before %s, and larger units before smaller ones", unit.name)
+		}
+		n, err := strconv.Atoi(number)
+		if err != nil || n > mostDays/unit.days-days {
+			return 0, 0, errSpanLong
+		}
+		days += n * unit.days
+		if s = after; s == "" {
+			return days, 0, nil
 		}
 	}
-	if d, err := time.ParseDuration(s); err == nil && d > 0 {
-		return d, nil
+	switch {
+	case s == "":
+		return 0, 0, errors.New("empty")
+	case s[0] == '-' || s[0] == '+':
+		return 0, 0, errors.New("with a sign")
 	}
-	return 0, fmt.Errorf("%q is not a duration (90m, 24h, 30d)", s)
+	rest, err = time.ParseDuration(s)
+	switch {
+	case err == nil && rest > mostDays*day:
+		return 0, 0, errSpanLong
+	case err != nil && strings.Trim(s, "0123456789.") == "":
+		return 0, 0, errors.New("the unit is missing: s, m, h, d or w")
+	case err != nil:
+		return 0, 0, errors.New("units are s, m, h, d and w, each with a number before it")
+	}
+	return days, rest, nil
+}
+
+// SpanText writes a duration as ParseSpan reads it: 30d, 1h30m, 0s.
+func SpanText(d time.Duration) string {
+	if d < 0 {
+		return "-" + SpanText(-d)
+	}
+	s := ""
+	for _, unit := range []struct {
+		name string
+		of   time.Duration
+	}{{"d", day}, {"h", time.Hour}, {"m", time.Minute}} {
+		if n := d / unit.of; n > 0 {
+			s += fmt.Sprintf("%d%s", n, unit.name)
+			d -= n * unit.of
+		}
+	}
+	if d > 0 || s == "" {
+		s += d.String()
+	}
+	return s
+}
+
+// SpanSeconds is SpanText for a number of seconds, also for one that no Duration has.
+func SpanSeconds(n int64) string {
+	if n < 0 || n > mostDays*int64(day/time.Second) {
+		return fmt.Sprintf("%ds", n)
+	}
+	return SpanText(time.Duration(n) * time.Second)
+}
+
+// AgeText is a duration in its largest unit, for a narrow column: 45s, 12m, 3h, 6d, 9w, 2y.
+func AgeText(d time.Duration) string {
+	switch d = max(d, 0); {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", d/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", d/time.Minute)
+	case d < 2*day:
+		return fmt.Sprintf("%dh", d/time.Hour)
+	case d < 21*day:
+		return fmt.Sprintf("%dd", d/day)
+	case d < 2*365*day:
+		return fmt.Sprintf("%dw", d/(7*day))
+	}
+	return fmt.Sprintf("%dy", d/(365*day))
+}
+
+// Span is a flag whose value is a duration, 0 too.
+func Span(d *time.Duration) *spanFlag { return (*spanFlag)(d) }
+
+type spanFlag time.Duration
+
+func (f *spanFlag) String() string { return SpanText(time.Duration(*f)) }
+func (f *spanFlag) Type() string   { return "duration" }
+
+func (f *spanFlag) Set(s string) error {
+	d, err := anySpan(s)
+	if err != nil {
+		return fmt.Errorf("%q is not a duration (90m, 1h30m, 24h, 7d, 2w3d): %w", s, err)
+	}
+	*f = spanFlag(d)
+	return nil
 }

@@ -123,7 +123,7 @@ does not begin with "_". A new scope is created.`,
 	}
 	c.Flags().BoolVar(&text, "text", false, "store the value as a text, even if it is JSON")
 	c.Flags().BoolVar(&absent, "if-absent", false, "only if the key has no value; otherwise exit status 5")
-	c.Flags().DurationVar(&ttl, "ttl", 0, "`duration` after which the value expires, 0 at once; by default it does not expire")
+	c.Flags().Var(cli.Span(&ttl), "ttl", "`duration` after which the value expires, 0 at once; by default it does not expire")
 	return c
 }
 

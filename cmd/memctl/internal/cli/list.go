@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// The forms of a result that --output names. Without it a list is a table on a terminal, and
+// elsewhere lines for programs.
+const (
+	FormJSON  = "json"  // as --json
+	FormJSONL = "jsonl" // one item of the list per line
+	FormTable = "table"
+	FormID    = "id" // one whole id per line
+)
+
+// OutputFlag gives a command --output with some of the forms.
+func (a *App) OutputFlag(c *cobra.Command, forms ...string) {
+	c.Flags().StringVarP(&a.form, "output", "o", "", "print in this `format`: "+strings.Join(forms, ", "))
+	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp))
+	if c.Annotations == nil {
+		c.Annotations = map[string]string{}
+	}
+	c.Annotations["output"] = strings.Join(forms, ",")
+}
+
+// chooseForm checks --output; json is the same as --json.
+func (a *App) chooseForm(cmd *cobra.Command) error {
+	if !cmd.Flags().Changed("output") {
+		return nil
+	}
+	forms := strings.Split(cmd.Annotations["output"], ",")
+	switch {
+	case !slices.Contains(forms, a.form):
+		return Usagef(cmd.CommandPath(), "--output %q: must be %s", a.form, strings.Join(forms, ", "))
+	case a.form == FormJSON:
+		a.json, a.form = true, ""
+	case a.json:
+		return Usagef(cmd.CommandPath(), "--json and --output %s cannot be combined", a.form)
+	}
+	return nil
+}
+
+// asksJSON says whether arguments that cannot be parsed ask for JSON.
+func asksJSON(args []string) bool {
+	if end := slices.Index(args, "--"); end >= 0 {
+		args = args[:end]
+	}
+	for i, arg := range args {
+		switch arg {
+		case "--json", "-ojson", "-o=json", "--output=json":
+			return true
+		case "json":
+			if i > 0 && (args[i-1] == "-o" || args[i-1] == "--output") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Form is what --output asks for besides JSON, "" when nothing was asked for.
+func (a *App) Form() string { return a.form }
+
+// Encodes says whether the items of a list are written as JSON.
+func (a *App) Encodes() bool { return a.Document != nil || a.form == FormJSONL }
+
+// Item is one of a list.
+type Item struct {
+	ID    string          // whole
+	JSON  any             // in the document, and on a line of jsonl
+	Text  func() string   // a line for programs
+	Cells func() []string // in a table
+}
+
+// List writes a list in the form that was asked for.
+type List struct {
+	a     *App
+	table *table
+}
+
+// List begins a list: its member of the document, and the columns of its table, of which the one
+// called ID has the id. Ids that lines knows are shown on a terminal by their endings.
+func (a *App) List(member string, lines lineSource, columns ...Column) *List {
+	l := &List{a: a}
+	a.Document.Begin(member)
+	if a.Document == nil && (a.form == FormTable || a.form == "" && a.Out.Screen) {
+		id := slices.IndexFunc(columns, func(c Column) bool { return c.Name == "ID" })
+		l.table = &table{a: a, lines: lines, columns: columns, id: id}
+	}
+	return l
+}
+
+// Add writes an item, or holds it until the width of the table is known.
+func (l *List) Add(ctx context.Context, it Item) error {
+	a := l.a
+	switch {
+	case a.Document != nil:
+		a.Document.Item(it.JSON)
+	case l.table != nil:
+		return l.table.add(ctx, it.ID, it.Cells())
+	case a.form == FormJSONL:
+		return a.Line(it.JSON)
+	case a.form == FormID:
+		fmt.Fprintln(a.Out, PrintableID(it.ID))
+	default:
+		fmt.Fprintln(a.Out, it.Text())
+	}
+	return nil
+}
+
+// End writes what was held.
+func (l *List) End(ctx context.Context) error {
+	if l.table == nil {
+		return nil
+	}
+	return l.table.end(ctx)
+}
+
+// Line writes a line of jsonl.
+func (a *App) Line(v any) error {
+	b, err := encode(v)
+	if err == nil {
+		err = a.WriteLine(b)
+	}
+	return err
+}
+
+// WriteLine writes a line of JSON that is encoded already.
+func (a *App) WriteLine(b []byte) error {
+	_, err := io.Writer(a.Out.Data(JSON)).Write(append(b, '\n'))
+	return err
+}
+
+// ListEnd tells how the list continues after the id last.
+func (a *App) ListEnd(cmd *cobra.Command, what string, n int, last string, more bool) {
+	switch {
+	case a.Document != nil && more:
+		a.Document.Member("next", last)
+	case a.Document != nil:
+		a.Document.Member("next", nil)
+	case more:
+		a.Note("there are more: %s", a.Repeated(cmd, nil, "after", last))
+	case n == 0:
+		a.Note("no %s found", what)
+	}
+}
+
+// Repeated is the command line, with another value of one flag.
+func (a *App) Repeated(cmd *cobra.Command, args []string, name, value string) string {
+	words := strings.Fields(cmd.CommandPath())
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Changed || f.Name == name {
+			return
+		}
+		switch text := f.Value.String(); {
+		case f.Value.Type() == "bool" && text == "true":
+			words = append(words, "--"+f.Name)
+		case f.Value.Type() == "bool":
+			words = append(words, "--"+f.Name+"="+text)
+		default:
+			words = append(words, "--"+f.Name, ShellQuote(text))
+		}
+	})
+	words = append(words, "--"+name, ShellQuote(value))
+	if slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "-") }) {
+		words = append(words, "--")
+	}
+	for _, arg := range args {
+		words = append(words, ShellQuote(arg))
+	}
+	return strings.Join(words, " ")
+}

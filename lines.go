@@ -1,0 +1,55 @@
+package varve
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/engine"
+)
+
+// Line is what the index has of a document: what can be known without reading its file. Score and
+// Session are those of memories only.
+type Line struct {
+	ID        string
+	Version   uint64
+	CreatedAt time.Time
+	UpdatedAt time.Time
+	ExpiresAt time.Time // zero: never
+	Score     float64   // quickrecal_score
+	Session   string    // "" for none
+}
+
+// Lines yields what the index has of the memories that pass the filters, in the order of their ids
+// as JSON writes them. It reads no document, and is many times as fast as Memories; InCategory and
+// WithKey, which need the documents, are refused (ErrInvalid). Concurrent writes may or may not be
+// seen.
+func (ad Admin) Lines(ctx context.Context, filters ...Filter) iter.Seq2[Line, error] {
+	return ad.st.linesOf(ctx, ad.st.engine.Kinds.Memories, filters)
+}
+
+// Lines yields what the index has of the assemblies that pass the filters; see Admin.Lines.
+func (as Assemblies) Lines(ctx context.Context, filters ...Filter) iter.Seq2[Line, error] {
+	return as.st.linesOf(ctx, as.st.engine.Kinds.Assemblies, filters)
+}
+
+func (st *Store) linesOf(ctx context.Context, k *engine.Kind, filters []Filter) iter.Seq2[Line, error] {
+	f := filtersOf(filters)
+	return engine.Reading(ctx, st.engine, func(yield func(Line, error) bool) {
+		if f.Reads() {
+			yield(Line{}, fmt.Errorf("%w: a listing of lines reads no document, and cannot select by category or key", errs.ErrInvalid))
+			return
+		}
+		for l, err := range st.engine.Lines(ctx, k, f) {
+			if err == nil {
+				err = ctx.Err()
+			}
+			e := &l.Line
+			if !yield(Line{l.ID, e.Version, e.CreatedAt, e.UpdatedAt, e.ExpiresAt, e.Score, e.SessionID}, err) || ctx.Err() != nil {
+				return
+			}
+		}
+	})
+}
