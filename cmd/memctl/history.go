@@ -32,7 +32,10 @@ changed since.`,
 			if assemblies {
 				try = a.Assembly
 			}
-			return try(ctx, st, args[0], func(id string) error { return listVersions(ctx, a, versionsOf(st, assemblies), id) })
+			l := &versionList{a: a}
+			err := try(ctx, st, args[0], func(id string) error { return l.show(ctx, versionsOf(st, assemblies), id) })
+			l.begin(args[0]) // also where there is no such id
+			return err
 		}),
 	}
 	a.OutputFlag(cmd, cli.FormTable, cli.FormJSON, cli.FormJSONL, cli.FormID)
@@ -50,15 +53,22 @@ type listedVersion struct {
 	Previous uint64     `json:"previous,omitempty"`
 }
 
-func listVersions(ctx context.Context, a *cli.App, vs versions, id string) error {
-	n, complete := 0, true
-	var l *cli.List
-	begin := func() {
-		if l == nil { // not for an id that is unknown: its ending may be asked for
-			a.Document.Member("id", id)
-			l = a.List("versions", nil, cli.Column{Name: "VERSION", Right: true}, cli.Column{Name: "TIME"}, cli.Column{Name: "SIZE", Right: true}, cli.Column{Name: "HASH"})
-		}
+// versionList is a list of versions, begun when the id is known.
+type versionList struct {
+	a *cli.App
+	*cli.List
+}
+
+func (l *versionList) begin(id string) {
+	if l.List != nil {
+		return
 	}
+	l.a.Document.Member("id", id)
+	l.List = l.a.List("versions", nil, cli.Column{Name: "VERSION", Right: true}, cli.Column{Name: "TIME"}, cli.Column{Name: "SIZE", Right: true}, cli.Column{Name: "HASH"})
+}
+
+func (l *versionList) show(ctx context.Context, vs versions, id string) error {
+	a, n, complete := l.a, 0, true
 	for v, err := range vs.History(ctx, id) {
 		if err != nil {
 			if ctx.Err() != nil || errors.Is(err, varve.ErrNotFound) {
@@ -71,12 +81,12 @@ func listVersions(ctx context.Context, a *cli.App, vs versions, id string) error
 		if n++; n == 1 && (v.Previous != 0 || v.FromFile) {
 			complete = false
 		}
-		begin()
+		l.begin(id)
 		if err := l.Add(ctx, versionItem(&v)); err != nil {
 			return err
 		}
 	}
-	begin()
+	l.begin(id)
 	if err := l.End(ctx); err != nil {
 		return err
 	}

@@ -152,7 +152,7 @@ func AgeText(d time.Duration) string {
 	return fmt.Sprintf("%dy", d/(365*day))
 }
 
-// Span is a flag whose value is a duration, 0 too.
+// Span is a flag whose value is a duration, 0 and less too: the command decides what it takes.
 func Span(d *time.Duration) *spanFlag { return (*spanFlag)(d) }
 
 type spanFlag time.Duration
@@ -161,9 +161,13 @@ func (f *spanFlag) String() string { return SpanText(time.Duration(*f)) }
 func (f *spanFlag) Type() string   { return "duration" }
 
 func (f *spanFlag) Set(s string) error {
-	d, err := anySpan(s)
+	rest, negative := strings.CutPrefix(s, "-")
+	d, err := anySpan(rest)
 	if err != nil {
 		return fmt.Errorf("%q is not a duration (90m, 1h30m, 24h, 7d, 2w3d): %w", s, err)
+	}
+	if negative {
+		d = -d
 	}
 	*f = spanFlag(d)
 	return nil
