@@ -9,6 +9,7 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/flush"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/vector"
@@ -66,7 +67,7 @@ func (st *Store) Health(ctx context.Context) Health {
 	st.engine.Health.Mu.Unlock()
 	pending, err := st.embedding.Waiting()
 	if h.Pending = pending; err != nil {
-		bad(fmt.Errorf("%d memories wait for their embedding: %w", pending, err), true)
+		bad(fmt.Errorf("%s for an embedding: %w", human.Count(int(pending), "memory waits", "memories wait"), err), true)
 	}
 	if err := st.engine.Settings.Err(); err != nil {
 		bad(err, true)

@@ -194,8 +194,12 @@ func (e *LimitError) Error() string {
 	if e.Session != "" {
 		who = "session " + human.Quote(e.Session)
 	}
-	return fmt.Sprintf("%v: %s has %d of at most %d %s (%s), and the write would add %d: delete memories, raise the limit (memctl config set %s N), or let the store evict memories (memctl config set at_limit evict_oldest)",
-		ErrLimit, who, e.Have, e.Limit, e.What, e.Setting, e.Add, e.Setting)
+	return fmt.Sprintf("%v: %s has %d of at most %d %s (%s), and the write would add %d: %s", ErrLimit, who, e.Have, e.Limit, e.What, e.Setting, e.Add, e.Remedy())
+}
+
+// Remedy is the end of the message: what helps.
+func (e *LimitError) Remedy() string {
+	return fmt.Sprintf("delete memories, or raise the limit: memctl config set %s N", e.Setting)
 }
 
 // Unwrap makes the error match ErrLimit.

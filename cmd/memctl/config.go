@@ -21,6 +21,25 @@ type setting struct {
 	value func(c *varve.Config) any
 }
 
+// text is the value for people: seconds as a duration.
+func (s *setting) text(c *varve.Config) string {
+	v := s.value(c)
+	if seconds(s.name) {
+		switch n := v.(type) {
+		case int:
+			return cli.SpanSeconds(int64(n))
+		case int64:
+			return cli.SpanSeconds(n)
+		}
+	}
+	return fmt.Sprint(v)
+}
+
+// seconds says whether a setting is a duration in seconds.
+func seconds(name string) bool {
+	return name == "backup_interval" || name == "activation_half_life" || name == "max_age"
+}
+
 func orElse[T any](p *T, d T) any {
 	if p == nil {
 		return d
@@ -34,20 +53,20 @@ func settings() []setting {
 		{"index_backup_count", "number of older indexes kept in backups/", func(c *varve.Config) any { return orElse(c.IndexBackupCount, 3) }},
 		{"auto_repair", "repair at once what is cheap to repair", func(c *varve.Config) any { return orElse(c.AutoRepair, true) }},
 		{"adopt_deletions", "while a process watches, deleting a file deletes its memories", func(c *varve.Config) any { return orElse(c.AdoptDeletions, true) }},
-		{"backup_interval", "seconds between two backups of the index", func(c *varve.Config) any { return orElse(c.BackupInterval, 3600) }},
+		{"backup_interval", "time between two backups of the index (seconds)", func(c *varve.Config) any { return orElse(c.BackupInterval, 3600) }},
 		{"flush_threshold", "changes that start a flush; one also starts within a second", func(c *varve.Config) any { return orElse(c.FlushThreshold, 20) }},
 		{"max_memory_bytes", "bytes of one memory's JSON", func(c *varve.Config) any { return cli.LimitsOf(*c).MemoryBytes }},
 		{"max_id_bytes", "bytes of an id", func(c *varve.Config) any { return cli.LimitsOf(*c).IDBytes }},
 		{"max_depth", "levels of nesting in one memory", func(c *varve.Config) any { return cli.LimitsOf(*c).Depth }},
 		{"max_embedding_dims", "numbers in one embedding", func(c *varve.Config) any { return cli.LimitsOf(*c).EmbeddingDim }},
 		{"max_assembly_members", "memories in one assembly", func(c *varve.Config) any { return c.Resolved().MaxAssemblyMembers }},
-		{"activation_half_life", "seconds in which an assembly's activation halves", func(c *varve.Config) any { return c.Resolved().ActivationHalfLife }},
+		{"activation_half_life", "time in which an assembly's activation halves (seconds)", func(c *varve.Config) any { return c.Resolved().ActivationHalfLife }},
 		{"max_memories", "memories in the store; 0 means unlimited", func(c *varve.Config) any { return c.MaxMemories }},
 		{"max_bytes", "bytes of all memories' JSON files, embeddings included; 0 means unlimited", func(c *varve.Config) any { return c.MaxBytes }},
 		{"max_session_memories", "memories in each session; 0 means unlimited", func(c *varve.Config) any { return c.MaxSessionMemories }},
 		{"max_session_bytes", "bytes of the JSON files of each session; 0 means unlimited", func(c *varve.Config) any { return c.MaxSessionBytes }},
 		{"at_limit", "what a put does at a limit: refuse, evict_oldest, evict_lowest (score)", func(c *varve.Config) any { return cmp.Or(c.AtLimit, varve.AtLimitRefuse) }},
-		{"max_age", "seconds from its last write after which a memory expires; it is deleted an hour or two later and can be read until then; 0 means never", func(c *varve.Config) any { return c.MaxAge }},
+		{"max_age", "time from its last write after which a memory expires (seconds); it is deleted an hour or two later and can be read until then; 0 means never", func(c *varve.Config) any { return c.MaxAge }},
 	}
 }
 
@@ -63,7 +82,12 @@ func settingOf(command, name string) (setting, error) {
 	all := settings()
 	i := slices.IndexFunc(all, func(s setting) bool { return s.name == name })
 	if i < 0 {
-		return setting{}, cli.Usagef(command, "there is no setting %q; there are %s", name, strings.Join(settingNames(), ", "))
+		names, what := nearNames(name), "did you mean"
+		if len(names) == 0 {
+			names, what = settingNames(), "the settings are"
+		}
+		err := cli.Usagef(command, "there is no setting %q; %s %s", name, what, strings.Join(names, ", "))
+		return setting{}, cli.WithFix(err, "memctl config lists the settings")
 	}
 	return all[i], nil
 }
@@ -84,15 +108,16 @@ func configArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return cli.Usagef(cmd.CommandPath(), "there is no command %q: memctl config get NAME prints a setting, memctl config set NAME VALUE changes it", "config "+args[0])
+	return cli.Usagef(cmd.CommandPath(), "there is no command %q: memctl config get NAME prints a setting, memctl config set NAME VALUE changes it, memctl config unset NAME restores its default", "config "+args[0])
 }
 
 func configCommand(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
-		Use:     "config",
-		Short:   "Show and change the store's settings",
-		Long:    `Show the settings of the store's config.json. They hold for every process that uses it.`,
-		Example: "  memctl config\n  memctl config get flush_threshold\n  memctl config set max_memory_bytes 1048576\n  memctl config set max_session_memories 1000\n  memctl config set at_limit evict_oldest",
+		Use:   "config",
+		Short: "Show and change the store's settings",
+		Long: `Show the settings of the store's config.json. They hold for every process that uses it. Settings
+that are a number of seconds are shown as durations and may be set as such: 90m, 1h30m, 7d, 2w3d.`,
+		Example: "  memctl config\n  memctl config get flush_threshold\n  memctl config set max_memory_bytes 1048576\n  memctl config set max_session_memories 1000\n  memctl config set at_limit evict_oldest\n  memctl config set max_age 30d\n  memctl config unset max_age",
 		Args:    configArguments,
 		RunE:    a.Do(func(cmd *cobra.Command, _ []string) error { return listConfig(a, cmd) }),
 	}
@@ -107,12 +132,21 @@ func configCommand(a *cli.App) *cobra.Command {
 			Use: "list", Short: "Show all settings", Example: "  memctl config list --json", Args: cli.NoArguments, RunE: a.Do(func(cmd *cobra.Command, _ []string) error { return listConfig(a, cmd) }),
 		},
 		&cobra.Command{
-			Use: "get NAME", Short: "Print one setting", Example: "  memctl config get flush_threshold", Args: cli.Exactly(1, "the name of a setting"),
+			Use: "get NAME", Short: "Print one setting",
+			Long:    "Print one setting. A number of seconds is a duration on a terminal, and a number elsewhere.",
+			Example: "  memctl config get flush_threshold", Args: cli.Exactly(1, "the name of a setting"),
 			RunE: a.Do(func(cmd *cobra.Command, args []string) error { return getConfig(a, cmd, args) }), ValidArgsFunction: names,
 		},
 		&cobra.Command{
 			Use: "set NAME VALUE", Short: "Change one setting", Example: "  memctl config set auto_repair false", Args: cli.Exactly(2, "a name and a value"),
 			RunE: a.Do(func(cmd *cobra.Command, args []string) error { return setConfig(a, cmd, args) }), ValidArgsFunction: names,
+		},
+		&cobra.Command{
+			Use: "unset NAME...", Short: "Restore the defaults of settings", Example: "  memctl config unset max_memories at_limit", Args: cli.AtLeastOne("the name of a setting"),
+			RunE: a.Do(func(cmd *cobra.Command, args []string) error { return unsetConfig(a, cmd, args) }),
+			ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+				return settingNames(), cobra.ShellCompDirectiveNoFileComp
+			},
 		},
 	)
 	return c
@@ -125,7 +159,7 @@ func listConfig(a *cli.App, cmd *cobra.Command) error {
 			if a.Document != nil {
 				a.Document.Member(s.name, s.value(&c))
 			} else {
-				fmt.Fprintf(a.Out, "%-20s %-10v %s\n", s.name, s.value(&c), s.about)
+				fmt.Fprintf(a.Out, "%-20s %-10v %s\n", s.name, s.text(&c), s.about)
 			}
 		}
 		return nil
@@ -139,9 +173,12 @@ func getConfig(a *cli.App, cmd *cobra.Command, args []string) error {
 	}
 	return a.With(cmd.Context(), cli.Look, func(st *varve.Store) error {
 		c := st.Admin().Config()
-		if a.Document != nil {
+		switch {
+		case a.Document != nil:
 			a.Document.Member(s.name, s.value(&c))
-		} else {
+		case a.Out.Screen:
+			fmt.Fprintln(a.Out, s.text(&c))
+		default:
 			fmt.Fprintln(a.Out, s.value(&c))
 		}
 		return nil
@@ -164,7 +201,7 @@ func setConfig(a *cli.App, cmd *cobra.Command, args []string) error {
 			return err
 		}
 		a.Document.Member(s.name, s.value(&c))
-		a.Say("%s is %v", s.name, s.value(&c))
+		a.Say("%s is %s", s.name, s.text(&c))
 		return nil
 	})
 }
@@ -175,12 +212,18 @@ func assign(c *varve.Config, name, value string) error {
 		c.AtLimit = value // UpdateConfig says what it may be
 		return nil
 	}
+	if seconds(name) {
+		value = inSeconds(value)
+	}
 	member, err := json.Marshal(map[string]json.RawMessage{name: json.RawMessage(value)})
 	if err == nil {
 		err = json.Unmarshal(member, c)
 	}
 	if err != nil || strings.TrimSpace(value) == "null" {
 		want := "a whole number"
+		if seconds(name) {
+			want += " of seconds, or a duration of whole seconds (90m, 1h30m, 7d, 2w3d)"
+		}
 		if values := choices(name); values != nil {
 			want = strings.Join(values, " or ")
 		}

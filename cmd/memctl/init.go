@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"path/filepath"
 
@@ -22,7 +23,11 @@ An existing store is not changed.`,
 		Args:    cobra.MaximumNArgs(1),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
 			if err := (&varve.Options{SegmentSize: segment}).Validate(); err != nil {
-				return cli.Usagef(cmd.CommandPath(), "--segment-size: %w", err)
+				want := err.Error()
+				if field := (*varve.FieldError)(nil); errors.As(err, &field) && field.Limit != "" {
+					want = "must be " + field.Limit + " (bytes)"
+				}
+				return cli.Usagef(cmd.CommandPath(), "--segment-size %d: %s", segment, want)
 			}
 			dir := cmp.Or(a.Named(), cli.StoreFolder)
 			if len(args) == 1 {

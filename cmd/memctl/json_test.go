@@ -199,6 +199,7 @@ func TestJSONDocuments(t *testing.T) {
 	try("config list", "")
 	try("config get", "", "max_age")
 	try("config set", "", "max_memories", "1000")
+	try("config unset", "", "max_memories", "max_age")
 	try("status", "")
 	try("flush", "")
 	try("rebuild-index", "")

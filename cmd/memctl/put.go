@@ -25,6 +25,7 @@ type putFlags struct {
 	embedding              string
 	ttl, expires           string
 	until                  time.Time // when it expires
+	appendTo               string
 	ifAbsent               bool
 	ifVersion              uint64
 }
@@ -34,8 +35,13 @@ func putCommand(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "put TEXT | - | --file FILE | --json-input FILE|-",
 		Short: "Store a memory",
-		Long: `Store a memory and print its id. The text is the argument, or the bytes of a file or of
-stdin (-). A memory with the same id is replaced; to change one, use memctl edit.
+		Long: `Store a memory and print its id; on a terminal, unless --quiet is given, with the command that
+prints it. The text is the argument, or the bytes of a file or of stdin (-). A memory with the same
+id is replaced; to change one, use memctl edit.
+
+--append adds the text to an existing memory, named by its id or an ending of it, on a new line.
+Reading and writing are one transaction: of several processes that append at once, none loses its
+text.
 
 If VARVE_EMBED_URL and VARVE_EMBED_MODEL name an embedding service, a memory without an
 embedding gets one; if the service fails, the memory is stored without an embedding
@@ -46,6 +52,7 @@ are validated before any is written, and they are written in one commit if it ca
 		Example: `  memctl put "prefers short answers" --session s1 --category preferences
   memctl put --file notes.txt --id notes --meta source=desk --meta 'importance:=0.8'
   memctl put "the build is red" --session s1 --ttl 24h
+  memctl put "and on Fridays" --append notes
   memctl put "a walk" --embedding '[0.1,0.2,0.3]'
   jq -c '.[]' memories.json | memctl put --json-input -`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -65,26 +72,35 @@ are validated before any is written, and they are written in one commit if it ca
 			if err := f.expiry(cmd, a.Clock()); err != nil {
 				return err
 			}
-			return a.WithEmbedder(cmd.Context(), func(st *varve.Store) error { return putOne(cmd.Context(), a, st, args, &f, options) })
+			return a.WithEmbedder(cmd.Context(), func(st *varve.Store) error {
+				if cmd.Flags().Changed("append") {
+					return appendText(cmd.Context(), a, st, args, &f, options)
+				}
+				return putOne(cmd.Context(), a, st, args, &f, options)
+			})
 		}),
 	}
 	fl := c.Flags()
 	fl.StringVarP(&f.file, "file", "f", "", "read the text from a `file`; - is stdin")
 	fl.StringVar(&f.input, "json-input", "", "read whole memories as JSON from a `file`; - is stdin")
 	fl.StringVar(&f.id, "id", "", "`id` of the memory; generated if omitted")
+	fl.StringVar(&f.appendTo, "append", "", "add the text to the memory with this `id`, or ending of an id")
 	fl.StringVar(&f.session, "session", "", "`session` of the memory (metadata.session_id)")
 	fl.StringVar(&f.category, "category", "", "`category` of the memory (metadata.category)")
 	fl.StringVar(&f.key, "key", "", "`key` of the memory (metadata.key)")
 	fl.StringArrayVarP(&f.meta, "meta", "m", nil, "metadata: `name=text`, or name:=JSON; may be repeated")
 	fl.StringVar(&f.embedding, "embedding", "", "embedding: a `JSON` list of numbers, or a file with one")
-	fl.StringVar(&f.ttl, "ttl", "", "`duration` after which the memory expires: 90m, 24h, 7d")
+	fl.StringVar(&f.ttl, "ttl", "", "`duration` after which the memory expires: 90m, 24h, 7d, 2w")
 	fl.StringVar(&f.expires, "expires", "", "`time` at which the memory expires: 2026-01-31, 2026-01-31T15:04:05Z")
 	fl.BoolVar(&f.ifAbsent, "if-absent", false, "only if no memory has this id")
 	fl.Uint64Var(&f.ifVersion, "if-version", 0, "only if this `version` is the newest")
 	c.MarkFlagsMutuallyExclusive("if-absent", "if-version")
 	c.MarkFlagsMutuallyExclusive("ttl", "expires")
-	for _, other := range []string{"file", "id", "session", "category", "key", "meta", "embedding", "ttl", "expires", "if-version"} {
+	for _, other := range []string{"file", "id", "session", "category", "key", "meta", "embedding", "ttl", "expires", "if-version", "append"} {
 		c.MarkFlagsMutuallyExclusive("json-input", other)
+	}
+	for _, other := range []string{"id", "session", "category", "key", "meta", "embedding", "ttl", "expires", "if-absent"} {
+		c.MarkFlagsMutuallyExclusive("append", other)
 	}
 	return c
 }
@@ -106,6 +122,8 @@ func (f *putFlags) check(cmd *cobra.Command, args []string) error {
 		return cli.Usagef(cmd.CommandPath(), "the text is missing: give it as an argument, on stdin (-), or with --file")
 	case len(args) == 1 && f.file != "":
 		return cli.Usagef(cmd.CommandPath(), "the text is given twice: as an argument and by --file")
+	case cmd.Flags().Changed("append") && f.appendTo == "":
+		return cli.Usagef(cmd.CommandPath(), "--append is empty: name the memory that gets the text")
 	case cmd.Flags().Changed("id") && f.id == "":
 		return fmt.Errorf("--id: %w", intake.NoID("id", memstore.DefaultLimits().IDBytes))
 	}
@@ -157,18 +175,31 @@ func putOne(ctx context.Context, a *cli.App, st *varve.Store, args []string, f *
 	if m, err = st.Put(ctx, m, options...); err != nil {
 		return err
 	}
-	tellPut(a, &m)
+	tellPut(ctx, a, st, &m)
 	return nil
 }
 
-// tellPut tells of a stored memory.
-func tellPut(a *cli.App, m *varve.Memory) {
-	if a.Document == nil {
+// tellPut tells of a stored memory: a program its id, a person how to find it again.
+func tellPut(ctx context.Context, a *cli.App, st *varve.Store, m *varve.Memory) {
+	switch {
+	case a.Document != nil:
+		a.Document.Begin("memories")
+		a.Document.Item(stored{m.ID, m.Version})
+	case a.Out.Screen && !a.Quiet:
+		short := a.Short(ctx, st, m.ID)
+		name, arg := short, short
+		switch {
+		case short == m.ID:
+			arg = cli.ShellQuote(m.ID)
+		case strings.HasSuffix(m.ID, short):
+			name = "…" + short
+		default: // quoted: a terminal may not have it
+			arg = cli.ShellQuote(m.ID)
+		}
+		fmt.Fprintf(a.Out, "stored %s   memctl get %s\n", name, arg)
+	default:
 		fmt.Fprintln(a.Out, cli.PrintableID(m.ID))
-		return
 	}
-	a.Document.Begin("memories")
-	a.Document.Item(stored{m.ID, m.Version})
 }
 
 // stored is a memory that was put.

@@ -40,6 +40,7 @@ var waitCases = map[string]waitCase{
 	"config list":                {},
 	"config get":                 {args: []string{"at_limit"}},
 	"config set":                 {args: []string{"max_bytes", "1000000"}, opens: true},
+	"config unset":               {args: []string{"max_bytes"}, opens: true},
 	"demo":                       {args: []string{"DIR/demo"}},
 	"mcp":                        {opens: true, plain: true, stdin: []string{}},
 	"version":                    {},

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -181,6 +182,9 @@ func (w *waiter) signalled(by os.Signal, codes ...int) (prompt bool) {
 		w.t.Logf("memctl %q took %v: more than %v, within the margin of a loaded machine", w.cmd.Args[1:], took, promised)
 	}
 	code := w.cmd.ProcessState.ExitCode()
+	if !slices.Contains(w.cmd.Args, "--json") && code == cli.CodeInterrupted && took <= promised && !strings.Contains(w.errOut.String(), "interrupted") {
+		w.t.Errorf("memctl %q does not say that it was interrupted: %s", w.cmd.Args[1:], w.errOut.String())
+	}
 	for _, c := range append(codes, cli.CodeInterrupted) {
 		if code == c {
 			return took <= promised

@@ -134,7 +134,7 @@ func follow(a *cli.App, cmd *cobra.Command, f watchFlags, filters []varve.WatchF
 		for c, err := range st.Watch(cmd.Context(), from, filters...) {
 			switch {
 			case err != nil && c.LSN == 0:
-				return ended(cmd.Context(), a, at, err)
+				return ended(cmd.Context(), at, err)
 			case err != nil:
 				a.Fail(err)
 			default:
@@ -157,17 +157,12 @@ func follow(a *cli.App, cmd *cobra.Command, f watchFlags, filters []varve.WatchF
 	})
 }
 
-// ended tells how to go on. That it was told to end is no news to the one that told it.
-func ended(ctx context.Context, a *cli.App, at uint64, err error) error {
+// ended tells how to continue.
+func ended(ctx context.Context, at uint64, err error) error {
 	if ctx.Err() == nil {
 		return kept(err)
 	}
-	f := &cli.Failure{Kind: "interrupted", Message: "interrupted", Fix: fmt.Sprintf("to continue: memctl watch --since %d", at), Code: cli.CodeInterrupted}
-	a.Tell(f)
-	if a.Document == nil {
-		a.Note("%s", f.Fix)
-	}
-	return nil
+	return cli.WithFix(ctx.Err(), fmt.Sprintf("to continue: memctl watch --since %d", at))
 }
 
 // kept names what is still kept.

@@ -13,6 +13,7 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 )
@@ -108,7 +109,7 @@ func (ed *Edits) Problems() (problems []error) {
 		}
 	}
 	if n > engine.ProblemsShown {
-		problems = append(problems, fmt.Errorf("%d more files cannot be taken over: run memctl verify", n-engine.ProblemsShown))
+		problems = append(problems, fmt.Errorf("%s cannot be taken over: run memctl verify", human.Count(int(n-engine.ProblemsShown), "more file", "more files")))
 	}
 	return problems
 }

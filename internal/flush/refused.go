@@ -13,6 +13,7 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal"
 )
@@ -63,7 +64,7 @@ func (fl *Flusher) RefusedEntries() (problems []error) {
 	n := len(r.list) + r.more
 	for _, at := range slices.Sorted(maps.Keys(r.list)) {
 		if len(problems) == engine.ProblemsShown {
-			problems = append(problems, fmt.Errorf("%d more entries of the log are not valid: run memctl verify", n-engine.ProblemsShown))
+			problems = append(problems, fmt.Errorf("%s not valid: run memctl verify", human.Count(int(n-engine.ProblemsShown), "more entry of the log is", "more entries of the log are")))
 			break
 		}
 		problems = append(problems, r.list[at].err)

@@ -12,6 +12,7 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/journal"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
@@ -224,7 +225,7 @@ func (n *renewal) files() error {
 			return errors.Join(err, fl.Close())
 		}
 	}
-	n.d.Result = fmt.Sprintf("%d documents that were only in the log were put into files", len(due))
+	n.d.Result = human.Count(len(due), "document that was only in the log was put into a file", "documents that were only in the log were put into files")
 	return fl.Close()
 }
 

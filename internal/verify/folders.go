@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/journal"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/shape"
@@ -69,7 +70,7 @@ func (v *Run) quarantine() error {
 		return nil
 	}
 	return v.report(repair.Finding{Kind: repair.Quarantined, Path: "quarantine", Offset: -1, Stake: "what was set aside, until somebody has looked at it",
-		Err: fmt.Errorf("%d things lie there, %d with a note that says why", v.sum.Quarantined, notes)})
+		Err: fmt.Errorf("%s set aside, %d with a note that says why", human.Count(int(v.sum.Quarantined), "file is", "files are"), notes)})
 }
 
 // folders reports them of an open store, and names the links in backups/, which may be a

@@ -286,7 +286,7 @@ func (s *vectors) completeness() error {
 		f.LSN, f.Err = s.set.LSN(), fmt.Errorf("these vectors are of %d; the index was written with those of %d", s.set.LSN(), s.behind)
 	case !s.known && s.lacking.Load() > 0:
 		f.Kind, f.Severity, f.Stake = repair.VectorsPending, repair.Info, "nothing: the next search by vector, or memctl flush, makes them complete"
-		f.Err = fmt.Errorf("%d vectors are not made yet", s.lacking.Load())
+		f.Err = fmt.Errorf("%s not made yet", human.Count(int(s.lacking.Load()), "vector is", "vectors are"))
 		f.Next = ""
 	default:
 		return nil

@@ -32,7 +32,7 @@ type decider struct {
 }
 
 // A store that has been emptied keeps its dimension: the next put did not ask for another one.
-var errOtherDimension = fmt.Errorf(`%w: another model, and its dimension, come with memctl reindex (Reembed); where no embedding is left, also with "vectors": {"dimension": N} in config.json`, vector.ErrDimension)
+var errOtherDimension = fmt.Errorf("%w: all embeddings of a store have the same, and Reembed (memctl reindex) changes it", vector.ErrDimension)
 
 // OtherDimension refuses a vector of another dimension than the store's, and says
 // what is going on where the store's model is being changed.

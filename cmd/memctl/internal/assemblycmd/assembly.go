@@ -61,23 +61,6 @@ func eachAssembly(ctx context.Context, a *cli.App, st *varve.Store, ids []string
 	return a.Each(ctx, ids, func(id string) error { return aboutAssembly(id, a.Assembly(ctx, st, id, f)) })
 }
 
-// member is the id of a memory that an id or an ending names: the argument itself where the store
-// has no such memory.
-func member(ctx context.Context, a *cli.App, st *varve.Store, arg string) (string, error) {
-	found := arg
-	err := a.Memory(ctx, st, arg, func(id string) error {
-		_, err := st.Admin().GetRaw(ctx, id)
-		if err == nil {
-			found = id
-		}
-		return err
-	})
-	if errors.Is(err, varve.ErrNotFound) {
-		err = nil
-	}
-	return found, err
-}
-
 // withMembers runs f with the ids of memories and, where the store lacks some, with those that the
 // arguments are endings of. With AllowMissing none is missing, and arguments are ids.
 func withMembers(ctx context.Context, a *cli.App, st *varve.Store, args []string, f func(ids []string) error) error {
@@ -88,7 +71,7 @@ func withMembers(ctx context.Context, a *cli.App, st *varve.Store, args []string
 	}
 	ids := slices.Clone(args)
 	for i, arg := range args {
-		id, merr := member(ctx, a, st, arg)
+		id, merr := a.WholeMemory(ctx, st, arg)
 		if merr != nil {
 			return merr
 		}

@@ -66,7 +66,7 @@ ignored.`,
 					if slices.Contains(now.MemoryIDs, arg) {
 						continue
 					}
-					if ids[i], err = member(ctx, a, st, arg); err != nil {
+					if ids[i], err = a.WholeMemory(ctx, st, arg); err != nil {
 						return now, err
 					}
 				}

@@ -40,7 +40,7 @@ and name, separated by tabs.`,
 			return a.With(cmd.Context(), cli.Read, func(st *varve.Store) error {
 				all := st.Assemblies().All(cmd.Context(), filters...)
 				if cmd.Flags().Changed("containing") {
-					id, err := member(cmd.Context(), a, st, containing)
+					id, err := a.WholeMemory(cmd.Context(), st, containing)
 					if err != nil {
 						return err
 					}

@@ -67,6 +67,32 @@ func (a *App) Assembly(ctx context.Context, st *varve.Store, id string, f func(i
 	}, f)
 }
 
+// WholeMemory is the id of the memory that an id or an ending names: the argument itself where the
+// store has no such memory.
+func (a *App) WholeMemory(ctx context.Context, st *varve.Store, arg string) (string, error) {
+	return whole(ctx, arg, st.Admin().GetRaw, func(f func(id string) error) error { return a.Memory(ctx, st, arg, f) })
+}
+
+// WholeAssembly is WholeMemory for an assembly.
+func (a *App) WholeAssembly(ctx context.Context, st *varve.Store, arg string) (string, error) {
+	return whole(ctx, arg, st.Assemblies().GetRaw, func(f func(id string) error) error { return a.Assembly(ctx, st, arg, f) })
+}
+
+func whole(ctx context.Context, arg string, get func(ctx context.Context, id string) ([]byte, error), try func(f func(id string) error) error) (string, error) {
+	found := arg
+	err := try(func(id string) error {
+		_, err := get(ctx, id)
+		if err == nil {
+			found = id
+		}
+		return err
+	})
+	if errors.Is(err, varve.ErrNotFound) {
+		err = nil
+	}
+	return found, err
+}
+
 func orEnding(ctx context.Context, what string, lines lineSource, id string, exists func(id string) bool, f func(id string) error) error {
 	err := f(id)
 	if !errors.Is(err, varve.ErrNotFound) || exists(id) { // what is missing may be another thing

@@ -90,20 +90,27 @@ var classes = []struct {
 	{is(varve.ErrTooLarge), CodeRefused, "too large", "limits are in config.json: memctl config"},
 	{is(varve.ErrBatchTooLarge), CodeRefused, "too large", "put fewer memories at once, or use memctl import --from jsonl"},
 	{is(varve.ErrLimit), CodeRefused, "limit", "limits are in config.json: memctl config"},
-	{vfs.IsStarved, CodeRefused, "limit", "raise the limit of open files or of memory (ulimit -n shows and sets the number of files), then run the command again"},
+	{vfs.IsStarved, CodeRefused, "limit", starved},
+	{is(varve.ErrTooManyFiles), CodeRefused, "limit", starved},
 	{is(varve.ErrSession), CodeRefused, "refused", ""},
 	{as[*keptError], CodeRefused, "refused", ""},
 	{is(vfs.ErrNotFolder), CodeRefused, "wrong kind", "memctl verify names what is in the way; memctl repair --apply moves it into quarantine/"},
 	{is(vfs.ErrNotRegular), CodeRefused, "wrong kind", "memctl verify names what is in the way; memctl repair --apply moves it into quarantine/"},
 	{is(syscall.ENXIO), CodeRefused, "not a file", "name a file; a socket or a device without a driver cannot be read"},
 	{is(syscall.ENOTDIR), CodeRefused, "wrong kind", "a file is in the place of a folder: in a store memctl verify names it; elsewhere check the path"},
+	{is(varve.ErrModel), CodeRefused, "another model", anotherModel},
+	{is(varve.ErrDimension), CodeRefused, "invalid", "use the store's model; nothing was written; memctl reindex changes the model of all embeddings"},
 	{is(varve.ErrInvalid), CodeRefused, "invalid", "correct the input; nothing was written"},
-	{is(varve.ErrModel), CodeRefused, "another model", "use the store's model (VARVE_EMBED_MODEL), search by words (memctl search --by words), or switch the store to another model with memctl reindex"},
 	{is(fs.ErrNotExist), CodeRefused, "no such file", "check the name"},
 	{is(syscall.EISDIR), CodeRefused, "not a file", "name a file; only memctl import reads folders"},
 	{as[*embed.Error], CodeInternal, "embedding service", "check VARVE_EMBED_URL, VARVE_EMBED_MODEL and VARVE_EMBED_KEY; memctl search --by words does not need the service"},
 	{is(context.Canceled), CodeInterrupted, "interrupted", "run the command again"},
 }
+
+const (
+	anotherModel = "use the store's model (VARVE_EMBED_MODEL), search by words (memctl search --by words), or switch the store to another model with memctl reindex"
+	starved      = "raise the limit of open files or of memory (ulimit -n shows and sets the number of files), then run the command again"
+)
 
 func is(target error) func(error) bool { return func(err error) bool { return errors.Is(err, target) } }
 
@@ -152,6 +159,10 @@ func Classify(err error) *Failure {
 	var begun *varve.UnfinishedError
 	if errors.As(err, &begun) {
 		f.Fix = "finish it: memctl --store " + ShellQuote(begun.From) + " migrate --to " + ShellQuote(begun.To) + " --switch"
+	}
+	f.remedies(err)
+	if f.Code == CodeInterrupted {
+		f.Message = interrupted(f.Message)
 	}
 	var better *fixed
 	if errors.As(err, &better) {

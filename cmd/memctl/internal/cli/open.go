@@ -147,6 +147,10 @@ func (a *App) Heard(e varve.Event) {
 	default:
 		return
 	}
+	if e.Kind == varve.EventDrift { // Path is the folder
+		a.remark("note: files and index do not agree: %s in %s/ missing or not known to the index; memctl verify names them", Count(e.Count, "file is", "files are"), e.Path)
+		return
+	}
 	s := string(e.Kind)
 	for _, part := range []string{e.Path, e.Note} {
 		if part != "" && !strings.HasPrefix(s, part) { // config.json names itself

@@ -4,15 +4,12 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/varve-db/varve/internal/human"
 )
 
 // Count is a number with its noun.
-func Count(n int, one, more string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, more)
-}
+func Count(n int, one, more string) string { return human.Count(n, one, more) }
 
 // Size writes bytes for people.
 func Size(n int64) string {

@@ -125,7 +125,11 @@ func serveStore(ctx context.Context, a *cli.App, dir string, file *memoryFile, o
 		if _, ok := cli.Terminal(a.In); ok {
 			a.Note("waiting for a client on stdin: let your agent start memctl mcp, or press Ctrl-C to end it")
 		}
-		return serveOn(ctx, a, st, o)
+		err := serveOn(ctx, a, st, o)
+		if _, ok := cli.Terminal(a.In); ok && err == nil {
+			err = ctx.Err() // Ctrl-C of a person; a client that ends its server has no failure
+		}
+		return err
 	})
 }
 

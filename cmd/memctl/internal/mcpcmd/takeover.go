@@ -63,7 +63,7 @@ func takeOver(ctx context.Context, a *cli.App, st *varve.Store, from *memoryFile
 	}
 	for i, s := range t.Aside {
 		if i == asideTold {
-			a.Note("%d more lines were kept aside; memctl get %s shows them", len(t.Aside)-i, memstore.TakeOverID)
+			a.Note("%s kept aside; memctl get %s shows all", cli.Count(len(t.Aside)-i, "more line was", "more lines were"), memstore.TakeOverID)
 			break
 		}
 		a.Note("%s:%d was kept aside in the memory %s: %s", file, s.Line, memstore.TakeOverID, s.Why)

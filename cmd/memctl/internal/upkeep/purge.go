@@ -52,7 +52,8 @@ share their blocks (cp --reflink) and the spare blocks of an SSD keep them as we
 fstrim, deleting snapshots, a balance on btrfs, and from the start an encrypted file system whose
 key can be destroyed.
 
-On a terminal purge asks for confirmation; elsewhere it requires --yes. With several ids, nothing
+On a terminal purge asks for confirmation; elsewhere it requires --yes. The ending of an id that
+memctl list shows is enough where purge asks; with --yes the id must be whole. With several ids, nothing
 is purged if the store has no trace of one of them, since it may be mistyped (exit status 4).`,
 		Example: "  memctl purge notes\n  memctl purge notes draft --yes --json\n  memctl purge --assembly project-x\n  memctl purge --working session:s1",
 		Args:    cli.AtLeastOne("the id of a memory, or with --assembly of an assembly, or with --working a scope"),
@@ -76,6 +77,12 @@ is purged if the store has no trace of one of them, since it may be mistyped (ex
 				}
 				if scopes {
 					unknown, purge = unknownScopes(st), purgeScopes(st)
+				}
+				if !scopes {
+					var err error
+					if args, err = wholeIDs(cmd.Context(), a, st, groups, yes, unknown, args); err != nil {
+						return err
+					}
 				}
 				if err := allKnown(cmd.Context(), unknown, args); err != nil {
 					return err
@@ -189,8 +196,8 @@ func tellPurged(a *cli.App, ids []string, r *varve.PurgeReport, complete bool) {
 		case len(r.Backup) > 0:
 			rest = "the files named below were not searched"
 		}
-		a.Say("purged: %d versions and deletions in the archive, %s, %s set aside; %s",
-			r.Frames, cli.Count(r.Backups+r.Dropped, "index backup", "index backups"), cli.Count(len(r.Removed), "file", "files"), rest)
+		a.Say("purged: %s in the archive, %s, %s set aside; %s",
+			cli.Count(int(r.Frames), "version or deletion", "versions and deletions"), cli.Count(r.Backups+r.Dropped, "index backup", "index backups"), cli.Count(len(r.Removed), "file", "files"), rest)
 	}
 	for _, id := range r.TakenOut {
 		a.Note("a purged memory that did not exist was removed from the members of assembly %s", cli.PrintableID(id))

@@ -191,7 +191,7 @@ func showState(a *cli.App, s State) {
 		processes = strings.Trim(fmt.Sprint(s.Processes), "[]")
 	}
 	if n := len(s.Unseen); n > 0 {
-		processes += fmt.Sprintf("; %d more are registered but not visible from here: killed, or in another container", n)
+		processes += "; " + cli.Count(n, "more is", "more are") + " registered but not visible from here: killed, or in another container"
 	}
 	line("processes", "%s", processes)
 	if s.Watcher == nil {
@@ -219,20 +219,7 @@ func ago(a *cli.App, t *time.Time) string {
 	if t == nil {
 		return "never"
 	}
-	d := a.Clock().Sub(*t)
-	if d < 0 {
-		d = 0
-	}
-	at := t.Local().Format("2006-01-02 15:04:05")
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%s, %d s ago", at, int(d.Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%s, %d min ago", at, int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%s, %d h ago", at, int(d.Hours()))
-	}
-	return fmt.Sprintf("%s, %d days ago", at, int(d.Hours()/24))
+	return t.Local().Format("2006-01-02 15:04:05") + ", " + cli.AgeText(a.Clock().Sub(*t)) + " ago"
 }
 
 // modified is when a file was written, nil if there is none.

@@ -48,7 +48,7 @@ func refusedIn(ctx context.Context, st *varve.Store) (r *refused, problems []err
 		r.Count++
 	}
 	if more := r.Count - int64(len(r.Files)); more > 0 {
-		problems = append(problems, fmt.Errorf("%d more files cannot be taken over", more))
+		problems = append(problems, fmt.Errorf("%s cannot be taken over", cli.Count(int(more), "more file", "more files")))
 	}
 	return r, problems
 }
@@ -92,13 +92,16 @@ func (v *vectors) String() string {
 	}
 	s := "none"
 	if v.Dimension != 0 {
-		s = fmt.Sprintf("%d of %d dimensions (%s), %s", v.Count, v.Dimension, v.Metric, cli.Size(v.Bytes))
+		s = fmt.Sprintf("%d of %s (%s), %s", v.Count, cli.Count(v.Dimension, "dimension", "dimensions"), v.Metric, cli.Size(v.Bytes))
 	}
 	if v.Model != "" {
 		s += ", by " + v.Model
 	}
-	if v.Without != 0 && v.Model != "" {
-		s += "; " + cli.Count(int(v.Without), "memory", "memories") + " without"
+	if v.Without != 0 && v.Dimension != 0 { // where there is none, that says it all
+		s += "; " + cli.Count(int(v.Without), "memory has", "memories have") + " no embedding"
+		if v.Model != "" {
+			s += ": memctl reindex --missing computes it"
+		}
 	}
 	if v.Next != "" {
 		s += fmt.Sprintf("; a reindex by %s is not complete: memctl reindex continues it", v.Next)
@@ -107,13 +110,13 @@ func (v *vectors) String() string {
 		s += "; " + cli.Count(int(v.Older), "document has", "documents have") + " the previous model's embedding: memctl reindex rewrites them"
 	}
 	if v.Drift != nil && *v.Drift != 0 {
-		s += fmt.Sprintf("; %d differ from the index: the next flush or search corrects them", *v.Drift)
+		s += "; " + cli.Count(int(*v.Drift), "vector differs", "vectors differ") + " from the index: the next flush or search corrects this"
 	}
 	if v.Misfits != 0 {
 		s += "; " + cli.Count(int(v.Misfits), "embedding", "embeddings") + " of another dimension without a vector"
 	}
 	if v.Pending != 0 && v.Dimension != 0 {
-		s += fmt.Sprintf("; %d changes since", v.Pending)
+		s += "; " + cli.Count(int(v.Pending), "change", "changes") + " since"
 	}
 	return s
 }
@@ -141,7 +144,7 @@ func limitsIn(c varve.Config) *limits {
 func (l *limits) text(s *State) string {
 	var parts []string
 	if l.Memories > 0 {
-		parts = append(parts, fmt.Sprintf("%d of %d memories", s.Memories, l.Memories))
+		parts = append(parts, fmt.Sprintf("%d of %s", s.Memories, cli.Count(int(l.Memories), "memory", "memories")))
 	}
 	if l.Bytes > 0 {
 		parts = append(parts, fmt.Sprintf("%s of %s", cli.Size(s.Bytes), cli.Size(l.Bytes)))
@@ -156,7 +159,7 @@ func (l *limits) text(s *State) string {
 		parts = append(parts, "then "+strings.ReplaceAll(l.AtLimit, "_", " "))
 	}
 	if l.MaxAge > 0 {
-		parts = append(parts, fmt.Sprintf("deleted %s after the last write", time.Duration(l.MaxAge)*time.Second))
+		parts = append(parts, fmt.Sprintf("deleted %s after the last write", cli.SpanSeconds(l.MaxAge)))
 	}
 	return strings.Join(parts, "; ")
 }

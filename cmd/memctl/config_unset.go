@@ -1,0 +1,98 @@
+package main
+
+import (
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+)
+
+// unsetConfig restores defaults, all in one change of the file.
+func unsetConfig(a *cli.App, cmd *cobra.Command, args []string) error {
+	chosen := make([]setting, len(args))
+	for i, name := range args {
+		var err error
+		if chosen[i], err = settingOf(cmd.CommandPath(), name); err != nil {
+			return err
+		}
+	}
+	return a.With(cmd.Context(), cli.Write, func(st *varve.Store) error {
+		var c varve.Config
+		err := st.Admin().UpdateConfig(cmd.Context(), func(now *varve.Config) error {
+			for _, s := range chosen {
+				unassign(now, s.name)
+			}
+			c = *now
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		for i, s := range chosen {
+			if slices.Contains(args[:i], s.name) {
+				continue // given twice
+			}
+			a.Document.Member(s.name, s.value(&c))
+			a.Say("%s is %s, the default", s.name, s.text(&c))
+		}
+		return nil
+	})
+}
+
+// unassign makes one member zero, which stands for its default and is not in the file.
+func unassign(c *varve.Config, name string) {
+	v := reflect.ValueOf(c).Elem()
+	for i := range v.NumField() {
+		if tag, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ","); tag == name {
+			v.Field(i).SetZero()
+		}
+	}
+}
+
+// inSeconds is a duration as a number of seconds. What is none, or has a fraction of a second, is
+// returned as it is, for the settings to refuse.
+func inSeconds(value string) string {
+	d, err := cli.ParseSpan(value)
+	if err != nil || d%time.Second != 0 {
+		return value
+	}
+	return strconv.FormatInt(int64(d/time.Second), 10)
+}
+
+// nearNames are the settings that a mistyped name may mean: those that begin like it or contain it,
+// and those that differ in few letters.
+func nearNames(name string) (near []string) {
+	folded := strings.ToLower(strings.ReplaceAll(name, "-", "_"))
+	for _, s := range settingNames() {
+		if len(folded) > 2 && strings.Contains(s, folded) || distance(folded, s) <= 1+len(folded)/5 {
+			near = append(near, s)
+		}
+	}
+	return near
+}
+
+// distance is how many letters differ (Levenshtein).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal+cost)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/errs"
+)
+
+// remedies puts the remedy that the text of an error ends with in the place for remedies, in the
+// words of memctl.
+func (f *Failure) remedies(err error) {
+	drop := func(remedy string) { f.Message = strings.Replace(f.Message, ": "+remedy, "", 1) }
+	var (
+		conflict *varve.ConflictError
+		limit    *errs.LimitError
+		missing  *varve.MissingMembersError
+	)
+	if errors.As(err, &conflict) {
+		switch conflict.Remedy {
+		case "":
+			drop("read the current version and try again")
+		default:
+			drop(conflict.Remedy)
+			f.Fix = conflict.Remedy
+		}
+	}
+	if errors.As(err, &limit) {
+		drop(limit.Remedy())
+		f.Fix = fmt.Sprintf("delete memories (memctl rm ID), or raise the limit: memctl config set %s N", limit.Setting)
+	}
+	if errors.As(err, &missing) {
+		drop("members must exist unless AllowMissing is given")
+	}
+}
+
+// interrupted is the message of a command that was told to end: it begins with that word, and has
+// not what a context calls it.
+func interrupted(message string) string {
+	what := context.Canceled.Error()
+	for _, s := range []string{": " + what, what + ": ", what} {
+		message = strings.Replace(message, s, "", 1)
+	}
+	switch {
+	case message == "":
+		return "interrupted"
+	case strings.HasPrefix(message, "interrupted"):
+		return message
+	}
+	return "interrupted: " + message
+}

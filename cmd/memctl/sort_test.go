@@ -1,0 +1,76 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+)
+
+// list --sort gives the order by what the index has and by what only documents have, in pages.
+func TestListSort(t *testing.T) {
+	t.Parallel()
+	c := newCLI(t)
+	var in strings.Builder
+	for i, id := range []string{"d", "b", "a", "c", "e"} { // written in this order
+		fmt.Fprintf(&in, `{"id":%q,"content":"x","quickrecal_score":%d,"timestamp":"20%02d-01-01T00:00:00Z","created_at":"20%02d-01-01T00:00:00Z"}`+"\n", id, i%3, 30-i, 10+(i*3)%5)
+	}
+	for line := range strings.Lines(in.String()) {
+		if code, _, errOut := c.run(line, "put", "--json-input", "-"); code != cli.CodeOK {
+			t.Fatal(errOut)
+		}
+	}
+	ids := func(args ...string) string {
+		return strings.ReplaceAll(c.ok(append([]string{"list", "-o", "id"}, args...)...), "\n", "")
+	}
+	for _, g := range []struct{ want, sort string }{
+		{"abcde", "id"}, {"edcba", "-id"}, {"dbace", "updated"}, {"ecabd", "-updated"}, {"cdbea", "score"},
+		{"ecabd", "timestamp"}, {"dbace", "-timestamp"}, {"daebc", "created"},
+	} {
+		if got := ids("--sort", g.sort); got != g.want {
+			t.Errorf("--sort %s: %s, want %s", g.sort, got, g.want)
+		}
+		var pages string
+		for offset := 0; offset < 5 && g.sort != "id"; offset += 2 {
+			pages += ids("--sort", g.sort, "-n", "2", "--offset", fmt.Sprint(offset))
+		}
+		if pages != g.want && g.sort != "id" {
+			t.Errorf("--sort %s in pages: %s, want %s", g.sort, pages, g.want)
+		}
+	}
+	if got := ids("--sort", "-updated", "--reverse"); got != "dbace" {
+		t.Errorf("--reverse: %s", got)
+	}
+	if got := ids("--sort", "-updated", "--prefix", "c"); got != "c" {
+		t.Errorf("--prefix: %s", got)
+	}
+	var d struct{ Next any }
+	if err := json.Unmarshal([]byte(c.ok("list", "--sort", "score", "-n", "3", "--json")), &d); err != nil || d.Next != 3.0 {
+		t.Errorf("%v, %v", d.Next, err)
+	}
+	for _, args := range [][]string{{"--sort", "size"}, {"--sort", ""}, {"--sort", "--id"}, {"--sort", "score", "--after", "a"}, {"--offset", "1"}, {"--sort", "id", "--offset", "-1"}} {
+		if code, _, _ := c.run("", append([]string{"list"}, args...)...); code != 64 {
+			t.Errorf("list %q: exit code %d", args, code)
+		}
+	}
+}
+
+// The first lines of a page are held, whatever comes after them.
+func TestPage(t *testing.T) {
+	t.Parallel()
+	p := newPage(func(a, b *sortLine) int { return strings.Compare(a.ID, b.ID) }, 2, 1)
+	for i := range 10_000 {
+		var l sortLine
+		l.ID = fmt.Sprintf("%05d", (i*7919)%10_000)
+		p.take(l)
+		if len(p.lines) > 2000 {
+			t.Fatalf("%d lines are held", len(p.lines))
+		}
+	}
+	rows, more := p.rows()
+	if len(rows) != 2 || rows[0].ID != "00001" || rows[1].ID != "00002" || !more {
+		t.Errorf("%v, %v", rows, more)
+	}
+}
