@@ -134,7 +134,7 @@ func follow(a *cli.App, cmd *cobra.Command, f watchFlags, filters []varve.WatchF
 		for c, err := range st.Watch(cmd.Context(), from, filters...) {
 			switch {
 			case err != nil && c.LSN == 0:
-				return ended(cmd.Context(), at, err)
+				return ended(cmd.Context(), a, at, err)
 			case err != nil:
 				a.Fail(err)
 			default:
@@ -158,11 +158,16 @@ func follow(a *cli.App, cmd *cobra.Command, f watchFlags, filters []varve.WatchF
 }
 
 // ended tells how to continue.
-func ended(ctx context.Context, at uint64, err error) error {
+func ended(ctx context.Context, a *cli.App, at uint64, err error) error {
 	if ctx.Err() == nil {
 		return kept(err)
 	}
-	return cli.WithFix(ctx.Err(), fmt.Sprintf("to continue: memctl watch --since %d", at))
+	end := cli.WithFix(ctx.Err(), fmt.Sprintf("to continue: memctl watch --since %d", at))
+	if a.Quiet && a.Document == nil { // the exit code says it
+		a.Tell(cli.Classify(end))
+		return nil
+	}
+	return end
 }
 
 // kept names what is still kept.

@@ -91,7 +91,9 @@ func (a *App) Fail(err error) {
 	if a.Document != nil {
 		return
 	}
-	_ = a.Out.Flush() // in the order in which it happened
+	if f.Code != CodeInterrupted || a.Out.Screen { // no reader may take what a pipe still gets
+		_ = a.Out.Flush() // in the order in which it happened
+	}
 	a.ErrOut.InColour(Red, "memctl:")
 	fmt.Fprintf(a.ErrOut, " %s\n", indented(f.Message))
 	if f.Fix != "" {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -53,6 +54,7 @@ func (a *App) guard(ctx context.Context) {
 		time.Sleep(patience)
 		if !a.ending.CompareAndSwap(false, true) { // it is about to end by itself
 			time.Sleep(lastWords)
+			a.lastWord()
 			a.exit(CodeInterrupted)
 		}
 		done := make(chan int, 1)
@@ -68,6 +70,25 @@ func (a *App) guard(ctx context.Context) {
 			a.exit(CodeInterrupted)
 		}
 	})
+}
+
+// lastWord says that the command was interrupted, where it has not said so: it had done its work,
+// and no reader takes its output.
+func (a *App) lastWord() {
+	said := make(chan struct{})
+	go func() {
+		defer close(said)
+		a.messages.Lock()
+		told := slices.ContainsFunc(a.failures, func(f *Failure) bool { return f.Code == CodeInterrupted })
+		a.messages.Unlock()
+		if !told {
+			a.Fail(context.Canceled)
+		}
+	}()
+	select {
+	case <-said:
+	case <-time.After(lastWords): // no reader takes stderr either
+	}
 }
 
 // mayFinish says whether the command still ends by itself. Where guard was faster it does

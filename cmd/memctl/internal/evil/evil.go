@@ -18,7 +18,7 @@ const (
 // and the movements of a progress bar that are memctl's own.
 func Obeyed(sent string) string {
 	rest := sent
-	for _, own := range []string{"\x1b[31m", "\x1b[32m", "\x1b[1m", "\x1b[0m", "\x1b[2K\r", "\x1b[K"} {
+	for _, own := range []string{"\x1b[31m", "\x1b[32m", "\x1b[1m", "\x1b[2m", "\x1b[0m", "\x1b[2K\r", "\x1b[K"} {
 		rest = strings.ReplaceAll(rest, own, "")
 	}
 	return ObeyedBy(rest)
