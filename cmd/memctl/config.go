@@ -86,7 +86,11 @@ func settingOf(command, name string) (setting, error) {
 		if len(names) == 0 {
 			names, what = settingNames(), "the settings are"
 		}
-		err := cli.Usagef(command, "there is no setting %q; %s %s", name, what, strings.Join(names, ", "))
+		question := ""
+		if what == "did you mean" {
+			question = "?"
+		}
+		err := cli.Usagef(command, "there is no setting %q; %s %s%s", name, what, strings.Join(names, ", "), question)
 		return setting{}, cli.WithFix(err, "memctl config lists the settings")
 	}
 	return all[i], nil

@@ -32,7 +32,7 @@ type decider struct {
 }
 
 // A store that has been emptied keeps its dimension: the next put did not ask for another one.
-var errOtherDimension = fmt.Errorf("%w: all embeddings of a store have the same, and Reembed (memctl reindex) changes it", vector.ErrDimension)
+var errOtherDimension = fmt.Errorf("%w: memctl reindex changes the model of all embeddings", vector.ErrDimension)
 
 // OtherDimension refuses a vector of another dimension than the store's, and says
 // what is going on where the store's model is being changed.

@@ -99,7 +99,7 @@ var classes = []struct {
 	{is(syscall.ENXIO), CodeRefused, "not a file", "name a file; a socket or a device without a driver cannot be read"},
 	{is(syscall.ENOTDIR), CodeRefused, "wrong kind", "a file is in the place of a folder: in a store memctl verify names it; elsewhere check the path"},
 	{is(varve.ErrModel), CodeRefused, "another model", anotherModel},
-	{is(varve.ErrDimension), CodeRefused, "invalid", "use the store's model; nothing was written; memctl reindex changes the model of all embeddings"},
+	{is(varve.ErrDimension), CodeRefused, "invalid", "use the model that made the store's embeddings (memctl status); nothing was written"},
 	{is(varve.ErrInvalid), CodeRefused, "invalid", "correct the input; nothing was written"},
 	{is(fs.ErrNotExist), CodeRefused, "no such file", "check the name"},
 	{is(syscall.EISDIR), CodeRefused, "not a file", "name a file; only memctl import reads folders"},

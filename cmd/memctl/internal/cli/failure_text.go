@@ -8,6 +8,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/working"
 )
 
 // remedies puts the remedy that the text of an error ends with in the place for remedies, in the
@@ -17,6 +18,7 @@ func (f *Failure) remedies(err error) {
 	var (
 		conflict *varve.ConflictError
 		limit    *errs.LimitError
+		scope    *working.LimitError
 		missing  *varve.MissingMembersError
 	)
 	if errors.As(err, &conflict) {
@@ -31,6 +33,10 @@ func (f *Failure) remedies(err error) {
 	if errors.As(err, &limit) {
 		drop(limit.Remedy())
 		f.Fix = fmt.Sprintf("delete memories (memctl rm ID), or raise the limit: memctl config set %s N", limit.Setting)
+	}
+	if errors.As(err, &scope) { // the rest names options of the library
+		f.Message, _, _ = strings.Cut(f.Message, "; delete or expire some")
+		f.Fix = "delete values that are not needed: memctl working rm KEY"
 	}
 	if errors.As(err, &missing) {
 		drop("members must exist unless AllowMissing is given")

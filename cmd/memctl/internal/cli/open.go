@@ -147,7 +147,7 @@ func (a *App) Heard(e varve.Event) {
 	default:
 		return
 	}
-	if e.Kind == varve.EventDrift { // Path is the folder
+	if e.Kind == varve.EventDrift && e.Note == "" && e.Err == nil { // found at open; Path is the folder
 		a.remark("note: files and index do not agree: %s in %s/ missing or not known to the index; memctl verify names them", Count(e.Count, "file is", "files are"), e.Path)
 		return
 	}

@@ -17,8 +17,9 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-func missingKey(key string) error {
-	return cli.WithFix(fmt.Errorf("key %q: %w", key, varve.ErrNotFound), "memctl working keys shows the keys of the scope")
+func (w *scopeApp) missingKey(key string) error {
+	return cli.WithFix(fmt.Errorf("key %q in scope %s: %w", key, cli.PrintableID(w.scope), varve.ErrNotFound),
+		"memctl working keys --scope "+cli.ShellQuote(w.scope)+" shows the keys of the scope")
 }
 
 func (w *scopeApp) getCommand() *cobra.Command {
@@ -37,7 +38,7 @@ the others from being shown; a key whose value is null is not missing.`,
 				case err != nil:
 					return err
 				case !found:
-					return missingKey(key)
+					return w.missingKey(key)
 				case w.Document != nil:
 					w.Document.Item(shownEntry(&e))
 				default:
@@ -178,7 +179,7 @@ values; task state, scratchpad and checkpoints are kept.`,
 				case err != nil:
 					return err
 				case !was:
-					return missingKey(key)
+					return w.missingKey(key)
 				default:
 					w.Document.Item(key)
 					w.Say("removed %s", cli.Printable(key))
