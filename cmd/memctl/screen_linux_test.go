@@ -54,20 +54,7 @@ func (s *screen) piped(args ...string) string {
 // shows is what a terminal of 80 columns is sent.
 func (s *screen) shows(args ...string) string {
 	s.t.Helper()
-	cmd := s.command(args...)
-	tty, line := openPty(s.t)
-	if err := unix.IoctlSetWinsize(int(line.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80}); err != nil {
-		s.t.Fatal(err)
-	}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = line, line, line
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := cmd.Start(); err != nil {
-		s.t.Fatal(err)
-	}
-	_ = line.Close()
-	sent, _ := io.ReadAll(tty) // EIO when the command has ended
-	_ = cmd.Wait()
-	return string(sent)
+	return onTerminalOf(s.t, unix.Winsize{Row: 24, Col: 80}, s.command(args...), "")
 }
 
 var colour = regexp.MustCompile("\x1b\\[[0-9]*m")
@@ -213,7 +200,7 @@ func TestScreenInterrupt(t *testing.T) {
 	s.piped("init")
 	s.piped("put", "x")
 	for _, args := range [][]string{{"watch", "--since", "0"}, {"mcp"}, {"put", "-"}} {
-		tty, line := openPty(t)
+		tty, line := openPty(t, unix.Winsize{Row: 24, Col: 80})
 		cmd := s.command(args...)
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = line, line, line
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
