@@ -59,6 +59,7 @@ var order = []string{
 	"internal/trace",
 	"internal/copy",
 	"internal/migrate",
+	"internal/formats",
 	"internal/verify",
 	"internal/ground",
 	"internal/heal",

@@ -28,11 +28,12 @@ import (
 // hash is of the plain bytes alone: a bit that another zstd may read otherwise
 // could flip unseen.
 const (
-	archiveMagic   = "VARVEZST"
-	archiveVersion = 2
-	archiveBlock   = 1 << 20
-	archiveHead    = 24
-	blockHead      = 16
+	archiveMagic = "VARVEZST"
+	// ArchiveFormat is the version that this package writes, and the highest that it reads.
+	ArchiveFormat = 2
+	archiveBlock  = 1 << 20
+	archiveHead   = 24
+	blockHead     = 16
 )
 
 // archiveStart reads the head of the copy of a segment. The error matches
@@ -41,8 +42,8 @@ func archiveStart(head []byte, number uint64) (version uint32, err error) {
 	le := binary.LittleEndian
 	if len(head) >= archiveHead && string(head[:8]) == archiveMagic {
 		version = le.Uint32(head[8:])
-		if version > archiveVersion {
-			return version, &errs.NewerError{Path: "wal/" + archiveName(number), Format: uint64(version), Reads: archiveVersion}
+		if version > ArchiveFormat {
+			return version, &errs.NewerError{Path: "wal/" + archiveName(number), Format: uint64(version), Reads: ArchiveFormat}
 		}
 		if version >= 1 && le.Uint32(head[12:]) == archiveBlock && le.Uint64(head[16:]) == number {
 			return version, nil
@@ -145,7 +146,7 @@ func (l *FileLog) writeCopy(name string, number uint64, in source) error {
 	le := binary.LittleEndian
 	block := min(archiveBlock, l.geo.Size)
 	b := append(make([]byte, 0, 2*block), archiveMagic...)
-	b = le.AppendUint32(b, archiveVersion)
+	b = le.AppendUint32(b, ArchiveFormat)
 	b = le.AppendUint32(b, archiveBlock)
 	b = le.AppendUint64(b, number)
 	plain := make([]byte, block)
@@ -164,7 +165,7 @@ func (l *FileLog) writeCopy(name string, number uint64, in source) error {
 		b = enc.EncodeAll(plain[:n], b)
 		le.PutUint32(b[head:], uint32(len(b)-head-blockHead))
 		le.PutUint32(b[head+4:], uint32(n))
-		le.PutUint64(b[head+8:], blockSum(archiveVersion, b[head+blockHead:], plain[:n]))
+		le.PutUint64(b[head+8:], blockSum(ArchiveFormat, b[head+blockHead:], plain[:n]))
 		if _, err := out.WriteAt(b, end); err != nil {
 			return err
 		}

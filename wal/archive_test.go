@@ -117,7 +117,7 @@ func TestNewerArchive(t *testing.T) {
 	}
 	for _, newer := range []bool{true, false} {
 		b := append([]byte(nil), good...)
-		b[8] = archiveVersion + 1
+		b[8] = ArchiveFormat + 1
 		if newer {
 			b[archiveHead+8] ^= 1 // and other checksums, or whatever it is
 		}

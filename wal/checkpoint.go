@@ -45,8 +45,9 @@ const (
 	// features. Version 2 begins with the same bytes under the same checksum, so that a
 	// program that reads version 1 only sees a newer format, and not damage, which it would
 	// repair by the segments alone.
-	checkpointPlain  = 1
-	checkpointFormat = 2
+	checkpointPlain = 1
+	// CheckpointFormat is the highest version of a slot that this package writes and reads.
+	CheckpointFormat = 2
 
 	slotSize = 4096
 	slotUsed = 8 + 4 + 4 + 8 + 16 + 8 + 3*16 + Folders*8 + 8
@@ -59,7 +60,7 @@ func (c *Checkpoint) encode() []byte {
 	b = append(b, checkpointMagic...)
 	version := uint32(checkpointPlain)
 	if c.Features != 0 {
-		version = checkpointFormat
+		version = CheckpointFormat
 	}
 	b = le.AppendUint32(b, version)
 	b = le.AppendUint32(b, 0)
@@ -91,8 +92,8 @@ func decodeCheckpoint(b []byte) (Checkpoint, error) {
 		return Checkpoint{}, errSlot
 	}
 	v := le.Uint32(b[8:])
-	if v > checkpointFormat {
-		return Checkpoint{}, &errs.NewerError{Path: "checkpoint", Format: uint64(v), Reads: checkpointFormat}
+	if v > CheckpointFormat {
+		return Checkpoint{}, &errs.NewerError{Path: "checkpoint", Format: uint64(v), Reads: CheckpointFormat}
 	}
 	c := Checkpoint{Sequence: le.Uint64(b[16:]), SegmentSize: le.Uint64(b[40:])}
 	if v > checkpointPlain {

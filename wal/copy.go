@@ -64,7 +64,7 @@ func (c *segmentCopy) open(number uint64) error {
 	if bad != nil && !errors.Is(bad, errs.ErrNewerFormat) {
 		return fmt.Errorf("%s: %w", c.Name(), bad)
 	}
-	c.version = min(version, archiveVersion)
+	c.version = min(version, ArchiveFormat)
 	c.dec, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(2*archiveBlock))
 	if err == nil && bad != nil {
 		// A bit of the version that has flipped makes no newer program: then the blocks
@@ -184,7 +184,7 @@ func InflateCopy(b []byte) (plain []byte, whole, ok bool) {
 	le := binary.LittleEndian
 	number := le.Uint64(b[16:])
 	version, err := archiveStart(b, number)
-	version, whole = min(version, archiveVersion), err == nil
+	version, whole = min(version, ArchiveFormat), err == nil
 	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(2*archiveBlock))
 	if err != nil {
 		return nil, false, false

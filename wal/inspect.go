@@ -307,7 +307,7 @@ func (l *FileLog) ReadArchive(ctx context.Context, number uint64, block func(off
 		if errors.Is(err, errs.ErrNewerFormat) {
 			return nil, err // no damage, and nothing to repair
 		}
-		version = archiveVersion
+		version = ArchiveFormat
 	}
 	if err != nil {
 		bad(0, err)

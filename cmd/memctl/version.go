@@ -8,9 +8,12 @@ import (
 
 func versionCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
-		Use:     "version",
-		Short:   "Print the version of memctl",
-		Example: "  memctl version --json",
+		Use:   "version",
+		Short: "Print the version of memctl",
+		Long: `Print the version of memctl, the Go version and the system that it was built for, the commit and its
+date where they are known, the highest version of each format that it reads and writes, and the
+features of a store that it knows. A store that needs more than that is refused with exit status 12.`,
+		Example: "  memctl version\n  memctl version --json | jq .formats",
 		Args:    cli.NoArguments,
 		RunE: a.Do(func(*cobra.Command, []string) error {
 			b := cli.ThisBuild()
@@ -18,7 +21,7 @@ func versionCommand(a *cli.App) *cobra.Command {
 				a.Document.All(b)
 				return nil
 			}
-			_, _ = a.Out.WriteString(b.Line())
+			b.Print(a.Out)
 			return nil
 		}),
 	}

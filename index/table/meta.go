@@ -14,10 +14,11 @@ const (
 	blockSize = 64 << 10
 	hashWidth = 16 // hex digits of a block's hash
 
-	formatVersion = 1
-	endHead       = `,"end":"`
-	endTail       = `"}` + "\n"
-	endWidth      = len(endHead) + 16 + 1 + 16 + len(endTail)
+	// Format is the version of the file that this package reads and writes.
+	Format   = 1
+	endHead  = `,"end":"`
+	endTail  = `"}` + "\n"
+	endWidth = len(endHead) + 16 + 1 + 16 + len(endTail)
 
 	timeForm = "2006-01-02T15:04:05.000000Z"
 )
@@ -40,7 +41,7 @@ type span struct {
 // appendMeta writes everything of the metadata line before the hashes.
 func appendMeta(dst []byte, sch *Schema, m *Meta, sections []span) []byte {
 	dst = append(dst, `,"metadata": {"version":"`...)
-	dst = strconv.AppendInt(dst, formatVersion, 10)
+	dst = strconv.AppendInt(dst, Format, 10)
 	dst = append(dst, `","last_updated":"`...)
 	dst = m.Updated.UTC().AppendFormat(dst, timeForm)
 	dst = append(dst, '"')
@@ -88,8 +89,8 @@ const blocksTail = `"}` + "\n"
 func parseMeta(line []byte, sch *Schema) (m Meta, sections []span, blocks []byte, err error) {
 	p := metaParser{rest: line}
 	p.expect(`,"metadata": {"version":"`)
-	if v := p.number(); p.err == nil && v != formatVersion {
-		return m, nil, nil, &errs.NewerError{Format: uint64(v), Reads: formatVersion}
+	if v := p.number(); p.err == nil && v != Format {
+		return m, nil, nil, &errs.NewerError{Format: uint64(v), Reads: Format}
 	}
 	p.expect(`","last_updated":"`)
 	m.Updated = p.time()

@@ -165,7 +165,7 @@ func (b *backup) run(ctx context.Context) error {
 	}
 	// Behind the copy of the log: a feature is raised before the first entry that needs it.
 	if f := b.s.Log.Features() &^ notCopied; f != 0 {
-		b.info.Format, b.info.Features = backupFormat, fmt.Sprintf("%016x", uint64(f))
+		b.info.Format, b.info.Features = BackupFormat, fmt.Sprintf("%016x", uint64(f))
 	}
 	manifest, err := encodeInfo(&b.info)
 	if err != nil {

@@ -22,7 +22,8 @@ import (
 )
 
 const (
-	backupFormat = 3 // with features
+	// BackupFormat is the highest version of a backup that this package writes and reads.
+	BackupFormat = 3 // with features
 	withModels   = 2
 	modelless    = 1 // the format of a store that nobody has told of a model
 	backupList   = "files.sha256"
@@ -118,8 +119,8 @@ func ReadInfo(fsys vfs.FS, dir string) (repair.BackupInfo, error) {
 	if err := json.Unmarshal(b, &i); err != nil {
 		return i, damagedBackup(repair.BackupName, err)
 	}
-	if i.Format > backupFormat {
-		return i, &errs.NewerError{Path: dir, Format: uint64(i.Format), Reads: backupFormat}
+	if i.Format > BackupFormat {
+		return i, &errs.NewerError{Path: dir, Format: uint64(i.Format), Reads: BackupFormat}
 	}
 	sum, err := sumOf(&i)
 	if err == nil && (sum != i.Sum || i.Format < 1) {

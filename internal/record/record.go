@@ -34,7 +34,8 @@ type Record struct {
 }
 
 const (
-	version   = 1
+	// Version is the first byte of a value that this package reads and writes.
+	Version   = 1
 	flagZstd  = 1
 	flagNew   = 2
 	headSize  = 24
@@ -47,7 +48,7 @@ func (c *Codec) Encode(dst []byte, r *Record) ([]byte, uint32) {
 	at := len(dst)
 	var head [headSize]byte
 	le := binary.LittleEndian
-	head[0] = version
+	head[0] = Version
 	if r.Created {
 		head[1] |= flagNew
 	}
@@ -89,8 +90,8 @@ func Parse(value []byte) (View, error) {
 	if len(value) < headSize {
 		return View{}, fmt.Errorf("%w: %d bytes", errRecord, len(value))
 	}
-	if value[0] != version {
-		return View{}, &errs.NewerError{Path: "wal", Format: uint64(value[0]), Reads: version}
+	if value[0] != Version {
+		return View{}, &errs.NewerError{Path: "wal", Format: uint64(value[0]), Reads: Version}
 	}
 	le := binary.LittleEndian
 	line, dims := uint64(le.Uint32(value[4:])), uint64(le.Uint32(value[16:]))

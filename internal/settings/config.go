@@ -72,7 +72,8 @@ type VectorConfig struct {
 const Name = "config.json"
 
 const (
-	format = 1
+	// Format is the version of the file that this package reads and writes.
+	Format = 1
 	// Limit bounds the file, in bytes.
 	Limit = 1 << 20
 )
@@ -205,8 +206,8 @@ func (c *Config) Validate() error {
 	} else if _, err := vector.ParseMetric(v.Metric); err != nil {
 		return fmt.Errorf("%s vectors: %w", Name, err)
 	}
-	if c.Format > format {
-		return &errs.NewerError{Path: Name, Format: uint64(c.Format), Reads: format}
+	if c.Format > Format {
+		return &errs.NewerError{Path: Name, Format: uint64(c.Format), Reads: Format}
 	}
 	return nil
 }

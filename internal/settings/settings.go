@@ -29,7 +29,7 @@ type Settings struct {
 // New has the defaults, until Load, Make or Use.
 func New(e *env.Env) *Settings {
 	s := &Settings{env: e}
-	s.now.Store(&Config{Format: format})
+	s.now.Store(&Config{Format: Format})
 	return s
 }
 
@@ -61,7 +61,7 @@ func (s *Settings) Use(c *Config, err error) {
 	if c == nil {
 		c = new(Config)
 	}
-	c.Format = format
+	c.Format = Format
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.now.Store(c)
@@ -70,7 +70,7 @@ func (s *Settings) Use(c *Config, err error) {
 
 // Make writes the file of a new store, every default spelt out, and reads it.
 func (s *Settings) Make() error {
-	c := &Config{Format: format}
+	c := &Config{Format: Format}
 	if err := s.write(c.WithDefaults()); err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (s *Settings) Update(_ *wal.Held, change func(*Config) error) error {
 	if err := change(&c); err != nil {
 		return err
 	}
-	c.Format = format
+	c.Format = Format
 	if err := c.Validate(); err != nil {
 		return err
 	}

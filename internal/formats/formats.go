@@ -1,0 +1,36 @@
+package formats
+
+import (
+	"github.com/varve-db/varve/index/table"
+	"github.com/varve-db/varve/internal/copy"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/settings"
+	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal"
+)
+
+// Format is one format. All versions from Oldest to Writes are read; a store has the lowest
+// version that can hold what is in it, so Writes is the highest that this build writes.
+type Format struct {
+	Name   string // a word for people and for JSON
+	Files  string // where it is found, relative to the store
+	Writes int
+	Oldest int
+}
+
+// All are the formats by their names. What is not in the list has no version of its own: the
+// documents in memories/, assemblies/ and working/ are JSON, and the vectors are files of FAISS.
+func All() []Format {
+	return []Format{
+		{"archive", "wal/archive/*.zst", wal.ArchiveFormat, 1},
+		{"backup", "backup.json of a backup", copy.BackupFormat, 1},
+		{"checkpoint", "checkpoint", wal.CheckpointFormat, 1},
+		{"config", settings.Name, settings.Format, 1},
+		{"index", "memory_index.json", table.Format, 1},
+		{"log", "wal/*.wal", segment.Version, 1},
+		{"record", "values in the log", record.Version, 1},
+	}
+}
+
+// Features are the names of the features of a store that this build knows.
+func Features() []string { return wal.KnownFeatures.Names() }
