@@ -125,12 +125,6 @@ that are a number of seconds are shown as durations and may be set as such: 90m,
 		Args:    configArguments,
 		RunE:    a.Do(func(cmd *cobra.Command, _ []string) error { return listConfig(a, cmd) }),
 	}
-	names := func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return choices(args[0]), cobra.ShellCompDirectiveNoFileComp
-		}
-		return settingNames(), cobra.ShellCompDirectiveNoFileComp
-	}
 	c.AddCommand(
 		&cobra.Command{
 			Use: "list", Short: "Show all settings", Example: "  memctl config list --json", Args: cli.NoArguments, RunE: a.Do(func(cmd *cobra.Command, _ []string) error { return listConfig(a, cmd) }),
@@ -139,18 +133,15 @@ that are a number of seconds are shown as durations and may be set as such: 90m,
 			Use: "get NAME", Short: "Print one setting",
 			Long:    "Print one setting. A number of seconds is a duration on a terminal, and a number elsewhere.",
 			Example: "  memctl config get flush_threshold", Args: cli.Exactly(1, "the name of a setting"),
-			RunE: a.Do(func(cmd *cobra.Command, args []string) error { return getConfig(a, cmd, args) }), ValidArgsFunction: names,
+			RunE: a.Do(func(cmd *cobra.Command, args []string) error { return getConfig(a, cmd, args) }),
 		},
 		&cobra.Command{
 			Use: "set NAME VALUE", Short: "Change one setting", Example: "  memctl config set auto_repair false", Args: cli.Exactly(2, "a name and a value"),
-			RunE: a.Do(func(cmd *cobra.Command, args []string) error { return setConfig(a, cmd, args) }), ValidArgsFunction: names,
+			RunE: a.Do(func(cmd *cobra.Command, args []string) error { return setConfig(a, cmd, args) }),
 		},
 		&cobra.Command{
 			Use: "unset NAME...", Short: "Restore the defaults of settings", Example: "  memctl config unset max_memories at_limit", Args: cli.AtLeastOne("the name of a setting"),
 			RunE: a.Do(func(cmd *cobra.Command, args []string) error { return unsetConfig(a, cmd, args) }),
-			ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-				return settingNames(), cobra.ShellCompDirectiveNoFileComp
-			},
 		},
 	)
 	return c

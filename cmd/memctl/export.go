@@ -72,9 +72,8 @@ memctl mcp serves, in the format of the MCP reference memory server.`,
 			})
 		}),
 	}
-	f.add(a, c)
+	f.add(c)
 	c.Flags().StringVar(&to, "to", "", "the `format`: jsonl or server-memory")
-	_ = c.RegisterFlagCompletionFunc("to", cobra.FixedCompletions([]string{string(importer.JSONL), string(importer.ServerMemory)}, cobra.ShellCompDirectiveNoFileComp))
 	c.Flags().StringVarP(&file, "file", "f", "", "write into this `file`; - is stdout")
 	return c
 }

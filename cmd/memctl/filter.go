@@ -15,7 +15,7 @@ type filterFlags struct {
 	since, until                          string
 }
 
-func (f *filterFlags) add(a *cli.App, c *cobra.Command) {
+func (f *filterFlags) add(c *cobra.Command) {
 	fl := c.Flags()
 	fl.StringVar(&f.session, "session", "", "only memories of this `session`")
 	fl.StringVar(&f.category, "category", "", "only memories of this `category`")
@@ -23,7 +23,6 @@ func (f *filterFlags) add(a *cli.App, c *cobra.Command) {
 	fl.StringVar(&f.prefix, "prefix", "", "only memories whose id begins with this `prefix`")
 	fl.StringVar(&f.since, "since", "", "only memories written at this `time` or later: 2026-01-31, 2026-01-31T15:04:05Z, or 90m, 24h, 7d ago")
 	fl.StringVar(&f.until, "until", "", "only memories written before this `time`")
-	_ = c.RegisterFlagCompletionFunc("session", completeSessions(a)) // it exists
 }
 
 // filters are the flags as the store wants them.

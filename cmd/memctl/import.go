@@ -53,13 +53,6 @@ that is not a store yet, a store is created there.`,
 	fl.StringVar(&f.zone, "zone", "UTC", "time `zone` of times without one: UTC, Local, Europe/Berlin, +02:00")
 	fl.BoolVar(&f.setAside, "set-aside", false, "also import from backups/, corrupted_backups/ and ltm/ what is found nowhere else")
 	fl.BoolVar(&f.replace, "replace", false, "replace memories and assemblies that the store has with another text")
-	_ = c.RegisterFlagCompletionFunc("from", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		var names []string
-		for _, format := range importer.Formats() {
-			names = append(names, string(format))
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
-	})
 	return c
 }
 

@@ -64,7 +64,7 @@ continues a sorted list, and is then "next" in the JSON document.`,
 			})
 		}),
 	}
-	f.add(a, c)
+	f.add(c)
 	fl := c.Flags()
 	fl.StringVar(&f.after, "after", "", "only memories after this `id`")
 	fl.IntVarP(&f.limit, "limit", "n", 50, "list at most `N` memories; 0 means all")
@@ -72,7 +72,6 @@ continues a sorted list, and is then "next" in the JSON document.`,
 	fl.BoolVar(&f.reverse, "reverse", false, "list in the opposite order")
 	fl.IntVar(&f.offset, "offset", 0, "skip the first `N` memories of a sorted list")
 	a.OutputFlag(c, cli.FormTable, cli.FormJSON, cli.FormJSONL, cli.FormID)
-	_ = c.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions(sortNames(), cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 

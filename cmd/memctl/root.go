@@ -69,6 +69,7 @@ shows the status of the store.`,
 	for _, command := range commands {
 		c.AddCommand(command(a))
 	}
+	completeTree(a, c)
 	return c
 }
 

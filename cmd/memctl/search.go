@@ -79,7 +79,7 @@ consecutive float32, little-endian.`,
 			})
 		}),
 	}
-	f.add(a, c)
+	f.add(c)
 	fl := c.Flags()
 	fl.StringVar(&f.like, "like", "", "find memories similar to the memory with this `id`, or ending of an id")
 	fl.StringVar(&f.vector, "vector", "", "find memories near the vector in a `file`; - is stdin; or the JSON list itself")
@@ -89,7 +89,6 @@ consecutive float32, little-endian.`,
 	fl.Float64Var(&f.least, "min-score", 0, "omit memories with a lower `score`; 0 keeps all")
 	a.OutputFlag(c, cli.FormTable, cli.FormJSON, cli.FormJSONL, cli.FormID)
 	c.MarkFlagsMutuallyExclusive("like", "vector")
-	_ = c.RegisterFlagCompletionFunc("by", cobra.FixedCompletions([]string{byMeaning, byWords}, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 

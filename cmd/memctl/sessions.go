@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -100,7 +99,7 @@ func sessionsShowCommand(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use: "show SESSION...", Short: "Show sessions", Long: `Show sessions, one per line, in the format of memctl sessions list.`,
 		Example: "  memctl sessions show s1\n  memctl sessions show s1 --json",
-		Args:    cli.AtLeastOne("the id of a session"), ValidArgsFunction: completeSessions(a),
+		Args:    cli.AtLeastOne("the id of a session"),
 		RunE: a.OnStore(cli.Read, func(ctx context.Context, st *varve.Store, args []string) error {
 			l := newSessionList(a)
 			err := a.Each(ctx, args, func(id string) error {
@@ -140,7 +139,7 @@ other processes add meanwhile are kept. With segments of the default size one co
 300,000 memories; a larger session is deleted in several commits. If that is interrupted, the
 rest is still there: run the command again.`,
 		Example: "  memctl sessions rm s1\n  memctl sessions rm -- '../../etc/passwd'",
-		Args:    cli.AtLeastOne("the id of a session"), ValidArgsFunction: completeSessions(a),
+		Args:    cli.AtLeastOne("the id of a session"),
 		RunE: a.OnStore(cli.Write, func(ctx context.Context, st *varve.Store, args []string) error {
 			a.Document.Begin("sessions")
 			return a.Each(ctx, args, func(id string) error {
@@ -238,25 +237,3 @@ func tellSwept(ctx context.Context, a *cli.App, list []varve.SessionSweep, apply
 	}
 	return nil
 }
-
-// completeSessions completes the id of a session. What a shell could not take is left out.
-func completeSessions(a *cli.App) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-		var ids []string
-		_ = a.With(cmd.Context(), cli.Look, func(st *varve.Store) error {
-			for s, err := range st.Sessions().All(cmd.Context()) {
-				if err == nil && strings.HasPrefix(s.ID, begun) && cli.PrintableID(s.ID) == s.ID && !strings.ContainsAny(s.ID, "\t\n") {
-					ids = append(ids, s.ID)
-				}
-				if len(ids) == mostCompleted {
-					break
-				}
-			}
-			return nil
-		})
-		return ids, cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
-// mostCompleted is how many a shell is offered.
-const mostCompleted = 200

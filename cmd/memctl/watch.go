@@ -53,9 +53,6 @@ While memctl watch runs, edits of the files by hand are taken over at once.`,
 	fl.BoolVar(&f.assembly, "assembly", false, "only changes of assemblies")
 	fl.StringVar(&f.session, "session", "", "only changes of memories of this `session`")
 	fl.IntVarP(&f.limit, "limit", "n", 0, "stop after `N` changes; 0 means never")
-	_ = c.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions([]string{"memory", "assembly"}, cobra.ShellCompDirectiveNoFileComp))
-	_ = c.RegisterFlagCompletionFunc("since", cobra.FixedCompletions([]string{"now", "0", "1h", "24h"}, cobra.ShellCompDirectiveNoFileComp))
-	_ = c.RegisterFlagCompletionFunc("session", completeSessions(a))
 	return c
 }
 

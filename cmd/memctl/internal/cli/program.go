@@ -60,6 +60,7 @@ func (a *App) Program(commands func(*App) *cobra.Command) *cobra.Command {
 		}
 		return Usage(cmd.CommandPath(), err)
 	})
+	_ = c.RegisterFlagCompletionFunc("wait", cobra.NoFileCompletions)
 	a.completeCommands(c)
 	return c
 }
@@ -90,6 +91,16 @@ func (a *App) completeCommands(root *cobra.Command) {
 			cmd.InitDefaultHelpFlag()
 			return cmd.Help()
 		}),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, begun string) (names []string, _ cobra.ShellCompDirective) {
+			if cmd, rest, err := root.Find(args); err == nil && len(rest) == 0 {
+				for _, sub := range cmd.Commands() {
+					if !sub.Hidden && strings.HasPrefix(sub.Name(), begun) {
+						names = append(names, cobra.CompletionWithDesc(sub.Name(), sub.Short))
+					}
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
 	})
 	root.InitDefaultHelpCmd()
 	root.AddCommand(exitCodesTopic())

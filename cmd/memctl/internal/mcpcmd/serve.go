@@ -40,7 +40,6 @@ stdout carries only the protocol.`,
 		Args:    cli.NoArguments,
 	}
 	c.Flags().StringSliceVar(&groups, "tools", groups, "`groups` of tools to offer: "+strings.Join(mcpserver.Groups(), ", "))
-	_ = c.RegisterFlagCompletionFunc("tools", cobra.FixedCompletions(mcpserver.Groups(), cobra.ShellCompDirectiveNoFileComp))
 	c.RunE = a.Do(func(cmd *cobra.Command, _ []string) error {
 		if a.Document != nil {
 			return cli.Usagef(cmd.CommandPath(), "stdout carries the protocol: omit --json")

@@ -32,7 +32,6 @@ task, a scratchpad, and checkpoints to go back to. Each belongs to a scope, whic
 	}, w.listCommand(), w.getCommand(), w.setCommand(), w.rmCommand(), w.keysCommand(), w.taskCommand(), w.scratchpadCommand(),
 		w.checkpointCommand(), w.exportCommand(), w.statsCommand(), w.dropCommand())
 	c.PersistentFlags().StringVar(&w.scope, "scope", "", "`scope` of the working memory, as memctl working list shows it")
-	_ = c.RegisterFlagCompletionFunc("scope", w.completeScopes)
 	return c
 }
 
@@ -88,19 +87,6 @@ func exists(ctx context.Context, st *varve.Store, scope working.Scope) error {
 		err = cli.WithFix(fmt.Errorf("scope %s: %w", scope.Key(), varve.ErrNotFound), "memctl working list shows the scopes of the store")
 	}
 	return err
-}
-
-func (w *scopeApp) completeScopes(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	var all []string
-	_ = w.With(cmd.Context(), cli.Look, func(st *varve.Store) error {
-		for s, err := range st.Working().Home().Scopes(cmd.Context()) {
-			if err == nil {
-				all = append(all, s.Key())
-			}
-		}
-		return nil
-	})
-	return all, cobra.ShellCompDirectiveNoFileComp
 }
 
 func (w *scopeApp) listCommand() *cobra.Command {

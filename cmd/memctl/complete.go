@@ -1,0 +1,68 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/complete"
+	"github.com/varve-db/varve/importer"
+	"github.com/varve-db/varve/mcpserver"
+)
+
+// files leaves an argument or a value to the shell, which completes names of files.
+var files cobra.CompletionFunc
+
+// completions are what the arguments of each command may be. A command that is not listed takes none,
+// or words that only the user knows, and a shell is offered nothing.
+func completions(a *cli.App) map[string]cobra.CompletionFunc {
+	memories, assemblies, sessions := complete.Memories(a), complete.Assemblies(a), complete.Sessions(a)
+	either := func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		switch {
+		case set(cmd, "assembly"):
+			return assemblies(cmd, args, begun)
+		case set(cmd, "working"):
+			return complete.Scopes(a)(cmd, args, begun)
+		}
+		return memories(cmd, args, begun)
+	}
+	members := func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		if len(args) == 0 {
+			return assemblies(cmd, args, begun)
+		}
+		return memories(cmd, args, begun)
+	}
+	return map[string]cobra.CompletionFunc{
+		"get": memories, "edit": once(memories), "rm": memories, "purge": either, "history": once(either), "diff": either,
+		"assembly show": assemblies, "assembly put": memories, "assembly add": members, "assembly remove": members,
+		"assembly merge": assemblies, "assembly activate": assemblies, "assembly rm": assemblies,
+		"sessions show": sessions, "sessions rm": sessions,
+		"config get": once(complete.Words(settingNames()...)), "config set": settingAndValue, "config unset": complete.Words(settingNames()...),
+		"init": once(complete.Folders), "demo": once(complete.Folders), "backup": once(complete.Folders), "restore": complete.Folders,
+		"import": files,
+	}
+}
+
+// flagValues are what the values of flags may be, by the name of the flag; "COMMAND --FLAG" goes
+// before "--FLAG". A flag that is not listed takes a number, or a text that only the user knows.
+func flagValues(a *cli.App) map[string]cobra.CompletionFunc {
+	memories, assemblies := complete.Memories(a), complete.Assemblies(a)
+	var formats []string
+	for _, f := range importer.Formats() {
+		formats = append(formats, string(f))
+	}
+	return map[string]cobra.CompletionFunc{
+		"--session": complete.Sessions(a), "--scope": complete.Scopes(a),
+		"--file": files, "--json-input": files, "--embedding": files, "--vector": files,
+		"--like": memories, "--containing": memories, "list --after": memories, "put --id": memories,
+		"assembly list --after": assemblies, "assembly put --id": assemblies,
+		"list --sort":   complete.Words(sortNames()...),
+		"search --by":   complete.Words(byMeaning, byWords),
+		"watch --kind":  complete.Words("memory", "assembly"),
+		"watch --since": complete.Words("now", "0", "1h", "24h"),
+		"import --from": complete.Words(formats...),
+		"import --zone": complete.Words("UTC", "Local"),
+		"export --to":   complete.Words(string(importer.JSONL), string(importer.ServerMemory)),
+		"mcp --tools":   complete.Words(mcpserver.Groups()...),
+		"migrate --to":  complete.Folders, "restore --log": complete.Folders,
+	}
+}

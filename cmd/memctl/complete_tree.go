@@ -1,0 +1,83 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/complete"
+)
+
+// completeTree gives every command below c what completions and flagValues have for it.
+func completeTree(a *cli.App, c *cobra.Command) {
+	arguments, values := completions(a), flagValues(a)
+	for _, sub := range commandsBelow(c) {
+		f, known := arguments[pathBelow(sub)]
+		if !known && !sub.HasSubCommands() {
+			f = complete.Nothing
+		}
+		sub.ValidArgsFunction = f
+		sub.LocalFlags().VisitAll(func(flag *pflag.Flag) {
+			f, known := flagValue(values, sub, flag)
+			switch {
+			case !known && flag.Value.Type() != "bool":
+				f = complete.Nothing
+			case f == nil: // the shell completes files, as it does by itself
+				return
+			}
+			_ = sub.RegisterFlagCompletionFunc(flag.Name, f) // a flag of all commands has it already
+		})
+	}
+}
+
+func flagValue(values map[string]cobra.CompletionFunc, c *cobra.Command, flag *pflag.Flag) (cobra.CompletionFunc, bool) {
+	if f, ok := values[pathBelow(c)+" --"+flag.Name]; ok {
+		return f, true
+	}
+	f, ok := values["--"+flag.Name]
+	return f, ok
+}
+
+// commandsBelow is c and every command below it.
+func commandsBelow(c *cobra.Command) []*cobra.Command {
+	list := []*cobra.Command{c}
+	for _, sub := range c.Commands() {
+		list = append(list, commandsBelow(sub)...)
+	}
+	return list
+}
+
+// pathBelow is how a command is called, without memctl: "assembly add".
+func pathBelow(c *cobra.Command) string {
+	_, path, _ := strings.Cut(c.CommandPath(), " ")
+	return path
+}
+
+// once is for a command that takes one argument.
+func once(f cobra.CompletionFunc) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return f(cmd, args, begun)
+	}
+}
+
+func set(cmd *cobra.Command, name string) bool {
+	on, err := cmd.Flags().GetBool(name)
+	return err == nil && on
+}
+
+// settingAndValue is the name of a setting, and then what it may be.
+func settingAndValue(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	var list []string
+	switch len(args) {
+	case 0:
+		list = settingNames()
+	case 1:
+		list = choices(args[0])
+	}
+	return complete.Words(list...)(cmd, args, begun)
+}

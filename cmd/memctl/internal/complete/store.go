@@ -1,0 +1,104 @@
+package complete
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+)
+
+// Memories offers ids of memories: the ones written last, or those that begin with what was typed.
+func Memories(a *cli.App) cobra.CompletionFunc { return fromStore(a, memories(a.Clock)) }
+
+// Assemblies offers ids of assemblies.
+func Assemblies(a *cli.App) cobra.CompletionFunc { return fromStore(a, assemblies) }
+
+// Sessions offers ids of sessions.
+func Sessions(a *cli.App) cobra.CompletionFunc {
+	return fromStore(a, func(ctx context.Context, st *varve.Store, _ string, offer func(word) bool) {
+		for s, err := range st.Sessions().All(ctx) {
+			if err == nil && !offer(word{s.ID, cli.Count(int(s.Memories), "memory", "memories")}) {
+				return
+			}
+		}
+	})
+}
+
+// Scopes offers the scopes that have working memory.
+func Scopes(a *cli.App) cobra.CompletionFunc {
+	return fromStore(a, func(ctx context.Context, st *varve.Store, _ string, offer func(word) bool) {
+		for s, err := range st.Working().Home().Scopes(ctx) {
+			if err == nil && !offer(word{text: s.Key()}) {
+				return
+			}
+		}
+	})
+}
+
+// spans are how long ago the memories that were written last may have been written: most stores have
+// enough of them in a day, and reading a whole store takes longer than a person waits.
+var spans = []time.Duration{time.Hour, 24 * time.Hour, 30 * 24 * time.Hour}
+
+// most is how many documents are read for one answer.
+const most = 2000
+
+func memories(clock func() time.Time) source {
+	return func(ctx context.Context, st *varve.Store, begun string, offer func(word) bool) {
+		if begun == "" {
+			newest(ctx, st, clock(), offer)
+			return
+		}
+		for m, err := range st.Memories(ctx, varve.WithPrefix(begun)) {
+			if err == nil && !offer(memory(&m)) || ctx.Err() != nil {
+				return
+			}
+		}
+	}
+}
+
+func newest(ctx context.Context, st *varve.Store, now time.Time, offer func(word) bool) {
+	type dated struct {
+		word
+		version uint64
+	}
+	var list []dated
+	for i := range len(spans) + 1 {
+		var filters []varve.Filter
+		if i < len(spans) {
+			filters = append(filters, varve.Since(now.Add(-spans[i])))
+		}
+		list = list[:0]
+		for m, err := range st.Memories(ctx, filters...) {
+			if err == nil {
+				list = append(list, dated{memory(&m), m.Version})
+			}
+			if len(list) == most || ctx.Err() != nil {
+				break
+			}
+		}
+		if len(list) >= Most || ctx.Err() != nil {
+			break
+		}
+	}
+	slices.SortFunc(list, func(a, b dated) int { return cmp.Compare(b.version, a.version) })
+	for _, d := range list {
+		if !offer(d.word) {
+			return
+		}
+	}
+}
+
+func memory(m *varve.Memory) word { return word{m.ID, about(m.Content)} }
+
+func assemblies(ctx context.Context, st *varve.Store, begun string, offer func(word) bool) {
+	for as, err := range st.Assemblies().All(ctx, varve.WithPrefix(begun)) {
+		if err == nil && !offer(word{as.ID, about(as.Name)}) || ctx.Err() != nil {
+			return
+		}
+	}
+}
