@@ -87,11 +87,13 @@ var order = []string{
 	"cmd/memctl/internal/complete",
 	"cmd/memctl/internal/diff",
 	"cmd/memctl/internal/intake",
+	"cmd/memctl/internal/manual",
 	"cmd/memctl/internal/assemblycmd",
 	"cmd/memctl/internal/workingcmd",
 	"cmd/memctl/internal/mcpcmd",
 	"cmd/memctl/internal/upkeep",
 	"cmd/memctl",
+	"packaging",
 	"fuzz",
 	"tests",
 }

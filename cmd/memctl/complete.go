@@ -37,7 +37,7 @@ func completions(a *cli.App) map[string]cobra.CompletionFunc {
 		"assembly merge": assemblies, "assembly activate": assemblies, "assembly rm": assemblies,
 		"sessions show": sessions, "sessions rm": sessions,
 		"config get": once(complete.Words(settingNames()...)), "config set": settingAndValue, "config unset": complete.Words(settingNames()...),
-		"init": once(complete.Folders), "demo": once(complete.Folders), "backup": once(complete.Folders), "restore": complete.Folders,
+		"init": once(complete.Folders), "demo": once(complete.Folders), "backup": once(complete.Folders), "manual": once(complete.Folders), "restore": complete.Folders,
 		"import": files,
 	}
 }

@@ -216,6 +216,7 @@ func TestJSONDocuments(t *testing.T) {
 	try("repair --undo", "")
 	try("repair --apply", "")
 	try("version", "")
+	try("manual", "", in("man"))
 	try("help", "")
 	try("purge", "", "c", "--yes")
 	try("rm", "", "b")

@@ -204,20 +204,8 @@ program does not know are kept. For the sizes of one document 0 means the defaul
 | variable | |
 |---|---|
 `)
-	for _, r := range [][2]string{
-		{cli.StoreVariable, "the store, if `--store` does not name one"},
-		{"VARVE_EMBED_URL", "the embedding service; none is asked without it"},
-		{"VARVE_EMBED_MODEL", "the name of the model there"},
-		{"VARVE_EMBED_KEY", "the key, if the service wants one"},
-		{"VARVE_EMBED_DIMENSIONS", "how many dimensions to ask for"},
-		{"OPENAI_API_KEY", "the key of OpenAI's own service, if `VARVE_EMBED_KEY` is not set"},
-		{"MEMORY_FILE_PATH", "`memctl mcp` only: the file of the server that it replaces"},
-		{"XDG_DATA_HOME", "`memctl mcp` only: below it is the store, if no other variable and no flag names one"},
-		{"XDG_STATE_HOME", "below it is the key that identifies repairs made here; see `memctl help repair`"},
-		{"VISUAL, EDITOR", "the editor of `memctl edit`"},
-		{"NO_COLOR", "if set, no colours"},
-	} {
-		fmt.Fprintf(&b, "| %s | %s |\n", inCode(r[0]), r[1])
+	for _, v := range cli.Variables() {
+		fmt.Fprintf(&b, "| %s | %s |\n", inCode(v.Name), markdown(v.Text))
 	}
 	return b.String()
 }

@@ -44,6 +44,7 @@ var commands = []func(*cli.App) *cobra.Command{
 	flushCommand,
 	configCommand,
 	demoCommand,
+	manualCommand,
 	versionCommand,
 }
 

@@ -43,6 +43,7 @@ var waitCases = map[string]waitCase{
 	"config unset":               {args: []string{"max_bytes"}, opens: true},
 	"demo":                       {args: []string{"DIR/demo"}},
 	"mcp":                        {opens: true, plain: true, stdin: []string{}},
+	"manual":                     {args: []string{"DIR/man"}},
 	"version":                    {},
 	"help":                       {},
 	"sessions":                   {},

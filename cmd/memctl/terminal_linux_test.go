@@ -112,6 +112,7 @@ var screenCases = map[string][][]string{
 	"config unset":               {{"EVIL"}, {"at_limit"}},
 	"demo":                       {{"DIR/demoEVIL"}},
 	"mcp":                        {{"--tools", "EVIL"}, {}},
+	"manual":                     {{"DIR/manEVIL"}, {"DIR/storage/config.json"}},
 	"version":                    {{}},
 	"help":                       {{}, {"EVIL"}},
 	"sessions list":              {{}},

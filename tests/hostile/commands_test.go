@@ -87,6 +87,7 @@ func commands() []command {
 		{name: "config set", args: []string{"config", "set", "flush_threshold", "7"}},
 		{name: "mcp", args: []string{"mcp", "--store", store}, stdin: requests, mcp: true},
 		{name: "demo", args: []string{"demo", "{box}/out/demo"}},
+		{name: "manual", args: []string{"manual", "{box}/out/man"}},
 		{name: "version", args: []string{"version"}},
 		{name: "help", args: []string{"help"}},
 	}
@@ -122,7 +123,7 @@ func commands() []command {
 			c.room = 256 << 20
 		}
 		switch c.args0() {
-		case "version", "help", "demo", "completion":
+		case "version", "help", "demo", "manual", "completion":
 			c.store = false
 		}
 		switch c.name {

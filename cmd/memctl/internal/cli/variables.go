@@ -1,0 +1,23 @@
+package cli
+
+// Variable is a variable of the environment that memctl reads.
+type Variable struct{ Name, Text string }
+
+// Variables are all of them, for the reference and the manual.
+func Variables() []Variable {
+	return []Variable{
+		{StoreVariable, "the store, if --store does not name one"},
+		{"VARVE_EMBED_URL", "the embedding service; none is asked without it"},
+		{"VARVE_EMBED_MODEL", "the name of the model there"},
+		{"VARVE_EMBED_KEY", "the key, if the service wants one"},
+		{"VARVE_EMBED_DIMENSIONS", "how many dimensions to ask for"},
+		{"OPENAI_API_KEY", "the key of OpenAI's own service, if VARVE_EMBED_KEY is not set"},
+		{"MEMORY_FILE_PATH", "memctl mcp only: the file of the server that it replaces"},
+		{"XDG_DATA_HOME", "memctl mcp only: below it is the store, if no other variable and no flag names one"},
+		{"XDG_STATE_HOME", "below it is the key that identifies repairs made here; see memctl help repair"},
+		{"XDG_CONFIG_HOME", "memctl service only: below it are the units of the user"},
+		{"SOURCE_DATE_EPOCH", "memctl manual only: the date of the pages, in Unix seconds"},
+		{"VISUAL, EDITOR", "the editor of memctl edit"},
+		{"NO_COLOR", "if set, no colours"},
+	}
+}

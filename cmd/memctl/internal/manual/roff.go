@@ -1,0 +1,78 @@
+package manual
+
+import "strings"
+
+// page collects the lines of one page.
+type page struct{ strings.Builder }
+
+// request writes a line that roff obeys; the arguments are quoted.
+func (p *page) request(name string, args ...string) {
+	p.WriteString("." + name)
+	for _, arg := range args {
+		p.WriteString(` "` + strings.ReplaceAll(escape(arg), `"`, `\(dq`) + `"`)
+	}
+	p.WriteByte('\n')
+}
+
+// line writes a line of what is escaped already.
+func (p *page) line(text string) { p.WriteString(guarded(text) + "\n") }
+
+// text writes paragraphs.
+func (p *page) text(text string) {
+	for i, paragraph := range strings.Split(strings.TrimSpace(text), "\n\n") {
+		switch {
+		case strings.HasPrefix(paragraph, "  ") || strings.Contains(paragraph, "\n  "):
+			p.example(paragraph)
+			continue
+		case i > 0:
+			p.request("PP")
+		}
+		for line := range strings.Lines(paragraph) {
+			p.line(escape(strings.TrimSuffix(line, "\n")))
+		}
+	}
+}
+
+// example writes lines as they are.
+func (p *page) example(text string) {
+	p.request("PP")
+	p.request("nf")
+	for line := range strings.Lines(text) {
+		p.line(escape(strings.TrimSuffix(line, "\n")))
+	}
+	p.request("fi")
+}
+
+// item is a term with its description.
+func (p *page) item(term, about string) {
+	p.request("TP")
+	p.line(term)
+	p.line(escape(about))
+}
+
+func bold(s string) string   { return `\fB` + escape(s) + `\fR` }
+func italic(s string) string { return `\fI` + escape(s) + `\fR` }
+
+// escape takes the meaning from what roff would obey within a line. A plain - is a hyphen to roff,
+// which a reader cannot paste into a shell.
+var escape = strings.NewReplacer(`\`, `\e`, "-", `\-`, "…", "...", "→", "->", "\t", " ").Replace
+
+// guarded takes it from the beginning of a line.
+func guarded(line string) string {
+	if strings.HasPrefix(line, ".") || strings.HasPrefix(line, "'") {
+		return `\&` + line
+	}
+	return line
+}
+
+// sentence begins with a capital letter and ends with a dot.
+func sentence(s string) string {
+	s = strings.TrimSuffix(strings.TrimSpace(s), ".")
+	if s == "" {
+		return ""
+	}
+	if !strings.HasPrefix(s, "memctl ") {
+		s = strings.ToUpper(s[:1]) + s[1:]
+	}
+	return s + "."
+}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+)
+
+func main() {
+	var o options
+	flag.StringVar(&o.release, "release", "", "`version` that the pages name")
+	flag.Int64Var(&o.time, "time", 0, "time of the commit, in Unix `seconds`")
+	flag.Parse()
+	if flag.NArg() != 1 {
+		fmt.Fprintln(os.Stderr, "usage: generate [-release VERSION] [-time SECONDS] FOLDER")
+		os.Exit(2)
+	}
+	if err := o.generate(flag.Arg(0)); err != nil {
+		fmt.Fprintln(os.Stderr, "generate:", err)
+		os.Exit(1)
+	}
+}
+
+type options struct {
+	release string
+	time    int64
+}
+
+const (
+	manFolder        = "man"
+	completionFolder = "completions"
+)
+
+// completions are the shells, with the name under which each finds the script of a command.
+var completions = [][2]string{{"bash", "memctl.bash"}, {"fish", "memctl.fish"}, {"powershell", "memctl.ps1"}, {"zsh", "_memctl"}}
+
+func (o *options) generate(dir string) error {
+	if err := clear(dir); err != nil {
+		return err
+	}
+	work, err := os.MkdirTemp("", "generate")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	memctl := filepath.Join(work, "memctl.exe")
+	build := []string{"build", "-o", memctl}
+	if o.release != "" {
+		build = append(build, "-ldflags", "-X github.com/varve-db/varve/cmd/memctl/internal/cli.release="+o.release)
+	}
+	if _, err := o.output("go", append(build, "github.com/varve-db/varve/cmd/memctl")...); err != nil {
+		return err
+	}
+	if err := o.pages(memctl, filepath.Join(work, manFolder), filepath.Join(dir, manFolder)); err != nil {
+		return err
+	}
+	to := filepath.Join(dir, completionFolder)
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return err
+	}
+	for _, c := range completions {
+		script, err := o.output(memctl, "completion", c[0])
+		if err != nil {
+			return err
+		}
+		if err := o.write(filepath.Join(to, c[1]), script); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clear removes what an earlier run has written, and refuses a folder that has anything else.
+func clear(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	for _, e := range entries {
+		if !slices.Contains([]string{manFolder, completionFolder}, e.Name()) {
+			return fmt.Errorf("%s has %s, which this command has not written: name another folder", dir, e.Name())
+		}
+	}
+	return os.RemoveAll(dir)
+}
+
+// pages has memctl write its manual, and packs it.
+func (o *options) pages(memctl, from, to string) error {
+	if _, err := o.output(memctl, "manual", from); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return err
+	}
+	names, err := filepath.Glob(filepath.Join(from, "*.1"))
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		var packed bytes.Buffer
+		z, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+		if err != nil {
+			return err
+		}
+		if _, err := z.Write(text); err != nil {
+			return err
+		}
+		if err := z.Close(); err != nil {
+			return err
+		}
+		if err := o.write(filepath.Join(to, filepath.Base(name)+".gz"), packed.Bytes()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *options) write(path string, text []byte) error {
+	if err := os.WriteFile(path, text, 0o644); err != nil {
+		return err
+	}
+	if o.time == 0 {
+		return nil
+	}
+	at := time.Unix(o.time, 0)
+	return os.Chtimes(path, at, at)
+}
+
+// output runs a program for this machine, whatever is being built for another.
+func (o *options) output(name string, args ...string) ([]byte, error) {
+	cmd := exec.Command(name, args...)
+	cmd.Env = append(os.Environ(), "GOOS=", "GOARCH=", "CGO_ENABLED=0")
+	if o.time != 0 {
+		cmd.Env = append(cmd.Env, "SOURCE_DATE_EPOCH="+strconv.FormatInt(o.time, 10))
+	}
+	var errOut bytes.Buffer
+	cmd.Stderr = &errOut
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s %q: %w: %s", filepath.Base(name), args, err, bytes.TrimSpace(errOut.Bytes()))
+	}
+	return out, nil
+}
