@@ -91,6 +91,7 @@ var order = []string{
 	"cmd/memctl/internal/assemblycmd",
 	"cmd/memctl/internal/workingcmd",
 	"cmd/memctl/internal/mcpcmd",
+	"cmd/memctl/internal/servicecmd",
 	"cmd/memctl/internal/upkeep",
 	"cmd/memctl",
 	"packaging",

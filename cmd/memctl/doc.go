@@ -30,6 +30,7 @@
 //	internal/assemblycmd   memctl assembly
 //	internal/workingcmd    memctl working
 //	internal/mcpcmd        memctl mcp
+//	internal/servicecmd    memctl service
 //	internal/upkeep        the store as a whole: status, verify, repair, purge, backup, …
 //
 // What they share:
@@ -37,6 +38,8 @@
 //	internal/cli      the frame: which store, streams, failures, exit codes, printing
 //	internal/intake   reading documents, and importing
 //	internal/diff     comparing two documents
+//	internal/complete what a shell is offered for an argument
+//	internal/manual   the manual pages
 //
 // A new command also has a row in docs/json.md and a call in json_test.go, cases in
 // terminal_linux_test.go and signals_cases_linux_test.go, a line in CHANGELOG.md, and, where it

@@ -160,6 +160,8 @@ func TestJSONDocuments(t *testing.T) {
 	try("history", "", "a")
 	try("diff", "", "a@"+string(version), "a")
 	try("watch", "", "--since", "0", "--limit", "1")
+	file(filepath.Join("storage", "memories", "b.json"), `{"id":"b","content":"by hand"}`)
+	try("watch --adopt", "", "--limit", "1")
 	try("sessions list", "")
 	try("sessions show", "", "s1")
 	try("sessions sweep", "", "--older-than", "1ns")
@@ -224,7 +226,7 @@ func TestJSONDocuments(t *testing.T) {
 	try("migrate", "", "--to", in("moved"), "--switch")
 
 	// What needs a service, an editor or the program itself is in the scripts.
-	elsewhere := []string{"edit", "demo", "reindex", "reindex --missing"}
+	elsewhere := []string{"edit", "demo", "reindex", "reindex --missing", "service install", "service uninstall"}
 	for row := range shapes {
 		if !seen[row] && !slices.Contains(elsewhere, row) {
 			t.Errorf("%q is not tried", row)
@@ -235,7 +237,7 @@ func TestJSONDocuments(t *testing.T) {
 		for _, sub := range cmd.Commands() {
 			name := strings.TrimPrefix(path+" "+sub.Name(), " ")
 			if sub.Runnable() && !sub.Hidden && shapes[name] == nil && !slices.Contains([]string{"mcp", "completion"}, strings.Fields(name)[0]) &&
-				!slices.Contains([]string{"assembly", "sessions", "working", "working checkpoint", "working scratchpad"}, name) {
+				!slices.Contains([]string{"assembly", "service", "sessions", "working", "working checkpoint", "working scratchpad"}, name) {
 				t.Errorf("docs/json.md has no %q; it has %q", name, slices.Sorted(maps.Keys(shapes)))
 			}
 			walk(sub, name)

@@ -10,6 +10,7 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/assemblycmd"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/cmd/memctl/internal/mcpcmd"
+	"github.com/varve-db/varve/cmd/memctl/internal/servicecmd"
 	"github.com/varve-db/varve/cmd/memctl/internal/upkeep"
 	"github.com/varve-db/varve/cmd/memctl/internal/workingcmd"
 )
@@ -32,6 +33,7 @@ var commands = []func(*cli.App) *cobra.Command{
 	historyCommand,
 	diffCommand,
 	watchCommand,
+	servicecmd.Command,
 	upkeep.Backup,
 	upkeep.Restore,
 	upkeep.Migrate,

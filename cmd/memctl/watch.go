@@ -18,7 +18,7 @@ import (
 // watchFlags say what is watched.
 type watchFlags struct {
 	since, kind, session string
-	assembly             bool
+	assembly, adopt      bool
 	limit                int
 }
 
@@ -33,16 +33,27 @@ operation, id, session and text, separated by tabs; with --json each line is a d
 failure is the last line. --since goes back as far as the log and the archive reach; "next" of a
 line is the --since that continues after it.
 
-While memctl watch runs, edits of the files by hand are taken over at once.`,
+While memctl watch runs, edits of the files by hand are adopted at once. With --adopt that is all it
+does: it shows each edit that this process adopts, one per line with time (UTC), what was done
+(adopted, deleted, set aside), file and id, and with -q nothing. It waits while the store is busy,
+and ends with exit status 0 when it is told to by SIGINT or SIGTERM. memctl service install has
+systemd run it.`,
 		Example: `  memctl watch
   memctl watch --since 10m --session s1
   memctl watch --json --since 0 | jq -r .id
-  memctl watch --json --limit 1 >/dev/null && echo "something has changed"`,
+  memctl watch --json --limit 1 >/dev/null && echo "something has changed"
+  memctl watch --adopt`,
 		Args: cli.NoArguments,
 		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
 			filters, err := f.filters(cmd)
 			if err != nil {
 				return err
+			}
+			if f.adopt {
+				if err := checkAdopt(cmd); err != nil {
+					return err
+				}
+				return adopt(a, cmd, f.limit)
 			}
 			return follow(a, cmd, f, filters)
 		}),
@@ -52,7 +63,8 @@ While memctl watch runs, edits of the files by hand are taken over at once.`,
 	fl.StringVar(&f.kind, "kind", "", "only changes of this `kind`: memory or assembly")
 	fl.BoolVar(&f.assembly, "assembly", false, "only changes of assemblies")
 	fl.StringVar(&f.session, "session", "", "only changes of memories of this `session`")
-	fl.IntVarP(&f.limit, "limit", "n", 0, "stop after `N` changes; 0 means never")
+	fl.IntVarP(&f.limit, "limit", "n", 0, "stop after `N` changes, with --adopt edits; 0 means never")
+	fl.BoolVar(&f.adopt, "adopt", false, "only adopt edits of the files, and show those")
 	return c
 }
 

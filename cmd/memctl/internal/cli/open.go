@@ -24,6 +24,7 @@ const (
 	Write                // an existing store
 	Create               // makes one where there is none
 	Serve                // as create, and as read where it cannot be written
+	Attend               // as write, until the process is told to end
 )
 
 // open opens a folder's store.
@@ -116,7 +117,7 @@ func (a *App) WithIn(ctx context.Context, dir string, how Access, more func(*var
 	}
 	err = f(st)
 	closed := st.Close
-	if how == Serve { // whose client may be gone
+	if how == Serve || how == Attend { // it must end soon: a client may be gone, or the machine goes down
 		closed = func() error { return st.Admin().CloseWithin(lastLocks) }
 	}
 	if cerr := closed(); cerr != nil {

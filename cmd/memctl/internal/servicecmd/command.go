@@ -1,0 +1,225 @@
+package servicecmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+)
+
+const systemFolder = "/etc/systemd/system"
+
+// Command is the group of all that concerns the service.
+func Command(a *cli.App) *cobra.Command {
+	return a.Group(&cobra.Command{
+		Use:   "service",
+		Short: "Have systemd adopt edits of the files",
+		Long: `Install or remove a unit of systemd that runs memctl watch --adopt for the store, so that edits of the
+files are adopted also while no program has the store open. Without --system it is a unit of the
+user, which runs while the user is logged in, or always after loginctl enable-linger.`,
+		Example: "  memctl service install\n  sudo memctl --store /srv/memory service install --system\n  memctl service uninstall",
+	}, installCommand(a), uninstallCommand(a))
+}
+
+// settings are the flags.
+type settings struct{ system, print, noStart bool }
+
+// result is the document of both commands.
+type result struct {
+	Unit    string `json:"unit"`
+	File    string `json:"file"`
+	Store   string `json:"store"`
+	System  bool   `json:"system"`
+	Started *bool  `json:"started,omitempty"`
+}
+
+func installCommand(a *cli.App) *cobra.Command {
+	var s settings
+	c := &cobra.Command{
+		Use:   "install",
+		Short: "Install and start the service",
+		Long: `Write a unit that names the store and this memctl, enable it and start it. A unit of the system runs as
+the owner of the store, can write nowhere else, and has no network. --print writes the unit to
+stdout and changes nothing.`,
+		Example: "  memctl service install\n  memctl service install --print\n  sudo memctl --store /srv/memory service install --system",
+		Args:    cli.NoArguments,
+		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
+			if s.print && a.Document != nil {
+				return cli.Usagef(cmd.CommandPath(), "--print and --json cannot be combined")
+			}
+			return install(cmd.Context(), a, &s)
+		}),
+	}
+	systemFlag(c, &s)
+	c.Flags().BoolVar(&s.print, "print", false, "write the unit to stdout, and do nothing else")
+	c.Flags().BoolVar(&s.noStart, "no-start", false, "write the unit without enabling and starting it")
+	return c
+}
+
+func systemFlag(c *cobra.Command, s *settings) {
+	c.Flags().BoolVar(&s.system, "system", false, "a unit of the system instead of the user; needs root")
+}
+
+func uninstallCommand(a *cli.App) *cobra.Command {
+	var s settings
+	c := &cobra.Command{
+		Use:     "uninstall",
+		Short:   "Stop and remove the service",
+		Long:    "Stop and disable the service of the store, and remove its unit. The store is not changed.",
+		Example: "  memctl service uninstall",
+		Args:    cli.NoArguments,
+		RunE:    a.Do(func(cmd *cobra.Command, _ []string) error { return uninstall(cmd.Context(), a, &s) }),
+	}
+	systemFlag(c, &s)
+	return c
+}
+
+// storePath is the store as an absolute path without links.
+func storePath(a *cli.App) (string, error) {
+	dir, err := a.Locate()
+	if err != nil {
+		return "", err
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return "", err
+	}
+	if whole, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = whole
+	}
+	if !printable(dir) {
+		return "", fmt.Errorf("the path %q has control characters, which a unit of systemd cannot have: %w", dir, varve.ErrInvalid)
+	}
+	return dir, nil
+}
+
+// fileOf is where the unit is.
+func fileOf(a *cli.App, s *settings, name string) (string, error) {
+	if runtime.GOOS != "linux" {
+		return "", cli.WithFix(fmt.Errorf("memctl service writes units of systemd, which %s does not have: %w", runtime.GOOS, varve.ErrInvalid),
+			"have the system's own means (launchd, Task Scheduler) run memctl watch --adopt")
+	}
+	if s.system {
+		return filepath.Join(systemFolder, name), nil
+	}
+	base := a.Getenv("XDG_CONFIG_HOME")
+	if !filepath.IsAbs(base) { // by the specification a relative one does not count
+		home := a.Getenv("HOME")
+		if !filepath.IsAbs(home) {
+			return "", cli.WithFix(fmt.Errorf("there is no home folder, so no place for a unit of the user: %w", varve.ErrInvalid), "set HOME or XDG_CONFIG_HOME, or use --system")
+		}
+		base = filepath.Join(home, ".config")
+	}
+	return filepath.Join(base, "systemd", "user", name), nil
+}
+
+func install(ctx context.Context, a *cli.App, s *settings) error {
+	store, err := storePath(a)
+	if err != nil {
+		return err
+	}
+	if !cli.IsStore(store) {
+		return fmt.Errorf("%w in %s", varve.ErrNoStore, store)
+	}
+	name := nameOf(store)
+	path, err := fileOf(a, s, name)
+	if err != nil && !s.print {
+		return err
+	}
+	u := unit{store: store, system: s.system}
+	if u.memctl, err = os.Executable(); err != nil {
+		return fmt.Errorf("finding the path of memctl: %w", err)
+	}
+	if !printable(u.memctl) || strings.Contains(u.memctl, "$") {
+		return fmt.Errorf("systemd cannot run a program with the path %q: %w", u.memctl, varve.ErrInvalid)
+	}
+	if s.system {
+		if u.owner, err = ownerOf(store); err != nil {
+			return err
+		}
+	}
+	if s.print {
+		_, err := io.WriteString(a.Out.Data(cli.Text), mark+"\n"+u.text())
+		return err
+	}
+	if err := ours(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	err = cli.ReplaceFile(path, func(w io.Writer) error {
+		_, err := io.WriteString(w, mark+"\n"+u.text())
+		return err
+	})
+	if err == nil {
+		err = os.Chmod(path, 0o644)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the unit: %w", err)
+	}
+	started := false
+	if !s.noStart {
+		if err := systemctl(ctx, s, []string{"daemon-reload"}, []string{"enable", "--now", name}); err != nil {
+			return cli.WithFix(fmt.Errorf("the unit %s was written and not started: %w", path, err), "when systemd can be reached: systemctl "+scope(s)+"daemon-reload && systemctl "+scope(s)+"enable --now "+cli.ShellQuote(name))
+		}
+		started = true
+	}
+	tell(a, result{name, path, store, s.system, &started}, one(started, "installed and started ", "wrote "))
+	return nil
+}
+
+func uninstall(ctx context.Context, a *cli.App, s *settings) error {
+	store, err := storePath(a)
+	if err != nil {
+		return err
+	}
+	name := nameOf(store)
+	path, err := fileOf(a, s, name)
+	if err != nil {
+		return err
+	}
+	switch err := ours(path); {
+	case errors.Is(err, fs.ErrNotExist):
+		return cli.WithFix(fmt.Errorf("there is no service for the store %s: %s: %w", store, path, varve.ErrNotFound), "memctl service install installs one; --system is for one of the system")
+	case err != nil:
+		return err
+	}
+	stopped := systemctl(ctx, s, []string{"disable", "--now", name})
+	if err := os.Remove(path); err != nil {
+		return err
+	}
+	if stopped != nil {
+		a.Note("the unit is removed, but systemd was not told: %v", stopped)
+	} else if err := systemctl(ctx, s, []string{"daemon-reload"}); err != nil {
+		a.Note("the unit is removed, but systemd was not told: %v", err)
+	}
+	tell(a, result{Unit: name, File: path, Store: store, System: s.system}, "removed ")
+	return nil
+}
+
+// ours refuses a unit that memctl has not written.
+func ours(path string) error {
+	text, err := os.ReadFile(path)
+	if err == nil && !strings.HasPrefix(string(text), mark+"\n") {
+		err = cli.WithFix(fmt.Errorf("%s was not written by memctl service install: %w", path, varve.ErrConflict), "move the file away")
+	}
+	return err
+}
+
+func tell(a *cli.App, r result, did string) {
+	if a.Document != nil {
+		a.Document.All(r)
+		return
+	}
+	a.Say("%s%s", did, cli.Printable(r.File))
+}

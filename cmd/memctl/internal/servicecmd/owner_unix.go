@@ -1,0 +1,22 @@
+//go:build unix
+
+package servicecmd
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// ownerOf is the user and the group that a folder belongs to, as numbers.
+func ownerOf(dir string) (string, error) {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return "", err
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return "", nil
+	}
+	return fmt.Sprintf("%d:%d", st.Uid, st.Gid), nil
+}

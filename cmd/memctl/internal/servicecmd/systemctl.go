@@ -1,0 +1,26 @@
+package servicecmd
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os/exec"
+	"strings"
+)
+
+// scope is the flag of systemctl for units of the user.
+func scope(s *settings) string { return one(s.system, "", "--user ") }
+
+// systemctl runs it with one list of arguments after the other.
+func systemctl(ctx context.Context, s *settings, calls ...[]string) error {
+	for _, args := range calls {
+		args = append(strings.Fields(scope(s)), args...)
+		cmd := exec.CommandContext(ctx, "systemctl", args...)
+		var errOut bytes.Buffer
+		cmd.Stderr = &errOut
+		if err := cmd.Run(); err != nil {
+			return fmt.Errorf("systemctl %s: %w: %s", strings.Join(args, " "), err, bytes.TrimSpace(errOut.Bytes()))
+		}
+	}
+	return nil
+}

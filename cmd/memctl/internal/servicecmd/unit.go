@@ -1,0 +1,144 @@
+package servicecmd
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// mark is the first line of a unit that memctl wrote.
+const mark = "# Written by memctl service install; memctl service uninstall removes it."
+
+// unit is what a unit says.
+type unit struct {
+	store  string // absolute path, or a specifier of systemd
+	memctl string // absolute path
+	system bool
+	owner  string // the number of a user and, after a colon, of a group; "" where there is none to name
+}
+
+// What every unit has. A store that is damaged, missing, of a newer version or of another user is not
+// better half a minute later: those exit statuses end the service.
+const service = `
+Restart=on-failure
+RestartSec=30
+RestartPreventExitStatus=2 3 10 12 14 64
+MemoryMax=1G
+UMask=0077
+NoNewPrivileges=yes
+LockPersonality=yes
+MemoryDenyWriteExecute=yes
+RestrictAddressFamilies=none
+RestrictRealtime=yes
+SystemCallArchitectures=native
+SystemCallErrorNumber=EPERM
+SystemCallFilter=@system-service
+`
+
+// What only the system may forbid: a manager of a user has no right to make such namespaces.
+const confined = `AmbientCapabilities=
+CapabilityBoundingSet=
+DevicePolicy=closed
+IPAddressDeny=any
+KeyringMode=private
+PrivateDevices=yes
+PrivateIPC=yes
+PrivateNetwork=yes
+ProtectClock=yes
+ProtectControlGroups=yes
+ProtectHostname=yes
+ProtectKernelLogs=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+ProtectSystem=strict
+RestrictNamespaces=yes
+RestrictSUIDSGID=yes
+`
+
+func (u *unit) text() string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("[Unit]")
+	line("Description=Adopt edits of the files of the memory store %s", u.expanding(u.store))
+	line("Documentation=man:memctl-watch(1)")
+	line("\n[Service]")
+	line("Type=exec")
+	line(`ExecStart=%s --store %s watch --adopt`, u.quoted(u.memctl), strings.ReplaceAll(u.quoted(u.store), "$", "$$"))
+	b.WriteString(service[1:])
+	wanted := "default.target"
+	if u.system {
+		wanted = "multi-user.target"
+		b.WriteString(confined)
+		if user, group, ok := strings.Cut(u.owner, ":"); ok {
+			line("User=%s\nGroup=%s", user, group)
+		}
+		line("ReadWritePaths=%s", u.quoted(u.store))
+		// The store and memctl must stay visible, wherever they are.
+		line("ProtectHome=%s", one(u.below("/home", "/root", "/run/user"), "read-only", "yes"))
+		line("PrivateTmp=%s", one(u.below("/tmp", "/var/tmp"), "no", "yes"))
+	}
+	line("\n[Install]")
+	line("WantedBy=%s", wanted)
+	return b.String()
+}
+
+func one(yes bool, a, b string) string {
+	if yes {
+		return a
+	}
+	return b
+}
+
+// below says whether the store or memctl is in one of these folders.
+func (u *unit) below(folders ...string) bool {
+	for _, f := range folders {
+		if strings.HasPrefix(u.store+"/", f+"/") || strings.HasPrefix(u.memctl, f+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// expanding is text in which systemd expands specifiers; that of a template stays one.
+func (u *unit) expanding(s string) string {
+	if s == "%f" {
+		return s
+	}
+	return strings.ReplaceAll(s, "%", "%%")
+}
+
+// quoted is a path as one word of a line.
+func (u *unit) quoted(path string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(u.expanding(path)) + `"`
+}
+
+// printable says whether a path can be a part of a line.
+func printable(path string) bool {
+	return utf8.ValidString(path) && strings.IndexFunc(path, unicode.IsControl) < 0
+}
+
+// most is how long the escaped path in the name of a unit may be; systemd takes 255 bytes in all.
+const most = 200
+
+// nameOf is the name of the unit for a store: the path is escaped as systemd-escape --path does, and
+// one that would be too long is replaced by its hash.
+func nameOf(store string) string {
+	var b strings.Builder
+	for i, c := range []byte(strings.Trim(store, "/")) {
+		switch {
+		case c == '/':
+			b.WriteByte('-')
+		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == ':' || c == '_' || c == '.' && i > 0:
+			b.WriteByte(c)
+		default:
+			fmt.Fprintf(&b, `\x%02x`, c)
+		}
+	}
+	name := b.String()
+	if len(name) > most {
+		name = fmt.Sprintf("%x", sha256.Sum256([]byte(store)))[:32]
+	}
+	return "memctl-watch-" + name + ".service"
+}
