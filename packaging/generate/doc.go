@@ -1,10 +1,11 @@
 // Command generate writes what a package of memctl has besides the program: the manual pages, packed
-// as Debian wants them, and the completion scripts of four shells.
+// as Debian wants them, the completion scripts of four shells, and a folder for the image.
 //
 //	go run ./packaging/generate [-release VERSION] [-time SECONDS] FOLDER
 //
 //	FOLDER/man/memctl.1.gz, memctl-put.1.gz, …
 //	FOLDER/completions/memctl.bash, memctl.fish, memctl.ps1, _memctl
+//	FOLDER/store.tar, the folder /store of the image, with its owner
 //
 // They are made by memctl itself, which is built first: what is packed is what the program has.
 // .goreleaser.yaml runs this before it builds.

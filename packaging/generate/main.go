@@ -75,7 +75,7 @@ func (o *options) generate(dir string) error {
 			return err
 		}
 	}
-	return nil
+	return o.image(dir)
 }
 
 // clear removes what an earlier run has written, and refuses a folder that has anything else.
@@ -85,7 +85,7 @@ func clear(dir string) error {
 		return err
 	}
 	for _, e := range entries {
-		if !slices.Contains([]string{manFolder, completionFolder}, e.Name()) {
+		if !slices.Contains([]string{manFolder, completionFolder, storeArchive}, e.Name()) {
 			return fmt.Errorf("%s has %s, which this command has not written: name another folder", dir, e.Name())
 		}
 	}
@@ -141,7 +141,7 @@ func (o *options) write(path string, text []byte) error {
 // output runs a program for this machine, whatever is being built for another.
 func (o *options) output(name string, args ...string) ([]byte, error) {
 	cmd := exec.Command(name, args...)
-	cmd.Env = append(os.Environ(), "GOOS=", "GOARCH=", "CGO_ENABLED=0")
+	cmd.Env = append(os.Environ(), "GOOS=", "GOARCH=")
 	if o.time != 0 {
 		cmd.Env = append(cmd.Env, "SOURCE_DATE_EPOCH="+strconv.FormatInt(o.time, 10))
 	}

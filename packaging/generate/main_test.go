@@ -18,13 +18,20 @@ func TestGenerate(t *testing.T) {
 	proofs.ManyProcesses(t, "memctl is built")
 	o := options{release: "1.2.3", time: 1769871845}
 	one, two := filepath.Join(t.TempDir(), "one"), filepath.Join(t.TempDir(), "two")
-	for _, dir := range []string{one, two, one} { // one is replaced
+	old := filepath.Join(two, "man", "memctl-old.1.gz")
+	if err := os.MkdirAll(filepath.Dir(old), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(old, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{one, two} {
 		if err := o.generate(dir); err != nil {
 			t.Fatal(err)
 		}
 	}
 	n := 0
-	for _, pattern := range []string{"man/*", "completions/*"} {
+	for _, pattern := range []string{"man/*", "completions/*", "store.tar"} {
 		names, err := filepath.Glob(filepath.Join(one, pattern))
 		if err != nil {
 			t.Fatal(err)
@@ -45,6 +52,9 @@ func TestGenerate(t *testing.T) {
 	}
 	if n < 50 {
 		t.Errorf("%d files", n)
+	}
+	if _, err := os.Stat(old); err == nil {
+		t.Error("a page of an older version is kept")
 	}
 	page, err := os.Open(filepath.Join(one, "man", "memctl-put.1.gz"))
 	if err != nil {

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/varve-db/varve/internal/proofs"
+)
+
+// most is how large the program of a release may be for Linux on amd64. It has 20.6 MiB; the margin is
+// for a year of features, not for another module: look at what grew before this is raised.
+const most = 24 << 20
+
+func TestSizeOfTheProgram(t *testing.T) {
+	t.Parallel()
+	proofs.ManyProcesses(t, "memctl is built as for a release")
+	path := filepath.Join(t.TempDir(), "memctl")
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, ".")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if t.Logf("%d bytes", info.Size()); info.Size() > most {
+		t.Errorf("%d bytes, at most %d are wanted", info.Size(), most)
+	}
+}

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"path/filepath"
+	"time"
+)
+
+// storeArchive is an archive with the folder of the image's store. A build from scratch has no program
+// that could make one, and what a builder makes for a volume belongs to root.
+const storeArchive = "store.tar"
+
+// imageUser is the user of the image, and its group.
+const imageUser = 65532
+
+func (o *options) image(dir string) error {
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	err := w.WriteHeader(&tar.Header{
+		Typeflag: tar.TypeDir, Name: "store/", Mode: 0o700, Uid: imageUser, Gid: imageUser, ModTime: time.Unix(o.time, 0), Format: tar.FormatUSTAR,
+	})
+	if err != nil {
+		return err
+	}
+	if err := w.Close(); err != nil {
+		return err
+	}
+	return o.write(filepath.Join(dir, storeArchive), b.Bytes())
+}
