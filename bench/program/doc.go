@@ -7,5 +7,6 @@
 // release; -quick builds for this machine only and writes no file unless -o is given. A time is the
 // median of the runs of one command, with the least and the greatest beside it, from before the
 // process is started until it was waited for; the first runs, which bring the program into memory, do
-// not count. Commands that open a store have one of 1,000 memories.
+// not count. On a machine with other work to do, look at the CPU time beside it. Commands that open a
+// store have one of 1,000 memories.
 package main

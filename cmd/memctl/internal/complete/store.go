@@ -41,11 +41,11 @@ func Scopes(a *cli.App) cobra.CompletionFunc {
 }
 
 // spans are how long ago the memories that were written last may have been written: most stores have
-// enough of them in a day, and reading a whole store takes longer than a person waits.
-var spans = []time.Duration{time.Hour, 24 * time.Hour, 30 * 24 * time.Hour}
+// enough of them in a day or less, and reading a whole store takes longer than a person waits.
+var spans = []time.Duration{10 * time.Minute, 2 * time.Hour, 24 * time.Hour, 30 * 24 * time.Hour}
 
 // most is how many documents are read for one answer.
-const most = 2000
+const most = 1000
 
 func memories(clock func() time.Time) source {
 	return func(ctx context.Context, st *varve.Store, begun string, offer func(word) bool) {
