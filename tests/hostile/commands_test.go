@@ -64,7 +64,7 @@ func commands() []command {
 		{name: "diff", args: []string{"diff", "a@1", "a"}},
 		{name: "watch", args: []string{"watch", "--since", "0", "--limit", "1"}, ends: true},
 		{name: "service install", args: []string{"service", "install", "--print"}},
-		{name: "service uninstall", args: []string{"service", "uninstall"}, env: []string{"XDG_CONFIG_HOME={box}/out"}},
+		{name: "service uninstall", args: []string{"service", "uninstall"}},
 		{name: "backup", args: []string{"backup", "{box}/out/backup"}},
 		{name: "backup --check", args: []string{"backup", "--check", "{box}/backup"}, takes: []string{"backup"}},
 		{name: "restore", args: []string{"restore", "{box}/backup", "{box}/out/restored"}, takes: []string{"backup"}},
@@ -125,7 +125,7 @@ func commands() []command {
 			c.room = 256 << 20
 		}
 		switch c.args0() {
-		case "version", "help", "demo", "manual", "completion":
+		case "version", "help", "demo", "manual", "service", "completion":
 			c.store = false
 		}
 		switch c.name {
