@@ -78,8 +78,9 @@ func transcript(t *testing.T) (lines []string) {
 	out = strings.ReplaceAll(out, dir, "/home/ada")
 	for line := range strings.Lines(out) {
 		line = strings.TrimRight(line, "\r\n")
-		line = line[strings.LastIndexByte(line, '\r')+1:]                                  // what a progress bar leaves
-		if strings.Contains(line, " Killed ") || strings.Contains(line, " Broken pipe ") { // says the shell
+		line = line[strings.LastIndexByte(line, '\r')+1:] // what a progress bar leaves
+		// What the shell and seq say of the command that was killed, in several ways.
+		if strings.HasPrefix(line, "bash: ") || strings.HasPrefix(line, "seq: ") || strings.Contains(line, " Killed ") {
 			continue
 		}
 		rest := []rune(line)

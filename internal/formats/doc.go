@@ -1,6 +1,6 @@
 // Package formats lists the formats of the files of a store and of a backup, with the versions
 // that this build writes and reads. Each format belongs to the package that is named by its
-// constant, and that package's comment draws it; this list is for people and for programs that
+// constant, and that package's comment draws it; this list is for messages and for programs that
 // decide which build may open which store: memctl version, and docs/releases.md.
 //
 // # Invariants
