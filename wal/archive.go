@@ -24,7 +24,7 @@ import (
 //	16  uint64 number
 //	24  blocks: uint32 length, uint32 plain length, uint64 xxhash64 of the zstd bytes and the plain ones after them, then zstd
 //
-// Blocks stand on their own, so a damaged one costs itself only. In version 1 the
+// Each block can be read without the others, so a damaged one costs itself only. In version 1 the
 // hash is of the plain bytes alone: a bit that another zstd may read otherwise
 // could flip unseen.
 const (
