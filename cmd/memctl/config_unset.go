@@ -58,6 +58,9 @@ func unassign(c *varve.Config, name string) {
 // inSeconds is a duration as a number of seconds. What is none, or has a fraction of a second, is
 // returned as it is, for the settings to refuse.
 func inSeconds(value string) string {
+	if value == "0s" || value == "0d" {
+		return "0"
+	}
 	d, err := cli.ParseSpan(value)
 	if err != nil || d%time.Second != 0 {
 		return value

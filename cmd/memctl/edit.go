@@ -48,7 +48,7 @@ func editMemory(ctx context.Context, a *cli.App, id string) error {
 	// The store is not held while the editor is open: that may be for hours.
 	err = a.WithIn(ctx, dir, cli.Write, nil, func(st *varve.Store) error {
 		var m varve.Memory
-		err := a.Memory(ctx, st, id, func(id string) (err error) {
+		err := a.MemoryToChange(ctx, st, id, func(id string) (err error) {
 			m, err = st.Get(ctx, id)
 			return err
 		})

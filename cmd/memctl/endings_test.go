@@ -44,7 +44,6 @@ func TestEndings(t *testing.T) {
 		{"changed", []string{"get", "c0ffe", "--content"}},
 		{"changed", []string{"get", "…c0ffe", "--content"}},
 		{"text of " + idThree, []string{"get", "c0ffe@" + first, "--content"}},
-		{"text of project-atlas/the-first-meeting", []string{"get", "first-meeting", "--content"}},
 		{idOne + "\n", []string{"get", "aa01", "-o", "id"}},
 		{`-  "content": "text of ` + idThree, []string{"diff", "c0ffe@" + first, "c0ffe"}},
 		{`-  "content": "text of ` + idThree, []string{"diff", "c0ffe@" + first}},
@@ -84,6 +83,8 @@ func TestEndingsRefused(t *testing.T) {
 		{cli.CodeNotFound, "", []string{"rm", ""}},
 		{cli.CodeNotFound, "", []string{"rm", "…"}},
 		{cli.CodeNotFound, "", []string{"rm", "note"}}, // of old-note, which tables show whole
+		{cli.CodeNotFound, "", []string{"rm", "first-meeting"}}, // of an id that a person chose
+		{cli.CodeNotFound, "", []string{"rm", "…first-meeting"}},
 		{cli.CodeNotFound, "", []string{"get", "nothing-like-it"}},
 		{cli.CodeNotFound, "", []string{"history", "0190f3a5-0000"}}, // a beginning
 		{cli.CodeNotFound, "no such memory", []string{"assembly", "put", "--id", "g", "a01"}},
@@ -113,5 +114,53 @@ func TestEndingsRefused(t *testing.T) {
 	}
 	if code, _, _ := c.run("", "put", "x", "--append", "a01"); code != cli.CodeNotFound {
 		t.Errorf("put --append of what there is not: exit code %d", code)
+	}
+}
+
+// What was deleted is missing: deleting it again deletes nothing else.
+func TestEndingsOfDeleted(t *testing.T) {
+	t.Parallel()
+	c := endingStore(t)
+	c.ok("put", "a memory whose id is the ending of another", "--id", "c0ffe1")
+	c.ok("put", "x", "--id", "0190f3a5-0000-7000-8000-000000c0ffe1")
+	c.ok("put", "y", "--id", "task-"+idTwo)
+	c.ok("rm", "c0ffe1", idTwo)
+	before := strings.Join(c.ids(), " ")
+	for _, args := range [][]string{
+		{"rm", "c0ffe1"}, {"rm", "c0ffe1", "c0ffe1"}, {"rm", idTwo}, {"put", "more", "--append", "c0ffe1"}, {"assembly", "rm", "c0ffe1"},
+	} {
+		if code, out, errOut := c.run("", args...); code != cli.CodeNotFound {
+			t.Errorf("memctl %q: exit code %d: %s%s", args, code, out, errOut)
+		}
+	}
+	if after := strings.Join(c.ids(), " "); after != before {
+		t.Errorf("%s, before: %s", after, before)
+	}
+}
+
+// A condition on a version holds for an ending too.
+func TestEndingsIfVersion(t *testing.T) {
+	t.Parallel()
+	c := endingStore(t)
+	var h struct{ Versions []struct{ Version json.Number } }
+	if err := json.Unmarshal([]byte(c.ok("history", idThree, "--json")), &h); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, errOut := c.run("", "rm", "c0ffe", "--if-version", "1"); code != cli.CodeConflict || !strings.Contains(errOut, "found version") {
+		t.Errorf("exit code %d: %s", code, errOut)
+	}
+	c.ok("rm", "c0ffe", "--if-version", h.Versions[0].Version.String())
+}
+
+// Text that is appended has no embedding of the text before.
+func TestAppendDropsEmbedding(t *testing.T) {
+	t.Parallel()
+	c := newCLI(t)
+	c.ok("put", "cat", "--id", "a", "--embedding", "[1,0]")
+	if _, _, errOut := c.run("", "put", "dog", "--append", "a"); !strings.Contains(errOut, "reindex --missing") {
+		t.Errorf("it does not say that the embedding is removed: %q", errOut)
+	}
+	if out := c.ok("get", "a", "--json"); strings.Contains(out, `"embedding":[`) {
+		t.Errorf("%s", out)
 	}
 }

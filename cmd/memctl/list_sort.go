@@ -50,7 +50,7 @@ func (f *listFlags) order(cmd *cobra.Command) (func(a, b *sortLine) int, error) 
 	}
 	if down = down != f.reverse; name == "id" && !down {
 		if f.offset > 0 {
-			return nil, cli.Usagef(path, "--offset is for a sorted list; the list by id continues with --after ID")
+			return nil, cli.Usagef(path, "--offset is for a list sorted by another key; the list by id continues with --after ID")
 		}
 		return nil, nil
 	}
@@ -120,7 +120,8 @@ type page struct {
 }
 
 func newPage(by func(a, b *sortLine) int, limit, offset int) *page {
-	return &page{by: by, limit: limit, offset: offset}
+	const most = 1 << 29 // sums of these are in the range of int everywhere
+	return &page{by: by, limit: min(limit, most), offset: min(offset, most)}
 }
 
 // take takes a line. What cannot be on the page goes each time that the lines are twice as many.

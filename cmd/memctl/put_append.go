@@ -19,8 +19,11 @@ func appendText(ctx context.Context, a *cli.App, st *varve.Store, args []string,
 	if text == "" {
 		return fmt.Errorf("the text to append is empty: %w", varve.ErrInvalid)
 	}
-	return a.Memory(ctx, st, f.appendTo, func(id string) error {
+	return a.MemoryToChange(ctx, st, f.appendTo, func(id string) error {
+		had := false
 		m, err := st.Update(ctx, id, func(m *varve.Memory) error {
+			// It was computed from the text as it was. With an embedding service the store computes it again.
+			had, m.Embedding = m.Embedding != nil, nil
 			if m.Content != "" && !strings.HasSuffix(m.Content, "\n") {
 				m.Content += "\n"
 			}
@@ -28,6 +31,9 @@ func appendText(ctx context.Context, a *cli.App, st *varve.Store, args []string,
 			return nil
 		}, options...)
 		if err == nil {
+			if had && m.Embedding == nil {
+				a.Note("note: the embedding was of the text before and is removed; memctl reindex --missing computes it again")
+			}
 			tellPut(ctx, a, st, &m)
 		}
 		return err

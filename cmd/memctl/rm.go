@@ -17,7 +17,7 @@ func rmCommand(a *cli.App) *cobra.Command {
 		Long: `Delete memories, each named by its id or by an ending of it that memctl list shows. A missing id
 does not keep the others from being deleted.`,
 		Example: "  memctl rm notes\n  memctl rm notes --if-version 4096",
-	}, a.Memory, func(ctx context.Context, st *varve.Store, id string, conds []varve.Cond) error {
+	}, a.MemoryToChange, func(ctx context.Context, st *varve.Store, id string, conds []varve.Cond) error {
 		if id == memstore.TakeOverID {
 			return mcpcmd.KeepMark(ctx, st)
 		}

@@ -58,7 +58,7 @@ consecutive float32, little-endian.`,
 			if err != nil {
 				return err
 			}
-			q := varve.Query{Text: strings.Join(args, " "), Like: f.like, Limit: f.limit + 1, Offset: f.offset, MinScore: f.least}
+			q := varve.Query{Text: strings.Join(args, " "), Like: f.like, Limit: min(f.limit, math.MaxInt-1) + 1, Offset: f.offset, MinScore: f.least}
 			return a.With(cmd.Context(), cli.Read, func(st *varve.Store) error {
 				if f.vector != "" {
 					if q.Vector, err = intake.Vector(cmd.Context(), a.In, "--vector", f.vector, cli.LimitsOf(st.Admin().Config())); err != nil {

@@ -70,14 +70,17 @@ func TestService(t *testing.T) {
 		t.Errorf("%s is still there", file)
 	}
 
-	writeFile(t, file, "[Unit]\n")
-	for _, args := range [][]string{{"service", "install", "--no-start"}, {"service", "uninstall"}} {
-		if code, out := memctl(args...); code != cli.CodeConflict || !strings.Contains(out, "was not written by memctl") {
-			t.Errorf("%q over a unit of another: exit code %d: %s", args, code, out)
+	// Nothing of somebody else's goes: a unit that memctl did not write, or that was changed since.
+	for text, says := range map[string]string{"[Unit]\n": "was not written by memctl", printed + "# mine\n": "was changed after memctl"} {
+		writeFile(t, file, text)
+		for _, args := range [][]string{{"service", "install", "--no-start"}, {"service", "uninstall"}} {
+			if code, out := memctl(args...); code != cli.CodeRefused || !strings.Contains(out, says) {
+				t.Errorf("%q over %q: exit code %d: %s", args, text, code, out)
+			}
 		}
-	}
-	if text, err := os.ReadFile(file); err != nil || string(text) != "[Unit]\n" {
-		t.Errorf("%s, %v", text, err)
+		if got, err := os.ReadFile(file); err != nil || string(got) != text {
+			t.Errorf("%q became %q, %v", text, got, err)
+		}
 	}
 	if code, out := memctl("service", "install", "--store", filepath.Join(c.dir, "none")); code != cli.CodeNoStore {
 		t.Errorf("no store: exit code %d: %s", code, out)

@@ -40,6 +40,11 @@ func TestListSort(t *testing.T) {
 			t.Errorf("--sort %s in pages: %s, want %s", g.sort, pages, g.want)
 		}
 	}
+	for _, most := range []string{"9223372036854775807", "4611686018427387904"} {
+		if got := ids("--sort", "score", "--offset", most) + ids("--sort", "score", "-n", "1", "--offset", most) + ids("--sort", "score", "-n", most, "--offset", "4"); got != "a" {
+			t.Errorf("--offset %s: %q", most, got)
+		}
+	}
 	if got := ids("--sort", "-updated", "--reverse"); got != "dbace" {
 		t.Errorf("--reverse: %s", got)
 	}

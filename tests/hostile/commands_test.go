@@ -87,6 +87,7 @@ func commands() []command {
 		{name: "config list", args: []string{"config", "list"}},
 		{name: "config get", args: []string{"config", "get", "flush_threshold"}},
 		{name: "config set", args: []string{"config", "set", "flush_threshold", "7"}},
+		{name: "config unset", args: []string{"config", "unset", "flush_threshold"}},
 		{name: "mcp", args: []string{"mcp", "--store", store}, stdin: requests, mcp: true},
 		{name: "demo", args: []string{"demo", "{box}/out/demo"}},
 		{name: "manual", args: []string{"manual", "{box}/out/man"}},

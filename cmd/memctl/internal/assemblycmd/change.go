@@ -88,7 +88,7 @@ topics are united, counts are added up, and merged_from lists the merged assembl
 			return changeAssembly(cmd.Context(), a, args[0], func(ctx context.Context, st *varve.Store, id string) (varve.Assembly, error) {
 				from := slices.Clone(args[1:])
 				for i, arg := range from {
-					err := a.Assembly(ctx, st, arg, func(id string) error {
+					err := a.AssemblyToChange(ctx, st, arg, func(id string) error {
 						_, err := st.Assemblies().GetRaw(ctx, id)
 						from[i] = id
 						return err
@@ -108,7 +108,7 @@ func changeAssembly(ctx context.Context, a *cli.App, arg string, f func(ctx cont
 	return a.With(ctx, cli.Write, func(st *varve.Store) error {
 		a.Document.Begin("assemblies")
 		var as varve.Assembly
-		err := a.Assembly(ctx, st, arg, func(id string) (err error) {
+		err := a.AssemblyToChange(ctx, st, arg, func(id string) (err error) {
 			as, err = f(ctx, st, id)
 			return err
 		})
@@ -149,7 +149,7 @@ func assemblyRmCommand(a *cli.App) *cobra.Command {
 		Short:   "Delete assemblies",
 		Long:    `Delete assemblies, not their members. A missing id does not keep the others from being deleted.`,
 		Example: "  memctl assembly rm rome",
-	}, a.Assembly, func(ctx context.Context, st *varve.Store, id string, conds []varve.Cond) error {
+	}, a.AssemblyToChange, func(ctx context.Context, st *varve.Store, id string, conds []varve.Cond) error {
 		return aboutAssembly(id, st.Assemblies().Delete(ctx, id, conds...))
 	})
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/internal/vfs"
 )
 
 const systemFolder = "/etc/systemd/system"
@@ -139,7 +140,7 @@ func install(ctx context.Context, a *cli.App, s *settings) error {
 	if u.memctl, err = os.Executable(); err != nil {
 		return fmt.Errorf("finding the path of memctl: %w", err)
 	}
-	if !printable(u.memctl) || strings.Contains(u.memctl, "$") {
+	if !printable(u.memctl) || strings.ContainsAny(u.memctl, "$'\"\\") {
 		return fmt.Errorf("systemd cannot run a program with the path %q: %w", u.memctl, varve.ErrInvalid)
 	}
 	if s.system {
@@ -148,7 +149,7 @@ func install(ctx context.Context, a *cli.App, s *settings) error {
 		}
 	}
 	if s.print {
-		_, err := io.WriteString(a.Out.Data(cli.Text), mark+"\n"+u.text())
+		_, err := io.WriteString(a.Out.Data(cli.Text), u.file())
 		return err
 	}
 	if err := ours(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -158,7 +159,7 @@ func install(ctx context.Context, a *cli.App, s *settings) error {
 		return err
 	}
 	err = cli.ReplaceFile(path, func(w io.Writer) error {
-		_, err := io.WriteString(w, mark+"\n"+u.text())
+		_, err := io.WriteString(w, u.file())
 		return err
 	})
 	if err == nil {
@@ -195,11 +196,15 @@ func uninstall(ctx context.Context, a *cli.App, s *settings) error {
 		return err
 	}
 	stopped := systemctl(ctx, s, []string{"disable", "--now", name})
+	if stopped != nil && !unreachable(stopped) {
+		return cli.WithFix(fmt.Errorf("the service was not stopped, and its unit %s is still there: %w", path, stopped),
+			"systemctl "+scope(s)+"disable --now "+cli.ShellQuote(name)+", then memctl service uninstall again")
+	}
 	if err := os.Remove(path); err != nil {
 		return err
 	}
 	if stopped != nil {
-		a.Note("the unit is removed, but systemd was not told: %v", stopped)
+		a.Note("the unit is removed; systemd, which cannot be reached, was not told: %v", stopped)
 	} else if err := systemctl(ctx, s, []string{"daemon-reload"}); err != nil {
 		a.Note("the unit is removed, but systemd was not told: %v", err)
 	}
@@ -207,13 +212,27 @@ func uninstall(ctx context.Context, a *cli.App, s *settings) error {
 	return nil
 }
 
-// ours refuses a unit that memctl has not written.
+// ours refuses a unit that memctl has not written, or that was changed since.
 func ours(path string) error {
-	text, err := os.ReadFile(path)
-	if err == nil && !strings.HasPrefix(string(text), mark+"\n") {
-		err = cli.WithFix(fmt.Errorf("%s was not written by memctl service install: %w", path, varve.ErrConflict), "move the file away")
+	if _, err := os.Lstat(path); err != nil {
+		return err
 	}
-	return err
+	f, err := vfs.OpenGiven(path)
+	if err != nil {
+		return cli.WithFix(err, "move it away")
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, 1<<20))
+	if err != nil {
+		return err
+	}
+	switch first, rest, _ := strings.Cut(string(text), "\n"); {
+	case !strings.HasPrefix(first, mark):
+		return cli.WithFix(fmt.Errorf("%s was not written by memctl service install: %w", path, varve.ErrInvalid), "move the file away")
+	case first != firstLine(rest):
+		return cli.WithFix(fmt.Errorf("%s was changed after memctl service install wrote it: %w", path, varve.ErrInvalid), "keep the changes in a drop-in (systemctl edit), then remove the file")
+	}
+	return nil
 }
 
 func tell(a *cli.App, r result, did string) {

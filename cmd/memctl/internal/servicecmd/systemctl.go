@@ -3,6 +3,7 @@ package servicecmd
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"strings"
@@ -23,4 +24,10 @@ func systemctl(ctx context.Context, s *settings, calls ...[]string) error {
 		}
 	}
 	return nil
+}
+
+// unreachable says that there is no systemd to tell: no systemctl, or no manager behind it.
+func unreachable(err error) bool {
+	text := err.Error()
+	return errors.Is(err, exec.ErrNotFound) || strings.Contains(text, "connect to bus") || strings.Contains(text, "not been booted with systemd") || strings.Contains(text, "$DBUS_SESSION_BUS_ADDRESS")
 }

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// mark is the first line of a unit that memctl wrote.
+// mark begins the first line of a unit that memctl wrote; see firstLine.
 const mark = "# Written by memctl service install; memctl service uninstall removes it."
 
 // unit is what a unit says.
@@ -57,11 +57,23 @@ RestrictNamespaces=yes
 RestrictSUIDSGID=yes
 `
 
+// file is the unit as it is written.
+func (u *unit) file() string {
+	text := u.text()
+	return firstLine(text) + "\n" + text
+}
+
+// firstLine has the sum of the text that follows, by which a unit that somebody changed is known.
+func firstLine(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return fmt.Sprintf("%s (sha256:%x)", mark, sum[:8])
+}
+
 func (u *unit) text() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("[Unit]")
-	line("Description=Adopt edits of the files of the memory store %s", u.expanding(u.store))
+	line("Description=Memory store %s: adopt edits of its files", u.expanding(u.store))
 	line("Documentation=man:memctl-watch(1)")
 	line("\n[Service]")
 	line("Type=exec")
