@@ -72,7 +72,7 @@ func (a *App) AssemblyToChange(ctx context.Context, st *varve.Store, id string, 
 	return a.Assembly(ctx, st, id, traceless(ctx, id, st.Assemblies().Unknown, f))
 }
 
-// traceless is f, but for another id than was typed only where the store has no trace of that.
+// traceless calls f with another id than was typed only where the store has no trace of that one.
 func traceless(ctx context.Context, typed string, unknown func(context.Context, ...string) ([]string, error), f func(id string) error) func(id string) error {
 	return func(id string) error {
 		if id == typed {
