@@ -196,7 +196,7 @@ func tellPut(ctx context.Context, a *cli.App, st *varve.Store, m *varve.Memory) 
 		default: // quoted: a terminal may not have it
 			arg = cli.ShellQuote(m.ID)
 		}
-		fmt.Fprintf(a.Out, "stored %s   memctl get %s\n", name, arg)
+		fmt.Fprintf(a.Out, "stored %s; show it: memctl get %s\n", name, arg)
 	default:
 		fmt.Fprintln(a.Out, cli.PrintableID(m.ID))
 	}

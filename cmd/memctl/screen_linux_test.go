@@ -124,14 +124,14 @@ func TestScreenPut(t *testing.T) {
 	s := newScreen(t)
 	s.piped("init")
 	told := s.shows("put", "found again")
-	m := regexp.MustCompile(`^stored …([0-9a-f]{6})   memctl get ([0-9a-f]{6})\n$`).FindStringSubmatch(told)
+	m := regexp.MustCompile(`^stored …([0-9a-f]{6}); show it: memctl get ([0-9a-f]{6})\n$`).FindStringSubmatch(told)
 	if m == nil || m[1] != m[2] {
 		t.Fatalf("%q", told)
 	}
 	if got := s.piped("get", m[2], "--content"); got != "found again" {
 		t.Errorf("%q", got)
 	}
-	if got := s.shows("put", "x", "--id", "a b"); got != "stored a b   memctl get 'a b'\n" {
+	if got := s.shows("put", "x", "--id", "a b"); got != "stored a b; show it: memctl get 'a b'\n" {
 		t.Errorf("%q", got)
 	}
 	id := regexp.MustCompile(`^[0-9a-f-]{36}\n$`)

@@ -96,8 +96,12 @@ func backedUp(a *cli.App, what, dir string, info *varve.BackupInfo) {
 		a.Document.Member("backup", s)
 	} else {
 		a.Say("%s %s: %s, %s", dir, what, documents(s.Memories, s.Assemblies), cli.Size(s.Bytes))
-		a.Say("any moment from %s to %s can be restored: memctl restore %s NEW-DIR --at TIME",
-			s.First.Time.Format(time.RFC3339Nano), s.Last.Time.Format(time.RFC3339Nano), cli.ShellQuote(dir))
+		if s.First.Time.Equal(s.Last.Time) {
+			a.Say("restore it with: memctl restore %s NEW-DIR; with --log STORE as of any later moment", cli.ShellQuote(dir))
+		} else {
+			a.Say("any moment from %s to %s can be restored: memctl restore %s NEW-DIR --at TIME",
+				s.First.Time.Format(time.RFC3339Nano), s.Last.Time.Format(time.RFC3339Nano), cli.ShellQuote(dir))
+		}
 	}
 	for _, d := range info.Damaged {
 		a.Fail(cli.WithFix(fmt.Errorf("%s %s is not in the backup: %w: %s", nounIn(d.In), cli.PrintableID(d.ID), varve.ErrCorrupt, d.Why), "an older backup may have it; memctl verify says more"))
