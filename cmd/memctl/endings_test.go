@@ -82,7 +82,7 @@ func TestEndingsRefused(t *testing.T) {
 		{cli.CodeNotFound, "", []string{"rm", "a01"}},
 		{cli.CodeNotFound, "", []string{"rm", ""}},
 		{cli.CodeNotFound, "", []string{"rm", "…"}},
-		{cli.CodeNotFound, "", []string{"rm", "note"}}, // of old-note, which tables show whole
+		{cli.CodeNotFound, "", []string{"rm", "note"}},          // of old-note, which tables show whole
 		{cli.CodeNotFound, "", []string{"rm", "first-meeting"}}, // of an id that a person chose
 		{cli.CodeNotFound, "", []string{"rm", "…first-meeting"}},
 		{cli.CodeNotFound, "", []string{"get", "nothing-like-it"}},
@@ -142,7 +142,9 @@ func TestEndingsOfDeleted(t *testing.T) {
 func TestEndingsIfVersion(t *testing.T) {
 	t.Parallel()
 	c := endingStore(t)
-	var h struct{ Versions []struct{ Version json.Number } }
+	var h struct {
+		Versions []struct{ Version json.Number }
+	}
 	if err := json.Unmarshal([]byte(c.ok("history", idThree, "--json")), &h); err != nil {
 		t.Fatal(err)
 	}
