@@ -3,6 +3,7 @@ package varve
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -184,5 +185,54 @@ func TestEmbeddingKeepsUpdatedAt(t *testing.T) {
 	m, err = st.Put(ctx, Memory{ID: "m", Content: "one", AccessCount: 1}, IfUnmodifiedSince(was.UpdatedAt))
 	if err != nil || !slices.Equal(m.Embedding, embeddingOf("one")) || !m.UpdatedAt.After(was.UpdatedAt) {
 		t.Error(m, err)
+	}
+}
+
+// A process of the model before goes on putting what only the new model can embed, faster than it
+// is embedded: the run ends all the same, and the rest is pending.
+func TestReembedEndsBesideWriter(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	dir := t.TempDir()
+	asks := func(model string) *Store {
+		e := &teller{}
+		e.set(asking(modelOf(model, 3)))
+		return openTest(t, dir, &Options{NoBackground: true, Embed: e.embed, EmbedModel: model, EmbedBatch: 2})
+	}
+	old := asks("old")
+	for _, id := range []string{"a", "b", "c"} {
+		if _, err := old.Put(ctx, Memory{ID: id, Content: "text " + id}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	st := asks("new")
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	put := 0
+	r, err := st.Vectors().Reembed(ctx, ReembedOptions{Progress: func(r ReembedReport) {
+		if r.Written == 0 {
+			return
+		}
+		if put++; put == 100 {
+			stop()
+		}
+		if _, err := old.Put(ctx, Memory{ID: fmt.Sprint("late", put), Content: "text"}); err != nil {
+			t.Error(err)
+		}
+	}})
+	if err != nil || put == 0 {
+		t.Fatalf("it did not end: %d memories were put meanwhile, %+v, %v", put, r, err)
+	}
+	s := st.Admin().Stats()
+	if s.Model != "new" || s.Switching {
+		t.Errorf("%+v", s)
+	}
+	if n, err := st.Vectors().EmbedPending(ctx); err != nil || n == 0 {
+		t.Errorf("%d were pending: %v", n, err)
+	}
+	for m, err := range st.Memories(ctx) {
+		if err != nil || !slices.Equal(m.Embedding, modelOf("new", 3)(m.Content)) {
+			t.Error(m.ID, m.Embedding, err)
+		}
 	}
 }

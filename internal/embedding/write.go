@@ -56,12 +56,14 @@ func (r *reembed) finish(ctx context.Context) error {
 	if err := r.rewrite(ctx, &model); err != nil {
 		return err
 	}
-	for {
-		n, err := r.rest(ctx, &model)
+	// What is without a vector is seen to once: a process of the model before may put more of it for
+	// as long as it lives. What has one of the model before only gets less.
+	for pending := true; ; pending = false {
+		n, err := r.rest(ctx, &model, pending)
 		if err != nil {
 			return err
 		}
-		if n == 0 {
+		if n == 0 && !pending {
 			break
 		}
 	}
@@ -103,9 +105,9 @@ func (r *reembed) rewrite(ctx context.Context, model *index.Model) error {
 	})
 }
 
-// rest sees to what the file does not have: what has changed since, or was left
+// rest sees to what the file does not have: what has changed since, and with pending what is
 // without a vector. It says how many memories it wrote.
-func (r *reembed) rest(ctx context.Context, model *index.Model) (n int64, err error) {
+func (r *reembed) rest(ctx context.Context, model *index.Model, pending bool) (n int64, err error) {
 	em := r.em
 	if err := em.Engine.Sight(ctx); err != nil {
 		return 0, err
@@ -118,7 +120,9 @@ func (r *reembed) rest(ctx context.Context, model *index.Model) (n int64, err er
 			}
 			continue
 		}
-		if l.Line.Dimension <= 0 || model.Older(l.Line.Version, l.Line.VectorNumber()) {
+		switch dim := l.Line.Dimension; {
+		case dim == 0 && !pending:
+		case dim <= 0, model.Older(l.Line.Version, l.Line.VectorNumber()): // below 0: not known
 			ids = append(ids, l.ID)
 		}
 	}
