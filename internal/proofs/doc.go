@@ -1,8 +1,8 @@
 // Package proofs decides how much of the tests' long proofs runs:
 //
-//	go test ./...                 each proof's everyday share: seconds
-//	  VARVE_CI=race               of proofs in one goroutine, a quarter of that or nothing
-//	.ci/run (VARVE_CI=1)          that, and the tests that start many processes
+//	go test ./...                 a small share of each proof: seconds
+//	.ci/run (VARVE_CI=1)          four times that, and the tests that start many processes
+//	  VARVE_CI=race               the small share again, of proofs in one goroutine that or nothing
 //	.ci/long (VARVE_LONG=1)       all: hours
 //
 // A proof is a test that tries many cases: cuts, faults, seeds, histories. Flags and variables of

@@ -12,13 +12,16 @@ func Long() bool { return os.Getenv("VARVE_LONG") == "1" }
 // does at a time: simulators, and calls one after the other.
 func Race() bool { return os.Getenv("VARVE_CI") == "race" && !Long() }
 
-// Every is which share of many cases runs, of those that one goroutine goes through: each nth on
-// every day, each 4nth under the race detector, all of them in the long proofs.
+// Everyday says that this is go test alone, which has to end soon.
+func Everyday() bool { return !Long() && os.Getenv("VARVE_CI") == "" }
+
+// Every is which share of many cases runs, of those that one goroutine goes through: each nth in
+// .ci/run, each 4nth on every day and under the race detector, all of them in the long proofs.
 func Every(n int) int {
 	switch {
 	case Long():
 		return 1
-	case Race():
+	case Race(), Everyday():
 		return 4 * n
 	}
 	return n
@@ -37,7 +40,7 @@ func OneGoroutine(t testing.TB) {
 // says how many, or of what.
 func ManyProcesses(t testing.TB, why string) {
 	t.Helper()
-	if !Long() && os.Getenv("VARVE_CI") != "1" {
+	if Everyday() || Race() {
 		t.Skip("VARVE_LONG=1 runs it: " + why)
 	}
 }
