@@ -278,7 +278,7 @@ func TestRepairCut(t *testing.T) {
 			checkCut(t, want, log)
 			step := *cutStep
 			if !proofs.Long() {
-				step = 10 * max(step, 1)
+				step = proofs.Every(10) * max(step, 1)
 			}
 			patterns := []crash.Pattern{crash.LoseAll, crash.KeepAll, crash.KeepRandom, crash.KeepNames}
 			n := 0
@@ -358,7 +358,7 @@ func TestUndoCut(t *testing.T) {
 	checkCut(t, want, false)
 	step := *cutStep
 	if !proofs.Long() {
-		step = 10 * max(step, 1)
+		step = proofs.Every(10) * max(step, 1)
 	}
 	for i := 0; i < len(changing); i += step {
 		m := repaired()

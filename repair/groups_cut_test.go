@@ -125,7 +125,7 @@ func TestRepairGroupsCut(t *testing.T) {
 	stamps(want)
 	step := *cutStep
 	if !proofs.Long() {
-		step = 10 * max(step, 1)
+		step = proofs.Every(10) * max(step, 1)
 	}
 	patterns := []crash.Pattern{crash.LoseAll, crash.KeepAll, crash.KeepRandom, crash.KeepNames}
 	n := 0

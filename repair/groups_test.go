@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/repair"
 )
@@ -348,7 +349,10 @@ func allGroups(k repair.Kind) (list []want) {
 // repair can be undone.
 func TestGroups(t *testing.T) {
 	t.Parallel()
-	for _, h := range groupHarms {
+	for i, h := range groupHarms {
+		if i%proofs.Every(1) != 0 {
+			continue
+		}
 		t.Run(strings.ReplaceAll(h.name, " ", "_"), func(t *testing.T) {
 			t.Parallel()
 			h.run(t)

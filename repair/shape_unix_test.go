@@ -62,7 +62,7 @@ func TestWrongKind(t *testing.T) {
 	}
 	for i, place := range places {
 		for kind, put := range inPlaceOf {
-			if kind != "fifo" && i%3 != 1 || !proofs.Long() && i%5 != 0 {
+			if kind != "fifo" && i%3 != 1 || i%proofs.Every(5) != 0 {
 				continue
 			}
 			t.Run(strings.ReplaceAll(place, "/", "_")+"/"+kind, func(t *testing.T) {
@@ -149,10 +149,13 @@ func TestWrongKindOfDocuments(t *testing.T) {
 // A sparse file in the place of a file of the store ends neither verify nor repair.
 func TestSparse(t *testing.T) {
 	t.Parallel()
-	for _, place := range []string{
+	for i, place := range []string{
 		"config.json", "checkpoint", "memory_index.json", "vector_index/mapping.json", "vector_index/memory_vectors.faiss", "moved.json", "migrate.json",
 		"memories/" + id(0) + ".json", "tmp/7", "tmp/parked/x", "backups/memory_index.1.json", "quarantine/x", "wal/archive/00000099.zst", "vector_index/reembed",
 	} {
+		if i%proofs.Every(1) != 0 {
+			continue
+		}
 		t.Run(strings.ReplaceAll(place, "/", "_"), func(t *testing.T) {
 			t.Parallel()
 			dir := closedStore(t)

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
 	"github.com/varve-db/varve/internal/vfs/fault"
@@ -34,7 +35,7 @@ func TestPowerCut(t *testing.T) {
 	t.Parallel()
 	for _, merge := range []bool{false, true} {
 		done := false
-		for steps := 0; !done; steps++ {
+		for steps := 0; !done; steps += proofs.Every(1) {
 			d, fsys := newDisk(t)
 			r := rand.New(rand.NewPCG(uint64(steps), 7))
 			m := newModel(5, IP)
