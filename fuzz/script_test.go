@@ -386,6 +386,9 @@ func TestScript(t *testing.T) {
 		{"small", nil, func(m *machine, h *history) { script(m, h, false) }},
 		{"large", prepareLarge, scriptLarge},
 	} {
+		if proofs.Everyday() && c.prepare != nil {
+			continue // it takes seconds without any cut
+		}
 		t.Run(c.name, func(t *testing.T) {
 			n := &tally{coverage: sim.Coverage{}, second: sim.Coverage{}}
 			parts := make([]*tally, 2)
