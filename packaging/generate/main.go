@@ -75,6 +75,9 @@ func (o *options) generate(dir string) error {
 			return err
 		}
 	}
+	if err := o.licenses(dir); err != nil {
+		return err
+	}
 	return o.image(dir)
 }
 
@@ -85,7 +88,7 @@ func clear(dir string) error {
 		return err
 	}
 	for _, e := range entries {
-		if !slices.Contains([]string{manFolder, completionFolder, storeArchive}, e.Name()) {
+		if !slices.Contains([]string{manFolder, completionFolder, storeArchive, licensesFile}, e.Name()) {
 			return fmt.Errorf("%s has %s, which this command has not written: name another folder", dir, e.Name())
 		}
 	}
@@ -140,8 +143,13 @@ func (o *options) write(path string, text []byte) error {
 
 // output runs a program for this machine, whatever is being built for another.
 func (o *options) output(name string, args ...string) ([]byte, error) {
+	return o.outputOn("", name, args...)
+}
+
+// outputOn runs a program for another system.
+func (o *options) outputOn(goos, name string, args ...string) ([]byte, error) {
 	cmd := exec.Command(name, args...)
-	cmd.Env = append(os.Environ(), "GOOS=", "GOARCH=")
+	cmd.Env = append(os.Environ(), "GOOS="+goos, "GOARCH=", "CGO_ENABLED=0")
 	if o.time != 0 {
 		cmd.Env = append(cmd.Env, "SOURCE_DATE_EPOCH="+strconv.FormatInt(o.time, 10))
 	}

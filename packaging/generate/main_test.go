@@ -31,7 +31,7 @@ func TestGenerate(t *testing.T) {
 		}
 	}
 	n := 0
-	for _, pattern := range []string{"man/*", "completions/*", "store.tar"} {
+	for _, pattern := range []string{"man/*", "completions/*", "store.tar", licensesFile} {
 		names, err := filepath.Glob(filepath.Join(one, pattern))
 		if err != nil {
 			t.Fatal(err)
@@ -67,6 +67,12 @@ func TestGenerate(t *testing.T) {
 	}
 	if text, err := io.ReadAll(z); err != nil || !strings.Contains(string(text), `"2026\-01\-31" "memctl 1.2.3"`) {
 		t.Errorf("%v: %.200s", err, text)
+	}
+	licenses, err := os.ReadFile(filepath.Join(one, licensesFile))
+	for _, name := range []string{"the Go standard library", "github.com/spf13/cobra v", "github.com/fsnotify/fsnotify v", "github.com/klauspost/compress v"} {
+		if err != nil || strings.Count(string(licenses), "\n"+name) == 0 || len(licenses) < 20_000 {
+			t.Errorf("no licence of %s: %v", name, err)
+		}
 	}
 	other := filepath.Join(one, "mine")
 	if err := os.WriteFile(other, nil, 0o600); err != nil {
