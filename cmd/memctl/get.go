@@ -20,8 +20,9 @@ type getFlags struct {
 func getCommand(a *cli.App) *cobra.Command {
 	var f getFlags
 	c := &cobra.Command{
-		Use:   "get ID[@VERSION]...",
-		Short: "Print memories",
+		Use:        "get ID[@VERSION]...",
+		SuggestFor: []string{"show", "cat"},
+		Short:      "Print memories",
 		Long: `Print the document of each memory, byte for byte as in its file; a terminal gets it without the
 numbers of its embedding, unless --embedding or --raw is given. A missing id does not keep the
 others from being printed. The ending of an id that memctl list shows is enough.

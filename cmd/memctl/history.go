@@ -18,8 +18,9 @@ import (
 func historyCommand(a *cli.App) *cobra.Command {
 	var assemblies bool
 	cmd := &cobra.Command{
-		Use:   "history ID",
-		Short: "List the versions of a memory",
+		Use:        "history ID",
+		SuggestFor: []string{"log", "versions"},
+		Short:      "List the versions of a memory",
 		Long: `List the versions of a memory that the log and the archive still have, oldest first, including
 those of a deleted memory; with --assembly, of an assembly. On a terminal the result is a table,
 otherwise one version per line with version, time (UTC), size and hash, separated by tabs; --output

@@ -22,8 +22,9 @@ type listFlags struct {
 func listCommand(a *cli.App) *cobra.Command {
 	var f listFlags
 	c := &cobra.Command{
-		Use:   "list",
-		Short: "List memories",
+		Use:        "list",
+		SuggestFor: []string{"ls"},
+		Short:      "List memories",
 		Long: `List memories by id: on a terminal as a table, otherwise one per line with id, time of the last
 write (UTC), session and text, separated by tabs, and for a memory that expires the time when
 ("expires 2026-01-31T15:04:05Z"). If there are more, a note has the command that continues, and

@@ -33,8 +33,9 @@ type putFlags struct {
 func putCommand(a *cli.App) *cobra.Command {
 	var f putFlags
 	c := &cobra.Command{
-		Use:   "put TEXT | - | --file FILE | --json-input FILE|-",
-		Short: "Store a memory",
+		Use:        "put TEXT | - | --file FILE | --json-input FILE|-",
+		SuggestFor: []string{"add", "remember", "save", "store"},
+		Short:      "Store a memory",
 		Long: `Store a memory and print its id; on a terminal, unless --quiet is given, with the command that
 prints it. The text is the argument, or the bytes of a file or of stdin (-). A memory with the same
 id is replaced; to change one, use memctl edit.

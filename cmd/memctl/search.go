@@ -26,8 +26,9 @@ type searchFlags struct {
 func searchCommand(a *cli.App) *cobra.Command {
 	var f searchFlags
 	c := &cobra.Command{
-		Use:   "search WORDS | --like ID | --vector FILE",
-		Short: "Find memories",
+		Use:        "search WORDS | --like ID | --vector FILE",
+		SuggestFor: []string{"find", "recall", "query"},
+		Short:      "Find memories",
 		Long: `Find the memories whose text has the words, ignoring case, best first; or those whose embeddings
 are nearest to the embedding of a memory, or to a vector. On a terminal the result is a table
 with the endings of ids, as in memctl list, otherwise one memory per line with score, id, session

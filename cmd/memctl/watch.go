@@ -25,8 +25,9 @@ type watchFlags struct {
 func watchCommand(a *cli.App) *cobra.Command {
 	var f watchFlags
 	c := &cobra.Command{
-		Use:   "watch",
-		Short: "Show changes as they are committed",
+		Use:        "watch",
+		SuggestFor: []string{"tail", "follow"},
+		Short:      "Show changes as they are committed",
 		Long: `Show each change that any process commits, once and in the order of the commits, until
 interrupted or until --limit changes were shown. One change per line with version, time (UTC),
 operation, id, session and text, separated by tabs; with --json each line is a document, and a

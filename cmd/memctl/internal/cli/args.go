@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -40,7 +41,7 @@ func UnknownCommand(cmd *cobra.Command, args []string) error {
 	}
 	_, in, _ := strings.Cut(cmd.CommandPath()+" ", " ") // memctl itself says nothing
 	s := fmt.Sprintf("unknown command %q", in+args[0])
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+	if near := suggestions(cmd, args[0]); len(near) > 0 {
 		s += "; did you mean " + strings.Join(near, " or ") + "?"
 	}
 	path := cmd.CommandPath()
@@ -48,4 +49,18 @@ func UnknownCommand(cmd *cobra.Command, args []string) error {
 		path = ""
 	}
 	return Usagef(path, "%s", s)
+}
+
+// suggestions are the commands that other programs call by this name, else those with a name that
+// is spelled alike.
+func suggestions(cmd *cobra.Command, name string) (near []string) {
+	for _, c := range cmd.Commands() {
+		if slices.Contains(c.SuggestFor, name) {
+			near = append(near, c.Name())
+		}
+	}
+	if len(near) > 0 {
+		return near
+	}
+	return cmd.SuggestionsFor(name)
 }
