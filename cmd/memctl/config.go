@@ -12,6 +12,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/span"
 )
 
 // setting is a member of config.json.
@@ -27,9 +28,9 @@ func (s *setting) text(c *varve.Config) string {
 	if seconds(s.name) {
 		switch n := v.(type) {
 		case int:
-			return cli.SpanSeconds(int64(n))
+			return span.Seconds(int64(n))
 		case int64:
-			return cli.SpanSeconds(n)
+			return span.Seconds(n)
 		}
 	}
 	return fmt.Sprint(v)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/span"
 )
 
 // unsetConfig restores defaults, all in one change of the file.
@@ -61,7 +62,7 @@ func inSeconds(value string) string {
 	if value == "0s" || value == "0d" {
 		return "0"
 	}
-	d, err := cli.ParseSpan(value)
+	d, err := span.Parse(value)
 	if err != nil || d%time.Second != 0 {
 		return value
 	}

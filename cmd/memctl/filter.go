@@ -7,6 +7,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/span"
 )
 
 // filterFlags choose memories, for list, search and export.
@@ -35,7 +36,7 @@ func (f *filterFlags) filters(cmd *cobra.Command, now time.Time) ([]varve.Filter
 		if !cmd.Flags().Changed(t.flag) {
 			continue
 		}
-		at, err := cli.ParseTime(t.value, now)
+		at, err := span.Time(t.value, now)
 		if err != nil {
 			return nil, cli.Usagef(cmd.CommandPath(), "--%s %w", t.flag, err)
 		}

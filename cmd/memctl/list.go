@@ -9,6 +9,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/span"
 )
 
 // listFlags say what list shows besides the filters.
@@ -141,7 +142,7 @@ func listMemories(cmd *cobra.Command, a *cli.App, st *varve.Store, l *memoryList
 func (l *memoryList) add(ctx context.Context, m *varve.Memory) error {
 	it := cli.Item{ID: m.ID, Text: func() string { return memoryLine(m) }, Cells: func() []string {
 		now := l.a.Clock()
-		return l.cells(m, cli.AgeText(now.Sub(m.UpdatedAt)))
+		return l.cells(m, span.Age(now.Sub(m.UpdatedAt)))
 	}}
 	if l.a.Encodes() {
 		it.JSON = listedOf(m)
@@ -152,7 +153,7 @@ func (l *memoryList) add(ctx context.Context, m *varve.Memory) error {
 func (l *memoryList) cells(m *varve.Memory, first string) []string {
 	text := cli.Printable(m.Content)
 	if !m.ExpiresAt.IsZero() {
-		text = "[" + cli.AgeText(m.ExpiresAt.Sub(l.a.Clock())) + " left] " + text
+		text = "[" + span.Age(m.ExpiresAt.Sub(l.a.Clock())) + " left] " + text
 	}
 	return []string{cli.PrintableID(m.ID), first, cli.Printable(m.Session()), text}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/cmd/memctl/internal/intake"
+	"github.com/varve-db/varve/cmd/memctl/internal/span"
 	"github.com/varve-db/varve/memstore"
 )
 
@@ -135,13 +136,13 @@ func (f *putFlags) check(cmd *cobra.Command, args []string) error {
 func (f *putFlags) expiry(cmd *cobra.Command, now time.Time) error {
 	switch {
 	case cmd.Flags().Changed("ttl"):
-		d, err := cli.ParseSpan(f.ttl)
+		d, err := span.Parse(f.ttl)
 		if err != nil {
 			return cli.Usagef(cmd.CommandPath(), "--ttl %w", err)
 		}
 		f.until = now.Add(d)
 	case cmd.Flags().Changed("expires"):
-		t, ok := cli.ParseMoment(f.expires)
+		t, ok := span.Moment(f.expires)
 		if !ok {
 			return cli.Usagef(cmd.CommandPath(), "--expires %q is neither a time (2026-01-31T15:04:05Z) nor a day (2026-01-31); --ttl takes a duration", f.expires)
 		}

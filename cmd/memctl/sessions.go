@@ -11,6 +11,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/span"
 )
 
 func sessionsCommand(a *cli.App) *cobra.Command {
@@ -56,7 +57,7 @@ func (l *sessionList) add(ctx context.Context, s varve.Session, v any) error {
 		return fmt.Sprintf("%s\t%d\t%d\t%s\t%s", cli.PrintableID(s.ID), s.Memories, s.Bytes, s.First.Format(time.RFC3339), s.Last.Format(time.RFC3339))
 	}, Cells: func() []string {
 		now := l.a.Clock()
-		ago := func(t time.Time) string { return cli.AgeText(now.Sub(t)) + " ago" }
+		ago := func(t time.Time) string { return span.Age(now.Sub(t)) + " ago" }
 		return []string{cli.PrintableID(s.ID), strconv.FormatInt(s.Memories, 10), cli.Size(s.Bytes), ago(s.First), ago(s.Last)}
 	}})
 }
@@ -178,7 +179,7 @@ deleted without --apply. A session that is written to meanwhile is kept.`,
 			o := varve.SweepOptions{Keep: keep, Apply: apply}
 			path := cmd.CommandPath()
 			if cmd.Flags().Changed("older-than") {
-				d, err := cli.ParseSpan(older)
+				d, err := span.Parse(older)
 				if err != nil {
 					return cli.Usagef(path, "--older-than %w", err)
 				}

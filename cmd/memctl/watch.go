@@ -13,6 +13,7 @@ import (
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/assemblycmd"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/span"
 )
 
 // watchFlags say what is watched.
@@ -103,7 +104,7 @@ func position(a *cli.App, cmd *cobra.Command, st *varve.Store, since string) (ui
 	if n, err := strconv.ParseUint(since, 10, 64); err == nil {
 		return n, nil
 	}
-	t, err := cli.ParseTime(since, a.Clock())
+	t, err := span.Time(since, a.Clock())
 	if err != nil {
 		return 0, cli.Usagef(cmd.CommandPath(), "--since %q is neither now, nor a version, nor a time (2026-01-31T15:04:05Z), a day (2026-01-31), or how long ago (24h, 7d)", since)
 	}

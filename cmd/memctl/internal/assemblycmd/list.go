@@ -10,6 +10,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/span"
 )
 
 func assemblyListCommand(a *cli.App) *cobra.Command {
@@ -131,7 +132,7 @@ func assemblyItem(a *cli.App, as *varve.Assembly, level float64) cli.Item {
 			return strings.Join([]string{id, as.UpdatedAt.Format(time.RFC3339), members, activation, name}, "\t")
 		},
 		Cells: func() []string {
-			return []string{id, cli.AgeText(a.Clock().Sub(as.UpdatedAt)), members, activation, name}
+			return []string{id, span.Age(a.Clock().Sub(as.UpdatedAt)), members, activation, name}
 		},
 	}
 }

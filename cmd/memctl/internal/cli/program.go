@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve/cmd/memctl/internal/span"
 )
 
 // Program is the command that commands gives, with all that holds for every command below it.
@@ -20,7 +22,7 @@ func (a *App) Program(commands func(*App) *cobra.Command) *cobra.Command {
 	c.PersistentFlags().BoolVar(&a.json, "json", false, "print one JSON document to stdout, also for failures")
 	c.PersistentFlags().BoolVarP(&a.Quiet, "quiet", "q", false, "print only errors")
 	a.Wait = defaultWait
-	c.PersistentFlags().Var(Span(&a.Wait), "wait", "`duration` to wait for a lock of another process")
+	c.PersistentFlags().Var(span.Flag(&a.Wait), "wait", "`duration` to wait for a lock of another process")
 	c.PersistentFlags().StringVar(&a.paint, "color", "auto", "use colors in this `mode`: auto (on a terminal, unless NO_COLOR is set), always, never")
 	_ = c.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp))
 	c.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
@@ -35,7 +37,7 @@ func (a *App) Program(commands func(*App) *cobra.Command) *cobra.Command {
 			return Usagef(cmd.CommandPath(), "a completion script is not JSON: omit --json")
 		}
 		if a.Wait <= 0 {
-			return Usagef(cmd.CommandPath(), "--wait %s: must be more than 0", SpanText(a.Wait))
+			return Usagef(cmd.CommandPath(), "--wait %s: must be more than 0", span.Text(a.Wait))
 		}
 		if cmd.Flags().Changed("store") && a.Store == "" {
 			return Usagef(cmd.CommandPath(), "--store is empty")

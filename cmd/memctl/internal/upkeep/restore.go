@@ -10,6 +10,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/span"
 )
 
 func Restore(a *cli.App) *cobra.Command {
@@ -29,7 +30,7 @@ its folder gets its name only after everything was written and read back.`,
 			if cmd.Flags().Changed("at") {
 				if lsn, err := strconv.ParseUint(at, 10, 64); err == nil && lsn > 0 {
 					o.Version = lsn
-				} else if o.Time, err = cli.ParseTime(at, a.Clock()); err != nil {
+				} else if o.Time, err = span.Time(at, a.Clock()); err != nil {
 					return cli.Usagef(cmd.CommandPath(), "--at %w, nor a version", err)
 				}
 			}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/span"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 )
@@ -219,7 +220,7 @@ func ago(a *cli.App, t *time.Time) string {
 	if t == nil {
 		return "never"
 	}
-	return t.Local().Format("2006-01-02 15:04:05") + ", " + cli.AgeText(a.Clock().Sub(*t)) + " ago"
+	return t.Local().Format("2006-01-02 15:04:05") + ", " + span.Age(a.Clock().Sub(*t)) + " ago"
 }
 
 // modified is when a file was written, nil if there is none.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/span"
 )
 
 // Bounds on looking for refused edits: status is to answer at once, and tens of thousands
@@ -159,7 +160,7 @@ func (l *limits) text(s *State) string {
 		parts = append(parts, "then "+strings.ReplaceAll(l.AtLimit, "_", " "))
 	}
 	if l.MaxAge > 0 {
-		parts = append(parts, fmt.Sprintf("deleted %s after the last write", cli.SpanSeconds(l.MaxAge)))
+		parts = append(parts, fmt.Sprintf("deleted %s after the last write", span.Seconds(l.MaxAge)))
 	}
 	return strings.Join(parts, "; ")
 }

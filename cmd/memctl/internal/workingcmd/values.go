@@ -14,6 +14,7 @@ import (
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/cmd/memctl/internal/intake"
+	"github.com/varve-db/varve/cmd/memctl/internal/span"
 	"github.com/varve-db/varve/working"
 )
 
@@ -124,7 +125,7 @@ does not begin with "_". A new scope is created.`,
 	}
 	c.Flags().BoolVar(&text, "text", false, "store the value as a text, even if it is JSON")
 	c.Flags().BoolVar(&absent, "if-absent", false, "only if the key has no value; otherwise exit status 5")
-	c.Flags().Var(cli.Span(&ttl), "ttl", "`duration` after which the value expires, 0 at once; by default it does not expire")
+	c.Flags().Var(span.Flag(&ttl), "ttl", "`duration` after which the value expires, 0 at once; by default it does not expire")
 	return c
 }
 

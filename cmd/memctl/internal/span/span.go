@@ -1,4 +1,4 @@
-package cli
+package span
 
 import (
 	"errors"
@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// ParseMoment reads a time, or a day (local, from its midnight).
-func ParseMoment(s string) (time.Time, bool) {
+// Moment reads a time, or a day (local, from its midnight).
+func Moment(s string) (time.Time, bool) {
 	if t, err := time.Parse(time.RFC3339Nano, s); err == nil {
 		return t, true
 	}
@@ -22,21 +22,21 @@ func ParseMoment(s string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// ParseTime reads the same, or how long ago. A day ago is the same time of the day before.
-func ParseTime(s string, now time.Time) (time.Time, error) {
-	if t, ok := ParseMoment(s); ok {
+// Time reads the same, or how long ago. A day ago is the same time of the day before.
+func Time(s string, now time.Time) (time.Time, error) {
+	if t, ok := Moment(s); ok {
 		return t, nil
 	}
-	if days, rest, err := span(s); err == nil {
+	if days, rest, err := split(s); err == nil {
 		return now.AddDate(0, 0, -days).Add(-rest), nil
 	}
 	return time.Time{}, fmt.Errorf("%q is neither a time (2026-01-31T15:04:05Z), nor a day (2026-01-31), nor how long ago (90m, 24h, 7d, 2w)", s)
 }
 
-// ParseSpan reads how long, as people write it: 90m, 1h30m, 7d, 2w3d. A day is 24 hours. It is more
+// Parse reads how long, as people write it: 90m, 1h30m, 7d, 2w3d. A day is 24 hours. It is more
 // than 0.
-func ParseSpan(s string) (time.Duration, error) {
-	d, err := anySpan(s)
+func Parse(s string) (time.Duration, error) {
+	d, err := parseAny(s)
 	if err == nil && d <= 0 {
 		err = errors.New("not more than 0")
 	}
@@ -46,14 +46,14 @@ func ParseSpan(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// anySpan may be 0.
-func anySpan(s string) (time.Duration, error) {
-	days, rest, err := span(s)
+// parseAny may be 0.
+func parseAny(s string) (time.Duration, error) {
+	days, rest, err := split(s)
 	if err != nil {
 		return 0, err
 	}
 	if rest > math.MaxInt64-time.Duration(days)*day {
-		return 0, errSpanLong
+		return 0, errLong
 	}
 	return time.Duration(days)*day + rest, nil
 }
@@ -63,11 +63,11 @@ const (
 	mostDays = 100_000 // 273 years; a Duration has 292
 )
 
-var errSpanLong = fmt.Errorf("more than %d days", mostDays)
+var errLong = fmt.Errorf("more than %d days", mostDays)
 
-// span reads weeks and days, then what Go's durations have (hours and less), each unit at most
+// split reads weeks and days, then what Go's durations have (hours and less), each unit at most
 // once, the larger first.
-func span(s string) (days int, rest time.Duration, err error) {
+func split(s string) (days int, rest time.Duration, err error) {
 	for _, unit := range []struct {
 		name string
 		days int
@@ -81,7 +81,7 @@ func span(s string) (days int, rest time.Duration, err error) {
 		}
 		n, err := strconv.Atoi(number)
 		if err != nil || n > mostDays/unit.days-days {
-			return 0, 0, errSpanLong
+			return 0, 0, errLong
 		}
 		days += n * unit.days
 		if s = after; s == "" {
@@ -97,7 +97,7 @@ func span(s string) (days int, rest time.Duration, err error) {
 	rest, err = time.ParseDuration(s)
 	switch {
 	case err == nil && rest > mostDays*day:
-		return 0, 0, errSpanLong
+		return 0, 0, errLong
 	case err != nil && strings.Trim(s, "0123456789.") == "":
 		return 0, 0, errors.New("the unit is missing: s, m, h, d or w")
 	case err != nil:
@@ -106,10 +106,10 @@ func span(s string) (days int, rest time.Duration, err error) {
 	return days, rest, nil
 }
 
-// SpanText writes a duration as ParseSpan reads it: 30d, 1h30m, 0s.
-func SpanText(d time.Duration) string {
+// Text writes a duration as Parse reads it: 30d, 1h30m, 0s.
+func Text(d time.Duration) string {
 	if d < 0 {
-		return "-" + SpanText(-d)
+		return "-" + Text(-d)
 	}
 	s := ""
 	for _, unit := range []struct {
@@ -127,16 +127,16 @@ func SpanText(d time.Duration) string {
 	return s
 }
 
-// SpanSeconds is SpanText for a number of seconds, also for one that no Duration has.
-func SpanSeconds(n int64) string {
+// Seconds is Text for a number of seconds, also for one that no Duration has.
+func Seconds(n int64) string {
 	if n < 0 || n > mostDays*int64(day/time.Second) {
 		return fmt.Sprintf("%ds", n)
 	}
-	return SpanText(time.Duration(n) * time.Second)
+	return Text(time.Duration(n) * time.Second)
 }
 
-// AgeText is a duration in its largest unit, for a narrow column: 45s, 12m, 3h, 6d, 9w, 2y.
-func AgeText(d time.Duration) string {
+// Age is a duration in its largest unit, for a narrow column: 45s, 12m, 3h, 6d, 9w, 2y.
+func Age(d time.Duration) string {
 	switch d = max(d, 0); {
 	case d < time.Minute:
 		return fmt.Sprintf("%ds", d/time.Second)
@@ -152,23 +152,23 @@ func AgeText(d time.Duration) string {
 	return fmt.Sprintf("%dy", d/(365*day))
 }
 
-// Span is a flag whose value is a duration, 0 and less too: the command decides what it takes.
-func Span(d *time.Duration) *spanFlag { return (*spanFlag)(d) }
+// Flag is a flag whose value is a duration, 0 and less too: the command decides what it takes.
+func Flag(d *time.Duration) *flagValue { return (*flagValue)(d) }
 
-type spanFlag time.Duration
+type flagValue time.Duration
 
-func (f *spanFlag) String() string { return SpanText(time.Duration(*f)) }
-func (f *spanFlag) Type() string   { return "duration" }
+func (f *flagValue) String() string { return Text(time.Duration(*f)) }
+func (f *flagValue) Type() string   { return "duration" }
 
-func (f *spanFlag) Set(s string) error {
+func (f *flagValue) Set(s string) error {
 	rest, negative := strings.CutPrefix(s, "-")
-	d, err := anySpan(rest)
+	d, err := parseAny(rest)
 	if err != nil {
 		return fmt.Errorf("%q is not a duration (90m, 1h30m, 24h, 7d, 2w3d): %w", s, err)
 	}
 	if negative {
 		d = -d
 	}
-	*f = spanFlag(d)
+	*f = flagValue(d)
 	return nil
 }
