@@ -166,7 +166,7 @@ func TestImportsPointUp(t *testing.T) {
 					t.Errorf("%s: %s imports %s, which only tests may", goos, p.ImportPath, imp)
 				}
 				if up, ok := rank(imp); ok && up > at {
-					t.Errorf("%s: %s has the place of %q in order, and imports %s behind it: if the import is meant, add %q to order behind %q",
+					t.Errorf("%s: %s has the place of %q in order, and imports %s behind it: if the import is meant, add %q to order behind %q, and before what imports it",
 						goos, p.ImportPath, order[at], imp, strings.TrimPrefix(p.ImportPath, module+"/"), order[up])
 				}
 			}

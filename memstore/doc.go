@@ -25,6 +25,8 @@
 //	  "expires_at": "…"                                 absent: never
 //	}
 //
+// A memory has no tags: category, key and session_id are in the index, other metadata is not.
+//
 // Members of other names are kept in their places. Numbers are written as in RFC 8785, times in RFC
 // 3339, UTC, six digits (nine where there are nanoseconds).
 //

@@ -30,13 +30,14 @@ func commandsOf(t *testing.T) []string {
 	return all
 }
 
-// everyCommand fails unless a table has a case for each command, and nothing else.
-func everyCommand[T any](t *testing.T, table map[string]T) {
+// everyCommand fails unless a table has a case for each command, and nothing else; where says which
+// table.
+func everyCommand[T any](t *testing.T, table map[string]T, where string) {
 	t.Helper()
 	all := commandsOf(t)
 	for _, name := range all {
 		if _, ok := table[name]; !ok {
-			t.Errorf("memctl %s has no case here: add one", name)
+			t.Errorf("memctl %s has no case in %s: add one", name, where)
 		}
 	}
 	for name := range table {

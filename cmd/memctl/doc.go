@@ -43,9 +43,14 @@
 //
 // A new command also has a row in docs/json.md and a call in json_test.go, cases in
 // terminal_linux_test.go and signals_cases_linux_test.go, a line in CHANGELOG.md, and, where it
-// does more than print, a script in testdata/script. The tests name what is missing:
+// does more than print, a script in testdata/script. The first command names what is missing, the
+// second runs it all:
 //
+//	go test ./cmd/memctl -run 'JSON|Tables|Reference'
 //	VARVE_LONG=1 go test ./cmd/memctl -run 'JSON|Tables|Terminal|Signal|Scripts'
+//
+// One that opens the store also belongs in the lists of newer_test.go (a newer format), of
+// links_unix_test.go (links inside the store) and of process_unix_test.go (no permission).
 //
 // docs/reference is made from the commands, and the examples of docs/ are run:
 //

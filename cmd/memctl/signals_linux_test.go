@@ -66,7 +66,7 @@ func storeToWaitIn(t *testing.T, dir string) *strings.Replacer {
 
 // each runs a function for all cases, many at once: they wait, most of the time.
 func (s *waits) each(t *testing.T, f func(w *waiter, c *waitCase)) {
-	everyCommand(t, waitCases)
+	everyCommand(t, waitCases, "waitCases (signals_cases_linux_test.go)")
 	slots := make(chan struct{}, 8)
 	var all sync.WaitGroup
 	for name, c := range waitCases {

@@ -165,7 +165,7 @@ var screenCases = map[string][][]string{
 func TestTerminalObeysNobodyElse(t *testing.T) {
 	proofs.ManyProcesses(t, "every command is a process")
 	t.Parallel()
-	everyCommand(t, screenCases)
+	everyCommand(t, screenCases, "screenCases (terminal_linux_test.go)")
 	template := t.TempDir()
 	memctl, err := exec.LookPath("memctl") // demo starts itself by its name
 	if err != nil {
@@ -214,6 +214,6 @@ func oneCheckpoint(t *testing.T, memctl, store string) string {
 // Every command has its cases, where the tests that run them skip as well.
 func TestTables(t *testing.T) {
 	t.Parallel()
-	everyCommand(t, screenCases)
-	everyCommand(t, waitCases)
+	everyCommand(t, screenCases, "screenCases (terminal_linux_test.go)")
+	everyCommand(t, waitCases, "waitCases (signals_cases_linux_test.go)")
 }

@@ -26,8 +26,8 @@ type Env struct {
 	LockWait     time.Duration
 	Logger       *slog.Logger
 	Listener     func(Event)
-	Clock        func() time.Time
-	OwnClock     bool // Clock is the machine's
+	Clock        func() time.Time // for the times of documents; it may jump, and tests count its calls. Spans: System.Mono
+	OwnClock     bool             // Clock is the machine's
 	NaiveTimes   *time.Location
 	FileMode     fs.FileMode
 	FolderMode   fs.FileMode

@@ -18,7 +18,12 @@ type Fold interface {
 	// counted. The bytes of the entry are valid during the call only.
 	//
 	// What the index says of a document, its line, is index.ParseLine of a value in Reset, and
-	// engine.LineOf of an entry here.
+	// state.LineIn of an entry here. The document: of an entry, engine's Codec.Doc of the record
+	// that LineIn returns too; in Reset, the version that the line names, by Engine.Read with
+	// state.Place{Version, Entry}, else Engine.FromLog. Engine.Find, Load and Settled return the
+	// newest version, and may adopt an edit, which the holder of flush.lock must not wait for.
+	// Where neither has it, keep the id as one that is unknown: an error here is tried again with
+	// each round.
 	Apply(ctx context.Context, set *index.Set, e *wal.Entry) error
 	// Covered says whether what it has goes on being right over a newer index, whose log it
 	// has seen to the end; false: Reset follows.

@@ -8,7 +8,10 @@
 // All is the list of these views, for Open, repair and purge. A new view is a package with a
 // view.View and a line in All (tests/letters is one for tests only), and:
 //
-//   - its place in order, in layout_test.go, behind internal/engine;
+//   - it is a package below internal/view, with its own place in order, in layout_test.go: behind
+//     internal/engine, and before internal/views, which imports it; it may have a line in exported
+//     there. Its tests are an external package that opens stores without Environment.Views (the
+//     root imports it);
 //   - its public API: Store gets no more methods, but an accessor can. A query is an
 //     engine.Follower over view.FromFiles (tests/letters, Query);
 //   - the golden traces, which then contain its files (go test ./fuzz -run Trace -update);

@@ -100,7 +100,7 @@ func (l *Letters) Close() error { return nil }
 
 // Verify implements view.View.
 func (l *Letters) Verify(ctx context.Context, f *view.Folder, set *index.Set) error {
-	var is Letters
+	is := Letters{eng: l.eng}
 	if err := is.Reset(ctx, set); err != nil {
 		return err
 	}

@@ -12,9 +12,10 @@
 //	args, ids      arguments, and commands that take several ids
 //
 // A command is a function that takes an App and gives a cobra.Command whose RunE is made by
-// App.OnStore, or by App.Do where it needs more than the store. It writes results with
-// App.Say or to App.Out, and to App.Document, which is nil without --json: a nil Document
-// takes everything and does nothing. It returns its error, or calls App.Fail and goes on.
+// App.OnStore, or by App.Do where it needs more than the store. App.Say confirms what was done,
+// and is silent with -q; what was asked for goes to App.Out if App.Document is nil, and else to
+// App.Document. A nil Document takes everything and does nothing. It returns its error, or calls
+// App.Fail and goes on.
 //
 // No command writes to a stream in another way; TestOutputIsTheOnlyWay looks.
 package cli
