@@ -197,7 +197,7 @@ func TestLinksInside(t *testing.T) {
 		for _, target := range slices.Sorted(maps.Keys(linkTargets)) {
 			for i := range linkCommands(&inProcess{t, ""}) {
 				n++
-				// All 1,632 take minutes: VARVE_LONG=1. Every place and every command is among the rest.
+				// All 1,632 take minutes: VARVE_LONG=1. Every place and every command is among those of .ci/run.
 				if n%proofs.Every(23) != 0 {
 					continue
 				}

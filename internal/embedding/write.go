@@ -63,7 +63,7 @@ func (r *reembed) finish(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if n == 0 && !pending {
+		if n == 0 {
 			break
 		}
 	}
