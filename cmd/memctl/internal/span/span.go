@@ -3,7 +3,6 @@ package span
 import (
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -52,9 +51,6 @@ func parseAny(s string) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	if rest > math.MaxInt64-time.Duration(days)*day {
-		return 0, errLong
-	}
 	return time.Duration(days)*day + rest, nil
 }
 
@@ -96,7 +92,7 @@ func split(s string) (days int, rest time.Duration, err error) {
 	}
 	rest, err = time.ParseDuration(s)
 	switch {
-	case err == nil && rest > mostDays*day:
+	case err == nil && rest > time.Duration(mostDays-days)*day:
 		return 0, 0, errLong
 	case err != nil && strings.Trim(s, "0123456789.") == "":
 		return 0, 0, errors.New("the unit is missing: s, m, h, d or w")
