@@ -9,7 +9,7 @@ import (
 // Content gives what stands in the top-level members "id" and "content" of a
 // JSON document, without reading more of it than needed: in documents as the
 // store writes them these come first. ok is false where it is not as simple as
-// that (a member is missing, a name or the id has escapes, it is not JSON so far):
+// that (a member is missing, a name or the id has escapes, it is not JSON or UTF-8 so far):
 // then only the whole document tells. The results lie in doc, or in buf, which
 // is returned grown.
 func Content(doc, buf []byte) (id, content, grown []byte, ok bool) {
@@ -55,5 +55,5 @@ func Content(doc, buf []byte) (id, content, grown []byte, ok bool) {
 			return nil, nil, buf, false
 		}
 	}
-	return id, raw, buf, utf8.Valid(raw)
+	return id, raw, buf, utf8.Valid(id) && utf8.Valid(raw)
 }

@@ -22,7 +22,7 @@ func TestContent(t *testing.T) {
 	for _, doc := range []string{
 		"", "{", "{}", "[]", `{"id":"a"}`, `{"id":"a","text":"old"}`, `{"id":"a","content":null}`, `{"id":"a","content":3}`, `{"id":"a","content":"x`,
 		`{"id":"a","content":"x\`, `{"\u0069d":"a","content":"x"}`, `{"id":"\u0061","content":"x"}`, `{"id":"a","content":"\x"}`,
-		`{"id":"a" "content":"x"}`, "{\"id\":\"a\",\"content\":\"\xff\"}", `{"id":"a","content":"\u12"}`, `{"id":1,"content":"x"}`,
+		`{"id":"a" "content":"x"}`, "{\"id\":\"a\",\"content\":\"\xff\"}", `{"id":"a","content":"\u12"}`, `{"id":1,"content":"x"}`, "{\"id\":\"a\xc9\",\"content\":\"x\"}",
 	} {
 		if id, content, _, ok := Content([]byte(doc), nil); ok {
 			t.Errorf("%s: %q %q", doc, id, content)
