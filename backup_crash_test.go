@@ -84,6 +84,7 @@ func alone(f func() error) (err error, died bool) {
 // cuts runs job until it ends by itself, killing it, or failing it, at every
 // operation; after each it lets the power go in several ways and asks check.
 func cuts(t *testing.T, prepare func(t *testing.T) *rig, fault error, job func(r *rig) error, check func(t *testing.T, r *rig, done bool)) {
+	proofs.OneGoroutine(t)
 	patterns := []crash.Pattern{crash.KeepAll, crash.LoseAll, crash.KeepRandom, crash.KeepNames}
 	begin, step := 1, 13 // VARVE_STEP=1 go test . -run 'BackupCut|RestoreCut' cuts everywhere: a minute and a half
 	if !proofs.Long() {

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
@@ -105,6 +106,7 @@ func texts(t testing.TB, dir string) map[string]string {
 // restored store is what the run was then; for every other the error says so.
 func TestRestoreToAMoment(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	ctx := context.Background()
 	seed := storetest.Seed(t, ".")
 	for round := range uint64(3) {

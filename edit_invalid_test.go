@@ -13,6 +13,7 @@ import (
 	"github.com/varve-db/varve/internal/edits"
 	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/wrap"
 	"github.com/varve-db/varve/repair"
@@ -44,6 +45,7 @@ var invalid = map[string]string{
 // place, and so does repair, with the text kept in quarantine; corrected, it is adopted.
 func TestInvalidEdit(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	for name, text := range invalid {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -325,6 +325,7 @@ func TestHealthOfRefusedEdits(t *testing.T) {
 // of them back.
 func TestRepairAdoptsTogether(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	n := 1100
 	if !proofs.Long() {
 		n = 400

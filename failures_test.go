@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/wrap"
 	"github.com/varve-db/varve/working"
@@ -26,6 +27,7 @@ import (
 // read it, which is seen by the time that the fastest of many take: the index is mapped,
 // and reading it is no operation that could be counted.
 func TestFailures28(t *testing.T) {
+	proofs.OneGoroutine(t)
 	ctx := context.Background()
 	var written, ops int64
 	fsys := wrap.New(vfs.OS(), func(op *wrap.Op, call func() error) error {

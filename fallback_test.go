@@ -14,6 +14,7 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -185,6 +186,7 @@ func remade(t testing.TB, dir string) (from string, got map[string]Memory) {
 // since, over segments that were recycled: every version stays what it was.
 func TestIndexFallBack(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	dir, want := aged(t)
 	backups := func(dir string) (list []string) {
 		all, err := index.Backups(vfs.OS(), dir)
@@ -281,6 +283,7 @@ func TestIndexFallBack(t *testing.T) {
 // A backup of another life of the store is not used, even where its name fits.
 func TestIndexFallBackOfAnotherLife(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	dir, want := aged(t)
 	other, _ := aged(t)
 	list, err := index.Backups(vfs.OS(), dir)
@@ -311,6 +314,7 @@ func TestIndexFallBackOfAnotherLife(t *testing.T) {
 // A damaged delta costs no version either: the base under it and the log have all.
 func TestIndexFallBackOnTheBase(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "s")
 	st := openTest(t, dir, smallLog)

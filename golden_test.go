@@ -20,6 +20,7 @@ import (
 
 	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
@@ -218,6 +219,7 @@ func goldens(t *testing.T) []string {
 // Every store that a program of the past has written is read, verified, written
 // and moved by today's.
 func TestGolden(t *testing.T) {
+	proofs.OneGoroutine(t)
 	ctx := context.Background()
 	for _, name := range goldens(t) {
 		t.Run(filepath.Base(filepath.Dir(name))+"/"+filepath.Base(name), func(t *testing.T) {

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/varve-db/varve/internal/proofs"
 )
 
 // Every version that was written is there, over recycled segments and for a
@@ -124,6 +126,7 @@ func TestHistory(t *testing.T) {
 // A hole in the archive is told, and what lies around it too.
 func TestHistoryOverAHole(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	ctx := context.Background()
 	dir, want := aged(t)
 	all, err := filepath.Glob(filepath.Join(dir, "wal", "archive", "*.zst"))

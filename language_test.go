@@ -163,6 +163,7 @@ func TestLanguage(t *testing.T) {
 // TestLanguagePlain goes over the strings of memctl and of the packages of plain, and over the
 // comments of their exported declarations.
 func TestLanguagePlain(t *testing.T) {
+	proofs.OneGoroutine(t)
 	places := maps.Clone(plain)
 	for _, dir := range []string{"", "/internal/assemblycmd", "/internal/cli", "/internal/diff", "/internal/intake", "/internal/mcpcmd", "/internal/upkeep", "/internal/workingcmd"} {
 		places["cmd/memctl"+dir] = struct{ spoken, told bool }{spoken: true}

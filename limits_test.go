@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/view/counts"
 )
 
@@ -139,6 +140,7 @@ func TestLimitRefuses(t *testing.T) {
 // in, for this process and for one that comes new.
 func TestTally(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	ctx := context.Background()
 	dir := t.TempDir()
 	o := &Options{NoBackground: true, SegmentSize: 64 << 10}
@@ -239,6 +241,7 @@ func TestTallyOfRebuilt(t *testing.T) {
 
 func TestLimitEvicts(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	ctx := context.Background()
 	for _, policy := range []string{AtLimitEvictOldest, AtLimitEvictLowest} {
 		t.Run(policy, func(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/segment"
 )
@@ -61,6 +62,7 @@ func lastFrame(t *testing.T, dir string) (name string, g segment.Geometry, h seg
 // says what to do, and stays as it is.
 func TestNewerFormatIsRefused(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	ctx := context.Background()
 	open := func(dir string, o Options) error {
 		st, err := Open(ctx, dir, &o)

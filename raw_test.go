@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 )
@@ -45,6 +46,7 @@ func rawAll(t *testing.T, st *Store, filters ...Filter) (docs map[string]string,
 // the log, edited by hand since.
 func TestScanRaw(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	ctx, dir := t.Context(), t.TempDir()
 	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	clock := clockAt(began)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/storetest"
 )
 
@@ -90,6 +91,7 @@ func reembedKilled(t *testing.T, seed uint64) {
 	}
 	models := map[string]func(string) []float32{"old": was, "new": is}
 	kills, switched := 0, false
+	later := 20 * proofs.Every(1) // milliseconds by which each kill comes later than the one before
 	for done := false; !done && kills < 200; {
 		cmd, out := storetest.Start(t, fmt.Sprintf("reembed:new:%d", dim), dir)
 		ended := make(chan string, 1)
@@ -97,7 +99,7 @@ func reembedKilled(t *testing.T, seed uint64) {
 			line, _ := out.ReadString('\n')
 			ended <- line
 		}()
-		kill := time.After(time.Duration(rng.IntN(40+20*kills)) * time.Millisecond)
+		kill := time.After(time.Duration(rng.IntN(40+later*kills)) * time.Millisecond)
 		for running := true; running; {
 			select {
 			case line := <-ended:

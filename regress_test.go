@@ -19,6 +19,7 @@ import (
 
 	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
@@ -171,7 +172,7 @@ func TestRegressHotKeyIsTakenForAnEdit(t *testing.T) {
 			}
 		})
 	}
-	for range 600 {
+	for range 600 / proofs.Every(1) {
 		for len(puts) < cap(puts) {
 			puts <- struct{}{}
 		}
@@ -213,6 +214,7 @@ func TestRegressStateAtForgetsADelete(t *testing.T) {
 // A block of memory_index.json has rotted; everything in it is in the files.
 func TestRegressIndexRotIsNeverHealed(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "s")
 	st, err := Open(ctx, dir, nil)
@@ -457,6 +459,7 @@ func TestRegressFailedFlushRace(t *testing.T) {
 // Damage in the log below flushed: the files are all right, and newer.
 func TestRegressDamageBelowFlushedServesOldVersions(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	if dir := os.Getenv("REVIEW_DAMAGE"); dir != "" {
 		ctx := context.Background()
 		st, _ := Open(ctx, dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{SpillBytes: 1 << 30}}))

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -115,6 +116,7 @@ func TestHealedIndexIsNotHealedAgain(t *testing.T) {
 // that still has the old index mapped, nor answered from it.
 func TestRebuiltIndexStays(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	for _, told := range []bool{true, false} {
 		t.Run(fmt.Sprint("told ", told), func(t *testing.T) {
 			ctx := context.Background()

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
@@ -86,6 +87,7 @@ func switchStore(t *testing.T, dir string, e *teller) *Store {
 // model, or is called off where it could be.
 func TestRestoreAmidSwitch(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	for _, dims := range []int{3, 4} {
 		for _, at := range []string{"computing", "written", "written more"} {
 			t.Run(fmt.Sprint(at, dims), func(t *testing.T) { restoreAmidSwitch(t, at, dims) })
@@ -250,6 +252,7 @@ func loseIndex(t *testing.T, dir string) {
 // on behind it, is restored as it was then.
 func TestRestoreMomentsOfSwitch(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	for _, when := range []string{"all", "half", "later"} {
 		t.Run(when, func(t *testing.T) { restoreMoments(t, when) })
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 )
@@ -16,6 +17,7 @@ import (
 // index was written.
 func TestSearchAfterPutReadsLittle(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	ctx := context.Background()
 	reads := 0
 	fsys := fault.New(vfs.OS(), func(op *fault.Op) error {

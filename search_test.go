@@ -17,6 +17,7 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/search"
 	"github.com/varve-db/varve/internal/text"
 	"github.com/varve-db/varve/internal/vfs"
@@ -64,6 +65,7 @@ func idsOf(hits []Hit) (ids []string) {
 // compressed there, in files, edited files, in index, delta and overlay.
 func TestSearchText(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 2))

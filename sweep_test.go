@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/retention"
 )
 
@@ -290,6 +291,7 @@ func TestSweep(t *testing.T) {
 // Many expire at once: each sweep deletes some, and what is counted is right between them.
 func TestSweepMany(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	ctx := context.Background()
 	c := clockAt(time.Unix(1_700_000_000, 0))
 	st := openTest(t, t.TempDir(), &Options{Clock: c.now, NoBackground: true, SegmentSize: 64 << 10})

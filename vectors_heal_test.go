@@ -70,6 +70,7 @@ func withVectors(t testing.TB, r *rand.Rand) string {
 // (a bad one taken for an empty one), 41 (dropped before the new is there).
 func TestVectorsHeal(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	r := rand.New(rand.NewPCG(5, 5))
 	base := withVectors(t, r)
 	numbers := vectorNumbers(t, base)

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/vector"
@@ -97,6 +98,7 @@ func sameSearch(t testing.TB, st *Store, what string, v []float32, q Query, filt
 // after memories were changed, deleted and put again.
 func TestSearchVector(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 3))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
@@ -42,6 +43,7 @@ func countWrites() *writtenBy {
 // the store is flushed or closed.
 func TestWorkingLag(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	mib := 4
 	if v := os.Getenv("VARVE_SCOPE_MIB"); v != "" {
 		fmt.Sscan(v, &mib)
@@ -141,6 +143,7 @@ func TestWorkingLagRests(t *testing.T) {
 // A round that fails leaves nothing lagging.
 func TestWorkingLagAfterFailure(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	dir := t.TempDir()
 	fails := false
 	fsys := fault.New(vfs.OS(), func(op *fault.Op) error {
@@ -184,6 +187,7 @@ func TestWorkingLagAfterFailure(t *testing.T) {
 // a scope's file is not there, whatever is written to the scope next.
 func TestWorkingLagAfterFailedRebuild(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	for name, why := range map[string]error{"asked": flush.ErrAsked, "repair": flush.ErrFound} {
 		t.Run(name, func(t *testing.T) { lagAfterFailedRebuild(t, why) })
 	}
@@ -261,6 +265,7 @@ func has(t *testing.T, dir, text string) bool {
 // folder as a kill leaves it: every value is there, and verify finds nothing.
 func TestWorkingLagRandom(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	seed := rand.Uint64()
 	if v := os.Getenv("VARVE_SEED"); v != "" {
 		fmt.Sscan(v, &seed)

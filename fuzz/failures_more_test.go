@@ -107,6 +107,7 @@ func TestFailures11(t *testing.T) {
 // 17: a passing read error is taken for corruption. passing in views.go, and
 // isNoFrame in wal/walker.go: not read is not absent and not damaged.
 func TestFailures17(t *testing.T) {
+	proofs.OneGoroutine(t)
 	step := min(proofs.Every(4), 8) // on every day each read has one of them
 	for i, fault := range []error{syscall.EIO, syscall.EINTR, syscall.EMFILE, syscall.EACCES} {
 		for n := 1 + i%step; ; n += step {
@@ -223,6 +224,7 @@ func TestFailures20(t *testing.T) {
 // 23: files grow without bound. The log is released and used again, the archive
 // keeps to its budget, tmp/ to its pool: after as much again nothing has grown.
 func TestFailures23(t *testing.T) {
+	proofs.OneGoroutine(t)
 	b := newBench(t)
 	a, _ := b.start("a", func(o *varve.Options) { open.Of(o).System.ArchiveBytes = 100 << 10 })
 	used := func() int64 {
@@ -364,6 +366,7 @@ func TestFailures75(t *testing.T) {
 // internal/docfile/park.go, EmptyTemp in empty.go; either is enough for most of
 // these moments, both have to be taken out.
 func TestFailures81Parked(t *testing.T) {
+	proofs.OneGoroutine(t)
 	for seed := range uint64(60) {
 		b := newBench(t)
 		a, _ := b.start("a")

@@ -318,6 +318,7 @@ func TestFailures05(t *testing.T) {
 // killed there; the next one must not believe what it finds. The SyncDir of the
 // parent in enter.go makeStore, that of the store in wal/open.go openShared.
 func TestFailures05Making(t *testing.T) {
+	proofs.OneGoroutine(t)
 	for _, c := range [][2]bool{{false, false}, {true, false}, {false, true}, {true, true}} {
 		killed, lostLog := c[0], c[1]
 		for n := 1; ; n++ {
@@ -421,6 +422,7 @@ func (b *bench) failSyncs(n int, kind, suffix string) {
 // 7: ENOSPC in mid-append poisons the log for good. room in wal/prepare.go makes
 // the space before the append, with a reserve that deletes may use.
 func TestFailures07(t *testing.T) {
+	proofs.OneGoroutine(t)
 	for spare := int64(0); spare < 200<<10; spare += 12 << 10 {
 		b := newBench(t)
 		a, _ := b.start("a", func(o *varve.Options) { open.Of(o).System.BacklogBytes = 1 << 30 })
@@ -657,6 +659,7 @@ func TestFailures63(t *testing.T) {
 // 64: a writer is killed after a long append and before publishing it; a shorter
 // one lands over its start. The header of zeros behind each append, wal/commit.go gather.
 func TestFailures64(t *testing.T) {
+	proofs.OneGoroutine(t)
 	for size := 0; size < 4000; size += 100 {
 		b := newBench(t)
 		other, _ := b.start("other")
@@ -842,6 +845,7 @@ func (b *bench) removeAll(path string) {
 // 71: a failed barrier is followed by one that succeeds. flush.go round moves no
 // mark after a round that failed, so all of its files are written again.
 func TestFailures71(t *testing.T) {
+	proofs.OneGoroutine(t)
 	for _, kind := range []string{"sync", "barrier", "syncdir"} {
 		for n := 1; n < 4; n++ {
 			b := newBench(t)
@@ -974,6 +978,7 @@ func TestFailures77(t *testing.T) {
 // 78: a new base is in place and the delta gone while a reader holds the old
 // base. The set is swapped as a whole (internal/state Swap), and views.go sight.
 func TestFailures78(t *testing.T) {
+	proofs.OneGoroutine(t)
 	b := newBench(t)
 	prepareLarge(b.m, b.h)
 	a, fsys := b.start("a")

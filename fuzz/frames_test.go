@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve/internal/forge"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal"
@@ -17,6 +18,7 @@ import (
 //
 //	go test ./fuzz -run '^$' -fuzz FuzzFrames -fuzztime 30s
 func FuzzFrames(f *testing.F) {
+	proofs.OneGoroutine(f)
 	r := fuzzed(f)
 	sound := soundEntries(f, r)
 	f.Add([]byte{})

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	varve "github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs/crash"
 )
 
@@ -18,6 +19,7 @@ import (
 // is in flight when power goes, so the map is the truth at every step. A failure
 // prints the operations, shrunk, and rapid's command for them.
 func TestModel(t *testing.T) {
+	proofs.OneGoroutine(t)
 	rapid.Check(t, func(t *rapid.T) {
 		m := newMachine()
 		if rapid.Bool().Draw(t, "lacking") {

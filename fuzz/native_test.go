@@ -12,6 +12,7 @@ import (
 
 	varve "github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/forge"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
 	"github.com/varve-db/varve/segment"
@@ -101,6 +102,7 @@ func FuzzOwner(f *testing.F)  { fuzzFile(f, "wal/owner") }
 // FuzzCheckpoint puts an input in the checkpoint's place as it is, and with the checksums
 // that its slots need: what they say is input too.
 func FuzzCheckpoint(f *testing.F) {
+	proofs.OneGoroutine(f)
 	r := fuzzed(f)
 	fsys, _ := r.m.process("seed")
 	good, err := vfs.ReadFile(fsys, filepath.Join(dir, "checkpoint"), 1<<20)
@@ -148,6 +150,7 @@ func FuzzCheckpoint(f *testing.F) {
 // which each begins with the file (one byte), the place (three), and a length (one). Then
 // it does so once more and computes the checksums of all frames and slots again.
 func FuzzRecovery(f *testing.F) {
+	proofs.OneGoroutine(f)
 	r := fuzzed(f)
 	fsys, _ := r.m.process("list")
 	var files []string

@@ -4,10 +4,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/varve-db/varve/internal/proofs"
 )
 
 func TestLines(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	big := strings.Repeat("x", 17<<20)
 	text := strings.Join([]string{
 		"\xef\xbb\xbf" + mem("a"),

@@ -5,12 +5,15 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/varve-db/varve/internal/proofs"
 )
 
 // TestRealSynthians: rows 24, 33 and 36 of the failures the formats come
 // from were found in this very store.
 func TestRealSynthians(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	dir := shared(t, "synthians-6ac7868")
 	if f, err := Detect(dir); f != Synthians || err != nil {
 		t.Fatalf("detected as %q, %v", f, err)

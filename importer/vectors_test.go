@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/vector"
@@ -231,6 +232,7 @@ json.dump({'x': [[float(v) for v in row] for row in x[gone:]], 'ids': ids[gone:]
 // TestVectorFilesOfFAISS: each bit of what FAISS wrote is taken over.
 func TestVectorFilesOfFAISS(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	const interpreter = "/usr/bin/python3"
 	if err := exec.Command(interpreter, "-c", "import faiss").Run(); err != nil {
 		missing := "FAISS is the judge of these files: apt install python3-faiss"

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
 )
@@ -16,6 +17,7 @@ import (
 // every way the crash file system knows, and once after it: what stood or what
 // was to come must load, whole; after success only what was to come.
 func TestPowerCut(t *testing.T) {
+	proofs.OneGoroutine(t)
 	const dir = "/store"
 	for _, merge := range []bool{false, true} {
 		done := false

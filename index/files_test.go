@@ -13,6 +13,7 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index/table"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -139,6 +140,7 @@ func TestStaleDelta(t *testing.T) {
 
 // Tables of many blocks: runs that are copied, deltas over them, merges.
 func TestManyBlocks(t *testing.T) {
+	proofs.OneGoroutine(t)
 	dir := t.TempDir()
 	m := newModel()
 	s := Empty(8)

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/varve-db/varve/index/table"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -176,6 +177,7 @@ func target(fsys vfs.FS, dir string, lsn uint64) Target {
 
 // TestModel: random histories of puts, deletes, deltas and merges against a map.
 func TestModel(t *testing.T) {
+	proofs.OneGoroutine(t)
 	rapid.Check(t, func(t *rapid.T) {
 		dir, err := os.MkdirTemp("", "varve-index")
 		if err != nil {

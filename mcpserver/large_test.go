@@ -68,6 +68,7 @@ func hard(n int) string {
 // version of the protocol.
 func TestLargeIsTheSame(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	for _, version := range []string{"2024-11-05", "2025-06-18", "2026-07-28"} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
@@ -129,6 +130,7 @@ func TestLargeIsTheSame(t *testing.T) {
 // whole.
 func TestLargeAnswerIsRefused(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	for _, bytes := range []int64{0, -1} { // from memory, and from the store
 		if bytes < 0 && !proofs.Long() {
 			continue

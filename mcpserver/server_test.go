@@ -14,13 +14,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/varve-db/varve/internal/scratch"
-
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/goleak"
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/internal/scratch"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(scratch.Around(m)) }
@@ -148,6 +147,7 @@ func TestGraph(t *testing.T) {
 // A bad argument is an answer, in the words of the reference server.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	c := connect(t, openStore(t, t.TempDir(), nil), Options{}, nil)
 	const bad = "MCP error -32602: Input validation error: Invalid arguments for tool "
 	c.refuses("create_entities", `{}`, bad+"create_entities: Invalid input: expected array, received undefined at entities")

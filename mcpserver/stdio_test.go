@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/proofs"
 )
 
 const hello = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}
@@ -230,6 +231,7 @@ func TestCancelledIsNotAnswered(t *testing.T) {
 // listens to for ever, does not hold up the end.
 func TestOddLines(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	long := io.MultiReader(strings.NewReader(hello+`{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"`), io.LimitReader(endless{}, MaxLine), strings.NewReader(`"}}
 not json
 []

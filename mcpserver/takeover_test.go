@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/proofs"
 )
 
 func take(t *testing.T, st *varve.Store, path string) *Taken {
@@ -90,6 +91,7 @@ func TestTakeOver(t *testing.T) {
 // served.
 func TestTakeOverTooLarge(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	dir := t.TempDir()
 	path := filepath.Join(dir, "memory.jsonl")
 	large := strings.Repeat("x", 17<<20)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/proofs"
 )
 
 // Files of other systems lie beside the project, not in it. The test skips
@@ -32,6 +33,7 @@ func realFiles(t *testing.T, folder, pattern string, want int) []string {
 }
 
 func TestSynthiansFiles(t *testing.T) {
+	proofs.OneGoroutine(t)
 	zero := 0
 	for _, file := range realFiles(t, "synthians-6ac7868", "mem_*.json", 358) {
 		m := checkRealFile(t, file)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/repair"
 )
 
@@ -338,6 +339,7 @@ var damages = []damage{
 
 func TestDamage(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	for _, d := range damages {
 		t.Run(strings.ReplaceAll(d.name, " ", "_"), func(t *testing.T) {
 			t.Parallel()

@@ -14,6 +14,7 @@ import (
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/vector"
@@ -121,6 +122,7 @@ var drifts = []groupHarm{
 // TestDrift: vectors that are sound by themselves, and not those of the documents.
 func TestDrift(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	for _, h := range drifts {
 		h.plan = []repair.Verb{repair.Revector}
 		t.Run(strings.ReplaceAll(h.name, " ", "_"), func(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 // assemblies, flush, write vectors as deltas and merge them.
 func TestNoFalseAlarmGroups(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	rounds := 60
 	if !proofs.Long() {
 		rounds = 6

@@ -349,6 +349,7 @@ func allGroups(k repair.Kind) (list []want) {
 // repair can be undone.
 func TestGroups(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	for i, h := range groupHarms {
 		if i%proofs.Every(1) != 0 {
 			continue

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/repair"
 )
 
@@ -146,6 +147,7 @@ func TestAutoRepair(t *testing.T) {
 // TestRebuildIndex makes the index anew beside a writer; the old one is kept.
 func TestRebuildIndex(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	st, dir := store(t)
 	other := openStore(t, dir, &varve.Options{NoBackground: true})
 	before := contentsOf(t, st)

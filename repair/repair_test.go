@@ -447,6 +447,7 @@ func crashedStore(t testing.TB) string {
 // TestRepairLog: damage in what is only in the log. What is behind it is kept.
 func TestRepairLog(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	for _, c := range []struct {
 		name string
 		do   func(t *testing.T, dir, segment string)

@@ -56,6 +56,7 @@ func soon(t *testing.T, what string, do func()) {
 // quarantine/ unopened, and the store is whole afterwards, with all that had a copy.
 func TestWrongKind(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	places := []string{
 		"config.json", "checkpoint", "memory_index.json", "vector_index", "vector_index/mapping.json", "vector_index/memory_vectors.faiss",
 		"wal/open.lock", "wal/flush.lock", "wal/shared", "wal/owner", "wal/archive", "tmp", "tmp/parked", "backups", "quarantine", "moved.json", "wal/moved.json", "migrate.json",
@@ -149,6 +150,7 @@ func TestWrongKindOfDocuments(t *testing.T) {
 // A sparse file in the place of a file of the store ends neither verify nor repair.
 func TestSparse(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	for i, place := range []string{
 		"config.json", "checkpoint", "memory_index.json", "vector_index/mapping.json", "vector_index/memory_vectors.faiss", "moved.json", "migrate.json",
 		"memories/" + id(0) + ".json", "tmp/7", "tmp/parked/x", "backups/memory_index.1.json", "quarantine/x", "wal/archive/00000099.zst", "vector_index/reembed",

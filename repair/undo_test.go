@@ -46,6 +46,7 @@ func files(t *testing.T, dir string) map[string]string {
 // heals again.
 func TestUndo(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	for i, h := range harms {
 		if i%proofs.Every(5) != 0 {
 			continue
@@ -110,6 +111,7 @@ func TestUndo(t *testing.T) {
 // TestUndoRefused: what came after the repair is not undone with it.
 func TestUndoRefused(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	for _, c := range []struct {
 		name   string
 		harm   func(t *testing.T, dir string)

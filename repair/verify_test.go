@@ -128,6 +128,7 @@ func TestStops(t *testing.T) {
 // with two handles that know nothing of each other.
 func TestNoFalseAlarm(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	rounds := 50
 	if !proofs.Long() {
 		rounds = 5

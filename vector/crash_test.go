@@ -33,6 +33,7 @@ func stopAfter(fsys vfs.FS, left *int) vfs.FS {
 // whatever was left.
 func TestPowerCut(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	for _, merge := range []bool{false, true} {
 		done := false
 		for steps := 0; !done; steps += proofs.Every(1) {

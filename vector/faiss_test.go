@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -79,6 +80,7 @@ json.dump({'type': mine, 'inner': type(inner).__name__, 'n': index.ntotal, 'ids'
 // and writes the same bytes.
 func TestFAISS(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	for _, metric := range []Metric{IP, L2} {
 		t.Run(metric.String(), func(t *testing.T) {
 			dir := t.TempDir()
@@ -168,6 +170,7 @@ x.tofile(sys.argv[1] + '/x'); ids.tofile(sys.argv[1] + '/ids')
 // TestReadIndex reads what FAISS wrote.
 func TestReadIndex(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	for _, n := range []int{0, 1, 50} {
 		dir := t.TempDir()
 		python(t, author, dir, fmt.Sprint(n))

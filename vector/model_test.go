@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
 )
@@ -203,6 +204,7 @@ func newDisk(t testing.TB) (*crash.Disk, vfs.FS) {
 // TestModel writes, overlays and searches at random, and compares with a model.
 func TestModel(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	seed := rand.Uint64()
 	defer func() {
 		if t.Failed() {

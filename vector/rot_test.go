@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -18,6 +19,7 @@ import (
 // than before. So does a file that lacks its end, and one that is another's.
 func TestRot(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	d, fsys := newDisk(t)
 	r := rand.New(rand.NewPCG(3, 3))
 	m := newModel(3, IP)

@@ -13,6 +13,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
 )
@@ -52,6 +53,7 @@ func readCopy(t *testing.T, l *FileLog) []byte {
 // decoder makes nothing of (found by TestRot -all-bits).
 func TestArchiveEveryBit(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	l, name, _ := archivedCopy(t)
 	good, err := os.ReadFile(name)
 	if err != nil {

@@ -21,6 +21,7 @@ import (
 // returned as raised is.
 func TestFeaturesRaiseCut(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	now := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	options := func(fsys vfs.FS, known Features) func(*Options) {
 		return func(o *Options) {

@@ -17,6 +17,7 @@ import (
 // cut after: the next open has every entry.
 func TestHealCut(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	now := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	options := func(fsys vfs.FS) func(*Options) {
 		return func(o *Options) {

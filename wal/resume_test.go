@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/proofs"
 )
 
 // From any position on the entries at or behind it are read, also from one at which
 // no frame begins; where some are gone the oldest that works is told, and works.
 func TestFrom(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	ctx := context.Background()
 	dir := t.TempDir()
 	l, _ := open(t, dir)

@@ -12,6 +12,7 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/cmd/memctl/internal/complete"
 	"github.com/varve-db/varve/cmd/memctl/internal/evil"
+	"github.com/varve-db/varve/internal/proofs"
 )
 
 // offered are the words that memctl __complete offers for the last argument.
@@ -127,6 +128,7 @@ func TestCompletionIsBounded(t *testing.T) {
 // Whatever state the store is in, completing changes nothing and prints nothing but words.
 func TestCompletionChangesNothing(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	sound := newCLI(t)
 	sound.ok("put", "one", "--id", "a", "--session", "s")
 	clone := newCLI(t)

@@ -16,6 +16,7 @@ import (
 // where it is, else on one that is made here.
 func TestDamage(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	cl := &inProcess{t, t.TempDir()}
 	if source := filepath.Join("..", "..", "..", "shared", "data", "synthians-6ac7868"); isFolder(source) {
 		cl.ok("import", source, "--store", cl.store())

@@ -8,12 +8,14 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/internal/proofs"
 )
 
 // TestIDs: rows 21, 30 and 60 of the failure list: an id is refused by name or
 // comes back equal, none meets another, none leaves the folder.
 func TestIDs(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	c := newCLI(t)
 	before := tree(t, c.dir)
 	good := []string{

@@ -240,6 +240,7 @@ func TestLinksInside(t *testing.T) {
 // the link, and afterwards everything works.
 func TestLinksHealed(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	template := linkTemplate(t)
 	n := 0
 	for _, place := range linkPlaces {

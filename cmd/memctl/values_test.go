@@ -9,11 +9,13 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/internal/proofs"
 )
 
 // TestValues: what goes in comes out, from a byte to megabytes.
 func TestValues(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	c := newCLI(t)
 	cases := map[string]string{
 		"one byte": "x", "NUL": "a\x00b", "quotes": `"\"'`, "markup": "<script>&amp;</script>", "marker": "}\n,\"end\":\"",
@@ -70,6 +72,7 @@ func TestLimit(t *testing.T) {
 // refused, and nothing is written.
 func TestRefusedValues(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	c := newCLI(t)
 	c.ok("put", "x", "--id", "before")
 	index, err := os.ReadFile(filepath.Join(c.store(), "memory_index.json"))

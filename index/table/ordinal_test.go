@@ -7,12 +7,14 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
 // TestOrdinals: a line's number leads to its key and back, in every section of
 // files that are one block long, and many.
 func TestOrdinals(t *testing.T) {
+	proofs.OneGoroutine(t)
 	for _, n := range []int{0, 1, 3, 20000} {
 		dir, fsys, sch := t.TempDir(), vfs.OS(), testSchema()
 		want := make([][]string, len(sch.Sections))

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -245,6 +246,7 @@ func family(t testing.TB, dir string, n, k int) (ids []string) {
 
 // TestProbes holds the search to a number of lines that it may look at.
 func TestProbes(t *testing.T) {
+	proofs.OneGoroutine(t)
 	limits := []float64{7, 7, 7, 10, 19, 13}
 	for k, f := range idFamilies {
 		dir := t.TempDir()

@@ -213,6 +213,7 @@ func ways() (list []way) {
 // recovery from it is cut once more at a random operation. Replay one with
 // go test -run 'TestPowerLoss/<way>' ./internal/docfile; the seeds are fixed.
 func TestPowerLoss(t *testing.T) {
+	proofs.OneGoroutine(t)
 	for _, how := range ways() {
 		t.Run(how.String(), func(t *testing.T) {
 			cuts := 0
@@ -277,13 +278,10 @@ func TestPowerLoss(t *testing.T) {
 func seeds(p crash.Pattern) int {
 	switch p {
 	case crash.KeepPrefix, crash.KeepRandom, crash.KeepLate:
-		switch {
-		case proofs.Race():
-			return 1
-		case !proofs.Long():
-			return 2
+		if proofs.Long() {
+			return 8
 		}
-		return 8
+		return 2
 	}
 	return 1
 }

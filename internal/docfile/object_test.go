@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/proofs"
 )
 
 func parse(t testing.TB, s string) *Object {
@@ -171,6 +172,7 @@ func TestEveryPrefixBreaksOff(t *testing.T) {
 // Linear in the size: 4 MiB of any of these takes well under the test's time-out
 // when nothing in it is quadratic.
 func TestNoQuadraticTime(t *testing.T) {
+	proofs.OneGoroutine(t)
 	const n = 1 << 22
 	var many bytes.Buffer
 	many.WriteString(`{"x":0`)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/working"
 )
 
@@ -22,7 +23,11 @@ func TestWhileAScopeLags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range 40 { // MiB, and seconds
+	mib := 40 // and seconds
+	if proofs.Race() {
+		mib = 20
+	}
+	for i := range mib {
 		if err := w.Set(t.Context(), fmt.Sprint("k", i), strings.Repeat("x", 1<<20)); err != nil {
 			t.Fatal(err)
 		}

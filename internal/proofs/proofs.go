@@ -16,13 +16,13 @@ func Race() bool { return os.Getenv("VARVE_CI") == "race" && !Long() }
 func Everyday() bool { return !Long() && os.Getenv("VARVE_CI") == "" }
 
 // Every is which share of many cases runs, of those that one goroutine goes through: each nth in
-// .ci/run, each 4nth on every day and under the race detector, all of them in the long proofs.
+// .ci/run, each 8nth on every day and under the race detector, all of them in the long proofs.
 func Every(n int) int {
 	switch {
 	case Long():
 		return 1
 	case Race(), Everyday():
-		return 4 * n
+		return 8 * n
 	}
 	return n
 }

@@ -24,10 +24,10 @@
 //
 // # Running it
 //
-//	go test ./tests/hostile                     a sample of 10 s
+//	go test ./tests/hostile -hostile 10s        a sample
 //	VARVE_HOSTILE=full go test ./tests/hostile -timeout 2h
 //	VARVE_HOSTILE=5m   go test ./tests/hostile
-//	go test ./tests/hostile -hostile.seed 7     the sample of seed 7
+//	go test ./tests/hostile -hostile 10s -hostile.seed 7
 //	go test ./tests/hostile -hostile.case '^store/tmp fifo put$' -v
 //
 // Each case is named by place, kind and command; a failure prints the line that runs it again. A

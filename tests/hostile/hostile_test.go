@@ -138,6 +138,7 @@ func (tp *template) usual(t *testing.T) []command {
 
 // TestHostile runs the cases, or a sample of them.
 func TestHostile(t *testing.T) {
+	needs(t)
 	if _, err := exec.LookPath("git"); err != nil {
 		if os.Getenv("VARVE_CI") != "" {
 			t.Fatal("git is missing: apt-get install git")
@@ -283,6 +284,7 @@ func (l *logged) add(found []finding, c *trial, r *result) {
 
 // TestEveryCommand: there is a case for each command of memctl.
 func TestEveryCommand(t *testing.T) {
+	needs(t)
 	known := map[string]bool{}
 	for _, c := range commands() {
 		words := strings.Fields(c.name)

@@ -9,8 +9,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime/debug"
+	"sync"
 	"testing"
 
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/scratch"
 )
 
@@ -42,12 +44,26 @@ func run(m *testing.M) int {
 	base = dir
 	debug.SetMemoryLimit(largest / 4) // see mentions
 	defer os.RemoveAll(dir)
-	build := exec.Command("go", "build", "-o", memctl(), "github.com/varve-db/varve/cmd/memctl")
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "building memctl: %v\n%s", err, out)
-		return 1
-	}
 	return m.Run()
+}
+
+// build makes the command that every case starts, once.
+var build = sync.OnceValue(func() error {
+	if out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", memctl(), "github.com/varve-db/varve/cmd/memctl").CombinedOutput(); err != nil {
+		return fmt.Errorf("building memctl: %w\n%s", err, out)
+	}
+	return nil
+})
+
+// needs makes what a test starts. Without a flag that asks for it, the test is not for every day.
+func needs(t *testing.T) {
+	t.Helper()
+	if *sizeFlag == "" && *caseFlag == "" {
+		proofs.ManyProcesses(t, "memctl is built, and every case is a process")
+	}
+	if err := build(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func memctl() string { return filepath.Join(base, "memctl") }

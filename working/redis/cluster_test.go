@@ -14,6 +14,7 @@ import (
 // A cluster of one node has all slots, and all the rules: a script whose keys
 // lie in two slots is refused.
 func TestCluster(t *testing.T) {
+	t.Parallel()
 	s := startCluster(t)
 	admin := s.admin(t)
 	workingtest.Run(t, func(t *testing.T) *workingtest.Fixture {

@@ -102,6 +102,7 @@ func TestFallbackOutcomeUnknown(t *testing.T) {
 // The client of a cluster would send a command again by itself, on another of
 // its connections, and the server carry out both.
 func TestPausedCluster(t *testing.T) {
+	t.Parallel()
 	s := startCluster(t)
 	m := attach(t, open(t, redis.Options{URL: s.clusterURL() + "&read_timeout=100ms"}))
 	_, err := m.Increment(t.Context(), "n", 1)
