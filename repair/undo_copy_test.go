@@ -230,6 +230,9 @@ func TestUndoNoKey(t *testing.T) {
 		return apply(t, p).NoUndo
 	}
 	dir := smallStore(t)
+	if err := repairWith(smallStore(t), options().StateDir); err != nil { // makes the tests' key
+		t.Fatal(err)
+	}
 	for _, state := range []string{filepath.Join(file1, "state"), filepath.Join(dir, "state")} {
 		if err := repairWith(dir, state); err == nil || !errors.Is(err, varve.ErrInvalid) {
 			t.Errorf("%s: %v", state, err)
