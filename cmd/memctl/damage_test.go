@@ -12,13 +12,13 @@ import (
 )
 
 // TestDamage runs testdata/damage.sh: the script that shows what verify and
-// repair make of thirty-six kinds of damage; on the real store of 358 memories
-// where it is, else on one that is made here.
+// repair make of thirty-six kinds of damage; on one that is made here, and in the long proofs
+// on the real store of 358 memories where it is.
 func TestDamage(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
 	cl := &inProcess{t, t.TempDir()}
-	if source := filepath.Join("..", "..", "..", "shared", "data", "synthians-6ac7868"); isFolder(source) {
+	if source := filepath.Join("..", "..", "..", "shared", "data", "synthians-6ac7868"); proofs.Long() && isFolder(source) {
 		cl.ok("import", source, "--store", cl.store())
 		damage(t, cl.store())
 		return
