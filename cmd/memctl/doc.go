@@ -42,7 +42,7 @@
 //	internal/manual   the manual pages
 //
 // A new command also has a row in docs/json.md and a call in json_test.go, cases in
-// terminal_linux_test.go and signals_cases_linux_test.go, a line in CHANGELOG.md, and, where it
+// terminal_linux_test.go and command_cases_test.go, a line in CHANGELOG.md, and, where it
 // does more than print, a script in testdata/script. The first command names what is missing, the
 // second runs it all:
 //

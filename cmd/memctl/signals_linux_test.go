@@ -65,11 +65,11 @@ func storeToWaitIn(t *testing.T, dir string) *strings.Replacer {
 }
 
 // each runs a function for all cases, many at once: they wait, most of the time.
-func (s *waits) each(t *testing.T, f func(w *waiter, c *waitCase)) {
-	everyCommand(t, waitCases, "waitCases (signals_cases_linux_test.go)")
+func (s *waits) each(t *testing.T, f func(w *waiter, c *commandCase)) {
+	everyCommand(t, commandCases, "commandCases (command_cases_test.go)")
 	slots := make(chan struct{}, 8)
 	var all sync.WaitGroup
-	for name, c := range waitCases {
+	for name, c := range commandCases {
 		slots <- struct{}{}
 		all.Go(func() {
 			defer func() { <-slots }()
@@ -221,13 +221,13 @@ func TestSignalWhileLocked(t *testing.T) {
 	s := newWaits(t)
 	for _, state := range []struct {
 		locks []string
-		must  func(c *waitCase) bool
+		must  func(c *commandCase) bool
 		by    os.Signal
 	}{
-		{[]string{"append", "flush"}, func(c *waitCase) bool { return c.writes }, syscall.SIGTERM},
-		{[]string{"open", "attach"}, func(c *waitCase) bool { return c.opens }, os.Interrupt},
+		{[]string{"append", "flush"}, func(c *commandCase) bool { return c.writes }, syscall.SIGTERM},
+		{[]string{"open", "attach"}, func(c *commandCase) bool { return c.opens }, os.Interrupt},
 	} {
-		s.each(t, func(w *waiter, c *waitCase) {
+		s.each(t, func(w *waiter, c *commandCase) {
 			if w.name == "watch" && !state.must(c) {
 				return // it needs none, and goes on: see watching
 			}
@@ -263,7 +263,7 @@ func TestSignalWhileLocked(t *testing.T) {
 func TestSignalWhileWriting(t *testing.T) {
 	t.Parallel()
 	s := newWaits(t)
-	s.each(t, func(w *waiter, c *waitCase) {
+	s.each(t, func(w *waiter, c *commandCase) {
 		if c.silent {
 			return
 		}
@@ -311,7 +311,7 @@ func TestSignalWhileReading(t *testing.T) {
 	t.Parallel()
 	s := newWaits(t)
 	readers := 0
-	s.each(t, func(w *waiter, c *waitCase) {
+	s.each(t, func(w *waiter, c *commandCase) {
 		if c.stdin == nil {
 			return
 		}
@@ -334,7 +334,7 @@ func TestSignalWhileReading(t *testing.T) {
 		}
 		w.signalled(os.Interrupt, codes...)
 	})
-	for _, c := range waitCases {
+	for _, c := range commandCases {
 		if c.stdin != nil {
 			readers++
 		}

@@ -215,5 +215,5 @@ func oneCheckpoint(t *testing.T, memctl, store string) string {
 func TestTables(t *testing.T) {
 	t.Parallel()
 	everyCommand(t, screenCases, "screenCases (terminal_linux_test.go)")
-	everyCommand(t, waitCases, "waitCases (signals_cases_linux_test.go)")
+	everyCommand(t, commandCases, "commandCases (command_cases_test.go)")
 }

@@ -1,7 +1,16 @@
 package main
 
-// waitCase is how a command is brought to wait.
-type waitCase struct {
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// commandCase is how a command is run on the store of storeToWaitIn, and what it waits for there. In
+// args DIR stands for the folder around the store, FIRST for the first version of a, CHECKPOINT for
+// the id of a checkpoint.
+type commandCase struct {
 	args   []string
 	writes bool     // it wants the locks of writers
 	opens  bool     // or those that opening a store wants
@@ -12,7 +21,7 @@ type waitCase struct {
 
 const oneScope = "session:s"
 
-var waitCases = map[string]waitCase{
+var commandCases = map[string]commandCase{
 	"":                           {},
 	"init":                       {args: []string{"DIR/storage"}, opens: true},
 	"put":                        {args: []string{"x"}, writes: true, opens: true, stdin: []string{"-"}},
@@ -89,4 +98,27 @@ var waitCases = map[string]waitCase{
 	"completion fish":            {plain: true},
 	"completion powershell":      {plain: true},
 	"completion zsh":             {plain: true},
+}
+
+// eachCommand gives every command, with arguments, but for those that a test has a reason to leave
+// out; where says which list that is.
+func eachCommand(t *testing.T, dir string, but []string, where string, f func(name string, c commandCase, args []string)) {
+	t.Helper()
+	everyCommand(t, commandCases, "commandCases (command_cases_test.go)")
+	for _, name := range but {
+		if _, ok := commandCases[name]; !ok {
+			t.Errorf("%s: there is no command memctl %s", where, name)
+		}
+	}
+	words := strings.NewReplacer("DIR", dir, "FIRST", "1", "CHECKPOINT", "1")
+	for _, name := range slices.Sorted(maps.Keys(commandCases)) {
+		if slices.Contains(but, name) {
+			continue
+		}
+		args := strings.Fields(name)
+		for _, arg := range commandCases[name].args {
+			args = append(args, words.Replace(arg))
+		}
+		f(name, commandCases[name], args)
+	}
 }
