@@ -1,13 +1,16 @@
 package main
 
 import (
+	"encoding/json"
+	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 )
 
-// commandCase is how a command is run on the store of storeToWaitIn, and what it waits for there. In
+// commandCase is how a command is run on the store of storeOfCases, and what it waits for there. In
 // args DIR stands for the folder around the store, FIRST for the first version of a, CHECKPOINT for
 // the id of a checkpoint.
 type commandCase struct {
@@ -100,25 +103,55 @@ var commandCases = map[string]commandCase{
 	"completion zsh":             {plain: true},
 }
 
-// eachCommand gives every command, with arguments, but for those that a test has a reason to leave
-// out; where says which list that is.
-func eachCommand(t *testing.T, dir string, but []string, where string, f func(name string, c commandCase, args []string)) {
+// storeOfCases makes what each case gets a copy of, and the words of its arguments.
+func storeOfCases(t *testing.T, dir string) *strings.Replacer {
+	c := &inProcess{t, dir}
+	in := func(args ...string) string { return c.ok(append(args, "--store", c.store())...) }
+	in("init", c.store())
+	var first struct{ Memories []struct{ Version uint64 } }
+	if err := json.Unmarshal([]byte(in("put", "text", "--id", "a", "--session", "s", "--json")), &first); err != nil {
+		t.Fatal(err)
+	}
+	in("put", "other text", "--id", "a", "--session", "s")
+	in("put", "text", "--id", "b", "--session", "s2")
+	in("assembly", "put", "a", "--id", "g", "--name", "g")
+	in("assembly", "put", "b", "--id", "g2", "--name", "g2")
+	in("working", "set", "k", "1", "--scope", oneScope)
+	in("working", "task", "--description", "x", "--scope", oneScope)
+	in("working", "scratchpad", "append", "x", "--scope", oneScope)
+	in("backup", filepath.Join(dir, "saved"))
+	writeFile(t, filepath.Join(dir, "lines.jsonl"), `{"id":"n","content":"x"}`+"\n")
+	var made struct{ Checkpoint struct{ ID string } }
+	if err := json.Unmarshal([]byte(in("working", "checkpoint", "create", "x", "--scope", oneScope, "--json")), &made); err != nil {
+		t.Fatal(err)
+	}
+	return strings.NewReplacer("FIRST", fmt.Sprint(first.Memories[0].Version), "CHECKPOINT", made.Checkpoint.ID)
+}
+
+// eachCommand calls f for every command, with its arguments, except for those in the list except,
+// whose name is list. words are those of storeOfCases.
+func eachCommand(t *testing.T, dir string, words *strings.Replacer, except []string, list string, f func(name string, c commandCase, args []string)) {
 	t.Helper()
 	everyCommand(t, commandCases, "commandCases (command_cases_test.go)")
-	for _, name := range but {
+	for _, name := range except {
 		if _, ok := commandCases[name]; !ok {
-			t.Errorf("%s: there is no command memctl %s", where, name)
+			t.Errorf("%s: there is no command memctl %s", list, name)
 		}
 	}
-	words := strings.NewReplacer("DIR", dir, "FIRST", "1", "CHECKPOINT", "1")
 	for _, name := range slices.Sorted(maps.Keys(commandCases)) {
-		if slices.Contains(but, name) {
+		if slices.Contains(except, name) {
 			continue
 		}
-		args := strings.Fields(name)
-		for _, arg := range commandCases[name].args {
-			args = append(args, words.Replace(arg))
-		}
-		f(name, commandCases[name], args)
+		c := commandCases[name]
+		f(name, c, c.with(name, dir, words))
 	}
+}
+
+// with is the command with its arguments.
+func (c *commandCase) with(name, dir string, words *strings.Replacer) []string {
+	args := strings.Fields(name)
+	for _, arg := range c.args {
+		args = append(args, words.Replace(strings.ReplaceAll(arg, "DIR", dir)))
+	}
+	return args
 }

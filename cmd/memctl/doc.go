@@ -49,8 +49,9 @@
 //	go test ./cmd/memctl -run 'JSON|Tables|Reference'
 //	VARVE_LONG=1 go test ./cmd/memctl -run 'JSON|Tables|Terminal|Signal|Scripts'
 //
-// One that opens the store also belongs in the lists of newer_test.go (a newer format), of
-// links_unix_test.go (links inside the store) and of process_unix_test.go (no permission).
+// One that opens no store belongs in storeless (newer_test.go), one that writes without waiting for
+// the locks of writers in writing (process_unix_test.go), and any other one in linkCommands
+// (links_unix_test.go).
 //
 // docs/reference is made from the commands, and the examples of docs/ are run:
 //

@@ -208,8 +208,8 @@ func TestPermission(t *testing.T) {
 		_ = os.RemoveAll(dir)
 	})
 	c := &inProcess{t, dir}
-	c.ok("init", c.store())
-	c.ok("put", "may be read", "--id", "a")
+	words := storeOfCases(t, dir)
+	c.ok("put", "may be read", "--id", "a", "--session", "s")
 	for _, path := range tree(t, c.store()) {
 		path = filepath.Join(c.store(), path)
 		if info, err := os.Stat(path); err == nil && info.IsDir() {
@@ -224,16 +224,15 @@ func TestPermission(t *testing.T) {
 	if code, out := memctl("get", "a", "--content"); code != cli.CodeOK || out != "may be read" {
 		t.Errorf("get: %d, %q", code, out)
 	}
-	writeFile(t, filepath.Join(dir, "lines.jsonl"), `{"id":"n","content":"x"}`)
 	mode(0o644, filepath.Join(dir, "lines.jsonl"))
-	eachCommand(t, dir, slices.Concat(storeless, []string{"mcp", "watch"}), "storeless", func(name string, cmd commandCase, args []string) {
+	eachCommand(t, dir, words, slices.Concat(storeless, []string{"mcp", "watch"}), "storeless", func(name string, cmd commandCase, args []string) {
 		code, out := memctl(append(args, "--store", c.store())...)
 		switch {
 		case cmd.writes || slices.Contains(writing, name):
 			if code != cli.CodePermission || !strings.Contains(out, "mode") || !strings.Contains(out, "user") || !strings.Contains(out, c.base()) {
 				t.Errorf("%q: exit code %d, want %d: %s", args, code, cli.CodePermission, out)
 			}
-		case code != cli.CodeOK && code != cli.CodeNotFound:
+		case code != cli.CodeOK:
 			t.Errorf("%q: exit code %d: %s (if it writes, it belongs in writing)", args, code, out)
 		}
 	})

@@ -40,30 +40,6 @@ type waiter struct {
 	ended  chan struct{}
 }
 
-// storeToWaitIn makes what each case gets a copy of, and the words of its arguments.
-func storeToWaitIn(t *testing.T, dir string) *strings.Replacer {
-	c := &inProcess{t, dir}
-	in := func(args ...string) string { return c.ok(append(args, "--store", c.store())...) }
-	in("init", c.store())
-	var first struct{ Memories []struct{ Version uint64 } }
-	if err := json.Unmarshal([]byte(in("put", "text", "--id", "a", "--session", "s", "--json")), &first); err != nil {
-		t.Fatal(err)
-	}
-	in("put", "other text", "--id", "a", "--session", "s")
-	in("put", "text", "--id", "b", "--session", "s2")
-	in("assembly", "put", "a", "--id", "g", "--name", "g")
-	in("assembly", "put", "b", "--id", "g2", "--name", "g2")
-	in("working", "set", "k", "1", "--scope", oneScope)
-	in("working", "scratchpad", "append", "x", "--scope", oneScope)
-	in("backup", filepath.Join(dir, "saved"))
-	writeFile(t, filepath.Join(dir, "lines.jsonl"), `{"id":"n","content":"x"}`+"\n")
-	var made struct{ Checkpoint struct{ ID string } }
-	if err := json.Unmarshal([]byte(in("working", "checkpoint", "create", "x", "--scope", oneScope, "--json")), &made); err != nil {
-		t.Fatal(err)
-	}
-	return strings.NewReplacer("FIRST", fmt.Sprint(first.Memories[0].Version), "CHECKPOINT", made.Checkpoint.ID)
-}
-
 // each runs a function for all cases, many at once: they wait, most of the time.
 func (s *waits) each(t *testing.T, f func(w *waiter, c *commandCase)) {
 	everyCommand(t, commandCases, "commandCases (command_cases_test.go)")
@@ -74,11 +50,7 @@ func (s *waits) each(t *testing.T, f func(w *waiter, c *commandCase)) {
 		all.Go(func() {
 			defer func() { <-slots }()
 			w := s.waiter(t, name)
-			args := make([]string, len(c.args))
-			for i, arg := range c.args {
-				args[i] = s.words.Replace(strings.ReplaceAll(arg, "DIR", w.dir))
-			}
-			c.args = args
+			c.args = c.with("", w.dir, s.words)
 			f(w, &c)
 		})
 	}
@@ -100,7 +72,7 @@ func newWaits(t *testing.T) *waits {
 		t.Fatal(err)
 	}
 	s := &waits{memctl: path, template: t.TempDir()}
-	s.words = storeToWaitIn(t, s.template)
+	s.words = storeOfCases(t, s.template)
 	return s
 }
 
