@@ -70,6 +70,24 @@ func TestService(t *testing.T) {
 		t.Errorf("%s is still there", file)
 	}
 
+	// A store that is gone, and that was named through a link, still has the service that it got.
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(c.dir, link); err != nil {
+		t.Fatal(err)
+	}
+	gone := filepath.Join(link, "gone", "storage")
+	for _, args := range [][]string{{"init", gone}, {"--store", gone, "service", "install", "--no-start"}} {
+		if code, out := memctl(args...); code != cli.CodeOK {
+			t.Fatalf("memctl %q: exit code %d: %s", args, code, out)
+		}
+	}
+	if err := os.RemoveAll(filepath.Join(c.dir, "gone")); err != nil {
+		t.Fatal(err)
+	}
+	if code, out := memctl("--store", gone, "service", "uninstall"); code != cli.CodeOK {
+		t.Errorf("uninstall of a store that is gone: exit code %d: %s", code, out)
+	}
+
 	// Nothing of somebody else's goes: a unit that memctl did not write, or that was changed since.
 	for text, says := range map[string]string{"[Unit]\n": "was not written by memctl", printed + "# mine\n": "was changed after memctl"} {
 		writeFile(t, file, text)

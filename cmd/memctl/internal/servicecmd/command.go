@@ -94,13 +94,25 @@ func storePath(a *cli.App) (string, error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return "", err
 	}
-	if whole, err := filepath.EvalSymlinks(dir); err == nil {
-		dir = whole
-	}
+	dir = resolved(dir)
 	if !printable(dir) {
 		return "", fmt.Errorf("the path %q has control characters, which a unit of systemd cannot have: %w", dir, varve.ErrInvalid)
 	}
 	return dir, nil
+}
+
+// resolved is an absolute path without links, also where the last folders of it are gone: the service
+// of a store that was deleted has the name that it got.
+func resolved(dir string) string {
+	whole, err := filepath.EvalSymlinks(dir)
+	parent := filepath.Dir(dir)
+	switch {
+	case err == nil:
+		return whole
+	case parent == dir || !errors.Is(err, fs.ErrNotExist):
+		return dir
+	}
+	return filepath.Join(resolved(parent), filepath.Base(dir))
 }
 
 // fileOf is where the unit is.
