@@ -68,12 +68,14 @@ func writeManual(a *cli.App, cmd *cobra.Command, dir string) error {
 	return nil
 }
 
+const lastSecond = 253402300799 // of the year 9999
+
 // manualDate is the day that the pages show.
 func manualDate(a *cli.App, cmd *cobra.Command) (string, error) {
 	if s := a.Getenv("SOURCE_DATE_EPOCH"); s != "" {
 		seconds, err := strconv.ParseInt(s, 10, 64)
-		if err != nil || seconds < 0 {
-			return "", cli.Usagef(cmd.CommandPath(), "SOURCE_DATE_EPOCH is %q: must be a number of seconds, 0 or more", s)
+		if err != nil || seconds < 0 || seconds > lastSecond {
+			return "", cli.Usagef(cmd.CommandPath(), "SOURCE_DATE_EPOCH is %q: must be a number of seconds from 0 to %d", s, lastSecond)
 		}
 		return time.Unix(seconds, 0).UTC().Format(time.DateOnly), nil
 	}

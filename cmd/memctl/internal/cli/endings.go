@@ -27,6 +27,7 @@ const (
 	leastTyped = 4  // characters of an ending that are accepted
 	leastShown = 6  // that are shown
 	mostShown  = 20 // a longer ending is no shorter to type than the id
+	wholeUUID  = 36 // what is as long is the ending of no other, and is not looked for
 )
 
 // lineSource are the lines of memories, or of assemblies.
@@ -147,7 +148,7 @@ func missing(err error) bool {
 // named is the id that ends so, "" when there is none.
 func named(ctx context.Context, what string, lines lineSource, ending string) (string, error) {
 	ending = strings.TrimPrefix(ending, "…")
-	if len(ending) < leastTyped || strings.Trim(ending, "0123456789abcdef-") != "" {
+	if len(ending) < leastTyped || len(ending) >= wholeUUID || strings.Trim(ending, "0123456789abcdef-") != "" {
 		return "", nil
 	}
 	several := &EndingError{What: what, Ending: ending}

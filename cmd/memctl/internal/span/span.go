@@ -26,8 +26,12 @@ func Time(s string, now time.Time) (time.Time, error) {
 	if t, ok := Moment(s); ok {
 		return t, nil
 	}
-	if days, rest, err := split(s); err == nil {
+	days, rest, err := split(s)
+	switch {
+	case err == nil:
 		return now.AddDate(0, 0, -days).Add(-rest), nil
+	case errors.Is(err, errLong):
+		return time.Time{}, fmt.Errorf("%q is too long ago: %w", s, err)
 	}
 	return time.Time{}, fmt.Errorf("%q is neither a time (2026-01-31T15:04:05Z), nor a day (2026-01-31), nor how long ago (90m, 24h, 7d, 2w)", s)
 }

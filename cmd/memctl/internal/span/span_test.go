@@ -1,6 +1,7 @@
 package span
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -29,6 +30,11 @@ func TestParse(t *testing.T) {
 	now := time.Date(2026, 3, 15, 12, 0, 0, 0, time.UTC)
 	if at, err := Time("1w1d2h", now); err != nil || !at.Equal(time.Date(2026, 3, 7, 10, 0, 0, 0, time.UTC)) {
 		t.Errorf("%v, %v", at, err)
+	}
+	for s, want := range map[string]string{"100001d": "100001d\" is too long ago: more than 100000 days", "5y": "nor how long ago (90m, 24h, 7d, 2w)"} {
+		if _, err := Time(s, now); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", s, err, want)
+		}
 	}
 }
 
