@@ -155,7 +155,8 @@ func listConfig(a *cli.App, cmd *cobra.Command) error {
 			if a.Document != nil {
 				a.Document.Member(s.name, s.value(&c))
 			} else {
-				fmt.Fprintf(a.Out, "%-20s %-10v %s\n", s.name, s.text(&c), s.about)
+				row := fmt.Sprintf("%-20s %-10v ", s.name, s.text(&c))
+				fmt.Fprintf(a.Out, "%s%s\n", row, a.Fit(len(row), s.about))
 			}
 		}
 		return nil

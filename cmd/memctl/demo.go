@@ -50,12 +50,13 @@ acknowledged memory is still there.`,
 }
 
 func runDemo(ctx context.Context, a *cli.App, dir string) error {
+	remove := dir
 	if dir == "" {
 		temp, err := os.MkdirTemp("", "varve-demo-")
 		if err != nil {
 			return fmt.Errorf("creating a temporary folder: %w", err)
 		}
-		dir = filepath.Join(temp, "storage")
+		dir, remove = filepath.Join(temp, "storage"), temp
 	}
 	a.Say("1. Three memories go into a new store, %s", dir)
 	if err := demoPut(ctx, a, dir); err != nil {
@@ -102,7 +103,7 @@ func runDemo(ctx context.Context, a *cli.App, dir string) error {
 		if lost > 0 || findings > 0 {
 			return errors.New("this is a bug: please report it")
 		}
-		a.Say("\nThe files are yours: ls %s/memories. Next: memctl --store %s status", dir, dir)
+		a.Say("\nThe files are yours: ls %s/memories\nNext: memctl --store %s status\nTo remove them: rm -r %s", dir, dir, remove)
 		return nil
 	})
 }

@@ -97,7 +97,7 @@ func saveEdited(ctx context.Context, a *cli.App, dir string, m *varve.Memory, ve
 	return a.WithIn(ctx, dir, cli.Write, more, func(st *varve.Store) error {
 		stored, err := st.Put(ctx, *m, varve.IfVersion(version))
 		if err == nil {
-			tellPut(ctx, a, st, &stored)
+			tellPut(ctx, a, st, &stored, "changed")
 		}
 		return err
 	})

@@ -177,12 +177,20 @@ func putOne(ctx context.Context, a *cli.App, st *varve.Store, args []string, f *
 	if m, err = st.Put(ctx, m, options...); err != nil {
 		return err
 	}
-	tellPut(ctx, a, st, &m)
+	what := isNew
+	if m.CreatedAt.Before(m.UpdatedAt) { // Put has kept the first
+		what = "replaced"
+	}
+	tellPut(ctx, a, st, &m, what)
 	return nil
 }
 
-// tellPut tells of a stored memory: a program its id, a person how to find it again.
-func tellPut(ctx context.Context, a *cli.App, st *varve.Store, m *varve.Memory) {
+// isNew is what tellPut says of a memory that was not there before.
+const isNew = "stored"
+
+// tellPut tells of a stored memory: a program its id, a person what was done and how to find it
+// again.
+func tellPut(ctx context.Context, a *cli.App, st *varve.Store, m *varve.Memory, what string) {
 	switch {
 	case a.Document != nil:
 		a.Document.Begin("memories")
@@ -198,7 +206,11 @@ func tellPut(ctx context.Context, a *cli.App, st *varve.Store, m *varve.Memory) 
 		default: // quoted: a terminal may not have it
 			arg = cli.ShellQuote(m.ID)
 		}
-		fmt.Fprintf(a.Out, "stored %s; show it: memctl get %s\n", name, arg)
+		next := "show it: memctl get"
+		if what != isNew {
+			next = "earlier versions: memctl history"
+		}
+		fmt.Fprintf(a.Out, "%s %s; %s %s\n", what, name, next, arg)
 	default:
 		fmt.Fprintln(a.Out, cli.PrintableID(m.ID))
 	}

@@ -34,7 +34,7 @@ func appendText(ctx context.Context, a *cli.App, st *varve.Store, args []string,
 			if had && m.Embedding == nil {
 				a.Note("note: the embedding was of the text before and is removed; memctl reindex --missing computes it again")
 			}
-			tellPut(ctx, a, st, &m)
+			tellPut(ctx, a, st, &m, "changed")
 		}
 		return err
 	})

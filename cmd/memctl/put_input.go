@@ -21,7 +21,7 @@ func putInput(ctx context.Context, a *cli.App, st *varve.Store, name string, opt
 	if len(all) == 1 {
 		m, err := st.Put(ctx, all[0], options...)
 		if err == nil {
-			tellPut(ctx, a, st, &m)
+			tellPut(ctx, a, st, &m, isNew)
 		}
 		return err
 	}

@@ -7,10 +7,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/rivo/uniseg"
 	"golang.org/x/sys/unix"
 
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
@@ -134,6 +136,17 @@ func TestScreenPut(t *testing.T) {
 	if got := s.shows("put", "x", "--id", "a b"); got != "stored a b; show it: memctl get 'a b'\n" {
 		t.Errorf("%q", got)
 	}
+	for _, again := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"put", "y", "--id", "a b"}, "replaced a b; earlier versions: memctl history 'a b'\n"},
+		{[]string{"put", "y", "--append", "a b"}, "changed a b; earlier versions: memctl history 'a b'\n"},
+	} {
+		if got := s.shows(again.args...); got != again.want {
+			t.Errorf("memctl %q: %q", again.args, got)
+		}
+	}
 	id := regexp.MustCompile(`^[0-9a-f-]{36}\n$`)
 	if got := s.shows("put", "x", "-q"); !id.MatchString(got) {
 		t.Errorf("put -q: %q", got)
@@ -237,6 +250,25 @@ func TestScreenInterrupt(t *testing.T) {
 		<-read
 		if code := cmd.ProcessState.ExitCode(); code != cli.CodeInterrupted || !strings.Contains(colour.ReplaceAllString(sent.String(), ""), "memctl: interrupted") {
 			t.Errorf("memctl %q: exit code %d: %q", args, code, sent.String())
+		}
+	}
+}
+
+// What memctl itself says at length is broken between words, and is the same words elsewhere.
+func TestScreenWidth(t *testing.T) {
+	t.Parallel()
+	s := newScreen(t)
+	s.piped("init")
+	for _, args := range [][]string{{"help"}, {"help", "put"}, {"help", "exit-codes"}, {"restore", "--help"}, {"config"}, {"status"}} {
+		shown := colour.ReplaceAllString(s.shows(args...), "")
+		for line := range strings.Lines(shown) {
+			example := strings.HasPrefix(line, "  memctl ") || strings.Contains(line, s.dir) // is to be copied
+			if n := uniseg.StringWidth(strings.TrimSpace(line)); n > 80 && !example {
+				t.Errorf("memctl %q: %d columns: %q", args, n, line)
+			}
+		}
+		if args[0] != "status" && !slices.Equal(strings.Fields(shown), strings.Fields(s.piped(args...))) {
+			t.Errorf("memctl %q: other words on a terminal:\n%s", args, shown)
 		}
 	}
 }

@@ -110,7 +110,12 @@ func (a *App) completeCommands(root *cobra.Command) {
 	plain := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		a.chooseOutput()
-		if a.Document == nil {
+		switch {
+		case a.Document != nil:
+		case a.Out.Screen:
+			fmt.Fprint(a.Out, a.folded(cmd, func() { plain(cmd, args) }))
+			return
+		default:
 			plain(cmd, args)
 			return
 		}

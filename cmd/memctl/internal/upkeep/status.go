@@ -170,10 +170,12 @@ func next(s *State) string {
 	return "memctl list"
 }
 
+const nameWidth = 11 // of what a line of status begins with
+
 func showState(a *cli.App, s State) {
 	line := func(name, format string, args ...any) {
-		a.Out.InColour(cli.Bold, cli.Pad(name, 11))
-		fmt.Fprintf(a.Out, " %s\n", fmt.Sprintf(format, args...))
+		a.Out.InColour(cli.Bold, cli.Pad(name, nameWidth))
+		fmt.Fprintf(a.Out, " %s\n", a.Fit(nameWidth+1, fmt.Sprintf(format, args...)))
 	}
 	line("store", "%s", cli.Printable(s.Store))
 	line("memories", "%d, %s%s", s.Memories, cli.Size(s.Bytes), s.expired())

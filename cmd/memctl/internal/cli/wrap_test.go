@@ -1,0 +1,21 @@
+package cli
+
+import "testing"
+
+func TestFold(t *testing.T) {
+	for _, c := range []struct {
+		name, in, out string
+	}{
+		{"a paragraph is laid out anew", "one two three four five six\nseven eight nine\n\nten\n", "one two three four five six seven\neight nine\n\nten\n"},
+		{"short lines are joined", "one\ntwo\n", "one two\n"},
+		{"a column stays one", "  -f, --file file   read the text of a file; - is stdin\n", "  -f, --file file   read the text of a\n                    file; - is stdin\n"},
+		{"a command is whole", "Examples:\n  memctl put --file notes.txt --id notes --meta a=b\n", "Examples:\n  memctl put --file notes.txt --id notes --meta a=b\n"},
+		{"a wide word", "12345678901234567890123456789012345678901234567890 a b\n", "12345678901234567890123456789012345678901234567890\na b\n"},
+		{"wide characters", "\u6f22\u5b57\u6f22\u5b57\u6f22\u5b57\u6f22\u5b57\u6f22\u5b57 \u6f22\u5b57\u6f22\u5b57\u6f22\u5b57\u6f22\u5b57\u6f22\u5b57 end\n", "\u6f22\u5b57\u6f22\u5b57\u6f22\u5b57\u6f22\u5b57\u6f22\u5b57\n\u6f22\u5b57\u6f22\u5b57\u6f22\u5b57\u6f22\u5b57\u6f22\u5b57 end\n"},
+		{"nothing", "", ""},
+	} {
+		if got := fold(c.in, 38); got != c.out {
+			t.Errorf("%s:\n%q\nwant\n%q", c.name, got, c.out)
+		}
+	}
+}
