@@ -103,7 +103,8 @@ func runDemo(ctx context.Context, a *cli.App, dir string) error {
 		if lost > 0 || findings > 0 {
 			return errors.New("this is a bug: please report it")
 		}
-		a.Say("\nThe files are yours: ls %s/memories\nNext: memctl --store %s status\nTo remove them: rm -r %s", dir, dir, remove)
+		a.Say("\nThe files are yours: ls %s\nNext: memctl --store %s status\nTo remove them: rm -r %s",
+			cli.ShellPath(filepath.Join(dir, "memories")), cli.ShellPath(dir), cli.ShellPath(remove))
 		return nil
 	})
 }
@@ -139,7 +140,7 @@ func demoKill(ctx context.Context, a *cli.App, dir string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding this program: %w", err)
 	}
-	cmd := exec.CommandContext(ctx, self, "demo", "--writer", dir)
+	cmd := exec.CommandContext(ctx, self, "demo", "--writer", "--", dir)
 	cmd.Stderr = a.ErrOut.Stream // a memctl too, which prints as this one
 	out, err := cmd.StdoutPipe()
 	if err == nil {

@@ -54,7 +54,7 @@ An existing store is not changed.`,
 				}
 				a.Say("created a store in %s", path)
 				if found, err := a.Locate(); err != nil || !sameFolder(found, dir) {
-					a.Say("name this store with --store %s, or once with: export %s=%s", dir, cli.StoreVariable, path)
+					a.Say("name this store with --store %s, or once with: export %s=%s", cli.ShellPath(dir), cli.StoreVariable, cli.ShellPath(path))
 				}
 				return nil
 			})

@@ -38,8 +38,9 @@ func putCommand(a *cli.App) *cobra.Command {
 		SuggestFor: []string{"add", "remember", "save", "store"},
 		Short:      "Store a memory",
 		Long: `Store a memory and print its id; on a terminal, unless --quiet is given, with the command that
-prints it. The text is the argument, or the bytes of a file or of stdin (-). A memory with the same
-id is replaced; to change one, use memctl edit.
+prints it, or that lists the versions of one that was replaced. The text is the argument, or the
+bytes of a file or of stdin (-). A memory with the same id is replaced; to change one, use memctl
+edit.
 
 --append adds the text to an existing memory, named by its id or an ending of it, on a new line.
 Reading and writing are one transaction: of several processes that append at once, none loses its
@@ -174,15 +175,22 @@ func putOne(ctx context.Context, a *cli.App, st *varve.Store, args []string, f *
 		return fmt.Errorf("the text is empty: %w", &varve.FieldError{Field: "content", Value: `""`,
 			Err: errors.New("a memory without text needs --embedding or --meta")})
 	}
-	if m, err = st.Put(ctx, m, options...); err != nil {
-		return err
-	}
+	return putTold(ctx, a, st, m, options)
+}
+
+// putTold stores a memory and tells of it.
+func putTold(ctx context.Context, a *cli.App, st *varve.Store, m varve.Memory, options []varve.PutOption) error {
 	what := isNew
-	if m.CreatedAt.Before(m.UpdatedAt) { // Put has kept the first
-		what = "replaced"
+	if a.Out.Screen && m.ID != "" { // a person is told whether it was there, as of just before
+		if _, err := st.Admin().GetRaw(ctx, m.ID); err == nil {
+			what = "replaced"
+		}
 	}
-	tellPut(ctx, a, st, &m, what)
-	return nil
+	m, err := st.Put(ctx, m, options...)
+	if err == nil {
+		tellPut(ctx, a, st, &m, what)
+	}
+	return err
 }
 
 // isNew is what tellPut says of a memory that was not there before.
@@ -205,6 +213,9 @@ func tellPut(ctx context.Context, a *cli.App, st *varve.Store, m *varve.Memory, 
 			name = "…" + short
 		default: // quoted: a terminal may not have it
 			arg = cli.ShellQuote(m.ID)
+		}
+		if strings.HasPrefix(arg, "-") {
+			arg = "-- " + arg
 		}
 		next := "show it: memctl get"
 		if what != isNew {

@@ -19,11 +19,7 @@ func putInput(ctx context.Context, a *cli.App, st *varve.Store, name string, opt
 		return err
 	}
 	if len(all) == 1 {
-		m, err := st.Put(ctx, all[0], options...)
-		if err == nil {
-			tellPut(ctx, a, st, &m, isNew)
-		}
-		return err
+		return putTold(ctx, a, st, all[0], options)
 	}
 	n, err := putTogether(ctx, st, all, options)
 	a.Document.Begin("memories")

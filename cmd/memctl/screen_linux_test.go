@@ -136,10 +136,15 @@ func TestScreenPut(t *testing.T) {
 	if got := s.shows("put", "x", "--id", "a b"); got != "stored a b; show it: memctl get 'a b'\n" {
 		t.Errorf("%q", got)
 	}
+	writeFile(t, filepath.Join(s.dir, "one.json"), `{"id":"later","content":"x","created_at":"2099-01-01T00:00:00Z"}`)
 	for _, again := range []struct {
 		args []string
 		want string
 	}{
+		{[]string{"put", "--json-input", filepath.Join(s.dir, "one.json")}, "stored later; show it: memctl get later\n"},
+		{[]string{"put", "--json-input", filepath.Join(s.dir, "one.json")}, "replaced later; earlier versions: memctl history later\n"},
+		{[]string{"put", "y", "--id", "later"}, "replaced later; earlier versions: memctl history later\n"},
+		{[]string{"put", "y", "--id=-v"}, "stored -v; show it: memctl get -- -v\n"},
 		{[]string{"put", "y", "--id", "a b"}, "replaced a b; earlier versions: memctl history 'a b'\n"},
 		{[]string{"put", "y", "--append", "a b"}, "changed a b; earlier versions: memctl history 'a b'\n"},
 	} {

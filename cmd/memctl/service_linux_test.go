@@ -71,21 +71,25 @@ func TestService(t *testing.T) {
 	}
 
 	// A store that is gone, and that was named through a link, still has the service that it got.
-	link := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(c.dir, link); err != nil {
-		t.Fatal(err)
-	}
-	gone := filepath.Join(link, "gone", "storage")
-	for _, args := range [][]string{{"init", gone}, {"--store", gone, "service", "install", "--no-start"}} {
-		if code, out := memctl(args...); code != cli.CodeOK {
-			t.Fatalf("memctl %q: exit code %d: %s", args, code, out)
+	links := t.TempDir()
+	for name, to := range map[string]string{"above": c.dir, "relative": "above/gone", "store": filepath.Join(c.dir, "gone", "storage"), "twice": "store"} {
+		if err := os.Symlink(to, filepath.Join(links, name)); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if err := os.RemoveAll(filepath.Join(c.dir, "gone")); err != nil {
-		t.Fatal(err)
-	}
-	if code, out := memctl("--store", gone, "service", "uninstall"); code != cli.CodeOK {
-		t.Errorf("uninstall of a store that is gone: exit code %d: %s", code, out)
+	for _, name := range []string{"above/gone/storage", "relative/storage", "store", "twice"} {
+		path := filepath.Join(links, name)
+		for _, args := range [][]string{{"init", filepath.Join(c.dir, "gone", "storage")}, {"--store", path, "service", "install", "--no-start"}} {
+			if code, out := memctl(args...); code != cli.CodeOK {
+				t.Fatalf("%s: memctl %q: exit code %d: %s", name, args, code, out)
+			}
+		}
+		if err := os.RemoveAll(filepath.Join(c.dir, "gone")); err != nil {
+			t.Fatal(err)
+		}
+		if code, out := memctl("--store", path, "service", "uninstall"); code != cli.CodeOK {
+			t.Errorf("%s: uninstall of a store that is gone: exit code %d: %s", name, code, out)
+		}
 	}
 
 	// Nothing of somebody else's goes: a unit that memctl did not write, or that was changed since.

@@ -147,8 +147,8 @@ func missing(err error) bool {
 
 // named is the id that ends so, "" when there is none.
 func named(ctx context.Context, what string, lines lineSource, ending string) (string, error) {
-	ending = strings.TrimPrefix(ending, "…")
-	if len(ending) < leastTyped || len(ending) >= wholeUUID || strings.Trim(ending, "0123456789abcdef-") != "" {
+	ending, cut := strings.CutPrefix(ending, "…")
+	if len(ending) < leastTyped || len(ending) >= wholeUUID && !cut || strings.Trim(ending, "0123456789abcdef-") != "" {
 		return "", nil
 	}
 	several := &EndingError{What: what, Ending: ending}

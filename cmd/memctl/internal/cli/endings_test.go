@@ -22,7 +22,9 @@ func TestNamedWithoutLooking(t *testing.T) {
 			t.Errorf("%s: %q, %v, asked %d times", typed, whole, err, asked)
 		}
 	}
-	if whole, err := named(t.Context(), "memory", lines, "aa01"); whole != id || err != nil || asked != 1 {
-		t.Errorf("an ending: %q, %v, asked %d times", whole, err, asked)
+	for n, typed := range []string{"aa01", "…" + id} {
+		if whole, err := named(t.Context(), "memory", lines, typed); whole != id || err != nil || asked != n+1 {
+			t.Errorf("%s: %q, %v, asked %d times", typed, whole, err, asked)
+		}
 	}
 }

@@ -30,6 +30,14 @@ func OrNil(t time.Time) *time.Time {
 	return &t
 }
 
+// ShellPath is ShellQuote for the path of a file that is an argument: no command takes it for a flag.
+func ShellPath(path string) string {
+	if strings.HasPrefix(path, "-") {
+		path = "./" + path
+	}
+	return ShellQuote(path)
+}
+
 // ShellQuote makes one word of it for a POSIX shell; of what a terminal may not have, one for
 // bash and zsh.
 func ShellQuote(s string) string {

@@ -57,7 +57,7 @@ func fold(text string, width int) string {
 	}
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, " \n")
-		if line != "" && line[0] != ' ' {
+		if line != "" && line[0] != ' ' && line[0] != '\t' {
 			paragraph = append(paragraph, line)
 			continue
 		}

@@ -12,6 +12,7 @@ func TestFold(t *testing.T) {
 		{"a command is whole", "Examples:\n  memctl put --file notes.txt --id notes --meta a=b\n", "Examples:\n  memctl put --file notes.txt --id notes --meta a=b\n"},
 		{"a wide word", "12345678901234567890123456789012345678901234567890 a b\n", "12345678901234567890123456789012345678901234567890\na b\n"},
 		{"wide characters", "\u6f22\u5b57\u6f22\u5b57\u6f22\u5b57\u6f22\u5b57\u6f22\u5b57 \u6f22\u5b57\u6f22\u5b57\u6f22\u5b57\u6f22\u5b57\u6f22\u5b57 end\n", "\u6f22\u5b57\u6f22\u5b57\u6f22\u5b57\u6f22\u5b57\u6f22\u5b57\n\u6f22\u5b57\u6f22\u5b57\u6f22\u5b57\u6f22\u5b57\u6f22\u5b57 end\n"},
+		{"a command behind a tab", "Linux:\n\tmemctl completion zsh > \"${fpath[1]}/_memctl\"\n", "Linux:\n\tmemctl completion zsh > \"${fpath[1]}/_memctl\"\n"},
 		{"nothing", "", ""},
 	} {
 		if got := fold(c.in, 38); got != c.out {

@@ -94,16 +94,16 @@ func storePath(a *cli.App) (string, error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return "", err
 	}
-	dir = resolved(dir)
+	dir = resolved(dir, mostLinks)
 	if !printable(dir) {
 		return "", fmt.Errorf("the path %q has control characters, which a unit of systemd cannot have: %w", dir, varve.ErrInvalid)
 	}
 	return dir, nil
 }
 
-// resolved is an absolute path without links, also where the last folders of it are gone: the service
-// of a store that was deleted has the name that it got.
-func resolved(dir string) string {
+// resolved is an absolute path without links, also where what they lead to is gone: the service of a
+// store that was deleted has the name that it got. It follows as many links as are left.
+func resolved(dir string, links int) string {
 	whole, err := filepath.EvalSymlinks(dir)
 	parent := filepath.Dir(dir)
 	switch {
@@ -112,8 +112,19 @@ func resolved(dir string) string {
 	case parent == dir || !errors.Is(err, fs.ErrNotExist):
 		return dir
 	}
-	return filepath.Join(resolved(parent), filepath.Base(dir))
+	dir = filepath.Join(resolved(parent, links), filepath.Base(dir))
+	to, err := os.Readlink(dir)
+	switch {
+	case err != nil || links == 0:
+		return dir
+	case !filepath.IsAbs(to):
+		to = filepath.Join(filepath.Dir(dir), to)
+	}
+	return resolved(filepath.Clean(to), links-1)
 }
+
+// mostLinks are followed, as by Linux.
+const mostLinks = 40
 
 // fileOf is where the unit is.
 func fileOf(a *cli.App, s *settings, name string) (string, error) {

@@ -175,7 +175,11 @@ const nameWidth = 11 // of what a line of status begins with
 func showState(a *cli.App, s State) {
 	line := func(name, format string, args ...any) {
 		a.Out.InColour(cli.Bold, cli.Pad(name, nameWidth))
-		fmt.Fprintf(a.Out, " %s\n", a.Fit(nameWidth+1, fmt.Sprintf(format, args...)))
+		text := fmt.Sprintf(format, args...)
+		if name != "store" && name != "next" { // to be copied
+			text = a.Fit(nameWidth+1, text)
+		}
+		fmt.Fprintf(a.Out, " %s\n", text)
 	}
 	line("store", "%s", cli.Printable(s.Store))
 	line("memories", "%d, %s%s", s.Memories, cli.Size(s.Bytes), s.expired())
