@@ -160,7 +160,10 @@ func (l *FileLog) ensureSegment(number uint64) error {
 	if err != nil {
 		return err
 	}
-	return l.nameSegment(tmp, number)
+	if err := l.rename(tmp, number); err != nil {
+		return err
+	}
+	return l.o.FS.SyncDir(l.o.walDir())
 }
 
 // makeSegment writes a file of zeros, synced, under a name of its own. pace is
@@ -190,17 +193,16 @@ func (l *FileLog) makeSegment(size uint64, pace func(f vfs.File, made uint64, to
 	return tmp, nil
 }
 
-// nameSegment gives a file of zeros the number of a segment, unless another writer was faster.
-func (l *FileLog) nameSegment(tmp string, number uint64) error {
+// rename gives a file of zeros the number of a segment, unless another writer was faster.
+func (l *FileLog) rename(tmp string, number uint64) error {
 	err := l.o.FS.RenameNew(tmp, l.o.wal(segment.Name(number)))
 	if err != nil {
 		_ = l.o.FS.Remove(tmp)
 		if errors.Is(err, fs.ErrExist) {
 			return nil
 		}
-		return err
 	}
-	return l.o.FS.SyncDir(l.o.walDir())
+	return err
 }
 
 // enter begins to use a segment; append.lock is held. The process that made the file may have been
@@ -337,10 +339,38 @@ func (l *FileLog) prepareNext(ctx context.Context, number uint64) error {
 		return l.o.Sleep(ctx, took+l.o.Clock().Sub(began))
 	})
 	if vfs.IsDiskFull(err) {
-		return l.ensureSegment(number)
+		tmp, err = "", nil
 	}
 	if err != nil {
 		return err
 	}
-	return l.nameSegment(tmp, number)
+	return l.nameNext(ctx, tmp, number)
+}
+
+// nameNext names the file that prepareNext has made; where the disk had no space for a whole one, ""
+// has a small one made. Meanwhile the tail may have gone past the segment, which has then been made
+// for it, and written, and perhaps released: a file of that number would be one below the log's
+// first. So it is done under append.lock, without which no tail moves. The name is made durable
+// behind it: a commit that enters the segment before that does so itself (enter).
+func (l *FileLog) nameNext(ctx context.Context, tmp string, number uint64) error {
+	if err := l.lock(ctx, roleAppend, vfs.ModeExclusive); err != nil {
+		if tmp != "" {
+			_ = l.o.FS.Remove(tmp)
+		}
+		return err
+	}
+	var err error
+	switch passed := l.geo.Number(l.shared.tail()-1) >= number; {
+	case passed && tmp != "":
+		err = l.o.FS.Remove(tmp)
+	case !passed && tmp != "":
+		err = l.rename(tmp, number)
+	case !passed:
+		err = l.ensureSegment(number)
+	}
+	l.unlock(roleAppend)
+	if err != nil {
+		return err
+	}
+	return l.o.FS.SyncDir(l.o.walDir())
 }
