@@ -338,8 +338,8 @@ func (l *FileLog) prepareNext(ctx context.Context, number uint64) error {
 		}
 		return l.o.Sleep(ctx, took+l.o.Clock().Sub(began))
 	})
-	if vfs.IsDiskFull(err) {
-		tmp, err = "", nil
+	if vfs.IsDiskFull(err) { // a small one will do
+		tmp, err = l.makeSegment(l.step(l.geo.Start(number)), nil)
 	}
 	if err != nil {
 		return err
@@ -347,29 +347,25 @@ func (l *FileLog) prepareNext(ctx context.Context, number uint64) error {
 	return l.nameNext(ctx, tmp, number)
 }
 
-// nameNext names the file that prepareNext has made; where the disk had no space for a whole one, ""
-// has a small one made. Meanwhile the tail may have gone past the segment, which has then been made
-// for it, and written, and perhaps released: a file of that number would be one below the log's
-// first. So it is done under append.lock, without which no tail moves. The name is made durable
-// behind it: a commit that enters the segment before that does so itself (enter).
+// nameNext gives the file that prepareNext has made the number of the segment. Meanwhile the tail may
+// have gone past the segment, which has then been made for it, and written, and perhaps released: a
+// file of that number would be one below the log's first. So it is done under append.lock, without
+// which no tail moves. The name is made durable afterwards: a commit that enters the segment before
+// that does so itself (enter).
 func (l *FileLog) nameNext(ctx context.Context, tmp string, number uint64) error {
 	if err := l.lock(ctx, roleAppend, vfs.ModeExclusive); err != nil {
-		if tmp != "" {
-			_ = l.o.FS.Remove(tmp)
-		}
+		_ = l.o.FS.Remove(tmp)
 		return err
 	}
+	passed := l.geo.Number(l.shared.tail()-1) >= number
 	var err error
-	switch passed := l.geo.Number(l.shared.tail()-1) >= number; {
-	case passed && tmp != "":
+	if passed {
 		err = l.o.FS.Remove(tmp)
-	case !passed && tmp != "":
+	} else {
 		err = l.rename(tmp, number)
-	case !passed:
-		err = l.ensureSegment(number)
 	}
 	l.unlock(roleAppend)
-	if err != nil {
+	if passed || err != nil {
 		return err
 	}
 	return l.o.FS.SyncDir(l.o.walDir())
