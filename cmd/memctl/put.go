@@ -205,14 +205,9 @@ func tellPut(ctx context.Context, a *cli.App, st *varve.Store, m *varve.Memory, 
 		a.Document.Item(stored{m.ID, m.Version})
 	case a.Out.Screen && !a.Quiet:
 		short := a.Short(ctx, st, m.ID)
-		name, arg := short, short
-		switch {
-		case short == m.ID:
-			arg = cli.ShellQuote(m.ID)
-		case strings.HasSuffix(m.ID, short):
-			name = "…" + short
-		default: // quoted: a terminal may not have it
-			arg = cli.ShellQuote(m.ID)
+		name, arg := short, cli.ShellQuote(m.ID)
+		if short != m.ID && strings.HasSuffix(m.ID, short) { // it may also be the id as a terminal may have it
+			name, arg = "…"+short, short
 		}
 		if strings.HasPrefix(arg, "-") {
 			arg = "-- " + arg

@@ -27,7 +27,7 @@ const (
 	leastTyped = 4  // characters of an ending that are accepted
 	leastShown = 6  // that are shown
 	mostShown  = 20 // a longer ending is no shorter to type than the id
-	wholeUUID  = 36 // what is as long is the ending of no other, and is not looked for
+	wholeUUID  = 36 // of a whole id: one as long is no ending of another, and is not looked for
 )
 
 // lineSource are the lines of memories, or of assemblies.

@@ -112,15 +112,13 @@ func (a *App) completeCommands(root *cobra.Command) {
 		a.chooseOutput()
 		switch {
 		case a.Document != nil:
+			a.started = true
+			a.Document.Member("help", helpText(cmd))
 		case a.Out.Screen:
 			fmt.Fprint(a.Out, a.folded(cmd, func() { plain(cmd, args) }))
-			return
 		default:
 			plain(cmd, args)
-			return
 		}
-		a.started = true
-		a.Document.Member("help", helpText(cmd))
 	})
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" {

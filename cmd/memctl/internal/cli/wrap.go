@@ -14,13 +14,14 @@ func (a *App) Fit(indent int, s string) string {
 	if !a.Out.Screen {
 		return s
 	}
-	return wrap(s, a.width(), indent, indent)
+	return wrap(s, a.width(), indent)
 }
 
-// wrap breaks s into lines of at most width columns. The first begins at the column at, and the
-// others are indented. A word that is wider than a line has one of its own.
-func wrap(s string, width, at, indent int) string {
+// wrap breaks s into lines of at most width columns. The first begins at the column indent, and the
+// others are indented as far. A word that is wider than a line has one of its own.
+func wrap(s string, width, indent int) string {
 	var b strings.Builder
+	at := indent
 	width = max(width, indent+leastText)
 	for i, word := range strings.Split(s, " ") {
 		w := uniseg.StringWidth(word)
@@ -51,7 +52,7 @@ func fold(text string, width int) string {
 	var paragraph []string
 	end := func() {
 		if len(paragraph) > 0 {
-			b.WriteString(wrap(strings.Join(paragraph, " "), width, 0, 0) + "\n")
+			b.WriteString(wrap(strings.Join(paragraph, " "), width, 0) + "\n")
 			paragraph = nil
 		}
 	}
@@ -64,7 +65,7 @@ func fold(text string, width int) string {
 		end()
 		margin := len(line) - len(strings.TrimLeft(line, " "))
 		if column := strings.LastIndex(line, "  ") + 2; column >= 2 && column > margin {
-			line = line[:column] + wrap(line[column:], width, uniseg.StringWidth(line[:column]), column)
+			line = line[:column] + wrap(line[column:], width, uniseg.StringWidth(line[:column]))
 		}
 		b.WriteString(line + "\n")
 	}

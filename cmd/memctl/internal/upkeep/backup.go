@@ -97,10 +97,10 @@ func backedUp(a *cli.App, what, dir string, info *varve.BackupInfo) {
 	} else {
 		a.Say("%s %s: %s, %s", dir, what, documents(s.Memories, s.Assemblies), cli.Size(s.Bytes))
 		if s.First.Time.Equal(s.Last.Time) {
-			a.Say("restore it with: memctl restore %s NEW-DIR; with --log STORE as of any later moment", cli.ShellQuote(dir))
+			a.Say("restore it with: memctl restore %s NEW-DIR; with --log STORE as of any later moment", cli.ShellPath(dir))
 		} else {
 			a.Say("any moment from %s to %s can be restored: memctl restore %s NEW-DIR --at TIME",
-				s.First.Time.Format(time.RFC3339Nano), s.Last.Time.Format(time.RFC3339Nano), cli.ShellQuote(dir))
+				s.First.Time.Format(time.RFC3339Nano), s.Last.Time.Format(time.RFC3339Nano), cli.ShellPath(dir))
 		}
 	}
 	for _, d := range info.Damaged {

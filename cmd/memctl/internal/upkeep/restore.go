@@ -67,7 +67,7 @@ func restoreBackup(ctx context.Context, a *cli.App, backup, dir string, o varve.
 		err = cli.WithFix(err, fix)
 	}
 	if errors.Is(err, varve.ErrCorrupt) {
-		err = cli.WithFix(err, "memctl backup --check "+cli.ShellQuote(backup)+" reads all of the backup; restore an older one, or if the store still exists, make a new one: memctl backup DIR")
+		err = cli.WithFix(err, "memctl backup --check "+cli.ShellPath(backup)+" reads all of the backup; restore an older one, or if the store still exists, make a new one: memctl backup DIR")
 	}
 	if errors.Is(err, varve.ErrNoStore) {
 		err = cli.WithFix(err, "name a folder made by memctl backup, and a store with --log")
