@@ -221,7 +221,7 @@ func TestPermission(t *testing.T) {
 	memctl := unprivileged(t, dir)
 	mode(0o755, dir)
 	before := quoted(t, tree(t, c.store()))
-	if code, out := memctl("get", "a", "--content"); code != cli.CodeOK || out != "may be read" {
+	if code, out := memctl("--store", "storage", "get", "a", "--content"); code != cli.CodeOK || out != "may be read" {
 		t.Errorf("get: %d, %q", code, out)
 	}
 	mode(0o644, filepath.Join(dir, "lines.jsonl"))

@@ -59,8 +59,8 @@ func root(a *cli.App) *cobra.Command {
 log.
 
 The store is the one that --store or VARVE_STORE names, or else the nearest folder, from the
-current one upwards, that is a store or contains one in storage/. Without a command, memctl
-shows the status of the store.`,
+current one upwards, that is a store or contains one in storage/ and does not belong to another
+user. Without a command, memctl shows the status of the store.`,
 		Example: `  memctl init
   memctl put "prefers short answers" --session s1
   memctl list --session s1

@@ -155,7 +155,7 @@ func TestWatchAdoptReadOnly(t *testing.T) {
 	c.ok("put", "one", "--id", "a")
 	every(0o444, 0o555)
 	run := unprivileged(t, dir)
-	if code, said := run("watch", "--adopt"); code != cli.CodePermission || !strings.Contains(said, "edits cannot be adopted without writing to the store") {
+	if code, said := run("watch", "--adopt", "--store", "storage"); code != cli.CodePermission || !strings.Contains(said, "edits cannot be adopted without writing to the store") {
 		t.Errorf("exit code %d: %s", code, said)
 	}
 }

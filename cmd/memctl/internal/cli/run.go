@@ -44,6 +44,8 @@ type App struct {
 	Quiet bool
 	Wait  time.Duration
 
+	passedOver sync.Once // stores of other users are named once
+
 	started  bool // the command line was understood
 	messages sync.Mutex
 	failures []*Failure // behind messages

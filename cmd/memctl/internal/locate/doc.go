@@ -1,0 +1,9 @@
+// Package locate finds the store that a command is about when none was named: the nearest folder,
+// from the current one upwards, that is a store or has one in storage/.
+//
+// A store that was found so and belongs to another user is passed over, and the search continues
+// above it: in a folder that others can write, such as /tmp, anyone can leave a store, whose
+// settings, limits and memories would then be taken for the user's own. A store that the user names
+// is opened as it is. Root uses stores of root and, under sudo, those of the user who called
+// sudo.
+package locate

@@ -1,0 +1,55 @@
+package locate
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// Users are the ids whose stores are one's own; none where a system has no such ids.
+type Users []int
+
+// Self is the user of this process, and for root under sudo also the user who called it.
+func Self(getenv func(string) string) Users {
+	you := os.Geteuid()
+	if you < 0 {
+		return nil
+	}
+	self := Users{you}
+	if you == 0 {
+		if caller, err := strconv.ParseUint(getenv("SUDO_UID"), 10, 32); err == nil {
+			self = append(self, int(caller))
+		}
+	}
+	return self
+}
+
+// Foreign is a store of another user.
+type Foreign struct {
+	Path  string
+	Owner int
+}
+
+// foreign says whom a store belongs to if that is another user, and nil if it is one's own. The
+// folder counts, and a link that leads to it. Where everyone can make files in the folder, as in
+// /tmp, it also counts who made those that make it a store.
+func (u Users) foreign(dir string) *Foreign {
+	if len(u) == 0 {
+		return nil
+	}
+	names := []string{dir, dir + string(filepath.Separator) + "."} // of a link: itself, and where it leads
+	if info, err := vfs.OS().Stat(names[1]); err == nil && info.Mode&0o002 != 0 {
+		for _, name := range []string{configName, movedName, "checkpoint", "wal"} {
+			names = append(names, filepath.Join(dir, name))
+		}
+	}
+	for _, name := range names {
+		if info, err := vfs.OS().Stat(name); err == nil && !slices.Contains(u, int(info.UID)) {
+			return &Foreign{Path: dir, Owner: int(info.UID)}
+		}
+	}
+	return nil
+}
