@@ -109,7 +109,7 @@ func (ad Admin) SetConfig(c Config) error {
 // use the store. Other processes read the file within a second.
 func (ad Admin) UpdateConfig(ctx context.Context, change func(c *Config) error) error {
 	if ad.st.engine.Env.ReadOnly {
-		return ErrReadOnly
+		return ad.st.engine.Writable()
 	}
 	return ad.st.engine.UpdateSettings(ctx, func(c *settings.Config) error {
 		own := configOf(c)

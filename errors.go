@@ -42,6 +42,7 @@ type (
 	LimitError          = errs.LimitError
 	TruncatedError      = errs.TruncatedError
 	MovedError          = errs.MovedError
+	LinkedError         = errs.LinkedError
 	NewerError          = errs.NewerError
 	FeatureError        = errs.FeatureError
 	DiskFullError       = errs.DiskFullError

@@ -48,6 +48,9 @@ func (st *Store) Health(ctx context.Context) Health {
 	if d := st.engine.Log.Damage(); d != nil {
 		bad(d, false)
 	}
+	if l := st.engine.Linked; l != nil {
+		bad(l, false)
+	}
 	if st.engine.Env.ReadOnly {
 		h.Writable = false
 	}

@@ -255,6 +255,22 @@ func appendErr(list []error, err error) []error {
 	return list
 }
 
+// LinkedError reports a folder of hard links to the files of another store, as cp -al makes one. The
+// log belongs to the other folder; this one can be read, and not written to. It matches ErrReadOnly.
+type LinkedError struct {
+	Path  string // the folder
+	File  string // a file of the log that has another name, relative to the folder
+	Links uint64 // how many names the file has
+}
+
+// Error is the message, in one line.
+func (e *LinkedError) Error() string {
+	return fmt.Sprintf("%v: %s consists of hard links (%s has %d names), as cp -al makes them, and the log belongs to the folder that it was made of: to write, make a copy with files of its own and use that: cp -a %s NEW-FOLDER", ErrReadOnly, e.Path, e.File, e.Links, e.Path)
+}
+
+// Unwrap makes the error match ErrReadOnly.
+func (e *LinkedError) Unwrap() error { return ErrReadOnly }
+
 // NewerError reports which file was written by a newer version. It matches ErrNewerFormat.
 type NewerError struct {
 	Path   string // of the file, "" when unknown

@@ -36,6 +36,7 @@ type Checkpoint struct {
 	Time        int64          // of the newest commit, Unix microseconds
 	Mtimes      [Folders]int64 // of the folders, Unix nanoseconds, after the last change of ours
 	Features    Features       // of the store; readCheckpoint gives those of both slots
+	Home        uint64         // inode of the folder wal/ in which the log is at home, 0 when none is recorded
 }
 
 const (
@@ -52,6 +53,7 @@ const (
 	slotSize = 4096
 	slotUsed = 8 + 4 + 4 + 8 + 16 + 8 + 3*16 + Folders*8 + 8
 	slotMore = slotUsed + 8 + 8 // with features
+	slotHome = 160              // what older programs leave out
 )
 
 func (c *Checkpoint) encode() []byte {
@@ -80,6 +82,10 @@ func (c *Checkpoint) encode() []byte {
 		b = le.AppendUint64(b, uint64(c.Features))
 		b = le.AppendUint64(b, xxhash.Sum64(b))
 	}
+	if c.Home != 0 {
+		b = le.AppendUint64(b[:slotHome], c.Home)
+		b = le.AppendUint64(b, xxhash.Sum64(b))
+	}
 	return b[:slotSize]
 }
 
@@ -101,6 +107,9 @@ func decodeCheckpoint(b []byte) (Checkpoint, error) {
 			return Checkpoint{}, errSlot
 		}
 		c.Features = Features(le.Uint64(b[slotUsed+8:]))
+	}
+	if len(b) >= slotHome+16 && xxhash.Sum64(b[:slotHome+8]) == le.Uint64(b[slotHome+8:]) {
+		c.Home = le.Uint64(b[slotHome:]) // of an older program: zeros, which do not match
 	}
 	copy(c.UUID[:], b[24:40])
 	at := 48

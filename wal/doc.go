@@ -48,6 +48,8 @@
 //	32      the process that purges: its id, and the low half of its birth; 0 when none does.
 //	        While it is set, flushers keep what they displace for the purge, and files of the log are
 //	        overwritten before they are removed
+//	33      inode of the folder wal/ in which the log is at home; 0 when none is recorded. It tells a
+//	        folder of hard links (cp -al) from the one that it was made of, see home.go
 //	48      features of the store
 //	49      how many attached processes found no place on the list that begins at 64, of the ones
 //	        that know of features. A killed one counts until the next recovery
@@ -75,6 +77,11 @@
 //
 //	144 uint64 features
 //	152 uint64 xxhash64 of everything before
+//
+// and, in both versions, what older programs leave out
+//
+//	160 uint64 inode of the folder wal/ in which the log is at home, as in word 33; 0 for none
+//	168 uint64 xxhash64 of everything before
 //
 // A mark names a position and the checksum of the last frame before it. Every frame names the
 // checksum of its predecessor, so two logs that agree in a mark agree in everything before it.

@@ -31,6 +31,8 @@ type FileLog struct {
 	required    Features // of the store, as the recovery or the private replay of this process found them; shared has those of now
 	was         before   // what the page knew before this process recovered the log
 	report      Report
+	home        uint64      // inode of wal/, of a process that may write
+	astray      bool        // read-only in a folder of links whose log is at home elsewhere: no page is followed
 	private     atomic.Bool // read-only on a log that nobody has recovered: the end is what we find
 	looked      time.Time   // for the page, when private
 

@@ -72,6 +72,9 @@ func (l *FileLog) openShared(ctx context.Context) error {
 		return err
 	}
 	defer l.unlock(roleOpen)
+	if err := l.dwell(); err != nil {
+		return err
+	}
 	if err := l.otherKernel(ctx); err != nil {
 		return err
 	}

@@ -24,6 +24,9 @@ func (l *FileLog) openReadOnly(ctx context.Context) error {
 		}
 		return l.ioError("looking at", l.o.walDir(), err)
 	}
+	if err := l.strays(); err != nil {
+		return err
+	}
 	if l.mapPage() && l.shared.valid(l.host) && l.shared.Load(wordPoison) != poisonDamaged {
 		l.generation.Store(l.shared.generation())
 		err := l.follow(ctx)
@@ -37,6 +40,9 @@ func (l *FileLog) openReadOnly(ctx context.Context) error {
 
 // mapPage maps the shared page if there is one.
 func (l *FileLog) mapPage() bool {
+	if l.astray {
+		return false
+	}
 	if l.shared.Shared == nil {
 		p, err := l.o.FS.OpenShared(l.o.wal("shared"), false, l.o.FileMode)
 		if err != nil {

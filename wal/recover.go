@@ -196,7 +196,8 @@ func (b before) sound(geo segment.Geometry) bool {
 // from here on it counts for nothing until publish. What was durable stays in it, so that a
 // recovery that is killed leaves it to the next; flushed and spilled do, because who reads without
 // being attached goes by them meanwhile: with none, every segment below them would be missing. A
-// page that was copied with its folder knows nothing of the copy: its inode tells.
+// page that was copied with its folder knows nothing of the copy: its inode tells; nor does one that
+// was another folder's as well, whose home it names.
 func (l *FileLog) takePage() error {
 	name := l.o.wal("shared")
 	if l.shared.Shared == nil {
@@ -211,7 +212,8 @@ func (l *FileLog) takePage() error {
 		return l.ioError("looking at", name, err)
 	}
 	p := l.shared
-	if p.ofBoot(l.host) && p.Load(wordInode) == info.Ino {
+	home := p.Load(wordHome)
+	if p.ofBoot(l.host) && p.Load(wordInode) == info.Ino && (home == 0 || home == l.home) {
 		l.was = before{p.durable(), p.tail(), p.Load(wordFlushed), p.Load(wordSpilled)}
 	}
 	l.generation.Store(max(p.generation()+1, uint64(l.o.Clock().UnixMicro())))
@@ -219,7 +221,7 @@ func (l *FileLog) takePage() error {
 	sameBoot := p.ofBoot(l.host)
 	for w := range vfs.Words {
 		switch w {
-		case wordHolders + roleOpen, wordMagic, wordBoot0, wordBoot1, wordInode, wordDurable, wordFlushed, wordSpilled:
+		case wordHolders + roleOpen, wordMagic, wordBoot0, wordBoot1, wordInode, wordHome, wordDurable, wordFlushed, wordSpilled:
 		case wordTicks, wordTicksAt:
 			if !sameBoot {
 				p.Store(w, 0)
@@ -232,6 +234,7 @@ func (l *FileLog) takePage() error {
 	p.Store(wordFlushed, l.was.flushed)
 	p.Store(wordSpilled, l.was.spilled)
 	p.Store(wordInode, info.Ino)
+	p.Store(wordHome, l.home)
 	return nil
 }
 

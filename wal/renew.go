@@ -32,6 +32,10 @@ func Alone(fsys vfs.FS, dir string, known Features, mode fs.FileMode, wait func(
 		held = append(held, k)
 		return try(k)
 	}
+	d, err := dwells(fsys, dir, mode)
+	if err == nil && d.astray() {
+		return nil, false, d.error(dir)
+	}
 	ok, err = take(roleNames[roleOpen], func(k vfs.Lock) (bool, error) { return true, wait(k) })
 	if err == nil {
 		ok, err = take(roleNames[roleAttach], func(k vfs.Lock) (bool, error) { return k.TryLock(vfs.ModeExclusive) })

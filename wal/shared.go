@@ -36,6 +36,8 @@ const (
 	wordWanted  = wordHeld + 8  // and how many sleep until it is, or were killed while they did
 	wordPurging = wordHeld + 10 // the process that purges, 0 when none does
 
+	wordHome = wordHeld + 11 // inode of the folder wal/ that the log belongs to, see dwelling
+
 	wordFeatures = 48 // of the store
 	wordUnlisted = 49 // how many attached processes know features and found no place on the list
 	wordSets     = 50 // sets of features that processes know, see say

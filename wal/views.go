@@ -52,6 +52,12 @@ func (l *FileLog) putCheckpoint(c Checkpoint) error {
 		return l.ioError("reading", filepath.Join(l.o.Dir, "checkpoint"), err)
 	}
 	c.Features |= last.Features | l.required | l.Features() // in a recovery shared does not say them yet
+	c.Home = l.home
+	if path := filepath.Join(l.o.Dir, "checkpoint"); l.linked(path) { // linked while the log is open: the other name keeps its own
+		if err := l.copyOver(path); err != nil {
+			return l.ioError("giving the log a file of its own instead of a hard link:", path, err)
+		}
+	}
 	c.Sequence, c.UUID, c.SegmentSize, c.Time = last.Sequence+1, l.geo.UUID, l.geo.Size, max(last.Time, l.lastTime())
 	if err := writeCheckpoint(l.o.FS, l.o.Dir, c, l.o.FileMode); err != nil {
 		return l.ioError("writing", filepath.Join(l.o.Dir, "checkpoint"), err)

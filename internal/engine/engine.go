@@ -9,6 +9,7 @@ import (
 
 	"github.com/maypok86/otter/v2"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/record"
@@ -40,7 +41,8 @@ type Engine struct {
 	refreshing sync.Mutex
 	Rotten     atomic.Bool // a read met damage in the index: it is made again in the next round
 
-	Unfinished bool // the copy that a migration makes, before it is a store
+	Linked     *errs.LinkedError // the log belongs to another folder: this handle reads only
+	Unfinished bool              // the copy that a migration makes, before it is a store
 	moved      moved
 
 	Closed     atomic.Bool

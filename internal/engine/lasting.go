@@ -111,6 +111,9 @@ func (eng *Engine) Ended() { eng.Operations.Done() }
 
 // Writable says whether this handle may write at all.
 func (eng *Engine) Writable() error {
+	if eng.Linked != nil {
+		return eng.Linked
+	}
 	if eng.Env.ReadOnly {
 		return errs.ErrReadOnly
 	}

@@ -86,6 +86,7 @@ var classes = []struct {
 	{is(varve.ErrNoStore), CodeNoStore, "no store", "create one with memctl init DIR, or name one with --store DIR"},
 	{vfs.IsDiskFull, CodeDiskFull, "disk full", "free disk space; deleting still works: memctl rm ID"},
 	{vfs.IsPermission, CodePermission, "permission", "change the owner or the mode, or run memctl as the owner"},
+	{as[*varve.LinkedError], CodePermission, "read-only", "make a copy that has files of its own (cp -a) and use that; reading works here"},
 	{is(varve.ErrReadOnly), CodePermission, "read-only", "memctl status says why"},
 	{is(varve.ErrTooLarge), CodeRefused, "too large", "limits are in config.json: memctl config"},
 	{is(varve.ErrBatchTooLarge), CodeRefused, "too large", "put fewer memories at once, or use memctl import --from jsonl"},

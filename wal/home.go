@@ -1,0 +1,119 @@
+package wal
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// cp -al makes a second folder of hard links: two stores with one log, one page and one set of lock
+// files. Nothing in these files tells the two folders apart, but their folders wal/ have inodes of
+// their own. The page says which of them is the home of the log (wordHome), and so does the
+// checkpoint, which outlives a page that a power cut took. The home goes on as ever, and gets
+// files of its own (sever). The other folder may be read only, from its own files: it follows no
+// page, and takes no lock.
+//
+// Lock files are never replaced, so the other folder is told for as long as it has those of
+// the home. Once its files have one name each (the home was removed; it was copied with cp -a) it is
+// a store by itself, and records its own folder.
+
+// dwelling is what the files of a folder say of the home of their log.
+type dwelling struct {
+	own    uint64 // inode of wal/; 0 where the system has none
+	home   uint64 // the inode that was recorded, 0 for none
+	linked string // a file in wal/ with more than one name, "" when there is none
+	links  uint64
+}
+
+// astray says that the log belongs to another folder.
+func (d *dwelling) astray() bool {
+	return d.own != 0 && d.home != 0 && d.home != d.own && d.linked != ""
+}
+
+func (d *dwelling) error(dir string) error {
+	return &errs.LinkedError{Path: dir, File: d.linked, Links: d.links}
+}
+
+// dwells reads where the log of a folder is at home; without links nobody needs to know.
+func dwells(fsys vfs.FS, dir string, mode fs.FileMode) (d dwelling, err error) {
+	walDir := filepath.Join(dir, "wal")
+	info, err := fsys.Stat(walDir)
+	if err != nil {
+		return d, err
+	}
+	d.own = info.Ino
+	names, err := fsys.ReadDir(walDir)
+	if err != nil {
+		return d, err
+	}
+	for _, name := range names {
+		info, err := fsys.Stat(filepath.Join(walDir, name))
+		if err == nil && info.Mode.IsRegular() && info.Nlink > 1 && (d.linked == "" || name < d.linked) {
+			d.linked, d.links = "wal/"+name, info.Nlink
+		}
+	}
+	if d.linked == "" {
+		return d, nil
+	}
+	if p, ok := ownPage(fsys, dir, mode); ok {
+		d.home = p.Load(wordHome)
+		_ = p.Close()
+	}
+	if d.home == 0 {
+		c, err := readCheckpoint(fsys, dir)
+		if err == nil {
+			d.home = c.Home
+		}
+	}
+	return d, nil
+}
+
+// ownPage maps the page of a folder if it is this file's: a copied one knows nothing of the copy.
+func ownPage(fsys vfs.FS, dir string, mode fs.FileMode) (page, bool) {
+	name := filepath.Join(dir, "wal", "shared")
+	s, err := fsys.OpenShared(name, false, mode)
+	if err != nil {
+		return page{}, false
+	}
+	p := page{s}
+	if info, err := fsys.Stat(name); err != nil || p.Load(wordMagic) != sharedMagic || p.Load(wordInode) != info.Ino {
+		_ = p.Close()
+		return page{}, false
+	}
+	return p, true
+}
+
+// dwell refuses a folder whose log is at home elsewhere, and records this one where nothing is
+// recorded; open.lock is held. It comes before sever: the other folder sees what is written to a page
+// that has both names.
+func (l *FileLog) dwell() error {
+	d, err := dwells(l.o.FS, l.o.Dir, l.o.FileMode)
+	if err != nil {
+		return l.ioError("looking at", l.o.walDir(), err)
+	}
+	if d.astray() {
+		return d.error(l.o.Dir)
+	}
+	if l.home = d.own; d.linked == "" || d.home == d.own {
+		return nil
+	}
+	l.o.Logger.Warn("files of the log have names in another folder as well; this folder is the log's home from here on", "file", d.linked)
+	if p, ok := ownPage(l.o.FS, l.o.Dir, l.o.FileMode); ok {
+		p.Store(wordHome, d.own)
+		return p.Close()
+	}
+	return nil
+}
+
+// strays finds out, for a handle that only reads, whether the log is at home elsewhere.
+func (l *FileLog) strays() error {
+	d, err := dwells(l.o.FS, l.o.Dir, l.o.FileMode)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return l.ioError("looking at", l.o.walDir(), err)
+	}
+	l.astray = d.astray()
+	return nil
+}
