@@ -131,9 +131,10 @@ func (ed *Edits) decide(ctx context.Context, k *engine.Kind, is *Verdict) error 
 		return ed.keepServing(ctx, k, is, old, err, "edited by hand, and not valid", &errs.CorruptionError{Path: k.File(id), Offset: -1, LSN: old.LSN,
 			Err: fmt.Errorf("it was edited by hand and is not valid, and the log no longer has the version before: correct it, or run memctl verify: %w", err)})
 	}
-	if !p.Updated.IsZero() && !p.Updated.Truncate(time.Microsecond).Equal(old.Line.UpdatedAt.Truncate(time.Microsecond)) {
-		// It was made of another version than the one that stood here: an editor
-		// that had the file open for an hour saved over what came since.
+	if !p.Updated.IsZero() && p.Updated.Truncate(time.Microsecond).Before(old.Line.UpdatedAt.Truncate(time.Microsecond)) {
+		// It was made of an older version than the one that stood here: an editor that had the
+		// file open for an hour saved over what came since. One that says a later time continues
+		// it: another copy of the store wrote it, and a pull has brought it.
 		if v, ok := ed.conflict(ctx, k, old, &p); ok {
 			is.Version, is.back = v, true
 			return nil

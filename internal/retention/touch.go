@@ -84,6 +84,9 @@ func (r *Retention) touchOne(ctx context.Context, id string, n int64, last time.
 		if err != nil {
 			return err
 		}
+		if v.Expired(r.Engine.Env.Clock()) { // a write of this version would be refused without end
+			return errs.ErrNotFound
+		}
 		m, err := r.Engine.Decode(id, v)
 		if err != nil {
 			return err
