@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -133,33 +134,48 @@ func (s *secrets) traces(t testing.TB, fsys vfs.FS, dir string) (found []string)
 			at += 4 + next
 		}
 	}
-	var walk func(path string)
-	walk = func(path string) {
-		names, err := fsys.ReadDir(path)
-		if err != nil {
+	// The store prepares segments beside the walk, and renames them: then it begins again, so that it
+	// misses nothing. gone says that a name was there no more.
+	gone := func(err error) bool {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			t.Fatal(err)
+		}
+		return err != nil
+	}
+	var walk func(path string) bool
+	walk = func(path string) bool {
+		names, err := fsys.ReadDir(path)
+		if gone(err) {
+			return false
 		}
 		slices.Sort(names)
 		for _, name := range names {
 			p := filepath.Join(path, name)
 			info, err := fsys.Stat(p)
-			if err != nil {
-				t.Fatal(err)
+			if gone(err) {
+				return false
 			}
 			look(p+" (its name)", []byte(name), 9)
 			switch {
 			case info.Mode.IsDir():
-				walk(p)
+				if !walk(p) {
+					return false
+				}
 			case info.Mode.IsRegular():
 				b, err := vfs.ReadFile(fsys, p, 1<<30)
-				if err != nil {
-					t.Fatal(err)
+				if gone(err) {
+					return false
 				}
 				look(p, b, 0)
 			}
 		}
+		return true
 	}
-	walk(dir)
+	for tries := 0; !walk(dir); tries++ {
+		if found = nil; tries == 100 {
+			t.Fatal("files of the store come and go without end")
+		}
+	}
 	slices.Sort(found)
 	return found
 }
