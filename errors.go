@@ -23,6 +23,7 @@ var (
 	ErrSyncFailed     = errs.ErrSyncFailed     // the disk refuses to sync; reads continue
 	ErrTooManyFiles   = errs.ErrTooManyFiles   // no more files can be opened; nothing was changed
 	ErrOutcomeUnknown = errs.ErrOutcomeUnknown // the write may or may not have happened
+	ErrHistoryGone    = errs.ErrHistoryGone    // the log was lost: a new one begins later
 	ErrTruncated      = errs.ErrTruncated      // the log no longer reaches back that far
 	ErrLimit          = errs.ErrLimit          // a limit of config.json is reached
 	ErrSession        = errs.ErrSession        // the memory belongs to another session
@@ -45,6 +46,7 @@ type (
 	LinkedError         = errs.LinkedError
 	NewerError          = errs.NewerError
 	FeatureError        = errs.FeatureError
+	HistoryGoneError    = errs.HistoryGoneError
 	DiskFullError       = errs.DiskFullError
 	PermissionError     = errs.PermissionError
 	ConflictError       = errs.ConflictError

@@ -20,6 +20,9 @@ type Space struct {
 	Free  int64 // available for writing
 	Total int64 // of the volume, 0 when unknown
 	Low   int64 // the store warns below this
+
+	Inodes    int64 // files that may still be made
+	AllInodes int64 // that the volume may hold, 0 when unknown or not limited; the store warns below a twentieth, at most 256
 }
 
 // Short reports whether the space is below the warning level.

@@ -23,6 +23,7 @@ type Version struct {
 	ContentHash [32]byte // sha256 of its exact bytes
 	Previous    uint64   // the version before it, which may be a deletion; 0 if there was none
 	FromFile    bool     // the log no longer has it, but the file does: whether older versions existed is unknown
+	HistoryGone bool     // the log that had the versions before it is gone: asking for one is ErrHistoryGone
 	Document    []byte   // the exact bytes of the file; the caller may change them
 }
 

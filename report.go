@@ -21,6 +21,8 @@ type OpenReport struct {
 	Drift         *Drift // of memories/; nil if nothing was compared: the folder is unchanged, or the comparison is running
 	AssemblyDrift *Drift // of assemblies/, in the same way
 
+	HistoryGone *errs.HistoryGoneError // the log that the store had is gone, a new one was begun
+
 	Problems     []error // the first of them
 	ProblemCount int
 }
@@ -49,6 +51,9 @@ func (ad Admin) OpenReport() *OpenReport {
 	}
 	if t := l.TornTail; t != nil {
 		r.TornTail = &TornTail{LSN: t.At, Bytes: t.Bytes, Path: t.Path}
+	}
+	if l.Gone != 0 {
+		r.HistoryGone = &errs.HistoryGoneError{Begin: l.Gone}
 	}
 	o := &ad.st.engine.Opened
 	o.Mu.Lock()

@@ -46,6 +46,9 @@ var (
 	ErrOutcomeUnknown = errors.New("outcome unknown: the write may or may not have happened")
 	// ErrTruncated: the log and its archive no longer reach back that far. See TruncatedError.
 	ErrTruncated = errors.New("no longer in the log")
+	// ErrHistoryGone: the log was lost, and the store continues with a new one: what was before is in
+	// no log and no archive. Such an error matches ErrTruncated too. See HistoryGoneError.
+	ErrHistoryGone = errors.New("the history is gone")
 	// ErrLimit: a limit of config.json, or of the operation, is reached. See LimitError.
 	ErrLimit = errors.New("limit reached")
 	// ErrSession: the memory belongs to another session. See SessionError.
@@ -232,6 +235,20 @@ func (e *TruncatedError) Error() string {
 
 // Unwrap makes the error match ErrTruncated.
 func (e *TruncatedError) Unwrap() error { return ErrTruncated }
+
+// HistoryGoneError reports where the log of a store begins whose earlier log is gone: wal/ was
+// deleted, or the store is a copy without it. It matches ErrHistoryGone and ErrTruncated.
+type HistoryGoneError struct {
+	Begin uint64 // everything before this position is gone
+}
+
+// Error is the message, in one line.
+func (e *HistoryGoneError) Error() string {
+	return fmt.Sprintf("%v: the folder wal/ was deleted or not copied, and a new log begins at position %d; versions before it are in no log and no archive", ErrHistoryGone, e.Begin)
+}
+
+// Unwrap makes the error match ErrHistoryGone and ErrTruncated.
+func (e *HistoryGoneError) Unwrap() []error { return []error{ErrHistoryGone, ErrTruncated} }
 
 // MovedError reports the folder to which a store was moved. It matches ErrMoved.
 type MovedError struct {

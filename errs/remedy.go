@@ -13,11 +13,20 @@ type DiskFullError struct {
 	Free int64  // bytes that may still be written there, -1 when unknown
 	Need int64  // approximate number of bytes that the refused operation takes, -1 when unknown
 	Err  error  // the system's error, may be nil
+	// Inodes says that bytes are free, and that the file system can hold no other file.
+	Inodes bool
 }
 
 // Error is the message, in one line.
 func (e *DiskFullError) Error() string {
 	s := ErrDiskFull.Error() + ": "
+	if e.Inodes {
+		s += "no inode is free on the file system of " + e.Path + " (df -i shows them)"
+		if e.Err != nil {
+			s += ": " + e.Err.Error()
+		}
+		return s
+	}
 	if e.Free >= 0 {
 		s += fmt.Sprintf("%s free for %s", human.Bytes(e.Free), e.Path)
 	} else {

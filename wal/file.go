@@ -67,6 +67,7 @@ type Report struct {
 	Damage     *errs.CorruptionError // the log is damaged below what was durable: it is read-only
 	Flushed    LSN                   // where flushed stood; everything above is to be written to files again
 	Mtimes     [Folders]int64
+	Gone       LSN // where the new log begins, when the one that the checkpoint names is not there any more; else 0
 }
 
 // TornTail describes the bytes that recovery cut off behind the last complete batch.

@@ -76,6 +76,7 @@ type Start struct {
 	Fresh   bool   // nothing was ever spilled
 	Rebuild bool   // the index must not be used: rebuild it from the files, which are authoritative below Spilled
 	Alone   bool   // no other process has the store open, and open.lock is held
+	Gone    LSN    // the log that the store had is gone: a new one begins here; 0 when it is not
 	Past    *Past  // the log, as far back as it is kept
 }
 

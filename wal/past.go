@@ -178,8 +178,8 @@ func (p *Past) hole(none *errNoFrame, to LSN) (lost error, next LSN, err error) 
 		next = to
 	}
 	if missing {
-		oldest, _, _, err := p.oldest(to)
-		return &errs.TruncatedError{Oldest: oldest}, next, err
+		lost, err = p.truncated(none.at, to)
+		return lost, next, err
 	}
 	return p.damage(none), next, nil
 }
@@ -324,8 +324,8 @@ func (p *Past) within(ctx context.Context, at, to LSN, visit func(*segment.Heade
 	number := p.Geometry.Number(at)
 	_, h, err := p.start(number)
 	if gone(err) {
-		oldest, _, _, oerr := p.oldest(to)
-		return errors.Join(&errs.TruncatedError{Oldest: oldest}, oerr)
+		lost, err := p.truncated(at, to)
+		return errors.Join(lost, err)
 	}
 	if err != nil {
 		return err

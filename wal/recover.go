@@ -32,7 +32,7 @@ func (l *FileLog) recover(ctx context.Context) error {
 		return err
 	}
 	if fresh {
-		return l.create(ctx)
+		return l.create(ctx, c.Spilled.LSN > 0)
 	}
 	if !l.was.sound(l.geo) {
 		l.o.Logger.Warn("the shared page contradicts itself and counts for nothing", "durable", l.was.durable, "tail", l.was.tail, "flushed", l.was.flushed, "spilled", l.was.spilled)
@@ -408,7 +408,7 @@ func (l *FileLog) dropBehind(number uint64) error {
 
 // create begins a new log: above everything that any view knows, so that no
 // position means two things.
-func (l *FileLog) create(ctx context.Context) error {
+func (l *FileLog) create(ctx context.Context, gone bool) error {
 	if !l.o.Create {
 		return fmt.Errorf("%s holds no segments: %w", l.o.walDir(), errs.ErrNoStore)
 	}
@@ -448,7 +448,10 @@ func (l *FileLog) create(ctx context.Context) error {
 	if err := l.putCheckpoint(c); err != nil {
 		return err
 	}
-	if err := l.begin(ctx, end, Start{Alone: true}); err != nil {
+	if gone {
+		l.report.Gone = l.geo.Start(number)
+	}
+	if err := l.begin(ctx, end, Start{Alone: true, Gone: l.report.Gone}); err != nil {
 		return err
 	}
 	l.state.w.linked = true

@@ -11,7 +11,7 @@ import (
 func (l *FileLog) noSpace(err error) error {
 	full := &errs.DiskFullError{Path: l.o.walDir(), Free: -1, Need: -1, Err: fmt.Errorf("%w (deletes still work; puts work again as soon as there is space)", err)}
 	if v, verr := l.o.FS.Volume(l.o.Dir); verr == nil {
-		full.Free = v.Free
+		full.Free, full.Inodes = v.Free, v.NoFile()
 	}
 	if l.geo.Size > 0 && l.shared.Shared != nil {
 		full.Need = int64(l.step(l.shared.tail()) + l.reserve())

@@ -69,7 +69,7 @@ func (l *versionList) begin(id string) {
 }
 
 func (l *versionList) show(ctx context.Context, vs versions, id string) error {
-	a, n, complete := l.a, 0, true
+	a, n, complete, gone := l.a, 0, true, false
 	for v, err := range vs.History(ctx, id) {
 		if err != nil {
 			if ctx.Err() != nil || errors.Is(err, varve.ErrNotFound) {
@@ -80,7 +80,7 @@ func (l *versionList) show(ctx context.Context, vs versions, id string) error {
 			continue
 		}
 		if n++; n == 1 && (v.Previous != 0 || v.FromFile) {
-			complete = false
+			complete, gone = false, v.HistoryGone
 		}
 		l.begin(id)
 		if err := l.Add(ctx, versionItem(&v)); err != nil {
@@ -94,6 +94,8 @@ func (l *versionList) show(ctx context.Context, vs versions, id string) error {
 	switch {
 	case a.Document != nil:
 		a.Document.Member("complete", complete)
+	case gone:
+		a.Note("the history is gone: wal/ was deleted, or the store was copied or restored without it; older versions, if there were any, are in a backup or nowhere")
 	case !complete:
 		a.Note("older versions, if there were any, are no longer kept")
 	}

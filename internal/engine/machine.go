@@ -65,6 +65,9 @@ func (m *machine) Begin(ctx context.Context, start wal.Start) error {
 	if rerr != nil {
 		return errors.Join(err, rerr)
 	}
+	if start.Gone != 0 { // what the index says of another store is what follows from it
+		err = &errs.HistoryGoneError{Begin: start.Gone}
+	}
 	if n > 0 || !start.Fresh {
 		eng.Opened.Remade = &remadeIndex{Why: err, From: from, Memories: n}
 		eng.Env.Logger.Warn("the index was made again", "from", Origin(from), "why", err, "memories", n)

@@ -53,7 +53,7 @@ func (e *Env) explainFull(err error) error {
 	}
 	full := &errs.DiskFullError{Path: e.Dir, Free: -1, Need: -1, Err: err}
 	if v, verr := e.FS.Volume(e.Dir); verr == nil {
-		full.Free = v.Free
+		full.Free, full.Inodes = v.Free, v.NoFile()
 	}
 	return full
 }

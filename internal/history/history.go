@@ -32,6 +32,7 @@ type Version struct {
 	ContentHash [32]byte // sha256 of its exact bytes
 	Previous    uint64   // the version before it, be it a deletion; 0 when there was none
 	FromFile    bool     // the log no longer has it, the file does: whether others came before it is not known
+	HistoryGone bool     // the log that had what came before is gone: see errs.HistoryGoneError
 	Document    []byte   // the exact bytes of the file, the caller's own
 }
 
@@ -65,6 +66,15 @@ func (v *Version) DecodeAssembly() (assembly.Assembly, error) {
 func (h *History) Each(ctx context.Context, k *engine.Kind, id string, yield func(Version, error) bool) (any bool) {
 	give := func(v Version, err error) bool {
 		any = true
+		return yield(v, err) && ctx.Err() == nil
+	}
+	begun, err := h.Engine.Log.Past().Begun(h.Engine.Log.Durable())
+	if err != nil && !give(Version{}, err) {
+		return any
+	}
+	give = func(v Version, err error) bool {
+		any = true
+		v.HistoryGone = err == nil && begun > 0 && (v.FromFile || v.Previous != 0 && v.Previous < begun)
 		return yield(v, err) && ctx.Err() == nil
 	}
 	standing, err := h.Engine.Find(ctx, k, id, true)

@@ -371,7 +371,7 @@ func (m *migrate) explain(err error) error {
 	}
 	full := &errs.DiskFullError{Path: m.s.To, Free: -1, Need: m.missing, Err: fmt.Errorf("%w; the store in %s is as it was; the same command goes on where it was", err, m.s.From)}
 	if v, verr := m.fs.Volume(m.s.To); verr == nil {
-		full.Free = v.Free
+		full.Free, full.Inodes = v.Free, v.NoFile()
 	}
 	return full
 }

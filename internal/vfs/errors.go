@@ -2,7 +2,10 @@ package vfs
 
 import (
 	"errors"
+	"io"
 	"io/fs"
+	"reflect"
+	"slices"
 	"syscall"
 
 	"github.com/varve-db/varve/errs"
@@ -11,6 +14,22 @@ import (
 // IsDiskFull: no space, or no quota, is left.
 func IsDiskFull(err error) bool {
 	return errors.Is(err, errs.ErrDiskFull) || isAny(err, diskFull)
+}
+
+var joined = reflect.TypeOf(errors.Join(io.EOF))
+
+// OnlyDiskFull says that an error is a full disk, and that no other is joined to it.
+func OnlyDiskFull(err error) bool {
+	if errors.Is(err, errs.ErrSyncFailed) || errors.Is(err, errs.ErrOutcomeUnknown) || !IsDiskFull(err) {
+		return false
+	}
+	for ; err != nil; err = errors.Unwrap(err) {
+		if reflect.TypeOf(err) == joined {
+			parts := err.(interface{ Unwrap() []error }).Unwrap()
+			return !slices.ContainsFunc(parts, func(part error) bool { return !OnlyDiskFull(part) })
+		}
+	}
+	return true
 }
 
 // IsPermission: we may not, or nobody may because it is mounted read-only.

@@ -18,6 +18,8 @@ func volume(name string) (Volume, error) {
 		Total:    int64(st.Blocks) * int64(st.Bsize),
 		Coherent: kind == "apfs",
 		ReadOnly: st.Flags&unix.MNT_RDONLY != 0,
+
+		Files: int64(st.Files), FreeFiles: int64(st.Ffree),
 	}, nil
 }
 

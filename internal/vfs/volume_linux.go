@@ -62,6 +62,8 @@ func volume(name string) (Volume, error) {
 		Total:    int64(st.Blocks) * block,
 		Coherent: kind.coherent,
 		ReadOnly: st.Flags&unix.ST_RDONLY != 0,
+
+		Files: int64(st.Files), FreeFiles: int64(st.Ffree),
 	}, nil
 }
 

@@ -144,7 +144,9 @@ func Classify(err error) *Failure {
 	var full *varve.DiskFullError
 	if errors.As(err, &full) {
 		f.Fix = "free space on the disk of " + full.Path
-		if full.Need > full.Free && full.Free >= 0 {
+		if full.Inodes {
+			f.Fix = "remove files from the file system of " + full.Path + ", or name one with more inodes (df -i)"
+		} else if full.Need > full.Free && full.Free >= 0 {
 			f.Fix += fmt.Sprintf(", about %s", Size(full.Need-full.Free))
 		}
 		f.Fix += "; deleting still works: memctl rm ID"

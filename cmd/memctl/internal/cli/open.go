@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/locate"
+	"github.com/varve-db/varve/internal/vfs"
 )
 
 // Access says what a command is going to do with the store.
@@ -35,6 +37,12 @@ func (a *App) open(ctx context.Context, dir string, how Access, more func(*varve
 	}
 	if more != nil {
 		more(&o)
+	}
+	if (how == Create || how == Serve) && !IsStore(dir) {
+		if above, err := locate.Above(dir, IsStore); err != nil || above != "" { // which would take its files for its own
+			return nil, WithFix(errors.Join(err, fmt.Errorf("%w: %s is inside of the store %s: a store is not made in the folder of another one", varve.ErrInvalid, dir, above)),
+				"name a folder outside of it, or use that store: --store "+ShellQuote(above))
+		}
 	}
 	st, err := varve.Open(ctx, dir, &o)
 	if (how == Read || how == Serve && IsStore(dir)) && errors.Is(classified(err), varve.ErrPermission) {
@@ -121,13 +129,27 @@ func (a *App) WithIn(ctx context.Context, dir string, how Access, more func(*var
 		closed = func() error { return st.Admin().CloseWithin(lastLocks) }
 	}
 	if cerr := closed(); cerr != nil {
-		cerr = fmt.Errorf("closing the store %s: %w", dir, cerr)
-		if err == nil && errors.Is(cerr, varve.ErrDiskFull) {
-			cerr = fmt.Errorf("the change is committed and safe in the log; the files are written when there is space: %w", cerr)
+		if (err == nil || vfs.OnlyDiskFull(err)) && vfs.OnlyDiskFull(cerr) {
+			a.warnFull(how, err == nil, cerr)
+			return err
 		}
-		err = errors.Join(err, cerr)
+		err = errors.Join(err, fmt.Errorf("closing the store %s: %w", dir, cerr))
 	}
 	return err
+}
+
+// warnFull says that the files wait for space. What the command was for is done: its exit status
+// is that of success, because a script that repeats it would write the same again.
+func (a *App) warnFull(how Access, done bool, err error) {
+	f := Classify(err)
+	switch {
+	case !done: // its own failure says it
+	case how == Write || how == Create:
+		_ = a.Out.Flush()
+		a.warn("the change is committed and safe in the log, do not repeat it; the files are written when there is space: %s; %s", f.Message, f.Fix)
+	default:
+		a.Note("note: changes that are safe in the log wait for space to become files: %s; %s", f.Message, f.Fix)
+	}
 }
 
 // Heard tells what the store did beside what it was asked for. Any goroutine of the store

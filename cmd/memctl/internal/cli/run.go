@@ -155,6 +155,11 @@ func (a *App) remark(format string, args ...any) {
 	if a.Quiet {
 		return
 	}
+	a.warn(format, args...)
+}
+
+// warn is what is told also with --quiet.
+func (a *App) warn(format string, args ...any) {
 	a.messages.Lock()
 	defer a.messages.Unlock()
 	fmt.Fprintf(a.ErrOut, "memctl: %s\n", indented(fmt.Sprintf(format, args...)))

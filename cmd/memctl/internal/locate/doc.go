@@ -6,4 +6,6 @@
 // settings, limits and memories would then be taken for the user's own. A store that the user names
 // is opened as it is. Root uses stores of root and, under sudo, those of the user who called
 // sudo.
+//
+// Above finds a store in which a path lies: no other store is made there.
 package locate

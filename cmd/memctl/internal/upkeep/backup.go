@@ -66,6 +66,8 @@ type savedBackup struct {
 	Bytes      int64       `json:"bytes"`
 	First      savedMoment `json:"first"`
 	Last       savedMoment `json:"last"`
+	From       time.Time   `json:"from"` // from here
+	To         time.Time   `json:"to"`   // to here restore --at takes any moment
 	Damaged    []string    `json:"damaged"`
 }
 
@@ -88,7 +90,7 @@ func nounIn(folder string) string {
 
 func backedUp(a *cli.App, what, dir string, info *varve.BackupInfo) {
 	s := savedBackup{dir, info.Store.String(), info.Made, info.Memories, info.Assemblies, info.Bytes,
-		savedMoment{info.First.LSN, info.First.Time}, savedMoment{info.Last.LSN, info.Last.Time}, []string{}}
+		savedMoment{info.First.LSN, info.First.Time}, savedMoment{info.Last.LSN, info.Last.Time}, info.First.Time, info.Until, []string{}}
 	for _, d := range info.Damaged {
 		s.Damaged = append(s.Damaged, d.ID)
 	}
@@ -96,12 +98,8 @@ func backedUp(a *cli.App, what, dir string, info *varve.BackupInfo) {
 		a.Document.Member("backup", s)
 	} else {
 		a.Say("%s %s: %s, %s", dir, what, documents(s.Memories, s.Assemblies), cli.Size(s.Bytes))
-		if s.First.Time.Equal(s.Last.Time) {
-			a.Say("restore it with: memctl restore %s NEW-DIR; with --log STORE as of any later moment", cli.ShellPath(dir))
-		} else {
-			a.Say("any moment from %s to %s can be restored: memctl restore %s NEW-DIR --at TIME",
-				s.First.Time.Format(time.RFC3339Nano), s.Last.Time.Format(time.RFC3339Nano), cli.ShellPath(dir))
-		}
+		a.Say("restore it with: memctl restore %s NEW-DIR", cli.ShellPath(dir))
+		a.Say("--at takes any moment from %s to %s; with --log STORE also later ones", s.From.Format(time.RFC3339Nano), s.To.Format(time.RFC3339Nano))
 	}
 	for _, d := range info.Damaged {
 		a.Fail(cli.WithFix(fmt.Errorf("%s %s is not in the backup: %w: %s", nounIn(d.In), cli.PrintableID(d.ID), varve.ErrCorrupt, d.Why), "an older backup may have it; memctl verify says more"))

@@ -56,7 +56,8 @@ type State struct {
 	Problems   []string   `json:"problems"`
 	Next       string     `json:"next"`
 
-	gravest error // of the problems
+	gravest error // of the problems that are no full disk
+	full    bool  // the disk is full, or soon is
 }
 
 func ShowStatus(ctx context.Context, a *cli.App) error {
@@ -74,7 +75,7 @@ func ShowStatus(ctx context.Context, a *cli.App) error {
 func statusIn(ctx context.Context, a *cli.App, dir string, how cli.Access) error {
 	return a.WithIn(ctx, dir, how, nil, func(st *varve.Store) error {
 		s := stateOf(ctx, dir, st)
-		if len(s.Problems) > 0 {
+		if s.gravest != nil {
 			a.Tell(s.failure())
 		}
 		if a.Document != nil {
@@ -87,14 +88,9 @@ func statusIn(ctx context.Context, a *cli.App, dir string, how cli.Access) error
 }
 
 // failure is the gravest problem. verify can tell whether damage heals; that
-// something is wrong is sure. A full disk is no damage.
+// something is wrong is sure. A full disk is no damage, and is listed only.
 func (s *State) failure() *cli.Failure {
-	if errors.Is(s.gravest, varve.ErrDiskFull) {
-		f := cli.Classify(s.gravest)
-		f.Path = s.Store
-		return f
-	}
-	return &cli.Failure{Kind: "damage", Message: s.Problems[0], Path: s.Store, Fix: s.Next, Code: cli.CodeDamage}
+	return &cli.Failure{Kind: "damage", Message: s.gravest.Error(), Path: s.Store, Fix: s.Next, Code: cli.CodeDamage}
 }
 
 func stateOf(ctx context.Context, dir string, st *varve.Store) State {
@@ -128,7 +124,10 @@ func stateOf(ctx context.Context, dir string, st *varve.Store) State {
 	var edits []error
 	s.Refused, edits = refusedIn(ctx, st)
 	for _, err := range slices.Concat(health.Problems, report.Problems, edits) {
-		if s.gravest == nil {
+		switch full := errors.Is(err, varve.ErrDiskFull); {
+		case full:
+			s.full = true
+		case s.gravest == nil:
 			s.gravest = err
 		}
 		if text := err.Error(); !slices.Contains(s.Problems, text) { // both may know of it
@@ -158,7 +157,7 @@ func (s *State) expired() string {
 // next is the command that makes most sense now.
 func next(s *State) string {
 	switch {
-	case len(s.Problems) == 1 && errors.Is(s.gravest, varve.ErrDiskFull):
+	case s.full && s.gravest == nil:
 		return "memctl rm ID, or make room on the disk"
 	case len(s.Problems) > 0:
 		return "memctl verify"

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+)
+
+// A store is not made inside of another one, wherever in it, and whichever way leads there.
+func TestInitWithin(t *testing.T) {
+	t.Parallel()
+	c := newCLI(t)
+	c.ok("put", "x", "--id", "a", "-q")
+	link := filepath.Join(c.dir, "link")
+	if err := os.Symlink(c.store(), link); err != nil {
+		t.Skip(err)
+	}
+	for _, dir := range []string{"memories", "memories/x/y", "assemblies", "wal", "wal/archive", "backups", "tmp", "quarantine", "mine"} {
+		for _, above := range []string{c.store(), link} {
+			for _, args := range [][]string{{"init", filepath.Join(above, dir)}, {"--store", filepath.Join(above, dir), "init"}, {"demo", filepath.Join(above, dir)}} {
+				code, out, errOut := c.run("", args...)
+				if code != cli.CodeRefused || !strings.Contains(errOut, "is inside of the store "+c.store()) {
+					t.Errorf("memctl %q: exit code %d: %s%s", args, code, out, errOut)
+				}
+			}
+		}
+		if _, err := os.Stat(filepath.Join(c.store(), dir, "config.json")); err == nil {
+			t.Errorf("%s has become a store", dir)
+		}
+	}
+	c.ok("init", c.store()) // itself
+	c.ok("init", filepath.Join(c.dir, "beside"))
+}

@@ -1,0 +1,28 @@
+package locate
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+// Above is the nearest folder above a path that is of a kind, "" where none is; links in what is
+// there of the path are followed first.
+func Above(path string, is func(dir string) bool) (string, error) {
+	at, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("finding the path of %s: %w", path, err)
+	}
+	for dir := at; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			at = real + strings.TrimPrefix(at, dir)
+			break
+		}
+	}
+	for dir := at; dir != filepath.Dir(dir); {
+		if dir = filepath.Dir(dir); is(dir) {
+			return dir, nil
+		}
+	}
+	return "", nil
+}

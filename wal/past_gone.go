@@ -1,0 +1,23 @@
+package wal
+
+import "github.com/varve-db/varve/errs"
+
+// truncated says why a position below to is no longer kept: it was released, or the log that had it
+// is gone, and the one that is there begins behind it.
+func (p *Past) truncated(at, to LSN) (lost, err error) {
+	oldest, began, whole, err := p.oldest(to)
+	if err == nil && whole && at < began {
+		return &errs.HistoryGoneError{Begin: began}, nil
+	}
+	return &errs.TruncatedError{Oldest: oldest}, err
+}
+
+// Begun is where a log begins that is kept from its first entry on and is not the first one of its
+// store: what was before it is gone. 0 where nothing is known to be.
+func (p *Past) Begun(to LSN) (LSN, error) {
+	_, began, whole, err := p.oldest(to)
+	if err != nil || !whole || began <= p.Geometry.Start(1) {
+		return 0, err
+	}
+	return began, nil
+}
