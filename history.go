@@ -24,6 +24,7 @@ type Version struct {
 	Previous    uint64   // the version before it, which may be a deletion; 0 if there was none
 	FromFile    bool     // the log no longer has it, but the file does: whether older versions existed is unknown
 	HistoryGone bool     // the log that had the versions before it is gone: asking for one is ErrHistoryGone
+	Kept        bool     // a copy, made when the version was replaced and nothing but its file had it: likewise
 	Document    []byte   // the exact bytes of the file; the caller may change them
 }
 
@@ -35,7 +36,7 @@ func (v *Version) DecodeAssembly() (Assembly, error) { return (*history.Version)
 
 // History yields the versions of a memory that are still kept, in the order of their commits: those
 // in the log and in its archive, and the one in the file, however old. If the first version has a
-// Previous or is FromFile, older versions existed, or may have existed, and are no longer kept.
+// Previous, is FromFile or is Kept, older versions existed, or may have existed, and are no longer kept.
 //
 // A version that cannot be read, because of damage or a hole in the archive, yields its error, and
 // the next ones follow. ErrNotFound if the id is unknown. History reads everything that is kept.

@@ -21,6 +21,9 @@ type Features uint64
 const (
 	// FeatureViews: view_index/ contains data derived from documents. A purge overwrites it.
 	FeatureViews Features = 1 << 0
+	// FeatureKept: the log has copies of versions that neither it nor its archive had, entries of
+	// a kind of their own. A purge overwrites those of what it purges.
+	FeatureKept Features = 1 << 1
 
 	// Reserved for tests: no build knows these two by itself, see Options.Known.
 	FeatureTestWrite Features = 1 << 31
@@ -28,7 +31,7 @@ const (
 )
 
 // KnownFeatures are the features that this build knows.
-const KnownFeatures = FeatureViews
+const KnownFeatures = FeatureViews | FeatureKept
 
 // forReaders are the features that a program must know also to read.
 const forReaders Features = 0xffffffff << 32
@@ -37,6 +40,8 @@ func (f Features) name() string {
 	switch f {
 	case FeatureViews:
 		return "views"
+	case FeatureKept:
+		return "kept"
 	case FeatureTestWrite:
 		return "test-write"
 	case FeatureTestRead:

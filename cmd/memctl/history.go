@@ -52,6 +52,7 @@ type listedVersion struct {
 	Size     int64      `json:"size"`
 	Hash     string     `json:"content_hash,omitempty"`
 	Previous uint64     `json:"previous,omitempty"`
+	Kept     bool       `json:"kept,omitempty"`
 }
 
 // versionList is a list of versions, begun when the id is known.
@@ -79,7 +80,7 @@ func (l *versionList) show(ctx context.Context, vs versions, id string) error {
 			a.Fail(err)
 			continue
 		}
-		if n++; n == 1 && (v.Previous != 0 || v.FromFile) {
+		if n++; n == 1 && (v.Previous != 0 || v.FromFile || v.Kept) {
 			complete, gone = false, v.HistoryGone
 		}
 		l.begin(id)
@@ -103,7 +104,7 @@ func (l *versionList) show(ctx context.Context, vs versions, id string) error {
 }
 
 func versionItem(v *varve.Version) cli.Item {
-	d := listedVersion{v.LSN, cli.OrNil(v.Time), v.Deleted, v.Size, "", v.Previous}
+	d := listedVersion{v.LSN, cli.OrNil(v.Time), v.Deleted, v.Size, "", v.Previous, v.Kept}
 	if !v.Deleted {
 		d.Hash = "sha256:" + hex.EncodeToString(v.ContentHash[:])
 	}

@@ -115,9 +115,12 @@ func (cm *Committer) attempt(ctx context.Context, w *work, ops []Op, seen Reads,
 	if len(b.Entries) == 0 && len(b.Preconditions) == 0 {
 		return nil, nil
 	}
-	b.Frees = !puts
+	b.Frees = !puts && w.kept == 0
 	_, err = cm.Engine.Log.Append(ctx, b)
 	cm.Counts.Evictions.Release(w.taken, err == nil)
+	if w.kept > 0 && !puts {
+		err = unkept(err)
+	}
 	return all, w.along.explain(err)
 }
 
@@ -132,7 +135,7 @@ func (cm *Committer) tx(c *wal.ConflictError, seen Reads, listed wal.LSN) bool {
 
 // wrote gives the documents their versions and wakes the flusher.
 func (cm *Committer) wrote(ops []Op, w *work) {
-	b, n := &w.batch, 0
+	b, n := &w.batch, w.kept
 	gone, first := 0, ""
 	for i := range ops {
 		if !ops[i].Written {
@@ -236,6 +239,15 @@ func (cm *Committer) prepare(ctx context.Context, w *work, ops []Op, seen Reads,
 	}
 	b.Preconditions = append(b.Preconditions, w.along.preconditions...)
 	b.Entries = append(b.Entries, w.along.entries...)
+	if !slices.ContainsFunc(ops, func(o Op) bool { return o.Conds.Unkept }) {
+		kept, err := cm.keep(ctx, nil, b.Entries)
+		if err != nil {
+			return nil, err
+		}
+		if w.kept = len(kept); w.kept > 0 {
+			b.Entries = append(kept, b.Entries...)
+		}
+	}
 	return ops, nil
 }
 

@@ -120,11 +120,18 @@ func (cm *Committer) Together(ctx context.Context, held *wal.Held, k *engine.Kin
 			return err
 		}
 	}
+	kept, err := cm.keep(ctx, held, b.Entries)
+	if err != nil {
+		return err
+	}
+	if len(kept) > 0 {
+		b.Entries, b.Frees = append(kept, b.Entries...), false
+	}
 	if _, err := cm.Engine.Log.Append(ctx, b); err != nil {
 		return err
 	}
 	for i, p := range list {
-		p.Entry.LSN = b.Entries[i].LSN
+		p.Entry.LSN = b.Entries[len(kept)+i].LSN
 	}
 	cm.Flush.Wake(len(b.Entries))
 	return nil

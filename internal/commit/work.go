@@ -42,6 +42,7 @@ type work struct {
 	arenas   []*arena           // one for each goroutine that prepares
 	taken    []counts.Candidate // that are to make room
 	turn     counts.Turn        // in which they do
+	kept     int                // copies of what is replaced, with which the batch begins
 }
 
 // What is kept of a work: more was a rare batch, which shall not hold memory.
@@ -74,7 +75,7 @@ func (w *work) clear(applied wal.LSN) bool {
 	clear(w.batch.Entries)
 	clear(w.batch.Preconditions)
 	clear(w.prepared)
-	w.along, w.taken, w.turn = along{}, nil, counts.NoTurn
+	w.along, w.taken, w.turn, w.kept = along{}, nil, counts.NoTurn, 0
 	w.batch = wal.Batch{Entries: w.batch.Entries[:0], Preconditions: w.batch.Preconditions[:0]}
 	for _, a := range w.arenas {
 		if cap(a.values) > keptBytes {

@@ -164,6 +164,9 @@ func (n *renewal) saw(e *wal.Entry) {
 		}
 		return
 	}
+	if len(e.Key) > 0 && e.Key[0] == record.Kept {
+		return // it is no change
+	}
 	if len(e.Key) > 0 && e.Key[0] == record.Model {
 		// Each stands for those before it; what cannot be read says nothing.
 		if m, err := state.ModelIn(e); err == nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
@@ -33,6 +34,7 @@ type Version struct {
 	Previous    uint64   // the version before it, be it a deletion; 0 when there was none
 	FromFile    bool     // the log no longer has it, the file does: whether others came before it is not known
 	HistoryGone bool     // the log that had what came before is gone: see errs.HistoryGoneError
+	Kept        bool     // a copy that was kept when it was replaced: whether others came before it is not known
 	Document    []byte   // the exact bytes of the file, the caller's own
 }
 
@@ -74,7 +76,7 @@ func (h *History) Each(ctx context.Context, k *engine.Kind, id string, yield fun
 	}
 	give = func(v Version, err error) bool {
 		any = true
-		v.HistoryGone = err == nil && begun > 0 && (v.FromFile || v.Previous != 0 && v.Previous < begun)
+		v.HistoryGone = err == nil && begun > 0 && (v.FromFile || v.Kept || v.Previous != 0 && v.Previous < begun)
 		return yield(v, err) && ctx.Err() == nil
 	}
 	standing, err := h.Engine.Find(ctx, k, id, true)
@@ -90,9 +92,16 @@ func (h *History) Each(ctx context.Context, k *engine.Kind, id string, yield fun
 	// was written in a hole, or its version was made up because the index was made
 	// again from the files, it is given all the same.
 	told := !known
+	type one struct {
+		lsn  uint64
+		hash [32]byte
+	}
+	keptAs, given := record.KeptKey(k.Key(id)), map[one]bool{}
 	if known && standing.LSN < oldest {
 		told = true
-		if !give(h.standingVersion(k, id, &standing), nil) {
+		v := h.standingVersion(k, id, &standing)
+		given[one{v.LSN, v.ContentHash}] = true
+		if !give(v, nil) {
 			return any
 		}
 	}
@@ -102,10 +111,18 @@ func (h *History) Each(ctx context.Context, k *engine.Kind, id string, yield fun
 		var v Version
 		switch {
 		case err != nil:
+		case e.Key == keptAs:
+			// A commit that was refused, or one that was repeated, may have written another
+			// copy of it; and where a repair has put the log back, it may have the original.
+			if v, err = h.keptVersion(k, e); err == nil && given[one{v.LSN, v.ContentHash}] {
+				continue
+			}
+			given[one{v.LSN, v.ContentHash}] = true
 		case e.Key != want:
 			continue
 		default:
 			v, err = h.versionOf(k, e)
+			given[one{v.LSN, v.ContentHash}] = true
 			last, told = v.ContentHash, told || v.LSN == standing.LSN && err == nil
 		}
 		if !give(v, err) {
@@ -147,6 +164,17 @@ func (h *History) versionOf(k *engine.Kind, e wal.Entry) (Version, error) {
 	return v, nil
 }
 
+// keptVersion is the version of which an entry is a copy.
+func (h *History) keptVersion(k *engine.Kind, e wal.Entry) (Version, error) {
+	line, doc, err := state.KeptDocument(&h.Engine.Codec, &e, places.StoredMost)
+	v := Version{Kind: k.Noun, LSN: line.Version, Kept: true, ID: e.Key[2:], Document: doc, Size: int64(len(doc)), ContentHash: line.ContentHash}
+	if err != nil {
+		return v, fmt.Errorf("entry %d: %w", e.LSN, err)
+	}
+	v.Time = engine.TimeOf(&line).UTC()
+	return v, nil
+}
+
 // At gives one version of a document: errs.NoVersionError where there is no such.
 func (h *History) At(ctx context.Context, k *engine.Kind, id string, lsn uint64) (Version, error) {
 	if err := h.Engine.Sight(ctx); err != nil {
@@ -160,12 +188,14 @@ func (h *History) At(ctx context.Context, k *engine.Kind, id string, lsn uint64)
 	if v, ferr := h.Engine.Find(ctx, k, id, true); ferr == nil && v.LSN == lsn {
 		return h.standingVersion(k, id, &v), nil
 	}
-	if err != nil && !errors.Is(err, errs.ErrNotFound) && !errors.Is(err, errs.ErrTruncated) {
-		return Version{}, fmt.Errorf("%s %s, version %d: %w", k.Noun, human.Quote(id), lsn, err)
-	}
 	missing := &errs.NoVersionError{Kind: k.Noun, ID: id, Version: lsn}
+	var kept *Version
 	h.Each(ctx, k, id, func(v Version, err error) bool {
 		if err == nil {
+			if v.Kept && v.LSN == lsn {
+				kept = &v
+				return false
+			}
 			if missing.Oldest == 0 {
 				missing.Oldest = v.LSN
 			}
@@ -173,6 +203,12 @@ func (h *History) At(ctx context.Context, k *engine.Kind, id string, lsn uint64)
 		}
 		return ctx.Err() == nil
 	})
+	if kept != nil {
+		return *kept, nil
+	}
+	if err != nil && !errors.Is(err, errs.ErrNotFound) && !errors.Is(err, errs.ErrTruncated) {
+		return Version{}, fmt.Errorf("%s %s, version %d: %w", k.Noun, human.Quote(id), lsn, err)
+	}
 	if errors.Is(err, errs.ErrTruncated) {
 		return Version{}, fmt.Errorf("%w: %w", missing, err)
 	}

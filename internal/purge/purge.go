@@ -220,7 +220,7 @@ func (p *Purger) purgeEntries(ctx context.Context, k *engine.Kind, ids []string,
 		if k == p.Engine.Kinds.Scopes {
 			err = p.dropScope(ctx, id)
 		} else {
-			err = p.Commits.Commit(ctx, []commit.Op{{Group: k == p.Engine.Kinds.Assemblies, ID: id}}, nil, 0)
+			err = p.Commits.Commit(ctx, []commit.Op{{Group: k == p.Engine.Kinds.Assemblies, ID: id, Conds: commit.Conditions{Unkept: true}}}, nil, 0)
 		}
 		if err != nil {
 			return fmt.Errorf("deleting %s: %w", human.Quote(id), err)
@@ -271,7 +271,7 @@ func (p *Purger) takeOut(ctx context.Context, from, id string) error {
 		if a.Remove(id) == 0 {
 			return errs.ErrSkip
 		}
-		tx.PutAssemblyAt(&a, commit.Conditions{Missing: true})
+		tx.PutAssemblyAt(&a, commit.Conditions{Missing: true, Unkept: true})
 		return nil
 	})
 }

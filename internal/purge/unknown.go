@@ -12,6 +12,7 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/trace"
 )
 
@@ -97,6 +98,9 @@ func (p *Purger) knownPast(ctx context.Context, k *engine.Kind, left map[string]
 		}
 		if err == nil && len(e.Key) > 0 && e.Key[0] == k.Letter {
 			delete(left, e.Key[1:])
+		}
+		if err == nil && len(e.Key) > 1 && e.Key[0] == record.Kept && e.Key[1] == k.Letter {
+			delete(left, e.Key[2:])
 		}
 		if len(left) == 0 {
 			break

@@ -30,6 +30,14 @@
 // So the state is the file of the scope with the later entries, found along previous, applied in
 // order. An entry that leaves the scope empty is a deletion.
 //
+// A kept version, whose key is 'k' and the key of a document, is a copy of a version that neither
+// log nor archive had when a later entry of the same batch replaced or deleted it. It is no change:
+// nothing but history and purge look at it.
+//
+//	previous       the version of which it is a copy
+//	the line       {"time":…,"line":…}: when that was committed, in Unix microseconds, and its line
+//	the document   the exact bytes of the file
+//
 // Line and vector come first and are never compressed, so that a replay parses no JSON and
 // decompresses nothing. Only documents of 4 KiB and more are compressed, and only if that makes
 // them smaller.

@@ -14,6 +14,7 @@ const (
 	KindPut    = 16
 	KindDelete = 17
 	KindModel  = 18 // what makes the vectors: see internal/state
+	KindKept   = 19 // a copy of an older version: see Kept
 )
 
 // Key namespaces: the first byte of a key in the log.
@@ -22,6 +23,7 @@ const (
 	Assembly = 'a'
 	Working  = 'w'
 	Model    = 'v' // of the vectors: the key is this byte alone, see internal/state
+	Kept     = 'k' // of copies of older versions: followed by the document's key, see kept.go
 )
 
 // Record is what one entry tells.

@@ -80,6 +80,12 @@ func checkKey(e *wal.Entry) error {
 			err = docfile.CheckID("key", e.Key[1:], 0)
 		case record.Working:
 			_, err = working.ParseScope(e.Key[1:])
+		case record.Kept:
+			if kind = record.KindKept; e.Delete || len(e.Key) < 3 || e.Key[1] != record.Memory && e.Key[1] != record.Assembly {
+				err = fmt.Errorf("%s is no key", human.Quote(e.Key))
+			} else {
+				err = docfile.CheckID("key", e.Key[2:], 0)
+			}
 		case record.Model:
 			if kind = record.KindModel; e.Key != ModelKey || e.Delete {
 				err = fmt.Errorf("%s is no key", human.Quote(e.Key))
@@ -118,6 +124,8 @@ func Check(e *wal.Entry) (record.View, error) {
 		_, view, err = LineIn(e)
 	case record.Assembly:
 		_, view, err = LineIn(e)
+	case record.Kept:
+		_, view, err = KeptIn(e)
 	case record.Model:
 		_, err = modelIn(e.LSN, view.Line)
 		if err != nil {

@@ -124,6 +124,10 @@ func (s *State) Apply(entries []wal.Entry) error {
 			s.applied = e.LSN
 			continue
 		}
+		if kind == record.Kept {
+			s.applied = e.LSN // it changes nothing
+			continue
+		}
 		created := v.Created
 		if s.inexact {
 			if created, err = s.creates(kind, e.Key[1:]); err != nil {

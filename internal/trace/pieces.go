@@ -47,6 +47,10 @@ func (t *Set) replace(o Options, temp, path string, b []byte) error {
 // one of working memory that has pieces of what they said, for that may be what they
 // were made of.
 func (t *Set) Entry(key string, value []byte) bool {
+	kept := len(key) > 2 && key[0] == record.Kept // a copy of one of a document's versions
+	if kept {
+		key = key[1:]
+	}
 	switch {
 	case len(key) < 2:
 		return false
@@ -61,7 +65,13 @@ func (t *Set) Entry(key string, value []byte) bool {
 	if err != nil {
 		return false
 	}
-	members, err := assembly.MembersOf(view.Line)
+	line := view.Line
+	if kept {
+		if _, line, err = record.SplitKept(line); err != nil {
+			return false
+		}
+	}
+	members, err := assembly.MembersOf(line)
 	return err == nil && slices.ContainsFunc(members, func(id string) bool { return t.ids[id] })
 }
 

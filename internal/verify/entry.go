@@ -48,6 +48,8 @@ func (r *row) visit(end wal.Mark, e *wal.Entry) error {
 		_, err = state.ModelIn(e)
 	case e.Key[0] == record.Working:
 		_, _, err = document.Work(r.v.Source.Codec, e)
+	case e.Key[0] == record.Kept:
+		_, _, err = state.KeptDocument(r.v.Source.Codec, e, r.v.Source.FileLimit)
 	default:
 		line, err = r.v.record(kind, e)
 	}

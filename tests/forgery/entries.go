@@ -142,7 +142,36 @@ func key(name, key string, kind uint8) Forgery {
 	}}
 }
 
+// kept is a copy of an older version of the memory m0, or of what its line says.
+func kept(name, key string, change func(s *Store, r *record.Record)) Forgery {
+	return Forgery{Name: "kept: " + name, do: func(s *Store) {
+		doc := document("m0")
+		r := record.Record{Previous: 7, Line: record.KeptLine(nil, 1_790_000_000_000_000, s.line("m0", doc, nil)), Doc: doc}
+		if change != nil {
+			change(s, &r)
+		}
+		value, inflated := new(record.Codec).Encode(nil, &r)
+		s.log.Append(forge.Frame{Key: key, Value: value, Inflated: inflated, Kind: record.KindKept})
+		s.save()
+	}}
+}
+
 var entries = []Forgery{
+	sound(kept("a copy", "kmm0", nil)),
+	kept("of no version", "kmm0", func(_ *Store, r *record.Record) { r.Previous = 0 }),
+	kept("of a later version", "kmm0", func(s *Store, r *record.Record) { r.Previous = s.log.End() + 8 }),
+	kept("of another memory", "kmx", nil),
+	kept("of no document", "kwm0", nil),
+	kept("without an id", "km", nil),
+	kept("another document", "kmm0", func(_ *Store, r *record.Record) { r.Doc = bytes.ToUpper(r.Doc) }),
+	kept("a time that is none", "kmm0", func(_ *Store, r *record.Record) {
+		r.Line = bytes.Replace(r.Line, []byte("1790000000000000"), []byte("99999999999999999999"), 1)
+	}),
+	kept("a time behind all others", "kmm0", func(_ *Store, r *record.Record) {
+		r.Line = bytes.Replace(r.Line, []byte("1790000000000000"), []byte("1790000000000000000"), 1)
+	}),
+	kept("a line that is none", "kmm0", func(_ *Store, r *record.Record) { r.Line = []byte(`{"time":1,"line":}`) }),
+	kept("a vector of its own", "kmm0", func(_ *Store, r *record.Record) { r.Vector = []float32{1} }),
 	entry("names itself as predecessor", func(s *Store, r *record.Record) { r.Previous = s.log.End() }, nil),
 	entry("names a later one as predecessor", func(s *Store, r *record.Record) { r.Previous = s.log.End() + 4096 }, nil),
 	entry("predecessor 2⁶⁴-8", func(s *Store, r *record.Record) { r.Previous = math.MaxUint64 - 7 }, nil),

@@ -1,0 +1,135 @@
+package commit
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/wal"
+)
+
+// A version whose bytes are neither in the log nor in its archive has them in its file alone: after
+// a restore, a clone, or a repair of the log, and when it is older than all that the archive has. An
+// entry that replaces or deletes it would destroy the last copy. So a copy goes into the log first,
+// see package record.
+
+// keptTogether is how many bytes of copies go into the batch of what makes them necessary. More go
+// into batches before it: they change nothing, and the batch is not to become too large.
+const keptTogether = 1 << 20
+
+// predecessor is a version that an entry replaces or deletes.
+type predecessor struct {
+	key string
+	at  wal.LSN
+}
+
+// keep returns the copies to be written before entries; held is that of the holder of flush.lock,
+// else nil.
+func (cm *Committer) keep(ctx context.Context, held *wal.Held, entries []wal.Entry) ([]wal.Entry, error) {
+	var due []predecessor
+	var reach *wal.Reach
+	for i := range entries {
+		e := &entries[i]
+		at := record.Replaces(e.Value)
+		if at == 0 || cm.Engine.Kinds.Of(e.Key) == nil {
+			continue
+		}
+		if reach == nil {
+			reach = cm.Engine.Log.Reach()
+			defer reach.Close()
+		}
+		if !reach.Live(at) {
+			due = append(due, predecessor{e.Key, at})
+		}
+	}
+	if len(due) == 0 {
+		return nil, nil
+	}
+	slices.SortFunc(due, func(a, b predecessor) int { return cmp.Compare(a.at, b.at) })
+	var kept []wal.Entry
+	size := 0
+	for _, p := range due {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if reach.Keeps(p.key, p.at) {
+			continue
+		}
+		e, ok := cm.keepOne(p)
+		if !ok {
+			continue
+		}
+		if err := cm.mayKeep(ctx, held); err != nil {
+			return nil, err
+		}
+		if size += len(e.Value); len(kept) > 0 && size > keptTogether {
+			if _, err := cm.Engine.Log.Append(ctx, &wal.Batch{Entries: kept}); err != nil {
+				return nil, unkept(err)
+			}
+			kept, size = nil, len(e.Value)
+		}
+		kept = append(kept, e)
+	}
+	return kept, nil
+}
+
+// keepOne makes the copy of a version, of what stands in its file. What cannot be read, or is
+// another's, must not stand in the way of what can be written.
+func (cm *Committer) keepOne(p predecessor) (wal.Entry, bool) {
+	k, id := cm.Engine.Kinds.Of(p.key), p.key[1:]
+	place, err := cm.Engine.State.Find(k.Letter, id)
+	if err != nil || place.InLog || place.Version != p.at {
+		return wal.Entry{}, false // the condition on it says so
+	}
+	doc, _, err := k.Read(docfile.FileName(id), places.StoredMost)
+	if err == nil && sha256.Sum256(doc) != place.Entry.ContentHash {
+		err = engine.ErrMismatch
+	}
+	var content engine.Parsed
+	if err == nil {
+		content, err = k.Parse(doc, id)
+	}
+	var line []byte
+	if err == nil {
+		line, err = content.Line(doc, place.Entry.VectorNumber())
+	}
+	if err != nil {
+		cm.Engine.Env.Logger.Warn("the version that is replaced is in neither log nor archive, and cannot be read: history will not have it", "kind", k.Noun, "id", id, "version", p.at, "err", err)
+		return wal.Entry{}, false
+	}
+	value, inflated := cm.Engine.Codec.Encode(nil, &record.Record{Previous: p.at, Line: record.KeptLine(nil, place.Entry.Mtime, line), Doc: doc})
+	return wal.Entry{Key: record.KeptKey(p.key), Kind: record.KindKept, Value: value, Inflated: inflated}, true
+}
+
+// mayKeep has every program that writes know of copies: one that does not would purge a memory, and
+// leave its copies.
+func (cm *Committer) mayKeep(ctx context.Context, held *wal.Held) error {
+	log := cm.Engine.Log
+	if log.Features()&wal.FeatureKept != 0 {
+		return nil
+	}
+	if held == nil {
+		return log.Raise(ctx, wal.FeatureKept)
+	}
+	ok, err := log.RaiseFlushing(held, wal.FeatureKept)
+	if err == nil && !ok {
+		err = &errs.LockError{Path: cm.Engine.Env.Dir, Err: errors.New("a program of an older version has the store open: end it, or restart it with this version")}
+	}
+	return err
+}
+
+// unkept says what removes without room for a copy.
+func unkept(err error) error {
+	if !errors.Is(err, errs.ErrDiskFull) {
+		return err
+	}
+	return fmt.Errorf("%w; what is replaced or deleted has no copy but its file, and the log has no room for one: make room, or remove it without a copy: memctl purge ID", err)
+}

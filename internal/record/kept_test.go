@@ -1,0 +1,20 @@
+package record
+
+import (
+	"bytes"
+	"testing"
+)
+
+// What SplitKept takes apart, KeptLine puts together to the same bytes.
+func FuzzSplitKept(f *testing.F) {
+	f.Add(KeptLine(nil, 1_790_000_000_000_000, []byte(`{"filepath":"memories/x.json"}`)))
+	f.Add(KeptLine(nil, -1, []byte(`{"filepath":",\"line\":"}`)))
+	f.Add([]byte(`{"time":01,"line":{}}`))
+	f.Add([]byte(`{"time":1,"line":}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		at, line, err := SplitKept(b)
+		if err == nil && !bytes.Equal(KeptLine(nil, at, line), b) {
+			t.Errorf("%q is taken apart to %d and %q", b, at, line)
+		}
+	})
+}

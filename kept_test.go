@@ -1,0 +1,300 @@
+package varve
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/wal"
+)
+
+// lastCopies makes a store whose documents are in neither log nor archive: the memories m0 to m5
+// and the assembly a of m0, each with a content that is found nowhere else.
+func lastCopies(t *testing.T, how string, c *clock) (dir string, versions map[string]uint64) {
+	t.Helper()
+	ctx := context.Background()
+	top := t.TempDir()
+	from := filepath.Join(top, "from")
+	st, err := Open(ctx, from, &Options{NoBackground: true, Clock: c.now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 6 {
+		m := Memory{ID: fmt.Sprint("m", i), Content: fmt.Sprint("only copy ", i)}
+		if i == 5 {
+			at := c.now().Add(time.Hour)
+			m.ExpiresAt = at
+		}
+		if _, err := st.Put(ctx, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := st.Assemblies().Put(ctx, Assembly{ID: "a", Name: "only copy a", MemoryIDs: []string{"m0"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	dir = filepath.Join(top, "store")
+	if how == "restore" {
+		if _, err := st.Backup(ctx, filepath.Join(top, "backup"), BackupOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	switch how {
+	case "restore":
+		if _, err := Restore(ctx, filepath.Join(top, "backup"), dir, nil); err != nil {
+			t.Fatal(err)
+		}
+	case "clone": // what git takes along
+		for _, name := range []string{"memories", "assemblies", "config.json", ".gitignore"} {
+			if err := takeAlong(filepath.Join(from, name), filepath.Join(dir, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	case "log gone":
+		dir = from
+		for _, name := range []string{"wal", "checkpoint"} {
+			if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	st = openTest(t, dir, &Options{NoBackground: true, Clock: c.now})
+	versions = map[string]uint64{}
+	for m, err := range st.Memories(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		versions[m.ID] = m.Version
+	}
+	a, err := st.Assemblies().Get(ctx, "a")
+	if err != nil || len(versions) != 6 {
+		t.Fatalf("%d memories, %v", len(versions), err)
+	}
+	versions["a"] = a.Version
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return dir, versions
+}
+
+func takeAlong(from, to string) error {
+	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			return os.MkdirAll(filepath.Join(to, rel), 0o700)
+		}
+		b, err := os.ReadFile(path)
+		if err == nil {
+			err = os.MkdirAll(filepath.Dir(filepath.Join(to, rel)), 0o700)
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(to, rel), b, 0o600)
+		}
+		return err
+	})
+}
+
+// keeps says that the version which was standing is in the history of a document, and is read.
+func keeps(t *testing.T, st *Store, id string, version uint64, content string) {
+	t.Helper()
+	ctx := context.Background()
+	history, get := st.History, st.GetAt
+	if id == "a" {
+		history, get = st.Assemblies().History, st.Assemblies().GetAt
+	}
+	n := 0
+	for v, err := range history(ctx, id) {
+		if err != nil {
+			t.Errorf("%s: %v", id, err)
+		}
+		if v.LSN == version && bytes.Contains(v.Document, []byte(content)) {
+			if n++; !v.Kept || v.Time.IsZero() {
+				t.Errorf("%s: version %d: kept %v, of %v", id, version, v.Kept, v.Time)
+			}
+		}
+	}
+	v, err := get(ctx, id, version)
+	if n != 1 || err != nil || !bytes.Contains(v.Document, []byte(content)) {
+		t.Errorf("%s: version %d is %d times in its history; it reads as %q, %v", id, version, n, v.Document, err)
+	}
+}
+
+// The last copy of a memory is in its file alone where a store was restored, cloned, or has lost its
+// log: whatever replaces or deletes it takes it into the log first.
+func TestLastCopyIsKept(t *testing.T) {
+	t.Parallel()
+	for _, how := range []string{"restore", "clone", "log gone"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			ctx := context.Background()
+			c := clockAt(time.Unix(1_800_000_000, 0))
+			dir, versions := lastCopies(t, how, c)
+			st := openTest(t, dir, &Options{NoBackground: true, Clock: c.now})
+			from := st.Admin().Stats().Durable
+			if err := st.Delete(ctx, "m0"); err != nil { // the assembly changes along
+				t.Fatal(err)
+			}
+			if _, err := st.Put(ctx, Memory{ID: "m1", Content: "another"}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := st.PutAll(ctx, slices.Values([]Memory{{ID: "m2", Content: "another"}, {ID: "m3", Content: "another"}})); err != nil {
+				t.Fatal(err)
+			}
+			c.add(2 * time.Hour) // m5 has expired, and makes room with m4
+			limitTo(t, st, func(c *Config) { c.MaxMemories, c.AtLimit = 4, AtLimitEvictOldest })
+			if _, err := st.Put(ctx, Memory{ID: "new", Content: "another"}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := st.Get(ctx, "m4"); err == nil {
+				t.Fatal("m4 was not evicted")
+			}
+			check := func() {
+				t.Helper()
+				for i := range 6 {
+					id := fmt.Sprint("m", i)
+					keeps(t, st, id, versions[id], fmt.Sprint("only copy ", i))
+				}
+				keeps(t, st, "a", versions["a"], "only copy a")
+			}
+			check()
+			n := 0
+			for ch, err := range st.Watch(ctx, from) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if n++; strings.Contains(ch.Memory.Content, "only copy") {
+					t.Errorf("a copy was told as a change: %+v", ch)
+				}
+				if ch.ID == "new" {
+					break
+				}
+			}
+			if n != 6 {
+				t.Errorf("%d changes", n)
+			}
+			if err := st.Flush(ctx); err != nil {
+				t.Fatal(err)
+			}
+			for f, err := range st.Admin().Verify(ctx, VerifyOptions{}) {
+				if how == "log gone" && f.Kind == repair.BackupDamaged { // of the index, with the log's other life
+					continue
+				}
+				t.Errorf("verify: %v, %v", f, err)
+			}
+			if err := st.Close(); err != nil {
+				t.Fatal(err)
+			}
+			st = openTest(t, dir, &Options{NoBackground: true, Clock: c.now})
+			check()
+			if n, err := st.Count(ctx); n != 4 || err != nil {
+				t.Errorf("%d memories, %v", n, err)
+			}
+		})
+	}
+}
+
+// A version that the log has needs no copy, and so the store no feature.
+func TestNoCopyOfWhatTheLogHas(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	st := openTest(t, t.TempDir(), &Options{NoBackground: true})
+	for range 3 {
+		if _, err := st.Put(ctx, Memory{ID: "m", Content: "x"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := st.Flush(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := st.Delete(ctx, "m"); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for v, err := range st.History(ctx, "m") {
+		if n++; err != nil || v.Kept {
+			t.Errorf("%+v, %v", v, err)
+		}
+	}
+	if f := st.engine.Log.Features(); n != 4 || f&wal.FeatureKept != 0 {
+		t.Errorf("%d versions, features %s", n, f)
+	}
+}
+
+// After a purge the copies are nowhere, also those of the assembly that had the memory.
+func TestPurgeOfKeptCopies(t *testing.T) {
+	t.Parallel()
+	for _, how := range []string{"restore", "clone"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			ctx := context.Background()
+			c := clockAt(time.Unix(1_800_000_000, 0))
+			dir, versions := lastCopies(t, how, c)
+			st := openTest(t, dir, &Options{NoBackground: true, Clock: c.now})
+			for _, id := range []string{"m0", "m1"} {
+				if err := st.Delete(ctx, id); err != nil {
+					t.Fatal(err)
+				}
+			}
+			keeps(t, st, "m0", versions["m0"], "only copy 0")
+			if _, err := st.Admin().Purge(ctx, "m0", "m2"); err != nil { // m2 still stands
+				t.Fatal(err)
+			}
+			keeps(t, st, "m1", versions["m1"], "only copy 1")
+			if err := st.Close(); err != nil {
+				t.Fatal(err)
+			}
+			for _, secret := range []string{"only copy 0", "only copy 2", `"m0"`} { // the assembly named it
+				for _, path := range filesWith(t, dir, secret) {
+					t.Errorf("%q is in %s", secret, path)
+				}
+			}
+			if len(filesWith(t, dir, "only copy 1")) == 0 {
+				t.Error("what was not purged is gone, or is not found where it is")
+			}
+		})
+	}
+}
+
+// filesWith are the files that hold some bytes, copies in the archive inflated.
+func filesWith(t *testing.T, dir, secret string) (list []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if plain, _, ok := wal.InflateCopy(b); ok {
+			b = plain
+		}
+		if bytes.Contains(b, []byte(secret)) {
+			list = append(list, path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}

@@ -1,0 +1,69 @@
+package wal
+
+import (
+	"github.com/varve-db/varve/segment"
+)
+
+// Reach answers which versions log and archive still have. It is for one goroutine, which closes
+// it; questions in rising order of positions open each copy in the archive once.
+type Reach struct {
+	l     *FileLog
+	live  LSN // everything from here on is in the log
+	files pastFiles
+}
+
+// Reach begins a look.
+func (l *FileLog) Reach() *Reach {
+	return &Reach{l: l, live: l.Spilled(), files: pastFiles{p: l.Past()}}
+}
+
+// Live says that a version is in the part of the log that is replayed, which costs nothing to know.
+// A number that is no position of a frame is in none: so it is with a version that was made up when
+// the index was rebuilt from the files.
+func (r *Reach) Live(at LSN) bool { return at&7 == 0 && at >= r.live }
+
+// Keeps says whether the version of a key at a position can still be read from the log or from its
+// archive. In both the frame itself is looked for: a copy that a repair wrote may lack it, and a log
+// that has begun again has others.
+func (r *Reach) Keeps(key string, at LSN) bool {
+	if r.Live(at) {
+		return true
+	}
+	if at&7 != 0 || at < r.l.geo.Size {
+		return false
+	}
+	number := r.l.geo.Number(at)
+	if f, err := r.files.open(number); err == nil && r.has(f, key, at) {
+		return true
+	}
+	if !r.files.fallOver(at) {
+		return false
+	}
+	f, err := r.files.open(number)
+	return err == nil && r.has(f, key, at)
+}
+
+// has says whether the frame of a key begins at a position.
+func (r *Reach) has(f source, key string, at LSN) bool {
+	geo := r.l.geo
+	b := make([]byte, min(readGuess, geo.End(geo.Number(at))-at))
+	n, err := readFull(f, b, geo.Offset(at))
+	if err != nil {
+		return false
+	}
+	h, err := geo.ParseHeader(b[:n], at)
+	if err != nil || h.Kind < kindUser {
+		return false
+	}
+	if size := segment.HeaderSize + int(h.Length); size > n {
+		b = make([]byte, size)
+		if n, err = readFull(f, b, geo.Offset(at)); err != nil || n < size {
+			return false
+		}
+	}
+	found, _, err := h.Check(b[segment.HeaderSize : segment.HeaderSize+int(h.Length)])
+	return err == nil && string(found) == key
+}
+
+// Close lets the files go.
+func (r *Reach) Close() { r.files.close() }
