@@ -29,6 +29,7 @@ var (
 	ErrSession        = errs.ErrSession        // the memory belongs to another session
 	ErrCorrupt        = errs.ErrCorrupt        // see CorruptionError
 	ErrModel          = errs.ErrModel          // see ModelError
+	ErrEmbedderDown   = errs.ErrEmbedderDown   // see EmbedderError
 	ErrMoved          = errs.ErrMoved          // see MovedError
 	ErrSkip           = errs.ErrSkip           // returned by the function of Update or Transact: ends the call without writing and without an error
 )
@@ -51,6 +52,7 @@ type (
 	PermissionError     = errs.PermissionError
 	ConflictError       = errs.ConflictError
 	ModelError          = errs.ModelError
+	EmbedderError       = errs.EmbedderError
 	NoVersionError      = errs.NoVersionError
 	MissingMembersError = errs.MissingMembersError
 )

@@ -51,6 +51,7 @@ const (
 	EventBackupFail  = EventKind(env.EventBackupFail)  //
 	EventEmbedFailed = EventKind(env.EventEmbedFailed) // Count texts; the memories are stored and get their vectors later
 	EventEmbedWorks  = EventKind(env.EventEmbedWorks)  //
+	EventEmbedDown   = EventKind(env.EventEmbedDown)   // Count failures in a row; writes do not wait for it until Took has passed; Err is the last
 	EventVectors     = EventKind(env.EventVectors)     // Count vectors in all; Path
 	EventRevectored  = EventKind(env.EventRevectored)  // the vectors were rebuilt from the memories; Err says why
 	EventUnvectored  = EventKind(env.EventUnvectored)  // the index is written without the vectors; they are completed later

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/embedding"
 	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/record"
@@ -35,7 +36,31 @@ type Health struct {
 	Problems []error // the problems, gravest first
 	Space    Space
 	Pending  int64 // memories that wait for their embedding, as far as this process knows; Problems has why
+	Embedder EmbedderHealth
 }
+
+// EmbedderHealth reports what is known about Options.Embed. An embedder that is down is a problem
+// of the store only while memories wait for it.
+type EmbedderHealth struct {
+	State    EmbedderState
+	Since    time.Time // of the first of the failures
+	Failures int       // in a row
+	Err      error     // the last failure
+	Next     time.Time // while it is down: the first call after this moment asks it again
+}
+
+// EmbedderState is the state of an embedder.
+type EmbedderState string
+
+// The states of an embedder.
+const (
+	EmbedderNone    = EmbedderState(embedding.StateNone)    // Options.Embed is nil
+	EmbedderUnknown = EmbedderState(embedding.StateUnknown) // it was not asked yet
+	EmbedderWorks   = EmbedderState(embedding.StateWorks)
+	EmbedderFailing = EmbedderState(embedding.StateFailing) // and is still asked
+	EmbedderDown    = EmbedderState(embedding.StateDown)    // writes do not wait for it
+	EmbedderProbing = EmbedderState(embedding.StateProbing) // it is down, and one call asks it now
+)
 
 // Health returns the problems that keep the store from working as it should.
 func (st *Store) Health(ctx context.Context) Health {
@@ -74,6 +99,10 @@ func (st *Store) Health(ctx context.Context) Health {
 	pending, err := st.embedding.Waiting()
 	if h.Pending = pending; err != nil {
 		bad(fmt.Errorf("%s for an embedding: %w", human.Count(int(pending), "memory waits", "memories wait"), err), true)
+	}
+	if st.o.Embed != nil {
+		e := st.embedding.Breaker.Health()
+		h.Embedder = EmbedderHealth{State: EmbedderState(e.State), Since: e.Since, Failures: e.Failures, Err: e.Err, Next: e.Next}
 	}
 	if err := st.engine.Settings.Err(); err != nil {
 		bad(err, true)

@@ -337,7 +337,7 @@ var exported = map[string]int{
 	"internal/flush":        37,
 	"internal/views":        10,
 	"internal/edits":        24,
-	"internal/embedding":    15,
+	"internal/embedding":    17,
 	"internal/history":      6,
 	"internal/search":       5,
 	"internal/retention":    16,

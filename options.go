@@ -44,7 +44,10 @@ type Options struct {
 	// means 64): when a memory is written that has a content and no embedding, or a content other
 	// than that of the stored version with the same embedding. If it fails, the memory is stored
 	// without an embedding and gets one later, in the background; see Health and
-	// Vectors.EmbedPending. A panic is a failure; an embedder that ignores its ctx is abandoned. If
+	// Vectors.EmbedPending. After three failures in a row it is down: writes no longer wait for it,
+	// and it is asked again after a back-off of 5 s that doubles up to 5 min, by one call at a time
+	// (EmbedderError). Errors with a method Answered() bool that returns true do not count: the
+	// service answered, and refused the text. A panic is a failure; an embedder that ignores its ctx is abandoned. If
 	// the ctx of the write ends meanwhile, the write returns its error and nothing is stored.
 	// Package vector/embed has embedders.
 	Embed func(ctx context.Context, texts []string) ([][]float32, error)
@@ -53,6 +56,12 @@ type Options struct {
 	// pending, until Vectors.Reembed has changed the store's model to it (ModelError).
 	EmbedModel string
 	EmbedBatch int
+	// EmbedTimeout is how long a write or a query waits for one call of Embed; 0 means 30 s.
+	EmbedTimeout time.Duration
+	// EmbedService identifies what Embed asks, for example by URL and model. Processes of this user
+	// with the same EmbedService then tell each other, in a file in StateDir, that it is down. ""
+	// keeps this within the process.
+	EmbedService string
 	// WatchFiles adopts edits of the files within a second or so while the store is open to write;
 	// NoBackground turns this off. One of the processes that set it watches, and another takes over
 	// when that one ends: see EventWatching and Stats.Watcher. Without it an edit is found when its
@@ -76,7 +85,8 @@ type Options struct {
 	FolderMode fs.FileMode
 
 	// StateDir is a folder of this user, outside of every store. It holds the key that identifies
-	// repairs made here, so that UndoRepair does not obey a file that came with a clone. "" means
+	// repairs made here, so that UndoRepair does not obey a file that came with a clone, and what
+	// EmbedService shares. "" means
 	// $XDG_STATE_HOME/varve, or the folder that the system has for this purpose. Without such a
 	// folder, stores can be repaired, but repairs cannot be undone.
 	StateDir string
@@ -96,6 +106,8 @@ func (o *Options) Validate() error {
 	switch {
 	case o.LockWait < 0:
 		return &errs.FieldError{Field: "LockWait", Value: o.LockWait.String(), Err: fmt.Errorf("negative: %w", errs.ErrInvalid)}
+	case o.EmbedTimeout < 0:
+		return &errs.FieldError{Field: "EmbedTimeout", Value: o.EmbedTimeout.String(), Err: fmt.Errorf("negative: %w", errs.ErrInvalid)}
 	case o.EmbedBatch < 0:
 		return &errs.FieldError{Field: "EmbedBatch", Value: fmt.Sprint(o.EmbedBatch), Err: fmt.Errorf("negative: %w", errs.ErrInvalid)}
 	case o.SegmentSize != 0 && (o.SegmentSize < segment.MinSize || o.SegmentSize > segment.MaxSize || o.SegmentSize%4096 != 0):
@@ -120,6 +132,9 @@ func (o *Options) fill() {
 	}
 	if o.Listener == nil {
 		o.Listener = func(Event) {}
+	}
+	if o.EmbedTimeout == 0 {
+		o.EmbedTimeout = embedding.DefaultEmbedTimeout
 	}
 	if o.EmbedBatch == 0 {
 		o.EmbedBatch = embedding.DefaultEmbedBatch

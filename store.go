@@ -79,8 +79,8 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 	ed.Engine, ed.Vectors, ed.Commits, ed.Flusher = st.engine, &st.vectors, &st.commits, &st.flusher
 	em := &st.embedding
 	em.Engine, em.Vectors, em.Commits = st.engine, &st.vectors, &st.commits
-	em.Call, em.Batch, em.Model, em.Fit = st.o.Embed, st.o.EmbedBatch, st.o.EmbedModel, st.o.VectorFit
-	em.Init()
+	em.Call, em.Batch, em.Model, em.Fit, em.Limit = st.o.Embed, st.o.EmbedBatch, st.o.EmbedModel, st.o.VectorFit, st.o.EmbedTimeout
+	em.Init(st.o.EmbedService)
 	st.kept.Engine, st.kept.Commits, st.kept.Counts, st.kept.Uptime = st.engine, &st.commits, &st.counts, &st.working
 	pu := &st.purging
 	pu.Engine, pu.Vectors, pu.Commits, pu.Flusher, pu.Scopes, pu.Retention, pu.History = st.engine, &st.vectors, &st.commits, &st.flusher, &st.working, &st.kept, &st.history

@@ -118,6 +118,16 @@ func (vs Vectors) EmbedPending(ctx context.Context) (int64, error) {
 	return vs.st.embedding.Pending(ctx)
 }
 
+// Embed asks Options.Embed for the vectors of texts, to search by. It waits at most
+// Options.EmbedTimeout, and fails at once while the embedder is down (EmbedderError).
+func (vs Vectors) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	if err := vs.st.engine.Begun(); err != nil {
+		return nil, err
+	}
+	defer vs.st.engine.Ended()
+	return vs.st.embedding.Query(ctx, texts)
+}
+
 // VectorDrift reports how far the files of the vectors lag behind the index: only these are read,
 // and nothing is changed. The next flush or search corrects what is missing, stale or surplus.
 // Memories and assemblies are counted together.

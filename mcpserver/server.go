@@ -69,8 +69,9 @@ func groups() []group {
 type Options struct {
 	// Groups of tools that are offered; nil is DefaultGroups.
 	Groups []string
-	// Embed gives the vectors by which recall looks for meaning; it is the store's
-	// own Options.Embed. nil: recall looks for words.
+	// Embed gives the vectors by which recall looks for meaning: Vectors().Embed of the store, which
+	// does not wait for an embedder that is down, or the store's own Options.Embed. nil: recall
+	// looks for words.
 	Embed func(ctx context.Context, texts []string) ([][]float32, error)
 	// EmbedModel is the name of the model, "" when unknown: recall does not search by meaning in a
 	// store whose vectors are by another model.

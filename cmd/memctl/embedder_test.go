@@ -25,6 +25,14 @@ func embedder(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("VARVE_EMBED_KEY", "sk-secret")
 }
 
+// nonsense: a service that does not answer with vectors, which the environment names from here on.
+func nonsense(ts *testscript.TestScript, neg bool, args []string) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte("starting")) }))
+	ts.Defer(s.Close)
+	ts.Setenv("VARVE_EMBED_URL", s.URL)
+	ts.Setenv("VARVE_EMBED_MODEL", "bag")
+}
+
 func embeddingService(dims int) *httptest.Server {
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var q struct{ Input []string }

@@ -40,6 +40,7 @@ func TestScripts(t *testing.T) {
 			"hold": hold,
 
 			"embedder": embedder,
+			"nonsense": nonsense,
 		},
 	})
 }

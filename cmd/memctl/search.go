@@ -12,6 +12,7 @@ import (
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/cmd/memctl/internal/intake"
+	"github.com/varve-db/varve/cmd/memctl/internal/upkeep"
 	"github.com/varve-db/varve/vector/embed"
 )
 
@@ -60,7 +61,11 @@ consecutive float32, little-endian.`,
 				return err
 			}
 			q := varve.Query{Text: strings.Join(args, " "), Like: f.like, Limit: min(f.limit, math.MaxInt-1) + 1, Offset: f.offset, MinScore: f.least}
-			return a.With(cmd.Context(), cli.Read, func(st *varve.Store) error {
+			dir, err := a.Locate()
+			if err != nil {
+				return err
+			}
+			return a.WithIn(cmd.Context(), dir, cli.Read, upkeep.Query(e), func(st *varve.Store) error {
 				if f.vector != "" {
 					if q.Vector, err = intake.Vector(cmd.Context(), a.In, "--vector", f.vector, cli.LimitsOf(st.Admin().Config())); err != nil {
 						return err
@@ -141,7 +146,7 @@ type searched struct {
 // nothing, or cannot be done, for the words.
 func (p *searched) meaning(ctx context.Context, e *embed.Embedder, asked bool, q varve.Query, filters []varve.Filter) error {
 	near := q
-	list, err := e.Embed(ctx, []string{q.Text})
+	list, err := p.st.Vectors().Embed(ctx, []string{q.Text})
 	var hits []varve.Hit
 	if err == nil {
 		near.Text, near.Vector, near.Model = "", list[0], e.Model()

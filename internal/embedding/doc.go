@@ -7,6 +7,10 @@
 // fails, the memory is stored without a vector and added to a bounded queue; memories beyond the
 // bound are found by the index (later.go). Run is the goroutine that works through the queue.
 //
+// A write waits at most EmbedTimeout for one call, and not at all for an embedder that is down:
+// breaker.go decides after failures in a row whether the embedder is asked, and kept.go tells other
+// processes of the user, in a file outside of the store.
+//
 // # The model
 //
 // All vectors of a store are by one model; vectors of another model are not stored (model.go, which

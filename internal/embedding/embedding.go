@@ -7,16 +7,22 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/memstore"
 )
 
-// DefaultEmbedBatch is how many texts an embedder gets at once.
-const DefaultEmbedBatch = 64
+// DefaultEmbedBatch is how many texts an embedder gets at once, and DefaultEmbedTimeout how long a
+// write or a query waits for it.
+const (
+	DefaultEmbedBatch   = 64
+	DefaultEmbedTimeout = 30 * time.Second
+)
 
 // Embedding is what a store knows of its embedder, and of what waits for it.
 type Embedding struct {
@@ -27,6 +33,8 @@ type Embedding struct {
 	Batch   int                                                            // of texts that it gets at once
 	Model   string                                                         // of its vectors
 	Fit     bool                                                           // a vector of another dimension is cut or padded
+	Limit   time.Duration                                                  // of a call that a write or a query waits for
+	Breaker Breaker
 
 	open  context.Context // ends when the store closes
 	Close context.CancelFunc
@@ -35,6 +43,7 @@ type Embedding struct {
 	mu        sync.Mutex
 	Dimension int // of the first vectors that came; 0: none so far
 	err       error
+	up        bool            // it was down and works; nobody was told yet
 	queue     []string        // ids of memories without a vector, the next first
 	queued    map[string]bool // the same
 	Scan      bool            // the index may have more of them, behind after
@@ -44,8 +53,14 @@ type Embedding struct {
 	held      bool  // this process computes the vectors of another model
 }
 
-// Init makes it ready.
-func (e *Embedding) Init() {
+// Init makes it ready. With the name of a service, other processes of the user are told that it is
+// down.
+func (e *Embedding) Init(service string) {
+	host := e.Engine.Env
+	e.Breaker.Clock = host.Clock
+	if service != "" && host.StateDir != "" && !places.Within(host.StateDir, host.Dir) {
+		e.Breaker.Kept = &Kept{FS: host.System.FS, Dir: host.StateDir, Name: service, Random: host.Random}
+	}
 	e.open, e.Close = context.WithCancel(context.Background())
 	e.kick, e.queued = make(chan struct{}, 1), map[string]bool{}
 }
@@ -57,14 +72,14 @@ var errEmbedClosing = errors.New("the store is closing")
 //
 // next says that they are for a model whose turn has not come; otherwise the
 // store's vectors have to be of the embedder's model, and of its dimension.
-func (em *Embedding) embed(ctx context.Context, texts []string, next bool) ([][]float32, error) {
+func (em *Embedding) embed(ctx context.Context, texts []string, next bool, by waiter) ([][]float32, error) {
 	var list [][]float32
 	var err error
 	if model := em.Vectors.Model(); !next {
 		err = em.Suits(&model)
 	}
 	if err == nil {
-		list, err = em.callEmbedder(ctx, slices.Clone(texts))
+		list, err = em.ask(ctx, slices.Clone(texts), by)
 	}
 	if cerr := ctx.Err(); cerr != nil {
 		return nil, cerr
@@ -79,7 +94,8 @@ func (em *Embedding) embed(ctx context.Context, texts []string, next bool) ([][]
 		list[i] = slices.Clone(list[i]) // an embedder may use its memory again
 	}
 	em.mu.Lock()
-	again := em.err != nil && err == nil
+	again := err == nil && (em.err != nil || em.up)
+	em.up = em.up && err != nil
 	em.err = err
 	if err == nil && em.Dimension == 0 {
 		em.Dimension = len(list[0])
@@ -97,10 +113,72 @@ func (em *Embedding) embed(ctx context.Context, texts []string, next bool) ([][]
 	return list, nil
 }
 
-// callEmbedder gives the embedder up, whatever it does, when ctx ends or the
+// laterLimit is the limit of a call for which no write and no query waits.
+const laterLimit = 10 * time.Minute
+
+// ask asks the embedder, if the breaker lets it pass.
+func (em *Embedding) ask(ctx context.Context, texts []string, by waiter) ([][]float32, error) {
+	limit := em.Limit
+	c, err := em.Breaker.enter(by, limit)
+	if err != nil {
+		return nil, err
+	}
+	if by != forWrite && !c.probe {
+		limit = max(limit, laterLimit)
+	}
+	list, err := em.callEmbedder(ctx, texts, limit)
+	down := err
+	if err != nil && answered(err) {
+		down = nil
+	}
+	switch em.Breaker.leave(c, down, ctx.Err() != nil || errors.Is(err, errEmbedClosing)) {
+	case wentDown:
+		em.Engine.Env.Logger.Warn("the embedder is down", "err", err)
+		em.Engine.Env.Event(env.Event{Kind: env.EventEmbedDown, Count: breakerFailures, Took: breakerFirst, Err: err})
+	case cameUp:
+		em.mu.Lock()
+		em.up = true
+		em.mu.Unlock()
+	}
+	return list, err
+}
+
+// Query asks for the vectors of texts to search by. Nothing is stored.
+func (em *Embedding) Query(ctx context.Context, texts []string) ([][]float32, error) {
+	if em.Call == nil {
+		return nil, errNone
+	}
+	list, err := em.ask(ctx, slices.Clone(texts), forWrite)
+	if cerr := ctx.Err(); cerr != nil {
+		return nil, cerr
+	}
+	if err == nil && len(list) != len(texts) {
+		err = fmt.Errorf("the embedder gave %d vectors for %d texts", len(list), len(texts))
+	}
+	em.mu.Lock()
+	up := em.up && err == nil
+	em.up = em.up && !up
+	if up {
+		em.err = nil // the wait of the background ends
+	}
+	em.mu.Unlock()
+	switch {
+	case up:
+		em.Engine.Env.Event(env.Event{Kind: env.EventEmbedWorks})
+		em.kickEmbedding()
+	case err != nil:
+		return nil, err
+	}
+	for i := range list {
+		list[i] = slices.Clone(list[i])
+	}
+	return list, nil
+}
+
+// callEmbedder gives the embedder up, whatever it does, when ctx ends, after a limit, or when the
 // store closes. A panic of it is an error like any other: it is foreign code, and
 // the memory is to be stored all the same.
-func (em *Embedding) callEmbedder(ctx context.Context, texts []string) (list [][]float32, err error) {
+func (em *Embedding) callEmbedder(ctx context.Context, texts []string, limit time.Duration) (list [][]float32, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	call := func() (list [][]float32, err error) {
@@ -115,6 +193,9 @@ func (em *Embedding) callEmbedder(ctx context.Context, texts []string) (list [][
 		return call()
 	}
 	defer context.AfterFunc(em.open, func() { cancel(errEmbedClosing) })()
+	late := fmt.Errorf("the embedder gave no answer within %s", limit)
+	ctx, stop := context.WithTimeoutCause(ctx, limit, late)
+	defer stop()
 	type result struct {
 		list [][]float32
 		err  error
@@ -126,6 +207,9 @@ func (em *Embedding) callEmbedder(ctx context.Context, texts []string) (list [][
 	}()
 	select {
 	case r := <-done:
+		if r.err != nil && context.Cause(ctx) == late {
+			return nil, late // what the embedder says then is that its ctx has ended
+		}
 		return r.list, r.err
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)

@@ -75,13 +75,19 @@ func (em *Embedding) Run(ctx context.Context) {
 			continue
 		}
 		if err == nil {
-			_, err = em.embedStored(ctx, ids)
+			_, err = em.embedQueued(ctx, ids)
 		}
 		if ctx.Err() != nil {
 			return
 		}
 		if err == nil {
 			most, wait = min(2*most, em.Batch), embedFirstWait
+			continue
+		}
+		if rest := em.Breaker.rest(); rest > 0 {
+			if !em.waitToEmbed(ctx, max(rest, wait)) {
+				return
+			}
 			continue
 		}
 		if len(ids) == 1 { // a text that the embedder does not take must not keep the others back
@@ -93,6 +99,17 @@ func (em *Embedding) Run(ctx context.Context) {
 		}
 		wait = min(2*wait, embedLastWait)
 	}
+}
+
+// embedQueued gives vectors to some of the queue. One of an embedder that was down is asked for a
+// plain text first, so that a text which it does not take cannot keep it down.
+func (em *Embedding) embedQueued(ctx context.Context, ids []string) (int64, error) {
+	if em.Breaker.rest() > 0 {
+		if _, err := em.embed(ctx, []string{ProbeText}, false, forQueue); err != nil {
+			return 0, err
+		}
+	}
+	return em.embedStored(ctx, ids, forQueue)
 }
 
 // waitToEmbed waits out a failure; a call of somebody else that went well ends it.
@@ -213,7 +230,7 @@ func (em *Embedding) Pending(ctx context.Context) (int64, error) {
 	var done int64
 	var ids []string
 	write := func() error {
-		n, err := em.embedStored(ctx, ids)
+		n, err := em.embedStored(ctx, ids, forUser)
 		done += n
 		ids = ids[:0]
 		return err
@@ -236,7 +253,7 @@ func (em *Embedding) Pending(ctx context.Context) (int64, error) {
 
 // embedStored gives vectors to stored memories, in one commit if that can take
 // them; those that have one by then, or another content, are left alone.
-func (em *Embedding) embedStored(ctx context.Context, ids []string) (int64, error) {
+func (em *Embedding) embedStored(ctx context.Context, ids []string, by waiter) (int64, error) {
 	contents, err := em.contents(ctx, ids, func(m *memstore.Memory) bool { return len(m.Embedding) == 0 && vectors.Embeddable(m.Content) })
 	if err != nil {
 		return 0, err
@@ -245,7 +262,7 @@ func (em *Embedding) embedStored(ctx context.Context, ids []string) (int64, erro
 		em.Dequeue(ids, false)
 		return 0, nil
 	}
-	known, err := em.embedContents(ctx, contents, false)
+	known, err := em.embedContents(ctx, contents, false, by)
 	if err != nil {
 		return 0, err
 	}
@@ -342,7 +359,7 @@ func (em *Embedding) eachOf(ctx context.Context, ids []string, take func(m *mems
 
 // embedContents asks for the vectors of contents, each text once, in the order
 // of the ids.
-func (em *Embedding) embedContents(ctx context.Context, contents map[string]string, next bool) (embedded, error) {
+func (em *Embedding) embedContents(ctx context.Context, contents map[string]string, next bool, by waiter) (embedded, error) {
 	known := embedded{}
 	var texts []string
 	for _, id := range slices.Sorted(maps.Keys(contents)) {
@@ -355,7 +372,7 @@ func (em *Embedding) embedContents(ctx context.Context, contents map[string]stri
 	if len(texts) == 0 {
 		return known, nil
 	}
-	list, err := em.embed(ctx, texts, next)
+	list, err := em.embed(ctx, texts, next, by)
 	if err != nil {
 		return nil, err
 	}

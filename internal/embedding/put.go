@@ -89,7 +89,7 @@ func (em *Embedding) embedAll(ctx context.Context, ops []commit.Op, known embedd
 		}
 	}
 	for batch := range slices.Chunk(texts, em.Batch) {
-		list, err := em.embed(ctx, batch, false)
+		list, err := em.embed(ctx, batch, false, forWrite)
 		if cerr := ctx.Err(); cerr != nil {
 			return nil, nil, cerr
 		}

@@ -69,7 +69,7 @@ func (r *reembed) ask(ctx context.Context, ids []string, texts map[string]string
 	for _, id := range ids {
 		some[id] = texts[id]
 	}
-	list, err := r.em.embedContents(ctx, some, next)
+	list, err := r.em.embedContents(ctx, some, next, forUser)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (r *reembed) probe(ctx context.Context, next bool) error {
 	if text == "" {
 		text = ProbeText
 	}
-	_, err := r.em.embedContents(ctx, map[string]string{"": text}, next)
+	_, err := r.em.embedContents(ctx, map[string]string{"": text}, next, forUser)
 	return err
 }
 

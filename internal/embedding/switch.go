@@ -122,7 +122,7 @@ func (em *Embedding) anyRow(ctx context.Context) (found bool, err error) {
 
 // askDimension asks the embedder for a vector.
 func (r *reembed) askDimension(ctx context.Context) (int, error) {
-	list, err := r.em.embedContents(ctx, map[string]string{"": ProbeText}, true)
+	list, err := r.em.embedContents(ctx, map[string]string{"": ProbeText}, true, forUser)
 	if err != nil {
 		return 0, fmt.Errorf("no memory has a content, so the embedder was asked for %s, to know its dimension: %w", human.Quote(ProbeText), err)
 	}

@@ -51,6 +51,7 @@ const (
 	EventBackupFail  EventKind = "index backup could not be made" //
 	EventEmbedFailed EventKind = "embedding failed"               // Count texts; the memories are stored, and their vectors follow
 	EventEmbedWorks  EventKind = "embedding works again"          //
+	EventEmbedDown   EventKind = "embedder down"                  // Count failures in a row; it is not asked for as long as Took
 	EventVectors     EventKind = "vectors written"                // Count of them, in all; Path
 	EventRevectored  EventKind = "vectors made anew"              // from the memories; Err says why
 	EventViewError   EventKind = "view not written"               // the index goes on without; the next flush tries again

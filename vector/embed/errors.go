@@ -50,10 +50,14 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
+// Answered reports whether the service answered, and refused the request itself: its key, its
+// model or its text. Such a service is not down.
+func (e *Error) Answered() bool {
+	return e.Status >= 400 && e.Status < 500 && !e.passing()
+}
+
 func (e *Embedder) fault(status int, err error, message string) *Error {
-	u := *e.target
-	u.User, u.RawQuery = nil, ""
-	return &Error{URL: u.String(), Model: e.o.Model, Status: status, Err: err, Message: e.clean(message)}
+	return &Error{URL: e.URL(), Model: e.o.Model, Status: status, Err: err, Message: e.clean(message)}
 }
 
 // clean makes a service's words fit for a log: short, of one line, without the key.

@@ -113,6 +113,16 @@ func (e *Embedder) fill() {
 // Model is the name of the model.
 func (e *Embedder) Model() string { return e.o.Model }
 
+// URL is the URL that is asked, without user, password and query.
+func (e *Embedder) URL() string {
+	u := *e.target
+	u.User, u.RawQuery = nil, ""
+	return u.String()
+}
+
+// String names the model and the URL.
+func (e *Embedder) String() string { return e.o.Model + " at " + e.URL() }
+
 func protocolOf(u *url.URL) Protocol {
 	path := strings.TrimRight(u.Path, "/")
 	if strings.HasSuffix(path, "/api") || strings.HasSuffix(path, "/api/embed") || path == "" && u.Port() == "11434" {

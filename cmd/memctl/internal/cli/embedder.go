@@ -19,14 +19,14 @@ func (a *App) Embedder() (*embed.Embedder, error) {
 	return e, nil
 }
 
-// Embedding adds the embedder to a store's options.
+// Embedding adds the embedder to a store's options, for what is written and what is searched.
 func (a *App) Embedding(more func(*varve.Options)) (func(*varve.Options), error) {
 	e, err := a.Embedder()
 	if e == nil || err != nil {
 		return more, err
 	}
 	return func(o *varve.Options) {
-		o.Embed, o.EmbedModel = e.Embed, e.Model()
+		o.Embed, o.EmbedModel, o.EmbedService = e.Embed, e.Model(), e.String()
 		if more != nil {
 			more(o)
 		}

@@ -102,13 +102,12 @@ func serveStore(ctx context.Context, a *cli.App, dir string, file *memoryFile, o
 	if err != nil {
 		return err
 	}
-	more := func(v *varve.Options) {
+	more, err := a.Embedding(func(v *varve.Options) {
 		v.NoBackground, v.WatchFiles = false, true
 		v.Logger = o.Logger
-		if e != nil {
-			v.Embed, v.EmbedModel = e.Embed, e.Model()
-			o.Embed, o.EmbedModel = e.Embed, e.Model()
-		}
+	})
+	if err != nil {
+		return err
 	}
 	if err := file.look(dir); err != nil {
 		return err
@@ -116,6 +115,9 @@ func serveStore(ctx context.Context, a *cli.App, dir string, file *memoryFile, o
 	return a.WithIn(ctx, dir, cli.Serve, more, func(st *varve.Store) error {
 		if err := takeOver(ctx, a, st, file); err != nil {
 			return err
+		}
+		if e != nil {
+			o.Embed, o.EmbedModel = st.Vectors().Embed, e.Model()
 		}
 		if abs, err := filepath.Abs(dir); err == nil {
 			dir = abs // where a client starts its servers is unknown

@@ -53,6 +53,7 @@ type State struct {
 	LastFlush  *time.Time `json:"last_flush"`
 	LastBackup *time.Time `json:"last_backup"`
 	Refused    *refused   `json:"refused_edits"`
+	Embedder   *embedder  `json:"embedder"` // null: no service is configured
 	Problems   []string   `json:"problems"`
 	Next       string     `json:"next"`
 
@@ -73,8 +74,10 @@ func ShowStatus(ctx context.Context, a *cli.App) error {
 }
 
 func statusIn(ctx context.Context, a *cli.App, dir string, how cli.Access) error {
-	return a.WithIn(ctx, dir, how, nil, func(st *varve.Store) error {
+	e, invalid := a.Embedder() // it is not asked
+	return a.WithIn(ctx, dir, how, Query(e), func(st *varve.Store) error {
 		s := stateOf(ctx, dir, st)
+		s.Embedder = embedderOf(ctx, st, e, invalid)
 		if s.gravest != nil {
 			a.Tell(s.failure())
 		}
@@ -190,6 +193,9 @@ func showState(a *cli.App, s State) {
 		line("working", "%s: memctl working list", cli.Count(int(s.Scopes), "scope has working memory", "scopes have working memory"))
 	}
 	line("vectors", "%s", s.Vectors)
+	if s.Embedder != nil {
+		line("embedder", "%s", s.Embedder)
+	}
 	line("index", "%s", cli.Size(s.IndexBytes))
 	line("log", "%s to read at the next open, %s of it not yet in files", cli.Size(s.LogBytes), cli.Size(s.Unflushed))
 	processes := "no other process has the store open"

@@ -1,0 +1,249 @@
+package varve
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/vector/embed"
+)
+
+// moved is a clock that a test moves.
+type moved struct{ atomic.Int64 }
+
+func (m *moved) now() time.Time { return time.Unix(1_800_000_000, 0).Add(time.Duration(m.Load())) }
+
+// hanging is a service over HTTP that hangs or fails until it is mended.
+type hanging struct {
+	*httptest.Server
+	requests atomic.Int64
+	mended   atomic.Bool
+	hang     bool
+	release  chan bool
+}
+
+func newHanging(t *testing.T, hang bool) (*hanging, func(context.Context, []string) ([][]float32, error)) {
+	h := &hanging{hang: hang, release: make(chan bool)}
+	h.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.requests.Add(1)
+		var q struct{ Input []string }
+		if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
+			t.Error(err)
+		}
+		switch {
+		case h.mended.Load():
+		case h.hang:
+			<-h.release
+			return
+		default:
+			http.Error(w, "starting", http.StatusServiceUnavailable)
+			return
+		}
+		var data []map[string]any
+		for i, text := range q.Input {
+			data = append(data, map[string]any{"index": i, "embedding": embeddingOf(text)})
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"data": data})
+	}))
+	t.Cleanup(func() { close(h.release); h.Close() })
+	e, err := embed.New(embed.Options{URL: h.URL, Model: "m", Retries: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h, e.Embed
+}
+
+// A write waits for an embedder that hangs or fails, but not at every call; what it left is embedded
+// when the embedder works again.
+func TestEmbedderDown(t *testing.T) {
+	t.Parallel()
+	for _, hang := range []bool{true, false} {
+		t.Run(fmt.Sprint("hang ", hang), func(t *testing.T) {
+			t.Parallel()
+			ctx := context.Background()
+			h, call := newHanging(t, hang)
+			var c moved
+			var mu sync.Mutex
+			var events []EventKind
+			st := openTest(t, t.TempDir(), &Options{
+				Embed: call, NoBackground: true, Clock: c.now, EmbedTimeout: 50 * time.Millisecond,
+				Listener: func(e Event) {
+					mu.Lock()
+					defer mu.Unlock()
+					if e.Kind == EventEmbedDown || e.Kind == EventEmbedWorks {
+						events = append(events, e.Kind)
+					}
+					if e.Kind == EventEmbedDown && (e.Err == nil || e.Count != 3 || e.Took != 5*time.Second) {
+						t.Errorf("%+v", e)
+					}
+				},
+			})
+			if s := st.Health(ctx).Embedder.State; s != EmbedderUnknown {
+				t.Error(s)
+			}
+			for i := range 10 {
+				m, err := st.Put(ctx, Memory{ID: fmt.Sprint("m", i), Content: fmt.Sprint("text ", i)})
+				if err != nil || len(m.Embedding) != 0 {
+					t.Fatal(m.Embedding, err)
+				}
+			}
+			if n := h.requests.Load(); n != 3 {
+				t.Errorf("the embedder was asked %d times, want 3", n)
+			}
+			health := st.Health(ctx)
+			if e := health.Embedder; e.State != EmbedderDown || e.Failures != 3 || e.Err == nil || !e.Next.Equal(c.now().Add(5*time.Second)) || !e.Since.Equal(c.now()) {
+				t.Errorf("%+v", e)
+			}
+			var down *EmbedderError
+			if health.OK || health.Pending != 10 || len(health.Problems) != 1 || !errors.Is(health.Problems[0], ErrEmbedderDown) || !errors.As(health.Problems[0], &down) || down.Failures != 3 {
+				t.Errorf("%+v", health)
+			}
+			if _, err := st.Vectors().Embed(ctx, []string{"a query"}); !errors.Is(err, ErrEmbedderDown) || h.requests.Load() != 3 {
+				t.Error(err)
+			}
+			if hits, err := st.Search(ctx, Query{Text: "text", Limit: 20}); err != nil || len(hits) != 10 {
+				t.Error(len(hits), err)
+			}
+			c.Add(int64(5 * time.Second))
+			if _, err := st.Put(ctx, Memory{ID: "probe", Content: "probe"}); err != nil || h.requests.Load() != 4 {
+				t.Error(err, h.requests.Load())
+			}
+			c.Add(int64(5 * time.Second))
+			if _, err := st.Put(ctx, Memory{ID: "doubled", Content: "doubled"}); err != nil || h.requests.Load() != 4 {
+				t.Error(err, h.requests.Load())
+			}
+			h.mended.Store(true)
+			c.Add(int64(5 * time.Second))
+			if v, err := st.Vectors().Embed(ctx, []string{"a query"}); err != nil || !slices.Equal(v[0], embeddingOf("a query")) {
+				t.Error(v, err)
+			}
+			if m, err := st.Put(ctx, Memory{ID: "works", Content: "works"}); err != nil || !slices.Equal(m.Embedding, embeddingOf("works")) {
+				t.Error(m.Embedding, err)
+			}
+			if n, err := st.Vectors().EmbedPending(ctx); err != nil || n != 12 {
+				t.Error(n, err)
+			}
+			if e := st.Health(ctx).Embedder; e.State != EmbedderWorks || e.Failures != 0 || e.Err != nil {
+				t.Errorf("%+v", e)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if want := []EventKind{EventEmbedDown, EventEmbedWorks}; !slices.Equal(events, want) {
+				t.Errorf("%q, want %q", events, want)
+			}
+		})
+	}
+}
+
+// The queue of the background waits until the embedder may be asked, and asks it for a plain text:
+// one that it never takes does not keep it down.
+func TestEmbedderDownInTheBackground(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	var c moved
+	e := &teller{}
+	refuse := func(texts []string) ([][]float32, error) {
+		if slices.Contains(texts, "never") {
+			return nil, errors.New("not this text")
+		}
+		return nil, nil
+	}
+	broken := func([]string) ([][]float32, error) { return nil, errors.New("no service") }
+	waits := make(chan time.Duration)
+	st := openTest(t, t.TempDir(), open.In(&Options{Embed: e.embed, Clock: c.now}, open.Environment{System: vfs.System{Sleep: func(ctx context.Context, d time.Duration) error {
+		if d < time.Second {
+			return nil
+		}
+		select {
+		case waits <- d: // the time passes when the test takes it
+			c.Add(int64(d))
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}}}))
+	e.set(broken)
+	for _, text := range []string{"never", "one", "two"} {
+		if _, err := st.Put(ctx, Memory{ID: text, Content: text}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var total time.Duration
+	for total < 15*time.Second {
+		total += <-waits
+	}
+	if s := st.Health(ctx).Embedder.State; s != EmbedderDown && s != EmbedderProbing {
+		t.Error(s)
+	}
+	e.set(refuse)
+	stop := make(chan bool)
+	defer close(stop)
+	go func() {
+		for {
+			select {
+			case <-waits:
+			case <-stop:
+				return
+			}
+		}
+	}()
+	for _, id := range []string{"one", "two"} {
+		waitFor(t, func() bool {
+			m, err := st.Get(ctx, id)
+			return err == nil && slices.Equal(m.Embedding, embeddingOf(m.Content))
+		})
+	}
+	if m, err := st.Put(ctx, Memory{ID: "new", Content: "new"}); err != nil || !slices.Equal(m.Embedding, embeddingOf("new")) {
+		t.Error(m.Embedding, err)
+	}
+}
+
+// Processes that ask one service tell each other that it is down, outside of the store.
+func TestEmbedderDownForOthers(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	dir, state := t.TempDir(), t.TempDir()
+	h, call := newHanging(t, false)
+	var c moved
+	for i := range 4 {
+		st, err := Open(ctx, dir, &Options{Embed: call, NoBackground: true, Clock: c.now, StateDir: state, EmbedService: "m at " + h.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := st.Put(ctx, Memory{ID: fmt.Sprint(i), Content: "x"}); err != nil {
+			t.Error(err)
+		}
+		if err := st.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := h.requests.Load(); n != 3 {
+		t.Errorf("asked %d times, want 3", n)
+	}
+	if names, err := os.ReadDir(state); err != nil || len(names) != 1 {
+		t.Error(names, err)
+	}
+	st := openTest(t, dir, &Options{Embed: call, NoBackground: true, Clock: c.now, StateDir: state, EmbedService: "m at " + h.URL})
+	if e := st.Health(ctx).Embedder; e.State != EmbedderDown || e.Failures != 3 {
+		t.Errorf("%+v", e)
+	}
+	h.mended.Store(true)
+	if n, err := st.Vectors().EmbedPending(ctx); err != nil || n != 4 { // what a user asks for is done at once
+		t.Error(n, err)
+	}
+	other := openTest(t, dir, &Options{Embed: call, NoBackground: true, Clock: c.now, StateDir: state, EmbedService: "m at " + h.URL})
+	if e := other.Health(ctx).Embedder; e.State != EmbedderUnknown {
+		t.Errorf("%+v", e)
+	}
+}

@@ -1,0 +1,34 @@
+package errs
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ErrEmbedderDown: the embedder was not asked, because it has failed. See EmbedderError.
+var ErrEmbedderDown = errors.New("the embedder is down")
+
+// EmbedderError reports that the embedder was not asked, because its last calls have failed. It
+// matches ErrEmbedderDown, and its cause.
+type EmbedderError struct {
+	Since    time.Time // of the first of these failures
+	Failures int       // in a row
+	Next     time.Time // the first call after this moment asks the embedder again
+	Err      error     // the last failure
+}
+
+// Error is the message, in one line.
+func (e *EmbedderError) Error() string {
+	s := fmt.Sprintf("%v since %s (%d failures in a row) and is not asked again before %s", ErrEmbedderDown, e.Since.UTC().Format(time.RFC3339), e.Failures, e.Next.UTC().Format(time.RFC3339))
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+// Is makes the error match ErrEmbedderDown.
+func (e *EmbedderError) Is(target error) bool { return target == ErrEmbedderDown }
+
+// Unwrap returns the last failure.
+func (e *EmbedderError) Unwrap() error { return e.Err }

@@ -1,0 +1,242 @@
+package embedding
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/varve-db/varve/errs"
+)
+
+// A write must not wait for an embedder that is down. After breakerFailures failures in a row of
+// calls that a write or a query waits for, these calls fail at once, with an *errs.EmbedderError,
+// until a back-off has passed. The first call after it asks the embedder, alone: if that fails too,
+// the back-off doubles, from breakerFirst up to breakerLast.
+const (
+	breakerFailures = 3
+	breakerFirst    = 5 * time.Second
+	breakerLast     = 5 * time.Minute
+)
+
+// waiter is what waits for a call of the embedder.
+type waiter int
+
+const (
+	forWrite waiter = iota // a write or a query: its failures count
+	forQueue               // the queue, in the background: it has its own back-off while the breaker is closed
+	forUser                // Reembed or Pending, which a user has asked for: never refused
+)
+
+// standing is what is known about an embedder; other processes may know it too (kept.go).
+type standing struct {
+	Failures int           `json:"failures"` // in a row
+	Since    time.Time     `json:"since"`    // of the first one
+	Last     time.Time     `json:"last"`     // the last one
+	Next     time.Time     `json:"next"`     // while it is down: when it is asked again
+	Wait     time.Duration `json:"wait"`     // the back-off that ends at Next
+	Error    string        `json:"error"`    // the last one
+	Claim    time.Time     `json:"claim"`    // until then another process asks whether it works
+}
+
+// next is when the embedder is asked again.
+func (s *standing) next() time.Time {
+	if s.Claim.After(s.Next) {
+		return s.Claim
+	}
+	return s.Next
+}
+
+func (s *standing) down() bool { return s.Failures >= breakerFailures }
+
+// due says whether the back-off has passed, and no other process asks. A clock that was set back
+// does not lengthen it.
+func (s *standing) due(now time.Time) bool {
+	ahead := func(t time.Time, most time.Duration) bool { return now.Before(t) && t.Sub(now) <= most }
+	return !ahead(s.Next, s.Wait) && !ahead(s.Claim, breakerLast)
+}
+
+// Breaker decides whether the embedder is asked.
+type Breaker struct {
+	Clock func() time.Time
+	Kept  *Kept // nil: no other process is told
+
+	mu      sync.Mutex
+	s       standing
+	err     error // the last failure
+	read    bool  // s was compared with what is kept
+	works   bool  // the last call that was made went well
+	probing bool  // one call asks whether it works again
+}
+
+// call is one that may be made.
+type call struct {
+	by    waiter
+	probe bool
+}
+
+// change is what a call has changed.
+type change int
+
+const (
+	unchanged change = iota
+	wentDown
+	cameUp
+)
+
+// enter lets a call pass, or fails with an *errs.EmbedderError.
+func (b *Breaker) enter(by waiter, limit time.Duration) (call, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.look()
+	if !b.s.down() || by == forUser {
+		return call{by: by}, nil
+	}
+	now := b.Clock()
+	if b.probing || !b.s.due(now) {
+		return call{}, b.refusal()
+	}
+	b.probing = true
+	if b.Kept != nil {
+		s := b.s
+		s.Claim = now.Add(limit)
+		b.Kept.save(&s)
+	}
+	return call{by: by, probe: true}, nil
+}
+
+// look takes over what other processes have found out.
+func (b *Breaker) look() {
+	if b.Kept == nil || b.probing || b.read && !b.s.down() {
+		return
+	}
+	b.read = true
+	s, ok := b.Kept.load(b.Clock())
+	if !ok {
+		b.s, b.err = standing{}, nil
+		return
+	}
+	if b.err == nil || b.err.Error() != s.Error {
+		b.err = errors.New(s.Error)
+	}
+	b.s = s
+}
+
+func (b *Breaker) refusal() error {
+	return &errs.EmbedderError{Since: b.s.Since, Failures: b.s.Failures, Next: b.s.next(), Err: b.err}
+}
+
+// leave says how a call ended: with the embedder's error, or nil; ended says that the caller did
+// not wait for the result.
+func (b *Breaker) leave(c call, err error, ended bool) change {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if c.probe {
+		b.probing = false
+	}
+	switch {
+	case ended:
+		if c.probe {
+			b.s.Claim = time.Time{}
+			b.save() // the probe is left to the next call, of any process
+		}
+		return unchanged
+	case err == nil:
+		was := b.s.down()
+		if b.s.Failures > 0 && b.Kept != nil {
+			b.Kept.drop()
+		}
+		b.s, b.err, b.works = standing{}, nil, true
+		if was {
+			return cameUp
+		}
+		return unchanged
+	}
+	b.works = false
+	if c.by != forWrite && !c.probe || b.s.down() && !c.probe {
+		return unchanged
+	}
+	now := b.Clock()
+	if b.s.Failures == 0 {
+		b.s.Since = now
+	}
+	b.s.Failures++
+	b.s.Claim = time.Time{}
+	b.s.Last, b.s.Error, b.err = now, err.Error(), err
+	var told change
+	switch {
+	case c.probe:
+		b.s.Wait = min(2*b.s.Wait, breakerLast)
+		b.s.Next = now.Add(b.s.Wait)
+	case b.s.down():
+		b.s.Wait, b.s.Next, told = breakerFirst, now.Add(breakerFirst), wentDown
+	}
+	b.save()
+	return told
+}
+
+func (b *Breaker) save() {
+	if b.Kept != nil {
+		b.Kept.save(&b.s)
+	}
+}
+
+// rest is how long the background leaves an embedder alone that is down; 0 if it is not.
+func (b *Breaker) rest() time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.s.down() {
+		return 0
+	}
+	if b.probing {
+		return breakerFirst
+	}
+	return max(min(b.s.next().Sub(b.Clock()), breakerLast), time.Millisecond)
+}
+
+// Health is what is known about the embedder.
+type Health struct {
+	State    State
+	Since    time.Time
+	Failures int
+	Err      error
+	Next     time.Time
+}
+
+// State is that of an embedder.
+type State string
+
+// The states of an embedder.
+const (
+	StateNone    State = ""        // there is no embedder
+	StateUnknown State = "unknown" // it was not asked yet
+	StateWorks   State = "works"
+	StateFailing State = "failing" // and is still asked
+	StateDown    State = "down"    // it is asked again at Next
+	StateProbing State = "probing" // it is down, and one call asks it
+)
+
+// Health returns what is known about the embedder, also by other processes.
+func (b *Breaker) Health() Health {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.look()
+	h := Health{State: StateUnknown, Since: b.s.Since, Failures: b.s.Failures, Err: b.err}
+	switch {
+	case b.probing:
+		h.State, h.Next = StateProbing, b.s.next()
+	case b.s.down():
+		h.State, h.Next = StateDown, b.s.next()
+	case b.s.Failures > 0:
+		h.State = StateFailing
+	case b.works:
+		h.State = StateWorks
+	}
+	return h
+}
+
+// answered says that the embedder answered, and refused what it was asked: asking again costs no
+// waiting. Errors of package vector/embed say so.
+func answered(err error) bool {
+	var a interface{ Answered() bool }
+	return errors.As(err, &a) && a.Answered()
+}

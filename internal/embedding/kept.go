@@ -1,0 +1,86 @@
+package embedding
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// Kept is the file in which the processes of one user tell each other that an embedding service is
+// down: one that a command starts would not find out otherwise. It lies outside of the store,
+// because a copy of the store on another machine asks another service. What it says is input.
+type Kept struct {
+	FS     vfs.FS
+	Dir    string // of this user, outside of every store
+	Name   string // of the service and its model
+	Random func([]byte) error
+}
+
+const (
+	keptFolder = "embedders"
+	mostKept   = 8 << 10
+	mostError  = 2 << 10
+	// keptFor is how long it counts: failures of an hour ago are not in a row with those of now.
+	keptFor = time.Hour
+)
+
+func (k *Kept) path() string {
+	sum := sha256.Sum256([]byte(k.Name))
+	return filepath.Join(k.Dir, keptFolder, fmt.Sprintf("%x.json", sum[:16]))
+}
+
+// load reads the file. What is old, or no record, does not count.
+func (k *Kept) load(now time.Time) (standing, bool) {
+	var s standing
+	b, err := vfs.ReadFile(k.FS, k.path(), mostKept)
+	if err != nil || json.Unmarshal(b, &s) != nil {
+		return standing{}, false
+	}
+	age := now.Sub(s.Last)
+	if s.Failures <= 0 || s.Wait < 0 || s.Wait > breakerLast || age > keptFor || age < -keptFor {
+		return standing{}, false
+	}
+	return s, true
+}
+
+// save replaces the file. A failure costs only that other processes find out themselves.
+func (k *Kept) save(s *standing) {
+	c := *s
+	if len(c.Error) > mostError {
+		c.Error = strings.ToValidUTF8(c.Error[:mostError], "") + "…"
+	}
+	b, err := json.Marshal(&c)
+	var salt [4]byte
+	if err == nil {
+		err = k.Random(salt[:])
+	}
+	if err != nil {
+		return
+	}
+	path := k.path()
+	if vfs.MkdirAll(k.FS, filepath.Dir(path), 0o700) != nil {
+		return
+	}
+	temp := fmt.Sprintf("%s.%x.new", path, salt)
+	f, err := k.FS.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return
+	}
+	_, err = f.WriteAt(b, 0)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = k.FS.Rename(temp, path)
+	}
+	if err != nil {
+		_ = k.FS.Remove(temp)
+	}
+}
+
+// drop removes the file.
+func (k *Kept) drop() { _ = k.FS.Remove(k.path()) }
