@@ -20,6 +20,7 @@ type Line struct {
 	ExpiresAt time.Time // zero: never
 	Score     float64   // quickrecal_score
 	Session   string    // "" for none
+	Size      int64     // of the document, in bytes
 }
 
 // Lines yields what the index has of the memories that pass the filters, in the order of their ids
@@ -47,7 +48,7 @@ func (st *Store) linesOf(ctx context.Context, k *engine.Kind, filters []Filter) 
 				err = ctx.Err()
 			}
 			e := &l.Line
-			if !yield(Line{l.ID, e.Version, e.CreatedAt, e.UpdatedAt, e.ExpiresAt, e.Score, e.SessionID}, err) || ctx.Err() != nil {
+			if !yield(Line{l.ID, e.Version, e.CreatedAt, e.UpdatedAt, e.ExpiresAt, e.Score, e.SessionID, e.Size}, err) || ctx.Err() != nil {
 				return
 			}
 		}

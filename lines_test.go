@@ -34,7 +34,11 @@ func TestLines(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want = append(want, Line{m.ID, m.Version, m.CreatedAt, m.UpdatedAt, m.ExpiresAt, m.QuickRecalScore, m.Session()})
+		raw, err := st.Admin().GetRaw(ctx, m.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, Line{m.ID, m.Version, m.CreatedAt, m.UpdatedAt, m.ExpiresAt, m.QuickRecalScore, m.Session(), int64(len(raw))})
 	}
 	n := 0
 	for l, err := range st.Admin().Lines(ctx) {

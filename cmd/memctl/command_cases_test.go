@@ -64,7 +64,7 @@ var commandCases = map[string]commandCase{
 	"sessions":                   {},
 	"sessions list":              {opens: true},
 	"sessions show":              {args: []string{"s"}, opens: true},
-	"sessions rm":                {args: []string{"s"}, writes: true, opens: true},
+	"sessions rm":                {args: []string{"--yes", "s"}, writes: true, opens: true},
 	"sessions sweep":             {args: []string{"--keep", "1", "--apply"}, writes: true, opens: true},
 	"assembly":                   {},
 	"assembly list":              {opens: true},

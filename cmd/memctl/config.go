@@ -136,10 +136,7 @@ that are a number of seconds are shown as durations and may be set as such: 90m,
 			Example: "  memctl config get flush_threshold", Args: cli.Exactly(1, "the name of a setting"),
 			RunE: a.Do(func(cmd *cobra.Command, args []string) error { return getConfig(a, cmd, args) }),
 		},
-		&cobra.Command{
-			Use: "set NAME VALUE", Short: "Change one setting", Example: "  memctl config set auto_repair false", Args: cli.Exactly(2, "a name and a value"),
-			RunE: a.Do(func(cmd *cobra.Command, args []string) error { return setConfig(a, cmd, args) }),
-		},
+		configSetCommand(a),
 		&cobra.Command{
 			Use: "unset NAME...", Short: "Restore the defaults of settings", Example: "  memctl config unset max_memories at_limit", Args: cli.AtLeastOne("the name of a setting"),
 			RunE: a.Do(func(cmd *cobra.Command, args []string) error { return unsetConfig(a, cmd, args) }),
@@ -182,13 +179,33 @@ func getConfig(a *cli.App, cmd *cobra.Command, args []string) error {
 	})
 }
 
-func setConfig(a *cli.App, cmd *cobra.Command, args []string) error {
+func configSetCommand(a *cli.App) *cobra.Command {
+	var yes bool
+	c := &cobra.Command{
+		Use: "set NAME VALUE", Short: "Change one setting",
+		Long: `Change one setting. Where memories would be deleted because of it (a limit below what the store
+has, with at_limit evict_oldest or evict_lowest, or max_age) it says how many and which, and asks
+for confirmation on a terminal; elsewhere it requires --yes.`,
+		Example: "  memctl config set auto_repair false\n  memctl config set max_memories 1000 --yes", Args: cli.Exactly(2, "a name and a value"),
+		RunE: a.Do(func(cmd *cobra.Command, args []string) error { return setConfig(a, cmd, args, yes) }),
+	}
+	c.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
+	return c
+}
+
+func setConfig(a *cli.App, cmd *cobra.Command, args []string, yes bool) error {
 	s, err := settingOf(cmd.CommandPath(), args[0])
 	if err != nil {
 		return err
 	}
 	return a.With(cmd.Context(), cli.Write, func(st *varve.Store) error {
-		var c varve.Config
+		c := st.Admin().Config()
+		was := c
+		if err := assign(&c, s.name, args[1]); err == nil && !yes {
+			if err := mayLose(cmd, a, st, &was, &c); err != nil {
+				return err
+			}
+		}
 		err := st.Admin().UpdateConfig(cmd.Context(), func(now *varve.Config) error {
 			err := assign(now, s.name, args[1])
 			c = *now

@@ -222,7 +222,7 @@ func TestJSONDocuments(t *testing.T) {
 	try("help", "")
 	try("purge", "", "c", "--yes")
 	try("rm", "", "b")
-	try("sessions rm", "", "s1")
+	try("sessions rm", "", "s1", "--yes")
 	try("migrate", "", "--to", in("moved"), "--switch")
 
 	// What needs a service, an editor or the program itself is in the scripts.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,6 +13,7 @@ import (
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/cmd/memctl/internal/span"
+	"github.com/varve-db/varve/cmd/memctl/internal/upkeep"
 )
 
 func sessionsCommand(a *cli.App) *cobra.Command {
@@ -133,32 +135,62 @@ type sweptSession struct {
 }
 
 func sessionsRmCommand(a *cli.App) *cobra.Command {
-	return &cobra.Command{
+	var yes bool
+	c := &cobra.Command{
 		Use: "rm SESSION...", Aliases: []string{"delete"}, Short: "Delete sessions with their memories",
 		Long: `Delete all memories of a session in one commit: a reader sees all of them or none. Memories that
 other processes add meanwhile are kept. With segments of the default size one commit takes about
 300,000 memories; a larger session is deleted in several commits. If that is interrupted, the
-rest is still there: run the command again.`,
-		Example: "  memctl sessions rm s1\n  memctl sessions rm -- '../../etc/passwd'",
+rest is still there: run the command again.
+
+On a terminal sessions rm asks for confirmation; elsewhere it requires --yes.`,
+		Example: "  memctl sessions rm s1\n  memctl sessions rm --yes -- '../../etc/passwd'",
 		Args:    cli.AtLeastOne("the id of a session"),
-		RunE: a.OnStore(cli.Write, func(ctx context.Context, st *varve.Store, args []string) error {
-			a.Document.Begin("sessions")
-			return a.Each(ctx, args, func(id string) error {
-				n, err := st.Sessions().Delete(ctx, id)
-				switch {
-				case err != nil:
-				case a.Document != nil:
-					a.Document.Item(struct {
-						ID      string `json:"id"`
-						Deleted int64  `json:"deleted"`
-					}{id, n})
-				default:
-					a.Say("deleted %s of session %s", cli.Count(int(n), "memory", "memories"), cli.PrintableID(id))
-				}
-				return aboutSession(err)
-			})
+		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
+			if _, ok := cli.Terminal(a.In); !ok && !yes {
+				return cli.Usagef(cmd.CommandPath(), "nothing was deleted: without a terminal, deleting a session with its memories needs --yes")
+			}
+			return a.With(cmd.Context(), cli.Write, func(st *varve.Store) error { return removeSessions(cmd.Context(), a, st, args, yes) })
 		}),
 	}
+	c.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
+	return c
+}
+
+func removeSessions(ctx context.Context, a *cli.App, st *varve.Store, args []string, yes bool) error {
+	if !yes {
+		var all int64
+		names := make([]string, len(args))
+		for i, id := range args {
+			s, err := st.Sessions().Get(ctx, id)
+			if err != nil && !errors.Is(err, varve.ErrNotFound) {
+				return aboutSession(err)
+			}
+			all += s.Memories
+			names[i] = cli.PrintableID(id)
+		}
+		if all > 0 {
+			what := fmt.Sprintf("%s of %s will be deleted.", cli.Count(int(all), "memory", "memories"), strings.Join(names, ", "))
+			if err := upkeep.Confirm(ctx, a, what, fmt.Errorf("%w: nothing was deleted: the deletion was not confirmed", varve.ErrInvalid)); err != nil {
+				return err
+			}
+		}
+	}
+	a.Document.Begin("sessions")
+	return a.Each(ctx, args, func(id string) error {
+		n, err := st.Sessions().Delete(ctx, id)
+		switch {
+		case err != nil:
+		case a.Document != nil:
+			a.Document.Item(struct {
+				ID      string `json:"id"`
+				Deleted int64  `json:"deleted"`
+			}{id, n})
+		default:
+			a.Say("deleted %s of session %s", cli.Count(int(n), "memory", "memories"), cli.PrintableID(id))
+		}
+		return aboutSession(err)
+	})
 }
 
 func sessionsSweepCommand(a *cli.App) *cobra.Command {

@@ -120,7 +120,7 @@ var screenCases = map[string][][]string{
 	"help":                       {{}, {"EVIL"}},
 	"sessions list":              {{}},
 	"sessions show":              {{"EVIL", "noneEVIL"}},
-	"sessions rm":                {{"EVIL", "noneEVIL"}},
+	"sessions rm":                {{"--yes", "EVIL", "noneEVIL"}},
 	"sessions sweep":             {{"--keep", "0"}, {"--keep", "0", "--apply"}, {"--older-than", "EVIL"}},
 	"assembly":                   {{}},
 	"sessions":                   {{}},

@@ -95,7 +95,7 @@ func commands() []command {
 		{name: "help", args: []string{"help"}},
 	}
 	for _, line := range []string{
-		"sessions list", "sessions show s1", "sessions sweep --older-than 30d", "sessions rm s3",
+		"sessions list", "sessions show s1", "sessions sweep --older-than 30d", "sessions rm s3 --yes",
 		"assembly list", "assembly show rome", "assembly put --id new --name x a", "assembly add milan d", "assembly remove rome b",
 		"assembly activate rome", "assembly merge rome milan", "assembly rm milan",
 		"working list", "working get draft", "working set n 1", "working keys", "working rm draft", "working stats", "working task --status x",

@@ -128,6 +128,7 @@ func (a *App) WithIn(ctx context.Context, dir string, how Access, more func(*var
 	if how == Serve || how == Attend { // it must end soon: a client may be gone, or the machine goes down
 		closed = func() error { return st.Admin().CloseWithin(lastLocks) }
 	}
+	defer a.tellEvicted()
 	if cerr := closed(); cerr != nil {
 		if (err == nil || vfs.OnlyDiskFull(err)) && vfs.OnlyDiskFull(cerr) {
 			a.warnFull(how, err == nil, cerr)
@@ -156,6 +157,9 @@ func (a *App) warnFull(how Access, done bool, err error) {
 // may call it, while the command writes its result.
 func (a *App) Heard(e varve.Event) {
 	switch e.Kind {
+	case varve.EventEvicted:
+		a.evicted.add(&e)
+		return
 	case varve.EventTornTail, varve.EventCorruption, varve.EventEdit, varve.EventAdopted, varve.EventDeleted, varve.EventRebuilt, varve.EventHealed, varve.EventDrift,
 		varve.EventConfig, varve.EventLockWait, varve.EventSyncFailed, varve.EventSyncHealed, varve.EventDiskFull,
 		varve.EventLowSpace, varve.EventSpaceBack, varve.EventEmbedFailed:

@@ -46,6 +46,7 @@ type App struct {
 
 	passedOver sync.Once // stores of other users are named once
 
+	evicted  evictions
 	started  bool // the command line was understood
 	messages sync.Mutex
 	failures []*Failure // behind messages

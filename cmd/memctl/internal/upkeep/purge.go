@@ -151,13 +151,19 @@ func confirmPurge(ctx context.Context, a *cli.App, ids []string, yes bool) error
 	for i, id := range ids {
 		list[i] = cli.PrintableID(id)
 	}
-	fmt.Fprintf(a.ErrOut, "Every version of %s will be removed. This cannot be undone. Type yes to continue: ", strings.Join(list, ", "))
+	return Confirm(ctx, a, fmt.Sprintf("Every version of %s will be removed. This cannot be undone.", strings.Join(list, ", ")),
+		fmt.Errorf("%w: the purge was not confirmed: %w", varve.ErrInvalid, errUnconfirmed))
+}
+
+// Confirm asks whether to go on, on a terminal; refused is the error when the answer is not yes.
+func Confirm(ctx context.Context, a *cli.App, what string, refused error) error {
+	fmt.Fprintf(a.ErrOut, "%s Type yes to continue: ", what)
 	answer, err := cli.Await(ctx, func() ([]byte, error) {
 		s, err := bufio.NewReader(a.In).ReadString('\n')
 		return []byte(s), err
 	})
 	if err != nil && len(answer) == 0 || strings.TrimSpace(string(answer)) != "yes" {
-		return fmt.Errorf("%w: the purge was not confirmed: %w", varve.ErrInvalid, errUnconfirmed)
+		return refused
 	}
 	return nil
 }

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/upkeep"
+	"github.com/varve-db/varve/memstore"
+)
+
+// mayLose has the user agree to what a change of the settings deletes.
+func mayLose(cmd *cobra.Command, a *cli.App, st *varve.Store, was, is *varve.Config) error {
+	if !stricter(was, is) {
+		return nil
+	}
+	gone, all, err := losses(cmd.Context(), st, is, a.Clock())
+	if err != nil || len(gone) == 0 {
+		return err
+	}
+	names := make([]string, 0, 3)
+	for _, l := range gone[:min(len(gone), cap(names))] {
+		names = append(names, cli.PrintableID(l.ID))
+	}
+	if len(gone) > len(names) {
+		names = append(names, "…")
+	}
+	what := fmt.Sprintf("With this setting, %d of %s would be deleted by the next writes, first %s", len(gone), cli.Count(all, "memory", "memories"), strings.Join(names, ", "))
+	if _, ok := cli.Terminal(a.In); !ok {
+		return cli.WithFix(fmt.Errorf("%w: nothing was changed: %s", varve.ErrInvalid, strings.ToLower(what[:1])+what[1:]), "to change it nevertheless: --yes")
+	}
+	return upkeep.Confirm(cmd.Context(), a, what+".", fmt.Errorf("%w: nothing was changed: the loss was not confirmed", varve.ErrInvalid))
+}
+
+func evicts(c *varve.Config) bool {
+	return c.AtLimit == varve.AtLimitEvictOldest || c.AtLimit == varve.AtLimitEvictLowest
+}
+
+// stricter says whether a change of the settings can delete anything.
+func stricter(was, is *varve.Config) bool {
+	lower := func(was, is int64) bool { return is > 0 && (was == 0 || is < was) }
+	switch {
+	case lower(was.MaxAge, is.MaxAge):
+		return true
+	case !evicts(is):
+		return false
+	case !evicts(was):
+		return true
+	}
+	return lower(was.MaxMemories, is.MaxMemories) || lower(was.MaxBytes, is.MaxBytes) ||
+		lower(was.MaxSessionMemories, is.MaxSessionMemories) || lower(was.MaxSessionBytes, is.MaxSessionBytes)
+}
+
+// room is what a limit allows; 0 is anything.
+type room struct{ n, bytes int64 }
+
+// over says that memories which remain are more than is allowed.
+func (r room) over(n, bytes int64) bool {
+	return r.n > 0 && n > r.n || r.bytes > 0 && bytes > r.bytes
+}
+
+// losses are the memories that settings would delete, those that go first before the others, and
+// how many there are.
+func losses(ctx context.Context, st *varve.Store, c *varve.Config, now time.Time) (gone []varve.Line, all int, err error) {
+	var list []varve.Line
+	type sum struct{ n, bytes int64 }
+	var whole sum
+	sessions := map[string]sum{}
+	for l, err := range st.Admin().Lines(ctx) {
+		if err != nil {
+			return nil, 0, err
+		}
+		all++
+		stays := l.ID == memstore.TakeOverID
+		if !stays && c.MaxAge > 0 && l.UpdatedAt.Before(now.Add(-time.Duration(c.MaxAge)*time.Second)) {
+			gone = append(gone, l)
+			continue
+		}
+		if !stays {
+			list = append(list, l)
+		}
+		whole = sum{whole.n + 1, whole.bytes + l.Size}
+		in := sessions[l.Session]
+		sessions[l.Session] = sum{in.n + 1, in.bytes + l.Size}
+	}
+	older := func(a, b varve.Line) int { return a.UpdatedAt.Compare(b.UpdatedAt) }
+	slices.SortFunc(gone, older)
+	if !evicts(c) {
+		return gone, all, nil
+	}
+	slices.SortFunc(list, func(a, b varve.Line) int {
+		if c.AtLimit == varve.AtLimitEvictLowest && a.Score != b.Score {
+			return cmp.Compare(a.Score, b.Score)
+		}
+		return older(a, b)
+	})
+	total, each := room{c.MaxMemories, c.MaxBytes}, room{c.MaxSessionMemories, c.MaxSessionBytes}
+	for pass, limit := range []room{each, total} {
+		left := list[:0:0]
+		for _, l := range list {
+			in := sessions[l.Session]
+			over := limit.over(whole.n, whole.bytes)
+			if pass == 0 {
+				over = l.Session != "" && limit.over(in.n, in.bytes)
+			}
+			if !over {
+				left = append(left, l)
+				continue
+			}
+			gone = append(gone, l)
+			whole = sum{whole.n - 1, whole.bytes - l.Size}
+			sessions[l.Session] = sum{in.n - 1, in.bytes - l.Size}
+		}
+		list = left
+	}
+	return gone, all, nil
+}
