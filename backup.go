@@ -29,6 +29,8 @@ type (
 // from the start of the backup to its end, so that each moment between the two can be restored. The
 // folder gets its name only after everything in it is durable and was read back. If more log
 // accumulates meanwhile than the store's budget allows (1 GiB), the backup fails with ErrLimit.
+// A store that was opened read-only is copied without a hold on the log: where other processes write
+// meanwhile, the backup may fail.
 func (st *Store) Backup(ctx context.Context, dir string, o BackupOptions) (BackupInfo, error) {
 	if err := st.engine.Begun(); err != nil {
 		return BackupInfo{}, err

@@ -34,6 +34,7 @@ type Health struct {
 	OK       bool
 	Writable bool
 	Problems []error // the problems, gravest first
+	ReadOnly error   // why nothing can be written to a store that was opened read-only, as far as the system says; nil otherwise
 	Space    Space
 	Pending  int64 // memories that wait for their embedding, as far as this process knows; Problems has why
 	Embedder EmbedderHealth
@@ -80,7 +81,7 @@ func (st *Store) Health(ctx context.Context) Health {
 		bad(l, false)
 	}
 	if st.engine.Env.ReadOnly {
-		h.Writable = false
+		h.Writable, h.ReadOnly = false, st.engine.Env.Medium()
 	}
 	if st.engine.Log.Poisoned() {
 		bad(errs.ErrSyncFailed, false)

@@ -131,11 +131,13 @@ func (o *Options) keepModes(dir string) {
 
 // copied is this store as a copy of it is made; its files were just flushed.
 func (st *Store) copied(ctx context.Context) (copy.Source, error) {
-	if err := st.engine.Writable(); err != nil {
-		return copy.Source{}, err
-	}
-	if err := st.flusher.Flush(ctx, flush.MergeFlush); err != nil {
-		return copy.Source{}, err
+	if d := st.engine.Log.Damage(); !st.engine.Env.ReadOnly || d != nil {
+		if err := st.engine.Writable(); err != nil {
+			return copy.Source{}, err
+		}
+		if err := st.flusher.Flush(ctx, flush.MergeFlush); err != nil {
+			return copy.Source{}, err
+		}
 	}
 	live, err := st.Count(ctx)
 	if err != nil {

@@ -20,8 +20,13 @@ type Hold struct {
 }
 
 // Hold takes hold.lock, shared, by a handle of its own: the log's own handle is
-// the one with which this process releases.
+// the one with which this process releases. A read-only handle holds nothing: on a medium that
+// takes no writes nothing is released. Where others write, a segment that was released during a copy
+// is an error of the copy.
 func (l *FileLog) Hold(ctx context.Context) (*Hold, error) {
+	if l.o.ReadOnly {
+		return &Hold{l: l}, nil
+	}
 	name := l.o.wal(roleNames[roleHold])
 	lock, err := l.openLock(name)
 	if err != nil {
@@ -64,6 +69,9 @@ func (l *FileLog) lockHold(ctx context.Context, lock vfs.Lock, name string) erro
 
 // Held returns an error once the log has grown past the budget of the hold.
 func (h *Hold) Held() error {
+	if h.lock == nil {
+		return nil
+	}
 	if piled, over := h.l.overstayed(); over {
 		return fmt.Errorf("%w: the log has grown by %d bytes since the copy began, the limit is %d: copy to a faster disk, or when less is written",
 			errs.ErrLimit, piled, h.l.holdLimit())
@@ -72,7 +80,12 @@ func (h *Hold) Held() error {
 }
 
 // Release allows the log to be recycled again.
-func (h *Hold) Release() error { return h.lock.Close() }
+func (h *Hold) Release() error {
+	if h.lock == nil {
+		return nil
+	}
+	return h.lock.Close()
+}
 
 // holdLimit is the budget: a hold of less than two segments would hold nothing.
 func (l *FileLog) holdLimit() uint64 { return max(uint64(l.o.HoldBytes), 2*l.geo.Size) }

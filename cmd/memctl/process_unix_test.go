@@ -187,10 +187,10 @@ func unprivileged(t *testing.T, dir string) func(args ...string) (int, string) {
 }
 
 // writing are the commands that write somewhere without waiting for the locks of writers.
-var writing = []string{"edit", "config set", "config unset", "reindex", "migrate", "backup"}
+var writing = []string{"edit", "config set", "config unset", "reindex", "migrate"}
 
-// TestPermission: a store that may be read and not written is read; all else
-// says path, mode, owner and remedy.
+// TestPermission: a store that may be read and not written is read (TestReadOnlyMedium backs it up);
+// all else says path, mode, owner and remedy.
 func TestPermission(t *testing.T) {
 	t.Parallel()
 	dir, err := os.MkdirTemp("", "memctl-permission-")
@@ -225,7 +225,7 @@ func TestPermission(t *testing.T) {
 		t.Errorf("get: %d, %q", code, out)
 	}
 	mode(0o644, filepath.Join(dir, "lines.jsonl"))
-	eachCommand(t, dir, words, slices.Concat(storeless, []string{"mcp", "watch"}), "storeless", func(name string, cmd commandCase, args []string) {
+	eachCommand(t, dir, words, slices.Concat(storeless, []string{"mcp", "watch", "backup"}), "storeless", func(name string, cmd commandCase, args []string) {
 		code, out := memctl(append(args, "--store", c.store())...)
 		switch {
 		case cmd.writes || slices.Contains(writing, name):

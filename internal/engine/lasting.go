@@ -115,6 +115,9 @@ func (eng *Engine) Writable() error {
 		return eng.Linked
 	}
 	if eng.Env.ReadOnly {
+		if err := eng.Env.Medium(); err != nil {
+			return fmt.Errorf("%w: %w", errs.ErrReadOnly, err)
+		}
 		return errs.ErrReadOnly
 	}
 	if d := eng.Log.Damage(); d != nil {

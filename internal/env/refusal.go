@@ -86,6 +86,12 @@ func (e *Env) explainRefusal(err error) error {
 		}
 		mount := vfs.MountPoint(e.FS, p.Path)
 		p.Why, p.Fix = "is on a file system that is mounted read-only", "mount -o remount,rw "+quotePath(mount)
+		if mount == filepath.Dir(mount) { // the whole system: it is so on purpose
+			p.Fix = "name a folder on another file system"
+			if p.Path == e.Dir {
+				p.Fix = "it can be read; for a copy that can be changed: memctl backup DIR, then memctl restore DIR NEW-FOLDER"
+			}
+		}
 		return p
 	}
 	for _, at := range near {

@@ -26,13 +26,13 @@ func FlagsOf(fsys FS, name string) Flags {
 	return f
 }
 
-// MountPoint is the topmost folder of the volume that a folder lies on.
+// MountPoint is where the file system is mounted that a folder lies on.
 func MountPoint(fsys FS, name string) string {
 	if whole, err := filepath.Abs(name); err == nil {
 		name = whole // a relative one ends at the current folder
 	}
 	info, err := fsys.Stat(name)
-	for err == nil {
+	for err == nil && !isMount(name) {
 		parent := filepath.Dir(name)
 		if parent == name {
 			break

@@ -32,7 +32,7 @@ end to end instead.`,
 				backedUp(a, "is sound", args[0], &info)
 				return nil
 			}
-			return a.With(cmd.Context(), cli.Write, func(st *varve.Store) error { return backUp(cmd.Context(), a, st, args[0]) })
+			return a.With(cmd.Context(), cli.Read, func(st *varve.Store) error { return backUp(cmd.Context(), a, st, args[0]) })
 		}),
 	}
 	c.Flags().BoolVar(&check, "check", false, "read a backup from end to end instead of making one")

@@ -47,6 +47,7 @@ type State struct {
 	LogBytes   int64      `json:"log_bytes"`       // that an open would read
 	Unflushed  int64      `json:"unflushed_bytes"` // of log that are not in files yet
 	Writable   bool       `json:"writable"`
+	ReadOnly   string     `json:"read_only,omitempty"` // why the system refuses to write
 	Processes  []int      `json:"processes"`
 	Unseen     []int      `json:"processes_unseen,omitempty"` // that said so and are not seen here
 	Watcher    *int       `json:"watcher"`                    // the process that takes over edits of files, null: none does
@@ -107,6 +108,9 @@ func stateOf(ctx context.Context, dir string, st *varve.Store) State {
 	if path, err := filepath.Abs(dir); err == nil {
 		s.Store = path
 	}
+	if p := (*varve.PermissionError)(nil); errors.As(health.ReadOnly, &p) {
+		s.Writable, s.ReadOnly = false, readOnly(p)
+	}
 	self := func(pid int) bool { return pid == os.Getpid() }
 	s.Processes = slices.DeleteFunc(append([]int{}, s.Processes...), self)
 	// One of another container, or killed where that cannot be told, stays on the list.
@@ -164,9 +168,9 @@ func next(s *State) string {
 		return "memctl rm ID, or make room on the disk"
 	case len(s.Problems) > 0:
 		return "memctl verify"
-	case s.Memories == 0:
+	case s.Memories == 0 && s.ReadOnly == "":
 		return `memctl put "what is to be remembered"`
-	case s.Unflushed > 0 && len(s.Processes) == 0:
+	case s.Unflushed > 0 && len(s.Processes) == 0 && s.ReadOnly == "":
 		return "memctl flush"
 	}
 	return "memctl list"
@@ -187,6 +191,9 @@ func showState(a *cli.App, s State) {
 	line("memories", "%d, %s%s", s.Memories, cli.Size(s.Bytes), s.expired())
 	if s.Limits != nil {
 		line("limits", "%s", s.Limits.text(&s))
+	}
+	if s.ReadOnly != "" {
+		line("read-only", "%s", cli.Printable(s.ReadOnly))
 	}
 	line("assemblies", "%d", s.Assemblies)
 	if s.Scopes > 0 {

@@ -164,3 +164,12 @@ func (l *limits) text(s *State) string {
 	}
 	return strings.Join(parts, "; ")
 }
+
+// readOnly is what a store allows that the system does not let this user write.
+func readOnly(p *varve.PermissionError) string {
+	s := fmt.Sprintf("%s %s: reading works, changes are refused", p.Path, p.Why)
+	if p.Fix != "" {
+		s += ": " + p.Fix
+	}
+	return s
+}

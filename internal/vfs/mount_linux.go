@@ -1,0 +1,13 @@
+package vfs
+
+import "golang.org/x/sys/unix"
+
+// isMount says whether a folder is where something is mounted; also a folder of the same volume
+// (mount --bind), which the number of the device does not tell. Linux says so since 5.8.
+func isMount(name string) bool {
+	var st unix.Statx_t
+	err := retry(func() error {
+		return unix.Statx(unix.AT_FDCWD, name, unix.AT_SYMLINK_NOFOLLOW|unix.AT_STATX_DONT_SYNC, 0, &st)
+	})
+	return err == nil && st.Attributes_mask&st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0
+}

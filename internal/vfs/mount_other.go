@@ -1,0 +1,5 @@
+//go:build !linux
+
+package vfs
+
+func isMount(string) bool { return false }
