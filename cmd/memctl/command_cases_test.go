@@ -35,6 +35,8 @@ var commandCases = map[string]commandCase{
 	"rm":                         {args: []string{"a"}, writes: true, opens: true},
 	"purge":                      {args: []string{"a", "--yes"}, writes: true, opens: true},
 	"history":                    {args: []string{"a"}, opens: true},
+	"undelete":                   {args: []string{"gone"}, writes: true, opens: true},
+	"revert":                     {args: []string{"a", "FIRST"}, writes: true, opens: true},
 	"diff":                       {args: []string{"a@FIRST", "a"}, opens: true},
 	"watch":                      {args: []string{"--since", "0"}, opens: true},
 	"service":                    {},
@@ -114,6 +116,8 @@ func storeOfCases(t *testing.T, dir string) *strings.Replacer {
 	}
 	in("put", "other text", "--id", "a", "--session", "s")
 	in("put", "text", "--id", "b", "--session", "s2")
+	in("put", "text", "--id", "gone", "--session", "s2")
+	in("rm", "gone")
 	in("assembly", "put", "a", "--id", "g", "--name", "g")
 	in("assembly", "put", "b", "--id", "g2", "--name", "g2")
 	in("working", "set", "k", "1", "--scope", oneScope)

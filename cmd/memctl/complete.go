@@ -32,7 +32,7 @@ func completions(a *cli.App) map[string]cobra.CompletionFunc {
 		return memories(cmd, args, begun)
 	}
 	return map[string]cobra.CompletionFunc{
-		"get": memories, "edit": once(memories), "rm": memories, "purge": either, "history": once(either), "diff": either,
+		"get": memories, "edit": once(memories), "rm": memories, "purge": either, "history": once(either), "diff": either, "revert": once(either),
 		"assembly show": assemblies, "assembly put": memories, "assembly add": members, "assembly remove": members,
 		"assembly merge": assemblies, "assembly activate": assemblies, "assembly rm": assemblies,
 		"sessions show": sessions, "sessions rm": sessions,

@@ -159,6 +159,7 @@ func TestJSONDocuments(t *testing.T) {
 	try("search", "", "--like", "c")
 	try("history", "", "a")
 	try("diff", "", "a@"+string(version), "a")
+	try("revert", "", "a", string(version))
 	try("watch", "", "--since", "0", "--limit", "1")
 	file(filepath.Join("storage", "memories", "b.json"), `{"id":"b","content":"by hand"}`)
 	try("watch --adopt", "", "--limit", "1")
@@ -222,6 +223,7 @@ func TestJSONDocuments(t *testing.T) {
 	try("help", "")
 	try("purge", "", "c", "--yes")
 	try("rm", "", "b")
+	try("undelete", "", "b")
 	try("sessions rm", "", "s1", "--yes")
 	try("migrate", "", "--to", in("moved"), "--switch")
 

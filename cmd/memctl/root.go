@@ -32,6 +32,8 @@ var commands = []func(*cli.App) *cobra.Command{
 	exportCommand,
 	historyCommand,
 	diffCommand,
+	undeleteCommand,
+	revertCommand,
 	watchCommand,
 	servicecmd.Command,
 	upkeep.Backup,

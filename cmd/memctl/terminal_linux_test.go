@@ -92,6 +92,8 @@ var screenCases = map[string][][]string{
 	"rm":                         {{"EVIL", "noneEVIL"}},
 	"purge":                      {{"EVIL"}, {"EVIL", "--yes"}, {"EVIL", "noneEVIL"}, {"--assembly", "EVIL", "--yes"}, {"--working", evilScope, "--yes"}},
 	"history":                    {{"EVIL"}, {"noneEVIL"}},
+	"undelete":                   {{"EVIL", "noneEVIL"}, {"--assembly", "EVIL"}},
+	"revert":                     {{"EVIL", "1"}, {"noneEVIL", "64"}, {"plain", "EVIL"}},
 	"diff":                       {{"EVIL@1", "plain"}, {"EVIL@64", "EVIL"}, {"noneEVIL@1"}},
 	"watch":                      {{"--since", "0", "--limit", "3"}, {"--since", "EVIL"}},
 	"service":                    {{}, {"EVIL"}},

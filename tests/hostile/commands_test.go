@@ -61,6 +61,8 @@ func commands() []command {
 		{name: "export", args: []string{"export"}},
 		{name: "export --file", args: []string{"export", "--file", "{box}/out/all.jsonl"}},
 		{name: "history", args: []string{"history", "a"}},
+		{name: "undelete", args: []string{"undelete", "gone", "a"}},
+		{name: "revert", args: []string{"revert", "a", "64"}},
 		{name: "diff", args: []string{"diff", "a@1", "a"}},
 		{name: "watch", args: []string{"watch", "--since", "0", "--limit", "1"}, ends: true},
 		{name: "service install", args: []string{"service", "install", "--print"}},

@@ -35,7 +35,7 @@ func (a *App) tellEvicted() {
 		if ev.Count > 1 {
 			others = " and others"
 		}
-		a.Note("%s deleted to make room: %s%s; memctl history shows the versions of a memory", Count(ev.Count, "memory was", "memories were"), PrintableID(ev.First), others)
+		a.Note("%s deleted to make room: %s%s; memctl undelete ID restores one", Count(ev.Count, "memory was", "memories were"), PrintableID(ev.First), others)
 	}
 	ev.Count, ev.First = 0, ""
 }

@@ -1,0 +1,145 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/human"
+)
+
+// Undelete puts the last version of a deleted memory back, also of one that an edit by hand, a limit
+// or its expiry has deleted. Its vector goes with it, unless another model makes the vectors by now;
+// an expires_at that is over does not. The result has the new Version. ErrInvalid if the memory is
+// not deleted, ErrNotFound if the id is unknown, and a *NoVersionError if nothing but the deletion is
+// kept. To go back further, see Revert.
+func (st *Store) Undelete(ctx context.Context, id string) (Memory, error) {
+	v, err := st.deleted(ctx, st.engine.Kinds.Memories, id)
+	if err != nil {
+		return Memory{}, err
+	}
+	return st.putBack(ctx, &v, IfAbsent())
+}
+
+// Revert puts a version of a memory back, as a new version: also of a deleted one. See Undelete for
+// what goes with it. The error of a version that there is not is that of GetAt; ErrConflict if the
+// memory was changed meanwhile, ErrInvalid for a version that is a deletion.
+func (st *Store) Revert(ctx context.Context, id string, version uint64) (Memory, error) {
+	v, now, err := st.earlier(ctx, st.engine.Kinds.Memories, id, version)
+	if err != nil {
+		return Memory{}, err
+	}
+	return st.putBack(ctx, &v, now)
+}
+
+func (st *Store) putBack(ctx context.Context, v *Version, cond PutOption) (Memory, error) {
+	m, err := v.Decode()
+	if err != nil {
+		return m, err
+	}
+	if !m.ExpiresAt.IsZero() && !st.engine.Env.Clock().Before(m.ExpiresAt) {
+		m.ExpiresAt = time.Time{}
+	}
+	if st.commits.Vectors.Model().LSN > v.LSN {
+		m.Embedding = nil
+	}
+	return st.Put(ctx, m, cond)
+}
+
+// Undelete puts the last version of a deleted assembly back, without the members that are gone; see
+// Store.Undelete.
+func (as Assemblies) Undelete(ctx context.Context, id string) (Assembly, error) {
+	v, err := as.st.deleted(ctx, as.st.engine.Kinds.Assemblies, id)
+	if err != nil {
+		return Assembly{}, err
+	}
+	return as.putBack(ctx, &v, IfAbsent())
+}
+
+// Revert puts a version of an assembly back, without the members that are gone; see Store.Revert.
+func (as Assemblies) Revert(ctx context.Context, id string, version uint64) (Assembly, error) {
+	v, now, err := as.st.earlier(ctx, as.st.engine.Kinds.Assemblies, id, version)
+	if err != nil {
+		return Assembly{}, err
+	}
+	return as.putBack(ctx, &v, now)
+}
+
+func (as Assemblies) putBack(ctx context.Context, v *Version, cond PutOption) (Assembly, error) {
+	a, err := v.DecodeAssembly()
+	if err != nil {
+		return a, err
+	}
+	for {
+		b, err := as.Put(ctx, a, cond)
+		var missing *errs.MissingMembersError
+		if !errors.As(err, &missing) || a.Remove(slices.Clone(missing.IDs)...) == 0 {
+			return b, err
+		}
+	}
+}
+
+// deleted is the last version of a document that is deleted, or has expired.
+func (st *Store) deleted(ctx context.Context, k *engine.Kind, id string) (last Version, err error) {
+	var end Version
+	for v, verr := range st.versionsOf(ctx, k, id) {
+		if verr != nil {
+			err = errors.Join(err, verr)
+			continue
+		}
+		if end = v; !v.Deleted {
+			last = v
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return last, ctx.Err()
+	case end.LSN == 0:
+		return last, err
+	case !end.Deleted:
+		if m, derr := end.Decode(); k == st.engine.Kinds.Memories && derr == nil && !m.ExpiresAt.IsZero() && !st.engine.Env.Clock().Before(m.ExpiresAt) {
+			return last, nil
+		}
+		return last, fmt.Errorf("%w: %s %s is not deleted; memctl history lists its versions, memctl revert restores one of them", errs.ErrInvalid, k.Noun, human.Quote(id))
+	case last.LSN == 0:
+		why := error(errs.ErrTruncated)
+		if end.HistoryGone {
+			why = errs.ErrHistoryGone
+		}
+		return last, fmt.Errorf("nothing but the deletion is kept: %w: %w", &errs.NoVersionError{Kind: k.Noun, ID: id, Version: end.Previous}, errors.Join(why, err))
+	}
+	return last, nil
+}
+
+// earlier is a version of a document, and the condition that it is as it is now.
+func (st *Store) earlier(ctx context.Context, k *engine.Kind, id string, version uint64) (Version, PutOption, error) {
+	v, err := st.versionAt(ctx, k, id, version)
+	if err == nil && v.Deleted {
+		err = fmt.Errorf("%w: version %d of %s %s is its deletion: memctl rm deletes it", errs.ErrInvalid, version, k.Noun, human.Quote(id))
+	}
+	if err != nil {
+		return v, nil, err
+	}
+	at, err := st.newest(ctx, k, id)
+	if errors.Is(err, errs.ErrNotFound) {
+		return v, IfAbsent(), nil
+	}
+	return v, IfVersion(at), err
+}
+
+// newest is the version of a document that can be read now.
+func (st *Store) newest(ctx context.Context, k *engine.Kind, id string) (uint64, error) {
+	if err := st.engine.Begun(); err != nil {
+		return 0, err
+	}
+	defer st.engine.Ended()
+	v, err := st.engine.Find(ctx, k, id, false)
+	if err == nil && v.Expired(st.engine.Env.Clock()) {
+		err = errs.ErrNotFound
+	}
+	return v.LSN, err
+}
