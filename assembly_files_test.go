@@ -3,6 +3,7 @@ package varve
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -136,28 +137,36 @@ func TestMemberEmbeddedByHand(t *testing.T) {
 	}
 }
 
-// A file that is gone is put back at open, one that nobody knows is told.
+// A file that is gone was deleted by hand, or is put back at open; one that nobody knows is told.
 func TestAssemblyFileGone(t *testing.T) {
 	t.Parallel()
+	t.Run("deleted", func(t *testing.T) { t.Parallel(); assemblyFileGone(t, true) })
+	t.Run("restored", func(t *testing.T) { t.Parallel(); assemblyFileGone(t, false) })
+}
+
+func assemblyFileGone(t *testing.T, adopt bool) {
 	dir := groupedStore(t)
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), fmt.Appendf(nil, `{"varve":1,"adopt_deletions":%v}`, adopt), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.Remove(filepath.Join(dir, "assemblies", "a.json")); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "assemblies", "new.json"), []byte(`{"assembly_id":"new","name":"n","memory_ids":["x"]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	st := openTest(t, dir, nil)
+	st := openTest(t, dir, &Options{Clock: func() time.Time { return time.Now().Add(time.Hour) }}) // the folder has not changed for a while
 	var d *Drift
 	for begun := time.Now(); d == nil && time.Since(begun) < 10*time.Second; time.Sleep(time.Millisecond) {
 		d = st.Admin().OpenReport().AssemblyDrift
 	}
-	if d == nil || !slices.Equal(d.Missing, []string{"a"}) || !slices.Equal(d.Restored, []string{"a"}) || !slices.Equal(d.Stranger, []string{"new.json"}) {
+	if d == nil || !slices.Equal(d.Missing, []string{"a"}) || !slices.Equal(d.Restored, []string{"a"}) && !adopt || !slices.Equal(d.Deleted, []string{"a"}) && adopt || !slices.Equal(d.Stranger, []string{"new.json"}) {
 		t.Fatalf("%+v", d)
 	}
 	if st.Admin().OpenReport().Drift != nil {
 		t.Error("memories/ was compared, though nobody touched it")
 	}
-	if _, err := os.Stat(filepath.Join(dir, "assemblies", "a.json")); err != nil {
+	if _, err := os.Stat(filepath.Join(dir, "assemblies", "a.json")); (err == nil) == adopt {
 		t.Error(err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/repair"
 )
 
 // forgotten is a store whose log and archive no longer have what k0 … k2 are, which is in
@@ -403,5 +405,69 @@ func TestRepairNewTwice(t *testing.T) {
 	e.want("new", "made")
 	if q := strings.Join(e.quarantined(), ""); !strings.Contains(q, "a copy") || !strings.Contains(q, "another copy") {
 		t.Errorf("in quarantine: %q", q)
+	}
+}
+
+// Without a process that watches, a deletion is taken over by the next read, once the folder has been
+// quiet, and not where the file was the last copy.
+func TestDeletedUnwatched(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	ahead := time.Duration(0)
+	var kinds []EventKind
+	e := edited(t, 3, open.In(&Options{CacheBytes: -1, NoBackground: true, SegmentSize: 64 << 10, Clock: func() time.Time { return time.Now().Add(ahead) }, Listener: func(ev Event) {
+		if ev.Kind == EventDeleted || ev.Kind == EventCorruption || ev.Kind == EventRestored {
+			kinds = append(kinds, ev.Kind)
+		}
+	}}, open.Environment{System: vfs.System{SpillBytes: 64 << 10, ArchiveBytes: -1}}))
+	e.forget("k0")
+	if _, err := e.st.Put(ctx, Memory{ID: "k1", Content: "in the log"}); err != nil {
+		t.Fatal(err)
+	}
+	e.flush()
+	for _, id := range []string{"k0", "k1"} {
+		if err := os.Remove(e.path(id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if m, err := e.st.Get(ctx, "k1"); err != nil || m.Content != "in the log" || len(kinds) != 0 {
+		t.Fatalf("while the folder changes: %+v, %v, %v", m, err, kinds)
+	}
+	if _, err := os.Stat(e.path("k1")); err == nil {
+		t.Error("its file is put back")
+	}
+	found := map[string]repair.Severity{}
+	for f, err := range e.st.Admin().Verify(ctx, VerifyOptions{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Severity != SeverityInfo {
+			found[f.ID] = f.Severity
+			if (f.ID == "k1") != strings.Contains(f.Err.Error(), "deleted by hand") {
+				t.Error(f)
+			}
+		}
+	}
+	if len(found) != 2 || found["k0"] != SeverityLost || found["k1"] != SeverityHealable {
+		t.Error(found)
+	}
+	ahead = time.Hour
+	if _, err := e.st.Get(ctx, "k1"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("deleted by hand: %v", err)
+	}
+	if _, err := e.st.Get(ctx, "k0"); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("the last copy: %v", err)
+	}
+	if !slices.Equal(kinds, []EventKind{EventDeleted}) {
+		t.Error(kinds)
+	}
+	last := Version{}
+	for v, err := range e.st.History(ctx, "k1") {
+		if last = v; err != nil {
+			t.Error(err)
+		}
+	}
+	if !last.Deleted {
+		t.Errorf("%+v", last)
 	}
 }

@@ -34,4 +34,5 @@ type Drift struct {
 	Stranger []string // files in the folder that belong to no document
 	Count    int      // number of both; the lists hold the first of them
 	Restored []string // ids of Missing whose file was restored, by auto_repair
+	Deleted  []string // ids of Missing that were deleted by hand: adopted, by adopt_deletions
 }

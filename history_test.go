@@ -158,6 +158,9 @@ func TestHealFileFromArchive(t *testing.T) {
 	ctx := context.Background()
 	dir, want := aged(t)
 	st := openTest(t, dir, smallLog)
+	if err := st.Admin().UpdateConfig(ctx, func(c *Config) error { no := false; c.AdoptDeletions = &no; return nil }); err != nil {
+		t.Fatal(err)
+	}
 	first := st.engine.Log.Spilled()
 	n := 0
 	for id, m := range want {

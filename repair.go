@@ -142,13 +142,7 @@ func (r repairStore) Adopt(ctx context.Context, held *wal.Held, letter byte, doc
 		}
 		old.LSN = was
 	}
-	if p.Created.IsZero() && old.Line.CreatedAt.IsZero() {
-		*p.Created = mtime
-	}
-	if p.Updated.IsZero() {
-		*p.Updated = mtime
-	}
-	v, err := st.edits.Adopt(ctx, held, k, &p, doc, old)
+	v, err := st.edits.Adopt(ctx, held, k, &p, doc, mtime, old)
 	return v.LSN, err
 }
 
@@ -156,20 +150,7 @@ func (r repairStore) AdoptNew(ctx context.Context, held *wal.Held, letter byte, 
 	st, k := r.st, r.st.engine.Kinds.Named(letter)
 	verdicts := make([]*edits.Verdict, len(list))
 	for i, a := range list {
-		v := &edits.Verdict{}
-		verdicts[i] = v
-		p, err := k.Parse(a.Doc, "")
-		if v.Err = err; err != nil {
-			continue
-		}
-		v.ID = p.ID
-		if p.Created.IsZero() {
-			*p.Created = a.Mtime
-		}
-		if p.Updated.IsZero() {
-			*p.Updated = a.Mtime
-		}
-		v.Adopt, v.Err = st.edits.Adoption(ctx, k, &p, a.Doc, engine.Version{})
+		verdicts[i] = st.edits.Newcomer(ctx, k, a.Doc, "", a.Mtime)
 	}
 	st.edits.AdoptAll(ctx, held, k, verdicts)
 	for i, v := range verdicts {

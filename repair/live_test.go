@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -119,9 +120,7 @@ func TestAutoRepair(t *testing.T) {
 	t.Parallel()
 	for _, auto := range []bool{true, false} {
 		dir := closedStore(t)
-		if !auto {
-			write(t, file(dir, "config.json"), []byte(`{"varve":1,"auto_repair":false}`))
-		}
+		write(t, file(dir, "config.json"), fmt.Appendf(nil, `{"varve":1,"auto_repair":%v,"adopt_deletions":false}`, auto))
 		n := settled + unspilt + pending - 1
 		remove(t, file(dir, memoryPath(n)))
 		notTheSameTick(t, file(dir, "memories"))

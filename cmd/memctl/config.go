@@ -53,7 +53,7 @@ func settings() []setting {
 	return []setting{
 		{"index_backup_count", "number of older indexes kept in backups/", func(c *varve.Config) any { return orElse(c.IndexBackupCount, 3) }},
 		{"auto_repair", "repair at once what is cheap to repair", func(c *varve.Config) any { return orElse(c.AutoRepair, true) }},
-		{"adopt_deletions", "while a process watches, deleting a file deletes its memories", func(c *varve.Config) any { return orElse(c.AdoptDeletions, true) }},
+		{"adopt_deletions", "deleting a file deletes its memory; false: the file is restored", func(c *varve.Config) any { return orElse(c.AdoptDeletions, true) }},
 		{"backup_interval", "time between two backups of the index (seconds)", func(c *varve.Config) any { return orElse(c.BackupInterval, 3600) }},
 		{"flush_threshold", "changes that start a flush; one also starts within a second", func(c *varve.Config) any { return orElse(c.FlushThreshold, 20) }},
 		{"max_memory_bytes", "bytes of one memory's JSON", func(c *varve.Config) any { return cli.LimitsOf(*c).MemoryBytes }},

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,17 +17,18 @@ import (
 func diffCommand(a *cli.App) *cobra.Command {
 	var assemblies bool
 	cmd := &cobra.Command{
-		Use:   "diff ID@VERSION [ID[@VERSION]]",
+		Use:   "diff ID[@VERSION] [VERSION | ID[@VERSION]] [VERSION]",
 		Short: "Show what has changed between two versions",
-		Long: `Compare two versions of a memory, or one version with the current one. Members are compared
-by value: order and white space are ignored. --json lists the members that differ, each with
-its path (RFC 6901) and both values.`,
-		Example: "  memctl diff notes@65664 notes\n  memctl diff notes@65664 notes@70112 --json | jq '.changes[].path'",
+		Long: `Compare the current version of a memory with the one before it (diff ID), one version with the
+current one (diff ID VERSION), two versions (diff ID VERSION VERSION), or two memories, each as it
+is or as ID@VERSION. Members are compared by value: order and white space are ignored. --json lists
+the members that differ, each with its path (RFC 6901) and both values.`,
+		Example: "  memctl diff notes\n  memctl diff notes 65664\n  memctl diff notes@65664 notes\n  memctl diff notes@65664 notes@70112 --json | jq '.changes[].path'",
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 || len(args) == 2 {
+			if len(args) == 1 || len(args) == 2 || len(args) == 3 && isVersion(args[1]) && isVersion(args[2]) {
 				return nil
 			}
-			return cli.Usagef(cmd.CommandPath(), "%s takes one or two versions, not %d arguments", cmd.CommandPath(), len(args))
+			return cli.Usagef(cmd.CommandPath(), "%s takes one id and up to two versions, or two ids", cmd.CommandPath())
 		},
 		RunE: a.OnStore(cli.Read, func(ctx context.Context, st *varve.Store, args []string) error {
 			return diffVersions(ctx, a, st, assemblies, args)
@@ -42,16 +44,68 @@ type side struct {
 	Version uint64 `json:"version"`
 }
 
-func diffVersions(ctx context.Context, a *cli.App, st *varve.Store, assemblies bool, args []string) error {
-	was, err := namedOrEnding(ctx, a, st, assemblies, args[0])
+// isVersion says whether an argument may be a version without its id.
+func isVersion(arg string) bool {
+	_, err := strconv.ParseUint(arg, 10, 64)
+	return err == nil
+}
+
+// compared are the two versions that the arguments of diff name.
+func compared(ctx context.Context, a *cli.App, st *varve.Store, assemblies bool, args []string) (was, is varve.Version, err error) {
+	is, err = namedOrEnding(ctx, a, st, assemblies, args[0])
 	if err != nil {
-		return err
+		return was, is, err
 	}
-	arg := was.ID // now
-	if len(args) == 2 {
-		arg = args[1]
+	if len(args) == 1 {
+		if _, lsn, ok := splitVersion(args[0]); !ok || lsn != is.LSN || is.ID == args[0] {
+			was, err = before(ctx, st, assemblies, &is)
+			return was, is, err
+		}
+		args = append(args, is.ID) // with the current one
 	}
-	is, err := namedOrEnding(ctx, a, st, assemblies, arg)
+	list := []*varve.Version{&was, &is}
+	if !isVersion(args[1]) || len(args) == 2 && exists(ctx, st, assemblies, args[1]) {
+		was = is
+		is, err = namedOrEnding(ctx, a, st, assemblies, args[1])
+		return was, is, err
+	}
+	id := is.ID
+	for i, version := range append(args[1:len(args):len(args)], "")[:2] {
+		arg := id
+		if version != "" {
+			arg += "@" + version
+		}
+		if *list[i], err = named(ctx, st, assemblies, arg); err != nil {
+			return was, is, err
+		}
+	}
+	return was, is, nil
+}
+
+// exists says whether there is a memory or an assembly of just this id.
+func exists(ctx context.Context, st *varve.Store, assemblies bool, id string) bool {
+	_, err := versionsOf(st, assemblies).GetRaw(ctx, id)
+	return err == nil
+}
+
+// before is the version before another, where deletions between them do not count.
+func before(ctx context.Context, st *varve.Store, assemblies bool, is *varve.Version) (was varve.Version, err error) {
+	for v, err := range versionsOf(st, assemblies).History(ctx, is.ID) {
+		if err != nil {
+			return was, err
+		}
+		if !v.Deleted && v.LSN < is.LSN {
+			was = v
+		}
+	}
+	if was.LSN == 0 {
+		return was, fmt.Errorf("%s %s: %w: no version before %d is kept", is.Kind, cli.PrintableID(is.ID), varve.ErrNotFound, is.LSN)
+	}
+	return was, nil
+}
+
+func diffVersions(ctx context.Context, a *cli.App, st *varve.Store, assemblies bool, args []string) error {
+	was, is, err := compared(ctx, a, st, assemblies, args)
 	if err != nil {
 		return err
 	}

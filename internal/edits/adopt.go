@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"time"
 
 	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/engine"
@@ -22,10 +23,12 @@ type Adoption struct {
 	stood *engine.Version // what there is already: nothing else was edited, and nothing is written
 }
 
-// Adoption prepares the bytes of an edited file for the log, except for an embedding of an older
-// model. old is the version that it replaces, zero where it is a file that somebody made.
-func (ed *Edits) Adoption(ctx context.Context, k *engine.Kind, p *engine.Parsed, data []byte, old engine.Version) (*Adoption, error) {
+// adoption prepares the bytes of an edited file for the log, except for an embedding of an older
+// model. old is the version that it replaces, zero where it is a file that somebody made; mtime is
+// the file's, for such a one.
+func (ed *Edits) adoption(ctx context.Context, k *engine.Kind, p *engine.Parsed, data []byte, mtime time.Time, old engine.Version) (*Adoption, error) {
 	a := &Adoption{file: data, doc: data}
+	ed.times(p, &old, mtime)
 	doc, stood, renewed, err := ed.withoutOlder(ctx, k, p, data, old)
 	if err != nil {
 		return nil, err
@@ -39,14 +42,8 @@ func (ed *Edits) Adoption(ctx context.Context, k *engine.Kind, p *engine.Parsed,
 		if err != nil {
 			return nil, err
 		}
-		*again.Created, *again.Updated = *p.Created, *p.Updated // the adoption may have filled them in
+		*again.Created, *again.Updated = *p.Created, *p.Updated
 		p, a.doc = &again, doc
-	}
-	if p.Created.IsZero() {
-		*p.Created = old.Line.CreatedAt
-	}
-	if !p.Updated.After(old.Line.UpdatedAt) { // an edit by hand seldom moves it
-		*p.Updated = ed.Engine.Env.Clock().UTC()
 	}
 	number, counts, model := int64(0), p.Vector, ed.Vectors.Model()
 	if model.Older(old.LSN, old.Line.VectorNumber()) && old.LSN%8 == 0 {
@@ -75,9 +72,9 @@ func (ed *Edits) Adoption(ctx context.Context, k *engine.Kind, p *engine.Parsed,
 	return a, nil
 }
 
-// Adopt takes over one file.
-func (ed *Edits) Adopt(ctx context.Context, held *wal.Held, k *engine.Kind, p *engine.Parsed, data []byte, old engine.Version) (engine.Version, error) {
-	a, err := ed.Adoption(ctx, k, p, data, old)
+// Adopt takes over one document, in the place of a version if there is one.
+func (ed *Edits) Adopt(ctx context.Context, held *wal.Held, k *engine.Kind, p *engine.Parsed, data []byte, mtime time.Time, old engine.Version) (engine.Version, error) {
+	a, err := ed.adoption(ctx, k, p, data, mtime, old)
 	if err != nil {
 		return engine.Version{}, err
 	}

@@ -89,7 +89,7 @@ func (ed *Edits) asideOf(ctx context.Context, e *docfile.Edit) (*engine.Kind, *V
 		return nil, nil
 	}
 	v := &Verdict{ID: p.ID, name: e.Where}
-	if v.Adopt, err = ed.Adoption(ctx, k, &p, data, newest); err != nil {
+	if v.Adopt, err = ed.adoption(ctx, k, &p, data, time.Time{}, newest); err != nil {
 		ed.Engine.Env.Logger.Warn("taking over an edit that was set aside", "path", e.Where, "err", err)
 		return nil, nil
 	}

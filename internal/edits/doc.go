@@ -1,16 +1,31 @@
 // Package edits decides about files of documents that were changed from outside: by hand, with git,
 // by a tool. The files belong to the user.
 //
+// # The rule
+//
+// One rule holds, whether a process watches the files or an edit is found later, when its file is
+// read, replaced or repaired:
+//
+//	valid, made of the newest version   adopted: a new version, through the log (adopt.go)
+//	valid, made of an older version     put aside in quarantine/ with a note (aside.go)
+//	not valid, or another id            stays, is reported once; the previous version is served (refused.go)
+//	a new file                          adopted (times.go)
+//	deleted                             a deletion, or put back, as adopt_deletions says (settle.go)
+//	most of a folder deleted            put back: an accident
+//	damaged                             put back from log or archive, if config.json allows it (outcome.go)
+//
+// The times of a version are set by the adoption, and its file keeps what was saved in it: created_at
+// is that of the memory, updated_at the moment of the adoption. A new file says them itself, or both
+// are the time at which it was saved (times.go).
+//
+// Two differences remain. Without a watching process a new file is adopted by a repair alone, because
+// only that tells it from one of a memory that was deleted; and a deletion that no process has seen is
+// not taken over where the file was the last copy (unwatched.go).
+//
 // # A verdict
 //
-// A file that differs from the index is found when it is read, replaced, verified, or reported by
-// the watching process. Under flush.lock no other process of ours changes files, so the file is an
-// edit by hand, or damaged. judge.go decides:
-//
-//	valid, and newer than the previous file   adopted: a new version, through the log (adopt.go)
-//	valid, beside a newer version             put aside in quarantine/ with a note (aside.go)
-//	not valid                                 stays, is reported once; the previous version is served (refused.go)
-//	missing or damaged                        restored from the log, if config.json allows it (outcome.go)
+// Under flush.lock no other process of ours changes files, so a file that differs from the index is
+// an edit by hand, or damaged: judge.go decides.
 //
 // A vector of an older model in an edited file is replaced by that of the present model (model.go).
 // Differences at the opening of the store are found by names alone (drift.go).

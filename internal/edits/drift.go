@@ -22,6 +22,7 @@ type Drift struct {
 	Stranger []string // files in the folder that no document of its kind has
 	Count    int      // of both; the lists hold the first of them
 	Restored []string // ids of those missing whose file was put back, by auto_repair
+	Deleted  []string // ids of those missing that were deleted by hand: the deletion was taken over
 }
 
 // Reconcile compares names when a folder is not as our last flush left it, by its time. It
@@ -48,23 +49,33 @@ func (ed *Edits) Reconcile(ctx context.Context) {
 		ed.repairDrift(ctx, k, drift)
 		ed.Drifts[k.At].Store(drift)
 		if drift.Count > 0 {
-			ed.Engine.Env.Logger.Warn("files and index do not agree: run memctl verify", "folder", k.Name(), "missing", len(drift.Missing)-len(drift.Restored),
-				"put back", len(drift.Restored), "strangers", len(drift.Stranger))
+			ed.Engine.Env.Logger.Warn("files and index do not agree: run memctl verify", "folder", k.Name(), "missing", len(drift.Missing)-len(drift.Restored)-len(drift.Deleted),
+				"put back", len(drift.Restored), "deleted by hand", len(drift.Deleted), "strangers", len(drift.Stranger))
 			ed.Engine.Env.Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Count: drift.Count})
 		}
 	}
 }
 
 // repairDrift does the cheap part, where config.json lets it: a file that is gone,
-// and that the log still has, is put back. What needs the archive, and whether a
+// and that the log still has, was deleted by hand, or is put back. What needs the archive, and whether a
 // stranger is new or was deleted, is repair's.
 func (ed *Edits) repairDrift(ctx context.Context, k *engine.Kind, d *Drift) {
-	if ed.Engine.Env.ReadOnly || !ed.Engine.Settings.Now().MayRepair() {
+	if ed.Engine.Env.ReadOnly || len(d.Missing) == 0 {
 		return
+	}
+	if err := ed.unwatched(ctx, k); err != nil && ctx.Err() == nil {
+		ed.Engine.Env.Logger.Warn("looking for files that were deleted by hand", "folder", k.Name(), "err", err)
 	}
 	for _, id := range d.Missing {
 		if ctx.Err() != nil {
 			return
+		}
+		if _, err := ed.Engine.Find(ctx, k, id, false); errors.Is(err, errs.ErrNotFound) {
+			d.Deleted = append(d.Deleted, id)
+			continue
+		}
+		if !ed.Engine.Settings.Now().MayRepair() {
+			continue
 		}
 		// Reading it is judging it: see judge.
 		if _, err := ed.Engine.Find(ctx, k, id, true); err != nil {

@@ -61,11 +61,11 @@ func (f *Files) folder(name string) *engine.Kind {
 	return nil
 }
 
-// deletesByHand says that a file which was deleted by hand is for the process that watches to
-// judge: others that find it missing do not put it back.
-func (ed *Edits) deletesByHand() bool {
-	adopt := ed.Engine.Settings.Now().AdoptsDeletions()
-	return adopt && ed.Engine.Log.Leader() != 0
+// deletesByHand says that a file which is missing may have been deleted by hand, which is not to be
+// judged now: the process that watches does that, or, where none does, a read when the folder has
+// not changed for a while.
+func (ed *Edits) deletesByHand(k *engine.Kind) bool {
+	return ed.Engine.Settings.Now().AdoptsDeletions() && (ed.Engine.Log.Leader() != 0 || !ed.Engine.Log.Distrusted() && !ed.quiet(k))
 }
 
 // newestOf is the newest version of a document, and whether it is in its file: else a

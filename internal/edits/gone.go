@@ -81,6 +81,11 @@ const massDeletion = 5
 // a file with another name, the files are put back that log, archive or such a file
 // still have, and the others are reported.
 func (f *Files) Settle(ctx context.Context, folder string, ids []string) error {
+	return f.settle(ctx, folder, ids, false)
+}
+
+// settle is Settle; unseen says that no process watched when the files went.
+func (f *Files) settle(ctx context.Context, folder string, ids []string, unseen bool) error {
 	k, ed := f.folder(folder), f.ed
 	if k == nil || len(ids) == 0 {
 		return nil
@@ -109,7 +114,7 @@ func (f *Files) Settle(ctx context.Context, folder string, ids []string) error {
 	changed := false
 	for len(ids) > 0 {
 		n := min(len(ids), commit.PartsMost)
-		s := &settling{ed: ed, ctx: ctx, k: k, adopt: adopt, strays: strays}
+		s := &settling{ed: ed, ctx: ctx, k: k, adopt: adopt, unseen: unseen, strays: strays}
 		if err := s.all(ids[:n]); err != nil {
 			return err
 		}

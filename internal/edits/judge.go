@@ -27,6 +27,11 @@ func (ed *Edits) JudgeEdit(ctx context.Context, k *engine.Kind, id string) (engi
 	if err := ed.Engine.Writable(); err != nil {
 		return ed.unread(ctx, k, id)
 	}
+	if _, err := k.Stat(docfile.FileName(id)); errors.Is(err, fs.ErrNotExist) {
+		if err := ed.unwatched(ctx, k); err != nil {
+			return engine.Version{}, err
+		}
+	}
 	held, err := ed.Engine.Log.LockFlush(ctx)
 	if err != nil {
 		return engine.Version{}, err
@@ -70,6 +75,7 @@ type Verdict struct {
 	Adopt    *Adoption      // it is taken over
 	back     bool           // the version is put into the file; what stands there is set aside
 	restored bool           // for it was gone, or rotten
+	note     string         // what is told of it then
 	Version  engine.Version // what is served
 	Err      error
 }
@@ -100,9 +106,9 @@ func (ed *Edits) decide(ctx context.Context, k *engine.Kind, is *Verdict) error 
 		}
 	}
 	switch {
-	case errors.Is(rerr, fs.ErrNotExist) && ed.deletesByHand():
+	case errors.Is(rerr, fs.ErrNotExist) && ed.deletesByHand(k):
 		if v, ok := ed.Engine.FromLog(ctx, k, id, old.LSN); ok {
-			is.Version = v // the process that watches decides whether it was deleted
+			is.Version = v // the process that watches decides whether it was deleted, or a later read
 			return nil
 		}
 		return ed.restore(ctx, k, is, old, rerr)
@@ -140,7 +146,7 @@ func (ed *Edits) decide(ctx context.Context, k *engine.Kind, is *Verdict) error 
 			return nil
 		}
 	}
-	is.Adopt, err = ed.Adoption(ctx, k, &p, data, old)
+	is.Adopt, err = ed.adoption(ctx, k, &p, data, info.Mtime, old)
 	return err
 }
 
@@ -166,9 +172,9 @@ func (ed *Edits) conflict(ctx context.Context, k *engine.Kind, old engine.Versio
 	if !ok {
 		return engine.Version{}, false
 	}
-	// One that was edited by hand itself says the time of the version before it, and so does a
-	// program that goes on editing it.
-	if stood, err := k.Parse(v.Doc, p.ID); err == nil && p.Updated.Equal(*stood.Updated) {
+	// The time of an adopted edit is that of its adoption. Its file says the one before it, or that of
+	// the copy which it came from, and so does what continues it.
+	if stood, err := k.Parse(v.Doc, p.ID); err == nil && !p.Updated.Before(*stood.Updated) {
 		return engine.Version{}, false
 	}
 	why := fmt.Errorf("edited from the version of %s, while that of %s had replaced it", p.Updated.Format(time.RFC3339Nano), old.Line.UpdatedAt.Format(time.RFC3339Nano))
@@ -186,22 +192,17 @@ func (ed *Edits) restore(ctx context.Context, k *engine.Kind, is *Verdict, old e
 	}
 	is.Version = v
 	is.restored = ed.Engine.Settings.Now().MayRepair()
+	is.back = is.restored
+	if errors.Is(why, fs.ErrNotExist) { // no damage: it was deleted by hand
+		if is.note = "it was deleted by hand; the log has it"; !is.back {
+			ed.Engine.Env.Event(env.Event{Kind: env.EventDrift, ID: is.ID, Path: k.File(is.ID), Note: is.note, Err: fs.ErrNotExist})
+		}
+		return nil
+	}
 	what := "the log has it"
 	if is.restored && !ed.Engine.Env.ReadOnly {
 		what = "it is put back from the log"
 	}
-	told := error(absent(what))
-	if !errors.Is(why, fs.ErrNotExist) {
-		told = fmt.Errorf("%w; %s", why, what)
-	}
-	ed.Engine.Env.Event(env.Event{Kind: env.EventCorruption, ID: is.ID, Path: k.File(is.ID), Err: told})
-	is.back = is.restored
+	ed.Engine.Env.Event(env.Event{Kind: env.EventCorruption, ID: is.ID, Path: k.File(is.ID), Err: fmt.Errorf("%w; %s", why, what)})
 	return nil
 }
-
-// absent is told of a file that is gone, behind its path; and what becomes of it.
-type absent string
-
-func (a absent) Error() string { return "there is no such file; " + string(a) }
-
-func (absent) Is(target error) bool { return target == fs.ErrNotExist }

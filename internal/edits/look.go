@@ -3,6 +3,7 @@ package edits
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"strings"
 
@@ -217,19 +218,19 @@ func (ed *Edits) verdictOf(ctx context.Context, held *wal.Held, k *engine.Kind, 
 		return ed.verdict(ctx, held, k, s.ID)
 	}
 	v := &Verdict{ID: s.ID, name: s.Name}
-	p, doc, err := ed.Flusher.ParseFile(k, s.Name)
+	data, info, err := k.Read(s.Name, places.StoredMost)
 	if err != nil {
-		v.Err = err
+		v.Err = fmt.Errorf("reading %s/%s: %w", k.Name(), s.Name, err)
 		return v
 	}
-	v.ID = p.ID
-	if _, err := ed.Engine.Find(ctx, k, p.ID, false); !errors.Is(err, errs.ErrNotFound) || ed.deletedSince(k, p.ID) {
+	is := ed.Newcomer(ctx, k, data, s.Name, info.Mtime)
+	if is.Adopt == nil {
+		return is
+	}
+	if _, err := ed.Engine.Find(ctx, k, is.ID, false); !errors.Is(err, errs.ErrNotFound) || ed.deletedSince(k, is.ID) {
 		return v // by now it is known
 	}
-	if _, v.Err = k.ParseEdit(doc.Bytes, p.ID); v.Err == nil {
-		v.Adopt, v.Err = ed.Adoption(ctx, k, &p, doc.Bytes, engine.Version{})
-	}
-	return v
+	return is
 }
 
 // reported tells what could not be taken over, once for each state of a file.

@@ -37,7 +37,7 @@ func (ed *Edits) carryOut(ctx context.Context, held *wal.Held, k *engine.Kind, l
 		case err != nil:
 			ed.Engine.Env.Logger.Error("putting a damaged file back", "id", v.ID, "err", err)
 		default:
-			ed.Engine.Env.Event(env.Event{Kind: env.EventRestored, ID: v.ID, Path: k.File(v.ID), LSN: v.Version.LSN})
+			ed.Engine.Env.Event(env.Event{Kind: env.EventRestored, ID: v.ID, Path: k.File(v.ID), LSN: v.Version.LSN, Note: v.note})
 		}
 	}
 	// A file that was empty may have been half saved, and the rest have come since.

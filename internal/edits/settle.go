@@ -18,6 +18,7 @@ type settling struct {
 	ctx     context.Context
 	k       *engine.Kind
 	adopt   bool                // a deletion is taken over
+	unseen  bool                // no process watched
 	strays  map[string][]*stray // by id
 	deleted []*commit.Part
 	back    []*Verdict // that log, archive or a stray have
@@ -74,7 +75,11 @@ func (s *settling) one(held *wal.Held, id string) error {
 		return err
 	}
 	strays := s.strays[id]
-	if len(strays) == 0 && s.adopt {
+	adopt := len(strays) == 0 && s.adopt
+	if adopt && s.unseen { // nobody saw it go: that is no reason to let go of the last copy
+		_, adopt = s.ed.Engine.FromLog(s.ctx, s.k, id, v.LSN)
+	}
+	if adopt {
 		s.deleted = append(s.deleted, s.ed.DeletionPart(s.k, id, v.LSN))
 		return nil
 	}

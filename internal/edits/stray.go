@@ -106,6 +106,6 @@ func (ed *Edits) renamed(ctx context.Context, _ *wal.Held, k *engine.Kind, id st
 	if edit == nil {
 		return nil, lost
 	}
-	is.Adopt, err = ed.Adoption(ctx, k, edit, edited, was)
+	is.Adopt, err = ed.adoption(ctx, k, edit, edited, time.Time{}, was)
 	return is, err
 }

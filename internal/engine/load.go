@@ -85,7 +85,17 @@ func (eng *Engine) Decode(id string, v Version) (memstore.Memory, error) {
 		return memstore.Memory{}, eng.undecoded(eng.Kinds.Memories, id, v.LSN, err)
 	}
 	m.Version = v.LSN
+	v.times(&m.CreatedAt, &m.UpdatedAt)
 	return *m, nil
+}
+
+// times are those of a version whose document does not say them: an edit by hand is adopted as its
+// file is, and its times are those of the adoption.
+func (v *Version) times(created, updated *time.Time) {
+	if v.Line.UpdatedAt.IsZero() || v.Line.UpdatedAt.Equal(*updated) && v.Line.CreatedAt.Equal(*created) {
+		return
+	}
+	*created, *updated = v.Line.CreatedAt, v.Line.UpdatedAt
 }
 
 // undecoded is the error of a version that is stored as it was written, and is no
@@ -104,5 +114,6 @@ func (eng *Engine) DecodeAssembly(id string, v Version) (assembly.Assembly, erro
 		return assembly.Assembly{}, eng.undecoded(eng.Kinds.Assemblies, id, v.LSN, err)
 	}
 	a.Version = v.LSN
+	v.times(&a.CreatedAt, &a.UpdatedAt)
 	return *a, nil
 }

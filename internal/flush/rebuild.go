@@ -43,11 +43,17 @@ func (r *Remake) stray(file string) wal.LSN {
 	return r.At.LSN - 1
 }
 
-// known is a version that a file's bytes are known to be, and the FAISS id that
-// its line names.
+// known is a version that a file's bytes are known to be, the FAISS id that its line names, and its
+// times: those of an adopted edit are not in its file.
 type known struct {
-	at     wal.LSN
-	vector int64
+	at               wal.LSN
+	vector           int64
+	created, updated time.Time
+}
+
+// knownOf is the version that a line of the index names.
+func knownOf(at wal.LSN, line *index.Entry) known {
+	return known{at, line.VectorID, line.CreatedAt, line.UpdatedAt}
 }
 
 // rebuildIndex makes a new base from the files of all kinds. A version that is no longer known
@@ -59,7 +65,7 @@ type known struct {
 func (fl *Flusher) rebuildIndex(ctx context.Context, r Remake) (*index.Set, int, error) {
 	fl.Views.Rebuilding(ctx) // what is made from the files may differ, as of the same moment
 	var list []index.Change
-	vectors := map[string]int64{} // by key
+	facts := map[string]known{} // by key
 	target := fl.Engine.Target(r.Store, r.At)
 	if target.Model.LSN > r.model.LSN {
 		r.model = target.Model
@@ -67,7 +73,7 @@ func (fl *Flusher) rebuildIndex(ctx context.Context, r Remake) (*index.Set, int,
 	target.Model = r.model
 	for _, k := range fl.Engine.Kinds.All {
 		var err error
-		if list, err = fl.scanFiles(ctx, k, r, list, vectors); err != nil {
+		if list, err = fl.scanFiles(ctx, k, r, list, facts); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -79,7 +85,11 @@ func (fl *Flusher) rebuildIndex(ctx context.Context, r Remake) (*index.Set, int,
 		if err != nil {
 			return nil, err
 		}
-		line, err := p.Line(doc.Bytes, vectors[k.Key(c.ID)])
+		was := facts[k.Key(c.ID)]
+		if !was.updated.IsZero() {
+			*p.Created, *p.Updated = was.created, was.updated
+		}
+		line, err := p.Line(doc.Bytes, was.vector)
 		if err != nil {
 			return nil, err
 		}
@@ -95,9 +105,9 @@ func (fl *Flusher) rebuildIndex(ctx context.Context, r Remake) (*index.Set, int,
 	return set, len(list), err
 }
 
-// scanFiles adds the documents of a folder to the list, and their vectors' ids
-// where these are not the versions.
-func (fl *Flusher) scanFiles(ctx context.Context, k *engine.Kind, r Remake, list []index.Change, vectors map[string]int64) ([]index.Change, error) {
+// scanFiles adds the documents of a folder to the list, and what is known of them: their vectors'
+// ids, where these are not the versions, and their times, where their files do not say them.
+func (fl *Flusher) scanFiles(ctx context.Context, k *engine.Kind, r Remake, list []index.Change, facts map[string]known) ([]index.Change, error) {
 	for e, err := range k.Scan() {
 		if errors.Is(err, fs.ErrNotExist) && e.Name == "" {
 			break // no such folder yet
@@ -133,8 +143,11 @@ func (fl *Flusher) scanFiles(ctx context.Context, k *engine.Kind, r Remake, list
 		} else if len(p.Vector) > 0 {
 			was.vector = index.StrayVector(sum)
 		}
-		if was.vector != 0 {
-			vectors[k.Key(p.ID)] = was.vector
+		if was.updated.Equal(*p.Updated) && was.created.Equal(*p.Created) {
+			was.created, was.updated = time.Time{}, time.Time{} // as the file says
+		}
+		if was.vector != 0 || !was.updated.IsZero() {
+			facts[k.Key(p.ID)] = was
 		}
 		list = append(list, c)
 	}

@@ -44,13 +44,13 @@ func (fl *Flusher) versions(recent []index.Change) *versions {
 func (v *versions) of(ctx context.Context, k *engine.Kind, id string, sum [32]byte) (known, error) {
 	if at := v.recent[k.Key(id)]; at != 0 {
 		if is, _, err := v.fl.Engine.Frame(ctx, k, id, at); err == nil && is.Line.ContentHash == sum {
-			return known{at, is.Line.VectorID}, nil
+			return knownOf(at, &is.Line), nil
 		}
 	}
 	line, err := v.fl.Engine.State.Line(k.Letter, id)
 	switch {
 	case err == nil && line.ContentHash == sum:
-		return known{line.Version, line.VectorID}, nil
+		return knownOf(line.Version, &line), nil
 	case err == nil, !errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrNotFound):
 		return known{}, passingOnly(err)
 	}
@@ -68,7 +68,7 @@ func (v *versions) of(ctx context.Context, k *engine.Kind, id string, sum [32]by
 			continue // damaged there as well
 		}
 		if line, err := index.ParseLine(b); err == nil && line.ContentHash == sum {
-			return known{line.Version, line.VectorID}, nil
+			return knownOf(line.Version, &line), nil
 		}
 	}
 	return known{}, nil
@@ -121,7 +121,7 @@ func (v *versions) readLog(ctx context.Context) error {
 			continue
 		}
 		if line, err := index.ParseLine(view.Line); err == nil {
-			v.logged[e.Key] = logged{known{e.LSN, line.VectorID}, line.ContentHash}
+			v.logged[e.Key] = logged{knownOf(e.LSN, &line), line.ContentHash}
 		}
 	}
 	return nil

@@ -22,7 +22,7 @@ type Config struct {
 	AutoRepair       *bool `json:"auto_repair,omitempty"`        // heal at open what costs little: true
 	BackupInterval   *int  `json:"backup_interval,omitempty"`    // seconds between two index backups: 3600
 	FlushThreshold   *int  `json:"flush_threshold,omitempty"`    // changes that start a flush: 20
-	AdoptDeletions   *bool `json:"adopt_deletions,omitempty"`    // while somebody watches, deleting a file deletes what it holds: true
+	AdoptDeletions   *bool `json:"adopt_deletions,omitempty"`    // deleting a file deletes what it holds, else it is put back: true
 
 	// What one document may have, put or edited by hand; what is stored is read all the same.
 	MaxMemoryBytes   int `json:"max_memory_bytes,omitempty"`   // of one memory's JSON: 16 MiB

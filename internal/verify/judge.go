@@ -152,7 +152,7 @@ func (v *Run) classify(k *document.Kind, out *repair.Finding, f *File, want *Sta
 	defer func() { out.Kind = KindOf(k, out.Kind) }()
 	switch {
 	case places.Gone(f.Err):
-		out.Kind, out.Err = repair.MemoryMissing, errors.New("there is no such file")
+		out.Kind, out.Err = repair.MemoryMissing, document.Gone(out.Severity == repair.Lost)
 		return out
 	case f.Err != nil && errors.Is(f.Err, errs.ErrCorrupt):
 		out.Kind, out.Err = repair.MemoryEmpty, f.Err

@@ -1,0 +1,42 @@
+package edits
+
+import (
+	"context"
+	"time"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/engine"
+)
+
+// quietFor is how long a folder must not have changed until a file that is gone from it was deleted:
+// programs delete a file that they save, and a checkout many.
+const quietFor = 2 * time.Second
+
+// unwatched decides about the files of a folder that are gone, as the process that watches does it,
+// where no process watches.
+func (ed *Edits) unwatched(ctx context.Context, k *engine.Kind) error {
+	if !ed.Engine.Settings.Now().AdoptsDeletions() || ed.Engine.Log.Leader() != 0 || ed.Engine.Log.Distrusted() || !ed.quiet(k) {
+		return nil
+	}
+	var ids []string
+	for id, err := range ed.Engine.IDs(ctx, k, engine.Filters{Expired: true}) {
+		if err != nil {
+			return err
+		}
+		if ed.ReallyMissing(ctx, k, id, docfile.FileName(id)) {
+			ids = append(ids, id)
+		}
+	}
+	return (&Files{ed}).settle(ctx, k.Name(), ids, true)
+}
+
+// quiet says that nothing has changed in a folder for a while. A clock that is behind the file
+// system's says nothing.
+func (ed *Edits) quiet(k *engine.Kind) bool {
+	info, err := ed.Engine.Env.FS.Stat(k.Path(""))
+	if err != nil {
+		return true // the folder is gone: see Settle
+	}
+	age := ed.Engine.Env.Clock().Sub(info.Mtime)
+	return age < 0 || age >= quietFor
+}
