@@ -53,7 +53,7 @@ func (st *Store) Backup(ctx context.Context, dir string, o BackupOptions) (Backu
 
 // CheckBackup reads a backup from end to end; a fault is returned as a *CorruptionError.
 func CheckBackup(ctx context.Context, dir string) (BackupInfo, error) {
-	return copy.Check(ctx, vfs.Below(vfs.OS(), dir), dir, nil)
+	return copy.Check(ctx, vfs.Only(vfs.OS(), "", dir), dir, nil)
 }
 
 // RestoreOptions are the settings of Restore. The zero value restores everything that the backup
@@ -95,7 +95,7 @@ func Restore(ctx context.Context, backup, dir string, o *RestoreOptions) (Restor
 	opt.fill()
 	opt.ReadOnly, opt.MustExist, opt.NoBackground = false, false, true
 	s := copy.RestoreSource{
-		FS: vfs.Below(vfs.Below(opt.env.System.FS, backup), dir), Backup: backup, Dir: dir, FileMode: opt.FileMode, FolderMode: opt.FolderMode,
+		FS: vfs.Only(opt.env.System.FS, opt.StateDir, backup, dir), Backup: backup, Dir: dir, FileMode: opt.FileMode, FolderMode: opt.FolderMode,
 		Known: wal.Features(opt.env.System.Features), LSN: o.Version, Time: o.Time, Progress: o.Progress, Files: map[string][]byte{".gitignore": []byte(engine.Ignore)},
 	}
 	info, err := copy.ReadInfo(s.FS, backup)

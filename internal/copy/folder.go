@@ -26,7 +26,7 @@ type newFolder struct {
 // makeFolder begins one. dir must not be there, or be empty.
 func makeFolder(fsys vfs.FS, dir string, file, folder fs.FileMode) (*newFolder, error) {
 	dir = filepath.Clean(dir)
-	names, err := vfs.ReadRoot(fsys, dir)
+	names, err := vfs.ReadRoot(vfs.Below(fsys, dir), dir)
 	switch {
 	case err == nil && len(names) > 0:
 		return nil, fmt.Errorf("%s is not empty: %w: name a new folder", dir, errs.ErrInvalid)

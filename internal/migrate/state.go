@@ -145,6 +145,8 @@ func Residence(fsys vfs.FS, dir string) (done func() error, err error) {
 		return nil, err
 	}
 	if m.State == stateReady {
+		// The one look outside: at the note in the folder that the copy names, and at nothing else there.
+		fsys := vfs.Below(fsys, m.From)
 		switch note, ok, err := readMoved(fsys, m.From); {
 		case err != nil:
 			return nil, fmt.Errorf("%s is the copy of a store that is moved; whether it already is the store says %s: %w", dir, m.From, err)

@@ -9,26 +9,60 @@ import (
 	"sync/atomic"
 )
 
-// Below is the file system for a store, a backup, or whatever else begins at root: each
-// operation on what is below root first makes sure that the folders in between are real
-// ones. A symbolic link among them, wherever it leads, is a *NotFolderError. root itself
-// may be reached through links, and what is elsewhere is not looked at.
+// Below is the file system for a store, a backup, or whatever else begins at root: no operation
+// on what is below root goes through a symbolic link, wherever it leads; that is a *NotFolderError.
+// root itself may be reached through links, and what is elsewhere is not looked at.
+//
+// On Linux and darwin the folder that an operation works in is opened first, through no link, and
+// the operation works on that descriptor: a folder that is replaced by a link in between changes
+// nothing. So too with what is opened. Windows has a look at each folder before.
 //
 // Every caller that has its FS from here is covered, whatever path it makes: nobody can
-// forget to look. Of a swap between the look and the operation only opening a file, a lock
-// or a folder on Linux is safe; that of the others needs a descriptor of the folder.
+// forget to look.
 //
 // Where fsys is no file system of the operating system (there are no links in vfs/crash),
 // or a wrapper of one, it is returned as it is: the wrapper goes around this one.
 func Below(fsys FS, root string) FS {
+	b, ok := extended(fsys)
+	if !ok {
+		return fsys
+	}
+	b.add(root, false)
+	return b
+}
+
+// Only is Below for each of roots, and refuses all other paths with an *OutsideError: a path that was
+// made of what a file says leads nowhere else, whatever it says. Allowed are also the folders above a
+// root, which are needed to make it and to sync its name: they can be looked at, made and synced.
+// literal is one root more, "" for none, whose folders are the user's own: it may be above the others.
+func Only(fsys FS, literal string, roots ...string) FS {
+	b, ok := extended(fsys)
+	if !ok {
+		return fsys
+	}
+	b.only = true
+	for _, root := range roots {
+		b.add(root, false)
+	}
+	if literal != "" {
+		b.add(literal, true)
+	}
+	return b
+}
+
+func extended(fsys FS) (*below, bool) {
 	b := &below{}
 	switch f := fsys.(type) {
 	case osFS:
 	case *below:
-		b.roots = append(b.roots, f.roots...)
+		b.roots, b.only = append(b.roots, f.roots...), f.only
 	default:
-		return fsys
+		return nil, false
 	}
+	return b, true
+}
+
+func (b *below) add(root string, literal bool) {
 	root = filepath.Clean(root)
 	head := root
 	switch {
@@ -37,33 +71,89 @@ func Below(fsys FS, root string) FS {
 	case !os.IsPathSeparator(root[len(root)-1]): // as that of "/" is
 		head += string(filepath.Separator)
 	}
-	b.roots = append(b.roots, place{root, head})
-	return b
+	b.roots = append(b.roots, place{root, head, literal})
 }
 
-// below is osFS with a look at the way. Of Stat see there; Volume, Host and Flags
-// enter nothing.
+// below is osFS with a guarded way. Of Stat see there; Volume and Host enter nothing.
 type below struct {
 	osFS
 	roots []place
+	only  bool
 	links atomic.Bool // a root is reached through a link, or the system cannot refuse links itself
 }
 
-type place struct{ root, head string } // head: what the names of all below it begin with
+type place struct {
+	root, head string // head: what the names of all below it begin with
+	literal    bool
+}
 
-// under is where in name the part begins that is below a root; -1: it is below none.
+// under is where in name the part begins that is below a root; -1: it is below none. Of several
+// roots the topmost counts: what is below it is looked at.
 func (b *below) under(name string) int {
-	least := -1
+	least, literal := -1, -1
 	for _, p := range b.roots {
 		n := len(p.head)
-		if len(name) <= n || name[:n] != p.head || n == 0 && (filepath.IsAbs(name) || strings.HasPrefix(name, "..")) {
-			continue
-		}
-		if least < 0 || n < least {
+		switch {
+		case len(name) <= n || name[:n] != p.head || n == 0 && (filepath.IsAbs(name) || strings.HasPrefix(name, "..")):
+		case p.literal:
+			literal = n
+		case least < 0 || n < least:
 			least = n
 		}
 	}
+	if least < 0 {
+		least = literal
+	}
+	if least >= 0 && upward(name[least:]) {
+		return -1
+	}
 	return least
+}
+
+// upward: does a path below a root lead to a folder above it, by its elements "." and ".." alone?
+func upward(path string) bool {
+	return strings.HasPrefix(path, ".") && strings.Trim(path, "./"+string(os.PathSeparator)) == "" && climbs(path)
+}
+
+// inside refuses what Only is to refuse. above says that a folder above a root will do.
+func (b *below) inside(name string, above bool) error {
+	at := b.under(name)
+	if at >= 0 {
+		if !climbs(name[at:]) {
+			return nil
+		}
+	} else if !b.only || b.isRoot(name) || b.isRoot(strings.TrimSuffix(name, throughLink(""))) {
+		return nil
+	}
+	e := &OutsideError{Path: name}
+	whole, err := filepath.Abs(name)
+	for _, p := range b.roots {
+		root, rerr := filepath.Abs(p.root)
+		if err == nil && rerr == nil && at < 0 && (whole == root || above && isAbove(whole, root)) {
+			return nil
+		}
+		e.Roots = append(e.Roots, p.root)
+	}
+	return e
+}
+
+// climbs: is an element ".."?
+func climbs(path string) bool {
+	if !strings.Contains(path, "..") {
+		return false
+	}
+	for part := range strings.FieldsFuncSeq(path, func(r rune) bool { return r < 0x80 && os.IsPathSeparator(uint8(r)) }) {
+		if part == ".." {
+			return true
+		}
+	}
+	return false
+}
+
+// isAbove: does a folder contain another? Both are whole paths.
+func isAbove(dir, other string) bool {
+	rest, ok := strings.CutPrefix(other, dir)
+	return ok && rest != "" && (os.IsPathSeparator(rest[0]) || os.IsPathSeparator(dir[len(dir)-1]))
 }
 
 // folders yields the folders between a root and name, from the top.
@@ -95,17 +185,6 @@ func (b *below) enter(name string) error {
 	})
 }
 
-// enterBoth is enter for two names, which often have one folder.
-func (b *below) enterBoth(one, two string) error {
-	if err := b.enter(one); err != nil {
-		return err
-	}
-	if filepath.Dir(one) == filepath.Dir(two) {
-		return nil
-	}
-	return b.enter(two)
-}
-
 // isRoot says whether a name is one of the roots.
 func (b *below) isRoot(name string) bool {
 	for _, p := range b.roots {
@@ -125,6 +204,9 @@ func (b *below) real(name string) error {
 }
 
 func (b *below) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
+	if err := b.inside(name, false); err != nil {
+		return nil, err
+	}
 	f, err := openFileBy(b.openFD, name, flag, perm)
 	if err != nil {
 		return nil, err
@@ -133,51 +215,61 @@ func (b *below) OpenFile(name string, flag int, perm fs.FileMode) (File, error) 
 }
 
 func (b *below) Mkdir(name string, perm fs.FileMode) error {
-	if err := b.enter(name); err != nil {
+	if err := b.inside(name, true); err != nil {
 		return err
 	}
-	return b.osFS.Mkdir(name, perm)
+	return b.mkdir(name, perm)
 }
 
 func (b *below) Remove(name string) error {
-	if err := b.enter(name); err != nil {
+	if err := b.inside(name, false); err != nil {
 		return err
 	}
-	return b.osFS.Remove(name)
+	return b.remove(name)
 }
 
 func (b *below) Rename(old, new string) error {
-	if err := b.enterBoth(old, new); err != nil {
+	if err := b.bothInside(old, new); err != nil {
 		return err
 	}
-	return b.osFS.Rename(old, new)
+	return b.rename(old, new)
 }
 
 func (b *below) RenameNew(old, new string) error {
-	if err := b.enterBoth(old, new); err != nil {
+	if err := b.bothInside(old, new); err != nil {
 		return err
 	}
-	return b.osFS.RenameNew(old, new)
+	return b.renameNew(old, new)
 }
 
 func (b *below) Exchange(one, two string) error {
-	if err := b.enterBoth(one, two); err != nil {
+	if err := b.bothInside(one, two); err != nil {
 		return err
 	}
-	return b.osFS.Exchange(one, two)
+	return b.exchange(one, two)
 }
 
 func (b *below) Link(old, new string) error {
-	if err := b.enterBoth(old, new); err != nil {
+	if err := b.bothInside(old, new); err != nil {
 		return err
 	}
-	return b.osFS.Link(old, new)
+	return b.link(old, new)
 }
 
-// Stat looks at the way only where it is longer than one folder. A store looks at the
+func (b *below) bothInside(one, two string) error {
+	if err := b.inside(one, false); err != nil {
+		return err
+	}
+	return b.inside(two, false)
+}
+
+// Stat guards the way only where it is longer than one folder. A store looks at the
 // file of each memory, and what a Stat tells of one in a linked folder leads nowhere:
 // nothing is opened, moved or removed there.
 func (b *below) Stat(name string) (Info, error) {
+	if err := b.inside(name, true); err != nil {
+		return Info{}, err
+	}
 	if at := b.under(name); at >= 0 {
 		folders := 0
 		for i := at; i < len(name); i++ {
@@ -186,9 +278,7 @@ func (b *below) Stat(name string) (Info, error) {
 			}
 		}
 		if folders > 1 {
-			if err := b.enter(name); err != nil {
-				return Info{}, err
-			}
+			return b.stat(name)
 		}
 	}
 	info, err := lstat(name)
@@ -201,6 +291,9 @@ func (b *below) Stat(name string) (Info, error) {
 }
 
 func (b *below) ReadDir(name string) ([]string, error) {
+	if err := b.inside(name, true); err != nil {
+		return nil, err
+	}
 	if b.isRoot(name) {
 		return b.osFS.ReadDir(throughLink(name))
 	}
@@ -208,25 +301,45 @@ func (b *below) ReadDir(name string) ([]string, error) {
 }
 
 func (b *below) SyncDir(name string) error {
+	if err := b.inside(name, true); err != nil {
+		return err
+	}
 	if err := b.real(name); err != nil {
 		return err
 	}
-	return b.osFS.SyncDir(name)
+	return b.syncDir(name)
 }
 
 func (b *below) OpenLock(name string, perm fs.FileMode) (Lock, error) {
-	return openLockBy(b.enter, name, perm)
+	if err := b.inside(name, false); err != nil {
+		return nil, err
+	}
+	return openLockBy(b.enter, b.openFD, name, perm)
 }
 
 func (b *below) OpenShared(name string, create bool, perm fs.FileMode) (Shared, error) {
+	if err := b.inside(name, false); err != nil {
+		return nil, err
+	}
 	return openSharedBy(b.openFD, name, create, perm)
 }
 
 func (b *below) OpenBarrier(name string) (Barrier, error) {
+	if err := b.inside(name, true); err != nil {
+		return nil, err
+	}
 	if err := b.real(name); err != nil {
 		return nil, err
 	}
 	return b.osFS.OpenBarrier(name)
+}
+
+// Flags implements FlagReader where the operating system has them.
+func (b *below) Flags(name string) (Flags, error) {
+	if err := b.inside(name, true); err != nil {
+		return Flags{}, err
+	}
+	return FlagsOf(b.osFS, name), nil
 }
 
 // EnterError is the *NotFolderError in err, nil when there is none: a link or something

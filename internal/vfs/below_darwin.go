@@ -1,11 +1,39 @@
 package vfs
 
-import "io/fs"
+import (
+	"errors"
+	"io/fs"
 
-// openFD opens what is below a root once each folder in between was looked at.
-func (b *below) openFD(name string, flag int, perm fs.FileMode) (int, error) {
-	if err := b.enter(name); err != nil {
-		return -1, err
+	"golang.org/x/sys/unix"
+)
+
+// onlyFolder opens a folder for what is in it.
+const onlyFolder = unix.O_RDONLY | unix.O_DIRECTORY
+
+func (b *below) openGuarded(name string, at, flag int, perm fs.FileMode) (int, error) {
+	return openBeneath(name, at, flag, perm)
+}
+
+func openFrom(root int, rest string, flag int, perm fs.FileMode) (int, error) {
+	return walk(root, rest, flag, perm)
+}
+
+func exchangeAt(fd1 int, one string, fd2 int, two string) error {
+	return renameAt(fd1, one, fd2, two, unix.RENAME_SWAP)
+}
+
+func renameNewAt(fd1 int, old string, fd2 int, new string) error {
+	err := renameAt(fd1, old, fd2, new, unix.RENAME_EXCL)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return linkNewAt(fd1, old, fd2, new)
 	}
-	return openFD(name, flag, perm)
+	return err
+}
+
+func renameAt(fd1 int, one string, fd2 int, two string, flag uint32) error {
+	err := unix.RenameatxNp(fd1, one, fd2, two, flag)
+	if err == unix.EINVAL || err == unix.ENOTSUP {
+		return errors.ErrUnsupported
+	}
+	return err
 }

@@ -1,44 +1,72 @@
 package vfs
 
 import (
+	"errors"
 	"io/fs"
 
 	"golang.org/x/sys/unix"
 )
 
-// openFD opens what is below a root through no link: the system refuses them on the whole
-// way, for what opening costs anyway. It does so above the root as well, where they are
-// allowed, and an older one cannot: then each folder below the root is looked at.
-func (b *below) openFD(name string, flag int, perm fs.FileMode) (int, error) {
-	if b.under(name) < 0 {
-		return openFD(name, flag, perm)
-	}
+// onlyFolder opens a folder for what is in it, and for nothing else.
+const onlyFolder = unix.O_PATH | unix.O_DIRECTORY
+
+// openGuarded has the system refuse links on the whole way, for what opening costs anyway. It does so
+// above the root as well, where they are allowed: then the root is opened first.
+func (b *below) openGuarded(name string, at, flag int, perm fs.FileMode) (int, error) {
 	if !b.links.Load() {
-		fd, err := openNoLinks(name, flag, perm)
-		switch err {
-		case unix.ELOOP, unix.ENOSYS, unix.EPERM, unix.EINVAL: // EPERM: also of a sandbox that does not know the call
-		default:
+		fd, err := openNoLinks(unix.AT_FDCWD, name, unix.RESOLVE_NO_SYMLINKS, flag, perm)
+		if err != unix.ELOOP && !lacking(err) {
 			return fd, err
 		}
 	}
-	if err := b.enter(name); err != nil {
-		return -1, err
-	}
-	fd, err := openFD(name, flag, perm)
+	fd, err := openBeneath(name, at, flag, perm)
 	if err == nil {
 		b.links.Store(true)
 	}
 	return fd, err
 }
 
-func openNoLinks(name string, flag int, perm fs.FileMode) (fd int, err error) {
-	how := unix.OpenHow{Flags: uint64(flag | openFlags), Resolve: unix.RESOLVE_NO_SYMLINKS}
+// openFrom opens what is below a folder.
+func openFrom(root int, rest string, flag int, perm fs.FileMode) (int, error) {
+	fd, err := openNoLinks(root, rest, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS|unix.RESOLVE_NO_MAGICLINKS, flag, perm)
+	if lacking(err) {
+		return walk(root, rest, flag, perm)
+	}
+	return fd, err
+}
+
+// lacking: an older system does not know the call, or a sandbox does not, which says EPERM.
+func lacking(err error) bool {
+	return err == unix.ENOSYS || err == unix.EPERM || err == unix.EINVAL
+}
+
+func openNoLinks(at int, name string, resolve uint64, flag int, perm fs.FileMode) (fd int, err error) {
+	how := unix.OpenHow{Flags: uint64(flag | openFlags), Resolve: resolve}
+	if flag&unix.O_PATH != 0 {
+		how.Flags &^= unix.O_NOCTTY // the system refuses the two together
+	}
 	if flag&unix.O_CREAT != 0 {
 		how.Mode = uint64(perm.Perm())
 	}
 	err = retry(func() (err error) {
-		fd, err = unix.Openat2(unix.AT_FDCWD, name, &how)
+		fd, err = unix.Openat2(at, name, &how)
 		return err
 	})
 	return fd, err
+}
+
+func exchangeAt(fd1 int, one string, fd2 int, two string) error {
+	err := unix.Renameat2(fd1, one, fd2, two, unix.RENAME_EXCHANGE)
+	if noFlag(err) {
+		return errors.ErrUnsupported
+	}
+	return err
+}
+
+func renameNewAt(fd1 int, old string, fd2 int, new string) error {
+	err := unix.Renameat2(fd1, old, fd2, new, unix.RENAME_NOREPLACE)
+	if noFlag(err) {
+		return linkNewAt(fd1, old, fd2, new)
+	}
+	return err
 }

@@ -17,6 +17,27 @@
 //   - A lock handle is one owner: two handles of one file exclude each other, in
 //     one process as in two, and one handle serializes its own callers.
 //
+// # Borders
+//
+// A store's files say names: of memories, of other files, of folders. They are input, and so is every
+// link in the folder. Only(fsys, literal, roots...) is the file system that the engine, repair,
+// backup, restore and migrate have: all that is below a root is reached through no symbolic link, and
+// what is below no root is refused (*OutsideError), whatever path was made. Roots are the store, the
+// other folder of a backup, a restore or a migration, and the user's folder of keys. Below is the part
+// about links, for one root more. Two folders are looked at besides: that where a backup is made has
+// its own (copy.makeFolder), and the copy of a store that is being moved reads the note of the folder
+// that it names (migrate.Residence).
+//
+// On Linux and darwin an operation works on a descriptor of the folder that a name is in, which was
+// opened through no link: by openat2 with RESOLVE_NO_SYMLINKS, from the root on with RESOLVE_BENEATH
+// where the root is reached through a link, and one folder at a time where there is no openat2 or a
+// sandbox refuses it. So a folder that is exchanged with a link meanwhile leads nowhere. The
+// descriptor is closed after each operation and that of the root is not kept either: a store whose
+// folder is renamed while it is open, and a medium that is unmounted after it was closed, behave as
+// without. What is directly in a root costs no call more; an operation one folder deeper costs an open
+// and a close in the place of a look. Stat of a file one folder deep follows the folder: it tells
+// sizes and times, and nothing is done there. On Windows each folder is looked at before.
+//
 // # Locks
 //
 // A lock is a flock (LockFileEx on Windows). After every acquire the inode of the open file is

@@ -13,6 +13,7 @@ type flock struct {
 	name string
 	perm fs.FileMode
 	look func(name string) error // at the way to it, each time it is opened; nil: it may lead anywhere
+	way  opener                  // nil: the plain one
 	turn chan struct{}           // taken by the one that holds the lock or waits for it
 
 	mu      sync.Mutex
@@ -44,16 +45,16 @@ type waiter struct {
 }
 
 func openLock(name string, perm fs.FileMode) (Lock, error) {
-	return openLockBy(nil, name, perm)
+	return openLockBy(nil, nil, name, perm)
 }
 
-func openLockBy(look func(name string) error, name string, perm fs.FileMode) (Lock, error) {
-	l := &flock{name: name, perm: perm, look: look, turn: make(chan struct{}, 1)}
+func openLockBy(look func(name string) error, way opener, name string, perm fs.FileMode) (Lock, error) {
+	l := &flock{name: name, perm: perm, look: look, way: way, turn: make(chan struct{}, 1)}
 	if err := l.mayOpen(); err != nil {
 		return nil, err
 	}
 	// It is made now, and a caller that may not open it hears of it now.
-	f, err := openLockFile(name, perm)
+	f, err := openLockFile(way, name, perm)
 	if err != nil {
 		return nil, err
 	}
@@ -75,9 +76,9 @@ func (l *flock) open() (lockable, error) {
 		return nil, err
 	}
 	if !l.keep {
-		return openFresh(l.name, l.perm)
+		return openFresh(l.way, l.name, l.perm)
 	}
-	f, err := openLockFile(l.name, l.perm)
+	f, err := openLockFile(l.way, l.name, l.perm)
 	if err != nil {
 		return nil, err
 	}

@@ -14,14 +14,20 @@ import (
 // locked already (a second Lock succeeds, a refused upgrade loses the lock) is never met.
 type freshLock struct {
 	name string
+	perm fs.FileMode
+	way  opener // nil: the plain one
 	f    *gofrs.Flock
 }
 
-func openFresh(name string, perm fs.FileMode) (lockable, error) {
+func openFresh(way opener, name string, perm fs.FileMode) (lockable, error) {
 	if err := regularAt(name); err != nil { // before opening it, as openLockFile
 		return nil, err
 	}
-	return &freshLock{name, gofrs.New(name, gofrs.SetFlag(os.O_RDWR|os.O_CREATE|lockFlags), gofrs.SetPermissions(perm))}, nil
+	flag := os.O_RDWR | lockFlags
+	if way == nil {
+		flag |= os.O_CREATE // else the opener makes it: the library would at the end of whatever the path leads through by then
+	}
+	return &freshLock{name, perm, way, gofrs.New(name, gofrs.SetFlag(flag), gofrs.SetPermissions(perm))}, nil
 }
 
 // regularAt refuses what is no regular file; where there is nothing it is made.
@@ -53,6 +59,14 @@ func (l *freshLock) lock(mode Mode) error {
 
 func (l *freshLock) acquire(by func(*gofrs.Flock) (bool, error)) (bool, error) {
 	ok, err := uninterrupted(func() (bool, error) { return by(l.f) })
+	if l.way != nil && errors.Is(err, fs.ErrNotExist) {
+		made, merr := openLockFile(l.way, l.name, l.perm)
+		if merr != nil {
+			return false, merr
+		}
+		_ = made.Close()
+		ok, err = uninterrupted(func() (bool, error) { return by(l.f) })
+	}
 	if errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.EACCES) { // a reader must lock the store too
 		ro := gofrs.New(l.name, gofrs.SetFlag(os.O_RDONLY|lockFlags))
 		if got, roErr := uninterrupted(func() (bool, error) { return by(ro) }); roErr == nil {

@@ -15,13 +15,16 @@ type lockFile struct {
 	dev, ino uint64
 }
 
-func openLockFile(name string, perm fs.FileMode) (*lockFile, error) {
+func openLockFile(open opener, name string, perm fs.FileMode) (*lockFile, error) {
+	if open == nil {
+		open = openFD
+	}
 	if i, err := lstat(name); err == nil && !i.Mode.IsRegular() { // before opening it, as openFile
 		return nil, &NotRegularError{Path: name, Mode: i.Mode}
 	}
-	fd, err := openFD(name, unix.O_RDWR|unix.O_CREAT|unix.O_NONBLOCK, perm)
+	fd, err := open(name, unix.O_RDWR|unix.O_CREAT|unix.O_NONBLOCK, perm)
 	if err == unix.EROFS || err == unix.EACCES { // a reader must lock the store too
-		if ro, roErr := openFD(name, unix.O_RDONLY|unix.O_NONBLOCK, 0); roErr == nil {
+		if ro, roErr := open(name, unix.O_RDONLY|unix.O_NONBLOCK, 0); roErr == nil {
 			fd, err = ro, nil
 		}
 	}

@@ -110,6 +110,9 @@ func (osFS) Glance(name string, buf []byte, limit int64) ([]byte, Info, error) {
 
 // Glance implements Glancer.
 func (b *below) Glance(name string, buf []byte, limit int64) ([]byte, Info, error) {
+	if err := b.inside(name, false); err != nil {
+		return buf[:0], Info{}, err
+	}
 	return glance(b.openFD, name, buf, limit)
 }
 
@@ -251,6 +254,10 @@ func syncDir(name string) error {
 		return bare(err)
 	}
 	defer d.Close()
+	return syncFolder(d)
+}
+
+func syncFolder(d *os.File) error {
 	if err := bare(d.Sync()); err != nil && err != unix.EINVAL && err != unix.ENOTSUP {
 		return err
 	}

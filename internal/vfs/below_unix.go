@@ -1,0 +1,215 @@
+//go:build linux || darwin
+
+package vfs
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// folderOf is the folder of a name as the calls that end in "at" take it: below a root a descriptor of
+// a folder that was reached through no link, which done closes, and the last element; elsewhere, and
+// directly below a root, the name itself.
+func (b *below) folderOf(name string) (fd int, base string, done func(), err error) {
+	at := b.under(name)
+	last := strings.LastIndexByte(name, os.PathSeparator)
+	if at < 0 || last < at {
+		return unix.AT_FDCWD, name, func() {}, nil
+	}
+	fd, err = b.openFD(name[:last], onlyFolder, 0)
+	if err != nil {
+		if err == unix.ELOOP || err == unix.ENOTDIR {
+			if eerr := b.enter(name); eerr != nil { // the folder itself is a link
+				err = eerr
+			}
+		}
+		return -1, "", nil, err
+	}
+	return fd, name[last+1:], func() { unix.Close(fd) }, nil
+}
+
+// foldersOf is folderOf for two names, which often have one folder.
+func (b *below) foldersOf(one, two string, op func(fd1 int, base1 string, fd2 int, base2 string) error) error {
+	fd1, base1, done1, err := b.folderOf(one)
+	if err != nil {
+		return err
+	}
+	defer done1()
+	if at := strings.LastIndexByte(one, os.PathSeparator); fd1 != unix.AT_FDCWD && at == strings.LastIndexByte(two, os.PathSeparator) && one[:at] == two[:at] {
+		return retry(func() error { return op(fd1, base1, fd1, two[at+1:]) })
+	}
+	fd2, base2, done2, err := b.folderOf(two)
+	if err != nil {
+		return err
+	}
+	defer done2()
+	return retry(func() error { return op(fd1, base1, fd2, base2) })
+}
+
+// told is the error of a call, or that of the way to it if a link is there.
+func told(wrap func(error) error, err error) error {
+	if EnterError(err) != nil {
+		return err
+	}
+	return wrap(err)
+}
+
+func (b *below) mkdir(name string, perm fs.FileMode) error {
+	fd, base, done, err := b.folderOf(name)
+	if err == nil {
+		defer done()
+		err = retry(func() error { return unix.Mkdirat(fd, base, uint32(perm.Perm())) })
+	}
+	return told(func(err error) error { return pathError("mkdir", name, err) }, err)
+}
+
+// remove is that of package os: a file, or else an empty folder.
+func (b *below) remove(name string) error {
+	fd, base, done, err := b.folderOf(name)
+	if err == nil {
+		defer done()
+		if err = retry(func() error { return unix.Unlinkat(fd, base, 0) }); err != nil {
+			if derr := retry(func() error { return unix.Unlinkat(fd, base, unix.AT_REMOVEDIR) }); derr != unix.ENOTDIR {
+				err = derr
+			}
+		}
+	}
+	return told(func(err error) error { return pathError("remove", name, err) }, err)
+}
+
+func (b *below) rename(old, new string) error {
+	err := b.foldersOf(old, new, unix.Renameat)
+	return told(func(err error) error { return linkError("rename", old, new, err) }, err)
+}
+
+func (b *below) renameNew(old, new string) error {
+	err := b.foldersOf(old, new, renameNewAt)
+	return told(func(err error) error { return linkError("rename", old, new, err) }, err)
+}
+
+func (b *below) exchange(one, two string) error {
+	err := b.foldersOf(one, two, exchangeAt)
+	return told(func(err error) error { return linkError("exchange", one, two, err) }, err)
+}
+
+func (b *below) link(old, new string) error {
+	err := b.foldersOf(old, new, linkAt)
+	return told(func(err error) error { return linkError("link", old, new, err) }, err)
+}
+
+func (b *below) stat(name string) (Info, error) {
+	fd, base, done, err := b.folderOf(name)
+	var st unix.Stat_t
+	if err == nil {
+		defer done()
+		err = retry(func() error { return unix.Fstatat(fd, base, &st, unix.AT_SYMLINK_NOFOLLOW) })
+	}
+	if err != nil {
+		return Info{}, told(func(err error) error { return pathError("lstat", name, err) }, err)
+	}
+	return info(&st), nil
+}
+
+func (b *below) syncDir(name string) error {
+	if b.under(name) < 0 {
+		return b.osFS.SyncDir(name)
+	}
+	d, err := openFileBy(b.openFD, name, unix.O_DIRECTORY, 0)
+	if err != nil {
+		return told(func(err error) error { return pathError("sync", name, bare(err)) }, err)
+	}
+	defer d.Close()
+	return pathError("sync", name, syncFolder(d))
+}
+
+// openFD opens what is below a root through no link.
+func (b *below) openFD(name string, flag int, perm fs.FileMode) (int, error) {
+	at := b.under(name)
+	if at < 0 {
+		return openFD(name, flag, perm)
+	}
+	if climbs(name[at:]) { // of a wrapper that has not asked
+		return -1, unix.EXDEV
+	}
+	fd, err := b.openGuarded(name, at, flag, perm)
+	if err == unix.ELOOP || err == unix.ENOTDIR || err == unix.EXDEV {
+		if eerr := b.enter(name); eerr != nil {
+			return -1, eerr
+		}
+	}
+	return fd, err
+}
+
+// openBeneath opens the root, which may be reached through links, and what is below it through none.
+func openBeneath(name string, at, flag int, perm fs.FileMode) (fd int, err error) {
+	head := name[:at]
+	if head == "" {
+		head = "."
+	}
+	var root int
+	err = retry(func() (err error) {
+		root, err = unix.Open(head, onlyFolder|unix.O_CLOEXEC, 0)
+		return err
+	})
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(root)
+	rest := strings.TrimLeft(name[at:], string(os.PathSeparator)) // "way//." begins at the root of the system
+	if rest == "" {
+		rest = "."
+	}
+	return openFrom(root, rest, flag, perm)
+}
+
+// walk is openFrom where the system cannot refuse links itself: one folder at a time.
+func walk(root int, rest string, flag int, perm fs.FileMode) (fd int, err error) {
+	at := root
+	defer func() {
+		if at != root {
+			unix.Close(at)
+		}
+	}()
+	for {
+		part, more, deeper := strings.Cut(rest, string(os.PathSeparator))
+		rest = more
+		how, mode := onlyFolder|unix.O_NOFOLLOW|unix.O_CLOEXEC, uint32(0)
+		if !deeper {
+			how, mode = flag|openFlags, uint32(perm.Perm())
+		}
+		if part == "" && deeper {
+			continue
+		}
+		err = retry(func() (err error) {
+			fd, err = unix.Openat(at, part, how, mode)
+			return err
+		})
+		if err != nil || !deeper {
+			return fd, err
+		}
+		if at != root {
+			unix.Close(at)
+		}
+		at = fd
+	}
+}
+
+func linkAt(fd1 int, old string, fd2 int, new string) error {
+	err := unix.Linkat(fd1, old, fd2, new, 0)
+	if errors.Is(err, unix.EPERM) { // see link
+		return errors.ErrUnsupported
+	}
+	return err
+}
+
+// linkNewAt is linkNew.
+func linkNewAt(fd1 int, old string, fd2 int, new string) error {
+	if err := linkAt(fd1, old, fd2, new); err != nil {
+		return err
+	}
+	return retry(func() error { return unix.Unlinkat(fd1, old, 0) })
+}
