@@ -48,6 +48,7 @@ type (
 	NewerError          = errs.NewerError
 	FeatureError        = errs.FeatureError
 	HistoryGoneError    = errs.HistoryGoneError
+	GapError            = errs.GapError
 	DiskFullError       = errs.DiskFullError
 	PermissionError     = errs.PermissionError
 	ConflictError       = errs.ConflictError

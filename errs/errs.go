@@ -236,6 +236,20 @@ func (e *TruncatedError) Error() string {
 // Unwrap makes the error match ErrTruncated.
 func (e *TruncatedError) Unwrap() error { return ErrTruncated }
 
+// GapError reports a place in the history of which nothing is left: the log was damaged there, and
+// the repair has kept what was sound around it. It matches ErrTruncated.
+type GapError struct {
+	From, To uint64 // positions in the log; versions in between are lost
+}
+
+// Error is the message, in one line.
+func (e *GapError) Error() string {
+	return fmt.Sprintf("%v: the versions from %d to %d were lost when the log was damaged", ErrTruncated, e.From, e.To)
+}
+
+// Unwrap makes the error match ErrTruncated.
+func (e *GapError) Unwrap() error { return ErrTruncated }
+
 // HistoryGoneError reports where the log of a store begins whose earlier log is gone: wal/ was
 // deleted, or the store is a copy without it. It matches ErrHistoryGone and ErrTruncated.
 type HistoryGoneError struct {

@@ -21,6 +21,7 @@ const (
 	EntryInvalid     Kind = "entry invalid"     // the frame is sound, what it carries is not
 	EntryUnknown     Kind = "entry unknown"     // an entry that neither index nor overlay know
 	ArchiveDamaged   Kind = "archive damaged"   // a block does not verify, or the file breaks off
+	HistoryGap       Kind = "history gap"       // a repair found nothing there; what is around it is kept
 	IndexDamaged     Kind = "index damaged"     // base or delta cannot be used or contradict themselves
 	IndexLine        Kind = "index line"        // a line says something else than its record
 	OverlayWrong     Kind = "overlay wrong"     // a position at which its key is not; in memory only

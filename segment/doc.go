@@ -40,6 +40,22 @@
 // long it was, and its xxhash64. Readers skip erased frames. They occur only in copies in the
 // archive, and in segments that were restored from such copies.
 //
+// # Gaps
+//
+// A repair keeps the sound frames around a hole in a damaged segment: in the copy of the segment in
+// the archive each is at its position, and in the place of what is lost are frames of kind 3. The
+// payload of such a frame fills the place to the next frame:
+//
+//	0  uint64  continue   checksum that the next frame names as its predecessor's; 0: of this frame
+//	8  zeros
+//
+// So a gap is from the frame's position to its end, the chain of checksums has a link to what is
+// before it and to what is behind it, and a copy with gaps is read like any other. A gap of more
+// than 16 KiB is several frames. The shortest is 72 bytes: where less was lost behind a damaged
+// start of a segment, the frame behind it is given for it. A program that does not know of kind 3
+// ignores the frame and finds that the next one does not follow: to it, history is damaged
+// there, and it reads on in the next segment.
+//
 // A header of zeros marks the end. Every append writes one behind its last frame
 // in the same write.
 //

@@ -87,8 +87,12 @@ func (l *FileLog) copyServes(ctx context.Context, number uint64) (bool, error) {
 		if err := ctx.Err(); err != nil {
 			return false, err
 		}
-		if _, _, err = w.frame(l.geo.End(number)); err != nil {
+		h, _, ferr := w.frame(l.geo.End(number))
+		if err = ferr; err != nil {
 			break
+		}
+		if h.Kind == segment.KindGap { // it has no more than the segment
+			return false, nil
 		}
 		if _, _, err = w.next(l.geo.End(number)); err != nil {
 			return false, err

@@ -73,10 +73,16 @@ var errStop = errors.New("the caller ended the reading")
 
 // walk visits the frames of [from, to). Damage and holes are told to visit,
 // which may have the walk go on behind them.
-func (p *Past) walk(ctx context.Context, from Mark, to LSN, visit func(*segment.Header, []byte, error) bool) error {
+func (p *Past) walk(ctx context.Context, from Mark, to LSN, visit func(*segment.Header, []byte, error) bool) (err error) {
 	files := &pastFiles{p: p}
 	defer files.close()
 	w := walker{geo: p.Geometry, past: files.open, at: from, linked: from.Sum != 0}
+	var gap *errs.GapError // the frames that were just passed say that nothing is left
+	defer func() {
+		if gap != nil && err == nil && !visit(nil, nil, gap) {
+			err = errStop
+		}
+	}()
 	var first *errNoFrame // what was found before the copies were asked
 	var anew LSN          // a position that was looked at from the beginning a second time
 	for n := 0; w.at.LSN < to; n++ {
@@ -103,7 +109,7 @@ func (p *Past) walk(ctx context.Context, from Mark, to LSN, visit func(*segment.
 			if err != nil {
 				return err
 			}
-			if !visit(nil, nil, lost) {
+			if lost != nil && !visit(nil, nil, lost) {
 				return errStop
 			}
 			if next >= to {
@@ -116,8 +122,21 @@ func (p *Past) walk(ctx context.Context, from Mark, to LSN, visit func(*segment.
 			return err
 		}
 		first = nil
+		if gap != nil && h.Kind != segment.KindGap {
+			lost := gap
+			if gap = nil; !visit(nil, nil, lost) {
+				return errStop
+			}
+		}
 		if h.End() > to {
 			return nil // a position inside a frame is behind what was asked for
+		}
+		if h.Kind == segment.KindGap {
+			if gap == nil {
+				gap = &errs.GapError{From: h.LSN}
+			}
+			gap.To = h.End()
+			continue
 		}
 		if !visit(&h, payload, nil) {
 			return errStop
@@ -142,8 +161,8 @@ func (p *Past) next(w *walker, to LSN) (segment.Header, []byte, error) {
 	return h, nil, err
 }
 
-// hole says what is at a place below to where no frame is, and where reading may
-// go on behind it: a segment that is nowhere any more, or damage.
+// hole says what is at a place below to where no frame is, and where reading may go on behind it: a
+// segment that is nowhere any more, damage, or nothing that is lost.
 func (p *Past) hole(none *errNoFrame, to LSN) (lost error, next LSN, err error) {
 	geo := p.Geometry
 	number := geo.Number(none.at)
@@ -167,8 +186,10 @@ func (p *Past) hole(none *errNoFrame, to LSN) (lost error, next LSN, err error) 
 		if n <= number || n > geo.Number(to-1) {
 			continue
 		}
-		if _, h, err := p.start(n); err == nil {
-			next = h.End()
+		if s, h, err := p.start(n); err == nil {
+			if next = h.End(); s.PrevEnd == 0 && ended && n <= number+2+spares {
+				return nil, next, nil // a repair has begun the log again behind its end
+			}
 			break
 		} else if !isNoFrame(err) {
 			return nil, 0, err
@@ -335,6 +356,9 @@ func (p *Past) within(ctx context.Context, at, to LSN, visit func(*segment.Heade
 	}
 	var lost error
 	err = p.walk(ctx, Mark{h.End(), h.Sum}, min(to, p.Geometry.End(number)), func(h *segment.Header, payload []byte, err error) bool {
+		if gap := (*errs.GapError)(nil); errors.As(err, &gap) && at >= gap.To {
+			return true
+		}
 		if err != nil {
 			lost = err
 			return false

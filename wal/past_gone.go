@@ -5,10 +5,14 @@ import "github.com/varve-db/varve/errs"
 // truncated says why a position below to is no longer kept: it was released, or the log that had it
 // is gone, and the one that is there begins behind it.
 func (p *Past) truncated(at, to LSN) (lost, err error) {
-	oldest, began, whole, err := p.oldest(to)
-	if err == nil && whole && at < began {
-		return &errs.HistoryGoneError{Begin: began}, nil
+	begun, err := p.Begun(to)
+	if err != nil {
+		return nil, err
 	}
+	if at < begun {
+		return &errs.HistoryGoneError{Begin: begun}, nil
+	}
+	oldest, _, _, err := p.oldest(to)
 	return &errs.TruncatedError{Oldest: oldest}, err
 }
 
@@ -17,6 +21,9 @@ func (p *Past) truncated(at, to LSN) (lost, err error) {
 func (p *Past) Begun(to LSN) (LSN, error) {
 	_, began, whole, err := p.oldest(to)
 	if err != nil || !whole || began <= p.Geometry.Start(1) {
+		return 0, err
+	}
+	if first, err := p.First(to); err != nil || first < began { // a repair has begun the log again, and its past is in the archive
 		return 0, err
 	}
 	return began, nil

@@ -66,7 +66,7 @@ func (w *walker) next(limit LSN) (segment.Header, []byte, error) {
 	if w.geo.Offset(w.at.LSN) != 0 {
 		h, payload, err := w.frame(limit)
 		if err == nil {
-			w.at, w.linked = Mark{h.End(), h.Sum}, true
+			w.at, w.linked = Mark{h.End(), h.Follow(payload)}, true
 			return h, payload, nil
 		}
 		if !isNoFrame(err) {

@@ -70,13 +70,18 @@ func (l *versionList) begin(id string) {
 }
 
 func (l *versionList) show(ctx context.Context, vs versions, id string) error {
-	a, n, complete, gone := l.a, 0, true, false
+	a, n, complete, gone, holed := l.a, 0, true, false, false
 	for v, err := range vs.History(ctx, id) {
 		if err != nil {
 			if ctx.Err() != nil || errors.Is(err, varve.ErrNotFound) {
 				return err
 			}
 			complete = false
+			if lost := (*varve.GapError)(nil); errors.As(err, &lost) {
+				holed = true
+				a.Note("the log was damaged between the versions %d and %d and was repaired: versions from there, perhaps of this one, are lost", lost.From, lost.To)
+				continue
+			}
 			a.Fail(err)
 			continue
 		}
@@ -97,7 +102,7 @@ func (l *versionList) show(ctx context.Context, vs versions, id string) error {
 		a.Document.Member("complete", complete)
 	case gone:
 		a.Note("the history is gone: wal/ was deleted, or the store was copied or restored without it; older versions, if there were any, are in a backup or nowhere")
-	case !complete:
+	case !complete && !holed:
 		a.Note("older versions, if there were any, are no longer kept")
 	}
 	return nil

@@ -80,7 +80,7 @@ func (r *repairer) remaining(p *repair.RepairPlan) {
 		r.report.Remaining = append(r.report.Remaining, a.Findings...)
 	}
 	for _, f := range p.Left {
-		if f.Kind != repair.Quarantined {
+		if f.Kind != repair.Quarantined && f.Kind != repair.HistoryGap {
 			r.report.Remaining = append(r.report.Remaining, f)
 		}
 	}

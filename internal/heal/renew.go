@@ -18,6 +18,7 @@ import (
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/verify"
+	"github.com/varve-db/varve/internal/versions"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/segment"
@@ -102,7 +103,7 @@ func (n *renewal) read() error {
 		if f.Zero || ended {
 			continue
 		}
-		end := framesEnd(n.log, list[i:])
+		end := versions.FramesEnd(n.log, list[i:])
 		_, err := n.log.WalkSegment(n.r.ctx, f.Number, prev, end, func(end wal.Mark, e *wal.Entry) error {
 			if ended {
 				return nil

@@ -65,7 +65,7 @@ func (n *renewal) begin() error {
 		return err
 	}
 	n.d.Result = strings.TrimPrefix(n.d.Result+"; the log goes on in "+segment.Name(number), "; ")
-	return r.retireBelow(n.d, n.log, number)
+	return r.retireBelow(n.d, n.log, number, n.attested)
 }
 
 // index writes the index as of the new log's start, or takes it away.

@@ -2,8 +2,10 @@ package heal
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/varve-db/varve/internal/journal"
+	"github.com/varve-db/varve/internal/versions"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal"
@@ -19,12 +21,13 @@ func (r *repairer) retire(d *repair.Done) error {
 	log := s.Source().Log
 	below, _ := log.Place(log.Spilled() - 1)
 	d.Result = "the log does not need it"
-	return r.retireBelow(d, log, below)
+	return r.retireBelow(d, log, below, log.Durable())
 }
 
 // retireBelow takes all segments below a number away: the sound ones are copied
-// into the archive, and all lie in quarantine.
-func (r *repairer) retireBelow(d *repair.Done, log *wal.FileLog, number uint64) error {
+// into the archive, of the damaged ones what is sound, and all lie in quarantine. The log was durable
+// up to attested.
+func (r *repairer) retireBelow(d *repair.Done, log *wal.FileLog, number uint64, attested wal.LSN) error {
 	list, _, err := log.SegmentFiles()
 	if err != nil {
 		return err
@@ -40,7 +43,7 @@ func (r *repairer) retireBelow(d *repair.Done, log *wal.FileLog, number uint64) 
 			}
 			continue
 		}
-		end := framesEnd(log, list[i:])
+		end := versions.FramesEnd(log, list[i:])
 		sound := f.Err == nil
 		_, err := log.WalkSegment(r.ctx, f.Number, wal.Mark{}, end, func(wal.Mark, *wal.Entry) error { return nil }, func(g wal.Gap) {
 			sound = sound && errors.Is(g.Err, segment.ErrEnd) && g.To == end
@@ -49,9 +52,15 @@ func (r *repairer) retireBelow(d *repair.Done, log *wal.FileLog, number uint64) 
 			return err
 		}
 		if sound {
-			if err := log.ArchiveSegment(f.Number); err != nil {
-				return err
+			err = log.ArchiveSegment(f.Number)
+		} else {
+			if in, _ := log.Place(attested - 1); in == f.Number {
+				end = min(end, attested)
 			}
+			err = r.salvage(d, log, list[i:], end)
+		}
+		if err != nil {
+			return err
 		}
 		one := repair.Done{Action: repair.Action{Do: d.Do, Path: rel, Findings: d.Findings}}
 		if err := r.Aside(&one, rel, journal.Why(d.Findings)); err != nil && !errors.Is(err, journal.ErrNothing) {
@@ -64,12 +73,16 @@ func (r *repairer) retireBelow(d *repair.Done, log *wal.FileLog, number uint64) 
 	return nil
 }
 
-// framesEnd is up to where the first of some segments holds frames, as the one
-// after it says; else its end.
-func framesEnd(log *wal.FileLog, list []wal.SegmentFile) wal.LSN {
-	end := log.SegmentEnd(list[0].Number)
-	if len(list) > 1 && list[1].Err == nil && list[1].Number == list[0].Number+1 && list[1].Start.PrevEnd > end-log.SegmentSize() {
-		end = min(end, list[1].Start.PrevEnd)
+// salvage keeps the sound frames of the first of some segments as history. end is where they end.
+func (r *repairer) salvage(d *repair.Done, log *wal.FileLog, list []wal.SegmentFile, end wal.LSN) error {
+	f, next := list[0], list[1:]
+	last := wal.Mark{LSN: end}
+	if len(next) > 0 && next[0].Err == nil && next[0].Start.PrevEnd == end {
+		last.Sum = next[0].Start.PrevSum
 	}
-	return end
+	if err := r.IntendAny(d, fmt.Sprintf("wal/archive/%08d.zst", f.Number)); err != nil {
+		return err
+	}
+	_, err := log.SalvageSegment(r.ctx, f.Number, last)
+	return err
 }

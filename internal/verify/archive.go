@@ -43,8 +43,7 @@ func (v *Run) archive() error {
 }
 
 func (v *Run) archived(n uint64) error {
-	f := repair.Finding{Kind: repair.ArchiveDamaged, Severity: repair.Lost, Path: fmt.Sprintf("wal/archive/%08d.zst", n), Next: repair.NextRepair,
-		Stake: "the history of the memories written there, and restoring to a moment in it"}
+	f := repair.Finding{Kind: repair.ArchiveDamaged, Severity: repair.Lost, Path: fmt.Sprintf("wal/archive/%08d.zst", n), Next: repair.NextRepair, Stake: "the history of the memories written there, and restoring to a moment in it"}
 	if s, err := v.Source.Log.SegmentFile(n); err == nil && s.Err == nil {
 		f.Severity, f.Heals = repair.Healable, repair.ByLog // it has not been recycled yet
 	}
@@ -81,11 +80,14 @@ func (v *Run) archived(n uint64) error {
 	if f.Err = first; first != nil {
 		return v.report(f)
 	}
-	if end := v.endOf(n); end > size {
+	for _, g := range v.Source.Log.ArchivedGaps(v.ctx, n) {
+		err = errors.Join(err, v.report(repair.GapIn(f.Path, g)))
+	}
+	if end := v.endOf(n); err == nil && end > size {
 		f.Offset, f.Err = -1, fmt.Errorf("it breaks off: %d bytes of at least %d", size, end)
 		return v.report(f)
 	}
-	return nil
+	return err
 }
 
 // endOf is the offset at which a segment's frames end, as the one after it

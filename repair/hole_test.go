@@ -1,0 +1,169 @@
+package repair_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/proofs"
+)
+
+// holeStore is a closed store with one segment of history: every memory is put again and again,
+// in turn. It returns the text of each version.
+func holeStore(t *testing.T, dir string, r *rand.Rand) map[uint64]string {
+	t.Helper()
+	st, err := varve.Open(t.Context(), dir, &varve.Options{NoBackground: true, SegmentSize: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[uint64]string{}
+	for round := range 8 {
+		for i := range 60 {
+			text := fmt.Sprintf("memory %d, round %d: %s", i, round, strings.Repeat("x", r.IntN(400)))
+			m, err := st.Put(t.Context(), varve.Memory{ID: fmt.Sprintf("m%02d", i), Content: text})
+			if err != nil {
+				t.Fatal(err)
+			}
+			all[m.Version] = m.ID + " " + text
+		}
+	}
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// pastOf reads every version that is still there, and counts the errors.
+func pastOf(t *testing.T, dir string) (have map[uint64]string, texts map[string]bool, gaps int) {
+	t.Helper()
+	st, err := varve.Open(t.Context(), dir, &varve.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	have, texts = map[uint64]string{}, map[string]bool{}
+	for i := range 60 {
+		for v, err := range st.History(t.Context(), fmt.Sprintf("m%02d", i)) {
+			var gap *errs.GapError
+			switch {
+			case errors.As(err, &gap):
+				gaps++
+			case err != nil && !errors.Is(err, varve.ErrTruncated) && !errors.Is(err, varve.ErrCorrupt):
+				t.Fatal(err)
+			case err == nil:
+				m, err := v.Decode()
+				if err != nil {
+					t.Fatal(err)
+				}
+				text := m.ID + " " + m.Content
+				texts[text] = true
+				if !v.FromFile { // else its number may be another
+					have[v.LSN] = text
+				}
+			}
+		}
+	}
+	return have, texts, gaps
+}
+
+// A hole of 5 KB anywhere in the log costs the versions that it touches, and no others: repair keeps
+// what is sound around it as history, and its plan has counted what is lost. Undo brings the
+// damage back.
+func TestHole(t *testing.T) {
+	t.Parallel()
+	proofs.OneGoroutine(t)
+	seed := uint64(time.Now().UnixNano())
+	if s := os.Getenv("VARVE_SEED"); s != "" {
+		if _, err := fmt.Sscan(s, &seed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("VARVE_SEED=%d go test ./repair -run TestHole", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	template := filepath.Join(t.TempDir(), "template")
+	all := holeStore(t, template, r)
+	const size = 5 << 10
+	name := filepath.Join("wal", "00000001.wal")
+	whole, err := os.ReadFile(filepath.Join(template, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var first, last uint64 = 1 << 62, 0
+	for v := range all {
+		first, last = min(first, v), max(last, v)
+	}
+	base := first / (1 << 20) * (1 << 20)
+	places := []int{0, 128, int(last-base) - 2048}
+	for range 12 {
+		places = append(places, r.IntN(int(last-base)-size))
+	}
+	for n, at := range places {
+		dir := filepath.Join(t.TempDir(), "s")
+		copyTree(t, template, dir)
+		b := append([]byte(nil), whole...)
+		hole := b[at:min(at+size, len(b))]
+		for i := range hole {
+			if hole[i] = 0; n%2 == 0 {
+				hole[i] = byte(r.Uint32())
+			}
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		broken := files(t, dir)
+		plan := planOf(t, dir)
+		apply(t, plan)
+		have, texts, gaps := pastOf(t, dir)
+		lost := 0
+		for v, want := range all {
+			got, ok := have[v]
+			from := int(v - base)
+			switch {
+			case ok && got != want:
+				t.Errorf("hole at %d: version %d is %.40q, not %.40q", at, v, got, want)
+			case !texts[want]:
+				lost++
+				if end := from + 64 + 1024; end <= at || from >= at+size { // no frame is longer
+					t.Errorf("hole at %d: version %d at %d is lost, and does not touch the hole", at, v, from)
+				}
+			}
+		}
+		text := fmt.Sprint(plan.Actions)
+		if want := fmt.Sprintf("loses %d old version", lost); lost > 0 && !strings.Contains(text, want) || lost == 0 && strings.Contains(text, "old version") {
+			t.Errorf("hole at %d: %d versions are lost, the plan says: %s", at, lost, text)
+		}
+		if lost > 0 && gaps == 0 {
+			t.Errorf("hole at %d: the history does not tell of %d lost versions", at, lost)
+		}
+		if lost > 25 {
+			t.Errorf("hole at %d: %d versions are lost", at, lost)
+		}
+		if _, err := varve.UndoRepair(t.Context(), dir, nil, ""); err != nil {
+			t.Fatalf("hole at %d: undo: %v", at, err)
+		}
+		if now := files(t, dir); !sameBut(now, broken) {
+			t.Errorf("hole at %d: undo does not bring back the state before", at)
+		}
+	}
+}
+
+func sameBut(a, b map[string]string) bool {
+	for name := range b {
+		if a[name] != b[name] {
+			return false
+		}
+	}
+	for name := range a {
+		if _, ok := b[name]; !ok && strings.HasPrefix(name, "wal/") {
+			return false
+		}
+	}
+	return true
+}
