@@ -112,7 +112,8 @@ func (b *below) under(name string) int {
 
 // upward: does a path below a root lead to a folder above it, by its elements "." and ".." alone?
 func upward(path string) bool {
-	return strings.HasPrefix(path, ".") && strings.Trim(path, "./"+string(os.PathSeparator)) == "" && climbs(path)
+	dots := func(r rune) bool { return r == '.' || r < 0x80 && os.IsPathSeparator(uint8(r)) }
+	return strings.HasPrefix(path, ".") && strings.TrimLeftFunc(path, dots) == "" && climbs(path)
 }
 
 // inside refuses what Only is to refuse. above says that a folder above a root will do.
