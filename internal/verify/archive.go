@@ -70,12 +70,10 @@ func (v *Run) archived(n uint64) error {
 	v.sum.Archived++
 	for _, d := range damage {
 		f.Offset, f.Err = d.Offset, d
-		if err := v.report(f); err != nil {
-			return err
-		}
+		err = errors.Join(err, v.report(f))
 	}
 	if len(damage) > 0 {
-		return nil
+		return err
 	}
 	if f.Err = first; first != nil {
 		return v.report(f)
