@@ -17,5 +17,6 @@ type Edits struct {
 	Flusher *flush.Flusher
 
 	Drifts  [2]atomic.Pointer[Drift] // by kind
+	settled [2]atomic.Int64          // by kind: time of the folder of which the missing files were judged, Unix nanoseconds
 	parking parking
 }

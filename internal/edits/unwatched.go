@@ -18,6 +18,13 @@ func (ed *Edits) unwatched(ctx context.Context, k *engine.Kind) error {
 	if !ed.Engine.Settings.Now().AdoptsDeletions() || ed.Engine.Log.Leader() != 0 || ed.Engine.Log.Distrusted() || !ed.quiet(k) {
 		return nil
 	}
+	// What was left as it is, for it was the last copy, is not looked for again at every read.
+	changed := int64(0)
+	if info, err := ed.Engine.Env.FS.Stat(k.Path("")); err == nil {
+		if changed = info.Mtime.UnixNano(); ed.settled[k.At].Load() == changed {
+			return nil
+		}
+	}
 	var ids []string
 	for id, err := range ed.Engine.IDs(ctx, k, engine.Filters{Expired: true}) {
 		if err != nil {
@@ -27,7 +34,11 @@ func (ed *Edits) unwatched(ctx context.Context, k *engine.Kind) error {
 			ids = append(ids, id)
 		}
 	}
-	return (&Files{ed}).settle(ctx, k.Name(), ids, true)
+	if err := (&Files{ed}).settle(ctx, k.Name(), ids, true); err != nil {
+		return err
+	}
+	ed.settled[k.At].Store(changed)
+	return nil
 }
 
 // quiet says that nothing has changed in a folder for a while. A clock that is behind the file
