@@ -79,6 +79,10 @@ type Options struct {
 	// GraphBytes is the maximum size in bytes of the part of the graph kept in memory; 0 means 64
 	// MiB, a negative number none. A larger graph is read from the store for each request.
 	GraphBytes int64
+	// Evicted returns how many memories the store has deleted to make room since it was asked last,
+	// and the id of the first: see varve.EventEvicted. The result of a call that writes says so; with
+	// calls at the same time, that of one of them. nil: no result does.
+	Evicted func() (count int, first string)
 	// Version of the host, told to clients; "" is left to the library.
 	Version string
 	// Logger receives what cannot be reported to a client; nil discards it.
@@ -199,8 +203,30 @@ func (s *server) handler(t *tool) mcp.ToolHandler {
 		if err != nil {
 			return failed(err.Error() + advice(err)), nil
 		}
-		return a.result(t, req.Extra), nil
+		r := a.result(t, req.Extra)
+		if s.o.Evicted != nil && !t.hints.readOnly {
+			tellEvicted(r, s.o.Evicted)
+		}
+		return r, nil
 	}
+}
+
+// tellEvicted adds a text for people and models, and a member of _meta for programs: the structured
+// content is that of the tool's declaration.
+func tellEvicted(r *mcp.CallToolResult, evicted func() (int, string)) {
+	n, first := evicted()
+	if n == 0 {
+		return
+	}
+	was, others := "1 memory was", ""
+	if n > 1 {
+		was, others = fmt.Sprintf("%d memories were", n), " and others"
+	}
+	r.Content = append(r.Content, &mcp.TextContent{Text: fmt.Sprintf("The store is at its limit: %s deleted to make room: %s%s", was, first, others)})
+	if r.Meta == nil {
+		r.Meta = mcp.Meta{}
+	}
+	r.Meta["varve/evicted"] = map[string]any{"count": n, "first": first}
 }
 
 // advice is what an agent can do about an error that says only what is wrong.

@@ -140,7 +140,7 @@ func (p *mcpProcess) request(method string, params json.RawMessage) map[string]a
 		line += `,"params":` + string(params)
 	}
 	if f, ok := p.pipe.(*os.File); ok { // a call without an answer ends the test, not its time
-		_ = f.SetReadDeadline(time.Now().Add(time.Minute))
+		_ = f.SetReadDeadline(time.Now().Add(4 * time.Minute))
 		defer f.SetReadDeadline(time.Time{})
 	}
 	p.send(line + "}")

@@ -21,21 +21,25 @@ func (ev *evictions) add(e *varve.Event) {
 	}
 }
 
-// tellEvicted says which memories went.
-func (a *App) tellEvicted() {
+// Evicted is how many memories went since it was asked last, and the first of them.
+func (a *App) Evicted() (count int, first string) {
 	ev := &a.evicted
 	ev.mu.Lock()
 	defer ev.mu.Unlock()
-	switch {
-	case ev.Count == 0:
-	case a.Document != nil && !a.Document.Lines:
-		a.Document.Member("evicted", ev)
-	default:
-		others := ""
-		if ev.Count > 1 {
-			others = " and others"
-		}
-		a.Note("%s deleted to make room: %s%s; memctl undelete ID restores one", Count(ev.Count, "memory was", "memories were"), PrintableID(ev.First), others)
-	}
+	count, first = ev.Count, ev.First
 	ev.Count, ev.First = 0, ""
+	return count, first
+}
+
+// tellEvicted says which memories went.
+func (a *App) tellEvicted() {
+	n, first := a.Evicted()
+	switch {
+	case n == 0:
+	case a.Document != nil && !a.Document.Lines:
+		a.Document.Member("evicted", &evictions{Count: n, First: first})
+	default:
+		others := map[bool]string{true: " and others"}[n > 1]
+		a.Note("%s deleted to make room: %s%s; memctl undelete ID restores one", Count(n, "memory was", "memories were"), PrintableID(first), others)
+	}
 }

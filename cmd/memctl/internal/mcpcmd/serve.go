@@ -50,7 +50,7 @@ stdout carries only the protocol.`,
 		for i := range groups {
 			groups[i] = strings.TrimSpace(groups[i])
 		}
-		o := mcpserver.Options{Groups: groups, Logger: logger(a), Version: cli.ThisBuild().Version, Clock: a.Clock}
+		o := mcpserver.Options{Groups: groups, Logger: logger(a), Version: cli.ThisBuild().Version, Clock: a.Clock, Evicted: a.Evicted}
 		if err := o.Validate(); err != nil {
 			return cli.Usagef(cmd.CommandPath(), "--tools: %w", err)
 		}
