@@ -22,6 +22,7 @@ import (
 // block is kept inflated. What is damaged reads as segment.ErrPayload.
 type segmentCopy struct {
 	f       vfs.File
+	info    vfs.Info
 	size    int64
 	dec     *zstd.Decoder
 	starts  []int64 // of the blocks that were found, and behind the last of them
@@ -54,7 +55,7 @@ func (c *segmentCopy) open(number uint64) error {
 	if err != nil {
 		return err
 	}
-	c.size = info.Size
+	c.info, c.size = info, info.Size
 	var head [archiveHead]byte
 	n, err := readFull(c.f, head[:], 0)
 	if err != nil {

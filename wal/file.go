@@ -51,6 +51,7 @@ type FileLog struct {
 	free     freer
 	unwiped  []error     // see letGo; flush.lock
 	unpurged atomic.Bool // see FailPurge
+	copies   copyNotes
 	sentry   sentry
 }
 

@@ -23,14 +23,17 @@ func (l *FileLog) Reach() *Reach {
 func (r *Reach) Live(at LSN) bool { return at&7 == 0 && at >= r.live }
 
 // Keeps says whether the version of a key at a position can still be read from the log or from its
-// archive. In both the frame itself is looked for: a copy that a repair wrote may lack it, and a log
-// that has begun again has others.
+// archive. In both the frame itself is looked for, or noted when the copy was read: one that a repair
+// wrote may lack it, and a log that has begun again has others.
 func (r *Reach) Keeps(key string, at LSN) bool {
 	if r.Live(at) {
 		return true
 	}
 	if at&7 != 0 || at < r.l.geo.Size {
 		return false
+	}
+	if r.l.notedIn(key, at) {
+		return true
 	}
 	number := r.l.geo.Number(at)
 	if f, err := r.files.open(number); err == nil && r.has(f, key, at) {
@@ -46,6 +49,9 @@ func (r *Reach) Keeps(key string, at LSN) bool {
 // has says whether the frame of a key begins at a position.
 func (r *Reach) has(f source, key string, at LSN) bool {
 	geo := r.l.geo
+	if c, ok := f.(*segmentCopy); ok {
+		defer r.l.lookedInto(geo.Number(at), c)
+	}
 	b := make([]byte, min(readGuess, geo.End(geo.Number(at))-at))
 	n, err := readFull(f, b, geo.Offset(at))
 	if err != nil {

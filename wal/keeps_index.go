@@ -1,0 +1,138 @@
+package wal
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// To look for one frame in a copy inflates a block of it. So where many are looked for, the copy is
+// read through once, and what is in it is noted: as soon as the looks have cost what that costs. A
+// note is of one file, as its inode, size and time say: a copy that a purge or a repair has replaced
+// is another. What is not noted is looked for.
+
+// mostNoted is how many frames are noted of all copies, in 8 bytes each.
+const mostNoted = 1 << 20
+
+// copyNotes are the notes of the copies in archive/.
+type copyNotes struct {
+	mu     sync.Mutex
+	of     map[uint64]*copyNote // by the number of the segment
+	frames int
+}
+
+type copyNote struct {
+	file   vfs.Info
+	looks  int
+	frames []notedFrame // ascending
+}
+
+type notedFrame struct {
+	at  uint32 // offset in the segment, in 8 bytes
+	key uint32 // of its hash
+}
+
+func noteOf(at uint64, key string) notedFrame {
+	return notedFrame{uint32(at / 8), uint32(xxhash.Sum64String(key))}
+}
+
+func compareNoted(a, b notedFrame) int {
+	return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.key, b.key))
+}
+
+func (n *copyNote) isOf(file vfs.Info) bool {
+	return n != nil && n.file.Ino == file.Ino && n.file.Dev == file.Dev && n.file.Size == file.Size && n.file.Mtime.Equal(file.Mtime)
+}
+
+// notedIn says whether the frame of a key at a position is known to be in the copy of its segment,
+// which is still that copy.
+func (l *FileLog) notedIn(key string, at LSN) bool {
+	number := l.geo.Number(at)
+	c := &l.copies
+	c.mu.Lock()
+	note := c.of[number]
+	found := false
+	if note != nil {
+		_, found = slices.BinarySearchFunc(note.frames, noteOf(uint64(l.geo.Offset(at)), key), compareNoted)
+	}
+	c.mu.Unlock()
+	if !found {
+		return false
+	}
+	file, err := l.o.FS.Stat(filepath.Join(l.o.walDir(), archiveName(number)))
+	if err == nil && note.isOf(file) {
+		return true
+	}
+	c.mu.Lock()
+	c.drop(number)
+	c.mu.Unlock()
+	return false
+}
+
+func (c *copyNotes) drop(number uint64) {
+	if note := c.of[number]; note != nil {
+		c.frames -= len(note.frames)
+		delete(c.of, number)
+	}
+}
+
+// lookedInto counts a look into a copy, and notes what is in it when it is time to.
+func (l *FileLog) lookedInto(number uint64, f *segmentCopy) {
+	c := &l.copies
+	c.mu.Lock()
+	note := c.of[number]
+	if !note.isOf(f.info) {
+		c.drop(number)
+		if c.of == nil {
+			c.of = map[uint64]*copyNote{}
+		}
+		note = &copyNote{file: f.info}
+		c.of[number] = note
+	}
+	note.looks++
+	due := note.looks == int((l.geo.Size+archiveBlock-1)/archiveBlock)
+	c.mu.Unlock()
+	if !due {
+		return
+	}
+	frames := l.framesIn(number, f)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.of[number] != note {
+		return
+	}
+	note.frames = frames
+	c.frames += len(frames)
+	for other := range c.of {
+		if c.frames <= mostNoted {
+			break
+		}
+		if other != number {
+			c.drop(other)
+		}
+	}
+}
+
+// framesIn are the entries of a copy, along the chain of its frames, up to damage, if there is any.
+func (l *FileLog) framesIn(number uint64, f *segmentCopy) (frames []notedFrame) {
+	w := walker{geo: l.geo, past: func(n uint64) (source, error) {
+		if n != number {
+			return nil, fmt.Errorf("segment %d: %w", n, errNoSegment)
+		}
+		return f, nil
+	}}
+	_, h, err := w.start(number)
+	for w.at, w.linked = (Mark{h.End(), h.Sum}), true; err == nil && len(frames) < mostNoted; {
+		var payload []byte
+		if h, payload, err = w.next(l.geo.End(number)); err == nil && h.Kind >= kindUser {
+			frames = append(frames, noteOf(uint64(l.geo.Offset(h.LSN)), unsafeString(payload[:h.KeyLen])))
+		}
+	}
+	return slices.Clip(frames)
+}
