@@ -10,6 +10,8 @@
 //     cut at random, over several boots; while a user edits the files by hand; on volumes that lack
 //     exchange, links, leases, syncfs; while the store is backed up, restored, damaged, repaired
 //     and moved.
+//   - the past: a store that was restored, cloned, or whose log was repaired, changed in every way,
+//     by processes that are killed and cut: no version that was ever current leaves its history.
 //   - embedding: random workloads with an embedder that sometimes fails, while the model is
 //     changed, from one dimension to another: each search uses one model.
 //   - assemblies: random workloads of memories and their groups, a race of two

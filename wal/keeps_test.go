@@ -96,3 +96,46 @@ type named struct {
 }
 
 func (n *named) Name() string { return n.name }
+
+// A hole that begins in the payload of one entry and goes on to the last one is no reason not to keep
+// what was before it (found by TestSimPastRepaired, seed 127).
+func TestSalvageBeforeTheEnd(t *testing.T) {
+	t.Parallel()
+	l, name, plain := archivedCopy(t)
+	if err := os.Remove(name); err != nil {
+		t.Fatal(err)
+	}
+	var at []uint64
+	off := uint64(0)
+	for {
+		h, err := l.geo.ParseHeader(plain[off:], l.geo.Start(1)+off)
+		if err != nil {
+			break
+		}
+		at = append(at, off)
+		off += h.End() - h.LSN
+	}
+	f, err := os.OpenFile(l.o.wal(segment.Name(1)), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hole := at[len(at)-2] + segment.HeaderSize
+	if _, err := f.WriteAt(make([]byte, off-hole), int64(hole)); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	gaps, err := l.SalvageSegment(t.Context(), 1, Mark{LSN: l.geo.Start(1) + off})
+	if err != nil || len(gaps) != 1 {
+		t.Fatalf("%v, %v", gaps, err)
+	}
+	c, err := openCopy(l.o.FS, l.o.walDir(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if n := len(l.framesIn(1, c)); n != 1 {
+		t.Errorf("%d entries are kept", n)
+	}
+}

@@ -104,13 +104,14 @@ func (s *salvaged) ReadAt(b []byte, off int64) (int, error) {
 func (s *salvaged) patch(ctx context.Context, l *FileLog, number uint64, prev, end Mark) (gaps []Gap, err error) {
 	var before []Mark // of the gaps: the frame in front of each
 	last := Mark{}
-	reached := l.geo.Start(number)
+	reached, frames := l.geo.Start(number), end.LSN
 	_, err = l.WalkSegment(ctx, number, Mark{}, end.LSN, func(m Mark, _ *Entry) error {
 		last, reached = m, m.LSN
 		return nil
 	}, func(g Gap) {
 		if errors.Is(g.Err, segment.ErrEnd) && g.To == end.LSN && end.Sum == 0 {
-			return // where the frames end
+			frames = g.At // they end here
+			return
 		}
 		if n := len(gaps); n > 0 && gaps[n-1].To == g.At {
 			gaps[n-1].To = g.To
@@ -122,7 +123,7 @@ func (s *salvaged) patch(ctx context.Context, l *FileLog, number uint64, prev, e
 	if err != nil {
 		return nil, err
 	}
-	s.size = l.geo.Offset(reached-1) + 1
+	s.size, end.LSN = l.geo.Offset(reached-1)+1, frames
 	for i := range gaps {
 		if err := s.fill(&gaps[i], before[i], prev, end, number); err != nil {
 			return nil, err
