@@ -22,6 +22,7 @@ type (
 	BackupInfo    = repair.BackupInfo
 	Moment        = repair.Moment
 	RestoreReport = repair.RestoreReport
+	Damage        = repair.Damage
 	MomentError   = repair.MomentError
 )
 
@@ -67,6 +68,9 @@ type RestoreOptions struct {
 	// in its log and archive where the backup ends, up to the moment or to their end. The folder is
 	// only read.
 	Log string
+	// Strict refuses a damaged backup. Otherwise what is sound is restored, and
+	// RestoreReport.Damage names the rest.
+	Strict bool
 	// Options are those of the new store; ReadOnly and MustExist are ignored.
 	Options *Options
 	// Progress is called from time to time with the number of memories written, and of all.
@@ -96,7 +100,7 @@ func Restore(ctx context.Context, backup, dir string, o *RestoreOptions) (Restor
 	opt.ReadOnly, opt.MustExist, opt.NoBackground = false, false, true
 	s := copy.RestoreSource{
 		FS: vfs.Only(opt.env.System.FS, opt.StateDir, backup, dir), Backup: backup, Dir: dir, FileMode: opt.FileMode, FolderMode: opt.FolderMode,
-		Known: wal.Features(opt.env.System.Features), LSN: o.Version, Time: o.Time, Progress: o.Progress, Files: map[string][]byte{".gitignore": []byte(engine.Ignore)},
+		Known: wal.Features(opt.env.System.Features), LSN: o.Version, Time: o.Time, Strict: o.Strict, Progress: o.Progress, Files: map[string][]byte{".gitignore": []byte(engine.Ignore)},
 	}
 	info, err := copy.ReadInfo(s.FS, backup)
 	if err != nil {

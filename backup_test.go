@@ -402,7 +402,7 @@ func TestBackupDamaged(t *testing.T) {
 			}
 			alter(t, name, damage)
 			_, err1 := CheckBackup(ctx, backup)
-			_, err2 := Restore(ctx, backup, filepath.Join(dir, "r"), nil)
+			_, err2 := Restore(ctx, backup, filepath.Join(dir, "r"), &RestoreOptions{Strict: true})
 			for _, err := range []error{err1, err2} {
 				if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrTruncated) && !(errors.Is(err, ErrNoStore) && filepath.Base(name) == repair.BackupName) {
 					t.Errorf("%s, %s: %v", filepath.Base(name), what, err)

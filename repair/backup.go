@@ -105,7 +105,22 @@ type RestoreReport struct {
 	Memories   int64
 	Assemblies int64
 	Bytes      int64
-	Scopes     int64 // of working memory
-	FromLog    int64 // of all of them
-	Damaged    []DamagedFile
+	Scopes     int64         // of working memory
+	FromLog    int64         // of all of them
+	Damaged    []DamagedFile // when the backup was made
+	Damage     []Damage      // of the backup itself
+}
+
+// Damage is a file of a backup that is not what was backed up, and what a restore did about it.
+type Damage struct {
+	Path    string // in the backup, as memories/x.json
+	ID      string // of the memory or the assembly, "" where it is neither
+	Why     string
+	Done    string // where the content was taken from, or "missing"
+	Missing bool   // something of it is not in the restored store
+}
+
+// String names it in one line.
+func (d *Damage) String() string {
+	return d.Path + " is damaged in the backup: " + d.Why + ": " + d.Done
 }

@@ -133,11 +133,14 @@ func TestPathsOfBackup(t *testing.T) {
 			}
 			was := outside(t, at)
 			to := filepath.Join(t.TempDir(), "restored")
-			if _, err := varve.Restore(t.Context(), dir, to, nil); !errors.Is(err, varve.ErrCorrupt) {
+			if _, err := varve.Restore(t.Context(), dir, to, &varve.RestoreOptions{Strict: true}); !errors.Is(err, varve.ErrCorrupt) {
 				t.Error(err)
 			}
 			if _, err := os.Stat(to); err == nil {
 				t.Error("it was restored")
+			}
+			if r, err := varve.Restore(t.Context(), dir, to, nil); err == nil && len(r.Damage) == 0 {
+				t.Error("restored without a word")
 			}
 			if now := outside(t, at); now != was {
 				t.Errorf("outside is now\n%s\nbefore\n%s", now, was)

@@ -99,9 +99,9 @@ func (f *listedFile) read(fsys vfs.FS, dir string) ([]byte, vfs.Info, error) {
 }
 
 // notAFile: in the place of a backup's file, or of the folder that it is in, is something
-// else, or it is larger than any.
+// else, it is larger than any, or the medium does not give it back.
 func notAFile(err error) bool {
-	return errors.Is(err, vfs.ErrNotRegular) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, errs.ErrTooLarge)
+	return errors.Is(err, vfs.ErrNotRegular) || errors.Is(err, syscall.EIO) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, errs.ErrTooLarge)
 }
 
 // listed yields the lines of a backup's list, and at the end an error if it is

@@ -318,7 +318,10 @@ func (r *restore) computed(ctx context.Context) error {
 		return r.n.fs.SyncDir(r.n.path(path.Dir(places.Computed)))
 	case ctx.Err() != nil, errors.Is(err, errs.ErrDiskFull):
 		return err
+	case r.s.Strict:
+		return damagedBackup(places.Computed, err)
 	}
+	r.noteDamage(places.Computed, reason(err), "what is sound of it was taken, the rest is computed again")
 	r.report.Damaged = append(r.report.Damaged, repair.DamagedFile{ID: path.Base(places.Computed), In: path.Dir(places.Computed), Why: err.Error()})
 	return nil
 }

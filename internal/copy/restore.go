@@ -41,6 +41,7 @@ type RestoreSource struct {
 	Features wal.Features // of the living store; 0 where there is none
 	Known    wal.Features // that the new store may have, besides those that package wal knows
 
+	Strict   bool // damage is an error
 	Progress func(done, total int64)
 	// Files are put into the folder besides the memories; "config.json" only if
 	// the backup has none.
@@ -103,6 +104,7 @@ type restore struct {
 	names  map[string]bool             // their files, with the folder
 	scopes map[string]*document.Replay // by file: those that the log says something of
 	past   []stretch
+	lost   map[string]*lost // by file
 
 	restored Restored
 	end      wal.LSN // of the last commit that is restored
@@ -160,7 +162,7 @@ func (r *restore) choose(ctx context.Context) error {
 	if r.s.LSN != 0 && r.s.LSN < r.info.First.LSN || !r.s.Time.IsZero() && r.s.Time.Before(r.info.First.Time) {
 		return r.impossible("the backup was not whole yet; take an older one")
 	}
-	own := &wal.Past{FS: r.s.FS, Dir: filepath.Join(r.s.Backup, backupWAL), Geometry: geometryOf(&r.info)}
+	own := r.own()
 	if err := checkLog(ctx, own, from, end); err != nil {
 		return fmt.Errorf("the backup's log: %w", err)
 	}
@@ -261,7 +263,13 @@ func (r *restore) run(ctx context.Context) error {
 	if err := r.files(ctx); err != nil {
 		return err
 	}
+	if err := r.heal(ctx); err != nil {
+		return err
+	}
 	if err := r.fromLog(ctx); err != nil {
+		return err
+	}
+	if err := r.nothingLeft(); err != nil {
 		return err
 	}
 	if err := r.computed(ctx); err != nil {
@@ -302,7 +310,11 @@ func (r *restore) run(ctx context.Context) error {
 // files copies what did not change between the backup and the moment.
 func (r *restore) files(ctx context.Context) error {
 	n := int64(0)
-	for f, err := range listed(r.s.FS, r.s.Backup, &r.info) {
+	list, err := r.list(ctx)
+	if err != nil {
+		return err
+	}
+	for f, err := range list {
 		if err == nil {
 			err = ctx.Err()
 		}
@@ -316,14 +328,10 @@ func (r *restore) files(ctx context.Context) error {
 			continue
 		}
 		data, info, err := f.read(r.s.FS, r.s.Backup)
-		if err != nil {
-			return err
-		}
-		if path.Dir(f.name) == places.Working {
-			err = r.scope(f.name, data)
-		} else {
-			r.note(f.name, f.older, 0, 0)
-			err = r.put(f.name, data, info.Mtime)
+		if r.tolerated(err) {
+			err = r.spoilt(ctx, f, err)
+		} else if err == nil {
+			err = r.deliver(f, data, info.Mtime, 0, 0)
 		}
 		if err != nil {
 			return err

@@ -46,7 +46,7 @@ func ExitCodes() []ExitCode {
 	return []ExitCode{
 		{CodeOK, "success"},
 		{CodeInternal, "internal error"},
-		{CodeDamage, "damage that memctl repair can heal"},
+		{CodeDamage, "damage that memctl repair can heal, or in a backup that was restored"},
 		{CodeLost, "data lost or unreadable"},
 		{CodeNotFound, "no such memory, assembly, session or version"},
 		{CodeConflict, "conflict: a condition did not hold, or the document was changed meanwhile"},

@@ -3,6 +3,7 @@ package upkeep
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -15,18 +16,21 @@ import (
 
 func Restore(a *cli.App) *cobra.Command {
 	var at, log string
+	var strict bool
 	c := &cobra.Command{
 		Use:   "restore BACKUP DIR",
 		Short: "Create a new store from a backup, as of any moment",
 		Long: `Create a store from a backup in a new folder, as of the end of the backup or, with --at, as of any
 moment that its log covers. With --log, the restore continues in the log and the archive of the
 store that was backed up, if it still exists: a backup of yesterday and the store of today give
-every moment between. Existing files are never overwritten; the new store has its own UUID, and
+every moment between. Of a damaged backup all that is sound is restored; what is damaged is taken
+from its log, or with --log from the store, where they have it, and is named with exit status 2
+otherwise. Existing files are never overwritten; the new store has its own UUID, and
 its folder gets its name only after everything was written and read back.`,
 		Example: "  memctl restore /mnt/backups/2026-01-31 restored\n  memctl restore /mnt/backups/2026-01-31 before --at 2026-01-31T09:59:00Z --log storage\n  memctl restore /mnt/backups/2026-01-31 before --at 67108992",
 		Args:    cli.Exactly(2, "a backup and the folder of the new store"),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
-			o := varve.RestoreOptions{Log: log, Options: &varve.Options{LockWait: a.Wait, Clock: a.Clock}}
+			o := varve.RestoreOptions{Log: log, Strict: strict, Options: &varve.Options{LockWait: a.Wait, Clock: a.Clock}}
 			if cmd.Flags().Changed("at") {
 				if lsn, err := strconv.ParseUint(at, 10, 64); err == nil && lsn > 0 {
 					o.Version = lsn
@@ -39,6 +43,7 @@ its folder gets its name only after everything was written and read back.`,
 	}
 	c.Flags().StringVar(&at, "at", "", "restore this `moment`: a time (2026-01-31T15:04:05Z, 2026-01-31, 90m, 7d ago) or a version")
 	c.Flags().StringVar(&log, "log", "", "the `store` that was backed up, if it still exists; it is only read")
+	c.Flags().BoolVar(&strict, "strict", false, "refuse a damaged backup (exit status 3)")
 	return c
 }
 
@@ -51,6 +56,16 @@ type restored struct {
 	Version    uint64     `json:"version"` // the newest commit in it
 	Time       *time.Time `json:"time,omitempty"`
 	Damaged    []string   `json:"damaged"`
+	Damage     []rescued  `json:"damage"`
+}
+
+// rescued is a damaged file of a backup.
+type rescued struct {
+	Path    string `json:"path"`
+	ID      string `json:"id,omitempty"`
+	Why     string `json:"why"`
+	Done    string `json:"done"`
+	Missing bool   `json:"missing"`
 }
 
 func restoreBackup(ctx context.Context, a *cli.App, backup, dir string, o varve.RestoreOptions) error {
@@ -75,18 +90,38 @@ func restoreBackup(ctx context.Context, a *cli.App, backup, dir string, o varve.
 	if err != nil {
 		return err
 	}
-	s := restored{dir, r.Memories, r.Assemblies, r.Bytes, r.Moment.LSN, cli.OrNil(r.Moment.Time), []string{}}
+	s := restored{dir, r.Memories, r.Assemblies, r.Bytes, r.Moment.LSN, cli.OrNil(r.Moment.Time), []string{}, []rescued{}}
 	for _, d := range r.Damaged {
 		if d.In == "vector_index" { // no memory
 			s.Damaged = append(s.Damaged, d.In+"/"+d.ID)
-			a.Note("%s/%s, the embeddings of an unfinished re-embedding, is damaged in the backup; memctl reindex computes them again: %s", d.In, d.ID, d.Why)
 			continue
 		}
 		s.Damaged = append(s.Damaged, d.ID)
 		a.Note("%s %s was damaged when the backup was made, and is not in it: %s", nounIn(d.In), cli.PrintableID(d.ID), d.Why)
 	}
+	left := 0
+	for _, d := range r.Damage {
+		s.Damage = append(s.Damage, rescued{d.Path, d.ID, d.Why, d.Done, d.Missing})
+		a.Note("%s", d.String())
+		if d.Missing {
+			left++
+		}
+	}
 	a.Document.Member("restored", s)
 	a.Say("%s is a store: %s, %s, as of %s", dir, documents(s.Memories, s.Assemblies), cli.Size(s.Bytes), r.Moment.Time.Format(time.RFC3339Nano))
 	a.Say("next: memctl --store %s status", cli.ShellQuote(dir))
+	if len(r.Damage) == 0 {
+		return nil
+	}
+	f := &cli.Failure{Kind: "damage", Message: fmt.Sprintf("%s of the backup damaged; everything in it was restored", cli.Count(len(r.Damage), "file is", "files are")), Path: backup, Code: cli.CodeDamage,
+		Fix: "make a new backup: memctl backup DIR"}
+	if left > 0 {
+		f.Message = fmt.Sprintf("%s of the backup damaged; of %d not everything was restored", cli.Count(len(r.Damage), "file is", "files are"), left)
+		f.Fix = "an older backup may have it; memctl --store " + cli.ShellQuote(dir) + " status looks at what was restored"
+		if o.Log == "" {
+			f.Fix = "name the store that was backed up, if it still exists, with --log, and a new folder; " + f.Fix
+		}
+	}
+	a.Tell(f)
 	return nil
 }
