@@ -125,22 +125,24 @@ func (st *Store) Health(ctx context.Context) Health {
 
 // Stats are numbers about a store.
 type Stats struct {
-	Dir        string
-	UUID       string
-	Memories   int64
-	Assemblies int64
-	Durable    uint64 // position up to which the log is durable
-	Flushed    uint64 // position up to which all files are complete; stays behind with a large scope of working memory
-	Spilled    uint64 // position up to which the index is complete
-	Backlog    int64  // bytes of log that an open would read
-	Unflushed  int64  // bytes of log that are not in files yet
-	Overlay    int    // keys that changed since the index was written
-	IndexSize  int64  // bytes of base and delta
-	Processes  []int  // ids of those that have the store open to write
-	Unsure     []int  // those of Processes that may be dead: they are not visible from here
-	LastFlush  time.Time
-	Edits      int // edited files met by this process
-	Watcher    int // id of the process that watches the files for edits, 0 when none does
+	Dir          string
+	UUID         string
+	Memories     int64
+	Assemblies   int64
+	Durable      uint64 // position up to which the log is durable
+	Flushed      uint64 // position up to which all files are complete; stays behind with a large scope of working memory
+	Spilled      uint64 // position up to which the index is complete
+	Backlog      int64  // bytes of log that an open would read
+	Unflushed    int64  // bytes of log that are not in files yet
+	Overlay      int    // keys that changed since the index was written
+	IndexSize    int64  // bytes of base and delta
+	Processes    []int  // ids of those that have the store open to write
+	Unsure       []int  // those of Processes that may be dead: they are not visible from here
+	LastFlush    time.Time
+	HistoryBytes int64     // bytes of old log kept for the history, besides the log itself
+	HistorySince time.Time // the beginning of the oldest part of the history that is kept; zero when unknown
+	Edits        int       // edited files met by this process
+	Watcher      int       // id of the process that watches the files for edits, 0 when none does
 
 	Vectors      int64  // of memories and assemblies, in the files
 	Dimension    int    // of each vector, 0 while there is none
@@ -181,6 +183,7 @@ func (ad Admin) Stats() Stats {
 			s.IndexSize += set.Delta().Size()
 		}
 	}
+	s.HistoryBytes, s.HistorySince = ad.st.engine.Log.Kept()
 	ad.st.countVectors(&s)
 	ad.st.engine.Health.Mu.Lock()
 	s.LastFlush, s.Edits = ad.st.engine.Health.At, ad.st.engine.Health.Edits

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"sort"
-	"strings"
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/klauspost/compress/zstd"
@@ -66,28 +64,31 @@ func blockSum(version uint32, packed, plain []byte) uint64 {
 func archiveName(number uint64) string { return fmt.Sprintf("archive/%08d.zst", number) }
 
 // archive copies a released segment into archive/ and makes the copy durable.
-// On a full disk, or without a budget, the gap is recorded instead: history has
-// a hole, memories have none.
+// On a full disk, where nothing older can make room, or without a budget, the gap is recorded
+// instead: history has a hole, memories have none.
 func (l *FileLog) archive(number uint64) error {
-	if l.o.ArchiveSize < 0 {
-		return nil
-	}
-	if l.archived(number) {
-		return nil
-	}
-	err := l.writeArchive(number)
-	if err != nil {
-		_ = l.letGo(l.o.wal(archiveName(number)) + ".new")
-		if !vfs.IsDiskFull(err) && !errors.Is(err, fs.ErrNotExist) {
-			return l.ioError("archiving", l.o.wal(segment.Name(number)), err)
+	if bytes, _ := l.o.Archive(); bytes > 0 && !l.archived(number) {
+		err := l.writeArchive(number)
+		for vfs.IsDiskFull(err) {
+			given, gerr := l.cutArchive(number)
+			if gerr != nil {
+				return gerr
+			}
+			if !given {
+				break
+			}
+			err = l.writeArchive(number)
 		}
-		if err := l.shrinkArchive(l.o.ArchiveSize / 2); err != nil {
-			return err
+		if err != nil {
+			_ = l.letGo(l.o.wal(archiveName(number)) + ".new")
+			if !vfs.IsDiskFull(err) && !errors.Is(err, fs.ErrNotExist) {
+				return l.ioError("archiving", l.o.wal(segment.Name(number)), err)
+			}
+			l.o.Event(Event{Kind: EventArchiveGap, Path: "wal/" + segment.Name(number), Err: err})
+			return nil
 		}
-		l.o.Event(Event{Kind: EventArchiveGap, Path: "wal/" + segment.Name(number), Err: err})
-		return nil
 	}
-	return l.shrinkArchive(l.o.ArchiveSize)
+	return l.keepBudget()
 }
 
 // archived says whether the copy of a segment is there. One that begins as
@@ -173,27 +174,4 @@ func (l *FileLog) writeCopy(name string, number uint64, in source) error {
 		b = b[:0]
 	}
 	return out.Sync()
-}
-
-// shrinkArchive removes the oldest copies until the rest fits a budget.
-func (l *FileLog) shrinkArchive(budget int64) error {
-	names, err := l.o.FS.ReadDir(l.o.wal("archive"))
-	if err != nil {
-		return l.ioError("reading", l.o.wal("archive"), err)
-	}
-	sort.Sort(sort.Reverse(sort.StringSlice(names)))
-	var total int64
-	for _, name := range names {
-		path := l.o.wal("archive/" + name)
-		info, err := l.o.FS.Stat(path)
-		if err != nil || !strings.HasSuffix(name, ".zst") {
-			continue
-		}
-		if total += info.Size; total > budget {
-			if err := l.letGo(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return l.ioError("removing", path, err)
-			}
-		}
-	}
-	return nil
 }

@@ -27,7 +27,8 @@ type Options struct {
 	Inline      bool                // start no goroutines: prepare space in the caller's goroutine
 	FileMode    fs.FileMode         // 0600 when 0
 	DirMode     fs.FileMode         // 0700 when 0
-	ArchiveSize int64               // budget of archive/ in bytes; 256 MiB when 0, none when negative
+	Archive     Budget              // of archive/, as it is at the moment; 256 MiB of any age when nil
+	MakeRoom    func() bool         // remove something less needed than history, for a full disk; false: there is nothing left
 	HoldBytes   int64               // bytes of log that a backup may keep from being recycled; 1 GiB when 0
 
 	Clock  func() time.Time
@@ -38,6 +39,10 @@ type Options struct {
 
 	Machine Machine // the state to which entries are applied; required
 }
+
+// Budget returns how many bytes the copies of released segments may take, none when it is 0 or
+// negative, and the age of its newest entry at which a copy is removed; 0 means never.
+type Budget func() (bytes int64, age time.Duration)
 
 // Event is something of which a host may want to be notified.
 type Event struct {
@@ -66,6 +71,7 @@ const (
 	EventHealed     EventKind = "log healed"
 	EventHoldBroken EventKind = "log released under a backup"
 	EventArchiveGap EventKind = "segment not archived"
+	EventArchiveCut EventKind = "history removed for space"
 )
 
 // Start is where the replay begins.
@@ -94,8 +100,8 @@ func (o *Options) fill() {
 	if o.DirMode == 0 {
 		o.DirMode = 0o700
 	}
-	if o.ArchiveSize == 0 {
-		o.ArchiveSize = 256 << 20
+	if o.Archive == nil {
+		o.Archive = func() (int64, time.Duration) { return 256 << 20, 0 }
 	}
 	if o.HoldBytes == 0 {
 		o.HoldBytes = 1 << 30

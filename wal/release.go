@@ -52,13 +52,14 @@ func (l *FileLog) Forget(held *Held, holder string, below LSN) error {
 	return l.release(held, ripe)
 }
 
-// release archives and recycles the segments that lie wholly below a mark.
+// release archives and recycles the segments that lie wholly below a mark, and keeps the budget of
+// the archive.
 func (l *FileLog) release(held *Held, below LSN) error {
 	numbers, err := l.numbers()
 	// The segment in which the last released frame lies stays: a mark at its very
 	// end is found in no other.
 	end := l.geo.Number(below - 1)
-	if err != nil || len(numbers) == 0 || numbers[0] >= end {
+	if err != nil || len(numbers) == 0 {
 		return err
 	}
 	// A backup is copying: nothing goes while it does, within the budget.
@@ -81,7 +82,7 @@ func (l *FileLog) release(held *Held, below LSN) error {
 		}
 	}
 	l.forgetFiles(end)
-	return nil
+	return l.keepBudget()
 }
 
 // numbers are those of the segments' files, ascending. Loops over segments go by them,

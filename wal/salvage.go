@@ -20,7 +20,7 @@ import (
 // is up to where the segment has frames, with the chain hash there if it is known. A copy that is
 // there stays.
 func (l *FileLog) SalvageSegment(ctx context.Context, number uint64, end Mark) (gaps []Gap, err error) {
-	if l.o.ArchiveSize < 0 || l.archived(number) {
+	if bytes, _ := l.o.Archive(); bytes <= 0 || l.archived(number) {
 		return nil, nil
 	}
 	f, err := l.openSegment(number)

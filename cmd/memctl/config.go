@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -25,6 +26,9 @@ type setting struct {
 // text is the value for people: seconds as a duration.
 func (s *setting) text(c *varve.Config) string {
 	v := s.value(c)
+	if n, ok := v.(int); ok && s.name == days {
+		return span.Seconds(int64(n) * 24 * 3600)
+	}
 	if seconds(s.name) {
 		switch n := v.(type) {
 		case int:
@@ -35,6 +39,9 @@ func (s *setting) text(c *varve.Config) string {
 	}
 	return fmt.Sprint(v)
 }
+
+// days is the setting that is a number of days.
+const days = "history_days"
 
 // seconds says whether a setting is a duration in seconds.
 func seconds(name string) bool {
@@ -68,6 +75,8 @@ func settings() []setting {
 		{"max_session_bytes", "bytes of the JSON files of each session; 0 means unlimited", func(c *varve.Config) any { return c.MaxSessionBytes }},
 		{"at_limit", "what a put does at a limit: refuse, evict_oldest, evict_lowest (score)", func(c *varve.Config) any { return cmp.Or(c.AtLimit, varve.AtLimitRefuse) }},
 		{"max_age", "time from its last write after which a memory expires (seconds); it is deleted an hour or two later and can be read until then; 0 means never", func(c *varve.Config) any { return c.MaxAge }},
+		{"history_bytes", "bytes of history kept in wal/archive/, the oldest removed first; 0: only what the log still has", func(c *varve.Config) any { return *c.Resolved().HistoryBytes }},
+		{"history_days", "age at which a part of the archived history is removed (days); 0 means never", func(c *varve.Config) any { return c.HistoryDays }},
 	}
 }
 
@@ -121,7 +130,7 @@ func configCommand(a *cli.App) *cobra.Command {
 		Use:   "config",
 		Short: "Show and change the store's settings",
 		Long: `Show the settings of the store's config.json. They hold for every process that uses it. Settings
-that are a number of seconds are shown as durations and may be set as such: 90m, 1h30m, 7d, 2w3d.`,
+that are a number of seconds or days are shown as durations and may be set as such: 90m, 1h30m, 7d, 2w3d.`,
 		Example: "  memctl config\n  memctl config get flush_threshold\n  memctl config set max_memory_bytes 1048576\n  memctl config set max_session_memories 1000\n  memctl config set at_limit evict_oldest\n  memctl config set max_age 30d\n  memctl config unset max_age",
 		Args:    configArguments,
 		RunE:    a.Do(func(cmd *cobra.Command, _ []string) error { return listConfig(a, cmd) }),
@@ -137,10 +146,7 @@ that are a number of seconds are shown as durations and may be set as such: 90m,
 			RunE: a.Do(func(cmd *cobra.Command, args []string) error { return getConfig(a, cmd, args) }),
 		},
 		configSetCommand(a),
-		&cobra.Command{
-			Use: "unset NAME...", Short: "Restore the defaults of settings", Example: "  memctl config unset max_memories at_limit", Args: cli.AtLeastOne("the name of a setting"),
-			RunE: a.Do(func(cmd *cobra.Command, args []string) error { return unsetConfig(a, cmd, args) }),
-		},
+		configUnsetCommand(a),
 	)
 	return c
 }
@@ -185,7 +191,8 @@ func configSetCommand(a *cli.App) *cobra.Command {
 		Use: "set NAME VALUE", Short: "Change one setting",
 		Long: `Change one setting. Where memories would be deleted because of it (a limit below what the store
 has, with at_limit evict_oldest or evict_lowest, or max_age) it says how many and which, and asks
-for confirmation on a terminal; elsewhere it requires --yes.`,
+for confirmation on a terminal; elsewhere it requires --yes. The same where history that is kept
+would be removed (history_bytes, history_days).`,
 		Example: "  memctl config set auto_repair false\n  memctl config set max_memories 1000 --yes", Args: cli.Exactly(2, "a name and a value"),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error { return setConfig(a, cmd, args, yes) }),
 	}
@@ -226,8 +233,11 @@ func assign(c *varve.Config, name, value string) error {
 		c.AtLimit = value // UpdateConfig says what it may be
 		return nil
 	}
-	if seconds(name) {
-		value = inSeconds(value)
+	switch {
+	case seconds(name):
+		value = inUnits(value, time.Second)
+	case name == days:
+		value = inUnits(value, 24*time.Hour)
 	}
 	member, err := json.Marshal(map[string]json.RawMessage{name: json.RawMessage(value)})
 	if err == nil {
@@ -237,6 +247,9 @@ func assign(c *varve.Config, name, value string) error {
 		want := "a whole number"
 		if seconds(name) {
 			want += " of seconds, or a duration of whole seconds (90m, 1h30m, 7d, 2w3d)"
+		}
+		if name == days {
+			want += " of days, or a duration of whole days (30d, 8w)"
 		}
 		if values := choices(name); values != nil {
 			want = strings.Join(values, " or ")

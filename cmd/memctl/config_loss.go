@@ -18,6 +18,11 @@ import (
 
 // mayLose has the user agree to what a change of the settings deletes.
 func mayLose(cmd *cobra.Command, a *cli.App, st *varve.Store, was, is *varve.Config) error {
+	if what := historyLoss(st, was, is, a.Clock()); what != "" {
+		if err := agree(cmd, a, what); err != nil {
+			return err
+		}
+	}
 	if !stricter(was, is) {
 		return nil
 	}
@@ -33,6 +38,38 @@ func mayLose(cmd *cobra.Command, a *cli.App, st *varve.Store, was, is *varve.Con
 		names = append(names, "…")
 	}
 	what := fmt.Sprintf("With this setting, %d of %s would be deleted by the next writes, first %s", len(gone), cli.Count(all, "memory", "memories"), strings.Join(names, ", "))
+	return agree(cmd, a, what)
+}
+
+// historyLoss says what a change of the settings removes of the history, "" when nothing.
+func historyLoss(st *varve.Store, was, is *varve.Config, now time.Time) string {
+	bytes := func(c *varve.Config) int64 { return *c.Resolved().HistoryBytes }
+	fewer := bytes(is) < bytes(was)
+	shorter := is.HistoryDays > 0 && (was.HistoryDays == 0 || is.HistoryDays < was.HistoryDays)
+	if !fewer && !shorter {
+		return ""
+	}
+	s := st.Admin().Stats()
+	if s.HistoryBytes == 0 {
+		return ""
+	}
+	day := func(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
+	since := ""
+	if !s.HistorySince.IsZero() {
+		since = ", which begins at " + day(s.HistorySince) + ","
+	}
+	if fewer && s.HistoryBytes > bytes(is) {
+		return fmt.Sprintf("With this setting, %s of %s of history%s would be removed when the log moves on, the oldest first: deleted memories and older versions in it cannot be restored", cli.Size(s.HistoryBytes-bytes(is)), cli.Size(s.HistoryBytes), since)
+	}
+	until := now.AddDate(0, 0, -is.HistoryDays)
+	if shorter && (s.HistorySince.IsZero() || s.HistorySince.Before(until)) {
+		return fmt.Sprintf("With this setting, of %s of history%s what is older than %s would be removed when the log moves on: deleted memories and older versions in it cannot be restored", cli.Size(s.HistoryBytes), since, day(until))
+	}
+	return ""
+}
+
+// agree has the user agree to a loss.
+func agree(cmd *cobra.Command, a *cli.App, what string) error {
 	if _, ok := cli.Terminal(a.In); !ok {
 		return cli.WithFix(fmt.Errorf("%w: nothing was changed: %s", varve.ErrInvalid, strings.ToLower(what[:1])+what[1:]), "to change it nevertheless: --yes")
 	}

@@ -14,8 +14,21 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/span"
 )
 
+func configUnsetCommand(a *cli.App) *cobra.Command {
+	var yes bool
+	c := &cobra.Command{
+		Use: "unset NAME...", Short: "Restore the defaults of settings",
+		Long: `Restore the defaults of settings. Where memories or history would be deleted because of it, it says
+so and asks for confirmation on a terminal, as config set does; elsewhere it requires --yes.`,
+		Example: "  memctl config unset max_memories at_limit", Args: cli.AtLeastOne("the name of a setting"),
+		RunE: a.Do(func(cmd *cobra.Command, args []string) error { return unsetConfig(a, cmd, args, yes) }),
+	}
+	c.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
+	return c
+}
+
 // unsetConfig restores defaults, all in one change of the file.
-func unsetConfig(a *cli.App, cmd *cobra.Command, args []string) error {
+func unsetConfig(a *cli.App, cmd *cobra.Command, args []string, yes bool) error {
 	chosen := make([]setting, len(args))
 	for i, name := range args {
 		var err error
@@ -24,7 +37,16 @@ func unsetConfig(a *cli.App, cmd *cobra.Command, args []string) error {
 		}
 	}
 	return a.With(cmd.Context(), cli.Write, func(st *varve.Store) error {
-		var c varve.Config
+		c := st.Admin().Config()
+		was := c
+		for _, s := range chosen {
+			unassign(&c, s.name)
+		}
+		if !yes {
+			if err := mayLose(cmd, a, st, &was, &c); err != nil {
+				return err
+			}
+		}
 		err := st.Admin().UpdateConfig(cmd.Context(), func(now *varve.Config) error {
 			for _, s := range chosen {
 				unassign(now, s.name)
@@ -56,17 +78,17 @@ func unassign(c *varve.Config, name string) {
 	}
 }
 
-// inSeconds is a duration as a number of seconds. What is none, or has a fraction of a second, is
+// inUnits is a duration as a number of seconds, or days. What is none, or has a fraction of a unit, is
 // returned as it is, for the settings to refuse.
-func inSeconds(value string) string {
+func inUnits(value string, unit time.Duration) string {
 	if value == "0s" || value == "0d" {
 		return "0"
 	}
 	d, err := span.Parse(value)
-	if err != nil || d%time.Second != 0 {
+	if err != nil || d%unit != 0 {
 		return value
 	}
-	return strconv.FormatInt(int64(d/time.Second), 10)
+	return strconv.FormatInt(int64(d/unit), 10)
 }
 
 // nearNames are the settings that a mistyped name may mean: those that begin like it or contain it,

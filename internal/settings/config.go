@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -50,6 +51,10 @@ type Config struct {
 	// later, 0: never. Until then every read has it; only Memory.ExpiresAt hides at once.
 	MaxAge int64 `json:"max_age,omitempty"`
 
+	// How much of the history the store keeps besides what its log has: copies of old segments.
+	HistoryBytes *int64 `json:"history_bytes,omitempty"` // of the copies: 256 MiB; 0: only what the log has
+	HistoryDays  int    `json:"history_days,omitempty"`  // after which a copy goes, 0: never
+
 	Vectors *VectorConfig `json:"vectors,omitempty"`
 }
 
@@ -76,6 +81,8 @@ const (
 	Format = 1
 	// Limit bounds the file, in bytes.
 	Limit = 1 << 20
+
+	defaultHistory = 256 << 20
 )
 
 // VectorSettings are those of the vectors; the zero ones where there are none.
@@ -144,6 +151,16 @@ func (c *Config) HalfLife() time.Duration {
 // Age is how long after its last write a memory is deleted; 0: never.
 func (c *Config) Age() time.Duration { return time.Duration(c.MaxAge) * time.Second }
 
+// History is what the copies of old segments may take, nothing when negative or 0, and the age after
+// which one goes, 0: never. standard holds where the store does not say, 0 being the default.
+func (c *Config) History(standard int64) (bytes int64, age time.Duration) {
+	bytes = cmp.Or(standard, defaultHistory)
+	if c.HistoryBytes != nil {
+		bytes = *c.HistoryBytes
+	}
+	return bytes, time.Duration(c.HistoryDays) * 24 * time.Hour
+}
+
 // WithDefaults spells out what a user may want to change.
 func (c *Config) WithDefaults() *Config {
 	d := *c
@@ -158,6 +175,8 @@ func (c Config) Resolved() Config {
 	l := d.MemoryLimits().Resolved()
 	d.MaxMemoryBytes, d.MaxIDBytes, d.MaxDepth, d.MaxEmbeddingDims = l.MemoryBytes, l.IDBytes, l.Depth, l.EmbeddingDim
 	d.MaxAssemblyMembers, d.ActivationHalfLife = d.AssemblyLimits().Resolved().Members, int(d.HalfLife().Seconds())
+	history, _ := d.History(0)
+	d.HistoryBytes = &history
 	return d
 }
 
@@ -180,6 +199,7 @@ func (c *Config) Validate() error {
 		{"max_embedding_dims", &c.MaxEmbeddingDims, 0, 1 << 20},
 		{"max_assembly_members", &c.MaxAssemblyMembers, 0, 1 << 24},
 		{"activation_half_life", &c.ActivationHalfLife, 0, 1 << 30},
+		{"history_days", &c.HistoryDays, 0, 1 << 16},
 	} {
 		if f.v != nil && (*f.v < f.low || *f.v > f.top) {
 			return bad(f.name, *f.v, fmt.Sprintf("%d to %d", f.low, f.top))
@@ -195,6 +215,9 @@ func (c *Config) Validate() error {
 		if f.v < 0 || f.v > f.top {
 			return &errs.FieldError{Field: Name + " " + f.name, Value: fmt.Sprint(f.v), Limit: fmt.Sprintf("0 (none) to %d", f.top), Err: errs.ErrInvalid}
 		}
+	}
+	if n := c.HistoryBytes; n != nil && (*n < 0 || *n > 1<<53) {
+		return &errs.FieldError{Field: Name + " history_bytes", Value: fmt.Sprint(*n), Limit: fmt.Sprintf("0 (only what the log has) to %d", 1<<53), Err: errs.ErrInvalid}
 	}
 	switch c.AtLimit {
 	case "", AtLimitRefuse, AtLimitEvictOldest, AtLimitEvictLowest:
@@ -218,7 +241,7 @@ func (c *Config) Clone() Config {
 	for _, p := range []**int{&d.IndexBackupCount, &d.BackupInterval, &d.FlushThreshold} {
 		*p = cloned(*p)
 	}
-	d.AutoRepair, d.AdoptDeletions, d.Vectors = cloned(c.AutoRepair), cloned(c.AdoptDeletions), cloned(c.Vectors)
+	d.AutoRepair, d.AdoptDeletions, d.Vectors, d.HistoryBytes = cloned(c.AutoRepair), cloned(c.AdoptDeletions), cloned(c.Vectors), cloned(c.HistoryBytes)
 	return d
 }
 

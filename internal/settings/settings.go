@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/env"
@@ -35,6 +36,11 @@ func New(e *env.Env) *Settings {
 
 // Now is what holds. It is shared: not to be changed.
 func (s *Settings) Now() *Config { return s.now.Load() }
+
+// History is what may be kept of it now; see Config.History.
+func (s *Settings) History() (bytes int64, age time.Duration) {
+	return s.Now().History(s.env.System.ArchiveBytes)
+}
 
 // Err says why the file, or members of it, do not hold; nil when all does.
 func (s *Settings) Err() error {

@@ -46,6 +46,8 @@ type State struct {
 	IndexBytes int64      `json:"index_bytes"`
 	LogBytes   int64      `json:"log_bytes"`       // that an open would read
 	Unflushed  int64      `json:"unflushed_bytes"` // of log that are not in files yet
+	History    int64      `json:"history_bytes"`   // of old log kept besides the log itself
+	Since      *time.Time `json:"history_since"`   // when the oldest of what log and history have began, null: not known
 	Writable   bool       `json:"writable"`
 	ReadOnly   string     `json:"read_only,omitempty"` // why the system refuses to write
 	Processes  []int      `json:"processes"`
@@ -104,6 +106,9 @@ func stateOf(ctx context.Context, dir string, st *varve.Store) State {
 		Store: dir, UUID: n.UUID, Memories: n.Memories, Assemblies: n.Assemblies, IndexBytes: n.IndexSize, LogBytes: n.Backlog, Unflushed: n.Unflushed,
 		Writable: report.Damage == nil, Processes: n.Processes, Problems: []string{},
 		LastFlush: modified(files, filepath.Join(dir, "checkpoint")), LastBackup: newest(files, filepath.Join(dir, "backups")),
+	}
+	if s.History = n.HistoryBytes; !n.HistorySince.IsZero() {
+		s.Since = &n.HistorySince
 	}
 	if path, err := filepath.Abs(dir); err == nil {
 		s.Store = path
@@ -205,6 +210,11 @@ func showState(a *cli.App, s State) {
 	}
 	line("index", "%s", cli.Size(s.IndexBytes))
 	line("log", "%s to read at the next open, %s of it not yet in files", cli.Size(s.LogBytes), cli.Size(s.Unflushed))
+	history := cli.Size(s.History)
+	if s.Since != nil {
+		history += " besides the log, since " + s.Since.Local().Format("2006-01-02 15:04:05")
+	}
+	line("history", "%s", history)
 	processes := "no other process has the store open"
 	if len(s.Processes) > 0 {
 		processes = strings.Trim(fmt.Sprint(s.Processes), "[]")

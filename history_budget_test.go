@@ -1,0 +1,74 @@
+package varve
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// history_bytes and history_days hold without opening the store again: the oldest history goes with the
+// next index, the rest stays, and Stats says what there is.
+func TestHistorySettings(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	c := clockAt(time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC))
+	ahead := time.Duration(0)
+	clock := func() time.Time { return c.tick().Add(ahead) }
+	st := openTest(t, t.TempDir(), open.In(&Options{SegmentSize: 64 << 10, NoBackground: true, Clock: clock}, open.Environment{System: vfs.System{SpillBytes: 64 << 10}}))
+	random := rand.New(rand.NewPCG(1, 2)) // nothing that zstd makes small
+	day := func() {
+		t.Helper()
+		ahead += 24 * time.Hour
+		for i := range 100 {
+			text := make([]byte, 1500)
+			for j := range text {
+				text[j] = 'a' + byte(random.IntN(26))
+			}
+			if _, err := st.Put(ctx, Memory{ID: fmt.Sprint("k", i), Content: string(text)}); err != nil {
+				t.Fatal(err)
+			}
+			if i%50 == 49 {
+				if err := st.Admin().Compact(ctx); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	set := func(change func(c *Config)) {
+		t.Helper()
+		if err := st.Admin().UpdateConfig(ctx, func(c *Config) error { change(c); return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	began := clock()
+	for range 6 {
+		day()
+	}
+	all := st.Admin().Stats()
+	if all.HistoryBytes < 300<<10 || all.HistorySince.Sub(began).Abs() > time.Hour {
+		t.Fatalf("%d bytes since %v, begun at %v", all.HistoryBytes, all.HistorySince, began)
+	}
+	set(func(c *Config) { c.HistoryDays = 3 })
+	day()
+	if s := st.Admin().Stats(); s.HistorySince.Before(clock().Add(-5*24*time.Hour)) || s.HistorySince.After(clock().Add(-2*24*time.Hour)) {
+		t.Errorf("of three days it has what is since %v, now is %v", s.HistorySince, clock())
+	}
+	budget := int64(150 << 10)
+	set(func(c *Config) { c.HistoryDays, c.HistoryBytes = 0, &budget })
+	day()
+	if s := st.Admin().Stats(); s.HistoryBytes > budget || s.HistoryBytes < budget/2 {
+		t.Errorf("of %d bytes it has %d", budget, s.HistoryBytes)
+	}
+	budget = 0
+	set(func(c *Config) { c.HistoryBytes = &budget })
+	day()
+	s := st.Admin().Stats()
+	if s.HistoryBytes != 0 || s.HistorySince.Before(clock().Add(-2*24*time.Hour)) {
+		t.Errorf("of nothing it has %d bytes, since %v", s.HistoryBytes, s.HistorySince)
+	}
+}

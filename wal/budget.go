@@ -1,0 +1,148 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"time"
+
+	"github.com/varve-db/varve/errs"
+)
+
+// The archive has a budget: bytes, and the age of what is in it. It is kept when the
+// log is released, so that a changed budget holds from the next index on. On a full disk the oldest
+// copies give way to the newest.
+
+// copyOf is a file of the archive.
+type copyOf struct {
+	number uint64
+	name   string
+	size   int64
+}
+
+// archiveFiles are the files in the archive, the oldest first.
+func (l *FileLog) archiveFiles() (list []copyOf, total int64, err error) {
+	names, err := l.o.FS.ReadDir(l.o.wal("archive"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, 0, nil
+	}
+	if err != nil {
+		return nil, 0, l.ioError("reading", l.o.wal("archive"), err)
+	}
+	for _, name := range names {
+		var n uint64
+		if _, err := fmt.Sscanf(name, "%d.zst", &n); err != nil || "archive/"+name != archiveName(n) {
+			continue
+		}
+		if info, err := l.o.FS.Stat(l.o.wal("archive/" + name)); err == nil {
+			list = append(list, copyOf{n, "archive/" + name, info.Size})
+			total += info.Size
+		}
+	}
+	slices.SortFunc(list, func(a, b copyOf) int { return int(int64(a.number - b.number)) })
+	return list, total, nil
+}
+
+// keepBudget removes the oldest copies until the rest fits the budget, and those whose newest entry
+// is too old.
+func (l *FileLog) keepBudget() error {
+	bytes, age := l.o.Archive()
+	list, total, err := l.archiveFiles()
+	if err != nil {
+		return err
+	}
+	now := l.o.Clock()
+	for i, c := range list {
+		if total <= bytes && (age == 0 || !l.endedBefore(list[i:], now.Add(-age))) {
+			break
+		}
+		if err := l.removeCopy(c); err != nil {
+			return err
+		}
+		total -= c.size
+	}
+	return nil
+}
+
+func (l *FileLog) removeCopy(c copyOf) error {
+	if err := l.letGo(l.o.wal(c.name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return l.ioError("removing", l.o.wal(c.name), err)
+	}
+	return nil
+}
+
+// endedBefore says that every entry of the first copy was written before a time: the next segment that
+// can be read began before it. Of what follows no segment it says nothing.
+func (l *FileLog) endedBefore(list []copyOf, t time.Time) bool {
+	p := l.Past()
+	for _, c := range list[1:] {
+		if began, err := p.began(c.number); err == nil {
+			return began.Before(t)
+		}
+	}
+	numbers, err := l.numbers()
+	if err != nil {
+		return false
+	}
+	for _, n := range numbers {
+		if n <= list[len(list)-1].number {
+			continue
+		}
+		if began, err := p.began(n); err == nil {
+			return began.Before(t)
+		}
+	}
+	return false
+}
+
+// began is when the first frame of a segment was written.
+func (p *Past) began(number uint64) (time.Time, error) {
+	_, h, err := p.start(number)
+	if err == nil && (h.Time <= 0 || h.Time > mostTime) {
+		err = fmt.Errorf("the start of segment %d has no time: %w", number, errs.ErrCorrupt)
+	}
+	return time.UnixMicro(h.Time).UTC(), err
+}
+
+// cutArchive makes room on a full disk for the copy of a segment: MakeRoom first, then the oldest copy
+// before it goes. false when there is none.
+func (l *FileLog) cutArchive(number uint64) (bool, error) {
+	if l.o.MakeRoom != nil && l.o.MakeRoom() {
+		return true, nil
+	}
+	list, _, err := l.archiveFiles()
+	if err != nil || len(list) == 0 || list[0].number >= number {
+		return false, err
+	}
+	if err := l.removeCopy(list[0]); err != nil {
+		return false, err
+	}
+	l.o.Event(Event{Kind: EventArchiveCut, Path: "wal/" + list[0].name, Bytes: list[0].size})
+	return true, nil
+}
+
+// Kept returns how many bytes the archive takes, and when the oldest segment began of those that log
+// and archive still have; the zero time when that cannot be read. It reads no more than names, sizes
+// and, mostly, one start.
+func (l *FileLog) Kept() (bytes int64, since time.Time) {
+	list, bytes, err := l.archiveFiles()
+	if err != nil {
+		return 0, since
+	}
+	numbers, err := l.numbers()
+	if err != nil {
+		return bytes, since
+	}
+	for _, c := range list {
+		numbers = append(numbers, c.number)
+	}
+	slices.Sort(numbers)
+	p := l.Past()
+	for _, n := range slices.Compact(numbers) {
+		if since, err = p.began(n); err == nil {
+			return bytes, since
+		}
+	}
+	return bytes, time.Time{}
+}
