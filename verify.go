@@ -56,7 +56,8 @@ func (st *Store) source() view.Source {
 			_, err := st.engine.Kinds.Named(letter).ParseEdit(doc, "")
 			return err
 		},
-		Views: st.views.Findings,
+		Views:   st.views.Findings,
+		Explain: st.engine.Env.Explain,
 		Config: func() error {
 			_, _, err := settings.Read(st.engine.Env.FS, st.engine.Env.Dir)
 			return err

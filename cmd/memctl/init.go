@@ -10,16 +10,22 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/internal/vfs"
 )
 
 func initCommand(a *cli.App) *cobra.Command {
 	var segment int
+	var shared string
 	c := &cobra.Command{
 		Use:   "init [DIR]",
 		Short: "Create a store",
 		Long: `Create a store in DIR, or in the folder that --store or VARVE_STORE names, or in ./storage.
-An existing store is not changed.`,
-		Example: "  memctl init\n  memctl init ~/agent/memory",
+An existing store is not changed.
+
+Only you may use a new store. With --shared=group all users of a group may: the folder gets mode
+2770 and what is made in it mode 660, whatever the umask. The group is that of the folder, if it is
+there already, else yours.`,
+		Example: "  memctl init\n  memctl init ~/agent/memory\n  memctl init --shared=group /srv/memory",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
 			if err := (&varve.Options{SegmentSize: segment}).Validate(); err != nil {
@@ -39,8 +45,14 @@ An existing store is not changed.`,
 			if dir == "" {
 				return cli.Usagef(cmd.CommandPath(), "the folder's name is empty")
 			}
+			if shared != "user" && shared != "group" {
+				return cli.Usagef(cmd.CommandPath(), "--shared=%s: must be user or group", shared)
+			}
 			made := !cli.IsStore(dir)
-			sized := func(o *varve.Options) { o.SegmentSize = segment }
+			if shared == "group" && !made && !vfs.IsShared(vfs.OS(), dir) {
+				return cli.WithFix(fmt.Errorf("%s is a store already, and not one of a group: %w", dir, varve.ErrInvalid), "while nobody uses it: chmod -R g+rwX "+cli.ShellPath(dir)+" && find "+cli.ShellPath(dir)+" -type d -exec chmod g+s {} +")
+			}
+			sized := func(o *varve.Options) { o.SegmentSize, o.Shared = segment, shared == "group" }
 			return a.WithIn(cmd.Context(), dir, cli.Create, sized, func(st *varve.Store) error {
 				path, err := filepath.Abs(dir)
 				if err != nil {
@@ -61,6 +73,7 @@ An existing store is not changed.`,
 		}),
 	}
 	c.Flags().IntVar(&segment, "segment-size", 0, "size of a segment of the log in `bytes`; one commit takes at most half (default 67108864)")
+	c.Flags().StringVar(&shared, "shared", "user", "who may use a new store: `mode` user (you alone) or group")
 	return c
 }
 

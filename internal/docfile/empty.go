@@ -2,6 +2,7 @@ package docfile
 
 import (
 	"errors"
+	"io/fs"
 	"path/filepath"
 	"slices"
 
@@ -169,6 +170,12 @@ func (e *emptying) settled() bool {
 // file deals with one; what it returns is to be overwritten before it goes.
 func (e *emptying) file(path string, depth int) (doomed *temp) {
 	f, writable, err := openDisplaced(e.f.o.FS, path)
+	if errors.Is(err, fs.ErrPermission) && !isDoomed(path) {
+		err = e.closed(path)
+		if err == nil {
+			return nil
+		}
+	}
 	if err != nil {
 		e.fail("open", path, err)
 		return nil
@@ -212,6 +219,21 @@ func (e *emptying) file(path string, depth int) (doomed *temp) {
 		e.park(path, info)
 	}
 	return nil
+}
+
+// closed deals with a file of another user that this one may not open: a process was killed between
+// making it and opening it to the group, or what a user saved by hand was displaced.
+func (e *emptying) closed(path string) error {
+	info, err := e.f.o.FS.Stat(path)
+	if err != nil || info.Mode.IsRegular() && info.Size == 0 {
+		return ignoreMissing(errors.Join(err, e.f.o.FS.Remove(path)))
+	}
+	n := Note{Why: "it was left in tmp/ by a process that died, and this user may not read it", From: e.f.o.rel(path)}
+	k, err := e.f.quarantine.take(nil, path, n, false)
+	if err == nil {
+		e.edits = append(e.edits, Edit{Change: -1, Where: k.where, Info: k.info})
+	}
+	return err
 }
 
 func (e *emptying) park(path string, info vfs.Info) {

@@ -135,6 +135,11 @@ func (eng *Engine) makeStore() error {
 	if err := vfs.MkdirAll(eng.Env.FS, eng.Env.Dir, eng.Env.FolderMode); err != nil {
 		return eng.Env.IOError("making", eng.Env.Dir, err)
 	}
+	if eng.Env.Shared {
+		if err := vfs.Share(eng.Env.FS, eng.Env.Dir); err != nil {
+			return eng.Env.IOError("sharing", eng.Env.Dir, err)
+		}
+	}
 	// The process that made it may have been killed before its name was durable.
 	if err := eng.Env.FS.SyncDir(filepath.Dir(eng.Env.Dir)); err != nil && !vfs.IsPermission(err) {
 		return eng.Env.IOError("syncing", filepath.Dir(eng.Env.Dir), err)

@@ -31,6 +31,7 @@ type Env struct {
 	NaiveTimes   *time.Location
 	FileMode     fs.FileMode
 	FolderMode   fs.FileMode
+	Shared       bool // a new store is one of its folder's group
 	StateDir     string
 	System       vfs.System
 }

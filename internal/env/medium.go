@@ -17,12 +17,13 @@ func (e *Env) Medium() error {
 		return e.Explain(&fs.PathError{Op: "open", Path: e.Dir, Err: syscall.EROFS})
 	}
 	p := &errs.PermissionError{You: os.Getuid(), Err: &fs.PathError{Op: "open", Path: e.Dir, Err: syscall.EACCES}}
+	root, _ := e.FS.Stat(e.Dir + "/.")
 	for _, at := range []string{e.Dir, filepath.Join(e.Dir, "wal"), filepath.Join(e.Dir, "wal", "append.lock")} {
 		info, ok := e.describe(p, at)
 		if !ok {
 			continue
 		}
-		if why, fix := refuses(e.Dir, at, &info, p.You, vfs.FlagsOf(e.FS, at)); why != "" {
+		if why, fix := refuses(e.Dir, at, &info, &root, p.You, vfs.FlagsOf(e.FS, at)); why != "" {
 			p.Path, p.Why, p.Fix = at, why, fix
 			return p
 		}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -94,13 +95,14 @@ func (e *Env) explainRefusal(err error) error {
 		}
 		return p
 	}
+	root, _ := e.FS.Stat(e.Dir + "/.")
 	for _, at := range near {
 		info, ok := e.describe(p, at)
 		if !ok {
 			continue
 		}
 		p.Path = at
-		if why, fix := refuses(e.Dir, at, &info, p.You, vfs.FlagsOf(e.FS, at)); why != "" {
+		if why, fix := refuses(e.Dir, at, &info, &root, p.You, vfs.FlagsOf(e.FS, at)); why != "" {
 			p.Why, p.Fix = why, fix
 			return p
 		}
@@ -127,8 +129,9 @@ func (e *Env) describe(p *errs.PermissionError, at string) (vfs.Info, bool) {
 }
 
 // refuses says why a file or folder cannot be written by a user, "" when it is not
-// this one, and the command that changes it.
-func refuses(dir, at string, info *vfs.Info, you int, flags vfs.Flags) (why, fix string) {
+// this one, and what helps. The command is for this file alone: a whole store is not given
+// away, or opened, for the sake of one of its files. root is the store's folder.
+func refuses(dir, at string, info, root *vfs.Info, you int, flags vfs.Flags) (why, fix string) {
 	change := "chattr -i "
 	if runtime.GOOS == "darwin" {
 		change = "chflags nouchg "
@@ -139,29 +142,40 @@ func refuses(dir, at string, info *vfs.Info, you int, flags vfs.Flags) (why, fix
 	case flags.AppendOnly:
 		return "may only be appended to", "chattr -a " + quotePath(at)
 	}
-	need := fs.FileMode(0o6)
+	need, bits := fs.FileMode(0o6), "rw"
 	if info.Mode.IsDir() {
-		need = 0o7
+		need, bits = 0o7, "rwx"
 	}
-	whole := dir
-	if len(at) < len(dir) {
-		whole = at // the folder that the store lies in
-	}
+	outside := len(at) < len(dir) // the folder that the store lies in
+	asOwner := fmt.Sprintf("run the command as the owner: sudo -u '#%d' …", info.UID)
 	switch perm := info.Mode.Perm(); {
 	case you <= 0: // root, or a system without such users
 		return "", ""
 	case int(info.UID) == you && perm>>6&need != need:
-		return "does not let its owner write", "chmod -R u+rwX " + quotePath(whole)
+		return "does not let its owner write", "chmod u+" + bits + " " + quotePath(at)
 	case int(info.UID) != you && perm&need != need && (perm>>3&need != need):
 		switch {
-		case whole != dir && perm&0o1 != 0: // one may pass through it, and the store is to be made in it
+		case outside && perm&0o1 != 0: // one may pass through it, and the store is to be made in it
 			return "does not let you write", fmt.Sprintf("name a folder of your own, or sudo install -d -o %d -m 700 %s", you, quotePath(dir))
-		case whole != dir:
-			return "does not let you in", fmt.Sprintf("sudo chmod o+x %s, or run the command as the owner: sudo -u '#%d' …", quotePath(whole), info.UID)
+		case outside:
+			return "does not let you in", fmt.Sprintf("sudo chmod o+x %s, or %s", quotePath(at), asOwner)
+		case at != dir && vfs.InfoIsShared(root) && info.GID == root.GID:
+			return "is closed to the group that the store belongs to", fmt.Sprintf("its owner opens it: chmod g+%s %s", bits, quotePath(at))
+		case at != dir && vfs.InfoIsShared(root):
+			return "is closed to the group that the store belongs to", fmt.Sprintf("its owner opens it: chgrp -h %d %s && chmod g+%s %s", root.GID, quotePath(at), bits, quotePath(at))
+		case at != dir && int(root.UID) == you:
+			return "belongs to another user", fmt.Sprintf("sudo chown -h %d %s", you, quotePath(at))
 		}
-		return "belongs to another user", fmt.Sprintf("sudo chown -R %d %s, or run the command as the owner: sudo -u '#%d' …", you, quotePath(whole), info.UID)
+		return "belongs to another user", asOwner
+	case int(info.UID) != you && perm&need != need && !inGroup(info.GID):
+		return fmt.Sprintf("belongs to group %d, which you are not in", info.GID), "have the administrator add you to the group, or " + asOwner
 	}
 	return "", ""
+}
+
+func inGroup(gid uint32) bool {
+	groups, err := os.Getgroups()
+	return err != nil || os.Getegid() == int(gid) || slices.Contains(groups, int(gid))
 }
 
 // quotePath makes a path one word of a shell.

@@ -199,6 +199,9 @@ func (m *migrate) begin(ctx context.Context) error {
 	if err := vfs.MkdirAll(m.fs, m.s.To, m.s.FolderMode); err != nil {
 		return fmt.Errorf("making %s: %w", m.s.To, err)
 	}
+	if err := vfs.Alike(m.fs, m.s.To, m.s.From); err != nil {
+		return fmt.Errorf("making %s as %s is: %w", m.s.To, m.s.From, err)
+	}
 	if err := m.take(); err != nil {
 		return err
 	}

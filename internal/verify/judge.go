@@ -158,7 +158,7 @@ func (v *Run) classify(k *document.Kind, out *repair.Finding, f *File, want *Sta
 		out.Kind, out.Err = repair.MemoryEmpty, f.Err
 		return out
 	case f.Err != nil:
-		out.Kind, out.Err = repair.MemoryUnreadable, f.Err
+		out.Kind, out.Err = repair.MemoryUnreadable, v.Source.Explained(f.Err)
 		return out
 	}
 	c, err := v.Decode(k, append([]byte(nil), f.Data...))

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 )
 
@@ -77,9 +78,10 @@ func (b *below) add(root string, literal bool) {
 // below is osFS with a guarded way. Of Stat see there; Volume and Host enter nothing.
 type below struct {
 	osFS
-	roots []place
-	only  bool
-	links atomic.Bool // a root is reached through a link, or the system cannot refuse links itself
+	roots   []place
+	only    bool
+	manners sync.Map    // of folders, by path: *manners
+	links   atomic.Bool // a root is reached through a link, or the system cannot refuse links itself
 }
 
 type place struct {
@@ -208,7 +210,7 @@ func (b *below) OpenFile(name string, flag int, perm fs.FileMode) (File, error) 
 	if err := b.inside(name, false); err != nil {
 		return nil, err
 	}
-	f, err := openFileBy(b.openFD, name, flag, perm)
+	f, err := openFileBy(b.create, name, flag, perm)
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +221,7 @@ func (b *below) Mkdir(name string, perm fs.FileMode) error {
 	if err := b.inside(name, true); err != nil {
 		return err
 	}
-	return b.mkdir(name, perm)
+	return b.makeFolder(name, perm)
 }
 
 func (b *below) Remove(name string) error {
@@ -315,14 +317,14 @@ func (b *below) OpenLock(name string, perm fs.FileMode) (Lock, error) {
 	if err := b.inside(name, false); err != nil {
 		return nil, err
 	}
-	return openLockBy(b.enter, b.openFD, name, perm)
+	return openLockBy(b.enter, b.create, name, perm)
 }
 
 func (b *below) OpenShared(name string, create bool, perm fs.FileMode) (Shared, error) {
 	if err := b.inside(name, false); err != nil {
 		return nil, err
 	}
-	return openSharedBy(b.openFD, name, create, perm)
+	return openSharedBy(b.create, name, create, perm)
 }
 
 func (b *below) OpenBarrier(name string) (Barrier, error) {

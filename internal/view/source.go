@@ -39,6 +39,16 @@ type Source struct {
 	Location  *time.Location // of times without a zone
 	// Fits says why a document of a kind may not be written by today's limits.
 	Fits func(kind byte, doc []byte) error
+	// Explain adds to an error of the system what helps; nil where nothing is known.
+	Explain func(error) error
+}
+
+// Explained is Explain.
+func (s *Source) Explained(err error) error {
+	if s.Explain == nil {
+		return err
+	}
+	return s.Explain(err)
 }
 
 // Place takes path and offset out of damage.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -96,8 +95,9 @@ func migrateStore(ctx context.Context, a *cli.App, from, to string, o *varve.Mig
 	case err != nil:
 		return err
 	}
-	if info, err := vfs.OS().Stat(from); err == nil && !r.Removed && os.Getuid() >= 0 && int(info.UID) != os.Getuid() {
-		a.Note("the store belongs to user %d, the copy to you (user %d): chown -R %d %s", info.UID, os.Getuid(), info.UID, cli.ShellQuote(to))
+	info, ferr := vfs.OS().Stat(from)
+	if made, err := vfs.OS().Stat(to); ferr == nil && err == nil && !r.Removed && info.UID != made.UID {
+		a.Note("the store belongs to user %d, the copy to user %d: root makes a copy that belongs to the owner of the store", info.UID, made.UID)
 	}
 	for _, d := range r.Damaged {
 		a.Fail(cli.WithFix(fmt.Errorf("memory %s is not in the copy: %w: %s", cli.PrintableID(d.ID), varve.ErrCorrupt, d.Why), "repair the store with memctl repair --apply, then continue the migration"))

@@ -1,0 +1,193 @@
+//go:build linux || darwin
+
+package vfs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+var euid, egid = os.Geteuid(), os.Getegid()
+
+var made atomic.Uint64 // names of what is being made
+
+// newName is where something is made that is not ready for its name. The ending is the one that the
+// log removes from wal/ after a process was killed.
+func newName(name string) string {
+	return fmt.Sprintf("%s.%d-%d.new", name, os.Getpid(), made.Add(1))
+}
+
+// create is openFD for what may have to be made.
+func (b *below) create(name string, flag int, perm fs.FileMode) (int, error) {
+	var m *manners
+	if flag&os.O_CREATE != 0 {
+		m = b.mannersIn(name)
+	}
+	if m == nil {
+		return b.openFD(name, flag, perm)
+	}
+	if flag&os.O_EXCL != 0 { // a temp file: nobody else opens it before it is renamed
+		fd, err := b.openFD(name, flag, perm)
+		if err == nil {
+			if err = m.fit(fd, perm); err != nil {
+				unix.Close(fd)
+				_ = b.remove(name)
+			}
+		}
+		return fd, err
+	}
+	for {
+		fd, err := b.openFD(name, flag&^os.O_CREATE, 0)
+		if err != unix.ENOENT {
+			return fd, err
+		}
+		temp := newName(name)
+		if fd, err = b.openFD(temp, flag|os.O_EXCL, perm); err != nil {
+			return fd, err
+		}
+		err = m.fit(fd, perm)
+		if err == nil {
+			err = b.renameNew(temp, name)
+		}
+		if err == nil {
+			return fd, nil
+		}
+		unix.Close(fd)
+		_ = b.remove(temp)
+		if !errors.Is(err, fs.ErrExist) { // else another process was faster
+			return -1, err
+		}
+	}
+}
+
+// fit gives a file that was just made its owner and its mode.
+func (m *manners) fit(fd int, perm fs.FileMode) error {
+	if m.uid >= 0 {
+		if err := tolerant(unix.Fchown(fd, m.uid, m.gid)); err != nil {
+			return err
+		}
+	}
+	if m.file == 0 {
+		return nil
+	}
+	return tolerant(unix.Fchmod(fd, uint32((perm | m.file).Perm())))
+}
+
+// tolerant: a root that may not give files away (in a container, on a network file system), and a
+// file system without owners or modes, leave the file as it was made.
+func tolerant(err error) error {
+	if err == unix.EPERM || err == unix.EINVAL || err == unix.ENOTSUP || err == unix.ENOSYS {
+		return nil
+	}
+	return err
+}
+
+// makeFolder is mkdir.
+func (b *below) makeFolder(name string, perm fs.FileMode) error {
+	m := b.mannersIn(name)
+	if m == nil {
+		return b.mkdir(name, perm)
+	}
+	if _, err := b.Stat(name); err == nil {
+		return pathError("mkdir", name, unix.EEXIST)
+	}
+	temp := newName(name)
+	if err := b.mkdir(temp, perm); err != nil {
+		return err
+	}
+	err := b.fitFolder(m, temp, perm)
+	if err == nil {
+		err = b.renameNew(temp, name)
+	}
+	if err == nil {
+		return nil
+	}
+	_ = b.remove(temp)
+	if errors.Is(err, fs.ErrExist) {
+		return pathError("mkdir", name, unix.EEXIST)
+	}
+	// A file system that cannot rename a folder only where there is none.
+	if err := b.mkdir(name, perm); err != nil {
+		return err
+	}
+	return pathError("mkdir", name, b.fitFolder(m, name, perm))
+}
+
+func (b *below) fitFolder(m *manners, name string, perm fs.FileMode) error {
+	fd, err := b.openFD(name, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if m.uid >= 0 {
+		if err := tolerant(unix.Fchown(fd, m.uid, m.gid)); err != nil {
+			return err
+		}
+	}
+	if m.folder == 0 {
+		return nil
+	}
+	return tolerant(unix.Fchmod(fd, uint32((perm|m.folder).Perm())|unix.S_ISGID))
+}
+
+// lookAt is of the folder that something is made in, which may be the root itself.
+func (b *below) lookAt(dir string) (Info, error) {
+	if b.under(dir) < 0 {
+		return lstat(throughLink(dir))
+	}
+	fd, err := b.openFD(dir, onlyFolder, 0)
+	if err != nil {
+		return Info{}, err
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	err = retry(func() error { return unix.Fstat(fd, &st) })
+	return info(&st), err
+}
+
+// share has the group of a folder write it and get what is made in it.
+func (b *below) share(dir string) error { return b.shareWith(dir, -1) }
+
+func (b *below) shareWith(dir string, gid int) error {
+	at := throughLink(dir)
+	info, err := lstat(at)
+	if err != nil || InfoIsShared(&info) {
+		return err
+	}
+	if gid >= 0 && gid != int(info.GID) {
+		if err := unix.Chown(at, -1, gid); err != nil {
+			return pathError("chown", dir, err)
+		}
+	}
+	mode := uint32(info.Mode.Perm()&0o700|0o070) | unix.S_ISGID
+	if err := unix.Chmod(at, mode); err != nil {
+		return pathError("chmod", dir, err)
+	}
+	b.manners.Delete(dir)
+	if info, err = lstat(at); err != nil || InfoIsShared(&info) {
+		return err
+	}
+	return pathError("chmod", dir, fmt.Errorf("%w: it belongs to group %d, which you are not in: give it one of yours with chgrp", unix.EPERM, info.GID))
+}
+
+func (b *below) alike(dir, other string) error {
+	info, err := lstat(throughLink(other))
+	if err != nil {
+		return err
+	}
+	if m := mannersOf(&info, euid, egid); m != nil && m.uid >= 0 {
+		if err := tolerant(unix.Chown(throughLink(dir), m.uid, m.gid)); err != nil {
+			return pathError("chown", dir, err)
+		}
+		b.manners.Delete(dir)
+	}
+	if !InfoIsShared(&info) {
+		return nil
+	}
+	return b.shareWith(dir, int(info.GID))
+}
