@@ -50,7 +50,7 @@ there already, else yours.`,
 			}
 			made := !cli.IsStore(dir)
 			if shared == "group" && !made && !vfs.IsShared(vfs.OS(), dir) {
-				return cli.WithFix(fmt.Errorf("%s is a store already, and not one of a group: %w", dir, varve.ErrInvalid), "while nobody uses it: chmod -R g+rwX "+cli.ShellPath(dir)+" && find "+cli.ShellPath(dir)+" -type d -exec chmod g+s {} +")
+				return cli.WithFix(fmt.Errorf("%s is a store already, and not one of a group: %w", dir, varve.ErrInvalid), "while no process uses it: chmod -R g+rwX "+cli.ShellPath(dir)+" && find "+cli.ShellPath(dir)+" -type d -exec chmod g+s {} +")
 			}
 			sized := func(o *varve.Options) { o.SegmentSize, o.Shared = segment, shared == "group" }
 			return a.WithIn(cmd.Context(), dir, cli.Create, sized, func(st *varve.Store) error {
