@@ -56,7 +56,7 @@ type restored struct {
 	Version    uint64     `json:"version"` // the newest commit in it
 	Time       *time.Time `json:"time,omitempty"`
 	Damaged    []string   `json:"damaged"`
-	Damage     []rescued  `json:"damage"`
+	Damage     []rescued  `json:"damaged_files"`
 }
 
 // rescued is a damaged file of a backup.
