@@ -144,3 +144,23 @@ func BenchmarkOpen(b *testing.B) {
 		}
 	})
 }
+
+// A FIFO that takes the name of a leased file, while its opener waits for the lease, is not waited for.
+func TestOpenLeasedThenFIFO(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "a")
+	leased := true
+	open := func(name string, flag int, perm fs.FileMode) (int, error) {
+		if leased {
+			leased = false
+			must(t, unix.Mkfifo(name, 0o600))
+			return -1, unix.EWOULDBLOCK
+		}
+		if flag&unix.O_NONBLOCK == 0 {
+			return -1, errors.New("opened in a way that waits for a FIFO's writer")
+		}
+		return openFD(name, flag, perm)
+	}
+	if f, err := openFileBy(open, name, os.O_RDONLY, 0); !errors.Is(err, ErrNotRegular) {
+		t.Errorf("opened %v, %v", f, err)
+	}
+}

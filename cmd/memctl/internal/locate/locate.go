@@ -26,20 +26,28 @@ func Nearest(dir, variable string, self Users) (found string, foreign []Foreign,
 	for at := dir; ; at = filepath.Dir(at) {
 		for _, c := range []string{at, filepath.Join(at, Folder)} {
 			searched = append(searched, c)
-			if !IsStore(c) {
-				continue
-			}
+			// Nothing of another user's is opened: a lease on it would be waited for.
 			if f := self.foreign(c); f != nil {
-				foreign = append(foreign, *f)
+				if looksLike(c) {
+					foreign = append(foreign, *f)
+				}
 				continue
 			}
-			return c, foreign, nil
+			if IsStore(c) {
+				return c, foreign, nil
+			}
 		}
 		if filepath.Dir(at) == at {
 			break
 		}
 	}
 	return "", foreign, fmt.Errorf("%w: searched %s, and %s is not set", varve.ErrNoStore, strings.Join(searched, ", "), variable)
+}
+
+// looksLike says that a folder may be a store, by names alone.
+func looksLike(dir string) bool {
+	memories, err := os.Lstat(filepath.Join(dir, "memories"))
+	return isFile(filepath.Join(dir, movedName)) || hasLog(dir) || isFile(filepath.Join(dir, configName)) && err == nil && memories.IsDir()
 }
 
 // configLimit is how much of a config.json is read, as the store itself does.

@@ -38,8 +38,8 @@ func TestLocateWithoutConfig(t *testing.T) {
 	}
 }
 
-// A store is another user's by its folder, by a link that leads to it, and in a folder that everyone
-// can write by the files in it.
+// A store is another user's by its folder, by a link that leads to it, and in a folder that others
+// can write by what is in it.
 func TestForeign(t *testing.T) {
 	if os.Geteuid() < 0 {
 		return // there are no such users
@@ -50,6 +50,9 @@ func TestForeign(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, configName), []byte(`{"varve":1}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "memories"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	you := os.Geteuid()
@@ -63,6 +66,23 @@ func TestForeign(t *testing.T) {
 		}
 		if c.want == "" && (len(foreign) != 1 || foreign[0] != Foreign{dir, you}) {
 			t.Errorf("passed over %v", foreign)
+		}
+	}
+	// In a folder of a group, a log of one of its members is that member's.
+	if you == 0 {
+		if err := os.Mkdir(filepath.Join(dir, "wal"), 0o770); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chown(filepath.Join(dir, "wal"), 4321, -1); err != nil {
+			t.Fatal(err)
+		}
+		for mode, want := range map[os.FileMode]int{0o700: 0, 0o770: 1} {
+			if err := os.Chmod(dir, mode); err != nil {
+				t.Fatal(err)
+			}
+			if _, foreign, _ := Nearest(root, "VARVE_STORE", Users{you}); len(foreign) != want {
+				t.Errorf("mode %o: passed over %v, want %d", mode, foreign, want)
+			}
 		}
 	}
 	for sudo, want := range map[string]int{"": 1, "1000": 2, "-1": 1, "x": 1, "99999999999": 1} {

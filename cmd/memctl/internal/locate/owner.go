@@ -34,16 +34,20 @@ type Foreign struct {
 }
 
 // foreign says whom a store belongs to if that is another user, and nil if it is one's own. The
-// folder counts, and a link that leads to it. Where everyone can make files in the folder, as in
-// /tmp, it also counts who made those that make it a store.
+// folder counts, and a link that leads to it. Where others can make files in the folder it also
+// counts who made those that make it a store: in one of everybody's, as /tmp, each of them; in one of
+// a group the log alone, since members replace the others in a store that they share.
 func (u Users) foreign(dir string) *Foreign {
 	if len(u) == 0 {
 		return nil
 	}
 	names := []string{dir, dir + string(filepath.Separator) + "."} // of a link: itself, and where it leads
-	if info, err := vfs.OS().Stat(names[1]); err == nil && info.Mode&0o002 != 0 {
-		for _, name := range []string{configName, movedName, "checkpoint", "wal"} {
-			names = append(names, filepath.Join(dir, name))
+	if info, err := vfs.OS().Stat(names[1]); err == nil && info.Mode&0o022 != 0 {
+		names = append(names, filepath.Join(dir, "wal"))
+		if info.Mode&0o002 != 0 {
+			for _, name := range []string{configName, movedName, "checkpoint"} {
+				names = append(names, filepath.Join(dir, name))
+			}
 		}
 	}
 	for _, name := range names {
