@@ -35,7 +35,7 @@ type Foreign struct {
 
 // foreign says whom a store belongs to if that is another user, and nil if it is one's own. The
 // folder counts, and a link that leads to it. Where others can make files in the folder it also
-// counts who made those that make it a store: in one of everybody's, as /tmp, each of them; in one of
+// counts who made those that make it a store: where every user can, as in /tmp, each of them; in one of
 // a group the log alone, since members replace the others in a store that they share.
 func (u Users) foreign(dir string) *Foreign {
 	if len(u) == 0 {
