@@ -200,10 +200,10 @@ func ignore(err error) error {
 	return err
 }
 
-func (e *editor) harm() string {
-	id := harmable[e.rng.IntN(2)]
+func (e *editor) harm() (id, path string) {
+	id = harmable[e.rng.IntN(2)]
 	e.h.harm(id)
-	return filepath.Join(e.h.dir, "memories", docfile.FileName(id))
+	return id, filepath.Join(e.h.dir, "memories", docfile.FileName(id))
 }
 
 func (h *history) harm(id string) {
@@ -213,12 +213,16 @@ func (h *history) harm(id string) {
 	h.harmed[id] = true
 }
 
+// remove deletes a file. That may be adopted at any time as a deletion, but not of a version that is
+// written only afterwards.
 func (e *editor) remove() error {
-	path := e.harm()
+	id, path := e.harm()
 	b, err := vfs.ReadFile(e.fsys, path, 1<<30)
 	if err == nil {
 		e.h.over(b)
+		w := e.h.begin(&write{id: id, del: true, hand: true})
 		err = e.fsys.Remove(path)
+		w.end = e.h.now()
 	}
 	if err == nil && e.rng.IntN(3) == 0 {
 		err = e.fsys.Mkdir(path, 0o700) // and something else takes the place
@@ -228,7 +232,7 @@ func (e *editor) remove() error {
 
 // conflict leaves what git leaves.
 func (e *editor) conflict() error {
-	path := e.harm()
+	_, path := e.harm()
 	b, err := vfs.ReadFile(e.fsys, path, 1<<30)
 	if err != nil {
 		return ignore(err)

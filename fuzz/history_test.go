@@ -310,6 +310,11 @@ func (j *judge) look(id string, o observation, writes []*write, events []event) 
 		by, _ := j.certain(w)
 		switch {
 		case w.outcome == refused:
+		case w.hand && w.del:
+			if o.token == "" && w.start < o.end && !j.since(w, o, writes) {
+				return
+			}
+			why = fmt.Sprintf("a hand had deleted another version: %s", w)
 		case w.value() == o.token:
 			if try(o.token, w.start, by, w.version) {
 				return
@@ -327,6 +332,15 @@ func (j *judge) look(id string, o observation, writes []*write, events []event) 
 		held = o.token
 	}
 	j.bad("%s [%d,%d]: %.20q holds %s: %s", o.what, o.start, o.end, id, held, why)
+}
+
+// since says whether a value was written after a hand had deleted the file, and before it was looked
+// for: the deletion is of what the file held.
+func (j *judge) since(removal *write, o observation, writes []*write) bool {
+	return slices.ContainsFunc(writes, func(w *write) bool {
+		by, ok := j.certain(w)
+		return ok && !w.hand && !w.del && w.outcome != refused && w.start > removal.end && by < o.start
+	})
 }
 
 // named is a refusal that named a version which nobody has seen: somebody must
