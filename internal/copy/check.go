@@ -84,7 +84,7 @@ func (f *listedFile) read(fsys vfs.FS, dir string) ([]byte, vfs.Info, error) {
 	}
 	var b []byte
 	if err == nil {
-		b, err = vfs.ReadFile(fsys, path, places.DocumentMost)
+		b, err = vfs.ReadText(fsys, path, places.DocumentMost)
 	}
 	if errors.Is(err, fs.ErrNotExist) || notAFile(err) {
 		return nil, info, damagedBackup(f.name, err)
@@ -101,7 +101,7 @@ func (f *listedFile) read(fsys vfs.FS, dir string) ([]byte, vfs.Info, error) {
 // notAFile: in the place of a backup's file, or of the folder that it is in, is something
 // else, it is larger than any, or the medium does not give it back.
 func notAFile(err error) bool {
-	return errors.Is(err, vfs.ErrNotRegular) || errors.Is(err, syscall.EIO) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, errs.ErrTooLarge)
+	return errors.Is(err, vfs.ErrNotRegular) || errors.Is(err, syscall.EIO) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, errs.ErrTooLarge) || errors.Is(err, vfs.ErrZeros)
 }
 
 // listed yields the lines of a backup's list, and at the end an error if it is

@@ -106,11 +106,11 @@ func encodeInfo(i *repair.BackupInfo) ([]byte, error) {
 // is none.
 func ReadInfo(fsys vfs.FS, dir string) (repair.BackupInfo, error) {
 	var i repair.BackupInfo
-	b, err := vfs.ReadFile(fsys, filepath.Join(dir, repair.BackupName), places.BackupMost)
+	b, err := vfs.ReadText(fsys, filepath.Join(dir, repair.BackupName), places.BackupMost)
 	if errors.Is(err, fs.ErrNotExist) {
 		return i, fmt.Errorf("%s: %w: it has no %s, so it is no backup, or half of one", dir, errs.ErrNoStore, repair.BackupName)
 	}
-	if errors.Is(err, vfs.ErrNotRegular) || errors.Is(err, errs.ErrTooLarge) {
+	if errors.Is(err, vfs.ErrNotRegular) || errors.Is(err, errs.ErrTooLarge) || errors.Is(err, vfs.ErrZeros) {
 		return i, damagedBackup(repair.BackupName, err)
 	}
 	if err != nil {

@@ -118,7 +118,7 @@ func reason(err error) string {
 
 // relist goes by the files that are there, and by all that a damaged list still says.
 func (r *restore) relist(ctx context.Context) (files []listedFile, err error) {
-	raw, err := vfs.ReadFile(r.s.FS, filepath.Join(r.s.Backup, backupList), listMost)
+	raw, err := vfs.ReadText(r.s.FS, filepath.Join(r.s.Backup, backupList), listMost)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !notAFile(err) {
 		return nil, err
 	}
@@ -147,7 +147,7 @@ func (r *restore) relist(ctx context.Context) (files []listedFile, err error) {
 				continue
 			}
 			seen[name] = true
-			b, err := vfs.ReadFile(r.s.FS, filepath.Join(dir, base), places.DocumentMost)
+			b, err := vfs.ReadText(r.s.FS, filepath.Join(dir, base), places.DocumentMost)
 			if err != nil {
 				continue // where it is listed it is read once more
 			}
@@ -254,7 +254,7 @@ func (r *restore) spoilt(ctx context.Context, f listedFile, cause error) error {
 	at, err := places.Enter(r.s.FS, r.s.Backup, f.name)
 	if err == nil {
 		var b []byte
-		if b, err = vfs.ReadFile(r.s.FS, at, places.DocumentMost); err == nil && unflip(ctx, b, func(b []byte) bool { return sha256.Sum256(b) == f.hash }) {
+		if b, err = vfs.ReadText(r.s.FS, at, places.DocumentMost); err == nil && unflip(ctx, b, func(b []byte) bool { return sha256.Sum256(b) == f.hash }) {
 			r.noteDamage(f.name, reason(cause), "healed: one bit was turned back, its hash is right")
 			return r.deliver(f, b, r.mtime(r.s.FS, at), 0, 0)
 		}
@@ -305,7 +305,7 @@ func (r *restore) heal(ctx context.Context) error {
 			if eerr != nil {
 				continue
 			}
-			b, rerr := vfs.ReadFile(l.FS, at, places.DocumentMost)
+			b, rerr := vfs.ReadText(l.FS, at, places.DocumentMost)
 			if rerr == nil && sha256.Sum256(b) == f.hash {
 				err = r.healed(f, b, r.mtime(l.FS, at), 0, 0, "healed from the store's file")
 			}

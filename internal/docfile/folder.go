@@ -133,15 +133,10 @@ func (f *Folder) regular(name string, info vfs.Info) error {
 	return fmt.Errorf("%s is %s; it is neither followed nor replaced, move it away: %w", f.rel(name), kindOf(info.Mode), errs.ErrInvalid)
 }
 
-// readAll reads size bytes from the start.
+// readAll reads size bytes from the start, unless they are zeros: see vfs.ReadText.
 func readAll(r io.ReaderAt, size, limit int64) ([]byte, error) {
 	if limit > 0 && size > limit {
 		return nil, fmt.Errorf("%w: %d bytes (limit: %d)", errs.ErrTooLarge, size, limit)
 	}
-	data := make([]byte, size)
-	n, err := r.ReadAt(data, 0)
-	if err == io.EOF || n == len(data) {
-		err = nil
-	}
-	return data[:n], err
+	return vfs.ReadTextAt(r, size)
 }

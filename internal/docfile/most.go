@@ -26,10 +26,13 @@ func hashMostOf(rel string) int64 {
 }
 
 // Unhashed says why a file at a path in the store has no hash when it is set aside, "" when
-// it is small enough.
-func Unhashed(rel string, size int64) string {
+// it is small enough and not sparse.
+func Unhashed(rel string, size int64, sparse bool) string {
 	if most := hashMostOf(rel); size > most {
 		return fmt.Sprintf("not hashed: %d bytes, over the limit of its kind, %d", size, most)
+	}
+	if sparse {
+		return fmt.Sprintf("not hashed: %d bytes, most of them holes", size)
 	}
 	return ""
 }

@@ -238,7 +238,7 @@ func (q *Quarantine) keep(f vfs.File, name string, n Note, equalWillDo bool) (ke
 	if err != nil {
 		return kept{}, failure("sync", q.l.rel(name), err)
 	}
-	n.Size, n.Mtime, n.NotHashed = info.Size, info.Mtime.UTC(), Unhashed(n.From, info.Size)
+	n.Size, n.Mtime, n.NotHashed = info.Size, info.Mtime.UTC(), Unhashed(n.From, info.Size, f != nil && vfs.Sparse(f, info.Size))
 	if sum != nil {
 		n.Hash = "sha256:" + hex.EncodeToString(sum)
 	}
@@ -312,7 +312,7 @@ func (q *Quarantine) find(k kept, sum []byte, equalWillDo bool) (kept, error) {
 }
 
 // settle makes the bytes durable and hashes them: nil if they cannot be read, or are more
-// than a file of this kind ever has.
+// than a file of this kind ever has, or holes.
 func (q *Quarantine) settle(f vfs.File, from string, info *vfs.Info) (sum []byte, err error) {
 	if f == nil {
 		return nil, nil
@@ -325,6 +325,9 @@ func (q *Quarantine) settle(f vfs.File, from string, info *vfs.Info) (sum []byte
 		return nil, err
 	}
 	if info.Size > hashMostOf(from) {
+		return nil, nil
+	}
+	if vfs.Sparse(f, info.Size) {
 		return nil, nil
 	}
 	h := sha256.New()

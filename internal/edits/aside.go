@@ -72,7 +72,7 @@ func (ed *Edits) asideOf(ctx context.Context, e *docfile.Edit) (*engine.Kind, *V
 	if k == nil || e.Where == "" {
 		return nil, nil
 	}
-	data, err := vfs.ReadFile(ed.Engine.Env.FS, filepath.Join(ed.Engine.Env.Dir, filepath.FromSlash(e.Where)), places.StoredMost)
+	data, err := vfs.ReadText(ed.Engine.Env.FS, filepath.Join(ed.Engine.Env.Dir, filepath.FromSlash(e.Where)), places.StoredMost)
 	if err != nil {
 		return nil, nil
 	}

@@ -345,7 +345,7 @@ func (u *undo) kept(c journal.Change) []byte {
 	if err != nil {
 		return nil
 	}
-	b, err := vfs.ReadFile(u.o.FS, name, places.DocumentMost)
+	b, err := vfs.ReadText(u.o.FS, name, places.DocumentMost)
 	if err != nil || fmt.Sprintf("sha256:%x", hashOf(b)) != c.Before.Hash {
 		return nil
 	}

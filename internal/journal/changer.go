@@ -74,7 +74,7 @@ func (r *Changer) AsideNote(d *repair.Done, rel string, n docfile.Note) error {
 	if err != nil {
 		return err
 	}
-	if !info.Mode.IsRegular() || info.Size > docfile.HashMost {
+	if !info.Mode.IsRegular() || info.Size > docfile.HashMost || vfs.SparseAt(r.fs, name, info.Size) {
 		return r.AsideSpecial(d, rel, n.Why)
 	}
 	was, err := r.Keep(rel, n)
@@ -114,6 +114,7 @@ func (r *Changer) AsideSpecial(d *repair.Done, rel, why string) error {
 	if was == nil {
 		return ErrNothing
 	}
+	sparse := was.Hash == "" && vfs.SparseAt(r.fs, name, was.Size)
 	for n := 1; n < 1000; n++ {
 		was.Kept = fmt.Sprintf("quarantine/%s.%d-%s", r.Manifest.ID, n, path.Base(rel))
 		if _, err := r.fs.Stat(r.Path(filepath.FromSlash(was.Kept))); err == nil {
@@ -136,7 +137,7 @@ func (r *Changer) AsideSpecial(d *repair.Done, rel, why string) error {
 			return err
 		}
 		d.Where, d.Result = was.Kept, "it lies in "+was.Kept
-		return r.Quarantine.Note(was.Kept, docfile.Note{Why: why, From: rel, Size: was.Size, Mtime: was.Mtime, NotHashed: docfile.Unhashed(rel, was.Size)})
+		return r.Quarantine.Note(was.Kept, docfile.Note{Why: why, From: rel, Size: was.Size, Mtime: was.Mtime, NotHashed: docfile.Unhashed(rel, was.Size, sparse)})
 	}
 	return fmt.Errorf("%s: there are too many of that name in quarantine", rel)
 }
@@ -144,8 +145,9 @@ func (r *Changer) AsideSpecial(d *repair.Done, rel, why string) error {
 // Clear moves away what is no file, or too large to be one of ours, where a file is to be
 // put: it cannot have a second name. Nothing is then in that place.
 func (r *Changer) Clear(d *repair.Done, rel string) error {
-	info, err := r.fs.Stat(r.Path(filepath.FromSlash(rel)))
-	if places.Gone(err) || err == nil && info.Mode.IsRegular() && info.Size <= docfile.HashMost {
+	name := r.Path(filepath.FromSlash(rel))
+	info, err := r.fs.Stat(name)
+	if places.Gone(err) || err == nil && info.Mode.IsRegular() && info.Size <= docfile.HashMost && !vfs.SparseAt(r.fs, name, info.Size) {
 		return nil
 	}
 	if err != nil {

@@ -173,7 +173,7 @@ func encodeLines(dst []byte, m *Mark, id string, list ...Change) ([]byte, error)
 }
 
 // StandsAt looks at what stands at a path in the store; nil: nothing. What is larger than
-// any file of its kind is not read, and has no hash.
+// any file of its kind, or sparse, is not read, and has no hash.
 func StandsAt(fsys vfs.FS, name string) (*Stands, error) {
 	info, err := fsys.Stat(name)
 	if places.Gone(err) {
@@ -191,6 +191,9 @@ func StandsAt(fsys vfs.FS, name string) (*Stands, error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
+	if vfs.Sparse(f, info.Size) {
+		return s, nil
+	}
 	h := sha256.New()
 	if _, err := io.Copy(h, io.NewSectionReader(f, 0, info.Size)); err != nil {
 		return s, nil // the system refuses to read it

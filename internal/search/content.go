@@ -106,7 +106,7 @@ func (r *contentReader) quick(ctx context.Context, l *engine.Listing) (content [
 }
 
 func (r *contentReader) file(l *engine.Listing, mtime time.Time) (content []byte, ok bool) {
-	doc, info, err := r.s.Engine.Kinds.Memories.Glance(docfile.FileName(l.ID), r.doc, places.StoredMost)
+	doc, info, err := r.s.Engine.Kinds.Memories.Glance(docfile.FileName(l.ID), r.doc, min(l.Line.Size, places.StoredMost))
 	r.doc = doc[:0]
 	if err != nil || info.Size != l.Line.Size || !engine.SameTime(info.Mtime, mtime) {
 		return nil, false

@@ -225,7 +225,7 @@ func originOf(fsys vfs.FS, folder, name string) string {
 	var note struct {
 		From string `json:"from"`
 	}
-	b, err := vfs.ReadFile(fsys, filepath.Join(folder, name+".note.json"), places.ManifestMost)
+	b, err := vfs.ReadText(fsys, filepath.Join(folder, name+".note.json"), places.ManifestMost)
 	if err != nil || json.Unmarshal(b, &note) != nil {
 		return ""
 	}

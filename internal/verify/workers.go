@@ -143,7 +143,7 @@ func (v *Run) glance(job *entryJob, line *index.Entry, swaps uint64, buf *[]byte
 	if v.indexBad {
 		return Judged{}, false
 	}
-	data, info, err := v.Folders[job.kind.At].Glance(job.name, *buf, int64(v.Source.FileLimit))
+	data, info, err := v.Folders[job.kind.At].Glance(job.name, *buf, min(line.Size, int64(v.Source.FileLimit)))
 	*buf = data
 	if err != nil || len(data) == 0 {
 		return Judged{}, false

@@ -40,6 +40,12 @@ func MkdirAll(fsys FS, name string, perm fs.FileMode) error {
 
 // ReadFile reads a regular file of at most limit bytes.
 func ReadFile(fsys FS, name string, limit int64) ([]byte, error) {
+	return readFile(fsys, name, limit, func(f io.ReaderAt, size int64) ([]byte, error) {
+		return readAt(f, make([]byte, size), 0)
+	})
+}
+
+func readFile(fsys FS, name string, limit int64, read func(f io.ReaderAt, size int64) ([]byte, error)) ([]byte, error) {
 	f, err := fsys.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, err
@@ -55,12 +61,7 @@ func ReadFile(fsys FS, name string, limit int64) ([]byte, error) {
 	if st.Size > limit {
 		return nil, pathError("read", name, fmt.Errorf("%w: %d bytes, limit %d", errs.ErrTooLarge, st.Size, limit))
 	}
-	b := make([]byte, st.Size)
-	n, err := f.ReadAt(b, 0)
-	if err == io.EOF { // cut short since
-		err = nil
-	}
-	return b[:n], err
+	return read(f, st.Size)
 }
 
 // WriteDurable puts a file in place in one step, through tmp, and makes it

@@ -3,6 +3,7 @@ package wrap
 import (
 	"context"
 	"io"
+	"math"
 	"time"
 
 	"github.com/varve-db/varve/internal/vfs"
@@ -59,6 +60,16 @@ func (f *file) Stat() (info vfs.Info, err error) {
 		return err
 	})
 	return info, err
+}
+
+// NextData passes over holes, as far as the file system inside tells.
+func (f *file) NextData(off int64) (from, end int64, err error) {
+	if s, ok := f.inner.(interface {
+		NextData(off int64) (from, end int64, err error)
+	}); ok {
+		return s.NextData(off)
+	}
+	return off, math.MaxInt64, nil
 }
 
 func (f *file) SetMtime(t time.Time) error {

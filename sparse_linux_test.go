@@ -1,0 +1,119 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/vfs/wrap"
+)
+
+// A sparse file in the place of a store's file costs a few reads and not its size, whatever is done
+// with the store; a repair sets it aside, and its undo puts it back.
+func TestSparse(t *testing.T) {
+	t.Parallel()
+	for _, rel := range []string{
+		"memories/x.json", "memories/m.json", "assemblies/x.json", "working/x.json", "config.json", "checkpoint",
+		"memory_index.json", "memory_index.delta.json", "backups/memory_index.1.json", "wal/archive/00000001.arc", "quarantine/x", "moved.json",
+	} {
+		for _, size := range []int64{200 << 20, 1 << 30} {
+			t.Run(strings.ReplaceAll(rel, "/", " "), func(t *testing.T) { testSparse(t, rel, size) })
+		}
+	}
+}
+
+func testSparse(t *testing.T, rel string, size int64) {
+	t.Parallel()
+	ctx, dir := context.Background(), filepath.Join(t.TempDir(), "s")
+	st := openTest(t, dir, &Options{NoBackground: true})
+	for _, id := range []string{"m", "n"} {
+		_, err := st.Put(ctx, Memory{ID: id, Content: "text of " + id})
+		must(t, err)
+	}
+	must(t, st.Flush(ctx))
+	must(t, st.Close())
+	path := filepath.Join(dir, filepath.FromSlash(rel))
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must(t, os.WriteFile(path, nil, 0o600))
+	if err := os.Truncate(path, size); err != nil {
+		t.Skipf("no sparse files here: %v", err)
+	}
+
+	var bytes atomic.Int64 // that are read
+	fsys := wrap.New(vfs.OS(), func(op *wrap.Op, call func() error) error {
+		if op.Kind == wrap.Read {
+			bytes.Add(int64(op.Size))
+		}
+		return call()
+	})
+	o := open.In(&Options{NoBackground: true, StateDir: t.TempDir()}, open.Environment{System: vfs.System{FS: fsys}})
+	cheap := func(what string, do func()) {
+		t.Helper()
+		bytes.Store(0)
+		do()
+		if n := bytes.Load(); n > 16<<20 {
+			t.Errorf("%s reads %d bytes because of %s", what, n, rel)
+		}
+	}
+	use := func() {
+		var st *Store
+		var err error
+		cheap("open", func() { st, err = Open(ctx, dir, o) })
+		if err != nil {
+			return // config.json, and the notes of a migration
+		}
+		cheap("list", func() {
+			for range st.Memories(ctx) {
+			}
+		})
+		cheap("status", func() {
+			for range st.Admin().RefusedEdits(ctx) {
+			}
+			for range st.Working().Home().Scopes(ctx) {
+			}
+			_, _ = st.Admin().Usage(ctx)
+		})
+		cheap("get", func() { _, _ = st.Get(ctx, "m") })
+		cheap("search", func() { _, _ = st.Search(ctx, Query{Text: "text"}) })
+		cheap("flush", func() { _ = st.Flush(ctx) })
+		cheap("backup", func() { _, _ = st.Backup(ctx, filepath.Join(t.TempDir(), "b"), BackupOptions{}) })
+		must(t, st.Close())
+	}
+	var plan *RepairPlan
+	cheap("verify", func() {
+		var err error
+		plan, err = PlanRepair(ctx, dir, o, VerifyOptions{})
+		must(t, err)
+	})
+	use()
+	cheap("verify", func() {
+		var err error
+		plan, err = PlanRepair(ctx, dir, o, VerifyOptions{})
+		must(t, err)
+	})
+	var did *RepairReport
+	cheap("repair", func() {
+		var err error
+		if did, err = plan.Apply(ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
+			t.Error(err)
+		}
+	})
+	if did != nil && len(did.Done) > 0 {
+		cheap("undo", func() {
+			if _, err := UndoRepair(ctx, dir, o, ""); err != nil {
+				t.Log(err)
+			}
+		})
+	}
+	use()
+}
