@@ -52,7 +52,7 @@ func (st *Store) Backup(ctx context.Context, dir string, o BackupOptions) (Backu
 	return copy.Backup(ctx, source, dir, o)
 }
 
-// CheckBackup reads a backup from end to end; a fault is returned as a *CorruptionError.
+// CheckBackup reads a backup from end to end. Its faults are joined, each a *CorruptionError.
 func CheckBackup(ctx context.Context, dir string) (BackupInfo, error) {
 	return copy.Check(ctx, vfs.Only(vfs.OS(), "", dir), dir, nil)
 }
@@ -102,11 +102,6 @@ func Restore(ctx context.Context, backup, dir string, o *RestoreOptions) (Restor
 		FS: vfs.Only(opt.env.System.FS, opt.StateDir, backup, dir), Backup: backup, Dir: dir, FileMode: opt.FileMode, FolderMode: opt.FolderMode,
 		Known: wal.Features(opt.env.System.Features), LSN: o.Version, Time: o.Time, Strict: o.Strict, Progress: o.Progress, Files: map[string][]byte{".gitignore": []byte(engine.Ignore)},
 	}
-	info, err := copy.ReadInfo(s.FS, backup)
-	if err != nil {
-		return RestoreReport{}, err
-	}
-	opt.SegmentSize = int(info.SegmentSize)
 	if o.Log != "" {
 		past := opt
 		past.ReadOnly = true
@@ -120,7 +115,7 @@ func Restore(ctx context.Context, backup, dir string, o *RestoreOptions) (Restor
 	}
 	s.Open = func(ctx context.Context, dir string, as *copy.Restored) error {
 		opt := opt
-		opt.restored = as
+		opt.restored, opt.SegmentSize = as, int(as.SegmentSize)
 		return openRestored(ctx, dir, &opt)
 	}
 	return copy.Restore(ctx, s)

@@ -154,7 +154,7 @@ func (b *backup) run(ctx context.Context) error {
 	if err := b.models(ctx); err != nil {
 		return err
 	}
-	if err := errors.Join(checkDocuments(ctx, b.n.fs, b.n.part, &b.info, nil), checkComputed(ctx, b.n.fs, b.n.part, &b.info)); err != nil {
+	if err := errors.Join(checkDocuments(ctx, b.n.fs, b.n.part, &b.info, nil, func(err error) error { return err }), checkComputed(ctx, b.n.fs, b.n.part, &b.info)); err != nil {
 		return fmt.Errorf("what was copied does not read back: %w", err)
 	}
 	if err := b.moments(ctx, end, c.Time); err != nil {
@@ -353,6 +353,9 @@ func (b *backup) moments(ctx context.Context, end wal.Mark, newest int64) error 
 
 // unread is an error of a log that was read, as damage where it is that.
 func unread(err error) error {
+	if c := (*errs.CorruptionError)(nil); errors.As(err, &c) {
+		return err
+	}
 	if errors.Is(err, segment.ErrHeader) || errors.Is(err, segment.ErrPayload) || errors.Is(err, segment.ErrEnd) {
 		return &errs.CorruptionError{Path: backupWAL, Offset: -1, Err: err}
 	}

@@ -23,43 +23,65 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Check reads a backup from end to end. A fault is a *errs.CorruptionError
-// that names the file.
+// faultsMost bounds the faults of one backup that Check names.
+const faultsMost = 1000
+
+// Check reads a backup from end to end. Its faults are joined, in the order in which they were found:
+// each is a *errs.CorruptionError that names the file.
 func Check(ctx context.Context, fsys vfs.FS, dir string, progress func(done, total int64)) (repair.BackupInfo, error) {
 	info, err := ReadInfo(fsys, dir)
 	if err != nil {
 		return info, err
 	}
-	if err := checkDocuments(ctx, fsys, dir, &info, progress); err != nil {
-		return info, err
+	var faults []error
+	note := func(err error) error { // what it returns ends the check
+		if !holeIn(err) || len(faults) == faultsMost {
+			return err
+		}
+		faults = append(faults, err)
+		return nil
 	}
-	if err := checkComputed(ctx, fsys, dir, &info); err != nil {
-		return info, err
+	err = checkDocuments(ctx, fsys, dir, &info, progress, note)
+	for _, check := range []func() error{
+		func() error { return checkComputed(ctx, fsys, dir, &info) },
+		func() error { return checkOwnLog(ctx, fsys, dir, &info) },
+	} {
+		if err == nil {
+			err = note(check())
+		}
 	}
-	past := &wal.Past{FS: fsys, Dir: filepath.Join(dir, backupWAL), Geometry: geometryOf(&info)}
+	return info, errors.Join(append(faults, err)...)
+}
+
+// checkOwnLog follows the log of a backup.
+func checkOwnLog(ctx context.Context, fsys vfs.FS, dir string, info *repair.BackupInfo) error {
+	past := &wal.Past{FS: fsys, Dir: filepath.Join(dir, backupWAL), Geometry: geometryOf(info)}
 	from, err := markAt(info.From)
 	if err != nil {
-		return info, damagedBackup(repair.BackupName, err)
+		return damagedBackup(repair.BackupName, err)
 	}
 	end, err := markAt(info.End)
 	if err != nil {
-		return info, damagedBackup(repair.BackupName, err)
+		return damagedBackup(repair.BackupName, err)
 	}
-	return info, checkLog(ctx, past, from, end)
+	return checkLog(ctx, past, from, end)
 }
 
-// checkDocuments reads every file that the list names.
-func checkDocuments(ctx context.Context, fsys vfs.FS, dir string, info *repair.BackupInfo, progress func(done, total int64)) error {
+// checkDocuments reads every file that the list names. fault says whether it goes on behind one: with
+// nil.
+func checkDocuments(ctx context.Context, fsys vfs.FS, dir string, info *repair.BackupInfo, progress func(done, total int64), fault func(error) error) error {
 	n := int64(0)
 	for f, err := range listed(fsys, dir, info) {
+		if cerr := ctx.Err(); cerr != nil {
+			return cerr
+		}
 		if err == nil {
-			err = ctx.Err()
+			_, _, err = f.read(fsys, dir)
 		}
 		if err != nil {
-			return err
-		}
-		if _, _, err := f.read(fsys, dir); err != nil {
-			return err
+			if err = fault(err); err != nil {
+				return err
+			}
 		}
 		if n++; progress != nil && n%HeldEvery == 0 {
 			progress(n, filesOf(info))

@@ -35,4 +35,18 @@
 //
 // A restored store is a different store: it has its own UUID, and versions above all that the old
 // store may have assigned, so that no earlier condition on a version matches.
+//
+// # A damaged backup
+//
+// It is restored as far as it is sound, unless that is refused (Strict). The report names each
+// damaged file and what was done about it:
+//
+//	backup.json    one wrong bit is turned back: the checksum says which; else it is refused
+//	files.sha256   each line that is left vouches for its file (rescue.go)
+//	a document     one bit; else a version of the same hash in the log, or in the store
+//	the log        one bit of a frame; else the log of the store; else all sound frames, around
+//	               the holes (mend.go)
+//
+// A document whose last version is in a hole is as the file in the backup has it, and may be older;
+// one that was deleted in a hole is restored. Nothing in the backup is written to.
 package copy

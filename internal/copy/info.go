@@ -116,6 +116,11 @@ func ReadInfo(fsys vfs.FS, dir string) (repair.BackupInfo, error) {
 	if err != nil {
 		return i, fmt.Errorf("reading %s: %w", filepath.Join(dir, repair.BackupName), err)
 	}
+	return parseInfo(dir, b)
+}
+
+func parseInfo(dir string, b []byte) (repair.BackupInfo, error) {
+	var i repair.BackupInfo
 	if err := json.Unmarshal(b, &i); err != nil {
 		return i, damagedBackup(repair.BackupName, err)
 	}

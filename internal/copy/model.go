@@ -247,6 +247,8 @@ func checkComputed(ctx context.Context, fsys vfs.FS, dir string, info *repair.Ba
 // Restored is what a restored store has to know of the vectors in its files: by which
 // model they are as of the moment, and which are still those of the model before.
 type Restored struct {
+	SegmentSize uint64 // of the log
+
 	Model index.Model
 	// Settled: config.json is as of this model. Else it may name one of a later moment.
 	Settled bool

@@ -355,6 +355,9 @@ func (r *restore) healFrom(ctx context.Context, past *wal.Past, from, to wal.LSN
 
 // own is the log in the backup.
 func (r *restore) own() *wal.Past {
+	if r.mended != nil {
+		return r.mended
+	}
 	return &wal.Past{FS: r.s.FS, Dir: filepath.Join(r.s.Backup, backupWAL), Geometry: geometryOf(&r.info)}
 }
 

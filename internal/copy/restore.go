@@ -63,11 +63,11 @@ const versionMargin = 1 << 40
 //
 // The folder has its name only when all of it is there and sound.
 func Restore(ctx context.Context, s RestoreSource) (report repair.RestoreReport, err error) {
-	info, err := ReadInfo(s.FS, s.Backup)
-	if err != nil {
+	r := &restore{s: s}
+	if err := r.readInfo(ctx); err != nil {
 		return report, err
 	}
-	features, err := featuresOf(&info)
+	features, err := featuresOf(&r.info)
 	if err != nil {
 		return report, damagedBackup(repair.BackupName, err)
 	}
@@ -75,7 +75,7 @@ func Restore(ctx context.Context, s RestoreSource) (report repair.RestoreReport,
 	if err := features.Lacking(s.Known|wal.KnownFeatures, s.Backup, false); err != nil {
 		return report, err
 	}
-	r := &restore{s: s, info: info, features: features}
+	r.features, r.restored.SegmentSize = features, r.info.SegmentSize
 	if err := r.choose(ctx); err != nil {
 		return report, err
 	}
@@ -86,7 +86,7 @@ func Restore(ctx context.Context, s RestoreSource) (report repair.RestoreReport,
 	if err = r.run(ctx); err != nil {
 		err = fmt.Errorf("restoring to %s: %w", s.Dir, errors.Join(err, r.n.discard()))
 	} else {
-		r.report.Damaged = append(r.report.Damaged, info.Damaged...)
+		r.report.Damaged = append(r.report.Damaged, r.info.Damaged...)
 		report = r.report
 	}
 	r.n.dropLock()
@@ -104,6 +104,10 @@ type restore struct {
 	names  map[string]bool             // their files, with the folder
 	scopes map[string]*document.Replay // by file: those that the log says something of
 	past   []stretch
+	mended *wal.Past        // the backup's log, if it is damaged
+	holed  bool             // and has holes
+	cause  error            // why, until one is met
+	fresh  map[string]bool  // the files that are newer than what such a log has
 	lost   map[string]*lost // by file
 
 	restored Restored
@@ -114,13 +118,6 @@ type restore struct {
 type changed struct {
 	lsn     wal.LSN
 	deleted bool
-}
-
-// stretch is a part of the log.
-type stretch struct {
-	past *wal.Past
-	from wal.Mark
-	to   wal.LSN
 }
 
 func (r *restore) asked() string {
@@ -162,11 +159,11 @@ func (r *restore) choose(ctx context.Context) error {
 	if r.s.LSN != 0 && r.s.LSN < r.info.First.LSN || !r.s.Time.IsZero() && r.s.Time.Before(r.info.First.Time) {
 		return r.impossible("the backup was not whole yet; take an older one")
 	}
-	own := r.own()
-	if err := checkLog(ctx, own, from, end); err != nil {
-		return fmt.Errorf("the backup's log: %w", err)
+	own, err := r.log(ctx, from, end)
+	if err != nil {
+		return err
 	}
-	r.past = []stretch{{own, from, end.LSN}}
+	r.past = []stretch{own}
 	last := end.LSN
 	if l := r.s.Living; l != nil && r.s.To > end.LSN {
 		if l.Geometry != geometryOf(&r.info) {
@@ -188,6 +185,7 @@ func (r *restore) choose(ctx context.Context) error {
 	r.report.Moment = r.info.First
 	r.end = r.info.Whole
 	done, err := r.follow(ctx)
+	r.unmet()
 	switch {
 	case err != nil || done:
 		return err
@@ -207,6 +205,9 @@ func (r *restore) follow(ctx context.Context) (done bool, err error) {
 	var batch []wal.Entry
 	for _, part := range r.past {
 		for e, err := range part.past.Entries(ctx, part.from, part.to) {
+			if r.passed(err) {
+				continue
+			}
 			if err != nil {
 				return false, fmt.Errorf("the log up to %s: %w", r.asked(), err)
 			}
@@ -248,6 +249,9 @@ func (r *restore) take(e *wal.Entry) {
 	name, ok := backupFile(e.Key)
 	if !ok {
 		r.takeWork(e)
+		return
+	}
+	if r.newerFile(name) {
 		return
 	}
 	r.newest[e.Key] = changed{e.LSN, e.Delete}
@@ -345,6 +349,9 @@ func (r *restore) fromLog(ctx context.Context) error {
 	var codec record.Codec
 	for _, part := range r.past {
 		for e, err := range part.past.Entries(ctx, part.from, min(part.to, r.end)) {
+			if err != nil && r.holed && ctx.Err() == nil {
+				continue // follow has named it
+			}
 			if err != nil {
 				return err
 			}

@@ -27,7 +27,7 @@ end to end instead.`,
 			if check {
 				info, err := varve.CheckBackup(cmd.Context(), args[0])
 				if err != nil {
-					return cli.WithFix(err, "restore another backup; if the store still exists, make a new backup: memctl backup DIR")
+					return unsound(a, err)
 				}
 				backedUp(a, "is sound", args[0], &info)
 				return nil
@@ -37,6 +37,20 @@ end to end instead.`,
 	}
 	c.Flags().BoolVar(&check, "check", false, "read a backup from end to end instead of making one")
 	return c
+}
+
+// unsound tells each fault of a backup, and returns the last one.
+func unsound(a *cli.App, err error) error {
+	const fix = "restore it, which takes what is sound, or another backup; if the store still exists, make a new backup: memctl backup DIR"
+	if all, ok := err.(interface{ Unwrap() []error }); ok {
+		faults := all.Unwrap()
+		err = faults[len(faults)-1]
+		for _, fault := range faults[:len(faults)-1] {
+			a.Note("%v", fault)
+			a.Tell(cli.Classify(cli.WithFix(fault, fix)))
+		}
+	}
+	return cli.WithFix(err, fix)
 }
 
 func backUp(ctx context.Context, a *cli.App, st *varve.Store, dir string) error {
