@@ -153,7 +153,7 @@ func (r *restore) fresher(ctx context.Context, own *wal.Past, from, end wal.Mark
 		if err != nil || !info.Mtime.After(k.last) {
 			continue
 		}
-		b, err := vfs.ReadFile(r.s.FS, at, places.DocumentMost)
+		b, err := vfs.ReadText(r.s.FS, at, places.DocumentMost)
 		if err == nil && !slices.Contains(k.hashes, sha256.Sum256(b)) {
 			r.fresh[name] = true
 		}
@@ -319,7 +319,7 @@ func (r *restore) readInfo(ctx context.Context) (err error) {
 		return err
 	}
 	cause := err
-	b, rerr := vfs.ReadFile(r.s.FS, filepath.Join(r.s.Backup, repair.BackupName), places.BackupMost)
+	b, rerr := vfs.ReadText(r.s.FS, filepath.Join(r.s.Backup, repair.BackupName), places.BackupMost)
 	if rerr == nil && unflip(ctx, b, func(b []byte) bool {
 		var i repair.BackupInfo
 		if json.Unmarshal(b, &i) != nil {
