@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,13 +18,13 @@ func TestHistorySettings(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	c := clockAt(time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC))
-	ahead := time.Duration(0)
-	clock := func() time.Time { return c.tick().Add(ahead) }
+	var ahead atomic.Int64 // any goroutine of the store reads the clock
+	clock := func() time.Time { return c.tick().Add(time.Duration(ahead.Load())) }
 	st := openTest(t, t.TempDir(), open.In(&Options{SegmentSize: 64 << 10, NoBackground: true, Clock: clock}, open.Environment{System: vfs.System{SpillBytes: 64 << 10}}))
 	random := rand.New(rand.NewPCG(1, 2)) // nothing that zstd makes small
 	day := func() {
 		t.Helper()
-		ahead += 24 * time.Hour
+		ahead.Add(int64(24 * time.Hour))
 		for i := range 100 {
 			text := make([]byte, 1500)
 			for j := range text {
