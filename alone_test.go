@@ -2,9 +2,12 @@ package varve
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 )
 
 // AloneAmong runs the function again for a memory that is wanted and for no other, whoever puts it.
@@ -77,5 +80,83 @@ func TestAloneAmongRounds(t *testing.T) {
 	})
 	if err != nil || runs != 2 {
 		t.Errorf("%d runs, %v", runs, err)
+	}
+}
+
+// A transaction ends although something that it wants is put in each of its runs, in this process
+// and in another: finally those who put wait, and their memories are there afterwards.
+func TestAloneAmongEnds(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	st, other := openTest(t, dir, nil), openTest(t, dir, nil)
+	ctx, giveUp := context.WithTimeout(t.Context(), time.Minute)
+	defer giveUp()
+	var puts sync.WaitGroup
+	for _, by := range []*Store{st, other} {
+		runs := 0
+		err := st.Transact(ctx, func(tx *Tx) error {
+			if err := tx.AloneAmong(func(id string, _ []byte) bool { return strings.HasPrefix(id, "w") }); err != nil {
+				return err
+			}
+			runs++
+			id, done := fmt.Sprint("w", runs, by == st), make(chan struct{})
+			puts.Go(func() {
+				defer close(done)
+				if _, err := by.Put(context.Background(), Memory{ID: id, Content: "wanted"}); err != nil {
+					t.Error(err)
+				}
+			})
+			select {
+			case <-done:
+			case <-time.After(100 * time.Millisecond): // it waits, or is slow and goes to the next run
+			}
+			tx.DeleteAll(id)
+			_, err := tx.Put(Memory{ID: fmt.Sprint("r", by == st), Content: strings.Repeat("result", 1000)})
+			return err
+		})
+		if err != nil {
+			t.Fatalf("after %d runs: %v", runs, err)
+		}
+		puts.Wait()
+		if n, err := st.Count(t.Context(), WithPrefix("w")); err != nil || n < int64(runs) {
+			t.Errorf("%d memories, %d were put, %v", n, runs, err)
+		}
+	}
+}
+
+// Who holds the others up and gives up, or fails, lets them go on.
+func TestAloneAmongGivesUp(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	st, other := openTest(t, dir, nil), openTest(t, dir, nil)
+	for _, gone := range []bool{false, true} {
+		ctx, giveUp := context.WithTimeout(t.Context(), 30*time.Second)
+		runs, no := 0, errors.New("no")
+		err := st.Transact(ctx, func(tx *Tx) error {
+			if err := tx.AloneAmong(func(id string, _ []byte) bool { return true }); err != nil {
+				return err
+			}
+			short, end := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer end()
+			_, err := other.Put(short, Memory{ID: "w", Content: "wanted"})
+			if runs++; errors.Is(err, context.DeadlineExceeded) {
+				if gone {
+					giveUp()
+				} else {
+					return no
+				}
+			}
+			_, err = tx.Put(Memory{ID: "r", Content: "result"})
+			return err
+		})
+		giveUp()
+		if !errors.Is(err, no) && !errors.Is(err, context.Canceled) {
+			t.Errorf("after %d runs: %v", runs, err)
+		}
+		for _, by := range []*Store{st, other} {
+			if _, err := by.Put(t.Context(), Memory{ID: "w", Content: "more"}); err != nil {
+				t.Error(err)
+			}
+		}
 	}
 }

@@ -112,6 +112,10 @@ func (tx *Tx) Alone() error { return tx.tx.Alone() }
 // true if the memory might match. It is called by any goroutine, several at a time, and with the
 // log locked: it must be quick, keep nothing of the document, and not use the store. When the
 // function runs again, it must call AloneAmong for the same memories.
+//
+// After several runs all other writers wait until the transaction has ended, in every process, so
+// that it ends however much they write. From then on a function that waits for another write to the
+// store waits for itself, until that write fails with ErrLocked.
 func (tx *Tx) AloneAmong(matches func(id string, doc []byte) bool) error {
 	return tx.tx.AloneAmong(matches)
 }

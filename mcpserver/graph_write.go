@@ -3,7 +3,6 @@ package mcpserver
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -78,10 +77,6 @@ func create(tx *varve.Tx, has func(*varve.Tx, string) error, m varve.Memory) (ne
 
 // createRelations creates those that are not there, and returns them, each once.
 func (s *server) createRelations(ctx context.Context, wanted []graph.Relation) (made []graph.Relation, err error) {
-	if err := s.making.Acquire(ctx, 1); err != nil {
-		return nil, err
-	}
-	defer s.making.Release(1)
 	l := s.loading(ctx)
 	defer l.done()
 	err = s.st.Transact(ctx, func(tx *varve.Tx) error {
@@ -178,14 +173,6 @@ func (s *server) deleteObservations(ctx context.Context, unwanted []observations
 	})
 }
 
-// aloneTries is how often deleteEntities begins again because somebody has put a
-// relation of one of its names between its look at them and its commit.
-const aloneTries = 1000
-
-// pushTries is after how many of them the makers of relations in this process let it
-// through.
-const pushTries = 5
-
 // deleteEntities deletes entities with the relations that begin or end at their
 // names, whether or not there is such an entity, in one commit: none is left that was
 // there at this moment.
@@ -197,25 +184,10 @@ func (s *server) deleteEntities(ctx context.Context, names []string) error {
 	for _, n := range names {
 		unwanted[n] = true
 	}
-	tries, pushes := 0, false
-	defer func() {
-		if pushes {
-			s.making.Release(makers)
-		}
-	}()
 	touching := graph.Touching(names...)
 	return s.st.Transact(ctx, func(tx *varve.Tx) error {
 		if err := tx.AloneAmong(touching); err != nil {
 			return err
-		}
-		if tries++; tries > aloneTries {
-			return fmt.Errorf("gave up after %d attempts: other agents keep creating relations of these entities; nothing was deleted; call delete_entities again", aloneTries)
-		}
-		if tries == pushTries { // from here on those of this process wait
-			if err := s.making.Acquire(ctx, makers); err != nil {
-				return err
-			}
-			pushes = true
 		}
 		var ids []string
 		err := s.view.with(ctx, func(g nodes) error {

@@ -103,9 +103,6 @@ func (o *Options) Validate() error {
 
 const defaultGraphBytes = 64 << 20
 
-// makers is more calls than ever make relations at once.
-const makers = 1 << 30
-
 // server is what the tools work with.
 type server struct {
 	st    *varve.Store
@@ -117,7 +114,6 @@ type server struct {
 		sync.Mutex
 		last time.Time
 	}
-	making  *semaphore.Weighted // 1: relations are being made; makers: nobody makes any
 	loads   *semaphore.Weighted
 	updates updates
 	warmed  atomic.Bool
@@ -146,7 +142,7 @@ func New(st *varve.Store, o Options) *mcp.Server {
 	if o.Groups == nil {
 		o.Groups = DefaultGroups()
 	}
-	s := &server{st: st, o: o, making: semaphore.NewWeighted(makers), loads: semaphore.NewWeighted(maxLoads)}
+	s := &server{st: st, o: o, loads: semaphore.NewWeighted(maxLoads)}
 	s.view = newView(st, o.GraphBytes, s.unreadable, o.Clock)
 	var about []string
 	for _, g := range groups() {

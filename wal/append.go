@@ -65,6 +65,9 @@ func (l *FileLog) Append(ctx context.Context, b *Batch) (LSN, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
+	if l.exclusive(ctx) {
+		return l.appendAlone(ctx, r)
+	}
 	lead, err := l.q.add(r)
 	if err != nil {
 		return 0, err
@@ -273,4 +276,10 @@ func (q *queue) close() {
 	q.mu.Lock()
 	q.closed = true
 	q.mu.Unlock()
+}
+
+func (q *queue) isClosed() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.closed
 }

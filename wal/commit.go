@@ -108,6 +108,11 @@ func (l *FileLog) write(ctx context.Context, own *request) (*group, error) {
 		return nil, err
 	}
 	defer l.unlock(roleAppend)
+	return l.writeLocked(ctx, nil)
+}
+
+// writeLocked writes these requests, or what is queued; append.lock is held.
+func (l *FileLog) writeLocked(ctx context.Context, these []*request) (*group, error) {
 	if err := l.stillOurs(); err != nil {
 		return nil, err
 	}
@@ -124,7 +129,10 @@ func (l *FileLog) write(ctx context.Context, own *request) (*group, error) {
 		return nil, fmt.Errorf("the log's tail is at %d, its frames end at %d", tail, l.state.w.at.LSN)
 	}
 	before := l.shared.Load(wordPrepared)
-	g := l.gather()
+	if these == nil {
+		these = l.q.take()
+	}
+	g := l.gather(these)
 	if len(g.buf) == 0 {
 		return g, nil
 	}
@@ -217,8 +225,8 @@ func (l *FileLog) put(g *group) error {
 	return nil
 }
 
-// gather judges what is queued and builds the write; append.lock and mu are held.
-func (l *FileLog) gather() *group {
+// gather judges requests and builds the write; append.lock and mu are held.
+func (l *FileLog) gather(requests []*request) *group {
 	s := &l.state
 	if l.latest == nil {
 		l.latest, l.gone, l.totals = map[string]LSN{}, map[string]LSN{}, map[string]uint64{}
@@ -229,7 +237,6 @@ func (l *FileLog) gather() *group {
 	g := &group{at: s.w.at.LSN, end: s.w.at, latest: l.latest, gone: l.gone, totals: l.totals, clock: l.now()}
 	g.clock = max(g.clock, s.lastTime+1)
 	nonce := l.o.Nonce()
-	requests := l.q.take()
 	size, count := uint64(segment.StartSize+segment.HeaderSize), 1
 	for _, r := range requests {
 		size += r.size

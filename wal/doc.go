@@ -121,6 +121,9 @@
 // header of zeros, and publishes the tail. Under sync.lock it syncs, unless a sync by another
 // process has covered the group. Then it applies the entries.
 //
+// FileLog.Exclusive takes append.lock for longer than one write. Its holder appends past the queue;
+// the leaders of all processes, its own included, wait until it is released.
+//
 // Readers see durable entries only. Entries between durable and tail are considered by
 // preconditions alone; a refusal because of such an entry is returned once that entry is durable.
 //

@@ -126,6 +126,11 @@ func (l *FileLog) unlock(role int) {
 	if err := l.locks[role].Unlock(); err != nil {
 		l.o.Logger.Error("unlocking", "lock", roleNames[role], "err", err)
 	}
+	l.rouse(role)
+}
+
+// rouse wakes those that wait for a lock on the shared page.
+func (l *FileLog) rouse(role int) {
 	if page, word, ok := l.brief(role); ok {
 		l.shared.add(wordLet+word, 1)
 		if l.shared.Load(wordWanted+word) != 0 {

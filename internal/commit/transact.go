@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"time"
 
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/errs"
@@ -34,13 +35,34 @@ type Tx struct {
 	among     int         // how many of them this one has asked for
 }
 
+// A transaction with interests runs so often, and so long, beside other writers. When they never
+// pause, and what it writes takes longer the more they put, it would run without end: from then on they
+// wait for it.
+const (
+	patience     = 8
+	longPatience = time.Second
+)
+
 // Transact runs a function that reads and writes through tx, and gives what it wrote to
 // write; when something that it read was changed meanwhile, the function runs again. A
 // session confines it to the memories of one.
 func (cm *Committer) Transact(ctx context.Context, session *string, write Write, f func(tx *Tx) error) error {
+	began, held := cm.Engine.Env.Clock(), false // held: all other writers wait
 	var interests []interest
 	defer func() { cm.endInterests(interests) }()
-	for {
+	for tries := 1; ; tries++ {
+		if !held && len(interests) > 0 && (tries > patience || cm.Engine.Env.Clock().Sub(began) > longPatience) {
+			x, err := cm.Engine.Log.Exclusive(ctx)
+			if err != nil {
+				return err
+			}
+			defer func() {
+				if err := x.Release(); err != nil {
+					cm.Engine.Env.Logger.Error("letting other writers go on", "err", err)
+				}
+			}()
+			ctx, held = x.In(ctx), true
+		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}

@@ -1,0 +1,88 @@
+package wal
+
+import (
+	"context"
+	"errors"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// Exclusive keeps all other writers of the log waiting, in all processes: for a caller whose conditions
+// were not met again and again, because the others never pause and what it writes takes it longer
+// than them. Nothing else keeps such a writer from being beaten without end.
+//
+// It has append.lock by a handle of its own, so that this process's other writers wait for it as
+// those of other processes do, at most LockWait. The holder appends past the queue, whose leader
+// may be one who waits; it must not wait for another goroutine that appends.
+type Exclusive struct {
+	l    *FileLog
+	lock vfs.Lock
+}
+
+type exclusiveKey struct{}
+
+// Exclusive waits for append.lock, at most LockWait.
+func (l *FileLog) Exclusive(ctx context.Context) (*Exclusive, error) {
+	if l.q.isClosed() {
+		return nil, errs.ErrClosed
+	}
+	name := l.o.wal(roleNames[roleAppend])
+	lock, err := l.openLock(name)
+	if err != nil {
+		return nil, err
+	}
+	wait, cancel := context.WithTimeout(ctx, l.o.LockWait)
+	defer cancel()
+	if err := lock.Lock(wait, vfs.ModeExclusive); err != nil {
+		if wait.Err() != nil {
+			err = &errs.LockError{Path: name, Holder: l.holder(roleAppend), Err: context.Cause(ctx)}
+		} else {
+			err = l.ioError("locking", name, err)
+		}
+		return nil, errors.Join(err, lock.Close())
+	}
+	l.took(roleAppend)
+	x := &Exclusive{l, lock}
+	err = l.stillOurs()
+	if err == nil {
+		err = l.syncTo(ctx, l.shared.tail()) // what is written is seen from here on
+	}
+	if err != nil {
+		return nil, errors.Join(err, x.Release())
+	}
+	return x, nil
+}
+
+// In gives the context with which the holder appends.
+func (x *Exclusive) In(ctx context.Context) context.Context {
+	return context.WithValue(ctx, exclusiveKey{}, x)
+}
+
+// Release lets the others write.
+func (x *Exclusive) Release() error {
+	x.l.shared.unhold(roleAppend)
+	err := x.lock.Close()
+	x.l.rouse(roleAppend)
+	return err
+}
+
+// exclusive says that this log's append.lock is held for an Append with ctx.
+func (l *FileLog) exclusive(ctx context.Context) bool {
+	x, ok := ctx.Value(exclusiveKey{}).(*Exclusive)
+	return ok && x.l == l
+}
+
+// appendAlone is Append for who holds append.lock.
+func (l *FileLog) appendAlone(ctx context.Context, r *request) (LSN, error) {
+	g, err := l.writeLocked(ctx, []*request{r})
+	if err != nil {
+		return 0, err
+	}
+	if err = l.syncTo(ctx, g.need); err != nil {
+		l.unsettled(r, err)
+	} else if err := l.CatchUp(ctx); err != nil {
+		l.o.Logger.Error("catching up after a commit", "err", err)
+	}
+	return r.answer()
+}
