@@ -14,7 +14,7 @@ import (
 //
 // It has append.lock by a handle of its own, so that this process's other writers wait for it as
 // those of other processes do, at most LockWait. The holder appends past the queue, whose leader
-// may be one who waits; it must not wait for another goroutine that appends.
+// may be waiting itself; it must not wait for another goroutine that appends.
 type Exclusive struct {
 	l    *FileLog
 	lock vfs.Lock
