@@ -36,7 +36,7 @@ func (e *MemberEditor) Document(whole string) ([]byte, error) {
 	}
 	doc := e.doc.AppendDocument(make([]byte, 0, size))
 	// What was kept may have been read under a higher limit.
-	if err := CheckDepth(doc, 0, e.depth); err != nil {
+	if err := CheckShape(doc, 0, e.depth); err != nil {
 		return nil, InField(whole, err)
 	}
 	return doc, nil
@@ -155,13 +155,17 @@ func (e *MemberEditor) Map(name string, m map[string]any) {
 	if len(m) == 0 && e.blank(name) {
 		return
 	}
-	raw, ok := e.doc.Get(name)
-	if !ok {
-		value, err := AppendValue(nil, m, 1, e.depth)
-		e.set(name, value, err)
-		return
+	var value []byte
+	var same bool
+	var err error
+	if raw, ok := e.doc.Get(name); ok {
+		value, same, err = MergeValue(raw, m, 1, e.depth)
+	} else {
+		value, err = AppendValue(nil, m, 1, e.depth)
 	}
-	value, same, err := MergeValue(raw, m, 1, e.depth)
+	if err == nil && !same {
+		err = checkCounts(value)
+	}
 	if err != nil || !same {
 		e.set(name, value, err)
 	}

@@ -87,7 +87,12 @@ func (w *MemberWriter) Bool(name string, b bool) {
 // Map writes an object.
 func (w *MemberWriter) Map(name string, m map[string]any) {
 	w.name(name)
-	w.done(AppendValue(w.dst, m, 1, w.depth))
+	before := len(w.dst)
+	dst, err := AppendValue(w.dst, m, 1, w.depth)
+	if err == nil {
+		err = checkCounts(dst[before:])
+	}
+	w.done(dst, err)
 }
 
 // Strings writes a list of strings, nil as an empty one.

@@ -2,13 +2,10 @@ package docfile
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
-
-	"github.com/varve-db/varve/errs"
 )
 
 // MaxDepth is how deep a document may nest when nothing else is said; the
@@ -33,11 +30,11 @@ type Object struct {
 }
 
 // Parse reads a document: one JSON object in UTF-8, with nothing behind it but
-// white space. Duplicate members at any level, lone surrogates, NaN and nesting
-// beyond maxDepth (0: MaxDepth) are refused. The Object keeps src, which must not
-// change any more.
+// white space. Duplicate members at any level, lone surrogates, NaN, nesting
+// beyond maxDepth (0: MaxDepth) and more than MostNames names are refused. The Object keeps src,
+// which must not change any more.
 func Parse(src []byte, maxDepth int) (*Object, error) {
-	if err := CheckDepth(src, 0, maxDepth); err != nil {
+	if err := CheckShape(src, 0, maxDepth); err != nil {
 		return nil, InField("document", err)
 	}
 	dec := jsontext.NewDecoder(bytes.NewBuffer(src))
@@ -101,48 +98,6 @@ func atEnd(dec *jsontext.Decoder, src []byte) error {
 		e.Err = errMergeConflict
 	}
 	return e
-}
-
-// CheckDepth refuses a text that nests deeper than maxDepth (0: MaxDepth) when
-// it stands at this indent level. It is one pass over the brackets, before
-// anything recurses, and says nothing else about the text.
-func CheckDepth(src []byte, level, maxDepth int) error {
-	if maxDepth <= 0 {
-		maxDepth = MaxDepth
-	}
-	depth := level
-	for i := 0; i < len(src); i++ {
-		switch src[i] {
-		case '"':
-			i = endOfString(src, i)
-		case '[', '{':
-			if depth++; depth > maxDepth {
-				return &errs.FieldError{Limit: fmt.Sprintf("depth %d", maxDepth),
-					Err: fmt.Errorf("%w: it nests deeper than the limit at byte %d", errs.ErrTooLarge, i)}
-			}
-		case ']', '}':
-			depth--
-		}
-	}
-	return nil
-}
-
-// endOfString gives the offset of the quote that closes the string opened at i.
-func endOfString(src []byte, i int) int {
-	for {
-		n := bytes.IndexByte(src[i+1:], '"')
-		if n < 0 {
-			return len(src)
-		}
-		i += 1 + n
-		back := i
-		for back > 0 && src[back-1] == '\\' {
-			back--
-		}
-		if (i-back)%2 == 0 {
-			return i
-		}
-	}
 }
 
 // Len is the number of members.

@@ -21,10 +21,14 @@ import (
 // Member: valid JSON without white space around it, never empty.
 
 // DecodeValue gives the Go value of a text: nil, bool, string, float64,
-// json.Number (see Number), []any, map[string]any. It shares nothing with raw.
+// json.Number (see Number), []any, map[string]any. It shares nothing with raw, which has at most
+// MostValues values.
 func DecodeValue(raw []byte) (any, error) {
 	if len(raw) > 0 && raw[0] != '{' && raw[0] != '[' {
 		return scalar(raw), nil
+	}
+	if err := checkValues(raw); err != nil {
+		return nil, err
 	}
 	v, err := decodeNext(jsontext.NewDecoder(bytes.NewBuffer(raw)))
 	if err != nil {
@@ -141,7 +145,7 @@ func AppendValue(dst []byte, v any, level, maxDepth int) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	if err := CheckDepth(raw, level, maxDepth); err != nil {
+	if err := CheckShape(raw, level, maxDepth); err != nil {
 		return dst, err
 	}
 	if raw[0] != '{' && raw[0] != '[' {

@@ -1,0 +1,96 @@
+package docfile
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/varve-db/varve/errs"
+)
+
+// MostNames and MostValues bound the memory that reading a document takes: a name costs up to 250
+// bytes while it is looked for a second time, a value up to 70 once it is a Go value, and either can
+// have as few as 3 in the text.
+const (
+	MostNames  = 1 << 20 // members of objects, at all levels of a document
+	MostValues = 4 << 20 // in what becomes a map or a list of any
+)
+
+// CheckShape refuses a text that nests deeper than maxDepth (0: MaxDepth) when
+// it stands at this indent level, or that has more than MostNames names. It is one pass over the
+// text, before anything recurses, and says nothing else about it.
+func CheckShape(src []byte, level, maxDepth int) error {
+	if maxDepth <= 0 {
+		maxDepth = MaxDepth
+	}
+	depth, names := level, 0
+	for i := 0; i < len(src); i++ {
+		switch src[i] {
+		case '"':
+			i = endOfString(src, i)
+		case '[', '{':
+			if depth++; depth > maxDepth {
+				return &errs.FieldError{Limit: fmt.Sprintf("depth %d", maxDepth),
+					Err: fmt.Errorf("%w: it nests deeper than the limit at byte %d", errs.ErrTooLarge, i)}
+			}
+		case ']', '}':
+			depth--
+		case ':':
+			if names++; names > MostNames {
+				return &errs.FieldError{Limit: fmt.Sprintf("%d names", MostNames),
+					Err: fmt.Errorf("%w: it has more members of objects", errs.ErrTooLarge)}
+			}
+		}
+	}
+	return nil
+}
+
+// checkValues refuses the text of more than MostValues values. A value takes at least two bytes.
+func checkValues(src []byte) error {
+	if len(src) <= 2*MostValues {
+		return nil
+	}
+	values := 1
+	for i := 0; i < len(src); i++ {
+		switch src[i] {
+		case '"':
+			i = endOfString(src, i)
+		case '[', '{', ',':
+			values++
+		}
+	}
+	if values <= MostValues {
+		return nil
+	}
+	return &errs.FieldError{Limit: fmt.Sprintf("%d values", MostValues),
+		Err: fmt.Errorf("%w: it has more values in lists and objects", errs.ErrTooLarge)}
+}
+
+// checkCounts refuses what is written and could not be read again. What is short has neither too
+// many names nor too many values.
+func checkCounts(written []byte) error {
+	if len(written) <= 4*MostNames {
+		return nil
+	}
+	if err := CheckShape(written, 0, DeepestDepth); err != nil {
+		return err
+	}
+	return checkValues(written)
+}
+
+// endOfString gives the offset of the quote that closes the string opened at i.
+func endOfString(src []byte, i int) int {
+	for {
+		n := bytes.IndexByte(src[i+1:], '"')
+		if n < 0 {
+			return len(src)
+		}
+		i += 1 + n
+		back := i
+		for back > 0 && src[back-1] == '\\' {
+			back--
+		}
+		if (i-back)%2 == 0 {
+			return i
+		}
+	}
+}
