@@ -109,6 +109,13 @@ func (r *restore) passed(err error) bool {
 	return true
 }
 
+// isLater says of a gap in the log of the living store that it is behind the position asked for, and
+// behind what the backup needs to be whole.
+func (r *restore) isLater(err error) bool {
+	gap := (*errs.GapError)(nil)
+	return errors.As(err, &gap) && r.s.LSN != 0 && gap.From > r.s.LSN && gap.From >= r.info.Whole
+}
+
 // unmet notes a hole of the log that no reading has come to: what was written there the files have.
 func (r *restore) unmet() {
 	if r.cause != nil {

@@ -208,6 +208,9 @@ func (r *restore) follow(ctx context.Context) (done bool, err error) {
 			if r.passed(err) {
 				continue
 			}
+			if r.isLater(err) {
+				return true, nil
+			}
 			if err != nil {
 				return false, fmt.Errorf("the log up to %s: %w", r.asked(), err)
 			}
