@@ -99,6 +99,9 @@ func (st *Store) deleted(ctx context.Context, k *engine.Kind, id string) (last V
 	case ctx.Err() != nil:
 		return last, ctx.Err()
 	case end.LSN == 0:
+		if errors.Is(err, errs.ErrTruncated) && !errors.Is(err, errs.ErrNotFound) {
+			err = fmt.Errorf("%s %s: %w; all of its versions may be among those that are lost: %w", k.Noun, human.Quote(id), errs.ErrNotFound, err)
+		}
 		return last, err
 	case !end.Deleted:
 		if m, derr := end.Decode(); k == st.engine.Kinds.Memories && derr == nil && !m.ExpiresAt.IsZero() && !st.engine.Env.Clock().Before(m.ExpiresAt) {

@@ -127,7 +127,8 @@ func holds(t *testing.T, what, dir string, want map[string]string) {
 
 // What works on the whole history works beside a gap in it: a purge leaves nothing of a memory, in
 // front of the gap or behind it, and all of the others; a migration takes all over; a restore goes
-// on in the log up to the gap, and refuses every moment behind it.
+// on in the log up to the gap, and refuses every moment behind it; what was deleted is put back, and an
+// unknown id is one.
 func TestBesideAGap(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -222,5 +223,18 @@ func TestBesideAGap(t *testing.T) {
 		}
 		delete(g.last, "m05")
 		holds(t, "purged", g.dir, g.last)
+	})
+	t.Run("undelete", func(t *testing.T) {
+		st := opened(t, g.dir)
+		defer st.Close()
+		if _, err := st.Undelete(ctx, "never"); !errors.Is(err, varve.ErrNotFound) || !errors.Is(err, varve.ErrTruncated) {
+			t.Errorf("an unknown id: %v", err)
+		}
+		if err := st.Delete(ctx, "m07"); err != nil {
+			t.Fatal(err)
+		}
+		if m, err := st.Undelete(ctx, "m07"); err != nil || "m07 "+m.Content != g.last["m07"] {
+			t.Errorf("%q, %v", m.Content, err)
+		}
 	})
 }
