@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/repair"
 )
 
 // A store whose folder wal/ was deleted goes on with what its files have, and says that the history
@@ -25,7 +26,13 @@ func TestHistoryGone(t *testing.T) {
 		return m.Version
 	}
 	first := write("a", "one")
+	if err := st.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
 	write("a", "two")
+	if err := st.Flush(ctx); err != nil { // the index before has become an older one
+		t.Fatal(err)
+	}
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -55,6 +62,16 @@ func TestHistoryGone(t *testing.T) {
 		}
 	}
 	check()
+	older := false
+	for f, err := range st.Admin().Verify(ctx, VerifyOptions{}) {
+		if err != nil || f.Severity != repair.Healable || f.Kind != repair.BackupDamaged || !errors.Is(f.Err, ErrHistoryGone) || strings.Contains(f.Err.Error(), "another store") {
+			t.Errorf("verify finds %+v, %v", f, err)
+		}
+		older = true
+	}
+	if !older {
+		t.Error("verify has found no older index of the log that is gone")
+	}
 	write("b", "new")
 	for v, err := range st.History(ctx, "b") {
 		if err != nil || v.HistoryGone {

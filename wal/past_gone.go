@@ -28,3 +28,11 @@ func (p *Past) Begun(to LSN) (LSN, error) {
 	}
 	return began, nil
 }
+
+// Gone is a *errs.HistoryGoneError for a position of an earlier log, which is gone; else nil.
+func (p *Past) Gone(at, to LSN) error {
+	if begun, err := p.Begun(to); err == nil && at < begun {
+		return &errs.HistoryGoneError{Begin: begun}
+	}
+	return nil
+}

@@ -53,11 +53,10 @@ func (v *Run) index() error {
 		if errors.Is(err, errs.ErrNewerFormat) {
 			return err
 		}
-		err := v.report(repair.Finding{
+		if err := v.report(repair.Finding{
 			Kind: repair.IndexDamaged, Severity: repair.Healable, Path: path, Offset: offset, Err: err,
 			Stake: "finding and listing memories; the memories themselves are in their files", Heals: repair.ByIndex, Next: repair.NextRebuild,
-		})
-		if err != nil {
+		}); err != nil {
 			return err
 		}
 	}
@@ -155,6 +154,9 @@ func (v *Run) backups() error {
 		case places.Gone(err):
 			continue // made way for a newer one
 		case err != nil:
+			if gone := v.Source.Log.Past().Gone(b.LSN, v.Source.Log.Durable()); gone != nil {
+				err = fmt.Errorf("%s is of an earlier log: %w", b.Name, gone)
+			}
 			faults = append(faults, err)
 		default:
 			faults = slices.Collect(set.Base().Check())
@@ -164,9 +166,8 @@ func (v *Run) backups() error {
 		}
 		for _, err := range distinct(faults) {
 			path, offset := view.Place(err, b.Name)
-			err := v.report(repair.Finding{Kind: repair.BackupDamaged, Severity: repair.Healable, Path: path, Offset: offset, LSN: b.LSN, Err: err,
-				Stake: "falling back on this older index; the present one serves", Heals: repair.ByMoving, Next: repair.NextRepair})
-			if err != nil {
+			if err := v.report(repair.Finding{Kind: repair.BackupDamaged, Severity: repair.Healable, Path: path, Offset: offset, LSN: b.LSN, Err: err,
+				Stake: "falling back on this older index; the present one serves", Heals: repair.ByMoving, Next: repair.NextRepair}); err != nil {
 				return err
 			}
 		}
