@@ -138,7 +138,7 @@ func TestRenamedIsTheOnlyCopy(t *testing.T) {
 		}
 	}
 	e.settle("k2")
-	if len(told) != 1 || told[0].ID != "k2" {
+	if len(told) != 1 || told[0].ID != "k2" || !strings.Contains(told[0].Note, "the only copy") {
 		t.Errorf("deleted: %+v", told)
 	}
 }

@@ -45,7 +45,7 @@ const (
 	EventRestored    = EventKind(env.EventRestored)    // Path was damaged or missing; restored from the log or the archive
 	EventEdit        = EventKind(env.EventEdit)        // Path is in quarantine/
 	EventAdopted     = EventKind(env.EventAdopted)     //
-	EventDeleted     = EventKind(env.EventDeleted)     // the file of ID was deleted; its versions are kept in the history
+	EventDeleted     = EventKind(env.EventDeleted)     // the file of ID was deleted; its versions are kept in the history; Note: it was the only copy
 	EventWatching    = EventKind(env.EventWatching)    // Note says how; Err says why not as intended
 	EventDrift       = EventKind(env.EventDrift)       //
 	EventConfig      = EventKind(env.EventConfig)      // config.json is invalid: the last valid one remains in force; at open, its valid members

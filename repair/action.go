@@ -89,7 +89,9 @@ func plannedFor(f Finding) (a Action, ok bool) {
 		}
 		return forDocument(a, f)
 	case MemoryEdited, Stranger:
-		a.Do = Adopt
+		if a.Do = Adopt; f.Heals == ByMoving { // of what was deleted
+			a.Do = SetAside
+		}
 	case Misplaced:
 		a.Do = SetAside
 	case Unparsable:

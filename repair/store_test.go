@@ -155,13 +155,11 @@ func copyTree(t testing.TB, from, to string) {
 			return os.Mkdir(target, 0o700)
 		}
 		b, err := os.ReadFile(path)
+		info, ierr := d.Info()
+		err = errors.Join(err, ierr)
 		if errors.Is(err, fs.ErrNotExist) && strings.HasSuffix(path, ".new") {
 			return nil // a segment that the live store has just prepared
 		}
-		if err != nil {
-			return err
-		}
-		info, err := d.Info()
 		if err != nil {
 			return err
 		}

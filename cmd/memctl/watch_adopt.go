@@ -158,7 +158,7 @@ func (h *heard) take(e varve.Event) bool {
 	case e.Kind == varve.EventAdopted:
 		ad.Did = "adopted"
 	case e.Kind == varve.EventDeleted:
-		ad.Did = "deleted"
+		ad.Did, ad.Reason = "deleted", e.Note
 	case e.Kind == varve.EventEdit:
 		ad.Did, ad.Reason = "set aside", e.Note
 		if e.Err != nil {

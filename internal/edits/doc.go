@@ -11,7 +11,7 @@
 //	not valid, or another id            stays, is reported once; the previous version is served (refused.go)
 //	a new file                          adopted (times.go)
 //	deleted                             a deletion, or put back, as adopt_deletions says (settle.go)
-//	most of a folder deleted            put back: an accident
+//	most of a folder deleted, or all    put back: an accident (gone.go)
 //	damaged                             put back from log or archive, if config.json allows it (outcome.go)
 //
 // The times of a version are set by the adoption, and its file keeps what was saved in it: created_at

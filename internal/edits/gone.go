@@ -72,8 +72,18 @@ func (ed *Edits) unflushed(ctx context.Context, k *engine.Kind, name string) boo
 }
 
 // A folder that is emptied is an accident: when at least this many files, and more than
-// half of all, are gone at once, none was deleted.
-const massDeletion = 5
+// half of all, are gone at once, or all of them where there were at least leastEmptied, none was
+// deleted.
+const (
+	massDeletion = 5
+	leastEmptied = 2
+)
+
+// accident says that so many files of a folder that has all are not gone at once because somebody
+// wanted to delete them.
+func accident(gone, all int64) bool {
+	return gone >= massDeletion && 2*gone > all || gone >= leastEmptied && gone >= all
+}
 
 // Settle decides about files that stay gone. config.json has adopt_deletions: then what
 // somebody deletes is deleted, and its versions stay in the history as those of
@@ -102,7 +112,7 @@ func (f *Files) settle(ctx context.Context, folder string, ids []string, unseen 
 		ed.Engine.Env.Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Err: err, Count: len(ids), Note: "the folder was gone; it is made again"})
 	case err != nil:
 		return err
-	case adopt && len(ids) >= massDeletion && int64(2*len(ids)) > all:
+	case adopt && accident(int64(len(ids)), all):
 		adopt = false
 		ed.Engine.Env.Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Count: len(ids),
 			Note: fmt.Sprintf("%d of %d files are gone at once; that is not taken for their deletion: memctl rm deletes", len(ids), all)})

@@ -21,10 +21,11 @@ type settling struct {
 	unseen  bool                // no process watched
 	strays  map[string][]*stray // by id
 	deleted []*commit.Part
-	back    []*Verdict // that log, archive or a stray have
-	edits   []*Verdict // of which only a stray has any version
-	bytes   int        // of both
-	changed bool       // a flush is due
+	last    map[string]bool // of these: neither log nor archive has the version, and its file is gone
+	back    []*Verdict      // that log, archive or a stray have
+	edits   []*Verdict      // of which only a stray has any version
+	bytes   int             // of both
+	changed bool            // a flush is due
 }
 
 func (s *settling) all(ids []string) error {
@@ -51,13 +52,18 @@ func (s *settling) all(ids []string) error {
 	if err := s.putBack(held); err != nil {
 		return err
 	}
+	s.findLast()
 	s.ed.Commits.Parts(s.ctx, held, s.k, s.deleted)
 	for _, p := range s.deleted {
 		switch {
 		case p.Err == nil:
 			s.changed = true
 			s.ed.Engine.Health.Edit()
-			s.ed.Engine.Env.Event(env.Event{Kind: env.EventDeleted, ID: p.ID, LSN: p.Entry.LSN, Path: s.k.File(p.ID)})
+			e := env.Event{Kind: env.EventDeleted, ID: p.ID, LSN: p.Entry.LSN, Path: s.k.File(p.ID)}
+			if s.last[p.ID] {
+				e.Note = "its file was the only copy: neither log nor archive has what it held"
+			}
+			s.ed.Engine.Env.Event(e)
 		case errors.Is(p.Err, errs.ErrConflict): // somebody wrote it meanwhile
 		default:
 			if err := s.failed(p.ID, p.Err); err != nil {
@@ -66,6 +72,24 @@ func (s *settling) all(ids []string) error {
 		}
 	}
 	return nil
+}
+
+// findLast notes which of the deleted are kept nowhere. What a hand has removed cannot be had again,
+// but the host is told.
+func (s *settling) findLast() {
+	if len(s.deleted) == 0 {
+		return
+	}
+	reach := s.ed.Engine.Log.Reach()
+	defer reach.Close()
+	for _, p := range s.deleted {
+		if at := p.Precondition.LSN; !reach.Live(at) && !reach.Keeps(p.Entry.Key, at) {
+			if s.last == nil {
+				s.last = map[string]bool{}
+			}
+			s.last[p.ID] = true
+		}
+	}
 }
 
 // one says what is to become of one.

@@ -45,7 +45,7 @@ const (
 	EventRestored    EventKind = "memory file put back"           // Path was damaged or gone; from log or archive
 	EventEdit        EventKind = "edited file set aside"          // Path is in quarantine/
 	EventAdopted     EventKind = "edited file adopted"            //
-	EventDeleted     EventKind = "deleted by hand"                // the file of ID was; its versions stay in the history
+	EventDeleted     EventKind = "deleted by hand"                // the file of ID was; its versions stay in the history, and Note says when it was the only copy
 	EventWatching    EventKind = "edits are watched"              // Note says how; Err, why not as it should be
 	EventDrift       EventKind = "files and index do not agree"   //
 	EventConfig      EventKind = "config.json is not valid"       // the last good one holds; at open, its valid members

@@ -22,8 +22,9 @@
 //	deleted                            adopt_deletions in config.json: the memory is deleted, and stays in the
 //	                                   history; else the file is restored. Saved again within a second or
 //	                                   two, it is an edit
-//	most of a folder deleted           treated as an accident: five files or more, and more than half of all. They
-//	                                   are restored as far as log and archive have them, and this is reported
+//	most of a folder deleted           treated as an accident: five files or more, and more than half of all, or
+//	                                   all of them and at least two. They are restored as far as log and archive
+//	                                   have them, and this is reported
 //	a checkout by git                  its files that are not older than the present ones are adopted, many
 //	                                   files in one commit. The store writes them again with its own time: some
 //	                                   commands of git then want "git status" first (merge --abort: "not uptodate")

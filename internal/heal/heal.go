@@ -99,7 +99,7 @@ func (h *healer) heal(d *repair.Done) error {
 // recall reads log and archive once for what they know of the files that no
 // entry accounts for.
 func (h *healer) recall(k *document.Kind) error {
-	present, known := map[string]bool{}, map[string][]versions.Version{}
+	present := map[string]bool{}
 	names, err := h.v.Folders[k.At].Names()
 	if err != nil {
 		return err
@@ -107,32 +107,15 @@ func (h *healer) recall(k *document.Kind) error {
 	for _, name := range names {
 		present[name] = true
 	}
-	all, err := h.v.Past.All(k, func(id string) bool { return present[docfile.FileName(id)] })
-	if err != nil {
-		return err
-	}
 	undone, err := journal.Undone(h.r.o.keys(), h.r.Dir)
 	if err != nil {
 		return err
 	}
-	for id, list := range all {
-		known[docfile.FileName(id)] = withoutUndone(list, undone[id])
+	known, err := h.v.Past.Known(k, present, undone)
+	if err == nil {
+		h.names[k.At], h.known[k.At] = present, known
 	}
-	h.names[k.At], h.known[k.At] = present, known
-	return nil
-}
-
-// withoutUndone leaves out what a repair wrote and an undo deleted: that says
-// nothing about the file, which is as it was before both.
-func withoutUndone(list []versions.Version, undone []uint64) []versions.Version {
-	var left []versions.Version
-	for i, p := range list {
-		if slices.Contains(undone, p.Version) || p.Deleted && i > 0 && slices.Contains(undone, list[i-1].Version) {
-			continue
-		}
-		left = append(left, p)
-	}
-	return left
+	return err
 }
 
 // formerly writes down that a document's newest version is going to change, and
@@ -258,16 +241,7 @@ func (h *healer) restore(held *wal.Held, k *document.Kind, d *repair.Done, versi
 // stale says whether a file is an old version of what was deleted: that must not
 // come back.
 func (h *healer) stale(k *document.Kind, f *verify.File, id string) bool {
-	list := h.known[k.At][docfile.FileName(id)]
-	if len(list) == 0 || !list[len(list)-1].Deleted {
-		return false
-	}
-	for _, p := range list {
-		if !p.Deleted && p.Hash == f.Hash {
-			return true
-		}
-	}
-	return !f.Info.Mtime.After(list[len(list)-1].Time)
+	return versions.Stale(h.known[k.At][docfile.FileName(id)], f.Hash, f.Info.Mtime)
 }
 
 // unparsable looks whether log or archive have the document whose place a file

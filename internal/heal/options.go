@@ -99,6 +99,9 @@ func Plan(ctx context.Context, dir string, o Options) (*repair.RepairPlan, error
 	p := repair.NewPlan(dir, o.apply)
 	err := o.look(ctx, p)
 	if err == nil {
+		err = o.tellDeleted(ctx, p)
+	}
+	if err == nil {
 		err = o.countLost(ctx, p)
 	}
 	return p, err
