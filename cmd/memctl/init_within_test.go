@@ -31,6 +31,13 @@ func TestInitWithin(t *testing.T) {
 			t.Errorf("%s has become a store", dir)
 		}
 	}
+	inward := filepath.Join(c.dir, "inward") // what is above it is no store, by its name
+	if err := os.Symlink(filepath.Join(c.store(), "memories"), inward); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, errOut := c.run("", "init", filepath.Join(inward, "new")); code != cli.CodeRefused || !strings.Contains(errOut, "is inside of the store "+c.store()) {
+		t.Errorf("through a link into the store: exit code %d: %s%s", code, out, errOut)
+	}
 	c.ok("init", c.store()) // itself
 	c.ok("init", filepath.Join(c.dir, "beside"))
 }
