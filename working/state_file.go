@@ -175,7 +175,7 @@ func DecodeState(doc []byte) (*State, Scope, error) {
 	bad := func(field string, err error) (*State, Scope, error) {
 		return nil, Scope{}, &errs.FieldError{Field: field, Err: err}
 	}
-	if err := docfile.CheckShape(doc, 0, docfile.MaxDepth+8); err != nil {
+	if err := docfile.CheckDepth(doc, 0, docfile.MaxDepth+8); err != nil {
 		return bad("document", err)
 	}
 	if err := json.Unmarshal(doc, &f); err != nil {

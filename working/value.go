@@ -19,7 +19,10 @@ const MaxValue = 16 << 20
 func encodeValue(field string, v any) ([]byte, error) {
 	raw, err := docfile.AppendValue(nil, v, 0, 0)
 	if err == nil {
-		err = docfile.CheckShape(raw, 0, 0)
+		err = docfile.CheckDepth(raw, 0, 0)
+	}
+	if err == nil {
+		err = docfile.CheckCounts(raw)
 	}
 	if err != nil {
 		return nil, docfile.InField(field, err)

@@ -164,7 +164,7 @@ func (e *MemberEditor) Map(name string, m map[string]any) {
 		value, err = AppendValue(nil, m, 1, e.depth)
 	}
 	if err == nil && !same {
-		err = checkCounts(value)
+		err = CheckCounts(value)
 	}
 	if err != nil || !same {
 		e.set(name, value, err)

@@ -3,6 +3,7 @@ package docfile
 import (
 	"bytes"
 	"fmt"
+	"math"
 
 	"github.com/varve-db/varve/errs"
 )
@@ -15,10 +16,19 @@ const (
 	MostValues = 4 << 20 // in what becomes a map or a list of any
 )
 
-// CheckShape refuses a text that nests deeper than maxDepth (0: MaxDepth) when
-// it stands at this indent level, or that has more than MostNames names. It is one pass over the
-// text, before anything recurses, and says nothing else about it.
+// CheckDepth refuses a text that nests deeper than maxDepth (0: MaxDepth) when
+// it stands at this indent level. It is one pass over the brackets, before
+// anything recurses, and says nothing else about the text.
+func CheckDepth(src []byte, level, maxDepth int) error {
+	return checkShape(src, level, maxDepth, math.MaxInt)
+}
+
+// CheckShape is CheckDepth that also refuses a text of more than MostNames names.
 func CheckShape(src []byte, level, maxDepth int) error {
+	return checkShape(src, level, maxDepth, MostNames)
+}
+
+func checkShape(src []byte, level, maxDepth, mostNames int) error {
 	if maxDepth <= 0 {
 		maxDepth = MaxDepth
 	}
@@ -35,8 +45,8 @@ func CheckShape(src []byte, level, maxDepth int) error {
 		case ']', '}':
 			depth--
 		case ':':
-			if names++; names > MostNames {
-				return &errs.FieldError{Limit: fmt.Sprintf("%d names", MostNames),
+			if names++; names > mostNames {
+				return &errs.FieldError{Limit: fmt.Sprintf("%d names", mostNames),
 					Err: fmt.Errorf("%w: it has more members of objects", errs.ErrTooLarge)}
 			}
 		}
@@ -65,9 +75,9 @@ func checkValues(src []byte) error {
 		Err: fmt.Errorf("%w: it has more values in lists and objects", errs.ErrTooLarge)}
 }
 
-// checkCounts refuses what is written and could not be read again. What is short has neither too
-// many names nor too many values.
-func checkCounts(written []byte) error {
+// CheckCounts refuses the text of a value that is written and could not be read again, for more than
+// MostNames names or MostValues values. What is short has neither.
+func CheckCounts(written []byte) error {
 	if len(written) <= 4*MostNames {
 		return nil
 	}

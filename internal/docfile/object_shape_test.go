@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/proofs"
 )
 
 // wide is an object of n names, beside a string that has many more of what counts.
@@ -43,6 +44,7 @@ func TestMostNames(t *testing.T) {
 // says which member it is, where there was text before and where there was none.
 func TestMostWritten(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	names, values := map[string]any{}, map[string]any{"list": make([]any, MostValues-2)}
 	for i := range MostNames {
 		names[strconv.Itoa(i)] = nil
