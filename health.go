@@ -34,7 +34,7 @@ type Health struct {
 	OK       bool
 	Writable bool
 	Problems []error // the problems, gravest first
-	ReadOnly error   // why nothing can be written to a store that was opened read-only, as far as the system says; nil otherwise
+	ReadOnly error   // why nothing can be written to a store that was opened read-only: the system refuses it, or it is a *LinkedError; nil otherwise
 	Space    Space
 	Pending  int64 // memories that wait for their embedding, as far as this process knows; Problems has why
 	Embedder EmbedderHealth
@@ -82,6 +82,9 @@ func (st *Store) Health(ctx context.Context) Health {
 	}
 	if st.engine.Env.ReadOnly {
 		h.Writable, h.ReadOnly = false, st.engine.Env.Medium()
+		if l := st.engine.Linked; h.ReadOnly == nil && l != nil {
+			h.ReadOnly = l
+		}
 	}
 	if st.engine.Log.Poisoned() {
 		bad(errs.ErrSyncFailed, false)

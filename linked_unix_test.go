@@ -77,6 +77,18 @@ func TestLinkedCopy(t *testing.T) {
 			}
 			reads := func(when string) {
 				t.Helper()
+				var told *LinkedError
+				ro, err := Open(ctx, copied, &Options{ReadOnly: true})
+				if err != nil {
+					t.Fatalf("%s: to read: %v", when, err)
+				}
+				if h := ro.Health(ctx); h.OK || h.Writable || !errors.As(h.ReadOnly, &told) {
+					t.Errorf("%s: the health of the copy, opened to read: %+v", when, h)
+				}
+				if err := ro.Close(); err != nil {
+					t.Errorf("%s: closing the copy: %v", when, err)
+				}
+				told = nil
 				cp, err := Open(ctx, copied, smallLog)
 				if err != nil {
 					t.Fatalf("%s: %v", when, err)
@@ -91,7 +103,6 @@ func TestLinkedCopy(t *testing.T) {
 						t.Errorf("%s: the copy: get %s: %v", when, id, err)
 					}
 				}
-				var told *LinkedError
 				if _, err := cp.Put(ctx, Memory{ID: "x", Content: "of the copy"}); !errors.As(err, &told) || !errors.Is(err, ErrReadOnly) {
 					t.Fatalf("%s: a put into the copy: %v", when, err)
 				}

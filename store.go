@@ -175,6 +175,9 @@ func (st *Store) open(ctx context.Context) error {
 		st.engine.State.Close()
 		return st.engine.Env.Explain(err)
 	}
+	if st.engine.Linked == nil {
+		st.engine.Linked = st.engine.Log.Report().Linked
+	}
 	// It may have been moved while this process waited for open.lock.
 	if err := st.engine.Residence(); err != nil {
 		return errors.Join(err, st.engine.Log.Close(), st.engine.State.Close())

@@ -32,7 +32,6 @@ type FileLog struct {
 	was         before   // what the page knew before this process recovered the log
 	report      Report
 	home        uint64      // inode of wal/, of a process that may write
-	astray      bool        // read-only in a folder of links whose log is at home elsewhere: no page is followed
 	private     atomic.Bool // read-only on a log that nobody has recovered: the end is what we find
 	looked      time.Time   // for the page, when private
 
@@ -68,7 +67,8 @@ type Report struct {
 	Damage     *errs.CorruptionError // the log is damaged below what was durable: it is read-only
 	Flushed    LSN                   // where flushed stood; everything above is to be written to files again
 	Mtimes     [Folders]int64
-	Gone       LSN // where the new log begins, when the one that the checkpoint names is not there any more; else 0
+	Gone       LSN               // where the new log begins, when the one that the checkpoint names is not there any more; else 0
+	Linked     *errs.LinkedError // of a read-only handle in a folder of links whose log is at home elsewhere: it follows no page
 }
 
 // TornTail describes the bytes that recovery cut off behind the last complete batch.

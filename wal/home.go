@@ -33,7 +33,7 @@ func (d *dwelling) astray() bool {
 	return d.own != 0 && d.home != 0 && d.home != d.own && d.linked != ""
 }
 
-func (d *dwelling) error(dir string) error {
+func (d *dwelling) error(dir string) *errs.LinkedError {
 	return &errs.LinkedError{Path: dir, File: d.linked, Links: d.links}
 }
 
@@ -114,6 +114,8 @@ func (l *FileLog) strays() error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return l.ioError("looking at", l.o.walDir(), err)
 	}
-	l.astray = d.astray()
+	if d.astray() {
+		l.report.Linked = d.error(l.o.Dir)
+	}
 	return nil
 }

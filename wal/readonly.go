@@ -40,7 +40,7 @@ func (l *FileLog) openReadOnly(ctx context.Context) error {
 
 // mapPage maps the shared page if there is one.
 func (l *FileLog) mapPage() bool {
-	if l.astray {
+	if l.report.Linked != nil {
 		return false
 	}
 	if l.shared.Shared == nil {

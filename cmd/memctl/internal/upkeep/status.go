@@ -116,6 +116,10 @@ func stateOf(ctx context.Context, dir string, st *varve.Store) State {
 	if p := (*varve.PermissionError)(nil); errors.As(health.ReadOnly, &p) {
 		s.Writable, s.ReadOnly = false, readOnly(p)
 	}
+	linked := (*varve.LinkedError)(nil)
+	if errors.As(health.ReadOnly, &linked) {
+		s.Writable, s.ReadOnly = false, linked.Error()
+	}
 	self := func(pid int) bool { return pid == os.Getpid() }
 	s.Processes = slices.DeleteFunc(append([]int{}, s.Processes...), self)
 	// One of another container, or killed where that cannot be told, stays on the list.
@@ -136,6 +140,9 @@ func stateOf(ctx context.Context, dir string, st *varve.Store) State {
 	var edits []error
 	s.Refused, edits = refusedIn(ctx, st)
 	for _, err := range slices.Concat(health.Problems, report.Problems, edits) {
+		if errors.As(err, &linked) { // it is no damage, and said as what keeps it from being written
+			continue
+		}
 		switch full := errors.Is(err, varve.ErrDiskFull); {
 		case full:
 			s.full = true
