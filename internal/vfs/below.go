@@ -231,39 +231,23 @@ func (b *below) Remove(name string) error {
 	return b.remove(name)
 }
 
-func (b *below) Rename(old, new string) error {
-	if err := b.bothInside(old, new); err != nil {
-		return err
-	}
-	return b.rename(old, new)
-}
+func (b *below) Rename(old, new string) error { return b.bothInside(b.rename, old, new) }
 
-func (b *below) RenameNew(old, new string) error {
-	if err := b.bothInside(old, new); err != nil {
-		return err
-	}
-	return b.renameNew(old, new)
-}
+func (b *below) RenameNew(old, new string) error { return b.bothInside(b.renameNew, old, new) }
 
-func (b *below) Exchange(one, two string) error {
-	if err := b.bothInside(one, two); err != nil {
-		return err
-	}
-	return b.exchange(one, two)
-}
+func (b *below) Exchange(one, two string) error { return b.bothInside(b.exchange, one, two) }
 
-func (b *below) Link(old, new string) error {
-	if err := b.bothInside(old, new); err != nil {
-		return err
-	}
-	return b.link(old, new)
-}
+func (b *below) Link(old, new string) error { return b.bothInside(b.link, old, new) }
 
-func (b *below) bothInside(one, two string) error {
+// bothInside is an operation on two names that must be inside.
+func (b *below) bothInside(op func(one, two string) error, one, two string) error {
 	if err := b.inside(one, false); err != nil {
 		return err
 	}
-	return b.inside(two, false)
+	if err := b.inside(two, false); err != nil {
+		return err
+	}
+	return op(one, two)
 }
 
 // Stat guards the way only where it is longer than one folder. A store looks at the
