@@ -11,8 +11,8 @@ import (
 )
 
 // The archive has a budget: bytes, and the age of what is in it. It is kept when the
-// log is released, so that a changed budget holds from the next index on. On a full disk the oldest
-// copies give way to the newest.
+// log is released, so that a changed budget holds from the next index on; KeepBudget does it where
+// nothing is released. On a full disk the oldest copies give way to the newest.
 
 // copyOf is a file of the archive.
 type copyOf struct {
@@ -63,6 +63,25 @@ func (l *FileLog) keepBudget() error {
 		total -= c.size
 	}
 	return nil
+}
+
+// KeepBudget keeps the budget of the archive without releasing anything, unless a backup is copying.
+func (l *FileLog) KeepBudget(held *Held) error {
+	if err := held.proves(l); err != nil {
+		return err
+	}
+	numbers, err := l.numbers()
+	if err != nil || len(numbers) == 0 {
+		return err
+	}
+	copied, locked, err := l.copied(held, numbers[0])
+	if err != nil || copied {
+		return err
+	}
+	if locked {
+		defer l.unlock(roleHold)
+	}
+	return l.keepBudget()
 }
 
 func (l *FileLog) removeCopy(c copyOf) error {

@@ -76,7 +76,7 @@ func settings() []setting {
 		{"at_limit", "what a put does at a limit: refuse, evict_oldest, evict_lowest (score)", func(c *varve.Config) any { return cmp.Or(c.AtLimit, varve.AtLimitRefuse) }},
 		{"max_age", "time from its last write after which a memory expires (seconds); it is deleted an hour or two later and can be read until then; 0 means never", func(c *varve.Config) any { return c.MaxAge }},
 		{"history_bytes", "bytes of history kept in wal/archive/, the oldest removed first; 0: only what the log still has", func(c *varve.Config) any { return *c.Resolved().HistoryBytes }},
-		{"history_days", "age at which a part of the archived history is removed (days); 0 means never", func(c *varve.Config) any { return c.HistoryDays }},
+		{"history_days", "age at which a part of the archived history is removed, with the next index or memctl flush (days); 0 means never", func(c *varve.Config) any { return c.HistoryDays }},
 	}
 }
 

@@ -59,11 +59,11 @@ func historyLoss(st *varve.Store, was, is *varve.Config, now time.Time) string {
 		since = ", which begins at " + day(s.HistorySince) + ","
 	}
 	if fewer && s.HistoryBytes > bytes(is) {
-		return fmt.Sprintf("With this setting, %s of %s of history%s would be removed when the log moves on, the oldest first: deleted memories and older versions in it cannot be restored", cli.Size(s.HistoryBytes-bytes(is)), cli.Size(s.HistoryBytes), since)
+		return fmt.Sprintf("With this setting, %s of %s of history%s would be removed by the next flush of the index, the oldest first: deleted memories and older versions in it cannot be restored", cli.Size(s.HistoryBytes-bytes(is)), cli.Size(s.HistoryBytes), since)
 	}
 	until := now.AddDate(0, 0, -is.HistoryDays)
 	if shorter && (s.HistorySince.IsZero() || s.HistorySince.Before(until)) {
-		return fmt.Sprintf("With this setting, of %s of history%s what is older than %s would be removed when the log moves on: deleted memories and older versions in it cannot be restored", cli.Size(s.HistoryBytes), since, day(until))
+		return fmt.Sprintf("With this setting, of %s of history%s what is older than %s would be removed by the next flush of the index: deleted memories and older versions in it cannot be restored", cli.Size(s.HistoryBytes), since, day(until))
 	}
 	return ""
 }

@@ -14,7 +14,8 @@ func flushCommand(a *cli.App) *cobra.Command {
 		Use:   "flush",
 		Short: "Write pending changes to the files and the index",
 		Long: `Write everything that any process has committed to the files of the store, and the whole index
-to memory_index.json. Committed changes are safe in the log without a flush.`,
+to memory_index.json. Committed changes are safe in the log without a flush. History beyond
+history_bytes and history_days is removed.`,
 		Example: "  memctl flush && git add storage",
 		Args:    cli.NoArguments,
 		RunE: a.OnStore(cli.Write, func(ctx context.Context, st *varve.Store, _ []string) error {

@@ -185,6 +185,11 @@ func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) erro
 	if err == nil && m == MergeAlways {
 		err = fl.Vectors.Merge(ctx, held)
 	}
+	if err == nil && m == MergeAlways && !spilled { // an index that is written releases the log, which does it too
+		if berr := fl.Engine.Log.KeepBudget(held); berr != nil {
+			fl.Engine.Env.Logger.Warn("keeping the budget of the history", "err", berr)
+		}
+	}
 	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) { // it was given up, or the store is being closed
 		fl.failed.Add(1)
 		return err
