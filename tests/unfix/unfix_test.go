@@ -26,6 +26,36 @@ func TestApplies(t *testing.T) {
 	}
 }
 
+// TestRows: the number of a case is a row of docs/failures.md, whose last column says yes for the rows
+// that have a case, and for no other.
+func TestRows(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "docs/failures.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]string{}
+	for _, m := range regexp.MustCompile(`(?m)^\| (\d+) \|.*\|(.*)\|$`).FindAllStringSubmatch(string(text), -1) {
+		rows[m[1]] = strings.TrimSpace(m[2])
+	}
+	has := map[string]bool{}
+	for _, c := range cases(t) {
+		if number := strings.TrimLeft(regexp.MustCompile(`^\d+`).FindString(c.Name), "0"); number != "" {
+			if _, is := rows[number]; !is {
+				t.Errorf("cases/%s.unfix: docs/failures.md has no row %s", c.Name, number)
+			}
+			has[number] = true
+		}
+	}
+	for number, yes := range rows {
+		if (yes == "yes") != has[number] {
+			t.Errorf("docs/failures.md: row %s says %q; has it a case: %v", number, yes, has[number])
+		}
+	}
+	if len(rows) < 100 {
+		t.Errorf("only %d rows: the table is not read", len(rows))
+	}
+}
+
 // TestRed takes each fix out and wants its command to fail.
 func TestRed(t *testing.T) {
 	if !proofs.Long() {
