@@ -3,6 +3,7 @@ package trust
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -63,6 +65,8 @@ func newBox(t *testing.T, template string) box {
 	dir := t.TempDir()
 	b := box{dir, filepath.Join(dir, "store"), filepath.Join(dir, "outside"), filepath.Join(dir, "state")}
 	must(t, os.CopyFS(b.store, os.DirFS(template)))
+	must(t, os.Mkdir(b.state, 0o700)) // this user has repaired stores before, and has a key
+	must(t, os.WriteFile(filepath.Join(b.state, "undo.key"), []byte(strings.Repeat("5a", 32)+"\n"), 0o600))
 	for _, name := range []string{"victim", "victim.json", "m0.json", "moved.json", "migrate.json", "memories/m0.json", "wal/0000000000000001.wal", "checkpoint", "config.json"} {
 		path := filepath.Join(b.outside, name)
 		must(t, os.MkdirAll(filepath.Dir(path), 0o700))
@@ -112,6 +116,9 @@ func (b box) write(t *testing.T, path string, doc any) {
 	must(t, os.WriteFile(path, append(text, '\n'), 0o600))
 }
 
+// standing is what a manifest says of a file.
+var standing = regexp.MustCompile(`"size":\d+,"mtime":"([^"]*)","hash":"sha256:[0-9a-f]+"}`)
+
 // forged are the kinds of lies, each for a name or at once.
 func forged(t *testing.T) map[string]func(t *testing.T, b box, name string) {
 	t.Helper()
@@ -123,7 +130,7 @@ func forged(t *testing.T) map[string]func(t *testing.T, b box, name string) {
 		"migrate.json": func(t *testing.T, b box, name string) {
 			b.write(t, "migrate.json", map[string]any{"varve_migration": 1, "from": name, "to": b.store, "state": "ready", "store": id, "id": id})
 		},
-		// Each path of a manifest that another copy of the store wrote, in its place.
+		// Each path of a manifest that another copy of the store wrote, in its place, which it left as it is.
 		"undo": func(t *testing.T, b box, name string) {
 			list, err := filepath.Glob(filepath.Join(b.store, "quarantine", "*.undo.jsonl"))
 			if err != nil || len(list) == 0 {
@@ -131,13 +138,20 @@ func forged(t *testing.T) map[string]func(t *testing.T, b box, name string) {
 			}
 			quoted, err := json.Marshal(name)
 			must(t, err)
+			after := fmt.Appendf(nil, `"size":%d,"mtime":"$1","hash":"sha256:%x"}`, len(secret), sha256.Sum256([]byte(secret)))
 			for _, path := range list {
 				text, err := os.ReadFile(path)
 				must(t, err)
 				for _, old := range []string{`"memories/m3.json"`, `"memories/stray.tmp"`} {
 					text = bytes.ReplaceAll(text, []byte(old), quoted)
 				}
-				must(t, os.WriteFile(path, text, 0o600))
+				lines := bytes.SplitAfter(text, []byte("\n"))
+				for i, line := range lines {
+					if bytes.Contains(line, []byte(`"after":`)) {
+						lines[i] = standing.ReplaceAll(line, after)
+					}
+				}
+				must(t, os.WriteFile(path, bytes.Join(lines, nil), 0o600))
 			}
 		},
 		"parked": func(t *testing.T, b box, name string) {
