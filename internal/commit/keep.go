@@ -7,12 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"syscall"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -63,7 +66,10 @@ func (cm *Committer) keep(ctx context.Context, held *wal.Held, entries []wal.Ent
 		if reach.Keeps(p.key, p.at) {
 			continue
 		}
-		e, ok := cm.keepOne(p)
+		e, ok, err := cm.keepOne(p)
+		if err != nil {
+			return nil, err
+		}
 		if !ok {
 			continue
 		}
@@ -81,13 +87,17 @@ func (cm *Committer) keep(ctx context.Context, held *wal.Held, entries []wal.Ent
 	return kept, nil
 }
 
-// keepOne makes the copy of a version, of what stands in its file. What cannot be read, or is
-// another's, must not stand in the way of what can be written.
-func (cm *Committer) keepOne(p predecessor) (wal.Entry, bool) {
+// keepOne makes the copy of a version, of what stands in its file. What is damaged, or is another's,
+// must not stand in the way of what can be written. What could not be read just now may be whole,
+// and the write would destroy it: that is an error.
+func (cm *Committer) keepOne(p predecessor) (wal.Entry, bool, error) {
 	k, id := cm.Engine.Kinds.Of(p.key), p.key[1:]
 	place, err := cm.Engine.State.Find(k.Letter, id)
+	if unread(err) {
+		return wal.Entry{}, false, unreadable(k, id, p.at, err)
+	}
 	if err != nil || place.InLog || place.Version != p.at {
-		return wal.Entry{}, false // the condition on it says so
+		return wal.Entry{}, false, nil // the condition on it says so
 	}
 	doc, _, err := k.Read(docfile.FileName(id), places.StoredMost)
 	if err == nil && sha256.Sum256(doc) != place.Entry.ContentHash {
@@ -101,12 +111,25 @@ func (cm *Committer) keepOne(p predecessor) (wal.Entry, bool) {
 	if err == nil {
 		line, err = content.Line(doc, place.Entry.VectorNumber())
 	}
+	if unread(err) {
+		return wal.Entry{}, false, unreadable(k, id, p.at, err)
+	}
 	if err != nil {
 		cm.Engine.Env.Logger.Warn("the version that is replaced is in neither log nor archive, and cannot be read: history will not have it", "kind", k.Noun, "id", id, "version", p.at, "err", err)
-		return wal.Entry{}, false
+		return wal.Entry{}, false, nil
 	}
 	value, inflated := cm.Engine.Codec.Encode(nil, &record.Record{Previous: p.at, Line: record.KeptLine(nil, place.Entry.Mtime, line), Doc: doc})
-	return wal.Entry{Key: record.KeptKey(p.key), Kind: record.KindKept, Value: value, Inflated: inflated}, true
+	return wal.Entry{Key: record.KeptKey(p.key), Kind: record.KindKept, Value: value, Inflated: inflated}, true, nil
+}
+
+// unread says that a file could not be read now, by the state of this process or of the disk. A link
+// or a folder in its place is no such thing: that is damage.
+func unread(err error) bool {
+	return vfs.IsStarved(err) || vfs.IsUnopened(err) || vfs.IsPermission(err) || errors.Is(err, syscall.EIO)
+}
+
+func unreadable(k *engine.Kind, id string, at wal.LSN, err error) error {
+	return fmt.Errorf("%s %s: version %d has no copy but its file, which cannot be read now, so that it is neither replaced nor deleted: %w; retry when it can be read, or remove it without a copy: memctl purge ID", k.Noun, human.Quote(id), at, err)
 }
 
 // mayKeep has every program that writes know of copies: one that does not would purge a memory, and
