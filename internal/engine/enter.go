@@ -136,6 +136,13 @@ func (eng *Engine) makeStore() error {
 		return eng.Env.IOError("making", eng.Env.Dir, err)
 	}
 	if eng.Env.Shared {
+		// Everything in it would be the group's.
+		if names, err := vfs.ReadRoot(eng.Env.FS, eng.Env.Dir); err != nil || len(names) > 0 && !vfs.IsShared(eng.Env.FS, eng.Env.Dir) {
+			if err == nil {
+				err = fmt.Errorf("%w: it is not empty, and its group does not share it: name a new folder", errs.ErrInvalid)
+			}
+			return fmt.Errorf("sharing %s: %w", eng.Env.Dir, err)
+		}
 		if err := vfs.Share(eng.Env.FS, eng.Env.Dir); err != nil {
 			return eng.Env.IOError("sharing", eng.Env.Dir, err)
 		}

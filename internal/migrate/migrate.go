@@ -196,11 +196,17 @@ func (m *migrate) copyLive(ctx context.Context) error {
 
 // begin takes the new place, if it may.
 func (m *migrate) begin(ctx context.Context) error {
+	_, err := m.fs.Stat(m.s.To)
+	made := errors.Is(err, fs.ErrNotExist)
 	if err := vfs.MkdirAll(m.fs, m.s.To, m.s.FolderMode); err != nil {
 		return fmt.Errorf("making %s: %w", m.s.To, err)
 	}
-	if err := vfs.Alike(m.fs, m.s.To, m.s.From); err != nil {
-		return fmt.Errorf("making %s as %s is: %w", m.s.To, m.s.From, err)
+	// A folder that was there keeps its owner and its mode: it may be refused, or be one that a link
+	// of somebody else leads to.
+	if made {
+		if err := vfs.Alike(m.fs, m.s.To, m.s.From); err != nil {
+			return fmt.Errorf("making %s as %s is: %w", m.s.To, m.s.From, err)
+		}
 	}
 	if err := m.take(); err != nil {
 		return err

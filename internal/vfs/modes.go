@@ -68,8 +68,9 @@ func Share(fsys FS, dir string) error {
 	return errors.ErrUnsupported
 }
 
-// Alike has a new root belong with another one, as what is made below a root does with its folder: as
-// root the owner is that of the other, and it is shared when the other is.
+// Alike has a root that was just made belong with another one, as what is made below a root does with
+// its folder: as root the owner is that of the other, and it is shared when the other is. What this
+// process has not made, or is a link by now, stays as it is.
 func Alike(fsys FS, dir, other string) error {
 	s, ok := fsys.(interface{ alike(dir, other string) error })
 	if !ok {

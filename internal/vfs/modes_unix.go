@@ -151,43 +151,66 @@ func (b *below) lookAt(dir string) (Info, error) {
 }
 
 // share has the group of a folder write it and get what is made in it.
-func (b *below) share(dir string) error { return b.shareWith(dir, -1) }
+func (b *below) share(dir string) error {
+	fd, err := unix.Open(throughLink(dir), onlyFolder|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return pathError("open", dir, err)
+	}
+	defer unix.Close(fd)
+	return b.shareWith(fd, dir, -1)
+}
 
-func (b *below) shareWith(dir string, gid int) error {
-	at := throughLink(dir)
-	info, err := lstat(at)
+func fdInfo(fd int) (Info, error) {
+	var st unix.Stat_t
+	err := retry(func() error { return unix.Fstat(fd, &st) })
+	return info(&st), err
+}
+
+func (b *below) shareWith(fd int, dir string, gid int) error {
+	info, err := fdInfo(fd)
 	if err != nil || InfoIsShared(&info) {
 		return err
 	}
 	if gid >= 0 && gid != int(info.GID) {
-		if err := unix.Chown(at, -1, gid); err != nil {
+		if err := unix.Fchown(fd, -1, gid); err != nil {
 			return pathError("chown", dir, err)
 		}
 	}
 	mode := uint32(info.Mode.Perm()&0o700|0o070) | unix.S_ISGID
-	if err := unix.Chmod(at, mode); err != nil {
+	if err := unix.Fchmod(fd, mode); err != nil {
 		return pathError("chmod", dir, err)
 	}
 	b.manners.Delete(dir)
-	if info, err = lstat(at); err != nil || InfoIsShared(&info) {
+	if info, err = fdInfo(fd); err != nil || InfoIsShared(&info) {
 		return err
 	}
 	return pathError("chmod", dir, fmt.Errorf("%w: it belongs to group %d, which you are not in: give it one of yours with chgrp", unix.EPERM, info.GID))
 }
 
 func (b *below) alike(dir, other string) error {
-	info, err := lstat(throughLink(other))
+	like, err := lstat(throughLink(other))
 	if err != nil {
 		return err
 	}
-	if m := mannersOf(&info, euid, egid); m != nil && m.uid >= 0 {
-		if err := tolerant(unix.Chown(throughLink(dir), m.uid, m.gid)); err != nil {
+	fd, err := unix.Open(dir, onlyFolder|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err == unix.ELOOP || err == unix.ENOTDIR {
+		return nil
+	}
+	if err != nil {
+		return pathError("open", dir, err)
+	}
+	defer unix.Close(fd)
+	if is, err := fdInfo(fd); err != nil || int(is.UID) != euid {
+		return err
+	}
+	if m := mannersOf(&like, euid, egid); m != nil && m.uid >= 0 {
+		if err := tolerant(unix.Fchown(fd, m.uid, m.gid)); err != nil {
 			return pathError("chown", dir, err)
 		}
 		b.manners.Delete(dir)
 	}
-	if !InfoIsShared(&info) {
+	if !InfoIsShared(&like) {
 		return nil
 	}
-	return b.shareWith(dir, int(info.GID))
+	return b.shareWith(fd, dir, int(like.GID))
 }

@@ -368,3 +368,53 @@ func TestPrivate(t *testing.T) {
 		})
 	}
 }
+
+// TestMigrateGivesNothingAway: a folder that was there keeps its owner and its mode, whether the
+// migration is refused, as where it has files, or is not; also where a link leads to it.
+func TestMigrateGivesNothingAway(t *testing.T) {
+	p := gather(t)
+	dir := p.folder("store", alice, alice, 0o700)
+	p.run(alice, "put:a:first", dir)
+	link := filepath.Join(p.base, "link")
+	for _, name := range []string{"full", "empty"} {
+		to := p.folder(name, 0, 0, 0o755)
+		if name == "full" {
+			if err := os.WriteFile(filepath.Join(to, "passwd"), []byte("x"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Symlink(to, link); err != nil {
+			t.Fatal(err)
+		}
+		for _, to := range []string{link, to} {
+			if _, err := p.try(0, "migrate:"+to, dir); err == nil && name == "full" {
+				t.Errorf("a migration to %s", to)
+			}
+			info, err := os.Stat(to)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if st := info.Sys().(*syscall.Stat_t); st.Uid != 0 || info.Mode().Perm() != 0o755 {
+				t.Errorf("%s: mode %s, owner %d", to, info.Mode(), st.Uid)
+			}
+		}
+		if err := os.Remove(link); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestShareNothingElse: a folder with files of another kind is not opened to a group.
+func TestShareNothingElse(t *testing.T) {
+	p := gather(t)
+	dir := p.folder("home", alice, alice, 0o700)
+	if err := os.WriteFile(filepath.Join(dir, "letter"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := p.try(alice, "share", dir); err == nil {
+		t.Error(out)
+	}
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Error(info.Mode(), err)
+	}
+}
