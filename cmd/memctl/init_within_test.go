@@ -38,6 +38,24 @@ func TestInitWithin(t *testing.T) {
 	if code, out, errOut := c.run("", "init", filepath.Join(inward, "new")); code != cli.CodeRefused || !strings.Contains(errOut, "is inside of the store "+c.store()) {
 		t.Errorf("through a link into the store: exit code %d: %s%s", code, out, errOut)
 	}
+	if os.Geteuid() == 0 { // what another user has left above is in nobody's way
+		if err := os.WriteFile(filepath.Join(c.dir, "config.json"), []byte(`{"varve":1}`), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if code, _, _ := c.run("", "init", filepath.Join(c.dir, "below")); code != cli.CodeRefused {
+			t.Errorf("in a store of one's own: exit code %d", code)
+		}
+		if err := os.Chmod(c.dir, 0o777|os.ModeSticky); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Lchown(filepath.Join(c.dir, "config.json"), 4321, 4321); err != nil {
+			t.Fatal(err)
+		}
+		c.ok("init", filepath.Join(c.dir, "below"))
+		if err := os.Remove(filepath.Join(c.dir, "config.json")); err != nil {
+			t.Fatal(err)
+		}
+	}
 	c.ok("init", c.store()) // itself
 	c.ok("init", filepath.Join(c.dir, "beside"))
 }

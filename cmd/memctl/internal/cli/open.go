@@ -39,7 +39,9 @@ func (a *App) open(ctx context.Context, dir string, how Access, more func(*varve
 		more(&o)
 	}
 	if (how == Create || how == Serve) && !IsStore(dir) {
-		if above, err := locate.Above(dir, IsStore); err != nil || above != "" { // which would take its files for its own
+		self := locate.Self(a.Getenv) // a store of another user above is not opened, and does not count
+		own := func(dir string) bool { return self.Own(dir) && IsStore(dir) }
+		if above, err := locate.Above(dir, own); err != nil || above != "" { // which would take its files for its own
 			return nil, WithFix(errors.Join(err, fmt.Errorf("%w: %s is inside of the store %s: a store is not made in the folder of another one", varve.ErrInvalid, dir, above)),
 				"name a folder outside of it, or use that store: --store "+ShellQuote(above))
 		}

@@ -34,6 +34,10 @@ func Nearest(dir, variable string, self Users) (found string, foreign []Foreign,
 				continue
 			}
 			if IsStore(c) {
+				if f := self.foreign(c); f != nil { // it has come since
+					foreign = append(foreign, *f)
+					continue
+				}
 				return c, foreign, nil
 			}
 		}

@@ -85,6 +85,26 @@ func TestForeign(t *testing.T) {
 			}
 		}
 	}
+	// One without a log, that somebody made in a folder of yours which a group may write.
+	if you == 0 {
+		if err := os.RemoveAll(filepath.Join(dir, "wal")); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{configName, "memories"} {
+			if err := os.Chown(filepath.Join(dir, name), 4321, -1); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chmod(dir, 0o770|os.ModeSticky); err != nil {
+				t.Fatal(err)
+			}
+			if found, foreign, _ := Nearest(root, "VARVE_STORE", Users{you}); found != "" || len(foreign) != 1 {
+				t.Errorf("%s of another user: found %q, passed over %v", name, found, foreign)
+			}
+			if err := os.Chown(filepath.Join(dir, name), you, -1); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	for sudo, want := range map[string]int{"": 1, "1000": 2, "-1": 1, "x": 1, "99999999999": 1} {
 		n := len(Self(func(string) string { return sudo }))
 		if you != 0 {

@@ -27,6 +27,9 @@ func Self(getenv func(string) string) Users {
 	return self
 }
 
+// Own says that a folder is not known to be another user's.
+func (u Users) Own(dir string) bool { return u.foreign(dir) == nil }
+
 // Foreign is a store of another user.
 type Foreign struct {
 	Path  string
@@ -35,8 +38,8 @@ type Foreign struct {
 
 // foreign says whom a store belongs to if that is another user, and nil if it is one's own. The
 // folder counts, and a link that leads to it. Where others can make files in the folder it also
-// counts who made those that make it a store: where every user can, as in /tmp, each of them; in one of
-// a group the log alone, since members replace the others in a store that they share.
+// counts who made each of those that make it a store; in one that a group shares (Options.Shared) the
+// log alone, since members replace the others there.
 func (u Users) foreign(dir string) *Foreign {
 	if len(u) == 0 {
 		return nil
@@ -44,8 +47,8 @@ func (u Users) foreign(dir string) *Foreign {
 	names := []string{dir, dir + string(filepath.Separator) + "."} // of a link: itself, and where it leads
 	if info, err := vfs.OS().Stat(names[1]); err == nil && info.Mode&0o022 != 0 {
 		names = append(names, filepath.Join(dir, "wal"))
-		if info.Mode&0o002 != 0 {
-			for _, name := range []string{configName, movedName, "checkpoint"} {
+		if info.Mode&0o002 != 0 || !vfs.InfoIsShared(&info) {
+			for _, name := range []string{configName, movedName, "checkpoint", "memories"} {
 				names = append(names, filepath.Join(dir, name))
 			}
 		}
