@@ -3,6 +3,7 @@ package flush
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/varve-db/varve/wal"
@@ -159,7 +160,17 @@ func (fl *Flusher) pause(ctx context.Context) {
 
 // Pressure makes a writer wait while the log is too far ahead of the files.
 func (fl *Flusher) Pressure(ctx context.Context) error {
-	for fl.Engine.Log.Backlog() > fl.Engine.Env.System.BacklogBytes {
+	for last := int64(math.MaxInt64); fl.Engine.Log.Backlog() > fl.Engine.Env.System.BacklogBytes; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		// Where nothing is left to flush, and the page that processes share says otherwise, flushing
+		// again changes nothing.
+		now := fl.Engine.Log.Backlog()
+		if now >= last && fl.Engine.Log.Flushed() >= fl.Engine.Log.Durable() {
+			return nil
+		}
+		last = now
 		if err := fl.Flush(ctx, MergeWhenDue); err != nil {
 			return err
 		}
