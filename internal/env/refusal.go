@@ -67,15 +67,24 @@ func (e *Env) explainRefusal(err error) error {
 		return err
 	}
 	var pe *fs.PathError
-	path := e.Dir
-	if errors.As(err, &pe) {
-		path = pe.Path
+	var le *os.LinkError // of a rename: either name may be what refuses
+	paths := []string{e.Dir}
+	switch {
+	case errors.As(err, &le):
+		paths = []string{le.New, le.Old}
+	case errors.As(err, &pe):
+		paths[0] = pe.Path
 	}
+	path := paths[0]
 	var near []string // from the file upwards, as far as the store goes, and the folder that it lies in
-	for at := path; ; at = filepath.Dir(at) {
-		near = append(near, at)
-		if at == filepath.Dir(at) || at == filepath.Dir(e.Dir) || len(near) > 10 {
-			break
+	for _, path := range paths {
+		for at, n := path, 0; n <= 10; at, n = filepath.Dir(at), n+1 {
+			if !slices.Contains(near, at) && (len(at) >= len(e.Dir) || len(paths) == 1) {
+				near = append(near, at)
+			}
+			if at == filepath.Dir(at) || at == filepath.Dir(e.Dir) {
+				break
+			}
 		}
 	}
 	p := &errs.PermissionError{Path: path, You: os.Getuid(), Err: err}
@@ -155,10 +164,12 @@ func refuses(dir, at string, info, root *vfs.Info, you int, flags vfs.Flags) (wh
 		return "does not let its owner write", "chmod u+" + bits + " " + quotePath(at)
 	case int(info.UID) != you && perm&need != need && (perm>>3&need != need):
 		switch {
-		case outside && perm&0o1 != 0: // one may pass through it, and the store is to be made in it
+		case outside && perm&0o1 != 0 && root.Mode != 0: // the store is there, and one may pass through to it
+			return "", ""
+		case outside && perm&0o1 != 0: // the store is to be made in it
 			return "does not let you write", fmt.Sprintf("name a folder of your own, or sudo install -d -o %d -m 700 %s", you, quotePath(dir))
 		case outside:
-			return "does not let you in", fmt.Sprintf("sudo chmod o+x %s, or %s", quotePath(at), asOwner)
+			return "does not let you in", asOwner
 		case at != dir && vfs.InfoIsShared(root) && info.GID == root.GID:
 			return "is closed to the group that the store belongs to", fmt.Sprintf("its owner opens it: chmod g+%s %s", bits, quotePath(at))
 		case at != dir && vfs.InfoIsShared(root):
