@@ -129,7 +129,11 @@ func unread(err error) bool {
 }
 
 func unreadable(k *engine.Kind, id string, at wal.LSN, err error) error {
-	return fmt.Errorf("%s %s: version %d has no copy but its file, which cannot be read now, so that it is neither replaced nor deleted: %w; retry when it can be read, or remove it without a copy: memctl purge ID", k.Noun, human.Quote(id), at, err)
+	remedy := "retry when it can be read; where the disk does not give it back, move the file out of the store"
+	if vfs.IsPermission(err) {
+		remedy = "retry when it can be read, or remove it without a copy: memctl purge ID"
+	}
+	return fmt.Errorf("%s %s: version %d has no copy but its file, which cannot be read now, so that it is neither replaced nor deleted: %w; %s", k.Noun, human.Quote(id), at, err, remedy)
 }
 
 // mayKeep has every program that writes know of copies: one that does not would purge a memory, and
