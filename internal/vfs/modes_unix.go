@@ -152,7 +152,7 @@ func (b *below) lookAt(dir string) (Info, error) {
 
 // share has the group of a folder write it and get what is made in it.
 func (b *below) share(dir string) error {
-	fd, err := unix.Open(throughLink(dir), onlyFolder|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(throughLink(dir), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return pathError("open", dir, err)
 	}
@@ -192,7 +192,7 @@ func (b *below) alike(dir, other string) error {
 	if err != nil {
 		return err
 	}
-	fd, err := unix.Open(dir, onlyFolder|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err == unix.ELOOP || err == unix.ENOTDIR {
 		return nil
 	}
