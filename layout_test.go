@@ -37,6 +37,7 @@ var order = []string{
 	"internal/record",
 	"internal/skim",
 	"internal/text",
+	"internal/words",
 	"segment",
 	"internal/forge",
 	"wal",

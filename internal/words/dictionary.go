@@ -1,0 +1,145 @@
+package words
+
+import (
+	"bytes"
+	"encoding/binary"
+	"sort"
+)
+
+// entry is a term of a segment.
+type entry struct {
+	term []byte // valid until the next one
+	df   int    // rows that have it, dead ones too
+	from int    // its postings, in the segment
+	to   int
+}
+
+// dictionary walks over the terms of a segment.
+type dictionary struct {
+	s    *Segment
+	next int // the number of the term that comes
+	at   int // where it is
+	post int // where its postings are
+	term []byte
+}
+
+func (d *dictionary) uvarint() (uint64, error) {
+	end := d.s.at[secDictionary+1]
+	// A number has at most 10 bytes.
+	if err := d.s.check(d.at, min(d.at+binary.MaxVarintLen64, end)); err != nil {
+		return 0, err
+	}
+	v, n := binary.Uvarint(d.s.b[d.at:end])
+	if n <= 0 {
+		return 0, broken("the dictionary at %d", d.at)
+	}
+	d.at += n
+	return v, nil
+}
+
+// seek goes to the beginning of a block of terms.
+func (d *dictionary) seek(block int) error {
+	off, err := d.s.column32(secBlockAt, block)
+	if err != nil {
+		return err
+	}
+	d.next, d.at, d.term = block*termBlock, d.s.at[secDictionary]+int(off), d.term[:0]
+	if d.at >= d.s.at[secDictionary+1] {
+		return broken("block %d of the dictionary begins at %d", block, off)
+	}
+	return nil
+}
+
+// read gives the term that comes; ok false behind the last one.
+func (d *dictionary) read() (e entry, ok bool, err error) {
+	if d.next >= d.s.terms {
+		return entry{}, false, nil
+	}
+	if d.next%termBlock == 0 {
+		post, err := d.uvarint()
+		if err != nil {
+			return entry{}, false, err
+		}
+		if post > uint64(d.s.at[secPostings+1]-d.s.at[secPostings]) {
+			return entry{}, false, broken("the postings of term %d begin at %d", d.next, post)
+		}
+		d.post, d.term = d.s.at[secPostings]+int(post), d.term[:0]
+	}
+	var v [2]uint64
+	for i := range v {
+		if v[i], err = d.uvarint(); err != nil {
+			return entry{}, false, err
+		}
+	}
+	end := d.s.at[secDictionary+1]
+	if v[0] > uint64(len(d.term)) || v[1] > uint64(end-d.at) || v[0]+v[1] > 4*mostTerm {
+		return entry{}, false, broken("term %d shares %d bytes and has %d more", d.next, v[0], v[1])
+	}
+	if err := d.s.check(d.at, d.at+int(v[1])); err != nil {
+		return entry{}, false, err
+	}
+	d.term = append(d.term[:v[0]], d.s.b[d.at:d.at+int(v[1])]...)
+	d.at += int(v[1])
+	for i := range v {
+		if v[i], err = d.uvarint(); err != nil {
+			return entry{}, false, err
+		}
+	}
+	if v[0] == 0 || v[0] > uint64(d.s.Rows) || v[1] > uint64(d.s.at[secPostings+1]-d.post) {
+		return entry{}, false, broken("term %d has %d postings in %d bytes", d.next, v[0], v[1])
+	}
+	e = entry{term: d.term, df: int(v[0]), from: d.post, to: d.post + int(v[1])}
+	d.post, d.next = e.to, d.next+1
+	return e, true, nil
+}
+
+// from begins a walk at the first term that is not less than a term.
+func (s *Segment) from(term []byte) (*dictionary, error) {
+	d := &dictionary{s: s}
+	if s.terms == 0 {
+		return d, nil
+	}
+	var err error
+	block := sort.Search((s.terms+termBlock-1)/termBlock, func(i int) bool {
+		e := d.seek(i)
+		var first entry
+		if e == nil {
+			first, _, e = d.read()
+		}
+		if e != nil && err == nil {
+			err = e
+		}
+		return e != nil || bytes.Compare(first.term, term) > 0
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := d.seek(max(block-1, 0)); err != nil {
+		return nil, err
+	}
+	for {
+		was := *d
+		was.term = bytes.Clone(d.term)
+		e, ok, err := d.read()
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			return d, nil
+		}
+		if bytes.Compare(e.term, term) >= 0 {
+			*d = was
+			return d, nil
+		}
+	}
+}
+
+// lookup finds a term.
+func (s *Segment) lookup(term []byte) (entry, bool, error) {
+	d, err := s.from(term)
+	if err != nil {
+		return entry{}, false, err
+	}
+	e, ok, err := d.read()
+	return e, ok && bytes.Equal(e.term, term), err
+}

@@ -1,0 +1,126 @@
+package words
+
+import "encoding/binary"
+
+// postings walks over the postings of a term.
+type postings struct {
+	s    *Segment
+	at   int
+	end  int
+	row  int64
+	left int // postings that come
+
+	groupLeft int
+	groupEnd  int
+	last      int64 // row of the group
+}
+
+// posts begins at the postings of a term. They are checked against their checksums.
+func (s *Segment) posts(e *entry) (postings, error) {
+	p := postings{s: s, at: e.from, end: e.to, row: -1, left: e.df, last: -1}
+	return p, s.check(e.from, e.to)
+}
+
+func (p *postings) bad() error { return broken("the postings at %d", p.at) }
+
+// one is what one posting says. tf is its encoded fields, nil where the term is once in the content.
+type one struct {
+	row uint32
+	tf  []byte
+}
+
+// next gives the posting that comes; ok false behind the last one.
+func (p *postings) next() (o one, ok bool, err error) {
+	if p.left == 0 {
+		return one{}, false, nil
+	}
+	b := p.s.b
+	if p.groupLeft == 0 {
+		v, n := binary.Uvarint(b[p.at:p.end])
+		size, m := uint64(0), 0
+		if n > 0 {
+			size, m = binary.Uvarint(b[p.at+n : p.end])
+		}
+		if n <= 0 || m <= 0 || size > uint64(p.end-p.at-n-m) || v > uint64(p.s.Rows) {
+			return one{}, false, p.bad()
+		}
+		p.at += n + m
+		p.last += int64(v)
+		p.groupLeft, p.groupEnd = min(groupLen, p.left), p.at+int(size)
+	}
+	var v uint64
+	if p.at < p.groupEnd && b[p.at] < 0x80 {
+		v = uint64(b[p.at])
+		p.at++
+	} else {
+		var n int
+		if v, n = binary.Uvarint(b[p.at:p.groupEnd]); n <= 0 {
+			return one{}, false, p.bad()
+		}
+		p.at += n
+	}
+	if v>>1 == 0 || v>>1 > uint64(p.s.Rows) {
+		return one{}, false, p.bad()
+	}
+	if p.row += int64(v >> 1); p.row >= int64(p.s.Rows) {
+		return one{}, false, p.bad()
+	}
+	o.row = uint32(p.row)
+	if v&1 == 0 {
+		from := p.at
+		fields, n := binary.Uvarint(b[p.at:p.groupEnd])
+		if n <= 0 || fields == 0 || fields > uint64(AllFields) {
+			return one{}, false, p.bad()
+		}
+		p.at += n
+		for ; fields != 0; fields &= fields - 1 {
+			if _, n := binary.Uvarint(b[p.at:p.groupEnd]); n > 0 {
+				p.at += n
+			} else {
+				return one{}, false, p.bad()
+			}
+		}
+		o.tf = b[from:p.at:p.at]
+	}
+	p.left--
+	if p.groupLeft--; p.groupLeft == 0 && (p.at != p.groupEnd || p.row != p.last) {
+		return one{}, false, p.bad()
+	}
+	return o, true, nil
+}
+
+// fieldsOf are the fields in which a posting has its term.
+func (o *one) fields() FieldSet {
+	if o.tf == nil {
+		return Of(Content)
+	}
+	v, _ := binary.Uvarint(o.tf)
+	return FieldSet(v)
+}
+
+// times is how often a row has a term: in the content, and elsewhere by the weights of some fields.
+func (o *one) times(by FieldSet) (content, other int32) {
+	if o.tf == nil {
+		if by&Of(Content) != 0 {
+			content = 1
+		}
+		return content, 0
+	}
+	fields, n := binary.Uvarint(o.tf)
+	at := n
+	for f := Field(0); f < Fields; f++ {
+		if fields&(1<<f) == 0 {
+			continue
+		}
+		times, n := binary.Uvarint(o.tf[at:])
+		at += n
+		switch k := int32(min(times, mostTimes)); {
+		case by&Of(f) == 0:
+		case f == Content:
+			content = k
+		default:
+			other += weightOf(f) * k
+		}
+	}
+	return content, other
+}

@@ -1,0 +1,211 @@
+package words
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// MostWords is how many different words a query may have.
+const MostWords = 1024
+
+// Query is what is looked for.
+type Query struct {
+	words   []word
+	known   map[wordKey]int // of words
+	phrases []phrase
+	left    int // words that were said but are in every text
+}
+
+// word is one of a query's words.
+type word struct {
+	wordKey
+	must bool
+}
+
+type wordKey struct {
+	term   string
+	fields FieldSet // where it must stand
+	prefix bool     // and all that begin with it
+	not    bool
+}
+
+// phrase is words that stand one after the other.
+type phrase struct {
+	terms  []string
+	fields FieldSet
+	not    bool
+}
+
+// Words is how many different words are looked for.
+func (q *Query) Words() int {
+	n := 0
+	for _, w := range q.words {
+		if !w.not {
+			n++
+		}
+	}
+	return n
+}
+
+// Common says that the query has words, all of which are too common to be looked for.
+func (q *Query) Common() bool { return q.Words() == 0 && q.left > 0 }
+
+// Phrases says whether documents have to be read to know that their words stand in order.
+func (q *Query) Phrases() bool { return len(q.phrases) > 0 }
+
+// Parse reads a query:
+//
+//	rome trip        documents with any of the words, those with more and rarer ones first
+//	"to the lake"    these words, one after the other
+//	rom*             words that begin so
+//	+rome            documents without it are not found
+//	-rome            documents with it are not found; also -"to the lake", -tag:old
+//	tag:travel       the word in a field: content, title, tag, category, key, speaker, caption, date;
+//	                 also tag:"deep learning". Documents without it are not found
+//	tag:a OR tag:b   what stands on both sides of OR need not be there
+//
+// No text is wrong: what is none of these is words. Punctuation separates words.
+func Parse(s string, an *Analyzer) *Query {
+	q := &Query{known: map[wordKey]int{}}
+	items := split(s)
+	for i, it := range items {
+		if it.or {
+			continue
+		}
+		optional := i > 0 && items[i-1].or || i+1 < len(items) && items[i+1].or
+		q.item(&it, an, optional)
+	}
+	return q
+}
+
+// item is a piece of a query.
+type item struct {
+	text   string
+	fields FieldSet
+	phrase bool
+	prefix bool
+	must   bool
+	not    bool
+	or     bool
+}
+
+// split takes a query apart.
+func split(s string) (items []item) {
+	for {
+		s = strings.TrimLeftFunc(s, unicode.IsSpace)
+		if s == "" {
+			return items
+		}
+		it := item{fields: AllFields}
+		rest := s
+		if c := rest[0]; (c == '-' || c == '+') && len(rest) > 1 && begins(rest[1:]) {
+			it.not, it.must = c == '-', c == '+'
+			rest = rest[1:]
+		}
+		if name, value, ok := strings.Cut(rest, ":"); ok && len(name) <= 16 && value != "" && begins(value) {
+			if f, known := FieldNamed(strings.ToLower(name)); known {
+				it.fields, it.must = Of(f), !it.not
+				rest = value
+			}
+		}
+		if rest[0] == '"' {
+			if end := strings.IndexByte(rest[1:], '"'); end >= 0 {
+				it.text, it.phrase = rest[1:1+end], true
+				s = rest[end+2:]
+				items = append(items, it)
+				continue
+			}
+		}
+		end := strings.IndexFunc(rest, unicode.IsSpace)
+		if end < 0 {
+			end = len(rest)
+		}
+		it.text, s = rest[:end], rest[end:]
+		it.or = it.text == "OR" && len(rest) == len(it.text)+len(s) && !it.not && !it.must
+		if n := len(it.text); n > 1 && it.text[n-1] == '*' {
+			it.text, it.prefix = it.text[:n-1], true
+		}
+		items = append(items, it)
+	}
+}
+
+// begins says whether a word or a phrase stands here.
+func begins(s string) bool {
+	r, _ := utf8.DecodeRuneInString(s)
+	return r == '"' || unicode.IsLetter(r) || unicode.IsNumber(r)
+}
+
+func (q *Query) item(it *item, an *Analyzer, optional bool) {
+	terms := termsOf(it.text, an)
+	if len(terms) == 0 {
+		if !it.not && strings.ContainsFunc(it.text, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }) {
+			q.left++
+		}
+		return
+	}
+	must := (it.must || it.phrase) && !optional
+	if it.phrase && len(terms) > 1 {
+		if !optional {
+			q.phrases = append(q.phrases, phrase{terms: terms, fields: it.fields, not: it.not})
+		}
+		if it.not {
+			return // the words alone exclude nothing
+		}
+	}
+	for i, term := range terms {
+		q.add(word{wordKey{term, it.fields, it.prefix && i == len(terms)-1, it.not}, must && !it.not})
+	}
+}
+
+func (q *Query) add(w word) {
+	if i, ok := q.known[w.wordKey]; ok {
+		q.words[i].must = q.words[i].must || w.must
+		return
+	}
+	q.known[w.wordKey] = len(q.words)
+	q.words = append(q.words, w)
+}
+
+// termsOf are the terms of a text of a query, in order: of adjoining characters of scripts without
+// spaces the pairs only.
+func termsOf(s string, an *Analyzer) (terms []string) {
+	var pairs []bool
+	an.Each([]byte(s), func(term []byte, pair bool) {
+		if pair { // behind its second character; the first one is before that, where it has no pair itself
+			terms, pairs = terms[:len(terms)-1], pairs[:len(pairs)-1]
+			if n := len(pairs); n > 0 && !pairs[n-1] {
+				terms, pairs = terms[:n-1], pairs[:n-1]
+			}
+		}
+		terms, pairs = append(terms, string(term)), append(pairs, pair)
+	})
+	return terms
+}
+
+// Holds says whether a document has the query's phrases. Other words are not asked.
+func (q *Query) Holds(d *Doc, an *Analyzer) bool {
+	for i := range q.phrases {
+		p := &q.phrases[i]
+		has := false
+		for _, t := range d.Texts {
+			if has = p.fields&Of(t.Field) != 0 && contains(termsOf(t.Text, an), p.terms); has {
+				break
+			}
+		}
+		if has == p.not {
+			return false
+		}
+	}
+	return true
+}
+
+func contains(list, part []string) bool {
+	for ; len(list) >= len(part); list = list[1:] {
+		if slices.Equal(list[:len(part)], part) {
+			return true
+		}
+	}
+	return false
+}

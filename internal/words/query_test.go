@@ -1,0 +1,91 @@
+package words
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestQueryTerms: of scripts without spaces a query has the pairs, and a character that has none.
+func TestQueryTerms(t *testing.T) {
+	for s, want := range map[string]string{
+		"":              "",
+		"!":             "",
+		"a b A":         "a b a",
+		"東京都":           "東京 京都",
+		"東":             "東",
+		"東 京":           "東 京",
+		"x東y":           "x 東 y",
+		"東京 x 京":        "東京 x 京",
+		"word":          "word",
+		"一二 三 四五 six 七": "一二 三 四五 six 七",
+		"Café d'été":    "cafe d ete",
+		"กำ":            "กำ",
+	} {
+		if got := termsOf(s, NewAnalyzer(None)); !slices.Equal(got, strings.Fields(want)) {
+			t.Errorf("%q has %q, want %q", s, got, want)
+		}
+	}
+}
+
+// TestEnglish: stems, no words that are in every text, no accents.
+func TestEnglish(t *testing.T) {
+	for s, want := range map[string]string{
+		"The answers of Caroline's café": "answer carolin s cafe",
+		"walking, walked; WALKS":         "walk walk walk",
+		"who is what":                    "",
+		"mp3 x2":                         "mp3 x2",
+	} {
+		if got := termsOf(s, NewAnalyzer(English)); !slices.Equal(got, strings.Fields(want)) {
+			t.Errorf("%q has %q, want %q", s, got, want)
+		}
+	}
+}
+
+// TestGrammar: what a query looks for, as it is read.
+func TestGrammar(t *testing.T) {
+	show := func(q *Query) string {
+		var out []string
+		for _, w := range q.words {
+			s := w.term
+			if w.prefix {
+				s += "*"
+			}
+			if w.fields != AllFields {
+				s += "@"
+			}
+			if w.must {
+				s = "+" + s
+			}
+			if w.not {
+				s = "-" + s
+			}
+			out = append(out, s)
+		}
+		for _, p := range q.phrases {
+			s := strings.Join(p.terms, "_")
+			if p.not {
+				s = "-" + s
+			}
+			out = append(out, s)
+		}
+		return strings.Join(out, " ")
+	}
+	for s, want := range map[string]string{
+		"rome trip rome":                "rome trip",
+		`"new york" trip`:               "+new +york trip new_york",
+		"rom* +lake -boat":              "rom* +lake -boat",
+		"tag:travel beach":              "+travel@ beach",
+		`-tag:"old town" x`:             "x -old_town",
+		"tag:a1 OR tag:b1":              "a1@ b1@",
+		"http://x.org note:later":       "http x org note later",
+		`"unbalanced quote`:             "unbalanced quote",
+		"- + * : \" ' OR":               "",
+		"well-known -":                  "well known",
+		"speaker:\"Anna Bert\" OR Rome": "anna@ bert@ rome",
+	} {
+		if got := show(Parse(s, NewAnalyzer(None))); got != want {
+			t.Errorf("%q is %q, want %q", s, got, want)
+		}
+	}
+}

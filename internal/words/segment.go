@@ -1,0 +1,276 @@
+package words
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sort"
+	"sync/atomic"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/varve-db/varve/errs"
+)
+
+// Segment reads an encoded segment where it lies. Each block is checked when it is first touched.
+// Its methods may be called from several goroutines. What is damaged is errs.ErrCorrupt; that the
+// sums are right is not believed to mean that the rest is.
+type Segment struct {
+	Rows  int
+	Print uint64 // of the analyzer
+	Total uint64 // of the lengths
+
+	b        []byte
+	end      int
+	at       [sections + 1]int
+	sessions int
+	terms    int
+	checked  []atomic.Bool
+	whole    [sections]atomic.Bool
+}
+
+func broken(format string, a ...any) error {
+	return fmt.Errorf("%w: %s", errs.ErrCorrupt, fmt.Sprintf(format, a...))
+}
+
+// OpenSegment opens a segment; b must not change.
+func OpenSegment(b []byte) (*Segment, error) {
+	le := binary.LittleEndian
+	if len(b) < headerBytes+16 || string(b[:8]) != magic {
+		return nil, broken("this is not a segment of words")
+	}
+	if f := le.Uint32(b[8:]); f != format {
+		return nil, fmt.Errorf("%w: a segment of format %d, this program reads %d", errs.ErrNewerFormat, f, format)
+	}
+	s := &Segment{
+		b: b, Rows: int(le.Uint32(b[12:])), Print: le.Uint64(b[16:]), Total: le.Uint64(b[24:]), sessions: int(le.Uint32(b[32:])), terms: int(le.Uint32(b[36:])),
+	}
+	for i := range s.at {
+		v := le.Uint64(b[40+8*i:])
+		if v > uint64(len(b)) || v%8 != 0 || i == 0 && v != headerBytes || i > 0 && int(v) < s.at[i-1] {
+			return nil, broken("section %d begins at %d", i, v)
+		}
+		s.at[i] = int(v)
+	}
+	s.end = s.at[sections]
+	blocks := (s.end + blockBytes - 1) / blockBytes
+	if len(b) != s.end+8*blocks+8 {
+		return nil, broken("it has %d bytes, and should have %d", len(b), s.end+8*blocks+8)
+	}
+	if sumOf(b[s.end:len(b)-8], uint64(s.end)) != le.Uint64(b[len(b)-8:]) {
+		return nil, broken("the checksums do not have theirs")
+	}
+	s.checked = make([]atomic.Bool, blocks)
+	if err := s.check(0, headerBytes); err != nil {
+		return nil, err
+	}
+	for _, f := range []struct{ section, n, width int }{
+		{secLSN, s.Rows, 8}, {secTime, s.Rows, 8}, {secLength, s.Rows, 4}, {secSession, s.Rows, 4}, {secIDEnd, s.Rows, 4}, {secHashes, s.Rows, 8}, {secHashRow, s.Rows, 4},
+		{secNameEnd, s.sessions, 4}, {secFirstRow, s.sessions, 4}, {secBlockAt, (s.terms + termBlock - 1) / termBlock, 4},
+	} {
+		if have := s.at[f.section+1] - s.at[f.section]; have != (f.n*f.width+7)&^7 {
+			return nil, broken("section %d has %d bytes for %d of %d", f.section, have, f.n, f.width)
+		}
+	}
+	if s.Rows == 0 || s.sessions == 0 || s.sessions > s.Rows {
+		return nil, broken("%d rows of %d sessions", s.Rows, s.sessions)
+	}
+	return s, nil
+}
+
+// Size is that of the segment in bytes.
+func (s *Segment) Size() int { return len(s.b) }
+
+// Bytes are those of the segment.
+func (s *Segment) Bytes() []byte { return s.b }
+
+// Sum tells segments apart.
+func (s *Segment) Sum() uint64 { return binary.LittleEndian.Uint64(s.b[len(s.b)-8:]) }
+
+// check compares the blocks that b[from:to] is in with their checksums.
+func (s *Segment) check(from, to int) error {
+	for i := from / blockBytes; i*blockBytes < to; i++ {
+		if s.checked[i].Load() {
+			continue
+		}
+		at := i * blockBytes
+		if xxhash.Sum64(s.b[at:min(at+blockBytes, s.end)]) != binary.LittleEndian.Uint64(s.b[s.end+8*i:]) {
+			return broken("the block at %d does not have its checksum", at)
+		}
+		s.checked[i].Store(true)
+	}
+	return nil
+}
+
+// Check compares all blocks with their checksums.
+func (s *Segment) Check() error { return s.check(0, s.end) }
+
+// section is one of the sections, checked as a whole.
+func (s *Segment) section(i int) ([]byte, error) {
+	b := s.b[s.at[i]:s.at[i+1]]
+	if s.whole[i].Load() {
+		return b, nil
+	}
+	if err := s.check(s.at[i], s.at[i+1]); err != nil {
+		return nil, err
+	}
+	s.whole[i].Store(true)
+	return b, nil
+}
+
+// column32 and column64 read a column at an index. They check the few bytes that they read.
+func (s *Segment) column32(sec, i int) (uint32, error) {
+	at := s.at[sec] + 4*i
+	if err := s.check(at, at+4); err != nil {
+		return 0, err
+	}
+	return binary.LittleEndian.Uint32(s.b[at:]), nil
+}
+
+func (s *Segment) column64(sec, i int) (uint64, error) {
+	at := s.at[sec] + 8*i
+	if err := s.check(at, at+8); err != nil {
+		return 0, err
+	}
+	return binary.LittleEndian.Uint64(s.b[at:]), nil
+}
+
+// spanOf is what column ends says of an entry in a section of bytes.
+func (s *Segment) spanOf(ends, sec, i int) ([]byte, error) {
+	from, err := uint32(0), error(nil)
+	if i > 0 {
+		from, err = s.column32(ends, i-1)
+	}
+	var to uint32
+	if err == nil {
+		to, err = s.column32(ends, i)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if from > to || int64(to) > int64(s.at[sec+1]-s.at[sec]) {
+		return nil, broken("entry %d of section %d is from %d to %d", i, sec, from, to)
+	}
+	a, b := s.at[sec]+int(from), s.at[sec]+int(to)
+	if err := s.check(a, b); err != nil {
+		return nil, err
+	}
+	return s.b[a:b:b], nil
+}
+
+// ID is the id of a row; it is valid as long as the segment is.
+func (s *Segment) ID(r uint32) ([]byte, error) { return s.spanOf(secIDEnd, secIDs, int(r)) }
+
+// LSN is the version of a row.
+func (s *Segment) LSN(r uint32) (uint64, error) { return s.column64(secLSN, int(r)) }
+
+// Time is when a row happened, in microseconds since 1970.
+func (s *Segment) Time(r uint32) (int64, error) {
+	v, err := s.column64(secTime, int(r))
+	return int64(v), err
+}
+
+// session is the number of a row's session.
+func (s *Segment) session(r uint32) (uint32, error) {
+	n, err := s.column32(secSession, int(r))
+	if err == nil && int(n) >= s.sessions {
+		err = broken("row %d is of session %d of %d", r, n, s.sessions)
+	}
+	return n, err
+}
+
+// sessionName is the name of a session, by its number.
+func (s *Segment) sessionName(n uint32) ([]byte, error) {
+	return s.spanOf(secNameEnd, secNames, int(n))
+}
+
+// rowsOf are the rows of a session, by its number.
+func (s *Segment) rowsOf(n uint32) (from, to uint32, err error) {
+	from, err = s.column32(secFirstRow, int(n))
+	if err != nil {
+		return 0, 0, err
+	}
+	to = uint32(s.Rows)
+	if int(n)+1 < s.sessions {
+		if to, err = s.column32(secFirstRow, int(n)+1); err != nil {
+			return 0, 0, err
+		}
+	}
+	if from >= to || int(to) > s.Rows {
+		return 0, 0, broken("session %d has rows %d to %d", n, from, to)
+	}
+	return from, to, nil
+}
+
+// findSession finds a session by name.
+func (s *Segment) findSession(name string) (n uint32, ok bool, err error) {
+	i := sort.Search(s.sessions, func(i int) bool {
+		b, e := s.sessionName(uint32(i))
+		if e != nil && err == nil {
+			err = e
+		}
+		return e != nil || string(b) >= name
+	})
+	if err != nil || i == s.sessions {
+		return 0, false, err
+	}
+	b, err := s.sessionName(uint32(i))
+	return uint32(i), err == nil && string(b) == name, err
+}
+
+// find finds the row of an id.
+func (s *Segment) find(id string) (r uint32, ok bool, err error) {
+	h := xxhash.Sum64String(id)
+	i := sort.Search(s.Rows, func(i int) bool {
+		v, e := s.column64(secHashes, i)
+		if e != nil && err == nil {
+			err = e
+		}
+		return e != nil || v >= h
+	})
+	for ; err == nil && i < s.Rows; i++ {
+		v, e := s.column64(secHashes, i)
+		if e != nil {
+			return 0, false, e
+		}
+		if v != h {
+			break
+		}
+		if r, err = s.column32(secHashRow, i); err != nil {
+			return 0, false, err
+		}
+		if int(r) >= s.Rows {
+			return 0, false, broken("a hash names row %d of %d", r, s.Rows)
+		}
+		b, err := s.ID(r)
+		if err != nil {
+			return 0, false, err
+		}
+		if string(b) == id {
+			return r, true, nil
+		}
+	}
+	return 0, false, err
+}
+
+// before says whether row r comes before what has this time and id in a session.
+func (s *Segment) before(r uint32, time int64, id string) (bool, error) {
+	t, err := s.Time(r)
+	if err != nil || t != time {
+		return t < time, err
+	}
+	b, err := s.ID(r)
+	return string(b) < id, err
+}
+
+// behind is the first row of from to to that is not before what has this time and id; to where
+// none is.
+func (s *Segment) behind(from, to uint32, time int64, id string) (r uint32, err error) {
+	n := sort.Search(int(to-from), func(i int) bool {
+		is, e := s.before(from+uint32(i), time, id)
+		if e != nil && err == nil {
+			err = e
+		}
+		return e != nil || !is
+	})
+	return from + uint32(n), err
+}

@@ -1,0 +1,498 @@
+package words
+
+import (
+	"fmt"
+	"maps"
+	mathbits "math/bits"
+	"slices"
+)
+
+// Ref is a row of a part.
+type Ref struct {
+	Part uint64
+	Row  uint32
+}
+
+// link says what is before and behind a row in its session where that is not the next live row of
+// the same segment. none: nothing is.
+type link struct {
+	before, behind       Ref
+	hasBefore, hasBehind bool
+	noBefore, noBehind   bool
+}
+
+func (l *link) empty() bool { return !l.hasBefore && !l.hasBehind }
+
+// bits is a set of rows.
+type bits []uint64
+
+func (b bits) has(r uint32) bool { return b != nil && b[r>>6]&(1<<(r&63)) != 0 }
+
+// liveBehind is the first row behind r that is not in the set.
+func (b bits) liveBehind(r uint32) uint32 {
+	if r++; b == nil {
+		return r
+	}
+	for i := int(r >> 6); i < len(b); i++ {
+		if free := ^b[i] >> (r & 63) << (r & 63); free != 0 {
+			return uint32(i)<<6 + uint32(mathbits.TrailingZeros64(free))
+		}
+		r = 0
+	}
+	return uint32(len(b)) << 6
+}
+
+// liveBefore is the last row before r that is not in the set.
+func (b bits) liveBefore(r uint32) (uint32, bool) {
+	if r == 0 || b == nil {
+		return r - 1, r > 0
+	}
+	r--
+	for i := int(r >> 6); i >= 0; i-- {
+		if free := ^b[i] << (63 - r&63) >> (63 - r&63); free != 0 {
+			return uint32(i)<<6 + 63 - uint32(mathbits.LeadingZeros64(free)), true
+		}
+		r = 63
+	}
+	return 0, false
+}
+
+func (b bits) with(r uint32, n int) bits {
+	if b == nil {
+		b = make(bits, (n+63)/64)
+	}
+	b[r>>6] |= 1 << (r & 63)
+	return b
+}
+
+// Part is a segment in a Set, with the state of its rows.
+type Part struct {
+	ID   uint64
+	Seg  *Segment
+	Name string // of its file, "" where it has none
+	Live string // the name of the file with its state, "" where none has this state
+
+	dead    bits
+	deaths  int
+	lost    uint64 // the lengths of dead rows
+	links   map[uint32]link
+	special bits // rows in links
+	own     bool // the maps are of this set only
+}
+
+// Rows is how many live rows it has.
+func (p *Part) Rows() int { return p.Seg.Rows - p.deaths }
+
+// Deaths is how many rows are dead.
+func (p *Part) Deaths() int { return p.deaths }
+
+// Set is segments and the state of their rows. It is not changed by those who have it; With… makes
+// another one.
+type Set struct {
+	parts []*Part
+	index map[uint64]int // by ID
+}
+
+// NewSet is of no segment.
+func NewSet() *Set { return &Set{index: map[uint64]int{}} }
+
+// Parts are the parts in order.
+func (v *Set) Parts() []*Part { return v.parts }
+
+// Docs is how many live documents there are, and the sum of their lengths.
+func (v *Set) Docs() (n int64, length uint64) {
+	for _, p := range v.parts {
+		n += int64(p.Rows())
+		length += p.Seg.Total - p.lost
+	}
+	return n, length
+}
+
+// edit is a set in the making: its parts are copied before they change.
+type edit struct{ *Set }
+
+func (v *Set) edit() *edit {
+	c := &Set{parts: make([]*Part, len(v.parts)), index: maps.Clone(v.index)}
+	for i, p := range v.parts {
+		q := *p
+		q.own = false
+		c.parts[i] = &q
+	}
+	return &edit{c}
+}
+
+// owned is a part whose state may be changed.
+func (e *edit) owned(i int) *Part {
+	p := e.parts[i]
+	if !p.own {
+		p.dead, p.special, p.links, p.own = slices.Clone(p.dead), slices.Clone(p.special), maps.Clone(p.links), true
+	}
+	p.Live = ""
+	return p
+}
+
+func (e *edit) add(p *Part) {
+	e.index[p.ID] = len(e.parts)
+	e.parts = append(e.parts, p)
+}
+
+// Find finds the live row of an id, and its version.
+func (v *Set) Find(id string) (at Ref, lsn uint64, ok bool, err error) {
+	i, r, ok, err := v.find(id)
+	if err != nil || !ok {
+		return Ref{}, 0, false, err
+	}
+	lsn, err = v.parts[i].Seg.LSN(r)
+	return Ref{v.parts[i].ID, r}, lsn, err == nil, err
+}
+
+func (v *Set) find(id string) (i int, r uint32, ok bool, err error) {
+	for i := len(v.parts) - 1; i >= 0; i-- {
+		p := v.parts[i]
+		r, ok, err := p.Seg.find(id)
+		if err != nil {
+			return 0, 0, false, err
+		}
+		if ok && !p.dead.has(r) {
+			return i, r, true, nil
+		}
+	}
+	return 0, 0, false, nil
+}
+
+// place is a row by the number of its part.
+type place struct {
+	part int
+	row  uint32
+}
+
+// next is the live row behind (or before) a row in its session.
+func (v *Set) next(at place, before bool) (place, bool, error) {
+	p := v.parts[at.part]
+	if p.special.has(at.row) {
+		l := p.links[at.row]
+		has, none, to := l.hasBehind, l.noBehind, l.behind
+		if before {
+			has, none, to = l.hasBefore, l.noBefore, l.before
+		}
+		if has {
+			if none {
+				return place{}, false, nil
+			}
+			i, ok := v.index[to.Part]
+			if !ok || int(to.Row) >= v.parts[i].Seg.Rows {
+				return place{}, false, broken("a link to row %d of part %d", to.Row, to.Part)
+			}
+			return place{i, to.Row}, true, nil
+		}
+	}
+	r, ok, err := p.adjoins(at.row, before)
+	return place{at.part, r}, ok, err
+}
+
+// adjoins is the next live row of the same segment and session.
+func (p *Part) adjoins(r uint32, before bool) (uint32, bool, error) {
+	session, err := p.Seg.session(r)
+	if err != nil {
+		return 0, false, err
+	}
+	if nameless, err := p.nameless(session); err != nil || nameless {
+		return 0, false, err
+	}
+	if before {
+		r, ok := p.dead.liveBefore(r)
+		if !ok {
+			return 0, false, nil
+		}
+		n, err := p.Seg.session(r)
+		return r, err == nil && n == session, err
+	}
+	if r = p.dead.liveBehind(r); int(r) >= p.Seg.Rows {
+		return 0, false, nil
+	}
+	n, err := p.Seg.session(r)
+	return r, err == nil && n == session, err
+}
+
+// nameless says that a session has no name, so that its rows have no neighbours.
+func (p *Part) nameless(session uint32) (bool, error) {
+	if session != 0 {
+		return false, nil
+	}
+	name, err := p.Seg.sessionName(0)
+	return len(name) == 0, err
+}
+
+// kill makes a row dead and joins its neighbours.
+func (e *edit) kill(at place) error {
+	before, hasBefore, err := e.next(at, true)
+	if err != nil {
+		return err
+	}
+	behind, hasBehind, err := e.next(at, false)
+	if err != nil {
+		return err
+	}
+	length, err := e.parts[at.part].Seg.column32(secLength, int(at.row))
+	if err != nil {
+		return err
+	}
+	p := e.owned(at.part)
+	p.dead = p.dead.with(at.row, p.Seg.Rows)
+	p.deaths++
+	p.lost += uint64(length)
+	if p.special.has(at.row) {
+		delete(p.links, at.row)
+		p.special[at.row>>6] &^= 1 << (at.row & 63)
+	}
+	return e.join(before, hasBefore, behind, hasBehind)
+}
+
+// join makes two rows neighbours, or one the first or the last of its session.
+func (e *edit) join(a place, hasA bool, b place, hasB bool) error {
+	if hasA {
+		if err := e.point(a, false, b, hasB); err != nil {
+			return err
+		}
+	}
+	if hasB {
+		return e.point(b, true, a, hasA)
+	}
+	return nil
+}
+
+// point says what is before or behind a row; only what does not adjoin anyway is noted.
+func (e *edit) point(at place, before bool, to place, has bool) error {
+	r, ok, err := e.parts[at.part].adjoins(at.row, before)
+	if err != nil {
+		return err
+	}
+	natural := ok == has && (!has || to.part == at.part && to.row == r)
+	was := e.parts[at.part]
+	if natural && !was.special.has(at.row) {
+		return nil
+	}
+	p := e.owned(at.part)
+	l := p.links[at.row]
+	var ref Ref
+	if has {
+		ref = Ref{e.parts[to.part].ID, to.row}
+	}
+	if before {
+		l.before, l.hasBefore, l.noBefore = ref, !natural, !natural && !has
+	} else {
+		l.behind, l.hasBehind, l.noBehind = ref, !natural, !natural && !has
+	}
+	if l.empty() {
+		delete(p.links, at.row)
+		p.special[at.row>>6] &^= 1 << (at.row & 63)
+		return nil
+	}
+	if p.links == nil {
+		p.links = map[uint32]link{}
+	}
+	p.links[at.row] = l
+	p.special = p.special.with(at.row, p.Seg.Rows)
+	return nil
+}
+
+// around finds what is before and behind a time and id in a session, of all parts but one.
+func (e *edit) around(session string, time int64, id string, but int) (before place, hasBefore bool, behind place, hasBehind bool, err error) {
+	fail := func(err error) (place, bool, place, bool, error) { return place{}, false, place{}, false, err }
+	for i, p := range e.parts {
+		if i == but {
+			continue
+		}
+		n, ok, err := p.Seg.findSession(session)
+		if err != nil {
+			return fail(err)
+		}
+		if !ok {
+			continue
+		}
+		from, to, err := p.Seg.rowsOf(n)
+		if err != nil {
+			return fail(err)
+		}
+		at, err := p.Seg.behind(from, to, time, id)
+		if err != nil {
+			return fail(err)
+		}
+		r := at
+		if r < to && p.dead.has(r) {
+			r = p.dead.liveBehind(r)
+		}
+		if r < to {
+			if !hasBehind {
+				behind, hasBehind = place{i, r}, true
+			} else if less, err := e.less(place{i, r}, behind); err != nil {
+				return fail(err)
+			} else if less {
+				behind = place{i, r}
+			}
+		}
+		if r, ok := p.dead.liveBefore(at); ok && r >= from {
+			if !hasBefore {
+				before, hasBefore = place{i, r}, true
+			} else if less, err := e.less(before, place{i, r}); err != nil {
+				return fail(err)
+			} else if less {
+				before = place{i, r}
+			}
+		}
+	}
+	return before, hasBefore, behind, hasBehind, nil
+}
+
+// less compares rows of one session by time and id.
+func (v *Set) less(a, b place) (bool, error) {
+	s := v.parts[b.part].Seg
+	time, err := s.Time(b.row)
+	if err != nil {
+		return false, err
+	}
+	id, err := s.ID(b.row)
+	if err != nil {
+		return false, err
+	}
+	return v.parts[a.part].Seg.before(a.row, time, string(id))
+}
+
+// With adds a segment, whose documents replace those of the same ids, and removes the documents of
+// other ids. seg may be nil.
+func (v *Set) With(id uint64, seg *Segment, remove []string) (*Set, error) {
+	e := v.edit()
+	kill := func(id string) error {
+		i, r, ok, err := e.find(id)
+		if err != nil || !ok {
+			return err
+		}
+		return e.kill(place{i, r})
+	}
+	for _, id := range remove {
+		if err := kill(id); err != nil {
+			return nil, err
+		}
+	}
+	if seg == nil {
+		return e.Set, nil
+	}
+	for r := range uint32(seg.Rows) {
+		b, err := seg.ID(r)
+		if err != nil {
+			return nil, err
+		}
+		if err := kill(string(b)); err != nil {
+			return nil, err
+		}
+	}
+	e.add(&Part{ID: id, Seg: seg, own: true})
+	return e.Set, e.link(len(e.parts) - 1)
+}
+
+// link joins the rows of a part that was added with those of their sessions in other parts.
+func (e *edit) link(n int) error {
+	seg := e.parts[n].Seg
+	for s := range uint32(seg.sessions) {
+		b, err := seg.sessionName(s)
+		if err != nil {
+			return err
+		}
+		if len(b) == 0 {
+			continue
+		}
+		name, elsewhere := string(b), false
+		for i, p := range e.parts {
+			if i == n {
+				continue
+			}
+			_, ok, err := p.Seg.findSession(name)
+			if err != nil {
+				return err
+			}
+			if elsewhere = ok; ok {
+				break
+			}
+		}
+		if !elsewhere {
+			continue
+		}
+		from, to, err := seg.rowsOf(s)
+		if err != nil {
+			return err
+		}
+		for r := from; r < to; r++ {
+			if err := e.insert(n, r, from, to, name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// insert joins one row of a new part with its neighbours; the rows before it are joined already.
+func (e *edit) insert(n int, r, from, to uint32, session string) error {
+	seg := e.parts[n].Seg
+	time, err := seg.Time(r)
+	if err != nil {
+		return err
+	}
+	id, err := seg.ID(r)
+	if err != nil {
+		return err
+	}
+	before, hasBefore, behind, hasBehind, err := e.around(session, time, string(id), n)
+	if err != nil {
+		return err
+	}
+	at := place{n, r}
+	if r > from { // the row before it in its own segment is nearer, or not
+		own := place{n, r - 1}
+		if nearer, err := e.nearer(before, hasBefore, own); err != nil {
+			return err
+		} else if nearer {
+			before, hasBefore = own, true
+		}
+	}
+	if err := e.join(before, hasBefore, at, true); err != nil {
+		return err
+	}
+	if r+1 < to {
+		own := place{n, r + 1}
+		less := true
+		if hasBehind {
+			if less, err = e.less(own, behind); err != nil {
+				return err
+			}
+		}
+		if less {
+			return nil // it is joined when its turn comes
+		}
+	}
+	return e.join(at, true, behind, hasBehind)
+}
+
+func (e *edit) nearer(before place, has bool, own place) (bool, error) {
+	if !has {
+		return true, nil
+	}
+	return e.less(before, own)
+}
+
+// WithName says in which file a part is.
+func (v *Set) WithName(id uint64, name string) *Set {
+	e := v.edit()
+	e.parts[e.index[id]].Name = name
+	return e.Set
+}
+
+// WithLive says in which file the state of a part is.
+func (v *Set) WithLive(id uint64, name string) *Set {
+	e := v.edit()
+	e.parts[e.index[id]].Live = name
+	return e.Set
+}
+
+func (p *Part) String() string {
+	return fmt.Sprintf("part %d: %d rows, %d dead, %d links, %d bytes", p.ID, p.Seg.Rows, p.deaths, len(p.links), p.Seg.Size())
+}

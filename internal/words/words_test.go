@@ -1,0 +1,341 @@
+package words
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// model is the score as the package comment has it, over all documents.
+type model struct {
+	docs map[string]*Doc
+	an   *Analyzer
+}
+
+func (m *model) counts(d *Doc) (times map[string]*[Fields]int, length int) {
+	times = map[string]*[Fields]int{}
+	for _, t := range d.Texts {
+		m.an.Each([]byte(t.Text), func(term []byte, pair bool) {
+			if t.Field == Content && !pair {
+				length++
+			}
+			n := times[string(term)]
+			if n == nil {
+				n = new([Fields]int)
+				times[string(term)] = n
+			}
+			n[t.Field]++
+		})
+	}
+	return times, length
+}
+
+func (m *model) search(q *Query, n int) []Hit {
+	var list []*Doc
+	for _, d := range m.docs {
+		list = append(list, d)
+	}
+	slices.SortFunc(list, func(a, b *Doc) int {
+		return cmp.Or(cmp.Compare(a.Session, b.Session), cmp.Compare(a.Time, b.Time), cmp.Compare(a.ID, b.ID))
+	})
+	times, lengths, total := make([]map[string]*[Fields]int, len(list)), make([]int, len(list)), 0
+	for i, d := range list {
+		times[i], lengths[i] = m.counts(d)
+		total += lengths[i]
+	}
+	avg := max(float64(total)/float64(len(list)), 1/float64(len(list)))
+	scores := make([]float64, len(list))
+	barred := make([]bool, len(list))
+	has := func(i int, w *word, fields FieldSet) (content, other int32) {
+		for term, n := range times[i] {
+			if term != w.term && !(w.prefix && strings.HasPrefix(term, w.term)) {
+				continue
+			}
+			for f, k := range n {
+				switch {
+				case k == 0 || fields&Of(Field(f)) == 0:
+				case Field(f) == Content:
+					content += int32(k)
+				default:
+					other += weightOf(Field(f)) * int32(k)
+				}
+			}
+		}
+		return content, other
+	}
+	names, common := map[string]bool{}, false
+	for _, w := range q.words {
+		if w.fields != AllFields || w.prefix || w.not {
+			continue
+		}
+		any := false
+		for i := range list {
+			if n := times[i][w.term]; n != nil {
+				any = true
+				names[w.term] = names[w.term] || n[Name] > 0
+			}
+		}
+		common = common || any && !names[w.term]
+	}
+	for _, w := range q.words {
+		fields := w.fields
+		isName := common && fields == AllFields && !w.prefix && !w.not && names[w.term]
+		if isName {
+			fields = Of(Name)
+		}
+		df := 0
+		content, other := make([]int32, len(list)), make([]int32, len(list))
+		for i := range list {
+			content[i], other[i] = has(i, &w, fields)
+			is := content[i] > 0 || other[i] > 0
+			if is {
+				df++
+			}
+			if w.not == is && (w.not || w.must) {
+				barred[i] = true
+			}
+		}
+		if w.not || df == 0 {
+			continue
+		}
+		d := min(float64(df)*1.7, float64(len(list)))
+		if isName {
+			d = float64(df)
+		}
+		idf := math.Log(1 + (float64(len(list))-d+0.5)/(d+0.5))
+		c := func(i int) float64 {
+			return float64(content[i]) / (0.6 + float64(0.4*float64(float64(lengths[i])/avg)))
+		}
+		for i, d := range list {
+			x := c(i) + float64(float64(other[i])/unit)
+			if i > 0 && d.Session != "" && list[i-1].Session == d.Session {
+				x += float64(0.5 * c(i-1))
+			}
+			if i+1 < len(list) && d.Session != "" && list[i+1].Session == d.Session {
+				x += float64(0.2 * c(i+1))
+			}
+			if x > 0 {
+				scores[i] += float64(idf * float64(float64(2.2*x)/(x+1.2)))
+			}
+		}
+	}
+	sessions := map[string][]float64{}
+	for i, d := range list {
+		sessions[d.Session] = append(sessions[d.Session], scores[i])
+	}
+	var hits []Hit
+	for i, d := range list {
+		if scores[i] == 0 || barred[i] {
+			continue
+		}
+		share := sessionShare * scores[i]
+		if d.Session != "" {
+			best := slices.Clone(sessions[d.Session])
+			slices.SortFunc(best, func(a, b float64) int { return cmp.Compare(b, a) })
+			sum := 0.0
+			for _, x := range best[:min(sessionBest, len(best))] {
+				sum += x
+			}
+			share = sessionShare * sum
+		}
+		hits = append(hits, Hit{ID: d.ID, LSN: d.LSN, Score: scores[i] + share})
+	}
+	slices.SortFunc(hits, func(a, b Hit) int { return compareHits(&a, &b) })
+	return hits[:min(n, len(hits))]
+}
+
+func segmentOf(t testing.TB, an *Analyzer, docs ...*Doc) *Segment {
+	t.Helper()
+	b := NewBuilder(an)
+	for _, d := range docs {
+		b.Add(d)
+	}
+	data, err := b.Segment()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := OpenSegment(data)
+	if err == nil {
+		err = s.Check()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+var vocabulary = strings.Fields("rome lake answer answers café cafe travel boats boat anna bert 2023 東京都 京都 the of i walking walked")
+
+func randomDoc(r *rand.Rand, id string, lsn uint64) *Doc {
+	d := &Doc{ID: id, LSN: lsn, Time: int64(r.IntN(6))}
+	if r.IntN(4) > 0 {
+		d.Session = fmt.Sprintf("s%d", r.IntN(4))
+	}
+	some := func(n int) string {
+		var s []string
+		for range r.IntN(n) {
+			s = append(s, vocabulary[int(r.ExpFloat64()*4)%len(vocabulary)])
+		}
+		return strings.Join(s, " ")
+	}
+	d.Texts = append(d.Texts, Text{Content, some(12)})
+	if r.IntN(3) == 0 {
+		d.Texts = append(d.Texts, Text{Name, []string{"Anna", "Bert", "Anna Rome"}[r.IntN(3)]})
+	}
+	if r.IntN(4) == 0 {
+		d.Texts = append(d.Texts, Text{Field(r.IntN(int(Fields))), some(4)})
+	}
+	return d
+}
+
+// TestSetIsTheModel changes sets at random, and compares each answer with the model: to the last bit,
+// however the documents are distributed over segments.
+func TestSetIsTheModel(t *testing.T) {
+	for range 200 {
+		seed := rand.Uint64()
+		if !setIsTheModel(t, seed) {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+func setIsTheModel(t *testing.T, seed uint64) bool {
+	r := rand.New(rand.NewPCG(seed, 1))
+	an := NewAnalyzer([]string{English, None}[r.IntN(2)])
+	m := &model{docs: map[string]*Doc{}, an: an}
+	set, next, lsn := NewSet(), uint64(1), uint64(1)
+	var err error
+	for range 1 + r.IntN(12) {
+		switch r.IntN(4) {
+		case 0, 1, 2: // some documents, new ones and newer ones, and some are removed
+			batch := map[string]*Doc{}
+			for range 1 + r.IntN(10) {
+				lsn++
+				id := fmt.Sprintf("d%02d", r.IntN(30))
+				batch[id] = randomDoc(r, id, lsn)
+			}
+			var remove []string
+			for range r.IntN(4) {
+				id := fmt.Sprintf("d%02d", r.IntN(30))
+				if batch[id] == nil {
+					remove = append(remove, id)
+					delete(m.docs, id)
+				}
+			}
+			var docs []*Doc
+			for id, d := range batch {
+				docs = append(docs, d)
+				m.docs[id] = d
+			}
+			set, err = set.With(next, segmentOf(t, an, docs...), remove)
+			next++
+		default:
+			var ids []uint64
+			for _, p := range set.Parts() {
+				if r.IntN(2) == 0 {
+					ids = append(ids, p.ID)
+				}
+			}
+			var b []byte
+			var moved map[uint64][]int32
+			if b, moved, err = set.Merge(ids); err == nil && len(ids) > 0 {
+				var seg *Segment
+				if b != nil {
+					seg, err = OpenSegment(b)
+				}
+				if err == nil {
+					if b == nil {
+						moved = map[uint64][]int32{}
+						for _, id := range ids {
+							moved[id] = nil
+						}
+					}
+					set, err = set.Merged(next, seg, moved)
+					next++
+				}
+			}
+		}
+		if err != nil {
+			t.Error(err)
+			return false
+		}
+		var parts []*Part
+		for _, p := range set.Parts() {
+			q, err := ReadState(p.ID, p.Seg, p.State())
+			if err != nil {
+				t.Error(err)
+				return false
+			}
+			parts = append(parts, q)
+		}
+		again, err := SetOf(parts)
+		if err != nil {
+			t.Error(err)
+			return false
+		}
+		for range 6 {
+			text := ""
+			for range 1 + r.IntN(4) {
+				w := vocabulary[r.IntN(len(vocabulary))]
+				switch r.IntN(12) {
+				case 0:
+					w = "-" + w
+				case 1:
+					w = "+" + w
+				case 2:
+					w = w[:1] + "*"
+				case 3:
+					w = "tag:" + w
+				}
+				text += w + " "
+			}
+			q := Parse(text, an)
+			n := 1 + r.IntN(20)
+			want := m.search(q, n)
+			for name, s := range map[string]*Set{"set": set, "as it is read from a file": again} {
+				got, err := s.Search(context.Background(), q, Filter{}, n, 0, nil)
+				if err != nil {
+					t.Errorf("%s, %q: %v", name, text, err)
+					return false
+				}
+				same := len(got) == len(want)
+				for i := range want {
+					same = same && got[i].ID == want[i].ID && got[i].Score == want[i].Score && got[i].LSN == want[i].LSN
+				}
+				if !same {
+					t.Errorf("%s, %d documents in %v, %q:\ngot  %v\nwant %v", name, len(m.docs), s.Parts(), text, got, want)
+					return false
+				}
+			}
+		}
+	}
+	// A merge of everything is a build of everything.
+	var ids []uint64
+	for _, p := range set.Parts() {
+		ids = append(ids, p.ID)
+	}
+	b, _, err := set.Merge(ids)
+	if err != nil {
+		t.Error(err)
+		return false
+	}
+	var docs []*Doc
+	for _, d := range m.docs {
+		docs = append(docs, d)
+	}
+	built := NewBuilder(an)
+	for _, d := range docs {
+		built.Add(d)
+	}
+	if want, _ := built.Segment(); !bytes.Equal(b, want) {
+		t.Errorf("the merge has %d bytes, the build %d others", len(b), len(want))
+		return false
+	}
+	return true
+}
