@@ -145,9 +145,7 @@ func (b *below) lookAt(dir string) (Info, error) {
 		return Info{}, err
 	}
 	defer unix.Close(fd)
-	var st unix.Stat_t
-	err = retry(func() error { return unix.Fstat(fd, &st) })
-	return info(&st), err
+	return fdInfo(fd)
 }
 
 // share has the group of a folder write it and get what is made in it.

@@ -3,6 +3,7 @@ package words
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"math"
 	"slices"
 	"sync"
@@ -104,7 +105,7 @@ type search struct {
 	avg      float64 // length
 	docs     float64
 	mustHave uint16
-	named    []int // how many documents have a word as a name, 0 where it is none, or all are
+	named    []int // of each word that counts as a name, the documents that have it as one; else 0
 }
 
 // Search finds the n best documents that score at least least and pass the filter and accept, the
@@ -297,12 +298,7 @@ func (s *search) inContent(at place) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return float64(tf) / ((1 - lengthShare) + float64(lengthShare*float64(float64(le32(lengths, at.row))/s.avg))), nil
-}
-
-func le32(b []byte, i uint32) uint32 {
-	b = b[4*i : 4*i+4]
-	return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24
+	return float64(tf) / ((1 - lengthShare) + float64(lengthShare*float64(float64(binary.LittleEndian.Uint32(lengths[4*at.row:]))/s.avg))), nil
 }
 
 // collect reads the postings of a word in one part: the live rows that have it, counted, and their
