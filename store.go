@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"sync"
 	"time"
 
@@ -62,6 +63,14 @@ type Memory = memstore.Memory
 // Open opens the store in a folder, and creates one if there is none. Any number of processes may
 // have it open. nil options are the defaults.
 func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
+	st, err := openOnce(ctx, dir, o)
+	if errors.Is(err, fs.ErrNotExist) && !errors.Is(err, ErrNoStore) && !errors.Is(err, ErrMoved) {
+		return openOnce(ctx, dir, o) // it may have been moved away and back meanwhile
+	}
+	return st, err
+}
+
+func openOnce(ctx context.Context, dir string, o *Options) (*Store, error) {
 	st := &Store{engine: new(engine.Engine)}
 	if o != nil {
 		st.o = *o

@@ -37,6 +37,7 @@ type upkeep struct {
 	moved             bool   // one was acknowledged, or seen to have happened
 	made              int    // names given away
 	did               map[string]int
+	restores          bool // a file that is removed comes back: adopt_deletions is off
 }
 
 // copied is a backup, or a store that was restored.
@@ -211,9 +212,24 @@ func (h *history) begun() bool {
 	return slices.ContainsFunc(h.writes, func(w *write) bool { return w.outcome == acked })
 }
 
-// spoil takes a memory's file away, or makes it one that is none, in ways that
-// never pass for an edit. What stands in log or archive must come back.
+// restoring turns adopt_deletions off, where the world asks for it and nobody has yet.
+func (k *keeper) restoring() {
+	path := filepath.Join(k.w.h.dir, "config.json")
+	b, err := vfs.ReadFile(k.p.FS, path, 1<<20)
+	if !k.w.keeping.restores || err != nil || bytes.Contains(b, []byte("adopt_deletions")) {
+		return
+	}
+	b = bytes.Replace(b, []byte("{"), []byte(`{"adopt_deletions": false,`), 1)
+	if err := errors.Join(k.place(path, b, k.p.Now()), k.p.FS.SyncDir(k.w.h.dir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		k.w.h.bad("%s: writing %s: %v", k.p.Name, path, err)
+	}
+}
+
+// spoil takes a memory's file away, or makes it one that is none. What stands in log or archive
+// must come back; but a file that is removed may be taken for a deletion by hand of what it held, unless
+// the store restores these.
 func (k *keeper) spoil() {
+	k.restoring()
 	id := ids[k.rng.IntN(len(ids))]
 	path := filepath.Join(k.w.h.dir, "memories", docfile.FileName(id))
 	b, err := vfs.ReadFile(k.p.FS, path, 1<<30)
@@ -227,7 +243,13 @@ func (k *keeper) spoil() {
 	rot[len(b)/2] = 1 // no JSON has this
 	switch k.rng.IntN(5) {
 	case 0:
+		if k.w.keeping.restores {
+			err = k.p.FS.Remove(path)
+			break
+		}
+		w := k.w.h.begin(&write{id: id, del: true, hand: true})
 		err = k.p.FS.Remove(path)
+		w.end = k.w.h.now()
 	case 1:
 		err = k.place(path, rot, info.Mtime) // rot: size and time are those of before
 	case 2:
@@ -405,6 +427,7 @@ func keepingLacking(w *world) {
 	lacking(w)
 	w.archive = 0 // what is repaired has its copy there
 	keeping(w)
+	w.keeping.restores = true
 }
 
 func TestSimUpkeepLacking(t *testing.T) { simulate(t, 2, 10, keepingLacking) }

@@ -62,16 +62,16 @@ func (l *FileLog) openShared(ctx context.Context) error {
 	if err != nil {
 		return l.ioError("looking at the volume of", l.o.Dir, err)
 	}
-	// A page that is there already names the holders, if the locks are not free.
-	if !l.linked(l.o.wal("shared")) {
-		if p, err := l.o.FS.OpenShared(l.o.wal("shared"), false, l.o.FileMode); err == nil {
-			l.shared = page{p}
-		}
-	}
+	l.namedPage() // a page that is there already names the holders, if the locks are not free
 	if err := l.lock(ctx, roleOpen, vfs.ModeExclusive); err != nil {
 		return err
 	}
 	defer l.unlock(roleOpen)
+	// The one that was mapped may have gone since, with a store that was moved away and back: a
+	// process that went on with it would share nothing with the others.
+	if l.namedPage(); l.shared.Shared != nil {
+		l.took(roleOpen)
+	}
 	if err := l.dwell(); err != nil {
 		return err
 	}
@@ -118,6 +118,19 @@ func (l *FileLog) openShared(ctx context.Context) error {
 		return fmt.Errorf("locking %s: %w", l.o.wal("attach.lock"), err)
 	}
 	return nil
+}
+
+// namedPage maps the page that has the name now, if there is one that is this folder's alone.
+func (l *FileLog) namedPage() {
+	if l.shared.Shared != nil {
+		_ = l.shared.Close()
+		l.shared = page{}
+	}
+	if !l.linked(l.o.wal("shared")) {
+		if p, err := l.o.FS.OpenShared(l.o.wal("shared"), false, l.o.FileMode); err == nil {
+			l.shared = page{p}
+		}
+	}
 }
 
 // join uses what those who are there have recovered.

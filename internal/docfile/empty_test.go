@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -204,5 +205,32 @@ func TestWipeMany(t *testing.T) {
 		if left := b.files("tmp"); len(left) != 0 {
 			t.Error(left)
 		}
+	}
+}
+
+// Close takes the leases of its pool in the order in which another process that empties tmp/ does: each
+// would wait for a file that the other one has.
+func TestPoolInOrder(t *testing.T) {
+	b := newBed(t, nil)
+	skipWithoutLeases(t, b)
+	var puts, rms []Change
+	for i := range 6 { // so that 9 and 10 are among the names
+		name := fmt.Sprintf("%c.json", 'a'+i)
+		puts, rms = append(puts, b.change(name, 0, 1)), append(rms, b.change(name, 1, 0))
+	}
+	b.put(puts...)
+	b.put(rms...)
+	var leased []string
+	b.fs.on = func(op, name string) error {
+		if op == "lease" {
+			leased = append(leased, name)
+		}
+		return nil
+	}
+	if err := b.fl.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if len(leased) < 6 || !slices.IsSorted(leased) {
+		t.Fatalf("the leases, as they were taken: %q", leased)
 	}
 }
