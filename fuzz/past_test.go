@@ -37,6 +37,7 @@ type pasts struct {
 	wrong []string
 	did   map[string]int
 	known map[string]map[uint64]*pastVersion // by the id; of an assembly by "group "+id
+	taken map[string]map[uint64]bool         // by a hand, with the file; a cache may still have them
 }
 
 type pastVersion struct {
@@ -51,6 +52,9 @@ func (w *pasts) bad(format string, args ...any) {
 
 // was notes that a version was current. What was seen of it before must be what it is now.
 func (w *pasts) was(key string, version uint64, v pastVersion) {
+	if w.taken[key][version] {
+		return
+	}
 	if w.known[key] == nil {
 		w.known[key] = map[uint64]*pastVersion{}
 	}
@@ -472,6 +476,10 @@ func (w *pasts) edit(p *sim.Proc, path, id string, rng *rand.Rand) error {
 		if v.file && bytes.Equal(v.doc, now) {
 			w.did["taken by hand"]++
 			delete(w.known[id], version)
+			if w.taken[id] == nil {
+				w.taken[id] = map[uint64]bool{}
+			}
+			w.taken[id][version] = true
 		}
 	}
 	if err := p.FS.Rename(temp, path); err != nil {
@@ -528,7 +536,7 @@ func (w *pasts) run(how string) error {
 
 func simulatePast(t *testing.T, seeds int, how string) {
 	simulateSeeds(t, seeds, func(seed uint64) (*sim.Sim, map[string]int, func() error) {
-		w := &pasts{s: sim.New(seed), rng: rand.New(rand.NewPCG(seed, 55)), did: map[string]int{}, known: map[string]map[uint64]*pastVersion{}}
+		w := &pasts{s: sim.New(seed), rng: rand.New(rand.NewPCG(seed, 55)), did: map[string]int{}, known: map[string]map[uint64]*pastVersion{}, taken: map[string]map[uint64]bool{}}
 		return w.s, w.did, func() error { return w.run(how) }
 	})
 }

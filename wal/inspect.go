@@ -93,6 +93,22 @@ func (l *FileLog) SegmentFile(number uint64) (SegmentFile, error) {
 	return s, nil
 }
 
+// Unbegun says that a segment is prepared and not yet begun: it begins with zeros, and holds no frame.
+// One of which only the first page was lost begins with zeros as well.
+func (l *FileLog) Unbegun(s SegmentFile) (bool, error) {
+	if !s.Zero {
+		return false, nil
+	}
+	f, err := l.openSegment(s.Number)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	end := l.geo.End(s.Number)
+	next, err := l.nextHeader(f, s.Number, l.geo.Start(s.Number), end)
+	return err == nil && next == end, err
+}
+
 func (l *FileLog) openSegment(number uint64) (vfs.File, error) {
 	return l.o.FS.OpenFile(l.o.wal(segment.Name(number)), os.O_RDONLY, 0)
 }

@@ -98,13 +98,18 @@ func (n *renewal) read() error {
 	}
 	var prev wal.Mark
 	var batch []wal.Entry
-	ended := false
+	ended, begun := false, map[uint64]bool{}
 	for i, f := range list {
-		if f.Zero || ended {
+		unbegun, err := n.log.Unbegun(f)
+		if err != nil && !places.Gone(err) {
+			return err
+		}
+		if unbegun || ended {
 			continue
 		}
+		begun[f.Number] = true
 		end := versions.FramesEnd(n.log, list[i:])
-		_, err := n.log.WalkSegment(n.r.ctx, f.Number, prev, end, func(end wal.Mark, e *wal.Entry) error {
+		_, err = n.log.WalkSegment(n.r.ctx, f.Number, prev, end, func(end wal.Mark, e *wal.Entry) error {
 			if ended {
 				return nil
 			}
@@ -135,12 +140,13 @@ func (n *renewal) read() error {
 			return err
 		}
 	}
-	n.holes(list)
+	n.holes(list, begun)
 	return nil
 }
 
-// holes adds the segments that are missing between spilled and what was durable.
-func (n *renewal) holes(list []wal.SegmentFile) {
+// holes adds the segments that are missing between spilled and what was durable; begun holds those that
+// are there.
+func (n *renewal) holes(list []wal.SegmentFile, begun map[uint64]bool) {
 	first, _ := n.log.Place(n.c.Spilled.LSN - 1)
 	last, _ := n.log.Place(n.attested - 1)
 	if newest := verify.NewestSegment(list); last > newest+1 { // a mark may say anything
@@ -148,7 +154,7 @@ func (n *renewal) holes(list []wal.SegmentFile) {
 		last = newest
 	}
 	for number := first; number <= last; number++ {
-		if !slices.ContainsFunc(list, func(f wal.SegmentFile) bool { return f.Number == number && !f.Zero }) {
+		if !begun[number] {
 			end := n.log.SegmentEnd(number)
 			n.gaps = append(n.gaps, wal.Gap{At: end - n.log.SegmentSize(), To: min(end, n.attested), Err: segment.ErrEnd})
 		}

@@ -37,15 +37,19 @@ func (r *repairer) retireBelow(d *repair.Done, log *wal.FileLog, number uint64, 
 			break
 		}
 		rel := "wal/" + segment.Name(f.Number)
-		if f.Zero {
-			if err := r.Remove(rel); err != nil { // prepared, and never begun
+		unbegun, err := log.Unbegun(f)
+		if err != nil {
+			return err
+		}
+		if unbegun {
+			if err := r.Remove(rel); err != nil {
 				return err
 			}
 			continue
 		}
 		end := versions.FramesEnd(log, list[i:])
 		sound := f.Err == nil
-		_, err := log.WalkSegment(r.ctx, f.Number, wal.Mark{}, end, func(wal.Mark, *wal.Entry) error { return nil }, func(g wal.Gap) {
+		_, err = log.WalkSegment(r.ctx, f.Number, wal.Mark{}, end, func(wal.Mark, *wal.Entry) error { return nil }, func(g wal.Gap) {
 			sound = sound && errors.Is(g.Err, segment.ErrEnd) && g.To == end
 		})
 		if err != nil {

@@ -30,11 +30,15 @@ func Lost(ctx context.Context, log *wal.FileLog) (count, documents int, err erro
 	}
 	var named []before
 	for i, f := range list {
-		if f.Zero {
+		unbegun, err := log.Unbegun(f)
+		if err != nil && !places.Gone(err) {
+			return 0, 0, err
+		}
+		if unbegun {
 			continue
 		}
 		end := FramesEnd(log, list[i:])
-		_, err := log.WalkSegment(ctx, f.Number, wal.Mark{}, end, func(_ wal.Mark, e *wal.Entry) error {
+		_, err = log.WalkSegment(ctx, f.Number, wal.Mark{}, end, func(_ wal.Mark, e *wal.Entry) error {
 			if e == nil || len(e.Key) == 0 || document.Of(e.Key) == nil {
 				return nil
 			}
