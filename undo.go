@@ -15,8 +15,8 @@ import (
 // Undelete puts the last version of a deleted memory back, also of one that an edit by hand, a limit
 // or its expiry has deleted. Its vector goes with it, unless another model makes the vectors by now;
 // an expires_at that is over does not. The result has the new Version. ErrInvalid if the memory is
-// not deleted, ErrNotFound if the id is unknown, and a *NoVersionError if nothing but the deletion is
-// kept. To go back further, see Revert.
+// not deleted, ErrNotFound if the id is unknown, and a *NoVersionError if the version that was deleted
+// is not kept, also where older ones are. To go back further, see Revert.
 func (st *Store) Undelete(ctx context.Context, id string) (Memory, error) {
 	v, err := st.deleted(ctx, st.engine.Kinds.Memories, id)
 	if err != nil {
@@ -86,13 +86,16 @@ func (as Assemblies) putBack(ctx context.Context, v *Version, cond PutOption) (A
 // deleted is the last version of a document that is deleted, or has expired.
 func (st *Store) deleted(ctx context.Context, k *engine.Kind, id string) (last Version, err error) {
 	var end Version
+	var first uint64
 	for v, verr := range st.versionsOf(ctx, k, id) {
 		if verr != nil {
 			err = errors.Join(err, verr)
 			continue
 		}
 		if end = v; !v.Deleted {
-			last = v
+			if last = v; first == 0 {
+				first = v.LSN
+			}
 		}
 	}
 	switch {
@@ -107,6 +110,9 @@ func (st *Store) deleted(ctx context.Context, k *engine.Kind, id string) (last V
 		if m, derr := end.Decode(); k == st.engine.Kinds.Memories && derr == nil && !m.ExpiresAt.IsZero() && !st.engine.Env.Clock().Before(m.ExpiresAt) {
 			return last, nil
 		}
+		if _, nerr := st.newest(ctx, k, id); err != nil && errors.Is(nerr, errs.ErrNotFound) {
+			return last, fmt.Errorf("%s %s was deleted, and what was lost may hold later versions of it; the last one that is kept is %d: memctl revert restores it: %w", k.Noun, human.Quote(id), end.LSN, err)
+		}
 		return last, fmt.Errorf("%w: %s %s is not deleted; memctl history lists its versions, memctl revert restores one of them", errs.ErrInvalid, k.Noun, human.Quote(id))
 	case last.LSN == 0:
 		why := error(errs.ErrTruncated)
@@ -114,6 +120,9 @@ func (st *Store) deleted(ctx context.Context, k *engine.Kind, id string) (last V
 			why = errs.ErrHistoryGone
 		}
 		return last, fmt.Errorf("nothing but the deletion is kept: %w: %w", &errs.NoVersionError{Kind: k.Noun, ID: id, Version: end.Previous}, errors.Join(why, err))
+	case end.Previous != 0 && end.Previous != last.LSN:
+		lost := error(&errs.NoVersionError{Kind: k.Noun, ID: id, Version: end.Previous, Oldest: first, Newest: last.LSN})
+		return last, fmt.Errorf("the version that was deleted is not kept: %w: memctl revert restores one of these", errors.Join(lost, err))
 	}
 	return last, nil
 }

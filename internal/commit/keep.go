@@ -16,6 +16,7 @@ import (
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -24,8 +25,9 @@ import (
 // entry that replaces or deletes it would destroy the last copy. So a copy goes into the log first,
 // see package record.
 
-// keptTogether is how many bytes of copies go into the batch of what makes them necessary. More go
-// into batches before it: they change nothing, and the batch is not to become too large.
+// keptTogether is how many bytes of copies go into the batch of what makes them necessary, if that has
+// room for them. More go into batches before it: they change nothing, and the batch is not to
+// become too large.
 const keptTogether = 1 << 20
 
 // predecessor is a version that an entry replaces or deletes.
@@ -58,7 +60,9 @@ func (cm *Committer) keep(ctx context.Context, held *wal.Held, entries []wal.Ent
 	}
 	slices.SortFunc(due, func(a, b predecessor) int { return cmp.Compare(a.at, b.at) })
 	var kept []wal.Entry
-	size := 0
+	limit := cm.Engine.Log.Limit()
+	most := min(keptTogether, limit)
+	size, own := uint64(0), frames(entries)
 	for _, p := range due {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -76,15 +80,36 @@ func (cm *Committer) keep(ctx context.Context, held *wal.Held, entries []wal.Ent
 		if err := cm.mayKeep(ctx, held); err != nil {
 			return nil, err
 		}
-		if size += len(e.Value); len(kept) > 0 && size > keptTogether {
-			if _, err := cm.Engine.Log.Append(ctx, &wal.Batch{Entries: kept}); err != nil {
-				return nil, unkept(err)
+		one := frames([]wal.Entry{e})
+		if one > limit || uint64(e.Inflated) > limit {
+			return nil, oversized(cm.Engine.Kinds.Of(p.key), p.key[1:], p.at, limit)
+		}
+		if size += one; len(kept) > 0 && size > most {
+			if err := cm.keepFirst(ctx, kept); err != nil {
+				return nil, err
 			}
-			kept, size = nil, len(e.Value)
+			kept, size = nil, one
 		}
 		kept = append(kept, e)
 	}
+	if len(kept) > 0 && size+own > limit {
+		return nil, cm.keepFirst(ctx, kept)
+	}
 	return kept, nil
+}
+
+// keepFirst writes copies in a batch of their own.
+func (cm *Committer) keepFirst(ctx context.Context, kept []wal.Entry) error {
+	_, err := cm.Engine.Log.Append(ctx, &wal.Batch{Entries: kept})
+	return unkept(err)
+}
+
+// frames is how many bytes of the log entries take.
+func frames(entries []wal.Entry) (n uint64) {
+	for i := range entries {
+		n += segment.FrameSize(uint64(len(entries[i].Key) + len(entries[i].Value)))
+	}
+	return n
 }
 
 // keepOne makes the copy of a version, of what stands in its file. What is damaged, or is another's,
@@ -136,6 +161,12 @@ func unreadable(k *engine.Kind, id string, at wal.LSN, err error) error {
 	return fmt.Errorf("%s %s: version %d has no copy but its file, which cannot be read now, so that it is neither replaced nor deleted: %w; %s", k.Noun, human.Quote(id), at, err, remedy)
 }
 
+// oversized is a file that was not put into this log: it was restored, or taken in, as it is.
+func oversized(k *engine.Kind, id string, at wal.LSN, limit uint64) error {
+	return fmt.Errorf("%s %s: %w: version %d has no copy but its file, and one would take more than the %d bytes that a commit may have in this log (half a segment); remove it without a copy: memctl purge %s",
+		k.Noun, human.Quote(id), errs.ErrTooLarge, at, limit, human.Quote(id))
+}
+
 // mayKeep has every program that writes know of copies: one that does not would purge a memory, and
 // leave its copies.
 func (cm *Committer) mayKeep(ctx context.Context, held *wal.Held) error {
@@ -155,7 +186,7 @@ func (cm *Committer) mayKeep(ctx context.Context, held *wal.Held) error {
 
 // unkept says what removes without room for a copy.
 func unkept(err error) error {
-	if !errors.Is(err, errs.ErrDiskFull) {
+	if !errors.Is(err, errs.ErrDiskFull) { // or nil
 		return err
 	}
 	return fmt.Errorf("%w; what is replaced or deleted has no copy but its file, and the log has no room for one: make room, or remove it without a copy: memctl purge ID", err)
