@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"time"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/copy"
 	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
@@ -118,7 +120,12 @@ func Restore(ctx context.Context, backup, dir string, o *RestoreOptions) (Restor
 		opt.restored, opt.SegmentSize = as, int(as.SegmentSize)
 		return openRestored(ctx, dir, &opt)
 	}
-	return copy.Restore(ctx, s)
+	report, err := copy.Restore(ctx, s)
+	of := dir
+	if pe, ok := errors.AsType[*fs.PathError](err); ok && places.Within(pe.Path, backup) {
+		of = backup
+	}
+	return report, opt.environment(of).Explain(err)
 }
 
 // past is the store's log as far back as it is kept, and up to where it is durable.

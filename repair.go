@@ -55,7 +55,8 @@ func UndoRepair(ctx context.Context, dir string, o *Options, id string) (*UndoRe
 	if err != nil {
 		return nil, err
 	}
-	return heal.Undo(ctx, dir, id, ro)
+	rep, err := heal.Undo(ctx, dir, id, ro)
+	return rep, ro.Explain(err)
 }
 
 // VerifyFolder is Admin.Verify for a folder: for a store that cannot be opened it reports why, and
@@ -67,7 +68,11 @@ func VerifyFolder(ctx context.Context, dir string, o *Options, v VerifyOptions) 
 			yield(Finding{}, err)
 			return
 		}
-		heal.Look(ctx, dir, ro)(yield)
+		for f, err := range heal.Look(ctx, dir, ro) {
+			if !yield(f, ro.Explain(err)) {
+				return
+			}
+		}
 	}
 }
 
@@ -85,7 +90,7 @@ func repairOptions(dir string, o *Options, v VerifyOptions) (heal.Options, error
 	at := filled.environment(dir)
 	return heal.Options{
 		FS: vfs.Only(filled.env.System.FS, filled.StateDir, dir), Clock: filled.Clock, FileMode: filled.FileMode, FolderMode: filled.FolderMode,
-		Random: at.Random, Known: wal.Features(filled.env.System.Features), LockWait: filled.LockWait, StateDir: filled.StateDir, Verify: v,
+		Random: at.Random, Known: wal.Features(filled.env.System.Features), LockWait: filled.LockWait, StateDir: filled.StateDir, Verify: v, Explain: at.Explain,
 		Open: func(ctx context.Context, readOnly bool) (heal.Store, error) {
 			o := own
 			o.ReadOnly = readOnly
@@ -116,11 +121,8 @@ func (r repairStore) Source() view.Source { return r.st.source() }
 func (r repairStore) Close() error { return r.st.Close() }
 
 func (r repairStore) PutBack(ctx context.Context, held *wal.Held, letter byte, id string, version wal.LSN, mtime time.Time, doc []byte) error {
-	return r.st.edits.PutBack(ctx, held, r.st.engine.Kinds.Named(letter), id, versionOf(version, mtime, doc))
-}
-
-func versionOf(lsn wal.LSN, mtime time.Time, doc []byte) engine.Version {
-	return engine.Version{LSN: lsn, Doc: doc, Line: index.Entry{Mtime: mtime.UnixMicro(), Size: int64(len(doc)), Version: lsn, Dimension: index.UnknownDimension}}
+	v := engine.Version{LSN: version, Doc: doc, Line: index.Entry{Mtime: mtime.UnixMicro(), Size: int64(len(doc)), Version: version, Dimension: index.UnknownDimension}}
+	return r.st.edits.PutBack(ctx, held, r.st.engine.Kinds.Named(letter), id, v)
 }
 
 func (r repairStore) Adopt(ctx context.Context, held *wal.Held, letter byte, doc []byte, mtime time.Time, was wal.LSN) (wal.LSN, error) {

@@ -29,10 +29,10 @@ type repairer struct {
 }
 
 // apply is Apply of a plan.
-func (o Options) apply(ctx context.Context, p *repair.RepairPlan) (*repair.RepairReport, error) {
+func (o Options) apply(ctx context.Context, p *repair.RepairPlan) (_ *repair.RepairReport, err error) {
 	r := &repairer{ctx: ctx, Changer: o.changer(p.Dir), o: o, report: &repair.RepairReport{}, tried: map[string]bool{}}
 	defer func() {
-		if r.Manifest != nil {
+		if err = o.Explain(err); r.Manifest != nil {
 			_ = r.Manifest.Close()
 		}
 	}()
@@ -198,7 +198,7 @@ func (r *repairer) done(d repair.Done, err error) error {
 	if errors.Is(err, journal.ErrNothing) {
 		d.Result, err = err.Error(), nil
 	}
-	d.Err = err
+	d.Err = r.o.Explain(err)
 	r.report.Done = append(r.report.Done, d)
 	switch {
 	case err == nil:

@@ -90,6 +90,7 @@ type Options struct {
 	LockWait time.Duration
 	// StateDir is where the key is by which a manifest is known as this copy's; "": nowhere.
 	StateDir string
+	Explain  func(error) error // adds to an error of the system what helps
 	// Verify is how the store is looked at; Part and Parts plan for a sample.
 	Verify repair.VerifyOptions
 }
@@ -97,14 +98,12 @@ type Options struct {
 // Plan looks at a store and says what would heal it. It changes nothing.
 func Plan(ctx context.Context, dir string, o Options) (*repair.RepairPlan, error) {
 	p := repair.NewPlan(dir, o.apply)
-	err := o.look(ctx, p)
-	if err == nil {
-		err = o.tellDeleted(ctx, p)
+	for _, step := range []func(context.Context, *repair.RepairPlan) error{o.look, o.tellDeleted, o.countLost} {
+		if err := step(ctx, p); err != nil {
+			return p, o.Explain(err)
+		}
 	}
-	if err == nil {
-		err = o.countLost(ctx, p)
-	}
-	return p, err
+	return p, nil
 }
 
 // Look verifies the store in a folder, also one that cannot be opened.

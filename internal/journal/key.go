@@ -122,11 +122,12 @@ func makeKey(o *Keys, name string) error {
 	if err := errors.Join(o.Random(key), o.Random(salt[:])); err != nil {
 		return err
 	}
-	if err := vfs.MkdirAll(o.FS, filepath.Dir(name), 0o700); err != nil {
+	fsys := owned(o.FS, filepath.Dir(name))
+	if err := vfs.MkdirAll(fsys, filepath.Dir(name), 0o700); err != nil {
 		return err
 	}
 	temp := fmt.Sprintf("%s.%x.new", name, salt)
-	f, err := o.FS.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := fsys.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
@@ -135,14 +136,30 @@ func makeKey(o *Keys, name string) error {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err == nil {
-		err = o.FS.RenameNew(temp, name)
+		err = fsys.RenameNew(temp, name)
 	}
 	if err != nil {
-		_ = o.FS.Remove(temp) // 65 bytes stay where that fails too
+		_ = fsys.Remove(temp) // 65 bytes stay where that fails too
 		if errors.Is(err, fs.ErrExist) {
 			return nil
 		}
 		return err
 	}
-	return o.FS.SyncDir(filepath.Dir(name))
+	return fsys.SyncDir(filepath.Dir(name))
+}
+
+// owned has what root makes on the way to a folder belong to the owner of what is above it: with
+// the HOME of another user (sudo -E) that user could else make nothing in his own ~/.local.
+func owned(fsys vfs.FS, dir string) vfs.FS {
+	if os.Geteuid() != 0 {
+		return fsys
+	}
+	for above := dir; ; above = filepath.Dir(above) {
+		if info, err := fsys.Stat(above); err == nil && info.Mode.IsDir() {
+			return vfs.Below(fsys, above)
+		}
+		if above == filepath.Dir(above) {
+			return fsys
+		}
+	}
 }

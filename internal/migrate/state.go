@@ -147,7 +147,12 @@ func Residence(fsys vfs.FS, dir string) (done func() error, err error) {
 	if m.State == stateReady {
 		// The one look outside: at the note in the folder that the copy names, and at nothing else there.
 		fsys := vfs.Below(fsys, m.From)
-		switch note, ok, err := readMoved(fsys, m.From); {
+		note, ok, err := readMoved(fsys, m.From)
+		if _, ok := errors.AsType[*errs.CorruptionError](err); ok {
+			// What migrate.json names may be anything: only the advice on this one is given.
+			err = &errs.CorruptionError{Path: places.MigrationName, Offset: -1, Err: fmt.Errorf("it names a folder in which %s is no note of memctl migrate; remove %s if nothing was migrated to here", places.MovedName, filepath.Join(dir, places.MigrationName))}
+		}
+		switch {
 		case err != nil:
 			return nil, fmt.Errorf("%s is the copy of a store that is moved; whether it already is the store says %s: %w", dir, m.From, err)
 		case ok && note.ID == m.ID:

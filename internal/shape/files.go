@@ -19,12 +19,17 @@ import (
 // Anything else, a link, a FIFO, a socket, a device, a folder, is never opened, and what
 // is behind it cannot be looked at. What is in the place of folders: see NotFolders.
 func Misshapen(fsys vfs.FS, dir string) (list []repair.Finding, err error) {
+	failed := func(ferr error) {
+		if err == nil || !vfs.IsPermission(ferr) { // a folder that lets nobody in is told of once
+			err = errors.Join(err, ferr)
+		}
+	}
 	look := func(rel string) {
 		info, serr := fsys.Stat(filepath.Join(dir, filepath.FromSlash(rel)))
 		switch {
 		case places.Gone(serr) || errors.Is(serr, vfs.ErrNotFolder):
 		case serr != nil:
-			err = errors.Join(err, serr)
+			failed(serr)
 		case !info.Mode.IsRegular() || info.Size > places.Limit(rel):
 			list = append(list, wrongKind(rel, info))
 		}
@@ -32,7 +37,7 @@ func Misshapen(fsys vfs.FS, dir string) (list []repair.Finding, err error) {
 	names := func(folder string) []string {
 		all, lerr := fsys.ReadDir(filepath.Join(dir, filepath.FromSlash(folder)))
 		if lerr != nil && !places.Gone(lerr) {
-			err = errors.Join(err, lerr)
+			failed(lerr)
 		}
 		slices.Sort(all)
 		return all

@@ -1,0 +1,29 @@
+package env
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// A rename that was refused has two names, and the message is about the one that it was to have.
+func TestExplainsRename(t *testing.T) {
+	dir := t.TempDir()
+	e := &Env{Dir: dir, FS: vfs.OS()}
+	was, is := filepath.Join(dir, "tmp", "1"), filepath.Join(dir, "memories", "a.json")
+	for _, path := range []string{was, is} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := e.Explain(&os.LinkError{Op: "rename", Old: was, New: is, Err: syscall.EPERM})
+	p, ok := errors.AsType[*errs.PermissionError](err)
+	if !ok || p.Path != is {
+		t.Fatalf("%+v %v", p, err)
+	}
+}
