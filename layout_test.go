@@ -234,6 +234,7 @@ func TestStoresFilesAreBelow(t *testing.T) {
 	more := map[string]string{
 		"internal/copy/folder.go":   "the folder of a backup, which the user named, and what is made beside it until it is complete",
 		"internal/migrate/state.go": "the note of the folder that the copy of a store on the move names",
+		"internal/journal/key.go":   "the folders above that of the key, which are made with the owner that the first one has",
 	}
 	for _, dir := range below {
 		names, _ := filepath.Glob(filepath.Join(dir, "*.go"))
