@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"time"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/copy"
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
@@ -121,11 +119,7 @@ func Restore(ctx context.Context, backup, dir string, o *RestoreOptions) (Restor
 		return openRestored(ctx, dir, &opt)
 	}
 	report, err := copy.Restore(ctx, s)
-	of := dir
-	if pe, ok := errors.AsType[*fs.PathError](err); ok && places.Within(pe.Path, backup) {
-		of = backup
-	}
-	return report, opt.environment(of).Explain(err)
+	return report, opt.environment(dir).Explain(err)
 }
 
 // past is the store's log as far back as it is kept, and up to where it is durable.
