@@ -119,7 +119,7 @@ func Restore(ctx context.Context, backup, dir string, o *RestoreOptions) (Restor
 		return openRestored(ctx, dir, &opt)
 	}
 	report, err := copy.Restore(ctx, s)
-	return report, opt.environment(dir).Explain(err)
+	return report, opt.environment(dir).ExplainWith(err, backup)
 }
 
 // past is the store's log as far back as it is kept, and up to where it is durable.

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -45,6 +46,16 @@ func (e *Env) Explain(err error) error {
 		return e.explainRefusal(err)
 	}
 	return err
+}
+
+// ExplainWith is Explain where what was refused may also lie in another folder, that is only read.
+func (e *Env) ExplainWith(err error, other string) error {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok && places.Within(pe.Path, other) {
+		at := *e
+		at.Dir, at.FS = other, vfs.Only(e.System.FS, e.StateDir, other)
+		return at.Explain(err)
+	}
+	return e.Explain(err)
 }
 
 func (e *Env) explainFull(err error) error {
