@@ -140,6 +140,9 @@ func (l *FileLog) join(ctx context.Context) error {
 	}
 	if l.shared.Shared == nil {
 		p, err := l.o.FS.OpenShared(l.o.wal("shared"), false, l.o.FileMode)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return l.ioError("opening", l.o.wal("shared"), err)
+		}
 		if err != nil {
 			return fmt.Errorf("other processes have this store open, but %s is missing: close the store in all of them, then open it again: %w", l.o.wal("shared"), err)
 		}
