@@ -18,9 +18,12 @@ type Query struct {
 	// Like is the id of a memory: Search finds the memories with the most similar embeddings,
 	// without the memory itself.
 	Like string
-	// Text finds memories whose content has one of its words, ignoring case. The score is BM25 over
-	// the memories that pass the filters, at least 0 and without an upper bound; see package text
-	// for what a word is.
+	// Text finds memories by words: of their content, of tags, category, key, title, speaker, author,
+	// name and caption in their metadata, and of the date. Words are English stems without accents,
+	// and words that are in every text do not count. A memory is also found by what the ones before
+	// and behind it in its session say. The grammar: "a phrase", rom* (words that begin so), +must,
+	// -not, tag:travel (a field), a OR b; no text is an error of syntax. The score is BM25F over all
+	// memories, at least 0 and without an upper bound.
 	Text string
 
 	Limit    int     // maximum number of hits; 0 means 10
@@ -39,9 +42,9 @@ type Hit struct {
 	Memory Memory
 }
 
-// Search finds memories that pass the filters, best first, those with the same score by id. It
-// reads every vector, or every content, of the memories that pass; its memory use depends on Limit
-// and Offset, not on the size of the store. Only a search by vector with filters also holds, while
+// Search finds memories that pass the filters, best first, those with the same score by id. A
+// search by vector reads every vector of the memories that pass; its memory use depends on Limit and
+// Offset, not on the size of the store. One by words takes about 20 bytes for each memory while it runs. Only a search by vector with filters also holds, while
 // it runs, the ids of the memories that it compared or checked: about 300 bytes each, in the worst
 // case for all memories.
 //

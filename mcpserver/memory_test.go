@@ -93,7 +93,8 @@ func TestMemory(t *testing.T) {
 	}
 
 	r := as[recalled](t, c, "recall", `{"query":"SHORT answers","session":"s1"}`)
-	if r.ids() != a.ID || r.By != "words" || r.Memories[0].Category != "preference" || r.Memories[0].Session != "s1" || len(r.Memories[0].Tags) != 2 {
+	// Its neighbour in the session is found behind it.
+	if !strings.HasPrefix(r.ids(), a.ID) || r.By != "words" || r.Memories[0].Category != "preference" || r.Memories[0].Session != "s1" || len(r.Memories[0].Tags) != 2 {
 		t.Errorf("%+v", r)
 	}
 	for args, want := range map[string]string{
@@ -122,7 +123,7 @@ func TestMemory(t *testing.T) {
 	}
 	// What is over is not there.
 	now.Add(int64(61 * time.Second))
-	if r := as[recalled](t, c, "recall", `{"query":"deploys"}`); r.ids() != elsewhere.ID {
+	if r := as[recalled](t, c, "recall", `{"query":"deploys"}`); !strings.HasPrefix(r.ids(), elsewhere.ID) || strings.Contains(r.ids(), k.ID) {
 		t.Errorf("%+v", r)
 	}
 	type forgotten struct{ Forgotten, Missing []string }

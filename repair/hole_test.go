@@ -156,7 +156,7 @@ func TestHole(t *testing.T) {
 
 func sameBut(a, b map[string]string) bool {
 	for name := range b {
-		if a[name] != b[name] {
+		if a[name] != b[name] && !strings.HasPrefix(name, "view_index/") { // what is derived is made again
 			return false
 		}
 	}

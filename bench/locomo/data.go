@@ -70,7 +70,7 @@ func read(path string, speaker bool) (memories []varve.Memory, questions []quest
 				m := varve.Memory{ID: c.ID + "/" + t.ID, Content: t.Text, Timestamp: at.Add(time.Duration(i) * time.Second),
 					Metadata: map[string]any{"session_id": c.ID + "/" + n[1], "speaker": t.Speaker, "time": when}}
 				if t.Caption != "" {
-					m.Metadata["picture"] = t.Caption
+					m.Metadata["caption"] = t.Caption
 				}
 				if speaker {
 					m.Content = t.Speaker + ": " + t.Text

@@ -30,15 +30,22 @@ func searchCommand(a *cli.App) *cobra.Command {
 		Use:        "search WORDS | --like ID | --vector FILE",
 		SuggestFor: []string{"find", "recall", "query"},
 		Short:      "Find memories",
-		Long: `Find the memories whose text has the words, ignoring case, best first; or those whose embeddings
-are nearest to the embedding of a memory, or to a vector. On a terminal the result is a table
+		Long: `Find memories by words, best first; or those whose embeddings are nearest to the embedding of a
+memory, or to a vector. On a terminal the result is a table
 with the endings of ids, as in memctl list, otherwise one memory per line with score, id, session
 and text, separated by tabs.
 
 If VARVE_EMBED_URL names an embedding service and the store has embeddings, the search is by
 meaning; --by words searches for the words themselves.
 
-The score of a search by words is BM25; that of embeddings the cosine, or 1/(1+d²) if the store
+Words are compared by their English stems, ignoring case and accents; words like "the" do not count.
+They are looked for in the text, in tags, category, key, title, speaker, author, name and caption of
+the metadata, and in the date. The neighbours of a memory in its session count too, so one that has
+none of the words can be found. In a query, "to the lake" is a phrase, rom* means words that
+begin so, +rome must be there, -rome must not, tag:travel is a word in a field, and OR makes what
+is beside it optional.
+
+The score of a search by words is BM25F; that of embeddings the cosine, or 1/(1+d²) if the store
 measures distances. The file of a vector holds a JSON list of numbers, or the numbers as
 consecutive float32, little-endian.`,
 		Example: "  memctl search \"short answers\" --session s1\n  memctl search --like note-7 --limit 3 --min-score 0.5\n  memctl search --vector query.f32 --json | jq -r '.hits[].id'",

@@ -3,8 +3,8 @@
 //
 //	search.go       a query and its limits; the best results are found, then read with all checks
 //	vector.go       by vectors: exact; filters are applied to candidates, nearest first
-//	text.go         by words: a scan of all contents that pass the filters, see package text
-//	content.go      the contents for that, read past the cache
+//	words.go        by words: the view of them is asked, filters that it does not know are applied to
+//	                candidates, best first
 //	assemblies.go   assemblies, by their composites
 //
 // Documents that cannot be read do not prevent others from being found.

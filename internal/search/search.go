@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/human"
-	"github.com/varve-db/varve/internal/text"
 	"github.com/varve-db/varve/internal/view/vectors"
+	view "github.com/varve-db/varve/internal/view/words"
+	"github.com/varve-db/varve/internal/words"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/vector"
 )
@@ -19,6 +21,7 @@ import (
 type Search struct {
 	Engine  *engine.Engine
 	Vectors *vectors.Vectors
+	Words   *view.Query
 }
 
 // Query is what is looked for: exactly one of Vector, Like and Text.
@@ -33,9 +36,8 @@ type Query struct {
 	// Like is the id of a memory: Search finds those whose embeddings are like its
 	// own, without itself.
 	Like string
-	// Text finds memories whose content has one of its words, in any case. The
-	// score is BM25 over the memories that pass the filters, at least 0 and without
-	// an upper end; see package text for what a word is.
+	// Text finds memories by words; see package internal/words for what a word is, the grammar
+	// (Parse) and the score.
 	Text string
 
 	Limit    int     // how many hits, 10 when 0
@@ -93,19 +95,19 @@ func (s *Search) Memories(ctx context.Context, q Query, f engine.Filters) ([]Hit
 // searchOnce finds the n best and reads those behind the offset; full says that there
 // may be more of them.
 func (s *Search) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n int, least float64) (hits []Hit, full bool, unread unreadable, err error) {
-	var found []text.Hit
+	var list []found
 	switch {
 	case q.Text != "":
-		found, err = s.searchText(ctx, text.Parse(q.Text), f, n, least, &unread)
+		list, err = s.byWords(ctx, q.Text, f, n, least, &unread)
 	case q.Like != "":
-		found, err = s.searchLike(ctx, q.Like, f, n, least, &unread)
+		list, err = s.searchLike(ctx, q.Like, f, n, least, &unread)
 	default:
-		found, err = s.nearest(ctx, q.Vector, f, n, least, &unread, q.Model)
+		list, err = s.nearest(ctx, q.Vector, f, n, least, &unread, q.Model)
 	}
 	if err != nil {
 		return nil, false, unread, err
 	}
-	for _, h := range found[min(q.Offset, len(found)):] {
+	for _, h := range list[min(q.Offset, len(list)):] {
 		m, err := s.get(ctx, h.ID)
 		switch {
 		case errors.Is(err, errs.ErrClosed), ctx.Err() != nil:
@@ -120,7 +122,7 @@ func (s *Search) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n 
 			hits = append(hits, Hit{h.ID, h.Score, m})
 		}
 	}
-	return hits, len(found) == n, unread, nil
+	return hits, len(list) == n, unread, nil
 }
 
 func (q *Query) limit() int {
@@ -162,14 +164,24 @@ func (q *Query) validate() error {
 		}
 	}
 	if q.Text != "" {
-		switch n := text.Parse(q.Text).Terms(); {
+		switch n := words.Parse(q.Text, words.NewAnalyzer(words.None)).Words(); {
 		case n == 0:
 			return bad("Text", human.Quote(q.Text), "it has no word")
-		case n > text.MaxTerms:
-			return &errs.FieldError{Field: "query Text", Value: fmt.Sprintf("of %d different words", n), Limit: fmt.Sprintf("%d words", text.MaxTerms), Err: errs.ErrInvalid}
+		case n > words.MostWords:
+			return tooManyWords(n)
 		}
 	}
 	return nil
+}
+
+func tooManyWords(n int) error {
+	return &errs.FieldError{Field: "query Text", Value: fmt.Sprintf("of %d different words", n), Limit: fmt.Sprintf("%d words", words.MostWords), Err: errs.ErrInvalid}
+}
+
+// found is a memory that was found and is not read yet.
+type found struct {
+	ID    string
+	Score float64
 }
 
 // unreadable collects the errors of memories that could not be read.
@@ -202,7 +214,7 @@ func (u *unreadable) join() error {
 }
 
 // searchLike finds what is like a memory, without itself.
-func (s *Search) searchLike(ctx context.Context, id string, f *engine.Filters, n int, least float64, bad *unreadable) ([]text.Hit, error) {
+func (s *Search) searchLike(ctx context.Context, id string, f *engine.Filters, n int, least float64, bad *unreadable) ([]found, error) {
 	m, err := s.get(ctx, id)
 	if err != nil {
 		return nil, err
@@ -227,14 +239,14 @@ func (s *Search) searchLike(ctx context.Context, id string, f *engine.Filters, n
 	if vector.Norm(m.Embedding) == 0 {
 		return nil, &errs.FieldError{Field: "query Like", Value: human.Quote(id), Err: fmt.Errorf("%w: the embedding of this memory is all zero, which is like nothing: compute it again (memctl reindex), or search by words", errs.ErrInvalid)}
 	}
-	found, err := s.nearest(ctx, m.Embedding, f, n+1, least, bad, "")
-	for i := range found {
-		if found[i].ID == id {
-			found = append(found[:i], found[i+1:]...)
+	list, err := s.nearest(ctx, m.Embedding, f, n+1, least, bad, "")
+	for i := range list {
+		if list[i].ID == id {
+			list = append(list[:i], list[i+1:]...)
 			break
 		}
 	}
-	return found[:min(n, len(found))], err
+	return list[:min(n, len(list))], err
 }
 
 func (s *Search) get(ctx context.Context, id string) (memstore.Memory, error) {
@@ -243,4 +255,12 @@ func (s *Search) get(ctx context.Context, id string) (memstore.Memory, error) {
 		return memstore.Memory{}, err
 	}
 	return s.Engine.Decode(id, v)
+}
+
+// Scanners is how many goroutines read vectors, or documents.
+func (s *Search) Scanners() int {
+	if s.Engine.Env.System.Inline {
+		return 1
+	}
+	return min(runtime.GOMAXPROCS(0), 16)
 }

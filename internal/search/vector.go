@@ -9,7 +9,6 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index/table"
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/text"
 	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/vector"
 )
@@ -18,7 +17,7 @@ import (
 // filters leave of one session, or under one prefix, is looked up and compared;
 // the others are asked about candidates, the nearest first. Those that cannot be
 // judged go to bad.
-func (s *Search) nearest(ctx context.Context, v []float32, f *engine.Filters, n int, least float64, bad *unreadable, model string) ([]text.Hit, error) {
+func (s *Search) nearest(ctx context.Context, v []float32, f *engine.Filters, n int, least float64, bad *unreadable, model string) ([]found, error) {
 	q := vector.Query{Kind: vector.Memories, Vector: v, Limit: n, Workers: s.Scanners()}
 	if !math.IsInf(least, -1) {
 		q.MinScore = least
@@ -43,11 +42,11 @@ func (s *Search) nearest(ctx context.Context, v []float32, f *engine.Filters, n 
 		q.Accept = s.passes(ctx, f, bad)
 	}
 	hits, err := s.searchVectors(ctx, q, model)
-	found := make([]text.Hit, len(hits))
+	list := make([]found, len(hits))
 	for i, h := range hits {
-		found[i] = text.Hit{ID: h.Key, Score: h.Score}
+		list[i] = found{h.Key, h.Score}
 	}
-	return found, err
+	return list, err
 }
 
 // passes judges one memory by the filters.

@@ -3,6 +3,7 @@ package view
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -21,6 +22,16 @@ type Folder struct {
 // Read reads a file of at most limit bytes.
 func (f *Folder) Read(name string, limit int64) ([]byte, error) {
 	return vfs.ReadFile(f.FS, filepath.Join(f.Path, name), limit)
+}
+
+// Map maps a file as it is now.
+func (f *Folder) Map(name string) (vfs.Mapping, error) {
+	file, err := f.FS.OpenFile(filepath.Join(f.Path, name), os.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	m, err := file.Map()
+	return m, errors.Join(err, file.Close())
 }
 
 // Write puts a file in place in one step, durably.

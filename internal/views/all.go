@@ -3,6 +3,7 @@ package views
 import (
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/view"
+	"github.com/varve-db/varve/internal/view/words"
 )
 
 // Maker makes an instance of a view.
@@ -10,4 +11,4 @@ type Maker func(eng *engine.Engine) view.View
 
 // All are the views of every store. Tests add to them by the environment that they open a
 // store in.
-var All []Maker
+var All = []Maker{words.New}

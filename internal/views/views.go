@@ -17,7 +17,6 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/places"
-	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/repair"
@@ -160,7 +159,7 @@ func (vs *Views) complete(ctx context.Context, _ *wal.Held, v view.View, set *in
 		return nil
 	}
 	if err == nil {
-		err = vs.catchUp(ctx, v, at, to)
+		err = vs.Engine.Between(ctx, at, to, func(e *wal.Entry) error { return v.Apply(ctx, nil, e) })
 	}
 	if err != nil {
 		if vfs.IsStarved(err) || vfs.IsDiskFull(err) || ctx.Err() != nil {
@@ -174,29 +173,6 @@ func (vs *Views) complete(ctx context.Context, _ *wal.Held, v view.View, set *in
 		}
 	}
 	return v.Save(f, to)
-}
-
-// errAhead says that the files are of a moment that the index has not come to.
-var errAhead = errors.New("its files are ahead of the index")
-
-// catchUp applies what the log has between two moments. Log and archive are read, for the
-// overlay has let go of what the index has taken in.
-func (vs *Views) catchUp(ctx context.Context, v view.View, at, to wal.Mark) error {
-	if at.LSN >= to.LSN {
-		return errAhead
-	}
-	for e, err := range vs.Engine.Log.Past().Entries(ctx, at, to.LSN) { // the first must follow the chain
-		if err != nil {
-			return err
-		}
-		if _, err := state.Check(&e); errors.Is(err, state.ErrEntry) {
-			continue
-		}
-		if err := v.Apply(ctx, nil, &e); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Doom has the next index that is written make all files again, and names the files that are

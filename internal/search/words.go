@@ -1,0 +1,63 @@
+package search
+
+import (
+	"context"
+	"errors"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/engine"
+	view "github.com/varve-db/varve/internal/view/words"
+	"github.com/varve-db/varve/internal/words"
+)
+
+// byWords finds the n memories that a text describes best.
+func (s *Search) byWords(ctx context.Context, text string, f *engine.Filters, n int, least float64, bad *unreadable) (list []found, err error) {
+	err = s.Words.With(ctx, func(snap *view.Snapshot) error {
+		list, *bad = nil, unreadable{}
+		q := words.Parse(text, snap.Analyzer)
+		filter := words.Filter{Session: f.Session, Prefix: f.Prefix}
+		if q.Words() > words.MostWords { // more than with another analyzer
+			return tooManyWords(q.Words())
+		}
+		hits, err := snap.Set.Search(ctx, q, filter, n, least, s.accepts(ctx, q, snap.Analyzer, f, bad))
+		for _, h := range hits {
+			list = append(list, found{h.ID, h.Score})
+		}
+		return err
+	})
+	return list, err
+}
+
+// accepts judges by what the words do not know; nil where they know all.
+func (s *Search) accepts(ctx context.Context, q *words.Query, an *words.Analyzer, f *engine.Filters, bad *unreadable) func(words.Hit) (bool, error) {
+	left := *f
+	left.Session, left.Prefix = nil, ""
+	var passes func(id string) (bool, error)
+	if !left.All() || s.Engine.AnyExpiry(ctx) {
+		passes = s.passes(ctx, &left, bad)
+	}
+	if passes == nil && !q.Phrases() {
+		return nil
+	}
+	return func(h words.Hit) (bool, error) {
+		if passes != nil {
+			if ok, err := passes(h.ID); err != nil || !ok {
+				return false, err
+			}
+		}
+		if !q.Phrases() {
+			return true, nil
+		}
+		m, err := s.get(ctx, h.ID)
+		switch {
+		case errors.Is(err, errs.ErrClosed), ctx.Err() != nil:
+			return false, err
+		case errors.Is(err, errs.ErrNotFound):
+			return false, nil
+		case err != nil:
+			bad.add(err)
+			return false, nil
+		}
+		return q.Holds(view.DocOf(&m, m.Version), an), nil
+	}
+}

@@ -1,0 +1,26 @@
+// Package words is the view that search by words reads: an inverted index of all memories, in the
+// form of package internal/words, in view_index/words/:
+//
+//	manifest.json       what belongs together, put in place in one step
+//	<number>.seg        a segment: 16 hex digits. It never changes
+//	<number>.<lsn>.st   the state of its rows (words.Part.State) as of a moment of the log
+//
+// The manifest is one JSON object:
+//
+//	{"format": 1, "lsn": …, "sum": …,         the moment of the log that the files cover (wal.Mark)
+//	 "language": "en",                        of the analyzer
+//	 "next": 18,                              the number of the segment that comes next
+//	 "segments": [{"number": 17, "bytes": …, "sum": "…", "state": "…"}],
+//	 "check": "…"}                            xxhash64 of the object without this member
+//
+// sum is words.Segment.Sum in hex; state is "" for a segment whose rows are all live and adjoin.
+//
+// A round writes one segment of what has changed since the one before, and merges eight segments of
+// about one size into one, up to 131,072 documents: so a round costs what has changed, and a few
+// seconds at most. Files that the manifest does not name are removed behind it; a reader that has read
+// the older manifest and misses a file begins again with the newer one.
+//
+// A query has an instance of its own: it begins with the files, whatever moment they are of, reads what
+// the log has since, and keeps that in segments in memory. Where there are no files it makes all of it
+// from the documents. Searches run beside each other, on a Set that does not change.
+package words

@@ -1,0 +1,54 @@
+package words
+
+import (
+	"strings"
+	"time"
+
+	"github.com/varve-db/varve/internal/words"
+	"github.com/varve-db/varve/memstore"
+)
+
+// DocOf is how a memory is found: its content, the texts of its metadata that have a field, and the
+// words of its time.
+func DocOf(m *memstore.Memory, lsn uint64) *words.Doc {
+	d := &words.Doc{ID: m.ID, LSN: lsn, Session: m.Session(), Time: m.Timestamp.UnixMicro()}
+	add := func(f words.Field, text string) {
+		if text != "" {
+			d.Texts = append(d.Texts, words.Text{Field: f, Text: text})
+		}
+	}
+	add(words.Content, m.Content)
+	for _, name := range [...]string{"speaker", "author", "name", "caption", "title", "tags", "category", "key"} {
+		f, _ := words.FieldNamed(name)
+		add(f, textOf(m.Metadata[name]))
+	}
+	if !m.Timestamp.IsZero() {
+		t := m.Timestamp.UTC()
+		add(words.Date, t.Format("2006 January 2 Monday"))
+	}
+	return d
+}
+
+// textOf is what a member of the metadata says in words: a text, or a list of texts.
+func textOf(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case []string:
+		return strings.Join(v, "\n")
+	case []any:
+		var texts []string
+		for _, x := range v {
+			if s, ok := x.(string); ok {
+				texts = append(texts, s)
+			}
+		}
+		return strings.Join(texts, "\n")
+	}
+	return ""
+}
+
+// unread stands for a memory whose document cannot be read: it is there, and has no words.
+func unread(id, session string, created time.Time, lsn uint64) *words.Doc {
+	return &words.Doc{ID: id, LSN: lsn, Session: session, Time: created.UnixMicro()}
+}

@@ -1,0 +1,235 @@
+package words
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/view"
+	"github.com/varve-db/varve/internal/words"
+	"github.com/varve-db/varve/wal"
+)
+
+// The files; see the package comment.
+const (
+	manifestName  = "manifest.json"
+	manifestMost  = 16 << 20
+	stateMost     = 64 << 20
+	formatVersion = 1
+	loadTries     = 8 // while others replace the files
+)
+
+type manifest struct {
+	Format   int       `json:"format"`
+	LSN      uint64    `json:"lsn"`
+	Sum      uint64    `json:"sum"`
+	Language string    `json:"language"`
+	Next     uint64    `json:"next"`
+	Segments []listing `json:"segments"`
+	Check    string    `json:"check,omitempty"`
+}
+
+type listing struct {
+	Number uint64 `json:"number"`
+	Bytes  int    `json:"bytes"`
+	Sum    string `json:"sum"`
+	State  string `json:"state"`
+}
+
+func (m *manifest) encode() ([]byte, error) {
+	m.Check = ""
+	b, err := json.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	m.Check = hex(xxhash.Sum64(b))
+	return json.MarshalIndent(m, "", " ")
+}
+
+func hex(v uint64) string { return fmt.Sprintf("%016x", v) }
+
+func parseManifest(b []byte) (*manifest, error) {
+	m := &manifest{}
+	if err := json.Unmarshal(b, m); err != nil {
+		return nil, fmt.Errorf("%w: %w", errs.ErrCorrupt, err)
+	}
+	if m.Format > formatVersion {
+		return nil, fmt.Errorf("%w: format %d, this program reads %d", errs.ErrNewerFormat, m.Format, formatVersion)
+	}
+	check := m.Check
+	if _, err := m.encode(); err != nil || m.Check != check {
+		return nil, fmt.Errorf("%w: it does not have its checksum", errs.ErrCorrupt)
+	}
+	return m, nil
+}
+
+func segmentName(n uint64) string { return hex(n) + ".seg" }
+
+// Load implements view.View. Segments that are mapped already are used again.
+func (w *Words) Load(f *view.Folder) (wal.Mark, error) {
+	var err error
+	for range loadTries {
+		var b []byte
+		if b, err = f.Read(manifestName, manifestMost); err != nil {
+			break
+		}
+		if w.loaded != nil && bytes.Equal(b, w.loaded) && len(w.pending) == 0 {
+			return w.at, nil
+		}
+		if err = w.load(f, b); err == nil {
+			return w.at, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		err = fmt.Errorf("%w: %w", errs.ErrCorrupt, err) // the manifest names a file that is not there
+	}
+	w.begin()
+	if errors.Is(err, errs.ErrCorrupt) {
+		err = &errs.CorruptionError{Path: f.Path, Offset: -1, Err: err}
+	}
+	return wal.Mark{}, err
+}
+
+func (w *Words) load(f *view.Folder, b []byte) error {
+	m, err := parseManifest(b)
+	if err != nil {
+		return err
+	}
+	an := words.NewAnalyzer(m.Language)
+	maps := map[string]*mapped{}
+	give := func(list map[string]*mapped) {
+		for name, m := range list {
+			if w.maps[name] != m {
+				_ = m.release()
+			}
+		}
+	}
+	var parts []*words.Part
+	for _, l := range m.Segments {
+		p, err := w.part(f, &l, maps)
+		if err == nil && p.Seg.Print != an.Print() {
+			err = fmt.Errorf("%w: its words were made by another analyzer", errs.ErrCorrupt)
+		}
+		if err != nil {
+			give(maps)
+			return fmt.Errorf("%s: %w", segmentName(l.Number), err)
+		}
+		parts = append(parts, p)
+	}
+	set, err := words.SetOf(parts)
+	if err != nil {
+		give(maps)
+		return err
+	}
+	old := w.maps
+	w.begin()
+	w.an, w.set, w.next, w.maps = an, set, m.Next, maps
+	w.loaded, w.at = bytes.Clone(b), wal.Mark{LSN: m.LSN, Sum: m.Sum}
+	for name, m := range old {
+		if maps[name] != m {
+			_ = m.release()
+		}
+	}
+	return nil
+}
+
+// part opens a segment and its state; the mapping goes into maps.
+func (w *Words) part(f *view.Folder, l *listing, maps map[string]*mapped) (*words.Part, error) {
+	name := segmentName(l.Number)
+	m := w.maps[name]
+	if m == nil || len(m.m.Bytes()) != l.Bytes {
+		file, err := f.Map(name)
+		if err != nil {
+			return nil, err
+		}
+		m = &mapped{m: file}
+		m.refs.Add(1)
+	}
+	maps[name] = m
+	var seg *words.Segment
+	err := vfs.Guard(func() (err error) {
+		seg, err = words.OpenSegment(m.m.Bytes())
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(m.m.Bytes()) != l.Bytes || hex(seg.Sum()) != l.Sum {
+		return nil, fmt.Errorf("%w: it is not the segment that the manifest names", errs.ErrCorrupt)
+	}
+	var b []byte
+	if l.State != "" {
+		if !strings.HasPrefix(l.State, hex(l.Number)+".") || strings.ContainsAny(l.State, `/\`) {
+			return nil, fmt.Errorf("%w: the manifest names the state %q", errs.ErrCorrupt, l.State)
+		}
+		if b, err = f.Read(l.State, stateMost); err != nil {
+			return nil, err
+		}
+	}
+	p, err := words.ReadState(l.Number, seg, b)
+	if err != nil {
+		return nil, err
+	}
+	p.Name, p.Live = name, l.State
+	return p, nil
+}
+
+// Save implements view.View.
+func (w *Words) Save(f *view.Folder, at wal.Mark) error {
+	return vfs.Guard(func() error { return w.save(f, at) })
+}
+
+func (w *Words) save(f *view.Folder, at wal.Mark) error {
+	names, err := f.Names()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := w.seal(); err != nil {
+		return err
+	}
+	if err := w.merge(func(*words.Part) bool { return true }); err != nil {
+		return err
+	}
+	m := &manifest{Format: formatVersion, LSN: at.LSN, Sum: at.Sum, Language: w.an.Language(), Next: w.next, Segments: []listing{}}
+	keep := map[string]bool{manifestName: true}
+	for _, p := range w.set.Parts() {
+		name, live := p.Name, p.Live
+		if name == "" {
+			name = segmentName(p.ID)
+			if err := f.Write(name, p.Seg.Bytes()); err != nil {
+				return err
+			}
+		}
+		if b := p.State(); b != nil && live == "" {
+			live = hex(p.ID) + "." + hex(at.LSN) + ".st"
+			if err := f.Write(live, b); err != nil {
+				return err
+			}
+		}
+		m.Segments = append(m.Segments, listing{Number: p.ID, Bytes: p.Seg.Size(), Sum: hex(p.Seg.Sum()), State: live})
+		keep[name], keep[live] = true, true
+	}
+	b, err := m.encode()
+	if err != nil {
+		return err
+	}
+	if err := f.Write(manifestName, b); err != nil {
+		return err
+	}
+	for _, name := range names {
+		if !keep[name] {
+			_ = f.FS.Remove(filepath.Join(f.Path, name)) // where it is in use, a later round does
+		}
+	}
+	// What was written is read from its files from here on, and not from memory.
+	return w.load(f, b)
+}

@@ -1,0 +1,88 @@
+package words
+
+import (
+	"github.com/varve-db/varve/internal/words"
+)
+
+const (
+	tierFirst  = 64 // rows of the segments of the lowest tier
+	tierFactor = 8  // from one tier to the next
+	tierMost   = 8  // segments of a tier, before they become one
+)
+
+func tierOf(rows int) (t int) {
+	for most := tierFirst; rows > most; most *= tierFactor {
+		t++
+	}
+	return t
+}
+
+// merge merges segments until no tier has too many, of those that may be. A segment of which a quarter
+// is dead is merged alone.
+func (w *Words) merge(may func(*words.Part) bool) error {
+	for {
+		ids := w.due(may)
+		if ids == nil {
+			return nil
+		}
+		if err := w.replace(ids); err != nil {
+			return err
+		}
+	}
+}
+
+func (w *Words) due(may func(*words.Part) bool) []uint64 {
+	tiers := map[int][]*words.Part{}
+	for _, p := range w.set.Parts() {
+		if !may(p) {
+			continue
+		}
+		if p.Rows() == 0 || p.Deaths() > tierFirst && p.Deaths()*4 > p.Seg.Rows {
+			return []uint64{p.ID}
+		}
+		t := tierOf(p.Rows())
+		tiers[t] = append(tiers[t], p)
+	}
+	for t := 0; len(tiers) > 0; t++ {
+		list := tiers[t]
+		delete(tiers, t)
+		if len(list) < tierMost {
+			continue
+		}
+		var ids []uint64
+		rows, bytes := 0, 0
+		for _, p := range list {
+			if rows+p.Rows() > mostRows || bytes+p.Seg.Size() > mostBytes {
+				continue
+			}
+			ids = append(ids, p.ID)
+			rows += p.Rows()
+			bytes += p.Seg.Size()
+		}
+		if len(ids) > 1 && rows > tierFirst<<(3*t) || len(ids) >= tierMost {
+			return ids
+		}
+	}
+	return nil
+}
+
+// replace merges some segments into one.
+func (w *Words) replace(ids []uint64) error {
+	b, moved, err := w.set.Merge(ids)
+	if err != nil {
+		return err
+	}
+	var seg *words.Segment
+	if b != nil {
+		if seg, err = words.OpenSegment(b); err != nil {
+			return err
+		}
+	}
+	set, err := w.set.Merged(w.next, seg, moved)
+	if err != nil {
+		return err
+	}
+	w.set = set
+	w.next++
+	return nil
+}

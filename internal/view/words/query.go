@@ -1,0 +1,147 @@
+package words
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/view"
+	"github.com/varve-db/varve/internal/words"
+	"github.com/varve-db/varve/wal"
+)
+
+// Query answers from an open store, as of each call or later.
+type Query struct {
+	eng    *engine.Engine
+	files  files
+	follow engine.Follower
+}
+
+// NewQuery makes one; Close it.
+func NewQuery(eng *engine.Engine) *Query {
+	q := &Query{eng: eng, files: files{Words: newWords(eng)}}
+	q.follow.Fold = &q.files
+	return q
+}
+
+// Close releases what is mapped. No call may be under way.
+func (q *Query) Close() error { return q.files.Close() }
+
+// Snapshot is what there is to search at a moment.
+type Snapshot struct {
+	Set      *words.Set
+	Analyzer *words.Analyzer
+	maps     []*mapped
+}
+
+// Release gives it back.
+func (s *Snapshot) Release() (err error) {
+	for _, m := range s.maps {
+		err = errors.Join(err, m.release())
+	}
+	return err
+}
+
+// Snapshot is of now, or of later. It must be released.
+func (q *Query) snapshot(ctx context.Context) (s *Snapshot, err error) {
+	err = q.follow.With(ctx, q.eng, func(*index.Set, int64) error {
+		err := vfs.Guard(q.files.settle)
+		if err != nil {
+			return err
+		}
+		s = &Snapshot{Set: q.files.set, Analyzer: words.NewAnalyzer(q.files.an.Language())}
+		for _, m := range q.files.maps {
+			m.refs.Add(1)
+			s.maps = append(s.maps, m)
+		}
+		return nil
+	})
+	if err != nil {
+		q.eng.Rot(err)
+	}
+	return s, err
+}
+
+// damagedTries is how often what a search finds damaged is made again for it.
+const damagedTries = 2
+
+// With calls use with what there is to search. Where that turns out to be damaged, use is called again
+// with what is made from the documents.
+func (q *Query) With(ctx context.Context, use func(*Snapshot) error) error {
+	if err := q.eng.Sight(ctx); err != nil {
+		return err
+	}
+	for try := 0; ; try++ {
+		s, err := q.snapshot(ctx)
+		if err == nil {
+			err = vfs.Guard(func() error { return use(s) })
+			if rerr := s.Release(); err == nil {
+				err = rerr
+			}
+		}
+		if !errors.Is(err, errs.ErrCorrupt) || try == damagedTries {
+			return err
+		}
+		q.eng.Env.Logger.Warn("the words of the memories are damaged; they are read from the documents", "path", q.eng.ViewFolder(Name).Path, "err", err)
+		q.distrust()
+	}
+}
+
+// distrust has the next snapshot made from the documents.
+func (q *Query) distrust() {
+	q.files.mu.Lock()
+	q.files.bad = q.files.seen
+	q.files.fresh = false
+	q.files.mu.Unlock()
+	_ = q.follow.With(context.Background(), q.eng, func(*index.Set, int64) error { return errs.ErrCorrupt })
+}
+
+// files is the view as a query follows it.
+type files struct {
+	*Words
+	mu    sync.Mutex
+	seen  string // the manifest that was loaded last
+	bad   string // the manifest that is not believed
+	fresh bool
+}
+
+// settle makes what is pending searchable; small segments in memory are merged.
+func (f *files) settle() error {
+	if err := f.seal(); err != nil {
+		return err
+	}
+	return f.merge(func(p *words.Part) bool { return p.Name == "" })
+}
+
+// Reset implements view.Fold.
+func (f *files) Reset(ctx context.Context, set *index.Set) error {
+	to, ok := view.MarkOf(set)
+	if ok {
+		at, err := f.Load(f.eng.ViewFolder(Name))
+		f.mu.Lock()
+		f.seen = string(f.loaded)
+		bad := f.bad != "" && f.seen == f.bad
+		f.mu.Unlock()
+		if err == nil && !bad {
+			if err = f.from(ctx, at, to); err == nil || errors.Is(err, engine.ErrMoved) || ctx.Err() != nil {
+				return err
+			}
+		}
+	}
+	return f.Words.Reset(ctx, set)
+}
+
+// from reads what the log has between the files and the index.
+func (f *files) from(ctx context.Context, at, to wal.Mark) error {
+	switch {
+	case at == to:
+		return nil
+	case at.LSN >= to.LSN && f.eng.Log.Spilled() > to.LSN:
+		return engine.ErrMoved // a newer index is there
+	}
+	return f.eng.Between(ctx, at, to, func(e *wal.Entry) error { return f.Apply(ctx, nil, e) })
+}

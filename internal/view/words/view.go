@@ -1,0 +1,273 @@
+package words
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/view"
+	"github.com/varve-db/varve/internal/words"
+	"github.com/varve-db/varve/memstore"
+	"github.com/varve-db/varve/wal"
+)
+
+// Name is the view's.
+const Name = "words"
+
+// What a segment may have, and what waits in memory before it becomes one.
+const (
+	mostRows    = 1 << 17
+	mostBytes   = 64 << 20
+	pendingRows = 1 << 12
+	pendingSize = 8 << 20
+)
+
+// Words is the view.
+type Words struct {
+	eng  *engine.Engine
+	an   *words.Analyzer
+	set  *words.Set
+	next uint64 // the number of the next segment
+
+	pending map[string]*words.Doc // what is not in set yet; nil: deleted
+	size    int                   // of it
+
+	maps   map[string]*mapped // by name of the file
+	loaded []byte             // the manifest that the files of set are of
+	at     wal.Mark           // of that
+}
+
+// New implements views.Maker.
+func New(eng *engine.Engine) view.View { return newWords(eng) }
+
+func newWords(eng *engine.Engine) *Words {
+	w := &Words{eng: eng}
+	w.begin()
+	return w
+}
+
+// begin makes it empty. What is mapped stays so until Close or the next Load.
+func (w *Words) begin() {
+	w.an, w.set, w.next = words.NewAnalyzer(words.English), words.NewSet(), 1
+	w.pending, w.size, w.loaded = map[string]*words.Doc{}, 0, nil
+	if w.maps == nil {
+		w.maps = map[string]*mapped{}
+	}
+}
+
+// Name implements view.View.
+func (w *Words) Name() string { return Name }
+
+// Covered implements view.Fold: what was seen of the log stays right. Where much of it is in memory the
+// files, which have it by then, are read.
+func (w *Words) Covered(*index.Set) bool {
+	rows := 0
+	for _, p := range w.set.Parts() {
+		if p.Name == "" {
+			rows += p.Seg.Rows
+		}
+	}
+	return rows < pendingRows
+}
+
+// Apply implements view.Fold.
+func (w *Words) Apply(_ context.Context, _ *index.Set, e *wal.Entry) error {
+	if w.eng.Kinds.Of(e.Key) != w.eng.Kinds.Memories {
+		return nil
+	}
+	id := strings.Clone(e.Key[1:])
+	if e.Delete {
+		return w.change(id, nil)
+	}
+	line, rec, err := state.LineIn(e)
+	if err != nil {
+		return err
+	}
+	doc, err := w.eng.Codec.Doc(&rec, places.StoredMost)
+	if err != nil {
+		return w.change(id, unread(id, strings.Clone(line.SessionID), line.CreatedAt, e.LSN))
+	}
+	return w.change(id, w.decode(id, doc, &line, e.LSN))
+}
+
+func (w *Words) decode(id string, doc []byte, line *index.Entry, lsn uint64) *words.Doc {
+	m, err := memstore.Decode(doc, memstore.DecodeOptions{Limits: document.Stored, Location: w.eng.Env.NaiveTimes, ID: id})
+	if err != nil {
+		return unread(id, strings.Clone(line.SessionID), line.CreatedAt, lsn)
+	}
+	d := DocOf(m, lsn)
+	d.ID = id
+	return d
+}
+
+// change notes what a memory is now; d nil: it is not.
+func (w *Words) change(id string, d *words.Doc) error {
+	if old := w.pending[id]; d != nil && old != nil && old.LSN >= d.LSN {
+		return nil // it came before
+	}
+	w.pending[id] = d
+	if w.size += len(id) + 100; d != nil {
+		w.size += d.Bytes()
+	}
+	if len(w.pending) >= pendingRows || w.size >= pendingSize {
+		return w.seal()
+	}
+	return nil
+}
+
+// seal makes a segment of what is pending.
+func (w *Words) seal() error {
+	if len(w.pending) == 0 {
+		return nil
+	}
+	b := words.NewBuilder(w.an)
+	var remove []string
+	for id, d := range w.pending {
+		if d == nil {
+			remove = append(remove, id)
+			continue
+		}
+		_, lsn, ok, err := w.set.Find(id)
+		if err != nil {
+			return err
+		}
+		if !ok || lsn < d.LSN {
+			b.Add(d)
+		}
+	}
+	if err := w.add(b, remove); err != nil {
+		return err
+	}
+	w.pending, w.size = map[string]*words.Doc{}, 0
+	return nil
+}
+
+// add puts the segment of a builder into the set, in the place of older rows and of those to remove.
+func (w *Words) add(b *words.Builder, remove []string) error {
+	data, err := b.Segment()
+	if err != nil {
+		return err
+	}
+	var seg *words.Segment
+	if data != nil {
+		if seg, err = words.OpenSegment(data); err != nil {
+			return err
+		}
+	}
+	set, err := w.set.With(w.next, seg, remove)
+	if err != nil {
+		return err
+	}
+	w.set = set
+	w.next++
+	return nil
+}
+
+// Reset implements view.Fold: everything is made from the documents, those of a session together.
+func (w *Words) Reset(ctx context.Context, set *index.Set) error {
+	w.begin()
+	w.next = 1 + w.highest() // the files of before stay until the manifest names others
+	b := words.NewBuilder(w.an)
+	for d, err := range w.documents(ctx, set) {
+		if err != nil {
+			return err
+		}
+		b.Add(d)
+		if b.Rows() >= mostRows || b.Size() >= mostBytes {
+			if err := w.add(b, nil); err != nil {
+				return err
+			}
+			b = words.NewBuilder(w.an)
+		}
+	}
+	return w.add(b, nil)
+}
+
+// highest is the highest number of a segment in the folder.
+func (w *Words) highest() (most uint64) {
+	names, _ := w.eng.ViewFolder(Name).Names()
+	for _, name := range names {
+		head, _, _ := strings.Cut(name, ".")
+		if n, err := strconv.ParseUint(head, 16, 64); err == nil && len(head) == 16 && n < 1<<62 {
+			most = max(most, n)
+		}
+	}
+	return most
+}
+
+// Close implements view.View.
+func (w *Words) Close() (err error) {
+	w.begin()
+	for name, m := range w.maps {
+		delete(w.maps, name)
+		err = errors.Join(err, m.release())
+	}
+	return err
+}
+
+// Verify implements view.View: every block has its checksum, and the rows are the memories of the index.
+func (w *Words) Verify(ctx context.Context, f *view.Folder, set *index.Set) error {
+	err := vfs.Guard(func() error { return w.verify(ctx, set) })
+	if errors.Is(err, errs.ErrCorrupt) {
+		return &errs.CorruptionError{Path: f.Path, Offset: -1, Err: err}
+	}
+	return err
+}
+
+func (w *Words) verify(ctx context.Context, set *index.Set) error {
+	for _, p := range w.set.Parts() {
+		if err := p.Seg.Check(); err != nil {
+			return fmt.Errorf("%s: %w", p.Name, err)
+		}
+	}
+	has, _ := w.set.Docs()
+	n := int64(0)
+	for it, err := range set.Range(index.Memories, index.Span{}) {
+		if err != nil {
+			return nil // the index is what is damaged
+		}
+		if n++; n%1024 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		line, err := index.ParseLine(it.Value)
+		if err != nil {
+			return nil
+		}
+		_, lsn, ok, err := w.set.Find(string(it.Key))
+		if err != nil {
+			return err
+		}
+		if !ok || lsn != line.Version {
+			return fmt.Errorf("%w: it does not have version %d of memory %q", errs.ErrCorrupt, line.Version, it.Key)
+		}
+	}
+	if n != has {
+		return fmt.Errorf("%w: it has %d memories, the index %d", errs.ErrCorrupt, has, n)
+	}
+	return nil
+}
+
+// mapped is a file that is mapped, as long as somebody uses it.
+type mapped struct {
+	m    vfs.Mapping
+	refs atomic.Int32
+	once sync.Once
+}
+
+func (m *mapped) release() (err error) {
+	if m.refs.Add(-1) == 0 {
+		m.once.Do(func() { err = m.m.Close() })
+	}
+	return err
+}
