@@ -51,7 +51,8 @@ type View interface {
 	// errs.ErrCorrupt.
 	Load(f *Folder) (wal.Mark, error)
 	// Save makes the files those of a moment, that of what it has. A Save that is cut leaves
-	// the files of the last one, or none that Load believes.
+	// the files of the last one, or none that Load believes. Where it finds that files which Load
+	// has opened are damaged, errs.ErrCorrupt, Reset and another Save follow.
 	Save(f *Folder, at wal.Mark) error
 	// Close releases what Load has opened or mapped; Load may be called again.
 	Close() error

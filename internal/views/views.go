@@ -172,7 +172,13 @@ func (vs *Views) complete(ctx context.Context, _ *wal.Held, v view.View, set *in
 			return err
 		}
 	}
-	return v.Save(f, to)
+	if err = v.Save(f, to); errors.Is(err, errs.ErrCorrupt) { // it has read files that Load has only opened
+		vs.Engine.Env.Logger.Info("rebuilding a view", "name", v.Name(), "why", err)
+		if err = v.Reset(ctx, set); err == nil {
+			err = v.Save(f, to)
+		}
+	}
+	return err
 }
 
 // Doom has the next index that is written make all files again, and names the files that are

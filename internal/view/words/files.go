@@ -104,6 +104,9 @@ func (w *Words) load(f *view.Folder, b []byte) error {
 	if err != nil {
 		return err
 	}
+	if m.Next > 1<<62 {
+		return fmt.Errorf("%w: the number of the next segment is %d", errs.ErrCorrupt, m.Next)
+	}
 	an := words.NewAnalyzer(m.Language)
 	maps := map[string]*mapped{}
 	give := func(list map[string]*mapped) {
@@ -116,6 +119,9 @@ func (w *Words) load(f *view.Folder, b []byte) error {
 	var parts []*words.Part
 	for _, l := range m.Segments {
 		p, err := w.part(f, &l, maps)
+		if err == nil && l.Number >= m.Next {
+			err = fmt.Errorf("%w: its number is to come", errs.ErrCorrupt)
+		}
 		if err == nil && p.Seg.Print != an.Print() {
 			err = fmt.Errorf("%w: its words were made by another analyzer", errs.ErrCorrupt)
 		}

@@ -46,7 +46,7 @@ func (s *Snapshot) Release() (err error) {
 	return err
 }
 
-// Snapshot is of now, or of later. It must be released.
+// snapshot is of now, or of later. It must be released.
 func (q *Query) snapshot(ctx context.Context) (s *Snapshot, err error) {
 	err = q.follow.With(ctx, q.eng, func(*index.Set, int64) error {
 		err := vfs.Guard(q.files.settle)
@@ -95,7 +95,6 @@ func (q *Query) With(ctx context.Context, use func(*Snapshot) error) error {
 func (q *Query) distrust() {
 	q.files.mu.Lock()
 	q.files.bad = q.files.seen
-	q.files.fresh = false
 	q.files.mu.Unlock()
 	_ = q.follow.With(context.Background(), q.eng, func(*index.Set, int64) error { return errs.ErrCorrupt })
 }
@@ -103,10 +102,9 @@ func (q *Query) distrust() {
 // files is the view as a query follows it.
 type files struct {
 	*Words
-	mu    sync.Mutex
-	seen  string // the manifest that was loaded last
-	bad   string // the manifest that is not believed
-	fresh bool
+	mu   sync.Mutex
+	seen string // the manifest that was loaded last
+	bad  string // the manifest that is not believed
 }
 
 // settle makes what is pending searchable; small segments in memory are merged.
