@@ -148,12 +148,29 @@ func (w *Words) load(f *view.Folder, b []byte) error {
 	return nil
 }
 
+// mappedLeast is the size from which a segment is mapped. There are always some that are smaller.
+const mappedLeast = 64 << 10
+
+// read is a small segment in memory.
+type read []byte
+
+func (r read) Bytes() []byte { return r }
+func (r read) Close() error  { return nil }
+
+func mapOrRead(f *view.Folder, name string, size int) (vfs.Mapping, error) {
+	if size >= mappedLeast {
+		return f.Map(name)
+	}
+	b, err := f.Read(name, mappedLeast)
+	return read(b), err
+}
+
 // part opens a segment and its state; the mapping goes into maps.
 func (w *Words) part(f *view.Folder, l *listing, maps map[string]*mapped) (*words.Part, error) {
 	name := segmentName(l.Number)
 	m := w.maps[name]
 	if m == nil || len(m.m.Bytes()) != l.Bytes {
-		file, err := f.Map(name)
+		file, err := mapOrRead(f, name, l.Bytes)
 		if err != nil {
 			return nil, err
 		}
