@@ -21,3 +21,10 @@ func (e *each) ascii(w []byte) {
 }
 
 func (e *each) char(pair []byte, at int) { e.onChar(pair, at) }
+
+func folded(dst, w []byte) []byte {
+	for _, b := range w {
+		dst = append(dst, lower[b])
+	}
+	return dst
+}
