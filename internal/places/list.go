@@ -20,6 +20,9 @@ const (
 // Views is the folder of the views that plug in, each with a folder of its own.
 const Views = "view_index"
 
+// Words is that of the view by which words are searched.
+const Words = Views + "/words"
+
 // Working is the folder of the scopes of working memory.
 const Working = "working"
 
@@ -82,6 +85,7 @@ var list = slices.Concat([]place{
 	{"tmp/purge", folder | optional},
 	{vector.Folder, folder | top | holds | optional},
 	{Views, folder | top | optional},
+	{Words, folder | optional},
 	{"wal", folder | top | holds | sole},
 	{"wal/archive", folder | holds},
 	{Working, folder | top | holds | sole},

@@ -68,6 +68,13 @@ func Misshapen(fsys vfs.FS, dir string) (list []repair.Finding, err error) {
 			}
 		}
 	}
+	if there(places.Words) {
+		for _, name := range names(places.Words) {
+			if ext := path.Ext(name); ext == ".seg" || ext == ".st" || name == "manifest.json" {
+				look(places.Words + "/" + name)
+			}
+		}
+	}
 	return list, err
 }
 

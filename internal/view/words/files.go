@@ -2,6 +2,7 @@ package words
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -101,11 +102,11 @@ func (w *Words) Load(f *view.Folder) (wal.Mark, error) {
 
 func (w *Words) load(f *view.Folder, b []byte) error {
 	m, err := parseManifest(b)
-	if err != nil {
-		return err
+	if err == nil && m.Next > 1<<62 {
+		err = fmt.Errorf("%w: the number of the next segment is %d", errs.ErrCorrupt, m.Next)
 	}
-	if m.Next > 1<<62 {
-		return fmt.Errorf("%w: the number of the next segment is %d", errs.ErrCorrupt, m.Next)
+	if err != nil {
+		return fmt.Errorf("%s: %w", manifestName, err)
 	}
 	an := words.NewAnalyzer(m.Language)
 	maps := map[string]*mapped{}
@@ -120,14 +121,14 @@ func (w *Words) load(f *view.Folder, b []byte) error {
 	for _, l := range m.Segments {
 		p, err := w.part(f, &l, maps)
 		if err == nil && l.Number >= m.Next {
-			err = fmt.Errorf("%w: its number is to come", errs.ErrCorrupt)
+			err = fmt.Errorf("%s: %w: its number is to come", p.Name, errs.ErrCorrupt)
 		}
 		if err == nil && p.Seg.Print != an.Print() {
-			err = fmt.Errorf("%w: its words were made by another analyzer", errs.ErrCorrupt)
+			err = fmt.Errorf("%s: %w: its words were made by another analyzer", p.Name, errs.ErrCorrupt)
 		}
 		if err != nil {
 			give(maps)
-			return fmt.Errorf("%s: %w", segmentName(l.Number), err)
+			return err
 		}
 		parts = append(parts, p)
 	}
@@ -183,16 +184,16 @@ func (w *Words) part(f *view.Folder, l *listing, maps map[string]*mapped) (*word
 		seg, err = words.OpenSegment(m.m.Bytes())
 		return err
 	})
-	if err != nil {
-		return nil, err
+	if err == nil && (len(m.m.Bytes()) != l.Bytes || hex(seg.Sum()) != l.Sum) {
+		err = fmt.Errorf("%w: it is not the segment that the manifest names", errs.ErrCorrupt)
 	}
-	if len(m.m.Bytes()) != l.Bytes || hex(seg.Sum()) != l.Sum {
-		return nil, fmt.Errorf("%w: it is not the segment that the manifest names", errs.ErrCorrupt)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	var b []byte
 	if l.State != "" {
 		if !strings.HasPrefix(l.State, hex(l.Number)+".") || strings.ContainsAny(l.State, `/\`) {
-			return nil, fmt.Errorf("%w: the manifest names the state %q", errs.ErrCorrupt, l.State)
+			return nil, fmt.Errorf("%s: %w: it names the state %q", manifestName, errs.ErrCorrupt, l.State)
 		}
 		if b, err = f.Read(l.State, stateMost); err != nil {
 			return nil, err
@@ -200,7 +201,7 @@ func (w *Words) part(f *view.Folder, l *listing, maps map[string]*mapped) (*word
 	}
 	p, err := words.ReadState(l.Number, seg, b)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", cmp.Or(l.State, name), err)
 	}
 	p.Name, p.Live = name, l.State
 	return p, nil
