@@ -6,7 +6,7 @@ import (
 	"github.com/varve-db/varve/internal/search"
 )
 
-// Query is a search: exactly one of Vector, Like and Text must be set.
+// Query is a search: exactly one of Vector, Like and Text must be set, or Text and Vector.
 type Query struct {
 	// Vector finds memories by their embeddings; it must have their dimension. The score is the
 	// cosine, or 1/(1+d²) in a store whose metric is l2.
@@ -23,8 +23,10 @@ type Query struct {
 	// and words that are in every text do not count. A memory is also found by what the ones before
 	// and behind it in its session say. The grammar: "a phrase", rom* (words that begin so), +must,
 	// -not, tag:travel (a field), a OR b; no text is an error of syntax. The score is BM25F over all
-	// memories, at least 0 and without an upper bound.
-	Text string
+	// memories, at least 0 and without an upper bound. With Vector as well, the best of both are ranked
+	// together, by the sum of two scores from 0 to 1.
+	Text  string
+	Share float64 // the weight of Vector where Text is given too, whose weight is 1; 0 means 0.25
 
 	Limit    int     // maximum number of hits; 0 means 10
 	Offset   int     // number of best hits to skip
@@ -40,13 +42,13 @@ type Hit struct {
 	ID     string
 	Score  float64 // a greater score is nearer
 	Memory Memory
+
+	Words, Vector float64 // of a search by both, what either side gave, from 0 to 1
 }
 
-// Search finds memories that pass the filters, best first, those with the same score by id. A
-// search by vector reads every vector of the memories that pass; its memory use depends on Limit and
-// Offset, not on the size of the store. One by words takes about 20 bytes for each memory while it runs. Only a search by vector with filters also holds, while
-// it runs, the ids of the memories that it compared or checked: about 300 bytes each, in the worst
-// case for all memories.
+// Search finds memories that pass the filters, best first, those with the same score by id. A search
+// by vector reads every vector of the memories that pass, and with filters holds about 300 bytes of
+// each that it compares; one by words takes about 20 bytes for each memory while it runs.
 //
 // Memories that cannot be read do not keep the others from being found: the error names them, and
 // the hits are those among the others. Concurrent writes may or may not be seen; memories that are

@@ -45,13 +45,13 @@ func memoryTools() []tool {
 		},
 		{
 			"recall", "Recall",
-			"Find memories, best match first: by meaning if the server has an embedder, otherwise by words. Also finds entities and relations of the knowledge graph",
+			"Find memories, best match first: by words, and by their meaning too if the server has an embedder. Also finds entities and relations of the knowledge graph",
 			object(
 				needs("query", str("What to search for, in plain words")), may("session", session.described("Only of this session")),
 				may("category", category.described("Only of this category")), may("key", key.described("Only of this key")),
 				may("tags", tags.described("Only with all of these tags")),
 				may("since", str("Only written at this time or later, RFC 3339")), may("until", str("Only written before this time, RFC 3339")),
-				may("by", oneOf("How to search; by default by meaning if possible, otherwise by words", "meaning", "words")),
+				may("by", oneOf("How to search; by default by both if possible, otherwise by words", recallBy...)),
 				may("limit", limit("100", "10", maxRecall)), may("cursor", str("next of the previous page")), may("max_chars", chars),
 			),
 			object(needs("memories", array(memory)), needs("by", str("meaning or words")), may("next", str("The cursor of the next page; absent on the last page"))),

@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -125,7 +126,7 @@ func recallCursor(cursor string) (by string, offset int, err error) {
 	by, n, ok := strings.Cut(cursor, " ")
 	offset, err = strconv.Atoi(n)
 	switch {
-	case !ok || err != nil || offset < 0 || by != "meaning" && by != "words":
+	case !ok || err != nil || offset < 0 || !slices.Contains(recallBy, by):
 		return "", 0, fmt.Errorf("cursor %q: must be next of the previous page", cursor)
 	case offset > lastHit:
 		return "", 0, fmt.Errorf("cursor %q: recall returns at most the first %d; use a more specific query, or list_memories", cursor, lastHit)
@@ -133,11 +134,14 @@ func recallCursor(cursor string) (by string, offset int, err error) {
 	return by, offset, nil
 }
 
-// search looks by meaning where that can be, and for words where it cannot, or
+// recallBy is what recall may search by.
+var recallBy = []string{"both", "meaning", "words"}
+
+// search looks by words and meaning where that can be, and for words where it cannot, or
 // finds nothing and was not asked for.
 func (s *server) search(ctx context.Context, query, by string, c *chosen, most int) ([]varve.Hit, string, error) {
-	if by == "meaning" && s.o.Embed == nil {
-		return nil, "", errors.New(`by "meaning" needs an embedder, and this server has none: look by "words"`)
+	if (by == "meaning" || by == "both") && s.o.Embed == nil {
+		return nil, "", fmt.Errorf(`by %q needs an embedder, and this server has none: look by "words"`, by)
 	}
 	if by != "words" && s.o.Embed != nil {
 		list, err := s.o.Embed(ctx, []string{query})
@@ -146,10 +150,14 @@ func (s *server) search(ctx context.Context, query, by string, c *chosen, most i
 		}
 		var hits []varve.Hit
 		if err == nil {
-			hits, err = s.all(ctx, varve.Query{Vector: list[0], Model: s.o.EmbedModel}, c, most)
+			q := varve.Query{Text: query, Vector: list[0], Model: s.o.EmbedModel}
+			if by == "meaning" {
+				q.Text = ""
+			}
+			hits, err = s.all(ctx, q, c, most)
 		}
-		if by == "meaning" || len(hits) > 0 || ctx.Err() != nil {
-			return hits, "meaning", err
+		if by != "" || len(hits) > 0 || ctx.Err() != nil {
+			return hits, cmp.Or(by, "both"), err
 		}
 		if err != nil {
 			s.o.Logger.Warn("looking by words, for by meaning it cannot be done", "err", err)

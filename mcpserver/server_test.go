@@ -166,7 +166,7 @@ func TestRefusals(t *testing.T) {
 	c.want("recall", `{"query":"x","limit":10.0,"max_chars":1e3}`, `{"memories":[],"by":"words"}`)
 	c.refuses("recall", `{"query":"x","cursor":"words 1048576"}`, "recall returns at most the first 100000")
 	c.refuses("recall", `{"query":"x","limit":0}`, "Too small: expected number to be >=1 at limit")
-	c.refuses("recall", `{"query":"x","by":"luck"}`, `Invalid option: expected one of "meaning"|"words" at by`)
+	c.refuses("recall", `{"query":"x","by":"luck"}`, `Invalid option: expected one of "both"|"meaning"|"words" at by`)
 	c.refuses("recall", `{"query":"x","by":"meaning"}`, "needs an embedder")
 	c.refuses("recall", `{"query":" "}`, "empty")
 	c.refuses("recall", `{"query":"x","since":"yesterday"}`, "no time like")

@@ -26,7 +26,7 @@ func run(ctx context.Context) error {
 	dir := flag.String("dir", ".data", "a `folder` for the store; what is made in it is removed")
 	top := flag.Int("top", 10, "how many `hits` count")
 	speaker := flag.Bool("speaker", false, "the content begins with the speaker")
-	by := flag.String("by", "", "only by `words` or by meaning")
+	by := flag.String("by", "", "only by `words`, meaning or both")
 	every := flag.Int("every", 1, "ask every so-manieth `question` only")
 	flag.Parse()
 	if *data == "" || flag.NArg() > 0 || *every < 1 {
@@ -73,7 +73,7 @@ func run(ctx context.Context) error {
 		fmt.Printf(", with embeddings of %s; %d pending", e.Model(), st.Health(ctx).Pending)
 	}
 	fmt.Println()
-	if *by != "meaning" {
+	if *by == "" || *by == "words" {
 		if err := ask(ctx, st, "words", questions, *top, byWords); err != nil {
 			return err
 		}
@@ -81,7 +81,7 @@ func run(ctx context.Context) error {
 	if !ok || *by == "words" {
 		return nil
 	}
-	return askMeaning(ctx, st, e, questions, *top)
+	return askMeaning(ctx, st, e, questions, *top, *by)
 }
 
 func count(questions []question) (n int) {
@@ -97,7 +97,7 @@ func byWords(q *question) varve.Query { return varve.Query{Text: q.text} }
 
 // askMeaning makes the vectors of the questions first, so that the time is that
 // of the search.
-func askMeaning(ctx context.Context, st *varve.Store, e *embed.Embedder, questions []question, top int) error {
+func askMeaning(ctx context.Context, st *varve.Store, e *embed.Embedder, questions []question, top int, by string) error {
 	var texts []string
 	for _, q := range questions {
 		texts = append(texts, q.text)
@@ -112,7 +112,13 @@ func askMeaning(ctx context.Context, st *varve.Store, e *embed.Embedder, questio
 	for i, text := range texts {
 		vectors[text] = list[i]
 	}
-	return ask(ctx, st, "meaning", questions, top, func(q *question) varve.Query { return varve.Query{Vector: vectors[q.text]} })
+	if by != "both" {
+		err := ask(ctx, st, "meaning", questions, top, func(q *question) varve.Query { return varve.Query{Vector: vectors[q.text]} })
+		if err != nil || by == "meaning" {
+			return err
+		}
+	}
+	return ask(ctx, st, "both", questions, top, func(q *question) varve.Query { return varve.Query{Text: q.text, Vector: vectors[q.text]} })
 }
 
 // ask asks all questions, of all conversations and of their own, and tells for

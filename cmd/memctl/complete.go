@@ -56,7 +56,7 @@ func flagValues(a *cli.App) map[string]cobra.CompletionFunc {
 		"--like": memories, "--containing": memories, "list --after": memories, "put --id": memories,
 		"assembly list --after": assemblies, "assembly put --id": assemblies,
 		"list --sort":   complete.Words(sortNames()...),
-		"search --by":   complete.Words(byMeaning, byWords),
+		"search --by":   complete.Words(byBoth, byMeaning, byWords),
 		"watch --kind":  complete.Words("memory", "assembly"),
 		"watch --since": complete.Words("now", "0", "1h", "24h"),
 		"import --from": complete.Words(formats...),

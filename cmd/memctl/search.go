@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -35,8 +36,8 @@ memory, or to a vector. On a terminal the result is a table
 with the endings of ids, as in memctl list, otherwise one memory per line with score, id, session
 and text, separated by tabs.
 
-If VARVE_EMBED_URL names an embedding service and the store has embeddings, the search is by
-meaning; --by words searches for the words themselves.
+If VARVE_EMBED_URL names an embedding service and the store has embeddings, the search is by words
+and by meaning, ranked together; --by words and --by meaning are one of the two alone.
 
 Words are compared by their English stems, ignoring case and accents; words like "the" do not count.
 They are looked for in the text, in tags, category, key, title, speaker, author, name and caption of
@@ -46,7 +47,7 @@ begin so, +rome must be there, -rome must not, tag:travel is a word in a field, 
 is beside it optional.
 
 The score of a search by words is BM25F; that of embeddings the cosine, or 1/(1+d²) if the store
-measures distances. The file of a vector holds a JSON list of numbers, or the numbers as
+measures distances; that of both is from 0 to 1, a fifth of it by meaning. The file of a vector holds a JSON list of numbers, or the numbers as
 consecutive float32, little-endian.`,
 		Example: "  memctl search \"short answers\" --session s1\n  memctl search --like note-7 --limit 3 --min-score 0.5\n  memctl search --vector query.f32 --json | jq -r '.hits[].id'",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -81,7 +82,7 @@ consecutive float32, little-endian.`,
 				p := &searched{a, st, cmd, args}
 				switch {
 				case e != nil:
-					return p.meaning(cmd.Context(), e, f.by != "", q, filters)
+					return p.meaning(cmd.Context(), e, f.by, q, filters)
 				case q.Like != "":
 					return a.Memory(cmd.Context(), st, q.Like, func(id string) error {
 						q.Like = id
@@ -96,7 +97,7 @@ consecutive float32, little-endian.`,
 	fl := c.Flags()
 	fl.StringVar(&f.like, "like", "", "find memories similar to the memory with this `id`, or ending of an id")
 	fl.StringVar(&f.vector, "vector", "", "find memories near the vector in a `file`; - is stdin; or the JSON list itself")
-	fl.StringVar(&f.by, "by", "", "search `mode`: meaning or words; by default meaning, where possible")
+	fl.StringVar(&f.by, "by", "", "search `mode`: both, meaning or words; by default both, where possible")
 	fl.IntVarP(&f.limit, "limit", "n", 10, "show at most `N` memories")
 	fl.IntVar(&f.offset, "offset", 0, "skip the first `N` memories")
 	fl.Float64Var(&f.least, "min-score", 0, "omit memories with a lower `score`; 0 keeps all")
@@ -111,8 +112,8 @@ func (f *searchFlags) check(cmd *cobra.Command, args []string) error {
 		return cli.Usagef(cmd.CommandPath(), "the query is missing: give words, --like ID or --vector FILE; memctl list lists all memories")
 	case len(args) > 0 && strings.TrimSpace(strings.Join(args, "")) == "":
 		return cli.Usagef(cmd.CommandPath(), "the words are empty: give words, --like ID or --vector FILE; memctl list lists all memories")
-	case f.by != "" && f.by != byMeaning && f.by != byWords:
-		return cli.Usagef(cmd.CommandPath(), "--by %q: must be meaning or words", f.by)
+	case f.by != "" && f.by != byMeaning && f.by != byWords && f.by != byBoth:
+		return cli.Usagef(cmd.CommandPath(), "--by %q: must be both, meaning or words", f.by)
 	case f.by != "" && len(args) == 0:
 		return cli.Usagef(cmd.CommandPath(), "--by needs words to search for")
 	case f.limit < 1:
@@ -126,7 +127,7 @@ func (f *searchFlags) check(cmd *cobra.Command, args []string) error {
 }
 
 // What words are looked for by.
-const byMeaning, byWords = "meaning", "words"
+const byBoth, byMeaning, byWords = "both", "meaning", "words"
 
 // embedder is what makes a vector of the words, nil where they are looked for as
 // they are.
@@ -135,8 +136,8 @@ func (f *searchFlags) embedder(a *cli.App, cmd *cobra.Command, args []string) (*
 		return nil, nil
 	}
 	e, err := a.Embedder()
-	if e == nil && err == nil && f.by == byMeaning {
-		err = cli.Usagef(cmd.CommandPath(), "--by meaning needs an embedding service: set VARVE_EMBED_URL and VARVE_EMBED_MODEL")
+	if e == nil && err == nil && f.by != "" {
+		err = cli.Usagef(cmd.CommandPath(), "--by %s needs an embedding service: set VARVE_EMBED_URL and VARVE_EMBED_MODEL", f.by)
 	}
 	return e, err
 }
@@ -149,21 +150,24 @@ type searched struct {
 	args []string
 }
 
-// meaning looks for what words mean; when it was not asked for and finds
-// nothing, or cannot be done, for the words.
-func (p *searched) meaning(ctx context.Context, e *embed.Embedder, asked bool, q varve.Query, filters []varve.Filter) error {
+// meaning looks for what words mean, and, unless that alone was asked for, for the words as well. When
+// nothing was asked for and it finds nothing, or cannot be done, it looks for the words.
+func (p *searched) meaning(ctx context.Context, e *embed.Embedder, by string, q varve.Query, filters []varve.Filter) error {
 	near := q
 	list, err := p.st.Vectors().Embed(ctx, []string{q.Text})
 	var hits []varve.Hit
 	if err == nil {
-		near.Text, near.Vector, near.Model = "", list[0], e.Model()
+		near.Vector, near.Model = list[0], e.Model()
+		if by == byMeaning {
+			near.Text = ""
+		}
 		hits, err = p.st.Search(ctx, near, filters...)
 	}
 	switch {
 	case ctx.Err() != nil:
 		return err
-	case asked, err == nil && (len(hits) > 0 || q.Offset > 0 || q.MinScore > 0), err != nil && hits != nil:
-		return p.show(ctx, hits, err, near, byMeaning)
+	case by != "", err == nil && (len(hits) > 0 || q.Offset > 0 || q.MinScore > 0), err != nil && hits != nil:
+		return p.show(ctx, hits, err, near, cmp.Or(by, byBoth))
 	case err != nil:
 		p.a.Note("searching by words, since searching by meaning failed: %v", err)
 	}
@@ -172,9 +176,16 @@ func (p *searched) meaning(ctx context.Context, e *embed.Embedder, asked bool, q
 
 // found is a memory in search's list.
 type found struct {
-	ID    string  `json:"id"`
-	Score float64 `json:"score"`
+	ID    string    `json:"id"`
+	Score float64   `json:"score"`
+	Parts *scoredBy `json:"parts,omitempty"`
 	listed
+}
+
+// scoredBy are the parts of a score by both.
+type scoredBy struct {
+	Words   float64 `json:"words"`
+	Meaning float64 `json:"meaning"`
 }
 
 // memories shows the hits; one more than is shown was asked for.
@@ -226,7 +237,11 @@ func (l *memoryList) hit(ctx context.Context, h *varve.Hit) error {
 		return fmt.Sprintf("%s\t%s\t%s\t%s", score(4), cli.PrintableID(h.ID), cli.Printable(h.Memory.Session()), cli.Printable(h.Memory.Content))
 	}, Cells: func() []string { return l.cells(&h.Memory, score(3)) }}
 	if l.a.Encodes() {
-		it.JSON = found{h.ID, h.Score, listedOf(&h.Memory)}
+		f := found{ID: h.ID, Score: h.Score, listed: listedOf(&h.Memory)}
+		if h.Words != 0 || h.Vector != 0 {
+			f.Parts = &scoredBy{h.Words, h.Vector}
+		}
+		it.JSON = f
 	}
 	return l.Add(ctx, it)
 }

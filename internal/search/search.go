@@ -24,7 +24,7 @@ type Search struct {
 	Words   *view.Query
 }
 
-// Query is what is looked for: exactly one of Vector, Like and Text.
+// Query is what is looked for: exactly one of Vector, Like and Text, or Text and Vector.
 type Query struct {
 	// Vector finds memories by their embeddings, which have its dimension. The
 	// score is the cosine, or 1/(1+d²) in a store whose metric is l2.
@@ -39,6 +39,8 @@ type Query struct {
 	// Text finds memories by words; see package internal/words for what a word is, the grammar
 	// (Parse) and the score.
 	Text string
+	// Share is the weight of Vector where Text is given as well, whose weight is 1; 0 means 0.25.
+	Share float64
 
 	Limit    int     // how many hits, 10 when 0
 	Offset   int     // hits that are left out at the top
@@ -54,6 +56,8 @@ type Hit struct {
 	ID     string
 	Score  float64 // greater is nearer
 	Memory memstore.Memory
+	// Of a search by words and a vector: what either side gave, from 0 to 1.
+	Words, Vector float64
 }
 
 // The limits of a Query.
@@ -97,6 +101,8 @@ func (s *Search) Memories(ctx context.Context, q Query, f engine.Filters) ([]Hit
 func (s *Search) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n int, least float64) (hits []Hit, full bool, unread unreadable, err error) {
 	var list []found
 	switch {
+	case q.Text != "" && q.Vector != nil:
+		list, err = s.both(ctx, q, f, n, least, &unread)
 	case q.Text != "":
 		list, err = s.byWords(ctx, q.Text, f, n, least, &unread)
 	case q.Like != "":
@@ -119,7 +125,7 @@ func (s *Search) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n 
 			if q.Trim != nil {
 				q.Trim(&m)
 			}
-			hits = append(hits, Hit{h.ID, h.Score, m})
+			hits = append(hits, Hit{h.ID, h.Score, m, h.words, h.vector})
 		}
 	}
 	return hits, len(list) == n, unread, nil
@@ -142,9 +148,14 @@ func (q *Query) validate() error {
 			given++
 		}
 	}
+	both := given == 2 && q.Like == ""
 	switch {
-	case given != 1:
-		return bad("", "", "it wants exactly one of Vector, Like and Text")
+	case given != 1 && !both:
+		return bad("", "", "it wants exactly one of Vector, Like and Text, or Text and Vector")
+	case q.Share != 0 && !both:
+		return bad("Share", fmt.Sprint(q.Share), "it weighs Vector against Text, and both are not given")
+	case !(q.Share >= 0) || math.IsInf(q.Share, 0):
+		return bad("Share", fmt.Sprint(q.Share), "it must be 0 or a positive number")
 	case q.Limit < 0:
 		return bad("Limit", fmt.Sprint(q.Limit), "negative")
 	case q.Offset < 0:
@@ -180,8 +191,9 @@ func tooManyWords(n int) error {
 
 // found is a memory that was found and is not read yet.
 type found struct {
-	ID    string
-	Score float64
+	ID            string
+	Score         float64
+	words, vector float64 // of both
 }
 
 // unreadable collects the errors of memories that could not be read.
@@ -199,6 +211,14 @@ func (u *unreadable) add(err error) {
 	} else {
 		u.more++
 	}
+}
+
+// also adds those of another one.
+func (u *unreadable) also(o *unreadable) {
+	for _, err := range o.errs {
+		u.add(err)
+	}
+	u.more += o.more
 }
 
 func (u *unreadable) count() int { return len(u.errs) + u.more }

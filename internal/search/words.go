@@ -21,7 +21,7 @@ func (s *Search) byWords(ctx context.Context, text string, f *engine.Filters, n 
 		}
 		hits, err := snap.Set.Search(ctx, q, filter, n, least, s.accepts(ctx, q, snap.Analyzer, f, bad))
 		for _, h := range hits {
-			list = append(list, found{h.ID, h.Score})
+			list = append(list, found{ID: h.ID, Score: h.Score})
 		}
 		return err
 	})

@@ -34,7 +34,7 @@ memory.jsonl. The first start that finds the file not empty takes it over into t
 is not changed and not read again. Otherwise it is varve/memory in the user's data folder. A
 missing store is created; a store without write permission is served read-only.
 
-If VARVE_EMBED_URL names an embedding service, recall searches by meaning. Errors go to stderr;
+If VARVE_EMBED_URL names an embedding service, recall searches by meaning too. Errors go to stderr;
 stdout carries only the protocol.`,
 		Example: "  memctl mcp\n  memctl mcp --store ~/agent/memory --tools graph\n  claude mcp add memory -- memctl mcp",
 		Args:    cli.NoArguments,
