@@ -354,10 +354,10 @@ func TestPackagesAreSmall(t *testing.T) {
 // exported is how many methods each package of the house may export: what one offers the
 // others grows on purpose. The public API is counted by itself.
 var exported = map[string]int{
-	"internal/engine":       76,
+	"internal/engine":       77,
 	"internal/commit":       31,
 	"internal/flush":        37,
-	"internal/views":        10,
+	"internal/views":        11,
 	"internal/edits":        24,
 	"internal/embedding":    17,
 	"internal/history":      6,

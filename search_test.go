@@ -196,7 +196,7 @@ func TestSearchRefuses(t *testing.T) {
 	st := openTest(t, t.TempDir(), &Options{NoBackground: true})
 	nan := math.NaN()
 	for _, q := range []Query{
-		{}, {Text: "a", Like: "b"}, {Text: "a", Vector: []float32{1}}, {Vector: []float32{}}, {Vector: []float32{1, float32(nan)}},
+		{}, {Text: "a", Like: "b"}, {Text: "a", Vector: []float32{1}, Like: "b"}, {Text: "a", Vector: []float32{}}, {Vector: []float32{}}, {Vector: []float32{1, float32(nan)}},
 		{Vector: []float32{float32(math.Inf(-1))}}, {Text: "a", Limit: -1}, {Text: "a", Offset: -1}, {Text: "a", MinScore: nan},
 		{Text: "a", MinScore: math.Inf(1)}, {Text: "?!"}, {Text: "a", Limit: math.MaxInt, Offset: math.MaxInt}, {Text: "a", Offset: search.MostHits},
 	} {

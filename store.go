@@ -27,7 +27,6 @@ import (
 	"github.com/varve-db/varve/internal/view/counts"
 	"github.com/varve-db/varve/internal/view/scopes"
 	"github.com/varve-db/varve/internal/view/vectors"
-	"github.com/varve-db/varve/internal/view/words"
 	"github.com/varve-db/varve/internal/views"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
@@ -162,7 +161,7 @@ func (st *Store) open(ctx context.Context) error {
 	st.engine.State.Refused = st.flusher.Refused
 	st.async.init()
 	st.views.Init()
-	st.search.Words = words.NewQuery(st.engine)
+	st.search.Words = st.views.Words()
 	if err := st.flusher.Init(); err != nil {
 		return err
 	}
@@ -254,7 +253,7 @@ func (st *Store) close(ctx context.Context, wait time.Duration) error {
 		}
 		err = errors.Join(err, st.kept.WriteDue(ctx), st.flusher.FlushClosing(ctx))
 	}
-	err = errors.Join(err, st.flusher.Close(), st.vectors.Close(), st.vectors.Side.Close(), st.views.Close(), st.search.Words.Close(), st.engine.Log.Close(), st.engine.State.Close())
+	err = errors.Join(err, st.flusher.Close(), st.vectors.Close(), st.vectors.Side.Close(), st.views.Close(), st.engine.Log.Close(), st.engine.State.Close())
 	if st.engine.Cache != nil {
 		st.engine.Cache.InvalidateAll()
 		st.engine.Cache.StopAllGoroutines()

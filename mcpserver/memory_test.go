@@ -207,7 +207,7 @@ func TestRecallByMeaning(t *testing.T) {
 	if len(near.Near) != 1 || near.Near[0].ID != cat.ID {
 		t.Errorf("%+v", near)
 	}
-	if r := as[recalled](t, c, "recall", `{"query":"kitten","limit":1}`); r.By != "meaning" || len(r.Memories) != 1 || r.Next == "" {
+	if r := as[recalled](t, c, "recall", `{"query":"kitten","limit":1}`); r.By != "both" || len(r.Memories) != 1 || r.Next == "" {
 		t.Errorf("%+v", r)
 	}
 	if r := as[recalled](t, c, "recall", `{"query":"kitten","by":"words"}`); r.By != "words" || r.ids() != near.ID {

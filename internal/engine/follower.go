@@ -76,6 +76,20 @@ func (f *Follower) With(ctx context.Context, eng *Engine, use func(set *index.Se
 	return fmt.Errorf("the log is released faster than it can be read: %w", last)
 }
 
+// Forget has the next look begin again, with nothing; free releases what the fold has. Without wait
+// nothing is done while a look is under way: that may wait for what the caller holds.
+func (f *Follower) Forget(wait bool, free func() error) error {
+	if !wait && !f.mu.TryLock() {
+		return nil
+	}
+	if wait {
+		f.mu.Lock()
+	}
+	defer f.mu.Unlock()
+	f.valid = false
+	return free()
+}
+
 func (f *Follower) catchUp(ctx context.Context, eng *Engine, set *index.Set) (live int64, err error) {
 	if of := TablesOf(set); !f.valid || f.of != of {
 		// What an index takes in that the fold has already changes nothing. One that goes

@@ -31,7 +31,10 @@ func (f *Folder) Map(name string) (vfs.Mapping, error) {
 		return nil, err
 	}
 	m, err := file.Map()
-	return m, errors.Join(err, file.Close())
+	if cerr := file.Close(); err == nil && cerr != nil {
+		return nil, errors.Join(cerr, m.Close())
+	}
+	return m, err
 }
 
 // Write puts a file in place in one step, durably.

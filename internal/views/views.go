@@ -19,6 +19,7 @@ import (
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/view"
+	"github.com/varve-db/varve/internal/view/words"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
 )
@@ -29,11 +30,13 @@ type Views struct {
 	Engine *engine.Engine
 	Makers []Maker
 
-	list  []view.View // the instances that write
-	due   atomic.Bool // files may be missing or behind, whether an index was written or not
-	retry atomic.Int64
-	stale bool  // the next index that is written has all files made again
-	left  error // why something of it will not be overwritten
+	list   []view.View // the instances that write
+	words  *words.Query
+	due    atomic.Bool // files may be missing or behind, whether an index was written or not
+	retry  atomic.Int64
+	rotten atomic.Bool // a search has found damage in the files
+	stale  bool        // the next index that is written has all files made again
+	left   error       // why something of it will not be overwritten
 }
 
 // retryAfter is between two tries in the background where files could not be made.
@@ -47,13 +50,31 @@ func (vs *Views) Init() {
 	vs.due.Store(len(vs.list) > 0)
 }
 
+// Words answers searches by words. Call it once; Close closes it.
+func (vs *Views) Words() *words.Query {
+	vs.words = words.NewQuery(vs.Engine, func() {
+		vs.rotten.Store(true)
+		vs.retry.Store(0)
+		vs.due.Store(len(vs.list) > 0)
+	})
+	return vs.words
+}
+
 // Due says whether a round is wanted though no document has changed.
 func (vs *Views) Due() bool {
 	return vs.due.Load() && vs.Engine.Env.Clock().UnixNano() >= vs.retry.Load()
 }
 
 // Close releases what the views have open.
-func (vs *Views) Close() (err error) {
+func (vs *Views) Close() error {
+	err := vs.closeList()
+	if vs.words != nil {
+		err = errors.Join(err, vs.words.Close())
+	}
+	return err
+}
+
+func (vs *Views) closeList() (err error) {
 	for _, v := range vs.list {
 		err = errors.Join(err, v.Close())
 	}
@@ -67,13 +88,14 @@ func (vs *Views) path(elem ...string) string {
 // Round makes the files complete as of the index that is mapped; written says that it may be
 // another one than in the last round.
 func (vs *Views) Round(ctx context.Context, held *wal.Held, written bool) {
-	if vs.stale && written {
+	if rotten := vs.rotten.Load(); vs.stale && written || rotten {
 		if err := vs.forget(); err != nil {
 			vs.Missed(held, err)
 			vs.failed(ctx, "", err)
 			return
 		}
-		vs.stale = false
+		vs.stale = vs.stale && !written
+		vs.rotten.Store(false)
 	}
 	if len(vs.list) == 0 || !written && !vs.Due() {
 		return
@@ -186,7 +208,10 @@ func (vs *Views) complete(ctx context.Context, _ *wal.Held, v view.View, set *in
 // is to be overwritten once they are replaced. What this process has mapped is released.
 func (vs *Views) Doom(held *wal.Held) (names []string) {
 	vs.stale, vs.left = true, nil
-	err := vs.Close()
+	err := vs.closeList()
+	if vs.words != nil {
+		err = errors.Join(err, vs.words.Forget())
+	}
 	ferr := vs.folders(func(f *view.Folder, name string) error {
 		files, err := f.Names()
 		for _, file := range files {

@@ -85,7 +85,7 @@ func (w *Words) Load(f *view.Folder) (wal.Mark, error) {
 		if w.loaded != nil && bytes.Equal(b, w.loaded) && len(w.pending) == 0 {
 			return w.at, nil
 		}
-		if err = w.load(f, b); err == nil {
+		if err = vfs.Guard(func() error { return w.load(f, b) }); err == nil {
 			return w.at, nil
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
@@ -169,8 +169,11 @@ func mapOrRead(f *view.Folder, name string, size int) (vfs.Mapping, error) {
 // part opens a segment and its state; the mapping goes into maps.
 func (w *Words) part(f *view.Folder, l *listing, maps map[string]*mapped) (*words.Part, error) {
 	name := segmentName(l.Number)
+	if maps[name] != nil {
+		return nil, fmt.Errorf("%s: %w: it has segment %d twice", manifestName, errs.ErrCorrupt, l.Number)
+	}
 	m := w.maps[name]
-	if m == nil || len(m.m.Bytes()) != l.Bytes {
+	if m == nil || m.sum != l.Sum { // after a rebuild another one may have the name
 		file, err := mapOrRead(f, name, l.Bytes)
 		if err != nil {
 			return nil, err
@@ -179,17 +182,14 @@ func (w *Words) part(f *view.Folder, l *listing, maps map[string]*mapped) (*word
 		m.refs.Add(1)
 	}
 	maps[name] = m
-	var seg *words.Segment
-	err := vfs.Guard(func() (err error) {
-		seg, err = words.OpenSegment(m.m.Bytes())
-		return err
-	})
+	seg, err := words.OpenSegment(m.m.Bytes())
 	if err == nil && (len(m.m.Bytes()) != l.Bytes || hex(seg.Sum()) != l.Sum) {
 		err = fmt.Errorf("%w: it is not the segment that the manifest names", errs.ErrCorrupt)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
+	m.sum = l.Sum
 	var b []byte
 	if l.State != "" {
 		if !strings.HasPrefix(l.State, hex(l.Number)+".") || strings.ContainsAny(l.State, `/\`) {
@@ -250,7 +250,7 @@ func (w *Words) save(f *view.Folder, at wal.Mark) error {
 		return err
 	}
 	for _, name := range names {
-		if !keep[name] {
+		if ext := filepath.Ext(name); !keep[name] && (ext == ".seg" || ext == ".st") {
 			_ = f.FS.Remove(filepath.Join(f.Path, name)) // where it is in use, a later round does
 		}
 	}

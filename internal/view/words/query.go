@@ -16,20 +16,24 @@ import (
 
 // Query answers from an open store, as of each call or later.
 type Query struct {
-	eng    *engine.Engine
-	files  files
-	follow engine.Follower
+	eng     *engine.Engine
+	files   files
+	follow  engine.Follower
+	damaged func()
 }
 
-// NewQuery makes one; Close it.
-func NewQuery(eng *engine.Engine) *Query {
-	q := &Query{eng: eng, files: files{Words: newWords(eng)}}
+// NewQuery makes one; Close it. damaged is called when the files turn out to be so.
+func NewQuery(eng *engine.Engine, damaged func()) *Query {
+	q := &Query{eng: eng, files: files{Words: newWords(eng)}, damaged: damaged}
 	q.follow.Fold = &q.files
 	return q
 }
 
 // Close releases what is mapped. No call may be under way.
 func (q *Query) Close() error { return q.files.Close() }
+
+// Forget releases what is mapped, unless a call is just looking for what there is.
+func (q *Query) Forget() error { return q.follow.Forget(false, q.files.Close) }
 
 // Snapshot is what there is to search at a moment.
 type Snapshot struct {
@@ -88,6 +92,7 @@ func (q *Query) With(ctx context.Context, use func(*Snapshot) error) error {
 		}
 		q.eng.Env.Logger.Warn("the words of the memories are damaged; they are read from the documents", "path", q.eng.ViewFolder(Name).Path, "err", err)
 		q.distrust()
+		q.damaged()
 	}
 }
 
@@ -96,7 +101,7 @@ func (q *Query) distrust() {
 	q.files.mu.Lock()
 	q.files.bad = q.files.seen
 	q.files.mu.Unlock()
-	_ = q.follow.With(context.Background(), q.eng, func(*index.Set, int64) error { return errs.ErrCorrupt })
+	_ = q.follow.Forget(true, func() error { return nil })
 }
 
 // files is the view as a query follows it.
@@ -128,6 +133,9 @@ func (f *files) Reset(ctx context.Context, set *index.Set) error {
 			if err = f.from(ctx, at, to); err == nil || errors.Is(err, engine.ErrMoved) || ctx.Err() != nil {
 				return err
 			}
+		}
+		if err != nil && (vfs.IsStarved(err) || vfs.IsUnopened(err)) {
+			return err
 		}
 	}
 	return f.Words.Reset(ctx, set)

@@ -10,9 +10,9 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/words"
 )
 
@@ -114,14 +114,17 @@ func (w *Words) readOne(ctx context.Context, set *index.Set, id string) (*words.
 	kind := w.eng.Kinds.Memories
 	v, err := w.eng.Read(ctx, kind, id, state.Place{Version: line.Version, Entry: line}, true)
 	if err != nil {
-		if ctx.Err() != nil || errors.Is(err, errs.ErrClosed) {
+		found, ok := w.eng.FromLog(ctx, kind, id, line.Version)
+		switch {
+		case ctx.Err() != nil, errors.Is(err, errs.ErrClosed):
 			return nil, err
-		}
-		found := engine.Version{}
-		if found, ok = w.eng.FromLog(ctx, kind, id, line.Version); !ok {
+		case ok:
+			v = found
+		case vfs.IsStarved(err), vfs.IsUnopened(err): // else it would be without words for good
+			return nil, err
+		default:
 			return unread(id, line.SessionID, line.CreatedAt, line.Version), nil
 		}
-		v = found
 	}
 	return w.decode(id, v.Doc, &line, line.Version), nil
 }

@@ -121,7 +121,7 @@ func (w *Words) change(id string, d *words.Doc) error {
 		w.size += d.Bytes()
 	}
 	if len(w.pending) >= pendingRows || w.size >= pendingSize {
-		return w.seal()
+		return vfs.Guard(w.seal) // it looks into what is mapped
 	}
 	return nil
 }
@@ -261,6 +261,7 @@ func (w *Words) verify(ctx context.Context, set *index.Set) error {
 // mapped is a file that is mapped, as long as somebody uses it.
 type mapped struct {
 	m    vfs.Mapping
+	sum  string // of the segment
 	refs atomic.Int32
 	once sync.Once
 }

@@ -2,6 +2,7 @@ package words_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -9,12 +10,17 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	varve "github.com/varve-db/varve"
+	inside "github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/storetest"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/vfs/wrap"
 	"github.com/varve-db/varve/internal/view/words"
 )
 
@@ -257,5 +263,90 @@ func TestPurged(t *testing.T) {
 		return err
 	}); err != nil {
 		t.Error(err)
+	}
+}
+
+// A purge overwrites also the segments that this process has mapped for its own searches.
+func TestPurgedWhereSearched(t *testing.T) {
+	t.Parallel()
+	st := open(t, t.TempDir())
+	put(t, st, 0, 3000)
+	flush(t, st)
+	for range 2 {
+		if hits, err := st.Search(t.Context(), varve.Query{Text: "number7"}); err != nil || len(hits) == 0 {
+			t.Fatal(hits, err)
+		}
+	}
+	rep, err := st.Admin().Purge(t.Context(), "m0007")
+	if err != nil || len(rep.Unlinked) > 0 || len(rep.Left) > 0 {
+		t.Errorf("%v: not overwritten: %q, left: %v", err, rep.Unlinked, rep.Left)
+	}
+	if hits, err := st.Search(t.Context(), varve.Query{Text: "number8"}); err != nil || len(hits) == 0 {
+		t.Error(hits, err)
+	}
+}
+
+// What a search finds damaged, the next flush makes again.
+func TestHealedWhereSearched(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	st := open(t, dir)
+	put(t, st, 0, 3000)
+	flush(t, st)
+	list, err := filepath.Glob(filepath.Join(dir, folder, "*.seg"))
+	if err != nil || len(list) == 0 {
+		t.Fatal(list, err)
+	}
+	b, err := os.ReadFile(list[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := 100 << 10; at < len(b)-1000; at += 8 << 10 {
+		b[at] ^= 1
+	}
+	if err := os.WriteFile(list[0], b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"boat port3", "number7 number107"} {
+		if hits, err := st.Search(t.Context(), varve.Query{Text: text}); err != nil || len(hits) < 2 {
+			t.Error(hits, err)
+		}
+	}
+	flush(t, st) // of which nobody has changed a document
+	for f, err := range st.Admin().Verify(t.Context(), varve.VerifyOptions{}) {
+		t.Errorf("%+v, %v", f, err)
+	}
+}
+
+// Where no file can be opened just now, no memory becomes one without words.
+func TestStarved(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	st := open(t, dir)
+	put(t, st, 0, 100)
+	flush(t, st)
+	if err := errors.Join(st.Close(), os.RemoveAll(filepath.Join(dir, folder)), os.RemoveAll(filepath.Join(dir, "wal"))); err != nil {
+		t.Fatal(err)
+	}
+	var starved atomic.Bool
+	o := inside.In(&varve.Options{NoBackground: true}, inside.Environment{System: vfs.System{FS: wrap.New(vfs.OS(), func(op *wrap.Op, call func() error) error {
+		if starved.Load() && op.Kind == wrap.Open && strings.Contains(op.Path, "memories/") {
+			return &fs.PathError{Op: "open", Path: op.Path, Err: syscall.EMFILE}
+		}
+		return call()
+	})}})
+	st, err := varve.Open(t.Context(), dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	starved.Store(true)
+	if hits, err := st.Search(t.Context(), varve.Query{Text: "number7"}); err == nil {
+		t.Errorf("%d found where nothing can be read", len(hits))
+	}
+	flush(t, st)
+	starved.Store(false)
+	if hits, err := st.Search(t.Context(), varve.Query{Text: "number7"}); err != nil || len(hits) == 0 || hits[0].ID != "m0007" {
+		t.Error(hits, err)
 	}
 }
