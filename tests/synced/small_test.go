@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -60,17 +61,19 @@ func TestFailures116(t *testing.T) {
 // was read before, does not bring it back unless the writer says so.
 func TestFailures117(t *testing.T) {
 	ctx := context.Background()
-	now := time.Now()
-	st := open(t, filepath.Join(t.TempDir(), "s"), &varve.Options{Clock: func() time.Time { return now }, NoBackground: true})
-	m, err := st.Put(ctx, varve.Memory{ID: "a", Content: "text", ExpiresAt: now.Add(time.Minute)})
+	began := time.Now()
+	var ahead atomic.Int64 // the log prepares space beside the test
+	now := func() time.Time { return began.Add(time.Duration(ahead.Load())) }
+	st := open(t, filepath.Join(t.TempDir(), "s"), &varve.Options{Clock: now, NoBackground: true})
+	m, err := st.Put(ctx, varve.Memory{ID: "a", Content: "text", ExpiresAt: began.Add(time.Minute)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	now = now.Add(30 * time.Second)
+	ahead.Add(int64(30 * time.Second))
 	if err := st.Touch(ctx, "a"); err != nil { // is written after it has expired
 		t.Fatal(err)
 	}
-	now = now.Add(time.Minute)
+	ahead.Add(int64(time.Minute))
 	gone := func(when string) {
 		t.Helper()
 		if m, err := st.Get(ctx, "a"); !errors.Is(err, varve.ErrNotFound) {
@@ -81,7 +84,7 @@ func TestFailures117(t *testing.T) {
 	if err := st.Touch(ctx, "a"); err != nil && !errors.Is(err, varve.ErrNotFound) {
 		t.Error(err)
 	}
-	if _, err := st.Update(ctx, "a", func(m *varve.Memory) error { m.ExpiresAt = now.Add(time.Hour); return nil }); !errors.Is(err, varve.ErrNotFound) {
+	if _, err := st.Update(ctx, "a", func(m *varve.Memory) error { m.ExpiresAt = now().Add(time.Hour); return nil }); !errors.Is(err, varve.ErrNotFound) {
 		t.Errorf("an update finds what has expired: %v", err)
 	}
 	if err := st.Flush(ctx); err != nil {
