@@ -87,8 +87,9 @@ func (as Assemblies) putBack(ctx context.Context, v *Version, cond PutOption) (A
 func (st *Store) deleted(ctx context.Context, k *engine.Kind, id string) (last Version, err error) {
 	var end Version
 	var first uint64
+	var since error // what cannot be read behind end
 	for v, verr := range st.versionsOf(ctx, k, id) {
-		if verr != nil {
+		if since = verr; verr != nil {
 			err = errors.Join(err, verr)
 			continue
 		}
@@ -110,7 +111,7 @@ func (st *Store) deleted(ctx context.Context, k *engine.Kind, id string) (last V
 		if m, derr := end.Decode(); k == st.engine.Kinds.Memories && derr == nil && !m.ExpiresAt.IsZero() && !st.engine.Env.Clock().Before(m.ExpiresAt) {
 			return last, nil
 		}
-		if _, nerr := st.newest(ctx, k, id); err != nil && errors.Is(nerr, errs.ErrNotFound) {
+		if _, nerr := st.newest(ctx, k, id); since != nil && errors.Is(nerr, errs.ErrNotFound) {
 			return last, fmt.Errorf("%s %s was deleted, and what was lost may hold later versions of it; the last one that is kept is %d: memctl revert restores it: %w", k.Noun, human.Quote(id), end.LSN, err)
 		}
 		return last, fmt.Errorf("%w: %s %s is not deleted; memctl history lists its versions, memctl revert restores one of them", errs.ErrInvalid, k.Noun, human.Quote(id))
