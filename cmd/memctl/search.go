@@ -32,9 +32,8 @@ func searchCommand(a *cli.App) *cobra.Command {
 		SuggestFor: []string{"find", "recall", "query"},
 		Short:      "Find memories",
 		Long: `Find memories by words, best first; or those whose embeddings are nearest to the embedding of a
-memory, or to a vector. On a terminal the result is a table
-with the endings of ids, as in memctl list, otherwise one memory per line with score, id, session
-and text, separated by tabs.
+memory, or to a vector. On a terminal the result is a table with the endings of ids, as in memctl
+list, otherwise one memory per line with score, id, session and text, separated by tabs.
 
 If VARVE_EMBED_URL names an embedding service and the store has embeddings, the search is by words
 and by meaning, ranked together; --by words and --by meaning are one of the two alone.
@@ -47,8 +46,8 @@ begin so, +rome must be there, -rome must not, tag:travel is a word in a field, 
 is beside it optional.
 
 The score of a search by words is BM25F; that of embeddings the cosine, or 1/(1+d²) if the store
-measures distances; that of both is from 0 to 1, a fifth of it by meaning. The file of a vector holds a JSON list of numbers, or the numbers as
-consecutive float32, little-endian.`,
+measures distances; that of both is from 0 to 1, a fifth of it by meaning. The file of a vector holds
+a JSON list of numbers, or the numbers as consecutive float32, little-endian.`,
 		Example: "  memctl search \"short answers\" --session s1\n  memctl search --like note-7 --limit 3 --min-score 0.5\n  memctl search --vector query.f32 --json | jq -r '.hits[].id'",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && (cmd.Flags().Changed("like") || cmd.Flags().Changed("vector")) {

@@ -15,7 +15,6 @@ type Query struct {
 	words   []word
 	known   map[wordKey]int // of words
 	phrases []phrase
-	left    int // words that were said but are in every text
 }
 
 // word is one of a query's words.
@@ -48,9 +47,6 @@ func (q *Query) Words() int {
 	}
 	return n
 }
-
-// Common says that the query has words, all of which are too common to be looked for.
-func (q *Query) Common() bool { return q.Words() == 0 && q.left > 0 }
 
 // Phrases says whether documents have to be read to know that their words stand in order.
 func (q *Query) Phrases() bool { return len(q.phrases) > 0 }
@@ -139,12 +135,6 @@ func begins(s string) bool {
 
 func (q *Query) item(it *item, an *Analyzer, optional bool) {
 	terms := termsOf(it.text, an)
-	if len(terms) == 0 {
-		if !it.not && strings.ContainsFunc(it.text, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }) {
-			q.left++
-		}
-		return
-	}
 	must := (it.must || it.phrase) && !optional
 	if it.phrase && len(terms) > 1 {
 		if !optional {

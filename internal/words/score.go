@@ -161,7 +161,7 @@ func (s *search) names(q *Query) error {
 
 // count is how many live documents have a word, and how many have it in the name field.
 func (s *search) count(w *word) (df, names int, err error) {
-	for i, p := range s.parts {
+	for _, p := range s.parts {
 		e, ok, err := p.Seg.lookup([]byte(w.term))
 		if err != nil {
 			return 0, 0, err
@@ -169,24 +169,13 @@ func (s *search) count(w *word) (df, names int, err error) {
 		if !ok {
 			continue
 		}
-		posts, err := p.Seg.posts(&e)
-		if err != nil {
-			return 0, 0, err
-		}
-		for {
-			o, ok, err := posts.next()
-			if err != nil {
-				return 0, 0, err
-			}
-			if !ok {
-				break
-			}
-			if s.parts[i].dead.has(o.row) {
-				continue
-			}
+		err = p.having(&e, func(o one) {
 			if df++; o.tf != nil && o.fields()&Of(Name) != 0 {
 				names++
 			}
+		})
+		if err != nil {
+			return 0, 0, err
 		}
 	}
 	return df, names, nil
@@ -202,11 +191,10 @@ func (s *search) word(w *word, names int) error {
 	df := 0
 	for i, c := range s.scratch {
 		c.posts = c.posts[:0]
-		n, err := s.collect(i, w, fields)
-		if err != nil {
+		if err := s.collect(i, w, fields); err != nil {
 			return err
 		}
-		df += n
+		df += len(c.posts)
 	}
 	if w.not {
 		for _, c := range s.scratch {
@@ -303,48 +291,34 @@ func (s *search) inContent(at place) (float64, error) {
 
 // collect reads the postings of a word in one part: the live rows that have it, counted, and their
 // weights.
-func (s *search) collect(i int, w *word, fields FieldSet) (df int, err error) {
+func (s *search) collect(i int, w *word, fields FieldSet) error {
 	p, c := s.parts[i], s.scratch[i]
-	read := func(e *entry) error {
-		posts, err := p.Seg.posts(e)
-		if err != nil {
-			return err
-		}
-		for {
-			o, ok, err := posts.next()
-			if err != nil || !ok {
-				return err
-			}
-			if p.dead.has(o.row) {
-				continue
-			}
-			if content, other := o.times(fields); content > 0 || other > 0 {
-				c.posts = append(c.posts, own{o.row, content, other})
-			}
+	take := func(o one) {
+		if content, other := o.times(fields); content > 0 || other > 0 {
+			c.posts = append(c.posts, own{o.row, content, other})
 		}
 	}
 	if !w.prefix {
 		e, ok, err := p.Seg.lookup([]byte(w.term))
 		if err != nil || !ok {
-			return 0, err
+			return err
 		}
-		err = read(&e)
-		return len(c.posts), err
+		return p.having(&e, take)
 	}
 	d, err := p.Seg.from([]byte(w.term))
 	if err != nil {
-		return 0, err
+		return err
 	}
 	for {
 		e, ok, err := d.read()
 		if err != nil {
-			return 0, err
+			return err
 		}
 		if !ok || len(e.term) < len(w.term) || string(e.term[:len(w.term)]) != w.term {
 			break
 		}
-		if err := read(&e); err != nil {
-			return 0, err
+		if err := p.having(&e, take); err != nil {
+			return err
 		}
 	}
 	// A row that has several of the terms counts once.
@@ -359,7 +333,24 @@ func (s *search) collect(i int, w *word, fields FieldSet) (df int, err error) {
 		out = append(out, o)
 	}
 	c.posts = out
-	return len(out), nil
+	return nil
+}
+
+// having visits the live rows that have a term.
+func (p *Part) having(e *entry, visit func(one)) error {
+	posts, err := p.Seg.posts(e)
+	if err != nil {
+		return err
+	}
+	for {
+		o, ok, err := posts.next()
+		if err != nil || !ok {
+			return err
+		}
+		if !p.dead.has(o.row) {
+			visit(o)
+		}
+	}
 }
 
 // spread notes what a row has of a term, and that its neighbours have a share of what is in its content.

@@ -479,20 +479,6 @@ func (e *edit) nearer(before place, has bool, own place) (bool, error) {
 	return e.less(before, own)
 }
 
-// WithName says in which file a part is.
-func (v *Set) WithName(id uint64, name string) *Set {
-	e := v.edit()
-	e.parts[e.index[id]].Name = name
-	return e.Set
-}
-
-// WithLive says in which file the state of a part is.
-func (v *Set) WithLive(id uint64, name string) *Set {
-	e := v.edit()
-	e.parts[e.index[id]].Live = name
-	return e.Set
-}
-
 func (p *Part) String() string {
 	return fmt.Sprintf("part %d: %d rows, %d dead, %d links, %d bytes", p.ID, p.Seg.Rows, p.deaths, len(p.links), p.Seg.Size())
 }

@@ -3,7 +3,6 @@ package words
 import (
 	"context"
 	"errors"
-	"sync"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
@@ -98,16 +97,15 @@ func (q *Query) With(ctx context.Context, use func(*Snapshot) error) error {
 
 // distrust has the next snapshot made from the documents.
 func (q *Query) distrust() {
-	q.files.mu.Lock()
-	q.files.bad = q.files.seen
-	q.files.mu.Unlock()
-	_ = q.follow.Forget(true, func() error { return nil })
+	_ = q.follow.Forget(true, func() error {
+		q.files.bad = q.files.seen
+		return nil
+	})
 }
 
-// files is the view as a query follows it.
+// files is the view as a query follows it, which calls it one at a time.
 type files struct {
 	*Words
-	mu   sync.Mutex
 	seen string // the manifest that was loaded last
 	bad  string // the manifest that is not believed
 }
@@ -125,11 +123,8 @@ func (f *files) Reset(ctx context.Context, set *index.Set) error {
 	to, ok := view.MarkOf(set)
 	if ok {
 		at, err := f.Load(f.eng.ViewFolder(Name))
-		f.mu.Lock()
 		f.seen = string(f.loaded)
-		bad := f.bad != "" && f.seen == f.bad
-		f.mu.Unlock()
-		if err == nil && !bad {
+		if bad := f.bad != "" && f.seen == f.bad; err == nil && !bad {
 			if err = f.from(ctx, at, to); err == nil || errors.Is(err, engine.ErrMoved) || ctx.Err() != nil {
 				return err
 			}

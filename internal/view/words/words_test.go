@@ -185,16 +185,9 @@ func TestSpoilt(t *testing.T) {
 	}
 }
 
-// TestHealed: a round that meets damage makes the files again.
-func TestHealed(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	st := open(t, dir)
-	put(t, st, 0, 3000)
-	flush(t, st)
-	if err := st.Close(); err != nil {
-		t.Fatal(err)
-	}
+// spoil flips a bit of the first segment at every so many bytes, behind what is read when it is opened.
+func spoil(t *testing.T, dir string, step int) (segment string) {
+	t.Helper()
 	list, err := filepath.Glob(filepath.Join(dir, folder, "*.seg"))
 	if err != nil || len(list) == 0 {
 		t.Fatal(list, err)
@@ -206,20 +199,34 @@ func TestHealed(t *testing.T) {
 	if len(b) < 200<<10 {
 		t.Fatalf("one block of the segment is opened with it, and it has %d bytes", len(b))
 	}
-	for at := 100 << 10; at < len(b)-1000; at += 64 << 10 {
+	for at := 100 << 10; at < len(b)-1000; at += step {
 		b[at] ^= 1
 	}
 	if err := os.WriteFile(list[0], b, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	return list[0]
+}
+
+// TestHealed: a round that meets damage makes the files again.
+func TestHealed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	st := open(t, dir)
+	put(t, st, 0, 3000)
+	flush(t, st)
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	segment := spoil(t, dir, 64<<10)
 	st = open(t, dir)
 	put(t, st, 50, 110)
 	flush(t, st)
 	for f, err := range st.Admin().Verify(t.Context(), varve.VerifyOptions{}) {
 		t.Errorf("%+v, %v", f, err)
 	}
-	if _, err := os.Stat(list[0]); err == nil {
-		t.Errorf("%s is still there", list[0])
+	if _, err := os.Stat(segment); err == nil {
+		t.Errorf("%s is still there", segment)
 	}
 	if hits, err := st.Search(t.Context(), varve.Query{Text: "number7 number107"}); err != nil || len(hits) < 2 {
 		t.Error(hits, err)
@@ -293,20 +300,7 @@ func TestHealedWhereSearched(t *testing.T) {
 	st := open(t, dir)
 	put(t, st, 0, 3000)
 	flush(t, st)
-	list, err := filepath.Glob(filepath.Join(dir, folder, "*.seg"))
-	if err != nil || len(list) == 0 {
-		t.Fatal(list, err)
-	}
-	b, err := os.ReadFile(list[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	for at := 100 << 10; at < len(b)-1000; at += 8 << 10 {
-		b[at] ^= 1
-	}
-	if err := os.WriteFile(list[0], b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	spoil(t, dir, 8<<10)
 	for _, text := range []string{"boat port3", "number7 number107"} {
 		if hits, err := st.Search(t.Context(), varve.Query{Text: text}); err != nil || len(hits) < 2 {
 			t.Error(hits, err)
