@@ -171,8 +171,12 @@ func (w *pasts) begin(p *sim.Proc, how string) error {
 	w.all(st, true)
 	if how == "repaired" {
 		for _, v := range all {
-			// No frame is longer. A version of which only the number has changed is in its file.
+			// No frame is longer. A version of which only the number has changed is in its file. The
+			// frame behind a damaged start of a segment is given for the gap.
 			touched := v.version < holeEnd && v.version+6000 > hole
+			if start := v.version / (64 << 10) * (64 << 10); hole < start+segment.StartSize && holeEnd > start {
+				touched = touched || v.version < start+segment.StartSize+segment.MinGap
+			}
 			if have := w.known[v.id][v.version]; have == nil && !touched {
 				w.bad("%.20q: version %d is lost, which does not touch the hole from %d to %d", v.id, v.version, hole, holeEnd)
 			} else if have != nil {
@@ -401,6 +405,16 @@ func (w *pasts) done(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
+// latest is the number of the newest version that a hand cannot have taken.
+func latest(versions map[uint64]*pastVersion) (newest uint64) {
+	for v, of := range versions {
+		if !of.file {
+			newest = max(newest, v)
+		}
+	}
+	return newest
+}
+
 func (w *pasts) step(p *sim.Proc, st *varve.Store, rng *rand.Rand) error {
 	all := w.ids()
 	id := all[rng.IntN(len(all))]
@@ -434,8 +448,8 @@ func (w *pasts) step(p *sim.Proc, st *varve.Store, rng *rand.Rand) error {
 		if _, ok := errors.AsType[*varve.NoVersionError](err); ok {
 			return nil
 		}
-		if _, ok := errors.AsType[*errs.GapError](err); ok && len(w.known[id]) == 0 {
-			return nil // whether there was ever one of this id is not known
+		if gap, ok := errors.AsType[*errs.GapError](err); ok && gap.To > latest(w.known[id]) {
+			return nil // whether there was ever one of this id, or later ones, is not known
 		}
 		return w.done("undelete", err)
 	case 11:

@@ -93,20 +93,49 @@ func (l *FileLog) SegmentFile(number uint64) (SegmentFile, error) {
 	return s, nil
 }
 
+// NewestSegment is the highest number of the segments that are there.
+func NewestSegment(list []SegmentFile) (newest uint64) {
+	for _, f := range list {
+		newest = max(newest, f.Number)
+	}
+	return newest
+}
+
 // Unbegun says that a segment is prepared and not yet begun: it begins with zeros, and holds no frame.
 // One of which only the first page was lost begins with zeros as well.
 func (l *FileLog) Unbegun(s SegmentFile) (bool, error) {
 	if !s.Zero {
 		return false, nil
 	}
-	f, err := l.openSegment(s.Number)
+	holds, err := l.holdsFrame(s.Number)
+	return err == nil && !holds, err
+}
+
+// Holds says that history needs a segment's file: it is one of this log, also where its beginning
+// is damaged. A segment that is recycled begins with zeros too, but its copy is in the archive then,
+// or no history is kept. One that cannot be read counts as held: walking it is what reports the error.
+func (l *FileLog) Holds(s SegmentFile) bool {
+	if s.Err == nil {
+		return true
+	}
+	if bytes, _ := l.o.Archive(); s.Zero && (bytes <= 0 || l.archived(s.Number)) {
+		return false
+	}
+	holds, err := l.holdsFrame(s.Number)
+	return holds || err != nil && !errors.Is(err, fs.ErrNotExist)
+}
+
+// holdsFrame looks for a frame of this log in a segment's file, whatever its beginning says: the
+// checksum of each is seeded with the store and the segment's number.
+func (l *FileLog) holdsFrame(number uint64) (bool, error) {
+	f, err := l.openSegment(number)
 	if err != nil {
 		return false, err
 	}
 	defer f.Close()
-	end := l.geo.End(s.Number)
-	next, err := l.nextHeader(f, s.Number, l.geo.Start(s.Number), end)
-	return err == nil && next == end, err
+	end := l.geo.End(number)
+	next, err := l.nextHeader(f, number, l.geo.Start(number), end)
+	return err == nil && next != end, err
 }
 
 func (l *FileLog) openSegment(number uint64) (vfs.File, error) {

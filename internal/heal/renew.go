@@ -149,7 +149,7 @@ func (n *renewal) read() error {
 func (n *renewal) holes(list []wal.SegmentFile, begun map[uint64]bool) {
 	first, _ := n.log.Place(n.c.Spilled.LSN - 1)
 	last, _ := n.log.Place(n.attested - 1)
-	if newest := verify.NewestSegment(list); last > newest+1 { // a mark may say anything
+	if newest := wal.NewestSegment(list); last > newest+1 { // a mark may say anything
 		n.gaps = append(n.gaps, wal.Gap{At: max(n.c.Spilled.LSN, n.log.SegmentEnd(newest)), To: n.attested, Err: segment.ErrEnd})
 		last = newest
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/state"
-	"github.com/varve-db/varve/internal/verify"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal"
 )
@@ -28,7 +27,7 @@ func (n *renewal) begin() error {
 		return err
 	}
 	highest, _ := n.log.Place(max(n.attested, n.c.Flushed.LSN, src.State.From()))
-	if highest = max(highest, verify.NewestSegment(list)); highest >= segment.MaxNumber/2 {
+	if highest = max(highest, wal.NewestSegment(list)); highest >= segment.MaxNumber/2 {
 		// A mark or a name may say anything. Behind this one no checkpoint would hold: the
 		// log begins behind what there is of it, and the index, which knows positions that
 		// are still to come, is made from the files.

@@ -58,9 +58,11 @@ func (v *Run) log() error {
 	r.need = min(spilled, r.last)
 	first := r.need
 	for _, s := range list {
-		r.files[s.Number] = s
-		if s.Err == nil {
-			first = min(first, s.Number)
+		if r.files[s.Number] = s; s.Number >= first {
+			continue // a spare one is not searched for frames
+		}
+		if v.Source.Log.Holds(s) {
+			first = s.Number
 		}
 	}
 	v.total += int64(r.last - first + 1)
@@ -91,7 +93,7 @@ func (v *Run) log() error {
 // anything, and a segment beyond the next one is not only missing.
 func (r *row) within(list []wal.SegmentFile) error {
 	number, _ := r.v.Source.Log.Place(r.durable - 1)
-	newest := NewestSegment(list)
+	newest := wal.NewestSegment(list)
 	if number <= newest+1 {
 		return nil
 	}
@@ -108,7 +110,10 @@ func (r *row) within(list []wal.SegmentFile) error {
 func (r *row) released(n uint64) bool {
 	s, err := r.v.Source.Log.SegmentFile(n)
 	spilled, _ := r.v.Source.Log.Place(r.v.Source.Log.Spilled())
-	return n < spilled && (places.Gone(err) || err == nil && s.Zero)
+	if n < spilled && err == nil && s.Zero {
+		return !r.v.Source.Log.Holds(s)
+	}
+	return n < spilled && places.Gone(err)
 }
 
 // outside judges a file with the name of a segment that the log has no use for.
@@ -316,12 +321,4 @@ func preparing(name string) (pid int, ok bool) {
 	digits, _, ok2 := strings.Cut(mid[strings.LastIndexByte(mid, '.')+1:], "-")
 	pid, err := strconv.Atoi(digits)
 	return pid, ok && ok2 && err == nil
-}
-
-// NewestSegment is the highest number of the segments that are there.
-func NewestSegment(list []wal.SegmentFile) (newest uint64) {
-	for _, f := range list {
-		newest = max(newest, f.Number)
-	}
-	return newest
 }
