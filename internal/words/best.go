@@ -27,16 +27,15 @@ func (t *top) sum() (sum float64) {
 // best orders what was touched. Where it must be asked whether a document is accepted, more and more
 // are ordered until enough are: those before have the same order among them.
 func (s *search) best(f Filter, n int, least float64, accept func(Hit) (bool, error)) ([]Hit, error) {
-	tops, err := s.sessions()
-	if err != nil || accept == nil {
-		if err != nil {
-			return nil, err
-		}
-		return s.ordered(tops, &f, n, least)
+	if err := s.sessions(); err != nil {
+		return nil, err
+	}
+	if accept == nil {
+		return s.ordered(&f, n, least)
 	}
 	var out []Hit
 	for asked, most := 0, max(2*n, 64); ; most *= 4 {
-		hits, err := s.ordered(tops, &f, most, least)
+		hits, err := s.ordered(&f, most, least)
 		if err != nil {
 			return nil, err
 		}
@@ -56,7 +55,7 @@ func (s *search) best(f Filter, n int, least float64, accept func(Hit) (bool, er
 }
 
 // ordered are the best that pass the filter, at most as many.
-func (s *search) ordered(tops *tops, f *Filter, most int, least float64) ([]Hit, error) {
+func (s *search) ordered(f *Filter, most int, least float64) ([]Hit, error) {
 	h := &worst{}
 	for i, c := range s.scratch {
 		seg := s.parts[i].Seg
@@ -67,15 +66,11 @@ func (s *search) ordered(tops *tops, f *Filter, most int, least float64) ([]Hit,
 			if c.not.has(r) || s.mustHave > 0 && (c.must == nil || c.must[r] < s.mustHave) {
 				continue
 			}
-			own := c.score[r]
-			session, err := tops.of(i, r, own)
-			if err != nil {
-				return nil, err
-			}
-			hit := Hit{At: Ref{s.parts[i].ID, r}, Score: own + session, Parts: Parts{own, session}}
-			if hit.Score < least || len(*h) == most && hit.Score < (*h)[0].Score {
+			own, session := c.score[r], c.of(r)
+			if score := own + session; score < least || len(*h) == most && score < (*h)[0].Score {
 				continue
 			}
+			hit := Hit{At: Ref{s.parts[i].ID, r}, Score: own + session, Parts: Parts{own, session}}
 			id, err := seg.ID(r)
 			if err != nil {
 				return nil, err
@@ -115,81 +110,63 @@ func (s *search) passes(f *Filter, i int, r uint32, id []byte) (bool, error) {
 			return false, err
 		}
 	}
-	if f.Session == nil {
-		return true, nil
-	}
-	n, err := seg.session(r)
-	if err != nil {
-		return false, err
-	}
-	name, err := seg.sessionName(n)
-	return *f.Session != "" && string(name) == *f.Session, err
+	return true, nil
 }
 
-// tops are the best of each session that was touched: by part and number, or by name where it is in
-// several parts.
-type tops struct {
-	s     *search
-	local []map[uint32]*top
-	empty []bool // session 0 of a part has no name
-}
-
-func (s *search) sessions() (*tops, error) {
-	t := &tops{s: s, local: make([]map[uint32]*top, len(s.parts)), empty: make([]bool, len(s.parts))}
+// sessions finds the best of each session that was touched, and what that adds to the scores in it. One
+// with rows in several parts is known by its name.
+func (s *search) sessions() error {
 	byName := map[string]*top{}
-	several := 0
-	for _, c := range s.scratch {
-		if len(c.touched) > 0 {
-			several++
-		}
+	type elsewhere struct {
+		c   *scratch
+		n   uint32
+		top *top
 	}
+	var several []elsewhere
 	for i, c := range s.scratch {
-		p := s.parts[i]
-		var err error
-		if t.empty[i], err = p.nameless(0); err != nil {
-			return nil, err
-		}
-		t.local[i] = map[uint32]*top{}
 		for _, r := range c.touched {
-			n, err := p.Seg.session(r)
-			if err != nil {
-				return nil, err
-			}
-			if n == 0 && t.empty[i] {
+			c.tops[c.session(r)].add(c.score[r])
+		}
+		if c.shared == nil {
+			continue
+		}
+		for n := range uint32(len(c.tops)) {
+			if !c.shared.has(n) || c.tops[n] == (top{}) {
 				continue
 			}
-			best := t.local[i][n]
-			if best == nil {
-				if several > 1 {
-					name, err := p.Seg.sessionName(n)
-					if err != nil {
-						return nil, err
-					}
-					if best = byName[string(name)]; best == nil {
-						best = new(top)
-						byName[string(name)] = best
-					}
-				} else {
-					best = new(top)
-				}
-				t.local[i][n] = best
+			name, err := s.parts[i].Seg.sessionName(n)
+			if err != nil {
+				return err
 			}
-			best.add(c.score[r])
+			of := byName[string(name)]
+			if of == nil {
+				of = new(top)
+				byName[string(name)] = of
+			}
+			for _, x := range c.tops[n] {
+				of.add(x)
+			}
+			several = append(several, elsewhere{c, n, of})
 		}
 	}
-	return t, nil
+	for _, e := range several {
+		e.c.tops[e.n] = *e.top
+	}
+	for _, c := range s.scratch {
+		for n := range c.shares {
+			c.shares[n] = c.tops[n].sum()
+		}
+	}
+	return nil
 }
 
 // of is what the session of a row adds to its score.
-func (t *tops) of(i int, r uint32, own float64) (float64, error) {
-	n, err := t.s.parts[i].Seg.session(r)
-	if err != nil {
-		return 0, err
+func (s *scratch) of(r uint32) float64 {
+	n := s.session(r)
+	if n == 0 && s.nameless {
+		return sessionShare * s.score[r]
 	}
-	if n == 0 && t.empty[i] {
-		return sessionShare * own, nil
-	}
-	return t.local[i][n].sum(), nil
+	return s.shares[n]
 }
 
 func compareHits(a, b *Hit) int {

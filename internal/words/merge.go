@@ -200,7 +200,7 @@ func (v *Set) Merged(id uint64, seg *Segment, moved map[uint64][]int32) (*Set, e
 	if seg == nil {
 		return out.Set, nil
 	}
-	out.add(&Part{ID: id, Seg: seg, own: true})
+	out.add(&Part{ID: id, Seg: seg, own: true, laid: new(layoutOnce)})
 	n := len(out.parts) - 1
 	// What was linked is linked from its new row, where it does not adjoin now.
 	for _, p := range old.parts {

@@ -8,7 +8,8 @@ type postings struct {
 	at   int
 	end  int
 	row  int64
-	left int // postings that come
+	left int   // postings that come
+	from int64 // groups that end before this row are passed over
 
 	groupLeft int
 	groupEnd  int
@@ -35,7 +36,7 @@ func (p *postings) next() (o one, ok bool, err error) {
 		return one{}, false, nil
 	}
 	b := p.s.b
-	if p.groupLeft == 0 {
+	for p.groupLeft == 0 {
 		v, n := binary.Uvarint(b[p.at:p.end])
 		size, m := uint64(0), 0
 		if n > 0 {
@@ -47,6 +48,12 @@ func (p *postings) next() (o one, ok bool, err error) {
 		p.at += n + m
 		p.last += int64(v)
 		p.groupLeft, p.groupEnd = min(groupLen, p.left), p.at+int(size)
+		if p.last < p.from {
+			p.row, p.at, p.left, p.groupLeft = p.last, p.groupEnd, p.left-p.groupLeft, 0
+			if p.left == 0 {
+				return one{}, false, nil
+			}
+		}
 	}
 	var v uint64
 	if p.at < p.groupEnd && b[p.at] < 0x80 {

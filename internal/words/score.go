@@ -3,7 +3,6 @@ package words
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"math"
 	"slices"
 	"sync"
@@ -44,6 +43,9 @@ type Filter struct {
 
 // scratch is what a search needs for one part; it is used again.
 type scratch struct {
+	*layout
+	from, to uint32 // the rows that are searched
+
 	content []int32   // how often the content of a row has the term that is counted
 	other   []int32   // the weight of it in other fields
 	mark    bits      // rows in now
@@ -53,6 +55,8 @@ type scratch struct {
 	must    []uint16  // how many of the words that must be there a row has
 	not     bits
 	posts   []own
+	tops    []top     // of sessions
+	shares  []float64 // what a session adds
 }
 
 // own is what a row itself has of a term.
@@ -63,7 +67,7 @@ type own struct {
 
 var pool sync.Pool
 
-func newScratch(rows int) *scratch {
+func newScratch(lay *layout, rows, sessions int) *scratch {
 	s, _ := pool.Get().(*scratch)
 	if s == nil {
 		s = &scratch{}
@@ -71,7 +75,12 @@ func newScratch(rows int) *scratch {
 	if cap(s.score) < rows {
 		s.content, s.other, s.score, s.mark = make([]int32, rows), make([]int32, rows), make([]float64, rows), make(bits, (rows+63)/64)
 	}
+	if cap(s.tops) < sessions {
+		s.tops, s.shares = make([]top, sessions), make([]float64, sessions)
+	}
+	s.layout, s.from, s.to = lay, 0, uint32(rows)
 	s.content, s.other, s.score, s.mark = s.content[:rows], s.other[:rows], s.score[:rows], s.mark[:(rows+63)/64]
+	s.tops, s.shares = s.tops[:sessions], s.shares[:sessions]
 	return s
 }
 
@@ -89,7 +98,9 @@ func (s *scratch) release() {
 	s.clear()
 	for _, r := range s.touched {
 		s.score[r] = 0
+		s.tops[s.session(r)] = top{}
 	}
+	s.layout = nil
 	if cap(s.score) > 4<<20 { // 64 MiB and more are not kept
 		return
 	}
@@ -106,6 +117,7 @@ type search struct {
 	docs     float64
 	mustHave uint16
 	named    []int // of each word that counts as a name, the documents that have it as one; else 0
+	norms    [256]float64
 }
 
 // Search finds the n best documents that score at least least and pass the filter and accept, the
@@ -117,14 +129,33 @@ func (v *Set) Search(ctx context.Context, q *Query, f Filter, n int, least float
 	}
 	s := &search{Set: v, ctx: ctx, docs: float64(docs)}
 	s.avg = max(float64(length)/float64(docs), 1/float64(docs))
-	for _, p := range v.parts {
-		s.scratch = append(s.scratch, newScratch(p.Seg.Rows))
+	for i := range s.norms {
+		s.norms[i] = s.norm(uint32(i))
 	}
 	defer func() {
 		for _, c := range s.scratch {
 			c.release()
 		}
 	}()
+	for _, p := range v.parts {
+		lay, err := p.layout()
+		if err != nil {
+			return nil, err
+		}
+		c := newScratch(lay, p.Seg.Rows, p.Seg.sessions)
+		s.scratch = append(s.scratch, c)
+		if f.Session == nil {
+			continue
+		}
+		// Neighbours and best scores are of the same session: its rows are all that is needed.
+		n, ok, err := p.Seg.findSession(*f.Session)
+		if c.to = 0; err == nil && ok && *f.Session != "" {
+			c.from, c.to, err = p.Seg.rowsOf(n)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 	if err := s.names(q); err != nil {
 		return nil, err
 	}
@@ -162,23 +193,34 @@ func (s *search) names(q *Query) error {
 // count is how many live documents have a word, and how many have it in the name field.
 func (s *search) count(w *word) (df, names int, err error) {
 	for _, p := range s.parts {
-		e, ok, err := p.Seg.lookup([]byte(w.term))
+		t, err := p.tally(w.term)
 		if err != nil {
 			return 0, 0, err
 		}
-		if !ok {
-			continue
-		}
-		err = p.having(&e, func(o one) {
-			if df++; o.tf != nil && o.fields()&Of(Name) != 0 {
-				names++
-			}
-		})
-		if err != nil {
-			return 0, 0, err
-		}
+		df, names = df+t.df, names+t.names
 	}
 	return df, names, nil
+}
+
+// tally counts the live rows that have a term.
+func (p *Part) tally(term string) (t tally, err error) {
+	if t, ok := p.laid.tallyOf(term); ok {
+		return t, nil
+	}
+	e, ok, err := p.Seg.lookup([]byte(term))
+	if err != nil || !ok {
+		return t, err
+	}
+	err = p.having(&e, 0, func(o one) bool {
+		if t.df++; o.tf != nil && o.fields()&Of(Name) != 0 {
+			t.names++
+		}
+		return true
+	})
+	if err == nil && e.df >= tallyLeast {
+		p.laid.keep(term, t)
+	}
+	return t, err
 }
 
 // word adds the scores of one word of the query. names is how many documents have it as a name, if it
@@ -189,12 +231,12 @@ func (s *search) word(w *word, names int) error {
 		fields = Of(Name)
 	}
 	df := 0
-	for i, c := range s.scratch {
-		c.posts = c.posts[:0]
-		if err := s.collect(i, w, fields); err != nil {
+	for i := range s.scratch {
+		n, err := s.collect(i, w, fields)
+		if err != nil {
 			return err
 		}
-		df += len(c.posts)
+		df += n
 	}
 	if w.not {
 		for _, c := range s.scratch {
@@ -222,7 +264,7 @@ func (s *search) word(w *word, names int) error {
 	idf := math.Log(1 + (s.docs-d+0.5)/(d+0.5))
 	for i, c := range s.scratch {
 		for _, o := range c.posts {
-			if err := s.spread(place{i, o.row}, o); err != nil {
+			if err := s.spread(i, o); err != nil {
 				return err
 			}
 		}
@@ -232,7 +274,7 @@ func (s *search) word(w *word, names int) error {
 			return err
 		}
 		for _, r := range c.now {
-			x, err := s.weight(place{i, r})
+			x, err := s.weight(c, place{i, r})
 			if err != nil {
 				return err
 			}
@@ -250,78 +292,110 @@ func (s *search) word(w *word, names int) error {
 
 // weight is w of the package comment. The conversions keep a processor from computing two steps in one,
 // which would give other bits.
-func (s *search) weight(at place) (float64, error) {
-	own, err := s.inContent(at)
-	if err != nil {
-		return 0, err
+func (s *search) weight(c *scratch, at place) (float64, error) {
+	r := at.row
+	x := s.inContent(c, r)
+	if other := c.other[r]; other != 0 {
+		x += float64(float64(other) / unit)
 	}
-	x := own + float64(float64(s.scratch[at.part].other[at.row])/unit)
-	for _, side := range [...]struct {
-		before bool
-		share  float64
-	}{{true, shareBefore}, {false, shareBehind}} {
-		to, ok, err := s.next(at, side.before)
-		if err != nil {
-			return 0, err
+	if c.odd.has(r) {
+		for _, side := range [...]struct {
+			before bool
+			share  float64
+		}{{true, shareBefore}, {false, shareBehind}} {
+			to, ok, err := s.next(at, side.before)
+			if err != nil {
+				return 0, err
+			}
+			if ok {
+				x += float64(side.share * s.inContent(s.scratch[to.part], to.row))
+			}
 		}
-		if !ok || s.scratch[to.part].content[to.row] == 0 {
-			continue
-		}
-		c, err := s.inContent(to)
-		if err != nil {
-			return 0, err
-		}
-		x += float64(side.share * c)
+		return x, nil
+	}
+	if r > 0 && c.joined.has(r-1) {
+		x += float64(shareBefore * s.inContent(c, r-1))
+	}
+	if c.joined.has(r) {
+		x += float64(shareBehind * s.inContent(c, r+1))
 	}
 	return x, nil
 }
 
 // inContent is c of the package comment.
-func (s *search) inContent(at place) (float64, error) {
-	tf := s.scratch[at.part].content[at.row]
+func (s *search) inContent(c *scratch, r uint32) float64 {
+	tf := c.content[r]
 	if tf == 0 {
-		return 0, nil
+		return 0
 	}
-	lengths, err := s.parts[at.part].Seg.section(secLength)
-	if err != nil {
-		return 0, err
+	n := c.length(r)
+	if int(n) < len(s.norms) {
+		return float64(tf) / s.norms[n]
 	}
-	return float64(tf) / ((1 - lengthShare) + float64(lengthShare*float64(float64(binary.LittleEndian.Uint32(lengths[4*at.row:]))/s.avg))), nil
+	return float64(tf) / s.norm(n)
 }
 
-// collect reads the postings of a word in one part: the live rows that have it, counted, and their
-// weights.
-func (s *search) collect(i int, w *word, fields FieldSet) error {
+// norm is by what the times are divided in a content of so many words.
+func (s *search) norm(length uint32) float64 {
+	return (1 - lengthShare) + float64(lengthShare*float64(float64(length)/s.avg))
+}
+
+// collect reads the postings of a word in one part: the live rows that have it and are searched, and
+// their weights. n is how many have it, searched or not.
+func (s *search) collect(i int, w *word, fields FieldSet) (n int, err error) {
 	p, c := s.parts[i], s.scratch[i]
-	take := func(o one) {
+	c.posts = c.posts[:0]
+	if w.prefix {
+		return c.several(p, w, fields)
+	}
+	some := c.from > 0 || int(c.to) < p.Seg.Rows
+	if some && fields == AllFields {
+		t, err := p.tally(w.term)
+		if err != nil || t.df == 0 || c.from == c.to {
+			return t.df, err
+		}
+		n = t.df
+	}
+	e, ok, err := p.Seg.lookup([]byte(w.term))
+	if err != nil || !ok {
+		return 0, err
+	}
+	if n > 0 { // it is counted
+		return n, p.having(&e, c.from, func(o one) bool {
+			if o.row >= c.from && o.row < c.to {
+				c.take(o, fields)
+			}
+			return o.row < c.to
+		})
+	}
+	return n, p.having(&e, 0, func(o one) bool {
 		if content, other := o.times(fields); content > 0 || other > 0 {
-			c.posts = append(c.posts, own{o.row, content, other})
+			if n++; o.row >= c.from && o.row < c.to {
+				c.posts = append(c.posts, own{o.row, content, other})
+			}
 		}
-	}
-	if !w.prefix {
-		e, ok, err := p.Seg.lookup([]byte(w.term))
-		if err != nil || !ok {
-			return err
-		}
-		return p.having(&e, take)
-	}
+		return true
+	})
+}
+
+// several collects what begins with the word. A row that has several of the terms counts once.
+func (c *scratch) several(p *Part, w *word, fields FieldSet) (n int, err error) {
 	d, err := p.Seg.from([]byte(w.term))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	for {
 		e, ok, err := d.read()
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if !ok || len(e.term) < len(w.term) || string(e.term[:len(w.term)]) != w.term {
 			break
 		}
-		if err := p.having(&e, take); err != nil {
-			return err
+		if err := p.having(&e, 0, func(o one) bool { c.take(o, fields); return true }); err != nil {
+			return 0, err
 		}
 	}
-	// A row that has several of the terms counts once.
 	slices.SortFunc(c.posts, func(a, b own) int { return cmp.Compare(a.row, b.row) })
 	out := c.posts[:0]
 	for _, o := range c.posts {
@@ -332,51 +406,77 @@ func (s *search) collect(i int, w *word, fields FieldSet) error {
 		}
 		out = append(out, o)
 	}
-	c.posts = out
-	return nil
+	n = len(out)
+	c.posts = slices.DeleteFunc(out, func(o own) bool { return o.row < c.from || o.row >= c.to })
+	return n, nil
 }
 
-// having visits the live rows that have a term.
-func (p *Part) having(e *entry, visit func(one)) error {
+func (c *scratch) take(o one, fields FieldSet) {
+	if content, other := o.times(fields); content > 0 || other > 0 {
+		c.posts = append(c.posts, own{o.row, content, other})
+	}
+}
+
+// having visits the live rows that have a term, from a row on, until visit is false. Some before that
+// row may be visited too.
+func (p *Part) having(e *entry, from uint32, visit func(one) bool) error {
 	posts, err := p.Seg.posts(e)
 	if err != nil {
 		return err
 	}
+	posts.from = int64(from)
 	for {
 		o, ok, err := posts.next()
 		if err != nil || !ok {
 			return err
 		}
-		if !p.dead.has(o.row) {
-			visit(o)
+		if !p.dead.has(o.row) && !visit(o) {
+			return nil
 		}
 	}
 }
 
 // spread notes what a row has of a term, and that its neighbours have a share of what is in its content.
-func (s *search) spread(at place, o own) error {
-	s.touch(at)
-	c := s.scratch[at.part]
-	c.content[at.row], c.other[at.row] = o.content, o.other
+func (s *search) spread(i int, o own) error {
+	c, r := s.scratch[i], o.row
+	c.touch(r)
+	c.content[r], c.other[r] = o.content, o.other
 	if o.content == 0 {
 		return nil
 	}
-	for _, before := range [...]bool{true, false} {
-		to, ok, err := s.next(at, before)
-		if err != nil {
-			return err
+	if c.odd.has(r) {
+		for _, before := range [...]bool{true, false} {
+			to, ok, err := s.next(place{i, r}, before)
+			if err != nil {
+				return err
+			}
+			if ok {
+				s.scratch[to.part].touch(to.row)
+			}
 		}
-		if ok {
-			s.touch(to)
-		}
+		return nil
+	}
+	if r > 0 && c.joined.has(r-1) {
+		c.touch(r - 1)
+	}
+	if c.joined.has(r) {
+		c.touch(r + 1)
 	}
 	return nil
 }
 
-func (s *search) touch(at place) {
-	c := s.scratch[at.part]
-	if !c.mark.has(at.row) {
-		c.mark = c.mark.with(at.row, len(c.score))
-		c.now = append(c.now, at.row)
+// next is Set.next, within what is searched.
+func (s *search) next(at place, before bool) (place, bool, error) {
+	to, ok, err := s.Set.next(at, before)
+	if c := s.scratch[to.part]; ok && (to.row < c.from || to.row >= c.to) {
+		return place{}, false, broken("row %d of part %d has a neighbour in another session", at.row, s.parts[at.part].ID)
+	}
+	return to, ok, err
+}
+
+func (s *scratch) touch(r uint32) {
+	if !s.mark.has(r) {
+		s.mark.set(r)
+		s.now = append(s.now, r)
 	}
 }

@@ -78,6 +78,7 @@ type Part struct {
 	links   map[uint32]link
 	special bits // rows in links
 	own     bool // the maps are of this set only
+	laid    *layoutOnce
 }
 
 // Rows is how many live rows it has.
@@ -127,7 +128,7 @@ func (e *edit) owned(i int) *Part {
 	if !p.own {
 		p.dead, p.special, p.links, p.own = slices.Clone(p.dead), slices.Clone(p.special), maps.Clone(p.links), true
 	}
-	p.Live = ""
+	p.Live, p.laid = "", new(layoutOnce)
 	return p
 }
 
@@ -386,7 +387,7 @@ func (v *Set) With(id uint64, seg *Segment, remove []string) (*Set, error) {
 			return nil, err
 		}
 	}
-	e.add(&Part{ID: id, Seg: seg, own: true})
+	e.add(&Part{ID: id, Seg: seg, own: true, laid: new(layoutOnce)})
 	return e.Set, e.link(len(e.parts) - 1)
 }
 

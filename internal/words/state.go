@@ -104,7 +104,7 @@ func (s *stateReader) ref() Ref {
 
 // ReadState makes a part of a segment and its state, nil for that of a new one.
 func ReadState(id uint64, seg *Segment, b []byte) (*Part, error) {
-	p := &Part{ID: id, Seg: seg}
+	p := &Part{ID: id, Seg: seg, laid: new(layoutOnce)}
 	if b == nil {
 		return p, nil
 	}

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -298,19 +299,28 @@ func setIsTheModel(t *testing.T, seed uint64) bool {
 			q := Parse(text, an)
 			n := 1 + r.IntN(20)
 			want := m.search(q, n)
+			session := fmt.Sprintf("s%d", r.IntN(4))
+			var within []Hit
+			for _, h := range m.search(q, len(m.docs)) {
+				if m.docs[h.ID].Session == session && len(within) < n {
+					within = append(within, h)
+				}
+			}
 			for name, s := range map[string]*Set{"set": set, "as it is read from a file": again} {
-				got, err := s.Search(context.Background(), q, Filter{}, n, 0, nil)
-				if err != nil {
-					t.Errorf("%s, %q: %v", name, text, err)
-					return false
-				}
-				same := len(got) == len(want)
-				for i := range want {
-					same = same && got[i].ID == want[i].ID && got[i].Score == want[i].Score && got[i].LSN == want[i].LSN
-				}
-				if !same {
-					t.Errorf("%s, %d documents in %v, %q:\ngot  %v\nwant %v", name, len(m.docs), s.Parts(), text, got, want)
-					return false
+				for f, want := range map[Filter][]Hit{{}: want, {Session: &session}: within} {
+					got, err := s.Search(context.Background(), q, f, n, 0, nil)
+					if err != nil {
+						t.Errorf("%s, %q: %v", name, text, err)
+						return false
+					}
+					same := len(got) == len(want)
+					for i := range want {
+						same = same && got[i].ID == want[i].ID && got[i].Score == want[i].Score && got[i].LSN == want[i].LSN
+					}
+					if !same {
+						t.Errorf("%s, session %v, %d documents in %v, %q:\ngot  %v\nwant %v", name, f.Session != nil, len(m.docs), s.Parts(), text, got, want)
+						return false
+					}
 				}
 			}
 		}
@@ -338,4 +348,47 @@ func setIsTheModel(t *testing.T, seed uint64) bool {
 		return false
 	}
 	return true
+}
+
+// TestSessionIsPartOfAll compares what is found in a session with what of it is found among all, in
+// segments that are large enough for groups of postings to be passed over.
+func TestSessionIsPartOfAll(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	an := NewAnalyzer(English)
+	set, lsn := NewSet(), uint64(1)
+	sessions := map[string]string{}
+	for part := range uint64(3) {
+		batch := map[string]*Doc{}
+		for range 3000 {
+			lsn++
+			id := fmt.Sprintf("d%05d", r.IntN(20000))
+			d := randomDoc(r, id, lsn)
+			d.Session, d.Time = fmt.Sprintf("s%02d", r.IntN(40)), int64(r.IntN(1000))
+			batch[id], sessions[id] = d, d.Session
+		}
+		var err error
+		if set, err = set.With(part+1, segmentOf(t, an, slices.Collect(maps.Values(batch))...), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, text := range []string{"rome", "answer anna", "lake tag:rome -boat", "r* travel", "+café walking", "bert", "content:rome lake"} {
+		q := Parse(text, an)
+		all, err := set.Search(t.Context(), q, Filter{}, len(sessions), 0, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := range 40 {
+			session := fmt.Sprintf("s%02d", n)
+			var want []Hit
+			for _, h := range all {
+				if sessions[h.ID] == session {
+					want = append(want, h)
+				}
+			}
+			got, err := set.Search(t.Context(), q, Filter{Session: &session}, len(sessions), 0, nil)
+			if err != nil || !slices.Equal(got, want) {
+				t.Fatalf("%q in %s: %v\ngot  %v\nwant %v", text, session, err, got, want)
+			}
+		}
+	}
 }

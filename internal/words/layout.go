@@ -1,0 +1,107 @@
+package words
+
+import (
+	"encoding/binary"
+	"sync"
+)
+
+// layout is what a search needs to know of all rows of a part, made when it is first asked for.
+//
+// Nearly every row has its neighbours beside it. A search looks at them for each row that has a word, so
+// that is one bit; what is not as simple is asked of Set.next.
+type layout struct {
+	joined   bits // the row behind it is its neighbour, and live
+	odd      bits // its neighbours are elsewhere, or behind dead rows
+	shared   bits // sessions (by number) that have rows in other parts
+	nameless bool // session 0 has no name
+	sessions []byte
+	lengths  []byte
+}
+
+// layoutOnce makes a layout once, for all sets that share the state of a part.
+type layoutOnce struct {
+	once sync.Once
+	lay  layout
+	err  error
+
+	mu      sync.Mutex
+	tallies map[string]tally // of words that were asked for
+}
+
+// tally is how many live rows of a part have a word, and how many in the name field.
+type tally struct{ df, names int }
+
+// Of which words the tally is kept: counting others costs less than keeping it.
+const (
+	tallyLeast = 256  // postings
+	tallyMost  = 4096 // words
+)
+
+func (o *layoutOnce) tallyOf(term string) (t tally, ok bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	t, ok = o.tallies[term]
+	return t, ok
+}
+
+func (o *layoutOnce) keep(term string, t tally) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.tallies == nil || len(o.tallies) >= tallyMost {
+		o.tallies = map[string]tally{}
+	}
+	o.tallies[term] = t
+}
+
+func (p *Part) layout() (*layout, error) {
+	o := p.laid
+	o.once.Do(func() { o.err = o.lay.of(p) })
+	return &o.lay, o.err
+}
+
+// session is the number of a row's session.
+func (l *layout) session(r uint32) uint32 { return binary.LittleEndian.Uint32(l.sessions[4*r:]) }
+
+// length is how many words the content of a row has.
+func (l *layout) length(r uint32) uint32 { return binary.LittleEndian.Uint32(l.lengths[4*r:]) }
+
+func (l *layout) of(p *Part) (err error) {
+	if l.nameless, err = p.nameless(0); err != nil {
+		return err
+	}
+	if l.lengths, err = p.Seg.section(secLength); err != nil {
+		return err
+	}
+	if l.sessions, err = p.Seg.section(secSession); err != nil {
+		return err
+	}
+	rows := p.Seg.Rows
+	l.joined, l.odd = make(bits, (rows+63)/64), make(bits, (rows+63)/64)
+	before := uint32(0)
+	for r := range uint32(rows) {
+		n := l.session(r)
+		if int(n) >= p.Seg.sessions {
+			return broken("row %d is of session %d of %d", r, n, p.Seg.sessions)
+		}
+		if p.special.has(r) {
+			l.odd.set(r)
+		}
+		if r > 0 && n == before && (n > 0 || !l.nameless) {
+			if p.special.has(r) || p.special.has(r-1) || p.dead.has(r) || p.dead.has(r-1) {
+				l.odd.set(r)
+				l.odd.set(r - 1)
+			} else {
+				l.joined.set(r - 1)
+			}
+		}
+		before = n
+	}
+	for r, k := range p.links {
+		if k.hasBefore && !k.noBefore && k.before.Part != p.ID || k.hasBehind && !k.noBehind && k.behind.Part != p.ID {
+			l.shared = l.shared.with(l.session(r), p.Seg.sessions)
+		}
+	}
+	return nil
+}
+
+func (b bits) set(r uint32) { b[r>>6] |= 1 << (r & 63) }
