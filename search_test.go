@@ -22,12 +22,13 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 	view "github.com/varve-db/varve/internal/view/words"
 	"github.com/varve-db/varve/internal/words"
+	"github.com/varve-db/varve/internal/words/analyzer"
 )
 
 // ranked is what one segment of all memories answers.
 func ranked(t *testing.T, st *Store, all map[string]Memory, q Query, filters ...Filter) (ids []string) {
 	t.Helper()
-	an := words.NewAnalyzer(words.English)
+	an := analyzer.New(analyzer.English)
 	b := words.NewBuilder(an)
 	for _, m := range all {
 		b.Add(view.DocOf(&m, m.Version))

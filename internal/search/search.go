@@ -13,6 +13,7 @@ import (
 	"github.com/varve-db/varve/internal/view/vectors"
 	view "github.com/varve-db/varve/internal/view/words"
 	"github.com/varve-db/varve/internal/words"
+	"github.com/varve-db/varve/internal/words/analyzer"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/vector"
 )
@@ -175,7 +176,7 @@ func (q *Query) validate() error {
 		}
 	}
 	if q.Text != "" {
-		switch n := words.Parse(q.Text, words.NewAnalyzer(words.None)).Words(); {
+		switch n := words.Parse(q.Text, analyzer.New(analyzer.None)).Words(); {
 		case n == 0:
 			return bad("Text", human.Quote(q.Text), "it has no word")
 		case n > words.MostWords:

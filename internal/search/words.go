@@ -8,6 +8,7 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 	view "github.com/varve-db/varve/internal/view/words"
 	"github.com/varve-db/varve/internal/words"
+	"github.com/varve-db/varve/internal/words/analyzer"
 )
 
 // byWords finds the n memories that a text describes best.
@@ -29,7 +30,7 @@ func (s *Search) byWords(ctx context.Context, text string, f *engine.Filters, n 
 }
 
 // accepts judges by what the words do not know; nil where they know all.
-func (s *Search) accepts(ctx context.Context, q *words.Query, an *words.Analyzer, f *engine.Filters, bad *unreadable) func(words.Hit) (bool, error) {
+func (s *Search) accepts(ctx context.Context, q *words.Query, an *analyzer.Analyzer, f *engine.Filters, bad *unreadable) func(words.Hit) (bool, error) {
 	left := *f
 	left.Session, left.Prefix = nil, ""
 	var passes func(id string) (bool, error)

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"encoding/binary"
 	"slices"
+
+	"github.com/varve-db/varve/internal/words/analyzer"
 )
 
 // Doc is a document as it is found.
@@ -32,7 +34,7 @@ func (d *Doc) Bytes() int {
 
 // Builder makes a segment of documents, none of which has the id of another.
 type Builder struct {
-	an    *Analyzer
+	an    *analyzer.Analyzer
 	rows  []row
 	terms map[string]*[]built
 	tfs   []byte   // of postings that are not plain
@@ -47,7 +49,7 @@ type Builder struct {
 type built struct{ doc, tf uint32 }
 
 // NewBuilder makes one for an analyzer.
-func NewBuilder(an *Analyzer) *Builder {
+func NewBuilder(an *analyzer.Analyzer) *Builder {
 	return &Builder{an: an, terms: map[string]*[]built{}, tfs: make([]byte, 1), now: map[string]*[Fields]uint32{}}
 }
 

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"sort"
+
+	"github.com/varve-db/varve/internal/words/analyzer"
 )
 
 // entry is a term of a segment.
@@ -72,7 +74,7 @@ func (d *dictionary) read() (e entry, ok bool, err error) {
 		}
 	}
 	end := d.s.at[secDictionary+1]
-	if v[0] > uint64(len(d.term)) || v[1] > uint64(end-d.at) || v[0]+v[1] > 4*mostTerm {
+	if v[0] > uint64(len(d.term)) || v[1] > uint64(end-d.at) || v[0]+v[1] > 4*analyzer.MostTerm {
 		return entry{}, false, broken("term %d shares %d bytes and has %d more", d.next, v[0], v[1])
 	}
 	if err := d.s.check(d.at, d.at+int(v[1])); err != nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/words/analyzer"
 )
 
 // FuzzSegment: a segment whose sums are right may say anything; it is refused or searched, and that
@@ -13,7 +14,7 @@ import (
 func FuzzSegment(f *testing.F) {
 	f.Add(uint32(headerBytes), byte(1), uint32(200), byte(7))
 	f.Add(uint32(12), byte(3), uint32(36), byte(1))
-	an := NewAnalyzer(English)
+	an := analyzer.New(analyzer.English)
 	b := NewBuilder(an)
 	for i := range 40 {
 		b.Add(&Doc{ID: fmt.Sprint("d", i), LSN: uint64(i), Session: fmt.Sprint("s", i%4), Time: int64(i), Texts: []Text{
@@ -57,12 +58,12 @@ func FuzzParse(f *testing.F) {
 	f.Add(`rome -"to the lake" tag:travel OR tag:"deep learning" rom* +a 東京都`)
 	f.Add(`"unbalanced -`)
 	f.Fuzz(func(t *testing.T, s string) {
-		for _, language := range []string{English, None} {
-			q := Parse(s, NewAnalyzer(language))
+		for _, language := range []string{analyzer.English, analyzer.None} {
+			q := Parse(s, analyzer.New(language))
 			if q.Words() > len(s) {
 				t.Fatalf("%q: %d words", s, q.Words())
 			}
-			q.Holds(&Doc{Texts: []Text{{Content, s}}}, NewAnalyzer(language))
+			q.Holds(&Doc{Texts: []Text{{Content, s}}}, analyzer.New(language))
 		}
 	})
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/varve-db/varve/internal/words/analyzer"
 )
 
 // MostWords is how many different words a query may have.
@@ -63,7 +65,7 @@ func (q *Query) Phrases() bool { return len(q.phrases) > 0 }
 //	tag:a OR tag:b   what stands on both sides of OR need not be there
 //
 // No text is wrong: what is none of these is words. Punctuation separates words.
-func Parse(s string, an *Analyzer) *Query {
+func Parse(s string, an *analyzer.Analyzer) *Query {
 	q := &Query{known: map[wordKey]int{}}
 	items := split(s)
 	for i, it := range items {
@@ -133,7 +135,7 @@ func begins(s string) bool {
 	return r == '"' || unicode.IsLetter(r) || unicode.IsNumber(r)
 }
 
-func (q *Query) item(it *item, an *Analyzer, optional bool) {
+func (q *Query) item(it *item, an *analyzer.Analyzer, optional bool) {
 	terms := termsOf(it.text, an)
 	must := (it.must || it.phrase) && !optional
 	if it.phrase && len(terms) > 1 {
@@ -160,7 +162,7 @@ func (q *Query) add(w word) {
 
 // termsOf are the terms of a text of a query, in order: of adjoining characters of scripts without
 // spaces the pairs only.
-func termsOf(s string, an *Analyzer) (terms []string) {
+func termsOf(s string, an *analyzer.Analyzer) (terms []string) {
 	var pairs []bool
 	an.Each([]byte(s), func(term []byte, pair bool) {
 		if pair { // behind its second character; the first one is before that, where it has no pair itself
@@ -175,7 +177,7 @@ func termsOf(s string, an *Analyzer) (terms []string) {
 }
 
 // Holds says whether a document has the query's phrases. Other words are not asked.
-func (q *Query) Holds(d *Doc, an *Analyzer) bool {
+func (q *Query) Holds(d *Doc, an *analyzer.Analyzer) bool {
 	for i := range q.phrases {
 		p := &q.phrases[i]
 		has := false

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/varve-db/varve/internal/words/analyzer"
 )
 
 // TestQueryTerms: of scripts without spaces a query has the pairs, and a character that has none.
@@ -22,7 +24,7 @@ func TestQueryTerms(t *testing.T) {
 		"Café d'été":    "cafe d ete",
 		"กำ":            "กำ",
 	} {
-		if got := termsOf(s, NewAnalyzer(None)); !slices.Equal(got, strings.Fields(want)) {
+		if got := termsOf(s, analyzer.New(analyzer.None)); !slices.Equal(got, strings.Fields(want)) {
 			t.Errorf("%q has %q, want %q", s, got, want)
 		}
 	}
@@ -36,7 +38,7 @@ func TestEnglish(t *testing.T) {
 		"who is what":                    "",
 		"mp3 x2":                         "mp3 x2",
 	} {
-		if got := termsOf(s, NewAnalyzer(English)); !slices.Equal(got, strings.Fields(want)) {
+		if got := termsOf(s, analyzer.New(analyzer.English)); !slices.Equal(got, strings.Fields(want)) {
 			t.Errorf("%q has %q, want %q", s, got, want)
 		}
 	}
@@ -84,7 +86,7 @@ func TestGrammar(t *testing.T) {
 		"well-known -":                  "well known",
 		"speaker:\"Anna Bert\" OR Rome": "anna@ bert@ rome",
 	} {
-		if got := show(Parse(s, NewAnalyzer(None))); got != want {
+		if got := show(Parse(s, analyzer.New(analyzer.None))); got != want {
 			t.Errorf("%q is %q, want %q", s, got, want)
 		}
 	}

@@ -11,12 +11,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/varve-db/varve/internal/words/analyzer"
 )
 
 // model is the score as the package comment has it, over all documents.
 type model struct {
 	docs map[string]*Doc
-	an   *Analyzer
+	an   *analyzer.Analyzer
 }
 
 func (m *model) counts(d *Doc) (times map[string]*[Fields]int, length int) {
@@ -151,7 +153,7 @@ func (m *model) search(q *Query, n int) []Hit {
 	return hits[:min(n, len(hits))]
 }
 
-func segmentOf(t testing.TB, an *Analyzer, docs ...*Doc) *Segment {
+func segmentOf(t testing.TB, an *analyzer.Analyzer, docs ...*Doc) *Segment {
 	t.Helper()
 	b := NewBuilder(an)
 	for _, d := range docs {
@@ -208,7 +210,7 @@ func TestSetIsTheModel(t *testing.T) {
 
 func setIsTheModel(t *testing.T, seed uint64) bool {
 	r := rand.New(rand.NewPCG(seed, 1))
-	an := NewAnalyzer([]string{English, None}[r.IntN(2)])
+	an := analyzer.New([]string{analyzer.English, analyzer.None}[r.IntN(2)])
 	m := &model{docs: map[string]*Doc{}, an: an}
 	set, next, lsn := NewSet(), uint64(1), uint64(1)
 	var err error
@@ -354,7 +356,7 @@ func setIsTheModel(t *testing.T, seed uint64) bool {
 // segments that are large enough for groups of postings to be passed over.
 func TestSessionIsPartOfAll(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	an := NewAnalyzer(English)
+	an := analyzer.New(analyzer.English)
 	set, lsn := NewSet(), uint64(1)
 	sessions := map[string]string{}
 	for part := range uint64(3) {

@@ -16,6 +16,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/internal/words"
+	"github.com/varve-db/varve/internal/words/analyzer"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -108,7 +109,7 @@ func (w *Words) load(f *view.Folder, b []byte) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", manifestName, err)
 	}
-	an := words.NewAnalyzer(m.Language)
+	an := analyzer.New(m.Language)
 	maps := map[string]*mapped{}
 	give := func(list map[string]*mapped) {
 		for name, m := range list {

@@ -10,6 +10,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/internal/words"
+	"github.com/varve-db/varve/internal/words/analyzer"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -37,7 +38,7 @@ func (q *Query) Forget() error { return q.follow.Forget(false, q.files.Close) }
 // Snapshot is what there is to search at a moment.
 type Snapshot struct {
 	Set      *words.Set
-	Analyzer *words.Analyzer
+	Analyzer *analyzer.Analyzer
 	maps     []*mapped
 }
 
@@ -56,7 +57,7 @@ func (q *Query) snapshot(ctx context.Context) (s *Snapshot, err error) {
 		if err != nil {
 			return err
 		}
-		s = &Snapshot{Set: q.files.set, Analyzer: words.NewAnalyzer(q.files.an.Language())}
+		s = &Snapshot{Set: q.files.set, Analyzer: analyzer.New(q.files.an.Language())}
 		for _, m := range q.files.maps {
 			m.refs.Add(1)
 			s.maps = append(s.maps, m)

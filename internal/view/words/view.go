@@ -18,6 +18,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/internal/words"
+	"github.com/varve-db/varve/internal/words/analyzer"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
 )
@@ -36,7 +37,7 @@ const (
 // Words is the view.
 type Words struct {
 	eng  *engine.Engine
-	an   *words.Analyzer
+	an   *analyzer.Analyzer
 	set  *words.Set
 	next uint64 // the number of the next segment
 
@@ -59,7 +60,7 @@ func newWords(eng *engine.Engine) *Words {
 
 // begin makes it empty. What is mapped stays so until Close or the next Load.
 func (w *Words) begin() {
-	w.an, w.set, w.next = words.NewAnalyzer(words.English), words.NewSet(), 1
+	w.an, w.set, w.next = analyzer.New(analyzer.English), words.NewSet(), 1
 	w.pending, w.size, w.loaded = map[string]*words.Doc{}, 0, nil
 	if w.maps == nil {
 		w.maps = map[string]*mapped{}

@@ -1,4 +1,4 @@
-package words
+package analyzer
 
 import (
 	"strings"
@@ -18,8 +18,8 @@ const (
 	None    = "none"
 )
 
-// mostTerm bounds a term, in bytes: what is longer is cut, in documents and in queries.
-const mostTerm = 64
+// MostTerm bounds a term, in bytes: what is longer is cut, in documents and in queries.
+const MostTerm = 64
 
 // mostStems bounds the memory of what was stemmed already.
 const mostStems = 1 << 16
@@ -31,9 +31,9 @@ type Analyzer struct {
 	stems    map[string]string
 }
 
-// NewAnalyzer makes one for a language: English stems words and drops those that are in every text,
+// New makes one for a language: English stems words and drops those that are in every text,
 // None takes words as they are.
-func NewAnalyzer(language string) *Analyzer {
+func New(language string) *Analyzer {
 	return &Analyzer{language: language, stems: map[string]string{}}
 }
 
@@ -46,7 +46,7 @@ const printVersion = "1"
 // Print tells analyzers apart that give other terms for the same text.
 func (a *Analyzer) Print() uint64 { return xxhash.Sum64String(printVersion + "\x00" + a.language) }
 
-// Each visits the terms of a text, in order. A term is valid during the call. of adjoining characters
+// Each visits the terms of a text, in order. A term is valid during the call. Of adjoining characters
 // of scripts without spaces there is each, and each pair.
 func (a *Analyzer) Each(b []byte, visit func(term []byte, pair bool)) {
 	a.buf = text.Each(b, a.buf, func(w []byte) {
@@ -62,10 +62,10 @@ func (a *Analyzer) Each(b []byte, visit func(term []byte, pair bool)) {
 }
 
 func cut(w []byte) []byte {
-	if len(w) <= mostTerm {
+	if len(w) <= MostTerm {
 		return w
 	}
-	n := mostTerm
+	n := MostTerm
 	for n > 0 && !utf8.RuneStart(w[n]) {
 		n--
 	}
@@ -94,7 +94,7 @@ func (a *Analyzer) term(w []byte) []byte {
 	if stopWords[string(w)] {
 		return nil
 	}
-	if !plain || len(w) < 3 || len(w) > mostTerm {
+	if !plain || len(w) < 3 || len(w) > MostTerm {
 		return cut(w)
 	}
 	s, ok := a.stems[string(w)]
