@@ -16,7 +16,7 @@ func (s *Search) byWords(ctx context.Context, text string, f *engine.Filters, n 
 	err = s.Words.With(ctx, func(snap *view.Snapshot) error {
 		list, *bad = nil, unreadable{}
 		q := words.Parse(text, snap.Analyzer)
-		filter := words.Filter{Session: f.Session, Prefix: f.Prefix}
+		filter := words.Filter{Session: f.Session, Prefix: f.Prefix, Each: snap.Each}
 		if q.Words() > words.MostWords { // more than with another analyzer
 			return tooManyWords(q.Words())
 		}

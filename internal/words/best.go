@@ -55,47 +55,52 @@ func (s *search) best(f Filter, n int, least float64, accept func(Hit) (bool, er
 }
 
 // ordered are the best that pass the filter, at most as many.
-func (s *search) ordered(f *Filter, most int, least float64) ([]Hit, error) {
-	h := &worst{}
-	for i, c := range s.scratch {
-		seg := s.parts[i].Seg
-		if err := s.ctx.Err(); err != nil {
+func (s *search) ordered(f *Filter, most int, least float64) (hits []Hit, err error) {
+	best := make([]worst, len(s.scratch))
+	err = s.each(len(best), func(i int) (err error) {
+		best[i], err = s.bestOf(i, f, most, least)
+		return err
+	})
+	for _, h := range best {
+		hits = append(hits, h...)
+	}
+	slices.SortFunc(hits, func(a, b Hit) int { return compareHits(&a, &b) })
+	return hits[:min(most, len(hits))], err
+}
+
+// bestOf are the best of one part, in no order.
+func (s *search) bestOf(i int, f *Filter, most int, least float64) (h worst, err error) {
+	c, seg := s.scratch[i], s.parts[i].Seg
+	for _, r := range c.touched {
+		if c.not.has(r) || s.mustHave > 0 && (c.must == nil || c.must[r] < s.mustHave) {
+			continue
+		}
+		own, session := c.score[r], c.of(r)
+		if score := own + session; score < least || len(h) == most && score < h[0].Score {
+			continue
+		}
+		id, err := seg.ID(r)
+		if err != nil {
 			return nil, err
 		}
-		for _, r := range c.touched {
-			if c.not.has(r) || s.mustHave > 0 && (c.must == nil || c.must[r] < s.mustHave) {
-				continue
-			}
-			own, session := c.score[r], c.of(r)
-			if score := own + session; score < least || len(*h) == most && score < (*h)[0].Score {
-				continue
-			}
-			hit := Hit{At: Ref{s.parts[i].ID, r}, Score: own + session, Parts: Parts{own, session}}
-			id, err := seg.ID(r)
-			if err != nil {
-				return nil, err
-			}
-			if pass, err := s.passes(f, i, r, id); err != nil {
-				return nil, err
-			} else if !pass {
-				continue
-			}
-			hit.ID = string(id)
-			if hit.LSN, err = seg.LSN(r); err != nil {
-				return nil, err
-			}
-			switch {
-			case len(*h) < most:
-				heap.Push(h, hit)
-			case compareHits(&hit, &(*h)[0]) < 0:
-				(*h)[0] = hit
-				heap.Fix(h, 0)
-			}
+		if pass, err := s.passes(f, i, r, id); err != nil {
+			return nil, err
+		} else if !pass {
+			continue
+		}
+		hit := Hit{At: Ref{s.parts[i].ID, r}, ID: string(id), Score: own + session, Parts: Parts{own, session}}
+		if hit.LSN, err = seg.LSN(r); err != nil {
+			return nil, err
+		}
+		switch {
+		case len(h) < most:
+			heap.Push(&h, hit)
+		case compareHits(&hit, &h[0]) < 0:
+			h[0] = hit
+			heap.Fix(&h, 0)
 		}
 	}
-	hits := []Hit(*h)
-	slices.SortFunc(hits, func(a, b Hit) int { return compareHits(&a, &b) })
-	return hits, nil
+	return h, s.ctx.Err()
 }
 
 // passes asks the filter.
@@ -123,10 +128,17 @@ func (s *search) sessions() error {
 		top *top
 	}
 	var several []elsewhere
-	for i, c := range s.scratch {
+	err := s.each(len(s.scratch), func(i int) error {
+		c := s.scratch[i]
 		for _, r := range c.touched {
 			c.tops[c.session(r)].add(c.score[r])
 		}
+		return s.ctx.Err()
+	})
+	if err != nil {
+		return err
+	}
+	for i, c := range s.scratch {
 		if c.shared == nil {
 			continue
 		}
@@ -152,12 +164,13 @@ func (s *search) sessions() error {
 	for _, e := range several {
 		e.c.tops[e.n] = *e.top
 	}
-	for _, c := range s.scratch {
+	return s.each(len(s.scratch), func(i int) error {
+		c := s.scratch[i]
 		for n := range c.shares {
 			c.shares[n] = c.tops[n].sum()
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // of is what the session of a row adds to its score.

@@ -39,6 +39,18 @@ type Filter struct {
 	// From and Before bound the time in microseconds, where they are not nil.
 	From, Before *int64
 	Prefix       string // of the id
+
+	// Each calls do for 0 to n-1, side by side if it likes; nil: one after the other.
+	Each func(n int, do func(i int) error) error
+}
+
+func inTurn(n int, do func(i int) error) error {
+	for i := range n {
+		if err := do(i); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // scratch is what a search needs for one part; it is used again.
@@ -55,6 +67,8 @@ type scratch struct {
 	must    []uint16  // how many of the words that must be there a row has
 	not     bits
 	posts   []own
+	df      int       // how many have the term, searched or not
+	far     []place   // rows of other parts in which it counts
 	tops    []top     // of sessions
 	shares  []float64 // what a session adds
 }
@@ -112,6 +126,7 @@ func (s *scratch) release() {
 type search struct {
 	*Set
 	ctx      context.Context
+	each     func(n int, do func(i int) error) error
 	scratch  []*scratch
 	avg      float64 // length
 	docs     float64
@@ -127,7 +142,10 @@ func (v *Set) Search(ctx context.Context, q *Query, f Filter, n int, least float
 	if docs == 0 || n <= 0 {
 		return nil, nil
 	}
-	s := &search{Set: v, ctx: ctx, docs: float64(docs)}
+	s := &search{Set: v, ctx: ctx, docs: float64(docs), each: f.Each}
+	if f.Each == nil {
+		s.each = inTurn
+	}
 	s.avg = max(float64(length)/float64(docs), 1/float64(docs))
 	for i := range s.norms {
 		s.norms[i] = s.norm(uint32(i))
@@ -192,14 +210,12 @@ func (s *search) names(q *Query) error {
 
 // count is how many live documents have a word, and how many have it in the name field.
 func (s *search) count(w *word) (df, names int, err error) {
-	for _, p := range s.parts {
-		t, err := p.tally(w.term)
-		if err != nil {
-			return 0, 0, err
-		}
+	all := make([]tally, len(s.parts))
+	err = s.each(len(all), func(i int) (err error) { all[i], err = s.parts[i].tally(w.term); return err })
+	for _, t := range all {
 		df, names = df+t.df, names+t.names
 	}
-	return df, names, nil
+	return df, names, err
 }
 
 // tally counts the live rows that have a term.
@@ -230,13 +246,13 @@ func (s *search) word(w *word, names int) error {
 	if names > 0 {
 		fields = Of(Name)
 	}
+	err := s.each(len(s.scratch), func(i int) error { return s.collect(i, w, fields) })
+	if err != nil {
+		return err
+	}
 	df := 0
-	for i := range s.scratch {
-		n, err := s.collect(i, w, fields)
-		if err != nil {
-			return err
-		}
-		df += n
+	for _, c := range s.scratch {
+		df += c.df
 	}
 	if w.not {
 		for _, c := range s.scratch {
@@ -262,17 +278,25 @@ func (s *search) word(w *word, names int) error {
 		d = float64(df)
 	}
 	idf := math.Log(1 + (s.docs-d+0.5)/(d+0.5))
-	for i, c := range s.scratch {
-		for _, o := range c.posts {
+	err = s.each(len(s.scratch), func(i int) error {
+		for _, o := range s.scratch[i].posts {
 			if err := s.spread(i, o); err != nil {
 				return err
 			}
 		}
+		return s.ctx.Err()
+	})
+	if err != nil {
+		return err
 	}
-	for i, c := range s.scratch {
-		if err := s.ctx.Err(); err != nil {
-			return err
+	for _, c := range s.scratch {
+		for _, to := range c.far {
+			s.scratch[to.part].touch(to.row)
 		}
+		c.far = c.far[:0]
+	}
+	err = s.each(len(s.scratch), func(i int) error {
+		c := s.scratch[i]
 		for _, r := range c.now {
 			x, err := s.weight(c, place{i, r})
 			if err != nil {
@@ -283,11 +307,12 @@ func (s *search) word(w *word, names int) error {
 			}
 			c.score[r] += float64(idf * float64(float64((k1+1)*x)/(x+k1)))
 		}
-	}
+		return s.ctx.Err()
+	})
 	for _, c := range s.scratch {
 		c.clear()
 	}
-	return nil
+	return err
 }
 
 // weight is w of the package comment. The conversions keep a processor from computing two steps in one,
@@ -341,36 +366,35 @@ func (s *search) norm(length uint32) float64 {
 }
 
 // collect reads the postings of a word in one part: the live rows that have it and are searched, and
-// their weights. n is how many have it, searched or not.
-func (s *search) collect(i int, w *word, fields FieldSet) (n int, err error) {
+// their weights, and how many have it, searched or not.
+func (s *search) collect(i int, w *word, fields FieldSet) error {
 	p, c := s.parts[i], s.scratch[i]
-	c.posts = c.posts[:0]
+	c.posts, c.df = c.posts[:0], 0
 	if w.prefix {
 		return c.several(p, w, fields)
 	}
 	some := c.from > 0 || int(c.to) < p.Seg.Rows
 	if some && fields == AllFields {
 		t, err := p.tally(w.term)
-		if err != nil || t.df == 0 || c.from == c.to {
-			return t.df, err
+		if c.df = t.df; err != nil || t.df == 0 || c.from == c.to {
+			return err
 		}
-		n = t.df
 	}
 	e, ok, err := p.Seg.lookup([]byte(w.term))
 	if err != nil || !ok {
-		return 0, err
+		return err
 	}
-	if n > 0 { // it is counted
-		return n, p.having(&e, c.from, func(o one) bool {
+	if c.df > 0 { // it is counted
+		return p.having(&e, c.from, func(o one) bool {
 			if o.row >= c.from && o.row < c.to {
 				c.take(o, fields)
 			}
 			return o.row < c.to
 		})
 	}
-	return n, p.having(&e, 0, func(o one) bool {
+	return p.having(&e, 0, func(o one) bool {
 		if content, other := o.times(fields); content > 0 || other > 0 {
-			if n++; o.row >= c.from && o.row < c.to {
+			if c.df++; o.row >= c.from && o.row < c.to {
 				c.posts = append(c.posts, own{o.row, content, other})
 			}
 		}
@@ -379,21 +403,21 @@ func (s *search) collect(i int, w *word, fields FieldSet) (n int, err error) {
 }
 
 // several collects what begins with the word. A row that has several of the terms counts once.
-func (c *scratch) several(p *Part, w *word, fields FieldSet) (n int, err error) {
+func (c *scratch) several(p *Part, w *word, fields FieldSet) error {
 	d, err := p.Seg.from([]byte(w.term))
 	if err != nil {
-		return 0, err
+		return err
 	}
 	for {
 		e, ok, err := d.read()
 		if err != nil {
-			return 0, err
+			return err
 		}
 		if !ok || len(e.term) < len(w.term) || string(e.term[:len(w.term)]) != w.term {
 			break
 		}
 		if err := p.having(&e, 0, func(o one) bool { c.take(o, fields); return true }); err != nil {
-			return 0, err
+			return err
 		}
 	}
 	slices.SortFunc(c.posts, func(a, b own) int { return cmp.Compare(a.row, b.row) })
@@ -406,9 +430,9 @@ func (c *scratch) several(p *Part, w *word, fields FieldSet) (n int, err error) 
 		}
 		out = append(out, o)
 	}
-	n = len(out)
+	c.df = len(out)
 	c.posts = slices.DeleteFunc(out, func(o own) bool { return o.row < c.from || o.row >= c.to })
-	return n, nil
+	return nil
 }
 
 func (c *scratch) take(o one, fields FieldSet) {
@@ -450,8 +474,12 @@ func (s *search) spread(i int, o own) error {
 			if err != nil {
 				return err
 			}
-			if ok {
-				s.scratch[to.part].touch(to.row)
+			switch {
+			case !ok:
+			case to.part == i:
+				c.touch(to.row)
+			default:
+				c.far = append(c.far, to)
 			}
 		}
 		return nil

@@ -3,6 +3,9 @@ package words
 import (
 	"context"
 	"errors"
+	"runtime"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
@@ -39,6 +42,7 @@ func (q *Query) Forget() error { return q.follow.Forget(false, q.files.Close) }
 type Snapshot struct {
 	Set      *words.Set
 	Analyzer *analyzer.Analyzer
+	Each     func(n int, do func(i int) error) error // for words.Filter
 	maps     []*mapped
 }
 
@@ -50,6 +54,20 @@ func (s *Snapshot) Release() (err error) {
 	return err
 }
 
+// besideLeast is from how many documents on the segments are searched side by side: below, what that
+// costs is more than what it saves.
+const besideLeast = 1 << 15
+
+// beside calls do with 0 to n-1, as many at a time as there are processors.
+func beside(n int, do func(i int) error) error {
+	var g errgroup.Group
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range n {
+		g.Go(func() error { return vfs.Guard(func() error { return do(i) }) })
+	}
+	return g.Wait()
+}
+
 // snapshot is of now, or of later. It must be released.
 func (q *Query) snapshot(ctx context.Context) (s *Snapshot, err error) {
 	err = q.follow.With(ctx, q.eng, func(*index.Set, int64) error {
@@ -58,6 +76,9 @@ func (q *Query) snapshot(ctx context.Context) (s *Snapshot, err error) {
 			return err
 		}
 		s = &Snapshot{Set: q.files.set, Analyzer: analyzer.New(q.files.an.Language())}
+		if n, _ := s.Set.Docs(); n >= besideLeast && !q.eng.Env.System.Inline {
+			s.Each = beside
+		}
 		for _, m := range q.files.maps {
 			m.refs.Add(1)
 			s.maps = append(s.maps, m)
