@@ -13,11 +13,25 @@ type filterFunc func(*engine.Filters)
 
 func (f filterFunc) choose(list *engine.Filters) { f(list) }
 
-// Since passes memories written at this time or later.
-func Since(t time.Time) Filter { return filterFunc(func(f *engine.Filters) { f.Since = t }) }
+// Since passes memories of what happened at this time or later, by Memory.Timestamp.
+func Since(t time.Time) Filter { return happened(engine.Span{Since: t}) }
 
-// Until passes memories written before this time.
-func Until(t time.Time) Filter { return filterFunc(func(f *engine.Filters) { f.Until = t }) }
+// Until passes memories of what happened before this time.
+func Until(t time.Time) Filter { return happened(engine.Span{Until: t}) }
+
+func happened(s engine.Span) Filter {
+	return filterFunc(func(f *engine.Filters) { f.Happened = engine.Within(f.Happened, s) })
+}
+
+// Created passes memories first written at a time or later, and before another. Zero: any.
+func Created(since, until time.Time) Filter {
+	return filterFunc(func(f *engine.Filters) { f.Created = engine.Within(f.Created, engine.Span{Since: since, Until: until}) })
+}
+
+// Updated passes memories last written at a time or later, and before another. Zero: any.
+func Updated(since, until time.Time) Filter {
+	return filterFunc(func(f *engine.Filters) { f.Updated = engine.Within(f.Updated, engine.Span{Since: since, Until: until}) })
+}
 
 // WithPrefix passes ids that begin with this prefix.
 func WithPrefix(p string) Filter { return filterFunc(func(f *engine.Filters) { f.Prefix = p }) }
@@ -25,11 +39,11 @@ func WithPrefix(p string) Filter { return filterFunc(func(f *engine.Filters) { f
 // After passes ids after this one in the order of listings, to continue a listing.
 func After(id string) Filter { return filterFunc(func(f *engine.Filters) { f.After = id }) }
 
-// InCategory passes the memories whose metadata has this category. Unlike the
-// other filters it reads the documents.
+// InCategory passes the memories whose metadata has this category. It, WithKey, Since and Until read
+// the documents, unlike the other filters.
 func InCategory(c string) Filter { return filterFunc(func(f *engine.Filters) { f.Category = &c }) }
 
-// WithKey passes the memories whose metadata has this key. It reads the documents, like InCategory.
+// WithKey passes the memories whose metadata has this key.
 func WithKey(k string) Filter { return filterFunc(func(f *engine.Filters) { f.Key = &k }) }
 
 func filtersOf(list []Filter) engine.Filters {

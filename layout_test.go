@@ -37,6 +37,8 @@ var order = []string{
 	"internal/record",
 	"internal/skim",
 	"internal/text",
+	"internal/words/analyzer",
+	"internal/words/query",
 	"internal/words",
 	"segment",
 	"internal/forge",

@@ -23,28 +23,5 @@ func (st *Store) Count(ctx context.Context, filters ...Filter) (int64, error) {
 	if err := st.engine.Sight(ctx); err != nil {
 		return 0, err
 	}
-	f := filtersOf(filters)
-	if f.All() {
-		return st.engine.CountAll(ctx)
-	}
-	var n int64
-	if f.Reads() {
-		var first error
-		st.engine.Each(ctx, f, func(_ Memory, err error) bool {
-			if err == nil {
-				n++
-			} else if first == nil {
-				first = err
-			}
-			return true
-		})
-		return n, first
-	}
-	for _, err := range st.engine.IDs(ctx, st.engine.Kinds.Memories, f) {
-		if err != nil {
-			return n, err
-		}
-		n++
-	}
-	return n, nil
+	return st.engine.Count(ctx, filtersOf(filters))
 }

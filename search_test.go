@@ -23,6 +23,7 @@ import (
 	view "github.com/varve-db/varve/internal/view/words"
 	"github.com/varve-db/varve/internal/words"
 	"github.com/varve-db/varve/internal/words/analyzer"
+	"github.com/varve-db/varve/internal/words/query"
 )
 
 // ranked is what one segment of all memories answers.
@@ -53,7 +54,7 @@ func ranked(t *testing.T, st *Store, all map[string]Memory, q Query, filters ...
 		pass[m.ID] = true
 	}
 	least := cmp.Or(q.MinScore, math.Inf(-1))
-	hits, err := set.Search(t.Context(), words.Parse(q.Text, an), words.Filter{}, q.Offset+cmp.Or(q.Limit, 10), least, func(h words.Hit) (bool, error) { return pass[h.ID], nil })
+	hits, err := set.Search(t.Context(), query.Parse(q.Text, an), words.Filter{}, q.Offset+cmp.Or(q.Limit, 10), least, func(h words.Hit) (bool, error) { return pass[h.ID], nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +208,7 @@ func TestSearchRefuses(t *testing.T) {
 		}
 	}
 	var many strings.Builder
-	for i := range words.MostWords + 1 {
+	for i := range query.MostWords + 1 {
 		fmt.Fprint(&many, i, " ")
 	}
 	if _, err := st.Search(ctx, Query{Text: many.String()}); !errors.Is(err, ErrInvalid) {

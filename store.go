@@ -162,6 +162,7 @@ func (st *Store) open(ctx context.Context) error {
 	st.async.init()
 	st.views.Init()
 	st.search.Words = st.views.Words()
+	st.engine.Times = st.search.Words.Times
 	if err := st.flusher.Init(); err != nil {
 		return err
 	}

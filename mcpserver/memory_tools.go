@@ -50,7 +50,7 @@ func memoryTools() []tool {
 				needs("query", str("What to search for, in plain words")), may("session", session.described("Only of this session")),
 				may("category", category.described("Only of this category")), may("key", key.described("Only of this key")),
 				may("tags", tags.described("Only with all of these tags")),
-				may("since", str("Only written at this time or later, RFC 3339")), may("until", str("Only written before this time, RFC 3339")),
+				may("since", str("Only of what happened at this time or later, RFC 3339")), may("until", str("Only of what happened before this time, RFC 3339")),
 				may("by", oneOf("How to search; by default by both if possible, otherwise by words", recallBy...)),
 				may("limit", limit("100", "10", maxRecall)), may("cursor", str("next of the previous page")), may("max_chars", chars),
 			),

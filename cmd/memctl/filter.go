@@ -14,6 +14,8 @@ import (
 type filterFlags struct {
 	session, category, key, prefix, after string
 	since, until                          string
+	createdSince, createdUntil            string
+	updatedSince, updatedUntil            string
 }
 
 func (f *filterFlags) add(c *cobra.Command) {
@@ -22,26 +24,38 @@ func (f *filterFlags) add(c *cobra.Command) {
 	fl.StringVar(&f.category, "category", "", "only memories of this `category`")
 	fl.StringVar(&f.key, "key", "", "only memories with this `key` (metadata.key)")
 	fl.StringVar(&f.prefix, "prefix", "", "only memories whose id begins with this `prefix`")
-	fl.StringVar(&f.since, "since", "", "only memories written at this `time` or later: 2026-01-31, 2026-01-31T15:04:05Z, or 90m, 24h, 7d ago")
-	fl.StringVar(&f.until, "until", "", "only memories written before this `time`")
+	fl.StringVar(&f.since, "since", "", "only memories of what happened at this `time` or later: 2026-01-31, 2026-01-31T15:04:05Z, yesterday, or 90m, 24h, 7d ago")
+	fl.StringVar(&f.until, "until", "", "only memories of what happened before this `time`")
+	fl.StringVar(&f.createdSince, "created-since", "", "only memories first written at this `time` or later")
+	fl.StringVar(&f.createdUntil, "created-until", "", "only memories first written before this `time`")
+	fl.StringVar(&f.updatedSince, "updated-since", "", "only memories last written at this `time` or later")
+	fl.StringVar(&f.updatedUntil, "updated-until", "", "only memories last written before this `time`")
 }
 
 // filters are the flags as the store wants them.
 func (f *filterFlags) filters(cmd *cobra.Command, now time.Time) ([]varve.Filter, error) {
 	var all []varve.Filter
+	var happened, created, updated struct{ since, until time.Time }
 	for _, t := range []struct {
 		flag, value string
-		filter      func(time.Time) varve.Filter
-	}{{"since", f.since, varve.Since}, {"until", f.until, varve.Until}} {
+		at          *time.Time
+	}{
+		{"since", f.since, &happened.since}, {"until", f.until, &happened.until},
+		{"created-since", f.createdSince, &created.since}, {"created-until", f.createdUntil, &created.until},
+		{"updated-since", f.updatedSince, &updated.since}, {"updated-until", f.updatedUntil, &updated.until},
+	} {
 		if !cmd.Flags().Changed(t.flag) {
 			continue
 		}
-		at, err := span.Time(t.value, now)
-		if err != nil {
+		var err error
+		if *t.at, err = span.Time(t.value, now); err != nil {
 			return nil, cli.Usagef(cmd.CommandPath(), "--%s %w", t.flag, err)
 		}
-		all = append(all, t.filter(at))
 	}
+	if !happened.since.IsZero() || !happened.until.IsZero() {
+		all = append(all, varve.Since(happened.since), varve.Until(happened.until))
+	}
+	all = append(all, varve.Created(created.since, created.until), varve.Updated(updated.since, updated.until))
 	for _, s := range []struct {
 		flag, value string
 		filter      func(string) varve.Filter

@@ -72,7 +72,11 @@ func listSorted(cmd *cobra.Command, a *cli.App, st *varve.Store, l *memoryList, 
 	ctx := cmd.Context()
 	page := newPage(by, f.limit, f.offset)
 	var err error
-	if strings.TrimPrefix(f.sort, "-") == "timestamp" || cmd.Flags().Changed("category") || cmd.Flags().Changed("key") {
+	read := strings.TrimPrefix(f.sort, "-") == "timestamp"
+	for _, flag := range []string{"category", "key", "since", "until"} { // the index does not know them
+		read = read || cmd.Flags().Changed(flag)
+	}
+	if read {
 		err = page.read(ctx, a, st, filters)
 	} else {
 		err = page.scan(ctx, a, st, filters)

@@ -41,7 +41,7 @@ func (r *reembed) run(ctx context.Context) (err error) {
 	if err := em.Engine.Sight(ctx); err != nil {
 		return err
 	}
-	if r.report.Total, err = em.Engine.CountAll(ctx); err != nil {
+	if r.report.Total, err = em.Engine.Count(ctx, engine.Filters{}); err != nil {
 		return err
 	}
 	if model := em.Vectors.Model(); model.Switching() {

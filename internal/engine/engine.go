@@ -36,6 +36,7 @@ type Engine struct {
 	CacheBytes int64
 	Overlay    overlayOrder
 	Expiring   Expiring
+	Times      Times // nil: documents are read
 
 	Remade     atomic.Uint64 // the log's Remade, when the index was last mapped
 	refreshing sync.Mutex

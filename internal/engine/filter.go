@@ -11,13 +11,32 @@ import (
 // Filters choose lines of the index, and documents.
 type Filters struct {
 	Session  *string
-	Since    time.Time
-	Until    time.Time
+	Happened Span // by its timestamp
+	Created  Span
+	Updated  Span
 	Prefix   string
 	After    string
 	Category *string
 	Key      *string
 	Expired  bool // pass too
+}
+
+// Span is from a time on, and before another; the zero time is no bound.
+type Span struct{ Since, Until time.Time }
+
+// Within is what is in both of two spans.
+func Within(s, o Span) Span {
+	if o.Since.After(s.Since) {
+		s.Since = o.Since
+	}
+	if s.Until.IsZero() || !o.Until.IsZero() && o.Until.Before(s.Until) {
+		s.Until = o.Until
+	}
+	return s
+}
+
+func (s Span) has(t time.Time) bool {
+	return (s.Since.IsZero() || !t.Before(s.Since)) && (s.Until.IsZero() || t.Before(s.Until))
 }
 
 // Line judges what the index knows.
@@ -27,9 +46,7 @@ func (f *Filters) Line(id string, e *index.Entry, now time.Time) bool {
 		return false
 	case f.Session != nil && (e.SessionID != *f.Session || *f.Session == ""):
 		return false
-	case !f.Since.IsZero() && e.UpdatedAt.Before(f.Since):
-		return false
-	case !f.Until.IsZero() && !e.UpdatedAt.Before(f.Until):
+	case !f.Created.has(e.CreatedAt) || !f.Updated.has(e.UpdatedAt):
 		return false
 	}
 	return strings.HasPrefix(id, f.Prefix)
@@ -37,15 +54,15 @@ func (f *Filters) Line(id string, e *index.Entry, now time.Time) bool {
 
 // All says that every live memory passes.
 func (f *Filters) All() bool {
-	return f.Session == nil && f.Since.IsZero() && f.Until.IsZero() && f.Prefix == "" && f.After == "" && !f.Reads()
+	return f.Session == nil && f.Created == (Span{}) && f.Updated == (Span{}) && f.Prefix == "" && f.After == "" && !f.Reads()
 }
 
 // Reads says that the documents have to be read.
-func (f *Filters) Reads() bool { return f.Category != nil || f.Key != nil }
+func (f *Filters) Reads() bool { return f.Category != nil || f.Key != nil || f.Happened != (Span{}) }
 
 // Memory judges what only the document knows.
 func (f *Filters) Memory(m *memstore.Memory) bool {
-	return (f.Category == nil || m.Category() == *f.Category) && (f.Key == nil || m.Key() == *f.Key)
+	return (f.Category == nil || m.Category() == *f.Category) && (f.Key == nil || m.Key() == *f.Key) && f.Happened.has(m.Timestamp)
 }
 
 // Still judges a memory that may have changed since its line was judged.

@@ -37,7 +37,7 @@ func Reading[T any](ctx context.Context, eng *Engine, each func(yield func(T, er
 
 // Each yields decoded memories.
 func (eng *Engine) Each(ctx context.Context, f Filters, yield func(memstore.Memory, error) bool) {
-	for id, err := range eng.IDs(ctx, eng.Kinds.Memories, f) {
+	for id, err := range eng.chosen(ctx, &f) {
 		if err != nil {
 			if !yield(memstore.Memory{}, err) {
 				return
@@ -63,8 +63,33 @@ func (eng *Engine) Each(ctx context.Context, f Filters, yield func(memstore.Memo
 	}
 }
 
-// CountAll is Count without a filter: what there is, without what is over.
-func (eng *Engine) CountAll(ctx context.Context) (int64, error) {
+// Count counts the memories that pass.
+func (eng *Engine) Count(ctx context.Context, f Filters) (n int64, err error) {
+	switch {
+	case f.All():
+		return eng.countAll(ctx)
+	case f.Reads():
+		eng.Each(ctx, f, func(_ memstore.Memory, each error) bool {
+			if each == nil {
+				n++
+			} else if err == nil {
+				err = each
+			}
+			return true
+		})
+		return n, err
+	}
+	for _, err := range eng.IDs(ctx, eng.Kinds.Memories, f) {
+		if err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}
+
+// countAll is Count without a filter: what there is, without what is over.
+func (eng *Engine) countAll(ctx context.Context) (int64, error) {
 	for {
 		swaps := eng.State.Swaps()
 		live, expired, err := eng.Expiring.Count(ctx, eng.Env.Clock())

@@ -110,7 +110,7 @@ func (r *Retention) SweepUp(ctx context.Context) {
 // sweepAged deletes some of what was written before a time; more says that there may be
 // more of it.
 func (r *Retention) sweepAged(ctx context.Context, before time.Time) (more bool, err error) {
-	f := engine.Filters{Until: before, After: r.Sweeper.from, Expired: true}
+	f := engine.Filters{Updated: engine.Span{Until: before}, After: r.Sweeper.from, Expired: true}
 	var ids []string
 	for l, err := range r.Engine.Lines(ctx, r.Engine.Kinds.Memories, f) {
 		if errors.Is(err, errs.ErrCorrupt) {

@@ -12,8 +12,8 @@ import (
 	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/view/vectors"
 	view "github.com/varve-db/varve/internal/view/words"
-	"github.com/varve-db/varve/internal/words"
 	"github.com/varve-db/varve/internal/words/analyzer"
+	"github.com/varve-db/varve/internal/words/query"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/vector"
 )
@@ -176,10 +176,10 @@ func (q *Query) validate() error {
 		}
 	}
 	if q.Text != "" {
-		switch n := words.Parse(q.Text, analyzer.New(analyzer.None)).Words(); {
+		switch n := query.Parse(q.Text, analyzer.New(analyzer.None)).Words(); {
 		case n == 0:
 			return bad("Text", human.Quote(q.Text), "it has no word")
-		case n > words.MostWords:
+		case n > query.MostWords:
 			return tooManyWords(n)
 		}
 	}
@@ -187,7 +187,7 @@ func (q *Query) validate() error {
 }
 
 func tooManyWords(n int) error {
-	return &errs.FieldError{Field: "query Text", Value: fmt.Sprintf("of %d different words", n), Limit: fmt.Sprintf("%d words", words.MostWords), Err: errs.ErrInvalid}
+	return &errs.FieldError{Field: "query Text", Value: fmt.Sprintf("of %d different words", n), Limit: fmt.Sprintf("%d words", query.MostWords), Err: errs.ErrInvalid}
 }
 
 // found is a memory that was found and is not read yet.

@@ -9,15 +9,25 @@ import (
 	view "github.com/varve-db/varve/internal/view/words"
 	"github.com/varve-db/varve/internal/words"
 	"github.com/varve-db/varve/internal/words/analyzer"
+	"github.com/varve-db/varve/internal/words/query"
 )
 
 // byWords finds the n memories that a text describes best.
 func (s *Search) byWords(ctx context.Context, text string, f *engine.Filters, n int, least float64, bad *unreadable) (list []found, err error) {
 	err = s.Words.With(ctx, func(snap *view.Snapshot) error {
 		list, *bad = nil, unreadable{}
-		q := words.Parse(text, snap.Analyzer)
+		q := query.Parse(text, snap.Analyzer)
 		filter := words.Filter{Session: f.Session, Prefix: f.Prefix, Each: snap.Each}
-		if q.Words() > words.MostWords { // more than with another analyzer
+		// A row has its time in whole microseconds: what is at the ends is judged by its document.
+		if t := f.Happened.Since; !t.IsZero() {
+			from := t.UnixMicro()
+			filter.From = &from
+		}
+		if t := f.Happened.Until; !t.IsZero() {
+			before := t.UnixMicro() + 1
+			filter.Before = &before
+		}
+		if q.Words() > query.MostWords { // more than with another analyzer
 			return tooManyWords(q.Words())
 		}
 		hits, err := snap.Set.Search(ctx, q, filter, n, least, s.accepts(ctx, q, snap.Analyzer, f, bad))
@@ -30,7 +40,7 @@ func (s *Search) byWords(ctx context.Context, text string, f *engine.Filters, n 
 }
 
 // accepts judges by what the words do not know; nil where they know all.
-func (s *Search) accepts(ctx context.Context, q *words.Query, an *analyzer.Analyzer, f *engine.Filters, bad *unreadable) func(words.Hit) (bool, error) {
+func (s *Search) accepts(ctx context.Context, q *query.Query, an *analyzer.Analyzer, f *engine.Filters, bad *unreadable) func(words.Hit) (bool, error) {
 	left := *f
 	left.Session, left.Prefix = nil, ""
 	var passes func(id string) (bool, error)
@@ -59,6 +69,6 @@ func (s *Search) accepts(ctx context.Context, q *words.Query, an *analyzer.Analy
 			bad.add(err)
 			return false, nil
 		}
-		return q.Holds(view.DocOf(&m, m.Version), an), nil
+		return q.Holds(view.DocOf(&m, m.Version).Texts, an), nil
 	}
 }

@@ -3,9 +3,11 @@ package words
 import (
 	"cmp"
 	"encoding/binary"
+	"math"
 	"slices"
 
 	"github.com/varve-db/varve/internal/words/analyzer"
+	"github.com/varve-db/varve/internal/words/query"
 )
 
 // Doc is a document as it is found.
@@ -13,15 +15,12 @@ type Doc struct {
 	ID      string
 	LSN     uint64 // its version
 	Session string
-	Time    int64 // when it happened, in microseconds since 1970
-	Texts   []Text
+	Time    int64 // when it happened, in microseconds since 1970; NoTime: not known
+	Texts   []query.Text
 }
 
-// Text is a text of a document.
-type Text struct {
-	Field Field
-	Text  string
-}
+// NoTime is the time of a document that cannot be read.
+const NoTime = math.MinInt64
 
 // Bytes is what a document takes, about.
 func (d *Doc) Bytes() int {
@@ -39,8 +38,8 @@ type Builder struct {
 	terms map[string]*[]built
 	tfs   []byte   // of postings that are not plain
 	dirty []string // terms of the document that is added
-	now   map[string]*[Fields]uint32
-	free  []*[Fields]uint32
+	now   map[string]*[query.Fields]uint32
+	free  []*[query.Fields]uint32
 	size  int
 }
 
@@ -50,7 +49,7 @@ type built struct{ doc, tf uint32 }
 
 // NewBuilder makes one for an analyzer.
 func NewBuilder(an *analyzer.Analyzer) *Builder {
-	return &Builder{an: an, terms: map[string]*[]built{}, tfs: make([]byte, 1), now: map[string]*[Fields]uint32{}}
+	return &Builder{an: an, terms: map[string]*[]built{}, tfs: make([]byte, 1), now: map[string]*[query.Fields]uint32{}}
 }
 
 // Rows is how many documents were added.
@@ -64,7 +63,7 @@ func (b *Builder) Add(d *Doc) {
 	r := row{id: d.ID, session: d.Session, lsn: d.LSN, time: d.Time}
 	for _, t := range d.Texts {
 		b.an.Each([]byte(t.Text), func(term []byte, pair bool) {
-			if t.Field == Content && !pair {
+			if t.Field == query.Content && !pair {
 				r.length++
 			}
 			times := b.now[string(term)]
@@ -89,7 +88,7 @@ func (b *Builder) Add(d *Doc) {
 		}
 		times := b.now[term]
 		*list = append(*list, built{doc, b.encode(times)})
-		*times = [Fields]uint32{}
+		*times = [query.Fields]uint32{}
 		b.free = append(b.free, times)
 		b.size += 12
 	}
@@ -99,23 +98,23 @@ func (b *Builder) Add(d *Doc) {
 	b.size += len(r.id) + len(r.session) + 64
 }
 
-func (b *Builder) zero() *[Fields]uint32 {
+func (b *Builder) zero() *[query.Fields]uint32 {
 	if n := len(b.free); n > 0 {
 		z := b.free[n-1]
 		b.free = b.free[:n-1]
 		return z
 	}
-	return new([Fields]uint32)
+	return new([query.Fields]uint32)
 }
 
-func (b *Builder) encode(times *[Fields]uint32) uint32 {
-	set := FieldSet(0)
+func (b *Builder) encode(times *[query.Fields]uint32) uint32 {
+	set := query.FieldSet(0)
 	for f, n := range times {
 		if n > 0 {
 			set |= 1 << f
 		}
 	}
-	if set == Of(Content) && times[Content] == 1 {
+	if set == query.Of(query.Content) && times[query.Content] == 1 {
 		return 0
 	}
 	at := uint32(len(b.tfs))

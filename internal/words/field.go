@@ -1,36 +1,13 @@
 package words
 
-// Field is where in a document a word stands.
-type Field uint8
-
-// The fields.
-const (
-	Content Field = iota
-	Name          // of whom it is about or from: speaker, author, name
-	Caption       // of a picture
-	Date          // year, month and weekday of the time
-	Title
-	Tags
-	Category
-	Key
-	Fields // how many there are
-)
-
-// FieldSet is a set of fields, one bit for each.
-type FieldSet uint32
-
-// AllFields has every field.
-const AllFields FieldSet = 1<<Fields - 1
-
-// Of is the set of one field.
-func Of(f Field) FieldSet { return 1 << f }
+import "github.com/varve-db/varve/internal/words/query"
 
 // weightOf is what a word in a field other than the content counts.
-func weightOf(f Field) int32 {
+func weightOf(f query.Field) int32 {
 	switch f {
-	case Name:
+	case query.Name:
 		return 2 * unit
-	case Caption:
+	case query.Caption:
 		return unit / 2
 	}
 	return unit
@@ -41,26 +18,3 @@ const unit = 2
 
 // mostTimes bounds how often a word counts in one field, so that sums of weights fit.
 const mostTimes = 1 << 20
-
-// FieldNamed is the field that a query or a setting names, also by the names that metadata has.
-func FieldNamed(name string) (Field, bool) {
-	switch name {
-	case "content", "text":
-		return Content, true
-	case "speaker", "author", "name", "from", "by":
-		return Name, true
-	case "caption", "picture":
-		return Caption, true
-	case "date", "when":
-		return Date, true
-	case "title":
-		return Title, true
-	case "tag", "tags":
-		return Tags, true
-	case "category":
-		return Category, true
-	case "key":
-		return Key, true
-	}
-	return 0, false
-}

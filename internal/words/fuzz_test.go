@@ -7,6 +7,7 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/words/analyzer"
+	"github.com/varve-db/varve/internal/words/query"
 )
 
 // FuzzSegment: a segment whose sums are right may say anything; it is refused or searched, and that
@@ -17,8 +18,8 @@ func FuzzSegment(f *testing.F) {
 	an := analyzer.New(analyzer.English)
 	b := NewBuilder(an)
 	for i := range 40 {
-		b.Add(&Doc{ID: fmt.Sprint("d", i), LSN: uint64(i), Session: fmt.Sprint("s", i%4), Time: int64(i), Texts: []Text{
-			{Content, fmt.Sprintf("rome lake answer boat%d boat%d the walking", i, i%3)}, {Name, "Anna"}, {Tags, "travel"},
+		b.Add(&Doc{ID: fmt.Sprint("d", i), LSN: uint64(i), Session: fmt.Sprint("s", i%4), Time: int64(i), Texts: []query.Text{
+			{Field: query.Content, Text: fmt.Sprintf("rome lake answer boat%d boat%d the walking", i, i%3)}, {Field: query.Name, Text: "Anna"}, {Field: query.Tags, Text: "travel"},
 		}})
 	}
 	data, err := b.Segment()
@@ -38,7 +39,7 @@ func FuzzSegment(f *testing.F) {
 			var set *Set
 			if set, err = NewSet().With(1, s, []string{"d3", "x"}); err == nil {
 				for _, q := range []string{"rome boat1", "boa*", "anna +lake -walking", "tag:travel"} {
-					if _, e := set.Search(t.Context(), Parse(q, an), Filter{}, 10, 0, nil); e != nil {
+					if _, e := set.Search(t.Context(), query.Parse(q, an), Filter{}, 10, 0, nil); e != nil {
 						err = e
 					}
 				}
@@ -49,21 +50,6 @@ func FuzzSegment(f *testing.F) {
 		}
 		if err != nil && !errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrNewerFormat) {
 			t.Fatal(err)
-		}
-	})
-}
-
-// FuzzParse: no text is a query that fails, and what it looks for is bounded by it.
-func FuzzParse(f *testing.F) {
-	f.Add(`rome -"to the lake" tag:travel OR tag:"deep learning" rom* +a 東京都`)
-	f.Add(`"unbalanced -`)
-	f.Fuzz(func(t *testing.T, s string) {
-		for _, language := range []string{analyzer.English, analyzer.None} {
-			q := Parse(s, analyzer.New(language))
-			if q.Words() > len(s) {
-				t.Fatalf("%q: %d words", s, q.Words())
-			}
-			q.Holds(&Doc{Texts: []Text{{Content, s}}}, analyzer.New(language))
 		}
 	})
 }

@@ -103,5 +103,3 @@ func (l *layout) of(p *Part) (err error) {
 	}
 	return nil
 }
-
-func (b bits) set(r uint32) { b[r>>6] |= 1 << (r & 63) }

@@ -1,6 +1,10 @@
 package words
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/varve-db/varve/internal/words/query"
+)
 
 // postings walks over the postings of a term.
 type postings struct {
@@ -76,7 +80,7 @@ func (p *postings) next() (o one, ok bool, err error) {
 	if v&1 == 0 {
 		from := p.at
 		fields, n := binary.Uvarint(b[p.at:p.groupEnd])
-		if n <= 0 || fields == 0 || fields > uint64(AllFields) {
+		if n <= 0 || fields == 0 || fields > uint64(query.AllFields) {
 			return one{}, false, p.bad()
 		}
 		p.at += n
@@ -97,33 +101,33 @@ func (p *postings) next() (o one, ok bool, err error) {
 }
 
 // fieldsOf are the fields in which a posting has its term.
-func (o *one) fields() FieldSet {
+func (o *one) fields() query.FieldSet {
 	if o.tf == nil {
-		return Of(Content)
+		return query.Of(query.Content)
 	}
 	v, _ := binary.Uvarint(o.tf)
-	return FieldSet(v)
+	return query.FieldSet(v)
 }
 
 // times is how often a row has a term: in the content, and elsewhere by the weights of some fields.
-func (o *one) times(by FieldSet) (content, other int32) {
+func (o *one) times(by query.FieldSet) (content, other int32) {
 	if o.tf == nil {
-		if by&Of(Content) != 0 {
+		if by&query.Of(query.Content) != 0 {
 			content = 1
 		}
 		return content, 0
 	}
 	fields, n := binary.Uvarint(o.tf)
 	at := n
-	for f := Field(0); f < Fields; f++ {
+	for f := query.Field(0); f < query.Fields; f++ {
 		if fields&(1<<f) == 0 {
 			continue
 		}
 		times, n := binary.Uvarint(o.tf[at:])
 		at += n
 		switch k := int32(min(times, mostTimes)); {
-		case by&Of(f) == 0:
-		case f == Content:
+		case by&query.Of(f) == 0:
+		case f == query.Content:
 			content = k
 		default:
 			other += weightOf(f) * k

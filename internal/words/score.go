@@ -1,11 +1,11 @@
 package words
 
 import (
-	"cmp"
 	"context"
 	"math"
-	"slices"
 	"sync"
+
+	"github.com/varve-db/varve/internal/words/query"
 )
 
 // The figures of the score; see the package comment.
@@ -137,7 +137,7 @@ type search struct {
 
 // Search finds the n best documents that score at least least and pass the filter and accept, the
 // best first, those of one score by id. accept, which may be nil, is asked in this order.
-func (v *Set) Search(ctx context.Context, q *Query, f Filter, n int, least float64, accept func(Hit) (bool, error)) ([]Hit, error) {
+func (v *Set) Search(ctx context.Context, q *query.Query, f Filter, n int, least float64, accept func(Hit) (bool, error)) ([]Hit, error) {
 	docs, length := v.Docs()
 	if docs == 0 || n <= 0 {
 		return nil, nil
@@ -177,8 +177,8 @@ func (v *Set) Search(ctx context.Context, q *Query, f Filter, n int, least float
 	if err := s.names(q); err != nil {
 		return nil, err
 	}
-	for i := range q.words {
-		if err := s.word(&q.words[i], s.named[i]); err != nil {
+	for i := range q.All {
+		if err := s.word(&q.All[i], s.named[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -187,12 +187,12 @@ func (v *Set) Search(ctx context.Context, q *Query, f Filter, n int, least float
 
 // names finds out which words of the query are names: of documents that have them in the name field.
 // Where all that are in a document are names, none is.
-func (s *search) names(q *Query) error {
-	s.named = make([]int, len(q.words))
+func (s *search) names(q *query.Query) error {
+	s.named = make([]int, len(q.All))
 	common := false
-	for i := range q.words {
-		w := &q.words[i]
-		if w.not || w.prefix || w.fields != AllFields {
+	for i := range q.All {
+		w := &q.All[i]
+		if w.Not || w.Prefix || w.Fields != query.AllFields {
 			continue
 		}
 		df, names, err := s.count(w)
@@ -209,9 +209,9 @@ func (s *search) names(q *Query) error {
 }
 
 // count is how many live documents have a word, and how many have it in the name field.
-func (s *search) count(w *word) (df, names int, err error) {
+func (s *search) count(w *query.Word) (df, names int, err error) {
 	all := make([]tally, len(s.parts))
-	err = s.each(len(all), func(i int) (err error) { all[i], err = s.parts[i].tally(w.term); return err })
+	err = s.each(len(all), func(i int) (err error) { all[i], err = s.parts[i].tally(w.Term); return err })
 	for _, t := range all {
 		df, names = df+t.df, names+t.names
 	}
@@ -228,7 +228,7 @@ func (p *Part) tally(term string) (t tally, err error) {
 		return t, err
 	}
 	err = p.having(&e, 0, func(o one) bool {
-		if t.df++; o.tf != nil && o.fields()&Of(Name) != 0 {
+		if t.df++; o.tf != nil && o.fields()&query.Of(query.Name) != 0 {
 			t.names++
 		}
 		return true
@@ -241,10 +241,10 @@ func (p *Part) tally(term string) (t tally, err error) {
 
 // word adds the scores of one word of the query. names is how many documents have it as a name, if it
 // is to count as one.
-func (s *search) word(w *word, names int) error {
-	fields := w.fields
+func (s *search) word(w *query.Word, names int) error {
+	fields := w.Fields
 	if names > 0 {
-		fields = Of(Name)
+		fields = query.Of(query.Name)
 	}
 	err := s.each(len(s.scratch), func(i int) error { return s.collect(i, w, fields) })
 	if err != nil {
@@ -254,7 +254,7 @@ func (s *search) word(w *word, names int) error {
 	for _, c := range s.scratch {
 		df += c.df
 	}
-	if w.not {
+	if w.Not {
 		for _, c := range s.scratch {
 			for _, o := range c.posts {
 				c.not = c.not.with(o.row, len(c.score))
@@ -262,7 +262,7 @@ func (s *search) word(w *word, names int) error {
 		}
 		return nil
 	}
-	if w.must {
+	if w.Must {
 		s.mustHave++
 		for _, c := range s.scratch {
 			if c.must == nil {
@@ -363,101 +363,6 @@ func (s *search) inContent(c *scratch, r uint32) float64 {
 // norm is by what the times are divided in a content of so many words.
 func (s *search) norm(length uint32) float64 {
 	return (1 - lengthShare) + float64(lengthShare*float64(float64(length)/s.avg))
-}
-
-// collect reads the postings of a word in one part: the live rows that have it and are searched, and
-// their weights, and how many have it, searched or not.
-func (s *search) collect(i int, w *word, fields FieldSet) error {
-	p, c := s.parts[i], s.scratch[i]
-	c.posts, c.df = c.posts[:0], 0
-	if w.prefix {
-		return c.several(p, w, fields)
-	}
-	some := c.from > 0 || int(c.to) < p.Seg.Rows
-	if some && fields == AllFields {
-		t, err := p.tally(w.term)
-		if c.df = t.df; err != nil || t.df == 0 || c.from == c.to {
-			return err
-		}
-	}
-	e, ok, err := p.Seg.lookup([]byte(w.term))
-	if err != nil || !ok {
-		return err
-	}
-	if c.df > 0 { // it is counted
-		return p.having(&e, c.from, func(o one) bool {
-			if o.row >= c.from && o.row < c.to {
-				c.take(o, fields)
-			}
-			return o.row < c.to
-		})
-	}
-	return p.having(&e, 0, func(o one) bool {
-		if content, other := o.times(fields); content > 0 || other > 0 {
-			if c.df++; o.row >= c.from && o.row < c.to {
-				c.posts = append(c.posts, own{o.row, content, other})
-			}
-		}
-		return true
-	})
-}
-
-// several collects what begins with the word. A row that has several of the terms counts once.
-func (c *scratch) several(p *Part, w *word, fields FieldSet) error {
-	d, err := p.Seg.from([]byte(w.term))
-	if err != nil {
-		return err
-	}
-	for {
-		e, ok, err := d.read()
-		if err != nil {
-			return err
-		}
-		if !ok || len(e.term) < len(w.term) || string(e.term[:len(w.term)]) != w.term {
-			break
-		}
-		if err := p.having(&e, 0, func(o one) bool { c.take(o, fields); return true }); err != nil {
-			return err
-		}
-	}
-	slices.SortFunc(c.posts, func(a, b own) int { return cmp.Compare(a.row, b.row) })
-	out := c.posts[:0]
-	for _, o := range c.posts {
-		if n := len(out); n > 0 && out[n-1].row == o.row {
-			out[n-1].content = min(out[n-1].content+o.content, 1<<28)
-			out[n-1].other = min(out[n-1].other+o.other, 1<<28)
-			continue
-		}
-		out = append(out, o)
-	}
-	c.df = len(out)
-	c.posts = slices.DeleteFunc(out, func(o own) bool { return o.row < c.from || o.row >= c.to })
-	return nil
-}
-
-func (c *scratch) take(o one, fields FieldSet) {
-	if content, other := o.times(fields); content > 0 || other > 0 {
-		c.posts = append(c.posts, own{o.row, content, other})
-	}
-}
-
-// having visits the live rows that have a term, from a row on, until visit is false. Some before that
-// row may be visited too.
-func (p *Part) having(e *entry, from uint32, visit func(one) bool) error {
-	posts, err := p.Seg.posts(e)
-	if err != nil {
-		return err
-	}
-	posts.from = int64(from)
-	for {
-		o, ok, err := posts.next()
-		if err != nil || !ok {
-			return err
-		}
-		if !p.dead.has(o.row) && !visit(o) {
-			return nil
-		}
-	}
 }
 
 // spread notes what a row has of a term, and that its neighbours have a share of what is in its content.

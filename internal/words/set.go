@@ -1,9 +1,9 @@
 package words
 
 import (
+	"encoding/binary"
 	"fmt"
 	"maps"
-	mathbits "math/bits"
 	"slices"
 )
 
@@ -22,48 +22,6 @@ type link struct {
 }
 
 func (l *link) empty() bool { return !l.hasBefore && !l.hasBehind }
-
-// bits is a set of rows.
-type bits []uint64
-
-func (b bits) has(r uint32) bool { return b != nil && b[r>>6]&(1<<(r&63)) != 0 }
-
-// liveBehind is the first row behind r that is not in the set.
-func (b bits) liveBehind(r uint32) uint32 {
-	if r++; b == nil {
-		return r
-	}
-	for i := int(r >> 6); i < len(b); i++ {
-		if free := ^b[i] >> (r & 63) << (r & 63); free != 0 {
-			return uint32(i)<<6 + uint32(mathbits.TrailingZeros64(free))
-		}
-		r = 0
-	}
-	return uint32(len(b)) << 6
-}
-
-// liveBefore is the last row before r that is not in the set.
-func (b bits) liveBefore(r uint32) (uint32, bool) {
-	if r == 0 || b == nil {
-		return r - 1, r > 0
-	}
-	r--
-	for i := int(r >> 6); i >= 0; i-- {
-		if free := ^b[i] << (63 - r&63) >> (63 - r&63); free != 0 {
-			return uint32(i)<<6 + 63 - uint32(mathbits.LeadingZeros64(free)), true
-		}
-		r = 63
-	}
-	return 0, false
-}
-
-func (b bits) with(r uint32, n int) bits {
-	if b == nil {
-		b = make(bits, (n+63)/64)
-	}
-	b[r>>6] |= 1 << (r & 63)
-	return b
-}
 
 // Part is a segment in a Set, with the state of its rows.
 type Part struct {
@@ -145,6 +103,32 @@ func (v *Set) Find(id string) (at Ref, lsn uint64, ok bool, err error) {
 	}
 	lsn, err = v.parts[i].Seg.LSN(r)
 	return Ref{v.parts[i].ID, r}, lsn, err == nil, err
+}
+
+// Between are the live documents with a time from from on, and before before, and those without one;
+// ok is false where there are more than most.
+func (v *Set) Between(from, before int64, most int) (ids []string, ok bool, err error) {
+	for _, p := range v.parts {
+		times, err := p.Seg.section(secTime)
+		if err != nil {
+			return nil, false, err
+		}
+		for r := range uint32(p.Seg.Rows) {
+			t := int64(binary.LittleEndian.Uint64(times[8*r:]))
+			if t != NoTime && (t < from || t >= before) || p.dead.has(r) {
+				continue
+			}
+			if len(ids) == most {
+				return nil, false, nil
+			}
+			id, err := p.Seg.ID(r)
+			if err != nil {
+				return nil, false, err
+			}
+			ids = append(ids, string(id))
+		}
+	}
+	return ids, true, nil
 }
 
 func (v *Set) find(id string) (i int, r uint32, ok bool, err error) {

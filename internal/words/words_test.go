@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/varve-db/varve/internal/words/analyzer"
+	"github.com/varve-db/varve/internal/words/query"
 )
 
 // model is the score as the package comment has it, over all documents.
@@ -23,16 +24,16 @@ type model struct {
 	an   *analyzer.Analyzer
 }
 
-func (m *model) counts(d *Doc) (times map[string]*[Fields]int, length int) {
-	times = map[string]*[Fields]int{}
+func (m *model) counts(d *Doc) (times map[string]*[query.Fields]int, length int) {
+	times = map[string]*[query.Fields]int{}
 	for _, t := range d.Texts {
 		m.an.Each([]byte(t.Text), func(term []byte, pair bool) {
-			if t.Field == Content && !pair {
+			if t.Field == query.Content && !pair {
 				length++
 			}
 			n := times[string(term)]
 			if n == nil {
-				n = new([Fields]int)
+				n = new([query.Fields]int)
 				times[string(term)] = n
 			}
 			n[t.Field]++
@@ -41,7 +42,7 @@ func (m *model) counts(d *Doc) (times map[string]*[Fields]int, length int) {
 	return times, length
 }
 
-func (m *model) search(q *Query, n int) []Hit {
+func (m *model) search(q *query.Query, n int) []Hit {
 	var list []*Doc
 	for _, d := range m.docs {
 		list = append(list, d)
@@ -49,7 +50,7 @@ func (m *model) search(q *Query, n int) []Hit {
 	slices.SortFunc(list, func(a, b *Doc) int {
 		return cmp.Or(cmp.Compare(a.Session, b.Session), cmp.Compare(a.Time, b.Time), cmp.Compare(a.ID, b.ID))
 	})
-	times, lengths, total := make([]map[string]*[Fields]int, len(list)), make([]int, len(list)), 0
+	times, lengths, total := make([]map[string]*[query.Fields]int, len(list)), make([]int, len(list)), 0
 	for i, d := range list {
 		times[i], lengths[i] = m.counts(d)
 		total += lengths[i]
@@ -57,42 +58,42 @@ func (m *model) search(q *Query, n int) []Hit {
 	avg := max(float64(total)/float64(len(list)), 1/float64(len(list)))
 	scores := make([]float64, len(list))
 	barred := make([]bool, len(list))
-	has := func(i int, w *word, fields FieldSet) (content, other int32) {
+	has := func(i int, w *query.Word, fields query.FieldSet) (content, other int32) {
 		for term, n := range times[i] {
-			if term != w.term && !(w.prefix && strings.HasPrefix(term, w.term)) {
+			if term != w.Term && !(w.Prefix && strings.HasPrefix(term, w.Term)) {
 				continue
 			}
 			for f, k := range n {
 				switch {
-				case k == 0 || fields&Of(Field(f)) == 0:
-				case Field(f) == Content:
+				case k == 0 || fields&query.Of(query.Field(f)) == 0:
+				case query.Field(f) == query.Content:
 					content += int32(k)
 				default:
-					other += weightOf(Field(f)) * int32(k)
+					other += weightOf(query.Field(f)) * int32(k)
 				}
 			}
 		}
 		return content, other
 	}
 	names, common := map[string]bool{}, false
-	for _, w := range q.words {
-		if w.fields != AllFields || w.prefix || w.not {
+	for _, w := range q.All {
+		if w.Fields != query.AllFields || w.Prefix || w.Not {
 			continue
 		}
 		any := false
 		for i := range list {
-			if n := times[i][w.term]; n != nil {
+			if n := times[i][w.Term]; n != nil {
 				any = true
-				names[w.term] = names[w.term] || n[Name] > 0
+				names[w.Term] = names[w.Term] || n[query.Name] > 0
 			}
 		}
-		common = common || any && !names[w.term]
+		common = common || any && !names[w.Term]
 	}
-	for _, w := range q.words {
-		fields := w.fields
-		isName := common && fields == AllFields && !w.prefix && !w.not && names[w.term]
+	for _, w := range q.All {
+		fields := w.Fields
+		isName := common && fields == query.AllFields && !w.Prefix && !w.Not && names[w.Term]
 		if isName {
-			fields = Of(Name)
+			fields = query.Of(query.Name)
 		}
 		df := 0
 		content, other := make([]int32, len(list)), make([]int32, len(list))
@@ -102,11 +103,11 @@ func (m *model) search(q *Query, n int) []Hit {
 			if is {
 				df++
 			}
-			if w.not == is && (w.not || w.must) {
+			if w.Not == is && (w.Not || w.Must) {
 				barred[i] = true
 			}
 		}
-		if w.not || df == 0 {
+		if w.Not || df == 0 {
 			continue
 		}
 		d := min(float64(df)*1.7, float64(len(list)))
@@ -189,12 +190,12 @@ func randomDoc(r *rand.Rand, id string, lsn uint64) *Doc {
 		}
 		return strings.Join(s, " ")
 	}
-	d.Texts = append(d.Texts, Text{Content, some(12)})
+	d.Texts = append(d.Texts, query.Text{Field: query.Content, Text: some(12)})
 	if r.IntN(3) == 0 {
-		d.Texts = append(d.Texts, Text{Name, []string{"Anna", "Bert", "Anna Rome"}[r.IntN(3)]})
+		d.Texts = append(d.Texts, query.Text{Field: query.Name, Text: []string{"Anna", "Bert", "Anna Rome"}[r.IntN(3)]})
 	}
 	if r.IntN(4) == 0 {
-		d.Texts = append(d.Texts, Text{Field(r.IntN(int(Fields))), some(4)})
+		d.Texts = append(d.Texts, query.Text{Field: query.Field(r.IntN(int(query.Fields))), Text: some(4)})
 	}
 	return d
 }
@@ -309,7 +310,7 @@ func setIsTheModel(t *testing.T, seed uint64) bool {
 				}
 				text += w + " "
 			}
-			q := Parse(text, an)
+			q := query.Parse(text, an)
 			n := 1 + r.IntN(20)
 			want := m.search(q, n)
 			session := fmt.Sprintf("s%d", r.IntN(4))
@@ -389,7 +390,7 @@ func TestSessionIsPartOfAll(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"rome", "answer anna", "lake tag:rome -boat", "r* travel", "+café walking", "bert", "content:rome lake"} {
-		q := Parse(text, an)
+		q := query.Parse(text, an)
 		all, err := set.Search(t.Context(), q, Filter{}, len(sessions), 0, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -2,9 +2,9 @@ package words
 
 import (
 	"strings"
-	"time"
 
 	"github.com/varve-db/varve/internal/words"
+	"github.com/varve-db/varve/internal/words/query"
 	"github.com/varve-db/varve/memstore"
 )
 
@@ -12,19 +12,19 @@ import (
 // words of its time.
 func DocOf(m *memstore.Memory, lsn uint64) *words.Doc {
 	d := &words.Doc{ID: m.ID, LSN: lsn, Session: m.Session(), Time: m.Timestamp.UnixMicro()}
-	add := func(f words.Field, text string) {
+	add := func(f query.Field, text string) {
 		if text != "" {
-			d.Texts = append(d.Texts, words.Text{Field: f, Text: text})
+			d.Texts = append(d.Texts, query.Text{Field: f, Text: text})
 		}
 	}
-	add(words.Content, m.Content)
+	add(query.Content, m.Content)
 	for _, name := range [...]string{"speaker", "author", "name", "caption", "title", "tags", "category", "key"} {
-		f, _ := words.FieldNamed(name)
+		f, _ := query.FieldNamed(name)
 		add(f, textOf(m.Metadata[name]))
 	}
 	if !m.Timestamp.IsZero() {
 		t := m.Timestamp.UTC()
-		add(words.Date, t.Format("2006 January 2 Monday"))
+		add(query.Date, t.Format("2006 January 2 Monday"))
 	}
 	return d
 }
@@ -49,6 +49,6 @@ func textOf(v any) string {
 }
 
 // unread stands for a memory whose document cannot be read: it is there, and has no words.
-func unread(id, session string, created time.Time, lsn uint64) *words.Doc {
-	return &words.Doc{ID: id, LSN: lsn, Session: session, Time: created.UnixMicro()}
+func unread(id, session string, lsn uint64) *words.Doc {
+	return &words.Doc{ID: id, LSN: lsn, Session: session, Time: words.NoTime}
 }

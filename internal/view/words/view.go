@@ -97,7 +97,7 @@ func (w *Words) Apply(_ context.Context, _ *index.Set, e *wal.Entry) error {
 	}
 	doc, err := w.eng.Codec.Doc(&rec, places.StoredMost)
 	if err != nil {
-		return w.change(id, unread(id, strings.Clone(line.SessionID), line.CreatedAt, e.LSN))
+		return w.change(id, unread(id, strings.Clone(line.SessionID), e.LSN))
 	}
 	return w.change(id, w.decode(id, doc, &line, e.LSN))
 }
@@ -105,7 +105,7 @@ func (w *Words) Apply(_ context.Context, _ *index.Set, e *wal.Entry) error {
 func (w *Words) decode(id string, doc []byte, line *index.Entry, lsn uint64) *words.Doc {
 	m, err := memstore.Decode(doc, memstore.DecodeOptions{Limits: document.Stored, Location: w.eng.Env.NaiveTimes, ID: id})
 	if err != nil {
-		return unread(id, strings.Clone(line.SessionID), line.CreatedAt, lsn)
+		return unread(id, strings.Clone(line.SessionID), lsn)
 	}
 	d := DocOf(m, lsn)
 	d.ID = id

@@ -70,7 +70,7 @@ func newest(ctx context.Context, st *varve.Store, now time.Time, offer func(word
 	for i := range len(spans) + 1 {
 		var filters []varve.Filter
 		if i < len(spans) {
-			filters = append(filters, varve.Since(now.Add(-spans[i])))
+			filters = append(filters, varve.Updated(now.Add(-spans[i]), time.Time{}))
 		}
 		list = list[:0]
 		for m, err := range st.Memories(ctx, filters...) {

@@ -26,6 +26,13 @@ func Time(s string, now time.Time) (time.Time, error) {
 	if t, ok := Moment(s); ok {
 		return t, nil
 	}
+	year, month, day := now.Local().Date()
+	switch strings.ToLower(s) {
+	case "today":
+		return time.Date(year, month, day, 0, 0, 0, 0, time.Local), nil
+	case "yesterday":
+		return time.Date(year, month, day-1, 0, 0, 0, 0, time.Local), nil
+	}
 	days, rest, err := split(s)
 	switch {
 	case err == nil:
@@ -33,7 +40,7 @@ func Time(s string, now time.Time) (time.Time, error) {
 	case errors.Is(err, errLong):
 		return time.Time{}, fmt.Errorf("%q is too long ago: %w", s, err)
 	}
-	return time.Time{}, fmt.Errorf("%q is neither a time (2026-01-31T15:04:05Z), nor a day (2026-01-31), nor how long ago (90m, 24h, 7d, 2w)", s)
+	return time.Time{}, fmt.Errorf("%q is neither a time (2026-01-31T15:04:05Z), nor a day (2026-01-31, today, yesterday), nor how long ago (90m, 24h, 7d, 2w)", s)
 }
 
 // Parse reads how long, as people write it: 90m, 1h30m, 7d, 2w3d. A day is 24 hours. It is more

@@ -1,4 +1,4 @@
-package words
+package query
 
 import (
 	"slices"
@@ -14,22 +14,18 @@ const MostWords = 1024
 
 // Query is what is looked for.
 type Query struct {
-	words   []word
-	known   map[wordKey]int // of words
+	All     []Word // the words, each once, in order
+	known   map[Word]int
 	phrases []phrase
 }
 
-// word is one of a query's words.
-type word struct {
-	wordKey
-	must bool
-}
-
-type wordKey struct {
-	term   string
-	fields FieldSet // where it must stand
-	prefix bool     // and all that begin with it
-	not    bool
+// Word is one of a query's words.
+type Word struct {
+	Term   string
+	Fields FieldSet // where it must stand
+	Prefix bool     // and all that begin with it
+	Not    bool     // documents with it are not found
+	Must   bool     // documents without it are not found
 }
 
 // phrase is words that stand one after the other.
@@ -42,8 +38,8 @@ type phrase struct {
 // Words is how many different words are looked for.
 func (q *Query) Words() int {
 	n := 0
-	for _, w := range q.words {
-		if !w.not {
+	for _, w := range q.All {
+		if !w.Not {
 			n++
 		}
 	}
@@ -66,7 +62,7 @@ func (q *Query) Phrases() bool { return len(q.phrases) > 0 }
 //
 // No text is wrong: what is none of these is words. Punctuation separates words.
 func Parse(s string, an *analyzer.Analyzer) *Query {
-	q := &Query{known: map[wordKey]int{}}
+	q := &Query{known: map[Word]int{}}
 	items := split(s)
 	for i, it := range items {
 		if it.or {
@@ -147,17 +143,19 @@ func (q *Query) item(it *item, an *analyzer.Analyzer, optional bool) {
 		}
 	}
 	for i, term := range terms {
-		q.add(word{wordKey{term, it.fields, it.prefix && i == len(terms)-1, it.not}, must && !it.not})
+		q.add(Word{term, it.fields, it.prefix && i == len(terms)-1, it.not, must && !it.not})
 	}
 }
 
-func (q *Query) add(w word) {
-	if i, ok := q.known[w.wordKey]; ok {
-		q.words[i].must = q.words[i].must || w.must
+func (q *Query) add(w Word) {
+	key := w
+	key.Must = false
+	if i, ok := q.known[key]; ok {
+		q.All[i].Must = q.All[i].Must || w.Must
 		return
 	}
-	q.known[w.wordKey] = len(q.words)
-	q.words = append(q.words, w)
+	q.known[key] = len(q.All)
+	q.All = append(q.All, w)
 }
 
 // termsOf are the terms of a text of a query, in order: of adjoining characters of scripts without
@@ -176,12 +174,12 @@ func termsOf(s string, an *analyzer.Analyzer) (terms []string) {
 	return terms
 }
 
-// Holds says whether a document has the query's phrases. Other words are not asked.
-func (q *Query) Holds(d *Doc, an *analyzer.Analyzer) bool {
+// Holds says whether the texts of a document have the query's phrases. Other words are not asked.
+func (q *Query) Holds(texts []Text, an *analyzer.Analyzer) bool {
 	for i := range q.phrases {
 		p := &q.phrases[i]
 		has := false
-		for _, t := range d.Texts {
+		for _, t := range texts {
 			if has = p.fields&Of(t.Field) != 0 && contains(termsOf(t.Text, an), p.terms); has {
 				break
 			}

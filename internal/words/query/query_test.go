@@ -1,4 +1,4 @@
-package words
+package query
 
 import (
 	"slices"
@@ -48,18 +48,18 @@ func TestEnglish(t *testing.T) {
 func TestGrammar(t *testing.T) {
 	show := func(q *Query) string {
 		var out []string
-		for _, w := range q.words {
-			s := w.term
-			if w.prefix {
+		for _, w := range q.All {
+			s := w.Term
+			if w.Prefix {
 				s += "*"
 			}
-			if w.fields != AllFields {
+			if w.Fields != AllFields {
 				s += "@"
 			}
-			if w.must {
+			if w.Must {
 				s = "+" + s
 			}
-			if w.not {
+			if w.Not {
 				s = "-" + s
 			}
 			out = append(out, s)

@@ -1,0 +1,97 @@
+package varve
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/varve-db/varve/internal/proofs"
+)
+
+// TestHappened: Since and Until are about when it happened, Created and Updated about the store; in a
+// store of many memories, where the view of words leaves out what happened at another time, as in a
+// small one.
+func TestHappened(t *testing.T) {
+	t.Parallel()
+	proofs.OneGoroutine(t)
+	for _, n := range []int{100, 12_000} {
+		st, err := Open(t.Context(), t.TempDir(), &Options{NoBackground: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer st.Close()
+		base := time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+		id := func(i int) string { return fmt.Sprintf("m%05d", i) }
+		memory := func(i int) Memory {
+			return Memory{ID: id(i), Content: "lake", Timestamp: base.Add(time.Duration(i) * time.Hour)}
+		}
+		_, err = st.PutAll(t.Context(), func(yield func(Memory) bool) {
+			for i := range n {
+				if !yield(memory(i)) {
+					return
+				}
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		check := func(when string) {
+			t.Helper()
+			for _, c := range []struct {
+				name     string
+				from, to int // those that pass
+				filters  []Filter
+			}{
+				{"all", 0, n, nil},
+				{"until", 0, 5, []Filter{Until(base.Add(5 * time.Hour))}},
+				{"until, a bit later", 0, 6, []Filter{Until(base.Add(5*time.Hour + 1))}},
+				{"since", n - 3, n, []Filter{Since(base.Add(time.Duration(n-3) * time.Hour))}},
+				{"since, a bit later", n - 2, n, []Filter{Since(base.Add(time.Duration(n-3)*time.Hour + 1))}},
+				{"two of each", 5, 7, []Filter{Since(base), Since(base.Add(5 * time.Hour)), Until(base.Add(7 * time.Hour)), Until(base.Add(70 * time.Hour))}},
+				{"created", 0, n, []Filter{Created(base.AddDate(5, 0, 0), time.Time{}), Updated(base.AddDate(5, 0, 0), time.Time{})}},
+				{"created long ago", 0, 0, []Filter{Created(time.Time{}, base.AddDate(5, 0, 0))}},
+				{"updated long ago", 0, 0, []Filter{Updated(time.Time{}, base.AddDate(5, 0, 0)), Updated(base, time.Time{})}},
+			} {
+				var have []string
+				for m, err := range st.Memories(t.Context(), c.filters...) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					have = append(have, m.ID)
+				}
+				var want []string
+				for i := c.from; i < c.to; i++ {
+					want = append(want, id(i))
+				}
+				if !slices.Equal(have, want) {
+					t.Errorf("%d, %s, %s: %d memories (%.60q), want %d", n, when, c.name, len(have), have, len(want))
+				}
+				if k, err := st.Count(t.Context(), c.filters...); err != nil || k != int64(len(want)) {
+					t.Errorf("%d, %s, %s: %d are counted, want %d: %v", n, when, c.name, k, len(want), err)
+				}
+				hits, err := st.Search(t.Context(), Query{Text: "lake", Limit: n}, c.filters...)
+				if err != nil || len(hits) != len(want) {
+					t.Errorf("%d, %s, %s: %d are found, want %d: %v", n, when, c.name, len(hits), len(want), err)
+				}
+			}
+		}
+		check("in the log")
+		if err := st.Admin().Compact(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		check("in the index")
+		// What is written anew happened when its newest version says.
+		m := memory(3)
+		m.Timestamp = base.AddDate(-1, 0, 0)
+		if _, err := st.Put(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		if k, err := st.Count(t.Context(), Until(base)); err != nil || k != 1 {
+			t.Errorf("%d: %d happened before: %v", n, k, err)
+		}
+		if k, err := st.Count(t.Context(), Since(base), Until(base.Add(5*time.Hour))); err != nil || k != 4 {
+			t.Errorf("%d: %d happened in the first hours: %v", n, k, err)
+		}
+	}
+}

@@ -1,0 +1,53 @@
+package engine
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/varve-db/varve/index/table"
+)
+
+// Times finds the memories that may have happened in a span, without reading them, in no order; those
+// of which it does not know the time are among them. ok is false where there are more than most.
+type Times func(ctx context.Context, in Span, most int) (ids []string, ok bool, err error)
+
+// timesLeast is from how many memories on the view is asked when they happened: fewer are read as fast.
+const timesLeast = 10_000
+
+// chosen are the ids among which those that pass are, in the order of listings.
+func (eng *Engine) chosen(ctx context.Context, f *Filters) iter.Seq2[string, error] {
+	all := eng.IDs(ctx, eng.Kinds.Memories, *f)
+	if f.Happened == (Span{}) || eng.Times == nil {
+		return all
+	}
+	n, err := eng.countAll(ctx)
+	if err != nil || n < timesLeast {
+		return all
+	}
+	ids, ok, err := eng.Times(ctx, f.Happened, int(n/4)) // of more, most are read anyway
+	if err != nil || !ok {
+		return all
+	}
+	type one struct{ key, id string }
+	var list []one
+	after, err := table.EncodeKey(f.After)
+	for _, id := range ids {
+		key, kerr := table.EncodeKey(id)
+		if err != nil || kerr != nil {
+			return all // which says what is wrong
+		}
+		if f.After == "" || key > after {
+			list = append(list, one{key, id})
+		}
+	}
+	slices.SortFunc(list, func(a, b one) int { return strings.Compare(a.key, b.key) })
+	return func(yield func(string, error) bool) {
+		for _, o := range list {
+			if !yield(o.id, nil) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package words
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/varve-db/varve/internal/words/query"
+)
+
+// collect reads the postings of a word in one part: the live rows that have it and are searched, and
+// their weights, and how many have it, searched or not.
+func (s *search) collect(i int, w *query.Word, fields query.FieldSet) error {
+	p, c := s.parts[i], s.scratch[i]
+	c.posts, c.df = c.posts[:0], 0
+	if w.Prefix {
+		return c.several(p, w, fields)
+	}
+	some := c.from > 0 || int(c.to) < p.Seg.Rows
+	if some && fields == query.AllFields {
+		t, err := p.tally(w.Term)
+		if c.df = t.df; err != nil || t.df == 0 || c.from == c.to {
+			return err
+		}
+	}
+	e, ok, err := p.Seg.lookup([]byte(w.Term))
+	if err != nil || !ok {
+		return err
+	}
+	if c.df > 0 { // it is counted
+		return p.having(&e, c.from, func(o one) bool {
+			if o.row >= c.from && o.row < c.to {
+				c.take(o, fields)
+			}
+			return o.row < c.to
+		})
+	}
+	return p.having(&e, 0, func(o one) bool {
+		if content, other := o.times(fields); content > 0 || other > 0 {
+			if c.df++; o.row >= c.from && o.row < c.to {
+				c.posts = append(c.posts, own{o.row, content, other})
+			}
+		}
+		return true
+	})
+}
+
+// several collects what begins with the word. A row that has several of the terms counts once.
+func (c *scratch) several(p *Part, w *query.Word, fields query.FieldSet) error {
+	d, err := p.Seg.from([]byte(w.Term))
+	if err != nil {
+		return err
+	}
+	for {
+		e, ok, err := d.read()
+		if err != nil {
+			return err
+		}
+		if !ok || len(e.term) < len(w.Term) || string(e.term[:len(w.Term)]) != w.Term {
+			break
+		}
+		if err := p.having(&e, 0, func(o one) bool { c.take(o, fields); return true }); err != nil {
+			return err
+		}
+	}
+	slices.SortFunc(c.posts, func(a, b own) int { return cmp.Compare(a.row, b.row) })
+	out := c.posts[:0]
+	for _, o := range c.posts {
+		if n := len(out); n > 0 && out[n-1].row == o.row {
+			out[n-1].content = min(out[n-1].content+o.content, 1<<28)
+			out[n-1].other = min(out[n-1].other+o.other, 1<<28)
+			continue
+		}
+		out = append(out, o)
+	}
+	c.df = len(out)
+	c.posts = slices.DeleteFunc(out, func(o own) bool { return o.row < c.from || o.row >= c.to })
+	return nil
+}
+
+func (c *scratch) take(o one, fields query.FieldSet) {
+	if content, other := o.times(fields); content > 0 || other > 0 {
+		c.posts = append(c.posts, own{o.row, content, other})
+	}
+}
+
+// having visits the live rows that have a term, from a row on, until visit is false. Some before that
+// row may be visited too.
+func (p *Part) having(e *entry, from uint32, visit func(one) bool) error {
+	posts, err := p.Seg.posts(e)
+	if err != nil {
+		return err
+	}
+	posts.from = int64(from)
+	for {
+		o, ok, err := posts.next()
+		if err != nil || !ok {
+			return err
+		}
+		if !p.dead.has(o.row) && !visit(o) {
+			return nil
+		}
+	}
+}

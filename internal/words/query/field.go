@@ -1,0 +1,55 @@
+package query
+
+// Field is where in a document a word stands.
+type Field uint8
+
+// The fields.
+const (
+	Content Field = iota
+	Name          // of whom it is about or from: speaker, author, name
+	Caption       // of a picture
+	Date          // year, month and weekday of the time
+	Title
+	Tags
+	Category
+	Key
+	Fields // how many there are
+)
+
+// FieldSet is a set of fields, one bit for each.
+type FieldSet uint32
+
+// AllFields has every field.
+const AllFields FieldSet = 1<<Fields - 1
+
+// Of is the set of one field.
+func Of(f Field) FieldSet { return 1 << f }
+
+// FieldNamed is the field that a query or a setting names, also by the names that metadata has.
+func FieldNamed(name string) (Field, bool) {
+	switch name {
+	case "content", "text":
+		return Content, true
+	case "speaker", "author", "name", "from", "by":
+		return Name, true
+	case "caption", "picture":
+		return Caption, true
+	case "date", "when":
+		return Date, true
+	case "title":
+		return Title, true
+	case "tag", "tags":
+		return Tags, true
+	case "category":
+		return Category, true
+	case "key":
+		return Key, true
+	}
+	return 0, false
+}
+
+// Text is a text of a document.
+type Text struct {
+	Field Field
+	Text  string
+}
