@@ -239,3 +239,26 @@ func TestLabelsAndTakenOver(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// TestNearWhateverItSays: near-duplicates are found by their words also where a text has what a query
+// would take for orders, or more words than a query may have.
+func TestNearWhateverItSays(t *testing.T) {
+	t.Parallel()
+	c := connect(t, openStore(t, t.TempDir(), nil), Options{}, nil)
+	var long strings.Builder
+	for i := range 1500 {
+		fmt.Fprintf(&long, "word%d ", i)
+	}
+	for _, text := range []string{
+		"Title: notes of the trip to lake Como -draft",
+		`She said "the ferry leaves at nine" and -not- later, +really`,
+		"from: anna tag:travel key:ferry the boat to Bellagio was late",
+		long.String(),
+	} {
+		first := as[remembered](t, c, "remember", fmt.Sprintf(`{"text":%q}`, text))
+		again := as[remembered](t, c, "remember", fmt.Sprintf(`{"text":%q}`, "Well: "+text+" indeed"))
+		if len(first.Near) != 0 || len(again.Near) != 1 || again.Near[0].ID != first.ID {
+			t.Errorf("%.60s: near are %.200v, then %.200v", text, first.Near, again.Near)
+		}
+	}
+}

@@ -133,6 +133,7 @@ const (
 	nearMost   = 5
 	nearChars  = 500      // of each that is shown
 	nearLooks  = 64 << 10 // characters of each, by which they are compared
+	nearWords  = 24       // by which they are found
 )
 
 // beginning leaves of a memory what it is compared by.
@@ -164,7 +165,7 @@ func (s *server) nearTo(ctx context.Context, id, text string) ([]near, error) {
 		}
 	}
 	text, _ = cut(text, nearLooks)
-	hits, err := s.st.Search(ctx, varve.Query{Text: text, Limit: 4 * nearMost, Trim: beginning})
+	hits, err := s.st.Search(ctx, varve.Query{Text: text, Rarest: nearWords, Limit: 4 * nearMost, Trim: beginning})
 	if err != nil && hits == nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ const vectorShare = 0.25
 // both finds the n best by words and by a vector.
 func (s *Search) both(ctx context.Context, q *Query, f *engine.Filters, n int, least float64, bad *unreadable) ([]found, error) {
 	each := max(eachBest, n)
-	by, err := s.byWords(ctx, q.Text, f, each, math.Inf(-1), bad)
+	by, err := s.byWords(ctx, q, f, each, math.Inf(-1), bad)
 	if err != nil {
 		return nil, err
 	}

@@ -42,6 +42,9 @@ type Query struct {
 	Text string
 	// Share is the weight of Vector where Text is given as well, whose weight is 1; 0 means 0.25.
 	Share float64
+	// Rarest, if more than 0, takes Text without the grammar, and only so many of its words: the
+	// rarest.
+	Rarest int
 
 	Limit    int     // how many hits, 10 when 0
 	Offset   int     // hits that are left out at the top
@@ -105,7 +108,7 @@ func (s *Search) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n 
 	case q.Text != "" && q.Vector != nil:
 		list, err = s.both(ctx, q, f, n, least, &unread)
 	case q.Text != "":
-		list, err = s.byWords(ctx, q.Text, f, n, least, &unread)
+		list, err = s.byWords(ctx, q, f, n, least, &unread)
 	case q.Like != "":
 		list, err = s.searchLike(ctx, q.Like, f, n, least, &unread)
 	default:
@@ -161,6 +164,10 @@ func (q *Query) validate() error {
 		return bad("Limit", fmt.Sprint(q.Limit), "negative")
 	case q.Offset < 0:
 		return bad("Offset", fmt.Sprint(q.Offset), "negative")
+	case q.Rarest < 0 || q.Rarest > query.MostWords:
+		return &errs.FieldError{Field: "query Rarest", Value: fmt.Sprint(q.Rarest), Limit: fmt.Sprintf("0 to %d", query.MostWords), Err: errs.ErrInvalid}
+	case q.Rarest > 0 && q.Text == "":
+		return bad("Rarest", fmt.Sprint(q.Rarest), "it is about Text, and there is none")
 	case q.Limit > MostHits || q.Offset > MostHits-q.limit():
 		return &errs.FieldError{Field: "query Limit and Offset", Value: fmt.Sprintf("%d and %d", q.Limit, q.Offset), Limit: fmt.Sprint(MostHits), Err: errs.ErrInvalid}
 	case math.IsNaN(q.MinScore) || math.IsInf(q.MinScore, 0):
@@ -176,14 +183,22 @@ func (q *Query) validate() error {
 		}
 	}
 	if q.Text != "" {
-		switch n := query.Parse(q.Text, analyzer.New(analyzer.None)).Words(); {
+		switch n := q.parsed(analyzer.New(analyzer.None)).Words(); {
 		case n == 0:
 			return bad("Text", human.Quote(q.Text), "it has no word")
-		case n > query.MostWords:
+		case n > query.MostWords && q.Rarest == 0:
 			return tooManyWords(n)
 		}
 	}
 	return nil
+}
+
+// parsed is what Text looks for.
+func (q *Query) parsed(an *analyzer.Analyzer) *query.Query {
+	if q.Rarest > 0 {
+		return query.Plain(q.Text, an)
+	}
+	return query.Parse(q.Text, an)
 }
 
 func tooManyWords(n int) error {

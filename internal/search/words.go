@@ -13,11 +13,11 @@ import (
 )
 
 // byWords finds the n memories that a text describes best.
-func (s *Search) byWords(ctx context.Context, text string, f *engine.Filters, n int, least float64, bad *unreadable) (list []found, err error) {
+func (s *Search) byWords(ctx context.Context, of *Query, f *engine.Filters, n int, least float64, bad *unreadable) (list []found, err error) {
 	err = s.Words.With(ctx, func(snap *view.Snapshot) error {
 		list, *bad = nil, unreadable{}
-		q := query.Parse(text, snap.Analyzer)
-		filter := words.Filter{Session: f.Session, Prefix: f.Prefix, Each: snap.Each}
+		q := of.parsed(snap.Analyzer)
+		filter := words.Filter{Session: f.Session, Prefix: f.Prefix, Rarest: of.Rarest, Each: snap.Each}
 		// A row has its time in whole microseconds: what is at the ends is judged by its document.
 		if t := f.Happened.Since; !t.IsZero() {
 			from := t.UnixMicro()
@@ -27,7 +27,7 @@ func (s *Search) byWords(ctx context.Context, text string, f *engine.Filters, n 
 			before := t.UnixMicro() + 1
 			filter.Before = &before
 		}
-		if q.Words() > query.MostWords { // more than with another analyzer
+		if q.Words() > query.MostWords && of.Rarest == 0 { // more than with another analyzer
 			return tooManyWords(q.Words())
 		}
 		hits, err := snap.Set.Search(ctx, q, filter, n, least, s.accepts(ctx, q, snap.Analyzer, f, bad))

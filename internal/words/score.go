@@ -1,8 +1,10 @@
 package words
 
 import (
+	"cmp"
 	"context"
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/varve-db/varve/internal/words/query"
@@ -39,6 +41,7 @@ type Filter struct {
 	// From and Before bound the time in microseconds, where they are not nil.
 	From, Before *int64
 	Prefix       string // of the id
+	Rarest       int    // of the words; 0: all count
 
 	// Each calls do for 0 to n-1, side by side if it likes; nil: one after the other.
 	Each func(n int, do func(i int) error) error
@@ -131,6 +134,7 @@ type search struct {
 	avg      float64 // length
 	docs     float64
 	mustHave uint16
+	counts   []int // of each word that may stand in any field, the documents that have it
 	named    []int // of each word that counts as a name, the documents that have it as one; else 0
 	norms    [256]float64
 }
@@ -177,7 +181,11 @@ func (v *Set) Search(ctx context.Context, q *query.Query, f Filter, n int, least
 	if err := s.names(q); err != nil {
 		return nil, err
 	}
+	rare := s.rarest(f.Rarest)
 	for i := range q.All {
+		if rare != nil && !rare[i] {
+			continue
+		}
 		if err := s.word(&q.All[i], s.named[i]); err != nil {
 			return nil, err
 		}
@@ -188,7 +196,7 @@ func (v *Set) Search(ctx context.Context, q *query.Query, f Filter, n int, least
 // names finds out which words of the query are names: of documents that have them in the name field.
 // Where all that are in a document are names, none is.
 func (s *search) names(q *query.Query) error {
-	s.named = make([]int, len(q.All))
+	s.named, s.counts = make([]int, len(q.All)), make([]int, len(q.All))
 	common := false
 	for i := range q.All {
 		w := &q.All[i]
@@ -199,13 +207,39 @@ func (s *search) names(q *query.Query) error {
 		if err != nil {
 			return err
 		}
-		s.named[i] = names
+		s.named[i], s.counts[i] = names, df
 		common = common || df > 0 && names == 0
 	}
 	if !common {
 		clear(s.named)
 	}
 	return nil
+}
+
+// rarest chooses n words; nil: all. What only one document has comes last: where it is the document
+// that the words are of, it says nothing of others.
+func (s *search) rarest(n int) map[int]bool {
+	if n == 0 {
+		return nil
+	}
+	var list []int
+	for i, df := range s.counts {
+		if df > 0 {
+			list = append(list, i)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b int) int {
+		a, b = s.counts[a], s.counts[b]
+		if a == 1 || b == 1 {
+			return cmp.Compare(b, a)
+		}
+		return cmp.Compare(a, b)
+	})
+	all := map[int]bool{}
+	for _, i := range list[:min(n, len(list))] {
+		all[i] = true
+	}
+	return all
 }
 
 // count is how many live documents have a word, and how many have it in the name field.

@@ -410,3 +410,33 @@ func TestSessionIsPartOfAll(t *testing.T) {
 		}
 	}
 }
+
+// TestRarest: of a text the rarest words are looked for, and one that no other document has comes last.
+func TestRarest(t *testing.T) {
+	an := analyzer.New(analyzer.None)
+	var docs []*Doc
+	for i := range 40 {
+		text := "every"
+		for k, w := range []string{"second", "fourth", "eighth"} {
+			if i%(2<<k) == 0 {
+				text += " " + w
+			}
+		}
+		if i == 0 {
+			text += " alone"
+		}
+		docs = append(docs, &Doc{ID: fmt.Sprintf("d%02d", i), LSN: uint64(i + 1), Texts: []query.Text{{Field: query.Content, Text: text}}})
+	}
+	set, err := NewSet().With(1, segmentOf(t, an, docs...), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := query.Plain(`every -second "fourth" +eighth alone never`, an)
+	for n, same := range []string{"every second fourth eighth alone", "eighth", "fourth eighth", "second fourth eighth", "every second fourth eighth", "every second fourth eighth alone"} {
+		got, err := set.Search(t.Context(), q, Filter{Rarest: n}, 50, 0, nil)
+		want, err2 := set.Search(t.Context(), query.Plain(same, an), Filter{}, 50, 0, nil)
+		if err != nil || err2 != nil || !slices.Equal(got, want) {
+			t.Errorf("the %d rarest: %v %v, got %v, want %v", n, err, err2, got, want)
+		}
+	}
+}

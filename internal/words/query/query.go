@@ -125,6 +125,15 @@ func split(s string) (items []item) {
 	}
 }
 
+// Plain looks for the words of a text, whatever else is in it.
+func Plain(s string, an *analyzer.Analyzer) *Query {
+	q := &Query{known: map[Word]int{}}
+	for _, term := range termsOf(s, an) {
+		q.add(Word{Term: term, Fields: AllFields})
+	}
+	return q
+}
+
 // begins says whether a word or a phrase stands here.
 func begins(s string) bool {
 	r, _ := utf8.DecodeRuneInString(s)
