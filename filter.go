@@ -4,9 +4,11 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/where"
 )
 
-// Filter selects memories. A memory must pass all of several filters.
+// Filter selects memories. A memory must pass all of several filters. Since, Until, InCategory, WithKey
+// and Where read documents.
 type Filter interface{ choose(*engine.Filters) }
 
 type filterFunc func(*engine.Filters)
@@ -39,12 +41,18 @@ func WithPrefix(p string) Filter { return filterFunc(func(f *engine.Filters) { f
 // After passes ids after this one in the order of listings, to continue a listing.
 func After(id string) Filter { return filterFunc(func(f *engine.Filters) { f.After = id }) }
 
-// InCategory passes the memories whose metadata has this category. It, WithKey, Since and Until read
-// the documents, unlike the other filters.
+// InCategory passes the memories whose metadata has this category.
 func InCategory(c string) Filter { return filterFunc(func(f *engine.Filters) { f.Category = &c }) }
 
 // WithKey passes the memories whose metadata has this key.
 func WithKey(k string) Filter { return filterFunc(func(f *engine.Filters) { f.Key = &k }) }
+
+// Where passes the memories whose metadata is as this condition says: source=desk, source!=desk,
+// priority>=3, path^=docs/ (begins so), tags=a,b (has one of them), source (has it), !source.
+func Where(condition string) (Filter, error) {
+	c, err := where.Parse(condition)
+	return filterFunc(func(f *engine.Filters) { f.Where = append(f.Where, c) }), err
+}
 
 func filtersOf(list []Filter) engine.Filters {
 	var f engine.Filters

@@ -37,6 +37,7 @@ var order = []string{
 	"internal/record",
 	"internal/skim",
 	"internal/text",
+	"internal/where",
 	"internal/words/analyzer",
 	"internal/words/query",
 	"internal/words",

@@ -20,8 +20,5 @@ func (st *Store) Count(ctx context.Context, filters ...Filter) (int64, error) {
 		return 0, err
 	}
 	defer st.engine.Ended()
-	if err := st.engine.Sight(ctx); err != nil {
-		return 0, err
-	}
 	return st.engine.Count(ctx, filtersOf(filters))
 }

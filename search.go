@@ -27,8 +27,7 @@ type Query struct {
 	// together, by the sum of two scores from 0 to 1.
 	Text  string
 	Share float64 // the weight of Vector where Text is given too, whose weight is 1; 0 means 0.25
-	// Rarest, if more than 0, takes Text as it is, without the grammar and however long, and looks for
-	// the rarest of its words only, so many: for a text that is a whole memory.
+	// Rarest, if not 0, takes Text without the grammar, and however long, and looks for its rarest words.
 	Rarest int
 
 	Limit    int     // maximum number of hits; 0 means 10

@@ -98,12 +98,14 @@ func TestMemory(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	for args, want := range map[string]string{
-		`{"query":"deploys","key":"deploy","session":"s2"}`:  elsewhere.ID,
-		`{"query":"answers","tags":["style","user"]}`:        a.ID,
-		`{"query":"answers","tags":["style","no"]}`:          "",
-		`{"query":"answers","category":"preference"}`:        a.ID,
-		`{"query":"answers","since":"2026-01-02T00:00:00Z"}`: "",
-		`{"query":"nothing has these words","by":"words"}`:   "",
+		`{"query":"deploys","key":"deploy","session":"s2"}`:                    elsewhere.ID,
+		`{"query":"answers","tags":["style","user"]}`:                          a.ID,
+		`{"query":"answers","tags":["style","no"]}`:                            "",
+		`{"query":"answers","category":"preference"}`:                          a.ID,
+		`{"query":"answers","where":["category^=pref","tags=no,user","!key"]}`: a.ID,
+		`{"query":"answers","where":["category=preferences"]}`:                 "",
+		`{"query":"answers","since":"2026-01-02T00:00:00Z"}`:                   "",
+		`{"query":"nothing has these words","by":"words"}`:                     "",
 	} {
 		if r := as[recalled](t, c, "recall", args); r.ids() != want {
 			t.Errorf("%s: %q, want %q", args, r.ids(), want)

@@ -19,6 +19,7 @@ func memoryTools() []tool {
 	category := str("A category, such as preference, decision or fact")
 	key := str("A name for the memory within its session and category")
 	tags := array(str(""))
+	where := array(str("")).described("Only where the metadata is as all of these say: source=desk, source!=desk, priority>=3, path^=docs/ (begins so), tags=a,b (has one of them), source (has it), !source")
 	limit := func(most, otherwise string, n int) *shape {
 		return integer("Maximum number of results, up to "+most+"; default "+otherwise, 1, n)
 	}
@@ -49,7 +50,7 @@ func memoryTools() []tool {
 			object(
 				needs("query", str("What to search for, in plain words")), may("session", session.described("Only of this session")),
 				may("category", category.described("Only of this category")), may("key", key.described("Only of this key")),
-				may("tags", tags.described("Only with all of these tags")),
+				may("tags", tags.described("Only with all of these tags")), may("where", where),
 				may("since", str("Only of what happened at this time or later, RFC 3339")), may("until", str("Only of what happened before this time, RFC 3339")),
 				may("by", oneOf("How to search; by default by both if possible, otherwise by words", recallBy...)),
 				may("limit", limit("100", "10", maxRecall)), may("cursor", str("next of the previous page")), may("max_chars", chars),
@@ -74,7 +75,8 @@ func memoryTools() []tool {
 			"List memories, page by page, in the order of their ids, which is the order of creation for memories without a key; or list the sessions",
 			object(
 				may("session", session.described("Only of this session")), may("category", category.described("Only of this category")),
-				may("key", key.described("Only of this key")), may("tags", tags.described("Only with all of these tags")),
+				may("key", key.described("Only of this key")), may("tags", tags.described("Only with all of these tags")), may("where", where),
+				may("since", str("Only of what happened at this time or later, RFC 3339")), may("until", str("Only of what happened before this time, RFC 3339")),
 				may("sessions", &shape{kind: "boolean", about: "List the sessions instead, with the number of their memories"}),
 				may("limit", limit("200", "50", maxList)), may("cursor", str("next of the previous page")), may("max_chars", chars),
 			),

@@ -15,22 +15,16 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// chosen are the filters of a call: those of the store, and tags.
-type chosen struct {
-	filters []varve.Filter
-	tags    []string
-}
-
-func (a args) chosen() (*chosen, error) {
-	c := &chosen{tags: a.texts("tags")}
+// filters choose the memories that a call is about.
+func (a args) filters() (all []varve.Filter, err error) {
 	if v := a.text("session"); v != "" {
-		c.filters = append(c.filters, varve.InSession(v))
+		all = append(all, varve.InSession(v))
 	}
 	if v := a.text("category"); v != "" {
-		c.filters = append(c.filters, varve.InCategory(v))
+		all = append(all, varve.InCategory(v))
 	}
 	if v := a.text("key"); v != "" {
-		c.filters = append(c.filters, varve.WithKey(v))
+		all = append(all, varve.WithKey(v))
 	}
 	for name, filter := range map[string]func(time.Time) varve.Filter{"since": varve.Since, "until": varve.Until} {
 		if v := a.text(name); v != "" {
@@ -38,21 +32,21 @@ func (a args) chosen() (*chosen, error) {
 			if err != nil {
 				return nil, fmt.Errorf("%s: %q is no time like 2026-01-31T12:00:00Z", name, v)
 			}
-			c.filters = append(c.filters, filter(t))
+			all = append(all, filter(t))
 		}
 	}
-	return c, nil
-}
-
-// pass judges what the store's filters do not.
-func (c *chosen) pass(m *varve.Memory) bool {
-	has := tagsOf(m)
-	for _, t := range c.tags {
-		if !slices.Contains(has, t) {
-			return false
-		}
+	conditions := a.texts("where")
+	for _, tag := range a.texts("tags") {
+		conditions = append(conditions, "tags="+strconv.Quote(tag))
 	}
-	return true
+	for _, c := range conditions {
+		f, err := varve.Where(c)
+		if err != nil {
+			return nil, fmt.Errorf("where: %w", err)
+		}
+		all = append(all, f)
+	}
+	return all, nil
 }
 
 func tagsOf(m *varve.Memory) []string {
@@ -74,7 +68,7 @@ func (s *server) recall(ctx context.Context, a args) (*answer, error) {
 	if len(query) > maxQuery {
 		return nil, fmt.Errorf("query: %d bytes exceed the limit of %d: use fewer words", len(query), maxQuery)
 	}
-	c, err := a.chosen()
+	filters, err := a.filters()
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +79,7 @@ func (s *server) recall(ctx context.Context, a args) (*answer, error) {
 		}
 	}
 	limit := a.number("limit", 10)
-	hits, by, err := s.search(ctx, query, by, c, offset+limit+1)
+	hits, by, err := s.search(ctx, query, by, filters, offset+limit+1)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +88,7 @@ func (s *server) recall(ctx context.Context, a args) (*answer, error) {
 	shown := 0
 	for _, h := range hits[:min(limit, len(hits))] {
 		m, err := s.st.Get(ctx, h.ID) // one at a time: each may be large
-		if err == nil && c.pass(&m) {
+		if err == nil {
 			if !p.add(&m, h.Score) {
 				break
 			}
@@ -139,7 +133,7 @@ var recallBy = []string{"both", "meaning", "words"}
 
 // search looks by words and meaning where that can be, and for words where it cannot, or
 // finds nothing and was not asked for.
-func (s *server) search(ctx context.Context, query, by string, c *chosen, most int) ([]varve.Hit, string, error) {
+func (s *server) search(ctx context.Context, query, by string, filters []varve.Filter, most int) ([]varve.Hit, string, error) {
 	if (by == "meaning" || by == "both") && s.o.Embed == nil {
 		return nil, "", fmt.Errorf(`by %q needs an embedder, and this server has none: look by "words"`, by)
 	}
@@ -154,7 +148,7 @@ func (s *server) search(ctx context.Context, query, by string, c *chosen, most i
 			if by == "meaning" {
 				q.Text = ""
 			}
-			hits, err = s.all(ctx, q, c, most)
+			hits, err = s.all(ctx, q, filters, most)
 		}
 		if by != "" || len(hits) > 0 || ctx.Err() != nil {
 			return hits, cmp.Or(by, "both"), err
@@ -163,41 +157,21 @@ func (s *server) search(ctx context.Context, query, by string, c *chosen, most i
 			s.o.Logger.Warn("looking by words, for by meaning it cannot be done", "err", err)
 		}
 	}
-	hits, err := s.all(ctx, varve.Query{Text: query}, c, most)
+	hits, err := s.all(ctx, varve.Query{Text: query}, filters, most)
 	return hits, "words", err
 }
 
-// mark leaves of a memory its id, and not even that where it does not pass.
-func (c *chosen) mark(m *varve.Memory) {
-	if c.pass(m) {
-		*m = varve.Memory{ID: m.ID}
-	} else {
-		*m = varve.Memory{}
+// all are the ids of the first hits. Memories that cannot be read do not keep the others from being
+// found.
+func (s *server) all(ctx context.Context, q varve.Query, filters []varve.Filter, most int) ([]varve.Hit, error) {
+	q.Limit = most
+	q.Trim = func(m *varve.Memory) { *m = varve.Memory{ID: m.ID} }
+	hits, err := s.st.Search(ctx, q, filters...)
+	if err != nil && hits != nil {
+		s.o.Logger.Warn("searching", "err", err)
+		err = nil
 	}
-}
-
-// all are the ids of the first hits that pass all filters. Memories that cannot be read do not
-// keep the others from being found.
-func (s *server) all(ctx context.Context, q varve.Query, c *chosen, most int) ([]varve.Hit, error) {
-	for n := most; ; n = min(4*n, 1_000_000) { // the store gives no more
-
-		q.Limit = n
-		q.Trim = c.mark
-		hits, err := s.st.Search(ctx, q, c.filters...)
-		if err != nil && hits == nil {
-			return nil, err
-		}
-		if err != nil {
-			s.o.Logger.Warn("searching", "err", err)
-		}
-		whole := len(hits) < n
-		if len(c.tags) > 0 {
-			hits = slices.DeleteFunc(hits, func(h varve.Hit) bool { return h.Memory.ID == "" })
-		}
-		if whole || len(hits) >= most || n == 1_000_000 {
-			return hits[:min(most, len(hits))], nil
-		}
-	}
+	return hits, err
 }
 
 // page is what one answer holds.
@@ -300,7 +274,7 @@ func cut(text string, chars int) (short string, isCut bool) {
 }
 
 func (s *server) listMemories(ctx context.Context, a args) (*answer, error) {
-	c, err := a.chosen()
+	filters, err := a.filters()
 	if err != nil {
 		return nil, err
 	}
@@ -312,11 +286,11 @@ func (s *server) listMemories(ctx context.Context, a args) (*answer, error) {
 		if err != nil || !utf8.Valid(last) {
 			return nil, fmt.Errorf("cursor %q: must be next of the previous page", cursor)
 		}
-		c.filters = append(c.filters, varve.After(string(last)))
+		filters = append(filters, varve.After(string(last)))
 	}
 	limit := a.number("limit", 50)
 	p := page{chars: a.number("max_chars", defaultChars)}
-	for m, err := range s.st.Memories(ctx, c.filters...) {
+	for m, err := range s.st.Memories(ctx, filters...) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -325,9 +299,6 @@ func (s *server) listMemories(ctx context.Context, a args) (*answer, error) {
 				return nil, err
 			}
 			s.o.Logger.Warn("listing", "err", err)
-			continue
-		}
-		if !c.pass(&m) {
 			continue
 		}
 		if len(p.items) == limit || !p.add(&m, 0) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,6 +17,7 @@ type filterFlags struct {
 	since, until                          string
 	createdSince, createdUntil            string
 	updatedSince, updatedUntil            string
+	tags, where                           []string
 }
 
 func (f *filterFlags) add(c *cobra.Command) {
@@ -24,6 +26,8 @@ func (f *filterFlags) add(c *cobra.Command) {
 	fl.StringVar(&f.category, "category", "", "only memories of this `category`")
 	fl.StringVar(&f.key, "key", "", "only memories with this `key` (metadata.key)")
 	fl.StringVar(&f.prefix, "prefix", "", "only memories whose id begins with this `prefix`")
+	fl.StringArrayVar(&f.tags, "tag", nil, "only memories with this `tag` (metadata.tags); may be repeated: with all of them")
+	fl.StringArrayVar(&f.where, "where", nil, "only memories whose metadata is as a condition says, `name=value`: source=desk, source!=desk, priority>=3, path^=docs/, tags=a,b (one of them), source (has it), !source; may be repeated")
 	fl.StringVar(&f.since, "since", "", "only memories of what happened at this `time` or later: 2026-01-31, 2026-01-31T15:04:05Z, yesterday, or 90m, 24h, 7d ago")
 	fl.StringVar(&f.until, "until", "", "only memories of what happened before this `time`")
 	fl.StringVar(&f.createdSince, "created-since", "", "only memories first written at this `time` or later")
@@ -66,6 +70,17 @@ func (f *filterFlags) filters(cmd *cobra.Command, now time.Time) ([]varve.Filter
 		if cmd.Flags().Changed(s.flag) {
 			all = append(all, s.filter(s.value))
 		}
+	}
+	conditions := f.where
+	for _, tag := range f.tags {
+		conditions = append(conditions, "tags="+strconv.Quote(tag))
+	}
+	for _, condition := range conditions {
+		w, err := varve.Where(condition)
+		if err != nil {
+			return nil, cli.Usagef(cmd.CommandPath(), "--where: %w", err)
+		}
+		all = append(all, w)
 	}
 	return all, nil
 }

@@ -73,7 +73,7 @@ func listSorted(cmd *cobra.Command, a *cli.App, st *varve.Store, l *memoryList, 
 	page := newPage(by, f.limit, f.offset)
 	var err error
 	read := strings.TrimPrefix(f.sort, "-") == "timestamp"
-	for _, flag := range []string{"category", "key", "since", "until"} { // the index does not know them
+	for _, flag := range []string{"category", "key", "tag", "where", "since", "until"} { // the index does not know them
 		read = read || cmd.Flags().Changed(flag)
 	}
 	if read {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/where"
 	"github.com/varve-db/varve/memstore"
 )
 
@@ -18,6 +19,7 @@ type Filters struct {
 	After    string
 	Category *string
 	Key      *string
+	Where    []*where.Cond
 	Expired  bool // pass too
 }
 
@@ -58,10 +60,17 @@ func (f *Filters) All() bool {
 }
 
 // Reads says that the documents have to be read.
-func (f *Filters) Reads() bool { return f.Category != nil || f.Key != nil || f.Happened != (Span{}) }
+func (f *Filters) Reads() bool {
+	return f.Category != nil || f.Key != nil || len(f.Where) > 0 || f.Happened != (Span{})
+}
 
 // Memory judges what only the document knows.
 func (f *Filters) Memory(m *memstore.Memory) bool {
+	for _, c := range f.Where {
+		if !c.Holds(m.Metadata) {
+			return false
+		}
+	}
 	return (f.Category == nil || m.Category() == *f.Category) && (f.Key == nil || m.Key() == *f.Key) && f.Happened.has(m.Timestamp)
 }
 

@@ -65,6 +65,9 @@ func (eng *Engine) Each(ctx context.Context, f Filters, yield func(memstore.Memo
 
 // Count counts the memories that pass.
 func (eng *Engine) Count(ctx context.Context, f Filters) (n int64, err error) {
+	if err := eng.Sight(ctx); err != nil {
+		return 0, err
+	}
 	switch {
 	case f.All():
 		return eng.countAll(ctx)

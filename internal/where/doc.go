@@ -1,0 +1,13 @@
+// Package where reads conditions on the metadata of a memory, and judges them:
+//
+//	source=desk            the member is this text, number, true, false or null; of a list, one of it is
+//	source!=desk           it is not, or is not there
+//	priority>=3            also >, <, <=. A member that is a number is compared as one, a text by its
+//	                       bytes, which is the order of times in RFC 3339
+//	path^=docs/            it is a text that begins so
+//	source=desk,phone      one of several; a comma that is meant is in quotes: name="Doe, Jane"
+//	source                 it is there
+//	!source                it is not
+//
+// A name is a path: address.city is a member of a member. "metadata." before it may be there.
+package where

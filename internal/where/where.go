@@ -1,0 +1,157 @@
+package where
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/human"
+)
+
+// Cond is one condition.
+type Cond struct {
+	path   []string
+	op     string
+	values []string
+}
+
+// The operators; of two that begin alike the longer one comes first.
+var operators = []string{"!=", "^=", ">=", "<=", "=", ">", "<"}
+
+// Parse reads a condition.
+func Parse(s string) (*Cond, error) {
+	bad := func(why string) (*Cond, error) {
+		return nil, &errs.FieldError{Field: "condition", Value: human.Quote(s), Err: fmt.Errorf("%w: %s: it is like source=desk, priority>=3, path^=docs/, source or !source", errs.ErrInvalid, why)}
+	}
+	name, op, value := strings.TrimSpace(s), "", ""
+	if at := strings.IndexAny(name, "=<>^"); at >= 0 {
+		if at > 0 && name[at] == '=' && name[at-1] == '!' {
+			at--
+		}
+		for _, o := range operators {
+			if strings.HasPrefix(name[at:], o) {
+				name, op, value = name[:at], o, name[at+len(o):]
+				break
+			}
+		}
+		if op == "" {
+			return bad("no operator has this form")
+		}
+	} else if rest, not := strings.CutPrefix(name, "!"); not {
+		name, op = rest, "!"
+	}
+	name = strings.TrimPrefix(strings.TrimSpace(name), "metadata.")
+	c := &Cond{path: strings.Split(name, "."), op: op}
+	if slices.Contains(c.path, "") || strings.Contains(name, "!") {
+		return bad("it names no member of the metadata")
+	}
+	if op == "" || op == "!" {
+		return c, nil
+	}
+	for more := true; more; {
+		var one string
+		value = strings.TrimSpace(value)
+		if strings.HasPrefix(value, `"`) {
+			quoted, err := strconv.QuotedPrefix(value)
+			if err == nil {
+				one, err = strconv.Unquote(quoted)
+			}
+			rest := strings.TrimSpace(strings.TrimPrefix(value, quoted))
+			if err != nil || rest != "" && rest[0] != ',' {
+				return bad("what begins with a quote ends with one")
+			}
+			value, more = strings.CutPrefix(rest, ",")
+		} else {
+			one, value, more = strings.Cut(value, ",")
+			one = strings.TrimSpace(one)
+		}
+		c.values = append(c.values, one)
+	}
+	if len(c.values) > 1 && op != "=" && op != "!=" {
+		return bad("several values go with = and != only")
+	}
+	return c, nil
+}
+
+// Holds judges the metadata of a memory.
+func (c *Cond) Holds(metadata map[string]any) bool {
+	v, ok := any(metadata), true
+	for _, name := range c.path {
+		m, is := v.(map[string]any)
+		if v, ok = m[name]; !is || !ok {
+			ok = false
+			break
+		}
+	}
+	switch c.op {
+	case "":
+		return ok
+	case "!":
+		return !ok
+	case "!=":
+		return !ok || !c.any(v, "=")
+	}
+	return ok && c.any(v, c.op)
+}
+
+// any judges a value, or those of a list.
+func (c *Cond) any(v any, op string) bool {
+	if list, ok := v.([]any); ok {
+		return slices.ContainsFunc(list, func(v any) bool { return c.one(v, op) })
+	}
+	if list, ok := v.([]string); ok {
+		return slices.ContainsFunc(list, func(v string) bool { return c.one(v, op) })
+	}
+	return c.one(v, op)
+}
+
+func (c *Cond) one(v any, op string) bool {
+	text, number, isNumber := scalar(v)
+	if text == "" && v != "" { // a list or an object
+		return false
+	}
+	for _, want := range c.values {
+		n := strings.Compare(text, want)
+		if isNumber {
+			wanted, err := strconv.ParseFloat(want, 64)
+			if err != nil {
+				continue // a number and a text have no order
+			}
+			n = cmp.Compare(number, wanted)
+		}
+		switch {
+		case op == "=" && n == 0, op == ">" && n > 0, op == "<" && n < 0, op == ">=" && n >= 0, op == "<=" && n <= 0:
+			return true
+		case op == "^=":
+			if _, is := v.(string); is && strings.HasPrefix(text, want) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// scalar is a value as people write it, and as a number where it is one.
+func scalar(v any) (text string, number float64, isNumber bool) {
+	switch v := v.(type) {
+	case string:
+		return v, 0, false
+	case nil:
+		return "null", 0, false
+	case bool:
+		return strconv.FormatBool(v), 0, false
+	case json.Number:
+		n, err := v.Float64()
+		return v.String(), n, err == nil
+	}
+	b, err := json.Marshal(v)
+	if err != nil || len(b) == 0 || b[0] == '{' || b[0] == '[' || b[0] == '"' {
+		return "", 0, false
+	}
+	n, err := strconv.ParseFloat(string(b), 64)
+	return string(b), n, err == nil
+}

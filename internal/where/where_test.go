@@ -1,0 +1,62 @@
+package where
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/varve-db/varve/errs"
+)
+
+func TestHolds(t *testing.T) {
+	var m map[string]any
+	err := json.Unmarshal([]byte(`{"source":"desk","n":3,"done":true,"none":null,"empty":"","tags":["a","b, c",7],"year":"2024",
+		"address":{"city":"Rome","floors":[1,2]},"time":"2024-05-06T07:08:09Z","big":12345678901234567,"x=y":1}`), &m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m["strings"], m["int"], m["num"] = []string{"p", "q"}, 42, json.Number("1.5")
+	for s, want := range map[string]bool{
+		"source=desk": true, " source = desk ": true, "metadata.source=desk": true, "source=des": false, "source!=desk": false, "source!=x": true, "missing!=x": true, "missing=x": false,
+		"source=phone,desk": true, "source!=phone,desk": false, `source="desk"`: true, `source="phone", "desk"`: true, `source="phone,desk"`: false,
+		"source^=de": true, "source^=sk": false, "n^=3": false, "source>=desk": true, "source<desl": true, "source>desk": false,
+		"n=3": true, "n=3.0": true, "n>2.5": true, "n>=3": true, "n<3": false, "n<=3": true, "n>abc": false, "n!=4": true, "n=4,3": true, "n>-1": true,
+		"year=2024": true, "year>2000": true, "year>3": false, // a text
+		"done=true": true, "done=false": false, "none=null": true, "none": true, "!none": false, "none!=null": false, "empty=": true, "empty": true, "empty!=": false, "source=": false,
+		"tags=a": true, `tags="b, c"`: true, "tags=b": false, "tags!=a": false, "tags!=z": true, "tags=7": true, "tags>6": true, "tags^=b": true, "strings=q": true, "strings=z": false,
+		"address.city=Rome": true, "address.city^=R": true, "address.street": false, "!address.street": true, "address=Rome": false, "address.floors>=2": true, "source.x=1": false, "!source.x": true, "address": true,
+		"time>=2024-05-01": true, "time<2024-05-01": false, "int=42": true, "int>41": true, "num<2": true, "num=1.5": true,
+		"big=12345678901234567": true, "missing": false, "!missing": true, "missing>1": false, "missing<1": false, "a.b.c": false,
+	} {
+		c, err := Parse(s)
+		if err != nil {
+			t.Errorf("%q: %v", s, err)
+		} else if c.Holds(m) != want {
+			t.Errorf("%q holds: %v", s, !want)
+		}
+		if err == nil && c.Holds(nil) != (strings.HasPrefix(s, "!") || strings.Contains(s, "!=")) {
+			t.Errorf("%q of no metadata: %v", s, c.Holds(nil))
+		}
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	for _, s := range []string{"", " ", "=x", "!", "!=x", "a..b", ".a", "metadata.", "a^b", "^=x", "a>1,2", `a="x`, `a="x"y`, "!a=b", "!!a", "<", "a.=1"} {
+		var f *errs.FieldError
+		if c, err := Parse(s); !errors.Is(err, errs.ErrInvalid) || !errors.As(err, &f) || !strings.Contains(err.Error(), "source=desk") {
+			t.Errorf("%q: %+v, %v", s, c, err)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, s := range []string{"source=desk", `a.b!="x, y",z`, "n>=3", "!x", "p^=q"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if c, err := Parse(s); err == nil {
+			c.Holds(map[string]any{s: s, "a": []any{s, 1.5, nil, map[string]any{"b": s}}})
+		}
+	})
+}
