@@ -1,0 +1,217 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+var (
+	sizes  = flag.String("n", "10000,100000", "how many memories")
+	data   = flag.String("data", "", "locomo10.json; empty: words at random")
+	calls  = flag.Int("calls", 200, "searches of each kind in a round; fewer where they take more than 10 s")
+	rounds = flag.Int("rounds", 3, "rounds")
+	names  = flag.String("engines", "varve,fts5", "which")
+	dir    = flag.String("dir", "", "folder for the stores; empty: a temporary one")
+	seed   = flag.Uint64("seed", 1, "seed of the texts")
+)
+
+func main() {
+	flag.Parse()
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// result is what was measured of one engine and size.
+type result struct {
+	build time.Duration
+	index float64
+	took  map[string][]time.Duration
+}
+
+var columns = []string{"first", "all", "session", "beside", "put", "like"}
+
+func run() error {
+	at, err := os.MkdirTemp(*dir, "finding-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(at)
+	fmt.Printf("| memories | engine | build s | index B | %s |\n|---:|---|---:|---:|%s\n", strings.Join(columns, " | "), strings.Repeat("---:|", len(columns)))
+	for _, text := range strings.Split(*sizes, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return err
+		}
+		results := map[string]*result{}
+		list := strings.Split(*names, ",")
+		for _, name := range list {
+			if engines[name] == nil {
+				return fmt.Errorf("engine %q: there are varve and fts5", name)
+			}
+			results[name] = &result{took: map[string][]time.Duration{}}
+			if err := results[name].fill(engines[name](), filepath.Join(at, name, text), n); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+		for round := range *rounds {
+			for i := range list {
+				name := list[(i+round)%len(list)]
+				if err := results[name].round(engines[name](), filepath.Join(at, name, text), n, round); err != nil {
+					return fmt.Errorf("%s: %w", name, err)
+				}
+			}
+		}
+		for _, name := range list {
+			r := results[name]
+			fmt.Printf("| %d | %s | %.1f | %.0f |", n, name, r.build.Seconds(), r.index)
+			for _, c := range columns {
+				fmt.Print(" ", cell(r.took[c]), " |")
+			}
+			fmt.Println()
+		}
+	}
+	return nil
+}
+
+func newTexts(stream uint64) (*texts, error) {
+	t := &texts{r: rand.New(rand.NewPCG(*seed, stream))}
+	if *data == "" {
+		return t, nil
+	}
+	return t, t.read(*data)
+}
+
+func id(i int) string      { return fmt.Sprintf("m-%07d", i) }
+func session(i int) string { return fmt.Sprint("s", i/100) }
+
+// fill puts n memories.
+func (r *result) fill(e engine, dir string, n int) error {
+	t, err := newTexts(0)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	began, bytes := time.Now(), int64(0)
+	if err := e.Open(dir); err != nil {
+		return err
+	}
+	err = e.PutAll(func(yield func(doc) bool) {
+		for i := range n {
+			d := doc{id(i), session(i), t.memory()}
+			if bytes += int64(len(d.id) + len(d.session) + len(d.text)); !yield(d) {
+				return
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if err := e.Close(); err != nil {
+		return err
+	}
+	r.build = time.Since(began)
+	r.index = float64(e.Index(dir, n, bytes)) / float64(n)
+	return nil
+}
+
+// round has all kinds of calls in turn.
+func (r *result) round(e engine, dir string, n, round int) error {
+	t, err := newTexts(uint64(1 + round))
+	if err != nil {
+		return err
+	}
+	if err := e.Open(dir); err != nil {
+		return err
+	}
+	began := time.Now()
+	if err := e.Search(t.query(), "", false); err != nil {
+		return err
+	}
+	r.note("first", began)
+	find := func() error { return e.Search(t.query(), "", false) }
+	err = r.call("all", find)
+	if err == nil {
+		err = r.call("session", func() error { return e.Search(t.query(), session(t.r.IntN(n)), false) })
+	}
+	if err == nil {
+		err = r.call("like", func() error { return e.Search(t.memory(), "", true) })
+	}
+	if err != nil {
+		return err
+	}
+	var over atomic.Bool
+	done := make(chan error, 1)
+	go func() {
+		done <- r.write(e, n, round, &over)
+	}()
+	err = r.call("beside", find)
+	over.Store(true)
+	if werr := <-done; err == nil {
+		err = werr
+	}
+	if err != nil {
+		return err
+	}
+	return e.Close()
+}
+
+// write puts new memories until it is over; what each took is noted as put.
+func (r *result) write(e engine, n, round int, over *atomic.Bool) error {
+	t, err := newTexts(uint64(1000 + round))
+	if err != nil {
+		return err
+	}
+	var took []time.Duration
+	for i := 0; !over.Load(); i++ {
+		d := doc{fmt.Sprintf("new-%d-%d", round, i), session(n + i), t.memory()}
+		began := time.Now()
+		if err := e.Put(d); err != nil {
+			return err
+		}
+		took = append(took, time.Since(began))
+	}
+	r.took["put"] = append(r.took["put"], took...) // nobody reads it meanwhile
+	return nil
+}
+
+func (r *result) call(kind string, f func() error) error {
+	first := time.Now()
+	end := first.Add(10 * time.Second)
+	for i := 0; i < *calls || kind == "beside" && time.Since(first) < 2*time.Second; i++ { // puts need a while
+		began := time.Now()
+		if began.After(end) {
+			break
+		}
+		if err := f(); err != nil {
+			return err
+		}
+		r.note(kind, began)
+	}
+	return nil
+}
+
+func (r *result) note(kind string, began time.Time) {
+	r.took[kind] = append(r.took[kind], time.Since(began))
+}
+
+// cell is the median and the 99th percentile.
+func cell(all []time.Duration) string {
+	if len(all) == 0 {
+		return "–"
+	}
+	slices.Sort(all)
+	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+	return fmt.Sprintf("%.3g / %.3g", ms(all[len(all)/2]), ms(all[len(all)*99/100]))
+}
