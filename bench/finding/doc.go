@@ -17,5 +17,5 @@
 //	put        one of these puts, durable
 //	like       the best 10 for a text of 500 bytes, by its 24 rarest words (Query.Rarest); FTS5 takes all
 //
-// The engines take turns in each round.
+// FTS5 has no stop words: it looks for all words of a query. The engines take turns in each round.
 package main
