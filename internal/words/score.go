@@ -121,7 +121,7 @@ func (s *scratch) release() {
 	if cap(s.score) > 4<<20 { // 64 MiB and more are not kept
 		return
 	}
-	s.touched, s.posts, s.must, s.not = s.touched[:0], s.posts[:0], nil, nil
+	s.touched, s.posts, s.far, s.must, s.not = s.touched[:0], s.posts[:0], s.far[:0], nil, nil
 	pool.Put(s)
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -439,4 +440,57 @@ func TestRarest(t *testing.T) {
 			t.Errorf("the %d rarest: %v %v, got %v, want %v", n, err, err2, got, want)
 		}
 	}
+}
+
+// TestSearchAfterFailure: a search that ends early, wherever it is, leaves nothing behind that the next
+// one, which uses its memory again, could find.
+func TestSearchAfterFailure(t *testing.T) {
+	an := analyzer.New(analyzer.English)
+	r := rand.New(rand.NewPCG(3, 4))
+	build := func(parts uint64) *Set {
+		set := NewSet()
+		for part := range parts {
+			var docs []*Doc
+			for i := range 60 {
+				docs = append(docs, randomDoc(r, fmt.Sprintf("d%d-%02d", part, i), part*100+uint64(i)+1))
+			}
+			var err error
+			if set, err = set.With(part+1, segmentOf(t, an, docs...), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return set
+	}
+	large, small := build(5), build(1)
+	q := query.Parse("rome -boat answer r* +lake anna", an)
+	want, err := small.Search(t.Context(), q, Filter{}, 50, 0, nil)
+	if err != nil || len(want) == 0 {
+		t.Fatal(want, err)
+	}
+	stop := errors.New("stop")
+	for k := range 200 {
+		calls := 0
+		_, err := large.Search(t.Context(), q, Filter{Each: func(n int, do func(i int) error) error {
+			for i := range n {
+				if calls++; calls > k {
+					return stop
+				}
+				if err := do(i); err != nil {
+					return err
+				}
+			}
+			return nil
+		}}, 50, 0, nil)
+		got, serr := small.Search(t.Context(), q, Filter{}, 50, 0, nil)
+		if serr != nil || !slices.Equal(got, want) {
+			t.Fatalf("behind a search that stopped at call %d: %v\ngot  %v\nwant %v", k, serr, got, want)
+		}
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, stop) {
+			t.Fatal(err)
+		}
+	}
+	t.Error("it never ended")
 }
