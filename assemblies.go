@@ -184,8 +184,7 @@ func (as Assemblies) Merge(ctx context.Context, into string, from ...string) (As
 }
 
 // All yields the assemblies that pass the filters, in the order of their ids as JSON writes them.
-// Filters of what assemblies do not have (session, category, key, when it happened) pass none. See
-// Store.Memories.
+// Filters of what assemblies do not have (session, metadata, timestamp) pass none. See Store.Memories.
 func (as Assemblies) All(ctx context.Context, filters ...Filter) iter.Seq2[Assembly, error] {
 	st := as.st
 	return engine.Reading(ctx, st.engine, func(yield func(Assembly, error) bool) {

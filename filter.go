@@ -49,13 +49,15 @@ func WithKey(k string) Filter { return filterFunc(func(f *engine.Filters) { f.Ke
 
 // Where passes the memories whose metadata is as this condition says: source=desk, source!=desk,
 // priority>=3, path^=docs/ (begins so), tags=a,b (has one of them), source (has it), !source.
-func Where(condition string) (Filter, error) {
+func Where(condition string) (f Filter, err error) {
 	c, err := where.Parse(condition)
-	return filterFunc(func(f *engine.Filters) { f.Where = append(f.Where, c) }), err
+	if err == nil {
+		f = filterFunc(func(f *engine.Filters) { f.Where = append(f.Where, c) })
+	}
+	return f, err
 }
 
-func filtersOf(list []Filter) engine.Filters {
-	var f engine.Filters
+func filtersOf(list []Filter) (f engine.Filters) {
 	for _, g := range list {
 		g.choose(&f)
 	}

@@ -48,6 +48,8 @@ func TestHappened(t *testing.T) {
 				{"until, a bit later", 0, 6, []Filter{Until(base.Add(5*time.Hour + 1))}},
 				{"since", n - 3, n, []Filter{Since(base.Add(time.Duration(n-3) * time.Hour))}},
 				{"since, a bit later", n - 2, n, []Filter{Since(base.Add(time.Duration(n-3)*time.Hour + 1))}},
+				{"bounds beyond all years", 0, n, []Filter{Since(time.Unix(-1<<60, 0)), Until(time.Unix(1<<60, 0))}},
+				{"beyond all years", 0, 0, []Filter{Since(time.Unix(1<<60, 0))}},
 				{"two of each", 5, 7, []Filter{Since(base), Since(base.Add(5 * time.Hour)), Until(base.Add(7 * time.Hour)), Until(base.Add(70 * time.Hour))}},
 				{"created", 0, n, []Filter{Created(base.AddDate(5, 0, 0), time.Time{}), Updated(base.AddDate(5, 0, 0), time.Time{})}},
 				{"created long ago", 0, 0, []Filter{Created(time.Time{}, base.AddDate(5, 0, 0))}},

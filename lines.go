@@ -24,9 +24,8 @@ type Line struct {
 }
 
 // Lines yields what the index has of the memories that pass the filters, in the order of their ids
-// as JSON writes them. It reads no document, and is many times as fast as Memories; InCategory,
-// WithKey, Since and Until, which need the documents, are refused (ErrInvalid). Concurrent writes may
-// or may not be seen.
+// as JSON writes them. It reads no document, and is many times as fast as Memories; filters that need
+// documents (see Filter) are refused (ErrInvalid). Concurrent writes may or may not be seen.
 func (ad Admin) Lines(ctx context.Context, filters ...Filter) iter.Seq2[Line, error] {
 	return ad.st.linesOf(ctx, ad.st.engine.Kinds.Memories, filters)
 }
@@ -40,7 +39,7 @@ func (st *Store) linesOf(ctx context.Context, k *engine.Kind, filters []Filter) 
 	f := filtersOf(filters)
 	return engine.Reading(ctx, st.engine, func(yield func(Line, error) bool) {
 		if f.Reads() {
-			yield(Line{}, fmt.Errorf("%w: a listing of lines reads no document, and cannot select by category, key or when it happened", errs.ErrInvalid))
+			yield(Line{}, fmt.Errorf("%w: a listing of lines reads no document, and cannot select by category, key, metadata or when it happened", errs.ErrInvalid))
 			return
 		}
 		for l, err := range st.engine.Lines(ctx, k, f) {

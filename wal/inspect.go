@@ -113,7 +113,7 @@ func (l *FileLog) Unbegun(s SegmentFile) (bool, error) {
 
 // Holds says that history needs a segment's file: it is one of this log, also where its beginning
 // is damaged. A segment that is recycled begins with zeros too, but its copy is in the archive then,
-// or no history is kept. One that cannot be read counts as held: walking it is what reports the error.
+// or no history is kept. One that cannot be read holds nothing.
 func (l *FileLog) Holds(s SegmentFile) bool {
 	if s.Err == nil {
 		return true
@@ -122,7 +122,7 @@ func (l *FileLog) Holds(s SegmentFile) bool {
 		return false
 	}
 	holds, err := l.holdsFrame(s.Number)
-	return holds || err != nil && !errors.Is(err, fs.ErrNotExist)
+	return err == nil && holds
 }
 
 // holdsFrame looks for a frame of this log in a segment's file, whatever its beginning says: the

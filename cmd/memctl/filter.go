@@ -59,7 +59,12 @@ func (f *filterFlags) filters(cmd *cobra.Command, now time.Time) ([]varve.Filter
 	if !happened.since.IsZero() || !happened.until.IsZero() {
 		all = append(all, varve.Since(happened.since), varve.Until(happened.until))
 	}
-	all = append(all, varve.Created(created.since, created.until), varve.Updated(updated.since, updated.until))
+	if !created.since.IsZero() || !created.until.IsZero() {
+		all = append(all, varve.Created(created.since, created.until))
+	}
+	if !updated.since.IsZero() || !updated.until.IsZero() {
+		all = append(all, varve.Updated(updated.since, updated.until))
+	}
 	for _, s := range []struct {
 		flag, value string
 		filter      func(string) varve.Filter

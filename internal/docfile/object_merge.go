@@ -3,6 +3,7 @@ package docfile
 import (
 	"bytes"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -42,10 +43,18 @@ func MergeValue(raw []byte, v any, level, maxDepth int) (out []byte, same bool, 
 			return nil, false, err
 		}
 		return MergeValue(raw, decoded, level, maxDepth)
-	case isNumber(raw) && sameNumber(raw, text):
+	case isNumber(raw) && (sameNumber(raw, text) || isFloat(raw, v)):
 		return raw, true, nil
 	}
 	return text, false, nil
+}
+
+// isFloat says that a number is read as v: a large integer that a float64 holds exactly has fewer
+// digits when that is written.
+func isFloat(raw []byte, v any) bool {
+	f, ok := v.(float64)
+	x, exact := exactFloat(raw)
+	return ok && exact && x == f && math.Signbit(x) == math.Signbit(f)
 }
 
 func isNumber(raw []byte) bool { return raw[0] == '-' || '0' <= raw[0] && raw[0] <= '9' }

@@ -3,8 +3,10 @@ package engine
 import (
 	"context"
 	"iter"
+	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/varve-db/varve/index/table"
 )
@@ -19,7 +21,7 @@ const timesLeast = 10_000
 // chosen are the ids among which those that pass are, in the order of listings.
 func (eng *Engine) chosen(ctx context.Context, f *Filters) iter.Seq2[string, error] {
 	all := eng.IDs(ctx, eng.Kinds.Memories, *f)
-	if f.Happened == (Span{}) || eng.Times == nil {
+	if f.Happened == (Span{}) || eng.Times == nil || f.Session != nil || f.Prefix != "" { // few are left by these
 		return all
 	}
 	n, err := eng.countAll(ctx)
@@ -50,4 +52,28 @@ func (eng *Engine) chosen(ctx context.Context, f *Filters) iter.Seq2[string, err
 			}
 		}
 	}
+}
+
+// zones is how far a time without a zone may be from what another process takes it for.
+const zones = 26 * time.Hour
+
+// Micros are bounds in microseconds since 1970 for what may be in the span: from on, and before. A view
+// has whole microseconds, and took times without a zone for those of the process that wrote it.
+func Micros(s Span) (from, before int64) {
+	// Beyond these years UnixMicro is not defined.
+	first, last := time.Date(-290_000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(290_000, 1, 1, 0, 0, 0, 0, time.UTC)
+	from, before = math.MinInt64, math.MaxInt64
+	if !s.Since.IsZero() && s.Since.After(first) {
+		from = last.UnixMicro()
+		if s.Since.Before(last) {
+			from = s.Since.Add(-zones).UnixMicro()
+		}
+	}
+	if !s.Until.IsZero() && s.Until.Before(last) {
+		before = first.UnixMicro()
+		if s.Until.After(first) {
+			before = s.Until.Add(zones).UnixMicro() + 1
+		}
+	}
+	return from, before
 }

@@ -18,14 +18,9 @@ func (s *Search) byWords(ctx context.Context, of *Query, f *engine.Filters, n in
 		list, *bad = nil, unreadable{}
 		q := of.parsed(snap.Analyzer)
 		filter := words.Filter{Session: f.Session, Prefix: f.Prefix, Rarest: of.Rarest, Each: snap.Each}
-		// A row has its time in whole microseconds: what is at the ends is judged by its document.
-		if t := f.Happened.Since; !t.IsZero() {
-			from := t.UnixMicro()
-			filter.From = &from
-		}
-		if t := f.Happened.Until; !t.IsZero() {
-			before := t.UnixMicro() + 1
-			filter.Before = &before
+		if f.Happened != (engine.Span{}) {
+			from, before := engine.Micros(f.Happened) // what is near the ends is judged by its document
+			filter.From, filter.Before = &from, &before
 		}
 		if q.Words() > query.MostWords && of.Rarest == 0 { // more than with another analyzer
 			return tooManyWords(q.Words())

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"math/big"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,6 +36,9 @@ func Parse(s string) (*Cond, error) {
 		for _, o := range operators {
 			if strings.HasPrefix(name[at:], o) {
 				name, op, value = name[:at], o, name[at+len(o):]
+				if value != "" && strings.Contains("=<>", value[:1]) {
+					op = "" // == and <> are none
+				}
 				break
 			}
 		}
@@ -118,10 +122,15 @@ func (c *Cond) one(v any, op string) bool {
 		n := strings.Compare(text, want)
 		if isNumber {
 			wanted, err := strconv.ParseFloat(want, 64)
-			if err != nil {
-				continue // a number and a text have no order
+			if err != nil || !json.Valid([]byte(want)) {
+				continue // a number and a text have no order, nor has NaN
 			}
 			n = cmp.Compare(number, wanted)
+			if a, ok := integer(text); ok {
+				if b, ok := integer(want); ok {
+					n = a.Cmp(b) // with all digits
+				}
+			}
 		}
 		switch {
 		case op == "=" && n == 0, op == ">" && n > 0, op == "<" && n < 0, op == ">=" && n >= 0, op == "<=" && n <= 0:
@@ -133,6 +142,14 @@ func (c *Cond) one(v any, op string) bool {
 		}
 	}
 	return false
+}
+
+// integer is a number without a fraction, unless it has very many digits.
+func integer(s string) (*big.Int, bool) {
+	if len(s) > 64 {
+		return nil, false
+	}
+	return new(big.Int).SetString(s, 10)
 }
 
 // scalar is a value as people write it, and as a number where it is one.

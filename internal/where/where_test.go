@@ -17,6 +17,7 @@ func TestHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	m["strings"], m["int"], m["num"] = []string{"p", "q"}, 42, json.Number("1.5")
+	m["id"] = json.Number("1234567890123456789")
 	for s, want := range map[string]bool{
 		"source=desk": true, " source = desk ": true, "metadata.source=desk": true, "source=des": false, "source!=desk": false, "source!=x": true, "missing!=x": true, "missing=x": false,
 		"source=phone,desk": true, "source!=phone,desk": false, `source="desk"`: true, `source="phone", "desk"`: true, `source="phone,desk"`: false,
@@ -27,7 +28,7 @@ func TestHolds(t *testing.T) {
 		"tags=a": true, `tags="b, c"`: true, "tags=b": false, "tags!=a": false, "tags!=z": true, "tags=7": true, "tags>6": true, "tags^=b": true, "strings=q": true, "strings=z": false,
 		"address.city=Rome": true, "address.city^=R": true, "address.street": false, "!address.street": true, "address=Rome": false, "address.floors>=2": true, "source.x=1": false, "!source.x": true, "address": true,
 		"time>=2024-05-01": true, "time<2024-05-01": false, "int=42": true, "int>41": true, "num<2": true, "num=1.5": true,
-		"big=12345678901234567": true, "missing": false, "!missing": true, "missing>1": false, "missing<1": false, "a.b.c": false,
+		"big=12345678901234568": true, "id=1234567890123456789": true, "id=1234567890123456788": false, "id>1234567890123456788": true, "id>NaN": false, "id<Inf": false, "n>0x1": false, `source="=desk"`: false, "missing": false, "!missing": true, "missing>1": false, "missing<1": false, "a.b.c": false,
 	} {
 		c, err := Parse(s)
 		if err != nil {
@@ -42,7 +43,7 @@ func TestHolds(t *testing.T) {
 }
 
 func TestParseRefuses(t *testing.T) {
-	for _, s := range []string{"", " ", "=x", "!", "!=x", "a..b", ".a", "metadata.", "a^b", "^=x", "a>1,2", `a="x`, `a="x"y`, "!a=b", "!!a", "<", "a.=1"} {
+	for _, s := range []string{"", " ", "=x", "!", "!=x", "a..b", ".a", "metadata.", "a^b", "^=x", "a>1,2", `a="x`, `a="x"y`, "!a=b", "!!a", "a==b", "a<>b", "a=<b", "<", "a.=1"} {
 		var f *errs.FieldError
 		if c, err := Parse(s); !errors.Is(err, errs.ErrInvalid) || !errors.As(err, &f) || !strings.Contains(err.Error(), "source=desk") {
 			t.Errorf("%q: %+v, %v", s, c, err)

@@ -53,9 +53,14 @@ func (o *layoutOnce) keep(term string, t tally) {
 	o.tallies[term] = t
 }
 
+var errFaulted = broken("a mapped file was cut short while it was read")
+
 func (p *Part) layout() (*layout, error) {
 	o := p.laid
-	o.once.Do(func() { o.err = o.lay.of(p) })
+	o.once.Do(func() {
+		o.err = errFaulted // it stays where the next line does not return
+		o.err = o.lay.of(p)
+	})
 	return &o.lay, o.err
 }
 

@@ -46,7 +46,7 @@ func (p *postings) next() (o one, ok bool, err error) {
 		if n > 0 {
 			size, m = binary.Uvarint(b[p.at+n : p.end])
 		}
-		if n <= 0 || m <= 0 || size > uint64(p.end-p.at-n-m) || v > uint64(p.s.Rows) {
+		if n <= 0 || m <= 0 || v == 0 || size > uint64(p.end-p.at-n-m) || v > uint64(p.s.Rows) {
 			return one{}, false, p.bad()
 		}
 		p.at += n + m

@@ -204,6 +204,9 @@ func (s *search) names(q *query.Query) error {
 			continue
 		}
 		df, names, err := s.count(w)
+		if err == nil {
+			err = s.ctx.Err()
+		}
 		if err != nil {
 			return err
 		}
@@ -335,6 +338,9 @@ func (s *search) word(w *query.Word, names int) error {
 			x, err := s.weight(c, place{i, r})
 			if err != nil {
 				return err
+			}
+			if x == 0 {
+				continue // a link of one side only
 			}
 			if c.score[r] == 0 {
 				c.touched = append(c.touched, r)

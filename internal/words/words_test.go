@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/words/analyzer"
 	"github.com/varve-db/varve/internal/words/query"
 )
@@ -493,4 +494,24 @@ func TestSearchAfterFailure(t *testing.T) {
 		}
 	}
 	t.Error("it never ended")
+}
+
+// TestLayoutThatFaulted: what was read of a file that is cut short is not taken for the whole.
+func TestLayoutThatFaulted(t *testing.T) {
+	set, err := NewSet().With(1, segmentOf(t, analyzer.New(analyzer.None), randomDoc(rand.New(rand.NewPCG(1, 1)), "d", 1)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := set.parts[0]
+	b := p.Seg.b
+	p.Seg.b = b[:headerBytes] // reading on panics, as reading a mapping does that was cut
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = p.layout()
+		t.Error("it was read")
+	}()
+	p.Seg.b = b
+	if _, err := p.layout(); !errors.Is(err, errs.ErrCorrupt) {
+		t.Errorf("behind a fault: %v", err)
+	}
 }

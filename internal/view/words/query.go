@@ -3,7 +3,6 @@ package words
 import (
 	"context"
 	"errors"
-	"math"
 	"runtime"
 
 	"golang.org/x/sync/errgroup"
@@ -120,13 +119,7 @@ func (q *Query) With(ctx context.Context, use func(*Snapshot) error) error {
 
 // Times implements engine.Times.
 func (q *Query) Times(ctx context.Context, in engine.Span, most int) (ids []string, ok bool, err error) {
-	from, before := int64(math.MinInt64), int64(math.MaxInt64)
-	if !in.Since.IsZero() {
-		from = in.Since.UnixMicro()
-	}
-	if !in.Until.IsZero() {
-		before = in.Until.UnixMicro() + 1 // a row has whole microseconds
-	}
+	from, before := engine.Micros(in)
 	err = q.With(ctx, func(s *Snapshot) (err error) {
 		ids, ok, err = s.Set.Between(from, before, most)
 		return err

@@ -125,11 +125,16 @@ func split(s string) (items []item) {
 	}
 }
 
-// Plain looks for the words of a text, whatever else is in it.
+// mostPlain is how many different words of a plain text are looked at.
+const mostPlain = 1 << 14
+
+// Plain looks for the words of a text, whatever else is in it; of a long text for the first ones.
 func Plain(s string, an *analyzer.Analyzer) *Query {
 	q := &Query{known: map[Word]int{}}
 	for _, term := range termsOf(s, an) {
-		q.add(Word{Term: term, Fields: AllFields})
+		if q.add(Word{Term: term, Fields: AllFields}); len(q.All) == mostPlain {
+			break
+		}
 	}
 	return q
 }
