@@ -153,7 +153,8 @@ func (l *FileLog) writeCopy(name string, number uint64, in source) error {
 	plain := make([]byte, block)
 	var at, end int64
 	for {
-		n, err := readFull(in, plain, at)
+		// What a file has beyond a segment's size, perhaps a hole of terabytes, is none of the log's.
+		n, err := readFull(in, plain[:min(block, l.geo.Size-uint64(at))], at)
 		if err != nil {
 			return err
 		}

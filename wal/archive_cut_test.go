@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/varve-db/varve/segment"
 )
 
 // TestArchiveOverwritesACutCopy: a copy that was cut has left a file that a purge cannot reach
@@ -34,5 +36,39 @@ func TestArchiveOverwritesACutCopy(t *testing.T) {
 	}
 	if b, err := io.ReadAll(f); err != nil || bytes.Contains(b, []byte("secret")) {
 		t.Errorf("its blocks hold %.20q, %v", b, err)
+	}
+}
+
+// TestArchiveOfALongFile: what a segment's file has beyond the segment is neither read nor kept, so that
+// a hole of terabytes behind sound frames costs nothing, and the file does not go round.
+func TestArchiveOfALongFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	l, _ := open(t, dir)
+	defer l.Close()
+	fill(t, l, 2)
+	name := l.o.wal(segment.Name(1))
+	if err := os.Truncate(name, 1<<30); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.ArchiveSegment(1); err != nil {
+		t.Fatal(err)
+	}
+	size := uint64(0)
+	damage, err := l.ReadArchive(t.Context(), 1, func(_ int64, plain []byte) bool { size += uint64(len(plain)); return true })
+	if err != nil || len(damage) > 0 || size != l.geo.Size {
+		t.Errorf("the copy has %d bytes of a segment of %d: %v %v", size, l.geo.Size, damage, err)
+	}
+	if err := l.recycle(1); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(filepath.Dir(name), "*.wal"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		if info, err := os.Stat(file); err != nil || uint64(info.Size()) > l.geo.Size {
+			t.Errorf("%s: %v, %v", file, info, err)
+		}
 	}
 }
