@@ -83,7 +83,7 @@ func TestHappened(t *testing.T) {
 			t.Fatal(err)
 		}
 		check("in the index")
-		// What is written anew happened when its newest version says.
+		// The time of a memory is that of its newest version.
 		m := memory(3)
 		m.Timestamp = base.AddDate(-1, 0, 0)
 		if _, err := st.Put(t.Context(), m); err != nil {

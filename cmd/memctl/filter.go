@@ -39,31 +39,24 @@ func (f *filterFlags) add(c *cobra.Command) {
 // filters are the flags as the store wants them.
 func (f *filterFlags) filters(cmd *cobra.Command, now time.Time) ([]varve.Filter, error) {
 	var all []varve.Filter
-	var happened, created, updated struct{ since, until time.Time }
 	for _, t := range []struct {
 		flag, value string
-		at          *time.Time
+		filter      func(time.Time) varve.Filter
 	}{
-		{"since", f.since, &happened.since}, {"until", f.until, &happened.until},
-		{"created-since", f.createdSince, &created.since}, {"created-until", f.createdUntil, &created.until},
-		{"updated-since", f.updatedSince, &updated.since}, {"updated-until", f.updatedUntil, &updated.until},
+		{"since", f.since, varve.Since}, {"until", f.until, varve.Until},
+		{"created-since", f.createdSince, func(t time.Time) varve.Filter { return varve.Created(t, time.Time{}) }},
+		{"created-until", f.createdUntil, func(t time.Time) varve.Filter { return varve.Created(time.Time{}, t) }},
+		{"updated-since", f.updatedSince, func(t time.Time) varve.Filter { return varve.Updated(t, time.Time{}) }},
+		{"updated-until", f.updatedUntil, func(t time.Time) varve.Filter { return varve.Updated(time.Time{}, t) }},
 	} {
 		if !cmd.Flags().Changed(t.flag) {
 			continue
 		}
-		var err error
-		if *t.at, err = span.Time(t.value, now); err != nil {
+		at, err := span.Time(t.value, now)
+		if err != nil {
 			return nil, cli.Usagef(cmd.CommandPath(), "--%s %w", t.flag, err)
 		}
-	}
-	if !happened.since.IsZero() || !happened.until.IsZero() {
-		all = append(all, varve.Since(happened.since), varve.Until(happened.until))
-	}
-	if !created.since.IsZero() || !created.until.IsZero() {
-		all = append(all, varve.Created(created.since, created.until))
-	}
-	if !updated.since.IsZero() || !updated.until.IsZero() {
-		all = append(all, varve.Updated(updated.since, updated.until))
+		all = append(all, t.filter(at))
 	}
 	for _, s := range []struct {
 		flag, value string

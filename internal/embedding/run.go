@@ -38,9 +38,6 @@ func (r *reembed) tell() {
 
 func (r *reembed) run(ctx context.Context) (err error) {
 	em := r.em
-	if err := em.Engine.Sight(ctx); err != nil {
-		return err
-	}
 	if r.report.Total, err = em.Engine.Count(ctx, engine.Filters{}); err != nil {
 		return err
 	}
