@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -266,9 +267,9 @@ func TestAdoptedBesideOthers(t *testing.T) {
 // over instead: that would put it over the newer version.
 func TestStaleOnFullDisk(t *testing.T) {
 	t.Parallel()
-	full := false
+	var full atomic.Bool
 	hook := func(op *wrap.Op, call func() error) error {
-		if full && op.Kind == wrap.Create && strings.Contains(filepath.ToSlash(op.Path), "/quarantine/") {
+		if full.Load() && op.Kind == wrap.Create && strings.Contains(filepath.ToSlash(op.Path), "/quarantine/") {
 			return &fs.PathError{Op: "open", Path: op.Path, Err: syscall.ENOSPC}
 		}
 		return call()
@@ -286,9 +287,9 @@ func TestStaleOnFullDisk(t *testing.T) {
 	e.flush()
 	e.save("k1", strings.Replace(stale, "was", "an hour ago", 1))
 	e.edit("k2", "was", "is")
-	full = true
+	full.Store(true)
 	e.look("k0", "k1", "k2")
-	full = false
+	full.Store(false)
 	if told != 1 {
 		t.Errorf("told %d times", told)
 	}

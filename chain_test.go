@@ -7,6 +7,9 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/vfs"
 )
 
 // A memory that is not there is put, while somebody else puts and deletes one of
@@ -25,7 +28,7 @@ func TestRegressChainOverDeletion(t *testing.T) {
 		}
 		return time.Now()
 	}
-	st := openTest(t, dir, &Options{NoBackground: true, Clock: clock})
+	st := openTest(t, dir, open.In(&Options{NoBackground: true, Clock: clock}, open.Environment{System: vfs.System{Inline: true}})) // nobody else asks for the time
 	met := 0
 	// The clock is asked before, between and after reading and writing.
 	for call := 1; call < 12; call++ {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -339,9 +340,9 @@ func TestNoFileInPlace(t *testing.T) {
 // served all the same, and adopted when it may be read.
 func TestUnreadableEdit(t *testing.T) {
 	t.Parallel()
-	barred := false
+	var barred atomic.Bool // the log's own goroutine asks as well
 	hook := func(op *wrap.Op, call func() error) error {
-		if barred && op.Kind == wrap.Open && filepath.Base(op.Path) == "k0.json" {
+		if barred.Load() && op.Kind == wrap.Open && filepath.Base(op.Path) == "k0.json" {
 			return &fs.PathError{Op: "open", Path: op.Path, Err: syscall.EACCES}
 		}
 		return call()
@@ -356,7 +357,7 @@ func TestUnreadableEdit(t *testing.T) {
 	if err := os.Chtimes(e.path("k0"), time.Time{}, time.Now().Add(-time.Minute)); err != nil {
 		t.Fatal(err)
 	}
-	barred = true
+	barred.Store(true)
 	for range 2 {
 		e.look(keys(3)...)
 		e.want("k0", "was 0")
@@ -368,7 +369,7 @@ func TestUnreadableEdit(t *testing.T) {
 	if e.text("k0") != text || len(e.quarantined()) > 0 {
 		t.Errorf("touched: %s; in quarantine: %q", e.text("k0"), e.quarantined())
 	}
-	barred = false
+	barred.Store(false)
 	e.look(keys(3)...)
 	e.want("k0", "is 0")
 }

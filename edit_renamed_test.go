@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -413,9 +414,9 @@ func TestRepairNewTwice(t *testing.T) {
 func TestDeletedUnwatched(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	ahead := time.Duration(0)
+	var ahead atomic.Int64
 	var kinds []EventKind
-	e := edited(t, 3, open.In(&Options{CacheBytes: -1, NoBackground: true, SegmentSize: 64 << 10, Clock: func() time.Time { return time.Now().Add(ahead) }, Listener: func(ev Event) {
+	e := edited(t, 3, open.In(&Options{CacheBytes: -1, NoBackground: true, SegmentSize: 64 << 10, Clock: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }, Listener: func(ev Event) {
 		if ev.Kind == EventDeleted || ev.Kind == EventCorruption || ev.Kind == EventRestored {
 			kinds = append(kinds, ev.Kind)
 		}
@@ -451,7 +452,7 @@ func TestDeletedUnwatched(t *testing.T) {
 	if len(found) != 2 || found["k0"] != SeverityLost || found["k1"] != SeverityHealable {
 		t.Error(found)
 	}
-	ahead = time.Hour
+	ahead.Store(int64(time.Hour))
 	if _, err := e.st.Get(ctx, "k1"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("deleted by hand: %v", err)
 	}

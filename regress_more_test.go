@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/varve-db/varve/internal/docfile"
@@ -127,10 +128,10 @@ func TestRegressFlippedMember(t *testing.T) {
 func TestRegressReplaceReadsOnce(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	reads := 0
+	var reads atomic.Int64
 	fsys := wrap.New(vfs.OS(), func(op *wrap.Op, call func() error) error {
 		if op.Kind == wrap.Read && strings.HasSuffix(op.Path, ".wal") {
-			reads++
+			reads.Add(1)
 		}
 		return call()
 	})
@@ -139,20 +140,20 @@ func TestRegressReplaceReadsOnce(t *testing.T) {
 	open.Of(&o).System = vfs.System{FS: fsys}
 	st := openTest(t, filepath.Join(t.TempDir(), "s"), &o)
 	defer st.Close()
-	put := func(id string) int {
+	put := func(id string) int64 {
 		t.Helper()
-		reads = 0
+		reads.Store(0)
 		if _, err := st.Put(ctx, Memory{ID: id, Content: "x"}); err != nil {
 			t.Fatal(err)
 		}
-		return reads
+		return reads.Load()
 	}
 	made := put("a")
-	reads = 0
+	reads.Store(0)
 	if _, err := st.Get(ctx, "a"); err != nil {
 		t.Fatal(err)
 	}
-	one := reads
+	one := reads.Load()
 	if n := put("a") - made; one == 0 || n > one {
 		t.Errorf("a replacing put reads %d times more than one that makes; a Get reads %d times", n, one)
 	}

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -220,9 +221,10 @@ func TestVectorsFail(t *testing.T) {
 	for _, no := range []error{syscall.ENOSPC, syscall.EIO} {
 		r := rand.New(rand.NewPCG(7, 7))
 		dir := withVectors(t, r)
-		broken := true
+		var broken atomic.Bool
+		broken.Store(true)
 		fsys := fault.New(vfs.OS(), func(op *fault.Op) error {
-			if broken && strings.Contains(op.Path, ".vectors.faiss") && op.Kind.Changes() {
+			if broken.Load() && strings.Contains(op.Path, ".vectors.faiss") && op.Kind.Changes() {
 				return no
 			}
 			return nil
@@ -253,7 +255,7 @@ func TestVectorsFail(t *testing.T) {
 		q := randomVector(r, 16)
 		sameSearch(t, st, "while nothing can be written", q, Query{Vector: q, Limit: 20})
 		noDrift(t, st, "while nothing can be written", 65)
-		broken = false
+		broken.Store(false)
 		other := openTest(t, dir, &Options{NoBackground: true})
 		for _, st := range []*Store{st, other} {
 			q := randomVector(r, 16)

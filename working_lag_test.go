@@ -145,9 +145,9 @@ func TestWorkingLagAfterFailure(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
 	dir := t.TempDir()
-	fails := false
+	var fails atomic.Bool
 	fsys := fault.New(vfs.OS(), func(op *fault.Op) error {
-		if fails && op.Kind == wrap.Rename && strings.Contains(op.Path, "tmp") {
+		if fails.Load() && op.Kind == wrap.Rename && strings.Contains(op.Path, "tmp") {
 			return errors.New("not now")
 		}
 		return nil
@@ -168,14 +168,14 @@ func TestWorkingLagAfterFailure(t *testing.T) {
 	}
 	_, err = st.Put(t.Context(), Memory{ID: "m", Content: "x"})
 	must(t, err)
-	fails = true
+	fails.Store(true)
 	must(t, func() error {
 		if st.Flush(t.Context()) == nil {
 			return errors.New("it did not fail")
 		}
 		return nil
 	}())
-	fails = false
+	fails.Store(false)
 	must(t, st.Flush(t.Context()))
 	if !has(t, dir, "value") || st.engine.Log.Flushed() < st.engine.Log.Durable() {
 		t.Error("flushed, and the file lacks it")
@@ -195,9 +195,9 @@ func TestWorkingLagAfterFailedRebuild(t *testing.T) {
 
 func lagAfterFailedRebuild(t *testing.T, why error) {
 	dir := filepath.Join(t.TempDir(), "s")
-	fails := false
+	var fails atomic.Bool
 	fsys := fault.New(vfs.OS(), func(op *fault.Op) error {
-		if fails && op.Kind == wrap.Exchange {
+		if fails.Load() && op.Kind == wrap.Exchange {
 			return errors.New("not now")
 		}
 		return nil
@@ -226,11 +226,11 @@ func lagAfterFailedRebuild(t *testing.T, why error) {
 		t.Fatal("it does not lag")
 	}
 	lacked := st.engine.Log.Flushed()
-	fails = true
+	fails.Store(true)
 	if err := st.flusher.ReindexNow(t.Context(), why); err == nil || has(t, dir, "value") {
 		t.Fatal("it did not fail:", err)
 	}
-	fails = false
+	fails.Store(false)
 	must(t, w.Set(t.Context(), "later", "other"))
 	st.flusher.FlushBackground(t.Context())
 	if st.engine.Log.Flushed() > lacked && !has(t, dir, "value") {
