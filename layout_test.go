@@ -89,6 +89,7 @@ var order = []string{
 	"mcpserver",
 	"cmd/memctl/internal/evil", // for tests
 	"cmd/memctl/internal/span",
+	"cmd/memctl/internal/wrap",
 	"cmd/memctl/internal/locate",
 	"cmd/memctl/internal/cli",
 	"cmd/memctl/internal/complete",

@@ -8,6 +8,8 @@ import (
 
 	"github.com/rivo/uniseg"
 	"golang.org/x/term"
+
+	"github.com/varve-db/varve/cmd/memctl/internal/wrap"
 )
 
 // Column is a column of a table. Cells of more than Most columns of the screen (twice as many where
@@ -89,7 +91,7 @@ func (t *table) begin(ctx context.Context) error {
 			left -= w + 2
 		}
 	}
-	t.widths[last] = max(left, leastText)
+	t.widths[last] = max(left, wrap.Least)
 	head := make([]string, len(t.columns))
 	for i, c := range t.columns {
 		head[i] = c.Name
@@ -98,9 +100,6 @@ func (t *table) begin(ctx context.Context) error {
 	fmt.Fprintln(t.a.Out)
 	return t.write(ctx)
 }
-
-// leastText is what the last column has on a screen that is too narrow.
-const leastText = 20
 
 // cells are those of a row that are shown, each as wide as its column.
 func (t *table) cells(row []string) (shown []string) {

@@ -1,8 +1,8 @@
-package cli
+package wrap
 
 import "testing"
 
-func TestFold(t *testing.T) {
+func TestHelp(t *testing.T) {
 	for _, c := range []struct {
 		name, in, out string
 	}{
@@ -16,7 +16,7 @@ func TestFold(t *testing.T) {
 		{"columns behind wide characters", "  \u6f22\u5b57  read the text of a file; - is stdin\n", "  \u6f22\u5b57  read the text of a file; - is\n        stdin\n"},
 		{"nothing", "", ""},
 	} {
-		if got := fold(c.in, 38); got != c.out {
+		if got := Help(c.in, 38); got != c.out {
 			t.Errorf("%s:\n%q\nwant\n%q", c.name, got, c.out)
 		}
 	}

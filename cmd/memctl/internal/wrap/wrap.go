@@ -1,28 +1,20 @@
-package cli
+package wrap
 
 import (
 	"strings"
 
 	"github.com/rivo/uniseg"
-	"github.com/spf13/cobra"
 )
 
-// Fit is text that begins at the column indent of a line: on a terminal it is broken between words
-// to the width of the screen, each further line indented as far. What a program reads stays on one
-// line.
-func (a *App) Fit(indent int, s string) string {
-	if !a.Out.Screen {
-		return s
-	}
-	return wrap(s, a.width(), indent)
-}
+// Least is what text has of a line on a screen that is too narrow.
+const Least = 20
 
-// wrap breaks s into lines of at most width columns. The first begins at the column indent, and the
+// Text breaks s into lines of at most width columns. The first begins at the column indent, and the
 // others are indented as far. A word that is wider than a line has one of its own.
-func wrap(s string, width, indent int) string {
+func Text(s string, width, indent int) string {
 	var b strings.Builder
 	at := indent
-	width = max(width, indent+leastText)
+	width = max(width, indent+Least)
 	for i, word := range strings.Split(s, " ") {
 		w := uniseg.StringWidth(word)
 		switch {
@@ -43,16 +35,16 @@ func wrap(s string, width, indent int) string {
 // mostHelp is the width of the help on a wide screen: longer lines are hard to read.
 const mostHelp = 100
 
-// fold lays the text of a help out for a width. Lines that begin at the margin are one paragraph up
+// Help lays the text of a help out for a width. Lines that begin at the margin are one paragraph up
 // to the next that is indented or empty. An indented line of several columns, with two spaces
 // between them, is broken below the last; one without is a command, and whole.
-func fold(text string, width int) string {
+func Help(text string, width int) string {
 	width = min(width, mostHelp)
 	var b strings.Builder
 	var paragraph []string
 	end := func() {
 		if len(paragraph) > 0 {
-			b.WriteString(wrap(strings.Join(paragraph, " "), width, 0) + "\n")
+			b.WriteString(Text(strings.Join(paragraph, " "), width, 0) + "\n")
 			paragraph = nil
 		}
 	}
@@ -65,20 +57,10 @@ func fold(text string, width int) string {
 		end()
 		margin := len(line) - len(strings.TrimLeft(line, " "))
 		if column := strings.LastIndex(line, "  ") + 2; column >= 2 && column > margin {
-			line = line[:column] + wrap(line[column:], width, uniseg.StringWidth(line[:column]))
+			line = line[:column] + Text(line[column:], width, uniseg.StringWidth(line[:column]))
 		}
 		b.WriteString(line + "\n")
 	}
 	end()
 	return b.String()
-}
-
-// folded is the help of a command, which plain writes, laid out for the screen.
-func (a *App) folded(cmd *cobra.Command, plain func()) string {
-	var text strings.Builder
-	out := cmd.OutOrStdout()
-	cmd.SetOut(&text)
-	plain()
-	cmd.SetOut(out)
-	return fold(text.String(), a.width())
 }
