@@ -30,8 +30,7 @@ type (
 // from the start of the backup to its end, so that each moment between the two can be restored. The
 // folder gets its name only after everything in it is durable and was read back. If more log
 // accumulates meanwhile than the store's budget allows (1 GiB), the backup fails with ErrLimit.
-// A store that was opened read-only is copied without a hold on the log: where other processes write
-// meanwhile, the backup may fail.
+// One that was opened read-only is copied without a hold on the log: beside writers this may fail.
 func (st *Store) Backup(ctx context.Context, dir string, o BackupOptions) (BackupInfo, error) {
 	if err := st.engine.Begun(); err != nil {
 		return BackupInfo{}, err
@@ -49,7 +48,8 @@ func (st *Store) Backup(ctx context.Context, dir string, o BackupOptions) (Backu
 		}
 		return b
 	}
-	return copy.Backup(ctx, source, dir, o)
+	info, err := copy.Backup(ctx, source, dir, o)
+	return info, st.engine.Env.Explain(err)
 }
 
 // CheckBackup reads a backup from end to end. Its faults are joined, each a *CorruptionError.

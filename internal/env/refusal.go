@@ -63,11 +63,11 @@ func (e *Env) explainFull(err error) error {
 	if errors.As(err, &told) {
 		return err
 	}
-	full := &errs.DiskFullError{Path: e.Dir, Free: -1, Need: -1, Err: err}
-	if v, verr := e.FS.Volume(e.Dir); verr == nil {
-		full.Free, full.Inodes = v.Free, v.NoFile()
+	path := e.Dir
+	if pe, ok := errors.AsType[*fs.PathError](err); ok && !places.Within(pe.Path, e.Dir) {
+		path = filepath.Dir(pe.Path) // a backup's, which is on another disk
 	}
-	return full
+	return vfs.Full(e.FS, path, err)
 }
 
 // explainRefusal finds what it is that refuses: the mount, a flag, an owner, a mode;

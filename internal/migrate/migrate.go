@@ -378,10 +378,8 @@ func (m *migrate) explain(err error) error {
 	if !vfs.IsDiskFull(err) {
 		return err
 	}
-	full := &errs.DiskFullError{Path: m.s.To, Free: -1, Need: m.missing, Err: fmt.Errorf("%w; the store in %s is as it was; the same command goes on where it was", err, m.s.From)}
-	if v, verr := m.fs.Volume(m.s.To); verr == nil {
-		full.Free, full.Inodes = v.Free, v.NoFile()
-	}
+	full := vfs.Full(m.fs, m.s.To, fmt.Errorf("%w; the store in %s is as it was; the same command goes on where it was", err, m.s.From))
+	full.Need = m.missing
 	return full
 }
 

@@ -212,7 +212,7 @@ func (b *below) OpenFile(name string, flag int, perm fs.FileMode) (File, error) 
 	}
 	f, err := openFileBy(b.create, name, flag, perm)
 	if err != nil {
-		return nil, err
+		return nil, unmade(name, err)
 	}
 	return &osFile{f: f}, nil
 }
@@ -221,7 +221,7 @@ func (b *below) Mkdir(name string, perm fs.FileMode) error {
 	if err := b.inside(name, true); err != nil {
 		return err
 	}
-	return b.makeFolder(name, perm)
+	return unmade(name, b.makeFolder(name, perm))
 }
 
 func (b *below) Remove(name string) error {
@@ -301,14 +301,16 @@ func (b *below) OpenLock(name string, perm fs.FileMode) (Lock, error) {
 	if err := b.inside(name, false); err != nil {
 		return nil, err
 	}
-	return openLockBy(b.enter, b.create, name, perm)
+	l, err := openLockBy(b.enter, b.create, name, perm)
+	return l, unmade(name, err)
 }
 
 func (b *below) OpenShared(name string, create bool, perm fs.FileMode) (Shared, error) {
 	if err := b.inside(name, false); err != nil {
 		return nil, err
 	}
-	return openSharedBy(b.create, name, create, perm)
+	s, err := openSharedBy(b.create, name, create, perm)
+	return s, unmade(name, err)
 }
 
 func (b *below) OpenBarrier(name string) (Barrier, error) {

@@ -18,15 +18,18 @@ func IsDiskFull(err error) bool {
 
 var joined = reflect.TypeOf(errors.Join(io.EOF))
 
-// OnlyDiskFull says that an error is a full disk, and that no other is joined to it.
-func OnlyDiskFull(err error) bool {
-	if errors.Is(err, errs.ErrSyncFailed) || errors.Is(err, errs.ErrOutcomeUnknown) || !IsDiskFull(err) {
+// CanWait says that what failed was hindered only from outside, and is done as well by the next that
+// comes: the disk is full, a file may not be written, or another process has a lock; and that no
+// other error is joined to it.
+func CanWait(err error) bool {
+	if errors.Is(err, errs.ErrSyncFailed) || errors.Is(err, errs.ErrOutcomeUnknown) ||
+		!IsDiskFull(err) && !IsPermission(err) && !errors.Is(err, errs.ErrLocked) {
 		return false
 	}
 	for ; err != nil; err = errors.Unwrap(err) {
 		if reflect.TypeOf(err) == joined {
 			parts := err.(interface{ Unwrap() []error }).Unwrap()
-			return !slices.ContainsFunc(parts, func(part error) bool { return !OnlyDiskFull(part) })
+			return !slices.ContainsFunc(parts, func(part error) bool { return !CanWait(part) })
 		}
 	}
 	return true

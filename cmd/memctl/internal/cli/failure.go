@@ -72,12 +72,12 @@ var classes = []struct {
 	{as[*unready], CodeDamage, "not ready", "memctl flush rebuilds index and log from the files"},
 	{is(varve.ErrMoved), CodeNoStore, "moved", "use the store where it is now"},
 	{is(varve.ErrNewerFormat), CodeNewer, "newer format", "install the newest memctl"},
+	{both(varve.ErrOutcomeUnknown, context.Canceled), CodeInterrupted, "interrupted", "check whether it was stored: memctl get ID"},
+	{is(varve.ErrOutcomeUnknown), CodeInternal, "outcome unknown", "check whether it was stored: memctl get ID"},
 	{both(varve.ErrLocked, context.Canceled), CodeInterrupted, "interrupted", "run the command again"},
 	{is(varve.ErrLocked), CodeLocked, "locked", "wait for that process or end it; --wait says how long to wait"},
 	{as[*vfs.NotFolderError], CodeDamage, "not a folder", "memctl repair --apply moves the link (or file) out of the way, and nothing that it leads to"},
 	{is(varve.ErrCorrupt), CodeLost, "unreadable", "memctl verify says what is damaged and what helps"},
-	{both(varve.ErrOutcomeUnknown, context.Canceled), CodeInterrupted, "interrupted", "check whether it was stored: memctl get ID"},
-	{is(varve.ErrOutcomeUnknown), CodeInternal, "outcome unknown", "check whether it was stored: memctl get ID"},
 	{is(varve.ErrConflict), CodeConflict, "conflict", "read the current version (memctl get ID) and retry"},
 	{as[*EndingError], CodeRefused, "ambiguous", "give more of the id, or the whole id: memctl list --output id"},
 	{as[*varve.NoVersionError], CodeNotFound, "not found", "memctl history ID lists the versions that are kept"},
@@ -140,6 +140,9 @@ func Classify(err error) *Failure {
 	var refused *varve.PermissionError
 	if errors.As(err, &refused) && refused.Fix != "" {
 		f.Fix = refused.Fix
+	}
+	if none := (*vfs.NoInodeError)(nil); errors.As(err, &none) {
+		f.Fix = "remove files from that file system, or name one with more inodes (df -i)"
 	}
 	var full *varve.DiskFullError
 	if errors.As(err, &full) {

@@ -22,7 +22,8 @@ func (a *App) Named() string {
 	return a.Getenv(StoreVariable)
 }
 
-// Locate finds the store's folder. A store of another user is passed over unless it was named.
+// Locate finds the store's folder. One of another user, or that a link
+// leads to, is passed over unless it was named.
 func (a *App) Locate() (string, error) {
 	if dir := a.Named(); dir != "" {
 		return dir, nil
@@ -31,16 +32,22 @@ func (a *App) Locate() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("finding the current folder: %w", err)
 	}
-	found, foreign, err := locate.Nearest(dir, StoreVariable, locate.Self(a.Getenv))
+	found, passed, err := locate.Nearest(dir, StoreVariable, locate.Self(a.Getenv))
 	a.passedOver.Do(func() {
-		for _, f := range foreign {
-			a.Note("%s belongs to user %d and is not used unless --store (or %s) names it", f.Path, f.Owner, StoreVariable)
+		for _, p := range passed {
+			if p.Link != "" {
+				a.Note("%s is a link to %s and is not used unless --store (or %s) names it", p.Path, p.Link, StoreVariable)
+				continue
+			}
+			a.Note("%s belongs to user %d and is not used unless --store (or %s) names it", p.Path, p.Owner, StoreVariable)
 		}
 	})
 	switch served, derr := DataFolder(a.Getenv, runtime.GOOS); {
 	case err == nil:
-	case len(foreign) > 0:
-		err = WithFix(err, "if you trust what is in it, name the store of the other user: --store "+ShellQuote(foreign[0].Path))
+	case len(passed) > 0 && passed[0].Link != "":
+		err = WithFix(err, "if it is the store that you want, name it: --store "+ShellQuote(passed[0].Path))
+	case len(passed) > 0:
+		err = WithFix(err, "if you trust what is in it, name the store of the other user: --store "+ShellQuote(passed[0].Path))
 	case derr == nil && IsStore(served):
 		err = WithFix(err, "create one with memctl init DIR, or name one with --store DIR; the store of memctl mcp is "+ShellQuote(served))
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
-	"github.com/varve-db/varve/cmd/memctl/internal/locate"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -39,11 +38,8 @@ func (a *App) open(ctx context.Context, dir string, how Access, more func(*varve
 		more(&o)
 	}
 	if (how == Create || how == Serve) && !IsStore(dir) {
-		self := locate.Self(a.Getenv) // a store of another user above is not opened, and does not count
-		own := func(dir string) bool { return self.Own(dir) && IsStore(dir) }
-		if above, err := locate.Above(dir, own); err != nil || above != "" { // which would take its files for its own
-			return nil, WithFix(errors.Join(err, fmt.Errorf("%w: %s is inside of the store %s: a store is not made in the folder of another one", varve.ErrInvalid, dir, above)),
-				"name a folder outside of it, or use that store: --store "+ShellQuote(above))
+		if above, err := a.Outside(dir, "a store"); err != nil {
+			return nil, WithFix(err, "name a folder outside of it, or use that store: --store "+ShellQuote(above))
 		}
 	}
 	st, err := varve.Open(ctx, dir, &o)
@@ -132,8 +128,8 @@ func (a *App) WithIn(ctx context.Context, dir string, how Access, more func(*var
 	}
 	defer a.tellEvicted()
 	if cerr := closed(); cerr != nil {
-		if (err == nil || vfs.OnlyDiskFull(err)) && vfs.OnlyDiskFull(cerr) {
-			a.warnFull(how, err == nil, cerr)
+		if (err == nil || vfs.CanWait(err)) && vfs.CanWait(cerr) {
+			a.warnUnwritten(how, err == nil, cerr)
 			return err
 		}
 		err = errors.Join(err, fmt.Errorf("closing the store %s: %w", dir, cerr))
@@ -141,17 +137,21 @@ func (a *App) WithIn(ctx context.Context, dir string, how Access, more func(*var
 	return err
 }
 
-// warnFull says that the files wait for space. What the command was for is done: its exit status
-// is that of success, because a script that repeats it would write the same again.
-func (a *App) warnFull(how Access, done bool, err error) {
-	f := Classify(err)
+// warnUnwritten says that what is in the log waits to be written to its files, for space, for a lock or
+// for somebody who may. What the command was for is done: its exit status is that of success,
+// because a script that repeats it would write the same again.
+func (a *App) warnUnwritten(how Access, done bool, err error) {
+	f, when := Classify(err), "by the next command that can"
+	if vfs.IsDiskFull(err) {
+		when = "when there is space"
+	}
 	switch {
 	case !done: // its own failure says it
 	case how == Write || how == Create:
 		_ = a.Out.Flush()
-		a.warn("the change is committed and safe in the log, do not repeat it; the files are written when there is space: %s; %s", f.Message, f.Fix)
+		a.warn("the change is committed and safe in the log, do not repeat it; the files are written %s: %s; %s", when, f.Message, f.Fix)
 	default:
-		a.Note("note: changes that are safe in the log wait for space to become files: %s; %s", f.Message, f.Fix)
+		a.Note("note: changes that are safe in the log become files %s: %s; %s", when, f.Message, f.Fix)
 	}
 }
 

@@ -20,8 +20,9 @@ const (
 	movedName  = "moved.json" // what a store that was moved away leaves
 )
 
-// Nearest looks for a store from dir upwards, and passes over those of other users.
-func Nearest(dir, variable string, self Users) (found string, foreign []Foreign, err error) {
+// Nearest looks for a store from dir upwards, and passes over those of other users and those to which
+// a link leads out of the folder that it is in.
+func Nearest(dir, variable string, self Users) (found string, passed []Passed, err error) {
 	var searched []string
 	for at := dir; ; at = filepath.Dir(at) {
 		for _, c := range []string{at, filepath.Join(at, Folder)} {
@@ -29,23 +30,29 @@ func Nearest(dir, variable string, self Users) (found string, foreign []Foreign,
 			// Nothing of another user's is opened: a lease on it would be waited for.
 			if f := self.foreign(c); f != nil {
 				if looksLike(c) {
-					foreign = append(foreign, *f)
+					passed = append(passed, *f)
+				}
+				continue
+			}
+			if to := LeadsOut(at, Folder); c != at && to != "" {
+				if looksLike(c) {
+					passed = append(passed, Passed{Path: c, Link: to})
 				}
 				continue
 			}
 			if IsStore(c) {
 				if f := self.foreign(c); f != nil { // it has come since
-					foreign = append(foreign, *f)
+					passed = append(passed, *f)
 					continue
 				}
-				return c, foreign, nil
+				return c, passed, nil
 			}
 		}
 		if filepath.Dir(at) == at {
 			break
 		}
 	}
-	return "", foreign, fmt.Errorf("%w: searched %s, and %s is not set", varve.ErrNoStore, strings.Join(searched, ", "), variable)
+	return "", passed, fmt.Errorf("%w: searched %s, and %s is not set", varve.ErrNoStore, strings.Join(searched, ", "), variable)
 }
 
 // looksLike says that a folder may be a store, by names alone.

@@ -64,7 +64,7 @@ func TestForeign(t *testing.T) {
 		if got != c.want || (err == nil) != (c.want != "") || (len(foreign) == 0) != (c.want != "") {
 			t.Errorf("%v: found %q, passed over %v, %v; want %q", c.self, got, foreign, err, c.want)
 		}
-		if c.want == "" && (len(foreign) != 1 || foreign[0] != Foreign{dir, you}) {
+		if c.want == "" && (len(foreign) != 1 || foreign[0] != (Passed{Path: dir, Owner: you})) {
 			t.Errorf("passed over %v", foreign)
 		}
 	}

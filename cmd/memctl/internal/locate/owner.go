@@ -30,17 +30,18 @@ func Self(getenv func(string) string) Users {
 // Own says that a folder is not known to be another user's.
 func (u Users) Own(dir string) bool { return u.foreign(dir) == nil }
 
-// Foreign is a store of another user.
-type Foreign struct {
+// Passed is a store that is used only where it is named.
+type Passed struct {
 	Path  string
-	Owner int
+	Owner int    // the user whose it is, where that is another one
+	Link  string // where its path leads, being a link
 }
 
 // foreign says whom a store belongs to if that is another user, and nil if it is one's own. The
 // folder counts, and a link that leads to it. Where others can make files in the folder it also
 // counts who made each of those that make it a store; in one that a group shares (Options.Shared) the
 // log alone, since members replace the others there.
-func (u Users) foreign(dir string) *Foreign {
+func (u Users) foreign(dir string) *Passed {
 	if len(u) == 0 {
 		return nil
 	}
@@ -55,7 +56,7 @@ func (u Users) foreign(dir string) *Foreign {
 	}
 	for _, name := range names {
 		if info, err := vfs.OS().Stat(name); err == nil && !slices.Contains(u, int(info.UID)) {
-			return &Foreign{Path: dir, Owner: int(info.UID)}
+			return &Passed{Path: dir, Owner: int(info.UID)}
 		}
 	}
 	return nil

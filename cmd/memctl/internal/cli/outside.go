@@ -1,0 +1,24 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/locate"
+)
+
+// Outside refuses a folder for what is to be made there if it lies in that of a store, which would take
+// its files for its own; above is that store.
+func (a *App) Outside(dir, what string) (above string, err error) {
+	self := locate.Self(a.Getenv) // a store of another user above is not opened, and does not count
+	own := func(dir string) bool { return self.Own(dir) && IsStore(dir) }
+	switch above, err = locate.Above(dir, own); {
+	case err != nil:
+		return "", WithFix(err, outside)
+	case above != "":
+		return above, WithFix(fmt.Errorf("%w: %s is inside of the store %s: %s is not made in the folder of another one", varve.ErrInvalid, dir, above, what), outside)
+	}
+	return "", nil
+}
+
+const outside = "name a folder outside of it"
