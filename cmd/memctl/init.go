@@ -10,6 +10,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/locate"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -41,6 +42,11 @@ there already, else yours.`,
 					return cli.Usagef(cmd.CommandPath(), "two folders are named: %s and --store %s", args[0], a.Store)
 				}
 				dir = args[0]
+			}
+			if len(args) == 0 && a.Named() == "" {
+				if err := notByLink(a, dir); err != nil {
+					return err
+				}
 			}
 			if dir == "" {
 				return cli.Usagef(cmd.CommandPath(), "the folder's name is empty")
@@ -75,6 +81,18 @@ there already, else yours.`,
 	c.Flags().IntVar(&segment, "segment-size", 0, "size of a segment of the log in `bytes`; one commit takes at most half (default 67108864)")
 	c.Flags().StringVar(&shared, "shared", "user", "who may use a new store: `mode` user (you alone) or group")
 	return c
+}
+
+// notByLink refuses to make a store where nobody named it: a cloned project may bring the link.
+func notByLink(a *cli.App, dir string) error {
+	here, err := a.Getwd()
+	if err != nil {
+		return fmt.Errorf("finding the current folder: %w", err)
+	}
+	if to := locate.LeadsOut(here, dir); to != "" {
+		return cli.WithFix(fmt.Errorf("%s is a link to %s: %w", dir, to, varve.ErrInvalid), "name the folder if the store is to be there: memctl init "+cli.ShellPath(dir))
+	}
+	return nil
 }
 
 func sameFolder(a, b string) bool {

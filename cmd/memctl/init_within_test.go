@@ -59,3 +59,33 @@ func TestInitWithin(t *testing.T) {
 	c.ok("init", c.store()) // itself
 	c.ok("init", filepath.Join(c.dir, "beside"))
 }
+
+// Neither restore nor migrate makes a store inside of another one, and a backup goes there into backups/ alone.
+func TestCopiesWithin(t *testing.T) {
+	t.Parallel()
+	c, other := newCLI(t), newCLI(t)
+	c.ok("put", "x", "--id", "a", "-q")
+	backup := filepath.Join(c.dir, "backup")
+	c.ok("backup", backup)
+	for _, above := range []string{c.store(), other.store()} {
+		for _, dir := range []string{"new", "memories/new", "wal/archive/new", "quarantine/new", "backups/../tmp/new"} {
+			to := above + "/" + dir
+			for _, args := range [][]string{{"restore", backup, to}, {"backup", to}, {"migrate", "--to", to}} {
+				code, out, errOut := c.run("", args...)
+				if code != cli.CodeRefused || !strings.Contains(errOut, "is inside of the store "+above) {
+					t.Errorf("memctl %q: exit code %d: %s%s", args, code, out, errOut)
+				}
+			}
+			if _, err := os.Lstat(to); err == nil {
+				t.Errorf("%s is there", to)
+			}
+		}
+	}
+	if code, _, errOut := c.run("", "restore", backup, filepath.Join(c.store(), "backups", "new")); code != cli.CodeRefused {
+		t.Errorf("a store in backups/: exit code %d: %s", code, errOut)
+	}
+	c.ok("backup", filepath.Join(c.store(), "backups", "one"))
+	c.ok("verify")
+	c.ok("restore", filepath.Join(c.store(), "backups", "one"), filepath.Join(c.dir, "restored"))
+	c.ok("migrate", "--to", filepath.Join(c.dir, "moved"), "--switch")
+}

@@ -3,12 +3,14 @@ package upkeep
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/locate"
 )
 
 func Backup(a *cli.App) *cobra.Command {
@@ -32,11 +34,20 @@ end to end instead.`,
 				backedUp(a, "is sound", args[0], &info)
 				return nil
 			}
+			if above, err := a.Outside(args[0], "a backup"); err != nil && (above == "" || !isBackups(args[0], above)) {
+				return cli.WithFix(err, "name a folder outside of it, or in its backups/")
+			}
 			return a.With(cmd.Context(), cli.Read, func(st *varve.Store) error { return backUp(cmd.Context(), a, st, args[0]) })
 		}),
 	}
 	c.Flags().BoolVar(&check, "check", false, "read a backup from end to end instead of making one")
 	return c
+}
+
+// isBackups says that a folder lies in the one that a store has for them.
+func isBackups(dir, store string) bool {
+	above, err := locate.Above(dir, func(dir string) bool { return dir == filepath.Join(store, "backups") })
+	return err == nil && above != ""
 }
 
 // unsound tells each fault of a backup, and returns the last one.

@@ -40,6 +40,9 @@ wal/moved.json in the old one.`,
 			if to == "" {
 				return cli.Usagef(cmd.CommandPath(), "name the new folder with --to")
 			}
+			if _, err := a.Outside(to, "a store"); err != nil {
+				return err
+			}
 			from, err := a.Locate()
 			if err != nil {
 				return err
