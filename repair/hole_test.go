@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -177,7 +178,8 @@ func holes(t *testing.T, template string, all map[uint64]string, r *rand.Rand, c
 			}
 		}
 		text := fmt.Sprint(plan.Actions)
-		if want := fmt.Sprintf("loses %d old version", lost); lost > 0 && !strings.Contains(text, want) || lost == 0 && strings.Contains(text, "old version") {
+		counted := regexp.MustCompile(`loses (?:at least )?(\d+) old version`).FindStringSubmatch(text) // no document has two in a hole
+		if want := fmt.Sprint(lost); lost > 0 && (counted == nil || counted[1] != want) || lost == 0 && counted != nil {
 			t.Errorf("hole at %d: %d versions are lost, the plan says: %s", at, lost, text)
 		}
 		if lost > 0 && gaps == 0 {

@@ -163,6 +163,7 @@ func (l *FileLog) Unsettled() bool {
 // nothing was found behind the gap.
 type Gap struct {
 	At, To LSN
+	Key    string // that the one frame of the gap has, where its header is sound; it may be damaged, too
 	Err    error
 }
 
@@ -218,17 +219,19 @@ func (l *FileLog) WalkSegment(ctx context.Context, number uint64, prev Mark, end
 			}
 			continue
 		}
-		from := w.at.LSN
+		missing := Gap{At: w.at.LSN, Err: err}
 		if errors.Is(err, segment.ErrPayload) && h.End() <= end {
 			w.at, w.linked = Mark{h.End(), h.Sum}, true // its header is sound, the chain goes on
+			missing.Key = string(payload[:min(int(h.KeyLen), len(payload))])
 		} else {
-			next, err := l.nextHeader(f, number, from+8, end)
+			next, err := l.nextHeader(f, number, missing.At+8, end)
 			if err != nil {
 				return Mark{}, err
 			}
 			w.at, w.linked = Mark{LSN: next}, false
 		}
-		gap(Gap{At: from, To: w.at.LSN, Err: err})
+		missing.To = w.at.LSN
+		gap(missing)
 	}
 	if !w.linked || w.at.LSN != end {
 		return Mark{}, nil

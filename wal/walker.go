@@ -109,10 +109,8 @@ func (w *walker) frame(limit LSN) (segment.Header, []byte, error) {
 		return h, nil, segment.ErrPayload
 	}
 	payload := b[segment.HeaderSize : segment.HeaderSize+int(h.Length)]
-	if _, _, err := h.Check(payload); err != nil {
-		return h, nil, err
-	}
-	return h, payload, nil
+	_, _, err = h.Check(payload)
+	return h, payload, err
 }
 
 // buffered says that the next frame lies whole in the buffer, so that next will

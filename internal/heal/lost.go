@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/varve-db/varve/internal/document"
-	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/verify"
 	"github.com/varve-db/varve/internal/versions"
 	"github.com/varve-db/varve/repair"
@@ -26,11 +25,11 @@ func (o *Options) countLost(ctx context.Context, p *repair.RepairPlan) error {
 		return nil // what is said without it stays
 	}
 	defer func() { _ = s.Close() }()
-	n, of, err := versions.Lost(ctx, s.Source().Log)
-	if err != nil || n == 0 {
+	loss, err := versions.Lost(ctx, s.Source().Log, s.Source().State)
+	says := loss.String()
+	if err != nil || says == "" {
 		return err
 	}
-	says := human.Count(n, "old version", "old versions") + " of " + human.Count(of, "document", "documents")
 	if was := p.Actions[i].Loses; was != "" {
 		says += ", and " + was
 	}

@@ -135,17 +135,17 @@ func showPlan(a *cli.App, p *varve.RepairPlan) {
 			}
 		}
 	}
-	lost, healable := 0, 0
+	var v verdict
 	for _, f := range plannedFor(p) {
-		switch f.Severity {
-		case repair.Lost:
-			lost++
-		case repair.Healable:
-			healable++
+		v.add(&f)
+	}
+	for _, x := range p.Actions {
+		if x.Loses != "" {
+			v.loses = append(v.loses, x.Loses)
 		}
 	}
 	showMembers(a, p)
-	if len(p.Actions) == 0 && lost+healable == 0 {
+	if len(p.Actions) == 0 && v.count() == 0 {
 		a.Say("nothing to repair")
 		return
 	}
@@ -160,7 +160,7 @@ func showPlan(a *cli.App, p *varve.RepairPlan) {
 	if len(p.Actions) > 0 {
 		a.Say("\nnothing was changed; memctl repair --apply performs the steps")
 	}
-	noteVerdict(a, lost, healable, "memctl repair --apply performs the planned steps")
+	v.note(a, "memctl repair --apply performs the planned steps")
 }
 
 // showMembers tells of assemblies that name what is not there, which is left alone.
@@ -183,16 +183,6 @@ func plannedFor(p *varve.RepairPlan) (list []varve.Finding) {
 	return append(list, p.Left...)
 }
 
-// noteVerdict notes by the exit code that not all is well. It was told already.
-func noteVerdict(a *cli.App, lost, healable int, fix string) {
-	switch {
-	case lost > 0:
-		a.Tell(&cli.Failure{Kind: "lost", Message: verdict(lost, healable), Fix: fix, Code: cli.CodeLost})
-	case healable > 0:
-		a.Tell(&cli.Failure{Kind: "damage", Message: verdict(lost, healable), Fix: fix, Code: cli.CodeDamage})
-	}
-}
-
 func showRepair(a *cli.App, r *varve.RepairReport, err error) {
 	a.Document.Member("repair", r.ID)
 	a.Document.Begin("actions")
@@ -213,15 +203,11 @@ func showRepair(a *cli.App, r *varve.RepairReport, err error) {
 			a.Say("%s: %s", cli.Printable(d.Action.String()), cli.Printable(d.Result))
 		}
 	}
-	lost, healable := 0, 0
+	var v verdict
 	a.Document.Begin("remaining")
 	for i := range r.Remaining {
-		switch r.Remaining[i].Severity {
-		case repair.Lost:
-			lost++
-		case repair.Healable:
-			healable++
-		default:
+		v.add(&r.Remaining[i])
+		if r.Remaining[i].Severity == repair.Info {
 			continue
 		}
 		if a.Document != nil {
@@ -239,16 +225,16 @@ func showRepair(a *cli.App, r *varve.RepairReport, err error) {
 			a.Document.Item(actionOf(x))
 		}
 		a.Document.Member("processes", others(r.Processes))
-		a.Document.Member("summary", summaryOf(&r.Summary, lost+healable))
-	} else if lost+healable == 0 && err == nil { // else nobody has looked
-		a.Say("verified: %s", verdict(0, 0))
+		a.Document.Member("summary", summaryOf(&r.Summary, v.count()))
+	} else if v.count() == 0 && err == nil { // else nobody has looked
+		a.Say("verified: %s", &v)
 	}
 	if r.NoUndo != nil {
 		a.Note("this repair cannot be undone by memctl: %s", cli.Printable(r.NoUndo.Error()))
 	} else if r.ID != "" && len(r.Done) > 0 {
 		a.Say("to undo: memctl repair --undo %s", r.ID)
 	}
-	noteVerdict(a, lost, healable, "memctl verify names the remedy for each remaining finding")
+	v.note(a, "memctl verify names the remedy for each remaining finding")
 }
 
 func undoRepair(ctx context.Context, a *cli.App, dir, id string) error {

@@ -87,20 +87,15 @@ func verifyStore(ctx context.Context, a *cli.App, dir string, o varve.VerifyOpti
 	progress, done := a.Bar("verifying")
 	o.Progress = progress
 	a.Document.Begin("findings")
-	lost, healable := 0, 0
+	var v verdict
 	infos := map[varve.FindingKind]int64{}
 	for f, err := range varve.VerifyFolder(ctx, dir, storeOptions(a), o) {
 		if err != nil {
 			done()
 			return err
 		}
-		switch f.Severity {
-		case repair.Lost:
-			lost++
-		case repair.Healable:
-			healable++
-		default:
-			// A folder that was copied has another time for every file.
+		v.add(&f)
+		if f.Severity == repair.Info { // a folder that was copied has another time for every file
 			if infos[f.Kind]++; infos[f.Kind] > fewInfos && a.Document == nil {
 				continue
 			}
@@ -109,14 +104,14 @@ func verifyStore(ctx context.Context, a *cli.App, dir string, o varve.VerifyOpti
 	}
 	done()
 	tellMore(a, infos)
-	s := summaryOf(o.Summary, lost+healable)
+	s := summaryOf(o.Summary, v.count())
 	if a.Document != nil {
 		a.Document.Member("summary", s)
 	} else {
 		a.Say("read %s, %s, %s, %s, %s of the log, %s: %s", cli.Count(int(s.Memories), "memory", "memories"), cli.Count(int(s.Assemblies), "assembly", "assemblies"),
-			cli.Count(int(s.Vectors), "vector", "vectors"), cli.Count(int(s.Files), "file", "files"), cli.Count(int(s.Entries), "entry", "entries"), cli.Size(s.Bytes), verdict(lost, healable))
+			cli.Count(int(s.Vectors), "vector", "vectors"), cli.Count(int(s.Files), "file", "files"), cli.Count(int(s.Entries), "entry", "entries"), cli.Size(s.Bytes), &v)
 	}
-	noteVerdict(a, lost, healable, "memctl repair shows what would repair them")
+	v.note(a, "memctl repair shows what would repair them")
 	return nil
 }
 
@@ -130,16 +125,6 @@ func tellMore(a *cli.App, infos map[varve.FindingKind]int64) {
 			a.Say("%s: %d more; --json lists all", kind, n)
 		}
 	}
-}
-
-func verdict(lost, healable int) string {
-	switch {
-	case lost > 0:
-		return fmt.Sprintf("%d lost or unreadable, %d repairable", lost, healable)
-	case healable > 0:
-		return fmt.Sprintf("%d repairable, nothing is lost", healable)
-	}
-	return "no damage found"
 }
 
 func summaryOf(s *varve.VerifySummary, n int) summary {
