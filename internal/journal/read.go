@@ -36,7 +36,8 @@ func Foreign(id, format string, args ...any) *repair.UndoForeign {
 }
 
 // Read reads the lines of a manifest that this copy wrote, a *UndoForeign when it
-// did not. A line without its sum was cut, or is somebody else's: what it is about had not begun.
+// did not, or when a line was changed since: undoing the others would leave out what it says. A line
+// that was cut, or torn with others of one write, is left out: what it is about had not begun.
 func Read(fsys vfs.FS, dir, id string, m *Mark) ([]Change, error) {
 	if err := keptAt(Path(id)); err != nil {
 		return nil, Foreign(id, "%v", err)
@@ -67,7 +68,7 @@ func Read(fsys vfs.FS, dir, id string, m *Mark) ([]Change, error) {
 	for n := 1; ; n++ {
 		line, err := in.ReadSlice('\n')
 		for long := err == bufio.ErrBufferFull; long; long = err == bufio.ErrBufferFull {
-			line = nil // of ours none is so long
+			line = []byte{0} // of ours none is so long
 			_, err = in.ReadSlice('\n')
 		}
 		if err == io.EOF {
@@ -86,6 +87,9 @@ func Read(fsys vfs.FS, dir, id string, m *Mark) ([]Change, error) {
 	if r.list == nil {
 		return nil, Foreign(id, "nothing is in it")
 	}
+	if r.changed != 0 {
+		return nil, Foreign(id, "its line %d was changed since it was written, and what that says would be left out", r.changed)
+	}
 	if r.folder != m.Folder {
 		return nil, Foreign(id, "it was written for another copy of the store: its folder had the number %d, and this one has %d", r.folder, m.Folder)
 	}
@@ -98,6 +102,8 @@ type manifestReader struct {
 	folder uint64 // that the store is in, as far as was read
 	list   []Change
 	at     map[int]int // by number: where a change is in list
+
+	bad, changed int // the first line without its sum; the first that was changed since it was written
 }
 
 // line takes one in, which ends in a line feed.
@@ -106,6 +112,12 @@ func (r *manifestReader) line(n int, line []byte) error {
 	if ok = ok && hmac.Equal([]byte(r.mark.sum(r.id, body)), sum); !ok {
 		switch {
 		case n > 1:
+			if r.bad == 0 && len(bytes.TrimSpace(line)) > 0 {
+				r.bad = n
+			}
+			if sum != nil && json.Valid(body) && r.changed == 0 {
+				r.changed = n // whole, and not as it was written
+			}
 			return nil
 		case sum == nil:
 			return Foreign(r.id, "it bears no sum of this copy's: it came with a clone or an archive, or an older program wrote it")
@@ -137,6 +149,9 @@ func (r *manifestReader) line(n int, line []byte) error {
 			return Foreign(r.id, "line %d names %s: %v", n, human.Quote(c.Path), err)
 		}
 		r.at[c.N] = len(r.list)
+	}
+	if c.Ended && r.changed == 0 {
+		r.changed = r.bad // the repair went on: nothing was torn
 	}
 	r.list = append(r.list, c)
 	return nil
