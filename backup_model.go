@@ -2,13 +2,9 @@ package varve
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io/fs"
-	"math"
-	"os"
 
-	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/copy"
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/view/vectors"
@@ -21,7 +17,7 @@ func (st *Store) restoreModel(ctx context.Context, as *copy.Restored) error {
 		return err
 	}
 	model := st.vectors.Model()
-	if err := st.restoreComputed(&model); err != nil {
+	if err := st.embedding.DropOthers(&model); err != nil {
 		return err
 	}
 	if model.LSN == 0 {
@@ -48,38 +44,6 @@ func (st *Store) restoreModel(ctx context.Context, as *copy.Restored) error {
 		err = c.F.Close()
 	}
 	return errors.Join(err, unlock())
-}
-
-// restoreComputed drops what a re-embedding has computed that was not under way at the moment, but
-// when the backup ended: nothing would continue it, and after a loss of log and index it would be
-// taken for one.
-func (st *Store) restoreComputed(model *index.Model) error {
-	path := st.vectors.ComputedPath(vectors.ComputedName)
-	f, err := st.engine.Env.FS.OpenFile(path, os.O_RDONLY, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return st.engine.Env.IOError("opening", path, err)
-	}
-	var head vectors.ComputedHeader
-	c := &vectors.Computed{F: f}
-	_, err = c.Records(math.MaxInt64, func(payload []byte) error {
-		if json.Unmarshal(payload, &head) != nil {
-			head = vectors.ComputedHeader{}
-		}
-		return vectors.ErrComputed // no more of it
-	})
-	if errors.Is(err, vectors.ErrComputed) {
-		err = nil
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return st.engine.Env.IOError("reading", path, err)
-	}
-	if head.Under(model) {
-		return nil
-	}
-	return st.vectors.DropComputed()
 }
 
 // settleRestored has config.json say what it said at the moment, as far as a change of

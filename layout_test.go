@@ -363,7 +363,7 @@ var exported = map[string]int{
 	"internal/flush":        37,
 	"internal/views":        11,
 	"internal/edits":        24,
-	"internal/embedding":    17,
+	"internal/embedding":    18,
 	"internal/history":      6,
 	"internal/search":       5,
 	"internal/retention":    16,

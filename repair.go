@@ -100,17 +100,8 @@ func repairOptions(dir string, o *Options, v VerifyOptions) (heal.Options, error
 			}
 			return repairStore{st}, nil
 		},
-		Config: validConfig,
+		Config: settings.Check,
 	}, nil
-}
-
-// validConfig says what is wrong with the text of a config.json.
-func validConfig(text []byte) error {
-	c, err := settings.Parse(text)
-	if err != nil && c == nil {
-		err = fmt.Errorf("%s: %w", settings.Name, err)
-	}
-	return err
 }
 
 // repairStore is a store as internal/heal works on it.
@@ -126,25 +117,7 @@ func (r repairStore) PutBack(ctx context.Context, held *wal.Held, letter byte, i
 }
 
 func (r repairStore) Adopt(ctx context.Context, held *wal.Held, letter byte, doc []byte, mtime time.Time, was wal.LSN) (wal.LSN, error) {
-	st, k := r.st, r.st.engine.Kinds.Named(letter)
-	p, err := k.Parse(doc, "")
-	if err != nil {
-		return 0, err
-	}
-	old := engine.Version{LSN: was}
-	if was != 0 {
-		place, err := st.engine.State.Find(k.Letter, p.ID)
-		if err != nil {
-			return 0, err
-		}
-		if old.Line = place.Entry; place.InLog {
-			if old, _, err = st.engine.Frame(ctx, k, p.ID, place.Version); err != nil {
-				return 0, err
-			}
-		}
-		old.LSN = was
-	}
-	v, err := st.edits.Adopt(ctx, held, k, &p, doc, mtime, old)
+	v, err := r.st.edits.AdoptOver(ctx, held, r.st.engine.Kinds.Named(letter), doc, mtime, was)
 	return v.LSN, err
 }
 

@@ -55,6 +55,7 @@ type Store struct {
 	stop    context.CancelFunc
 	running sync.WaitGroup // in the background
 	async   async
+	remove  func() error // see openBeside
 }
 
 // Memory is one memory; see package memstore.
@@ -65,7 +66,10 @@ type Memory = memstore.Memory
 func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 	st, err := openOnce(ctx, dir, o)
 	if errors.Is(err, fs.ErrNotExist) && !errors.Is(err, ErrNoStore) && !errors.Is(err, ErrMoved) {
-		return openOnce(ctx, dir, o) // it may have been moved away and back meanwhile
+		st, err = openOnce(ctx, dir, o) // it may have been moved away and back meanwhile
+	}
+	if o != nil && o.ReadOnly && (errors.Is(err, ErrNoStore) || errors.Is(err, ErrCorrupt)) {
+		return openBeside(ctx, dir, *o, err)
 	}
 	return st, err
 }
@@ -258,6 +262,9 @@ func (st *Store) close(ctx context.Context, wait time.Duration) error {
 	if st.engine.Cache != nil {
 		st.engine.Cache.InvalidateAll()
 		st.engine.Cache.StopAllGoroutines()
+	}
+	if st.remove != nil {
+		err = errors.Join(err, st.remove())
 	}
 	return err
 }

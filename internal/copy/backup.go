@@ -332,6 +332,9 @@ func (b *backup) moments(ctx context.Context, end wal.Mark, newest int64) error 
 		return fmt.Errorf("the copied log does not read back: %w", err)
 	}
 	start := geometryOf(&b.info).Start(geometryOf(&b.info).Number(b.from.LSN - 1))
+	if newest == 0 { // nothing was ever committed: the log was made again from the files
+		newest = b.info.Made.UnixMicro()
+	}
 	// Without an entry in the segment before it is not known when the last one was.
 	b.info.First = repair.Moment{LSN: start, Time: time.UnixMicro(newest).UTC()}
 	b.info.Last = b.info.First

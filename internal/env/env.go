@@ -22,6 +22,7 @@ type Env struct {
 	FS  vfs.FS // no link inside the store leads anywhere: vfs.Below
 
 	ReadOnly     bool
+	Refused      error // why nothing can be written to the store, where FS is laid over it
 	NoBackground bool
 	LockWait     time.Duration
 	Logger       *slog.Logger

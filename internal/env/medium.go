@@ -13,6 +13,9 @@ import (
 // Medium says why the system would refuse to write to the store: a *errs.PermissionError that names
 // the mount, or the file or folder. nil where nothing is known to refuse. It changes nothing.
 func (e *Env) Medium() error {
+	if e.Refused != nil {
+		return e.Refused
+	}
 	if v, err := e.FS.Volume(e.Dir); err == nil && v.ReadOnly {
 		return e.Explain(&fs.PathError{Op: "open", Path: e.Dir, Err: syscall.EROFS})
 	}

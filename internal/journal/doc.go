@@ -47,7 +47,7 @@
 // The sum is in the line itself, so a kill never leaves a manifest without its proof, and a
 // restarted log, or a lost wal/, does not affect it. A line that does not verify and with which the
 // repair ended was cut while it was written, or torn with others of the same write, and its change
-// had not begun. One behind which the repair went on, or that is whole but for its sum, was changed
+// had not begun. One behind which the repair went on, or that is whole except for its sum, was changed
 // since, and the manifest is refused: what it says would be left out.
 //
 // The key belongs to the user, so it is valid for the user's other stores and copies too. The

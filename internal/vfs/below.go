@@ -24,6 +24,9 @@ import (
 // Where fsys is no file system of the operating system (there are no links in vfs/crash),
 // or a wrapper of one, it is returned as it is: the wrapper goes around this one.
 func Below(fsys FS, root string) FS {
+	if w, ok := fsys.(interface{ Below(root string) FS }); ok {
+		return w.Below(root)
+	}
 	b, ok := extended(fsys)
 	if !ok {
 		return fsys

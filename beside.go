@@ -1,0 +1,37 @@
+package varve
+
+import (
+	"context"
+	"errors"
+
+	"github.com/varve-db/varve/internal/vfs/over"
+	"github.com/varve-db/varve/segment"
+)
+
+// openBeside opens a store that nobody can write to, and that lacks its log or its index: both are
+// made in a folder of this handle's, which Close removes. cause is why it cannot be opened as it is.
+func openBeside(ctx context.Context, dir string, o Options, cause error) (*Store, error) {
+	if o.env.System.FS != nil {
+		return nil, cause
+	}
+	looked := o
+	looked.fill()
+	refused := looked.environment(dir).Medium()
+	if refused == nil {
+		return nil, cause
+	}
+	fsys, remove, err := over.Temporary(dir)
+	if err != nil {
+		return nil, errors.Join(cause, err)
+	}
+	o.ReadOnly, o.MustExist, o.NoBackground, o.SegmentSize, o.env.System.FS = false, true, true, segment.MinSize, fsys
+	st, err := openOnce(ctx, dir, &o)
+	if err != nil {
+		if !errors.Is(err, ErrNoStore) {
+			cause = errors.Join(cause, err)
+		}
+		return nil, errors.Join(cause, remove())
+	}
+	st.engine.Env.ReadOnly, st.engine.Env.Refused, st.remove = true, refused, remove
+	return st, nil
+}

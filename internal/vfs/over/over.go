@@ -1,0 +1,179 @@
+package over
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// FS is a folder with another one over it.
+type FS struct {
+	fs           vfs.FS
+	lower, upper string
+	gone         *gone
+}
+
+// gone has the names of the lower folder that were removed.
+type gone struct {
+	mu    sync.Mutex
+	names map[string]bool
+}
+
+// New lays the folder upper over lower. Paths are those of the lower one.
+func New(fsys vfs.FS, lower, upper string) *FS {
+	return &FS{fs: fsys, lower: filepath.Clean(lower), upper: filepath.Clean(upper), gone: &gone{names: map[string]bool{}}}
+}
+
+// Below is vfs.Below for a folder elsewhere.
+func (f *FS) Below(root string) vfs.FS {
+	g := *f
+	g.fs = vfs.Below(f.fs, root)
+	return &g
+}
+
+// above is the path in the upper folder; "" for what is not in the lower one.
+func (f *FS) above(name string) string {
+	rel, err := filepath.Rel(f.lower, filepath.Clean(name))
+	if err != nil || rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
+		return ""
+	}
+	return filepath.Join(f.upper, rel)
+}
+
+// below says whether the lower folder has a file or folder there that counts.
+func (f *FS) below(name string) (vfs.Info, bool) {
+	if f.hidden(name) {
+		return vfs.Info{}, false
+	}
+	info, err := f.fs.Stat(name)
+	return info, err == nil
+}
+
+// hidden: it, or a folder above it, was removed.
+func (f *FS) hidden(name string) bool {
+	f.gone.mu.Lock()
+	defer f.gone.mu.Unlock()
+	for at := filepath.Clean(name); at != f.lower && len(at) > len(f.lower); at = filepath.Dir(at) {
+		if f.gone.names[at] {
+			return true
+		}
+	}
+	return false
+}
+
+func (f *FS) hide(name string) {
+	f.gone.mu.Lock()
+	defer f.gone.mu.Unlock()
+	f.gone.names[filepath.Clean(name)] = true
+}
+
+// at is where what has a name is: in the upper folder, or in the lower one. A folder of both is the lower
+// one's, whose times and number do not change.
+func (f *FS) at(name string) (path string, info vfs.Info, err error) {
+	up := f.above(name)
+	low, ok := f.below(name)
+	if up == "" || ok && low.Mode.IsDir() {
+		if !ok {
+			_, err = f.fs.Stat(name)
+		}
+		return name, low, err
+	}
+	info, err = f.fs.Stat(up)
+	if errors.Is(err, fs.ErrNotExist) && ok {
+		return name, low, nil
+	}
+	return up, info, named(err, name)
+}
+
+// named has an error name what was asked for.
+func named(err error, name string) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return &fs.PathError{Op: p.Op, Path: name, Err: p.Err}
+	}
+	return err
+}
+
+// folder makes the folder that a name is in, where the lower one has it.
+func (f *FS) folder(name string) error {
+	dir := filepath.Dir(name)
+	up := f.above(dir)
+	if up == "" || up == f.upper {
+		return nil
+	}
+	if _, err := f.fs.Stat(up); err == nil {
+		return nil
+	}
+	if info, ok := f.below(dir); !ok || !info.Mode.IsDir() {
+		return &fs.PathError{Op: "open", Path: dir, Err: syscall.ENOENT}
+	}
+	if err := f.folder(dir); err != nil {
+		return err
+	}
+	if err := f.fs.Mkdir(up, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}
+
+// raise copies a file of the lower folder into the upper one, if that has none, and returns where it is there.
+func (f *FS) raise(name string) (string, error) {
+	up := f.above(name)
+	if up == "" {
+		return name, nil // elsewhere
+	}
+	if err := f.folder(name); err != nil {
+		return "", err
+	}
+	if _, err := f.fs.Stat(up); !errors.Is(err, fs.ErrNotExist) {
+		return up, err
+	}
+	info, ok := f.below(name)
+	if !ok {
+		return up, nil
+	}
+	if !info.Mode.IsRegular() {
+		return "", &fs.PathError{Op: "open", Path: name, Err: syscall.EISDIR}
+	}
+	return up, f.copy(name, up)
+}
+
+func (f *FS) copy(from, to string) (err error) {
+	in, err := f.fs.OpenFile(from, os.O_RDONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	info, err := in.Stat()
+	if err != nil {
+		return err
+	}
+	out, err := f.fs.OpenFile(to, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	if err := out.Truncate(info.Size); err != nil {
+		return err
+	}
+	buf := make([]byte, 1<<20)
+	for at := int64(0); at < info.Size; at += int64(len(buf)) {
+		b := buf[:min(int64(len(buf)), info.Size-at)]
+		if _, err := in.ReadAt(b, at); err != nil {
+			return err
+		}
+		if slices.ContainsFunc(b, func(c byte) bool { return c != 0 }) {
+			if _, err := out.WriteAt(b, at); err != nil {
+				return err
+			}
+		}
+	}
+	return out.SetMtime(info.Mtime)
+}

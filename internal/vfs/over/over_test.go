@@ -1,0 +1,161 @@
+package over
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// TestOver: whatever is done through it has the results that it has in a folder of one's own, and the lower
+// folder stays as it is.
+func TestOver(t *testing.T) {
+	t.Parallel()
+	lower := t.TempDir()
+	fill(t, lower)
+	before := content(t, vfs.OS(), lower)
+	rapid.Check(t, func(r *rapid.T) {
+		own, err := os.MkdirTemp("", "")
+		if err != nil {
+			r.Fatal(err)
+		}
+		defer os.RemoveAll(own)
+		plain, upper := filepath.Join(own, "plain"), filepath.Join(own, "upper")
+		if err := errors.Join(os.Mkdir(plain, 0o700), os.Mkdir(upper, 0o700)); err != nil {
+			r.Fatal(err)
+		}
+		fill(t, plain)
+		over := New(vfs.OS(), lower, upper)
+		names := rapid.SampledFrom([]string{"a", "b", "c", "x/a", "x/b", "x/y/a", "z/a", "x", "z", "x/y"})
+		for range rapid.IntRange(1, 30).Draw(r, "steps") {
+			name, other := names.Draw(r, "name"), names.Draw(r, "other")
+			op := rapid.SampledFrom([]string{"write", "new", "cut", "remove", "rename", "new name", "mkdir"}).Draw(r, "op")
+			do := func(f vfs.FS, dir string) error {
+				path, to := filepath.Join(dir, name), filepath.Join(dir, other)
+				if info, err := f.Stat(path); strings.HasSuffix(op, "name") && err == nil && info.Mode.IsDir() {
+					return nil // no store does that
+				}
+				switch op {
+				case "remove":
+					return f.Remove(path)
+				case "rename":
+					return f.Rename(path, to)
+				case "new name":
+					return f.RenameNew(path, to)
+				case "mkdir":
+					return f.Mkdir(path, 0o700)
+				}
+				flag := map[string]int{"write": os.O_RDWR, "new": os.O_RDWR | os.O_CREATE | os.O_EXCL, "cut": os.O_RDWR | os.O_CREATE | os.O_TRUNC}[op]
+				file, err := f.OpenFile(path, flag, 0o600)
+				if err != nil {
+					return err
+				}
+				_, err = file.WriteAt([]byte(op), 1)
+				return errors.Join(err, file.Close())
+			}
+			got, want := do(over, lower), do(vfs.OS(), plain)
+			sameKind := errors.Is(want, fs.ErrNotExist) == errors.Is(got, fs.ErrNotExist) && errors.Is(want, fs.ErrExist) == errors.Is(got, fs.ErrExist)
+			if (got == nil) != (want == nil) || !sameKind && !strings.HasSuffix(op, "name") { // of two names either may be the reason
+				r.Fatalf("%s %s %s: %v, want %v", op, name, other, got, want)
+			}
+			if got, want := content(t, over, lower), content(t, vfs.OS(), plain); got != want {
+				r.Fatalf("%s %s %s:\n%s\nwant\n%s", op, name, other, got, want)
+			}
+		}
+	})
+	if after := content(t, vfs.OS(), lower); after != before {
+		t.Errorf("the lower folder has\n%s\nbefore\n%s", after, before)
+	}
+}
+
+func fill(t *testing.T, dir string) {
+	t.Helper()
+	for _, name := range []string{"a", "b", "x/a", "x/y/a"} {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("the file "+name), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// content is all that is in a folder.
+func content(t *testing.T, f vfs.FS, dir string) string {
+	var b strings.Builder
+	var walk func(at string)
+	walk = func(at string) {
+		names, err := f.ReadDir(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(names)
+		for _, name := range names {
+			path := filepath.Join(at, name)
+			info, err := f.Stat(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.WriteString(strings.TrimPrefix(path, dir))
+			if info.Mode.IsDir() {
+				b.WriteString("\n")
+				walk(path)
+				continue
+			}
+			text, err := vfs.ReadFile(f, path, 1<<20)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.WriteString(": " + string(text) + "\n")
+		}
+	}
+	walk(dir)
+	return b.String()
+}
+
+// TestTemporary: the folder goes with its process, and if that was killed, with the next one that makes one.
+func TestTemporary(t *testing.T) {
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	if os.TempDir() != temp {
+		t.Skip("the system's temporary folder has another name")
+	}
+	_, remove, err := Temporary(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"killed", "cut"} { // cut: before it was locked
+		if err := os.MkdirAll(filepath.Join(temp, prefix+name, filesIn), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(temp, prefix+"killed", lockName), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	old := time.Now().Add(-time.Hour)
+	list, _ := filepath.Glob(filepath.Join(temp, "*"))
+	for _, path := range list {
+		if err := os.Chtimes(path, old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, again, err := Temporary(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list, _ := filepath.Glob(filepath.Join(temp, "*")); len(list) != 2 {
+		t.Error(list)
+	}
+	if err := errors.Join(remove(), again()); err != nil {
+		t.Error(err)
+	}
+	if list, _ := filepath.Glob(filepath.Join(temp, "*")); len(list) != 0 {
+		t.Error(list)
+	}
+}
