@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
 )
 
@@ -36,10 +37,10 @@ func (f *pastFiles) open(number uint64) (source, error) {
 		f.src, f.shut = file, file.Close
 		return f.src, nil
 	}
-	if !errors.Is(err, fs.ErrNotExist) {
+	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, vfs.ErrNotRegular) {
 		return nil, fmt.Errorf("opening a segment: %w", err)
 	}
-	// Recycling makes the copy first.
+	// Recycling makes the copy first. What is no file has none of the segment, and counts as missing.
 	return f.src, f.openCopy()
 }
 

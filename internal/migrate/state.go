@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -144,7 +145,7 @@ func Residence(fsys vfs.FS, dir string) (done func() error, err error) {
 	if err != nil || !begun {
 		return nil, err
 	}
-	if m.State == stateReady {
+	if m.State == stateReady && !elsewhere(filepath.VolumeName(m.From), filepath.VolumeName(dir)) {
 		// The one look outside: at the note in the folder that the copy names, and at nothing else there.
 		fsys := vfs.Below(fsys, m.From)
 		note, ok, err := readMoved(fsys, m.From)
@@ -160,6 +161,13 @@ func Residence(fsys vfs.FS, dir string) (done func() error, err error) {
 		}
 	}
 	return nil, &repair.UnfinishedError{From: m.From, To: dir}
+}
+
+// elsewhere says that a volume of Windows is another one's than that of the copy, and named by \\: a host of
+// the network, which would be told who looks, or a device. What migrate.json says does not
+// lead there; the command that is repeated does.
+func elsewhere(volume, of string) bool {
+	return strings.HasPrefix(strings.ReplaceAll(volume, `\`, "/"), "//") && !strings.EqualFold(volume, of)
 }
 
 // settle ends a migration whose note was found. The process that wrote it may have
