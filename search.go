@@ -30,6 +30,9 @@ type Query struct {
 	// Rarest, if not 0, takes Text without the grammar, and however long, and looks for its rarest words.
 	Rarest int
 
+	Explain  bool // Hit.Explanation; a search by words takes twice as long
+	Fragment int  // maximum number of bytes of Hit.Fragment, up to 65,536; 0 omits it
+
 	Limit    int     // maximum number of hits; 0 means 10
 	Offset   int     // number of best hits to skip
 	MinScore float64 // hits with a lower score are omitted; 0 omits none
@@ -46,7 +49,16 @@ type Hit struct {
 	Memory Memory
 
 	Words, Vector float64 // of a search by both, what either side gave, from 0 to 1
+
+	Explanation *Explanation // with Query.Explain
+	Fragment    *Fragment    // with Query.Fragment
 }
+
+type (
+	Explanation = search.Explanation // what a score is made of
+	WordShare   = search.WordShare   // what a word adds to it
+	Fragment    = search.Fragment    // the piece of a content with the most words of the query
+)
 
 // Search finds memories that pass the filters, best first, those with the same score by id. A search
 // by vector reads every vector of the memories that pass, and with filters holds about 300 bytes of

@@ -23,6 +23,8 @@ type searchFlags struct {
 	by            string
 	limit, offset int
 	least         float64
+	explain       bool
+	fragment      int
 }
 
 func searchCommand(a *cli.App) *cobra.Command {
@@ -44,6 +46,9 @@ the metadata, and in the date. The neighbours of a memory in its session count t
 none of the words can be found. In a query, "to the lake" is a phrase, rom* means words that
 begin so, +rome must be there, -rome must not, tag:travel is a word in a field, and OR makes what
 is beside it optional.
+
+--explain adds what a score is made of: what each word gives, the fields that have it (or that a
+neighbour has it), and what the session gives. In the table it takes the place of the text.
 
 The score of a search by words is BM25F; that of embeddings the cosine, or 1/(1+d²) if the store
 measures distances; that of both is from 0 to 1, a fifth of it by meaning. The file of a vector holds
@@ -67,7 +72,10 @@ a JSON list of numbers, or the numbers as consecutive float32, little-endian.`,
 			if err != nil {
 				return err
 			}
-			q := varve.Query{Text: strings.Join(args, " "), Like: f.like, Limit: min(f.limit, math.MaxInt-1) + 1, Offset: f.offset, MinScore: f.least}
+			q := varve.Query{Text: strings.Join(args, " "), Like: f.like, Limit: min(f.limit, math.MaxInt-1) + 1, Offset: f.offset, MinScore: f.least, Explain: f.explain, Fragment: f.fragment}
+			if q.Text != "" && q.Fragment == 0 && a.Out.Screen {
+				q.Fragment = tableFragment
+			}
 			dir, err := a.Locate()
 			if err != nil {
 				return err
@@ -100,6 +108,8 @@ a JSON list of numbers, or the numbers as consecutive float32, little-endian.`,
 	fl.IntVarP(&f.limit, "limit", "n", 10, "show at most `N` memories")
 	fl.IntVar(&f.offset, "offset", 0, "skip the first `N` memories")
 	fl.Float64Var(&f.least, "min-score", 0, "omit memories with a lower `score`; 0 keeps all")
+	fl.BoolVar(&f.explain, "explain", false, "show what each score is made of")
+	fl.IntVar(&f.fragment, "fragment", 0, "show only the piece of a text with the most words of the query, at most `N` bytes")
 	a.OutputFlag(c, cli.FormTable, cli.FormJSON, cli.FormJSONL, cli.FormID)
 	c.MarkFlagsMutuallyExclusive("like", "vector")
 	return c
@@ -119,6 +129,8 @@ func (f *searchFlags) check(cmd *cobra.Command, args []string) error {
 		return cli.Usagef(cmd.CommandPath(), "--limit %d: must be 1 or more", f.limit)
 	case f.offset < 0:
 		return cli.Usagef(cmd.CommandPath(), "--offset %d: must be 0 or more", f.offset)
+	case f.fragment < 0 || f.fragment > 1<<16 || cmd.Flags().Changed("fragment") && f.fragment == 0:
+		return cli.Usagef(cmd.CommandPath(), "--fragment %d: must be from 1 to 65536 bytes", f.fragment)
 	case math.IsNaN(f.least) || math.IsInf(f.least, 0):
 		return cli.Usagef(cmd.CommandPath(), "--min-score %v: must be a number", f.least)
 	}
@@ -179,6 +191,8 @@ type found struct {
 	Score float64   `json:"score"`
 	Parts *scoredBy `json:"parts,omitempty"`
 	listed
+	Explanation *explanation `json:"explanation,omitempty"`
+	Fragment    *fragment    `json:"fragment,omitempty"`
 }
 
 // scoredBy are the parts of a score by both.
@@ -233,10 +247,23 @@ func (p *searched) show(ctx context.Context, hits []varve.Hit, err error, q varv
 func (l *memoryList) hit(ctx context.Context, h *varve.Hit) error {
 	score := func(digits int) string { return strconv.FormatFloat(h.Score, 'f', digits, 64) }
 	it := cli.Item{ID: h.ID, Text: func() string {
-		return fmt.Sprintf("%s\t%s\t%s\t%s", score(4), cli.PrintableID(h.ID), cli.Printable(h.Memory.Session()), cli.Printable(h.Memory.Content))
-	}, Cells: func() []string { return l.cells(&h.Memory, score(3)) }}
+		line := fmt.Sprintf("%s\t%s\t%s\t%s", score(4), cli.PrintableID(h.ID), cli.Printable(h.Memory.Session()), textOf(h))
+		if h.Explanation != nil {
+			line += "\t" + why(h)
+		}
+		return line
+	}, Cells: func() []string {
+		cells := l.cells(&h.Memory, score(3))
+		switch last := len(cells) - 1; {
+		case h.Explanation != nil:
+			cells[last] = why(h)
+		case h.Fragment != nil && h.Fragment.From > 0:
+			cells[last] = textOf(h)
+		}
+		return cells
+	}}
 	if l.a.Encodes() {
-		f := found{ID: h.ID, Score: h.Score, listed: listedOf(&h.Memory)}
+		f := found{ID: h.ID, Score: h.Score, listed: listedOf(&h.Memory), Explanation: explanationOf(h.Explanation), Fragment: fragmentOf(h.Fragment)}
 		if h.Words != 0 || h.Vector != 0 {
 			f.Parts = &scoredBy{h.Words, h.Vector}
 		}

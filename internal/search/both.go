@@ -21,9 +21,9 @@ const eachBest = 200
 const vectorShare = 0.25
 
 // both finds the n best by words and by a vector.
-func (s *Search) both(ctx context.Context, q *Query, f *engine.Filters, n int, least float64, bad *unreadable) ([]found, error) {
+func (s *Search) both(ctx context.Context, q *Query, f *engine.Filters, n int, least float64, bad *unreadable, a *asked) ([]found, error) {
 	each := max(eachBest, n)
-	by, err := s.byWords(ctx, q, f, each, math.Inf(-1), bad)
+	by, err := s.byWords(ctx, q, f, each, math.Inf(-1), bad, a)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,8 @@ func (s *Search) both(ctx context.Context, q *Query, f *engine.Filters, n int, l
 		floor = by[each-1].Score
 	}
 	for _, h := range stretched(by, floor) {
-		sums[h.ID] = found{ID: h.ID, Score: h.Score, words: h.Score}
+		h.words = h.Score
+		sums[h.ID] = h
 	}
 	floor = 0
 	if len(near) > 0 {
@@ -48,7 +49,8 @@ func (s *Search) both(ctx context.Context, q *Query, f *engine.Filters, n int, l
 	}
 	for _, h := range stretched(near, floor) {
 		sum := sums[h.ID]
-		sums[h.ID] = found{ID: h.ID, Score: sum.words + share*h.Score, words: sum.words, vector: h.Score}
+		sum.ID, sum.Score, sum.vector, sum.similarity = h.ID, sum.words+share*h.Score, h.Score, h.similarity
+		sums[h.ID] = sum
 	}
 	var list []found
 	for _, h := range sums {

@@ -12,6 +12,7 @@ import (
 	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/view/vectors"
 	view "github.com/varve-db/varve/internal/view/words"
+	"github.com/varve-db/varve/internal/words"
 	"github.com/varve-db/varve/internal/words/analyzer"
 	"github.com/varve-db/varve/internal/words/query"
 	"github.com/varve-db/varve/memstore"
@@ -46,6 +47,9 @@ type Query struct {
 	// rarest.
 	Rarest int
 
+	Explain  bool // Hit.Explanation
+	Fragment int  // how many bytes Hit.Fragment has at most; 0: there is none
+
 	Limit    int     // how many hits, 10 when 0
 	Offset   int     // hits that are left out at the top
 	MinScore float64 // hits below it are left out; 0: none is
@@ -62,6 +66,9 @@ type Hit struct {
 	Memory memstore.Memory
 	// Of a search by words and a vector: what either side gave, from 0 to 1.
 	Words, Vector float64
+
+	Explanation *Explanation
+	Fragment    *Fragment
 }
 
 // The limits of a Query.
@@ -104,11 +111,12 @@ func (s *Search) Memories(ctx context.Context, q Query, f engine.Filters) ([]Hit
 // may be more of them.
 func (s *Search) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n int, least float64) (hits []Hit, full bool, unread unreadable, err error) {
 	var list []found
+	var as asked
 	switch {
 	case q.Text != "" && q.Vector != nil:
-		list, err = s.both(ctx, q, f, n, least, &unread)
+		list, err = s.both(ctx, q, f, n, least, &unread, &as)
 	case q.Text != "":
-		list, err = s.byWords(ctx, q, f, n, least, &unread)
+		list, err = s.byWords(ctx, q, f, n, least, &unread, &as)
 	case q.Like != "":
 		list, err = s.searchLike(ctx, q.Like, f, n, least, &unread)
 	default:
@@ -126,10 +134,18 @@ func (s *Search) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n 
 		case err != nil:
 			unread.add(err)
 		default:
+			hit := Hit{ID: h.ID, Score: h.Score, Words: h.words, Vector: h.vector}
+			if q.Explain {
+				hit.Explanation = as.explained(&h, view.DocOf(&m, m.Version).Texts)
+			}
+			if q.Fragment > 0 {
+				hit.Fragment = fragmentOf(m.Content, as.query, as.analyzer, q.Fragment)
+			}
 			if q.Trim != nil {
 				q.Trim(&m)
 			}
-			hits = append(hits, Hit{h.ID, h.Score, m, h.words, h.vector})
+			hit.Memory = m
+			hits = append(hits, hit)
 		}
 	}
 	return hits, len(list) == n, unread, nil
@@ -166,6 +182,8 @@ func (q *Query) validate() error {
 		return bad("Offset", fmt.Sprint(q.Offset), "negative")
 	case q.Rarest < 0 || q.Rarest > query.MostWords:
 		return &errs.FieldError{Field: "query Rarest", Value: fmt.Sprint(q.Rarest), Limit: fmt.Sprintf("0 to %d", query.MostWords), Err: errs.ErrInvalid}
+	case q.Fragment < 0 || q.Fragment > MostFragment:
+		return &errs.FieldError{Field: "query Fragment", Value: fmt.Sprint(q.Fragment), Limit: fmt.Sprintf("0 to %d bytes", MostFragment), Err: errs.ErrInvalid}
 	case q.Rarest > 0 && q.Text == "":
 		return bad("Rarest", fmt.Sprint(q.Rarest), "it is about Text, and there is none")
 	case q.Limit > MostHits || q.Offset > MostHits-q.limit():
@@ -210,6 +228,9 @@ type found struct {
 	ID            string
 	Score         float64
 	words, vector float64 // of both
+	similarity    float64 // by vector
+	parts         words.Parts
+	shares        []words.Share
 }
 
 // unreadable collects the errors of memories that could not be read.

@@ -44,7 +44,7 @@ func (s *Search) nearest(ctx context.Context, v []float32, f *engine.Filters, n 
 	hits, err := s.searchVectors(ctx, q, model)
 	list := make([]found, len(hits))
 	for i, h := range hits {
-		list[i] = found{ID: h.Key, Score: h.Score}
+		list[i] = found{ID: h.Key, Score: h.Score, similarity: h.Score}
 	}
 	return list, err
 }

@@ -13,10 +13,11 @@ import (
 )
 
 // byWords finds the n memories that a text describes best.
-func (s *Search) byWords(ctx context.Context, of *Query, f *engine.Filters, n int, least float64, bad *unreadable) (list []found, err error) {
+func (s *Search) byWords(ctx context.Context, of *Query, f *engine.Filters, n int, least float64, bad *unreadable, a *asked) (list []found, err error) {
 	err = s.Words.With(ctx, func(snap *view.Snapshot) error {
 		list, *bad = nil, unreadable{}
 		q := of.parsed(snap.Analyzer)
+		*a = asked{q, snap.Analyzer}
 		filter := words.Filter{Session: f.Session, Prefix: f.Prefix, Rarest: of.Rarest, Each: snap.Each}
 		if f.Happened != (engine.Span{}) {
 			from, before := engine.Micros(f.Happened) // what is near the ends is judged by its document
@@ -26,10 +27,20 @@ func (s *Search) byWords(ctx context.Context, of *Query, f *engine.Filters, n in
 			return tooManyWords(q.Words())
 		}
 		hits, err := snap.Set.Search(ctx, q, filter, n, least, s.accepts(ctx, q, snap.Analyzer, f, bad))
-		for _, h := range hits {
-			list = append(list, found{ID: h.ID, Score: h.Score})
+		if err != nil {
+			return err
 		}
-		return err
+		shares := make([][]words.Share, len(hits))
+		if of.Explain {
+			if shares, err = snap.Set.Explain(ctx, q, filter, hits); err != nil {
+				return err
+			}
+		}
+		for i, h := range hits {
+			list = append(list, found{ID: h.ID, Score: h.Score})
+			list[i].keep(&h, shares[i])
+		}
+		return nil
 	})
 	return list, err
 }

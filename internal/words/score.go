@@ -137,16 +137,34 @@ type search struct {
 	counts   []int // of each word that may stand in any field, the documents that have it
 	named    []int // of each word that counts as a name, the documents that have it as one; else 0
 	norms    [256]float64
+	at       int // which word is being counted
+	watch    *watch
 }
 
 // Search finds the n best documents that score at least least and pass the filter and accept, the
 // best first, those of one score by id. accept, which may be nil, is asked in this order.
 func (v *Set) Search(ctx context.Context, q *query.Query, f Filter, n int, least float64, accept func(Hit) (bool, error)) ([]Hit, error) {
-	docs, length := v.Docs()
-	if docs == 0 || n <= 0 {
+	if docs, _ := v.Docs(); docs == 0 || n <= 0 {
 		return nil, nil
 	}
-	s := &search{Set: v, ctx: ctx, docs: float64(docs), each: f.Each}
+	s, err := v.scored(ctx, q, &f, nil)
+	defer s.release()
+	if err != nil {
+		return nil, err
+	}
+	return s.best(f, n, least, accept)
+}
+
+func (s *search) release() {
+	for _, c := range s.scratch {
+		c.release()
+	}
+}
+
+// scored has the scores of all documents. watch, which may be nil, keeps what each word adds to some of them.
+func (v *Set) scored(ctx context.Context, q *query.Query, f *Filter, watch *watch) (*search, error) {
+	docs, length := v.Docs()
+	s := &search{Set: v, ctx: ctx, docs: float64(docs), each: f.Each, watch: watch}
 	if f.Each == nil {
 		s.each = inTurn
 	}
@@ -154,15 +172,10 @@ func (v *Set) Search(ctx context.Context, q *query.Query, f Filter, n int, least
 	for i := range s.norms {
 		s.norms[i] = s.norm(uint32(i))
 	}
-	defer func() {
-		for _, c := range s.scratch {
-			c.release()
-		}
-	}()
 	for _, p := range v.parts {
 		lay, err := p.layout()
 		if err != nil {
-			return nil, err
+			return s, err
 		}
 		c := newScratch(lay, p.Seg.Rows, p.Seg.sessions)
 		s.scratch = append(s.scratch, c)
@@ -175,22 +188,23 @@ func (v *Set) Search(ctx context.Context, q *query.Query, f Filter, n int, least
 			c.from, c.to, err = p.Seg.rowsOf(n)
 		}
 		if err != nil {
-			return nil, err
+			return s, err
 		}
 	}
 	if err := s.names(q); err != nil {
-		return nil, err
+		return s, err
 	}
 	rare := s.rarest(f.Rarest)
 	for i := range q.All {
 		if rare != nil && !rare[i] {
 			continue
 		}
+		s.at = i
 		if err := s.word(&q.All[i], s.named[i]); err != nil {
-			return nil, err
+			return s, err
 		}
 	}
-	return s.best(f, n, least, accept)
+	return s, nil
 }
 
 // names finds out which words of the query are names: of documents that have them in the name field.
@@ -345,7 +359,11 @@ func (s *search) word(w *query.Word, names int) error {
 			if c.score[r] == 0 {
 				c.touched = append(c.touched, r)
 			}
-			c.score[r] += float64(idf * float64(float64((k1+1)*x)/(x+k1)))
+			adds := float64(idf * float64(float64((k1+1)*x)/(x+k1)))
+			c.score[r] += adds
+			if s.watch != nil {
+				s.watch.note(place{i, r}, Share{s.at, adds, 1 - s.own(c, r)/x})
+			}
 		}
 		return s.ctx.Err()
 	})

@@ -53,3 +53,8 @@ type Text struct {
 	Field Field
 	Text  string
 }
+
+// String is the name of a field in a query.
+func (f Field) String() string {
+	return [...]string{"content", "speaker", "caption", "date", "title", "tag", "category", "key"}[f]
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+)
+
+// tableFragment is how many bytes of a text the table of search shows: the screen cuts the rest.
+const tableFragment = 400
+
+// explanation is that of a hit in JSON.
+type explanation struct {
+	Own        float64     `json:"own"`
+	Session    float64     `json:"session"`
+	Similarity float64     `json:"similarity"`
+	Words      []wordShare `json:"words"`
+}
+
+type wordShare struct {
+	Word   string   `json:"word"`
+	Score  float64  `json:"score"`
+	Near   float64  `json:"near"`
+	Fields []string `json:"fields"`
+}
+
+func explanationOf(e *varve.Explanation) *explanation {
+	if e == nil {
+		return nil
+	}
+	out := &explanation{e.Own, e.Session, e.Similarity, []wordShare{}}
+	for _, w := range e.Words {
+		out.Words = append(out.Words, wordShare{w.Word, w.Score, w.Near, append([]string{}, w.Fields...)})
+	}
+	return out
+}
+
+// fragment is that of a hit in JSON.
+type fragment struct {
+	Text  string   `json:"text"`
+	From  int      `json:"from"`
+	Cut   bool     `json:"cut"`
+	Marks [][2]int `json:"marks"`
+}
+
+func fragmentOf(f *varve.Fragment) *fragment {
+	if f == nil {
+		return nil
+	}
+	return &fragment{f.Text, f.From, f.Cut, f.Marks}
+}
+
+// textOf is what is shown of a hit's text: all of it, or the fragment that was asked for.
+func textOf(h *varve.Hit) string {
+	f := h.Fragment
+	if f == nil {
+		return cli.Printable(h.Memory.Content)
+	}
+	text := cli.Printable(f.Text)
+	if f.From > 0 {
+		text = "… " + text
+	}
+	if f.Cut {
+		text += " …"
+	}
+	return text
+}
+
+// why is the explanation of a hit on one line.
+func why(h *varve.Hit) string {
+	number := func(x float64) string { return strconv.FormatFloat(x, 'f', 3, 64) }
+	e := h.Explanation
+	var words []string
+	for _, w := range e.Words {
+		where := append([]string{}, w.Fields...)
+		if w.Near > 0 {
+			where = append(where, fmt.Sprintf("neighbours %.0f%%", 100*w.Near))
+		}
+		words = append(words, fmt.Sprintf("%s %s (%s)", cli.Printable(w.Word), number(w.Score), strings.Join(where, ", ")))
+	}
+	var parts []string
+	if len(words) > 0 {
+		parts = append(parts, strings.Join(words, " + "))
+	}
+	if e.Session > 0 {
+		parts = append(parts, "session "+number(e.Session))
+	}
+	text := strings.Join(parts, " + ")
+	if e.Similarity != 0 {
+		if text != "" {
+			text = fmt.Sprintf("words %s: %s; meaning %s: ", number(h.Words), text, number(h.Vector))
+		}
+		text += "similarity " + number(e.Similarity)
+	}
+	return text
+}

@@ -1,0 +1,110 @@
+package search
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/varve-db/varve/internal/words/analyzer"
+	"github.com/varve-db/varve/internal/words/query"
+)
+
+// Fragment is the piece of a content that has the most of the words of a query.
+type Fragment struct {
+	Text  string
+	From  int      // where it begins in the content, in bytes
+	Cut   bool     // more of the content is behind it
+	Marks [][2]int // where words of the query stand in Text: from and to, in bytes
+}
+
+// MostFragment bounds Query.Fragment.
+const MostFragment = 1 << 16
+
+// fragmentOf is the first piece of at most size bytes with the most different words of the query, or the
+// beginning where it has none.
+func fragmentOf(content string, q *query.Query, an *analyzer.Analyzer, size int) *Fragment {
+	var marks []query.Mark
+	if q != nil {
+		marks = q.Marks(query.Content, content, an)
+	}
+	if len(content) <= size {
+		return marked(content, 0, len(content), marks)
+	}
+	first, last := bestWindow(marks, size)
+	from, to := 0, size
+	if last > first && marks[last-1].To-marks[first].From <= size {
+		spare := size - (marks[last-1].To - marks[first].From)
+		from = max(0, marks[first].From-spare/2)
+		to = min(len(content), from+size)
+		from = max(0, to-size)
+		from = begins(content, from, marks[first].From)
+		to = ends(content, max(to, marks[last-1].To), marks[last-1].To)
+	} else {
+		to = ends(content, to, 0)
+	}
+	return marked(content, from, to, marks)
+}
+
+// bestWindow is the first run of marks within size bytes that has the most different words, then the most marks.
+func bestWindow(marks []query.Mark, size int) (first, last int) {
+	has := map[int]int{}
+	words, best := 0, 0
+	for i, j := 0, 0; j < len(marks); j++ {
+		if has[marks[j].Word]++; has[marks[j].Word] == 1 {
+			words++
+		}
+		for i < j && marks[j].To-marks[i].From > size {
+			if has[marks[i].Word]--; has[marks[i].Word] == 0 {
+				words--
+			}
+			i++
+		}
+		if n := words<<16 + j - i; n > best || last == 0 {
+			first, last, best = i, j+1, n
+		}
+	}
+	return first, last
+}
+
+// begins moves a cut to the next beginning of a word, if one comes before most.
+func begins(s string, at, most int) int {
+	if at == 0 || at >= most {
+		return min(at, most)
+	}
+	for at < most && !utf8.RuneStart(s[at]) {
+		at++
+	}
+	if i := strings.IndexFunc(s[at-1:most], unicode.IsSpace); i >= 0 {
+		_, n := utf8.DecodeRuneInString(s[at-1+i:])
+		at += i - 1 + n
+	}
+	return at
+}
+
+// ends moves a cut back to the end of a word, if one is behind least.
+func ends(s string, at, least int) int {
+	if at >= len(s) {
+		return len(s)
+	}
+	for at > least && !utf8.RuneStart(s[at]) {
+		at--
+	}
+	if i := strings.LastIndexFunc(s[least:at], unicode.IsSpace); i > 0 && !unicode.IsSpace(rune(s[at])) {
+		at = least + i
+	}
+	return at
+}
+
+func marked(content string, from, to int, marks []query.Mark) *Fragment {
+	text := content[from:to]
+	trimmed := strings.TrimLeftFunc(text, unicode.IsSpace)
+	from += len(text) - len(trimmed)
+	text = strings.TrimRightFunc(trimmed, unicode.IsSpace)
+	f := &Fragment{Text: text, From: from, Cut: from+len(text) < len(strings.TrimRightFunc(content, unicode.IsSpace)), Marks: [][2]int{}}
+	for _, m := range marks {
+		if m.From >= from && m.To <= from+len(text) {
+			f.Marks = append(f.Marks, [2]int{m.From - from, m.To - from})
+		}
+	}
+	return f
+}

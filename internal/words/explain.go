@@ -1,0 +1,47 @@
+package words
+
+import (
+	"context"
+
+	"github.com/varve-db/varve/internal/words/query"
+)
+
+// Share is what a word of a query adds to the score of a document.
+type Share struct {
+	Word  int // of Query.All
+	Score float64
+	Near  float64 // how much of it is from the neighbours, from 0 to 1
+}
+
+// watch keeps what each word adds to some documents.
+type watch struct {
+	hits   map[place]int
+	shares [][]Share
+}
+
+func (w *watch) note(at place, s Share) {
+	if i, ok := w.hits[at]; ok {
+		w.shares[i] = append(w.shares[i], s)
+	}
+}
+
+// own is what a row itself has of the word that is counted.
+func (s *search) own(c *scratch, r uint32) float64 {
+	return s.inContent(c, r) + float64(c.other[r])/unit
+}
+
+// Explain says of hits of a search with the same query and filter what each word adds to Parts.Own, in the
+// order of the words.
+func (v *Set) Explain(ctx context.Context, q *query.Query, f Filter, hits []Hit) ([][]Share, error) {
+	w := &watch{map[place]int{}, make([][]Share, len(hits))}
+	numbers := map[uint64]int{}
+	for i, p := range v.parts {
+		numbers[p.ID] = i
+	}
+	for i, h := range hits {
+		w.hits[place{numbers[h.At.Part], h.At.Row}] = i
+	}
+	s, err := v.scored(ctx, q, &f, w)
+	s.release()
+	return w.shares, err
+}
