@@ -30,6 +30,8 @@ type Query struct {
 	// Rarest, if not 0, takes Text without the grammar, and however long, and looks for its rarest words.
 	Rarest int
 
+	PerSession int // maximum number of hits of one session; 0 means any. Looks at the best 10,000
+
 	Explain  bool // Hit.Explanation; a search by words takes twice as long
 	Fragment int  // maximum number of bytes of Hit.Fragment, up to 65,536; 0 omits it
 

@@ -25,6 +25,7 @@ type searchFlags struct {
 	least         float64
 	explain       bool
 	fragment      int
+	perSession    int
 }
 
 func searchCommand(a *cli.App) *cobra.Command {
@@ -72,7 +73,7 @@ a JSON list of numbers, or the numbers as consecutive float32, little-endian.`,
 			if err != nil {
 				return err
 			}
-			q := varve.Query{Text: strings.Join(args, " "), Like: f.like, Limit: min(f.limit, math.MaxInt-1) + 1, Offset: f.offset, MinScore: f.least, Explain: f.explain, Fragment: f.fragment}
+			q := varve.Query{Text: strings.Join(args, " "), Like: f.like, Limit: min(f.limit, math.MaxInt-1) + 1, Offset: f.offset, MinScore: f.least, Explain: f.explain, Fragment: f.fragment, PerSession: f.perSession}
 			if q.Text != "" && q.Fragment == 0 && a.Out.Screen {
 				q.Fragment = tableFragment
 			}
@@ -108,6 +109,7 @@ a JSON list of numbers, or the numbers as consecutive float32, little-endian.`,
 	fl.IntVarP(&f.limit, "limit", "n", 10, "show at most `N` memories")
 	fl.IntVar(&f.offset, "offset", 0, "skip the first `N` memories")
 	fl.Float64Var(&f.least, "min-score", 0, "omit memories with a lower `score`; 0 keeps all")
+	fl.IntVar(&f.perSession, "per-session", 0, "show at most `N` memories of one session, the best; 0 means any number")
 	fl.BoolVar(&f.explain, "explain", false, "show what each score is made of")
 	fl.IntVar(&f.fragment, "fragment", 0, "show only the piece of a text with the most words of the query, at most `N` bytes")
 	a.OutputFlag(c, cli.FormTable, cli.FormJSON, cli.FormJSONL, cli.FormID)
@@ -127,6 +129,8 @@ func (f *searchFlags) check(cmd *cobra.Command, args []string) error {
 		return cli.Usagef(cmd.CommandPath(), "--by needs words to search for")
 	case f.limit < 1:
 		return cli.Usagef(cmd.CommandPath(), "--limit %d: must be 1 or more", f.limit)
+	case f.perSession < 0:
+		return cli.Usagef(cmd.CommandPath(), "--per-session %d: must be 0 or more", f.perSession)
 	case f.offset < 0:
 		return cli.Usagef(cmd.CommandPath(), "--offset %d: must be 0 or more", f.offset)
 	case f.fragment < 0 || f.fragment > 1<<16 || cmd.Flags().Changed("fragment") && f.fragment == 0:

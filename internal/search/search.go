@@ -47,6 +47,9 @@ type Query struct {
 	// rarest.
 	Rarest int
 
+	// PerSession, if more than 0, is how many hits of one session there are at most: the best.
+	PerSession int
+
 	Explain  bool // Hit.Explanation
 	Fragment int  // how many bytes Hit.Fragment has at most; 0: there is none
 
@@ -75,6 +78,7 @@ type Hit struct {
 const (
 	defaultHits = 10
 	MostHits    = 1_000_000 // Limit and Offset together; their ids lie in memory
+	mostVaried  = 10_000    // among how many of the best PerSession looks for others
 )
 
 // Memories finds memories that pass the filters, the best first, those of one score by id.
@@ -95,6 +99,11 @@ func (s *Search) Memories(ctx context.Context, q Query, f engine.Filters) ([]Hit
 	}
 	for more := 0; ; {
 		hits, full, unread, err := s.searchOnce(ctx, &q, &f, n+more, least)
+		// Others of the same sessions kept them out.
+		if q.PerSession > 0 && err == nil && full && len(hits) < q.limit() && n+more < max(n, mostVaried) {
+			more = min(4*(n+more), max(n, mostVaried)) - n
+			continue
+		}
 		// Those that turned out to be unreadable kept others out.
 		if kept := unread.count(); err == nil && full && kept > more && len(hits) < q.limit() && kept <= MostUnreadable {
 			more = kept
@@ -125,7 +134,15 @@ func (s *Search) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n 
 	if err != nil {
 		return nil, false, unread, err
 	}
-	for _, h := range list[min(q.Offset, len(list)):] {
+	full = len(list) == n
+	skip, sessions := q.Offset, map[string]int{}
+	if q.PerSession == 0 {
+		list, skip = list[min(skip, len(list)):], 0
+	}
+	for _, h := range list {
+		if q.PerSession > 0 && len(hits) == q.limit() {
+			break
+		}
 		m, err := s.get(ctx, h.ID)
 		switch {
 		case errors.Is(err, errs.ErrClosed), ctx.Err() != nil:
@@ -133,6 +150,9 @@ func (s *Search) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n 
 		case errors.Is(err, errs.ErrNotFound), err == nil && !f.Still(&m):
 		case err != nil:
 			unread.add(err)
+		case q.PerSession > 0 && !q.few(sessions, m.Session()):
+		case skip > 0:
+			skip--
 		default:
 			hit := Hit{ID: h.ID, Score: h.Score, Words: h.words, Vector: h.vector}
 			if q.Explain {
@@ -148,7 +168,16 @@ func (s *Search) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n 
 			hits = append(hits, hit)
 		}
 	}
-	return hits, len(list) == n, unread, nil
+	return hits, full, unread, nil
+}
+
+// few counts a hit of a session, and says whether it is one of the first. Without a session each stands alone.
+func (q *Query) few(seen map[string]int, session string) bool {
+	if session == "" {
+		return true
+	}
+	seen[session]++
+	return seen[session] <= q.PerSession
 }
 
 func (q *Query) limit() int {
@@ -184,6 +213,8 @@ func (q *Query) validate() error {
 		return &errs.FieldError{Field: "query Rarest", Value: fmt.Sprint(q.Rarest), Limit: fmt.Sprintf("0 to %d", query.MostWords), Err: errs.ErrInvalid}
 	case q.Fragment < 0 || q.Fragment > MostFragment:
 		return &errs.FieldError{Field: "query Fragment", Value: fmt.Sprint(q.Fragment), Limit: fmt.Sprintf("0 to %d bytes", MostFragment), Err: errs.ErrInvalid}
+	case q.PerSession < 0:
+		return bad("PerSession", fmt.Sprint(q.PerSession), "negative")
 	case q.Rarest > 0 && q.Text == "":
 		return bad("Rarest", fmt.Sprint(q.Rarest), "it is about Text, and there is none")
 	case q.Limit > MostHits || q.Offset > MostHits-q.limit():
