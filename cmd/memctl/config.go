@@ -77,6 +77,7 @@ func settings() []setting {
 		{"max_age", "time from its last write after which a memory expires (seconds); it is deleted an hour or two later and can be read until then; 0 means never", func(c *varve.Config) any { return c.MaxAge }},
 		{"history_bytes", "bytes of history kept in wal/archive/, the oldest removed first; 0: only what the log still has", func(c *varve.Config) any { return *c.Resolved().HistoryBytes }},
 		{"history_days", "age at which a part of the archived history is removed, with the next index or memctl flush (days); 0 means never", func(c *varve.Config) any { return c.HistoryDays }},
+		{"text_language", "language by whose stems words are found: a code such as en, de, fr, or none; memctl flush applies it", func(c *varve.Config) any { return cmp.Or(c.TextLanguage, "en") }},
 	}
 }
 
@@ -229,8 +230,12 @@ func setConfig(a *cli.App, cmd *cobra.Command, args []string, yes bool) error {
 
 // assign sets one member from what the user wrote.
 func assign(c *varve.Config, name, value string) error {
-	if name == "at_limit" {
-		c.AtLimit = value // UpdateConfig says what it may be
+	switch name { // UpdateConfig says what they may be
+	case "at_limit":
+		c.AtLimit = value
+		return nil
+	case "text_language":
+		c.TextLanguage = value
 		return nil
 	}
 	switch {

@@ -3,12 +3,14 @@ package settings
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/words/analyzer"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/vector"
 )
@@ -55,6 +57,10 @@ type Config struct {
 	HistoryBytes *int64 `json:"history_bytes,omitempty"` // of the copies: 256 MiB; 0: only what the log has
 	HistoryDays  int    `json:"history_days,omitempty"`  // after which a copy goes, 0: never
 
+	// TextLanguage is of which language the stems are by which words are found: "en" when empty. A change
+	// has the words of all memories read again, by the next flush; until then the old ones answer.
+	TextLanguage string `json:"text_language,omitempty"`
+
 	Vectors *VectorConfig `json:"vectors,omitempty"`
 }
 
@@ -84,6 +90,9 @@ const (
 
 	defaultHistory = 256 << 20
 )
+
+// Language is TextLanguage, or the default.
+func (c *Config) Language() string { return cmp.Or(c.TextLanguage, analyzer.English) }
 
 // VectorSettings are those of the vectors; the zero ones where there are none.
 func (c *Config) VectorSettings() VectorConfig {
@@ -223,6 +232,9 @@ func (c *Config) Validate() error {
 	case "", AtLimitRefuse, AtLimitEvictOldest, AtLimitEvictLowest:
 	default:
 		return &errs.FieldError{Field: Name + " at_limit", Value: human.Quote(c.AtLimit), Limit: strings.Join([]string{AtLimitRefuse, AtLimitEvictOldest, AtLimitEvictLowest}, ", "), Err: errs.ErrInvalid}
+	}
+	if all := analyzer.Languages(); c.TextLanguage != "" && !slices.Contains(all, c.TextLanguage) {
+		return &errs.FieldError{Field: Name + " text_language", Value: human.Quote(c.TextLanguage), Limit: strings.Join(all, ", "), Err: errs.ErrInvalid}
 	}
 	if v := c.VectorSettings(); v.Dimension < 0 || v.Dimension > 1<<20 {
 		return bad("vectors.dimension", v.Dimension, fmt.Sprintf("%d to %d", 0, 1<<20))

@@ -34,9 +34,10 @@ type Views struct {
 	words  *words.Query
 	due    atomic.Bool // files may be missing or behind, whether an index was written or not
 	retry  atomic.Int64
-	rotten atomic.Bool // a search has found damage in the files
-	stale  bool        // the next index that is written has all files made again
-	left   error       // why something of it will not be overwritten
+	as     atomic.Pointer[string] // the setting of the language in the last round
+	rotten atomic.Bool            // a search has found damage in the files
+	stale  bool                   // the next index that is written has all files made again
+	left   error                  // why something of it will not be overwritten
 }
 
 // retryAfter is between two tries in the background where files could not be made.
@@ -62,6 +63,9 @@ func (vs *Views) Words() *words.Query {
 
 // Due says whether a round is wanted though no document has changed.
 func (vs *Views) Due() bool {
+	if as := vs.as.Load(); as != nil && *as != vs.Engine.Settings.Now().Language() {
+		return true
+	}
 	return vs.due.Load() && vs.Engine.Env.Clock().UnixNano() >= vs.retry.Load()
 }
 
@@ -100,6 +104,8 @@ func (vs *Views) Round(ctx context.Context, held *wal.Held, written bool) {
 	if len(vs.list) == 0 || !written && !vs.Due() {
 		return
 	}
+	language := vs.Engine.Settings.Now().Language()
+	vs.as.Store(&language)
 	vs.due.Store(true)
 	vs.retry.Store(vs.Engine.Env.Clock().Add(retryAfter).UnixNano())
 	if ready, err := vs.enter(held); err != nil || !ready {
@@ -169,6 +175,8 @@ func (vs *Views) enter(held *wal.Held) (bool, error) {
 	return err == nil, err
 }
 
+var errOutdated = errors.New("it was made by other settings")
+
 // complete brings one view to the moment of an index.
 func (vs *Views) complete(ctx context.Context, _ *wal.Held, v view.View, set *index.Set) error {
 	to, ok := view.MarkOf(set)
@@ -177,6 +185,9 @@ func (vs *Views) complete(ctx context.Context, _ *wal.Held, v view.View, set *in
 	}
 	f := vs.Engine.ViewFolder(v.Name())
 	at, err := v.Load(f)
+	if o, ok := v.(interface{ Outdated() bool }); ok && err == nil && o.Outdated() {
+		err = errOutdated
+	}
 	if err == nil && at == to {
 		return nil
 	}

@@ -60,12 +60,15 @@ func newWords(eng *engine.Engine) *Words {
 
 // begin makes it empty. What is mapped stays so until Close or the next Load.
 func (w *Words) begin() {
-	w.an, w.set, w.next = analyzer.New(analyzer.English), words.NewSet(), 1
+	w.an, w.set, w.next = analyzer.New(w.eng.Settings.Now().Language()), words.NewSet(), 1
 	w.pending, w.size, w.loaded = map[string]*words.Doc{}, 0, nil
 	if w.maps == nil {
 		w.maps = map[string]*mapped{}
 	}
 }
+
+// Outdated says that what was loaded is in another language than the setting.
+func (w *Words) Outdated() bool { return w.an.Language() != w.eng.Settings.Now().Language() }
 
 // Name implements view.View.
 func (w *Words) Name() string { return Name }
@@ -73,6 +76,9 @@ func (w *Words) Name() string { return Name }
 // Covered implements view.Fold: what was seen of the log stays right. Where much of it is in memory the
 // files, which have it by then, are read.
 func (w *Words) Covered(*index.Set) bool {
+	if w.Outdated() {
+		return false
+	}
 	rows := 0
 	for _, p := range w.set.Parts() {
 		if p.Name == "" {

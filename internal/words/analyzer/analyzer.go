@@ -1,21 +1,16 @@
 package analyzer
 
 import (
+	"bytes"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/blevesearch/snowballstem"
-	"github.com/blevesearch/snowballstem/english"
 	"github.com/cespare/xxhash/v2"
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/varve-db/varve/internal/text"
-)
-
-// The languages of an Analyzer.
-const (
-	English = "en"
-	None    = "none"
 )
 
 // MostTerm bounds a term, in bytes: what is longer is cut, in documents and in queries.
@@ -27,14 +22,15 @@ const mostStems = 1 << 16
 // Analyzer makes terms of texts. It belongs to one goroutine.
 type Analyzer struct {
 	language string
+	stem     func(*snowballstem.Env) bool // nil: words are taken as they are
 	buf      []byte
 	stems    map[string]string
 }
 
-// New makes one for a language: English stems words and drops those that are in every text,
-// None takes words as they are.
+// New makes one for a language: English stems words and drops those that are in every text, the others
+// stem, None takes words as they are, as does what is none of Languages.
 func New(language string) *Analyzer {
-	return &Analyzer{language: language, stems: map[string]string{}}
+	return &Analyzer{language: language, stem: stemmers[language], stems: map[string]string{}}
 }
 
 // Language is the analyzer's.
@@ -74,6 +70,9 @@ func cut(w []byte) []byte {
 
 // term is what a word is found by; empty where it is not.
 func (a *Analyzer) term(w []byte) []byte {
+	if a.language != English && a.stem != nil {
+		return a.stemmed(w)
+	}
 	plain := true // letters from a to z only
 	for _, c := range w {
 		if c >= utf8.RuneSelf {
@@ -97,17 +96,29 @@ func (a *Analyzer) term(w []byte) []byte {
 	if !plain || len(w) < 3 || len(w) > MostTerm {
 		return cut(w)
 	}
-	s, ok := a.stems[string(w)]
+	return []byte(a.stemOf(string(w)))
+}
+
+// stemmed is the stem of a word of another language than English, whose stemmers know the marks of letters.
+func (a *Analyzer) stemmed(w []byte) []byte {
+	if len(w) <= MostTerm && utf8.Valid(w) && bytes.IndexFunc(w, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) }) < 0 {
+		w = []byte(a.stemOf(norm.NFC.String(string(w))))
+	}
+	return cut(withoutMarks(w))
+}
+
+func (a *Analyzer) stemOf(w string) string {
+	s, ok := a.stems[w]
 	if !ok {
-		env := snowballstem.NewEnv(string(w))
-		english.Stem(env)
+		env := snowballstem.NewEnv(w)
+		a.stem(env)
 		s = env.Current()
 		if len(a.stems) >= mostStems {
 			clear(a.stems)
 		}
-		a.stems[strings.Clone(string(w))] = s
+		a.stems[strings.Clone(w)] = s
 	}
-	return []byte(s)
+	return s
 }
 
 // withoutMarks removes the marks over and under Latin, Greek and Cyrillic letters. Those of other

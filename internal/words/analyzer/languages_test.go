@@ -1,0 +1,61 @@
+package analyzer
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+)
+
+func terms(a *Analyzer, s string) string {
+	var all []string
+	a.Each([]byte(s), func(term []byte, _ bool) { all = append(all, string(term)) })
+	return strings.Join(all, " ")
+}
+
+func TestLanguages(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ language, in, want string }{
+		{"en", "The houses of Café", "hous cafe"},
+		{"none", "The Häuser", "the hauser"},
+		{"de", "Häuser HAUS Häusern", "haus haus haus"},
+		{"de", "Ha\u0308user straße", "haus strass"},
+		{"fr", "continuellement continuer", "continuel continu"},
+		{"ru", "книгами книга", "книг книг"},
+		{"es", "canciones canción", "cancion cancion"},
+		{"de", "東京 7up", "東 京 東京 7up"},
+	} {
+		if got := terms(New(c.language), c.in); got != c.want {
+			t.Errorf("%s: %q: %q, want %q", c.language, c.in, got, c.want)
+		}
+	}
+	prints := map[uint64]bool{}
+	for _, language := range Languages() {
+		prints[New(language).Print()] = true
+	}
+	if len(prints) != len(Languages()) {
+		t.Error(prints)
+	}
+}
+
+// TestStemAnything: no text makes a stemmer fail, and a term is text that is not too long.
+func TestStemAnything(t *testing.T) {
+	t.Parallel()
+	all := map[string]*Analyzer{}
+	for _, language := range Languages() {
+		all[language] = New(language)
+	}
+	piece := rapid.OneOf(rapid.String(), rapid.StringMatching(`[a-zäöüßéèçñåøœ]{1,20}`), rapid.StringMatching(`[а-яё]{1,20}`), rapid.StringMatching(`[\x{0600}-\x{06ff}\x{0b80}-\x{0bff}]{1,20}`))
+	rapid.Check(t, func(r *rapid.T) {
+		text := strings.Join(rapid.SliceOf(piece).Draw(r, "text"), " ")
+		for language, a := range all {
+			a.Each([]byte(text), func(term []byte, _ bool) {
+				if len(term) == 0 || len(term) > MostTerm || utf8.ValidString(text) && !utf8.Valid(term) || bytes.ContainsRune(term, ' ') {
+					r.Fatalf("%s: %q", language, term)
+				}
+			})
+		}
+	})
+}

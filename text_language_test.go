@@ -1,0 +1,73 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+)
+
+// TestTextLanguage: another language of the words is applied by the next flush, whoever makes it; until then
+// the old words answer, and what is put meanwhile is found by them too.
+func TestTextLanguage(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	dir := t.TempDir()
+	st, other := openTest(t, dir, nil), openTest(t, dir, nil)
+	finds := func(st *Store, text string, want ...string) {
+		t.Helper()
+		hits, err := st.Search(ctx, Query{Text: text})
+		var got []string
+		for _, h := range hits {
+			got = append(got, h.ID)
+		}
+		if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%q: %v, %v; want %v", text, got, err, want)
+		}
+	}
+	put := func(id, text string) {
+		t.Helper()
+		if _, err := st.Put(ctx, Memory{ID: id, Content: text}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("a", "alte Häuser")
+	put("b", "the houses")
+	if err := st.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	finds(st, "haus")
+	finds(st, "house", "b")
+	set := func(language string) error {
+		return st.Admin().UpdateConfig(ctx, func(c *Config) error { c.TextLanguage = language; return nil })
+	}
+	if err := set("klingon"); !errors.As(err, new(*FieldError)) {
+		t.Error(err)
+	}
+	if err := set("de"); err != nil {
+		t.Fatal(err)
+	}
+	put("c", "ein Häuschen, zwei Hause")
+	finds(st, "hause", "c")
+	if err := other.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for _, st := range []*Store{st, other} {
+		finds(st, "haus", "a", "c")
+	}
+	put("d", "Häusern")
+	finds(st, "haus", "d", "a", "c")
+	for f, err := range st.Admin().Verify(ctx, VerifyOptions{}) {
+		if err != nil || f.Severity != SeverityInfo {
+			t.Error(f, err)
+		}
+	}
+	if err := set(""); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	finds(st, "house", "b")
+	finds(st, "haus", "c") // that is how English has it
+}
