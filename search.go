@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/varve-db/varve/internal/search"
+	"github.com/varve-db/varve/memstore"
 )
 
 // Query is a search: exactly one of Vector, Like and Text must be set, or Text and Vector.
@@ -57,9 +58,9 @@ type Hit struct {
 }
 
 type (
-	Explanation = search.Explanation // what a score is made of
-	WordShare   = search.WordShare   // what a word adds to it
-	Fragment    = search.Fragment    // the piece of a content with the most words of the query
+	Explanation = memstore.Explanation // what a score is made of
+	WordShare   = memstore.WordShare   // what a word adds to it
+	Fragment    = memstore.Fragment    // the piece of a content with the most words of the query
 )
 
 // Search finds memories that pass the filters, best first, those with the same score by id. A search

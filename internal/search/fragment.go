@@ -7,22 +7,15 @@ import (
 
 	"github.com/varve-db/varve/internal/words/analyzer"
 	"github.com/varve-db/varve/internal/words/query"
+	"github.com/varve-db/varve/memstore"
 )
-
-// Fragment is the piece of a content that has the most of the words of a query.
-type Fragment struct {
-	Text  string
-	From  int      // where it begins in the content, in bytes
-	Cut   bool     // more of the content is behind it
-	Marks [][2]int // where words of the query stand in Text: from and to, in bytes
-}
 
 // MostFragment bounds Query.Fragment.
 const MostFragment = 1 << 16
 
 // fragmentOf is the first piece of at most size bytes with the most different words of the query, or the
 // beginning where it has none.
-func fragmentOf(content string, q *query.Query, an *analyzer.Analyzer, size int) *Fragment {
+func fragmentOf(content string, q *query.Query, an *analyzer.Analyzer, size int) *memstore.Fragment {
 	var marks []query.Mark
 	if q != nil {
 		marks = q.Marks(query.Content, content, an)
@@ -95,12 +88,12 @@ func ends(s string, at, least int) int {
 	return at
 }
 
-func marked(content string, from, to int, marks []query.Mark) *Fragment {
+func marked(content string, from, to int, marks []query.Mark) *memstore.Fragment {
 	text := content[from:to]
 	trimmed := strings.TrimLeftFunc(text, unicode.IsSpace)
 	from += len(text) - len(trimmed)
 	text = strings.TrimRightFunc(trimmed, unicode.IsSpace)
-	f := &Fragment{Text: text, From: from, Cut: from+len(text) < len(strings.TrimRightFunc(content, unicode.IsSpace)), Marks: [][2]int{}}
+	f := &memstore.Fragment{Text: text, From: from, Cut: from+len(text) < len(strings.TrimRightFunc(content, unicode.IsSpace)), Marks: [][2]int{}}
 	for _, m := range marks {
 		if m.From >= from && m.To <= from+len(text) {
 			f.Marks = append(f.Marks, [2]int{m.From - from, m.To - from})

@@ -9,9 +9,10 @@ import (
 
 	"github.com/varve-db/varve/internal/words/analyzer"
 	"github.com/varve-db/varve/internal/words/query"
+	"github.com/varve-db/varve/memstore"
 )
 
-func fragment(content, q string, size int) (text string, f *Fragment) {
+func fragment(content, q string, size int) (text string, f *memstore.Fragment) {
 	an := analyzer.New(analyzer.English)
 	f = fragmentOf(content, query.Parse(q, an), an, size)
 	at := 0

@@ -70,8 +70,8 @@ type Hit struct {
 	// Of a search by words and a vector: what either side gave, from 0 to 1.
 	Words, Vector float64
 
-	Explanation *Explanation
-	Fragment    *Fragment
+	Explanation *memstore.Explanation
+	Fragment    *memstore.Fragment
 }
 
 // The limits of a Query.
