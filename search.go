@@ -34,7 +34,7 @@ type Query struct {
 	PerSession int // maximum number of hits of one session; 0 means any. Looks at the best 10,000
 
 	Explain  bool // Hit.Explanation; a search by words takes twice as long
-	Fragment int  // maximum number of bytes of Hit.Fragment, up to 65,536; 0 omits it
+	Fragment int  // maximum number of bytes of Hit.Fragment, up to 65,536, of the content's first MiB; 0 omits it
 
 	Limit    int     // maximum number of hits; 0 means 10
 	Offset   int     // number of best hits to skip

@@ -22,7 +22,7 @@ func (a *asked) explained(h *found, texts []query.Text) *memstore.Explanation {
 	fields := make([][]string, len(a.query.All))
 	for _, t := range texts {
 		seen := map[int]bool{}
-		for _, m := range a.query.Marks(t.Field, t.Text, a.analyzer) {
+		for _, m := range a.query.Marks(t.Field, t.Text[:min(len(t.Text), mostSearched)], a.analyzer) {
 			if name := t.Field.String(); !seen[m.Word] && (len(fields[m.Word]) == 0 || fields[m.Word][len(fields[m.Word])-1] != name) {
 				fields[m.Word] = append(fields[m.Word], name)
 			}

@@ -13,12 +13,15 @@ import (
 // MostFragment bounds Query.Fragment.
 const MostFragment = 1 << 16
 
+// mostSearched is how much of a content is searched for its best fragment, in bytes.
+const mostSearched = 1 << 20
+
 // fragmentOf is the first piece of at most size bytes with the most different words of the query, or the
 // beginning where it has none.
 func fragmentOf(content string, q *query.Query, an *analyzer.Analyzer, size int) *memstore.Fragment {
 	var marks []query.Mark
 	if q != nil {
-		marks = q.Marks(query.Content, content, an)
+		marks = q.Marks(query.Content, content[:min(len(content), mostSearched)], an)
 	}
 	if len(content) <= size {
 		return marked(content, 0, len(content), marks)
