@@ -102,6 +102,9 @@ func TestPlanCountsMissing(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "wal", "00000002.wal")); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(filepath.Join(dir, "wal", "99999999.wal"), []byte("not of this log"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if text := fmt.Sprint(planOf(t, dir).Actions); !strings.Contains(text, "loses at least 3 old versions of 3 documents that were in 1024 KiB of the log, written between 20") {
 		t.Error(text)
 	}

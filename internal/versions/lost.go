@@ -66,10 +66,15 @@ func Lost(ctx context.Context, log *wal.FileLog, s *state.State) (Loss, error) {
 	d := damage{current: s.Current, named: map[wal.LSN]string{}}
 	next := uint64(0)
 	for i, f := range list {
+		if f.Err != nil && next != 0 && f.Number != next {
+			continue // not of this log
+		}
 		if next != 0 && f.Number > next && !slices.Contains(archived, next) {
 			d.gap(wal.Gap{At: log.SegmentEnd(next - 1), To: log.SegmentEnd(f.Number - 1)})
 		}
-		next = f.Number + 1
+		if next != 0 || f.Err == nil { // the first may be no segment of this log
+			next = f.Number + 1
+		}
 		unbegun, err := log.Unbegun(f)
 		if err != nil && !places.Gone(err) {
 			return Loss{}, err

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/varve-db/varve/internal/vfs"
@@ -54,6 +55,10 @@ func sweep(parent string) {
 		info, err := vfs.OS().Stat(temp)
 		if err != nil || !info.Mode.IsDir() || os.Getuid() >= 0 && int(info.UID) != os.Getuid() || time.Since(info.Mtime) < newborn {
 			continue
+		}
+		names, err := os.ReadDir(temp)
+		if err != nil || slices.ContainsFunc(names, func(d os.DirEntry) bool { return d.Name() != lockName && d.Name() != filesIn }) {
+			continue // somebody else's
 		}
 		name := filepath.Join(temp, lockName)
 		if _, err := vfs.OS().Stat(name); err == nil {
