@@ -73,9 +73,45 @@ func chosen(list string) ([]func() Engine, error) {
 const docSize = 1024
 
 // source makes documents, the same ones for the same seed.
-type source struct{ rng *rand.Rand }
+type source struct {
+	rng   *rand.Rand
+	words *vocabulary // of which the text is; nil: letters without sense
+}
 
-func newSource(seed uint64) *source { return &source{rand.New(rand.NewPCG(seed, 0x76617276))} }
+func newSource(seed uint64) *source { return &source{rand.New(rand.NewPCG(seed, 0x76617276)), nil} }
+
+// vocabulary is words as a language has them: few are in every text, most in hardly any.
+type vocabulary struct {
+	words []string
+	zipf  *rand.Zipf
+}
+
+// newProse makes documents of words.
+func newProse(seed uint64) *source {
+	rng := rand.New(rand.NewPCG(1, 2))
+	v := &vocabulary{words: make([]string, 30_000)}
+	for i := range v.words {
+		b := make([]byte, 2+rng.IntN(8))
+		for j := range b {
+			b[j] = letters[rng.IntN(26)]
+		}
+		v.words[i] = string(b)
+	}
+	s := newSource(seed)
+	v.zipf = rand.NewZipf(s.rng, 1.1, 3, uint64(len(v.words)-1))
+	s.words = v
+	return s
+}
+
+func (v *vocabulary) fill(text []byte) {
+	for i := 0; i < len(text); {
+		i += copy(text[i:], v.words[v.zipf.Uint64()])
+		if i < len(text) {
+			text[i] = ' '
+			i++
+		}
+	}
+}
 
 const letters = "abcdefghijklmnopqrstuvwxyz      "
 
@@ -101,6 +137,10 @@ func (s *source) under(id string) Doc {
 	head := beforeID + id + `","content":"`
 	const tail = `","metadata":{"session_id":"s1"}}`
 	text := make([]byte, docSize-len(head)-len(tail))
+	if s.words != nil {
+		s.words.fill(text)
+		return Doc{ID: id, Content: string(text), JSON: []byte(head + string(text) + tail)}
+	}
 	for i := 0; i < len(text); {
 		for r, k := s.rng.Uint64(), 0; k < 12 && i < len(text); k++ {
 			text[i] = letters[r&31]

@@ -47,6 +47,10 @@ func command() error {
 	rates := flag.Bool("rates", false, "measure how rates depend on what the store holds, of Varve or of -engines")
 	sizes := flag.String("steps", "", "comma-separated `sizes` of the store for -rates; 100 to 100,000 by default")
 	workerOf := flag.String("worker", "", "for its own use: put into this `engine`'s store in -dir")
+	steady := flag.String("steady", "", "measure minutes under steady load, and keep each cell in this `folder`: what is there is not measured again")
+	minutes := flag.Float64("minutes", 3, "`minutes` of each cell of -steady")
+	mixed := flag.Float64("mixed", 10, "`minutes` of the mixed load of -steady")
+	steadyWorker := flag.String("steadyworker", "", "for its own use: a process of a cell with this `load`")
 	seed := flag.Uint64("seed", 1, "seed of the ids")
 	flag.Parse()
 	if flag.NArg() > 0 {
@@ -78,15 +82,7 @@ func command() error {
 	if err != nil {
 		return err
 	}
-	loads, err := chosenLoads(*only)
-	if err != nil {
-		return err
-	}
-	sized, err := stepsOf(*sizes)
-	if err != nil {
-		return err
-	}
-	if *profile != "" {
+	if *profile != "" && *steady == "" {
 		f, err := os.Create(*profile)
 		if err != nil {
 			return err
@@ -96,6 +92,18 @@ func command() error {
 			return err
 		}
 		defer pprof.StopCPUProfile()
+	}
+	if *steadyWorker != "" {
+		c := config{seconds: d, n: *n, dir: *dir, engines: some}
+		return c.runSteadyWorker(*steadyWorker, *seed)
+	}
+	loads, err := chosenLoads(*only, *steady != "")
+	if err != nil {
+		return err
+	}
+	sized, err := stepsOf(*sizes)
+	if err != nil {
+		return err
 	}
 	made := *dir
 	if err := os.MkdirAll(made, 0o700); err != nil {
@@ -114,6 +122,14 @@ func command() error {
 		return err
 	}
 	c := config{*rounds, d, *n, *files, work, *out, some, loads, sized}
+	if *steady != "" {
+		c.out = ""
+		if !given["n"] {
+			c.n = 1_000_000
+		}
+		s := steadyConfig{c, *steady, *minutes, *mixed, *profile}
+		return s.run()
+	}
 	if *rates {
 		if !given["o"] {
 			c.out = ""

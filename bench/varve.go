@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/varve-db/varve"
 )
@@ -9,13 +10,32 @@ import (
 func varveEngine() []func() Engine { return []func() Engine{func() Engine { return &varveStore{} }} }
 
 // varveStore is Varve with the defaults.
-type varveStore struct{ st *varve.Store }
+type varveStore struct {
+	st *varve.Store
+	o  *varve.Options
+}
+
+// Watch implements watched.
+func (v *varveStore) Watch(told func(kind string, took time.Duration)) {
+	v.o = &varve.Options{Listener: func(e varve.Event) {
+		switch e.Kind {
+		case varve.EventFlush, varve.EventIndex, varve.EventSlowSync, varve.EventLockWait:
+			told(string(e.Kind), e.Took)
+		}
+	}}
+}
+
+// Levels implements watched.
+func (v *varveStore) Levels() map[string]int64 {
+	s := v.st.Admin().Stats()
+	return map[string]int64{"durable": int64(s.Durable), "unflushed": s.Unflushed, "backlog": s.Backlog}
+}
 
 func (v *varveStore) Name() string       { return "Varve" }
 func (v *varveStore) MultiProcess() bool { return true }
 
 func (v *varveStore) Open(dir string) (err error) {
-	v.st, err = varve.Open(context.Background(), dir, nil)
+	v.st, err = varve.Open(context.Background(), dir, v.o)
 	return err
 }
 

@@ -49,13 +49,14 @@ var workloads = []workload{
 }
 
 // chosenLoads checks comma-separated names of workloads.
-func chosenLoads(list string) ([]string, error) {
+func chosenLoads(list string, steady bool) ([]string, error) {
 	if list == "" {
 		return nil, nil
 	}
 	names := strings.Split(list, ",")
 	for _, name := range names {
-		if !slices.ContainsFunc(workloads, func(w workload) bool { return w.name == name }) {
+		if steady && !slices.ContainsFunc(steadyLoads, func(l steadyLoad) bool { return l.name == name }) ||
+			!steady && !slices.ContainsFunc(workloads, func(w workload) bool { return w.name == name }) {
 			return nil, fmt.Errorf("no workload %q", name)
 		}
 	}

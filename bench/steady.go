@@ -1,0 +1,325 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A steady cell is one engine under one load that does not let up, for minutes. Its workers are
+// processes of their own; what they tell is kept in a file, and a cell whose file is there is not run
+// again: a run that was cut goes on where it was.
+
+// steadyLoad is what each goroutine of each process does.
+type steadyLoad struct {
+	name       string
+	title      string
+	processes  int
+	goroutines int
+	fill       bool // the store has n documents before
+	step       func(w *steadyWorker, g int) (docs int, kind string, err error)
+}
+
+var steadyLoads = []steadyLoad{
+	{"put1", "1 writer", 1, 1, false, (*steadyWorker).put},
+	{"put64", "64 writers", 1, 64, false, (*steadyWorker).put},
+	{"batch1000", "batches of 1,000", 1, 1, false, (*steadyWorker).batch},
+	{"put4x16", "4 processes of 16 writers", 4, 16, false, (*steadyWorker).put},
+	{"read90", "16 goroutines, 90 % skewed reads", 1, 16, true, (*steadyWorker).readMostly},
+	{"mixed", "4 processes of 16: reads, puts, batches", 4, 16, true, (*steadyWorker).mixed},
+}
+
+// steadyConfig is what -steady was given.
+type steadyConfig struct {
+	config
+	results  string // folder of the cells
+	minutes  float64
+	minutesX float64 // of the mixed load
+	profile  string  // of the first process of each cell
+}
+
+// cellResult is what is kept of a cell.
+type cellResult struct {
+	Engine  string    `json:"engine"`
+	Load    string    `json:"load"`
+	Title   string    `json:"title"`
+	Seconds float64   `json:"seconds"`
+	At      time.Time `json:"at"`
+	// The machine's own limits, before and after: an append of 1 KB and an fdatasync.
+	SyncBefore [2]float64 `json:"sync_before_us"` // p50, p99
+	SyncAfter  [2]float64 `json:"sync_after_us"`
+	Timeline   timeline   `json:"timeline"`
+}
+
+func (c *steadyConfig) run() error {
+	if err := os.MkdirAll(c.results, 0o755); err != nil {
+		return err
+	}
+	for _, load := range steadyLoads {
+		if len(c.only) > 0 && !slices.Contains(c.only, load.name) {
+			continue
+		}
+		for _, make := range c.engines {
+			e := make()
+			if load.processes > 1 && !e.MultiProcess() || load.name == "mixed" && !strings.HasPrefix(e.Name(), "Varve") {
+				continue
+			}
+			path := filepath.Join(c.results, cellName(e.Name(), load.name))
+			if _, err := os.Stat(path); err == nil {
+				fmt.Fprintln(os.Stderr, path, "is there already")
+				continue
+			}
+			if err := c.cell(e.Name(), load, path); err != nil {
+				return fmt.Errorf("%s of %s: %w", load.name, e.Name(), err)
+			}
+		}
+	}
+	return c.reportSteady()
+}
+
+func cellName(engine, load string) string {
+	clean := func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}
+	return strings.Map(clean, strings.ToLower(engine)) + "." + load + ".json"
+}
+
+func (c *steadyConfig) cell(engine string, load steadyLoad, path string) error {
+	return c.inFolder(func(dir string) error {
+		r := cellResult{Engine: engine, Load: load.name, Title: load.title, At: time.Now().UTC().Truncate(time.Second)}
+		r.Seconds = c.minutes * 60
+		if load.name == "mixed" {
+			r.Seconds = c.minutesX * 60
+		}
+		var err error
+		if r.SyncBefore, err = c.syncProbe(); err != nil {
+			return err
+		}
+		if r.Timeline, err = c.runWorkers(engine, load, dir, r.Seconds); err != nil {
+			return err
+		}
+		if r.SyncAfter, err = c.syncProbe(); err != nil {
+			return err
+		}
+		b, err := json.Marshal(&r)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(os.Stderr, "%s: %s\n", path, r.Timeline.line(r.Seconds))
+		return os.WriteFile(path, b, 0o644)
+	})
+}
+
+func (c *steadyConfig) syncProbe() (quantiles [2]float64, err error) {
+	err = c.inFolder(func(dir string) error {
+		b, err := syncLimit(dir, 2*time.Second)
+		quantiles = [2]float64{b.p50, b.p99}
+		return err
+	})
+	return quantiles, err
+}
+
+// runWorkers starts the processes of a cell, lets them begin together, and adds up what they saw.
+func (c *steadyConfig) runWorkers(engine string, load steadyLoad, dir string, seconds float64) (sum timeline, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return sum, err
+	}
+	type child struct {
+		cmd *exec.Cmd
+		in  io.WriteCloser
+		out *bufio.Reader
+	}
+	var all []child
+	defer func() {
+		for _, c := range all {
+			c.in.Close()
+			err = errors.Join(err, c.cmd.Wait())
+		}
+	}()
+	for i := range load.processes {
+		cmd := exec.Command(self, "-steadyworker", load.name, "-engines", engine, "-dir", dir, "-n", strconv.Itoa(c.n), "-seconds", strconv.FormatFloat(seconds, 'f', -1, 64), "-seed", strconv.Itoa(i+1))
+		if c.profile != "" && i == 0 {
+			cmd.Args = append(cmd.Args, "-cpuprofile", c.profile)
+		}
+		cmd.Stderr = os.Stderr
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			return sum, err
+		}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			return sum, err
+		}
+		if err := cmd.Start(); err != nil {
+			return sum, err
+		}
+		k := child{cmd, in, bufio.NewReaderSize(out, 1<<20)}
+		all = append(all, k)
+		// One after the other: the first one fills the store.
+		if line, err := k.out.ReadString('\n'); line != "ready\n" {
+			return sum, fmt.Errorf("a process did not begin: %q %w", line, err)
+		}
+	}
+	began := time.Now().UnixNano()
+	for _, c := range all {
+		if _, err := fmt.Fprintf(c.in, "%d\n", began); err != nil {
+			return sum, err
+		}
+	}
+	for _, c := range all {
+		var t timeline
+		if err := json.NewDecoder(c.out).Decode(&t); err != nil {
+			return sum, fmt.Errorf("a process gave no result: %w", err)
+		}
+		sum.add(&t)
+	}
+	return sum, nil
+}
+
+// timeline is what happened in each second of a cell.
+type timeline struct {
+	Docs   []int              `json:"docs"`   // committed, or read
+	Ops    []int              `json:"ops"`    // commits, or reads
+	P50    []float64          `json:"p50_us"` // of the operations that ended in that second
+	P99    []float64          `json:"p99_us"`
+	Most   []float64          `json:"most_us"`
+	Kinds  map[string]latency `json:"kinds"`  // of all seconds, by kind of operation
+	Marks  []mark             `json:"marks"`  // what the engine did by itself
+	Levels map[string][]int64 `json:"levels"` // of the engine, a second each
+	lat    []latency          // of each second
+}
+
+// mark is something that an engine did by itself.
+type mark struct {
+	At   float64 `json:"at"` // seconds since the beginning
+	Kind string  `json:"kind"`
+	Took float64 `json:"took_ms"`
+}
+
+// latency counts how long operations took, in steps of 2 %.
+type latency map[int]int
+
+const latencyStep = 1.02
+
+func (l latency) note(d time.Duration) { l[int(math.Log(float64(max(d, 1)))/math.Log(latencyStep))]++ }
+
+func (l latency) merge(o latency) {
+	for k, n := range o {
+		l[k] += n
+	}
+}
+
+func (l latency) count() (n int) {
+	for _, k := range l {
+		n += k
+	}
+	return n
+}
+
+// at gives a quantile, in microseconds; 1 is the longest.
+func (l latency) at(q float64) float64 {
+	left := int(q * float64(l.count()))
+	keys := make([]int, 0, len(l))
+	for k := range l {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	for i, k := range keys {
+		if left -= l[k]; left < 0 || i == len(keys)-1 {
+			return math.Pow(latencyStep, float64(k)+0.5) / 1e3
+		}
+	}
+	return 0
+}
+
+func newTimeline(seconds int) *timeline {
+	t := &timeline{Docs: make([]int, seconds), Ops: make([]int, seconds), Kinds: map[string]latency{}, Levels: map[string][]int64{}, lat: make([]latency, seconds)}
+	for i := range t.lat {
+		t.lat[i] = latency{}
+	}
+	return t
+}
+
+// MarshalJSON adds the quantiles of each second: what it was made of stays in the process.
+func (t *timeline) MarshalJSON() ([]byte, error) {
+	type plain timeline
+	p := plain(*t)
+	if p.P50 == nil {
+		for _, l := range t.lat {
+			p.P50, p.P99, p.Most = append(p.P50, l.at(0.5)), append(p.P99, l.at(0.99)), append(p.Most, l.at(1))
+		}
+	}
+	return json.Marshal(&p)
+}
+
+// add takes another process's in. The quantiles of a second are then the worst of the processes'.
+func (t *timeline) add(o *timeline) {
+	if t.Docs == nil {
+		*t = *o
+		return
+	}
+	for i := range min(len(t.Docs), len(o.Docs)) {
+		t.Docs[i] += o.Docs[i]
+		t.Ops[i] += o.Ops[i]
+		t.P50[i], t.P99[i], t.Most[i] = max(t.P50[i], o.P50[i]), max(t.P99[i], o.P99[i]), max(t.Most[i], o.Most[i])
+	}
+	for kind, l := range o.Kinds {
+		if t.Kinds[kind] == nil {
+			t.Kinds[kind] = latency{}
+		}
+		t.Kinds[kind].merge(l)
+	}
+	t.Marks = append(t.Marks, o.Marks...)
+}
+
+// writes is the latency of what writes, or of everything where nothing does.
+func (t *timeline) writes() latency {
+	sum := latency{}
+	for _, kind := range []string{"put", "batch"} {
+		sum.merge(t.Kinds[kind])
+	}
+	if len(sum) == 0 {
+		for _, l := range t.Kinds {
+			sum.merge(l)
+		}
+	}
+	return sum
+}
+
+// idle is how many seconds saw no operation end.
+func (t *timeline) idle() (n int) {
+	for _, ops := range t.Ops {
+		if ops == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+func (t *timeline) rate() float64 {
+	sum := 0
+	for _, n := range t.Docs {
+		sum += n
+	}
+	return float64(sum) / float64(max(len(t.Docs), 1))
+}
+
+func (t *timeline) line(seconds float64) string {
+	l := t.writes()
+	return fmt.Sprintf("%.0f s, %s docs/s, p50 %s µs, p99 %s µs, p99.9 %s µs, longest %s ms, %d seconds without a commit",
+		seconds, number(t.rate()), number(l.at(0.5)), number(l.at(0.99)), number(l.at(0.999)), number(l.at(1)/1e3), t.idle())
+}

@@ -1,0 +1,222 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// watched is an engine that tells what it does by itself, and where it is.
+type watched interface {
+	// Watch has every such thing told; it is called before Open.
+	Watch(told func(kind string, took time.Duration))
+	// Levels are numbers that tell how far behind it is.
+	Levels() map[string]int64
+}
+
+// steadyWorker is one process of a cell.
+type steadyWorker struct {
+	e    Engine
+	ids  []string // that the store was filled with
+	gors []steadyGoroutine
+}
+
+type steadyGoroutine struct {
+	src  *source
+	docs []Doc
+	n    int
+	rng  *rand.Rand
+	zipf *rand.Zipf
+}
+
+// next is a document under a fresh id.
+func (g *steadyGoroutine) next() Doc {
+	g.n++
+	return g.src.renamed(g.docs[g.n%len(g.docs)])
+}
+
+func (w *steadyWorker) put(g int) (int, string, error) { return 1, "put", w.e.Put(w.gors[g].next()) }
+
+func (w *steadyWorker) batch(g int) (int, string, error) { return w.batchOf(g, 1000) }
+
+func (w *steadyWorker) batchOf(g, n int) (int, string, error) {
+	docs := make([]Doc, n)
+	for i := range docs {
+		docs[i] = w.gors[g].next()
+	}
+	return n, "batch", w.e.PutBatch(docs)
+}
+
+func (w *steadyWorker) get(g int) (int, string, error) {
+	// Which ids are read often has nothing to do with when they were put.
+	i := w.gors[g].zipf.Uint64() * 0x9e3779b97f4a7c15 % uint64(len(w.ids))
+	_, err := w.e.Get(w.ids[i])
+	return 1, "get", err
+}
+
+func (w *steadyWorker) readMostly(g int) (int, string, error) {
+	if w.gors[g].rng.IntN(10) == 0 {
+		return w.put(g)
+	}
+	return w.get(g)
+}
+
+func (w *steadyWorker) mixed(g int) (int, string, error) {
+	switch k := w.gors[g].rng.IntN(100); {
+	case k < 60:
+		return w.get(g)
+	case k < 99:
+		return w.put(g)
+	}
+	return w.batchOf(g, 100)
+}
+
+const fillSeed = 77
+
+// runSteadyWorker is what a process of a cell does.
+func (c *config) runSteadyWorker(name string, seed uint64) (err error) {
+	var load *steadyLoad
+	for i := range steadyLoads {
+		if steadyLoads[i].name == name {
+			load = &steadyLoads[i]
+		}
+	}
+	if load == nil || len(c.engines) != 1 {
+		return fmt.Errorf("no load %q of one engine", name)
+	}
+	w := &steadyWorker{e: c.engines[0]()}
+	var mu sync.Mutex
+	var marks []mark
+	var began time.Time
+	if e, ok := w.e.(watched); ok {
+		e.Watch(func(kind string, took time.Duration) {
+			mu.Lock()
+			defer mu.Unlock()
+			if !began.IsZero() {
+				marks = append(marks, mark{time.Since(began).Seconds(), kind, took.Seconds() * 1e3})
+			}
+		})
+	}
+	if err := w.e.Open(c.dir); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.e.Close()) }()
+	if load.fill {
+		src := newProse(fillSeed)
+		for left := c.n; left > 0; left -= 1000 {
+			docs := src.docs(min(left, 1000))
+			for i := range docs {
+				w.ids = append(w.ids, docs[i].ID)
+			}
+			if seed == 1 {
+				if err := fill(w.e, docs); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	for g := range load.goroutines {
+		s := steadyGoroutine{src: newProse(seed<<16 + uint64(g)), rng: rand.New(rand.NewPCG(seed, uint64(g)))}
+		s.docs = s.src.docs(max(256, 20_000/load.goroutines))
+		if load.fill {
+			s.zipf = rand.NewZipf(s.rng, 1.1, 1, uint64(len(w.ids)-1))
+		}
+		w.gors = append(w.gors, s)
+	}
+	fmt.Println("ready")
+	line, err := bufio.NewReader(os.Stdin).ReadString('\n')
+	if err != nil {
+		return err
+	}
+	nanos, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+	if err != nil {
+		return err
+	}
+	mu.Lock()
+	began = time.Unix(0, nanos)
+	mu.Unlock()
+	t, err := w.during(load, began, c.seconds)
+	if err != nil {
+		return err
+	}
+	mu.Lock()
+	t.Marks = marks
+	mu.Unlock()
+	return json.NewEncoder(os.Stdout).Encode(t)
+}
+
+// during lets the goroutines work until the time is over, and counts by the second.
+func (w *steadyWorker) during(load *steadyLoad, began time.Time, d time.Duration) (*timeline, error) {
+	seconds := int(d / time.Second)
+	parts, errs := make([]*timeline, load.goroutines), make([]error, load.goroutines)
+	var wg sync.WaitGroup
+	for g := range load.goroutines {
+		t := newTimeline(seconds)
+		parts[g] = t
+		wg.Go(func() {
+			for from := time.Now(); ; {
+				docs, kind, err := load.step(w, g)
+				now := time.Now()
+				if errs[g] = err; err != nil {
+					return
+				}
+				if t.Kinds[kind] == nil {
+					t.Kinds[kind] = latency{}
+				}
+				t.Kinds[kind].note(now.Sub(from))
+				if at := int(now.Sub(began) / time.Second); at < seconds {
+					t.Docs[at] += docs
+					t.Ops[at]++
+					t.lat[at].note(now.Sub(from))
+				}
+				if from = now; now.Sub(began) >= d {
+					return
+				}
+			}
+		})
+	}
+	stop, levels := make(chan struct{}), make(chan map[string][]int64, 1)
+	go func() {
+		sum := map[string][]int64{}
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-stop:
+				levels <- sum
+				return
+			case <-tick.C:
+			}
+			if e, ok := w.e.(watched); ok {
+				for name, n := range e.Levels() {
+					sum[name] = append(sum[name], n)
+				}
+			}
+		}
+	}()
+	wg.Wait()
+	close(stop)
+	sum := newTimeline(seconds)
+	for _, t := range parts {
+		for i := range sum.lat {
+			sum.Docs[i] += t.Docs[i]
+			sum.Ops[i] += t.Ops[i]
+			sum.lat[i].merge(t.lat[i])
+		}
+		for kind, l := range t.Kinds {
+			if sum.Kinds[kind] == nil {
+				sum.Kinds[kind] = latency{}
+			}
+			sum.Kinds[kind].merge(l)
+		}
+	}
+	sum.Levels = <-levels
+	return sum, errors.Join(errs...)
+}
