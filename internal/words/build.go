@@ -35,12 +35,18 @@ func (d *Doc) Bytes() int {
 type Builder struct {
 	an    *analyzer.Analyzer
 	rows  []row
-	terms map[string]*[]built
-	tfs   []byte   // of postings that are not plain
-	dirty []string // terms of the document that is added
-	now   map[string]*[query.Fields]uint32
-	free  []*[query.Fields]uint32
+	terms map[string]*term
+	tfs   []byte  // of postings that are not plain
+	dirty []*term // those of the document that is added
 	size  int
+}
+
+// term is where a term is: postings of the documents before, and how often it is in each field of the
+// one that is added.
+type term struct {
+	list  []built
+	times [query.Fields]uint32
+	now   bool // it is in the one that is added
 }
 
 // built is a posting by the number of the document in the order of Add; tf is where its fields are
@@ -49,7 +55,7 @@ type built struct{ doc, tf uint32 }
 
 // NewBuilder makes one for an analyzer.
 func NewBuilder(an *analyzer.Analyzer) *Builder {
-	return &Builder{an: an, terms: map[string]*[]built{}, tfs: make([]byte, 1), now: map[string]*[query.Fields]uint32{}}
+	return &Builder{an: an, terms: map[string]*term{}, tfs: make([]byte, 1)}
 }
 
 // Rows is how many documents were added.
@@ -62,49 +68,34 @@ func (b *Builder) Size() int { return b.size }
 func (b *Builder) Add(d *Doc) {
 	r := row{id: d.ID, session: d.Session, lsn: d.LSN, time: d.Time}
 	for _, t := range d.Texts {
-		b.an.Each([]byte(t.Text), func(term []byte, pair bool) {
+		b.an.Each([]byte(t.Text), func(word []byte, pair bool) {
 			if t.Field == query.Content && !pair {
 				r.length++
 			}
-			times := b.now[string(term)]
-			if times == nil {
-				times = b.zero()
-				name := string(term)
-				b.now[name] = times
-				b.dirty = append(b.dirty, name)
+			at := b.terms[string(word)]
+			if at == nil {
+				at = new(term)
+				b.terms[string(word)] = at
+				b.size += len(word) + 64 + 4*int(query.Fields)
 			}
-			if times[t.Field] < mostTimes {
-				times[t.Field]++
+			if !at.now {
+				at.now = true
+				b.dirty = append(b.dirty, at)
+			}
+			if at.times[t.Field] < mostTimes {
+				at.times[t.Field]++
 			}
 		})
 	}
 	doc := uint32(len(b.rows))
-	for _, term := range b.dirty {
-		list := b.terms[term]
-		if list == nil {
-			list = new([]built)
-			b.terms[term] = list
-			b.size += len(term) + 64
-		}
-		times := b.now[term]
-		*list = append(*list, built{doc, b.encode(times)})
-		*times = [query.Fields]uint32{}
-		b.free = append(b.free, times)
+	for _, at := range b.dirty {
+		at.list = append(at.list, built{doc, b.encode(&at.times)})
+		at.times, at.now = [query.Fields]uint32{}, false
 		b.size += 12
 	}
-	clear(b.now)
 	b.dirty = b.dirty[:0]
 	b.rows = append(b.rows, r)
 	b.size += len(r.id) + len(r.session) + 64
-}
-
-func (b *Builder) zero() *[query.Fields]uint32 {
-	if n := len(b.free); n > 0 {
-		z := b.free[n-1]
-		b.free = b.free[:n-1]
-		return z
-	}
-	return new([query.Fields]uint32)
 }
 
 func (b *Builder) encode(times *[query.Fields]uint32) uint32 {
@@ -156,19 +147,19 @@ func (b *Builder) Segment() ([]byte, error) {
 		rows[r], rank[doc] = b.rows[doc], uint32(r)
 	}
 	w := newSegmentWriter(rows, b.an.Print())
-	terms := make([]string, 0, len(b.terms))
-	for term := range b.terms {
-		terms = append(terms, term)
+	words := make([]string, 0, len(b.terms))
+	for word := range b.terms {
+		words = append(words, word)
 	}
-	slices.Sort(terms)
+	slices.Sort(words)
 	var list []posting
-	for _, term := range terms {
+	for _, word := range words {
 		list = list[:0]
-		for _, p := range *b.terms[term] {
+		for _, p := range b.terms[word].list {
 			list = append(list, posting{rank[p.doc], b.tfAt(p.tf)})
 		}
 		slices.SortFunc(list, func(x, y posting) int { return cmp.Compare(x.row, y.row) })
-		w.term([]byte(term), list)
+		w.term([]byte(word), list)
 	}
 	return w.finish(), nil
 }

@@ -406,55 +406,63 @@ func (e *edit) link(n int) error {
 		if err != nil {
 			return err
 		}
-		for r := from; r < to; r++ {
-			if err := e.insert(n, r, from, to, name); err != nil {
+		for r := from; r < to; {
+			last, err := e.insert(n, r, from, to, name)
+			if err != nil {
 				return err
 			}
+			r = last + 1
 		}
 	}
 	return nil
 }
 
-// insert joins one row of a new part with its neighbours; the rows before it are joined already.
-func (e *edit) insert(n int, r, from, to uint32, session string) error {
+// insert joins a row of a new part, and those behind it up to the first that has a row of another part
+// before it, with the neighbours of all of them: in between they adjoin as they are. It returns the last
+// of them. The rows before r are joined already.
+func (e *edit) insert(n int, r, from, to uint32, session string) (last uint32, err error) {
 	seg := e.parts[n].Seg
 	time, err := seg.Time(r)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	id, err := seg.ID(r)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	before, hasBefore, behind, hasBehind, err := e.around(session, time, string(id), n)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	at := place{n, r}
 	if r > from { // the row before it in its own segment is nearer, or not
 		own := place{n, r - 1}
 		if nearer, err := e.nearer(before, hasBefore, own); err != nil {
-			return err
+			return 0, err
 		} else if nearer {
 			before, hasBefore = own, true
 		}
 	}
-	if err := e.join(before, hasBefore, at, true); err != nil {
-		return err
+	if err := e.join(before, hasBefore, place{n, r}, true); err != nil {
+		return 0, err
 	}
-	if r+1 < to {
-		own := place{n, r + 1}
-		less := true
-		if hasBehind {
-			if less, err = e.less(own, behind); err != nil {
-				return err
+	last = to - 1
+	if hasBehind { // the last own row before it, between r and the end
+		low, high := r, to
+		for high-low > 1 {
+			m := low + (high-low)/2
+			less, err := e.less(place{n, m}, behind)
+			if err != nil {
+				return 0, err
+			}
+			if less {
+				low = m
+			} else {
+				high = m
 			}
 		}
-		if less {
-			return nil // it is joined when its turn comes
-		}
+		last = low
 	}
-	return e.join(at, true, behind, hasBehind)
+	return last, e.join(place{n, last}, true, behind, hasBehind)
 }
 
 func (e *edit) nearer(before place, has bool, own place) (bool, error) {

@@ -27,7 +27,7 @@ type Query struct {
 
 // NewQuery makes one; Close it. damaged is called when the files turn out to be so.
 func NewQuery(eng *engine.Engine, damaged func()) *Query {
-	q := &Query{eng: eng, files: files{Words: newWords(eng)}, damaged: damaged}
+	q := &Query{eng: eng, files: files{Words: newWords(eng, 1)}, damaged: damaged}
 	q.follow.Fold = &q.files
 	return q
 }

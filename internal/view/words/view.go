@@ -26,12 +26,14 @@ import (
 // Name is the view's.
 const Name = "words"
 
-// What a segment may have, and what waits in memory before it becomes one.
+// What a segment may have, and what waits in memory before it becomes one: little where it is asked
+// all the time, and more where it is on its way to files, each of which is merged several times.
 const (
 	mostRows    = 1 << 17
 	mostBytes   = 64 << 20
 	pendingRows = 1 << 12
 	pendingSize = 8 << 20
+	filingTimes = 4
 )
 
 // Words is the view.
@@ -43,6 +45,7 @@ type Words struct {
 
 	pending map[string]*words.Doc // what is not in set yet; nil: deleted
 	size    int                   // of it
+	times   int                   // how much more may be pending
 
 	maps   map[string]*mapped // by name of the file
 	loaded []byte             // the manifest that the files of set are of
@@ -50,10 +53,10 @@ type Words struct {
 }
 
 // New implements views.Maker.
-func New(eng *engine.Engine) view.View { return newWords(eng) }
+func New(eng *engine.Engine) view.View { return newWords(eng, filingTimes) }
 
-func newWords(eng *engine.Engine) *Words {
-	w := &Words{eng: eng}
+func newWords(eng *engine.Engine, times int) *Words {
+	w := &Words{eng: eng, times: times}
 	w.begin()
 	return w
 }
@@ -127,7 +130,7 @@ func (w *Words) change(id string, d *words.Doc) error {
 	if w.size += len(id) + 100; d != nil {
 		w.size += d.Bytes()
 	}
-	if len(w.pending) >= pendingRows || w.size >= pendingSize {
+	if len(w.pending) >= w.times*pendingRows || w.size >= w.times*pendingSize {
 		return vfs.Guard(w.seal) // it looks into what is mapped
 	}
 	return nil

@@ -25,12 +25,13 @@ type Analyzer struct {
 	stem     func(*snowballstem.Env) bool // nil: words are taken as they are
 	buf      []byte
 	stems    map[string]string
+	terms    map[string][]byte // of words, in English
 }
 
 // New makes one for a language: English stems words and drops those that are in every text, the others
 // stem, None takes words as they are, as does what is none of Languages.
 func New(language string) *Analyzer {
-	return &Analyzer{language: language, stem: stemmers[language], stems: map[string]string{}}
+	return &Analyzer{language: language, stem: stemmers[language], stems: map[string]string{}, terms: map[string][]byte{}}
 }
 
 // Language is the analyzer's.
@@ -70,6 +71,23 @@ func cut(w []byte) []byte {
 
 // term is what a word is found by; empty where it is not.
 func (a *Analyzer) term(w []byte) []byte {
+	if a.language != English {
+		return a.termOf(w)
+	}
+	if t, ok := a.terms[string(w)]; ok {
+		return t
+	}
+	t := a.termOf(w)
+	if len(w) <= MostTerm {
+		if len(a.terms) >= mostStems {
+			clear(a.terms)
+		}
+		a.terms[string(w)] = bytes.Clone(t)
+	}
+	return t
+}
+
+func (a *Analyzer) termOf(w []byte) []byte {
 	if a.language != English && a.stem != nil {
 		return a.stemmed(w)
 	}
@@ -96,7 +114,9 @@ func (a *Analyzer) term(w []byte) []byte {
 	if !plain || len(w) < 3 || len(w) > MostTerm {
 		return cut(w)
 	}
-	return []byte(a.stemOf(string(w)))
+	env := snowballstem.NewEnv(string(w))
+	a.stem(env)
+	return []byte(env.Current())
 }
 
 // stemmed is the stem of a word of another language than English, whose stemmers know the marks of letters.
