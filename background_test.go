@@ -29,13 +29,17 @@ func TestRestAfter(t *testing.T) {
 	for _, c := range []struct {
 		took, want  time.Duration
 		wrote, more bool
+		full        float64
 	}{
-		{10 * time.Millisecond, 90 * time.Millisecond, true, true},
-		{10 * time.Millisecond, 90 * time.Millisecond, false, false},
-		{time.Minute, flush.FlushEvery, true, true},
-		{10 * time.Millisecond, 0, false, true},
+		{10 * time.Millisecond, 90 * time.Millisecond, true, true, 0},
+		{10 * time.Millisecond, 90 * time.Millisecond, false, false, 0},
+		{time.Minute, flush.FlushEvery, true, true, 0},
+		{10 * time.Millisecond, 0, false, true, 0},
+		{10 * time.Millisecond, 45 * time.Millisecond, true, true, 0.25},
+		{time.Minute, 0, true, true, 0.5},
+		{time.Minute, 0, true, true, 3},
 	} {
-		if got := flush.RestAfter(c.took, c.wrote, c.more); got != c.want {
+		if got := flush.RestAfter(c.took, c.wrote, c.more, c.full); got != c.want {
 			t.Errorf("%+v: rests %v", c, got)
 		}
 	}

@@ -47,6 +47,7 @@ type Config struct {
 
 	HistoryBytes *int64 `json:"history_bytes,omitempty"` // bytes of history kept besides the log's own: 256 MiB; 0 keeps none
 	HistoryDays  int    `json:"history_days,omitempty"`  // days after which that history is removed; 0 means never
+	BacklogBytes int64  `json:"backlog_bytes,omitempty"` // log that may be ahead of the files: 96 MiB; more buys a longer burst and a longer recovery, not throughput
 
 	// TextLanguage has words found by the stems of this language: "en" when empty. The next flush applies it.
 	TextLanguage string        `json:"text_language,omitempty"`
@@ -71,13 +72,13 @@ type VectorConfig struct {
 // in and out of package settings, which has the same fields.
 func (c *Config) in() *settings.Config {
 	return &settings.Config{
-		Format: c.Format, IndexBackupCount: c.IndexBackupCount, AutoRepair: c.AutoRepair, BackupInterval: c.BackupInterval, FlushThreshold: c.FlushThreshold, AdoptDeletions: c.AdoptDeletions, MaxMemoryBytes: c.MaxMemoryBytes, MaxIDBytes: c.MaxIDBytes, MaxDepth: c.MaxDepth, MaxEmbeddingDims: c.MaxEmbeddingDims, MaxAssemblyMembers: c.MaxAssemblyMembers, ActivationHalfLife: c.ActivationHalfLife, MaxMemories: c.MaxMemories, MaxBytes: c.MaxBytes, MaxSessionMemories: c.MaxSessionMemories, MaxSessionBytes: c.MaxSessionBytes, AtLimit: c.AtLimit, MaxAge: c.MaxAge, HistoryBytes: c.HistoryBytes, HistoryDays: c.HistoryDays, TextLanguage: c.TextLanguage, Vectors: (*settings.VectorConfig)(c.Vectors),
+		Format: c.Format, IndexBackupCount: c.IndexBackupCount, AutoRepair: c.AutoRepair, BackupInterval: c.BackupInterval, FlushThreshold: c.FlushThreshold, AdoptDeletions: c.AdoptDeletions, MaxMemoryBytes: c.MaxMemoryBytes, MaxIDBytes: c.MaxIDBytes, MaxDepth: c.MaxDepth, MaxEmbeddingDims: c.MaxEmbeddingDims, MaxAssemblyMembers: c.MaxAssemblyMembers, ActivationHalfLife: c.ActivationHalfLife, MaxMemories: c.MaxMemories, MaxBytes: c.MaxBytes, MaxSessionMemories: c.MaxSessionMemories, MaxSessionBytes: c.MaxSessionBytes, AtLimit: c.AtLimit, MaxAge: c.MaxAge, HistoryBytes: c.HistoryBytes, HistoryDays: c.HistoryDays, BacklogBytes: c.BacklogBytes, TextLanguage: c.TextLanguage, Vectors: (*settings.VectorConfig)(c.Vectors),
 	}
 }
 
 func configOf(c *settings.Config) Config {
 	return Config{
-		Format: c.Format, IndexBackupCount: c.IndexBackupCount, AutoRepair: c.AutoRepair, BackupInterval: c.BackupInterval, FlushThreshold: c.FlushThreshold, AdoptDeletions: c.AdoptDeletions, MaxMemoryBytes: c.MaxMemoryBytes, MaxIDBytes: c.MaxIDBytes, MaxDepth: c.MaxDepth, MaxEmbeddingDims: c.MaxEmbeddingDims, MaxAssemblyMembers: c.MaxAssemblyMembers, ActivationHalfLife: c.ActivationHalfLife, MaxMemories: c.MaxMemories, MaxBytes: c.MaxBytes, MaxSessionMemories: c.MaxSessionMemories, MaxSessionBytes: c.MaxSessionBytes, AtLimit: c.AtLimit, MaxAge: c.MaxAge, HistoryBytes: c.HistoryBytes, HistoryDays: c.HistoryDays, TextLanguage: c.TextLanguage, Vectors: (*VectorConfig)(c.Vectors),
+		Format: c.Format, IndexBackupCount: c.IndexBackupCount, AutoRepair: c.AutoRepair, BackupInterval: c.BackupInterval, FlushThreshold: c.FlushThreshold, AdoptDeletions: c.AdoptDeletions, MaxMemoryBytes: c.MaxMemoryBytes, MaxIDBytes: c.MaxIDBytes, MaxDepth: c.MaxDepth, MaxEmbeddingDims: c.MaxEmbeddingDims, MaxAssemblyMembers: c.MaxAssemblyMembers, ActivationHalfLife: c.ActivationHalfLife, MaxMemories: c.MaxMemories, MaxBytes: c.MaxBytes, MaxSessionMemories: c.MaxSessionMemories, MaxSessionBytes: c.MaxSessionBytes, AtLimit: c.AtLimit, MaxAge: c.MaxAge, HistoryBytes: c.HistoryBytes, HistoryDays: c.HistoryDays, BacklogBytes: c.BacklogBytes, TextLanguage: c.TextLanguage, Vectors: (*VectorConfig)(c.Vectors),
 	}
 }
 

@@ -36,7 +36,8 @@ type Health struct {
 	Problems []error // the problems, gravest first
 	ReadOnly error   // why nothing can be written to a store that was opened read-only: the system refuses it, or it is a *LinkedError; nil otherwise
 	Space    Space
-	Pending  int64 // memories that wait for their embedding, as far as this process knows; Problems has why
+	Slowed   string // why commits wait for the files to follow the log, "" when they do not: no problem, but the rate of the disk
+	Pending  int64  // memories that wait for their embedding, as far as this process knows; Problems has why
 	Embedder EmbedderHealth
 }
 
@@ -92,14 +93,10 @@ func (st *Store) Health(ctx context.Context) Health {
 	if err := st.engine.Sight(ctx); err != nil {
 		bad(err, true)
 	}
-	st.engine.Health.Mu.Lock()
-	if st.engine.Health.Err != nil {
-		bad(fmt.Errorf("the last flush failed: %w", st.engine.Health.Err), true)
+	for _, err := range st.flusher.Problems() {
+		bad(err, true)
 	}
-	if err := st.engine.Health.Vectors; err != nil {
-		bad(fmt.Errorf("the vectors lag behind: %w", err), true)
-	}
-	st.engine.Health.Mu.Unlock()
+	h.Slowed = st.flusher.Slowed()
 	pending, err := st.embedding.Waiting()
 	if h.Pending = pending; err != nil {
 		bad(fmt.Errorf("%s for an embedding: %w", human.Count(int(pending), "memory waits", "memories wait"), err), true)
@@ -109,9 +106,6 @@ func (st *Store) Health(ctx context.Context) Health {
 		h.Embedder = EmbedderHealth{State: EmbedderState(e.State), Since: e.Since, Failures: e.Failures, Err: e.Err, Next: e.Next}
 	}
 	if err := st.engine.Settings.Err(); err != nil {
-		bad(err, true)
-	}
-	for _, err := range st.flusher.RefusedEntries() {
 		bad(err, true)
 	}
 	for _, err := range st.edits.Problems() {

@@ -162,7 +162,6 @@ func (st *Store) open(ctx context.Context) error {
 	})
 	st.working.Engine, st.working.Flusher = st.engine, &st.flusher
 	st.working.Init()
-	st.engine.State.Refused = st.flusher.Refused
 	st.async.init()
 	st.views.Init()
 	st.search.Words = st.views.Words()

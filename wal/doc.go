@@ -50,6 +50,10 @@
 //	        overwritten before they are removed
 //	33      inode of the folder wal/ in which the log is at home; 0 when none is recorded. It tells a
 //	        folder of hard links (cp -al) from the one that it was made of, see home.go
+//	34      filed: below it all is in files, apart from scopes of working memory that may lag
+//	35, 36  bytes of log that flushers put into files lately, and the nanoseconds that it took:
+//	        sums that fade within seconds of flushing
+//	37      until when writers have taken turns, nanoseconds of the machine's uptime; see pace.go
 //	48      features of the store
 //	49      how many attached processes found no place on the list that begins at 64, of the ones
 //	        that know of features. A killed one counts until the next recovery
@@ -130,7 +134,7 @@
 // # flush.lock
 //
 // The holder of flush.lock puts files in place, writes the index, and changes what the log and its
-// page record about both: the checkpoint, what is released, words 12, 14, 15 and 27.
+// page record about both: the checkpoint, what is released, words 12, 14, 15, 27 and 34–36.
 // FileLog.LockFlush returns a Held, the proof that the lock is held. Functions that only the holder
 // may call take a Held, here and in the packages above; a Held that was unlocked is refused.
 //

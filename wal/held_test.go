@@ -39,6 +39,7 @@ func TestHeldProves(t *testing.T) {
 		"Bury":          func(h *Held) error { return one.Bury(h, nil) },
 		"Tidied":        func(h *Held) error { return one.Tidied(h) },
 		"SayRemade":     func(h *Held) error { return one.SayRemade(h) },
+		"Filed":         func(h *Held) error { return one.Filed(h, 0, 0, 0) },
 		"SetRest":       func(h *Held) error { return one.SetRest(h, 0) },
 		"Trust":         func(h *Held) error { return one.Trust(h) },
 		"Purge":         func(h *Held) error { _, err := one.Purge(context.Background(), h, nobody); return err },

@@ -38,6 +38,11 @@ const (
 
 	wordHome = wordHeld + 11 // inode of the folder wal/ that the log belongs to, see dwelling
 
+	wordFiled    = wordHeld + 12 // below which all is in files that may not lag
+	wordSettled  = wordHeld + 13 // bytes of log that the flushers put into files lately
+	wordSettling = wordHeld + 14 // and the nanoseconds that this took
+	wordTurn     = wordHeld + 15 // until when writers have taken turns, see Turn
+
 	wordFeatures = 48 // of the store
 	wordUnlisted = 49 // how many attached processes know features and found no place on the list
 	wordSets     = 50 // sets of features that processes know, see say

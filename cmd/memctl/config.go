@@ -77,6 +77,7 @@ func settings() []setting {
 		{"max_age", "time from its last write after which a memory expires (seconds); it is deleted an hour or two later and can be read until then; 0 means never", func(c *varve.Config) any { return c.MaxAge }},
 		{"history_bytes", "bytes of history kept in wal/archive/, the oldest removed first; 0: only what the log still has", func(c *varve.Config) any { return *c.Resolved().HistoryBytes }},
 		{"history_days", "age at which a part of the archived history is removed, with the next index or memctl flush (days); 0 means never", func(c *varve.Config) any { return c.HistoryDays }},
+		{"backlog_bytes", "bytes that the log may be ahead of the files; from half of it on writers are slowed. More buys a longer burst and a longer recovery, not throughput", func(c *varve.Config) any { return c.Resolved().BacklogBytes }},
 		{"text_language", "language by whose stems words are found: a code such as en, de, fr, or none; memctl flush applies it", func(c *varve.Config) any { return cmp.Or(c.TextLanguage, "en") }},
 	}
 }

@@ -59,13 +59,13 @@ func (cm *Committer) Commit(ctx context.Context, ops []Op, seen Reads, listed wa
 		}
 		puts = puts || !ops[i].deletes()
 	}
+	if puts { // a deletion makes room
+		if err := cm.Flush.Pressure(ctx, bytesOf(ops)); err != nil {
+			return err
+		}
+	}
 	var waited time.Duration // for others that make room
 	for {
-		if puts { // a deletion makes room
-			if err := cm.Flush.Pressure(ctx); err != nil {
-				return err
-			}
-		}
 		w := cm.work()
 		all, err := cm.attempt(ctx, w, ops, seen, listed, puts)
 		if busy := (*busyError)(nil); errors.As(err, &busy) {
@@ -97,6 +97,21 @@ func (cm *Committer) Commit(ctx context.Context, ops []Op, seen Reads, listed wa
 		cm.Flush.RoundInline(ctx)
 		return nil
 	}
+}
+
+// frameBytes is about what a frame has besides content and vector: header, key, line, the members of a
+// document.
+const frameBytes = 700
+
+// bytesOf is about how many bytes of log the operations will take.
+func bytesOf(ops []Op) (n int64) {
+	for i := range ops {
+		n += frameBytes
+		if m := ops[i].Memory; m != nil {
+			n += int64(len(m.Content) + 8*len(m.Embedding))
+		}
+	}
+	return n
 }
 
 // busyPause is between two looks for room.

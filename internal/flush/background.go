@@ -3,7 +3,6 @@ package flush
 import (
 	"context"
 	"errors"
-	"math"
 	"time"
 
 	"github.com/varve-db/varve/wal"
@@ -21,13 +20,21 @@ const RestFactor = 9
 
 // RestAfter is how long the flushers rest after a round that left more to do or
 // not, during which somebody wrote or nobody did. When a burst is over, its files
-// need not wait for anybody.
-func RestAfter(took time.Duration, wrote, more bool) time.Duration {
-	if more && !wrote {
+// need not wait for anybody. The fuller the backlog (1: at its bound), the shorter the rest; from
+// slowFrom on, when the writers are slowed, there is none.
+func RestAfter(took time.Duration, wrote, more bool, full float64) time.Duration {
+	if more && (!wrote || full >= slowFrom) {
 		return 0
 	}
-	return min(RestFactor*took, FlushEvery)
+	rest := min(RestFactor*took, FlushEvery)
+	if more {
+		rest = time.Duration(float64(rest) * (1 - full/slowFrom))
+	}
+	return rest
 }
+
+// shortRest is a rest that goes on although writers are slowed: another process is flushing.
+const shortRest = RestFactor * 2 * time.Millisecond
 
 // Resting is how much of a rest is left that a process has said for all. A time farther ahead than
 // any rest is not believed.
@@ -50,13 +57,19 @@ func (fl *Flusher) Run(ctx context.Context) {
 	var beat time.Time
 	rest := time.NewTimer(time.Hour)
 	defer rest.Stop()
-	kick := fl.kick // nil during a rest
+	kick := fl.kick // nil during a rest, which the writers end when they are slowed (urge)
 	owed := false   // a second was over during it
+	var rested time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-kick:
+		case <-fl.urge:
+			if fl.full() < slowFrom || kick == nil && time.Until(rested) < shortRest {
+				continue
+			}
+			kick = fl.kick
 		case <-rest.C:
 			kick = fl.kick
 			if !owed && !fl.More.Load() && fl.unflushed.Load() < int64(fl.Engine.Settings.Now().FlushAfter()) {
@@ -74,15 +87,17 @@ func (fl *Flusher) Run(ctx context.Context) {
 				continue // the rest after a round is not over
 			}
 		}
-		if left := fl.Resting(); left > 0 {
+		if left := fl.Resting(); left > 0 && fl.full() < slowFrom {
 			kick = nil
 			rest.Reset(left)
+			rested = time.Now().Add(left)
 			continue
 		}
 		owed = false
 		if pause, did := fl.FlushBackground(ctx); did {
 			kick = nil
 			rest.Reset(pause)
+			rested = time.Now().Add(pause)
 		}
 	}
 }
@@ -129,13 +144,13 @@ func (fl *Flusher) FlushBackground(ctx context.Context) (rest time.Duration, did
 		fl.Engine.Env.Logger.Warn("flush", "err", err)
 	}
 	if held == nil {
-		return RestAfter(time.Millisecond, true, false), true // another process is at it
+		return RestAfter(time.Millisecond, true, false, 0), true // another process is at it
 	}
 	began := time.Now()
-	err = fl.FlushLocked(ctx, held, MergeWhenDue)
+	err = fl.flushOn(ctx, held)
 	wrote, more := fl.Engine.Log.Durable() != durable, err == nil && fl.More.Load()
 	fl.Quiet.Store(!wrote)
-	rest = RestAfter(max(time.Since(began), time.Millisecond), wrote, more)
+	rest = RestAfter(max(time.Since(began), time.Millisecond), wrote, more, fl.full())
 	if fl.uptime != nil {
 		if err := fl.Engine.Log.SetRest(held, (fl.uptime() + rest).Milliseconds()); err != nil {
 			fl.Engine.Env.Logger.Warn("flush", "err", err)
@@ -156,29 +171,4 @@ func (fl *Flusher) pause(ctx context.Context) {
 	case <-t.C:
 	case <-ctx.Done():
 	}
-}
-
-// Pressure makes a writer wait while the log is too far ahead of the files.
-func (fl *Flusher) Pressure(ctx context.Context) error {
-	for last := int64(math.MaxInt64); fl.Engine.Log.Backlog() > fl.Engine.Env.System.BacklogBytes; {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		// Where nothing is left to flush, and the page that processes share says otherwise, flushing
-		// again changes nothing.
-		now := fl.Engine.Log.Backlog()
-		if now >= last && fl.Engine.Log.Flushed() >= fl.Engine.Log.Durable() {
-			return nil
-		}
-		last = now
-		if err := fl.Flush(ctx, MergeWhenDue); err != nil {
-			return err
-		}
-		if fl.Engine.Log.Backlog() > fl.Engine.Env.System.BacklogBytes {
-			if err := fl.Flush(ctx, MergeFlush); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }

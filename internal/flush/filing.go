@@ -180,7 +180,7 @@ func (s *frames) Change(worker, i int, c *docfile.Change) (bool, error) {
 		if c.Bytes, err = fl.Engine.Codec.Doc(&view, places.StoredMost); err != nil {
 			// No document comes of it, now or later, and the others are not to wait: readers are
 			// told, and verify.
-			fl.Refused(&e, state.Invalid(&e, err))
+			fl.refused(&e, state.Invalid(&e, err))
 			return false, nil
 		}
 	}

@@ -39,6 +39,8 @@ type Flusher struct {
 	Files     *docfile.Flusher
 	workers   int
 	kick      chan struct{}
+	urge      chan struct{} // writers are slowed: a rest ends
+	slowed    slowed
 	unflushed atomic.Int64         // changes of this process since the last round
 	commits   atomic.Int64         // by this process, where rounds are counted by them: System.Rounds
 	lastBeat  atomic.Int64         // when this process last said that it lives, where nothing runs in the background
@@ -51,8 +53,11 @@ type Flusher struct {
 	backupAt  time.Time      // of the newest index backup
 	Leftovers bool           // tmp/ may hold what killed processes left
 	aside     []docfile.Edit // by this round, and by those before it that failed
+	beside    bool           // what follows a new index is done beside further rounds
+	following chan struct{}  // closed when that is done; nil when it is not under way
 	dooming   bool           // this round overwrites what it replaces of the index: see flushOverwriting
 	Unlinked  []string       // of that, what was not overwritten since a purge failed
+	moved     uint64         // bytes of log that rounds have put into files
 	Unpurged  atomic.Bool    // a purge was cut after it had deleted: what this round displaces is overwritten behind it
 	failed    atomic.Int64   // rounds in a row
 	Lagging   lag
@@ -82,7 +87,8 @@ func (fl *Flusher) Init() error {
 	if fl.Engine.Env.System.Inline {
 		fl.workers = 1
 	}
-	fl.kick = make(chan struct{}, 1)
+	fl.Engine.State.Refused = fl.refused
+	fl.kick, fl.urge = make(chan struct{}, 1), make(chan struct{}, 1)
 	if fl.uptime = fl.Engine.Env.System.Uptime; fl.uptime == nil && !fl.Engine.Env.System.Inline {
 		fl.uptime = vfs.Uptime()
 	}
@@ -162,10 +168,16 @@ func (fl *Flusher) Flush(ctx context.Context, m Merge) error {
 // replaces of the index is overwritten.
 func (fl *Flusher) FlushLocked(ctx context.Context, held *wal.Held, m Merge) error {
 	fl.lookForPurge(held)
-	if fl.Engine.Log.Overwrites() {
-		return fl.flushOverwriting(ctx, held, m)
+	if fl.Engine.Log.Overwrites() || fl.Engine.Log.Distrusted() || fl.Engine.Log.Abandoned() || fl.Leftovers {
+		fl.followed() // what comes removes files that it uses
 	}
-	return fl.FlushRound(ctx, held, m)
+	timed := fl.timed()
+	round := fl.FlushRound
+	if fl.Engine.Log.Overwrites() {
+		round = fl.flushOverwriting
+	}
+	err := round(ctx, held, m)
+	return errors.Join(err, timed(held))
 }
 
 // FlushRound is a round: what changed since flushed is put into files, these
@@ -179,7 +191,7 @@ func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) erro
 		n, spilled, err = fl.round(ctx, held, m) // as what is repeated: deletions first
 		fl.failed.Store(0)
 	}
-	if err == nil && !spilled {
+	if err == nil && !spilled && fl.following == nil {
 		fl.Views.Round(ctx, held, m == MergeAlways)
 	}
 	if err == nil && m == MergeAlways {
@@ -235,7 +247,9 @@ func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, s
 			return 0, false, err
 		}
 	}
-	if err := fl.sweepTemp(ctx, held); err != nil {
+	if fl.following != nil {
+		// It has a file in tmp/.
+	} else if err := fl.sweepTemp(ctx, held); err != nil {
 		fl.Engine.Env.Logger.Warn("sweeping up after a process that was killed", "err", err) // nothing depends on it
 	}
 	if distrusted {
@@ -245,7 +259,8 @@ func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, s
 	if err != nil {
 		return 0, false, err
 	}
-	files := fl.filing(ctx, max(c.Flushed.LSN, fl.Lagging.filed), distrusted)
+	from := max(c.Flushed.LSN, fl.Lagging.filed)
+	files := fl.filing(ctx, from, distrusted)
 	err = files.put(ctx, list)
 	before := c.Flushed
 	if err == nil {
@@ -260,6 +275,7 @@ func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, s
 		return 0, false, err
 	}
 	fl.keepRefused(ctx, held, c.Flushed.LSN)
+	fl.moved += max(to.LSN, from) - from
 	fl.Lagging.filed = to.LSN
 	fl.More.Store(to.LSN < fl.Engine.Log.AppliedMark().LSN)
 	fl.endPurge(ctx, held)
@@ -278,11 +294,7 @@ func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, s
 		if err := fl.Engine.Refresh(); err != nil {
 			return len(list), true, err
 		}
-		fl.Views.Round(ctx, held, true)
-		if err := fl.Engine.Log.Forget(held, "index", fl.Engine.Log.Spilled()); err != nil {
-			// The log keeps what it could not let go; nothing else depends on it.
-			fl.Engine.Env.Logger.Warn("releasing the log", "err", err)
-		}
+		fl.follow(ctx, held)
 	}
 	return len(list), spilled, nil
 }
@@ -311,7 +323,7 @@ func (fl *Flusher) Due(ctx context.Context, m Merge, c wal.Checkpoint) ([]index.
 		return fl.Engine.State.Changes(from, to.LSN), to, nil
 	}
 	most := PaceFiles
-	if fl.Quiet.Load() {
+	if fl.Quiet.Load() || fl.full() >= slowFrom {
 		most = QuietFiles
 	}
 	list := fl.Engine.State.FirstChanges(from, to.LSN, most+1)

@@ -35,8 +35,8 @@ type refusal struct {
 // refusedMost is how many are told and kept; verify names all of them.
 const refusedMost = 1000
 
-// Refused is state.State's Refused.
-func (fl *Flusher) Refused(e *wal.Entry, err error) {
+// refused is state.State's Refused.
+func (fl *Flusher) refused(e *wal.Entry, err error) {
 	r := &fl.refusals
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,8 +56,8 @@ func (fl *Flusher) Refused(e *wal.Entry, err error) {
 	fl.Engine.Env.Event(env.Event{Kind: env.EventCorruption, Path: "wal", LSN: e.LSN, Err: err}) // the log may still be being opened
 }
 
-// RefusedEntries are problems: what this process has met of them.
-func (fl *Flusher) RefusedEntries() (problems []error) {
+// refusedEntries are problems: what this process has met of them.
+func (fl *Flusher) refusedEntries() (problems []error) {
 	r := &fl.refusals
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -100,4 +100,18 @@ func (fl *Flusher) keepRefused(ctx context.Context, _ *wal.Held, to wal.LSN) {
 		}
 		r.list[at].kept = true
 	}
+}
+
+// Problems are what the last rounds could not do, and what no round can.
+func (fl *Flusher) Problems() (list []error) {
+	h := &fl.Engine.Health
+	h.Mu.Lock()
+	if h.Err != nil {
+		list = append(list, fmt.Errorf("the last flush failed: %w", h.Err))
+	}
+	if h.Vectors != nil {
+		list = append(list, fmt.Errorf("the vectors lag behind: %w", h.Vectors))
+	}
+	h.Mu.Unlock()
+	return append(list, fl.refusedEntries()...)
 }

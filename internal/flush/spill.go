@@ -22,6 +22,9 @@ func (fl *Flusher) spillDue(m Merge, c wal.Checkpoint) bool {
 		return false
 	}
 	defer set.Release()
+	if fl.following != nil {
+		return false
+	}
 	if fl.Engine.Rotten.Load() {
 		return true
 	}

@@ -57,6 +57,10 @@ type Config struct {
 	HistoryBytes *int64 `json:"history_bytes,omitempty"` // of the copies: 256 MiB; 0: only what the log has
 	HistoryDays  int    `json:"history_days,omitempty"`  // after which a copy goes, 0: never
 
+	// How far the log may be ahead of the files: 96 MiB. From half of it on writers are slowed. More
+	// buys a longer burst and a longer recovery, not throughput.
+	BacklogBytes int64 `json:"backlog_bytes,omitempty"`
+
 	// TextLanguage is of which language the stems are by which words are found: "en" when empty. A change
 	// has the words of all memories read again, by the next flush; until then the old ones answer.
 	TextLanguage string `json:"text_language,omitempty"`
@@ -89,7 +93,13 @@ const (
 	Limit = 1 << 20
 
 	defaultHistory = 256 << 20
+	defaultBacklog = 96 << 20
+	leastBacklog   = 1 << 20
+	mostBacklog    = 1 << 30
 )
+
+// Backlog is how many bytes the log may be ahead of the files.
+func (c *Config) Backlog() int64 { return cmp.Or(c.BacklogBytes, defaultBacklog) }
 
 // Language is TextLanguage, or the default.
 func (c *Config) Language() string { return cmp.Or(c.TextLanguage, analyzer.English) }
@@ -185,7 +195,7 @@ func (c Config) Resolved() Config {
 	d.MaxMemoryBytes, d.MaxIDBytes, d.MaxDepth, d.MaxEmbeddingDims = l.MemoryBytes, l.IDBytes, l.Depth, l.EmbeddingDim
 	d.MaxAssemblyMembers, d.ActivationHalfLife = d.AssemblyLimits().Resolved().Members, int(d.HalfLife().Seconds())
 	history, _ := d.History(0)
-	d.HistoryBytes = &history
+	d.HistoryBytes, d.BacklogBytes = &history, d.Backlog()
 	return d
 }
 
@@ -227,6 +237,9 @@ func (c *Config) Validate() error {
 	}
 	if n := c.HistoryBytes; n != nil && (*n < 0 || *n > 1<<53) {
 		return &errs.FieldError{Field: Name + " history_bytes", Value: fmt.Sprint(*n), Limit: fmt.Sprintf("0 (only what the log has) to %d", 1<<53), Err: errs.ErrInvalid}
+	}
+	if n := c.BacklogBytes; n != 0 && (n < leastBacklog || n > mostBacklog) {
+		return &errs.FieldError{Field: Name + " backlog_bytes", Value: fmt.Sprint(n), Limit: fmt.Sprintf("0 (the default), or %d to %d", leastBacklog, mostBacklog), Err: errs.ErrInvalid}
 	}
 	switch c.AtLimit {
 	case "", AtLimitRefuse, AtLimitEvictOldest, AtLimitEvictLowest:

@@ -17,7 +17,7 @@ type System struct {
 	Uptime func() time.Duration                       // since the machine's boot, the same for all processes; without it the machine's, if clock and Mono are its own
 
 	SpillBytes   int64  // the log since spilled that makes a new index due; 64 MiB
-	BacklogBytes int64  // the log since spilled that makes puts wait; 1 GiB
+	BacklogBytes int64  // the log since spilled at which puts wait for the flushers, however fast they are; 1 GiB
 	RoundBytes   int64  // documents that one round of the flusher takes; 64 MiB
 	ArchiveBytes int64  // what archive/ may hold; 256 MiB, none when negative
 	SmallVectors int64  // up to which size the vectors are written as a whole each time; 1 MiB

@@ -129,9 +129,25 @@ func (s *scope) commit(ctx context.Context, list []*asked) int {
 	}
 }
 
+// frameBytes is about what an operation takes in the log besides its value.
+const frameBytes = 200
+
+// bytesAsked is about how many bytes of log operations will take.
+func bytesAsked(list []*asked) (n int64) {
+	for _, q := range list {
+		n += frameBytes
+		if put, ok := q.r.Op.(working.OpPut); ok {
+			for i := range put.Items {
+				n += int64(len(put.Items[i].Value))
+			}
+		}
+	}
+	return n
+}
+
 func (s *scope) try(ctx context.Context, list []*asked) (n int, again bool, err error) {
 	ws := s.ws
-	if err := ws.Flusher.Pressure(ctx); err != nil {
+	if err := ws.Flusher.Pressure(ctx, bytesAsked(list)); err != nil {
 		return len(list), false, err
 	}
 	s.mu.Lock()

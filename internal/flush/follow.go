@@ -1,0 +1,85 @@
+package flush
+
+import (
+	"context"
+	"time"
+
+	"github.com/varve-db/varve/wal"
+)
+
+// Once an index is written the views take in what it has, and the log lets go of it. For the words of
+// tens of thousands of documents that takes seconds, and files need not wait for it: a round in the
+// background starts it beside the rounds that follow, under the same hold of flush.lock. Meanwhile
+// no other index is written, tmp/ is not swept, and the log keeps what the views still read. A round that
+// empties tmp/, or overwrites for a purge, waits for it.
+
+// follow does what follows a new index, or starts it.
+func (fl *Flusher) follow(ctx context.Context, held *wal.Held) {
+	work := func() {
+		fl.Views.Round(ctx, held, true)
+		if err := fl.Engine.Log.Forget(held, "index", fl.Engine.Log.Spilled()); err != nil {
+			// The log keeps what it could not let go; nothing else depends on it.
+			fl.Engine.Env.Logger.Warn("releasing the log", "err", err)
+		}
+	}
+	// A feature that is raised writes the checkpoint, as each round does.
+	if !fl.beside || fl.Engine.Log.Features()&wal.FeatureViews == 0 {
+		work()
+		return
+	}
+	done := make(chan struct{})
+	fl.following = done
+	go func() {
+		defer close(done)
+		work()
+	}()
+}
+
+// followed waits until that is done.
+func (fl *Flusher) followed() {
+	if fl.following != nil {
+		<-fl.following
+		fl.following = nil
+	}
+}
+
+// flushOn is a round in the background, and the rounds beside what follows its index.
+func (fl *Flusher) flushOn(ctx context.Context, held *wal.Held) error {
+	fl.beside = !fl.Engine.Env.System.Inline
+	defer func() {
+		fl.beside = false
+		fl.followed()
+	}()
+	pause := time.NewTimer(time.Hour)
+	defer pause.Stop()
+	beat := time.Now()
+	for {
+		if now := time.Now(); now.Sub(beat) >= wal.HeartbeatEvery {
+			beat = now
+			if err := fl.Engine.Log.Heartbeat(); err != nil {
+				fl.Engine.Env.Logger.Warn("heartbeat", "err", err)
+			}
+		}
+		began, durable := time.Now(), fl.Engine.Log.Durable()
+		err := fl.FlushLocked(ctx, held, MergeWhenDue)
+		if err != nil || fl.following == nil {
+			return err
+		}
+		wrote := fl.Engine.Log.Durable() != durable
+		pause.Reset(RestAfter(max(time.Since(began), time.Millisecond), wrote, fl.More.Load(), fl.full()))
+	resting:
+		for {
+			select {
+			case <-fl.following:
+				fl.following = nil
+				return nil
+			case <-fl.urge:
+				if fl.full() >= slowFrom {
+					break resting
+				}
+			case <-pause.C:
+				break resting
+			}
+		}
+	}
+}

@@ -1,0 +1,146 @@
+package varve
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// machineTime is an uptime that goes on while somebody sleeps.
+type machineTime struct {
+	mu    sync.Mutex
+	now   time.Duration
+	slept time.Duration
+}
+
+func (m *machineTime) uptime() time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.now
+}
+
+func (m *machineTime) sleep(ctx context.Context, d time.Duration) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.now += d
+	m.slept += d
+	return ctx.Err()
+}
+
+func (m *machineTime) took() time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	d := m.slept
+	m.slept = 0
+	return d
+}
+
+// While the files cannot follow, writers are slowed by small delays, as long as their bytes take to
+// settle and no longer than one and a half times that, through any process; none flushes in its own
+// call, and Health says why.
+func TestSlowedWriters(t *testing.T) {
+	t.Parallel()
+	dir, clock := t.TempDir(), &machineTime{now: time.Hour}
+	var mu sync.Mutex
+	var events []Event
+	options := func() *Options {
+		return open.In(&Options{Listener: func(e Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			if e.Kind == EventSlowed {
+				events = append(events, e)
+			}
+		}}, open.Environment{System: vfs.System{Uptime: clock.uptime, Sleep: clock.sleep}})
+	}
+	one, two := openTest(t, dir, options()), openTest(t, dir, options())
+	c := one.Admin().Config()
+	c.BacklogBytes = 1 << 20
+	if err := one.Admin().SetConfig(c); err != nil {
+		t.Fatal(err)
+	}
+	two.engine.Settings.Reread()
+	held, err := one.engine.Log.LockFlush(t.Context()) // no flusher gets on
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Unlock()
+	// As after five seconds of flushing at 1 MiB/s.
+	const rate = 1 << 20
+	if err := one.engine.Log.Filed(held, 0, 5*rate, 5*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Repeat("slow ", 4<<10) // 20 KiB
+	n := 0
+	put := func(st *Store) (bytes int64) {
+		t.Helper()
+		n++
+		before := one.Admin().Stats().Durable
+		if _, err := st.Put(t.Context(), Memory{ID: fmt.Sprint(n), Content: text}); err != nil {
+			t.Fatal(err)
+		}
+		return int64(one.Admin().Stats().Durable - before)
+	}
+	for one.Admin().Stats().Unflushed < 500<<10 {
+		put(one)
+	}
+	if d := clock.took(); d != 0 {
+		t.Fatalf("slowed by %v below half the bound", d)
+	}
+	if why := one.Health(t.Context()).Slowed; why != "" {
+		t.Fatal(why)
+	}
+	for one.Admin().Stats().Unflushed < 540<<10 {
+		put(one)
+	}
+	clock.took()
+	var bytes int64
+	began := clock.uptime()
+	for range 50 {
+		bytes += put(one) + put(two)
+	}
+	took := clock.uptime() - began
+	// The text is compressed in the log, so that the estimate of its bytes is what counts.
+	least := time.Duration(float64(100*len(text)) / rate * float64(time.Second))
+	if took < least*9/10 || took > least*16/10 {
+		t.Errorf("100 puts of %d bytes (%d in the log) took %v, at the rate of the files it is %v", len(text), bytes, took, least)
+	}
+	if h := two.Health(t.Context()); !strings.Contains(h.Slowed, "backlog_bytes") || !h.OK {
+		t.Errorf("%q %v", h.Slowed, h.Problems)
+	}
+	mu.Lock()
+	if len(events) != 2 || events[0].Note == "" || events[0].Bytes == 0 { // once for each process
+		t.Errorf("%+v", events)
+	}
+	mu.Unlock()
+	held.Unlock()
+	if err := one.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	clock.took()
+	put(two)
+	if d := clock.took(); d != 0 || two.Health(t.Context()).Slowed != "" {
+		t.Errorf("slowed by %v after a flush: %s", d, two.Health(t.Context()).Slowed)
+	}
+}
+
+// A bound that is too small or too large is refused.
+func TestBacklogSetting(t *testing.T) {
+	t.Parallel()
+	st := openTest(t, t.TempDir(), nil)
+	for _, n := range []int64{-1, 1, 1<<20 - 1, 1<<30 + 1} {
+		c := st.Admin().Config()
+		c.BacklogBytes = n
+		if err := st.Admin().SetConfig(c); err == nil || !strings.Contains(err.Error(), "backlog_bytes") {
+			t.Errorf("%d: %v", n, err)
+		}
+	}
+	if got := st.Admin().Config().Resolved().BacklogBytes; got != 96<<20 {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,87 @@
+package letters
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	varve "github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/view"
+	"github.com/varve-db/varve/internal/views"
+	"github.com/varve-db/varve/wal"
+)
+
+// slow is a view that takes its time to save.
+type slow struct {
+	view.View
+	saves *atomic.Pointer[func()]
+}
+
+func (s slow) Save(f *view.Folder, at wal.Mark) error {
+	if wait := s.saves.Load(); wait != nil {
+		(*wait)()
+	}
+	return s.View.Save(f, at)
+}
+
+// TestFilesBesideView: while a view takes in what an index has, documents go on being put into files,
+// and what others want of the files waits for both.
+func TestFilesBesideView(t *testing.T) {
+	var saves atomic.Pointer[func()]
+	flushed := make(chan struct{}, 1000)
+	o := open.In(&varve.Options{Listener: func(e varve.Event) {
+		if e.Kind == varve.EventFlush && e.Count > 0 {
+			flushed <- struct{}{}
+		}
+	}}, open.Environment{Views: []views.Maker{func(eng *engine.Engine) view.View { return slow{New(eng), &saves} }}})
+	st, err := varve.Open(t.Context(), t.TempDir(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	put(t, st, "anna")
+	flush(t, st) // the first index with views writes to the checkpoint too, and nothing goes beside it
+	entered, leave := make(chan struct{}, 1), make(chan struct{})
+	wait := func() {
+		select {
+		case entered <- struct{}{}:
+		default:
+		}
+		<-leave
+	}
+	saves.Store(&wait)
+	within := func(what string, c <-chan struct{}) {
+		t.Helper()
+		select {
+		case <-c:
+		case <-time.After(time.Minute):
+			close(leave)
+			t.Fatal(what)
+		}
+	}
+	put(t, st, "bert")
+	within("the view was not asked to save", entered)
+	for len(flushed) > 0 {
+		<-flushed
+	}
+	put(t, st, "cleo")
+	within("no file was written while the view saved", flushed)
+	if s := st.Admin().Stats(); s.Flushed != s.Durable {
+		t.Errorf("flushed up to %d of %d", s.Flushed, s.Durable)
+	}
+	purged := make(chan error, 1)
+	go func() {
+		_, err := st.Admin().Purge(t.Context(), "bert")
+		purged <- err
+	}()
+	close(leave)
+	if err := <-purged; err != nil {
+		t.Fatal(err)
+	}
+	flush(t, st)
+	for f := range st.Admin().Verify(t.Context(), varve.VerifyOptions{}) {
+		t.Error(f)
+	}
+}

@@ -1,0 +1,83 @@
+package wal
+
+import (
+	"math"
+	"time"
+)
+
+// What writers and flushers of all processes tell each other about their pace: how far the files are
+// behind the log, how fast they follow, and a clock by which writers take turns when that is too slow.
+// All of it is advice: no byte of a store depends on it.
+
+// Unfiled is how many durable bytes of log are in no file yet. A scope of working memory whose file
+// may lag does not count.
+func (l *FileLog) Unfiled() int64 {
+	if l.shared.Shared == nil || l.private.Load() {
+		return 0
+	}
+	files := max(l.Flushed(), l.shared.Load(wordFiled))
+	return int64(max(l.shared.durable(), files) - files)
+}
+
+// settleSpan is the time of flushing over which its rate is the mean: longer than a round that
+// writes the index, which puts no file in place for a while.
+const settleSpan = 5 * time.Second
+
+// Filed records that everything below a position is in files, apart from scopes that may lag, and
+// that the round that did it took so long for so many bytes of log.
+func (l *FileLog) Filed(held *Held, to LSN, bytes uint64, took time.Duration) error {
+	if err := held.proves(l); err != nil {
+		return err
+	}
+	l.shared.raise(wordFiled, to)
+	if took <= 0 || took > time.Hour {
+		return nil
+	}
+	keep := math.Exp(-float64(took) / float64(settleSpan))
+	sum := keep*float64(l.shared.Load(wordSettled)) + float64(bytes)
+	spent := keep*float64(l.shared.Load(wordSettling)) + float64(took)
+	l.shared.Store(wordSettled, uint64(min(sum, 1<<50)))
+	l.shared.Store(wordSettling, uint64(spent))
+	return nil
+}
+
+// SettleRate is how many bytes of log a second the flushers put into files while they do nothing
+// else, 0 while that is not known.
+func (l *FileLog) SettleRate() float64 {
+	if l.shared.Shared == nil {
+		return 0
+	}
+	spent := time.Duration(l.shared.Load(wordSettling))
+	if spent < settleSpan/10 || spent > time.Hour {
+		return 0
+	}
+	return float64(l.shared.Load(wordSettled)) / spent.Seconds()
+}
+
+// mostTurns is how far ahead the writers' clock may be: what is said beyond it is not believed.
+const mostTurns = time.Minute
+
+// Turn gives a writer its turn behind all that have taken one: the moment, of the machine's uptime,
+// at which those before it are over. Its own lasts as long as cost.
+func (l *FileLog) Turn(now, cost time.Duration) (begins time.Duration) {
+	for {
+		v := l.shared.Load(wordTurn)
+		begins = max(now, time.Duration(v))
+		if begins > now+mostTurns {
+			begins = now
+		}
+		if l.shared.CompareAndSwap(wordTurn, v, uint64(begins+cost)) {
+			return begins
+		}
+	}
+}
+
+// GiveBack takes a turn off the clock that its writer did not use.
+func (l *FileLog) GiveBack(cost time.Duration) {
+	for {
+		v := l.shared.Load(wordTurn)
+		if v < uint64(cost) || l.shared.CompareAndSwap(wordTurn, v, v-uint64(cost)) {
+			return
+		}
+	}
+}
