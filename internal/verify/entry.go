@@ -88,18 +88,14 @@ func (r *row) contradicts(e *wal.Entry, line, indexed index.Entry) error {
 	if err != nil {
 		return err
 	}
-	c, err := r.v.Decode(document.Of(e.Key), doc)
-	if err == nil && len(c.Vector) == indexed.Dimension {
-		err = fmt.Errorf("its index line names an embedding of %d dimensions, its document has %d", line.Dimension, len(c.Vector))
-	} else {
-		err = nil
+	if c, err := r.v.Decode(document.Of(e.Key), doc); err != nil || len(c.Vector) != indexed.Dimension {
+		return nil
 	}
-	return err
+	return fmt.Errorf("its index line names an embedding of %d dimensions, its document has %d", line.Dimension, indexed.Dimension)
 }
 
-// asIndexed is the short way for an entry whose line stands in the index, byte
-// for byte, and names its document's hash. Whatever else it is is looked at
-// again, slowly.
+// asIndexed is the short way for an entry whose line stands in the index, byte for byte, and names
+// its document's hash. Whatever else it is is looked at again, slowly.
 func (r *row) asIndexed(e *wal.Entry) bool {
 	if e.Delete || r.v.indexBad || r.set == nil || e.LSN >= r.set.LSN() {
 		return false
@@ -202,7 +198,7 @@ func (r *row) known(e *wal.Entry, line index.Entry) error {
 			f.Path, f.Offset = index.BaseName, -1
 			f.Stake, f.Severity, f.Heals, f.Next = "what lists and filters say of it", repair.Healable, repair.ByIndex, repair.NextRebuild
 			return r.v.report(f)
-		case p.Version >= e.LSN:
+		case p.Version >= e.LSN, try == tries && r.ahead(e.LSN):
 			return nil
 		}
 		if try == tries {
@@ -241,7 +237,7 @@ func (r *row) vanished() error {
 		at := r.absent[key]
 		n, _ := r.v.Source.Log.Place(at)
 		p, err := r.v.Source.State.Find(key[0], key[1:])
-		if !errors.Is(err, errs.ErrNotFound) || p.Version >= at || !r.sound(n) {
+		if !errors.Is(err, errs.ErrNotFound) || p.Version >= at || !r.sound(n) || r.ahead(at) {
 			continue
 		}
 		f := r.finding(repair.EntryUnknown, at, key, errors.New("neither index nor overlay know it, and the log has no deletion of it"))
@@ -251,6 +247,12 @@ func (r *row) vanished() error {
 		}
 	}
 	return nil
+}
+
+// ahead says that this process has not come to an entry: the log is being recovered beside it,
+// which it does not follow if it has replayed the log by itself. Damage ends what it comes to, too.
+func (r *row) ahead(at wal.LSN) bool {
+	return at >= r.v.Source.Log.Applied() && r.v.Source.Log.Damage() == nil
 }
 
 // sound says that everything from a segment on was read: no deletion was missed.
