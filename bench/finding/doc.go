@@ -1,7 +1,7 @@
-// Command finding measures search by words in stores of several sizes, beside SQLite's FTS5 (modernc,
-// without cgo; porter stems, bm25) in the same run:
+// Command finding measures search by words in stores of several sizes, beside bleve (English stems and stop
+// words, BM25) and SQLite's FTS5 (modernc, without cgo; porter stems, bm25) in the same run:
 //
-//	go run ./finding [-n 10000,100000] [-data locomo10.json] [-calls 200] [-rounds 3] [-engines varve,fts5] [-dir DIR]
+//	go run ./finding [-n 10000,100000] [-data locomo10.json] [-calls 200] [-rounds 3] [-engines varve,bleve,fts5] [-dir DIR]
 //
 // A memory has some 500 bytes of text, a session 100 memories. With -data (LoCoMo, which is not part of
 // this project) texts are turns of its conversations, put together at random, and queries its questions;
@@ -9,13 +9,14 @@
 //
 //	build      seconds until all memories are durable and can be found, and the store is closed
 //	index      what search by words takes on disk, in bytes for each memory; of FTS5 what the file has
-//	           beyond the texts
+//	           beyond the texts, which bleve does not keep
 //	first      the first search behind opening, in milliseconds
 //	all        the best 10 of all: median and 99th percentile in milliseconds
 //	session    the best 10 of one session
 //	beside     the best 10 of all, while another goroutine puts memories one after the other
 //	put        one of these puts, durable
-//	like       the best 10 for a text of 500 bytes, by its 24 rarest words (Query.Rarest); FTS5 takes all
+//	like       the best 10 for a text of 500 bytes, by its 24 rarest words (Query.Rarest); the others take all
 //
-// FTS5 has no stop words: it looks for all words of a query. The engines take turns in each round.
+// FTS5 has no stop words: it looks for all words of a query. Of an index of bleve there is one process at a
+// time. The engines take turns in each round.
 package main

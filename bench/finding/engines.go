@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// doc is a memory as both engines get it.
+// doc is a memory as all engines get it.
 type doc struct{ id, session, text string }
 
 type engine interface {
@@ -28,6 +28,7 @@ type engine interface {
 var engines = map[string]func() engine{
 	"varve": func() engine { return &store{} },
 	"fts5":  func() engine { return &fts{} },
+	"bleve": func() engine { return &bleved{} },
 }
 
 type store struct{ st *varve.Store }

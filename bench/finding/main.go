@@ -18,7 +18,7 @@ var (
 	data   = flag.String("data", "", "locomo10.json; empty: words at random")
 	calls  = flag.Int("calls", 200, "searches of each kind in a round; fewer where they take more than 10 s")
 	rounds = flag.Int("rounds", 3, "rounds")
-	names  = flag.String("engines", "varve,fts5", "which")
+	names  = flag.String("engines", "varve,bleve,fts5", "which")
 	dir    = flag.String("dir", "", "folder for the stores; empty: a temporary one")
 	seed   = flag.Uint64("seed", 1, "seed of the texts")
 )
@@ -56,7 +56,7 @@ func run() error {
 		list := strings.Split(*names, ",")
 		for _, name := range list {
 			if engines[name] == nil {
-				return fmt.Errorf("engine %q: there are varve and fts5", name)
+				return fmt.Errorf("engine %q: there are varve, bleve and fts5", name)
 			}
 			results[name] = &result{took: map[string][]time.Duration{}}
 			if err := results[name].fill(engines[name](), filepath.Join(at, name, text), n); err != nil {
