@@ -70,4 +70,15 @@ func TestTextLanguage(t *testing.T) {
 	}
 	finds(st, "house", "b")
 	finds(st, "haus", "c") // that is how English has it
+	// A flush that has nothing to write applies it as well.
+	if err := set("de"); err != nil {
+		t.Fatal(err)
+	}
+	finds(st, "haus", "c")
+	if err := other.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for _, st := range []*Store{other, st} {
+		finds(st, "haus", "d", "a", "c")
+	}
 }

@@ -29,6 +29,8 @@ type Follower struct {
 	Fold view.Fold
 	// Passes says of a fold as it is that what has no time to live does not change it.
 	Passes func(set *index.Set) bool
+	// Stale says that what the fold was read from is another by now, though no index was written; nil: never.
+	Stale func() bool
 
 	mu    sync.Mutex
 	of    Tables  // of the index that the fold goes on over
@@ -91,7 +93,7 @@ func (f *Follower) Forget(wait bool, free func() error) error {
 }
 
 func (f *Follower) catchUp(ctx context.Context, eng *Engine, set *index.Set) (live int64, err error) {
-	if of := TablesOf(set); !f.valid || f.of != of {
+	if of := TablesOf(set); !f.valid || f.of != of || f.Stale != nil && f.Stale() {
 		// What an index takes in that the fold has already changes nothing. One that goes
 		// less far may say anything.
 		if !f.valid || set.LSN() > f.at || set.LSN() <= f.from || !f.Fold.Covered(set) {

@@ -101,7 +101,7 @@ func (vs *Views) Round(ctx context.Context, held *wal.Held, written bool) {
 		vs.stale = vs.stale && !written
 		vs.rotten.Store(false)
 	}
-	if len(vs.list) == 0 || !written && !vs.Due() {
+	if len(vs.list) == 0 || !written && !vs.Due() && !vs.outdated() {
 		return
 	}
 	language := vs.Engine.Settings.Now().Language()
@@ -127,6 +127,15 @@ func (vs *Views) Round(ctx context.Context, held *wal.Held, written bool) {
 		}
 	}
 	vs.due.Store(!done)
+}
+
+// outdated says that another process has made a view, since the last round of this one, by settings that
+// are not those of now.
+func (vs *Views) outdated() bool {
+	return slices.ContainsFunc(vs.list, func(v view.View) bool {
+		o, ok := v.(interface{ OutdatedIn(*view.Folder) bool })
+		return ok && o.OutdatedIn(vs.Engine.ViewFolder(v.Name()))
+	})
 }
 
 // failed reports that a view could not be made complete.

@@ -26,8 +26,24 @@ func TestQuestions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	st := filled(t, memories)
 	for _, language := range []string{"", "none"} {
-		found, err := Ask(list, index(t, memories, language))
+		if language != "" {
+			err = st.Admin().UpdateConfig(t.Context(), func(c *varve.Config) error { c.TextLanguage = language; return nil })
+			if err == nil {
+				err = st.Flush(t.Context())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		found, err := Ask(list, func(text string) (ids []string, err error) {
+			hits, err := st.Search(t.Context(), varve.Query{Text: text, Limit: Top})
+			for _, h := range hits {
+				ids = append(ids, h.ID)
+			}
+			return ids, err
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,10 +60,8 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
-// index is a store's search by words.
-func index(t *testing.T, memories []varve.Memory, language string) func(string) ([]string, error) {
-	ctx := t.Context()
-	st, err := varve.Open(ctx, t.TempDir(), &varve.Options{NoBackground: true})
+func filled(t *testing.T, memories []varve.Memory) *varve.Store {
+	st, err := varve.Open(t.Context(), t.TempDir(), &varve.Options{NoBackground: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,23 +70,11 @@ func index(t *testing.T, memories []varve.Memory, language string) func(string) 
 			t.Error(err)
 		}
 	})
-	if language != "" {
-		err = st.Admin().UpdateConfig(ctx, func(c *varve.Config) error { c.TextLanguage = language; return nil })
-	}
-	if err == nil {
-		_, err = st.PutAll(ctx, slices.Values(memories))
-	}
-	if err == nil {
-		err = st.Flush(ctx)
+	if _, err = st.PutAll(t.Context(), slices.Values(memories)); err == nil {
+		err = st.Flush(t.Context())
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	return func(text string) (ids []string, err error) {
-		hits, err := st.Search(ctx, varve.Query{Text: text, Limit: Top})
-		for _, h := range hits {
-			ids = append(ids, h.ID)
-		}
-		return ids, err
-	}
+	return st
 }

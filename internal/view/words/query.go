@@ -28,7 +28,7 @@ type Query struct {
 // NewQuery makes one; Close it. damaged is called when the files turn out to be so.
 func NewQuery(eng *engine.Engine, damaged func()) *Query {
 	q := &Query{eng: eng, files: files{Words: newWords(eng, 1)}, damaged: damaged}
-	q.follow.Fold = &q.files
+	q.follow.Fold, q.follow.Stale = &q.files, q.files.stale
 	return q
 }
 
@@ -148,6 +148,16 @@ func (f *files) settle() error {
 		return err
 	}
 	return f.merge(func(p *words.Part) bool { return p.Name == "" })
+}
+
+// stale says that the files are other ones than those that were loaded, which are not in the language of
+// the settings: a flush that had nothing to write into the index has made them.
+func (f *files) stale() bool {
+	if !f.Outdated() {
+		return false
+	}
+	b, err := f.eng.ViewFolder(Name).Read(manifestName, manifestMost)
+	return err == nil && string(b) != f.seen
 }
 
 // Reset implements view.Fold.

@@ -73,6 +73,16 @@ func (w *Words) begin() {
 // Outdated says that what was loaded is in another language than the setting.
 func (w *Words) Outdated() bool { return w.an.Language() != w.eng.Settings.Now().Language() }
 
+// OutdatedIn says it of what is in the folder, without loading it.
+func (w *Words) OutdatedIn(f *view.Folder) bool {
+	b, err := f.Read(manifestName, manifestMost)
+	if err != nil {
+		return false
+	}
+	m, err := parseManifest(b)
+	return err == nil && m.Language != w.eng.Settings.Now().Language()
+}
+
 // Name implements view.View.
 func (w *Words) Name() string { return Name }
 
