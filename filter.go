@@ -5,6 +5,7 @@ import (
 
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/where"
+	"github.com/varve-db/varve/memstore"
 )
 
 // Filter selects memories. A memory must pass all of several filters. Since, Until, InCategory, WithKey
@@ -56,6 +57,9 @@ func Where(condition string) (f Filter, err error) {
 	}
 	return f, err
 }
+
+// Sorted has Memories and Admin.Lines yield in an order: see memstore.ParseOrder. After is not for it.
+func Sorted(o *memstore.Order) Filter { return filterFunc(func(f *engine.Filters) { f.Sort = o }) }
 
 func filtersOf(list []Filter) (f engine.Filters) {
 	for _, g := range list {

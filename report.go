@@ -1,8 +1,6 @@
 package varve
 
-import (
-	"github.com/varve-db/varve/errs"
-)
+import "github.com/varve-db/varve/errs"
 
 // OpenReport reports what Open found and did.
 type OpenReport struct {

@@ -39,9 +39,8 @@ type Sessions struct{ st *Store }
 // Sessions returns the sessions of the store.
 func (st *Store) Sessions() Sessions { return Sessions{st} }
 
-// All yields the sessions, in the order of their ids as JSON writes them, in one pass over the
-// index; its memory use does not grow with the index. Concurrent writes may or may not be seen. A
-// part of the index that cannot be read yields its error, and the rest follows.
+// All yields the sessions, in the order of their ids as JSON writes them. Concurrent writes may or
+// may not be seen. A part of the index that cannot be read yields its error, and the rest follows.
 func (ss Sessions) All(ctx context.Context) iter.Seq2[Session, error] {
 	return engine.Reading(ctx, ss.st.engine, func(yield func(Session, error) bool) {
 		ss.st.kept.Each(ctx, func(s retention.Session, err error) bool { return yield(Session(s), err) })

@@ -164,7 +164,7 @@ func (st *Store) open(ctx context.Context) error {
 	st.working.Init()
 	st.async.init()
 	st.views.Init()
-	st.search.Words = st.views.Words()
+	st.search.Words, st.kept.Orders = st.views.Words()
 	st.engine.Times = st.search.Words.Times
 	if err := st.flusher.Init(); err != nil {
 		return err

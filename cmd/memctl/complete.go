@@ -7,6 +7,7 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/complete"
 	"github.com/varve-db/varve/importer"
 	"github.com/varve-db/varve/mcpserver"
+	"github.com/varve-db/varve/memstore"
 )
 
 // files leaves an argument or a value to the shell, which completes names of files.
@@ -55,7 +56,7 @@ func flagValues(a *cli.App) map[string]cobra.CompletionFunc {
 		"--file": files, "--json-input": files, "--embedding": files, "--vector": files,
 		"--like": memories, "--containing": memories, "list --after": memories, "put --id": memories,
 		"assembly list --after": assemblies, "assembly put --id": assemblies,
-		"list --sort":   complete.Words(sortNames()...),
+		"list --sort":   complete.Words(memstore.OrderNames()...),
 		"search --by":   complete.Words(byBoth, byMeaning, byWords),
 		"watch --kind":  complete.Words("memory", "assembly"),
 		"watch --since": complete.Words("now", "0", "1h", "24h"),

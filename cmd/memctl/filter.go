@@ -18,6 +18,7 @@ type filterFlags struct {
 	createdSince, createdUntil            string
 	updatedSince, updatedUntil            string
 	tags, where                           []string
+	sorted                                bool // by another key than the id: after is a place in that order
 }
 
 func (f *filterFlags) add(c *cobra.Command) {
@@ -65,7 +66,7 @@ func (f *filterFlags) filters(cmd *cobra.Command, now time.Time) ([]varve.Filter
 		{"session", f.session, func(s string) varve.Filter { return varve.InSession(s) }},
 		{"category", f.category, varve.InCategory}, {"key", f.key, varve.WithKey}, {"prefix", f.prefix, varve.WithPrefix}, {"after", f.after, varve.After},
 	} {
-		if cmd.Flags().Changed(s.flag) {
+		if cmd.Flags().Changed(s.flag) && !(f.sorted && s.flag == "after") {
 			all = append(all, s.filter(s.value))
 		}
 	}

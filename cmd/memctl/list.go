@@ -10,6 +10,7 @@ import (
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/cmd/memctl/internal/span"
+	"github.com/varve-db/varve/memstore"
 )
 
 // listFlags say what list shows besides the filters.
@@ -36,10 +37,10 @@ characters or more, that no other memory of the store has: commands take such an
 place of the id. Everything else has whole ids: a pipe, --output id, --json, and a table of more
 than 1,000 rows.
 
---sort orders by created, updated, score, timestamp or id; -updated, or --reverse, is the opposite
-order. The first three are in the index; timestamp, and any order with --category or --key, reads
-every memory that passes the filters. The memories of the page alone are held. --offset
-continues a sorted list, and is then "next" in the JSON document.`,
+--sort orders by created, updated, score, size, timestamp or id; -updated, or --reverse, is the
+opposite order. Memories of one key are in the order of their ids. A sorted list continues with
+--after too, whose value is then the place that the note and "next" in the JSON document have: what
+others write meanwhile does not shift the pages. --offset skips memories.`,
 		Example: `  memctl list --session s1 --since 24h
   memctl list --sort -updated --limit 10
   memctl list --prefix note- --limit 0 --json
@@ -49,7 +50,7 @@ continues a sorted list, and is then "next" in the JSON document.`,
 			if f.limit < 0 {
 				return cli.Usagef(cmd.CommandPath(), "--limit %d: must be 0 (all) or more", f.limit)
 			}
-			by, err := f.order(cmd)
+			order, err := f.order(cmd)
 			if err != nil {
 				return err
 			}
@@ -59,18 +60,15 @@ continues a sorted list, and is then "next" in the JSON document.`,
 			}
 			return a.With(cmd.Context(), cli.Read, func(st *varve.Store) error {
 				l := newMemoryList(a, st, "memories", "AGE")
-				if by != nil {
-					return listSorted(cmd, a, st, l, by, &f, filters)
-				}
-				return listMemories(cmd, a, st, l, filters, f.limit)
+				return listMemories(cmd, a, st, l, order, filters, f.limit)
 			})
 		}),
 	}
 	f.add(c)
 	fl := c.Flags()
-	fl.StringVar(&f.after, "after", "", "only memories after this `id`")
+	fl.StringVar(&f.after, "after", "", "only memories after this `id`; of a sorted list, after the place where a page ended")
 	fl.IntVarP(&f.limit, "limit", "n", 50, "list at most `N` memories; 0 means all")
-	fl.StringVar(&f.sort, "sort", "", "sort by this `key`: created, updated, score, timestamp or id; -key is the opposite order")
+	fl.StringVar(&f.sort, "sort", "", "sort by this `key`: created, updated, score, size, timestamp or id; -key is the opposite order")
 	fl.BoolVar(&f.reverse, "reverse", false, "list in the opposite order")
 	fl.IntVar(&f.offset, "offset", 0, "skip the first `N` memories of a sorted list")
 	a.OutputFlag(c, cli.FormTable, cli.FormJSON, cli.FormJSONL, cli.FormID)
@@ -110,9 +108,12 @@ func newMemoryList(a *cli.App, st *varve.Store, member, first string) *memoryLis
 		cli.Column{Name: "ID"}, cli.Column{Name: first, Right: true}, cli.Column{Name: "SESSION", Most: 12}, cli.Column{Name: "TEXT"})}
 }
 
-// listMemories lists by id, each memory as it is read.
-func listMemories(cmd *cobra.Command, a *cli.App, st *varve.Store, l *memoryList, filters []varve.Filter, limit int) error {
+// listMemories lists each memory as it is read, by id where there is no other order.
+func listMemories(cmd *cobra.Command, a *cli.App, st *varve.Store, l *memoryList, order *memstore.Order, filters []varve.Filter, limit int) error {
 	ctx := cmd.Context()
+	if order != nil {
+		filters = append(filters, varve.Sorted(order))
+	}
 	n, last, more := 0, "", false
 	for m, err := range st.Memories(ctx, filters...) {
 		if ctx.Err() != nil {
@@ -126,7 +127,9 @@ func listMemories(cmd *cobra.Command, a *cli.App, st *varve.Store, l *memoryList
 			more = true
 			break
 		}
-		n, last = n+1, m.ID
+		if n, last = n+1, m.ID; order != nil {
+			last = order.Place()
+		}
 		if err := l.add(ctx, &m); err != nil {
 			return err
 		}
@@ -134,6 +137,7 @@ func listMemories(cmd *cobra.Command, a *cli.App, st *varve.Store, l *memoryList
 	if err := l.End(ctx); err != nil {
 		return err
 	}
+	cmd.Flags().Lookup("offset").Changed = false // the place is behind what it skipped
 	a.ListEnd(cmd, "memory", n, last, more)
 	return nil
 }

@@ -27,7 +27,7 @@ func TestListSort(t *testing.T) {
 	}
 	for _, g := range []struct{ want, sort string }{
 		{"abcde", "id"}, {"edcba", "-id"}, {"dbace", "updated"}, {"ecabd", "-updated"}, {"cdbea", "score"},
-		{"ecabd", "timestamp"}, {"dbace", "-timestamp"}, {"daebc", "created"},
+		{"abcde", "size"}, {"ecabd", "timestamp"}, {"dbace", "-timestamp"}, {"daebc", "created"},
 	} {
 		if got := ids("--sort", g.sort); got != g.want {
 			t.Errorf("--sort %s: %s, want %s", g.sort, got, g.want)
@@ -51,31 +51,37 @@ func TestListSort(t *testing.T) {
 	if got := ids("--sort", "-updated", "--prefix", "c"); got != "c" {
 		t.Errorf("--prefix: %s", got)
 	}
-	var d struct{ Next any }
-	if err := json.Unmarshal([]byte(c.ok("list", "--sort", "score", "-n", "3", "--json")), &d); err != nil || d.Next != 3.0 {
-		t.Errorf("%v, %v", d.Next, err)
+	for _, sort := range []string{"score", "-timestamp", "-id", "size"} { // pages continue where they ended, whatever is written before
+		var pages string
+		for i, after := 0, ""; i < 5; i++ {
+			var d struct {
+				Next     string
+				Memories []struct{ ID string }
+			}
+			args := []string{"list", "--sort", sort, "-n", "2", "--prefix", "", "--json"}
+			if after != "" {
+				args = append(args, "--after", after)
+			}
+			if err := json.Unmarshal([]byte(c.ok(args...)), &d); err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range d.Memories {
+				pages += m.ID
+			}
+			if after = d.Next; after == "" {
+				break
+			}
+		}
+		if want := ids("--sort", sort); pages != want {
+			t.Errorf("--sort %s with --after: %s, want %s", sort, pages, want)
+		}
 	}
-	for _, args := range [][]string{{"--sort", "size"}, {"--sort", ""}, {"--sort", "--id"}, {"--sort", "score", "--after", "a"}, {"--offset", "1"}, {"--sort", "id", "--offset", "-1"}} {
+	if _, _, errOut := c.run("", "list", "--sort", "score", "-n", "2", "--offset", "1"); !strings.Contains(errOut, "memctl list --limit 2 --sort score --after ") {
+		t.Error(errOut)
+	}
+	for _, args := range [][]string{{"--sort", "length"}, {"--sort", ""}, {"--sort", "--id"}, {"--sort", "score", "--after", "a"}, {"--offset", "1"}, {"--sort", "id", "--offset", "-1"}} {
 		if code, _, _ := c.run("", append([]string{"list"}, args...)...); code != 64 {
 			t.Errorf("list %q: exit code %d", args, code)
 		}
-	}
-}
-
-// The first lines of a page are held, whatever comes after them.
-func TestPage(t *testing.T) {
-	t.Parallel()
-	p := newPage(func(a, b *sortLine) int { return strings.Compare(a.ID, b.ID) }, 2, 1)
-	for i := range 10_000 {
-		var l sortLine
-		l.ID = fmt.Sprintf("%05d", (i*7919)%10_000)
-		p.take(l)
-		if len(p.lines) > 2000 {
-			t.Fatalf("%d lines are held", len(p.lines))
-		}
-	}
-	rows, more := p.rows()
-	if len(rows) != 2 || rows[0].ID != "00001" || rows[1].ID != "00002" || !more {
-		t.Errorf("%v, %v", rows, more)
 	}
 }

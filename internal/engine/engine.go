@@ -36,7 +36,8 @@ type Engine struct {
 	CacheBytes int64
 	Overlay    overlayOrder
 	Expiring   Expiring
-	Times      Times // nil: documents are read
+	Times      Times  // nil: documents are read
+	Orders     Orders // nil: the index is read
 
 	Remade     atomic.Uint64 // the log's Remade, when the index was last mapped
 	refreshing sync.Mutex

@@ -20,7 +20,8 @@ type Filters struct {
 	Category *string
 	Key      *string
 	Where    []*where.Cond
-	Expired  bool // pass too
+	Expired  bool            // pass too
+	Sort     *memstore.Order // nil: by id
 }
 
 // Span is from a time on, and before another; the zero time is no bound.

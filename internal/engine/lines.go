@@ -54,7 +54,7 @@ func (eng *Engine) Each(ctx context.Context, f Filters, yield func(memstore.Memo
 		} else {
 			err = fmt.Errorf("memory %s: %w", human.Quote(id), err)
 		}
-		if err == nil && !f.Memory(&m) {
+		if err == nil && (!f.Memory(&m) || f.Reads() && f.Sort.Skips()) {
 			continue
 		}
 		if !yield(m, err) || ctx.Err() != nil {
@@ -65,12 +65,19 @@ func (eng *Engine) Each(ctx context.Context, f Filters, yield func(memstore.Memo
 
 // Count counts the memories that pass.
 func (eng *Engine) Count(ctx context.Context, f Filters) (n int64, err error) {
+	f.Sort = nil
 	if err := eng.Sight(ctx); err != nil {
 		return 0, err
 	}
 	switch {
 	case f.All():
 		return eng.countAll(ctx)
+	case eng.Orders != nil && f.Session == nil && f.Prefix == "" && f.After == "":
+		if n, ok, err := eng.Orders.Count(ctx, &f); ok || err != nil {
+			return n, err
+		}
+	}
+	switch {
 	case f.Reads():
 		eng.Each(ctx, f, func(_ memstore.Memory, each error) bool {
 			if each == nil {
@@ -199,6 +206,9 @@ type Listing struct {
 // Lines yields what the index knows of the documents that pass the filters: the
 // set and the overlay, merged.
 func (eng *Engine) Lines(ctx context.Context, k *Kind, f Filters) iter.Seq2[Listing, error] {
+	if f.Sort != nil {
+		return eng.sortedLines(ctx, k, f)
+	}
 	return func(yield func(Listing, error) bool) {
 		changed, err := eng.Overlay.Sorted(ctx, eng, k)
 		if err != nil {

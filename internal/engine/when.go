@@ -20,6 +20,15 @@ const timesLeast = 10_000
 
 // chosen are the ids among which those that pass are, in the order of listings.
 func (eng *Engine) chosen(ctx context.Context, f *Filters) iter.Seq2[string, error] {
+	if f.Sort != nil {
+		return func(yield func(string, error) bool) {
+			for p, err := range eng.sorted(ctx, eng.Kinds.Memories, *f) {
+				if !yield(p.ID, err) {
+					return
+				}
+			}
+		}
+	}
 	all := eng.IDs(ctx, eng.Kinds.Memories, *f)
 	if f.Happened == (Span{}) || eng.Times == nil || f.Session != nil || f.Prefix != "" { // few are left by these
 		return all
@@ -54,8 +63,8 @@ func (eng *Engine) chosen(ctx context.Context, f *Filters) iter.Seq2[string, err
 	}
 }
 
-// zones is how far a time without a zone may be from what another process takes it for.
-const zones = 26 * time.Hour
+// Zones is how far a time without a zone may be from what another process takes it for.
+const Zones = 26 * time.Hour
 
 // Micros are bounds in microseconds since 1970 for what may be in the span: from on, and before. A view
 // has whole microseconds, and took times without a zone for those of the process that wrote it.
@@ -66,13 +75,13 @@ func Micros(s Span) (from, before int64) {
 	if !s.Since.IsZero() && s.Since.After(first) {
 		from = last.UnixMicro()
 		if s.Since.Before(last) {
-			from = s.Since.Add(-zones).UnixMicro()
+			from = s.Since.Add(-Zones).UnixMicro()
 		}
 	}
 	if !s.Until.IsZero() && s.Until.Before(last) {
 		before = first.UnixMicro()
 		if s.Until.After(first) {
-			before = s.Until.Add(zones).UnixMicro() + 1
+			before = s.Until.Add(Zones).UnixMicro() + 1
 		}
 	}
 	return from, before

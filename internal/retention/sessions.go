@@ -30,11 +30,11 @@ type Session struct {
 func (s *Session) add(line *index.Entry) {
 	s.Memories++
 	s.Bytes += line.Size
-	if s.First.IsZero() || line.CreatedAt.Before(s.First) {
-		s.First = line.CreatedAt
+	if first := engine.Truncated(line.CreatedAt); s.Memories == 1 || first.Before(s.First) {
+		s.First = first
 	}
-	if line.UpdatedAt.After(s.Last) {
-		s.Last = line.UpdatedAt
+	if last := engine.Truncated(line.UpdatedAt); s.Memories == 1 || last.After(s.Last) {
+		s.Last = last
 	}
 }
 
@@ -64,6 +64,28 @@ type sessionChange struct {
 
 // Each yields the sessions, by id as JSON writes it.
 func (r *Retention) Each(ctx context.Context, yield func(Session, error) bool) {
+	list, ok, err := r.Orders.Sessions(ctx)
+	if !ok && err == nil {
+		r.eachOfIndex(ctx, yield)
+		return
+	}
+	if err != nil {
+		yield(Session{}, err)
+	}
+	for i := range list {
+		s := &list[i]
+		if !yield(Session{s.ID, s.Rows, s.Bytes, time.UnixMicro(s.First).UTC(), time.UnixMicro(s.Last).UTC()}, nil) {
+			return
+		}
+		if i%1024 == 1023 && ctx.Err() != nil {
+			yield(Session{}, ctx.Err())
+			return
+		}
+	}
+}
+
+// eachOfIndex is Each by reading the index.
+func (r *Retention) eachOfIndex(ctx context.Context, yield func(Session, error) bool) {
 	changed, err := r.Engine.Overlay.Sorted(ctx, r.Engine, r.Engine.Kinds.Memories)
 	if err != nil {
 		yield(Session{}, err)

@@ -32,6 +32,7 @@ type Views struct {
 
 	list   []view.View // the instances that write
 	words  *words.Query
+	orders *words.Orders
 	due    atomic.Bool // files may be missing or behind, whether an index was written or not
 	retry  atomic.Int64
 	as     atomic.Pointer[string] // the setting of the language in the last round
@@ -51,14 +52,19 @@ func (vs *Views) Init() {
 	vs.due.Store(len(vs.list) > 0)
 }
 
-// Words answers searches by words. Call it once; Close closes it.
-func (vs *Views) Words() *words.Query {
-	vs.words = words.NewQuery(vs.Engine, func() {
-		vs.rotten.Store(true)
-		vs.retry.Store(0)
-		vs.due.Store(len(vs.list) > 0)
-	})
-	return vs.words
+// Words answers searches by words, and what is sorted, counted, and added up by sessions. Call it once;
+// Close closes both.
+func (vs *Views) Words() (*words.Query, *words.Orders) {
+	vs.words, vs.orders = words.NewQuery(vs.Engine, vs.damaged), words.NewOrders(vs.Engine, vs.damaged)
+	vs.Engine.Orders = vs.orders
+	return vs.words, vs.orders
+}
+
+// damaged has the next round make the files again.
+func (vs *Views) damaged() {
+	vs.rotten.Store(true)
+	vs.retry.Store(0)
+	vs.due.Store(len(vs.list) > 0)
 }
 
 // Due says whether a round is wanted though no document has changed.
@@ -74,6 +80,9 @@ func (vs *Views) Close() error {
 	err := vs.closeList()
 	if vs.words != nil {
 		err = errors.Join(err, vs.words.Close())
+	}
+	if vs.orders != nil {
+		err = errors.Join(err, vs.orders.Close())
 	}
 	return err
 }
@@ -231,6 +240,9 @@ func (vs *Views) Doom(held *wal.Held) (names []string) {
 	err := vs.closeList()
 	if vs.words != nil {
 		err = errors.Join(err, vs.words.Forget())
+	}
+	if vs.orders != nil {
+		err = errors.Join(err, vs.orders.Forget())
 	}
 	ferr := vs.folders(func(f *view.Folder, name string) error {
 		files, err := f.Names()

@@ -146,7 +146,7 @@ func (s *search) sessions() error {
 			if !c.shared.has(n) || c.tops[n] == (top{}) {
 				continue
 			}
-			name, err := s.parts[i].Seg.sessionName(n)
+			name, err := s.parts[i].Seg.SessionName(n)
 			if err != nil {
 				return err
 			}

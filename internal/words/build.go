@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/varve-db/varve/internal/words/analyzer"
+	"github.com/varve-db/varve/internal/words/order"
 	"github.com/varve-db/varve/internal/words/query"
 )
 
@@ -17,6 +18,7 @@ type Doc struct {
 	Session string
 	Time    int64 // when it happened, in microseconds since 1970; NoTime: not known
 	Texts   []query.Text
+	order.Line
 }
 
 // NoTime is the time of a document that cannot be read.
@@ -66,7 +68,7 @@ func (b *Builder) Size() int { return b.size }
 
 // Add adds a document.
 func (b *Builder) Add(d *Doc) {
-	r := row{id: d.ID, session: d.Session, lsn: d.LSN, time: d.Time}
+	r := row{id: d.ID, session: d.Session, lsn: d.LSN, time: d.Time, Line: d.Line}
 	for _, t := range d.Texts {
 		b.an.Each([]byte(t.Text), func(word []byte, pair bool) {
 			if t.Field == query.Content && !pair {

@@ -8,14 +8,14 @@
 //
 //	offset
 //	     0  8 bytes   "varvewrd"
-//	     8  uint32    format, 1
+//	     8  uint32    format, 2
 //	    12  uint32    rows: documents in the segment
 //	    16  uint64    fingerprint of the analyzer (Analyzer.Print)
 //	    24  uint64    sum of the lengths of all rows
 //	    32  uint32    sessions, including the empty one if a row has it
 //	    36  uint32    terms
-//	    40  uint64[16] offset of each section, in the order below; the last is the end of the sections
-//	   168  sections:
+//	    40  uint64[32] offset of each section, in the order below; the last is the end of the sections
+//	   296  sections:
 //	        lsn       uint64[rows]       the version of the document
 //	        time      int64[rows]        when it happened, in microseconds since 1970
 //	        length    uint32[rows]       words of its content
@@ -30,8 +30,11 @@
 //	        blockAt   uint32[⌈terms/16⌉] where a block of terms begins in dictionary
 //	        dictionary
 //	        postings
+//	        the columns and the orders of package order, each a section
 //	   end  uint64[⌈end/65536⌉]  xxhash64 of each 64 KiB before end
 //	        uint64    xxhash64 of these, seeded with end
+//
+// Format 1 has 16 offsets, and ends with postings: it is searched until a round makes it again.
 //
 // Rows are sorted by session, time and id, so that the rows of a session adjoin, in their order.
 //

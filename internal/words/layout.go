@@ -18,6 +18,12 @@ type layout struct {
 	lengths  []byte
 }
 
+// Kept is what package rows has made of a segment or of its live rows.
+type Kept struct {
+	sync.Mutex
+	Made any
+}
+
 // layoutOnce makes a layout once, for all sets that share the state of a part.
 type layoutOnce struct {
 	once sync.Once
@@ -26,6 +32,7 @@ type layoutOnce struct {
 
 	mu      sync.Mutex
 	tallies map[string]tally // of words that were asked for
+	kept    Kept
 }
 
 // tally is how many live rows of a part have a word, and how many in the name field.
@@ -85,8 +92,8 @@ func (l *layout) of(p *Part) (err error) {
 	before := uint32(0)
 	for r := range uint32(rows) {
 		n := l.session(r)
-		if int(n) >= p.Seg.sessions {
-			return broken("row %d is of session %d of %d", r, n, p.Seg.sessions)
+		if int(n) >= p.Seg.Sessions {
+			return broken("row %d is of session %d of %d", r, n, p.Seg.Sessions)
 		}
 		if p.special.has(r) {
 			l.odd.set(r)
@@ -103,7 +110,7 @@ func (l *layout) of(p *Part) (err error) {
 	}
 	for r, k := range p.links {
 		if k.hasBefore && !k.noBefore && k.before.Part != p.ID || k.hasBehind && !k.noBehind && k.behind.Part != p.ID {
-			l.shared = l.shared.with(l.session(r), p.Seg.sessions)
+			l.shared = l.shared.with(l.session(r), p.Seg.Sessions)
 		}
 	}
 	return nil

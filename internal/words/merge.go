@@ -36,6 +36,9 @@ func (v *Set) Merge(ids []uint64) (b []byte, moved map[uint64][]int32, err error
 		m := &merging{part: p, to: make([]int32, p.Seg.Rows)}
 		list = append(list, m)
 		print = p.Seg.Print
+		if !p.Seg.Sorted {
+			return nil, nil, broken("part %d is of format 1, which has no orders", id)
+		}
 		for r := range uint32(p.Seg.Rows) {
 			m.to[r] = -1
 			if p.dead.has(r) {
@@ -142,12 +145,16 @@ func (s *Segment) row(r uint32) (out row, err error) {
 	if out.length, err = s.column32(secLength, int(r)); err != nil {
 		return out, err
 	}
-	n, err := s.session(r)
+	n, err := s.Session(r)
 	if err != nil {
 		return out, err
 	}
-	name, err := s.sessionName(n)
+	name, err := s.SessionName(n)
+	if err != nil {
+		return out, err
+	}
 	out.id, out.session = string(id), string(name)
+	out.Line, err = s.Line(r)
 	return out, err
 }
 

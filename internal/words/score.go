@@ -177,15 +177,15 @@ func (v *Set) scored(ctx context.Context, q *query.Query, f *Filter, watch *watc
 		if err != nil {
 			return s, err
 		}
-		c := newScratch(lay, p.Seg.Rows, p.Seg.sessions)
+		c := newScratch(lay, p.Seg.Rows, p.Seg.Sessions)
 		s.scratch = append(s.scratch, c)
 		if f.Session == nil {
 			continue
 		}
 		// Neighbours and best scores are of the same session: its rows are all that is needed.
-		n, ok, err := p.Seg.findSession(*f.Session)
+		n, ok, err := p.Seg.FindSession(*f.Session)
 		if c.to = 0; err == nil && ok && *f.Session != "" {
-			c.from, c.to, err = p.Seg.rowsOf(n)
+			c.from, c.to, err = p.Seg.RowsOf(n)
 		}
 		if err != nil {
 			return s, err

@@ -15,17 +15,19 @@ import (
 // Its methods may be called from several goroutines. What is damaged is errs.ErrCorrupt; that the
 // sums are right is not believed to mean that the rest is.
 type Segment struct {
-	Rows  int
-	Print uint64 // of the analyzer
-	Total uint64 // of the lengths
+	Rows     int
+	Sessions int
+	Print    uint64 // of the analyzer
+	Total    uint64 // of the lengths
+	Sorted   bool   // it has lines and orders; those of format 1 do not
 
-	b        []byte
-	end      int
-	at       [sections + 1]int
-	sessions int
-	terms    int
-	checked  []atomic.Bool
-	whole    [sections]atomic.Bool
+	b       []byte
+	end     int
+	at      [sections + 1]int
+	terms   int
+	checked []atomic.Bool
+	whole   [sections]atomic.Bool
+	Kept    Kept // of package rows, as long as the segment is
 }
 
 func broken(format string, a ...any) error {
@@ -38,18 +40,27 @@ func OpenSegment(b []byte) (*Segment, error) {
 	if len(b) < headerBytes+16 || string(b[:8]) != magic {
 		return nil, broken("this is not a segment of words")
 	}
-	if f := le.Uint32(b[8:]); f != format {
+	f := le.Uint32(b[8:])
+	if f > format {
 		return nil, fmt.Errorf("%w: a segment of format %d, this program reads %d", errs.ErrNewerFormat, f, format)
 	}
-	s := &Segment{
-		b: b, Rows: int(le.Uint32(b[12:])), Print: le.Uint64(b[16:]), Total: le.Uint64(b[24:]), sessions: int(le.Uint32(b[32:])), terms: int(le.Uint32(b[36:])),
+	head, has := headerBytes, sections
+	if f < format {
+		head, has = oldHeader, oldSections
 	}
-	for i := range s.at {
+	s := &Segment{
+		b: b, Rows: int(le.Uint32(b[12:])), Print: le.Uint64(b[16:]), Total: le.Uint64(b[24:]), Sessions: int(le.Uint32(b[32:])), terms: int(le.Uint32(b[36:])),
+		Sorted: f == format,
+	}
+	for i := range has + 1 {
 		v := le.Uint64(b[40+8*i:])
-		if v > uint64(len(b)) || v%8 != 0 || i == 0 && v != headerBytes || i > 0 && int(v) < s.at[i-1] {
+		if v > uint64(len(b)) || v%8 != 0 || i == 0 && v != uint64(head) || i > 0 && int(v) < s.at[i-1] {
 			return nil, broken("section %d begins at %d", i, v)
 		}
 		s.at[i] = int(v)
+	}
+	for i := has + 1; i < len(s.at); i++ {
+		s.at[i] = s.at[has]
 	}
 	s.end = s.at[sections]
 	blocks := (s.end + blockBytes - 1) / blockBytes
@@ -60,21 +71,31 @@ func OpenSegment(b []byte) (*Segment, error) {
 		return nil, broken("the checksums do not have theirs")
 	}
 	s.checked = make([]atomic.Bool, blocks)
-	if err := s.check(0, headerBytes); err != nil {
+	if err := s.check(0, head); err != nil {
 		return nil, err
 	}
 	for _, f := range []struct{ section, n, width int }{
 		{secLSN, s.Rows, 8}, {secTime, s.Rows, 8}, {secLength, s.Rows, 4}, {secSession, s.Rows, 4}, {secIDEnd, s.Rows, 4}, {secHashes, s.Rows, 8}, {secHashRow, s.Rows, 4},
-		{secNameEnd, s.sessions, 4}, {secFirstRow, s.sessions, 4}, {secBlockAt, (s.terms + termBlock - 1) / termBlock, 4},
+		{secNameEnd, s.Sessions, 4}, {secFirstRow, s.Sessions, 4}, {secBlockAt, (s.terms + termBlock - 1) / termBlock, 4},
+		{secCreated, s.sorted(), 8}, {secUpdated, s.sorted(), 8}, {secExpires, s.sorted(), 8}, {secScore, s.sorted(), 8}, {secSize, s.sorted(), 4},
+		{secByTime, s.sorted(), 4}, {secByTime + 1, s.sorted(), 4}, {secByTime + 2, s.sorted(), 4}, {secByTime + 3, s.sorted(), 4}, {secByTime + 4, s.sorted(), 4},
 	} {
 		if have := s.at[f.section+1] - s.at[f.section]; have != (f.n*f.width+7)&^7 {
 			return nil, broken("section %d has %d bytes for %d of %d", f.section, have, f.n, f.width)
 		}
 	}
-	if s.Rows == 0 || s.sessions == 0 || s.sessions > s.Rows {
-		return nil, broken("%d rows of %d sessions", s.Rows, s.sessions)
+	if s.Rows == 0 || s.Sessions == 0 || s.Sessions > s.Rows {
+		return nil, broken("%d rows of %d sessions", s.Rows, s.Sessions)
 	}
 	return s, nil
+}
+
+// sorted is how many rows have a line.
+func (s *Segment) sorted() int {
+	if s.Sorted {
+		return s.Rows
+	}
+	return 0
 }
 
 // Size is that of the segment in bytes.
@@ -169,28 +190,28 @@ func (s *Segment) Time(r uint32) (int64, error) {
 	return int64(v), err
 }
 
-// session is the number of a row's session.
-func (s *Segment) session(r uint32) (uint32, error) {
+// Session is the number of a row's session.
+func (s *Segment) Session(r uint32) (uint32, error) {
 	n, err := s.column32(secSession, int(r))
-	if err == nil && int(n) >= s.sessions {
-		err = broken("row %d is of session %d of %d", r, n, s.sessions)
+	if err == nil && int(n) >= s.Sessions {
+		err = broken("row %d is of session %d of %d", r, n, s.Sessions)
 	}
 	return n, err
 }
 
-// sessionName is the name of a session, by its number.
-func (s *Segment) sessionName(n uint32) ([]byte, error) {
+// SessionName is the name of a session, by its number.
+func (s *Segment) SessionName(n uint32) ([]byte, error) {
 	return s.spanOf(secNameEnd, secNames, int(n))
 }
 
-// rowsOf are the rows of a session, by its number.
-func (s *Segment) rowsOf(n uint32) (from, to uint32, err error) {
+// RowsOf are the rows of a session, by its number.
+func (s *Segment) RowsOf(n uint32) (from, to uint32, err error) {
 	from, err = s.column32(secFirstRow, int(n))
 	if err != nil {
 		return 0, 0, err
 	}
 	to = uint32(s.Rows)
-	if int(n)+1 < s.sessions {
+	if int(n)+1 < s.Sessions {
 		if to, err = s.column32(secFirstRow, int(n)+1); err != nil {
 			return 0, 0, err
 		}
@@ -201,19 +222,19 @@ func (s *Segment) rowsOf(n uint32) (from, to uint32, err error) {
 	return from, to, nil
 }
 
-// findSession finds a session by name.
-func (s *Segment) findSession(name string) (n uint32, ok bool, err error) {
-	i := sort.Search(s.sessions, func(i int) bool {
-		b, e := s.sessionName(uint32(i))
+// FindSession finds a session by name.
+func (s *Segment) FindSession(name string) (n uint32, ok bool, err error) {
+	i := sort.Search(s.Sessions, func(i int) bool {
+		b, e := s.SessionName(uint32(i))
 		if e != nil && err == nil {
 			err = e
 		}
 		return e != nil || string(b) >= name
 	})
-	if err != nil || i == s.sessions {
+	if err != nil || i == s.Sessions {
 		return 0, false, err
 	}
-	b, err := s.sessionName(uint32(i))
+	b, err := s.SessionName(uint32(i))
 	return uint32(i), err == nil && string(b) == name, err
 }
 

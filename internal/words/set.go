@@ -1,7 +1,6 @@
 package words
 
 import (
-	"encoding/binary"
 	"fmt"
 	"maps"
 	"slices"
@@ -41,6 +40,12 @@ type Part struct {
 
 // Rows is how many live rows it has.
 func (p *Part) Rows() int { return p.Seg.Rows - p.deaths }
+
+// Dead says that a row is.
+func (p *Part) Dead(r uint32) bool { return p.dead.has(r) }
+
+// Kept goes with the live rows.
+func (p *Part) Kept() *Kept { return &p.laid.kept }
 
 // Deaths is how many rows are dead.
 func (p *Part) Deaths() int { return p.deaths }
@@ -95,6 +100,14 @@ func (e *edit) add(p *Part) {
 	e.parts = append(e.parts, p)
 }
 
+// Sorted says that every part has orders.
+func (v *Set) Sorted() bool {
+	return !slices.ContainsFunc(v.parts, func(p *Part) bool { return !p.Seg.Sorted })
+}
+
+// Part is the part of a row.
+func (v *Set) Part(at Ref) *Part { return v.parts[v.index[at.Part]] }
+
 // Find finds the live row of an id, and its version.
 func (v *Set) Find(id string) (at Ref, lsn uint64, ok bool, err error) {
 	i, r, ok, err := v.find(id)
@@ -103,32 +116,6 @@ func (v *Set) Find(id string) (at Ref, lsn uint64, ok bool, err error) {
 	}
 	lsn, err = v.parts[i].Seg.LSN(r)
 	return Ref{v.parts[i].ID, r}, lsn, err == nil, err
-}
-
-// Between are the live documents with a time from from on, and before before, and those without one;
-// ok is false where there are more than most.
-func (v *Set) Between(from, before int64, most int) (ids []string, ok bool, err error) {
-	for _, p := range v.parts {
-		times, err := p.Seg.section(secTime)
-		if err != nil {
-			return nil, false, err
-		}
-		for r := range uint32(p.Seg.Rows) {
-			t := int64(binary.LittleEndian.Uint64(times[8*r:]))
-			if t != NoTime && (t < from || t >= before) || p.dead.has(r) {
-				continue
-			}
-			if len(ids) == most {
-				return nil, false, nil
-			}
-			id, err := p.Seg.ID(r)
-			if err != nil {
-				return nil, false, err
-			}
-			ids = append(ids, string(id))
-		}
-	}
-	return ids, true, nil
 }
 
 func (v *Set) find(id string) (i int, r uint32, ok bool, err error) {
@@ -177,7 +164,7 @@ func (v *Set) next(at place, before bool) (place, bool, error) {
 
 // adjoins is the next live row of the same segment and session.
 func (p *Part) adjoins(r uint32, before bool) (uint32, bool, error) {
-	session, err := p.Seg.session(r)
+	session, err := p.Seg.Session(r)
 	if err != nil {
 		return 0, false, err
 	}
@@ -189,13 +176,13 @@ func (p *Part) adjoins(r uint32, before bool) (uint32, bool, error) {
 		if !ok {
 			return 0, false, nil
 		}
-		n, err := p.Seg.session(r)
+		n, err := p.Seg.Session(r)
 		return r, err == nil && n == session, err
 	}
 	if r = p.dead.liveBehind(r); int(r) >= p.Seg.Rows {
 		return 0, false, nil
 	}
-	n, err := p.Seg.session(r)
+	n, err := p.Seg.Session(r)
 	return r, err == nil && n == session, err
 }
 
@@ -204,7 +191,7 @@ func (p *Part) nameless(session uint32) (bool, error) {
 	if session != 0 {
 		return false, nil
 	}
-	name, err := p.Seg.sessionName(0)
+	name, err := p.Seg.SessionName(0)
 	return len(name) == 0, err
 }
 
@@ -288,14 +275,14 @@ func (e *edit) around(session string, time int64, id string, but int) (before pl
 		if i == but {
 			continue
 		}
-		n, ok, err := p.Seg.findSession(session)
+		n, ok, err := p.Seg.FindSession(session)
 		if err != nil {
 			return fail(err)
 		}
 		if !ok {
 			continue
 		}
-		from, to, err := p.Seg.rowsOf(n)
+		from, to, err := p.Seg.RowsOf(n)
 		if err != nil {
 			return fail(err)
 		}
@@ -378,8 +365,8 @@ func (v *Set) With(id uint64, seg *Segment, remove []string) (*Set, error) {
 // link joins the rows of a part that was added with those of their sessions in other parts.
 func (e *edit) link(n int) error {
 	seg := e.parts[n].Seg
-	for s := range uint32(seg.sessions) {
-		b, err := seg.sessionName(s)
+	for s := range uint32(seg.Sessions) {
+		b, err := seg.SessionName(s)
 		if err != nil {
 			return err
 		}
@@ -391,7 +378,7 @@ func (e *edit) link(n int) error {
 			if i == n {
 				continue
 			}
-			_, ok, err := p.Seg.findSession(name)
+			_, ok, err := p.Seg.FindSession(name)
 			if err != nil {
 				return err
 			}
@@ -402,7 +389,7 @@ func (e *edit) link(n int) error {
 		if !elsewhere {
 			continue
 		}
-		from, to, err := seg.rowsOf(s)
+		from, to, err := seg.RowsOf(s)
 		if err != nil {
 			return err
 		}

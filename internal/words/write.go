@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/cespare/xxhash/v2"
+
+	"github.com/varve-db/varve/internal/words/order"
 )
 
 // The sections of a segment, in their order.
@@ -24,16 +26,26 @@ const (
 	secBlockAt
 	secDictionary
 	secPostings
-	sections
+	oldSections // of format 1
+
+	secCreated = iota - 1
+	secUpdated
+	secExpires
+	secScore
+	secSize
+	secByTime // the first of the orders
+
+	sections = secByTime + order.Orders
 )
 
 const (
 	magic       = "varvewrd"
-	format      = 1
-	headerBytes = 40 + 8*16
-	blockBytes  = 64 << 10 // that have one checksum
-	termBlock   = 16       // terms that share an offset
-	groupLen    = 128      // postings that may be skipped together
+	format      = 2
+	headerBytes = 40 + 8*32
+	oldHeader   = 40 + 8*16 // of format 1
+	blockBytes  = 64 << 10  // that have one checksum
+	termBlock   = 16        // terms that share an offset
+	groupLen    = 128       // postings that may be skipped together
 )
 
 // row is a document on its way into a segment.
@@ -42,6 +54,7 @@ type row struct {
 	lsn         uint64
 	time        int64
 	length      uint32
+	order.Line
 }
 
 func compareRows(a, b *row) int {
@@ -92,6 +105,11 @@ func newSegmentWriter(rows []row, print uint64) *segmentWriter {
 		p[secSession] = le.AppendUint32(p[secSession], w.names-1)
 		p[secIDs] = append(p[secIDs], r.id...)
 		p[secIDEnd] = le.AppendUint32(p[secIDEnd], uint32(len(p[secIDs])))
+		p[secCreated] = le.AppendUint64(p[secCreated], uint64(r.Created))
+		p[secUpdated] = le.AppendUint64(p[secUpdated], uint64(r.Updated))
+		p[secExpires] = le.AppendUint64(p[secExpires], uint64(r.Expires))
+		p[secScore] = le.AppendUint64(p[secScore], uint64(order.ScoreKey(r.Score)))
+		p[secSize] = le.AppendUint32(p[secSize], r.Size)
 		hashes[i] = hashed{xxhash.Sum64String(r.id), uint32(i)}
 		w.total += uint64(r.length)
 	}
@@ -99,6 +117,9 @@ func newSegmentWriter(rows []row, print uint64) *segmentWriter {
 	for _, h := range hashes {
 		p[secHashes] = le.AppendUint64(p[secHashes], h.hash)
 		p[secHashRow] = le.AppendUint32(p[secHashRow], h.row)
+	}
+	for o := order.ByTime; o <= order.BySize; o++ {
+		p[secByTime+int(o)-1] = order.Sorted(len(rows), func(i int) order.Place { return order.Place{Key: rows[i].Key(o, rows[i].time), ID: rows[i].id} })
 	}
 	return w
 }

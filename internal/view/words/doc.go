@@ -23,4 +23,9 @@
 // A query has an instance of its own: it begins with the files, whatever moment they are of, reads what
 // the log has since, and keeps that in segments in memory. Where there are no files it makes all of it
 // from the documents. Searches run beside each other, on a Set that does not change.
+//
+// Orders answers listings in an order, counts and sessions from the same files (packages order and rows),
+// with an instance of its own that reads of the log no texts. It never makes files' contents: while there
+// are none, or they are damaged or of the first format, engine and retention read the index as before.
+// Both give the same answers, and a listing may change between them, since its place is a key and an id.
 package words

@@ -3,7 +3,9 @@ package words
 import (
 	"strings"
 
+	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/words"
+	"github.com/varve-db/varve/internal/words/order"
 	"github.com/varve-db/varve/internal/words/query"
 	"github.com/varve-db/varve/memstore"
 )
@@ -49,6 +51,15 @@ func textOf(v any) string {
 }
 
 // unread stands for a memory whose document cannot be read: it is there, and has no words.
-func unread(id, session string, lsn uint64) *words.Doc {
-	return &words.Doc{ID: id, LSN: lsn, Session: session, Time: words.NoTime}
+func unread(id string, line *index.Entry, lsn uint64) *words.Doc {
+	return &words.Doc{ID: id, LSN: lsn, Session: strings.Clone(line.SessionID), Time: words.NoTime, Line: lineOf(line)}
+}
+
+// lineOf is what the index knows of a memory, as orders have it.
+func lineOf(e *index.Entry) order.Line {
+	l := order.Line{Created: e.CreatedAt.UnixMicro(), Updated: e.UpdatedAt.UnixMicro(), Expires: order.Never, Score: e.Score, Size: uint32(e.Size)}
+	if !e.ExpiresAt.IsZero() {
+		l.Expires = e.ExpiresAt.UnixMicro()
+	}
+	return l
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/internal/words"
 	"github.com/varve-db/varve/internal/words/analyzer"
+	"github.com/varve-db/varve/internal/words/rows"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -121,7 +122,7 @@ func (q *Query) With(ctx context.Context, use func(*Snapshot) error) error {
 func (q *Query) Times(ctx context.Context, in engine.Span, most int) (ids []string, ok bool, err error) {
 	from, before := engine.Micros(in)
 	err = q.With(ctx, func(s *Snapshot) (err error) {
-		ids, ok, err = s.Set.Between(from, before, most)
+		ids, ok, err = rows.Between(s.Set, from, before, most)
 		return err
 	})
 	return ids, ok, err
@@ -162,20 +163,29 @@ func (f *files) stale() bool {
 
 // Reset implements view.Fold.
 func (f *files) Reset(ctx context.Context, set *index.Set) error {
-	to, ok := view.MarkOf(set)
-	if ok {
-		at, err := f.Load(f.eng.ViewFolder(Name))
-		f.seen = string(f.loaded)
-		if bad := f.bad != "" && f.seen == f.bad; err == nil && !bad {
-			if err = f.from(ctx, at, to); err == nil || errors.Is(err, engine.ErrMoved) || ctx.Err() != nil {
-				return err
-			}
-		}
-		if err != nil && (vfs.IsStarved(err) || vfs.IsUnopened(err)) {
-			return err
-		}
+	if ok, err := f.resume(ctx, set); ok || err != nil {
+		return err
 	}
 	return f.Words.Reset(ctx, set)
+}
+
+// resume begins with the files; false where they are not used. It fails where they may be later.
+func (f *files) resume(ctx context.Context, set *index.Set) (bool, error) {
+	to, ok := view.MarkOf(set)
+	if !ok {
+		return false, nil
+	}
+	at, err := f.Load(f.eng.ViewFolder(Name))
+	f.seen = string(f.loaded)
+	if bad := f.bad != "" && f.seen == f.bad; err == nil && !bad {
+		if err = f.from(ctx, at, to); err == nil || errors.Is(err, engine.ErrMoved) || ctx.Err() != nil {
+			return err == nil, err
+		}
+	}
+	if err != nil && (vfs.IsStarved(err) || vfs.IsUnopened(err)) {
+		return false, err
+	}
+	return false, nil
 }
 
 // from reads what the log has between the files and the index.

@@ -123,7 +123,7 @@ func (w *Words) readOne(ctx context.Context, set *index.Set, id string) (*words.
 		case vfs.IsStarved(err), vfs.IsUnopened(err): // else it would be without words for good
 			return nil, err
 		default:
-			return unread(id, line.SessionID, line.Version), nil
+			return unread(id, &line, line.Version), nil
 		}
 	}
 	return w.decode(id, v.Doc, &line, line.Version), nil

@@ -19,6 +19,7 @@ import (
 	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/internal/words"
 	"github.com/varve-db/varve/internal/words/analyzer"
+	"github.com/varve-db/varve/internal/words/rows"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
 )
@@ -43,6 +44,7 @@ type Words struct {
 	set  *words.Set
 	next uint64 // the number of the next segment
 
+	lean    bool                  // documents have no texts: only what they are sorted by is wanted
 	pending map[string]*words.Doc // what is not in set yet; nil: deleted
 	size    int                   // of it
 	times   int                   // how much more may be pending
@@ -70,8 +72,10 @@ func (w *Words) begin() {
 	}
 }
 
-// Outdated says that what was loaded is in another language than the setting.
-func (w *Words) Outdated() bool { return w.an.Language() != w.eng.Settings.Now().Language() }
+// Outdated says that what was loaded is in another language than the setting, or in a format without orders.
+func (w *Words) Outdated() bool {
+	return !w.set.Sorted() || w.an.Language() != w.eng.Settings.Now().Language()
+}
 
 // OutdatedIn says it of what is in the folder, without loading it.
 func (w *Words) OutdatedIn(f *view.Folder) bool {
@@ -89,9 +93,11 @@ func (w *Words) Name() string { return Name }
 // Covered implements view.Fold: what was seen of the log stays right. Where much of it is in memory the
 // files, which have it by then, are read.
 func (w *Words) Covered(*index.Set) bool {
-	if w.Outdated() {
-		return false
-	}
+	return !w.Outdated() && w.few()
+}
+
+// few says that not much is in memory.
+func (w *Words) few() bool {
 	rows := 0
 	for _, p := range w.set.Parts() {
 		if p.Name == "" {
@@ -116,7 +122,7 @@ func (w *Words) Apply(_ context.Context, _ *index.Set, e *wal.Entry) error {
 	}
 	doc, err := w.eng.Codec.Doc(&rec, places.StoredMost)
 	if err != nil {
-		return w.change(id, unread(id, strings.Clone(line.SessionID), e.LSN))
+		return w.change(id, unread(id, &line, e.LSN))
 	}
 	return w.change(id, w.decode(id, doc, &line, e.LSN))
 }
@@ -124,10 +130,12 @@ func (w *Words) Apply(_ context.Context, _ *index.Set, e *wal.Entry) error {
 func (w *Words) decode(id string, doc []byte, line *index.Entry, lsn uint64) *words.Doc {
 	m, err := memstore.Decode(doc, memstore.DecodeOptions{Limits: document.Stored, Location: w.eng.Env.NaiveTimes, ID: id})
 	if err != nil {
-		return unread(id, strings.Clone(line.SessionID), lsn)
+		return unread(id, line, lsn)
 	}
 	d := DocOf(m, lsn)
-	d.ID = id
+	if d.ID, d.Line = id, lineOf(line); w.lean {
+		d.Texts = nil
+	}
 	return d
 }
 
@@ -247,7 +255,7 @@ func (w *Words) Verify(ctx context.Context, f *view.Folder, set *index.Set) erro
 
 func (w *Words) verify(ctx context.Context, set *index.Set) error {
 	for _, p := range w.set.Parts() {
-		if err := p.Seg.Check(); err != nil {
+		if err := errors.Join(p.Seg.Check(), rows.Check(p.Seg)); err != nil {
 			return fmt.Errorf("%s: %w", p.Name, err)
 		}
 	}
@@ -264,9 +272,16 @@ func (w *Words) verify(ctx context.Context, set *index.Set) error {
 		if err != nil {
 			return nil
 		}
-		_, lsn, ok, err := w.set.Find(string(it.Key))
+		at, lsn, ok, err := w.set.Find(string(it.Key))
 		if err != nil {
 			return err
+		}
+		if ok && w.set.Sorted() {
+			if l, err := w.set.Part(at).Seg.Line(at.Row); err != nil {
+				return err
+			} else if l != lineOf(&line) {
+				return fmt.Errorf("%w: it has another line of memory %q than the index", errs.ErrCorrupt, it.Key)
+			}
 		}
 		if !ok || lsn != line.Version {
 			return fmt.Errorf("%w: it does not have version %d of memory %q", errs.ErrCorrupt, line.Version, it.Key)

@@ -1,0 +1,165 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/words/order"
+	"github.com/varve-db/varve/memstore"
+)
+
+// Orders answers for all memories without reading the index; ok is false where it cannot, and then the
+// index is read.
+type Orders interface {
+	// Page is the memories behind a place whose lines pass, as far as most of them, and where it ended;
+	// at is nil where there are no more.
+	Page(ctx context.Context, f *Filters, s *memstore.Order, most int) (ids []memstore.Place, at *memstore.Place, ok bool, err error)
+	// Count is how many memories pass.
+	Count(ctx context.Context, f *Filters) (n int64, ok bool, err error)
+}
+
+// SortKey is that of a line in an order.
+func SortKey(by memstore.OrderKey, e *index.Entry) int64 {
+	switch by {
+	case memstore.OrderCreated:
+		return e.CreatedAt.UnixMicro()
+	case memstore.OrderUpdated:
+		return e.UpdatedAt.UnixMicro()
+	case memstore.OrderScore:
+		return order.ScoreKey(e.Score)
+	case memstore.OrderSize:
+		return e.Size
+	}
+	return 0
+}
+
+// The first and the longest piece of a sorted listing that is taken from the view at a time.
+const (
+	pageFirst = 64
+	pageMost  = 4096
+)
+
+// sorted yields the places of the ids whose lines pass, in an order, and moves it.
+func (eng *Engine) sorted(ctx context.Context, k *Kind, f Filters) iter.Seq2[memstore.Place, error] {
+	return func(yield func(memstore.Place, error) bool) {
+		s := f.Sort
+		give := func(p memstore.Place) bool {
+			s.At = &p
+			return !f.Reads() && s.Skips() || yield(p, nil)
+		}
+		for most := pageFirst; eng.Orders != nil && k == eng.Kinds.Memories && s.By != memstore.OrderID; most = min(2*most, pageMost) {
+			list, at, ok, err := eng.Orders.Page(ctx, &f, s, most+min(s.Skip, pageMost))
+			if err != nil {
+				yield(memstore.Place{}, err)
+				return
+			}
+			if !ok {
+				break
+			}
+			for _, p := range list {
+				if !give(p) {
+					return
+				}
+			}
+			if at == nil || ctx.Err() != nil {
+				return
+			}
+			s.At = at
+		}
+		list, more := eng.sortAll(ctx, k, &f, yield)
+		for i := 0; more && i < len(list); i++ {
+			if !give(list[i]) {
+				return
+			}
+		}
+	}
+}
+
+// sortAll reads the index, and documents where their times are asked for.
+func (eng *Engine) sortAll(ctx context.Context, k *Kind, f *Filters, yield func(memstore.Place, error) bool) (list []memstore.Place, more bool) {
+	s, all := f.Sort, *f
+	all.Sort, more = nil, true
+	take := func(id string, key int64, err error) bool {
+		p := memstore.Place{Key: key, ID: id}
+		switch {
+		case err != nil:
+			more = yield(p, err)
+		case s.At == nil || s.Down && p.Compare(*s.At) < 0 || !s.Down && p.Compare(*s.At) > 0:
+			list = append(list, p)
+		}
+		return more && ctx.Err() == nil
+	}
+	if s.By == memstore.OrderTimestamp && k == eng.Kinds.Memories {
+		eng.Each(ctx, all, func(m memstore.Memory, err error) bool { return take(m.ID, m.Timestamp.UnixMicro(), err) })
+	} else {
+		for l, err := range eng.Lines(ctx, k, all) {
+			if !take(l.ID, SortKey(s.By, &l.Line), err) {
+				break
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b memstore.Place) int {
+		if s.Down {
+			return b.Compare(a)
+		}
+		return a.Compare(b)
+	})
+	return list, more
+}
+
+// sortedLines yields the lines of a sorted listing.
+func (eng *Engine) sortedLines(ctx context.Context, k *Kind, f Filters) iter.Seq2[Listing, error] {
+	return func(yield func(Listing, error) bool) {
+		for p, err := range eng.sorted(ctx, k, f) {
+			if err != nil {
+				if !yield(Listing{}, err) {
+					return
+				}
+				continue
+			}
+			l, ok, err := eng.lineNow(ctx, k, p.ID, &f)
+			if (ok || err != nil) && !yield(l, err) {
+				return
+			}
+		}
+	}
+}
+
+// lineNow is the line of a document, if it is there and passes.
+func (eng *Engine) lineNow(ctx context.Context, k *Kind, id string, f *Filters) (l Listing, ok bool, err error) {
+	v, err := eng.Find(ctx, k, id, false)
+	switch {
+	case errors.Is(err, errs.ErrNotFound):
+		return Listing{}, false, nil
+	case err != nil:
+		return Listing{}, false, fmt.Errorf("%s %s: %w", k.Noun, human.Quote(id), err)
+	}
+	return Listing{ID: id, Line: v.Line}, f.Line(id, &v.Line, eng.Env.Clock()), nil
+}
+
+// Passes says whether a memory passes, by its line and by its document.
+func Passes(ctx context.Context, eng *Engine, f *Filters, id string) (bool, error) {
+	l, ok, err := eng.lineNow(ctx, eng.Kinds.Memories, id, f)
+	if err != nil || !ok || !f.Reads() {
+		return ok, err
+	}
+	v, err := eng.Load(ctx, eng.Kinds.Memories, l.ID)
+	if errors.Is(err, errs.ErrNotFound) || err == nil && v.Left(f, id, eng.Env.Clock()) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("memory %s: %w", human.Quote(id), err)
+	}
+	m, err := eng.Decode(id, v)
+	return err == nil && f.Memory(&m), err
+}
+
+// Truncated is a time of a line as orders and sums have it: in whole microseconds.
+func Truncated(t time.Time) time.Time { return time.UnixMicro(t.UnixMicro()).UTC() }

@@ -1,0 +1,374 @@
+package words
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"sort"
+	"sync"
+	"time"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/index/table"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/words"
+	"github.com/varve-db/varve/internal/words/order"
+	"github.com/varve-db/varve/internal/words/rows"
+	"github.com/varve-db/varve/memstore"
+	"github.com/varve-db/varve/wal"
+)
+
+// Orders answers what needs no words: pages in an order, counts, sessions. It reads the files that there
+// are, and what the log has since without its texts; it never makes files' contents from documents. While
+// there are none that it can use, ok is false in each answer, and the index is read instead.
+type Orders struct {
+	eng     *engine.Engine
+	files   lines
+	follow  engine.Follower
+	damaged func()
+
+	mu       sync.Mutex // of what follows
+	set      *words.Set // whose sessions these are
+	sessions []rows.Session
+	from     int64 // the sessions are right from this time on
+	until    int64 // and before this
+}
+
+// NewOrders makes one; Close it. damaged is called when the files turn out to be so.
+func NewOrders(eng *engine.Engine, damaged func()) *Orders {
+	o := &Orders{eng: eng, files: lines{files: files{Words: newWords(eng, 1)}}, damaged: damaged}
+	o.files.lean = true
+	o.follow.Fold = &o.files
+	return o
+}
+
+// Close releases what is mapped. No call may be under way.
+func (o *Orders) Close() error { return o.files.Close() }
+
+// Forget releases what is mapped, unless a call is just looking for what there is.
+func (o *Orders) Forget() error { return o.follow.Forget(false, o.files.Close) }
+
+// lines is the view without words, as Orders follows it.
+type lines struct {
+	files
+	absent bool
+}
+
+// Reset implements view.Fold.
+func (r *lines) Reset(ctx context.Context, set *index.Set) error {
+	ok, err := r.resume(ctx, set)
+	if errors.Is(err, engine.ErrMoved) || ctx.Err() != nil {
+		return err
+	}
+	if r.absent = !ok || !r.set.Sorted(); r.absent {
+		r.begin()
+	}
+	return nil
+}
+
+// Covered implements view.Fold.
+func (r *lines) Covered(*index.Set) bool { return !r.absent && r.few() }
+
+// Apply implements view.Fold.
+func (r *lines) Apply(ctx context.Context, set *index.Set, e *wal.Entry) error {
+	if r.absent {
+		return nil
+	}
+	return r.Words.Apply(ctx, set, e)
+}
+
+// with calls use with the rows as of now, or of later.
+func (o *Orders) with(ctx context.Context, use func(*words.Set) error) (ok bool, err error) {
+	if err := o.eng.Sight(ctx); err != nil {
+		return false, err
+	}
+	s := &Snapshot{}
+	err = o.follow.With(ctx, o.eng, func(*index.Set, int64) error {
+		if o.files.absent {
+			return nil
+		}
+		if err := vfs.Guard(o.files.settle); err != nil {
+			return err
+		}
+		s.Set = o.files.set
+		for _, m := range o.files.maps {
+			m.refs.Add(1)
+			s.maps = append(s.maps, m)
+		}
+		return nil
+	})
+	if err == nil && s.Set != nil {
+		err = vfs.Guard(func() error { return use(s.Set) })
+		ok = true
+	}
+	if rerr := s.Release(); err == nil {
+		err = rerr
+	}
+	switch {
+	case ctx.Err() != nil, errors.Is(err, errs.ErrClosed):
+		return false, err
+	case err != nil:
+		o.eng.Env.Logger.Warn("the orders of the memories cannot be read; the index is", "path", o.eng.ViewFolder(Name).Path, "err", err)
+		damaged := errors.Is(err, errs.ErrCorrupt)
+		_ = o.follow.Forget(true, func() error {
+			if damaged {
+				o.files.bad = o.files.seen
+			}
+			return nil
+		})
+		if damaged {
+			o.damaged()
+		}
+		return false, nil
+	case !ok:
+		return false, o.follow.Forget(false, func() error { return nil }) // there may be files the next time
+	}
+	return true, nil
+}
+
+// Sessions are the sessions that have memories, sorted as the index sorts them. They are not to be changed.
+func (o *Orders) Sessions(ctx context.Context) (list []rows.Session, ok bool, err error) {
+	ok, err = o.with(ctx, func(set *words.Set) (err error) {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		now := o.eng.Env.Clock().UnixMicro()
+		if o.set != set || now < o.from || now >= o.until {
+			o.set = nil
+			if o.sessions, o.from, o.until, err = rows.Sessions(set, now, SessionKey); err != nil {
+				return err
+			}
+			o.set = set
+		}
+		list = o.sessions
+		return nil
+	})
+	return list, ok, err
+}
+
+// SessionKey is what the index sorts sessions by.
+func SessionKey(id string) (string, error) { return table.EncodeKey(index.SessionPrefix(id)) }
+
+// chosen is what rows say of filters.
+type chosen struct {
+	f      *engine.Filters
+	now    int64
+	spans  [3]bounds // by order, from ByTime on
+	walked int
+}
+
+// bounds are those of a span in microseconds: of what is at from or more and at before or less, what is
+// not in core has to be asked for.
+type bounds struct{ from, before, coreFrom, coreBefore int64 }
+
+const never = order.Never
+
+func lineBounds(s engine.Span) bounds {
+	b := bounds{-never, never, -never, never}
+	if !s.Since.IsZero() {
+		b.from = s.Since.UnixMicro()
+		if b.coreFrom = b.from; s.Since.Nanosecond()%1000 != 0 {
+			b.coreFrom++
+		}
+	}
+	if !s.Until.IsZero() {
+		b.coreBefore = s.Until.UnixMicro()
+		if b.before = b.coreBefore; s.Until.Nanosecond()%1000 != 0 {
+			b.before++
+		}
+	}
+	return b
+}
+
+func timeBounds(s engine.Span) bounds {
+	b := bounds{-never, never, -never, never}
+	b.from, b.before = engine.Micros(s)
+	if !s.Since.IsZero() { // twice as far on the other side
+		b.coreFrom, _ = engine.Micros(engine.Span{Since: s.Since.Add(2*engine.Zones + time.Microsecond)})
+	}
+	if !s.Until.IsZero() {
+		_, b.coreBefore = engine.Micros(engine.Span{Until: s.Until.Add(-2*engine.Zones - 2*time.Microsecond)})
+	}
+	return b
+}
+
+func (o *Orders) chosen(f *engine.Filters) *chosen {
+	return &chosen{f: f, now: o.eng.Env.Clock().UnixMicro(), spans: [3]bounds{timeBounds(f.Happened), lineBounds(f.Created), lineBounds(f.Updated)}}
+}
+
+// judge says whether a row passes, and whether only its line or its document says so.
+func (c *chosen) judge(r *rows.Row) (yes, ask bool, err error) {
+	line, err := r.Line()
+	if err != nil || !c.f.Expired && line.Expires <= c.now || !bytes.HasPrefix(r.ID, []byte(c.f.Prefix)) {
+		return false, false, err
+	}
+	if c.f.Session != nil {
+		name, err := r.Session()
+		if err != nil || len(name) == 0 || string(name) != *c.f.Session {
+			return false, false, err
+		}
+	}
+	time := int64(words.NoTime)
+	if c.f.Happened != (engine.Span{}) {
+		if time, err = r.Time(); err != nil {
+			return false, false, err
+		}
+		ask = time == words.NoTime
+	}
+	for i, key := range [...]int64{time, line.Created, line.Updated} {
+		b := &c.spans[i]
+		if i == 0 && key == words.NoTime {
+			continue
+		}
+		if key < b.from || key >= b.before {
+			return false, false, nil
+		}
+		ask = ask || key < b.coreFrom || key >= b.coreBefore
+	}
+	return true, ask, nil
+}
+
+// Count implements engine.Orders.
+func (o *Orders) Count(ctx context.Context, f *engine.Filters) (n int64, ok bool, err error) {
+	if f.Category != nil || f.Key != nil || len(f.Where) > 0 || f.After != "" {
+		return 0, false, nil
+	}
+	var asked []string
+	ok, err = o.with(ctx, func(set *words.Set) error {
+		c := o.chosen(f)
+		return rows.Each(set, func(r *rows.Row) (bool, error) {
+			yes, ask, err := c.judge(r)
+			switch {
+			case err != nil || !yes:
+			case ask:
+				asked = append(asked, string(r.ID))
+			default:
+				n++
+			}
+			c.walked++
+			return c.walked%1024 != 0 || ctx.Err() == nil, err
+		})
+	})
+	for _, id := range asked {
+		if err != nil || !ok {
+			break
+		}
+		var passes bool
+		if passes, err = engine.Passes(ctx, o.eng, f, id); passes {
+			n++
+		}
+	}
+	if err == nil {
+		err = ctx.Err()
+	}
+	return n, ok, err
+}
+
+// sessionShare is of how many memories a session must have one for the order of all to be walked for it.
+const (
+	sessionShare = 64
+	sessionLeast = 4096
+)
+
+// Page implements engine.Orders. Those of which only the document says whether they pass are among them.
+func (o *Orders) Page(ctx context.Context, f *engine.Filters, s *memstore.Order, most int) (list []memstore.Place, at *memstore.Place, ok bool, err error) {
+	if f.After != "" {
+		return nil, nil, false, nil
+	}
+	asked := map[string]bool{}
+	ok, err = o.with(ctx, func(set *words.Set) error {
+		c := o.chosen(f)
+		visit := func(r *rows.Row) (bool, error) {
+			if c.walked++; c.walked%1024 == 0 && ctx.Err() != nil {
+				return false, ctx.Err()
+			}
+			yes, ask, err := c.judge(r)
+			if err != nil || !yes {
+				return err == nil, err
+			}
+			p := memstore.Place{Key: r.Key, ID: string(r.ID)}
+			if list = append(list, p); len(list) == most {
+				at = &p
+			}
+			if ask && !f.Reads() {
+				asked[p.ID] = true
+			}
+			return at == nil, nil
+		}
+		if f.Session != nil {
+			n, err := rows.SizeOf(set, *f.Session)
+			if err != nil {
+				return err
+			}
+			if docs, _ := set.Docs(); n <= max(sessionLeast, int(docs/sessionShare)) {
+				return pageOf(set, *f.Session, s, visit)
+			}
+		}
+		return c.walk(set, s, visit)
+	})
+	if err == nil && len(asked) > 0 {
+		list = slices.DeleteFunc(list, func(p memstore.Place) bool {
+			pass := true
+			if asked[p.ID] && err == nil {
+				pass, err = engine.Passes(ctx, o.eng, f, p.ID)
+			}
+			return !pass
+		})
+	}
+	return list, at, ok, err
+}
+
+// pageOf visits what a session has behind a place.
+func pageOf(set *words.Set, session string, s *memstore.Order, visit func(*rows.Row) (bool, error)) error {
+	list, err := rows.InSession(set, session, order.Order(s.By))
+	if err != nil {
+		return err
+	}
+	rows.Sort(list, s.Down)
+	from := 0
+	if s.At != nil {
+		from = sort.Search(len(list), func(i int) bool {
+			n := memstore.Place{Key: list[i].Key, ID: string(list[i].ID)}.Compare(*s.At)
+			return n > 0 && !s.Down || n < 0 && s.Down
+		})
+	}
+	for i := range list[from:] {
+		if ok, err := visit(&list[from+i]); err != nil || !ok {
+			return err
+		}
+	}
+	return nil
+}
+
+// walk visits what is in the span of an order behind a place, and what has no time.
+func (c *chosen) walk(set *words.Set, s *memstore.Order, visit func(*rows.Row) (bool, error)) error {
+	in := bounds{from: -never, before: never}
+	if i := int(s.By - memstore.OrderTimestamp); i < len(c.spans) {
+		in = c.spans[i]
+	}
+	for behind := (*order.Place)(s.At); ; {
+		var jump *order.Place
+		err := rows.Walk(set, order.Order(s.By), s.Down, behind, func(r *rows.Row) (bool, error) {
+			none := s.By == memstore.OrderTimestamp && r.Key == words.NoTime
+			switch low, high := r.Key < in.from && !none, r.Key >= in.before; {
+			case low && !s.Down:
+				jump = &order.Place{Key: in.from}
+			case high && s.Down:
+				jump = &order.Place{Key: in.before}
+			case low && s.By == memstore.OrderTimestamp:
+				jump = &order.Place{Key: words.NoTime + 1}
+			case low, high:
+				return false, nil
+			default:
+				return visit(r)
+			}
+			return false, nil
+		})
+		if err != nil || jump == nil {
+			return err
+		}
+		behind = jump
+	}
+}

@@ -1,0 +1,52 @@
+package words
+
+import "github.com/varve-db/varve/internal/words/order"
+
+// keyColumns are the sections that have the keys of rows.
+var keyColumns = [...]int{order.ByTime: secTime, order.ByCreated: secCreated, order.ByUpdated: secUpdated, order.ByScore: secScore}
+
+// Key is that of a row in an order.
+func (s *Segment) Key(o order.Order, r uint32) (int64, error) {
+	if o == order.BySize {
+		n, err := s.column32(secSize, int(r))
+		return int64(n), err
+	}
+	n, err := s.column64(keyColumns[o], int(r))
+	return int64(n), err
+}
+
+// Ranked is the row at a place in an order.
+func (s *Segment) Ranked(o order.Order, at int) (uint32, error) {
+	r, err := s.column32(secByTime+int(o)-1, at)
+	if err == nil && int(r) >= s.Rows {
+		err = broken("order %d has row %d of %d", o, r, s.Rows)
+	}
+	return r, err
+}
+
+// Line is what a row says besides words and time.
+func (s *Segment) Line(r uint32) (l order.Line, err error) {
+	for i, to := range [...]*int64{&l.Created, &l.Updated, &l.Expires} {
+		v, err := s.column64(secCreated+i, int(r))
+		if err != nil {
+			return l, err
+		}
+		*to = int64(v)
+	}
+	score, err := s.column64(secScore, int(r))
+	if err == nil {
+		l.Score = order.Score(int64(score))
+		l.Size, err = s.column32(secSize, int(r))
+	}
+	return l, err
+}
+
+// Columns are those of Line that have times and sizes.
+func (s *Segment) Columns() (list [4][]byte, err error) {
+	for i, sec := range []int{secCreated, secUpdated, secExpires, secSize} {
+		if list[i], err = s.section(sec); err != nil {
+			break
+		}
+	}
+	return list, err
+}

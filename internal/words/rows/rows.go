@@ -1,0 +1,278 @@
+package rows
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"sort"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/words"
+	"github.com/varve-db/varve/internal/words/order"
+)
+
+// Row is a live row of a Set. What it gives is valid as long as the segment is.
+type Row struct {
+	Key  int64
+	ID   []byte
+	part *words.Part
+	row  uint32
+}
+
+func (r *Row) compare(o *Row) int {
+	return cmp.Or(cmp.Compare(r.Key, o.Key), bytes.Compare(r.ID, o.ID))
+}
+
+// Time is when it happened.
+func (r *Row) Time() (int64, error) { return r.part.Seg.Time(r.row) }
+
+// Line is the rest of what it is chosen by.
+func (r *Row) Line() (order.Line, error) { return r.part.Seg.Line(r.row) }
+
+// Session is the name of its session.
+func (r *Row) Session() ([]byte, error) {
+	n, err := r.part.Seg.Session(r.row)
+	if err != nil {
+		return nil, err
+	}
+	return r.part.Seg.SessionName(n)
+}
+
+// cursor is a place in the order of one part.
+type cursor struct {
+	Row
+	order order.Order
+	down  bool
+	at    int
+}
+
+// read makes its row the one at its place, or the next live one; false where there is none.
+func (c *cursor) read() (bool, error) {
+	for ; c.at >= 0 && c.at < c.part.Seg.Rows; c.step() {
+		r, err := c.part.Seg.Ranked(c.order, c.at)
+		if err != nil {
+			return false, err
+		}
+		if c.part.Dead(r) {
+			continue
+		}
+		c.row = r
+		if c.Key, err = c.part.Seg.Key(c.order, r); err == nil {
+			c.ID, err = c.part.Seg.ID(r)
+		}
+		return err == nil, err
+	}
+	return false, nil
+}
+
+func (c *cursor) step() {
+	if c.down {
+		c.at--
+	} else {
+		c.at++
+	}
+}
+
+// seek is how many rows of a segment are before a place, or, with it, not behind it.
+func seek(s *words.Segment, o order.Order, p order.Place, with bool) (n int, err error) {
+	n = sort.Search(s.Rows, func(i int) bool {
+		r, e := s.Ranked(o, i)
+		var key int64
+		var id []byte
+		if e == nil {
+			key, e = s.Key(o, r)
+		}
+		if e == nil && key == p.Key {
+			id, e = s.ID(r)
+		}
+		if e != nil {
+			if err == nil {
+				err = e
+			}
+			return true
+		}
+		c := cmp.Compare(key, p.Key)
+		if c == 0 {
+			c = cmp.Compare(string(id), p.ID)
+		}
+		return c > 0 || c == 0 && !with
+	})
+	return n, err
+}
+
+// Walk visits the live rows in an order, or down it, those behind a place if one is given, until visit
+// says no. All parts must have orders (words.Set.Sorted). A row is valid during the call.
+func Walk(v *words.Set, o order.Order, down bool, behind *order.Place, visit func(*Row) (bool, error)) error {
+	var heap []*cursor
+	less := func(a, b *cursor) bool {
+		if down {
+			a, b = b, a
+		}
+		return a.compare(&b.Row) < 0
+	}
+	sink := func(i int) {
+		for {
+			least := i
+			for _, c := range [...]int{2*i + 1, 2*i + 2} {
+				if c < len(heap) && less(heap[c], heap[least]) {
+					least = c
+				}
+			}
+			if least == i {
+				return
+			}
+			heap[i], heap[least] = heap[least], heap[i]
+			i = least
+		}
+	}
+	for _, p := range v.Parts() {
+		c := &cursor{Row: Row{part: p}, order: o, down: down}
+		var err error
+		switch {
+		case behind == nil && down:
+			c.at = p.Seg.Rows - 1
+		case behind == nil:
+		case down:
+			c.at, err = seek(p.Seg, o, *behind, false)
+			c.at--
+		default:
+			c.at, err = seek(p.Seg, o, *behind, true)
+		}
+		if err != nil {
+			return err
+		}
+		if ok, err := c.read(); err != nil {
+			return err
+		} else if ok {
+			heap = append(heap, c)
+		}
+	}
+	for i := len(heap)/2 - 1; i >= 0; i-- {
+		sink(i)
+	}
+	for len(heap) > 0 {
+		c := heap[0]
+		if ok, err := visit(&c.Row); err != nil || !ok {
+			return err
+		}
+		c.step()
+		ok, err := c.read()
+		if err != nil {
+			return err
+		}
+		if !ok {
+			heap[0] = heap[len(heap)-1]
+			heap = heap[:len(heap)-1]
+		}
+		sink(0)
+	}
+	return nil
+}
+
+// Each visits the live rows in no order, until visit says no. Their keys are 0.
+func Each(v *words.Set, visit func(*Row) (bool, error)) error {
+	for _, p := range v.Parts() {
+		for r := range uint32(p.Seg.Rows) {
+			if p.Dead(r) {
+				continue
+			}
+			row := Row{part: p, row: r}
+			var err error
+			if row.ID, err = p.Seg.ID(r); err != nil {
+				return err
+			}
+			if ok, err := visit(&row); err != nil || !ok {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// InSession are the live rows of a session in no order, their keys those of an order.
+func InSession(v *words.Set, name string, o order.Order) (list []Row, err error) {
+	err = eachOf(v, name, func(p *words.Part, from, to uint32) error {
+		for r := from; r < to; r++ {
+			if p.Dead(r) {
+				continue
+			}
+			row := Row{part: p, row: r}
+			var err error
+			if row.Key, err = p.Seg.Key(o, r); err == nil {
+				row.ID, err = p.Seg.ID(r)
+			}
+			if err != nil {
+				return err
+			}
+			list = append(list, row)
+		}
+		return nil
+	})
+	return list, err
+}
+
+// SizeOf is how many rows of a session there are, about: with dead ones.
+func SizeOf(v *words.Set, name string) (n int, err error) {
+	err = eachOf(v, name, func(_ *words.Part, from, to uint32) error { n += int(to - from); return nil })
+	return n, err
+}
+
+func eachOf(v *words.Set, name string, visit func(p *words.Part, from, to uint32) error) error {
+	for _, p := range v.Parts() {
+		n, ok, err := p.Seg.FindSession(name)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		from, to, err := p.Seg.RowsOf(n)
+		if err == nil {
+			err = visit(p, from, to)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Sort sorts rows by key and id, or the opposite.
+func Sort(list []Row, down bool) {
+	slices.SortFunc(list, func(a, b Row) int {
+		if down {
+			return b.compare(&a)
+		}
+		return a.compare(&b)
+	})
+}
+
+// Check says that each order has every row once, sorted.
+func Check(s *words.Segment) error {
+	if !s.Sorted {
+		return nil
+	}
+	for o := order.ByTime; o <= order.BySize; o++ {
+		seen := make([]bool, s.Rows)
+		var before Row
+		for i := range s.Rows {
+			r, err := s.Ranked(o, i)
+			if err != nil {
+				return err
+			}
+			now := Row{row: r}
+			if now.Key, err = s.Key(o, r); err == nil {
+				now.ID, err = s.ID(r)
+			}
+			if err != nil {
+				return err
+			}
+			if seen[r] || i > 0 && before.compare(&now) >= 0 {
+				return fmt.Errorf("%w: order %d is not sorted at row %d", errs.ErrCorrupt, o, r)
+			}
+			seen[r], before = true, now
+		}
+	}
+	return nil
+}

@@ -1,0 +1,103 @@
+package memstore
+
+import (
+	"cmp"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/human"
+)
+
+// Order is another order of a listing than that of the ids: by a key, whose times are in whole
+// microseconds, and then by id. A listing moves it to where it is, and the next one continues behind
+// that, whatever was written in between: a memory is left out or comes twice only if its own key has
+// changed. It serves one listing at a time.
+type Order struct {
+	By   OrderKey
+	Down bool
+	At   *Place // behind which it continues; nil: at the beginning
+	Skip int    // that many of those that pass come first and are left out
+}
+
+// Place is one in an order.
+type Place struct {
+	Key int64
+	ID  string
+}
+
+// Compare compares places of an order.
+func (p Place) Compare(o Place) int {
+	return cmp.Or(cmp.Compare(p.Key, o.Key), cmp.Compare(p.ID, o.ID))
+}
+
+// OrderKey is what comes before the id in an order; package internal/words/order has the same ones.
+type OrderKey int
+
+// The keys.
+const (
+	OrderID OrderKey = iota
+	OrderTimestamp
+	OrderCreated
+	OrderUpdated
+	OrderScore
+	OrderSize
+)
+
+var orderNames = []string{"id", "timestamp", "created", "updated", "score", "size"}
+
+// OrderNames are the keys of ParseOrder.
+func OrderNames() []string { return slices.Sorted(slices.Values(orderNames)) }
+
+// ParseOrder returns the order by a key: timestamp (when it happened), created, updated, score, size (of
+// the document) or id; -key is the opposite order. place is what Place returned, to continue there; "" is
+// the beginning.
+func ParseOrder(key, place string) (*Order, error) {
+	name, down := strings.CutPrefix(key, "-")
+	by := slices.Index(orderNames, name)
+	if by < 0 {
+		return nil, &errs.FieldError{Field: "order", Value: human.Quote(key), Err: fmt.Errorf("%w: must be %s, or one of them after -", errs.ErrInvalid, strings.Join(OrderNames(), ", "))}
+	}
+	o := &Order{By: OrderKey(by), Down: down}
+	if place == "" {
+		return o, nil
+	}
+	b, err := base64.RawURLEncoding.DecodeString(place)
+	of, at, _ := strings.Cut(string(b), " ")
+	number, id, ok := strings.Cut(at, " ")
+	n, nerr := strconv.ParseInt(number, 10, 64)
+	if err = errors.Join(err, nerr); err != nil || !ok || of != o.Key() {
+		return nil, &errs.FieldError{Field: "place", Value: human.Quote(place), Err: fmt.Errorf("%w: not a place of a listing by %s", errs.ErrInvalid, key)}
+	}
+	o.At = &Place{Key: n, ID: id}
+	return o, nil
+}
+
+// Key is the key that ParseOrder takes.
+func (o *Order) Key() string {
+	if o.Down {
+		return "-" + orderNames[o.By]
+	}
+	return orderNames[o.By]
+}
+
+// Place is where the listing is: behind what it yielded last. It is "" at the beginning.
+func (o *Order) Place() string {
+	if o.At == nil {
+		return ""
+	}
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%s %d %s", o.Key(), o.At.Key, o.At.ID))
+}
+
+// Skips says that one that passes is left out.
+func (o *Order) Skips() bool {
+	if o == nil || o.Skip == 0 {
+		return false
+	}
+	o.Skip--
+	return true
+}
