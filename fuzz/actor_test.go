@@ -366,6 +366,7 @@ func (a *actor) step() {
 	case 16:
 		a.flush()
 	case 17:
+		a.list(inOrder(a.orderKey()))
 		a.list()
 	case 18:
 		if _, err := a.st.Count(ctx); err != nil && !a.h.tolerates(err, "") {

@@ -15,6 +15,12 @@ func (s *Segment) Key(o order.Order, r uint32) (int64, error) {
 	return int64(n), err
 }
 
+// Expires is when a row expires.
+func (s *Segment) Expires(r uint32) (int64, error) {
+	v, err := s.column64(secExpires, int(r))
+	return int64(v), err
+}
+
 // Ranked is the row at a place in an order.
 func (s *Segment) Ranked(o order.Order, at int) (uint32, error) {
 	r, err := s.column32(secByTime+int(o)-1, at)

@@ -100,14 +100,6 @@ func (e *edit) add(p *Part) {
 	e.parts = append(e.parts, p)
 }
 
-// Sorted says that every part has orders.
-func (v *Set) Sorted() bool {
-	return !slices.ContainsFunc(v.parts, func(p *Part) bool { return !p.Seg.Sorted })
-}
-
-// Part is the part of a row.
-func (v *Set) Part(at Ref) *Part { return v.parts[v.index[at.Part]] }
-
 // Find finds the live row of an id, and its version.
 func (v *Set) Find(id string) (at Ref, lsn uint64, ok bool, err error) {
 	i, r, ok, err := v.find(id)

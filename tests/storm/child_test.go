@@ -17,6 +17,7 @@ import (
 	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/memstore"
 )
 
 // stormOptions make everything happen often: segments are left, released,
@@ -249,7 +250,7 @@ func (s *stormer) keep(ctx context.Context, dir string, rng *rand.Rand) {
 	for ctx.Err() == nil {
 		var err error
 		what := ""
-		switch rng.IntN(9) {
+		switch rng.IntN(11) {
 		case 0:
 			what, err = "flush", s.st.Flush(ctx)
 		case 1:
@@ -286,6 +287,21 @@ func (s *stormer) keep(ctx context.Context, dir string, rng *rand.Rand) {
 		case 7:
 			what = "search"
 			_, err = s.st.Search(ctx, varve.Query{Vector: storetest.Vector("s.k1", "any"), Limit: 5})
+		case 9:
+			what = "sorted list"
+			names := memstore.OrderNames()
+			o, oerr := memstore.ParseOrder(names[rng.IntN(len(names))], "")
+			err = oerr
+			for _, e := range s.st.Memories(ctx, varve.Sorted(o)) {
+				if e != nil && !ofEditor(e.Error()) {
+					err = errors.Join(err, e)
+				}
+			}
+		case 10:
+			what = "sessions"
+			for _, e := range s.st.Sessions().All(ctx) {
+				err = errors.Join(err, e)
+			}
 		case 8:
 			what = "list assemblies"
 			for _, e := range s.st.Assemblies().All(ctx) {

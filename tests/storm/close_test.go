@@ -12,6 +12,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/storetest"
+	"github.com/varve-db/varve/memstore"
 )
 
 // A store is closed while everything is under way: each call ends well or with
@@ -79,6 +80,24 @@ func TestCloseBesideEverything(t *testing.T) {
 		loop("list", func() error {
 			var err error
 			for _, e := range st.Memories(ctx) {
+				if e != nil {
+					err = e
+				}
+			}
+			return err
+		})
+		loop("sessions", func() error {
+			var err error
+			for _, e := range st.Sessions().All(ctx) {
+				if e != nil {
+					err = e
+				}
+			}
+			return err
+		})
+		loop("sorted list", func() error {
+			o, err := memstore.ParseOrder("-updated", "")
+			for _, e := range st.Memories(ctx, varve.Sorted(o)) {
 				if e != nil {
 					err = e
 				}

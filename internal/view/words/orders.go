@@ -63,7 +63,7 @@ func (r *lines) Reset(ctx context.Context, set *index.Set) error {
 	if errors.Is(err, engine.ErrMoved) || ctx.Err() != nil {
 		return err
 	}
-	if r.absent = !ok || !r.set.Sorted(); r.absent {
+	if r.absent = !ok || !rows.Sorted(r.set); r.absent {
 		r.begin()
 	}
 	return nil
@@ -200,9 +200,15 @@ func (o *Orders) chosen(f *engine.Filters) *chosen {
 
 // judge says whether a row passes, and whether only its line or its document says so.
 func (c *chosen) judge(r *rows.Row) (yes, ask bool, err error) {
-	line, err := r.Line()
-	if err != nil || !c.f.Expired && line.Expires <= c.now || !bytes.HasPrefix(r.ID, []byte(c.f.Prefix)) {
-		return false, false, err
+	if !c.f.Expired {
+		if at, err := r.Expires(); err != nil || at <= c.now {
+			return false, false, err
+		}
+	}
+	if c.f.Prefix != "" {
+		if id, err := r.Named(); err != nil || !bytes.HasPrefix(id, []byte(c.f.Prefix)) {
+			return false, false, err
+		}
 	}
 	if c.f.Session != nil {
 		name, err := r.Session()
@@ -210,22 +216,21 @@ func (c *chosen) judge(r *rows.Row) (yes, ask bool, err error) {
 			return false, false, err
 		}
 	}
-	time := int64(words.NoTime)
-	if c.f.Happened != (engine.Span{}) {
-		if time, err = r.Time(); err != nil {
-			return false, false, err
-		}
-		ask = time == words.NoTime
-	}
-	for i, key := range [...]int64{time, line.Created, line.Updated} {
-		b := &c.spans[i]
-		if i == 0 && key == words.NoTime {
+	for i, span := range [...]*engine.Span{&c.f.Happened, &c.f.Created, &c.f.Updated} {
+		if *span == (engine.Span{}) {
 			continue
 		}
-		if key < b.from || key >= b.before {
+		key, err := r.Of(order.ByTime + order.Order(i))
+		switch b := &c.spans[i]; {
+		case err != nil:
+			return false, false, err
+		case i == 0 && key == words.NoTime:
+			ask = true
+		case key < b.from || key >= b.before:
 			return false, false, nil
+		case key < b.coreFrom || key >= b.coreBefore:
+			ask = true
 		}
-		ask = ask || key < b.coreFrom || key >= b.coreBefore
 	}
 	return true, ask, nil
 }
@@ -243,7 +248,9 @@ func (o *Orders) Count(ctx context.Context, f *engine.Filters) (n int64, ok bool
 			switch {
 			case err != nil || !yes:
 			case ask:
-				asked = append(asked, string(r.ID))
+				var id []byte
+				id, err = r.Named()
+				asked = append(asked, string(id))
 			default:
 				n++
 			}

@@ -74,7 +74,7 @@ func (w *Words) begin() {
 
 // Outdated says that what was loaded is in another language than the setting, or in a format without orders.
 func (w *Words) Outdated() bool {
-	return !w.set.Sorted() || w.an.Language() != w.eng.Settings.Now().Language()
+	return !rows.Sorted(w.set) || w.an.Language() != w.eng.Settings.Now().Language()
 }
 
 // OutdatedIn says it of what is in the folder, without loading it.
@@ -276,8 +276,8 @@ func (w *Words) verify(ctx context.Context, set *index.Set) error {
 		if err != nil {
 			return err
 		}
-		if ok && w.set.Sorted() {
-			if l, err := w.set.Part(at).Seg.Line(at.Row); err != nil {
+		if ok && rows.Sorted(w.set) {
+			if l, err := rows.LineOf(w.set, at); err != nil {
 				return err
 			} else if l != lineOf(&line) {
 				return fmt.Errorf("%w: it has another line of memory %q than the index", errs.ErrCorrupt, it.Key)

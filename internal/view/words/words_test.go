@@ -51,7 +51,7 @@ func put(t *testing.T, st *varve.Store, from, to int) {
 	}
 }
 
-// answers are what some queries find, with their scores.
+// answers are what some queries find, with their scores, and what is listed in some orders.
 func answers(t *testing.T, st *varve.Store) string {
 	t.Helper()
 	var b strings.Builder
@@ -65,6 +65,17 @@ func answers(t *testing.T, st *varve.Store) string {
 		}
 		fmt.Fprintln(&b, len(hits))
 	}
+	for _, key := range []string{"timestamp", "-score", "size"} {
+		fmt.Fprintln(&b, listing(t, st, key, 0, 7, nil))
+	}
+	for s, err := range st.Sessions().All(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintln(&b, s.ID, s.Memories, s.Bytes)
+	}
+	n, err := st.Count(t.Context(), varve.Since(time.Unix(100, 0)), varve.Until(time.Unix(1<<30, 0)))
+	fmt.Fprintln(&b, n, err)
 	return b.String()
 }
 

@@ -24,11 +24,19 @@ func (r *Row) compare(o *Row) int {
 	return cmp.Or(cmp.Compare(r.Key, o.Key), bytes.Compare(r.ID, o.ID))
 }
 
-// Time is when it happened.
-func (r *Row) Time() (int64, error) { return r.part.Seg.Time(r.row) }
+// Of is its key in an order.
+func (r *Row) Of(o order.Order) (int64, error) { return r.part.Seg.Key(o, r.row) }
 
-// Line is the rest of what it is chosen by.
-func (r *Row) Line() (order.Line, error) { return r.part.Seg.Line(r.row) }
+// Expires is when it expires.
+func (r *Row) Expires() (int64, error) { return r.part.Seg.Expires(r.row) }
+
+// Named is its id.
+func (r *Row) Named() (id []byte, err error) {
+	if r.ID == nil {
+		r.ID, err = r.part.Seg.ID(r.row)
+	}
+	return r.ID, err
+}
 
 // Session is the name of its session.
 func (r *Row) Session() ([]byte, error) {
@@ -102,7 +110,7 @@ func seek(s *words.Segment, o order.Order, p order.Place, with bool) (n int, err
 }
 
 // Walk visits the live rows in an order, or down it, those behind a place if one is given, until visit
-// says no. All parts must have orders (words.Set.Sorted). A row is valid during the call.
+// says no. All parts must have orders (Sorted). A row is valid during the call.
 func Walk(v *words.Set, o order.Order, down bool, behind *order.Place, visit func(*Row) (bool, error)) error {
 	var heap []*cursor
 	less := func(a, b *cursor) bool {
@@ -170,24 +178,32 @@ func Walk(v *words.Set, o order.Order, down bool, behind *order.Place, visit fun
 	return nil
 }
 
-// Each visits the live rows in no order, until visit says no. Their keys are 0.
+// Each visits the live rows in no order, until visit says no. Their keys are 0, their ids not read.
 func Each(v *words.Set, visit func(*Row) (bool, error)) error {
+	var row Row
 	for _, p := range v.Parts() {
 		for r := range uint32(p.Seg.Rows) {
 			if p.Dead(r) {
 				continue
 			}
-			row := Row{part: p, row: r}
-			var err error
-			if row.ID, err = p.Seg.ID(r); err != nil {
-				return err
-			}
+			row.part, row.row, row.ID = p, r, nil
 			if ok, err := visit(&row); err != nil || !ok {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// Sorted says that every part has orders.
+func Sorted(v *words.Set) bool {
+	return !slices.ContainsFunc(v.Parts(), func(p *words.Part) bool { return !p.Seg.Sorted })
+}
+
+// LineOf is the line of a row.
+func LineOf(v *words.Set, at words.Ref) (order.Line, error) {
+	i := slices.IndexFunc(v.Parts(), func(p *words.Part) bool { return p.ID == at.Part })
+	return v.Parts()[i].Seg.Line(at.Row)
 }
 
 // InSession are the live rows of a session in no order, their keys those of an order.
