@@ -15,6 +15,8 @@
 //	session    the best 10 of one session
 //	beside     the best 10 of all, while another goroutine puts memories one after the other
 //	put        one of these puts, durable
+//	page       the first 50 memories in one of five orders (Varve only), their documents included
+//	sessions   all sessions (Varve only)
 //	like       the best 10 for a text of 500 bytes, by its 24 rarest words (Query.Rarest); the others take all
 //
 // FTS5 has no stop words: it looks for all words of a query. Of an index of bleve there is one process at a

@@ -11,6 +11,7 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/memstore"
 )
 
 // doc is a memory as all engines get it.
@@ -65,6 +66,33 @@ func (s *store) Search(query, session string, like bool) error {
 	}
 	_, err := s.st.Search(context.Background(), q, filters...)
 	return err
+}
+
+// Page reads the first 50 memories in an order, Sessions all sessions.
+func (s *store) Page(order string) error {
+	o, err := memstore.ParseOrder(order, "")
+	if err != nil {
+		return err
+	}
+	n := 0
+	for _, err := range s.st.Memories(context.Background(), varve.Sorted(o)) {
+		if err != nil {
+			return err
+		}
+		if n++; n == 50 {
+			break
+		}
+	}
+	return nil
+}
+
+func (s *store) Sessions() error {
+	for _, err := range s.st.Sessions().All(context.Background()) {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *store) Close() error { return s.st.Close() }

@@ -38,7 +38,7 @@ type result struct {
 	took  map[string][]time.Duration
 }
 
-var columns = []string{"first", "all", "session", "beside", "put", "like"}
+var columns = []string{"first", "all", "session", "beside", "put", "like", "page", "sessions"}
 
 func run() error {
 	at, err := os.MkdirTemp(*dir, "finding-")
@@ -150,6 +150,16 @@ func (r *result) round(e engine, dir string, n, round int) error {
 	}
 	if err != nil {
 		return err
+	}
+	if l, ok := e.(interface {
+		Page(order string) error
+		Sessions() error
+	}); ok && err == nil {
+		orders := []string{"timestamp", "-created", "-updated", "-score", "size"}
+		err = r.call("page", func() error { return l.Page(orders[t.r.IntN(len(orders))]) })
+		if err == nil {
+			err = r.call("sessions", l.Sessions)
+		}
 	}
 	var over atomic.Bool
 	done := make(chan error, 1)

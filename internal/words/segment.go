@@ -41,7 +41,7 @@ func OpenSegment(b []byte) (*Segment, error) {
 		return nil, broken("this is not a segment of words")
 	}
 	f := le.Uint32(b[8:])
-	if f > format {
+	if f < 1 || f > format {
 		return nil, fmt.Errorf("%w: a segment of format %d, this program reads %d", errs.ErrNewerFormat, f, format)
 	}
 	head, has := headerBytes, sections

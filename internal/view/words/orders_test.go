@@ -16,6 +16,7 @@ import (
 	varve "github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/engine"
 	inside "github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/view/words"
 	"github.com/varve-db/varve/memstore"
 )
@@ -80,7 +81,11 @@ func listing(t *testing.T, st *varve.Store, key string, skip, size int, between 
 // each order, with filters, in pages, of counts and of sessions.
 func TestOrders(t *testing.T) {
 	t.Parallel()
-	for range 6 {
+	n := 2
+	if proofs.Long() {
+		n = 20
+	}
+	for range n {
 		seed := rand.Uint64()
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { t.Parallel(); history(t, seed) })
 	}
@@ -167,9 +172,7 @@ func history(t *testing.T, seed uint64) {
 			now = now.Add(time.Duration(r.IntN(3)) * time.Microsecond)
 			must(st.Apply(t.Context(), b))
 		}
-		for _, st := range stores {
-			compare(t, r, seed, st, now, &all)
-		}
+		compare(t, r, seed, stores[r.IntN(2)], now, &all)
 	}
 	// Pages do not shift while others write, later than all before.
 	now = now.Add(1000 * time.Hour)
@@ -187,7 +190,7 @@ func history(t *testing.T, seed uint64) {
 	if !slices.Equal(pages, was) {
 		t.Errorf("seed %d: pages while others write: %q, at once %q", seed, pages, was)
 	}
-	if all.pages < 100 || all.counts < 20 || all.refused > all.pages {
+	if all.pages < 100 || all.counts < 10 || all.refused > all.pages {
 		t.Errorf("seed %d: the view gave %d pages and %d counts, and did not %d times", seed, all.pages, all.counts, all.refused)
 	}
 	must(stores[0].Flush(t.Context()))
