@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -97,7 +98,10 @@ func history(t *testing.T, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 7))
 	dir := t.TempDir()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 123_456_000, time.UTC)
-	clock := func() time.Time { return now }
+	var at atomic.Int64 // now, as the stores have it
+	clock := func() time.Time { return time.Unix(0, at.Load()).UTC() }
+	pass := func(d time.Duration) { now = now.Add(d); at.Store(now.UnixNano()) }
+	pass(0)
 	options := &varve.Options{NoBackground: true, Clock: clock, SegmentSize: 64 << 10}
 	var all asked
 	reopen := func() *varve.Store {
@@ -156,7 +160,7 @@ func history(t *testing.T, seed uint64) {
 			_, err := st.Sessions().Delete(t.Context(), names[1+r.IntN(len(names)-1)])
 			must(err)
 		case 6, 7:
-			now = now.Add(time.Duration(r.IntN(12)) * time.Hour)
+			pass(time.Duration(r.IntN(12)) * time.Hour)
 		case 8, 9, 10:
 			must(st.Flush(t.Context()))
 		case 11, 12:
@@ -167,19 +171,19 @@ func history(t *testing.T, seed uint64) {
 				b.Put(written(any()))
 			}
 			if r.IntN(10) == 0 {
-				now = now.Add(-time.Hour) // a clock may be put back
+				pass(-time.Hour) // a clock may be put back
 			}
-			now = now.Add(time.Duration(r.IntN(3)) * time.Microsecond)
+			pass(time.Duration(r.IntN(3)) * time.Microsecond)
 			must(st.Apply(t.Context(), b))
 		}
 		compare(t, r, seed, stores[r.IntN(2)], now, &all)
 	}
 	// Pages do not shift while others write, later than all before.
-	now = now.Add(1000 * time.Hour)
+	pass(1000 * time.Hour)
 	was := listing(t, stores[0], "-updated", 0, 0, nil)
 	n := 0
 	pages := listing(t, stores[0], "-updated", 0, 3, func() {
-		now = now.Add(time.Second)
+		pass(time.Second)
 		n++
 		_, err := stores[1].Put(t.Context(), written(fmt.Sprint("new-", n)))
 		must(err)
