@@ -27,6 +27,7 @@ func run(ctx context.Context) error {
 	top := flag.Int("top", 10, "how many `hits` count")
 	speaker := flag.Bool("speaker", false, "the content begins with the speaker")
 	by := flag.String("by", "", "only by `words`, meaning or both")
+	cache := flag.String("vectors", "", "a `file` that keeps vectors for the next run; none is asked for that it has")
 	every := flag.Int("every", 1, "ask every so-manieth `question` only")
 	flag.Parse()
 	if *data == "" || flag.NArg() > 0 || *every < 1 {
@@ -44,8 +45,12 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var em *embedder
 	if ok {
-		o.Embed, o.EmbedModel = e.Embed, e.Model()
+		if em, err = newEmbedder(e, *cache); err != nil {
+			return err
+		}
+		o.Embed, o.EmbedModel = em.embed, e.Model()
 	}
 	if err := os.MkdirAll(*dir, 0o700); err != nil {
 		return err
@@ -70,7 +75,7 @@ func run(ctx context.Context) error {
 	}
 	fmt.Printf("%d turns put and settled in %.2f s", put, time.Since(began).Seconds())
 	if ok {
-		fmt.Printf(", with embeddings of %s; %d pending", e.Model(), st.Health(ctx).Pending)
+		fmt.Printf(", with embeddings of %s; %d pending", st.Admin().Stats().Model, st.Health(ctx).Pending)
 	}
 	fmt.Println()
 	if *by == "" || *by == "words" {
@@ -81,7 +86,7 @@ func run(ctx context.Context) error {
 	if !ok || *by == "words" {
 		return nil
 	}
-	return askMeaning(ctx, st, e, questions, *top, *by)
+	return askMeaning(ctx, st, em, questions, *top, *by)
 }
 
 func count(questions []question) (n int) {
@@ -97,13 +102,13 @@ func byWords(q *question) varve.Query { return varve.Query{Text: q.text} }
 
 // askMeaning makes the vectors of the questions first, so that the time is that
 // of the search.
-func askMeaning(ctx context.Context, st *varve.Store, e *embed.Embedder, questions []question, top int, by string) error {
+func askMeaning(ctx context.Context, st *varve.Store, e *embedder, questions []question, top int, by string) error {
 	var texts []string
 	for _, q := range questions {
 		texts = append(texts, q.text)
 	}
 	began := time.Now()
-	list, err := e.Embed(ctx, texts)
+	list, err := e.embed(ctx, texts)
 	if err != nil {
 		return err
 	}
@@ -127,7 +132,7 @@ func ask(ctx context.Context, st *varve.Store, by string, questions []question, 
 	for _, own := range []bool{false, true} {
 		found, asked := map[int]int{}, map[int]int{}
 		var took []time.Duration
-		total := 0
+		total, ranks := 0, 0.0
 		for i := range questions {
 			q := &questions[i]
 			if len(q.evidence) == 0 {
@@ -146,9 +151,10 @@ func ask(ctx context.Context, st *varve.Store, by string, questions []question, 
 				return fmt.Errorf("%q: %w", q.text, err)
 			}
 			asked[q.category]++
-			if slices.ContainsFunc(hits, func(h varve.Hit) bool { return q.evidence[h.ID] }) {
+			if i := slices.IndexFunc(hits, func(h varve.Hit) bool { return q.evidence[h.ID] }); i >= 0 {
 				found[q.category]++
 				total++
+				ranks += 1 / float64(i+1)
 			}
 		}
 		slices.Sort(took)
@@ -156,8 +162,8 @@ func ask(ctx context.Context, st *varve.Store, by string, questions []question, 
 		if own {
 			where = "of its own"
 		}
-		fmt.Printf("by %s, %s: %d (%.1f %%) among the first %d; %.2f ms median, %.2f ms p99; by category", by, where, total,
-			100*float64(total)/float64(len(took)), top, ms(took[len(took)/2]), ms(took[len(took)*99/100]))
+		fmt.Printf("by %s, %s: %d (%.1f %%) among the first %d, MRR %.3f; %.2f ms median, %.2f ms p99; by category", by, where, total,
+			100*float64(total)/float64(len(took)), top, ranks/float64(len(took)), ms(took[len(took)/2]), ms(took[len(took)*99/100]))
 		for _, c := range slices.Sorted(maps.Keys(asked)) {
 			fmt.Printf(" %d: %d/%d", c, found[c], asked[c])
 		}
