@@ -131,7 +131,7 @@ func openRestored(ctx context.Context, dir string, o *Options) error {
 	if err != nil {
 		return err
 	}
-	if err := st.restoreModel(ctx, o.restored); err != nil {
+	if err := st.embedding.Restore(ctx, o.restored); err != nil {
 		return errors.Join(err, st.Close())
 	}
 	if err := st.vectors.Complete(ctx); err != nil { // no backup has them

@@ -51,6 +51,7 @@ type Config struct {
 
 	// TextLanguage has words found by the stems of this language: "en" when empty. The next flush applies it.
 	TextLanguage string        `json:"text_language,omitempty"`
+	Text         *TextConfig   `json:"text,omitempty"`
 	Vectors      *VectorConfig `json:"vectors,omitempty"`
 }
 
@@ -61,24 +62,37 @@ const (
 	AtLimitEvictLowest = settings.AtLimitEvictLowest // memories with the lowest quickrecal_score are deleted, the oldest of several first
 )
 
+// TextConfig says where words are searched for. The next flush applies a change; until then the previous
+// words answer.
+type TextConfig struct {
+	// Fields are the members of the metadata with the words of each field of a query. Those not listed have
+	// their default: speaker=speaker,author,name caption=caption title=title tag=tags category=category key=key.
+	Fields map[string][]string `json:"fields,omitempty"`
+}
+
 // VectorConfig fixes what is otherwise decided by the first embedding. A store whose vectors differ
 // from it rebuilds them; embeddings that do not fit have no vector.
 type VectorConfig struct {
 	Dimension int    `json:"dimension,omitempty"` // 0: that of the first embedding
 	Metric    string `json:"metric,omitempty"`    // "ip", the cosine, or "l2"; "ip" when empty
 	Model     string `json:"model,omitempty"`     // the model that makes the embeddings, for information
+	// Template is which text of a memory the next Vectors.Reembed embeds: "content", "turns" (what is before
+	// it in its session, speaker, content and caption), or a text such as "{previous} {speaker}: {content}". The
+	// one in use is part of the model's name. When empty it stays; a store's first vectors are "turns" if
+	// a memory that gets one is in a session, else "content". See docs/howto/finding.md.
+	Template string `json:"template,omitempty"`
 }
 
 // in and out of package settings, which has the same fields.
 func (c *Config) in() *settings.Config {
 	return &settings.Config{
-		Format: c.Format, IndexBackupCount: c.IndexBackupCount, AutoRepair: c.AutoRepair, BackupInterval: c.BackupInterval, FlushThreshold: c.FlushThreshold, AdoptDeletions: c.AdoptDeletions, MaxMemoryBytes: c.MaxMemoryBytes, MaxIDBytes: c.MaxIDBytes, MaxDepth: c.MaxDepth, MaxEmbeddingDims: c.MaxEmbeddingDims, MaxAssemblyMembers: c.MaxAssemblyMembers, ActivationHalfLife: c.ActivationHalfLife, MaxMemories: c.MaxMemories, MaxBytes: c.MaxBytes, MaxSessionMemories: c.MaxSessionMemories, MaxSessionBytes: c.MaxSessionBytes, AtLimit: c.AtLimit, MaxAge: c.MaxAge, HistoryBytes: c.HistoryBytes, HistoryDays: c.HistoryDays, BacklogBytes: c.BacklogBytes, TextLanguage: c.TextLanguage, Vectors: (*settings.VectorConfig)(c.Vectors),
+		Format: c.Format, IndexBackupCount: c.IndexBackupCount, AutoRepair: c.AutoRepair, BackupInterval: c.BackupInterval, FlushThreshold: c.FlushThreshold, AdoptDeletions: c.AdoptDeletions, MaxMemoryBytes: c.MaxMemoryBytes, MaxIDBytes: c.MaxIDBytes, MaxDepth: c.MaxDepth, MaxEmbeddingDims: c.MaxEmbeddingDims, MaxAssemblyMembers: c.MaxAssemblyMembers, ActivationHalfLife: c.ActivationHalfLife, MaxMemories: c.MaxMemories, MaxBytes: c.MaxBytes, MaxSessionMemories: c.MaxSessionMemories, MaxSessionBytes: c.MaxSessionBytes, AtLimit: c.AtLimit, MaxAge: c.MaxAge, HistoryBytes: c.HistoryBytes, HistoryDays: c.HistoryDays, BacklogBytes: c.BacklogBytes, TextLanguage: c.TextLanguage, Text: (*settings.TextConfig)(c.Text), Vectors: (*settings.VectorConfig)(c.Vectors),
 	}
 }
 
 func configOf(c *settings.Config) Config {
 	return Config{
-		Format: c.Format, IndexBackupCount: c.IndexBackupCount, AutoRepair: c.AutoRepair, BackupInterval: c.BackupInterval, FlushThreshold: c.FlushThreshold, AdoptDeletions: c.AdoptDeletions, MaxMemoryBytes: c.MaxMemoryBytes, MaxIDBytes: c.MaxIDBytes, MaxDepth: c.MaxDepth, MaxEmbeddingDims: c.MaxEmbeddingDims, MaxAssemblyMembers: c.MaxAssemblyMembers, ActivationHalfLife: c.ActivationHalfLife, MaxMemories: c.MaxMemories, MaxBytes: c.MaxBytes, MaxSessionMemories: c.MaxSessionMemories, MaxSessionBytes: c.MaxSessionBytes, AtLimit: c.AtLimit, MaxAge: c.MaxAge, HistoryBytes: c.HistoryBytes, HistoryDays: c.HistoryDays, BacklogBytes: c.BacklogBytes, TextLanguage: c.TextLanguage, Vectors: (*VectorConfig)(c.Vectors),
+		Format: c.Format, IndexBackupCount: c.IndexBackupCount, AutoRepair: c.AutoRepair, BackupInterval: c.BackupInterval, FlushThreshold: c.FlushThreshold, AdoptDeletions: c.AdoptDeletions, MaxMemoryBytes: c.MaxMemoryBytes, MaxIDBytes: c.MaxIDBytes, MaxDepth: c.MaxDepth, MaxEmbeddingDims: c.MaxEmbeddingDims, MaxAssemblyMembers: c.MaxAssemblyMembers, ActivationHalfLife: c.ActivationHalfLife, MaxMemories: c.MaxMemories, MaxBytes: c.MaxBytes, MaxSessionMemories: c.MaxSessionMemories, MaxSessionBytes: c.MaxSessionBytes, AtLimit: c.AtLimit, MaxAge: c.MaxAge, HistoryBytes: c.HistoryBytes, HistoryDays: c.HistoryDays, BacklogBytes: c.BacklogBytes, TextLanguage: c.TextLanguage, Text: (*TextConfig)(c.Text), Vectors: (*VectorConfig)(c.Vectors),
 	}
 }
 

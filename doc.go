@@ -41,7 +41,7 @@
 // With Options.Embed (package vector/embed has embedders), every memory with a content gets its
 // embedding when it is written; if the embedder fails, the memory is stored without one and gets it
 // later. An embedding that the store fills in does not change updated_at: this does not count as an
-// update.
+// update. What of a memory is embedded is VectorConfig.Template, and part of the model's name.
 //
 // All vectors are by one model at any moment. Vectors.Reembed changes the model, also to one of
 // another dimension: all new embeddings are computed first, then one entry of the log makes them

@@ -48,6 +48,7 @@ var order = []string{
 	"wal",
 	"index",
 	"memstore",
+	"internal/template",
 	"internal/graph",
 	"assembly",
 	"vector",

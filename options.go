@@ -52,7 +52,7 @@ type Options struct {
 	// the ctx of the write ends meanwhile, the write returns its error and nothing is stored.
 	// Package vector/embed has embedders.
 	Embed func(ctx context.Context, texts []string) ([][]float32, error)
-	// EmbedModel is the name of the model that Embed uses. The model of the first vector that is
+	// EmbedModel is the name of the model that Embed uses, without the template (VectorConfig.Template). The model of the first vector that is
 	// put becomes the store's; a process with another model stores its memories without a vector,
 	// pending, until Vectors.Reembed has changed the store's model to it (ModelError).
 	EmbedModel string

@@ -104,8 +104,8 @@ func TestRepairCutAmidAdoptions(t *testing.T) {
 					t.Fatal(err)
 				}
 				v, _ = e.st.engine.FromLog(t.Context(), e.st.engine.Kinds.Memories, fmt.Sprint("k", i), v.LSN)
-				if p, err := e.st.engine.Kinds.Memories.Parse(v.Doc, ""); err != nil || p.Content != fmt.Sprint("was ", i) {
-					t.Errorf("k%d is %q, %v", i, p.Content, err)
+				if p, err := e.st.engine.Kinds.Memories.Parse(v.Doc, ""); err != nil || p.Memory.Content != fmt.Sprint("was ", i) {
+					t.Errorf("k%d is %q, %v", i, p.Memory.Content, err)
 				}
 			}
 		})

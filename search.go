@@ -24,14 +24,18 @@ type Query struct {
 	// and words that are in every text do not count. A memory is also found by what the ones before
 	// and behind it in its session say. The grammar: "a phrase", rom* (words that begin so), +must,
 	// -not, tag:travel (a field), a OR b; no text is an error of syntax. The score is BM25F over all
-	// memories, at least 0 and without an upper bound. With Vector as well, the best of both are ranked
-	// together, by the sum of two scores from 0 to 1.
+	// memories, at least 0 and without an upper bound. With Vector as well, the best 200 of each are
+	// ranked together, by the sum of two scores from 0 to 1; behind them all others follow with the score
+	// 0, those by words before those by vector.
 	Text  string
 	Share float64 // the weight of Vector where Text is given too, whose weight is 1; 0 means 0.25
+	Ranks bool    // with both: 61/(60 + the place) instead of each side's scores (reciprocal rank fusion)
 	// Rarest, if not 0, takes Text without the grammar, and however long, and looks for its rarest words.
 	Rarest int
 
-	PerSession int // maximum number of hits of one session; 0 means any. Looks at the best 10,000
+	// PerSession is the maximum number of hits of one session; 0 means any. It looks at the best 10,000,
+	// so that Limit and Offset together are at most that.
+	PerSession int
 
 	Explain  bool // Hit.Explanation; a search by words takes twice as long
 	Fragment int  // maximum number of bytes of Hit.Fragment, up to 65,536, of the content's first MiB; 0 omits it
@@ -63,7 +67,7 @@ type (
 	Fragment    = memstore.Fragment    // the piece of a content with the most words of the query
 )
 
-// Search finds memories that pass the filters, best first, those with the same score by id. A search
+// Search finds memories that pass the filters, best first, those with the same score by id (but see Text). A search
 // by vector reads every vector of the memories that pass, and with filters holds about 300 bytes of
 // each that it compares; one by words takes about 20 bytes for each memory while it runs.
 //

@@ -32,7 +32,7 @@ func ranked(t *testing.T, st *Store, all map[string]Memory, q Query, filters ...
 	an := analyzer.New(analyzer.English)
 	b := words.NewBuilder(an)
 	for _, m := range all {
-		b.Add(view.DocOf(&m, m.Version))
+		b.Add(view.DocOf(&m, m.Version, query.DefaultSources()))
 	}
 	data, err := b.Segment()
 	if err != nil || data == nil {

@@ -79,6 +79,13 @@ func settings() []setting {
 		{"history_days", "age at which a part of the archived history is removed, with the next index or memctl flush (days); 0 means never", func(c *varve.Config) any { return c.HistoryDays }},
 		{"backlog_bytes", "bytes that the log may be ahead of the files; from half of it on writers are slowed. More buys a longer burst and a longer recovery, not throughput", func(c *varve.Config) any { return c.Resolved().BacklogBytes }},
 		{"text_language", "language by whose stems words are found: a code such as en, de, fr, or none; memctl flush applies it", func(c *varve.Config) any { return cmp.Or(c.TextLanguage, "en") }},
+		{textFields, "members of the metadata that are searched, by field of a query; memctl flush applies it", func(c *varve.Config) any { return searchedFields(c) }},
+		{embedTemplate, "text of a memory that is embedded: content, turns (with what is before it in its session, speaker, caption), a text such as \"{previous} {speaker}: {content}\", or keep (what is embedded now); memctl reindex applies it", func(c *varve.Config) any {
+			if c.Vectors == nil {
+				return keepTemplate
+			}
+			return cmp.Or(c.Vectors.Template, keepTemplate)
+		}},
 	}
 }
 
@@ -237,6 +244,11 @@ func assign(c *varve.Config, name, value string) error {
 		return nil
 	case "text_language":
 		c.TextLanguage = value
+		return nil
+	case textFields:
+		return assignFields(c, value)
+	case embedTemplate:
+		assignTemplate(c, value)
 		return nil
 	}
 	switch {

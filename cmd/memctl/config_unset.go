@@ -70,6 +70,12 @@ func unsetConfig(a *cli.App, cmd *cobra.Command, args []string, yes bool) error 
 
 // unassign makes one member zero, which stands for its default and is not in the file.
 func unassign(c *varve.Config, name string) {
+	switch name {
+	case textFields:
+		c.Text = nil
+	case embedTemplate:
+		assignTemplate(c, keepTemplate)
+	}
 	v := reflect.ValueOf(c).Elem()
 	for i := range v.NumField() {
 		if tag, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ","); tag == name {

@@ -26,6 +26,8 @@ type searchFlags struct {
 	explain       bool
 	fragment      int
 	perSession    int
+	share         float64
+	ranks         bool
 }
 
 func searchCommand(a *cli.App) *cobra.Command {
@@ -52,8 +54,9 @@ is beside it optional.
 neighbour has it), and what the session gives. In the table it takes the place of the text.
 
 The score of a search by words is BM25F; that of embeddings the cosine, or 1/(1+d²) if the store
-measures distances; that of both is from 0 to 1, a fifth of it by meaning. The file of a vector holds
-a JSON list of numbers, or the numbers as consecutive float32, little-endian.`,
+measures distances; that of both is from 0 to 1, a fifth of it by meaning (--share). By both, the best
+200 by words and by meaning are ranked together; the others follow, with the score 0. The file of a
+vector holds a JSON list of numbers, or the numbers as consecutive float32, little-endian.`,
 		Example: "  memctl search \"short answers\" --session s1\n  memctl search --like note-7 --limit 3 --min-score 0.5\n  memctl search --vector query.f32 --json | jq -r '.hits[].id'",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && (cmd.Flags().Changed("like") || cmd.Flags().Changed("vector")) {
@@ -90,7 +93,7 @@ a JSON list of numbers, or the numbers as consecutive float32, little-endian.`,
 				p := &searched{a, st, cmd, args}
 				switch {
 				case e != nil:
-					return p.meaning(cmd.Context(), e, f.by, q, filters)
+					return p.meaning(cmd.Context(), e, &f, q, filters)
 				case q.Like != "":
 					return a.Memory(cmd.Context(), st, q.Like, func(id string) error {
 						q.Like = id
@@ -110,6 +113,8 @@ a JSON list of numbers, or the numbers as consecutive float32, little-endian.`,
 	fl.IntVar(&f.offset, "offset", 0, "skip the first `N` memories")
 	fl.Float64Var(&f.least, "min-score", 0, "omit memories with a lower `score`; 0 keeps all")
 	fl.IntVar(&f.perSession, "per-session", 0, "show at most `N` memories of one session, the best; 0 means any number")
+	fl.Float64Var(&f.share, "share", 0.25, "weight of meaning in a search by both; words weigh 1")
+	fl.BoolVar(&f.ranks, "ranks", false, "in a search by both, count the places by words and by meaning instead of the scores")
 	fl.BoolVar(&f.explain, "explain", false, "show what each score is made of")
 	fl.IntVar(&f.fragment, "fragment", 0, "show only the piece of a text with the most words of the query, at most `N` bytes")
 	a.OutputFlag(c, cli.FormTable, cli.FormJSON, cli.FormJSONL, cli.FormID)
@@ -131,6 +136,8 @@ func (f *searchFlags) check(cmd *cobra.Command, args []string) error {
 		return cli.Usagef(cmd.CommandPath(), "--limit %d: must be 1 or more", f.limit)
 	case f.perSession < 0:
 		return cli.Usagef(cmd.CommandPath(), "--per-session %d: must be 0 or more", f.perSession)
+	case !(f.share > 0) || math.IsInf(f.share, 0):
+		return cli.Usagef(cmd.CommandPath(), "--share %v: must be a number above 0", f.share)
 	case f.offset < 0:
 		return cli.Usagef(cmd.CommandPath(), "--offset %d: must be 0 or more", f.offset)
 	case f.fragment < 0 || f.fragment > 1<<16 || cmd.Flags().Changed("fragment") && f.fragment == 0:
@@ -167,14 +174,14 @@ type searched struct {
 
 // meaning looks for what words mean, and, unless that alone was asked for, for the words as well. When
 // nothing was asked for and it finds nothing, or cannot be done, it looks for the words.
-func (p *searched) meaning(ctx context.Context, e *embed.Embedder, by string, q varve.Query, filters []varve.Filter) error {
-	near := q
+func (p *searched) meaning(ctx context.Context, e *embed.Embedder, f *searchFlags, q varve.Query, filters []varve.Filter) error {
+	near, by := q, f.by
 	list, err := p.st.Vectors().Embed(ctx, []string{q.Text})
 	var hits []varve.Hit
 	if err == nil {
 		near.Vector, near.Model = list[0], e.Model()
-		if by == byMeaning {
-			near.Text = ""
+		if near.Share, near.Ranks = f.share, f.ranks; by == byMeaning {
+			near.Text, near.Share, near.Ranks = "", 0, false
 		}
 		hits, err = p.st.Search(ctx, near, filters...)
 	}

@@ -38,6 +38,7 @@ type Op struct {
 	evicted  bool                         // it makes room for the others
 	Written  bool                         // by the commit: not overtaken by a later one of the same id, not a no-op
 	Made     bool                         // its embedding by this process's embedder
+	By       string                       // what the store would know the model by that made it
 	Waits    bool                         // it has none, and shall get one
 	Derived  bool                         // it changes nothing but the embedding: updated_at stays
 }

@@ -175,10 +175,11 @@ func (tx *Tx) PutEmbedded(m *memstore.Memory) {
 	tx.add(Op{ID: m.ID, Memory: m, Derived: true, Conds: Conditions{Unlimited: true}})
 }
 
-// Suits holds the transaction to the model that the embedder's vectors are for.
-func (tx *Tx) Suits() error {
+// Suits holds the transaction to the model that the embedder's vectors are for, under the name that the
+// store would know it by.
+func (tx *Tx) Suits(by string) error {
 	model := tx.cm.Vectors.Model()
-	if err := tx.cm.Suits(&model); err != nil {
+	if err := tx.cm.suits(&model, by); err != nil {
 		return err
 	}
 	return tx.See(state.ModelKey, model.LSN)

@@ -2,13 +2,13 @@ package commit
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"slices"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/env"
+	"github.com/varve-db/varve/internal/template"
 	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/vector"
@@ -47,11 +47,12 @@ func (cm *Committer) Renew(ctx context.Context, o *Op, model *index.Model) error
 	if !kept && !(old && slices.Equal(stored.Embedding, m.Embedding)) || !vectors.Embeddable(m.Content) {
 		return nil
 	}
-	if stored != nil && !old && stored.Content == m.Content {
+	sum := vectors.SumOf(model, m)
+	if stored != nil && !old && vectors.SumOf(model, stored) == sum {
 		SetEmbedding(m, stored.Embedding)
 		return nil
 	}
-	v, _, err := cm.Vectors.ComputedFor(ctx, model, o.ID, sha256.Sum256([]byte(m.Content)))
+	v, _, err := cm.Vectors.ComputedFor(ctx, model, o.ID, sum)
 	if err != nil {
 		return err
 	}
@@ -63,6 +64,18 @@ func (cm *Committer) Renew(ctx context.Context, o *Op, model *index.Model) error
 	return nil
 }
 
+// suits says why vectors that the embedder gave may not be stored now: they are another model's, or were
+// made by another template.
+func (cm *Committer) suits(model *index.Model, by string) error {
+	if err := cm.Suits(model); err != nil {
+		return err
+	}
+	if template.Of(by).String() != template.Of(model.Name).String() {
+		return &errs.ModelError{Model: model.Name, Other: by, Next: model.Next}
+	}
+	return nil
+}
+
 // fitVectors holds the embeddings of operations to the store's dimension. Where no
 // vector has decided it yet, the first of them does, on condition that nothing was
 // committed since; where one in the log has, on condition that it is still there: so
@@ -71,7 +84,7 @@ func (cm *Committer) fitVectors(ctx context.Context, ops []Op, model *index.Mode
 	dim := -1
 	for i := range ops {
 		m := ops[i].Memory
-		if m != nil && ops[i].Made && cm.Suits(model) != nil {
+		if m != nil && ops[i].Made && cm.suits(model, ops[i].By) != nil {
 			SetEmbedding(m, nil) // the model was changed while the embedder was asked
 			ops[i].Made, ops[i].Waits = false, true
 		}

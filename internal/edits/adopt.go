@@ -3,7 +3,6 @@ package edits
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"time"
 
 	"github.com/varve-db/varve/internal/commit"
@@ -11,6 +10,7 @@ import (
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -49,7 +49,7 @@ func (ed *Edits) adoption(ctx context.Context, k *engine.Kind, p *engine.Parsed,
 	if model.Older(old.LSN, old.Line.VectorNumber()) && old.LSN%8 == 0 {
 		// What a person edits is not the embedding: it stays the older model's.
 		number = int64(old.LSN)
-		if counts, _, err = ed.Vectors.ComputedFor(ctx, &model, p.ID, sha256.Sum256([]byte(p.Content))); err != nil {
+		if counts, _, err = ed.Vectors.ComputedFor(ctx, &model, p.ID, vectors.SumOf(&model, p.Memory)); err != nil {
 			return nil, err
 		}
 	}

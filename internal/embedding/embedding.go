@@ -35,6 +35,7 @@ type Embedding struct {
 	Fit     bool                                                           // a vector of another dimension is cut or padded
 	Limit   time.Duration                                                  // of a call that a write or a query waits for
 	Breaker Breaker
+	Before  Before // what is before a memory in its session; nil: not known
 
 	open  context.Context // ends when the store closes
 	Close context.CancelFunc
@@ -70,25 +71,25 @@ var errEmbedClosing = errors.New("the store is closing")
 // embed asks the embedder for the vectors of texts, outside of all locks. An
 // error of ctx is ctx's; every other one means that there are no vectors now.
 //
-// next says that they are for a model whose turn has not come; otherwise the
-// store's vectors have to be of the embedder's model, and of its dimension.
-func (em *Embedding) embed(ctx context.Context, texts []string, next bool, by waiter) ([][]float32, error) {
+// Where by is nil they are for a model whose turn has not come, or nothing is stored; otherwise the
+// store's vectors have to be of the embedder's model, made by the same template, and of its dimension.
+func (em *Embedding) embed(ctx context.Context, texts []string, by *maker, wait waiter) ([][]float32, error) {
 	var list [][]float32
 	var err error
-	if model := em.Vectors.Model(); !next {
+	if model := em.Vectors.Model(); by != nil {
 		err = em.Suits(&model)
 	}
 	if err == nil {
-		list, err = em.ask(ctx, slices.Clone(texts), by)
+		list, err = em.ask(ctx, slices.Clone(texts), wait)
 	}
 	if cerr := ctx.Err(); cerr != nil {
 		return nil, cerr
 	}
 	if err == nil {
-		err = em.checkVectors(ctx, list, len(texts), next)
+		err = em.checkVectors(ctx, list, len(texts), by == nil)
 	}
-	if err == nil && !next {
-		err = em.nameModel(ctx)
+	if err == nil && by != nil {
+		err = em.nameModel(ctx, by)
 	}
 	for i := range list {
 		list[i] = slices.Clone(list[i]) // an embedder may use its memory again

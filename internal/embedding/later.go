@@ -105,7 +105,7 @@ func (em *Embedding) Run(ctx context.Context) {
 // plain text first, so that a text which it does not take cannot keep it down.
 func (em *Embedding) embedQueued(ctx context.Context, ids []string) (int64, error) {
 	if em.Breaker.rest() > 0 {
-		if _, err := em.embed(ctx, []string{ProbeText}, false, forQueue); err != nil {
+		if _, err := em.embed(ctx, []string{ProbeText}, nil, forQueue); err != nil {
 			return 0, err
 		}
 	}
@@ -254,19 +254,38 @@ func (em *Embedding) Pending(ctx context.Context) (int64, error) {
 // embedStored gives vectors to stored memories, in one commit if that can take
 // them; those that have one by then, or another content, are left alone.
 func (em *Embedding) embedStored(ctx context.Context, ids []string, by waiter) (int64, error) {
-	contents, err := em.contents(ctx, ids, func(m *memstore.Memory) bool { return len(m.Embedding) == 0 && vectors.Embeddable(m.Content) })
+	if err := em.Engine.Sight(ctx); err != nil {
+		return 0, err
+	}
+	var list []*memstore.Memory
+	session := false
+	err := em.eachOf(ctx, ids, func(m *memstore.Memory, _ wal.LSN) {
+		if len(m.Embedding) == 0 && vectors.Embeddable(m.Content) {
+			list = append(list, m)
+			session = session || m.Session() != ""
+		}
+	})
 	if err != nil {
 		return 0, err
 	}
-	if len(contents) == 0 {
+	if len(list) == 0 {
 		em.Dequeue(ids, false)
 		return 0, nil
 	}
-	known, err := em.embedContents(ctx, contents, false, by)
+	how := em.now(session)
+	says, err := em.texts(ctx, how.template, list, nil)
 	if err != nil {
 		return 0, err
 	}
-	n, err := em.inParts(ids, func(ids []string) (int64, error) { return em.setEmbeddings(ctx, ids, contents, known) })
+	contents := map[string]said{}
+	for _, m := range list {
+		contents[m.ID] = said{own: how.template.Own(m), text: says[m]}
+	}
+	known, err := em.embedContents(ctx, contents, how, by)
+	if err != nil {
+		return 0, err
+	}
+	n, err := em.inParts(ids, func(ids []string) (int64, error) { return em.setEmbeddings(ctx, ids, contents, known, how) })
 	if err == nil {
 		em.Dequeue(ids, false)
 		return n, nil
@@ -295,15 +314,15 @@ func (em *Embedding) inParts(ids []string, write func(ids []string) (int64, erro
 	return n + m, err
 }
 
-// setEmbeddings gives memories whose contents are still these their vectors.
-func (em *Embedding) setEmbeddings(ctx context.Context, ids []string, contents map[string]string, known embedded) (n int64, err error) {
+// setEmbeddings gives memories that still say this their vectors.
+func (em *Embedding) setEmbeddings(ctx context.Context, ids []string, contents map[string]said, known embedded, by *maker) (n int64, err error) {
 	err = em.Transact(ctx, nil, func(tx *commit.Tx) error {
 		n = 0
-		if err := tx.Suits(); err != nil {
+		if err := tx.Suits(by.name); err != nil {
 			return err
 		}
 		for _, id := range ids {
-			text, ok := contents[id]
+			c, ok := contents[id]
 			if !ok {
 				continue
 			}
@@ -314,10 +333,10 @@ func (em *Embedding) setEmbeddings(ctx context.Context, ids []string, contents m
 			if err != nil {
 				return err
 			}
-			if len(m.Embedding) > 0 || m.Content != text {
+			if len(m.Embedding) > 0 || by.template.Own(&m) != c.own {
 				continue // another write was faster; the one that changed the content has asked for its vector
 			}
-			commit.SetEmbedding(&m, known[text])
+			commit.SetEmbedding(&m, known[c.text])
 			tx.PutEmbedded(&m)
 			n++
 		}
@@ -327,16 +346,6 @@ func (em *Embedding) setEmbeddings(ctx context.Context, ids []string, contents m
 		return 0, err
 	}
 	return n, nil
-}
-
-// contents are those of the memories that are wanted.
-func (em *Embedding) contents(ctx context.Context, ids []string, wanted func(*memstore.Memory) bool) (map[string]string, error) {
-	all := map[string]string{}
-	return all, em.eachOf(ctx, ids, func(m *memstore.Memory, _ wal.LSN) {
-		if wanted(m) {
-			all[m.ID] = m.Content
-		}
-	})
 }
 
 // eachOf reads memories. What is gone is left out; what is damaged too, which verify
@@ -357,13 +366,13 @@ func (em *Embedding) eachOf(ctx context.Context, ids []string, take func(m *mems
 	return nil
 }
 
-// embedContents asks for the vectors of contents, each text once, in the order
+// embedContents asks for the vectors of what memories say, each text once, in the order
 // of the ids.
-func (em *Embedding) embedContents(ctx context.Context, contents map[string]string, next bool, by waiter) (embedded, error) {
+func (em *Embedding) embedContents(ctx context.Context, contents map[string]said, by *maker, wait waiter) (embedded, error) {
 	known := embedded{}
 	var texts []string
 	for _, id := range slices.Sorted(maps.Keys(contents)) {
-		text := contents[id]
+		text := contents[id].text
 		if _, ok := known[text]; !ok {
 			known[text] = nil
 			texts = append(texts, text)
@@ -372,7 +381,7 @@ func (em *Embedding) embedContents(ctx context.Context, contents map[string]stri
 	if len(texts) == 0 {
 		return known, nil
 	}
-	list, err := em.embed(ctx, texts, next, by)
+	list, err := em.embed(ctx, texts, by, wait)
 	if err != nil {
 		return nil, err
 	}

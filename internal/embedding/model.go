@@ -4,10 +4,16 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/settings"
+	"github.com/varve-db/varve/internal/template"
 	"github.com/varve-db/varve/internal/view/vectors"
+	"github.com/varve-db/varve/vector"
 )
 
 // Suits says why what the embedder makes may not be stored now, if so.
@@ -17,9 +23,9 @@ func (em *Embedding) Suits(m *index.Model) error {
 	held := em.held
 	em.mu.Unlock()
 	switch {
-	case held || m.Next != "" && m.Next == name:
+	case held || m.Next != "" && template.Model(m.Next) == name && template.Model(m.Name) != name:
 		return &errs.ModelError{Model: m.Name, Other: name, Next: name}
-	case m.Name != "" && name != "" && m.Name != name:
+	case m.Name != "" && name != "" && template.Model(m.Name) != name:
 		return &errs.ModelError{Model: m.Name, Other: name, Next: m.Next}
 	}
 	return nil
@@ -28,27 +34,111 @@ func (em *Embedding) Suits(m *index.Model) error {
 // nameModel tells every process by which model the store's vectors are, once: what
 // config.json says, or the vectors' own files, else this process's. From there on
 // those who ask another one are refused.
-func (em *Embedding) nameModel(ctx context.Context) error {
+func (em *Embedding) nameModel(ctx context.Context, by *maker) error {
 	model := em.Vectors.Model()
-	if em.Model == "" || model.Name != "" || model.Next != "" {
+	if em.Model == "" || model.Name == by.name || model.Next != "" || by.unsure {
 		return nil
+	}
+	if model.Name == "" {
+		c := vectors.ChangeOfModel(&model)
+		c.Name = by.name
+		if err := em.Vectors.SetModel(ctx, model, c, 0); err != nil && !errors.Is(err, errs.ErrConflict) {
+			return err
+		}
+		if err := em.Engine.Sight(ctx); err != nil {
+			return err
+		}
+		model = em.Vectors.Model()
+	}
+	if err := em.Suits(&model); err != nil {
+		return err
+	}
+	if model.Name != by.name { // another process was faster, or the template was changed meanwhile
+		return &errs.ModelError{Model: model.Name, Other: by.name, Next: model.Next}
+	}
+	return nil
+}
+
+// maker is how vectors are made: by a template, for a model that the store knows by a name.
+type maker struct {
+	name     string
+	template *template.Template
+	unsure   bool // the vectors that are there could not be read, which may name the model
+}
+
+// now is how vectors are made that are stored now. Where no model has a name yet, that is decided here:
+// session says that a memory in a session gets one of the first vectors.
+func (em *Embedding) now(session bool) *maker {
+	model := em.Vectors.Model()
+	if model.Name != "" || em.Model == "" || model.Next != "" {
+		return &maker{name: cmp.Or(model.Name, em.Model), template: template.Of(model.Name)}
 	}
 	set, _ := em.Vectors.Load(nil)
 	if set == nil {
-		return nil // the next one says it
+		return &maker{name: em.Model, template: template.Of(""), unsure: true}
 	}
-	name := cmp.Or(em.Engine.Settings.Now().VectorsModel(), set.Model(), em.Model)
+	has := set.Model()
+	if set.Count(vector.Memories) == 0 && template.Model(has) == em.Model {
+		has = "" // nothing was made by it
+	}
 	if err := set.Release(); err != nil {
-		return err
+		return &maker{name: em.Model, template: template.Of(""), unsure: true}
 	}
-	c := vectors.ChangeOfModel(&model)
-	c.Name = name
-	if err := em.Vectors.SetModel(ctx, model, c, 0); err != nil && !errors.Is(err, errs.ErrConflict) {
-		return err
+	c := em.Engine.Settings.Now().VectorSettings()
+	name := cmp.Or(c.Model, has)
+	if name == "" {
+		name = template.Join(em.Model, first(&c, session))
 	}
+	return &maker{name: name, template: template.Of(name)}
+}
+
+// first is the template of a store's first vectors.
+func first(c *settings.VectorConfig, session bool) *template.Template {
+	t, err := c.Embedded()
+	if err != nil || t == nil {
+		if t = template.Of(""); session {
+			t, _ = template.Parse(template.Turns)
+		}
+	}
+	return t
+}
+
+// next is how a re-embedding makes vectors.
+func (em *Embedding) next(ctx context.Context) (*maker, error) {
+	model := em.Vectors.Model()
+	c := em.Engine.Settings.Now().VectorSettings()
+	t, err := c.Embedded()
+	switch {
+	case err != nil:
+		return nil, err
+	case em.Model == "" && t != nil && t.String() != template.Content:
+		return nil, &errs.FieldError{Field: "EmbedModel", Err: fmt.Errorf("%w: vectors.template is %s, and a store remembers a template with the name of the model: give it", errs.ErrInvalid, human.Quote(c.Template))}
+	case em.Model == "":
+		return &maker{template: template.Of("")}, nil
+	case t == nil && cmp.Or(model.Name, c.Model) != "":
+		t = template.Of(cmp.Or(model.Name, c.Model))
+	case t == nil:
+		session, err := em.sessions(ctx)
+		if err != nil {
+			return nil, err
+		}
+		t = first(&c, session)
+	}
+	return &maker{name: template.Join(em.Model, t), template: t}, nil
+}
+
+// sessions says whether a memory is in a session.
+func (em *Embedding) sessions(ctx context.Context) (bool, error) {
 	if err := em.Engine.Sight(ctx); err != nil {
-		return err
+		return false, err
 	}
-	model = em.Vectors.Model()
-	return em.Suits(&model)
+	for l, err := range em.Engine.Lines(ctx, em.Engine.Kinds.Memories, engine.Filters{}) {
+		switch {
+		case err != nil && (l.ID == "" || ctx.Err() != nil):
+			return false, err
+		case err == nil && l.Line.SessionID != "":
+			return true, nil
+		}
+	}
+	return false, nil
 }

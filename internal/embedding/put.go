@@ -7,6 +7,7 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/commit"
+	"github.com/varve-db/varve/internal/template"
 	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/vector"
@@ -61,11 +62,18 @@ func (em *Embedding) Commit(ctx context.Context, ops []commit.Op, seen commit.Re
 func (em *Embedding) embedAll(ctx context.Context, ops []commit.Op, known embedded) (got, waiting []*memstore.Memory, err error) {
 	var want []*memstore.Memory
 	of := map[*memstore.Memory]*commit.Op{}
+	var by *maker
 	for i := range ops {
 		if ops[i].Memory == nil {
 			continue
 		}
-		ok, err := em.wantsEmbedding(ctx, &ops[i])
+		if by == nil {
+			if err := em.Engine.Sight(ctx); err != nil {
+				return nil, nil, err
+			}
+			by = em.now(slices.ContainsFunc(ops, func(o commit.Op) bool { return o.Memory != nil && o.Memory.Session() != "" }))
+		}
+		ok, err := em.wantsEmbedding(ctx, &ops[i], by.template)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -80,16 +88,21 @@ func (em *Embedding) embedAll(ctx context.Context, ops []commit.Op, known embedd
 	if known == nil {
 		known = embedded{}
 	}
+	says, err := em.texts(ctx, by.template, want, ops)
+	if err != nil {
+		return nil, nil, err
+	}
 	var texts []string
 	asked := map[string]bool{}
 	for _, m := range want {
-		if _, ok := known[m.Content]; !ok && !asked[m.Content] {
-			asked[m.Content] = true
-			texts = append(texts, m.Content)
+		text := says[m]
+		if _, ok := known[text]; !ok && !asked[text] {
+			asked[text] = true
+			texts = append(texts, text)
 		}
 	}
 	for batch := range slices.Chunk(texts, em.Batch) {
-		list, err := em.embed(ctx, batch, false, forWrite)
+		list, err := em.embed(ctx, batch, by, forWrite)
 		if cerr := ctx.Err(); cerr != nil {
 			return nil, nil, cerr
 		}
@@ -101,12 +114,12 @@ func (em *Embedding) embedAll(ctx context.Context, ops []commit.Op, known embedd
 		}
 	}
 	for _, m := range want {
-		v := known[m.Content] // nil: a vector that belongs to another text would be found by it
+		v := known[says[m]] // nil: a vector that belongs to another text would be found by it
 		commit.SetEmbedding(m, v)
 		if v == nil {
 			waiting = append(waiting, m)
 		} else {
-			of[m].Made = true
+			of[m].Made, of[m].By = true, by.name
 			got = append(got, m)
 		}
 	}
@@ -114,11 +127,11 @@ func (em *Embedding) embedAll(ctx context.Context, ops []commit.Op, known embedd
 }
 
 // wantsEmbedding says whether the embedder is to be asked about a memory: it has
-// none, or that which it was read with and another content, or its content has changed and its
-// embedding is that of the version which it replaces. One that was computed again, with the content
-// that is there, takes the embedding over. What is stored may change until the commit; the vector
-// belongs to the content in any case.
-func (em *Embedding) wantsEmbedding(ctx context.Context, o *commit.Op) (bool, error) {
+// none, or that which it was read with and another content, or what it says itself (template.Own) has
+// changed and its embedding is that of the version which it replaces. One that is written again, saying
+// what is there, takes the embedding over. What is stored may change until the commit; the vector
+// belongs to what the memory says in any case.
+func (em *Embedding) wantsEmbedding(ctx context.Context, o *commit.Op, by *template.Template) (bool, error) {
 	m := o.Memory
 	if !vectors.Embeddable(m.Content) || o.Derived {
 		return false, nil
@@ -148,13 +161,13 @@ func (em *Embedding) wantsEmbedding(ctx context.Context, o *commit.Op) (bool, er
 		return none, nil
 	}
 	switch {
-	case none && !m.Decoded() && old.Content == m.Content && len(old.Embedding) > 0:
+	case none && !m.Decoded() && by.Own(&old) == by.Own(m) && len(old.Embedding) > 0:
 		m.Embedding = old.Embedding
 		return false, nil
 	case none:
 		return true, nil
 	}
-	return old.Content != m.Content && slices.Equal(old.Embedding, m.Embedding), nil
+	return by.Own(&old) != by.Own(m) && slices.Equal(old.Embedding, m.Embedding), nil
 }
 
 // Write is commit.Write with embeddings, for what is not prepared again.

@@ -27,7 +27,7 @@ type Refusal struct {
 }
 
 type refused struct {
-	sum [32]byte // of the content
+	sum [32]byte // of what the memory itself says
 	err error
 }
 
@@ -39,9 +39,9 @@ const mostRefusals = 1000
 // ProbeText is what the embedder is asked while it has taken nothing in this run.
 const ProbeText = "a text"
 
-// embed asks for the vectors of memories' contents, by id; those that it refuses have
+// embed asks for the vectors of what memories say, by text; those that it refuses have
 // none, and are noted.
-func (r *reembed) embed(ctx context.Context, texts map[string]string, next bool) (embedded, error) {
+func (r *reembed) embed(ctx context.Context, texts map[string]said, next bool) (embedded, error) {
 	known := embedded{}
 	if len(texts) == 0 {
 		return known, nil
@@ -57,6 +57,14 @@ func (r *reembed) embed(ctx context.Context, texts map[string]string, next bool)
 	return known, r.divide(ctx, ids, texts, next, known, err)
 }
 
+// by is how the vectors are made that are stored at once; nil: their turn has not come.
+func (r *reembed) by(next bool) *maker {
+	if next {
+		return nil
+	}
+	return r.maker
+}
+
 // passes says that an error may be of one of the texts.
 func passes(ctx context.Context, err error) bool {
 	var model *errs.ModelError
@@ -64,17 +72,17 @@ func passes(ctx context.Context, err error) bool {
 }
 
 // ask adds the vectors of some texts to those that are known.
-func (r *reembed) ask(ctx context.Context, ids []string, texts map[string]string, next bool, known embedded) error {
-	some := map[string]string{}
+func (r *reembed) ask(ctx context.Context, ids []string, texts map[string]said, next bool, known embedded) error {
+	some := map[string]said{}
 	for _, id := range ids {
 		some[id] = texts[id]
 	}
-	list, err := r.em.embedContents(ctx, some, next, forUser)
+	list, err := r.em.embedContents(ctx, some, r.by(next), forUser)
 	if err != nil {
 		return err
 	}
 	maps.Copy(known, list)
-	r.taken = texts[ids[0]]
+	r.taken = texts[ids[0]].text
 	return nil
 }
 
@@ -84,12 +92,12 @@ func (r *reembed) probe(ctx context.Context, next bool) error {
 	if text == "" {
 		text = ProbeText
 	}
-	_, err := r.em.embedContents(ctx, map[string]string{"": text}, next, forUser)
+	_, err := r.em.embedContents(ctx, map[string]said{"": {text: text}}, r.by(next), forUser)
 	return err
 }
 
 // divide finds the texts that made all of them fail.
-func (r *reembed) divide(ctx context.Context, ids []string, texts map[string]string, next bool, known embedded, why error) error {
+func (r *reembed) divide(ctx context.Context, ids []string, texts map[string]said, next bool, known embedded, why error) error {
 	if len(ids) == 1 {
 		return r.alone(ctx, ids[0], texts, next, known, why)
 	}
@@ -106,7 +114,7 @@ func (r *reembed) divide(ctx context.Context, ids []string, texts map[string]str
 }
 
 // alone tells a text that is refused from an embedder that does not answer.
-func (r *reembed) alone(ctx context.Context, id string, texts map[string]string, next bool, known embedded, why error) error {
+func (r *reembed) alone(ctx context.Context, id string, texts map[string]said, next bool, known embedded, why error) error {
 	for try := 1; ; try++ {
 		if err := r.probe(ctx, next); err != nil {
 			return err
@@ -123,7 +131,7 @@ func (r *reembed) alone(ctx context.Context, id string, texts map[string]string,
 	if r.refused == nil {
 		r.refused = map[string]refused{}
 	}
-	r.refused[id] = refused{sha256.Sum256([]byte(texts[id])), why}
+	r.refused[id] = refused{sha256.Sum256([]byte(texts[id].own)), why}
 	r.em.Engine.Env.Logger.Warn("the embedder does not take the content of a memory, which is left without an embedding", "id", id, "err", why)
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/template"
 	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/vector"
@@ -21,6 +22,7 @@ import (
 // (write.go).
 type reembed struct {
 	em     *Embedding
+	maker  *maker
 	o      Options
 	file   *vectors.Computed
 	report Report
@@ -39,6 +41,9 @@ func (r *reembed) tell() {
 func (r *reembed) run(ctx context.Context) (err error) {
 	em := r.em
 	if r.report.Total, err = em.Engine.Count(ctx, engine.Filters{}); err != nil {
+		return err
+	}
+	if r.maker, err = em.next(ctx); err != nil {
 		return err
 	}
 	if model := em.Vectors.Model(); model.Switching() {
@@ -77,7 +82,7 @@ func (r *reembed) compute(ctx context.Context, anew bool) (err error) {
 	if r.file != nil {
 		_ = r.file.F.Close() // what was in it is overwritten
 	}
-	if r.file, err = em.Vectors.OpenComputed(em.Model, anew); err != nil {
+	if r.file, err = em.Vectors.OpenComputed(r.maker.name, anew); err != nil {
 		return err
 	}
 	r.report.Resumed, r.report.Computed, r.report.Changed = r.file.Count, 0, 0
@@ -115,13 +120,15 @@ func (r *reembed) hold(held bool) {
 // announce tells every process by which model the next vectors will be, so that
 // nobody puts such among those that serve.
 func (r *reembed) announce(ctx context.Context) error {
-	em, name := r.em, r.em.Model
+	em, name := r.em, r.maker.name
 	for range engine.FindTries {
 		m := em.Vectors.Model()
 		if name != "" && m.Name == name {
 			return nil // what this one makes is like the vectors that serve
 		}
-		r.hold(true)
+		if name == "" || template.Model(m.Name) != em.Model {
+			r.hold(true)
+		} // else what is put is embedded by the template that serves
 		if name == "" || m.Next == name {
 			return nil
 		}
@@ -175,35 +182,45 @@ func (r *reembed) computeAll(ctx context.Context) error {
 	return nil
 }
 
-// contented is a memory's content, and the version that has it.
+// contented is what a memory says, and the version that does.
 type contented struct {
+	said
 	version wal.LSN
-	text    string
 }
 
 // contented reads those of memories that have a content.
 func (r *reembed) contented(ctx context.Context, ids []string) (map[string]contented, error) {
-	all := map[string]contented{}
-	return all, r.em.eachOf(ctx, ids, func(m *memstore.Memory, at wal.LSN) {
+	all, versions := map[string]contented{}, map[*memstore.Memory]wal.LSN{}
+	var list []*memstore.Memory
+	err := r.em.eachOf(ctx, ids, func(m *memstore.Memory, at wal.LSN) {
 		if vectors.Embeddable(m.Content) {
-			all[m.ID] = contented{at, m.Content}
+			list = append(list, m)
+			versions[m] = at
 		}
 	})
+	if err != nil {
+		return nil, err
+	}
+	says, err := r.em.texts(ctx, r.maker.template, list, nil)
+	for _, m := range list {
+		all[m.ID] = contented{said{r.maker.template.Own(m), says[m]}, versions[m]}
+	}
+	return all, err
 }
 
-// computeSome adds the vectors of memories to the file, except for those that have the very content
-// that known says.
+// computeSome adds the vectors of memories to the file, except for those that say what
+// known has.
 func (r *reembed) computeSome(ctx context.Context, ids []string, known map[string][32]byte) ([]vectors.ComputedVector, error) {
 	em := r.em
 	all, err := r.contented(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
-	texts := map[string]string{}
+	texts := map[string]said{}
 	for id, c := range all {
-		is := sha256.Sum256([]byte(c.text))
+		is := sha256.Sum256([]byte(c.own))
 		if sum, ok := known[id]; (!ok || sum != is) && !r.refuses(id, is) {
-			texts[id] = c.text
+			texts[id] = c.said
 		}
 	}
 	if len(texts) == 0 {
@@ -215,16 +232,16 @@ func (r *reembed) computeSome(ctx context.Context, ids []string, known map[strin
 	}
 	var list []vectors.ComputedVector
 	for _, id := range ids {
-		text, ok := texts[id]
-		if v := vecs[text]; ok && v != nil {
-			list = append(list, vectors.ComputedVector{ID: id, Version: all[id].version, Sum: sha256.Sum256([]byte(text)), Vector: v})
+		c, ok := texts[id]
+		if v := vecs[c.text]; ok && v != nil {
+			list = append(list, vectors.ComputedVector{ID: id, Version: all[id].version, Sum: sha256.Sum256([]byte(c.own)), Vector: v})
 		}
 	}
 	if len(list) == 0 {
 		return nil, nil
 	}
 	if n := len(list[0].Vector); r.file.Dim != 0 && n != r.file.Dim {
-		return nil, &errs.FieldError{Field: "embeddings of " + human.Quote(em.Model), Value: fmt.Sprintf("of %d dimensions", n),
+		return nil, &errs.FieldError{Field: "embeddings of " + human.Quote(r.maker.name), Value: fmt.Sprintf("of %d dimensions", n),
 			Limit: fmt.Sprintf("%d dimensions, which those have that an earlier run has computed", r.file.Dim),
 			Err:   fmt.Errorf("%w: to forget these, run memctl reindex --anew", vector.ErrDimension)}
 	}

@@ -44,7 +44,7 @@ func (r *reembed) change(ctx context.Context) error {
 		}
 		looked = at
 		model := em.Vectors.Model()
-		c := state.Change{Name: em.Model, Dimension: r.file.Dim, Switch: true}
+		c := state.Change{Name: r.maker.name, Dimension: r.file.Dim, Switch: true}
 		if r.file.Dim == 0 {
 			if err := r.none(); err != nil {
 				return err
@@ -73,8 +73,8 @@ func (r *reembed) change(ctx context.Context) error {
 func (r *reembed) contentless(ctx context.Context, model *index.Model) (state.Change, error) {
 	em := r.em
 	c := vectors.ChangeOfModel(model)
-	if c.Next = ""; em.Model != "" {
-		c.Name = em.Model
+	if c.Next = ""; r.maker.name != "" {
+		c.Name = r.maker.name
 	}
 	if any, err := em.anyRow(ctx); any || err != nil {
 		return c, err
@@ -91,7 +91,7 @@ func (r *reembed) contentless(ctx context.Context, model *index.Model) (state.Ch
 	if r.makes == dim {
 		return c, nil
 	}
-	return state.Change{Name: em.Model, Dimension: r.makes, Switch: true}, nil
+	return state.Change{Name: r.maker.name, Dimension: r.makes, Switch: true}, nil
 }
 
 // anyRow says that some document has a vector, and its time is not over.
@@ -122,7 +122,7 @@ func (em *Embedding) anyRow(ctx context.Context) (found bool, err error) {
 
 // askDimension asks the embedder for a vector.
 func (r *reembed) askDimension(ctx context.Context) (int, error) {
-	list, err := r.em.embedContents(ctx, map[string]string{"": ProbeText}, true, forUser)
+	list, err := r.em.embedContents(ctx, map[string]said{"": {text: ProbeText}}, nil, forUser)
 	if err != nil {
 		return 0, fmt.Errorf("no memory has a content, so the embedder was asked for %s, to know its dimension: %w", human.Quote(ProbeText), err)
 	}
@@ -134,7 +134,7 @@ func (r *reembed) settleName(ctx context.Context, model *index.Model) error {
 	em := r.em
 	c := em.Engine.Settings.Now().Clone()
 	v := c.VectorSettings()
-	if r.file.Dim != 0 || model.Name == "" || model.Name != em.Model || v == (settings.VectorConfig{}) || v.Model == model.Name {
+	if r.file.Dim != 0 || model.Name == "" || model.Name != r.maker.name || v == (settings.VectorConfig{}) || v.Model == model.Name {
 		return nil
 	}
 	return em.UpdateVectors(ctx, func(v *settings.VectorConfig) { v.Model = model.Name })

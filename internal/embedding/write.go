@@ -30,7 +30,7 @@ func (r *reembed) goOn(ctx context.Context, model index.Model) (done bool, err e
 			r.file = nil
 		}
 	}()
-	if em.Model == model.Name {
+	if r.maker.name == model.Name {
 		return true, r.finish(ctx)
 	}
 	if err := r.settleConfig(ctx); err != nil {
@@ -140,13 +140,13 @@ func (r *reembed) restOf(ctx context.Context, model *index.Model, ids []string) 
 	if err != nil {
 		return 0, err
 	}
-	vecs, texts := map[string]vectors.ComputedVector{}, map[string]string{}
+	vecs, texts := map[string]vectors.ComputedVector{}, map[string]said{}
 	for _, id := range ids {
 		c, ok := all[id]
 		if !ok {
 			continue
 		}
-		sum := sha256.Sum256([]byte(c.text))
+		sum := sha256.Sum256([]byte(c.own))
 		v, ok, err := em.Vectors.ComputedFor(ctx, model, id, sum)
 		if err != nil {
 			return 0, err
@@ -154,15 +154,15 @@ func (r *reembed) restOf(ctx context.Context, model *index.Model, ids []string) 
 		if ok || r.refuses(id, sum) { // refused: what it has is an older model's, and goes
 			vecs[id] = vectors.ComputedVector{ID: id, Sum: sum, Vector: v}
 		} else {
-			texts[id] = c.text
+			texts[id] = c.said
 		}
 	}
 	known, err := r.embed(ctx, texts, false)
 	if err != nil {
 		return 0, err
 	}
-	for id, text := range texts { // nil for what is refused now
-		vecs[id] = vectors.ComputedVector{ID: id, Sum: sha256.Sum256([]byte(text)), Vector: known[text]}
+	for id, c := range texts { // nil for what is refused now
+		vecs[id] = vectors.ComputedVector{ID: id, Sum: sha256.Sum256([]byte(c.own)), Vector: known[c.text]}
 	}
 	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { _, ok := vecs[id]; return !ok })
 	n, err := r.write(ctx, model, ids, vecs)
@@ -185,7 +185,7 @@ func (r *reembed) write(ctx context.Context, model *index.Model, ids []string, v
 }
 
 // writeSome writes those that still have the content, and no vector by the new model.
-func (r *reembed) writeSome(ctx context.Context, model *index.Model, ids []string, vectors map[string]vectors.ComputedVector) (n int64, err error) {
+func (r *reembed) writeSome(ctx context.Context, model *index.Model, ids []string, computed map[string]vectors.ComputedVector) (n int64, err error) {
 	em := r.em
 	err = em.Transact(ctx, nil, func(tx *commit.Tx) error {
 		n = 0
@@ -207,10 +207,10 @@ func (r *reembed) writeSome(ctx context.Context, model *index.Model, ids []strin
 				continue
 			case len(m.Embedding) > 0 && !model.Older(v.LSN, v.Line.VectorNumber()):
 				continue // somebody was faster
-			case sha256.Sum256([]byte(m.Content)) != vectors[id].Sum, slices.Equal(m.Embedding, vectors[id].Vector):
+			case vectors.SumOf(model, &m) != computed[id].Sum, slices.Equal(m.Embedding, computed[id].Vector):
 				continue
 			}
-			commit.SetEmbedding(&m, vectors[id].Vector)
+			commit.SetEmbedding(&m, computed[id].Vector)
 			tx.PutEmbedded(&m)
 			if puts++; len(m.Embedding) > 0 {
 				n++

@@ -31,7 +31,7 @@ type Parsed struct {
 	ID               string
 	Created, Updated *time.Time // as the document has them; may be filled in
 	Vector           []float32
-	Content          string                                           // of a memory
+	Memory           *memstore.Memory                                 // nil: an assembly
 	Members          []string                                         // of an assembly
 	Line             func(doc []byte, vectorID int64) ([]byte, error) // vectorID: 0 when it is the version itself
 }
@@ -93,7 +93,7 @@ func NewKinds(in docfile.Layout, zone *time.Location, limits func() (memstore.Li
 }
 
 func parsedMemory(m *memstore.Memory) Parsed {
-	return Parsed{ID: m.ID, Created: &m.CreatedAt, Updated: &m.UpdatedAt, Vector: m.Embedding, Content: m.Content, Line: m.Line}
+	return Parsed{ID: m.ID, Created: &m.CreatedAt, Updated: &m.UpdatedAt, Vector: m.Embedding, Memory: m, Line: m.Line}
 }
 
 // Misplaced says of a document in a file that is not its id's whose it is.

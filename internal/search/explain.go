@@ -1,6 +1,7 @@
 package search
 
 import (
+	view "github.com/varve-db/varve/internal/view/words"
 	"github.com/varve-db/varve/internal/words"
 	"github.com/varve-db/varve/internal/words/analyzer"
 	"github.com/varve-db/varve/internal/words/query"
@@ -11,16 +12,17 @@ import (
 type asked struct {
 	query    *query.Query
 	analyzer *analyzer.Analyzer
+	from     *query.Sources
 }
 
-// explained is the explanation of one hit; the fields are those of the texts.
-func (a *asked) explained(h *found, texts []query.Text) *memstore.Explanation {
+// explained is the explanation of one hit.
+func (a *asked) explained(h *found, m *memstore.Memory) *memstore.Explanation {
 	e := &memstore.Explanation{Own: h.parts.Own, Session: h.parts.Session, Similarity: h.similarity}
 	if a.query == nil || len(h.shares) == 0 {
 		return e
 	}
 	fields := make([][]string, len(a.query.All))
-	for _, t := range texts {
+	for _, t := range view.DocOf(m, m.Version, a.from).Texts {
 		seen := map[int]bool{}
 		for _, m := range a.query.Marks(t.Field, t.Text[:min(len(t.Text), mostSearched)], a.analyzer) {
 			if name := t.Field.String(); !seen[m.Word] && (len(fields[m.Word]) == 0 || fields[m.Word][len(fields[m.Word])-1] != name) {

@@ -43,6 +43,8 @@ type Query struct {
 	Text string
 	// Share is the weight of Vector where Text is given as well, whose weight is 1; 0 means 0.25.
 	Share float64
+	// Ranks, of a query with both, adds 61/(60 + the place) of either side instead of its scores.
+	Ranks bool
 	// Rarest, if more than 0, takes Text without the grammar, and only so many of its words: the
 	// rarest.
 	Rarest int
@@ -78,7 +80,7 @@ type Hit struct {
 const (
 	defaultHits = 10
 	MostHits    = 1_000_000 // Limit and Offset together; their ids lie in memory
-	mostVaried  = 10_000    // among how many of the best PerSession looks for others
+	mostVaried  = 10_000    // among how many of the best PerSession looks; Limit and Offset with it
 )
 
 // Memories finds memories that pass the filters, the best first, those of one score by id.
@@ -100,8 +102,8 @@ func (s *Search) Memories(ctx context.Context, q Query, f engine.Filters) ([]Hit
 	for more := 0; ; {
 		hits, full, unread, err := s.searchOnce(ctx, &q, &f, n+more, least)
 		// Others of the same sessions kept them out.
-		if q.PerSession > 0 && err == nil && full && len(hits) < q.limit() && n+more < max(n, mostVaried) {
-			more = min(4*(n+more), max(n, mostVaried)) - n
+		if q.PerSession > 0 && err == nil && full && len(hits) < q.limit() && n+more < mostVaried {
+			more = min(4*(n+more), mostVaried) - n
 			continue
 		}
 		// Those that turned out to be unreadable kept others out.
@@ -156,7 +158,7 @@ func (s *Search) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n 
 		default:
 			hit := Hit{ID: h.ID, Score: h.Score, Words: h.words, Vector: h.vector}
 			if q.Explain {
-				hit.Explanation = as.explained(&h, view.DocOf(&m, m.Version).Texts)
+				hit.Explanation = as.explained(&h, &m)
 			}
 			if q.Fragment > 0 {
 				hit.Fragment = fragmentOf(m.Content, as.query, as.analyzer, q.Fragment)
@@ -203,6 +205,8 @@ func (q *Query) validate() error {
 		return bad("", "", "it wants exactly one of Vector, Like and Text, or Text and Vector")
 	case q.Share != 0 && !both:
 		return bad("Share", fmt.Sprint(q.Share), "it weighs Vector against Text, and both are not given")
+	case q.Ranks && !both:
+		return bad("Ranks", "true", "it is about Vector and Text, and both are not given")
 	case !(q.Share >= 0) || math.IsInf(q.Share, 0):
 		return bad("Share", fmt.Sprint(q.Share), "it must be 0 or a positive number")
 	case q.Limit < 0:
@@ -215,6 +219,8 @@ func (q *Query) validate() error {
 		return &errs.FieldError{Field: "query Fragment", Value: fmt.Sprint(q.Fragment), Limit: fmt.Sprintf("0 to %d bytes", MostFragment), Err: errs.ErrInvalid}
 	case q.PerSession < 0:
 		return bad("PerSession", fmt.Sprint(q.PerSession), "negative")
+	case q.PerSession > 0 && (q.Limit > mostVaried || q.Offset > mostVaried-q.limit()):
+		return &errs.FieldError{Field: "query Limit and Offset with PerSession", Value: fmt.Sprintf("%d and %d", q.Limit, q.Offset), Limit: fmt.Sprint(mostVaried), Err: errs.ErrInvalid}
 	case q.Rarest > 0 && q.Text == "":
 		return bad("Rarest", fmt.Sprint(q.Rarest), "it is about Text, and there is none")
 	case q.Limit > MostHits || q.Offset > MostHits-q.limit():

@@ -9,6 +9,7 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index/table"
 	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/template"
 	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/vector"
 )
@@ -121,7 +122,7 @@ func (s *Search) sameModel(asked string, view *vector.View) error {
 	}
 	model := s.Vectors.Model()
 	has := cmp.Or(model.Name, s.Engine.Settings.Now().VectorsModel(), view.Set().Model())
-	if has == "" || has == asked {
+	if has == "" || template.Model(has) == template.Model(asked) {
 		return nil
 	}
 	e := &errs.ModelError{Model: has, Other: asked, Next: model.Next, Query: true}

@@ -8,7 +8,6 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 	view "github.com/varve-db/varve/internal/view/words"
 	"github.com/varve-db/varve/internal/words"
-	"github.com/varve-db/varve/internal/words/analyzer"
 	"github.com/varve-db/varve/internal/words/query"
 )
 
@@ -17,7 +16,7 @@ func (s *Search) byWords(ctx context.Context, of *Query, f *engine.Filters, n in
 	err = s.Words.With(ctx, func(snap *view.Snapshot) error {
 		list, *bad = nil, unreadable{}
 		q := of.parsed(snap.Analyzer)
-		*a = asked{q, snap.Analyzer}
+		*a = asked{q, snap.Analyzer, snap.From}
 		filter := words.Filter{Session: f.Session, Prefix: f.Prefix, Rarest: of.Rarest, Each: snap.Each}
 		if f.Happened != (engine.Span{}) {
 			from, before := engine.Micros(f.Happened) // what is near the ends is judged by its document
@@ -26,7 +25,7 @@ func (s *Search) byWords(ctx context.Context, of *Query, f *engine.Filters, n in
 		if q.Words() > query.MostWords && of.Rarest == 0 { // more than with another analyzer
 			return tooManyWords(q.Words())
 		}
-		hits, err := snap.Set.Search(ctx, q, filter, n, least, s.accepts(ctx, q, snap.Analyzer, f, bad))
+		hits, err := snap.Set.Search(ctx, q, filter, n, least, s.accepts(ctx, a, f, bad))
 		if err != nil {
 			return err
 		}
@@ -46,7 +45,8 @@ func (s *Search) byWords(ctx context.Context, of *Query, f *engine.Filters, n in
 }
 
 // accepts judges by what the words do not know; nil where they know all.
-func (s *Search) accepts(ctx context.Context, q *query.Query, an *analyzer.Analyzer, f *engine.Filters, bad *unreadable) func(words.Hit) (bool, error) {
+func (s *Search) accepts(ctx context.Context, a *asked, f *engine.Filters, bad *unreadable) func(words.Hit) (bool, error) {
+	q := a.query
 	left := *f
 	left.Session, left.Prefix = nil, ""
 	var passes func(id string) (bool, error)
@@ -75,6 +75,6 @@ func (s *Search) accepts(ctx context.Context, q *query.Query, an *analyzer.Analy
 			bad.add(err)
 			return false, nil
 		}
-		return q.Holds(view.DocOf(&m, m.Version).Texts, an), nil
+		return q.Holds(view.DocOf(&m, m.Version, a.from).Texts, a.analyzer), nil
 	}
 }

@@ -10,7 +10,9 @@ import (
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/template"
 	"github.com/varve-db/varve/internal/words/analyzer"
+	"github.com/varve-db/varve/internal/words/query"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/vector"
 )
@@ -65,7 +67,15 @@ type Config struct {
 	// has the words of all memories read again, by the next flush; until then the old ones answer.
 	TextLanguage string `json:"text_language,omitempty"`
 
+	Text    *TextConfig   `json:"text,omitempty"`
 	Vectors *VectorConfig `json:"vectors,omitempty"`
+}
+
+// TextConfig says where words are looked for. A change is applied as one of TextLanguage is.
+type TextConfig struct {
+	// Fields are the members of the metadata that have the words of a field, by its name in a query
+	// (speaker, caption, title, tag, category, key); a field that is not in it has its default.
+	Fields map[string][]string `json:"fields,omitempty"`
 }
 
 // What happens to a write that would pass a limit.
@@ -81,6 +91,10 @@ type VectorConfig struct {
 	Dimension int    `json:"dimension,omitempty"` // 0: that of the first embedding
 	Metric    string `json:"metric,omitempty"`    // "ip", the cosine, or "l2"; "ip" when empty
 	Model     string `json:"model,omitempty"`     // the name of the model that makes the embeddings
+	// the text of a memory that the next re-embedding embeds: "content", "turns", or a text such as
+	// "{previous} {speaker}: {content}"; empty: what is embedded now, for a store's first vectors "turns" if
+	// one is of a memory in a session, else "content"
+	Template string `json:"template,omitempty"`
 }
 
 // Name is the file's.
@@ -104,12 +118,33 @@ func (c *Config) Backlog() int64 { return cmp.Or(c.BacklogBytes, defaultBacklog)
 // Language is TextLanguage, or the default.
 func (c *Config) Language() string { return cmp.Or(c.TextLanguage, analyzer.English) }
 
+// Sources are Text.Fields, or the defaults.
+func (c *Config) Sources() *query.Sources {
+	if c.Text != nil && len(c.Text.Fields) > 0 {
+		if s, err := query.ReadSources(c.Text.Fields); err == nil {
+			return s
+		}
+	}
+	return query.DefaultSources()
+}
+
+// Words tells settings apart by which other words are found.
+func (c *Config) Words() string { return c.Language() + " " + c.Sources().Given() }
+
 // VectorSettings are those of the vectors; the zero ones where there are none.
 func (c *Config) VectorSettings() VectorConfig {
 	if c.Vectors == nil {
 		return VectorConfig{}
 	}
 	return *c.Vectors
+}
+
+// Embedded is Template as it is read; nil where it is empty.
+func (v VectorConfig) Embedded() (*template.Template, error) {
+	if v.Template == "" {
+		return nil, nil
+	}
+	return template.Parse(v.Template)
 }
 
 // VectorsModel is the name of the model that made the vectors, "" where it is not said.
@@ -249,9 +284,16 @@ func (c *Config) Validate() error {
 	if all := analyzer.Languages(); c.TextLanguage != "" && !slices.Contains(all, c.TextLanguage) {
 		return &errs.FieldError{Field: Name + " text_language", Value: human.Quote(c.TextLanguage), Limit: strings.Join(all, ", "), Err: errs.ErrInvalid}
 	}
+	if c.Text != nil {
+		if _, err := query.ReadSources(c.Text.Fields); err != nil {
+			return fmt.Errorf("%s text: %w", Name, err)
+		}
+	}
 	if v := c.VectorSettings(); v.Dimension < 0 || v.Dimension > 1<<20 {
 		return bad("vectors.dimension", v.Dimension, fmt.Sprintf("%d to %d", 0, 1<<20))
 	} else if _, err := vector.ParseMetric(v.Metric); err != nil {
+		return fmt.Errorf("%s vectors: %w", Name, err)
+	} else if _, err := v.Embedded(); err != nil {
 		return fmt.Errorf("%s vectors: %w", Name, err)
 	}
 	if c.Format > Format {
@@ -267,6 +309,13 @@ func (c *Config) Clone() Config {
 		*p = cloned(*p)
 	}
 	d.AutoRepair, d.AdoptDeletions, d.Vectors, d.HistoryBytes = cloned(c.AutoRepair), cloned(c.AdoptDeletions), cloned(c.Vectors), cloned(c.HistoryBytes)
+	if d.Text = cloned(c.Text); d.Text != nil {
+		fields := map[string][]string{}
+		for name, of := range d.Text.Fields {
+			fields[name] = slices.Clone(of)
+		}
+		d.Text.Fields = fields
+	}
 	return d
 }
 

@@ -35,7 +35,7 @@ type Views struct {
 	orders *words.Orders
 	due    atomic.Bool // files may be missing or behind, whether an index was written or not
 	retry  atomic.Int64
-	as     atomic.Pointer[string] // the setting of the language in the last round
+	as     atomic.Pointer[string] // the settings of the words in the last round
 	rotten atomic.Bool            // a search has found damage in the files
 	stale  bool                   // the next index that is written has all files made again
 	left   error                  // why something of it will not be overwritten
@@ -69,7 +69,7 @@ func (vs *Views) damaged() {
 
 // Due says whether a round is wanted though no document has changed.
 func (vs *Views) Due() bool {
-	if as := vs.as.Load(); as != nil && *as != vs.Engine.Settings.Now().Language() {
+	if as := vs.as.Load(); as != nil && *as != vs.Engine.Settings.Now().Words() {
 		return true
 	}
 	return vs.due.Load() && vs.Engine.Env.Clock().UnixNano() >= vs.retry.Load()
@@ -113,8 +113,8 @@ func (vs *Views) Round(ctx context.Context, held *wal.Held, written bool) {
 	if len(vs.list) == 0 || !written && !vs.Due() && !vs.outdated() {
 		return
 	}
-	language := vs.Engine.Settings.Now().Language()
-	vs.as.Store(&language)
+	as := vs.Engine.Settings.Now().Words()
+	vs.as.Store(&as)
 	vs.due.Store(true)
 	vs.retry.Store(vs.Engine.Env.Clock().Add(retryAfter).UnixNano())
 	if ready, err := vs.enter(held); err != nil || !ready {

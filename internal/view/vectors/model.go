@@ -13,6 +13,8 @@ import (
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/internal/template"
+	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -74,9 +76,9 @@ func (vs *Vectors) olderVector(ctx context.Context, model *index.Model, k *engin
 		return nil, nil // it is gone, or damaged
 	case k == vs.Engine.Kinds.Assemblies:
 		return vs.Older(ctx, model, &p)
-	case found.Vector != nil && found.Sum == sha256.Sum256([]byte(p.Content)):
+	case found.Vector != nil && found.Sum == SumOf(model, p.Memory):
 		return found.Vector, nil
-	case !Embeddable(p.Content) && len(p.Vector) == model.Dimension:
+	case !Embeddable(p.Memory.Content) && len(p.Vector) == model.Dimension:
 		return p.Vector, nil // no model made it
 	}
 	return nil, nil
@@ -174,6 +176,14 @@ func ChangeOfModel(m *index.Model) state.Change {
 }
 
 func jsonLine(v any) ([]byte, error) { return json.Marshal(v) }
+
+// SumOf is of what a memory itself gives to the text that a model is asked about; m is nil for an assembly.
+func SumOf(model *index.Model, m *memstore.Memory) [32]byte {
+	if m == nil {
+		return sha256.Sum256(nil)
+	}
+	return sha256.Sum256([]byte(template.Of(model.Name).Own(m)))
+}
 
 // Embeddable says whether a content is anything that an embedder can be asked about.
 func Embeddable(content string) bool { return strings.TrimSpace(content) != "" }

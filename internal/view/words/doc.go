@@ -9,6 +9,7 @@
 //
 //	{"format": 1, "lsn": …, "sum": …,         the moment of the log that the files cover (wal.Mark)
 //	 "language": "en",                        of the analyzer
+//	 "fields": "speaker=from",                where the words of fields are from (query.Sources.Given); not by default
 //	 "next": 18,                              the number of the segment that comes next
 //	 "segments": [{"number": 17, "bytes": …, "sum": "…", "state": "…"}],
 //	 "check": "…"}                            xxhash64 of the object without this member

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/text"
 	"github.com/varve-db/varve/internal/words"
 	"github.com/varve-db/varve/internal/words/order"
 	"github.com/varve-db/varve/internal/words/query"
@@ -12,42 +13,20 @@ import (
 
 // DocOf is how a memory is found: its content, the texts of its metadata that have a field, and the
 // words of its time.
-func DocOf(m *memstore.Memory, lsn uint64) *words.Doc {
+func DocOf(m *memstore.Memory, lsn uint64, from *query.Sources) *words.Doc {
 	d := &words.Doc{ID: m.ID, LSN: lsn, Session: m.Session(), Time: m.Timestamp.UnixMicro()}
-	add := func(f query.Field, text string) {
-		if text != "" {
-			d.Texts = append(d.Texts, query.Text{Field: f, Text: text})
+	add := func(f query.Field, s string) {
+		if s != "" {
+			d.Texts = append(d.Texts, query.Text{Field: f, Text: s})
 		}
 	}
 	add(query.Content, m.Content)
-	for _, name := range [...]string{"speaker", "author", "name", "caption", "title", "tags", "category", "key"} {
-		f, _ := query.FieldNamed(name)
-		add(f, textOf(m.Metadata[name]))
-	}
+	from.Each(func(f query.Field, name string) { add(f, strings.Join(text.Values(m.Metadata[name]), "\n")) })
 	if !m.Timestamp.IsZero() {
 		t := m.Timestamp.UTC()
 		add(query.Date, t.Format("2006 January 2 Monday"))
 	}
 	return d
-}
-
-// textOf is what a member of the metadata says in words: a text, or a list of texts.
-func textOf(v any) string {
-	switch v := v.(type) {
-	case string:
-		return v
-	case []string:
-		return strings.Join(v, "\n")
-	case []any:
-		var texts []string
-		for _, x := range v {
-			if s, ok := x.(string); ok {
-				texts = append(texts, s)
-			}
-		}
-		return strings.Join(texts, "\n")
-	}
-	return ""
 }
 
 // unread stands for a memory whose document cannot be read: it is there, and has no words.

@@ -17,6 +17,7 @@ import (
 	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/internal/words"
 	"github.com/varve-db/varve/internal/words/analyzer"
+	"github.com/varve-db/varve/internal/words/query"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -34,6 +35,7 @@ type manifest struct {
 	LSN      uint64    `json:"lsn"`
 	Sum      uint64    `json:"sum"`
 	Language string    `json:"language"`
+	Fields   string    `json:"fields,omitempty"`
 	Next     uint64    `json:"next"`
 	Segments []listing `json:"segments"`
 	Check    string    `json:"check,omitempty"`
@@ -109,6 +111,14 @@ func (w *Words) load(f *view.Folder, b []byte) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", manifestName, err)
 	}
+	given, err := query.ParseSources(m.Fields)
+	if err != nil {
+		return fmt.Errorf("%s: %w: %w", manifestName, errs.ErrCorrupt, err)
+	}
+	from, err := query.ReadSources(given)
+	if err != nil {
+		return fmt.Errorf("%s: %w: %w", manifestName, errs.ErrCorrupt, err)
+	}
 	an := analyzer.New(m.Language)
 	maps := map[string]*mapped{}
 	give := func(list map[string]*mapped) {
@@ -140,7 +150,7 @@ func (w *Words) load(f *view.Folder, b []byte) error {
 	}
 	old := w.maps
 	w.begin()
-	w.an, w.set, w.next, w.maps = an, set, m.Next, maps
+	w.an, w.sources, w.set, w.next, w.maps = an, from, set, m.Next, maps
 	w.loaded, w.at = bytes.Clone(b), wal.Mark{LSN: m.LSN, Sum: m.Sum}
 	for name, m := range old {
 		if maps[name] != m {
@@ -224,7 +234,7 @@ func (w *Words) save(f *view.Folder, at wal.Mark) error {
 	if err := w.merge(func(*words.Part) bool { return true }); err != nil {
 		return err
 	}
-	m := &manifest{Format: formatVersion, LSN: at.LSN, Sum: at.Sum, Language: w.an.Language(), Next: w.next, Segments: []listing{}}
+	m := &manifest{Format: formatVersion, LSN: at.LSN, Sum: at.Sum, Language: w.an.Language(), Fields: w.sources.Given(), Next: w.next, Segments: []listing{}}
 	keep := map[string]bool{manifestName: true}
 	for _, p := range w.set.Parts() {
 		name, live := p.Name, p.Live

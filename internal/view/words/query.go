@@ -14,6 +14,7 @@ import (
 	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/internal/words"
 	"github.com/varve-db/varve/internal/words/analyzer"
+	"github.com/varve-db/varve/internal/words/query"
 	"github.com/varve-db/varve/internal/words/rows"
 	"github.com/varve-db/varve/wal"
 )
@@ -43,6 +44,7 @@ func (q *Query) Forget() error { return q.follow.Forget(false, q.files.Close) }
 type Snapshot struct {
 	Set      *words.Set
 	Analyzer *analyzer.Analyzer
+	From     *query.Sources                          // of the fields
 	Each     func(n int, do func(i int) error) error // for words.Filter
 	maps     []*mapped
 }
@@ -76,7 +78,7 @@ func (q *Query) snapshot(ctx context.Context) (s *Snapshot, err error) {
 		if err != nil {
 			return err
 		}
-		s = &Snapshot{Set: q.files.set, Analyzer: analyzer.New(q.files.an.Language())}
+		s = &Snapshot{Set: q.files.set, Analyzer: analyzer.New(q.files.an.Language()), From: q.files.sources}
 		if n, _ := s.Set.Docs(); n >= besideLeast && !q.eng.Env.System.Inline {
 			s.Each = beside
 		}
@@ -126,6 +128,28 @@ func (q *Query) Times(ctx context.Context, in engine.Span, most int) (ids []stri
 		return err
 	})
 	return ids, ok, err
+}
+
+// Place is where something is, or would be, in a session.
+type Place struct {
+	Session string
+	Time    int64 // in microseconds since 1970
+	ID      string
+}
+
+// Before finds the ids of what is before some places in their sessions, "" where nothing is; those of
+// except do not count.
+func (q *Query) Before(ctx context.Context, of []Place, except map[string]bool) (ids []string, err error) {
+	err = q.With(ctx, func(s *Snapshot) (err error) {
+		ids = make([]string, len(of))
+		for i, p := range of {
+			if ids[i], _, err = s.Set.Before(p.Session, p.Time, p.ID, except); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return ids, err
 }
 
 // distrust has the next snapshot made from the documents.

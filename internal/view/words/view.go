@@ -19,6 +19,7 @@ import (
 	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/internal/words"
 	"github.com/varve-db/varve/internal/words/analyzer"
+	"github.com/varve-db/varve/internal/words/query"
 	"github.com/varve-db/varve/internal/words/rows"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
@@ -39,10 +40,11 @@ const (
 
 // Words is the view.
 type Words struct {
-	eng  *engine.Engine
-	an   *analyzer.Analyzer
-	set  *words.Set
-	next uint64 // the number of the next segment
+	eng     *engine.Engine
+	an      *analyzer.Analyzer
+	sources *query.Sources
+	set     *words.Set
+	next    uint64 // the number of the next segment
 
 	lean    bool                  // documents have no texts: only what they are sorted by is wanted
 	pending map[string]*words.Doc // what is not in set yet; nil: deleted
@@ -65,16 +67,18 @@ func newWords(eng *engine.Engine, times int) *Words {
 
 // begin makes it empty. What is mapped stays so until Close or the next Load.
 func (w *Words) begin() {
-	w.an, w.set, w.next = analyzer.New(w.eng.Settings.Now().Language()), words.NewSet(), 1
+	c := w.eng.Settings.Now()
+	w.an, w.sources, w.set, w.next = analyzer.New(c.Language()), c.Sources(), words.NewSet(), 1
 	w.pending, w.size, w.loaded = map[string]*words.Doc{}, 0, nil
 	if w.maps == nil {
 		w.maps = map[string]*mapped{}
 	}
 }
 
-// Outdated says that what was loaded is in another language than the setting, or in a format without orders.
+// Outdated says that what was loaded is in another language, or from other fields, than the setting, or in
+// a format without orders.
 func (w *Words) Outdated() bool {
-	return !rows.Sorted(w.set) || w.an.Language() != w.eng.Settings.Now().Language()
+	return !rows.Sorted(w.set) || w.an.Language()+" "+w.sources.Given() != w.eng.Settings.Now().Words()
 }
 
 // OutdatedIn says it of what is in the folder, without loading it.
@@ -84,7 +88,7 @@ func (w *Words) OutdatedIn(f *view.Folder) bool {
 		return false
 	}
 	m, err := parseManifest(b)
-	return err == nil && m.Language != w.eng.Settings.Now().Language()
+	return err == nil && m.Language+" "+m.Fields != w.eng.Settings.Now().Words()
 }
 
 // Name implements view.View.
@@ -132,7 +136,7 @@ func (w *Words) decode(id string, doc []byte, line *index.Entry, lsn uint64) *wo
 	if err != nil {
 		return unread(id, line, lsn)
 	}
-	d := DocOf(m, lsn)
+	d := DocOf(m, lsn, w.sources)
 	if d.ID, d.Line = id, lineOf(line); w.lean {
 		d.Texts = nil
 	}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/words/query"
+)
+
+// The settings that are members of a member.
+const (
+	textFields    = "text.fields"
+	embedTemplate = "vectors.template"
+)
+
+// keepTemplate is the value of the template where config.json has none.
+const keepTemplate = "keep"
+
+// searchedFields are the members of the metadata by field, also those by default.
+func searchedFields(c *varve.Config) string {
+	if c.Text != nil {
+		if s, err := query.ReadSources(c.Text.Fields); err == nil {
+			return s.String()
+		}
+	}
+	return query.DefaultSources().String()
+}
+
+// assignFields takes "speaker=from,author tag=labels", or the object as config.json has it.
+func assignFields(c *varve.Config, value string) error {
+	var given map[string][]string
+	var err error
+	if strings.HasPrefix(strings.TrimSpace(value), "{") {
+		if err = json.Unmarshal([]byte(value), &given); err != nil {
+			err = &varve.FieldError{Field: textFields, Value: fmt.Sprintf("%q", value), Err: err}
+		}
+	} else {
+		given, err = query.ParseSources(value)
+	}
+	if err != nil {
+		return err
+	}
+	if c.Text = nil; len(given) > 0 {
+		c.Text = &varve.TextConfig{Fields: given}
+	}
+	return nil
+}
+
+// assignTemplate leaves the configuration that c was copied from as it is.
+func assignTemplate(c *varve.Config, value string) {
+	var v varve.VectorConfig
+	if c.Vectors != nil {
+		v = *c.Vectors
+	}
+	if v.Template = value; value == keepTemplate {
+		v.Template = ""
+	}
+	if c.Vectors = &v; v == (varve.VectorConfig{}) {
+		c.Vectors = nil
+	}
+}

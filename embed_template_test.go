@@ -1,0 +1,322 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// notes is an embedder that notes what it was asked.
+type notes struct {
+	mu    sync.Mutex
+	texts []string
+	down  bool
+}
+
+func (n *notes) embed(_ context.Context, texts []string) ([][]float32, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.down {
+		return nil, errors.New("down")
+	}
+	n.texts = append(n.texts, texts...)
+	var list [][]float32
+	for _, text := range texts {
+		list = append(list, textVector(text))
+	}
+	return list, nil
+}
+
+func textVector(text string) []float32 {
+	v := []float32{1, 0, 0}
+	for i, c := range []byte(text) {
+		v[1+i%2] += float32(c) * float32(i+1)
+	}
+	return v
+}
+
+func (n *notes) asked(t *testing.T, want ...string) {
+	t.Helper()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !slices.Equal(n.texts, want) {
+		t.Errorf("asked %q, want %q", n.texts, want)
+	}
+	n.texts = nil
+}
+
+const turnsTemplate = "{previous} {speaker|author|name}: {content} {caption}"
+
+var firstTurn = time.Date(2024, 5, 6, 8, 0, 0, 0, time.UTC)
+
+func turn(id string, minute int, speaker, content string) Memory {
+	return Memory{ID: id, Content: content, Timestamp: firstTurn.Add(time.Duration(minute) * time.Minute), Metadata: map[string]any{"session_id": "s", "speaker": speaker}}
+}
+
+// embeddedAs fails unless each memory has the vector of a text.
+func embeddedAs(t *testing.T, st *Store, want map[string]string) {
+	t.Helper()
+	for id, text := range want {
+		m, err := st.Get(context.Background(), id)
+		if err != nil || !slices.Equal(m.Embedding, textVector(text)) {
+			t.Errorf("%s does not have the vector of %q: %v, %v", id, text, m.Embedding, err)
+		}
+	}
+}
+
+func withEmbedder(n *notes) *Options {
+	return &Options{NoBackground: true, Embed: n.embed, EmbedModel: "m"}
+}
+
+// TestTurnsAreEmbedded: a store whose first vectors are of turns embeds what is before each, who speaks and what
+// is shown; what is before is looked for among those that are written together, and those that are stored.
+func TestTurnsAreEmbedded(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	n := &notes{}
+	dir := t.TempDir()
+	st, other := openTest(t, dir, withEmbedder(n)), openTest(t, dir, withEmbedder(n))
+	shown := turn("3", 3, "Anna", "At last.")
+	shown.Metadata["caption"] = "a lake"
+	b := new(Batch)
+	b.Put(shown)
+	b.Put(turn("1", 1, "Ben", "Are you there?"))
+	b.Put(turn("2", 2, "Anna", "Yes."))
+	b.Put(Memory{ID: "note", Content: "milk and bread"})
+	if err := st.Apply(ctx, b); err != nil {
+		t.Fatal(err)
+	}
+	n.asked(t, "Yes. Anna: At last. a lake", "Ben: Are you there?", "Are you there? Anna: Yes.", "milk and bread")
+	if is := st.Admin().Stats().Model; is != "m as "+turnsTemplate {
+		t.Error(is)
+	}
+	for _, flushed := range []bool{false, true} {
+		st := st
+		if flushed {
+			st = other
+			if err := other.Flush(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := st.Put(ctx, turn("5", 5, "Ben", fmt.Sprint("Flushed ", flushed))); err != nil {
+			t.Fatal(err)
+		}
+		n.asked(t, fmt.Sprintf("At last. Ben: Flushed %v", flushed))
+	}
+	other.Delete(ctx, "3")
+	later := turn("6", 5, "Anna", "So late?") // of one time the id decides
+	if _, err := other.Put(ctx, later); err != nil {
+		t.Fatal(err)
+	}
+	n.asked(t, "Flushed true Anna: So late?")
+	now := turn("", 0, "Ben", "Now.")
+	now.Timestamp = time.Time{}
+	if _, err := other.Put(ctx, now); err != nil {
+		t.Fatal(err)
+	}
+	n.asked(t, "So late? Ben: Now.")
+	b = new(Batch)
+	b.Put(turn("7", 7, "Ben", "Still here."))
+	b.Put(turn("8", 8, "Anna", "Me too."))
+	b.Put(turn("5", 9, "Ben", "Moved.")) // from where it was before
+	b.Delete("6")
+	if err := other.Apply(ctx, b); err != nil {
+		t.Fatal(err)
+	}
+	n.asked(t, "Yes. Ben: Still here.", "Still here. Anna: Me too.", "Me too. Ben: Moved.")
+	// Queries are embedded as they are, and name the model alone.
+	if hits, err := st.Search(ctx, Query{Vector: textVector("milk and bread"), Model: "m", Limit: 1}); err != nil || len(hits) != 1 || hits[0].ID != "note" {
+		t.Error(hits, err)
+	}
+	if _, err := st.Search(ctx, Query{Vector: textVector("x"), Model: "other"}); !errors.Is(err, ErrModel) {
+		t.Error(err)
+	}
+	if h := st.Health(ctx); !h.OK || h.Pending != 0 {
+		t.Errorf("%+v", h)
+	}
+}
+
+// TestPreviousArrivesLater: a vector is made of what is before its memory at that time. What comes between them
+// later, changes or is deleted does not change it; the memory's own words, names and caption do, and a
+// re-embedding makes all of them of what is there.
+func TestPreviousArrivesLater(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	n := &notes{}
+	st := openTest(t, t.TempDir(), withEmbedder(n))
+	put := func(m Memory) {
+		t.Helper()
+		if _, err := st.Put(ctx, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(turn("2", 2, "Anna", "Yes."))
+	n.asked(t, "Anna: Yes.")
+	put(turn("1", 1, "Ben", "Are you there?"))
+	n.asked(t, "Ben: Are you there?")
+	put(turn("2", 2, "Anna", "Yes.")) // the same once more
+	m, err := st.Get(ctx, "2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Metadata["mood"] = "tired"
+	put(m)
+	n.asked(t)
+	embeddedAs(t, st, map[string]string{"2": "Anna: Yes."})
+	if m, err = st.Get(ctx, "2"); err != nil {
+		t.Fatal(err)
+	}
+	m.Metadata["caption"] = "a door"
+	put(m)
+	n.asked(t, "Are you there? Anna: Yes. a door")
+	put(turn("1", 1, "Ben", "Where are you?"))
+	n.asked(t, "Ben: Where are you?")
+	embeddedAs(t, st, map[string]string{"2": "Are you there? Anna: Yes. a door"})
+	if r, err := st.Vectors().Reembed(ctx, ReembedOptions{}); err != nil || r.Written != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	embeddedAs(t, st, map[string]string{"1": "Ben: Where are you?", "2": "Where are you? Anna: Yes. a door"})
+}
+
+// TestTemplateIsChanged: a store of before, whose model has the name alone, goes on with the contents alone and
+// is not embedded again; another template is taken by a re-embedding, and until then, also while it runs, the
+// one in use is.
+func TestTemplateIsChanged(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	n := &notes{}
+	dir := t.TempDir()
+	st := openTest(t, dir, withEmbedder(n))
+	if _, err := st.Put(ctx, Memory{ID: "0", Content: "a note"}); err != nil { // of no session: the content alone
+		t.Fatal(err)
+	}
+	for i, text := range []string{"Are you there?", "Yes."} {
+		if _, err := st.Put(ctx, turn(fmt.Sprint(i+1), i+1, "Ben", text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.asked(t, "a note", "Are you there?", "Yes.")
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	st = openTest(t, dir, withEmbedder(n))
+	if _, err := st.Vectors().EmbedPending(ctx); err != nil {
+		t.Fatal(err)
+	}
+	set := func(template string) error {
+		return st.Admin().UpdateConfig(ctx, func(c *Config) error { c.Vectors = &VectorConfig{Template: template}; return nil })
+	}
+	for _, bad := range []string{"turn", "{previous}", "{content} {", strings.Repeat("x", 300) + "{content}"} {
+		var field *FieldError
+		if err := set(bad); !errors.As(err, &field) || !strings.Contains(err.Error(), "config.json vectors") {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+	if err := set("turns"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.Put(ctx, turn("3", 3, "Ben", "Good.")); err != nil {
+		t.Fatal(err)
+	}
+	n.asked(t, "Good.")
+	other := openTest(t, dir, withEmbedder(n))
+	meanwhile := false
+	_, err := st.Vectors().Reembed(ctx, ReembedOptions{Progress: func(r ReembedReport) {
+		if r.Computed == 0 || r.Written > 0 || meanwhile {
+			return
+		}
+		meanwhile = true
+		if s := other.Admin().Stats(); s.Model != "m" || s.NextModel != "m as "+turnsTemplate {
+			t.Errorf("%+v", s)
+		}
+		for _, by := range []*Store{st, other} {
+			m := turn("4", 4, "Ben", "Who is this?")
+			if _, err := by.Put(ctx, m); err != nil {
+				t.Error(err)
+			}
+			embeddedAs(t, by, map[string]string{"4": "Who is this?"})
+		}
+	}})
+	if err != nil || !meanwhile {
+		t.Fatal(err)
+	}
+	for _, by := range []*Store{st, other} {
+		embeddedAs(t, by, map[string]string{"0": "a note", "1": "Ben: Are you there?", "2": "Are you there? Ben: Yes.", "3": "Yes. Ben: Good.", "4": "Good. Ben: Who is this?"})
+		if s := by.Admin().Stats(); s.Model != "m as "+turnsTemplate || s.NextModel != "" || s.Switching {
+			t.Errorf("%+v", s)
+		}
+	}
+	n.texts = nil
+	if _, err := other.Put(ctx, turn("5", 5, "Ben", "Nobody.")); err != nil {
+		t.Fatal(err)
+	}
+	n.asked(t, "Who is this? Ben: Nobody.")
+	// Without the setting the store keeps what it has, also with another model.
+	if err := set(""); err != nil {
+		t.Fatal(err)
+	}
+	o := withEmbedder(n)
+	o.EmbedModel = "other"
+	third := openTest(t, dir, o)
+	if _, err := third.Vectors().Reembed(ctx, ReembedOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if s := third.Admin().Stats(); s.Model != "other as "+turnsTemplate {
+		t.Errorf("%+v", s)
+	}
+	// An embedder without a name cannot be given a template.
+	if err := set("turns"); err != nil {
+		t.Fatal(err)
+	}
+	o.EmbedModel = ""
+	fourth := openTest(t, dir, o)
+	if _, err := fourth.Vectors().Reembed(ctx, ReembedOptions{}); !errors.As(err, new(*FieldError)) {
+		t.Error(err)
+	}
+	for f, err := range st.Admin().Verify(ctx, VerifyOptions{}) {
+		if err != nil || f.Severity != SeverityInfo {
+			t.Error(f, err)
+		}
+	}
+}
+
+// TestTemplateLater: what could not be embedded when it was put gets its vector by the template, and the first
+// vectors of a store may be such.
+func TestTemplateLater(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for _, setting := range []string{"", "content", "q: {content}"} {
+		n := &notes{down: true}
+		st := openTest(t, t.TempDir(), withEmbedder(n))
+		if setting != "" {
+			if err := st.Admin().UpdateConfig(ctx, func(c *Config) error { c.Vectors = &VectorConfig{Template: setting}; return nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i, text := range []string{"Are you there?", "Yes."} {
+			if _, err := st.Put(ctx, turn(fmt.Sprint(i+1), i+1, "Ben", text)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		n.down = false
+		if got, err := st.Vectors().EmbedPending(ctx); err != nil || got != 2 {
+			t.Fatal(got, err)
+		}
+		switch setting {
+		case "":
+			n.asked(t, "Ben: Are you there?", "Are you there? Ben: Yes.")
+		case "content":
+			n.asked(t, "Are you there?", "Yes.")
+		default:
+			n.asked(t, "q: Are you there?", "q: Yes.")
+		}
+		if n, err := st.Vectors().EmbedPending(ctx); err != nil || n != 0 {
+			t.Error(n, err)
+		}
+	}
+}

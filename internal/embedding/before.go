@@ -1,0 +1,116 @@
+package embedding
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/varve-db/varve/internal/commit"
+	"github.com/varve-db/varve/internal/template"
+	"github.com/varve-db/varve/internal/view/words"
+	"github.com/varve-db/varve/memstore"
+	"github.com/varve-db/varve/wal"
+)
+
+// Before finds the ids of what is before some places in their sessions, "" where nothing is; those of
+// except do not count.
+type Before func(ctx context.Context, of []words.Place, except map[string]bool) ([]string, error)
+
+// said is what the embedder is asked of a memory: text. own is the memory's own part of it, which tells
+// whether a vector is still the memory's.
+type said struct{ own, text string }
+
+// texts are what the embedder is asked of memories: with what is before each in its session, among
+// the memories of the operations that are written together, and those that are stored.
+func (em *Embedding) texts(ctx context.Context, t *template.Template, of []*memstore.Memory, ops []commit.Op) (map[*memstore.Memory]string, error) {
+	var before map[*memstore.Memory]string
+	if t.Previous() && em.Before != nil {
+		var err error
+		if before, err = em.before(ctx, of, ops); err != nil {
+			return nil, err
+		}
+	}
+	texts := make(map[*memstore.Memory]string, len(of))
+	for _, m := range of {
+		texts[m] = t.Text(m, before[m])
+	}
+	return texts, nil
+}
+
+// before is the content of what is before memories in their sessions.
+func (em *Embedding) before(ctx context.Context, of []*memstore.Memory, ops []commit.Op) (map[*memstore.Memory]string, error) {
+	var places []words.Place
+	var placed []*memstore.Memory
+	now := em.Engine.Env.Clock()
+	for _, m := range of {
+		if m.Session() != "" {
+			places = append(places, words.Place{Session: m.Session(), Time: happened(m, now), ID: m.ID})
+			placed = append(placed, m)
+		}
+	}
+	if len(placed) == 0 {
+		return nil, nil
+	}
+	near, replaced := together(ops, now)
+	ids, err := em.Before(ctx, places, replaced)
+	if err != nil {
+		return nil, err
+	}
+	stored := map[string]*memstore.Memory{}
+	err = em.eachOf(ctx, slices.Compact(slices.Sorted(slices.Values(ids))), func(m *memstore.Memory, _ wal.LSN) { stored[m.ID] = m })
+	before := map[*memstore.Memory]string{}
+	for i, m := range placed {
+		is := near[m]
+		if s := stored[ids[i]]; s != nil && (is == nil || order(is, s, now) < 0) {
+			is = s
+		}
+		if is != nil {
+			before[m] = is.Content
+		}
+	}
+	return before, err
+}
+
+// together finds what is before the memories of some operations among themselves, and the ids whose
+// versions they replace.
+func together(ops []commit.Op, now time.Time) (near map[*memstore.Memory]*memstore.Memory, replaced map[string]bool) {
+	near, replaced = map[*memstore.Memory]*memstore.Memory{}, map[string]bool{}
+	sessions := map[string][]*memstore.Memory{}
+	for i := range ops {
+		o := &ops[i]
+		if o.Group || o.Work != nil {
+			continue
+		}
+		replaced[o.ID] = true
+		if o.Memory != nil && o.Memory.Session() != "" {
+			sessions[o.Memory.Session()] = append(sessions[o.Memory.Session()], o.Memory)
+		}
+	}
+	for _, list := range sessions {
+		slices.SortStableFunc(list, func(a, b *memstore.Memory) int { return order(a, b, now) })
+		for i := 1; i < len(list); i++ {
+			if list[i].ID == "" || list[i].ID != list[i-1].ID {
+				near[list[i]] = list[i-1]
+			}
+		}
+	}
+	return near, replaced
+}
+
+// happened is the time of a memory, also of one that gets it when it is written.
+func happened(m *memstore.Memory, now time.Time) int64 {
+	if m.Timestamp.IsZero() {
+		return now.UnixMicro()
+	}
+	return m.Timestamp.UnixMicro()
+}
+
+// order is that of a session; an id that is made when it is written is not known.
+func order(a, b *memstore.Memory, now time.Time) int {
+	c := cmp.Compare(happened(a, now), happened(b, now))
+	if c == 0 && a.ID != "" && b.ID != "" {
+		c = cmp.Compare(a.ID, b.ID)
+	}
+	return c
+}

@@ -1,0 +1,20 @@
+package text
+
+// Values are the texts of a member of the metadata: it is one, or a list of them.
+func Values(v any) []string {
+	switch v := v.(type) {
+	case string:
+		return []string{v}
+	case []string:
+		return v
+	case []any:
+		var texts []string
+		for _, x := range v {
+			if s, ok := x.(string); ok {
+				texts = append(texts, s)
+			}
+		}
+		return texts
+	}
+	return nil
+}

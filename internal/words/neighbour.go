@@ -1,0 +1,20 @@
+package words
+
+// Before is the live document before a time and id in a session, other than those of except.
+func (v *Set) Before(session string, time int64, id string, except map[string]bool) (string, bool, error) {
+	e := &edit{v} // it only looks
+	at, ok, _, _, err := e.around(session, time, id, -1)
+	for err == nil && ok {
+		b, err := v.parts[at.part].Seg.ID(at.row)
+		if err != nil {
+			return "", false, err
+		}
+		if is := string(b); !except[is] {
+			return is, true, nil
+		}
+		if at, ok, err = v.next(at, true); err != nil {
+			return "", false, err
+		}
+	}
+	return "", false, err
+}
