@@ -50,6 +50,7 @@ type recalled struct {
 		Cut                              bool
 		Score                            float64
 		Expires                          string
+		Why                              string
 	}
 	By, Next string
 	Sessions []struct {
@@ -111,6 +112,16 @@ func TestMemory(t *testing.T) {
 			t.Errorf("%s: %q, want %q", args, r.ids(), want)
 		}
 	}
+	r = as[recalled](t, c, "recall", `{"query":"short answers deploys","explain":true,"per_session":1,"fragment":20}`)
+	if len(r.Memories) != 2 || r.Memories[0].Session == r.Memories[1].Session {
+		t.Errorf("%+v", r)
+	}
+	for _, m := range r.Memories {
+		if !strings.Contains(m.Why, " (content") || len(m.Text) > 20 || !m.Cut && strings.Contains(m.Text, "answers") {
+			t.Errorf("%+v", m)
+		}
+	}
+	c.refuses("recall", `{"query":"x","per_session":0}`, ">=1 at per_session")
 	l := as[recalled](t, c, "list_memories", `{"sessions":true}`)
 	if fmt.Sprint(l.Sessions) != "[{s1 2} {s2 2}]" {
 		t.Errorf("%+v", l)

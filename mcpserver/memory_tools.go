@@ -12,6 +12,7 @@ const (
 	maxTTL       = 100 * 366 * 24 * 3600 // seconds
 	defaultChars = 20_000
 	maxChars     = 1_000_000
+	maxFragment  = 1 << 16
 )
 
 func memoryTools() []tool {
@@ -27,7 +28,7 @@ func memoryTools() []tool {
 	memory := object(
 		needs("id", str("")), needs("text", str("")), may("cut", &shape{kind: "boolean", about: "The text was shortened because it is longer than the answer may be, or category, key and tags were omitted because they are"}),
 		may("score", &shape{kind: "number"}), may("session", str("")), may("category", str("")), may("key", str("")), may("tags", tags),
-		needs("written", str("RFC 3339")), may("expires", str("RFC 3339")),
+		needs("written", str("RFC 3339")), may("expires", str("RFC 3339")), may("why", str("What the score is made of")),
 	)
 	return []tool{
 		{
@@ -54,8 +55,11 @@ func memoryTools() []tool {
 				may("since", str("Only of what happened at this time or later, RFC 3339")), may("until", str("Only of what happened before this time, RFC 3339")),
 				may("by", oneOf("How to search; by default by both if possible, otherwise by words", recallBy...)),
 				may("limit", limit("100", "10", maxRecall)), may("cursor", str("next of the previous page")), may("max_chars", chars),
+				may("per_session", integer("At most so many memories of one session, the best of each; by default any number", 1, maxRecall)),
+				may("fragment", integer("Of a longer text only the piece with the most of the words, of about so many bytes", 20, maxFragment)),
+				may("explain", &shape{kind: "boolean", about: "Say of each memory why it was found"}),
 			),
-			object(needs("memories", array(memory)), needs("by", str("meaning or words")), may("next", str("The cursor of the next page; absent on the last page"))),
+			object(needs("memories", array(memory)), needs("by", str("both, meaning or words")), may("next", str("The cursor of the next page; absent on the last page"))),
 			hints{readOnly: true, idempotent: true},
 			func(ctx context.Context, s *server, a args) (*answer, error) { return s.recall(ctx, a) },
 		},

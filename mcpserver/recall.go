@@ -79,17 +79,17 @@ func (s *server) recall(ctx context.Context, a args) (*answer, error) {
 		}
 	}
 	limit := a.number("limit", 10)
-	hits, by, err := s.search(ctx, query, by, filters, offset+limit+1)
+	q := varve.Query{Text: query, Offset: offset, Limit: limit + 1, PerSession: a.number("per_session", 0), Fragment: a.number("fragment", 0), Explain: a.flag("explain")}
+	hits, by, err := s.search(ctx, q, by, filters)
 	if err != nil {
 		return nil, err
 	}
-	hits = hits[min(offset, len(hits)):]
 	p := page{chars: a.number("max_chars", defaultChars)}
 	shown := 0
 	for _, h := range hits[:min(limit, len(hits))] {
 		m, err := s.st.Get(ctx, h.ID) // one at a time: each may be large
 		if err == nil {
-			if !p.add(&m, h.Score) {
+			if !p.found(&m, &h) {
 				break
 			}
 		} else if err != nil && !errors.Is(err, varve.ErrNotFound) && !isOne(err) {
@@ -133,22 +133,22 @@ var recallBy = []string{"both", "meaning", "words"}
 
 // search looks by words and meaning where that can be, and for words where it cannot, or
 // finds nothing and was not asked for.
-func (s *server) search(ctx context.Context, query, by string, filters []varve.Filter, most int) ([]varve.Hit, string, error) {
+func (s *server) search(ctx context.Context, q varve.Query, by string, filters []varve.Filter) ([]varve.Hit, string, error) {
 	if (by == "meaning" || by == "both") && s.o.Embed == nil {
 		return nil, "", fmt.Errorf(`by %q needs an embedder, and this server has none: look by "words"`, by)
 	}
 	if by != "words" && s.o.Embed != nil {
-		list, err := s.o.Embed(ctx, []string{query})
+		list, err := s.o.Embed(ctx, []string{q.Text})
 		if err == nil && len(list) != 1 {
 			err = fmt.Errorf("the embedder gave %d vectors for one text", len(list))
 		}
 		var hits []varve.Hit
 		if err == nil {
-			q := varve.Query{Text: query, Vector: list[0], Model: s.o.EmbedModel}
-			if by == "meaning" {
-				q.Text = ""
+			near := q
+			if near.Vector, near.Model = list[0], s.o.EmbedModel; by == "meaning" {
+				near.Text = ""
 			}
-			hits, err = s.all(ctx, q, filters, most)
+			hits, err = s.all(ctx, near, filters)
 		}
 		if by != "" || len(hits) > 0 || ctx.Err() != nil {
 			return hits, cmp.Or(by, "both"), err
@@ -157,14 +157,13 @@ func (s *server) search(ctx context.Context, query, by string, filters []varve.F
 			s.o.Logger.Warn("looking by words, for by meaning it cannot be done", "err", err)
 		}
 	}
-	hits, err := s.all(ctx, varve.Query{Text: query}, filters, most)
+	hits, err := s.all(ctx, q, filters)
 	return hits, "words", err
 }
 
-// all are the ids of the first hits. Memories that cannot be read do not keep the others from being
+// all are the ids of the hits. Memories that cannot be read do not keep the others from being
 // found.
-func (s *server) all(ctx context.Context, q varve.Query, filters []varve.Filter, most int) ([]varve.Hit, error) {
-	q.Limit = most
+func (s *server) all(ctx context.Context, q varve.Query, filters []varve.Filter) ([]varve.Hit, error) {
 	q.Trim = func(m *varve.Memory) { *m = varve.Memory{ID: m.ID} }
 	hits, err := s.st.Search(ctx, q, filters...)
 	if err != nil && hits != nil {
@@ -184,6 +183,7 @@ type page struct {
 // item is what is told of a memory, which itself may be much larger.
 type item struct {
 	id, text, session, category, key string
+	why                              string
 	tags                             []string
 	cut                              bool
 	score                            float64
@@ -223,6 +223,43 @@ func (p *page) add(m *varve.Memory, score float64) bool {
 	return true
 }
 
+// found adds a hit: of a longer text only the fragment, where one was asked for.
+func (p *page) found(m *varve.Memory, h *varve.Hit) bool {
+	part := h.Fragment != nil && (h.Fragment.From > 0 || h.Fragment.Cut)
+	if part {
+		m.Content = h.Fragment.Text
+	}
+	if !p.add(m, h.Score) {
+		return false
+	}
+	it := &p.items[len(p.items)-1]
+	it.cut = it.cut || part
+	if h.Explanation != nil {
+		it.why = why(h.Explanation)
+	}
+	return true
+}
+
+// why is an explanation in words: each word of the query with what it adds and where it is, what the best of
+// the session add, and how near the meaning is.
+func why(e *varve.Explanation) string {
+	var all []string
+	for _, w := range e.Words {
+		where := w.Fields
+		if w.Near > 0 {
+			where = append(slices.Clone(where), "neighbours")
+		}
+		all = append(all, fmt.Sprintf("%s %.2f (%s)", w.Word, w.Score, strings.Join(where, ", ")))
+	}
+	if e.Session > 0 {
+		all = append(all, fmt.Sprintf("session %.2f", e.Session))
+	}
+	if e.Similarity != 0 {
+		all = append(all, fmt.Sprintf("meaning %.2f", e.Similarity))
+	}
+	return strings.Join(all, "; ")
+}
+
 func (p *page) write(w *writer) {
 	w.member("memories")
 	list(w, p.items, (*writer).item)
@@ -256,6 +293,9 @@ func (w *writer) item(it *item) {
 	w.text("written", it.written.Format(time.RFC3339))
 	if !it.expires.IsZero() {
 		w.text("expires", it.expires.Format(time.RFC3339))
+	}
+	if it.why != "" {
+		w.text("why", it.why)
 	}
 	w.close('}')
 }
