@@ -29,6 +29,8 @@ func run(ctx context.Context) error {
 	by := flag.String("by", "", "only by `words`, meaning or both")
 	cache := flag.String("vectors", "", "a `file` that keeps vectors for the next run; none is asked for that it has")
 	every := flag.Int("every", 1, "ask every so-manieth `question` only")
+	template := flag.String("template", "", "what is embedded: content, turns (the default here), or a `template` of your own")
+	ranks := flag.Bool("ranks", false, "by both, count places instead of scores")
 	flag.Parse()
 	if *data == "" || flag.NArg() > 0 || *every < 1 {
 		return fmt.Errorf("usage: locomo -data locomo10.json")
@@ -65,6 +67,15 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer st.Close()
+	if *template != "" {
+		err := st.Admin().UpdateConfig(ctx, func(c *varve.Config) error {
+			c.Vectors = &varve.VectorConfig{Template: *template}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
 	began := time.Now()
 	put, err := st.PutAll(ctx, slices.Values(memories))
 	if err == nil {
@@ -86,7 +97,7 @@ func run(ctx context.Context) error {
 	if !ok || *by == "words" {
 		return nil
 	}
-	return askMeaning(ctx, st, em, questions, *top, *by)
+	return askMeaning(ctx, st, em, questions, *top, *by, *ranks)
 }
 
 func count(questions []question) (n int) {
@@ -102,7 +113,7 @@ func byWords(q *question) varve.Query { return varve.Query{Text: q.text} }
 
 // askMeaning makes the vectors of the questions first, so that the time is that
 // of the search.
-func askMeaning(ctx context.Context, st *varve.Store, e *embedder, questions []question, top int, by string) error {
+func askMeaning(ctx context.Context, st *varve.Store, e *embedder, questions []question, top int, by string, ranks bool) error {
 	var texts []string
 	for _, q := range questions {
 		texts = append(texts, q.text)
@@ -123,7 +134,7 @@ func askMeaning(ctx context.Context, st *varve.Store, e *embedder, questions []q
 			return err
 		}
 	}
-	return ask(ctx, st, "both", questions, top, func(q *question) varve.Query { return varve.Query{Text: q.text, Vector: vectors[q.text]} })
+	return ask(ctx, st, "both", questions, top, func(q *question) varve.Query { return varve.Query{Text: q.text, Vector: vectors[q.text], Ranks: ranks} })
 }
 
 // ask asks all questions, of all conversations and of their own, and tells for

@@ -62,24 +62,25 @@ func (em *Embedding) Commit(ctx context.Context, ops []commit.Op, seen commit.Re
 func (em *Embedding) embedAll(ctx context.Context, ops []commit.Op, known embedded) (got, waiting []*memstore.Memory, err error) {
 	var want []*memstore.Memory
 	of := map[*memstore.Memory]*commit.Op{}
-	var by *maker
+	seen, session := false, false
 	for i := range ops {
 		if ops[i].Memory == nil {
 			continue
 		}
-		if by == nil {
+		if !seen {
 			if err := em.Engine.Sight(ctx); err != nil {
 				return nil, nil, err
 			}
-			by = em.now(slices.ContainsFunc(ops, func(o commit.Op) bool { return o.Memory != nil && o.Memory.Session() != "" }))
+			seen = true
 		}
-		ok, err := em.wantsEmbedding(ctx, &ops[i], by.template)
+		ok, err := em.wantsEmbedding(ctx, &ops[i])
 		if err != nil {
 			return nil, nil, err
 		}
 		if ok {
 			want = append(want, ops[i].Memory)
 			of[ops[i].Memory] = &ops[i]
+			session = session || ops[i].Memory.Session() != ""
 		}
 	}
 	if len(want) == 0 {
@@ -88,6 +89,7 @@ func (em *Embedding) embedAll(ctx context.Context, ops []commit.Op, known embedd
 	if known == nil {
 		known = embedded{}
 	}
+	by := em.now(session)
 	says, err := em.texts(ctx, by.template, want, ops)
 	if err != nil {
 		return nil, nil, err
@@ -131,7 +133,7 @@ func (em *Embedding) embedAll(ctx context.Context, ops []commit.Op, known embedd
 // changed and its embedding is that of the version which it replaces. One that is written again, saying
 // what is there, takes the embedding over. What is stored may change until the commit; the vector
 // belongs to what the memory says in any case.
-func (em *Embedding) wantsEmbedding(ctx context.Context, o *commit.Op, by *template.Template) (bool, error) {
+func (em *Embedding) wantsEmbedding(ctx context.Context, o *commit.Op) (bool, error) {
 	m := o.Memory
 	if !vectors.Embeddable(m.Content) || o.Derived {
 		return false, nil
@@ -160,6 +162,8 @@ func (em *Embedding) wantsEmbedding(ctx context.Context, o *commit.Op, by *templ
 	if err != nil {
 		return none, nil
 	}
+	model := em.Vectors.Model()
+	by := template.Of(model.Name) // no template made vectors that no model is named for
 	switch {
 	case none && !m.Decoded() && by.Own(&old) == by.Own(m) && len(old.Embedding) > 0:
 		m.Embedding = old.Embedding
