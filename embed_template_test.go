@@ -320,3 +320,53 @@ func TestTemplateLater(t *testing.T) {
 		}
 	}
 }
+
+// TestFirstVectorsAgree: of processes that put the first vectors at once, some of memories in a session, one decides
+// what is embedded, and no vector is made in another way.
+func TestFirstVectorsAgree(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for try := range 8 {
+		n := &notes{}
+		dir := t.TempDir()
+		const parties = 4
+		var all [parties]*Store
+		for i := range all {
+			all[i] = openTest(t, dir, withEmbedder(n))
+		}
+		begin := make(chan struct{})
+		var wg sync.WaitGroup
+		for i, st := range all {
+			wg.Go(func() {
+				<-begin
+				for k := range 3 {
+					m := Memory{ID: fmt.Sprint(i, k), Content: fmt.Sprint("text ", i, k), Metadata: map[string]any{"speaker": "Ben"}}
+					if i%2 == 0 {
+						m.Metadata["session_id"] = m.ID
+					}
+					if _, err := st.Put(ctx, m); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		close(begin)
+		wg.Wait()
+		if _, err := all[0].Vectors().EmbedPending(ctx); err != nil {
+			t.Fatal(err)
+		}
+		before := ""
+		switch is := all[0].Admin().Stats().Model; is {
+		case "m":
+		case "m as " + turnsTemplate:
+			before = "Ben: "
+		default:
+			t.Fatal(is)
+		}
+		for m, err := range all[0].Memories(ctx) {
+			if err != nil || !slices.Equal(m.Embedding, textVector(before+m.Content)) {
+				t.Errorf("try %d: %s does not have the vector of %q: %v", try, m.ID, before+m.Content, err)
+			}
+		}
+	}
+}
