@@ -331,8 +331,15 @@ func TestFirstVectorsAgree(t *testing.T) {
 		dir := t.TempDir()
 		const parties = 4
 		var all [parties]*Store
+		var together sync.WaitGroup // each has asked before one of them decides
+		together.Add(parties)
 		for i := range all {
-			all[i] = openTest(t, dir, withEmbedder(n))
+			o, once := withEmbedder(n), sync.Once{}
+			o.Embed = func(ctx context.Context, texts []string) ([][]float32, error) {
+				once.Do(func() { together.Done(); together.Wait() })
+				return n.embed(ctx, texts)
+			}
+			all[i] = openTest(t, dir, o)
 		}
 		begin := make(chan struct{})
 		var wg sync.WaitGroup
