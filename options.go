@@ -29,8 +29,9 @@ type Options struct {
 	ReadOnly bool
 	// MustExist makes Open fail with ErrNoStore, instead of creating a store, if there is none.
 	MustExist bool
-	// CacheBytes is the maximum size of the cache of documents in bytes; 0 means 16 MiB, a negative
-	// number no cache.
+	// CacheBytes is the maximum size of the cache of documents in this process, in bytes with what
+	// each takes beside its text; 0 means 64 MiB, a negative number no cache. It has what was lately
+	// read or, except by batches of 64 and more, written; a document above a quarter of it stays out.
 	CacheBytes int64
 	// LockWait is how long to wait for a lock of another process; 0 means 30 s.
 	LockWait time.Duration
@@ -126,7 +127,7 @@ func (o *Options) Validate() error {
 
 func (o *Options) fill() {
 	if o.CacheBytes == 0 {
-		o.CacheBytes = 16 << 20
+		o.CacheBytes = 64 << 20
 	}
 	if o.LockWait == 0 {
 		o.LockWait = 30 * time.Second

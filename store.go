@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/maypok86/otter/v2"
-
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
@@ -114,7 +112,7 @@ func openOnce(ctx context.Context, dir string, o *Options) (*Store, error) {
 		}
 		return em.Model
 	}
-	st.engine.CacheBytes, st.engine.Unfinished = st.o.CacheBytes, st.o.unfinished
+	st.engine.Unfinished = st.o.unfinished
 	st.engine.RemakeIndex = func(ctx context.Context, start *wal.Start) (*index.Set, string, int, error) {
 		return st.flusher.RemakeFrom(ctx, flush.Remake{Store: start.UUID, At: wal.Mark{LSN: start.Spilled, Sum: start.Sum}}, start.Past)
 	}
@@ -133,24 +131,17 @@ func openOnce(ctx context.Context, dir string, o *Options) (*Store, error) {
 }
 
 func (st *Store) open(ctx context.Context) error {
-	if st.o.CacheBytes > 0 {
-		c, err := otter.New(&otter.Options[string, *engine.Cached]{
-			MaximumWeight: uint64(st.o.CacheBytes),
-			Weigher:       func(key string, v *engine.Cached) uint32 { return uint32(len(key) + len(v.Doc) + 128) },
-			Executor:      func(fn func()) { fn() },
-		})
-		if err != nil {
-			return err
-		}
-		st.engine.Cache = c
+	cache, err := engine.NewCache(st.o.CacheBytes)
+	if err != nil {
+		return err
 	}
+	st.engine.Cache = cache
 	if err := st.engine.Enter(ctx, st.o.MustExist); err != nil {
 		return err
 	}
 	if err := st.engine.NewerVectors(); err != nil {
 		return err
 	}
-	var err error
 	if st.engine.Token, err = st.engine.NewToken(); err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@
 //	batch1000        durable batches of 1,000
 //	put4x16          durable puts of 4 processes with 16 goroutines each
 //	get1, get2       reads of 10,000 hot documents out of -n, 1 and 2 goroutines
+//	fresh            reads of -files documents that were just put, and after a flush; also past the cache
 //	open             opening the filled store and reading one document, by the same process (warm cache)
 //	disk, heap       what the filled store takes
 //	create, replace  documents a second until all files and the index are durable, -files of them

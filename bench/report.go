@@ -76,6 +76,9 @@ var tables = []struct {
 		{"put1", "1 goroutine, /s"}, {"put1.p50", "p50 µs"}, {"put1.p99", "p99 µs"},
 		{"put64", "64 goroutines, /s"}, {"put64.p50", "p50 µs"}, {"put64.p99", "p99 µs"},
 		{"batch1000", "batches of 1,000, docs/s"}, {"put4x16", "4 processes × 16, /s"}}},
+	{"Reads of what was just put", "", []column{
+		{"new.1", "gets/s, first"}, {"new.2", "again"}, {"flushed.1", "after a flush"}, {"flushed.2", "again"},
+		{"file", "without a cache"}, {"file.bare", "open, read, close"}}},
 	{"Reads, and the filled store", "", []column{
 		{"get1", "gets/s, 1 goroutine"}, {"get2", "gets/s, 2 goroutines"}, {"open", "open, ms"},
 		{"disk", "disk, MiB"}, {"heap", "Go heap, MiB"}}},

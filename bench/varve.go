@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"path/filepath"
 	"time"
 
 	"github.com/varve-db/varve"
@@ -61,3 +62,14 @@ func (v *varveStore) Get(id string) ([]byte, error) {
 }
 func (v *varveStore) Flush() error { return v.st.Flush(context.Background()) }
 func (v *varveStore) Close() error { return v.st.Close() }
+
+// OpenUncached opens it without its cache of documents.
+func (v *varveStore) OpenUncached(dir string) (err error) {
+	v.st, err = varve.Open(context.Background(), dir, &varve.Options{CacheBytes: -1})
+	return err
+}
+
+// Path is that of a memory whose id is a file name.
+func (v *varveStore) Path(dir, id string) string {
+	return filepath.Join(dir, "memories", id+".json")
+}

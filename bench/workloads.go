@@ -46,6 +46,7 @@ var workloads = []workload{
 	}},
 	{"settle", (*config).settle},
 	{"filled", (*config).filled},
+	{"fresh", (*config).fresh},
 }
 
 // chosenLoads checks comma-separated names of workloads.

@@ -1,6 +1,7 @@
 package commit
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -132,6 +133,7 @@ func (cm *Committer) attempt(ctx context.Context, w *work, ops []Op, seen Reads,
 		return nil, nil
 	}
 	b.Frees = !puts && w.kept == 0
+	w.swaps = cm.Engine.State.Swaps()
 	_, err = cm.Engine.Log.Append(ctx, b)
 	cm.Counts.Evictions.Release(w.taken, err == nil)
 	if w.kept > 0 && !puts {
@@ -164,6 +166,9 @@ func (cm *Committer) wrote(ops []Op, w *work) {
 		}
 		if m := ops[i].Memory; m != nil {
 			m.Version = b.Entries[n].LSN
+			if doc := w.prepared[i].doc; doc != nil {
+				engine.Written(cm.Engine, m, doc, &b.Entries[n], w.swaps)
+			}
 		}
 		if a := ops[i].Assembly; a != nil {
 			*a = *w.prepared[i].assembly
@@ -280,14 +285,17 @@ type prepared struct {
 	precondition wal.Precondition
 	entry        wal.Entry
 	assembly     *assembly.Assembly // as it will be written
+	doc          []byte             // of a memory, for the cache; nil where that is not to have it
 	effect       counts.Effect
 	err          error
 }
 
-// prepareMany is how many operations make a second goroutine worth while.
+// prepareMany is how many operations make a second goroutine worth while, and are too many for the
+// cache: an import would displace what is being read.
 const prepareMany = 64
 
 func (cm *Committer) prepareAll(ctx context.Context, w *work, ops []Op) {
+	w.arena(0).docs = len(ops) < prepareMany && cm.Engine.Cache != nil
 	n := min(runtime.GOMAXPROCS(0), len(ops)/prepareMany)
 	if n < 2 || cm.Engine.Env.System.Inline {
 		cm.prepareSome(ctx, ops, w.prepared, w.arena(0))
@@ -416,6 +424,9 @@ func (cm *Committer) prepareOne(ctx context.Context, o *Op, p *prepared, values 
 	value, inflated := cm.Engine.Codec.Encode(values.room(64+len(line)+len(doc)+4*len(m.Embedding)),
 		&record.Record{Previous: previous, Created: !found, Line: line, Vector: m.Embedding, Doc: doc})
 	values.keep(value)
+	if p.doc = nil; values.docs {
+		p.doc = bytes.Clone(doc)
+	}
 	p.effect.Is, p.effect.IsSession = counts.Sum{N: 1, Bytes: int64(len(doc))}, m.Session()
 	p.precondition = wal.Precondition{Key: engine.MemoryKey(m.ID), LSN: old.LSN, Hint: hint, Chained: !found, Deletion: previous}
 	p.entry = wal.Entry{Key: p.precondition.Key, Kind: record.KindPut, Value: value, Inflated: inflated}

@@ -43,6 +43,7 @@ type work struct {
 	taken    []counts.Candidate // that are to make room
 	turn     counts.Turn        // in which they do
 	kept     int                // copies of what is replaced, with which the batch begins
+	swaps    uint64             // State.Swaps before it is appended
 }
 
 // What is kept of a work: more was a rare batch, which shall not hold memory.
@@ -106,6 +107,7 @@ func (w *work) arena(k int) *arena {
 type arena struct {
 	values  []byte
 	scratch []byte // for one document and line
+	docs    bool   // the cache is to have the documents
 }
 
 // arenaChunk is how much an arena takes at once, once it holds more than one value.

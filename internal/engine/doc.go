@@ -31,7 +31,7 @@
 //	machine      the engine as the log's Machine: the state, and the index that the log begins with
 //	views        mapping the present index, when another process has written one
 //	find past    the newest version of a document; versions of which log and archive have the bytes
-//	load         the same by way of the cache
+//	cache load   the same by way of the cache of documents
 //	lines filter share expiring   listings in the order of ids, their filters, reading them in parallel, what has expired
 //	follower     keeping a fold of the log up to date
 //	as_of        what changed between two positions

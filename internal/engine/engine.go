@@ -7,8 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/maypok86/otter/v2"
-
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/env"
@@ -32,12 +30,11 @@ type Engine struct {
 	Opened opened
 	Health health
 
-	Cache      *otter.Cache[string, *Cached]
-	CacheBytes int64
-	Overlay    overlayOrder
-	Expiring   Expiring
-	Times      Times  // nil: documents are read
-	Orders     Orders // nil: the index is read
+	Cache    *Cache // nil: there is none
+	Overlay  overlayOrder
+	Expiring Expiring
+	Times    Times  // nil: documents are read
+	Orders   Orders // nil: the index is read
 
 	Remade     atomic.Uint64 // the log's Remade, when the index was last mapped
 	refreshing sync.Mutex

@@ -14,21 +14,6 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Cached is a document in the cache. It counts as long as nothing was applied
-// to its key and the index was not replaced since; else the index is asked.
-type Cached struct {
-	kind    *Kind
-	lsn     wal.LSN
-	Doc     []byte
-	expires time.Time
-	created time.Time
-	updated time.Time
-	vector  int64
-	session string
-	size    int64
-	swaps   uint64
-}
-
 // Get reads a document, from the cache where it is there.
 func (eng *Engine) Get(ctx context.Context, k *Kind, id string) (Version, error) {
 	if err := eng.Begun(); err != nil {
@@ -44,36 +29,6 @@ func (eng *Engine) Get(ctx context.Context, k *Kind, id string) (Version, error)
 	}
 	if err != nil {
 		return v, fmt.Errorf("%s %s: %w", k.Noun, human.Quote(id), err)
-	}
-	return v, nil
-}
-
-// Load returns the newest version with its document, from the cache if it is there.
-// The document is shared and not to be changed.
-func (eng *Engine) Load(ctx context.Context, k *Kind, id string) (Version, error) {
-	if eng.Cache == nil {
-		return eng.Find(ctx, k, id, true)
-	}
-	if c, ok := eng.Cache.GetIfPresent(k.CacheKey(id)); ok && c.kind == k {
-		if err := eng.Sight(ctx); err != nil {
-			return Version{}, err
-		}
-		if !eng.State.Changed(k.Letter, id, c.lsn, c.swaps) {
-			v := Version{LSN: c.lsn, Doc: c.Doc}
-			v.Line.ExpiresAt, v.Line.CreatedAt, v.Line.UpdatedAt = c.expires, c.created, c.updated
-			v.Line.Version, v.Line.VectorID = c.lsn, c.vector
-			v.Line.SessionID, v.Line.Size = c.session, c.size
-			return v, nil
-		}
-	}
-	swaps := eng.State.Swaps()
-	v, err := eng.Find(ctx, k, id, true)
-	if err != nil {
-		return v, err
-	}
-	if int64(len(v.Doc)) < eng.CacheBytes/4 {
-		eng.Cache.Set(k.CacheKey(id), &Cached{kind: k, lsn: v.LSN, Doc: v.Doc, expires: v.Line.ExpiresAt, created: v.Line.CreatedAt, updated: v.Line.UpdatedAt, vector: v.Line.VectorNumber(),
-			session: v.Line.SessionID, size: int64(len(v.Doc)), swaps: swaps})
 	}
 	return v, nil
 }

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// uncached is an engine that can be opened without a cache of its own, whose documents are files.
+type uncached interface {
+	OpenUncached(dir string) error
+	Path(dir, id string) string // of a document's file
+}
+
+// getRuns is how many documents are read before the other reader of the same files has its turn.
+const getRuns = 1000
+
+// fresh measures gets of what was put a moment ago: -files documents by 64 goroutines, then each
+// of them once, in any order, and once more; and the same after a flush. Of an engine that keeps a
+// document in a file also without a cache, in turns with bare calls that open, read and close it.
+func (c *config) fresh(make func() Engine, dir string, seed uint64) (map[string]float64, error) {
+	e, err := opened(make, dir)
+	if err != nil {
+		return nil, err
+	}
+	docs := newSource(seed).docs(c.files)
+	next := handed(docs)
+	if _, err := during(64, time.Hour, len(docs)/64*64, func(int) error { return e.Put(<-next) }); err != nil {
+		return nil, closed(e, err)
+	}
+	docs = docs[:len(docs)/64*64]
+	rng := rand.New(rand.NewPCG(seed, 3))
+	rng.Shuffle(len(docs), func(i, j int) { docs[i], docs[j] = docs[j], docs[i] })
+	out := map[string]float64{}
+	pass := func(name string) error {
+		start := time.Now()
+		for i := range docs {
+			if doc, err := e.Get(docs[i].ID); err != nil || len(doc) < docSize/2 {
+				return fmt.Errorf("%s: %d bytes, %w", docs[i].ID, len(doc), err)
+			}
+		}
+		out[name] = float64(len(docs)) / time.Since(start).Seconds()
+		return nil
+	}
+	for _, name := range []string{"new.1", "new.2"} {
+		if err := pass(name); err != nil {
+			return nil, closed(e, err)
+		}
+	}
+	if f, ok := e.(Flusher); ok {
+		if err := f.Flush(); err != nil {
+			return nil, closed(e, err)
+		}
+		for _, name := range []string{"flushed.1", "flushed.2"} {
+			if err := pass(name); err != nil {
+				return nil, closed(e, err)
+			}
+		}
+	}
+	if err := e.Close(); err != nil {
+		return nil, err
+	}
+	u, ok := e.(uncached)
+	if !ok {
+		return out, nil
+	}
+	if err := u.OpenUncached(dir); err != nil {
+		return nil, err
+	}
+	var own, bare time.Duration
+	for range 3 {
+		for i := 0; i+getRuns <= len(docs); i += getRuns {
+			start := time.Now()
+			for _, d := range docs[i : i+getRuns] {
+				if _, err := e.Get(d.ID); err != nil {
+					return nil, closed(e, err)
+				}
+			}
+			own += time.Since(start)
+			start = time.Now()
+			for _, d := range docs[i : i+getRuns] {
+				if err := bareRead(u.Path(dir, d.ID)); err != nil {
+					return nil, closed(e, err)
+				}
+			}
+			bare += time.Since(start)
+		}
+	}
+	n := float64(3 * (len(docs) / getRuns * getRuns))
+	out["file"], out["file.bare"] = n/own.Seconds(), n/bare.Seconds()
+	return out, e.Close()
+}
+
+// handed hands documents out one by one.
+func handed(docs []Doc) <-chan Doc {
+	c := make(chan Doc, len(docs))
+	for _, d := range docs {
+		c <- d
+	}
+	return c
+}

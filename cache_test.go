@@ -1,0 +1,260 @@
+package varve
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/wal"
+)
+
+// cacheFile is the file of a memory.
+func cacheFile(dir, id string) string { return filepath.Join(dir, "memories", id+".json") }
+
+// swapLetter changes a file so that neither its size nor its time tells.
+func swapLetter(t *testing.T, name string, from, to string) {
+	t.Helper()
+	info, err := os.Stat(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, bytes.Replace(b, []byte(from), []byte(to), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(name, info.ModTime(), info.ModTime()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func contentOf(t *testing.T, st *Store, id string) string {
+	t.Helper()
+	m, err := st.Get(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.Content
+}
+
+// What was written, and what was read, is in the cache, and stays there when the index is
+// replaced: a file that cannot be told from the version's by size and time is not read.
+func TestCacheStays(t *testing.T) {
+	t.Parallel()
+	for _, of := range []string{"written", "read"} {
+		t.Run(of, func(t *testing.T) {
+			dir := t.TempDir()
+			st := openTest(t, dir, &Options{NoBackground: true})
+			if _, err := st.Put(t.Context(), Memory{ID: "a", Content: "walrus"}); err != nil {
+				t.Fatal(err)
+			}
+			for i := range 3 {
+				if err := st.Admin().Compact(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if of == "read" && i == 0 {
+					st.engine.Cache.InvalidateAll()
+					contentOf(t, st, "a")
+				}
+				if i < 2 {
+					swapLetter(t, cacheFile(dir, "a"), "walrus", "Walrus")
+				}
+				before := st.engine.State.Swaps()
+				if got := contentOf(t, st, "a"); got != "walrus" {
+					t.Fatalf("after %d new indexes it was read from its file: %s", i+1, got)
+				}
+				if i < 2 {
+					swapLetter(t, cacheFile(dir, "a"), "Walrus", "walrus")
+				}
+				// Another index, of other memories.
+				if _, err := st.Put(t.Context(), Memory{ID: fmt.Sprint("b", i), Content: "x"}); err != nil {
+					t.Fatal(err)
+				}
+				if st.engine.State.Swaps() != before {
+					t.Fatal("the index was replaced meanwhile")
+				}
+			}
+		})
+	}
+}
+
+// An edit by hand of a memory in the cache is seen by the first read behind the flush, and by the
+// first one behind a new index.
+func TestCacheEdited(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		read bool // between the file and the edit
+		swap bool // between the edit and the read
+	}{{"before it is read from the file", false, false}, {"before another index", true, true}, {"of what the index has", false, true}} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			st := openTest(t, dir, &Options{NoBackground: true})
+			put := func(id string) {
+				t.Helper()
+				if _, err := st.Put(t.Context(), Memory{ID: id, Content: "walrus"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			put("a")
+			contentOf(t, st, "a")
+			if err := st.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if c.swap {
+				if err := st.Admin().Compact(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if c.read {
+				contentOf(t, st, "a")
+			}
+			b, err := os.ReadFile(cacheFile(dir, "a"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(cacheFile(dir, "a"), bytes.Replace(b, []byte("walrus"), []byte("sea lion"), 1), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if c.read {
+				put("b")
+				if err := st.Admin().Compact(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := contentOf(t, st, "a"); got != "sea lion" {
+				t.Errorf("read %q behind the edit", got)
+			}
+		})
+	}
+}
+
+// A newer version from another process is seen once that was told that it is durable, also where
+// the index has taken both out of the overlay, and also by a put that was on its way meanwhile:
+// what it puts into the cache counts from before it was appended.
+func TestCacheOther(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	dir := t.TempDir()
+	one, two := openTest(t, dir, &Options{NoBackground: true}), openTest(t, dir, &Options{NoBackground: true})
+	for i, swap := range []bool{false, true} {
+		id := fmt.Sprint("k", i)
+		before := one.engine.State.Swaps()
+		old, err := one.Put(ctx, Memory{ID: id, Content: "old"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := one.engine.Find(ctx, one.engine.Kinds.Memories, id, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		contentOf(t, one, id)
+		if _, err := two.Put(ctx, Memory{ID: id, Content: "new"}); err != nil {
+			t.Fatal(err)
+		}
+		if swap {
+			if err := two.Admin().Compact(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if err := one.engine.Sight(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if one.engine.State.Swaps() == before {
+				t.Fatal("it has the same index")
+			}
+		}
+		if got := contentOf(t, one, id); got != "new" {
+			t.Errorf("read %q, not what the other process has put", got)
+		}
+		engine.Written(one.engine, &old, v.Doc, &wal.Entry{LSN: old.Version, Key: engine.MemoryKey(id), Time: time.UnixMicro(v.Line.Mtime)}, before)
+		if got := contentOf(t, one, id); got != "new" {
+			t.Errorf("read %q, not what the other process has put, once the older put had ended", got)
+		}
+	}
+}
+
+// What is in the cache has the times, the session and the number of the vector of what was written.
+func TestCacheLine(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	c := clockAt(time.Unix(1_700_000_000, 123_456_789))
+	st := openTest(t, t.TempDir(), &Options{NoBackground: true, Clock: c.now})
+	end := c.now().Add(time.Minute)
+	first, err := st.Put(ctx, Memory{ID: "a", Content: "x", Embedding: []float32{1, 2}, Metadata: map[string]any{"session_id": "s"}, ExpiresAt: end})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		v, err := st.engine.Load(ctx, st.engine.Kinds.Memories, "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		is, err := st.engine.Find(ctx, st.engine.Kinds.Memories, "a", true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !v.Line.CreatedAt.Equal(is.Line.CreatedAt) || !v.Line.UpdatedAt.Equal(is.Line.UpdatedAt) || !v.Line.ExpiresAt.Equal(is.Line.ExpiresAt) || v.LSN != is.LSN ||
+			v.Line.Size != is.Line.Size || v.Line.SessionID != is.Line.SessionID || v.Line.Mtime != is.Line.Mtime || v.Line.VectorNumber() != is.Line.VectorNumber() || !bytes.Equal(v.Doc, is.Doc) {
+			t.Errorf("cached %+v\nis %+v", v.Line, is.Line)
+		}
+		if v.Line.VectorNumber() != int64(first.Version) {
+			t.Errorf("its vector is %d, not %d", v.Line.VectorNumber(), first.Version)
+		}
+		c.add(time.Second)
+		if _, err := st.Update(ctx, "a", func(m *Memory) error { m.Content = fmt.Sprint("x", i); return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.add(time.Minute)
+	if _, err := st.Get(ctx, "a"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("what has expired is read from the cache: %v", err)
+	}
+}
+
+// Large batches do not go into the cache, small ones do, and it stays within its bound.
+func TestCacheBound(t *testing.T) {
+	t.Parallel()
+	const most = 256 << 10
+	st := openTest(t, t.TempDir(), &Options{NoBackground: true, CacheBytes: most})
+	batch := func(name string, n, size int) {
+		t.Helper()
+		b := new(Batch)
+		for i := range n {
+			b.Put(Memory{ID: fmt.Sprint(name, i), Content: strings.Repeat("x", size)})
+		}
+		if err := st.Apply(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	batch("many", 64, 10)
+	if n := st.engine.Cache.EstimatedSize(); n != 0 {
+		t.Errorf("%d memories of a large batch are in the cache", n)
+	}
+	batch("large", 1, most)
+	if n := st.engine.Cache.EstimatedSize(); n != 0 {
+		t.Errorf("%d memories above a quarter of the cache are in it", n)
+	}
+	batch("few", 3, 10)
+	if n := st.engine.Cache.EstimatedSize(); n != 3 {
+		t.Errorf("%d of 3 memories of a small batch are in the cache", n)
+	}
+	for i := range 100 {
+		batch(fmt.Sprint(i, "-"), 10, 1000)
+		st.engine.Cache.CleanUp()
+		if w := st.engine.Cache.WeightedSize(); w > most {
+			t.Fatalf("the cache has %d bytes, of %d", w, most)
+		}
+	}
+	if n := st.engine.Cache.EstimatedSize(); n < most/1000/3 {
+		t.Errorf("it has %d memories", n)
+	}
+}
