@@ -15,6 +15,7 @@
 //	put1, put64      durable puts, each its own commit, 1 and 64 goroutines
 //	batch1000        durable batches of 1,000
 //	put4x16          durable puts of 4 processes with 16 goroutines each
+//	hot              the same on four ids; updates of them; increments of four scopes of working memory
 //	get1, get2       reads of 10,000 hot documents out of -n, 1 and 2 goroutines
 //	fresh            reads of -files documents that were just put, and after a flush; also past the cache
 //	open             opening the filled store and reading one document, by the same process (warm cache)

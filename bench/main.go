@@ -51,6 +51,7 @@ func command() error {
 	minutes := flag.Float64("minutes", 3, "`minutes` of each cell of -steady")
 	mixed := flag.Float64("mixed", 10, "`minutes` of the mixed load of -steady")
 	steadyWorker := flag.String("steadyworker", "", "for its own use: a process of a cell with this `load`")
+	hotKind := flag.String("hot", "", "for its own use: what the worker does to a few documents")
 	seed := flag.Uint64("seed", 1, "seed of the ids")
 	flag.Parse()
 	if flag.NArg() > 0 {
@@ -70,7 +71,7 @@ func command() error {
 	}
 	d := time.Duration(*seconds * float64(time.Second))
 	if *workerOf != "" {
-		return worker(*workerOf, *dir, d, *seed)
+		return worker(*workerOf, *dir, *hotKind, d, *seed)
 	}
 	if *rounds < 1 || *n < 1 || *files < 1 || d <= 0 {
 		return fmt.Errorf("-rounds, -seconds, -n and -files must be above 0")

@@ -19,10 +19,10 @@ const (
 
 // processes lets several of us put into one store at once. Each opens it, says
 // so, and begins when all are ready.
-func processes(name, dir string, d time.Duration, seed uint64) (rate float64, err error) {
+func processes(name, dir, hot string, d time.Duration, seed uint64) (rate, longest float64, err error) {
 	self, err := os.Executable()
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	type child struct {
 		cmd *exec.Cmd
@@ -37,44 +37,44 @@ func processes(name, dir string, d time.Duration, seed uint64) (rate float64, er
 		}
 	}()
 	for i := range processCount {
-		c := child{cmd: exec.Command(self, "-worker", name, "-dir", dir, "-seconds", strconv.FormatFloat(d.Seconds(), 'f', -1, 64),
+		c := child{cmd: exec.Command(self, "-worker", name, "-hot", hot, "-dir", dir, "-seconds", strconv.FormatFloat(d.Seconds(), 'f', -1, 64),
 			"-seed", strconv.FormatUint(seed*processCount+uint64(i), 10))}
 		c.cmd.Stderr = os.Stderr
 		if c.in, err = c.cmd.StdinPipe(); err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		out, err := c.cmd.StdoutPipe()
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		c.out = bufio.NewReader(out)
 		if err := c.cmd.Start(); err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		all = append(all, c)
 	}
 	for _, c := range all {
 		if line, err := c.out.ReadString('\n'); line != "ready\n" {
-			return 0, fmt.Errorf("a process did not begin: %q %w", line, err)
+			return 0, 0, fmt.Errorf("a process did not begin: %q %w", line, err)
 		}
 	}
 	for _, c := range all {
 		if _, err := io.WriteString(c.in, "go\n"); err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 	}
 	for _, c := range all {
-		var b float64
+		var b [2]float64
 		if err := json.NewDecoder(c.out).Decode(&b); err != nil {
-			return 0, fmt.Errorf("a process gave no result: %w", err)
+			return 0, 0, fmt.Errorf("a process gave no result: %w", err)
 		}
-		rate += b
+		rate, longest = rate+b[0], max(longest, b[1])
 	}
-	return rate, nil
+	return rate, longest, nil
 }
 
 // worker is one of those processes.
-func worker(name, dir string, d time.Duration, seed uint64) error {
+func worker(name, dir, kind string, d time.Duration, seed uint64) error {
 	for _, f := range engines() {
 		e := f()
 		if e.Name() != name {
@@ -84,14 +84,23 @@ func worker(name, dir string, d time.Duration, seed uint64) error {
 			return err
 		}
 		fmt.Println("ready")
-		if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
-			return err
-		}
-		b, err := puts(e, goroutinesPerProcess, d, mostPuts, seed)
+		_, err := bufio.NewReader(os.Stdin).ReadString('\n')
 		if err != nil {
 			return err
 		}
-		if err := json.NewEncoder(os.Stdout).Encode(b.rate); err != nil {
+		var rate float64
+		var longest time.Duration
+		if kind == "" {
+			var b burst
+			b, err = puts(e, goroutinesPerProcess, d, mostPuts, seed)
+			rate = b.rate
+		} else {
+			rate, longest, err = hot(e, kind, goroutinesPerProcess, d, seed)
+		}
+		if err != nil {
+			return err
+		}
+		if err := json.NewEncoder(os.Stdout).Encode([2]float64{rate, longest.Seconds()}); err != nil {
 			return err
 		}
 		return e.Close()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/working"
 )
 
 func varveEngine() []func() Engine { return []func() Engine{func() Engine { return &varveStore{} }} }
@@ -72,4 +73,24 @@ func (v *varveStore) OpenUncached(dir string) (err error) {
 // Path is that of a memory whose id is a file name.
 func (v *varveStore) Path(dir, id string) string {
 	return filepath.Join(dir, "memories", id+".json")
+}
+
+// Update adds to a memory what depends on it.
+func (v *varveStore) Update(id string) error {
+	_, err := v.st.Update(context.Background(), id, func(m *varve.Memory) error {
+		n, _ := m.Metadata["n"].(float64)
+		m.Metadata["n"] = n + 1
+		return nil
+	})
+	return err
+}
+
+// Increment counts in a scope of working memory of that name.
+func (v *varveStore) Increment(id string) error {
+	w, err := v.st.Working().Open(context.Background(), working.Scope{Agent: "a", Session: id}, nil)
+	if err != nil {
+		return err
+	}
+	_, err = w.Increment(context.Background(), "n", 1)
+	return err
 }

@@ -41,9 +41,10 @@ var workloads = []workload{
 		if err := e.Close(); err != nil || !e.MultiProcess() {
 			return nil, err
 		}
-		rate, err := processes(e.Name(), dir, c.seconds, seed)
+		rate, _, err := processes(e.Name(), dir, "", c.seconds, seed)
 		return map[string]float64{"put4x16": rate}, err
 	}},
+	{"hot", (*config).hotProcesses},
 	{"settle", (*config).settle},
 	{"filled", (*config).filled},
 	{"fresh", (*config).fresh},

@@ -28,6 +28,7 @@ type request struct {
 	since   time.Time
 
 	gone bool // nobody waits for it any more: under the queue's mu
+	preparing
 
 	// Written by the leader that took the request, read after wake says done.
 	end  LSN // to be durable before the answer is given; 0: nothing to wait for
@@ -243,6 +244,7 @@ func (l *FileLog) await(ctx context.Context, r *request, lead bool) (LSN, error)
 		}
 		return 0, ctx.Err()
 	}
+	r.ended()
 	select {
 	case w := <-r.wake:
 		return l.woken(ctx, r, w)

@@ -305,6 +305,9 @@ func (l *FileLog) judge(g *group, r *request) (waits bool, err error) {
 		at, pending = at+more, pending || grows
 		waits = waits || pending
 		if at-p.LSN > p.Most || at == 0 && p.Chained && gone != p.Deletion {
+			if l.onTop(g, r, i, at) {
+				continue
+			}
 			return pending, &ConflictError{Index: i, Precondition: p, Found: at}
 		}
 	}

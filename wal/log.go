@@ -62,6 +62,12 @@ type Batch struct {
 	// Frees says that the batch frees space in the end, although it writes: like a batch of
 	// deletions, it may use the last of the space.
 	Frees bool
+	// OnTop, of a batch of one entry, is called when the precondition on the entry's key does not
+	// hold because newest is the key's newest entry: it prepares the entry again on top of that, and
+	// returns false if it cannot; then the batch conflicts. It is called while append.lock is held,
+	// by any goroutine, and never after Append has returned. It must be quick, keep nothing of
+	// newest, and call nothing of the log.
+	OnTop func(newest *Entry) bool
 }
 
 // ConflictError says which precondition did not hold. It matches errs.ErrConflict.

@@ -66,6 +66,13 @@ func (cm *Committer) Commit(ctx context.Context, ops []Op, seen Reads, listed wa
 			return err
 		}
 	}
+	turn := cm.turn()
+	defer turn.leave()
+	if len(ops) == 1 && len(seen) == 0 {
+		if err := turn.pass(ctx, ops[0].kind.Key(ops[0].ID)); err != nil {
+			return err
+		}
+	}
 	var waited time.Duration // for others that make room
 	for {
 		w := cm.work()
@@ -82,6 +89,9 @@ func (cm *Committer) Commit(ctx context.Context, ops []Op, seen Reads, listed wa
 		var conflict *wal.ConflictError
 		if errors.As(err, &conflict) {
 			if cm.tx(conflict, seen, listed) {
+				return err
+			}
+			if err := turn.take(ctx, conflict.Key); err != nil {
 				return err
 			}
 			cm.Engine.Env.Logger.Debug("preparing again: it was changed meanwhile", "key", conflict.Key, "expected", conflict.LSN, "found", conflict.Found)
@@ -133,6 +143,9 @@ func (cm *Committer) attempt(ctx context.Context, w *work, ops []Op, seen Reads,
 		return nil, nil
 	}
 	b.Frees = !puts && w.kept == 0
+	if cm.restsOnAny(w, ops, seen, listed) {
+		b.OnTop = func(newest *wal.Entry) bool { return cm.onTop(w, &ops[0], newest) }
+	}
 	w.swaps = cm.Engine.State.Swaps()
 	_, err = cm.Engine.Log.Append(ctx, b)
 	cm.Counts.Evictions.Release(w.taken, err == nil)
@@ -393,14 +406,19 @@ func (cm *Committer) prepareOne(ctx context.Context, o *Op, p *prepared, values 
 		o.Written = true
 		return nil
 	}
-	previous := old.LSN
+	return cm.preparePut(o, p, values, &old, hint, now)
+}
+
+// preparePut prepares a put that replaces old, which has no LSN where there is none.
+func (cm *Committer) preparePut(o *Op, p *prepared, values *arena, old *engine.Version, hint uint64, now time.Time) error {
+	found, previous := old.LSN != 0, old.LSN
 	if !found {
 		previous = cm.Engine.State.Deletion(record.Memory, o.ID)
 	}
 	var prev *memstore.Previous
 	if found {
 		prev = &memstore.Previous{CreatedAt: old.Line.CreatedAt, Version: old.LSN, VectorID: old.Line.VectorNumber()}
-		if visible == 0 {
+		if old.Expired(now) {
 			prev.CreatedAt = time.Time{} // its time was over: this is another one
 		} else if !o.Memory.Decoded() {
 			prev.Document = old.Doc

@@ -31,6 +31,7 @@ type Tx struct {
 	ops     []Op
 	wrote   map[string]int // by key
 
+	turn      *turn       // of all runs
 	interests *[]interest // of all runs
 	among     int         // how many of them this one has asked for
 }
@@ -38,9 +39,14 @@ type Tx struct {
 // A transaction with interests runs so often, and so long, beside other writers. When they never
 // pause, and what it writes takes longer the more they put, it would run without end: from then on they
 // wait for it.
+//
+// So does any transaction that is beaten that often and for that long: puts without a condition are
+// never beaten. But its function must be short, since everybody waits for it.
 const (
-	patience     = 8
-	longPatience = time.Second
+	patience      = 8
+	longPatience  = time.Second
+	someTime      = 300 * time.Millisecond
+	shortFunction = 20 * time.Millisecond
 )
 
 // Transact runs a function that reads and writes through tx, and gives what it wrote to
@@ -50,8 +56,12 @@ func (cm *Committer) Transact(ctx context.Context, session *string, write Write,
 	began, held := cm.Engine.Env.Clock(), false // held: all other writers wait
 	var interests []interest
 	defer func() { cm.endInterests(interests) }()
+	turn := cm.turn()
+	defer turn.leave()
+	var ran time.Duration
 	for tries := 1; ; tries++ {
-		if !held && len(interests) > 0 && (tries > patience || cm.Engine.Env.Clock().Sub(began) > longPatience) {
+		took := cm.Engine.Env.Clock().Sub(began)
+		if !held && (len(interests) > 0 && (tries > patience || took > longPatience) || tries > patience && took > someTime && ran < shortFunction) {
 			x, err := cm.Engine.Log.Exclusive(ctx)
 			if err != nil {
 				return err
@@ -66,8 +76,10 @@ func (cm *Committer) Transact(ctx context.Context, session *string, write Write,
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		tx := &Tx{cm: cm, ctx: ctx, session: session, seen: Reads{}, wrote: map[string]int{}, interests: &interests}
+		tx := &Tx{cm: cm, ctx: ctx, session: session, seen: Reads{}, wrote: map[string]int{}, turn: &turn, interests: &interests}
+		start := cm.Engine.Env.Clock()
 		err := f(tx)
+		ran = cm.Engine.Env.Clock().Sub(start)
 		if errors.Is(err, errs.ErrSkip) || err == nil && len(tx.ops) == 0 {
 			return nil
 		}
@@ -78,6 +90,9 @@ func (cm *Committer) Transact(ctx context.Context, session *string, write Write,
 		var conflict *wal.ConflictError
 		if errors.As(err, &conflict) {
 			cm.Engine.Env.Logger.Debug("running a transaction again", "key", conflict.Key, "expected", conflict.LSN, "found", conflict.Found)
+			if err := turn.take(ctx, conflict.Key); err != nil {
+				return err
+			}
 			continue
 		}
 		return err
@@ -121,6 +136,9 @@ func (tx *Tx) Assembly(id string) (assembly.Assembly, error) {
 
 // Load reads what the transaction has not written, and notes what it saw.
 func (tx *Tx) Load(k *engine.Kind, id string) (engine.Version, error) {
+	if err := tx.turn.join(tx.ctx, k.Key(id)); err != nil {
+		return engine.Version{}, err
+	}
 	v, err := tx.cm.Engine.Load(tx.ctx, k, id)
 	gone := errors.Is(err, errs.ErrNotFound)
 	if err != nil && !gone {

@@ -17,7 +17,8 @@ type Committer struct {
 	Vectors *vectors.Vectors
 	Counts  *counts.Counts
 	works   sync.Pool // of *work
-	Fit     bool      // cut or pad an embedding of another dimension than the store's
+	turns   turns
+	Fit     bool // cut or pad an embedding of another dimension than the store's
 
 	// What stands above gives these.
 

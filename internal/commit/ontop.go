@@ -1,0 +1,58 @@
+package commit
+
+import (
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/internal/view/counts"
+	"github.com/varve-db/varve/wal"
+)
+
+// A put without a condition takes from the version before it what every put keeps (when it was
+// created, members that this program does not know, the number of its vector), and demands nothing
+// of it. Where many put one memory, the version that such a put was prepared on is never the newest
+// one when the log takes it. So the log has it prepared again on top of that one, in its turn, and
+// the puts of one memory go into one write like those of many. Measured, 4 processes of 16
+// goroutines and four memories: a put was prepared 10 times before.
+
+// restsOnAny says that a prepared batch is one such put, and that nothing else in it depends on the
+// version before.
+func (cm *Committer) restsOnAny(w *work, ops []Op, seen Reads, listed wal.LSN) bool {
+	if len(ops) != 1 || len(seen) > 0 || listed != 0 || len(w.batch.Entries) != 1 || w.kept > 0 {
+		return false
+	}
+	o := &ops[0]
+	if o.Memory == nil || o.ID == "" || o.Conds.Any() || o.Derived || counts.LimitsOf(cm.Engine.Settings.Now()) != nil {
+		return false
+	}
+	for _, p := range w.along.preconditions { // it is in no assembly
+		if p.Key != state.ModelKey && p.LSN != 0 {
+			return false
+		}
+	}
+	return len(w.along.entries) == 0
+}
+
+// onTop prepares the put of a work again, as wal.Batch.OnTop says.
+func (cm *Committer) onTop(w *work, o *Op, newest *wal.Entry) bool {
+	line, view, err := state.LineIn(newest)
+	if err != nil {
+		return false
+	}
+	now := cm.Engine.Env.Clock()
+	old := engine.Version{LSN: newest.LSN, Line: line}
+	if old.Expired(now) || Admits(o.Conds.Session, line.SessionID) != nil {
+		return false
+	}
+	if !o.Memory.Decoded() {
+		if old.Doc, err = cm.Engine.Codec.Doc(&view, places.StoredMost); err != nil {
+			return false
+		}
+	}
+	p := &w.prepared[0]
+	if err := cm.preparePut(o, p, w.arena(0), &old, 0, now); err != nil {
+		return false
+	}
+	w.batch.Entries[0] = p.entry
+	return true
+}

@@ -1,0 +1,120 @@
+package commit
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/varve-db/varve/internal/engine"
+)
+
+// turns are for those of this process that write one document, and have been beaten: from then on
+// one of them tries at a time, and who demands nothing lets it go first. A turn decides about no
+// write: it ends after mostTurn, so a function of a transaction that itself waits for another write
+// of the same document waits no longer for itself.
+type turns struct {
+	mu   sync.Mutex
+	of   map[string]*waiters
+	some atomic.Int64 // how many documents
+}
+
+type waiters struct {
+	engine.CtxMutex
+	n int // who has it, or waits for it
+}
+
+const mostTurn = 100 * time.Millisecond
+
+// turn is a place in them, of one commit or transaction.
+type turn struct {
+	all *turns
+	key string
+	in  *waiters // nil: it waits for nobody
+	has bool
+
+	alone bool // one goroutine does everything
+}
+
+func (cm *Committer) turn() turn {
+	return turn{all: &cm.turns, alone: cm.Engine.Env.System.Inline}
+}
+
+// take leaves what it has, and waits for the turn of a document.
+func (t *turn) take(ctx context.Context, key string) error {
+	if key == "" || t.in != nil && t.key == key || t.alone {
+		return nil
+	}
+	t.leave()
+	t.all.mu.Lock()
+	if t.all.of == nil {
+		t.all.of = map[string]*waiters{}
+	}
+	if t.in = t.all.of[key]; t.in == nil {
+		t.in = &waiters{CtxMutex: engine.NewMutex()}
+		t.all.of[key] = t.in
+		t.all.some.Add(1)
+	}
+	t.key = key
+	t.in.n++
+	t.all.mu.Unlock()
+	return t.wait(ctx)
+}
+
+func (t *turn) wait(ctx context.Context) error {
+	some, cancel := context.WithTimeout(ctx, mostTurn)
+	defer cancel()
+	if err := t.in.Lock(some); err == nil {
+		t.has = true
+	} else if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+		t.leave()
+		return ctx.Err()
+	}
+	return nil
+}
+
+// join takes the turn of a document that others wait for, as the first one.
+func (t *turn) join(ctx context.Context, key string) error {
+	if t.in != nil || !t.all.busy(key) {
+		return nil
+	}
+	return t.take(ctx, key)
+}
+
+// busy says that somebody has the turn of a document, or waits for it.
+func (ts *turns) busy(key string) bool {
+	if ts.some.Load() == 0 {
+		return false
+	}
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	return ts.of[key] != nil
+}
+
+// pass waits while others have the turn of a document, and does not take it.
+func (t *turn) pass(ctx context.Context, key string) error {
+	if !t.all.busy(key) {
+		return nil
+	}
+	err := t.take(ctx, key)
+	t.leave()
+	return err
+}
+
+// leave lets the next one go.
+func (t *turn) leave() {
+	if t.in == nil {
+		return
+	}
+	if t.has {
+		t.in.Unlock()
+	}
+	t.all.mu.Lock()
+	if t.in.n--; t.in.n == 0 {
+		delete(t.all.of, t.key)
+		t.all.some.Add(-1)
+	}
+	t.all.mu.Unlock()
+	t.in, t.has = nil, false
+}

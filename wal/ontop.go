@@ -1,0 +1,68 @@
+package wal
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/varve-db/varve/segment"
+)
+
+// onTop has a batch that demands nothing of the version before it prepared again, on the newest
+// entry of its key, in the place of a conflict: at is that entry, and i the precondition that named
+// another one. append.lock and mu are held, so the next one of the key comes behind it.
+//
+// An entry below flushed is left to the caller: its file may have been edited.
+func (l *FileLog) onTop(g *group, r *request, i int, at LSN) bool {
+	b := r.batch
+	if b.OnTop == nil || len(b.Entries) != 1 || at < l.shared.Load(wordFlushed) || b.Preconditions[i].Key != b.Entries[0].Key {
+		return false
+	}
+	newest, err := l.entryAt(g, at)
+	if err != nil || newest.Key != b.Entries[0].Key || newest.Delete {
+		return false
+	}
+	if !r.again(&l.q, func() bool { return b.OnTop(&newest) }) {
+		return false
+	}
+	e := &b.Entries[0]
+	if r.size = segment.FrameSize(uint64(len(e.Key) + len(e.Value))); r.size > l.Limit() || uint64(e.Inflated) > l.Limit() {
+		return false
+	}
+	b.Preconditions[i] = Precondition{Key: e.Key, LSN: at}
+	return true
+}
+
+// entryAt is an entry of the group, one that is not applied yet, or one of the log.
+func (l *FileLog) entryAt(g *group, at LSN) (Entry, error) {
+	for _, list := range [][]Entry{g.entries, l.state.ahead} {
+		if n, ok := slices.BinarySearchFunc(list, at, func(e Entry, at LSN) int {
+			if e.LSN < at {
+				return -1
+			}
+			return int(min(e.LSN-at, 1))
+		}); ok {
+			return list[n], nil
+		}
+	}
+	return l.readAt(at)
+}
+
+// preparing keeps a caller whose ctx has ended in Append while its batch is prepared again: what
+// that reads is the caller's.
+type preparing struct{ sync.Mutex }
+
+// again calls f unless the caller has gone.
+func (r *request) again(q *queue, f func() bool) bool {
+	r.preparing.Lock()
+	defer r.preparing.Unlock()
+	q.mu.Lock()
+	gone := r.gone
+	q.mu.Unlock()
+	return !gone && f()
+}
+
+// ended waits until nobody prepares the batch again; the request is marked as gone.
+func (r *request) ended() {
+	r.preparing.Lock()
+	r.preparing.Unlock() //nolint:staticcheck // waits for who has it
+}
