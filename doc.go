@@ -102,8 +102,9 @@
 //
 // # Caveats
 //
-// Get is served from a cache of documents: an edit by hand of a cached memory is seen once the
-// memory leaves the cache or another process reads it.
+// Get is served from a cache of documents (Options.CacheBytes): an edit by hand of a cached memory
+// is seen when the next index is written, when the memory leaves the cache, or once another process
+// has read it.
 //
 // Times without a zone are taken as UTC; see Options.NaiveTimes.
 //

@@ -17,7 +17,8 @@ type Tx struct{ tx *commit.Tx }
 // Transact runs a function that reads and writes through tx, and commits what it wrote if
 // everything that it read is unchanged at that moment; otherwise the function runs again. It must
 // have no other effects that cannot be repeated. Within one run, two reads may see different
-// moments; such a run is not committed. With InSession the transaction neither reads nor writes the
+// moments; such a run is not committed. If a short function (20 ms) has run in vain for 300 ms, all
+// other writers wait for its next run: it must not itself wait for another write. With InSession the transaction neither reads nor writes the
 // memories of any other session.
 func (st *Store) Transact(ctx context.Context, f func(tx *Tx) error, in ...SessionOption) error {
 	return st.transactIn(ctx, sessionOf(in), func(tx *commit.Tx) error { return f(&Tx{tx}) })

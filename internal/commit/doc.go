@@ -13,6 +13,13 @@
 //	limits          what a limit refuses, or what is evicted (limits.go)
 //	assemblies      the ones in the batch, and the ones whose members it changes (along.go)
 //
+// # One document, many writers
+//
+// A put that demands nothing of the version before it does not conflict: the log has it prepared
+// again on top of the newest entry of its key (ontop.go). Other writers of one document that
+// conflict take turns within a process (turns.go); a transaction that is beaten for long has all
+// other writers wait.
+//
 // # Assemblies of changed members
 //
 // An assembly and its members never disagree: deleting a memory, or giving it another vector, also
