@@ -185,7 +185,10 @@ func TestHotUpdate(t *testing.T) {
 }
 
 // conflicts counts what a store says about preparing again.
-type conflicts struct{ n atomic.Int64 }
+type conflicts struct {
+	n    atomic.Int64
+	each func() // when a transaction runs again
+}
 
 func (c *conflicts) logger() *slog.Logger { return slog.New(c) }
 
@@ -194,9 +197,47 @@ func (c *conflicts) Enabled(context.Context, slog.Level) bool { return true }
 func (c *conflicts) Handle(_ context.Context, r slog.Record) error {
 	if strings.HasPrefix(r.Message, "preparing again") {
 		c.n.Add(1)
+	} else if c.each != nil && strings.HasPrefix(r.Message, "running a transaction again") {
+		c.each()
 	}
 	return nil
 }
 
 func (c *conflicts) WithAttrs([]slog.Attr) slog.Handler { return c }
 func (c *conflicts) WithGroup(string) slog.Handler      { return c }
+
+// Once a short transaction has been beaten for some time, all other writers wait for it, those of
+// another process as well.
+func TestHotBeaten(t *testing.T) {
+	t.Parallel()
+	c := clockAt(time.Unix(1_700_000_000, 0))
+	dir := t.TempDir()
+	l := &conflicts{each: func() { c.add(100 * time.Millisecond) }}
+	one, two := openTest(t, dir, &Options{NoBackground: true, Clock: c.now, Logger: l.logger()}), openTest(t, dir, &Options{NoBackground: true})
+	if _, err := one.Put(t.Context(), Memory{ID: "a", Content: "first"}); err != nil {
+		t.Fatal(err)
+	}
+	runs := 0
+	between := 0
+	_, err := one.Update(t.Context(), "a", func(m *Memory) error {
+		if runs++; runs > 30 {
+			return errors.New("it is beaten without end")
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		if runs > 8 { // its turn has come: who puts meanwhile waits until it gives up
+			ctx, stop = context.WithTimeout(ctx, 10*time.Millisecond)
+			defer stop()
+		}
+		if _, err := two.Put(ctx, Memory{ID: "a", Content: "x"}); err == nil && runs > 8 {
+			between++
+		} else if err != nil && runs <= 8 {
+			return err
+		}
+		m.Content = "updated"
+		return nil
+	})
+	if err != nil || runs != 9 || between > 0 {
+		t.Errorf("it ran %d times, %d puts came in between: %v", runs, between, err)
+	}
+}
