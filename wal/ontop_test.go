@@ -3,6 +3,8 @@ package wal
 import (
 	"context"
 	"errors"
+	"runtime"
+	"sync/atomic"
 	"testing"
 
 	"github.com/varve-db/varve/errs"
@@ -71,14 +73,21 @@ func TestOnTop(t *testing.T) {
 func TestOnTopGone(t *testing.T) {
 	t.Parallel()
 	q, r := &queue{}, &request{}
-	began, end, gone := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	go r.again(q, func() bool { close(began); <-end; return true })
+	began, end, started, gone := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})
+	var over atomic.Bool
+	go r.again(q, func() bool { close(began); <-end; over.Store(true); return true })
 	<-began
-	go func() { r.ended(); close(gone) }()
-	select {
-	case <-gone:
-		t.Error("the caller went")
-	default:
+	go func() {
+		close(started)
+		r.ended()
+		if !over.Load() {
+			t.Error("the caller went")
+		}
+		close(gone)
+	}()
+	<-started
+	for range 1000 {
+		runtime.Gosched()
 	}
 	close(end)
 	<-gone
