@@ -44,10 +44,11 @@ type State struct {
 	Expired    int64      `json:"expired"`        // of the memories: absent already, and not deleted yet
 	Limits     *limits    `json:"limits"`         // null: there are none
 	IndexBytes int64      `json:"index_bytes"`
-	LogBytes   int64      `json:"log_bytes"`       // that an open would read
-	Unflushed  int64      `json:"unflushed_bytes"` // of log that are not in files yet
-	History    int64      `json:"history_bytes"`   // of old log kept besides the log itself
-	Since      *time.Time `json:"history_since"`   // when the oldest of what log and history have began, null: not known
+	LogBytes   int64      `json:"log_bytes"`        // that an open would read
+	Unflushed  int64      `json:"unflushed_bytes"`  // of log that are not in files yet
+	Slowed     string     `json:"slowed,omitempty"` // why commits wait for the files
+	History    int64      `json:"history_bytes"`    // of old log kept besides the log itself
+	Since      *time.Time `json:"history_since"`    // when the oldest of what log and history have began, null: not known
 	Writable   bool       `json:"writable"`
 	ReadOnly   string     `json:"read_only,omitempty"` // why the system refuses to write
 	Processes  []int      `json:"processes"`
@@ -103,7 +104,7 @@ func stateOf(ctx context.Context, dir string, st *varve.Store) State {
 	files := vfs.Below(vfs.OS(), dir)
 	n, report, health := st.Admin().Stats(), st.Admin().OpenReport(), st.Health(ctx)
 	s := State{
-		Store: dir, UUID: n.UUID, Memories: n.Memories, Assemblies: n.Assemblies, IndexBytes: n.IndexSize, LogBytes: n.Backlog, Unflushed: n.Unflushed,
+		Store: dir, UUID: n.UUID, Memories: n.Memories, Assemblies: n.Assemblies, IndexBytes: n.IndexSize, LogBytes: n.Backlog, Unflushed: n.Unflushed, Slowed: health.Slowed,
 		Writable: report.Damage == nil, Processes: n.Processes, Problems: []string{},
 		LastFlush: modified(files, filepath.Join(dir, "checkpoint")), LastBackup: newest(files, filepath.Join(dir, "backups")),
 	}
@@ -217,6 +218,9 @@ func showState(a *cli.App, s State) {
 	}
 	line("index", "%s", cli.Size(s.IndexBytes))
 	line("log", "%s to read at the next open, %s of it not yet in files", cli.Size(s.LogBytes), cli.Size(s.Unflushed))
+	if s.Slowed != "" {
+		line("slowed", "writers wait for the files: %s", s.Slowed)
+	}
 	history := cli.Size(s.History)
 	if s.Since != nil {
 		history += " besides the log, since " + s.Since.Local().Format("2006-01-02 15:04:05")
