@@ -64,5 +64,6 @@ func (r *request) again(q *queue, f func() bool) bool {
 // ended waits until nobody prepares the batch again; the request is marked as gone.
 func (r *request) ended() {
 	r.preparing.Lock()
-	r.preparing.Unlock() //nolint:staticcheck // waits for who has it
+	//lint:ignore SA2001 it waits for who has it
+	r.preparing.Unlock()
 }
