@@ -40,6 +40,7 @@ var order = []string{
 	"internal/where",
 	"internal/words/analyzer",
 	"internal/words/query",
+	"internal/words/bitset",
 	"internal/words/order",
 	"internal/words",
 	"internal/words/rows",

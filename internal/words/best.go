@@ -72,7 +72,7 @@ func (s *search) ordered(f *Filter, most int, least float64) (hits []Hit, err er
 func (s *search) bestOf(i int, f *Filter, most int, least float64) (h worst, err error) {
 	c, seg := s.scratch[i], s.parts[i].Seg
 	for _, r := range c.touched {
-		if c.not.has(r) || s.mustHave > 0 && (c.must == nil || c.must[r] < s.mustHave) {
+		if c.not.Has(r) || s.mustHave > 0 && (c.must == nil || c.must[r] < s.mustHave) {
 			continue
 		}
 		own, session := c.score[r], c.of(r)
@@ -143,7 +143,7 @@ func (s *search) sessions() error {
 			continue
 		}
 		for n := range uint32(len(c.tops)) {
-			if !c.shared.has(n) || c.tops[n] == (top{}) {
+			if !c.shared.Has(n) || c.tops[n] == (top{}) {
 				continue
 			}
 			name, err := s.parts[i].Seg.SessionName(n)

@@ -96,7 +96,7 @@ func (p *Part) having(e *entry, from uint32, visit func(one) bool) error {
 		if err != nil || !ok {
 			return err
 		}
-		if !p.dead.has(o.row) && !visit(o) {
+		if !p.dead.Has(o.row) && !visit(o) {
 			return nil
 		}
 	}

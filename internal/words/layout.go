@@ -3,6 +3,8 @@ package words
 import (
 	"encoding/binary"
 	"sync"
+
+	"github.com/varve-db/varve/internal/words/bitset"
 )
 
 // layout is what a search needs to know of all rows of a part, made when it is first asked for.
@@ -10,10 +12,10 @@ import (
 // Nearly every row has its neighbours beside it. A search looks at them for each row that has a word, so
 // that is one bit; what is not as simple is asked of Set.next.
 type layout struct {
-	joined   bits // the row behind it is its neighbour, and live
-	odd      bits // its neighbours are elsewhere, or behind dead rows
-	shared   bits // sessions (by number) that have rows in other parts
-	nameless bool // session 0 has no name
+	joined   bitset.Set // the row behind it is its neighbour, and live
+	odd      bitset.Set // its neighbours are elsewhere, or behind dead rows
+	shared   bitset.Set // sessions (by number) that have rows in other parts
+	nameless bool       // session 0 has no name
 	sessions []byte
 	lengths  []byte
 }
@@ -88,29 +90,29 @@ func (l *layout) of(p *Part) (err error) {
 		return err
 	}
 	rows := p.Seg.Rows
-	l.joined, l.odd = make(bits, (rows+63)/64), make(bits, (rows+63)/64)
+	l.joined, l.odd = bitset.New(rows), bitset.New(rows)
 	before := uint32(0)
 	for r := range uint32(rows) {
 		n := l.session(r)
 		if int(n) >= p.Seg.Sessions {
 			return broken("row %d is of session %d of %d", r, n, p.Seg.Sessions)
 		}
-		if p.special.has(r) {
-			l.odd.set(r)
+		if p.special.Has(r) {
+			l.odd.Put(r)
 		}
 		if r > 0 && n == before && (n > 0 || !l.nameless) {
-			if p.special.has(r) || p.special.has(r-1) || p.dead.has(r) || p.dead.has(r-1) {
-				l.odd.set(r)
-				l.odd.set(r - 1)
+			if p.special.Has(r) || p.special.Has(r-1) || p.dead.Has(r) || p.dead.Has(r-1) {
+				l.odd.Put(r)
+				l.odd.Put(r - 1)
 			} else {
-				l.joined.set(r - 1)
+				l.joined.Put(r - 1)
 			}
 		}
 		before = n
 	}
 	for r, k := range p.links {
 		if k.hasBefore && !k.noBefore && k.before.Part != p.ID || k.hasBehind && !k.noBehind && k.behind.Part != p.ID {
-			l.shared = l.shared.with(l.session(r), p.Seg.Sessions)
+			l.shared = l.shared.With(l.session(r), p.Seg.Sessions)
 		}
 	}
 	return nil

@@ -41,7 +41,7 @@ func (v *Set) Merge(ids []uint64) (b []byte, moved map[uint64][]int32, err error
 		}
 		for r := range uint32(p.Seg.Rows) {
 			m.to[r] = -1
-			if p.dead.has(r) {
+			if p.dead.Has(r) {
 				continue
 			}
 			f := from{m: m, was: r}
@@ -216,7 +216,7 @@ func (v *Set) Merged(id uint64, seg *Segment, moved map[uint64][]int32) (*Set, e
 			continue
 		}
 		for r, l := range p.links {
-			if p.dead.has(r) || to[r] < 0 {
+			if p.dead.Has(r) || to[r] < 0 {
 				continue
 			}
 			at := place{n, uint32(to[r])}

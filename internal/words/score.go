@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"github.com/varve-db/varve/internal/words/query"
+
+	"github.com/varve-db/varve/internal/words/bitset"
 )
 
 // The figures of the score; see the package comment.
@@ -61,14 +63,14 @@ type scratch struct {
 	*layout
 	from, to uint32 // the rows that are searched
 
-	content []int32   // how often the content of a row has the term that is counted
-	other   []int32   // the weight of it in other fields
-	mark    bits      // rows in now
-	score   []float64 // of the terms so far
-	touched []uint32  // rows with a score
-	now     []uint32  // rows that the term counts for, by themselves or by a neighbour
-	must    []uint16  // how many of the words that must be there a row has
-	not     bits
+	content []int32    // how often the content of a row has the term that is counted
+	other   []int32    // the weight of it in other fields
+	mark    bitset.Set // rows in now
+	score   []float64  // of the terms so far
+	touched []uint32   // rows with a score
+	now     []uint32   // rows that the term counts for, by themselves or by a neighbour
+	must    []uint16   // how many of the words that must be there a row has
+	not     bitset.Set
 	posts   []own
 	df      int       // how many have the term, searched or not
 	far     []place   // rows of other parts in which it counts
@@ -90,7 +92,7 @@ func newScratch(lay *layout, rows, sessions int) *scratch {
 		s = &scratch{}
 	}
 	if cap(s.score) < rows {
-		s.content, s.other, s.score, s.mark = make([]int32, rows), make([]int32, rows), make([]float64, rows), make(bits, (rows+63)/64)
+		s.content, s.other, s.score, s.mark = make([]int32, rows), make([]int32, rows), make([]float64, rows), bitset.New(rows)
 	}
 	if cap(s.tops) < sessions {
 		s.tops, s.shares = make([]top, sessions), make([]float64, sessions)
@@ -308,7 +310,7 @@ func (s *search) word(w *query.Word, names int) error {
 	if w.Not {
 		for _, c := range s.scratch {
 			for _, o := range c.posts {
-				c.not = c.not.with(o.row, len(c.score))
+				c.not = c.not.With(o.row, len(c.score))
 			}
 		}
 		return nil
@@ -381,7 +383,7 @@ func (s *search) weight(c *scratch, at place) (float64, error) {
 	if other := c.other[r]; other != 0 {
 		x += float64(float64(other) / unit)
 	}
-	if c.odd.has(r) {
+	if c.odd.Has(r) {
 		for _, side := range [...]struct {
 			before bool
 			share  float64
@@ -396,10 +398,10 @@ func (s *search) weight(c *scratch, at place) (float64, error) {
 		}
 		return x, nil
 	}
-	if r > 0 && c.joined.has(r-1) {
+	if r > 0 && c.joined.Has(r-1) {
 		x += float64(shareBefore * s.inContent(c, r-1))
 	}
-	if c.joined.has(r) {
+	if c.joined.Has(r) {
 		x += float64(shareBehind * s.inContent(c, r+1))
 	}
 	return x, nil
@@ -431,7 +433,7 @@ func (s *search) spread(i int, o own) error {
 	if o.content == 0 {
 		return nil
 	}
-	if c.odd.has(r) {
+	if c.odd.Has(r) {
 		for _, before := range [...]bool{true, false} {
 			to, ok, err := s.next(place{i, r}, before)
 			if err != nil {
@@ -447,10 +449,10 @@ func (s *search) spread(i int, o own) error {
 		}
 		return nil
 	}
-	if r > 0 && c.joined.has(r-1) {
+	if r > 0 && c.joined.Has(r-1) {
 		c.touch(r - 1)
 	}
-	if c.joined.has(r) {
+	if c.joined.Has(r) {
 		c.touch(r + 1)
 	}
 	return nil
@@ -466,8 +468,8 @@ func (s *search) next(at place, before bool) (place, bool, error) {
 }
 
 func (s *scratch) touch(r uint32) {
-	if !s.mark.has(r) {
-		s.mark.set(r)
+	if !s.mark.Has(r) {
+		s.mark.Put(r)
 		s.now = append(s.now, r)
 	}
 }

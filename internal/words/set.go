@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/varve-db/varve/internal/words/bitset"
 )
 
 // Ref is a row of a part.
@@ -29,12 +31,12 @@ type Part struct {
 	Name string // of its file, "" where it has none
 	Live string // the name of the file with its state, "" where none has this state
 
-	dead    bits
+	dead    bitset.Set
 	deaths  int
 	lost    uint64 // the lengths of dead rows
 	links   map[uint32]link
-	special bits // rows in links
-	own     bool // the maps are of this set only
+	special bitset.Set // rows in links
+	own     bool       // the maps are of this set only
 	laid    *layoutOnce
 }
 
@@ -42,7 +44,7 @@ type Part struct {
 func (p *Part) Rows() int { return p.Seg.Rows - p.deaths }
 
 // Dead says that a row is.
-func (p *Part) Dead(r uint32) bool { return p.dead.has(r) }
+func (p *Part) Dead(r uint32) bool { return p.dead.Has(r) }
 
 // Kept goes with the live rows.
 func (p *Part) Kept() *Kept { return &p.laid.kept }
@@ -117,7 +119,7 @@ func (v *Set) find(id string) (i int, r uint32, ok bool, err error) {
 		if err != nil {
 			return 0, 0, false, err
 		}
-		if ok && !p.dead.has(r) {
+		if ok && !p.dead.Has(r) {
 			return i, r, true, nil
 		}
 	}
@@ -133,7 +135,7 @@ type place struct {
 // next is the live row behind (or before) a row in its session.
 func (v *Set) next(at place, before bool) (place, bool, error) {
 	p := v.parts[at.part]
-	if p.special.has(at.row) {
+	if p.special.Has(at.row) {
 		l := p.links[at.row]
 		has, none, to := l.hasBehind, l.noBehind, l.behind
 		if before {
@@ -164,14 +166,14 @@ func (p *Part) adjoins(r uint32, before bool) (uint32, bool, error) {
 		return 0, false, err
 	}
 	if before {
-		r, ok := p.dead.liveBefore(r)
+		r, ok := p.dead.LiveBefore(r)
 		if !ok {
 			return 0, false, nil
 		}
 		n, err := p.Seg.Session(r)
 		return r, err == nil && n == session, err
 	}
-	if r = p.dead.liveBehind(r); int(r) >= p.Seg.Rows {
+	if r = p.dead.LiveBehind(r); int(r) >= p.Seg.Rows {
 		return 0, false, nil
 	}
 	n, err := p.Seg.Session(r)
@@ -202,10 +204,10 @@ func (e *edit) kill(at place) error {
 		return err
 	}
 	p := e.owned(at.part)
-	p.dead = p.dead.with(at.row, p.Seg.Rows)
+	p.dead = p.dead.With(at.row, p.Seg.Rows)
 	p.deaths++
 	p.lost += uint64(length)
-	if p.special.has(at.row) {
+	if p.special.Has(at.row) {
 		delete(p.links, at.row)
 		p.special[at.row>>6] &^= 1 << (at.row & 63)
 	}
@@ -233,7 +235,7 @@ func (e *edit) point(at place, before bool, to place, has bool) error {
 	}
 	natural := ok == has && (!has || to.part == at.part && to.row == r)
 	was := e.parts[at.part]
-	if natural && !was.special.has(at.row) {
+	if natural && !was.special.Has(at.row) {
 		return nil
 	}
 	p := e.owned(at.part)
@@ -256,7 +258,7 @@ func (e *edit) point(at place, before bool, to place, has bool) error {
 		p.links = map[uint32]link{}
 	}
 	p.links[at.row] = l
-	p.special = p.special.with(at.row, p.Seg.Rows)
+	p.special = p.special.With(at.row, p.Seg.Rows)
 	return nil
 }
 
@@ -283,8 +285,8 @@ func (e *edit) around(session string, time int64, id string, but int) (before pl
 			return fail(err)
 		}
 		r := at
-		if r < to && p.dead.has(r) {
-			r = p.dead.liveBehind(r)
+		if r < to && p.dead.Has(r) {
+			r = p.dead.LiveBehind(r)
 		}
 		if r < to {
 			if !hasBehind {
@@ -295,7 +297,7 @@ func (e *edit) around(session string, time int64, id string, but int) (before pl
 				behind = place{i, r}
 			}
 		}
-		if r, ok := p.dead.liveBefore(at); ok && r >= from {
+		if r, ok := p.dead.LiveBefore(at); ok && r >= from {
 			if !hasBefore {
 				before, hasBefore = place{i, r}, true
 			} else if less, err := e.less(before, place{i, r}); err != nil {

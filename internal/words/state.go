@@ -29,7 +29,7 @@ func (p *Part) State() []byte {
 	b = binary.AppendUvarint(b, uint64(p.deaths))
 	last := int64(-1)
 	for r := range uint32(p.Seg.Rows) {
-		if p.dead.has(r) {
+		if p.dead.Has(r) {
 			b = binary.AppendUvarint(b, uint64(int64(r)-last))
 			last = int64(r)
 		}
@@ -121,7 +121,7 @@ func ReadState(id uint64, seg *Segment, b []byte) (*Part, error) {
 		return nil, broken("part %d has %d dead rows of %d", id, n, seg.Rows)
 	}
 	p.deaths = int(n)
-	s.rows(n, seg.Rows, func(r uint32) { p.dead = p.dead.with(r, seg.Rows) })
+	s.rows(n, seg.Rows, func(r uint32) { p.dead = p.dead.With(r, seg.Rows) })
 	if p.lost = s.uvarint(); p.lost > seg.Total {
 		s.bad = true
 	}
@@ -146,7 +146,7 @@ func ReadState(id uint64, seg *Segment, b []byte) (*Part, error) {
 			l.behind = s.ref()
 		}
 		p.links[r] = l
-		p.special = p.special.with(r, seg.Rows)
+		p.special = p.special.With(r, seg.Rows)
 	})
 	if s.bad || len(s.b) != 0 {
 		return nil, broken("the state of part %d", id)
@@ -173,7 +173,7 @@ func SetOf(parts []*Part) (*Set, error) {
 					continue
 				}
 				i, ok := e.index[to.Part]
-				if !ok || int(to.Row) >= parts[i].Seg.Rows || parts[i].dead.has(to.Row) || p.dead.has(r) {
+				if !ok || int(to.Row) >= parts[i].Seg.Rows || parts[i].dead.Has(to.Row) || p.dead.Has(r) {
 					return nil, broken("row %d of part %d has a link to row %d of part %d", r, p.ID, to.Row, to.Part)
 				}
 			}

@@ -1,0 +1,2 @@
+// Package bitset is sets of rows, one bit for each.
+package bitset
