@@ -160,6 +160,9 @@ that are a number of seconds or days are shown as durations and may be set as su
 	return c
 }
 
+// mostBeside is how long a value is at most that has what it is about beside it.
+const mostBeside = 20
+
 func listConfig(a *cli.App, cmd *cobra.Command) error {
 	return a.With(cmd.Context(), cli.Look, func(st *varve.Store) error {
 		c := st.Admin().Config()
@@ -167,7 +170,12 @@ func listConfig(a *cli.App, cmd *cobra.Command) error {
 			if a.Document != nil {
 				a.Document.Member(s.name, s.value(&c))
 			} else {
-				row := fmt.Sprintf("%-20s %-10v ", s.name, s.text(&c))
+				name, value := fmt.Sprintf("%-20s ", s.name), s.text(&c)
+				if len(value) > mostBeside { // it has lines of its own
+					fmt.Fprintf(a.Out, "%s%s\n", name, a.Fit(len(name), value))
+					name, value = fmt.Sprintf("%-20s ", ""), ""
+				}
+				row := fmt.Sprintf("%s%-10s ", name, value)
 				fmt.Fprintf(a.Out, "%s%s\n", row, a.Fit(len(row), s.about))
 			}
 		}
