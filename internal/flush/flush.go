@@ -176,8 +176,10 @@ func (fl *Flusher) FlushLocked(ctx context.Context, held *wal.Held, m Merge) err
 	if fl.Engine.Log.Overwrites() {
 		round = fl.flushOverwriting
 	}
-	err := round(ctx, held, m)
-	return errors.Join(err, timed(held))
+	if err := round(ctx, held, m); err != nil {
+		return err
+	}
+	return timed(held)
 }
 
 // FlushRound is a round: what changed since flushed is put into files, these
