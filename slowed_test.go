@@ -2,14 +2,18 @@ package varve
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/working"
 )
 
 // machineTime is an uptime that goes on while somebody sleeps.
@@ -110,6 +114,10 @@ func TestSlowedWriters(t *testing.T) {
 	if took < least*9/10 || took > least*16/10 {
 		t.Errorf("100 puts of %d bytes (%d in the log) took %v, at the rate of the files it is %v", len(text), bytes, took, least)
 	}
+	before := clock.uptime()
+	if err := one.flusher.Pressure(flush.Unpaced(t.Context()), 1<<20); err != nil || clock.uptime() != before {
+		t.Errorf("a flusher waits for itself: %v, %v", clock.uptime()-before, err)
+	}
 	if h := two.Health(t.Context()); !strings.Contains(h.Slowed, "backlog_bytes") || !h.OK {
 		t.Errorf("%q %v", h.Slowed, h.Problems)
 	}
@@ -142,5 +150,65 @@ func TestBacklogSetting(t *testing.T) {
 	}
 	if got := st.Admin().Config().Resolved().BacklogBytes; got != 96<<20 {
 		t.Error(got)
+	}
+}
+
+// An operation on working memory that is given up while it waits for the files was not begun, and is not done
+// later.
+func TestSlowedScope(t *testing.T) {
+	t.Parallel()
+	clock := &machineTime{now: time.Hour}
+	entered, leave := make(chan struct{}, 100), make(chan struct{})
+	var armed atomic.Bool
+	sleep := func(ctx context.Context, d time.Duration) error {
+		if armed.Load() && d > 10*time.Second {
+			entered <- struct{}{}
+			select {
+			case <-leave:
+			case <-ctx.Done():
+			}
+		}
+		return clock.sleep(ctx, d)
+	}
+	st := openTest(t, t.TempDir(), open.In(&Options{}, open.Environment{System: vfs.System{Uptime: clock.uptime, Sleep: sleep}}))
+	c := st.Admin().Config()
+	c.BacklogBytes = 1 << 20
+	if err := st.Admin().SetConfig(c); err != nil {
+		t.Fatal(err)
+	}
+	w, err := st.Working().Open(t.Context(), working.Scope{Session: "s"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Set(t.Context(), "a", 1); err != nil {
+		t.Fatal(err)
+	}
+	held, err := st.engine.Log.LockFlush(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Unlock()
+	for i := 0; st.engine.Log.Unfiled() < 600<<10; i++ {
+		if _, err := st.Put(t.Context(), Memory{ID: fmt.Sprint(i), Content: strings.Repeat("slow ", 4<<10)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	armed.Store(true)
+	st.engine.Log.Turn(clock.uptime(), 30*time.Second) // as of a batch
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- w.Set(ctx, "a", 2) }()
+	<-entered
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) || errors.Is(err, ErrOutcomeUnknown) {
+		t.Errorf("%v", err)
+	}
+	armed.Store(false)
+	close(leave)
+	if err := w.Set(t.Context(), "b", 1); err != nil {
+		t.Fatal(err)
+	}
+	if v, _, err := w.Get(t.Context(), "a"); err != nil || fmt.Sprint(v) != "1" {
+		t.Errorf("%v %v", v, err)
 	}
 }

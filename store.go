@@ -246,7 +246,7 @@ func (st *Store) close(ctx context.Context, wait time.Duration) error {
 		if !st.background() {
 			st.kept.SweepUp(ctx)
 		}
-		err = errors.Join(err, st.kept.WriteDue(ctx), st.flusher.FlushClosing(ctx))
+		err = errors.Join(err, st.kept.WriteDue(flush.Unpaced(ctx)), st.flusher.FlushClosing(ctx))
 	}
 	err = errors.Join(err, st.flusher.Close(), st.vectors.Close(), st.vectors.Side.Close(), st.views.Close(), st.engine.Log.Close(), st.engine.State.Close())
 	if st.engine.Cache != nil {

@@ -23,6 +23,9 @@ func (l *FileLog) Unfiled() int64 {
 // writes the index, which puts no file in place for a while.
 const settleSpan = 5 * time.Second
 
+// longRound is from when on the time of a round says nothing: the machine may have slept.
+const longRound = time.Minute
+
 // Filed records that everything below a position is in files, apart from scopes that may lag, and
 // that the round that did it took so long for so many bytes of log.
 func (l *FileLog) Filed(held *Held, to LSN, bytes uint64, took time.Duration) error {
@@ -30,7 +33,7 @@ func (l *FileLog) Filed(held *Held, to LSN, bytes uint64, took time.Duration) er
 		return err
 	}
 	l.shared.raise(wordFiled, to)
-	if took <= 0 || took > time.Hour {
+	if took <= 0 || took > longRound {
 		return nil
 	}
 	keep := math.Exp(-float64(took) / float64(settleSpan))
@@ -55,19 +58,24 @@ func (l *FileLog) SettleRate() float64 {
 }
 
 // mostTurns is how far ahead the writers' clock may be: what is said beyond it is not believed.
-const mostTurns = time.Minute
+const (
+	mostTurns  = time.Minute
+	turnsSlack = 10 * time.Second // between the clocks that two writers have read
+)
 
 // Turn gives a writer its turn behind all that have taken one: the moment, of the machine's uptime,
-// at which those before it are over. Its own lasts as long as cost.
-func (l *FileLog) Turn(now, cost time.Duration) (begins time.Duration) {
+// at which those before it are over. Its own lasts until ends, as long as cost, but never so long that the
+// clock would no longer be believed: then those behind it begin when it does.
+func (l *FileLog) Turn(now, cost time.Duration) (begins, ends time.Duration) {
 	for {
 		v := l.shared.Load(wordTurn)
 		begins = max(now, time.Duration(v))
-		if begins > now+mostTurns {
+		if begins > now+mostTurns+turnsSlack {
 			begins = now
 		}
-		if l.shared.CompareAndSwap(wordTurn, v, uint64(begins+cost)) {
-			return begins
+		ends = max(begins, min(begins+cost, now+mostTurns))
+		if l.shared.CompareAndSwap(wordTurn, v, uint64(ends)) {
+			return begins, ends
 		}
 	}
 }

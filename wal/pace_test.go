@@ -15,22 +15,30 @@ func TestTurns(t *testing.T) {
 	two, _ := open(t, dir)
 	defer two.Close()
 	now := 10 * time.Minute
-	if at := one.Turn(now, time.Second); at != now {
+	if at, _ := one.Turn(now, time.Second); at != now {
 		t.Errorf("the first begins at %v", at)
 	}
-	if at := two.Turn(now, time.Second); at != now+time.Second {
+	if at, _ := two.Turn(now, time.Second); at != now+time.Second {
 		t.Errorf("the second begins at %v", at)
 	}
 	two.GiveBack(time.Second)
-	if at := one.Turn(now, 0); at != now+time.Second {
+	if at, _ := one.Turn(now, 0); at != now+time.Second {
 		t.Errorf("after one was given back it begins at %v", at)
 	}
-	if at := one.Turn(now+time.Hour, 0); at != now+time.Hour {
+	if at, _ := one.Turn(now+time.Hour, 0); at != now+time.Hour {
 		t.Errorf("after a pause it begins at %v", at)
+	}
+	// One that is longer than the clock may be ahead leaves the clock where it is still believed.
+	later := now + 2*time.Hour
+	one.Turn(later, 10*time.Minute)
+	for range 3 {
+		if at, ends := two.Turn(later+time.Second, time.Second); at < later+mostTurns || ends < at {
+			t.Errorf("behind a long turn it begins at %v", at-later)
+		}
 	}
 	for _, v := range []uint64{1 << 63, 1<<64 - 1, uint64(now + 2*mostTurns)} {
 		one.shared.Store(wordTurn, v)
-		if at := two.Turn(now, time.Second); at != now {
+		if at, _ := two.Turn(now, time.Second); at != now {
 			t.Errorf("%d: begins at %v", v, at)
 		}
 	}

@@ -52,6 +52,7 @@ func (fl *Flusher) Resting() time.Duration {
 // Run flushes in the background: when enough has changed, and once a second if
 // anything has, by whatever process; and it says that this process lives.
 func (fl *Flusher) Run(ctx context.Context) {
+	ctx = Unpaced(ctx)
 	tick := time.NewTicker(FlushEvery)
 	defer tick.Stop()
 	var beat time.Time
@@ -135,7 +136,7 @@ func (fl *Flusher) beat(ctx context.Context) {
 // was nothing to do.
 func (fl *Flusher) FlushBackground(ctx context.Context) (rest time.Duration, did bool) {
 	durable := fl.Engine.Log.Durable()
-	if fl.Engine.Log.Damage() != nil || fl.Engine.Log.Flushed() >= durable && !fl.Engine.Log.Distrusted() && !fl.Engine.Rotten.Load() && !fl.Views.Due() {
+	if fl.Engine.Log.Damage() != nil || fl.Engine.Log.Flushed() >= durable && !fl.Engine.Log.Distrusted() && !fl.Engine.Rotten.Load() && !fl.Views.Due() && !fl.overdue() {
 		fl.unflushed.Store(0) // another process has done it
 		return 0, false
 	}

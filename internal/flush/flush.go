@@ -167,6 +167,7 @@ func (fl *Flusher) Flush(ctx context.Context, m Merge) error {
 // FlushLocked is a round, and after a purge that was cut, or beside one, what the round
 // replaces of the index is overwritten.
 func (fl *Flusher) FlushLocked(ctx context.Context, held *wal.Held, m Merge) error {
+	ctx = Unpaced(ctx)
 	fl.lookForPurge(held)
 	if fl.Engine.Log.Overwrites() || fl.Engine.Log.Distrusted() || fl.Engine.Log.Abandoned() || fl.Leftovers {
 		fl.followed() // what comes removes files that it uses
@@ -236,6 +237,7 @@ func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, s
 	}
 	distrusted := fl.Engine.Log.Distrusted()
 	if distrusted || fl.Leftovers || fl.Engine.Log.Abandoned() {
+		fl.followed() // it has a file there
 		if err := fl.EmptyTemp(ctx, held); err != nil {
 			return 0, false, err
 		}

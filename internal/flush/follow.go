@@ -11,7 +11,7 @@ import (
 // tens of thousands of documents that takes seconds, and files need not wait for it: a round in the
 // background starts it beside the rounds that follow, under the same hold of flush.lock. Meanwhile
 // no other index is written, tmp/ is not swept, and the log keeps what the views still read. A round that
-// empties tmp/, or overwrites for a purge, waits for it.
+// empties tmp/, or overwrites for a purge, waits for it. If an index is due by the end, it is written then.
 
 // follow does what follows a new index, or starts it.
 func (fl *Flusher) follow(ctx context.Context, held *wal.Held) {
@@ -22,8 +22,9 @@ func (fl *Flusher) follow(ctx context.Context, held *wal.Held) {
 			fl.Engine.Env.Logger.Warn("releasing the log", "err", err)
 		}
 	}
-	// A feature that is raised writes the checkpoint, as each round does.
-	if !fl.beside || fl.Engine.Log.Features()&wal.FeatureViews == 0 {
+	// A feature that is raised writes the checkpoint, as each round does. What a purge has left is overwritten
+	// behind the round, once the views are replaced.
+	if !fl.beside || fl.dooming || fl.Engine.Log.Features()&wal.FeatureViews == 0 {
 		work()
 		return
 	}
@@ -33,6 +34,13 @@ func (fl *Flusher) follow(ctx context.Context, held *wal.Held) {
 		defer close(done)
 		work()
 	}()
+}
+
+// overdue says that an index is due of what the files have already: none could be written while the one
+// before was followed.
+func (fl *Flusher) overdue() bool {
+	flushed, spilled := fl.Engine.Log.Flushed(), fl.Engine.Log.Spilled()
+	return flushed > spilled && int64(flushed-spilled) > fl.Engine.Env.System.SpillBytes
 }
 
 // followed waits until that is done.
@@ -72,9 +80,12 @@ func (fl *Flusher) flushOn(ctx context.Context, held *wal.Held) error {
 			select {
 			case <-fl.following:
 				fl.following = nil
+				if fl.overdue() {
+					break resting
+				}
 				return nil
 			case <-fl.urge:
-				if fl.full() >= slowFrom {
+				if fl.unfiled() >= slowFrom {
 					break resting
 				}
 			case <-pause.C:

@@ -69,8 +69,17 @@ func (fl *Flusher) turnOf(bytes int64) time.Duration {
 	return time.Duration(times * float64(bytes) / max(rate, rateLeast) * float64(time.Second))
 }
 
+// unpaced is the key of a context whose commits are those of a flusher: it would wait for itself.
+type unpaced struct{}
+
+// Unpaced is ctx for what commits instead of flushing, or after the last flush.
+func Unpaced(ctx context.Context) context.Context { return context.WithValue(ctx, unpaced{}, true) }
+
 // Pressure makes a writer of so many bytes of log wait while the log is far ahead of the files.
 func (fl *Flusher) Pressure(ctx context.Context, bytes int64) error {
+	if ctx.Value(unpaced{}) != nil {
+		return nil
+	}
 	if fl.Engine.Env.NoBackground || fl.Engine.Env.System.Inline {
 		return fl.flushAhead(ctx)
 	}
@@ -87,13 +96,14 @@ func (fl *Flusher) Pressure(ctx context.Context, bytes int64) error {
 	default:
 	}
 	now, turn := fl.uptime(), fl.turnOf(bytes)
-	wait := fl.Engine.Log.Turn(now, turn) - now
+	begins, ends := fl.Engine.Log.Turn(now, turn)
+	wait := begins - now
 	if wait <= slack {
 		return nil
 	}
 	fl.slowed.note(fl, wait)
 	if err := fl.Engine.Env.Sleep(ctx, wait-slack/2); err != nil {
-		fl.Engine.Log.GiveBack(turn)
+		fl.Engine.Log.GiveBack(ends - begins)
 		return err
 	}
 	return nil

@@ -1,6 +1,7 @@
 package letters
 
 import (
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	varve "github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/internal/views"
 	"github.com/varve-db/varve/wal"
@@ -30,12 +32,15 @@ func (s slow) Save(f *view.Folder, at wal.Mark) error {
 // and what others want of the files waits for both.
 func TestFilesBesideView(t *testing.T) {
 	var saves atomic.Pointer[func()]
-	flushed := make(chan struct{}, 1000)
+	flushed, indexed := make(chan struct{}, 1000), make(chan struct{}, 1000)
 	o := open.In(&varve.Options{Listener: func(e varve.Event) {
 		if e.Kind == varve.EventFlush && e.Count > 0 {
 			flushed <- struct{}{}
 		}
-	}}, open.Environment{Views: []views.Maker{func(eng *engine.Engine) view.View { return slow{New(eng), &saves} }}})
+		if e.Kind == varve.EventIndex {
+			indexed <- struct{}{}
+		}
+	}}, open.Environment{System: vfs.System{SpillBytes: 4 << 10}, Views: []views.Maker{func(eng *engine.Engine) view.View { return slow{New(eng), &saves} }}})
 	st, err := varve.Open(t.Context(), t.TempDir(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -63,10 +68,24 @@ func TestFilesBesideView(t *testing.T) {
 	}
 	put(t, st, "bert")
 	within("the view was not asked to save", entered)
-	put(t, st, "cleo")
+	put(t, st, "cleo", strings.Repeat("long id ", 100), strings.Repeat("longer id ", 100), strings.Repeat("a long id ", 99))
 	for s := st.Admin().Stats(); s.Flushed != s.Durable; s = st.Admin().Stats() {
 		within("no file was written while the view saved", flushed)
 	}
+	free := func() {}
+	saves.Store(&free)
+	close(leave)
+	leave = make(chan struct{})
+	// None could be written meanwhile, and nobody writes any more.
+	for s := st.Admin().Stats(); s.Spilled != s.Durable; s = st.Admin().Stats() {
+		within("the index that had become due was not written", indexed)
+	}
+	for len(entered) > 0 {
+		<-entered
+	}
+	saves.Store(&wait)
+	put(t, st, "dora")
+	within("the view was not asked to save again", entered)
 	purged := make(chan error, 1)
 	go func() {
 		_, err := st.Admin().Purge(t.Context(), "bert")

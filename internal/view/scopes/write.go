@@ -44,7 +44,8 @@ type asked struct {
 func (s *scope) write(ctx context.Context, r *working.Request) (working.Result, error) {
 	q := &asked{r: r}
 	if s.ws.Engine.Env.System.Inline {
-		s.commit(ctx, []*asked{q})
+		list := []*asked{q}
+		s.commit(ctx, list, s.ws.Flusher.Pressure(ctx, bytesAsked(list)))
 		s.ws.Flusher.RoundInline(ctx)
 		return q.res, q.err
 	}
@@ -92,6 +93,14 @@ func (s *scope) drain(ctx context.Context) {
 	for {
 		s.waiting.Lock()
 		n := min(len(s.queue), entryOps)
+		var err error
+		if bytes := bytesAsked(s.queue[:n]); n > 0 {
+			s.waiting.Unlock()
+			// Before they are taken: who does not wait any longer takes an operation back.
+			err = s.ws.Flusher.Pressure(ctx, bytes)
+			s.waiting.Lock()
+			n = min(len(s.queue), n)
+		}
 		if n == 0 {
 			s.busy, s.queue = false, nil
 			s.waiting.Unlock()
@@ -101,7 +110,7 @@ func (s *scope) drain(ctx context.Context) {
 		s.queue = s.queue[n:]
 		s.waiting.Unlock()
 		for len(list) > 0 {
-			n := s.commit(ctx, list)
+			n := s.commit(ctx, list, err)
 			for _, q := range list[:n] {
 				s.ws.Engine.Lasting.Ended("working memory of "+s.key, q.err)
 				close(q.done)
@@ -113,10 +122,14 @@ func (s *scope) drain(ctx context.Context) {
 
 // commit carries out the first of some operations, as many as go into one entry,
 // and tells how many these are. Each is judged on what the one before it leaves, and all on the
-// condition that no other writer has written by then; else they are judged again.
-func (s *scope) commit(ctx context.Context, list []*asked) int {
+// condition that no other writer has written by then; else they are judged again. refused is why none
+// can be carried out.
+func (s *scope) commit(ctx context.Context, list []*asked, refused error) int {
 	for {
-		n, again, err := s.try(ctx, list)
+		n, again, err := len(list), false, refused
+		if err == nil {
+			n, again, err = s.try(ctx, list)
+		}
 		if again {
 			continue
 		}
@@ -147,9 +160,6 @@ func bytesAsked(list []*asked) (n int64) {
 
 func (s *scope) try(ctx context.Context, list []*asked) (n int, again bool, err error) {
 	ws := s.ws
-	if err := ws.Flusher.Pressure(ctx, bytesAsked(list)); err != nil {
-		return len(list), false, err
-	}
 	s.mu.Lock()
 	version, err := s.current(ctx)
 	if errors.Is(err, errs.ErrCorrupt) && dropsOnly(list) {

@@ -1,0 +1,67 @@
+package varve
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/varve-db/varve/internal/flush"
+)
+
+// What a purge that was cut has left of the views' files is overwritten by a round in the background as well:
+// the views are replaced before what they had is looked at, and not beside.
+func TestCutPurgeInBackground(t *testing.T) {
+	t.Parallel()
+	const word = "secretzebra"
+	dir := t.TempDir()
+	st := openTest(t, dir, &Options{NoBackground: true})
+	ids := make([]string, 20)
+	for i := range ids {
+		ids[i] = fmt.Sprint("m", i)
+		if _, err := st.Put(t.Context(), Memory{ID: ids[i], Content: fmt.Sprint(word, " number ", i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := st.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	names, err := filepath.Glob(filepath.Join(dir, "view_index", "words", "*.seg"))
+	if err != nil || len(names) == 0 {
+		t.Fatal(names, err)
+	}
+	files := map[string]int{}
+	for _, name := range names {
+		fd, err := unix.Open(name, unix.O_PATH|unix.O_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Close(fd)
+		if b, err := os.ReadFile(fmt.Sprintf("/proc/self/fd/%d", fd)); err != nil || !bytes.Contains(b, []byte(word)) {
+			t.Fatalf("%s does not have the word: %v", name, err)
+		}
+		files[name] = fd
+	}
+	st.engine.Log.FailPurge() // as one that finds tmp/purge of a worker that was killed
+	for _, id := range ids {
+		if err := st.Delete(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := st.Put(t.Context(), Memory{ID: "other", Content: "harmless"}); err != nil {
+		t.Fatal(err)
+	}
+	st.flusher.FlushBackground(flush.Unpaced(t.Context()))
+	for name, fd := range files {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/self/fd/%d", fd))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(b, []byte(word)) {
+			t.Errorf("%s still has the word", filepath.Base(name))
+		}
+	}
+}
