@@ -65,7 +65,7 @@ const (
 
 // Turn gives a writer its turn behind all that have taken one: the moment, of the machine's uptime,
 // at which those before it are over. Its own lasts until ends, as long as cost, but never so long that the
-// clock would no longer be believed: then those behind it begin when it does.
+// clock would no longer be trusted: then those behind it begin when it does.
 func (l *FileLog) Turn(now, cost time.Duration) (begins, ends time.Duration) {
 	for {
 		v := l.shared.Load(wordTurn)
