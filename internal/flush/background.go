@@ -152,6 +152,9 @@ func (fl *Flusher) FlushBackground(ctx context.Context) (rest time.Duration, did
 	wrote, more := fl.Engine.Log.Durable() != durable, err == nil && fl.More.Load()
 	fl.Quiet.Store(!wrote)
 	rest = RestAfter(max(time.Since(began), time.Millisecond), wrote, more, fl.full())
+	if err == nil && fl.overdue() {
+		rest = min(rest, shortRest)
+	}
 	if fl.uptime != nil {
 		if err := fl.Engine.Log.SetRest(held, (fl.uptime() + rest).Milliseconds()); err != nil {
 			fl.Engine.Env.Logger.Warn("flush", "err", err)

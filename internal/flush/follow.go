@@ -11,7 +11,8 @@ import (
 // tens of thousands of documents that takes seconds, and files need not wait for it: a round in the
 // background starts it beside the rounds that follow, under the same hold of flush.lock. Meanwhile
 // no other index is written, tmp/ is not swept, and the log keeps what the views still read. A round that
-// empties tmp/, or overwrites for a purge, waits for it. If an index is due by the end, it is written then.
+// empties tmp/, or overwrites for a purge, waits for it. If an index is due by the end, it is written by the
+// next hold, which begins at once.
 
 // follow does what follows a new index, or starts it.
 func (fl *Flusher) follow(ctx context.Context, held *wal.Held) {
@@ -80,10 +81,7 @@ func (fl *Flusher) flushOn(ctx context.Context, held *wal.Held) error {
 			select {
 			case <-fl.following:
 				fl.following = nil
-				if fl.overdue() {
-					break resting
-				}
-				return nil
+				return nil // also where the next index is due: others want the lock too
 			case <-fl.urge:
 				if fl.unfiled() >= slowFrom {
 					break resting
