@@ -45,21 +45,28 @@ func TestFilesBesideView(t *testing.T) {
 	defer st.Close()
 	put(t, st, "anna")
 	flush(t, st) // the first index with views writes to the checkpoint too, and nothing goes beside it
-	entered, leave := make(chan struct{}, 1), make(chan struct{})
-	wait := func() {
-		select {
-		case entered <- struct{}{}:
-		default:
+	entered := make(chan struct{}, 1)
+	hold := func() (leave chan struct{}) { // each save from here on waits until leave is closed
+		leave = make(chan struct{})
+		wait := func() {
+			select {
+			case entered <- struct{}{}:
+			default:
+			}
+			<-leave
 		}
-		<-leave
+		saves.Store(&wait)
+		return leave
 	}
-	saves.Store(&wait)
+	leave := hold()
 	within := func(what string, c <-chan struct{}) {
 		t.Helper()
 		select {
 		case <-c:
 		case <-time.After(time.Minute):
-			close(leave)
+			if leave != nil {
+				close(leave)
+			}
 			t.Fatal(what)
 		}
 	}
@@ -72,7 +79,7 @@ func TestFilesBesideView(t *testing.T) {
 	free := func() {}
 	saves.Store(&free)
 	close(leave)
-	leave = make(chan struct{})
+	leave = nil
 	// None could be written meanwhile, and nobody writes any more.
 	for s := st.Admin().Stats(); s.Spilled != s.Durable; s = st.Admin().Stats() {
 		within("the index that had become due was not written", flushed)
@@ -80,7 +87,7 @@ func TestFilesBesideView(t *testing.T) {
 	for len(entered) > 0 {
 		<-entered
 	}
-	saves.Store(&wait)
+	leave = hold()
 	put(t, st, "dora")
 	within("the view was not asked to save again", entered)
 	purged := make(chan error, 1)
