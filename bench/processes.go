@@ -3,11 +3,8 @@ package main
 import (
 	"bufio"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"strconv"
 	"time"
 )
@@ -20,57 +17,22 @@ const (
 // processes lets several of us put into one store at once. Each opens it, says
 // so, and begins when all are ready.
 func processes(name, dir, hot string, d time.Duration, seed uint64) (rate, longest float64, err error) {
-	self, err := os.Executable()
-	if err != nil {
+	var c children
+	defer func() { err = c.close(err) }()
+	for i := range processCount {
+		if err := c.start("-worker", name, "-hot", hot, "-dir", dir, "-seconds", strconv.FormatFloat(d.Seconds(), 'f', -1, 64),
+			"-seed", strconv.FormatUint(seed*processCount+uint64(i), 10)); err != nil {
+			return 0, 0, err
+		}
+	}
+	if err := c.wait(); err != nil {
 		return 0, 0, err
 	}
-	type child struct {
-		cmd *exec.Cmd
-		in  io.WriteCloser
-		out *bufio.Reader
+	if err := c.begin("go"); err != nil {
+		return 0, 0, err
 	}
-	var all []child
-	defer func() {
-		for _, c := range all {
-			c.in.Close()
-			err = errors.Join(err, c.cmd.Wait())
-		}
-	}()
-	for i := range processCount {
-		c := child{cmd: exec.Command(self, "-worker", name, "-hot", hot, "-dir", dir, "-seconds", strconv.FormatFloat(d.Seconds(), 'f', -1, 64),
-			"-seed", strconv.FormatUint(seed*processCount+uint64(i), 10))}
-		c.cmd.Stderr = os.Stderr
-		if c.in, err = c.cmd.StdinPipe(); err != nil {
-			return 0, 0, err
-		}
-		out, err := c.cmd.StdoutPipe()
-		if err != nil {
-			return 0, 0, err
-		}
-		c.out = bufio.NewReader(out)
-		if err := c.cmd.Start(); err != nil {
-			return 0, 0, err
-		}
-		all = append(all, c)
-	}
-	for _, c := range all {
-		if line, err := c.out.ReadString('\n'); line != "ready\n" {
-			return 0, 0, fmt.Errorf("a process did not begin: %q %w", line, err)
-		}
-	}
-	for _, c := range all {
-		if _, err := io.WriteString(c.in, "go\n"); err != nil {
-			return 0, 0, err
-		}
-	}
-	for _, c := range all {
-		var b [2]float64
-		if err := json.NewDecoder(c.out).Decode(&b); err != nil {
-			return 0, 0, fmt.Errorf("a process gave no result: %w", err)
-		}
-		rate, longest = rate+b[0], max(longest, b[1])
-	}
-	return rate, longest, nil
+	err = resultsOf(&c, func(b [2]float64) { rate, longest = rate+b[0], max(longest, b[1]) })
+	return rate, longest, err
 }
 
 // worker is one of those processes.

@@ -1,14 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -134,60 +130,25 @@ func (c *steadyConfig) syncProbe() (quantiles [2]float64, err error) {
 
 // runWorkers starts the processes of a cell, lets them begin together, and adds up what they saw.
 func (c *steadyConfig) runWorkers(engine string, load steadyLoad, dir string, seconds float64) (sum timeline, err error) {
-	self, err := os.Executable()
-	if err != nil {
+	var all children
+	defer func() { err = all.close(err) }()
+	for i := range load.processes {
+		args := []string{"-steadyworker", load.name, "-engines", engine, "-dir", dir, "-n", strconv.Itoa(c.n), "-seconds", strconv.FormatFloat(seconds, 'f', -1, 64), "-seed", strconv.Itoa(i + 1)}
+		if c.profile != "" && i == 0 {
+			args = append(args, "-cpuprofile", c.profile)
+		}
+		if err := all.start(args...); err != nil {
+			return sum, err
+		}
+		if err := all.wait(); err != nil { // one after the other: the first one fills the store
+			return sum, err
+		}
+	}
+	if err := all.begin(strconv.FormatInt(time.Now().UnixNano(), 10)); err != nil {
 		return sum, err
 	}
-	type child struct {
-		cmd *exec.Cmd
-		in  io.WriteCloser
-		out *bufio.Reader
-	}
-	var all []child
-	defer func() {
-		for _, c := range all {
-			c.in.Close()
-			err = errors.Join(err, c.cmd.Wait())
-		}
-	}()
-	for i := range load.processes {
-		cmd := exec.Command(self, "-steadyworker", load.name, "-engines", engine, "-dir", dir, "-n", strconv.Itoa(c.n), "-seconds", strconv.FormatFloat(seconds, 'f', -1, 64), "-seed", strconv.Itoa(i+1))
-		if c.profile != "" && i == 0 {
-			cmd.Args = append(cmd.Args, "-cpuprofile", c.profile)
-		}
-		cmd.Stderr = os.Stderr
-		in, err := cmd.StdinPipe()
-		if err != nil {
-			return sum, err
-		}
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			return sum, err
-		}
-		if err := cmd.Start(); err != nil {
-			return sum, err
-		}
-		k := child{cmd, in, bufio.NewReaderSize(out, 1<<20)}
-		all = append(all, k)
-		// One after the other: the first one fills the store.
-		if line, err := k.out.ReadString('\n'); line != "ready\n" {
-			return sum, fmt.Errorf("a process did not begin: %q %w", line, err)
-		}
-	}
-	began := time.Now().UnixNano()
-	for _, c := range all {
-		if _, err := fmt.Fprintf(c.in, "%d\n", began); err != nil {
-			return sum, err
-		}
-	}
-	for _, c := range all {
-		var t timeline
-		if err := json.NewDecoder(c.out).Decode(&t); err != nil {
-			return sum, fmt.Errorf("a process gave no result: %w", err)
-		}
-		sum.add(&t)
-	}
-	return sum, nil
+	err = resultsOf(&all, func(t timeline) { sum.add(&t) })
+	return sum, err
 }
 
 // timeline is what happened in each second of a cell.
@@ -277,13 +238,17 @@ func (t *timeline) add(o *timeline) {
 		t.Ops[i] += o.Ops[i]
 		t.P50[i], t.P99[i], t.Most[i] = max(t.P50[i], o.P50[i]), max(t.P99[i], o.P99[i]), max(t.Most[i], o.Most[i])
 	}
+	t.addKinds(o)
+	t.Marks = append(t.Marks, o.Marks...)
+}
+
+func (t *timeline) addKinds(o *timeline) {
 	for kind, l := range o.Kinds {
 		if t.Kinds[kind] == nil {
 			t.Kinds[kind] = latency{}
 		}
 		t.Kinds[kind].merge(l)
 	}
-	t.Marks = append(t.Marks, o.Marks...)
 }
 
 // writes is the latency of what writes, or of everything where nothing does.

@@ -210,12 +210,7 @@ func (w *steadyWorker) during(load *steadyLoad, began time.Time, d time.Duration
 			sum.Ops[i] += t.Ops[i]
 			sum.lat[i].merge(t.lat[i])
 		}
-		for kind, l := range t.Kinds {
-			if sum.Kinds[kind] == nil {
-				sum.Kinds[kind] = latency{}
-			}
-			sum.Kinds[kind].merge(l)
-		}
+		sum.addKinds(t)
 	}
 	sum.Levels = <-levels
 	return sum, errors.Join(errs...)
