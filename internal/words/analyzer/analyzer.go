@@ -2,7 +2,6 @@ package analyzer
 
 import (
 	"bytes"
-	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -24,14 +23,13 @@ type Analyzer struct {
 	language string
 	stem     func(*snowballstem.Env) bool // nil: words are taken as they are
 	buf      []byte
-	stems    map[string]string
-	terms    map[string][]byte // of words, in English
+	terms    map[string][]byte // of words that were stemmed already
 }
 
 // New makes one for a language: English stems words and drops those that are in every text, the others
 // stem, None takes words as they are, as does what is none of Languages.
 func New(language string) *Analyzer {
-	return &Analyzer{language: language, stem: stemmers[language], stems: map[string]string{}, terms: map[string][]byte{}}
+	return &Analyzer{language: language, stem: stemmers[language], terms: map[string][]byte{}}
 }
 
 // Language is the analyzer's.
@@ -71,7 +69,7 @@ func cut(w []byte) []byte {
 
 // term is what a word is found by; empty where it is not.
 func (a *Analyzer) term(w []byte) []byte {
-	if a.language != English {
+	if a.stem == nil {
 		return a.termOf(w)
 	}
 	if t, ok := a.terms[string(w)]; ok {
@@ -114,31 +112,21 @@ func (a *Analyzer) termOf(w []byte) []byte {
 	if !plain || len(w) < 3 || len(w) > MostTerm {
 		return cut(w)
 	}
-	env := snowballstem.NewEnv(string(w))
-	a.stem(env)
-	return []byte(env.Current())
+	return a.stemOf(string(w))
 }
 
 // stemmed is the stem of a word of another language than English, whose stemmers know the marks of letters.
 func (a *Analyzer) stemmed(w []byte) []byte {
 	if len(w) <= MostTerm && utf8.Valid(w) && bytes.IndexFunc(w, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) }) < 0 {
-		w = []byte(a.stemOf(norm.NFC.String(string(w))))
+		w = a.stemOf(norm.NFC.String(string(w)))
 	}
 	return cut(withoutMarks(w))
 }
 
-func (a *Analyzer) stemOf(w string) string {
-	s, ok := a.stems[w]
-	if !ok {
-		env := snowballstem.NewEnv(w)
-		a.stem(env)
-		s = env.Current()
-		if len(a.stems) >= mostStems {
-			clear(a.stems)
-		}
-		a.stems[strings.Clone(w)] = s
-	}
-	return s
+func (a *Analyzer) stemOf(w string) []byte {
+	env := snowballstem.NewEnv(w)
+	a.stem(env)
+	return []byte(env.Current())
 }
 
 // withoutMarks removes the marks over and under Latin, Greek and Cyrillic letters. Those of other
