@@ -92,6 +92,7 @@ func openOnce(ctx context.Context, dir string, o *Options) (*Store, error) {
 	em.Engine, em.Vectors, em.Commits = st.engine, &st.vectors, &st.commits
 	em.Call, em.Batch, em.Model, em.Fit, em.Limit = st.o.Embed, st.o.EmbedBatch, st.o.EmbedModel, st.o.VectorFit, st.o.EmbedTimeout
 	em.Init(st.o.EmbedService)
+	cm.Embeds = em.Call != nil
 	st.kept.Engine, st.kept.Commits, st.kept.Counts, st.kept.Uptime = st.engine, &st.commits, &st.counts, &st.working
 	pu := &st.purging
 	pu.Engine, pu.Vectors, pu.Commits, pu.Flusher, pu.Scopes, pu.Retention, pu.History = st.engine, &st.vectors, &st.commits, &st.flusher, &st.working, &st.kept, &st.history

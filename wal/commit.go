@@ -51,6 +51,7 @@ func (l *FileLog) lead(ctx context.Context, own *request) {
 		l.q.pass()
 		return
 	}
+	l.written(g, own)
 	l.q.syncBegins(len(g.requests))
 	l.q.pass()
 	err = l.syncTo(ctx, g.need)
@@ -257,7 +258,7 @@ func (l *FileLog) gather(requests []*request) *group {
 		case err == nil && len(r.batch.Entries) > 0:
 			l.encode(g, r, nonce)
 			r.end = g.end.LSN
-		case waits:
+		case waits && !(err != nil && r.batch.early()):
 			r.end = g.end.LSN
 		}
 		r.err = err

@@ -68,6 +68,11 @@ type Batch struct {
 	// by any goroutine, and never after Append has returned. It must be quick, keep nothing of
 	// newest, and call nothing of the log.
 	OnTop func(newest *Entry) bool
+	// Written, if there is one, is called when the batch is in the log, and the LSNs of its entries
+	// are set, but it is not durable yet; and a conflict is answered at once, although it may rest on
+	// what is not durable. It is called by any goroutine, never after Append has returned, and not
+	// for certain. It must be quick. The caller tells nothing of either before it is durable: see Ahead.
+	Written func()
 }
 
 // ConflictError says which precondition did not hold. It matches errs.ErrConflict.

@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 
@@ -35,16 +36,20 @@ func (l *FileLog) onTop(g *group, r *request, i int, at LSN) bool {
 // entryAt is an entry of the group, one that is not applied yet, or one of the log.
 func (l *FileLog) entryAt(g *group, at LSN) (Entry, error) {
 	for _, list := range [][]Entry{g.entries, l.state.ahead} {
-		if n, ok := slices.BinarySearchFunc(list, at, func(e Entry, at LSN) int {
-			if e.LSN < at {
-				return -1
-			}
-			return int(min(e.LSN-at, 1))
-		}); ok {
-			return list[n], nil
+		if e, ok := find(list, at); ok {
+			return e, nil
 		}
 	}
 	return l.readAt(at)
+}
+
+// find is the entry at a position, of a list in order.
+func find(list []Entry, at LSN) (Entry, bool) {
+	n, ok := slices.BinarySearchFunc(list, at, func(e Entry, at LSN) int { return cmp.Compare(e.LSN, at) })
+	if !ok {
+		return Entry{}, false
+	}
+	return list[n], true
 }
 
 // preparing keeps a caller whose ctx has ended in Append while its batch is prepared again: what

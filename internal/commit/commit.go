@@ -42,6 +42,7 @@ type Op struct {
 	By       string                       // what the store would know the model by that made it
 	Waits    bool                         // it has none, and shall get one
 	Derived  bool                         // it changes nothing but the embedding: updated_at stays
+	follows  *follow                      // it is made of a version that may not be durable yet
 }
 
 func (o *Op) deletes() bool { return o.Memory == nil && o.Assembly == nil }
@@ -90,6 +91,9 @@ func (cm *Committer) Commit(ctx context.Context, ops []Op, seen Reads, listed wa
 		if errors.As(err, &conflict) {
 			if cm.tx(conflict, seen, listed) {
 				return err
+			}
+			if len(ops) == 1 {
+				ops[0].follows = nil // told early of something that this process may not see yet: wait for that
 			}
 			if err := turn.take(ctx, conflict.Key); err != nil {
 				return err
@@ -143,6 +147,9 @@ func (cm *Committer) attempt(ctx context.Context, w *work, ops []Op, seen Reads,
 		return nil, nil
 	}
 	b.Frees = !puts && w.kept == 0
+	if len(ops) == 1 && ops[0].follows != nil {
+		b.Written = ops[0].follows.left
+	}
 	if cm.restsOnAny(w, ops, seen, listed) {
 		b.OnTop = func(newest *wal.Entry) bool { return cm.onTop(w, &ops[0], newest) }
 	}
@@ -372,7 +379,11 @@ func (cm *Committer) prepareOne(ctx context.Context, o *Op, p *prepared, values 
 	old, err := engine.Version{}, error(errs.ErrNotFound)
 	if o.ID != "" {
 		hint = cm.Engine.State.Hint()
-		old, err = cm.before(ctx, o)
+		if o.follows != nil {
+			hint, old, err = o.follows.hint, o.follows.base, o.follows.err
+		} else {
+			old, err = cm.before(ctx, o)
+		}
 	}
 	if err != nil && !errors.Is(err, errs.ErrNotFound) {
 		return err

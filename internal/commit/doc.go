@@ -17,8 +17,9 @@
 //
 // A put that demands nothing of the version before it does not conflict: the log has it prepared
 // again on top of the newest entry of its key (ontop.go). Other writers of one document that
-// conflict take turns within a process (turns.go); a transaction that is beaten for long has all
-// other writers wait.
+// conflict take turns within a process (turns.go), and an update gets what the one before it has
+// written, before that is durable (follow.go); a transaction that is beaten for long has all other
+// writers wait.
 //
 // # Assemblies of changed members
 //

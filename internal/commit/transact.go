@@ -31,6 +31,7 @@ type Tx struct {
 	ops     []Op
 	wrote   map[string]int // by key
 
+	follows   follow
 	turn      *turn       // of all runs
 	interests *[]interest // of all runs
 	among     int         // how many of them this one has asked for
@@ -81,11 +82,14 @@ func (cm *Committer) Transact(ctx context.Context, session *string, write Write,
 		err := f(tx)
 		ran = cm.Engine.Env.Clock().Sub(start)
 		if errors.Is(err, errs.ErrSkip) || err == nil && len(tx.ops) == 0 {
-			return nil
+			return tx.settle(nil)
 		}
 		if err == nil {
 			Confine(tx.ops, session)
-			err = write(ctx, tx.ops, tx.seen, tx.listed)
+			tx.follow()
+			if err = write(ctx, tx.ops, tx.seen, tx.listed); err == nil {
+				return nil
+			}
 		}
 		var conflict *wal.ConflictError
 		if errors.As(err, &conflict) {
@@ -95,7 +99,7 @@ func (cm *Committer) Transact(ctx context.Context, session *string, write Write,
 			}
 			continue
 		}
-		return err
+		return tx.settle(err)
 	}
 }
 
@@ -139,7 +143,7 @@ func (tx *Tx) Load(k *engine.Kind, id string) (engine.Version, error) {
 	if err := tx.turn.join(tx.ctx, k.Key(id)); err != nil {
 		return engine.Version{}, err
 	}
-	v, err := tx.cm.Engine.Load(tx.ctx, k, id)
+	v, err := tx.newest(k, id)
 	gone := errors.Is(err, errs.ErrNotFound)
 	if err != nil && !gone {
 		return v, fmt.Errorf("%s %s: %w", k.Noun, human.Quote(id), err)

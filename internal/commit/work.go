@@ -18,6 +18,7 @@ type Committer struct {
 	Counts  *counts.Counts
 	works   sync.Pool // of *work
 	turns   turns
+	Embeds  bool // puts may ask an embedder
 	Fit     bool // cut or pad an embedding of another dimension than the store's
 
 	// What stands above gives these.
