@@ -1,7 +1,7 @@
 // Command finding measures search by words in stores of several sizes, beside bleve (English stems and stop
 // words, BM25) and SQLite's FTS5 (modernc, without cgo; porter stems, bm25) in the same run:
 //
-//	go run ./finding [-n 10000,100000] [-data locomo10.json] [-calls 200] [-rounds 3] [-engines varve,bleve,fts5] [-dir DIR]
+//	go run ./finding [-n 10000,100000] [-data locomo10.json] [-calls 200] [-rounds 3] [-puts 10000] [-engines varve,bleve,fts5] [-dir DIR]
 //
 // A memory has some 500 bytes of text, a session 100 memories. With -data (LoCoMo, which is not part of
 // this project) texts are turns of its conversations, put together at random, and queries its questions;
@@ -10,6 +10,9 @@
 //	build      seconds until all memories are durable and can be found, and the store is closed
 //	index      what search by words takes on disk, in bytes for each memory; of FTS5 what the file has
 //	           beyond the texts, which bleve does not keep
+//	disk       all that the engine has on disk, in blocks of the file system, for each memory
+//	heap       what Go's heap holds more behind the searches than before opening, mapped files not
+//	           counted
 //	first      the first search behind opening, in milliseconds
 //	all        the best 10 of all: median and 99th percentile in milliseconds
 //	session    the best 10 of one session
@@ -18,6 +21,9 @@
 //	page       the first 50 memories in one of five orders (Varve only), their documents included
 //	sessions   all sessions (Varve only)
 //	like       the best 10 for a text of 500 bytes, by its 24 rarest words (Query.Rarest); the others take all
+//
+// In the end puts are measured, one after the other, in a store with the view of words and one without,
+// in turns (-puts 0: not).
 //
 // FTS5 has no stop words: it looks for all words of a query. Of an index of bleve there is one process at a
 // time. The engines take turns in each round.

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +21,7 @@ var (
 	rounds = flag.Int("rounds", 3, "rounds")
 	names  = flag.String("engines", "varve,bleve,fts5", "which")
 	dir    = flag.String("dir", "", "folder for the stores; empty: a temporary one")
+	puts   = flag.Int("puts", 10_000, "memories of the stores in which puts are measured with and without the view of words; 0: not")
 	seed   = flag.Uint64("seed", 1, "seed of the texts")
 )
 
@@ -35,6 +37,8 @@ func main() {
 type result struct {
 	build time.Duration
 	index float64
+	disk  float64
+	heap  float64
 	took  map[string][]time.Duration
 }
 
@@ -46,7 +50,7 @@ func run() error {
 		return err
 	}
 	defer os.RemoveAll(at)
-	fmt.Printf("| memories | engine | build s | index B | %s |\n|---:|---|---:|---:|%s\n", strings.Join(columns, " | "), strings.Repeat("---:|", len(columns)))
+	fmt.Printf("| memories | engine | build s | index B | disk B | heap MiB | %s |\n|---:|---|---:|---:|---:|---:|%s\n", strings.Join(columns, " | "), strings.Repeat("---:|", len(columns)))
 	for _, text := range strings.Split(*sizes, ",") {
 		n, err := strconv.Atoi(text)
 		if err != nil {
@@ -73,14 +77,17 @@ func run() error {
 		}
 		for _, name := range list {
 			r := results[name]
-			fmt.Printf("| %d | %s | %.1f | %.0f |", n, name, r.build.Seconds(), r.index)
+			fmt.Printf("| %d | %s | %.1f | %.0f | %.0f | %.1f |", n, name, r.build.Seconds(), r.index, r.disk, r.heap)
 			for _, c := range columns {
 				fmt.Print(" ", cell(r.took[c]), " |")
 			}
 			fmt.Println()
 		}
 	}
-	return nil
+	if *puts == 0 {
+		return nil
+	}
+	return without(at, *puts)
 }
 
 func newTexts(stream uint64) (*texts, error) {
@@ -123,6 +130,7 @@ func (r *result) fill(e engine, dir string, n int) error {
 	}
 	r.build = time.Since(began)
 	r.index = float64(e.Index(dir, n, bytes)) / float64(n)
+	r.disk = float64(onDisk(dir)) / float64(n)
 	return nil
 }
 
@@ -132,6 +140,7 @@ func (r *result) round(e engine, dir string, n, round int) error {
 	if err != nil {
 		return err
 	}
+	before := heap()
 	if err := e.Open(dir); err != nil {
 		return err
 	}
@@ -161,6 +170,7 @@ func (r *result) round(e engine, dir string, n, round int) error {
 			err = r.call("sessions", l.Sessions)
 		}
 	}
+	r.heap = max(r.heap, float64(heap()-before)/(1<<20))
 	var over atomic.Bool
 	done := make(chan error, 1)
 	go func() {
@@ -175,6 +185,14 @@ func (r *result) round(e engine, dir string, n, round int) error {
 		return err
 	}
 	return e.Close()
+}
+
+// heap is what Go's heap holds; mapped files are not in it.
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }
 
 // write puts new memories until it is over; what each took is noted as put.
