@@ -44,6 +44,7 @@ var order = []string{
 	"internal/words/order",
 	"internal/words",
 	"internal/words/rows",
+	"internal/words/narrow",
 	"segment",
 	"internal/forge",
 	"wal",

@@ -35,6 +35,7 @@ type Engine struct {
 	Expiring Expiring
 	Times    Times  // nil: documents are read
 	Orders   Orders // nil: the index is read
+	Few      int    // of fewer memories all are read for filters, whatever Orders could say
 
 	Remade     atomic.Uint64 // the log's Remade, when the index was last mapped
 	refreshing sync.Mutex
@@ -62,6 +63,7 @@ type Engine struct {
 // Init makes it ready.
 func (eng *Engine) Init() {
 	eng.Lasting.Init()
+	eng.Few = fewMemories
 	eng.Expiring.init(eng)
 }
 

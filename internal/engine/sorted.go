@@ -23,7 +23,13 @@ type Orders interface {
 	Page(ctx context.Context, f *Filters, s *memstore.Order, most int) (ids []memstore.Place, at *memstore.Place, ok bool, err error)
 	// Count is how many memories pass.
 	Count(ctx context.Context, f *Filters) (n int64, ok bool, err error)
+	// Among is the memories, in no order and without regard to After, among which all that pass are: by
+	// what their documents say, and far fewer than all.
+	Among(ctx context.Context, f *Filters) (ids []string, ok bool, err error)
 }
+
+// fewMemories are read as fast as they are found.
+const fewMemories = 1024
 
 // SortKey is that of a line in an order.
 func SortKey(by memstore.OrderKey, e *index.Entry) int64 {

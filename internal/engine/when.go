@@ -30,30 +30,17 @@ func (eng *Engine) chosen(ctx context.Context, f *Filters) iter.Seq2[string, err
 		}
 	}
 	all := eng.IDs(ctx, eng.Kinds.Memories, *f)
-	if f.Happened == (Span{}) || eng.Times == nil || f.Session != nil || f.Prefix != "" { // few are left by these
-		return all
+	ids, ok, err := Among(ctx, eng, f)
+	if err == nil && !ok {
+		ids, ok, err = eng.happened(ctx, f)
 	}
-	n, err := eng.countAll(ctx)
-	if err != nil || n < timesLeast {
-		return all
-	}
-	ids, ok, err := eng.Times(ctx, f.Happened, int(n/4)) // of more, most are read anyway
 	if err != nil || !ok {
+		return all // which says what is wrong
+	}
+	list, err := listed(ids, f.After)
+	if err != nil {
 		return all
 	}
-	type one struct{ key, id string }
-	var list []one
-	after, err := table.EncodeKey(f.After)
-	for _, id := range ids {
-		key, kerr := table.EncodeKey(id)
-		if err != nil || kerr != nil {
-			return all // which says what is wrong
-		}
-		if f.After == "" || key > after {
-			list = append(list, one{key, id})
-		}
-	}
-	slices.SortFunc(list, func(a, b one) int { return strings.Compare(a.key, b.key) })
 	return func(yield func(string, error) bool) {
 		for _, o := range list {
 			if !yield(o.id, nil) {
@@ -61,6 +48,49 @@ func (eng *Engine) chosen(ctx context.Context, f *Filters) iter.Seq2[string, err
 			}
 		}
 	}
+}
+
+// Among are the memories, in no order and without regard to After, among which all that pass are, by what
+// their documents say; ok is false where that is not known, or too many.
+func Among(ctx context.Context, eng *Engine, f *Filters) (ids []string, ok bool, err error) {
+	if eng.Orders == nil || f.Category == nil && f.Key == nil && len(f.Where) == 0 {
+		return nil, false, nil
+	}
+	return eng.Orders.Among(ctx, f)
+}
+
+// happened are those that may have happened in the span of filters, where these leave few.
+func (eng *Engine) happened(ctx context.Context, f *Filters) (ids []string, ok bool, err error) {
+	if f.Happened == (Span{}) || eng.Times == nil || f.Session != nil || f.Prefix != "" { // few are left by these
+		return nil, false, nil
+	}
+	n, err := eng.countAll(ctx)
+	if err != nil || n < timesLeast {
+		return nil, false, err
+	}
+	return eng.Times(ctx, f.Happened, int(n/4)) // of more, most are read anyway
+}
+
+// placed is an id and what it is sorted by in listings.
+type placed struct{ key, id string }
+
+// listed are ids behind another one, in the order of listings.
+func listed(ids []string, after string) (list []placed, err error) {
+	behind, err := table.EncodeKey(after)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		key, err := table.EncodeKey(id)
+		if err != nil {
+			return nil, err
+		}
+		if after == "" || key > behind {
+			list = append(list, placed{key, id})
+		}
+	}
+	slices.SortFunc(list, func(a, b placed) int { return strings.Compare(a.key, b.key) })
+	return list, nil
 }
 
 // Zones is how far a time without a zone may be from what another process takes it for.

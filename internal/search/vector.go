@@ -15,7 +15,7 @@ import (
 )
 
 // nearest finds the n memories whose embeddings are nearest to v, exactly. What
-// filters leave of one session, or under one prefix, is looked up and compared;
+// filters leave of one session, under one prefix or by their words is looked up and compared;
 // the others are asked about candidates, the nearest first. Those that cannot be
 // judged go to bad.
 func (s *Search) nearest(ctx context.Context, v []float32, f *engine.Filters, n int, least float64, bad *unreadable, model string) ([]found, error) {
@@ -23,7 +23,12 @@ func (s *Search) nearest(ctx context.Context, v []float32, f *engine.Filters, n 
 	if !math.IsInf(least, -1) {
 		q.MinScore = least
 	}
+	ids, ok, err := engine.Among(ctx, s.Engine, f)
 	switch {
+	case err != nil:
+		return nil, err
+	case ok:
+		q.Keys, q.Accept = append([]string{}, ids...), s.passes(ctx, f, bad)
 	case f.Session != nil || f.Prefix != "":
 		q.Keys = []string{}
 		for id, err := range s.Engine.IDs(ctx, s.Engine.Kinds.Memories, *f) {

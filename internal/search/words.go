@@ -22,6 +22,10 @@ func (s *Search) byWords(ctx context.Context, of *Query, f *engine.Filters, n in
 			from, before := engine.Micros(f.Happened) // what is near the ends is judged by its document
 			filter.From, filter.Before = &from, &before
 		}
+		var err error
+		if filter.Only, _, err = snap.Narrow(f, s.Engine.Few); err != nil {
+			return err
+		}
 		if q.Words() > query.MostWords && of.Rarest == 0 { // more than with another analyzer
 			return tooManyWords(q.Words())
 		}

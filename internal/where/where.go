@@ -81,6 +81,21 @@ func Parse(s string) (*Cond, error) {
 	return c, nil
 }
 
+// Texts says that only texts can hold: a member of the metadata, or one of its list, that is one of these
+// values, or begins with one. ok is false for all other conditions.
+func (c *Cond) Texts() (name string, values []string, begins, ok bool) {
+	begins = c.op == "^="
+	if len(c.path) != 1 || !begins && c.op != "=" {
+		return "", nil, false, false
+	}
+	for _, v := range c.values {
+		if !begins && json.Valid([]byte(v)) { // a number, true, false and null may be it too
+			return "", nil, false, false
+		}
+	}
+	return c.path[0], c.values, begins, true
+}
+
 // Holds judges the metadata of a memory.
 func (c *Cond) Holds(metadata map[string]any) bool {
 	v, ok := any(metadata), true

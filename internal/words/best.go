@@ -71,8 +71,9 @@ func (s *search) ordered(f *Filter, most int, least float64) (hits []Hit, err er
 // bestOf are the best of one part, in no order.
 func (s *search) bestOf(i int, f *Filter, most int, least float64) (h worst, err error) {
 	c, seg := s.scratch[i], s.parts[i].Seg
+	only, some := f.Only[s.parts[i].ID]
 	for _, r := range c.touched {
-		if c.not.Has(r) || s.mustHave > 0 && (c.must == nil || c.must[r] < s.mustHave) {
+		if some && !only.Has(r) || c.not.Has(r) || s.mustHave > 0 && (c.must == nil || c.must[r] < s.mustHave) {
 			continue
 		}
 		own, session := c.score[r], c.of(r)

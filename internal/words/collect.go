@@ -101,3 +101,18 @@ func (p *Part) having(e *entry, from uint32, visit func(one) bool) error {
 		}
 	}
 }
+
+// Holders visits the live rows that have a term in one of some fields; false, and none, where more than most
+// may have it.
+func (p *Part) Holders(term string, in query.FieldSet, most int, visit func(row uint32)) (bool, error) {
+	e, ok, err := p.Seg.lookup([]byte(term))
+	if err != nil || !ok || e.df > most {
+		return err == nil && !ok, err
+	}
+	return true, p.having(&e, 0, func(o one) bool {
+		if o.fields()&in != 0 {
+			visit(o.row)
+		}
+		return true
+	})
+}

@@ -44,6 +44,8 @@ type Filter struct {
 	From, Before *int64
 	Prefix       string // of the id
 	Rarest       int    // of the words; 0: all count
+	// Only are the rows, by part; of a part that it does not have, all.
+	Only map[uint64]bitset.Set
 
 	// Each calls do for 0 to n-1, side by side if it likes; nil: one after the other.
 	Each func(n int, do func(i int) error) error

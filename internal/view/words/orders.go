@@ -15,6 +15,8 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/words"
+	"github.com/varve-db/varve/internal/words/analyzer"
+	"github.com/varve-db/varve/internal/words/narrow"
 	"github.com/varve-db/varve/internal/words/order"
 	"github.com/varve-db/varve/internal/words/rows"
 	"github.com/varve-db/varve/memstore"
@@ -81,11 +83,11 @@ func (r *lines) Apply(ctx context.Context, set *index.Set, e *wal.Entry) error {
 }
 
 // with calls use with the rows as of now, or of later.
-func (o *Orders) with(ctx context.Context, use func(*words.Set) error) (ok bool, err error) {
+func (o *Orders) with(ctx context.Context, use func(*Snapshot) error) (ok bool, err error) {
 	if err := o.eng.Sight(ctx); err != nil {
 		return false, err
 	}
-	s := &Snapshot{}
+	s := &Snapshot{lean: true}
 	err = o.follow.With(ctx, o.eng, func(*index.Set, int64) error {
 		if o.files.absent {
 			return nil
@@ -93,7 +95,7 @@ func (o *Orders) with(ctx context.Context, use func(*words.Set) error) (ok bool,
 		if err := vfs.Guard(o.files.settle); err != nil {
 			return err
 		}
-		s.Set = o.files.set
+		s.Set, s.Analyzer, s.From = o.files.set, analyzer.New(o.files.an.Language()), o.files.sources
 		for _, m := range o.files.maps {
 			m.refs.Add(1)
 			s.maps = append(s.maps, m)
@@ -101,7 +103,7 @@ func (o *Orders) with(ctx context.Context, use func(*words.Set) error) (ok bool,
 		return nil
 	})
 	if err == nil && s.Set != nil {
-		err = vfs.Guard(func() error { return use(s.Set) })
+		err = vfs.Guard(func() error { return use(s) })
 		ok = true
 	}
 	if rerr := s.Release(); err == nil {
@@ -131,7 +133,8 @@ func (o *Orders) with(ctx context.Context, use func(*words.Set) error) (ok bool,
 
 // Sessions are the sessions that have memories, sorted as the index sorts them. They are not to be changed.
 func (o *Orders) Sessions(ctx context.Context) (list []rows.Session, ok bool, err error) {
-	ok, err = o.with(ctx, func(set *words.Set) (err error) {
+	ok, err = o.with(ctx, func(s *Snapshot) (err error) {
+		set := s.Set
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		now := o.eng.Env.Clock().UnixMicro()
@@ -154,6 +157,7 @@ func SessionKey(id string) (string, error) { return table.EncodeKey(index.Sessio
 // chosen is what rows say of filters.
 type chosen struct {
 	f      *engine.Filters
+	only   narrow.Rows // nil: all rows
 	now    int64
 	spans  [3]bounds // by order, from ByTime on
 	walked int
@@ -237,17 +241,26 @@ func (c *chosen) judge(r *rows.Row) (yes, ask bool, err error) {
 
 // Count implements engine.Orders.
 func (o *Orders) Count(ctx context.Context, f *engine.Filters) (n int64, ok bool, err error) {
-	if f.Category != nil || f.Key != nil || len(f.Where) > 0 || f.After != "" {
+	if f.After != "" {
 		return 0, false, nil
 	}
+	reads := f.Category != nil || f.Key != nil || len(f.Where) > 0
 	var asked []string
-	ok, err = o.with(ctx, func(set *words.Set) error {
+	refused := false
+	ok, err = o.with(ctx, func(s *Snapshot) error {
 		c := o.chosen(f)
-		return rows.Each(set, func(r *rows.Row) (bool, error) {
+		if reads {
+			only, n, err := s.Narrow(f, o.eng.Few)
+			if refused = err == nil && !s.few(only, n); err != nil || refused {
+				return err
+			}
+			c.only = only
+		}
+		return rows.Among(s.Set, c.only, func(r *rows.Row) (bool, error) {
 			yes, ask, err := c.judge(r)
 			switch {
 			case err != nil || !yes:
-			case ask:
+			case ask || reads:
 				var id []byte
 				id, err = r.Named()
 				asked = append(asked, string(id))
@@ -258,22 +271,29 @@ func (o *Orders) Count(ctx context.Context, f *engine.Filters) (n int64, ok bool
 			return c.walked%1024 != 0 || ctx.Err() == nil, err
 		})
 	})
+	if ok = ok && !refused; err != nil || !ok {
+		return n, ok, err
+	}
 	for _, id := range asked {
-		if err != nil || !ok {
-			break
-		}
-		var passes bool
-		if passes, err = engine.Passes(ctx, o.eng, f, id); passes {
+		passes, one := engine.Passes(ctx, o.eng, f, id)
+		if passes {
 			n++
+		}
+		if err == nil {
+			err = one
+		}
+		if ctx.Err() != nil || errors.Is(err, errs.ErrClosed) {
+			break
 		}
 	}
 	if err == nil {
 		err = ctx.Err()
 	}
-	return n, ok, err
+	return n, true, err
 }
 
-// sessionShare is of how many memories a session must have one for the order of all to be walked for it.
+// sessionShare is of how many memories a session, or what filters leave, must have one for the order of all
+// to be walked for it.
 const (
 	sessionShare = 64
 	sessionLeast = 4096
@@ -285,11 +305,14 @@ func (o *Orders) Page(ctx context.Context, f *engine.Filters, s *memstore.Order,
 		return nil, nil, false, nil
 	}
 	asked := map[string]bool{}
-	ok, err = o.with(ctx, func(set *words.Set) error {
-		c := o.chosen(f)
+	ok, err = o.with(ctx, func(snap *Snapshot) error {
+		set, c := snap.Set, o.chosen(f)
 		visit := func(r *rows.Row) (bool, error) {
 			if c.walked++; c.walked%1024 == 0 && ctx.Err() != nil {
 				return false, ctx.Err()
+			}
+			if only, some := c.only[r.At().Part]; some && !only.Has(r.At().Row) {
+				return true, nil
 			}
 			yes, ask, err := c.judge(r)
 			if err != nil || !yes {
@@ -304,14 +327,31 @@ func (o *Orders) Page(ctx context.Context, f *engine.Filters, s *memstore.Order,
 			}
 			return at == nil, nil
 		}
+		docs, _ := set.Docs()
+		most := max(sessionLeast, int(docs/sessionShare))
 		if f.Session != nil {
 			n, err := rows.SizeOf(set, *f.Session)
 			if err != nil {
 				return err
 			}
-			if docs, _ := set.Docs(); n <= max(sessionLeast, int(docs/sessionShare)) {
-				return pageOf(set, *f.Session, s, visit)
+			if n <= most {
+				list, err := rows.InSession(set, *f.Session, order.Order(s.By))
+				if err != nil {
+					return err
+				}
+				return pageOf(list, s, visit)
 			}
+		}
+		only, n, err := snap.Narrow(f, o.eng.Few)
+		if err != nil {
+			return err
+		}
+		if c.only = only; only != nil && n <= most {
+			list, err := rows.Listed(set, only, order.Order(s.By))
+			if err != nil {
+				return err
+			}
+			return pageOf(list, s, visit)
 		}
 		return c.walk(set, s, visit)
 	})
@@ -327,12 +367,8 @@ func (o *Orders) Page(ctx context.Context, f *engine.Filters, s *memstore.Order,
 	return list, at, ok, err
 }
 
-// pageOf visits what a session has behind a place.
-func pageOf(set *words.Set, session string, s *memstore.Order, visit func(*rows.Row) (bool, error)) error {
-	list, err := rows.InSession(set, session, order.Order(s.By))
-	if err != nil {
-		return err
-	}
+// pageOf visits what some rows have behind a place.
+func pageOf(list []rows.Row, s *memstore.Order, visit func(*rows.Row) (bool, error)) error {
 	rows.Sort(list, s.Down)
 	from := 0
 	if s.At != nil {

@@ -47,6 +47,7 @@ type Snapshot struct {
 	From     *query.Sources                          // of the fields
 	Each     func(n int, do func(i int) error) error // for words.Filter
 	maps     []*mapped
+	lean     bool // parts without files have no words
 }
 
 // Release gives it back.

@@ -38,6 +38,9 @@ func (r *Row) Named() (id []byte, err error) {
 	return r.ID, err
 }
 
+// At is where it is.
+func (r *Row) At() words.Ref { return words.Ref{Part: r.part.ID, Row: r.row} }
+
 // Session is the name of its session.
 func (r *Row) Session() ([]byte, error) {
 	n, err := r.part.Seg.Session(r.row)
