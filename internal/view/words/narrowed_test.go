@@ -1,14 +1,22 @@
 package words_test
 
 import (
+	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
+	"unicode/utf8"
 
 	"pgregory.net/rapid"
 
+	varve "github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/engine"
+	inside "github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/view/words"
 	"github.com/varve-db/varve/internal/where"
 	inverted "github.com/varve-db/varve/internal/words"
@@ -48,6 +56,7 @@ func TestNarrow(t *testing.T) {
 		}
 		an := analyzer.New(rapid.SampledFrom([]string{"none", "en", "de"}).Draw(r, "language"))
 		var known []string // values that documents have
+		common := value.Draw(r, "common")
 		draw := func(what string) string {
 			if len(known) > 0 && rapid.Bool().Draw(r, what+" is known") {
 				return rapid.SampledFrom(known).Draw(r, what)
@@ -69,6 +78,9 @@ func TestNarrow(t *testing.T) {
 					known = append(known, v)
 					m.Metadata[rapid.SampledFrom(members).Draw(r, "member")] = rapid.SampledFrom([]any{v, v, []any{value.Draw(r, "other"), v, 7.0, nil}, []any{[]any{v}}, map[string]any{"x": v}, 2024.0, 3.0, 1000.0, true, nil}).Draw(r, "as")
 				}
+				if rapid.IntRange(0, 2).Draw(r, "has it") > 0 {
+					m.Metadata["tags"] = common
+				}
 				d := words.DocOf(m, part+1, from)
 				if rapid.IntRange(0, 9).Draw(r, "unread") == 0 {
 					d.Texts, d.Time = nil, inverted.NoTime
@@ -77,8 +89,9 @@ func TestNarrow(t *testing.T) {
 				b.Add(d)
 			}
 			var remove []string
-			for id := range live {
-				if !added[id] && id == fmt.Sprint(rapid.IntRange(0, 60).Draw(r, "removed")) {
+			for range rapid.IntRange(0, 5).Draw(r, "removals") {
+				id := fmt.Sprint(rapid.IntRange(0, 60).Draw(r, "removed"))
+				if live[id] != nil && !added[id] && !slices.Contains(remove, id) {
 					remove = append(remove, id)
 					delete(live, id)
 				}
@@ -99,7 +112,7 @@ func TestNarrow(t *testing.T) {
 			}
 		}
 		for range 5 {
-			v := draw("condition")
+			v := rapid.SampledFrom([]string{common, draw("condition"), draw("condition")}).Draw(r, "value")
 			var f engine.Filters
 			switch rapid.IntRange(0, 4).Draw(r, "kind") {
 			case 0:
@@ -134,7 +147,7 @@ func TestNarrow(t *testing.T) {
 			}
 		}
 	})
-	if narrowed == 0 || left*3 > all {
+	if narrowed == 0 || left*3 > 2*all {
 		t.Errorf("narrowed %d times, %d of %d are left", narrowed, left, all)
 	}
 }
@@ -152,4 +165,184 @@ func cond(t interface{ Fatal(...any) }, s string) *where.Cond {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// TestFilters: over random histories of two handles filters leave the same of listings, sorted listings,
+// counts and searches, whether the words are asked or all is read.
+func TestFilters(t *testing.T) {
+	t.Parallel()
+	n := 3
+	if proofs.Long() {
+		n = 30
+	}
+	for i := range n {
+		seed := rand.Uint64()
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			filtered(t, seed, []string{"en", "none", "de"}[i%3])
+		})
+	}
+}
+
+func filtered(t *testing.T, seed uint64, language string) {
+	r := rand.New(rand.NewPCG(seed, 9))
+	dir := t.TempDir()
+	reopen := func() *varve.Store {
+		st, err := varve.Open(t.Context(), dir, &varve.Options{NoBackground: true, SegmentSize: 8 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		inside.Inside(st).Engine.Few = 0
+		return st
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil && !errors.Is(err, varve.ErrNotFound) {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+	}
+	stores := []*varve.Store{reopen(), reopen()}
+	defer func() {
+		for _, st := range stores {
+			_ = st.Close()
+		}
+	}()
+	words := func(language string, fields map[string][]string) {
+		t.Helper()
+		must(stores[0].Admin().UpdateConfig(t.Context(), func(c *varve.Config) error {
+			c.TextLanguage, c.Text = language, &varve.TextConfig{Fields: fields}
+			return nil
+		}))
+	}
+	words(language, map[string][]string{"title": {"title", "from"}})
+	valid := slices.DeleteFunc(slices.Clone(pieces), func(s string) bool { return !utf8.ValidString(s) })
+	some := func() string {
+		var s []string
+		for range r.IntN(4) {
+			s = append(s, valid[r.IntN(len(valid))])
+		}
+		return strings.Join(s, []string{"", " ", "/"}[r.IntN(3)])
+	}
+	var known []string // what memories have, or had
+	values := func() string {
+		if len(known) > 0 && r.IntN(4) > 0 {
+			return known[r.IntN(len(known))]
+		}
+		return some()
+	}
+	written := func(id string) varve.Memory {
+		m := varve.Memory{ID: id, Content: "boat " + some(), Embedding: []float32{1, r.Float32(), r.Float32()}, QuickRecalScore: r.Float64(), Metadata: map[string]any{}}
+		for range r.IntN(4) {
+			v := values()
+			if r.IntN(200) == 0 {
+				v = strings.Repeat(fmt.Sprintf("%s long%d ", v, r.IntN(5)), 300<<10/(len(v)+7))
+			}
+			known = append(known, v)
+			m.Metadata[members[r.IntN(len(members))]] = []any{v, v, v, []any{some(), v, 7}, 2024, 3.0, true, nil}[r.IntN(8)]
+		}
+		if r.IntN(2) == 0 {
+			m.Metadata["session_id"] = fmt.Sprint("s", r.IntN(3))
+		}
+		return m
+	}
+	any := func() string { return fmt.Sprintf("%c-%d", 'a'+r.IntN(3), r.IntN(60)) }
+	asked := &asked{}
+	compared := 0
+	for range 30 {
+		st := stores[r.IntN(2)]
+		switch r.IntN(12) {
+		case 0:
+			must(st.Admin().Compact(t.Context()))
+		case 1:
+			must(st.Admin().RebuildIndex(t.Context()))
+		case 2:
+			i := r.IntN(2)
+			must(stores[i].Close())
+			stores[i] = reopen()
+		case 3, 4, 5:
+			must(st.Flush(t.Context()))
+		case 6:
+			if r.IntN(2) == 0 {
+				words([]string{"en", "none", "de"}[r.IntN(3)], map[string][]string{"speaker": {"from", "speaker"}, "tag": {"tags", "other"}})
+			}
+			must(st.Delete(t.Context(), any()))
+		default:
+			b := new(varve.Batch)
+			for range 1 + r.IntN(40) {
+				b.Put(written(any()))
+			}
+			must(st.Apply(t.Context(), b))
+		}
+		for range 4 {
+			compared += bothWays(t, r, seed, stores[r.IntN(2)], asked, values)
+		}
+	}
+	if asked.among < 20 || compared < 20 {
+		t.Errorf("seed %d: the words were asked %d times, and %d memories passed", seed, asked.among, compared)
+	}
+}
+
+// bothWays compares what some filters leave when the words are asked with what they leave of all.
+func bothWays(t *testing.T, r *rand.Rand, seed uint64, st *varve.Store, asked *asked, values func() string) int {
+	t.Helper()
+	v, quoted := values(), strconv.Quote(values())
+	what := []string{"category", "key", "tags=" + quoted, "speaker=" + quoted + "," + strconv.Quote(v), "title^=" + strconv.Quote(v[:r.IntN(len(v)+1)]), "from=" + quoted, "other=" + quoted, "author=3", "tags=true"}[r.IntN(9)]
+	var filters []varve.Filter
+	switch what {
+	case "category":
+		filters = append(filters, varve.InCategory(v))
+	case "key":
+		filters = append(filters, varve.WithKey(v))
+	default:
+		f, err := varve.Where(what)
+		if err != nil {
+			t.Fatal(err)
+		}
+		filters = append(filters, f)
+	}
+	switch r.IntN(8) {
+	case 0:
+		filters = append(filters, varve.InSession("s1"))
+	case 1:
+		filters = append(filters, varve.WithPrefix("b"))
+	case 2:
+		filters = append(filters, varve.Created(time.Now().Add(-time.Hour), time.Time{}))
+	}
+	eng := inside.Inside(st).Engine
+	orders, few := eng.Orders, eng.Few
+	defer func() { eng.Orders, eng.Few = orders, few }()
+	after := fmt.Sprintf("b-%d", r.IntN(60))
+	answer := func() (s string, passed int) {
+		var b strings.Builder
+		for i, list := range [][]varve.Filter{filters, append(slices.Clone(filters), varve.After(after))} {
+			for m, err := range st.Memories(t.Context(), list...) {
+				if err != nil {
+					t.Fatalf("seed %d: %v", seed, err)
+				}
+				fmt.Fprintln(&b, i, m.ID, m.Version)
+				passed++
+			}
+		}
+		fmt.Fprintln(&b, "sorted", listing(t, st, "-score", 0, 3, nil, filters...))
+		n, err := st.Count(t.Context(), filters...)
+		fmt.Fprintln(&b, "count", n, err)
+		for _, q := range []varve.Query{{Text: "boat run docs", Limit: 50}, {Vector: []float32{1, 0, 1}, Limit: 50}, {Text: "boat", Vector: []float32{1, 0, 1}, Limit: 20, Offset: 1}} {
+			hits, err := st.Search(t.Context(), q, filters...)
+			if err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			for _, h := range hits {
+				fmt.Fprintln(&b, "hit", h.ID, h.Score)
+			}
+		}
+		return b.String(), passed
+	}
+	eng.Orders, eng.Few = nil, 1<<40
+	want, passed := answer()
+	asked.Orders = orders
+	eng.Orders, eng.Few = asked, 0
+	if got, _ := answer(); got != want {
+		t.Fatalf("seed %d: with %.200s, %q\n%s\nwant\n%s", seed, what, v[:min(len(v), 200)], got, want)
+	}
+	return passed
 }

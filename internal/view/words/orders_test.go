@@ -25,7 +25,7 @@ import (
 // asked counts what the view answers.
 type asked struct {
 	engine.Orders
-	pages, counts, refused int
+	pages, counts, among, refused int
 }
 
 func (a *asked) Page(ctx context.Context, f *engine.Filters, o *memstore.Order, most int) ([]memstore.Place, *memstore.Place, bool, error) {
@@ -38,6 +38,14 @@ func (a *asked) Count(ctx context.Context, f *engine.Filters) (int64, bool, erro
 	n, ok, err := a.Orders.Count(ctx, f)
 	a.note(&a.counts, ok)
 	return n, ok, err
+}
+
+func (a *asked) Among(ctx context.Context, f *engine.Filters) ([]string, bool, error) {
+	ids, ok, err := a.Orders.Among(ctx, f)
+	if ok {
+		a.among++
+	}
+	return ids, ok, err
 }
 
 func (a *asked) note(n *int, ok bool) {

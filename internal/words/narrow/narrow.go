@@ -23,7 +23,7 @@ const (
 	mostValues = 64 // of a condition; with more it does not narrow
 	mostTerms  = 16 // of a value; more say hardly more
 	mostShare  = 2  // a word that more than one in so many rows have does not narrow
-	mostLeast  = 64 // but as many always may
+	mostLeast  = 16 // but as many always may
 	enough     = 4  // rows of a part that are not worth another word
 )
 
