@@ -9,7 +9,7 @@ import (
 )
 
 // Filter selects memories. A memory must pass all of several filters. Since, Until, InCategory, WithKey
-// and Where read documents.
+// and Where read documents: only those with its words where a text of a field of Query.Text is asked for.
 type Filter interface{ choose(*engine.Filters) }
 
 type filterFunc func(*engine.Filters)

@@ -2,9 +2,10 @@
 // words.
 //
 //	search.go       a query and its limits; the best results are found, then read with all checks
-//	vector.go       by vectors: exact; filters are applied to candidates, nearest first
-//	words.go        by words: the view of them is asked, filters that it does not know are applied to
-//	                candidates, best first
+//	vector.go       by vectors: exact; what filters leave by their words is compared, or they are applied
+//	                to candidates, nearest first
+//	words.go        by words: the view of them is asked, filters that it does not know, or only in part,
+//	                are applied to candidates, best first
 //	assemblies.go   assemblies, by their composites
 //
 // Documents that cannot be read do not prevent others from being found.

@@ -29,4 +29,8 @@
 // with an instance of its own that reads of the log no texts. It never makes files' contents: while there
 // are none, or they are damaged or of the first format, engine and retention read the index as before.
 // Both give the same answers, and a listing may change between them, since its place is a key and an id.
+//
+// Filters whose texts are in a field (package narrow) leave few rows, of which the documents decide, in
+// listings, counts and searches. For Orders all that the log has since the files are among them. It is the
+// words of the version that the view has: a file that was edited by hand is known once it was adopted.
 package words
