@@ -152,6 +152,70 @@ func TestNarrow(t *testing.T) {
 	}
 }
 
+// TestNarrowKeeps: what could be lost is not: values that are no texts, or have no word, or only words that
+// most have; words that go on behind a prefix, or are cut; a long value; a document that could not be read.
+// Each case says whether it narrows.
+func TestNarrowKeeps(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("a word of 300 kilobytes, ", 12<<10)
+	odd := []any{2024.0, 3.0, true, nil, "the", "", "😀", "prefixes of/docs", strings.Repeat("x", 300), long + "end", []any{7.0, "seven"}, "unread", "ÉCOLE", "東京都"}
+	conds := map[string]bool{
+		"tags=2024": false, "tags=3": false, "tags=3.0": false, "tags=true": false, "tags=null": false, "tags=7": false,
+		"tags=the": false, "tags=": false, "tags=😀": false, "tags=seven": true, "tags=common,seven": false, "tags=common": false, "other=seven": false,
+		"tags^=pre": false, "tags^=prefixes": false, "tags^=prefixes ": false, `tags^="prefixes o"`: true, `tags^="prefixes of/"`: true, "tags^=東": false,
+		"tags=" + strings.Repeat("x", 300): true, "tags^=" + strings.Repeat("x", 100): false, "tags=" + strconv.Quote(long+"end"): true, "tags^=" + strconv.Quote(long): true,
+		"tags=ÉCOLE": true, "tags=東京都": true, "tags!=seven": false, "tags>=seven": false, "tags": false, "!tags": false, "tags=absent": true,
+	}
+	an := analyzer.New("en")
+	b := inverted.NewBuilder(an)
+	metadata := map[string]map[string]any{}
+	for i := range 400 {
+		m := &memstore.Memory{ID: fmt.Sprint(i), Metadata: map[string]any{"tags": "common"}}
+		if i < len(odd) {
+			m.Metadata["tags"] = odd[i]
+		}
+		d := words.DocOf(m, 1, query.DefaultSources())
+		if odd[i%len(odd)] == "unread" && i < len(odd) {
+			d.Texts, d.Time = nil, inverted.NoTime
+		}
+		metadata[m.ID] = m.Metadata
+		b.Add(d)
+	}
+	data, err := b.Segment()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seg, err := inverted.OpenSegment(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := inverted.NewSet().With(1, seg, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conds["tags=unread"] = true
+	for s, narrows := range conds {
+		f := &engine.Filters{Where: []*where.Cond{cond(t, s)}}
+		only, n, err := (&words.Snapshot{Set: set, Analyzer: an, From: query.DefaultSources()}).Narrow(f, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, some := only[1]
+		if some != narrows || narrows && n > 5 {
+			t.Errorf("%.40s: narrowed %v, to %d", s, some, n)
+		}
+		for id, m := range metadata {
+			at, _, _, err := set.Find(id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f.Where[0].Holds(m) && some && !rows.Has(at.Row) {
+				t.Errorf("%.40s holds for %.40v, which is not among them", s, m)
+			}
+		}
+	}
+}
+
 func deref(s *string) string {
 	if s == nil {
 		return "-"
