@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/memstore"
 )
@@ -28,6 +30,7 @@ func TestCloseBesideEverything(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		open.Inside(st).Engine.Few = 0 // filters ask the words
 		var wg sync.WaitGroup
 		ctx := context.Background()
 		ok := func(what string, err error) {
@@ -41,7 +44,7 @@ func TestCloseBesideEverything(t *testing.T) {
 			wg.Go(func() {
 				for i := 0; ; i++ {
 					id := fmt.Sprintf("%d-%d", g, i)
-					_, err := st.Put(ctx, varve.Memory{ID: id, Content: storetest.Content("x", i*37%3000)})
+					_, err := st.Put(ctx, varve.Memory{ID: id, Content: storetest.Content("x", i*37%3000), Metadata: map[string]any{"tags": []any{fmt.Sprint("g", g)}}})
 					ok("put", err)
 					if err != nil {
 						return
@@ -102,6 +105,33 @@ func TestCloseBesideEverything(t *testing.T) {
 					err = e
 				}
 			}
+			return err
+		})
+		tagged, err := varve.Where("tags=g1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		loop("filtered list", func() error {
+			var want []string
+			acked.Range(func(id, _ any) bool {
+				if strings.HasPrefix(id.(string), "1-") {
+					want = append(want, id.(string))
+				}
+				return true
+			})
+			has := map[string]bool{}
+			for m, err := range st.Memories(ctx, tagged) {
+				if err != nil {
+					return err
+				}
+				has[m.ID] = true
+			}
+			for _, id := range want {
+				if !has[id] {
+					return fmt.Errorf("%s was acknowledged before and is not listed by its tag", id)
+				}
+			}
+			_, err := st.Count(ctx, tagged)
 			return err
 		})
 		loop("history", func() error {
