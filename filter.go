@@ -58,6 +58,11 @@ func Where(condition string) (f Filter, err error) {
 	return f, err
 }
 
+// WithTag passes the memories whose metadata.tags, a list or a text, has this tag.
+func WithTag(tag string) Filter {
+	return filterFunc(func(f *engine.Filters) { f.Where = append(f.Where, where.Has("tags", tag)) })
+}
+
 // Sorted has Memories and Admin.Lines yield in an order: see memstore.ParseOrder. After is not for it.
 func Sorted(o *memstore.Order) Filter { return filterFunc(func(f *engine.Filters) { f.Sort = o }) }
 

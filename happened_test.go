@@ -97,3 +97,31 @@ func TestHappened(t *testing.T) {
 		}
 	}
 }
+
+// TestWithTag: a tag is a text as it is, whatever an expression would read in it.
+func TestWithTag(t *testing.T) {
+	t.Parallel()
+	proofs.OneGoroutine(t)
+	st, err := Open(t.Context(), t.TempDir(), &Options{NoBackground: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	tags := []any{"plain", "with, comma", `"quoted"`, " spaces ", "a=b", `back\slash`, "line\nbreak", "\x7f", "é"}
+	for id, m := range map[string]map[string]any{"all": {"tags": tags}, "one": {"tags": "plain"}, "none": {"tag": "plain"}} {
+		if _, err := st.Put(t.Context(), Memory{ID: id, Content: id, Metadata: m}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tag := range tags {
+		n, err := st.Count(t.Context(), WithTag(tag.(string)))
+		if want := int64(1); err != nil || tag != "plain" && n != want || tag == "plain" && n != 2 {
+			t.Errorf("%q: %d, %v", tag, n, err)
+		}
+	}
+	for _, tag := range []string{"", "with", "comma", "spaces", "quoted", "plain,"} {
+		if n, err := st.Count(t.Context(), WithTag(tag)); err != nil || n != 0 {
+			t.Errorf("%q: %d, %v", tag, n, err)
+		}
+	}
+}

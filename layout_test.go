@@ -30,6 +30,7 @@ var order = []string{
 	"internal/proofs",  // for tests
 	"internal/scratch", // for tests
 	"internal/human",
+	"internal/when",
 	"errs",
 	"internal/refs",
 	"internal/vfs",

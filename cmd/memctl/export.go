@@ -73,6 +73,7 @@ memctl mcp serves, in the format of the MCP reference memory server.`,
 		}),
 	}
 	f.add(c)
+	f.addAfter(c)
 	c.Flags().StringVar(&to, "to", "", "the `format`: jsonl or server-memory")
 	c.Flags().StringVarP(&file, "file", "f", "", "write into this `file`; - is stdout")
 	return c

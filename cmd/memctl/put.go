@@ -14,6 +14,7 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/cmd/memctl/internal/intake"
 	"github.com/varve-db/varve/cmd/memctl/internal/span"
+	"github.com/varve-db/varve/internal/when"
 	"github.com/varve-db/varve/memstore"
 )
 
@@ -94,7 +95,7 @@ are validated before any is written, and they are written in one commit if it ca
 	fl.StringArrayVarP(&f.meta, "meta", "m", nil, "metadata: `name=text`, or name:=JSON; may be repeated")
 	fl.StringVar(&f.embedding, "embedding", "", "embedding: a `JSON` list of numbers, or a file with one")
 	fl.StringVar(&f.ttl, "ttl", "", "`duration` after which the memory expires: 90m, 24h, 7d, 2w")
-	fl.StringVar(&f.expires, "expires", "", "`time` at which the memory expires: 2026-01-31, 2026-01-31T15:04:05Z")
+	fl.StringVar(&f.expires, "expires", "", "`time` at which the memory expires: 2026-01-31, 2026-01-31T15:04:05Z, tomorrow, next month")
 	fl.BoolVar(&f.ifAbsent, "if-absent", false, "only if no memory has this id")
 	fl.Uint64Var(&f.ifVersion, "if-version", 0, "only if this `version` is the newest")
 	c.MarkFlagsMutuallyExclusive("if-absent", "if-version")
@@ -143,14 +144,14 @@ func (f *putFlags) expiry(cmd *cobra.Command, now time.Time) error {
 		}
 		f.until = now.Add(d)
 	case cmd.Flags().Changed("expires"):
-		t, ok := span.Moment(f.expires)
-		if !ok {
-			return cli.Usagef(cmd.CommandPath(), "--expires %q is neither a time (2026-01-31T15:04:05Z) nor a day (2026-01-31); --ttl takes a duration", f.expires)
+		t, err := when.Parse(f.expires, now.Local())
+		if err != nil {
+			return cli.Usagef(cmd.CommandPath(), "--expires %w", err)
 		}
-		if !t.After(now) {
-			return cli.Usagef(cmd.CommandPath(), "--expires %s is in the past", f.expires)
+		if !t.From.After(now) {
+			return cli.Usagef(cmd.CommandPath(), "--expires %s is in the past; --ttl takes a duration", f.expires)
 		}
-		f.until = t
+		f.until = t.From
 	}
 	return nil
 }

@@ -105,6 +105,7 @@ vector holds a JSON list of numbers, or the numbers as consecutive float32, litt
 		}),
 	}
 	f.add(c)
+	f.addAfter(c)
 	fl := c.Flags()
 	fl.StringVar(&f.like, "like", "", "find memories similar to the memory with this `id`, or ending of an id")
 	fl.StringVar(&f.vector, "vector", "", "find memories near the vector in a `file`; - is stdin; or the JSON list itself")

@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/assemblycmd"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
-	"github.com/varve-db/varve/cmd/memctl/internal/span"
+	"github.com/varve-db/varve/internal/when"
 )
 
 // watchFlags say what is watched.
@@ -104,11 +104,11 @@ func position(a *cli.App, cmd *cobra.Command, st *varve.Store, since string) (ui
 	if n, err := strconv.ParseUint(since, 10, 64); err == nil {
 		return n, nil
 	}
-	t, err := span.Time(since, a.Clock())
+	at, err := when.Parse(since, a.Clock().Local())
 	if err != nil {
-		return 0, cli.Usagef(cmd.CommandPath(), "--since %q is neither now, nor a version, nor a time (2026-01-31T15:04:05Z), a day (2026-01-31), or how long ago (24h, 7d)", since)
+		return 0, cli.Usagef(cmd.CommandPath(), "--since %w; or now, or a version", err)
 	}
-	return st.Admin().PositionAt(cmd.Context(), t)
+	return st.Admin().PositionAt(cmd.Context(), at.From)
 }
 
 // change is a line of watch.

@@ -96,6 +96,11 @@ func (c *Cond) Texts() (name string, values []string, begins, ok bool) {
 	return c.path[0], c.values, begins, true
 }
 
+// Has is the condition that a member is this text, or a list that has it: name="text".
+func Has(name, text string) *Cond {
+	return &Cond{path: []string{name}, op: "=", values: []string{text}}
+}
+
 // Holds judges the metadata of a memory.
 func (c *Cond) Holds(metadata map[string]any) bool {
 	v, ok := any(metadata), true

@@ -3,45 +3,11 @@ package span
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/varve-db/varve/internal/when"
 )
-
-// Moment reads a time, or a day (local, from its midnight).
-func Moment(s string) (time.Time, bool) {
-	if t, err := time.Parse(time.RFC3339Nano, s); err == nil {
-		return t, true
-	}
-	for _, layout := range []string{time.DateOnly, time.DateTime, "2006-01-02T15:04:05", "2006-01-02 15:04"} {
-		if t, err := time.ParseInLocation(layout, s, time.Local); err == nil {
-			return t, true
-		}
-	}
-	return time.Time{}, false
-}
-
-// Time reads the same, or how long ago. A day ago is the same time of the day before.
-func Time(s string, now time.Time) (time.Time, error) {
-	if t, ok := Moment(s); ok {
-		return t, nil
-	}
-	year, month, day := now.Local().Date()
-	switch strings.ToLower(s) {
-	case "today":
-		return time.Date(year, month, day, 0, 0, 0, 0, time.Local), nil
-	case "yesterday":
-		return time.Date(year, month, day-1, 0, 0, 0, 0, time.Local), nil
-	}
-	days, rest, err := split(s)
-	switch {
-	case err == nil:
-		return now.AddDate(0, 0, -days).Add(-rest), nil
-	case errors.Is(err, errLong):
-		return time.Time{}, fmt.Errorf("%q is too long ago: %w", s, err)
-	}
-	return time.Time{}, fmt.Errorf("%q is neither a time (2026-01-31T15:04:05Z), nor a day (2026-01-31, today, yesterday), nor how long ago (90m, 24h, 7d, 2w)", s)
-}
 
 // Parse reads how long, as people write it: 90m, 1h30m, 7d, 2w3d. A day is 24 hours. It is more
 // than 0.
@@ -58,7 +24,7 @@ func Parse(s string) (time.Duration, error) {
 
 // parseAny may be 0.
 func parseAny(s string) (time.Duration, error) {
-	days, rest, err := split(s)
+	days, rest, err := when.Split(s)
 	if err != nil {
 		return 0, err
 	}
@@ -69,49 +35,6 @@ const (
 	day      = 24 * time.Hour
 	mostDays = 100_000 // 273 years; a Duration has 292
 )
-
-var errLong = fmt.Errorf("more than %d days", mostDays)
-
-// split reads weeks and days, then what Go's durations have (hours and less), each unit at most
-// once, the larger first.
-func split(s string) (days int, rest time.Duration, err error) {
-	for _, unit := range []struct {
-		name string
-		days int
-	}{{"w", 7}, {"d", 1}} {
-		number, after, ok := strings.Cut(s, unit.name)
-		if !ok {
-			continue
-		}
-		if number == "" || strings.Trim(number, "0123456789") != "" {
-			return 0, 0, fmt.Errorf("a whole number goes before %s, and larger units before smaller ones", unit.name)
-		}
-		n, err := strconv.Atoi(number)
-		if err != nil || n > mostDays/unit.days-days {
-			return 0, 0, errLong
-		}
-		days += n * unit.days
-		if s = after; s == "" {
-			return days, 0, nil
-		}
-	}
-	switch {
-	case s == "":
-		return 0, 0, errors.New("empty")
-	case s[0] == '-' || s[0] == '+':
-		return 0, 0, errors.New("with a sign")
-	}
-	rest, err = time.ParseDuration(s)
-	switch {
-	case err == nil && rest > time.Duration(mostDays-days)*day:
-		return 0, 0, errLong
-	case err != nil && strings.Trim(s, "0123456789.") == "":
-		return 0, 0, errors.New("the unit is missing: s, m, h, d or w")
-	case err != nil:
-		return 0, 0, errors.New("units are s, m, h, d and w, each with a number before it")
-	}
-	return days, rest, nil
-}
 
 // Text writes a duration as Parse reads it: 30d, 1h30m, 0s.
 func Text(d time.Duration) string {

@@ -1,7 +1,6 @@
 package span
 
 import (
-	"strings"
 	"testing"
 	"time"
 )
@@ -27,36 +26,19 @@ func TestParse(t *testing.T) {
 			t.Errorf("%v: %s, want %s", int64(d), got, want)
 		}
 	}
-	now := time.Date(2026, 3, 15, 12, 0, 0, 0, time.UTC)
-	if at, err := Time("1w1d2h", now); err != nil || !at.Equal(time.Date(2026, 3, 7, 10, 0, 0, 0, time.UTC)) {
-		t.Errorf("%v, %v", at, err)
-	}
-	for s, want := range map[string]string{"100001d": "100001d\" is too long ago: more than 100000 days", "5y": "nor how long ago (90m, 24h, 7d, 2w)"} {
-		if _, err := Time(s, now); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %s", s, err, want)
-		}
-	}
 }
 
-// What is read is written so that it is read as the same, and no input makes a time that is not
-// before now.
+// What is read is written so that it is read as the same.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{"7d", "1w", "2w3d", "36h", "1h30m", "1.5h", "-1s", "100000d23h", "100000d32h", "14285w5d", "1µs", "9223372036s", "d", "ww"} {
 		f.Add(s)
 	}
-	now := time.Date(2026, 3, 15, 12, 0, 0, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, s string) {
 		if d, err := Parse(s); err == nil {
 			again, err := Parse(Text(d))
 			if d <= 0 || err != nil || again != d {
 				t.Fatalf("%q is %d, written %q, which is %d, %v", s, d, Text(d), again, err)
 			}
-		}
-		if _, moment := Moment(s); moment {
-			return
-		}
-		if at, err := Time(s, now); err == nil && at.After(now) {
-			t.Fatalf("%q is %v", s, at)
 		}
 	})
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
-	"github.com/varve-db/varve/cmd/memctl/internal/span"
+	"github.com/varve-db/varve/internal/when"
 )
 
 func Restore(a *cli.App) *cobra.Command {
@@ -37,14 +37,16 @@ its folder gets its name only after everything was written and read back.`,
 			if cmd.Flags().Changed("at") {
 				if lsn, err := strconv.ParseUint(at, 10, 64); err == nil && lsn > 0 {
 					o.Version = lsn
-				} else if o.Time, err = span.Time(at, a.Clock()); err != nil {
-					return cli.Usagef(cmd.CommandPath(), "--at %w, nor a version", err)
+				} else if t, err := when.Parse(at, a.Clock().Local()); err != nil {
+					return cli.Usagef(cmd.CommandPath(), "--at %w, or a version", err)
+				} else {
+					o.Time = t.From
 				}
 			}
 			return restoreBackup(cmd.Context(), a, args[0], args[1], o)
 		}),
 	}
-	c.Flags().StringVar(&at, "at", "", "restore this `moment`: a time (2026-01-31T15:04:05Z, 2026-01-31, 90m, 7d ago) or a version")
+	c.Flags().StringVar(&at, "at", "", "restore this `moment`: a time (2026-01-31T15:04:05Z, 2026-01-31, yesterday 17:00, 90m, 7d ago) or a version")
 	c.Flags().StringVar(&log, "log", "", "the `store` that was backed up, if it still exists; it is only read")
 	c.Flags().BoolVar(&strict, "strict", false, "refuse a damaged backup (exit status 3)")
 	return c
