@@ -126,6 +126,12 @@ func (a args) number(name string, otherwise int) int {
 	return otherwise
 }
 
+func (a args) float(name string) float64 {
+	n, _ := a[name].(json.Number)
+	f, _ := n.Float64()
+	return f
+}
+
 func (a args) flag(name string) bool {
 	b, _ := a[name].(bool)
 	return b

@@ -49,7 +49,7 @@ type recalled struct {
 		Tags                             []string
 		Cut                              bool
 		Score                            float64
-		Expires                          string
+		Expires, Happened                string
 		Why                              string
 	}
 	By, Next string

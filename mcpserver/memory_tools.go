@@ -21,6 +21,18 @@ func memoryTools() []tool {
 	key := str("A name for the memory within its session and category")
 	tags := array(str(""))
 	where := array(str("")).described("Only where the metadata is as all of these say: source=desk, source!=desk, priority>=3, path^=docs/ (begins so), tags=a,b (has one of them), source (has it), !source")
+	// The filters of recall and list_memories.
+	narrowed := func(more ...prop) []prop {
+		return append([]prop{
+			may("session", session.described("Only of this session")),
+			may("category", category.described("Only of this category")), may("key", key.described("Only of this key")),
+			may("tags", tags.described("Only with all of these tags")), may("where", where),
+			may("since", str("Only of what happened at this time or later: 2026-11-22, 2026-11, 2026-11-22T10:00:00Z, yesterday, last week, 7d, 3 days ago")),
+			may("until", str("Only of what happened before this time, or within it if it is a day, week, month or year")),
+			may("created_since", str("As since, of when it was first written")), may("created_until", str("As until, of when it was first written")),
+			may("updated_since", str("As since, of when it was last written")), may("updated_until", str("As until, of when it was last written")),
+		}, more...)
+	}
 	limit := func(most, otherwise string, n int) *shape {
 		return integer("Maximum number of results, up to "+most+"; default "+otherwise, 1, n)
 	}
@@ -28,7 +40,7 @@ func memoryTools() []tool {
 	memory := object(
 		needs("id", str("")), needs("text", str("")), may("cut", &shape{kind: "boolean", about: "The text was shortened because it is longer than the answer may be, or category, key and tags were omitted because they are"}),
 		may("score", &shape{kind: "number"}), may("session", str("")), may("category", str("")), may("key", str("")), may("tags", tags),
-		needs("written", str("RFC 3339")), may("expires", str("RFC 3339")), may("why", str("What the score is made of")),
+		may("happened", str("RFC 3339, if not when it was written")), needs("written", str("RFC 3339")), may("expires", str("RFC 3339")), may("why", str("What the score is made of")),
 	)
 	return []tool{
 		{
@@ -49,15 +61,17 @@ func memoryTools() []tool {
 			"recall", "Recall",
 			"Find memories, best match first: by words, and by their meaning too if the server has an embedder. Also finds entities and relations of the knowledge graph",
 			object(
-				needs("query", str("What to search for, in plain words")), may("session", session.described("Only of this session")),
-				may("category", category.described("Only of this category")), may("key", key.described("Only of this key")),
-				may("tags", tags.described("Only with all of these tags")), may("where", where),
-				may("since", str("Only of what happened at this time or later, RFC 3339")), may("until", str("Only of what happened before this time, RFC 3339")),
-				may("by", oneOf("How to search; by default by both if possible, otherwise by words", recallBy...)),
-				may("limit", limit("100", "10", maxRecall)), may("cursor", str("next of the previous page")), may("max_chars", chars),
-				may("per_session", integer("At most so many memories of one session, the best of each; by default any number", 1, maxRecall)),
-				may("fragment", integer("Of a longer text only the piece with the most of the words, of about so many bytes", 20, maxFragment)),
-				may("explain", &shape{kind: "boolean", about: "Say of each memory why it was found"}),
+				append([]prop{needs("query", str(`What to search for, in plain words. Also "a phrase", rom* (words that begin so), +must, -not, tag:travel, a OR b`))}, narrowed(
+					may("by", oneOf("How to search; by default by both if possible, otherwise by words", recallBy...)),
+					may("limit", limit("100", "10", maxRecall)), may("cursor", str("next of the previous page")), may("max_chars", chars),
+					may("per_session", integer("At most so many memories of one session, the best of each; by default any number", 1, maxRecall)),
+					may("fragment", integer("Of a longer text only the piece with the most of the words, of about so many bytes", 20, maxFragment)),
+					may("explain", &shape{kind: "boolean", about: "Say of each memory why it was found"}),
+					may("min_score", &shape{kind: "number", about: "Omit memories with a lower score"}),
+					may("share", &shape{kind: "number", about: "By both: the weight of meaning, words having 1; default 0.25"}),
+					may("ranks", &shape{kind: "boolean", about: "By both: rank by the places by words and by meaning, not by the scores"}),
+					may("sort", str("Show the best of a page in another order: timestamp (when it happened), created, updated or id; -timestamp begins with the newest")),
+				)...)...,
 			),
 			object(needs("memories", array(memory)), needs("by", str("both, meaning or words")), may("next", str("The cursor of the next page; absent on the last page"))),
 			hints{readOnly: true, idempotent: true},
@@ -76,13 +90,13 @@ func memoryTools() []tool {
 		},
 		{
 			"list_memories", "List Memories",
-			"List memories, page by page, in the order of their ids, which is the order of creation for memories without a key; or list the sessions",
+			"List memories, page by page, in the order of their ids, which is the order of creation for memories without a key, or in another; or list the sessions",
 			object(
-				may("session", session.described("Only of this session")), may("category", category.described("Only of this category")),
-				may("key", key.described("Only of this key")), may("tags", tags.described("Only with all of these tags")), may("where", where),
-				may("since", str("Only of what happened at this time or later, RFC 3339")), may("until", str("Only of what happened before this time, RFC 3339")),
-				may("sessions", &shape{kind: "boolean", about: "List the sessions instead, with the number of their memories"}),
-				may("limit", limit("200", "50", maxList)), may("cursor", str("next of the previous page")), may("max_chars", chars),
+				narrowed(
+					may("sort", str("Another order: timestamp (when it happened), created, updated, score, size or id; -updated begins with what was written last")),
+					may("sessions", &shape{kind: "boolean", about: "List the sessions instead, with the number of their memories"}),
+					may("limit", limit("200", "50", maxList)), may("cursor", str("next of the previous page")), may("max_chars", chars),
+				)...,
 			),
 			object(
 				needs("memories", array(memory)),

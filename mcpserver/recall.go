@@ -13,10 +13,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/when"
+	"github.com/varve-db/varve/memstore"
 )
 
 // filters choose the memories that a call is about.
-func (a args) filters() (all []varve.Filter, err error) {
+func (a args) filters(now time.Time) (all []varve.Filter, err error) {
 	if v := a.text("session"); v != "" {
 		all = append(all, varve.InSession(v))
 	}
@@ -26,20 +28,29 @@ func (a args) filters() (all []varve.Filter, err error) {
 	if v := a.text("key"); v != "" {
 		all = append(all, varve.WithKey(v))
 	}
-	for name, filter := range map[string]func(time.Time) varve.Filter{"since": varve.Since, "until": varve.Until} {
-		if v := a.text(name); v != "" {
-			t, err := time.Parse(time.RFC3339, v)
+	for _, t := range []struct {
+		name   string
+		filter func(when.Span) varve.Filter
+	}{
+		{"since", func(at when.Span) varve.Filter { return varve.Since(at.From) }},
+		{"until", func(at when.Span) varve.Filter { return varve.Until(at.To) }},
+		{"created_since", func(at when.Span) varve.Filter { return varve.Created(at.From, time.Time{}) }},
+		{"created_until", func(at when.Span) varve.Filter { return varve.Created(time.Time{}, at.To) }},
+		{"updated_since", func(at when.Span) varve.Filter { return varve.Updated(at.From, time.Time{}) }},
+		{"updated_until", func(at when.Span) varve.Filter { return varve.Updated(time.Time{}, at.To) }},
+	} {
+		if v := a.text(t.name); v != "" {
+			at, err := when.Parse(v, now.Local())
 			if err != nil {
-				return nil, fmt.Errorf("%s: %q is no time like 2026-01-31T12:00:00Z", name, v)
+				return nil, fmt.Errorf("%s: %w", t.name, err)
 			}
-			all = append(all, filter(t))
+			all = append(all, t.filter(at))
 		}
 	}
-	conditions := a.texts("where")
 	for _, tag := range a.texts("tags") {
-		conditions = append(conditions, "tags="+strconv.Quote(tag))
+		all = append(all, varve.WithTag(tag))
 	}
-	for _, c := range conditions {
+	for _, c := range a.texts("where") {
 		f, err := varve.Where(c)
 		if err != nil {
 			return nil, fmt.Errorf("where: %w", err)
@@ -68,7 +79,7 @@ func (s *server) recall(ctx context.Context, a args) (*answer, error) {
 	if len(query) > maxQuery {
 		return nil, fmt.Errorf("query: %d bytes exceed the limit of %d: use fewer words", len(query), maxQuery)
 	}
-	filters, err := a.filters()
+	filters, err := a.filters(s.o.Clock())
 	if err != nil {
 		return nil, err
 	}
@@ -78,8 +89,18 @@ func (s *server) recall(ctx context.Context, a args) (*answer, error) {
 			return nil, err
 		}
 	}
+	order, err := a.order("")
+	switch share, ok := a["share"]; {
+	case err != nil:
+		return nil, err
+	case order != nil && (order.By == memstore.OrderScore || order.By == memstore.OrderSize):
+		return nil, fmt.Errorf("sort: %q: must be created, id, timestamp or updated, or one of them after -", a.text("sort"))
+	case ok && !(a.float("share") > 0):
+		return nil, fmt.Errorf("share: %v: must be more than 0", share)
+	}
 	limit := a.number("limit", 10)
-	q := varve.Query{Text: query, Offset: offset, Limit: limit + 1, PerSession: a.number("per_session", 0), Fragment: a.number("fragment", 0), Explain: a.flag("explain")}
+	q := varve.Query{Text: query, Offset: offset, Limit: limit + 1, PerSession: a.number("per_session", 0), Fragment: a.number("fragment", 0), Explain: a.flag("explain"), MinScore: a.float("min_score")}
+	q.Share, q.Ranks = a.float("share"), a.flag("ranks")
 	hits, by, err := s.search(ctx, q, by, filters)
 	if err != nil {
 		return nil, err
@@ -97,6 +118,9 @@ func (s *server) recall(ctx context.Context, a args) (*answer, error) {
 		}
 		shown++
 	}
+	if order != nil {
+		slices.SortStableFunc(p.items, func(a, b item) int { return order.Compare(&a.of, &b.of) })
+	}
 	if shown < len(hits) {
 		p.next = fmt.Sprintf("%s %d", by, offset+shown)
 	}
@@ -107,6 +131,24 @@ func (s *server) recall(ctx context.Context, a args) (*answer, error) {
 		p.writeNext(w)
 		w.close('}')
 	}), nil
+}
+
+// order is the one that sort asks for, from a place in it; nil where none is.
+func (a args) order(place string) (*memstore.Order, error) {
+	sort := a.text("sort")
+	if sort == "" {
+		return nil, nil
+	}
+	o, err := memstore.ParseOrder(sort, place)
+	if err != nil && place != "" {
+		if _, serr := memstore.ParseOrder(sort, ""); serr == nil {
+			return nil, fmt.Errorf("cursor %q: must be next of the previous page, with the same sort", place)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("sort: %w", err)
+	}
+	return o, nil
 }
 
 // maxQuery is how long a query may be, in bytes.
@@ -146,7 +188,7 @@ func (s *server) search(ctx context.Context, q varve.Query, by string, filters [
 		if err == nil {
 			near := q
 			if near.Vector, near.Model = list[0], s.o.EmbedModel; by == "meaning" {
-				near.Text = ""
+				near.Text, near.Share, near.Ranks = "", 0, false
 			}
 			hits, err = s.all(ctx, near, filters)
 		}
@@ -157,6 +199,7 @@ func (s *server) search(ctx context.Context, q varve.Query, by string, filters [
 			s.o.Logger.Warn("looking by words, for by meaning it cannot be done", "err", err)
 		}
 	}
+	q.Share, q.Ranks = 0, false
 	hits, err := s.all(ctx, q, filters)
 	return hits, "words", err
 }
@@ -187,7 +230,7 @@ type item struct {
 	tags                             []string
 	cut                              bool
 	score                            float64
-	written, expires                 time.Time
+	of                               varve.Memory // its id, times and quickrecal_score
 }
 
 // maxLabels is how long category, key and tags of a memory are together, in bytes, where
@@ -210,7 +253,8 @@ func (p *page) add(m *varve.Memory, score float64) bool {
 		return false
 	}
 	p.chars -= utf8.RuneCountInString(text)
-	it := item{id: m.ID, text: text, session: m.Session(), cut: isCut, score: score, written: m.UpdatedAt, expires: m.ExpiresAt}
+	it := item{id: m.ID, text: text, session: m.Session(), cut: isCut, score: score,
+		of: varve.Memory{ID: m.ID, Timestamp: m.Timestamp, CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt, ExpiresAt: m.ExpiresAt}}
 	if isCut {
 		it.text = strings.Clone(text)
 	}
@@ -290,9 +334,12 @@ func (w *writer) item(it *item) {
 	if len(it.tags) > 0 {
 		w.texts("tags", it.tags)
 	}
-	w.text("written", it.written.Format(time.RFC3339))
-	if !it.expires.IsZero() {
-		w.text("expires", it.expires.Format(time.RFC3339))
+	if t := it.of.Timestamp; !t.IsZero() && t.Sub(it.of.UpdatedAt).Abs() >= time.Minute {
+		w.text("happened", t.Format(time.RFC3339))
+	}
+	w.text("written", it.of.UpdatedAt.Format(time.RFC3339))
+	if t := it.of.ExpiresAt; !t.IsZero() {
+		w.text("expires", t.Format(time.RFC3339))
 	}
 	if it.why != "" {
 		w.text("why", it.why)
@@ -314,14 +361,20 @@ func cut(text string, chars int) (short string, isCut bool) {
 }
 
 func (s *server) listMemories(ctx context.Context, a args) (*answer, error) {
-	filters, err := a.filters()
+	filters, err := a.filters(s.o.Clock())
 	if err != nil {
 		return nil, err
 	}
 	if a.flag("sessions") {
 		return s.listSessions(ctx, a.text("cursor"), a.number("limit", 50))
 	}
-	if cursor := a.text("cursor"); cursor != "" {
+	order, err := a.order(a.text("cursor"))
+	if err != nil {
+		return nil, err
+	}
+	if order != nil {
+		filters = append(filters, varve.Sorted(order))
+	} else if cursor := a.text("cursor"); cursor != "" {
 		last, err := base64.RawURLEncoding.DecodeString(cursor)
 		if err != nil || !utf8.Valid(last) {
 			return nil, fmt.Errorf("cursor %q: must be next of the previous page", cursor)
@@ -329,7 +382,7 @@ func (s *server) listMemories(ctx context.Context, a args) (*answer, error) {
 		filters = append(filters, varve.After(string(last)))
 	}
 	limit := a.number("limit", 50)
-	p := page{chars: a.number("max_chars", defaultChars)}
+	p, place := page{chars: a.number("max_chars", defaultChars)}, ""
 	for m, err := range s.st.Memories(ctx, filters...) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -342,8 +395,13 @@ func (s *server) listMemories(ctx context.Context, a args) (*answer, error) {
 			continue
 		}
 		if len(p.items) == limit || !p.add(&m, 0) {
-			p.next = base64.RawURLEncoding.EncodeToString([]byte(p.items[len(p.items)-1].id))
+			if p.next = place; order == nil {
+				p.next = base64.RawURLEncoding.EncodeToString([]byte(p.items[len(p.items)-1].id))
+			}
 			break
+		}
+		if order != nil {
+			place = order.Place()
 		}
 	}
 	return answered(func(w *writer) {

@@ -93,6 +93,26 @@ func (o *Order) Place() string {
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%s %d %s", o.Key(), o.At.Key, o.At.ID))
 }
 
+// Compare compares two memories as the order has them, as for the hits of a search: by time, by
+// quickrecal_score, and then by id. A Memory does not say how large its document is: by size is by id.
+func (o *Order) Compare(a, b *Memory) int {
+	n := 0
+	switch o.By {
+	case OrderTimestamp:
+		n = a.Timestamp.Compare(b.Timestamp)
+	case OrderCreated:
+		n = a.CreatedAt.Compare(b.CreatedAt)
+	case OrderUpdated:
+		n = a.UpdatedAt.Compare(b.UpdatedAt)
+	case OrderScore:
+		n = cmp.Compare(a.QuickRecalScore, b.QuickRecalScore)
+	}
+	if n = cmp.Or(n, strings.Compare(a.ID, b.ID)); o.Down {
+		return -n
+	}
+	return n
+}
+
 // Skips says that one that passes is left out.
 func (o *Order) Skips() bool {
 	if o == nil || o.Skip == 0 {

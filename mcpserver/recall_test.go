@@ -1,0 +1,102 @@
+package mcpserver
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/varve-db/varve"
+)
+
+// What memctl search and list can be asked for, recall and list_memories can: times, order, and how much
+// meaning counts.
+func TestRecallFilters(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 26, 15, 0, 0, 0, time.UTC) // a Thursday
+	clock := func() time.Time { return now }
+	meaning := map[string][]float32{"trip": {0, 1}, "old": {1, 0.1}, "new": {0, 1}, "mid": {0.1, 1}}
+	embed := func(_ context.Context, texts []string) ([][]float32, error) {
+		var all [][]float32
+		for _, text := range texts {
+			word, _, _ := strings.Cut(text, " ")
+			all = append(all, meaning[word])
+		}
+		return all, nil
+	}
+	st := openStore(t, t.TempDir(), &varve.Options{Clock: clock, Embed: embed})
+	for id, happened := range map[string]string{"old": "2025-12-31T12:00:00Z", "mid": "2026-11-25T12:00:00Z", "new": "2026-11-26T12:00:00Z"} {
+		at, err := time.Parse(time.RFC3339, happened)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := varve.Memory{ID: id, Content: id + strings.Repeat(" trip", map[string]int{"old": 5, "mid": 3, "new": 1}[id]), Timestamp: at}
+		if _, err := st.Put(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := connect(t, st, Options{Clock: clock, Embed: embed}, nil)
+	recall := func(more string) string {
+		r := as[recalled](t, c, "recall", `{"query":"trip"`+more+`}`)
+		return r.ids()
+	}
+	for more, want := range map[string]string{
+		``:                                     "mid old new",
+		`,"share":100`:                         "new mid old",
+		`,"share":0.001`:                       "old mid new",
+		`,"ranks":true,"share":100`:            "new mid old",
+		`,"sort":"timestamp"`:                  "old mid new",
+		`,"sort":"-timestamp"`:                 "new mid old",
+		`,"sort":"-timestamp","limit":2`:       "mid old",
+		`,"sort":"id"`:                         "mid new old",
+		`,"since":"yesterday","sort":"id"`:     "mid new",
+		`,"until":"yesterday","sort":"id"`:     "mid old",
+		`,"until":"2025","sort":"id"`:          "old",
+		`,"since":"2026-11-26"`:                "new",
+		`,"since":"22 Nov 2026","until":"36h"`: "",
+		`,"created_since":"2026-11-27"`:        "",
+		`,"created_until":"today","sort":"id"`: "mid new old",
+		`,"created_until":"yesterday"`:         "",
+		`,"updated_since":"1h","sort":"id"`:    "mid new old",
+		`,"updated_until":"1h"`:                "",
+		`,"by":"words","share":5,"ranks":true`: "old mid new",
+		`,"by":"meaning","share":5,"limit":1`:  "new",
+		`,"by":"words","min_score":1000`:       "",
+	} {
+		if got := recall(more); got != want {
+			t.Errorf("%s: %q, want %q", more, got, want)
+		}
+	}
+	for more, want := range map[string]string{
+		`,"until":"01/02/2026"`: `until: "01/02/2026" may be either of two days`, `,"updated_since":"soon"`: `updated_since: "soon" is not a time`,
+		`,"share":0`: "share: 0: must be more than 0", `,"share":-1`: "must be more than 0", `,"sort":"score"`: "must be created, id, timestamp or updated", `,"sort":"foo"`: "must be created, id, score, size, timestamp, updated",
+	} {
+		c.refuses("recall", `{"query":"trip"`+more+`}`, want)
+	}
+	// When it happened is said where it is not when it was written.
+	c.refuses("list_memories", `{"sort":"foo"}`, "must be created")
+	var all []string
+	next := ""
+	for range 4 {
+		l := as[recalled](t, c, "list_memories", `{"sort":"-timestamp","limit":1`+next+`}`)
+		all = append(all, l.ids()+" "+l.Memories[0].Happened)
+		if l.Next == "" {
+			break
+		}
+		next = fmt.Sprintf(`,"cursor":%q`, l.Next)
+	}
+	if got, want := fmt.Sprint(all), "[new 2026-11-26T12:00:00Z mid 2026-11-25T12:00:00Z old 2025-12-31T12:00:00Z]"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	c.refuses("list_memories", `{"sort":"created"`+next+`}`, "next of the previous page, with the same sort")
+	c.refuses("list_memories", `{"sort":"created","cursor":"x"}`, "next of the previous page")
+	if l := as[recalled](t, c, "list_memories", `{"since":"2026","sort":"-created"}`); l.ids() != "new mid" {
+		t.Errorf("%+v", l)
+	}
+	if r := as[remembered](t, c, "remember", `{"text":"a fourth"}`); r.ID == "" {
+		t.Fatal(r)
+	} else if l := as[recalled](t, c, "recall", `{"query":"fourth","by":"words"}`); l.Memories[0].Happened != "" {
+		t.Errorf("%+v", l)
+	}
+}
