@@ -81,6 +81,9 @@ type VectorConfig struct {
 	// one in use is part of the model's name. When empty it stays; a store's first vectors are "turns" if
 	// a memory that gets one is in a session, else "content". See docs/howto/finding.md.
 	Template string `json:"template,omitempty"`
+	// QueryTemplate is how Vectors.Embed embeds a query: a text such as "search_query: {query}", for models that
+	// want one; empty: as it is. No part of the model's name: a change counts at once, and embeds no memory again.
+	QueryTemplate string `json:"query_template,omitempty"`
 }
 
 // in and out of package settings, which has the same fields.

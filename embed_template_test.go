@@ -377,3 +377,58 @@ func TestFirstVectorsAgree(t *testing.T) {
 		}
 	}
 }
+
+// TestQueryTemplate: a query is embedded in a text of its own. A change counts at once, embeds no memory again
+// and leaves the model's name; what is put, and like, which compares memories, do not have it.
+func TestQueryTemplate(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	var n notes
+	st, err := Open(ctx, t.TempDir(), withEmbedder(&n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	set := func(v *VectorConfig) error {
+		return st.Admin().UpdateConfig(ctx, func(c *Config) error { c.Vectors = v; return nil })
+	}
+	if err := set(&VectorConfig{Template: "d: {content}", QueryTemplate: "Task: find\nquery: {query}!"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"a", "b"} {
+		if _, err := st.Put(ctx, Memory{ID: id, Content: "text " + id}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.asked(t, "d: text a", "d: text b")
+	texts := []string{"text a", "{query} {content}"}
+	list, err := st.Vectors().Embed(ctx, texts)
+	if err != nil || len(list) != 2 || texts[0] != "text a" {
+		t.Fatal(list, err, texts)
+	}
+	n.asked(t, "Task: find\nquery: text a!", "Task: find\nquery: {query} {content}!")
+	if _, err := st.Search(ctx, Query{Like: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	name := st.Admin().Config().Vectors.Model
+	if err := set(&VectorConfig{Model: name, Template: "d: {content}", QueryTemplate: "q {query}"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.Vectors().EmbedPending(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if drift, err := st.Vectors().Drift(ctx); err != nil || !drift.None() || drift.Without != 0 {
+		t.Error(drift, err)
+	}
+	n.asked(t)
+	if _, err := st.Vectors().Embed(ctx, []string{"x"}); err != nil {
+		t.Fatal(err)
+	}
+	n.asked(t, "q x")
+	embeddedAs(t, st, map[string]string{"a": "d: text a", "b": "d: text b"})
+	for _, bad := range []string{"x", "{query}{query}", "{query} {content}", "{query", "\x00{query}", "\xff{query}", strings.Repeat("x", 256) + "{query}"} {
+		if err := set(&VectorConfig{QueryTemplate: bad}); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "query_template") {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}

@@ -118,7 +118,7 @@ func (vs Vectors) EmbedPending(ctx context.Context) (int64, error) {
 	return vs.st.embedding.Pending(ctx)
 }
 
-// Embed asks Options.Embed for the vectors of texts, to search by. It waits at most
+// Embed asks Options.Embed for the vectors of texts, to search by, each in VectorConfig.QueryTemplate. It waits at most
 // Options.EmbedTimeout, and fails at once while the embedder is down (EmbedderError).
 func (vs Vectors) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	if err := vs.st.engine.Begun(); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/cmd/memctl/internal/span"
+	"github.com/varve-db/varve/internal/template"
 )
 
 // setting is a member of config.json.
@@ -81,10 +82,10 @@ func settings() []setting {
 		{"text_language", "language by whose stems words are found: a code such as en, de, fr, or none; memctl flush applies it", func(c *varve.Config) any { return cmp.Or(c.TextLanguage, "en") }},
 		{textFields, "members of the metadata that are searched, by field of a query; memctl flush applies it", func(c *varve.Config) any { return searchedFields(c) }},
 		{embedTemplate, "text of a memory that is embedded: content, turns (with what is before it in its session, speaker, caption), a text such as \"{previous} {speaker}: {content}\", or keep (what is embedded now); memctl reindex applies it", func(c *varve.Config) any {
-			if c.Vectors == nil {
-				return keepTemplate
-			}
-			return cmp.Or(c.Vectors.Template, keepTemplate)
+			return cmp.Or(vectorsOf(c).Template, keepTemplate)
+		}},
+		{queryTemplate, "text of a query that is embedded, for models that want a prefix: \"search_query: {query}\"; {query} is the query as it is. It counts at once, also for the vectors that there are", func(c *varve.Config) any {
+			return cmp.Or(vectorsOf(c).QueryTemplate, template.Query)
 		}},
 	}
 }
@@ -255,8 +256,8 @@ func assign(c *varve.Config, name, value string) error {
 		return nil
 	case textFields:
 		return assignFields(c, value)
-	case embedTemplate:
-		assignTemplate(c, value)
+	case embedTemplate, queryTemplate:
+		assignTemplate(c, name, value)
 		return nil
 	}
 	switch {

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/template"
 	"github.com/varve-db/varve/internal/words/query"
 )
 
@@ -13,6 +15,7 @@ import (
 const (
 	textFields    = "text.fields"
 	embedTemplate = "vectors.template"
+	queryTemplate = "vectors.query_template"
 )
 
 // keepTemplate is the value of the template where config.json has none.
@@ -48,14 +51,25 @@ func assignFields(c *varve.Config, value string) error {
 	return nil
 }
 
-// assignTemplate leaves the configuration that c was copied from as it is.
-func assignTemplate(c *varve.Config, value string) {
-	var v varve.VectorConfig
-	if c.Vectors != nil {
-		v = *c.Vectors
+func vectorsOf(c *varve.Config) varve.VectorConfig {
+	if c.Vectors == nil {
+		return varve.VectorConfig{}
 	}
-	if v.Template = value; value == keepTemplate {
+	return *c.Vectors
+}
+
+// assignTemplate leaves the configuration that c was copied from as it is.
+func assignTemplate(c *varve.Config, name, value string) {
+	v := vectorsOf(c)
+	switch {
+	case name == queryTemplate && value == template.Query:
+		v.QueryTemplate = ""
+	case name == queryTemplate:
+		v.QueryTemplate = cmp.Or(value, " ") // empty is none
+	case value == keepTemplate:
 		v.Template = ""
+	default:
+		v.Template = value
 	}
 	if c.Vectors = &v; v == (varve.VectorConfig{}) {
 		c.Vectors = nil

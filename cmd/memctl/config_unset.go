@@ -12,6 +12,7 @@ import (
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/cmd/memctl/internal/span"
+	"github.com/varve-db/varve/internal/template"
 )
 
 func configUnsetCommand(a *cli.App) *cobra.Command {
@@ -74,7 +75,9 @@ func unassign(c *varve.Config, name string) {
 	case textFields:
 		c.Text = nil
 	case embedTemplate:
-		assignTemplate(c, keepTemplate)
+		assignTemplate(c, name, keepTemplate)
+	case queryTemplate:
+		assignTemplate(c, name, template.Query)
 	}
 	v := reflect.ValueOf(c).Elem()
 	for i := range v.NumField() {

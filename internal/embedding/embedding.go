@@ -13,6 +13,7 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/template"
 	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/memstore"
 )
@@ -144,12 +145,13 @@ func (em *Embedding) ask(ctx context.Context, texts []string, by waiter) ([][]fl
 	return list, err
 }
 
-// Query asks for the vectors of texts to search by. Nothing is stored.
+// Query asks for the vectors of texts to search by, each in the template of queries. Nothing is stored.
 func (em *Embedding) Query(ctx context.Context, texts []string) ([][]float32, error) {
 	if em.Call == nil {
 		return nil, errNone
 	}
-	list, err := em.ask(ctx, slices.Clone(texts), forWrite)
+	said := template.Queries(em.Engine.Settings.Now().VectorSettings().QueryTemplate, texts)
+	list, err := em.ask(ctx, said, forWrite)
 	if cerr := ctx.Err(); cerr != nil {
 		return nil, cerr
 	}

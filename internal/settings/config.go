@@ -95,6 +95,9 @@ type VectorConfig struct {
 	// "{previous} {speaker}: {content}"; empty: what is embedded now, for a store's first vectors "turns" if
 	// one is of a memory in a session, else "content"
 	Template string `json:"template,omitempty"`
+	// how a query is embedded, at once: a text such as "search_query: {query}", as the model wants it; empty:
+	// as it is
+	QueryTemplate string `json:"query_template,omitempty"`
 }
 
 // Name is the file's.
@@ -294,6 +297,8 @@ func (c *Config) Validate() error {
 	} else if _, err := vector.ParseMetric(v.Metric); err != nil {
 		return fmt.Errorf("%s vectors: %w", Name, err)
 	} else if _, err := v.Embedded(); err != nil {
+		return fmt.Errorf("%s vectors: %w", Name, err)
+	} else if err := template.CheckQuery(v.QueryTemplate); err != nil {
 		return fmt.Errorf("%s vectors: %w", Name, err)
 	}
 	if c.Format > Format {
