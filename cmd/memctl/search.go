@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/cmd/memctl/internal/intake"
 	"github.com/varve-db/varve/cmd/memctl/internal/upkeep"
+	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/vector/embed"
 )
 
@@ -28,6 +30,8 @@ type searchFlags struct {
 	perSession    int
 	share         float64
 	ranks         bool
+	sort          string
+	order         *memstore.Order // of what is shown; nil: best first
 }
 
 func searchCommand(a *cli.App) *cobra.Command {
@@ -46,9 +50,12 @@ and by meaning, ranked together; --by words and --by meaning are one of the two 
 Words are compared by their English stems, ignoring case and accents; words like "the" do not count.
 They are looked for in the text, in tags, category, key, title, speaker, author, name and caption of
 the metadata, and in the date. The neighbours of a memory in its session count too, so one that has
-none of the words can be found. In a query, "to the lake" is a phrase, rom* means words that
+none of the words can be found. In a query, "ferry to Como" is a phrase, rom* means words that
 begin so, +rome must be there, -rome must not, tag:travel is a word in a field, and OR makes what
 is beside it optional.
+
+--sort shows the best N in another order, as by the time at which they happened; the next page has the
+next best.
 
 --explain adds what a score is made of: what each word gives, the fields that have it (or that a
 neighbour has it), and what the session gives. In the table it takes the place of the text.
@@ -65,7 +72,11 @@ vector holds a JSON list of numbers, or the numbers as consecutive float32, litt
 			return nil
 		},
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
-			if err := f.check(cmd, args); err != nil {
+			err := f.check(cmd, args)
+			if err != nil {
+				return err
+			}
+			if f.order, err = f.sorting(cmd); err != nil {
 				return err
 			}
 			filters, err := f.filters(cmd, a.Clock())
@@ -90,7 +101,7 @@ vector holds a JSON list of numbers, or the numbers as consecutive float32, litt
 						return err
 					}
 				}
-				p := &searched{a, st, cmd, args}
+				p := &searched{a, st, cmd, args, f.order}
 				switch {
 				case e != nil:
 					return p.meaning(cmd.Context(), e, &f, q, filters)
@@ -114,6 +125,7 @@ vector holds a JSON list of numbers, or the numbers as consecutive float32, litt
 	fl.IntVar(&f.offset, "offset", 0, "skip the first `N` memories")
 	fl.Float64Var(&f.least, "min-score", 0, "omit memories with a lower `score`; 0 keeps all")
 	fl.IntVar(&f.perSession, "per-session", 0, "show at most `N` memories of one session, the best; 0 means any number")
+	fl.StringVar(&f.sort, "sort", "", "show the best in another order, by `key`: created, updated, timestamp or id; -key is the opposite order")
 	fl.Float64Var(&f.share, "share", 0.25, "weight of meaning in a search by both; words weigh 1")
 	fl.BoolVar(&f.ranks, "ranks", false, "in a search by both, count the places by words and by meaning instead of the scores")
 	fl.BoolVar(&f.explain, "explain", false, "show what each score is made of")
@@ -131,6 +143,8 @@ func (f *searchFlags) check(cmd *cobra.Command, args []string) error {
 		return cli.Usagef(cmd.CommandPath(), "the words are empty: give words, --like ID or --vector FILE; memctl list lists all memories")
 	case f.by != "" && f.by != byMeaning && f.by != byWords && f.by != byBoth:
 		return cli.Usagef(cmd.CommandPath(), "--by %q: must be both, meaning or words", f.by)
+	case (cmd.Flags().Changed("share") || f.ranks) && (len(args) == 0 || f.by != "" && f.by != byBoth):
+		return cli.Usagef(cmd.CommandPath(), "--share and --ranks are for a search by words and meaning: omit them, or --by, --like and --vector")
 	case f.by != "" && len(args) == 0:
 		return cli.Usagef(cmd.CommandPath(), "--by needs words to search for")
 	case f.limit < 1:
@@ -149,6 +163,18 @@ func (f *searchFlags) check(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// sorting is the order of the hits that are shown; which they are, the scores decide.
+func (f *searchFlags) sorting(cmd *cobra.Command) (*memstore.Order, error) {
+	if !cmd.Flags().Changed("sort") {
+		return nil, nil
+	}
+	o, err := memstore.ParseOrder(f.sort, "")
+	if err != nil || o.By == memstore.OrderScore || o.By == memstore.OrderSize {
+		return nil, cli.Usagef(cmd.CommandPath(), "--sort %q: must be created, id, timestamp or updated, or one of them after -; without it the best come first", f.sort)
+	}
+	return o, nil
+}
+
 // What words are looked for by.
 const byBoth, byMeaning, byWords = "both", "meaning", "words"
 
@@ -162,6 +188,9 @@ func (f *searchFlags) embedder(a *cli.App, cmd *cobra.Command, args []string) (*
 	if e == nil && err == nil && f.by != "" {
 		err = cli.Usagef(cmd.CommandPath(), "--by %s needs an embedding service: set VARVE_EMBED_URL and VARVE_EMBED_MODEL", f.by)
 	}
+	if e == nil && err == nil && (cmd.Flags().Changed("share") || f.ranks) {
+		err = cli.Usagef(cmd.CommandPath(), "--share and --ranks are for a search by words and meaning, which needs an embedding service: set VARVE_EMBED_URL and VARVE_EMBED_MODEL")
+	}
 	return e, err
 }
 
@@ -171,6 +200,8 @@ type searched struct {
 	st   *varve.Store
 	cmd  *cobra.Command
 	args []string
+
+	order *memstore.Order
 }
 
 // meaning looks for what words mean, and, unless that alone was asked for, for the words as well. When
@@ -232,6 +263,9 @@ func (p *searched) show(ctx context.Context, hits []varve.Hit, err error, q varv
 	}
 	a, more := p.a, len(hits) == q.Limit
 	hits = hits[:min(len(hits), q.Limit-1)]
+	if p.order != nil {
+		slices.SortFunc(hits, func(a, b varve.Hit) int { return p.order.Compare(&a.Memory, &b.Memory) })
+	}
 	a.Document.Member("by", by)
 	l := newMemoryList(a, p.st, "hits", "SCORE")
 	for i := range hits {
