@@ -43,6 +43,7 @@ var order = []string{
 	"internal/words/query",
 	"internal/words/bitset",
 	"internal/words/order",
+	"internal/words/build",
 	"internal/words",
 	"internal/words/rows",
 	"internal/words/narrow",

@@ -23,6 +23,7 @@ import (
 	view "github.com/varve-db/varve/internal/view/words"
 	"github.com/varve-db/varve/internal/words"
 	"github.com/varve-db/varve/internal/words/analyzer"
+	"github.com/varve-db/varve/internal/words/build"
 	"github.com/varve-db/varve/internal/words/query"
 )
 
@@ -30,12 +31,12 @@ import (
 func ranked(t *testing.T, st *Store, all map[string]Memory, q Query, filters ...Filter) (ids []string) {
 	t.Helper()
 	an := analyzer.New(analyzer.English)
-	b := words.NewBuilder(an)
+	b := build.NewBuilder(an)
 	for _, m := range all {
 		b.Add(view.DocOf(&m, m.Version, query.DefaultSources()))
 	}
-	data, err := b.Segment()
-	if err != nil || data == nil {
+	data := b.Segment()
+	if data == nil {
 		return nil
 	}
 	seg, err := words.OpenSegment(data)

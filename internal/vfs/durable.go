@@ -67,6 +67,14 @@ func readFile(fsys FS, name string, limit int64, read func(f io.ReaderAt, size i
 // WriteDurable puts a file in place in one step, through tmp, and makes it
 // durable. When it fails, either the old file or the new one stands at name.
 func WriteDurable(fsys FS, tmp, name string, data []byte, perm fs.FileMode) error {
+	return WriteDurableBy(fsys, tmp, name, func(f io.WriterAt) error {
+		_, err := f.WriteAt(data, 0)
+		return err
+	}, perm)
+}
+
+// WriteDurableBy does so with what write puts into the file.
+func WriteDurableBy(fsys FS, tmp, name string, write func(f io.WriterAt) error, perm fs.FileMode) error {
 	// Not O_TRUNC: what a crash left at tmp may be open or linked elsewhere.
 	if err := fsys.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -75,8 +83,7 @@ func WriteDurable(fsys FS, tmp, name string, data []byte, perm fs.FileMode) erro
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteAt(data, 0)
-	if err == nil {
+	if err = write(f); err == nil {
 		err = f.Sync()
 	}
 	if cerr := f.Close(); err == nil {

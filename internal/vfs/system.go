@@ -22,6 +22,7 @@ type System struct {
 	ArchiveBytes int64  // what archive/ may hold; 256 MiB, none when negative
 	SmallVectors int64  // up to which size the vectors are written as a whole each time; 1 MiB
 	LagBytes     int64  // from which size on the file of a scope of working memory may lag; 1 MiB
+	WordsRows    int    // memories in a segment of words that a rebuild makes; 131,072
 	Features     uint64 // of a store, that this program knows besides those of its build; see wal.Features
 	Rounds       int64  // with Inline: after so many commits a round as in the background; none when 0
 }

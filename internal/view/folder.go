@@ -2,6 +2,7 @@ package view
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -43,6 +44,40 @@ func (f *Folder) Write(name string, data []byte) error {
 		return err
 	}
 	return vfs.WriteDurable(f.FS, f.Temp, filepath.Join(f.Path, name), data, f.FileMode)
+}
+
+// pieceBytes is how much of a file that comes in pieces is written at a time.
+const pieceBytes = 1 << 20
+
+// WriteBy puts a file in place as Write does, of pieces that write gives one after the other.
+func (f *Folder) WriteBy(name string, write func(give func(b []byte) error) error) error {
+	if err := vfs.MkdirAll(f.FS, f.Path, f.FolderMode); err != nil {
+		return err
+	}
+	return vfs.WriteDurableBy(f.FS, f.Temp, filepath.Join(f.Path, name), func(to io.WriterAt) error {
+		at, piece := int64(0), make([]byte, 0, pieceBytes)
+		flush := func() error {
+			_, err := to.WriteAt(piece, at)
+			at, piece = at+int64(len(piece)), piece[:0]
+			return err
+		}
+		err := write(func(b []byte) error {
+			for len(b) > 0 {
+				n := min(len(b), cap(piece)-len(piece))
+				piece, b = append(piece, b[:n]...), b[n:]
+				if len(piece) == cap(piece) {
+					if err := flush(); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		})
+		if err == nil && len(piece) > 0 {
+			err = flush()
+		}
+		return err
+	}, f.FileMode)
 }
 
 // Names are the files that there are, sorted. Links, folders and the like are not the view's.

@@ -15,6 +15,3 @@ func weightOf(f query.Field) int32 {
 
 // Weights are in halves, so that their sums are whole numbers.
 const unit = 2
-
-// mostTimes bounds how often a word counts in one field, so that sums of weights fit.
-const mostTimes = 1 << 20

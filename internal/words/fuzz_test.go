@@ -7,6 +7,7 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/words/analyzer"
+	"github.com/varve-db/varve/internal/words/build"
 	"github.com/varve-db/varve/internal/words/query"
 )
 
@@ -16,16 +17,13 @@ func FuzzSegment(f *testing.F) {
 	f.Add(uint32(headerBytes), byte(1), uint32(200), byte(7))
 	f.Add(uint32(12), byte(3), uint32(36), byte(1))
 	an := analyzer.New(analyzer.English)
-	b := NewBuilder(an)
+	b := build.NewBuilder(an)
 	for i := range 40 {
 		b.Add(&Doc{ID: fmt.Sprint("d", i), LSN: uint64(i), Session: fmt.Sprint("s", i%4), Time: int64(i), Texts: []query.Text{
 			{Field: query.Content, Text: fmt.Sprintf("rome lake answer boat%d boat%d the walking", i, i%3)}, {Field: query.Name, Text: "Anna"}, {Field: query.Tags, Text: "travel"},
 		}})
 	}
-	data, err := b.Segment()
-	if err != nil {
-		f.Fatal(err)
-	}
+	data := b.Segment()
 	whole, err := OpenSegment(data)
 	if err != nil {
 		f.Fatal(err)
@@ -34,7 +32,7 @@ func FuzzSegment(f *testing.F) {
 		forged := append([]byte(nil), data[:whole.end]...)
 		forged[int(at1)%len(forged)] ^= x1
 		forged[int(at2)%len(forged)] ^= x2
-		s, err := OpenSegment(sealed(forged))
+		s, err := OpenSegment(build.Sealed(forged))
 		if err == nil {
 			var set *Set
 			if set, err = NewSet().With(1, s, []string{"d3", "x"}); err == nil {

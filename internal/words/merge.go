@@ -4,74 +4,84 @@ import (
 	"bytes"
 	"cmp"
 	"slices"
+
+	"github.com/varve-db/varve/internal/words/build"
 )
 
 // merging is a part that is merged: its live rows have new numbers.
 type merging struct {
 	part *Part
 	to   []int32 // the new row of each, -1 where it is dead
+	at   uint32  // the live row that comes
+	row  build.Row
 	dict *dictionary
-	at   entry
+	term entry // that comes
 	more bool
 }
 
 func (m *merging) step() (err error) {
-	m.at, m.more, err = m.dict.read()
+	m.term, m.more, err = m.dict.read()
 	return err
 }
 
 // Merge puts the live documents of some parts into one segment, and says which rows they have there.
 // It gives no segment where none is live.
-func (v *Set) Merge(ids []uint64) (b []byte, moved map[uint64][]int32, err error) {
+func (v *Set) Merge(ids []uint64) (w *build.Writer, moved map[uint64][]int32, err error) {
 	var list []*merging
-	type from struct {
-		row
-		m   *merging
-		was uint32
-	}
-	var all []from
-	print := uint64(0)
+	moved, print, live := map[uint64][]int32{}, uint64(0), 0
 	for _, id := range ids {
 		p := v.parts[v.index[id]]
 		m := &merging{part: p, to: make([]int32, p.Seg.Rows)}
-		list = append(list, m)
+		list, moved[id] = append(list, m), m.to
 		print = p.Seg.Print
 		if !p.Seg.Sorted {
 			return nil, nil, broken("part %d is of format 1, which has no orders", id)
 		}
 		for r := range uint32(p.Seg.Rows) {
-			m.to[r] = -1
-			if p.dead.Has(r) {
-				continue
+			if m.to[r] = -1; !p.dead.Has(r) {
+				live++
 			}
-			f := from{m: m, was: r}
-			if f.row, err = p.Seg.row(r); err != nil {
-				return nil, nil, err
-			}
-			all = append(all, f)
+		}
+		if err := m.forth(0); err != nil {
+			return nil, nil, err
 		}
 	}
-	moved = map[uint64][]int32{}
-	for _, m := range list {
-		moved[m.part.ID] = m.to
-	}
-	if len(all) == 0 {
+	if live == 0 {
 		return nil, moved, nil
 	}
-	slices.SortFunc(all, func(a, b from) int { return compareRows(&a.row, &b.row) })
-	rows := make([]row, len(all))
-	for i := range all {
-		rows[i] = all[i].row
-		all[i].m.to[all[i].was] = int32(i)
+	w = build.NewWriter(live, print)
+	for n := range int32(live) {
+		var first *merging
+		for _, m := range list {
+			if int(m.at) < m.part.Seg.Rows && (first == nil || m.row.Compare(&first.row) < 0) {
+				first = m
+			}
+		}
+		w.Row(&first.row)
+		first.to[first.at] = n
+		if err := first.forth(first.at + 1); err != nil {
+			return nil, nil, err
+		}
 	}
-	w := newSegmentWriter(rows, print)
-	if err := mergeTerms(w, list); err != nil {
-		return nil, nil, err
-	}
-	return w.finish(), moved, nil
+	return w, moved, mergeTerms(w, list)
 }
 
-func mergeTerms(w *segmentWriter, list []*merging) error {
+// forth goes to the first live row from r on.
+func (m *merging) forth(r uint32) (err error) {
+	rows, was, begun := uint32(m.part.Seg.Rows), m.row, r > 0 && m.to[m.at] >= 0
+	for r < rows && m.part.dead.Has(r) {
+		r++
+	}
+	if m.at = r; r == rows {
+		return nil
+	}
+	if m.row, err = m.part.Seg.row(r); err == nil && begun && m.row.Compare(&was) < 0 {
+		err = broken("row %d of part %d is not sorted", r, m.part.ID)
+	}
+	return err
+}
+
+func mergeTerms(w *build.Writer, list []*merging) error {
 	for _, m := range list {
 		d, err := m.part.Seg.from(nil)
 		if err != nil {
@@ -83,13 +93,13 @@ func mergeTerms(w *segmentWriter, list []*merging) error {
 		}
 	}
 	var least []byte
-	var posts []posting
+	var posts []build.Posting
 	for {
 		least = least[:0]
 		found := false
 		for _, m := range list {
-			if m.more && (!found || bytes.Compare(m.at.term, least) < 0) {
-				least, found = append(least[:0], m.at.term...), true
+			if m.more && (!found || bytes.Compare(m.term.term, least) < 0) {
+				least, found = append(least[:0], m.term.term...), true
 			}
 		}
 		if !found {
@@ -97,10 +107,10 @@ func mergeTerms(w *segmentWriter, list []*merging) error {
 		}
 		posts = posts[:0]
 		for _, m := range list {
-			if !m.more || !bytes.Equal(m.at.term, least) {
+			if !m.more || !bytes.Equal(m.term.term, least) {
 				continue
 			}
-			p, err := m.part.Seg.posts(&m.at)
+			p, err := m.part.Seg.posts(&m.term)
 			if err != nil {
 				return err
 			}
@@ -113,36 +123,36 @@ func mergeTerms(w *segmentWriter, list []*merging) error {
 					break
 				}
 				if to := m.to[o.row]; to >= 0 {
-					posts = append(posts, posting{uint32(to), o.tf})
+					posts = append(posts, build.Posting{Row: uint32(to), TF: o.tf})
 				}
 			}
 			if err := m.step(); err != nil {
 				return err
 			}
-			if m.more && bytes.Compare(m.at.term, least) <= 0 {
+			if m.more && bytes.Compare(m.term.term, least) <= 0 {
 				return broken("terms are not sorted")
 			}
 		}
 		if len(posts) > 0 {
-			slices.SortFunc(posts, func(a, b posting) int { return cmp.Compare(a.row, b.row) })
-			w.term(least, posts)
+			slices.SortFunc(posts, func(a, b build.Posting) int { return cmp.Compare(a.Row, b.Row) })
+			w.Term(least, posts)
 		}
 	}
 }
 
 // row is what a segment says of a row.
-func (s *Segment) row(r uint32) (out row, err error) {
+func (s *Segment) row(r uint32) (out build.Row, err error) {
 	id, err := s.ID(r)
 	if err != nil {
 		return out, err
 	}
-	if out.lsn, err = s.LSN(r); err != nil {
+	if out.LSN, err = s.LSN(r); err != nil {
 		return out, err
 	}
-	if out.time, err = s.Time(r); err != nil {
+	if out.Time, err = s.Time(r); err != nil {
 		return out, err
 	}
-	if out.length, err = s.column32(secLength, int(r)); err != nil {
+	if out.Length, err = s.column32(secLength, int(r)); err != nil {
 		return out, err
 	}
 	n, err := s.Session(r)
@@ -153,7 +163,7 @@ func (s *Segment) row(r uint32) (out row, err error) {
 	if err != nil {
 		return out, err
 	}
-	out.id, out.session = string(id), string(name)
+	out.ID, out.Session = string(id), string(name)
 	out.Line, err = s.Line(r)
 	return out, err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/words/build"
 )
 
 // Segment reads an encoded segment where it lies. Each block is checked when it is first touched.
@@ -67,7 +68,7 @@ func OpenSegment(b []byte) (*Segment, error) {
 	if len(b) != s.end+8*blocks+8 {
 		return nil, broken("it has %d bytes, and should have %d", len(b), s.end+8*blocks+8)
 	}
-	if sumOf(b[s.end:len(b)-8], uint64(s.end)) != le.Uint64(b[len(b)-8:]) {
+	if build.SumOf(b[s.end:len(b)-8], uint64(s.end)) != le.Uint64(b[len(b)-8:]) {
 		return nil, broken("the checksums do not have theirs")
 	}
 	s.checked = make([]atomic.Bool, blocks)

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"maps"
 	"slices"
+
+	"github.com/varve-db/varve/internal/words/build"
 )
 
 // The state of a part as it is kept in a file:
@@ -61,7 +63,7 @@ func (p *Part) State() []byte {
 			b = binary.AppendUvarint(binary.AppendUvarint(b, l.behind.Part), uint64(l.behind.Row))
 		}
 	}
-	return binary.LittleEndian.AppendUint64(b, sumOf(b, 0))
+	return binary.LittleEndian.AppendUint64(b, build.SumOf(b, 0))
 }
 
 // stateReader reads what State wrote.
@@ -108,7 +110,7 @@ func ReadState(id uint64, seg *Segment, b []byte) (*Part, error) {
 	if b == nil {
 		return p, nil
 	}
-	if len(b) < len(stateMagic)+8 || string(b[:len(stateMagic)]) != stateMagic || sumOf(b[:len(b)-8], 0) != binary.LittleEndian.Uint64(b[len(b)-8:]) {
+	if len(b) < len(stateMagic)+8 || string(b[:len(stateMagic)]) != stateMagic || build.SumOf(b[:len(b)-8], 0) != binary.LittleEndian.Uint64(b[len(b)-8:]) {
 		return nil, broken("the state of part %d does not have its checksum", id)
 	}
 	s := &stateReader{b: b[len(stateMagic) : len(b)-8]}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/words/analyzer"
+	"github.com/varve-db/varve/internal/words/build"
 	"github.com/varve-db/varve/internal/words/query"
 )
 
@@ -160,15 +161,11 @@ func (m *model) search(q *query.Query, n int) []Hit {
 
 func segmentOf(t testing.TB, an *analyzer.Analyzer, docs ...*Doc) *Segment {
 	t.Helper()
-	b := NewBuilder(an)
+	b := build.NewBuilder(an)
 	for _, d := range docs {
 		b.Add(d)
 	}
-	data, err := b.Segment()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := OpenSegment(data)
+	s, err := OpenSegment(b.Segment())
 	if err == nil {
 		err = s.Check()
 	}
@@ -259,10 +256,11 @@ func setIsTheModel(t *testing.T, seed uint64) bool {
 					ids = append(ids, p.ID)
 				}
 			}
-			var b []byte
+			var w *build.Writer
 			var moved map[uint64][]int32
-			if b, moved, err = set.Merge(ids); err == nil && len(ids) > 0 {
+			if w, moved, err = set.Merge(ids); err == nil && len(ids) > 0 {
 				var seg *Segment
+				b := w.Bytes()
 				if b != nil {
 					seg, err = OpenSegment(b)
 				}
@@ -359,12 +357,12 @@ func setIsTheModel(t *testing.T, seed uint64) bool {
 	for _, d := range m.docs {
 		docs = append(docs, d)
 	}
-	built := NewBuilder(an)
+	built := build.NewBuilder(an)
 	for _, d := range docs {
 		built.Add(d)
 	}
-	if want, _ := built.Segment(); !bytes.Equal(b, want) {
-		t.Errorf("the merge has %d bytes, the build %d others", len(b), len(want))
+	if got, want := b.Bytes(), built.Segment(); !bytes.Equal(got, want) {
+		t.Errorf("the merge has %d bytes, the build %d others", len(got), len(want))
 		return false
 	}
 	return true

@@ -220,7 +220,12 @@ func (w *Words) part(f *view.Folder, l *listing, maps map[string]*mapped) (*word
 
 // Save implements view.View.
 func (w *Words) Save(f *view.Folder, at wal.Mark) error {
-	return vfs.Guard(func() error { return w.save(f, at) })
+	err := vfs.Guard(func() error { return w.save(f, at) })
+	if err != nil {
+		w.drop(f)
+	}
+	w.written = nil
+	return err
 }
 
 func (w *Words) save(f *view.Folder, at wal.Mark) error {
@@ -240,12 +245,14 @@ func (w *Words) save(f *view.Folder, at wal.Mark) error {
 		name, live := p.Name, p.Live
 		if name == "" {
 			name = segmentName(p.ID)
+			w.written = append(w.written, name)
 			if err := f.Write(name, p.Seg.Bytes()); err != nil {
 				return err
 			}
 		}
 		if b := p.State(); b != nil && live == "" {
 			live = hex(p.ID) + "." + hex(at.LSN) + ".st"
+			w.written = append(w.written, live)
 			if err := f.Write(live, b); err != nil {
 				return err
 			}

@@ -68,10 +68,11 @@ func (w *Words) due(may func(*words.Part) bool) []uint64 {
 
 // replace merges some segments into one.
 func (w *Words) replace(ids []uint64) error {
-	b, moved, err := w.set.Merge(ids)
+	merged, moved, err := w.set.Merge(ids)
 	if err != nil {
 		return err
 	}
+	b := merged.Bytes()
 	var seg *words.Segment
 	if b != nil {
 		if seg, err = words.OpenSegment(b); err != nil {

@@ -1,11 +1,15 @@
 package words
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/varve-db/varve/errs"
@@ -13,30 +17,203 @@ import (
 	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/internal/words"
+	"github.com/varve-db/varve/internal/words/analyzer"
+	"github.com/varve-db/varve/internal/words/build"
 )
+
+// Reset implements view.Fold: everything is made from the documents, those of a session together. Where
+// it is on its way to files, each segment goes into its file before the next one begins: in memory is
+// what one of them takes. The manifest does not name them yet.
+func (w *Words) Reset(ctx context.Context, set *index.Set) error {
+	w.begin()
+	f := w.eng.ViewFolder(Name)
+	if w.times == filingTimes {
+		for _, name := range stray(f) {
+			_ = f.FS.Remove(filepath.Join(f.Path, name)) // of a process that has died, mostly
+		}
+	}
+	w.next = 1 + w.highest() // the files of before stay until the manifest names others
+	err := w.rebuild(ctx, set, f)
+	if err != nil {
+		w.drop(f)
+	}
+	return err
+}
+
+func (w *Words) rebuild(ctx context.Context, set *index.Set, f *view.Folder) error {
+	rows := cmp.Or(w.eng.Env.System.WordsRows, mostRows)
+	b := build.NewBuilder(w.an)
+	for list, err := range w.documents(ctx, set) {
+		if err != nil {
+			return err
+		}
+		for _, d := range list {
+			if d == nil {
+				continue
+			}
+			if b.Add(d); b.Rows() < rows && b.Size() < mostBytes {
+				continue
+			}
+			put := func() error { return w.add(b, nil) }
+			if w.times == filingTimes {
+				put = func() error { return w.spill(f, b) }
+			}
+			if err := vfs.Guard(put); err != nil {
+				return err
+			}
+			b = build.NewBuilder(w.an)
+		}
+	}
+	return vfs.Guard(func() error { return w.add(b, nil) })
+}
+
+// spill puts the segment of a builder into its file, and the file into the set.
+func (w *Words) spill(f *view.Folder, b *build.Builder) error {
+	name := segmentName(w.next)
+	w.written = append(w.written, name)
+	if err := f.WriteBy(name, b.Writer().Write); err != nil {
+		return err
+	}
+	file, err := f.Map(name)
+	if err != nil {
+		return err
+	}
+	m := &mapped{m: file}
+	m.refs.Add(1)
+	if old := w.maps[name]; old != nil {
+		_ = old.release()
+	}
+	w.maps[name] = m
+	seg, err := words.OpenSegment(file.Bytes())
+	if err != nil {
+		return err
+	}
+	m.sum = hex(seg.Sum())
+	set, err := w.set.With(w.next, seg, nil)
+	if err != nil {
+		return err
+	}
+	parts := set.Parts()
+	parts[len(parts)-1].Name = name
+	w.set = set
+	w.next++
+	return nil
+}
+
+// drop begins again, without the files that were written and that the manifest does not name.
+func (w *Words) drop(f *view.Folder) {
+	w.begin()
+	gone := stray(f)
+	for _, name := range w.written {
+		if !slices.Contains(gone, name) {
+			continue
+		}
+		if m := w.maps[name]; m != nil {
+			delete(w.maps, name)
+			_ = m.release()
+		}
+		_ = f.FS.Remove(filepath.Join(f.Path, name)) // what stays, a later round removes
+	}
+	w.written = nil
+}
+
+// stray are the files of segments and states that no manifest names; none where that is not known.
+func stray(f *view.Folder) (list []string) {
+	keep := map[string]bool{}
+	b, err := f.Read(manifestName, manifestMost)
+	var m *manifest
+	if err == nil {
+		m, err = parseManifest(b)
+	}
+	switch {
+	case err == nil:
+		for _, l := range m.Segments {
+			keep[segmentName(l.Number)], keep[l.State] = true, true
+		}
+	case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errs.ErrCorrupt):
+		return nil
+	}
+	names, _ := f.Names()
+	for _, name := range names {
+		if ext := filepath.Ext(name); !keep[name] && (ext == ".seg" || ext == ".st") {
+			list = append(list, name)
+		}
+	}
+	return list
+}
 
 // chunk is how many documents are read side by side.
 const chunk = 256
 
-// documents yields all documents of an index, those of a session one after the other.
-func (w *Words) documents(ctx context.Context, set *index.Set) iter.Seq2[*words.Doc, error] {
-	return func(yield func(*words.Doc, error) bool) {
-		var ids []string
-		give := func() bool {
-			docs := make([]*words.Doc, len(ids))
-			err := w.read(ctx, set, ids, docs)
-			ids = ids[:0]
-			if err != nil {
-				yield(nil, err)
-				return false
+// documents yields all documents of an index, those of a session one after the other, with their terms;
+// nil for what is not there. While some are used, the next ones are read.
+func (w *Words) documents(ctx context.Context, set *index.Set) iter.Seq2[[]*words.Doc, error] {
+	ans := make([]*analyzer.Analyzer, runtime.GOMAXPROCS(0))
+	if w.eng.Env.System.Inline {
+		ans = ans[:1]
+	}
+	for i := range ans {
+		ans[i] = analyzer.New(w.an.Language())
+	}
+	read := func(yield func([]*words.Doc, error) bool) {
+		for ids, err := range idsOf(set) {
+			var docs []*words.Doc
+			if err == nil {
+				docs, err = w.read(ctx, set, ids, ans)
 			}
-			for _, d := range docs {
-				if d != nil && !yield(d, nil) {
-					return false
+			if !yield(docs, err) || err != nil {
+				return
+			}
+		}
+	}
+	if w.eng.Env.System.Inline {
+		return read
+	}
+	return ahead(read)
+}
+
+// ahead yields what seq does, which runs in a goroutine of its own.
+func ahead[T any](seq iter.Seq2[T, error]) iter.Seq2[T, error] {
+	type item struct {
+		v   T
+		err error
+	}
+	return func(yield func(T, error) bool) {
+		items, over := make(chan item), make(chan struct{})
+		var wait sync.WaitGroup
+		defer wait.Wait()
+		defer close(over)
+		wait.Go(func() {
+			defer close(items)
+			for v, err := range seq {
+				select {
+				case items <- item{v, err}:
+				case <-over:
+					return
 				}
 			}
-			return true
+		})
+		for i := range items {
+			if !yield(i.v, i.err) {
+				return
+			}
+		}
+	}
+}
+
+// idsOf yields the ids of all memories of an index, some at a time, those of a session one after the other.
+func idsOf(set *index.Set) iter.Seq2[[]string, error] {
+	return func(yield func([]string, error) bool) {
+		var ids []string
+		give := func(id string) bool {
+			if ids = append(ids, id); len(ids) < chunk {
+				return true
+			}
+			list := ids
+			ids = nil
+			return yield(list, nil)
 		}
 		for e, err := range set.Range(index.BySession, index.Span{}) {
 			var id string
@@ -50,7 +227,7 @@ func (w *Words) documents(ctx context.Context, set *index.Set) iter.Seq2[*words.
 				yield(nil, err)
 				return
 			}
-			if ids = append(ids, id); len(ids) == chunk && !give() {
+			if !give(id) {
 				return
 			}
 		}
@@ -63,41 +240,37 @@ func (w *Words) documents(ctx context.Context, set *index.Set) iter.Seq2[*words.
 				yield(nil, err)
 				return
 			}
-			if line.SessionID != "" {
-				continue
-			}
-			if ids = append(ids, string(e.Key)); len(ids) == chunk && !give() {
+			if line.SessionID == "" && !give(string(e.Key)) {
 				return
 			}
 		}
-		give()
+		yield(ids, nil)
 	}
 }
 
-// read reads the documents of some ids.
-func (w *Words) read(ctx context.Context, set *index.Set, ids []string, docs []*words.Doc) error {
-	workers := runtime.GOMAXPROCS(0)
-	if w.eng.Env.System.Inline {
-		workers = 1
-	}
-	failed := make([]error, workers)
+// read reads the documents of some ids, in as many goroutines as there are analyzers.
+func (w *Words) read(ctx context.Context, set *index.Set, ids []string, ans []*analyzer.Analyzer) ([]*words.Doc, error) {
+	docs, failed := make([]*words.Doc, len(ids)), make([]error, len(ans))
 	some := func(n int) {
-		for i := n; i < len(ids); i += workers {
+		for i := n; i < len(ids); i += len(ans) {
 			if failed[n] = ctx.Err(); failed[n] == nil {
 				docs[i], failed[n] = w.readOne(ctx, set, ids[i])
 			}
 			if failed[n] != nil {
 				return
 			}
+			if docs[i] != nil {
+				docs[i].Analyse(ans[n])
+			}
 		}
 	}
 	var wait sync.WaitGroup
-	for n := 1; n < workers; n++ {
+	for n := 1; n < len(ans); n++ {
 		wait.Go(func() { some(n) })
 	}
 	some(0)
 	wait.Wait()
-	return errors.Join(failed...)
+	return docs, errors.Join(failed...)
 }
 
 // readOne reads a memory as of the index: of a version that neither its file nor the log has, only

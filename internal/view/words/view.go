@@ -19,6 +19,7 @@ import (
 	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/internal/words"
 	"github.com/varve-db/varve/internal/words/analyzer"
+	"github.com/varve-db/varve/internal/words/build"
 	"github.com/varve-db/varve/internal/words/query"
 	"github.com/varve-db/varve/internal/words/rows"
 	"github.com/varve-db/varve/memstore"
@@ -49,7 +50,8 @@ type Words struct {
 	lean    bool                  // documents have no texts: only what they are sorted by is wanted
 	pending map[string]*words.Doc // what is not in set yet; nil: deleted
 	size    int                   // of it
-	times   int                   // how much more may be pending
+	times   int                   // how much more may be pending: filingTimes on the way to files
+	written []string              // files that the manifest does not name yet
 
 	maps   map[string]*mapped // by name of the file
 	loaded []byte             // the manifest that the files of set are of
@@ -163,7 +165,7 @@ func (w *Words) seal() error {
 	if len(w.pending) == 0 {
 		return nil
 	}
-	b := words.NewBuilder(w.an)
+	b := build.NewBuilder(w.an)
 	var remove []string
 	for id, d := range w.pending {
 		if d == nil {
@@ -186,13 +188,10 @@ func (w *Words) seal() error {
 }
 
 // add puts the segment of a builder into the set, in the place of older rows and of those to remove.
-func (w *Words) add(b *words.Builder, remove []string) error {
-	data, err := b.Segment()
-	if err != nil {
-		return err
-	}
+func (w *Words) add(b *build.Builder, remove []string) error {
 	var seg *words.Segment
-	if data != nil {
+	if data := b.Segment(); data != nil {
+		var err error
 		if seg, err = words.OpenSegment(data); err != nil {
 			return err
 		}
@@ -204,26 +203,6 @@ func (w *Words) add(b *words.Builder, remove []string) error {
 	w.set = set
 	w.next++
 	return nil
-}
-
-// Reset implements view.Fold: everything is made from the documents, those of a session together.
-func (w *Words) Reset(ctx context.Context, set *index.Set) error {
-	w.begin()
-	w.next = 1 + w.highest() // the files of before stay until the manifest names others
-	b := words.NewBuilder(w.an)
-	for d, err := range w.documents(ctx, set) {
-		if err != nil {
-			return err
-		}
-		b.Add(d)
-		if b.Rows() >= mostRows || b.Size() >= mostBytes {
-			if err := w.add(b, nil); err != nil {
-				return err
-			}
-			b = words.NewBuilder(w.an)
-		}
-	}
-	return w.add(b, nil)
 }
 
 // highest is the highest number of a segment in the folder.

@@ -1,0 +1,310 @@
+package build
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+	"strings"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/varve-db/varve/internal/words/order"
+)
+
+// Row is a document on its way into a segment.
+type Row struct {
+	ID, Session string
+	LSN         uint64
+	Time        int64
+	Length      uint32
+	order.Line
+}
+
+// Compare is the order of the rows of a segment.
+func (r *Row) Compare(o *Row) int {
+	if c := strings.Compare(r.Session, o.Session); c != 0 {
+		return c
+	}
+	return cmp.Or(cmp.Compare(r.Time, o.Time), strings.Compare(r.ID, o.ID))
+}
+
+// Posting says that a row has a term: how often in which fields, encoded; nil: once in the content.
+type Posting struct {
+	Row uint32
+	TF  []byte
+}
+
+// Writer encodes a segment. Rows come sorted, then the terms.
+type Writer struct {
+	parts    [Sections][]byte
+	postings pieces // instead of that of parts
+	count    int    // of the rows that come
+	rows     int    // that came
+	session  string // of the row before
+	total    uint64 // of the lengths
+	names    uint32
+	terms    uint32
+	last     []byte // the term before
+	print    uint64
+	group    []byte
+	list     []byte
+}
+
+// NewWriter makes one for a number of rows.
+func NewWriter(rows int, print uint64) *Writer {
+	w := &Writer{count: rows, print: print}
+	for _, c := range columns {
+		w.parts[c.section] = make([]byte, 0, c.width*rows)
+	}
+	return w
+}
+
+// columns are the sections with as many entries as there are rows, and how wide an entry is.
+var columns = []struct{ section, width int }{
+	{SecLSN, 8}, {SecTime, 8}, {SecLength, 4}, {SecSession, 4}, {SecIDEnd, 4}, {SecHashes, 8}, {SecHashRow, 4},
+	{SecCreated, 8}, {SecUpdated, 8}, {SecExpires, 8}, {SecScore, 8}, {SecSize, 4},
+}
+
+// Row adds one.
+func (w *Writer) Row(r *Row) {
+	le, p := binary.LittleEndian, &w.parts
+	if w.rows == 0 || w.session != r.Session {
+		p[SecNames] = append(p[SecNames], r.Session...)
+		p[SecNameEnd] = le.AppendUint32(p[SecNameEnd], uint32(len(p[SecNames])))
+		p[SecFirstRow] = le.AppendUint32(p[SecFirstRow], uint32(w.rows))
+		w.names++
+		w.session = r.Session
+	}
+	p[SecLSN] = le.AppendUint64(p[SecLSN], r.LSN)
+	p[SecTime] = le.AppendUint64(p[SecTime], uint64(r.Time))
+	p[SecLength] = le.AppendUint32(p[SecLength], r.Length)
+	p[SecSession] = le.AppendUint32(p[SecSession], w.names-1)
+	p[SecIDs] = append(p[SecIDs], r.ID...)
+	p[SecIDEnd] = le.AppendUint32(p[SecIDEnd], uint32(len(p[SecIDs])))
+	p[SecCreated] = le.AppendUint64(p[SecCreated], uint64(r.Created))
+	p[SecUpdated] = le.AppendUint64(p[SecUpdated], uint64(r.Updated))
+	p[SecExpires] = le.AppendUint64(p[SecExpires], uint64(r.Expires))
+	p[SecScore] = le.AppendUint64(p[SecScore], uint64(order.ScoreKey(r.Score)))
+	p[SecSize] = le.AppendUint32(p[SecSize], r.Size)
+	w.total += uint64(r.Length)
+	if w.rows++; w.rows == w.count {
+		w.sort()
+	}
+}
+
+// sort makes the sections that are sorted otherwise than the rows.
+func (w *Writer) sort() {
+	le, p := binary.LittleEndian, &w.parts
+	ids := string(p[SecIDs]) // one string for all of them
+	id := func(i int) string {
+		from := uint32(0)
+		if i > 0 {
+			from = le.Uint32(p[SecIDEnd][4*(i-1):])
+		}
+		return ids[from:le.Uint32(p[SecIDEnd][4*i:])]
+	}
+	type hashed struct {
+		hash uint64
+		row  uint32
+	}
+	hashes := make([]hashed, w.rows)
+	for i := range hashes {
+		hashes[i] = hashed{xxhash.Sum64String(id(i)), uint32(i)}
+	}
+	slices.SortFunc(hashes, func(a, b hashed) int { return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.row, b.row)) })
+	for _, h := range hashes {
+		p[SecHashes] = le.AppendUint64(p[SecHashes], h.hash)
+		p[SecHashRow] = le.AppendUint32(p[SecHashRow], h.row)
+	}
+	for o := order.ByTime; o <= order.BySize; o++ {
+		key := func(i int) int64 { return int64(le.Uint32(p[SecSize][4*i:])) }
+		if o != order.BySize {
+			column := p[[...]int{order.ByTime: SecTime, order.ByCreated: SecCreated, order.ByUpdated: SecUpdated, order.ByScore: SecScore}[o]]
+			key = func(i int) int64 { return int64(le.Uint64(column[8*i:])) }
+		}
+		p[SecByTime+int(o)-1] = order.Sorted(w.rows, func(i int) order.Place { return order.Place{Key: key(i), ID: id(i)} })
+	}
+}
+
+// Term adds one with its postings, which are sorted by row. Terms come sorted.
+func (w *Writer) Term(term []byte, list []Posting) {
+	p := &w.parts
+	if w.terms%TermBlock == 0 {
+		p[SecBlockAt] = binary.LittleEndian.AppendUint32(p[SecBlockAt], uint32(len(p[SecDictionary])))
+		p[SecDictionary] = binary.AppendUvarint(p[SecDictionary], uint64(w.postings.size))
+		w.last = w.last[:0]
+	}
+	w.terms++
+	w.encode(list)
+	w.postings.add(w.list)
+	shared := 0
+	for shared < len(w.last) && shared < len(term) && w.last[shared] == term[shared] {
+		shared++
+	}
+	d := binary.AppendUvarint(p[SecDictionary], uint64(shared))
+	d = binary.AppendUvarint(d, uint64(len(term)-shared))
+	d = append(d, term[shared:]...)
+	d = binary.AppendUvarint(d, uint64(len(list)))
+	p[SecDictionary] = binary.AppendUvarint(d, uint64(len(w.list)))
+	w.last = append(w.last[:0], term...)
+}
+
+// encode makes list of the postings of a term.
+func (w *Writer) encode(list []Posting) {
+	w.list = w.list[:0]
+	last, lastOfGroup := int64(-1), int64(-1)
+	for len(list) > 0 {
+		n := min(GroupLen, len(list))
+		w.group = w.group[:0]
+		for i := range list[:n] {
+			e := &list[i]
+			delta := uint64(int64(e.Row)-last) << 1
+			last = int64(e.Row)
+			if e.TF == nil {
+				w.group = binary.AppendUvarint(w.group, delta|1)
+			} else {
+				w.group = append(binary.AppendUvarint(w.group, delta), e.TF...)
+			}
+		}
+		w.list = binary.AppendUvarint(w.list, uint64(last-lastOfGroup))
+		w.list = binary.AppendUvarint(w.list, uint64(len(w.group)))
+		w.list = append(w.list, w.group...)
+		lastOfGroup = last
+		list = list[n:]
+	}
+}
+
+// pieces are bytes that are added to without being copied.
+type pieces struct {
+	list [][]byte
+	size int
+}
+
+const pieceBytes = 1 << 20
+
+func (p *pieces) add(b []byte) {
+	p.size += len(b)
+	for len(b) > 0 {
+		n := len(p.list)
+		if n == 0 || len(p.list[n-1]) == cap(p.list[n-1]) {
+			p.list = append(p.list, make([]byte, 0, min(pieceBytes, max(p.size, 512))))
+			n++
+		}
+		last := p.list[n-1]
+		k := min(len(b), cap(last)-len(last))
+		p.list[n-1] = append(last, b[:k]...)
+		b = b[k:]
+	}
+}
+
+// Bytes is the segment; nil where w is.
+func (w *Writer) Bytes() []byte {
+	if w == nil {
+		return nil
+	}
+	size := w.size()
+	out := make([]byte, 0, size+8*((size+BlockBytes-1)/BlockBytes)+8)
+	_ = w.Write(func(b []byte) error { out = append(out, b...); return nil })
+	return out
+}
+
+// size is that of the segment without the checksums.
+func (w *Writer) size() int {
+	size := HeaderBytes + (w.postings.size+7)&^7
+	for _, p := range w.parts {
+		size += (len(p) + 7) &^ 7
+	}
+	return size
+}
+
+// Write gives the segment out, one part after the other.
+func (w *Writer) Write(give func(b []byte) error) error {
+	le := binary.LittleEndian
+	head := make([]byte, HeaderBytes)
+	copy(head, Magic)
+	le.PutUint32(head[8:], Format)
+	le.PutUint32(head[12:], uint32(w.rows))
+	le.PutUint64(head[16:], w.print)
+	le.PutUint64(head[24:], w.total)
+	le.PutUint32(head[32:], w.names)
+	le.PutUint32(head[36:], w.terms)
+	at := HeaderBytes
+	for i := range w.parts {
+		le.PutUint64(head[40+8*i:], uint64(at))
+		n := len(w.parts[i])
+		if i == SecPostings {
+			n = w.postings.size
+		}
+		at += (n + 7) &^ 7
+	}
+	le.PutUint64(head[40+8*Sections:], uint64(at))
+	s := sums{give: give}
+	err := s.write(head)
+	for i, p := range w.parts {
+		list, n := [][]byte{p}, len(p)
+		if i == SecPostings {
+			list, n = w.postings.list, w.postings.size
+		}
+		for _, b := range list {
+			if err == nil {
+				err = s.write(b)
+			}
+		}
+		if pad := -n & 7; pad > 0 && err == nil {
+			err = s.write(make([]byte, pad))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return s.finish()
+}
+
+// sums are the checksums of what is given out.
+type sums struct {
+	give  func(b []byte) error
+	block xxhash.Digest // of the block that has begun
+	end   int
+	list  []byte
+}
+
+func (s *sums) write(b []byte) error {
+	for rest := b; len(rest) > 0; {
+		if s.end%BlockBytes == 0 {
+			s.close()
+			s.block.Reset()
+		}
+		n := min(len(rest), BlockBytes-s.end%BlockBytes)
+		_, _ = s.block.Write(rest[:n])
+		s.end += n
+		rest = rest[n:]
+	}
+	return s.give(b)
+}
+
+func (s *sums) close() {
+	if s.end > 0 {
+		s.list = binary.LittleEndian.AppendUint64(s.list, s.block.Sum64())
+	}
+}
+
+func (s *sums) finish() error {
+	s.close()
+	return s.give(binary.LittleEndian.AppendUint64(s.list, SumOf(s.list, uint64(s.end))))
+}
+
+// Sealed adds the checksums to what is before them.
+func Sealed(b []byte) []byte {
+	var out []byte
+	s := sums{give: func(b []byte) error { out = append(out, b...); return nil }}
+	_ = s.write(b)
+	_ = s.finish()
+	return out
+}
+
+// SumOf is the checksum of bytes with a seed.
+func SumOf(b []byte, seed uint64) uint64 {
+	d := xxhash.NewWithSeed(seed)
+	_, _ = d.Write(b)
+	return d.Sum64()
+}
