@@ -17,6 +17,7 @@ type health struct {
 	Edits   int
 	Space   space
 	Vectors error // why the last round could not write them
+	Views   error // and why not the other views
 	Told    map[string]telling
 }
 

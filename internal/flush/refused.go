@@ -112,6 +112,9 @@ func (fl *Flusher) Problems() (list []error) {
 	if h.Vectors != nil {
 		list = append(list, fmt.Errorf("the vectors lag behind: %w", h.Vectors))
 	}
+	if h.Views != nil {
+		list = append(list, h.Views)
+	}
 	h.Mu.Unlock()
 	return append(list, fl.refusedEntries()...)
 }

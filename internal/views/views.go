@@ -135,7 +135,9 @@ func (vs *Views) Round(ctx context.Context, held *wal.Held, written bool) {
 			done = false
 		}
 	}
-	vs.due.Store(!done)
+	if vs.due.Store(!done); done {
+		vs.remember(nil)
+	}
 }
 
 // outdated says that another process has made a view, since the last round of this one, by settings that
@@ -147,7 +149,7 @@ func (vs *Views) outdated() bool {
 	})
 }
 
-// failed reports that a view could not be made complete.
+// failed reports that a view could not be made complete: once, until it is, or something else is why.
 func (vs *Views) failed(ctx context.Context, name string, err error) {
 	if ctx.Err() != nil {
 		return
@@ -157,8 +159,20 @@ func (vs *Views) failed(ctx context.Context, name string, err error) {
 	if name != "" {
 		path += "/" + name
 	}
+	if was := vs.remember(fmt.Errorf("the view in %s lags behind: %w", path, err)); was != nil && (vfs.IsDiskFull(was) && vfs.IsDiskFull(err) || errors.Unwrap(was).Error() == err.Error()) {
+		return
+	}
 	vs.Engine.Env.Logger.Warn("a view was not written; a later flush tries again", "path", path, "err", err)
 	vs.Engine.Env.Event(env.Event{Kind: env.EventViewError, Path: path, Err: err})
+}
+
+// remember keeps why the last round failed, for Health, and returns what was kept before.
+func (vs *Views) remember(err error) (was error) {
+	h := &vs.Engine.Health
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
+	was, h.Views = h.Views, err
+	return was
 }
 
 // ignoreText is the .gitignore in the folder. It also says that the folder is the store's: in

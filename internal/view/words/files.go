@@ -89,6 +89,9 @@ func (w *Words) Load(f *view.Folder) (wal.Mark, error) {
 			return w.at, nil
 		}
 		if err = vfs.Guard(func() error { return w.load(f, b) }); err == nil {
+			if w.untidy {
+				w.tidy(f)
+			}
 			return w.at, nil
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
@@ -224,7 +227,7 @@ func (w *Words) Save(f *view.Folder, at wal.Mark) error {
 	if err != nil {
 		w.drop(f)
 	}
-	w.written = nil
+	w.written, w.untidy = nil, err != nil
 	return err
 }
 

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/varve-db/varve/errs"
@@ -29,12 +31,13 @@ import (
 func (w *Words) Reset(ctx context.Context, set *index.Set) error {
 	w.begin()
 	f := w.eng.ViewFolder(Name)
+	names, _ := f.Names()
 	if w.times == filingTimes {
-		for _, name := range stray(f) {
+		for _, name := range stray(f, names) {
 			_ = f.FS.Remove(filepath.Join(f.Path, name)) // of a process that has died, mostly
 		}
 	}
-	w.next = 1 + w.highest() // the files of before stay until the manifest names others
+	w.next = 1 + highest(names) // the files of before stay until the manifest names others
 	err := w.rebuild(ctx, set, f)
 	if err != nil {
 		w.drop(f)
@@ -102,10 +105,13 @@ func (w *Words) spill(f *view.Folder, b *build.Builder) error {
 	return nil
 }
 
-// drop begins again, without the files that were written and that the manifest does not name.
+// drop begins again, without the files that were written and that the manifest does not name. Where it
+// names them, and it failed only then, the files of before go when that manifest is sure to stay.
 func (w *Words) drop(f *view.Folder) {
 	w.begin()
-	gone := stray(f)
+	w.untidy = true
+	names, _ := f.Names()
+	gone := stray(f, names)
 	for _, name := range w.written {
 		if !slices.Contains(gone, name) {
 			continue
@@ -119,29 +125,51 @@ func (w *Words) drop(f *view.Folder) {
 	w.written = nil
 }
 
-// stray are the files of segments and states that no manifest names; none where that is not known.
-func stray(f *view.Folder) (list []string) {
-	keep := map[string]bool{}
+// tidy removes what a Save has left that failed behind its manifest.
+func (w *Words) tidy(f *view.Folder) {
+	if f.FS.SyncDir(f.Path) != nil {
+		return
+	}
+	names, _ := f.Names()
+	for _, name := range stray(f, names) {
+		_ = f.FS.Remove(filepath.Join(f.Path, name))
+	}
+	w.untidy = false
+}
+
+// stray are those files of segments and states that no manifest names; none where that is not known.
+func stray(f *view.Folder, names []string) []string {
+	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		return filepath.Ext(name) != ".seg" && filepath.Ext(name) != ".st"
+	})
+	if len(names) == 0 {
+		return nil
+	}
 	b, err := f.Read(manifestName, manifestMost)
-	var m *manifest
+	m := &manifest{}
 	if err == nil {
 		m, err = parseManifest(b)
 	}
 	switch {
-	case err == nil:
-		for _, l := range m.Segments {
-			keep[segmentName(l.Number)], keep[l.State] = true, true
-		}
-	case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errs.ErrCorrupt):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, errs.ErrCorrupt):
+		return names
+	case err != nil:
 		return nil
 	}
-	names, _ := f.Names()
+	return slices.DeleteFunc(names, func(name string) bool {
+		return slices.ContainsFunc(m.Segments, func(l listing) bool { return name == segmentName(l.Number) || name == l.State })
+	})
+}
+
+// highest is the highest number of a segment among the names of files.
+func highest(names []string) (most uint64) {
 	for _, name := range names {
-		if ext := filepath.Ext(name); !keep[name] && (ext == ".seg" || ext == ".st") {
-			list = append(list, name)
+		head, _, _ := strings.Cut(name, ".")
+		if n, err := strconv.ParseUint(head, 16, 64); err == nil && len(head) == 16 && n < 1<<62 {
+			most = max(most, n)
 		}
 	}
-	return list
+	return most
 }
 
 // chunk is how many documents are read side by side.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -52,6 +51,7 @@ type Words struct {
 	size    int                   // of it
 	times   int                   // how much more may be pending: filingTimes on the way to files
 	written []string              // files that the manifest does not name yet
+	untidy  bool                  // there may be files that it does not name any more
 
 	maps   map[string]*mapped // by name of the file
 	loaded []byte             // the manifest that the files of set are of
@@ -203,18 +203,6 @@ func (w *Words) add(b *build.Builder, remove []string) error {
 	w.set = set
 	w.next++
 	return nil
-}
-
-// highest is the highest number of a segment in the folder.
-func (w *Words) highest() (most uint64) {
-	names, _ := w.eng.ViewFolder(Name).Names()
-	for _, name := range names {
-		head, _, _ := strings.Cut(name, ".")
-		if n, err := strconv.ParseUint(head, 16, 64); err == nil && len(head) == 16 && n < 1<<62 {
-			most = max(most, n)
-		}
-	}
-	return most
 }
 
 // Close implements view.View.
