@@ -21,6 +21,10 @@
 // seconds at most. Files that the manifest does not name are removed behind it; a reader that has read
 // the older manifest and misses a file begins again with the newer one.
 //
+// A rebuild writes each segment of 131,072 documents, or of 64 MiB, when it is full, and the manifest
+// behind all of them: it takes the memory of one. What a round has written that failed, it removes; what
+// one that was killed has left, the next rebuild or the next Save does.
+//
 // A query has an instance of its own: it begins with the files, whatever moment they are of, reads what
 // the log has since, and keeps that in segments in memory. Where there are no files it makes all of it
 // from the documents. Searches run beside each other, on a Set that does not change.
