@@ -4,6 +4,7 @@
 //	go run . [-quick] [-rounds 3] [-dir DIR] [-engines list] [-only workloads] [-o RESULTS.md]
 //	go run . -rates [-steps sizes] [-dir DIR]    op rate and settled rate by what the store holds
 //	go run . -steady FOLDER [-minutes 3] [-mixed 10] [-engines list] [-only loads]
+//	go run . -recover [-rounds 5] [-seconds 10] [-only put64,batch1000]    the next open after kill -9
 //
 // It is a module of its own, so that the peers burden no user of Varve. A
 // round runs each workload on each engine before the next workload begins, in

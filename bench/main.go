@@ -52,6 +52,8 @@ func command() error {
 	mixed := flag.Float64("mixed", 10, "`minutes` of the mixed load of -steady")
 	steadyWorker := flag.String("steadyworker", "", "for its own use: a process of a cell with this `load`")
 	hotKind := flag.String("hot", "", "for its own use: what the worker does to a few documents")
+	recovers := flag.Bool("recover", false, "measure how long a store takes to open after kill -9 under a steady load: -rounds times, each after -seconds of it; 5 of 10 by default")
+	openerOf := flag.String("opener", "", "for its own use: open what a killed process of this `load` has left")
 	seed := flag.Uint64("seed", 1, "seed of the ids")
 	flag.Parse()
 	if flag.NArg() > 0 {
@@ -64,6 +66,13 @@ func command() error {
 			"rounds": func() { *rounds = 1 }, "seconds": func() { *seconds = 0.3 }, "n": func() { *n = 2000 },
 			"files": func() { *files = 1000 }, "o": func() { *out = "" },
 		} {
+			if !given[name] {
+				f()
+			}
+		}
+	}
+	if *recovers {
+		for name, f := range map[string]func(){"rounds": func() { *rounds = 5 }, "seconds": func() { *seconds = 10 }, "o": func() { *out = "" }, "engines": func() { *list = "varve" }} {
 			if !given[name] {
 				f()
 			}
@@ -98,7 +107,11 @@ func command() error {
 		c := config{seconds: d, n: *n, dir: *dir, engines: some}
 		return c.runSteadyWorker(*steadyWorker, *seed)
 	}
-	loads, err := chosenLoads(*only, *steady != "")
+	if *openerOf != "" {
+		c := config{dir: *dir, engines: some}
+		return c.opener(*openerOf, *seed)
+	}
+	loads, err := chosenLoads(*only, *steady != "" || *recovers)
 	if err != nil {
 		return err
 	}
@@ -130,6 +143,9 @@ func command() error {
 		}
 		s := steadyConfig{c, *steady, *minutes, *mixed, *profile}
 		return s.run()
+	}
+	if *recovers {
+		return c.recoverAll()
 	}
 	if *rates {
 		if !given["o"] {

@@ -35,6 +35,16 @@ var steadyLoads = []steadyLoad{
 	{"mixed", "4 processes of 16: reads, puts, batches", 4, 16, true, (*steadyWorker).mixed},
 }
 
+// steadyLoadOf is the load of a name, or nil.
+func steadyLoadOf(name string) *steadyLoad {
+	for i := range steadyLoads {
+		if steadyLoads[i].name == name {
+			return &steadyLoads[i]
+		}
+	}
+	return nil
+}
+
 // steadyConfig is what -steady was given.
 type steadyConfig struct {
 	config

@@ -36,6 +36,13 @@ type steadyGoroutine struct {
 	zipf *rand.Zipf
 }
 
+// goroutine is one of a load's, with its documents.
+func (l *steadyLoad) goroutine(seed uint64, g int) steadyGoroutine {
+	s := steadyGoroutine{src: newProse(seed<<16 + uint64(g)), rng: rand.New(rand.NewPCG(seed, uint64(g)))}
+	s.docs = s.src.docs(max(256, 20_000/l.goroutines))
+	return s
+}
+
 // next is a document under a fresh id.
 func (g *steadyGoroutine) next() Doc {
 	g.n++
@@ -82,12 +89,7 @@ const fillSeed = 77
 
 // runSteadyWorker is what a process of a cell does.
 func (c *config) runSteadyWorker(name string, seed uint64) (err error) {
-	var load *steadyLoad
-	for i := range steadyLoads {
-		if steadyLoads[i].name == name {
-			load = &steadyLoads[i]
-		}
-	}
+	load := steadyLoadOf(name)
 	if load == nil || len(c.engines) != 1 {
 		return fmt.Errorf("no load %q of one engine", name)
 	}
@@ -123,8 +125,7 @@ func (c *config) runSteadyWorker(name string, seed uint64) (err error) {
 		}
 	}
 	for g := range load.goroutines {
-		s := steadyGoroutine{src: newProse(seed<<16 + uint64(g)), rng: rand.New(rand.NewPCG(seed, uint64(g)))}
-		s.docs = s.src.docs(max(256, 20_000/load.goroutines))
+		s := load.goroutine(seed, g)
 		if load.fill {
 			s.zipf = rand.NewZipf(s.rng, 1.1, 1, uint64(len(w.ids)-1))
 		}
