@@ -103,10 +103,10 @@ func (v *Run) compare(k *document.Kind, id string, f *File, list []Standing, flu
 		}
 	}
 	newest := &list[0]
-	if newest.Version >= flushed && (v.Source.Log.Unsettled() || places.Gone(f.Err)) {
-		// The first flush writes it again, whatever stands there. And where files
-		// cannot be exchanged the place is empty while one is replaced, for as long as
-		// the process that does it is stopped, or has been killed.
+	if newest.Version >= flushed && (v.Source.Log.Unsettled() || places.Gone(f.Err) || v.Past.Older(newest.Version, f.Has)) {
+		// A flush writes it again, whatever stands there, and has passed over versions that it would have
+		// replaced. And where files cannot be exchanged the place is empty while one is replaced, for as
+		// long as the process that does it is stopped, or has been killed.
 		return nil, nil
 	}
 	out := &repair.Finding{Path: k.File(id), Offset: -1, ID: id, LSN: newest.Version, Next: repair.NextRepair}
