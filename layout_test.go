@@ -29,6 +29,7 @@ const module = "github.com/varve-db/varve"
 var order = []string{
 	"internal/proofs",  // for tests
 	"internal/scratch", // for tests
+	"internal/told",    // for tests
 	"internal/human",
 	"internal/when",
 	"errs",

@@ -1,8 +1,8 @@
 // Package storm tests that no acknowledged operation is lost when processes are killed, stopped,
 // run out of file descriptors or lose power. It has only tests.
 //
-//	storm, child, told, edit, figures   TestStorm: eight processes, and a record of the answers
-//	                                    that each got
+//	storm, child, edit, figures   TestStorm: eight processes, and a record of the answers
+//	           that each got (internal/told)
 //	close      closing a store while operations run
 //	files      a process with a small limit of open files
 //	images     the disk at moments during a load, on file systems of loop devices

@@ -14,6 +14,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/storetest"
+	"github.com/varve-db/varve/internal/told"
 )
 
 // A process may open so many files and no more, from none to more than enough.
@@ -67,7 +68,7 @@ func fewFiles(ctx context.Context, _, dir string) error {
 	if err != nil {
 		return err
 	}
-	told := newTold()
+	record := told.New()
 	refused := map[string]int{}
 	check := func(what string, err error) error {
 		switch {
@@ -85,13 +86,13 @@ func fewFiles(ctx context.Context, _, dir string) error {
 	put := func(key string) error {
 		n++
 		state := fmt.Sprint("v", n)
-		told.line("", "begin "+key+" "+state)
+		record.Line("", "begin "+key+" "+state)
 		_, err := st.Put(ctx, varve.Memory{ID: key, Content: storetest.Content(state, 3000)})
 		switch {
 		case err == nil:
-			told.line("", "done "+key+" "+state)
+			record.Line("", "done "+key+" "+state)
 		case !errors.Is(err, varve.ErrOutcomeUnknown):
-			told.line("", "not "+key+" "+state)
+			record.Line("", "not "+key+" "+state)
 		}
 		return check("put", err)
 	}
@@ -159,16 +160,16 @@ func fewFiles(ctx context.Context, _, dir string) error {
 		if lerr := allow(-1); err != nil || lerr != nil {
 			return fmt.Errorf("%d files: %w", spare, errors.Join(err, lerr))
 		}
-		told.check(func(key string) string { return storetest.StateOf(st.Get(ctx, key)) })
+		record.Check(func(key string) string { return storetest.StateOf(st.Get(ctx, key)) })
 		if err := errors.Join(work(), st.Flush(ctx)); err != nil {
 			return fmt.Errorf("after %d files: %w", spare, err)
 		}
 		if h := st.Health(ctx); !h.OK {
 			return fmt.Errorf("after %d files: %+v", spare, h)
 		}
-		told.check(func(key string) string { return storetest.StateOf(st.Get(ctx, key)) })
-		if q, _ := os.ReadDir(filepath.Join(dir, "quarantine")); len(q) > 0 || len(told.wrong) > 0 {
-			return fmt.Errorf("after %d files: set aside %v, wrong %v", spare, q, told.wrong)
+		record.Check(func(key string) string { return storetest.StateOf(st.Get(ctx, key)) })
+		if q, _ := os.ReadDir(filepath.Join(dir, "quarantine")); len(q) > 0 || len(record.Wrong) > 0 {
+			return fmt.Errorf("after %d files: set aside %v, wrong %v", spare, q, record.Wrong)
 		}
 	}
 	if err := st.Close(); err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/storetest"
+	"github.com/varve-db/varve/internal/told"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -72,11 +73,11 @@ func imagesOf(t *testing.T, fs, host string) {
 	disk, at := filepath.Join(host, fs+".img"), filepath.Join(t.TempDir(), "disk")
 	makeImage(t, disk, fs, 1<<30)
 	unmount := mountImage(t, disk, at)
-	s := &storm{t: t, dir: filepath.Join(at, "store"), rng: rand.New(rand.NewPCG(seed, 1)), told: newTold()}
+	s := &storm{t: t, dir: filepath.Join(at, "store"), rng: rand.New(rand.NewPCG(seed, 1)), told: told.New()}
 	s.create()
 	moments := s.moments(disk)
 	unmount()
-	c := &s.told.counter
+	c := &s.told.Counter
 	worst, torn, aside := 0, 0, 0
 	for _, m := range moments {
 		unmount := mountImage(t, m.image, at)
@@ -96,18 +97,18 @@ func imagesOf(t *testing.T, fs, host string) {
 			torn++
 		}
 		worst = max(worst, r.Replayed)
-		s.told.checkSince(m.since, func(key string) string {
+		s.told.CheckSince(m.since, func(key string) string {
 			return storetest.OneState(key, statesIn(st))
 		})
 		got, err := st.Get(ctx, stormCounter)
 		var n int
-		if _, serr := fmt.Sscanf(got.Content, "%d", &n); err != nil || serr != nil || n < m.counted || n > c.begun {
+		if _, serr := fmt.Sscanf(got.Content, "%d", &n); err != nil || serr != nil || n < m.counted || n > c.Begun {
 			t.Errorf("%s: the counter is at %q, %v: %d were acknowledged", m.image, got.Content, err, m.counted)
 		}
 		if err := st.Flush(ctx); err != nil {
 			t.Errorf("%s: flush: %v", m.image, err)
 		}
-		s.told.checkSince(m.since, func(key string) string { return storetest.OneState(key, storetest.StatesBelow(s.dir)) })
+		s.told.CheckSince(m.since, func(key string) string { return storetest.OneState(key, storetest.StatesBelow(s.dir)) })
 		for f, err := range st.Admin().Verify(ctx, varve.VerifyOptions{}) {
 			if err != nil || f.Severity != varve.SeverityInfo {
 				t.Errorf("%s: verify: %+v, %v", m.image, f, err)
@@ -128,11 +129,11 @@ func imagesOf(t *testing.T, fs, host string) {
 			t.Error(err)
 		}
 	}
-	for _, w := range s.told.wrong {
+	for _, w := range s.told.Wrong {
 		t.Error(w)
 	}
 	t.Logf("%s: %d moments of a load of %d answered operations, counted to %d; at most %d entries replayed, %d torn tails, %d files set aside",
-		fs, len(moments), s.told.ops, c.acked, worst, torn, aside)
+		fs, len(moments), s.told.Ops, c.Acked, worst, torn, aside)
 }
 
 // moments copies the disk while processes work.
@@ -140,7 +141,7 @@ func (s *storm) moments(disk string) (all []diskCopy) {
 	lives := []*life{s.start(0), s.start(1), s.start(2)}
 	for n := range *imageCopies {
 		time.Sleep(time.Duration(200+s.rng.IntN(1500)) * time.Millisecond)
-		m := diskCopy{image: fmt.Sprintf("%s.%d", disk, n), since: s.told.settledRows(), counted: s.told.counted()}
+		m := diskCopy{image: fmt.Sprintf("%s.%d", disk, n), since: s.told.Settled(), counted: s.told.Counted()}
 		if err := reflink(disk, m.image); err != nil {
 			s.t.Fatalf("copying %s in one step: %v", disk, err)
 		}

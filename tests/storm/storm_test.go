@@ -20,6 +20,7 @@ import (
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/storetest"
+	"github.com/varve-db/varve/internal/told"
 )
 
 var (
@@ -32,10 +33,12 @@ type storm struct {
 	t       *testing.T
 	dir     string
 	rng     *rand.Rand
-	told    *told
+	told    *told.Record
 	lives   int
 	backups int
 	rounds  int
+	kills   int
+	stops   int
 	long    bool
 
 	editor *rand.Rand
@@ -72,7 +75,7 @@ func TestStorm(t *testing.T) {
 	}
 	t.Logf("seed %d; again: go test -run TestStorm ./tests/storm -storm.seed %d", seed, seed)
 	s := &storm{t: t, dir: filepath.Join(t.TempDir(), "store"), rng: rand.New(rand.NewPCG(seed, 1)), editor: rand.New(rand.NewPCG(seed, 2)),
-		told: newTold(), began: time.Now(), lookedAt: time.Now()}
+		told: told.New(), began: time.Now(), lookedAt: time.Now()}
 	s.create()
 	long := max(*stormFor, 4*time.Second)
 	switch {
@@ -91,9 +94,9 @@ func TestStorm(t *testing.T) {
 		s.round(each)
 	}
 	s.bury()
-	c := &s.told.counter
+	c := &s.told.Counter
 	t.Logf("%d rounds: %d lives, %d killed, %d stopped; %d operations answered, %d keys, counted to %d; %d backups, %d edits by hand",
-		s.rounds, s.lives, s.told.kills, s.told.stops, s.told.ops, len(s.told.keys), c.acked, s.backups, s.edits)
+		s.rounds, s.lives, s.kills, s.stops, s.told.Ops, s.told.Len(), c.Acked, s.backups, s.edits)
 	t.Logf("at most %s", s.most)
 }
 
@@ -183,7 +186,7 @@ func (s *storm) round(long time.Duration) {
 // stop stops a process for a moment; in a long storm now and then for long enough
 // that all of the log that it knew is recycled.
 func (s *storm) stop(l *life) {
-	s.told.stops++
+	s.stops++
 	storetest.Stop(s.t, l.cmd.Process)
 	pause := time.Duration(s.rng.IntN(60)) * time.Millisecond
 	if s.long && s.rng.IntN(10) == 0 {
@@ -238,7 +241,7 @@ func (s *storm) startAs(slot int, name string) *life {
 			if err != nil {
 				break // a line that was cut was not acknowledged to us
 			}
-			s.told.line(who, strings.TrimSpace(text))
+			s.told.Line(who, strings.TrimSpace(text))
 		}
 		l.err = l.cmd.Wait()
 		if stderr.Len() > 0 {
@@ -251,7 +254,7 @@ func (s *storm) startAs(slot int, name string) *life {
 // end kills a process, or asks it to close the store and end.
 func (s *storm) end(l *life, kill bool) {
 	if kill {
-		s.told.kills++
+		s.kills++
 		_ = l.cmd.Process.Kill()
 		<-l.done
 		if l.err != nil && strings.Contains(l.err.Error(), "\n") { // it had something to say before
@@ -269,7 +272,7 @@ func (s *storm) end(l *life, kill bool) {
 // backup is taken while the processes work, and compared with what they did since.
 func (s *storm) backup() {
 	ctx := context.Background()
-	since := s.told.settledRows()
+	since := s.told.Settled()
 	st, err := varve.Open(ctx, s.dir, stormOptions())
 	if err != nil {
 		s.t.Errorf("open for a backup: %v", err)
@@ -296,10 +299,10 @@ func (s *storm) backup() {
 	}
 	defer copied.Close()
 	states := map[string]string{}
-	for key := range s.told.settledRows() {
+	for key := range s.told.Settled() {
 		states[key] = storetest.OneState(key, statesIn(copied))
 	}
-	s.told.checkSince(since, func(key string) string {
+	s.told.CheckSince(since, func(key string) string {
 		if state, ok := states[key]; ok {
 			return state
 		}
@@ -331,23 +334,23 @@ func (s *storm) check() {
 			s.t.Errorf("put after a round: %v", err)
 		}
 	}
-	s.told.check(func(key string) string { return storetest.OneState(key, statesIn(st)) })
+	s.told.Check(func(key string) string { return storetest.OneState(key, statesIn(st)) })
 	s.checkEdits(st)
-	c := &s.told.counter
+	c := &s.told.Counter
 	m, err := st.Get(ctx, stormCounter)
 	var n int
-	if _, serr := fmt.Sscanf(m.Content, "%d", &n); err != nil || serr != nil || n < c.acked || n > c.begun {
-		s.t.Errorf("the counter is at %q, %v: %d acknowledged, %d begun", m.Content, err, c.acked, c.begun)
+	if _, serr := fmt.Sscanf(m.Content, "%d", &n); err != nil || serr != nil || n < c.Acked || n > c.Begun {
+		s.t.Errorf("the counter is at %q, %v: %d acknowledged, %d begun", m.Content, err, c.Acked, c.Begun)
 	}
 	if err := st.Flush(ctx); err != nil {
 		s.t.Errorf("flush: %v", err)
 	}
-	s.told.check(func(key string) string { return storetest.OneState(key, storetest.StatesBelow(s.dir)) })
+	s.told.Check(func(key string) string { return storetest.OneState(key, storetest.StatesBelow(s.dir)) })
 	if r, err := storetest.CheckVectors(ctx, st); err != nil || r.Drift() > 0 || len(r.Unread) > 0 {
 		s.t.Errorf("vectors: %+v, %v", r, err)
 	}
 	storetest.ExpectClean(s.t, st.Admin().Verify(context.Background(), varve.VerifyOptions{}), s.dir, s.elder == nil)
-	for _, w := range s.told.wrong {
+	for _, w := range s.told.Wrong {
 		s.t.Error(w)
 	}
 }

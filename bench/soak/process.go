@@ -1,0 +1,126 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// process is one that works on the store, as the judge sees it.
+type process struct {
+	slot, life int
+	cmd        *exec.Cmd
+	in         io.WriteCloser
+	ready      chan struct{} // it has opened the store
+	paused     chan struct{}
+	ended      chan struct{} // its output was read to the end
+	killed     bool
+}
+
+func (s *soak) start(slot, life int) (*process, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	p := &process{slot: slot, life: life, ready: make(chan struct{}), paused: make(chan struct{}, 1), ended: make(chan struct{})}
+	p.cmd = exec.Command(self, "-child", "-slot", strconv.Itoa(slot), "-life", strconv.Itoa(life), "-goroutines", strconv.Itoa(s.goroutines),
+		"-seed", strconv.FormatUint(s.seed+uint64(slot)<<32+uint64(life), 10), s.dir)
+	p.cmd.Stderr = os.Stderr
+	if p.in, err = p.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go s.hear(p, bufio.NewReaderSize(out, 1<<16))
+	return p, nil
+}
+
+// hear takes in all that a process says. A line that a kill has cut does not count.
+func (s *soak) hear(p *process, out *bufio.Reader) {
+	defer close(p.ended)
+	who := fmt.Sprintf("process %d.%d", p.slot, p.life)
+	for {
+		line, err := out.ReadString('\n')
+		if err != nil {
+			return
+		}
+		line = strings.TrimSuffix(line, "\n")
+		switch {
+		case line == "ready":
+			close(p.ready)
+			continue
+		case line == "paused":
+			p.paused <- struct{}{}
+			continue
+		case strings.HasPrefix(line, "op "):
+			f := strings.SplitN(line, " ", 4)
+			micros, err := strconv.ParseInt(f[2], 10, 64)
+			if err != nil {
+				s.problem("%s: %s", who, line)
+				continue
+			}
+			s.noteOp(f[1], time.Duration(micros)*time.Microsecond)
+			if len(f) < 4 {
+				continue
+			}
+			line = f[3]
+		}
+		s.told.Line(who, line)
+	}
+}
+
+// kill ends a process without a warning, and waits until all that it has said is taken in.
+func (p *process) kill() error {
+	p.killed = true
+	err := p.cmd.Process.Kill()
+	<-p.ended
+	_ = p.cmd.Wait() // killed
+	_ = p.in.Close()
+	return err
+}
+
+// end lets a process close the store.
+func (p *process) end() error {
+	err := p.in.Close()
+	<-p.ended
+	return errors.Join(err, p.cmd.Wait())
+}
+
+// memory is what a process has resident, in bytes, and its open files.
+func (p *process) figures() (memory, handles int64) {
+	fds, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.cmd.Process.Pid))
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/statm", p.cmd.Process.Pid))
+	var size, resident int64
+	if _, err := fmt.Sscan(string(b), &size, &resident); err != nil {
+		return 0, int64(len(fds)) // it has just ended, or the system does not tell
+	}
+	return resident * int64(os.Getpagesize()), int64(len(fds))
+}
+
+// onDisk is how many bytes and files lie in a folder. What goes meanwhile does not count.
+func onDisk(dir string) (bytes, files int64) {
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return nil
+		}
+		if info, err := d.Info(); err == nil {
+			bytes += (info.Size() + 4095) &^ 4095
+			files++
+		}
+		return nil
+	})
+	return bytes, files
+}

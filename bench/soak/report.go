@@ -1,0 +1,124 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// minute is a row of the report.
+type minute struct {
+	seconds        []int // commits in each second that was not paused
+	commits        []time.Duration
+	gets           []time.Duration
+	searches       []time.Duration
+	longest        time.Duration
+	longestKind    string
+	memory, elder  int64 // the most of one process, and of the one that is never killed
+	handles        int64
+	disk, log      int64
+	files          int64
+	kills          int
+	restart        time.Duration // from the kill until the next process had opened the store
+	checks, broken int
+}
+
+// limits are what a run may not pass.
+type limits struct {
+	memory, handles, disk int64
+}
+
+// least is a run of which growth is judged: shorter ones warm up.
+const least = 9
+
+// growth is a figure of which the last third of a run may not have much more than the first.
+type growth struct {
+	what  string
+	of    func(m *minute) float64
+	times float64
+	slack float64
+}
+
+var growths = []growth{
+	{"memory of the process that is never killed, MiB", func(m *minute) float64 { return mib(m.elder) }, 1.5, 64},
+	{"open files", func(m *minute) float64 { return float64(m.handles) }, 1.5, 16},
+	{"disk, MiB", func(m *minute) float64 { return mib(m.disk) }, 1.5, 256},
+	{"p50 of commits, ms", func(m *minute) float64 { return ms(quantile(m.commits, 0.5)) }, 2, 1},
+	{"p99 of commits, ms", func(m *minute) float64 { return ms(quantile(m.commits, 0.99)) }, 3, 20},
+}
+
+// judge says what is wrong with the figures of a run.
+func judge(minutes []*minute, l limits) (wrong []string) {
+	for i, m := range minutes {
+		empty := 0
+		for _, n := range m.seconds {
+			if n == 0 {
+				empty++
+			}
+		}
+		if empty > 0 {
+			wrong = append(wrong, fmt.Sprintf("minute %d: %d seconds without a commit", i+1, empty))
+		}
+		for _, b := range []struct {
+			what        string
+			value, most int64
+		}{{"bytes of memory in one process", m.memory, l.memory}, {"open files in one process", m.handles, l.handles}, {"bytes on disk", m.disk, l.disk}} {
+			if b.most > 0 && b.value > b.most {
+				wrong = append(wrong, fmt.Sprintf("minute %d: %d %s, the bound is %d", i+1, b.value, b.what, b.most))
+			}
+		}
+	}
+	if len(minutes) < least {
+		return wrong
+	}
+	third := len(minutes) / 3
+	for _, g := range growths {
+		first, last := median(minutes[:third], g.of), median(minutes[len(minutes)-third:], g.of)
+		if last > first*g.times+g.slack {
+			wrong = append(wrong, fmt.Sprintf("%s: %.1f in the median of the first %d minutes, %.1f in that of the last", g.what, first, third, last))
+		}
+	}
+	return wrong
+}
+
+func median(minutes []*minute, of func(*minute) float64) float64 {
+	var values []float64
+	for _, m := range minutes {
+		values = append(values, of(m))
+	}
+	slices.Sort(values)
+	return values[len(values)/2]
+}
+
+// quantile of durations that are sorted.
+func quantile(d []time.Duration, q float64) time.Duration {
+	if len(d) == 0 {
+		return 0
+	}
+	return d[min(int(q*float64(len(d))), len(d)-1)]
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
+func mib(n int64) float64        { return float64(n) / (1 << 20) }
+
+// table is the report by minute.
+func table(minutes []*minute) string {
+	var out strings.Builder
+	out.WriteString("| minute | commits/s | emptiest second | commit p50 ms | p99 | longest ms | get p50 ms | p99 | search p50 ms | p99 | memory MiB, most | never killed | open files | disk MiB | of it log | files | kills | next open ms | checks | wrong |\n")
+	out.WriteString("|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n")
+	for i, m := range minutes {
+		sum, emptiest := 0, 0
+		for k, n := range m.seconds {
+			sum += n
+			if k == 0 || n < emptiest {
+				emptiest = n
+			}
+		}
+		fmt.Fprintf(&out, "| %d | %d | %d | %.2f | %.1f | %.0f (%s) | %.3f | %.2f | %.2f | %.1f | %.0f | %.0f | %d | %.0f | %.0f | %d | %d | %.0f | %d | %d |\n",
+			i+1, sum/max(len(m.seconds), 1), emptiest, ms(quantile(m.commits, 0.5)), ms(quantile(m.commits, 0.99)), ms(m.longest), m.longestKind,
+			ms(quantile(m.gets, 0.5)), ms(quantile(m.gets, 0.99)), ms(quantile(m.searches, 0.5)), ms(quantile(m.searches, 0.99)),
+			mib(m.memory), mib(m.elder), m.handles, mib(m.disk), mib(m.log), m.files, m.kills, ms(m.restart), m.checks, m.broken)
+	}
+	return out.String()
+}

@@ -1,0 +1,334 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/told"
+	"github.com/varve-db/varve/working"
+)
+
+// soak is a run.
+type soak struct {
+	dir        string
+	length     time.Duration
+	every      time.Duration // a kill
+	check      time.Duration // a look of the judge
+	processes  int
+	goroutines int
+	seed       uint64
+	limits     limits
+	tampered   func(st *varve.Store) error // before each look of the judge; nil but in a test
+
+	began time.Time
+	told  *told.Record
+	rng   *rand.Rand
+	all   []*process
+
+	mu       sync.Mutex
+	minutes  []*minute
+	now      *minute
+	second   int  // commits in this second
+	spoiled  bool // the judge stopped the processes in this second
+	problems []string
+}
+
+func (s *soak) problem(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.problems = append(s.problems, fmt.Sprintf(format, args...))
+}
+
+// kept is how many durations of a kind a minute keeps.
+const kept = 1 << 20
+
+func (s *soak) noteOp(kind string, took time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := &s.now.commits
+	switch kind {
+	case "get":
+		list = &s.now.gets
+	case "search":
+		list = &s.now.searches
+	case "purge": // waits for the files of everything before it
+		s.second++
+		return
+	case "session": // of which some only read
+		return
+	default:
+		s.second++
+		if took > s.now.longest {
+			s.now.longest, s.now.longestKind = took, kind
+		}
+	}
+	if len(*list) < kept {
+		*list = append(*list, took)
+	}
+}
+
+// run is the whole of it; each minute is told when it is over.
+func (s *soak) run(ctx context.Context, tell io.Writer) (err error) {
+	s.told, s.rng, s.now = told.New(), rand.New(rand.NewPCG(s.seed, 1)), &minute{}
+	st, err := varve.Open(ctx, s.dir, nil) // made by one
+	if err == nil {
+		err = st.Close()
+	}
+	if err != nil {
+		return err
+	}
+	defer func() {
+		for _, p := range s.all {
+			err = errors.Join(err, p.kill())
+		}
+	}()
+	for slot := range s.processes {
+		p, err := s.start(slot, 0)
+		if err != nil {
+			return err
+		}
+		s.all = append(s.all, p)
+	}
+	for _, p := range s.all {
+		if err := p.begun(); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	s.second, s.spoiled = 0, true
+	s.mu.Unlock()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	began := time.Now()
+	s.began = began
+	killAt, checkAt := began.Add(s.every), began.Add(s.check)
+	for n := 1; time.Since(began) < s.length; n++ {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		s.look(n%10 == 0)
+		switch now := time.Now(); {
+		case now.After(killAt) && s.processes > 1:
+			killAt = now.Add(s.every)
+			if err := s.replace(); err != nil {
+				return err
+			}
+		case now.After(checkAt):
+			if err := s.judgeNow(ctx); err != nil {
+				return err
+			}
+			checkAt = time.Now().Add(s.check)
+		}
+		if int(time.Since(began)/time.Minute) > s.over() {
+			s.turn(tell)
+		}
+	}
+	s.look(true)
+	for i, p := range s.all {
+		if err := p.end(); err != nil {
+			s.problem("process %d did not close the store: %v", i, err)
+		}
+	}
+	s.all = nil
+	if err := s.compare(ctx); err != nil {
+		return err
+	}
+	s.turn(tell)
+	return nil
+}
+
+// begun waits until a process has opened the store.
+func (p *process) begun() error {
+	select {
+	case <-p.ready:
+		return nil
+	case <-p.ended:
+		return fmt.Errorf("process %d did not open the store", p.slot)
+	}
+}
+
+func (s *soak) over() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.minutes)
+}
+
+// look is at the end of each second. The disk is looked at less often.
+func (s *soak) look(disk bool) {
+	var memory, elder, handles int64
+	for i, p := range s.all {
+		m, h := p.figures()
+		memory, handles = max(memory, m), max(handles, h)
+		if i == 0 {
+			elder = m
+		}
+	}
+	var bytes, files, log int64
+	if disk {
+		bytes, files = onDisk(s.dir)
+		log, _ = onDisk(filepath.Join(s.dir, "wal"))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.now
+	m.memory, m.elder, m.handles = max(m.memory, memory), max(m.elder, elder), max(m.handles, handles)
+	m.disk, m.files, m.log = max(m.disk, bytes), max(m.files, files), max(m.log, log)
+	if !s.spoiled {
+		s.now.seconds = append(s.now.seconds, s.second)
+	}
+	s.second, s.spoiled = 0, false
+}
+
+// replace kills one of the processes, never the first, and starts another in its place. The others go
+// on meanwhile.
+func (s *soak) replace() error {
+	slot := 1 + s.rng.IntN(s.processes-1)
+	old := s.all[slot]
+	if err := old.kill(); err != nil {
+		return err
+	}
+	began := time.Now()
+	p, err := s.start(slot, old.life+1)
+	if err != nil {
+		return err
+	}
+	s.all[slot] = p
+	s.mu.Lock()
+	m := s.now
+	m.kills++
+	s.mu.Unlock()
+	go func() {
+		if p.begun() != nil {
+			return // the end tells
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		m.restart = max(m.restart, time.Since(began))
+	}()
+	return nil
+}
+
+// judgeNow stops the processes, compares, and lets them go on.
+func (s *soak) judgeNow(ctx context.Context) error {
+	for _, p := range s.all {
+		if err := p.begun(); err != nil {
+			return err
+		}
+		if _, err := io.WriteString(p.in, "pause\n"); err != nil {
+			return err
+		}
+	}
+	for _, p := range s.all {
+		select {
+		case <-p.paused:
+		case <-p.ended:
+			return fmt.Errorf("process %d ended by itself", p.slot)
+		}
+	}
+	err := s.compare(ctx)
+	s.mu.Lock()
+	s.spoiled = true
+	s.mu.Unlock()
+	for _, p := range s.all {
+		if _, werr := io.WriteString(p.in, "go\n"); werr != nil {
+			err = errors.Join(err, werr)
+		}
+	}
+	return err
+}
+
+// compare is the judge: nobody writes meanwhile.
+func (s *soak) compare(ctx context.Context) (err error) {
+	st, err := varve.Open(ctx, s.dir, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+	if s.tampered != nil {
+		if err := s.tampered(st); err != nil {
+			return err
+		}
+	}
+	before := len(s.told.Problems())
+	scopes := map[string]*working.Memory{}
+	defer func() {
+		for _, m := range scopes {
+			err = errors.Join(err, m.Close())
+		}
+	}()
+	s.told.Check(func(key string) string {
+		var scope *working.Memory
+		if name, ok := scopeOf(key); ok {
+			if scopes[name] == nil {
+				m, err := st.Working().Open(ctx, working.Scope{Agent: "soak", Session: name}, nil)
+				if err != nil {
+					return "error:" + err.Error()
+				}
+				scopes[name] = m
+			}
+			scope = scopes[name]
+		}
+		return stateIn(ctx, st, scope, key)
+	})
+	s.told.Trim()
+	found := 0
+	for look := 1; look <= 2; look++ { // the second says what stays
+		before, n := st.Admin().Stats(), 0
+		for f, err := range st.Admin().Verify(ctx, varve.VerifyOptions{}) {
+			switch {
+			case err != nil:
+				return err
+			case f.Severity != varve.SeverityInfo:
+				if n++; n <= 10 {
+					s.problem("look %d: %+v", look, f)
+				}
+			}
+		}
+		if n == 0 {
+			break
+		}
+		found += n
+		after := st.Admin().Stats()
+		s.problem("after %s, look %d: %d findings; durable, flushed, spilled %d %d %d before, %d %d %d after", time.Since(s.began).Round(time.Second), look, n,
+			before.Durable, before.Flushed, before.Spilled, after.Durable, after.Flushed, after.Spilled)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now.checks++
+	s.now.broken += len(s.told.Problems()) - before + found
+	return nil
+}
+
+// turn ends a minute.
+func (s *soak) turn(tell io.Writer) {
+	s.mu.Lock()
+	m := s.now
+	s.now = &minute{}
+	s.minutes = append(s.minutes, m)
+	n := len(s.minutes)
+	s.mu.Unlock()
+	for _, list := range [][]time.Duration{m.commits, m.gets, m.searches} {
+		slices.Sort(list)
+	}
+	sum := 0
+	for _, k := range m.seconds {
+		sum += k
+	}
+	fmt.Fprintf(tell, "minute %d: %d commits/s, p99 %.1f ms, %d wrong\n", n, sum/max(len(m.seconds), 1), ms(quantile(m.commits, 0.99)), m.broken)
+}
+
+// wrong is all that is wrong with the run.
+func (s *soak) wrong() []string {
+	all := append(s.told.Problems(), s.problems...)
+	return append(all, judge(s.minutes, s.limits)...)
+}
