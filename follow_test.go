@@ -29,6 +29,7 @@ func TestUpdateFollows(t *testing.T) {
 		"error":              {says: own},
 		"write, sync failed": {sync: errors.New("the disk is gone")},
 		"skip, sync failed":  {says: ErrSkip, sync: errors.New("the disk is gone")},
+		"error, sync failed": {says: own, sync: errors.New("the disk is gone")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -99,7 +100,7 @@ func TestUpdateFollows(t *testing.T) {
 			<-done
 			<-done
 			if c.sync != nil {
-				if errs[0] == nil || errs[1] == nil {
+				if errs[0] == nil || errs[1] == nil || errors.Is(errs[1], own) {
 					t.Errorf("the sync failed, they say %v", errs)
 				}
 				hold.Store(false)

@@ -36,13 +36,15 @@ func (st *Store) transactIn(ctx context.Context, session *string, f func(tx *com
 }
 
 // Update changes one memory by a function, which may run again if another writer changes the memory
-// meanwhile. ErrNotFound if there is none; if the function returns ErrSkip, nothing is written.
+// meanwhile. ErrNotFound if there is none; if the function returns ErrSkip, nothing is written. Beside
+// other updates the function may get a version that reads of the store do not see yet, because it
+// is being made durable: use Transact for a function that reads more than the memory.
 // Update returns the resulting memory.
 func (st *Store) Update(ctx context.Context, id string, f func(m *Memory) error, options ...PutOption) (Memory, error) {
 	var result Memory
 	c := conditionsOf(options)
 	err := st.transactIn(ctx, c.Session, func(tx *commit.Tx) error {
-		m, err := tx.Get(id)
+		m, err := commit.Latest(tx, id)
 		if err != nil {
 			return err
 		}

@@ -8,27 +8,32 @@ import (
 
 // Ahead is the newest entry of a key, or its deletion, where that is written and this process has
 // not applied it, as a rule because it is not durable yet; in memory of its own. False where there is
-// none.
+// none. sole says that it is a batch of its own: what else such a batch says is not seen before it is
+// applied.
 //
 // What follows from it must not be told before it is durable: see Settle. A batch on top of it stands
 // behind it in the log, so that none of the two is ever there without the other.
-func (l *FileLog) Ahead(ctx context.Context, key string) (Entry, bool) {
+func (l *FileLog) Ahead(ctx context.Context, key string) (e Entry, sole, ok bool) {
 	l.state.mu.Lock()
 	defer l.state.mu.Unlock()
 	if err := l.advance(ctx, l.shared.tail(), l.shared.durable()); err != nil {
-		return Entry{}, false // who reads what is durable hears of it
+		return Entry{}, false, false // who reads what is durable hears of it
 	}
 	at, ok := l.state.pending[key]
 	if !ok {
-		return Entry{}, false
+		return Entry{}, false, false
 	}
-	e, ok := find(l.state.ahead, at)
+	n, ok := find(l.state.ahead, at)
 	if !ok {
-		return Entry{}, false
+		return Entry{}, false, false
 	}
+	e = l.state.ahead[n]
 	e.Key, e.Value = strings.Clone(e.Key), bytes.Clone(e.Value)
-	return e, true
+	return e, !e.More && (n == 0 || !l.state.ahead[n-1].More), true
 }
+
+// Written is up to where the log is written, by whatever process.
+func (l *FileLog) Written() LSN { return l.shared.tail() }
 
 // Settle returns when the entry at a position is durable and applied.
 func (l *FileLog) Settle(ctx context.Context, at LSN) error {

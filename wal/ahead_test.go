@@ -34,7 +34,7 @@ func TestAhead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := l.Ahead(ctx, "k"); ok {
+	if _, _, ok := l.Ahead(ctx, "k"); ok {
 		t.Error("what is applied is ahead")
 	}
 	hold.Store(true)
@@ -51,10 +51,10 @@ func TestAhead(t *testing.T) {
 	}()
 	<-written
 	for _, l := range []*FileLog{l, other} {
-		if e, ok := l.Ahead(ctx, "k"); !ok || string(e.Value) != "1" || e.LSN <= old {
+		if e, sole, ok := l.Ahead(ctx, "k"); !ok || !sole || string(e.Value) != "1" || e.LSN <= old {
 			t.Errorf("ahead is %v, %q at %d", ok, e.Value, e.LSN)
 		}
-		if _, ok := l.Ahead(ctx, "other"); ok {
+		if _, _, ok := l.Ahead(ctx, "other"); ok {
 			t.Error("another key is ahead")
 		}
 		early := put("k", "2")

@@ -36,20 +36,16 @@ func (l *FileLog) onTop(g *group, r *request, i int, at LSN) bool {
 // entryAt is an entry of the group, one that is not applied yet, or one of the log.
 func (l *FileLog) entryAt(g *group, at LSN) (Entry, error) {
 	for _, list := range [][]Entry{g.entries, l.state.ahead} {
-		if e, ok := find(list, at); ok {
-			return e, nil
+		if n, ok := find(list, at); ok {
+			return list[n], nil
 		}
 	}
 	return l.readAt(at)
 }
 
-// find is the entry at a position, of a list in order.
-func find(list []Entry, at LSN) (Entry, bool) {
-	n, ok := slices.BinarySearchFunc(list, at, func(e Entry, at LSN) int { return cmp.Compare(e.LSN, at) })
-	if !ok {
-		return Entry{}, false
-	}
-	return list[n], true
+// find is the place of the entry at a position, in a list in order.
+func find(list []Entry, at LSN) (int, bool) {
+	return slices.BinarySearchFunc(list, at, func(e Entry, at LSN) int { return cmp.Compare(e.LSN, at) })
 }
 
 // preparing keeps a caller whose ctx has ended in Append while its batch is prepared again: what

@@ -92,8 +92,11 @@ func (cm *Committer) Commit(ctx context.Context, ops []Op, seen Reads, listed wa
 			if cm.tx(conflict, seen, listed) {
 				return err
 			}
-			if len(ops) == 1 {
-				ops[0].follows = nil // told early of something that this process may not see yet: wait for that
+			if len(ops) == 1 && ops[0].follows != nil { // told early of what this process may not see yet
+				if err := cm.Engine.Log.Settle(ctx, cm.Engine.Log.Written()-1); err != nil {
+					return err
+				}
+				return conflict
 			}
 			if err := turn.take(ctx, conflict.Key); err != nil {
 				return err

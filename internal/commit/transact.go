@@ -79,7 +79,7 @@ func (cm *Committer) Transact(ctx context.Context, session *string, write Write,
 		}
 		tx := &Tx{cm: cm, ctx: ctx, session: session, seen: Reads{}, wrote: map[string]int{}, turn: &turn, interests: &interests}
 		start := cm.Engine.Env.Clock()
-		err := f(tx)
+		err := tx.run(f)
 		ran = cm.Engine.Env.Clock().Sub(start)
 		if errors.Is(err, errs.ErrSkip) || err == nil && len(tx.ops) == 0 {
 			return tx.settle(nil)
@@ -115,6 +115,11 @@ func (tx *Tx) Get(id string) (memstore.Memory, error) {
 	if err != nil {
 		return memstore.Memory{}, err
 	}
+	return tx.admitted(id, v)
+}
+
+// admitted is a version as a memory, if the transaction may read it.
+func (tx *Tx) admitted(id string, v engine.Version) (memstore.Memory, error) {
 	if err := Admits(tx.session, v.Line.SessionID); err != nil {
 		return memstore.Memory{}, fmt.Errorf("memory %s: %w", human.Quote(id), err)
 	}
@@ -143,7 +148,12 @@ func (tx *Tx) Load(k *engine.Kind, id string) (engine.Version, error) {
 	if err := tx.turn.join(tx.ctx, k.Key(id)); err != nil {
 		return engine.Version{}, err
 	}
-	v, err := tx.newest(k, id)
+	return tx.load(k, id, tx.cm.Engine.Load)
+}
+
+// load is Load by a way to read.
+func (tx *Tx) load(k *engine.Kind, id string, read func(ctx context.Context, k *engine.Kind, id string) (engine.Version, error)) (engine.Version, error) {
+	v, err := read(tx.ctx, k, id)
 	gone := errors.Is(err, errs.ErrNotFound)
 	if err != nil && !gone {
 		return v, fmt.Errorf("%s %s: %w", k.Noun, human.Quote(id), err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/template"
 	"github.com/varve-db/varve/internal/view/vectors"
@@ -125,7 +126,13 @@ func (cm *Committer) fitVector(ctx context.Context, o *Op, dim int) error {
 	}
 	m := o.Memory
 	if o.ID != "" {
-		if v, err := cm.Engine.Load(ctx, cm.Engine.Kinds.Memories, o.ID); err == nil {
+		v, err := engine.Version{}, error(nil)
+		if o.follows != nil {
+			v, err = o.follows.base, o.follows.err
+		} else {
+			v, err = cm.Engine.Load(ctx, cm.Engine.Kinds.Memories, o.ID)
+		}
+		if err == nil {
 			if old, err := cm.Engine.Decode(o.ID, v); err == nil && slices.Equal(old.Embedding, m.Embedding) {
 				return nil
 			}
