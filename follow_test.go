@@ -17,8 +17,9 @@ import (
 // Updates of one memory do not wait for each other's sync: the next function gets what is written.
 // What it makes of that is told to nobody before the sync: no result, no error, and not that
 // nothing is to be written. If the sync fails, that is the answer.
+//
+// It looks at the stacks of all goroutines, so it runs before the tests that run side by side.
 func TestUpdateFollows(t *testing.T) {
-	t.Parallel()
 	own := errors.New("its own")
 	for name, c := range map[string]struct {
 		says error
@@ -32,7 +33,6 @@ func TestUpdateFollows(t *testing.T) {
 		"error, sync failed": {says: own, sync: errors.New("the disk is gone")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			var hold atomic.Bool
 			gate := make(chan struct{})
 			fsys := wrap.New(vfs.OS(), func(op *wrap.Op, call func() error) error {
@@ -140,11 +140,11 @@ func waitsIn(name string) bool {
 // An update of a memory whose deletion is not durable yet waits for that, and does not try again and
 // again meanwhile.
 func TestUpdateAfterDeletion(t *testing.T) {
-	t.Parallel()
 	var hold atomic.Bool
-	gate := make(chan struct{})
+	gate, held := make(chan struct{}), make(chan struct{}, 8)
 	fsys := wrap.New(vfs.OS(), func(op *wrap.Op, call func() error) error {
 		if hold.Load() && op.Kind == wrap.Datasync && strings.Contains(op.Path, "wal") {
+			held <- struct{}{}
 			<-gate
 		}
 		return call()
@@ -171,8 +171,7 @@ func TestUpdateAfterDeletion(t *testing.T) {
 		case 2:
 			hold.Store(true)
 			go func() { done <- st.Delete(t.Context(), "a") }()
-			for runtime.Gosched(); !waitsIn("TestUpdateAfterDeletion.func1"); runtime.Gosched() {
-			}
+			<-held
 			go func() {
 				for runtime.Gosched(); !waitsIn("wal.(*FileLog).Settle"); runtime.Gosched() {
 				}
