@@ -31,15 +31,21 @@ import (
 func (w *Words) Reset(ctx context.Context, set *index.Set) error {
 	w.begin()
 	f := w.eng.ViewFolder(Name)
-	names, _ := f.Names()
+	names, err := f.Names()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err // the next number is not known
+	}
 	if w.times == filingTimes {
+		for name, m := range w.maps { // the files of before may need the space
+			delete(w.maps, name)
+			_ = m.release()
+		}
 		for _, name := range stray(f, names) {
 			_ = f.FS.Remove(filepath.Join(f.Path, name)) // of a process that has died, mostly
 		}
 	}
 	w.next = 1 + highest(names) // the files of before stay until the manifest names others
-	err := w.rebuild(ctx, set, f)
-	if err != nil {
+	if err = w.rebuild(ctx, set, f); err != nil {
 		w.drop(f)
 	}
 	return err
@@ -106,9 +112,13 @@ func (w *Words) spill(f *view.Folder, b *build.Builder) error {
 }
 
 // drop begins again, without the files that were written and that the manifest does not name. Where it
-// names them, and it failed only then, the files of before go when that manifest is sure to stay.
+// names them, and it failed only then, the files of before go when that manifest is sure to stay. Only
+// who has flush.lock has files to remove: what others see and no manifest names is being written.
 func (w *Words) drop(f *view.Folder) {
 	w.begin()
+	if w.times != filingTimes {
+		return
+	}
 	w.untidy = true
 	names, _ := f.Names()
 	gone := stray(f, names)
@@ -125,7 +135,7 @@ func (w *Words) drop(f *view.Folder) {
 	w.written = nil
 }
 
-// tidy removes what a Save has left that failed behind its manifest.
+// tidy removes what a Save has left that failed behind its manifest; flush.lock is held.
 func (w *Words) tidy(f *view.Folder) {
 	if f.FS.SyncDir(f.Path) != nil {
 		return
