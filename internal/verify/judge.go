@@ -103,7 +103,7 @@ func (v *Run) compare(k *document.Kind, id string, f *File, list []Standing, flu
 		}
 	}
 	newest := &list[0]
-	if newest.Version >= flushed && (v.Source.Log.Unsettled() || places.Gone(f.Err) || v.Past.Older(newest.Version, f.Has)) {
+	if newest.Version >= flushed && (v.Source.Log.Unsettled() || places.Gone(f.Err) || v.Past.Passed(list[len(list)-1].Version, func() (index.Entry, error) { return v.Line(k, id) }, f.Has)) {
 		// A flush writes it again, whatever stands there, and has passed over versions that it would have
 		// replaced. And where files cannot be exchanged the place is empty while one is replaced, for as
 		// long as the process that does it is stopped, or has been killed.

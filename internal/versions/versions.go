@@ -163,3 +163,23 @@ func (v *Reader) Older(at wal.LSN, is func(*index.Entry) bool) bool {
 	}
 	return false
 }
+
+// Passed says whether flushes may have passed over the versions of a document up to at, so that its file
+// still is what is looked for: a version that the log has since the index was written, or that of the index.
+func (v *Reader) Passed(at wal.LSN, settled func() (index.Entry, error), is func(*index.Entry) bool) bool {
+	if line, err := settled(); err == nil && is(&line) {
+		return true
+	}
+	for at != 0 && at >= v.s.State.From() {
+		e, err := v.s.Log.ReadAt(v.ctx, at)
+		if err != nil {
+			return false
+		}
+		line, view, err := state.LineIn(&e)
+		if err == nil && !e.Delete && is(&line) {
+			return true
+		}
+		at = view.Previous
+	}
+	return false
+}
