@@ -128,6 +128,7 @@ func (s *soak) run(ctx context.Context, tell io.Writer) (err error) {
 				return err
 			}
 			checkAt = time.Now().Add(s.check)
+			tick.Reset(time.Second) // the next second is a whole one
 		}
 		if int(time.Since(began)/time.Minute) > s.over() {
 			s.turn(tell)

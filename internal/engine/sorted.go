@@ -24,8 +24,8 @@ type Orders interface {
 	// Count is how many memories pass.
 	Count(ctx context.Context, f *Filters) (n int64, ok bool, err error)
 	// Among is the memories, in no order and without regard to After, among which all that pass are: by
-	// what their documents say, and far fewer than all.
-	Among(ctx context.Context, f *Filters) (ids []string, ok bool, err error)
+	// what their documents say, and at most one of share of all.
+	Among(ctx context.Context, f *Filters, share int) (ids []string, ok bool, err error)
 }
 
 // fewMemories are read as fast as they are found.

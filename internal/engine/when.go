@@ -30,7 +30,7 @@ func (eng *Engine) chosen(ctx context.Context, f *Filters) iter.Seq2[string, err
 		}
 	}
 	all := eng.IDs(ctx, eng.Kinds.Memories, *f)
-	ids, ok, err := Among(ctx, eng, f)
+	ids, ok, err := Among(ctx, eng, f, listShare)
 	if err == nil && !ok {
 		ids, ok, err = eng.happened(ctx, f)
 	}
@@ -50,13 +50,17 @@ func (eng *Engine) chosen(ctx context.Context, f *Filters) iter.Seq2[string, err
 	}
 }
 
+// listShare is of how many memories filters must leave one for them to be sorted for each page, instead of
+// reading on from its beginning.
+const listShare = 64
+
 // Among are the memories, in no order and without regard to After, among which all that pass are, by what
-// their documents say; ok is false where that is not known, or too many.
-func Among(ctx context.Context, eng *Engine, f *Filters) (ids []string, ok bool, err error) {
+// their documents say; ok is false where that is not known, or more than one of share of all.
+func Among(ctx context.Context, eng *Engine, f *Filters, share int) (ids []string, ok bool, err error) {
 	if eng.Orders == nil || f.Category == nil && f.Key == nil && len(f.Where) == 0 {
 		return nil, false, nil
 	}
-	return eng.Orders.Among(ctx, f)
+	return eng.Orders.Among(ctx, f, share)
 }
 
 // happened are those that may have happened in the span of filters, where these leave few.

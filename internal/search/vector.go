@@ -14,6 +14,9 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
+// comparedShare is of how many memories filters must leave one for those to be compared, and no others.
+const comparedShare = 4
+
 // nearest finds the n memories whose embeddings are nearest to v, exactly. What
 // filters leave of one session, under one prefix or by their words is looked up and compared;
 // the others are asked about candidates, the nearest first. Those that cannot be
@@ -23,7 +26,7 @@ func (s *Search) nearest(ctx context.Context, v []float32, f *engine.Filters, n 
 	if !math.IsInf(least, -1) {
 		q.MinScore = least
 	}
-	ids, ok, err := engine.Among(ctx, s.Engine, f)
+	ids, ok, err := engine.Among(ctx, s.Engine, f, comparedShare)
 	switch {
 	case err != nil:
 		return nil, err

@@ -45,12 +45,16 @@ func (s *Snapshot) few(only narrow.Rows, n int) bool {
 }
 
 // Among implements engine.Orders.
-func (o *Orders) Among(ctx context.Context, f *engine.Filters) (ids []string, ok bool, err error) {
+func (o *Orders) Among(ctx context.Context, f *engine.Filters, share int) (ids []string, ok bool, err error) {
+	if len(condsOf(f)) == 0 {
+		return nil, false, nil
+	}
 	narrowed := false
 	ok, err = o.with(ctx, func(s *Snapshot) error {
 		ids, narrowed = nil, false
 		only, n, err := s.Narrow(f, o.eng.Few)
-		if err != nil || !s.few(only, n) || (f.Session != nil || f.Prefix != "") && n > sessionLeast {
+		docs, _ := s.Set.Docs()
+		if err != nil || only == nil || n > max(sessionLeast, int(docs)/share) || (f.Session != nil || f.Prefix != "") && n > sessionLeast {
 			return err
 		}
 		narrowed = true

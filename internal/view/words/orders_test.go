@@ -40,8 +40,8 @@ func (a *asked) Count(ctx context.Context, f *engine.Filters) (int64, bool, erro
 	return n, ok, err
 }
 
-func (a *asked) Among(ctx context.Context, f *engine.Filters) ([]string, bool, error) {
-	ids, ok, err := a.Orders.Among(ctx, f)
+func (a *asked) Among(ctx context.Context, f *engine.Filters, share int) ([]string, bool, error) {
+	ids, ok, err := a.Orders.Among(ctx, f, share)
 	if ok {
 		a.among++
 	}

@@ -20,6 +20,7 @@ type Cond struct {
 }
 
 const (
+	mostConds  = 16 // more say hardly more
 	mostValues = 64 // of a condition; with more it does not narrow
 	mostTerms  = 16 // of a value; more say hardly more
 	mostShare  = 2  // a word that more than one in so many rows have does not narrow
@@ -40,7 +41,7 @@ type wanted struct {
 // words.
 func Of(v *words.Set, conds []Cond, an *analyzer.Analyzer, from *query.Sources, bare func(*words.Part) bool) (rows Rows, n int, err error) {
 	var all []wanted
-	for i := range conds {
+	for i := range conds[:min(len(conds), mostConds)] {
 		if w, ok := wantedOf(&conds[i], an, from); ok {
 			all = append(all, w)
 		}
