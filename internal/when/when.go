@@ -26,8 +26,17 @@ func (s Span) After() time.Time {
 const Forms = "write a day (2026-11-22, 22 Nov 2026, yesterday, last friday), a month or a year (2026-11, last month, 2026), " +
 	"a moment (2026-11-22T10:00, with a zone 2026-11-22T10:00:00Z), or how long ago (7d, 36h, 3 days ago)"
 
-// Parse reads a time, in the zone of now where it has none.
+// Parse reads a time, in the zone of now where it has none. It reads none that is not after the zero
+// time, which as the end of a range says that there is none.
 func Parse(s string, now time.Time) (Span, error) {
+	at, err := parse(s, now)
+	if err == nil && (at.From.Year() < 1 || !at.From.After(time.Time{}) || !at.To.After(time.Time{})) {
+		return Span{}, fmt.Errorf("%s is too long ago: not after the beginning of the year 1", human.Quote(s))
+	}
+	return at, err
+}
+
+func parse(s string, now time.Time) (Span, error) {
 	text := strings.Join(strings.Fields(s), " ")
 	if t, ok := Moment(text, now.Location()); ok {
 		return Span{t, t}, nil
@@ -43,6 +52,9 @@ func Parse(s string, now time.Time) (Span, error) {
 			return at, nil
 		}
 	}
+	if err := misnamed(s, text, now); err != nil {
+		return Span{}, err
+	}
 	t, err := ago(text, now)
 	switch {
 	case err == nil:
@@ -57,7 +69,11 @@ func Parse(s string, now time.Time) (Span, error) {
 func Moment(s string, zone *time.Location) (time.Time, bool) {
 	for _, at := range []string{"2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04"} {
 		for _, z := range []string{"", "Z07:00", "Z0700", " Z07:00", " -0700"} {
-			if t, err := time.ParseInLocation(at+z, s, zone); err == nil {
+			if z == "" {
+				if t, err := time.Parse(at, s); err == nil {
+					return in(t, zone), true
+				}
+			} else if t, err := time.ParseInLocation(at+z, s, zone); err == nil {
 				return t, true
 			}
 		}
@@ -71,10 +87,55 @@ func Moment(s string, zone *time.Location) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// dayOf is the day that begins at a time of which only the date counts.
-func dayOf(t time.Time, zone *time.Location) Span {
+// begins is the first moment of a day, which is not 00:00 where the clocks leave that out. Of a day that they
+// leave out, it is that of the next.
+func begins(y int, m time.Month, d int, zone *time.Location) time.Time {
+	day := time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
+	t := time.Date(y, m, d, 0, 0, 0, 0, zone)
+	from, to := t.ZoneBounds()
+	switch {
+	case date(t).Before(day):
+		return to
+	case date(t).After(day):
+		return from
+	case from.IsZero() || date(from).Before(day):
+		return t
+	}
+	before := from.Add(-1)
+	if date(before).Before(day) {
+		return from
+	}
+	_, offset := before.Zone() // 00:00 comes twice
+	return day.Add(-time.Duration(offset) * time.Second).In(zone)
+}
+
+// date is the date of a time, as one of UTC.
+func date(t time.Time) time.Time {
 	y, m, d := t.Date()
-	return Span{time.Date(y, m, d, 0, 0, 0, 0, zone), time.Date(y, m, d+1, 0, 0, 0, 0, zone)}
+	return time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
+}
+
+// in is when the clocks of a zone show what those of UTC do at t. Where they leave that out, it is on
+// the same day all the same.
+func in(t time.Time, zone *time.Location) time.Time {
+	y, m, d := t.Date()
+	at := time.Date(y, m, d, t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), zone)
+	if day := date(t); !date(at).Equal(day) {
+		return begins(y, m, d, zone).Add(t.Sub(day))
+	}
+	return at
+}
+
+// shown is the time of UTC at which its clocks show what those of t do.
+func shown(t time.Time) time.Time {
+	return date(t).Add(time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute +
+		time.Duration(t.Second())*time.Second + time.Duration(t.Nanosecond()))
+}
+
+// dayOf is the day of a date.
+func dayOf(date time.Time, zone *time.Location) Span {
+	y, m, d := date.Date()
+	return Span{begins(y, m, d, zone), begins(y, m, d+1, zone)}
 }
 
 var weekdays = []string{"sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"}
@@ -83,12 +144,13 @@ var weekdays = []string{"sunday", "monday", "tuesday", "wednesday", "thursday", 
 func day(s string, now time.Time) (Span, bool) {
 	plain := strings.ReplaceAll(s, ",", "")
 	for _, layout := range []string{time.DateOnly, "20060102", "2006/01/02", "2.1.2006", "2 Jan 2006", "2 January 2006", "Jan 2 2006", "January 2 2006", "Mon 2 Jan 2006", "Monday 2 January 2006"} {
-		if t, err := time.Parse(layout, plain); err == nil {
+		t, err := time.Parse(layout, plain)
+		if named := strings.HasPrefix(layout, "Mon"); err == nil && (!named || strings.HasPrefix(plain, weekday(t)[:3])) {
 			return dayOf(t, now.Location()), true
 		}
 	}
 	if at := slices.Index([]string{"yesterday", "today", "tomorrow"}, s); at >= 0 {
-		return dayOf(now.AddDate(0, 0, at-1), now.Location()), true
+		return dayOf(date(now).AddDate(0, 0, at-1), now.Location()), true
 	}
 	name, last := strings.CutPrefix(s, "last ")
 	name = strings.TrimPrefix(name, "on ")
@@ -97,28 +159,51 @@ func day(s string, now time.Time) (Span, bool) {
 		if last && back == 0 {
 			back = 7
 		}
-		return dayOf(now.AddDate(0, 0, -back), now.Location()), true
+		return dayOf(date(now).AddDate(0, 0, -back), now.Location()), true
 	}
 	for _, layout := range []string{"2 Jan 2006", "2 January 2006", "Jan 2 2006", "January 2 2006"} {
 		for year := now.Year(); year > now.Year()-9; year-- { // 9: until a leap year, also around 1900
-			t, err := time.ParseInLocation(layout, plain+" "+strconv.Itoa(year), now.Location())
-			if err == nil && !t.After(now) {
-				return dayOf(t, now.Location()), true
+			t, err := time.Parse(layout, plain+" "+strconv.Itoa(year))
+			if err != nil {
+				continue
+			}
+			if at := dayOf(t, now.Location()); !at.From.After(now) {
+				return at, true
 			}
 		}
 	}
 	return Span{}, false
 }
 
+func weekday(t time.Time) string { return weekdays[t.Weekday()] }
+
+// misnamed refuses a day with the name of another before it.
+func misnamed(s, text string, now time.Time) error {
+	name, rest, _ := strings.Cut(text, " ")
+	name = strings.TrimSuffix(name, ",")
+	if !slices.ContainsFunc(weekdays, func(w string) bool { return name == w || name == w[:3] }) {
+		return nil
+	}
+	at, ok := day(rest, now)
+	if !ok {
+		at, ok = clocked(rest, now)
+	}
+	if !ok || strings.HasPrefix(weekday(at.From), name) {
+		return nil
+	}
+	return fmt.Errorf("%s is not a time: %s is a %s", human.Quote(s), at.From.Format(time.DateOnly), at.From.Weekday())
+}
+
 // period reads a month, a year, or a week.
 func period(s string, now time.Time) (Span, bool) {
 	for _, layout := range []string{"2006-01", "Jan 2006", "January 2006"} {
-		if t, err := time.ParseInLocation(layout, s, now.Location()); err == nil {
-			return Span{t, t.AddDate(0, 1, 0)}, true
+		if t, err := time.Parse(layout, s); err == nil {
+			y, m, _ := t.Date()
+			return Span{begins(y, m, 1, now.Location()), begins(y, m+1, 1, now.Location())}, true
 		}
 	}
-	if t, err := time.ParseInLocation("2006", s, now.Location()); err == nil && t.Year() >= 1000 {
-		return Span{t, t.AddDate(1, 0, 0)}, true
+	if t, err := time.Parse("2006", s); err == nil && t.Year() >= 1000 {
+		return Span{begins(t.Year(), 1, 1, now.Location()), begins(t.Year()+1, 1, 1, now.Location())}, true
 	}
 	which, unit, _ := strings.Cut(s, " ")
 	n := slices.Index([]string{"last", "this", "next"}, which) - 1
@@ -135,7 +220,7 @@ func period(s string, now time.Time) (Span, bool) {
 		case "week":
 			d -= (int(now.Weekday()) + 6) % 7
 		}
-		return time.Date(y, m+time.Month(months), d+days, 0, 0, 0, 0, now.Location())
+		return begins(y, m+time.Month(months), d+days, now.Location())
 	}
 	switch unit {
 	case "week":
@@ -160,8 +245,7 @@ func clocked(s string, now time.Time) (Span, bool) {
 	}
 	for _, layout := range []string{"15:04", "15:04:05", "3pm", "3:04pm"} {
 		if c, err := time.Parse(layout, s[at+1:]); err == nil {
-			y, m, day := d.From.Date()
-			t := time.Date(y, m, day, c.Hour(), c.Minute(), c.Second(), c.Nanosecond(), now.Location())
+			t := in(date(d.From).Add(c.Sub(date(c))), now.Location())
 			return Span{t, t}, true
 		}
 	}
@@ -215,16 +299,18 @@ func ago(s string, now time.Time) (time.Time, error) {
 		s = strconv.Itoa(n) + unit
 	}
 	days, rest, err := Split(s)
-	return now.AddDate(0, 0, -days).Add(-rest), err
+	if days > 0 {
+		now = in(shown(now).AddDate(0, 0, -days), now.Location())
+	}
+	return now.Add(-rest), err
 }
 
 // monthsBefore is the same day of an earlier month, or its last.
 func monthsBefore(now time.Time, n int) time.Time {
-	t := now.AddDate(0, -n, 0)
-	if t.Day() != now.Day() {
-		t = t.AddDate(0, 0, -t.Day())
-	}
-	return t
+	y, m, d := now.Date()
+	last := time.Date(y, m-time.Month(n)+1, 0, 0, 0, 0, 0, time.UTC)
+	t := shown(now)
+	return in(last.AddDate(0, 0, min(d, last.Day())-last.Day()).Add(t.Sub(date(t))), now.Location())
 }
 
 // slashed refuses what has two readings, or looks as if it had.
