@@ -174,7 +174,8 @@ func recallCursor(cursor string) (by string, offset int, err error) {
 var recallBy = []string{"both", "meaning", "words"}
 
 // search looks by words and meaning where that can be, and for words where it cannot, or
-// finds nothing and was not asked for.
+// finds nothing and was not asked for. Where a score or a place was given it is of that search
+// alone: scores by words are on another scale.
 func (s *server) search(ctx context.Context, q varve.Query, by string, filters []varve.Filter) ([]varve.Hit, string, error) {
 	if (by == "meaning" || by == "both") && s.o.Embed == nil {
 		return nil, "", fmt.Errorf(`by %q needs an embedder, and this server has none: look by "words"`, by)
@@ -192,7 +193,7 @@ func (s *server) search(ctx context.Context, q varve.Query, by string, filters [
 			}
 			hits, err = s.all(ctx, near, filters)
 		}
-		if by != "" || len(hits) > 0 || ctx.Err() != nil {
+		if by != "" || len(hits) > 0 || ctx.Err() != nil || err == nil && (q.Offset > 0 || q.MinScore > 0) {
 			return hits, cmp.Or(by, "both"), err
 		}
 		if err != nil {
@@ -378,6 +379,11 @@ func (s *server) listMemories(ctx context.Context, a args) (*answer, error) {
 		last, err := base64.RawURLEncoding.DecodeString(cursor)
 		if err != nil || !utf8.Valid(last) {
 			return nil, fmt.Errorf("cursor %q: must be next of the previous page", cursor)
+		}
+		if of, _, ok := strings.Cut(string(last), " "); ok {
+			if _, err := memstore.ParseOrder(of, cursor); err == nil {
+				return nil, fmt.Errorf("cursor %q: must be next of the previous page, with the same sort: %s", cursor, of)
+			}
 		}
 		filters = append(filters, varve.After(string(last)))
 	}

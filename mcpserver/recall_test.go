@@ -2,8 +2,11 @@ package mcpserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -63,6 +66,8 @@ func TestRecallFilters(t *testing.T) {
 		`,"by":"words","share":5,"ranks":true`: "old mid new",
 		`,"by":"meaning","share":5,"limit":1`:  "new",
 		`,"by":"words","min_score":1000`:       "",
+		`,"by":"words","min_score":0.001`:      "old mid new",
+		`,"min_score":0.001`:                   "mid old new",
 	} {
 		if got := recall(more); got != want {
 			t.Errorf("%s: %q, want %q", more, got, want)
@@ -90,6 +95,7 @@ func TestRecallFilters(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 	c.refuses("list_memories", `{"sort":"created"`+next+`}`, "next of the previous page, with the same sort")
+	c.refuses("list_memories", "{"+next[1:]+"}", "next of the previous page, with the same sort: -timestamp")
 	c.refuses("list_memories", `{"sort":"created","cursor":"x"}`, "next of the previous page")
 	if l := as[recalled](t, c, "list_memories", `{"since":"2026","sort":"-created"}`); l.ids() != "new mid" {
 		t.Errorf("%+v", l)
@@ -98,5 +104,46 @@ func TestRecallFilters(t *testing.T) {
 		t.Fatal(r)
 	} else if l := as[recalled](t, c, "recall", `{"query":"fourth","by":"words"}`); l.Memories[0].Happened != "" {
 		t.Errorf("%+v", l)
+	}
+}
+
+// Scores by words are on another scale than those by both: what no memory reaches by both is not looked for
+// by words, unless by both it cannot be done.
+func TestRecallMinScore(t *testing.T) {
+	t.Parallel()
+	var broken atomic.Bool
+	embed := func(_ context.Context, texts []string) ([][]float32, error) {
+		if broken.Load() {
+			return nil, errors.New("the service is down")
+		}
+		return slices.Repeat([][]float32{{1, 0}}, len(texts)), nil
+	}
+	st := openStore(t, t.TempDir(), &varve.Options{Embed: embed})
+	for i := range 30 {
+		if _, err := st.Put(t.Context(), varve.Memory{ID: fmt.Sprint("m", i), Content: "nothing of it"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := st.Put(t.Context(), varve.Memory{ID: "it", Content: "zebra quagga okapi"}); err != nil {
+		t.Fatal(err)
+	}
+	c := connect(t, st, Options{Embed: embed}, nil)
+	best := func(more string) recalled {
+		return as[recalled](t, c, "recall", `{"query":"zebra quagga okapi","limit":1`+more+`}`)
+	}
+	both, words := best("").Memories[0].Score, best(`,"by":"words"`).Memories[0].Score
+	if words <= both {
+		t.Fatalf("by both %v, by words %v", both, words)
+	}
+	between := fmt.Sprintf(`,"min_score":%v`, (both+words)/2)
+	if r := best(between); r.By != "both" || len(r.Memories) > 0 {
+		t.Errorf("%+v", r)
+	}
+	if r := best(between + `,"by":"words"`); r.By != "words" || r.ids() != "it" {
+		t.Errorf("%+v", r)
+	}
+	broken.Store(true)
+	if r := best(between); r.By != "words" || r.ids() != "it" {
+		t.Errorf("%+v", r)
 	}
 }
