@@ -55,6 +55,11 @@ func chosen(list string) ([]func() Engine, error) {
 	if list == "" {
 		return all, nil
 	}
+	for _, f := range all {
+		if f().Name() == list { // one whole name, which may have a comma
+			return []func() Engine{f}, nil
+		}
+	}
 	var out []func() Engine
 	for word := range strings.SplitSeq(list, ",") {
 		n := len(out)
