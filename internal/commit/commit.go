@@ -92,7 +92,7 @@ func (cm *Committer) Commit(ctx context.Context, ops []Op, seen Reads, listed wa
 			if cm.tx(conflict, seen, listed) {
 				return err
 			}
-			if len(ops) == 1 && ops[0].follows != nil { // told early of what this process may not see yet
+			if followed(ops) != nil { // told early of what this process may not see yet
 				if err := cm.Engine.Log.Settle(ctx, cm.Engine.Log.Written()-1); err != nil {
 					return err
 				}
@@ -150,8 +150,8 @@ func (cm *Committer) attempt(ctx context.Context, w *work, ops []Op, seen Reads,
 		return nil, nil
 	}
 	b.Frees = !puts && w.kept == 0
-	if len(ops) == 1 && ops[0].follows != nil {
-		b.Written = ops[0].follows.left
+	if f := followed(ops); f != nil {
+		b.Written = f.left
 	}
 	if cm.restsOnAny(w, ops, seen, listed) {
 		b.OnTop = func(newest *wal.Entry) bool { return cm.onTop(w, &ops[0], newest) }
@@ -344,6 +344,9 @@ func (cm *Committer) prepareSome(ctx context.Context, ops []Op, out []prepared, 
 // written shall keep members of it. What cannot be read must not stand in the way
 // of what can be written.
 func (cm *Committer) before(ctx context.Context, o *Op) (engine.Version, error) {
+	if o.follows != nil {
+		return o.follows.base, o.follows.err
+	}
 	if o.Memory != nil && !o.Conds.Any() && cm.unheard(o.kind, o.ID) {
 		return engine.Version{}, errs.ErrNotFound
 	}
@@ -381,12 +384,10 @@ func (cm *Committer) prepareOne(ctx context.Context, o *Op, p *prepared, values 
 	hint := uint64(0)
 	old, err := engine.Version{}, error(errs.ErrNotFound)
 	if o.ID != "" {
-		hint = cm.Engine.State.Hint()
-		if o.follows != nil {
-			hint, old, err = o.follows.hint, o.follows.base, o.follows.err
-		} else {
-			old, err = cm.before(ctx, o)
+		if hint = cm.Engine.State.Hint(); o.follows != nil {
+			hint = o.follows.hint
 		}
+		old, err = cm.before(ctx, o)
 	}
 	if err != nil && !errors.Is(err, errs.ErrNotFound) {
 		return err

@@ -148,20 +148,17 @@ func (v *Reader) Oldest() uint64 {
 
 // Older says whether a version of a document, or one before it, is the one that is looked for.
 func (v *Reader) Older(at wal.LSN, is func(*index.Entry) bool) bool {
-	for n := 0; at != 0 && n < 1000; n++ {
+	n := 0
+	return meets(at, func(at wal.LSN) (e wal.Entry, ok bool) {
+		if n++; n > 1000 {
+			return e, false
+		}
 		e, err := v.s.Log.ReadAt(v.ctx, at)
 		if err != nil {
-			if e, err = v.s.Log.ArchivedAt(v.ctx, at); err != nil {
-				return false
-			}
+			e, err = v.s.Log.ArchivedAt(v.ctx, at)
 		}
-		line, view, err := state.LineIn(&e)
-		if err == nil && !e.Delete && is(&line) {
-			return true
-		}
-		at = view.Previous
-	}
-	return false
+		return e, err == nil
+	}, is)
 }
 
 // Passed says whether flushes may have passed over the versions of a document up to at, so that its file
@@ -170,9 +167,20 @@ func (v *Reader) Passed(at wal.LSN, settled func() (index.Entry, error), is func
 	if line, err := settled(); err == nil && is(&line) {
 		return true
 	}
-	for at != 0 && at >= v.s.State.From() {
+	return meets(at, func(at wal.LSN) (e wal.Entry, ok bool) {
+		if at < v.s.State.From() {
+			return e, false
+		}
 		e, err := v.s.Log.ReadAt(v.ctx, at)
-		if err != nil {
+		return e, err == nil
+	}, is)
+}
+
+// meets goes from a version to the one before it, and so on, as long as read has them.
+func meets(at wal.LSN, read func(at wal.LSN) (wal.Entry, bool), is func(*index.Entry) bool) bool {
+	for at != 0 {
+		e, ok := read(at)
+		if !ok {
 			return false
 		}
 		line, view, err := state.LineIn(&e)
