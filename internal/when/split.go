@@ -8,10 +8,11 @@ import (
 	"time"
 )
 
-const mostDays = 100_000 // 273 years; a Duration has 292
+// MostDays is how many days a time may be ago, or a span of time long: 273 years; a Duration has 292.
+const MostDays = 100_000
 
 var (
-	errLong  = fmt.Errorf("more than %d days", mostDays)
+	errLong  = fmt.Errorf("more than %d days", MostDays)
 	errUnits = errors.New("units are s, m, h, d and w, each with a number before it")
 )
 
@@ -30,7 +31,7 @@ func Split(s string) (days int, rest time.Duration, err error) {
 			return 0, 0, fmt.Errorf("a whole number goes before %s, and larger units before smaller ones", unit.name)
 		}
 		n, err := strconv.Atoi(number)
-		if err != nil || n > mostDays/unit.days-days {
+		if err != nil || n > MostDays/unit.days-days {
 			return 0, 0, errLong
 		}
 		days += n * unit.days
@@ -46,7 +47,7 @@ func Split(s string) (days int, rest time.Duration, err error) {
 	}
 	rest, err = time.ParseDuration(s)
 	switch {
-	case err == nil && rest > time.Duration(mostDays-days)*24*time.Hour:
+	case err == nil && rest > time.Duration(MostDays-days)*24*time.Hour:
 		return 0, 0, errLong
 	case err != nil && strings.Trim(s, "0123456789.") == "":
 		return 0, 0, errors.New("the unit is missing: s, m, h, d or w")

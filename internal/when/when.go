@@ -291,7 +291,7 @@ func ago(s string, now time.Time) (time.Time, error) {
 			return time.Time{}, errUnits
 		}
 		if months > 0 {
-			if n > mostDays/31/months {
+			if n > MostDays/31/months {
 				return time.Time{}, errLong
 			}
 			return monthsBefore(now, n*months), nil

@@ -2,8 +2,6 @@ package words_test
 
 import (
 	"encoding/binary"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -48,24 +46,9 @@ func TestFirstFormat(t *testing.T) {
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
-	manifest := filepath.Join(dir, folder, "manifest.json")
-	text, err := os.ReadFile(manifest)
-	var m struct {
-		Format   int    `json:"format"`
-		LSN      uint64 `json:"lsn"`
-		Sum      uint64 `json:"sum"`
-		Language string `json:"language"`
-		Next     uint64 `json:"next"`
-		Segments []struct {
-			Number uint64 `json:"number"`
-			Bytes  int    `json:"bytes"`
-			Sum    string `json:"sum"`
-			State  string `json:"state"`
-		} `json:"segments"`
-		Check string `json:"check,omitempty"`
-	}
-	if err = errors.Join(err, json.Unmarshal(text, &m)); err != nil || len(m.Segments) == 0 {
-		t.Fatal(err)
+	m := manifestOf(t, dir)
+	if len(m.Segments) == 0 {
+		t.Fatal("there is no segment")
 	}
 	for i := range m.Segments {
 		s := &m.Segments[i]
@@ -80,14 +63,7 @@ func TestFirstFormat(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	m.Check = ""
-	if text, err = json.Marshal(m); err == nil {
-		m.Check = fmt.Sprintf("%016x", xxhash.Sum64(text))
-		text, err = json.Marshal(m)
-	}
-	if err = errors.Join(err, os.WriteFile(manifest, text, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	m.write(t, dir)
 	sessions := func(st *varve.Store) bool {
 		_, ok, err := inside.Inside(st).Engine.Orders.(*words.Orders).Sessions(t.Context())
 		if err != nil {
@@ -95,7 +71,7 @@ func TestFirstFormat(t *testing.T) {
 		}
 		return ok
 	}
-	st, err = varve.Open(t.Context(), dir, &varve.Options{ReadOnly: true})
+	st, err := varve.Open(t.Context(), dir, &varve.Options{ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,10 +31,7 @@ func parseAny(s string) (time.Duration, error) {
 	return time.Duration(days)*day + rest, nil
 }
 
-const (
-	day      = 24 * time.Hour
-	mostDays = 100_000 // 273 years; a Duration has 292
-)
+const day = 24 * time.Hour
 
 // Text writes a duration as Parse reads it: 30d, 1h30m, 0s.
 func Text(d time.Duration) string {
@@ -59,7 +56,7 @@ func Text(d time.Duration) string {
 
 // Seconds is Text for a number of seconds, also for one that no Duration has.
 func Seconds(n int64) string {
-	if n < 0 || n > mostDays*int64(day/time.Second) {
+	if n < 0 || n > when.MostDays*int64(day/time.Second) {
 		return fmt.Sprintf("%ds", n)
 	}
 	return Text(time.Duration(n) * time.Second)
