@@ -5,17 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
-	"strings"
-	"sync"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/index/table"
 	"github.com/varve-db/varve/internal/human"
-	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/memstore"
-	"github.com/varve-db/varve/wal"
 )
 
 // Reading is an operation that yields what there is as of its beginning or later.
@@ -111,80 +106,6 @@ func (eng *Engine) countAll(ctx context.Context) (int64, error) {
 	}
 }
 
-// change is what the overlay knows of one document, for listings.
-type change struct {
-	id, key string // key as JSON writes it
-	Line    index.Entry
-	Deleted bool
-}
-
-// overlayOrder keeps what the overlay has of each kind in the order of the table,
-// made when a listing needs it and as long as nothing changes.
-type overlayOrder struct {
-	mu    sync.Mutex
-	lists map[*Kind]*changes
-	at    wal.LSN
-	swaps uint64
-}
-
-type changes struct{ List []change }
-
-// Sorted lists what changed of a kind since the index was written, as the index sorts it.
-func (o *overlayOrder) Sorted(ctx context.Context, eng *Engine, k *Kind) (*changes, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	var last error
-	for range FindTries {
-		swaps, at := eng.State.Swaps(), eng.Log.Applied()
-		if o.lists != nil && o.at == at && o.swaps == swaps {
-			return o.lists[k], nil
-		}
-		lists, err := eng.sortChanges(ctx)
-		if err == nil && swaps == eng.State.Swaps() {
-			o.lists, o.at, o.swaps = lists, at, swaps
-			return lists[k], nil
-		}
-		if err != nil && !errors.Is(err, errs.ErrTruncated) && !errors.Is(err, ErrMoved) {
-			return nil, err
-		}
-		last = err
-		_ = eng.Refresh()
-	}
-	return nil, fmt.Errorf("listing: the log is released faster than it can be read: %w", last)
-}
-
-func (eng *Engine) sortChanges(ctx context.Context) (map[*Kind]*changes, error) {
-	lists := map[*Kind]*changes{}
-	for _, k := range eng.Kinds.All {
-		lists[k] = new(changes)
-	}
-	for _, at := range eng.State.Changes(0, 1<<62) {
-		e, err := eng.Log.ReadAt(ctx, at.Pos)
-		if err != nil {
-			return nil, err
-		}
-		all := lists[eng.Kinds.Of(e.Key)]
-		if all == nil {
-			continue
-		}
-		c := change{id: e.Key[1:], Deleted: e.Delete}
-		if c.key, err = table.EncodeKey(c.id); err != nil {
-			return nil, err
-		}
-		if !e.Delete {
-			if c.Line, err = LineOf(e); err != nil {
-				return nil, err
-			}
-			c.Line.Version = at.Pos
-		}
-		all.List = append(all.List, c)
-	}
-	for _, all := range lists {
-		slices.SortFunc(all.List, func(a, b change) int { return strings.Compare(a.key, b.key) })
-	}
-	return lists, nil
-}
-
 // IDs yields the ids that pass the filters, as far as the index knows.
 func (eng *Engine) IDs(ctx context.Context, k *Kind, f Filters) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
@@ -220,16 +141,19 @@ func (eng *Engine) Lines(ctx context.Context, k *Kind, f Filters) iter.Seq2[List
 			yield(Listing{}, &errs.FieldError{Field: "id", Value: human.Quote(f.After), Err: err})
 			return
 		}
-		list := changed.List
-		for len(list) > 0 && f.After != "" && list[0].key <= after {
-			list = list[1:]
+		list := changed
+		if f.After != "" {
+			i, found := find(list, after)
+			if list = list[i:]; found {
+				list = list[1:]
+			}
 		}
 		now := eng.Env.Clock()
 		give := func(c *change) bool {
 			return c.Deleted || !f.Line(c.id, &c.Line, now) || yield(Listing{c.id, c.Line, true}, nil)
 		}
 		for item, err := range eng.base(k, f) {
-			if err != nil && item.Key != "" && Overtaken(changed.List, item.Key) {
+			if err != nil && item.Key != "" && Overtaken(changed, item.Key) {
 				continue // what its line says is of no interest
 			}
 			if err != nil {
@@ -239,7 +163,7 @@ func (eng *Engine) Lines(ctx context.Context, k *Kind, f Filters) iter.Seq2[List
 				continue
 			}
 			for len(list) > 0 && list[0].key < item.Key {
-				if !give(&list[0]) {
+				if !give(list[0]) {
 					return
 				}
 				list = list[1:]
@@ -247,25 +171,19 @@ func (eng *Engine) Lines(ctx context.Context, k *Kind, f Filters) iter.Seq2[List
 			if len(list) > 0 && list[0].key == item.Key {
 				continue // it comes from the overlay
 			}
-			if Overtaken(changed.List, item.Key) {
+			if Overtaken(changed, item.Key) {
 				continue
 			}
 			if f.Line(item.ID, &item.Line, now) && !yield(Listing{item.ID, item.Line, false}, nil) {
 				return
 			}
 		}
-		for i := range list {
-			if !give(&list[i]) {
+		for _, c := range list {
+			if !give(c) {
 				return
 			}
 		}
 	}
-}
-
-// Overtaken says whether the overlay knows the key.
-func Overtaken(list []change, key string) bool {
-	_, ok := slices.BinarySearchFunc(list, key, func(c change, k string) int { return strings.Compare(c.key, k) })
-	return ok
 }
 
 // Item is a line of the set.
@@ -347,13 +265,4 @@ func lines(set *index.Set, k *Kind, f Filters) iter.Seq2[Item, error] {
 			}
 		}
 	}
-}
-
-// LineOf is the line of the index that an entry carries.
-func LineOf(e wal.Entry) (index.Entry, error) {
-	line, _, err := state.LineIn(&e)
-	if err != nil {
-		return line, fmt.Errorf("entry %d: %w", e.LSN, err)
-	}
-	return line, nil
 }

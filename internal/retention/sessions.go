@@ -94,8 +94,7 @@ func (r *Retention) eachOfIndex(ctx context.Context, yield func(Session, error) 
 	now := r.Engine.Env.Clock()
 	over := func(line *index.Entry) bool { return !line.ExpiresAt.IsZero() && !now.Before(line.ExpiresAt) }
 	var news []sessionChange
-	for i := range changed.List {
-		c := &changed.List[i]
+	for _, c := range changed {
 		if c.Deleted || c.Line.SessionID == "" || over(&c.Line) {
 			continue
 		}
@@ -146,7 +145,7 @@ func (r *Retention) eachOfIndex(ctx context.Context, yield func(Session, error) 
 			}
 			continue
 		}
-		if engine.Overtaken(changed.List, it.Key) {
+		if engine.Overtaken(changed, it.Key) {
 			continue
 		}
 		order, err := table.EncodeKey(index.SessionPrefix(it.Line.SessionID))
