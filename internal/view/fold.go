@@ -40,8 +40,8 @@ type Fold interface {
 // its own, in an engine.Follower, by way of FromFiles.
 //
 // So a View keeps nothing from being released, and needs no method for backup (it is not in
-// one), purge (all its files are overwritten, and it is made again) and rebuilding (the same):
-// internal/views does these for all.
+// one), purge (all its files are overwritten, and it is made again; but see Purger) and rebuilding
+// (the same): internal/views does these for all.
 type View interface {
 	Fold
 	// Name is that of its folder below view_index/: lower-case letters, digits, '-'.
@@ -58,4 +58,11 @@ type View interface {
 	Close() error
 	// Verify compares the files with an index of the same moment: errs.ErrCorrupt.
 	Verify(ctx context.Context, f *Folder, set *index.Set) error
+}
+
+// Purger is a View that need not be made again for a purge, which would read each document.
+type Purger interface {
+	// Purge leaves nothing in it of what is not there any more. The files that Save writes behind it
+	// have new names, but those that had nothing of it; Save fails where one of the old ones stays.
+	Purge(f *Folder) error
 }

@@ -37,7 +37,7 @@ type Views struct {
 	retry  atomic.Int64
 	as     atomic.Pointer[string] // the settings of the words in the last round
 	rotten atomic.Bool            // a search has found damage in the files
-	stale  bool                   // the next index that is written has all files made again
+	stale  bool                   // with the next index that is written nothing stays in the files that is gone
 	left   error                  // why something of it will not be overwritten
 }
 
@@ -101,8 +101,13 @@ func (vs *Views) path(elem ...string) string {
 // Round makes the files complete as of the index that is mapped; written says that it may be
 // another one than in the last round.
 func (vs *Views) Round(ctx context.Context, held *wal.Held, written bool) {
-	if rotten := vs.rotten.Load(); vs.stale && written || rotten {
-		if err := vs.forget(); err != nil {
+	purge := vs.stale && written
+	if rotten := vs.rotten.Load(); purge || rotten {
+		keep := vs.purgers()
+		if rotten {
+			keep = nil
+		}
+		if err := vs.forget(keep); err != nil {
 			vs.Missed(held, err)
 			vs.failed(ctx, "", err)
 			return
@@ -117,6 +122,14 @@ func (vs *Views) Round(ctx context.Context, held *wal.Held, written bool) {
 	vs.as.Store(&as)
 	vs.due.Store(true)
 	vs.retry.Store(vs.Engine.Env.Clock().Add(retryAfter).UnixNano())
+	done := false
+	if purge { // whatever comes, none of the old files stays
+		defer func() {
+			if !done {
+				vs.Missed(held, vs.forget(nil))
+			}
+		}()
+	}
 	if ready, err := vs.enter(held); err != nil || !ready {
 		if err != nil {
 			vs.failed(ctx, "", err)
@@ -128,12 +141,21 @@ func (vs *Views) Round(ctx context.Context, held *wal.Held, written bool) {
 		return
 	}
 	defer set.Release()
-	done := true
+	done = true
 	for _, v := range vs.list {
-		if err := vs.complete(ctx, held, v, set); err != nil {
+		err := vs.complete(ctx, held, v, set, purge)
+		if err != nil && purge && ctx.Err() == nil { // a disk may be full: without the old files it is less so
+			if err = vs.Engine.ViewFolder(v.Name()).Clear(); err == nil {
+				err = vs.complete(ctx, held, v, set, false)
+			}
+		}
+		if err != nil {
 			vs.failed(ctx, v.Name(), err)
 			done = false
 		}
+	}
+	if purge {
+		vs.Missed(held, vs.release())
 	}
 	if vs.due.Store(!done); done {
 		vs.remember(nil)
@@ -210,7 +232,9 @@ func (vs *Views) enter(held *wal.Held) (bool, error) {
 var errOutdated = errors.New("it was made by other settings")
 
 // complete brings one view to the moment of an index.
-func (vs *Views) complete(ctx context.Context, _ *wal.Held, v view.View, set *index.Set) error {
+//
+// With purge nothing stays in its files that is not there any more.
+func (vs *Views) complete(ctx context.Context, _ *wal.Held, v view.View, set *index.Set, purge bool) error {
 	to, ok := view.MarkOf(set)
 	if !ok {
 		return nil // of a store without a log yet
@@ -220,11 +244,14 @@ func (vs *Views) complete(ctx context.Context, _ *wal.Held, v view.View, set *in
 	if o, ok := v.(interface{ Outdated() bool }); ok && err == nil && o.Outdated() {
 		err = errOutdated
 	}
-	if err == nil && at == to {
+	if err == nil && at == to && !purge {
 		return nil
 	}
-	if err == nil {
+	if err == nil && at != to {
 		err = vs.Engine.Between(ctx, at, to, func(e *wal.Entry) error { return v.Apply(ctx, nil, e) })
+	}
+	if p, ok := v.(view.Purger); ok && purge && err == nil {
+		err = p.Purge(f)
 	}
 	if err != nil {
 		if vfs.IsStarved(err) || vfs.IsDiskFull(err) || ctx.Err() != nil {
@@ -246,18 +273,12 @@ func (vs *Views) complete(ctx context.Context, _ *wal.Held, v view.View, set *in
 	return err
 }
 
-// Doom has the next index that is written make all files again, and names the files that are
-// there, relative to the store, also of views that this program does not know: what they have
+// Doom has the next index that is written make the files without what is gone, and names the files
+// that are there, relative to the store, also of views that this program does not know: what they have
 // is to be overwritten once they are replaced. What this process has mapped is released.
 func (vs *Views) Doom(held *wal.Held) (names []string) {
 	vs.stale, vs.left = true, nil
-	err := vs.closeList()
-	if vs.words != nil {
-		err = errors.Join(err, vs.words.Forget())
-	}
-	if vs.orders != nil {
-		err = errors.Join(err, vs.orders.Forget())
-	}
+	err := vs.release()
 	ferr := vs.folders(func(f *view.Folder, name string) error {
 		files, err := f.Names()
 		for _, file := range files {
@@ -266,6 +287,28 @@ func (vs *Views) Doom(held *wal.Held) (names []string) {
 		return err
 	})
 	vs.Missed(held, errors.Join(err, ferr))
+	return names
+}
+
+// release lets go what this process has mapped.
+func (vs *Views) release() error {
+	err := vs.closeList()
+	if vs.words != nil {
+		err = errors.Join(err, vs.words.Forget())
+	}
+	if vs.orders != nil {
+		err = errors.Join(err, vs.orders.Forget())
+	}
+	return err
+}
+
+// purgers are the names of the views whose files stay where nothing is gone of what they have.
+func (vs *Views) purgers() (names []string) {
+	for _, v := range vs.list {
+		if _, ok := v.(view.Purger); ok {
+			names = append(names, v.Name())
+		}
+	}
 	return names
 }
 
@@ -297,17 +340,22 @@ func (vs *Views) folders(visit func(f *view.Folder, name string) error) error {
 	return nil
 }
 
-// forget removes all files: what they say of a moment is no longer believed.
-func (vs *Views) forget() error {
+// forget removes all files but those of some views: what they say of a moment is no longer believed.
+func (vs *Views) forget(but []string) error {
 	vs.due.Store(len(vs.list) > 0)
-	return vs.folders(func(f *view.Folder, _ string) error { return f.Clear() })
+	return vs.folders(func(f *view.Folder, name string) error {
+		if slices.Contains(but, name) {
+			return nil
+		}
+		return f.Clear()
+	})
 }
 
 // Rebuilding is called before an index is made again, and removes all files. flush.lock is held, or
 // the store is being opened, when no other process has it open. Where that fails, the round behind
 // the index tries again, so that a view does not keep a store from being opened.
 func (vs *Views) Rebuilding(ctx context.Context) {
-	if err := vs.forget(); err != nil {
+	if err := vs.forget(nil); err != nil {
 		vs.stale = true
 		vs.failed(ctx, "", err)
 	}
@@ -337,7 +385,7 @@ func (vs *Views) Rebuild(ctx context.Context, held *wal.Held, name string) error
 	}
 	for _, v := range vs.list {
 		if v.Name() == name {
-			if err := vs.complete(ctx, held, v, set); err != nil {
+			if err := vs.complete(ctx, held, v, set, false); err != nil {
 				return fmt.Errorf("the view %s: %w", name, err)
 			}
 		}

@@ -227,7 +227,7 @@ func (w *Words) Save(f *view.Folder, at wal.Mark) error {
 	if err != nil {
 		w.drop(f)
 	}
-	w.written, w.untidy = nil, err != nil
+	w.written, w.untidy, w.purged = nil, err != nil, false
 	return err
 }
 
@@ -271,8 +271,16 @@ func (w *Words) save(f *view.Folder, at wal.Mark) error {
 		return err
 	}
 	for _, name := range names {
-		if ext := filepath.Ext(name); !keep[name] && (ext == ".seg" || ext == ".st") {
-			_ = f.FS.Remove(filepath.Join(f.Path, name)) // where it is in use, a later round does
+		if ext := filepath.Ext(name); !keep[name] && (ext == ".seg" || ext == ".st" || w.purged) {
+			err := f.FS.Remove(filepath.Join(f.Path, name)) // where it is in use, a later round does
+			if err != nil && w.purged {
+				return err
+			}
+		}
+	}
+	if w.purged {
+		if err := f.FS.SyncDir(f.Path); err != nil {
+			return err
 		}
 	}
 	// What was written is read from its files from here on, and not from memory.

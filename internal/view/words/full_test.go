@@ -215,7 +215,7 @@ func TestFullDisk(t *testing.T) {
 		}, func(t *testing.T, st *varve.Store) error {
 			_, err := st.Admin().Purge(t.Context(), "m0017")
 			return err
-		}, 3, 15},
+		}, 1, 10},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

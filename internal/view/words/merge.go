@@ -1,6 +1,8 @@
 package words
 
 import (
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/internal/words"
 )
 
@@ -85,5 +87,43 @@ func (w *Words) replace(ids []uint64) error {
 	}
 	w.set = set
 	w.next++
+	return nil
+}
+
+// Purge implements view.Purger. Rows that are dead have words in the dictionary of their segment, so
+// each segment that has some is written again; a merge leaves nothing of them.
+func (w *Words) Purge(f *view.Folder) error {
+	return vfs.Guard(func() error { return w.purge(f) })
+}
+
+func (w *Words) purge(f *view.Folder) error {
+	if err := w.seal(); err != nil {
+		return err
+	}
+	w.purged = true
+	var ids []uint64
+	for _, p := range w.set.Parts() {
+		if p.Deaths() > 0 {
+			ids = append(ids, p.ID)
+		}
+	}
+	for _, id := range ids {
+		merged, moved, err := w.set.Merge([]uint64{id})
+		if err != nil {
+			return err
+		}
+		if merged == nil {
+			set, err := w.set.Merged(w.next, nil, moved)
+			if err != nil {
+				return err
+			}
+			w.set = set
+			w.next++
+			continue
+		}
+		if err := w.file(f, merged.Write, func(seg *words.Segment) (*words.Set, error) { return w.set.Merged(w.next, seg, moved) }); err != nil {
+			return err
+		}
+	}
 	return nil
 }

@@ -80,9 +80,14 @@ func (w *Words) rebuild(ctx context.Context, set *index.Set, f *view.Folder) err
 
 // spill puts the segment of a builder into its file, and the file into the set.
 func (w *Words) spill(f *view.Folder, b *build.Builder) error {
+	return w.file(f, b.Writer().Write, func(seg *words.Segment) (*words.Set, error) { return w.set.With(w.next, seg, nil) })
+}
+
+// file has the next segment written into its file, which is in the set then.
+func (w *Words) file(f *view.Folder, write func(to func([]byte) error) error, with func(*words.Segment) (*words.Set, error)) error {
 	name := segmentName(w.next)
 	w.written = append(w.written, name)
-	if err := f.WriteBy(name, b.Writer().Write); err != nil {
+	if err := f.WriteBy(name, write); err != nil {
 		return err
 	}
 	file, err := f.Map(name)
@@ -100,7 +105,7 @@ func (w *Words) spill(f *view.Folder, b *build.Builder) error {
 		return err
 	}
 	m.sum = hex(seg.Sum())
-	set, err := w.set.With(w.next, seg, nil)
+	set, err := with(seg)
 	if err != nil {
 		return err
 	}

@@ -54,6 +54,7 @@ type Words struct {
 	untidy  bool                  // there may be files that it does not name any more
 
 	maps   map[string]*mapped // by name of the file
+	purged bool               // the next Save leaves no other files
 	loaded []byte             // the manifest that the files of set are of
 	at     wal.Mark           // of that
 }

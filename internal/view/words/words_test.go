@@ -304,6 +304,55 @@ func TestPurgedWhereSearched(t *testing.T) {
 	}
 }
 
+// A purge writes again only the segments that have something of what is gone. The others stay as they are,
+// so that what it costs does not grow with the store, and no search has to read the documents meanwhile.
+func TestPurgedSegments(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	st := open(t, dir)
+	put(t, st, 0, 3000)
+	flush(t, st)
+	put(t, st, 3000, 3020)
+	flush(t, st)
+	segments := func() map[string]os.FileInfo {
+		names, err := filepath.Glob(filepath.Join(dir, folder, "*.seg"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := map[string]os.FileInfo{}
+		for _, name := range names {
+			if all[name], err = os.Stat(name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return all
+	}
+	before := segments()
+	if _, err := st.Admin().Purge(t.Context(), "m3007"); err != nil {
+		t.Fatal(err)
+	}
+	stay, gone := 0, 0
+	for name, info := range before {
+		switch now, err := os.Stat(name); {
+		case err != nil:
+			gone++
+		case os.SameFile(info, now):
+			stay++
+		default:
+			t.Errorf("%s is another one now", name)
+		}
+	}
+	if stay == 0 || gone == 0 || stay+gone != len(before) {
+		t.Errorf("of %d segments %d stay, %d are gone", len(before), stay, gone)
+	}
+	for f, err := range st.Admin().Verify(t.Context(), varve.VerifyOptions{}) {
+		t.Errorf("%+v, %v", f, err)
+	}
+	if hits, err := st.Search(t.Context(), varve.Query{Text: "number3007 number8"}); err != nil || len(hits) == 0 || hits[0].ID != "m0008" {
+		t.Error(hits, err)
+	}
+}
+
 // What a search finds damaged, the next flush makes again.
 func TestHealedWhereSearched(t *testing.T) {
 	t.Parallel()
