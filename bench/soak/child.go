@@ -28,7 +28,7 @@ const (
 )
 
 // purgeEvery is the least time between two purges of a process.
-const purgeEvery = 20 * time.Second
+const purgeEvery = time.Minute
 
 // child is one process that works until it is killed or its input ends.
 type child struct {

@@ -36,8 +36,8 @@ type soak struct {
 	mu       sync.Mutex
 	minutes  []*minute
 	now      *minute
-	second   int  // commits in this second
-	spoiled  bool // the judge stopped the processes in this second
+	seconds  []int // commits in each second since began, -1 where the judge had stopped the processes
+	turned   int   // seconds that minutes have
 	problems []string
 }
 
@@ -60,12 +60,13 @@ func (s *soak) noteOp(kind string, took time.Duration) {
 	case "search":
 		list = &s.now.searches
 	case "purge": // waits for the files of everything before it
-		s.second++
+		s.now.purges = append(s.now.purges, took)
+		s.count(1)
 		return
 	case "session": // of which some only read
 		return
 	default:
-		s.second++
+		s.count(1)
 		if took > s.now.longest {
 			s.now.longest, s.now.longestKind = took, kind
 		}
@@ -75,9 +76,23 @@ func (s *soak) noteOp(kind string, took time.Duration) {
 	}
 }
 
+// count adds commits to this second, -1: it does not count. A second is one of the clock: what looks each
+// second may be late. mu is held.
+func (s *soak) count(n int) {
+	at := s.elapsed()
+	for len(s.seconds) <= at {
+		s.seconds = append(s.seconds, 0)
+	}
+	if n < 0 || s.seconds[at] < 0 {
+		s.seconds[at] = -1
+		return
+	}
+	s.seconds[at] += n
+}
+
 // run is the whole of it; each minute is told when it is over.
 func (s *soak) run(ctx context.Context, tell io.Writer) (err error) {
-	s.told, s.rng, s.now = told.New(), rand.New(rand.NewPCG(s.seed, 1)), &minute{}
+	s.told, s.rng, s.now, s.began = told.New(), rand.New(rand.NewPCG(s.seed, 1)), &minute{}, time.Now()
 	st, err := varve.Open(ctx, s.dir, nil) // made by one
 	if err == nil {
 		err = st.Close()
@@ -102,13 +117,12 @@ func (s *soak) run(ctx context.Context, tell io.Writer) (err error) {
 			return err
 		}
 	}
-	s.mu.Lock()
-	s.second, s.spoiled = 0, true
-	s.mu.Unlock()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	began := time.Now()
-	s.began = began
+	s.mu.Lock()
+	s.began, s.seconds = began, nil
+	s.mu.Unlock()
 	killAt, checkAt := began.Add(s.every), began.Add(s.check)
 	for n := 1; time.Since(began) < s.length; n++ {
 		select {
@@ -128,13 +142,13 @@ func (s *soak) run(ctx context.Context, tell io.Writer) (err error) {
 				return err
 			}
 			checkAt = time.Now().Add(s.check)
-			tick.Reset(time.Second) // the next second is a whole one
 		}
 		if int(time.Since(began)/time.Minute) > s.over() {
-			s.turn(tell)
+			s.turn(tell, s.elapsed())
 		}
 	}
 	s.look(true)
+	over := s.elapsed() // who closes commits nothing
 	for i, p := range s.all {
 		if err := p.end(); err != nil {
 			s.problem("process %d did not close the store: %v", i, err)
@@ -144,7 +158,7 @@ func (s *soak) run(ctx context.Context, tell io.Writer) (err error) {
 	if err := s.compare(ctx); err != nil {
 		return err
 	}
-	s.turn(tell)
+	s.turn(tell, over)
 	return nil
 }
 
@@ -164,7 +178,7 @@ func (s *soak) over() int {
 	return len(s.minutes)
 }
 
-// look is at the end of each second. The disk is looked at less often.
+// look is about each second. The disk is looked at less often.
 func (s *soak) look(disk bool) {
 	var memory, elder, handles int64
 	for i, p := range s.all {
@@ -184,10 +198,6 @@ func (s *soak) look(disk bool) {
 	m := s.now
 	m.memory, m.elder, m.handles = max(m.memory, memory), max(m.elder, elder), max(m.handles, handles)
 	m.disk, m.files, m.log = max(m.disk, bytes), max(m.files, files), max(m.log, log)
-	if !s.spoiled {
-		s.now.seconds = append(s.now.seconds, s.second)
-	}
-	s.second, s.spoiled = 0, false
 }
 
 // replace kills one of the processes, never the first, and starts another in its place. The others go
@@ -221,6 +231,7 @@ func (s *soak) replace() error {
 
 // judgeNow stops the processes, compares, and lets them go on.
 func (s *soak) judgeNow(ctx context.Context) error {
+	from := time.Since(s.began)
 	for _, p := range s.all {
 		if err := p.begun(); err != nil {
 			return err
@@ -238,7 +249,10 @@ func (s *soak) judgeNow(ctx context.Context) error {
 	}
 	err := s.compare(ctx)
 	s.mu.Lock()
-	s.spoiled = true
+	s.count(-1)
+	for at := int(from / time.Second); at < len(s.seconds); at++ {
+		s.seconds[at] = -1
+	}
 	s.mu.Unlock()
 	for _, p := range s.all {
 		if _, werr := io.WriteString(p.in, "go\n"); werr != nil {
@@ -310,15 +324,27 @@ func (s *soak) compare(ctx context.Context) (err error) {
 	return nil
 }
 
-// turn ends a minute.
-func (s *soak) turn(tell io.Writer) {
+// elapsed is how many seconds are over.
+func (s *soak) elapsed() int { return int(time.Since(s.began) / time.Second) }
+
+// turn ends a minute, which has the seconds below over that no other has.
+func (s *soak) turn(tell io.Writer, over int) {
 	s.mu.Lock()
 	m := s.now
+	for ; s.turned < over; s.turned++ {
+		n := 0
+		if s.turned < len(s.seconds) {
+			n = s.seconds[s.turned]
+		}
+		if n >= 0 {
+			m.seconds = append(m.seconds, n)
+		}
+	}
 	s.now = &minute{}
 	s.minutes = append(s.minutes, m)
 	n := len(s.minutes)
 	s.mu.Unlock()
-	for _, list := range [][]time.Duration{m.commits, m.gets, m.searches} {
+	for _, list := range [][]time.Duration{m.commits, m.gets, m.searches, m.purges} {
 		slices.Sort(list)
 	}
 	sum := 0
