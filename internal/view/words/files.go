@@ -16,7 +16,6 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/internal/words"
-	"github.com/varve-db/varve/internal/words/analyzer"
 	"github.com/varve-db/varve/internal/words/query"
 	"github.com/varve-db/varve/wal"
 )
@@ -122,7 +121,7 @@ func (w *Words) load(f *view.Folder, b []byte) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w: %w", manifestName, errs.ErrCorrupt, err)
 	}
-	an := analyzer.New(m.Language)
+	an := w.an.For(m.Language)
 	maps := map[string]*mapped{}
 	give := func(list map[string]*mapped) {
 		for name, m := range list {

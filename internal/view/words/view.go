@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -71,7 +72,7 @@ func newWords(eng *engine.Engine, times int) *Words {
 // begin makes it empty. What is mapped stays so until Close or the next Load.
 func (w *Words) begin() {
 	c := w.eng.Settings.Now()
-	w.an, w.sources, w.set, w.next = analyzer.New(c.Language()), c.Sources(), words.NewSet(), 1
+	w.an, w.sources, w.set, w.next = w.an.For(c.Language()), c.Sources(), words.NewSet(), 1
 	w.pending, w.size, w.loaded = map[string]*words.Doc{}, 0, nil
 	if w.maps == nil {
 		w.maps = map[string]*mapped{}
@@ -168,6 +169,7 @@ func (w *Words) seal() error {
 	}
 	b := build.NewBuilder(w.an)
 	var remove []string
+	var docs []*words.Doc
 	for id, d := range w.pending {
 		if d == nil {
 			remove = append(remove, id)
@@ -178,8 +180,12 @@ func (w *Words) seal() error {
 			return err
 		}
 		if !ok || lsn < d.LSN {
-			b.Add(d)
+			docs = append(docs, d)
 		}
+	}
+	slices.SortFunc(docs, (*words.Doc).Compare) // so that the builder has nothing left to sort
+	for _, d := range docs {
+		b.Add(d)
 	}
 	if err := w.add(b, remove); err != nil {
 		return err

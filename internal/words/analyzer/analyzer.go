@@ -15,21 +15,36 @@ import (
 // MostTerm bounds a term, in bytes: what is longer is cut, in documents and in queries.
 const MostTerm = 64
 
-// mostStems bounds the memory of what was stemmed already.
-const mostStems = 1 << 16
+// mostTerms bounds the memory of words that came already.
+const mostTerms = 1 << 16
 
 // Analyzer makes terms of texts. It belongs to one goroutine.
 type Analyzer struct {
 	language string
 	stem     func(*snowballstem.Env) bool // nil: words are taken as they are
 	buf      []byte
-	terms    map[string][]byte // of words that were stemmed already
+	terms    map[string]*Term // of words that came already
+}
+
+// Term is what words are found by that came already. Of and At are for who collects terms and wants to see
+// at once which one it is.
+type Term struct {
+	Bytes  []byte // none where it is not looked for
+	Of, At any
 }
 
 // New makes one for a language: English stems words and drops those that are in every text, the others
 // stem, None takes words as they are, as does what is none of Languages.
 func New(language string) *Analyzer {
-	return &Analyzer{language: language, stem: stemmers[language], terms: map[string][]byte{}}
+	return &Analyzer{language: language, stem: stemmers[language], terms: map[string]*Term{}}
+}
+
+// For is an analyzer of a language: a itself, with the words that it knows, if it is of that one. a may be nil.
+func (a *Analyzer) For(language string) *Analyzer {
+	if a != nil && a.language == language {
+		return a
+	}
+	return New(language)
 }
 
 // Language is the analyzer's.
@@ -44,14 +59,28 @@ func (a *Analyzer) Print() uint64 { return xxhash.Sum64String(printVersion + "\x
 // Each visits the terms of a text, in order. A term is valid during the call. Of adjoining characters
 // of scripts without spaces there is each, and each pair.
 func (a *Analyzer) Each(b []byte, visit func(term []byte, pair bool)) {
+	a.EachTerm(b, func(term []byte, pair bool, _ *Term) { visit(term, pair) })
+}
+
+// EachTerm is Each with the Term of a word, nil where it has none.
+func (a *Analyzer) EachTerm(b []byte, visit func(term []byte, pair bool, t *Term)) {
 	a.buf = text.Each(b, a.buf, func(w []byte) {
-		if t := a.term(w); len(t) > 0 {
-			visit(t, false)
+		t := a.terms[string(w)]
+		if t == nil {
+			if t = a.keep(w); t == nil {
+				if w = a.termOf(w); len(w) > 0 {
+					visit(w, false, nil)
+				}
+				return
+			}
+		}
+		if len(t.Bytes) > 0 {
+			visit(t.Bytes, false, t)
 		}
 	}, func(pair []byte, at int) {
-		visit(cut(pair[at:]), false)
+		visit(cut(pair[at:]), false, nil)
 		if at > 0 {
-			visit(cut(pair), true)
+			visit(cut(pair), true, nil)
 		}
 	})
 }
@@ -67,24 +96,21 @@ func cut(w []byte) []byte {
 	return w[:n]
 }
 
-// term is what a word is found by; empty where it is not.
-func (a *Analyzer) term(w []byte) []byte {
-	if a.stem == nil {
-		return a.termOf(w)
+// keep keeps the term of a word; nil where the word is so long that it is not.
+func (a *Analyzer) keep(w []byte) *Term {
+	if len(w) > MostTerm {
+		return nil
 	}
-	if t, ok := a.terms[string(w)]; ok {
-		return t
+	if len(a.terms) >= mostTerms {
+		clear(a.terms)
 	}
-	t := a.termOf(w)
-	if len(w) <= MostTerm {
-		if len(a.terms) >= mostStems {
-			clear(a.terms)
-		}
-		a.terms[string(w)] = bytes.Clone(t)
-	}
+	word := string(w)
+	t := &Term{Bytes: bytes.Clone(a.termOf(w))}
+	a.terms[word] = t
 	return t
 }
 
+// termOf is what a word is found by; empty where it is not.
 func (a *Analyzer) termOf(w []byte) []byte {
 	if a.language != English && a.stem != nil {
 		return a.stemmed(w)

@@ -22,6 +22,12 @@ type Doc struct {
 	order.Line
 }
 
+// Compare sorts documents as a segment does.
+func (d *Doc) Compare(o *Doc) int {
+	x, y := Row{Session: d.Session, Time: d.Time, ID: d.ID}, Row{Session: o.Session, Time: o.Time, ID: o.ID}
+	return x.Compare(&y)
+}
+
 // NoTime is the time of a document that cannot be read.
 const NoTime = math.MinInt64
 
@@ -38,7 +44,7 @@ func (d *Doc) Bytes() int {
 // length, and its bytes. What a Builder makes of it is the same.
 func (d *Doc) Analyse(an *analyzer.Analyzer) {
 	d.Terms = make([]byte, 0, d.Bytes())
-	d.each(an, func(term []byte, in query.Field, pair bool) {
+	d.each(an, func(term []byte, in query.Field, pair bool, _ *analyzer.Term) {
 		head := byte(in) << 1
 		if pair {
 			head |= 1
@@ -49,13 +55,13 @@ func (d *Doc) Analyse(an *analyzer.Analyzer) {
 }
 
 // each visits the terms.
-func (d *Doc) each(an *analyzer.Analyzer, visit func(term []byte, in query.Field, pair bool)) {
+func (d *Doc) each(an *analyzer.Analyzer, visit func(term []byte, in query.Field, pair bool, of *analyzer.Term)) {
 	for _, t := range d.Texts {
-		an.Each([]byte(t.Text), func(term []byte, pair bool) { visit(term, t.Field, pair) })
+		an.EachTerm([]byte(t.Text), func(term []byte, pair bool, of *analyzer.Term) { visit(term, t.Field, pair, of) })
 	}
 	for b := d.Terms; len(b) > 0 && d.Texts == nil; {
 		end := 2 + int(b[1])
-		visit(b[2:end], query.Field(b[0]>>1), b[0]&1 != 0)
+		visit(b[2:end], query.Field(b[0]>>1), b[0]&1 != 0, nil)
 		b = b[end:]
 	}
 }
@@ -66,6 +72,7 @@ type Builder struct {
 	rows  []Row
 	terms map[string]*term
 	now   []counted // the terms of the document that is added
+	seen  []*analyzer.Term
 	size  int
 }
 
@@ -101,23 +108,37 @@ func (b *Builder) Add(d *Doc) {
 	if n := len(b.rows); n > 0 && b.rows[n-1].Session == r.Session {
 		r.Session = b.rows[n-1].Session
 	}
-	d.each(b.an, func(term []byte, in query.Field, pair bool) {
+	d.each(b.an, func(word []byte, in query.Field, pair bool, of *analyzer.Term) {
 		if in == query.Content && !pair {
 			r.Length++
 		}
-		b.count(term, in)
+		if of != nil && of.Of == b {
+			b.count(of.At.(*term), in)
+			return
+		}
+		at := b.term(word)
+		if of != nil { // from here on a word need not be looked up twice
+			of.Of, of.At = b, at
+			b.seen = append(b.seen, of)
+		}
+		b.count(at, in)
 	})
 	b.end(r)
 }
 
-// count counts a word in a field of the document that is added.
-func (b *Builder) count(word []byte, in query.Field) {
+// term is that of a word.
+func (b *Builder) term(word []byte) *term {
 	at := b.terms[string(word)]
 	if at == nil {
 		at = &term{last: -1}
 		b.terms[string(word)] = at
 		b.size += len(word) + 96
 	}
+	return at
+}
+
+// count counts a term in a field of the document that is added.
+func (b *Builder) count(at *term, in query.Field) {
 	if at.now == 0 {
 		b.now = append(b.now, counted{term: at})
 		at.now = int32(len(b.now))
@@ -191,6 +212,10 @@ func (b *Builder) Segment() []byte { return b.Writer().Bytes() }
 
 // Writer has the segment of what was added; nil where nothing was. The builder is not used again.
 func (b *Builder) Writer() *Writer {
+	for _, of := range b.seen { // the analyzer stays
+		of.Of, of.At = nil, nil
+	}
+	b.seen = nil
 	if len(b.rows) == 0 {
 		return nil
 	}
