@@ -43,7 +43,7 @@ type Orders struct {
 func NewOrders(eng *engine.Engine, damaged func()) *Orders {
 	o := &Orders{eng: eng, files: lines{files: files{Words: newWords(eng, 1)}}, damaged: damaged}
 	o.files.lean = true
-	o.follow.Fold = &o.files
+	o.follow.Fold, o.follow.Stale = &o.files, o.files.came
 	return o
 }
 
@@ -72,7 +72,7 @@ func (r *lines) Reset(ctx context.Context, set *index.Set) error {
 }
 
 // Covered implements view.Fold.
-func (r *lines) Covered(*index.Set) bool { return !r.absent && r.few() }
+func (r *lines) Covered(set *index.Set) bool { return !r.absent && r.goesOn(set) }
 
 // Apply implements view.Fold.
 func (r *lines) Apply(ctx context.Context, set *index.Set, e *wal.Entry) error {

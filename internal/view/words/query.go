@@ -164,8 +164,46 @@ func (q *Query) distrust() {
 // files is the view as a query follows it, which calls it one at a time.
 type files struct {
 	*Words
-	seen string // the manifest that was loaded last
-	bad  string // the manifest that is not believed
+	seen string   // the manifest that was loaded last
+	bad  string   // the manifest that is not believed
+	wait wal.Mark // of the index whose files are to come; none where they are there, or are not needed
+	look string   // the manifest that had not come so far
+}
+
+// Covered implements view.Fold.
+func (f *files) Covered(set *index.Set) bool { return !f.Outdated() && f.goesOn(set) }
+
+// goesOn says whether it goes on with what it has over a newer index. Where much of that is in memory, it
+// begins again with the files, which have it too. But files follow an index by seconds: before they
+// are there, all that the index took in would be read from the log once more, by each process that
+// searches, and just when the one that makes them needs the processors. So it waits for them, up to
+// a bound.
+func (f *files) goesOn(set *index.Set) bool {
+	f.wait, f.look = wal.Mark{}, ""
+	n := f.loose()
+	if n < pendingRows {
+		return true
+	}
+	to, ok := view.MarkOf(set)
+	if !ok || n >= mostRows {
+		return false
+	}
+	f.wait = to
+	return !f.came()
+}
+
+// came says that the files have come to where it waits for them.
+func (f *files) came() bool {
+	if f.wait == (wal.Mark{}) {
+		return false
+	}
+	b, err := f.eng.ViewFolder(Name).Read(manifestName, manifestMost)
+	if err != nil || string(b) == f.look {
+		return false
+	}
+	f.look = string(b)
+	m, err := parseManifest(b)
+	return err == nil && f.wait == wal.Mark{LSN: m.LSN, Sum: m.Sum}
 }
 
 // settle makes what is pending searchable; small segments in memory are merged.
@@ -176,11 +214,11 @@ func (f *files) settle() error {
 	return f.merge(func(p *words.Part) bool { return p.Name == "" })
 }
 
-// stale says that the files are other ones than those that were loaded, which are not in the language of
-// the settings: a flush that had nothing to write into the index has made them.
+// stale says that the files that it waits for are there, or other ones than those that were loaded, which
+// are not in the language of the settings: a flush that had nothing to write into the index has made them.
 func (f *files) stale() bool {
 	if !f.Outdated() {
-		return false
+		return f.came()
 	}
 	b, err := f.eng.ViewFolder(Name).Read(manifestName, manifestMost)
 	return err == nil && string(b) != f.seen
@@ -196,6 +234,7 @@ func (f *files) Reset(ctx context.Context, set *index.Set) error {
 
 // resume begins with the files; false where they are not used. It fails where they may be later.
 func (f *files) resume(ctx context.Context, set *index.Set) (bool, error) {
+	f.wait = wal.Mark{}
 	to, ok := view.MarkOf(set)
 	if !ok {
 		return false, nil

@@ -105,14 +105,16 @@ func (w *Words) Covered(*index.Set) bool {
 }
 
 // few says that not much is in memory.
-func (w *Words) few() bool {
-	rows := 0
+func (w *Words) few() bool { return w.loose() < pendingRows }
+
+// loose is how many rows are in memory only.
+func (w *Words) loose() (rows int) {
 	for _, p := range w.set.Parts() {
 		if p.Name == "" {
 			rows += p.Seg.Rows
 		}
 	}
-	return rows < pendingRows
+	return rows
 }
 
 // Apply implements view.Fold.
