@@ -17,15 +17,13 @@ import (
 
 // change is what the overlay knows of one document, for listings.
 type change struct {
-	id, key string // key as JSON writes it
-	Line    index.Entry
+	id, key string      // key as JSON writes it
+	Line    index.Entry // of a deletion only the version
 	Deleted bool
-	at      wal.LSN
 }
 
-// overlayOrder keeps what the overlay has of each kind in the order of the table. A listing takes in
-// what has changed since the one before, so that under steady writes each entry is read and sorted
-// once, and not by each listing. Its lists are never changed: readers have them.
+// overlayOrder keeps what the overlay has of each kind in the order of the table. A listing takes in what has
+// changed since the one before: under steady writes each entry is read once. Lists in use do not change.
 type overlayOrder struct {
 	mu     sync.Mutex
 	lists  map[*Kind][]*change
@@ -41,14 +39,13 @@ func (o *overlayOrder) Sorted(ctx context.Context, eng *Engine, k *Kind) ([]*cha
 	var last error
 	for range FindTries {
 		swaps := eng.State.Swaps()
-		err := o.catchUp(ctx, eng)
-		if err == nil && swaps == eng.State.Swaps() {
+		last = o.catchUp(ctx, eng)
+		if last == nil && swaps == eng.State.Swaps() {
 			return o.lists[k], nil
 		}
-		if err != nil && !errors.Is(err, errs.ErrTruncated) && !errors.Is(err, ErrMoved) {
-			return nil, err
+		if last != nil && !errors.Is(last, errs.ErrTruncated) && !errors.Is(last, ErrMoved) {
+			return nil, last
 		}
-		last = err
 		_ = eng.Refresh()
 	}
 	return nil, fmt.Errorf("listing: the log is released faster than it can be read: %w", last)
@@ -75,24 +72,22 @@ func (o *overlayOrder) catchUp(ctx context.Context, eng *Engine) error {
 		if k == nil {
 			continue
 		}
-		c := &change{id: strings.Clone(e.Key[1:]), Deleted: e.Delete, at: at.Pos}
-		if c.key, err = table.EncodeKey(c.id); err != nil {
+		c := &change{id: strings.Clone(e.Key[1:]), Deleted: e.Delete}
+		if c.key, err = table.EncodeKey(c.id); err == nil && !e.Delete {
+			c.Line, err = LineOf(e)
+		}
+		if err != nil {
 			return err
 		}
-		if !e.Delete {
-			if c.Line, err = LineOf(e); err != nil {
-				return err
-			}
-			c.Line.Version = at.Pos
-		}
+		c.Line.Version = at.Pos
 		news[k] = append(news[k], c)
 	}
 	for _, k := range eng.Kinds.All {
-		old, new := o.lists[k], news[k]
+		old := o.lists[k]
 		if from != o.from {
-			old = slices.DeleteFunc(slices.Clone(old), func(c *change) bool { return c.at < from })
+			old = slices.DeleteFunc(slices.Clone(old), func(c *change) bool { return c.Line.Version < from })
 		}
-		o.lists[k] = mergeChanges(old, new)
+		o.lists[k] = mergeChanges(old, news[k])
 	}
 	o.from, o.next = from, next
 	return nil
@@ -116,7 +111,7 @@ func mergeChanges(old, new []*change) []*change {
 	return append(list, old...)
 }
 
-// find is where a key is in a list, or would be.
+// find is where a key is, or would be.
 func find(list []*change, key string) (i int, found bool) {
 	return slices.BinarySearchFunc(list, key, func(c *change, k string) int { return strings.Compare(c.key, k) })
 }
