@@ -238,11 +238,11 @@ func (q *Query) validate() error {
 		}
 	}
 	if q.Text != "" {
-		switch n := q.parsed(analyzer.New(analyzer.None)).Words(); {
-		case n == 0:
+		switch p := q.parsed(analyzer.New(analyzer.None)); {
+		case p.Words() == 0:
 			return bad("Text", human.Quote(q.Text), "it has no word")
-		case n > query.MostWords && q.Rarest == 0:
-			return tooManyWords(n)
+		case p.Size() > query.MostWords && q.Rarest == 0:
+			return tooManyWords(p.Size())
 		}
 	}
 	return nil
@@ -257,7 +257,7 @@ func (q *Query) parsed(an *analyzer.Analyzer) *query.Query {
 }
 
 func tooManyWords(n int) error {
-	return &errs.FieldError{Field: "query Text", Value: fmt.Sprintf("of %d different words", n), Limit: fmt.Sprintf("%d words", query.MostWords), Err: errs.ErrInvalid}
+	return &errs.FieldError{Field: "query Text", Value: fmt.Sprintf("of %d different words and phrases", n), Limit: fmt.Sprint(query.MostWords), Err: errs.ErrInvalid}
 }
 
 // found is a memory that was found and is not read yet.

@@ -26,8 +26,8 @@ func (s *Search) byWords(ctx context.Context, of *Query, f *engine.Filters, n in
 		if filter.Only, _, err = snap.Narrow(f, s.Engine.Few); err != nil {
 			return err
 		}
-		if q.Words() > query.MostWords && of.Rarest == 0 { // more than with another analyzer
-			return tooManyWords(q.Words())
+		if q.Size() > query.MostWords && of.Rarest == 0 { // more than with another analyzer
+			return tooManyWords(q.Size())
 		}
 		hits, err := snap.Set.Search(ctx, q, filter, n, least, s.accepts(ctx, a, f, bad))
 		if err != nil {

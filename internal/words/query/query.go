@@ -1,7 +1,6 @@
 package query
 
 import (
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -9,8 +8,11 @@ import (
 	"github.com/varve-db/varve/internal/words/analyzer"
 )
 
-// MostWords is how many different words a query may have.
+// MostWords is how many different words and phrases a query may have, those that exclude too.
 const MostWords = 1024
+
+// mostField is how many bytes before a colon may be the name of a field.
+const mostField = 16
 
 // Query is what is looked for.
 type Query struct {
@@ -45,6 +47,9 @@ func (q *Query) Words() int {
 	}
 	return n
 }
+
+// Size is how much the query asks for: words and phrases, those that exclude too.
+func (q *Query) Size() int { return len(q.All) + len(q.phrases) }
 
 // Phrases says whether documents have to be read to know that their words stand in order.
 func (q *Query) Phrases() bool { return len(q.phrases) > 0 }
@@ -98,10 +103,10 @@ func split(s string) (items []item) {
 			it.not, it.must = c == '-', c == '+'
 			rest = rest[1:]
 		}
-		if name, value, ok := strings.Cut(rest, ":"); ok && len(name) <= 16 && value != "" && begins(value) {
-			if f, known := FieldNamed(strings.ToLower(name)); known {
+		if n := strings.IndexByte(rest[:min(len(rest), mostField+1)], ':'); n >= 0 && n+1 < len(rest) && begins(rest[n+1:]) {
+			if f, known := FieldNamed(strings.ToLower(rest[:n])); known {
 				it.fields, it.must = Of(f), !it.not
-				rest = value
+				rest = rest[n+1:]
 			}
 		}
 		if rest[0] == '"' {
@@ -190,11 +195,18 @@ func termsOf(s string, an *analyzer.Analyzer) (terms []string) {
 
 // Holds says whether the texts of a document have the query's phrases. Other words are not asked.
 func (q *Query) Holds(texts []Text, an *analyzer.Analyzer) bool {
+	terms := make([][]string, len(texts)) // of each that is asked for
 	for i := range q.phrases {
 		p := &q.phrases[i]
 		has := false
-		for _, t := range texts {
-			if has = p.fields&Of(t.Field) != 0 && contains(termsOf(t.Text, an), p.terms); has {
+		for j, t := range texts {
+			if p.fields&Of(t.Field) == 0 {
+				continue
+			}
+			if terms[j] == nil {
+				terms[j] = termsOf(t.Text, an)
+			}
+			if has = contains(terms[j], p.terms); has {
 				break
 			}
 		}
@@ -205,11 +217,29 @@ func (q *Query) Holds(texts []Text, an *analyzer.Analyzer) bool {
 	return true
 }
 
+// contains says whether a part stands in a list, in time of the sum of their lengths (Knuth, Morris, Pratt).
 func contains(list, part []string) bool {
-	for ; len(list) >= len(part); list = list[1:] {
-		if slices.Equal(list[:len(part)], part) {
+	back := make([]int, len(part)+1) // of what fits so far, how much fits where that does not go on
+	for i, n := 1, 0; i < len(part); i++ {
+		for n > 0 && part[i] != part[n] {
+			n = back[n]
+		}
+		if part[i] == part[n] {
+			n++
+		}
+		back[i+1] = n
+	}
+	n := 0
+	for _, s := range list {
+		for n > 0 && (n == len(part) || s != part[n]) {
+			n = back[n]
+		}
+		if n < len(part) && s == part[n] {
+			n++
+		}
+		if n == len(part) {
 			return true
 		}
 	}
-	return false
+	return len(part) == 0
 }
