@@ -270,7 +270,7 @@ func TestFullDisk(t *testing.T) {
 			more(st)
 			flush(t, st)
 			want := answers(t, st)
-			failed, n := 0, 0
+			failed, tried, n := 0, 0, 0
 			for i, op := range calls {
 				if !op.view {
 					continue
@@ -326,6 +326,14 @@ func TestFullDisk(t *testing.T) {
 					if list := strays(t, d.dir); len(list) > 0 && op.kind != wrap.SyncDir {
 						t.Errorf("%s: left over: %q", what, list)
 					}
+					if err == nil && !once { // the next round fails as well, and that was told
+						d.later()
+						_ = st.Flush(t.Context())
+						if again := d.told(); len(again) > 0 {
+							t.Errorf("%s: told again: %v", what, again)
+						}
+						tried++
+					}
 					more(st)
 					d.set(-1, false, nil)
 					d.later()
@@ -357,7 +365,7 @@ func TestFullDisk(t *testing.T) {
 					}
 				}
 			}
-			t.Logf("%d calls write, %d failures of them", write, failed)
+			t.Logf("%d calls write, %d failures of them, of which %d were tried again", write, failed, tried)
 		})
 	}
 }

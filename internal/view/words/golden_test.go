@@ -17,6 +17,8 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	varve "github.com/varve-db/varve"
+	inside "github.com/varve-db/varve/internal/open"
+	view "github.com/varve-db/varve/internal/view/words"
 	"github.com/varve-db/varve/internal/words"
 	"github.com/varve-db/varve/internal/words/build"
 )
@@ -117,6 +119,29 @@ func (m listed) write(t *testing.T, dir string) {
 	}
 }
 
+// fromFiles expects that searches of a store read so many segments, which are files: none is made of documents.
+func fromFiles(t *testing.T, st *varve.Store, segments int) {
+	t.Helper()
+	q := view.NewQuery(inside.Inside(st).Engine, func() { t.Error("the files are damaged") })
+	if err := q.With(t.Context(), func(s *view.Snapshot) error {
+		var made []string
+		for _, p := range s.Set.Parts() {
+			if p.Name == "" {
+				made = append(made, p.String())
+			}
+		}
+		if n := len(s.Set.Parts()); n != segments || len(made) > 0 {
+			t.Errorf("searches read %d segments, want %d; not from files: %q", n, segments, made)
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+	if err := q.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestGoldenWords: stores of each format are found to the bit as by the program that made them, from
 // their files, and what a rebuild makes of the documents are the bytes that a merge makes of the files.
 func TestGoldenWords(t *testing.T) {
@@ -134,6 +159,7 @@ func TestGoldenWords(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			fromFiles(t, st, 3)
 			if got := foundIn(t, st); got != want {
 				t.Errorf("%s\nwant\n%s", got, want)
 			}

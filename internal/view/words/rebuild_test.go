@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	varve "github.com/varve-db/varve"
@@ -48,13 +47,18 @@ func TestRebuildInPieces(t *testing.T) {
 	if err := os.Remove(manifest); err != nil {
 		t.Fatal(err)
 	}
-	var early, late atomic.Int64 // segments that were written before the manifest, and behind it
-	o := inside.In(&varve.Options{NoBackground: true}, inside.Environment{System: vfs.System{WordsRows: 50, FS: wrap.New(vfs.OS(), func(op *wrap.Op, call func() error) error {
-		if op.Kind == wrap.Rename && filepath.Dir(op.To) == path && filepath.Ext(op.To) == ".seg" {
+	var calls []string // what the rebuild reads and writes, in this order
+	late := 0          // segments that were written behind the manifest
+	o := inside.In(&varve.Options{NoBackground: true}, inside.Environment{System: vfs.System{WordsRows: 50, Inline: true, FS: wrap.New(vfs.OS(), func(op *wrap.Op, call func() error) error {
+		switch {
+		case op.Kind == wrap.Open && filepath.Base(filepath.Dir(op.Path)) == "memories":
+			calls = append(calls, "read")
+		case op.Kind == wrap.Map && filepath.Ext(op.Path) == ".seg":
+			calls = append(calls, "map")
+		case op.Kind == wrap.Rename && filepath.Dir(op.To) == path && filepath.Ext(op.To) == ".seg":
+			calls = append(calls, "write")
 			if _, err := os.Stat(manifest); err == nil {
-				late.Add(1)
-			} else {
-				early.Add(1)
+				late++
 			}
 		}
 		return call()
@@ -64,11 +68,23 @@ func TestRebuildInPieces(t *testing.T) {
 		t.Fatal(err)
 	}
 	flush(t, st)
+	// Of 300 documents 256 are read before the first segment is written, the others behind five of them. Each
+	// segment that was written is read from its file from there on.
+	counts := map[string]int{}
+	for i, c := range calls {
+		counts[c]++
+		switch {
+		case c == "write" && counts[c] < 6 && calls[i+1] != "map":
+			t.Errorf("segment %d is not mapped when it is written: %q", counts[c], calls[i:])
+		case c == "write" && counts[c] == 5 && counts["read"] > 256, c == "read" && counts[c] == 257 && counts["write"] != 5:
+			t.Errorf("%d segments are written when %d documents are read", counts["write"], counts["read"])
+		}
+	}
+	if counts["read"] != 300 || counts["write"] != 6 || late != 0 {
+		t.Errorf("%v, %d segments behind the manifest", counts, late)
+	}
 	if got := answers(t, st); got != want {
 		t.Errorf("in pieces:\n%s\nwant\n%s", got, want)
-	}
-	if early.Load() != 6 || late.Load() != 0 {
-		t.Errorf("%d segments before the manifest, %d behind it", early.Load(), late.Load())
 	}
 	names := files(t, dir)
 	segments := 0

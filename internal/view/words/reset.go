@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
@@ -187,8 +188,11 @@ func highest(names []string) (most uint64) {
 	return most
 }
 
-// chunk is how many documents are read side by side.
-const chunk = 256
+// How many documents are read side by side, and what their words may take until no other one is read.
+const (
+	chunk      = 256
+	chunkBytes = 8 << 20
+)
 
 // documents yields all documents of an index, those of a session one after the other, with their terms;
 // nil for what is not there. While some are used, the next ones are read.
@@ -202,12 +206,15 @@ func (w *Words) documents(ctx context.Context, set *index.Set) iter.Seq2[[]*word
 	}
 	read := func(yield func([]*words.Doc, error) bool) {
 		for ids, err := range idsOf(set) {
-			var docs []*words.Doc
-			if err == nil {
-				docs, err = w.read(ctx, set, ids, ans)
-			}
-			if !yield(docs, err) || err != nil {
-				return
+			for more := true; more; more = len(ids) > 0 {
+				var docs []*words.Doc
+				if err == nil {
+					docs, err = w.read(ctx, set, ids, ans)
+				}
+				if !yield(docs, err) || err != nil {
+					return
+				}
+				ids = ids[len(docs):]
 			}
 		}
 	}
@@ -291,11 +298,17 @@ func idsOf(set *index.Set) iter.Seq2[[]string, error] {
 	}
 }
 
-// read reads the documents of some ids, in as many goroutines as there are analyzers.
+// read reads the documents of the first of some ids, in as many goroutines as there are analyzers: all, or
+// as many as reach chunkBytes.
 func (w *Words) read(ctx context.Context, set *index.Set, ids []string, ans []*analyzer.Analyzer) ([]*words.Doc, error) {
 	docs, failed := make([]*words.Doc, len(ids)), make([]error, len(ans))
+	var next, bytes atomic.Int64
 	some := func(n int) {
-		for i := n; i < len(ids); i += len(ans) {
+		for bytes.Load() < chunkBytes {
+			i := int(next.Add(1)) - 1
+			if i >= len(ids) {
+				return
+			}
 			if failed[n] = ctx.Err(); failed[n] == nil {
 				docs[i], failed[n] = w.readOne(ctx, set, ids[i])
 			}
@@ -304,6 +317,7 @@ func (w *Words) read(ctx context.Context, set *index.Set, ids []string, ans []*a
 			}
 			if docs[i] != nil {
 				docs[i].Analyse(ans[n])
+				bytes.Add(int64(docs[i].Bytes()))
 			}
 		}
 	}
@@ -313,7 +327,7 @@ func (w *Words) read(ctx context.Context, set *index.Set, ids []string, ans []*a
 	}
 	some(0)
 	wait.Wait()
-	return docs, errors.Join(failed...)
+	return docs[:min(int(next.Load()), len(ids))], errors.Join(failed...)
 }
 
 // readOne reads a memory as of the index: of a version that neither its file nor the log has, only

@@ -33,7 +33,7 @@ const NoTime = math.MinInt64
 
 // Bytes is what a document takes, about.
 func (d *Doc) Bytes() int {
-	n := len(d.ID) + len(d.Session) + 100
+	n := len(d.ID) + len(d.Session) + len(d.Terms) + 100
 	for _, t := range d.Texts {
 		n += len(t.Text) + 24
 	}
