@@ -57,6 +57,15 @@ func TestForgedGroup(t *testing.T) {
 	if hits, err := find(bad); !errors.Is(err, errs.ErrCorrupt) {
 		t.Errorf("%d hits, %v", len(hits), err)
 	}
+	// Before a search passes over it, it has counted the documents. What passes over it alone finds it too.
+	e, _, err = bad.lookup([]byte("everywhere"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	if err := (&Part{Seg: bad}).having(&e, 300, func(one) bool { n++; return true }); !errors.Is(err, errs.ErrCorrupt) {
+		t.Errorf("%d rows, %v", n, err)
+	}
 }
 
 // TestForgedLink: a state whose sum is right says that a row is behind another one, and that one does not
