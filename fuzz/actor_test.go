@@ -20,11 +20,12 @@ type actor struct {
 	now  func() time.Time
 	rng  *rand.Rand
 	// faulty: errors other than refusals are to be expected.
-	faulty  bool
-	errs    []error  // that faults led to
-	more    []string // ids, beside those that all use
-	lasting bool     // much of what expires does so in a later boot
-	many    bool     // now and then a batch that one barrier makes durable
+	faulty    bool
+	errs      []error  // that faults led to
+	more      []string // ids, beside those that all use
+	lasting   bool     // much of what expires does so in a later boot
+	switching bool     // the language of the words changes
+	many      bool     // now and then a batch that one barrier makes durable
 }
 
 var ctx = context.Background()
@@ -58,6 +59,9 @@ func (w *write) memory() varve.Memory {
 	}
 	if w.size%3 == 0 {
 		m.Embedding = []float32{1, 0.5, float32(w.size)}
+	}
+	if w.labels {
+		w.label(&m)
 	}
 	return m
 }
@@ -340,7 +344,11 @@ func (a *actor) step() {
 	if a.lasting && a.rng.IntN(4) == 0 {
 		a.put(fmt.Sprint("lasting", a.rng.IntN(30)), 30, "s2", time.Duration(10+a.rng.IntN(180))*time.Minute)
 	}
-	switch a.rng.IntN(24) {
+	kinds := 24
+	if a.h.labelled {
+		kinds = 28
+	}
+	switch a.rng.IntN(kinds) {
 	case 0, 1, 2, 3, 4:
 		var ttl time.Duration
 		if a.rng.IntN(6) == 0 {
@@ -373,6 +381,15 @@ func (a *actor) step() {
 			a.failed("count", err)
 		}
 		a.list(varve.InSession("s1"))
+	case 24:
+		a.sieved()
+	case 25, 26:
+		a.searched()
+	case 27:
+		if a.switching && a.rng.IntN(5) == 0 {
+			a.switched([]string{"en", "de", "none"}[a.rng.IntN(3)])
+		}
+		a.sieved()
 	default:
 		a.get(id)
 	}

@@ -92,6 +92,9 @@ func (a *actor) calmOnce() (raw map[string][]byte) {
 		return raw // the numbers have theirs in it
 	}
 	a.ordered(list, sessions)
+	if a.h.labelled {
+		a.worded(list)
+	}
 	if n, err := a.st.Count(ctx); err != nil || n != int64(len(list)) {
 		a.h.bad("%s: Count is %d (%v), %d are there; %+v", a.name, n, err, len(list), a.st.Admin().OpenReport())
 	}

@@ -23,6 +23,8 @@ type history struct {
 	jumps   bool            // the clock goes back: what has expired may be there again
 	harmed  map[string]bool // a hand may have taken away what these held
 	plugged bool            // the stores have the view of package letters
+
+	labelled bool // memories have what filters are about, and searches are looked at
 }
 
 const never = math.MaxInt
@@ -53,6 +55,7 @@ type write struct {
 	based   bool
 	batch   int  // writes of one batch share it; 0: alone
 	hand    bool // an edit: it may be adopted at any time, or never
+	labels  bool // it has what filters are about
 }
 
 // observation is that a memory had a value at some moment between two ticks.
@@ -94,7 +97,7 @@ func (h *history) powerLost() {
 }
 
 func (h *history) begin(w *write) *write {
-	w.start, w.end, w.by = h.now(), never, never
+	w.start, w.end, w.by, w.labels = h.now(), never, never, h.labelled
 	w.token = fmt.Sprintf("w%06d", len(h.writes)+1)
 	h.writes = append(h.writes, w)
 	h.tokens[w.token] = w

@@ -52,6 +52,7 @@ func (w *world) work(p *sim.Proc) {
 		a.more = harmable
 	}
 	a.many, a.lasting = w.archive != 0, w.jumps != nil
+	a.switching = !w.editing && w.keeping == nil
 	o := w.options(p)
 	for w.acts > 0 {
 		if w.archive != 0 && a.rng.IntN(4) == 0 {
@@ -63,6 +64,7 @@ func (w *world) work(p *sim.Proc) {
 			return
 		}
 		a.st = st
+		open.Inside(st).Engine.Few = 0 // so that filters ask the words
 		a.opened()
 		for n := 5 + a.rng.IntN(60); n > 0 && w.acts > 0; n-- {
 			w.acts--
@@ -190,6 +192,7 @@ func (w *world) look(boot int, deep bool) {
 
 func runSeed(seed uint64, processes int, change func(*world)) (*world, error) {
 	w := &world{s: sim.New(seed), h: newHistory(), rng: rand.New(rand.NewPCG(seed, 99))}
+	w.h.labelled = true
 	if change != nil {
 		change(w)
 	}
