@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,6 +49,14 @@ func lagging(ctx context.Context, mode, dir string) error {
 			state := storetest.StateOf(st.Get(ctx, lagKey(i)))
 			if was := listed[lagKey(i)]; was != state && (was != "" || state != "-") {
 				return fmt.Errorf("%s is %q, and listed as %q", lagKey(i), state, was)
+			}
+			if state == "-" {
+				fmt.Println(lagKey(i), state)
+				continue
+			}
+			hits, err := st.Search(ctx, Query{Text: `"` + state + `"`, Limit: 1000})
+			if err != nil || !slices.ContainsFunc(hits, func(h Hit) bool { return h.ID == lagKey(i) }) {
+				return fmt.Errorf("%s is %q, and not found by its words, but %d others: %w", lagKey(i), state, len(hits), err)
 			}
 			fmt.Println(lagKey(i), state)
 		}
