@@ -188,9 +188,9 @@ func (s *stormer) write(ctx context.Context, key, state string, size int, rng *r
 			return
 		}
 	case async:
-		_, err = s.st.PutAsync(varve.Memory{ID: key, Content: storetest.Content(state, size), Embedding: storetest.Vector(key, state)}).Wait(context.Background())
+		_, err = s.st.PutAsync(varve.Memory{ID: key, Content: storetest.Content(state, size), Embedding: storetest.Vector(key, state), Metadata: labels(key)}).Wait(context.Background())
 	default:
-		_, err = s.st.Put(ctx, varve.Memory{ID: key, Content: storetest.Content(state, size), Embedding: storetest.Vector(key, state)})
+		_, err = s.st.Put(ctx, varve.Memory{ID: key, Content: storetest.Content(state, size), Embedding: storetest.Vector(key, state), Metadata: labels(key)})
 	}
 	s.answered(err, "done "+key+" "+state, "not "+key+" "+state)
 }
@@ -250,7 +250,7 @@ func (s *stormer) keep(ctx context.Context, dir string, rng *rand.Rand) {
 	for ctx.Err() == nil {
 		var err error
 		what := ""
-		switch rng.IntN(11) {
+		switch rng.IntN(13) {
 		case 0:
 			what, err = "flush", s.st.Flush(ctx)
 		case 1:
@@ -297,6 +297,16 @@ func (s *stormer) keep(ctx context.Context, dir string, rng *rand.Rand) {
 					err = errors.Join(err, e)
 				}
 			}
+		case 11:
+			what = "search by words and filters"
+			err = s.words(ctx, rng)
+		case 12:
+			if rng.IntN(8) == 0 { // all of the words is made again
+				what, err = "language", s.st.Admin().UpdateConfig(ctx, func(c *varve.Config) error {
+					c.TextLanguage = []string{"en", "none", "de"}[rng.IntN(3)]
+					return nil
+				})
+			}
 		case 10:
 			what = "sessions"
 			for _, e := range s.st.Sessions().All(ctx) {
@@ -316,6 +326,43 @@ func (s *stormer) keep(ctx context.Context, dir string, rng *rand.Rand) {
 		case <-time.After(time.Duration(rng.IntN(60)) * time.Millisecond):
 		}
 	}
+}
+
+// labels are what filters are about.
+func labels(key string) map[string]any {
+	slot, _, _ := strings.Cut(key, ".")
+	return map[string]any{"category": slot, "tags": []string{"storm", slot}, "key": key, "session_id": slot}
+}
+
+// words searches by words, and lists by what the words know: what is found has the label.
+func (s *stormer) words(ctx context.Context, rng *rand.Rand) error {
+	slot := fmt.Sprint("s", rng.IntN(8))
+	bad := func(m *varve.Memory, err error) error {
+		switch {
+		case err != nil && ofEditor(err.Error()):
+			return nil
+		case err == nil && m.Metadata["category"] != slot:
+			return fmt.Errorf("with category %s %s is found: %v", slot, m.ID, m.Metadata)
+		}
+		return err
+	}
+	hits, err := s.st.Search(ctx, varve.Query{Text: "tag:storm", Limit: 50}, varve.InCategory(slot))
+	if err != nil && ofEditor(err.Error()) {
+		err = nil
+	}
+	for _, h := range hits {
+		err = errors.Join(err, bad(&h.Memory, nil))
+	}
+	o, oerr := memstore.ParseOrder("-timestamp", "")
+	err = errors.Join(err, oerr)
+	for _, filter := range []varve.Filter{varve.WithTag(slot), varve.InCategory(slot)} {
+		for m, e := range s.st.Memories(ctx, filter, varve.Sorted(o)) {
+			err = errors.Join(err, bad(&m, e))
+		}
+		_, e := s.st.Count(ctx, filter)
+		err = errors.Join(err, e)
+	}
+	return err
 }
 
 // look reads through a handle that changes nothing.

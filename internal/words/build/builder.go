@@ -71,25 +71,26 @@ type Builder struct {
 	an    *analyzer.Analyzer
 	rows  []Row
 	terms map[string]*term
-	now   []counted // the terms of the document that is added
 	seen  []*analyzer.Term
+	slab  []term // of which terms are taken
 	size  int
+
+	now   []*term                // the terms of the document that is added
+	times [][query.Fields]uint32 // of those that are in other fields than the content: how often in each
 }
 
 // term is where a term is in the documents before, in the order of Add: of each document uvarint
 // (document − document before)·2 + plain, and where it is not plain the fields, as a segment has them.
 type term struct {
-	list []byte
-	last int32 // the last document
-	n    int32 // documents
-	now  int32 // where it is in now, behind 0
+	list    []byte
+	last    int32  // the last document
+	n       int32  // documents
+	content uint32 // how often it is in the content of the document that is added
+	other   int32  // where it is in times, behind 0
 }
 
-// counted is how often a term is in each field of the document that is added.
-type counted struct {
-	*term
-	times [query.Fields]uint32
-}
+// slabTerms is how many terms are made at a time.
+const slabTerms = 512
 
 // NewBuilder makes one for an analyzer.
 func NewBuilder(an *analyzer.Analyzer) *Builder {
@@ -130,7 +131,11 @@ func (b *Builder) Add(d *Doc) {
 func (b *Builder) term(word []byte) *term {
 	at := b.terms[string(word)]
 	if at == nil {
-		at = &term{last: -1}
+		if len(b.slab) == 0 {
+			b.slab = make([]term, slabTerms)
+		}
+		at, b.slab = &b.slab[0], b.slab[1:]
+		at.last = -1
 		b.terms[string(word)] = at
 		b.size += len(word) + 96
 	}
@@ -139,27 +144,38 @@ func (b *Builder) term(word []byte) *term {
 
 // count counts a term in a field of the document that is added.
 func (b *Builder) count(at *term, in query.Field) {
-	if at.now == 0 {
-		b.now = append(b.now, counted{term: at})
-		at.now = int32(len(b.now))
+	if at.content == 0 && at.other == 0 {
+		b.now = append(b.now, at)
 	}
-	if c := &b.now[at.now-1]; c.times[in] < MostTimes {
-		c.times[in]++
+	n := &at.content
+	if in != query.Content {
+		if at.other == 0 {
+			b.times = append(b.times, [query.Fields]uint32{})
+			at.other = int32(len(b.times))
+		}
+		n = &b.times[at.other-1][in]
+	}
+	if *n < MostTimes {
+		*n++
 	}
 }
 
 // end ends a document.
 func (b *Builder) end(r Row) {
 	doc := int32(len(b.rows))
-	for i := range b.now {
-		c := &b.now[i]
-		was := len(c.list)
-		c.list = appendTimes(c.list, uint64(doc-c.last)<<1, &c.times)
-		c.term.last, c.term.now = doc, 0
-		c.term.n++
-		b.size += len(c.list) - was
+	for _, t := range b.now {
+		var times [query.Fields]uint32
+		if t.other > 0 {
+			times = b.times[t.other-1]
+		}
+		times[query.Content] = t.content
+		was := len(t.list)
+		t.list = appendTimes(t.list, uint64(doc-t.last)<<1, &times)
+		t.last, t.content, t.other = doc, 0, 0
+		t.n++
+		b.size += len(t.list) - was
 	}
-	b.now = b.now[:0]
+	b.now, b.times = b.now[:0], b.times[:0]
 	b.rows = append(b.rows, r)
 	b.size += len(r.ID) + 112
 }
