@@ -56,7 +56,7 @@ func lagging(ctx context.Context, mode, dir string) error {
 			}
 			hits, err := st.Search(ctx, Query{Text: `"` + state + `"`, Limit: 1000})
 			if err != nil || !slices.ContainsFunc(hits, func(h Hit) bool { return h.ID == lagKey(i) }) {
-				return fmt.Errorf("%s is %q, and not found by its words, but %d others: %w", lagKey(i), state, len(hits), err)
+				return fmt.Errorf("%s is %q, and not found by its words, but %d others: %v", lagKey(i), state, len(hits), err)
 			}
 			fmt.Println(lagKey(i), state)
 		}

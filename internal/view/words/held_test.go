@@ -8,6 +8,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -175,7 +176,7 @@ func TestHeldOverRounds(t *testing.T) {
 			}); err != nil || calls != 1 {
 				t.Error(calls, err)
 			}
-			if now, err := os.Stat(segment); err == nil && os.SameFile(before, now) {
+			if now, err := os.Stat(segment); err == nil && os.SameFile(before, now) && runtime.GOOS != "windows" { // which keeps what is mapped
 				t.Error("the segment that was looked at is still there")
 			}
 			step(still)
