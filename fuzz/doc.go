@@ -16,6 +16,8 @@
 //     changed, from one dimension to another: each search uses one model.
 //   - assemblies: random workloads of memories and their groups, a race of two
 //     processes for the members, a script of merges cut everywhere.
+//   - words: a script of rounds, merges, another language and a rebuild, cut and killed everywhere;
+//     the simulator filters, searches by words and changes the language.
 //   - faults: each operation of the script, of that of the vectors and of that of the
 //     merges fails once, with each error that it can have, wholly, in part, or although it
 //     was done.
