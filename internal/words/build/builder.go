@@ -89,7 +89,7 @@ type term struct {
 	other   int32  // where it is in times, behind 0
 }
 
-// slabTerms is how many terms are made at a time.
+// slabTerms is how many terms are made at a time, at most.
 const slabTerms = 512
 
 // NewBuilder makes one for an analyzer.
@@ -132,7 +132,7 @@ func (b *Builder) term(word []byte) *term {
 	at := b.terms[string(word)]
 	if at == nil {
 		if len(b.slab) == 0 {
-			b.slab = make([]term, slabTerms)
+			b.slab = make([]term, min(slabTerms, max(16, len(b.terms))))
 		}
 		at, b.slab = &b.slab[0], b.slab[1:]
 		at.last = -1
