@@ -94,6 +94,7 @@ var order = []string{
 	"internal/storetest", // for tests
 	"",                   // the root
 	"importer",
+	"internal/asked",
 	"mcpserver",
 	"cmd/memctl/internal/evil", // for tests
 	"cmd/memctl/internal/span",

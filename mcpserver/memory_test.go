@@ -52,7 +52,7 @@ type recalled struct {
 		Expires, Happened                string
 		Why                              string
 	}
-	By, Next string
+	By, Next, Note string
 	Sessions []struct {
 		Session string
 		Count   int

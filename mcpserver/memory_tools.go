@@ -20,7 +20,7 @@ func memoryTools() []tool {
 	category := str("A category, such as preference, decision or fact")
 	key := str("A name for the memory within its session and category")
 	tags := array(str(""))
-	where := array(str("")).described("Only where the metadata is as all of these say: source=desk, source!=desk, priority>=3, path^=docs/ (begins so), tags=a,b (has one of them), source (has it), !source")
+	where := array(str("")).described("Only where the metadata is as all of these say: source=desk, source!=desk, priority>=3, path^=docs/ (begins so), tags=a,b (has one of them), source (has it), !source. A number and a text have no order")
 	// The filters of recall and list_memories.
 	narrowed := func(more ...prop) []prop {
 		return append([]prop{
@@ -42,6 +42,7 @@ func memoryTools() []tool {
 		may("score", &shape{kind: "number"}), may("session", str("")), may("category", str("")), may("key", str("")), may("tags", tags),
 		may("happened", str("RFC 3339, if not when it was written")), needs("written", str("RFC 3339")), may("expires", str("RFC 3339")), may("why", str("What the score is made of")),
 	)
+	note := may("note", str("Why nothing was found, where that looks like a mistake in the call"))
 	return []tool{
 		{
 			"remember", "Remember",
@@ -73,7 +74,7 @@ func memoryTools() []tool {
 					may("sort", str("Show the best of a page in another order: timestamp (when it happened), created, updated or id; -timestamp begins with the newest")),
 				)...)...,
 			),
-			object(needs("memories", array(memory)), needs("by", str("both, meaning or words")), may("next", str("The cursor of the next page; absent on the last page"))),
+			object(needs("memories", array(memory)), needs("by", str("both, meaning or words")), may("next", str("The cursor of the next page; absent on the last page")), note),
 			hints{readOnly: true, idempotent: true},
 			func(ctx context.Context, s *server, a args) (*answer, error) { return s.recall(ctx, a) },
 		},
@@ -94,14 +95,14 @@ func memoryTools() []tool {
 			object(
 				narrowed(
 					may("sort", str("Another order: timestamp (when it happened), created, updated, score, size or id; -updated begins with what was written last")),
-					may("sessions", &shape{kind: "boolean", about: "List the sessions instead, with the number of their memories"}),
+					may("sessions", &shape{kind: "boolean", about: "List all sessions instead, by their ids, with the number of their memories; no filters and no sort"}),
 					may("limit", limit("200", "50", maxList)), may("cursor", str("next of the previous page")), may("max_chars", chars),
 				)...,
 			),
 			object(
 				needs("memories", array(memory)),
 				may("sessions", array(object(needs("session", str("")), needs("count", &shape{kind: "integer"}), needs("last_written", str("RFC 3339"))))),
-				may("next", str("The cursor of the next page; absent on the last page")),
+				may("next", str("The cursor of the next page; absent on the last page")), note,
 			),
 			hints{readOnly: true, idempotent: true},
 			func(ctx context.Context, s *server, a args) (*answer, error) { return s.listMemories(ctx, a) },

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,7 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/when"
+	"github.com/varve-db/varve/internal/asked"
 	"github.com/varve-db/varve/memstore"
 )
 
@@ -28,23 +29,14 @@ func (a args) filters(now time.Time) (all []varve.Filter, err error) {
 	if v := a.text("key"); v != "" {
 		all = append(all, varve.WithKey(v))
 	}
-	for _, t := range []struct {
-		name   string
-		filter func(when.Span) varve.Filter
-	}{
-		{"since", func(at when.Span) varve.Filter { return varve.Since(at.From) }},
-		{"until", func(at when.Span) varve.Filter { return varve.Until(at.To) }},
-		{"created_since", func(at when.Span) varve.Filter { return varve.Created(at.From, time.Time{}) }},
-		{"created_until", func(at when.Span) varve.Filter { return varve.Created(time.Time{}, at.To) }},
-		{"updated_since", func(at when.Span) varve.Filter { return varve.Updated(at.From, time.Time{}) }},
-		{"updated_until", func(at when.Span) varve.Filter { return varve.Updated(time.Time{}, at.To) }},
-	} {
-		if v := a.text(t.name); v != "" {
-			at, err := when.Parse(v, now.Local())
+	for _, name := range asked.Times() {
+		argument := strings.ReplaceAll(name, "-", "_")
+		if v := a.text(argument); v != "" {
+			f, err := asked.Time(name, v, now)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", t.name, err)
+				return nil, fmt.Errorf("%s: %w", argument, err)
 			}
-			all = append(all, t.filter(at))
+			all = append(all, f)
 		}
 	}
 	for _, tag := range a.texts("tags") {
@@ -58,6 +50,28 @@ func (a args) filters(now time.Time) (all []varve.Filter, err error) {
 		all = append(all, f)
 	}
 	return all, nil
+}
+
+// chooses is an argument that is given and chooses memories, or orders them; "" where none is.
+func (a args) chooses() string {
+	for _, name := range append([]string{"session", "category", "key", "tags", "where", "sort"}, asked.Times()...) {
+		if name = strings.ReplaceAll(name, "-", "_"); a.text(name) != "" || len(a.texts(name)) > 0 {
+			return name
+		}
+	}
+	return ""
+}
+
+// note says why there is nothing on a first page, where that looks like a mistake.
+func (p *page) note(ctx context.Context, s *server, a args) {
+	if len(p.items) > 0 || a.text("cursor") != "" || len(a.texts("where")) == 0 {
+		return
+	}
+	others := maps.Clone(a)
+	delete(others, "where")
+	if filters, err := others.filters(s.o.Clock()); err == nil {
+		p.why = asked.Nothing(ctx, s.st, a.texts("where"), filters...)
+	}
 }
 
 func tagsOf(m *varve.Memory) []string {
@@ -81,6 +95,9 @@ func (s *server) recall(ctx context.Context, a args) (*answer, error) {
 	}
 	filters, err := a.filters(s.o.Clock())
 	if err != nil {
+		return nil, err
+	}
+	if err := a.both(s.o.Embed != nil); err != nil {
 		return nil, err
 	}
 	by, offset := a.text("by"), 0
@@ -124,6 +141,7 @@ func (s *server) recall(ctx context.Context, a args) (*answer, error) {
 	if shown < len(hits) {
 		p.next = fmt.Sprintf("%s %d", by, offset+shown)
 	}
+	p.note(ctx, s, a)
 	return answered(func(w *writer) {
 		w.open('{')
 		p.write(w)
@@ -131,6 +149,20 @@ func (s *server) recall(ctx context.Context, a args) (*answer, error) {
 		p.writeNext(w)
 		w.close('}')
 	}), nil
+}
+
+// both refuses what only a search by words and meaning has where that was not asked for, or cannot be.
+func (a args) both(can bool) error {
+	for _, name := range []string{"share", "ranks"} {
+		switch _, given := a[name]; {
+		case !given || name == "ranks" && !a.flag(name):
+		case a.text("by") == "words" || a.text("by") == "meaning":
+			return fmt.Errorf(`%s: is of a search by "both", not by %q: omit one of them`, name, a.text("by"))
+		case !can:
+			return fmt.Errorf("%s: is of a search by words and meaning, which needs an embedder, and this server has none: omit it", name)
+		}
+	}
+	return nil
 }
 
 // order is the one that sort asks for, from a place in it; nil where none is.
@@ -222,6 +254,7 @@ type page struct {
 	items []item
 	chars int // that are left
 	next  string
+	why   string // there is nothing
 }
 
 // item is what is told of a memory, which itself may be much larger.
@@ -314,6 +347,9 @@ func (p *page) writeNext(w *writer) {
 	if p.next != "" {
 		w.text("next", p.next)
 	}
+	if p.why != "" {
+		w.text("note", p.why)
+	}
 }
 
 func (w *writer) item(it *item) {
@@ -367,6 +403,9 @@ func (s *server) listMemories(ctx context.Context, a args) (*answer, error) {
 		return nil, err
 	}
 	if a.flag("sessions") {
+		if name := a.chooses(); name != "" {
+			return nil, fmt.Errorf("%s: chooses or orders memories, and sessions lists all sessions by their ids: omit one of them", name)
+		}
 		return s.listSessions(ctx, a.text("cursor"), a.number("limit", 50))
 	}
 	order, err := a.order(a.text("cursor"))
@@ -410,6 +449,7 @@ func (s *server) listMemories(ctx context.Context, a args) (*answer, error) {
 			place = order.Place()
 		}
 	}
+	p.note(ctx, s, a)
 	return answered(func(w *writer) {
 		w.open('{')
 		p.write(w)

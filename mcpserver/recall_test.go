@@ -63,8 +63,8 @@ func TestRecallFilters(t *testing.T) {
 		`,"created_until":"yesterday"`:         "",
 		`,"updated_since":"1h","sort":"id"`:    "mid new old",
 		`,"updated_until":"1h"`:                "",
-		`,"by":"words","share":5,"ranks":true`: "old mid new",
-		`,"by":"meaning","share":5,"limit":1`:  "new",
+		`,"by":"words","ranks":false`:          "old mid new",
+		`,"by":"both","share":100`:             "new mid old",
 		`,"by":"words","min_score":1000`:       "",
 		`,"by":"words","min_score":0.001`:      "old mid new",
 		`,"min_score":0.001`:                   "mid old new",
@@ -78,6 +78,30 @@ func TestRecallFilters(t *testing.T) {
 		`,"share":0`: "share: 0: must be more than 0", `,"share":-1`: "must be more than 0", `,"sort":"score"`: "must be created, id, timestamp or updated", `,"sort":"foo"`: "must be created, id, score, size, timestamp, updated",
 	} {
 		c.refuses("recall", `{"query":"trip"`+more+`}`, want)
+	}
+	for more, want := range map[string]string{
+		`,"by":"words","share":5`: `share: is of a search by "both", not by "words"`, `,"by":"meaning","ranks":true`: `ranks: is of a search by "both", not by "meaning"`,
+		`,"where":["source:desk"]`: "write source=desk",
+	} {
+		c.refuses("recall", `{"query":"trip"`+more+`}`, want)
+	}
+	without := connect(t, st, Options{Clock: clock}, nil)
+	without.refuses("recall", `{"query":"trip","share":5}`, "share: is of a search by words and meaning, which needs an embedder")
+	for argument, value := range map[string]string{"sort": `"created"`, "session": `"s"`, "where": `["n"]`, "tags": `["a"]`, "updated_until": `"1h"`, "key": `"k"`} {
+		c.refuses("list_memories", fmt.Sprintf(`{"sessions":true,%q:%s}`, argument, value), argument+": chooses or orders memories")
+	}
+	if text, _, isError := c.call("list_memories", `{"sessions":true,"sort":"","tags":[],"session":""}`); isError { // a model that fills in all arguments
+		t.Error(text)
+	}
+	// Nothing found because of a condition that nothing can fulfil is said.
+	if r := as[recalled](t, c, "recall", `{"query":"trip","where":["sourc=desk"]}`); r.ids() != "" || r.Note != "none has metadata" {
+		t.Errorf("%+v", r)
+	}
+	if r := as[recalled](t, c, "list_memories", `{"where":["!n","n>x"]}`); r.ids() != "" || r.Note != "none has metadata" {
+		t.Errorf("%+v", r)
+	}
+	if r := as[recalled](t, c, "list_memories", `{"where":["!n"]}`); r.ids() == "" || r.Note != "" {
+		t.Errorf("%+v", r)
 	}
 	// When it happened is said where it is not when it was written.
 	c.refuses("list_memories", `{"sort":"foo"}`, "must be created")

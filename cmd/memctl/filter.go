@@ -1,24 +1,23 @@
 package main
 
 import (
+	"context"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
-	"github.com/varve-db/varve/internal/when"
+	"github.com/varve-db/varve/internal/asked"
 )
 
 // filterFlags choose memories, for list, search and export.
 type filterFlags struct {
 	session, category, key, prefix, after string
-	since, until, before, behind          string
-	createdSince, createdUntil            string
-	updatedSince, updatedUntil            string
 	tags, where                           []string
 	sorted                                bool // by another key than the id: after is a place in that order
 	timed                                 bool // --after is a time
+	plain                                 int  // how many filters are no conditions on metadata, and come first
 }
 
 func (f *filterFlags) add(c *cobra.Command) {
@@ -29,45 +28,37 @@ func (f *filterFlags) add(c *cobra.Command) {
 	fl.StringVar(&f.prefix, "prefix", "", "only memories whose id begins with this `prefix`")
 	fl.StringArrayVar(&f.tags, "tag", nil, "only memories with this `tag` (metadata.tags); may be repeated: with all of them")
 	fl.StringArrayVar(&f.where, "where", nil, "only memories whose metadata is as a condition says, `name=value`: source=desk, source!=desk, priority>=3, path^=docs/, tags=a,b (one of them), source (has it), !source; may be repeated")
-	fl.StringVar(&f.since, "since", "", "only memories of what happened at this `time` or later: 2026-01-31, 31 Jan 2026, 2026-01, 2026-01-31T15:04, yesterday, last week, 7d, 3 days ago; in the local zone if it names none")
-	fl.StringVar(&f.until, "until", "", "only memories of what happened before this `time`, or in it if it is a day, week, month or year")
-	fl.StringVar(&f.before, "before", "", "only memories of what happened before this `time`, also before the beginning of a day, week, month or year")
-	fl.StringVar(&f.createdSince, "created-since", "", "only memories first written at this `time` or later")
-	fl.StringVar(&f.createdUntil, "created-until", "", "only memories first written before this `time`, or in it, as --until")
-	fl.StringVar(&f.updatedSince, "updated-since", "", "only memories last written at this `time` or later")
-	fl.StringVar(&f.updatedUntil, "updated-until", "", "only memories last written before this `time`, or in it, as --until")
+	fl.String("since", "", "only memories of what happened at this `time` or later: 2026-01-31, 31 Jan 2026, 2026-01, 2026-01-31T15:04, yesterday, last week, 7d, 3 days ago; in the local zone if it names none")
+	fl.String("until", "", "only memories of what happened before this `time`, or in it if it is a day, week, month or year")
+	fl.String("before", "", "only memories of what happened before this `time`, also before the beginning of a day, week, month or year")
+	fl.String("created-since", "", "only memories first written at this `time` or later")
+	fl.String("created-until", "", "only memories first written before this `time`, or in it, as --until")
+	fl.String("updated-since", "", "only memories last written at this `time` or later")
+	fl.String("updated-until", "", "only memories last written before this `time`, or in it, as --until")
 }
 
 // addAfter adds --after as a time; that of list is a place in it.
 func (f *filterFlags) addAfter(c *cobra.Command) {
 	f.timed = true
-	c.Flags().StringVar(&f.behind, "after", "", "only memories of what happened after this `time`, also after the end of a day, week, month or year")
+	c.Flags().String("after", "", "only memories of what happened after this `time`, also after the end of a day, week, month or year")
 }
 
 // filters are the flags as the store wants them.
 func (f *filterFlags) filters(cmd *cobra.Command, now time.Time) ([]varve.Filter, error) {
 	var all []varve.Filter
-	for _, t := range []struct {
-		flag, value string
-		filter      func(when.Span) varve.Filter
-	}{
-		{"since", f.since, func(at when.Span) varve.Filter { return varve.Since(at.From) }},
-		{"until", f.until, func(at when.Span) varve.Filter { return varve.Until(at.To) }},
-		{"before", f.before, func(at when.Span) varve.Filter { return varve.Until(at.From) }},
-		{"after", f.behind, func(at when.Span) varve.Filter { return varve.Since(at.After()) }},
-		{"created-since", f.createdSince, func(at when.Span) varve.Filter { return varve.Created(at.From, time.Time{}) }},
-		{"created-until", f.createdUntil, func(at when.Span) varve.Filter { return varve.Created(time.Time{}, at.To) }},
-		{"updated-since", f.updatedSince, func(at when.Span) varve.Filter { return varve.Updated(at.From, time.Time{}) }},
-		{"updated-until", f.updatedUntil, func(at when.Span) varve.Filter { return varve.Updated(time.Time{}, at.To) }},
-	} {
-		if !cmd.Flags().Changed(t.flag) || t.flag == "after" && !f.timed {
+	for _, name := range asked.Times() {
+		if !cmd.Flags().Changed(name) || name == "after" && !f.timed {
 			continue
 		}
-		at, err := when.Parse(t.value, now.Local())
+		value, err := cmd.Flags().GetString(name)
 		if err != nil {
-			return nil, cli.Usagef(cmd.CommandPath(), "--%s %w", t.flag, err)
+			return nil, err
 		}
-		all = append(all, t.filter(at))
+		t, err := asked.Time(name, value, now)
+		if err != nil {
+			return nil, cli.Usagef(cmd.CommandPath(), "--%s %w", name, err)
+		}
+		all = append(all, t)
 	}
 	for _, s := range []struct {
 		flag, value string
@@ -80,12 +71,10 @@ func (f *filterFlags) filters(cmd *cobra.Command, now time.Time) ([]varve.Filter
 			all = append(all, s.filter(s.value))
 		}
 	}
-	if f.after != "" && !f.sorted {
-		all = append(all, varve.After(f.after))
-	}
 	for _, tag := range f.tags {
 		all = append(all, varve.WithTag(tag))
 	}
+	f.plain = len(all)
 	for _, condition := range f.where {
 		w, err := varve.Where(condition)
 		if err != nil {
@@ -93,5 +82,20 @@ func (f *filterFlags) filters(cmd *cobra.Command, now time.Time) ([]varve.Filter
 		}
 		all = append(all, w)
 	}
+	if f.after != "" && !f.sorted {
+		all = append(all, varve.After(f.after))
+	}
 	return all, nil
+}
+
+// nothing is why a list or a search of this store found nothing, as far as it is known.
+func (f *filterFlags) nothing(ctx context.Context, st *varve.Store, filters []varve.Filter) string {
+	const none = "no memory found"
+	if n, err := st.Count(ctx); err == nil && n == 0 {
+		return none + ": the store has none; memctl put TEXT stores one"
+	}
+	if why := asked.Nothing(ctx, st, f.where, filters[:f.plain]...); why != "" {
+		return none + ": " + why
+	}
+	return none
 }

@@ -37,6 +37,9 @@ characters or more, that no other memory of the store has: commands take such an
 place of the id. Everything else has whole ids: a pipe, --output id, --json, and a table of more
 than 1,000 rows.
 
+--after is a place in the list, not a time as in memctl search: for times there are --since and
+--before.
+
 --sort orders by created, updated, score, size, timestamp or id; -updated, or --reverse, is the
 opposite order. Memories of one key are in the order of their ids. A sorted list continues with
 --after too, whose value is then the place that the note and "next" in the JSON document have: what
@@ -59,8 +62,11 @@ others write meanwhile does not shift the pages. --offset skips memories.`,
 				return err
 			}
 			return a.With(cmd.Context(), cli.Read, func(st *varve.Store) error {
+				if err := f.place(cmd, st, a.Clock()); err != nil {
+					return err
+				}
 				l := newMemoryList(a, st, "memories", "AGE")
-				return listMemories(cmd, a, st, l, order, filters, f.limit)
+				return listMemories(cmd, a, st, l, order, filters, &f)
 			})
 		}),
 	}
@@ -109,8 +115,8 @@ func newMemoryList(a *cli.App, st *varve.Store, member, first string) *memoryLis
 }
 
 // listMemories lists each memory as it is read, by id where there is no other order.
-func listMemories(cmd *cobra.Command, a *cli.App, st *varve.Store, l *memoryList, order *memstore.Order, filters []varve.Filter, limit int) error {
-	ctx := cmd.Context()
+func listMemories(cmd *cobra.Command, a *cli.App, st *varve.Store, l *memoryList, order *memstore.Order, filters []varve.Filter, f *listFlags) error {
+	ctx, limit, chosen := cmd.Context(), f.limit, filters
 	if order != nil {
 		filters = append(filters, varve.Sorted(order))
 	}
@@ -138,7 +144,7 @@ func listMemories(cmd *cobra.Command, a *cli.App, st *varve.Store, l *memoryList
 		return err
 	}
 	cmd.Flags().Lookup("offset").Changed = false // the place is behind what it skipped
-	a.ListEnd(cmd, "memory", n, last, more)
+	a.ListEnd(cmd, n, last, more, func() string { return f.nothing(ctx, st, chosen) })
 	return nil
 }
 

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"errors"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/internal/when"
 	"github.com/varve-db/varve/memstore"
 )
 
@@ -31,9 +35,28 @@ func (f *listFlags) order(cmd *cobra.Command) (*memstore.Order, error) {
 	}
 	if f.sorted = true; cmd.Flags().Changed("after") {
 		if o, err = memstore.ParseOrder(o.Key(), f.after); err != nil {
-			return nil, cli.Usagef(path, "--after %q: must be \"next\" of a list sorted by %s", f.after, name)
+			return nil, cli.Usagef(path, "--after %q: must be \"next\" of a list sorted by %s; for times there are --since and --before", f.after, name)
 		}
 	}
 	o.Skip = f.offset
 	return o, nil
+}
+
+// place refuses an --after that was meant as a time: search has times there, here it is the id after which the list
+// continues. An id that looks like a time is taken as one if the store knows it, or has known it.
+func (f *listFlags) place(cmd *cobra.Command, st *varve.Store, now time.Time) error {
+	at, err := when.Parse(f.after, now.Local())
+	if f.sorted || err != nil {
+		return nil
+	}
+	if _, err := st.Admin().GetRaw(cmd.Context(), f.after); err == nil {
+		return nil
+	}
+	for _, err := range st.History(cmd.Context(), f.after) {
+		if !errors.Is(err, varve.ErrNotFound) {
+			return nil
+		}
+	}
+	from := at.After().Local().Format(time.RFC3339)
+	return cli.Usagef(cmd.CommandPath(), "--after %q: is an id here, after which the list continues, and no memory has or had it; for what happened after that time, --since %s", f.after, from)
 }

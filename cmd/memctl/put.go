@@ -23,10 +23,10 @@ type putFlags struct {
 	file, input            string
 	id                     string
 	session, category, key string
-	meta                   []string
+	meta, tags             []string
 	embedding              string
-	ttl, expires           string
-	until                  time.Time // when it expires
+	ttl, expires, happened string
+	until, at              time.Time // when it expires and happened
 	appendTo               string
 	ifAbsent               bool
 	ifVersion              uint64
@@ -55,6 +55,7 @@ embedding gets one; if the service fails, the memory is stored without an embedd
 are validated before any is written, and they are written in one commit if it can hold them.`,
 		Example: `  memctl put "prefers short answers" --session s1 --category preferences
   memctl put --file notes.txt --id notes --meta source=desk --meta 'importance:=0.8'
+  memctl put "met Ann in Como" --tag travel --tag people --timestamp yesterday
   memctl put "the build is red" --session s1 --ttl 24h
   memctl put "and on Fridays" --append notes
   memctl put "a walk" --embedding '[0.1,0.2,0.3]'
@@ -73,7 +74,7 @@ are validated before any is written, and they are written in one commit if it ca
 			if err := f.check(cmd, args); err != nil {
 				return err
 			}
-			if err := f.expiry(cmd, a.Clock()); err != nil {
+			if err := f.times(cmd, a.Clock()); err != nil {
 				return err
 			}
 			return a.WithEmbedder(cmd.Context(), func(st *varve.Store) error {
@@ -93,17 +94,19 @@ are validated before any is written, and they are written in one commit if it ca
 	fl.StringVar(&f.category, "category", "", "`category` of the memory (metadata.category)")
 	fl.StringVar(&f.key, "key", "", "`key` of the memory (metadata.key)")
 	fl.StringArrayVarP(&f.meta, "meta", "m", nil, "metadata: `name=text`, or name:=JSON; may be repeated")
+	fl.StringArrayVar(&f.tags, "tag", nil, "a `tag` of the memory (metadata.tags); may be repeated")
+	fl.StringVar(&f.happened, "timestamp", "", "`time` at which it happened, now if omitted: 2026-01-31, yesterday 17:00, 3 days ago")
 	fl.StringVar(&f.embedding, "embedding", "", "embedding: a `JSON` list of numbers, or a file with one")
 	fl.StringVar(&f.ttl, "ttl", "", "`duration` after which the memory expires: 90m, 24h, 7d, 2w")
-	fl.StringVar(&f.expires, "expires", "", "`time` at which the memory expires: 2026-01-31, 2026-01-31T15:04:05Z, tomorrow, next month")
+	fl.StringVar(&f.expires, "expires", "", "`time` to come at which the memory expires: 2026-01-31, 2026-01-31T15:04:05Z, tomorrow, friday (the next one), next month, in 3 days")
 	fl.BoolVar(&f.ifAbsent, "if-absent", false, "only if no memory has this id")
 	fl.Uint64Var(&f.ifVersion, "if-version", 0, "only if this `version` is the newest")
 	c.MarkFlagsMutuallyExclusive("if-absent", "if-version")
 	c.MarkFlagsMutuallyExclusive("ttl", "expires")
-	for _, other := range []string{"file", "id", "session", "category", "key", "meta", "embedding", "ttl", "expires", "if-version", "append"} {
+	for _, other := range []string{"file", "id", "session", "category", "key", "meta", "tag", "timestamp", "embedding", "ttl", "expires", "if-version", "append"} {
 		c.MarkFlagsMutuallyExclusive("json-input", other)
 	}
-	for _, other := range []string{"id", "session", "category", "key", "meta", "embedding", "ttl", "expires", "if-absent"} {
+	for _, other := range []string{"id", "session", "category", "key", "meta", "tag", "timestamp", "embedding", "ttl", "expires", "if-absent"} {
 		c.MarkFlagsMutuallyExclusive("append", other)
 	}
 	return c
@@ -134,8 +137,15 @@ func (f *putFlags) check(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// expiry reads the flags that say when it expires.
-func (f *putFlags) expiry(cmd *cobra.Command, now time.Time) error {
+// times reads the flags that say when it happened and when it expires.
+func (f *putFlags) times(cmd *cobra.Command, now time.Time) error {
+	if cmd.Flags().Changed("timestamp") {
+		t, err := when.Parse(f.happened, now.Local())
+		if err != nil {
+			return cli.Usagef(cmd.CommandPath(), "--timestamp %w", err)
+		}
+		f.at = t.From
+	}
 	switch {
 	case cmd.Flags().Changed("ttl"):
 		d, err := span.Parse(f.ttl)
@@ -144,14 +154,11 @@ func (f *putFlags) expiry(cmd *cobra.Command, now time.Time) error {
 		}
 		f.until = now.Add(d)
 	case cmd.Flags().Changed("expires"):
-		t, err := when.Parse(f.expires, now.Local())
+		t, err := when.Coming(f.expires, now.Local())
 		if err != nil {
-			return cli.Usagef(cmd.CommandPath(), "--expires %w", err)
+			return cli.Usagef(cmd.CommandPath(), "--expires %w; --ttl takes a duration from now", err)
 		}
-		if !t.From.After(now) {
-			return cli.Usagef(cmd.CommandPath(), "--expires %s is in the past; --ttl takes a duration", f.expires)
-		}
-		f.until = t.From
+		f.until = t
 	}
 	return nil
 }
@@ -159,7 +166,7 @@ func (f *putFlags) expiry(cmd *cobra.Command, now time.Time) error {
 // putOne stores what arguments and flags say.
 func putOne(ctx context.Context, a *cli.App, st *varve.Store, args []string, f *putFlags, options []varve.PutOption) error {
 	limit := cli.LimitsOf(st.Admin().Config()).MemoryBytes
-	m := varve.Memory{ID: f.id, ExpiresAt: f.until}
+	m := varve.Memory{ID: f.id, Timestamp: f.at, ExpiresAt: f.until}
 	var err error
 	if m.Content, err = content(ctx, a, args, f.file, limit); err != nil {
 		return err
@@ -172,7 +179,7 @@ func putOne(ctx context.Context, a *cli.App, st *varve.Store, args []string, f *
 			return err
 		}
 	}
-	if m.Content == "" && len(m.Embedding) == 0 && len(f.meta) == 0 {
+	if m.Content == "" && len(m.Embedding) == 0 && len(f.meta) == 0 && len(f.tags) == 0 {
 		return fmt.Errorf("the text is empty: %w", &varve.FieldError{Field: "content", Value: `""`,
 			Err: errors.New("a memory without text needs --embedding or --meta")})
 	}
@@ -267,6 +274,12 @@ func (f *putFlags) metadata() (map[string]any, error) {
 		if value != "" {
 			m[name] = value
 		}
+	}
+	if len(f.tags) > 0 {
+		if _, twice := m["tags"]; twice {
+			return nil, cli.Usagef("memctl put", "the tags are given twice, by --tag and by --meta: use one of them")
+		}
+		m["tags"] = f.tags
 	}
 	if len(m) == 0 {
 		return nil, nil

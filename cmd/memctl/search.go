@@ -87,7 +87,7 @@ vector holds a JSON list of numbers, or the numbers as consecutive float32, litt
 			if err != nil {
 				return err
 			}
-			q := varve.Query{Text: strings.Join(args, " "), Like: f.like, Limit: min(f.limit, math.MaxInt-1) + 1, Offset: f.offset, MinScore: f.least, Explain: f.explain, Fragment: f.fragment, PerSession: f.perSession}
+			q := varve.Query{Text: strings.Join(args, " "), Like: f.like, Limit: f.limit + 1, Offset: f.offset, MinScore: f.least, Explain: f.explain, Fragment: f.fragment, PerSession: f.perSession}
 			if q.Text != "" && q.Fragment == 0 && a.Out.Screen {
 				q.Fragment = tableFragment
 			}
@@ -101,10 +101,10 @@ vector holds a JSON list of numbers, or the numbers as consecutive float32, litt
 						return err
 					}
 				}
-				p := &searched{a, st, cmd, args, f.order}
+				p := &searched{a, st, cmd, args, &f}
 				switch {
 				case e != nil:
-					return p.meaning(cmd.Context(), e, &f, q, filters)
+					return p.meaning(cmd.Context(), e, q, filters)
 				case q.Like != "":
 					return a.Memory(cmd.Context(), st, q.Like, func(id string) error {
 						q.Like = id
@@ -149,6 +149,8 @@ func (f *searchFlags) check(cmd *cobra.Command, args []string) error {
 		return cli.Usagef(cmd.CommandPath(), "--by needs words to search for")
 	case f.limit < 1:
 		return cli.Usagef(cmd.CommandPath(), "--limit %d: must be 1 or more", f.limit)
+	case f.limit > mostHits || f.offset > mostHits-f.limit:
+		return cli.Usagef(cmd.CommandPath(), "--limit %d and --offset %d: must be at most %d together; memctl list has no limit", f.limit, f.offset, mostHits)
 	case f.perSession < 0:
 		return cli.Usagef(cmd.CommandPath(), "--per-session %d: must be 0 or more", f.perSession)
 	case !(f.share > 0) || math.IsInf(f.share, 0):
@@ -162,6 +164,9 @@ func (f *searchFlags) check(cmd *cobra.Command, args []string) error {
 	}
 	return nil
 }
+
+// mostHits is how far a search is paged through: one more than is shown is asked for.
+const mostHits = 1_000_000 - 1
 
 // sorting is the order of the hits that are shown; which they are, the scores decide.
 func (f *searchFlags) sorting(cmd *cobra.Command) (*memstore.Order, error) {
@@ -201,13 +206,13 @@ type searched struct {
 	cmd  *cobra.Command
 	args []string
 
-	order *memstore.Order
+	f *searchFlags
 }
 
 // meaning looks for what words mean, and, unless that alone was asked for, for the words as well. When
 // nothing was asked for and it finds nothing, or cannot be done, it looks for the words.
-func (p *searched) meaning(ctx context.Context, e *embed.Embedder, f *searchFlags, q varve.Query, filters []varve.Filter) error {
-	near, by := q, f.by
+func (p *searched) meaning(ctx context.Context, e *embed.Embedder, q varve.Query, filters []varve.Filter) error {
+	f, near, by := p.f, q, p.f.by
 	list, err := p.st.Vectors().Embed(ctx, []string{q.Text})
 	var hits []varve.Hit
 	if err == nil {
@@ -221,7 +226,7 @@ func (p *searched) meaning(ctx context.Context, e *embed.Embedder, f *searchFlag
 	case ctx.Err() != nil:
 		return err
 	case by != "", err == nil && (len(hits) > 0 || q.Offset > 0 || q.MinScore > 0), err != nil && hits != nil:
-		return p.show(ctx, hits, err, near, cmp.Or(by, byBoth))
+		return p.show(ctx, hits, err, near, filters, cmp.Or(by, byBoth))
 	case err != nil:
 		p.a.Note("searching by words, since searching by meaning failed: %v", err)
 	}
@@ -254,17 +259,17 @@ func (p *searched) memories(ctx context.Context, q varve.Query, filters []varve.
 	case q.Vector != nil:
 		by = "vector"
 	}
-	return p.show(ctx, hits, err, q, by)
+	return p.show(ctx, hits, err, q, filters, by)
 }
 
-func (p *searched) show(ctx context.Context, hits []varve.Hit, err error, q varve.Query, by string) error {
+func (p *searched) show(ctx context.Context, hits []varve.Hit, err error, q varve.Query, filters []varve.Filter, by string) error {
 	if err != nil && hits == nil {
 		return err
 	}
 	a, more := p.a, len(hits) == q.Limit
 	hits = hits[:min(len(hits), q.Limit-1)]
-	if p.order != nil {
-		slices.SortFunc(hits, func(a, b varve.Hit) int { return p.order.Compare(&a.Memory, &b.Memory) })
+	if p.f.order != nil {
+		slices.SortFunc(hits, func(a, b varve.Hit) int { return p.f.order.Compare(&a.Memory, &b.Memory) })
 	}
 	a.Document.Member("by", by)
 	l := newMemoryList(a, p.st, "hits", "SCORE")
@@ -284,7 +289,7 @@ func (p *searched) show(ctx context.Context, hits []varve.Hit, err error, q varv
 	case more:
 		a.Note("there are more: %s", a.Repeated(p.cmd, p.args, "offset", strconv.Itoa(q.Offset+len(hits))))
 	case len(hits) == 0 && err == nil:
-		a.Note("no memory found")
+		a.Note("%s", p.f.nothing(ctx, p.st, filters))
 	}
 	return err
 }

@@ -61,7 +61,7 @@ systemd run it.`,
 		}),
 	}
 	fl := c.Flags()
-	fl.StringVar(&f.since, "since", "now", "start at this `position`: now, a version, a line's next, 0 for everything that is kept, or a time as in list")
+	fl.StringVar(&f.since, "since", "now", "start at this `position`: now, a version, a line's next, 0 for everything that is kept, or a time as in list; a number alone is a version")
 	fl.StringVar(&f.kind, "kind", "", "only changes of this `kind`: memory or assembly")
 	fl.BoolVar(&f.assembly, "assembly", false, "only changes of assemblies")
 	fl.StringVar(&f.session, "session", "", "only changes of memories of this `session`")
@@ -135,8 +135,9 @@ func follow(a *cli.App, cmd *cobra.Command, f watchFlags, filters []varve.WatchF
 	defer cli.LeaveBrokenPipes()()
 	return a.WithIn(cmd.Context(), dir, cli.Read, func(o *varve.Options) { o.NoBackground, o.WatchFiles = false, true }, func(st *varve.Store) error {
 		from, err := position(a, cmd, st, f.since)
+		spelled, _ := when.Spelled(f.since, a.Clock().Local())
 		if err != nil {
-			return kept(err)
+			return kept(err, spelled)
 		}
 		if !a.Quiet && a.Document == nil {
 			a.Note("watching from position %d; Ctrl-C ends memctl", from)
@@ -145,7 +146,7 @@ func follow(a *cli.App, cmd *cobra.Command, f watchFlags, filters []varve.WatchF
 		for c, err := range st.Watch(cmd.Context(), from, filters...) {
 			switch {
 			case err != nil && c.LSN == 0:
-				return ended(cmd.Context(), a, at, err)
+				return ended(cmd.Context(), a, at, spelled, err)
 			case err != nil:
 				a.Fail(err)
 			default:
@@ -169,9 +170,9 @@ func follow(a *cli.App, cmd *cobra.Command, f watchFlags, filters []varve.WatchF
 }
 
 // ended tells how to continue.
-func ended(ctx context.Context, a *cli.App, at uint64, err error) error {
+func ended(ctx context.Context, a *cli.App, at uint64, spelled string, err error) error {
 	if ctx.Err() == nil {
-		return kept(err)
+		return kept(err, spelled)
 	}
 	end := cli.WithFix(ctx.Err(), fmt.Sprintf("to continue: memctl watch --since %d", at))
 	if a.Quiet && a.Document == nil { // the exit code says it
@@ -181,9 +182,12 @@ func ended(ctx context.Context, a *cli.App, at uint64, err error) error {
 	return end
 }
 
-// kept names what is still kept.
-func kept(err error) error {
+// kept names what is still kept; spelled is how a position that looks like a time is written as one.
+func kept(err error, spelled string) error {
 	var gone *varve.TruncatedError
+	if spelled != "" && (errors.Is(err, varve.ErrTruncated) || errors.Is(err, varve.ErrInvalid)) {
+		return cli.WithFix(err, "a number alone is a version; the time is memctl watch --since "+spelled)
+	}
 	if errors.As(err, &gone) {
 		return cli.WithFix(err, fmt.Sprintf("list the memories (memctl list --limit 0), then watch from the oldest change that is kept: memctl watch --since %d", gone.Oldest))
 	}

@@ -17,6 +17,8 @@
 // A period has a beginning and an end. One rule for filters follows: since and until take in the day, month
 // or year that they name, after and before do not.
 //
+// What is still to come is read by Coming: there friday and 22 Nov are the next ones, and "in 3 days" is a moment.
+//
 // Anything else is an error, also a date that is not in the calendar, and one such as 01/02/2026 that has
 // two readings.
 //

@@ -256,7 +256,11 @@ var numbers = []string{"zero", "one", "two", "three", "four", "five", "six", "se
 
 // ago reads how long ago a moment is.
 func ago(s string, now time.Time) (time.Time, error) {
-	s = strings.TrimSuffix(s, " ago")
+	return apart(strings.TrimSuffix(s, " ago"), now, -1)
+}
+
+// apart reads how far from now a moment is, later (1) or earlier (-1).
+func apart(s string, now time.Time, sign int) (time.Time, error) {
 	if count, unit, ok := strings.Cut(s, " "); ok {
 		n := slices.Index(numbers, count)
 		switch {
@@ -294,15 +298,15 @@ func ago(s string, now time.Time) (time.Time, error) {
 			if n > MostDays/31/months {
 				return time.Time{}, errLong
 			}
-			return monthsBefore(now, n*months), nil
+			return monthsBefore(now, -sign*n*months), nil
 		}
 		s = strconv.Itoa(n) + unit
 	}
 	days, rest, err := Split(s)
 	if days > 0 {
-		now = in(shown(now).AddDate(0, 0, -days), now.Location())
+		now = in(shown(now).AddDate(0, 0, sign*days), now.Location())
 	}
-	return now.Add(-rest), err
+	return now.Add(time.Duration(sign) * rest), err
 }
 
 // monthsBefore is the same day of an earlier month, or its last.

@@ -180,6 +180,44 @@ func TestRefuses(t *testing.T) {
 }
 
 // No text is a period that ends before it begins, and how long ago is not after now.
+// TestComing holds that what Parse takes for the last one is the next one of what is still to come, and that nothing
+// of the past passes for it.
+func TestComing(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 26, 15, 0, 0, 0, time.UTC) // a Thursday
+	for s, want := range map[string]string{
+		"friday": "2026-11-27T00:00:00Z", "Fri": "2026-11-27T00:00:00Z", "on friday": "2026-11-27T00:00:00Z", "wednesday": "2026-12-02T00:00:00Z",
+		"thursday": "2026-12-03T00:00:00Z", "thursday 17:00": "2026-11-26T17:00:00Z", "thursday at 2pm": "2026-12-03T14:00:00Z",
+		"22 Nov": "2027-11-22T00:00:00Z", "Dec 1": "2026-12-01T00:00:00Z", "29 Feb": "2028-02-29T00:00:00Z", "22 Nov at 10:00": "2027-11-22T10:00:00Z",
+		"tomorrow": "2026-11-27T00:00:00Z", "next week": "2026-11-30T00:00:00Z", "next month": "2026-12-01T00:00:00Z", "2027": "2027-01-01T00:00:00Z",
+		"in 3 days": "2026-11-29T15:00:00Z", "in 36h": "2026-11-28T03:00:00Z", "in two weeks": "2026-12-10T15:00:00Z", "in a month": "2026-12-26T15:00:00Z", "In  7d": "2026-12-03T15:00:00Z",
+		"today 15:01": "2026-11-26T15:01:00Z", "2026-11-26T15:00:01Z": "2026-11-26T15:00:01Z",
+	} {
+		if got, err := Coming(s, now); err != nil || got.Format(time.RFC3339) != want {
+			t.Errorf("%q: %v, %v, want %s", s, got, err, want)
+		}
+	}
+	for s, want := range map[string]string{
+		"last friday": "in the past", "yesterday": "in the past", "today": "in the past", "now": "in the past", "7d": "in the past", "3 days": "in the past", "3 days ago": "in the past",
+		"2026-11-25": "in the past (2026-11-25 00:00:00 +0000)", "fri 20 nov 2026": "in the past", "20 Nov 2026": "in the past", "this week": "in the past", "2026-11-26T15:00:00Z": "in the past",
+		"soon": "is not a time", "in": "is not a time", "in 3 days ago": "how far off", "in friday": "how far off",
+	} {
+		if got, err := Coming(s, now); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, %v, not %q", s, got, err, want)
+		}
+	}
+}
+
+func TestSpelled(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 26, 15, 0, 0, 0, time.UTC)
+	for s, want := range map[string]string{"20261122": "2026-11-22", "2026": "2026-01-01", "1795341600": "@1795341600", "67108992": "", "5": "", "2026-11-22": "", "7d": ""} {
+		if got, ok := Spelled(s, now); got != want || ok != (want != "") {
+			t.Errorf("%q: %q, %v, want %q", s, got, ok, want)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{"7d", "2026-11-22", "last friday at 5pm", "Nov 22, 2026", "@1", "3 days ago", "29 Feb", "100000d32h", "01/02/2026", "9999", "next week"} {
 		f.Add(s)

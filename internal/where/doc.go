@@ -9,5 +9,10 @@
 //	source                 it is there
 //	!source                it is not
 //
-// A name is a path: address.city is a member of a member. "metadata." before it may be there.
+// A name is a path: address.city is a member of a member. "metadata." before it may be there. A name in quotes
+// is one member, as it is written: "due date"<2026, "a.b"=1. Without quotes a name that has a colon, a tilde or a
+// space is refused unless an operator follows, as source:desk is meant to be source=desk.
+//
+// A number and a text have no order, so that n>x holds for no number n. Tally says so of memories that a
+// condition does not choose.
 package where

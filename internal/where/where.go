@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/big"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,36 +26,57 @@ var operators = []string{"!=", "^=", ">=", "<=", "=", ">", "<"}
 
 // Parse reads a condition.
 func Parse(s string) (*Cond, error) {
-	bad := func(why string) (*Cond, error) {
-		return nil, &errs.FieldError{Field: "condition", Value: human.Quote(s), Err: fmt.Errorf("%w: %s: it is like source=desk, priority>=3, path^=docs/, source or !source", errs.ErrInvalid, why)}
+	bad := func(why string, remedy ...string) (*Cond, error) {
+		if remedy == nil {
+			remedy = []string{"it is like source=desk, priority>=3, path^=docs/, source or !source"}
+		}
+		return nil, &errs.FieldError{Field: "condition", Value: human.Quote(s), Err: fmt.Errorf("%w: %s: %s", errs.ErrInvalid, why, remedy[0])}
 	}
-	name, op, value := strings.TrimSpace(s), "", ""
+	c, name, value := &Cond{}, strings.TrimSpace(s), ""
+	not, negated := strings.CutPrefix(name, "!")
+	if quoted, err := strconv.QuotedPrefix(strings.TrimSpace(not)); err == nil && quoted[0] == '"' { // a name as it is, whatever it has in it
+		one, _ := strconv.Unquote(quoted)
+		c.path, not = []string{one}, strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(not), quoted))
+		if name = not; negated && name != "" || name != "" && !strings.ContainsAny(name[:1], "!=<>^") {
+			return bad("behind the name in quotes there is no operator")
+		}
+	}
 	if at := strings.IndexAny(name, "=<>^"); at >= 0 {
 		if at > 0 && name[at] == '=' && name[at-1] == '!' {
 			at--
 		}
 		for _, o := range operators {
 			if strings.HasPrefix(name[at:], o) {
-				name, op, value = name[:at], o, name[at+len(o):]
+				name, c.op, value = name[:at], o, name[at+len(o):]
 				if value != "" && strings.Contains("=<>", value[:1]) {
-					op = "" // == and <> are none
+					c.op = "" // == and <> are none
 				}
 				break
 			}
 		}
-		if op == "" {
+		if c.op == "" {
 			return bad("no operator has this form")
 		}
-	} else if rest, not := strings.CutPrefix(name, "!"); not {
-		name, op = rest, "!"
+	} else if negated {
+		name, c.op = not, "!"
 	}
-	name = strings.TrimPrefix(strings.TrimSpace(name), "metadata.")
-	c := &Cond{path: strings.Split(name, "."), op: op}
-	if slices.Contains(c.path, "") || strings.Contains(name, "!") {
+	if name = strings.TrimSpace(name); c.path == nil {
+		if remedy := miswritten(name, c.op, value); remedy != "" {
+			return bad("no operator is here", remedy)
+		}
+		name = strings.TrimPrefix(name, "metadata.")
+		c.path = strings.Split(name, ".")
+	} else if name != "" {
+		return bad("no operator has this form")
+	}
+	if slices.Contains(c.path, "") || strings.Contains(name, "!") || strings.HasPrefix(name, `"`) {
 		return bad("it names no member of the metadata")
 	}
-	if op == "" || op == "!" {
+	if c.op == "" || c.op == "!" {
 		return c, nil
+	}
+	if again := joined.FindString(value); again != "" && !strings.Contains(value, `"`) {
+		return bad("one condition has one operator", "give each condition by itself, all must hold; or the value in quotes")
 	}
 	for more := true; more; {
 		var one string
@@ -75,10 +97,36 @@ func Parse(s string) (*Cond, error) {
 		}
 		c.values = append(c.values, one)
 	}
-	if len(c.values) > 1 && op != "=" && op != "!=" {
+	if len(c.values) > 1 && c.op != "=" && c.op != "!=" {
 		return bad("several values go with = and != only")
 	}
 	return c, nil
+}
+
+// joined is how people write two conditions as one.
+var joined = regexp.MustCompile(`(?i)\s(and|or|&&|\|\|)\s+[^\s=<>!^]+\s*[=<>!^]`)
+
+// miswritten is the remedy where a name is none that a person means: source:desk, source desk, and n:=3, which
+// sets metadata in memctl put. Such a name is written in quotes.
+func miswritten(name, op, value string) string {
+	at := strings.IndexAny(name, ":~ \t")
+	if at <= 0 || op != "" && op != "!" && at < len(name)-1 {
+		return ""
+	}
+	value = strings.TrimSpace(cmp.Or(strings.Trim(name[at:], ":~ \t"), value))
+	if word, rest, ok := strings.Cut(value, " "); ok && slices.Contains([]string{"is", "in", "equals", "contains", "like"}, strings.ToLower(word)) {
+		value = rest
+	}
+	if value == "" {
+		return fmt.Sprintf("write %s; a name with such characters is in quotes", name[:at])
+	}
+	switch op {
+	case "":
+		op = "="
+	case "!":
+		op = "!="
+	}
+	return fmt.Sprintf("write %s%s%s; a name with such characters is in quotes", name[:at], op, value)
 }
 
 // Texts says that only texts can hold: a member of the metadata, or one of its list, that is one of these
@@ -103,14 +151,7 @@ func Has(name, text string) *Cond {
 
 // Holds judges the metadata of a memory.
 func (c *Cond) Holds(metadata map[string]any) bool {
-	v, ok := any(metadata), true
-	for _, name := range c.path {
-		m, is := v.(map[string]any)
-		if v, ok = m[name]; !is || !ok {
-			ok = false
-			break
-		}
-	}
+	v, ok := c.member(metadata)
 	switch c.op {
 	case "":
 		return ok
@@ -120,6 +161,18 @@ func (c *Cond) Holds(metadata map[string]any) bool {
 		return !ok || !c.any(v, "=")
 	}
 	return ok && c.any(v, c.op)
+}
+
+// member is what the condition is about.
+func (c *Cond) member(metadata map[string]any) (any, bool) {
+	v, ok := any(metadata), true
+	for _, name := range c.path {
+		m, is := v.(map[string]any)
+		if v, ok = m[name]; !is || !ok {
+			return nil, false
+		}
+	}
+	return v, ok
 }
 
 // any judges a value, or those of a list.

@@ -29,6 +29,8 @@ func TestHolds(t *testing.T) {
 		"address.city=Rome": true, "address.city^=R": true, "address.street": false, "!address.street": true, "address=Rome": false, "address.floors>=2": true, "source.x=1": false, "!source.x": true, "address": true,
 		"time>=2024-05-01": true, "time<2024-05-01": false, "int=42": true, "int>41": true, "num<2": true, "num=1.5": true,
 		"big=12345678901234568": true, "id=1234567890123456789": true, "id=1234567890123456788": false, "id>1234567890123456788": true, "id>NaN": false, "id<Inf": false, "n>0x1": false, `source="=desk"`: false, "missing": false, "!missing": true, "missing>1": false, "missing<1": false, "a.b.c": false,
+		`"x=y"=1`: true, `"x=y"`: true, `!"x=y"`: false, ` "source" != desk`: false, `"address.city"=Rome`: false, "dc:title=x": false, `!"dc:title"`: true, `"due date"`: false, `source="a and n=3"`: false,
+		"source=this and that": false,
 	} {
 		c, err := Parse(s)
 		if err != nil {
@@ -43,7 +45,7 @@ func TestHolds(t *testing.T) {
 }
 
 func TestParseRefuses(t *testing.T) {
-	for _, s := range []string{"", " ", "=x", "!", "!=x", "a..b", ".a", "metadata.", "a^b", "^=x", "a>1,2", `a="x`, `a="x"y`, "!a=b", "!!a", "a==b", "a<>b", "a=<b", "<", "a.=1"} {
+	for _, s := range []string{"", " ", "=x", "!", "!=x", "a..b", ".a", "metadata.", "a^b", "^=x", "a>1,2", `a="x`, `a="x"y`, "!a=b", "!!a", "a==b", "a<>b", "a=<b", "<", "a.=1", `"a"b=1`, `"a`, `!"a"=1`} {
 		var f *errs.FieldError
 		if c, err := Parse(s); !errors.Is(err, errs.ErrInvalid) || !errors.As(err, &f) || !strings.Contains(err.Error(), "source=desk") {
 			t.Errorf("%q: %+v, %v", s, c, err)
@@ -60,4 +62,49 @@ func FuzzParse(f *testing.F) {
 			c.Holds(map[string]any{s: s, "a": []any{s, 1.5, nil, map[string]any{"b": s}}})
 		}
 	})
+}
+
+// TestParseSuggests holds that what people write in other grammars is refused with what to write instead: each
+// would be the name of a member that no memory has.
+func TestParseSuggests(t *testing.T) {
+	for s, want := range map[string]string{
+		"source:desk": "write source=desk", "metadata.source:desk": "write metadata.source=desk", "source: desk": "write source=desk", "!source:desk": "write source!=desk",
+		"source desk": "write source=desk", "source is desk": "write source=desk", "source in desk,phone": "write source=desk,phone", "source ~ desk": "write source=desk",
+		"n:=3": "write n=3", "n:>3": "write n>3", "source:": "write source;",
+		"n>3 and source=desk": "each condition by itself", "n>3 && source = desk": "each condition by itself",
+	} {
+		if c, err := Parse(s); !errors.Is(err, errs.ErrInvalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %+v, %v, not %q", s, c, err, want)
+		}
+	}
+}
+
+func TestTally(t *testing.T) {
+	all := []map[string]any{{"n": 3, "source": "desk", "address": map[string]any{"floor": 1}}, {"n": 4.5, "source": "phone", "Tags": []any{"a"}}, {"n": json.Number("5")}}
+	for s, want := range map[string]string{
+		"sourc=desk":       `none has "sourc" in its metadata, but n, source, Tags, address`,
+		"tags=a":           `none has "tags" in its metadata, but "Tags"`,
+		"n>x":              `"n" is a number, which has no order with the text "x"`,
+		"n=three":          `"n" is a number, and "three" is none`,
+		"n^=3":             `"n" is a number, and ^= is for texts`,
+		"source<3":         `"source" is a text, which is compared with "3" byte by byte`,
+		"address.floor>up": `"address.floor" is a number, which has no order with the text "up"`,
+		"address=1":        `"address" is an object: name a member of it, as in address.floor`,
+		"n>9":              "", "source=x": "", "!n": "", "n!=3": "", "missing!=3": "",
+	} {
+		c, err := Parse(s)
+		if err != nil {
+			t.Fatal(s, err)
+		}
+		tally := c.Tally()
+		for _, m := range all {
+			tally.Add(m)
+		}
+		if got := tally.String(); got != want {
+			t.Errorf("%q: %q, not %q", s, got, want)
+		}
+		if got := c.Tally().String(); got != "" {
+			t.Errorf("%q of no memory: %q", s, got)
+		}
+	}
 }

@@ -113,7 +113,7 @@ func listAssemblies(cmd *cobra.Command, a *cli.App, st *varve.Store, all iter.Se
 	if err := l.End(ctx); err != nil {
 		return err
 	}
-	a.ListEnd(cmd, "assembly", n, last, more)
+	a.ListEnd(cmd, n, last, more, func() string { return "no assembly found" })
 	return nil
 }
 

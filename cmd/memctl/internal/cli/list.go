@@ -138,8 +138,8 @@ func (a *App) WriteLine(b []byte) error {
 	return err
 }
 
-// ListEnd tells how the list continues after the id last.
-func (a *App) ListEnd(cmd *cobra.Command, what string, n int, last string, more bool) {
+// ListEnd tells how the list continues after the id last, or what to say of an empty one.
+func (a *App) ListEnd(cmd *cobra.Command, n int, last string, more bool, none func() string) {
 	switch {
 	case a.Document != nil && more:
 		a.Document.Member("next", last)
@@ -148,7 +148,7 @@ func (a *App) ListEnd(cmd *cobra.Command, what string, n int, last string, more 
 	case more:
 		a.Note("there are more: %s", a.Repeated(cmd, nil, "after", last))
 	case n == 0:
-		a.Note("no %s found", what)
+		a.Note("%s", none())
 	}
 }
 

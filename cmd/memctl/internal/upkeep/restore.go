@@ -15,7 +15,7 @@ import (
 )
 
 func Restore(a *cli.App) *cobra.Command {
-	var at, log string
+	var at, log, spelled string
 	var strict bool
 	c := &cobra.Command{
 		Use:   "restore BACKUP DIR",
@@ -37,16 +37,17 @@ its folder gets its name only after everything was written and read back.`,
 			if cmd.Flags().Changed("at") {
 				if lsn, err := strconv.ParseUint(at, 10, 64); err == nil && lsn > 0 {
 					o.Version = lsn
+					spelled, _ = when.Spelled(at, a.Clock().Local())
 				} else if t, err := when.Parse(at, a.Clock().Local()); err != nil {
 					return cli.Usagef(cmd.CommandPath(), "--at %w, or a version", err)
 				} else {
 					o.Time = t.From
 				}
 			}
-			return restoreBackup(cmd.Context(), a, args[0], args[1], o)
+			return restoreBackup(cmd.Context(), a, args[0], args[1], o, spelled)
 		}),
 	}
-	c.Flags().StringVar(&at, "at", "", "restore this `moment`: a time (2026-01-31T15:04:05Z, 2026-01-31, yesterday 17:00, 90m, 7d ago) or a version")
+	c.Flags().StringVar(&at, "at", "", "restore this `moment`: a time (2026-01-31T15:04:05Z, 2026-01-31, yesterday 17:00, 90m, 7d ago) or a version, which a number alone is")
 	c.Flags().StringVar(&log, "log", "", "the `store` that was backed up, if it still exists; it is only read")
 	c.Flags().BoolVar(&strict, "strict", false, "refuse a damaged backup (exit status 3)")
 	return c
@@ -73,7 +74,8 @@ type rescued struct {
 	Missing bool   `json:"missing"`
 }
 
-func restoreBackup(ctx context.Context, a *cli.App, backup, dir string, o varve.RestoreOptions) error {
+// restoreBackup restores; spelled is how a version that looks like a time is written as one.
+func restoreBackup(ctx context.Context, a *cli.App, backup, dir string, o varve.RestoreOptions, spelled string) error {
 	var done func()
 	o.Progress, done = a.Bar("restoring")
 	r, err := varve.Restore(ctx, backup, dir, &o)
@@ -83,6 +85,9 @@ func restoreBackup(ctx context.Context, a *cli.App, backup, dir string, o varve.
 		fix := "give a moment in this range, or use an older backup"
 		if o.Log == "" {
 			fix += ", or name the store that was backed up with --log"
+		}
+		if spelled != "" {
+			fix = fmt.Sprintf("a number alone is a version; the time is --at %s; or ", spelled) + fix
 		}
 		err = cli.WithFix(err, fix)
 	}
