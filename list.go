@@ -8,13 +8,14 @@ import (
 )
 
 // Memories yields the memories that pass the filters, in the order of their ids as JSON writes
-// them. A memory that cannot be read yields its error, and the next ones follow. Concurrent writes
-// may or may not be seen.
+// them. A memory that cannot be read yields its error, and the next ones follow; where the filters ask
+// the index of words, only if it may pass by that. Concurrent writes may or may not be seen.
 func (st *Store) Memories(ctx context.Context, filters ...Filter) iter.Seq2[Memory, error] {
 	return engine.Reading(ctx, st.engine, func(yield func(Memory, error) bool) { st.engine.Each(ctx, filtersOf(filters), yield) })
 }
 
-// Count returns the number of memories that pass the filters.
+// Count returns the number of memories that pass the filters. Filters that read documents leave out those that
+// cannot be read: the error names them beside the number. Others count them, as the index has them.
 func (st *Store) Count(ctx context.Context, filters ...Filter) (int64, error) {
 	if err := st.engine.Begun(); err != nil {
 		return 0, err

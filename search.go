@@ -71,8 +71,8 @@ type (
 // by vector reads every vector of the memories that pass, and with filters holds about 300 bytes of
 // each that it compares; one by words takes about 20 bytes for each memory while it runs.
 //
-// Memories that cannot be read do not keep the others from being found: the error names them, and
-// the hits are those among the others. Concurrent writes may or may not be seen; memories that are
+// Memories that cannot be read do not keep the others from being found: the error names those that were to be
+// read, for a filter or because they are among the best, and the hits are those among the others. Concurrent writes may or may not be seen; memories that are
 // deleted by the end are omitted.
 func (st *Store) Search(ctx context.Context, q Query, filters ...Filter) ([]Hit, error) {
 	found, err := st.search.Memories(ctx, search.Query(q), filtersOf(filters))

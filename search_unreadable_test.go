@@ -3,13 +3,17 @@ package varve
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
+	"github.com/varve-db/varve/memstore"
 )
 
 // A memory that cannot be read keeps the others from being found in no kind of
@@ -44,6 +48,76 @@ func TestSearchBesideTheUnreadable(t *testing.T) {
 			if len(hits) != want || err == nil || !strings.Contains(err.Error(), "a.json") || errors.Is(err, ErrNotFound) {
 				t.Errorf("%d filters, %+v: %q, %v", len(filters), q, idsOf(hits), err)
 			}
+		}
+	}
+}
+
+// What the doc comments of Memories, Count and Search say of a memory whose file became unreadable after the index
+// had it: what reads documents names it, what does not has it. A store this large asks the index of words.
+func TestIndexedThenUnreadable(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	dir := t.TempDir()
+	st := openTest(t, dir, &Options{NoBackground: true})
+	var b Batch
+	for i := range 1500 {
+		k := fmt.Sprint("k", i % 300)
+		b.Put(Memory{ID: fmt.Sprintf("m%04d", i), Content: "x word" + fmt.Sprint(i), Metadata: map[string]any{"category": k, "session_id": k}})
+	}
+	if err := errors.Join(st.Apply(ctx, &b), st.Admin().Compact(ctx), st.Close()); err != nil {
+		t.Fatal(err)
+	}
+	fsys := fault.New(vfs.OS(), func(op *fault.Op) error {
+		if strings.HasSuffix(op.Path, "memories/m0003.json") {
+			return syscall.EIO
+		}
+		return nil
+	})
+	st = openTest(t, dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: fsys}}))
+	names := func(err error) bool { return err != nil && strings.Contains(err.Error(), `"m0003"`) }
+	for _, c := range []struct {
+		name          string
+		f             Filter
+		listed, count int64
+		reads         bool // documents
+		found         bool // the search for x comes across it
+	}{
+		{"prefix", WithPrefix(""), 1499, 1500, false, false},
+		{"session", InSession("k3"), 4, 5, false, true},
+		{"created", Created(time.Unix(1, 0), time.Time{}), 1499, 1500, false, false},
+		{"category", InCategory("k3"), 4, 4, true, true},
+		{"another category", InCategory("k4"), 5, 5, false, false},
+		{"since", Since(time.Unix(1, 0)), 1499, 1500, false, false},
+	} {
+		if n, err := st.Count(ctx, c.f); n != c.count || names(err) != c.reads {
+			t.Errorf("%s: count %d, %v", c.name, n, err)
+		}
+		for _, sort := range []string{"", "-updated"} {
+			filters := []Filter{c.f}
+			if sort != "" {
+				o, err := memstore.ParseOrder(sort, "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				filters = append(filters, Sorted(o))
+			}
+			listed, named := int64(0), false
+			for _, err := range st.Memories(ctx, filters...) {
+				if err == nil {
+					listed++
+				}
+				named = named || names(err)
+			}
+			if listed != c.listed || named != (c.name != "another category") {
+				t.Errorf("%s: listed %d %s, named %v", c.name, listed, sort, named)
+			}
+		}
+		hits, err := st.Search(ctx, Query{Text: "x", Limit: 5}, c.f)
+		if len(hits) != map[bool]int{true: 4, false: 5}[c.found] || names(err) != c.found {
+			t.Errorf("%s: found %q, %v", c.name, idsOf(hits), err)
+		}
+		if hits, err := st.Search(ctx, Query{Text: "x word3"}, c.f); c.name != "another category" && !names(err) || slices.Contains(idsOf(hits), "m0003") {
+			t.Errorf("%s: found %q, %v", c.name, idsOf(hits), err)
 		}
 	}
 }

@@ -321,21 +321,26 @@ func (cm *Committer) prepareAll(ctx context.Context, w *work, ops []Op) {
 	w.arena(0).docs = len(ops) < prepareMany && cm.Engine.Cache != nil
 	n := min(runtime.GOMAXPROCS(0), len(ops)/prepareMany)
 	if n < 2 || cm.Engine.Env.System.Inline {
-		cm.prepareSome(ctx, ops, w.prepared, w.arena(0))
+		cm.prepareSome(ctx, ops, w.prepared, w.arena(0), func(int) time.Time { return cm.Engine.Env.Clock() })
 		return
 	}
+	// A session is in the order of time. The clock would give a batch's second half times between those of its first.
+	began := cm.Engine.Env.Clock()
 	var wg sync.WaitGroup
 	for k := range n {
 		from, to, values := k*len(ops)/n, (k+1)*len(ops)/n, w.arena(k)
-		wg.Go(func() { cm.prepareSome(ctx, ops[from:to], w.prepared[from:to], values) })
+		wg.Go(func() {
+			cm.prepareSome(ctx, ops[from:to], w.prepared[from:to], values, func(i int) time.Time { return began.Add(time.Duration(from+i) * time.Microsecond) })
+		})
 	}
 	wg.Wait()
 }
 
-func (cm *Committer) prepareSome(ctx context.Context, ops []Op, out []prepared, values *arena) {
+// prepareSome prepares operations, each as of its time.
+func (cm *Committer) prepareSome(ctx context.Context, ops []Op, out []prepared, values *arena, at func(i int) time.Time) {
 	for i := range out {
 		if out[i].wanted && ops[i].kind == cm.Engine.Kinds.Memories {
-			out[i].err = cm.prepareOne(ctx, &ops[i], &out[i], values)
+			out[i].err = cm.prepareOne(ctx, &ops[i], &out[i], values, at(i))
 		}
 	}
 }
@@ -374,13 +379,12 @@ func (cm *Committer) unheard(k *engine.Kind, id string) bool {
 	return errors.Is(err, errs.ErrNotFound)
 }
 
-func (cm *Committer) prepareOne(ctx context.Context, o *Op, p *prepared, values *arena) error {
+func (cm *Committer) prepareOne(ctx context.Context, o *Op, p *prepared, values *arena, now time.Time) error {
 	if o.Work != nil {
 		p.precondition = wal.Precondition{Key: o.Work.Key, LSN: o.WorkAt}
 		p.entry, o.Written = *o.Work, true
 		return nil
 	}
-	now := cm.Engine.Env.Clock()
 	hint := uint64(0)
 	old, err := engine.Version{}, error(errs.ErrNotFound)
 	if o.ID != "" {

@@ -173,7 +173,7 @@ func (cm *Committer) evict(ctx context.Context, w *work, ops []Op, seen Reads, d
 		tries++
 		o := Op{kind: cm.Engine.Kinds.Memories, ID: c.ID, evicted: true}
 		p := prepared{wanted: true}
-		if err := cm.prepareOne(ctx, &o, &p, w.arena(0)); err != nil && !errors.Is(err, errs.ErrNotFound) {
+		if err := cm.prepareOne(ctx, &o, &p, w.arena(0), cm.Engine.Env.Clock()); err != nil && !errors.Is(err, errs.ErrNotFound) {
 			cm.Counts.Evictions.Release([]counts.Candidate{*c}, true) // another one may do
 			return nil, fmt.Errorf("making room: memory %s: %w", human.Quote(c.ID), err)
 		}
