@@ -61,7 +61,7 @@ func TestIndexedThenUnreadable(t *testing.T) {
 	st := openTest(t, dir, &Options{NoBackground: true})
 	var b Batch
 	for i := range 1500 {
-		k := fmt.Sprint("k", i % 300)
+		k := fmt.Sprint("k", i%300)
 		b.Put(Memory{ID: fmt.Sprintf("m%04d", i), Content: "x word" + fmt.Sprint(i), Metadata: map[string]any{"category": k, "session_id": k}})
 	}
 	if err := errors.Join(st.Apply(ctx, &b), st.Admin().Compact(ctx), st.Close()); err != nil {
