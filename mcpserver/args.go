@@ -79,6 +79,9 @@ func (s *shape) decodeArray(d *jsontext.Decoder) (any, error) {
 	return list, err
 }
 
+// How many names of members are kept that a shape does not have, and how much of each: more than any has.
+const mostUnknown, longestProp = 16, 64
+
 func (s *shape) decodeObject(d *jsontext.Decoder) (any, error) {
 	members := map[string]any{}
 	_, err := d.ReadToken()
@@ -89,6 +92,10 @@ func (s *shape) decodeObject(d *jsontext.Decoder) (any, error) {
 		}
 		p := s.prop(name.String())
 		if p == nil {
+			if s.closed && len(members) < len(s.props)+mostUnknown {
+				unknown, _ := cut(name.String(), longestProp)
+				members[strings.Clone(unknown)] = nil
+			}
 			err = d.SkipValue()
 			continue
 		}

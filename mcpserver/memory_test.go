@@ -53,7 +53,7 @@ type recalled struct {
 		Why                              string
 	}
 	By, Next, Note string
-	Sessions []struct {
+	Sessions       []struct {
 		Session string
 		Count   int
 	}
@@ -242,8 +242,8 @@ func TestLabelsAndTakenOver(t *testing.T) {
 	c.call("remember", map[string]any{"text": "apple pie", "tags": []string{long}, "session": "s"})
 	c.call("remember", map[string]any{"text": "apple tart", "key": long})
 	c.call("remember", map[string]any{"text": "apple cake", "key": "k", "tags": []string{"sweet"}})
-	for _, tool := range []string{"list_memories", "recall"} {
-		text, _, isError := c.call(tool, map[string]any{"query": "apple"})
+	for tool, args := range map[string]any{"list_memories": map[string]any{}, "recall": map[string]any{"query": "apple"}} {
+		text, _, isError := c.call(tool, args)
 		if isError || len(text) > 10_000 || strings.Count(text, `"cut": true`) != 2 || !strings.Contains(text, "sweet") || !strings.Contains(text, `"session": "s"`) {
 			t.Errorf("%s: %d bytes: %.600s", tool, len(text), text)
 		}

@@ -73,7 +73,7 @@ func memoryTools() []tool {
 					may("ranks", &shape{kind: "boolean", about: "By both: rank by the places by words and by meaning, not by the scores"}),
 					may("sort", str("Show the best of a page in another order: timestamp (when it happened), created, updated or id; -timestamp begins with the newest")),
 				)...)...,
-			),
+			).only(),
 			object(needs("memories", array(memory)), needs("by", str("both, meaning or words")), may("next", str("The cursor of the next page; absent on the last page")), note),
 			hints{readOnly: true, idempotent: true},
 			func(ctx context.Context, s *server, a args) (*answer, error) { return s.recall(ctx, a) },
@@ -98,7 +98,7 @@ func memoryTools() []tool {
 					may("sessions", &shape{kind: "boolean", about: "List all sessions instead, by their ids, with the number of their memories; no filters and no sort"}),
 					may("limit", limit("200", "50", maxList)), may("cursor", str("next of the previous page")), may("max_chars", chars),
 				)...,
-			),
+			).only(),
 			object(
 				needs("memories", array(memory)),
 				may("sessions", array(object(needs("session", str("")), needs("count", &shape{kind: "integer"}), needs("last_written", str("RFC 3339"))))),

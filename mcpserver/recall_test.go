@@ -85,6 +85,9 @@ func TestRecallFilters(t *testing.T) {
 	} {
 		c.refuses("recall", `{"query":"trip"`+more+`}`, want)
 	}
+	// What is no argument chooses nothing: a call that has one is not answered as if it had none.
+	c.refuses("recall", `{"query":"trip","tag":"lake"}`, `Unrecognized key: "tag"; there are query, session, category, key, tags, where`)
+	c.refuses("list_memories", `{"after":"2026","zz":{"a":[1]}}`, `Unrecognized key: "after"; there are session`)
 	without := connect(t, st, Options{Clock: clock}, nil)
 	without.refuses("recall", `{"query":"trip","share":5}`, "share: is of a search by words and meaning, which needs an embedder")
 	for argument, value := range map[string]string{"sort": `"created"`, "session": `"s"`, "where": `["n"]`, "tags": `["a"]`, "updated_until": `"1h"`, "key": `"k"`} {

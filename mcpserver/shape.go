@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -21,6 +22,7 @@ type shape struct {
 	enum   []string
 	lowest *int
 	most   *int
+	closed bool // it has no other members than props
 }
 
 type prop struct {
@@ -33,6 +35,7 @@ func object(props ...prop) *shape      { return &shape{kind: "object", props: pr
 func array(items *shape) *shape        { return &shape{kind: "array", items: items} }
 func str(about string) *shape          { return &shape{kind: "string", about: about} }
 func needs(name string, s *shape) prop { return prop{name: name, shape: s} }
+func (s *shape) only() *shape          { s.closed = true; return s }
 func may(name string, s *shape) prop   { return prop{name: name, shape: s, optional: true} }
 func integer(about string, from, to int) *shape {
 	return &shape{kind: "integer", about: about, lowest: &from, most: &to}
@@ -71,7 +74,7 @@ func (s *shape) appendSchema(b []byte, output bool) []byte {
 		if len(required) > 0 {
 			b = appendStrings(append(b, `,"required":`...), required)
 		}
-		if output {
+		if output || s.closed {
 			b = append(b, `,"additionalProperties":false`...)
 		}
 	}
@@ -110,6 +113,9 @@ func (s *shape) check(v any, missing bool, path string, lines []string) []string
 		}
 	case "object":
 		members := v.(map[string]any)
+		if s.closed {
+			lines = append(lines, s.unknown(members, at)...)
+		}
 		for _, p := range s.props {
 			item, there := members[p.name]
 			if !there && p.optional {
@@ -134,6 +140,20 @@ func (s *shape) check(v any, missing bool, path string, lines []string) []string
 	case "string":
 		if s.enum != nil && !slices.Contains(s.enum, v.(string)) {
 			lines = append(lines, fmt.Sprintf("Invalid option: expected one of \"%s\"%s", strings.Join(s.enum, `"|"`), at))
+		}
+	}
+	return lines
+}
+
+// unknown gives a line for each member that is none of these.
+func (s *shape) unknown(members map[string]any, at string) (lines []string) {
+	var names []string
+	for _, p := range s.props {
+		names = append(names, p.name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if s.prop(name) == nil && len(lines) < maxLines {
+			lines = append(lines, fmt.Sprintf("Unrecognized key: %s%s; there are %s", appendString(nil, name), at, strings.Join(names, ", ")))
 		}
 	}
 	return lines

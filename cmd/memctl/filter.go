@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -46,6 +47,12 @@ func (f *filterFlags) addAfter(c *cobra.Command) {
 // filters are the flags as the store wants them.
 func (f *filterFlags) filters(cmd *cobra.Command, now time.Time) ([]varve.Filter, error) {
 	var all []varve.Filter
+	switch {
+	case cmd.Flags().Changed("session") && f.session == "":
+		return nil, cli.Usagef(cmd.CommandPath(), "--session is empty, and every session has a name: give one, or omit it; --where '!session_id' chooses memories without one")
+	case slices.Contains(f.tags, ""):
+		return nil, cli.Usagef(cmd.CommandPath(), "--tag is empty: give a tag, or omit it; --where '!tags' chooses memories without one")
+	}
 	for _, name := range asked.Times() {
 		if !cmd.Flags().Changed(name) || name == "after" && !f.timed {
 			continue
@@ -88,14 +95,15 @@ func (f *filterFlags) filters(cmd *cobra.Command, now time.Time) ([]varve.Filter
 	return all, nil
 }
 
+const noMemory = "no memory found"
+
 // nothing is why a list or a search of this store found nothing, as far as it is known.
 func (f *filterFlags) nothing(ctx context.Context, st *varve.Store, filters []varve.Filter) string {
-	const none = "no memory found"
 	if n, err := st.Count(ctx); err == nil && n == 0 {
-		return none + ": the store has none; memctl put TEXT stores one"
+		return noMemory + ": the store has none; memctl put TEXT stores one"
 	}
 	if why := asked.Nothing(ctx, st, f.where, filters[:f.plain]...); why != "" {
-		return none + ": " + why
+		return noMemory + ": " + why
 	}
-	return none
+	return noMemory
 }

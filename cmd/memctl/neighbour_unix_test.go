@@ -113,6 +113,12 @@ func TestNeighbour(t *testing.T) {
 	store(neighbour, alone, "nothing else")
 	get(you, filepath.Dir(alone), nil, "", theirs(alone, neighbour))
 
+	// One that does not say what it is, as stores are made, is named by its folder.
+	shut := filepath.Join(folder(neighbour, "shut"), "storage")
+	store(neighbour, shut, "nothing for others")
+	must(os.Chmod(shut, 0o700))
+	get(you, filepath.Dir(shut), nil, "", theirs(shut, neighbour))
+
 	// A link of a neighbour leads to your own store: the folder where it is was not yours to choose.
 	link := filepath.Join(folder(neighbour, "linked"), "storage")
 	must(os.Symlink(yours, link))

@@ -264,7 +264,7 @@ func (p *searched) memories(ctx context.Context, q varve.Query, filters []varve.
 
 func (p *searched) show(ctx context.Context, hits []varve.Hit, err error, q varve.Query, filters []varve.Filter, by string) error {
 	if err != nil && hits == nil {
-		return err
+		return noWord(err)
 	}
 	a, more := p.a, len(hits) == q.Limit
 	hits = hits[:min(len(hits), q.Limit-1)]
@@ -289,7 +289,7 @@ func (p *searched) show(ctx context.Context, hits []varve.Hit, err error, q varv
 	case more:
 		a.Note("there are more: %s", a.Repeated(p.cmd, p.args, "offset", strconv.Itoa(q.Offset+len(hits))))
 	case len(hits) == 0 && err == nil:
-		a.Note("%s", p.f.nothing(ctx, p.st, filters))
+		a.Note("%s", p.nothing(ctx, q, filters))
 	}
 	return err
 }

@@ -29,7 +29,7 @@ func Nearest(dir, variable string, self Users) (found string, passed []Passed, e
 			searched = append(searched, c)
 			// Nothing of another user's is opened: a lease on it would be waited for.
 			if f := self.foreign(c); f != nil {
-				if looksLike(c) {
+				if looksLike(c) || c != at && closed(c) {
 					passed = append(passed, *f)
 				}
 				continue
@@ -53,6 +53,12 @@ func Nearest(dir, variable string, self Users) (found string, passed []Passed, e
 		}
 	}
 	return "", passed, fmt.Errorf("%w: searched %s, and %s is not set", varve.ErrNoStore, strings.Join(searched, ", "), variable)
+}
+
+// closed says that a folder does not tell this user what is in it: the name alone says that it may be a store.
+func closed(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, configName))
+	return vfs.IsPermission(err)
 }
 
 // looksLike says that a folder may be a store, by names alone.

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+)
+
+// noWord gives the error of a query without a word its remedy.
+func noWord(err error) error {
+	if f := (*varve.FieldError)(nil); errors.As(err, &f) && f.Field == "query Text" && f.Limit == "" {
+		return cli.WithFix(err, "give a word that is to be there, of letters or digits; memctl list lists all memories")
+	}
+	return err
+}
+
+var (
+	oneWord = regexp.MustCompile(`^[\pL\pN]{2,}$`)
+	member  = regexp.MustCompile(`^[A-Za-z_][\w.]*$`)
+	fields  = []string{"content", "speaker", "caption", "date", "title", "tag", "category", "key"} // of a query
+)
+
+// nothing is why a search found nothing, as far as it is known, and what may find something.
+func (p *searched) nothing(ctx context.Context, q varve.Query, filters []varve.Filter) string {
+	why := p.f.nothing(ctx, p.st, filters)
+	if why != noMemory || q.Text == "" {
+		return why
+	}
+	for _, word := range strings.Fields(q.Text) {
+		name, value, ok := strings.Cut(strings.TrimLeft(word, "+-"), ":")
+		switch {
+		case !ok || value == "" || !member.MatchString(name) || slices.Contains(fields, name):
+		case name == "session" || name == "session_id":
+			return fmt.Sprintf("%s: %s: is no field of a query; choose a session with --session %s", why, name, cli.ShellQuote(value))
+		default:
+			return fmt.Sprintf("%s: %s: is no field of a query; choose by the metadata with --where %s", why, name, cli.ShellQuote(name+"="+value))
+		}
+	}
+	if oneWord.MatchString(q.Text) && q.Vector == nil {
+		begins := varve.Query{Text: q.Text + "*", Limit: 1, MinScore: q.MinScore}
+		if hits, err := p.st.Search(ctx, begins, filters...); err == nil && len(hits) > 0 {
+			return fmt.Sprintf("%s with this word; words that begin so: memctl search %s", why, cli.ShellQuote(begins.Text))
+		}
+	}
+	return why
+}
