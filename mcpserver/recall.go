@@ -29,16 +29,14 @@ func (a args) filters(now time.Time) (all []varve.Filter, err error) {
 	if v := a.text("key"); v != "" {
 		all = append(all, varve.WithKey(v))
 	}
-	for _, name := range asked.Times() {
-		argument := strings.ReplaceAll(name, "-", "_")
-		if v := a.text(argument); v != "" {
-			f, err := asked.Time(name, v, now)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", argument, err)
-			}
-			all = append(all, f)
-		}
+	times, err := asked.ByTime(now, func(name string) (string, bool) {
+		value := a.text(argument(name))
+		return value, value != ""
+	}, func(name string) string { return argument(name) + ":" })
+	if err != nil {
+		return nil, err
 	}
+	all = append(all, times...)
 	for _, tag := range a.texts("tags") {
 		all = append(all, varve.WithTag(tag))
 	}
@@ -52,10 +50,13 @@ func (a args) filters(now time.Time) (all []varve.Filter, err error) {
 	return all, nil
 }
 
+// argument is the name that a filter has in the tools.
+func argument(name string) string { return strings.ReplaceAll(name, "-", "_") }
+
 // chooses is an argument that is given and chooses memories, or orders them; "" where none is.
 func (a args) chooses() string {
 	for _, name := range append([]string{"session", "category", "key", "tags", "where", "sort"}, asked.Times()...) {
-		if name = strings.ReplaceAll(name, "-", "_"); a.text(name) != "" || len(a.texts(name)) > 0 {
+		if name = argument(name); a.text(name) != "" || len(a.texts(name)) > 0 {
 			return name
 		}
 	}

@@ -81,7 +81,7 @@ func TestRecallFilters(t *testing.T) {
 	}
 	for more, want := range map[string]string{
 		`,"by":"words","share":5`: `share: is of a search by "both", not by "words"`, `,"by":"meaning","ranks":true`: `ranks: is of a search by "both", not by "meaning"`,
-		`,"where":["source:desk"]`: "write source=desk",
+		`,"where":["source:desk"]`: "write source=desk", `,"since":"2026-11-26","until":"2026-11-25"`: "since and until: no time is in both", `,"after":"2026"`: "Unrecognized key",
 	} {
 		c.refuses("recall", `{"query":"trip"`+more+`}`, want)
 	}

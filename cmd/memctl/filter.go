@@ -46,26 +46,18 @@ func (f *filterFlags) addAfter(c *cobra.Command) {
 
 // filters are the flags as the store wants them.
 func (f *filterFlags) filters(cmd *cobra.Command, now time.Time) ([]varve.Filter, error) {
-	var all []varve.Filter
 	switch {
 	case cmd.Flags().Changed("session") && f.session == "":
 		return nil, cli.Usagef(cmd.CommandPath(), "--session is empty, and every session has a name: give one, or omit it; --where '!session_id' chooses memories without one")
 	case slices.Contains(f.tags, ""):
 		return nil, cli.Usagef(cmd.CommandPath(), "--tag is empty: give a tag, or omit it; --where '!tags' chooses memories without one")
 	}
-	for _, name := range asked.Times() {
-		if !cmd.Flags().Changed(name) || name == "after" && !f.timed {
-			continue
-		}
+	all, err := asked.ByTime(now, func(name string) (string, bool) {
 		value, err := cmd.Flags().GetString(name)
-		if err != nil {
-			return nil, err
-		}
-		t, err := asked.Time(name, value, now)
-		if err != nil {
-			return nil, cli.Usagef(cmd.CommandPath(), "--%s %w", name, err)
-		}
-		all = append(all, t)
+		return value, err == nil && cmd.Flags().Changed(name) && (name != "after" || f.timed)
+	}, func(name string) string { return "--" + name })
+	if err != nil {
+		return nil, cli.Usage(cmd.CommandPath(), err)
 	}
 	for _, s := range []struct {
 		flag, value string

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -274,6 +275,9 @@ func (f *putFlags) metadata() (map[string]any, error) {
 		if value != "" {
 			m[name] = value
 		}
+	}
+	if slices.Contains(f.tags, "") {
+		return nil, cli.Usagef("memctl put", "--tag is empty: give a tag, or omit it")
 	}
 	if len(f.tags) > 0 {
 		if _, twice := m["tags"]; twice {

@@ -264,7 +264,7 @@ func (p *searched) memories(ctx context.Context, q varve.Query, filters []varve.
 
 func (p *searched) show(ctx context.Context, hits []varve.Hit, err error, q varve.Query, filters []varve.Filter, by string) error {
 	if err != nil && hits == nil {
-		return noWord(err)
+		return remedied(err)
 	}
 	a, more := p.a, len(hits) == q.Limit
 	hits = hits[:min(len(hits), q.Limit-1)]

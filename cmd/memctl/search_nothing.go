@@ -12,10 +12,15 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-// noWord gives the error of a query without a word its remedy.
-func noWord(err error) error {
-	if f := (*varve.FieldError)(nil); errors.As(err, &f) && f.Field == "query Text" && f.Limit == "" {
+// remedied gives errors of a query the remedies that a search has.
+func remedied(err error) error {
+	f := (*varve.FieldError)(nil)
+	switch {
+	case !errors.As(err, &f):
+	case f.Field == "query Text" && f.Limit == "":
 		return cli.WithFix(err, "give a word that is to be there, of letters or digits; memctl list lists all memories")
+	case f.Field == "query Like":
+		return cli.WithFix(err, "search by words, or with an embedding service compute what is missing: memctl reindex --missing")
 	}
 	return err
 }
@@ -28,6 +33,12 @@ var (
 
 // nothing is why a search found nothing, as far as it is known, and what may find something.
 func (p *searched) nothing(ctx context.Context, q varve.Query, filters []varve.Filter) string {
+	switch {
+	case q.Offset > 0:
+		return fmt.Sprintf("%s behind the first %d", noMemory, q.Offset)
+	case q.MinScore > 0:
+		return fmt.Sprintf("%s with a score of %v or more", noMemory, q.MinScore)
+	}
 	why := p.f.nothing(ctx, p.st, filters)
 	if why != noMemory || q.Text == "" {
 		return why
@@ -43,7 +54,7 @@ func (p *searched) nothing(ctx context.Context, q varve.Query, filters []varve.F
 		}
 	}
 	if oneWord.MatchString(q.Text) && q.Vector == nil {
-		begins := varve.Query{Text: q.Text + "*", Limit: 1, MinScore: q.MinScore}
+		begins := varve.Query{Text: q.Text + "*", Limit: 1}
 		if hits, err := p.st.Search(ctx, begins, filters...); err == nil && len(hits) > 0 {
 			return fmt.Sprintf("%s with this word; words that begin so: memctl search %s", why, cli.ShellQuote(begins.Text))
 		}

@@ -2,6 +2,8 @@ package asked
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/varve-db/varve"
@@ -15,30 +17,60 @@ func Times() []string {
 	return []string{"since", "until", "before", "after", "created-since", "created-until", "updated-since", "updated-until"}
 }
 
-// Time is the filter of this name, of a time as people write it.
-func Time(name, text string, now time.Time) (varve.Filter, error) {
-	at, err := when.Parse(text, now.Local())
-	if err != nil {
-		return nil, err
+// ByTime are the filters by time that are given, of times as people write them; as is how the caller spells a name
+// before what is wrong with it.
+func ByTime(now time.Time, given func(name string) (value string, ok bool), as func(name string) string) (all []varve.Filter, err error) {
+	type end struct {
+		at   time.Time
+		name string
 	}
-	var none time.Time
-	switch name {
-	case "since":
-		return varve.Since(at.From), nil
-	case "until":
-		return varve.Until(at.To), nil
-	case "before":
-		return varve.Until(at.From), nil
-	case "after":
-		return varve.Since(at.After()), nil
-	case "created-since":
-		return varve.Created(at.From, none), nil
-	case "created-until":
-		return varve.Created(none, at.To), nil
-	case "updated-since":
-		return varve.Updated(at.From, none), nil
+	var first, last [3]end // of what happened, was created, was updated: the latest beginning and the earliest end
+	for i, name := range Times() {
+		value, ok := given(name)
+		if !ok {
+			continue
+		}
+		span, err := when.Parse(value, now.Local())
+		if err != nil {
+			return nil, fmt.Errorf("%s %w", as(name), err)
+		}
+		about, at := max(0, i/2-1), span.From
+		begins := name == "after" || strings.HasSuffix(name, "since")
+		switch {
+		case name == "after":
+			at = span.After()
+		case strings.HasSuffix(name, "until"):
+			at = span.To
+		}
+		one, other := &first[about], &last[about]
+		if !begins {
+			one, other = other, one
+		}
+		if one.name == "" || begins == at.After(one.at) {
+			*one = end{at, name}
+		}
+		if other.name != "" && !first[about].at.Before(last[about].at) {
+			return nil, fmt.Errorf("%s and %s: no time is in both, so that no memory passes", strings.TrimSuffix(as(first[about].name), ":"), strings.TrimSuffix(as(last[about].name), ":"))
+		}
+		all = append(all, filter(about, begins, at))
 	}
-	return varve.Updated(none, at.To), nil // updated-until
+	return all, nil
+}
+
+func filter(about int, begins bool, at time.Time) varve.Filter {
+	since, until := at, time.Time{}
+	if !begins {
+		since, until = until, since
+	}
+	switch {
+	case about == 1:
+		return varve.Created(since, until)
+	case about == 2:
+		return varve.Updated(since, until)
+	case begins:
+		return varve.Since(at)
+	}
+	return varve.Until(at)
 }
 
 // mostLooked is how many memories Nothing looks at.
