@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/internal/words/query"
 )
 
 // remedied gives errors of a query the remedies that a search has.
@@ -28,7 +28,7 @@ func remedied(err error) error {
 var (
 	oneWord = regexp.MustCompile(`^[\pL\pN]{2,}$`)
 	member  = regexp.MustCompile(`^[A-Za-z_][\w.]*$`)
-	fields  = []string{"content", "speaker", "caption", "date", "title", "tag", "category", "key"} // of a query
+	begins  = regexp.MustCompile(`^["\pL\pN]`) // behind the colon: std::sort and https://… are no fields
 )
 
 // nothing is why a search found nothing, as far as it is known, and what may find something.
@@ -45,8 +45,9 @@ func (p *searched) nothing(ctx context.Context, q varve.Query, filters []varve.F
 	}
 	for _, word := range strings.Fields(q.Text) {
 		name, value, ok := strings.Cut(strings.TrimLeft(word, "+-"), ":")
+		_, known := query.FieldNamed(strings.ToLower(name))
 		switch {
-		case !ok || value == "" || !member.MatchString(name) || slices.Contains(fields, name):
+		case !ok || known || !member.MatchString(name) || !begins.MatchString(value):
 		case name == "session" || name == "session_id":
 			return fmt.Sprintf("%s: %s: is no field of a query; choose a session with --session %s", why, name, cli.ShellQuote(value))
 		default:
@@ -54,9 +55,9 @@ func (p *searched) nothing(ctx context.Context, q varve.Query, filters []varve.F
 		}
 	}
 	if oneWord.MatchString(q.Text) && q.Vector == nil {
-		begins := varve.Query{Text: q.Text + "*", Limit: 1}
-		if hits, err := p.st.Search(ctx, begins, filters...); err == nil && len(hits) > 0 {
-			return fmt.Sprintf("%s with this word; words that begin so: memctl search %s", why, cli.ShellQuote(begins.Text))
+		longer := varve.Query{Text: q.Text + "*", Limit: 1}
+		if hits, err := p.st.Search(ctx, longer, filters...); err == nil && len(hits) > 0 {
+			return fmt.Sprintf("%s with this word; words that begin so: memctl search %s", why, cli.ShellQuote(longer.Text))
 		}
 	}
 	return why

@@ -185,13 +185,17 @@ func ended(ctx context.Context, a *cli.App, at uint64, spelled string, err error
 // kept names what is still kept; spelled is how a position that looks like a time is written as one.
 func kept(err error, spelled string) error {
 	var gone *varve.TruncatedError
+	var fixes []string
 	if spelled != "" && (errors.Is(err, varve.ErrTruncated) || errors.Is(err, varve.ErrInvalid)) {
-		return cli.WithFix(err, "a number alone is a version; the time is memctl watch --since "+spelled)
+		fixes = append(fixes, "a number alone is a version; the time is memctl watch --since "+spelled)
 	}
-	if errors.As(err, &gone) {
-		return cli.WithFix(err, fmt.Sprintf("list the memories (memctl list --limit 0), then watch from the oldest change that is kept: memctl watch --since %d", gone.Oldest))
+	if errors.As(err, &gone) { // also of a number that looks like a time: versions grow as large
+		fixes = append(fixes, fmt.Sprintf("list the memories (memctl list --limit 0), then watch from the oldest change that is kept: memctl watch --since %d", gone.Oldest))
 	}
-	return err
+	if fixes == nil {
+		return err
+	}
+	return cli.WithFix(err, strings.Join(fixes, "; or "))
 }
 
 // changed writes a line, at once.

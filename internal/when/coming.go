@@ -16,7 +16,7 @@ func Coming(s string, now time.Time) (time.Time, error) {
 	text := strings.ToLower(strings.Join(strings.Fields(s), " "))
 	if far, ok := strings.CutPrefix(text, "in "); ok {
 		t, err := apart(far, now, 1)
-		if err != nil || strings.HasSuffix(far, "ago") {
+		if err != nil || strings.HasSuffix(far, "ago") || !t.After(now) {
 			return time.Time{}, fmt.Errorf("%s is not a time: write how far off it is, as in 3 days, in 36h", human.Quote(s))
 		}
 		return t, nil

@@ -200,7 +200,7 @@ func TestComing(t *testing.T) {
 	for s, want := range map[string]string{
 		"last friday": "in the past", "yesterday": "in the past", "today": "in the past", "now": "in the past", "7d": "in the past", "3 days": "in the past", "3 days ago": "in the past",
 		"2026-11-25": "in the past (2026-11-25 00:00:00 +0000)", "fri 20 nov 2026": "in the past", "20 Nov 2026": "in the past", "this week": "in the past", "2026-11-26T15:00:00Z": "in the past",
-		"soon": "is not a time", "in": "is not a time", "in 3 days ago": "how far off", "in friday": "how far off",
+		"soon": "is not a time", "in": "is not a time", "in 0 days": "how far off", "in 3 days ago": "how far off", "in friday": "how far off",
 	} {
 		if got, err := Coming(s, now); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, %v, not %q", s, got, err, want)

@@ -85,6 +85,8 @@ func (t *Tally) String() string {
 	}
 	order := strings.ContainsAny(c.op, "<>")
 	switch {
+	case t.kinds["object"] > 0 && len(t.below) == 0:
+		return name + " is an object without members"
 	case t.kinds["object"] > 0:
 		return fmt.Sprintf("%s is an object: name a member of it, as in %s.%s", name, strings.Join(c.path, "."), usual(t.below)[0])
 	case t.kinds["number"] > 0 && c.op == "^=":

@@ -80,9 +80,9 @@ func TestParseSuggests(t *testing.T) {
 }
 
 func TestTally(t *testing.T) {
-	all := []map[string]any{{"n": 3, "source": "desk", "address": map[string]any{"floor": 1}}, {"n": 4.5, "source": "phone", "Tags": []any{"a"}}, {"n": json.Number("5")}}
+	all := []map[string]any{{"n": 3, "source": "desk", "address": map[string]any{"floor": 1}, "nothing": map[string]any{}}, {"n": 4.5, "source": "phone", "Tags": []any{"a"}}, {"n": json.Number("5")}}
 	for s, want := range map[string]string{
-		"sourc=desk":       `none has "sourc" in its metadata, but n, source, Tags, address`,
+		"sourc=desk":       `none has "sourc" in its metadata, but n, source, Tags, address, nothing`,
 		"tags=a":           `none has "tags" in its metadata, but "Tags"`,
 		"n>x":              `"n" is a number, which has no order with the text "x"`,
 		"n=three":          `"n" is a number, and "three" is none`,
@@ -90,6 +90,7 @@ func TestTally(t *testing.T) {
 		"source<3":         `"source" is a text, which is compared with "3" byte by byte`,
 		"address.floor>up": `"address.floor" is a number, which has no order with the text "up"`,
 		"address=1":        `"address" is an object: name a member of it, as in address.floor`,
+		"nothing=1":        `"nothing" is an object without members`,
 		"n>9":              "", "source=x": "", "!n": "", "n!=3": "", "missing!=3": "",
 	} {
 		c, err := Parse(s)
