@@ -126,7 +126,7 @@ func (vs *Views) Round(ctx context.Context, held *wal.Held, written bool) {
 	if purge { // whatever comes, none of the old files stays
 		defer func() {
 			if !done {
-				vs.Missed(held, vs.forget(nil))
+				vs.Missed(held, errors.Join(vs.forget(nil), vs.strange()))
 			}
 		}()
 	}
@@ -219,14 +219,23 @@ func (vs *Views) enter(held *wal.Held) (bool, error) {
 	if vs.ours() {
 		return true, nil
 	}
-	names, err := eng.FS.ReadDir(vs.path())
-	if err == nil && len(names) > 0 && !slices.Equal(names, []string{".gitignore"}) {
-		err = fmt.Errorf("%w: it has files that are not the store's: move them elsewhere", errs.ErrInvalid)
-	}
+	err := vs.strange()
 	if err == nil {
 		err = vfs.WriteDurable(eng.FS, vs.Engine.ViewFolder("").Temp, vs.path(".gitignore"), []byte(ignoreText), eng.FileMode)
 	}
 	return err == nil, err
+}
+
+// strange says that the folder has files and is not known to be the store's, so that nothing in it is changed.
+func (vs *Views) strange() error {
+	names, err := vs.Engine.Env.FS.ReadDir(vs.path())
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && (len(names) == 0 || slices.Equal(names, []string{".gitignore"})), vs.ours():
+		return nil
+	case err != nil:
+		return vs.Engine.Env.IOError("reading", vs.path(), err)
+	}
+	return fmt.Errorf("%w: %s has files that are not the store's: move them elsewhere", errs.ErrInvalid, places.Views)
 }
 
 var errOutdated = errors.New("it was made by other settings")
@@ -260,17 +269,28 @@ func (vs *Views) complete(ctx context.Context, _ *wal.Held, v view.View, set *in
 		if !errors.Is(err, fs.ErrNotExist) {
 			vs.Engine.Env.Logger.Info("rebuilding a view", "name", v.Name(), "why", err)
 		}
-		if err := v.Reset(ctx, set); err != nil {
+		if err := again(ctx, v, f, set, purge); err != nil {
 			return err
 		}
 	}
 	if err = v.Save(f, to); errors.Is(err, errs.ErrCorrupt) { // it has read files that Load has only opened
 		vs.Engine.Env.Logger.Info("rebuilding a view", "name", v.Name(), "why", err)
-		if err = v.Reset(ctx, set); err == nil {
+		if err = again(ctx, v, f, set, purge); err == nil {
 			err = v.Save(f, to)
 		}
 	}
 	return err
+}
+
+// again makes a view of an index. What it was made of goes first where something of it is to be nowhere: a
+// Save leaves what cannot be removed to a later round, and tells nobody.
+func again(ctx context.Context, v view.View, f *view.Folder, set *index.Set, purge bool) error {
+	if purge {
+		if err := f.Clear(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return v.Reset(ctx, set)
 }
 
 // Doom has the next index that is written make the files without what is gone, and names the files
