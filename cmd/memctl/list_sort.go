@@ -57,6 +57,15 @@ func (f *listFlags) place(cmd *cobra.Command, st *varve.Store, now time.Time) er
 			return nil
 		}
 	}
+	// Where ids look like times it may be one that was purged, or of which there is no history, since the page before.
+	for _, of := range [][]varve.Filter{{varve.After(f.after)}, nil} {
+		for m, err := range st.Memories(cmd.Context(), of...) {
+			if _, no := when.Parse(m.ID, now.Local()); err == nil && no == nil {
+				return nil
+			}
+			break
+		}
+	}
 	from := at.After().Local().Format(time.RFC3339)
 	return cli.Usagef(cmd.CommandPath(), "--after %q: is an id here, after which the list continues, and no memory has or had it; for what happened after that time, --since %s", f.after, from)
 }
