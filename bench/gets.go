@@ -17,7 +17,8 @@ const getRuns = 1000
 
 // fresh measures gets of what was put a moment ago: -files documents by 64 goroutines, then each
 // of them once, in any order, and once more; and the same after a flush. Of an engine that keeps a
-// document in a file also without a cache, in turns with bare calls that open, read and close it.
+// document in a file also without a cache, in turns with bare calls that open, read and close it, and with
+// the calls of its own.
 func (c *config) fresh(make func() Engine, dir string, seed uint64) (map[string]float64, error) {
 	e, err := opened(make, dir)
 	if err != nil {
@@ -67,27 +68,31 @@ func (c *config) fresh(make func() Engine, dir string, seed uint64) (map[string]
 	if err := u.OpenUncached(dir); err != nil {
 		return nil, err
 	}
-	var own, bare time.Duration
+	ways := []struct {
+		name string
+		read func(id string) error
+		took time.Duration
+	}{
+		{name: "file", read: func(id string) error { _, err := e.Get(id); return err }},
+		{name: "file.bare", read: func(id string) error { return bareRead(u.Path(dir, id)) }},
+		{name: "file.same", read: func(id string) error { return sameRead(u.Path(dir, id)) }},
+	}
 	for range 3 {
 		for i := 0; i+getRuns <= len(docs); i += getRuns {
-			start := time.Now()
-			for _, d := range docs[i : i+getRuns] {
-				if _, err := e.Get(d.ID); err != nil {
-					return nil, closed(e, err)
+			for w := range ways {
+				start := time.Now()
+				for _, d := range docs[i : i+getRuns] {
+					if err := ways[w].read(d.ID); err != nil {
+						return nil, closed(e, err)
+					}
 				}
+				ways[w].took += time.Since(start)
 			}
-			own += time.Since(start)
-			start = time.Now()
-			for _, d := range docs[i : i+getRuns] {
-				if err := bareRead(u.Path(dir, d.ID)); err != nil {
-					return nil, closed(e, err)
-				}
-			}
-			bare += time.Since(start)
 		}
 	}
-	n := float64(3 * (len(docs) / getRuns * getRuns))
-	out["file"], out["file.bare"] = n/own.Seconds(), n/bare.Seconds()
+	for _, w := range ways {
+		out[w.name] = float64(3*(len(docs)/getRuns*getRuns)) / w.took.Seconds()
+	}
 	return out, e.Close()
 }
 

@@ -81,7 +81,7 @@ var tables = []struct {
 		{"hot.count", "increments of working memory/s"}, {"hot.count.longest", "longest ms"}}},
 	{"Reads of what was just put", "", []column{
 		{"new.1", "gets/s, first"}, {"new.2", "again"}, {"flushed.1", "after a flush"}, {"flushed.2", "again"},
-		{"file", "without a cache"}, {"file.bare", "open, read, close"}}},
+		{"file", "without a cache"}, {"file.bare", "open, read, close"}, {"file.same", "its calls and hash alone"}}},
 	{"Reads, and the filled store", "", []column{
 		{"get1", "gets/s, 1 goroutine"}, {"get2", "gets/s, 2 goroutines"}, {"open", "open, ms"},
 		{"disk", "disk, MiB"}, {"heap", "Go heap, MiB"}}},
