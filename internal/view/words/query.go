@@ -180,12 +180,12 @@ func (f *files) Covered(set *index.Set) bool { return !f.Outdated() && f.goesOn(
 // a bound.
 func (f *files) goesOn(set *index.Set) bool {
 	f.wait, f.look = wal.Mark{}, ""
-	n := f.loose()
+	n, size := f.loose()
 	if n < pendingRows {
 		return true
 	}
 	to, ok := view.MarkOf(set)
-	if !ok || n >= mostRows {
+	if !ok || n >= mostRows || size >= mostBytes {
 		return false
 	}
 	f.wait = to

@@ -105,16 +105,20 @@ func (w *Words) Covered(*index.Set) bool {
 }
 
 // few says that not much is in memory.
-func (w *Words) few() bool { return w.loose() < pendingRows }
+func (w *Words) few() bool {
+	rows, _ := w.loose()
+	return rows < pendingRows
+}
 
-// loose is how many rows are in memory only.
-func (w *Words) loose() (rows int) {
+// loose is how many rows are in memory only, and the bytes of their segments.
+func (w *Words) loose() (rows, size int) {
 	for _, p := range w.set.Parts() {
 		if p.Name == "" {
 			rows += p.Seg.Rows
+			size += p.Seg.Size()
 		}
 	}
-	return rows
+	return rows, size
 }
 
 // Apply implements view.Fold.
