@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/varve-db/varve/errs"
@@ -126,7 +127,7 @@ func (vs *Views) Round(ctx context.Context, held *wal.Held, written bool) {
 	if purge { // whatever comes, none of the old files stays
 		defer func() {
 			if !done {
-				vs.Missed(held, errors.Join(vs.forget(nil), vs.strange()))
+				vs.Missed(held, errors.Join(vs.forget(nil), vs.unknown()))
 			}
 		}()
 	}
@@ -181,11 +182,20 @@ func (vs *Views) failed(ctx context.Context, name string, err error) {
 	if name != "" {
 		path += "/" + name
 	}
-	if was := vs.remember(fmt.Errorf("the view in %s lags behind: %w", path, err)); was != nil && (vfs.IsDiskFull(was) && vfs.IsDiskFull(err) || errors.Unwrap(was).Error() == err.Error()) {
+	if was := vs.remember(fmt.Errorf("the view in %s lags behind: %w", path, err)); was != nil && (vfs.IsDiskFull(was) && vfs.IsDiskFull(err) || sameCause(was, err)) {
 		return
 	}
 	vs.Engine.Env.Logger.Warn("a view was not written; a later flush tries again", "path", path, "err", err)
 	vs.Engine.Env.Event(env.Event{Kind: env.EventViewError, Path: path, Err: err})
+}
+
+// sameCause says that two errors have one reason: what they say may name a temporary file.
+func sameCause(was, err error) bool {
+	var a, b syscall.Errno
+	if errors.As(was, &a) && errors.As(err, &b) {
+		return a == b
+	}
+	return errors.Unwrap(was).Error() == err.Error()
 }
 
 // remember keeps why the last round failed, for Health, and returns what was kept before.
@@ -236,6 +246,19 @@ func (vs *Views) strange() error {
 		return vs.Engine.Env.IOError("reading", vs.path(), err)
 	}
 	return fmt.Errorf("%w: %s has files that are not the store's: move them elsewhere", errs.ErrInvalid, places.Views)
+}
+
+// unknown says that there are files of views in a folder that is not known to be the store's.
+func (vs *Views) unknown() error {
+	if vs.ours() {
+		return nil
+	}
+	for _, v := range vs.list {
+		if names, err := vs.Engine.ViewFolder(v.Name()).Names(); err == nil && len(names) > 0 {
+			return vs.strange()
+		}
+	}
+	return nil
 }
 
 var errOutdated = errors.New("it was made by other settings")

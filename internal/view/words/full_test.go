@@ -308,7 +308,9 @@ func TestFullDisk(t *testing.T) {
 						t.Errorf("%s: %v", what, err)
 					}
 					told := d.told()
-					if err == nil && len(told) != 1 {
+					h := st.Health(t.Context())
+					mended := name == "purge" && once && h.OK // it tries again without the files of before
+					if err == nil && len(told) != 1 && !(mended && len(told) == 0) {
 						t.Errorf("%s: told %d times: %v", what, len(told), told)
 					}
 					for _, e := range told {
@@ -316,7 +318,7 @@ func TestFullDisk(t *testing.T) {
 							t.Errorf("%s: %+v", what, e)
 						}
 					}
-					if h := st.Health(t.Context()); err == nil && (h.OK || !slices.ContainsFunc(h.Problems, func(err error) bool { return strings.Contains(err.Error(), "view_index") })) {
+					if err == nil && !mended && (h.OK || !slices.ContainsFunc(h.Problems, func(err error) bool { return strings.Contains(err.Error(), "view_index") })) {
 						t.Errorf("%s: %+v", what, h)
 					}
 					if got := answers(t, st); got != before && got != between {
