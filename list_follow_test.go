@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A listing takes in what has changed since the one before. It says what there is, whoever wrote it,
-// whichever index came in between, and also when that was made from the files.
+// A listing takes in what has changed since the one before. It says what there is, written by this process or
+// by another, whichever index came in between, and also when that was made from the files.
 func TestListFollows(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

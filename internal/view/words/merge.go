@@ -27,7 +27,7 @@ func (w *Words) merge(may func(*words.Part) bool) error {
 		if ids == nil {
 			return nil
 		}
-		if err := w.replace(ids); err != nil {
+		if err := w.replace(ids, nil); err != nil {
 			return err
 		}
 	}
@@ -68,20 +68,23 @@ func (w *Words) due(may func(*words.Part) bool) []uint64 {
 	return nil
 }
 
-// replace merges some segments into one.
-func (w *Words) replace(ids []uint64) error {
+// replace merges some segments into one, which goes into its file at once where the folder is given.
+func (w *Words) replace(ids []uint64, f *view.Folder) error {
 	merged, moved, err := w.set.Merge(ids)
 	if err != nil {
 		return err
 	}
-	b := merged.Bytes()
+	with := func(seg *words.Segment) (*words.Set, error) { return w.set.Merged(w.next, seg, moved) }
+	if f != nil && merged != nil {
+		return w.file(f, merged.Write, with)
+	}
 	var seg *words.Segment
-	if b != nil {
+	if b := merged.Bytes(); b != nil {
 		if seg, err = words.OpenSegment(b); err != nil {
 			return err
 		}
 	}
-	set, err := w.set.Merged(w.next, seg, moved)
+	set, err := with(seg)
 	if err != nil {
 		return err
 	}
@@ -108,20 +111,7 @@ func (w *Words) purge(f *view.Folder) error {
 		}
 	}
 	for _, id := range ids {
-		merged, moved, err := w.set.Merge([]uint64{id})
-		if err != nil {
-			return err
-		}
-		if merged == nil {
-			set, err := w.set.Merged(w.next, nil, moved)
-			if err != nil {
-				return err
-			}
-			w.set = set
-			w.next++
-			continue
-		}
-		if err := w.file(f, merged.Write, func(seg *words.Segment) (*words.Set, error) { return w.set.Merged(w.next, seg, moved) }); err != nil {
+		if err := w.replace([]uint64{id}, f); err != nil {
 			return err
 		}
 	}
