@@ -25,16 +25,21 @@ func (l *FileLog) Purging() bool {
 	return l.shared.Shared != nil && l.shared.Load(wordPurging) != 0
 }
 
-// BeginPurge announces a purge, and waits for other purges, at most LockWait.
+// BeginPurge announces a purge, and waits for other purges, at most LockWait for those of one process:
+// several that wait take turns, and each of them goes through all that is kept of the log.
 func (l *FileLog) BeginPurge(ctx context.Context) error {
 	own := purger(l.host.PID, l.host.Birth)
-	began := l.o.Clock()
+	var other uint64
+	var began time.Time
 	for !l.shared.CompareAndSwap(wordPurging, 0, own) {
 		if l.DropPurge() {
 			continue
 		}
+		if v := l.shared.Load(wordPurging); v != other {
+			other, began = v, l.o.Clock()
+		}
 		if l.o.Clock().Sub(began) >= l.o.LockWait {
-			pid := int(l.shared.Load(wordPurging) >> 32)
+			pid := int(other >> 32)
 			return &errs.LockError{Path: l.o.walDir(), Holder: errs.Holder{PID: pid, Command: vfs.Process(pid).Command, Host: l.host.Name}, Err: errPurging}
 		}
 		if err := l.o.Sleep(ctx, purgeLook); err != nil {
@@ -52,15 +57,26 @@ func (l *FileLog) EndPurge() {
 // DropPurge withdraws the announcement of a process that was killed during its purge.
 func (l *FileLog) DropPurge() bool {
 	v := l.shared.Load(wordPurging)
-	if v == 0 {
+	return v != 0 && !l.lives(v) && l.shared.CompareAndSwap(wordPurging, v, 0)
+}
+
+// PurgeLives reports that a purge is running in a process that is not known to be dead.
+func (l *FileLog) PurgeLives() bool {
+	if !l.Purging() {
 		return false
 	}
+	v := l.shared.Load(wordPurging)
+	return v != 0 && l.lives(v)
+}
+
+// lives says whether the process that an announcement names is attached.
+func (l *FileLog) lives(purge uint64) bool {
 	for _, a := range l.Attached() {
-		if v == purger(a.PID, l.shared.Load(wordBirths+a.slot)) {
-			return false
+		if purge == purger(a.PID, l.shared.Load(wordBirths+a.slot)) {
+			return true
 		}
 	}
-	return l.shared.CompareAndSwap(wordPurging, v, 0)
+	return false
 }
 
 // purger is a process as wordPurging names it: its number may be another's by now.

@@ -90,6 +90,7 @@ func (w *worker) inspect(i int, c *Change, path string, data []byte, aside []ino
 	if err != nil {
 		return true, w.postpone(c, path, failure("look at", w.f.o.rel(path), err))
 	}
+	kept := w.f.keeps() && (w.f.spares == nil || !w.f.spares(c))
 	switch {
 	case !info.Mode.IsRegular():
 		return false, nil
@@ -99,9 +100,12 @@ func (w *worker) inspect(i int, c *Change, path string, data []byte, aside []ino
 		return true, w.toQuarantine(i, c, f, path, granted)
 	case !granted:
 		return true, w.f.parked.add(path, believed{c.Folder.name, c.Name, info.Size, info.Mtime})
-	case w.f.keeps() && (!writable || info.Nlink != 1): // the purge says what it is, and why it stays
+	case kept && (!writable || info.Nlink != 1): // the purge says what it is, and why it stays
 		return true, w.f.parked.add(path, believed{c.Folder.name, c.Name, info.Size, info.Mtime})
-	case w.f.keeps():
+	case kept:
+		t := &temp{path: path, file: f, size: info.Size}
+		f = nil
+		return true, w.putAside(t)
 	case w.f.fresh || !writable || !w.reusable(info):
 		// Under the lease, or without one if a backup's hard link keeps the bytes.
 		return true, ignoreMissing(w.f.o.FS.Remove(path))

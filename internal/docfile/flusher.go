@@ -78,6 +78,8 @@ type Flusher struct {
 	last       bool // see Last
 	fresh      bool // no inode may be used again in this round
 	distrust   bool // a round failed: each file of the next one is synced by itself
+
+	spares func(c *Change) bool // see Spare
 }
 
 // NewFlusher touches nothing on disk.
@@ -108,6 +110,10 @@ func (f *Flusher) Repeat() { f.fresh, f.distrust = true, true }
 // name under which it is overwritten at once. The syncs of the round then write this down as
 // well, where a file system has one journal, and Close finds nothing left to write.
 func (f *Flusher) Last() { f.last = true }
+
+// Spare says of which changes a purge by this process does not need what they displace, for the rounds
+// that follow: these files are used again, as outside of a purge. nil: it needs all.
+func (f *Flusher) Spare(of func(c *Change) bool) { f.spares = of }
 
 // prepare makes the folders. They are durable, so that what is displaced into them does not go with
 // them. Each time: another process may have emptied tmp/.

@@ -29,9 +29,9 @@ func (w *worker) newName() string {
 }
 
 // take returns a temp file to write to: the one just displaced, one from the
-// pool, or a new one.
+// pool, or a new one. The pool is a purge's while one is under way.
 func (w *worker) take() (*temp, error) {
-	if w.f.keeps() {
+	if w.f.keeps() && w.f.spares == nil {
 		if err := w.rest(); err != nil {
 			return nil, err
 		}
@@ -41,7 +41,7 @@ func (w *worker) take() (*temp, error) {
 		w.cur = nil
 		return t, nil
 	}
-	for len(w.spare) > 0 && !w.f.fresh {
+	for !w.f.keeps() && len(w.spare) > 0 && !w.f.fresh {
 		path := w.spare[len(w.spare)-1]
 		w.spare = w.spare[:len(w.spare)-1]
 		t, err := w.reopen(path)
@@ -163,9 +163,14 @@ func (w *worker) rest() error {
 		return nil
 	}
 	w.cur = nil
-	if len(w.spare)+len(w.doomed) >= w.f.o.Pool && !w.f.keeps() {
+	if w.f.keeps() && w.f.spares != nil || len(w.spare)+len(w.doomed) >= w.f.o.Pool && !w.f.keeps() {
 		return w.drop(t)
 	}
+	return w.putAside(t)
+}
+
+// putAside marks a file as surplus, and puts it into the pool.
+func (w *worker) putAside(t *temp) error {
 	err := t.file.SetMtime(surplusTime)
 	if cerr := t.file.Close(); err == nil {
 		err = cerr

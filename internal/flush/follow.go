@@ -12,7 +12,7 @@ import (
 // background starts it beside the rounds that follow, under the same hold of flush.lock. Meanwhile
 // no other index is written, tmp/ is not swept, and the log keeps what the views still read. A round that
 // empties tmp/, or overwrites for a purge, waits for it. If an index is due by the end, it is written by the
-// next hold, which begins at once.
+// next hold, which begins at once. Where a purge waits for the lock there are no further rounds.
 
 // follow does what follows a new index, or starts it.
 func (fl *Flusher) follow(ctx context.Context, held *wal.Held) {
@@ -71,7 +71,7 @@ func (fl *Flusher) flushOn(ctx context.Context, held *wal.Held) error {
 		}
 		began, durable := time.Now(), fl.Engine.Log.Durable()
 		err := fl.FlushLocked(ctx, held, MergeWhenDue)
-		if err != nil || fl.following == nil {
+		if err != nil || fl.following == nil || fl.yields() {
 			return err
 		}
 		wrote := fl.Engine.Log.Durable() != durable

@@ -14,6 +14,7 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/commit"
+	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/history"
@@ -299,6 +300,13 @@ func (p *Purger) purgeLocked(ctx context.Context, held *wal.Held, k *engine.Kind
 	if err != nil {
 		return err
 	}
+	// What the round displaces of other memories is theirs. Files that were displaced since the purge began,
+	// by whatever process, are all overwritten.
+	memories := p.Engine.Kinds.Memories
+	p.Flusher.Files.Spare(func(c *docfile.Change) bool {
+		return c.Folder == memories.Folder && (k != memories || !traces.Stands(c.Name))
+	})
+	defer p.Flusher.Files.Spare(nil)
 	if err := room(func() error { return p.Flusher.FlushRound(ctx, held, flush.MergeAlways) }); err != nil {
 		return errors.Join(err, old.Close())
 	}

@@ -1,0 +1,48 @@
+package varve
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// While a purge is running, in whatever process, rounds in the background leave flush.lock to it, until the
+// writers would be slowed; and no longer than its process lives.
+func TestPurgeIsLeftTheLock(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	one, two := openTest(t, dir, &Options{NoBackground: true}), openTest(t, dir, &Options{NoBackground: true})
+	c := one.Admin().Config()
+	c.BacklogBytes = 1 << 20
+	if err := one.Admin().SetConfig(c); err != nil {
+		t.Fatal(err)
+	}
+	put := func(id, content string) {
+		if _, err := one.Put(t.Context(), Memory{ID: id, Content: content}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	behind := func() bool { return one.engine.Log.Flushed() < one.engine.Log.Durable() }
+	put("a", "x")
+	if err := two.engine.Log.BeginPurge(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if rest, did := one.flusher.FlushBackground(t.Context()); !did || rest == 0 || !behind() {
+		t.Errorf("a round beside a purge: rests %v, %v, behind: %v", rest, did, behind())
+	}
+	for i := 0; one.engine.Log.Unfiled() < 600<<10; i++ {
+		put(fmt.Sprint("b", i), strings.Repeat("y", 10_000))
+	}
+	if _, did := one.flusher.FlushBackground(t.Context()); !did || behind() {
+		t.Errorf("a round beside a purge when writers are to be slowed: %v, behind: %v", did, behind())
+	}
+	put("c", "x")
+	if err := one.Flush(t.Context()); err != nil || behind() {
+		t.Errorf("a flush that somebody asked for: %v, behind: %v", err, behind())
+	}
+	two.engine.Log.EndPurge()
+	put("d", "x")
+	if _, did := one.flusher.FlushBackground(t.Context()); !did || behind() {
+		t.Errorf("a round after the purge: %v, behind: %v", did, behind())
+	}
+}

@@ -1,0 +1,69 @@
+package wal
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// Purges of several processes take turns: one that waits gives up only when one of them does not come to
+// an end.
+func TestPurgesInTurn(t *testing.T) {
+	t.Parallel()
+	l, _ := open(t, t.TempDir())
+	defer l.Close()
+	others := []vfs.Host{{PID: 1 << 22, Birth: 5<<32 | 1}, {PID: 1<<22 + 1, Birth: 5<<32 | 2}, {PID: 1<<22 + 2, Birth: 5<<32 | 3}}
+	for _, h := range others { // of another place: whether they live is not known
+		l.shared.claim(h, 0)
+	}
+	now := time.Unix(1790000000, 0)
+	began := now
+	turn := func() int { return int(now.Sub(began) / (20 * time.Second)) }
+	l.o.LockWait, l.o.Clock = 30*time.Second, func() time.Time { return now }
+	l.o.Sleep = func(ctx context.Context, d time.Duration) error {
+		now = now.Add(time.Second)
+		v := uint64(0)
+		if i := turn(); i < len(others) {
+			v = purger(others[i].PID, others[i].Birth)
+		}
+		l.shared.Store(wordPurging, v)
+		return ctx.Err()
+	}
+	l.shared.Store(wordPurging, purger(others[0].PID, others[0].Birth))
+	if !l.PurgeLives() {
+		t.Error("a purge of a process that may be alive is not one that lives")
+	}
+	if err := l.BeginPurge(t.Context()); err != nil || now.Sub(began) < time.Minute {
+		t.Fatal(err, now.Sub(began))
+	}
+	l.EndPurge()
+	if l.PurgeLives() {
+		t.Error("a purge that ended lives")
+	}
+
+	began = now.Add(-40 * time.Second) // the last of them, which does not end
+	last := purger(others[2].PID, others[2].Birth)
+	l.o.Sleep = func(context.Context, time.Duration) error {
+		now = now.Add(time.Second)
+		return nil
+	}
+	l.shared.Store(wordPurging, last)
+	from := now
+	var locked *errs.LockError
+	if err := l.BeginPurge(t.Context()); !errors.As(err, &locked) || locked.Holder.PID != others[2].PID || now.Sub(from) != l.o.LockWait {
+		t.Fatal(err, now.Sub(from))
+	}
+	// That of a dead process is nobody's.
+	l.shared.Store(wordPurging, purger(1<<22+9, 5<<32|9))
+	if l.PurgeLives() {
+		t.Error("a purge of a process that is not attached lives")
+	}
+	if err := l.BeginPurge(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l.EndPurge()
+}
