@@ -152,7 +152,7 @@ func (l *FileLog) writeCopy(name string, number uint64, in source) error {
 	b = le.AppendUint64(b, number)
 	plain := make([]byte, block)
 	var at, end int64
-	for {
+	for i := 0; ; i++ {
 		// What a file has beyond a segment's size, perhaps a hole of terabytes, is none of the log's.
 		n, err := readFull(in, plain[:min(block, l.geo.Size-uint64(at))], at)
 		if err != nil {
@@ -161,13 +161,20 @@ func (l *FileLog) writeCopy(name string, number uint64, in source) error {
 		if n == 0 {
 			break
 		}
+		var packed []byte
+		if e, ok := in.(*erasedSegment); ok {
+			packed = e.packed(i, plain[:n])
+		}
 		at += int64(n)
-		head := len(b)
-		b = append(b, make([]byte, blockHead)...)
-		b = enc.EncodeAll(plain[:n], b)
-		le.PutUint32(b[head:], uint32(len(b)-head-blockHead))
-		le.PutUint32(b[head+4:], uint32(n))
-		le.PutUint64(b[head+8:], blockSum(ArchiveFormat, b[head+blockHead:], plain[:n]))
+		if head := len(b); packed != nil {
+			b = append(b, packed...)
+		} else {
+			b = append(b, make([]byte, blockHead)...)
+			b = enc.EncodeAll(plain[:n], b)
+			le.PutUint32(b[head:], uint32(len(b)-head-blockHead))
+			le.PutUint32(b[head+4:], uint32(n))
+			le.PutUint64(b[head+8:], blockSum(ArchiveFormat, b[head+blockHead:], plain[:n]))
+		}
 		if _, err := out.WriteAt(b, end); err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/klauspost/compress/zstd"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/vfs"
@@ -66,7 +67,8 @@ func (c *segmentCopy) open(number uint64) error {
 		return fmt.Errorf("%s: %w", c.Name(), bad)
 	}
 	c.version = min(version, ArchiveFormat)
-	c.dec, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(2*archiveBlock))
+	// Its own checksum covers what the one of zstd does.
+	c.dec, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.IgnoreChecksum(true), zstd.WithDecoderMaxMemory(2*archiveBlock))
 	if err == nil && bad != nil {
 		// A bit of the version that has flipped makes no newer program: then the blocks
 		// are as this one writes them.
@@ -136,11 +138,56 @@ func (c *segmentCopy) block(i int) error {
 		return c.bad(at, err)
 	}
 	if len(c.plain) != full || blockSum(c.version, c.packed[:n], c.plain) != le.Uint64(head[8:]) {
-		return c.bad(at, errors.New("the block does not match its checksum"))
+		return c.bad(at, errNotItsSum)
 	}
 	c.held = i
 	return nil
 }
+
+// inflateAtOnce is how many blocks are inflated at the same time.
+const inflateAtOnce = 2
+
+// inflate reads the whole segment, as far as there is room for it, and returns how long it is.
+func (c *segmentCopy) inflate(b []byte) (n int, err error) {
+	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(inflateAtOnce), zstd.IgnoreChecksum(true), zstd.WithDecoderMaxMemory(2*archiveBlock))
+	if err != nil {
+		return 0, err
+	}
+	defer dec.Close()
+	var g errgroup.Group
+	g.SetLimit(inflateAtOnce)
+	for i := 0; n < len(b); i++ {
+		head, err := c.seek(i)
+		if err != nil || head == nil {
+			return n, errors.Join(err, g.Wait())
+		}
+		le, at := binary.LittleEndian, c.starts[i]
+		full := int(le.Uint32(head[4:]))
+		packed := make([]byte, le.Uint32(head[:]))
+		m, err := readFull(c.f, packed, at+blockHead)
+		if err != nil {
+			return n, errors.Join(err, g.Wait())
+		}
+		place := b[n:min(n+full, len(b))]
+		g.Go(func() error {
+			plain, err := dec.DecodeAll(packed[:m], place[:0:len(place)])
+			if err == nil && (len(plain) != full || blockSum(c.version, packed[:m], plain) != le.Uint64(head[8:])) {
+				err = errNotItsSum
+			}
+			if err != nil {
+				return c.bad(at, err)
+			}
+			if &plain[0] != &place[0] { // it had no room
+				copy(place, plain)
+			}
+			return nil
+		})
+		n += len(place)
+	}
+	return n, g.Wait()
+}
+
+var errNotItsSum = errors.New("the block does not match its checksum")
 
 // seek finds a block and returns its head, nil behind the last.
 func (c *segmentCopy) seek(i int) (*[blockHead]byte, error) {

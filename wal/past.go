@@ -45,6 +45,11 @@ func (l *FileLog) History(ctx context.Context, from LSN) iter.Seq2[Entry, error]
 // frame is verified by its own checksum only. from 0 is as far back as there is no hole below to.
 // See FileLog.History.
 func (p *Past) Entries(ctx context.Context, from Mark, to LSN) iter.Seq2[Entry, error] {
+	return p.EntriesOf(ctx, from, to, nil)
+}
+
+// EntriesOf reads the entries whose keys are wanted; nil: all. The others cost only their reading.
+func (p *Past) EntriesOf(ctx context.Context, from Mark, to LSN, want func(key []byte) bool) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		if from.LSN == 0 {
 			oldest, _, _, err := p.oldest(to)
@@ -58,7 +63,7 @@ func (p *Past) Entries(ctx context.Context, from Mark, to LSN) iter.Seq2[Entry, 
 			switch {
 			case err != nil:
 				return yield(Entry{}, err)
-			case h.Kind < kindUser:
+			case h.Kind < kindUser, want != nil && !want(payload[:h.KeyLen]):
 				return true
 			}
 			return yield(entryOf(h, string(payload[:h.KeyLen]), append([]byte(nil), payload[h.KeyLen:]...)), nil)

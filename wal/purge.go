@@ -206,11 +206,14 @@ func (l *FileLog) purgeArchive(ctx context.Context, wanted func(key string, valu
 		return err
 	}
 	slices.Sort(numbers)
+	var b []byte // of one segment after the other
 	for _, n := range numbers {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		frames, changed, b, err := l.erased(n, wanted)
+		var frames int
+		var changed bool
+		frames, changed, b, err = l.erased(n, b, wanted)
 		if errors.Is(err, errNoSegment) {
 			continue
 		}
@@ -240,111 +243,20 @@ func (l *FileLog) purgeArchive(ctx context.Context, wanted func(key string, valu
 
 var errPurging = errors.New("another purge is running: wait until it is done, or end it, then purge again")
 
-var errNotThrough = errors.New("the frames do not reach to the end of the copy")
-
-// erased is a segment out of the archive with some frames erased, and
-// zeros behind the last one.
-func (l *FileLog) erased(number uint64, wanted func(key string, value []byte) bool) (frames int, changed bool, b []byte, err error) {
-	c, err := openCopy(l.o.FS, l.o.walDir(), number)
-	if err != nil {
-		return 0, false, nil, err
-	}
-	defer c.Close()
-	start, _, err := readStart(c)
-	if err != nil {
-		return 0, false, nil, err
-	}
-	b = make([]byte, start.Size)
-	n, err := readFull(c, b, 0)
-	if err != nil {
-		return 0, false, nil, err
-	}
-	b = b[:n]
-	geo := start.Geometry
-	at, here := geo.Start(number), error(segment.ErrEnd)
-	for {
-		rest := b[geo.Offset(at):]
-		h, err := geo.ParseHeader(rest, at)
-		if err == nil && segment.HeaderSize+int(h.Length) > len(rest) {
-			err = segment.ErrPayload
-		}
-		if err != nil {
-			here = err
-			break
-		}
-		payload := rest[segment.HeaderSize : segment.HeaderSize+int(h.Length)]
-		key, value, err := h.Check(payload)
-		if err != nil {
-			here = err
-			break
-		}
-		if len(key) > 0 && wanted(string(key), value) {
-			h.Erase(payload)
-			frames++
-		}
-		if at = h.End(); at == geo.End(number) || geo.Offset(at) >= int64(len(b)) {
-			break
-		}
-	}
-	if err := l.through(number, geo, at, here); err != nil {
-		return 0, false, nil, err
-	}
-	tail := b[min(int64(at-geo.Start(number)), int64(len(b))):]
-	changed = frames > 0 || slices.ContainsFunc(tail, func(c byte) bool { return c != 0 })
-	clear(tail)
-	return frames, changed, b, nil
-}
-
-// through says whether the frames of a copy were all seen: the next segment names
-// their end; without it they end with a header of zeros.
-func (l *FileLog) through(number uint64, geo segment.Geometry, end LSN, here error) error {
-	next, err := l.startOf(number + 1)
-	switch {
-	case err == nil && next.Geometry == geo:
-		if next.PrevEnd != end {
-			return fmt.Errorf("%w: the frames end at %d, the next segment says %d: %w", errNotThrough, end, next.PrevEnd, here)
-		}
-		return nil
-	case err != nil && !isNoFrame(err):
-		return err
-	case !errors.Is(here, segment.ErrEnd):
-		return fmt.Errorf("%w: %w", errNotThrough, here)
-	}
-	return nil
-}
-
-func (l *FileLog) startOf(number uint64) (segment.Start, error) {
-	if c, err := openCopy(l.o.FS, l.o.walDir(), number); err == nil {
-		defer c.Close()
-		if s, _, err := readStart(c); err == nil {
-			return s, nil
-		}
-	}
-	f, err := l.segment(number)
-	if err != nil {
-		return segment.Start{}, err
-	}
-	s, _, err := readStart(f)
-	return s, err
-}
-
-// plainSegment is a segment in memory, as a source.
-type plainSegment struct {
-	*bytes.Reader
-	name string
-}
-
-func (p *plainSegment) Name() string { return p.name }
-
 // replaceCopy puts a copy in the place of the one there, which is overwritten.
 // It is whole under one of its names at every moment; see clearArchive.
 func (l *FileLog) replaceCopy(number uint64, b []byte) error {
 	name := l.o.wal(archiveName(number))
 	made, dir := name+purgeSuffix, l.o.wal("archive")
-	if err := l.writeCopy(made, number, &plainSegment{bytes.NewReader(b), name}); err != nil {
+	old, err := openCopy(l.o.FS, l.o.walDir(), number)
+	if err != nil {
 		return err
 	}
-	err := l.o.FS.Exchange(made, name)
+	err = l.writeCopy(made, number, &erasedSegment{bytes.NewReader(b), old})
+	if err := errors.Join(err, old.Close()); err != nil {
+		return err
+	}
+	err = l.o.FS.Exchange(made, name)
 	away := made
 	if errors.Is(err, errors.ErrUnsupported) {
 		away = name + purgeAway

@@ -107,7 +107,8 @@ func (h *History) Each(ctx context.Context, k *engine.Kind, id string, yield fun
 	}
 	want := k.Key(id)
 	var last [32]byte
-	for e, err := range h.Engine.Log.History(ctx, oldest) {
+	of := func(key []byte) bool { return string(key) == want || string(key) == keptAs }
+	for e, err := range h.Engine.Log.Past().EntriesOf(ctx, wal.Mark{LSN: oldest}, h.Engine.Log.Durable(), of) {
 		var v Version
 		switch {
 		case err != nil:
@@ -118,8 +119,6 @@ func (h *History) Each(ctx context.Context, k *engine.Kind, id string, yield fun
 				continue
 			}
 			given[one{v.LSN, v.ContentHash}] = true
-		case e.Key != want:
-			continue
 		default:
 			v, err = h.versionOf(k, e)
 			given[one{v.LSN, v.ContentHash}] = true
@@ -133,6 +132,39 @@ func (h *History) Each(ctx context.Context, k *engine.Kind, id string, yield fun
 		give(h.standingVersion(k, id, &standing), nil)
 	}
 	return any
+}
+
+// Readable yields the versions of several documents that can be read, and copies that were kept, in one
+// pass over log and archive; of each the one that stands is first.
+func Readable(ctx context.Context, h *History, k *engine.Kind, ids []string, yield func(v *Version)) error {
+	wanted := map[string]bool{}
+	for _, id := range ids {
+		wanted[k.Key(id)], wanted[record.KeptKey(k.Key(id))] = true, true
+		if standing, err := h.Engine.Find(ctx, k, id, true); err == nil {
+			v := h.standingVersion(k, id, &standing)
+			yield(&v)
+		}
+	}
+	durable := h.Engine.Log.Durable()
+	oldest, err := h.Engine.Log.Past().First(durable)
+	if err != nil {
+		return ctx.Err() // what cannot be read is not yielded
+	}
+	for e, err := range h.Engine.Log.Past().EntriesOf(ctx, wal.Mark{LSN: oldest}, durable, func(key []byte) bool { return wanted[string(key)] }) {
+		if err == nil && ctx.Err() == nil && !e.Delete {
+			of := h.versionOf
+			if e.Key[0] == record.Kept {
+				of = h.keptVersion
+			}
+			if v, err := of(k, e); err == nil {
+				yield(&v)
+			}
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return ctx.Err()
 }
 
 // standingVersion is what the file has.

@@ -159,35 +159,30 @@ const learnMost = 100
 
 // learn tells traces what the documents said, while that can still be read.
 func (p *Purger) learn(ctx context.Context, k *engine.Kind, ids []string, traces *trace.Set) error {
-	for _, id := range ids {
-		n := 0
-		if k == p.Engine.Kinds.Scopes {
+	if k == p.Engine.Kinds.Scopes {
+		for _, id := range ids {
 			if err := p.learnScope(ctx, id, traces); err != nil {
 				return err
 			}
-			continue
 		}
-		p.History.Each(ctx, k, id, func(v history.Version, err error) bool {
-			if err != nil || v.Deleted {
-				return n < learnMost
-			}
-			if k == p.Engine.Kinds.Assemblies {
-				if a, err := v.DecodeAssembly(); err == nil {
-					traces.Learn(a.Name)
-					traces.Learn(a.Description)
-					n++
-				}
-			} else if m, err := v.Decode(); err == nil {
-				traces.Learn(m.Content)
-				n++
-			}
-			return n < learnMost
-		})
-		if err := ctx.Err(); err != nil {
-			return err
-		}
+		return nil
 	}
-	return nil
+	learned := map[string]int{}
+	return history.Readable(ctx, p.History, k, ids, func(v *history.Version) {
+		if learned[v.ID] == learnMost {
+			return
+		}
+		if k == p.Engine.Kinds.Assemblies {
+			if a, err := v.DecodeAssembly(); err == nil {
+				traces.Learn(a.Name)
+				traces.Learn(a.Description)
+				learned[v.ID]++
+			}
+		} else if m, err := v.Decode(); err == nil {
+			traces.Learn(m.Content)
+			learned[v.ID]++
+		}
+	})
 }
 
 // preparePurge enters the folder under flush.lock: a round beside may be using it.

@@ -14,6 +14,7 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/trace"
+	"github.com/varve-db/varve/wal"
 )
 
 // Unknown says of which ids a store has nothing. It changes nothing.
@@ -92,21 +93,21 @@ func (p *Purger) knownPast(ctx context.Context, k *engine.Kind, left map[string]
 	if err != nil {
 		return err
 	}
-	for e, err := range p.Engine.Log.History(ctx, oldest) {
-		if ctx.Err() != nil {
-			return ctx.Err()
+	for range p.Engine.Log.Past().EntriesOf(ctx, wal.Mark{LSN: oldest}, p.Engine.Log.Durable(), func(key []byte) bool {
+		if len(key) > 1 && key[0] == record.Kept {
+			key = key[1:]
 		}
-		if err == nil && len(e.Key) > 0 && e.Key[0] == k.Letter {
-			delete(left, e.Key[1:])
+		known := len(key) > 0 && key[0] == k.Letter && left[string(key[1:])]
+		if known {
+			delete(left, string(key[1:]))
 		}
-		if err == nil && len(e.Key) > 1 && e.Key[0] == record.Kept && e.Key[1] == k.Letter {
-			delete(left, e.Key[2:])
-		}
-		if len(left) == 0 {
+		return known
+	}) {
+		if ctx.Err() != nil || len(left) == 0 {
 			break
 		}
 	}
-	return nil
+	return ctx.Err()
 }
 
 func sorted(set map[string]bool) []string {

@@ -41,9 +41,9 @@ func (t *Set) Learn(content string) {
 		if len(seen) < pieceLetter {
 			continue
 		}
-		t.content = append(t.content, []byte(piece))
+		t.content.add([]byte(piece))
 		if quoted := docfile.AppendEscaped(nil, piece); string(quoted) != piece {
-			t.content = append(t.content, quoted)
+			t.content.add(quoted)
 		}
 	}
 }
@@ -52,7 +52,7 @@ func (t *Set) Learn(content string) {
 func (t *Set) Mentioned(name string, b []byte) string {
 	inPath := func(n string) bool { return bytes.Contains(b, []byte(t.folder+"/"+n)) }
 	switch {
-	case has(b, t.content):
+	case t.content.in(b):
 		return mentionsContent
 	case t.Named(name), slices.ContainsFunc(t.names, func(n string) bool { return strings.HasPrefix(name, n) }):
 		return mentionsName

@@ -77,7 +77,7 @@ func (t *Set) Entry(key string, value []byte) bool {
 
 // worked says whether an entry of working memory has a piece of what they said.
 func (t *Set) worked(value []byte) bool {
-	if len(t.content) == 0 {
+	if t.content.none() {
 		return false
 	}
 	view, err := record.Parse(value) // also of an entry that is not valid
@@ -86,7 +86,7 @@ func (t *Set) worked(value []byte) bool {
 	}
 	var codec record.Codec
 	body, err := codec.Doc(&view, places.DocumentMost)
-	return err == nil && has(body, t.content)
+	return err == nil && t.content.in(body)
 }
 
 // proof says that bytes are not only a mention.

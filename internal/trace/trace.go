@@ -36,7 +36,7 @@ type Set struct {
 	names   []string // of their files
 	members [][]byte // their id as a document's first member has it
 	plain   [][]byte // ids that are long enough not to be met by chance
-	content [][]byte // pieces of what they said
+	content contents // pieces of what they said
 
 	// Log is that of the store: of a piece of it without a start, which has entries of others
 	// as well, these are kept.

@@ -1,0 +1,131 @@
+package wal
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/varve-db/varve/segment"
+)
+
+var errNotThrough = errors.New("the frames do not reach to the end of the copy")
+
+// erased is a segment out of the archive with some frames erased, and
+// zeros behind the last one. It is in b where that is large enough.
+func (l *FileLog) erased(number uint64, b []byte, wanted func(key string, value []byte) bool) (frames int, changed bool, _ []byte, err error) {
+	c, err := openCopy(l.o.FS, l.o.walDir(), number)
+	if err != nil {
+		return 0, false, b, err
+	}
+	defer c.Close()
+	start, _, err := readStart(c)
+	if err != nil {
+		return 0, false, b, err
+	}
+	if uint64(cap(b)) < start.Size {
+		b = make([]byte, start.Size)
+	}
+	n, err := c.inflate(b[:start.Size])
+	if err != nil {
+		return 0, false, b, err
+	}
+	b = b[:n]
+	geo := start.Geometry
+	at, here := geo.Start(number), error(segment.ErrEnd)
+	for {
+		rest := b[geo.Offset(at):]
+		h, err := geo.ParseHeader(rest, at)
+		if err == nil && segment.HeaderSize+int(h.Length) > len(rest) {
+			err = segment.ErrPayload
+		}
+		if err != nil {
+			here = err
+			break
+		}
+		payload := rest[segment.HeaderSize : segment.HeaderSize+int(h.Length)]
+		key, value, err := h.Check(payload)
+		if err != nil {
+			here = err
+			break
+		}
+		if len(key) > 0 && wanted(string(key), value) {
+			h.Erase(payload)
+			frames++
+		}
+		if at = h.End(); at == geo.End(number) || geo.Offset(at) >= int64(len(b)) {
+			break
+		}
+	}
+	if err := l.through(number, geo, at, here); err != nil {
+		return 0, false, b, err
+	}
+	tail := b[min(int64(at-geo.Start(number)), int64(len(b))):]
+	changed = frames > 0 || slices.ContainsFunc(tail, func(c byte) bool { return c != 0 })
+	clear(tail)
+	return frames, changed, b, nil
+}
+
+// through says whether the frames of a copy were all seen: the next segment names
+// their end; without it they end with a header of zeros.
+func (l *FileLog) through(number uint64, geo segment.Geometry, end LSN, here error) error {
+	next, err := l.startOf(number + 1)
+	switch {
+	case err == nil && next.Geometry == geo:
+		if next.PrevEnd != end {
+			return fmt.Errorf("%w: the frames end at %d, the next segment says %d: %w", errNotThrough, end, next.PrevEnd, here)
+		}
+		return nil
+	case err != nil && !isNoFrame(err):
+		return err
+	case !errors.Is(here, segment.ErrEnd):
+		return fmt.Errorf("%w: %w", errNotThrough, here)
+	}
+	return nil
+}
+
+func (l *FileLog) startOf(number uint64) (segment.Start, error) {
+	if c, err := openCopy(l.o.FS, l.o.walDir(), number); err == nil {
+		defer c.Close()
+		if s, _, err := readStart(c); err == nil {
+			return s, nil
+		}
+	}
+	f, err := l.segment(number)
+	if err != nil {
+		return segment.Start{}, err
+	}
+	s, _, err := readStart(f)
+	return s, err
+}
+
+// erasedSegment is a segment in memory, as the source of a copy that replaces an older one.
+type erasedSegment struct {
+	*bytes.Reader
+	old *segmentCopy
+}
+
+// Name is the path of the copy that it replaces.
+func (e *erasedSegment) Name() string { return e.old.Name() }
+
+// packed is block i with its head, as the older copy has it, where nothing in it has changed: most blocks
+// have nothing of what is purged, and need not be deflated again. nil where that is not so.
+func (e *erasedSegment) packed(i int, plain []byte) []byte {
+	head, err := e.old.seek(i)
+	if err != nil || head == nil || e.old.version != ArchiveFormat {
+		return nil
+	}
+	le := binary.LittleEndian
+	if int(le.Uint32(head[4:])) != len(plain) {
+		return nil
+	}
+	b := make([]byte, blockHead+int(le.Uint32(head[:])))
+	if n, err := readFull(e.old.f, b, e.old.starts[i]); err != nil || n < len(b) {
+		return nil
+	}
+	if blockSum(ArchiveFormat, b[blockHead:], plain) != le.Uint64(b[8:]) {
+		return nil
+	}
+	return b
+}

@@ -1,0 +1,128 @@
+package wal
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+)
+
+// A purge deflates only those blocks of a copy again that have something of what is purged, and what comes
+// of it reads as the copy did, with zeros behind the last frame and the payloads erased.
+func TestErasedBlocks(t *testing.T) {
+	t.Parallel()
+	l, _ := open(t, t.TempDir(), func(o *Options) { o.Inline, o.SegmentSize = true, 8<<20 })
+	defer func() { _ = l.Close() }()
+	rng := rand.New(rand.NewPCG(1, 2))
+	for i := 0; l.shared.tail() < l.geo.End(1)-1<<20; i++ {
+		pad := make([]byte, 4000)
+		for k := range pad {
+			pad[k] = byte(rng.IntN(4)) + 'a'
+		}
+		id := fmt.Sprintf("m%06d", i)
+		if i == 300 {
+			id = "msecret"
+		}
+		mustAppend(t, l, put(id, string(pad)))
+	}
+	if err := l.o.FS.Mkdir(l.o.wal("archive"), 0o700); err != nil && !os.IsExist(err) {
+		t.Fatal(err)
+	}
+	if err := l.writeArchive(1); err != nil {
+		t.Fatal(err)
+	}
+	blocks := func() (list []string) {
+		c, err := openCopy(l.o.FS, l.o.walDir(), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		for i := 0; ; i++ {
+			head, err := c.seek(i)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if head == nil {
+				return list
+			}
+			b := make([]byte, blockHead+binary.LittleEndian.Uint32(head[:]))
+			if _, err := readFull(c.f, b, c.starts[i]); err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, string(b))
+		}
+	}
+	before, plain := blocks(), make([]byte, l.geo.Size)
+	c, err := openCopy(l.o.FS, l.o.walDir(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := c.inflate(plain)
+	if err != nil || n < len(plain)-1<<20 {
+		t.Fatal(n, err)
+	}
+	want := make([]byte, l.geo.Size)
+	if m, err := readFull(c, want, 0); err != nil || m != n || !bytes.Equal(plain, want) {
+		t.Fatal("inflate and ReadAt differ", m, n, err)
+	}
+	short := make([]byte, 3<<20-5)
+	if n, err := c.inflate(short); err != nil || n != len(short) || !bytes.Equal(short, want[:len(short)]) {
+		t.Fatal("with less room than the segment has", n, err)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	frames, changed, b, err := l.erased(1, nil, func(key string, _ []byte) bool { return key == "msecret" })
+	if err != nil || frames != 1 || !changed {
+		t.Fatal(frames, changed, err)
+	}
+	if err := l.replaceCopy(1, b); err != nil {
+		t.Fatal(err)
+	}
+	after, differ := blocks(), 0
+	for i := range before {
+		if before[i] != after[i] {
+			differ++
+		}
+	}
+	if len(before) != len(after) || differ < 1 || differ > 2 {
+		t.Errorf("%d of %d blocks were written again", differ, len(before))
+	}
+	got := readCopy(t, l)
+	if !bytes.Equal(got, b[:len(got)]) || strings.Contains(string(b), "msecret") {
+		t.Error("the copy is not what was erased")
+	}
+	names, err := os.ReadDir(l.o.wal("archive"))
+	if err != nil || len(names) != 1 {
+		t.Error(names, err)
+	}
+
+	// A block that rots meanwhile is not taken over.
+	path := l.o.wal(archiveName(1))
+	file, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, err := openCopy(l.o.FS, l.o.walDir(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer old.Close()
+	e := &erasedSegment{bytes.NewReader(b), old}
+	if e.packed(1, b[archiveBlock:2*archiveBlock]) == nil || e.packed(1, b[:archiveBlock]) != nil || e.packed(99, b[:archiveBlock]) != nil {
+		t.Error("which blocks may be taken over")
+	}
+	file[old.starts[1]+blockHead+100] ^= 1
+	if err := os.WriteFile(path, file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if e.packed(1, b[archiveBlock:2*archiveBlock]) != nil {
+		t.Error("a block that is damaged was taken over")
+	}
+	if _, err := old.inflate(plain); !strings.Contains(fmt.Sprint(err), "checksum") && !isNoFrame(err) {
+		t.Error("damage that inflate does not tell:", err)
+	}
+}
