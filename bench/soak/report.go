@@ -10,6 +10,7 @@ import (
 // minute is a row of the report.
 type minute struct {
 	seconds        []int // commits in each second that was not paused
+	empty          []int // those without any, counted from the beginning of the run
 	commits        []time.Duration
 	gets           []time.Duration
 	searches       []time.Duration
@@ -52,14 +53,8 @@ var growths = []growth{
 // judge says what is wrong with the figures of a run.
 func judge(minutes []*minute, l limits) (wrong []string) {
 	for i, m := range minutes {
-		empty := 0
-		for _, n := range m.seconds {
-			if n == 0 {
-				empty++
-			}
-		}
-		if empty > 0 {
-			wrong = append(wrong, fmt.Sprintf("minute %d: %d seconds without a commit", i+1, empty))
+		if len(m.empty) > 0 {
+			wrong = append(wrong, fmt.Sprintf("minute %d: %d seconds without a commit: %v", i+1, len(m.empty), m.empty))
 		}
 		for _, b := range []struct {
 			what        string

@@ -336,6 +336,9 @@ func (s *soak) turn(tell io.Writer, over int) {
 		if s.turned < len(s.seconds) {
 			n = s.seconds[s.turned]
 		}
+		if n == 0 {
+			m.empty = append(m.empty, s.turned)
+		}
 		if n >= 0 {
 			m.seconds = append(m.seconds, n)
 		}
