@@ -65,7 +65,13 @@ func (a args) chooses() string {
 
 // note says why there is nothing on a first page, where that looks like a mistake.
 func (p *page) note(ctx context.Context, s *server, a args) {
-	if len(p.items) > 0 || a.text("cursor") != "" || len(a.texts("where")) == 0 {
+	if len(p.items) > 0 || a.text("cursor") != "" {
+		return
+	}
+	if text := a.text("query"); text != "" && a.text("by") != "meaning" {
+		p.why = asked.Common(s.st, text)
+	}
+	if p.why != "" || len(a.texts("where")) == 0 {
 		return
 	}
 	others := maps.Clone(a)

@@ -100,6 +100,9 @@ func TestRecallFilters(t *testing.T) {
 	if r := as[recalled](t, c, "recall", `{"query":"trip","where":["sourc=desk"]}`); r.ids() != "" || r.Note != "none has metadata" {
 		t.Errorf("%+v", r)
 	}
+	if r := as[recalled](t, c, "recall", `{"query":"who is it"}`); r.ids() != "" || !strings.HasPrefix(r.Note, "words as common as these") {
+		t.Errorf("a query of common words: %+v", r)
+	}
 	if r := as[recalled](t, c, "list_memories", `{"where":["!n","n>x"]}`); r.ids() != "" || r.Note != "none has metadata" {
 		t.Errorf("%+v", r)
 	}

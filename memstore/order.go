@@ -50,15 +50,19 @@ const (
 
 var orderNames = []string{"id", "timestamp", "created", "updated", "score", "size"}
 
+// orderMembers are members of a document that are keys under other names.
+var orderMembers = map[string]string{"created_at": "created", "updated_at": "updated", "quickrecal_score": "score"}
+
 // OrderNames are the keys of ParseOrder.
 func OrderNames() []string { return slices.Sorted(slices.Values(orderNames)) }
 
 // ParseOrder returns the order by a key: timestamp (when it happened), created, updated, score, size (of
-// the document) or id; -key is the opposite order. place is what Place returned, to continue there; "" is
+// the document) or id; -key is the opposite order. created_at, updated_at and quickrecal_score, as documents
+// have them, are keys too. place is what Place returned, to continue there; "" is
 // the beginning.
 func ParseOrder(key, place string) (*Order, error) {
 	name, down := strings.CutPrefix(key, "-")
-	by := slices.Index(orderNames, name)
+	by := slices.Index(orderNames, cmp.Or(orderMembers[name], name))
 	if by < 0 {
 		return nil, &errs.FieldError{Field: "order", Value: human.Quote(key), Err: fmt.Errorf("%w: must be %s, or one of them after -", errs.ErrInvalid, strings.Join(OrderNames(), ", "))}
 	}

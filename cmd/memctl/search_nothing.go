@@ -9,6 +9,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/internal/asked"
 	"github.com/varve-db/varve/internal/words/query"
 )
 
@@ -38,6 +39,11 @@ func (p *searched) nothing(ctx context.Context, q varve.Query, filters []varve.F
 		return fmt.Sprintf("%s behind the first %d", noMemory, q.Offset)
 	case q.MinScore > 0:
 		return fmt.Sprintf("%s with a score of %v or more", noMemory, q.MinScore)
+	}
+	if q.Text != "" {
+		if why := asked.Common(p.st, q.Text); why != "" {
+			return noMemory + ": " + why
+		}
 	}
 	why := p.f.nothing(ctx, p.st, filters)
 	if why != noMemory || q.Text == "" {

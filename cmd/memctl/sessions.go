@@ -65,37 +65,64 @@ func (l *sessionList) add(ctx context.Context, s varve.Session, v any) error {
 }
 
 func sessionsListCommand(a *cli.App) *cobra.Command {
+	var limit int
+	var after string
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List sessions",
 		Long: `List sessions by id: on a terminal as a table, otherwise one per line with id, number of memories,
 bytes of their files, time of the first memory and time of the last write (both UTC), separated by
-tabs.`,
-		Example: "  memctl sessions list\n  memctl sessions list --json | jq '.sessions[].id'",
+tabs. With --limit a note has the command that continues, and "next" in the JSON document is the
+value for --after.`,
+		Example: "  memctl sessions list\n  memctl sessions list --limit 100\n  memctl sessions list --json | jq '.sessions[].id'",
 		Args:    cli.NoArguments,
-		RunE: a.OnStore(cli.Read, func(ctx context.Context, st *varve.Store, _ []string) error {
-			l, n := newSessionList(a), 0
-			for s, err := range st.Sessions().All(ctx) {
-				if ctx.Err() != nil {
-					return ctx.Err()
-				}
-				if err != nil {
-					a.Fail(err)
-					continue
-				}
-				n++
-				if err := l.add(ctx, s, listedSessionOf(s)); err != nil {
-					return err
-				}
+		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
+			if limit < 0 {
+				return cli.Usagef(cmd.CommandPath(), "--limit %d: must be 0 (all) or more", limit)
 			}
-			if n == 0 && a.Document == nil {
-				a.Note("no sessions")
-			}
-			return l.End(ctx)
+			return a.With(cmd.Context(), cli.Read, func(st *varve.Store) error {
+				return listSessions(cmd, a, st, after, limit)
+			})
 		}),
 	}
+	c.Flags().StringVar(&after, "after", "", "only sessions after this `id`")
+	c.Flags().IntVarP(&limit, "limit", "n", 0, "list at most `N` sessions; 0 means all")
 	a.OutputFlag(c, cli.FormTable, cli.FormJSON, cli.FormJSONL, cli.FormID)
 	return c
+}
+
+func listSessions(cmd *cobra.Command, a *cli.App, st *varve.Store, after string, limit int) error {
+	l, ctx := newSessionList(a), cmd.Context()
+	n, last, more := 0, "", false
+	for s, err := range st.Sessions().All(ctx) {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			a.Fail(err)
+			continue
+		}
+		if s.ID <= after {
+			continue
+		}
+		if more = limit > 0 && n == limit; more {
+			break
+		}
+		n, last = n+1, s.ID
+		if err := l.add(ctx, s, listedSessionOf(s)); err != nil {
+			return err
+		}
+	}
+	if err := l.End(ctx); err != nil {
+		return err
+	}
+	a.ListEnd(cmd, n, last, more, func() string {
+		if after != "" {
+			return "no sessions after this id"
+		}
+		return "no sessions"
+	})
+	return nil
 }
 
 func sessionsShowCommand(a *cli.App) *cobra.Command {
