@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"slices"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/vfs"
@@ -26,7 +26,10 @@ type oldTable struct {
 
 // DoomIndex takes hold of base and delta, of the vectors and of the views: a process that
 // still has them mapped must not read zeros, and that is known only when their names are gone.
-func (fl *Flusher) DoomIndex(ctx context.Context, held *wal.Held) (oldIndex, error) {
+//
+// A file of a view that cannot be seen or opened just now ends a purge before anything replaces it: its
+// bytes would be in free blocks then, where no purge finds them. Another round goes on, and notes it.
+func (fl *Flusher) DoomIndex(ctx context.Context, held *wal.Held, purge bool) (oldIndex, error) {
 	if err := fl.Vectors.Lock.Lock(ctx); err != nil {
 		return nil, err
 	}
@@ -38,7 +41,11 @@ func (fl *Flusher) DoomIndex(ctx context.Context, held *wal.Held) (oldIndex, err
 	names := append([]string{index.BaseName, index.DeltaName}, vector.Files()...)
 	indexes := len(names)
 	var old oldIndex
-	for i, name := range append(names, fl.Views.Doom(held)...) {
+	views, err := fl.Views.Doom(held)
+	if err != nil && purge {
+		return nil, err
+	}
+	for i, name := range append(names, views...) {
 		path := filepath.Join(fl.Engine.Env.Dir, name)
 		info, err := fl.Engine.Env.FS.Stat(path)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -54,7 +61,7 @@ func (fl *Flusher) DoomIndex(ctx context.Context, held *wal.Held) (oldIndex, err
 		}
 		switch {
 		case err == nil:
-		case i < indexes:
+		case i < indexes, purge && !errors.Is(err, errs.ErrInvalid):
 			return old, errors.Join(fl.Engine.Env.IOError("opening", path, err), old.Close())
 		default:
 			fl.Views.Missed(held, fl.Engine.Env.IOError("opening", path, err))
@@ -74,15 +81,23 @@ func (o oldIndex) Close() (err error) {
 }
 
 // Wipe overwrites what has lost its name since. What is a backup now is written
-// again as one.
+// again as one. The error is also that nothing may be erased in the log yet: see Views.Left.
 func (o oldIndex) Wipe(held *wal.Held, fl *Flusher, r *Remains) (err error) {
-	if verr := fl.Views.Left(held); verr != nil {
+	switch verr, behind := fl.Views.Left(held); {
+	case behind:
+		err = verr
+	case verr != nil:
 		r.Left = append(r.Left, verr)
 	}
 	for _, t := range o {
 		path := filepath.Join(fl.Engine.Env.Dir, t.name)
-		if ino := t.file.Named(); ino != 0 && !fl.indexHas(path, ino) {
-			r.Left = append(r.Left, &vfs.UnwipedError{Path: path, Ino: ino, Err: vfs.ErrLinked})
+		if ino := t.file.Named(); ino != 0 {
+			has, herr := fl.indexHas(path, ino)
+			if herr != nil {
+				err = errors.Join(err, fl.Engine.Env.IOError("looking at", path, herr))
+			} else if !has {
+				r.Left = append(r.Left, &vfs.UnwipedError{Path: path, Ino: ino, Err: vfs.ErrLinked})
+			}
 		}
 		left, werr := t.file.Wipe()
 		if werr != nil {
@@ -96,16 +111,25 @@ func (o oldIndex) Wipe(held *wal.Held, fl *Flusher, r *Remains) (err error) {
 }
 
 // indexHas says whether an inode is still in its place, or is a backup of the index.
-func (fl *Flusher) indexHas(path string, ino uint64) bool {
-	if now, err := fl.Engine.Env.FS.Stat(path); err == nil && now.Ino == ino {
-		return true
+func (fl *Flusher) indexHas(path string, ino uint64) (bool, error) {
+	is := func(path string) (bool, error) {
+		now, err := fl.Engine.Env.FS.Stat(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return false, nil
+		}
+		return err == nil && now.Ino == ino, err
+	}
+	if has, err := is(path); has || err != nil {
+		return has, err
 	}
 	list, err := index.Backups(fl.Engine.Env.FS, fl.Engine.Env.Dir)
 	if err != nil {
-		return false
+		return false, err
 	}
-	return slices.ContainsFunc(list, func(b index.Backup) bool {
-		info, err := fl.Engine.Env.FS.Stat(filepath.Join(fl.Engine.Env.Dir, filepath.FromSlash(b.Name)))
-		return err == nil && info.Ino == ino
-	})
+	for _, b := range list {
+		if has, err := is(filepath.Join(fl.Engine.Env.Dir, filepath.FromSlash(b.Name))); has || err != nil {
+			return has, err
+		}
+	}
+	return false, nil
 }

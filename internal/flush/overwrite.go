@@ -56,7 +56,7 @@ func (fl *Flusher) flushOverwriting(ctx context.Context, held *wal.Held, m Merge
 	}
 	fl.dooming = true
 	defer func() { fl.dooming = false }()
-	old, err := fl.DoomIndex(ctx, held)
+	old, err := fl.DoomIndex(ctx, held, false)
 	if err != nil {
 		return err
 	}

@@ -291,7 +291,7 @@ func (p *Purger) purgeLocked(ctx context.Context, held *wal.Held, k *engine.Kind
 	if err := room(func() error { return p.Engine.Log.Roll(ctx) }); err != nil {
 		return fmt.Errorf("beginning a new segment: %w", err)
 	}
-	old, err := p.Flusher.DoomIndex(ctx, held)
+	old, err := p.Flusher.DoomIndex(ctx, held, true)
 	if err != nil {
 		return err
 	}

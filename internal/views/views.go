@@ -40,6 +40,7 @@ type Views struct {
 	rotten atomic.Bool            // a search has found damage in the files
 	stale  bool                   // with the next index that is written nothing stays in the files that is gone
 	left   error                  // why something of it will not be overwritten
+	behind bool                   // see Left
 }
 
 // retryAfter is between two tries in the background where files could not be made.
@@ -102,7 +103,16 @@ func (vs *Views) path(elem ...string) string {
 // Round makes the files complete as of the index that is mapped; written says that it may be
 // another one than in the last round.
 func (vs *Views) Round(ctx context.Context, held *wal.Held, written bool) {
-	purge := vs.stale && written
+	purge, done := vs.stale && written, false
+	if purge { // whatever comes, none of the old files stays
+		defer func() {
+			if !done {
+				err := vs.forget(nil)
+				vs.behind = err != nil && !inTheWay(err)
+				vs.Missed(held, errors.Join(err, vs.unknown()))
+			}
+		}()
+	}
 	if rotten := vs.rotten.Load(); purge || rotten {
 		keep := vs.purgers()
 		if rotten {
@@ -123,14 +133,6 @@ func (vs *Views) Round(ctx context.Context, held *wal.Held, written bool) {
 	vs.as.Store(&as)
 	vs.due.Store(true)
 	vs.retry.Store(vs.Engine.Env.Clock().Add(retryAfter).UnixNano())
-	done := false
-	if purge { // whatever comes, none of the old files stays
-		defer func() {
-			if !done {
-				vs.Missed(held, errors.Join(vs.forget(nil), vs.unknown()))
-			}
-		}()
-	}
 	if ready, err := vs.enter(held); err != nil || !ready {
 		if err != nil {
 			vs.failed(ctx, "", err)
@@ -207,60 +209,6 @@ func (vs *Views) remember(err error) (was error) {
 	return was
 }
 
-// ignoreText is the .gitignore in the folder. It also says that the folder is the store's: in
-// one without it, which the user may have made, nothing is removed.
-const ignoreText = "# Made by varve: all of it can be rebuilt.\n*\n"
-
-func (vs *Views) ours() bool {
-	b, err := vfs.ReadFile(vs.Engine.Env.FS, vs.path(".gitignore"), 1024)
-	return err == nil && string(b) == ignoreText
-}
-
-// enter makes the folder once every process that writes knows of it. false: one does not, or a
-// process is just opening the store.
-func (vs *Views) enter(held *wal.Held) (bool, error) {
-	if ok, err := vs.Engine.Log.RaiseFlushing(held, wal.FeatureViews); err != nil || !ok {
-		return false, err
-	}
-	eng := vs.Engine.Env
-	if err := vfs.MkdirAll(eng.FS, vs.path(), eng.FolderMode); err != nil {
-		return false, err
-	}
-	if vs.ours() {
-		return true, nil
-	}
-	err := vs.strange()
-	if err == nil {
-		err = vfs.WriteDurable(eng.FS, vs.Engine.ViewFolder("").Temp, vs.path(".gitignore"), []byte(ignoreText), eng.FileMode)
-	}
-	return err == nil, err
-}
-
-// strange says that the folder has files and is not known to be the store's, so that nothing in it is changed.
-func (vs *Views) strange() error {
-	names, err := vs.Engine.Env.FS.ReadDir(vs.path())
-	switch {
-	case errors.Is(err, fs.ErrNotExist), err == nil && (len(names) == 0 || slices.Equal(names, []string{".gitignore"})), vs.ours():
-		return nil
-	case err != nil:
-		return vs.Engine.Env.IOError("reading", vs.path(), err)
-	}
-	return fmt.Errorf("%w: %s has files that are not the store's: move them elsewhere", errs.ErrInvalid, places.Views)
-}
-
-// unknown says that there are files of views in a folder that is not known to be the store's.
-func (vs *Views) unknown() error {
-	if vs.ours() {
-		return nil
-	}
-	for _, v := range vs.list {
-		if names, err := vs.Engine.ViewFolder(v.Name()).Names(); err == nil && len(names) > 0 {
-			return vs.strange()
-		}
-	}
-	return nil
-}
-
 var errOutdated = errors.New("it was made by other settings")
 
 // complete brings one view to the moment of an index.
@@ -318,19 +266,23 @@ func again(ctx context.Context, v view.View, f *view.Folder, set *index.Set, pur
 
 // Doom has the next index that is written make the files without what is gone, and names the files
 // that are there, relative to the store, also of views that this program does not know: what they have
-// is to be overwritten once they are replaced. What this process has mapped is released.
-func (vs *Views) Doom(held *wal.Held) (names []string) {
-	vs.stale, vs.left = true, nil
+// is to be overwritten once they are replaced. What this process has mapped is released. The error is that
+// some of them could not be seen just now.
+func (vs *Views) Doom(held *wal.Held) (names []string, unseen error) {
+	vs.stale, vs.left, vs.behind = true, nil, false
 	err := vs.release()
-	ferr := vs.folders(func(f *view.Folder, name string) error {
+	unseen = vs.folders(func(f *view.Folder, name string) error {
 		files, err := f.Names()
 		for _, file := range files {
 			names = append(names, filepath.Join(places.Views, name, file))
 		}
 		return err
 	})
-	vs.Missed(held, errors.Join(err, ferr))
-	return names
+	vs.Missed(held, errors.Join(err, unseen))
+	if inTheWay(unseen) {
+		unseen = nil
+	}
+	return names, unseen
 }
 
 // release lets go what this process has mapped.
@@ -358,13 +310,14 @@ func (vs *Views) purgers() (names []string) {
 // Missed notes why something that is to be overwritten cannot be.
 func (vs *Views) Missed(_ *wal.Held, err error) { vs.left = errors.Join(vs.left, err) }
 
-// Left says why something of what Doom found is still there, or was not overwritten.
-func (vs *Views) Left(_ *wal.Held) error { return vs.left }
+// Left says why something of what Doom found is still there, or was not overwritten; behind, that files of
+// a view are there which have yet to read what the log says since: nothing of that may be erased.
+func (vs *Views) Left(_ *wal.Held) (why error, behind bool) { return vs.left, vs.behind }
 
 // folders visits the folder of each view that has one.
 func (vs *Views) folders(visit func(f *view.Folder, name string) error) error {
-	if !vs.ours() {
-		return nil
+	if ours, err := vs.owned(); err != nil || !ours {
+		return err
 	}
 	names, err := vs.Engine.Env.FS.ReadDir(vs.path())
 	if err != nil {

@@ -1,0 +1,79 @@
+package views
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/wal"
+)
+
+// ignoreText is the .gitignore in the folder. It also says that the folder is the store's: in
+// one without it, which the user may have made, nothing is removed.
+const ignoreText = "# Made by varve: all of it can be rebuilt.\n*\n"
+
+func (vs *Views) ours() bool {
+	ours, err := vs.owned()
+	return ours && err == nil
+}
+
+// owned is ours, with the error where it cannot be told just now.
+func (vs *Views) owned() (bool, error) {
+	b, err := vfs.ReadFile(vs.Engine.Env.FS, vs.path(".gitignore"), 1024)
+	if err != nil && (inTheWay(err) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, errs.ErrTooLarge)) {
+		return false, nil
+	}
+	return string(b) == ignoreText, err
+}
+
+// inTheWay says of an error that something else is in the place, which will be there tomorrow.
+func inTheWay(err error) bool { return errors.Is(err, errs.ErrInvalid) || vfs.IsPermission(err) }
+
+// enter makes the folder once every process that writes knows of it. false: one does not, or a
+// process is just opening the store.
+func (vs *Views) enter(held *wal.Held) (bool, error) {
+	if ok, err := vs.Engine.Log.RaiseFlushing(held, wal.FeatureViews); err != nil || !ok {
+		return false, err
+	}
+	eng := vs.Engine.Env
+	if err := vfs.MkdirAll(eng.FS, vs.path(), eng.FolderMode); err != nil {
+		return false, err
+	}
+	if vs.ours() {
+		return true, nil
+	}
+	err := vs.strange()
+	if err == nil {
+		err = vfs.WriteDurable(eng.FS, vs.Engine.ViewFolder("").Temp, vs.path(".gitignore"), []byte(ignoreText), eng.FileMode)
+	}
+	return err == nil, err
+}
+
+// strange says that the folder has files and is not known to be the store's, so that nothing in it is changed.
+func (vs *Views) strange() error {
+	names, err := vs.Engine.Env.FS.ReadDir(vs.path())
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && (len(names) == 0 || slices.Equal(names, []string{".gitignore"})), vs.ours():
+		return nil
+	case err != nil:
+		return vs.Engine.Env.IOError("reading", vs.path(), err)
+	}
+	return fmt.Errorf("%w: %s has files that are not the store's: move them elsewhere", errs.ErrInvalid, places.Views)
+}
+
+// unknown says that there are files of views in a folder that is not known to be the store's.
+func (vs *Views) unknown() error {
+	if vs.ours() {
+		return nil
+	}
+	for _, v := range vs.list {
+		if names, err := vs.Engine.ViewFolder(v.Name()).Names(); err == nil && len(names) > 0 {
+			return vs.strange()
+		}
+	}
+	return nil
+}
