@@ -4,14 +4,21 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 // While a purge is running, in whatever process, rounds in the background leave flush.lock to it, until the
 // writers would be slowed; and no longer than its process lives.
 func TestPurgeIsLeftTheLock(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	one, two := openTest(t, dir, &Options{NoBackground: true}), openTest(t, dir, &Options{NoBackground: true})
+	dir, now := t.TempDir(), time.Now()
+	options := func() *Options {
+		return &Options{NoBackground: true, Clock: func() time.Time { return now }, LockWait: time.Minute}
+	}
+	one, two := openTest(t, dir, options()), openTest(t, dir, options())
+	if two.engine.Env.FS.Host().Birth == 0 {
+		t.Skip("processes cannot be told apart here: mount the /proc of this namespace")
+	}
 	c := one.Admin().Config()
 	c.BacklogBytes = 1 << 20
 	if err := one.Admin().SetConfig(c); err != nil {
@@ -40,8 +47,20 @@ func TestPurgeIsLeftTheLock(t *testing.T) {
 	if err := one.Flush(t.Context()); err != nil || behind() {
 		t.Errorf("a flush that somebody asked for: %v, behind: %v", err, behind())
 	}
-	two.engine.Log.EndPurge()
 	put("d", "x")
+	if _, did := one.flusher.FlushBackground(t.Context()); !did || !behind() {
+		t.Errorf("a round beside a purge: %v, behind: %v", did, behind())
+	}
+	now = now.Add(time.Minute)
+	if _, did := one.flusher.FlushBackground(t.Context()); !did || behind() {
+		t.Errorf("a round beside a purge that does not end: %v, behind: %v", did, behind())
+	}
+	two.engine.Log.EndPurge()
+	if err := two.engine.Log.BeginPurge(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	put("e", "x")
+	two.engine.Log.EndPurge()
 	if _, did := one.flusher.FlushBackground(t.Context()); !did || behind() {
 		t.Errorf("a round after the purge: %v, behind: %v", did, behind())
 	}

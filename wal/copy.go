@@ -147,7 +147,7 @@ func (c *segmentCopy) block(i int) error {
 // inflateAtOnce is how many blocks are inflated at the same time.
 const inflateAtOnce = 2
 
-// inflate reads the whole segment, as far as there is room for it, and returns how long it is.
+// inflate reads the whole segment, as far as there is room for it, and returns how many bytes of it are in b.
 func (c *segmentCopy) inflate(b []byte) (n int, err error) {
 	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(inflateAtOnce), zstd.IgnoreChecksum(true), zstd.WithDecoderMaxMemory(2*archiveBlock))
 	if err != nil {
@@ -182,10 +182,15 @@ func (c *segmentCopy) inflate(b []byte) (n int, err error) {
 			}
 			return nil
 		})
-		n += len(place)
+		if n += len(place); full < archiveBlock {
+			break // the last one
+		}
 	}
 	return n, g.Wait()
 }
+
+// longer says, once all of it was read, that the file goes on behind the last block.
+func (c *segmentCopy) longer() bool { return c.starts[len(c.starts)-1] < c.size }
 
 var errNotItsSum = errors.New("the block does not match its checksum")
 

@@ -62,7 +62,7 @@ func (l *FileLog) erased(number uint64, b []byte, wanted func(key string, value 
 		return 0, false, b, err
 	}
 	tail := b[min(int64(at-geo.Start(number)), int64(len(b))):]
-	changed = frames > 0 || slices.ContainsFunc(tail, func(c byte) bool { return c != 0 })
+	changed = frames > 0 || c.longer() || slices.ContainsFunc(tail, func(c byte) bool { return c != 0 })
 	clear(tail)
 	return frames, changed, b, nil
 }

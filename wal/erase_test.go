@@ -95,17 +95,35 @@ func TestErasedBlocks(t *testing.T) {
 	if !bytes.Equal(got, b[:len(got)]) || strings.Contains(string(b), "msecret") {
 		t.Error("the copy is not what was erased")
 	}
+	// What is behind the last block is nobody's, and goes.
+	path := l.o.wal(archiveName(1))
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	none := func(string, []byte) bool { return false }
+	if frames, changed, _, err = l.erased(1, b, none); err != nil || frames != 0 || changed {
+		t.Errorf("nothing to erase: %d, %v, %v", frames, changed, err)
+	}
+	if err := os.WriteFile(path, append(bytes.Clone(whole), "a secret"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if frames, changed, b, err = l.erased(1, b, none); err != nil || frames != 0 || !changed {
+		t.Errorf("a copy that goes on behind its last block: %d, %v, %v", frames, changed, err)
+	}
+	if err := l.replaceCopy(1, b); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := os.ReadFile(path); err != nil || !bytes.Equal(again, whole) {
+		t.Errorf("%d bytes, want %d: %v", len(again), len(whole), err)
+	}
 	names, err := os.ReadDir(l.o.wal("archive"))
 	if err != nil || len(names) != 1 {
 		t.Error(names, err)
 	}
 
 	// A block that rots meanwhile is not taken over.
-	path := l.o.wal(archiveName(1))
-	file, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := whole
 	old, err := openCopy(l.o.FS, l.o.walDir(), 1)
 	if err != nil {
 		t.Fatal(err)

@@ -25,17 +25,23 @@ func (l *FileLog) Purging() bool {
 	return l.shared.Shared != nil && l.shared.Load(wordPurging) != 0
 }
 
-// BeginPurge announces a purge, and waits for other purges, at most LockWait for those of one process:
-// several that wait take turns, and each of them goes through all that is kept of the log.
+// BeginPurge announces a purge, and waits for other purges: they take turns, and each of them goes through
+// all that is kept of the log, so it gives up when for LockWait the one that is announced is of the same
+// process. The purge of a process that was killed counts as failed.
 func (l *FileLog) BeginPurge(ctx context.Context) error {
 	own := purger(l.host.PID, l.host.Birth)
 	var other uint64
-	var began time.Time
+	began := l.o.Clock()
 	for !l.shared.CompareAndSwap(wordPurging, 0, own) {
-		if l.DropPurge() {
+		v := l.shared.Load(wordPurging)
+		if v == 0 {
 			continue
 		}
-		if v := l.shared.Load(wordPurging); v != other {
+		if l.DropPurge() {
+			l.FailPurge()
+			continue
+		}
+		if v != other {
 			other, began = v, l.o.Clock()
 		}
 		if l.o.Clock().Sub(began) >= l.o.LockWait {
@@ -57,26 +63,29 @@ func (l *FileLog) EndPurge() {
 // DropPurge withdraws the announcement of a process that was killed during its purge.
 func (l *FileLog) DropPurge() bool {
 	v := l.shared.Load(wordPurging)
-	return v != 0 && !l.lives(v) && l.shared.CompareAndSwap(wordPurging, v, 0)
+	return v != 0 && l.lifeOf(v) == vfs.Dead && l.shared.CompareAndSwap(wordPurging, v, 0)
 }
 
-// PurgeLives reports that a purge is running in a process that is not known to be dead.
-func (l *FileLog) PurgeLives() bool {
+// LivingPurge is what one purge is told from another by, of a process that is known to be alive; 0 where
+// none runs in such a one.
+func (l *FileLog) LivingPurge() uint64 {
 	if !l.Purging() {
-		return false
+		return 0
 	}
-	v := l.shared.Load(wordPurging)
-	return v != 0 && l.lives(v)
+	if v := l.shared.Load(wordPurging); l.lifeOf(v) == vfs.Alive {
+		return v
+	}
+	return 0
 }
 
-// lives says whether the process that an announcement names is attached.
-func (l *FileLog) lives(purge uint64) bool {
+// lifeOf is that of the process which an announcement names: Dead also where it is not attached.
+func (l *FileLog) lifeOf(purge uint64) vfs.Life {
 	for _, a := range l.Attached() {
 		if purge == purger(a.PID, l.shared.Load(wordBirths+a.slot)) {
-			return true
+			return a.Life
 		}
 	}
-	return false
+	return vfs.Dead
 }
 
 // purger is a process as wordPurging names it: its number may be another's by now.
@@ -87,6 +96,10 @@ func purger(pid int, birth uint64) uint64 {
 // FailPurge records that a purge by this process has failed and left data to overwrite: until a
 // purge is completed this process overwrites files that it releases.
 func (l *FileLog) FailPurge() { l.unpurged.Store(true) }
+
+// Unpurged reports that a purge by this process has failed, or that of another was cut when this one began
+// its own, and none was completed since.
+func (l *FileLog) Unpurged() bool { return l.unpurged.Load() }
 
 // DonePurge records that a purge was completed.
 func (l *FileLog) DonePurge() { l.unpurged.Store(false) }

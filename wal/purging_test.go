@@ -34,15 +34,18 @@ func TestPurgesInTurn(t *testing.T) {
 		return ctx.Err()
 	}
 	l.shared.Store(wordPurging, purger(others[0].PID, others[0].Birth))
-	if !l.PurgeLives() {
-		t.Error("a purge of a process that may be alive is not one that lives")
+	if l.LivingPurge() != 0 {
+		t.Error("a purge of a process that may be dead is taken for one that goes on")
 	}
 	if err := l.BeginPurge(t.Context()); err != nil || now.Sub(began) < time.Minute {
 		t.Fatal(err, now.Sub(began))
 	}
+	if l.host.Birth != 0 && l.LivingPurge() == 0 {
+		t.Error("a purge of this process does not live")
+	}
 	l.EndPurge()
-	if l.PurgeLives() {
-		t.Error("a purge that ended lives")
+	if l.LivingPurge() != 0 || l.Unpurged() {
+		t.Error("a purge that ended lives, or has failed")
 	}
 
 	began = now.Add(-40 * time.Second) // the last of them, which does not end
@@ -59,11 +62,25 @@ func TestPurgesInTurn(t *testing.T) {
 	}
 	// That of a dead process is nobody's.
 	l.shared.Store(wordPurging, purger(1<<22+9, 5<<32|9))
-	if l.PurgeLives() {
+	if l.LivingPurge() != 0 {
 		t.Error("a purge of a process that is not attached lives")
 	}
+	if err := l.BeginPurge(t.Context()); err != nil || !l.Unpurged() {
+		t.Fatal("of a purge that was killed nothing is known:", err)
+	}
+	l.EndPurge()
+
+	// One that ends between two looks is nobody's to wait for.
+	looks := 0
+	l.o.Clock = func() time.Time { // asked first, and for each process that is new
+		if looks++; looks > 1 {
+			l.shared.Store(wordPurging, 0)
+		}
+		return now
+	}
+	l.shared.Store(wordPurging, last)
 	if err := l.BeginPurge(t.Context()); err != nil {
-		t.Fatal(err)
+		t.Error(err)
 	}
 	l.EndPurge()
 }

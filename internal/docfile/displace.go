@@ -90,7 +90,9 @@ func (w *worker) inspect(i int, c *Change, path string, data []byte, aside []ino
 	if err != nil {
 		return true, w.postpone(c, path, failure("look at", w.f.o.rel(path), err))
 	}
-	kept := w.f.keeps() && (w.f.spares == nil || !w.f.spares(c))
+	// What does not stand as the last durable round left it may hold anything: a round that was killed has
+	// written it into an inode whose blocks have another document still.
+	kept := w.f.keeps() && (w.f.spares == nil || w.f.fresh || c.Delete || !c.Before.matches(info) || !w.f.spares(c))
 	switch {
 	case !info.Mode.IsRegular():
 		return false, nil

@@ -59,8 +59,8 @@
 //	WipeTemp               all of tmp/, for a purge
 //
 // While Options.Keeps reports a running purge, the round does not reuse, remove or overwrite
-// displaced files, except those that the purge says it does not need (Flusher.Spare); it marks them
-// as surplus, and WipeTemp finds them. Outside of a purge a full pool, and a round with fresh
+// displaced files, except those that the purge says it does not need (Flusher.Spare) and that were
+// what the last durable round put there; it marks them as surplus, and WipeTemp finds them. Outside of a purge a full pool, and a round with fresh
 // inodes, remove files without overwriting them.
 //
 // # Rounds

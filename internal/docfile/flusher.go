@@ -112,7 +112,8 @@ func (f *Flusher) Repeat() { f.fresh, f.distrust = true, true }
 func (f *Flusher) Last() { f.last = true }
 
 // Spare says of which changes a purge by this process does not need what they displace, for the rounds
-// that follow: these files are used again, as outside of a purge. nil: it needs all.
+// that follow: files that stand as the last durable round left them are used again, as outside of a
+// purge. What is deleted may be of a purge that was cut, and is kept. nil: it needs all.
 func (f *Flusher) Spare(of func(c *Change) bool) { f.spares = of }
 
 // prepare makes the folders. They are durable, so that what is displaced into them does not go with

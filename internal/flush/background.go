@@ -8,7 +8,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// FlushEvery is the longest that a change waits for its file.
+// FlushEvery is the longest that a change waits for its file, but beside a purge: see yields.
 const FlushEvery = time.Second
 
 // RestFactor is how much longer than a round the flushers let writers have the
@@ -170,12 +170,34 @@ func (fl *Flusher) FlushBackground(ctx context.Context) (rest time.Duration, did
 	return rest, true
 }
 
+// yielded is to which purge the rounds in the background left flush.lock last, and since when.
+type yielded struct {
+	to    uint64
+	since time.Time
+}
+
 // yields says that flush.lock is left to a purge that is running, in whatever process: it puts into files
 // all that came before, and each round beside it makes it longer, for what rounds displace meanwhile is the
 // purge's to overwrite, and what they write of the index they write twice. Measured with four busy
-// processes: four to eight rounds and 10,000 displaced files in a purge, of 20 to 36 s. Once writers are
-// slowed by the backlog, flushers go on.
-func (fl *Flusher) yields() bool { return fl.full() < slowFrom && fl.Engine.Log.PurgeLives() }
+// processes: four to eight rounds and 10,000 displaced files in a purge. Flushers go on once writers are
+// slowed by the backlog, and when a purge has not ended for as long as one waits for a lock: its process
+// may have been stopped.
+func (fl *Flusher) yields() bool {
+	if fl.full() >= slowFrom {
+		return false
+	}
+	now := fl.Engine.Env.Clock()
+	switch purge := fl.Engine.Log.LivingPurge(); purge {
+	case 0:
+		fl.yielded.to = 0
+		return false
+	case fl.yielded.to:
+	default:
+		fl.yielded.to, fl.yielded.since = purge, now
+	}
+	waited := now.Sub(fl.yielded.since)
+	return waited >= 0 && waited < fl.Engine.Env.LockWait
+}
 
 // pause keeps a flush that fails from being tried without end.
 func (fl *Flusher) pause(ctx context.Context) {

@@ -41,6 +41,7 @@ type Flusher struct {
 	kick      chan struct{}
 	urge      chan struct{} // writers are slowed: a rest ends
 	slowed    slowed
+	yielded   yielded
 	unflushed atomic.Int64         // changes of this process since the last round
 	commits   atomic.Int64         // by this process, where rounds are counted by them: System.Rounds
 	lastBeat  atomic.Int64         // when this process last said that it lives, where nothing runs in the background

@@ -75,6 +75,7 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 	if err := p.Engine.Log.BeginPurge(ctx); err != nil {
 		return r, err
 	}
+	cut := p.wasCut()
 	deleted := false // and not overwritten
 	ended := false
 	end := func() {
@@ -116,7 +117,7 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 			return r, err
 		}
 	}
-	err = p.purgeLocked(ctx, held, k, ids, traces, r)
+	err = p.purgeLocked(ctx, held, k, ids, traces, cut, r)
 	if deleted = err != nil; !deleted {
 		p.Engine.Log.DonePurge()
 	} else {
@@ -154,6 +155,13 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 	return r, nil
 }
 
+// wasCut says that a purge has failed or was killed, and none was completed since. It is asked before this
+// one makes the folder that says so of itself.
+func (p *Purger) wasCut() bool {
+	_, err := p.Engine.Env.FS.Stat(filepath.Join(p.Engine.Env.Dir, filepath.FromSlash(flush.PurgeFolder)))
+	return !errors.Is(err, fs.ErrNotExist) || p.Flusher.Unpurged.Load() || p.Engine.Log.Unpurged()
+}
+
 // learnMost is of how many versions of one document the content is looked for.
 const learnMost = 100
 
@@ -167,20 +175,24 @@ func (p *Purger) learn(ctx context.Context, k *engine.Kind, ids []string, traces
 		}
 		return nil
 	}
-	learned := map[string]int{}
+	learned := map[string]map[[32]byte]bool{} // of each id, which documents: a version may be found more than once
 	return history.Readable(ctx, p.History, k, ids, func(v *history.Version) {
-		if learned[v.ID] == learnMost {
+		of := learned[v.ID]
+		if of == nil {
+			of = map[[32]byte]bool{}
+			learned[v.ID] = of
+		}
+		if of[v.ContentHash] || len(of) == learnMost {
 			return
 		}
+		of[v.ContentHash] = true
 		if k == p.Engine.Kinds.Assemblies {
 			if a, err := v.DecodeAssembly(); err == nil {
 				traces.Learn(a.Name)
 				traces.Learn(a.Description)
-				learned[v.ID]++
 			}
 		} else if m, err := v.Decode(); err == nil {
 			traces.Learn(m.Content)
-			learned[v.ID]++
 		}
 	})
 }
@@ -275,7 +287,7 @@ func (p *Purger) takeOut(ctx context.Context, from, id string) error {
 // purgeLocked removes the traces. In this order: the log goes on in a new segment; files and index
 // cover all that came before; then nothing needs the older segments, and every place is gone
 // through.
-func (p *Purger) purgeLocked(ctx context.Context, held *wal.Held, k *engine.Kind, ids []string, traces *trace.Set, r *Report) error {
+func (p *Purger) purgeLocked(ctx context.Context, held *wal.Held, k *engine.Kind, ids []string, traces *trace.Set, cut bool, r *Report) error {
 	made := false
 	room := func(step func() error) error {
 		err := step()
@@ -295,13 +307,14 @@ func (p *Purger) purgeLocked(ctx context.Context, held *wal.Held, k *engine.Kind
 	if err != nil {
 		return err
 	}
-	// What the round displaces of other memories is theirs. Files that were displaced since the purge began,
-	// by whatever process, are all overwritten.
-	memories := p.Engine.Kinds.Memories
-	p.Flusher.Files.Spare(func(c *docfile.Change) bool {
-		return c.Folder == memories.Folder && (k != memories || !traces.Stands(c.Name))
-	})
-	defer p.Flusher.Files.Spare(nil)
+	// What the round displaces of other memories is theirs, unless a purge was cut, which may have been of
+	// these. Files that were displaced since this one began, by whatever process, are all overwritten.
+	if memories := p.Engine.Kinds.Memories; !cut {
+		p.Flusher.Files.Spare(func(c *docfile.Change) bool {
+			return c.Folder == memories.Folder && (k != memories || !traces.Stands(c.Name))
+		})
+		defer p.Flusher.Files.Spare(nil)
+	}
 	if err := room(func() error { return p.Flusher.FlushRound(ctx, held, flush.MergeAlways) }); err != nil {
 		return errors.Join(err, old.Close())
 	}

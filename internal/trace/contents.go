@@ -8,41 +8,40 @@ import (
 // contents are pieces of at least pieceSize bytes, found in one pass over the bytes that may have them
 // however many there are: a hundred versions of a memory have 800.
 type contents struct {
-	pieces map[uint64][][]byte // by their first 8 bytes
-	may    [1 << 10]uint64     // a bit for each, so that most places are passed without the map
+	pieces map[[pieceSize]byte][][]byte // by how they begin
+	may    [1 << 10]uint64              // a bit by the first 8 bytes, so that most places are passed without the map
 }
 
 func (c *contents) none() bool { return len(c.pieces) == 0 }
 
-// bitOf is the place in may of what begins with 8 bytes.
-func bitOf(first uint64) (word, bit uint64) {
-	h := first * 0x9e3779b97f4a7c15 >> 48
+// bitOf is the place in may of what begins like b.
+func bitOf(b []byte) (word, bit uint64) {
+	h := binary.LittleEndian.Uint64(b) * 0x9e3779b97f4a7c15 >> 48
 	return h / 64, 1 << (h % 64)
 }
 
 func (c *contents) add(piece []byte) {
-	first := binary.LittleEndian.Uint64(piece)
+	first := [pieceSize]byte(piece)
 	for _, p := range c.pieces[first] {
 		if bytes.Equal(p, piece) {
 			return
 		}
 	}
 	if c.pieces == nil {
-		c.pieces = map[uint64][][]byte{}
+		c.pieces = map[[pieceSize]byte][][]byte{}
 	}
 	c.pieces[first] = append(c.pieces[first], piece)
-	word, bit := bitOf(first)
+	word, bit := bitOf(piece)
 	c.may[word] |= bit
 }
 
 // in says whether bytes have one of them.
 func (c *contents) in(b []byte) bool {
 	for ; len(b) >= pieceSize; b = b[1:] {
-		first := binary.LittleEndian.Uint64(b)
-		if word, bit := bitOf(first); c.may[word]&bit == 0 {
+		if word, bit := bitOf(b); c.may[word]&bit == 0 {
 			continue
 		}
-		for _, p := range c.pieces[first] {
+		for _, p := range c.pieces[[pieceSize]byte(b)] {
 			if bytes.HasPrefix(b, p) {
 				return true
 			}
