@@ -65,13 +65,7 @@ func (a args) chooses() string {
 
 // note says why there is nothing on a first page, where that looks like a mistake.
 func (p *page) note(ctx context.Context, s *server, a args) {
-	if len(p.items) > 0 || a.text("cursor") != "" {
-		return
-	}
-	if text := a.text("query"); text != "" && a.text("by") != "meaning" {
-		p.why = asked.Common(s.st, text)
-	}
-	if p.why != "" || len(a.texts("where")) == 0 {
+	if len(p.items) > 0 || a.text("cursor") != "" || len(a.texts("where")) == 0 {
 		return
 	}
 	others := maps.Clone(a)
@@ -148,7 +142,9 @@ func (s *server) recall(ctx context.Context, a args) (*answer, error) {
 	if shown < len(hits) {
 		p.next = fmt.Sprintf("%s %d", by, offset+shown)
 	}
-	p.note(ctx, s, a)
+	if p.note(ctx, s, a); p.why == "" && len(p.items)+offset == 0 && by == "words" {
+		p.why = asked.Common(s.st, query)
+	}
 	return answered(func(w *writer) {
 		w.open('{')
 		p.write(w)

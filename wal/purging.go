@@ -66,8 +66,7 @@ func (l *FileLog) DropPurge() bool {
 	return v != 0 && l.lifeOf(v) == vfs.Dead && l.shared.CompareAndSwap(wordPurging, v, 0)
 }
 
-// LivingPurge is what one purge is told from another by, of a process that is known to be alive; 0 where
-// none runs in such a one.
+// LivingPurge names the process that purges, if it is known to be alive; 0 where none does.
 func (l *FileLog) LivingPurge() uint64 {
 	if !l.Purging() {
 		return 0

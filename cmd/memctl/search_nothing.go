@@ -40,14 +40,14 @@ func (p *searched) nothing(ctx context.Context, q varve.Query, filters []varve.F
 	case q.MinScore > 0:
 		return fmt.Sprintf("%s with a score of %v or more", noMemory, q.MinScore)
 	}
-	if q.Text != "" {
-		if why := asked.Common(p.st, q.Text); why != "" {
-			return noMemory + ": " + why
-		}
-	}
 	why := p.f.nothing(ctx, p.st, filters)
 	if why != noMemory || q.Text == "" {
 		return why
+	}
+	if q.Vector == nil {
+		if common := asked.Common(p.st, q.Text); common != "" {
+			return why + ": " + common
+		}
 	}
 	for _, word := range strings.Fields(q.Text) {
 		name, value, ok := strings.Cut(strings.TrimLeft(word, "+-"), ":")

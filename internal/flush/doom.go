@@ -11,6 +11,7 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/views"
 	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
 )
@@ -28,7 +29,7 @@ type oldTable struct {
 // still has them mapped must not read zeros, and that is known only when their names are gone.
 //
 // A file of a view that cannot be seen or opened just now ends a purge before anything replaces it: its
-// bytes would be in free blocks then, where no purge finds them. Another round goes on, and notes it.
+// bytes would be in free blocks then, where no purge finds them. Another round goes on, and leaves the views as they are.
 func (fl *Flusher) DoomIndex(ctx context.Context, held *wal.Held, purge bool) (oldIndex, error) {
 	if err := fl.Vectors.Lock.Lock(ctx); err != nil {
 		return nil, err
@@ -41,11 +42,11 @@ func (fl *Flusher) DoomIndex(ctx context.Context, held *wal.Held, purge bool) (o
 	names := append([]string{index.BaseName, index.DeltaName}, vector.Files()...)
 	indexes := len(names)
 	var old oldIndex
-	views, err := fl.Views.Doom(held)
+	seen, err := fl.Views.Doom(held)
 	if err != nil && purge {
 		return nil, err
 	}
-	for i, name := range append(names, views...) {
+	for i, name := range append(names, seen...) {
 		path := filepath.Join(fl.Engine.Env.Dir, name)
 		info, err := fl.Engine.Env.FS.Stat(path)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -64,7 +65,10 @@ func (fl *Flusher) DoomIndex(ctx context.Context, held *wal.Held, purge bool) (o
 		case i < indexes, purge && !errors.Is(err, errs.ErrInvalid):
 			return old, errors.Join(fl.Engine.Env.IOError("opening", path, err), old.Close())
 		default:
-			fl.Views.Missed(held, fl.Engine.Env.IOError("opening", path, err))
+			err = fl.Engine.Env.IOError("opening", path, err)
+			if fl.Views.Missed(held, err); !errors.Is(err, errs.ErrInvalid) {
+				views.Keep(fl.Views, held, err)
+			}
 			continue
 		}
 		old = append(old, oldTable{name, f, info})
@@ -83,11 +87,12 @@ func (o oldIndex) Close() (err error) {
 // Wipe overwrites what has lost its name since. What is a backup now is written
 // again as one. The error is also that nothing may be erased in the log yet: see Views.Left.
 func (o oldIndex) Wipe(held *wal.Held, fl *Flusher, r *Remains) (err error) {
-	switch verr, behind := fl.Views.Left(held); {
-	case behind:
-		err = verr
-	case verr != nil:
+	verr, behind := fl.Views.Left(held)
+	if verr != nil {
 		r.Left = append(r.Left, verr)
+	}
+	if verr != nil && behind {
+		err = verr
 	}
 	for _, t := range o {
 		path := filepath.Join(fl.Engine.Env.Dir, t.name)

@@ -37,7 +37,7 @@ type Report struct {
 	Removed   []string         // what was overwritten in quarantine, of parked files, and in memories/, assemblies/ or working/, of what none has; an undo manifest was rewritten
 	Left      []error          // where something may still be, and what helps; then Purge returns these, joined. Among them what could not be overwritten
 	Mentions  []repair.Mention // the user's own files that have something of it: they stay, for the user to deal with
-	Unlinked  []string         // files that can be made again, mostly of the index, which went without being overwritten: another process has them mapped, or the system cannot tell
+	Unlinked  []string         // files that can be made again, mostly of the index, which went without being overwritten: another process has them mapped, this user may not write them, or the system cannot tell
 	Device    string           // why overwriting may not reach what the device has, and what helps; "" where the file system overwrites in place
 	Backup    []string         // full backups within the folder, and .git: not covered
 	Processes []int            // others that have the store open: what they have in memory goes as they read on
@@ -76,6 +76,9 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 		return r, err
 	}
 	cut := p.wasCut()
+	if cut { // also if this one comes to nothing
+		p.Flusher.Unpurged.Store(true)
+	}
 	deleted := false // and not overwritten
 	ended := false
 	end := func() {

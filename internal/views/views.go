@@ -41,6 +41,7 @@ type Views struct {
 	stale  bool                   // with the next index that is written nothing stays in the files that is gone
 	left   error                  // why something of it will not be overwritten
 	behind bool                   // see Left
+	kept   error                  // see Keep
 }
 
 // retryAfter is between two tries in the background where files could not be made.
@@ -103,13 +104,17 @@ func (vs *Views) path(elem ...string) string {
 // Round makes the files complete as of the index that is mapped; written says that it may be
 // another one than in the last round.
 func (vs *Views) Round(ctx context.Context, held *wal.Held, written bool) {
+	if vs.kept != nil {
+		vs.failed(ctx, "", vs.kept)
+		return
+	}
 	purge, done := vs.stale && written, false
 	if purge { // whatever comes, none of the old files stays
 		defer func() {
 			if !done {
-				err := vs.forget(nil)
-				vs.behind = err != nil && !inTheWay(err)
-				vs.Missed(held, errors.Join(err, vs.unknown()))
+				err := errors.Join(vs.forget(nil), vs.unknown())
+				vs.behind = err != nil
+				vs.Missed(held, err)
 			}
 		}()
 	}
@@ -119,7 +124,6 @@ func (vs *Views) Round(ctx context.Context, held *wal.Held, written bool) {
 			keep = nil
 		}
 		if err := vs.forget(keep); err != nil {
-			vs.Missed(held, err)
 			vs.failed(ctx, "", err)
 			return
 		}
@@ -269,7 +273,7 @@ func again(ctx context.Context, v view.View, f *view.Folder, set *index.Set, pur
 // is to be overwritten once they are replaced. What this process has mapped is released. The error is that
 // some of them could not be seen just now.
 func (vs *Views) Doom(held *wal.Held) (names []string, unseen error) {
-	vs.stale, vs.left, vs.behind = true, nil, false
+	vs.stale, vs.left, vs.kept, vs.behind = true, nil, nil, false
 	err := vs.release()
 	unseen = vs.folders(func(f *view.Folder, name string) error {
 		files, err := f.Names()
@@ -282,8 +286,13 @@ func (vs *Views) Doom(held *wal.Held) (names []string, unseen error) {
 	if inTheWay(unseen) {
 		unseen = nil
 	}
+	Keep(vs, held, unseen)
 	return names, unseen
 }
+
+// Keep has the rounds until the next Doom leave all files as they are, for the reason given: what they
+// replaced would not be overwritten.
+func Keep(vs *Views, _ *wal.Held, why error) { vs.kept = errors.Join(vs.kept, why) }
 
 // release lets go what this process has mapped.
 func (vs *Views) release() error {
@@ -324,16 +333,17 @@ func (vs *Views) folders(visit func(f *view.Folder, name string) error) error {
 		return vs.Engine.Env.IOError("reading", vs.path(), err)
 	}
 	slices.Sort(names)
+	var all error // one that fails does not keep the others from being visited
 	for _, name := range names {
 		info, err := vs.Engine.Env.FS.Stat(vs.path(name))
 		if err == nil && info.Mode.IsDir() && !strings.HasPrefix(name, ".") {
 			err = visit(vs.Engine.ViewFolder(name), name)
 		}
 		if err != nil {
-			return vs.Engine.Env.IOError("clearing", vs.path(name), err)
+			all = errors.Join(all, vs.Engine.Env.IOError("clearing", vs.path(name), err))
 		}
 	}
-	return nil
+	return all
 }
 
 // forget removes all files but those of some views: what they say of a moment is no longer believed.
