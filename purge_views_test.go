@@ -44,13 +44,17 @@ func TestPurgeOfUnseenWords(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				beside, err := Open(ctx, "/s", open.In(&Options{Clock: o.Clock, SegmentSize: o.SegmentSize, NoBackground: true, CacheBytes: -1}, e))
+				if err != nil {
+					t.Fatal(err)
+				}
 				put := func(id, content string) {
 					t.Helper()
 					if _, err := st.Put(ctx, Memory{ID: id, Content: content}); err != nil {
 						t.Fatal(err)
 					}
 				}
-				flush := func() {
+				flush := func(st *Store) {
 					t.Helper()
 					if err := st.Flush(ctx); err != nil {
 						t.Fatal(err)
@@ -60,7 +64,7 @@ func TestPurgeOfUnseenWords(t *testing.T) {
 					put(fmt.Sprint("m", i), fmt.Sprint("boat number ", i))
 				}
 				put("secret", told+" xylophonequark")
-				flush()
+				flush(st)
 				r.disk.KeepFreed()
 				on.Store(true)
 				if _, err := st.Admin().Purge(ctx, "secret"); err == nil {
@@ -68,11 +72,12 @@ func TestPurgeOfUnseenWords(t *testing.T) {
 				}
 				if between {
 					put("other", "y")
-					flush()
+					flush(st)
 					for i := range 30 {
 						put(fmt.Sprint("o", i), strings.Repeat(fmt.Sprint("y", i, " "), 2000))
 					}
-					flush()
+					flush(beside)
+					flush(st)
 				}
 				on.Store(false)
 				if _, err := st.Admin().Purge(ctx, "secret"); err != nil && !errors.Is(err, ErrNotFound) {
@@ -81,7 +86,12 @@ func TestPurgeOfUnseenWords(t *testing.T) {
 				if hits, err := st.Search(ctx, Query{Text: "boat"}); err != nil || len(hits) == 0 {
 					t.Error(hits, err)
 				}
-				if err := st.Close(); err != nil {
+				put("later", "a sail")
+				flush(beside)
+				if h := beside.Health(ctx); len(h.Problems) > 0 {
+					t.Errorf("the other process: %v", h.Problems)
+				}
+				if err := errors.Join(beside.Close(), st.Close()); err != nil {
 					t.Error(err)
 				}
 				s.checkFreed(t, r.disk, true)

@@ -273,7 +273,7 @@ func again(ctx context.Context, v view.View, f *view.Folder, set *index.Set, pur
 // is to be overwritten once they are replaced. What this process has mapped is released. The error is that
 // some of them could not be seen just now.
 func (vs *Views) Doom(held *wal.Held) (names []string, unseen error) {
-	vs.stale, vs.left, vs.kept, vs.behind = true, nil, nil, false
+	vs.stale, vs.left, vs.behind = true, nil, false
 	err := vs.release()
 	unseen = vs.folders(func(f *view.Folder, name string) error {
 		files, err := f.Names()
@@ -290,9 +290,9 @@ func (vs *Views) Doom(held *wal.Held) (names []string, unseen error) {
 	return names, unseen
 }
 
-// Keep has the rounds until the next Doom leave all files as they are, for the reason given: what they
-// replaced would not be overwritten.
-func Keep(vs *Views, _ *wal.Held, why error) { vs.kept = errors.Join(vs.kept, why) }
+// Keep has the rounds leave all files as they are, for the reason given, while what they replace is to be
+// overwritten and this one could not be. nil: no longer.
+func Keep(vs *Views, _ *wal.Held, why error) { vs.kept = why }
 
 // release lets go what this process has mapped.
 func (vs *Views) release() error {
