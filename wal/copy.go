@@ -124,7 +124,7 @@ func (c *segmentCopy) block(i int) error {
 	}
 	at := c.starts[i]
 	le := binary.LittleEndian
-	size, full := int(le.Uint32(head[:])), int(le.Uint32(head[4:]))
+	size := int(le.Uint32(head[:]))
 	if cap(c.packed) < size {
 		c.packed = make([]byte, size)
 	}
@@ -133,15 +133,23 @@ func (c *segmentCopy) block(i int) error {
 	if err != nil {
 		return err
 	}
-	c.plain, err = c.dec.DecodeAll(c.packed[:n], c.plain[:0])
+	if c.plain, err = c.unpack(c.dec, at, head, c.packed[:n], c.plain[:0]); err == nil {
+		c.held = i
+	}
+	return err
+}
+
+// unpack inflates the block at a place of the file into dst, and checks it against its head.
+func (c *segmentCopy) unpack(dec *zstd.Decoder, at int64, head *[blockHead]byte, packed, dst []byte) ([]byte, error) {
+	le := binary.LittleEndian
+	plain, err := dec.DecodeAll(packed, dst)
+	if err == nil && (len(plain) != int(le.Uint32(head[4:])) || blockSum(c.version, packed, plain) != le.Uint64(head[8:])) {
+		err = errors.New("the block does not match its checksum")
+	}
 	if err != nil {
-		return c.bad(at, err)
+		err = c.bad(at, err)
 	}
-	if len(c.plain) != full || blockSum(c.version, c.packed[:n], c.plain) != le.Uint64(head[8:]) {
-		return c.bad(at, errNotItsSum)
-	}
-	c.held = i
-	return nil
+	return plain, err
 }
 
 // inflateAtOnce is how many blocks are inflated at the same time.
@@ -170,17 +178,11 @@ func (c *segmentCopy) inflate(b []byte) (n int, err error) {
 		}
 		place := b[n:min(n+full, len(b))]
 		g.Go(func() error {
-			plain, err := dec.DecodeAll(packed[:m], place[:0:len(place)])
-			if err == nil && (len(plain) != full || blockSum(c.version, packed[:m], plain) != le.Uint64(head[8:])) {
-				err = errNotItsSum
-			}
-			if err != nil {
-				return c.bad(at, err)
-			}
-			if &plain[0] != &place[0] { // it had no room
+			plain, err := c.unpack(dec, at, head, packed[:m], place[:0:len(place)])
+			if err == nil && &plain[0] != &place[0] { // it had no room
 				copy(place, plain)
 			}
-			return nil
+			return err
 		})
 		if n += len(place); full < archiveBlock {
 			break // the last one
@@ -191,8 +193,6 @@ func (c *segmentCopy) inflate(b []byte) (n int, err error) {
 
 // longer says, once all of it was read, that the file goes on behind the last block.
 func (c *segmentCopy) longer() bool { return c.starts[len(c.starts)-1] < c.size }
-
-var errNotItsSum = errors.New("the block does not match its checksum")
 
 // seek finds a block and returns its head, nil behind the last.
 func (c *segmentCopy) seek(i int) (*[blockHead]byte, error) {

@@ -9,8 +9,8 @@ import (
 
 // minute is a row of the report.
 type minute struct {
-	seconds        []int // commits in each second that was not paused
-	empty          []int // those without any, counted from the beginning of the run
+	from           int   // its first second, counted from the beginning of the run
+	seconds        []int // commits in each, -1 where the judge had stopped the processes
 	commits        []time.Duration
 	gets           []time.Duration
 	searches       []time.Duration
@@ -24,6 +24,25 @@ type minute struct {
 	kills          int
 	restart        time.Duration // from the kill until the next process had opened the store
 	checks, broken int
+}
+
+// rate is the commits of a second, of the emptiest one too, and which seconds had none.
+func (m *minute) rate() (each, emptiest int, empty []int) {
+	sum, counted := 0, 0
+	for k, n := range m.seconds {
+		if n < 0 {
+			continue
+		}
+		if n == 0 {
+			empty = append(empty, m.from+k)
+		}
+		if counted == 0 || n < emptiest {
+			emptiest = n
+		}
+		sum += n
+		counted++
+	}
+	return sum / max(counted, 1), emptiest, empty
 }
 
 // limits are what a run may not pass.
@@ -53,8 +72,8 @@ var growths = []growth{
 // judge says what is wrong with the figures of a run.
 func judge(minutes []*minute, l limits) (wrong []string) {
 	for i, m := range minutes {
-		if len(m.empty) > 0 {
-			wrong = append(wrong, fmt.Sprintf("minute %d: %d seconds without a commit: %v", i+1, len(m.empty), m.empty))
+		if _, _, empty := m.rate(); len(empty) > 0 {
+			wrong = append(wrong, fmt.Sprintf("minute %d: %d seconds without a commit: %v", i+1, len(empty), empty))
 		}
 		for _, b := range []struct {
 			what        string
@@ -104,15 +123,9 @@ func table(minutes []*minute) string {
 	out.WriteString("| minute | commits/s | emptiest second | commit p50 ms | p99 | longest ms | get p50 ms | p99 | search p50 ms | p99 | purge p50 ms | longest | memory MiB, most | never killed | open files | disk MiB | of it log | files | kills | next open ms | checks | wrong |\n")
 	out.WriteString("|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n")
 	for i, m := range minutes {
-		sum, emptiest := 0, 0
-		for k, n := range m.seconds {
-			sum += n
-			if k == 0 || n < emptiest {
-				emptiest = n
-			}
-		}
+		rate, emptiest, _ := m.rate()
 		fmt.Fprintf(&out, "| %d | %d | %d | %.2f | %.1f | %.0f (%s) | %.3f | %.2f | %.2f | %.1f | %.0f | %.0f | %.0f | %.0f | %d | %.0f | %.0f | %d | %d | %.0f | %d | %d |\n",
-			i+1, sum/max(len(m.seconds), 1), emptiest, ms(quantile(m.commits, 0.5)), ms(quantile(m.commits, 0.99)), ms(m.longest), m.longestKind,
+			i+1, rate, emptiest, ms(quantile(m.commits, 0.5)), ms(quantile(m.commits, 0.99)), ms(m.longest), m.longestKind,
 			ms(quantile(m.gets, 0.5)), ms(quantile(m.gets, 0.99)), ms(quantile(m.searches, 0.5)), ms(quantile(m.searches, 0.99)), ms(quantile(m.purges, 0.5)), ms(quantile(m.purges, 1)),
 			mib(m.memory), mib(m.elder), m.handles, mib(m.disk), mib(m.log), m.files, m.kills, ms(m.restart), m.checks, m.broken)
 	}

@@ -331,17 +331,13 @@ func (s *soak) elapsed() int { return int(time.Since(s.began) / time.Second) }
 func (s *soak) turn(tell io.Writer, over int) {
 	s.mu.Lock()
 	m := s.now
+	m.from = s.turned
 	for ; s.turned < over; s.turned++ {
 		n := 0
 		if s.turned < len(s.seconds) {
 			n = s.seconds[s.turned]
 		}
-		if n == 0 {
-			m.empty = append(m.empty, s.turned)
-		}
-		if n >= 0 {
-			m.seconds = append(m.seconds, n)
-		}
+		m.seconds = append(m.seconds, n)
 	}
 	s.now = &minute{}
 	s.minutes = append(s.minutes, m)
@@ -350,11 +346,8 @@ func (s *soak) turn(tell io.Writer, over int) {
 	for _, list := range [][]time.Duration{m.commits, m.gets, m.searches, m.purges} {
 		slices.Sort(list)
 	}
-	sum := 0
-	for _, k := range m.seconds {
-		sum += k
-	}
-	fmt.Fprintf(tell, "minute %d: %d commits/s, p99 %.1f ms, %d wrong\n", n, sum/max(len(m.seconds), 1), ms(quantile(m.commits, 0.99)), m.broken)
+	rate, _, _ := m.rate()
+	fmt.Fprintf(tell, "minute %d: %d commits/s, p99 %.1f ms, %d wrong\n", n, rate, ms(quantile(m.commits, 0.99)), m.broken)
 }
 
 // wrong is all that is wrong with the run.

@@ -75,7 +75,7 @@ func TestJudge(t *testing.T) {
 	l := limits{memory: 1 << 30, handles: 256, disk: 2 << 30}
 	for want, change := range map[string]func(i int, m *minute){
 		"":                            func(int, *minute) {},
-		"1 seconds without":           func(i int, m *minute) { m.empty = []int{60*i + 7}[:min(1, i)] },
+		"1 seconds without":           func(i int, m *minute) { m.seconds[1] = max(0, 5-i) * min(1, 11-i) },
 		"bytes of memory":             func(i int, m *minute) { m.memory = 100<<20 + int64(i)<<27 },
 		"open files in one process":   func(i int, m *minute) { m.handles = 50 + 20*int64(i) },
 		"bytes on disk":               func(i int, m *minute) { m.disk = 500<<20 + int64(i)<<28 },

@@ -105,15 +105,15 @@ func (w *worker) inspect(i int, c *Change, path string, data []byte, aside []ino
 	case kept && (!writable || info.Nlink != 1): // the purge says what it is, and why it stays
 		return true, w.f.parked.add(path, believed{c.Folder.name, c.Name, info.Size, info.Mtime})
 	case kept:
-		t := &temp{path: path, file: f, size: info.Size}
-		f = nil
-		return true, w.putAside(t)
 	case w.f.fresh || !writable || !w.reusable(info):
 		// Under the lease, or without one if a backup's hard link keeps the bytes.
 		return true, ignoreMissing(w.f.o.FS.Remove(path))
 	}
 	t := &temp{path: path, file: f, size: info.Size}
-	f = nil // stays open, and leased, until it is written again
+	f = nil // stays open, and leased, until it is written again or put aside
+	if kept {
+		return true, w.putAside(t)
+	}
 	return true, w.keep(t)
 }
 

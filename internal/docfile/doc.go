@@ -60,8 +60,8 @@
 //
 // While Options.Keeps reports a running purge, the round does not reuse, remove or overwrite
 // displaced files, except those that the purge says it does not need (Flusher.Spare) and that were
-// what the last durable round put there; it marks them as surplus, and WipeTemp finds them. Outside of a purge a full pool, and a round with fresh
-// inodes, remove files without overwriting them.
+// what the last durable round put there; it marks them as surplus, and WipeTemp finds them. Outside
+// of a purge a full pool, and a round with fresh inodes, remove files without overwriting them.
 //
 // # Rounds
 //

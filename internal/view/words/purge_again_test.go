@@ -39,18 +39,7 @@ func TestPurgeInAnotherLanguage(t *testing.T) {
 	if err := st.Admin().UpdateConfig(t.Context(), func(c *varve.Config) error { c.TextLanguage = "none"; return nil }); err != nil {
 		t.Fatal(err)
 	}
-	there := func() (all []string) {
-		names, err := filepath.Glob(filepath.Join(dir, folder, "*"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range names {
-			if b, err := os.ReadFile(name); err != nil || bytes.Contains(b, []byte("m0017")) {
-				all = append(all, filepath.Base(name))
-			}
-		}
-		return all
-	}
+	there := func() []string { return naming(t, dir, "m0017") }
 	if list := there(); len(list) == 0 {
 		t.Fatal("no file names it")
 	}
@@ -80,13 +69,22 @@ func TestPurgeInAFolderOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	rep, err := st.Admin().Purge(t.Context(), "m0017")
-	names, gerr := filepath.Glob(filepath.Join(dir, folder, "*"))
-	if gerr != nil {
-		t.Fatal(gerr)
+	if list := naming(t, dir, "m0017"); err == nil && len(list) > 0 {
+		t.Errorf("%q still have it: %+v", list, rep)
+	}
+}
+
+// naming are the files of the words that have an id, or cannot be read.
+func naming(t *testing.T, dir, id string) (all []string) {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(dir, folder, "*"))
+	if err != nil {
+		t.Fatal(err)
 	}
 	for _, name := range names {
-		if b, rerr := os.ReadFile(name); (rerr != nil || bytes.Contains(b, []byte("m0017"))) && err == nil {
-			t.Errorf("%s still has it: %+v", name, rep)
+		if b, err := os.ReadFile(name); err != nil || bytes.Contains(b, []byte(id)) {
+			all = append(all, filepath.Base(name))
 		}
 	}
+	return all
 }

@@ -1,7 +1,6 @@
 package words_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -58,18 +57,7 @@ func TestPurgeDenied(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					there := func() (all []string) {
-						names, err := filepath.Glob(filepath.Join(dir, folder, "*"))
-						if err != nil {
-							t.Fatal(err)
-						}
-						for _, name := range names {
-							if b, err := os.ReadFile(name); err != nil || bytes.Contains(b, []byte("m0017")) {
-								all = append(all, filepath.Base(name))
-							}
-						}
-						return all
-					}
+					there := func() []string { return naming(t, dir, "m0017") }
 					on.Store(true)
 					if _, err := st.Admin().Purge(t.Context(), "m0017"); err == nil && len(there()) > 0 {
 						t.Errorf("it is called done, and %q have it", there())
