@@ -175,7 +175,9 @@ func (fl *Flusher) FlushLocked(ctx context.Context, held *wal.Held, m Merge) err
 	}
 	timed := fl.timed()
 	round := fl.FlushRound
-	views.Keep(fl.Views, held, nil) // unless this one, too, comes upon a file that it cannot open
+	if fl.following == nil { // none follows an index while they are kept
+		views.Keep(fl.Views, held, nil) // unless this one, too, comes upon a file that it cannot open
+	}
 	if fl.Engine.Log.Overwrites() {
 		round = fl.flushOverwriting
 	}

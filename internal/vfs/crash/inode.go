@@ -80,5 +80,7 @@ func (d *Disk) bury(p *page) {
 		d.ghosts = append(d.ghosts[:0], d.ghosts[keep:]...)
 	}
 	d.ghosts = append(d.ghosts, p)
-	p.owner = nil // from now on nobody writes to it
+	if p.owner == d.gen { // else nobody writes to it already, and another Disk may have it too
+		p.owner = nil
+	}
 }
