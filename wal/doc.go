@@ -54,6 +54,10 @@
 //	35, 36  bytes of log that flushers put into files lately, and the nanoseconds that it took:
 //	        sums that fade within seconds of flushing
 //	37      until when writers have taken turns, nanoseconds of the machine's uptime; see pace.go
+//	38      1 from when a purge failed, or was found killed, until one is completed: files of log and
+//	        index are overwritten before they are removed
+//	39      where the tail was when that was noticed: flushers keep and overwrite what they displace
+//	        until all entries below it are in files; 0 when none need to
 //	48      features of the store
 //	49      how many attached processes found no place on the list that begins at 64, of the ones
 //	        that know of features. A killed one counts until the next recovery

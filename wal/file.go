@@ -48,8 +48,7 @@ type FileLog struct {
 	files    files
 	prep     preparer
 	free     freer
-	unwiped  []error     // see letGo; flush.lock
-	unpurged atomic.Bool // see FailPurge
+	unwiped  []error // see letGo; flush.lock
 	copies   copyNotes
 	sentry   sentry
 }

@@ -92,20 +92,41 @@ func purger(pid int, birth uint64) uint64 {
 	return uint64(pid)<<32 | uint64(uint32(birth))
 }
 
-// FailPurge records that a purge by this process has failed and left data to overwrite: until a
-// purge is completed this process overwrites files that it releases.
-func (l *FileLog) FailPurge() { l.unpurged.Store(true) }
+// FailPurge records that a purge has failed, or was killed, and left data to overwrite. All processes
+// overwrite the files of the log that they release then, until a purge is completed; and what they displace
+// of documents, until all that the log has now is in files.
+func (l *FileLog) FailPurge() {
+	l.shared.raise(wordDisplaced, l.shared.tail())
+	l.shared.Store(wordUnpurged, 1)
+}
 
-// Unpurged reports that a purge by this process has failed, or that of another was cut when this one began
-// its own, and none was completed since.
-func (l *FileLog) Unpurged() bool { return l.unpurged.Load() }
+// Unpurged reports that a purge has failed or was killed, and none was completed since, by whatever process.
+func (l *FileLog) Unpurged() bool {
+	return l.shared.Shared != nil && l.shared.Load(wordUnpurged) != 0
+}
 
-// DonePurge records that a purge was completed.
-func (l *FileLog) DonePurge() { l.unpurged.Store(false) }
+// Displaced reports that what is displaced is to be overwritten for a purge that has failed.
+func (l *FileLog) Displaced() bool {
+	return l.shared.Shared != nil && l.shared.Load(wordDisplaced) != 0
+}
+
+// WipedDisplaced records that all entries below a position are in files, and what these displaced is
+// overwritten.
+func (l *FileLog) WipedDisplaced(below LSN) {
+	if v := l.shared.Load(wordDisplaced); v <= below {
+		l.shared.CompareAndSwap(wordDisplaced, v, 0)
+	}
+}
+
+// DonePurge records that a purge was completed: what those before it left is overwritten too.
+func (l *FileLog) DonePurge() {
+	l.shared.Store(wordUnpurged, 0)
+	l.shared.Store(wordDisplaced, 0)
+}
 
 // Overwrites reports that released files must be overwritten: a purge is running, or one has failed
 // and none was completed since.
-func (l *FileLog) Overwrites() bool { return l.Purging() || l.unpurged.Load() }
+func (l *FileLog) Overwrites() bool { return l.Purging() || l.Unpurged() }
 
 // zero overwrites a segment from an offset on, durably. It uses a file descriptor of its
 // own: see the head of prepare.go.

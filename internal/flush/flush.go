@@ -59,7 +59,6 @@ type Flusher struct {
 	dooming   bool           // this round overwrites what it replaces of the index: see flushOverwriting
 	Unlinked  []string       // of that, what was not overwritten since a purge failed
 	moved     uint64         // bytes of log that rounds have put into files
-	Unpurged  atomic.Bool    // a purge was cut after it had deleted: what this round displaces is overwritten behind it
 	failed    atomic.Int64   // rounds in a row
 	Lagging   lag
 }
@@ -194,7 +193,7 @@ func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) erro
 	fl.unflushed.Store(0)
 	n, spilled, err := fl.round(ctx, held, m)
 	if vfs.IsDiskFull(err) && fl.failed.CompareAndSwap(0, 1) {
-		fl.endPurge(ctx, held)                   // what it displaced takes room
+		fl.endPurge(ctx, held, 0)                // what it displaced takes room
 		n, spilled, err = fl.round(ctx, held, m) // as what is repeated: deletions first
 		fl.failed.Store(0)
 	}
@@ -286,7 +285,7 @@ func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, s
 	fl.moved += max(to.LSN, from) - from
 	fl.Lagging.filed = to.LSN
 	fl.More.Store(to.LSN < fl.Engine.Log.AppliedMark().LSN)
-	fl.endPurge(ctx, held)
+	fl.endPurge(ctx, held, c.Flushed.LSN)
 	if len(list) == 0 && !spilled && !distrusted && c.Flushed == before && before.LSN < to.LSN {
 		return 0, false, nil // what lags goes on lagging
 	}

@@ -16,8 +16,7 @@ import (
 // still. The next round displaces these. It keeps them for a purge as well, overwrites them
 // when the round is durable. That there was one is known until one is done: until then what
 // is let go of log and index is overwritten as well. What says so: the shared page while
-// others have the store open; the folder tmp/purge, durable before the first deletion; a
-// flag in each process that has noticed.
+// the store is open, see wal.FileLog.FailPurge; the folder tmp/purge, durable before the first deletion.
 
 // PurgeFolder is where index backups are written again, and where what stood in a
 // document's folder is overwritten.
@@ -30,7 +29,7 @@ type Remains struct {
 }
 
 // keepsDisplaced says that nothing that is displaced may be reused or removed.
-func (fl *Flusher) keepsDisplaced() bool { return fl.Engine.Log.Purging() || fl.Unpurged.Load() }
+func (fl *Flusher) keepsDisplaced() bool { return fl.Engine.Log.Purging() || fl.Engine.Log.Displaced() }
 
 // purgesIn says of a name in tmp/ that a purge has files in it that it works on.
 func (fl *Flusher) purgesIn(name string) bool {
@@ -113,23 +112,31 @@ func (fl *Flusher) EnterPurgeFolder(_ *wal.Held, r *Remains) error {
 	return fl.Engine.Env.FS.SyncDir(dir)
 }
 
-// lookForPurge looks whether one was cut, and none was done since. What that one displaced is
-// overwritten once by each process that comes.
+// lookForPurge looks whether one was cut, and none was done since.
 func (fl *Flusher) lookForPurge(_ *wal.Held) {
-	stale := fl.Engine.Log.DropPurge()
-	if !stale && !fl.Engine.Log.Purging() && !fl.Engine.Log.Overwrites() {
-		info, err := fl.Engine.Env.FS.Stat(filepath.Join(fl.Engine.Env.Dir, filepath.FromSlash(PurgeFolder)))
-		stale = err == nil && info.Mode.IsDir() // anything else belongs to no worker: EmptyTemp deals with it
-	}
-	if stale {
+	if fl.Engine.Log.DropPurge() {
 		fl.Engine.Log.FailPurge()
-		fl.Unpurged.Store(true)
+	} else if !fl.Engine.Log.Purging() {
+		PurgeWasCut(fl)
 	}
 }
 
-// endPurge overwrites what a purge that was cut would have; the round is in place durably.
-func (fl *Flusher) endPurge(ctx context.Context, _ *wal.Held) {
-	if !fl.Unpurged.Load() || fl.Engine.Log.Purging() { // a purge does it itself
+// PurgeWasCut looks for the folder of one, where none goes on and the shared page has no word of any that
+// failed: it was killed with all processes. It returns whether what the next rounds displace may be of such
+// a one.
+func PurgeWasCut(fl *Flusher) bool {
+	if !fl.Engine.Log.Unpurged() {
+		info, err := fl.Engine.Env.FS.Stat(filepath.Join(fl.Engine.Env.Dir, filepath.FromSlash(PurgeFolder)))
+		if err == nil && info.Mode.IsDir() || err != nil && !errors.Is(err, fs.ErrNotExist) { // a file belongs to no purge: EmptyTemp deals with it
+			fl.Engine.Log.FailPurge()
+		}
+	}
+	return fl.Engine.Log.Displaced()
+}
+
+// endPurge overwrites what a purge that was cut would have; the round is in place durably, up to flushed.
+func (fl *Flusher) endPurge(ctx context.Context, _ *wal.Held, flushed wal.LSN) {
+	if !fl.Engine.Log.Displaced() || fl.Engine.Log.Purging() { // a purge does it itself
 		return
 	}
 	edits, err := fl.Files.WipeTemp(fl.Surplus(ctx))
@@ -138,5 +145,5 @@ func (fl *Flusher) endPurge(ctx context.Context, _ *wal.Held) {
 		fl.Engine.Env.Logger.Warn("overwriting what a purge has left that was cut", "err", err) // the next round tries again
 		return
 	}
-	fl.Unpurged.Store(false)
+	fl.Engine.Log.WipedDisplaced(flushed)
 }

@@ -75,11 +75,8 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 	if err := p.Engine.Log.BeginPurge(ctx); err != nil {
 		return r, err
 	}
-	cut := p.wasCut()
-	if cut { // also if this one comes to nothing
-		p.Flusher.Unpurged.Store(true)
-	}
-	deleted := false // and not overwritten
+	cut := flush.PurgeWasCut(p.Flusher) // before this one makes the folder that says so of itself
+	deleted := false                    // and not overwritten
 	ended := false
 	end := func() {
 		if ended {
@@ -95,11 +92,6 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 	if err := p.preparePurge(ctx, r); err != nil {
 		return r, err
 	}
-	defer func() {
-		if deleted {
-			p.Flusher.Unpurged.Store(true)
-		}
-	}()
 	traces := trace.Of(k.Letter, ids)
 	traces.Log = p.Engine.Log.Past().Geometry
 	if err := p.learn(ctx, k, ids, traces); err != nil {
@@ -156,13 +148,6 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 		return r, fmt.Errorf("%s %s: %w: there is nothing of it in the store", k.Noun, strings.Join(names, ", "), errs.ErrNotFound)
 	}
 	return r, nil
-}
-
-// wasCut says that a purge has failed or was killed, and none was completed since. It is asked before this
-// one makes the folder that says so of itself.
-func (p *Purger) wasCut() bool {
-	_, err := p.Engine.Env.FS.Stat(filepath.Join(p.Engine.Env.Dir, filepath.FromSlash(flush.PurgeFolder)))
-	return !errors.Is(err, fs.ErrNotExist) || p.Flusher.Unpurged.Load() || p.Engine.Log.Unpurged()
 }
 
 // learnMost is of how many versions of one document the content is looked for.

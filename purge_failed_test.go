@@ -1,0 +1,102 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/varve-db/varve/internal/flush"
+	"github.com/varve-db/varve/internal/vfs/crash"
+)
+
+// failedPurge is what a purge leaves that fails once it has deleted.
+func failedPurge(t *testing.T, st *Store, id string) {
+	t.Helper()
+	if err := st.engine.Log.BeginPurge(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Delete(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	st.engine.Log.FailPurge()
+	st.engine.Log.EndPurge()
+}
+
+// Rounds overwrite what they displace until the deletion of a purge that failed has its file, however much is
+// to be put into files before it.
+func TestPurgeFailedBehindBacklog(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	s := toldSecrets("secret")
+	r := &rig{disk: crash.New()}
+	st, err := Open(ctx, "/s", r.options(1))
+	if err == nil {
+		_, err = st.Put(ctx, Memory{ID: "secret", Content: strings.Repeat(told, 200)})
+	}
+	if err == nil {
+		err = st.Flush(ctx)
+	}
+	batch := func() {
+		for i := 0; i < flush.PaceFiles+50 && err == nil; i++ {
+			_, err = st.Put(ctx, Memory{ID: fmt.Sprint("m", i), Content: "x"})
+		}
+	}
+	if batch(); err != nil {
+		t.Fatal(err)
+	}
+	r.disk.KeepFreed()
+	failedPurge(t, st, "secret")
+	rounds := 0
+	for ; st.engine.Log.Displaced(); rounds++ {
+		if rounds == 10 {
+			t.Fatal("what is displaced is overwritten for ever")
+		}
+		if _, did := st.flusher.FlushBackground(flush.Unpaced(ctx)); !did {
+			t.Fatal("no round, and what was displaced is not overwritten")
+		}
+	}
+	if rounds < 2 || st.engine.Log.Flushed() < st.engine.Log.Durable() {
+		t.Errorf("%d rounds; files as of %d of %d", rounds, st.engine.Log.Flushed(), st.engine.Log.Durable())
+	}
+	if batch(); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(st.Flush(ctx), st.Close()); err != nil {
+		t.Fatal(err)
+	}
+	s.checkFreed(t, r.disk, true)
+}
+
+// What a purge has left that failed in one process is known to all, and over for all once any of them has
+// completed one.
+func TestPurgeFailedElsewhere(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	one, two := openTest(t, dir, &Options{NoBackground: true}), openTest(t, dir, &Options{NoBackground: true})
+	for _, id := range []string{"a", "b", "c"} {
+		if _, err := one.Put(t.Context(), Memory{ID: id, Content: "x"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := one.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	failedPurge(t, one, "a")
+	if l := two.engine.Log; !l.Overwrites() || !l.Displaced() {
+		t.Error("another process does not know of it")
+	}
+	if err := two.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if l := one.engine.Log; !l.Overwrites() || l.Displaced() {
+		t.Errorf("after a round of another process: overwrites log and index: %v, documents: %v", l.Overwrites(), l.Displaced())
+	}
+	if _, err := two.Admin().Purge(t.Context(), "b"); err != nil {
+		t.Fatal(err)
+	}
+	if l := one.engine.Log; l.Overwrites() || l.Displaced() {
+		t.Error("it is not over after a purge of another process")
+	}
+}
