@@ -4,11 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/varve-db/varve/internal/flush"
+	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
+	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
 // failedPurge is what a purge leaves that fails once it has deleted.
@@ -99,4 +104,47 @@ func TestPurgeFailedElsewhere(t *testing.T) {
 	if l := one.engine.Log; l.Overwrites() || l.Displaced() {
 		t.Error("it is not over after a purge of another process")
 	}
+}
+
+// A round that was there before a purge keeps nothing for it: what the purge deletes is in a later one.
+func TestPurgeAnnouncedAmidARound(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	two := openTest(t, dir, &Options{NoBackground: true})
+	announce := false
+	one := openTest(t, dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: wrap.New(vfs.OS(), func(op *wrap.Op, call func() error) error {
+		if announce && op.Kind == wrap.Exchange {
+			announce = false
+			if err := two.engine.Log.BeginPurge(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		return call()
+	}), Inline: true}}))
+	put := func(content string) {
+		for i := range 300 {
+			if _, err := one.Put(t.Context(), Memory{ID: fmt.Sprint("m", i), Content: content}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	put("x")
+	if err := one.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	put("y")
+	announce = true
+	if err := one.Flush(t.Context()); err != nil || announce {
+		t.Fatal(err, announce)
+	}
+	files := 0
+	if err := filepath.WalkDir(filepath.Join(dir, "tmp"), func(_ string, e fs.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() {
+			files++
+		}
+		return err
+	}); err != nil || files > 100 {
+		t.Errorf("%d files are kept for a purge that had not begun, %v", files, err)
+	}
+	two.engine.Log.EndPurge()
 }

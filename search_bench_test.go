@@ -3,6 +3,7 @@ package varve
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -50,5 +51,41 @@ func BenchmarkSearchText(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkSearchUnderWrites is a search behind each 60 updates, of 5,000 memories that are all in the log still.
+func BenchmarkSearchUnderWrites(b *testing.B) {
+	st := openTest(b, b.TempDir(), &Options{NoBackground: true})
+	rng := rand.New(rand.NewPCG(1, 2))
+	update := func(from, n int) {
+		batch := new(Batch)
+		for i := range n {
+			text := new(strings.Builder)
+			for range 80 {
+				fmt.Fprintf(text, "word%d ", int(math.Exp(rng.Float64()*10)))
+			}
+			batch.Put(Memory{ID: fmt.Sprint("m", from+i), Metadata: map[string]any{"session_id": fmt.Sprint("s", (from+i)%50)}, Content: text.String()})
+		}
+		if err := st.Apply(b.Context(), batch); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for i := 0; i < 5000; i += 500 {
+		update(i, 500)
+	}
+	search := func() {
+		if _, err := st.Search(b.Context(), Query{Text: fmt.Sprintf("word%d word%d", rng.IntN(3000), rng.IntN(3000)), Limit: 10}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	search()
+	for b.Loop() {
+		b.StopTimer()
+		for range 60 {
+			update(rng.IntN(5000), 1)
+		}
+		b.StartTimer()
+		search()
 	}
 }

@@ -18,7 +18,7 @@ const DoomedSuffix = ".doomed"
 func isDoomed(path string) bool { return strings.HasSuffix(path, DoomedSuffix) }
 
 // wipeAtOnce is how many files are held open for it.
-const wipeAtOnce = 128
+const wipeAtOnce = 64
 
 // wipe overwrites surplus files of one folder in tmp/ and removes them. They are open and
 // leased, and have left their places durably. One that was linked since it was looked at

@@ -59,6 +59,7 @@ type Flusher struct {
 	dooming   bool           // this round overwrites what it replaces of the index: see flushOverwriting
 	Unlinked  []string       // of that, what was not overwritten since a purge failed
 	moved     uint64         // bytes of log that rounds have put into files
+	earlier   atomic.Bool    // this round began when no purge was announced
 	failed    atomic.Int64   // rounds in a row
 	Lagging   lag
 }
@@ -172,6 +173,8 @@ func (fl *Flusher) FlushLocked(ctx context.Context, held *wal.Held, m Merge) err
 	if fl.Engine.Log.Overwrites() || fl.Engine.Log.Distrusted() || fl.Engine.Log.Abandoned() || fl.Leftovers {
 		fl.followed() // what comes removes files that it uses
 	}
+	fl.earlier.Store(!fl.Engine.Log.Purging())
+	defer fl.earlier.Store(false)
 	timed := fl.timed()
 	round := fl.FlushRound
 	if fl.following == nil { // none follows an index while they are kept

@@ -28,8 +28,11 @@ type Remains struct {
 	Unlinked []string // what went without being overwritten
 }
 
-// keepsDisplaced says that nothing that is displaced may be reused or removed.
-func (fl *Flusher) keepsDisplaced() bool { return fl.Engine.Log.Purging() || fl.Engine.Log.Displaced() }
+// keepsDisplaced says that nothing that is displaced may be reused or removed. A round that was there before
+// the purge has nothing of what it deletes: between its announcement and the first deletion it takes flush.lock.
+func (fl *Flusher) keepsDisplaced() bool {
+	return fl.Engine.Log.Displaced() || fl.Engine.Log.Purging() && !fl.earlier.Load()
+}
 
 // purgesIn says of a name in tmp/ that a purge has files in it that it works on.
 func (fl *Flusher) purgesIn(name string) bool {

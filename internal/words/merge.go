@@ -106,10 +106,12 @@ func mergeTerms(w *build.Writer, list []*merging) error {
 			return nil
 		}
 		posts = posts[:0]
+		of := 0 // how many have it
 		for _, m := range list {
 			if !m.more || !bytes.Equal(m.term.term, least) {
 				continue
 			}
+			of++
 			p, err := m.part.Seg.posts(&m.term)
 			if err != nil {
 				return err
@@ -133,8 +135,10 @@ func mergeTerms(w *build.Writer, list []*merging) error {
 				return broken("terms are not sorted")
 			}
 		}
-		if len(posts) > 0 {
+		if of > 1 {
 			slices.SortFunc(posts, func(a, b build.Posting) int { return cmp.Compare(a.Row, b.Row) })
+		}
+		if len(posts) > 0 {
 			w.Term(least, posts)
 		}
 	}

@@ -238,7 +238,7 @@ func (w *Words) save(f *view.Folder, at wal.Mark) error {
 	if err := w.seal(); err != nil {
 		return err
 	}
-	if err := w.merge(func(*words.Part) bool { return true }); err != nil {
+	if err := w.merge(deadInFiles, func(*words.Part) bool { return true }); err != nil {
 		return err
 	}
 	m := &manifest{Format: formatVersion, LSN: at.LSN, Sum: at.Sum, Language: w.an.Language(), Fields: w.sources.Given(), Next: w.next, Segments: []listing{}}

@@ -10,6 +10,9 @@ const (
 	tierFirst  = 64 // rows of the segments of the lowest tier
 	tierFactor = 8  // from one tier to the next
 	tierMost   = 8  // segments of a tier, before they become one
+
+	deadInFiles  = 4
+	deadInMemory = 2 // what is there goes with the next index, and is merged beside searches
 )
 
 func tierOf(rows int) (t int) {
@@ -19,11 +22,11 @@ func tierOf(rows int) (t int) {
 	return t
 }
 
-// merge merges segments until no tier has too many, of those that may be. A segment of which a quarter
-// is dead is merged alone.
-func (w *Words) merge(may func(*words.Part) bool) error {
+// merge merges segments until no tier has too many, of those that may be. A segment of which one row in so
+// many is dead is merged alone.
+func (w *Words) merge(deadIn int, may func(*words.Part) bool) error {
 	for {
-		ids := w.due(may)
+		ids := w.due(deadIn, may)
 		if ids == nil {
 			return nil
 		}
@@ -33,13 +36,13 @@ func (w *Words) merge(may func(*words.Part) bool) error {
 	}
 }
 
-func (w *Words) due(may func(*words.Part) bool) []uint64 {
+func (w *Words) due(deadIn int, may func(*words.Part) bool) []uint64 {
 	tiers := map[int][]*words.Part{}
 	for _, p := range w.set.Parts() {
 		if !may(p) {
 			continue
 		}
-		if p.Rows() == 0 || p.Deaths() > tierFirst && p.Deaths()*4 > p.Seg.Rows {
+		if p.Rows() == 0 || p.Deaths() > tierFirst && p.Deaths()*deadIn > p.Seg.Rows {
 			return []uint64{p.ID}
 		}
 		t := tierOf(p.Rows())

@@ -211,7 +211,7 @@ func (f *files) settle() error {
 	if err := f.seal(); err != nil {
 		return err
 	}
-	return f.merge(func(p *words.Part) bool { return p.Name == "" })
+	return f.merge(deadInMemory, func(p *words.Part) bool { return p.Name == "" })
 }
 
 // stale says that the files that it waits for are there, or other ones than those that were loaded, which
