@@ -30,6 +30,9 @@ const (
 // purgeEvery is the least time between two purges of a process.
 const purgeEvery = time.Minute
 
+// purgeTries is how often one is made that gives up because another one, or a flush, takes longer than is waited.
+const purgeTries = 5
+
 // child is one process that works until it is killed or its input ends.
 type child struct {
 	st         *varve.Store
@@ -230,8 +233,14 @@ func (w *work) purge(ctx context.Context) {
 		return
 	}
 	w.write("purge", "-", func(string) error {
-		_, err := w.st.Admin().Purge(ctx, key)
-		return err
+		for try := 1; ; try++ {
+			began := time.Now()
+			_, err := w.st.Admin().Purge(ctx, key)
+			if !errors.Is(err, varve.ErrLocked) || try == purgeTries {
+				return err
+			}
+			w.say("op again %d", time.Since(began).Microseconds())
+		}
 	}, key)
 }
 

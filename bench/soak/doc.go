@@ -11,6 +11,9 @@
 // stop for a moment: each key must have a state that was acknowledged or begun last, and a
 // verification must find nothing. So at the end, after all have closed.
 //
+// A purge gives up where another one, or a flush, takes longer than is waited for a lock. It is made again, up
+// to five times; the table counts it.
+//
 // The table has a row for each minute. These are failures, and the exit status is 1 then:
 //
 //	an acknowledged write is lost, or an operation has an error

@@ -15,6 +15,7 @@ type minute struct {
 	gets           []time.Duration
 	searches       []time.Duration
 	purges         []time.Duration
+	gaveUp         int // purges that were made again
 	longest        time.Duration
 	longestKind    string
 	memory, elder  int64 // the most of one process, and of the one that is never killed
@@ -120,13 +121,13 @@ func mib(n int64) float64        { return float64(n) / (1 << 20) }
 // table is the report by minute.
 func table(minutes []*minute) string {
 	var out strings.Builder
-	out.WriteString("| minute | commits/s | emptiest second | commit p50 ms | p99 | longest ms | get p50 ms | p99 | search p50 ms | p99 | purge p50 ms | longest | memory MiB, most | never killed | open files | disk MiB | of it log | files | kills | next open ms | checks | wrong |\n")
-	out.WriteString("|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n")
+	out.WriteString("| minute | commits/s | emptiest second | commit p50 ms | p99 | longest ms | get p50 ms | p99 | search p50 ms | p99 | purge p50 ms | longest | gave up | memory MiB, most | never killed | open files | disk MiB | of it log | files | kills | next open ms | checks | wrong |\n")
+	out.WriteString("|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n")
 	for i, m := range minutes {
 		rate, emptiest, _ := m.rate()
-		fmt.Fprintf(&out, "| %d | %d | %d | %.2f | %.1f | %.0f (%s) | %.3f | %.2f | %.2f | %.1f | %.0f | %.0f | %.0f | %.0f | %d | %.0f | %.0f | %d | %d | %.0f | %d | %d |\n",
+		fmt.Fprintf(&out, "| %d | %d | %d | %.2f | %.1f | %.0f (%s) | %.3f | %.2f | %.2f | %.1f | %.0f | %.0f | %d | %.0f | %.0f | %d | %.0f | %.0f | %d | %d | %.0f | %d | %d |\n",
 			i+1, rate, emptiest, ms(quantile(m.commits, 0.5)), ms(quantile(m.commits, 0.99)), ms(m.longest), m.longestKind,
-			ms(quantile(m.gets, 0.5)), ms(quantile(m.gets, 0.99)), ms(quantile(m.searches, 0.5)), ms(quantile(m.searches, 0.99)), ms(quantile(m.purges, 0.5)), ms(quantile(m.purges, 1)),
+			ms(quantile(m.gets, 0.5)), ms(quantile(m.gets, 0.99)), ms(quantile(m.searches, 0.5)), ms(quantile(m.searches, 0.99)), ms(quantile(m.purges, 0.5)), ms(quantile(m.purges, 1)), m.gaveUp,
 			mib(m.memory), mib(m.elder), m.handles, mib(m.disk), mib(m.log), m.files, m.kills, ms(m.restart), m.checks, m.broken)
 	}
 	return out.String()

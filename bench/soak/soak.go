@@ -63,6 +63,9 @@ func (s *soak) noteOp(kind string, took time.Duration) {
 		s.now.purges = append(s.now.purges, took)
 		s.count(1)
 		return
+	case "again":
+		s.now.gaveUp++
+		return
 	case "session": // of which some only read
 		return
 	default:
