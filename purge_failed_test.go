@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs"
@@ -147,4 +149,83 @@ func TestPurgeAnnouncedAmidARound(t *testing.T) {
 		t.Errorf("%d files are kept for a purge that had not begun, %v", files, err)
 	}
 	two.engine.Log.EndPurge()
+}
+
+// What another program had open during a purge is overwritten once it is closed, also when nobody purges again.
+func TestPurgeOfAnOpenFile(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	s := toldSecrets("secret")
+	r := &rig{disk: crash.New()}
+	o := r.options(1)
+	st, err := Open(ctx, "/s", o)
+	if err == nil {
+		_, err = st.Put(ctx, Memory{ID: "secret", Content: strings.Repeat(told, 20)})
+	}
+	if err = errors.Join(err, st.Flush(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	r.disk.KeepFreed()
+	editor, err := r.disk.Process("editor").OpenFile("/s/memories/"+docfile.FileName("secret"), os.O_RDONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.Admin().Purge(ctx, "secret"); !errors.Is(err, ErrLocked) {
+		t.Fatalf("a purge of what another program has open: %v", err)
+	}
+	if err := editor.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.Put(ctx, Memory{ID: "other", Content: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(st.Flush(ctx), st.Close()); err != nil {
+		t.Fatal(err)
+	}
+	names, err := open.Of(o).System.FS.ReadDir("/s/tmp/parked")
+	if err == nil && len(names) > 0 {
+		t.Errorf("%q are left", names)
+	}
+	s.checkFreed(t, r.disk, true)
+}
+
+// A purge that gives up before it has deleted leaves nothing that says that one was cut.
+func TestPurgeGivenUp(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	r := &rig{disk: crash.New(), err: errors.New("the disk does not answer")}
+	st, err := Open(ctx, "/s", r.options(1))
+	if err == nil {
+		_, err = st.Put(ctx, Memory{ID: "a", Content: "x"})
+	}
+	if err = errors.Join(err, st.Flush(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	early := 0
+	for k := 1; k < 80; k++ {
+		r.ops, r.dieAt = 0, k
+		_, failed := st.Admin().Purge(ctx, "a")
+		r.dieAt = 0
+		_, err := st.Get(ctx, "a")
+		if failed != nil && errors.Is(err, ErrNotFound) {
+			break // it had deleted
+		}
+		if failed == nil { // that operation does not fail, or is not needed
+			_, err = st.Put(ctx, Memory{ID: "a", Content: "x"})
+		} else {
+			early++
+		}
+		if err = errors.Join(err, st.Flush(ctx)); err != nil {
+			t.Fatal(err)
+		}
+		if st.engine.Log.Overwrites() {
+			t.Fatalf("operation %d failed, and log and index are overwritten for ever", k)
+		}
+	}
+	if early < 5 {
+		t.Errorf("%d were given up", early)
+	}
+	if err := st.Close(); err != nil {
+		t.Error(err)
+	}
 }

@@ -38,7 +38,6 @@ func (l *FileLog) BeginPurge(ctx context.Context) error {
 			continue
 		}
 		if l.DropPurge() {
-			l.FailPurge()
 			continue
 		}
 		if v != other {
@@ -60,10 +59,15 @@ func (l *FileLog) EndPurge() {
 	l.shared.CompareAndSwap(wordPurging, purger(l.host.PID, l.host.Birth), 0)
 }
 
-// DropPurge withdraws the announcement of a process that was killed during its purge.
+// DropPurge withdraws the announcement of a process that was killed during its purge, which has failed. What
+// says so comes first: at no time does a round find neither.
 func (l *FileLog) DropPurge() bool {
 	v := l.shared.Load(wordPurging)
-	return v != 0 && l.lifeOf(v) == vfs.Dead && l.shared.CompareAndSwap(wordPurging, v, 0)
+	if v == 0 || l.lifeOf(v) != vfs.Dead {
+		return false
+	}
+	l.FailPurge()
+	return l.shared.CompareAndSwap(wordPurging, v, 0)
 }
 
 // LivingPurge names the process that purges, if it is known to be alive; 0 where none does.

@@ -154,7 +154,7 @@ func (p *parkedList) retryOne(name string, report func(Edit)) (gone bool) {
 		b = believed{name: name, size: -1}
 	}
 	path := filepath.Join(p.dir(), name)
-	f, _, err := openDisplaced(p.f.o.FS, path)
+	f, writable, err := openDisplaced(p.f.o.FS, path)
 	if err != nil {
 		return errors.Is(err, fs.ErrNotExist)
 	}
@@ -182,7 +182,9 @@ func (p *parkedList) retryOne(name string, report func(Edit)) (gone bool) {
 	// A clock that was put back does not keep the file forever.
 	age := p.f.o.Clock().Sub(since)
 	if granted || noLeases && (age >= parkedFor || age < 0) {
-		if isDoomed(b.name) && info.Nlink == 1 && vfs.Zero(f, 0) != nil { // what a purge that was killed was to overwrite
+		// The program that had it open may have kept it from a purge, which was done without it, or has failed.
+		// Where there are no leases all that is displaced is parked: there only what one was to overwrite is.
+		if (granted && writable || isDoomed(b.name)) && info.Nlink == 1 && vfs.Zero(f, 0) != nil {
 			return false
 		}
 		return ignoreMissing(p.f.o.FS.Remove(path)) == nil

@@ -170,18 +170,23 @@ func (fl *Flusher) Flush(ctx context.Context, m Merge) error {
 func (fl *Flusher) FlushLocked(ctx context.Context, held *wal.Held, m Merge) error {
 	ctx = Unpaced(ctx)
 	fl.lookForPurge(held)
-	if fl.Engine.Log.Overwrites() || fl.Engine.Log.Distrusted() || fl.Engine.Log.Abandoned() || fl.Leftovers {
+	// Asked once: a purge that is announced from here on is not concerned, see keepsDisplaced.
+	purging := fl.Engine.Log.Purging()
+	fl.earlier.Store(!purging)
+	defer fl.earlier.Store(false)
+	overwrites := purging || fl.Engine.Log.Unpurged()
+	if overwrites || fl.Engine.Log.Distrusted() || fl.Engine.Log.Abandoned() || fl.Leftovers {
 		fl.followed() // what comes removes files that it uses
 	}
-	fl.earlier.Store(!fl.Engine.Log.Purging())
-	defer fl.earlier.Store(false)
 	timed := fl.timed()
 	round := fl.FlushRound
 	if fl.following == nil { // none follows an index while they are kept
 		views.Keep(fl.Views, held, nil) // unless this one, too, comes upon a file that it cannot open
 	}
-	if fl.Engine.Log.Overwrites() {
-		round = fl.flushOverwriting
+	if overwrites {
+		round = func(ctx context.Context, held *wal.Held, m Merge) error {
+			return fl.flushOverwriting(ctx, held, m, purging)
+		}
 	}
 	if err := round(ctx, held, m); err != nil {
 		return err

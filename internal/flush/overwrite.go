@@ -31,7 +31,8 @@ type Remains struct {
 // keepsDisplaced says that nothing that is displaced may be reused or removed. A round that was there before
 // the purge has nothing of what it deletes: between its announcement and the first deletion it takes flush.lock.
 func (fl *Flusher) keepsDisplaced() bool {
-	return fl.Engine.Log.Displaced() || fl.Engine.Log.Purging() && !fl.earlier.Load()
+	// In this order: one that fails says so before it ends.
+	return fl.Engine.Log.Purging() && !fl.earlier.Load() || fl.Engine.Log.Displaced()
 }
 
 // purgesIn says of a name in tmp/ that a purge has files in it that it works on.
@@ -42,11 +43,11 @@ func (fl *Flusher) purgesIn(name string) bool {
 // flushOverwriting is a round while nothing that may have something of a purged memory is
 // let go without being overwritten: a purge is under way in some process, or one has failed
 // and none was done since. The index that the round replaces has lines of it.
-func (fl *Flusher) flushOverwriting(ctx context.Context, held *wal.Held, m Merge) error {
+func (fl *Flusher) flushOverwriting(ctx context.Context, held *wal.Held, m Merge, purging bool) error {
 	var r Remains
 	dir := filepath.Join(fl.Engine.Env.Dir, filepath.FromSlash(PurgeFolder))
 	err := error(nil)
-	if fl.Engine.Log.Purging() { // what is in the folder is that purge's
+	if purging { // what is in the folder is that purge's
 		if err = vfs.MkdirAll(fl.Engine.Env.FS, dir, fl.Engine.Env.FolderMode); vfs.IsDiskFull(err) {
 			err = nil
 		}
@@ -65,7 +66,10 @@ func (fl *Flusher) flushOverwriting(ctx context.Context, held *wal.Held, m Merge
 	if err := fl.FlushRound(ctx, held, m); err != nil {
 		return errors.Join(err, old.Close())
 	}
-	err = old.Wipe(held, fl, &r) // the folder stays until a purge is done: the next process to open the store is to know
+	err = old.Wipe(held, fl, &r)     // the folder stays until a purge is done: the next process to open the store is to know
+	if !fl.Engine.Log.Overwrites() { // it was given up before it deleted
+		DropPurgeFolder(fl)
+	}
 	fl.Unlinked = append(fl.Unlinked, r.Unlinked...)
 	for _, name := range r.Unlinked {
 		fl.Engine.Env.Logger.Warn("part of the index was replaced after a purge that has not finished, and could not be overwritten: another process has it mapped, or that cannot be told", "name", name)
@@ -115,22 +119,28 @@ func (fl *Flusher) EnterPurgeFolder(_ *wal.Held, r *Remains) error {
 	return fl.Engine.Env.FS.SyncDir(dir)
 }
 
+// DropPurgeFolder removes the folder unless something is in it.
+func DropPurgeFolder(fl *Flusher) {
+	_ = fl.Engine.Env.FS.Remove(filepath.Join(fl.Engine.Env.Dir, filepath.FromSlash(PurgeFolder)))
+}
+
 // lookForPurge looks whether one was cut, and none was done since.
 func (fl *Flusher) lookForPurge(_ *wal.Held) {
-	if fl.Engine.Log.DropPurge() {
-		fl.Engine.Log.FailPurge()
-	} else if !fl.Engine.Log.Purging() {
+	if !fl.Engine.Log.DropPurge() && !fl.Engine.Log.Purging() {
 		PurgeWasCut(fl)
 	}
 }
 
 // PurgeWasCut looks for the folder of one, where none goes on and the shared page has no word of any that
 // failed: it was killed with all processes. It returns whether what the next rounds displace may be of such
-// a one.
+// a one, or that cannot be told now.
 func PurgeWasCut(fl *Flusher) bool {
 	if !fl.Engine.Log.Unpurged() {
 		info, err := fl.Engine.Env.FS.Stat(filepath.Join(fl.Engine.Env.Dir, filepath.FromSlash(PurgeFolder)))
-		if err == nil && info.Mode.IsDir() || err != nil && !errors.Is(err, fs.ErrNotExist) { // a file belongs to no purge: EmptyTemp deals with it
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return true
+		}
+		if err == nil && info.Mode.IsDir() { // a file belongs to no purge: EmptyTemp deals with it
 			fl.Engine.Log.FailPurge()
 		}
 	}

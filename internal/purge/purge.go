@@ -76,6 +76,7 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 		return r, err
 	}
 	cut := flush.PurgeWasCut(p.Flusher) // before this one makes the folder that says so of itself
+	early := true                       // nothing was deleted
 	deleted := false                    // and not overwritten
 	ended := false
 	end := func() {
@@ -85,6 +86,8 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 		ended = true
 		if deleted {
 			p.Engine.Log.FailPurge()
+		} else if early && !cut && !p.Engine.Log.Unpurged() {
+			p.leaveFolder()
 		}
 		p.Engine.Log.EndPurge()
 	}
@@ -97,7 +100,7 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 	if err := p.learn(ctx, k, ids, traces); err != nil {
 		return r, err
 	}
-	deleted = true
+	early, deleted = false, true
 	if err := p.purgeEntries(ctx, k, ids, r); err != nil {
 		return r, err
 	}
@@ -148,6 +151,14 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 		return r, fmt.Errorf("%s %s: %w: there is nothing of it in the store", k.Noun, strings.Join(names, ", "), errs.ErrNotFound)
 	}
 	return r, nil
+}
+
+// leaveFolder removes what would say that a purge was cut, of one that gave up before it deleted.
+func (p *Purger) leaveFolder() {
+	if held, err := p.Engine.Log.TryLockFlush(); err == nil && held != nil {
+		flush.DropPurgeFolder(p.Flusher)
+		held.Unlock()
+	}
 }
 
 // learnMost is of how many versions of one document the content is looked for.
