@@ -306,7 +306,7 @@ func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, s
 		}
 	}
 	if spilled {
-		if err := fl.Engine.Refresh(); err != nil {
+		if err := fl.mapIndex(held); err != nil {
 			return len(list), true, err
 		}
 		fl.follow(ctx, held)

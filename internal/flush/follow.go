@@ -37,6 +37,17 @@ func (fl *Flusher) follow(ctx context.Context, held *wal.Held) {
 	}()
 }
 
+// mapIndex maps the index that was written, which the views are made of. Refresh does not wait for a search
+// of this process that is mapping the one before: the views would follow that one then, and keep what a
+// purge has the log forget behind it.
+func (fl *Flusher) mapIndex(held *wal.Held) error {
+	fl.Engine.KeepUp(held)
+	if fl.Engine.State.From() < fl.Engine.Log.Spilled() {
+		return fl.Engine.Refresh()
+	}
+	return nil
+}
+
 // overdue says that an index is due of what the files have already: none could be written while the one
 // before was followed.
 func (fl *Flusher) overdue() bool {

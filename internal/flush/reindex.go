@@ -89,7 +89,7 @@ func (fl *Flusher) reindexAll(ctx context.Context, held *wal.Held, why error) er
 		}
 	}
 	fl.Engine.Rotten.Store(false)
-	if err := fl.Engine.Refresh(); err != nil {
+	if err := fl.mapIndex(held); err != nil {
 		return err
 	}
 	fl.Views.Round(ctx, held, true)

@@ -148,6 +148,10 @@ func (vs *Views) Round(ctx context.Context, held *wal.Held, written bool) {
 		return
 	}
 	defer set.Release()
+	if spilled := vs.Engine.Log.Spilled(); written && set.LSN() < spilled {
+		vs.failed(ctx, "", fmt.Errorf("the index that is mapped is as of %d, and not of %d", set.LSN(), spilled))
+		return
+	}
 	done = true
 	for _, v := range vs.list {
 		err := vs.complete(ctx, held, v, set, purge)
