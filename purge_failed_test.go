@@ -58,7 +58,7 @@ func TestPurgeFailedBehindBacklog(t *testing.T) {
 	rounds := 0
 	for ; st.engine.Log.Displaced(); rounds++ {
 		if rounds == 10 {
-			t.Fatal("what is displaced is overwritten for ever")
+			t.Fatal("what is displaced is overwritten still after 10 rounds")
 		}
 		if _, did := st.flusher.FlushBackground(flush.Unpaced(ctx)); !did {
 			t.Fatal("no round, and what was displaced is not overwritten")
@@ -219,7 +219,7 @@ func TestPurgeGivenUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		if st.engine.Log.Overwrites() {
-			t.Fatalf("operation %d failed, and log and index are overwritten for ever", k)
+			t.Fatalf("operation %d failed, and log and index are overwritten still", k)
 		}
 	}
 	if early < 5 {

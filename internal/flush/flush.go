@@ -184,9 +184,7 @@ func (fl *Flusher) FlushLocked(ctx context.Context, held *wal.Held, m Merge) err
 		views.Keep(fl.Views, held, nil) // unless this one, too, comes upon a file that it cannot open
 	}
 	if overwrites {
-		round = func(ctx context.Context, held *wal.Held, m Merge) error {
-			return fl.flushOverwriting(ctx, held, m, purging)
-		}
+		round = fl.flushOverwriting
 	}
 	if err := round(ctx, held, m); err != nil {
 		return err

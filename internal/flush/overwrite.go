@@ -43,11 +43,11 @@ func (fl *Flusher) purgesIn(name string) bool {
 // flushOverwriting is a round while nothing that may have something of a purged memory is
 // let go without being overwritten: a purge is under way in some process, or one has failed
 // and none was done since. The index that the round replaces has lines of it.
-func (fl *Flusher) flushOverwriting(ctx context.Context, held *wal.Held, m Merge, purging bool) error {
+func (fl *Flusher) flushOverwriting(ctx context.Context, held *wal.Held, m Merge) error {
 	var r Remains
 	dir := filepath.Join(fl.Engine.Env.Dir, filepath.FromSlash(PurgeFolder))
 	err := error(nil)
-	if purging { // what is in the folder is that purge's
+	if !fl.earlier.Load() { // what is in the folder is that purge's
 		if err = vfs.MkdirAll(fl.Engine.Env.FS, dir, fl.Engine.Env.FolderMode); vfs.IsDiskFull(err) {
 			err = nil
 		}
@@ -66,9 +66,10 @@ func (fl *Flusher) flushOverwriting(ctx context.Context, held *wal.Held, m Merge
 	if err := fl.FlushRound(ctx, held, m); err != nil {
 		return errors.Join(err, old.Close())
 	}
-	err = old.Wipe(held, fl, &r)     // the folder stays until a purge is done: the next process to open the store is to know
+	// The folder stays until a purge is done: the next process to open the store is to know.
+	err = old.Wipe(held, fl, &r)
 	if !fl.Engine.Log.Overwrites() { // it was given up before it deleted
-		DropPurgeFolder(fl)
+		_ = DropPurgeFolder(fl)
 	}
 	fl.Unlinked = append(fl.Unlinked, r.Unlinked...)
 	for _, name := range r.Unlinked {
@@ -119,9 +120,16 @@ func (fl *Flusher) EnterPurgeFolder(_ *wal.Held, r *Remains) error {
 	return fl.Engine.Env.FS.SyncDir(dir)
 }
 
-// DropPurgeFolder removes the folder unless something is in it.
-func DropPurgeFolder(fl *Flusher) {
-	_ = fl.Engine.Env.FS.Remove(filepath.Join(fl.Engine.Env.Dir, filepath.FromSlash(PurgeFolder)))
+// DropPurgeFolder removes the folder in which files are overwritten and made again; it stays if one has to.
+func DropPurgeFolder(fl *Flusher) error {
+	dir := filepath.Join(fl.Engine.Env.Dir, filepath.FromSlash(PurgeFolder))
+	if names, err := fl.Engine.Env.FS.ReadDir(dir); errors.Is(err, fs.ErrNotExist) || err == nil && len(names) > 0 {
+		return nil
+	}
+	if err := errors.Join(fl.Engine.Env.FS.SyncDir(dir), fl.Engine.Env.FS.Remove(dir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // lookForPurge looks whether one was cut, and none was done since.

@@ -76,7 +76,6 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 		return r, err
 	}
 	cut := flush.PurgeWasCut(p.Flusher) // before this one makes the folder that says so of itself
-	early := true                       // nothing was deleted
 	deleted := false                    // and not overwritten
 	ended := false
 	end := func() {
@@ -86,21 +85,23 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 		ended = true
 		if deleted {
 			p.Engine.Log.FailPurge()
-		} else if early && !cut && !p.Engine.Log.Unpurged() {
-			p.leaveFolder()
 		}
 		p.Engine.Log.EndPurge()
 	}
 	defer end()
-	if err := p.preparePurge(ctx, r); err != nil {
-		return r, err
-	}
 	traces := trace.Of(k.Letter, ids)
 	traces.Log = p.Engine.Log.Past().Geometry
-	if err := p.learn(ctx, k, ids, traces); err != nil {
+	err := p.preparePurge(ctx, r)
+	if err == nil {
+		err = p.learn(ctx, k, ids, traces)
+	}
+	if err != nil {
+		if !cut && !p.Engine.Log.Unpurged() {
+			p.leaveFolder()
+		}
 		return r, err
 	}
-	early, deleted = false, true
+	deleted = true
 	if err := p.purgeEntries(ctx, k, ids, r); err != nil {
 		return r, err
 	}
@@ -156,7 +157,7 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 // leaveFolder removes what would say that a purge was cut, of one that gave up before it deleted.
 func (p *Purger) leaveFolder() {
 	if held, err := p.Engine.Log.TryLockFlush(); err == nil && held != nil {
-		flush.DropPurgeFolder(p.Flusher)
+		_ = flush.DropPurgeFolder(p.Flusher) // where it stays, what comes is overwritten until a purge is done
 		held.Unlock()
 	}
 }
@@ -420,7 +421,7 @@ func (p *Purger) purgeIndexBackups(held *wal.Held, k *engine.Kind, ids []string,
 	if err != nil {
 		return err
 	}
-	return p.dropPurgeFolder()
+	return flush.DropPurgeFolder(p.Flusher)
 }
 
 // purgeAside goes through what was set aside.

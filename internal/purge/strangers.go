@@ -61,7 +61,7 @@ func (p *Purger) purgeStrangers(ctx context.Context, k *engine.Kind, traces *tra
 			return p.Engine.Env.IOError("overwriting", path, err)
 		}
 	}
-	return p.dropPurgeFolder()
+	return flush.DropPurgeFolder(p.Flusher)
 }
 
 // wipeStranger overwrites and removes a file. It leaves its place before: half of it gone, a killed
@@ -86,17 +86,4 @@ func (p *Purger) wipeStranger(path string, n int) error {
 		return err
 	}
 	return vfs.WipeAlone(p.Engine.Env.FS, temp)
-}
-
-// dropPurgeFolder removes the folder in which files are overwritten and made again; it
-// stays if one has to.
-func (p *Purger) dropPurgeFolder() error {
-	dir := filepath.Join(p.Engine.Env.Dir, filepath.FromSlash(flush.PurgeFolder))
-	if names, err := p.Engine.Env.FS.ReadDir(dir); errors.Is(err, fs.ErrNotExist) || err == nil && len(names) > 0 {
-		return nil
-	}
-	if err := errors.Join(p.Engine.Env.FS.SyncDir(dir), p.Engine.Env.FS.Remove(dir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
 }
