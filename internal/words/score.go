@@ -73,6 +73,7 @@ type scratch struct {
 	now     []uint32   // rows that the term counts for, by themselves or by a neighbour
 	must    []uint16   // how many of the words that must be there a row has
 	not     bitset.Set
+	either  map[int]bitset.Set // rows that have a word of a group
 	posts   []own
 	df      int       // how many have the term, searched or not
 	far     []place   // rows of other parts in which it counts
@@ -125,7 +126,7 @@ func (s *scratch) release() {
 	if cap(s.score) > 4<<20 { // 64 MiB and more are not kept
 		return
 	}
-	s.touched, s.posts, s.far, s.must, s.not = s.touched[:0], s.posts[:0], s.far[:0], nil, nil
+	s.touched, s.posts, s.far, s.must, s.not, s.either = s.touched[:0], s.posts[:0], s.far[:0], nil, nil, nil
 	pool.Put(s)
 }
 
@@ -208,11 +209,12 @@ func (v *Set) scored(ctx context.Context, q *query.Query, f *Filter, watch *watc
 			return s, err
 		}
 	}
+	s.groups(q.Either)
 	return s, nil
 }
 
 // names finds out which words of the query are names: of documents that have them in the name field.
-// Where all that are in a document are names, none is.
+// Where all that are in a document are names, none is. What must be there may be in any field.
 func (s *search) names(q *query.Query) error {
 	s.named, s.counts = make([]int, len(q.All)), make([]int, len(q.All))
 	common := false
@@ -228,8 +230,10 @@ func (s *search) names(q *query.Query) error {
 		if err != nil {
 			return err
 		}
-		s.named[i], s.counts[i] = names, df
 		common = common || df > 0 && names == 0
+		if s.counts[i] = df; !w.Must && !w.Either {
+			s.named[i] = names
+		}
 	}
 	if !common {
 		clear(s.named)
@@ -320,13 +324,13 @@ func (s *search) word(w *query.Word, names int) error {
 	if w.Must {
 		s.mustHave++
 		for _, c := range s.scratch {
-			if c.must == nil {
-				c.must = make([]uint16, len(c.score))
-			}
 			for _, o := range c.posts {
-				c.must[o.row]++
+				c.has(o.row)
 			}
 		}
+	}
+	if w.Either {
+		s.keepRows()
 	}
 	d := float64(min(float64(df)*(1+shareBefore+shareBehind), s.docs))
 	if names > 0 {

@@ -78,7 +78,7 @@ func (m *model) search(q *query.Query, n int) []Hit {
 		}
 		return content, other
 	}
-	names, common := map[string]bool{}, false
+	names, barsNames, common := map[string]bool{}, map[string]bool{}, false
 	for _, w := range q.All {
 		if w.Fields != query.AllFields || w.Prefix || w.Not {
 			continue
@@ -91,10 +91,11 @@ func (m *model) search(q *query.Query, n int) []Hit {
 			}
 		}
 		common = common || any && !names[w.Term]
+		barsNames[w.Term] = barsNames[w.Term] || w.Must || w.Either
 	}
 	for _, w := range q.All {
 		fields := w.Fields
-		isName := common && fields == query.AllFields && !w.Prefix && !w.Not && names[w.Term]
+		isName := common && fields == query.AllFields && !w.Prefix && !w.Not && names[w.Term] && !barsNames[w.Term]
 		if isName {
 			fields = query.Of(query.Name)
 		}
@@ -131,6 +132,18 @@ func (m *model) search(q *query.Query, n int) []Hit {
 			}
 			if x > 0 {
 				scores[i] += float64(idf * float64(float64(2.2*x)/(x+1.2)))
+			}
+		}
+	}
+	for i := range list {
+		for _, g := range q.Either {
+			if !slices.ContainsFunc(g, func(m query.Member) bool {
+				return !slices.ContainsFunc(m.Words, func(w int) bool {
+					content, other := has(i, &q.All[w], q.All[w].Fields)
+					return content == 0 && other == 0
+				})
+			}) {
+				barred[i] = true
 			}
 		}
 	}
@@ -308,7 +321,9 @@ func setIsTheModel(t *testing.T, seed uint64) bool {
 				case 3:
 					w = "tag:" + w
 				}
-				text += w + " "
+				if text += w + " "; r.IntN(4) == 0 {
+					text += "OR "
+				}
 			}
 			q := query.Parse(text, an)
 			n := 1 + r.IntN(20)

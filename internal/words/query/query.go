@@ -1,6 +1,7 @@
 package query
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -16,7 +17,8 @@ const mostField = 16
 
 // Query is what is looked for.
 type Query struct {
-	All     []Word // the words, each once, in order
+	All     []Word  // the words, each once, in order
+	Either  []Group // documents without one of each are not found
 	known   map[Word]int
 	phrases []phrase
 }
@@ -28,6 +30,7 @@ type Word struct {
 	Prefix bool     // and all that begin with it
 	Not    bool     // documents with it are not found
 	Must   bool     // documents without it are not found
+	Either bool     // it is in a group
 }
 
 // phrase is words that stand one after the other.
@@ -35,6 +38,16 @@ type phrase struct {
 	terms  []string
 	fields FieldSet
 	not    bool
+}
+
+// Group is what OR stands between.
+type Group []Member
+
+// Member is one of a group: a document has it that has all its words, one after the other where it is a
+// phrase.
+type Member struct {
+	Words  []int // of All
+	phrase *phrase
 }
 
 // Words is how many different words are looked for.
@@ -49,10 +62,22 @@ func (q *Query) Words() int {
 }
 
 // Size is how much the query asks for: words and phrases, those that exclude too.
-func (q *Query) Size() int { return len(q.All) + len(q.phrases) }
+func (q *Query) Size() int {
+	n := len(q.All) + len(q.phrases)
+	for _, g := range q.Either {
+		n += len(g)
+	}
+	return n
+}
 
 // Phrases says whether documents have to be read to know that their words stand in order.
-func (q *Query) Phrases() bool { return len(q.phrases) > 0 }
+func (q *Query) Phrases() bool {
+	return len(q.phrases) > 0 || slices.ContainsFunc(q.Either, Group.phrases)
+}
+
+func (g Group) phrases() bool {
+	return slices.ContainsFunc(g, func(m Member) bool { return m.phrase != nil })
+}
 
 // Parse reads a query:
 //
@@ -63,20 +88,63 @@ func (q *Query) Phrases() bool { return len(q.phrases) > 0 }
 //	-rome            documents with it are not found; also -"to the lake", -tag:old
 //	tag:travel       the word in a field: content, title, tag, category, key, speaker, caption, date;
 //	                 also tag:"deep learning". Documents without it are not found
-//	tag:a OR tag:b   what stands on both sides of OR need not be there
+//	tag:a OR tag:b   documents with neither are not found. Between words that need not be there anyway OR
+//	                 says nothing; what excludes does so beside it too
 //
 // No text is wrong: what is none of these is words. Punctuation separates words.
 func Parse(s string, an *analyzer.Analyzer) *Query {
 	q := &Query{known: map[Word]int{}}
 	items := split(s)
-	for i, it := range items {
-		if it.or {
+	for i := 0; i < len(items); {
+		if items[i].or {
+			i++
 			continue
 		}
-		optional := i > 0 && items[i-1].or || i+1 < len(items) && items[i+1].or
-		q.item(&it, an, optional)
+		chain := items[i : i+1 : i+1]
+		for i++; i < len(items) && items[i].or; i++ {
+			for i < len(items) && items[i].or {
+				i++
+			}
+			if i < len(items) {
+				chain = append(chain, items[i])
+			}
+		}
+		q.chain(chain, an)
 	}
 	return q
+}
+
+// chain adds what OR stands between.
+func (q *Query) chain(items []item, an *analyzer.Analyzer) {
+	var either []item
+	required := false
+	for _, it := range items {
+		if it.not {
+			q.item(&it, an)
+		} else if len(termsOf(it.text, an)) > 0 {
+			either = append(either, it)
+			required = required || it.must || it.phrase
+		}
+	}
+	if len(either) == 1 {
+		q.item(&either[0], an)
+		return
+	}
+	var g Group
+	for _, it := range either {
+		terms := termsOf(it.text, an)
+		var m Member
+		if it.phrase && len(terms) > 1 {
+			m.phrase = &phrase{terms: terms, fields: it.fields}
+		}
+		for i, term := range terms {
+			m.Words = append(m.Words, q.add(Word{Term: term, Fields: it.fields, Prefix: it.prefix && i == len(terms)-1, Either: required}))
+		}
+		g = append(g, m)
+	}
+	if required {
+		q.Either = append(q.Either, g)
+	}
 }
 
 // item is a piece of a query.
@@ -150,31 +218,31 @@ func begins(s string) bool {
 	return r == '"' || unicode.IsLetter(r) || unicode.IsNumber(r)
 }
 
-func (q *Query) item(it *item, an *analyzer.Analyzer, optional bool) {
+func (q *Query) item(it *item, an *analyzer.Analyzer) {
 	terms := termsOf(it.text, an)
-	must := (it.must || it.phrase) && !optional
+	must := it.must || it.phrase
 	if it.phrase && len(terms) > 1 {
-		if !optional {
-			q.phrases = append(q.phrases, phrase{terms: terms, fields: it.fields, not: it.not})
-		}
+		q.phrases = append(q.phrases, phrase{terms: terms, fields: it.fields, not: it.not})
 		if it.not {
 			return // the words alone exclude nothing
 		}
 	}
 	for i, term := range terms {
-		q.add(Word{term, it.fields, it.prefix && i == len(terms)-1, it.not, must && !it.not})
+		q.add(Word{Term: term, Fields: it.fields, Prefix: it.prefix && i == len(terms)-1, Not: it.not, Must: must && !it.not})
 	}
 }
 
-func (q *Query) add(w Word) {
+// add says which one of All it is.
+func (q *Query) add(w Word) int {
 	key := w
-	key.Must = false
-	if i, ok := q.known[key]; ok {
-		q.All[i].Must = q.All[i].Must || w.Must
-		return
+	key.Must, key.Either = false, false
+	i, ok := q.known[key]
+	if !ok {
+		i = len(q.All)
+		q.known[key], q.All = i, append(q.All, w)
 	}
-	q.known[key] = len(q.All)
-	q.All = append(q.All, w)
+	q.All[i].Must, q.All[i].Either = q.All[i].Must || w.Must, q.All[i].Either || w.Either
+	return i
 }
 
 // termsOf are the terms of a text of a query, in order: of adjoining characters of scripts without
@@ -191,55 +259,4 @@ func termsOf(s string, an *analyzer.Analyzer) (terms []string) {
 		terms, pairs = append(terms, string(term)), append(pairs, pair)
 	})
 	return terms
-}
-
-// Holds says whether the texts of a document have the query's phrases. Other words are not asked.
-func (q *Query) Holds(texts []Text, an *analyzer.Analyzer) bool {
-	terms := make([][]string, len(texts)) // of each that is asked for
-	for i := range q.phrases {
-		p := &q.phrases[i]
-		has := false
-		for j, t := range texts {
-			if p.fields&Of(t.Field) == 0 {
-				continue
-			}
-			if terms[j] == nil {
-				terms[j] = termsOf(t.Text, an)
-			}
-			if has = contains(terms[j], p.terms); has {
-				break
-			}
-		}
-		if has == p.not {
-			return false
-		}
-	}
-	return true
-}
-
-// contains says whether a part stands in a list, in time of the sum of their lengths (Knuth, Morris, Pratt).
-func contains(list, part []string) bool {
-	back := make([]int, len(part)+1) // of what fits so far, how much fits where that does not go on
-	for i, n := 1, 0; i < len(part); i++ {
-		for n > 0 && part[i] != part[n] {
-			n = back[n]
-		}
-		if part[i] == part[n] {
-			n++
-		}
-		back[i+1] = n
-	}
-	n := 0
-	for _, s := range list {
-		for n > 0 && (n == len(part) || s != part[n]) {
-			n = back[n]
-		}
-		if n < len(part) && s == part[n] {
-			n++
-		}
-		if n == len(part) {
-			return true
-		}
-	}
-	return len(part) == 0
 }

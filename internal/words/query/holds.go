@@ -1,0 +1,102 @@
+package query
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/varve-db/varve/internal/words/analyzer"
+)
+
+// texts are those of a document, with their terms where these were asked for.
+type texts struct {
+	list  []Text
+	an    *analyzer.Analyzer
+	terms [][]string // as termsOf has them
+}
+
+// Holds says whether the texts of a document have the query's phrases, and of groups with phrases a member.
+// Other words are not asked.
+func (q *Query) Holds(list []Text, an *analyzer.Analyzer) bool {
+	t := &texts{list, an, make([][]string, len(list))}
+	for i := range q.phrases {
+		if p := &q.phrases[i]; t.hasPhrase(p) == p.not {
+			return false
+		}
+	}
+	for _, g := range q.Either {
+		if g.phrases() && !slices.ContainsFunc(g, func(m Member) bool { return q.member(&m, t) }) {
+			return false
+		}
+	}
+	return true
+}
+
+func (q *Query) member(m *Member, t *texts) bool {
+	if m.phrase != nil {
+		return t.hasPhrase(m.phrase)
+	}
+	for _, i := range m.Words {
+		if !t.hasWord(&q.All[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func (t *texts) hasPhrase(p *phrase) bool {
+	for i, of := range t.list {
+		if p.fields&Of(of.Field) == 0 {
+			continue
+		}
+		if t.terms[i] == nil {
+			t.terms[i] = termsOf(of.Text, t.an)
+		}
+		if contains(t.terms[i], p.terms) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasWord looks at all terms that a segment would have of the texts.
+func (t *texts) hasWord(w *Word) (has bool) {
+	for _, of := range t.list {
+		if w.Fields&Of(of.Field) == 0 {
+			continue
+		}
+		t.an.Each([]byte(of.Text), func(term []byte, _ bool) {
+			has = has || string(term) == w.Term || w.Prefix && strings.HasPrefix(string(term), w.Term)
+		})
+		if has {
+			return true
+		}
+	}
+	return false
+}
+
+// contains says whether a part stands in a list, in time of the sum of their lengths (Knuth, Morris, Pratt).
+func contains(list, part []string) bool {
+	back := make([]int, len(part)+1) // of what fits so far, how much fits where that does not go on
+	for i, n := 1, 0; i < len(part); i++ {
+		for n > 0 && part[i] != part[n] {
+			n = back[n]
+		}
+		if part[i] == part[n] {
+			n++
+		}
+		back[i+1] = n
+	}
+	n := 0
+	for _, s := range list {
+		for n > 0 && (n == len(part) || s != part[n]) {
+			n = back[n]
+		}
+		if n < len(part) && s == part[n] {
+			n++
+		}
+		if n == len(part) {
+			return true
+		}
+	}
+	return len(part) == 0
+}
