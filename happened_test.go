@@ -1,11 +1,13 @@
 package varve
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/proofs"
 )
 
@@ -24,7 +26,13 @@ func TestHappened(t *testing.T) {
 		base := time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 		id := func(i int) string { return fmt.Sprintf("m%05d", i) }
 		memory := func(i int) Memory {
-			return Memory{ID: id(i), Content: "lake", Timestamp: base.Add(time.Duration(i) * time.Hour)}
+			return Memory{ID: id(i), Content: "lake", Timestamp: base.Add(time.Duration(i) * time.Hour), Embedding: []float32{1, float32(i)}}
+		}
+		asked := 0
+		times := st.engine.Times
+		st.engine.Times = func(ctx context.Context, f *engine.Filters, most int) ([]string, bool, error) {
+			asked++
+			return times(ctx, f, most)
 		}
 		_, err = st.PutAll(t.Context(), func(yield func(Memory) bool) {
 			for i := range n {
@@ -75,6 +83,15 @@ func TestHappened(t *testing.T) {
 				hits, err := st.Search(t.Context(), Query{Text: "lake", Limit: n}, c.filters...)
 				if err != nil || len(hits) != len(want) {
 					t.Errorf("%d, %s, %s: %d are found, want %d: %v", n, when, c.name, len(hits), len(want), err)
+				}
+				asked = 0
+				hits, err = st.Search(t.Context(), Query{Vector: []float32{1, 0}, Limit: n}, c.filters...)
+				if err != nil || len(hits) != len(want) {
+					t.Errorf("%d, %s, %s: %d are near, want %d: %v", n, when, c.name, len(hits), len(want), err)
+				}
+				// Of many the times are asked, before any of them is read.
+				if n > 10_000 && len(c.filters) > 0 && asked == 0 {
+					t.Errorf("%d, %s, %s: by their vectors all are looked at", n, when, c.name)
 				}
 			}
 		}

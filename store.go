@@ -157,7 +157,7 @@ func (st *Store) open(ctx context.Context) error {
 	st.async.init()
 	st.views.Init()
 	st.search.Words, st.kept.Orders = st.views.Words()
-	st.engine.Times, st.embedding.Before = st.search.Words.Times, st.search.Words.Before
+	st.engine.Times, st.embedding.Before = st.kept.Orders.Times, st.search.Words.Before
 	if err := st.flusher.Init(); err != nil {
 		return err
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/varve-db/varve/index/table"
 )
 
-// Times finds the memories that may have happened in a span, without reading them, in no order; those
-// of which it does not know the time are among them. ok is false where there are more than most.
-type Times func(ctx context.Context, in Span, most int) (ids []string, ok bool, err error)
+// Times finds the memories that may be within the spans of filters, without reading them, in no order; those
+// of which it does not know when they happened are among them. ok is false where there are more than most.
+type Times func(ctx context.Context, f *Filters, most int) (ids []string, ok bool, err error)
 
 // timesLeast is from how many memories on the view is asked when they happened: fewer are read as fast.
 const timesLeast = 10_000
@@ -32,7 +32,7 @@ func (eng *Engine) chosen(ctx context.Context, f *Filters) iter.Seq2[string, err
 	all := eng.IDs(ctx, eng.Kinds.Memories, *f)
 	ids, ok, err := Among(ctx, eng, f, listShare)
 	if err == nil && !ok {
-		ids, ok, err = eng.happened(ctx, f)
+		ids, ok, err = Timed(ctx, eng, f, f.Happened != (Span{}))
 	}
 	if err != nil || !ok {
 		return all // which says what is wrong
@@ -63,16 +63,16 @@ func Among(ctx context.Context, eng *Engine, f *Filters, share int) (ids []strin
 	return eng.Orders.Among(ctx, f, share)
 }
 
-// happened are those that may have happened in the span of filters, where these leave few.
-func (eng *Engine) happened(ctx context.Context, f *Filters) (ids []string, ok bool, err error) {
-	if f.Happened == (Span{}) || eng.Times == nil || f.Session != nil || f.Prefix != "" { // few are left by these
+// Timed are those that may be within the spans of filters, where these leave few; asked is whether there are any.
+func Timed(ctx context.Context, eng *Engine, f *Filters, asked bool) (ids []string, ok bool, err error) {
+	if !asked || eng.Times == nil || f.Session != nil || f.Prefix != "" { // few are left by these
 		return nil, false, nil
 	}
 	n, err := eng.countAll(ctx)
 	if err != nil || n < timesLeast {
 		return nil, false, err
 	}
-	return eng.Times(ctx, f.Happened, int(n/4)) // of more, most are read anyway
+	return eng.Times(ctx, f, int(n/4)) // of more, most are read anyway
 }
 
 // placed is an id and what it is sorted by in listings.

@@ -18,7 +18,7 @@ import (
 const comparedShare = 4
 
 // nearest finds the n memories whose embeddings are nearest to v, exactly. What
-// filters leave of one session, under one prefix or by their words is looked up and compared;
+// filters leave of one session, under one prefix, by their words or by times is looked up and compared;
 // the others are asked about candidates, the nearest first. Those that cannot be
 // judged go to bad.
 func (s *Search) nearest(ctx context.Context, v []float32, f *engine.Filters, n int, least float64, bad *unreadable, model string) ([]found, error) {
@@ -27,6 +27,12 @@ func (s *Search) nearest(ctx context.Context, v []float32, f *engine.Filters, n 
 		q.MinScore = least
 	}
 	ids, ok, err := engine.Among(ctx, s.Engine, f, comparedShare)
+	if err == nil && !ok {
+		timed := f.Happened != (engine.Span{}) || f.Created != (engine.Span{}) || f.Updated != (engine.Span{})
+		if ids, ok, err = engine.Timed(ctx, s.Engine, f, timed); err != nil && ctx.Err() == nil {
+			ok, err = false, nil // each is judged
+		}
+	}
 	switch {
 	case err != nil:
 		return nil, err

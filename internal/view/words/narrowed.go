@@ -6,6 +6,7 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/words"
 	"github.com/varve-db/varve/internal/words/narrow"
+	"github.com/varve-db/varve/internal/words/order"
 	"github.com/varve-db/varve/internal/words/rows"
 )
 
@@ -73,4 +74,24 @@ func (o *Orders) Among(ctx context.Context, f *engine.Filters, share int) (ids [
 		})
 	})
 	return ids, ok && narrowed, err
+}
+
+// Times implements engine.Times.
+func (o *Orders) Times(ctx context.Context, f *engine.Filters, most int) (ids []string, ok bool, err error) {
+	var in []rows.Bounds
+	for _, t := range []struct {
+		by   order.Order
+		span engine.Span
+	}{{order.ByTime, f.Happened}, {order.ByCreated, f.Created}, {order.ByUpdated, f.Updated}} {
+		if t.span != (engine.Span{}) {
+			from, before := engine.Micros(t.span)
+			in = append(in, rows.Bounds{By: t.by, From: from, Before: before})
+		}
+	}
+	few := false
+	ok, err = o.with(ctx, func(s *Snapshot) (err error) {
+		ids, few, err = rows.Between(s.Set, in, most)
+		return err
+	})
+	return ids, ok && few, err
 }

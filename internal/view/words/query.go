@@ -15,7 +15,6 @@ import (
 	"github.com/varve-db/varve/internal/words"
 	"github.com/varve-db/varve/internal/words/analyzer"
 	"github.com/varve-db/varve/internal/words/query"
-	"github.com/varve-db/varve/internal/words/rows"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -119,16 +118,6 @@ func (q *Query) With(ctx context.Context, use func(*Snapshot) error) error {
 		q.distrust()
 		q.damaged()
 	}
-}
-
-// Times implements engine.Times.
-func (q *Query) Times(ctx context.Context, in engine.Span, most int) (ids []string, ok bool, err error) {
-	from, before := engine.Micros(in)
-	err = q.With(ctx, func(s *Snapshot) (err error) {
-		ids, ok, err = rows.Between(s.Set, from, before, most)
-		return err
-	})
-	return ids, ok, err
 }
 
 // Place is where something is, or would be, in a session.

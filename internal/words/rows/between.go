@@ -6,14 +6,22 @@ import (
 	"github.com/varve-db/varve/internal/words/order"
 )
 
-// Between are the live documents with a time from from on, and before before, and those without one;
+// Bounds are from a key of an order on, and before another.
+type Bounds struct {
+	By           order.Order
+	From, Before int64
+}
+
+// Between are the live documents within some bounds, and those that have no time where that is asked for;
 // ok is false where there are more than most.
-func Between(v *words.Set, from, before int64, most int) (ids []string, ok bool, err error) {
+func Between(v *words.Set, in []Bounds, most int) (ids []string, ok bool, err error) {
 	ok = true
 	err = Each(v, func(r *Row) (bool, error) {
-		t, err := r.Of(order.ByTime)
-		if err != nil || t != words.NoTime && (t < from || t >= before) {
-			return err == nil, err
+		for _, b := range in {
+			key, err := r.Of(b.By)
+			if err != nil || key != words.NoTime && (key < b.From || key >= b.Before) {
+				return err == nil, err
+			}
 		}
 		if ok = len(ids) < most; !ok {
 			return false, nil
