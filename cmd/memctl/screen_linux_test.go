@@ -211,6 +211,29 @@ func TestScreenColour(t *testing.T) {
 	}
 }
 
+// The words that a search looked for stand out on a terminal, wherever they are cut, and a store's own text
+// makes nothing stand out.
+func TestScreenMarks(t *testing.T) {
+	t.Parallel()
+	s := newScreen(t)
+	s.piped("init")
+	s.piped("put", strings.Repeat("before it all ", 40)+"the  ferries of\x01the\x02\tLAKE "+strings.Repeat("go on and on ", 40), "--id", "a")
+	out := s.shows("search", "lake ferry")
+	for _, want := range []string{"the \x1b[1mferries\x1b[0m of", "\x1b[1mLAKE\x1b[0m"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in %q", want, out)
+		}
+	}
+	if strings.ContainsAny(out, "\x01\x02") {
+		t.Errorf("%q", out)
+	}
+	for name, out := range map[string]string{"without colours": s.shows("search", "lake ferry", "--color", "never"), "a pipe": s.piped("search", "lake ferry", "--fragment", "60")} {
+		if strings.ContainsAny(out, "\x01\x02\x1b") || !strings.Contains(out, "the ferries of") {
+			t.Errorf("%s: %q", name, out)
+		}
+	}
+}
+
 // Ctrl-C of a person ends the commands that wait with 130 and a word on why.
 func TestScreenInterrupt(t *testing.T) {
 	t.Parallel()

@@ -51,8 +51,8 @@ Words are compared by their English stems, ignoring case and accents; words like
 They are looked for in the text, in tags, category, key, title, speaker, author, name and caption of
 the metadata, and in the date. The neighbours of a memory in its session count too, so one that has
 none of the words can be found. In a query, "ferry to Como" is a phrase, rom* means words that
-begin so, +rome must be there, -rome must not, tag:travel is a word in a field, and OR makes what
-is beside it optional.
+begin so, +rome must be there, -rome must not, tag:travel is a word in a field, and of tag:a OR tag:b
+one must be there.
 
 --sort shows the best N in another order, as by the time at which they happened; the next page has the
 next best.
@@ -308,8 +308,8 @@ func (l *memoryList) hit(ctx context.Context, h *varve.Hit) error {
 		switch last := len(cells) - 1; {
 		case h.Explanation != nil:
 			cells[last] = why(h)
-		case h.Fragment != nil && h.Fragment.From > 0:
-			cells[last] = textOf(h)
+		case h.Fragment != nil:
+			cells[last] = marked(h.Fragment)
 		}
 		return cells
 	}}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
@@ -67,6 +68,58 @@ func textOf(h *varve.Hit) string {
 		text += " …"
 	}
 	return text
+}
+
+// marked is the fragment of a hit for a table, where the words that are looked for stand out.
+func marked(f *varve.Fragment) string {
+	var out strings.Builder
+	// A part of a text keeps the space at its ends, where it is beside a word.
+	add := func(s string) {
+		part := cli.Printable(s)
+		if part == "" && s != "" || part != "" && strings.TrimLeftFunc(s, unicode.IsSpace) != s {
+			out.WriteString(" ")
+		}
+		if out.WriteString(part); part != "" && strings.TrimRightFunc(s, unicode.IsSpace) != s {
+			out.WriteString(" ")
+		}
+	}
+	at := beginOf(f)
+	from := f.From + at
+	for _, m := range f.Marks {
+		add(f.Text[at:m[0]])
+		out.WriteString(cli.MarkOn)
+		add(f.Text[m[0]:m[1]])
+		out.WriteString(cli.MarkOff)
+		at = m[1]
+	}
+	add(f.Text[at:])
+	text := strings.TrimSpace(out.String())
+	if from > 0 {
+		text = "… " + text
+	}
+	if f.Cut {
+		text += " …"
+	}
+	return text
+}
+
+// What a cell shows before the first word that is looked for, in bytes, where that is not nearer to the beginning.
+const (
+	cellLead = 30
+	cellNear = 45
+)
+
+// beginOf is where a cell begins with a fragment: a narrow screen would cut the words that are looked for.
+func beginOf(f *varve.Fragment) int {
+	if len(f.Marks) == 0 || f.Marks[0][0] <= cellNear {
+		return 0
+	}
+	first := f.Marks[0][0]
+	lead := f.Text[first-cellLead : first]
+	if space := strings.IndexFunc(lead, unicode.IsSpace); space >= 0 {
+		return first - cellLead + space
+	}
+	return first
 }
 
 // why is the explanation of a hit on one line.

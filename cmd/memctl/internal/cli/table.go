@@ -143,13 +143,29 @@ func (t *table) write(ctx context.Context) error {
 			if i == at {
 				t.a.Out.InColour(Dim, cell)
 			} else {
-				fmt.Fprint(t.a.Out, cell)
+				t.show(cell)
 			}
 		}
 		fmt.Fprintln(t.a.Out)
 	}
 	t.rows, t.ids = t.rows[:0], t.ids[:0]
 	return nil
+}
+
+// MarkOn and MarkOff are around what a cell has in bold. They have no width, and nothing that is Printable has them.
+const (
+	MarkOn  = "\x01"
+	MarkOff = "\x02"
+)
+
+func (t *table) show(cell string) {
+	plain, rest, marked := strings.Cut(cell, MarkOn)
+	for fmt.Fprint(t.a.Out, plain); marked; fmt.Fprint(t.a.Out, plain) {
+		var bold string
+		bold, rest, _ = strings.Cut(rest, MarkOff)
+		t.a.Out.InColour(Bold, bold)
+		plain, rest, marked = strings.Cut(rest, MarkOn)
+	}
 }
 
 // width is that of the screen; elsewhere what COLUMNS says.
