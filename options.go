@@ -76,7 +76,8 @@ type Options struct {
 	// VectorFit truncates an embedding of more dimensions than the store's, and pads one of fewer
 	// with zeros, instead of refusing it; each is an Event.
 	VectorFit bool
-	// NoBackground disables background flushes: only Flush and Close write to the files.
+	// NoBackground disables background flushes: Flush and Close write to the files, and a write that finds
+	// more than 1 GiB of log that the index does not have.
 	NoBackground bool
 
 	// SegmentSize is the size in bytes of the log's segments in a new store; 0 means 64 MiB. One

@@ -212,3 +212,17 @@ func TestSlowedScope(t *testing.T) {
 		t.Errorf("%v %v", v, err)
 	}
 }
+
+// Where the index is what the writers wait for, Health names it, and not the files.
+func TestSlowedByIndex(t *testing.T) {
+	t.Parallel()
+	st := openTest(t, t.TempDir(), open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{BacklogBytes: 1 << 20}}))
+	for i := 0; st.Admin().Stats().Backlog < 600<<10; i++ {
+		if _, err := st.Put(t.Context(), Memory{ID: fmt.Sprint(i), Content: strings.Repeat("slow ", 4<<10)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if h := st.Health(t.Context()); !strings.Contains(h.Slowed, "the index") || strings.Contains(h.Slowed, "backlog_bytes") || !h.OK {
+		t.Errorf("%q %v", h.Slowed, h.Problems)
+	}
+}

@@ -118,21 +118,6 @@ func (cm *Committer) Commit(ctx context.Context, ops []Op, seen Reads, listed wa
 	}
 }
 
-// frameBytes is about what a frame has besides content and vector: header, key, line, the members of a
-// document.
-const frameBytes = 700
-
-// bytesOf is about how many bytes of log the operations will take.
-func bytesOf(ops []Op) (n int64) {
-	for i := range ops {
-		n += frameBytes
-		if m := ops[i].Memory; m != nil {
-			n += int64(len(m.Content) + 8*len(m.Embedding))
-		}
-	}
-	return n
-}
-
 // busyPause is between two looks for room.
 const busyPause = time.Millisecond
 

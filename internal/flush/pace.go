@@ -192,6 +192,9 @@ func (fl *Flusher) behind() string {
 	if r := fl.Engine.Log.SettleRate(); r > 0 {
 		rate = human.Bytes(int64(r)) + " a second"
 	}
+	if fl.unspilled() > fl.unfiled() { // the files are there, or nearly
+		return fmt.Sprintf("the index, with the views that are made of it, is %s behind the log, of %s at most; the files follow at a rate of %s", human.Bytes(fl.Engine.Log.Backlog()), human.Bytes(fl.Engine.Env.System.BacklogBytes), rate)
+	}
 	return fmt.Sprintf("the files are %s behind the log, of %s that backlog_bytes allows; they follow at a rate of %s", human.Bytes(fl.Engine.Log.Unfiled()), human.Bytes(fl.Engine.Settings.Now().Backlog()), rate)
 }
 

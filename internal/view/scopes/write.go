@@ -149,10 +149,13 @@ const frameBytes = 200
 func bytesAsked(list []*asked) (n int64) {
 	for _, q := range list {
 		n += frameBytes
-		if put, ok := q.r.Op.(working.OpPut); ok {
-			for i := range put.Items {
-				n += int64(len(put.Items[i].Value))
+		switch op := q.r.Op.(type) {
+		case working.OpPut:
+			for i := range op.Items {
+				n += int64(len(op.Items[i].Value))
 			}
+		case working.OpAppend:
+			n += int64(len(op.Text))
 		}
 	}
 	return n
