@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
@@ -12,6 +13,26 @@ import (
 type pebbleDB struct {
 	db    *pebble.DB
 	cache *pebble.Cache
+	told  func(kind string, took time.Duration)
+}
+
+// Watch implements watched.
+func (p *pebbleDB) Watch(told func(kind string, took time.Duration)) { p.told = told }
+
+// Levels implements watched.
+func (p *pebbleDB) Levels() map[string]int64 {
+	m := p.db.Metrics()
+	return map[string]int64{"debt": int64(m.Compact.EstimatedDebt)}
+}
+
+// listener tells what it does by itself.
+func (p *pebbleDB) listener() *pebble.EventListener {
+	return &pebble.EventListener{
+		FlushEnd:        func(i pebble.FlushInfo) { p.told("flushed", i.TotalDuration) },
+		CompactionEnd:   func(i pebble.CompactionInfo) { p.told("compacted", i.TotalDuration) },
+		WriteStallBegin: func(pebble.WriteStallBeginInfo) { p.told("writers slowed", 0) },
+		WALCreated:      func(pebble.WALCreateInfo) { p.told("log rolled", 0) },
+	}
 }
 
 func (p *pebbleDB) Name() string       { return "Pebble" }
@@ -30,6 +51,9 @@ func (p *pebbleDB) Open(dir string) error {
 	}
 	for i := range opts.Levels {
 		opts.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+	}
+	if p.told != nil {
+		opts.EventListener = p.listener()
 	}
 	db, err := pebble.Open(dir, opts)
 	p.db = db

@@ -13,8 +13,8 @@ import (
 )
 
 // A steady cell is one engine under one load that does not let up, for minutes. Its workers are
-// processes of their own; what they tell is kept in a file, and a cell whose file is there is not run
-// again: a run that was cut goes on where it was.
+// processes of their own; what they tell is kept in a file, and a cell whose file is there, of the same
+// length, is not run again: a run that was cut goes on where it was.
 
 // steadyLoad is what each goroutine of each process does.
 type steadyLoad struct {
@@ -22,17 +22,19 @@ type steadyLoad struct {
 	title      string
 	processes  int
 	goroutines int
-	fill       bool // the store has n documents before
+	fill       bool          // the store has n documents before
+	every      time.Duration // each goroutine begins an operation so often, and counts from then; 0: one after the other
 	step       func(w *steadyWorker, g int) (docs int, kind string, err error)
 }
 
 var steadyLoads = []steadyLoad{
-	{"put1", "1 writer", 1, 1, false, (*steadyWorker).put},
-	{"put64", "64 writers", 1, 64, false, (*steadyWorker).put},
-	{"batch1000", "batches of 1,000", 1, 1, false, (*steadyWorker).batch},
-	{"put4x16", "4 processes of 16 writers", 4, 16, false, (*steadyWorker).put},
-	{"read90", "16 goroutines, 90 % skewed reads", 1, 16, true, (*steadyWorker).readMostly},
-	{"mixed", "4 processes of 16: reads, puts, batches", 4, 16, true, (*steadyWorker).mixed},
+	{"paced", "2,000 puts a second, by 16 goroutines", 1, 16, false, 8 * time.Millisecond, (*steadyWorker).put},
+	{"put1", "1 writer", 1, 1, false, 0, (*steadyWorker).put},
+	{"put64", "64 writers", 1, 64, false, 0, (*steadyWorker).put},
+	{"batch1000", "batches of 1,000", 1, 1, false, 0, (*steadyWorker).batch},
+	{"put4x16", "4 processes of 16 writers", 4, 16, false, 0, (*steadyWorker).put},
+	{"read90", "16 goroutines, 90 % skewed reads", 1, 16, true, 0, (*steadyWorker).readMostly},
+	{"mixed", "4 processes of 16: reads, puts, batches", 4, 16, true, 0, (*steadyWorker).mixed},
 }
 
 // steadyLoadOf is the load of a name, or nil.
@@ -81,7 +83,7 @@ func (c *steadyConfig) run() error {
 				continue
 			}
 			path := filepath.Join(c.results, cellName(e.Name(), load.name))
-			if _, err := os.Stat(path); err == nil {
+			if was, err := readCell(path); err == nil && was.Seconds == c.secondsOf(load) {
 				fmt.Fprintln(os.Stderr, path, "is there already")
 				continue
 			}
@@ -106,10 +108,7 @@ func cellName(engine, load string) string {
 func (c *steadyConfig) cell(engine string, load steadyLoad, path string) error {
 	return c.inFolder(func(dir string) error {
 		r := cellResult{Engine: engine, Load: load.name, Title: load.title, At: time.Now().UTC().Truncate(time.Second)}
-		r.Seconds = c.minutes * 60
-		if load.name == "mixed" {
-			r.Seconds = c.minutesX * 60
-		}
+		r.Seconds = c.secondsOf(load)
 		var err error
 		if r.SyncBefore, err = c.syncProbe(); err != nil {
 			return err
@@ -125,8 +124,29 @@ func (c *steadyConfig) cell(engine string, load steadyLoad, path string) error {
 			return err
 		}
 		fmt.Fprintf(os.Stderr, "%s: %s\n", path, r.Timeline.line(r.Seconds))
-		return os.WriteFile(path, b, 0o644)
+		if err := os.WriteFile(path+".part", b, 0o644); err != nil {
+			return err
+		}
+		return os.Rename(path+".part", path)
 	})
+}
+
+func (c *steadyConfig) secondsOf(load steadyLoad) float64 {
+	if load.name == "mixed" {
+		return c.minutesX * 60
+	}
+	return c.minutes * 60
+}
+
+func readCell(path string) (r cellResult, err error) {
+	b, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(b, &r)
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w", path, err)
+	}
+	return r, err
 }
 
 func (c *steadyConfig) syncProbe() (quantiles [2]float64, err error) {
@@ -163,9 +183,10 @@ func (c *steadyConfig) runWorkers(engine string, load steadyLoad, dir string, se
 
 // timeline is what happened in each second of a cell.
 type timeline struct {
-	Docs   []int              `json:"docs"`   // committed, or read
-	Ops    []int              `json:"ops"`    // commits, or reads
-	P50    []float64          `json:"p50_us"` // of the operations that ended in that second
+	Docs   []int              `json:"docs"` // committed
+	Reads  []int              `json:"reads"`
+	Ops    []int              `json:"ops"`    // commits
+	P50    []float64          `json:"p50_us"` // of the commits that ended in that second
 	P99    []float64          `json:"p99_us"`
 	Most   []float64          `json:"most_us"`
 	Kinds  map[string]latency `json:"kinds"`  // of all seconds, by kind of operation
@@ -218,7 +239,7 @@ func (l latency) at(q float64) float64 {
 }
 
 func newTimeline(seconds int) *timeline {
-	t := &timeline{Docs: make([]int, seconds), Ops: make([]int, seconds), Kinds: map[string]latency{}, Levels: map[string][]int64{}, lat: make([]latency, seconds)}
+	t := &timeline{Docs: make([]int, seconds), Reads: make([]int, seconds), Ops: make([]int, seconds), Kinds: map[string]latency{}, Levels: map[string][]int64{}, lat: make([]latency, seconds)}
 	for i := range t.lat {
 		t.lat[i] = latency{}
 	}
@@ -245,6 +266,7 @@ func (t *timeline) add(o *timeline) {
 	}
 	for i := range min(len(t.Docs), len(o.Docs)) {
 		t.Docs[i] += o.Docs[i]
+		t.Reads[i] += o.Reads[i]
 		t.Ops[i] += o.Ops[i]
 		t.P50[i], t.P99[i], t.Most[i] = max(t.P50[i], o.P50[i]), max(t.P99[i], o.P99[i]), max(t.Most[i], o.Most[i])
 	}
@@ -261,21 +283,18 @@ func (t *timeline) addKinds(o *timeline) {
 	}
 }
 
-// writes is the latency of what writes, or of everything where nothing does.
+// writes is the latency of what writes.
 func (t *timeline) writes() latency {
 	sum := latency{}
-	for _, kind := range []string{"put", "batch"} {
-		sum.merge(t.Kinds[kind])
-	}
-	if len(sum) == 0 {
-		for _, l := range t.Kinds {
+	for kind, l := range t.Kinds {
+		if kind != "get" {
 			sum.merge(l)
 		}
 	}
 	return sum
 }
 
-// idle is how many seconds saw no operation end.
+// idle is how many seconds saw no commit end.
 func (t *timeline) idle() (n int) {
 	for _, ops := range t.Ops {
 		if ops == 0 {
@@ -285,16 +304,21 @@ func (t *timeline) idle() (n int) {
 	return n
 }
 
-func (t *timeline) rate() float64 {
+// perSecond is the mean.
+func perSecond(list []int) float64 {
 	sum := 0
-	for _, n := range t.Docs {
+	for _, n := range list {
 		sum += n
 	}
-	return float64(sum) / float64(max(len(t.Docs), 1))
+	return float64(sum) / float64(max(len(list), 1))
 }
 
 func (t *timeline) line(seconds float64) string {
 	l := t.writes()
-	return fmt.Sprintf("%.0f s, %s docs/s, p50 %s µs, p99 %s µs, p99.9 %s µs, longest %s ms, %d seconds without a commit",
-		seconds, number(t.rate()), number(l.at(0.5)), number(l.at(0.99)), number(l.at(0.999)), number(l.at(1)/1e3), t.idle())
+	reads := ""
+	if l := t.Kinds["get"]; len(l) > 0 {
+		reads = fmt.Sprintf(", %s gets/s, p50 %s µs, p99 %s µs", number(perSecond(t.Reads)), number(l.at(0.5)), number(l.at(0.99)))
+	}
+	return fmt.Sprintf("%.0f s, %s docs/s, p50 %s µs, p99 %s µs, p99.9 %s µs, longest %s ms, %d seconds without a commit%s",
+		seconds, number(perSecond(t.Docs)), number(l.at(0.5)), number(l.at(0.99)), number(l.at(0.999)), number(l.at(1)/1e3), t.idle(), reads)
 }

@@ -1,8 +1,9 @@
 package main
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,34 +17,44 @@ func (c *steadyConfig) reportSteady() error {
 	}
 	var cells []cellResult
 	for _, name := range names {
-		b, err := os.ReadFile(name)
+		r, err := readCell(name)
 		if err != nil {
 			return err
-		}
-		var r cellResult
-		if err := json.Unmarshal(b, &r); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
 		}
 		cells = append(cells, r)
 		if err := os.WriteFile(strings.TrimSuffix(name, ".json")+".svg", []byte(r.picture()), 0o644); err != nil {
 			return err
 		}
 	}
+	// What somebody has to say of the figures is kept in a file of its own.
+	remarks, err := os.ReadFile(filepath.Join(c.results, "REMARKS.md"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	var out strings.Builder
-	fmt.Fprintf(&out, "# Steady load\n\nMade by `go run . -steady FOLDER` in `bench/`: each cell is minutes of constant load, not a burst. Latencies are of what writes. The picture of a cell is beside it: docs a second, latency, and what the engine did by itself.\n\n%s\n", machine(c.dir))
+	fmt.Fprintf(&out, "# Steady load\n\nMade by `go run . -steady FOLDER` in `bench/`: each cell is minutes of constant load, not a burst. Latencies are of what writes; those of gets are beside them. The picture of a cell is beside it: docs a second, latency, and what the engine did by itself.\n\n%s\n%s\n", machine(c.dir), remarks)
 	for _, load := range steadyLoads {
 		rows := ""
 		for _, r := range cells {
 			if r.Load != load.name {
 				continue
 			}
-			l := r.Timeline.writes()
-			rows += fmt.Sprintf("| [%s](%s) | %.0f s | %s | %s | %s | %s | %s | %d | %s / %s |\n", r.Engine, strings.TrimSuffix(cellName(r.Engine, r.Load), ".json")+".svg", r.Seconds,
-				number(r.Timeline.rate()), number(l.at(0.5)), number(l.at(0.99)), number(l.at(0.999)), number(l.at(1)/1e3), r.Timeline.idle(), number(r.SyncBefore[0]), number(r.SyncAfter[0]))
+			l, gets := r.Timeline.writes(), ""
+			if load.fill {
+				g := r.Timeline.Kinds["get"]
+				gets = fmt.Sprintf(" %s | %s | %s | %s |", number(perSecond(r.Timeline.Reads)), number(g.at(0.5)), number(g.at(0.99)), number(g.at(1)/1e3))
+			}
+			rows += fmt.Sprintf("| [%s](%s) | %.0f s | %s | %s | %s | %s | %s | %d | %s / %s |%s\n", r.Engine, strings.TrimSuffix(cellName(r.Engine, r.Load), ".json")+".svg", r.Seconds,
+				number(perSecond(r.Timeline.Docs)), number(l.at(0.5)), number(l.at(0.99)), number(l.at(0.999)), number(l.at(1)/1e3), r.Timeline.idle(), number(r.SyncBefore[0]), number(r.SyncAfter[0]), gets)
 		}
-		if rows != "" {
-			fmt.Fprintf(&out, "## %s\n\n| | time | docs/s | p50 µs | p99 µs | p99.9 µs | longest ms | seconds without | fdatasync p50 µs before / after |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n%s\n", load.title, rows)
+		if rows == "" {
+			continue
 		}
+		gets, lines := "", ""
+		if load.fill {
+			gets, lines = " gets/s | p50 µs | p99 µs | longest ms |", "---:|---:|---:|---:|"
+		}
+		fmt.Fprintf(&out, "## %s\n\n| | time | docs/s | p50 µs | p99 µs | p99.9 µs | longest ms | seconds without | fdatasync p50 µs before / after |%s\n|---|---:|---:|---:|---:|---:|---:|---:|---:|%s\n%s\n", load.title, gets, lines, rows)
 	}
 	fmt.Print("\n", out.String())
 	return os.WriteFile(filepath.Join(c.results, "STEADY.md"), []byte(out.String()), 0o644)
@@ -66,7 +77,7 @@ func (r *cellResult) picture() string {
 	}
 	x := func(second float64) float64 { return plotLeft + second/float64(n)*plotWide }
 	for _, m := range r.Timeline.Marks {
-		colour := map[string]string{"flushed": "#e8e8e8", "index written": "#9ecae1", "writers slowed": "#fdd0a2"}[m.Kind]
+		colour := map[string]string{"flushed": "#e8e8e8", "index written": "#9ecae1", "index merged": "#9ecae1", "compacted": "#9ecae1", "writers slowed": "#fdd0a2", "log rolled": "#74c476"}[m.Kind]
 		if colour == "" {
 			colour = "#f4a0a0"
 		}
@@ -95,7 +106,7 @@ func (r *cellResult) picture() string {
 	}
 	plot(40, 150, "documents a second", [][]float64{docs}, []string{"#08519c"})
 	plot(220, 150, "milliseconds: p50, p99, longest of each second", [][]float64{millis(r.Timeline.P50), millis(r.Timeline.P99), millis(r.Timeline.Most)}, []string{"#31a354", "#e6550d", "#bbbbbb"})
-	fmt.Fprintf(&out, `<text x="%d" y="410">0 s</text><text x="%d" y="410" text-anchor="end">%d s; shaded: grey flush, blue index, orange writers slowed, red other</text></svg>`+"\n", plotLeft, plotLeft+plotWide, n)
+	fmt.Fprintf(&out, `<text x="%d" y="410">0 s</text><text x="%d" y="410" text-anchor="end">%d s; shaded: grey flush, blue index or compaction, orange writers slowed, green next file of the log, red other</text></svg>`+"\n", plotLeft, plotLeft+plotWide, n)
 	return out.String()
 }
 

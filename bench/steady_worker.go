@@ -162,7 +162,14 @@ func (w *steadyWorker) during(load *steadyLoad, began time.Time, d time.Duration
 		t := newTimeline(seconds)
 		parts[g] = t
 		wg.Go(func() {
-			for from := time.Now(); ; {
+			// The beginnings of goroutines that work by the clock are spread over the interval.
+			from := began.Add(load.every * time.Duration(g) / time.Duration(load.goroutines))
+			for {
+				if load.every > 0 {
+					time.Sleep(time.Until(from))
+				} else {
+					from = time.Now()
+				}
 				docs, kind, err := load.step(w, g)
 				now := time.Now()
 				if errs[g] = err; err != nil {
@@ -172,12 +179,16 @@ func (w *steadyWorker) during(load *steadyLoad, began time.Time, d time.Duration
 					t.Kinds[kind] = latency{}
 				}
 				t.Kinds[kind].note(now.Sub(from))
-				if at := int(now.Sub(began) / time.Second); at < seconds {
+				switch at := int(now.Sub(began) / time.Second); {
+				case at >= seconds:
+				case kind == "get":
+					t.Reads[at]++
+				default:
 					t.Docs[at] += docs
 					t.Ops[at]++
 					t.lat[at].note(now.Sub(from))
 				}
-				if from = now; now.Sub(began) >= d {
+				if from = from.Add(load.every); now.Sub(began) >= d {
 					return
 				}
 			}
@@ -208,6 +219,7 @@ func (w *steadyWorker) during(load *steadyLoad, began time.Time, d time.Duration
 	for _, t := range parts {
 		for i := range sum.lat {
 			sum.Docs[i] += t.Docs[i]
+			sum.Reads[i] += t.Reads[i]
 			sum.Ops[i] += t.Ops[i]
 			sum.lat[i].merge(t.lat[i])
 		}

@@ -13,23 +13,41 @@ func varveEngine() []func() Engine { return []func() Engine{func() Engine { retu
 
 // varveStore is Varve with the defaults.
 type varveStore struct {
-	st *varve.Store
-	o  *varve.Options
+	st      *varve.Store
+	o       *varve.Options
+	told    func(kind string, took time.Duration)
+	segment uint64 // of the log, when Levels looked last
 }
 
 // Watch implements watched.
 func (v *varveStore) Watch(told func(kind string, took time.Duration)) {
+	v.told = told
 	v.o = &varve.Options{Listener: func(e varve.Event) {
 		switch e.Kind {
-		case varve.EventFlush, varve.EventIndex, varve.EventSlowSync, varve.EventLockWait:
+		case varve.EventIndex:
+			kind := string(e.Kind)
+			if e.Path == "memory_index.json" {
+				kind = "index merged"
+			}
+			told(kind, e.Took)
+		case varve.EventFlush, varve.EventSlowSync, varve.EventLockWait, varve.EventSlowed:
 			told(string(e.Kind), e.Took)
 		}
 	}}
 }
 
+// segmentSize is the size of a file of the log, by default.
+const segmentSize = 64 << 20
+
 // Levels implements watched.
 func (v *varveStore) Levels() map[string]int64 {
 	s := v.st.Admin().Stats()
+	if at := s.Durable / segmentSize; at != v.segment {
+		if v.segment != 0 && v.told != nil {
+			v.told("log rolled", 0)
+		}
+		v.segment = at
+	}
 	return map[string]int64{"durable": int64(s.Durable), "unflushed": s.Unflushed, "backlog": s.Backlog}
 }
 

@@ -3,7 +3,7 @@
 // memory a turn, and asks its questions: for how many is a turn that holds the
 // answer among the first hits?
 //
-//	go run ./locomo -data locomo10.json [-dir DIR] [-top 10] [-speaker] [-by words] [-every 1] [-vectors FILE] [-template T] [-ranks]
+//	go run ./locomo -data locomo10.json [-dir DIR] [-top 10] [-speaker] [-by words] [-language en] [-every 1] [-vectors FILE] [-template T] [-ranks]
 //
 // By words always; by meaning when VARVE_EMBED_URL and VARVE_EMBED_MODEL name a
 // service (see package vector/embed; vector/embed/testdata/model/server.cjs is

@@ -30,6 +30,7 @@ func run(ctx context.Context) error {
 	cache := flag.String("vectors", "", "a `file` that keeps vectors for the next run; none is asked for that it has")
 	every := flag.Int("every", 1, "ask every so-manieth `question` only")
 	template := flag.String("template", "", "what is embedded: content, turns (the default here), or a `template` of your own")
+	language := flag.String("language", "", "of the stems: the setting `text_language`; none: words as they are")
 	ranks := flag.Bool("ranks", false, "by both, count places instead of scores")
 	flag.Parse()
 	if *data == "" || flag.NArg() > 0 || *every < 1 {
@@ -67,14 +68,14 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer st.Close()
-	if *template != "" {
-		err := st.Admin().UpdateConfig(ctx, func(c *varve.Config) error {
+	err = st.Admin().UpdateConfig(ctx, func(c *varve.Config) error {
+		if c.TextLanguage = *language; *template != "" {
 			c.Vectors = &varve.VectorConfig{Template: *template}
-			return nil
-		})
-		if err != nil {
-			return err
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	began := time.Now()
 	put, err := st.PutAll(ctx, slices.Values(memories))

@@ -27,7 +27,7 @@ const (
 	purged   = 3
 )
 
-// purgeEvery is the least time between two purges of a process.
+// purgeEvery is the least time between two purges of all processes, which take turns.
 const purgeEvery = time.Minute
 
 // purgeTries is how often one is made that gives up because another one, or a flush, takes longer than is waited.
@@ -37,6 +37,7 @@ const purgeTries = 5
 type child struct {
 	st         *varve.Store
 	slot, life int
+	processes  int
 	stopped    sync.RWMutex // held while the judge looks
 	said       sync.Mutex
 	out        *bufio.Writer
@@ -48,16 +49,16 @@ type work struct {
 	prefix string
 	rng    *rand.Rand
 	n      int
-	purged time.Time // the last one
+	purged int64 // the turn of the last one
 	scope  *working.Memory
 }
 
-func runChild(ctx context.Context, slot, life, goroutines int, seed uint64, dir string) error {
+func runChild(ctx context.Context, slot, life, processes, goroutines int, seed uint64, dir string) error {
 	st, err := varve.Open(ctx, dir, nil)
 	if err != nil {
 		return fmt.Errorf("open: %w", err)
 	}
-	c := &child{st: st, slot: slot, life: life, out: bufio.NewWriter(os.Stdout)}
+	c := &child{st: st, slot: slot, life: life, processes: processes, out: bufio.NewWriter(os.Stdout)}
 	run, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	failed := make(chan error, goroutines)
@@ -84,7 +85,12 @@ func runChild(ctx context.Context, slot, life, goroutines int, seed uint64, dir 
 	for range goroutines {
 		err = errors.Join(err, <-failed)
 	}
-	return errors.Join(err, st.Close())
+	closed := st.Close()
+	if errors.Is(closed, varve.ErrLocked) { // by one that purges; it is all in the log, and the judge looks for it
+		fmt.Fprintf(os.Stderr, "process %d left its files to another one: %v\n", slot, closed)
+		closed = nil
+	}
+	return errors.Join(err, closed)
 }
 
 // obey does what the judge says until its input ends.
@@ -110,8 +116,15 @@ func (c *child) say(format string, args ...any) {
 	c.said.Lock()
 	defer c.said.Unlock()
 	fmt.Fprintf(c.out, format+"\n", args...)
+	began := time.Now()
 	_ = c.out.Flush() // where its reader has gone, the input ends as well
+	if took := time.Since(began); took > heldMost {
+		fmt.Fprintf(os.Stderr, "process %d.%d waited %v for the judge to read on\n", c.slot, c.life, took)
+	}
 }
+
+// heldMost is how long a process may wait for the judge before it says so: then it commits nothing meanwhile.
+const heldMost = 500 * time.Millisecond
 
 func (w *work) keys() (all []string) {
 	for i := range singles {
@@ -139,7 +152,7 @@ func (w *work) step(g int) {
 	case n < 350:
 		began := time.Now()
 		state := w.state(single)
-		w.say("op get %d read %s %s", time.Since(began).Microseconds(), single, state)
+		w.say("op get %d %d read %s %s", time.Since(began).Microseconds(), time.Now().UnixNano(), single, state)
 	case n < 650:
 		w.write("put", w.next(), func(state string) error {
 			_, err := w.st.Put(ctx, memory(single, w.prefix, state))
@@ -192,8 +205,8 @@ func (w *work) step(g int) {
 		w.session(ctx)
 	default:
 		// A purge waits for the files of everything before it, and writes the archive again.
-		if g == 0 && time.Since(w.purged) > purgeEvery {
-			w.purged = time.Now()
+		if turn := time.Now().Unix() / int64(purgeEvery/time.Second); g == 0 && turn != w.purged && int(turn)%w.processes == w.slot {
+			w.purged = turn
 			w.purge(ctx)
 		}
 	}
@@ -239,7 +252,7 @@ func (w *work) purge(ctx context.Context) {
 			if !errors.Is(err, varve.ErrLocked) || try == purgeTries {
 				return err
 			}
-			w.say("op again %d", time.Since(began).Microseconds())
+			w.say("op again %d %d", time.Since(began).Microseconds(), time.Now().UnixNano())
 		}
 	}, key)
 }
@@ -258,7 +271,7 @@ func (w *work) write(kind, state string, do func(state string) error, keys ...st
 	for i, key := range keys {
 		switch {
 		case err == nil && i == 0:
-			w.say("op %s %d done %s %s", kind, took, key, state)
+			w.say("op %s %d %d done %s %s", kind, took, time.Now().UnixNano(), key, state)
 		case err == nil:
 			w.say("done %s %s", key, state)
 		case errors.Is(err, errRefused):
@@ -276,7 +289,7 @@ func (w *work) other(kind string, do func() error) {
 		w.say("%s: %q", kind, err.Error())
 		return
 	}
-	w.say("op %s %d", kind, time.Since(began).Microseconds())
+	w.say("op %s %d %d", kind, time.Since(began).Microseconds(), time.Now().UnixNano())
 }
 
 func (w *work) next() string {

@@ -11,8 +11,9 @@
 // stop for a moment: each key must have a state that was acknowledged or begun last, and a
 // verification must find nothing. So at the end, after all have closed.
 //
-// A purge gives up where another one, or a flush, takes longer than is waited for a lock. It is made again, up
-// to five times; the table counts it.
+// There is one purge a minute, by one process after the other. A purge gives up where another one, or a
+// flush, takes longer than is waited for a lock. It is made again, up to five times; the table counts it. A
+// process that cannot get that lock when it closes the store leaves the files to the others.
 //
 // The table has a row for each minute. These are failures, and the exit status is 1 then:
 //

@@ -37,7 +37,7 @@ func command() error {
 	}
 	dir := flag.Arg(0)
 	if *isChild {
-		return runChild(context.Background(), *slot, *life, *goroutines, *seed, dir)
+		return runChild(context.Background(), *slot, *life, *processes, *goroutines, *seed, dir)
 	}
 	if *processes < 1 || *goroutines < 1 || *length <= 0 || *every <= 0 || *check <= 0 {
 		return fmt.Errorf("-processes, -goroutines, -minutes, -kill and -check must be above 0")

@@ -31,7 +31,7 @@ func (s *soak) start(slot, life int) (*process, error) {
 		return nil, err
 	}
 	p := &process{slot: slot, life: life, ready: make(chan struct{}), paused: make(chan struct{}, 1), ended: make(chan struct{})}
-	p.cmd = exec.Command(self, "-child", "-slot", strconv.Itoa(slot), "-life", strconv.Itoa(life), "-goroutines", strconv.Itoa(s.goroutines),
+	p.cmd = exec.Command(self, "-child", "-slot", strconv.Itoa(slot), "-life", strconv.Itoa(life), "-processes", strconv.Itoa(s.processes), "-goroutines", strconv.Itoa(s.goroutines),
 		"-seed", strconv.FormatUint(s.seed+uint64(slot)<<32+uint64(life), 10), s.dir)
 	p.cmd.Stderr = os.Stderr
 	if p.in, err = p.cmd.StdinPipe(); err != nil {
@@ -66,17 +66,18 @@ func (s *soak) hear(p *process, out *bufio.Reader) {
 			p.paused <- struct{}{}
 			continue
 		case strings.HasPrefix(line, "op "):
-			f := strings.SplitN(line, " ", 4)
-			micros, err := strconv.ParseInt(f[2], 10, 64)
-			if err != nil {
+			var kind string
+			var micros, at int64
+			if _, err := fmt.Sscanf(line, "op %s %d %d", &kind, &micros, &at); err != nil {
 				s.problem("%s: %s", who, line)
 				continue
 			}
-			s.noteOp(f[1], time.Duration(micros)*time.Microsecond)
-			if len(f) < 4 {
+			s.noteOp(kind, time.Duration(micros)*time.Microsecond, time.Unix(0, at))
+			f := strings.SplitN(line, " ", 5)
+			if len(f) < 5 {
 				continue
 			}
-			line = f[3]
+			line = f[4]
 		}
 		s.told.Line(who, line)
 	}

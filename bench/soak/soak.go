@@ -50,7 +50,8 @@ func (s *soak) problem(format string, args ...any) {
 // kept is how many durations of a kind a minute keeps.
 const kept = 1 << 20
 
-func (s *soak) noteOp(kind string, took time.Duration) {
+// noteOp takes in an operation that ended at a time.
+func (s *soak) noteOp(kind string, took time.Duration, ended time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	list := &s.now.commits
@@ -61,7 +62,7 @@ func (s *soak) noteOp(kind string, took time.Duration) {
 		list = &s.now.searches
 	case "purge": // waits for the files of everything before it
 		s.now.purges = append(s.now.purges, took)
-		s.count(1)
+		s.count(ended, 1)
 		return
 	case "again":
 		s.now.gaveUp++
@@ -69,7 +70,7 @@ func (s *soak) noteOp(kind string, took time.Duration) {
 	case "session": // of which some only read
 		return
 	default:
-		s.count(1)
+		s.count(ended, 1)
 		if took > s.now.longest {
 			s.now.longest, s.now.longestKind = took, kind
 		}
@@ -79,10 +80,10 @@ func (s *soak) noteOp(kind string, took time.Duration) {
 	}
 }
 
-// count adds commits to this second, -1: it does not count. A second is one of the clock: what looks each
-// second may be late. mu is held.
-func (s *soak) count(n int) {
-	at := s.elapsed()
+// count adds commits to a second, -1: it does not count. A second is one of the clock: what looks each
+// second may be late, and so may what is read of the processes. mu is held.
+func (s *soak) count(ended time.Time, n int) {
+	at := max(int(ended.Sub(s.began)/time.Second), s.turned)
 	for len(s.seconds) <= at {
 		s.seconds = append(s.seconds, 0)
 	}
@@ -252,7 +253,7 @@ func (s *soak) judgeNow(ctx context.Context) error {
 	}
 	err := s.compare(ctx)
 	s.mu.Lock()
-	s.count(-1)
+	s.count(time.Now(), -1)
 	for at := int(from / time.Second); at < len(s.seconds); at++ {
 		s.seconds[at] = -1
 	}
