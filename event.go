@@ -60,7 +60,7 @@ const (
 	EventSwept       = EventKind(env.EventSwept)       // Count memories; Note says whether they had expired or were older than max_age
 	EventEvicted     = EventKind(env.EventEvicted)     // Count memories, to make room for a write; ID is the first
 	EventFitted      = EventKind(env.EventFitted)      // Note has the old and the new dimension
-	EventSlowed      = EventKind(env.EventSlowed)      // commits wait for the files, which are Bytes behind the log; Note says why. Once, until none has waited for ten seconds
+	EventSlowed      = EventKind(env.EventSlowed)      // commits wait for the files or the index, which are Bytes behind the log; Note says why. Once, until none has waited for ten seconds
 )
 
 // publicEvent is an event as a host receives it.

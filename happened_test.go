@@ -28,11 +28,14 @@ func TestHappened(t *testing.T) {
 		memory := func(i int) Memory {
 			return Memory{ID: id(i), Content: "lake", Timestamp: base.Add(time.Duration(i) * time.Hour), Embedding: []float32{1, float32(i)}}
 		}
-		asked := 0
+		asked, told := 0, 0
 		times := st.engine.Times
 		st.engine.Times = func(ctx context.Context, f *engine.Filters, most int) ([]string, bool, error) {
-			asked++
-			return times(ctx, f, most)
+			ids, ok, err := times(ctx, f, most)
+			if asked++; ok {
+				told++
+			}
+			return ids, ok, err
 		}
 		_, err = st.PutAll(t.Context(), func(yield func(Memory) bool) {
 			for i := range n {
@@ -84,13 +87,13 @@ func TestHappened(t *testing.T) {
 				if err != nil || len(hits) != len(want) {
 					t.Errorf("%d, %s, %s: %d are found, want %d: %v", n, when, c.name, len(hits), len(want), err)
 				}
-				asked = 0
+				asked, told = 0, 0
 				hits, err = st.Search(t.Context(), Query{Vector: []float32{1, 0}, Limit: n}, c.filters...)
 				if err != nil || len(hits) != len(want) {
 					t.Errorf("%d, %s, %s: %d are near, want %d: %v", n, when, c.name, len(hits), len(want), err)
 				}
 				// Of many the times are asked, before any of them is read.
-				if n > 10_000 && len(c.filters) > 0 && asked == 0 {
+				if few := when == "in the index" && len(want) < n; n > 10_000 && len(c.filters) > 0 && (asked == 0 || few && told == 0) {
 					t.Errorf("%d, %s, %s: by their vectors all are looked at", n, when, c.name)
 				}
 			}

@@ -36,7 +36,7 @@ type Health struct {
 	Problems []error // the problems, gravest first
 	ReadOnly error   // why nothing can be written to a store that was opened read-only: the system refuses it, or it is a *LinkedError; nil otherwise
 	Space    Space
-	Slowed   string // why commits wait for the files to follow the log, "" when they do not: no problem, but the rate of the disk
+	Slowed   string // why commits wait until files and index have followed the log, "" when they do not: no problem, but the rate of this machine
 	Pending  int64  // memories that wait for their embedding, as far as this process knows; Problems has why
 	Embedder EmbedderHealth
 }

@@ -14,7 +14,7 @@ import (
 
 // A steady cell is one engine under one load that does not let up, for minutes. Its workers are
 // processes of their own; what they tell is kept in a file, and a cell whose file is there, of the same
-// length, is not run again: a run that was cut goes on where it was.
+// length and with as many documents, is not run again: a run that was cut goes on where it was.
 
 // steadyLoad is what each goroutine of each process does.
 type steadyLoad struct {
@@ -62,6 +62,7 @@ type cellResult struct {
 	Load    string    `json:"load"`
 	Title   string    `json:"title"`
 	Seconds float64   `json:"seconds"`
+	N       int       `json:"n"` // documents before, of a load that begins with some
 	At      time.Time `json:"at"`
 	// The machine's own limits, before and after: an append of 1 KB and an fdatasync.
 	SyncBefore [2]float64 `json:"sync_before_us"` // p50, p99
@@ -83,7 +84,7 @@ func (c *steadyConfig) run() error {
 				continue
 			}
 			path := filepath.Join(c.results, cellName(e.Name(), load.name))
-			if was, err := readCell(path); err == nil && was.Seconds == c.secondsOf(load) {
+			if was, err := readCell(path); err == nil && was.Seconds == c.secondsOf(load) && was.N == c.fillOf(load) && was.Timeline.Reads != nil {
 				fmt.Fprintln(os.Stderr, path, "is there already")
 				continue
 			}
@@ -108,7 +109,7 @@ func cellName(engine, load string) string {
 func (c *steadyConfig) cell(engine string, load steadyLoad, path string) error {
 	return c.inFolder(func(dir string) error {
 		r := cellResult{Engine: engine, Load: load.name, Title: load.title, At: time.Now().UTC().Truncate(time.Second)}
-		r.Seconds = c.secondsOf(load)
+		r.Seconds, r.N = c.secondsOf(load), c.fillOf(load)
 		var err error
 		if r.SyncBefore, err = c.syncProbe(); err != nil {
 			return err
@@ -136,6 +137,13 @@ func (c *steadyConfig) secondsOf(load steadyLoad) float64 {
 		return c.minutesX * 60
 	}
 	return c.minutes * 60
+}
+
+func (c *steadyConfig) fillOf(load steadyLoad) int {
+	if load.fill {
+		return c.n
+	}
+	return 0
 }
 
 func readCell(path string) (r cellResult, err error) {

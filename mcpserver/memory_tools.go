@@ -62,7 +62,7 @@ func memoryTools() []tool {
 			"recall", "Recall",
 			"Find memories, best match first: by words, and by their meaning too if the server has an embedder. Also finds entities and relations of the knowledge graph",
 			object(
-				append([]prop{needs("query", str(`What to search for, in plain words. Also "a phrase", rom* (words that begin so), +must, -not, tag:travel, a OR b`))}, narrowed(
+				append([]prop{needs("query", str(`What to search for, in plain words. Also "a phrase", rom* (words that begin so), +must, -not, tag:travel, tag:a OR tag:b (one of both)`))}, narrowed(
 					may("by", oneOf("How to search; by default by both if possible, otherwise by words", recallBy...)),
 					may("limit", limit("100", "10", maxRecall)), may("cursor", str("next of the previous page")), may("max_chars", chars),
 					may("per_session", integer("At most so many memories of one session, the best of each; by default any number", 1, maxRecall)),

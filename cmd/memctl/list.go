@@ -161,11 +161,15 @@ func (l *memoryList) add(ctx context.Context, m *varve.Memory) error {
 }
 
 func (l *memoryList) cells(m *varve.Memory, first string) []string {
-	text := cli.Printable(m.Content)
-	if !m.ExpiresAt.IsZero() {
-		text = "[" + span.Age(m.ExpiresAt.Sub(l.a.Clock())) + " left] " + text
+	return []string{cli.PrintableID(m.ID), first, cli.Printable(m.Session()), l.left(m) + cli.Printable(m.Content)}
+}
+
+// left says how long a memory has before it expires, if it does.
+func (l *memoryList) left(m *varve.Memory) string {
+	if m.ExpiresAt.IsZero() {
+		return ""
 	}
-	return []string{cli.PrintableID(m.ID), first, cli.Printable(m.Session()), text}
+	return "[" + span.Age(m.ExpiresAt.Sub(l.a.Clock())) + " left] "
 }
 
 // memoryLine is a memory for programs.

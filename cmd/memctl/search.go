@@ -309,7 +309,7 @@ func (l *memoryList) hit(ctx context.Context, h *varve.Hit) error {
 		case h.Explanation != nil:
 			cells[last] = why(h)
 		case h.Fragment != nil:
-			cells[last] = marked(h.Fragment)
+			cells[last] = l.left(&h.Memory) + marked(h.Fragment)
 		}
 		return cells
 	}}

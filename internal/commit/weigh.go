@@ -12,10 +12,13 @@ func bytesOf(ops []Op) (n int64) {
 	for i := range ops {
 		n += frameBytes
 		if m := ops[i].Memory; m != nil {
-			n += int64(len(m.Content)+8*len(m.Embedding)) + bytesIn(m.Metadata)
+			n += int64(len(m.Content)+8*(len(m.Embedding)+len(m.HyperbolicEmbedding))) + bytesIn(m.Metadata)
 		}
 		if a := ops[i].Assembly; a != nil {
-			n += int64(len(a.Description)) + bytesIn(a.MemoryIDs)
+			n += int64(len(a.Description) + 8*(len(a.CompositeEmbedding)+len(a.HyperbolicEmbedding)))
+			for _, v := range []any{a.MemoryIDs, a.Keywords, a.Tags, a.Topics, a.MergedFrom, a.EmotionProfile} {
+				n += bytesIn(v)
+			}
 		}
 		if w := ops[i].Work; w != nil {
 			n += int64(len(w.Value))
@@ -24,46 +27,64 @@ func bytesOf(ops []Op) (n int64) {
 	return n
 }
 
-// weighMost is of how many values of a document the bytes are counted: one that is in itself has no end.
+// weighMost is of how many values of a document the bytes are counted: the others are taken for as large, and
+// one that is in itself has no end.
 const weighMost = 1 << 16
 
 // bytesIn is about how many bytes of JSON a value takes.
 func bytesIn(v any) int64 {
-	left := weighMost
-	return weigh(v, &left)
+	w := weigher{left: weighMost}
+	return w.of(reflect.ValueOf(v))
 }
 
-func weigh(v any, left *int) (n int64) {
-	if *left--; *left < 0 {
-		return 0
-	}
-	switch v := v.(type) {
-	case nil:
-		return 0
-	case string:
-		return int64(len(v)) + 3
-	case []string:
-		for _, w := range v {
-			n += int64(len(w)) + 3
+// weighLimit is more than any document has.
+const weighLimit = 1 << 30
+
+type weigher struct{ left int }
+
+func (w *weigher) of(v reflect.Value) (n int64) {
+	w.left--
+	switch v.Kind() {
+	case reflect.Invalid:
+		return 5 // null
+	case reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Float32, reflect.Float64:
+		return 8
+	case reflect.String:
+		return int64(v.Len()) + 3
+	case reflect.Interface, reflect.Pointer:
+		if w.left <= 0 {
+			return 8
 		}
-		return n
-	case []any:
-		for i := 0; i < len(v) && *left > 0; i++ {
-			n += weigh(v[i], left)
+		return w.of(v.Elem())
+	case reflect.Struct:
+		return w.some(v.NumField(), func(i int) int64 { return 8 + w.of(v.Field(i)) })
+	case reflect.Slice, reflect.Array:
+		switch v.Type().Elem().Kind() {
+		case reflect.Uint8:
+			return int64(v.Len())*4/3 + 2
+		case reflect.Bool, reflect.Int, reflect.Int64, reflect.Float32, reflect.Float64:
+			return 8 * int64(v.Len())
 		}
-		return n
-	case map[string]any:
-		for name, w := range v {
-			if *left <= 0 {
-				break
+		return w.some(v.Len(), func(i int) int64 { return w.of(v.Index(i)) })
+	case reflect.Map:
+		it := v.MapRange()
+		return w.some(v.Len(), func(int) int64 {
+			if !it.Next() {
+				return 0
 			}
-			n += int64(len(name)) + 4 + weigh(w, left)
-		}
-		return n
-	}
-	switch r := reflect.ValueOf(v); r.Kind() {
-	case reflect.Slice, reflect.Array, reflect.Map, reflect.String:
-		return 8 * int64(r.Len())
+			return 4 + w.of(it.Key()) + w.of(it.Value())
+		})
 	}
 	return 8
+}
+
+// some adds up n values, of which the last ones are like the first ones where there are too many.
+func (w *weigher) some(n int, each func(i int) int64) (sum int64) {
+	for i := range n {
+		if w.left <= 0 {
+			return min(sum/int64(max(i, 1))*int64(n), weighLimit)
+		}
+		sum = min(sum+each(i), weighLimit)
+	}
+	return sum
 }

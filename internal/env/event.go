@@ -60,7 +60,7 @@ const (
 	EventSwept       EventKind = "old memories deleted"           // Count; Note says whether they had expired or were older than max_age
 	EventEvicted     EventKind = "memories evicted"               // Count, to make room for one that was written; ID is the first
 	EventFitted      EventKind = "embedding padded or cut"        // Note says from what to what
-	EventSlowed      EventKind = "writers slowed"                 // commits wait for the files, Bytes behind the log; Note says why. Once, until nobody has waited for a while
+	EventSlowed      EventKind = "writers slowed"                 // commits wait for the files or the index, Bytes behind the log; Note says why. Once, until nobody has waited for a while
 )
 
 // Event tells the host.

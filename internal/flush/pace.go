@@ -63,10 +63,15 @@ func (fl *Flusher) turnOf(bytes int64) time.Duration {
 	if rate == 0 {
 		rate = rateFirst
 	}
-	// 1 at slowFrom: from there on the commits are no faster than the files.
+	files, index := fl.turns()
+	return time.Duration(max(files, index) * float64(bytes) / max(rate, rateLeast) * float64(time.Second))
+}
+
+// turns are how many times as long as its bytes take the turn of a commit lasts, for the files and for the
+// index: 1 at slowFrom, from where on the commits are no faster than the files.
+func (fl *Flusher) turns() (files, index float64) {
 	of := func(full float64) float64 { return full / max(1-full, 0.01) }
-	times := max(min(slowMost, of(fl.unfiled())), of(fl.unspilled()))
-	return time.Duration(times * float64(bytes) / max(rate, rateLeast) * float64(time.Second))
+	return min(slowMost, of(fl.unfiled())), of(fl.unspilled())
 }
 
 // unpaced is the key of a context whose commits are those of a flusher: it would wait for itself.
@@ -182,8 +187,16 @@ func (s *slowed) note(fl *Flusher, wait time.Duration) {
 	s.until = now.Add(wait)
 	s.mu.Unlock()
 	if begins {
-		fl.Engine.Env.Event(env.Event{Kind: env.EventSlowed, Bytes: fl.Engine.Log.Unfiled(), Took: wait, Note: fl.behind()})
+		fl.Engine.Env.Event(env.Event{Kind: env.EventSlowed, Bytes: fl.lag(), Took: wait, Note: fl.behind()})
 	}
+}
+
+// lag is how many bytes of log what the writers wait for is behind.
+func (fl *Flusher) lag() int64 {
+	if files, index := fl.turns(); index > files {
+		return fl.Engine.Log.Backlog()
+	}
+	return fl.Engine.Log.Unfiled()
 }
 
 // behind says why writers are slowed.
@@ -192,7 +205,7 @@ func (fl *Flusher) behind() string {
 	if r := fl.Engine.Log.SettleRate(); r > 0 {
 		rate = human.Bytes(int64(r)) + " a second"
 	}
-	if fl.unspilled() > fl.unfiled() { // the files are there, or nearly
+	if files, index := fl.turns(); index > files {
 		return fmt.Sprintf("the index, with the views that are made of it, is %s behind the log, of %s at most; the files follow at a rate of %s", human.Bytes(fl.Engine.Log.Backlog()), human.Bytes(fl.Engine.Env.System.BacklogBytes), rate)
 	}
 	return fmt.Sprintf("the files are %s behind the log, of %s that backlog_bytes allows; they follow at a rate of %s", human.Bytes(fl.Engine.Log.Unfiled()), human.Bytes(fl.Engine.Settings.Now().Backlog()), rate)

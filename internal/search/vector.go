@@ -14,6 +14,10 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
+// timedShare is of how many memories times must leave one: to look up each costs as much as to look at so many
+// vectors and to judge the nearest.
+const timedShare = 16
+
 // comparedShare is of how many memories filters must leave one for those to be compared, and no others.
 const comparedShare = 4
 
@@ -29,7 +33,7 @@ func (s *Search) nearest(ctx context.Context, v []float32, f *engine.Filters, n 
 	ids, ok, err := engine.Among(ctx, s.Engine, f, comparedShare)
 	if err == nil && !ok {
 		timed := f.Happened != (engine.Span{}) || f.Created != (engine.Span{}) || f.Updated != (engine.Span{})
-		if ids, ok, err = engine.Timed(ctx, s.Engine, f, timed); err != nil && ctx.Err() == nil {
+		if ids, ok, err = engine.Timed(ctx, s.Engine, f, timed, timedShare); err != nil && ctx.Err() == nil {
 			ok, err = false, nil // each is judged
 		}
 	}

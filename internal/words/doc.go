@@ -74,7 +74,8 @@
 // before and behind are neighbours in the session, by time and id; |D| is the number of words of the
 // content, avg its mean over all N documents, df the number of documents that have t themselves: with
 // their neighbours' shares, 1 + 0.5 + 0.2 as many score for it. A name, other than in a query of names
-// only, counts in the name field only, and d is then the number of documents that have it there. A
+// only, and unless it must be there or OR is beside it, counts in the name field only, and d is then the
+// number of documents that have it there. A
 // hit's score is its own, plus 0.3 times the sum of the three best scores in its session; a document
 // without a session is a session of its own.
 //

@@ -1,6 +1,7 @@
 package words
 
 import (
+	"context"
 	"math/bits"
 
 	"github.com/varve-db/varve/internal/words/bitset"
@@ -24,33 +25,60 @@ func (s *search) keepRows() {
 	}
 }
 
-func (s *search) groups(list []query.Group) {
+func (s *search) groups(list []query.Group) error {
 	for _, g := range list {
 		s.mustHave++
 		for _, c := range s.scratch {
-			for i := range (len(c.score) + 63) / 64 {
-				for any := c.oneOf(g, i); any != 0; any &= any - 1 {
-					c.has(uint32(64*i + bits.TrailingZeros64(any)))
+			any, err := c.oneOf(s.ctx, g)
+			if err != nil {
+				return err
+			}
+			for i, rows := range any {
+				for ; rows != 0; rows &= rows - 1 {
+					c.has(uint32(64*i + bits.TrailingZeros64(rows)))
 				}
 			}
 		}
 	}
+	return nil
 }
 
-// oneOf are those of 64 rows that have all words of a member.
-func (c *scratch) oneOf(g query.Group, i int) (any uint64) {
+// oneOf are the rows that have all words of a member.
+func (c *scratch) oneOf(ctx context.Context, g query.Group) (any bitset.Set, err error) {
 	for _, m := range g {
-		all := ^uint64(0)
-		for _, w := range m.Words {
-			if rows := c.either[w]; rows == nil {
-				all = 0
-			} else {
-				all &= rows[i]
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		all := c.either[m.Words[0]]
+		for _, w := range m.Words[1:] {
+			if all = both(all, c.either[w]); all == nil {
+				break
 			}
 		}
-		any |= all
+		for i, rows := range all {
+			if any == nil {
+				any = bitset.New(len(c.score))
+			}
+			any[i] |= rows
+		}
 	}
-	return any
+	return any, nil
+}
+
+// both are the rows of two sets; nil where there is none.
+func both(a, b bitset.Set) bitset.Set {
+	if a == nil || b == nil {
+		return nil
+	}
+	out, some := make(bitset.Set, len(a)), uint64(0)
+	for i := range out {
+		out[i] = a[i] & b[i]
+		some |= out[i]
+	}
+	if some == 0 {
+		return nil
+	}
+	return out
 }
 
 // has notes that a row has one more of what it must have.

@@ -209,8 +209,7 @@ func (v *Set) scored(ctx context.Context, q *query.Query, f *Filter, watch *watc
 			return s, err
 		}
 	}
-	s.groups(q.Either)
-	return s, nil
+	return s, s.groups(q.Either)
 }
 
 // names finds out which words of the query are names: of documents that have them in the name field.

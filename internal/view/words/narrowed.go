@@ -82,10 +82,11 @@ func (o *Orders) Times(ctx context.Context, f *engine.Filters, most int) (ids []
 	for _, t := range []struct {
 		by   order.Order
 		span engine.Span
-	}{{order.ByTime, f.Happened}, {order.ByCreated, f.Created}, {order.ByUpdated, f.Updated}} {
+		of   func(engine.Span) bounds
+	}{{order.ByTime, f.Happened, timeBounds}, {order.ByCreated, f.Created, lineBounds}, {order.ByUpdated, f.Updated, lineBounds}} {
 		if t.span != (engine.Span{}) {
-			from, before := engine.Micros(t.span)
-			in = append(in, rows.Bounds{By: t.by, From: from, Before: before})
+			b := t.of(t.span)
+			in = append(in, rows.Bounds{By: t.by, From: b.from, Before: b.before})
 		}
 	}
 	few := false

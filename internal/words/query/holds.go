@@ -11,13 +11,14 @@ import (
 type texts struct {
 	list  []Text
 	an    *analyzer.Analyzer
-	terms [][]string // as termsOf has them
+	terms [][]string        // as termsOf has them
+	words []map[string]bool // all that a segment would have
 }
 
 // Holds says whether the texts of a document have the query's phrases, and of groups with phrases a member.
 // Other words are not asked.
 func (q *Query) Holds(list []Text, an *analyzer.Analyzer) bool {
-	t := &texts{list, an, make([][]string, len(list))}
+	t := &texts{list, an, make([][]string, len(list)), make([]map[string]bool, len(list))}
 	for i := range q.phrases {
 		if p := &q.phrases[i]; t.hasPhrase(p) == p.not {
 			return false
@@ -58,17 +59,25 @@ func (t *texts) hasPhrase(p *phrase) bool {
 	return false
 }
 
-// hasWord looks at all terms that a segment would have of the texts.
-func (t *texts) hasWord(w *Word) (has bool) {
-	for _, of := range t.list {
+func (t *texts) hasWord(w *Word) bool {
+	for i, of := range t.list {
 		if w.Fields&Of(of.Field) == 0 {
 			continue
 		}
-		t.an.Each([]byte(of.Text), func(term []byte, _ bool) {
-			has = has || string(term) == w.Term || w.Prefix && strings.HasPrefix(string(term), w.Term)
-		})
-		if has {
+		if t.words[i] == nil {
+			t.words[i] = map[string]bool{}
+			t.an.Each([]byte(of.Text), func(term []byte, _ bool) { t.words[i][string(term)] = true })
+		}
+		if t.words[i][w.Term] {
 			return true
+		}
+		if !w.Prefix {
+			continue
+		}
+		for term := range t.words[i] {
+			if strings.HasPrefix(term, w.Term) {
+				return true
+			}
 		}
 	}
 	return false

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"unicode"
@@ -46,7 +47,7 @@ type Group []Member
 // Member is one of a group: a document has it that has all its words, one after the other where it is a
 // phrase.
 type Member struct {
-	Words  []int // of All
+	Words  []int // of All, each once
 	phrase *phrase
 }
 
@@ -61,11 +62,15 @@ func (q *Query) Words() int {
 	return n
 }
 
-// Size is how much the query asks for: words and phrases, those that exclude too.
+// Size is how much the query asks for: words, phrases and other groups of words, those that exclude too.
 func (q *Query) Size() int {
 	n := len(q.All) + len(q.phrases)
 	for _, g := range q.Either {
-		n += len(g)
+		for i := range g {
+			if len(g[i].Words) > 1 {
+				n++
+			}
+		}
 	}
 	return n
 }
@@ -88,8 +93,8 @@ func (g Group) phrases() bool {
 //	-rome            documents with it are not found; also -"to the lake", -tag:old
 //	tag:travel       the word in a field: content, title, tag, category, key, speaker, caption, date;
 //	                 also tag:"deep learning". Documents without it are not found
-//	tag:a OR tag:b   documents with neither are not found. Between words that need not be there anyway OR
-//	                 says nothing; what excludes does so beside it too
+//	tag:a OR tag:b   documents with neither are not found. Between words that need not be there anyway, and
+//	                 beside what has no words, OR says nothing; what excludes does so beside it too
 //
 // No text is wrong: what is none of these is words. Punctuation separates words.
 func Parse(s string, an *analyzer.Analyzer) *Query {
@@ -116,35 +121,51 @@ func Parse(s string, an *analyzer.Analyzer) *Query {
 
 // chain adds what OR stands between.
 func (q *Query) chain(items []item, an *analyzer.Analyzer) {
+	if len(items) == 1 {
+		q.item(&items[0], an)
+		return
+	}
 	var either []item
-	required := false
+	required, known := false, true
 	for _, it := range items {
 		if it.not {
 			q.item(&it, an)
-		} else if len(termsOf(it.text, an)) > 0 {
-			either = append(either, it)
-			required = required || it.must || it.phrase
+			continue
 		}
+		either = append(either, it)
+		required = required || it.must || it.phrase
+		known = known && len(termsOf(it.text, an)) > 0 // a document may have what no index has
 	}
 	if len(either) == 1 {
 		q.item(&either[0], an)
 		return
 	}
 	var g Group
+	has := map[string]bool{}
 	for _, it := range either {
-		terms := termsOf(it.text, an)
-		var m Member
-		if it.phrase && len(terms) > 1 {
-			m.phrase = &phrase{terms: terms, fields: it.fields}
+		m := q.memberOf(&it, an, required && known)
+		if name := fmt.Sprint(m.Words, m.phrase); !has[name] {
+			has[name] = true
+			g = append(g, m)
 		}
-		for i, term := range terms {
-			m.Words = append(m.Words, q.add(Word{Term: term, Fields: it.fields, Prefix: it.prefix && i == len(terms)-1, Either: required}))
-		}
-		g = append(g, m)
 	}
-	if required {
+	if required && known {
 		q.Either = append(q.Either, g)
 	}
+}
+
+// memberOf adds the words of an item.
+func (q *Query) memberOf(it *item, an *analyzer.Analyzer, inGroup bool) (m Member) {
+	terms := termsOf(it.text, an)
+	if it.phrase && len(terms) > 1 {
+		m.phrase = &phrase{terms: terms, fields: it.fields}
+	}
+	for i, term := range terms {
+		m.Words = append(m.Words, q.add(Word{Term: term, Fields: it.fields, Prefix: it.prefix && i == len(terms)-1, Either: inGroup}))
+	}
+	slices.Sort(m.Words)
+	m.Words = slices.Compact(m.Words)
+	return m
 }
 
 // item is a piece of a query.

@@ -46,7 +46,7 @@ type State struct {
 	IndexBytes int64      `json:"index_bytes"`
 	LogBytes   int64      `json:"log_bytes"`        // that an open would read
 	Unflushed  int64      `json:"unflushed_bytes"`  // of log that are not in files yet
-	Slowed     string     `json:"slowed,omitempty"` // why commits wait for the files
+	Slowed     string     `json:"slowed,omitempty"` // why commits wait
 	History    int64      `json:"history_bytes"`    // of old log kept besides the log itself
 	Since      *time.Time `json:"history_since"`    // when the oldest of what log and history have began, null: not known
 	Writable   bool       `json:"writable"`
@@ -219,7 +219,7 @@ func showState(a *cli.App, s State) {
 	line("index", "%s", cli.Size(s.IndexBytes))
 	line("log", "%s to read at the next open, %s of it not yet in files", cli.Size(s.LogBytes), cli.Size(s.Unflushed))
 	if s.Slowed != "" {
-		line("slowed", "writers wait for the files: %s", s.Slowed)
+		line("slowed", "writers wait: %s", s.Slowed)
 	}
 	history := cli.Size(s.History)
 	if s.Since != nil {
