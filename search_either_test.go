@@ -23,18 +23,18 @@ func TestSearchEither(t *testing.T) {
 		}
 	}
 	for q, want := range map[string]string{
-		`"new york" OR paris`:             "office paris",
-		`paris OR "new york"`:             "office paris",
-		`"new york" OR "york new" OR x`:   "office",
-		"hotel tag:far OR tag:near":       "paris rome",
-		"hotel tag:far OR tag:nothing":       "paris",
-		"hotel tag:far OR":                "paris",
-		"+hotel OR +office":               "office paris rome tent",
-		"+hotel OR office tag:third":      "tent",
-		"hotel tag:far OR tag:near -rome": "paris",
-		"hotel tag:far OR -rome":          "paris",
-		"paris OR rome":                   "paris rome",
-		"tag:nowhere OR tag:nothing hotel":        "",
+		`"new york" OR paris`:              "office paris",
+		`paris OR "new york"`:              "office paris",
+		`"new york" OR "york new" OR x`:    "office",
+		"hotel tag:far OR tag:near":        "paris rome",
+		"hotel tag:far OR tag:nothing":     "paris",
+		"hotel tag:far OR":                 "paris",
+		"+hotel OR +office":                "office paris rome tent",
+		"+hotel OR office tag:third":       "tent",
+		"hotel tag:far OR tag:near -rome":  "paris",
+		"hotel tag:far OR -rome":           "paris",
+		"paris OR rome":                    "paris rome",
+		"tag:nowhere OR tag:nothing hotel": "",
 	} {
 		for _, when := range []string{"in the log", "in the files"} {
 			hits, err := st.Search(t.Context(), Query{Text: q, Limit: 10})
