@@ -115,7 +115,7 @@ func TestSlowedWriters(t *testing.T) {
 		t.Errorf("100 puts of %d bytes (%d in the log) took %v, at the rate of the files it is %v", len(text), bytes, took, least)
 	}
 	before := clock.uptime()
-	if err := one.flusher.Pressure(flush.Unpaced(t.Context()), 1<<20); err != nil || clock.uptime() != before {
+	if err := one.flusher.Pressure(flush.Unpaced(t.Context()), func() int64 { return 1 << 20 }); err != nil || clock.uptime() != before {
 		t.Errorf("a flusher waits for itself: %v, %v", clock.uptime()-before, err)
 	}
 	if h := two.Health(t.Context()); !strings.Contains(h.Slowed, "backlog_bytes") || !h.OK {

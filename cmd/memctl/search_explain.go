@@ -60,11 +60,15 @@ func textOf(h *varve.Hit) string {
 	if f == nil {
 		return cli.Printable(h.Memory.Content)
 	}
-	text := cli.Printable(f.Text)
-	if f.From > 0 {
+	return piece(cli.Printable(f.Text), f.From > 0, f.Cut)
+}
+
+// piece is a part of a text that says at which of its ends it goes on.
+func piece(text string, cutBefore, cutBehind bool) string {
+	if cutBefore {
 		text = "… " + text
 	}
-	if f.Cut {
+	if cutBehind {
 		text += " …"
 	}
 	return text
@@ -93,14 +97,7 @@ func marked(f *varve.Fragment) string {
 		at = m[1]
 	}
 	add(f.Text[at:])
-	text := strings.TrimSpace(out.String())
-	if from > 0 {
-		text = "… " + text
-	}
-	if f.Cut {
-		text += " …"
-	}
-	return text
+	return piece(strings.TrimSpace(out.String()), from > 0, f.Cut)
 }
 
 // What a cell shows before the first word that is looked for, in bytes, where that is not nearer to the beginning.

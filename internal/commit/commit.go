@@ -63,7 +63,7 @@ func (cm *Committer) Commit(ctx context.Context, ops []Op, seen Reads, listed wa
 		puts = puts || !ops[i].deletes()
 	}
 	if puts { // a deletion makes room
-		if err := cm.Flush.Pressure(ctx, bytesOf(ops)); err != nil {
+		if err := cm.Flush.Pressure(ctx, func() int64 { return bytesOf(ops) }); err != nil {
 			return err
 		}
 	}

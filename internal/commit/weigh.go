@@ -47,8 +47,6 @@ func (w *weigher) of(v reflect.Value) (n int64) {
 	switch v.Kind() {
 	case reflect.Invalid:
 		return 5 // null
-	case reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Float32, reflect.Float64:
-		return 8
 	case reflect.String:
 		return int64(v.Len()) + 3
 	case reflect.Interface, reflect.Pointer:
@@ -59,11 +57,8 @@ func (w *weigher) of(v reflect.Value) (n int64) {
 	case reflect.Struct:
 		return w.some(v.NumField(), func(i int) int64 { return 8 + w.of(v.Field(i)) })
 	case reflect.Slice, reflect.Array:
-		switch v.Type().Elem().Kind() {
-		case reflect.Uint8:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
 			return int64(v.Len())*4/3 + 2
-		case reflect.Bool, reflect.Int, reflect.Int64, reflect.Float32, reflect.Float64:
-			return 8 * int64(v.Len())
 		}
 		return w.some(v.Len(), func(i int) int64 { return w.of(v.Index(i)) })
 	case reflect.Map:
@@ -75,7 +70,7 @@ func (w *weigher) of(v reflect.Value) (n int64) {
 			return 4 + w.of(it.Key()) + w.of(it.Value())
 		})
 	}
-	return 8
+	return 8 // a number
 }
 
 // some adds up n values, of which the last ones are like the first ones where there are too many.

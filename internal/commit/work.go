@@ -29,8 +29,8 @@ type Committer struct {
 
 // Pace is what the flusher has to do with writers.
 type Pace interface {
-	Pressure(ctx context.Context, bytes int64) error // slows a writer while the log is far ahead of the files
-	BeatInline()                                     // says that this process lives, where nothing runs in the background
+	Pressure(ctx context.Context, bytes func() int64) error // slows a writer while the log is far ahead of the files
+	BeatInline()                                            // says that this process lives, where nothing runs in the background
 	RoundInline(ctx context.Context)
 	Wake(changes int) // hears of what was committed
 }

@@ -31,8 +31,8 @@ func (eng *Engine) chosen(ctx context.Context, f *Filters) iter.Seq2[string, err
 	}
 	all := eng.IDs(ctx, eng.Kinds.Memories, *f)
 	ids, ok, err := Among(ctx, eng, f, listShare)
-	if err == nil && !ok {
-		ids, ok, err = Timed(ctx, eng, f, f.Happened != (Span{}), 4) // of more, most are read anyway
+	if err == nil && !ok && f.Happened != (Span{}) {
+		ids, ok, err = Timed(ctx, eng, f, 4) // of more, most are read anyway
 	}
 	if err != nil || !ok {
 		return all // which says what is wrong
@@ -63,9 +63,9 @@ func Among(ctx context.Context, eng *Engine, f *Filters, share int) (ids []strin
 	return eng.Orders.Among(ctx, f, share)
 }
 
-// Timed are those that may be within the spans of filters, if asked, where they are at most one in share.
-func Timed(ctx context.Context, eng *Engine, f *Filters, asked bool, share int) (ids []string, ok bool, err error) {
-	if !asked || eng.Times == nil || f.Session != nil || f.Prefix != "" { // few are left by these
+// Timed are those that may be within the spans of filters, where they are at most one in share.
+func Timed(ctx context.Context, eng *Engine, f *Filters, share int) (ids []string, ok bool, err error) {
+	if eng.Times == nil || f.Session != nil || f.Prefix != "" { // few are left by these
 		return nil, false, nil
 	}
 	n, err := eng.countAll(ctx)

@@ -80,8 +80,9 @@ type unpaced struct{}
 // Unpaced is ctx for what commits instead of flushing, or after the last flush.
 func Unpaced(ctx context.Context) context.Context { return context.WithValue(ctx, unpaced{}, true) }
 
-// Pressure makes a writer of so many bytes of log wait while the log is far ahead of the files.
-func (fl *Flusher) Pressure(ctx context.Context, bytes int64) error {
+// Pressure makes a writer wait while the log is far ahead of the files. How many bytes of log it writes is asked
+// only then.
+func (fl *Flusher) Pressure(ctx context.Context, bytes func() int64) error {
 	if ctx.Value(unpaced{}) != nil {
 		return nil
 	}
@@ -100,7 +101,7 @@ func (fl *Flusher) Pressure(ctx context.Context, bytes int64) error {
 	case fl.urge <- struct{}{}:
 	default:
 	}
-	now, turn := fl.uptime(), fl.turnOf(bytes)
+	now, turn := fl.uptime(), fl.turnOf(bytes())
 	begins, ends := fl.Engine.Log.Turn(now, turn)
 	wait := begins - now
 	if wait <= slack {
@@ -187,28 +188,23 @@ func (s *slowed) note(fl *Flusher, wait time.Duration) {
 	s.until = now.Add(wait)
 	s.mu.Unlock()
 	if begins {
-		fl.Engine.Env.Event(env.Event{Kind: env.EventSlowed, Bytes: fl.lag(), Took: wait, Note: fl.behind()})
+		bytes, why := fl.behind()
+		fl.Engine.Env.Event(env.Event{Kind: env.EventSlowed, Bytes: bytes, Took: wait, Note: why})
 	}
 }
 
-// lag is how many bytes of log what the writers wait for is behind.
-func (fl *Flusher) lag() int64 {
-	if files, index := fl.turns(); index > files {
-		return fl.Engine.Log.Backlog()
-	}
-	return fl.Engine.Log.Unfiled()
-}
-
-// behind says why writers are slowed.
-func (fl *Flusher) behind() string {
+// behind says why writers are slowed, and how many bytes of log what they wait for is behind.
+func (fl *Flusher) behind() (bytes int64, why string) {
 	rate := "not known yet"
 	if r := fl.Engine.Log.SettleRate(); r > 0 {
 		rate = human.Bytes(int64(r)) + " a second"
 	}
 	if files, index := fl.turns(); index > files {
-		return fmt.Sprintf("the index, with the views that are made of it, is %s behind the log, of %s at most; the files follow at a rate of %s", human.Bytes(fl.Engine.Log.Backlog()), human.Bytes(fl.Engine.Env.System.BacklogBytes), rate)
+		bytes = fl.Engine.Log.Backlog()
+		return bytes, fmt.Sprintf("the index, with the views that are made of it, is %s behind the log, of %s at most; the files follow at a rate of %s", human.Bytes(bytes), human.Bytes(fl.Engine.Env.System.BacklogBytes), rate)
 	}
-	return fmt.Sprintf("the files are %s behind the log, of %s that backlog_bytes allows; they follow at a rate of %s", human.Bytes(fl.Engine.Log.Unfiled()), human.Bytes(fl.Engine.Settings.Now().Backlog()), rate)
+	bytes = fl.Engine.Log.Unfiled()
+	return bytes, fmt.Sprintf("the files are %s behind the log, of %s that backlog_bytes allows; they follow at a rate of %s", human.Bytes(bytes), human.Bytes(fl.Engine.Settings.Now().Backlog()), rate)
 }
 
 // Slowed says why commits of any process wait for the flushers; "" when they do not.
@@ -216,7 +212,8 @@ func (fl *Flusher) Slowed() string {
 	if fl.full() < slowFrom {
 		return ""
 	}
-	return fl.behind()
+	_, why := fl.behind()
+	return why
 }
 
 // timed measures a round: what it gives, called at the end, tells all writers how far the files are and

@@ -31,9 +31,8 @@ func (s *Search) nearest(ctx context.Context, v []float32, f *engine.Filters, n 
 		q.MinScore = least
 	}
 	ids, ok, err := engine.Among(ctx, s.Engine, f, comparedShare)
-	if err == nil && !ok {
-		timed := f.Happened != (engine.Span{}) || f.Created != (engine.Span{}) || f.Updated != (engine.Span{})
-		if ids, ok, err = engine.Timed(ctx, s.Engine, f, timed, timedShare); err != nil && ctx.Err() == nil {
+	if timed := f.Happened != (engine.Span{}) || f.Created != (engine.Span{}) || f.Updated != (engine.Span{}); timed && err == nil && !ok {
+		if ids, ok, err = engine.Timed(ctx, s.Engine, f, timedShare); err != nil && ctx.Err() == nil {
 			ok, err = false, nil // each is judged
 		}
 	}

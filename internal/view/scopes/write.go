@@ -45,7 +45,7 @@ func (s *scope) write(ctx context.Context, r *working.Request) (working.Result, 
 	q := &asked{r: r}
 	if s.ws.Engine.Env.System.Inline {
 		list := []*asked{q}
-		s.commit(ctx, list, s.ws.Flusher.Pressure(ctx, bytesAsked(list)))
+		s.commit(ctx, list, s.ws.Flusher.Pressure(ctx, func() int64 { return bytesAsked(list) }))
 		s.ws.Flusher.RoundInline(ctx)
 		return q.res, q.err
 	}
@@ -97,7 +97,7 @@ func (s *scope) drain(ctx context.Context) {
 		if bytes := bytesAsked(s.queue[:n]); n > 0 {
 			s.waiting.Unlock()
 			// Before they are taken: who does not wait any longer takes an operation back.
-			err = s.ws.Flusher.Pressure(ctx, bytes)
+			err = s.ws.Flusher.Pressure(ctx, func() int64 { return bytes })
 			s.waiting.Lock()
 			n = min(len(s.queue), n)
 		}

@@ -6,7 +6,6 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/words"
 	"github.com/varve-db/varve/internal/words/narrow"
-	"github.com/varve-db/varve/internal/words/order"
 	"github.com/varve-db/varve/internal/words/rows"
 )
 
@@ -59,40 +58,41 @@ func (o *Orders) Among(ctx context.Context, f *engine.Filters, share int) (ids [
 			return err
 		}
 		narrowed = true
-		c := o.chosen(f)
-		return rows.Among(s.Set, only, func(r *rows.Row) (bool, error) {
-			if c.walked++; c.walked%1024 == 0 && ctx.Err() != nil {
-				return false, ctx.Err()
-			}
-			yes, _, err := c.judge(r)
-			if err != nil || !yes {
-				return err == nil, err
-			}
-			id, err := r.Named()
-			ids = append(ids, string(id))
-			return true, err
-		})
+		ids, _, err = o.passing(ctx, s, only, f, int(docs))
+		return err
 	})
 	return ids, ok && narrowed, err
 }
 
 // Times implements engine.Times.
 func (o *Orders) Times(ctx context.Context, f *engine.Filters, most int) (ids []string, ok bool, err error) {
-	var in []rows.Bounds
-	for _, t := range []struct {
-		by   order.Order
-		span engine.Span
-		of   func(engine.Span) bounds
-	}{{order.ByTime, f.Happened, timeBounds}, {order.ByCreated, f.Created, lineBounds}, {order.ByUpdated, f.Updated, lineBounds}} {
-		if t.span != (engine.Span{}) {
-			b := t.of(t.span)
-			in = append(in, rows.Bounds{By: t.by, From: b.from, Before: b.before})
-		}
-	}
 	few := false
 	ok, err = o.with(ctx, func(s *Snapshot) (err error) {
-		ids, few, err = rows.Between(s.Set, in, most)
+		ids, few, err = o.passing(ctx, s, nil, f, most)
 		return err
 	})
 	return ids, ok && few, err
+}
+
+// passing are, of some rows or of all, those that pass by what rows know; few is false, and the rest not looked
+// at, where they are more than most.
+func (o *Orders) passing(ctx context.Context, s *Snapshot, only narrow.Rows, f *engine.Filters, most int) (ids []string, few bool, err error) {
+	c := o.chosen(f)
+	few = true
+	err = rows.Among(s.Set, only, func(r *rows.Row) (bool, error) {
+		if c.walked++; c.walked%1024 == 0 && ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+		yes, _, err := c.judge(r)
+		if err != nil || !yes {
+			return err == nil, err
+		}
+		if few = len(ids) < most; !few {
+			return false, nil
+		}
+		id, err := r.Named()
+		ids = append(ids, string(id))
+		return true, err
+	})
+	return ids, few, err
 }

@@ -99,23 +99,20 @@ func (g Group) phrases() bool {
 // No text is wrong: what is none of these is words. Punctuation separates words.
 func Parse(s string, an *analyzer.Analyzer) *Query {
 	q := &Query{known: map[Word]int{}}
-	items := split(s)
-	for i := 0; i < len(items); {
-		if items[i].or {
-			i++
+	var chain []item // what OR stands between, mostly one
+	joined := false
+	for _, it := range split(s) {
+		if it.or {
+			joined = true
 			continue
 		}
-		chain := items[i : i+1 : i+1]
-		for i++; i < len(items) && items[i].or; i++ {
-			for i < len(items) && items[i].or {
-				i++
-			}
-			if i < len(items) {
-				chain = append(chain, items[i])
-			}
+		if !joined {
+			q.chain(chain, an)
+			chain = nil
 		}
-		q.chain(chain, an)
+		chain, joined = append(chain, it), false
 	}
+	q.chain(chain, an)
 	return q
 }
 
@@ -160,9 +157,7 @@ func (q *Query) memberOf(it *item, an *analyzer.Analyzer, inGroup bool) (m Membe
 	if it.phrase && len(terms) > 1 {
 		m.phrase = &phrase{terms: terms, fields: it.fields}
 	}
-	for i, term := range terms {
-		m.Words = append(m.Words, q.add(Word{Term: term, Fields: it.fields, Prefix: it.prefix && i == len(terms)-1, Either: inGroup}))
-	}
+	m.Words = q.addAll(it, terms, Word{Either: inGroup})
 	slices.Sort(m.Words)
 	m.Words = slices.Compact(m.Words)
 	return m
@@ -248,9 +243,16 @@ func (q *Query) item(it *item, an *analyzer.Analyzer) {
 			return // the words alone exclude nothing
 		}
 	}
+	q.addAll(it, terms, Word{Not: it.not, Must: must && !it.not})
+}
+
+// addAll adds the terms of an item as words like w, and says which of All they are.
+func (q *Query) addAll(it *item, terms []string, w Word) (list []int) {
 	for i, term := range terms {
-		q.add(Word{Term: term, Fields: it.fields, Prefix: it.prefix && i == len(terms)-1, Not: it.not, Must: must && !it.not})
+		w.Term, w.Fields, w.Prefix = term, it.fields, it.prefix && i == len(terms)-1
+		list = append(list, q.add(w))
 	}
+	return list
 }
 
 // add says which one of All it is.

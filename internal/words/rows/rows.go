@@ -181,23 +181,6 @@ func Walk(v *words.Set, o order.Order, down bool, behind *order.Place, visit fun
 	return nil
 }
 
-// Each visits the live rows in no order, until visit says no. Their keys are 0, their ids not read.
-func Each(v *words.Set, visit func(*Row) (bool, error)) error {
-	var row Row
-	for _, p := range v.Parts() {
-		for r := range uint32(p.Seg.Rows) {
-			if p.Dead(r) {
-				continue
-			}
-			row.part, row.row, row.ID = p, r, nil
-			if ok, err := visit(&row); err != nil || !ok {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // Sorted says that every part has orders.
 func Sorted(v *words.Set) bool {
 	return !slices.ContainsFunc(v.Parts(), func(p *words.Part) bool { return !p.Seg.Sorted })
