@@ -78,3 +78,37 @@ func (l *events) all() []Event {
 	defer l.mu.Unlock()
 	return slices.Clone(l.list)
 }
+
+// Merges of the index of words are told.
+func TestEventsOfMerges(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var merged []Event
+	st := openTest(t, t.TempDir(), &Options{NoBackground: true, Listener: func(e Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		if e.Kind == EventMerged {
+			merged = append(merged, e)
+		}
+	}})
+	rounds := 0
+	for told := 0; told == 0; rounds++ {
+		if rounds == 20 {
+			t.Fatal("no merge in 20 rounds")
+		}
+		if _, err := st.Put(t.Context(), Memory{Content: "one of a few"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := st.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		mu.Lock()
+		told = len(merged)
+		mu.Unlock()
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if e := merged[0]; len(merged) != 1 || e.Count != rounds || filepath.Base(e.Path) != "words" {
+		t.Errorf("after %d rounds: %+v", rounds, merged)
+	}
+}

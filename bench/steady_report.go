@@ -77,7 +77,7 @@ func (r *cellResult) picture() string {
 	}
 	x := func(second float64) float64 { return plotLeft + second/float64(n)*plotWide }
 	for _, m := range r.Timeline.Marks {
-		colour := map[string]string{"flushed": "#e8e8e8", "index written": "#9ecae1", "index merged": "#9ecae1", "compacted": "#9ecae1", "writers slowed": "#fdd0a2", "log rolled": "#74c476"}[m.Kind]
+		colour := map[string]string{"flushed": "#e8e8e8", "index written": "#9ecae1", "index merged": "#9ecae1", "compacted": "#9ecae1", "words merged": "#c5b0d5", "writers slowed": "#fdd0a2", "log rolled": "#74c476"}[m.Kind]
 		if colour == "" {
 			colour = "#f4a0a0"
 		}
@@ -106,7 +106,7 @@ func (r *cellResult) picture() string {
 	}
 	plot(40, 150, "documents a second", [][]float64{docs}, []string{"#08519c"})
 	plot(220, 150, "milliseconds: p50, p99, longest of each second", [][]float64{millis(r.Timeline.P50), millis(r.Timeline.P99), millis(r.Timeline.Most)}, []string{"#31a354", "#e6550d", "#bbbbbb"})
-	fmt.Fprintf(&out, `<text x="%d" y="410">0 s</text><text x="%d" y="410" text-anchor="end">%d s; shaded: grey flush, blue index or compaction, orange writers slowed, green next file of the log, red other</text></svg>`+"\n", plotLeft, plotLeft+plotWide, n)
+	fmt.Fprintf(&out, `<text x="%d" y="410">0 s</text><text x="%d" y="410" text-anchor="end">%d s; shaded: grey flush, blue index or compaction, violet words merged, orange writers slowed, green next file of the log, red other</text></svg>`+"\n", plotLeft, plotLeft+plotWide, n)
 	return out.String()
 }
 

@@ -30,7 +30,7 @@ func (v *varveStore) Watch(told func(kind string, took time.Duration)) {
 				kind = "index merged"
 			}
 			told(kind, e.Took)
-		case varve.EventFlush, varve.EventSlowSync, varve.EventLockWait, varve.EventSlowed:
+		case varve.EventFlush, varve.EventMerged, varve.EventSlowSync, varve.EventLockWait, varve.EventSlowed:
 			told(string(e.Kind), e.Took)
 		}
 	}}

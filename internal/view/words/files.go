@@ -13,6 +13,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/internal/words"
@@ -238,8 +239,13 @@ func (w *Words) save(f *view.Folder, at wal.Mark) error {
 	if err := w.seal(); err != nil {
 		return err
 	}
-	if err := w.merge(deadInFiles, func(*words.Part) bool { return true }); err != nil {
+	began := w.eng.Env.Clock()
+	merged, err := w.merge(deadInFiles, func(*words.Part) bool { return true })
+	if err != nil {
 		return err
+	}
+	if merged > 0 {
+		w.eng.Env.Event(env.Event{Kind: env.EventMerged, Path: f.Path, LSN: at.LSN, Count: merged, Took: w.eng.Env.Clock().Sub(began)})
 	}
 	m := &manifest{Format: formatVersion, LSN: at.LSN, Sum: at.Sum, Language: w.an.Language(), Fields: w.sources.Given(), Next: w.next, Segments: []listing{}}
 	keep := map[string]bool{manifestName: true}

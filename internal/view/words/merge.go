@@ -22,17 +22,18 @@ func tierOf(rows int) (t int) {
 	return t
 }
 
-// merge merges segments until no tier has too many, of those that may be. A segment of which one row in so
-// many is dead is merged alone.
-func (w *Words) merge(deadIn int, may func(*words.Part) bool) error {
+// merge merges segments until no tier has too many, of those that may be, and counts them. A segment of
+// which one row in so many is dead is merged alone.
+func (w *Words) merge(deadIn int, may func(*words.Part) bool) (n int, err error) {
 	for {
 		ids := w.due(deadIn, may)
 		if ids == nil {
-			return nil
+			return n, nil
 		}
 		if err := w.replace(ids, nil); err != nil {
-			return err
+			return n, err
 		}
+		n += len(ids)
 	}
 }
 

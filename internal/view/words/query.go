@@ -200,7 +200,8 @@ func (f *files) settle() error {
 	if err := f.seal(); err != nil {
 		return err
 	}
-	return f.merge(deadInMemory, func(p *words.Part) bool { return p.Name == "" })
+	_, err := f.merge(deadInMemory, func(p *words.Part) bool { return p.Name == "" })
+	return err
 }
 
 // stale says that the files that it waits for are there, or other ones than those that were loaded, which
