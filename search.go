@@ -2,6 +2,7 @@ package varve
 
 import (
 	"context"
+	"time"
 
 	"github.com/varve-db/varve/internal/search"
 	"github.com/varve-db/varve/memstore"
@@ -32,6 +33,13 @@ type Query struct {
 	Ranks bool    // with both: 61/(60 + the place) instead of each side's scores (reciprocal rank fusion)
 	// Rarest, if not 0, takes Text without the grammar, and however long, and looks for its rarest words.
 	Rarest int
+
+	// Recency and Importance raise the scores of the best 200 hits, by up to that much of the score itself, and
+	// 0 does nothing: Recency more for what happened later, half as much for what happened a HalfLife ago
+	// (0 means 30 days); Importance by quickrecal_score, from 0 to 1. With 0.5 a score of 4 becomes 6 at most.
+	Recency    float64
+	HalfLife   time.Duration
+	Importance float64
 
 	// PerSession is the maximum number of hits of one session; 0 means any. It looks at the best 10,000,
 	// so that Limit and Offset together are at most that.

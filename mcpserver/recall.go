@@ -15,6 +15,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/asked"
+	"github.com/varve-db/varve/internal/when"
 	"github.com/varve-db/varve/memstore"
 )
 
@@ -119,6 +120,15 @@ func (s *server) recall(ctx context.Context, a args) (*answer, error) {
 	limit := a.number("limit", 10)
 	q := varve.Query{Text: query, Offset: offset, Limit: limit + 1, PerSession: a.number("per_session", 0), Fragment: a.number("fragment", 0), Explain: a.flag("explain"), MinScore: a.float("min_score")}
 	q.Share, q.Ranks = a.float("share"), a.flag("ranks")
+	q.Recency, q.Importance = a.float("recency"), a.float("importance")
+	if days, ok := a["half_life"]; ok {
+		switch q.HalfLife = time.Duration(a.float("half_life") * float64(24*time.Hour)); {
+		case q.Recency == 0:
+			return nil, errors.New("half_life: is about recency: give both, or omit it")
+		case !(q.HalfLife > 0 && a.float("half_life") <= when.MostDays):
+			return nil, fmt.Errorf("half_life: %v: must be more than 0 and at most %d days", days, when.MostDays)
+		}
+	}
 	hits, by, err := s.search(ctx, q, by, filters)
 	if err != nil {
 		return nil, err
@@ -337,6 +347,12 @@ func why(e *varve.Explanation) string {
 	}
 	if e.Similarity != 0 {
 		all = append(all, fmt.Sprintf("meaning %.2f", e.Similarity))
+	}
+	if e.Recency > 0 {
+		all = append(all, fmt.Sprintf("recency %.2f", e.Recency))
+	}
+	if e.Importance > 0 {
+		all = append(all, fmt.Sprintf("importance %.2f", e.Importance))
 	}
 	return strings.Join(all, "; ")
 }

@@ -45,29 +45,32 @@ func TestRecallFilters(t *testing.T) {
 		return r.ids()
 	}
 	for more, want := range map[string]string{
-		``:                                     "mid old new",
-		`,"share":100`:                         "new mid old",
-		`,"share":0.001`:                       "old mid new",
-		`,"ranks":true,"share":100`:            "new mid old",
-		`,"sort":"timestamp"`:                  "old mid new",
-		`,"sort":"-timestamp"`:                 "new mid old",
-		`,"sort":"-timestamp","limit":2`:       "mid old",
-		`,"sort":"id"`:                         "mid new old",
-		`,"since":"yesterday","sort":"id"`:     "mid new",
-		`,"until":"yesterday","sort":"id"`:     "mid old",
-		`,"until":"2025","sort":"id"`:          "old",
-		`,"since":"2026-11-26"`:                "new",
-		`,"since":"22 Nov 2026","until":"36h"`: "",
-		`,"created_since":"2026-11-27"`:        "",
-		`,"created_until":"today","sort":"id"`: "mid new old",
-		`,"created_until":"yesterday"`:         "",
-		`,"updated_since":"1h","sort":"id"`:    "mid new old",
-		`,"updated_until":"1h"`:                "",
-		`,"by":"words","ranks":false`:          "old mid new",
-		`,"by":"both","share":100`:             "new mid old",
-		`,"by":"words","min_score":1000`:       "",
-		`,"by":"words","min_score":0.001`:      "old mid new",
-		`,"min_score":0.001`:                   "mid old new",
+		``:                                          "mid old new",
+		`,"share":100`:                              "new mid old",
+		`,"share":0.001`:                            "old mid new",
+		`,"ranks":true,"share":100`:                 "new mid old",
+		`,"sort":"timestamp"`:                       "old mid new",
+		`,"sort":"-timestamp"`:                      "new mid old",
+		`,"sort":"-timestamp","limit":2`:            "mid old",
+		`,"sort":"id"`:                              "mid new old",
+		`,"since":"yesterday","sort":"id"`:          "mid new",
+		`,"until":"yesterday","sort":"id"`:          "mid old",
+		`,"until":"2025","sort":"id"`:               "old",
+		`,"since":"2026-11-26"`:                     "new",
+		`,"since":"22 Nov 2026","until":"36h"`:      "",
+		`,"created_since":"2026-11-27"`:             "",
+		`,"created_until":"today","sort":"id"`:      "mid new old",
+		`,"created_until":"yesterday"`:              "",
+		`,"updated_since":"1h","sort":"id"`:         "mid new old",
+		`,"updated_until":"1h"`:                     "",
+		`,"by":"words","ranks":false`:               "old mid new",
+		`,"by":"both","share":100`:                  "new mid old",
+		`,"by":"words","recency":100,"half_life":1`: "new mid old",
+		`,"by":"words","recency":0.001`:             "old mid new",
+		`,"by":"words","importance":100`:            "old mid new",
+		`,"by":"words","min_score":1000`:            "",
+		`,"by":"words","min_score":0.001`:           "old mid new",
+		`,"min_score":0.001`:                        "mid old new",
 	} {
 		if got := recall(more); got != want {
 			t.Errorf("%s: %q, want %q", more, got, want)
@@ -75,7 +78,7 @@ func TestRecallFilters(t *testing.T) {
 	}
 	for more, want := range map[string]string{
 		`,"until":"01/02/2026"`: `until: "01/02/2026" may be either of two days`, `,"updated_since":"soon"`: `updated_since: "soon" is not a time`,
-		`,"share":0`: "share: 0: must be more than 0", `,"share":-1`: "must be more than 0", `,"sort":"score"`: "must be created, id, timestamp or updated", `,"sort":"foo"`: "must be created, id, score, size, timestamp, updated",
+		`,"share":0`: "share: 0: must be more than 0", `,"share":-1`: "must be more than 0", `,"recency":-1`: "query Recency", `,"recency":1,"half_life":0`: "half_life: 0: must be more than 0", `,"half_life":7`: "half_life: is about recency", `,"sort":"score"`: "must be created, id, timestamp or updated", `,"sort":"foo"`: "must be created, id, score, size, timestamp, updated",
 	} {
 		c.refuses("recall", `{"query":"trip"`+more+`}`, want)
 	}

@@ -7,6 +7,8 @@ type Explanation struct {
 	Own, Session float64
 	Words        []WordShare // in the order of the query, those that the memory or a neighbour has
 	Similarity   float64     // by vector: the cosine, or 1/(1+d²)
+
+	Recency, Importance float64 // what these two of the query added to the score
 }
 
 // WordShare is what one word of a query adds to Explanation.Own.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/varve-db/varve"
@@ -31,6 +32,7 @@ func run(ctx context.Context) error {
 	every := flag.Int("every", 1, "ask every so-manieth `question` only")
 	template := flag.String("template", "", "what is embedded: content, turns (the default here), or a `template` of your own")
 	language := flag.String("language", "", "of the stems: the setting `text_language`; none: words as they are")
+	apart := flag.Bool("apart", false, "ask by words, of stores of one conversation each: how rare a word is within it counts, and not in all")
 	ranks := flag.Bool("ranks", false, "by both, count places instead of scores")
 	flag.Parse()
 	if *data == "" || flag.NArg() > 0 || *every < 1 {
@@ -43,6 +45,9 @@ func run(ctx context.Context) error {
 	fmt.Printf("%d questions, %d with a turn as evidence\n", len(questions), count(questions))
 	n := 0
 	questions = slices.DeleteFunc(questions, func(question) bool { n++; return (n-1)%*every != 0 })
+	if *apart {
+		return askApart(ctx, *dir, memories, questions, *top, *language)
+	}
 	var o varve.Options
 	e, ok, err := embed.FromEnv(os.Getenv)
 	if err != nil {
@@ -142,46 +147,113 @@ func askMeaning(ctx context.Context, st *varve.Store, e *embedder, questions []q
 // how many a turn of the evidence is among the first.
 func ask(ctx context.Context, st *varve.Store, by string, questions []question, top int, query func(*question) varve.Query) error {
 	for _, own := range []bool{false, true} {
-		found, asked := map[int]int{}, map[int]int{}
-		var took []time.Duration
-		total, ranks := 0, 0.0
+		r := result{}
 		for i := range questions {
 			q := &questions[i]
-			if len(q.evidence) == 0 {
-				continue
-			}
 			var filters []varve.Filter
 			if own {
 				filters = append(filters, varve.WithPrefix(q.conversation+"/"))
 			}
-			x := query(q)
-			x.Limit = top
-			began := time.Now()
-			hits, err := st.Search(ctx, x, filters...)
-			took = append(took, time.Since(began))
-			if err != nil {
-				return fmt.Errorf("%q: %w", q.text, err)
-			}
-			asked[q.category]++
-			if i := slices.IndexFunc(hits, func(h varve.Hit) bool { return q.evidence[h.ID] }); i >= 0 {
-				found[q.category]++
-				total++
-				ranks += 1 / float64(i+1)
+			if err := r.ask(ctx, st, q, query(q), top, filters...); err != nil {
+				return err
 			}
 		}
-		slices.Sort(took)
 		where := "of all conversations"
 		if own {
 			where = "of its own"
 		}
-		fmt.Printf("by %s, %s: %d (%.1f %%) among the first %d, MRR %.3f; %.2f ms median, %.2f ms p99; by category", by, where, total,
-			100*float64(total)/float64(len(took)), top, ranks/float64(len(took)), ms(took[len(took)/2]), ms(took[len(took)*99/100]))
-		for _, c := range slices.Sorted(maps.Keys(asked)) {
-			fmt.Printf(" %d: %d/%d", c, found[c], asked[c])
-		}
-		fmt.Println()
+		r.print(by, where, top)
 	}
 	return nil
+}
+
+// askApart asks all questions by words, each of a store that has its conversation alone.
+func askApart(ctx context.Context, dir string, memories []varve.Memory, questions []question, top int, language string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	of := map[string][]varve.Memory{}
+	for _, m := range memories {
+		name, _, _ := strings.Cut(m.ID, "/")
+		of[name] = append(of[name], m)
+	}
+	r := result{}
+	one := func(name string) error {
+		store, err := os.MkdirTemp(dir, "locomo")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(store)
+		st, err := varve.Open(ctx, filepath.Join(store, "s"), nil)
+		if err != nil {
+			return err
+		}
+		defer st.Close()
+		if err := st.Admin().UpdateConfig(ctx, func(c *varve.Config) error { c.TextLanguage = language; return nil }); err != nil {
+			return err
+		}
+		if _, err := st.PutAll(ctx, slices.Values(of[name])); err != nil {
+			return err
+		}
+		for i := range questions {
+			if q := &questions[i]; q.conversation == name {
+				if err := r.ask(ctx, st, q, byWords(q), top); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		if err := one(name); err != nil {
+			return err
+		}
+	}
+	r.print("words", "of stores of their own", top)
+	return nil
+}
+
+// result counts the questions for which a turn of the evidence was found, by category.
+type result struct {
+	found, asked [10]int
+	ranks        float64
+	took         []time.Duration
+}
+
+func (r *result) ask(ctx context.Context, st *varve.Store, q *question, x varve.Query, top int, filters ...varve.Filter) error {
+	if len(q.evidence) == 0 {
+		return nil
+	}
+	x.Limit = top
+	began := time.Now()
+	hits, err := st.Search(ctx, x, filters...)
+	r.took = append(r.took, time.Since(began))
+	if err != nil {
+		return fmt.Errorf("%q: %w", q.text, err)
+	}
+	r.asked[q.category]++
+	if i := slices.IndexFunc(hits, func(h varve.Hit) bool { return q.evidence[h.ID] }); i >= 0 {
+		r.found[q.category]++
+		r.ranks += 1 / float64(i+1)
+	}
+	return nil
+}
+
+func (r *result) print(by, where string, top int) {
+	total := 0
+	for _, n := range r.found {
+		total += n
+	}
+	n := len(r.took)
+	slices.Sort(r.took)
+	fmt.Printf("by %s, %s: %d (%.1f %%) among the first %d, MRR %.3f; %.2f ms median, %.2f ms p99; by category", by, where, total,
+		100*float64(total)/float64(n), top, r.ranks/float64(n), ms(r.took[n/2]), ms(r.took[n*99/100]))
+	for c, n := range r.asked {
+		if n > 0 {
+			fmt.Printf(" %d: %d/%d", c, r.found[c], n)
+		}
+	}
+	fmt.Println()
 }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

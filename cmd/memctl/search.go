@@ -8,12 +8,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/cmd/memctl/internal/intake"
+	"github.com/varve-db/varve/cmd/memctl/internal/span"
 	"github.com/varve-db/varve/cmd/memctl/internal/upkeep"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/vector/embed"
@@ -30,6 +32,9 @@ type searchFlags struct {
 	perSession    int
 	share         float64
 	ranks         bool
+	recency       float64
+	halfLife      time.Duration
+	importance    float64
 	sort          string
 	order         *memstore.Order // of what is shown; nil: best first
 }
@@ -87,7 +92,8 @@ vector holds a JSON list of numbers, or the numbers as consecutive float32, litt
 			if err != nil {
 				return err
 			}
-			q := varve.Query{Text: strings.Join(args, " "), Like: f.like, Limit: f.limit + 1, Offset: f.offset, MinScore: f.least, Explain: f.explain, Fragment: f.fragment, PerSession: f.perSession}
+			q := varve.Query{Text: strings.Join(args, " "), Like: f.like, Limit: f.limit + 1, Offset: f.offset, MinScore: f.least, Explain: f.explain, Fragment: f.fragment, PerSession: f.perSession,
+				Recency: f.recency, HalfLife: f.halfLife, Importance: f.importance}
 			if q.Text != "" && q.Fragment == 0 && a.Out.Screen {
 				q.Fragment = tableFragment
 			}
@@ -128,6 +134,9 @@ vector holds a JSON list of numbers, or the numbers as consecutive float32, litt
 	fl.StringVar(&f.sort, "sort", "", "show the best in another order, by `key`: created, updated, timestamp or id; -key is the opposite order")
 	fl.Float64Var(&f.share, "share", 0.25, "weight of meaning in a search by both; words weigh 1")
 	fl.BoolVar(&f.ranks, "ranks", false, "in a search by both, count the places by words and by meaning instead of the scores")
+	fl.Float64Var(&f.recency, "recency", 0, "raise the scores of the best 200 by up to `N` times themselves, more for what happened later")
+	fl.Var(span.Flag(&f.halfLife), "half-life", "time ago at which --recency adds half as much, 30d by default")
+	fl.Float64Var(&f.importance, "importance", 0, "raise the scores of the best 200 by up to `N` times themselves, by their quickrecal_score")
 	fl.BoolVar(&f.explain, "explain", false, "show what each score is made of")
 	fl.IntVar(&f.fragment, "fragment", 0, "show only the piece of a text with the most words of the query, at most `N` bytes")
 	a.OutputFlag(c, cli.FormTable, cli.FormJSON, cli.FormJSONL, cli.FormID)
@@ -155,6 +164,12 @@ func (f *searchFlags) check(cmd *cobra.Command, args []string) error {
 		return cli.Usagef(cmd.CommandPath(), "--per-session %d: must be 0 or more", f.perSession)
 	case !(f.share > 0) || math.IsInf(f.share, 0):
 		return cli.Usagef(cmd.CommandPath(), "--share %v: must be a number above 0", f.share)
+	case !(f.recency >= 0 && f.recency <= mostBoost), !(f.importance >= 0 && f.importance <= mostBoost):
+		return cli.Usagef(cmd.CommandPath(), "--recency %v and --importance %v: must be from 0 to %d", f.recency, f.importance, mostBoost)
+	case cmd.Flags().Changed("half-life") && f.recency == 0:
+		return cli.Usagef(cmd.CommandPath(), "--half-life is about --recency: give both, as in --recency 0.5 --half-life 7d")
+	case cmd.Flags().Changed("half-life") && f.halfLife <= 0:
+		return cli.Usagef(cmd.CommandPath(), "--half-life %s: must be more than 0", span.Text(f.halfLife))
 	case f.offset < 0:
 		return cli.Usagef(cmd.CommandPath(), "--offset %d: must be 0 or more", f.offset)
 	case f.fragment < 0 || f.fragment > 1<<16 || cmd.Flags().Changed("fragment") && f.fragment == 0:
@@ -164,6 +179,9 @@ func (f *searchFlags) check(cmd *cobra.Command, args []string) error {
 	}
 	return nil
 }
+
+// mostBoost is how much of a score may be added to it.
+const mostBoost = 1000
 
 // mostHits is how far a search is paged through: one more than is shown is asked for.
 const mostHits = 1_000_000 - 1

@@ -19,6 +19,8 @@ type explanation struct {
 	Session    float64     `json:"session"`
 	Similarity float64     `json:"similarity"`
 	Words      []wordShare `json:"words"`
+	Recency    float64     `json:"recency"`
+	Importance float64     `json:"importance"`
 }
 
 type wordShare struct {
@@ -32,7 +34,7 @@ func explanationOf(e *varve.Explanation) *explanation {
 	if e == nil {
 		return nil
 	}
-	out := &explanation{e.Own, e.Session, e.Similarity, []wordShare{}}
+	out := &explanation{e.Own, e.Session, e.Similarity, []wordShare{}, e.Recency, e.Importance}
 	for _, w := range e.Words {
 		out.Words = append(out.Words, wordShare{w.Word, w.Score, w.Near, append([]string{}, w.Fields...)})
 	}
@@ -144,6 +146,12 @@ func why(h *varve.Hit) string {
 			text = fmt.Sprintf("words %s: %s; meaning %s: ", number(h.Words), text, number(h.Vector))
 		}
 		text += "similarity " + number(e.Similarity)
+	}
+	if e.Recency > 0 {
+		text += " + recency " + number(e.Recency)
+	}
+	if e.Importance > 0 {
+		text += " + importance " + number(e.Importance)
 	}
 	return text
 }

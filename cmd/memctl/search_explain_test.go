@@ -36,6 +36,18 @@ func TestSearchExplain(t *testing.T) {
 	if m := h.Fragment.Marks; len(m) != 1 || h.Fragment.Text[m[0][0]:m[0][1]] != "ferry" {
 		t.Errorf("%+v", h.Fragment)
 	}
+	c.ok("put", "the ferries of old", "--id", "old", "--timestamp", "2020-01-01")
+	if out := c.ok("search", "ferries", "-o", "id"); !strings.HasPrefix(out, "old\n") {
+		t.Errorf("the shortest is not the best: %s", out)
+	}
+	if out := c.ok("search", "ferries", "--recency", "10", "--half-life", "7d", "--explain"); !strings.Contains(strings.SplitN(out, "\n", 2)[0], " + recency ") || strings.HasPrefix(strings.SplitN(out, "\t", 3)[1], "old") {
+		t.Errorf("the newest is not the best: %s", out)
+	}
+	for _, wrong := range [][]string{{"--half-life", "7d"}, {"--recency", "-1"}, {"--importance", "NaN"}, {"--recency", "1", "--half-life", "0"}, {"--recency", "1", "--half-life", "soon"}} {
+		if code, _, errOut := c.run("", append([]string{"search", "x"}, wrong...)...); code != 64 || !strings.Contains(errOut, wrong[len(wrong)-2]) {
+			t.Errorf("%v: exit code %d: %s", wrong, code, errOut)
+		}
+	}
 	for _, n := range []string{"0", "-1", "70000"} {
 		if code, _, errOut := c.run("", "search", "x", "--fragment", n); code != 64 || !strings.Contains(errOut, "from 1 to 65536") {
 			t.Errorf("--fragment %s: exit code %d: %s", n, code, errOut)

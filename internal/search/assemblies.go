@@ -26,6 +26,9 @@ func (s *Search) Assemblies(ctx context.Context, q Query) ([]AssemblyHit, error)
 	if q.Text != "" {
 		return nil, &errs.FieldError{Field: "query Text", Err: fmt.Errorf("%w: assemblies are found by Vector and by Like", errs.ErrInvalid)}
 	}
+	if q.boosts() {
+		return nil, &errs.FieldError{Field: "query Recency and Importance", Err: fmt.Errorf("%w: they are about memories", errs.ErrInvalid)}
+	}
 	if err := s.Engine.Begun(); err != nil {
 		return nil, err
 	}

@@ -44,10 +44,16 @@ func (s *Search) both(ctx context.Context, q *Query, f *engine.Filters, n int, l
 	if len(list) < n {
 		list = behindWindows(list, by, near)
 	}
+	list = atLeast(list, least)
+	return list[:min(n, len(list))], nil
+}
+
+// atLeast leaves out what has a lower score, of a list with the best first.
+func atLeast(list []found, least float64) []found {
 	if i := slices.IndexFunc(list, func(h found) bool { return h.Score < least }); i >= 0 {
 		list = list[:i]
 	}
-	return list[:min(n, len(list))], nil
+	return list
 }
 
 // fused ranks two windows together.

@@ -6,6 +6,7 @@
 //	                to candidates, nearest first
 //	words.go        by words: the view of them is asked, filters that it does not know, or only in part,
 //	                are applied to candidates, best first
+//	boost.go        the best of either raised by when they happened, and by quickrecal_score
 //	assemblies.go   assemblies, by their composites
 //
 // Documents that cannot be read do not prevent others from being found.

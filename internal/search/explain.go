@@ -17,7 +17,7 @@ type asked struct {
 
 // explained is the explanation of one hit.
 func (a *asked) explained(h *found, m *memstore.Memory) *memstore.Explanation {
-	e := &memstore.Explanation{Own: h.parts.Own, Session: h.parts.Session, Similarity: h.similarity}
+	e := &memstore.Explanation{Own: h.parts.Own, Session: h.parts.Session, Similarity: h.similarity, Recency: h.recency, Importance: h.importance}
 	if a.query == nil || len(h.shares) == 0 {
 		return e
 	}

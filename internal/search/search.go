@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"time"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/engine"
@@ -48,6 +49,13 @@ type Query struct {
 	// Rarest, if more than 0, takes Text without the grammar, and only so many of its words: the
 	// rarest.
 	Rarest int
+
+	// Recency and Importance raise the scores of the best 200, by so much of themselves at most: Recency the
+	// more the later it happened, half as much a HalfLife ago (30 days when 0); Importance by
+	// quickrecal_score, which counts from 0 to 1.
+	Recency    float64
+	HalfLife   time.Duration
+	Importance float64
 
 	// PerSession, if more than 0, is how many hits of one session there are at most: the best.
 	PerSession int
@@ -123,6 +131,10 @@ func (s *Search) Memories(ctx context.Context, q Query, f engine.Filters) ([]Hit
 func (s *Search) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n int, least float64) (hits []Hit, full bool, unread unreadable, err error) {
 	var list []found
 	var as asked
+	most, floor := n, least
+	if q.boosts() {
+		n, least = max(window, n), math.Inf(-1)
+	}
 	switch {
 	case q.Text != "" && q.Vector != nil:
 		list, err = s.both(ctx, q, f, n, least, &unread, &as)
@@ -136,7 +148,14 @@ func (s *Search) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n 
 	if err != nil {
 		return nil, false, unread, err
 	}
-	full = len(list) == n
+	if q.boosts() {
+		if err := s.boosted(ctx, q, list); err != nil {
+			return nil, false, unread, err
+		}
+		list = atLeast(list, floor)
+		list = list[:min(most, len(list))]
+	}
+	full = len(list) == most
 	skip, sessions := q.Offset, map[string]int{}
 	if q.PerSession == 0 {
 		list, skip = list[min(skip, len(list)):], 0
@@ -237,6 +256,9 @@ func (q *Query) validate() error {
 			return bad(fmt.Sprintf("Vector[%d]", i), fmt.Sprint(x), "it must be a number")
 		}
 	}
+	if err := q.validateBoosts(); err != nil {
+		return err
+	}
 	if q.Text != "" {
 		switch p := q.parsed(analyzer.New(analyzer.None)); {
 		case p.Words() == 0:
@@ -266,6 +288,8 @@ type found struct {
 	Score         float64
 	words, vector float64 // of both
 	similarity    float64 // by vector
+	recency       float64 // what boosts added
+	importance    float64
 	parts         words.Parts
 	shares        []words.Share
 }
