@@ -1,6 +1,9 @@
 package table
 
-import "bytes"
+import (
+	"bytes"
+	"runtime"
+)
 
 // Edits yields the changes of one section in the order of their written keys,
 // each key once. value is a live value or one that the section calls Dead; it
@@ -29,6 +32,7 @@ type merge struct {
 	plan    Plan
 	asDelta bool
 	live    []int64
+	steps   int // changes so far
 	// the base's blocks below this one have been compared again
 	verified int
 }
@@ -82,6 +86,9 @@ func (m *merge) section(sec int, e Edits) error {
 		}
 		if order <= 0 {
 			ch.delta = delta.value
+		}
+		if m.steps++; m.steps%64 == 0 {
+			runtime.Gosched() // a table is written beside commits, which should not wait for all of it
 		}
 		n, err := m.apply(sec, base, ch)
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"runtime"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -135,6 +136,7 @@ func (w *Writer) flush() error {
 		n := min(len(b), blockSize)
 		w.hashes = appendHash(w.hashes, xxhash.Sum64(b[:n]))
 		b = b[n:]
+		runtime.Gosched() // as in merge.section
 	}
 	return w.raw(w.buf)
 }

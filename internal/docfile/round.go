@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -251,6 +252,9 @@ func (r *round) workOne(number int) (err error) {
 			if err := w.change(i, &c); err != nil {
 				return err
 			}
+			// Without this a commit beside the round waits until the runtime takes the processor away, ten
+			// milliseconds a turn: its sync, and each of those that wait for it, is a turn.
+			runtime.Gosched()
 		}
 		if r.failed.Load() {
 			break

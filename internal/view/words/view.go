@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -158,6 +159,7 @@ func (w *Words) change(id string, d *words.Doc) error {
 	if old := w.pending[id]; d != nil && old != nil && old.LSN >= d.LSN {
 		return nil // it came before
 	}
+	runtime.Gosched() // as in Builder.Add
 	w.pending[id] = d
 	if w.size += len(id) + 100; d != nil {
 		w.size += d.Bytes()

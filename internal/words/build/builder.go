@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"math"
+	"runtime"
 	"slices"
 
 	"github.com/varve-db/varve/internal/words/analyzer"
@@ -125,6 +126,7 @@ func (b *Builder) Add(d *Doc) {
 		b.count(at, in)
 	})
 	b.end(r)
+	runtime.Gosched() // a segment is made beside commits, which should not wait for all of it
 }
 
 // term is that of a word.

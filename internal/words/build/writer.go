@@ -3,6 +3,7 @@ package build
 import (
 	"cmp"
 	"encoding/binary"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -134,7 +135,9 @@ func (w *Writer) Term(term []byte, list []Posting) {
 		p[SecDictionary] = binary.AppendUvarint(p[SecDictionary], uint64(w.postings.size))
 		w.last = w.last[:0]
 	}
-	w.terms++
+	if w.terms++; w.terms%64 == 0 {
+		runtime.Gosched() // as in Builder.Add
+	}
 	w.encode(list)
 	w.postings.add(w.list)
 	shared := 0
