@@ -1,7 +1,7 @@
 // Command finding measures search by words in stores of several sizes, beside bleve (English stems and stop
 // words, BM25) and SQLite's FTS5 (modernc, without cgo; porter stems, bm25) in the same run:
 //
-//	go run ./finding [-n 10000,100000] [-data locomo10.json] [-calls 200] [-rounds 3] [-puts 10000] [-engines varve,bleve,fts5] [-dir DIR]
+//	go run ./finding [-n 10000,100000] [-data locomo10.json] [-calls 200] [-rounds 3] [-puts 10000] [-dims 0] [-engines varve,bleve,fts5] [-dir DIR]
 //
 // A memory has some 500 bytes of text, a session 100 memories. With -data (LoCoMo, which is not part of
 // this project) texts are turns of its conversations, put together at random, and queries its questions;
@@ -15,7 +15,9 @@
 //	           counted
 //	first      the first search behind opening, in milliseconds
 //	all        the best 10 of all: median and 99th percentile in milliseconds
+//	both       the best 10 by words and by a vector, with -dims (Varve only)
 //	session    the best 10 of one session
+//	four       the best 10 of all, in four processes at once, of engines that admit a second one
 //	beside     the best 10 of all, while another goroutine puts memories one after the other
 //	put        one of these puts, durable
 //	page       the first 50 memories in one of five orders (Varve only), their documents included

@@ -14,8 +14,11 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// doc is a memory as all engines get it.
-type doc struct{ id, session, text string }
+// doc is a memory as all engines get it; the vector is for Varve.
+type doc struct {
+	id, session, text string
+	vector            []float32
+}
 
 type engine interface {
 	Open(dir string) error
@@ -40,7 +43,16 @@ func (s *store) Open(dir string) (err error) {
 }
 
 func memoryOf(d doc) varve.Memory {
-	return varve.Memory{ID: d.id, Content: d.text, Metadata: map[string]any{"session_id": d.session}}
+	return varve.Memory{ID: d.id, Content: d.text, Embedding: d.vector, Metadata: map[string]any{"session_id": d.session}}
+}
+
+// Shared implements shared.
+func (s *store) Shared() string { return "varve" }
+
+// Both searches by words and by a vector.
+func (s *store) Both(query string, vector []float32) error {
+	_, err := s.st.Search(context.Background(), varve.Query{Text: query, Vector: vector})
+	return err
 }
 
 func (s *store) PutAll(docs func(yield func(doc) bool)) error {
@@ -100,6 +112,9 @@ func (s *store) Close() error { return s.st.Close() }
 func (s *store) Index(dir string, _ int, _ int64) int64 {
 	return size(filepath.Join(dir, "store", "view_index", "words"))
 }
+
+// Shared implements shared.
+func (f *fts) Shared() string { return "fts5" }
 
 // fts is one table of FTS5, which keeps the texts too.
 type fts struct{ w, r *sql.DB }

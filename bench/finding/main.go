@@ -23,11 +23,17 @@ var (
 	dir    = flag.String("dir", "", "folder for the stores; empty: a temporary one")
 	puts   = flag.Int("puts", 10_000, "memories of the stores in which puts are measured with and without the view of words; 0: not")
 	seed   = flag.Uint64("seed", 1, "seed of the texts")
+	dims   = flag.Int("dims", 0, "dimensions of an embedding of each memory, of Varve; 0: there are none, and no searches by both")
+	worker = flag.String("worker", "", "for its own use: search with this engine in -dir")
 )
 
 func main() {
 	flag.Parse()
-	if err := run(); err != nil {
+	do := run
+	if *worker != "" {
+		do = work
+	}
+	if err := do(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -42,7 +48,7 @@ type result struct {
 	took  map[string][]time.Duration
 }
 
-var columns = []string{"first", "all", "session", "beside", "put", "like", "page", "sessions"}
+var columns = []string{"first", "all", "both", "session", "four", "beside", "put", "like", "page", "sessions"}
 
 func run() error {
 	at, err := os.MkdirTemp(*dir, "finding-")
@@ -116,7 +122,7 @@ func (r *result) fill(e engine, dir string, n int) error {
 	}
 	err = e.PutAll(func(yield func(doc) bool) {
 		for i := range n {
-			d := doc{id(i), session(i), t.memory()}
+			d := doc{id(i), session(i), t.memory(), t.vector(*dims)}
 			if bytes += int64(len(d.id) + len(d.session) + len(d.text)); !yield(d) {
 				return
 			}
@@ -151,6 +157,11 @@ func (r *result) round(e engine, dir string, n, round int) error {
 	r.note("first", began)
 	find := func() error { return e.Search(t.query(), "", false) }
 	err = r.call("all", find)
+	if v, ok := e.(interface {
+		Both(query string, vector []float32) error
+	}); ok && err == nil && *dims > 0 {
+		err = r.call("both", func() error { return v.Both(t.query(), t.vector(*dims)) })
+	}
 	if err == nil {
 		err = r.call("session", func() error { return e.Search(t.query(), session(t.r.IntN(n)), false) })
 	}
@@ -171,6 +182,12 @@ func (r *result) round(e engine, dir string, n, round int) error {
 		}
 	}
 	r.heap = max(r.heap, float64(heap()-before)/(1<<20))
+	if s, ok := e.(shared); ok && err == nil {
+		err = r.four(s.Shared(), dir, uint64(100*(1+round)))
+	}
+	if err != nil {
+		return err
+	}
 	var over atomic.Bool
 	done := make(chan error, 1)
 	go func() {
@@ -203,7 +220,7 @@ func (r *result) write(e engine, n, round int, over *atomic.Bool) error {
 	}
 	var took []time.Duration
 	for i := 0; !over.Load(); i++ {
-		d := doc{fmt.Sprintf("new-%d-%d", round, i), session(n + i), t.memory()}
+		d := doc{fmt.Sprintf("new-%d-%d", round, i), session(n + i), t.memory(), t.vector(*dims)}
 		began := time.Now()
 		if err := e.Put(d); err != nil {
 			return err

@@ -70,6 +70,18 @@ func (t *texts) memory() string {
 	return b.String()
 }
 
+// vector is one at random; nil with no dimensions.
+func (t *texts) vector(dims int) []float32 {
+	if dims == 0 {
+		return nil
+	}
+	v := make([]float32, dims)
+	for i := range v {
+		v[i] = float32(t.r.NormFloat64())
+	}
+	return v
+}
+
 func (t *texts) query() string {
 	if t.turns != nil {
 		return t.questions[t.r.IntN(len(t.questions))]

@@ -55,7 +55,7 @@ func without(at string, n int) error {
 		for i := range list {
 			l := list[(i+turn)%2]
 			for end := time.Now().Add(perTurn); time.Now().Before(end); made++ {
-				d := doc{fmt.Sprint("put-", made), session(n + made), t.memory()}
+				d := doc{fmt.Sprint("put-", made), session(n + made), t.memory(), nil}
 				began := time.Now()
 				if err := l.e.Put(d); err != nil {
 					return err
