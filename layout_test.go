@@ -27,6 +27,7 @@ const module = "github.com/varve-db/varve"
 // order lists the packages from the ground up. A package imports only what
 // stands above it here; a package below an entry belongs to that entry.
 var order = []string{
+	"internal/turns",
 	"internal/proofs",  // for tests
 	"internal/scratch", // for tests
 	"internal/told",    // for tests

@@ -1,9 +1,6 @@
 package table
 
-import (
-	"bytes"
-	"runtime"
-)
+import "bytes"
 
 // Edits yields the changes of one section in the order of their written keys,
 // each key once. value is a live value or one that the section calls Dead; it
@@ -87,8 +84,8 @@ func (m *merge) section(sec int, e Edits) error {
 		if order <= 0 {
 			ch.delta = delta.value
 		}
-		if m.steps++; m.steps%64 == 0 {
-			runtime.Gosched() // a table is written beside commits, which should not wait for all of it
+		if m.steps++; m.steps%16 == 0 {
+			m.w.turns.Give() // a table is written beside commits, which should not wait for all of it
 		}
 		n, err := m.apply(sec, base, ch)
 		if err != nil {

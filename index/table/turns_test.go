@@ -25,8 +25,8 @@ func TestTurns(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if n < entries/64/2 {
-		t.Errorf("%d turns in %d changes, want some %d", n, entries, entries/64)
+	if n < entries/16/2 {
+		t.Errorf("%d turns in %d changes, want some %d", n, entries, entries/16)
 	}
 	s, err := Load(fsys, "/t", testSchema(), Want{Store: store}, nil)
 	if err != nil {

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"runtime"
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/varve-db/varve/internal/turns"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -26,6 +26,7 @@ type Writer struct {
 	hashes   []byte // of the blocks written, hex
 	sections []span
 	open     int // the section being written, -1 before the first
+	turns    turns.Turns
 }
 
 // NewWriter writes into f from offset 0.
@@ -136,7 +137,7 @@ func (w *Writer) flush() error {
 		n := min(len(b), blockSize)
 		w.hashes = appendHash(w.hashes, xxhash.Sum64(b[:n]))
 		b = b[n:]
-		runtime.Gosched() // as in merge.section
+		w.turns.Give()
 	}
 	return w.raw(w.buf)
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -252,9 +251,7 @@ func (r *round) workOne(number int) (err error) {
 			if err := w.change(i, &c); err != nil {
 				return err
 			}
-			// Without this a commit beside the round waits until the runtime takes the processor away, ten
-			// milliseconds a turn: its sync, and each of those that wait for it, is a turn.
-			runtime.Gosched()
+			w.turns.Give() // commits should not wait for the whole round
 		}
 		if r.failed.Load() {
 			break

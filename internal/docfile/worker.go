@@ -6,6 +6,7 @@ import (
 	"io/fs"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/turns"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -24,6 +25,7 @@ type worker struct {
 	doomed     []string // of the last round: marked, and named as what is overwritten
 	like       vfs.Info // what a newly made file looks like; Ino 0: not known yet
 	noExchange bool
+	turns      turns.Turns
 }
 
 func (w *worker) change(i int, c *Change) error {

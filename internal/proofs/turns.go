@@ -4,27 +4,32 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
+
+	"github.com/varve-db/varve/internal/turns"
 )
 
 // Turns is how often another goroutine had the only processor while f ran, which must make no call of the
-// system. What runs beside commits gives it up itself: the runtime would take it every ten milliseconds.
-// The test must not be parallel.
+// system and gives turns as often as it can. The test must not be parallel.
 func Turns(t testing.TB, f func()) int64 {
 	t.Helper()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	var turns atomic.Int64
-	var done atomic.Bool
+	least := turns.Least
+	turns.Least = 0
+	var others atomic.Int64
+	var over atomic.Bool
 	ended := make(chan struct{})
+	defer func() {
+		over.Store(true)
+		<-ended
+		turns.Least = least
+	}()
 	go func() {
 		defer close(ended)
-		for !done.Load() {
-			turns.Add(1)
+		for !over.Load() {
+			others.Add(1)
 			runtime.Gosched()
 		}
 	}()
 	f()
-	n := turns.Load()
-	done.Store(true)
-	<-ended
-	return n
+	return others.Load()
 }

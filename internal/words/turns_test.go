@@ -10,24 +10,47 @@ import (
 	"github.com/varve-db/varve/internal/words/query"
 )
 
-// A segment is made, and merged, in pieces between which commits have their turns.
+// A segment is made, and segments are merged, in pieces between which commits have their turns.
 func TestTurns(t *testing.T) {
 	const docs, each = 500, 20
-	b := build.NewBuilder(analyzer.New(analyzer.English))
-	n := proofs.Turns(t, func() {
-		for i := range docs {
-			text := ""
-			for j := range each {
-				text += fmt.Sprintf("word%d ", i*each+j)
+	an := analyzer.New(analyzer.English)
+	v := NewSet()
+	for part := range 2 {
+		b := build.NewBuilder(an)
+		n := proofs.Turns(t, func() {
+			for i := range docs {
+				text := ""
+				for j := range each {
+					text += fmt.Sprintf("word%d ", i*each+j)
+				}
+				b.Add(&Doc{ID: fmt.Sprint(part, i), LSN: uint64(i + 1), Texts: []query.Text{{Field: query.Content, Text: text}}})
 			}
-			b.Add(&Doc{ID: fmt.Sprint(i), LSN: uint64(i), Texts: []query.Text{{Field: query.Content, Text: text}}})
+		})
+		if n < 30 {
+			t.Errorf("%d turns in %d documents", n, docs)
+		}
+		var seg *Segment
+		n = proofs.Turns(t, func() {
+			var err error
+			if seg, err = OpenSegment(b.Segment()); err != nil {
+				t.Error(err)
+			}
+		})
+		if n < 30 {
+			t.Errorf("%d turns in %d terms", n, docs*each)
+		}
+		set, err := v.With(uint64(part+1), seg, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v = set
+	}
+	n := proofs.Turns(t, func() {
+		if _, _, err := v.Merge([]uint64{1, 2}); err != nil {
+			t.Error(err)
 		}
 	})
-	if n < docs/2 {
-		t.Errorf("%d turns in %d documents", n, docs)
-	}
-	n = proofs.Turns(t, func() { b.Segment() })
-	if most := int64(docs * each / 64); n < most/2 {
-		t.Errorf("%d turns in %d terms, want some %d", n, docs*each, most)
+	if n < 30 {
+		t.Errorf("%d turns in a merge of %d terms", n, docs*each)
 	}
 }

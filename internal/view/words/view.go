@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +15,7 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/internal/turns"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/internal/words"
@@ -53,7 +53,8 @@ type Words struct {
 	size    int                   // of it
 	times   int                   // how much more may be pending: filingTimes on the way to files
 	written []string              // files that the manifest does not name yet
-	untidy  bool                  // there may be files that it does not name any more
+	turns   turns.Turns
+	untidy  bool // there may be files that it does not name any more
 
 	maps   map[string]*mapped // by name of the file
 	purged bool               // the next Save leaves no other files
@@ -159,7 +160,7 @@ func (w *Words) change(id string, d *words.Doc) error {
 	if old := w.pending[id]; d != nil && old != nil && old.LSN >= d.LSN {
 		return nil // it came before
 	}
-	runtime.Gosched() // as in Builder.Add
+	w.turns.Give() // it was decoded, which takes as long
 	w.pending[id] = d
 	if w.size += len(id) + 100; d != nil {
 		w.size += d.Bytes()

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"encoding/binary"
 	"math"
-	"runtime"
 	"slices"
 
+	"github.com/varve-db/varve/internal/turns"
 	"github.com/varve-db/varve/internal/words/analyzer"
 	"github.com/varve-db/varve/internal/words/order"
 	"github.com/varve-db/varve/internal/words/query"
@@ -75,6 +75,7 @@ type Builder struct {
 	seen  []*analyzer.Term
 	slab  []term // of which terms are taken
 	size  int
+	turns turns.Turns
 
 	now   []*term                // the terms of the document that is added
 	times [][query.Fields]uint32 // of those that are in other fields than the content: how often in each
@@ -126,7 +127,7 @@ func (b *Builder) Add(d *Doc) {
 		b.count(at, in)
 	})
 	b.end(r)
-	runtime.Gosched() // a segment is made beside commits, which should not wait for all of it
+	b.turns.Give() // a segment is made beside commits, which should not wait for all of it
 }
 
 // term is that of a word.

@@ -3,12 +3,12 @@ package build
 import (
 	"cmp"
 	"encoding/binary"
-	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/varve-db/varve/internal/turns"
 	"github.com/varve-db/varve/internal/words/order"
 )
 
@@ -49,6 +49,7 @@ type Writer struct {
 	print    uint64
 	group    []byte
 	list     []byte
+	turns    turns.Turns
 }
 
 // NewWriter makes one for a number of rows.
@@ -68,6 +69,9 @@ var columns = []struct{ section, width int }{
 
 // Row adds one.
 func (w *Writer) Row(r *Row) {
+	if w.rows%16 == 0 {
+		w.turns.Give() // as in Builder.Add
+	}
 	le, p := binary.LittleEndian, &w.parts
 	if w.rows == 0 || w.session != r.Session {
 		p[SecNames] = append(p[SecNames], r.Session...)
@@ -123,6 +127,7 @@ func (w *Writer) sort() {
 			column := p[[...]int{order.ByTime: SecTime, order.ByCreated: SecCreated, order.ByUpdated: SecUpdated, order.ByScore: SecScore}[o]]
 			key = func(i int) int64 { return int64(le.Uint64(column[8*i:])) }
 		}
+		w.turns.Give()
 		p[SecByTime+int(o)-1] = order.Sorted(w.rows, func(i int) order.Place { return order.Place{Key: key(i), ID: id(i)} })
 	}
 }
@@ -135,8 +140,8 @@ func (w *Writer) Term(term []byte, list []Posting) {
 		p[SecDictionary] = binary.AppendUvarint(p[SecDictionary], uint64(w.postings.size))
 		w.last = w.last[:0]
 	}
-	if w.terms++; w.terms%64 == 0 {
-		runtime.Gosched() // as in Builder.Add
+	if w.terms++; w.terms%16 == 0 {
+		w.turns.Give()
 	}
 	w.encode(list)
 	w.postings.add(w.list)
