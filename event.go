@@ -41,7 +41,7 @@ const (
 	EventFlush       = EventKind(env.EventFlush)       // Count files became durable
 	EventFlushError  = EventKind(env.EventFlushError)  // the flush is tried again
 	EventIndex       = EventKind(env.EventIndex)       //
-	EventMerged      = EventKind(env.EventMerged)      // Count segments of the index of words became larger ones; Path, Took
+	EventMerged      = EventKind(env.EventMerged)      // Count segments of the index of words were merged, or written without what is deleted; Path, LSN, Took
 	EventRebuilt     = EventKind(env.EventRebuilt)     // from a backup or from the files; Note says why
 	EventRestored    = EventKind(env.EventRestored)    // Path was damaged or missing; restored from the log or the archive
 	EventEdit        = EventKind(env.EventEdit)        // Path is in quarantine/

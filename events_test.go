@@ -108,7 +108,7 @@ func TestEventsOfMerges(t *testing.T) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if e := merged[0]; len(merged) != 1 || e.Count != rounds || filepath.Base(e.Path) != "words" {
+	if e := merged[0]; len(merged) != 1 || e.Count != rounds || e.Path != filepath.Join("view_index", "words") || e.LSN == 0 {
 		t.Errorf("after %d rounds: %+v", rounds, merged)
 	}
 }

@@ -8,6 +8,9 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
+// MostBoost is the most that Query.Recency and Query.Importance may be.
+const MostBoost = search.MostBoost
+
 // Query is a search: exactly one of Vector, Like and Text must be set, or Text and Vector.
 type Query struct {
 	// Vector finds memories by their embeddings; it must have their dimension. The score is the
@@ -34,9 +37,11 @@ type Query struct {
 	// Rarest, if not 0, takes Text without the grammar, and however long, and looks for its rarest words.
 	Rarest int
 
-	// Recency and Importance raise the scores of the best 200 hits, by up to that much of the score itself, and
-	// 0 does nothing: Recency more for what happened later, half as much for what happened a HalfLife ago
-	// (0 means 30 days); Importance by quickrecal_score, from 0 to 1. With 0.5 a score of 4 becomes 6 at most.
+	// Recency and Importance, from 0 (nothing) to 1000, raise the scores of the best 200 hits by up to so many
+	// times themselves: with 0.5 a score of 4 becomes 6 at most. Recency counts in full for what happens now or
+	// later, and half as much for what happened a HalfLife ago (0 means 30 days); of Importance as much as
+	// quickrecal_score is, at most 1. What is behind the best 200 stays behind them. MinScore is about the raised
+	// scores, and pages continue one another as far as time between them changes no order. Of memories only.
 	Recency    float64
 	HalfLife   time.Duration
 	Importance float64

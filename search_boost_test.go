@@ -5,11 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/vfs/fault"
 )
 
 // TestBoosts: scores are raised by what the explanation says, for what is new and what is important, in
@@ -44,7 +48,10 @@ func TestBoosts(t *testing.T) {
 			if i < 200 {
 				age := max(now.Sub(h.Memory.Timestamp), 0).Hours() / 24 / 7
 				important := min(max(h.Memory.QuickRecalScore, 0), 1)
-				want[h.ID] += math.Abs(h.Score) * (0.5*math.Pow(2, -age) + 0.25*important)
+				boost := 0.5*math.Pow(2, -age) + 0.25*important
+				if want[h.ID] *= 1 + boost; h.Score < 0 {
+					want[h.ID] = h.Score / (1 + boost)
+				}
 			}
 		}
 		boosted, err := st.Search(ctx, q)
@@ -56,7 +63,7 @@ func TestBoosts(t *testing.T) {
 			if math.Abs(h.Score-want[h.ID]) > 1e-9 || i > 0 && h.Score > boosted[i-1].Score || i >= 200 && h.ID != plain[i].ID {
 				t.Fatalf("%s: hit %d, %s: %v, want %v: %+v", name, i, h.ID, h.Score, want[h.ID], e)
 			}
-			if i < 200 && h.Memory.Timestamp.After(now) && math.Abs(e.Recency-0.5*math.Abs(h.Score-e.Recency-e.Importance)) > 1e-9 {
+			if i < 200 && h.Score > 0 && h.Memory.Timestamp.After(now) && math.Abs(e.Recency-0.5*(h.Score-e.Recency-e.Importance)) > 1e-9 {
 				t.Errorf("%s: %s is of the future: %+v", name, h.ID, e)
 			}
 		}
@@ -82,11 +89,11 @@ func TestBoosts(t *testing.T) {
 	}
 }
 
-// What boosts cannot be is refused, and a memory that cannot be read is named once and keeps no other out.
+// What boosts cannot be is refused.
 func TestBoostsRefused(t *testing.T) {
 	t.Parallel()
-	ctx, dir := context.Background(), t.TempDir()
-	st := openTest(t, dir, &Options{NoBackground: true, CacheBytes: -1})
+	ctx := context.Background()
+	st := openTest(t, t.TempDir(), nil)
 	for _, q := range []Query{{Recency: -1}, {Recency: math.NaN()}, {Importance: 1001}, {Importance: math.Inf(1)}, {HalfLife: time.Hour}, {Recency: 1, HalfLife: -1}} {
 		q.Text = "ferry"
 		var field *FieldError
@@ -97,23 +104,52 @@ func TestBoostsRefused(t *testing.T) {
 	if _, err := st.Assemblies().Search(ctx, Query{Vector: []float32{1}, Recency: 1}); !errors.Is(err, ErrInvalid) {
 		t.Errorf("of assemblies: %v", err)
 	}
-	for i := range 4 {
-		if _, err := st.Put(ctx, Memory{ID: fmt.Sprint("m", i), Content: "the ferry"}); err != nil {
+	for i, x := range []float32{0.3, -0.1, -1} {
+		if _, err := st.Put(ctx, Memory{ID: fmt.Sprint("m", i), Content: "the ferry", Embedding: []float32{x, float32(math.Sqrt(float64(1 - x*x)))}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := st.Flush(ctx); err != nil {
+	// What is new is raised, and not what is unlike it most.
+	for _, boost := range []float64{0, 1, 2, 1000} {
+		hits, err := st.Search(ctx, Query{Vector: []float32{1, 0}, Recency: boost})
+		if err != nil || len(hits) != 3 || hits[0].ID != "m0" || hits[1].ID != "m1" || hits[2].ID != "m2" {
+			t.Errorf("raised by up to %v: %+v, %v", boost, hits, err)
+		}
+	}
+}
+
+// A memory that cannot be read is named by the page that it is on, once, and keeps no other out.
+func TestBoostsUnreadable(t *testing.T) {
+	t.Parallel()
+	ctx, dir := context.Background(), t.TempDir()
+	st := openTest(t, dir, nil)
+	var all []Memory
+	for i := range 60 {
+		all = append(all, Memory{ID: fmt.Sprintf("m%02d", i), Content: "the ferry", Timestamp: time.Unix(1790000000, 0)})
+	}
+	if _, err := st.PutAll(ctx, slices.Values(all)); err != nil {
 		t.Fatal(err)
 	}
-	name := filepath.Join(dir, "memories", "m2.json")
-	if err := os.Remove(name); err != nil {
+	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(name, 0o700); err != nil { // and nothing to put back from is needed: it is refused
-		t.Fatal(err)
-	}
-	hits, err := st.Search(ctx, Query{Text: "ferry", Recency: 1, Limit: 3})
-	if len(hits) != 3 || err != nil && hits == nil {
-		t.Errorf("%d hits, %v", len(hits), err)
+	bad := fault.New(vfs.OS(), func(op *fault.Op) error {
+		if strings.HasSuffix(op.Path, "memories/m02.json") {
+			return syscall.EIO
+		}
+		return nil
+	})
+	st = openTest(t, dir, open.In(&Options{NoBackground: true, CacheBytes: -1}, open.Environment{System: vfs.System{FS: bad}}))
+	q := Query{Text: "ferry", Limit: 5, Recency: 1}
+	for ; q.Offset < 15; q.Offset += 5 {
+		hits, err := st.Search(ctx, q)
+		if named := err != nil && strings.Count(err.Error(), "m02") > 0; len(hits) != 5 || named != (q.Offset == 0) {
+			t.Errorf("page at %d: %d hits, %v", q.Offset, len(hits), err)
+		}
+		for _, h := range hits {
+			if h.ID == "m02" {
+				t.Error("m02 was read")
+			}
+		}
 	}
 }

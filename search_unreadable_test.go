@@ -39,7 +39,7 @@ func TestSearchBesideTheUnreadable(t *testing.T) {
 	})
 	st = openTest(t, dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: fsys}}))
 	for _, filters := range [][]Filter{nil, {InCategory("k")}, {InSession("s")}, {InSession("s"), InCategory("k")}, {After("0"), InCategory("k")}} {
-		for _, q := range []Query{{Vector: []float32{1, 2}}, {Like: "b"}, {Text: "word"}, {Vector: []float32{1, 2}, Limit: 1}} {
+		for _, q := range []Query{{Vector: []float32{1, 2}}, {Like: "b"}, {Text: "word"}, {Text: "word", Recency: 1}, {Vector: []float32{1, 2}, Limit: 1}} {
 			want := 2
 			if q.Like != "" || q.Limit == 1 { // nor does it take another one's place
 				want = 1
@@ -119,5 +119,36 @@ func TestIndexedThenUnreadable(t *testing.T) {
 		if hits, err := st.Search(ctx, Query{Text: "x word3"}, c.f); c.name != "another category" && !names(err) || slices.Contains(idsOf(hits), "m0003") {
 			t.Errorf("%s: found %q, %v", c.name, idsOf(hits), err)
 		}
+	}
+}
+
+// A search that is cancelled while it reads a hit ends with the context's error, and not without hits.
+func TestSearchCancelledInARead(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	st := openTest(t, dir, nil)
+	for _, id := range []string{"a", "b", "c"} {
+		if _, err := st.Put(t.Context(), Memory{ID: id, Content: "word", Embedding: []float32{1, 2}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var cancel context.CancelFunc
+	fsys := fault.New(vfs.OS(), func(op *fault.Op) error {
+		if strings.HasSuffix(op.Path, "memories/b.json") {
+			cancel()
+		}
+		return nil
+	})
+	st = openTest(t, dir, open.In(&Options{NoBackground: true, CacheBytes: -1}, open.Environment{System: vfs.System{FS: fsys}}))
+	for _, q := range []Query{{Text: "word"}, {Text: `"word"`}, {Vector: []float32{1, 2}}} {
+		var ctx context.Context
+		ctx, cancel = context.WithCancel(t.Context())
+		if hits, err := st.Search(ctx, q); !errors.Is(err, context.Canceled) {
+			t.Errorf("%+v: %q, %v", q, idsOf(hits), err)
+		}
+		cancel()
 	}
 }

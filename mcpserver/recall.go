@@ -121,6 +121,11 @@ func (s *server) recall(ctx context.Context, a args) (*answer, error) {
 	q := varve.Query{Text: query, Offset: offset, Limit: limit + 1, PerSession: a.number("per_session", 0), Fragment: a.number("fragment", 0), Explain: a.flag("explain"), MinScore: a.float("min_score")}
 	q.Share, q.Ranks = a.float("share"), a.flag("ranks")
 	q.Recency, q.Importance = a.float("recency"), a.float("importance")
+	for _, name := range []string{"recency", "importance"} {
+		if given, ok := a[name]; ok && !(a.float(name) >= 0 && a.float(name) <= varve.MostBoost) {
+			return nil, fmt.Errorf("%s: %v: must be from 0 to %d", name, given, varve.MostBoost)
+		}
+	}
 	if days, ok := a["half_life"]; ok {
 		switch q.HalfLife = time.Duration(a.float("half_life") * float64(24*time.Hour)); {
 		case q.Recency == 0:

@@ -78,7 +78,7 @@ func TestRecallFilters(t *testing.T) {
 	}
 	for more, want := range map[string]string{
 		`,"until":"01/02/2026"`: `until: "01/02/2026" may be either of two days`, `,"updated_since":"soon"`: `updated_since: "soon" is not a time`,
-		`,"share":0`: "share: 0: must be more than 0", `,"share":-1`: "must be more than 0", `,"recency":-1`: "query Recency", `,"recency":1,"half_life":0`: "half_life: 0: must be more than 0", `,"half_life":7`: "half_life: is about recency", `,"sort":"score"`: "must be created, id, timestamp or updated", `,"sort":"foo"`: "must be created, id, score, size, timestamp, updated",
+		`,"share":0`: "share: 0: must be more than 0", `,"share":-1`: "must be more than 0", `,"recency":-1`: "recency: -1: must be from 0 to 1000", `,"importance":1e400`: "importance: 1e400: must be from 0 to 1000", `,"recency":1,"half_life":0`: "half_life: 0: must be more than 0", `,"half_life":7`: "half_life: is about recency", `,"sort":"score"`: "must be created, id, timestamp or updated", `,"sort":"foo"`: "must be created, id, score, size, timestamp, updated",
 	} {
 		c.refuses("recall", `{"query":"trip"`+more+`}`, want)
 	}

@@ -2,13 +2,13 @@ package memstore
 
 // Explanation is what the score of a hit is made of.
 type Explanation struct {
-	// By words the score is Own, of the memory and its neighbours, plus Session, three tenths of the best
-	// three of its session. Both are BM25F, also where a vector was given as well.
+	// By words the score, before it is raised, is Own, of the memory and its neighbours, plus Session, three
+	// tenths of the best three of its session. Both are BM25F, also where a vector was given as well.
 	Own, Session float64
 	Words        []WordShare // in the order of the query, those that the memory or a neighbour has
 	Similarity   float64     // by vector: the cosine, or 1/(1+d²)
 
-	Recency, Importance float64 // what these two of the query added to the score
+	Recency, Importance float64 // by how much these two of the query have raised the score
 }
 
 // WordShare is what one word of a query adds to Explanation.Own.

@@ -46,6 +46,9 @@ func run(ctx context.Context) error {
 	n := 0
 	questions = slices.DeleteFunc(questions, func(question) bool { n++; return (n-1)%*every != 0 })
 	if *apart {
+		if *by != "" && *by != "words" || *cache != "" || *template != "" || *ranks {
+			return fmt.Errorf("-apart is by words: omit -by, -vectors, -template and -ranks")
+		}
 		return askApart(ctx, *dir, memories, questions, *top, *language)
 	}
 	var o varve.Options
@@ -147,7 +150,7 @@ func askMeaning(ctx context.Context, st *varve.Store, e *embedder, questions []q
 // how many a turn of the evidence is among the first.
 func ask(ctx context.Context, st *varve.Store, by string, questions []question, top int, query func(*question) varve.Query) error {
 	for _, own := range []bool{false, true} {
-		r := result{}
+		r := result{found: map[int]int{}, asked: map[int]int{}}
 		for i := range questions {
 			q := &questions[i]
 			var filters []varve.Filter
@@ -177,7 +180,7 @@ func askApart(ctx context.Context, dir string, memories []varve.Memory, question
 		name, _, _ := strings.Cut(m.ID, "/")
 		of[name] = append(of[name], m)
 	}
-	r := result{}
+	r := result{found: map[int]int{}, asked: map[int]int{}}
 	one := func(name string) error {
 		store, err := os.MkdirTemp(dir, "locomo")
 		if err != nil {
@@ -215,7 +218,7 @@ func askApart(ctx context.Context, dir string, memories []varve.Memory, question
 
 // result counts the questions for which a turn of the evidence was found, by category.
 type result struct {
-	found, asked [10]int
+	found, asked map[int]int
 	ranks        float64
 	took         []time.Duration
 }
@@ -245,13 +248,14 @@ func (r *result) print(by, where string, top int) {
 		total += n
 	}
 	n := len(r.took)
+	if n == 0 {
+		return
+	}
 	slices.Sort(r.took)
 	fmt.Printf("by %s, %s: %d (%.1f %%) among the first %d, MRR %.3f; %.2f ms median, %.2f ms p99; by category", by, where, total,
 		100*float64(total)/float64(n), top, r.ranks/float64(n), ms(r.took[n/2]), ms(r.took[n*99/100]))
-	for c, n := range r.asked {
-		if n > 0 {
-			fmt.Printf(" %d: %d/%d", c, r.found[c], n)
-		}
+	for _, c := range slices.Sorted(maps.Keys(r.asked)) {
+		fmt.Printf(" %d: %d/%d", c, r.found[c], r.asked[c])
 	}
 	fmt.Println()
 }

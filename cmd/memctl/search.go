@@ -67,7 +67,8 @@ neighbour has it), and what the session gives. In the table it takes the place o
 
 The score of a search by words is BM25F; that of embeddings the cosine, or 1/(1+d²) if the store
 measures distances; that of both is from 0 to 1, a fifth of it by meaning (--share). By both, the best
-200 by words and by meaning are ranked together; the others follow, with the score 0. The file of a
+200 by words and by meaning are ranked together; the others follow, with the score 0. --recency and
+--importance raise the scores of the best 200. The file of a
 vector holds a JSON list of numbers, or the numbers as consecutive float32, little-endian.`,
 		Example: "  memctl search \"short answers\" --session s1\n  memctl search --like note-7 --limit 3 --min-score 0.5\n  memctl search --vector query.f32 --json | jq -r '.hits[].id'",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -164,8 +165,10 @@ func (f *searchFlags) check(cmd *cobra.Command, args []string) error {
 		return cli.Usagef(cmd.CommandPath(), "--per-session %d: must be 0 or more", f.perSession)
 	case !(f.share > 0) || math.IsInf(f.share, 0):
 		return cli.Usagef(cmd.CommandPath(), "--share %v: must be a number above 0", f.share)
-	case !(f.recency >= 0 && f.recency <= mostBoost), !(f.importance >= 0 && f.importance <= mostBoost):
-		return cli.Usagef(cmd.CommandPath(), "--recency %v and --importance %v: must be from 0 to %d", f.recency, f.importance, mostBoost)
+	case !(f.recency >= 0 && f.recency <= varve.MostBoost):
+		return cli.Usagef(cmd.CommandPath(), "--recency %v: must be from 0 to %d", f.recency, varve.MostBoost)
+	case !(f.importance >= 0 && f.importance <= varve.MostBoost):
+		return cli.Usagef(cmd.CommandPath(), "--importance %v: must be from 0 to %d", f.importance, varve.MostBoost)
 	case cmd.Flags().Changed("half-life") && f.recency == 0:
 		return cli.Usagef(cmd.CommandPath(), "--half-life is about --recency: give both, as in --recency 0.5 --half-life 7d")
 	case cmd.Flags().Changed("half-life") && f.halfLife <= 0:
@@ -179,9 +182,6 @@ func (f *searchFlags) check(cmd *cobra.Command, args []string) error {
 	}
 	return nil
 }
-
-// mostBoost is how much of a score may be added to it.
-const mostBoost = 1000
 
 // mostHits is how far a search is paged through: one more than is shown is asked for.
 const mostHits = 1_000_000 - 1

@@ -41,7 +41,7 @@ const (
 	EventFlush       EventKind = "flushed"                        // Count files became durable
 	EventFlushError  EventKind = "flush failed"                   // it is tried again
 	EventIndex       EventKind = "index written"                  //
-	EventMerged      EventKind = "words merged"                   // Count segments of the index of words into larger ones
+	EventMerged      EventKind = "words merged"                   // Count segments of the index of words, or one written without what is deleted; Path, LSN, Took
 	EventRebuilt     EventKind = "index rebuilt"                  // from a backup or from the files; Note says why
 	EventRestored    EventKind = "memory file put back"           // Path was damaged or gone; from log or archive
 	EventEdit        EventKind = "edited file set aside"          // Path is in quarantine/

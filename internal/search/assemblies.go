@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,7 +64,7 @@ func (s *Search) Assemblies(ctx context.Context, q Query) ([]AssemblyHit, error)
 		a, err := s.getAssembly(ctx, h.Key)
 		switch {
 		case errors.Is(err, errs.ErrClosed), ctx.Err() != nil:
-			return nil, err
+			return nil, cmp.Or(err, ctx.Err())
 		case errors.Is(err, errs.ErrNotFound):
 		case err != nil:
 			bad.add(err)

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,9 +51,9 @@ type Query struct {
 	// rarest.
 	Rarest int
 
-	// Recency and Importance raise the scores of the best 200, by so much of themselves at most: Recency the
+	// Recency and Importance raise the scores of the best 200, by so many times themselves at most: Recency the
 	// more the later it happened, half as much a HalfLife ago (30 days when 0); Importance by
-	// quickrecal_score, which counts from 0 to 1.
+	// quickrecal_score, of which 1 is the most that counts.
 	Recency    float64
 	HalfLife   time.Duration
 	Importance float64
@@ -152,10 +153,12 @@ func (s *Search) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n 
 		if err := s.boosted(ctx, q, list); err != nil {
 			return nil, false, unread, err
 		}
-		list = atLeast(list, floor)
-		list = list[:min(most, len(list))]
+		if list = atLeast(list, floor); q.PerSession == 0 {
+			n = most
+			list = list[:min(n, len(list))]
+		}
 	}
-	full = len(list) == most
+	full = len(list) == n
 	skip, sessions := q.Offset, map[string]int{}
 	if q.PerSession == 0 {
 		list, skip = list[min(skip, len(list)):], 0
@@ -167,7 +170,7 @@ func (s *Search) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n 
 		m, err := s.get(ctx, h.ID)
 		switch {
 		case errors.Is(err, errs.ErrClosed), ctx.Err() != nil:
-			return nil, false, unread, err
+			return nil, false, unread, cmp.Or(err, ctx.Err())
 		case errors.Is(err, errs.ErrNotFound), err == nil && !f.Still(&m):
 		case err != nil:
 			unread.add(err)

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -72,7 +73,7 @@ func (s *Search) accepts(ctx context.Context, a *asked, f *engine.Filters, bad *
 		m, err := s.get(ctx, h.ID)
 		switch {
 		case errors.Is(err, errs.ErrClosed), ctx.Err() != nil:
-			return false, err
+			return false, cmp.Or(err, ctx.Err())
 		case errors.Is(err, errs.ErrNotFound):
 			return false, nil
 		case err != nil:

@@ -14,6 +14,7 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/env"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/internal/words"
@@ -244,9 +245,7 @@ func (w *Words) save(f *view.Folder, at wal.Mark) error {
 	if err != nil {
 		return err
 	}
-	if merged > 0 {
-		w.eng.Env.Event(env.Event{Kind: env.EventMerged, Path: f.Path, LSN: at.LSN, Count: merged, Took: w.eng.Env.Clock().Sub(began)})
-	}
+	took := w.eng.Env.Clock().Sub(began)
 	m := &manifest{Format: formatVersion, LSN: at.LSN, Sum: at.Sum, Language: w.an.Language(), Fields: w.sources.Given(), Next: w.next, Segments: []listing{}}
 	keep := map[string]bool{manifestName: true}
 	for _, p := range w.set.Parts() {
@@ -287,6 +286,9 @@ func (w *Words) save(f *view.Folder, at wal.Mark) error {
 		if err := f.FS.SyncDir(f.Path); err != nil {
 			return err
 		}
+	}
+	if merged > 0 {
+		w.eng.Env.Event(env.Event{Kind: env.EventMerged, Path: places.Words, LSN: at.LSN, Count: merged, Took: took})
 	}
 	// What was written is read from its files from here on, and not from memory.
 	return w.load(f, b)

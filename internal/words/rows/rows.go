@@ -187,9 +187,14 @@ func Sorted(v *words.Set) bool {
 }
 
 // LineOf is the line of a row.
-func LineOf(v *words.Set, at words.Ref) (order.Line, error) {
+func LineOf(v *words.Set, at words.Ref) (order.Line, error) { return segmentOf(v, at).Line(at.Row) }
+
+// TimeOf is the time of a row.
+func TimeOf(v *words.Set, at words.Ref) (int64, error) { return segmentOf(v, at).Time(at.Row) }
+
+func segmentOf(v *words.Set, at words.Ref) *words.Segment {
 	i := slices.IndexFunc(v.Parts(), func(p *words.Part) bool { return p.ID == at.Part })
-	return v.Parts()[i].Seg.Line(at.Row)
+	return v.Parts()[i].Seg
 }
 
 // InSession are the live rows of a session in no order, their keys those of an order.
