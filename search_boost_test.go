@@ -153,3 +153,34 @@ func TestBoostsUnreadable(t *testing.T) {
 		}
 	}
 }
+
+// A search by vectors is raised also where the index of words cannot be read, from the documents.
+func TestBoostsWithoutWords(t *testing.T) {
+	t.Parallel()
+	ctx, dir := context.Background(), t.TempDir()
+	st := openTest(t, dir, nil)
+	for i := range 30 {
+		if _, err := st.Put(ctx, Memory{ID: fmt.Sprint("m", i), Content: "the ferry", Embedding: []float32{1, 0}, QuickRecalScore: float64(i) / 100}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, broken := range []bool{false, true} {
+		fsys := fault.New(vfs.OS(), func(op *fault.Op) error {
+			if broken && strings.Contains(op.Path, "view_index") {
+				return syscall.EIO
+			}
+			return nil
+		})
+		st := openTest(t, dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: fsys}}))
+		hits, err := st.Search(ctx, Query{Vector: []float32{1, 0}, Importance: 1, Limit: 30})
+		if err != nil || len(hits) != 30 || hits[0].ID != "m29" || hits[29].ID != "m0" || math.Abs(hits[0].Score-1.29) > 1e-6 {
+			t.Errorf("broken %v: %q, %v", broken, idsOf(hits), err)
+		}
+		if err := st.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -128,7 +128,7 @@ func TestSearchCancelledInARead(t *testing.T) {
 	dir := t.TempDir()
 	st := openTest(t, dir, nil)
 	for _, id := range []string{"a", "b", "c"} {
-		if _, err := st.Put(t.Context(), Memory{ID: id, Content: "word", Embedding: []float32{1, 2}}); err != nil {
+		if _, err := st.Put(t.Context(), Memory{ID: id, Content: "word", Embedding: []float32{1, 2}, Metadata: map[string]any{"tags": []any{"t"}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -136,19 +136,25 @@ func TestSearchCancelledInARead(t *testing.T) {
 		t.Fatal(err)
 	}
 	var cancel context.CancelFunc
+	var with error
 	fsys := fault.New(vfs.OS(), func(op *fault.Op) error {
 		if strings.HasSuffix(op.Path, "memories/b.json") {
 			cancel()
+			return with
 		}
 		return nil
 	})
 	st = openTest(t, dir, open.In(&Options{NoBackground: true, CacheBytes: -1}, open.Environment{System: vfs.System{FS: fsys}}))
-	for _, q := range []Query{{Text: "word"}, {Text: `"word"`}, {Vector: []float32{1, 2}}} {
-		var ctx context.Context
-		ctx, cancel = context.WithCancel(t.Context())
-		if hits, err := st.Search(ctx, q); !errors.Is(err, context.Canceled) {
-			t.Errorf("%+v: %q, %v", q, idsOf(hits), err)
+	for _, with = range []error{nil, syscall.EIO} {
+		for _, filters := range [][]Filter{nil, {WithTag("t")}} {
+			for _, q := range []Query{{Text: "word"}, {Text: `"word"`}, {Vector: []float32{1, 2}}} {
+				var ctx context.Context
+				ctx, cancel = context.WithCancel(t.Context())
+				if hits, err := st.Search(ctx, q, filters...); !errors.Is(err, context.Canceled) {
+					t.Errorf("%d filters, %+v, read with %v: %q, %v", len(filters), q, with, idsOf(hits), err)
+				}
+				cancel()
+			}
 		}
-		cancel()
 	}
 }

@@ -156,7 +156,8 @@ func (st *Store) open(ctx context.Context) error {
 	st.working.Init()
 	st.async.init()
 	st.views.Init()
-	st.search.Words, st.kept.Orders = st.views.Words()
+	st.search.Words, st.search.Orders = st.views.Words()
+	st.kept.Orders = st.search.Orders
 	st.engine.Times, st.embedding.Before = st.kept.Orders.Times, st.search.Words.Before
 	if err := st.flusher.Init(); err != nil {
 		return err

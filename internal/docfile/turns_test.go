@@ -13,7 +13,7 @@ func TestTurns(t *testing.T) {
 	for i := range 200 {
 		cs = append(cs, s.change(name(i), 0, 1))
 	}
-	if n := proofs.Turns(t, func() { s.put(cs...) }); n < 20 {
+	if n := proofs.Turns(t, func() { s.put(cs...) }); n < int64(len(cs))/2 {
 		t.Errorf("%d turns in %d files", n, len(cs))
 	}
 }

@@ -1,7 +1,6 @@
 package search
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,8 +62,10 @@ func (s *Search) Assemblies(ctx context.Context, q Query) ([]AssemblyHit, error)
 	for _, h := range found[min(q.Offset, len(found)):] {
 		a, err := s.getAssembly(ctx, h.Key)
 		switch {
-		case errors.Is(err, errs.ErrClosed), ctx.Err() != nil:
-			return nil, cmp.Or(err, ctx.Err())
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case errors.Is(err, errs.ErrClosed):
+			return nil, err
 		case errors.Is(err, errs.ErrNotFound):
 		case err != nil:
 			bad.add(err)

@@ -3,6 +3,7 @@ package search
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -10,7 +11,6 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	view "github.com/varve-db/varve/internal/view/words"
-	"github.com/varve-db/varve/internal/words/build"
 )
 
 // Boosts raise scores by how long ago something happened, and by quickrecal_score. They are for the best of a
@@ -52,18 +52,28 @@ func (s *Search) boosted(ctx context.Context, q *Query, list []found) error {
 		ids[i] = best[i].ID
 	}
 	var facts map[string]view.Fact
-	err := s.Words.With(ctx, func(snap *view.Snapshot) (err error) {
-		facts, err = snap.Facts(ids)
-		return err
-	})
-	if err != nil {
-		return err
+	if s.Orders != nil {
+		var err error
+		if facts, err = s.Orders.Facts(ctx, ids); err != nil {
+			return err
+		}
 	}
 	now := s.Engine.Env.Clock().UnixMicro()
 	for i := range best {
-		if f, ok := facts[ids[i]]; ok {
-			best[i].boost(q, now, f)
+		f, ok := facts[ids[i]]
+		if !ok { // the index does not have it, or cannot be read
+			m, err := s.get(ctx, ids[i])
+			switch {
+			case ctx.Err() != nil:
+				return ctx.Err()
+			case errors.Is(err, errs.ErrClosed):
+				return err
+			case err != nil: // the page that it is on says so
+				continue
+			}
+			f = view.Fact{Time: m.Timestamp.UnixMicro(), Score: m.QuickRecalScore}
 		}
+		best[i].boost(q, now, f)
 	}
 	slices.SortFunc(best, func(a, b found) int { return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID)) })
 	return nil
@@ -71,11 +81,8 @@ func (s *Search) boosted(ctx context.Context, q *Query, list []found) error {
 
 // boost raises the score of a hit. What is below 0 comes nearer to it: equal boosts change no order.
 func (h *found) boost(q *Query, now int64, f view.Fact) {
-	recency := 0.0
-	if f.Time != build.NoTime {
-		age := max(float64(now)-float64(f.Time), 0) / 1e6
-		recency = q.Recency * math.Exp2(-age/cmp.Or(q.HalfLife, defaultHalfLife).Seconds())
-	}
+	age := max(float64(now)-float64(f.Time), 0) / 1e6
+	recency := q.Recency * math.Exp2(-age/cmp.Or(q.HalfLife, defaultHalfLife).Seconds())
 	importance := q.Importance * min(max(f.Score, 0), 1)
 	unit := h.Score
 	if unit < 0 {

@@ -1,7 +1,6 @@
 package search
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +25,7 @@ type Search struct {
 	Engine  *engine.Engine
 	Vectors *vectors.Vectors
 	Words   *view.Query
+	Orders  *view.Orders
 }
 
 // Query is what is looked for: exactly one of Vector, Like and Text, or Text and Vector.
@@ -113,6 +113,9 @@ func (s *Search) Memories(ctx context.Context, q Query, f engine.Filters) ([]Hit
 		// Others of the same sessions kept them out.
 		if q.PerSession > 0 && err == nil && full && len(hits) < q.limit() && n+more < mostVaried {
 			more = min(4*(n+more), mostVaried) - n
+			if q.boosts() {
+				more = max(more, 4*window-n) // it has looked at the window
+			}
 			continue
 		}
 		// Those that turned out to be unreadable kept others out.
@@ -169,8 +172,10 @@ func (s *Search) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n 
 		}
 		m, err := s.get(ctx, h.ID)
 		switch {
-		case errors.Is(err, errs.ErrClosed), ctx.Err() != nil:
-			return nil, false, unread, cmp.Or(err, ctx.Err())
+		case ctx.Err() != nil:
+			return nil, false, unread, ctx.Err()
+		case errors.Is(err, errs.ErrClosed):
+			return nil, false, unread, err
 		case errors.Is(err, errs.ErrNotFound), err == nil && !f.Still(&m):
 		case err != nil:
 			unread.add(err)

@@ -45,7 +45,9 @@ func (s *Search) nearest(ctx context.Context, v []float32, f *engine.Filters, n 
 		q.Keys = []string{}
 		for id, err := range s.Engine.IDs(ctx, s.Engine.Kinds.Memories, *f) {
 			switch {
-			case errors.Is(err, errs.ErrClosed), err != nil && ctx.Err() != nil:
+			case err != nil && ctx.Err() != nil:
+				return nil, ctx.Err()
+			case errors.Is(err, errs.ErrClosed):
 				return nil, err
 			case err != nil:
 				bad.add(err)
@@ -71,8 +73,10 @@ func (s *Search) nearest(ctx context.Context, v []float32, f *engine.Filters, n 
 func (s *Search) passes(ctx context.Context, f *engine.Filters, bad *unreadable) func(id string) (bool, error) {
 	no := func(err error) (bool, error) {
 		switch {
+		case ctx.Err() != nil:
+			return false, ctx.Err()
 		case errors.Is(err, errs.ErrNotFound): // gone since
-		case errors.Is(err, errs.ErrClosed), ctx.Err() != nil:
+		case errors.Is(err, errs.ErrClosed):
 			return false, err
 		default:
 			bad.add(err)

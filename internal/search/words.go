@@ -1,7 +1,6 @@
 package search
 
 import (
-	"cmp"
 	"context"
 	"errors"
 
@@ -72,8 +71,10 @@ func (s *Search) accepts(ctx context.Context, a *asked, f *engine.Filters, bad *
 		}
 		m, err := s.get(ctx, h.ID)
 		switch {
-		case errors.Is(err, errs.ErrClosed), ctx.Err() != nil:
-			return false, cmp.Or(err, ctx.Err())
+		case ctx.Err() != nil:
+			return false, ctx.Err()
+		case errors.Is(err, errs.ErrClosed):
+			return false, err
 		case errors.Is(err, errs.ErrNotFound):
 			return false, nil
 		case err != nil:

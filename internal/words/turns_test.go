@@ -26,7 +26,7 @@ func TestTurns(t *testing.T) {
 				b.Add(&Doc{ID: fmt.Sprint(part, i), LSN: uint64(i + 1), Texts: []query.Text{{Field: query.Content, Text: text}}})
 			}
 		})
-		if n < 30 {
+		if n < docs/2 {
 			t.Errorf("%d turns in %d documents", n, docs)
 		}
 		var seg *Segment
@@ -36,7 +36,7 @@ func TestTurns(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		if n < 30 {
+		if n < docs*each/16/2 {
 			t.Errorf("%d turns in %d terms", n, docs*each)
 		}
 		set, err := v.With(uint64(part+1), seg, nil)
@@ -50,7 +50,7 @@ func TestTurns(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if n < 30 {
+	if n < docs*each/16/2 {
 		t.Errorf("%d turns in a merge of %d terms", n, docs*each)
 	}
 }

@@ -1,34 +1,43 @@
 package words
 
-import "github.com/varve-db/varve/internal/words/rows"
+import (
+	"context"
 
-// Fact is when a memory happened, in microseconds since 1970 (build.NoTime where that is not known), and its
-// quickrecal_score.
+	"github.com/varve-db/varve/internal/words/build"
+	"github.com/varve-db/varve/internal/words/rows"
+)
+
+// Fact is when a memory happened, in microseconds since 1970, and its quickrecal_score.
 type Fact struct {
 	Time  int64
 	Score float64
 }
 
-// Facts are those of some memories, without those that it does not have.
-func (s *Snapshot) Facts(ids []string) (map[string]Fact, error) {
-	all, scored := make(map[string]Fact, len(ids)), rows.Sorted(s.Set)
-	for _, id := range ids {
-		at, _, ok, err := s.Set.Find(id)
-		if err != nil {
-			return nil, err
+// Facts are those of some memories, without those of which it does not know them.
+func (o *Orders) Facts(ctx context.Context, ids []string) (all map[string]Fact, err error) {
+	_, err = o.with(ctx, func(s *Snapshot) error {
+		all = make(map[string]Fact, len(ids))
+		for _, id := range ids {
+			at, _, ok, err := s.Set.Find(id)
+			if err != nil {
+				return err
+			}
+			if !ok {
+				continue
+			}
+			t, err := rows.TimeOf(s.Set, at)
+			if err != nil {
+				return err
+			}
+			line, err := rows.LineOf(s.Set, at)
+			if err != nil {
+				return err
+			}
+			if t != build.NoTime {
+				all[id] = Fact{t, line.Score}
+			}
 		}
-		if !ok {
-			continue
-		}
-		f := Fact{}
-		if f.Time, err = rows.TimeOf(s.Set, at); err == nil && scored {
-			line, lerr := rows.LineOf(s.Set, at)
-			f.Score, err = line.Score, lerr
-		}
-		if err != nil {
-			return nil, err
-		}
-		all[id] = f
-	}
-	return all, nil
+		return nil
+	})
+	return all, err
 }
