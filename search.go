@@ -37,11 +37,12 @@ type Query struct {
 	// Rarest, if not 0, takes Text without the grammar, and however long, and looks for its rarest words.
 	Rarest int
 
-	// Recency and Importance, from 0 (nothing) to 1000, raise the scores of the best 200 memories by up to so many
-	// times themselves: with 0.5 a score of 4 becomes 6 at most; one below 0 is divided instead. Recency counts in full for what happens now or
-	// later, and half as much for what happened a HalfLife ago (0 means 30 days); of Importance as much as
-	// quickrecal_score is, at most 1. What is behind the best 200 stays behind them. MinScore is about the raised
-	// scores, and pages continue one another as far as time between them changes no order.
+	// Recency and Importance, from 0 (nothing) to MostBoost, raise the scores of the best 200 memories by up
+	// to so many times themselves: with 0.5 a score of 4 becomes 6 at most; one below 0 is divided instead.
+	// Recency counts in full for what happens now or later, and half as much for what happened a HalfLife
+	// ago (0 means 30 days); of Importance as much as quickrecal_score is, at most 1. What is behind the best
+	// 200 stays behind them. MinScore is about the raised scores, and pages continue one another as far as
+	// time between them changes no order.
 	Recency    float64
 	HalfLife   time.Duration
 	Importance float64

@@ -133,13 +133,7 @@ func TestBoostsUnreadable(t *testing.T) {
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
-	bad := fault.New(vfs.OS(), func(op *fault.Op) error {
-		if strings.HasSuffix(op.Path, "memories/m02.json") {
-			return syscall.EIO
-		}
-		return nil
-	})
-	st = openTest(t, dir, open.In(&Options{NoBackground: true, CacheBytes: -1}, open.Environment{System: vfs.System{FS: bad}}))
+	st = openTest(t, dir, open.In(&Options{NoBackground: true, CacheBytes: -1}, open.Environment{System: unreadable("memories/m02.json")}))
 	q := Query{Text: "ferry", Limit: 5, Recency: 1}
 	for ; q.Offset < 15; q.Offset += 5 {
 		hits, err := st.Search(ctx, q)

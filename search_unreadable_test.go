@@ -16,6 +16,16 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
+// unreadable is the system's files, of which those whose path ends so cannot be read.
+func unreadable(path string) vfs.System {
+	return vfs.System{FS: fault.New(vfs.OS(), func(op *fault.Op) error {
+		if strings.HasSuffix(op.Path, path) {
+			return syscall.EIO
+		}
+		return nil
+	})}
+}
+
 // A memory that cannot be read keeps the others from being found in no kind of
 // search, and through no filter; and the error names it.
 func TestSearchBesideTheUnreadable(t *testing.T) {
@@ -31,13 +41,7 @@ func TestSearchBesideTheUnreadable(t *testing.T) {
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
-	fsys := fault.New(vfs.OS(), func(op *fault.Op) error {
-		if strings.HasSuffix(op.Path, "memories/a.json") {
-			return syscall.EIO
-		}
-		return nil
-	})
-	st = openTest(t, dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: fsys}}))
+	st = openTest(t, dir, open.In(&Options{NoBackground: true}, open.Environment{System: unreadable("memories/a.json")}))
 	for _, filters := range [][]Filter{nil, {InCategory("k")}, {InSession("s")}, {InSession("s"), InCategory("k")}, {After("0"), InCategory("k")}} {
 		for _, q := range []Query{{Vector: []float32{1, 2}}, {Like: "b"}, {Text: "word"}, {Text: "word", Recency: 1}, {Vector: []float32{1, 2}, Limit: 1}} {
 			want := 2
@@ -67,13 +71,7 @@ func TestIndexedThenUnreadable(t *testing.T) {
 	if err := errors.Join(st.Apply(ctx, &b), st.Admin().Compact(ctx), st.Close()); err != nil {
 		t.Fatal(err)
 	}
-	fsys := fault.New(vfs.OS(), func(op *fault.Op) error {
-		if strings.HasSuffix(op.Path, "memories/m0003.json") {
-			return syscall.EIO
-		}
-		return nil
-	})
-	st = openTest(t, dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: fsys}}))
+	st = openTest(t, dir, open.In(&Options{NoBackground: true}, open.Environment{System: unreadable("memories/m0003.json")}))
 	names := func(err error) bool { return err != nil && strings.Contains(err.Error(), `"m0003"`) }
 	for _, c := range []struct {
 		name          string

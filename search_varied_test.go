@@ -21,7 +21,7 @@ func TestPerSession(t *testing.T) {
 			if s == 4 {
 				session = "" // of no session
 			}
-			m := Memory{ID: fmt.Sprintf("m%d-%02d", s, i), Content: fmt.Sprint("the ferry", i), Embedding: []float32{1, float32(s*100 + i)}}
+			m := Memory{ID: fmt.Sprintf("m%d-%02d", s, i), Content: fmt.Sprint("the ferry", i), Embedding: []float32{1, float32(s*100 + i)}, QuickRecalScore: float64(i%3) / 2}
 			if session != "" {
 				m.Metadata = map[string]any{"session_id": session}
 			}
@@ -31,7 +31,7 @@ func TestPerSession(t *testing.T) {
 	if _, err := st.PutAll(ctx, slices.Values(all)); err != nil {
 		t.Fatal(err)
 	}
-	for name, q := range map[string]Query{"words": {Text: "ferry 7"}, "vector": {Vector: []float32{1, 0}}, "like": {Like: "m0-00"}, "both": {Text: "ferry", Vector: []float32{1, 0}}} {
+	for name, q := range map[string]Query{"words": {Text: "ferry 7"}, "raised": {Text: "ferry 7", Importance: 1}, "vector": {Vector: []float32{1, 0}}, "like": {Like: "m0-00"}, "both": {Text: "ferry", Vector: []float32{1, 0}}} {
 		q.Limit = 400
 		ranked, err := st.Search(ctx, q)
 		if err != nil {

@@ -68,8 +68,8 @@ neighbour has it), and what the session gives. In the table it takes the place o
 The score of a search by words is BM25F; that of embeddings the cosine, or 1/(1+d²) if the store
 measures distances; that of both is from 0 to 1, a fifth of it by meaning (--share). By both, the best
 200 by words and by meaning are ranked together; the others follow, with the score 0. --recency and
---importance raise the scores of the best 200. The file of a
-vector holds a JSON list of numbers, or the numbers as consecutive float32, little-endian.`,
+--importance raise the scores of the best 200. The file of a vector holds a JSON list of numbers, or the
+numbers as consecutive float32, little-endian.`,
 		Example: "  memctl search \"short answers\" --session s1\n  memctl search --like note-7 --limit 3 --min-score 0.5\n  memctl search --vector query.f32 --json | jq -r '.hits[].id'",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && (cmd.Flags().Changed("like") || cmd.Flags().Changed("vector")) {

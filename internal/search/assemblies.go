@@ -62,10 +62,8 @@ func (s *Search) Assemblies(ctx context.Context, q Query) ([]AssemblyHit, error)
 	for _, h := range found[min(q.Offset, len(found)):] {
 		a, err := s.getAssembly(ctx, h.Key)
 		switch {
-		case ctx.Err() != nil:
-			return nil, ctx.Err()
-		case errors.Is(err, errs.ErrClosed):
-			return nil, err
+		case ended(ctx, err) != nil:
+			return nil, ended(ctx, err)
 		case errors.Is(err, errs.ErrNotFound):
 		case err != nil:
 			bad.add(err)

@@ -3,13 +3,13 @@ package search
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"time"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/engine"
 	view "github.com/varve-db/varve/internal/view/words"
 )
 
@@ -44,19 +44,29 @@ func (q *Query) validateBoosts() error {
 	return nil
 }
 
-// boosted raises the scores of the best of a list, and sorts them again.
-func (s *Search) boosted(ctx context.Context, q *Query, list []found) error {
+// boosted finds the n best with the scores of the window raised.
+func (s *Search) boosted(ctx context.Context, q *Query, f *engine.Filters, n int, least float64, bad *unreadable, a *asked) ([]found, error) {
+	list, err := s.ranked(ctx, q, f, max(window, n), math.Inf(-1), bad, a)
+	if err == nil {
+		err = s.raise(ctx, q, list)
+	}
+	if err != nil {
+		return nil, err
+	}
+	list = atLeast(list, least)
+	return list[:min(n, len(list))], nil
+}
+
+// raise raises the scores of the best of a list, and sorts them again.
+func (s *Search) raise(ctx context.Context, q *Query, list []found) error {
 	best := list[:min(window, len(list))]
 	ids := make([]string, len(best))
 	for i := range best {
 		ids[i] = best[i].ID
 	}
-	var facts map[string]view.Fact
-	if s.Orders != nil {
-		var err error
-		if facts, err = s.Orders.Facts(ctx, ids); err != nil {
-			return err
-		}
+	facts, err := s.Orders.Facts(ctx, ids)
+	if err != nil {
+		return err
 	}
 	now := s.Engine.Env.Clock().UnixMicro()
 	for i := range best {
@@ -64,10 +74,8 @@ func (s *Search) boosted(ctx context.Context, q *Query, list []found) error {
 		if !ok { // the index does not have it, or cannot be read
 			m, err := s.get(ctx, ids[i])
 			switch {
-			case ctx.Err() != nil:
-				return ctx.Err()
-			case errors.Is(err, errs.ErrClosed):
-				return err
+			case ended(ctx, err) != nil:
+				return ended(ctx, err)
 			case err != nil: // the page that it is on says so
 				continue
 			}

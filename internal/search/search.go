@@ -105,6 +105,9 @@ func (s *Search) Memories(ctx context.Context, q Query, f engine.Filters) ([]Hit
 		return nil, err
 	}
 	n, least := q.Offset+q.limit(), q.MinScore
+	if q.boosts() && q.PerSession > 0 {
+		n = max(n, window) // so many are ranked in any case
+	}
 	if least == 0 {
 		least = math.Inf(-1)
 	}
@@ -113,9 +116,6 @@ func (s *Search) Memories(ctx context.Context, q Query, f engine.Filters) ([]Hit
 		// Others of the same sessions kept them out.
 		if q.PerSession > 0 && err == nil && full && len(hits) < q.limit() && n+more < mostVaried {
 			more = min(4*(n+more), mostVaried) - n
-			if q.boosts() {
-				more = max(more, 4*window-n) // it has looked at the window
-			}
 			continue
 		}
 		// Those that turned out to be unreadable kept others out.
@@ -135,31 +135,13 @@ func (s *Search) Memories(ctx context.Context, q Query, f engine.Filters) ([]Hit
 func (s *Search) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n int, least float64) (hits []Hit, full bool, unread unreadable, err error) {
 	var list []found
 	var as asked
-	most, floor := n, least
 	if q.boosts() {
-		n, least = max(window, n), math.Inf(-1)
-	}
-	switch {
-	case q.Text != "" && q.Vector != nil:
-		list, err = s.both(ctx, q, f, n, least, &unread, &as)
-	case q.Text != "":
-		list, err = s.byWords(ctx, q, f, n, least, &unread, &as)
-	case q.Like != "":
-		list, err = s.searchLike(ctx, q.Like, f, n, least, &unread)
-	default:
-		list, err = s.nearest(ctx, q.Vector, f, n, least, &unread, q.Model)
+		list, err = s.boosted(ctx, q, f, n, least, &unread, &as)
+	} else {
+		list, err = s.ranked(ctx, q, f, n, least, &unread, &as)
 	}
 	if err != nil {
 		return nil, false, unread, err
-	}
-	if q.boosts() {
-		if err := s.boosted(ctx, q, list); err != nil {
-			return nil, false, unread, err
-		}
-		if list = atLeast(list, floor); q.PerSession == 0 {
-			n = most
-			list = list[:min(n, len(list))]
-		}
 	}
 	full = len(list) == n
 	skip, sessions := q.Offset, map[string]int{}
@@ -172,10 +154,8 @@ func (s *Search) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n 
 		}
 		m, err := s.get(ctx, h.ID)
 		switch {
-		case ctx.Err() != nil:
-			return nil, false, unread, ctx.Err()
-		case errors.Is(err, errs.ErrClosed):
-			return nil, false, unread, err
+		case ended(ctx, err) != nil:
+			return nil, false, unread, ended(ctx, err)
 		case errors.Is(err, errs.ErrNotFound), err == nil && !f.Still(&m):
 		case err != nil:
 			unread.add(err)
@@ -198,6 +178,19 @@ func (s *Search) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n 
 		}
 	}
 	return hits, full, unread, nil
+}
+
+// ranked finds the n best by what the query has.
+func (s *Search) ranked(ctx context.Context, q *Query, f *engine.Filters, n int, least float64, bad *unreadable, a *asked) ([]found, error) {
+	switch {
+	case q.Text != "" && q.Vector != nil:
+		return s.both(ctx, q, f, n, least, bad, a)
+	case q.Text != "":
+		return s.byWords(ctx, q, f, n, least, bad, a)
+	case q.Like != "":
+		return s.searchLike(ctx, q.Like, f, n, least, bad)
+	}
+	return s.nearest(ctx, q.Vector, f, n, least, bad, q.Model)
 }
 
 // few counts a hit of a session, and says whether it is one of the first. Without a session each stands alone.
@@ -373,6 +366,18 @@ func (s *Search) searchLike(ctx context.Context, id string, f *engine.Filters, n
 		}
 	}
 	return list[:min(n, len(list))], err
+}
+
+// ended is the error with which a search ends where a memory was read with err; nil where it goes on with the
+// others.
+func ended(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, errs.ErrClosed):
+		return err
+	}
+	return nil
 }
 
 func (s *Search) get(ctx context.Context, id string) (memstore.Memory, error) {

@@ -45,14 +45,12 @@ func (s *Search) nearest(ctx context.Context, v []float32, f *engine.Filters, n 
 		q.Keys = []string{}
 		for id, err := range s.Engine.IDs(ctx, s.Engine.Kinds.Memories, *f) {
 			switch {
-			case err != nil && ctx.Err() != nil:
-				return nil, ctx.Err()
-			case errors.Is(err, errs.ErrClosed):
-				return nil, err
-			case err != nil:
-				bad.add(err)
-			default:
+			case err == nil:
 				q.Keys = append(q.Keys, id)
+			case ended(ctx, err) != nil:
+				return nil, ended(ctx, err)
+			default:
+				bad.add(err)
 			}
 		}
 		if f.Reads() {
@@ -73,11 +71,9 @@ func (s *Search) nearest(ctx context.Context, v []float32, f *engine.Filters, n 
 func (s *Search) passes(ctx context.Context, f *engine.Filters, bad *unreadable) func(id string) (bool, error) {
 	no := func(err error) (bool, error) {
 		switch {
-		case ctx.Err() != nil:
-			return false, ctx.Err()
+		case ended(ctx, err) != nil:
+			return false, ended(ctx, err)
 		case errors.Is(err, errs.ErrNotFound): // gone since
-		case errors.Is(err, errs.ErrClosed):
-			return false, err
 		default:
 			bad.add(err)
 		}

@@ -71,10 +71,8 @@ func (s *Search) accepts(ctx context.Context, a *asked, f *engine.Filters, bad *
 		}
 		m, err := s.get(ctx, h.ID)
 		switch {
-		case ctx.Err() != nil:
-			return false, ctx.Err()
-		case errors.Is(err, errs.ErrClosed):
-			return false, err
+		case ended(ctx, err) != nil:
+			return false, ended(ctx, err)
 		case errors.Is(err, errs.ErrNotFound):
 			return false, nil
 		case err != nil:

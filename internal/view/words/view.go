@@ -53,9 +53,9 @@ type Words struct {
 	size    int                   // of it
 	times   int                   // how much more may be pending: filingTimes on the way to files
 	written []string              // files that the manifest does not name yet
-	turns   turns.Turns
-	untidy  bool // there may be files that it does not name any more
+	untidy  bool                  // there may be files that it does not name any more
 
+	turns  turns.Turns        // of others, while it computes
 	maps   map[string]*mapped // by name of the file
 	purged bool               // the next Save leaves no other files
 	loaded []byte             // the manifest that the files of set are of
