@@ -17,7 +17,8 @@
 //	put1, put64      durable puts, each its own commit, 1 and 64 goroutines
 //	batch1000        durable batches of 1,000
 //	put4x16          durable puts of 4 processes with 16 goroutines each
-//	hot              the same on four ids; updates of them; increments of four scopes of working memory
+//	hot              the same on four ids; updates of them; increments of four counters (of Varve, in
+//	                 scopes of working memory; of SQLite, rows of a table)
 //	get1, get2       reads of 10,000 hot documents out of -n, 1 and 2 goroutines
 //	fresh            reads of -files documents that were just put, and after a flush; also past the cache
 //	open             opening the filled store and reading one document, by the same process (warm cache)
@@ -27,11 +28,13 @@
 // A steady cell is an engine under a load that does not let up, for minutes: paced (2,000 puts a second,
 // each counted from when it was due), put1, put64, batch1000, put4x16 (where a second process is
 // admitted), read90 (16 goroutines, 90 % reads of skewed popularity over -n documents, 1,000,000 by
-// default) and, of Varve, mixed (4 processes of 16 goroutines: 60 % reads, 39 % puts, 1 % batches of 100). Its workers are processes of their own, which count by the
-// second; an fdatasync is measured before and after. FOLDER gets a file for each cell, a picture of it
-// and STEADY.md, into which FOLDER/REMARKS.md goes; a cell whose file is there, of the same length
-// and with as many documents, is not measured again, so a run that was cut goes on. The documents
-// are words of a vocabulary with the frequencies of a language: an engine that indexes words would otherwise have to keep millions that no text has.
+// default) and, of Varve, mixed (4 processes of 16 goroutines: 60 % reads, 39 % puts, 1 % batches of
+// 100). Its workers are processes of their own, which count by the second; an fdatasync is measured
+// before and after. FOLDER gets a file for each cell, a picture of it and STEADY.md, into which
+// FOLDER/REMARKS.md goes; a cell whose file is there, of the same length and with as many documents, is
+// not measured again, so a run that was cut goes on. The documents are words of a vocabulary with the
+// frequencies of a language: an engine that indexes words would otherwise have to keep millions that no
+// text has.
 //
 // Settled counts from the first put to the moment when all files and the index
 // are durable: puts by 64 goroutines, then a flush.

@@ -1,12 +1,13 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"os"
 	"strconv"
 	"time"
+
+	"github.com/varve-db/varve/bench/internal/children"
 )
 
 const (
@@ -17,21 +18,21 @@ const (
 // processes lets several of us put into one store at once. Each opens it, says
 // so, and begins when all are ready.
 func processes(name, dir, hot string, d time.Duration, seed uint64) (rate, longest float64, err error) {
-	var c children
-	defer func() { err = c.close(err) }()
+	var c children.Children
+	defer func() { err = c.Close(err) }()
 	for i := range processCount {
-		if err := c.start("-worker", name, "-hot", hot, "-dir", dir, "-seconds", strconv.FormatFloat(d.Seconds(), 'f', -1, 64),
+		if err := c.Start("-worker", name, "-hot", hot, "-dir", dir, "-seconds", strconv.FormatFloat(d.Seconds(), 'f', -1, 64),
 			"-seed", strconv.FormatUint(seed*processCount+uint64(i), 10)); err != nil {
 			return 0, 0, err
 		}
 	}
-	if err := c.wait(); err != nil {
+	if err := c.AwaitReady(); err != nil {
 		return 0, 0, err
 	}
-	if err := c.begin("go"); err != nil {
+	if err := c.Begin("go"); err != nil {
 		return 0, 0, err
 	}
-	err = resultsOf(&c, func(b [2]float64) { rate, longest = rate+b[0], max(longest, b[1]) })
+	err = children.ResultsOf(&c, func(b [2]float64) { rate, longest = rate+b[0], max(longest, b[1]) })
 	return rate, longest, err
 }
 
@@ -45,8 +46,7 @@ func worker(name, dir, kind string, d time.Duration, seed uint64) error {
 		if err := e.Open(dir); err != nil {
 			return err
 		}
-		fmt.Println("ready")
-		_, err := bufio.NewReader(os.Stdin).ReadString('\n')
+		_, err := children.AwaitBegin()
 		if err != nil {
 			return err
 		}

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/varve-db/varve/bench/internal/children"
 )
 
 // A recovery begins where a load that does not let up was ended by kill -9: the log is as far ahead of
@@ -79,31 +81,27 @@ func spread(all []recovery, of func(recovery) float64) string {
 }
 
 func (c *config) recoverOnce(engine, load, dir string, round int) (r recovery, err error) {
-	var writer children
+	var writer children.Children
 	// It works for longer than it lives.
-	if err := writer.start("-steadyworker", load, "-engines", engine, "-dir", dir, "-n", "1", "-seconds", "600", "-seed", strconv.Itoa(round+1)); err != nil {
+	if err := writer.Start("-steadyworker", load, "-engines", engine, "-dir", dir, "-n", "1", "-seconds", "600", "-seed", strconv.Itoa(round+1)); err != nil {
 		return r, err
 	}
-	k := writer.all[0]
-	began, err := false, writer.wait()
+	began, err := false, writer.AwaitReady()
 	if err == nil {
-		began, err = true, writer.begin(strconv.FormatInt(time.Now().UnixNano(), 10))
+		began, err = true, writer.Begin(strconv.FormatInt(time.Now().UnixNano(), 10))
 	}
 	if began {
 		time.Sleep(c.seconds)
 	}
-	kerr := k.cmd.Process.Kill()
-	_ = k.in.Close()
-	_ = k.cmd.Wait() // killed
-	if err = errors.Join(err, kerr); err != nil {
+	if err = errors.Join(err, writer.Kill()); err != nil {
 		return r, err
 	}
-	var opener children
-	defer func() { err = opener.close(err) }()
-	if err := opener.start("-opener", load, "-engines", engine, "-dir", dir, "-seed", strconv.Itoa(round+1)); err != nil {
+	var opener children.Children
+	defer func() { err = opener.Close(err) }()
+	if err := opener.Start("-opener", load, "-engines", engine, "-dir", dir, "-seed", strconv.Itoa(round+1)); err != nil {
 		return r, err
 	}
-	err = resultsOf(&opener, func(found recovery) { r = found })
+	err = children.ResultsOf(&opener, func(found recovery) { r = found })
 	return r, err
 }
 

@@ -78,7 +78,7 @@ var tables = []struct {
 		{"batch1000", "batches of 1,000, docs/s"}, {"put4x16", "4 processes × 16, /s"}}},
 	{"Four documents, changed by 4 processes × 16", "Longest: of all operations.", []column{
 		{"hot.put", "puts/s"}, {"hot.put.longest", "longest ms"}, {"hot.update", "updates/s"}, {"hot.update.longest", "longest ms"},
-		{"hot.count", "increments of working memory/s"}, {"hot.count.longest", "longest ms"}}},
+		{"hot.count", "increments/s"}, {"hot.count.longest", "longest ms"}}},
 	{"Reads of what was just put", "", []column{
 		{"new.1", "gets/s, first"}, {"new.2", "again"}, {"flushed.1", "after a flush"}, {"flushed.2", "again"},
 		{"file", "without a cache"}, {"file.bare", "open, read, close"}, {"file.same", "its calls and hash alone"}}},

@@ -2,8 +2,11 @@ package main
 
 import (
 	"database/sql"
+	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"runtime"
+	"sync"
 
 	_ "github.com/mattn/go-sqlite3" // the driver "sqlite3"
 	_ "modernc.org/sqlite"          // the driver "sqlite"
@@ -18,6 +21,9 @@ type sqlite struct {
 	driver, name string
 	w, r         *sql.DB
 	insert, byID *sql.Stmt
+	changing     sync.Once // makes these, of the writing connection
+	again, count *sql.Stmt // what byID reads, and an increment
+	changed      error     // of making them
 }
 
 func (s *sqlite) Name() string       { return s.name }
@@ -45,8 +51,25 @@ func (s *sqlite) Open(dir string) error {
 	if s.insert, err = s.w.Prepare(`INSERT INTO m VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET doc = excluded.doc`); err != nil {
 		return err
 	}
-	s.byID, err = s.r.Prepare(`SELECT doc FROM m WHERE id = ?`)
+	s.byID, err = s.r.Prepare(selectDoc)
 	return err
+}
+
+const selectDoc = `SELECT doc FROM m WHERE id = ?`
+
+// change prepares what Update and Increment need.
+func (s *sqlite) change() error {
+	s.changing.Do(func() {
+		err := &s.changed
+		if _, *err = s.w.Exec(`CREATE TABLE IF NOT EXISTS c (id TEXT PRIMARY KEY, n INTEGER NOT NULL)`); *err != nil {
+			return
+		}
+		if s.again, *err = s.w.Prepare(selectDoc); *err != nil {
+			return
+		}
+		s.count, *err = s.w.Prepare(`INSERT INTO c VALUES (?, 1) ON CONFLICT (id) DO UPDATE SET n = n + 1`)
+	})
+	return s.changed
 }
 
 func (s *sqlite) Put(d Doc) error {
@@ -74,8 +97,56 @@ func (s *sqlite) Get(id string) (doc []byte, err error) {
 	return doc, err
 }
 
+// Update reads a document, counts in it and writes it back, in one transaction that has the lock from its
+// beginning.
+func (s *sqlite) Update(id string) error {
+	if err := s.change(); err != nil {
+		return err
+	}
+	tx, err := s.w.Begin()
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	var b []byte
+	if err := tx.Stmt(s.again).QueryRow(id).Scan(&b); err != nil {
+		return err
+	}
+	var doc map[string]any
+	if err := json.Unmarshal(b, &doc); err != nil {
+		return err
+	}
+	metadata, ok := doc["metadata"].(map[string]any)
+	if !ok {
+		return fmt.Errorf("%s has no metadata", id)
+	}
+	n, _ := metadata["n"].(float64)
+	metadata["n"] = n + 1
+	if b, err = json.Marshal(doc); err != nil {
+		return err
+	}
+	if _, err := tx.Stmt(s.insert).Exec(id, b); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// Increment counts in a row of another table.
+func (s *sqlite) Increment(id string) error {
+	if err := s.change(); err != nil {
+		return err
+	}
+	_, err := s.count.Exec(id)
+	return err
+}
+
 func (s *sqlite) Close() error {
 	s.insert.Close()
+	for _, of := range []*sql.Stmt{s.again, s.count} {
+		if of != nil {
+			of.Close()
+		}
+	}
 	s.byID.Close()
 	s.r.Close()
 	return s.w.Close()

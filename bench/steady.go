@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/varve-db/varve/bench/internal/children"
 )
 
 // A steady cell is one engine under one load that does not let up, for minutes. Its workers are
@@ -168,24 +170,24 @@ func (c *steadyConfig) syncProbe() (quantiles [2]float64, err error) {
 
 // runWorkers starts the processes of a cell, lets them begin together, and adds up what they saw.
 func (c *steadyConfig) runWorkers(engine string, load steadyLoad, dir string, seconds float64) (sum timeline, err error) {
-	var all children
-	defer func() { err = all.close(err) }()
+	var all children.Children
+	defer func() { err = all.Close(err) }()
 	for i := range load.processes {
 		args := []string{"-steadyworker", load.name, "-engines", engine, "-dir", dir, "-n", strconv.Itoa(c.n), "-seconds", strconv.FormatFloat(seconds, 'f', -1, 64), "-seed", strconv.Itoa(i + 1)}
 		if c.profile != "" && i == 0 {
 			args = append(args, "-cpuprofile", c.profile)
 		}
-		if err := all.start(args...); err != nil {
+		if err := all.Start(args...); err != nil {
 			return sum, err
 		}
-		if err := all.wait(); err != nil { // one after the other: the first one fills the store
+		if err := all.AwaitReady(); err != nil { // one after the other: the first one fills the store
 			return sum, err
 		}
 	}
-	if err := all.begin(strconv.FormatInt(time.Now().UnixNano(), 10)); err != nil {
+	if err := all.Begin(strconv.FormatInt(time.Now().UnixNano(), 10)); err != nil {
 		return sum, err
 	}
-	err = resultsOf(&all, func(t timeline) { sum.add(&t) })
+	err = children.ResultsOf(&all, func(t timeline) { sum.add(&t) })
 	return sum, err
 }
 

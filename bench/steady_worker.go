@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/varve-db/varve/bench/internal/children"
 )
 
 // watched is an engine that tells what it does by itself, and where it is.
@@ -131,8 +132,7 @@ func (c *config) runSteadyWorker(name string, seed uint64) (err error) {
 		}
 		w.gors = append(w.gors, s)
 	}
-	fmt.Println("ready")
-	line, err := bufio.NewReader(os.Stdin).ReadString('\n')
+	line, err := children.AwaitBegin()
 	if err != nil {
 		return err
 	}

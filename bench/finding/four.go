@@ -1,13 +1,13 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"time"
+
+	"github.com/varve-db/varve/bench/internal/children"
 )
 
 // shared is an engine that more than one process may have open; Shared is its name.
@@ -19,54 +19,21 @@ const (
 )
 
 // four notes what searches take in four processes at once, each of which has made one before.
-func (r *result) four(name, dir string, stream uint64) error {
-	type child struct {
-		*exec.Cmd
-		out   *bufio.Reader
-		stop  func() error // its input ends
-		start func() error
-	}
-	var all []child
-	defer func() {
-		for _, c := range all {
-			_ = c.stop()
-			_ = c.Wait()
-		}
-	}()
+func (r *result) four(name, dir string, stream uint64) (err error) {
+	var all children.Children
+	defer func() { err = all.Close(err) }()
 	for i := range processes {
-		cmd := exec.Command(os.Args[0], "-worker", name, "-dir", dir, "-data", *data, "-seed", fmt.Sprint(*seed+stream+uint64(i)))
-		cmd.Stderr = os.Stderr
-		in, err := cmd.StdinPipe()
-		if err != nil {
-			return err
-		}
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			return err
-		}
-		if err := cmd.Start(); err != nil {
-			return err
-		}
-		all = append(all, child{cmd, bufio.NewReader(out), in.Close, func() error { _, err := in.Write([]byte("go\n")); return err }})
-	}
-	for _, c := range all {
-		if _, err := c.out.ReadString('\n'); err != nil {
+		if err := all.Start("-worker", name, "-dir", dir, "-data", *data, "-seed", fmt.Sprint(*seed+stream+uint64(i))); err != nil {
 			return err
 		}
 	}
-	for _, c := range all {
-		if err := c.start(); err != nil {
-			return err
-		}
+	if err := all.AwaitReady(); err != nil {
+		return err
 	}
-	for _, c := range all {
-		var took []time.Duration
-		if err := json.NewDecoder(c.out).Decode(&took); err != nil {
-			return err
-		}
-		r.took["four"] = append(r.took["four"], took...)
+	if err := all.Begin("go"); err != nil {
+		return err
 	}
-	return nil
+	return children.ResultsOf(&all, func(took []time.Duration) { r.took["four"] = append(r.took["four"], took...) })
 }
 
 // work is what each of them does.
@@ -87,8 +54,7 @@ func work() (err error) {
 	if err := e.Search(t.query(), "", false); err != nil {
 		return err
 	}
-	fmt.Println("ready")
-	if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
+	if _, err := children.AwaitBegin(); err != nil {
 		return err
 	}
 	took := []time.Duration{}

@@ -17,6 +17,7 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/vfs/crash"
 )
 
 const store = "018f3c2e-1a2b-7000-8000-000000000001"
@@ -266,5 +267,45 @@ func TestProbes(t *testing.T) {
 		if mean > limits[k] || most > 40 {
 			t.Errorf("%s: %.1f lines a look-up, at most %d; the limits are %.0f and 40", f.name, mean, most, limits[k])
 		}
+	}
+}
+
+// ahead notes what of its files was begun to be written to the disk before they were synced.
+type ahead struct {
+	vfs.FS
+	bytes int64
+}
+
+type aheadFile struct {
+	vfs.File
+	of *ahead
+}
+
+func (a *ahead) OpenFile(name string, flag int, perm fs.FileMode) (vfs.File, error) {
+	f, err := a.FS.OpenFile(name, flag, perm)
+	if err != nil {
+		return nil, err
+	}
+	return &aheadFile{f, a}, nil
+}
+
+func (f *aheadFile) SyncAhead(_, n int64) { f.of.bytes += n }
+
+// The sync at the end of a long table, and those of commits meanwhile, do not wait for all of it.
+func TestWrittenAhead(t *testing.T) {
+	fsys := &ahead{FS: crash.New().Process("test")}
+	if err := fsys.Mkdir("/t", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for i := range 50_000 {
+		all[fmt.Sprintf("k%06d", i)] = value
+	}
+	r, err := WriteBase(Empty(testSchema(), 0), target(fsys, "/t", 8), edits(t, all))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Size < 4*bufferSize || fsys.bytes < r.Size-2*bufferSize {
+		t.Errorf("%d bytes of %d were begun before the sync", fsys.bytes, r.Size)
 	}
 }

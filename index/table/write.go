@@ -113,7 +113,7 @@ func fill(s *Set, to Target, p Plan, asDelta bool, r *Result) error {
 	if err != nil {
 		return err
 	}
-	w := NewWriter(f, s.sch)
+	w := NewWriter(vfs.Streamed(f), s.sch)
 	m := merge{s: s, w: w, plan: p, asDelta: asDelta}
 	body := func() error {
 		live, err := m.all()

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/varve-db/varve/internal/turns"
-	"github.com/varve-db/varve/internal/vfs"
 )
 
 // bufferSize is how much is written at once, in whole blocks.
@@ -19,7 +19,7 @@ var errValue = errors.New("a value must be one line of text")
 // Writer writes a table from its first byte to its last into a file. Heap: one buffer and the
 // hashes. The caller must pass the keys in order.
 type Writer struct {
-	f        vfs.File
+	f        io.WriterAt
 	sch      *Schema
 	buf      []byte
 	off      int64  // of buf in the file
@@ -30,7 +30,7 @@ type Writer struct {
 }
 
 // NewWriter writes into f from offset 0.
-func NewWriter(f vfs.File, sch *Schema) *Writer {
+func NewWriter(f io.WriterAt, sch *Schema) *Writer {
 	return &Writer{
 		f: f, sch: sch, open: -1,
 		buf:      make([]byte, 0, bufferSize),

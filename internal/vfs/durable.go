@@ -83,7 +83,7 @@ func WriteDurableBy(fsys FS, tmp, name string, write func(f io.WriterAt) error, 
 	if err != nil {
 		return err
 	}
-	if err = write(f); err == nil {
+	if err = write(Streamed(f)); err == nil {
 		err = f.Sync()
 	}
 	if cerr := f.Close(); err == nil {

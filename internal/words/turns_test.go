@@ -45,7 +45,17 @@ func TestTurns(t *testing.T) {
 		}
 		v = set
 	}
-	n := proofs.Turns(t, func() {
+	const rows = 20_000
+	w := build.NewWriter(rows, 0)
+	for i := range rows - 1 {
+		w.Row(&build.Row{ID: fmt.Sprintf("%06d", i)})
+	}
+	// The last one has them sorted.
+	n := proofs.Turns(t, func() { w.Row(&build.Row{ID: fmt.Sprintf("%06d", rows)}) })
+	if n < rows/200 {
+		t.Errorf("%d turns in the sorts of %d rows", n, rows)
+	}
+	n = proofs.Turns(t, func() {
 		if _, _, err := v.Merge([]uint64{1, 2}); err != nil {
 			t.Error(err)
 		}

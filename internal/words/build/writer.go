@@ -49,6 +49,7 @@ type Writer struct {
 	print    uint64
 	group    []byte
 	list     []byte
+	compares int
 	turns    turns.Turns
 }
 
@@ -116,7 +117,10 @@ func (w *Writer) sort() {
 	for i := range hashes {
 		hashes[i] = hashed{xxhash.Sum64String(id(i)), uint32(i)}
 	}
-	slices.SortFunc(hashes, func(a, b hashed) int { return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.row, b.row)) })
+	slices.SortFunc(hashes, func(a, b hashed) int {
+		w.compared()
+		return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.row, b.row))
+	})
 	for _, h := range hashes {
 		p[SecHashes] = le.AppendUint64(p[SecHashes], h.hash)
 		p[SecHashRow] = le.AppendUint32(p[SecHashRow], h.row)
@@ -127,8 +131,14 @@ func (w *Writer) sort() {
 			column := p[[...]int{order.ByTime: SecTime, order.ByCreated: SecCreated, order.ByUpdated: SecUpdated, order.ByScore: SecScore}[o]]
 			key = func(i int) int64 { return int64(le.Uint64(column[8*i:])) }
 		}
+		p[SecByTime+int(o)-1] = order.Sorted(w.rows, func(i int) order.Place { return order.Place{Key: key(i), ID: id(i)} }, w.compared)
+	}
+}
+
+// compared gives others their turn now and then in a sort.
+func (w *Writer) compared() {
+	if w.compares++; w.compares%1024 == 0 {
 		w.turns.Give()
-		p[SecByTime+int(o)-1] = order.Sorted(w.rows, func(i int) order.Place { return order.Place{Key: key(i), ID: id(i)} })
 	}
 }
 
