@@ -3,16 +3,15 @@ package vector
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"io"
 
 	"github.com/cespare/xxhash/v2"
-
-	"github.com/varve-db/varve/internal/vfs"
 )
 
 // faissWriter writes a FAISS file from its first byte to its last, except for the numbers of rows
 // in its head, which come last. Heap: two blocks and the hashes.
 type faissWriter struct {
-	f      vfs.File
+	f      io.WriterAt
 	shape  shape
 	first  []byte // block 0 once it is full, until the number of rows is known
 	buf    []byte // of the block being written
@@ -20,7 +19,7 @@ type faissWriter struct {
 	hashes []byte // hex
 }
 
-func newFAISSWriter(f vfs.File, s shape) *faissWriter {
+func newFAISSWriter(f io.WriterAt, s shape) *faissWriter {
 	w := &faissWriter{f: f, shape: s, buf: make([]byte, 0, blockSize)}
 	w.buf = append(w.buf, s.header()...)
 	return w

@@ -228,7 +228,7 @@ func fill(s *Set, to Target, p Plan, which int, w *Written) error {
 // rows there are, and so where the ids begin, is known after the first.
 func both(s *Set, to Target, p Plan, which int, f [2]vfs.File, w *Written) error {
 	r := rewrite{s: s, to: to, p: p, asDelta: which == delta, skip: [kinds]map[string]bool{{}, {}}}
-	r.faiss = newFAISSWriter(f[0], shape{metric: to.Metric, dim: to.Dim})
+	r.faiss = newFAISSWriter(vfs.Streamed(f[0]), shape{metric: to.Metric, dim: to.Dim})
 	for kind := range kinds {
 		if err := r.rows(kind); err != nil {
 			return err
@@ -238,7 +238,7 @@ func both(s *Set, to Target, p Plan, which int, f [2]vfs.File, w *Written) error
 	if err := r.faiss.ids(); err != nil {
 		return err
 	}
-	r.mapping = table.NewWriter(f[1], Schema())
+	r.mapping = table.NewWriter(vfs.Streamed(f[1]), Schema())
 	live := make([]int64, kinds)
 	for kind := range kinds {
 		if err := r.mapping.Section(); err != nil {

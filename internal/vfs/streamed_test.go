@@ -6,54 +6,76 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 )
 
-// ahead notes what of its files was begun to be written to the disk.
-type ahead struct {
+// syncing notes how much of its files was written when they were synced.
+type syncing struct {
 	FS
-	bytes int64
+	at   []int64
+	fail error
 }
 
-type aheadFile struct {
+type syncingFile struct {
 	*osFile
-	of *ahead
+	of   *syncing
+	size int64
 }
 
-func (a *ahead) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
-	f, err := a.FS.OpenFile(name, flag, perm)
+func (s *syncing) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
+	f, err := s.FS.OpenFile(name, flag, perm)
 	if err != nil {
 		return nil, err
 	}
-	return &aheadFile{f.(*osFile), a}, nil
+	return &syncingFile{osFile: f.(*osFile), of: s}, nil
 }
 
-func (f *aheadFile) SyncAhead(off, n int64) {
-	f.osFile.SyncAhead(off, n)
-	f.of.bytes += n
+func (f *syncingFile) WriteAt(p []byte, off int64) (int, error) {
+	f.size = max(f.size, off+int64(len(p)))
+	return f.osFile.WriteAt(p, off)
 }
 
-// A long file is on its way to the disk before its end; a short piece is left to the sync there.
+func (f *syncingFile) Datasync() error {
+	f.of.at = append(f.of.at, f.size)
+	if f.of.fail != nil {
+		return f.of.fail
+	}
+	return f.osFile.Datasync()
+}
+
+// A long file is synced piece by piece, a short one once; a sync that fails is the end of it.
 func TestStreamed(t *testing.T) {
 	dir := t.TempDir()
-	fsys := &ahead{FS: OS()}
-	piece := bytes.Repeat([]byte("0123456789abcdef"), pieceAhead/16)
-	const pieces, tail = 5, 100
-	must(t, WriteDurableBy(fsys, filepath.Join(dir, "temp"), filepath.Join(dir, "long"), func(to io.WriterAt) error {
-		for i := range pieces {
-			if _, err := to.WriteAt(piece, int64(i*len(piece))); err != nil {
-				return err
+	piece := bytes.Repeat([]byte("0123456789abcdef"), streamPiece/2/16)
+	long := func(fsys *syncing, pieces int) error {
+		return WriteDurableBy(fsys, filepath.Join(dir, "temp"), filepath.Join(dir, "long"), func(to io.WriterAt) error {
+			for i := range pieces {
+				if _, err := to.WriteAt(piece, int64(i*len(piece))); err != nil {
+					return err
+				}
 			}
-		}
-		_, err := to.WriteAt(piece[:tail], int64(pieces*len(piece)))
-		return err
-	}, 0o600))
+			return nil
+		}, 0o600)
+	}
+	fsys := &syncing{FS: OS()}
+	must(t, long(fsys, 2))
+	if fsys.at != nil {
+		t.Errorf("synced at %v before the end", fsys.at)
+	}
+	must(t, long(fsys, 5))
+	if len(fsys.at) != 2 || fsys.at[0] != streamPiece || fsys.at[1] != 2*streamPiece {
+		t.Errorf("synced at %v", fsys.at)
+	}
 	b, err := os.ReadFile(filepath.Join(dir, "long"))
 	must(t, err)
-	if want := append(bytes.Repeat(piece, pieces), piece[:tail]...); !bytes.Equal(b, want) {
+	if !bytes.Equal(b, bytes.Repeat(piece, 5)) {
 		t.Error("the file is another")
 	}
-	if fsys.bytes != int64(pieces*len(piece)) {
-		t.Errorf("%d bytes of %d were begun", fsys.bytes, pieces*len(piece))
+	if err := long(&syncing{FS: OS(), fail: syscall.EIO}, 3); err != syscall.EIO {
+		t.Errorf("a sync that failed: %v", err)
+	}
+	if b, err = os.ReadFile(filepath.Join(dir, "long")); err != nil || len(b) != 5*len(piece) {
+		t.Errorf("the file before is gone: %d bytes, %v", len(b), err)
 	}
 }

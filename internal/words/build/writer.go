@@ -49,7 +49,7 @@ type Writer struct {
 	print    uint64
 	group    []byte
 	list     []byte
-	compares int
+	steps    int
 	turns    turns.Turns
 }
 
@@ -115,13 +115,15 @@ func (w *Writer) sort() {
 	}
 	hashes := make([]hashed, w.rows)
 	for i := range hashes {
+		w.step()
 		hashes[i] = hashed{xxhash.Sum64String(id(i)), uint32(i)}
 	}
 	slices.SortFunc(hashes, func(a, b hashed) int {
-		w.compared()
+		w.step()
 		return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.row, b.row))
 	})
 	for _, h := range hashes {
+		w.step()
 		p[SecHashes] = le.AppendUint64(p[SecHashes], h.hash)
 		p[SecHashRow] = le.AppendUint32(p[SecHashRow], h.row)
 	}
@@ -131,13 +133,13 @@ func (w *Writer) sort() {
 			column := p[[...]int{order.ByTime: SecTime, order.ByCreated: SecCreated, order.ByUpdated: SecUpdated, order.ByScore: SecScore}[o]]
 			key = func(i int) int64 { return int64(le.Uint64(column[8*i:])) }
 		}
-		p[SecByTime+int(o)-1] = order.Sorted(w.rows, func(i int) order.Place { return order.Place{Key: key(i), ID: id(i)} }, w.compared)
+		p[SecByTime+int(o)-1] = order.Sorted(w.rows, func(i int) order.Place { return order.Place{Key: key(i), ID: id(i)} }, w.step)
 	}
 }
 
-// compared gives others their turn now and then in a sort.
-func (w *Writer) compared() {
-	if w.compares++; w.compares%1024 == 0 {
+// step gives others their turn now and then in what is done for each row, or for two that are compared.
+func (w *Writer) step() {
+	if w.steps++; w.steps%1024 == 0 {
 		w.turns.Give()
 	}
 }

@@ -76,23 +76,25 @@ func Score(key int64) float64 {
 	return math.Float64frombits(uint64(key))
 }
 
-// Sorted are the numbers of the rows that have some places, as a segment has them. It calls compared with each
-// comparison.
-func Sorted(n int, place func(i int) Place, compared func()) []byte {
+// Sorted are the numbers of the rows that have some places, as a segment has them. It calls step as it
+// goes.
+func Sorted(n int, place func(i int) Place, step func()) []byte {
 	type keyed struct {
 		Place
 		row uint32
 	}
 	list := make([]keyed, n)
 	for i := range list {
+		step()
 		list[i] = keyed{place(i), uint32(i)}
 	}
 	slices.SortFunc(list, func(a, b keyed) int {
-		compared()
+		step()
 		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.ID, b.ID))
 	})
 	out := make([]byte, 0, 4*len(list))
 	for i := range list {
+		step()
 		out = binary.LittleEndian.AppendUint32(out, list[i].row)
 	}
 	return out
