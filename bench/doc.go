@@ -63,5 +63,6 @@
 // of their deletion (five minutes if that is not written yet), and passes over each when it looks
 // for one: creation then falls to a sixth, in the burst of the next engine. Folders of few files,
 // however large, are removed at once. The end of one run spoils the beginning of the next in the
-// same way: wait some minutes.
+// same way (after a million files, 4,000 new ones took 2.8 s instead of 0.15): wait six minutes, or
+// have them left by -keep.
 package main

@@ -40,6 +40,7 @@ func command() error {
 	n := flag.Int("n", 100_000, "`documents` in the filled store")
 	files := flag.Int("files", 20_000, "`files` to settle")
 	dir := flag.String("dir", ".data", "a `folder` on the disk to measure; what is made in it is removed")
+	keep := flag.Bool("keep", false, "do not remove it: removing many files spoils the next run, as the package comment says")
 	list := flag.String("engines", "", "comma-separated parts of engine `names`; all by default")
 	only := flag.String("only", "", "comma-separated `names` of workloads; all by default")
 	profile := flag.String("cpuprofile", "", "write a CPU profile to this `file`")
@@ -129,7 +130,9 @@ func command() error {
 		return err
 	}
 	defer func() {
-		os.RemoveAll(work)
+		if !*keep {
+			os.RemoveAll(work)
+		}
 		os.Remove(made) // only if it is empty
 	}()
 	if work, err = filepath.Abs(work); err != nil {
