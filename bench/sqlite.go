@@ -21,9 +21,8 @@ type sqlite struct {
 	driver, name string
 	w, r         *sql.DB
 	insert, byID *sql.Stmt
-	changing     sync.Once // makes these, of the writing connection
-	again, count *sql.Stmt // what byID reads, and an increment
-	changed      error     // of making them
+	change       func() error // prepares these once, on the writing connection
+	again, count *sql.Stmt    // what byID reads, and an increment
 }
 
 func (s *sqlite) Name() string       { return s.name }
@@ -51,25 +50,23 @@ func (s *sqlite) Open(dir string) error {
 	if s.insert, err = s.w.Prepare(`INSERT INTO m VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET doc = excluded.doc`); err != nil {
 		return err
 	}
+	s.change = sync.OnceValue(s.prepareChange)
 	s.byID, err = s.r.Prepare(selectDoc)
 	return err
 }
 
 const selectDoc = `SELECT doc FROM m WHERE id = ?`
 
-// change prepares what Update and Increment need.
-func (s *sqlite) change() error {
-	s.changing.Do(func() {
-		err := &s.changed
-		if _, *err = s.w.Exec(`CREATE TABLE IF NOT EXISTS c (id TEXT PRIMARY KEY, n INTEGER NOT NULL)`); *err != nil {
-			return
-		}
-		if s.again, *err = s.w.Prepare(selectDoc); *err != nil {
-			return
-		}
-		s.count, *err = s.w.Prepare(`INSERT INTO c VALUES (?, 1) ON CONFLICT (id) DO UPDATE SET n = n + 1`)
-	})
-	return s.changed
+// prepareChange prepares what Update and Increment need.
+func (s *sqlite) prepareChange() (err error) {
+	if _, err = s.w.Exec(`CREATE TABLE IF NOT EXISTS c (id TEXT PRIMARY KEY, n INTEGER NOT NULL)`); err != nil {
+		return err
+	}
+	if s.again, err = s.w.Prepare(selectDoc); err != nil {
+		return err
+	}
+	s.count, err = s.w.Prepare(`INSERT INTO c VALUES (?, 1) ON CONFLICT (id) DO UPDATE SET n = n + 1`)
+	return err
 }
 
 func (s *sqlite) Put(d Doc) error {
