@@ -132,29 +132,6 @@ const (
 	mergeClosing       // so that the next open has little to replay
 )
 
-// closingSpill is how many entries a clean close leaves to the next replay.
-const closingSpill = 1000
-
-// FlushClosing is the round of a store that closes. ctx is how long flush.lock is waited for.
-func (fl *Flusher) FlushClosing(ctx context.Context) error {
-	if err := fl.Engine.Sight(ctx); err != nil {
-		return err
-	}
-	if !fl.Engine.Rotten.Load() && fl.Engine.Log.Flushed() >= fl.Engine.Log.Durable() && fl.Engine.State.Overlay().Len() <= closingSpill && !fl.Engine.Log.Distrusted() {
-		c, err := fl.Engine.Log.Checkpoint()
-		if err == nil && c.Attested.LSN == fl.Engine.Log.Durable() {
-			return nil
-		}
-	}
-	held, err := fl.Engine.Log.LockFlush(ctx)
-	if err != nil {
-		return err
-	}
-	defer held.Unlock()
-	fl.Files.Last()
-	return fl.FlushLocked(context.WithoutCancel(ctx), held, mergeClosing) // ctx is how long the lock is waited for
-}
-
 // Flush is a round.
 func (fl *Flusher) Flush(ctx context.Context, m Merge) error {
 	held, err := fl.Engine.Log.LockFlush(ctx)
@@ -272,6 +249,10 @@ func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, s
 	if err != nil {
 		return 0, false, err
 	}
+	more := to.LSN < fl.Engine.Log.AppliedMark().LSN
+	if m == mergeClosing && !more {
+		fl.Files.Last()
+	}
 	from := max(c.Flushed.LSN, fl.Lagging.filed)
 	files := fl.filing(ctx, from, distrusted)
 	err = files.put(ctx, list)
@@ -279,7 +260,7 @@ func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, s
 	if err == nil {
 		c.Flushed, err = files.hold(ctx, c, to, m)
 	}
-	if err == nil && fl.spillDue(m, c) {
+	if err == nil && fl.spillDue(m, c, more) {
 		err = fl.spill(ctx, held, c.Flushed, files, m == MergeAlways)
 		c.Spilled, spilled = c.Flushed, true
 	}
@@ -320,7 +301,7 @@ const (
 )
 
 // Due lists what a round puts into files, and up to where the files are the
-// truth after it: everything, or in the background a part.
+// truth after it: everything, or in the background and at a close a part.
 func (fl *Flusher) Due(ctx context.Context, m Merge, c wal.Checkpoint) ([]index.At, wal.Mark, error) {
 	to := fl.Engine.Log.AppliedMark()
 	if fl.Engine.Log.Distrusted() || fl.failed.Load() > 0 { // what failed is repeated as a whole
@@ -332,11 +313,11 @@ func (fl *Flusher) Due(ctx context.Context, m Merge, c wal.Checkpoint) ([]index.
 		return list, to, nil
 	}
 	from := max(c.Flushed.LSN, fl.Lagging.filed)
-	if m != MergeWhenDue {
+	if m != MergeWhenDue && m != mergeClosing {
 		return fl.Engine.State.Changes(from, to.LSN), to, nil
 	}
 	most := PaceFiles
-	if fl.Quiet.Load() || fl.full() >= slowFrom {
+	if m == mergeClosing || fl.Quiet.Load() || fl.full() >= slowFrom {
 		most = QuietFiles
 	}
 	list := fl.Engine.State.FirstChanges(from, to.LSN, most+1)

@@ -15,8 +15,9 @@ import (
 )
 
 // spillDue says whether this round writes the index: the log since the last one
-// has passed its budget, the index is small, or a flush or a close wants it.
-func (fl *Flusher) spillDue(m Merge, c wal.Checkpoint) bool {
+// has passed its budget, the index is small, or a flush or a close wants it; more: a round of a close
+// leaves something to the next one.
+func (fl *Flusher) spillDue(m Merge, c wal.Checkpoint, more bool) bool {
 	set := fl.Engine.State.Set()
 	if set == nil {
 		return false
@@ -31,13 +32,17 @@ func (fl *Flusher) spillDue(m Merge, c wal.Checkpoint) bool {
 	if c.Flushed.LSN == c.Spilled.LSN && set.LSN() == c.Spilled.LSN {
 		return m == MergeAlways && set.Delta() != nil
 	}
+	due := int64(c.Flushed.LSN-c.Spilled.LSN) > fl.Engine.Env.System.SpillBytes
 	switch m {
 	case MergeAlways, MergeFlush:
 		return true
 	case mergeClosing:
+		if more {
+			return due
+		}
 		return fl.Engine.State.Overlay().Len() > closingSpill || small(set)
 	}
-	return small(set) || int64(c.Flushed.LSN-c.Spilled.LSN) > fl.Engine.Env.System.SpillBytes
+	return due || small(set)
 }
 
 // smallBase is up to where a base is so quickly written that every round does.
