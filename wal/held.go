@@ -38,8 +38,12 @@ func (l *FileLog) LockFlushUnless(ctx context.Context, done func() bool) (*Held,
 	if l.o.ReadOnly {
 		return nil, errs.ErrReadOnly
 	}
-	if held, err := l.lockUnless(ctx, roleFlush, vfs.ModeExclusive, done); err != nil || !held {
+	held, err := l.lockUnless(ctx, roleFlush, vfs.ModeExclusive, done)
+	switch {
+	case err != nil:
 		return nil, err
+	case !held:
+		return nil, l.lost() // done looked at a page that may be another log's by now
 	}
 	return l.heldNow()
 }

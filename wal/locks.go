@@ -118,10 +118,12 @@ func (l *FileLog) waitLock(ctx context.Context, role int, mode vfs.Mode, done fu
 			l.shared.add(wordWanted+word, ^uint64(0))
 		}
 	}
-	for done != nil {
-		held, err := l.lockFor(ctx, role, mode, askAgain)
-		if held || err != nil || done() {
-			return held, err
+	if done != nil && !l.o.Inline { // there the other one does not go on while this one asks
+		for {
+			held, err := l.lockFor(ctx, role, mode, askAgain)
+			if held || err != nil || done() {
+				return held, err
+			}
 		}
 	}
 	err = l.locks[role].Lock(ctx, mode)
@@ -133,7 +135,7 @@ func (l *FileLog) lockFor(ctx context.Context, role int, mode vfs.Mode, most tim
 	part, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	err = l.locks[role].Lock(part, mode)
-	if err != nil && part.Err() != nil && ctx.Err() == nil {
+	if err != nil && errors.Is(err, part.Err()) && ctx.Err() == nil {
 		return false, nil
 	}
 	return err == nil, err

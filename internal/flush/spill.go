@@ -27,22 +27,24 @@ func (fl *Flusher) spillDue(m Merge, c wal.Checkpoint, more bool) bool {
 		return false
 	}
 	if fl.Engine.Rotten.Load() {
-		return true
+		return m != mergeEnding
 	}
 	if c.Flushed.LSN == c.Spilled.LSN && set.LSN() == c.Spilled.LSN {
 		return m == MergeAlways && set.Delta() != nil
 	}
-	due := int64(c.Flushed.LSN-c.Spilled.LSN) > fl.Engine.Env.System.SpillBytes
 	switch m {
 	case MergeAlways, MergeFlush:
 		return true
 	case mergeClosing:
 		if more {
-			return due
+			return fl.unspilled() >= slowFrom
 		}
 		return fl.Engine.State.Overlay().Len() > closingSpill || small(set)
+	case mergeEnding:
+		n := fl.Engine.State.Overlay().Len()
+		return !more && n <= endingSpill && (small(set) || n > closingSpill && !index.MergeDue(set))
 	}
-	return due || small(set)
+	return small(set) || int64(c.Flushed.LSN-c.Spilled.LSN) > fl.Engine.Env.System.SpillBytes
 }
 
 // smallBase is up to where a base is so quickly written that every round does.
