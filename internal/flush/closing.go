@@ -36,7 +36,7 @@ func (fl *Flusher) FlushClosing(ctx context.Context) error {
 		return err
 	}
 	until := fl.Engine.Log.Durable()
-	if fl.filedTo(until) && fl.Engine.State.Overlay().Len() <= closingSpill {
+	if fl.Engine.Log.Flushed() >= until && !fl.Engine.Log.Distrusted() && !fl.Engine.Rotten.Load() && fl.Engine.State.Overlay().Len() <= closingSpill {
 		c, err := fl.Engine.Log.Checkpoint()
 		if err == nil && c.Attested.LSN == until {
 			return nil
