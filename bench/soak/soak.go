@@ -33,10 +33,12 @@ type soak struct {
 	rng   *rand.Rand
 	all   []*process
 
+	clock clock
+
 	mu       sync.Mutex
 	minutes  []*minute
 	now      *minute
-	seconds  []int // commits in each second since began, -1 where the judge had stopped the processes
+	seconds  []int // commits in each second since began, -1 where the judge had stopped the processes or the clock was set
 	turned   int   // seconds that minutes have
 	problems []string
 }
@@ -94,6 +96,16 @@ func (s *soak) count(ended time.Time, n int) {
 	s.seconds[at] += n
 }
 
+// uncounted says that the seconds from one on until now do not count.
+func (s *soak) uncounted(from time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.count(time.Now(), -1)
+	for at := max(0, int(from/time.Second)); at < len(s.seconds); at++ {
+		s.seconds[at] = -1
+	}
+}
+
 // run is the whole of it; each minute is told when it is over.
 func (s *soak) run(ctx context.Context, tell io.Writer) (err error) {
 	s.told, s.rng, s.now, s.began = told.New(), rand.New(rand.NewPCG(s.seed, 1)), &minute{}, time.Now()
@@ -127,6 +139,7 @@ func (s *soak) run(ctx context.Context, tell io.Writer) (err error) {
 	s.mu.Lock()
 	s.began, s.seconds = began, nil
 	s.mu.Unlock()
+	s.clock.last = began
 	killAt, checkAt := began.Add(s.every), began.Add(s.check)
 	for n := 1; time.Since(began) < s.length; n++ {
 		select {
@@ -135,6 +148,7 @@ func (s *soak) run(ctx context.Context, tell io.Writer) (err error) {
 			return ctx.Err()
 		}
 		s.look(n%10 == 0)
+		s.clock.look(s, time.Now())
 		switch now := time.Now(); {
 		case now.After(killAt) && s.processes > 1:
 			killAt = now.Add(s.every)
@@ -252,12 +266,7 @@ func (s *soak) judgeNow(ctx context.Context) error {
 		}
 	}
 	err := s.compare(ctx)
-	s.mu.Lock()
-	s.count(time.Now(), -1)
-	for at := int(from / time.Second); at < len(s.seconds); at++ {
-		s.seconds[at] = -1
-	}
-	s.mu.Unlock()
+	s.uncounted(from)
 	for _, p := range s.all {
 		if _, werr := io.WriteString(p.in, "go\n"); werr != nil {
 			err = errors.Join(err, werr)
