@@ -15,16 +15,8 @@ func (l *FileLog) Unfiled() int64 {
 	if l.shared.Shared == nil || l.private.Load() {
 		return 0
 	}
-	files := l.FiledTo()
+	files := max(l.Flushed(), l.shared.Load(wordFiled))
 	return int64(max(l.shared.durable(), files) - files)
-}
-
-// FiledTo is the position below which all is in files, apart from scopes of working memory that may lag.
-func (l *FileLog) FiledTo() LSN {
-	if l.shared.Shared == nil || l.private.Load() {
-		return l.Flushed()
-	}
-	return max(l.Flushed(), l.shared.Load(wordFiled))
 }
 
 // settleSpan is the time of flushing over which its rate is the mean: longer than a round that

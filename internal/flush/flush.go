@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/copy"
 	"github.com/varve-db/varve/internal/docfile"
@@ -62,8 +61,6 @@ type Flusher struct {
 	moved     uint64         // bytes of log that rounds have put into files
 	earlier   atomic.Bool    // this round began when no purge was announced
 	failed    atomic.Int64   // rounds in a row
-	begun     wal.LSN        // behind it this round has put nothing in place
-	reached   wal.LSN        // nor have those that failed, where all were given up; else 0
 	Lagging   lag
 }
 
@@ -132,9 +129,31 @@ const (
 	MergeFlush         // what has changed, in a delta or, when that is due, a new base
 	MergeAlways        // all of it into a new base
 	MergeFiles         // as MergeWhenDue, and nothing waits for its file
-	mergeClosing       // of a store that closes: so that the next open has little to replay
-	mergeEnding        // as mergeClosing, of a process that must end soon
+	mergeClosing       // so that the next open has little to replay
 )
+
+// closingSpill is how many entries a clean close leaves to the next replay.
+const closingSpill = 1000
+
+// FlushClosing is the round of a store that closes. ctx is how long flush.lock is waited for.
+func (fl *Flusher) FlushClosing(ctx context.Context) error {
+	if err := fl.Engine.Sight(ctx); err != nil {
+		return err
+	}
+	if !fl.Engine.Rotten.Load() && fl.Engine.Log.Flushed() >= fl.Engine.Log.Durable() && fl.Engine.State.Overlay().Len() <= closingSpill && !fl.Engine.Log.Distrusted() {
+		c, err := fl.Engine.Log.Checkpoint()
+		if err == nil && c.Attested.LSN == fl.Engine.Log.Durable() {
+			return nil
+		}
+	}
+	held, err := fl.Engine.Log.LockFlush(ctx)
+	if err != nil {
+		return err
+	}
+	defer held.Unlock()
+	fl.Files.Last()
+	return fl.FlushLocked(context.WithoutCancel(ctx), held, mergeClosing) // ctx is how long the lock is waited for
+}
 
 // Flush is a round.
 func (fl *Flusher) Flush(ctx context.Context, m Merge) error {
@@ -195,13 +214,10 @@ func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) erro
 			fl.Engine.Env.Logger.Warn("keeping the budget of the history", "err", berr)
 		}
 	}
-	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) && !errors.Is(err, errs.ErrSyncFailed) { // it was given up, or the store is being closed
-		if fl.failed.Add(1) == 1 || fl.reached > 0 {
-			fl.reached = max(fl.reached, fl.begun)
-		}
+	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) { // it was given up, or the store is being closed
+		fl.failed.Add(1)
 		return err
 	}
-	fl.reached = 0
 	err = fl.Engine.Env.Explain(err)
 	fl.Engine.Health.Flushed(fl.Engine.Env.Clock(), err)
 	fl.WatchSpace()
@@ -220,7 +236,6 @@ func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) erro
 }
 
 func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, spilled bool, err error) {
-	fl.begun = 1
 	if err := fl.Engine.Sight(ctx); err != nil {
 		return 0, false, err
 	}
@@ -257,10 +272,6 @@ func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, s
 	if err != nil {
 		return 0, false, err
 	}
-	more := to.LSN < fl.Engine.Log.AppliedMark().LSN
-	if closing(m) && !more {
-		fl.Files.Last()
-	}
 	from := max(c.Flushed.LSN, fl.Lagging.filed)
 	files := fl.filing(ctx, from, distrusted)
 	err = files.put(ctx, list)
@@ -268,12 +279,12 @@ func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, s
 	if err == nil {
 		c.Flushed, err = files.hold(ctx, c, to, m)
 	}
-	if err == nil && fl.spillDue(m, c, more) {
+	if err == nil && fl.spillDue(m, c) {
 		err = fl.spill(ctx, held, c.Flushed, files, m == MergeAlways)
 		c.Spilled, spilled = c.Flushed, true
 	}
 	if err = files.end(err); err != nil {
-		fl.Lagging, fl.begun = lag{}, files.begun
+		fl.Lagging = lag{}
 		return 0, false, err
 	}
 	fl.keepRefused(ctx, held, c.Flushed.LSN)
@@ -309,27 +320,24 @@ const (
 )
 
 // Due lists what a round puts into files, and up to where the files are the
-// truth after it: everything, or in the background and at a close a part.
+// truth after it: everything, or in the background a part.
 func (fl *Flusher) Due(ctx context.Context, m Merge, c wal.Checkpoint) ([]index.At, wal.Mark, error) {
 	to := fl.Engine.Log.AppliedMark()
-	distrusted, failed := fl.Engine.Log.Distrusted(), fl.failed.Load() > 0
-	if distrusted || failed {
+	if fl.Engine.Log.Distrusted() || fl.failed.Load() > 0 { // what failed is repeated as a whole
 		fl.Lagging = lag{}
-	}
-	from := max(c.Flushed.LSN, fl.Lagging.filed)
-	if m != MergeWhenDue && !closing(m) || distrusted || failed && (fl.reached == 0 || !closing(m)) {
-		list := fl.Engine.State.Changes(from, to.LSN)
-		if failed {
+		list := fl.Engine.State.Changes(c.Flushed.LSN, to.LSN)
+		if fl.failed.Load() > 0 {
 			makeRoomFirst(list)
 		}
 		return list, to, nil
 	}
-	most := PaceFiles
-	if m == mergeClosing || m == MergeWhenDue && (fl.Quiet.Load() || fl.full() >= slowFrom) {
-		most = QuietFiles
+	from := max(c.Flushed.LSN, fl.Lagging.filed)
+	if m != MergeWhenDue {
+		return fl.Engine.State.Changes(from, to.LSN), to, nil
 	}
-	if failed { // what was put by the round that was given up is repeated as a whole
-		most = max(most, len(fl.Engine.State.Changes(from, fl.reached)))
+	most := PaceFiles
+	if fl.Quiet.Load() || fl.full() >= slowFrom {
+		most = QuietFiles
 	}
 	list := fl.Engine.State.FirstChanges(from, to.LSN, most+1)
 	if len(list) <= most {

@@ -1,6 +1,10 @@
 package flush
 
 import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/engine"
 )
@@ -11,9 +15,15 @@ func DropBackup(eng *engine.Engine) bool {
 	if eng.Log == nil || eng.Log.Overwrites() {
 		return false // a purge deals with them
 	}
-	name := index.DropOldest(eng.Env.FS, eng.Env.Dir)
-	if name != "" {
-		eng.Env.Logger.Warn("the disk is full: an index backup was removed", "path", name)
+	list, err := index.Backups(eng.Env.FS, eng.Env.Dir)
+	if err != nil || len(list) == 0 {
+		return false
 	}
-	return name != ""
+	oldest := list[len(list)-1]
+	err = eng.Env.FS.Remove(filepath.Join(eng.Env.Dir, filepath.FromSlash(oldest.Name)))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	eng.Env.Logger.Warn("the disk is full: an index backup was removed", "path", oldest.Name)
+	return true
 }

@@ -1,7 +1,6 @@
 package vfs
 
 import (
-	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -20,11 +19,11 @@ func IsDiskFull(err error) bool {
 var joined = reflect.TypeOf(errors.Join(io.EOF))
 
 // CanWait says that what failed was hindered only from outside, and is done as well by the next that
-// comes: the disk is full, a file may not be written, another process has a lock, or the time was over; and
-// that no other error is joined to it.
+// comes: the disk is full, a file may not be written, or another process has a lock; and that no
+// other error is joined to it.
 func CanWait(err error) bool {
 	if errors.Is(err, errs.ErrSyncFailed) || errors.Is(err, errs.ErrOutcomeUnknown) ||
-		!IsDiskFull(err) && !IsPermission(err) && !errors.Is(err, errs.ErrLocked) && !errors.Is(err, context.DeadlineExceeded) {
+		!IsDiskFull(err) && !IsPermission(err) && !errors.Is(err, errs.ErrLocked) {
 		return false
 	}
 	for ; err != nil; err = errors.Unwrap(err) {
