@@ -23,5 +23,5 @@ func (c *clock) look(s *soak, now time.Time) {
 		return
 	}
 	fmt.Fprintf(os.Stderr, "after %v the clock was set ahead by %v\n", now.Sub(s.began).Round(time.Second), ahead.Round(time.Millisecond))
-	s.uncounted(last.Round(0).Sub(s.began.Round(0)))
+	s.uncounted(last.Sub(s.began))
 }

@@ -137,7 +137,7 @@ func (s *soak) run(ctx context.Context, tell io.Writer) (err error) {
 	defer tick.Stop()
 	began := time.Now()
 	s.mu.Lock()
-	s.began, s.seconds = began, nil
+	s.began, s.seconds = began.Round(0), nil // by the clock, as what the processes say
 	s.mu.Unlock()
 	s.clock.last = began
 	killAt, checkAt := began.Add(s.every), began.Add(s.check)
