@@ -9,9 +9,9 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/embedding"
-	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/space"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/vector"
 )
@@ -27,7 +27,7 @@ type Space struct {
 }
 
 // Short reports whether the space is below the warning level.
-func (s Space) Short() bool { return flush.Space(s).Short() }
+func (s Space) Short() bool { return space.Space(s).Short() }
 
 // Health reports whether the store works as it should.
 type Health struct {

@@ -32,6 +32,7 @@ var order = []string{
 	"internal/scratch", // for tests
 	"internal/told",    // for tests
 	"internal/human",
+	"internal/space",
 	"internal/when",
 	"errs",
 	"internal/refs",

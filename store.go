@@ -213,16 +213,18 @@ func (st *Store) background() bool {
 	return !st.engine.Env.ReadOnly && !st.engine.Env.NoBackground && !st.engine.Env.System.Inline
 }
 
-// Close flushes, writes what makes the next open quick, and closes the store. It waits for
-// operations that are under way. Those that no caller's ctx can end (PutAsync; working memory whose
+// Close flushes, writes what makes the next open quick, and closes the store; what other processes write
+// meanwhile they flush, too. It waits for operations that are under way, and for another process that flushes
+// as long as it gets on. Those that no caller's ctx can end (PutAsync; working memory whose
 // caller has returned) are abandoned after LockWait if the log accepts nothing: the error names
 // them and is ErrOutcomeUnknown.
 func (st *Store) Close() error { return st.close(context.Background(), st.engine.Env.LockWait) }
 
 // CloseWithin is Store.Close with a time limit, for a process that must end soon: it waits at most
-// that long for locks of other processes and for operations that make no progress. Changes that
-// could then not be written to files are durable in the log, the error says why, and the next flush
-// by any process writes them.
+// that long for locks of other processes and for operations that make no progress, and begins no further
+// round of 1,000 files when that is over. Changes that could then not be written to files are durable in the
+// log, the error says why (context.DeadlineExceeded: the time was over), and the next flush by any
+// process writes them.
 func (ad Admin) CloseWithin(wait time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()

@@ -51,6 +51,20 @@ func Backups(fsys vfs.FS, dir string) ([]Backup, error) {
 	return list, nil
 }
 
+// DropOldest removes the oldest backup and returns its name; "" where there is none, or it cannot be removed.
+func DropOldest(fsys vfs.FS, dir string) string {
+	list, err := Backups(fsys, dir)
+	if err != nil || len(list) == 0 {
+		return ""
+	}
+	name := list[len(list)-1].Name
+	err = fsys.Remove(filepath.Join(dir, filepath.FromSlash(name)))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return ""
+	}
+	return name
+}
+
 // OpenBackup maps an older base as a set. Whether the log still reaches back to
 // its LSN is for the caller to judge.
 func OpenBackup(fsys vfs.FS, dir string, b Backup, store string) (*Set, error) {

@@ -32,6 +32,22 @@ func (l *FileLog) LockFlush(ctx context.Context) (*Held, error) {
 	return l.heldNow()
 }
 
+// LockFlushUnless is LockFlush for a caller that needs it no more when done holds, which is asked again and
+// again while the lock is another's: then it returns nil without an error.
+func (l *FileLog) LockFlushUnless(ctx context.Context, done func() bool) (*Held, error) {
+	if l.o.ReadOnly {
+		return nil, errs.ErrReadOnly
+	}
+	held, err := l.lockUnless(ctx, roleFlush, vfs.ModeExclusive, done)
+	switch {
+	case err != nil:
+		return nil, err
+	case !held:
+		return nil, l.lost() // done looked at a page that may be another log's by now
+	}
+	return l.heldNow()
+}
+
 // TryLockFlush takes flush.lock if it is free. Otherwise it returns nil without an error.
 func (l *FileLog) TryLockFlush() (*Held, error) {
 	if l.o.ReadOnly {

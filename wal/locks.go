@@ -86,6 +86,9 @@ const (
 	lookAgain = 2 * time.Millisecond
 )
 
+// askAgain is how long one waits for a lock until it asks once more whether it needs it.
+const askAgain = 50 * time.Millisecond
+
 // brief is the word for a lock that is waited for on the shared page.
 func (l *FileLog) brief(role int) (vfs.Awaiter, int, bool) {
 	if role != roleAppend && role != roleSync || l.o.Inline || l.o.ReadOnly {
@@ -115,7 +118,26 @@ func (l *FileLog) waitLock(ctx context.Context, role int, mode vfs.Mode, done fu
 			l.shared.add(wordWanted+word, ^uint64(0))
 		}
 	}
+	if done != nil && !l.o.Inline { // there the other one does not go on while this one asks
+		for {
+			held, err := l.lockFor(ctx, role, mode, askAgain)
+			if held || err != nil || done() {
+				return held, err
+			}
+		}
+	}
 	err = l.locks[role].Lock(ctx, mode)
+	return err == nil, err
+}
+
+// lockFor waits for a lock so long, and without an error when that is over.
+func (l *FileLog) lockFor(ctx context.Context, role int, mode vfs.Mode, most time.Duration) (held bool, err error) {
+	part, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	err = l.locks[role].Lock(part, mode)
+	if err != nil && errors.Is(err, part.Err()) && ctx.Err() == nil {
+		return false, nil
+	}
 	return err == nil, err
 }
 

@@ -15,8 +15,16 @@ func (l *FileLog) Unfiled() int64 {
 	if l.shared.Shared == nil || l.private.Load() {
 		return 0
 	}
-	files := max(l.Flushed(), l.shared.Load(wordFiled))
+	files := l.FiledTo()
 	return int64(max(l.shared.durable(), files) - files)
+}
+
+// FiledTo is the position below which all is in files, apart from scopes of working memory that may lag.
+func (l *FileLog) FiledTo() LSN {
+	if l.shared.Shared == nil || l.private.Load() {
+		return l.Flushed()
+	}
+	return max(l.Flushed(), l.shared.Load(wordFiled))
 }
 
 // settleSpan is the time of flushing over which its rate is the mean: longer than a round that

@@ -95,6 +95,9 @@ func (fl *Flusher) Run(ctx context.Context) {
 			continue
 		}
 		owed = false
+		if ctx.Err() != nil { // which select need not have seen
+			return
+		}
 		if pause, did := fl.FlushBackground(ctx); did {
 			kick = nil
 			rest.Reset(pause)
@@ -151,7 +154,7 @@ func (fl *Flusher) FlushBackground(ctx context.Context) (rest time.Duration, did
 		return RestAfter(time.Millisecond, true, false, 0), true // another process is at it
 	}
 	began := time.Now()
-	err = fl.flushOn(ctx, held)
+	err = fl.flushOn(ctx, held, MergeWhenDue)
 	wrote, more := fl.Engine.Log.Durable() != durable, err == nil && fl.More.Load()
 	fl.Quiet.Store(!wrote)
 	rest = RestAfter(max(time.Since(began), time.Millisecond), wrote, more, fl.full())

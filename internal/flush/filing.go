@@ -32,8 +32,9 @@ type filing struct {
 	repeats    bool // the flush before this one failed
 	readers    []*wal.Reader
 	syncing    *syncing
-	worked     worked // working memory that was met on the way
-	held       bool   // and may be put into files: what may lag is not among it
+	begun      wal.LSN // behind it nothing was put in place
+	worked     worked  // working memory that was met on the way
+	held       bool    // and may be put into files: what may lag is not among it
 	ctx        context.Context
 	err        error // of a barrier
 }
@@ -45,7 +46,7 @@ type syncing struct {
 }
 
 func (fl *Flusher) filing(ctx context.Context, flushed wal.LSN, distrusted bool) *filing {
-	f := &filing{fl: fl, ctx: ctx, flushed: flushed, distrusted: distrusted, repeats: fl.failed.Load() > 0}
+	f := &filing{fl: fl, ctx: ctx, begun: 1, flushed: flushed, distrusted: distrusted, repeats: fl.failed.Load() > 0}
 	for range fl.workers {
 		f.readers = append(f.readers, fl.Engine.Log.Reader())
 	}
@@ -63,6 +64,9 @@ func (f *filing) put(ctx context.Context, list []index.At) error {
 		n := 1
 		for n < min(len(list), roundFiles) && list[n].Pos-list[0].Pos < uint64(f.fl.Engine.Env.System.RoundBytes) {
 			n++
+		}
+		for _, at := range list[:n] {
+			f.begun = max(f.begun, at.Pos+1)
 		}
 		if err := f.round(ctx, list[:n]); err != nil {
 			return fmt.Errorf("putting files in place: %w", err)
@@ -126,8 +130,11 @@ func (f *filing) wait() error {
 // end waits, and adds what went wrong to err.
 func (f *filing) end(err error) error {
 	serr := f.wait()
-	if err == nil {
-		err = serr
+	switch {
+	case err == nil:
+		return serr
+	case errors.Is(serr, errs.ErrSyncFailed) && !errors.Is(err, errs.ErrSyncFailed): // of a round before the one that was given up
+		return errors.Join(err, serr)
 	}
 	return err
 }

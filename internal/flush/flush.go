@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/copy"
 	"github.com/varve-db/varve/internal/docfile"
@@ -61,6 +62,8 @@ type Flusher struct {
 	moved     uint64         // bytes of log that rounds have put into files
 	earlier   atomic.Bool    // this round began when no purge was announced
 	failed    atomic.Int64   // rounds in a row
+	begun     wal.LSN        // behind it this round has put nothing in place
+	reached   wal.LSN        // nor have those that failed, where all were given up; else 0
 	Lagging   lag
 }
 
@@ -129,31 +132,9 @@ const (
 	MergeFlush         // what has changed, in a delta or, when that is due, a new base
 	MergeAlways        // all of it into a new base
 	MergeFiles         // as MergeWhenDue, and nothing waits for its file
-	mergeClosing       // so that the next open has little to replay
+	mergeClosing       // of a store that closes: so that the next open has little to replay
+	mergeEnding        // as mergeClosing, of a process that must end soon
 )
-
-// closingSpill is how many entries a clean close leaves to the next replay.
-const closingSpill = 1000
-
-// FlushClosing is the round of a store that closes. ctx is how long flush.lock is waited for.
-func (fl *Flusher) FlushClosing(ctx context.Context) error {
-	if err := fl.Engine.Sight(ctx); err != nil {
-		return err
-	}
-	if !fl.Engine.Rotten.Load() && fl.Engine.Log.Flushed() >= fl.Engine.Log.Durable() && fl.Engine.State.Overlay().Len() <= closingSpill && !fl.Engine.Log.Distrusted() {
-		c, err := fl.Engine.Log.Checkpoint()
-		if err == nil && c.Attested.LSN == fl.Engine.Log.Durable() {
-			return nil
-		}
-	}
-	held, err := fl.Engine.Log.LockFlush(ctx)
-	if err != nil {
-		return err
-	}
-	defer held.Unlock()
-	fl.Files.Last()
-	return fl.FlushLocked(context.WithoutCancel(ctx), held, mergeClosing) // ctx is how long the lock is waited for
-}
 
 // Flush is a round.
 func (fl *Flusher) Flush(ctx context.Context, m Merge) error {
@@ -214,10 +195,13 @@ func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) erro
 			fl.Engine.Env.Logger.Warn("keeping the budget of the history", "err", berr)
 		}
 	}
-	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) { // it was given up, or the store is being closed
-		fl.failed.Add(1)
+	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) && !errors.Is(err, errs.ErrSyncFailed) { // it was given up, or the store is being closed
+		if fl.failed.Add(1) == 1 || fl.reached > 0 {
+			fl.reached = max(fl.reached, fl.begun)
+		}
 		return err
 	}
+	fl.reached = 0
 	err = fl.Engine.Env.Explain(err)
 	fl.Engine.Health.Flushed(fl.Engine.Env.Clock(), err)
 	fl.WatchSpace()
@@ -236,6 +220,7 @@ func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) erro
 }
 
 func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, spilled bool, err error) {
+	fl.begun = 1
 	if err := fl.Engine.Sight(ctx); err != nil {
 		return 0, false, err
 	}
@@ -272,6 +257,10 @@ func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, s
 	if err != nil {
 		return 0, false, err
 	}
+	more := to.LSN < fl.Engine.Log.AppliedMark().LSN
+	if closing(m) && !more {
+		fl.Files.Last()
+	}
 	from := max(c.Flushed.LSN, fl.Lagging.filed)
 	files := fl.filing(ctx, from, distrusted)
 	err = files.put(ctx, list)
@@ -279,12 +268,12 @@ func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, s
 	if err == nil {
 		c.Flushed, err = files.hold(ctx, c, to, m)
 	}
-	if err == nil && fl.spillDue(m, c) {
+	if err == nil && fl.spillDue(m, c, more) {
 		err = fl.spill(ctx, held, c.Flushed, files, m == MergeAlways)
 		c.Spilled, spilled = c.Flushed, true
 	}
 	if err = files.end(err); err != nil {
-		fl.Lagging = lag{}
+		fl.Lagging, fl.begun = lag{}, files.begun
 		return 0, false, err
 	}
 	fl.keepRefused(ctx, held, c.Flushed.LSN)
@@ -320,24 +309,27 @@ const (
 )
 
 // Due lists what a round puts into files, and up to where the files are the
-// truth after it: everything, or in the background a part.
+// truth after it: everything, or in the background and at a close a part.
 func (fl *Flusher) Due(ctx context.Context, m Merge, c wal.Checkpoint) ([]index.At, wal.Mark, error) {
 	to := fl.Engine.Log.AppliedMark()
-	if fl.Engine.Log.Distrusted() || fl.failed.Load() > 0 { // what failed is repeated as a whole
+	distrusted, failed := fl.Engine.Log.Distrusted(), fl.failed.Load() > 0
+	if distrusted || failed {
 		fl.Lagging = lag{}
-		list := fl.Engine.State.Changes(c.Flushed.LSN, to.LSN)
-		if fl.failed.Load() > 0 {
+	}
+	from := max(c.Flushed.LSN, fl.Lagging.filed)
+	if m != MergeWhenDue && !closing(m) || distrusted || failed && (fl.reached == 0 || !closing(m)) {
+		list := fl.Engine.State.Changes(from, to.LSN)
+		if failed {
 			makeRoomFirst(list)
 		}
 		return list, to, nil
 	}
-	from := max(c.Flushed.LSN, fl.Lagging.filed)
-	if m != MergeWhenDue {
-		return fl.Engine.State.Changes(from, to.LSN), to, nil
-	}
 	most := PaceFiles
-	if fl.Quiet.Load() || fl.full() >= slowFrom {
+	if m == mergeClosing || m == MergeWhenDue && (fl.Quiet.Load() || fl.full() >= slowFrom) {
 		most = QuietFiles
+	}
+	if failed { // what was put by the round that was given up is repeated as a whole
+		most = max(most, len(fl.Engine.State.Changes(from, fl.reached)))
 	}
 	list := fl.Engine.State.FirstChanges(from, to.LSN, most+1)
 	if len(list) <= most {

@@ -63,8 +63,8 @@ func (fl *Flusher) followed() {
 	}
 }
 
-// flushOn is a round in the background, and the rounds beside what follows its index.
-func (fl *Flusher) flushOn(ctx context.Context, held *wal.Held) error {
+// flushOn is a round in the background or of a close, and the rounds beside what follows its index.
+func (fl *Flusher) flushOn(ctx context.Context, held *wal.Held, m Merge) error {
 	fl.beside = !fl.Engine.Env.System.Inline
 	defer func() {
 		fl.beside = false
@@ -81,7 +81,7 @@ func (fl *Flusher) flushOn(ctx context.Context, held *wal.Held) error {
 			}
 		}
 		began, durable := time.Now(), fl.Engine.Log.Durable()
-		err := fl.FlushLocked(ctx, held, MergeWhenDue)
+		err := fl.FlushLocked(ctx, held, m)
 		if err != nil || fl.following == nil || fl.yields() {
 			return err
 		}

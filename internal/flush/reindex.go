@@ -27,6 +27,7 @@ func (fl *Flusher) ReindexNow(ctx context.Context, why error) error {
 // there.
 func (fl *Flusher) reindexRound(ctx context.Context, held *wal.Held, why error) error {
 	err := fl.reindexAll(ctx, held, why)
+	fl.reached = 0
 	if err != nil {
 		fl.Lagging = lag{}
 		fl.failed.Add(1)

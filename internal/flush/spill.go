@@ -15,8 +15,9 @@ import (
 )
 
 // spillDue says whether this round writes the index: the log since the last one
-// has passed its budget, the index is small, or a flush or a close wants it.
-func (fl *Flusher) spillDue(m Merge, c wal.Checkpoint) bool {
+// has passed its budget, the index is small, or a flush or a close wants it; more: a round of a close
+// leaves something to the next one.
+func (fl *Flusher) spillDue(m Merge, c wal.Checkpoint, more bool) bool {
 	set := fl.Engine.State.Set()
 	if set == nil {
 		return false
@@ -26,7 +27,7 @@ func (fl *Flusher) spillDue(m Merge, c wal.Checkpoint) bool {
 		return false
 	}
 	if fl.Engine.Rotten.Load() {
-		return true
+		return m != mergeEnding
 	}
 	if c.Flushed.LSN == c.Spilled.LSN && set.LSN() == c.Spilled.LSN {
 		return m == MergeAlways && set.Delta() != nil
@@ -35,7 +36,13 @@ func (fl *Flusher) spillDue(m Merge, c wal.Checkpoint) bool {
 	case MergeAlways, MergeFlush:
 		return true
 	case mergeClosing:
+		if more {
+			return fl.unspilled() >= slowFrom
+		}
 		return fl.Engine.State.Overlay().Len() > closingSpill || small(set)
+	case mergeEnding:
+		n := fl.Engine.State.Overlay().Len()
+		return !more && n <= endingSpill && (small(set) || n > closingSpill && !index.MergeDue(set))
 	}
 	return small(set) || int64(c.Flushed.LSN-c.Spilled.LSN) > fl.Engine.Env.System.SpillBytes
 }

@@ -101,7 +101,7 @@ func (a *App) OnStore(how Access, f func(ctx context.Context, st *varve.Store, a
 	})
 }
 
-// lastLocks is how long a store that was served waits for locks at its end.
+// lastLocks is how long a store that was served waits for locks at its end, and writes files.
 const lastLocks = 1 * time.Second
 
 // With runs f on the store and closes it: what was written is then flushed.
@@ -128,7 +128,7 @@ func (a *App) WithIn(ctx context.Context, dir string, how Access, more func(*var
 	}
 	defer a.tellEvicted()
 	if cerr := closed(); cerr != nil {
-		if (err == nil || vfs.CanWait(err)) && vfs.CanWait(cerr) {
+		if (err == nil || vfs.CanWait(err) && !errors.Is(err, context.DeadlineExceeded)) && vfs.CanWait(cerr) {
 			a.warnUnwritten(how, err == nil, cerr)
 			return err
 		}
@@ -137,13 +137,15 @@ func (a *App) WithIn(ctx context.Context, dir string, how Access, more func(*var
 	return err
 }
 
-// warnUnwritten says that what is in the log waits to be written to its files, for space, for a lock or
+// warnUnwritten says that what is in the log waits to be written to its files, for space, for a lock, for time or
 // for somebody who may. What the command was for is done: its exit status is that of success,
 // because a script that repeats it would write the same again.
 func (a *App) warnUnwritten(how Access, done bool, err error) {
 	f, when := Classify(err), "by the next command that can"
 	if vfs.IsDiskFull(err) {
 		when = "when there is space"
+	} else if errors.Is(err, context.DeadlineExceeded) && f.Fix == "" {
+		f.Fix = "memctl flush writes them now"
 	}
 	switch {
 	case !done: // its own failure says it

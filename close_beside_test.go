@@ -1,0 +1,204 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/varve-db/varve/internal/flush"
+	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/vfs/fault"
+	"github.com/varve-db/varve/internal/vfs/wrap"
+)
+
+// putMany puts n memories of one word.
+func putMany(t *testing.T, st *Store, n int) {
+	t.Helper()
+	done, err := st.PutAll(t.Context(), func(yield func(Memory) bool) {
+		for i := range n {
+			if !yield(Memory{ID: fmt.Sprintf("m%05d", i), Content: "x"}) {
+				return
+			}
+		}
+	})
+	if done != int64(n) || err != nil {
+		t.Fatal(done, err)
+	}
+}
+
+// A Close behind another process that has flush.lock for longer than one waits for a lock waits while files get
+// on, and leaves without the lock when its own are there; and gives up when nothing moves.
+func TestCloseBehindAFlusher(t *testing.T) {
+	t.Parallel()
+	for _, gives := range []bool{true, false} {
+		dir := t.TempDir()
+		two := openTest(t, dir, &Options{NoBackground: true})
+		held, err := two.engine.Log.LockFlush(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		const n = 4 * flush.PaceFiles
+		rounds := 0
+		one := openTest(t, dir, &Options{NoBackground: true, LockWait: 60 * time.Millisecond, Listener: func(e Event) {
+			if e.Kind == EventLockWait && gives { // it has waited for so long, and the other one makes some files
+				rounds++
+				if err := two.flusher.FlushLocked(t.Context(), held, flush.MergeWhenDue); err != nil {
+					t.Error(err)
+				}
+			}
+		}})
+		putMany(t, one, n)
+		err = one.Close()
+		behind := two.engine.Log.Flushed() < two.engine.Log.Durable()
+		switch {
+		case gives && (err != nil || rounds < n/flush.PaceFiles || behind):
+			t.Errorf("Close behind rounds of another process: %v after %d of them; behind: %v", err, rounds, behind)
+		case !gives && (!errors.Is(err, ErrLocked) || !behind):
+			t.Errorf("Close behind one who does nothing: %v; behind: %v", err, behind)
+		}
+		held.Unlock()
+	}
+}
+
+// A Close makes files in rounds, between which others get flush.lock, and writes the index with the last. So it is
+// where the round in the background was given up for it, which is repeated.
+func TestCloseInRounds(t *testing.T) {
+	t.Parallel()
+	for _, givenUp := range []bool{false, true} {
+		dir := t.TempDir()
+		var counts []int
+		indexes, lets := 0, 0
+		var two *Store
+		sleep := func(ctx context.Context, _ time.Duration) error {
+			held, err := two.engine.Log.LockFlush(ctx)
+			if err != nil {
+				t.Error(err)
+				return nil
+			}
+			held.Unlock()
+			lets++
+			return nil
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var put atomic.Int64
+		fsys := fault.New(vfs.OS(), func(op *fault.Op) error {
+			if givenUp && op.Kind == wrap.RenameNew {
+				if put.Add(1) == 500 {
+					cancel()
+				}
+			}
+			return nil
+		})
+		o := &Options{NoBackground: true, Listener: func(e Event) {
+			switch e.Kind {
+			case EventFlush:
+				counts = append(counts, e.Count)
+			case EventIndex:
+				indexes++
+			}
+		}}
+		st, err := Open(t.Context(), dir, open.In(o, open.Environment{System: vfs.System{Sleep: sleep, FS: fsys}}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		two = openTest(t, dir, &Options{NoBackground: true})
+		putMany(t, st, 2*flush.QuietFiles+1)
+		if givenUp {
+			held, err := st.engine.Log.LockFlush(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := st.flusher.FlushLocked(ctx, held, flush.MergeWhenDue); !errors.Is(err, context.Canceled) {
+				t.Fatalf("a round that is given up after %d files: %v", put.Load(), err)
+			}
+			held.Unlock()
+		}
+		counts, indexes = nil, 0
+		if err := st.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if len(counts) != 3 || counts[0] != flush.QuietFiles || counts[2] != 1 || indexes != 1 || lets != 2 {
+			t.Errorf("given up %v: rounds of %d files, %d indexes, lock let go of %d times; want %d, %[5]d, 1, one index, twice", givenUp, counts, indexes, lets, flush.QuietFiles)
+		}
+	}
+}
+
+// A store that must be closed soon makes no more files when its time is over, and says so; nothing is lost.
+func TestCloseWithin(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	indexes := 0
+	listener := func(e Event) {
+		if e.Kind == EventIndex {
+			indexes++
+		}
+	}
+	st := openTest(t, dir, &Options{NoBackground: true, Listener: listener})
+	const n = 5*flush.PaceFiles + 1
+	putMany(t, st, n)
+	before := indexes
+	err := st.Admin().CloseWithin(time.Nanosecond)
+	if !errors.Is(err, context.DeadlineExceeded) || !vfs.CanWait(err) || indexes != before {
+		t.Errorf("no time to close: %v, %d indexes", err, indexes-before)
+	}
+	if files, err := os.ReadDir(filepath.Join(dir, "memories")); err != nil || len(files) > flush.PaceFiles {
+		t.Errorf("%d files were made, %v", len(files), err)
+	}
+	st = openTest(t, dir, &Options{NoBackground: true, Listener: listener})
+	before = indexes
+	if err := st.Admin().CloseWithin(time.Minute); err != nil || indexes != before {
+		t.Errorf("with time to close: %v, %d indexes of %d entries", err, indexes-before, n)
+	}
+	st = openTest(t, dir, &Options{NoBackground: true})
+	if got, err := st.Count(t.Context()); err != nil || got != n {
+		t.Errorf("%d memories of %d, %v", got, n, err)
+	}
+}
+
+// While a Close makes the words of an index, which may take minutes, it makes files of what others write
+// meanwhile: their Close does not wait for the words.
+func TestCloseBesideWords(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var closing atomic.Bool
+	var beside error
+	var once sync.Once
+	fsys := fault.New(vfs.OS(), func(op *fault.Op) error {
+		if closing.Load() && op.Kind == wrap.SyncDir && strings.Contains(op.Path, "view_index") {
+			once.Do(func() {
+				st := openTest(t, dir, &Options{NoBackground: true, LockWait: 10 * time.Second})
+				_, err := st.Put(t.Context(), Memory{ID: "beside", Content: "x"})
+				beside = errors.Join(err, st.Close())
+			})
+		}
+		return nil
+	})
+	st, err := Open(t.Context(), dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: fsys}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.Put(t.Context(), Memory{ID: "first", Content: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	putMany(t, st, 2*flush.PaceFiles)
+	closing.Store(true)
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	once.Do(func() { t.Error("no file of a view was made") })
+	if beside != nil {
+		t.Errorf("a Close beside one that makes words: %v", beside)
+	}
+}

@@ -1,0 +1,91 @@
+package flush
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/wal"
+)
+
+// A store that closes makes the files of what was durable by then. Several may close at once, behind a backlog
+// that takes longer than one waits for a lock. So that is done in rounds of the background's size, and flush.lock
+// is let go of between them. A process that waits for it goes on waiting while files get on, for the holder
+// makes those of all; and when its own are there it leaves without the lock. What is left of the index then
+// is for the other process to write, or for the next open to replay. A process that must end soon
+// (Admin.CloseWithin) closes in smaller rounds until its time is over, and writes no index that takes long.
+
+// closingSpill is how many entries a clean close leaves to the next replay; the words of endingSpill take a second.
+const (
+	closingSpill = 1000
+	endingSpill  = 5000
+)
+
+func closing(m Merge) bool { return m == mergeClosing || m == mergeEnding }
+
+// closingPause is how long flush.lock is let go of between two rounds: a process that waits has to be woken.
+const closingPause = 10 * time.Millisecond
+
+// FlushClosing is the rounds of a store that closes. A deadline of ctx ends them.
+func (fl *Flusher) FlushClosing(ctx context.Context) error {
+	if err := fl.Engine.Sight(ctx); err != nil {
+		return err
+	}
+	until := fl.Engine.Log.Durable()
+	if fl.Engine.Log.Flushed() >= until && !fl.Engine.Log.Distrusted() && !fl.Engine.Rotten.Load() && fl.Engine.State.Overlay().Len() <= closingSpill {
+		c, err := fl.Engine.Log.Checkpoint()
+		if err == nil && c.Attested.LSN == until {
+			return nil
+		}
+	}
+	m, round := mergeClosing, context.WithoutCancel(ctx)
+	if _, ends := ctx.Deadline(); ends {
+		m, round = mergeEnding, ctx
+	}
+	for again := false; ; {
+		held, err := fl.lockClosing(ctx, until)
+		if held == nil {
+			return err
+		}
+		err = fl.flushOn(round, held, m)
+		held.Unlock()
+		more := fl.More.Load()
+		switch {
+		case round.Err() != nil && fl.filedTo(until):
+			return nil
+		case round.Err() != nil:
+			return fmt.Errorf("closing took as long as it may, and %s of log are in no file yet: %w", human.Bytes(fl.Engine.Log.Unfiled()), cmp.Or(err, round.Err()))
+		case err != nil || again && !more:
+			return err
+		case fl.filedTo(until) && (more || m == mergeEnding || fl.Engine.Log.Spilled() >= until || fl.Engine.State.Overlay().Len() <= closingSpill):
+			return nil // more is of others, who make an index of it
+		}
+		again = !more // once more, for the index, where the last round was made beside words
+		if !again {
+			_ = fl.Engine.Env.Sleep(ctx, closingPause)
+		}
+	}
+}
+
+// filedTo says that everything before a position is in files, and that this process knows of nothing else
+// for which it must have flush.lock.
+func (fl *Flusher) filedTo(until wal.LSN) bool {
+	return fl.Engine.Log.Flushed() >= until && !fl.Engine.Log.Distrusted() && !fl.Engine.Rotten.Load() && !fl.Leftovers && len(fl.aside) == 0
+}
+
+// lockClosing waits for flush.lock: once more as long as one waits for a lock where files have got on meanwhile. It
+// returns nil without an error when everything before a position is in files, and another process still has the
+// lock.
+func (fl *Flusher) lockClosing(ctx context.Context, until wal.LSN) (*wal.Held, error) {
+	for {
+		filed, flushed := fl.Engine.Log.FiledTo(), fl.Engine.Log.Flushed()
+		held, err := fl.Engine.Log.LockFlushUnless(ctx, func() bool { return fl.filedTo(until) })
+		if err == nil || !errors.Is(err, errs.ErrLocked) || ctx.Err() != nil || fl.Engine.Log.FiledTo() == filed && fl.Engine.Log.Flushed() == flushed {
+			return held, err
+		}
+	}
+}

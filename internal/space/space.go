@@ -1,0 +1,40 @@
+package space
+
+import (
+	"fmt"
+
+	"github.com/varve-db/varve/internal/human"
+)
+
+// Inodes are another thing that a file system may run out of: every file takes one.
+//
+//	a twentieth of them, at most 256           a round of the flusher makes up to 64 files at once
+const (
+	inodeShare = 20
+	inodeMost  = 256
+)
+
+// Space is how much of the disk is left for a store, in bytes and in files.
+type Space struct {
+	Free  int64 // that may still be written
+	Total int64 // of the volume, 0 when unknown
+	Low   int64 // below this the store warns
+
+	Inodes    int64 // files that may still be made
+	AllInodes int64 // that the volume may hold, 0 when unknown or not limited
+}
+
+// Short says that the space is low.
+func (s Space) Short() bool { return s.Total > 0 && s.Free < s.Low || s.fewInodes() }
+
+func (s Space) fewInodes() bool {
+	return s.AllInodes > 0 && s.Inodes < min(s.AllInodes/inodeShare, inodeMost)
+}
+
+// Say is what Health and the event say of it.
+func (s Space) Say(dir string) string {
+	if s.fewInodes() && s.Free > 0 {
+		return fmt.Sprintf("%s left on the file system of %s, every file takes one (df -i shows them): remove files, or delete memories", human.Count(int(s.Inodes), "inode is", "inodes are"), dir)
+	}
+	return fmt.Sprintf("%s are left for %s, it should be %s: make room, or delete memories", human.Bytes(s.Free), dir, human.Bytes(s.Low))
+}
