@@ -295,6 +295,39 @@ func TestFeaturesRaiseBesideFlush(t *testing.T) {
 	mustRaise(t, l, FeatureTestWrite)
 }
 
+// TestFeaturesRaiseBesideFlushes: where several flush in turn flush.lock is never free, and a raise has its turn.
+func TestFeaturesRaiseBesideFlushes(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	l, _ := open(t, dir, knowing(testFeatures), func(o *Options) { o.LockWait = 5 * time.Second })
+	defer l.Close()
+	ctx, stop := context.WithCancel(context.Background())
+	var wg, begun sync.WaitGroup
+	defer wg.Wait()
+	defer stop()
+	for range 3 {
+		other, _ := open(t, dir, knowing(testFeatures))
+		begun.Add(1)
+		wg.Go(func() {
+			defer other.Close()
+			first := sync.OnceFunc(begun.Done)
+			defer first()
+			for ctx.Err() == nil {
+				held, err := other.LockFlush(context.Background())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				first()
+				time.Sleep(50 * time.Millisecond) // its flush
+				held.Unlock()
+			}
+		})
+	}
+	begun.Wait()
+	mustRaise(t, l, FeatureTestWrite)
+}
+
 // A process that found no place on the list is not missed: nothing is raised beside it,
 // and it is told when the list hides it all the same.
 func TestFeaturesListIsFull(t *testing.T) {

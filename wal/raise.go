@@ -120,15 +120,16 @@ func (l *FileLog) raise(_ *Held, f Features) error {
 
 // A raise looks at the list every raiseLooks. It holds open.lock for raiseHolds meanwhile, so
 // that it ends where processes come and go, and then leaves it to others for
-// raiseRests, for a process that stays may stay for long.
+// raiseRests, for a process that stays may stay for long. So may one that flushes, which is waited for
+// for raiseTurns only: not at all would not do, for where others wait for flush.lock it is never free.
 const (
 	raiseLooks = 10 * time.Millisecond
 	raiseHolds = time.Second
+	raiseTurns = 200 * time.Millisecond
 	raiseRests = 100 * time.Millisecond
 )
 
-// lockToRaise takes open.lock, while every attached process knows the features, and
-// flush.lock, for which it does not wait while it has the other.
+// lockToRaise takes open.lock, while every attached process knows the features, and flush.lock.
 func (l *FileLog) lockToRaise(ctx context.Context, f Features) (*Held, error) {
 	wait, cancel := context.WithTimeout(ctx, l.o.LockWait)
 	defer cancel()
@@ -147,7 +148,7 @@ func (l *FileLog) lockToRaise(ctx context.Context, f Features) (*Held, error) {
 		flushing := false
 		for range raiseHolds / raiseLooks {
 			if lacking, more = l.lacking(f); len(lacking) == 0 && more == "" {
-				held, err := l.TryLockFlush()
+				held, err := l.flushToRaise(wait)
 				if err != nil {
 					l.unlock(roleOpen)
 					return nil, err
@@ -170,6 +171,23 @@ func (l *FileLog) lockToRaise(ctx context.Context, f Features) (*Held, error) {
 			return nil, l.inTheWay(f, lacking, more, context.Cause(ctx))
 		}
 	}
+}
+
+// flushToRaise waits for flush.lock as long as a raise that has open.lock may. It returns nil without an error
+// when that is over.
+func (l *FileLog) flushToRaise(ctx context.Context) (*Held, error) {
+	if l.o.Inline {
+		return l.TryLockFlush()
+	}
+	held, err := l.lockFor(ctx, roleFlush, vfs.ModeExclusive, raiseTurns)
+	switch {
+	case err != nil && ctx.Err() == nil:
+		return nil, l.ioError("locking", l.o.wal(roleNames[roleFlush]), err)
+	case !held:
+		return nil, nil
+	}
+	l.took(roleFlush)
+	return l.heldNow()
 }
 
 // lacking lists the attached processes that do not say that they know the features; more
