@@ -18,6 +18,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/sim"
 	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/wal"
 )
 
 // keeper is somebody who looks after a store while others write in it: backs it
@@ -295,6 +296,10 @@ func (k *keeper) repair(settled bool) {
 	}
 	if sound && plan.Worst > varve.SeverityInfo {
 		for _, a := range plan.Actions {
+			if a.Do == repair.NewMarks && len(a.Findings) == 1 && halfWritten(a.Findings[0]) {
+				k.w.keeping.did["slot half written"]++
+				continue
+			}
 			k.w.h.bad("%s: repair would change a sound store: %v: %v", k.p.Name, a, a.Findings)
 		}
 	}
@@ -315,13 +320,20 @@ func (k *keeper) repair(settled bool) {
 		return
 	}
 	for _, f := range rep.Remaining {
-		if f.Severity > varve.SeverityInfo && made {
+		if f.Severity > varve.SeverityInfo && made && !halfWritten(f) {
 			k.w.h.bad("%s: repair leaves %v", k.p.Name, f)
 		}
 	}
 	if settled {
 		k.w.h.harmed = nil
 	}
+}
+
+// halfWritten is a slot of the checkpoint that somebody wrote when he was killed. Until it is written again it is
+// found, and repaired by the other one.
+func halfWritten(f repair.Finding) bool {
+	return f.Kind == repair.CheckpointSlot && f.Heals == repair.ByCheckpoint && f.Remarks == 0 &&
+		(f.Offset == 0 || f.Offset == wal.SlotSize)
 }
 
 // repairOpen is repair beside a handle of one's own.

@@ -92,6 +92,9 @@ func (c *Checkpoint) encode() []byte {
 // errSlot: neither slot verifies, or there is no such file.
 var errSlot = &errs.CorruptionError{Path: "checkpoint", Offset: -1, Err: errors.New("neither slot verifies: close the store in all processes and open it again: opening rebuilds the checkpoint from the log")}
 
+// errOneSlot is of one slot, whatever the other is.
+var errOneSlot = &errs.CorruptionError{Path: "checkpoint", Offset: -1, Err: errors.New("the slot does not verify")}
+
 func decodeCheckpoint(b []byte) (Checkpoint, error) {
 	le := binary.LittleEndian
 	if len(b) < slotUsed+8 || string(b[:8]) != checkpointMagic || xxhash.Sum64(b[:slotUsed]) != le.Uint64(b[slotUsed:]) {

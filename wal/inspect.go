@@ -289,6 +289,9 @@ func CheckpointSlots(fsys vfs.FS, dir string) (slots [2]Slot, size int64, err er
 		part := b[min(n, i*slotSize):min(n, (i+1)*slotSize)]
 		slots[i].Empty = len(part) == slotSize && len(bytes.TrimLeft(part, "\x00")) == 0
 		slots[i].Checkpoint, slots[i].Err = decodeCheckpoint(part)
+		if slots[i].Err == error(errSlot) { // which is of both
+			slots[i].Err = errOneSlot
+		}
 	}
 	return slots, info.Size, nil
 }
