@@ -328,6 +328,32 @@ func TestFeaturesRaiseBesideFlushes(t *testing.T) {
 	mustRaise(t, l, FeatureTestWrite)
 }
 
+// TestFeaturesRaiseFlushingBesideRaises: the holder of flush.lock raises features beside others that wait for
+// that lock to do it, with open.lock; then they have nothing left to do.
+func TestFeaturesRaiseFlushingBesideRaises(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	l, _ := open(t, dir, knowing(testFeatures))
+	defer l.Close()
+	held := mustHold(t, l)
+	defer held.Unlock()
+	var wg sync.WaitGroup
+	for range 3 {
+		other, _ := open(t, dir, knowing(testFeatures), func(o *Options) { o.LockWait = 5 * time.Second })
+		wg.Go(func() {
+			defer other.Close()
+			if err := other.Raise(context.Background(), FeatureTestWrite); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	time.Sleep(raiseTurns / 2) // they are at it
+	if ok, err := l.RaiseFlushing(held, FeatureTestWrite); !ok || err != nil {
+		t.Error(ok, err)
+	}
+	wg.Wait()
+}
+
 // A process that found no place on the list is not missed: nothing is raised beside it,
 // and it is told when the list hides it all the same.
 func TestFeaturesListIsFull(t *testing.T) {

@@ -35,7 +35,7 @@ func (l *FileLog) Features() Features {
 // feature gets an error from its next read; an older one, from the first thing that it cannot
 // read.
 //
-// No process can open the store during the check, for a second at a time. open.lock is held from
+// No process can open the store during the check, for little more than a second at a time. open.lock is held from
 // the look at the list of processes to the end, so no process can attach between. In this order, so
 // that a raise that is cut anywhere is finished, or has not happened: wal/features; one slot of the
 // checkpoint, from which on no program that lacks the features opens the store; the other slot;
@@ -46,15 +46,15 @@ func (l *FileLog) Raise(ctx context.Context, f Features) error {
 		return err
 	}
 	held, err := l.lockToRaise(ctx, f)
-	if err != nil {
-		return err
+	if held == nil {
+		return err // another writer was faster
 	}
 	defer l.unlock(roleOpen)
 	defer held.Unlock()
 	return l.raise(held, f)
 }
 
-// RaiseFlushing is Raise for the holder of flush.lock, without waiting: false means that a process
+// RaiseFlushing is Raise for the holder of flush.lock, without waiting for others to end: false means that a process
 // which lacks one of the features has the store open, or is just opening it.
 func (l *FileLog) RaiseFlushing(held *Held, f Features) (bool, error) {
 	if err := held.proves(l); err != nil {
@@ -63,13 +63,9 @@ func (l *FileLog) RaiseFlushing(held *Held, f Features) (bool, error) {
 	if known, err := l.mayRaise(f); known || err != nil {
 		return known, err
 	}
-	// Everybody takes open.lock before flush.lock: so it is not waited for.
-	ok, err := l.locks[roleOpen].TryLock(vfs.ModeExclusive)
-	if err != nil {
-		return false, l.ioError("locking", l.o.wal(roleNames[roleOpen]), err)
-	}
-	if !ok {
-		return false, nil
+	ok, err := l.lockHeld()
+	if !ok || err != nil {
+		return false, err
 	}
 	l.took(roleOpen)
 	defer l.unlock(roleOpen)
@@ -78,6 +74,19 @@ func (l *FileLog) RaiseFlushing(held *Held, f Features) (bool, error) {
 	}
 	err = l.raise(held, f)
 	return err == nil, err
+}
+
+// lockHeld takes open.lock for the holder of flush.lock. Everybody takes them in the other order, so it is waited
+// for only as long as it takes one that raises to let go of it.
+func (l *FileLog) lockHeld() (bool, error) {
+	ok, err := l.locks[roleOpen].TryLock(vfs.ModeExclusive)
+	if err == nil && !ok && !l.o.Inline {
+		ok, err = l.lockFor(context.Background(), roleOpen, vfs.ModeExclusive, 3*raiseTurns)
+	}
+	if err != nil {
+		return false, l.ioError("locking", l.o.wal(roleNames[roleOpen]), err)
+	}
+	return ok, nil
 }
 
 // mayRaise says whether the store has the features already, or why this process cannot raise
@@ -129,7 +138,8 @@ const (
 	raiseRests = 100 * time.Millisecond
 )
 
-// lockToRaise takes open.lock, while every attached process knows the features, and flush.lock.
+// lockToRaise takes open.lock, while every attached process knows the features, and flush.lock. It returns nil
+// without an error where another writer has raised them meanwhile.
 func (l *FileLog) lockToRaise(ctx context.Context, f Features) (*Held, error) {
 	wait, cancel := context.WithTimeout(ctx, l.o.LockWait)
 	defer cancel()
@@ -144,6 +154,10 @@ func (l *FileLog) lockToRaise(ctx context.Context, f Features) (*Held, error) {
 				locked.Err = context.Cause(ctx) // it was the wait that ended
 			}
 			return nil, err
+		}
+		if l.Features()&f == f {
+			l.unlock(roleOpen)
+			return nil, nil
 		}
 		flushing := false
 		for range raiseHolds / raiseLooks {
