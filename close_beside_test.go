@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -200,5 +201,67 @@ func TestCloseBesideWords(t *testing.T) {
 	once.Do(func() { t.Error("no file of a view was made") })
 	if beside != nil {
 		t.Errorf("a Close beside one that makes words: %v", beside)
+	}
+}
+
+// After an unclean end nothing is trusted that the log has, and a store that must be closed soon makes its files in
+// rounds all the same: with all of them in one it would never get on.
+func TestCloseWithinAfterUncleanEnd(t *testing.T) {
+	t.Parallel()
+	dir, crashed := t.TempDir(), filepath.Join(t.TempDir(), "crashed")
+	st := openTest(t, dir, &Options{NoBackground: true})
+	const n = 3*flush.PaceFiles + 1
+	putMany(t, st, n)
+	copyDir(t, dir, crashed)
+	var counts []int
+	st = openTest(t, crashed, &Options{NoBackground: true, Listener: func(e Event) {
+		if e.Kind == EventFlush {
+			counts = append(counts, e.Count)
+		}
+	}})
+	if st.Admin().OpenReport().Clean {
+		t.Fatal("it ended cleanly")
+	}
+	if err := st.Admin().CloseWithin(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if len(counts) != 4 || slices.Max(counts) > flush.PaceFiles {
+		t.Errorf("rounds of %d files", counts)
+	}
+	st = openTest(t, crashed, &Options{NoBackground: true})
+	if st.engine.Log.Distrusted() || !st.Admin().OpenReport().Clean {
+		t.Error("it is not closed cleanly")
+	}
+	if got, err := st.Count(t.Context()); err != nil || got != n {
+		t.Errorf("%d memories of %d, %v", got, n, err)
+	}
+}
+
+// How far a long round is can be seen while it goes on, by those who wait for its end.
+func TestFlushTellsHowFar(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var flushed atomic.Pointer[Store]
+	var seen sync.Map
+	fsys := fault.New(vfs.OS(), func(op *fault.Op) error {
+		if st := flushed.Load(); st != nil && op.Kind == wrap.RenameNew {
+			seen.Store(st.engine.Log.FiledTo(), true)
+		}
+		return nil
+	})
+	st, err := Open(t.Context(), dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: fsys, RoundBytes: 64 << 10}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	putMany(t, st, flush.PaceFiles)
+	flushed.Store(st)
+	if err := st.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	seen.Range(func(any, any) bool { n++; return true })
+	if n < 3 {
+		t.Errorf("it was seen at %d places", n)
 	}
 }

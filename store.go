@@ -221,17 +221,17 @@ func (st *Store) background() bool {
 func (st *Store) Close() error { return st.close(context.Background(), st.engine.Env.LockWait) }
 
 // CloseWithin is Store.Close with a time limit, for a process that must end soon: it waits at most
-// that long for locks of other processes and for operations that make no progress, and begins no further
-// round of 1,000 files when that is over. Changes that could then not be written to files are durable in the
+// that long for locks of other processes and for operations that make no progress, and makes files, in
+// rounds of 1,000, until that is over. Changes that could then not be written to files are durable in the
 // log, the error says why (context.DeadlineExceeded: the time was over), and the next flush by any
-// process writes them.
+// process writes them; accesses that Store.Touch has counted may be lost.
 func (ad Admin) CloseWithin(wait time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()
 	return ad.st.close(ctx, wait)
 }
 
-// close waits for locks as long as ctx does.
+// close waits for locks, and where ctx has a deadline makes files, as long as ctx does.
 func (st *Store) close(ctx context.Context, wait time.Duration) error {
 	st.engine.Closing.Lock()
 	was := st.engine.Closed.Swap(true)

@@ -296,7 +296,7 @@ func (k *keeper) repair(settled bool) {
 	}
 	if sound && plan.Worst > varve.SeverityInfo {
 		for _, a := range plan.Actions {
-			if a.Do == repair.NewMarks && len(a.Findings) == 1 && halfWritten(a.Findings[0]) {
+			if a.Do == repair.NewMarks && len(a.Findings) == 1 && k.w.halfWritten(a.Findings[0]) {
 				k.w.keeping.did["slot half written"]++
 				continue
 			}
@@ -320,7 +320,7 @@ func (k *keeper) repair(settled bool) {
 		return
 	}
 	for _, f := range rep.Remaining {
-		if f.Severity > varve.SeverityInfo && made && !halfWritten(f) {
+		if f.Severity > varve.SeverityInfo && made && !k.w.halfWritten(f) {
 			k.w.h.bad("%s: repair leaves %v", k.p.Name, f)
 		}
 	}
@@ -331,8 +331,8 @@ func (k *keeper) repair(settled bool) {
 
 // halfWritten is a slot of the checkpoint that somebody wrote when he was killed. Until it is written again it is
 // found, and repaired by the other one.
-func halfWritten(f repair.Finding) bool {
-	return f.Kind == repair.CheckpointSlot && f.Heals == repair.ByCheckpoint && f.Remarks == 0 &&
+func (w *world) halfWritten(f repair.Finding) bool {
+	return w.kill > 0 && f.Kind == repair.CheckpointSlot && f.Heals == repair.ByCheckpoint && f.Remarks == 0 &&
 		(f.Offset == 0 || f.Offset == wal.SlotSize)
 }
 

@@ -33,7 +33,7 @@ func (l *FileLog) LockFlush(ctx context.Context) (*Held, error) {
 }
 
 // LockFlushUnless is LockFlush for a caller that needs it no more when done holds, which is asked again and
-// again while the lock is another's: then it returns nil without an error.
+// again while the lock is another's, but not with Options.Inline: then it returns nil without an error.
 func (l *FileLog) LockFlushUnless(ctx context.Context, done func() bool) (*Held, error) {
 	if l.o.ReadOnly {
 		return nil, errs.ErrReadOnly

@@ -86,8 +86,13 @@ const (
 	lookAgain = 2 * time.Millisecond
 )
 
-// askAgain is how long one waits for a lock until it asks once more whether it needs it.
-const askAgain = 50 * time.Millisecond
+// askAgain is how long one waits for a lock until it asks once more whether it needs it. At first it tries
+// instead, each tryAgain: a wait that ends without the lock leaves a thread behind until the holder lets go.
+const (
+	askAgain = 50 * time.Millisecond
+	tryAgain = 5 * time.Millisecond
+	tryTimes = 100
+)
 
 // brief is the word for a lock that is waited for on the shared page.
 func (l *FileLog) brief(role int) (vfs.Awaiter, int, bool) {
@@ -119,15 +124,32 @@ func (l *FileLog) waitLock(ctx context.Context, role int, mode vfs.Mode, done fu
 		}
 	}
 	if done != nil && !l.o.Inline { // there the other one does not go on while this one asks
-		for {
-			held, err := l.lockFor(ctx, role, mode, askAgain)
-			if held || err != nil || done() {
-				return held, err
-			}
-		}
+		return l.lockAsking(ctx, role, mode, done)
 	}
 	err = l.locks[role].Lock(ctx, mode)
 	return err == nil, err
+}
+
+// lockAsking waits for a lock until ctx ends or done holds, which is asked first and last.
+func (l *FileLog) lockAsking(ctx context.Context, role int, mode vfs.Mode, done func() bool) (held bool, err error) {
+	for n := 0; ; n++ {
+		if done() {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		if role == roleFlush && n < tryTimes {
+			if err = l.o.Sleep(ctx, tryAgain); err == nil {
+				held, err = l.locks[role].TryLock(mode)
+			}
+		} else {
+			held, err = l.lockFor(ctx, role, mode, askAgain)
+		}
+		if held {
+			return true, nil
+		}
+	}
 }
 
 // lockFor waits for a lock so long, and without an error when that is over.

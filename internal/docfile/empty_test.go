@@ -103,7 +103,7 @@ func TestEmptiedAmidClose(t *testing.T) {
 				skipWithoutLeases(t, b)
 				b.put(b.change("a.json", 0, 1))
 				if last {
-					b.fl.Last()
+					b.fl.Last(true)
 				}
 				b.put(b.change("a.json", 1, 2))
 				if pool := b.files("tmp"); len(pool) != 1 {
@@ -166,7 +166,7 @@ func TestWipeMany(t *testing.T) {
 			made, gone = append(made, b.change(name(i), 0, 1)), append(gone, b.change(name(i), 1, 0))
 		}
 		b.put(made...)
-		b.fl.Last()
+		b.fl.Last(true)
 		b.put(gone...)
 		pool := b.files("tmp")
 		for p := range pool {

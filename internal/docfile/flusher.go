@@ -106,10 +106,10 @@ func (f *Flusher) Distrust() { f.fresh = true }
 // itself; call it before each where the repetition takes several.
 func (f *Flusher) Repeat() { f.fresh, f.distrust = true, true }
 
-// Last says that the next round is followed by Close: what that one displaces gets the
+// Last says whether the rounds that follow are followed by Close: what that one displaces gets the
 // name under which it is overwritten at once. The syncs of the round then write this down as
 // well, where a file system has one journal, and Close finds nothing left to write.
-func (f *Flusher) Last() { f.last = true }
+func (f *Flusher) Last(is bool) { f.last = is }
 
 // Spare says of which changes a purge by this process does not need what they displace, for the rounds
 // that follow: files that stand as the last durable round left them are used again, as outside of a

@@ -17,7 +17,8 @@ import (
 // is let go of between them. A process that waits for it goes on waiting while files get on, for the holder
 // makes those of all; and when its own are there it leaves without the lock. What is left of the index then
 // is for the other process to write, or for the next open to replay. A process that must end soon
-// (Admin.CloseWithin) closes in smaller rounds until its time is over, and writes no index that takes long.
+// (Admin.CloseWithin) closes in smaller rounds until its time is over, and writes no index that takes long. After
+// an unclean end the files are not trusted before the last of them is made, by whichever process.
 
 // closingSpill is how many entries a clean close leaves to the next replay; the words of endingSpill take a second.
 const (
@@ -38,7 +39,7 @@ func (fl *Flusher) FlushClosing(ctx context.Context) error {
 	until := fl.Engine.Log.Durable()
 	if fl.Engine.Log.Flushed() >= until && !fl.Engine.Log.Distrusted() && !fl.Engine.Rotten.Load() && fl.Engine.State.Overlay().Len() <= closingSpill {
 		c, err := fl.Engine.Log.Checkpoint()
-		if err == nil && c.Attested.LSN == until {
+		if err == nil && c.Attested.LSN >= until {
 			return nil
 		}
 	}
@@ -47,21 +48,25 @@ func (fl *Flusher) FlushClosing(ctx context.Context) error {
 		m, round = mergeEnding, ctx
 	}
 	for again := false; ; {
-		held, err := fl.lockClosing(ctx, until)
+		held, err := fl.lockClosing(ctx, m, until)
 		if held == nil {
 			return err
 		}
 		err = fl.flushOn(round, held, m)
+		over := round.Err() != nil && (err == nil || errors.Is(err, round.Err()) && !errors.Is(err, errs.ErrSyncFailed))
+		if over && len(fl.aside) > 0 { // of a round that was given up
+			fl.judgeAside(ctx, held)
+		}
 		held.Unlock()
 		more := fl.More.Load()
 		switch {
-		case round.Err() != nil && fl.filedTo(until):
+		case over && fl.filedTo(m, until):
 			return nil
-		case round.Err() != nil:
+		case over:
 			return fmt.Errorf("closing took as long as it may, and %s of log are in no file yet: %w", human.Bytes(fl.Engine.Log.Unfiled()), cmp.Or(err, round.Err()))
 		case err != nil || again && !more:
 			return err
-		case fl.filedTo(until) && (more || m == mergeEnding || fl.Engine.Log.Spilled() >= until || fl.Engine.State.Overlay().Len() <= closingSpill):
+		case fl.filedTo(m, until) && (more || m == mergeEnding || fl.Engine.Log.Spilled() >= until || fl.Engine.State.Overlay().Len() <= closingSpill):
 			return nil // more is of others, who make an index of it
 		}
 		again = !more // once more, for the index, where the last round was made beside words
@@ -72,18 +77,18 @@ func (fl *Flusher) FlushClosing(ctx context.Context) error {
 }
 
 // filedTo says that everything before a position is in files, and that this process knows of nothing else
-// for which it must have flush.lock.
-func (fl *Flusher) filedTo(until wal.LSN) bool {
-	return fl.Engine.Log.Flushed() >= until && !fl.Engine.Log.Distrusted() && !fl.Engine.Rotten.Load() && !fl.Leftovers && len(fl.aside) == 0
+// for which it must have flush.lock. One that must end soon writes no index in the place of a rotten one.
+func (fl *Flusher) filedTo(m Merge, until wal.LSN) bool {
+	return fl.Engine.Log.Flushed() >= until && !fl.Engine.Log.Distrusted() && (m == mergeEnding || !fl.Engine.Rotten.Load()) && !fl.Leftovers && len(fl.aside) == 0
 }
 
 // lockClosing waits for flush.lock: once more as long as one waits for a lock where files have got on meanwhile. It
 // returns nil without an error when everything before a position is in files, and another process still has the
 // lock.
-func (fl *Flusher) lockClosing(ctx context.Context, until wal.LSN) (*wal.Held, error) {
+func (fl *Flusher) lockClosing(ctx context.Context, m Merge, until wal.LSN) (*wal.Held, error) {
 	for {
 		filed, flushed := fl.Engine.Log.FiledTo(), fl.Engine.Log.Flushed()
-		held, err := fl.Engine.Log.LockFlushUnless(ctx, func() bool { return fl.filedTo(until) })
+		held, err := fl.Engine.Log.LockFlushUnless(ctx, func() bool { return fl.filedTo(m, until) })
 		if err == nil || !errors.Is(err, errs.ErrLocked) || ctx.Err() != nil || fl.Engine.Log.FiledTo() == filed && fl.Engine.Log.Flushed() == flushed {
 			return held, err
 		}

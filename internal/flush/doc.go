@@ -6,14 +6,14 @@
 //
 // # A round
 //
-//	due       what changed since the mark flushed, in the background only a part (flush.go)
+//	due       what changed since the mark flushed, in the background and at a close only a part (flush.go)
 //	put       newest versions are written to their files, durable when wait returns (filing.go)
 //	hold      working memory that may lag is skipped (lag.go)
 //	spill     the index, if it is due: a delta, or a new base (spill.go)
 //	marks     the checkpoint moves, the log releases what is below
 //
 // No mark moves before the files that it covers are durable. A failed round is repeated as a whole
-// by the next one, deletions first.
+// by the next one, deletions first; one that was given up, by those of a close as far as it went.
 //
 // # Rebuilding the index
 //

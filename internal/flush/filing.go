@@ -57,19 +57,30 @@ func (fl *Flusher) filing(ctx context.Context, flushed wal.LSN, distrusted bool)
 // something to do while the next ones are made.
 const roundFiles = 4096
 
+// roundOf is how many of the first changes make a round of files.
+func (fl *Flusher) roundOf(list []index.At, most int) int {
+	n := min(1, len(list))
+	for n < min(len(list), most) && list[n].Pos-list[0].Pos < uint64(fl.Engine.Env.System.RoundBytes) {
+		n++
+	}
+	return n
+}
+
 // put puts the newest versions in place, in rounds. Those before the last are
-// durable when it returns.
-func (f *filing) put(ctx context.Context, list []index.At) error {
-	for len(list) > 0 {
-		n := 1
-		for n < min(len(list), roundFiles) && list[n].Pos-list[0].Pos < uint64(f.fl.Engine.Env.System.RoundBytes) {
-			n++
-		}
+// durable when it returns. held: the list has all that changed behind what is in files, and it is told how far they are.
+func (f *filing) put(ctx context.Context, held *wal.Held, list []index.At) error {
+	for first := true; len(list) > 0; first = false {
+		n := f.fl.roundOf(list, roundFiles)
 		for _, at := range list[:n] {
 			f.begun = max(f.begun, at.Pos+1)
 		}
 		if err := f.round(ctx, list[:n]); err != nil {
 			return fmt.Errorf("putting files in place: %w", err)
+		}
+		if held != nil && !first && !f.repeats { // which need not be in the order of the log
+			if err := f.fl.Engine.Log.Filed(held, list[0].Pos, 0, 0); err != nil { // a process that waits for the lock sees it get on
+				return err
+			}
 		}
 		list = list[n:]
 	}

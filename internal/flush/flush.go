@@ -179,10 +179,13 @@ func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) erro
 	began := fl.Engine.Env.Clock()
 	fl.unflushed.Store(0)
 	n, spilled, err := fl.round(ctx, held, m)
-	if vfs.IsDiskFull(err) && fl.failed.CompareAndSwap(0, 1) {
+	if vfs.IsDiskFull(err) && (fl.failed.CompareAndSwap(0, 1) || fl.reached > 0) {
+		reached := max(fl.reached, fl.begun)
+		fl.reached = 0
 		fl.endPurge(ctx, held, 0)                // what it displaced takes room
 		n, spilled, err = fl.round(ctx, held, m) // as what is repeated: deletions first
 		fl.failed.Store(0)
+		fl.begun = max(fl.begun, reached)
 	}
 	if err == nil && !spilled && fl.following == nil {
 		fl.Views.Round(ctx, held, m == MergeAlways)
@@ -201,7 +204,9 @@ func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) erro
 		}
 		return err
 	}
-	fl.reached = 0
+	if err != nil || fl.Engine.Log.Flushed() >= fl.reached {
+		fl.reached = 0
+	}
 	err = fl.Engine.Env.Explain(err)
 	fl.Engine.Health.Flushed(fl.Engine.Env.Clock(), err)
 	fl.WatchSpace()
@@ -211,7 +216,9 @@ func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) erro
 		fl.Engine.Env.Event(env.Event{Kind: env.EventFlushError, Err: err})
 		return err
 	}
-	fl.failed.Store(0)
+	if fl.reached == 0 { // else the next piece repeats some of what was given up, too
+		fl.failed.Store(0)
+	}
 	fl.judgeAside(ctx, held)
 	if n > 0 || spilled {
 		fl.Engine.Env.Event(env.Event{Kind: env.EventFlush, Count: n, LSN: fl.Engine.Log.Flushed(), Took: fl.Engine.Env.Clock().Sub(began)})
@@ -258,12 +265,10 @@ func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, s
 		return 0, false, err
 	}
 	more := to.LSN < fl.Engine.Log.AppliedMark().LSN
-	if closing(m) && !more {
-		fl.Files.Last()
-	}
+	fl.Files.Last(closing(m) && !more)
 	from := max(c.Flushed.LSN, fl.Lagging.filed)
 	files := fl.filing(ctx, from, distrusted)
-	err = files.put(ctx, list)
+	err = files.put(ctx, held, list)
 	before := c.Flushed
 	if err == nil {
 		c.Flushed, err = files.hold(ctx, c, to, m)
@@ -287,7 +292,7 @@ func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, s
 	if err := fl.Engine.Log.SetCheckpoint(held, c.Flushed, c.Spilled, fl.FolderTimes()); err != nil {
 		return len(list), false, err
 	}
-	if distrusted {
+	if distrusted && !(closing(m) && more) { // a file may be skipped whose newest version is of the next piece
 		if err := fl.Engine.Log.Trust(held); err != nil {
 			return len(list), false, err
 		}
@@ -317,7 +322,7 @@ func (fl *Flusher) Due(ctx context.Context, m Merge, c wal.Checkpoint) ([]index.
 		fl.Lagging = lag{}
 	}
 	from := max(c.Flushed.LSN, fl.Lagging.filed)
-	if m != MergeWhenDue && !closing(m) || distrusted || failed && (fl.reached == 0 || !closing(m)) {
+	if m != MergeWhenDue && !closing(m) || (distrusted || failed) && !closing(m) || failed && fl.reached == 0 {
 		list := fl.Engine.State.Changes(from, to.LSN)
 		if failed {
 			makeRoomFirst(list)
@@ -328,15 +333,16 @@ func (fl *Flusher) Due(ctx context.Context, m Merge, c wal.Checkpoint) ([]index.
 	if m == mergeClosing || m == MergeWhenDue && (fl.Quiet.Load() || fl.full() >= slowFrom) {
 		most = QuietFiles
 	}
-	if failed { // what was put by the round that was given up is repeated as a whole
-		most = max(most, len(fl.Engine.State.Changes(from, fl.reached)))
-	}
 	list := fl.Engine.State.FirstChanges(from, to.LSN, most+1)
-	if len(list) <= most {
+	n := min(len(list), most)
+	if closing(m) {
+		n = fl.roundOf(list, n)
+	}
+	if n == len(list) {
 		return list, to, nil
 	}
-	to, err := fl.Engine.Log.MarkBefore(ctx, list[most].Pos)
-	return list[:most], to, err
+	to, err := fl.Engine.Log.MarkBefore(ctx, list[n].Pos)
+	return list[:n], to, err
 }
 
 // makeRoomFirst orders the changes of a round that is repeated: where the disk is full
@@ -369,5 +375,5 @@ func (fl *Flusher) FolderTimes() [wal.Folders]int64 {
 func (fl *Flusher) judgeAside(ctx context.Context, held *wal.Held) {
 	aside := fl.aside
 	fl.aside = nil
-	fl.Judge(ctx, held, aside)
+	fl.Judge(context.WithoutCancel(ctx), held, aside) // what is set aside is nowhere else
 }

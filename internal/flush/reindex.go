@@ -56,7 +56,7 @@ func (fl *Flusher) reindexAll(ctx context.Context, held *wal.Held, why error) er
 		return err
 	}
 	files := fl.filing(ctx, max(c.Flushed.LSN, fl.Lagging.filed), distrusted)
-	err = files.put(ctx, list)
+	err = files.put(ctx, nil, list)
 	if err == nil {
 		_, err = files.hold(ctx, c, to, MergeAlways)
 	}
@@ -72,7 +72,7 @@ func (fl *Flusher) reindexAll(ctx context.Context, held *wal.Held, why error) er
 	if err != nil {
 		return err
 	}
-	if err := files.end(files.put(ctx, overtaken)); err != nil { // working memory has no other place below to
+	if err := files.end(files.put(ctx, nil, overtaken)); err != nil { // working memory has no other place below to
 		return err
 	}
 	if err := fl.keepIndex(set); err != nil {

@@ -37,7 +37,7 @@ func (fl *Flusher) spillDue(m Merge, c wal.Checkpoint, more bool) bool {
 		return true
 	case mergeClosing:
 		if more {
-			return fl.unspilled() >= slowFrom
+			return fl.unspilled() >= slowFrom && int64(c.Flushed.LSN-c.Spilled.LSN) > fl.Engine.Env.System.SpillBytes
 		}
 		return fl.Engine.State.Overlay().Len() > closingSpill || small(set)
 	case mergeEnding:
@@ -76,7 +76,7 @@ func (fl *Flusher) spill(ctx context.Context, held *wal.Held, to wal.Mark, files
 	if err != nil {
 		return err
 	}
-	if err := files.put(ctx, overtaken); err != nil {
+	if err := files.put(ctx, nil, overtaken); err != nil {
 		return err
 	}
 	target := fl.Engine.Target(fl.Engine.Log.UUID(), to)
