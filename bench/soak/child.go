@@ -152,7 +152,7 @@ func (w *work) step(g int) {
 	case n < 350:
 		began := time.Now()
 		state := w.state(single)
-		w.say("op get %d %d read %s %s", time.Since(began).Microseconds(), time.Now().UnixNano(), single, state)
+		w.say("op get %d %d read %s %s", time.Since(began).Microseconds(), int64(uptime()), single, state)
 	case n < 650:
 		w.write("put", w.next(), func(state string) error {
 			_, err := w.st.Put(ctx, memory(single, w.prefix, state))
@@ -252,7 +252,7 @@ func (w *work) purge(ctx context.Context) {
 			if !errors.Is(err, varve.ErrLocked) || try == purgeTries {
 				return err
 			}
-			w.say("op again %d %d", time.Since(began).Microseconds(), time.Now().UnixNano())
+			w.say("op again %d %d", time.Since(began).Microseconds(), int64(uptime()))
 		}
 	}, key)
 }
@@ -271,7 +271,7 @@ func (w *work) write(kind, state string, do func(state string) error, keys ...st
 	for i, key := range keys {
 		switch {
 		case err == nil && i == 0:
-			w.say("op %s %d %d done %s %s", kind, took, time.Now().UnixNano(), key, state)
+			w.say("op %s %d %d done %s %s", kind, took, int64(uptime()), key, state)
 		case err == nil:
 			w.say("done %s %s", key, state)
 		case errors.Is(err, errRefused):
@@ -289,7 +289,7 @@ func (w *work) other(kind string, do func() error) {
 		w.say("%s: %q", kind, err.Error())
 		return
 	}
-	w.say("op %s %d %d", kind, time.Since(began).Microseconds(), time.Now().UnixNano())
+	w.say("op %s %d %d", kind, time.Since(began).Microseconds(), int64(uptime()))
 }
 
 func (w *work) next() string {

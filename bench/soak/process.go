@@ -72,7 +72,7 @@ func (s *soak) hear(p *process, out *bufio.Reader) {
 				s.problem("%s: %s", who, line)
 				continue
 			}
-			s.noteOp(kind, time.Duration(micros)*time.Microsecond, time.Unix(0, at))
+			s.noteOp(kind, time.Duration(micros)*time.Microsecond, time.Duration(at))
 			f := strings.SplitN(line, " ", 5)
 			if len(f) < 5 {
 				continue

@@ -10,7 +10,7 @@ import (
 // minute is a row of the report.
 type minute struct {
 	from           int   // its first second, counted from the beginning of the run
-	seconds        []int // commits in each, -1 where the judge had stopped the processes or the clock was set
+	seconds        []int // commits in each, -1 where the judge had stopped the processes
 	commits        []time.Duration
 	gets           []time.Duration
 	searches       []time.Duration

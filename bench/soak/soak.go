@@ -28,17 +28,15 @@ type soak struct {
 	limits     limits
 	tampered   func(st *varve.Store) error // before each look of the judge; nil but in a test
 
-	began time.Time
+	began time.Duration // of uptime
 	told  *told.Record
 	rng   *rand.Rand
 	all   []*process
 
-	clock clock
-
 	mu       sync.Mutex
 	minutes  []*minute
 	now      *minute
-	seconds  []int // commits in each second since began, -1 where the judge had stopped the processes or the clock was set
+	seconds  []int // commits in each second since began, -1 where the judge had stopped the processes
 	turned   int   // seconds that minutes have
 	problems []string
 }
@@ -53,7 +51,7 @@ func (s *soak) problem(format string, args ...any) {
 const kept = 1 << 20
 
 // noteOp takes in an operation that ended at a time.
-func (s *soak) noteOp(kind string, took time.Duration, ended time.Time) {
+func (s *soak) noteOp(kind string, took time.Duration, ended time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	list := &s.now.commits
@@ -82,10 +80,10 @@ func (s *soak) noteOp(kind string, took time.Duration, ended time.Time) {
 	}
 }
 
-// count adds commits to a second, -1: it does not count. A second is one of the clock: what looks each
-// second may be late, and so may what is read of the processes. mu is held.
-func (s *soak) count(ended time.Time, n int) {
-	at := max(int(ended.Sub(s.began)/time.Second), s.turned)
+// count adds commits to a second, -1: it does not count. A second is one of uptime: what looks each second may
+// be late, and so may what is read of the processes. mu is held.
+func (s *soak) count(ended time.Duration, n int) {
+	at := max(int((ended-s.began)/time.Second), s.turned)
 	for len(s.seconds) <= at {
 		s.seconds = append(s.seconds, 0)
 	}
@@ -100,7 +98,7 @@ func (s *soak) count(ended time.Time, n int) {
 func (s *soak) uncounted(from time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.count(time.Now(), -1)
+	s.count(uptime(), -1)
 	for at := max(0, int(from/time.Second)); at < len(s.seconds); at++ {
 		s.seconds[at] = -1
 	}
@@ -108,7 +106,7 @@ func (s *soak) uncounted(from time.Duration) {
 
 // run is the whole of it; each minute is told when it is over.
 func (s *soak) run(ctx context.Context, tell io.Writer) (err error) {
-	s.told, s.rng, s.now, s.began = told.New(), rand.New(rand.NewPCG(s.seed, 1)), &minute{}, time.Now()
+	s.told, s.rng, s.now, s.began = told.New(), rand.New(rand.NewPCG(s.seed, 1)), &minute{}, uptime()
 	st, err := varve.Open(ctx, s.dir, nil) // made by one
 	if err == nil {
 		err = st.Close()
@@ -137,9 +135,8 @@ func (s *soak) run(ctx context.Context, tell io.Writer) (err error) {
 	defer tick.Stop()
 	began := time.Now()
 	s.mu.Lock()
-	s.began, s.seconds = began.Round(0), nil // by the clock, as what the processes say
+	s.began, s.seconds = uptime(), nil
 	s.mu.Unlock()
-	s.clock.last = began
 	killAt, checkAt := began.Add(s.every), began.Add(s.check)
 	for n := 1; time.Since(began) < s.length; n++ {
 		select {
@@ -148,7 +145,6 @@ func (s *soak) run(ctx context.Context, tell io.Writer) (err error) {
 			return ctx.Err()
 		}
 		s.look(n%10 == 0)
-		s.clock.look(s, time.Now())
 		switch now := time.Now(); {
 		case now.After(killAt) && s.processes > 1:
 			killAt = now.Add(s.every)
@@ -249,7 +245,7 @@ func (s *soak) replace() error {
 
 // judgeNow stops the processes, compares, and lets them go on.
 func (s *soak) judgeNow(ctx context.Context) error {
-	from := time.Since(s.began)
+	from := uptime() - s.began
 	for _, p := range s.all {
 		if err := p.begun(); err != nil {
 			return err
@@ -327,7 +323,7 @@ func (s *soak) compare(ctx context.Context) (err error) {
 		}
 		found += n
 		after := st.Admin().Stats()
-		s.problem("after %s, look %d: %d findings; durable, flushed, spilled %d %d %d before, %d %d %d after", time.Since(s.began).Round(time.Second), look, n,
+		s.problem("after %s, look %d: %d findings; durable, flushed, spilled %d %d %d before, %d %d %d after", (uptime() - s.began).Round(time.Second), look, n,
 			before.Durable, before.Flushed, before.Spilled, after.Durable, after.Flushed, after.Spilled)
 	}
 	s.mu.Lock()
@@ -338,7 +334,7 @@ func (s *soak) compare(ctx context.Context) (err error) {
 }
 
 // elapsed is how many seconds are over.
-func (s *soak) elapsed() int { return int(time.Since(s.began) / time.Second) }
+func (s *soak) elapsed() int { return int((uptime() - s.began) / time.Second) }
 
 // turn ends a minute, which has the seconds below over that no other has.
 func (s *soak) turn(tell io.Writer, over int) {
