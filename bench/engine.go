@@ -49,12 +49,14 @@ func engines() []func() Engine {
 	return append(peers, varveEngine()...)
 }
 
-// chosen is the engines whose names contain one of the comma-separated words.
+// chosen is the engines whose names contain one of the comma-separated words; "the same calls" is no engine, and
+// only there when it is named.
 func chosen(list string) ([]func() Engine, error) {
 	all := engines()
 	if list == "" {
 		return all, nil
 	}
+	all = append(all, callsEngine()...)
 	for _, f := range all {
 		if f().Name() == list { // one whole name, which may have a comma
 			return []func() Engine{f}, nil

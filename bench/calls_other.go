@@ -1,0 +1,5 @@
+//go:build !linux
+
+package main
+
+func callsEngine() []func() Engine { return nil }
