@@ -32,7 +32,6 @@ var order = []string{
 	"internal/scratch", // for tests
 	"internal/told",    // for tests
 	"internal/human",
-	"internal/space",
 	"internal/when",
 	"errs",
 	"internal/refs",
@@ -78,6 +77,7 @@ var order = []string{
 	"internal/ground",
 	"internal/heal",
 	"internal/engine",
+	"internal/space",
 	"internal/view/counts",
 	"internal/view/vectors",
 	"internal/view/words",

@@ -22,6 +22,7 @@ import (
 	"github.com/varve-db/varve/internal/retention"
 	"github.com/varve-db/varve/internal/search"
 	"github.com/varve-db/varve/internal/settings"
+	"github.com/varve-db/varve/internal/space"
 	"github.com/varve-db/varve/internal/view/counts"
 	"github.com/varve-db/varve/internal/view/scopes"
 	"github.com/varve-db/varve/internal/view/vectors"
@@ -170,7 +171,7 @@ func (st *Store) open(ctx context.Context) error {
 		FS: st.engine.Env.FS, Dir: st.engine.Env.Dir, SegmentSize: uint64(st.o.SegmentSize), UUID: id, NewAbove: st.engine.HighestKnown,
 		Create: !st.engine.Env.ReadOnly, ReadOnly: st.engine.Env.ReadOnly, Known: wal.Features(st.engine.Env.System.Features), LockWait: st.engine.Env.LockWait, Inline: st.engine.Env.System.Inline, HoldBytes: st.engine.Env.System.BacklogBytes,
 		FileMode: st.engine.Env.FileMode, DirMode: st.engine.Env.FolderMode, Clock: st.engine.Env.Clock, Nonce: st.engine.Env.Nonce,
-		Sleep: st.engine.Env.System.Sleep, Logger: st.engine.Env.Logger, Event: st.engine.Env.LogEvent, Archive: st.engine.Settings.History, MakeRoom: func() bool { return flush.DropBackup(st.engine) },
+		Sleep: st.engine.Env.System.Sleep, Logger: st.engine.Env.Logger, Event: st.engine.Env.LogEvent, Archive: st.engine.Settings.History, MakeRoom: func() bool { return space.MakeRoom(st.engine) },
 		Machine: st.engine.Machine(),
 	}
 	st.engine.Log, err = wal.Open(ctx, o)

@@ -16,7 +16,7 @@ func callsEngine() []func() Engine { return []func() Engine{func() Engine { retu
 // computes nothing: the log in groups, by writes and syncs within space that was written out before; from
 // there each document as a file, in rounds, of which one is made while the one before is synced; and the lines
 // of the index for each 64 MiB of log. It makes no index of words, merges no index, and reads nothing back.
-// Writers wait where files are callsBehind behind, so that what is measured is what goes on for ever.
+// Writers wait where files are callsBehind behind, so that what is measured is what goes on without end.
 type calls struct {
 	dir   string
 	root  *os.File

@@ -7,21 +7,9 @@ import (
 	"github.com/varve-db/varve/internal/space"
 )
 
-// A full disk refuses puts, so the store warns while it can still go on. The
-// space is low when less is free than the next steps may take together:
-//
-//	one segment of the log                     64 MiB, unless the store was made with others
-//	what the log holds and no file does yet    it becomes files
-//	another index                              base and delta are written beside the old ones
-//	a twentieth of the disk, at most 128 MiB   for what everybody else writes meanwhile
-//
-// It is looked at when the store is opened, after every flush, and every few
+// The space is looked at when the store is opened, after every flush, and every few
 // seconds; the event comes once, and again only after there was a quarter more.
-const (
-	spaceShare = 20
-	spaceMost  = 128 << 20
-	spaceEvery = time.Second
-)
+const spaceEvery = time.Second
 
 // LookAtSpace asks the file system.
 func (fl *Flusher) LookAtSpace() (space.Space, error) {
@@ -30,7 +18,7 @@ func (fl *Flusher) LookAtSpace() (space.Space, error) {
 		return space.Space{}, err
 	}
 	durable, flushed := fl.Engine.Log.Durable(), fl.Engine.Log.Flushed()
-	s := space.Space{Free: v.Free, Total: v.Total, Low: int64(fl.Engine.Log.SegmentSize()) + int64(durable-min(durable, flushed)) + min(v.Total/spaceShare, spaceMost), Inodes: v.FreeFiles, AllInodes: v.Files}
+	s := space.Space{Free: v.Free, Total: v.Total, Low: space.Low(v.Total, int64(fl.Engine.Log.SegmentSize()), int64(durable-min(durable, flushed))), Inodes: v.FreeFiles, AllInodes: v.Files}
 	if set := fl.Engine.State.Set(); set != nil {
 		defer set.Release()
 		if set.Base() != nil {

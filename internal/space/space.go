@@ -6,6 +6,21 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
+// A full disk refuses puts, so the store warns while it can still go on. The
+// space is low when less is free than the next steps may take together:
+//
+//	one segment of the log                     64 MiB, unless the store was made with others
+//	what the log holds and no file does yet    it becomes files
+//	another index                              base and delta are written beside the old ones
+//	a twentieth of the disk, at most 128 MiB   for what everybody else writes meanwhile
+const (
+	share = 20
+	most  = 128 << 20
+)
+
+// Low is that of a volume, before there is an index.
+func Low(total, segment, unfiled int64) int64 { return segment + unfiled + min(total/share, most) }
+
 // Inodes are another thing that a file system may run out of: every file takes one.
 //
 //	a twentieth of them, at most 256           a round of the flusher makes up to 64 files at once

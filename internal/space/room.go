@@ -1,13 +1,13 @@
-package flush
+package space
 
 import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/engine"
 )
 
-// DropBackup removes the oldest backup of the index, for a full disk: the history is given for space only
+// MakeRoom removes the oldest backup of the index, for a full disk: the history is given for space only
 // after them. false when there is none, or none that may go.
-func DropBackup(eng *engine.Engine) bool {
+func MakeRoom(eng *engine.Engine) bool {
 	if eng.Log == nil || eng.Log.Overwrites() {
 		return false // a purge deals with them
 	}
