@@ -33,15 +33,19 @@ func (h *history) known() []string {
 // calm looks at everything while nobody else works: what is there, and whether
 // lists, counts and raw bytes agree. raw has the bytes by id.
 func (a *actor) calm() (raw map[string][]byte) {
-	for {
-		began, wrong := a.now(), len(a.h.wrong)
-		raw = a.calmOnce()
-		expired := func(w *write) bool { return w.expires.After(began) && !w.expires.After(a.now()) }
-		if len(a.h.wrong) == wrong || !slices.ContainsFunc(a.h.writes, expired) {
-			return raw
-		}
-		a.h.wrong = a.h.wrong[:wrong] // something's time was over while we looked
+	for again := true; again; {
+		func() {
+			began, wrong := a.now(), len(a.h.wrong)
+			defer func() { // also where the power goes meanwhile, which ends the goroutine
+				expired := func(w *write) bool { return w.expires.After(began) && !w.expires.After(a.now()) }
+				if again = len(a.h.wrong) > wrong && slices.ContainsFunc(a.h.writes, expired); again {
+					a.h.wrong = a.h.wrong[:wrong] // something's time was over while we looked
+				}
+			}()
+			raw = a.calmOnce()
+		}()
 	}
+	return raw
 }
 
 func (a *actor) calmOnce() (raw map[string][]byte) {
