@@ -202,7 +202,7 @@ func history(t *testing.T, seed uint64) {
 	if !slices.Equal(pages, was) {
 		t.Errorf("seed %d: pages while others write: %q, at once %q", seed, pages, was)
 	}
-	if all.pages < 100 || all.counts < 10 || all.refused > all.pages {
+	if all.pages < 100 || all.counts < 3 || all.refused > all.pages { // of 20 seeds each had 987 to 1865 and 11 to 24
 		t.Errorf("seed %d: the view gave %d pages and %d counts, and did not %d times", seed, all.pages, all.counts, all.refused)
 	}
 	must(stores[0].Flush(t.Context()))
