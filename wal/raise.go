@@ -77,11 +77,11 @@ func (l *FileLog) RaiseFlushing(held *Held, f Features) (bool, error) {
 }
 
 // lockHeld takes open.lock for the holder of flush.lock. Everybody takes them in the other order, so it is waited
-// for only as long as it takes one that raises to let go of it.
+// for only as long as it takes some that raise to let go of it.
 func (l *FileLog) lockHeld() (bool, error) {
 	ok, err := l.locks[roleOpen].TryLock(vfs.ModeExclusive)
 	if err == nil && !ok && !l.o.Inline {
-		ok, err = l.lockFor(context.Background(), roleOpen, vfs.ModeExclusive, 3*raiseTurns)
+		ok, err = l.lockFor(context.Background(), roleOpen, vfs.ModeExclusive, 10*raiseTurns)
 	}
 	if err != nil {
 		return false, l.ioError("locking", l.o.wal(roleNames[roleOpen]), err)

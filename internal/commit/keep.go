@@ -179,7 +179,7 @@ func (cm *Committer) mayKeep(ctx context.Context, held *wal.Held) error {
 	}
 	ok, err := log.RaiseFlushing(held, wal.FeatureKept)
 	if err == nil && !ok {
-		err = &errs.LockError{Path: cm.Engine.Env.Dir, Err: errors.New("a program of an older version has the store open: end it, or restart it with this version")}
+		err = &errs.LockError{Path: cm.Engine.Env.Dir, Err: errors.New("a program of an older version has the store open, or others are just opening it: retry, or end the older one")}
 	}
 	return err
 }

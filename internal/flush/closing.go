@@ -20,24 +20,26 @@ import (
 // (Admin.CloseWithin) closes in smaller rounds until its time is over, and writes no index that takes long. After
 // an unclean end the files are not trusted before the last of them is made, by whichever process.
 
-// closingSpill is how many entries a clean close leaves to the next replay; the words of endingSpill take a second.
 const (
-	closingSpill = 1000
-	endingSpill  = 5000
+	closingSpill  = 1000        // entries that a clean close leaves to the next replay
+	endingSpill   = 5000        // entries whose words take a second
+	endingRepeats = 64          // files of a round of a process that must end soon, where each is synced by itself
+	endingJudge   = time.Second // as long it waits for what is set aside to be judged
 )
-
-func closing(m Merge) bool { return m == mergeClosing || m == mergeEnding }
 
 // closingPause is how long flush.lock is let go of between two rounds: a process that waits has to be woken.
 const closingPause = 10 * time.Millisecond
+
+func closing(m Merge) bool { return m == mergeClosing || m == mergeEnding }
 
 // FlushClosing is the rounds of a store that closes. A deadline of ctx ends them.
 func (fl *Flusher) FlushClosing(ctx context.Context) error {
 	if err := fl.Engine.Sight(ctx); err != nil {
 		return err
 	}
+	ctx = Unpaced(ctx)
 	until := fl.Engine.Log.Durable()
-	if fl.Engine.Log.Flushed() >= until && !fl.Engine.Log.Distrusted() && !fl.Engine.Rotten.Load() && fl.Engine.State.Overlay().Len() <= closingSpill {
+	if len(fl.aside) == 0 && fl.Engine.Log.Flushed() >= until && !fl.Engine.Log.Distrusted() && !fl.Engine.Rotten.Load() && fl.Engine.State.Overlay().Len() <= closingSpill {
 		c, err := fl.Engine.Log.Checkpoint()
 		if err == nil && c.Attested.LSN >= until {
 			return nil
@@ -54,7 +56,7 @@ func (fl *Flusher) FlushClosing(ctx context.Context) error {
 		}
 		err = fl.flushOn(round, held, m)
 		over := round.Err() != nil && (err == nil || errors.Is(err, round.Err()) && !errors.Is(err, errs.ErrSyncFailed))
-		if over && len(fl.aside) > 0 { // of a round that was given up
+		if len(fl.aside) > 0 { // of a round that failed
 			fl.judgeAside(ctx, held)
 		}
 		held.Unlock()
@@ -77,9 +79,10 @@ func (fl *Flusher) FlushClosing(ctx context.Context) error {
 }
 
 // filedTo says that everything before a position is in files, and that this process knows of nothing else
-// for which it must have flush.lock. One that must end soon writes no index in the place of a rotten one.
+// for which it must have flush.lock. One that must end soon leaves it to others to trust the files again, and to
+// write an index in the place of a rotten one.
 func (fl *Flusher) filedTo(m Merge, until wal.LSN) bool {
-	return fl.Engine.Log.Flushed() >= until && !fl.Engine.Log.Distrusted() && (m == mergeEnding || !fl.Engine.Rotten.Load()) && !fl.Leftovers && len(fl.aside) == 0
+	return fl.Engine.Log.Flushed() >= until && (m == mergeEnding || !fl.Engine.Log.Distrusted() && !fl.Engine.Rotten.Load()) && !fl.Leftovers && len(fl.aside) == 0
 }
 
 // lockClosing waits for flush.lock: once more as long as one waits for a lock where files have got on meanwhile. It

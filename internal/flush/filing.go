@@ -1,12 +1,14 @@
 package flush
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -69,6 +71,7 @@ func (fl *Flusher) roundOf(list []index.At, most int) int {
 // put puts the newest versions in place, in rounds. Those before the last are
 // durable when it returns. held: the list has all that changed behind what is in files, and it is told how far they are.
 func (f *filing) put(ctx context.Context, held *wal.Held, list []index.At) error {
+	tells := held != nil && slices.IsSortedFunc(list, func(a, b index.At) int { return cmp.Compare(a.Pos, b.Pos) })
 	for first := true; len(list) > 0; first = false {
 		n := f.fl.roundOf(list, roundFiles)
 		for _, at := range list[:n] {
@@ -77,7 +80,7 @@ func (f *filing) put(ctx context.Context, held *wal.Held, list []index.At) error
 		if err := f.round(ctx, list[:n]); err != nil {
 			return fmt.Errorf("putting files in place: %w", err)
 		}
-		if held != nil && !first && !f.repeats { // which need not be in the order of the log
+		if tells && !first {
 			if err := f.fl.Engine.Log.Filed(held, list[0].Pos, 0, 0); err != nil { // a process that waits for the lock sees it get on
 				return err
 			}

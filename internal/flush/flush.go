@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/space"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/internal/views"
@@ -64,6 +64,7 @@ type Flusher struct {
 	failed    atomic.Int64   // rounds in a row
 	begun     wal.LSN        // behind it this round has put nothing in place
 	reached   wal.LSN        // nor have those that failed, where all were given up; else 0
+	suspect   wal.LSN        // of what is behind it nothing was written before the store was distrusted
 	Lagging   lag
 }
 
@@ -179,7 +180,7 @@ func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) erro
 	began := fl.Engine.Env.Clock()
 	fl.unflushed.Store(0)
 	n, spilled, err := fl.round(ctx, held, m)
-	if vfs.IsDiskFull(err) && (fl.failed.CompareAndSwap(0, 1) || fl.reached > 0) {
+	if vfs.IsDiskFull(err) && (fl.failed.CompareAndSwap(0, 1) || fl.reached > 0 && closing(m)) {
 		reached := max(fl.reached, fl.begun)
 		fl.reached = 0
 		fl.endPurge(ctx, held, 0)                // what it displaced takes room
@@ -292,7 +293,7 @@ func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, s
 	if err := fl.Engine.Log.SetCheckpoint(held, c.Flushed, c.Spilled, fl.FolderTimes()); err != nil {
 		return len(list), false, err
 	}
-	if distrusted && !(closing(m) && more) { // a file may be skipped whose newest version is of the next piece
+	if distrusted && !more { // else a file may have been passed over whose newest version is behind to
 		if err := fl.Engine.Log.Trust(held); err != nil {
 			return len(list), false, err
 		}
@@ -322,15 +323,26 @@ func (fl *Flusher) Due(ctx context.Context, m Merge, c wal.Checkpoint) ([]index.
 		fl.Lagging = lag{}
 	}
 	from := max(c.Flushed.LSN, fl.Lagging.filed)
-	if m != MergeWhenDue && !closing(m) || (distrusted || failed) && !closing(m) || failed && fl.reached == 0 {
+	switch {
+	case !distrusted:
+		fl.suspect = 0
+	case fl.suspect == 0:
+		fl.suspect = to.LSN
+	}
+	// Once the files are there that were not trusted at first, one round takes all, so that trust has an end beside
+	// writers that go on.
+	sure := distrusted && from >= fl.suspect
+	if m != MergeWhenDue && !closing(m) || sure || failed && (fl.reached == 0 || !closing(m)) {
 		list := fl.Engine.State.Changes(from, to.LSN)
-		if failed {
-			makeRoomFirst(list)
+		if failed && fl.reached == 0 {
+			space.DeletedFirst(list)
 		}
 		return list, to, nil
 	}
 	most := PaceFiles
-	if m == mergeClosing || m == MergeWhenDue && (fl.Quiet.Load() || fl.full() >= slowFrom) {
+	if failed && m == mergeEnding { // each is synced by itself
+		most = endingRepeats
+	} else if m == mergeClosing || m == MergeWhenDue && (fl.Quiet.Load() || fl.full() >= slowFrom) {
 		most = QuietFiles
 	}
 	list := fl.Engine.State.FirstChanges(from, to.LSN, most+1)
@@ -343,21 +355,6 @@ func (fl *Flusher) Due(ctx context.Context, m Merge, c wal.Checkpoint) ([]index.
 	}
 	to, err := fl.Engine.Log.MarkBefore(ctx, list[n].Pos)
 	return list[:n], to, err
-}
-
-// makeRoomFirst orders the changes of a round that is repeated: where the disk is full
-// nothing can be put in place before the files of what was deleted are gone, and files in the order
-// of the log would wait for them forever.
-func makeRoomFirst(list []index.At) {
-	slices.SortStableFunc(list, func(a, b index.At) int {
-		switch {
-		case a.Deleted == b.Deleted:
-			return 0
-		case a.Deleted:
-			return -1
-		}
-		return 1
-	})
 }
 
 // FolderTimes are the modification times of the folders after our own last change.
@@ -375,5 +372,11 @@ func (fl *Flusher) FolderTimes() [wal.Folders]int64 {
 func (fl *Flusher) judgeAside(ctx context.Context, held *wal.Held) {
 	aside := fl.aside
 	fl.aside = nil
-	fl.Judge(context.WithoutCancel(ctx), held, aside) // what is set aside is nowhere else
+	wait := fl.Engine.Env.LockWait
+	if _, ends := ctx.Deadline(); ends {
+		wait = min(wait, endingJudge)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), wait) // what is set aside is nowhere else
+	defer cancel()
+	fl.Judge(ctx, held, aside)
 }
