@@ -265,3 +265,32 @@ func TestFlushTellsHowFar(t *testing.T) {
 		t.Errorf("it was seen at %d places", n)
 	}
 }
+
+// After an unclean end the rounds in the background are pieces, and trust has an end beside writers that go on.
+func TestTrustBesideWriters(t *testing.T) {
+	t.Parallel()
+	dir, crashed := t.TempDir(), filepath.Join(t.TempDir(), "crashed")
+	putMany(t, openTest(t, dir, &Options{NoBackground: true}), 2*flush.QuietFiles+1)
+	copyDir(t, dir, crashed)
+	most := 0
+	st := openTest(t, crashed, &Options{NoBackground: true, Listener: func(e Event) {
+		if e.Kind == EventFlush {
+			most = max(most, e.Count)
+		}
+	}})
+	rounds := 0
+	for ; st.engine.Log.Distrusted() && rounds < 10; rounds++ {
+		if _, err := st.Put(t.Context(), Memory{ID: "hot", Content: fmt.Sprint(rounds)}); err != nil {
+			t.Fatal(err)
+		}
+		st.flusher.FlushBackground(t.Context())
+	}
+	if rounds != 3 || most != flush.QuietFiles { // PaceFiles, QuietFiles, and the rest
+		t.Errorf("trusted after %d rounds of %d files at most", rounds, most)
+	}
+	for f, err := range st.Admin().Verify(t.Context(), VerifyOptions{}) {
+		if err != nil || f.Severity > SeverityInfo {
+			t.Errorf("%+v, %v", f, err)
+		}
+	}
+}

@@ -111,7 +111,7 @@ func (st *Store) Health(ctx context.Context) Health {
 	for _, err := range st.edits.Problems() {
 		bad(err, true)
 	}
-	if s, err := st.flusher.LookAtSpace(); err == nil {
+	if s, err := space.Look(st.engine); err == nil {
 		if h.Space = Space(s); s.Short() {
 			bad(fmt.Errorf("%w soon: %s", errs.ErrDiskFull, s.Say(st.engine.Env.Dir)), true)
 		}

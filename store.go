@@ -191,7 +191,7 @@ func (st *Store) open(ctx context.Context) error {
 		return errors.Join(err, st.engine.Log.Close(), st.engine.State.Close())
 	}
 	if !st.engine.Env.ReadOnly {
-		st.flusher.WatchSpace()
+		space.Watch(st.engine)
 	}
 	st.flusher.Leftovers = st.engine.Log.Report().Recovered
 	if st.background() {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/varve-db/varve/internal/space"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -130,7 +131,7 @@ func (fl *Flusher) beat(ctx context.Context) {
 	if err := fl.Engine.Log.Heartbeat(); err != nil {
 		fl.Engine.Env.Logger.Warn("heartbeat", "err", err)
 	}
-	fl.WatchSpace()
+	space.Watch(fl.Engine)
 	fl.Upkeep(ctx)
 }
 

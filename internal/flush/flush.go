@@ -65,6 +65,7 @@ type Flusher struct {
 	begun     wal.LSN        // behind it this round has put nothing in place
 	reached   wal.LSN        // nor have those that failed, where all were given up; else 0
 	suspect   wal.LSN        // of what is behind it nothing was written before the store was distrusted
+	trusts    bool           // this round leaves no file that is not trusted
 	Lagging   lag
 }
 
@@ -210,7 +211,7 @@ func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) erro
 	}
 	err = fl.Engine.Env.Explain(err)
 	fl.Engine.Health.Flushed(fl.Engine.Env.Clock(), err)
-	fl.WatchSpace()
+	space.Watch(fl.Engine)
 	if err != nil {
 		fl.failed.Add(1)
 		fl.Engine.Env.Logger.Error("flush failed; it will be tried again", "err", err)
@@ -293,7 +294,7 @@ func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, s
 	if err := fl.Engine.Log.SetCheckpoint(held, c.Flushed, c.Spilled, fl.FolderTimes()); err != nil {
 		return len(list), false, err
 	}
-	if distrusted && !more { // else a file may have been passed over whose newest version is behind to
+	if fl.trusts {
 		if err := fl.Engine.Log.Trust(held); err != nil {
 			return len(list), false, err
 		}
@@ -323,17 +324,23 @@ func (fl *Flusher) Due(ctx context.Context, m Merge, c wal.Checkpoint) ([]index.
 		fl.Lagging = lag{}
 	}
 	from := max(c.Flushed.LSN, fl.Lagging.filed)
-	switch {
-	case !distrusted:
+	if !distrusted {
 		fl.suspect = 0
-	case fl.suspect == 0:
+	} else if fl.suspect == 0 {
 		fl.suspect = to.LSN
 	}
-	// Once the files are there that were not trusted at first, one round takes all, so that trust has an end beside
-	// writers that go on.
-	sure := distrusted && from >= fl.suspect
-	if m != MergeWhenDue && !closing(m) || sure || failed && (fl.reached == 0 || !closing(m)) {
-		list := fl.Engine.State.Changes(from, to.LSN)
+	// all takes what is behind to as well where nothing is trusted: no file may be passed over for a newer version.
+	all := func() []index.At {
+		if fl.trusts = distrusted; distrusted {
+			return fl.Engine.State.Changes(from, 1<<62)
+		}
+		return fl.Engine.State.Changes(from, to.LSN)
+	}
+	// Once the files are there that were not trusted at first, one round takes all: beside writers that go on the
+	// pieces have no end.
+	fl.trusts = false
+	if m != MergeWhenDue && !closing(m) || distrusted && from >= fl.suspect || failed && (fl.reached == 0 || !closing(m)) {
+		list := all()
 		if failed && fl.reached == 0 {
 			space.DeletedFirst(list)
 		}
@@ -351,6 +358,9 @@ func (fl *Flusher) Due(ctx context.Context, m Merge, c wal.Checkpoint) ([]index.
 		n = fl.roundOf(list, n)
 	}
 	if n == len(list) {
+		if distrusted {
+			list = all()
+		}
 		return list, to, nil
 	}
 	to, err := fl.Engine.Log.MarkBefore(ctx, list[n].Pos)
