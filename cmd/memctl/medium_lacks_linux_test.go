@@ -102,7 +102,7 @@ func TestReadOnlyMediumLacks(t *testing.T) {
 				t.Error(left)
 			}
 			restored := filepath.Join(dir, "restored")
-			if out := c.ok("restore", copied, restored); strings.Contains(out, "as of 1970") {
+			if out := c.ok("restore", copied, restored); strings.Contains(strings.ReplaceAll(out, dir, ""), "1970") { // the folder's name is random
 				t.Error(out)
 			}
 			if got := c.ok("get", "a", "--content", "--store", restored); got != "the harbour at night" {

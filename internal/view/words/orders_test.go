@@ -148,7 +148,7 @@ func history(t *testing.T, seed uint64) {
 		return m
 	}
 	any := func() string { return fmt.Sprintf("%c-%d", 'a'+r.IntN(3), r.IntN(25)) }
-	for range 60 {
+	for n := 0; n < 60 || all.counts < 10 && n < 600; n++ { // of 60 steps of a seed one in fifty has fewer counts
 		st := stores[r.IntN(2)]
 		switch r.IntN(20) {
 		case 0:
@@ -202,7 +202,7 @@ func history(t *testing.T, seed uint64) {
 	if !slices.Equal(pages, was) {
 		t.Errorf("seed %d: pages while others write: %q, at once %q", seed, pages, was)
 	}
-	if all.pages < 100 || all.counts < 3 || all.refused > all.pages { // of 20 seeds each had 987 to 1865 and 11 to 24
+	if all.pages < 100 || all.counts < 10 || all.refused > all.pages {
 		t.Errorf("seed %d: the view gave %d pages and %d counts, and did not %d times", seed, all.pages, all.counts, all.refused)
 	}
 	must(stores[0].Flush(t.Context()))
