@@ -329,42 +329,39 @@ func (fl *Flusher) Due(ctx context.Context, m Merge, c wal.Checkpoint) ([]index.
 	} else if fl.suspect == 0 {
 		fl.suspect = to.LSN
 	}
-	// all takes what is behind to as well where nothing is trusted: no file may be passed over for a newer version.
-	all := func() []index.At {
-		if fl.trusts = distrusted; distrusted {
-			return fl.Engine.State.Changes(from, 1<<62)
-		}
-		return fl.Engine.State.Changes(from, to.LSN)
-	}
 	// Once the files are there that were not trusted at first, one round takes all: beside writers that go on the
 	// pieces have no end.
 	fl.trusts = false
-	if m != MergeWhenDue && !closing(m) || distrusted && from >= fl.suspect || failed && (fl.reached == 0 || !closing(m)) {
-		list := all()
-		if failed && fl.reached == 0 {
-			space.DeletedFirst(list)
+	whole := m != MergeWhenDue && !closing(m) || distrusted && from >= fl.suspect || failed && (fl.reached == 0 || !closing(m))
+	if !whole {
+		most := PaceFiles
+		if failed && m == mergeEnding { // each is synced by itself
+			most = endingRepeats
+		} else if m == mergeClosing || m == MergeWhenDue && (fl.Quiet.Load() || fl.full() >= slowFrom) {
+			most = QuietFiles
 		}
-		return list, to, nil
-	}
-	most := PaceFiles
-	if failed && m == mergeEnding { // each is synced by itself
-		most = endingRepeats
-	} else if m == mergeClosing || m == MergeWhenDue && (fl.Quiet.Load() || fl.full() >= slowFrom) {
-		most = QuietFiles
-	}
-	list := fl.Engine.State.FirstChanges(from, to.LSN, most+1)
-	n := min(len(list), most)
-	if closing(m) {
-		n = fl.roundOf(list, n)
-	}
-	if n == len(list) {
-		if distrusted {
-			list = all()
+		list := fl.Engine.State.FirstChanges(from, to.LSN, most+1)
+		n := min(len(list), most)
+		if closing(m) {
+			n = fl.roundOf(list, n)
 		}
-		return list, to, nil
+		if n < len(list) {
+			to, err := fl.Engine.Log.MarkBefore(ctx, list[n].Pos)
+			return list[:n], to, err
+		}
+		if !distrusted {
+			return list, to, nil
+		}
 	}
-	to, err := fl.Engine.Log.MarkBefore(ctx, list[n].Pos)
-	return list[:n], to, err
+	end := to.LSN
+	if fl.trusts = distrusted; distrusted {
+		end = 1 << 62 // what is behind to, too: no file may be passed over for a newer version
+	}
+	list := fl.Engine.State.Changes(from, end)
+	if failed && fl.reached == 0 {
+		space.DeletedFirst(list)
+	}
+	return list, to, nil
 }
 
 // FolderTimes are the modification times of the folders after our own last change.

@@ -18,8 +18,8 @@ const (
 	most  = 128 << 20
 )
 
-// Low is that of a volume, before there is an index.
-func Low(total, segment, unfiled int64) int64 { return segment + unfiled + min(total/share, most) }
+// low is that of a volume, before there is an index.
+func low(total, segment, unfiled int64) int64 { return segment + unfiled + min(total/share, most) }
 
 // Inodes are another thing that a file system may run out of: every file takes one.
 //
