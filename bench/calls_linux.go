@@ -90,19 +90,12 @@ func (c *calls) Open(dir string) (err error) {
 
 // makeSpace writes out the segments of the log ahead.
 func (c *calls) makeSpace(stop chan struct{}) {
-	zero := make([]byte, 1<<20)
 	for n := 0; ; n++ {
-		f, err := os.Create(filepath.Join(c.dir, fmt.Sprint("log", n)))
-		for left := callsSegment; left > 0 && err == nil; left -= len(zero) {
-			_, err = f.Write(zero)
-		}
-		if err == nil {
-			err = f.Sync()
-		}
+		f, err := writtenOut(filepath.Join(c.dir, fmt.Sprint("log", n)), callsSegment)
 		select {
 		case c.space <- made{f, err}:
 		case <-stop:
-			f.Close()
+			f.Close() // nil where there is an error
 			return
 		}
 	}
@@ -256,10 +249,7 @@ func (c *calls) index() error {
 	if err != nil {
 		return err
 	}
-	piece := make([]byte, 512<<10)
-	for left := c.lines * lineBytes; left > 0 && err == nil; left -= len(piece) {
-		_, err = f.Write(piece[:min(left, len(piece))])
-	}
+	err = writeLines(f, c.lines)
 	c.lines = 0
 	if err == nil {
 		err = f.Sync()
@@ -291,5 +281,9 @@ func (c *calls) Close() error {
 	c.room.Broadcast()
 	c.mu.Unlock()
 	c.ended.Wait()
+	close(c.space)
+	for ahead := range c.space {
+		ahead.f.Close()
+	}
 	return errors.Join(c.err, c.segment.Close(), c.root.Close())
 }

@@ -21,21 +21,12 @@ const (
 // syncLimit is an append of 1 KB and an fdatasync, again and again, within
 // space that was written out before.
 func syncLimit(dir string, d time.Duration) (burst, error) {
-	f, err := os.Create(filepath.Join(dir, "space"))
+	const space = 64 << 20
+	f, err := writtenOut(filepath.Join(dir, "space"), space)
 	if err != nil {
 		return burst{}, err
 	}
 	defer f.Close()
-	const space = 64 << 20
-	zero := make([]byte, 1<<20)
-	for range space / len(zero) {
-		if _, err := f.Write(zero); err != nil {
-			return burst{}, err
-		}
-	}
-	if err := f.Sync(); err != nil {
-		return burst{}, err
-	}
 	doc, at := newSource(1).next().JSON, int64(0)
 	return during(1, d, space/docSize-1, func(int) error {
 		if _, err := f.WriteAt(doc, at); err != nil {
@@ -44,6 +35,26 @@ func syncLimit(dir string, d time.Duration) (burst, error) {
 		at += int64(len(doc))
 		return unix.Fdatasync(int(f.Fd()))
 	})
+}
+
+// writtenOut makes a file of zeros, which are on the disk.
+func writtenOut(name string, size int) (*os.File, error) {
+	f, err := os.Create(name)
+	if err != nil {
+		return nil, err
+	}
+	zero := make([]byte, 1<<20)
+	for left := size; left > 0 && err == nil; left -= len(zero) {
+		_, err = f.Write(zero)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 // fileLimits is what the calls give that create, and then replace, n files in a
@@ -159,16 +170,7 @@ const (
 
 func newLogAndIndex(dir string, n int) (l *logAndIndex, err error) {
 	l = &logAndIndex{name: filepath.Join(dir, "tmp.index")}
-	if l.space, err = os.Create(filepath.Join(dir, "log")); err != nil {
-		return nil, err
-	}
-	zero := make([]byte, 1<<20)
-	for left := n*(docSize+frameMore) + len(zero); left > 0; left -= len(zero) {
-		if _, err := l.space.Write(zero); err != nil {
-			return nil, err
-		}
-	}
-	if err := l.space.Sync(); err != nil {
+	if l.space, err = writtenOut(filepath.Join(dir, "log"), n*(docSize+frameMore)+1<<20); err != nil {
 		return nil, err
 	}
 	l.table, err = os.Create(l.name)
@@ -189,10 +191,13 @@ func (l *logAndIndex) log(docs []Doc) error {
 	return nil
 }
 
-func (l *logAndIndex) index(n int) error {
+func (l *logAndIndex) index(n int) error { return writeLines(l.table, n) }
+
+// writeLines writes as many bytes as n lines of the index have.
+func writeLines(f *os.File, n int) error {
 	piece := make([]byte, 512<<10)
 	for left := n * lineBytes; left > 0; left -= len(piece) {
-		if _, err := l.table.Write(piece[:min(left, len(piece))]); err != nil {
+		if _, err := f.Write(piece[:min(left, len(piece))]); err != nil {
 			return err
 		}
 	}
