@@ -96,8 +96,8 @@ func judge(t *testing.T, c *Case, dir string) {
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", c.Command)
 	cmd.Dir = dir
 	// With -trimpath the copy shares the build cache with every other copy. What is not needed to
-	// see a test fail is left out of the build, which takes most of the time.
-	cmd.Env = append(os.Environ(), "VARVE_LONG=1", "GOFLAGS="+os.Getenv("GOFLAGS")+" -trimpath -buildvcs=false -vet=off -ldflags=-w")
+	// see a test fail is left out of the build, which takes most of the time; without inlining it takes half.
+	cmd.Env = append(os.Environ(), "VARVE_LONG=1", "GOFLAGS="+os.Getenv("GOFLAGS")+" -trimpath -buildvcs=false -vet=off -ldflags=-w -gcflags=github.com/varve-db/varve/...=-l")
 	out, err := cmd.CombinedOutput()
 	switch {
 	case err == nil:
