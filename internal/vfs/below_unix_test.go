@@ -150,7 +150,7 @@ func TestBelowRoots(t *testing.T) {
 	}
 }
 
-// A lock whose folder has become a link is not made where that leads.
+// A lock whose folder has become a link is not made where that leads, and one that is there is not taken.
 func TestBelowLockAgain(t *testing.T) {
 	root, outside, _ := linkedFolders(t)
 	fsys := Below(OS(), root)
@@ -164,6 +164,10 @@ func TestBelowLockAgain(t *testing.T) {
 	}
 	if _, err := os.Lstat(filepath.Join(outside, "lock")); !errors.Is(err, fs.ErrNotExist) {
 		t.Error("made outside", err)
+	}
+	must(t, os.WriteFile(filepath.Join(outside, "lock"), nil, 0o600))
+	if err := l.Lock(context.Background(), ModeExclusive); EnterError(err) == nil {
+		t.Error("another's file is locked", err)
 	}
 }
 
