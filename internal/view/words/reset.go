@@ -54,7 +54,7 @@ func (w *Words) Reset(ctx context.Context, set *index.Set) error {
 
 func (w *Words) rebuild(ctx context.Context, set *index.Set, f *view.Folder) error {
 	rows := cmp.Or(w.eng.Env.System.WordsRows, mostRows)
-	b := build.NewBuilder(w.an)
+	b := w.builder()
 	for list, err := range w.documents(ctx, set) {
 		if err != nil {
 			return err
@@ -73,7 +73,6 @@ func (w *Words) rebuild(ctx context.Context, set *index.Set, f *view.Folder) err
 			if err := vfs.Guard(put); err != nil {
 				return err
 			}
-			b = build.NewBuilder(w.an)
 		}
 	}
 	return vfs.Guard(func() error { return w.add(b, nil) })

@@ -44,6 +44,7 @@ const (
 type Words struct {
 	eng     *engine.Engine
 	an      *analyzer.Analyzer
+	built   *build.Builder // the one of before, which knows words
 	sources *query.Sources
 	set     *words.Set
 	next    uint64 // the number of the next segment
@@ -176,7 +177,7 @@ func (w *Words) seal() error {
 	if len(w.pending) == 0 {
 		return nil
 	}
-	b := build.NewBuilder(w.an)
+	b := w.builder()
 	var remove []string
 	var docs []*words.Doc
 	for id, d := range w.pending {
@@ -201,6 +202,14 @@ func (w *Words) seal() error {
 	}
 	w.pending, w.size = map[string]*words.Doc{}, 0
 	return nil
+}
+
+// builder has an empty one.
+func (w *Words) builder() *build.Builder {
+	if w.built == nil || w.built.Analyzer() != w.an || w.built.Rows() > 0 {
+		w.built = build.NewBuilder(w.an)
+	}
+	return w.built
 }
 
 // add puts the segment of a builder into the set, in the place of older rows and of those to remove.

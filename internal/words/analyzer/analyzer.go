@@ -22,21 +22,15 @@ const mostTerms = 1 << 16
 type Analyzer struct {
 	language string
 	stem     func(*snowballstem.Env) bool // nil: words are taken as they are
+	env      snowballstem.Env             // of stem
 	buf      []byte
-	terms    map[string]*Term // of words that came already
-}
-
-// Term is what words are found by that came already. Of and At are for who collects terms and wants to see
-// at once which one it is.
-type Term struct {
-	Bytes  []byte // none where it is not looked for
-	Of, At any
+	terms    map[string][]byte // of words that came already; none where a word is not looked for
 }
 
 // New makes one for a language: English stems words and drops those that are in every text, the others
 // stem, None takes words as they are, as does what is none of Languages.
 func New(language string) *Analyzer {
-	return &Analyzer{language: language, stem: stemmers[language], terms: map[string]*Term{}}
+	return &Analyzer{language: language, stem: stemmers[language], terms: map[string][]byte{}}
 }
 
 // For is an analyzer of a language: a itself, with the words that it knows, if it is of that one. a may be nil.
@@ -59,28 +53,23 @@ func (a *Analyzer) Print() uint64 { return xxhash.Sum64String(printVersion + "\x
 // Each visits the terms of a text, in order. A term is valid during the call. Of adjoining characters
 // of scripts without spaces there is each, and each pair.
 func (a *Analyzer) Each(b []byte, visit func(term []byte, pair bool)) {
-	a.EachTerm(b, func(term []byte, pair bool, _ *Term) { visit(term, pair) })
+	a.Words(b, func(w []byte) {
+		t, ok := a.terms[string(w)]
+		if !ok {
+			t = a.keep(w)
+		}
+		if len(t) > 0 {
+			visit(t, false)
+		}
+	}, visit)
 }
 
-// EachTerm is Each with the Term of a word, nil where it has none.
-func (a *Analyzer) EachTerm(b []byte, visit func(term []byte, pair bool, t *Term)) {
-	a.buf = text.Each(b, a.buf, func(w []byte) {
-		t := a.terms[string(w)]
-		if t == nil {
-			if t = a.keep(w); t == nil {
-				if w = a.termOf(w); len(w) > 0 {
-					visit(w, false, nil)
-				}
-				return
-			}
-		}
-		if len(t.Bytes) > 0 {
-			visit(t.Bytes, false, t)
-		}
-	}, func(pair []byte, at int) {
-		visit(cut(pair[at:]), false, nil)
+// Words is Each for who knows the terms of words: it has words in their place, whose Term is looked for.
+func (a *Analyzer) Words(b []byte, word func(w []byte), char func(term []byte, pair bool)) {
+	a.buf = text.Each(b, a.buf, word, func(pair []byte, at int) {
+		char(cut(pair[at:]), false)
 		if at > 0 {
-			visit(cut(pair), true, nil)
+			char(cut(pair), true)
 		}
 	})
 }
@@ -96,22 +85,21 @@ func cut(w []byte) []byte {
 	return w[:n]
 }
 
-// keep keeps the term of a word; nil where the word is so long that it is not.
-func (a *Analyzer) keep(w []byte) *Term {
+// keep keeps the term of a word unless that is long.
+func (a *Analyzer) keep(w []byte) []byte {
 	if len(w) > MostTerm {
-		return nil
+		return a.Term(w)
 	}
 	if len(a.terms) >= mostTerms {
 		clear(a.terms)
 	}
-	word := string(w)
-	t := &Term{Bytes: bytes.Clone(a.termOf(w))}
-	a.terms[word] = t
+	t := bytes.Clone(a.Term(w))
+	a.terms[string(w)] = t
 	return t
 }
 
-// termOf is what a word is found by; empty where it is not.
-func (a *Analyzer) termOf(w []byte) []byte {
+// Term is what a word is found by; empty where it is not.
+func (a *Analyzer) Term(w []byte) []byte {
 	if a.language != English && a.stem != nil {
 		return a.stemmed(w)
 	}
@@ -138,39 +126,42 @@ func (a *Analyzer) termOf(w []byte) []byte {
 	if !plain || len(w) < 3 || len(w) > MostTerm {
 		return cut(w)
 	}
-	return a.stemOf(string(w))
+	return a.stemOf(w)
 }
 
 // stemmed is the stem of a word of another language than English, whose stemmers know the marks of letters.
 func (a *Analyzer) stemmed(w []byte) []byte {
 	if len(w) <= MostTerm && utf8.Valid(w) && bytes.IndexFunc(w, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) }) < 0 {
-		w = a.stemOf(norm.NFC.String(string(w)))
+		w = a.stemOf(norm.NFC.Bytes(w))
 	}
 	return cut(withoutMarks(w))
 }
 
-func (a *Analyzer) stemOf(w string) []byte {
-	env := snowballstem.NewEnv(w)
-	a.stem(env)
-	return []byte(env.Current())
+func (a *Analyzer) stemOf(w []byte) []byte {
+	a.env.SetCurrent(string(w))
+	a.stem(&a.env)
+	if of := a.env.Current(); of != string(w) {
+		return []byte(of)
+	}
+	return w
 }
 
 // withoutMarks removes the marks over and under Latin, Greek and Cyrillic letters. Those of other
-// scripts tell words apart.
+// scripts tell words apart. It leaves w as it is, which d may be.
 func withoutMarks(w []byte) []byte {
 	d := norm.NFD.Bytes(w)
-	out, left := d[:0], false
+	var out []byte
+	from := 0
 	for i := 0; i < len(d); {
 		r, n := utf8.DecodeRune(d[i:])
 		if r >= 0x300 && r <= 0x36f {
-			left = true
-		} else {
-			out = append(out, d[i:i+n]...)
+			out = append(out, d[from:i]...)
+			from = i + n
 		}
 		i += n
 	}
-	if !left {
+	if from == 0 {
 		return w
 	}
-	return norm.NFC.Bytes(out)
+	return norm.NFC.Bytes(append(out, d[from:]...))
 }

@@ -59,3 +59,16 @@ func TestStemAnything(t *testing.T) {
 		}
 	})
 }
+
+// A word is what it was when its term is known, and what looks it up by the word relies on that.
+func TestTermLeavesTheWord(t *testing.T) {
+	for _, language := range Languages() {
+		an := New(language)
+		for _, w := range []string{"cafe\u0301", "e\u0301e\u0301", "\u0301", "i\u0307s", "й", "и\u0306и", "walking", "ά", "가", "ﬁ\u0301x"} {
+			b := []byte(w)
+			if of := an.Term(b); string(b) != w {
+				t.Errorf("%s: %q is %q behind %q", language, w, b, of)
+			}
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package build
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"math"
@@ -45,118 +46,117 @@ func (d *Doc) Bytes() int {
 // length, and its bytes. What a Builder makes of it is the same.
 func (d *Doc) Analyse(an *analyzer.Analyzer) {
 	d.Terms = make([]byte, 0, d.Bytes())
-	d.each(an, func(term []byte, in query.Field, pair bool, _ *analyzer.Term) {
-		head := byte(in) << 1
-		if pair {
-			head |= 1
-		}
-		d.Terms = append(append(d.Terms, head, byte(len(term))), term...)
-	})
+	for _, t := range d.Texts {
+		an.Each([]byte(t.Text), func(term []byte, pair bool) {
+			head := byte(t.Field) << 1
+			if pair {
+				head |= 1
+			}
+			d.Terms = append(append(d.Terms, head, byte(len(term))), term...)
+		})
+	}
 	d.Texts = nil
 }
 
-// each visits the terms.
-func (d *Doc) each(an *analyzer.Analyzer, visit func(term []byte, in query.Field, pair bool, of *analyzer.Term)) {
-	for _, t := range d.Texts {
-		an.EachTerm([]byte(t.Text), func(term []byte, pair bool, of *analyzer.Term) { visit(term, t.Field, pair, of) })
-	}
-	for b := d.Terms; len(b) > 0 && d.Texts == nil; {
-		end := 2 + int(b[1])
-		visit(b[2:end], query.Field(b[0]>>1), b[0]&1 != 0, nil)
-		b = b[end:]
-	}
-}
-
-// Builder makes a segment of documents, none of which has the id of another.
+// Builder makes segments of documents, one after the other.
 type Builder struct {
 	an    *analyzer.Analyzer
 	rows  []Row
-	terms map[string]*term
-	seen  []*analyzer.Term
-	slab  []term // of which terms are taken
+	words vocabulary
+	used  []int32 // the terms that documents have
 	size  int
 	turns turns.Turns
 
+	field query.Field            // the one that is read
 	now   []*term                // the terms of the document that is added
 	times [][query.Fields]uint32 // of those that are in other fields than the content: how often in each
+	many  uint32                 // words of the content of that document
 }
 
-// term is where a term is in the documents before, in the order of Add: of each document uvarint
-// (document − document before)·2 + plain, and where it is not plain the fields, as a segment has them.
-type term struct {
-	list    []byte
-	last    int32  // the last document
-	n       int32  // documents
-	content uint32 // how often it is in the content of the document that is added
-	other   int32  // where it is in times, behind 0
-}
-
-// slabTerms is how many terms are made at a time, at most.
-const slabTerms = 512
+// mostKept bounds the words that a builder knows from one segment to the next.
+const mostKept = 1 << 16
 
 // NewBuilder makes one for an analyzer.
 func NewBuilder(an *analyzer.Analyzer) *Builder {
-	return &Builder{an: an, terms: map[string]*term{}}
+	return &Builder{an: an, words: newVocabulary(0)}
 }
+
+// Analyzer is the builder's.
+func (b *Builder) Analyzer() *analyzer.Analyzer { return b.an }
 
 // Rows is how many documents were added.
 func (b *Builder) Rows() int { return len(b.rows) }
 
-// Size is about how many bytes the builder takes.
+// Size is about how many bytes the documents that were added take.
 func (b *Builder) Size() int { return b.size }
 
-// Add adds a document.
+// Add adds a document, which has the id of no other one in its segment.
 func (b *Builder) Add(d *Doc) {
 	r := Row{ID: d.ID, Session: d.Session, LSN: d.LSN, Time: d.Time, Line: d.Line}
 	if n := len(b.rows); n > 0 && b.rows[n-1].Session == r.Session {
 		r.Session = b.rows[n-1].Session
 	}
-	d.each(b.an, func(word []byte, in query.Field, pair bool, of *analyzer.Term) {
-		if in == query.Content && !pair {
-			r.Length++
-		}
-		if of != nil && of.Of == b {
-			b.count(of.At.(*term), in)
-			return
-		}
-		at := b.term(word)
-		if of != nil { // from here on a word need not be looked up twice
-			of.Of, of.At = b, at
-			b.seen = append(b.seen, of)
-		}
-		b.count(at, in)
-	})
+	for _, t := range d.Texts {
+		b.field = t.Field
+		b.an.Words([]byte(t.Text), b.word, b.term)
+	}
+	for of := d.Terms; len(of) > 0 && d.Texts == nil; {
+		end := 2 + int(of[1])
+		b.field = query.Field(of[0] >> 1)
+		b.term(of[2:end], of[0]&1 != 0)
+		of = of[end:]
+	}
 	b.end(r)
 	b.turns.Give() // a segment is made beside commits, which should not wait for all of it
 }
 
-// term is that of a word.
-func (b *Builder) term(word []byte) *term {
-	at := b.terms[string(word)]
-	if at == nil {
-		if len(b.slab) == 0 {
-			b.slab = make([]term, min(slabTerms, max(16, len(b.terms))))
+// word counts the term of a word of a text.
+func (b *Builder) word(w []byte) {
+	if len(w) > analyzer.MostTerm {
+		if w = b.an.Term(w); len(w) > 0 {
+			b.term(w, false)
 		}
-		at, b.slab = &b.slab[0], b.slab[1:]
-		at.last = -1
-		b.terms[string(word)] = at
-		b.size += len(word) + 96
+		return
 	}
-	return at
+	n := b.words.number(w)
+	t := b.words.at(n)
+	if t.as == 0 { // from here on it need not be looked for again
+		switch of := b.an.Term(w); {
+		case len(of) == 0:
+			t.as = dropped
+		case bytes.Equal(of, w):
+			t.as = 1 + n
+		default:
+			t.as = 1 + b.words.number(of)
+		}
+	}
+	if t.as > 0 {
+		b.count(t.as-1, false)
+	}
 }
 
-// count counts a term in a field of the document that is added.
-func (b *Builder) count(at *term, in query.Field) {
+// term counts a term.
+func (b *Builder) term(of []byte, pair bool) { b.count(b.words.number(of), pair) }
+
+// count counts a term in the field of the document that is added.
+func (b *Builder) count(number int32, pair bool) {
+	at := b.words.at(number)
 	if at.content == 0 && at.other == 0 {
 		b.now = append(b.now, at)
+		if at.n == 0 {
+			b.used = append(b.used, number)
+			b.size += int(at.size) + 96
+		}
 	}
 	n := &at.content
-	if in != query.Content {
+	if b.field != query.Content {
 		if at.other == 0 {
 			b.times = append(b.times, [query.Fields]uint32{})
 			at.other = int32(len(b.times))
 		}
-		n = &b.times[at.other-1][in]
+		n = &b.times[at.other-1][b.field]
+	} else if !pair {
+		b.many++
 	}
 	if *n < MostTimes {
 		*n++
@@ -172,13 +172,17 @@ func (b *Builder) end(r Row) {
 			times = b.times[t.other-1]
 		}
 		times[query.Content] = t.content
+		if t.n == 0 {
+			t.list = t.first[:0]
+		}
 		was := len(t.list)
 		t.list = appendTimes(t.list, uint64(doc-t.last)<<1, &times)
 		t.last, t.content, t.other = doc, 0, 0
 		t.n++
 		b.size += len(t.list) - was
 	}
-	b.now, b.times = b.now[:0], b.times[:0]
+	r.Length = b.many
+	b.now, b.times, b.many = b.now[:0], b.times[:0], 0
 	b.rows = append(b.rows, r)
 	b.size += len(r.ID) + 112
 }
@@ -226,15 +230,12 @@ func (t *term) postings(list []Posting, rank []uint32) []Posting {
 	return list
 }
 
-// Segment is the segment of what was added; nil where nothing was. The builder is not used again.
+// Segment is the segment of what was added; nil where nothing was. The builder is empty then.
 func (b *Builder) Segment() []byte { return b.Writer().Bytes() }
 
-// Writer has the segment of what was added; nil where nothing was. The builder is not used again.
+// Writer has the segment of what was added; nil where nothing was. The builder is empty then, and knows
+// words still.
 func (b *Builder) Writer() *Writer {
-	for _, of := range b.seen { // the analyzer stays
-		of.Of, of.At = nil, nil
-	}
-	b.seen = nil
 	if len(b.rows) == 0 {
 		return nil
 	}
@@ -249,19 +250,43 @@ func (b *Builder) Writer() *Writer {
 		rank[doc] = uint32(r)
 		w.Row(&b.rows[doc])
 	}
-	b.rows = nil
-	words := make([]string, 0, len(b.terms))
-	for word := range b.terms {
-		words = append(words, word)
-	}
-	slices.Sort(words)
 	var list []Posting
-	for _, word := range words {
-		at := b.terms[word]
-		list = at.postings(slices.Grow(list[:0], int(at.n)), rank)
+	for _, t := range b.sorted(w.step) {
+		list = t.postings(slices.Grow(list[:0], int(t.n)), rank)
 		slices.SortFunc(list, func(x, y Posting) int { return cmp.Compare(x.Row, y.Row) })
-		w.Term([]byte(word), list)
-		at.list = nil // the writer has it
+		w.Term(b.words.bytes(t), list)
+		t.list, t.n, t.last = nil, 0, -1 // the writer has it
+	}
+	b.rows, b.used, b.size = nil, nil, 0
+	if b.words.known > mostKept {
+		b.words = newVocabulary(0)
 	}
 	return w
+}
+
+// sorted are the terms that documents have, in their order. step is called for two that are compared.
+func (b *Builder) sorted(step func()) []*term {
+	type keyed struct {
+		head uint64 // the first bytes, which tell most terms apart without a look at where the others are
+		t    *term
+	}
+	list := make([]keyed, len(b.used))
+	for i, n := range b.used {
+		t := b.words.at(n)
+		var head [8]byte
+		copy(head[:], b.words.bytes(t))
+		list[i] = keyed{binary.BigEndian.Uint64(head[:]), t}
+	}
+	slices.SortFunc(list, func(x, y keyed) int {
+		step()
+		if c := cmp.Compare(x.head, y.head); c != 0 {
+			return c
+		}
+		return bytes.Compare(b.words.bytes(x.t), b.words.bytes(y.t))
+	})
+	terms := make([]*term, len(list))
+	for i := range list {
+		terms[i] = list[i].t
+	}
+	return terms
 }
