@@ -200,16 +200,18 @@ func (w *Words) seal() error {
 	if err := w.add(b, remove); err != nil {
 		return err
 	}
-	w.pending, w.size = map[string]*words.Doc{}, 0
+	w.pending, w.size, w.built = map[string]*words.Doc{}, 0, b
 	return nil
 }
 
-// builder has an empty one.
+// builder has an empty one. What is built by it may be given back to w.built, for the words that it knows;
+// one whose work was given up is not.
 func (w *Words) builder() *build.Builder {
-	if w.built == nil || w.built.Analyzer() != w.an || w.built.Rows() > 0 {
-		w.built = build.NewBuilder(w.an)
+	b := w.built
+	if w.built = nil; b == nil || b.Analyzer() != w.an {
+		b = build.NewBuilder(w.an)
 	}
-	return w.built
+	return b
 }
 
 // add puts the segment of a builder into the set, in the place of older rows and of those to remove.
@@ -233,6 +235,7 @@ func (w *Words) add(b *build.Builder, remove []string) error {
 // Close implements view.View.
 func (w *Words) Close() (err error) {
 	w.begin()
+	w.built = nil
 	for name, m := range w.maps {
 		delete(w.maps, name)
 		err = errors.Join(err, m.release())

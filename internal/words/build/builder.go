@@ -73,8 +73,12 @@ type Builder struct {
 	many  uint32                 // words of the content of that document
 }
 
-// mostKept bounds the words that a builder knows from one segment to the next.
-const mostKept = 1 << 16
+// mostKept bounds the words that a builder knows from one segment to the next, mostHeld the terms of one
+// document that it has room for by then.
+const (
+	mostKept = 1 << 16
+	mostHeld = 1 << 12
+)
 
 // NewBuilder makes one for an analyzer.
 func NewBuilder(an *analyzer.Analyzer) *Builder {
@@ -259,12 +263,16 @@ func (b *Builder) Writer() *Writer {
 	}
 	b.rows, b.used, b.size = nil, nil, 0
 	if b.words.known > mostKept {
-		b.words = newVocabulary(0)
+		b.words, b.now = newVocabulary(0), nil // which leads to terms of the one before
+	}
+	if max(cap(b.now), cap(b.times)) > mostHeld {
+		b.now, b.times = nil, nil
 	}
 	return w
 }
 
-// sorted are the terms that documents have, in their order. step is called for two that are compared.
+// sorted are the terms that documents have, in their order. step is called for each, and for two that are
+// compared.
 func (b *Builder) sorted(step func()) []*term {
 	type keyed struct {
 		head uint64 // the first bytes, which tell most terms apart without a look at where the others are
@@ -272,6 +280,7 @@ func (b *Builder) sorted(step func()) []*term {
 	}
 	list := make([]keyed, len(b.used))
 	for i, n := range b.used {
+		step()
 		t := b.words.at(n)
 		var head [8]byte
 		copy(head[:], b.words.bytes(t))
