@@ -3,6 +3,7 @@ package fuzz
 import (
 	"flag"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -428,18 +429,22 @@ func (n *tally) add(o *tally) {
 }
 
 // TestScriptKilled kills the process before each changing operation; a write may
-// be done in part. Another process opens the store in the same boot.
+// be done in part. Another process opens the store in the same boot. Every day some of them are
+// tried, and each write in which a log begins.
 func TestScriptKilled(t *testing.T) {
 	proofs.OneGoroutine(t)
 	t.Parallel()
 	count := newMachine()
-	total := 0
+	total, begun := 0, false
 	var at []int
+	begins := map[int]bool{}
 	count.hook = func(_ *crash.Process, op *wrap.Op) {
 		total++
 		if op.Kind.Changes() {
 			at = append(at, total)
 		}
+		begun = begun || filepath.Base(op.Path) == "checkpoint" && op.Kind == wrap.Write
+		begins[total] = !begun && op.Kind == wrap.Write && filepath.Base(filepath.Dir(op.Path)) == "wal"
 	}
 	script(count, newHistory(), false)
 	step := max(1, *stride)
@@ -447,13 +452,13 @@ func TestScriptKilled(t *testing.T) {
 		step = proofs.Every(101)
 	}
 	kills := 0
-	for i := 0; i < len(at); i += step {
-		if *cutFlag != 0 && at[i] != *cutFlag {
+	for i := range at {
+		if *cutFlag != 0 && at[i] != *cutFlag || i%step != 0 && !begins[at[i]] {
 			continue
 		}
 		kills++
 		m, h := newMachine(), newHistory()
-		m.killAt, m.tear = at[i], i%2 == 0
+		m.killAt, m.tear = at[i], i%2 == 0 || begins[at[i]]
 		done := make(chan struct{})
 		go func() {
 			defer close(done)

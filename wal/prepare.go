@@ -156,7 +156,7 @@ func (l *FileLog) ensureSegment(number uint64) error {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	tmp, err := l.makeSegment(l.step(l.geo.Start(number)), nil)
+	tmp, err := l.makeSegment(l.step(l.geo.Start(number)), nil, nil)
 	if err != nil {
 		return err
 	}
@@ -166,9 +166,9 @@ func (l *FileLog) ensureSegment(number uint64) error {
 	return l.o.FS.SyncDir(l.o.walDir())
 }
 
-// makeSegment writes a file of zeros, synced, under a name of its own. pace is
+// makeSegment writes a file of zeros behind a start, synced, under a name of its own. pace is
 // called after each MiB, with what is made by then and the time that this one took.
-func (l *FileLog) makeSegment(size uint64, pace func(f vfs.File, made uint64, took time.Duration) error) (string, error) {
+func (l *FileLog) makeSegment(size uint64, start []byte, pace func(f vfs.File, made uint64, took time.Duration) error) (string, error) {
 	tmp := l.o.wal(fmt.Sprintf("%d-%d.new", l.host.PID, l.prep.made.Add(1)))
 	f, err := vfs.CreateNew(l.o.FS, tmp, l.o.FileMode)
 	if err != nil {
@@ -179,6 +179,9 @@ func (l *FileLog) makeSegment(size uint64, pace func(f vfs.File, made uint64, to
 		if _, err = f.WriteAt(zeroStep[:min(uint64(len(zeroStep)), size-at)], int64(at)); err == nil && pace != nil {
 			err = pace(f, at, l.o.Clock().Sub(began))
 		}
+	}
+	if err == nil && len(start) > 0 {
+		_, err = f.WriteAt(start, 0)
 	}
 	if err == nil {
 		err = f.Sync()
@@ -323,7 +326,7 @@ func (l *FileLog) prepareNext(ctx context.Context, number uint64) error {
 	}
 	begun := l.shared.tail()
 	left := l.geo.End(number-1) - begun
-	tmp, err := l.makeSegment(l.geo.Size, func(f vfs.File, made uint64, took time.Duration) error {
+	tmp, err := l.makeSegment(l.geo.Size, nil, func(f vfs.File, made uint64, took time.Duration) error {
 		select {
 		case <-l.prep.stop:
 			return errs.ErrClosed
@@ -339,7 +342,7 @@ func (l *FileLog) prepareNext(ctx context.Context, number uint64) error {
 		return l.o.Sleep(ctx, took+l.o.Clock().Sub(began))
 	})
 	if vfs.IsDiskFull(err) { // a small one will do
-		tmp, err = l.makeSegment(l.step(l.geo.Start(number)), nil)
+		tmp, err = l.makeSegment(l.step(l.geo.Start(number)), nil, nil)
 	}
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"sort"
@@ -406,6 +407,38 @@ func (l *FileLog) dropBehind(number uint64) error {
 	}
 }
 
+// startSegment makes the segment that a log begins with. Its start is in it before it has its name: half a
+// start, of a process that was killed in the middle, would be taken for a damaged log.
+func (l *FileLog) startSegment(number uint64, start []byte) error {
+	tmp, err := l.makeSegment(l.step(l.geo.Start(number)), start, nil)
+	if err != nil {
+		return l.full(err)
+	}
+	err = l.o.FS.RenameNew(tmp, l.o.wal(segment.Name(number)))
+	if err == nil {
+		if err = l.o.FS.SyncDir(l.o.walDir()); err != nil {
+			return l.full(err)
+		}
+		return nil
+	}
+	_ = l.o.FS.Remove(tmp)
+	if !errors.Is(err, fs.ErrExist) {
+		return l.full(err)
+	}
+	f, err := l.segment(number) // it was prepared, and nothing ever begun in it
+	if err != nil {
+		return err
+	}
+	if _, err := f.WriteAt(start, 0); err != nil {
+		_ = l.o.FS.Remove(f.Name()) // as above
+		return l.ioError("writing", f.Name(), err)
+	}
+	if err := f.Sync(); err != nil {
+		return l.ioError("syncing", f.Name(), err)
+	}
+	return nil
+}
+
 // create begins a new log: above everything that any view knows, so that no
 // position means two things.
 func (l *FileLog) create(ctx context.Context, gone bool) error {
@@ -425,24 +458,11 @@ func (l *FileLog) create(ctx context.Context, gone bool) error {
 		l.o.Logger.Warn("a view says that it covers a log that no log reaches; it is made again", "lsn", l.geo.Start(number-1))
 		number = 1
 	}
-	if err := l.ensureSegment(number); err != nil {
-		return l.full(err)
-	}
-	f, err := l.segment(number)
-	if err != nil {
-		return err
-	}
 	h := segment.Header{Nonce: l.o.Nonce(), Time: l.now()}
 	b := segment.AppendStart(nil, segment.Start{Geometry: l.geo, Number: number}, &h)
 	end := Mark{h.End(), h.Sum}
-	b = append(b, make([]byte, segment.HeaderSize)...)
-	if _, err := f.WriteAt(b, 0); err != nil {
-		// Half a start would be taken for a damaged log. There never was one.
-		_ = l.o.FS.Remove(f.Name())
-		return l.ioError("writing", f.Name(), err)
-	}
-	if err := f.Sync(); err != nil {
-		return l.ioError("syncing", f.Name(), err)
+	if err := l.startSegment(number, append(b, make([]byte, segment.HeaderSize)...)); err != nil {
+		return err
 	}
 	c := Checkpoint{Flushed: end, Spilled: end, Attested: end}
 	if err := l.putCheckpoint(c); err != nil {
