@@ -3,6 +3,7 @@ package fuzz
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -476,4 +477,7 @@ func TestScriptKilled(t *testing.T) {
 		}
 	}
 	t.Logf("%d operations, %d change something, %d kills", total, len(at), kills)
+	if beginning := slices.Collect(maps.Values(begins)); kills == 0 || !slices.Contains(beginning, true) {
+		t.Error("nothing was tried")
+	}
 }

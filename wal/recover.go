@@ -408,29 +408,39 @@ func (l *FileLog) dropBehind(number uint64) error {
 }
 
 // startSegment makes the segment that a log begins with. Its start is in it before it has its name: half a
-// start, of a process that was killed in the middle, would be taken for a damaged log.
+// start, of a process that was killed in the middle, would be taken for a damaged log. One that is there
+// was prepared, and nothing ever begun in it, or its first page is lost: it gets a start, and keeps the
+// rest, as what is behind a start that is new belongs to no log.
 func (l *FileLog) startSegment(number uint64, start []byte) error {
+	name := l.o.wal(segment.Name(number))
+	if _, err := l.o.FS.Stat(name); err == nil {
+		return l.startIn(number, start)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return l.ioError("looking at", name, err)
+	}
 	tmp, err := l.makeSegment(l.step(l.geo.Start(number)), start, nil)
 	if err != nil {
 		return l.full(err)
 	}
-	err = l.o.FS.RenameNew(tmp, l.o.wal(segment.Name(number)))
-	if err == nil {
-		if err = l.o.FS.SyncDir(l.o.walDir()); err != nil {
-			return l.full(err)
-		}
-		return nil
-	}
-	_ = l.o.FS.Remove(tmp)
-	if !errors.Is(err, fs.ErrExist) {
+	if err := l.o.FS.RenameNew(tmp, name); err != nil {
+		_ = l.o.FS.Remove(tmp)
 		return l.full(err)
 	}
-	f, err := l.segment(number) // it was prepared, and nothing ever begun in it
+	if err := l.o.FS.SyncDir(l.o.walDir()); err != nil {
+		_ = l.o.FS.Remove(name) // else the next open would not know that the log is a new one
+		return l.full(err)
+	}
+	return nil
+}
+
+// startIn writes a start into a segment that is there.
+func (l *FileLog) startIn(number uint64, start []byte) error {
+	f, err := l.segment(number)
 	if err != nil {
 		return err
 	}
 	if _, err := f.WriteAt(start, 0); err != nil {
-		_ = l.o.FS.Remove(f.Name()) // as above
+		_ = l.o.FS.Remove(f.Name()) // half a start would be taken for a damaged log
 		return l.ioError("writing", f.Name(), err)
 	}
 	if err := f.Sync(); err != nil {
