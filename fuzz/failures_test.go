@@ -297,7 +297,7 @@ func TestFailures04(t *testing.T) {
 }
 
 // 5: folder not synced after create or rename. SyncDir in docfile round.go, in
-// table/write.go, in wal/prepare.go ensureSegment, in vfs WriteDurable.
+// table/write.go, in wal ensureSegment and startSegment, in vfs WriteDurable.
 func TestFailures05(t *testing.T) {
 	b := newBench(t)
 	a, _ := b.start("a")

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -160,7 +159,8 @@ func (w *purging) purge(p *sim.Proc) {
 		case w.done, errors.Is(err, varve.ErrLocked):
 		case errors.As(err, &damaged) && strings.HasPrefix(damaged.Path, "quarantine/torn-tail-"):
 			// The end of a write that a loss of power has cut: nobody can tell what it is of, and the user is asked.
-			if err := shred(p.FS, filepath.Join(dir, damaged.Path)); err != nil {
+			path := filepath.Join(dir, damaged.Path)
+			if err := errors.Join(vfs.Wipe(p.FS, path), p.FS.SyncDir(filepath.Dir(path))); err != nil {
 				w.bad(err)
 			}
 		default:
@@ -173,23 +173,6 @@ func (w *purging) purge(p *sim.Proc) {
 			p.Sleep(time.Second)
 		}
 	}
-}
-
-// shred removes a file, and what it holds, as a careful user does.
-func shred(fsys vfs.FS, name string) error {
-	f, err := fsys.OpenFile(name, os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	info, err := f.Stat()
-	if err == nil {
-		_, err = f.WriteAt(make([]byte, info.Size), 0)
-	}
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = errors.Join(fsys.Remove(name), fsys.SyncDir(filepath.Dir(name)))
-	}
-	return err
 }
 
 // run purges in as many boots as it takes.

@@ -3,7 +3,6 @@ package fuzz
 import (
 	"flag"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -445,7 +444,9 @@ func TestScriptKilled(t *testing.T) {
 			at = append(at, total)
 		}
 		begun = begun || filepath.Base(op.Path) == "checkpoint" && op.Kind == wrap.Write
-		begins[total] = !begun && op.Kind == wrap.Write && filepath.Base(filepath.Dir(op.Path)) == "wal"
+		if !begun && op.Kind == wrap.Write && filepath.Base(filepath.Dir(op.Path)) == "wal" {
+			begins[total] = true
+		}
 	}
 	script(count, newHistory(), false)
 	step := max(1, *stride)
@@ -477,7 +478,7 @@ func TestScriptKilled(t *testing.T) {
 		}
 	}
 	t.Logf("%d operations, %d change something, %d kills", total, len(at), kills)
-	if beginning := slices.Collect(maps.Values(begins)); kills == 0 || !slices.Contains(beginning, true) {
+	if kills == 0 || len(begins) == 0 {
 		t.Error("nothing was tried")
 	}
 }

@@ -82,7 +82,7 @@ const (
 
 // NewBuilder makes one for an analyzer.
 func NewBuilder(an *analyzer.Analyzer) *Builder {
-	return &Builder{an: an, words: newVocabulary(0)}
+	return &Builder{an: an, words: newVocabulary()}
 }
 
 // Analyzer is the builder's.
@@ -263,7 +263,7 @@ func (b *Builder) Writer() *Writer {
 	}
 	b.rows, b.used, b.size = nil, nil, 0
 	if b.words.known > mostKept {
-		b.words, b.now = newVocabulary(0), nil // which leads to terms of the one before
+		b.words, b.now = newVocabulary(), nil // which leads to terms of the one before
 	}
 	if max(cap(b.now), cap(b.times)) > mostHeld {
 		b.now, b.times = nil, nil

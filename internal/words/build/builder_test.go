@@ -147,7 +147,7 @@ func TestBuilderForgets(t *testing.T) {
 // A vocabulary tells as many words apart as a map does.
 func TestVocabulary(t *testing.T) {
 	r := random(t)
-	v, model := newVocabulary(0), map[string]int32{}
+	v, model := newVocabulary(), map[string]int32{}
 	for range 300_000 {
 		word := make([]byte, r.IntN(5))
 		for j := range word {

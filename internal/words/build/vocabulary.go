@@ -37,13 +37,8 @@ type term struct {
 // dropped says of a word that nothing finds it.
 const dropped = -1
 
-// newVocabulary makes one for as many words, which may be more.
-func newVocabulary(words int) vocabulary {
-	n := 1 << 10
-	for n < 2*words {
-		n *= 2
-	}
-	return vocabulary{seed: maphash.MakeSeed(), slots: make([]uint64, n)}
+func newVocabulary() vocabulary {
+	return vocabulary{seed: maphash.MakeSeed(), slots: make([]uint64, 1<<10)}
 }
 
 // at is the word of a number.
