@@ -1,6 +1,9 @@
 package segment
 
-import "encoding/binary"
+import (
+	"bytes"
+	"encoding/binary"
+)
 
 // KindErased is the kind that Check returns for a frame whose payload was erased. No header has it:
 // the header of an erased frame is unchanged, and with it the chain.
@@ -34,11 +37,21 @@ func (h *Header) erased(payload []byte) bool {
 	return true
 }
 
+// Erased is what EraseIn found in a piece of a log.
+type Erased struct {
+	Wanted  int // entries that were erased
+	Others  int // entries that stay
+	Unknown int // bytes outside of sound frames that were not 0
+}
+
 // EraseIn removes some entries from a piece of a log, which begins at a position: their frames are
-// erased, and bytes that are not a sound frame, whose owner cannot be determined, become zeros. It
-// counts the entries of others, which stay.
-func (g Geometry) EraseIn(b []byte, at LSN, wanted func(key string, value []byte) bool) (others int) {
+// erased, and bytes that are not a sound frame, whose owner cannot be determined, become zeros.
+func (g Geometry) EraseIn(b []byte, at LSN, wanted func(key string, value []byte) bool) (found Erased) {
 	clean := 0 // up to where b was gone through
+	unknown := func(off int) {
+		found.Unknown += off - clean - bytes.Count(b[clean:off], zeros[:1])
+		clear(b[clean:off])
+	}
 	for off := 0; off+HeaderSize <= len(b); {
 		rest := b[off:]
 		if !MayBeHeader(rest, at+LSN(off)) {
@@ -59,13 +72,14 @@ func (g Geometry) EraseIn(b []byte, at LSN, wanted func(key string, value []byte
 		switch {
 		case len(key) > 0 && wanted(string(key), value):
 			h.Erase(payload)
+			found.Wanted++
 		case len(key) > 0:
-			others++
+			found.Others++
 		}
-		clear(b[clean:off])
+		unknown(off)
 		off = min(off+int(h.Size()), len(b))
 		clean = off
 	}
-	clear(b[clean:])
-	return others
+	unknown(len(b))
+	return found
 }

@@ -18,7 +18,7 @@ func TestEraseIn(t *testing.T) {
 		at := g.Start(1) + 8*LSN(r.IntN(64))
 		var b []byte
 		var kept [][]byte
-		want := 0
+		want, mine, damaged := 0, 0, false
 		for range 1 + r.IntN(8) {
 			begin := len(b)
 			key, value := "mine", make([]byte, 8+r.IntN(100))
@@ -34,18 +34,30 @@ func TestEraseIn(t *testing.T) {
 			switch r.IntN(4) {
 			case 0: // damaged: nobody can tell whose
 				b[begin+r.IntN(HeaderSize)] ^= 1 << r.IntN(8)
+				damaged = true
 			case 1:
-				b = append(b, bytes.Repeat([]byte{byte(r.Uint32())}, 8*r.IntN(10))...)
+				garbage := bytes.Repeat([]byte{byte(r.Uint32())}, 8*r.IntN(10))
+				damaged = damaged || len(bytes.Trim(garbage, "\x00")) > 0
+				b = append(b, garbage...)
 				fallthrough
 			default:
 				if other {
 					kept, want = append(kept, bytes.Clone(b[begin:begin+int(h.Size())])), want+1
+				} else {
+					mine++
 				}
 			}
 		}
 		b = b[:len(b)-r.IntN(8)]
-		if n := g.EraseIn(b, at, func(key string, _ []byte) bool { return key == "mine" }); n != want && n != want-1 { // the last may be cut
+		found := g.EraseIn(b, at, func(key string, _ []byte) bool { return key == "mine" })
+		if n := found.Others; n != want && n != want-1 { // the last may be cut
 			t.Fatalf("%d others, want %d", n, want)
+		}
+		if n := found.Wanted; n != mine && n != mine-1 {
+			t.Fatalf("%d wanted, want %d", n, mine)
+		}
+		if (found.Unknown > 0) != (damaged || found.Others < want || found.Wanted < mine) {
+			t.Fatalf("%d bytes are unknown: %+v, damaged: %v", found.Unknown, found, damaged)
 		}
 		for i, frame := range kept {
 			if !bytes.Contains(b, frame) && i < len(kept)-1 {
@@ -56,7 +68,9 @@ func TestEraseIn(t *testing.T) {
 			t.Fatal("it still has the key")
 		}
 		again := bytes.Clone(b)
-		g.EraseIn(again, at, func(key string, _ []byte) bool { return key == "mine" })
+		if found := g.EraseIn(again, at, func(key string, _ []byte) bool { return key == "mine" }); found.Wanted+found.Unknown > 0 {
+			t.Fatalf("done again it finds %+v", found)
+		}
 		if !bytes.Equal(again, b) {
 			t.Fatal("done again it changes")
 		}

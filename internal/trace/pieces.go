@@ -21,16 +21,32 @@ func (t *Set) keepOthers(o Options, folder, name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	if found, ok := t.eraseIn(name, b); !ok || found.Others == 0 || t.proof(b) {
+		return false, nil
+	}
+	return true, t.replace(o, path+".reduced"+doomedSuffix, path, b) // the purge that finds it overwrites it
+}
+
+// eraseIn removes the memories from a segment or a torn tail; ok is false for other bytes.
+func (t *Set) eraseIn(name string, b []byte) (found segment.Erased, ok bool) {
 	g, at := t.Log, uint64(0)
 	if start, _, err := segment.ParseStart(b); err == nil {
 		g, at = start.Geometry, start.Geometry.Start(start.Number)
 	} else if _, err := fmt.Sscanf(name, "torn-tail-%d.bin", &at); err != nil || g.Size == 0 {
-		return false, nil
+		return found, false
 	}
-	if g.EraseIn(b, at, t.Entry) == 0 || t.proof(b) {
-		return false, nil
+	return g.EraseIn(b, at, t.Entry), true
+}
+
+// inPiece says whether a segment or a torn tail has one of them, where a word alone is no proof. A
+// frame whose head is lost, the end of a torn write or what a recycled file held in an earlier life,
+// does not say whose it is: then the user decides.
+func (t *Set) inPiece(name string, b []byte) (is, ok bool) {
+	found, ok := t.eraseIn(name, bytes.Clone(b))
+	if ok && found.Wanted == 0 && found.Unknown > 0 {
+		t.unread = append(t.unread, name)
 	}
-	return true, t.replace(o, path+".reduced"+doomedSuffix, path, b) // the purge that finds it overwrites it
+	return found.Wanted > 0, ok
 }
 
 // replace puts other bytes in the place of a file in quarantine, and overwrites the old ones.

@@ -174,7 +174,13 @@ func (t *Set) inFile(fsys vfs.FS, folder, name string) (bool, error) {
 	} else if t.letter != record.Memory && t.elsewhere(from) {
 		return false, nil // what a memory says of assemblies or scopes is its own
 	}
-	if !t.In(b) {
+	in := t.In(b)
+	if !in || !t.proof(b) {
+		if is, ok := t.inPiece(name, b); ok {
+			return is, nil
+		}
+	}
+	if !in {
 		return false, nil
 	}
 	var doc outline
