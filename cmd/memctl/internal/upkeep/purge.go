@@ -34,9 +34,11 @@ Other memories keep their history, except for the versions of assemblies that ha
 memory: a composite is computed from its members. The members of a purged assembly are not
 changed. Entries of working memory are removed from the log where they have 24 bytes or more of
 the text of a purged memory; a scope that still has them is named and kept: purge it with
---working. In a piece of the log in quarantine, the sound entries of other memories are kept; an
-index or an archived segment there is removed as a whole. Your own files in the folder are
-searched, up to 64 MiB each: those that contain part of what was purged are named and kept.
+--working. In a piece of the log in quarantine, the sound entries of other memories are kept; a
+piece with bytes whose owner is unknown, such as the end of a write that a power cut tore, is
+named: remove it when you need nothing of it. An index or an archived segment there is removed as
+a whole. Your own files in the folder are searched, up to 64 MiB each: those that contain part of
+what was purged are named and kept.
 
 Other processes may use the store meanwhile. During a backup, purge does not wait but ends with
 exit status 11. It may be interrupted and run again, also for ids that are already deleted. Not
