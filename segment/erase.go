@@ -45,41 +45,58 @@ type Erased struct {
 }
 
 // EraseIn removes some entries from a piece of a log, which begins at a position: their frames are
-// erased, and bytes that are not a sound frame, whose owner cannot be determined, become zeros.
-func (g Geometry) EraseIn(b []byte, at LSN, wanted func(key string, value []byte) bool) (found Erased) {
+// erased, and bytes that are not a sound frame, whose owner cannot be determined, become zeros; unknown,
+// which may be nil, is called with them before. The last frame of a piece may lack zeros at its end.
+func (g Geometry) EraseIn(b []byte, at LSN, wanted func(key string, value []byte) bool, unknown func(b []byte)) (found Erased) {
 	clean := 0 // up to where b was gone through
-	unknown := func(off int) {
-		found.Unknown += off - clean - bytes.Count(b[clean:off], zeros[:1])
-		clear(b[clean:off])
+	clearTo := func(off int) {
+		if n := off - clean - bytes.Count(b[clean:off], zeros[:1]); n > 0 {
+			found.Unknown += n
+			if unknown != nil {
+				unknown(b[clean:off])
+			}
+			clear(b[clean:off])
+		}
 	}
 	for off := 0; off+HeaderSize <= len(b); {
-		rest := b[off:]
-		if !MayBeHeader(rest, at+LSN(off)) {
+		h, payload, key, value, ok := g.frameIn(b[off:], at+LSN(off))
+		if !ok {
 			off += 8
 			continue
 		}
-		h, err := g.ParseHeader(rest, at+LSN(off))
-		if err != nil || HeaderSize+int(h.Length) > len(rest) {
-			off += 8
-			continue
-		}
-		payload := rest[HeaderSize : HeaderSize+int(h.Length)]
-		key, value, err := h.Check(payload)
-		if err != nil {
-			off += 8
-			continue
-		}
+		end := min(off+HeaderSize+len(payload), len(b))
 		switch {
 		case len(key) > 0 && wanted(string(key), value):
-			h.Erase(payload)
-			found.Wanted++
+			if found.Wanted++; end-off < HeaderSize+len(payload) {
+				clear(b[off:end]) // an erased frame would not be whole
+			} else {
+				h.Erase(b[off+HeaderSize : end])
+			}
 		case len(key) > 0:
 			found.Others++
 		}
-		unknown(off)
+		clearTo(off)
+		clean = end
 		off = min(off+int(h.Size()), len(b))
-		clean = off
 	}
-	unknown(len(b))
+	clearTo(len(b))
 	return found
+}
+
+// frameIn is the sound frame at the beginning of bytes, which may lack zeros at its end.
+func (g Geometry) frameIn(b []byte, at LSN) (h Header, payload, key, value []byte, ok bool) {
+	if !MayBeHeader(b, at) {
+		return h, nil, nil, nil, false
+	}
+	h, err := g.ParseHeader(b, at)
+	if err != nil {
+		return h, nil, nil, nil, false
+	}
+	payload = b[HeaderSize:]
+	if lacks := int(h.Length) - len(payload); lacks > 0 {
+		payload = append(bytes.Clone(payload), make([]byte, lacks)...)
+	}
+	payload = payload[:h.Length]
+	key, value, err = h.Check(payload)
+	return h, payload, key, value, err == nil
 }

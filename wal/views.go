@@ -1,9 +1,11 @@
 package wal
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 
 	"github.com/varve-db/varve/internal/vfs"
@@ -98,6 +100,13 @@ func (l *FileLog) putAside(t *TornTail) error {
 	}
 	t.Bytes = int64(n)
 	t.Path = filepath.Join("quarantine", fmt.Sprintf("torn-tail-%d.bin", t.At))
+	for i := 2; i < 100; i++ { // one that was torn there before has a copy of its own; one that was cut is written again
+		before, err := vfs.ReadFile(l.o.FS, filepath.Join(l.o.Dir, t.Path), tornKept)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && bytes.HasPrefix(b[:n], before) {
+			break
+		}
+		t.Path = filepath.Join("quarantine", fmt.Sprintf("torn-tail-%d.%d.bin", t.At, i))
+	}
 	g, err := vfs.CreateNew(l.o.FS, filepath.Join(l.o.Dir, t.Path), l.o.FileMode)
 	if err != nil {
 		return l.ioError("making", t.Path, err)

@@ -444,9 +444,9 @@ func (p *Purger) purgeAside(ctx context.Context, held *wal.Held, traces *trace.S
 		return err
 	}
 	r.Removed = append(append(r.Removed, aside...), parked...)
-	for _, name := range traces.Unread() {
-		r.Left = append(r.Left, &errs.CorruptionError{Path: "quarantine/" + name, Offset: -1,
-			Err: errors.New("it may hold what was purged, or only mention it, and others with it: when you need nothing of it overwrite and remove it (shred -u), then purge again")})
+	for _, u := range traces.Unread() {
+		r.Left = append(r.Left, &errs.CorruptionError{Path: "quarantine/" + u.Name, Offset: -1,
+			Err: fmt.Errorf("it may hold what was purged, %s: when you need nothing of it overwrite and remove it (shred -u), then purge again", u.Why)})
 	}
 	own := p.Engine.Env.FS.Host().PID
 	for _, pid := range p.Engine.Log.Processes() {

@@ -21,7 +21,7 @@ import (
 // stands in the place of one that is deleted, and copies that somebody has made.
 func (p *Purger) purgeStrangers(ctx context.Context, k *engine.Kind, traces *trace.Set, r *Report) error {
 	names, err := k.Names()
-	if err != nil {
+	if err != nil && !places.Gone(err) { // working/ comes with the first scope
 		return err
 	}
 	slices.Sort(names)

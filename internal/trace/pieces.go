@@ -4,49 +4,77 @@ import (
 	"bytes"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
 )
 
-// keepOthers writes a segment or a torn tail again, with nothing of the memories, when it
-// has sound entries of others; what it was is overwritten.
-func (t *Set) keepOthers(o Options, folder, name string) (bool, error) {
-	path := filepath.Join(folder, name)
-	b, err := vfs.ReadFile(o.FS, path, places.CopyMost)
-	if err != nil {
-		return false, err
-	}
-	if found, ok := t.eraseIn(name, b); !ok || found.Others == 0 || t.proof(b) {
-		return false, nil
-	}
-	return true, t.replace(o, path+".reduced"+doomedSuffix, path, b) // the purge that finds it overwrites it
+// piece is a segment of the log, or a torn tail, that was set aside.
+type piece struct {
+	g  segment.Geometry
+	at segment.LSN
+	b  []byte
 }
 
-// eraseIn removes the memories from a segment or a torn tail; ok is false for other bytes.
-func (t *Set) eraseIn(name string, b []byte) (found segment.Erased, ok bool) {
-	g, at := t.Log, uint64(0)
+// pieceOf says whether a file is one. A segment whose start is damaged is of this log.
+func (t *Set) pieceOf(name, from string, b []byte) (p *piece, ok bool) {
+	p = &piece{g: t.Log, b: b}
 	if start, _, err := segment.ParseStart(b); err == nil {
-		g, at = start.Geometry, start.Geometry.Start(start.Number)
-	} else if _, err := fmt.Sscanf(name, "torn-tail-%d.bin", &at); err != nil || g.Size == 0 {
-		return found, false
+		p.g, p.at = start.Geometry, start.Geometry.Start(start.Number)
+		return p, true
 	}
-	return g.EraseIn(b, at, t.Entry), true
+	if !p.g.Valid() || strings.HasSuffix(name, ".note.json") {
+		return p, false
+	}
+	if number, ok := segment.ParseName(strings.TrimPrefix(from, "wal/")); ok {
+		p.at = p.g.Start(number)
+		return p, true
+	}
+	of := tornTail.FindStringSubmatch(name)
+	if of == nil {
+		return p, false
+	}
+	at, err := strconv.ParseUint(of[1], 10, 64)
+	p.at = at
+	return p, err == nil
 }
 
-// inPiece says whether a segment or a torn tail has one of them, where a word alone is no proof. A
-// frame whose head is lost, the end of a torn write or what a recycled file held in an earlier life,
-// does not say whose it is: then the user decides.
-func (t *Set) inPiece(name string, b []byte) (is, ok bool) {
-	found, ok := t.eraseIn(name, bytes.Clone(b))
-	if ok && found.Wanted == 0 && found.Unknown > 0 {
-		t.unread = append(t.unread, name)
+// tornTail are the names that recovery gives torn tails, by their positions.
+var tornTail = regexp.MustCompile(`^torn-tail-([0-9]+)(\.[0-9]+)?\.bin(\.part)?$`)
+
+// fate is what becomes of a piece of the log.
+type fate struct {
+	has     bool   // it has one of them
+	others  bool   // and entries of others, which can be kept
+	unknown string // why the user decides; "" where he need not
+}
+
+// look says what becomes of a piece. A sound frame says whose it is, and what it mentions is its own. One whose
+// head is lost does not, the end of a torn write or what a recycled file held in an earlier life: it is taken for
+// one of theirs beside one of theirs, and where it names one beside sound entries of others.
+func (t *Set) look(p *piece) fate {
+	named := false
+	found := p.g.EraseIn(bytes.Clone(p.b), p.at, t.Entry, func(b []byte) { named = named || t.proof(b) })
+	f := fate{has: found.Wanted > 0 || named && found.Others > 0, others: found.Others > 0}
+	if !f.has && found.Unknown > 0 {
+		f.unknown = fmt.Sprintf("%s of it are in no sound entry of the log, beside %s of others", human.Bytes(int64(found.Unknown)), human.Count(found.Others, "entry", "entries"))
 	}
-	return found.Wanted > 0, ok
+	return f
+}
+
+// keepOthers writes a piece again, with nothing of the memories; what it was is overwritten.
+func (t *Set) keepOthers(o Options, folder, name string, p *piece) error {
+	p.g.EraseIn(p.b, p.at, t.Entry, nil)
+	path := filepath.Join(folder, name)
+	return t.replace(o, path+".reduced"+doomedSuffix, path, p.b) // the purge that finds it overwrites it
 }
 
 // replace puts other bytes in the place of a file in quarantine, and overwrites the old ones.

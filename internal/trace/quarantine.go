@@ -13,6 +13,7 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/journal"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
@@ -27,7 +28,8 @@ const doomedSuffix = ".purged"
 
 // PurgeQuarantine overwrites and removes what was set aside of some memories:
 // their files, the notes about them, and what else names them, as a whole (an index, the
-// copy of a segment). A segment, or a torn tail, keeps the sound entries of others. From the undo manifests go the lines that speak of these;
+// copy of a segment). A segment, or a torn tail, keeps the sound entries of others; one with bytes that may be
+// theirs and are in no sound entry is left to its user: see Unread. From the undo manifests go the lines that speak of these;
 // the rest of such a repair can still be undone. It may be killed anywhere and done again.
 //
 // An index or vectors that were set aside a moment ago may still be mapped: unlinked are those that
@@ -52,21 +54,20 @@ func PurgeQuarantine(ctx context.Context, _ *wal.Held, dir string, t *Set, o Opt
 			manifests = append(manifests, name)
 			continue
 		}
+		if strings.HasSuffix(name, doomedSuffix) {
+			continue
+		}
 		// Whose a vector is nothing in its file tells; they can always be made again.
 		is := strings.HasPrefix(originOf(o.FS, folder, name), vector.Folder+"/")
-		vectors := is
-		if !vectors {
-			var err error
-			if is, err = t.inFile(o.FS, folder, name); err != nil {
-				return removed, unlinked, err
-			}
-		}
-		if is && !vectors && !t.called(o.FS, folder, name) && !strings.HasSuffix(name, doomedSuffix) {
-			if ok, err := t.keepOthers(o, folder, name); err != nil {
-				return removed, unlinked, err
-			} else if ok {
+		if !is {
+			var p *piece
+			if is, p, err = t.inFile(o.FS, folder, name); err == nil && is && p != nil {
+				err = t.keepOthers(o, folder, name, p)
 				removed = append(removed, "quarantine/"+name)
 				reduced[name] = true
+			}
+			if err != nil {
+				return removed, unlinked, err
 			}
 		}
 		if found[name] = is; is {
@@ -103,6 +104,7 @@ func PurgeQuarantine(ctx context.Context, _ *wal.Held, dir string, t *Set, o Opt
 			removed = append(removed, "quarantine/"+name)
 		}
 	}
+	t.unread = slices.DeleteFunc(t.unread, func(u Unread) bool { return slices.Contains(doomed, filepath.Join(folder, u.Name+doomedSuffix)) })
 	if len(doomed) == 0 {
 		return removed, append(unlinked, t.unlinked...), nil
 	}
@@ -143,57 +145,66 @@ func (t *Set) called(fsys vfs.FS, folder, name string) bool {
 	return t.Named(name) && !t.elsewhere(whence(fsys, folder, name))
 }
 
-func (t *Set) inFile(fsys vfs.FS, folder, name string) (bool, error) {
+// inFile says whether a file has one of them. others is a piece of the log that has entries of others too, which can
+// be kept. What its user has to decide is added to unread.
+func (t *Set) inFile(fsys vfs.FS, folder, name string) (is bool, others *piece, err error) {
 	if t.called(fsys, folder, name) {
-		return true, nil
+		return true, nil, nil
 	}
 	path := filepath.Join(folder, name)
 	info, err := fsys.Stat(path)
 	if places.Gone(err) || err == nil && !info.Mode.IsRegular() {
-		return false, nil
+		return false, nil, nil
 	}
 	if err != nil {
-		return false, err
+		return false, nil, err
 	}
 	b, err := vfs.ReadFile(fsys, path, places.CopyMost)
 	if errors.Is(err, errs.ErrTooLarge) { // none of the store's; what it says its owner must know
-		t.unread = append(t.unread, name)
-		return false, nil
+		t.ask(name, "it is larger than "+human.Bytes(places.CopyMost)+", and was not read")
+		return false, nil, nil
 	}
 	if err != nil {
-		return false, err
+		return false, nil, err
 	}
-	if plain, whole, ok := wal.InflateCopy(b); ok {
-		if !whole && !t.In(plain) {
-			t.unread = append(t.unread, name)
-			return false, nil
-		}
+	from := whence(fsys, folder, name)
+	plain, whole, archived := wal.InflateCopy(b)
+	if archived {
 		b = plain
-	} else if from := whence(fsys, folder, name); strings.HasPrefix(from, t.folder+"/") {
-		return t.Holds(b), nil
-	} else if t.letter != record.Memory && t.elsewhere(from) {
-		return false, nil // what a memory says of assemblies or scopes is its own
 	}
-	in := t.In(b)
-	if !in || !t.proof(b) {
-		if is, ok := t.inPiece(name, b); ok {
-			return is, nil
+	if p, ok := t.pieceOf(name, from, b); ok && (!archived || whole) {
+		f := t.look(p)
+		if f.unknown != "" {
+			t.ask(name, f.unknown)
 		}
+		if !f.has || !f.others || archived {
+			return f.has, nil, nil
+		}
+		return true, p, nil
 	}
-	if !in {
-		return false, nil
+	if archived {
+		if !t.proof(b) {
+			t.ask(name, "a part of it cannot be read")
+		}
+		return t.proof(b), nil, nil
+	}
+	if strings.HasPrefix(from, t.folder+"/") {
+		return t.Holds(b), nil, nil
+	}
+	if t.letter != record.Memory && t.elsewhere(from) || !t.In(b) {
+		return false, nil, nil // what a memory says of assemblies or scopes is its own
 	}
 	var doc outline
 	if strings.HasPrefix(name, "assemblies@") && json.Unmarshal(b, &doc) == nil { // parked: an older version of one that is there
-		return true, nil
+		return true, nil, nil
 	}
-	// A piece of log or index holds other memories too, perhaps as their only copy:
+	// An index, or what cannot be told, holds other memories too, perhaps as their only copy:
 	// a word in it is no proof that it holds this one.
 	if !t.proof(b) {
-		t.unread = append(t.unread, name)
-		return false, nil
+		t.ask(name, "or only mention it, and others with it")
+		return false, nil, nil
 	}
-	return true, nil
+	return true, nil, nil
 }
 
 // HasAside says whether anything in quarantine or among the parked files is about one
@@ -205,7 +216,7 @@ func HasAside(fsys vfs.FS, dir string, t *Set) (bool, error) {
 			return false, err
 		}
 		for _, name := range names {
-			if is, err := t.inFile(fsys, folder, name); is || err != nil {
+			if is, _, err := t.inFile(fsys, folder, name); is || err != nil {
 				return is, err
 			}
 		}
@@ -301,7 +312,7 @@ func PurgeParked(_ *wal.Held, dir string, t *Set, o Options) (removed, held []st
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		is, err := t.inFile(o.FS, folder, name)
+		is, _, err := t.inFile(o.FS, folder, name)
 		if err != nil {
 			return removed, held, err
 		}

@@ -41,7 +41,7 @@ type Set struct {
 	// Log is that of the store: of a piece of it without a start, which has entries of others
 	// as well, these are kept.
 	Log    segment.Geometry
-	unread []string // pieces that only mention it, or cannot be read whole: their owner decides
+	unread []Unread
 
 	unwiped  []error  // what was not overwritten: *vfs.UnwipedError
 	unlinked []string // likewise, since a process has it open, or that cannot be told
@@ -51,8 +51,16 @@ type Set struct {
 // *vfs.UnwipedError. What has another name is gone from the store, the rest stays.
 func (t *Set) Unwiped() []error { return t.unwiped }
 
-// Unread are files in quarantine that may hold it: a part cannot be read, or they mention it.
-func (t *Set) Unread() []string { return t.unread }
+// Unread is a file in quarantine that may hold it: whether to keep it is for its user to decide.
+type Unread struct {
+	Name string
+	Why  string // a part of it is in no sound entry of the log, or cannot be read, or it mentions it
+}
+
+// Unread are the files that may hold it.
+func (t *Set) Unread() []Unread { return t.unread }
+
+func (t *Set) ask(name, why string) { t.unread = append(t.unread, Unread{name, why}) }
 
 // rare is how long an id must be for its bare bytes to mean it.
 const rare = 6

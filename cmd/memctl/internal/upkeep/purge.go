@@ -108,6 +108,14 @@ is purged if the store has no trace of one of them, since it may be mistyped (ex
 					if errors.As(left, &u) {
 						left = cli.WithFix(notWiped{u}, u.Help())
 					}
+					var piece *varve.CorruptionError
+					if errors.As(left, &piece) && strings.HasPrefix(piece.Path, "quarantine/") {
+						fix := "what else it has may be the only copy: look before you remove it"
+						if len(r.Deleted)+len(r.Removed) == 0 && r.Frames == 0 {
+							fix = "nothing was found that is surely of " + cli.PrintableID(args[0]) + ": see whether the id is right before you remove anything"
+						}
+						left = cli.WithFix(left, fix)
+					}
 					a.Fail(left)
 				}
 				return nil
