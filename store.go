@@ -19,6 +19,7 @@ import (
 	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/history"
 	"github.com/varve-db/varve/internal/purge"
+	"github.com/varve-db/varve/internal/remake"
 	"github.com/varve-db/varve/internal/retention"
 	"github.com/varve-db/varve/internal/search"
 	"github.com/varve-db/varve/internal/settings"
@@ -105,7 +106,8 @@ func openOnce(ctx context.Context, dir string, o *Options) (*Store, error) {
 		st.views.Makers = st.o.env.Views
 	}
 	fl := &st.flusher
-	fl.Engine, fl.Vectors, fl.Views, fl.Restored, fl.Scopes = st.engine, &st.vectors, &st.views, st.o.restored, &st.working
+	fl.Engine, fl.Vectors, fl.Views, fl.Scopes = st.engine, &st.vectors, &st.views, &st.working
+	fl.Remake = remake.Maker{Engine: st.engine, Vectors: &st.vectors, Views: &st.views, Restored: st.o.restored}
 	fl.Judge, fl.Upkeep, fl.Parked = st.edits.AdoptAside, st.kept.Upkeep, st.edits.LookAtParked
 	st.vectors.Older = st.commits.OlderComposite
 	st.vectors.Embedder = func() string {
@@ -116,7 +118,7 @@ func openOnce(ctx context.Context, dir string, o *Options) (*Store, error) {
 	}
 	st.engine.Unfinished = st.o.unfinished
 	st.engine.RemakeIndex = func(ctx context.Context, start *wal.Start) (*index.Set, string, int, error) {
-		return st.flusher.RemakeFrom(ctx, flush.Remake{Store: start.UUID, At: wal.Mark{LSN: start.Spilled, Sum: start.Sum}}, start.Past)
+		return st.flusher.Remake.From(ctx, remake.Want{Store: start.UUID, At: wal.Mark{LSN: start.Spilled, Sum: start.Sum}}, start.Past)
 	}
 	st.engine.Judge = st.edits.JudgeEdit
 	st.engine.DueNow = func() { st.flusher.Wake(st.engine.Settings.Now().FlushAfter()) }

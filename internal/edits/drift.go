@@ -12,6 +12,7 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
+	"github.com/varve-db/varve/internal/remake"
 )
 
 // Drift is how files and index differ, by name: what somebody did to the folder
@@ -142,7 +143,7 @@ func (ed *Edits) ReallyMissing(ctx context.Context, k *engine.Kind, id, name str
 // reallyStrange looks again: a deleted document is still there until that is flushed.
 func (ed *Edits) reallyStrange(ctx context.Context, k *engine.Kind, name string) bool {
 	flushed := ed.Engine.Log.Flushed()
-	p, _, err := ed.Flusher.ParseFile(k, name)
+	p, _, err := remake.ParseFile(ed.Engine, k, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/remake"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -108,7 +109,7 @@ func (ed *Edits) suspect(ctx context.Context, k *engine.Kind, name string) (s Su
 	}
 	s.ID = strings.TrimSuffix(name, docfile.Extension)
 	if docfile.FileName(s.ID) != name { // the name does not say the id
-		p, _, err := ed.Flusher.ParseFile(k, name)
+		p, _, err := remake.ParseFile(ed.Engine, k, name)
 		if err != nil {
 			return s, false, err
 		}

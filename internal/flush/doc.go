@@ -15,13 +15,6 @@
 // No mark moves before the files that it covers are durable. A failed round is repeated as a whole
 // by the next one, deletions first; one that was given up, by those of a close as far as it went.
 //
-// # Rebuilding the index
-//
-// The index is rebuilt from the newest older index that is sound, and the entries of the log since
-// then (fallback.go), which keeps every version. If there is none, it is rebuilt from the files,
-// which have no versions (rebuild.go); they get the versions that log, index or backups still have
-// (versions.go).
-//
 // # Writers
 //
 // Pressure, Wake, BeatInline and RoundInline are commit.Pace. Run is the background goroutine;

@@ -9,11 +9,11 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/copy"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/remake"
 	"github.com/varve-db/varve/internal/space"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/view/vectors"
@@ -24,11 +24,11 @@ import (
 // Flusher turns what is durable in the log into files and index. Any process
 // may do it for all; the holder of flush.lock does.
 type Flusher struct {
-	Engine   *engine.Engine
-	Vectors  *vectors.Vectors
-	Views    *views.Views
-	Layout   docfile.Layout
-	Restored *copy.Restored // nil: the store is not being restored
+	Engine  *engine.Engine
+	Vectors *vectors.Vectors
+	Views   *views.Views
+	Layout  docfile.Layout
+	Remake  remake.Maker
 
 	// What stands above gives these.
 

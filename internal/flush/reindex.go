@@ -78,7 +78,7 @@ func (fl *Flusher) reindexAll(ctx context.Context, held *wal.Held, why error) er
 	if err := fl.keepIndex(set); err != nil {
 		return err
 	}
-	if err := fl.reindex(ctx, held, to, recent, why); err != nil {
+	if err := fl.Remake.Again(ctx, held, to, recent, why, errors.Is(why, ErrAsked)); err != nil {
 		return err
 	}
 	if err := fl.Engine.Log.SetCheckpoint(held, to, to, fl.FolderTimes()); err != nil {

@@ -101,7 +101,7 @@ func (fl *Flusher) spill(ctx context.Context, held *wal.Held, to wal.Mark, files
 			if err := files.wait(); err != nil {
 				return err
 			}
-			return fl.reindex(ctx, held, to, list, rot)
+			return fl.Remake.Again(ctx, held, to, list, rot, false)
 		}
 	}
 	began := fl.Engine.Env.Clock()
@@ -123,7 +123,7 @@ func (fl *Flusher) spill(ctx context.Context, held *wal.Held, to wal.Mark, files
 		if err := files.wait(); err != nil {
 			return err
 		}
-		return fl.reindex(ctx, held, to, list, err)
+		return fl.Remake.Again(ctx, held, to, list, err, false)
 	}
 	if err != nil {
 		return fmt.Errorf("writing the index: %w", fl.Engine.Env.IOError("writing", filepath.Join(fl.Engine.Env.Dir, index.BaseName), err))

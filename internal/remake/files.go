@@ -1,4 +1,4 @@
-package flush
+package remake
 
 import (
 	"context"
@@ -21,8 +21,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Remake says what an index is made for from the files.
-type Remake struct {
+// Want is the index that is wanted.
+type Want struct {
 	Store uuid.UUID
 	At    wal.Mark
 	// version is the version that an id is known to have had when its document had
@@ -36,7 +36,7 @@ type Remake struct {
 // stray is the version of a document whose version is unknown. While a change of the model is under
 // way it is from before that: what was computed for its content counts. Of one that is being
 // restored it is known whether it is.
-func (r *Remake) stray(file string) wal.LSN {
+func (r *Want) stray(file string) wal.LSN {
 	if r.model.Switching() && (r.restored == nil || r.restored.Older(file)) {
 		return r.model.Since - 1
 	}
@@ -62,26 +62,26 @@ func knownOf(at wal.LSN, line *index.Entry) known {
 //
 // Files that are damaged are left where they are and reported; one that cannot
 // be read now ends it: not read is not absent.
-func (fl *Flusher) rebuildIndex(ctx context.Context, r Remake) (*index.Set, int, error) {
-	fl.Views.Rebuilding(ctx) // what is made from the files may differ, as of the same moment
+func (mk *Maker) rebuildIndex(ctx context.Context, r Want) (*index.Set, int, error) {
+	mk.Views.Rebuilding(ctx) // what is made from the files may differ, as of the same moment
 	var list []index.Change
 	facts := map[string]known{} // by key
-	target := fl.Engine.Target(r.Store, r.At)
+	target := mk.Engine.Target(r.Store, r.At)
 	if target.Model.LSN > r.model.LSN {
 		r.model = target.Model
 	}
 	target.Model = r.model
-	for _, k := range fl.Engine.Kinds.All {
+	for _, k := range mk.Engine.Kinds.All {
 		var err error
-		if list, err = fl.scanFiles(ctx, k, r, list, facts); err != nil {
+		if list, err = mk.scanFiles(ctx, k, r, list, facts); err != nil {
 			return nil, 0, err
 		}
 	}
 	empty := index.Empty(r.At.LSN)
 	defer empty.Release()
 	_, err := index.WriteBase(empty, target, index.Changes{List: list, Line: func(dst []byte, c index.Change) ([]byte, error) {
-		k := fl.Engine.Kinds.In(c.Section)
-		p, doc, err := fl.ParseFile(k, docfile.FileName(c.ID))
+		k := mk.Engine.Kinds.In(c.Section)
+		p, doc, err := ParseFile(mk.Engine, k, docfile.FileName(c.ID))
 		if err != nil {
 			return nil, err
 		}
@@ -96,18 +96,18 @@ func (fl *Flusher) rebuildIndex(ctx context.Context, r Remake) (*index.Set, int,
 		return index.Finish(dst, line, c.Version, doc.mtime.UnixMicro())
 	}})
 	if err != nil {
-		return nil, 0, fl.Engine.Env.IOError("writing", filepath.Join(fl.Engine.Env.Dir, index.BaseName), err)
+		return nil, 0, mk.Engine.Env.IOError("writing", filepath.Join(mk.Engine.Env.Dir, index.BaseName), err)
 	}
-	set, err := index.Load(fl.Engine.Env.FS, fl.Engine.Env.Dir, index.Want{Store: r.Store.String(), Spilled: r.At.LSN}, nil)
+	set, err := index.Load(mk.Engine.Env.FS, mk.Engine.Env.Dir, index.Want{Store: r.Store.String(), Spilled: r.At.LSN}, nil)
 	if err != nil && env.Passing(err) {
-		err = fl.Engine.Env.IOError("reading", filepath.Join(fl.Engine.Env.Dir, index.BaseName), err)
+		err = mk.Engine.Env.IOError("reading", filepath.Join(mk.Engine.Env.Dir, index.BaseName), err)
 	}
 	return set, len(list), err
 }
 
 // scanFiles adds the documents of a folder to the list, and what is known of them: their vectors'
 // ids, where these are not the versions, and their times, where their files do not say them.
-func (fl *Flusher) scanFiles(ctx context.Context, k *engine.Kind, r Remake, list []index.Change, facts map[string]known) ([]index.Change, error) {
+func (mk *Maker) scanFiles(ctx context.Context, k *engine.Kind, r Want, list []index.Change, facts map[string]known) ([]index.Change, error) {
 	for e, err := range k.Scan() {
 		if errors.Is(err, fs.ErrNotExist) && e.Name == "" {
 			break // no such folder yet
@@ -121,10 +121,10 @@ func (fl *Flusher) scanFiles(ctx context.Context, k *engine.Kind, r Remake, list
 		var p engine.Parsed
 		var doc stored
 		if err == nil {
-			p, doc, err = fl.ParseFile(k, e.Name)
+			p, doc, err = ParseFile(mk.Engine, k, e.Name)
 		}
 		if errors.Is(err, errs.ErrCorrupt) {
-			fl.Engine.Problem(err)
+			mk.Engine.Problem(err)
 			continue
 		}
 		if err != nil {
@@ -154,36 +154,36 @@ func (fl *Flusher) scanFiles(ctx context.Context, k *engine.Kind, r Remake, list
 	return list, nil
 }
 
-// reindex replaces the index of a store that is in use, when the files are durable up to the mark.
-// One that has rotted is made as RemakeFrom does it, which
-// keeps every version. A rebuild on request (ErrAsked) does not believe what index and backups say,
+// Again replaces the index of a store that is in use, when the files are durable up to the mark.
+// One that has rotted is made as From does it, which
+// keeps every version. A rebuild on request (asked) does not believe what index and backups say,
 // however sound they look: then it is made from the files. Of the versions those are kept whose
 // document the file still holds; see versions.
-func (fl *Flusher) reindex(ctx context.Context, held *wal.Held, at wal.Mark, recent []index.Change, why error) error {
-	past := fl.versions(recent)
+func (mk *Maker) Again(ctx context.Context, held *wal.Held, at wal.Mark, recent []index.Change, why error, asked bool) error {
+	past := mk.versions(recent)
 	defer past.release()
-	r := Remake{Store: fl.Engine.Log.UUID(), At: at, version: func(k *engine.Kind, id string, sum [32]byte) (known, error) {
+	r := Want{Store: mk.Engine.Log.UUID(), At: at, version: func(k *engine.Kind, id string, sum [32]byte) (known, error) {
 		return past.of(ctx, k, id, sum)
 	}}
 	var set *index.Set
 	var from string
 	var n int
 	var err error
-	if errors.Is(why, ErrAsked) {
-		set, n, err = fl.rebuildIndex(ctx, r)
+	if asked {
+		set, n, err = mk.rebuildIndex(ctx, r)
 	} else {
-		set, from, n, err = fl.RemakeFrom(ctx, r, fl.Engine.Log.Past())
+		set, from, n, err = mk.From(ctx, r, mk.Engine.Log.Past())
 	}
 	if err != nil {
 		return err
 	}
-	if err := fl.Engine.Log.SayRemade(held); err != nil {
+	if err := mk.Engine.Log.SayRemade(held); err != nil {
 		return errors.Join(err, set.Release())
 	}
-	if !errors.Is(why, ErrAsked) {
-		fl.Engine.Env.Logger.Error("the index was damaged and was made again", "from", engine.Origin(from), "why", why, "memories", n)
+	if !asked {
+		mk.Engine.Env.Logger.Error("the index was damaged and was made again", "from", engine.Origin(from), "why", why, "memories", n)
 	}
-	fl.Engine.Env.Event(env.Event{Kind: env.EventRebuilt, Path: index.BaseName, Err: why, Count: n, Note: "from " + engine.Origin(from)})
+	mk.Engine.Env.Event(env.Event{Kind: env.EventRebuilt, Path: index.BaseName, Err: why, Count: n, Note: "from " + engine.Origin(from)})
 	return set.Release()
 }
 
@@ -194,14 +194,14 @@ type stored struct {
 }
 
 // ParseFile reads the document in a file, which must be in the place of its id.
-func (fl *Flusher) ParseFile(k *engine.Kind, name string) (engine.Parsed, stored, error) {
+func ParseFile(eng *engine.Engine, k *engine.Kind, name string) (engine.Parsed, stored, error) {
 	data, info, err := k.Read(name, places.StoredMost)
 	if err != nil {
 		return engine.Parsed{}, stored{}, fmt.Errorf("reading %s/%s: %w", k.Name(), name, err)
 	}
 	p, err := k.Parse(data, "")
 	if err != nil {
-		err = fl.Engine.Kinds.Elsewhere(k, data, err)
+		err = eng.Kinds.Elsewhere(k, data, err)
 	} else if docfile.FileName(p.ID) != name {
 		err = k.Misplaced(p.ID)
 	}

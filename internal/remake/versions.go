@@ -1,4 +1,4 @@
-package flush
+package remake
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 // says so, or the index that is being replaced, or a backup of it. Bytes that
 // none of them knows are a version that nobody has seen.
 type versions struct {
-	fl     *Flusher
+	mk     *Maker
 	recent map[string]wal.LSN // by key
 	logged map[string]logged  // likewise; these two once the index that stands could not say
 	older  []*index.Set
@@ -31,10 +31,10 @@ type logged struct {
 	sum [32]byte
 }
 
-func (fl *Flusher) versions(recent []index.Change) *versions {
-	v := &versions{fl: fl, recent: map[string]wal.LSN{}}
+func (mk *Maker) versions(recent []index.Change) *versions {
+	v := &versions{mk: mk, recent: map[string]wal.LSN{}}
 	for _, c := range recent {
-		if k := fl.Engine.Kinds.In(c.Section); k != nil && !c.Deleted {
+		if k := mk.Engine.Kinds.In(c.Section); k != nil && !c.Deleted {
 			v.recent[k.Key(c.ID)] = c.Version
 		}
 	}
@@ -43,11 +43,11 @@ func (fl *Flusher) versions(recent []index.Change) *versions {
 
 func (v *versions) of(ctx context.Context, k *engine.Kind, id string, sum [32]byte) (known, error) {
 	if at := v.recent[k.Key(id)]; at != 0 {
-		if is, _, err := v.fl.Engine.Frame(ctx, k, id, at); err == nil && is.Line.ContentHash == sum {
+		if is, _, err := v.mk.Engine.Frame(ctx, k, id, at); err == nil && is.Line.ContentHash == sum {
 			return knownOf(at, &is.Line), nil
 		}
 	}
-	line, err := v.fl.Engine.State.Line(k.Letter, id)
+	line, err := v.mk.Engine.State.Line(k.Letter, id)
 	switch {
 	case err == nil && line.ContentHash == sum:
 		return knownOf(line.Version, &line), nil
@@ -85,12 +85,12 @@ func passingOnly(err error) error {
 // openOlder opens what backups there are, the newest first. One that cannot be
 // opened says nothing.
 func (v *versions) openOlder() error {
-	names, err := v.fl.olderIndexes()
+	names, err := v.mk.olderIndexes()
 	if err != nil {
 		return err
 	}
 	for _, name := range slices.DeleteFunc(names, func(name string) bool { return name == index.BaseName }) {
-		if set, err := v.fl.openOlder(name, uuid.UUID(v.fl.Engine.Log.UUID()).String()); err == nil {
+		if set, err := v.mk.openOlder(name, uuid.UUID(v.mk.Engine.Log.UUID()).String()); err == nil {
 			v.older = append(v.older, set)
 		} else if starved(err) {
 			return err
@@ -102,14 +102,14 @@ func (v *versions) openOlder() error {
 // readLog reads what log and archive have; what is damaged or gone there says nothing.
 func (v *versions) readLog(ctx context.Context) error {
 	v.logged = map[string]logged{}
-	for e, err := range v.fl.Engine.Log.History(ctx, 0) {
+	for e, err := range v.mk.Engine.Log.History(ctx, 0) {
 		if err != nil {
 			if ctx.Err() != nil || !errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrTruncated) {
 				return err
 			}
 			continue
 		}
-		if v.fl.Engine.Kinds.Of(e.Key) == nil {
+		if v.mk.Engine.Kinds.Of(e.Key) == nil {
 			continue
 		}
 		if e.Delete {

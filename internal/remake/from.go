@@ -1,4 +1,4 @@
-package flush
+package remake
 
 import (
 	"context"
@@ -16,18 +16,18 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// RemakeFrom makes a new base where the one that stands cannot be trusted: from
+// From makes a new base where the one that stands cannot be trusted: from
 // the newest older index that is sound and of this log, and what the log and its
 // archive have since; that keeps every version. Else from the files, which are
 // the truth below r.at but know no versions. from names the older index, "" for
 // the files.
-func (fl *Flusher) RemakeFrom(ctx context.Context, r Remake, past *wal.Past) (set *index.Set, from string, n int, err error) {
-	older, err := fl.olderIndexes()
+func (mk *Maker) From(ctx context.Context, r Want, past *wal.Past) (set *index.Set, from string, n int, err error) {
+	older, err := mk.olderIndexes()
 	if err != nil {
 		return nil, "", 0, err
 	}
 	for _, name := range older {
-		set, err := fl.fallBack(ctx, name, r, past)
+		set, err := mk.fallBack(ctx, name, r, past)
 		if err == nil {
 			return set, name, int(set.Count(index.Memories)), nil
 		}
@@ -37,24 +37,24 @@ func (fl *Flusher) RemakeFrom(ctx context.Context, r Remake, past *wal.Past) (se
 		if errors.Is(err, errs.ErrDiskFull) || errors.Is(err, errs.ErrPermission) || starved(err) {
 			return nil, "", 0, err // the files would help no more, and cost the versions
 		}
-		fl.Engine.Env.Logger.Info("an older index does not serve", "name", name, "why", err)
+		mk.Engine.Env.Logger.Info("an older index does not serve", "name", name, "why", err)
 	}
-	if r.model, err = fl.pastModel(ctx, r.At, past); err != nil {
+	if r.model, err = mk.pastModel(ctx, r.At, past); err != nil {
 		return nil, "", 0, err
 	}
-	if r.restored = fl.Restored; r.restored != nil {
+	if r.restored = mk.Restored; r.restored != nil {
 		r.model = r.restored.Model
 	}
-	if _, serr := fl.Engine.Env.FS.Stat(fl.Vectors.ComputedPath(vectors.ComputedName)); serr == nil && r.restored == nil && r.model.LSN == 0 && fl.Engine.State.Model().LSN == 0 {
-		fl.Engine.Problem(fmt.Errorf("%s/%s: a re-embedding was under way, and log and index are gone that know how far it came: the embeddings may be two models': run memctl reindex, which goes on with it", vectors.VectorFolder, vectors.ComputedName))
+	if _, serr := mk.Engine.Env.FS.Stat(mk.Vectors.ComputedPath(vectors.ComputedName)); serr == nil && r.restored == nil && r.model.LSN == 0 && mk.Engine.State.Model().LSN == 0 {
+		mk.Engine.Problem(fmt.Errorf("%s/%s: a re-embedding was under way, and log and index are gone that know how far it came: the embeddings may be two models': run memctl reindex, which goes on with it", vectors.VectorFolder, vectors.ComputedName))
 	}
-	set, n, err = fl.rebuildIndex(ctx, r)
+	set, n, err = mk.rebuildIndex(ctx, r)
 	return set, "", n, err
 }
 
 // pastModel is what log and archive below a mark say of the model, the zero Model where
 // nobody spoke of it, or that cannot be read any more.
-func (fl *Flusher) pastModel(ctx context.Context, to wal.Mark, past *wal.Past) (model index.Model, err error) {
+func (mk *Maker) pastModel(ctx context.Context, to wal.Mark, past *wal.Past) (model index.Model, err error) {
 	if past == nil {
 		return model, nil
 	}
@@ -83,7 +83,7 @@ func (fl *Flusher) pastModel(ctx context.Context, to wal.Mark, past *wal.Past) (
 		whole = whole && err == nil
 	}
 	// The end of a switch may be what cannot be read; then what it was made with is gone.
-	if _, err := fl.Engine.Env.FS.Stat(fl.Vectors.ComputedPath(vectors.ComputedName)); !whole && model.Switching() && err != nil {
+	if _, err := mk.Engine.Env.FS.Stat(mk.Vectors.ComputedPath(vectors.ComputedName)); !whole && model.Switching() && err != nil {
 		return index.Model{}, nil
 	}
 	return model, nil
@@ -97,10 +97,10 @@ func starved(err error) bool {
 
 // olderIndexes are the names of what the index can be made from: the base, under
 // a delta that is damaged, and the backups, the newest first.
-func (fl *Flusher) olderIndexes() ([]string, error) {
-	list, err := index.Backups(fl.Engine.Env.FS, fl.Engine.Env.Dir)
+func (mk *Maker) olderIndexes() ([]string, error) {
+	list, err := index.Backups(mk.Engine.Env.FS, mk.Engine.Env.Dir)
 	if err != nil {
-		return nil, fl.Engine.Env.IOError("reading", filepath.Join(fl.Engine.Env.Dir, index.BackupsDir), err)
+		return nil, mk.Engine.Env.IOError("reading", filepath.Join(mk.Engine.Env.Dir, index.BackupsDir), err)
 	}
 	names := []string{index.BaseName}
 	for _, b := range list {
@@ -109,17 +109,17 @@ func (fl *Flusher) olderIndexes() ([]string, error) {
 	return names, nil
 }
 
-func (fl *Flusher) openOlder(name, store string) (*index.Set, error) {
+func (mk *Maker) openOlder(name, store string) (*index.Set, error) {
 	if name == index.BaseName {
-		return index.OpenBase(fl.Engine.Env.FS, fl.Engine.Env.Dir, store)
+		return index.OpenBase(mk.Engine.Env.FS, mk.Engine.Env.Dir, store)
 	}
-	list, err := index.Backups(fl.Engine.Env.FS, fl.Engine.Env.Dir)
+	list, err := index.Backups(mk.Engine.Env.FS, mk.Engine.Env.Dir)
 	if err != nil {
 		return nil, err
 	}
 	for _, b := range list {
 		if b.Name == name {
-			return index.OpenBackup(fl.Engine.Env.FS, fl.Engine.Env.Dir, b, store)
+			return index.OpenBackup(mk.Engine.Env.FS, mk.Engine.Env.Dir, b, store)
 		}
 	}
 	return nil, fmt.Errorf("%s: %w", name, errs.ErrNotFound)
@@ -127,8 +127,8 @@ func (fl *Flusher) openOlder(name, store string) (*index.Set, error) {
 
 // fallBack brings an older index up to r.at. It is used only if every byte of it
 // is sound, its chain hash is the log's, and not one record since is missing.
-func (fl *Flusher) fallBack(ctx context.Context, name string, r Remake, past *wal.Past) (*index.Set, error) {
-	old, err := fl.openOlder(name, r.Store.String())
+func (mk *Maker) fallBack(ctx context.Context, name string, r Want, past *wal.Past) (*index.Set, error) {
+	old, err := mk.openOlder(name, r.Store.String())
 	if err != nil {
 		return nil, err
 	}
@@ -150,22 +150,22 @@ func (fl *Flusher) fallBack(ctx context.Context, name string, r Remake, past *wa
 	if mark.Sum != sum {
 		return nil, fmt.Errorf("%w: the log went another way before %d", engine.ErrDistrusted, old.LSN())
 	}
-	target := fl.Engine.Target(r.Store, r.At)
+	target := mk.Engine.Target(r.Store, r.At)
 	if m := index.ModelOf(old); m.LSN > target.Model.LSN { // when the store is being opened nobody has told it yet
 		target.Model = m
 	}
-	changes, err := fl.since(ctx, past, mark, r.At.LSN, &target.Model)
+	changes, err := mk.since(ctx, past, mark, r.At.LSN, &target.Model)
 	if err != nil {
 		return nil, fmt.Errorf("the log from %d on: %w", old.LSN(), err)
 	}
 	if _, err := index.WriteBase(old, target, *changes); err != nil {
-		return nil, fl.Engine.Env.IOError("writing", filepath.Join(fl.Engine.Env.Dir, index.BaseName), err)
+		return nil, mk.Engine.Env.IOError("writing", filepath.Join(mk.Engine.Env.Dir, index.BaseName), err)
 	}
-	return index.Load(fl.Engine.Env.FS, fl.Engine.Env.Dir, index.Want{Store: r.Store.String(), Spilled: r.At.LSN}, nil)
+	return index.Load(mk.Engine.Env.FS, mk.Engine.Env.Dir, index.Want{Store: r.Store.String(), Spilled: r.At.LSN}, nil)
 }
 
 // since is what the log says in [from, to), the newest of each key; of the model too.
-func (fl *Flusher) since(ctx context.Context, past *wal.Past, from wal.Mark, to wal.LSN, model *index.Model) (*index.Changes, error) {
+func (mk *Maker) since(ctx context.Context, past *wal.Past, from wal.Mark, to wal.LSN, model *index.Model) (*index.Changes, error) {
 	place := map[string]int{}
 	lines := map[wal.LSN][]byte{}
 	ch := &index.Changes{Line: func(dst []byte, c index.Change) ([]byte, error) { return append(dst, lines[c.Version]...), nil }}
@@ -184,7 +184,7 @@ func (fl *Flusher) since(ctx context.Context, past *wal.Past, from wal.Mark, to 
 			}
 			continue
 		}
-		c, ok, err := fl.Engine.IndexChange(&e)
+		c, ok, err := mk.Engine.IndexChange(&e)
 		if err != nil {
 			return nil, err
 		}
