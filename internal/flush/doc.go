@@ -9,7 +9,8 @@
 //	due       what changed since the mark flushed, in the background and at a close only a part (flush.go)
 //	put       newest versions are written to their files, durable when wait returns (filing.go)
 //	hold      working memory that may lag is skipped (lag.go)
-//	spill     the index, if it is due: a delta, or a new base (spill.go)
+//	spill     the index, if it is due: a delta, or a new base (spill.go); in the background beside
+//	          the rounds that follow, and then it has a mark of its own (follow.go)
 //	marks     the checkpoint moves, the log releases what is below
 //
 // No mark moves before the files that it covers are durable. A failed round is repeated as a whole

@@ -37,36 +37,40 @@ type Flusher struct {
 	Upkeep func(ctx context.Context)                                       // what is done every few seconds
 	Parked func(ctx context.Context)                                       // looks at displaced files that somebody may save into
 
-	Files     *docfile.Flusher
-	workers   int
-	kick      chan struct{}
-	urge      chan struct{} // writers are slowed: a rest ends
-	slowed    slowed
-	yielded   yielded
-	unflushed atomic.Int64         // changes of this process since the last round
-	commits   atomic.Int64         // by this process, where rounds are counted by them: System.Rounds
-	lastBeat  atomic.Int64         // when this process last said that it lives, where nothing runs in the background
-	More      atomic.Bool          // the last round left something to do
-	Quiet     atomic.Bool          // nobody wrote during the last round in the background
-	uptime    func() time.Duration // by which processes tell each other to rest; nil: there is none
-	refusals  refusals
+	Files      *docfile.Flusher
+	workers    int
+	kick       chan struct{}
+	urge       chan struct{} // writers are slowed: a rest ends
+	slowed     slowed
+	yielded    yielded
+	made       time.Time
+	indexAfter atomic.Int64         // since made, in nanoseconds: when an index that could not be written is tried again
+	unflushed  atomic.Int64         // changes of this process since the last round
+	commits    atomic.Int64         // by this process, where rounds are counted by them: System.Rounds
+	lastBeat   atomic.Int64         // when this process last said that it lives, where nothing runs in the background
+	More       atomic.Bool          // the last round left something to do
+	Quiet      atomic.Bool          // nobody wrote during the last round in the background
+	uptime     func() time.Duration // by which processes tell each other to rest; nil: there is none
+	refusals   refusals
 
 	// Guarded by flush.lock.
-	backupAt  time.Time      // of the newest index backup
-	Leftovers bool           // tmp/ may hold what killed processes left
-	aside     []docfile.Edit // by this round, and by those before it that failed
-	beside    bool           // what follows a new index is done beside further rounds
-	following chan struct{}  // closed when that is done; nil when it is not under way
-	dooming   bool           // this round overwrites what it replaces of the index: see flushOverwriting
-	Unlinked  []string       // of that, what was not overwritten since a purge failed
-	moved     uint64         // bytes of log that rounds have put into files
-	earlier   atomic.Bool    // this round began when no purge was announced
-	failed    atomic.Int64   // rounds in a row
-	begun     wal.LSN        // behind it this round has put nothing in place
-	reached   wal.LSN        // nor have those that failed, where all were given up; else 0
-	suspect   wal.LSN        // of what is behind it nothing was written before the store was distrusted
-	trusts    bool           // this round leaves no file that is not trusted
-	Lagging   lag
+	backupAt   time.Time      // of the newest index backup
+	Leftovers  bool           // tmp/ may hold what killed processes left
+	aside      []docfile.Edit // by this round, and by those before it that failed
+	beside     bool           // an index is written, and followed, beside further rounds
+	following  *following     // nil when that is not under way
+	indexErr   error          // why it could not be written
+	indexFails int            // in a row
+	dooming    bool           // this round overwrites what it replaces of the index: see flushOverwriting
+	Unlinked   []string       // of that, what was not overwritten since a purge failed
+	moved      uint64         // bytes of log that rounds have put into files
+	earlier    atomic.Bool    // this round began when no purge was announced
+	failed     atomic.Int64   // rounds in a row
+	begun      wal.LSN        // behind it this round has put nothing in place
+	reached    wal.LSN        // nor have those that failed, where all were given up; else 0
+	suspect    wal.LSN        // of what is behind it nothing was written before the store was distrusted
+	trusts     bool           // this round leaves no file that is not trusted
+	Lagging    lag
 }
 
 // Scopes is what a round has to do with working memory, whose files are the truth
@@ -89,7 +93,7 @@ const flushWorkers = 2
 
 // Init makes it ready: the engine, the layout and what stands above must be there.
 func (fl *Flusher) Init() error {
-	fl.workers = flushWorkers
+	fl.workers, fl.made = flushWorkers, time.Now()
 	if fl.Engine.Env.System.Inline {
 		fl.workers = 1
 	}
@@ -159,7 +163,9 @@ func (fl *Flusher) FlushLocked(ctx context.Context, held *wal.Held, m Merge) err
 	defer fl.earlier.Store(false)
 	overwrites := purging || fl.Engine.Log.Unpurged()
 	if overwrites || fl.Engine.Log.Distrusted() || fl.Engine.Log.Abandoned() || fl.Leftovers {
-		fl.followed() // what comes removes files that it uses
+		if err := fl.followed(); err != nil { // what comes removes files that it uses
+			return err
+		}
 	}
 	timed := fl.timed()
 	round := fl.FlushRound
@@ -200,7 +206,7 @@ func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) erro
 			fl.Engine.Env.Logger.Warn("keeping the budget of the history", "err", berr)
 		}
 	}
-	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) && !errors.Is(err, errs.ErrSyncFailed) { // it was given up, or the store is being closed
+	if givenUp(ctx, err) { // or the store is being closed
 		if fl.failed.Add(1) == 1 || fl.reached > 0 {
 			fl.reached = max(fl.reached, fl.begun)
 		}
@@ -209,15 +215,18 @@ func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) erro
 	if err != nil || fl.Engine.Log.Flushed() >= fl.reached {
 		fl.reached = 0
 	}
-	err = fl.Engine.Env.Explain(err)
-	fl.Engine.Health.Flushed(fl.Engine.Env.Clock(), err)
-	space.Watch(fl.Engine)
 	if err != nil {
+		err = fl.Engine.Env.Explain(err)
 		fl.failed.Add(1)
-		fl.Engine.Env.Logger.Error("flush failed; it will be tried again", "err", err)
-		fl.Engine.Env.Event(env.Event{Kind: env.EventFlushError, Err: err})
+		fl.tell(err)
 		return err
 	}
+	if spilled {
+		fl.indexErr, fl.indexFails = nil, 0
+		fl.indexAfter.Store(0)
+	}
+	fl.Engine.Health.Flushed(fl.Engine.Env.Clock(), fl.indexErr)
+	space.Watch(fl.Engine)
 	if fl.reached == 0 { // else the next piece repeats some of what was given up, too
 		fl.failed.Store(0)
 	}
@@ -226,6 +235,19 @@ func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) erro
 		fl.Engine.Env.Event(env.Event{Kind: env.EventFlush, Count: n, LSN: fl.Engine.Log.Flushed(), Took: fl.Engine.Env.Clock().Sub(began)})
 	}
 	return nil
+}
+
+// givenUp says that what failed was given up, not that it cannot be done.
+func givenUp(ctx context.Context, err error) bool {
+	return err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) && !errors.Is(err, errs.ErrSyncFailed)
+}
+
+// tell says why files, or the index, did not follow the log.
+func (fl *Flusher) tell(err error) {
+	fl.Engine.Health.Flushed(fl.Engine.Env.Clock(), err)
+	space.Watch(fl.Engine)
+	fl.Engine.Env.Logger.Error("flush failed; it will be tried again", "err", err)
+	fl.Engine.Env.Event(env.Event{Kind: env.EventFlushError, Err: err})
 }
 
 func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, spilled bool, err error) {
@@ -240,7 +262,14 @@ func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, s
 	}
 	distrusted := fl.Engine.Log.Distrusted()
 	if distrusted || fl.Leftovers || fl.Engine.Log.Abandoned() {
-		fl.followed() // it has a file there
+		if fl.following != nil { // it has a file there
+			if err := fl.followed(); err != nil {
+				return 0, false, err
+			}
+			if c, err = fl.Engine.Log.Checkpoint(); err != nil {
+				return 0, false, err
+			}
+		}
 		if err := fl.EmptyTemp(ctx, held); err != nil {
 			return 0, false, err
 		}
@@ -275,10 +304,22 @@ func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, s
 	if err == nil {
 		c.Flushed, err = files.hold(ctx, c, to, m)
 	}
+	var beside *spilling
 	if err == nil && fl.spillDue(m, c, more) {
-		err = fl.spill(ctx, held, c.Flushed, files, m == MergeAlways)
-		c.Spilled, spilled = c.Flushed, true
+		if fl.spillBeside(m) {
+			beside, err = fl.spilling(ctx, held, c.Flushed, files, false)
+		} else {
+			err = fl.spill(ctx, held, c.Flushed, files, m == MergeAlways)
+		}
+		if beside == nil {
+			c.Spilled, spilled = c.Flushed, true
+		}
 	}
+	defer func() {
+		if beside != nil {
+			beside.set.Release()
+		}
+	}()
 	if err = files.end(err); err != nil {
 		fl.Lagging, fl.begun = lag{}, files.begun
 		return 0, false, err
@@ -288,7 +329,7 @@ func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, s
 	fl.Lagging.filed = to.LSN
 	fl.More.Store(to.LSN < fl.Engine.Log.AppliedMark().LSN)
 	fl.endPurge(ctx, held, c.Flushed.LSN)
-	if len(list) == 0 && !spilled && !distrusted && c.Flushed == before && before.LSN < to.LSN {
+	if len(list) == 0 && !spilled && beside == nil && !distrusted && c.Flushed == before && before.LSN < to.LSN {
 		return 0, false, nil // what lags goes on lagging
 	}
 	if err := fl.Engine.Log.SetCheckpoint(held, c.Flushed, c.Spilled, fl.FolderTimes()); err != nil {
@@ -304,6 +345,10 @@ func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, s
 			return len(list), true, err
 		}
 		fl.follow(ctx, held)
+	}
+	if beside != nil {
+		fl.writeBeside(ctx, held, beside)
+		beside = nil
 	}
 	return len(list), spilled, nil
 }

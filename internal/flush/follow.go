@@ -2,19 +2,129 @@ package flush
 
 import (
 	"context"
+	"errors"
 	"time"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/wal"
 )
 
-// Once an index is written the views take in what it has, and the log lets go of it. For the words of
-// tens of thousands of documents that takes seconds, and files need not wait for it: a round in the
-// background starts it beside the rounds that follow, under the same hold of flush.lock. Meanwhile
-// no other index is written, tmp/ is not swept, and the log keeps what the views still read. A round that
+// An index of millions takes seconds to write, and what the views take in of it, the words of tens of
+// thousands of documents, takes longer. Files need not wait for either: a round in the background starts it
+// beside the rounds that follow, under the same hold of flush.lock. Meanwhile no other index is written,
+// tmp/ is not swept, and the log keeps what index and views still read. A round that
 // empties tmp/, or overwrites for a purge, waits for it. If an index is due by the end, it is written by the
 // next hold, which begins at once. Where a purge waits for the lock there are no further rounds.
+//
+// What is done beside rounds changes no mark: that is for what follows it, which the flusher does itself, between
+// two rounds (then).
 
-// follow does what follows a new index, or starts it.
+// following is work beside rounds, and what the flusher does when it is done.
+type following struct {
+	done chan struct{}
+	then func() error // nil: nothing
+}
+
+// start does work beside the rounds that follow.
+func (fl *Flusher) start(work func(), then func() error) {
+	f := &following{done: make(chan struct{}), then: then}
+	fl.following = f
+	go func() {
+		defer close(f.done)
+		work()
+	}()
+}
+
+// arrived does what is to be done once the work beside rounds is; that may start other work.
+func (fl *Flusher) arrived() error {
+	f := fl.following
+	fl.following = nil
+	if f.then == nil {
+		return nil
+	}
+	return f.then()
+}
+
+// followed waits until all of it is done.
+func (fl *Flusher) followed() (err error) {
+	for fl.following != nil {
+		<-fl.following.done
+		err = errors.Join(err, fl.arrived())
+	}
+	return err
+}
+
+// spillBeside says that a round may write its index beside the next ones. One that is damaged is made
+// again by the round itself, and a small one is written sooner than another mark is.
+func (fl *Flusher) spillBeside(m Merge) bool {
+	set := fl.Engine.State.Set()
+	if set == nil {
+		return false
+	}
+	defer set.Release()
+	return m == MergeWhenDue && fl.beside && !fl.dooming && !small(set) && !fl.Engine.Rotten.Load()
+}
+
+// writeBeside writes an index beside the rounds that follow. All that it names is in files, durably; what these
+// have that is newer is in the log.
+func (fl *Flusher) writeBeside(ctx context.Context, held *wal.Held, s *spilling) {
+	var err error
+	fl.start(func() {
+		defer s.set.Release()
+		if err = fl.Vectors.Spill(ctx, held, s.set, s.to, s.list, false, &s.target); err == nil {
+			err = fl.write(ctx, s, false)
+		}
+	}, func() error {
+		if errors.Is(err, errs.ErrCorrupt) && fl.Engine.Settings.Now().MayRepair() {
+			fl.Engine.Rotten.Store(true) // the next round makes it again
+			return nil
+		}
+		if err == nil {
+			err = fl.spilledTo(ctx, held, s.to)
+		}
+		return fl.indexed(ctx, err)
+	})
+}
+
+// indexed says that an index was written, or why it was not: then the next try is later each time. Files go on
+// meanwhile.
+func (fl *Flusher) indexed(ctx context.Context, err error) error {
+	if givenUp(ctx, err) {
+		return err
+	}
+	failed := fl.indexErr != nil
+	if fl.indexErr = fl.Engine.Env.Explain(err); err == nil {
+		if fl.indexFails = 0; failed { // perhaps nothing is written from here on
+			fl.Engine.Health.Flushed(fl.Engine.Env.Clock(), nil)
+		}
+		return nil
+	}
+	fl.indexFails++
+	fl.indexAfter.Store(int64(time.Since(fl.made) + min(time.Duration(fl.indexFails)*FlushEvery, 30*time.Second)))
+	fl.tell(fl.indexErr)
+	return nil
+}
+
+// indexWaits says that an index which could not be written is not tried again yet.
+func (fl *Flusher) indexWaits() bool { return int64(time.Since(fl.made)) < fl.indexAfter.Load() }
+
+// spilledTo moves the mark of the index behind one that was written beside rounds.
+func (fl *Flusher) spilledTo(ctx context.Context, held *wal.Held, to wal.Mark) error {
+	c, err := fl.Engine.Log.Checkpoint()
+	if err != nil {
+		return err
+	}
+	if err := fl.Engine.Log.SetCheckpoint(held, c.Flushed, to, c.Mtimes); err != nil {
+		return err
+	}
+	if err := fl.mapIndex(held); err != nil {
+		return err
+	}
+	fl.follow(ctx, held)
+	return nil
+}
+
+// follow does what follows a new index, or starts it: the views take in what it has, and the log lets go of it.
 func (fl *Flusher) follow(ctx context.Context, held *wal.Held) {
 	work := func() {
 		fl.Views.Round(ctx, held, true)
@@ -29,12 +139,7 @@ func (fl *Flusher) follow(ctx context.Context, held *wal.Held) {
 		work()
 		return
 	}
-	done := make(chan struct{})
-	fl.following = done
-	go func() {
-		defer close(done)
-		work()
-	}()
+	fl.start(work, nil)
 }
 
 // mapIndex maps the index that was written, which the views are made of. Refresh does not wait for a search
@@ -52,23 +157,15 @@ func (fl *Flusher) mapIndex(held *wal.Held) error {
 // before was followed.
 func (fl *Flusher) overdue() bool {
 	flushed, spilled := fl.Engine.Log.Flushed(), fl.Engine.Log.Spilled()
-	return flushed > spilled && int64(flushed-spilled) > fl.Engine.Env.System.SpillBytes
+	return !fl.indexWaits() && flushed > spilled && int64(flushed-spilled) > fl.Engine.Env.System.SpillBytes
 }
 
-// followed waits until that is done.
-func (fl *Flusher) followed() {
-	if fl.following != nil {
-		<-fl.following
-		fl.following = nil
-	}
-}
-
-// flushOn is a round in the background or of a close, and the rounds beside what follows its index.
-func (fl *Flusher) flushOn(ctx context.Context, held *wal.Held, m Merge) error {
+// flushOn is a round in the background or of a close, and the rounds beside its index and what follows that.
+func (fl *Flusher) flushOn(ctx context.Context, held *wal.Held, m Merge) (err error) {
 	fl.beside = !fl.Engine.Env.System.Inline
 	defer func() {
 		fl.beside = false
-		fl.followed()
+		err = errors.Join(err, fl.followed())
 	}()
 	pause := time.NewTimer(time.Hour)
 	defer pause.Stop()
@@ -80,25 +177,35 @@ func (fl *Flusher) flushOn(ctx context.Context, held *wal.Held, m Merge) error {
 				fl.Engine.Env.Logger.Warn("heartbeat", "err", err)
 			}
 		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		began, durable := time.Now(), fl.Engine.Log.Durable()
-		err := fl.FlushLocked(ctx, held, m)
+		err = fl.FlushLocked(ctx, held, m)
 		if err != nil || fl.following == nil || fl.yields() {
 			return err
 		}
 		wrote := fl.Engine.Log.Durable() != durable
-		pause.Reset(RestAfter(max(time.Since(began), time.Millisecond), wrote, fl.More.Load(), fl.full()))
+		if wrote || fl.More.Load() {
+			pause.Reset(RestAfter(max(time.Since(began), time.Millisecond), wrote, fl.More.Load(), fl.full()))
+		} else {
+			pause.Reset(FlushEvery)
+		}
 	resting:
 		for {
 			select {
-			case <-fl.following:
-				fl.following = nil
-				return nil // also where the next index is due: others want the lock too
+			case <-fl.following.done:
+				if err := fl.arrived(); err != nil || fl.following == nil {
+					return err // also where the next index is due: others want the lock too
+				}
 			case <-fl.urge:
 				if fl.unfiled() >= slowFrom {
 					break resting
 				}
 			case <-pause.C:
 				break resting
+			case <-ctx.Done():
+				return ctx.Err()
 			}
 		}
 	}

@@ -157,7 +157,7 @@ func PurgeWasCut(fl *Flusher) bool {
 
 // endPurge overwrites what a purge that was cut would have; the round is in place durably, up to flushed.
 func (fl *Flusher) endPurge(ctx context.Context, _ *wal.Held, flushed wal.LSN) {
-	if !fl.Engine.Log.Displaced() || fl.Engine.Log.Purging() { // a purge does it itself
+	if !fl.Engine.Log.Displaced() || fl.Engine.Log.Purging() || fl.following != nil { // a purge does it itself; what goes on beside rounds has files in tmp/
 		return
 	}
 	edits, err := fl.Files.WipeTemp(fl.Surplus(ctx))

@@ -131,7 +131,7 @@ func (fl *Flusher) stopped(ctx context.Context) error {
 		if now < least {
 			least, since = now, time.Now()
 		}
-		if fl.failed.Load() > 0 || time.Since(since) > fl.Engine.Env.LockWait {
+		if fl.failed.Load() > 0 || fl.indexWaits() || time.Since(since) > fl.Engine.Env.LockWait {
 			return fl.flushAhead(ctx)
 		}
 		fl.slowed.note(fl, stopPause)

@@ -44,7 +44,7 @@ func (fl *Flusher) spillDue(m Merge, c wal.Checkpoint, more bool) bool {
 		n := fl.Engine.State.Overlay().Len()
 		return !more && n <= endingSpill && (small(set) || n > closingSpill && !index.MergeDue(set))
 	}
-	return small(set) || int64(c.Flushed.LSN-c.Spilled.LSN) > fl.Engine.Env.System.SpillBytes
+	return !fl.indexWaits() && (small(set) || int64(c.Flushed.LSN-c.Spilled.LSN) > fl.Engine.Env.System.SpillBytes)
 }
 
 // smallBase is up to where a base is so quickly written that every round does.
@@ -54,65 +54,88 @@ func small(set *index.Set) bool {
 	return set.Base() == nil || set.Base().Size() < smallBase
 }
 
-// spill writes the state as of a mark as a new delta, or merged, as a new base. What it says of a
+// spilling is an index that is written as of a mark.
+type spilling struct {
+	set    *index.Set // of which it is made
+	list   []index.Change
+	to     wal.Mark
+	target index.Target
+}
+
+// spill writes the state as of a mark as a new delta or, merged, as a new base. It is written while the
+// files are on their way to the disk, and takes its place when these are durable.
+func (fl *Flusher) spill(ctx context.Context, held *wal.Held, to wal.Mark, files *filing, always bool) error {
+	s, err := fl.spilling(ctx, held, to, files, always)
+	if s == nil || err != nil {
+		return err
+	}
+	defer s.set.Release()
+	s.target.Ready = files.wait
+	if err := fl.Vectors.Spill(ctx, held, s.set, to, s.list, always, &s.target); err != nil {
+		return err
+	}
+	if fl.Engine.Rotten.Swap(false) && fl.Engine.Settings.Now().MayRepair() {
+		for err = range index.Verify(s.set) {
+			break
+		}
+	}
+	if err == nil {
+		err = fl.write(ctx, s, always)
+		if !errors.Is(err, errs.ErrCorrupt) || !fl.Engine.Settings.Now().MayRepair() {
+			return err
+		}
+	}
+	if err := files.wait(); err != nil {
+		return err
+	}
+	return fl.Remake.Again(ctx, held, to, s.list, err, false)
+}
+
+// spilling is what an index will have as of a mark; nil where there is nothing new. What it says of a
 // memory must have been in its file at some time, or the next process to replace that file would
 // take our own older version for an edit: so a memory that was changed before the mark, and again
 // since, is put into its file first, as it is now.
-//
-// It is written while the files are on their way to the disk, and takes its
-// place when these are durable.
-func (fl *Flusher) spill(ctx context.Context, held *wal.Held, to wal.Mark, files *filing, always bool) error {
+func (fl *Flusher) spilling(ctx context.Context, held *wal.Held, to wal.Mark, files *filing, always bool) (*spilling, error) {
 	fl.Engine.KeepUp(held)
 	set := fl.Engine.State.Set()
 	if set == nil {
-		return errs.ErrClosed
+		return nil, errs.ErrClosed
 	}
-	defer set.Release()
 	rotten := fl.Engine.Rotten.Load() && to.LSN == set.LSN() // nothing new, and still due
 	if to.LSN <= set.LSN() && !(always && set.Delta() != nil) && !rotten {
-		return nil // written by a flusher that was killed before the checkpoint said so
+		set.Release()
+		return nil, nil // written by a flusher that was killed before the checkpoint said so
 	}
 	list, overtaken, err := fl.Engine.StateAt(ctx, set.LSN(), to.LSN)
+	if err == nil {
+		err = files.put(ctx, nil, overtaken)
+	}
 	if err != nil {
-		return err
+		set.Release()
+		return nil, err
 	}
-	if err := files.put(ctx, nil, overtaken); err != nil {
-		return err
-	}
-	target := fl.Engine.Target(fl.Engine.Log.UUID(), to)
-	target.Ready = files.wait
-	if err := fl.Vectors.Spill(ctx, held, set, to, list, always, &target); err != nil {
-		return err
-	}
-	ch := index.Changes{List: list, Line: func(dst []byte, c index.Change) ([]byte, error) {
+	return &spilling{set: set, list: list, to: to, target: fl.Engine.Target(fl.Engine.Log.UUID(), to)}, nil
+}
+
+// write puts an index in its place.
+func (fl *Flusher) write(ctx context.Context, s *spilling, always bool) error {
+	ch := index.Changes{List: s.list, Line: func(dst []byte, c index.Change) ([]byte, error) {
 		e, err := fl.Engine.Log.ReadAt(ctx, c.Version)
 		if err != nil {
 			return nil, err
 		}
 		return engine.FinishedLine(dst, &e)
 	}}
-	if fl.Engine.Rotten.Swap(false) && fl.Engine.Settings.Now().MayRepair() {
-		var rot error
-		for err := range index.Verify(set) {
-			rot = err
-			break
-		}
-		if rot != nil {
-			if err := files.wait(); err != nil {
-				return err
-			}
-			return fl.Remake.Again(ctx, held, to, list, rot, false)
-		}
-	}
 	began := fl.Engine.Env.Clock()
 	var w index.Written
-	if always || index.MergeDue(set) {
-		fl.backupDue(&target)
-		if w, err = index.WriteBase(set, target, ch); err == nil && target.Backup {
-			fl.backupAt = target.Now
+	var err error
+	if always || index.MergeDue(s.set) {
+		fl.backupDue(&s.target)
+		if w, err = index.WriteBase(s.set, s.target, ch); err == nil && s.target.Backup {
+			fl.backupAt = s.target.Now
 		}
 	} else {
-		w, err = index.WriteDelta(set, target, ch)
+		w, err = index.WriteDelta(s.set, s.target, ch)
 	}
 	if w.BackupErr != nil {
 		fl.Engine.Env.Logger.Warn("the old index could not be kept as a backup", "err", w.BackupErr)
@@ -120,15 +143,12 @@ func (fl *Flusher) spill(ctx context.Context, held *wal.Held, to wal.Mark, files
 	}
 	if errors.Is(err, errs.ErrCorrupt) && fl.Engine.Settings.Now().MayRepair() {
 		fl.Engine.Env.Event(env.Event{Kind: env.EventCorruption, Path: index.BaseName, Err: err})
-		if err := files.wait(); err != nil {
-			return err
-		}
-		return fl.Remake.Again(ctx, held, to, list, err, false)
+		return err
 	}
 	if err != nil {
 		return fmt.Errorf("writing the index: %w", fl.Engine.Env.IOError("writing", filepath.Join(fl.Engine.Env.Dir, index.BaseName), err))
 	}
-	fl.Engine.Env.Event(env.Event{Kind: env.EventIndex, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: len(list), Took: fl.Engine.Env.Clock().Sub(began)})
+	fl.Engine.Env.Event(env.Event{Kind: env.EventIndex, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: len(s.list), Took: fl.Engine.Env.Clock().Sub(began)})
 	return nil
 }
 

@@ -1,0 +1,250 @@
+package varve
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/vfs/fault"
+	"github.com/varve-db/varve/internal/vfs/wrap"
+	"github.com/varve-db/varve/repair"
+)
+
+// slowIndex is a store whose index is past the size that each round writes, and is held or fails when it is
+// put in its place in the background.
+type slowIndex struct {
+	t       *testing.T
+	dir     string
+	st      *Store
+	n       int
+	entered chan struct{}
+	marks   atomic.Int64 // times that a checkpoint was made durable
+	fate    atomic.Pointer[func() error]
+}
+
+func openSlowIndex(t *testing.T) *slowIndex {
+	s := &slowIndex{t: t, dir: filepath.Join(t.TempDir(), "s"), entered: make(chan struct{}, 100)}
+	fsys := fault.New(vfs.OS(), func(op *fault.Op) error {
+		if op.Kind.Syncs() && filepath.Base(op.Path) == "checkpoint" {
+			s.marks.Add(1)
+		}
+		fate := s.fate.Load()
+		if fate == nil || op.Kind != wrap.Rename || !strings.Contains(op.Path, "index.") || !strings.HasSuffix(filepath.Dir(op.Path), "tmp") {
+			return nil
+		}
+		s.entered <- struct{}{}
+		return (*fate)()
+	})
+	st, err := Open(t.Context(), s.dir, open.In(&Options{}, open.Environment{System: vfs.System{FS: fsys, SpillBytes: 64 << 10}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.st = st
+	t.Cleanup(func() {
+		if err := st.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	s.put(2500)
+	if err := st.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *slowIndex) put(n int) {
+	var batch Batch
+	for range n {
+		s.n++
+		batch.Put(Memory{ID: fmt.Sprintf("m%05d", s.n), Content: fmt.Sprint("what is told of ", s.n, strings.Repeat(" more", 20))})
+	}
+	if err := s.st.Apply(s.t.Context(), &batch); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// hold keeps an index from its place until leave is called.
+func (s *slowIndex) hold() (leave func()) {
+	free := make(chan struct{})
+	hold := func() error { <-free; return nil }
+	s.fate.Store(&hold)
+	leave = sync.OnceFunc(func() {
+		s.fate.Store(nil)
+		close(free)
+	})
+	s.t.Cleanup(leave)
+	return leave
+}
+
+func (s *slowIndex) until(what string, ok func(Stats) bool) {
+	s.t.Helper()
+	for end := time.Now().Add(20 * time.Second); !ok(s.st.Admin().Stats()); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			s.t.Fatalf("%s: %+v", what, s.st.Admin().Stats())
+		}
+	}
+}
+
+func (s *slowIndex) sound(dir string) {
+	s.t.Helper()
+	st := openTest(s.t, dir, &Options{NoBackground: true})
+	if n, err := st.Count(s.t.Context()); err != nil || n != int64(s.n) {
+		s.t.Errorf("%d memories of %d, %v", n, s.n, err)
+	}
+	for f := range st.Admin().Verify(s.t.Context(), VerifyOptions{}) {
+		if f.Severity != repair.Info { // the file of the one that was killed
+			s.t.Error(f)
+		}
+	}
+	if err := st.Flush(s.t.Context()); err != nil {
+		s.t.Error(err)
+	}
+	if err := st.Close(); err != nil {
+		s.t.Error(err)
+	}
+}
+
+// While the background writes an index, memories go on being put into files. A store that is killed meanwhile, or
+// when the index is in its place and no mark says so, lacks nothing.
+func TestFilesBesideIndex(t *testing.T) {
+	t.Parallel()
+	s := openSlowIndex(t)
+	before := s.st.Admin().Stats().Spilled
+	leave := s.hold()
+	s.put(500)
+	<-s.entered
+	for range 3 {
+		s.put(100)
+		s.until("no file is made while an index is written", func(st Stats) bool { return st.Flushed == st.Durable })
+	}
+	if s.st.Admin().Stats().Spilled != before {
+		t.Fatal("the index is there")
+	}
+	idle := s.marks.Load()
+	time.Sleep(500 * time.Millisecond)
+	if n := s.marks.Load() - idle; n > 3 {
+		t.Errorf("with nothing to do %d checkpoints are made", n)
+	}
+	killed := filepath.Join(t.TempDir(), "killed")
+	copyDir(t, s.dir, killed)
+	s.sound(killed)
+	// The same with the index in its place.
+	temps, err := filepath.Glob(filepath.Join(s.dir, "tmp", "index.*"))
+	if err != nil || len(temps) != 1 {
+		t.Fatal(temps, err)
+	}
+	killed += ".later"
+	copyDir(t, s.dir, killed)
+	if err := os.Rename(filepath.Join(killed, "tmp", filepath.Base(temps[0])), filepath.Join(killed, "memory_index.delta.json")); err != nil {
+		t.Fatal(err)
+	}
+	s.sound(killed)
+	leave()
+	s.until("the index is not there", func(st Stats) bool { return st.Spilled > before })
+	if err := s.st.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for f := range s.st.Admin().Verify(t.Context(), VerifyOptions{}) {
+		t.Error(f)
+	}
+}
+
+// An index that cannot be put in its place in the background is said, and written again; nothing else is held up.
+func TestIndexFailsBeside(t *testing.T) {
+	t.Parallel()
+	s := openSlowIndex(t)
+	before := s.st.Admin().Stats().Spilled
+	broken := errors.New("broken")
+	fail := func() error { return broken }
+	s.fate.Store(&fail)
+	s.put(500)
+	<-s.entered
+	s.until("the error is not said", func(Stats) bool {
+		h := s.st.Health(t.Context())
+		return !h.OK && errors.Is(errors.Join(h.Problems...), broken)
+	})
+	tries := len(s.entered)
+	for range 5 {
+		s.put(100)
+		s.until("no file is made", func(st Stats) bool { return st.Flushed == st.Durable })
+		if h := s.st.Health(t.Context()); h.OK {
+			t.Fatal("the store is well once more files are made")
+		}
+	}
+	if n := len(s.entered) - tries; n > 4 {
+		t.Errorf("it was tried %d times more", n)
+	}
+	if s.st.Admin().Stats().Spilled != before {
+		t.Fatal("the index is there")
+	}
+	s.fate.Store(nil)
+	s.until("the index is not written again", func(st Stats) bool { return st.Spilled > before })
+	s.until("the store is not well then", func(Stats) bool { return s.st.Health(t.Context()).OK })
+}
+
+// Close and purge wait for an index that is written beside rounds.
+func TestPurgeBesideIndex(t *testing.T) {
+	t.Parallel()
+	s := openSlowIndex(t)
+	leave := s.hold()
+	s.put(500)
+	<-s.entered
+	purged := make(chan error, 1)
+	go func() {
+		_, err := s.st.Admin().Purge(t.Context(), "m00007")
+		purged <- err
+	}()
+	s.put(1)
+	leave()
+	if err := <-purged; err != nil {
+		t.Fatal(err)
+	}
+	s.n--
+	if err := s.st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.sound(s.dir)
+	err := filepath.WalkDir(s.dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if err == nil && (strings.Contains(string(b), `"m00007"`) || strings.Contains(string(b), "mm00007")) {
+			t.Errorf("%s names it", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Close waits for an index that is written beside rounds, and what it leaves is whole.
+func TestCloseBesideIndex(t *testing.T) {
+	t.Parallel()
+	s := openSlowIndex(t)
+	leave := s.hold()
+	s.put(500)
+	<-s.entered
+	s.put(300)
+	closed := make(chan error, 1)
+	go func() { closed <- s.st.Close() }()
+	select {
+	case err := <-closed:
+		t.Fatal("it does not wait:", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	leave()
+	if err := <-closed; err != nil {
+		t.Fatal(err)
+	}
+	s.sound(s.dir)
+}
