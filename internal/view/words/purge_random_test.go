@@ -55,7 +55,7 @@ func TestPurgesAnywhere(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for range rng.IntN(3) {
+		for range min(rng.IntN(3), len(there)) {
 			i := rng.IntN(len(there))
 			id := there[i]
 			there = append(there[:i], there[i+1:]...)
