@@ -71,7 +71,7 @@ func (s *slowIndex) put(n int) {
 	}
 }
 
-// hold keeps an index from its place until leave is called.
+// hold puts as much as makes an index due, and keeps that from its place until leave is called.
 func (s *slowIndex) hold() (leave func()) {
 	free := make(chan struct{})
 	hold := func() error { <-free; return nil }
@@ -81,6 +81,8 @@ func (s *slowIndex) hold() (leave func()) {
 		close(free)
 	})
 	s.t.Cleanup(leave)
+	s.put(500)
+	<-s.entered
 	return leave
 }
 
@@ -119,8 +121,6 @@ func TestFilesBesideIndex(t *testing.T) {
 	s := openSlowIndex(t)
 	before := s.st.Admin().Stats().Spilled
 	leave := s.hold()
-	s.put(500)
-	<-s.entered
 	for range 3 {
 		s.put(100)
 		s.until("no file is made while an index is written", func(st Stats) bool { return st.Flushed == st.Durable })
@@ -195,8 +195,6 @@ func TestPurgeBesideIndex(t *testing.T) {
 	t.Parallel()
 	s := openSlowIndex(t)
 	leave := s.hold()
-	s.put(500)
-	<-s.entered
 	purged := make(chan error, 1)
 	go func() {
 		_, err := s.st.Admin().Purge(t.Context(), "m00007")
@@ -232,8 +230,6 @@ func TestCloseBesideIndex(t *testing.T) {
 	t.Parallel()
 	s := openSlowIndex(t)
 	leave := s.hold()
-	s.put(500)
-	<-s.entered
 	s.put(300)
 	closed := make(chan error, 1)
 	go func() { closed <- s.st.Close() }()

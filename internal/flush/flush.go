@@ -222,8 +222,7 @@ func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) erro
 		return err
 	}
 	if spilled {
-		fl.indexErr, fl.indexFails = nil, 0
-		fl.indexAfter.Store(0)
+		fl.indexStands()
 	}
 	fl.Engine.Health.Flushed(fl.Engine.Env.Clock(), fl.indexErr)
 	space.Watch(fl.Engine)

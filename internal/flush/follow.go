@@ -92,17 +92,24 @@ func (fl *Flusher) indexed(ctx context.Context, err error) error {
 	if givenUp(ctx, err) {
 		return err
 	}
-	failed := fl.indexErr != nil
-	if fl.indexErr = fl.Engine.Env.Explain(err); err == nil {
-		if fl.indexFails = 0; failed { // perhaps nothing is written from here on
+	if err == nil {
+		if fl.indexErr != nil { // perhaps nothing is written from here on
 			fl.Engine.Health.Flushed(fl.Engine.Env.Clock(), nil)
 		}
+		fl.indexStands()
 		return nil
 	}
+	fl.indexErr = fl.Engine.Env.Explain(err)
 	fl.indexFails++
 	fl.indexAfter.Store(int64(time.Since(fl.made) + min(time.Duration(fl.indexFails)*FlushEvery, 30*time.Second)))
 	fl.tell(fl.indexErr)
 	return nil
+}
+
+// indexStands forgets that an index could not be written before.
+func (fl *Flusher) indexStands() {
+	fl.indexErr, fl.indexFails = nil, 0
+	fl.indexAfter.Store(0)
 }
 
 // indexWaits says that an index which could not be written is not tried again yet.

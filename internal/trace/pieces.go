@@ -53,28 +53,24 @@ var tornTail = regexp.MustCompile(`^torn-tail-([0-9]+)(\.[0-9]+)?\.bin(\.part)?$
 // fate is what becomes of a piece of the log.
 type fate struct {
 	has     bool   // it has one of them
-	others  bool   // and entries of others, which can be kept
+	left    []byte // the piece without them, where entries of others are in it too
 	unknown string // why the user decides; "" where he need not
 }
 
-// look says what becomes of a piece. A sound frame says whose it is, and what it mentions is its own. One whose
-// head is lost does not, the end of a torn write or what a recycled file held in an earlier life: it is taken for
-// one of theirs beside one of theirs, and where it names one beside sound entries of others.
-func (t *Set) look(p *piece) fate {
+// look says what becomes of a piece, whose bytes it changes. A sound frame says whose it is, and what it mentions is
+// its own. One whose head is lost does not, the end of a torn write or what a recycled file held in an earlier life: it
+// is taken for one of theirs beside one of theirs, and where it names one beside sound entries of others.
+func (t *Set) look(p *piece) (f fate) {
 	named := false
-	found := p.g.EraseIn(bytes.Clone(p.b), p.at, t.Entry, func(b []byte) { named = named || t.proof(b) })
-	f := fate{has: found.Wanted > 0 || named && found.Others > 0, others: found.Others > 0}
+	found := p.g.EraseIn(p.b, p.at, t.Entry, func(b []byte) { named = named || t.proof(b) })
+	f.has = found.Wanted > 0 || named && found.Others > 0
+	if found.Others > 0 {
+		f.left = p.b
+	}
 	if !f.has && found.Unknown > 0 {
 		f.unknown = fmt.Sprintf("%s of it are in no sound entry of the log, beside %s of others", human.Bytes(int64(found.Unknown)), human.Count(found.Others, "entry", "entries"))
 	}
 	return f
-}
-
-// keepOthers writes a piece again, with nothing of the memories; what it was is overwritten.
-func (t *Set) keepOthers(o Options, folder, name string, p *piece) error {
-	p.g.EraseIn(p.b, p.at, t.Entry, nil)
-	path := filepath.Join(folder, name)
-	return t.replace(o, path+".reduced"+doomedSuffix, path, p.b) // the purge that finds it overwrites it
 }
 
 // replace puts other bytes in the place of a file in quarantine, and overwrites the old ones.

@@ -60,14 +60,17 @@ func PurgeQuarantine(ctx context.Context, _ *wal.Held, dir string, t *Set, o Opt
 		// Whose a vector is nothing in its file tells; they can always be made again.
 		is := strings.HasPrefix(originOf(o.FS, folder, name), vector.Folder+"/")
 		if !is {
-			var p *piece
-			if is, p, err = t.inFile(o.FS, folder, name); err == nil && is && p != nil {
-				err = t.keepOthers(o, folder, name, p)
+			var left []byte
+			if is, left, err = t.inFile(o.FS, folder, name); err != nil {
+				return removed, unlinked, err
+			}
+			if left != nil {
+				path := filepath.Join(folder, name)
+				if err := t.replace(o, path+".reduced"+doomedSuffix, path, left); err != nil { // the purge that finds it overwrites it
+					return removed, unlinked, err
+				}
 				removed = append(removed, "quarantine/"+name)
 				reduced[name] = true
-			}
-			if err != nil {
-				return removed, unlinked, err
 			}
 		}
 		if found[name] = is; is {
@@ -145,9 +148,9 @@ func (t *Set) called(fsys vfs.FS, folder, name string) bool {
 	return t.Named(name) && !t.elsewhere(whence(fsys, folder, name))
 }
 
-// inFile says whether a file has one of them. others is a piece of the log that has entries of others too, which can
-// be kept. What its user has to decide is added to unread.
-func (t *Set) inFile(fsys vfs.FS, folder, name string) (is bool, others *piece, err error) {
+// inFile says whether a file has one of them. left is what can be kept of it, a piece of the log that has entries of
+// others too. What its user has to decide is added to unread.
+func (t *Set) inFile(fsys vfs.FS, folder, name string) (is bool, left []byte, err error) {
 	if t.called(fsys, folder, name) {
 		return true, nil, nil
 	}
@@ -177,16 +180,17 @@ func (t *Set) inFile(fsys vfs.FS, folder, name string) (is bool, others *piece, 
 		if f.unknown != "" {
 			t.ask(name, f.unknown)
 		}
-		if !f.has || !f.others || archived {
+		if !f.has || archived {
 			return f.has, nil, nil
 		}
-		return true, p, nil
+		return true, f.left, nil
 	}
 	if archived {
-		if !t.proof(b) {
+		is = t.proof(b)
+		if !is {
 			t.ask(name, "a part of it cannot be read")
 		}
-		return t.proof(b), nil, nil
+		return is, nil, nil
 	}
 	if strings.HasPrefix(from, t.folder+"/") {
 		return t.Holds(b), nil, nil
