@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -18,8 +19,8 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// slowIndex is a store whose index is past the size that each round writes, and is held or fails when it is
-// put in its place in the background.
+// slowIndex is a store whose index is past the size that each round writes, and is held or fails at a call that
+// writes it in the background.
 type slowIndex struct {
 	t       *testing.T
 	dir     string
@@ -27,7 +28,30 @@ type slowIndex struct {
 	n       int
 	entered chan struct{}
 	marks   atomic.Int64 // times that a checkpoint was made durable
-	fate    atomic.Pointer[func() error]
+	fate    atomic.Pointer[fate]
+}
+
+// fate is what becomes of a call.
+type fate struct {
+	at func(op *fault.Op) bool
+	do func() error
+}
+
+func temporary(op *fault.Op) bool {
+	return filepath.Base(filepath.Dir(op.Path)) == "tmp" && strings.HasPrefix(filepath.Base(op.Path), "index.")
+}
+
+// The calls that write an index: into its temporary file, to its place, and what follows that.
+func intoFile(op *fault.Op) bool { return op.Kind == wrap.Write && temporary(op) }
+func syncOf(op *fault.Op) bool   { return op.Kind == wrap.Sync && temporary(op) }
+func toPlace(op *fault.Op) bool  { return op.Kind == wrap.Rename && temporary(op) }
+func ofDelta(op *fault.Op) bool {
+	return op.Kind == wrap.Remove && filepath.Base(op.Path) == "memory_index.delta.json"
+}
+
+// inPlace is what makes the index durable in its place.
+func (s *slowIndex) inPlace(op *fault.Op) bool {
+	return op.Kind == wrap.SyncDir && op.Path == s.dir
 }
 
 func openSlowIndex(t *testing.T) *slowIndex {
@@ -37,11 +61,11 @@ func openSlowIndex(t *testing.T) *slowIndex {
 			s.marks.Add(1)
 		}
 		fate := s.fate.Load()
-		if fate == nil || op.Kind != wrap.Rename || !strings.Contains(op.Path, "index.") || !strings.HasSuffix(filepath.Dir(op.Path), "tmp") {
+		if fate == nil || !fate.at(op) {
 			return nil
 		}
 		s.entered <- struct{}{}
-		return (*fate)()
+		return fate.do()
 	})
 	st, err := Open(t.Context(), s.dir, open.In(&Options{}, open.Environment{System: vfs.System{FS: fsys, SpillBytes: 64 << 10}}))
 	if err != nil {
@@ -71,11 +95,10 @@ func (s *slowIndex) put(n int) {
 	}
 }
 
-// hold puts as much as makes an index due, and keeps that from its place until leave is called.
-func (s *slowIndex) hold() (leave func()) {
+// hold puts as much as makes an index due, and stops the one that writes it at a call until leave is called.
+func (s *slowIndex) hold(at func(*fault.Op) bool) (leave func()) {
 	free := make(chan struct{})
-	hold := func() error { <-free; return nil }
-	s.fate.Store(&hold)
+	s.fate.Store(&fate{at, func() error { <-free; return nil }})
 	leave = sync.OnceFunc(func() {
 		s.fate.Store(nil)
 		close(free)
@@ -84,6 +107,23 @@ func (s *slowIndex) hold() (leave func()) {
 	s.put(500)
 	<-s.entered
 	return leave
+}
+
+// growDelta puts until the next index is a base.
+func (s *slowIndex) growDelta() {
+	s.t.Helper()
+	size := func(name string) int64 {
+		info, err := os.Stat(filepath.Join(s.dir, name))
+		if err != nil {
+			return 0
+		}
+		return info.Size()
+	}
+	for size("memory_index.delta.json") <= size("memory_index.json")/8 {
+		before := s.st.Admin().Stats().Spilled
+		s.put(500)
+		s.until("no index is made", func(st Stats) bool { return st.Spilled > before })
+	}
 }
 
 func (s *slowIndex) until(what string, ok func(Stats) bool) {
@@ -120,7 +160,7 @@ func TestFilesBesideIndex(t *testing.T) {
 	t.Parallel()
 	s := openSlowIndex(t)
 	before := s.st.Admin().Stats().Spilled
-	leave := s.hold()
+	leave := s.hold(toPlace)
 	for range 3 {
 		s.put(100)
 		s.until("no file is made while an index is written", func(st Stats) bool { return st.Flushed == st.Durable })
@@ -157,44 +197,154 @@ func TestFilesBesideIndex(t *testing.T) {
 	}
 }
 
-// An index that cannot be put in its place in the background is said, and written again; nothing else is held up.
+// An index that cannot be written in the background is said, and written again; nothing else is held up.
 func TestIndexFailsBeside(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("broken")
+	for _, c := range []struct {
+		name string
+		at   func(s *slowIndex, op *fault.Op) bool
+		err  error
+	}{
+		{"full", func(_ *slowIndex, op *fault.Op) bool { return intoFile(op) }, syscall.ENOSPC},
+		{"sync", func(_ *slowIndex, op *fault.Op) bool { return syncOf(op) }, broken},
+		{"place", func(_ *slowIndex, op *fault.Op) bool { return toPlace(op) }, broken},
+		{"folder", (*slowIndex).inPlace, broken},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := openSlowIndex(t)
+			before := s.st.Admin().Stats().Spilled
+			s.fate.Store(&fate{func(op *fault.Op) bool { return c.at(s, op) }, func() error { return c.err }})
+			s.put(500)
+			<-s.entered
+			s.until("the error is not said", func(Stats) bool {
+				h := s.st.Health(t.Context())
+				return !h.OK && errors.Is(errors.Join(h.Problems...), c.err)
+			})
+			tries := len(s.entered)
+			for range 5 {
+				s.put(100)
+				s.until("no file is made", func(st Stats) bool { return st.Flushed == st.Durable })
+				if h := s.st.Health(t.Context()); h.OK {
+					t.Fatal("the store is well once more files are made")
+				}
+			}
+			if n := len(s.entered) - tries; n > 4 {
+				t.Errorf("it was tried %d times more", n)
+			}
+			if s.st.Admin().Stats().Spilled != before {
+				t.Fatal("the mark of the index moved")
+			}
+			s.fate.Store(nil)
+			s.until("the index is not written again", func(st Stats) bool { return st.Spilled > before })
+			s.until("the store is not well then", func(Stats) bool { return s.st.Health(t.Context()).OK })
+		})
+	}
+}
+
+// Another process reads, writes and closes while an index is in its place and no mark says so. What it
+// leaves names only an index that is durable there.
+func TestOthersBesideIndex(t *testing.T) {
+	t.Parallel()
+	s := openSlowIndex(t)
+	leave := s.hold(s.inPlace)
+	other := openTest(t, s.dir, &Options{})
+	if n, err := other.Count(t.Context()); err != nil || n != int64(s.n) {
+		t.Errorf("%d memories of %d, %v", n, s.n, err)
+	}
+	s.n++
+	if _, err := other.Put(t.Context(), Memory{ID: fmt.Sprintf("m%05d", s.n), Content: "of another process"}); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := s.st.Get(t.Context(), fmt.Sprintf("m%05d", s.n)); err != nil || m.Content != "of another process" {
+		t.Error(m, err)
+	}
+	leave()
+	if err := errors.Join(other.Close(), s.st.Close()); err != nil {
+		t.Fatal(err)
+	}
+	s.sound(s.dir)
+}
+
+// An index whose place could not be made durable is in it all the same, and who takes it makes that durable.
+func TestIndexTakenBeside(t *testing.T) {
 	t.Parallel()
 	s := openSlowIndex(t)
 	before := s.st.Admin().Stats().Spilled
 	broken := errors.New("broken")
-	fail := func() error { return broken }
-	s.fate.Store(&fail)
+	s.fate.Store(&fate{s.inPlace, func() error { return broken }})
 	s.put(500)
 	<-s.entered
-	s.until("the error is not said", func(Stats) bool {
-		h := s.st.Health(t.Context())
-		return !h.OK && errors.Is(errors.Join(h.Problems...), broken)
-	})
-	tries := len(s.entered)
-	for range 5 {
-		s.put(100)
-		s.until("no file is made", func(st Stats) bool { return st.Flushed == st.Durable })
-		if h := s.st.Health(t.Context()); h.OK {
-			t.Fatal("the store is well once more files are made")
+	s.until("the error is not said", func(Stats) bool { return !s.st.Health(t.Context()).OK })
+	var watched, synced, late atomic.Bool
+	fsys := fault.New(vfs.OS(), func(op *fault.Op) error {
+		switch {
+		case s.inPlace(op):
+			synced.Store(true)
+		case watched.Load() && op.Kind.Syncs() && filepath.Base(op.Path) == "checkpoint" && !synced.Load():
+			late.Store(true)
 		}
+		return nil
+	})
+	other, err := Open(t.Context(), s.dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: fsys, SpillBytes: 64 << 10}}))
+	if err != nil {
+		t.Fatal(err)
 	}
-	if n := len(s.entered) - tries; n > 4 {
-		t.Errorf("it was tried %d times more", n)
+	watched.Store(true)
+	if err := other.Flush(t.Context()); err != nil {
+		t.Error(err)
 	}
-	if s.st.Admin().Stats().Spilled != before {
-		t.Fatal("the index is there")
+	if s.st.Admin().Stats().Spilled == before {
+		t.Fatal("the mark of the index did not move")
+	}
+	if !synced.Load() || late.Load() {
+		t.Error("it is not made durable in its place first")
 	}
 	s.fate.Store(nil)
-	s.until("the index is not written again", func(st Stats) bool { return st.Spilled > before })
-	s.until("the store is not well then", func(Stats) bool { return s.st.Health(t.Context()).OK })
+	if err := errors.Join(other.Close(), s.st.Close()); err != nil {
+		t.Fatal(err)
+	}
+	s.sound(s.dir)
+}
+
+// A store that is killed when a new base is in its place, and the delta that it holds is there still, lacks nothing.
+func TestBaseBeside(t *testing.T) {
+	t.Parallel()
+	s := openSlowIndex(t)
+	s.growDelta()
+	leave := s.hold(ofDelta)
+	s.put(100)
+	killed := filepath.Join(t.TempDir(), "killed")
+	copyDir(t, s.dir, killed)
+	s.sound(killed)
+	leave()
+	if err := s.st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.sound(s.dir)
+}
+
+// A damaged base that is met in the background is made again, and memories go on being put into files.
+func TestDamageBesideIndex(t *testing.T) {
+	t.Parallel()
+	s := openSlowIndex(t)
+	s.growDelta()
+	before := s.st.Admin().Stats().Spilled
+	spoilLine(t, filepath.Join(s.dir, "memory_index.json"), "m00700") // no put needs its block
+	s.put(500)
+	s.until("no index is made", func(st Stats) bool { return st.Spilled > before })
+	if err := s.st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.sound(s.dir)
 }
 
 // Close and purge wait for an index that is written beside rounds.
 func TestPurgeBesideIndex(t *testing.T) {
 	t.Parallel()
 	s := openSlowIndex(t)
-	leave := s.hold()
+	leave := s.hold(toPlace)
 	purged := make(chan error, 1)
 	go func() {
 		_, err := s.st.Admin().Purge(t.Context(), "m00007")
@@ -229,7 +379,7 @@ func TestPurgeBesideIndex(t *testing.T) {
 func TestCloseBesideIndex(t *testing.T) {
 	t.Parallel()
 	s := openSlowIndex(t)
-	leave := s.hold()
+	leave := s.hold(toPlace)
 	s.put(300)
 	closed := make(chan error, 1)
 	go func() { closed <- s.st.Close() }()

@@ -104,7 +104,9 @@ func (fl *Flusher) spilling(ctx context.Context, held *wal.Held, to wal.Mark, fi
 	rotten := fl.Engine.Rotten.Load() && to.LSN == set.LSN() // nothing new, and still due
 	if to.LSN <= set.LSN() && !(always && set.Delta() != nil) && !rotten {
 		set.Release()
-		return nil, nil // written by a flusher that was killed before the checkpoint said so
+		// Written by a flusher that was killed, or failed, before the checkpoint said so, and perhaps
+		// before it was durable in its place.
+		return nil, fl.Engine.Env.IOError("syncing", fl.Engine.Env.Dir, fl.Engine.Env.FS.SyncDir(fl.Engine.Env.Dir))
 	}
 	list, overtaken, err := fl.Engine.StateAt(ctx, set.LSN(), to.LSN)
 	if err == nil {
