@@ -78,6 +78,9 @@ func Parse(s string) (*Cond, error) {
 	if again := joined.FindString(value); again != "" && !strings.Contains(value, `"`) {
 		return bad("one condition has one operator", "give each condition by itself, all must hold; or the value in quotes")
 	}
+	if strings.TrimSpace(value) == "" && c.op != "=" && c.op != "!=" {
+		return bad("there is no value behind "+c.op, "it is like source=desk; a name alone says that there is one, of any value")
+	}
 	for more := true; more; {
 		var one string
 		value = strings.TrimSpace(value)

@@ -45,7 +45,7 @@ func TestHolds(t *testing.T) {
 }
 
 func TestParseRefuses(t *testing.T) {
-	for _, s := range []string{"", " ", "=x", "!", "!=x", "a..b", ".a", "metadata.", "a^b", "^=x", "a>1,2", `a="x`, `a="x"y`, "!a=b", "!!a", "a==b", "a<>b", "a=<b", "<", "a.=1", `"a"b=1`, `"a`, `!"a"=1`} {
+	for _, s := range []string{"", " ", "=x", "!", "!=x", "a..b", ".a", "metadata.", "a^b", "^=x", "a>1,2", `a="x`, `a="x"y`, "!a=b", "!!a", "a==b", "a<>b", "a=<b", "<", "a.=1", `"a"b=1`, `"a`, `!"a"=1`, "a>", "a >= ", "a<", "a^=", `"x=y">`} {
 		var f *errs.FieldError
 		if c, err := Parse(s); !errors.Is(err, errs.ErrInvalid) || !errors.As(err, &f) || !strings.Contains(err.Error(), "source=desk") {
 			t.Errorf("%q: %+v, %v", s, c, err)
