@@ -92,6 +92,24 @@ func TestPurgeSparesSecondNames(t *testing.T) {
 	}
 }
 
+// A parked file that only mentions what is purged is named by the folder in which its user finds it.
+func TestPurgeNamesParked(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	name := filepath.Join(dir, "tmp", "parked", "notes.txt@20@0@0@x-1")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte("torn: see the journal of monday"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	set := trace.Of('m', []string{"journal"})
+	removed, held, err := trace.PurgeParked(nil, dir, set, trace.Options{FS: vfs.OS()})
+	if err != nil || len(removed) != 0 || len(held) != 0 {
+		t.Fatal(removed, held, err)
+	}
+	if u := set.Unread(); len(u) != 1 || u[0].Path != "tmp/parked/notes.txt@20@0@0@x-1" {
+		t.Errorf("%+v", u)
+	}
+}
+
 // A piece of the log that was set aside holds other memories as well, perhaps as
 // their only copy: that it mentions a word is no reason to destroy it.
 func TestPurgeLeavesPiecesThatMention(t *testing.T) {

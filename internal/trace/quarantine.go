@@ -107,7 +107,9 @@ func PurgeQuarantine(ctx context.Context, _ *wal.Held, dir string, t *Set, o Opt
 			removed = append(removed, "quarantine/"+name)
 		}
 	}
-	t.unread = slices.DeleteFunc(t.unread, func(u Unread) bool { return slices.Contains(doomed, filepath.Join(folder, u.Name+doomedSuffix)) })
+	t.unread = slices.DeleteFunc(t.unread, func(u Unread) bool {
+		return slices.Contains(doomed, filepath.Join(dir, filepath.FromSlash(u.Path)+doomedSuffix))
+	})
 	if len(doomed) == 0 {
 		return removed, append(unlinked, t.unlinked...), nil
 	}
@@ -164,7 +166,7 @@ func (t *Set) inFile(fsys vfs.FS, folder, name string) (is bool, left []byte, er
 	}
 	b, err := vfs.ReadFile(fsys, path, places.CopyMost)
 	if errors.Is(err, errs.ErrTooLarge) { // none of the store's; what it says its owner must know
-		t.ask(name, "it is larger than "+human.Bytes(places.CopyMost)+", and was not read")
+		t.ask(folder, name, "it is larger than "+human.Bytes(places.CopyMost)+", and was not read")
 		return false, nil, nil
 	}
 	if err != nil {
@@ -178,7 +180,7 @@ func (t *Set) inFile(fsys vfs.FS, folder, name string) (is bool, left []byte, er
 	if p, ok := t.pieceOf(name, from, b); ok && (!archived || whole) {
 		f := t.look(p)
 		if f.unknown != "" {
-			t.ask(name, f.unknown)
+			t.ask(folder, name, f.unknown)
 		}
 		if !f.has || archived {
 			return f.has, nil, nil
@@ -188,7 +190,7 @@ func (t *Set) inFile(fsys vfs.FS, folder, name string) (is bool, left []byte, er
 	if archived {
 		is = t.proof(b)
 		if !is {
-			t.ask(name, "a part of it cannot be read")
+			t.ask(folder, name, "a part of it cannot be read")
 		}
 		return is, nil, nil
 	}
@@ -205,7 +207,7 @@ func (t *Set) inFile(fsys vfs.FS, folder, name string) (is bool, left []byte, er
 	// An index, or what cannot be told, holds other memories too, perhaps as their only copy:
 	// a word in it is no proof that it holds this one.
 	if !t.proof(b) {
-		t.ask(name, "or only mention it, and others with it")
+		t.ask(folder, name, "or only mention it, and others with it")
 		return false, nil, nil
 	}
 	return true, nil, nil

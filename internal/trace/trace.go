@@ -51,16 +51,22 @@ type Set struct {
 // *vfs.UnwipedError. What has another name is gone from the store, the rest stays.
 func (t *Set) Unwiped() []error { return t.unwiped }
 
-// Unread is a file in quarantine that may hold it: whether to keep it is for its user to decide.
+// Unread is a file in quarantine, or a parked one, that may hold it: whether to keep it is for its user to decide.
 type Unread struct {
-	Name string
+	Path string // in the store
 	Why  string // a part of it is in no sound entry of the log, or cannot be read, or it mentions it
 }
 
 // Unread are the files that may hold it.
 func (t *Set) Unread() []Unread { return t.unread }
 
-func (t *Set) ask(name, why string) { t.unread = append(t.unread, Unread{name, why}) }
+func (t *Set) ask(folder, name, why string) {
+	in := "quarantine/"
+	if filepath.Base(folder) == "parked" {
+		in = "tmp/parked/"
+	}
+	t.unread = append(t.unread, Unread{in + name, why})
+}
 
 // rare is how long an id must be for its bare bytes to mean it.
 const rare = 6
