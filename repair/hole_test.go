@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -142,7 +143,9 @@ func holes(t *testing.T, template string, all map[uint64]string, r *rand.Rand, c
 		first, last = min(first, v), max(last, v)
 	}
 	base := first / (1 << 20) * (1 << 20)
-	places := []int{0, 0, 128, int(last-base) - 2048} // the first of random bytes, the second of zeros
+	frames := slices.Sorted(maps.Keys(all))
+	places := []int{0, 0, 128, int(last-base) - 2048, // the first of random bytes, the second of zeros
+		int(last - base), int(frames[len(frames)-4] - base)} // zeros from where a frame begins look as the end of a log
 	for range count {
 		places = append(places, r.IntN(int(last-base)-size))
 	}

@@ -47,20 +47,20 @@ func (r *repairer) retireBelow(d *repair.Done, log *wal.FileLog, number uint64, 
 			}
 			continue
 		}
-		end := versions.FramesEnd(log, list[i:])
-		sound := f.Err == nil
-		_, err = log.WalkSegment(r.ctx, f.Number, wal.Mark{}, end, func(wal.Mark, *wal.Entry) error { return nil }, func(g wal.Gap) {
-			sound = sound && errors.Is(g.Err, segment.ErrEnd) && g.To == end
-		})
+		end, sound, cut, err := versions.Frames(r.ctx, log, list[i:], attested)
 		if err != nil {
 			return err
 		}
 		if sound {
-			err = log.ArchiveSegment(f.Number)
-		} else {
-			if in, _ := log.Place(attested - 1); in == f.Number {
-				end = min(end, attested)
+			// Zeros from where a frame began look as an end does. Then the copy lacks what was there, and goes again
+			// when the segment comes back.
+			if cut {
+				err = r.IntendAny(d, archived(f.Number))
 			}
+			if err == nil {
+				err = log.ArchiveSegment(f.Number)
+			}
+		} else {
 			err = r.salvage(d, log, list[i:], end)
 		}
 		if err != nil {
@@ -84,9 +84,12 @@ func (r *repairer) salvage(d *repair.Done, log *wal.FileLog, list []wal.SegmentF
 	if len(next) > 0 && next[0].Err == nil && next[0].Start.PrevEnd == end {
 		last.Sum = next[0].Start.PrevSum
 	}
-	if err := r.IntendAny(d, fmt.Sprintf("wal/archive/%08d.zst", f.Number)); err != nil {
+	if err := r.IntendAny(d, archived(f.Number)); err != nil {
 		return err
 	}
 	_, err := log.SalvageSegment(r.ctx, f.Number, last)
 	return err
 }
+
+// archived is the copy of a segment in the archive.
+func archived(number uint64) string { return fmt.Sprintf("wal/archive/%08d.zst", number) }

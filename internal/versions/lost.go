@@ -180,3 +180,25 @@ func FramesEnd(log *wal.FileLog, list []wal.SegmentFile) wal.LSN {
 	}
 	return end
 }
+
+// Frames reads the first of some segments, of a log that was durable up to attested: up to where it has, or had,
+// frames, whether it has them to its end, and whether that is cut, where zeros begin at a frame as they do at an end.
+func Frames(ctx context.Context, log *wal.FileLog, list []wal.SegmentFile, attested wal.LSN) (end wal.LSN, sound, cut bool, err error) {
+	f := list[0]
+	end, sound = FramesEnd(log, list), f.Err == nil
+	in, _ := log.Place(attested - 1)
+	reached := end
+	if end == log.SegmentEnd(f.Number) { // nothing says where it ended
+		if reached = 0; in == f.Number {
+			reached = attested
+		}
+	}
+	_, err = log.WalkSegment(ctx, f.Number, wal.Mark{}, end, func(wal.Mark, *wal.Entry) error { return nil }, func(g wal.Gap) {
+		sound = sound && errors.Is(g.Err, segment.ErrEnd) && g.To == end
+		cut = cut || g.At < reached
+	})
+	if !sound && in == f.Number {
+		end = min(end, attested)
+	}
+	return end, sound, cut, err
+}
