@@ -16,7 +16,7 @@ import (
 // the views are replaced before what they had is looked at, and not beside.
 func TestCutPurgeInBackground(t *testing.T) {
 	t.Parallel()
-	const word = "secretzebra"
+	const word = "xsecretzebra" // no month and no day of the week, which are words too, begins as it does
 	dir := t.TempDir()
 	st := openTest(t, dir, &Options{NoBackground: true})
 	ids := make([]string, 20)
