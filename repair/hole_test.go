@@ -145,7 +145,7 @@ func holes(t *testing.T, template string, all map[uint64]string, r *rand.Rand, c
 	base := first / (1 << 20) * (1 << 20)
 	frames := slices.Sorted(maps.Keys(all))
 	places := []int{0, 0, 128, int(last-base) - 2048, // the first of random bytes, the second of zeros
-		int(last - base), int(frames[len(frames)-4] - base)} // zeros from where a frame begins look as the end of a log
+		256, int(last - base), 512, int(frames[len(frames)-4] - base)} // zeros from where a frame begins look as the end of a log
 	for range count {
 		places = append(places, r.IntN(int(last-base)-size))
 	}

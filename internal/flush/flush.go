@@ -305,13 +305,18 @@ func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, s
 	}
 	var beside *spilling
 	if err == nil && fl.spillDue(m, c, more) {
+		spilled = true
 		if fl.spillBeside(m) {
-			beside, err = fl.spilling(ctx, held, c.Flushed, files, false)
+			if beside, err = fl.spilling(ctx, held, c.Flushed, files, false); err == nil && beside == nil {
+				if ierr := fl.settleIndex(); ierr != nil {
+					spilled, err = false, fl.indexed(ctx, ierr)
+				}
+			}
 		} else {
 			err = fl.spill(ctx, held, c.Flushed, files, m == MergeAlways)
 		}
-		if beside == nil {
-			c.Spilled, spilled = c.Flushed, true
+		if spilled = spilled && beside == nil; spilled {
+			c.Spilled = c.Flushed
 		}
 	}
 	defer func() {

@@ -66,8 +66,11 @@ type spilling struct {
 // files are on their way to the disk, and takes its place when these are durable.
 func (fl *Flusher) spill(ctx context.Context, held *wal.Held, to wal.Mark, files *filing, always bool) error {
 	s, err := fl.spilling(ctx, held, to, files, always)
-	if s == nil || err != nil {
+	if err != nil {
 		return err
+	}
+	if s == nil {
+		return fl.settleIndex()
 	}
 	defer s.set.Release()
 	s.target.Ready = files.wait
@@ -104,9 +107,7 @@ func (fl *Flusher) spilling(ctx context.Context, held *wal.Held, to wal.Mark, fi
 	rotten := fl.Engine.Rotten.Load() && to.LSN == set.LSN() // nothing new, and still due
 	if to.LSN <= set.LSN() && !(always && set.Delta() != nil) && !rotten {
 		set.Release()
-		// Written by a flusher that was killed, or failed, before the checkpoint said so, and perhaps
-		// before it was durable in its place.
-		return nil, fl.Engine.Env.IOError("syncing", fl.Engine.Env.Dir, fl.Engine.Env.FS.SyncDir(fl.Engine.Env.Dir))
+		return nil, nil // written by a flusher that was killed, or failed, before the checkpoint said so
 	}
 	list, overtaken, err := fl.Engine.StateAt(ctx, set.LSN(), to.LSN)
 	if err == nil {
@@ -117,6 +118,12 @@ func (fl *Flusher) spilling(ctx context.Context, held *wal.Held, to wal.Mark, fi
 		return nil, err
 	}
 	return &spilling{set: set, list: list, to: to, target: fl.Engine.Target(fl.Engine.Log.UUID(), to)}, nil
+}
+
+// settleIndex makes the index durable in its place that another wrote there: perhaps he did not come to it, as one
+// that is killed.
+func (fl *Flusher) settleIndex() error {
+	return fl.Engine.Env.IOError("syncing", fl.Engine.Env.Dir, fl.Engine.Env.FS.SyncDir(fl.Engine.Env.Dir))
 }
 
 // write puts an index in its place.

@@ -3,8 +3,10 @@ package heal
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 
 	"github.com/varve-db/varve/internal/journal"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/versions"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/segment"
@@ -47,21 +49,22 @@ func (r *repairer) retireBelow(d *repair.Done, log *wal.FileLog, number uint64, 
 			}
 			continue
 		}
+		copied := fmt.Sprintf("wal/archive/%08d.zst", f.Number)
 		end, sound, cut, err := versions.Frames(r.ctx, log, list[i:], attested)
 		if err != nil {
 			return err
 		}
 		if sound {
-			// Zeros from where a frame began look as an end does. Then the copy lacks what was there, and goes again
-			// when the segment comes back.
-			if cut {
-				err = r.IntendAny(d, archived(f.Number))
+			// Zeros from where a frame began look as an end does. Then a copy that is made lacks what was there, and
+			// goes again when the segment comes back.
+			if _, gone := r.o.FS.Stat(r.Path(filepath.FromSlash(copied))); cut && places.Gone(gone) {
+				err = r.IntendAny(d, copied)
 			}
 			if err == nil {
 				err = log.ArchiveSegment(f.Number)
 			}
 		} else {
-			err = r.salvage(d, log, list[i:], end)
+			err = r.salvage(d, log, list[i:], end, copied)
 		}
 		if err != nil {
 			return err
@@ -77,19 +80,16 @@ func (r *repairer) retireBelow(d *repair.Done, log *wal.FileLog, number uint64, 
 	return nil
 }
 
-// salvage keeps the sound frames of the first of some segments as history. end is where they end.
-func (r *repairer) salvage(d *repair.Done, log *wal.FileLog, list []wal.SegmentFile, end wal.LSN) error {
+// salvage keeps the sound frames of the first of some segments as history, in a copy. end is where they end.
+func (r *repairer) salvage(d *repair.Done, log *wal.FileLog, list []wal.SegmentFile, end wal.LSN, copied string) error {
 	f, next := list[0], list[1:]
 	last := wal.Mark{LSN: end}
 	if len(next) > 0 && next[0].Err == nil && next[0].Start.PrevEnd == end {
 		last.Sum = next[0].Start.PrevSum
 	}
-	if err := r.IntendAny(d, archived(f.Number)); err != nil {
+	if err := r.IntendAny(d, copied); err != nil {
 		return err
 	}
 	_, err := log.SalvageSegment(r.ctx, f.Number, last)
 	return err
 }
-
-// archived is the copy of a segment in the archive.
-func archived(number uint64) string { return fmt.Sprintf("wal/archive/%08d.zst", number) }

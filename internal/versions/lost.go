@@ -174,24 +174,32 @@ func (d *damage) loss(ctx context.Context, log *wal.FileLog, archived []uint64) 
 // FramesEnd is up to where the first of some segments holds frames, as the one
 // after it says; else its end.
 func FramesEnd(log *wal.FileLog, list []wal.SegmentFile) wal.LSN {
-	end := log.SegmentEnd(list[0].Number)
-	if len(list) > 1 && list[1].Err == nil && list[1].Number == list[0].Number+1 && list[1].Start.PrevEnd > end-log.SegmentSize() {
-		end = min(end, list[1].Start.PrevEnd)
-	}
+	end, _ := framesEnd(log, list)
 	return end
+}
+
+func framesEnd(log *wal.FileLog, list []wal.SegmentFile) (end wal.LSN, said bool) {
+	end = log.SegmentEnd(list[0].Number)
+	if len(list) > 1 && list[1].Err == nil && list[1].Number == list[0].Number+1 && list[1].Start.PrevEnd > end-log.SegmentSize() {
+		return min(end, list[1].Start.PrevEnd), true
+	}
+	return end, false
 }
 
 // Frames reads the first of some segments, of a log that was durable up to attested: up to where it has, or had,
 // frames, whether it has them to its end, and whether that is cut, where zeros begin at a frame as they do at an end.
 func Frames(ctx context.Context, log *wal.FileLog, list []wal.SegmentFile, attested wal.LSN) (end wal.LSN, sound, cut bool, err error) {
 	f := list[0]
-	end, sound = FramesEnd(log, list), f.Err == nil
-	in, _ := log.Place(attested - 1)
+	end, said := framesEnd(log, list)
+	sound = f.Err == nil
 	reached := end
-	if end == log.SegmentEnd(f.Number) { // nothing says where it ended
-		if reached = 0; in == f.Number {
-			reached = attested
-		}
+	in, _ := log.Place(attested - 1)
+	switch {
+	case said:
+	case in == f.Number:
+		reached = attested
+	default:
+		reached = 0 // nothing says where it ended
 	}
 	_, err = log.WalkSegment(ctx, f.Number, wal.Mark{}, end, func(wal.Mark, *wal.Entry) error { return nil }, func(g wal.Gap) {
 		sound = sound && errors.Is(g.Err, segment.ErrEnd) && g.To == end
