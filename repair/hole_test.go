@@ -138,12 +138,9 @@ func holes(t *testing.T, template string, all map[uint64]string, r *rand.Rand, c
 	if err != nil {
 		t.Fatal(err)
 	}
-	var first, last uint64 = 1 << 62, 0
-	for v := range all {
-		first, last = min(first, v), max(last, v)
-	}
-	base := first / (1 << 20) * (1 << 20)
 	frames := slices.Sorted(maps.Keys(all))
+	first, last := frames[0], frames[len(frames)-1]
+	base := first / (1 << 20) * (1 << 20)
 	places := []int{0, 0, 128, int(last-base) - 2048, // the first of random bytes, the second of zeros
 		256, int(last - base), 512, int(frames[len(frames)-4] - base)} // zeros from where a frame begins look as the end of a log
 	for range count {

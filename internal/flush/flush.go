@@ -305,17 +305,7 @@ func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, s
 	}
 	var beside *spilling
 	if err == nil && fl.spillDue(m, c, more) {
-		spilled = true
-		if fl.spillBeside(m) {
-			if beside, err = fl.spilling(ctx, held, c.Flushed, files, false); err == nil && beside == nil {
-				if ierr := fl.settleIndex(); ierr != nil {
-					spilled, err = false, fl.indexed(ctx, ierr)
-				}
-			}
-		} else {
-			err = fl.spill(ctx, held, c.Flushed, files, m == MergeAlways)
-		}
-		if spilled = spilled && beside == nil; spilled {
+		if beside, spilled, err = fl.spillOf(ctx, held, c.Flushed, files, m); spilled {
 			c.Spilled = c.Flushed
 		}
 	}

@@ -62,6 +62,20 @@ type spilling struct {
 	target index.Target
 }
 
+// spillOf writes the index of a round, or says what is to be written beside the next ones.
+func (fl *Flusher) spillOf(ctx context.Context, held *wal.Held, to wal.Mark, files *filing, m Merge) (beside *spilling, spilled bool, err error) {
+	if !fl.spillBeside(m) {
+		return nil, true, fl.spill(ctx, held, to, files, m == MergeAlways)
+	}
+	if beside, err = fl.spilling(ctx, held, to, files, false); beside != nil || err != nil {
+		return beside, false, err
+	}
+	if err = fl.settleIndex(); err != nil {
+		return nil, false, fl.indexed(ctx, err) // files go on meanwhile
+	}
+	return nil, true, nil
+}
+
 // spill writes the state as of a mark as a new delta or, merged, as a new base. It is written while the
 // files are on their way to the disk, and takes its place when these are durable.
 func (fl *Flusher) spill(ctx context.Context, held *wal.Held, to wal.Mark, files *filing, always bool) error {

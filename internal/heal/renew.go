@@ -108,7 +108,7 @@ func (n *renewal) read() error {
 			continue
 		}
 		begun[f.Number] = true
-		end := versions.FramesEnd(n.log, list[i:])
+		end, _ := versions.FramesEnd(n.log, list[i:])
 		_, err = n.log.WalkSegment(n.r.ctx, f.Number, prev, end, func(end wal.Mark, e *wal.Entry) error {
 			if ended {
 				return nil

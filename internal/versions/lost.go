@@ -82,7 +82,7 @@ func Lost(ctx context.Context, log *wal.FileLog, s *state.State) (Loss, error) {
 		if unbegun {
 			continue
 		}
-		end := FramesEnd(log, list[i:])
+		end, _ := FramesEnd(log, list[i:])
 		_, err = log.WalkSegment(ctx, f.Number, wal.Mark{}, end, d.entry, func(g wal.Gap) {
 			if !errors.Is(g.Err, segment.ErrEnd) || g.To != end {
 				d.gap(g)
@@ -173,12 +173,7 @@ func (d *damage) loss(ctx context.Context, log *wal.FileLog, archived []uint64) 
 
 // FramesEnd is up to where the first of some segments holds frames, as the one
 // after it says; else its end.
-func FramesEnd(log *wal.FileLog, list []wal.SegmentFile) wal.LSN {
-	end, _ := framesEnd(log, list)
-	return end
-}
-
-func framesEnd(log *wal.FileLog, list []wal.SegmentFile) (end wal.LSN, said bool) {
+func FramesEnd(log *wal.FileLog, list []wal.SegmentFile) (end wal.LSN, said bool) {
 	end = log.SegmentEnd(list[0].Number)
 	if len(list) > 1 && list[1].Err == nil && list[1].Number == list[0].Number+1 && list[1].Start.PrevEnd > end-log.SegmentSize() {
 		return min(end, list[1].Start.PrevEnd), true
@@ -190,7 +185,7 @@ func framesEnd(log *wal.FileLog, list []wal.SegmentFile) (end wal.LSN, said bool
 // frames, whether it has them to its end, and whether that is cut, where zeros begin at a frame as they do at an end.
 func Frames(ctx context.Context, log *wal.FileLog, list []wal.SegmentFile, attested wal.LSN) (end wal.LSN, sound, cut bool, err error) {
 	f := list[0]
-	end, said := framesEnd(log, list)
+	end, said := FramesEnd(log, list)
 	sound = f.Err == nil
 	reached := end
 	in, _ := log.Place(attested - 1)

@@ -109,7 +109,7 @@ is purged if the store has no trace of one of them, since it may be mistyped (ex
 						left = cli.WithFix(notWiped{u}, u.Help())
 					}
 					var piece *varve.CorruptionError
-					if errors.As(left, &piece) && strings.HasPrefix(piece.Path, "quarantine/") {
+					if errors.As(left, &piece) && (strings.HasPrefix(piece.Path, "quarantine/") || strings.HasPrefix(piece.Path, "tmp/parked/")) {
 						fix := "what else it has may be the only copy: look before you remove it"
 						if len(r.Deleted)+len(r.TakenOut)+r.Frames+len(r.Removed)+r.Backups+r.Dropped == 0 {
 							fix = "nothing was found that is surely of " + cli.PrintableID(args[0]) + ": see whether the id is right before you remove anything"
