@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -51,6 +52,9 @@ type result struct {
 var columns = []string{"first", "all", "both", "session", "four", "beside", "put", "like", "page", "sessions"}
 
 func run() error {
+	if err := os.MkdirAll(cmp.Or(*dir, os.TempDir()), 0o700); err != nil {
+		return err
+	}
 	at, err := os.MkdirTemp(*dir, "finding-")
 	if err != nil {
 		return err

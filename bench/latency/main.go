@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -37,6 +38,9 @@ func main() {
 }
 
 func run(ctx context.Context) error {
+	if err := os.MkdirAll(cmp.Or(*dir, os.TempDir()), 0o700); err != nil {
+		return err
+	}
 	at, err := os.MkdirTemp(*dir, "latency-")
 	if err != nil {
 		return err

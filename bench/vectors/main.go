@@ -38,6 +38,9 @@ func command() error {
 	if err != nil {
 		return err
 	}
+	if err := os.MkdirAll(*dir, 0o700); err != nil {
+		return err
+	}
 	work, err := os.MkdirTemp(*dir, "vectors-*")
 	if err != nil {
 		return err
