@@ -1,7 +1,7 @@
 // Command finding measures search by words in stores of several sizes, beside bleve (English stems and stop
 // words, BM25) and SQLite's FTS5 (modernc, without cgo; porter stems, bm25) in the same run:
 //
-//	go run ./finding [-n 10000,100000] [-data locomo10.json] [-calls 200] [-rounds 3] [-puts 10000] [-dims 0] [-engines varve,bleve,fts5] [-dir DIR]
+//	go run ./finding [-n 10000,100000] [-data locomo10.json] [-calls 200] [-rounds 3] [-puts 10000] [-dims 0] [-engines varve,bleve,fts5] [-before MEMCTL] [-dir DIR]
 //
 // A memory has some 500 bytes of text, a session 100 memories. With -data (LoCoMo, which is not part of
 // this project) texts are turns of its conversations, put together at random, and queries its questions;
@@ -26,6 +26,14 @@
 //
 // In the end puts are measured, one after the other, in a store with the view of words and one without,
 // in turns (-puts 0: not).
+//
+// The engine scan is Varve as it was before the index, which counts the words of all memories in each
+// search. It answers over the Model Context Protocol, which takes part of a millisecond; its single puts are
+// not measured:
+//
+//	git worktree add /tmp/before c4da248^
+//	(cd /tmp/before && go build -o /tmp/memctl-before ./cmd/memctl)
+//	go run ./finding -engines varve,scan -before /tmp/memctl-before
 //
 // FTS5 has no stop words: it looks for all words of a query. Of an index of bleve there is one process at a
 // time. The engines take turns in each round.

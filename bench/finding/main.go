@@ -70,7 +70,7 @@ func run() error {
 		list := strings.Split(*names, ",")
 		for _, name := range list {
 			if engines[name] == nil {
-				return fmt.Errorf("engine %q: there are varve, bleve and fts5", name)
+				return fmt.Errorf("engine %q: there are varve, bleve, fts5 and scan", name)
 			}
 			results[name] = &result{took: map[string][]time.Duration{}}
 			if err := results[name].fill(engines[name](), filepath.Join(at, name, text), n); err != nil {
@@ -189,18 +189,17 @@ func (r *result) round(e engine, dir string, n, round int) error {
 	if s, ok := e.(shared); ok && err == nil {
 		err = r.four(s.Shared(), dir, uint64(100*(1+round)))
 	}
-	if err != nil {
-		return err
-	}
-	var over atomic.Bool
-	done := make(chan error, 1)
-	go func() {
-		done <- r.write(e, n, round, &over)
-	}()
-	err = r.call("beside", find)
-	over.Store(true)
-	if werr := <-done; err == nil {
-		err = werr
+	if w, ok := e.(writer); ok && err == nil {
+		var over atomic.Bool
+		done := make(chan error, 1)
+		go func() {
+			done <- r.write(w, n, round, &over)
+		}()
+		err = r.call("beside", find)
+		over.Store(true)
+		if werr := <-done; err == nil {
+			err = werr
+		}
 	}
 	if err != nil {
 		return err
@@ -217,7 +216,7 @@ func heap() int64 {
 }
 
 // write puts new memories until it is over; what each took is noted as put.
-func (r *result) write(e engine, n, round int, over *atomic.Bool) error {
+func (r *result) write(w writer, n, round int, over *atomic.Bool) error {
 	t, err := newTexts(uint64(1000 + round))
 	if err != nil {
 		return err
@@ -226,7 +225,7 @@ func (r *result) write(e engine, n, round int, over *atomic.Bool) error {
 	for i := 0; !over.Load(); i++ {
 		d := doc{fmt.Sprintf("new-%d-%d", round, i), session(n + i), t.memory(), t.vector(*dims)}
 		began := time.Now()
-		if err := e.Put(d); err != nil {
+		if err := w.Put(d); err != nil {
 			return err
 		}
 		took = append(took, time.Since(began))

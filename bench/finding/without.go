@@ -32,8 +32,11 @@ const (
 func without(at string, n int) error {
 	list := []struct {
 		name string
-		e    engine
-		r    *result
+		e    interface {
+			engine
+			writer
+		}
+		r *result
 	}{{"with the view", &store{}, &result{took: map[string][]time.Duration{}}}, {"without", &plain{}, &result{took: map[string][]time.Duration{}}}}
 	for i, l := range list {
 		dir := filepath.Join(at, fmt.Sprint("puts", i))
