@@ -131,11 +131,13 @@ func (o *Options) keepModes(dir string) {
 
 // copied is this store as a copy of it is made; its files were just flushed.
 func (st *Store) copied(ctx context.Context) (copy.Source, error) {
+	var again func(context.Context) error
 	if d := st.engine.Log.Damage(); !st.engine.Env.ReadOnly || d != nil {
 		if err := st.engine.Writable(); err != nil {
 			return copy.Source{}, err
 		}
-		if err := st.flusher.Flush(ctx, flush.MergeFlush); err != nil {
+		again = func(ctx context.Context) error { return st.flusher.Flush(ctx, flush.MergeFlush) }
+		if err := again(ctx); err != nil {
 			return copy.Source{}, err
 		}
 	}
@@ -156,7 +158,7 @@ func (st *Store) copied(ctx context.Context) (copy.Source, error) {
 	}
 	return copy.Source{
 		FS: st.engine.Env.FS, Dir: st.engine.Env.Dir, Log: st.engine.Log, FileMode: st.engine.Env.FileMode, FolderMode: st.engine.Env.FolderMode, Clock: st.engine.Env.Clock,
-		Count: live, Sight: st.engine.Sight, ModelAsOf: st.engine.State.ModelAsOf, Model: st.engine.State.Model,
+		Count: live, Sight: st.engine.Sight, Flush: again, ModelAsOf: st.engine.State.ModelAsOf, Model: st.engine.State.Model,
 		IDs: ids(st.engine.Kinds.Memories), Read: read(st.engine.Kinds.Memories), AssemblyIDs: ids(st.engine.Kinds.Assemblies), ReadAssembly: read(st.engine.Kinds.Assemblies),
 		ScopeKeys: st.working.KeysToCopy, ReadScope: st.working.ReadCopy,
 	}, nil

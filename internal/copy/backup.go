@@ -43,6 +43,8 @@ type Source struct {
 
 	// Sight catches up with the log.
 	Sight func(context.Context) error
+	// Flush puts everything into files once more; nil where nothing may be written.
+	Flush func(context.Context) error
 	// ModelAsOf is what made the vectors as of a position; false where the index covers
 	// more by now.
 	ModelAsOf func(wal.LSN) (index.Model, bool)

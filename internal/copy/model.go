@@ -51,6 +51,12 @@ func (b *backup) standing(ctx context.Context) (wal.Checkpoint, error) {
 		if try == standingTries { // the index went on each time
 			return c, fmt.Errorf("%w: the store is flushed faster than it can be looked at", errs.ErrConflict)
 		}
+		// A process that is between its index and the mark, stopped there or killed, has flush.lock, or had it.
+		if b.s.Flush != nil {
+			if err := b.s.Flush(ctx); err != nil {
+				return c, err
+			}
+		}
 	}
 }
 

@@ -91,11 +91,13 @@ func (s *State) Model() index.Model {
 	return index.Model{}
 }
 
-// ModelAsOf is what made them as of a position; false where the current set covers more.
+// ModelAsOf is what made them as of a position; false where the current set covers more, and a change
+// that does not lie before that position.
 func (s *State) ModelAsOf(at uint64) (index.Model, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.ModelBefore(at), s.from.Load() <= at
+	list := s.models.get()
+	return s.ModelBefore(at), s.from.Load() <= at || len(list) > 0 && list[0].LSN < at
 }
 
 // ModelBefore is what made them as of a position that the current set does not lie behind.

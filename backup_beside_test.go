@@ -1,0 +1,82 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"github.com/varve-db/varve/internal/copy"
+	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/vfs/fault"
+	"github.com/varve-db/varve/internal/vfs/wrap"
+	"github.com/varve-db/varve/repair"
+)
+
+// A backup beside a process that has put an index in its place, and was killed or is not yet at its
+// mark: the index covers more than what the backup begins with.
+func TestBackupBehindAnIndex(t *testing.T) {
+	t.Parallel()
+	embed := func(_ context.Context, texts []string) ([][]float32, error) {
+		return slices.Repeat([][]float32{{1, 2}}, len(texts)), nil
+	}
+	for name, changed := range map[string]bool{"no change of the model": false, "a change of the model": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var killed atomic.Bool
+			fsys := fault.New(vfs.OS(), func(op *fault.Op) error {
+				if killed.Load() && op.Kind == wrap.Write && filepath.Base(op.Path) == "checkpoint" {
+					return errors.New("killed")
+				}
+				return nil
+			})
+			dir, o := t.TempDir(), &Options{NoBackground: true}
+			if changed {
+				o.Embed, o.EmbedModel = embed, "m"
+			}
+			other, err := Open(t.Context(), dir, open.In(o, open.Environment{System: vfs.System{FS: fsys}}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			st := openTest(t, dir, &Options{NoBackground: true})
+			put := func(id, content string) {
+				t.Helper()
+				if _, err := other.Put(t.Context(), Memory{ID: id, Content: content}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			put("before", "")
+			source, err := st.copied(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			source.Config = func() []byte { return nil }
+			if !changed {
+				source.Flush = nil // as where nothing may be written
+			}
+			put("behind", "")
+			if err := other.Flush(t.Context()); err != nil { // so that the backup maps what is there then
+				t.Fatal(err)
+			}
+			put("last", "with the first vector")
+			killed.Store(true)
+			if err := other.Flush(t.Context()); err == nil {
+				t.Fatal("the mark was made")
+			}
+			killed.Store(false)
+			backup := filepath.Join(t.TempDir(), "backup")
+			if _, err := copy.Backup(t.Context(), source, backup, repair.BackupOptions{}); err != nil {
+				t.Error(err)
+			}
+			if _, err := CheckBackup(t.Context(), backup); err != nil {
+				t.Error(err)
+			}
+			if err := other.Close(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
