@@ -290,6 +290,10 @@ func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, s
 	if distrusted {
 		fl.Files.Distrust()
 	}
+	// What an index in its place covers is in files, durably, also where a flusher was killed before the checkpoint
+	// said so. Put there again, and lost before the folder is synced, a file may be that of another memory, and the
+	// next process takes that index and looks no further.
+	fl.Engine.KeepUp(held)
 	list, to, err := fl.Due(ctx, m, c)
 	if err != nil {
 		return 0, false, err
