@@ -3,6 +3,8 @@ package varve
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -32,43 +34,112 @@ func killedAtMark(killed *atomic.Bool) vfs.FS {
 // the index says that it is right.
 func TestFilesBehindAnIndex(t *testing.T) {
 	t.Parallel()
-	var killed atomic.Bool
-	var again atomic.Int64
-	dir := t.TempDir()
-	other, err := Open(t.Context(), dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: killedAtMark(&killed)}}))
-	if err != nil {
-		t.Fatal(err)
+	for name, before := range map[string]int{"a base": 0, "the first delta": 3000} { // a base of 0.9 MB is not written again
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var killed atomic.Bool
+			var again atomic.Int64
+			dir := t.TempDir()
+			other, err := Open(t.Context(), dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: killedAtMark(&killed)}}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			put := func(n int, name string) {
+				t.Helper()
+				_, err := other.PutAll(t.Context(), func(yield func(Memory) bool) {
+					for i := range n {
+						if !yield(Memory{ID: fmt.Sprint(name, i), Content: "some words, so that its line has a length"}) {
+							return
+						}
+					}
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			put(before, "before")
+			if err := other.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			st, err := Open(t.Context(), dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: fault.New(vfs.OS(), func(op *fault.Op) error {
+				if killed.Load() && (op.Kind == wrap.Exchange || op.Kind == wrap.RenameNew) && strings.Contains(op.Path+op.To, "memories") {
+					again.Add(1)
+				}
+				return nil
+			})}}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			put(2, "last")
+			killed.Store(true)
+			if err := other.Flush(t.Context()); err == nil {
+				t.Fatal("the mark was made")
+			}
+			if err := st.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if n := again.Load(); n != 0 {
+				t.Errorf("%d renames in memories: files were put there again", n)
+			}
+			killed.Store(false)
+			for f, err := range st.Admin().Verify(t.Context(), VerifyOptions{}) {
+				t.Error(f, err)
+			}
+			if err := errors.Join(other.Close(), st.Close()); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
-	st, err := Open(t.Context(), dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: fault.New(vfs.OS(), func(op *fault.Op) error {
-		if killed.Load() && (op.Kind == wrap.Exchange || op.Kind == wrap.RenameNew) && strings.Contains(op.Path+op.To, "memories") {
-			again.Add(1)
-		}
-		return nil
-	})}}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, id := range []string{"a", "b"} {
-		if _, err := other.Put(t.Context(), Memory{ID: id}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	killed.Store(true)
-	if err := other.Flush(t.Context()); err == nil {
-		t.Fatal("the mark was made")
-	}
-	if err := st.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if n := again.Load(); n != 0 {
-		t.Errorf("%d renames in memories: files were put there again", n)
-	}
-	killed.Store(false)
-	for f, err := range st.Admin().Verify(t.Context(), VerifyOptions{}) {
-		t.Error(f, err)
-	}
-	if err := errors.Join(other.Close(), st.Close()); err != nil {
-		t.Fatal(err)
+}
+
+// An index of a copy of the store, which went another way, is not taken for one of this store that is newer: what it
+// covers is not in files here.
+func TestIndexOfACopy(t *testing.T) {
+	t.Parallel()
+	for name, n := range map[string]int{"beyond the log": 0, "within it": 60} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, fork := t.TempDir(), filepath.Join(t.TempDir(), "fork")
+			st := openTest(t, dir, &Options{NoBackground: true})
+			put := func(st *Store, id string) {
+				t.Helper()
+				if _, err := st.Put(t.Context(), Memory{ID: id}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			put(st, "zero")
+			if err := st.Close(); err != nil {
+				t.Fatal(err)
+			}
+			copyDir(t, dir, fork)
+			other := openTest(t, fork, &Options{NoBackground: true})
+			for i := range 20 {
+				put(other, fmt.Sprint("fork", i))
+			}
+			if err := other.Close(); err != nil {
+				t.Fatal(err)
+			}
+			st = openTest(t, dir, &Options{NoBackground: true})
+			put(st, "mine")
+			for i := range n {
+				put(st, fmt.Sprint("more", i))
+			}
+			if err := os.Rename(filepath.Join(fork, "memory_index.json"), filepath.Join(dir, "memory_index.json")); err != nil {
+				t.Fatal(err)
+			}
+			if err := st.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := os.Stat(filepath.Join(dir, "memories", "mine.json")); err != nil {
+				t.Error(err)
+			}
+			if err := st.Admin().RebuildIndex(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := st.Get(t.Context(), "mine"); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 

@@ -25,7 +25,8 @@ var (
 // called from several goroutines, each of which holds a reference.
 type Set struct {
 	sch         *Schema
-	base, delta *Table // either may be nil, the delta only with the base
+	base, delta *Table   // either may be nil, the delta only with the base
+	passed      vfs.Info // of a delta that its base holds, and that is not removed yet
 	lsn         uint64
 	refs        refs.Count
 }
@@ -80,11 +81,14 @@ func loadOnce(fsys vfs.FS, dir string, sch *Schema, want Want, prev *Set) (*Set,
 		}
 		return nil, fmt.Errorf("%s is missing: %w (%d)", sch.Base(), ErrBehind, want.Spilled)
 	}
+	var passed vfs.Info
 	if delta != nil && (delta.meta.From > base.meta.LSN || delta.meta.LSN <= base.meta.LSN) {
+		passed = delta.file
 		release(delta)
 		delta = nil
 	}
 	s := newSet(sch, base, delta)
+	s.passed = passed
 	if s.lsn < want.Spilled {
 		err := fmt.Errorf("%s up to %d: %w (%d)", sch.Base(), s.lsn, ErrBehind, want.Spilled)
 		_ = s.Release()
@@ -137,18 +141,21 @@ func (t *Table) maps(info vfs.Info) bool {
 	return info.Ino == t.file.Ino && info.Dev == t.file.Dev && info.Size == int64(len(t.data)) && info.Mtime.Equal(t.file.Mtime)
 }
 
-// Stands reports whether the files of the set are still in their places. An index that was rebuilt
-// because of damage may cover the same range, but is a different one.
+// Stands reports whether the files of the set are still in their places, and no others. An index that was
+// rebuilt because of damage may cover the same range, but is a different one.
 func (s *Set) Stands(fsys vfs.FS, dir string) bool {
-	for _, t := range []*Table{s.base, s.delta} {
-		if t == nil {
-			continue
-		}
-		if info, err := fsys.Stat(filepath.Join(dir, t.name)); err != nil || !t.maps(info) {
-			return false
-		}
+	info, err := fsys.Stat(filepath.Join(dir, s.sch.Base()))
+	if s.base == nil {
+		return err != nil
 	}
-	return true
+	if err != nil || !s.base.maps(info) {
+		return false
+	}
+	info, err = fsys.Stat(filepath.Join(dir, s.sch.Delta()))
+	if s.delta == nil {
+		return err != nil || info.Ino == s.passed.Ino && info.Dev == s.passed.Dev && info.Mtime.Equal(s.passed.Mtime)
+	}
+	return err == nil && s.delta.maps(info)
 }
 
 // Empty is a set without files, covering everything below lsn.

@@ -47,7 +47,7 @@ func (m *machine) Begin(ctx context.Context, start wal.Start) error {
 		}
 	}
 	if err == nil {
-		return eng.State.Begin(set, rebuilt(set))
+		return eng.State.Begin(set, state.Rebuilt(set))
 	}
 	if set != nil {
 		err = errors.Join(err, set.Release())
@@ -74,43 +74,17 @@ func (m *machine) Begin(ctx context.Context, start wal.Start) error {
 		eng.Env.Event(env.Event{Kind: env.EventRebuilt, Path: index.BaseName, Err: err, Count: n, Note: "from " + Origin(from)})
 	}
 	made := n > 0 || !start.Fresh // an empty one for a new log knows nothing too much
-	return eng.State.Begin(set, from == "" && made || from != "" && rebuilt(set))
+	return eng.State.Begin(set, from == "" && made || from != "" && state.Rebuilt(set))
 }
 
-// Agrees refuses an index of another life of this folder: one that knows more than the log
-// does, or whose log went another way.
+// Agrees implements wal.Machine.
 func (m *machine) Agrees(end wal.Mark, chain func(wal.LSN) (uint64, bool)) error {
 	set := m.State.Set()
-	if set == nil || set.Base() == nil {
+	if set == nil {
 		return nil
 	}
 	defer set.Release()
-	if set.LSN() > end.LSN {
-		return &errs.CorruptionError{Path: index.BaseName, Offset: -1, Err: fmt.Errorf("it covers the log up to %d, which ends at %d", set.LSN(), end.LSN)}
-	}
-	was, ok := index.Chain(set)
-	if is, known := chain(set.LSN()); ok && known && is != was {
-		return fmt.Errorf("%s was written for a log that differs from this one before %d", index.BaseName, set.LSN())
-	}
-	return nil
-}
-
-// rebuilt says whether a set was made from the files, by this process or by one
-// that was killed before it wrote another: it may know what came after its lsn.
-// All its lines then have the version that rebuildIndex gives, which no frame has.
-func rebuilt(set *index.Set) bool {
-	for _, section := range []int{index.Memories, index.Assemblies} {
-		for e, err := range set.Range(section, index.Span{}) {
-			if err != nil {
-				return false
-			}
-			if line, err := index.ParseLine(e.Value); err == nil && line.Version == set.LSN()-1 {
-				return true
-			}
-			break
-		}
-	}
-	return false
+	return state.Agrees(set, end.LSN, chain)
 }
 
 // hasFiles says whether there is any document.

@@ -7,9 +7,11 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/index/table"
 	"github.com/varve-db/varve/internal/env"
+	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -74,7 +76,11 @@ func (eng *Engine) remap() error {
 	remade := eng.Log.Remade()
 	set, err := eng.loadIndex(eng.Log.UUID(), eng.Log.Spilled(), false)
 	if err == nil {
-		err = eng.State.Swap(set)
+		if err = state.Agrees(set, eng.Log.Durable(), eng.chain); err == nil {
+			err = eng.State.Swap(set)
+		} else {
+			err = errors.Join(err, set.Release())
+		}
 	}
 	if err != nil {
 		eng.Env.Logger.Debug("mapping a newer index", "err", err)
@@ -83,6 +89,15 @@ func (eng *Engine) remap() error {
 	eng.Remade.Store(remade)
 	eng.Log.LetGo()
 	return nil
+}
+
+// chain is the log's hash at a position; 0 where the log has no entry that begins there.
+func (eng *Engine) chain(at wal.LSN) (uint64, bool) {
+	if m := eng.Log.AppliedMark(); at >= m.LSN {
+		return m.Sum, at == m.LSN
+	}
+	m, err := eng.Log.MarkBefore(context.Background(), at)
+	return m.Sum, err == nil || errors.Is(err, errs.ErrCorrupt)
 }
 
 // Healed says, of a look-up that met damage in the index when this had been
@@ -96,12 +111,13 @@ func (eng *Engine) Healed(swaps uint64) bool {
 
 // KeepUp maps the index that stands in the folder, before another one is made of
 // the one that is mapped. Where it cannot be used the one that is mapped goes on.
-func (eng *Engine) KeepUp(_ *wal.Held) {
+func (eng *Engine) KeepUp(_ *wal.Held) error {
 	eng.refreshing.Lock()
 	defer eng.refreshing.Unlock()
-	if !eng.stands() {
-		_ = eng.remap()
+	if eng.stands() {
+		return nil
 	}
+	return eng.remap()
 }
 
 // stands says whether the index that is mapped is the one in the folder.

@@ -293,7 +293,9 @@ func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, s
 	// What an index in its place covers is in files, durably, also where a flusher was killed before the checkpoint
 	// said so. Put there again, and lost before the folder is synced, a file may be that of another memory, and the
 	// next process takes that index and looks no further.
-	fl.Engine.KeepUp(held)
+	if err := fl.Engine.KeepUp(held); env.Passing(err) {
+		return 0, false, err
+	}
 	list, to, err := fl.Due(ctx, m, c)
 	if err != nil {
 		return 0, false, err

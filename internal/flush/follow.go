@@ -153,7 +153,7 @@ func (fl *Flusher) follow(ctx context.Context, held *wal.Held) {
 // of this process that is mapping the one before: the views would follow that one then, and keep what a
 // purge has the log forget behind it.
 func (fl *Flusher) mapIndex(held *wal.Held) error {
-	fl.Engine.KeepUp(held)
+	_ = fl.Engine.KeepUp(held)
 	if fl.Engine.State.From() < fl.Engine.Log.Spilled() {
 		return fl.Engine.Refresh()
 	}

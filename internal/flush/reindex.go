@@ -42,7 +42,7 @@ func (fl *Flusher) reindexAll(ctx context.Context, held *wal.Held, why error) er
 	if err := fl.Engine.Sight(ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
 		return err
 	}
-	fl.Engine.KeepUp(held)
+	_ = fl.Engine.KeepUp(held)
 	c, err := fl.Engine.Log.Checkpoint()
 	if err != nil {
 		return err

@@ -113,7 +113,7 @@ func (fl *Flusher) spill(ctx context.Context, held *wal.Held, to wal.Mark, files
 // take our own older version for an edit: so a memory that was changed before the mark, and again
 // since, is put into its file first, as it is now.
 func (fl *Flusher) spilling(ctx context.Context, held *wal.Held, to wal.Mark, files *filing, always bool) (*spilling, error) {
-	fl.Engine.KeepUp(held)
+	_ = fl.Engine.KeepUp(held)
 	set := fl.Engine.State.Set()
 	if set == nil {
 		return nil, errs.ErrClosed

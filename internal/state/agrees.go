@@ -1,0 +1,42 @@
+package state
+
+import (
+	"fmt"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/index"
+)
+
+// Agrees refuses an index of another life of this folder: one that knows more than a log that ends there
+// does, or whose log went another way. chain is the log's hash at a position, if that is known.
+func Agrees(set *index.Set, end uint64, chain func(uint64) (uint64, bool)) error {
+	if set == nil || set.Base() == nil {
+		return nil
+	}
+	if set.LSN() > end {
+		return &errs.CorruptionError{Path: index.BaseName, Offset: -1, Err: fmt.Errorf("it covers the log up to %d, which ends at %d", set.LSN(), end)}
+	}
+	was, ok := index.Chain(set)
+	if is, known := chain(set.LSN()); ok && known && is != was {
+		return fmt.Errorf("%s was written for a log that differs from this one before %d", index.BaseName, set.LSN())
+	}
+	return nil
+}
+
+// Rebuilt says whether a set was made from the files, by this process or by one
+// that was killed before it wrote another: it may know what came after its lsn.
+// All its lines then have the version that rebuildIndex gives, which no frame has.
+func Rebuilt(set *index.Set) bool {
+	for _, section := range []int{index.Memories, index.Assemblies} {
+		for e, err := range set.Range(section, index.Span{}) {
+			if err != nil {
+				return false
+			}
+			if line, err := index.ParseLine(e.Value); err == nil && line.Version == set.LSN()-1 {
+				return true
+			}
+			break
+		}
+	}
+	return false
+}
