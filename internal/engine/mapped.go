@@ -69,18 +69,20 @@ func (eng *Engine) Refresh() error {
 		return nil // somebody is at it
 	}
 	defer eng.refreshing.Unlock()
-	return eng.remap()
+	return eng.remap(false)
 }
 
-func (eng *Engine) remap() error {
+// remap maps the index that is in its place; held against the log, none of another life of this folder.
+func (eng *Engine) remap(held bool) error {
 	remade := eng.Log.Remade()
 	set, err := eng.loadIndex(eng.Log.UUID(), eng.Log.Spilled(), false)
-	if err == nil {
-		if err = state.Agrees(set, eng.Log.Durable(), eng.chain); err == nil {
-			err = eng.State.Swap(set)
-		} else {
-			err = errors.Join(err, set.Release())
+	if err == nil && held {
+		if err = state.Agrees(set, eng.Log.Durable(), eng.chain); err != nil {
+			_ = set.Release()
 		}
+	}
+	if err == nil {
+		err = eng.State.Swap(set)
 	}
 	if err != nil {
 		eng.Env.Logger.Debug("mapping a newer index", "err", err)
@@ -91,13 +93,18 @@ func (eng *Engine) remap() error {
 	return nil
 }
 
-// chain is the log's hash at a position; 0 where the log has no entry that begins there.
+// chain is the log's hash at a position; 0 where the log has no entry that begins there, nor goes on
+// from there in the next segment.
 func (eng *Engine) chain(at wal.LSN) (uint64, bool) {
 	if m := eng.Log.AppliedMark(); at >= m.LSN {
 		return m.Sum, at == m.LSN
 	}
 	m, err := eng.Log.MarkBefore(context.Background(), at)
-	return m.Sum, err == nil || errors.Is(err, errs.ErrCorrupt)
+	if size := eng.Log.SegmentSize(); errors.Is(err, errs.ErrCorrupt) {
+		m, _ = eng.Log.MarkBefore(context.Background(), (at/size+1)*size)
+		return m.Sum, true
+	}
+	return m.Sum, err == nil
 }
 
 // Healed says, of a look-up that met damage in the index when this had been
@@ -106,18 +113,19 @@ func (eng *Engine) chain(at wal.LSN) (uint64, bool) {
 func (eng *Engine) Healed(swaps uint64) bool {
 	eng.refreshing.Lock()
 	defer eng.refreshing.Unlock()
-	return eng.State.Swaps() != swaps || !eng.stands() && eng.remap() == nil
+	return eng.State.Swaps() != swaps || !eng.stands() && eng.remap(false) == nil
 }
 
-// KeepUp maps the index that stands in the folder, before another one is made of
-// the one that is mapped. Where it cannot be used the one that is mapped goes on.
+// KeepUp maps the index that stands in the folder, before another one is made of the one that is mapped,
+// and before anything is put into files: what it covers counts as put there. Where it cannot be used, or
+// is not of this log, the one that is mapped goes on.
 func (eng *Engine) KeepUp(_ *wal.Held) error {
 	eng.refreshing.Lock()
 	defer eng.refreshing.Unlock()
 	if eng.stands() {
 		return nil
 	}
-	return eng.remap()
+	return eng.remap(true)
 }
 
 // stands says whether the index that is mapped is the one in the folder.
