@@ -143,6 +143,34 @@ func TestIndexOfACopy(t *testing.T) {
 	}
 }
 
+// An index whose position is the end of a segment, where the log has no entry, is of this log.
+func TestIndexAtTheEndOfASegment(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	other := openTest(t, dir, &Options{NoBackground: true, SegmentSize: 64 << 10})
+	st := openTest(t, dir, &Options{NoBackground: true})
+	put := func(id string) {
+		t.Helper()
+		if _, err := other.Put(t.Context(), Memory{ID: id, Content: randomText(5000)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := other.engine.Log.Durable() / (64 << 10)
+	for i := 0; other.engine.Log.Durable()/(64<<10) < first+12; i++ {
+		put(fmt.Sprint("m", i))
+		if err := other.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		put(fmt.Sprint("behind", i))
+		if err := st.engine.Log.CatchUp(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := st.engine.KeepUp(nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // A backup beside a process that has put an index in its place, and was killed or is not yet at its
 // mark: the index covers more than what the backup begins with.
 func TestBackupBehindAnIndex(t *testing.T) {
