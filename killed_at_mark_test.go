@@ -40,10 +40,7 @@ func TestFilesBehindAnIndex(t *testing.T) {
 			var killed atomic.Bool
 			var again atomic.Int64
 			dir := t.TempDir()
-			other, err := Open(t.Context(), dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: killedAtMark(&killed)}}))
-			if err != nil {
-				t.Fatal(err)
-			}
+			other := openTest(t, dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: killedAtMark(&killed)}}))
 			put := func(n int, name string) {
 				t.Helper()
 				_, err := other.PutAll(t.Context(), func(yield func(Memory) bool) {
@@ -61,15 +58,12 @@ func TestFilesBehindAnIndex(t *testing.T) {
 			if err := other.Flush(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			st, err := Open(t.Context(), dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: fault.New(vfs.OS(), func(op *fault.Op) error {
+			st := openTest(t, dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: fault.New(vfs.OS(), func(op *fault.Op) error {
 				if killed.Load() && (op.Kind == wrap.Exchange || op.Kind == wrap.RenameNew) && strings.Contains(op.Path+op.To, "memories") {
 					again.Add(1)
 				}
 				return nil
 			})}}))
-			if err != nil {
-				t.Fatal(err)
-			}
 			put(2, "last")
 			killed.Store(true)
 			if err := other.Flush(t.Context()); err == nil {
@@ -84,9 +78,6 @@ func TestFilesBehindAnIndex(t *testing.T) {
 			killed.Store(false)
 			for f, err := range st.Admin().Verify(t.Context(), VerifyOptions{}) {
 				t.Error(f, err)
-			}
-			if err := errors.Join(other.Close(), st.Close()); err != nil {
-				t.Fatal(err)
 			}
 		})
 	}
@@ -186,10 +177,7 @@ func TestBackupBehindAnIndex(t *testing.T) {
 			if changed {
 				o.Embed, o.EmbedModel = embed, "m"
 			}
-			other, err := Open(t.Context(), dir, open.In(o, open.Environment{System: vfs.System{FS: killedAtMark(&killed)}}))
-			if err != nil {
-				t.Fatal(err)
-			}
+			other := openTest(t, dir, open.In(o, open.Environment{System: vfs.System{FS: killedAtMark(&killed)}}))
 			st := openTest(t, dir, &Options{NoBackground: true})
 			put := func(id, content string) {
 				t.Helper()
@@ -222,9 +210,6 @@ func TestBackupBehindAnIndex(t *testing.T) {
 			}
 			if _, err := CheckBackup(t.Context(), backup); err != nil {
 				t.Error(err)
-			}
-			if err := other.Close(); err != nil {
-				t.Fatal(err)
 			}
 		})
 	}

@@ -50,8 +50,9 @@ func (s *scan) PutAll(docs func(yield func(doc) bool)) (err error) {
 		return err
 	}
 	lines := bufio.NewWriter(in)
+	enc := json.NewEncoder(lines)
 	docs(func(d doc) bool {
-		err = json.NewEncoder(lines).Encode(map[string]any{"id": d.id, "content": d.text, "metadata": map[string]any{"session_id": d.session}})
+		err = enc.Encode(map[string]any{"id": d.id, "content": d.text, "metadata": map[string]any{"session_id": d.session}})
 		return err == nil
 	})
 	return errors.Join(err, lines.Flush(), in.Close(), command.Wait())

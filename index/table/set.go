@@ -138,8 +138,11 @@ func (t *Table) is(fsys vfs.FS, dir string) bool {
 
 // maps reports whether a file is the one that t maps, as it was then.
 func (t *Table) maps(info vfs.Info) bool {
-	return info.Ino == t.file.Ino && info.Dev == t.file.Dev && info.Size == int64(len(t.data)) && info.Mtime.Equal(t.file.Mtime)
+	return same(info, t.file) && info.Size == int64(len(t.data))
 }
+
+// same reports whether two looks met the same file, which nobody wrote to between.
+func same(a, b vfs.Info) bool { return a.Ino == b.Ino && a.Dev == b.Dev && a.Mtime.Equal(b.Mtime) }
 
 // Stands reports whether the files of the set are still in their places, and no others. An index that was
 // rebuilt because of damage may cover the same range, but is a different one.
@@ -153,7 +156,7 @@ func (s *Set) Stands(fsys vfs.FS, dir string) bool {
 	}
 	info, err = fsys.Stat(filepath.Join(dir, s.sch.Delta()))
 	if s.delta == nil {
-		return err != nil || info.Ino == s.passed.Ino && info.Dev == s.passed.Dev && info.Mtime.Equal(s.passed.Mtime)
+		return err != nil || same(info, s.passed)
 	}
 	return err == nil && s.delta.maps(info)
 }

@@ -10,7 +10,7 @@ import (
 // Agrees refuses an index of another life of this folder: one that knows more than a log that ends there
 // does, or whose log went another way. chain is the log's hash at a position, if that is known.
 func Agrees(set *index.Set, end uint64, chain func(uint64) (uint64, bool)) error {
-	if set == nil || set.Base() == nil {
+	if set.Base() == nil {
 		return nil
 	}
 	if set.LSN() > end {
