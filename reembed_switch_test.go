@@ -260,3 +260,39 @@ func TestReembedFileOfTheNextRun(t *testing.T) {
 		t.Fatal("the case is too weak: there was no next run")
 	}
 }
+
+// TestWriteVectorsBehindASwitch: a process that writes the vectors while another one ends the
+// switch to a model begins again with what the documents have by then.
+func TestWriteVectorsBehindASwitch(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	dir := t.TempDir()
+	of := modelOf("new", 3)
+	e := &teller{}
+	e.set(asking(of))
+	plain := openTest(t, dir, &Options{NoBackground: true})
+	for _, id := range []string{"m0", "m1"} {
+		_, err := plain.Put(ctx, Memory{ID: id, Content: "text of " + id})
+		must(t, err)
+	}
+	st := openTest(t, dir, &Options{NoBackground: true, Embed: e.embed, EmbedModel: "new", EmbedBatch: 1})
+	_, err := st.Vectors().Reembed(ctx, ReembedOptions{Progress: func(r ReembedReport) {
+		if st.vectors.Model().Switching() && r.Written == 1 {
+			must(t, plain.engine.Sight(ctx)) // the last that it sees of the log
+		}
+	}})
+	must(t, err)
+	if !plain.vectors.Model().Switching() {
+		t.Fatal("the case is too weak: this process does not think that the switch goes on")
+	}
+	held, err := plain.engine.Log.LockFlush(ctx)
+	must(t, err)
+	err = plain.vectors.Merge(ctx, held)
+	held.Unlock()
+	must(t, err)
+	for i, h := range []*Store{plain, st} {
+		if by, why := served(t, h, map[string]func(string) []float32{"new": of}); by != "new" {
+			t.Errorf("handle %d: %s", i, why)
+		}
+	}
+}

@@ -151,7 +151,23 @@ func (vs *Vectors) dropOlderVectors() error {
 
 // WriteOver writes over the existing vectors, or, where why says that they cannot be used, all of
 // them again. What stands stays until the new is in place.
-func (vs *Vectors) WriteOver(ctx context.Context, _ *wal.Held, set *vector.Set, why error, idx *index.Set, to wal.Mark, list []index.Change, always bool) (wal.LSN, int, error) {
+//
+// A switch to another model may end meanwhile, and what was computed for it is let go then: the
+// documents have it. They are behind the mark, so it begins again as of what is applied now.
+func (vs *Vectors) WriteOver(ctx context.Context, held *wal.Held, set *vector.Set, why error, idx *index.Set, to wal.Mark, list []index.Change, always bool) (wal.LSN, int, error) {
+	for tries := 0; ; tries++ {
+		at, dim, err := vs.tryWriteOver(ctx, held, set, why, idx, to, list, always)
+		if !errors.Is(err, ErrBehind) || tries == engine.FindTries || ctx.Err() != nil {
+			return at, dim, err
+		}
+		to = vs.Engine.Log.AppliedMark()
+		if list, _, err = vs.Engine.StateAt(ctx, idx.LSN(), to.LSN); err != nil {
+			return 0, 0, err
+		}
+	}
+}
+
+func (vs *Vectors) tryWriteOver(ctx context.Context, _ *wal.Held, set *vector.Set, why error, idx *index.Set, to wal.Mark, list []index.Change, always bool) (wal.LSN, int, error) {
 	if why != nil {
 		set = vector.Empty()
 	}
