@@ -1,7 +1,7 @@
 // Command bench measures Varve and its peers in one run, on one disk, in the
 // same minutes, beside the limits of that disk.
 //
-//	go run . [-quick] [-rounds 3] [-dir DIR] [-engines list] [-only workloads] [-o RESULTS.md]
+//	go run . [-quick] [-rounds 3] [-prose] [-dir DIR] [-engines list] [-only workloads] [-o RESULTS.md]
 //	go run . -rates [-steps sizes] [-dir DIR]    op rate and settled rate by what the store holds
 //	go run . -steady FOLDER [-minutes 3] [-mixed 10] [-engines list] [-only loads]
 //	go run . -recover [-rounds 5] [-seconds 10] [-only put64,batch1000]    the next open after kill -9
@@ -12,7 +12,8 @@
 // an empty folder. Every number is the median of the rounds, with the least
 // and the greatest beside it.
 //
-// The workloads, with JSON documents of 1 KB under ids like UUIDs:
+// The workloads, with JSON documents of 1 KB of random letters (with -prose: of words, as a steady cell has
+// them) under ids like UUIDs:
 //
 //	put1, put64      durable puts, each its own commit, 1 and 64 goroutines
 //	batch1000        durable batches of 1,000

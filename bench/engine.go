@@ -85,7 +85,20 @@ type source struct {
 	words *vocabulary // of which the text is; nil: letters without sense
 }
 
-func newSource(seed uint64) *source { return &source{rand.New(rand.NewPCG(seed, 0x76617276)), nil} }
+// prose says that all sources make documents of words.
+var prose bool
+
+func newSource(seed uint64) *source {
+	if prose {
+		return newProse(seed)
+	}
+	return newLetters(seed)
+}
+
+// newLetters makes documents of random letters: nearly every word of them is a new one.
+func newLetters(seed uint64) *source {
+	return &source{rand.New(rand.NewPCG(seed, 0x76617276)), nil}
+}
 
 // vocabulary is words as a language has them: few are in every text, most in hardly any.
 type vocabulary struct {
@@ -104,7 +117,7 @@ func newProse(seed uint64) *source {
 		}
 		v.words[i] = string(b)
 	}
-	s := newSource(seed)
+	s := newLetters(seed)
 	v.zipf = rand.NewZipf(s.rng, 1.1, 3, uint64(len(v.words)-1))
 	s.words = v
 	return s

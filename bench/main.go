@@ -56,6 +56,7 @@ func command() error {
 	recovers := flag.Bool("recover", false, "measure how long a store takes to open after kill -9 under a steady load: -rounds times, each after -seconds of it; 5 of 10 by default")
 	openerOf := flag.String("opener", "", "for its own use: open what a killed process of this `load` has left")
 	seed := flag.Uint64("seed", 1, "seed of the ids")
+	flag.BoolVar(&prose, "prose", false, "documents of words, as -steady has, and not of random letters, of which nearly every word is new")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		return fmt.Errorf("no arguments are taken: %q", flag.Args())
