@@ -94,8 +94,8 @@ var tables = []struct {
 func (c *config) report(res results) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "# Results\n\nMade by `%s` in `bench/`.\n\n%s\n", commandLine(), machine(c.dir))
-	fmt.Fprintf(&out, "%d rounds, engines interleaved; **median** (least–greatest). Bursts of %v, documents of %d bytes, %s in the filled store, %s files settled.\n",
-		c.rounds, c.seconds, docSize, number(float64(c.n)), number(float64(c.files)))
+	fmt.Fprintf(&out, "%d rounds, engines interleaved; **median** (least–greatest). Bursts of %v, documents of %d bytes of %s, %s in the filled store, %s files settled.\n",
+		c.rounds, c.seconds, docSize, map[bool]string{true: "words", false: "random letters"}[prose], number(float64(c.n)), number(float64(c.files)))
 	for _, t := range tables {
 		head, rows := fmt.Sprintf("\n## %s\n\n", t.title), ""
 		if t.note != "" {

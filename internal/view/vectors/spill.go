@@ -62,13 +62,22 @@ func (vs *Vectors) CompleteBy(ctx context.Context, write func(*wal.Held, *index.
 	if err := vs.Engine.Sight(ctx); err != nil {
 		return err
 	}
+	for tries := 0; ; tries++ {
+		if err = vs.completeOver(ctx, held, write); !errors.Is(err, ErrBehind) || tries == 3 {
+			return err
+		}
+	}
+}
+
+// completeOver is CompleteBy over the index that is mapped.
+func (vs *Vectors) completeOver(ctx context.Context, held *wal.Held, write func(*wal.Held, *index.Set, wal.Mark, []index.Change) (wal.LSN, error)) error {
 	idx := vs.Engine.State.Set()
 	if idx == nil {
 		return errs.ErrClosed
 	}
 	defer idx.Release()
 	to := vs.Engine.Log.AppliedMark()
-	list, _, err := vs.Engine.StateAt(ctx, idx.LSN(), to.LSN)
+	list, err := vs.changes(ctx, idx, to)
 	if err != nil {
 		return err
 	}
@@ -93,7 +102,7 @@ func (vs *Vectors) Merge(ctx context.Context, held *wal.Held) error {
 		return nil
 	}
 	to := vs.Engine.Log.AppliedMark()
-	list, _, err := vs.Engine.StateAt(ctx, idx.LSN(), to.LSN)
+	list, err := vs.changes(ctx, idx, to)
 	if err == nil {
 		_, _, err = vs.Write(ctx, held, idx, to, list, true)
 	}
@@ -157,14 +166,24 @@ func (vs *Vectors) dropOlderVectors() error {
 func (vs *Vectors) WriteOver(ctx context.Context, held *wal.Held, set *vector.Set, why error, idx *index.Set, to wal.Mark, list []index.Change, always bool) (wal.LSN, int, error) {
 	for tries := 0; ; tries++ {
 		at, dim, err := vs.tryWriteOver(ctx, held, set, why, idx, to, list, always)
-		if !errors.Is(err, ErrBehind) || tries == engine.FindTries || ctx.Err() != nil {
+		if !errors.Is(err, ErrBehind) || tries == 3 || ctx.Err() != nil {
 			return at, dim, err
 		}
 		to = vs.Engine.Log.AppliedMark()
-		if list, _, err = vs.Engine.StateAt(ctx, idx.LSN(), to.LSN); err != nil {
+		if list, err = vs.changes(ctx, idx, to); err != nil {
 			return 0, 0, err
 		}
 	}
+}
+
+// changes are what an index lacks as of a mark. ErrBehind: a newer index was mapped since, and what that
+// has taken in is listed no longer.
+func (vs *Vectors) changes(ctx context.Context, idx *index.Set, to wal.Mark) ([]index.Change, error) {
+	list, _, err := vs.Engine.StateAt(ctx, idx.LSN(), to.LSN)
+	if err == nil && vs.Engine.State.From() > idx.LSN() {
+		return nil, ErrBehind
+	}
+	return list, err
 }
 
 func (vs *Vectors) tryWriteOver(ctx context.Context, _ *wal.Held, set *vector.Set, why error, idx *index.Set, to wal.Mark, list []index.Change, always bool) (wal.LSN, int, error) {
@@ -183,7 +202,7 @@ func (vs *Vectors) tryWriteOver(ctx context.Context, _ *wal.Held, set *vector.Se
 		}
 		var err error
 		to = vs.Engine.Log.AppliedMark()
-		if list, _, err = vs.Engine.StateAt(ctx, idx.LSN(), to.LSN); err != nil {
+		if list, err = vs.changes(ctx, idx, to); err != nil {
 			return 0, 0, err
 		}
 	}
