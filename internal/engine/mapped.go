@@ -93,8 +93,7 @@ func (eng *Engine) remap(held bool) error {
 	return nil
 }
 
-// chain is the log's hash at a position; 0 where the log has no entry that begins there, nor goes on
-// from there in the next segment.
+// chain is the log's hash at a position; 0 where no entry begins there, nor goes on from there in the next segment.
 func (eng *Engine) chain(at wal.LSN) (uint64, bool) {
 	if m := eng.Log.AppliedMark(); at >= m.LSN {
 		return m.Sum, at == m.LSN

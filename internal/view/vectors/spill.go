@@ -63,7 +63,7 @@ func (vs *Vectors) CompleteBy(ctx context.Context, write func(*wal.Held, *index.
 		return err
 	}
 	for tries := 0; ; tries++ {
-		if err = vs.completeOver(ctx, held, write); !errors.Is(err, ErrBehind) || tries == 3 {
+		if err = vs.completeOver(ctx, held, write); !errors.Is(err, engine.ErrMoved) || tries == 3 {
 			return err
 		}
 	}
@@ -77,7 +77,7 @@ func (vs *Vectors) completeOver(ctx context.Context, held *wal.Held, write func(
 	}
 	defer idx.Release()
 	to := vs.Engine.Log.AppliedMark()
-	list, err := vs.changes(ctx, idx, to)
+	list, _, err := vs.Engine.StateAt(ctx, idx.LSN(), to.LSN)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (vs *Vectors) Merge(ctx context.Context, held *wal.Held) error {
 		return nil
 	}
 	to := vs.Engine.Log.AppliedMark()
-	list, err := vs.changes(ctx, idx, to)
+	list, _, err := vs.Engine.StateAt(ctx, idx.LSN(), to.LSN)
 	if err == nil {
 		_, _, err = vs.Write(ctx, held, idx, to, list, true)
 	}
@@ -170,20 +170,10 @@ func (vs *Vectors) WriteOver(ctx context.Context, held *wal.Held, set *vector.Se
 			return at, dim, err
 		}
 		to = vs.Engine.Log.AppliedMark()
-		if list, err = vs.changes(ctx, idx, to); err != nil {
+		if list, _, err = vs.Engine.StateAt(ctx, idx.LSN(), to.LSN); err != nil {
 			return 0, 0, err
 		}
 	}
-}
-
-// changes are what an index lacks as of a mark. ErrBehind: a newer index was mapped since, and what that
-// has taken in is listed no longer.
-func (vs *Vectors) changes(ctx context.Context, idx *index.Set, to wal.Mark) ([]index.Change, error) {
-	list, _, err := vs.Engine.StateAt(ctx, idx.LSN(), to.LSN)
-	if err == nil && vs.Engine.State.From() > idx.LSN() {
-		return nil, ErrBehind
-	}
-	return list, err
 }
 
 func (vs *Vectors) tryWriteOver(ctx context.Context, _ *wal.Held, set *vector.Set, why error, idx *index.Set, to wal.Mark, list []index.Change, always bool) (wal.LSN, int, error) {
@@ -202,7 +192,7 @@ func (vs *Vectors) tryWriteOver(ctx context.Context, _ *wal.Held, set *vector.Se
 		}
 		var err error
 		to = vs.Engine.Log.AppliedMark()
-		if list, err = vs.changes(ctx, idx, to); err != nil {
+		if list, _, err = vs.Engine.StateAt(ctx, idx.LSN(), to.LSN); err != nil {
 			return 0, 0, err
 		}
 	}
