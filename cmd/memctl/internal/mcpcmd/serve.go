@@ -104,6 +104,7 @@ func serveStore(ctx context.Context, a *cli.App, dir string, file *memoryFile, o
 	}
 	more, err := a.Embedding(func(v *varve.Options) {
 		v.NoBackground, v.WatchFiles = false, true
+		v.CacheBytes = mcpCache
 		v.Logger = o.Logger
 	})
 	if err != nil {
@@ -181,6 +182,10 @@ func serveOn(ctx context.Context, a *cli.App, st *varve.Store, o mcpserver.Optio
 // mcpMemory is what the garbage collector is told to keep a server's memory below: a client
 // decides how much garbage there is. A large store takes more by itself.
 const mcpMemory = 128 << 20
+
+// mcpCache is the cache of documents in a server, which also keeps what was put: what is in it is
+// no garbage, and the calls need the rest.
+const mcpCache = 16 << 20
 
 // limitMemory does that, unless the user has, until the function that it returns is called.
 func limitMemory(get func(string) string) func() {
