@@ -68,7 +68,7 @@ func (vs *Vectors) Dimension(ctx context.Context) (dim int, on wal.Precondition,
 		case err == nil && vs.looked.dim != 0:
 			return vs.looked.dim, vs.looked.by.precondition(), nil
 		case err == nil:
-			vs.looked.at = at
+			vs.looked.at = max(vs.looked.at, at) // an index that was mapped meanwhile may be ahead of it
 			return 0, wal.Precondition{LSN: at}, nil
 		case !errors.Is(err, ErrBehind) && !errors.Is(err, errs.ErrTruncated) && !errors.Is(err, engine.ErrMoved):
 			return 0, on, err
