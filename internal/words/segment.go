@@ -239,41 +239,6 @@ func (s *Segment) FindSession(name string) (n uint32, ok bool, err error) {
 	return uint32(i), err == nil && string(b) == name, err
 }
 
-// find finds the row of an id.
-func (s *Segment) find(id string) (r uint32, ok bool, err error) {
-	h := xxhash.Sum64String(id)
-	i := sort.Search(s.Rows, func(i int) bool {
-		v, e := s.column64(secHashes, i)
-		if e != nil && err == nil {
-			err = e
-		}
-		return e != nil || v >= h
-	})
-	for ; err == nil && i < s.Rows; i++ {
-		v, e := s.column64(secHashes, i)
-		if e != nil {
-			return 0, false, e
-		}
-		if v != h {
-			break
-		}
-		if r, err = s.column32(secHashRow, i); err != nil {
-			return 0, false, err
-		}
-		if int(r) >= s.Rows {
-			return 0, false, broken("a hash names row %d of %d", r, s.Rows)
-		}
-		b, err := s.ID(r)
-		if err != nil {
-			return 0, false, err
-		}
-		if string(b) == id {
-			return r, true, nil
-		}
-	}
-	return 0, false, err
-}
-
 // before says whether row r comes before what has this time and id in a session.
 func (s *Segment) before(r uint32, time int64, id string) (bool, error) {
 	t, err := s.Time(r)

@@ -1,0 +1,85 @@
+package words
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// A hash is found where it is whatever there is besides, in few looks; and in no more than three times
+// those of halving where the values are spread in no way that hashes are.
+func TestSearchHashes(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	const n = 1 << 17
+	for name, value := range map[string]func(i int) uint64{
+		"hashes":      func(int) uint64 { return rng.Uint64() },
+		"often equal": func(int) uint64 { return rng.Uint64() >> 54 << 54 },
+		"all equal":   func(int) uint64 { return 7 },
+		"low":         func(int) uint64 { return rng.Uint64N(1000) },
+		"high":        func(int) uint64 { return math.MaxUint64 - rng.Uint64N(1000) },
+		"powers":      func(int) uint64 { return 1 << rng.Uint64N(64) },
+		"two heaps":   func(i int) uint64 { return uint64(i%2)*(math.MaxUint64-n) + uint64(i) },
+	} {
+		for _, n := range []int{0, 1, 2, 3, 17, 1000, n} {
+			all := make([]uint64, n)
+			for i := range all {
+				all[i] = value(i)
+			}
+			slices.Sort(all)
+			most, sum, searches := 0, 0, 2000
+			for i := range searches {
+				h := rng.Uint64()
+				if n > 0 && i%3 > 0 {
+					h = all[rng.IntN(n)] + uint64(i%5) - 2
+				}
+				switch i {
+				case 0:
+					h = 0
+				case 1:
+					h = math.MaxUint64
+				}
+				looks := 0
+				at, err := searchHashes(n, h, func(i int) (uint64, error) {
+					looks++
+					return all[i], nil
+				})
+				want, _ := slices.BinarySearch(all, h)
+				if err != nil || at != want {
+					t.Fatalf("%s, %d: %d is at %d, want %d, %v", name, n, h, at, want, err)
+				}
+				most, sum = max(most, looks), sum+looks
+			}
+			if n < 1000 {
+				continue
+			}
+			halving := int(math.Log2(float64(n))) + 1
+			if most > 3*halving {
+				t.Errorf("%s, %d: %d looks, %d are enough for halving", name, n, most, halving)
+			}
+			if mean := float64(sum) / float64(searches); name == "hashes" && mean > 12 {
+				t.Errorf("%s, %d: %.1f looks", name, n, mean)
+			} else {
+				t.Logf("%s, %d: %.1f looks, %d at most", name, n, mean, most)
+			}
+		}
+	}
+}
+
+// What is in no order, as in a forged file, ends the search too.
+func TestSearchHashesUnsorted(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	for range 1000 {
+		all := make([]uint64, 1+rng.IntN(300))
+		for i := range all {
+			all[i] = rng.Uint64()
+		}
+		if at, err := searchHashes(len(all), rng.Uint64(), func(i int) (uint64, error) { return all[i], nil }); err != nil || at < 0 || at > len(all) {
+			t.Fatalf("%d of %d, %v", at, len(all), err)
+		}
+	}
+}
