@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -157,8 +158,9 @@ func (w *purging) purge(p *sim.Proc) {
 		var damaged *varve.CorruptionError
 		switch {
 		case w.done, errors.Is(err, varve.ErrLocked):
-		case errors.As(err, &damaged) && strings.HasPrefix(damaged.Path, "quarantine/torn-tail-"):
-			// The end of a write that a loss of power has cut: nobody can tell what it is of, and the user is asked.
+		case errors.As(err, &damaged) && (strings.HasPrefix(damaged.Path, "quarantine/torn-tail-") || isOfView(p.FS, damaged.Path)):
+			// The end of a write that a loss of power has cut, or what has lain in the blocks of a temp file: nobody can
+			// tell what it is of, and the user is asked.
 			path := filepath.Join(dir, damaged.Path)
 			if err := errors.Join(vfs.Wipe(p.FS, path), p.FS.SyncDir(filepath.Dir(path))); err != nil {
 				w.bad(err)
@@ -174,6 +176,24 @@ func (w *purging) purge(p *sim.Proc) {
 		}
 	}
 }
+
+// isOfView says of what was set aside that it is no document: the view that plugs in has written it.
+func isOfView(fsys vfs.FS, path string) bool {
+	if !strings.HasPrefix(path, "quarantine/") {
+		return false
+	}
+	f, err := fsys.OpenFile(filepath.Join(dir, path), os.O_RDONLY, 0)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	b := make([]byte, len(ofView))
+	n, _ := f.ReadAt(b, 0)
+	return string(b[:n]) == ofView
+}
+
+// ofView is what a file of that view begins with.
+const ofView = `{"lsn":`
 
 // run purges in as many boots as it takes.
 func (w *purging) run() error {
