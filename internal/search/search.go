@@ -111,11 +111,16 @@ func (s *Search) Memories(ctx context.Context, q Query, f engine.Filters) ([]Hit
 	if least == 0 {
 		least = math.Inf(-1)
 	}
-	for more := 0; ; {
-		hits, full, unread, err := s.searchOnce(ctx, &q, &f, n+more, least)
+	for more, again := 0, 0; ; {
+		hits, full, gone, unread, err := s.searchOnce(ctx, &q, &f, n+more, least)
 		// Others of the same sessions kept them out.
 		if q.PerSession > 0 && err == nil && full && len(hits) < q.limit() && n+more < mostVaried {
 			more = min(4*(n+more), mostVaried) - n
+			continue
+		}
+		// Those that went between the ranking and the reading did.
+		if err == nil && full && gone > 0 && len(hits) < q.limit() && again < goneTries {
+			more, again = max(more, gone), again+1
 			continue
 		}
 		// Those that turned out to be unreadable kept others out.
@@ -130,9 +135,13 @@ func (s *Search) Memories(ctx context.Context, q Query, f engine.Filters) ([]Hit
 	}
 }
 
+// goneTries bounds how often a search begins again since memories expired, were deleted or left its filters
+// while it ranked them: then there are fewer hits than asked for.
+const goneTries = 4
+
 // searchOnce finds the n best and reads those behind the offset; full says that there
-// may be more of them.
-func (s *Search) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n int, least float64) (hits []Hit, full bool, unread unreadable, err error) {
+// may be more of them, gone how many were there no more.
+func (s *Search) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n int, least float64) (hits []Hit, full bool, gone int, unread unreadable, err error) {
 	var list []found
 	var as asked
 	if q.boosts() {
@@ -141,7 +150,7 @@ func (s *Search) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n 
 		list, err = s.ranked(ctx, q, f, n, least, &unread, &as)
 	}
 	if err != nil {
-		return nil, false, unread, err
+		return nil, false, 0, unread, err
 	}
 	full = len(list) == n
 	skip, sessions := q.Offset, map[string]int{}
@@ -155,8 +164,9 @@ func (s *Search) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n 
 		m, err := s.get(ctx, h.ID)
 		switch {
 		case ended(ctx, err) != nil:
-			return nil, false, unread, ended(ctx, err)
+			return nil, false, 0, unread, ended(ctx, err)
 		case errors.Is(err, errs.ErrNotFound), err == nil && !f.Still(&m):
+			gone++
 		case err != nil:
 			unread.add(err)
 		case q.PerSession > 0 && !q.few(sessions, m.Session()):
@@ -177,7 +187,7 @@ func (s *Search) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n 
 			hits = append(hits, hit)
 		}
 	}
-	return hits, full, unread, nil
+	return hits, full, gone, unread, nil
 }
 
 // ranked finds the n best by what the query has.
