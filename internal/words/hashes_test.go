@@ -1,10 +1,14 @@
 package words
 
 import (
+	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/varve-db/varve/internal/words/analyzer"
 )
 
 // A hash is found where it is whatever there is besides, in few looks; and in no more than three times
@@ -80,6 +84,60 @@ func TestSearchHashesUnsorted(t *testing.T) {
 		}
 		if at, err := searchHashes(len(all), rng.Uint64(), func(i int) (uint64, error) { return all[i], nil }); err != nil || at < 0 || at > len(all) {
 			t.Fatalf("%d of %d, %v", at, len(all), err)
+		}
+	}
+}
+
+// Many ids are found together where each is found alone: in parts that are walked through and in those that
+// are not, newer and older rows, dead ones, and what nobody has.
+func TestFindAll(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	an := analyzer.New(analyzer.English)
+	set, lsn := NewSet(), uint64(0)
+	name := func() string { return fmt.Sprintf("d%05d", r.IntN(9000)) }
+	newest := map[string]uint64{}
+	for part, rows := range []int{5000, 1, 700, 40} {
+		batch := map[string]*Doc{}
+		for range rows {
+			lsn++
+			id := name()
+			batch[id] = randomDoc(r, id, lsn)
+		}
+		var remove []string
+		for range 100 {
+			if id := name(); batch[id] == nil {
+				remove = append(remove, id, id)
+				delete(newest, id)
+			}
+		}
+		for id, d := range batch {
+			newest[id] = d.LSN
+		}
+		var err error
+		if set, err = set.With(uint64(part+1), segmentOf(t, an, slices.Collect(maps.Values(batch))...), remove); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, n := range []int{0, 1, 3, 100, 3000} {
+		ids := make([]string, n)
+		for i := range ids {
+			ids[i] = name()
+		}
+		found, err := set.findAll(ids)
+		if err != nil {
+			t.Fatal(err)
+		}
+		versions, err := set.Versions(ids)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, id := range ids {
+			part, row, ok, err := set.find(id)
+			if err != nil || ok != found[i].ok || ok && found[i].place != (place{part, row}) || versions[i] != newest[id] {
+				t.Fatalf("%d: %s is at %d, %d, %v, found at %+v; version %d, want %d; %v", n, id, part, row, ok, found[i], versions[i], newest[id], err)
+			}
 		}
 	}
 }

@@ -328,29 +328,30 @@ func (v *Set) less(a, b place) (bool, error) {
 // other ids. seg may be nil.
 func (v *Set) With(id uint64, seg *Segment, remove []string) (*Set, error) {
 	e := v.edit()
-	kill := func(id string) error {
-		i, r, ok, err := e.find(id)
-		if err != nil || !ok {
-			return err
+	ids := remove
+	if seg != nil {
+		ids = slices.Clone(remove)
+		for r := range uint32(seg.Rows) {
+			b, err := seg.ID(r)
+			if err != nil {
+				return nil, err
+			}
+			ids = append(ids, string(b))
 		}
-		return e.kill(place{i, r})
 	}
-	for _, id := range remove {
-		if err := kill(id); err != nil {
-			return nil, err
+	old, err := e.findAll(ids)
+	if err != nil {
+		return nil, err
+	}
+	for _, at := range old {
+		if at.ok && !e.parts[at.part].dead.Has(at.row) { // the same id may be named twice
+			if err := e.kill(at.place); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if seg == nil {
 		return e.Set, nil
-	}
-	for r := range uint32(seg.Rows) {
-		b, err := seg.ID(r)
-		if err != nil {
-			return nil, err
-		}
-		if err := kill(string(b)); err != nil {
-			return nil, err
-		}
 	}
 	e.add(&Part{ID: id, Seg: seg, own: true, laid: new(layoutOnce)})
 	return e.Set, e.link(len(e.parts) - 1)

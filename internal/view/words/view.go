@@ -178,18 +178,21 @@ func (w *Words) seal() error {
 		return nil
 	}
 	b := w.builder()
-	var remove []string
-	var docs []*words.Doc
+	var remove, ids []string
 	for id, d := range w.pending {
 		if d == nil {
 			remove = append(remove, id)
-			continue
+		} else {
+			ids = append(ids, id)
 		}
-		_, lsn, ok, err := w.set.Find(id)
-		if err != nil {
-			return err
-		}
-		if !ok || lsn < d.LSN {
+	}
+	has, err := w.set.Versions(ids)
+	if err != nil {
+		return err
+	}
+	var docs []*words.Doc
+	for i, id := range ids {
+		if d := w.pending[id]; has[i] == 0 || has[i] < d.LSN {
 			docs = append(docs, d)
 		}
 	}
