@@ -23,6 +23,7 @@ type Options struct {
 	Direct  int              // a round of up to so many files syncs each; 0 means 64, negative: all rounds do
 	Pool    int              // displaced files that a worker keeps between rounds; 0 means 64
 	Limit   int64            // largest file that is read to be judged; 0 means 64 MiB
+	Renew   int              // files that are made in a worker's folder before a new one takes its place; 0 means 65,536
 
 	// Keeps says that a purge is under way, in whatever process: nothing that is displaced
 	// is reused or removed, for the purge overwrites it. nil: never.
@@ -61,6 +62,9 @@ func (o *Options) setDefaults() error {
 	}
 	if o.Limit <= 0 {
 		o.Limit = 64 << 20
+	}
+	if o.Renew <= 0 {
+		o.Renew = 64 << 10
 	}
 	return nil
 }
@@ -119,7 +123,8 @@ func (f *Flusher) Spare(of func(c *Change) bool) { f.spares = of }
 // prepare makes the folders. They are durable, so that what is displaced into them does not go with
 // them. Each time: another process may have emptied tmp/.
 func (f *Flusher) prepare() error {
-	for i := range f.workers {
+	for i, w := range f.workers {
+		w.renew()
 		if err := f.o.makeFolder(tempFolder, f.o.Token, strconv.Itoa(i)); err != nil {
 			return err
 		}

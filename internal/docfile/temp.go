@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
@@ -99,8 +100,21 @@ func (w *worker) create() (*temp, error) {
 				return nil, failure("look at", w.f.o.rel(path), err)
 			}
 		}
+		w.made++
 		return &temp{path: path, file: file}, nil
 	}
+}
+
+// renew removes the folder, for a new one to be made, when many files were made in it and none is left.
+// ext4 looks for a free inode from the folder's own group on: where two hundred groups behind it are full
+// it looks at all of them for each file, a third of what making a file costs. A new folder is put where
+// there is room.
+func (w *worker) renew() {
+	if w.made < w.f.o.Renew || w.cur != nil || len(w.spare)+len(w.doomed) > 0 {
+		return
+	}
+	w.made = 0
+	_ = w.f.o.FS.Remove(filepath.Clean(w.dir)) // stays if anything is in it
 }
 
 // reusable: the file has one name, and looks like one that we would make ourselves: so too its owner

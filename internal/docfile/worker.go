@@ -20,6 +20,7 @@ type worker struct {
 	r          *round // the running one
 	dir        string // path, with the separator behind it
 	seq        uint64
+	made       int      // files made in the folder since the folder was
 	cur        *temp    // displaced a moment ago, still open and leased
 	spare      []string // the pool: closed and marked
 	doomed     []string // of the last round: marked, and named as what is overwritten
