@@ -47,7 +47,7 @@ func (s *scene) on(disk *crash.Disk, process vfs.FS) *scene {
 	b.folder = b.l.Folder("memories")
 	next := &scene{bed: b, disk: disk, how: s.how}
 	b.fl = b.flusher(fmt.Sprintf("tok%d", process.Host().Boot[1]*1000+uint64(process.Host().PID)), func(o *Options) {
-		o.Direct, o.Renew = -1, 3
+		o.Direct, o.TempFiles = -1, 3
 		if s.how.barrier {
 			o.Direct = 1
 		}

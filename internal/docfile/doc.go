@@ -9,6 +9,7 @@
 //
 //	<root>/memories/<name>            documents, one folder for each kind of thing
 //	<root>/tmp/<token>/<w>/<n>        temp files of worker w of the engine <token>
+//	<root>/tmp/<token>/<w>-<k>/<n>    in its k-th folder behind that: after Options.TempFiles files it uses another
 //	<root>/tmp/parked/<believed>      displaced files that another process may have open
 //	<root>/quarantine/<hash>-<name>   a file that was set aside
 //	<root>/quarantine/<hash>-<name>.note.json

@@ -3,6 +3,7 @@ package docfile
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -23,8 +24,9 @@ type Options struct {
 	Direct  int              // a round of up to so many files syncs each; 0 means 64, negative: all rounds do
 	Pool    int              // displaced files that a worker keeps between rounds; 0 means 64
 	Limit   int64            // largest file that is read to be judged; 0 means 64 MiB
-	Renew   int              // files that are made in a worker's folder before a new one takes its place; 0 means 65,536
 
+	// TempFiles is how many files a worker makes in one folder before it goes on in another; 0 means 65,536.
+	TempFiles int
 	// Keeps says that a purge is under way, in whatever process: nothing that is displaced
 	// is reused or removed, for the purge overwrites it. nil: never.
 	Keeps func() bool
@@ -63,8 +65,8 @@ func (o *Options) setDefaults() error {
 	if o.Limit <= 0 {
 		o.Limit = 64 << 20
 	}
-	if o.Renew <= 0 {
-		o.Renew = 64 << 10
+	if o.TempFiles <= 0 {
+		o.TempFiles = 64 << 10
 	}
 	return nil
 }
@@ -94,8 +96,9 @@ func NewFlusher(o Options) (*Flusher, error) {
 	f := &Flusher{o: o, quarantine: NewQuarantine(o.Layout, o.Clock)}
 	f.parked.f = f
 	for i := range o.Workers {
-		dir := o.path(tempFolder, o.Token, strconv.Itoa(i))
-		f.workers = append(f.workers, &worker{f: f, dir: dir + string(filepath.Separator)})
+		w := &worker{f: f, number: strconv.Itoa(i)}
+		w.enter(w.number)
+		f.workers = append(f.workers, w)
 	}
 	return f, nil
 }
@@ -123,9 +126,9 @@ func (f *Flusher) Spare(of func(c *Change) bool) { f.spares = of }
 // prepare makes the folders. They are durable, so that what is displaced into them does not go with
 // them. Each time: another process may have emptied tmp/.
 func (f *Flusher) prepare() error {
-	for i, w := range f.workers {
-		w.renew()
-		if err := f.o.makeFolder(tempFolder, f.o.Token, strconv.Itoa(i)); err != nil {
+	for _, w := range f.workers {
+		w.moveOn()
+		if err := f.o.makeFolder(tempFolder, f.o.Token, w.name); err != nil {
 			return err
 		}
 	}
@@ -154,6 +157,20 @@ func (f *Flusher) Wipe() error {
 	return errors.Join(all...)
 }
 
+// leave removes a folder of this engine in which nothing is left, and says whether it is gone. What was parked
+// out of it is durable in its new place before that.
+func (f *Flusher) leave(dir string) bool {
+	f.parked.mu.Lock()
+	err := f.parked.sync()
+	f.parked.mu.Unlock()
+	if err == nil {
+		if err = f.o.checkFolder(dir); err == nil {
+			err = f.o.FS.Remove(dir) // stays when something waits in it to be looked at
+		}
+	}
+	return err == nil || errors.Is(err, fs.ErrNotExist)
+}
+
 // Close overwrites and removes this engine's pool; while a purge is under way that does it. Parked
 // files stay for the next flusher.
 func (f *Flusher) Close() error {
@@ -161,15 +178,15 @@ func (f *Flusher) Close() error {
 	if !f.keeps() {
 		all = append(all, f.Wipe())
 	}
-	for i, w := range f.workers {
+	for _, w := range f.workers {
 		all = append(all, w.empty())
-		if f.ready {
-			// Not empty when something waits in it to be looked at; then it stays.
-			_ = f.o.FS.Remove(f.o.path(tempFolder, f.o.Token, strconv.Itoa(i)))
-		}
 	}
 	if f.ready {
-		_ = f.o.FS.Remove(f.o.path(tempFolder, f.o.Token))
+		for _, w := range f.workers {
+			w.past = append(w.past, w.name)
+			w.leave()
+		}
+		f.leave(f.o.path(tempFolder, f.o.Token))
 	}
 	f.ready = false
 	return errors.Join(all...)

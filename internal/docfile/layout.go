@@ -70,13 +70,17 @@ func (l Layout) makeFolder(elem ...string) error {
 		if !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		if err := l.FS.Mkdir(dir, l.folderMode()); err != nil && !errors.Is(err, fs.ErrExist) {
-			return failure("make the folder", l.rel(dir), err)
+		made := l.FS.Mkdir(dir, l.folderMode())
+		if made != nil && !errors.Is(made, fs.ErrExist) {
+			return failure("make the folder", l.rel(dir), made)
 		}
 		if err := l.checkFolder(dir); err != nil {
 			return err
 		}
 		if err := l.FS.SyncDir(filepath.Dir(dir)); err != nil {
+			if made == nil {
+				_ = l.FS.Remove(dir) // or the next one who comes takes it for durable
+			}
 			return syncFailure(l.rel(filepath.Dir(dir)), err)
 		}
 	}

@@ -105,16 +105,34 @@ func (w *worker) create() (*temp, error) {
 	}
 }
 
-// renew removes the folder, for a new one to be made, when many files were made in it and none is left.
-// ext4 looks for a free inode from the folder's own group on: where two hundred groups behind it are full
-// it looks at all of them for each file, a third of what making a file costs. A new folder is put where
-// there is room.
-func (w *worker) renew() {
-	if w.made < w.f.o.Renew || w.cur != nil || len(w.spare)+len(w.doomed) > 0 {
+// moveOn goes on in another folder when many files were made in this one. ext4 looks for a free inode from the
+// group of the folder on: where two hundred groups behind it are full it looks at all of them for each file, a
+// third of what making a file costs. A new folder is put where there is room. Where none can be made this one is
+// good enough.
+func (w *worker) moveOn() {
+	if w.made < w.f.o.TempFiles || w.cur != nil || len(w.spare)+len(w.doomed) > 0 { // the pool is in one folder
 		return
 	}
 	w.made = 0
-	_ = w.f.o.FS.Remove(filepath.Clean(w.dir)) // stays if anything is in it
+	w.folders++
+	name := w.number + "-" + strconv.Itoa(w.folders)
+	if w.f.o.makeFolder(tempFolder, w.f.o.Token, name) != nil {
+		return
+	}
+	w.past = append(w.past, w.name)
+	w.enter(name)
+	w.leave()
+}
+
+func (w *worker) enter(name string) {
+	w.name, w.dir = name, w.f.o.path(tempFolder, w.f.o.Token, name)+string(filepath.Separator)
+}
+
+// leave removes those of its past folders that are empty.
+func (w *worker) leave() {
+	w.past = slices.DeleteFunc(w.past, func(name string) bool {
+		return w.f.leave(w.f.o.path(tempFolder, w.f.o.Token, name))
+	})
 }
 
 // reusable: the file has one name, and looks like one that we would make ourselves: so too its owner

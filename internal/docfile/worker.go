@@ -18,9 +18,13 @@ const placeTries = 16
 type worker struct {
 	f          *Flusher
 	r          *round // the running one
-	dir        string // path, with the separator behind it
+	number     string
+	name       string   // of its folder
+	dir        string   // path of that, with the separator behind it
+	past       []string // names of folders that it had before and that are there, or may be
+	folders    int      // so many it has had besides the first
 	seq        uint64
-	made       int      // files made in the folder since the folder was
+	made       int      // files made in the folder
 	cur        *temp    // displaced a moment ago, still open and leased
 	spare      []string // the pool: closed and marked
 	doomed     []string // of the last round: marked, and named as what is overwritten

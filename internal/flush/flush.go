@@ -104,7 +104,7 @@ func (fl *Flusher) Init() error {
 	}
 	var err error
 	fl.Files, err = docfile.NewFlusher(docfile.Options{
-		Layout: fl.Layout, Token: fl.Engine.Token, Clock: fl.Engine.Env.Clock, Workers: fl.workers, Limit: places.StoredMost, Renew: fl.Engine.Env.System.TempFiles,
+		Layout: fl.Layout, Token: fl.Engine.Token, Clock: fl.Engine.Env.Clock, Workers: fl.workers, Limit: places.StoredMost, TempFiles: fl.Engine.Env.System.TempFiles,
 		Keeps: fl.keepsDisplaced, Leaves: fl.purgesIn, Places: fl.places, InPlace: fl.inPlace,
 	})
 	return err

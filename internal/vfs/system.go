@@ -19,7 +19,7 @@ type System struct {
 	SpillBytes   int64  // the log since spilled that makes a new index due; 64 MiB
 	BacklogBytes int64  // the log since spilled at which puts wait for the flushers, however fast they are; 1 GiB
 	RoundBytes   int64  // documents that one round of the flusher takes; 64 MiB
-	TempFiles    int    // files made in a temp folder before a new one takes its place; 65,536
+	TempFiles    int    // that a worker of the flusher makes in one folder before it goes on in another; 65,536
 	ArchiveBytes int64  // what archive/ may hold; 256 MiB, none when negative
 	SmallVectors int64  // up to which size the vectors are written as a whole each time; 1 MiB
 	LagBytes     int64  // from which size on the file of a scope of working memory may lag; 1 MiB
