@@ -5,6 +5,10 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
 // A memory that expires while a search ranks it leaves its place to the next one.
@@ -49,6 +53,81 @@ func TestSearchOfWhatExpires(t *testing.T) {
 		}
 		if q.Offset == 0 && (!found["a"] || !found["b"]) {
 			t.Errorf("%s: only %v were found: the case is too weak", name, found)
+		}
+	}
+}
+
+// What a search is like may go together with what it finds: the search has begun, and says what it found.
+func TestSearchLikeWhatExpires(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	begin := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	var looks, jump atomic.Int64
+	st := openTest(t, t.TempDir(), &Options{NoBackground: true, Clock: func() time.Time {
+		if n := looks.Add(1); n > jump.Load() {
+			return begin.Add(time.Hour)
+		}
+		return begin
+	}})
+	jump.Store(1 << 40)
+	for id, ttl := range map[string]time.Duration{"l": time.Minute, "a": time.Minute, "b": 0, "c": 0} {
+		m := Memory{ID: id, Content: "a boat on the lake", Embedding: []float32{1, 2, 3}}
+		if ttl > 0 {
+			m.ExpiresAt = begin.Add(ttl)
+		}
+		_, err := st.Put(ctx, m)
+		must(t, err)
+	}
+	begun := false
+	for at := int64(0); ; at++ {
+		looks.Store(0)
+		jump.Store(at)
+		hits, err := st.Search(ctx, Query{Like: "l", Limit: 2})
+		if begun = begun || err == nil; begun && (err != nil || len(hits) == 0) {
+			t.Errorf("from look %d at the clock on: %d hits, %v", at, len(hits), err)
+		}
+		if looks.Load() < at {
+			break
+		}
+	}
+}
+
+// An assembly that is deleted while a search ranks it leaves its place to the next one.
+func TestSearchOfAnAssemblyThatGoes(t *testing.T) {
+	t.Parallel()
+	ctx, dir := context.Background(), t.TempDir()
+	other := openTest(t, dir, &Options{NoBackground: true})
+	for _, id := range []string{"a", "b"} {
+		_, err := other.Put(ctx, Memory{ID: "of " + id, Content: "a boat", Embedding: []float32{1, 2, 3}})
+		must(t, err)
+		if id == "b" {
+			_, err = other.Assemblies().Put(ctx, Assembly{ID: id, MemoryIDs: []string{"of " + id}})
+			must(t, err)
+		}
+	}
+	var ops atomic.Int64
+	var at atomic.Int64
+	st := openTest(t, dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: wrap.New(vfs.OS(), func(op *wrap.Op, call func() error) error {
+		if ops.Add(1) == at.Load() {
+			must(t, other.Assemblies().Delete(ctx, "a"))
+		}
+		return call()
+	})}}))
+	for n := int64(1); ; n++ {
+		at.Store(0)
+		if _, err := other.Assemblies().Get(ctx, "a"); err != nil {
+			_, err := other.Assemblies().Put(ctx, Assembly{ID: "a", MemoryIDs: []string{"of a"}})
+			must(t, err)
+		}
+		ops.Store(0)
+		at.Store(n)
+		hits, err := st.Assemblies().Search(ctx, Query{Vector: []float32{1, 2, 3}, Limit: 1})
+		if err != nil || len(hits) != 1 {
+			t.Fatalf("deleted before operation %d: %d hits, %v", n, len(hits), err)
+		}
+		if ops.Load() < n {
+			t.Logf("%d operations", n-1)
+			break
 		}
 	}
 }

@@ -34,6 +34,7 @@ type purging struct {
 	acts   int
 	wrong  []error
 
+	cut     bool // the power has gone
 	plugged bool // the stores have the view of package letters, which says ids
 }
 
@@ -158,7 +159,7 @@ func (w *purging) purge(p *sim.Proc) {
 		var damaged *varve.CorruptionError
 		switch {
 		case w.done, errors.Is(err, varve.ErrLocked):
-		case errors.As(err, &damaged) && (strings.HasPrefix(damaged.Path, "quarantine/torn-tail-") || isOfView(p.FS, damaged.Path)):
+		case errors.As(err, &damaged) && w.cut && (strings.HasPrefix(damaged.Path, "quarantine/torn-tail-") || w.plugged && isOfView(p.FS, damaged.Path)):
 			// The end of a write that a loss of power has cut, or what has lain in the blocks of a temp file: nobody can
 			// tell what it is of, and the user is asked.
 			path := filepath.Join(dir, damaged.Path)
@@ -225,6 +226,7 @@ func (w *purging) run() error {
 		if err := w.s.Run(); err != nil {
 			return fmt.Errorf("boot %d: %w", boot, err)
 		}
+		w.cut = w.cut || w.s.WasCut()
 	}
 	w.s.Cut(w.s.Patterns[w.rng.IntN(len(w.s.Patterns))])
 	if !w.begun {

@@ -53,25 +53,33 @@ func (s *Search) Assemblies(ctx context.Context, q Query) ([]AssemblyHit, error)
 	if q.Like != "" {
 		v.Accept = func(id string) (bool, error) { return id != q.Like, nil }
 	}
-	found, err := s.searchVectors(ctx, v, q.Model)
-	if err != nil {
-		return nil, err
-	}
-	var hits []AssemblyHit
-	var bad unreadable
-	for _, h := range found[min(q.Offset, len(found)):] {
-		a, err := s.getAssembly(ctx, h.Key)
-		switch {
-		case ended(ctx, err) != nil:
-			return nil, ended(ctx, err)
-		case errors.Is(err, errs.ErrNotFound):
-		case err != nil:
-			bad.add(err)
-		default:
-			hits = append(hits, AssemblyHit{h.Key, h.Score, a})
+	for again := 0; ; again++ {
+		found, err := s.searchVectors(ctx, v, q.Model)
+		if err != nil {
+			return nil, err
 		}
+		var hits []AssemblyHit
+		var bad unreadable
+		gone := 0
+		for _, h := range found[min(q.Offset, len(found)):] {
+			a, err := s.getAssembly(ctx, h.Key)
+			switch {
+			case ended(ctx, err) != nil:
+				return nil, ended(ctx, err)
+			case errors.Is(err, errs.ErrNotFound):
+				gone++
+			case err != nil:
+				bad.add(err)
+			default:
+				hits = append(hits, AssemblyHit{h.Key, h.Score, a})
+			}
+		}
+		if gone > 0 && len(found) == v.Limit && len(hits) < q.limit() && again < goneTries {
+			v.Limit = q.Offset + q.limit() + spare(gone)
+			continue
+		}
+		return hits[:min(len(hits), q.limit())], bad.join()
 	}
-	return hits, bad.join()
 }
 
 func (s *Search) getAssembly(ctx context.Context, id string) (assembly.Assembly, error) {

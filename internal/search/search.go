@@ -111,6 +111,8 @@ func (s *Search) Memories(ctx context.Context, q Query, f engine.Filters) ([]Hit
 	if least == 0 {
 		least = math.Inf(-1)
 	}
+	var had []Hit // what the last pass found, where another follows it
+	var hadUnread error
 	for more, again := 0, 0; ; {
 		hits, full, gone, unread, err := s.searchOnce(ctx, &q, &f, n+more, least)
 		// Others of the same sessions kept them out.
@@ -119,8 +121,9 @@ func (s *Search) Memories(ctx context.Context, q Query, f engine.Filters) ([]Hit
 			continue
 		}
 		// Those that went between the ranking and the reading did.
-		if err == nil && full && gone > 0 && len(hits) < q.limit() && again < goneTries {
-			more, again = max(more, gone), again+1
+		if q.PerSession == 0 && err == nil && full && gone > 0 && len(hits) < q.limit() && again < goneTries {
+			had, hadUnread = hits, unread.join()
+			more, again = max(more, spare(gone)), again+1
 			continue
 		}
 		// Those that turned out to be unreadable kept others out.
@@ -128,7 +131,10 @@ func (s *Search) Memories(ctx context.Context, q Query, f engine.Filters) ([]Hit
 			more = kept
 			continue
 		}
-		if err != nil {
+		switch {
+		case err != nil && again > 0 && ended(ctx, err) == nil: // what it is like may have gone as well
+			return had, hadUnread
+		case err != nil:
 			return nil, err
 		}
 		return hits[:min(len(hits), q.limit())], unread.join()
@@ -137,7 +143,10 @@ func (s *Search) Memories(ctx context.Context, q Query, f engine.Filters) ([]Hit
 
 // goneTries bounds how often a search begins again since memories expired, were deleted or left its filters
 // while it ranked them: then there are fewer hits than asked for.
-const goneTries = 4
+const goneTries = 2
+
+// spare is how many more are ranked where so many went: as many may go again.
+func spare(gone int) int { return 2*gone + 8 }
 
 // searchOnce finds the n best and reads those behind the offset; full says that there
 // may be more of them, gone how many were there no more.

@@ -113,15 +113,15 @@ type wanted struct {
 	i    int // of the ids
 }
 
-// hit is what was found of it.
-type hit struct {
+// foundAt is where it was found, if it was.
+type foundAt struct {
 	place
 	ok bool
 }
 
 // findAll is find for many ids: what one costs does not grow with the parts as it does alone.
-func (v *Set) findAll(ids []string) ([]hit, error) {
-	found, left := make([]hit, len(ids)), make([]wanted, len(ids))
+func (v *Set) findAll(ids []string) ([]foundAt, error) {
+	found, left := make([]foundAt, len(ids)), make([]wanted, len(ids))
 	for i, id := range ids {
 		left[i] = wanted{xxhash.Sum64String(id), i}
 	}
@@ -149,7 +149,7 @@ func (v *Set) findAll(ids []string) ([]hit, error) {
 				return nil, err
 			}
 			if ok && !p.dead.Has(r) {
-				found[w.i] = hit{place{n, r}, true}
+				found[w.i] = foundAt{place{n, r}, true}
 			} else {
 				rest = append(rest, w)
 			}

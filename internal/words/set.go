@@ -329,7 +329,7 @@ func (v *Set) less(a, b place) (bool, error) {
 func (v *Set) With(id uint64, seg *Segment, remove []string) (*Set, error) {
 	e := v.edit()
 	ids := remove
-	if seg != nil {
+	if seg != nil && len(e.parts) > 0 {
 		ids = slices.Clone(remove)
 		for r := range uint32(seg.Rows) {
 			b, err := seg.ID(r)
