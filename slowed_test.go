@@ -137,6 +137,54 @@ func TestSlowedWriters(t *testing.T) {
 	}
 }
 
+// A batch that takes seconds to settle does not stop all commits for as long, as long as there is room.
+func TestSlowedBatches(t *testing.T) {
+	t.Parallel()
+	clock := &machineTime{now: time.Hour}
+	st := openTest(t, t.TempDir(), open.In(&Options{}, open.Environment{System: vfs.System{Uptime: clock.uptime, Sleep: clock.sleep}}))
+	c := st.Admin().Config()
+	c.BacklogBytes = 1 << 20
+	if err := st.Admin().SetConfig(c); err != nil {
+		t.Fatal(err)
+	}
+	held, err := st.engine.Log.LockFlush(t.Context()) // no flusher gets on
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Unlock()
+	const rate = 1 << 20
+	if err := st.engine.Log.Filed(held, 0, 5*rate, 5*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	fill := func(to int64) {
+		t.Helper()
+		for n := 0; st.Admin().Stats().Unflushed < to; n++ {
+			if _, err := st.Put(t.Context(), Memory{ID: fmt.Sprint(to, n), Content: strings.Repeat("slow ", 4<<10)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		clock.took()
+	}
+	waits := func() time.Duration {
+		t.Helper()
+		for range 2 { // the second waits for the turn of the first
+			clock.took()
+			if err := st.flusher.Pressure(t.Context(), func() int64 { return 4 * rate }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return clock.took()
+	}
+	fill(600 << 10)
+	if d := waits(); d < 300*time.Millisecond || d > 500*time.Millisecond {
+		t.Errorf("with room for many it waits %v", d)
+	}
+	fill(950 << 10)
+	if d := waits(); d < 5*time.Second || d > 7*time.Second {
+		t.Errorf("at the bound it waits %v, its bytes take four seconds", d)
+	}
+}
+
 // A bound that is too small or too large is refused.
 func TestBacklogSetting(t *testing.T) {
 	t.Parallel()

@@ -30,11 +30,17 @@ import (
 // BacklogBytes: from half of that on turns are as long as they need to be for it never to be passed.
 // There puts wait for the flushers, and fail with the flushers' error when these fail.
 //
+// No turn is longer than mostTurn while there is room, up to roomTo of the bounds: a batch of a thousand is
+// worth seconds where the disk is slow, or was when the rate was measured over a few rounds, and in that time
+// nobody would commit anything.
+//
 // A turn begins when those before it are over, and slack before that: a sleep costs more than a short
 // turn lasts, and a few commits may go in at once.
 const (
 	slowFrom = 0.5
 	slowMost = 1.5
+	mostTurn = 400 * time.Millisecond
+	roomTo   = 0.9
 	slack    = 2 * time.Millisecond
 )
 
@@ -64,7 +70,11 @@ func (fl *Flusher) turnOf(bytes int64) time.Duration {
 		rate = rateFirst
 	}
 	files, index := fl.turns()
-	return time.Duration(max(files, index) * float64(bytes) / max(rate, rateLeast) * float64(time.Second))
+	turn := time.Duration(max(files, index) * float64(bytes) / max(rate, rateLeast) * float64(time.Second))
+	if fl.full() < roomTo {
+		turn = min(turn, mostTurn)
+	}
+	return turn
 }
 
 // turns are how many times as long as its bytes take the turn of a commit lasts, for the files and for the
