@@ -3,7 +3,6 @@ package words
 import (
 	"cmp"
 	"encoding/binary"
-	"math/bits"
 	"slices"
 	"sort"
 
@@ -13,7 +12,13 @@ import (
 // find finds the row of an id.
 func (s *Segment) find(id string) (r uint32, ok bool, err error) {
 	h := xxhash.Sum64String(id)
-	i, err := searchHashes(s.Rows, h, func(i int) (uint64, error) { return s.column64(secHashes, i) })
+	i := sort.Search(s.Rows, func(i int) bool {
+		v, e := s.column64(secHashes, i)
+		if e != nil && err == nil {
+			err = e
+		}
+		return e != nil || v >= h
+	})
 	if err != nil {
 		return 0, false, err
 	}
@@ -42,65 +47,6 @@ func (s *Segment) rowFrom(i int, h uint64, id string) (r uint32, ok bool, err er
 		}
 	}
 	return 0, false, nil
-}
-
-// searchHashes is the first of n sorted hashes that is not below h, n where all are. Hashes are spread
-// evenly, so that the value of one tells its place, give or take some √n places, and the one found there
-// tells it better: a few looks close to each other, where halving goes to twenty places far apart, and
-// waits for the memory at each. Of values that are no hashes, as a forged file may have, it takes three times
-// the looks of halving at most.
-func searchHashes(n int, h uint64, look func(i int) (uint64, error)) (int, error) {
-	if n == 0 {
-		return 0, nil
-	}
-	away := func(d uint64) int {
-		k, _ := bits.Mul64(d, uint64(n))
-		return int(k)
-	}
-	at := away(h)
-	v, err := look(at)
-	for range 2 {
-		if err != nil {
-			return 0, err
-		}
-		if v < h {
-			at = min(at+away(h-v), n-1)
-		} else {
-			at = max(at-away(v-h), 0)
-		}
-		v, err = look(at)
-	}
-	// From there further and further away until it has been passed. What is below lo is below h, what
-	// is at hi or above is not.
-	lo, hi, up := 0, n, v < h
-	for step := 4; err == nil; step *= 2 {
-		if v < h {
-			lo = at + 1
-		} else {
-			hi = at
-		}
-		if v < h != up {
-			break
-		}
-		if at -= step; up {
-			at += 2 * step
-		}
-		if at < lo || at >= hi {
-			break
-		}
-		v, err = look(at)
-	}
-	if err != nil {
-		return 0, err
-	}
-	i := sort.Search(hi-lo, func(i int) bool {
-		v, e := look(lo + i)
-		if e != nil && err == nil {
-			err = e
-		}
-		return e != nil || v >= h
-	})
-	return lo + i, err
 }
 
 // walkShare is up to how many rows of a segment there may be for each id of many that are looked for, for the
@@ -159,7 +105,8 @@ func (v *Set) findAll(ids []string) ([]foundAt, error) {
 	return found, nil
 }
 
-// walkHashes is searchHashes from a place that is not behind what is looked for, and most often near it.
+// walkHashes is the first of the sorted hashes b that is not below h, their number where all are. It looks from a
+// place on that is not behind it, and most often near it.
 func walkHashes(b []byte, from int, h uint64) int {
 	look := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8*i:]) }
 	lo, hi := from, from
