@@ -11,27 +11,35 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// A memory that expires while a search ranks it leaves its place to the next one.
-func TestSearchOfWhatExpires(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
+// boats makes a store of memories that are all alike, with a time to live or, 0, without, in which it is an
+// hour later from a look at the clock on.
+func boats(t *testing.T, live map[string]time.Duration) (st *Store, looks, jump *atomic.Int64) {
+	t.Helper()
 	begin := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	var looks, jump atomic.Int64 // calls of the clock; the one from which on it is an hour later
-	st := openTest(t, t.TempDir(), &Options{NoBackground: true, Clock: func() time.Time {
+	looks, jump = new(atomic.Int64), new(atomic.Int64)
+	st = openTest(t, t.TempDir(), &Options{NoBackground: true, Clock: func() time.Time {
 		if n := looks.Add(1); n > jump.Load() {
 			return begin.Add(time.Hour)
 		}
 		return begin
 	}})
 	jump.Store(1 << 40)
-	for id, ttl := range map[string]time.Duration{"a": time.Minute, "b": 0, "c": 24 * time.Hour} {
+	for id, ttl := range live {
 		m := Memory{ID: id, Content: "a boat on the lake", Embedding: []float32{1, 2, 3}}
 		if ttl > 0 {
 			m.ExpiresAt = begin.Add(ttl)
 		}
-		_, err := st.Put(ctx, m)
+		_, err := st.Put(t.Context(), m)
 		must(t, err)
 	}
+	return st, looks, jump
+}
+
+// A memory that expires while a search ranks it leaves its place to the next one.
+func TestSearchOfWhatExpires(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	st, looks, jump := boats(t, map[string]time.Duration{"a": time.Minute, "b": 0, "c": 24 * time.Hour})
 	for name, q := range map[string]Query{
 		"vector": {Vector: []float32{1, 2, 3}, Limit: 1, MinScore: 0.99}, "words": {Text: "boat lake", Limit: 1},
 		"both": {Vector: []float32{1, 2, 3}, Text: "boat", Limit: 1}, "two": {Text: "boat", Limit: 2}, "offset": {Text: "boat", Limit: 1, Offset: 1},
@@ -61,23 +69,7 @@ func TestSearchOfWhatExpires(t *testing.T) {
 func TestSearchLikeWhatExpires(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	begin := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	var looks, jump atomic.Int64
-	st := openTest(t, t.TempDir(), &Options{NoBackground: true, Clock: func() time.Time {
-		if n := looks.Add(1); n > jump.Load() {
-			return begin.Add(time.Hour)
-		}
-		return begin
-	}})
-	jump.Store(1 << 40)
-	for id, ttl := range map[string]time.Duration{"l": time.Minute, "a": time.Minute, "b": 0, "c": 0} {
-		m := Memory{ID: id, Content: "a boat on the lake", Embedding: []float32{1, 2, 3}}
-		if ttl > 0 {
-			m.ExpiresAt = begin.Add(ttl)
-		}
-		_, err := st.Put(ctx, m)
-		must(t, err)
-	}
+	st, looks, jump := boats(t, map[string]time.Duration{"l": time.Minute, "a": time.Minute, "b": 0, "c": 0})
 	begun := false
 	for at := int64(0); ; at++ {
 		looks.Store(0)

@@ -13,6 +13,7 @@ import (
 	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/wal"
 	"github.com/varve-db/varve/working"
 )
 
@@ -45,6 +46,21 @@ func (m *machineTime) took() time.Duration {
 	return d
 }
 
+// slowRate is at what rate the files of slowFiles follow, in bytes a second.
+const slowRate = 1 << 20
+
+// slowFiles bounds the backlog by a MiB and lets no flusher get on, as after five seconds at slowRate.
+func slowFiles(t *testing.T, st *Store) *wal.Held {
+	t.Helper()
+	c := st.Admin().Config()
+	c.BacklogBytes = 1 << 20
+	must(t, st.Admin().SetConfig(c))
+	held, err := st.engine.Log.LockFlush(t.Context())
+	must(t, err)
+	must(t, st.engine.Log.Filed(held, 0, 5*slowRate, 5*time.Second))
+	return held
+}
+
 // While the files cannot follow, writers are slowed by small delays, as long as their bytes take to
 // settle and no longer than one and a half times that, through any process; none flushes in its own
 // call, and Health says why.
@@ -63,22 +79,9 @@ func TestSlowedWriters(t *testing.T) {
 		}}, open.Environment{System: vfs.System{Uptime: clock.uptime, Sleep: clock.sleep}})
 	}
 	one, two := openTest(t, dir, options()), openTest(t, dir, options())
-	c := one.Admin().Config()
-	c.BacklogBytes = 1 << 20
-	if err := one.Admin().SetConfig(c); err != nil {
-		t.Fatal(err)
-	}
-	two.engine.Settings.Reread()
-	held, err := one.engine.Log.LockFlush(t.Context()) // no flusher gets on
-	if err != nil {
-		t.Fatal(err)
-	}
+	held := slowFiles(t, one)
 	defer held.Unlock()
-	// As after five seconds of flushing at 1 MiB/s.
-	const rate = 1 << 20
-	if err := one.engine.Log.Filed(held, 0, 5*rate, 5*time.Second); err != nil {
-		t.Fatal(err)
-	}
+	two.engine.Settings.Reread()
 	text := strings.Repeat("slow ", 4<<10) // 20 KiB
 	n := 0
 	put := func(st *Store) (bytes int64) {
@@ -110,7 +113,7 @@ func TestSlowedWriters(t *testing.T) {
 	}
 	took := clock.uptime() - began
 	// The text is compressed in the log, so that the estimate of its bytes is what counts.
-	least := time.Duration(float64(100*len(text)) / rate * float64(time.Second))
+	least := time.Duration(float64(100*len(text)) / slowRate * float64(time.Second))
 	if took < least*9/10 || took > least*16/10 {
 		t.Errorf("100 puts of %d bytes (%d in the log) took %v, at the rate of the files it is %v", len(text), bytes, took, least)
 	}
@@ -142,20 +145,7 @@ func TestSlowedBatches(t *testing.T) {
 	t.Parallel()
 	clock := &machineTime{now: time.Hour}
 	st := openTest(t, t.TempDir(), open.In(&Options{}, open.Environment{System: vfs.System{Uptime: clock.uptime, Sleep: clock.sleep}}))
-	c := st.Admin().Config()
-	c.BacklogBytes = 1 << 20
-	if err := st.Admin().SetConfig(c); err != nil {
-		t.Fatal(err)
-	}
-	held, err := st.engine.Log.LockFlush(t.Context()) // no flusher gets on
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer held.Unlock()
-	const rate = 1 << 20
-	if err := st.engine.Log.Filed(held, 0, 5*rate, 5*time.Second); err != nil {
-		t.Fatal(err)
-	}
+	defer slowFiles(t, st).Unlock()
 	fill := func(to int64) {
 		t.Helper()
 		for n := 0; st.Admin().Stats().Unflushed < to; n++ {
@@ -169,7 +159,7 @@ func TestSlowedBatches(t *testing.T) {
 		t.Helper()
 		for range 2 { // the second waits for the turn of the first
 			clock.took()
-			if err := st.flusher.Pressure(t.Context(), func() int64 { return 4 * rate }); err != nil {
+			if err := st.flusher.Pressure(t.Context(), func() int64 { return 4 * slowRate }); err != nil {
 				t.Fatal(err)
 			}
 		}

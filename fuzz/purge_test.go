@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -180,21 +179,9 @@ func (w *purging) purge(p *sim.Proc) {
 
 // isOfView says of what was set aside that it is no document: the view that plugs in has written it.
 func isOfView(fsys vfs.FS, path string) bool {
-	if !strings.HasPrefix(path, "quarantine/") {
-		return false
-	}
-	f, err := fsys.OpenFile(filepath.Join(dir, path), os.O_RDONLY, 0)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	b := make([]byte, len(ofView))
-	n, _ := f.ReadAt(b, 0)
-	return string(b[:n]) == ofView
+	b, err := vfs.ReadFile(fsys, filepath.Join(dir, path), 1<<20)
+	return err == nil && strings.HasPrefix(path, "quarantine/") && bytes.HasPrefix(b, []byte(`{"lsn":`))
 }
-
-// ofView is what a file of that view begins with.
-const ofView = `{"lsn":`
 
 // run purges in as many boots as it takes.
 func (w *purging) run() error {

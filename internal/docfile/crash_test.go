@@ -69,7 +69,8 @@ func (s *scene) watch(f func(op, name string)) {
 	}
 }
 
-func newScene(t testing.TB, how way) *scene {
+// emptyScene is a store without a document.
+func emptyScene(t testing.TB, how way) *scene {
 	disk := crash.New()
 	p := disk.Process("engine")
 	s := &scene{bed: &bed{t: t, now: time.Unix(1790000000, 0), known: map[string][]string{}}, how: how}
@@ -79,12 +80,17 @@ func newScene(t testing.TB, how way) *scene {
 			t.Fatal(err)
 		}
 	}
+	return s
+}
+
+func newScene(t testing.TB, how way) *scene {
+	s := emptyScene(t, how)
 	var cs []Change
 	for _, n := range []string{"a", "b", "d", "e", "f", "g", "h"} {
 		cs = append(cs, s.change(n+".json", 0, 1))
 	}
 	s.put(cs...)
-	if _, err := disk.Process("reader").OpenFile(s.folder.Path("f.json"), os.O_RDONLY, 0); err != nil {
+	if _, err := s.disk.Process("reader").OpenFile(s.folder.Path("f.json"), os.O_RDONLY, 0); err != nil {
 		t.Fatal(err)
 	}
 	if !how.late {

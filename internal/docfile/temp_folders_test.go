@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
@@ -53,7 +52,7 @@ func TestTempFolders(t *testing.T) {
 	}
 	put()
 	b.wantFolders("0-1")
-	// What is left in it, of whoever, keeps it; and it does not keep the next ones.
+	// A file that is left in it keeps that folder, and not the next ones.
 	left := filepath.Join(b.l.Root, tempFolder, "tok", "0-1", "left")
 	if err := os.WriteFile(left, []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
@@ -165,45 +164,34 @@ func TestEditOfAFailedRoundIsKept(t *testing.T) {
 }
 
 func editIsKept(t *testing.T, seed uint64, closes bool) bool {
-	disk := crash.New()
-	p := disk.Process("engine")
-	b := &bed{t: t, fs: &hookFS{FS: p, barriers: true}, now: time.Unix(1790000000, 0), known: map[string][]string{}}
-	b.l = Layout{FS: b.fs, Root: "/store"}
-	b.folder = b.l.Folder("memories")
-	for _, err := range []error{p.Mkdir("/store", 0o700), p.SyncDir("/"), b.folder.Make()} {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	b.fl = b.flusher("tok", func(o *Options) { o.Direct, o.TempFiles = -1, 1 })
-	s := &scene{bed: b, disk: disk}
-	b.put(b.change("e.json", 0, 1))
+	s := emptyScene(t, way{})
+	s.put(s.change("e.json", 0, 1), s.change("x.json", 0, 1)) // with one more the worker goes on in another folder
 	saved := false
-	b.fs.on = func(op, name string) error {
+	s.fs.on = func(op, name string) error {
 		if op == "exchange" && !saved {
 			saved = true
 			s.save()
 		}
-		if saved && op == "open" && strings.HasPrefix(name, "/store/tmp/tok/") {
+		if saved && op == "open" && strings.HasPrefix(name, "/store/tmp/tok") {
 			return syscall.EMFILE // what was displaced
 		}
 		return nil
 	}
-	if _, err := b.fl.Round(context.Background(), []Change{b.change("e.json", 1, 2)}); err == nil {
+	if _, err := s.fl.Round(context.Background(), []Change{s.change("e.json", 1, 2)}); err == nil {
 		t.Fatal("the case is too weak: the round did not fail")
 	}
 	var next *crash.Disk
-	cut := func() { next = disk.Crash(crash.KeepRandom, rand.New(rand.NewPCG(seed, 1))) }
-	b.fs.on = func(op, name string) error {
+	cut := func() { next = s.disk.Crash(crash.KeepRandom, rand.New(rand.NewPCG(seed, 1))) }
+	s.fs.on = func(op, name string) error {
 		if next == nil && op == "open" && strings.HasPrefix(name, "/store/tmp/parked/") {
 			cut()
 		}
 		return nil
 	}
 	if closes {
-		_ = b.fl.Close()
+		_ = s.fl.Close()
 		cut()
-	} else if _, err := b.fl.Round(context.Background(), []Change{b.change("e.json", 1, 2)}); err != nil {
+	} else if _, err := s.fl.Round(context.Background(), []Change{s.change("e.json", 1, 2)}); err != nil {
 		t.Fatal(err)
 	}
 	if next == nil {
