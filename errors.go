@@ -31,6 +31,7 @@ var (
 	ErrModel          = errs.ErrModel          // see ModelError
 	ErrEmbedderDown   = errs.ErrEmbedderDown   // see EmbedderError
 	ErrMoved          = errs.ErrMoved          // see MovedError
+	ErrReplaced       = errs.ErrReplaced       // the folder of the open store was removed, renamed or replaced: open it again
 	ErrSkip           = errs.ErrSkip           // returned by the function of Update or Transact: ends the call without writing and without an error
 )
 

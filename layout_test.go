@@ -10,7 +10,6 @@ import (
 	"go/parser"
 	"go/token"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -332,41 +331,6 @@ func TestLayoutNamesFiles(t *testing.T) {
 	}
 }
 
-// TestPackagesAreSmall: the root is composition and the public API, nothing else, and no
-// package below it is another root.
-func TestPackagesAreSmall(t *testing.T) {
-	t.Parallel()
-	proofs.OneGoroutine(t)
-	limits := map[string]int{".": 4000}
-	for _, dir := range order {
-		if strings.HasPrefix(dir, "internal/") || strings.HasPrefix(dir, "cmd/memctl/internal/") {
-			limits[dir] = 3000
-		}
-	}
-	delete(limits, "internal/vfs") // these two stood before the house
-	delete(limits, "internal/docfile")
-	for dir, most := range limits {
-		names, err := filepath.Glob(filepath.Join(dir, "*.go"))
-		if err != nil || len(names) == 0 {
-			t.Fatal(dir, err)
-		}
-		lines := 0
-		for _, name := range names {
-			if strings.HasSuffix(name, "_test.go") {
-				continue
-			}
-			text, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			lines += bytes.Count(text, []byte("\n"))
-		}
-		if lines > most {
-			t.Errorf("%s has %d lines, more than %d", dir, lines, most)
-		}
-	}
-}
-
 // exported is how many methods each package of the house may export: what one offers the
 // others grows on purpose. The public API is counted by itself.
 var exported = map[string]int{
@@ -475,35 +439,6 @@ func TestViewsStandApart(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-// TestFilesAreSmall: one idea each.
-func TestFilesAreSmall(t *testing.T) {
-	t.Parallel()
-	proofs.OneGoroutine(t)
-	const most = 500
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if d.IsDir() {
-			if name := d.Name(); name == "testdata" || name == ".git" {
-				return fs.SkipDir
-			}
-			return nil
-		}
-		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-			return nil
-		}
-		text, err := os.ReadFile(path)
-		if n := bytes.Count(text, []byte("\n")); n > most {
-			t.Errorf("%s has %d lines, more than %d: split it", path, n, most)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 

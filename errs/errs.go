@@ -57,6 +57,9 @@ var (
 	ErrCorrupt = errors.New("corrupt")
 	// ErrMoved: the store was moved to another folder. See MovedError.
 	ErrMoved = errors.New("the store was moved")
+	// ErrReplaced: the folder of an open store was removed, renamed or replaced by another one. Nothing
+	// is written there any more; what was acknowledged before stays readable until Close.
+	ErrReplaced = errors.New("the store's folder was replaced: open it again")
 	// ErrSkip, returned by the function of Update or Transact, ends the call without writing and
 	// without an error.
 	ErrSkip = errors.New("skip")

@@ -116,7 +116,7 @@ var sentinels = map[string]error{
 	"ErrTooLarge": varve.ErrTooLarge, "ErrBatchTooLarge": varve.ErrBatchTooLarge, "ErrInvalid": varve.ErrInvalid, "ErrNoStore": varve.ErrNoStore,
 	"ErrNewerFormat": varve.ErrNewerFormat, "ErrSyncFailed": varve.ErrSyncFailed, "ErrTooManyFiles": fmt.Errorf("%w: %w", varve.ErrTooManyFiles, syscall.EMFILE),
 	"ErrOutcomeUnknown": varve.ErrOutcomeUnknown, "ErrTruncated": varve.ErrTruncated, "ErrHistoryGone": &varve.HistoryGoneError{}, "ErrLimit": varve.ErrLimit, "ErrSession": varve.ErrSession,
-	"ErrCorrupt": varve.ErrCorrupt, "ErrModel": varve.ErrModel, "ErrMoved": varve.ErrMoved, "ErrEmbedderDown": varve.ErrEmbedderDown, "ErrSkip": varve.ErrSkip,
+	"ErrCorrupt": varve.ErrCorrupt, "ErrModel": varve.ErrModel, "ErrMoved": varve.ErrMoved, "ErrReplaced": varve.ErrReplaced, "ErrEmbedderDown": varve.ErrEmbedderDown, "ErrSkip": varve.ErrSkip,
 }
 
 func errorsReference(t *testing.T) string {

@@ -71,6 +71,7 @@ var classes = []struct {
 	{as[*usageError], codeUsage, "usage", "memctl help shows the commands"},
 	{as[*unready], CodeDamage, "not ready", "memctl flush rebuilds index and log from the files"},
 	{is(varve.ErrMoved), CodeNoStore, "moved", "use the store where it is now"},
+	{is(varve.ErrReplaced), CodeNoStore, "replaced", "run the command again: it opens the store that is there now"},
 	{is(varve.ErrNewerFormat), CodeNewer, "newer format", "install the newest memctl"},
 	{both(varve.ErrOutcomeUnknown, context.Canceled), CodeInterrupted, "interrupted", "check whether it was stored: memctl get ID"},
 	{is(varve.ErrOutcomeUnknown), CodeInternal, "outcome unknown", "check whether it was stored: memctl get ID"},
