@@ -63,6 +63,7 @@ func extended(fsys FS) (*below, bool) {
 	default:
 		return nil, false
 	}
+	b.init()
 	return b, true
 }
 
@@ -75,7 +76,7 @@ func (b *below) add(root string, literal bool) {
 	case !os.IsPathSeparator(root[len(root)-1]): // as that of "/" is
 		head += string(filepath.Separator)
 	}
-	b.roots = append(b.roots, place{root, head, literal})
+	b.roots = append(b.roots, place{root: root, head: head, literal: literal})
 }
 
 // below is osFS with a guarded way. Of Stat see there; Volume and Host enter nothing.
@@ -83,6 +84,7 @@ type below struct {
 	osFS
 	roots   []place
 	only    bool
+	ways    ways
 	manners sync.Map    // of folders, by path: *manners
 	links   atomic.Bool // a root is reached through a link, or the system cannot refuse links itself
 }
@@ -90,29 +92,55 @@ type below struct {
 type place struct {
 	root, head string // head: what the names of all below it begin with
 	literal    bool
+	held       *heldFolder // nil: the root is reached by its path, each time
 }
 
 // under is where in name the part begins that is below a root; -1: it is below none. Of several
 // roots the topmost counts: what is below it is looked at.
 func (b *below) under(name string) int {
+	at, _ := b.place(name)
+	return at
+}
+
+// place is under, with the handle of that root, nil if it has none.
+func (b *below) place(name string) (at int, held *heldFolder) {
 	least, literal := -1, -1
+	var heldLiteral *heldFolder
 	for _, p := range b.roots {
 		n := len(p.head)
 		switch {
 		case len(name) <= n || name[:n] != p.head || n == 0 && (filepath.IsAbs(name) || strings.HasPrefix(name, "..")):
 		case p.literal:
-			literal = n
+			literal, heldLiteral = n, p.held
 		case least < 0 || n < least:
-			least = n
+			least, held = n, p.held
 		}
 	}
 	if least < 0 {
-		least = literal
+		least, held = literal, heldLiteral
 	}
 	if least >= 0 && upward(name[least:]) {
-		return -1
+		return -1, nil
 	}
-	return least
+	return least, held
+}
+
+// anchor returns the handle of the root that name is or lies below, and the path from there; nil if
+// that root has no handle.
+func (b *below) anchor(name string) (held *heldFolder, rest string) {
+	if at, held := b.place(name); at >= 0 {
+		if rest = strings.TrimLeft(name[at:], string(filepath.Separator)); rest == "" {
+			rest = "."
+		}
+		return held, rest
+	}
+	root := strings.TrimSuffix(name, throughLink(""))
+	for _, p := range b.roots {
+		if p.held != nil && root == p.root {
+			return p.held, "."
+		}
+	}
+	return nil, ""
 }
 
 // upward: does a path below a root lead to a folder above it, by its elements "." and ".." alone?
@@ -183,7 +211,7 @@ func (b *below) folders(name string, yield func(dir string) error) error {
 // operation to say.
 func (b *below) enter(name string) error {
 	return b.folders(name, func(dir string) error {
-		info, err := lstat(dir)
+		info, err := b.lstat(dir)
 		if err == nil && !info.Mode.IsDir() {
 			return &NotFolderError{Path: dir, Mode: info.Mode}
 		}
@@ -213,7 +241,7 @@ func (b *below) OpenFile(name string, flag int, perm fs.FileMode) (File, error) 
 	if err := b.inside(name, false); err != nil {
 		return nil, err
 	}
-	f, err := openFileBy(b.create, name, flag, perm)
+	f, err := openFileBy(b.making(), name, flag, perm)
 	if err != nil {
 		return nil, unmade(name, err)
 	}
@@ -271,7 +299,7 @@ func (b *below) Stat(name string) (Info, error) {
 			return b.stat(name)
 		}
 	}
-	info, err := lstat(name)
+	info, err := b.lstat(name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) { // a loop of links, for one
 		if eerr := b.enter(name); eerr != nil {
 			return Info{}, eerr
@@ -285,9 +313,9 @@ func (b *below) ReadDir(name string) ([]string, error) {
 		return nil, err
 	}
 	if b.isRoot(name) {
-		return b.osFS.ReadDir(throughLink(name))
+		name = throughLink(name)
 	}
-	return readDirBy(b.openFD, name)
+	return readDirBy(b.opening(), name)
 }
 
 func (b *below) SyncDir(name string) error {
@@ -304,7 +332,7 @@ func (b *below) OpenLock(name string, perm fs.FileMode) (Lock, error) {
 	if err := b.inside(name, false); err != nil {
 		return nil, err
 	}
-	l, err := openLockBy(b.enter, b.create, name, perm)
+	l, err := openLockBy(b.enter, b.making(), name, perm)
 	return l, unmade(name, err)
 }
 
@@ -312,7 +340,7 @@ func (b *below) OpenShared(name string, create bool, perm fs.FileMode) (Shared, 
 	if err := b.inside(name, false); err != nil {
 		return nil, err
 	}
-	s, err := openSharedBy(b.create, name, create, perm)
+	s, err := openSharedBy(b.making(), name, create, perm)
 	return s, unmade(name, err)
 }
 
@@ -323,7 +351,11 @@ func (b *below) OpenBarrier(name string) (Barrier, error) {
 	if err := b.real(name); err != nil {
 		return nil, err
 	}
-	return b.osFS.OpenBarrier(name)
+	barrier, err := openBarrier(b.opening(), name)
+	if err != nil {
+		return nil, pathError("barrier", name, err)
+	}
+	return barrier, nil
 }
 
 // Flags implements FlagReader where the operating system has them.

@@ -15,9 +15,12 @@ import (
 // a folder that was reached through no link, which done closes, and the last element; elsewhere, and
 // directly below a root, the name itself.
 func (b *below) folderOf(name string) (fd int, base string, done func(), err error) {
-	at := b.under(name)
+	at, held := b.place(name)
 	last := strings.LastIndexByte(name, os.PathSeparator)
-	if at < 0 || last < at {
+	switch {
+	case held != nil && last < at:
+		return held.fd, name[at:], held.leave, held.enter()
+	case at < 0 || last < at:
 		return unix.AT_FDCWD, name, func() {}, nil
 	}
 	fd, err = b.openFD(name[:last], onlyFolder, 0)
@@ -115,10 +118,10 @@ func (b *below) stat(name string) (Info, error) {
 }
 
 func (b *below) syncDir(name string) error {
-	if b.under(name) < 0 {
+	if held, _ := b.anchor(name); held == nil && b.under(name) < 0 {
 		return b.osFS.SyncDir(name)
 	}
-	d, err := openFileBy(b.openFD, name, unix.O_DIRECTORY, 0)
+	d, err := openFileBy(b.opening(), name, unix.O_DIRECTORY, 0)
 	if err != nil {
 		return told(func(err error) error { return pathError("sync", name, bare(err)) }, err)
 	}
@@ -126,16 +129,33 @@ func (b *below) syncDir(name string) error {
 	return pathError("sync", name, syncFolder(d))
 }
 
+// ways are the two ways to what is below a root, made once.
+type ways struct{ opening, making *way }
+
+func (b *below) init() { b.ways = ways{&way{b.openFD, b.lstat}, &way{b.create, b.lstat}} }
+
+func (b *below) opening() opener { return b.ways.opening }
+
+// making is opening, of what may have to be made.
+func (b *below) making() opener { return b.ways.making }
+
 // openFD opens what is below a root through no link.
 func (b *below) openFD(name string, flag int, perm fs.FileMode) (int, error) {
 	at := b.under(name)
-	if at < 0 {
+	held, rest := b.anchor(name)
+	if at < 0 && held == nil {
 		return openFD(name, flag, perm)
 	}
-	if climbs(name[at:]) { // of a wrapper that has not asked
+	if climbs(name[max(at, 0):]) { // of a wrapper that has not asked
 		return -1, unix.EXDEV
 	}
-	fd, err := b.openGuarded(name, at, flag, perm)
+	var fd int
+	var err error
+	if held != nil {
+		fd, err = held.open(rest, flag, perm)
+	} else {
+		fd, err = b.openGuarded(name, at, flag, perm)
+	}
 	if err == unix.ELOOP || err == unix.ENOTDIR || err == unix.EXDEV {
 		if eerr := b.enter(name); eerr != nil {
 			return -1, eerr

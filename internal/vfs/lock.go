@@ -75,7 +75,8 @@ func (l *flock) open() (lockable, error) {
 	if err := l.mayOpen(); err != nil {
 		return nil, err
 	}
-	if !l.keep {
+	// The library opens by path, which leads elsewhere once the store's folder was replaced.
+	if !l.keep && !strays(l.way, l.name) {
 		return openFresh(l.way, l.name, l.perm)
 	}
 	f, err := openLockFile(l.way, l.name, l.perm)

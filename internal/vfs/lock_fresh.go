@@ -20,7 +20,7 @@ type freshLock struct {
 }
 
 func openFresh(way opener, name string, perm fs.FileMode) (lockable, error) {
-	if err := regularAt(name); err != nil { // before opening it, as openLockFile
+	if err := regularAt(way, name); err != nil { // before opening it, as openLockFile
 		return nil, err
 	}
 	flag := os.O_RDWR | lockFlags
@@ -31,9 +31,9 @@ func openFresh(way opener, name string, perm fs.FileMode) (lockable, error) {
 }
 
 // regularAt refuses what is no regular file; where there is nothing it is made.
-func regularAt(name string) error {
-	if i, err := os.Lstat(name); err == nil && !i.Mode().IsRegular() {
-		return &NotRegularError{Path: name, Mode: i.Mode()}
+func regularAt(w opener, name string) error {
+	if i, err := lstatBy(w, name); err == nil && !i.Mode.IsRegular() {
+		return &NotRegularError{Path: name, Mode: i.Mode}
 	}
 	return nil
 }
@@ -104,11 +104,7 @@ func (l *freshLock) isNamed(name string) bool {
 		return true
 	}
 	mine, err := l.f.Stat()
-	if err != nil {
-		return false
-	}
-	named, err := os.Lstat(name)
-	return err == nil && os.SameFile(mine, named)
+	return err == nil && sameAsNamed(l.way, mine, name)
 }
 
 func (l *freshLock) Close() error { return l.unlock() }

@@ -4,6 +4,7 @@ package vfs
 
 import (
 	"io/fs"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -13,18 +14,17 @@ import (
 type lockFile struct {
 	fd       int
 	dev, ino uint64
+	way      opener
 }
 
 func openLockFile(open opener, name string, perm fs.FileMode) (*lockFile, error) {
-	if open == nil {
-		open = openFD
-	}
-	if i, err := lstat(name); err == nil && !i.Mode.IsRegular() { // before opening it, as openFile
+	w := open.by()
+	if i, err := w.lstat(name); err == nil && !i.Mode.IsRegular() { // before opening it, as openFile
 		return nil, &NotRegularError{Path: name, Mode: i.Mode}
 	}
-	fd, err := open(name, unix.O_RDWR|unix.O_CREAT|unix.O_NONBLOCK, perm)
+	fd, err := w.fd(name, unix.O_RDWR|unix.O_CREAT|unix.O_NONBLOCK, perm)
 	if err == unix.EROFS || err == unix.EACCES { // a reader must lock the store too
-		if ro, roErr := open(name, unix.O_RDONLY|unix.O_NONBLOCK, 0); roErr == nil {
+		if ro, roErr := w.fd(name, unix.O_RDONLY|unix.O_NONBLOCK, 0); roErr == nil {
 			fd, err = ro, nil
 		}
 	}
@@ -36,7 +36,7 @@ func openLockFile(open opener, name string, perm fs.FileMode) (*lockFile, error)
 		unix.Close(fd)
 		return nil, err
 	}
-	return &lockFile{fd: fd, dev: uint64(st.Dev), ino: st.Ino}, nil
+	return &lockFile{fd: fd, dev: uint64(st.Dev), ino: st.Ino, way: open}, nil
 }
 
 func (f *lockFile) tryLock(mode Mode) (bool, error) {
@@ -57,9 +57,15 @@ func (f *lockFile) flock(op int) error {
 
 // isNamed: does name still lead to this file?
 func (f *lockFile) isNamed(name string) bool {
-	var st unix.Stat_t
-	err := retry(func() error { return unix.Lstat(name, &st) })
-	return err == nil && st.Ino == f.ino && uint64(st.Dev) == f.dev
+	i, err := lstatBy(f.way, name)
+	return err == nil && i.Ino == f.ino && i.Dev == f.dev
+}
+
+// sameAsNamed reports whether name still leads to an open file.
+func sameAsNamed(w opener, mine fs.FileInfo, name string) bool {
+	st, ok := mine.Sys().(*syscall.Stat_t)
+	i, err := lstatBy(w, name)
+	return ok && err == nil && i.Ino == st.Ino && i.Dev == uint64(st.Dev)
 }
 
 func how(mode Mode) int {

@@ -41,6 +41,16 @@ func (f *lockFile) Close() error { return f.f.Close() }
 
 func (f *lockFile) isNamed(string) bool { return true }
 
+// sameAsNamed reports whether name still leads to an open file.
+func sameAsNamed(_ opener, mine fs.FileInfo, name string) bool {
+	named, err := os.Lstat(name)
+	return err == nil && os.SameFile(mine, named)
+}
+
+// strays reports whether the path of a lock file leads elsewhere than the handle of the store's folder;
+// there are no such handles.
+func strays(opener, string) bool { return false }
+
 func flags(mode Mode) uint32 {
 	if mode == ModeExclusive {
 		return windows.LOCKFILE_EXCLUSIVE_LOCK

@@ -137,7 +137,7 @@ func (b *below) fitFolder(m *manners, name string, perm fs.FileMode) error {
 
 // lookAt is of the folder that something is made in, which may be the root itself.
 func (b *below) lookAt(dir string) (Info, error) {
-	if b.under(dir) < 0 {
+	if held, _ := b.anchor(dir); held == nil && b.under(dir) < 0 {
 		return lstat(throughLink(dir))
 	}
 	fd, err := b.openFD(dir, onlyFolder, 0)
@@ -150,7 +150,7 @@ func (b *below) lookAt(dir string) (Info, error) {
 
 // share has the group of a folder write it and get what is made in it.
 func (b *below) share(dir string) error {
-	fd, err := unix.Open(throughLink(dir), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	fd, err := b.openFD(throughLink(dir), unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return pathError("open", dir, err)
 	}

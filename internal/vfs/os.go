@@ -46,7 +46,7 @@ func (osFS) OpenShared(name string, create bool, perm fs.FileMode) (Shared, erro
 }
 
 func (osFS) OpenBarrier(name string) (Barrier, error) {
-	b, err := openBarrier(name)
+	b, err := openBarrier(nil, name)
 	if err != nil {
 		return nil, pathError("barrier", name, err)
 	}

@@ -24,27 +24,42 @@ func openFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
 	return openFileBy(nil, name, flag, perm)
 }
 
-// opener opens a descriptor: openFD (nil is that) or, with a look at the way, below.openFD.
-type opener func(name string, flag int, perm fs.FileMode) (fd int, err error)
+// opener is a way to what a name stands for; nil is that by path, through whatever links there are.
+type opener = *way
+
+type way struct {
+	fd    func(name string, flag int, perm fs.FileMode) (fd int, err error)
+	lstat func(name string) (Info, error)
+}
+
+var plainWay = &way{openFD, lstat}
+
+// by returns the way, or that by path.
+func (w *way) by() *way {
+	if w == nil {
+		return plainWay
+	}
+	return w
+}
+
+func lstatBy(w opener, name string) (Info, error) { return w.by().lstat(name) }
 
 func openFileBy(open opener, name string, flag int, perm fs.FileMode) (*os.File, error) {
-	if open == nil {
-		open = openFD
-	}
+	w := open.by()
 	leaseWait := leaseMost
 	fresh := flag&(os.O_CREATE|os.O_EXCL) == os.O_CREATE|os.O_EXCL
 	if !fresh && flag&unix.O_DIRECTORY == 0 {
-		if i, err := lstat(name); err == nil && !i.Mode.IsRegular() {
+		if i, err := w.lstat(name); err == nil && !i.Mode.IsRegular() {
 			return nil, &NotRegularError{Path: name, Mode: i.Mode}
 		}
 	}
 	var fd int
 	var err error
 	if fresh {
-		fd, err = open(name, flag, perm)
+		fd, err = w.fd(name, flag, perm)
 	} else {
 		for pause := leasePause; ; pause = min(2*pause, 1000*leasePause) {
-			if fd, err = open(name, flag|unix.O_NONBLOCK, perm); err != unix.EWOULDBLOCK || pause > leaseWait {
+			if fd, err = w.fd(name, flag|unix.O_NONBLOCK, perm); err != unix.EWOULDBLOCK || pause > leaseWait {
 				break
 			}
 			leaseWait -= pause
@@ -58,7 +73,7 @@ func openFileBy(open opener, name string, flag int, perm fs.FileMode) (*os.File,
 		}
 	}
 	if err == unix.ELOOP || err == unix.ENXIO { // a link or a special file has come since
-		if i, lerr := lstat(name); lerr == nil && !i.Mode.IsRegular() {
+		if i, lerr := w.lstat(name); lerr == nil && !i.Mode.IsRegular() {
 			return nil, &NotRegularError{Path: name, Mode: i.Mode}
 		}
 	}
@@ -99,12 +114,13 @@ func regularFD(fd int, name string) (*unix.Stat_t, error) {
 }
 
 // readDir enters only a folder: no link to one, and no FIFO that would be waited for.
-func readDir(name string) ([]string, error) { return readDirBy(openFD, name) }
+func readDir(name string) ([]string, error) { return readDirBy(nil, name) }
 
 func readDirBy(open opener, name string) ([]string, error) {
-	fd, err := open(name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0)
+	w := open.by()
+	fd, err := w.fd(name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0)
 	if err == unix.ENOTDIR || err == unix.ELOOP {
-		if i, lerr := lstat(name); lerr == nil && !i.Mode.IsDir() {
+		if i, lerr := w.lstat(name); lerr == nil && !i.Mode.IsDir() {
 			return nil, &NotFolderError{Path: name, Mode: i.Mode}
 		}
 	}
@@ -130,7 +146,7 @@ func (b *below) Glance(name string, buf []byte, limit int64) ([]byte, Info, erro
 	return glance(b.openFD, name, buf, limit)
 }
 
-func glance(open opener, name string, buf []byte, limit int64) ([]byte, Info, error) {
+func glance(open func(string, int, fs.FileMode) (int, error), name string, buf []byte, limit int64) ([]byte, Info, error) {
 	fd, err := open(name, unix.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return buf[:0], Info{}, pathError("open", name, err)

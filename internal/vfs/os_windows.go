@@ -21,6 +21,19 @@ type opener func(name string, flag int, perm fs.FileMode) (int, error)
 
 func (b *below) openFD(name string, _ int, _ fs.FileMode) (int, error) { return 0, b.enter(name) }
 
+// ways is empty: there is one way to open.
+type ways struct{}
+
+func (b *below) init() {}
+
+func (b *below) opening() opener { return b.openFD }
+
+func (b *below) making() opener { return b.create }
+
+func (b *below) lstat(name string) (Info, error) { return lstat(name) }
+
+func lstatBy(_ opener, name string) (Info, error) { return lstat(name) }
+
 func openFileBy(look opener, name string, flag int, perm fs.FileMode) (*os.File, error) {
 	if look != nil {
 		if _, err := look(name, flag, perm); err != nil {

@@ -23,4 +23,4 @@ func volume(name string) (Volume, error) {
 	}, nil
 }
 
-func openBarrier(string) (Barrier, error) { return nil, errors.ErrUnsupported }
+func openBarrier(opener, string) (Barrier, error) { return nil, errors.ErrUnsupported }

@@ -44,8 +44,12 @@ var kinds = map[uint32]struct {
 }
 
 func volume(name string) (Volume, error) {
+	return volumeBy(func(st *unix.Statfs_t) error { return unix.Statfs(name, st) })
+}
+
+func volumeBy(statfs func(*unix.Statfs_t) error) (Volume, error) {
 	var st unix.Statfs_t
-	if err := retry(func() error { return unix.Statfs(name, &st) }); err != nil {
+	if err := retry(func() error { return statfs(&st) }); err != nil {
 		return Volume{}, err
 	}
 	kind, ok := kinds[uint32(st.Type)]
@@ -71,22 +75,23 @@ type barrier struct{ f *os.File }
 
 // openBarrier trusts syncfs only where it reports what could not be written:
 // since Linux 5.8, for errors after the descriptor was opened.
-func openBarrier(name string) (Barrier, error) {
-	v, err := volume(name)
-	if err != nil {
-		return nil, err
-	}
-	switch v.Type {
-	case "ext4", "xfs", "btrfs":
-	default:
-		return nil, errors.ErrUnsupported
-	}
-	if !kernelAtLeast(release(), 5, 8) {
-		return nil, errors.ErrUnsupported
-	}
-	f, err := openFile(throughLink(name), unix.O_DIRECTORY, 0)
+func openBarrier(open opener, name string) (Barrier, error) {
+	f, err := openFileBy(open, throughLink(name), unix.O_DIRECTORY, 0)
 	if err != nil {
 		return nil, bare(err)
+	}
+	var v Volume
+	err = control(f, func(fd uintptr) (err error) {
+		v, err = volumeBy(func(st *unix.Statfs_t) error { return unix.Fstatfs(int(fd), st) })
+		return err
+	})
+	trusted := v.Type == "ext4" || v.Type == "xfs" || v.Type == "btrfs"
+	if err == nil && !(trusted && kernelAtLeast(release(), 5, 8)) {
+		err = errors.ErrUnsupported
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
 	}
 	return &barrier{f}, nil
 }

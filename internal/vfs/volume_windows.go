@@ -35,4 +35,4 @@ func volume(name string) (Volume, error) {
 	return v, nil
 }
 
-func openBarrier(string) (Barrier, error) { return nil, errors.ErrUnsupported }
+func openBarrier(opener, string) (Barrier, error) { return nil, errors.ErrUnsupported }
