@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -24,6 +25,7 @@ import (
 	"github.com/varve-db/varve/internal/search"
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/space"
+	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/view/counts"
 	"github.com/varve-db/varve/internal/view/scopes"
 	"github.com/varve-db/varve/internal/view/vectors"
@@ -58,6 +60,10 @@ type Store struct {
 	remove  func() error // see openBeside
 }
 
+// noticing is how long Open waits for other processes to notice that the log they have open was removed. They look
+// every second.
+const noticing = 5 * time.Second
+
 // Memory is one memory; see package memstore.
 type Memory = memstore.Memory
 
@@ -65,6 +71,14 @@ type Memory = memstore.Memory
 // have it open. nil options are the defaults.
 func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 	st, err := openOnce(ctx, dir, o)
+	// Files of the log may have been removed under a process that has not noticed yet: the store can be opened
+	// when that process has.
+	for began := time.Now(); errors.Is(err, ErrReplaced) && time.Since(began) < noticing; {
+		if serr := vfs.Sleep(ctx, noticing/100); serr != nil {
+			return nil, errors.Join(err, serr)
+		}
+		st, err = openOnce(ctx, dir, o)
+	}
 	if errors.Is(err, fs.ErrNotExist) && !errors.Is(err, ErrNoStore) && !errors.Is(err, ErrMoved) {
 		st, err = openOnce(ctx, dir, o) // it may have been moved away and back meanwhile
 	}
@@ -83,7 +97,15 @@ func openOnce(ctx context.Context, dir string, o *Options) (*Store, error) {
 		return nil, err
 	}
 	st.o.fill()
+	// The working folder of the process may be another one by the next operation.
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("opening the store: %w", err)
+	}
 	st.engine.Env = st.o.environment(dir)
+	if err := st.engine.Env.Hold(); err != nil {
+		return nil, fmt.Errorf("opening the store %s: %w", dir, err)
+	}
 	st.engine.Settings = settings.New(st.engine.Env)
 	st.vectors.Engine, st.counts.Engine = st.engine, st.engine
 	cm := &st.commits
@@ -125,6 +147,7 @@ func openOnce(ctx context.Context, dir string, o *Options) (*Store, error) {
 	st.engine.Init()
 	st.counts.Init()
 	if err := st.open(ctx); err != nil {
+		defer st.engine.Env.Release()
 		// It may have been moved since this process looked, and what is missing went with it.
 		if gone := (*errs.MovedError)(nil); errors.As(st.engine.Residence(), &gone) {
 			err = gone
@@ -174,7 +197,7 @@ func (st *Store) open(ctx context.Context) error {
 		Create: !st.engine.Env.ReadOnly, ReadOnly: st.engine.Env.ReadOnly, Known: wal.Features(st.engine.Env.System.Features), LockWait: st.engine.Env.LockWait, Inline: st.engine.Env.System.Inline, HoldBytes: st.engine.Env.System.BacklogBytes,
 		FileMode: st.engine.Env.FileMode, DirMode: st.engine.Env.FolderMode, Clock: st.engine.Env.Clock, Nonce: st.engine.Env.Nonce,
 		Sleep: st.engine.Env.System.Sleep, Logger: st.engine.Env.Logger, Event: st.engine.Env.LogEvent, Archive: st.engine.Settings.History, MakeRoom: func() bool { return space.MakeRoom(st.engine) },
-		Machine: st.engine.Machine(),
+		Machine: st.engine.Machine(), Rescue: st.flusher.Rescue,
 	}
 	st.engine.Log, err = wal.Open(ctx, o)
 	if errors.As(err, &st.engine.Linked) { // it can be read
@@ -248,8 +271,12 @@ func (st *Store) close(ctx context.Context, wait time.Duration) error {
 		st.stop()
 	}
 	st.running.Wait()
-	err := unwritten
-	if !st.engine.Env.ReadOnly && st.engine.Log.Damage() == nil {
+	var place error
+	if !st.engine.Env.ReadOnly {
+		place = errors.Join(st.engine.Log.InPlace(), st.engine.Log.Left(ctx))
+	}
+	err := errors.Join(unwritten, place)
+	if !st.engine.Env.ReadOnly && st.engine.Log.Damage() == nil && place == nil {
 		if !st.background() {
 			st.kept.SweepUp(ctx)
 		}
@@ -263,5 +290,6 @@ func (st *Store) close(ctx context.Context, wait time.Duration) error {
 	if st.remove != nil {
 		err = errors.Join(err, st.remove())
 	}
+	st.engine.Env.Release()
 	return err
 }

@@ -40,17 +40,14 @@ func TestWatchGone(t *testing.T) {
 		}
 		select {
 		case err := <-ended:
-			if !errors.Is(err, ErrNoStore) {
+			if !errors.Is(err, ErrReplaced) {
 				t.Errorf("replaced %t: %v", replaced, err)
 			}
 		case <-time.After(20 * time.Second):
 			t.Fatalf("replaced %t: it waits", replaced)
 		}
-		if err := os.RemoveAll(dir); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(aside, dir); err != nil { // it is closed there
-			t.Fatal(err)
+		if err := st.Close(); !errors.Is(err, ErrReplaced) {
+			t.Errorf("replaced %t: Close: %v", replaced, err)
 		}
 	}
 }

@@ -57,6 +57,9 @@ func (l *FileLog) lead(ctx context.Context, own *request) {
 	err = l.syncTo(ctx, g.need)
 	l.q.syncEnds(len(g.requests))
 	if err == nil {
+		err = l.InPlace()
+	}
+	if err == nil {
 		if cerr := l.CatchUp(ctx); cerr != nil {
 			// It is durable; that this process cannot apply it is not the writer's matter.
 			l.o.Logger.Error("catching up after a commit", "err", cerr)
@@ -77,7 +80,11 @@ func (l *FileLog) lead(ctx context.Context, own *request) {
 
 // settle makes a request that was written durable, for one whose leader could not.
 func (l *FileLog) settle(ctx context.Context, r *request) {
-	if err := l.syncTo(ctx, r.end); err != nil {
+	err := l.syncTo(ctx, r.end)
+	if err == nil {
+		err = l.InPlace()
+	}
+	if err != nil {
 		l.unsettled(r, err)
 		return
 	}
@@ -114,6 +121,9 @@ func (l *FileLog) write(ctx context.Context, own *request) (*group, error) {
 
 // writeLocked writes these requests, or what is queued; append.lock is held.
 func (l *FileLog) writeLocked(ctx context.Context, these []*request) (*group, error) {
+	if err := l.InPlace(); err != nil {
+		return nil, err
+	}
 	if err := l.stillOurs(); err != nil {
 		return nil, err
 	}

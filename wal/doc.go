@@ -58,6 +58,7 @@
 //	        index are overwritten before they are removed
 //	39      where the tail was when that was noticed: flushers keep and overwrite what they displace
 //	        until all entries below it are in files; 0 when none need to
+//	40      raised to tell the page from a copy of it, see FileLog.InPlace
 //	48      features of the store
 //	49      how many attached processes found no place on the list that begins at 64, of the ones
 //	        that know of features. A killed one counts until the next recovery

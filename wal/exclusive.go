@@ -79,7 +79,10 @@ func (l *FileLog) appendAlone(ctx context.Context, r *request) (LSN, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err = l.syncTo(ctx, g.need); err != nil {
+	if err = l.syncTo(ctx, g.need); err == nil {
+		err = l.InPlace()
+	}
+	if err != nil {
 		l.unsettled(r, err)
 	} else if err := l.CatchUp(ctx); err != nil {
 		l.o.Logger.Error("catching up after a commit", "err", err)

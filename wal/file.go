@@ -51,6 +51,7 @@ type FileLog struct {
 	unwiped  []error // see letGo; flush.lock
 	copies   copyNotes
 	sentry   sentry
+	place    place
 }
 
 // Report is what Open found and did.

@@ -15,6 +15,7 @@ import (
 type Held struct {
 	l        *FileLog
 	unlocked atomic.Bool
+	rescue   bool // see Options.Rescue: the lock itself is gone
 }
 
 // errNotHeld is a bug in the caller.
@@ -64,8 +65,14 @@ func (l *FileLog) TryLockFlush() (*Held, error) {
 // heldNow is the proof, just after flush.lock was taken, or lets go of it where the log is no
 // longer ours.
 func (l *FileLog) heldNow() (*Held, error) {
-	if err := l.stillOurs(); err != nil {
+	l.place.begins()
+	err := l.InPlace()
+	if err == nil {
+		err = l.stillOurs()
+	}
+	if err != nil {
 		l.unlock(roleFlush)
+		l.place.ends()
 		return nil, err
 	}
 	return &Held{l: l}, nil
@@ -75,6 +82,7 @@ func (l *FileLog) heldNow() (*Held, error) {
 func (h *Held) Unlock() {
 	if h.unlocked.CompareAndSwap(false, true) {
 		h.l.unlock(roleFlush)
+		h.l.place.ends()
 	}
 }
 
@@ -83,5 +91,8 @@ func (h *Held) proves(l *FileLog) error {
 	if h == nil || h.l != l || h.unlocked.Load() {
 		return errNotHeld
 	}
-	return nil
+	if h.rescue {
+		return nil
+	}
+	return l.InPlace()
 }

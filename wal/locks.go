@@ -35,6 +35,9 @@ func (l *FileLog) lock(ctx context.Context, role int, mode vfs.Mode) error {
 // lockUnless is lock for one who does not need it any more, and has not got it, when
 // done holds: the holder may have done his work.
 func (l *FileLog) lockUnless(ctx context.Context, role int, mode vfs.Mode, done func() bool) (held bool, err error) {
+	if e := l.place.gone.Load(); e != nil {
+		return false, e // its files may be another process's by now
+	}
 	held, err = l.locks[role].TryLock(mode)
 	if err == nil && !held {
 		held, err = l.lockSlow(ctx, role, mode, done)
@@ -43,6 +46,9 @@ func (l *FileLog) lockUnless(ctx context.Context, role int, mode vfs.Mode, done 
 		var le *errs.LockError
 		if errors.As(err, &le) {
 			return false, err
+		}
+		if perr := l.InPlace(); perr != nil {
+			return false, perr
 		}
 		return false, l.ioError("locking", l.o.wal(roleNames[role]), err)
 	}
@@ -215,7 +221,7 @@ func (l *FileLog) lost() error {
 	if l.shared.valid(l.host) && l.shared.generation() == l.generation.Load() {
 		return nil
 	}
-	return errors.Join(errs.ErrClosed, errLost)
+	return errors.Join(errs.ErrReplaced, errs.ErrClosed, errLost)
 }
 
 var errLost = errors.New("another process has recovered this log while this one had it open (was wal/attach.lock replaced?): open the store again")

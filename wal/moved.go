@@ -1,13 +1,9 @@
 package wal
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
 	"sync"
 	"time"
 
-	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -58,23 +54,6 @@ func (l *FileLog) Moved() <-chan struct{} {
 		})
 	}
 	return s.moved
-}
-
-// InPlace returns errs.ErrNoStore if the log is no longer where it was opened: its folder was
-// removed or renamed, or another folder is in its place. A process that only waits would wait
-// forever.
-func (l *FileLog) InPlace() error {
-	if l.private.Load() || l.shared.Shared == nil {
-		return nil
-	}
-	info, err := l.o.FS.Stat(l.o.wal("shared"))
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%w any more: the store was removed or renamed while it was open: %w", errs.ErrNoStore, err)
-	case err == nil && info.Ino != l.shared.Load(wordInode):
-		return fmt.Errorf("%w any more: another store is now in %s: open the store again", errs.ErrNoStore, l.o.Dir)
-	}
-	return nil
 }
 
 // wake tells all processes that durable has moved.

@@ -31,6 +31,9 @@ func Open(ctx context.Context, o Options) (*FileLog, error) {
 	} else {
 		err = l.openShared(ctx)
 	}
+	if err == nil && !o.ReadOnly {
+		err = l.settlePlace()
+	}
 	if err == nil {
 		err = l.Heartbeat()
 	}
@@ -38,10 +41,27 @@ func Open(ctx context.Context, o Options) (*FileLog, error) {
 		l.closeAll()
 		return nil, err
 	}
+	l.place.opened.Store(true)
+	if _, watched, _ := vfs.AtPath(o.FS, o.Dir); watched && !o.ReadOnly && !o.Inline {
+		l.prep.stopped.Go(l.watchPlace)
+	}
 	return l, nil
 }
 
 func (l *FileLog) openShared(ctx context.Context) error {
+	if err := l.openFolder(); err != nil {
+		return err
+	}
+	// Without a log, one is made: not beside a process that has the one open that was here.
+	hasPage := func() bool {
+		_, err := l.o.FS.Stat(l.o.wal("shared"))
+		return err == nil
+	}
+	if !hasPage() {
+		if _, err := l.waitFolder(ctx, hasPage); err != nil {
+			return err
+		}
+	}
 	if err := l.folders(); err != nil {
 		return err
 	}
@@ -88,6 +108,17 @@ func (l *FileLog) openShared(ctx context.Context) error {
 		}
 		return l.join(ctx)
 	}
+	// attach.lock may be a new file, and the processes that are there have the old one: then the page is
+	// theirs. Or they have a log that was here before.
+	if alone, err = l.waitFolder(ctx, l.pageIsLive); err != nil {
+		return err
+	}
+	if !alone {
+		if err := l.locks[roleAttach].Unlock(); err != nil {
+			return err
+		}
+		return l.join(ctx)
+	}
 	// The process that made folders and segments may have been killed before their names were
 	// durable.
 	for _, dir := range []string{l.o.Dir, l.o.walDir()} {
@@ -102,6 +133,9 @@ func (l *FileLog) openShared(ctx context.Context) error {
 		return err
 	}
 	l.slot = l.shared.claim(l.host, l.o.Known)
+	if err := l.shareFolder(ctx); err != nil {
+		return err
+	}
 	if !volume.Coherent {
 		return nil // attach.lock stays exclusive
 	}
@@ -153,6 +187,9 @@ func (l *FileLog) join(ctx context.Context) error {
 	}
 	l.generation.Store(l.shared.generation())
 	if err := l.still(); err != nil {
+		return err
+	}
+	if err := l.shareFolder(ctx); err != nil {
 		return err
 	}
 	l.slot = l.shared.claim(l.host, l.o.Known)
@@ -224,10 +261,11 @@ func (l *FileLog) folders() error {
 // Close detaches the process. For a clean end, flush and attest before.
 func (l *FileLog) Close() error {
 	l.q.close()
+	replaced := l.InPlace() != nil
 	close(l.prep.stop)
 	l.prep.stopped.Wait()
 	l.closeSentry()
-	if !l.o.ReadOnly {
+	if !l.o.ReadOnly && !replaced {
 		if others := l.Processes(); len(others) == 0 || len(others) == 1 && l.slot >= 0 {
 			_ = l.writeOwner(owner{beat: l.o.Clock()}) // a courtesy to the next boot
 		}
@@ -236,8 +274,9 @@ func (l *FileLog) Close() error {
 }
 
 func (l *FileLog) closeAll() error {
+	_ = l.Left(context.Background())
 	if l.shared.Shared != nil {
-		if !l.o.ReadOnly {
+		if !l.o.ReadOnly && l.place.gone.Load() == nil { // else the page may be that of a later log
 			l.shared.release(l.slot, l.host.PID)
 		}
 		_ = l.shared.Close()
@@ -251,5 +290,8 @@ func (l *FileLog) closeAll() error {
 		}
 	}
 	l.closeFiles()
+	l.place.mu.Lock()
+	l.place.leave()
+	l.place.mu.Unlock()
 	return first
 }

@@ -37,6 +37,12 @@ type Options struct {
 	Logger *slog.Logger
 	Event  func(Event)
 
+	// Rescue puts what is durable and in no file yet into files. It is called once, in a goroutine of its own,
+	// when files of the log were removed and the store's folder is still the one that was opened: nothing but
+	// documents may be written, and no other process of the store puts files in place meanwhile. nil: nothing is
+	// rescued.
+	Rescue func(ctx context.Context, held *Held) error
+
 	Machine Machine // the state to which entries are applied; required
 }
 
@@ -72,6 +78,7 @@ const (
 	EventHoldBroken EventKind = "log released under a backup"
 	EventArchiveGap EventKind = "segment not archived"
 	EventArchiveCut EventKind = "history removed for space"
+	EventReplaced   EventKind = "store replaced"
 )
 
 // Start is where the replay begins.

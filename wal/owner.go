@@ -97,6 +97,9 @@ func (l *FileLog) Heartbeat() error {
 	if l.o.ReadOnly {
 		return nil
 	}
+	if err := l.InPlace(); err != nil {
+		return err
+	}
 	now := l.o.Clock()
 	if o, ok, err := l.readOwner(); err == nil && ok && o.boot == l.host.Boot && now.Sub(o.beat) < HeartbeatEvery && !now.Before(o.beat) {
 		return nil

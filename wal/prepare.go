@@ -279,6 +279,9 @@ func (l *FileLog) prepareLoop() {
 			return
 		case <-l.prep.kick:
 		}
+		if l.InPlace() != nil {
+			return
+		}
 		if err := l.prepare(ctx); err != nil {
 			l.o.Logger.Debug("preparing space", "err", err)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"time"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/vfs"
@@ -41,6 +42,13 @@ func Alone(fsys vfs.FS, dir string, known Features, mode fs.FileMode, wait func(
 		ok, err = take(roleNames[roleAttach], func(k vfs.Lock) (bool, error) { return k.TryLock(vfs.ModeExclusive) })
 	}
 	if err == nil && ok {
+		var folder vfs.FolderLock
+		if folder, ok, err = folderAlone(fsys, dir); folder != nil {
+			unlock := release
+			release = func() { _ = folder.Close(); unlock() }
+		}
+	}
+	if err == nil && ok {
 		err = mayChange(fsys, dir, known|KnownFeatures)
 	}
 	if err != nil || !ok {
@@ -49,6 +57,30 @@ func Alone(fsys vfs.FS, dir string, known Features, mode fs.FileMode, wait func(
 	}
 	return release, true, nil
 }
+
+// folderAlone takes the lock on the store's folder, as a recovery does: a process that has a log open which
+// was here before notices within placeLook that it is not here any more. The lock is nil where there is none.
+func folderAlone(fsys vfs.FS, dir string) (folder vfs.FolderLock, ok bool, err error) {
+	folder, err = vfs.OpenFolderLock(fsys, dir)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return nil, true, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("opening %s: %w", dir, err)
+	}
+	for range 2 * placeLook / folderPause {
+		if ok, err = folder.TryLock(vfs.ModeExclusive); err != nil {
+			return nil, true, folder.Close() // a file system without such locks
+		}
+		if ok {
+			return folder, true, nil
+		}
+		time.Sleep(folderPause)
+	}
+	return nil, false, folder.Close()
+}
+
+const folderPause = 20 * time.Millisecond
 
 // mayChange refuses a store whose features are not all known. One of checkpoint and
 // wal/features that cannot be read says nothing: the other one has the features.

@@ -46,6 +46,8 @@ const (
 	wordUnpurged  = wordHeld + 16 // 1 from when a purge failed until one is completed
 	wordDisplaced = wordHeld + 17 // up to where files are to displace for it what is overwritten, 0 once they have
 
+	wordProbe = wordHeld + 18 // raised to tell the page from its copies, see samePage
+
 	wordFeatures = 48 // of the store
 	wordUnlisted = 49 // how many attached processes know features and found no place on the list
 	wordSets     = 50 // sets of features that processes know, see say

@@ -56,7 +56,7 @@ func (l *FileLog) CatchUp(ctx context.Context) error {
 		}
 	}
 	durable := l.shared.durable()
-	if l.state.appliedAt.Load() >= durable {
+	if l.state.appliedAt.Load() >= durable || l.place.left.Load() {
 		return nil
 	}
 	l.state.mu.Lock()

@@ -135,6 +135,9 @@ func (eng *Engine) makeStore() error {
 	if err := vfs.MkdirAll(eng.Env.FS, eng.Env.Dir, eng.Env.FolderMode); err != nil {
 		return eng.Env.IOError("making", eng.Env.Dir, err)
 	}
+	if err := eng.Env.Hold(); err != nil {
+		return err
+	}
 	if eng.Env.Shared {
 		// Everything in it would be the group's.
 		if names, err := vfs.ReadRoot(eng.Env.FS, eng.Env.Dir); err != nil || len(names) > 0 && !vfs.IsShared(eng.Env.FS, eng.Env.Dir) {

@@ -120,6 +120,9 @@ func (eng *Engine) Writable() error {
 		}
 		return errs.ErrReadOnly
 	}
+	if err := eng.Log.Replaced(); err != nil {
+		return err
+	}
 	if d := eng.Log.Damage(); d != nil {
 		return fmt.Errorf("%w: %w: run memctl verify", errs.ErrReadOnly, d)
 	}

@@ -57,6 +57,9 @@ func (eng *Engine) Sight(ctx context.Context) error {
 
 // RemapDue maps the index that another process has written, if one has.
 func (eng *Engine) RemapDue() {
+	if eng.Log.Replaced() != nil {
+		return // the index at its place may be that of another store
+	}
 	if eng.Log.Spilled() > eng.State.From() || eng.Log.Remade() != eng.Remade.Load() {
 		_ = eng.Refresh() // the old one and the overlay still say the same
 	}

@@ -4,10 +4,12 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"io"
 	"io/fs"
 	"log/slog"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/google/uuid"
@@ -35,6 +37,32 @@ type Env struct {
 	Shared       bool // a new store is one of its folder's group
 	StateDir     string
 	System       vfs.System
+
+	release func() // the handle of the folder; nil before Hold
+}
+
+// Hold binds FS to the folder that is at Dir now, whatever is there later, see vfs.Hold. Without a folder it
+// does nothing.
+func (e *Env) Hold() error {
+	if e.release != nil {
+		return nil
+	}
+	held, release, err := vfs.Hold(e.FS, e.Dir)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil // what needs it says so
+	}
+	if err != nil {
+		return e.IOError("opening", e.Dir, err)
+	}
+	e.FS, e.release = held, release
+	return nil
+}
+
+// Release closes the handle of Hold.
+func (e *Env) Release() {
+	if e.release != nil {
+		e.release()
+	}
 }
 
 // Rand is where ids, nonces and names come from.

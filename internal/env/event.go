@@ -37,6 +37,7 @@ const (
 	EventHealed      EventKind = "log healed"                     // Path was put back; Note says from what
 	EventHoldBroken  EventKind = "log released under a backup"    // it took longer than the log's budget allows
 	EventArchiveGap  EventKind = "segment not archived"           // history has a hole; memories have none
+	EventReplaced    EventKind = "store replaced"                 // Err says how; nothing is written any more, see errs.ErrReplaced
 	EventArchiveCut  EventKind = "history removed for space"      // Path, a copy of old log with Bytes, on a full disk; memories are complete
 	EventFlush       EventKind = "flushed"                        // Count files became durable
 	EventFlushError  EventKind = "flush failed"                   // it is tried again

@@ -1,0 +1,217 @@
+//go:build unix
+
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/varve-db/varve/working"
+)
+
+// removeLog does what git clean -fdX does in a store: what its own .gitignore names goes.
+func removeLog(t *testing.T, dir string) {
+	t.Helper()
+	for _, name := range []string{"wal", "tmp", "backups", "vector_index", "checkpoint", "memory_index.json", "memory_index.delta.json"} {
+		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// After its folder was replaced a store answers ErrReplaced, touches nothing in the new one, and loses nothing
+// of what the new one acknowledges.
+func TestReplaced(t *testing.T) {
+	t.Parallel()
+	for name, replace := range map[string]func(t *testing.T, dir string){
+		"removed": func(t *testing.T, dir string) {
+			if err := os.RemoveAll(dir); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"renamed": func(t *testing.T, dir string) {
+			if err := os.Rename(dir, dir+".was"); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"log removed":  removeLog,
+		"page removed": func(t *testing.T, dir string) { _ = os.Remove(filepath.Join(dir, "wal", "shared")) },
+		"segment removed": func(t *testing.T, dir string) {
+			_ = os.Remove(filepath.Join(dir, "wal", "00000001.wal"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx := context.Background()
+			dir := filepath.Join(t.TempDir(), "s")
+			a, err := Open(ctx, dir, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = a.Close() }()
+			for i := range 10 {
+				if _, err := a.Put(ctx, Memory{ID: fmt.Sprint("a", i), Content: "from the first"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := a.Flush(ctx); err != nil {
+				t.Fatal(err)
+			}
+			replace(t, dir)
+			b, err := Open(ctx, dir, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = b.Close() }()
+			for i := range 10 {
+				if _, err := b.Put(ctx, Memory{ID: fmt.Sprint("b", i), Content: "from the second"}); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := a.Put(ctx, Memory{ID: fmt.Sprint("late", i), Content: "from the first"}); !errors.Is(err, ErrReplaced) {
+					t.Fatalf("Put in the replaced store: %v", err)
+				}
+			}
+			for what, err := range map[string]error{
+				"Flush": a.Flush(ctx), "Delete": a.Delete(ctx, "a1"), "Close": a.Close(),
+			} {
+				if !errors.Is(err, ErrReplaced) {
+					t.Errorf("%s of the replaced store: %v", what, err)
+				}
+			}
+			if err := b.Close(); err != nil {
+				t.Fatal(err)
+			}
+			c, err := Open(ctx, dir, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = c.Close() }()
+			for i := range 10 {
+				if _, err := c.Get(ctx, fmt.Sprint("b", i)); err != nil {
+					t.Error(err)
+				}
+				if _, err := c.Get(ctx, fmt.Sprint("late", i)); !errors.Is(err, ErrNotFound) {
+					t.Error(err)
+				}
+			}
+			for f, err := range c.Admin().Verify(ctx, VerifyOptions{}) {
+				if err != nil || !strings.HasPrefix(f.Path, "backups/") { // of an index of the log that was removed
+					t.Error(f, err)
+				}
+			}
+		})
+	}
+}
+
+// What was acknowledged and is in no file yet is put into files when only the log was removed: by a handle that
+// is idle, by one that closes, and of all kinds of documents.
+func TestReplacedRescue(t *testing.T) {
+	t.Parallel()
+	for _, closes := range []bool{false, true} {
+		t.Run(fmt.Sprintf("closes=%t", closes), func(t *testing.T) {
+			t.Parallel()
+			ctx := context.Background()
+			dir := filepath.Join(t.TempDir(), "s")
+			a, err := Open(ctx, dir, &Options{NoBackground: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = a.Close() }()
+			if _, err := a.Put(ctx, Memory{ID: "gone", Content: "deleted later"}); err != nil {
+				t.Fatal(err)
+			}
+			if err := a.Flush(ctx); err != nil {
+				t.Fatal(err)
+			}
+			for i := range 100 {
+				if _, err := a.Put(ctx, Memory{ID: fmt.Sprint("a", i), Content: "only in the log"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := a.Delete(ctx, "gone"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := a.Assemblies().Put(ctx, Assembly{ID: "all", Name: "all", MemoryIDs: []string{"a1", "a2"}}); err != nil {
+				t.Fatal(err)
+			}
+			w, err := a.Working().Open(ctx, working.Scope{Session: "plan"}, nil)
+			if err == nil {
+				err = w.Set(ctx, "step", "one")
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			removeLog(t, dir)
+			if closes {
+				if err := a.Close(); !errors.Is(err, ErrReplaced) {
+					t.Fatal(err)
+				}
+			}
+			b, err := Open(ctx, dir, &Options{LockWait: 10 * time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = b.Close() }()
+			for i := range 100 {
+				if _, err := b.Get(ctx, fmt.Sprint("a", i)); err != nil {
+					t.Error(err)
+				}
+			}
+			if _, err := b.Get(ctx, "gone"); !errors.Is(err, ErrNotFound) {
+				t.Error("a deletion was lost:", err)
+			}
+			if _, err := b.Assemblies().Get(ctx, "all"); err != nil {
+				t.Error(err)
+			}
+			if w, err = b.Working().Open(ctx, working.Scope{Session: "plan"}, nil); err != nil {
+				t.Fatal(err)
+			}
+			if v, ok, err := w.Get(ctx, "step"); err != nil || !ok || v != "one" {
+				t.Error(v, ok, err)
+			}
+		})
+	}
+}
+
+// A store that was opened by a relative path stays the one that it was when the process changes its folder.
+func TestReplacedChdir(t *testing.T) { // not parallel: the folder is that of the process
+	ctx := context.Background()
+	dir := t.TempDir()
+	for _, name := range []string{"a", "b"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(filepath.Join(dir, "b"))
+	b := openTest(t, "storage", nil)
+	if _, err := b.Put(ctx, Memory{ID: "b", Content: "of b"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(filepath.Join(dir, "a"))
+	a := openTest(t, "storage", nil)
+	t.Chdir(filepath.Join(dir, "b"))
+	if _, err := a.Put(ctx, Memory{ID: "a", Content: "of a"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(a.Flush(ctx), a.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]int{"a": 1, "b": 1} {
+		st := openTest(t, filepath.Join(dir, name, "storage"), &Options{ReadOnly: true})
+		if n, err := st.Count(ctx); err != nil || int(n) != want {
+			t.Errorf("%s has %d memories: %v", name, n, err)
+		}
+		if _, err := st.Get(ctx, name); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,410 @@
+package wal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// A handle belongs to the folder that it opened. Users and programs replace that folder while it is open:
+// rm -rf, git clean -fdX (which removes wal/, as the store's own .gitignore names it), a restored store
+// that takes the place by a rename, a link that is switched, tar or rsync over it, a cleaner that removes
+// old files, a mount. A process that went on would acknowledge what no other process can ever read, and
+// would write files into a store that another process has open. Two things prevent this:
+//
+// The identity of the log is compared with what stands at the path (FileLog.InPlace) before anything is
+// written, and after a sync before the write is acknowledged. The second look is what makes an
+// acknowledgement true: at that moment, the log at the path was the one that has the entry. Compared are the
+// inode of wal/shared, the generation in the mapped page, and whether the newest segment still has a name;
+// inodes of folders tell nothing, because git clean, tar and cp -a keep them. A changed inode alone is no
+// difference, as overlay file systems may change it: then the page at the path must show what this process
+// has just written to its own (samePage).
+//
+// All attached processes hold a shared lock on the store's folder itself, which no program removes along
+// with the files (vfs.FolderLock). A process that finds no log, or one that no process has open, recovers
+// or begins it under an exclusive lock on the folder. So it waits until every process that still has an
+// earlier log of this folder open has noticed: those let go of the folder as soon as they know, and no
+// flush is under way (FileLog.leave). Without such locks (Windows, network file systems) the
+// comparison before each write is all there is.
+//
+// Where the folder is still the same, and only files of the log were removed, those entries would be lost that
+// were acknowledged and are in no file yet. The process has the removed segments open, and the folder is its own
+// as long as it holds the lock: so it first puts these entries into files (Options.Rescue), from which the next
+// log begins.
+//
+// Between a comparison and the write that follows lies a moment. Where the folder was replaced as a whole
+// the handles of vfs.Hold make it harmless: the write goes to the old folder. Where only files in it were
+// replaced, the lock on the folder does.
+
+// placeLook is how often a process that is idle compares.
+const placeLook = time.Second
+
+// place is what a log knows of the folder that it was opened in.
+type place struct {
+	ino, dev uint64      // of wal/shared, as this process mapped it
+	opened   atomic.Bool // the log is in use
+	gone     atomic.Pointer[replacedError]
+	left     atomic.Bool // the folder was left: what was applied by then is all that is ever read, for the page may be a later log's
+
+	mu      sync.Mutex
+	folder  vfs.FolderLock // nil: there is none, or it was left
+	flushes int            // of this process, under flush.lock
+	still   chan struct{}  // closed when gone is set and no flush is under way; nil before gone is set
+	settled chan struct{}  // closed when the folder was left; nil before gone is set
+}
+
+// replacedError matches errs.ErrReplaced.
+type replacedError struct {
+	dir, why string
+}
+
+func (e *replacedError) Error() string {
+	return fmt.Sprintf("%v (%s: %s)", errs.ErrReplaced, e.dir, e.why)
+}
+
+func (e *replacedError) Unwrap() error { return errs.ErrReplaced }
+
+// InPlace returns an error that matches errs.ErrReplaced if the log is no longer the one at the path by
+// which it was opened: its folder or its files were removed, renamed or replaced. It is final: nothing is
+// written from then on.
+func (l *FileLog) InPlace() error {
+	if e := l.place.gone.Load(); e != nil {
+		return e
+	}
+	if l.shared.Shared == nil || l.private.Load() {
+		return nil
+	}
+	why := l.outOfPlace()
+	if why == "" {
+		return nil
+	}
+	l.lose(why)
+	return l.place.gone.Load()
+}
+
+// Replaced returns what InPlace has found, without looking.
+func (l *FileLog) Replaced() error {
+	if e := l.place.gone.Load(); e != nil {
+		return e
+	}
+	return nil
+}
+
+// lose records that another log is at the path, and has the folder left.
+func (l *FileLog) lose(why string) {
+	p := &l.place
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.gone.CompareAndSwap(nil, &replacedError{l.o.Dir, why}) {
+		return
+	}
+	p.still, p.settled = make(chan struct{}), make(chan struct{})
+	if p.flushes == 0 {
+		close(p.still)
+	}
+	if l.o.Inline || l.o.ReadOnly {
+		p.leave()
+		close(p.settled)
+		return
+	}
+	go l.settleLoss()
+}
+
+// settleLoss leaves the folder once no flush is under way, and before that rescues what only this process has.
+func (l *FileLog) settleLoss() {
+	p := &l.place
+	<-p.still
+	if p.opened.Load() && l.o.Rescue != nil && l.rescues() {
+		held := &Held{l: l, rescue: true}
+		if err := l.o.Rescue(context.Background(), held); err != nil {
+			l.o.Logger.Error("putting into files what only the removed log had", "err", err)
+		}
+		held.unlocked.Store(true)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.leave()
+	if k := l.locks[roleAttach]; k != nil { // the next process is alone
+		_ = k.Close()
+		l.locks[roleAttach] = nil
+	}
+	p.left.Store(true)
+	close(p.settled)
+}
+
+// rescuePatience is how long files of a log may take to be removed: where the newest segment is there yet, it is
+// either about to go, or the next process finds everything in it.
+const rescuePatience = 500 * time.Millisecond
+
+// rescues reports whether entries that are in no file yet have lost their segments while the folder is the one
+// that was opened, and no other log is in it.
+func (l *FileLog) rescues() bool {
+	if l.place.folder == nil || l.shared.durable() <= l.shared.Load(wordFlushed) {
+		return false
+	}
+	for began := time.Now(); time.Since(began) < rescuePatience; time.Sleep(10 * time.Millisecond) {
+		if !l.folderIsOurs() || l.lost() != nil {
+			return false
+		}
+		if _, err := l.o.FS.Stat(l.o.wal("shared")); err == nil && !l.samePage() {
+			return false
+		}
+		if l.lostSegments() {
+			return true
+		}
+	}
+	return false
+}
+
+// folderIsOurs reports whether the path leads to the folder that was opened.
+func (l *FileLog) folderIsOurs() bool {
+	at, ok, err := vfs.AtPath(l.o.FS, l.o.Dir+"/.")
+	mine, merr := l.o.FS.Stat(l.o.Dir)
+	return ok && err == nil && merr == nil && at.Ino == mine.Ino && at.Dev == mine.Dev
+}
+
+// lostSegments reports whether a segment that has entries above flushed has no name any more.
+func (l *FileLog) lostSegments() bool {
+	for n := l.geo.Number(l.shared.Load(wordFlushed)); n <= l.geo.Number(l.shared.durable()-1); n++ {
+		f, err := l.segment(n)
+		if err != nil {
+			continue // there is nothing to read it from
+		}
+		if info, err := f.Stat(); err == nil && info.Nlink == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// outOfPlace is what tells the log at the path from this one, "" for nothing.
+func (l *FileLog) outOfPlace() string {
+	info, ok, err := vfs.AtPath(l.o.FS, l.o.wal("shared"))
+	ino, dev := l.place.ino, l.place.dev
+	if ino == 0 { // a handle that only reads maps the page when there is one
+		ino, dev = l.shared.Load(wordInode), info.Dev
+	}
+	switch {
+	case !ok:
+		return ""
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ELOOP):
+		if dir, err := l.o.FS.Stat(l.o.walDir()); err == nil && !dir.Mode.IsDir() {
+			return "wal is " + vfs.KindOf(dir.Mode) + " now"
+		}
+		return "wal/shared is not there any more"
+	case err != nil:
+		return "" // the path cannot be looked at, which says nothing about what is there
+	case (info.Ino != ino || info.Dev != dev) && (l.o.ReadOnly || !l.samePage()):
+		return "another wal/shared is there"
+	case !l.o.ReadOnly && l.lost() != nil:
+		return "another process has recovered its log"
+	}
+	if l.o.ReadOnly {
+		return ""
+	}
+	return l.unlinked()
+}
+
+// unlinked says whether the newest segment has lost its name. Positions in the page are looked at, too: a
+// copy that was written over the files in place has an earlier one.
+func (l *FileLog) unlinked() string {
+	durable := l.shared.durable()
+	if durable == 0 {
+		return ""
+	}
+	if l.state.appliedAt.Load() > durable {
+		return "wal/shared is an older one"
+	}
+	f, err := l.segment(l.geo.Number(durable - 1))
+	if errors.Is(err, errNoSegment) {
+		return "the newest file of the log is not there any more"
+	}
+	if err != nil {
+		return ""
+	}
+	if info, err := f.Stat(); err == nil && info.Nlink == 0 {
+		return "the newest file of the log was removed"
+	}
+	return ""
+}
+
+// samePage reports whether the page at the path is the one that this process has mapped, by a word that it
+// raises in its own: a copy, however young, has a smaller one.
+func (l *FileLog) samePage() bool {
+	p, err := vfs.SharedAtPath(l.o.wal("shared"))
+	if err != nil {
+		return false
+	}
+	defer p.Close()
+	l.shared.add(wordProbe, 1)
+	from := l.shared.Load(wordProbe)
+	at := p.Load(wordProbe)
+	return from <= at && at <= l.shared.Load(wordProbe)
+}
+
+// settlePlace remembers what was mapped, after the page is this process's.
+func (l *FileLog) settlePlace() error {
+	info, err := l.o.FS.Stat(l.o.wal("shared"))
+	if err != nil {
+		return l.ioError("looking at", l.o.wal("shared"), err)
+	}
+	l.place.ino, l.place.dev = info.Ino, info.Dev
+	if info.Ino != l.shared.Load(wordInode) { // it was replaced since
+		return fmt.Errorf("%w (%s: another wal/shared is there)", errs.ErrReplaced, l.o.Dir)
+	}
+	return nil
+}
+
+// openFolder opens the lock on the store's folder.
+func (l *FileLog) openFolder() error {
+	folder, err := vfs.OpenFolderLock(l.o.FS, l.o.Dir)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return nil
+	}
+	if err != nil {
+		return l.ioError("opening", l.o.Dir, err)
+	}
+	l.place.folder = folder
+	return nil
+}
+
+// folderFree takes the folder exclusively and reports whether it could: no process has a log of this
+// folder open, whatever became of its files.
+func (l *FileLog) folderFree() (bool, error) {
+	if l.place.folder == nil {
+		return true, nil
+	}
+	ok, err := l.place.folder.TryLock(vfs.ModeExclusive)
+	if err != nil { // a file system without such locks
+		_ = l.place.folder.Close()
+		l.place.folder = nil
+		return true, nil
+	}
+	return ok, nil
+}
+
+// waitFolder waits until the folder is free, or until other reports that there is another way. It asks
+// that after some milliseconds only: of a process that was killed, the system lets go of one lock after
+// the other.
+func (l *FileLog) waitFolder(ctx context.Context, other func() bool) (free bool, err error) {
+	began := time.Now()
+	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
+		if free, err = l.folderFree(); free || err != nil || pause > 8*time.Millisecond && other() {
+			return free, err
+		}
+		if time.Since(began) > l.o.LockWait {
+			return false, &errs.LockError{Path: l.o.Dir, Err: errors.New(
+				"a process has the log open that was in this folder before: end it, or wait until it has noticed that its files were replaced")}
+		}
+		if err := l.o.Sleep(ctx, pause); err != nil {
+			return false, err
+		}
+	}
+}
+
+// pageIsLive reports whether the page at the path belongs to processes that have the log open: it is of
+// this boot, recovered, and no copy.
+func (l *FileLog) pageIsLive() bool {
+	if l.shared.Shared == nil {
+		l.namedPage()
+	}
+	if l.shared.Shared == nil {
+		return false
+	}
+	info, err := l.o.FS.Stat(l.o.wal("shared"))
+	return err == nil && l.shared.valid(l.host) && l.shared.Load(wordInode) == info.Ino
+}
+
+// shareFolder holds the folder as an attached process does, instead of exclusively or not at all.
+func (l *FileLog) shareFolder(ctx context.Context) error {
+	if l.place.folder == nil {
+		return nil
+	}
+	if err := l.place.folder.Unlock(); err != nil {
+		return l.ioError("unlocking", l.o.Dir, err)
+	}
+	// A process that looks whether the folder is free has it for a moment.
+	for began := time.Now(); ; {
+		ok, err := l.place.folder.TryLock(vfs.ModeShared)
+		if err != nil || ok {
+			return err
+		}
+		if time.Since(began) > l.o.LockWait {
+			return &errs.LockError{Path: l.o.Dir}
+		}
+		if err := l.o.Sleep(ctx, time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// leave lets go of the folder; mu is held.
+func (p *place) leave() {
+	if p.folder != nil {
+		_ = p.folder.Close()
+		p.folder = nil
+	}
+}
+
+// begins and ends count the flushes of this process.
+func (p *place) begins() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.flushes++
+}
+
+func (p *place) ends() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.flushes--; p.flushes == 0 && p.still != nil {
+		select {
+		case <-p.still:
+		default:
+			close(p.still)
+		}
+	}
+}
+
+// Left returns when this process no longer touches a folder whose log was replaced (InPlace), and what could be
+// rescued of it is in files; at once where the log is in its place.
+func (l *FileLog) Left(ctx context.Context) error {
+	l.place.mu.Lock()
+	settled := l.place.settled
+	l.place.mu.Unlock()
+	if settled == nil {
+		return nil
+	}
+	select {
+	case <-settled:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// watchPlace compares now and then, for a process that does nothing: other processes wait for its lock on
+// the folder, and who waits for changes would wait without end.
+func (l *FileLog) watchPlace() {
+	t := time.NewTicker(placeLook)
+	defer t.Stop()
+	for {
+		select {
+		case <-l.prep.stop:
+			return
+		case <-t.C:
+		}
+		if err := l.InPlace(); err != nil {
+			l.o.Logger.Error("the store's folder was replaced: nothing is written any more", "err", err)
+			l.o.Event(Event{Kind: EventReplaced, Path: "wal/shared", Err: err})
+			return
+		}
+	}
+}
