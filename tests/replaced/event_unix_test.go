@@ -31,7 +31,6 @@ type event struct {
 	other   bool // afterwards another folder is at the path
 	destroy bool // what was only in the log is gone with it
 	logOnly bool // the documents stay, so that a host can put back what was not filed
-	lock    bool // variants "locks" and "rest": nothing of the log is gone
 }
 
 var events = []event{
@@ -41,7 +40,7 @@ var events = []event{
 	{name: "swap", variants: []string{"restored store"}, prepare: restored, do: swap, other: true},
 	{name: "link", variants: []string{"new store", "restored store"}, prepare: linked, do: relink, other: true},
 	{name: "restore", variants: []string{"after rename", "after rm -rf"}, prepare: backedUp, do: restoreAgain, other: true},
-	{name: "over", variants: []string{"tar", "rsync --checksum", "rsync --checksum --delete", "cp -a", "cp -a --remove-destination"}, prepare: archived, do: over, destroy: true},
+	{name: "over", variants: []string{"tar", "rsync --checksum", "rsync --checksum --delete", "cp -a", "copy, removed first"}, prepare: archived, do: over, destroy: true},
 	{name: "wipe", variants: []string{"segments", "all but shared", "all", "locks", "rest"}, do: wipe, destroy: true, logOnly: true},
 	{name: "bind", variants: []string{"new store", "restored store"}, prepare: another, do: bind, other: true},
 }
@@ -244,17 +243,16 @@ func over(w *world) (string, error) {
 		_, err = tool(filepath.Dir(w.path), "tar", "-xf", w.source)
 	case "cp -a":
 		_, err = tool(w.root, "cp", "-a", w.source+"/.", w.path)
-	case "cp -a --remove-destination":
-		_, err = tool(w.root, "cp", "-a", "--remove-destination", w.source+"/.", w.path)
 	default:
-		err = synced(w.source, w.path, strings.HasSuffix(w.variant, "--delete"))
+		err = synced(w.source, w.path, w.variant)
 	}
 	return "", err
 }
 
 // synced copies as rsync -a --checksum does: files with other bytes are written under a temporary
 // name and renamed.
-func synced(from, to string, remove bool) error {
+// "copy, removed first" is cp -a --remove-destination.
+func synced(from, to, variant string) error {
 	err := filepath.WalkDir(from, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -271,6 +269,12 @@ func synced(from, to string, remove bool) error {
 		if d.IsDir() {
 			return os.MkdirAll(target, info.Mode().Perm())
 		}
+		if variant == "copy, removed first" {
+			if err := os.Remove(target); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+			return copied(name, target, info)
+		}
 		if same, err := equal(name, target); err != nil || same {
 			return err
 		}
@@ -280,7 +284,7 @@ func synced(from, to string, remove bool) error {
 		}
 		return os.Rename(temp, target)
 	})
-	if err != nil || !remove {
+	if err != nil || !strings.HasSuffix(variant, "--delete") {
 		return err
 	}
 	var surplus []string

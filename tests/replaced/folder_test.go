@@ -2,6 +2,7 @@ package replaced
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -17,7 +18,7 @@ import (
 // modification time and the hash of its bytes. nil: there is no folder.
 type snapshot map[string][]string
 
-// snap takes a snapshot of a folder.
+// snap takes a snapshot of a folder. What a process removes meanwhile is not in it.
 func snap(dir string) (snapshot, error) {
 	dir, err := filepath.EvalSymlinks(dir)
 	if os.IsNotExist(err) {
@@ -28,32 +29,40 @@ func snap(dir string) (snapshot, error) {
 	}
 	s := snapshot{}
 	err = filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
+		if err == nil {
+			err = s.take(dir, name, d)
 		}
-		info, err := vfs.OS().Stat(name)
-		if err != nil {
-			return err
+		if errors.Is(err, fs.ErrNotExist) && name != dir {
+			return nil
 		}
-		rel, err := filepath.Rel(dir, name)
-		if err != nil {
-			return err
-		}
-		what := []string{fmt.Sprint("inode ", info.Ino), fmt.Sprint("mode ", info.Mode), info.Mtime.Format("mtime 15:04:05.000000000")}
-		if d.Type().IsRegular() {
-			b, err := os.ReadFile(name)
-			if err != nil {
-				return err
-			}
-			what = append(what, fmt.Sprint("size ", len(b)), fmt.Sprintf("sha256 %.8x", sha256.Sum256(b)))
-		}
-		s[filepath.ToSlash(rel)] = what
-		return nil
+		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	return s, nil
+}
+
+// take adds one name.
+func (s snapshot) take(dir, name string, d fs.DirEntry) error {
+	info, err := vfs.OS().Stat(name)
+	if err != nil {
+		return err
+	}
+	rel, err := filepath.Rel(dir, name)
+	if err != nil {
+		return err
+	}
+	what := []string{fmt.Sprint("inode ", info.Ino), fmt.Sprint("mode ", info.Mode), info.Mtime.Format("mtime 15:04:05.000000000")}
+	if d.Type().IsRegular() {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		what = append(what, fmt.Sprint("size ", len(b)), fmt.Sprintf("sha256 %.8x", sha256.Sum256(b)))
+	}
+	s[filepath.ToSlash(rel)] = what
+	return nil
 }
 
 // changes lists the differences between two snapshots of one folder.

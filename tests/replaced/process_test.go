@@ -158,12 +158,12 @@ func (l *library) line(b []byte) {
 		default:
 		}
 	default:
-		l.answers_(a.Do) <- a
+		l.ends(a.Do) <- a
 	}
 }
 
-// answers_ returns the channel on which the ends of one kind of command arrive.
-func (l *library) answers_(do string) chan answer {
+// ends returns the channel on which the ends of one kind of command arrive.
+func (l *library) ends(do string) chan answer {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.answers[do] == nil {
@@ -185,11 +185,11 @@ func (l *library) tell(c command) error {
 // await blocks until a command has ended.
 func (l *library) await(do string) (answer, error) {
 	select {
-	case a := <-l.answers_(do):
+	case a := <-l.ends(do):
 		return a, nil
 	case <-l.ended:
 		select {
-		case a := <-l.answers_(do): // it was read before the end
+		case a := <-l.ends(do): // it was read before the end
 			return a, nil
 		default:
 		}

@@ -66,14 +66,14 @@ func (tb *table) String() string {
 	defer tb.mu.Unlock()
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "event\tstate\tkind\truns\tred\tA acknowledged\tlost\texcused\tB acknowledged\tlost\tfindings")
+	fmt.Fprintln(w, "event\tstate\tkind\truns\tred\tin time\tA acknowledged\tlost\texcused\tB acknowledged\tlost\tfindings")
 	sums := map[string]*tally{}
 	row := func(name string, t *tally) {
 		var found []string
 		for _, class := range slices.Sorted(maps.Keys(t.classes)) {
 			found = append(found, fmt.Sprintf("%s %d", class, t.classes[class]))
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\n", name, t.runs, t.red, t.aAcked, t.aLost, t.excused, t.bAcked, t.bLost, strings.Join(found, ", "))
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\n", name, t.runs, t.red, t.hit, t.aAcked, t.aLost, t.excused, t.bAcked, t.bLost, strings.Join(found, ", "))
 	}
 	list := slices.SortedFunc(maps.Keys(tb.cells), func(x, y cell) int {
 		place := func(c cell) int { return slices.IndexFunc(events, func(e event) bool { return e.name == c.event }) }
@@ -88,7 +88,7 @@ func (tb *table) String() string {
 				s = &tally{classes: map[string]int{}}
 				sums[name] = s
 			}
-			s.runs, s.red = s.runs+t.runs, s.red+t.red
+			s.runs, s.red, s.hit = s.runs+t.runs, s.red+t.red, s.hit+t.hit
 			s.aAcked, s.aLost, s.excused, s.bAcked, s.bLost = s.aAcked+t.aAcked, s.aLost+t.aLost, s.excused+t.excused, s.bAcked+t.bAcked, s.bLost+t.bLost
 			for class, n := range t.classes {
 				s.classes[class] += n
@@ -173,11 +173,7 @@ func share(event, state, kind int) bool {
 // one is one run of a cell.
 func one(t *testing.T, tb *table, e *event, state, kind string, seed uint64) {
 	t.Run(fmt.Sprint("seed-", seed), func(t *testing.T) {
-		backlog := 600
-		if proofs.Long() {
-			backlog = 1500
-		}
-		tr, err := newTrial(t, e, state, kind, seed, backlog)
+		tr, err := newTrial(t, e, state, kind, seed)
 		again := fmt.Sprintf("go test ./tests/replaced -run 'TestReplaced/^%s$/^%s$/^%s$' -replaced.seed %d -replaced.runs 1 -v", e.name, state, kind, seed)
 		if err == nil {
 			err = tr.run()
@@ -203,6 +199,6 @@ func one(t *testing.T, tb *table, e *event, state, kind string, seed uint64) {
 				fmt.Fprintf(&b, "\n\t%s: %d in all", class, n)
 			}
 		}
-		t.Errorf("%s (%s), A is %s and %s, %s: %d findings%s\nagain: %s", e.name, tr.variant, kind, state, tr.order, len(list), b.String(), again)
+		t.Errorf("%s (%s), A is %s and %s, %s: %d findings%s\nagain: %s", e.name, tr.variant, kind, state, tr.order, len(list), strings.ReplaceAll(b.String(), tr.root, "…"), again)
 	})
 }

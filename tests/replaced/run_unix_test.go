@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/scratch"
 )
 
 // The states of A when the event happens, and the kinds of A.
@@ -50,16 +51,16 @@ type trial struct {
 	began, ended int64  // of the event
 	ready        int64  // when B was open
 	old          string // where the folder that A opened is; "": nowhere else
-	hit          bool   // the event happened before the call that it was to hit had ended
+	hit          bool   // the event began before the flush or the close that it was to hit had ended
 
 	lib    *library
 	server *mcp
 	watch  *watchCommand
 	second party
 
-	backlog int
-	order   string
-	j       judgement
+	files string // of an idle library process: what it files before the event
+	order string
+	j     judgement
 }
 
 // party is process B.
@@ -69,16 +70,23 @@ type party interface {
 	kill()
 }
 
+// backlog is how many memories are in the log alone when a flush or a close begins.
+const backlog = 600
+
 // orders of the end.
 var orders = []string{"A, then B", "B, then A", "B killed, then A", "A killed, then B"}
 
 // newTrial makes the folders of a run. The seed decides everything that the run chooses.
-func newTrial(t testing.TB, e *event, state, kind string, seed uint64, backlog int) (*trial, error) {
+func newTrial(t testing.TB, e *event, state, kind string, seed uint64) (*trial, error) {
 	h := fnv.New64a()
 	fmt.Fprint(h, e.name, state, kind)
-	tr := &trial{e: e, state: state, kind: kind, rng: rand.New(rand.NewPCG(seed, h.Sum64())), backlog: backlog}
+	tr := &trial{e: e, state: state, kind: kind, rng: rand.New(rand.NewPCG(seed, h.Sum64()))}
 	tr.order = orders[tr.rng.IntN(len(orders))]
-	w, err := newWorld(t, t.TempDir(), e.variants[seed%uint64(len(e.variants))], e)
+	root := t.TempDir()
+	if tr.rng.IntN(3) == 0 { // where a sync takes time
+		root = scratch.Disk(t)
+	}
+	w, err := newWorld(t, root, e.variants[seed%uint64(len(e.variants))], e)
 	tr.world = w
 	return tr, err
 }
@@ -100,6 +108,7 @@ func (tr *trial) run() error {
 			return err
 		}
 	}
+	tr.hit = tr.busy()
 	tr.began = now()
 	tr.old, err = tr.e.do(tr.world)
 	tr.ended = now()
@@ -173,7 +182,11 @@ func (tr *trial) beginLibrary() (err error) {
 		return err
 	}
 	large := tr.state == closing || tr.state == flushing
-	c := command{Do: "open", Prefix: "a", Background: !large, Watch: !large && (tr.state == watching || tr.rng.IntN(2) == 0), MustExist: true}
+	// An idle A has filed all of its writes, or files none of them, or is about to.
+	tr.files = []string{"all", "none", "soon"}[tr.rng.IntN(3)]
+	c := command{Do: "open", Prefix: "a", MustExist: true}
+	c.Background = !large && (tr.state != idle || tr.files != "none")
+	c.Watch = !large && (tr.state == watching || tr.rng.IntN(2) == 0)
 	if a, err := tr.lib.do(c); err != nil || a.Err != "" {
 		return fmt.Errorf("A: %w %s", err, a.Err)
 	}
@@ -182,6 +195,10 @@ func (tr *trial) beginLibrary() (err error) {
 	}
 	from := tr.filed(tr.path)
 	switch tr.state {
+	case idle:
+		if tr.files == "all" {
+			_, err = tr.lib.do(command{Do: "op", Op: "flush"})
+		}
 	case writing:
 		if err = tr.lib.tell(command{Do: "write"}); err == nil {
 			err = tr.acknowledged(&tr.a, 20)
@@ -198,7 +215,7 @@ func (tr *trial) beginLibrary() (err error) {
 			}
 		}
 	case closing, flushing:
-		if _, err = tr.lib.do(command{Do: "bulk", N: tr.backlog}); err != nil {
+		if _, err = tr.lib.do(command{Do: "bulk", N: backlog}); err != nil {
 			return err
 		}
 		c := command{Do: "close"}
@@ -214,6 +231,21 @@ func (tr *trial) beginLibrary() (err error) {
 		stop.Stop()
 	}
 	return err
+}
+
+// busy reports whether the flush or the close of A, which the event is to hit, has not ended.
+func (tr *trial) busy() bool {
+	switch {
+	case tr.state == closing && tr.kind == kindLibrary:
+		return len(tr.lib.ends("close")) == 0
+	case tr.state == flushing && tr.kind == kindLibrary:
+		return len(tr.lib.ends("op")) == 0
+	case tr.state == closing:
+		return tr.process().alive()
+	case tr.state == flushing:
+		return tr.filed(tr.path) < backlog
+	}
+	return false
 }
 
 // acknowledged blocks until a record has n acknowledged memories.
@@ -250,7 +282,7 @@ func (tr *trial) beginMCP() (err error) {
 			return errors.New("A: no notification of a change")
 		}
 	case closing, flushing:
-		for n := 0; n < tr.backlog; n += bulkSize {
+		for n := 0; n < backlog; n += bulkSize {
 			m.create(bulkSize)
 		}
 		if tr.state == closing {
@@ -300,7 +332,7 @@ func (tr *trial) beginWatch() (err error) {
 			_, err = fill.do(command{Do: "open", Prefix: "f", MustExist: true})
 		}
 		if err == nil {
-			_, err = fill.do(command{Do: "bulk", N: tr.backlog})
+			_, err = fill.do(command{Do: "bulk", N: backlog})
 		}
 		if err != nil {
 			return err
@@ -336,7 +368,8 @@ func (tr *trial) alone(before snapshot) (err error) {
 	return nil
 }
 
-// told reports whether a host has said on stderr that it serves another store now.
+// told reports whether a host has said on stderr that it serves another store now, or the same one,
+// opened again, whose log was replaced.
 func (tr *trial) told() bool {
 	var p *process
 	switch {
@@ -347,7 +380,7 @@ func (tr *trial) told() bool {
 	default:
 		return false
 	}
-	return strings.Contains(p.stderr.String(), "another store")
+	return strings.Contains(p.stderr.String(), "another store") || strings.Contains(p.stderr.String(), "opened again")
 }
 
 // untouched compares what is at the path with an earlier snapshot.
@@ -386,6 +419,11 @@ func (tr *trial) aloneLibrary(before snapshot) error {
 			return err
 		}
 		if same {
+			if tr.files == "soon" { // it may be in the middle of that
+				if _, err := l.do(command{Do: "op", Op: "flush"}); err != nil {
+					return err
+				}
+			}
 			var err error
 			if before, err = snap(tr.path); err != nil {
 				return err
@@ -439,7 +477,6 @@ func (tr *trial) aloneLibrary(before snapshot) error {
 		if err != nil {
 			tr.f.add("hung", "Close of A: %v", err)
 		}
-		tr.hit = true
 		if a.Err != "" && !a.Replaced {
 			tr.f.add("error", "Close of A returned another error than ErrReplaced: %s", a.Err)
 		}
@@ -454,8 +491,6 @@ func (tr *trial) aloneLibrary(before snapshot) error {
 			}
 			tr.f.add("hung", "Flush of A: %v", err)
 		}
-		all := tr.a.all()
-		tr.hit = all[len(all)-1].End > tr.began
 	}
 	if !closed && !tr.spared() && tr.state != idle {
 		// The writers are over after three errors; one call of each kind more.
@@ -515,7 +550,11 @@ const watchPatience = 5 * time.Second
 
 // closeLibrary closes A, which must return ErrReplaced.
 func (tr *trial) closeLibrary() error {
-	a, err := tr.lib.do(command{Do: "close"})
+	_, err := tr.lib.do(command{Do: "stop"})
+	var a answer
+	if err == nil {
+		a, err = tr.lib.do(command{Do: "close"})
+	}
 	if err == nil {
 		err = tr.lib.wait()
 	}
@@ -523,7 +562,7 @@ func (tr *trial) closeLibrary() error {
 	switch {
 	case err != nil:
 		tr.f.add("hung", "Close of A: %v", err)
-	case tr.spared() && a.Err == "":
+	case tr.spared() && tr.fenced(&write{Err: a.Err}):
 	case a.Err == "":
 		tr.f.add("error", "Close of A returned nil, want ErrReplaced")
 	case !a.Replaced:
@@ -540,7 +579,6 @@ func (tr *trial) aloneMCP() error {
 			tr.f.add("hung", "A after the end of its input: %v", err)
 		}
 		m.gone.Store(true)
-		tr.hit = true
 		return nil
 	case writing:
 		m.mark(3)
@@ -552,7 +590,6 @@ func (tr *trial) aloneMCP() error {
 			}
 		}
 	}
-	tr.hit = true
 	for range 4 {
 		m.create(1)
 		if tr.died(m.process) {
@@ -569,7 +606,6 @@ func (tr *trial) aloneWatch() error {
 			tr.f.add("hung", "A after SIGTERM: %v", err)
 		}
 		w.gone.Store(true)
-		tr.hit = true
 		return nil
 	}
 	if tr.spared() {
