@@ -292,13 +292,16 @@ func (p *libraryProcess) answered(w write, do func(ctx context.Context) error) (
 	return err != nil
 }
 
+// writerMost bounds what the writers of a process write that nothing stops.
+const writerMost = 3000
+
 // writer writes until it is stopped, or until three answers in turn were errors.
 func (p *libraryProcess) writer(g int) {
 	own := fmt.Sprintf("%s-own-%d-%d", p.prefix, g, now())
 	kinds := []string{"put", "rewrite", "apply", "async", "rewrite", "transact", "putall"}
 	for i, errs, rev := 0, 0, 0; ; i++ {
 		p.mu.Lock()
-		if p.stopped || errs == 3 {
+		if p.stopped || errs == 3 || i == writerMost {
 			p.over[g] = true
 			p.changed.Broadcast()
 			p.mu.Unlock()

@@ -19,19 +19,18 @@ type judgement struct {
 // judge reads what is left, after all processes have ended.
 func (tr *trial) judge() error {
 	tr.answers()
+	if tr.refused { // as the error says
+		_, _ = run(tr.path, "repair", "--apply") // its exit status says what it found; verify judges
+	}
 	tr.verify(tr.path, "the store at the path")
 	at, texts, err := revisions(tr.path)
 	if err != nil && len(at) == 0 {
-		if tr.second == nil { // B was refused, which is a finding
-			at = map[string]int{}
-		} else {
-			tr.f.add("damage", "the store at the path cannot be read: %s", firstLines(err.Error(), 4))
-		}
+		tr.f.add("damage", "the store at the path cannot be read: %s", firstLines(err.Error(), 4))
 	} else if err != nil {
 		tr.f.add("damage", "the store at the path: %s", firstLines(err.Error(), 4))
 	}
 	for id, want := range tr.seeds {
-		if got := texts[id]; got != want && at != nil {
+		if got := texts[id]; got != want && len(at) > 0 {
 			tr.f.add("lost-seed", "the memory %s, which the store at the path had before, is %q, want %q", id, got, want)
 		}
 	}
@@ -92,11 +91,13 @@ func (tr *trial) verify(dir, what string) {
 // show: without its log a store gets a new UUID, and a backup of the index names the one before; and
 // an older copy does not know the documents that came after it.
 func (tr *trial) byEvent(f map[string]any) bool {
-	switch tr.e.name {
-	case "wipe":
+	id, _ := f["id"].(string)
+	switch {
+	case id == "hand-new" && f["kind"] == "file without entry": // no process that adopts edits was there
+		return true
+	case tr.e.name == "wipe":
 		return f["kind"] == "backup damaged"
-	case "over":
-		id, _ := f["id"].(string)
+	case tr.e.name == "over":
 		return f["kind"] == "file without entry" && !strings.HasPrefix(id, "b-") && !strings.HasPrefix(id, "entity:b-")
 	}
 	return false
@@ -105,7 +106,11 @@ func (tr *trial) byEvent(f map[string]any) bool {
 // answers judges the errors that the processes got.
 func (tr *trial) answers() {
 	for _, w := range tr.b.all() {
-		if w.Err != "" {
+		switch {
+		case w.Err == "":
+		case tr.named(w.Err):
+			tr.refused = true
+		default:
 			tr.f.add("refused", "%s of B, %s: %s", w.Op, tr.when(&w), w.Err)
 		}
 	}
@@ -123,6 +128,12 @@ func (tr *trial) answers() {
 	case kindMCP:
 		tr.answersMCP()
 	}
+}
+
+// named reports whether an error of B names the damage that a cleaner has done: while A is alive, its
+// shared page attests a log whose segments are gone, and B writes nothing until that was repaired.
+func (tr *trial) named(err string) bool {
+	return tr.e.name == "wipe" && (strings.Contains(err, "damaged") || strings.Contains(err, "no such segment"))
 }
 
 // fenced reports whether an answer is one that A may get although the event spared the log: a success,

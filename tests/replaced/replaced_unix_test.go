@@ -175,6 +175,9 @@ func one(t *testing.T, tb *table, e *event, state, kind string, seed uint64) {
 	t.Run(fmt.Sprint("seed-", seed), func(t *testing.T) {
 		tr, err := newTrial(t, e, state, kind, seed)
 		again := fmt.Sprintf("go test ./tests/replaced -run 'TestReplaced/^%s$/^%s$/^%s$' -replaced.seed %d -replaced.runs 1 -v", e.name, state, kind, seed)
+		if *memctlFlag != "" {
+			again += " -replaced.memctl " + *memctlFlag
+		}
 		if err == nil {
 			err = tr.run()
 		}

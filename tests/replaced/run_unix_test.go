@@ -53,6 +53,8 @@ type trial struct {
 	old          string // where the folder that A opened is; "": nowhere else
 	hit          bool   // the event began before the flush or the close that it was to hit had ended
 
+	refused bool // B was refused, with an error that names what the event has damaged
+
 	lib    *library
 	server *mcp
 	watch  *watchCommand
@@ -636,6 +638,8 @@ func (tr *trial) beside() error {
 		var m *mcp
 		if m, err = startMCP(tr.t, tr.path, "b", &tr.b); err == nil {
 			tr.second = mcpParty{m}
+		} else if errors.Is(err, errEnded) {
+			err = fmt.Errorf("%w: %s", err, m.death())
 		}
 	case 1:
 		var l *library
@@ -652,6 +656,10 @@ func (tr *trial) beside() error {
 		if _, serr := os.Stat(tr.path); errors.Is(serr, os.ErrNotExist) {
 			_, err = run(tr.path, "init")
 		}
+	}
+	if err != nil && tr.named(err.Error()) {
+		tr.refused, tr.second = true, nil
+		return nil
 	}
 	if err != nil {
 		tr.f.add("refused", "B cannot open what is at the path: %v", err)
