@@ -148,7 +148,8 @@ func TestChdir(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			for _, of := range []string{"a", "b"} {
-				stored(t, filepath.Join(dir, of, "storage"), map[string]string{"filed": "filed, of " + of, "only-" + of: "of " + of})
+				texts := map[string]string{"filed": "filed, of " + of, "only-" + of: "of " + of}
+				stored(t, filepath.Join(dir, of, "storage"), texts)
 			}
 			before, err := snap(filepath.Join(dir, "b"))
 			if err != nil {

@@ -98,7 +98,9 @@ func (p *libraryProcess) do(c command) (last bool) {
 	switch c.Do {
 	case "open":
 		p.prefix = c.Prefix
-		p.st, err = varve.Open(p.ctx, p.dir, &varve.Options{WatchFiles: c.Watch, NoBackground: !c.Background, MustExist: c.MustExist, LockWait: patience / 2})
+		p.st, err = varve.Open(p.ctx, p.dir, &varve.Options{
+			WatchFiles: c.Watch, NoBackground: !c.Background, MustExist: c.MustExist, LockWait: patience / 2,
+		})
 	case "put":
 		for range c.N {
 			p.write("put")
@@ -223,7 +225,8 @@ var operations = map[string]struct {
 		return err
 	}},
 	"assembly": {0, func(ctx context.Context, st *varve.Store, _ []string) error {
-		_, err := st.Assemblies().Put(ctx, varve.Assembly{ID: "group-a", Name: "of A", MemoryIDs: []string{"base-3"}}, varve.AllowMissing())
+		a := varve.Assembly{ID: "group-a", Name: "of A", MemoryIDs: []string{"base-3"}}
+		_, err := st.Assemblies().Put(ctx, a, varve.AllowMissing())
 		return err
 	}},
 	"working": {0, func(ctx context.Context, st *varve.Store, _ []string) error {
@@ -241,7 +244,9 @@ var operations = map[string]struct {
 	}},
 	"flush":   {0, func(ctx context.Context, st *varve.Store, _ []string) error { return st.Flush(ctx) }},
 	"compact": {0, func(ctx context.Context, st *varve.Store, _ []string) error { return st.Admin().Compact(ctx) }},
-	"rebuild": {0, func(ctx context.Context, st *varve.Store, _ []string) error { return st.Admin().RebuildIndex(ctx) }},
+	"rebuild": {0, func(ctx context.Context, st *varve.Store, _ []string) error {
+		return st.Admin().RebuildIndex(ctx)
+	}},
 }
 
 // operationNames returns the operations that an idle process is asked for, in an order that is
@@ -280,7 +285,7 @@ func (p *libraryProcess) answered(w write, do func(ctx context.Context) error) (
 	err := do(ctx)
 	w.End = now()
 	if err != nil {
-		w.Err, w.Replaced, w.Unknown = err.Error(), errors.Is(err, varve.ErrReplaced), errors.Is(err, varve.ErrOutcomeUnknown)
+		w.Err, w.Replaced = err.Error(), errors.Is(err, varve.ErrReplaced)
 	} else {
 		p.mu.Lock()
 		for _, id := range w.IDs {

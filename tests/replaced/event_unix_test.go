@@ -39,9 +39,13 @@ var events = []event{
 	{name: "init", variants: []string{"rename away, memctl init"}, do: initAgain, other: true},
 	{name: "swap", variants: []string{"restored store"}, prepare: restored, do: swap, other: true},
 	{name: "link", variants: []string{"new store", "restored store"}, prepare: linked, do: relink, other: true},
-	{name: "restore", variants: []string{"after rename", "after rm -rf"}, prepare: backedUp, do: restoreAgain, other: true},
-	{name: "over", variants: []string{"tar", "rsync --checksum", "rsync --checksum --delete", "cp -a", "copy, removed first"}, prepare: archived, do: over, destroy: true},
-	{name: "wipe", variants: []string{"segments", "all but shared", "all", "locks", "rest"}, do: wipe, destroy: true, logOnly: true},
+	{name: "restore", variants: []string{"after rename", "after rm -rf"}, prepare: backedUp, do: restoreAgain,
+		other: true},
+	{name: "over",
+		variants: []string{"tar", "rsync --checksum", "rsync --checksum --delete", "cp -a", "copy, removed first"},
+		prepare:  archived, do: over, destroy: true},
+	{name: "wipe", variants: []string{"segments", "all but shared", "all", "locks", "rest"}, do: wipe,
+		destroy: true, logOnly: true},
 	{name: "bind", variants: []string{"new store", "restored store"}, prepare: another, do: bind, other: true},
 }
 
@@ -61,7 +65,8 @@ const baseMemories = 10
 
 // newWorld makes the store that A opens.
 func newWorld(t testing.TB, root, variant string, e *event) (*world, error) {
-	w := &world{t: t, root: root, path: filepath.Join(root, "place", "storage"), variant: variant, seeds: map[string]string{}}
+	w := &world{t: t, root: root, variant: variant, seeds: map[string]string{}}
+	w.path = filepath.Join(root, "place", "storage")
 	base := map[string]string{}
 	for i := range baseMemories {
 		base[fmt.Sprint("base-", i)] = fmt.Sprintf("memory %d of the first store", i)
@@ -110,7 +115,8 @@ func remove(w *world) (string, error) {
 
 func gitted(w *world) error {
 	dir := filepath.Dir(w.path)
-	for _, args := range [][]string{{"init", "-q", "."}, {"add", "storage"}, {"-c", "user.name=x", "-c", "user.email=x@example.org", "commit", "-qm", "first"}} {
+	commit := []string{"-c", "user.name=x", "-c", "user.email=x@example.org", "commit", "-qm", "first"}
+	for _, args := range [][]string{{"init", "-q", "."}, {"add", "storage"}, commit} {
 		if _, err := tool(dir, "git", args...); err != nil {
 			return err
 		}

@@ -53,7 +53,9 @@ func (s snapshot) take(dir, name string, d fs.DirEntry) error {
 	if err != nil {
 		return err
 	}
-	what := []string{fmt.Sprint("inode ", info.Ino), fmt.Sprint("mode ", info.Mode), info.Mtime.Format("mtime 15:04:05.000000000")}
+	what := []string{
+		fmt.Sprint("inode ", info.Ino), fmt.Sprint("mode ", info.Mode), info.Mtime.Format("mtime 15:04:05.000000000"),
+	}
 	if d.Type().IsRegular() {
 		b, err := os.ReadFile(name)
 		if err != nil {

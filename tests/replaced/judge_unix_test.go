@@ -31,7 +31,8 @@ func (tr *trial) judge() error {
 	}
 	for id, want := range tr.seeds {
 		if got := texts[id]; got != want && len(at) > 0 {
-			tr.f.add("lost-seed", "the memory %s, which the store at the path had before, is %q, want %q", id, got, want)
+			tr.f.add("lost-seed", "the memory %s, which the store at the path had before, is %q, want %q",
+				id, got, want)
 		}
 	}
 	if tr.e.other && (tr.state == watching && tr.kind != kindWatch || tr.state == writing && tr.kind == kindWatch) {
@@ -47,7 +48,8 @@ func (tr *trial) judge() error {
 	if tr.old != "" {
 		tr.verify(tr.old, "the folder that A had opened")
 		if old, _, err = revisions(tr.old); err != nil {
-			tr.f.add("damage", "the folder that A had opened, %s: %s", filepath.Base(tr.old), firstLines(err.Error(), 4))
+			tr.f.add("damage", "the folder that A had opened, %s: %s",
+				filepath.Base(tr.old), firstLines(err.Error(), 4))
 		}
 	}
 	tr.count(at, old)
@@ -139,7 +141,8 @@ func (tr *trial) named(err string) bool {
 // fenced reports whether an answer is one that A may get although the event spared the log: a success,
 // or, without the lock files, the error that another process has recovered the log meanwhile.
 func (tr *trial) fenced(w *write) bool {
-	return w.Err == "" || w.Replaced || strings.Contains(w.Err, "open the store again") || strings.Contains(w.Err, "the store is closed")
+	return w.Err == "" || w.Replaced || strings.Contains(w.Err, "open the store again") ||
+		strings.Contains(w.Err, "the store is closed")
 }
 
 // answersMCP judges the answers of memctl mcp after the event: at most one call is answered with
@@ -157,7 +160,8 @@ func (tr *trial) answersMCP() {
 				tr.f.add("error", "%s of A, %s, while there is no store: %s", w.Op, tr.when(&w), w.Err)
 			}
 		case !w.Replaced && !(tr.spared() && tr.fenced(&w)):
-			tr.f.add("error", "%s of A, %s, is answered with another error than ErrReplaced: %s", w.Op, tr.when(&w), w.Err)
+			tr.f.add("error", "%s of A, %s, is answered with another error than ErrReplaced: %s",
+				w.Op, tr.when(&w), w.Err)
 		case first == 0:
 			first = w.End
 		case w.Begin > first:
@@ -165,7 +169,9 @@ func (tr *trial) answersMCP() {
 		}
 	}
 	if served && !tr.spared() && !tr.told() {
-		tr.f.add("silent", "A has served calls after the event and has not said that it serves another store; stderr: %s", firstLines(tr.server.stderr.String(), 8))
+		tr.f.add("silent",
+			"A has served calls after the event and has not said that it serves another store; stderr: %s",
+			firstLines(tr.server.stderr.String(), 8))
 	}
 }
 
@@ -199,14 +205,18 @@ func (tr *trial) count(at, old map[string]int) {
 			}
 			switch found := max(at[id], old[id]) >= w.Rev; {
 			case found && tr.kind == kindMCP && !tr.spared() && w.Begin > tr.ended && at[id] < w.Rev:
-				tr.f.add("late", "%s of A, %s, was acknowledged and is only in the folder that is no longer at the path", id, tr.when(&w))
+				tr.f.add("late",
+					"%s of A, %s, was acknowledged and is only in the folder that is no longer at the path",
+					id, tr.when(&w))
 			case found:
 			case w.Begin > tr.ended:
 				tr.f.add("lost-A", "%s of A (%s), %s, was acknowledged and is nowhere", id, w.Op, tr.when(&w))
 			case tr.excused() && !tr.host():
 				tr.j.excused++
 			case tr.excused():
-				tr.f.add("lost-A", "%s of A (%s), %s, was acknowledged, had not been filed, and was not put into the log again", id, w.Op, tr.when(&w))
+				tr.f.add("lost-A",
+					"%s of A (%s), %s, was acknowledged, had not been filed, and was not put into the log again",
+					id, w.Op, tr.when(&w))
 			default:
 				tr.f.add("lost-A", "%s of A (%s), %s, was acknowledged and is nowhere", id, w.Op, tr.when(&w))
 			}

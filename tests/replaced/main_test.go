@@ -17,8 +17,10 @@ import (
 )
 
 var (
-	runsFlag   = flag.Int("replaced.runs", 0, "runs of each cell; 0: one, with VARVE_LONG=1 as many as the event has variants")
-	seedFlag   = flag.Uint64("replaced.seed", 0, "seed of the first run of each cell, the next run has the next number; 0: 1, with VARVE_LONG=1 a new one")
+	runsFlag = flag.Int("replaced.runs", 0,
+		"runs of each cell; 0: one, with VARVE_LONG=1 as many as the event has variants, at least 3")
+	seedFlag = flag.Uint64("replaced.seed", 0,
+		"seed of the first run of each cell, the next run has the next number; 0: 1, with VARVE_LONG=1 a new one")
 	memctlFlag = flag.String("replaced.memctl", "", "the memctl to judge; empty: built from this tree")
 )
 
@@ -46,7 +48,8 @@ var memctl = sync.OnceValues(func() (string, error) {
 	if runtime.GOOS == "windows" {
 		name += ".exe"
 	}
-	out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", name, "github.com/varve-db/varve/cmd/memctl").CombinedOutput()
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", name, "github.com/varve-db/varve/cmd/memctl")
+	out, err := build.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("building memctl: %w\n%s", err, out)
 	}

@@ -134,7 +134,8 @@ type library struct {
 }
 
 func startLibrary(t testing.TB, dir string, rec *record) (*library, error) {
-	l := &library{rec: rec, answers: map[string]chan answer{}, watchEnd: make(chan answer, 1), changes: make(chan string, 1<<16)}
+	l := &library{rec: rec, answers: map[string]chan answer{}}
+	l.watchEnd, l.changes = make(chan answer, 1), make(chan string, 1<<16)
 	cmd := exec.Command(os.Args[0], "-test.run=^$")
 	cmd.Env = append(memctlEnv(), "VARVE_CHILD=library", "VARVE_DIR="+dir)
 	p, err := start(t, cmd, l.line)
@@ -240,7 +241,8 @@ func startMCP(t testing.TB, path, prefix string, rec *record) (*mcp, error) {
 	if m.process, err = start(t, cmd, m.line); err != nil {
 		return nil, err
 	}
-	_, err = m.request("initialize", `{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"1"}}`)
+	_, err = m.request("initialize",
+		`{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"1"}}`)
 	if err == nil {
 		_, err = io.WriteString(m.in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n")
 	}
@@ -470,7 +472,8 @@ func run(path string, args ...string) (stdout string, err error) {
 	var out, errOut bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errOut
 	if err := cmd.Run(); err != nil {
-		return out.String(), fmt.Errorf("memctl %s: %w: %s%s", strings.Join(args, " "), err, out.String(), errOut.String())
+		err = fmt.Errorf("memctl %s: %w: %s%s", strings.Join(args, " "), err, out.String(), errOut.String())
+		return out.String(), err
 	}
 	return out.String(), nil
 }

@@ -14,7 +14,6 @@ type write struct {
 	Begin, End int64
 	Err        string // empty: acknowledged
 	Replaced   bool   // the error is errs.ErrReplaced
-	Unknown    bool   // the error is errs.ErrOutcomeUnknown
 }
 
 // text is the content of a memory at a revision.
@@ -63,7 +62,7 @@ type finding struct {
 	text  string
 }
 
-// report collects the findings of a run.
+// findings collects the findings of a run.
 type findings struct {
 	mu   sync.Mutex
 	list []finding

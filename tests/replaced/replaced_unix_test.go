@@ -66,18 +66,23 @@ func (tb *table) String() string {
 	defer tb.mu.Unlock()
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "event\tstate\tkind\truns\tred\tin time\tA acknowledged\tlost\texcused\tB acknowledged\tlost\tfindings")
+	fmt.Fprintln(w, strings.Join([]string{
+		"event", "state", "kind", "runs", "red", "in time", "A acknowledged", "lost", "excused", "B acknowledged", "lost",
+		"findings",
+	}, "\t"))
 	sums := map[string]*tally{}
 	row := func(name string, t *tally) {
 		var found []string
 		for _, class := range slices.Sorted(maps.Keys(t.classes)) {
 			found = append(found, fmt.Sprintf("%s %d", class, t.classes[class]))
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\n", name, t.runs, t.red, t.hit, t.aAcked, t.aLost, t.excused, t.bAcked, t.bLost, strings.Join(found, ", "))
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\n", name, t.runs, t.red, t.hit,
+			t.aAcked, t.aLost, t.excused, t.bAcked, t.bLost, strings.Join(found, ", "))
 	}
 	list := slices.SortedFunc(maps.Keys(tb.cells), func(x, y cell) int {
 		place := func(c cell) int { return slices.IndexFunc(events, func(e event) bool { return e.name == c.event }) }
-		return cmp.Or(place(x)-place(y), slices.Index(states, x.state)-slices.Index(states, y.state), cmp.Compare(x.kind, y.kind))
+		return cmp.Or(place(x)-place(y), slices.Index(states, x.state)-slices.Index(states, y.state),
+			cmp.Compare(x.kind, y.kind))
 	})
 	for _, c := range list {
 		t := tb.cells[c]
@@ -89,7 +94,8 @@ func (tb *table) String() string {
 				sums[name] = s
 			}
 			s.runs, s.red, s.hit = s.runs+t.runs, s.red+t.red, s.hit+t.hit
-			s.aAcked, s.aLost, s.excused, s.bAcked, s.bLost = s.aAcked+t.aAcked, s.aLost+t.aLost, s.excused+t.excused, s.bAcked+t.bAcked, s.bLost+t.bLost
+			s.aAcked, s.aLost, s.excused = s.aAcked+t.aAcked, s.aLost+t.aLost, s.excused+t.excused
+			s.bAcked, s.bLost = s.bAcked+t.bAcked, s.bLost+t.bLost
 			for class, n := range t.classes {
 				s.classes[class] += n
 			}
@@ -174,7 +180,8 @@ func share(event, state, kind int) bool {
 func one(t *testing.T, tb *table, e *event, state, kind string, seed uint64) {
 	t.Run(fmt.Sprint("seed-", seed), func(t *testing.T) {
 		tr, err := newTrial(t, e, state, kind, seed)
-		again := fmt.Sprintf("go test ./tests/replaced -run 'TestReplaced/^%s$/^%s$/^%s$' -replaced.seed %d -replaced.runs 1 -v", e.name, state, kind, seed)
+		again := fmt.Sprintf("go test ./tests/replaced -run 'TestReplaced/^%s$/^%s$/^%s$' -replaced.seed %d "+
+			"-replaced.runs 1 -v", e.name, state, kind, seed)
 		if *memctlFlag != "" {
 			again += " -replaced.memctl " + *memctlFlag
 		}
@@ -202,6 +209,7 @@ func one(t *testing.T, tb *table, e *event, state, kind string, seed uint64) {
 				fmt.Fprintf(&b, "\n\t%s: %d in all", class, n)
 			}
 		}
-		t.Errorf("%s (%s), A is %s and %s, %s: %d findings%s\nagain: %s", e.name, tr.variant, kind, state, tr.order, len(list), strings.ReplaceAll(b.String(), tr.root, "…"), again)
+		t.Errorf("%s (%s), A is %s and %s, %s: %d findings%s\nagain: %s", e.name, tr.variant, kind, state, tr.order,
+			len(list), strings.ReplaceAll(b.String(), tr.root, "…"), again)
 	})
 }

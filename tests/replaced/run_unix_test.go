@@ -523,7 +523,9 @@ func (tr *trial) aloneLibrary(before snapshot) error {
 			return err
 		}
 		if len(a.Unread) > 0 {
-			tr.f.add("unread", "%d acknowledged memories cannot be read through the handle of A, which is open:\n\t\t%s", len(a.Unread), shortly(a.Unread, 3))
+			tr.f.add("unread",
+				"%d acknowledged memories cannot be read through the handle of A, which is open:\n\t\t%s",
+				len(a.Unread), shortly(a.Unread, 3))
 		}
 	}
 	if closed || tr.rng.IntN(4) == 0 {
@@ -619,7 +621,8 @@ func (tr *trial) aloneWatch() error {
 			return err
 		}
 	}
-	if !until(watchPatience, func() bool { return !w.alive() || strings.Contains(w.errors(), "replaced") || tr.told() }) {
+	spoke := func() bool { return !w.alive() || strings.Contains(w.errors(), "replaced") || tr.told() }
+	if !until(watchPatience, spoke) {
 		tr.f.add("silent", "memctl watch has neither ended nor said anything %v after the event", watchPatience)
 		return nil
 	}
@@ -646,7 +649,8 @@ func (tr *trial) beside() error {
 		if l, err = startLibrary(tr.t, tr.path, &tr.b); err == nil {
 			tr.second = libraryParty{l}
 			var a answer
-			if a, err = l.do(command{Do: "open", Prefix: "b", Background: true, Watch: tr.rng.IntN(2) == 0}); err == nil && a.Err != "" {
+			a, err = l.do(command{Do: "open", Prefix: "b", Background: true, Watch: tr.rng.IntN(2) == 0})
+			if err == nil && a.Err != "" {
 				err = errors.New(a.Err)
 			}
 		}
@@ -776,7 +780,8 @@ func (tr *trial) endA(alive, last bool) {
 			tr.f.add("hung", "A after SIGTERM: %v", err)
 		}
 		if last && !tr.told() && (tr.e.other || tr.e.absent) {
-			if err := tr.untouched(before, "the end of A, which has not said that it serves another store,"); err != nil {
+			who := "the end of A, which has not said that it serves another store,"
+			if err := tr.untouched(before, who); err != nil {
 				tr.f.add("error", "%v", err)
 			}
 		}
