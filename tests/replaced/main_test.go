@@ -48,8 +48,8 @@ var memctl = sync.OnceValues(func() (string, error) {
 	if runtime.GOOS == "windows" {
 		name += ".exe"
 	}
-	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", name, "github.com/varve-db/varve/cmd/memctl")
-	out, err := build.CombinedOutput()
+	args := []string{"build", "-buildvcs=false", "-ldflags=-s -w", "-o", name, "github.com/varve-db/varve/cmd/memctl"}
+	out, err := exec.Command("go", args...).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("building memctl: %w\n%s", err, out)
 	}
