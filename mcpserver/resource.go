@@ -21,7 +21,11 @@ func (s *server) addResource(m *mcp.Server) {
 		URI: resourceURI, Name: "knowledge-graph", Title: "Knowledge Graph",
 		Description: "The full knowledge graph with all entities and relations", MIMEType: "application/json",
 	}, func(ctx context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-		f, err := s.readGraph(ctx)
+		var f *found
+		err := s.during(ctx, func() (err error) {
+			f, err = s.readGraph(ctx)
+			return err
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -78,7 +82,8 @@ func (s *server) subscribe(session *mcp.ServerSession) {
 		ctx, stop := context.WithCancel(context.Background())
 		u.stop = stop
 		// Its changes count from here on: the answer to the client comes behind it.
-		go s.watch(ctx, s.st.Admin().Stats().Durable)
+		st, _ := s.store()
+		go s.watch(ctx, st, st.Admin().Stats().Durable)
 	}
 	if u.ended[session] {
 		return
@@ -106,7 +111,7 @@ func (s *server) unsubscribe(session *mcp.ServerSession) {
 
 // watch tells of the graph's changes. While it tells, more may come; these are
 // told of once.
-func (s *server) watch(ctx context.Context, from uint64) {
+func (s *server) watch(ctx context.Context, st *varve.Store, from uint64) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	changed := make(chan struct{}, 1)
@@ -129,9 +134,16 @@ func (s *server) watch(ctx context.Context, from uint64) {
 		}
 	}
 	for said := ""; ; {
-		err := s.follow(ctx, from, tell)
-		if ctx.Err() != nil || errors.Is(err, varve.ErrClosed) {
+		err := s.follow(ctx, st, from, tell)
+		if errors.Is(err, varve.ErrReplaced) {
+			s.o.Logger.Warn("watching the store for changes", "err", s.reopen(ctx, st, err))
+		}
+		now, _ := s.store()
+		if ctx.Err() != nil || errors.Is(err, varve.ErrClosed) && now == st {
 			return
+		}
+		if now != st {
+			st, err = now, varve.ErrTruncated
 		}
 		if !errors.Is(err, varve.ErrTruncated) {
 			if text := fmt.Sprint(err); text != said { // once for each reason
@@ -143,7 +155,7 @@ func (s *server) watch(ctx context.Context, from uint64) {
 			case <-time.After(retryWatch):
 			}
 		}
-		from = s.st.Admin().Stats().Durable
+		from = st.Admin().Stats().Durable
 		tell() // what was missed may have been one
 	}
 }
@@ -151,9 +163,9 @@ func (s *server) watch(ctx context.Context, from uint64) {
 const retryWatch = time.Second
 
 // follow calls tell behind each commit that changes the graph, until it cannot go on.
-func (s *server) follow(ctx context.Context, from uint64, tell func()) error {
+func (s *server) follow(ctx context.Context, st *varve.Store, from uint64, tell func()) error {
 	dirty := false
-	for c, err := range s.st.Watch(ctx, from) {
+	for c, err := range st.Watch(ctx, from) {
 		if err != nil && c.Next == 0 {
 			return err
 		}

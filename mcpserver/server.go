@@ -83,6 +83,9 @@ type Options struct {
 	// and the id of the first: see varve.EventEvicted. The result of a call that writes says so; with
 	// calls at the same time, that of one of them. nil: no result does.
 	Evicted func() (count int, first string)
+	// Reopen returns the store that is at the path of one whose folder was replaced (varve.ErrReplaced), and
+	// closes the replaced one; see varve.Admin.InPlace. nil: every later call gets the error, too.
+	Reopen func(ctx context.Context, replaced *varve.Store) (*varve.Store, error)
 	// Version of the host, told to clients; "" is left to the library.
 	Version string
 	// Logger receives what cannot be reported to a client; nil discards it.
@@ -105,10 +108,12 @@ const defaultGraphBytes = 64 << 20
 
 // server is what the tools work with.
 type server struct {
-	st    *varve.Store
 	o     Options
-	view  view
 	tools []tool
+
+	mu   sync.RWMutex // read by each call while it uses the next two
+	st   *varve.Store
+	view *view
 
 	stamps struct {
 		sync.Mutex
@@ -195,7 +200,11 @@ func (s *server) handler(t *tool) mcp.ToolHandler {
 		if c := callOf(req.Extra); c != nil && c.arguments != nil {
 			c.arguments, req.Params.Arguments = nil, nil // the line is not needed any more
 		}
-		a, err := t.run(ctx, s, args)
+		var a *answer
+		err = s.during(ctx, func() (err error) {
+			a, err = t.run(ctx, s, args)
+			return err
+		})
 		if err != nil {
 			return failed(err.Error() + advice(err)), nil
 		}

@@ -39,8 +39,8 @@ type view struct {
 	looked time.Time       // when it was last tried
 }
 
-func newView(st *varve.Store, limit int64, bad func(error), clock func() time.Time) view {
-	return view{st: st, limit: limit, bad: bad, clock: clock, turn: make(chan struct{}, 1)}
+func newView(st *varve.Store, limit int64, bad func(error), clock func() time.Time) *view {
+	return &view{st: st, limit: limit, bad: bad, clock: clock, turn: make(chan struct{}, 1)}
 }
 
 // with calls f with the graph as of now or later.

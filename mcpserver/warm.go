@@ -15,7 +15,8 @@ import (
 // waits for it, or, of another session, does it itself.
 func (s *server) warm(first mcp.Request) {
 	session, ok := first.GetSession().(*mcp.ServerSession)
-	if !ok || s.view.limit < 0 || !slices.Contains(s.o.Groups, Graph) || s.warmed.Swap(true) {
+	_, graph := s.store()
+	if !ok || graph.limit < 0 || !slices.Contains(s.o.Groups, Graph) || s.warmed.Swap(true) {
 		return
 	}
 	ctx, stop := context.WithCancel(context.Background())
@@ -25,8 +26,8 @@ func (s *server) warm(first mcp.Request) {
 	}()
 	go func() {
 		defer stop()
-		_, err := s.view.refresh(ctx)
-		if err != nil && ctx.Err() == nil && !errors.Is(err, varve.ErrClosed) {
+		_, err := graph.refresh(ctx)
+		if err != nil && ctx.Err() == nil && !errors.Is(err, varve.ErrClosed) && !errors.Is(err, varve.ErrReplaced) {
 			s.o.Logger.Warn("reading the graph; the first question tries it again", "err", err)
 		}
 	}()

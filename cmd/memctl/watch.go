@@ -124,6 +124,7 @@ type change struct {
 	Assembly *assemblycmd.Listed `json:"assembly,omitempty"`
 }
 
+// follow watches a store, and when its folder was replaced the one that is there then, from its end on.
 func follow(a *cli.App, cmd *cobra.Command, f watchFlags, filters []varve.WatchFilter) error {
 	dir, err := a.Locate()
 	if err != nil {
@@ -133,6 +134,21 @@ func follow(a *cli.App, cmd *cobra.Command, f watchFlags, filters []varve.WatchF
 		a.Document.Lines = true
 	}
 	defer cli.LeaveBrokenPipes()()
+	n := 0
+	for {
+		err := followIn(a, cmd, dir, f, filters, &n)
+		if !errors.Is(err, varve.ErrReplaced) || cmd.Context().Err() != nil {
+			return err
+		}
+		if dir, err = openedAgain(a, err); err != nil {
+			return err
+		}
+		f.since = "now"
+	}
+}
+
+// followIn watches the store in a folder; n counts the changes shown.
+func followIn(a *cli.App, cmd *cobra.Command, dir string, f watchFlags, filters []varve.WatchFilter, n *int) error {
 	return a.WithIn(cmd.Context(), dir, cli.Read, func(o *varve.Options) { o.NoBackground, o.WatchFiles = false, true }, func(st *varve.Store) error {
 		from, err := position(a, cmd, st, f.since)
 		spelled, _ := when.Spelled(f.since, a.Clock().Local())
@@ -142,7 +158,7 @@ func follow(a *cli.App, cmd *cobra.Command, f watchFlags, filters []varve.WatchF
 		if !a.Quiet && a.Document == nil {
 			a.Note("watching from position %d; Ctrl-C ends memctl", from)
 		}
-		n, at := 0, from
+		at := from
 		for c, err := range st.Watch(cmd.Context(), from, filters...) {
 			switch {
 			case err != nil && c.LSN == 0:
@@ -161,7 +177,7 @@ func follow(a *cli.App, cmd *cobra.Command, f watchFlags, filters []varve.WatchF
 				return fmt.Errorf("writing a line: %w", err)
 			}
 			at = c.Next
-			if n++; n == f.limit {
+			if *n++; *n == f.limit {
 				break
 			}
 		}

@@ -54,6 +54,11 @@ func adopt(a *cli.App, cmd *cobra.Command, limit int) error {
 		switch {
 		case ctx.Err() != nil && onlyInterrupted(err):
 			return nil
+		case errors.Is(err, varve.ErrReplaced):
+			if dir, err = openedAgain(a, err); err != nil {
+				return err
+			}
+			continue
 		case !errors.Is(err, varve.ErrLocked):
 			return err
 		}
@@ -69,6 +74,18 @@ func adopt(a *cli.App, cmd *cobra.Command, limit int) error {
 	}
 }
 
+// openedAgain says that a store was replaced, and finds what is watched from here on.
+func openedAgain(a *cli.App, replaced error) (dir string, err error) {
+	if dir, err = a.Locate(); err != nil {
+		return "", errors.Join(replaced, err)
+	}
+	if !cli.IsStore(dir) {
+		return "", replaced
+	}
+	a.Warn("%v: another store is watched now", replaced)
+	return dir, nil
+}
+
 // onlyInterrupted says whether an error at the end tells no more than that the end came: a lock that
 // another process holds then keeps nothing from being found in the log.
 func onlyInterrupted(err error) bool {
@@ -82,10 +99,15 @@ func onlyInterrupted(err error) bool {
 // adoptIn opens the store, and adopts edits until ctx ends or limit lines were printed.
 func adoptIn(ctx context.Context, a *cli.App, dir string, limit int) error {
 	heard := newHeard(a.Clock)
+	ctx, replaced := context.WithCancelCause(ctx)
+	defer replaced(nil)
 	options := func(o *varve.Options) {
 		others := o.Listener
 		o.NoBackground, o.WatchFiles = false, true
 		o.Listener = func(e varve.Event) {
+			if e.Kind == varve.EventReplaced {
+				replaced(e.Err)
+			}
 			if !heard.take(e) {
 				others(e)
 			}

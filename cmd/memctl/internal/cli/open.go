@@ -127,7 +127,7 @@ func (a *App) WithIn(ctx context.Context, dir string, how Access, more func(*var
 		closed = func() error { return st.Admin().CloseWithin(lastLocks) }
 	}
 	defer a.tellEvicted()
-	if cerr := closed(); cerr != nil {
+	if cerr := closed(); cerr != nil && !(how == Serve && errors.Is(cerr, varve.ErrReplaced)) { // it has said so
 		if (err == nil || vfs.CanWait(err) && !errors.Is(err, context.DeadlineExceeded)) && vfs.CanWait(cerr) {
 			a.warnUnwritten(how, err == nil, cerr)
 			return err
@@ -135,6 +135,24 @@ func (a *App) WithIn(ctx context.Context, dir string, how Access, more func(*var
 		err = errors.Join(err, fmt.Errorf("closing the store %s: %w", dir, cerr))
 	}
 	return err
+}
+
+// Reopen opens what is at the path of a store that was served and whose folder was replaced. It creates nothing.
+func (a *App) Reopen(ctx context.Context, dir string, more func(*varve.Options)) (*varve.Store, error) {
+	if !IsStore(dir) {
+		return nil, fmt.Errorf("%s: %w", dir, varve.ErrNoStore)
+	}
+	return a.open(ctx, dir, Serve, func(o *varve.Options) {
+		more(o)
+		o.MustExist = true
+	})
+}
+
+// CloseServed closes a store that was served and is not the last one: what it says has been told.
+func (a *App) CloseServed(st *varve.Store) {
+	if err := st.Admin().CloseWithin(lastLocks); err != nil && !errors.Is(err, varve.ErrReplaced) {
+		a.Note("closing the store: %v", err)
+	}
 }
 
 // warnUnwritten says that what is in the log waits to be written to its files, for space, for a lock, for time or

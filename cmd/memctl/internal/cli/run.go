@@ -159,6 +159,9 @@ func (a *App) remark(format string, args ...any) {
 	a.warn(format, args...)
 }
 
+// Warn tells something that matters also with -q, from any goroutine.
+func (a *App) Warn(format string, args ...any) { a.warn(format, args...) }
+
 // warn is what is told also with --quiet.
 func (a *App) warn(format string, args ...any) {
 	a.messages.Lock()

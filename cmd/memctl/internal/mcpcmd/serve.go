@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -58,7 +59,11 @@ stdout carries only the protocol.`,
 		if err != nil {
 			return err
 		}
-		return serveStore(cmd.Context(), a, dir, file, o)
+		again := func() (string, error) {
+			dir, _, err := mcpStore(a, cmd.CommandPath())
+			return dir, err
+		}
+		return serveStore(cmd.Context(), a, dir, file, o, again)
 	})
 	return c
 }
@@ -96,7 +101,9 @@ func whole(command, of, path string) (string, error) {
 	return abs, nil
 }
 
-func serveStore(ctx context.Context, a *cli.App, dir string, file *memoryFile, o mcpserver.Options) error {
+func serveStore(
+	ctx context.Context, a *cli.App, dir string, file *memoryFile, o mcpserver.Options, again func() (string, error),
+) error {
 	defer cli.LeaveBrokenPipes()() // a client that is gone is no reason to leave the store as a kill does
 	e, err := a.Embedder()
 	if err != nil {
@@ -117,8 +124,32 @@ func serveStore(ctx context.Context, a *cli.App, dir string, file *memoryFile, o
 		if err := takeOver(ctx, a, st, file); err != nil {
 			return err
 		}
+		var served atomic.Pointer[varve.Store]
+		served.Store(st)
+		defer func() { // the first is closed by WithIn
+			if last := served.Load(); last != st {
+				a.CloseServed(last)
+			}
+		}()
 		if e != nil {
-			o.Embed, o.EmbedModel = st.Vectors().Embed, e.Model()
+			o.EmbedModel = e.Model()
+			o.Embed = func(ctx context.Context, texts []string) ([][]float32, error) {
+				return served.Load().Vectors().Embed(ctx, texts)
+			}
+		}
+		o.Reopen = func(ctx context.Context, replaced *varve.Store) (*varve.Store, error) {
+			dir, err := again() // with every check of the first start
+			if err != nil {
+				return nil, err
+			}
+			next, err := a.Reopen(ctx, dir, more)
+			if err != nil {
+				return nil, err
+			}
+			served.Store(next)
+			a.CloseServed(replaced)
+			a.Warn("the store's folder %s was replaced: another store is served now", dir)
+			return next, nil
 		}
 		if abs, err := filepath.Abs(dir); err == nil {
 			dir = abs // where a client starts its servers is unknown
