@@ -257,6 +257,18 @@ func (ad Admin) CloseWithin(wait time.Duration) error {
 	return ad.st.close(ctx, wait)
 }
 
+// inPlace returns ErrReplaced if the store's folder was replaced, when what could be rescued is in files.
+func (st *Store) inPlace() error {
+	if st.engine.Env.ReadOnly {
+		return nil
+	}
+	err := st.engine.Log.InPlace()
+	if err != nil {
+		_ = st.engine.Log.Left(context.Background()) // the views that it needs are closed next
+	}
+	return err
+}
+
 // close waits for locks, and where ctx has a deadline makes files, as long as ctx does.
 func (st *Store) close(ctx context.Context, wait time.Duration) error {
 	st.engine.Closing.Lock()
@@ -271,16 +283,18 @@ func (st *Store) close(ctx context.Context, wait time.Duration) error {
 		st.stop()
 	}
 	st.running.Wait()
-	var place error
-	if !st.engine.Env.ReadOnly {
-		place = errors.Join(st.engine.Log.InPlace(), st.engine.Log.Left(ctx))
-	}
+	place := st.inPlace()
 	err := errors.Join(unwritten, place)
 	if !st.engine.Env.ReadOnly && st.engine.Log.Damage() == nil && place == nil {
 		if !st.background() {
 			st.kept.SweepUp(ctx)
 		}
 		err = errors.Join(err, st.kept.WriteDue(flush.Unpaced(ctx)), st.flusher.FlushClosing(ctx))
+		if err != nil { // it may have happened meanwhile
+			if place = st.inPlace(); place != nil {
+				err = errors.Join(unwritten, place)
+			}
+		}
 	}
 	err = errors.Join(err, st.flusher.Close(), st.vectors.Close(), st.vectors.Side.Close(), st.views.Close(), st.engine.Log.Close(), st.engine.State.Close())
 	if st.engine.Cache != nil {

@@ -20,6 +20,11 @@ func (fl *Flusher) Rescue(ctx context.Context, _ *wal.Held) error {
 		return err
 	}
 	defer release()
+	defer func() { // nothing is left to be removed when the folder may be another process's
+		if err := fl.Files.Close(); err != nil {
+			fl.Engine.Env.Logger.Warn("emptying tmp/", "err", err)
+		}
+	}()
 	if err := fl.Engine.Log.CatchUp(ctx); err != nil {
 		fl.Engine.Env.Logger.Warn("reading the end of the removed log", "err", err) // what was read before is known
 	}

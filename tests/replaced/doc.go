@@ -59,7 +59,8 @@
 //	           calls and has not said "another store" or "opened again" on stderr
 //	touched    A changed the folder at the path (names, inodes, modes, times, bytes). Hosts may, once
 //	           they have said that they serve another store. In a folder that lost only its log the
-//	           comparison begins when a flush of A was answered
+//	           comparison begins when a flush of A was answered, and A may put its documents into files
+//	           before B opens the store
 //	created    A created something where there is no store
 //	unread     something acknowledged cannot be read through the open handle of A
 //	damage     memctl verify has findings in the store at the path or in the folder that A had

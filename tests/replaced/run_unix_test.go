@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -354,9 +355,9 @@ func (tr *trial) alone(before snapshot) (err error) {
 	case kindLibrary:
 		return tr.aloneLibrary(before)
 	case kindMCP:
-		err = tr.aloneMCP()
+		err = tr.aloneMCP(&before)
 	case kindWatch:
-		err = tr.aloneWatch()
+		err = tr.aloneWatch(&before)
 	default:
 		return nil
 	}
@@ -536,7 +537,27 @@ func (tr *trial) aloneLibrary(before snapshot) error {
 	if tr.spared() {
 		return nil
 	}
+	if same { // before B began, A has put into files what only the removed log had
+		after, err := snap(tr.path)
+		if err != nil {
+			return err
+		}
+		rescued(before, after)
+		rescued(after, before)
+	}
 	return tr.untouched(before, "A")
+}
+
+// rescued takes from a snapshot what the other one lacks and A may write in a folder that lost only its log: its
+// documents, the folders that they go into, and tmp/, as long as no other process has the store open.
+func rescued(of, other snapshot) {
+	for name := range of {
+		top, _, _ := strings.Cut(name, "/")
+		if !slices.Equal(of[name], other[name]) && slices.Contains([]string{".", "memories", "tmp"}, top) {
+			delete(of, name)
+			delete(other, name)
+		}
+	}
 }
 
 // editedByHand saves a document in the folder that is at the path now: the edit is not A's to adopt.
@@ -575,7 +596,7 @@ func (tr *trial) closeLibrary() error {
 	return nil
 }
 
-func (tr *trial) aloneMCP() error {
+func (tr *trial) aloneMCP(before *snapshot) error {
 	m := tr.server
 	switch tr.state {
 	case closing:
@@ -588,8 +609,7 @@ func (tr *trial) aloneMCP() error {
 		m.mark(3)
 	case watching:
 		if tr.e.other {
-			var none snapshot
-			if err := tr.editedByHand(&none); err != nil {
+			if err := tr.editedByHand(before); err != nil {
 				return err
 			}
 		}
@@ -603,7 +623,7 @@ func (tr *trial) aloneMCP() error {
 	return nil
 }
 
-func (tr *trial) aloneWatch() error {
+func (tr *trial) aloneWatch(before *snapshot) error {
 	w := tr.watch
 	if tr.state == closing {
 		if err := w.wait(); err != nil {
@@ -616,8 +636,7 @@ func (tr *trial) aloneWatch() error {
 		return nil
 	}
 	if tr.state == writing && tr.e.other {
-		var none snapshot
-		if err := tr.editedByHand(&none); err != nil {
+		if err := tr.editedByHand(before); err != nil {
 			return err
 		}
 	}
