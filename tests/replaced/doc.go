@@ -65,7 +65,7 @@
 //	unread     something acknowledged cannot be read through the open handle of A
 //	damage     memctl verify has findings in the store at the path or in the folder that A had
 //	           opened, or one of them cannot be opened
-//	refused    B got an error. After wipe it may be one that names the damage: then memctl repair
+//	refused    B got an error. After wipe and over it may be one that names the damage: then memctl repair
 //	           --apply runs before the store is judged
 //	died, hung A has ended although it was not told to; A has not ended, or not answered, in 30 s
 //

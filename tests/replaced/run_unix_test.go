@@ -549,11 +549,12 @@ func (tr *trial) aloneLibrary(before snapshot) error {
 }
 
 // rescued takes from a snapshot what the other one lacks and A may write in a folder that lost only its log: its
-// documents, the folders that they go into, and tmp/, as long as no other process has the store open.
+// documents, the folders that they go into, and tmp/, as long as no other process has the store open. Its page is
+// mapped.
 func rescued(of, other snapshot) {
 	for name := range of {
 		top, _, _ := strings.Cut(name, "/")
-		if !slices.Equal(of[name], other[name]) && slices.Contains([]string{".", "memories", "tmp"}, top) {
+		if !slices.Equal(of[name], other[name]) && (name == "wal/shared" || slices.Contains([]string{".", "memories", "tmp"}, top)) {
 			delete(of, name)
 			delete(other, name)
 		}
