@@ -48,6 +48,9 @@ func (st *Store) Backup(ctx context.Context, dir string, o BackupOptions) (Backu
 		}
 		return b
 	}
+	if dir, err = absolute(dir); err != nil {
+		return BackupInfo{}, err
+	}
 	info, err := copy.Backup(ctx, source, dir, o)
 	return info, st.engine.Env.Explain(err)
 }
@@ -94,6 +97,11 @@ func Restore(ctx context.Context, backup, dir string, o *RestoreOptions) (Restor
 		opt = *o.Options
 	}
 	if err := opt.Validate(); err != nil {
+		return RestoreReport{}, err
+	}
+	backup, berr := absolute(backup)
+	dir, derr := absolute(dir)
+	if err := errors.Join(berr, derr); err != nil {
 		return RestoreReport{}, err
 	}
 	opt.fill()

@@ -40,6 +40,10 @@ type (
 // PlanRepair examines the store in a folder, even one that cannot be opened, and returns a plan of
 // what would repair it. It changes nothing; RepairPlan.Apply does.
 func PlanRepair(ctx context.Context, dir string, o *Options, v VerifyOptions) (*RepairPlan, error) {
+	dir, err := absolute(dir)
+	if err != nil {
+		return nil, err
+	}
 	ro, err := repairOptions(dir, o, v)
 	if err != nil {
 		return nil, err
@@ -51,6 +55,10 @@ func PlanRepair(ctx context.Context, dir string, o *Options, v VerifyOptions) (*
 // *UndoRefused if the store has changed since in the same places, and with an *UndoForeign if this
 // copy of the store did not make that repair.
 func UndoRepair(ctx context.Context, dir string, o *Options, id string) (*UndoReport, error) {
+	dir, err := absolute(dir)
+	if err != nil {
+		return nil, err
+	}
 	ro, err := repairOptions(dir, o, VerifyOptions{})
 	if err != nil {
 		return nil, err
@@ -63,6 +71,11 @@ func UndoRepair(ctx context.Context, dir string, o *Options, id string) (*UndoRe
 // what that means.
 func VerifyFolder(ctx context.Context, dir string, o *Options, v VerifyOptions) iter.Seq2[Finding, error] {
 	return func(yield func(Finding, error) bool) {
+		dir, err := absolute(dir)
+		if err != nil {
+			yield(Finding{}, err)
+			return
+		}
 		ro, err := repairOptions(dir, o, v)
 		if err != nil {
 			yield(Finding{}, err)

@@ -88,6 +88,9 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 	return st, err
 }
 
+// absolute makes a path that leads to the same folder after the process has changed its working directory.
+func absolute(dir string) (string, error) { return filepath.Abs(dir) }
+
 func openOnce(ctx context.Context, dir string, o *Options) (*Store, error) {
 	st := &Store{engine: new(engine.Engine)}
 	if o != nil {
@@ -97,8 +100,7 @@ func openOnce(ctx context.Context, dir string, o *Options) (*Store, error) {
 		return nil, err
 	}
 	st.o.fill()
-	// The working folder of the process may be another one by the next operation.
-	dir, err := filepath.Abs(dir)
+	dir, err := absolute(dir)
 	if err != nil {
 		return nil, fmt.Errorf("opening the store: %w", err)
 	}

@@ -311,7 +311,7 @@ func (l *FileLog) waitFolder(ctx context.Context, other func() bool) (free bool,
 }
 
 // pageIsLive reports whether the page at the path belongs to processes that have the log open: it is of
-// this boot, recovered, and no copy.
+// this boot, recovered, and no copy, and has segments.
 func (l *FileLog) pageIsLive() bool {
 	if l.shared.Shared == nil {
 		l.namedPage()
@@ -320,7 +320,11 @@ func (l *FileLog) pageIsLive() bool {
 		return false
 	}
 	info, err := l.o.FS.Stat(l.o.wal("shared"))
-	return err == nil && l.shared.valid(l.host) && l.shared.Load(wordInode) == info.Ino
+	if err != nil || !l.shared.valid(l.host) || l.shared.Load(wordInode) != info.Ino {
+		return false
+	}
+	segments, err := l.numbers()
+	return err == nil && len(segments) > 0
 }
 
 // shareFolder holds the folder as an attached process does, instead of exclusively or not at all.

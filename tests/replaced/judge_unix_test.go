@@ -137,7 +137,7 @@ func (tr *trial) answers() {
 // too where an older copy was extracted over a log that has gone on since: its newer segments stay
 // beside older ones, which is a damaged log for every process.
 func (tr *trial) named(err string) bool {
-	mixed := tr.e.name == "over" && strings.Contains(err, "does not follow the one before it")
+	mixed := tr.e.name == "over" && strings.Contains(err, "damaged")
 	return mixed || tr.e.name == "wipe" && (strings.Contains(err, "damaged") || strings.Contains(err, "no such segment"))
 }
 
@@ -162,6 +162,8 @@ func (tr *trial) answersMCP() {
 			if !w.Replaced && !strings.Contains(w.Err, "no store") {
 				tr.f.add("error", "%s of A, %s, while there is no store: %s", w.Op, tr.when(&w), w.Err)
 			}
+		case !w.Replaced && tr.named(w.Err):
+			tr.refused = true
 		case !w.Replaced && !(tr.spared() && tr.fenced(&w)):
 			tr.f.add("error", "%s of A, %s, is answered with another error than ErrReplaced: %s",
 				w.Op, tr.when(&w), w.Err)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -387,10 +388,15 @@ func (tr *trial) told() bool {
 }
 
 // untouched compares what is at the path with an earlier snapshot.
-func (tr *trial) untouched(before snapshot, who string) error {
+func (tr *trial) untouched(before snapshot, who string, but ...func(name string) bool) error {
 	after, err := snap(tr.path)
 	if err != nil {
 		return err
+	}
+	for _, may := range but {
+		drop := func(name string, _ []string) bool { return may(name) }
+		maps.DeleteFunc(before, drop)
+		maps.DeleteFunc(after, drop)
 	}
 	if list := changes(before, after); len(list) > 0 {
 		class := "touched"
@@ -537,28 +543,17 @@ func (tr *trial) aloneLibrary(before snapshot) error {
 	if tr.spared() {
 		return nil
 	}
-	if same { // before B began, A has put into files what only the removed log had
-		after, err := snap(tr.path)
-		if err != nil {
-			return err
-		}
-		rescued(before, after)
-		rescued(after, before)
+	if same {
+		return tr.untouched(before, "A", byRescue)
 	}
 	return tr.untouched(before, "A")
 }
 
-// rescued takes from a snapshot what the other one lacks and A may write in a folder that lost only its log: its
-// documents, the folders that they go into, and tmp/, as long as no other process has the store open. Its page is
-// mapped.
-func rescued(of, other snapshot) {
-	for name := range of {
-		top, _, _ := strings.Cut(name, "/")
-		if !slices.Equal(of[name], other[name]) && (name == "wal/shared" || slices.Contains([]string{".", "memories", "tmp"}, top)) {
-			delete(of, name)
-			delete(other, name)
-		}
-	}
+// byRescue reports whether a process may change a file of a folder that lost only its log: it puts its documents
+// into files, by way of tmp/, as long as no other process has the store open. Its page is mapped.
+func byRescue(name string) bool {
+	top, _, _ := strings.Cut(name, "/")
+	return name == "wal/shared" || slices.Contains([]string{".", "memories", "tmp"}, top)
 }
 
 // editedByHand saves a document in the folder that is at the path now: the edit is not A's to adopt.
