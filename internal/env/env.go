@@ -34,6 +34,7 @@ type Env struct {
 	FolderMode   fs.FileMode
 	Shared       bool // a new store is one of its folder's group
 	StateDir     string
+	Self         vfs.Users // whose folders are this user's own
 	System       vfs.System
 }
 
