@@ -106,12 +106,22 @@ func TestNothingIsLeftByName(t *testing.T) {
 	mark(part("mixed", chance), vfs.Mark{Kind: "restore", Store: store})
 	putFile(t, filepath.Join(part("mixed", chance), "memories", "a.json"), "half")
 	putFile(t, filepath.Join(part("mixed", chance), "letter"), "mine")
+	mark(path("elsewhere"), vfs.Mark{Kind: "backup", Store: store, Name: "linked." + chance + ".partial"})
+	putFile(t, path("elsewhere", "memories", "a.json"), "mine")
+	if err := os.Symlink(path("elsewhere"), part("linked", chance)); err != nil {
+		t.Skip(err)
+	}
+	mark(part("within", chance), vfs.Mark{Kind: "backup", Store: store})
+	putFile(t, filepath.Join(part("within", chance), "memories", "a.json"), "half")
+	if err := os.Symlink(path("elsewhere", "memories", "a.json"), filepath.Join(part("within", chance), "memories", "b.json")); err != nil {
+		t.Skip(err)
+	}
 	another := openTest(t, path("open.partial"), &Options{NoBackground: true})
 	if _, err := another.Put(ctx, Memory{ID: "a", Content: "of another store"}); err != nil {
 		t.Fatal(err)
 	}
-	stays := []string{path("b.partial"), path("r.partial")}
-	for _, name := range []string{"b", "other", "copied", "view", "made", "mixed"} {
+	stays := []string{path("b.partial"), path("r.partial"), path("elsewhere")}
+	for _, name := range []string{"b", "other", "copied", "view", "made", "mixed", "within"} {
 		stays = append(stays, part(name, chance))
 	}
 	var before []string
@@ -147,7 +157,7 @@ func TestNothingIsLeftByName(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, left := range [][]string{info.Left, r.Left} {
-		if len(left) != 1 || !strings.Contains(left[0], filepath.Join(part("mixed", chance), "letter")) || !strings.Contains(left[0], "move away") {
+		if len(left) != 2 || !strings.Contains(left[0], filepath.Join(part("mixed", chance), "letter")) || !strings.Contains(left[0], "move away") || !strings.Contains(left[1], "b.json is a symbolic link") {
 			t.Errorf("told of %q", left)
 		}
 	}

@@ -193,13 +193,9 @@ func init() {
 
 // environment is that of a store in a folder; o is filled.
 func (o *Options) environment(dir string) *env.Env {
-	var self vfs.Users // a simulated file system has no users
-	if o.env.System.FS == vfs.OS() {
-		self = vfs.Self(os.Getenv)
-	}
 	return &env.Env{
 		Dir: dir, FS: vfs.Only(o.env.System.FS, o.StateDir, dir), ReadOnly: o.ReadOnly, NoBackground: o.NoBackground, LockWait: o.LockWait,
 		Logger: o.Logger, Listener: func(e env.Event) { o.Listener(publicEvent(e)) }, Clock: o.Clock, OwnClock: o.ownClock, NaiveTimes: o.NaiveTimes,
-		FileMode: o.FileMode, FolderMode: o.FolderMode, Shared: o.Shared, StateDir: o.StateDir, Self: self, System: o.env.System,
+		FileMode: o.FileMode, FolderMode: o.FolderMode, Shared: o.Shared, StateDir: o.StateDir, Self: vfs.SelfOn(o.env.System.FS, os.Getenv), System: o.env.System,
 	}
 }

@@ -31,7 +31,9 @@ func TestWaysOfOthers(t *testing.T) {
 			err = os.CopyFS(at, os.DirFS(mine.store()))
 		}
 		if err == nil {
-			err = filepath.WalkDir(at, func(path string, _ fs.DirEntry, err error) error { return errors.Join(err, os.Lchown(path, neighbour, neighbour)) })
+			err = filepath.WalkDir(at, func(path string, _ fs.DirEntry, err error) error {
+				return errors.Join(err, os.Lchown(path, neighbour, neighbour))
+			})
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -30,6 +30,14 @@ func Self(getenv func(string) string) Users {
 	return self
 }
 
+// SelfOn is Self for a file system of the operating system; a simulated one has no users.
+func SelfOn(fsys FS, getenv func(string) string) Users {
+	if _, ok := fsys.(osFS); !ok {
+		return nil
+	}
+	return Self(getenv)
+}
+
 // Own reports whether a file or folder belongs to one of u.
 func (u Users) Own(info *Info) bool { return len(u) == 0 || slices.Contains(u, int(info.UID)) }
 
