@@ -106,7 +106,9 @@ func Restore(ctx context.Context, backup, dir string, o *RestoreOptions) (Restor
 	}
 	opt.fill()
 	opt.ReadOnly, opt.MustExist, opt.NoBackground = false, false, true
+	place := opt.environment(dir)
 	s := copy.RestoreSource{
+		Self: place.Self, Random: place.Random,
 		FS: vfs.Only(opt.env.System.FS, opt.StateDir, backup, dir), Backup: backup, Dir: dir, FileMode: opt.FileMode, FolderMode: opt.FolderMode,
 		Known: wal.Features(opt.env.System.Features), LSN: o.Version, Time: o.Time, Strict: o.Strict, Progress: o.Progress, Files: map[string][]byte{".gitignore": []byte(engine.Ignore)},
 	}
@@ -127,7 +129,7 @@ func Restore(ctx context.Context, backup, dir string, o *RestoreOptions) (Restor
 		return openRestored(ctx, dir, &opt)
 	}
 	report, err := copy.Restore(ctx, s)
-	return report, opt.environment(dir).ExplainWith(err, backup)
+	return report, place.ExplainWith(err, backup)
 }
 
 // past is the store's log as far back as it is kept, and up to where it is durable.

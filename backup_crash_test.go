@@ -196,13 +196,16 @@ func TestBackupCut(t *testing.T) {
 				if got := said(t, st); !maps.Equal(got, want) {
 					t.Errorf("the store has %v", got)
 				}
-				if missing(fsys, "/b") {
-					if _, err := st.Backup(ctx, "/b", BackupOptions{}); err != nil {
-						t.Errorf("the next backup: %v", err)
-					} else if _, err := copy.Check(ctx, fsys, "/b", nil); err != nil {
-						t.Errorf("the next backup: %v", err)
-					}
+				next := "/b"
+				if !missing(fsys, "/b") {
+					next = "/c"
 				}
+				if _, err := st.Backup(ctx, next, BackupOptions{}); err != nil {
+					t.Errorf("the next backup: %v", err)
+				} else if _, err := copy.Check(ctx, fsys, next, nil); err != nil {
+					t.Errorf("the next backup: %v", err)
+				}
+				noLeftovers(t, fsys, "/b")
 				if err := st.Close(); err != nil {
 					t.Error(err)
 				}
@@ -237,14 +240,16 @@ func TestRestoreCut(t *testing.T) {
 				return err
 			}, func(t *testing.T, r *rig, done bool) {
 				o := r.options(5)
-				if missing(open.Of(o).System.FS, "/r") {
-					if done {
-						t.Error("a store that was called restored is gone")
-					}
-					if _, err := Restore(ctx, "/b", "/r", &RestoreOptions{Options: o}); err != nil {
-						t.Fatalf("the next restore: %v", err)
-					}
+				fsys, next := open.Of(o).System.FS, "/r"
+				if !missing(fsys, "/r") {
+					next = "/q"
+				} else if done {
+					t.Error("a store that was called restored is gone")
 				}
+				if _, err := Restore(ctx, "/b", next, &RestoreOptions{Options: o}); err != nil {
+					t.Fatalf("the next restore: %v", err)
+				}
+				noLeftovers(t, fsys, "/r")
 				o.MustExist = true
 				st, err := Open(ctx, "/r", o)
 				if err != nil {
@@ -258,6 +263,23 @@ func TestRestoreCut(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// noLeftovers wants nothing of unfinished folders beside one that was made by now, and no mark in it.
+func noLeftovers(t *testing.T, fsys vfs.FS, made string) {
+	t.Helper()
+	names, err := fsys.ReadDir("/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if strings.Contains(name, ".partial") {
+			t.Errorf("/%s is left, of %v", name, names)
+		}
+	}
+	if !missing(fsys, made+"/"+vfs.MarkName) {
+		t.Errorf("%s has a mark", made)
 	}
 }
 

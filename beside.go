@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs/over"
 	"github.com/varve-db/varve/segment"
 )
@@ -20,7 +21,7 @@ func openBeside(ctx context.Context, dir string, o Options, cause error) (*Store
 	if refused == nil {
 		return nil, cause
 	}
-	fsys, remove, err := over.Temporary(dir)
+	fsys, remove, err := over.Temporary(dir, places.IsName)
 	if err != nil {
 		return nil, errors.Join(cause, err)
 	}

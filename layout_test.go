@@ -268,7 +268,7 @@ func TestStoresFilesAreBelow(t *testing.T) {
 	}
 	// And each of these makes one of it.
 	for name, want := range map[string]string{
-		"backup.go": "vfs.Only(opt.env.System.FS, opt.StateDir, backup, dir)", "internal/copy/folder.go": "vfs.Below(fsys, filepath.Dir(dir))",
+		"backup.go": "vfs.Only(opt.env.System.FS, opt.StateDir, backup, dir)", "internal/copy/folder.go": "vfs.Below(vfs.Below(vfs.Below(t.fs, t.dir), part), part+lockSuffix)",
 		"options.go": "vfs.Only(o.env.System.FS, o.StateDir, dir)", "repair.go": "vfs.Only(filled.env.System.FS, filled.StateDir, dir)", "migrate.go": "vfs.Only(filled.env.System.FS, filled.StateDir, from, to)",
 	} {
 		if text, err := os.ReadFile(name); err != nil || !strings.Contains(string(text), want) {

@@ -74,7 +74,7 @@ func Migrate(ctx context.Context, from, to string, o *MigrateOptions) (MigrateRe
 	look.ReadOnly = true
 	r, err := migrate.Run(ctx, migrate.Source{
 		FS: vfs.Only(filled.env.System.FS, filled.StateDir, from, to), From: from, To: to, FileMode: filled.FileMode, FolderMode: filled.FolderMode,
-		Known: wal.Features(filled.env.System.Features), LockWait: filled.LockWait, Clock: filled.Clock, Random: own.Random, StateDir: filled.StateDir, Ignore: engine.IgnoreMoves,
+		Known: wal.Features(filled.env.System.Features), LockWait: filled.LockWait, Clock: filled.Clock, Random: own.Random, Self: own.Self, StateDir: filled.StateDir, Ignore: engine.IgnoreMoves,
 		Switch: o.Switch, RemoveSource: o.RemoveSource, Progress: o.Progress,
 		Open: func(ctx context.Context) (copy.Source, func() error, error) {
 			st, err := Open(ctx, from, &opt)
@@ -158,6 +158,7 @@ func (st *Store) copied(ctx context.Context) (copy.Source, error) {
 	}
 	return copy.Source{
 		FS: st.engine.Env.FS, Dir: st.engine.Env.Dir, Log: st.engine.Log, FileMode: st.engine.Env.FileMode, FolderMode: st.engine.Env.FolderMode, Clock: st.engine.Env.Clock,
+		Self: st.engine.Env.Self, Random: st.engine.Env.Random,
 		Count: live, Sight: st.engine.Sight, Flush: again, ModelAsOf: st.engine.State.ModelAsOf, Model: st.engine.State.Model,
 		IDs: ids(st.engine.Kinds.Memories), Read: read(st.engine.Kinds.Memories), AssemblyIDs: ids(st.engine.Kinds.Assemblies), ReadAssembly: read(st.engine.Kinds.Assemblies),
 		ScopeKeys: st.working.KeysToCopy, ReadScope: st.working.ReadCopy,

@@ -196,6 +196,6 @@ func (o *Options) environment(dir string) *env.Env {
 	return &env.Env{
 		Dir: dir, FS: vfs.Only(o.env.System.FS, o.StateDir, dir), ReadOnly: o.ReadOnly, NoBackground: o.NoBackground, LockWait: o.LockWait,
 		Logger: o.Logger, Listener: func(e env.Event) { o.Listener(publicEvent(e)) }, Clock: o.Clock, OwnClock: o.ownClock, NaiveTimes: o.NaiveTimes,
-		FileMode: o.FileMode, FolderMode: o.FolderMode, Shared: o.Shared, StateDir: o.StateDir, System: o.env.System,
+		FileMode: o.FileMode, FolderMode: o.FolderMode, Shared: o.Shared, StateDir: o.StateDir, Self: vfs.SelfOn(o.env.System.FS, os.Getenv), System: o.env.System,
 	}
 }

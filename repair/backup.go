@@ -44,6 +44,10 @@ type BackupInfo struct {
 	Config  json.RawMessage `json:"config,omitempty"`  // the store's config.json
 	Damaged []DamagedFile   `json:"damaged,omitempty"` // memories that could not be read, and are not in it
 	Sum     string          `json:"sum"`               // sha256 of this without sum, without white space
+
+	// Left are unfinished backups of this store beside this one that were not removed, each with the
+	// reason: a file in them is not of a backup.
+	Left []string `json:"-"`
 }
 
 // Position is a place in a log with the chain hash there, 16 hex digits.
@@ -109,6 +113,7 @@ type RestoreReport struct {
 	FromLog    int64         // of all of them
 	Damaged    []DamagedFile // when the backup was made
 	Damage     []Damage      // of the backup itself
+	Left       []string      // as in BackupInfo, beside the restored store
 }
 
 // Damage is a file of a backup that is not what was backed up, and what a restore did about it.

@@ -1,9 +1,17 @@
 package wal
 
 import (
-	"strings"
+	"regexp"
 	"time"
 )
+
+// making are the names that the log gives to its files until they are whole: those of segments and
+// pages, and of what is made in the folder of a group, see package vfs.
+var making = regexp.MustCompile(`^([0-9]+-([0-9]+|renew|own|features)|([0-9]{8,}\.wal|shared|owner|features|expiry|moved\.json|[a-z]+\.lock))(\.new)?(\.[0-9]+-[0-9]+)?\.new$`)
+
+// IsMaking reports whether a name in wal/ is one that the log gives to a file until the file is whole.
+// Any other name that ends in ".new" is a user's, and stays.
+func IsMaking(name string) bool { return making.MatchString(name) }
 
 // leftAfter is how long a segment in the making must not have grown to be taken
 // for one whose maker died.
@@ -18,7 +26,7 @@ func (l *FileLog) dropLeft() error {
 		return err
 	}
 	for _, name := range names {
-		if !strings.HasSuffix(name, ".new") {
+		if !IsMaking(name) {
 			continue
 		}
 		if info, err := l.o.FS.Stat(l.o.wal(name)); err != nil || l.o.Clock().Sub(info.Mtime) < leftAfter {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -276,6 +277,9 @@ func (l *FileLog) replaceCopy(number uint64, b []byte) error {
 	return l.o.FS.SyncDir(dir)
 }
 
+// cutCopy are the names that a copy in the archive has until it is whole.
+var cutCopy = regexp.MustCompile(`^[0-9]{8,}\.zst\.(new|purge|away)(\.[0-9]+-[0-9]+\.new)?$`)
+
 // clearArchive takes away what a purge, or archiving, that was cut has left. A
 // copy that was taken away and not replaced yet goes back first.
 func (l *FileLog) clearArchive(dir string) error {
@@ -285,8 +289,10 @@ func (l *FileLog) clearArchive(dir string) error {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		base, away := strings.CutSuffix(name, purgeAway)
-		if away {
+		if !cutCopy.MatchString(name) {
+			continue // a user's
+		}
+		if base, away := strings.CutSuffix(name, purgeAway); away {
 			err := l.o.FS.RenameNew(l.o.wal("archive/"+name), l.o.wal("archive/"+base))
 			if err == nil {
 				continue
@@ -294,8 +300,6 @@ func (l *FileLog) clearArchive(dir string) error {
 			if !errors.Is(err, fs.ErrExist) {
 				return err
 			}
-		} else if !strings.HasSuffix(name, purgeSuffix) && !strings.HasSuffix(name, ".new") {
-			continue
 		}
 		if err := vfs.Unwiped(&l.unwiped, vfs.Wipe(l.o.FS, l.o.wal("archive/"+name))); err != nil {
 			return err

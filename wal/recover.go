@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"sort"
-	"strings"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/vfs"
@@ -283,7 +282,7 @@ func (l *FileLog) list() (all []found, broken *errs.CorruptionError, err error) 
 	sort.Strings(names)
 	l.hasFeatures = slices.Contains(names, FeaturesName)
 	for _, name := range names {
-		if strings.HasSuffix(name, ".new") && !l.o.ReadOnly {
+		if IsMaking(name) && !l.o.ReadOnly {
 			_ = l.o.FS.Remove(l.o.wal(name))
 		}
 		number, ok := segment.ParseName(name)

@@ -25,7 +25,8 @@ An existing store is not changed.
 
 Only you may use a new store. With --shared=group all users of a group may: the folder gets mode
 2770 and what is made in it mode 660, whatever the umask. The group is that of the folder, if it is
-there already, else yours.`,
+there already, else yours. A folder that is there already must be your own or root's: another user
+could read what is made in it.`,
 		Example: "  memctl init\n  memctl init ~/agent/memory\n  memctl init --shared=group /srv/memory",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
@@ -44,7 +45,7 @@ there already, else yours.`,
 				dir = args[0]
 			}
 			if len(args) == 0 && a.Named() == "" {
-				if err := notByLink(a, dir); err != nil {
+				if err := notFound(a, dir); err != nil {
 					return err
 				}
 			}
@@ -55,6 +56,9 @@ there already, else yours.`,
 				return cli.Usagef(cmd.CommandPath(), "--shared=%s: must be user or group", shared)
 			}
 			made := !cli.IsStore(dir)
+			if made && shared == "user" && cmd.Flags().Changed("shared") && vfs.IsShared(vfs.OS(), dir) {
+				return cli.WithFix(fmt.Errorf("%s is open to its group: %w", dir, varve.ErrInvalid), "name another folder, or close this one first: chmod g-rwxs "+cli.ShellPath(dir))
+			}
 			if shared == "group" && !made && !vfs.IsShared(vfs.OS(), dir) {
 				return cli.WithFix(fmt.Errorf("%s is a store already, and not one of a group: %w", dir, varve.ErrInvalid), "while no process uses it: chmod -R g+rwX "+cli.ShellPath(dir)+" && find "+cli.ShellPath(dir)+" -type d -exec chmod g+s {} +")
 			}
@@ -83,16 +87,14 @@ there already, else yours.`,
 	return c
 }
 
-// notByLink refuses to make a store where nobody named it: a cloned project may bring the link.
-func notByLink(a *cli.App, dir string) error {
+// notFound refuses to make a store where nobody named it and a link, which may have come with a cloned
+// project, or a store of another user is.
+func notFound(a *cli.App, dir string) error {
 	here, err := a.Getwd()
 	if err != nil {
 		return fmt.Errorf("finding the current folder: %w", err)
 	}
-	if to := locate.LeadsOut(here, dir); to != "" {
-		return cli.WithFix(fmt.Errorf("%s is a link to %s: %w", dir, to, varve.ErrInvalid), "name the folder if the store is to be there: memctl init "+cli.ShellPath(dir))
-	}
-	return nil
+	return a.Admit(locate.Storage, filepath.Join(here, dir), "name the folder if the store is to be there: memctl init "+cli.ShellPath(dir))
 }
 
 func sameFolder(a, b string) bool {

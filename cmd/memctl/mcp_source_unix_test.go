@@ -53,7 +53,7 @@ func TestMCPSource(t *testing.T) {
 		}
 	}
 	refuses(pipe, cli.CodeRefused, "taking over "+pipe+": invalid: it is a pipe", "set MEMORY_FILE_PATH to the file")
-	refuses(device, cli.CodeRefused, "it is a device")
+	refuses(device, cli.CodeRefused, "is a link to /dev/null", "set MEMORY_FILE_PATH to where it really is")
 	if os.Getuid() == 0 { // who may read anything: of all files these refuse
 		return
 	}

@@ -38,6 +38,8 @@ type Source struct {
 	FileMode   fs.FileMode
 	FolderMode fs.FileMode
 	Clock      func() time.Time
+	Self       vfs.Users
+	Random     func([]byte) error
 	Config     func() []byte // of config.json, nil when it cannot be read
 	Count      int64         // about how many memories there are
 
@@ -89,7 +91,9 @@ func Backup(ctx context.Context, s Source, dir string, o repair.BackupOptions) (
 		return info, fmt.Errorf("keeping the log from being recycled: %w", err)
 	}
 	defer func() { err = errors.Join(err, hold.Release()) }()
-	n, err := makeFolder(s.FS, dir, s.FileMode, s.FolderMode)
+	n, err := makeFolder(target{
+		fs: s.FS, dir: dir, source: s.Dir, kind: kindBackup, store: s.Log.UUID(), file: s.FileMode, folder: s.FolderMode, self: s.Self, random: s.Random,
+	})
 	if err != nil {
 		return info, err
 	}
@@ -99,8 +103,8 @@ func Backup(ctx context.Context, s Source, dir string, o repair.BackupOptions) (
 		err = fmt.Errorf("backing up to %s: %w", dir, errors.Join(err, n.discard()))
 	} else {
 		info = b.info
+		info.Left = n.left
 	}
-	n.dropLock()
 	return info, err
 }
 

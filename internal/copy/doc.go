@@ -12,8 +12,21 @@
 //	wal/<number>.wal       the log from the state of the files to its end; the last is cut there
 //	backup.json            the store, the range of the log, and checksums; written last
 //
-// It is made under the name <folder>.partial, with a lock file beside it. The next process that
-// uses the name removes what a killed process left there.
+// # What is not whole
+//
+// A backup, or a store that is restored, is made in <folder>.<26 letters by chance>.partial, in the
+// order: the lock, which is that name and .lock; the folder; in it the mark (vfs.Mark), which names
+// the folder, what is made, and the store that is copied; then the content. At the end the folder is
+// renamed, the mark removed, then the lock.
+//
+// The next backup or restore of the same store to a folder beside it removes what killed processes
+// left, whatever it was to be called: a folder with such a mark whose lock is free, which belongs to
+// this user; a folder of such a name in which nothing is; a lock alone. It enters no link and no
+// mount, and if a file in the folder is not one that a backup or a store has, everything stays, and is
+// named in BackupInfo.Left. A name alone says nothing: what a user calls X.partial is never touched.
+//
+// The new folder has the owner and the group of the folder that it is in only if that is this user's
+// own, or all who may read there may read what is copied (vfs.Users.MayFollow).
 //
 // Writers and flushers continue while it is made. From is the position up to which the files were
 // complete when the backup began: the log in the backup has all later entries. Of each document the

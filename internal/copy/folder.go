@@ -1,18 +1,38 @@
 package copy
 
 import (
+	"encoding/base32"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/repair"
 )
 
-// newFolder is a folder that is being made under another name, and appears under
-// its own only when it is whole: what a killed process leaves is never taken for
-// it, and is cleared away by the next one.
+// target is where a backup or a restored store is made, and from what.
+type target struct {
+	fs     vfs.FS
+	dir    string // the folder: missing or empty
+	source string // the folder of the store, or of the backup, that is copied
+	kind   string // what is made, see vfs.Mark
+	store  uuid.UUID
+	file   fs.FileMode
+	folder fs.FileMode
+	self   vfs.Users
+	random func([]byte) error
+}
+
+// newFolder is a folder that is being made under a name of its own, and gets the name that the user
+// gave only when it is whole. It is marked (vfs.Mark) and locked until then: see the package comment.
 type newFolder struct {
 	fs      vfs.FS
 	dir     string // its name in the end
@@ -21,86 +41,221 @@ type newFolder struct {
 	barrier vfs.Barrier // nil: every file is synced
 	mode    fs.FileMode
 	folder  fs.FileMode
+	left    []string // leftovers of killed processes that were not removed, with the reasons
 }
 
-// makeFolder begins one. dir must not be there, or be empty.
-func makeFolder(fsys vfs.FS, dir string, file, folder fs.FileMode) (*newFolder, error) {
-	dir = filepath.Clean(dir)
-	names, err := vfs.ReadRoot(vfs.Below(fsys, dir), dir)
-	switch {
-	case err == nil && len(names) > 0:
-		return nil, fmt.Errorf("%s is not empty: %w: name a new folder", dir, errs.ErrInvalid)
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("looking at %s: %w", dir, err)
+const (
+	partSuffix = ".partial"
+	lockSuffix = ".lock"
+	baseMost   = 200 // bytes of dir's name in that of a part: file systems take 255
+)
+
+// partName is the name of a folder that is not whole, or of its lock. Nothing is removed for its name.
+var partName = regexp.MustCompile(`^(.+)\.[a-z2-7]{26}\.partial(\.lock)?$`)
+
+var letters = base32.StdEncoding.WithPadding(base32.NoPadding)
+
+// makeFolder begins one.
+func makeFolder(t target) (*newFolder, error) {
+	t.dir = filepath.Clean(t.dir)
+	if err := t.free(); err != nil {
+		return nil, err
 	}
-	// What is beside it may be a stranger's: also the name in use until then leads nowhere else.
-	fsys = vfs.Below(fsys, filepath.Dir(dir))
-	n := &newFolder{fs: fsys, dir: dir, part: dir + ".partial", mode: file, folder: folder}
-	if err := vfs.MkdirAll(fsys, n.part, folder); err != nil {
-		return nil, fmt.Errorf("making %s: %w", n.part, err)
+	if err := vfs.MkdirAll(vfs.Below(t.fs, t.dir), filepath.Dir(t.dir), t.folder); err != nil {
+		return nil, fmt.Errorf("making %s: %w", filepath.Dir(t.dir), err)
 	}
-	// A link there, which somebody made, would have another folder cleared.
-	if info, err := fsys.Stat(n.part); err != nil || !info.Mode.IsDir() {
-		return nil, fmt.Errorf("%s is not a folder (%s): %w: take it away, or name another folder", n.part, info.Mode, errors.Join(errs.ErrInvalid, err))
+	n := &newFolder{dir: t.dir, mode: t.file, folder: t.folder, left: t.clear()}
+	var chance [16]byte
+	if err := t.random(chance[:]); err != nil {
+		return nil, err
 	}
-	// Beside the folder, which could not be renamed everywhere with an open file in it.
-	if n.lock, err = fsys.OpenLock(n.part+".lock", file); err != nil {
-		return nil, fmt.Errorf("locking %s: %w", n.part, err)
+	base := filepath.Base(t.dir)
+	if len(base) > baseMost {
+		base = strings.ToValidUTF8(base[:baseMost], "")
 	}
-	ok, err := n.lock.TryLock(vfs.ModeExclusive)
+	n.part = filepath.Join(filepath.Dir(t.dir), base+"."+strings.ToLower(letters.EncodeToString(chance[:]))+partSuffix)
+	n.fs = t.below(n.part)
+	// The lock is beside the folder, which could not be renamed everywhere with an open file in it.
+	lock, ok, err := lockOf(n.fs, n.part, t.file)
 	if err == nil && !ok {
 		err = &errs.LockError{Path: n.part, Err: errors.New("another process is making this folder")}
 	}
-	if err == nil {
-		err = n.clear()
-	}
 	if err != nil {
-		return nil, errors.Join(err, n.lock.Close())
+		return nil, fmt.Errorf("locking %s: %w", n.part, err)
 	}
-	if n.barrier, err = fsys.OpenBarrier(n.part); err != nil {
-		n.barrier = nil
-		if !errors.Is(err, errors.ErrUnsupported) {
-			return nil, errors.Join(err, n.lock.Close())
-		}
+	n.lock = lock
+	if err := n.begin(t); err != nil {
+		return nil, errors.Join(err, n.discard(), n.close())
 	}
 	return n, nil
 }
 
-// clear removes what a killed process has left.
-func (n *newFolder) clear() error {
-	names, err := n.fs.ReadDir(n.part)
-	if err != nil {
-		return fmt.Errorf("looking at %s: %w", n.part, err)
+// begin makes the folder, and marks it before anything else is in it.
+func (n *newFolder) begin(t target) error {
+	if err := n.fs.Mkdir(n.part, n.folder); err != nil {
+		return fmt.Errorf("making %s: %w", n.part, err)
 	}
-	for _, name := range names {
-		if err := RemoveTree(n.fs, filepath.Join(n.part, name), 10); err != nil {
-			return fmt.Errorf("clearing %s: %w", n.part, err)
+	if t.self.MayFollow(n.fs, filepath.Dir(n.part), t.source) {
+		if err := vfs.Alike(n.fs, n.part, filepath.Dir(n.part)); err != nil {
+			return fmt.Errorf("making %s as %s is: %w", n.part, filepath.Dir(n.part), err)
 		}
 	}
-	return nil
+	err := vfs.WriteMark(n.fs, n.part, vfs.Mark{Kind: t.kind, Store: t.store}, n.mode)
+	if err == nil {
+		n.barrier, err = n.fs.OpenBarrier(n.part)
+		if errors.Is(err, errors.ErrUnsupported) {
+			n.barrier, err = nil, nil
+		}
+	}
+	return err
 }
 
-// RemoveTree removes a file, or a folder with what is in it.
-func RemoveTree(fsys vfs.FS, name string, depth int) error {
-	info, err := fsys.Stat(name)
-	if errors.Is(err, fs.ErrNotExist) {
+// free refuses a folder that is not empty, or that another user has made for the copy.
+func (t *target) free() error {
+	fsys := vfs.Below(t.fs, t.dir)
+	names, err := vfs.ReadRoot(fsys, t.dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil
+	case err != nil:
+		return fmt.Errorf("looking at %s: %w", t.dir, err)
+	case len(names) > 0:
+		return fmt.Errorf("%s is not empty: %w: name a new folder", t.dir, errs.ErrInvalid)
+	}
+	info, err := fsys.Stat(t.dir + "/.")
+	if err != nil {
+		return fmt.Errorf("looking at %s: %w", t.dir, err)
+	}
+	return t.self.Admit(t.dir, &info, true) // its mode is not that of the copy, which replaces it
+}
+
+// below is the file system for a folder that is not whole, its lock, and the folder that it becomes.
+func (t *target) below(part string) vfs.FS {
+	return vfs.Below(vfs.Below(vfs.Below(t.fs, t.dir), part), part+lockSuffix)
+}
+
+func lockOf(fsys vfs.FS, part string, perm fs.FileMode) (l vfs.Lock, ok bool, err error) {
+	l, err = fsys.OpenLock(part+lockSuffix, perm)
+	if err != nil {
+		return nil, false, err
+	}
+	if ok, err = l.TryLock(vfs.ModeExclusive); err != nil || !ok {
+		return nil, false, errors.Join(err, l.Close())
+	}
+	return l, true, nil
+}
+
+// clear removes what killed processes have left that made copies of the same store beside this one.
+// left names what has their mark and stays.
+func (t *target) clear() (left []string) {
+	parent := filepath.Dir(t.dir)
+	names, err := vfs.ReadRoot(vfs.Below(t.fs, t.dir), parent)
+	if err != nil {
+		return nil // the making of the folder says what is wrong
+	}
+	slices.Sort(names)
+	seen := map[string]bool{}
+	for _, name := range names {
+		found := partName.FindStringSubmatch(name)
+		if found == nil {
+			continue
+		}
+		name = strings.TrimSuffix(name, lockSuffix)
+		if seen[name] {
+			continue
+		}
+		seen[name] = true
+		if err := t.clearOne(filepath.Join(parent, name), filepath.Join(parent, found[1])); err != nil {
+			left = append(left, err.Error())
+		}
+	}
+	return left
+}
+
+// clearOne removes a folder that is not whole and that nobody makes, and its lock. whole is the folder
+// that it was to become.
+func (t *target) clearOne(part, whole string) error {
+	fsys := vfs.Below(t.below(part), whole)
+	is, err := t.isLeft(fsys, part, whole)
+	if err != nil || !is {
+		return nil // it may be anything
+	}
+	lock, ok, err := lockOf(fsys, part, t.file)
+	if err != nil || !ok {
+		return nil // it is being made
+	}
+	if is, err = t.isLeft(fsys, part, whole); err == nil && is {
+		err = vfs.RemoveKnown(fsys, part, knownName)
+	}
+	if err == nil && is && t.marks(fsys, whole, part) { // killed when the folder had just got its name
+		err = fsys.Remove(filepath.Join(whole, vfs.MarkName))
+	}
+	if cerr := lock.Close(); err == nil {
+		err = cerr
 	}
 	if err != nil {
 		return err
 	}
-	if info.Mode.IsDir() && depth > 0 {
-		names, err := fsys.ReadDir(name)
-		if err != nil {
-			return err
-		}
-		for _, n := range names {
-			if err := RemoveTree(fsys, filepath.Join(name, n), depth-1); err != nil {
-				return err
-			}
-		}
+	return t.dropLock(fsys, part)
+}
+
+// dropLock removes the lock of a folder that is gone. It is not held: its name, which was made by
+// chance, is nobody else's.
+func (t *target) dropLock(fsys vfs.FS, part string) error {
+	info, err := fsys.Stat(part + lockSuffix)
+	if err == nil && info.Mode.IsRegular() && info.Size == 0 {
+		err = fsys.Remove(part + lockSuffix)
 	}
-	return fsys.Remove(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// isLeft reports whether a folder was begun by a process of this user that copied the same store: it has
+// the mark, or there is nothing in it that could be lost, or of it there is only the lock. A process that
+// makes a folder has the lock before the folder is there.
+func (t *target) isLeft(fsys vfs.FS, part, whole string) (bool, error) {
+	lock, lerr := fsys.Stat(part + lockSuffix)
+	locked := lerr == nil && lock.Mode.IsRegular() && lock.Size == 0 && t.self.Own(&lock)
+	info, err := fsys.Stat(part)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return locked, nil
+	case err != nil || !info.Mode.IsDir() || !t.self.Own(&info) || vfs.IsMount(fsys, part):
+		return false, err
+	case t.marks(fsys, part, part):
+		return true, nil
+	}
+	names, err := fsys.ReadDir(part)
+	if err != nil || len(names) > 1 || len(names) == 1 && names[0] != vfs.MarkName {
+		return false, err
+	}
+	if len(names) == 1 {
+		mark, err := fsys.Stat(filepath.Join(part, vfs.MarkName))
+		return err == nil && mark.Mode.IsRegular() && mark.Size == 0, err
+	}
+	return true, nil
+}
+
+// marks reports whether the folder dir has the mark of part, made from the same store.
+func (t *target) marks(fsys vfs.FS, dir, part string) bool {
+	m, ok := vfs.ReadMark(fsys, dir)
+	return ok && m.Name == filepath.Base(part) && m.Store == t.store && (m.Kind == kindBackup || m.Kind == kindRestore)
+}
+
+const (
+	kindBackup  = "backup"
+	kindRestore = "restore"
+)
+
+// knownName reports whether a backup or a store that is restored has a file or folder of this name.
+func knownName(rel string, folder bool) bool {
+	switch rel {
+	case vfs.MarkName, repair.BackupName, repair.BackupName + ".new", backupList:
+		return !folder
+	}
+	return places.IsName(rel, folder)
 }
 
 func (n *newFolder) path(elem ...string) string {
@@ -135,21 +290,28 @@ func (n *newFolder) finish(last string, data []byte, folders ...string) error {
 	if err := n.fs.SyncDir(filepath.Dir(n.dir)); err != nil {
 		return fmt.Errorf("syncing %s: %w: %w", filepath.Dir(n.dir), errs.ErrSyncFailed, err)
 	}
+	// The mark names the folder as it was called until now, so it counts for nothing if it stays.
+	if err := n.fs.Remove(filepath.Join(n.dir, vfs.MarkName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("finishing %s: %w", n.dir, err)
+	}
 	return nil
 }
 
 // discard removes what was made, after a failure.
-func (n *newFolder) discard() error { return RemoveTree(n.fs, n.part, 10) }
+func (n *newFolder) discard() error { return vfs.RemoveKnown(n.fs, n.part, knownName) }
 
-// dropLock removes the lock file: a process that waits for it sees that, and makes a
-// new one. Where an open file cannot be removed it stays, empty.
-func (n *newFolder) dropLock() { _ = n.fs.Remove(n.part + ".lock") }
-
-// close lets the folder go, whole or not. It changes no file.
+// close lets the folder go, whole or not, and removes its lock. Nobody else waits for the lock: its name
+// was made by chance.
 func (n *newFolder) close() error {
 	var err error
 	if n.barrier != nil {
 		err = n.barrier.Close()
 	}
-	return errors.Join(err, n.lock.Close())
+	if err = errors.Join(err, n.lock.Close()); err == nil {
+		err = n.fs.Remove(n.part + lockSuffix)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }

@@ -27,6 +27,8 @@ type RestoreSource struct {
 	Dir        string // the new one: not there, or empty
 	FileMode   fs.FileMode
 	FolderMode fs.FileMode
+	Self       vfs.Users
+	Random     func([]byte) error
 
 	// The moment: everything committed at this version or before, or at this time
 	// or before. Neither: the end of the backup.
@@ -79,7 +81,10 @@ func Restore(ctx context.Context, s RestoreSource) (report repair.RestoreReport,
 	if err := r.choose(ctx); err != nil {
 		return report, err
 	}
-	if r.n, err = makeFolder(s.FS, s.Dir, s.FileMode, s.FolderMode); err != nil {
+	r.n, err = makeFolder(target{
+		fs: s.FS, dir: s.Dir, source: s.Backup, kind: kindRestore, store: r.info.Store, file: s.FileMode, folder: s.FolderMode, self: s.Self, random: s.Random,
+	})
+	if err != nil {
 		return report, err
 	}
 	defer func() { err = errors.Join(err, r.n.close()) }()
@@ -87,9 +92,9 @@ func Restore(ctx context.Context, s RestoreSource) (report repair.RestoreReport,
 		err = fmt.Errorf("restoring to %s: %w", s.Dir, errors.Join(err, r.n.discard()))
 	} else {
 		r.report.Damaged = append(r.report.Damaged, r.info.Damaged...)
+		r.report.Left = r.n.left
 		report = r.report
 	}
-	r.n.dropLock()
 	return report, err
 }
 

@@ -132,7 +132,12 @@ func (eng *Engine) foreign() error {
 }
 
 func (eng *Engine) makeStore() error {
-	if err := vfs.MkdirAll(eng.Env.FS, eng.Env.Dir, eng.Env.FolderMode); err != nil {
+	// A store whose config.json is missing is opened as it is, also that of another user.
+	self := eng.Env.Self
+	if eng.hasLog() {
+		self = nil
+	}
+	if _, err := vfs.MakeRoot(eng.Env.FS, eng.Env.Dir, eng.Env.FolderMode, self, eng.Env.Shared); err != nil {
 		return eng.Env.IOError("making", eng.Env.Dir, err)
 	}
 	if err := eng.Env.Hold(); err != nil {

@@ -36,6 +36,7 @@ type Env struct {
 	FolderMode   fs.FileMode
 	Shared       bool // a new store is one of its folder's group
 	StateDir     string
+	Self         vfs.Users // whose folders are this user's own
 	System       vfs.System
 
 	release func() // the handle of the folder; nil before Hold

@@ -69,7 +69,7 @@ func (fl *Flusher) Surplus(ctx context.Context) func(path string, info vfs.Info,
 	return func(path string, info vfs.Info, data func() ([]byte, error)) bool {
 		switch filepath.Dir(path) {
 		case "tmp":
-			if strings.HasPrefix(filepath.Base(path), "index.") {
+			if places.IsIndexTemp(filepath.Base(path)) {
 				return true // a half-written index
 			}
 		case filepath.FromSlash(PurgeFolder):

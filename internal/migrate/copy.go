@@ -8,12 +8,14 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/copy"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
@@ -129,7 +131,11 @@ func (m *migrate) pass(ctx context.Context, step string, compare bool) (wal.LSN,
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(surplus)) {
-		if err := copy.RemoveTree(m.fs, m.to(document.Memories.Folder, name), 2); err != nil {
+		rel := document.Memories.Folder + "/" + name
+		if !places.IsName(rel, false) {
+			continue // the comparison with the old folder says what becomes of it
+		}
+		if err := m.removeCopy(rel); err != nil {
 			return 0, err
 		}
 	}
@@ -161,14 +167,14 @@ func (m *migrate) memory(ctx context.Context, id, name string, compare bool) (in
 	case err != nil:
 		return -1, fmt.Errorf("memory %s: %w", human.Quote(id), err)
 	}
-	path := m.to(document.Memories.Folder, name)
-	info, err := m.fs.Stat(path)
+	file := m.to(document.Memories.Folder, name)
+	info, err := m.fs.Stat(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return -1, err
 	}
 	same := err == nil && info.Mode.IsRegular() && info.Size == int64(len(doc.Bytes)) && sameTime(info.Mtime, doc.Time)
 	if same && (compare || !info.Mtime.Equal(doc.Time)) {
-		b, err := vfs.ReadFile(m.fs, path, places.DocumentMost)
+		b, err := vfs.ReadFile(m.fs, file, places.DocumentMost)
 		if err != nil {
 			return -1, err
 		}
@@ -342,6 +348,19 @@ func (m *migrate) put(name string, mtime time.Time, fill func(vfs.File) error) e
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
 	return nil
+}
+
+// removeCopy removes something from the copy, which has the mark of this migration: what a store gives a
+// name to, and in folders of which a user may choose the names anything that is no mount and no link.
+func (m *migrate) removeCopy(rel string) error {
+	return vfs.RemoveKnown(m.fs, m.to(filepath.FromSlash(rel)), func(below string, folder bool) bool {
+		name := path.Join(rel, below)
+		switch top, _, in := strings.Cut(name, "/"); {
+		case in && (top == "quarantine" || top == index.BackupsDir || top == "tmp"):
+			return true
+		}
+		return places.IsName(strings.TrimSuffix(name, tempMark), folder)
+	})
 }
 
 // temporary says whether a name is that of a file that is not in place yet.

@@ -31,8 +31,9 @@ type Source struct {
 	LockWait   time.Duration
 	Clock      func() time.Time
 	Random     func([]byte) error
-	StateDir   string // where the key of undo manifests is
-	Ignore     string // lines that a store's .gitignore is to have by then, so that git leaves the note alone
+	Self       vfs.Users // whose folders are this user's own
+	StateDir   string    // where the key of undo manifests is
+	Ignore     string    // lines that a store's .gitignore is to have by then, so that git leaves the note alone
 
 	// Switch makes the new place the store; RemoveSource empties the old one, when that
 	// has happened, now or before.
@@ -196,13 +197,12 @@ func (m *migrate) copyLive(ctx context.Context) error {
 
 // begin takes the new place, if it may.
 func (m *migrate) begin(ctx context.Context) error {
-	_, err := m.fs.Stat(m.s.To)
-	made := errors.Is(err, fs.ErrNotExist)
-	if err := vfs.MkdirAll(m.fs, m.s.To, m.s.FolderMode); err != nil {
-		return fmt.Errorf("making %s: %w", m.s.To, err)
-	}
 	// A folder that was there keeps its owner and its mode: it may be refused, or be one that a link
 	// of somebody else leads to.
+	made, err := vfs.MakeRoot(m.fs, m.s.To, m.s.FolderMode, m.s.Self, m.s.Self.MayFollow(m.fs, m.s.To, m.s.From))
+	if err != nil {
+		return fmt.Errorf("making %s: %w", m.s.To, err)
+	}
 	if made {
 		if err := vfs.Alike(m.fs, m.s.To, m.s.From); err != nil {
 			return fmt.Errorf("making %s as %s is: %w", m.s.To, m.s.From, err)
@@ -239,7 +239,7 @@ func (m *migrate) begin(ctx context.Context) error {
 // startOver clears the copy of which a sync failed.
 func (m *migrate) startOver() error {
 	for _, name := range slices.Concat(places.TopFiles(), places.TopFolders()) {
-		if err := copy.RemoveTree(m.fs, m.to(name), 12); err != nil {
+		if err := m.removeCopy(name); err != nil {
 			return err
 		}
 	}

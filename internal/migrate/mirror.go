@@ -55,7 +55,7 @@ func (m *migrate) mirror(ctx context.Context, compare bool) error {
 		case name == places.MigrationName, name == migrationLock, slices.Contains(names, name):
 			continue
 		case places.IsTopFile(name), places.IsTopFolder(name), temporary(name), name == places.MigrationName+".new":
-			err = copy.RemoveTree(m.fs, m.to(name), 10)
+			err = m.removeCopy(filepath.ToSlash(name))
 		default:
 			err = fmt.Errorf("%s is not of the store that is moved: %w: take it away", m.to(name), errs.ErrInvalid)
 		}
@@ -121,7 +121,7 @@ func (c *mirror) folder(name string, depth int) error {
 	}
 	for _, n := range mine {
 		if !keep[n] {
-			if err := copy.RemoveTree(m.fs, m.to(name, n), 10); err != nil {
+			if err := m.removeCopy(filepath.ToSlash(filepath.Join(name, n))); err != nil {
 				return err
 			}
 		}
@@ -166,7 +166,7 @@ func (c *mirror) file(name string) error {
 		}
 	}
 	if err == nil && old.Mode.IsDir() {
-		if err := copy.RemoveTree(m.fs, m.to(name), 10); err != nil {
+		if err := m.removeCopy(filepath.ToSlash(name)); err != nil {
 			return err
 		}
 	}

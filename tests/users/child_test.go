@@ -38,6 +38,9 @@ func child(ctx context.Context, job, dir string) error {
 	case "migrate":
 		_, err := varve.Migrate(ctx, dir, words[1], nil)
 		return err
+	case "restore":
+		_, err := varve.Restore(ctx, dir, words[1], nil)
+		return err
 	case "save":
 		return save(filepath.Join(dir, "memories", words[1]+".json"), words[2])
 	}
@@ -54,6 +57,8 @@ func child(ctx context.Context, job, dir string) error {
 		err = st.Admin().RebuildIndex(ctx)
 	case "backup":
 		_, err = st.Backup(ctx, filepath.Join(dir, "backups", words[1]), varve.BackupOptions{})
+	case "backupto":
+		_, err = st.Backup(ctx, words[1], varve.BackupOptions{})
 	case "get":
 		var m varve.Memory
 		if m, err = st.Get(ctx, words[1]); err == nil {

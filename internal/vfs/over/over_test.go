@@ -119,25 +119,38 @@ func content(t *testing.T, f vfs.FS, dir string) string {
 	return b.String()
 }
 
-// TestTemporary: the folder goes with its process, and if that was killed, with the next one that makes one.
+// TestTemporary: the folder goes with its process, and if that was killed, with the next one that makes
+// one. FAILURES 169: what a user calls like one, or has put into one, stays.
 func TestTemporary(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
 	if os.TempDir() != temp {
 		t.Skip("the system's temporary folder has another name")
 	}
-	_, remove, err := Temporary(t.TempDir())
+	known := func(rel string, _ bool) bool { return rel == "checkpoint" }
+	_, remove, err := Temporary(t.TempDir(), known)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"killed", "cut"} { // cut: before it was locked
-		if err := os.MkdirAll(filepath.Join(temp, prefix+name, filesIn), 0o700); err != nil {
+	make := func(name string, mark bool, files ...string) {
+		t.Helper()
+		dir := filepath.Join(temp, prefix+name)
+		err := os.Mkdir(dir, 0o700)
+		if err == nil && mark {
+			err = vfs.WriteMark(vfs.OS(), dir, vfs.Mark{Kind: kind}, 0o600)
+		}
+		for _, f := range files {
+			err = errors.Join(err, os.MkdirAll(filepath.Dir(filepath.Join(dir, f)), 0o700), os.WriteFile(filepath.Join(dir, f), []byte("x"), 0o600))
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(temp, prefix+"killed", lockName), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	make("killed", true, lockName, filesIn+"/checkpoint")
+	make("cut", true) // before it was locked
+	make("begun", false)
+	make("notes", false, filesIn+"/letter") // all the names are those of ours
+	make("mixed", true, lockName, filesIn+"/checkpoint", filesIn+"/letter")
 	old := time.Now().Add(-time.Hour)
 	list, _ := filepath.Glob(filepath.Join(temp, "*"))
 	for _, path := range list {
@@ -145,17 +158,17 @@ func TestTemporary(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, again, err := Temporary(t.TempDir())
+	_, again, err := Temporary(t.TempDir(), known)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if list, _ := filepath.Glob(filepath.Join(temp, "*")); len(list) != 2 {
+	if list, _ := filepath.Glob(filepath.Join(temp, "*")); len(list) != 4 {
 		t.Error(list)
 	}
 	if err := errors.Join(remove(), again()); err != nil {
 		t.Error(err)
 	}
-	if list, _ := filepath.Glob(filepath.Join(temp, "*")); len(list) != 0 {
+	if list, _ := filepath.Glob(filepath.Join(temp, "*", filesIn, "*")); len(list) != 3 {
 		t.Error(list)
 	}
 }

@@ -2,32 +2,37 @@ package over
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
+	"strings"
 	"time"
 
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// A temporary folder is locked as long as its process lives, so that the next one can remove what a
-// killed one has left.
+// A temporary folder is marked (vfs.Mark), and locked as long as its process lives, so that the next one
+// can remove what a killed one has left.
 const (
 	prefix   = "varve-readonly-"
+	kind     = "view" // of the mark
 	lockName = "lock"
 	filesIn  = "store"
-	newborn  = time.Minute // one without a lock may be just being made
+	newborn  = time.Minute // one without a mark or a lock may be just being made
 )
 
-// Temporary lays a new folder of the system's temporary one over dir; remove takes it away again.
-func Temporary(dir string) (over *FS, remove func() error, err error) {
-	sweep(os.TempDir())
+// Temporary lays a new folder of the system's temporary one over dir; remove takes it away again. known
+// reports whether a store gives a name to one of its files.
+func Temporary(dir string, known func(rel string, folder bool) bool) (over *FS, remove func() error, err error) {
+	sweep(os.TempDir(), known)
 	temp, err := os.MkdirTemp("", prefix)
 	if err != nil {
 		return nil, nil, err
 	}
-	lock, err := vfs.OS().OpenLock(filepath.Join(temp, lockName), 0o600)
+	err = vfs.WriteMark(vfs.OS(), temp, vfs.Mark{Kind: kind}, 0o600)
+	var lock vfs.Lock
+	if err == nil {
+		lock, err = vfs.OS().OpenLock(filepath.Join(temp, lockName), 0o600)
+	}
 	remove = func() error {
 		err := os.RemoveAll(temp)
 		if lock != nil {
@@ -48,21 +53,24 @@ func Temporary(dir string) (over *FS, remove func() error, err error) {
 	return New(vfs.Only(vfs.OS(), "", dir, upper), dir, upper), remove, nil
 }
 
-// sweep removes what processes that were killed have left.
-func sweep(parent string) {
+// sweep removes what processes that were killed have left: folders with their mark, or in which
+// nothing is. In a folder with anything but a lock and the files of a store everything stays.
+func sweep(parent string, known func(rel string, folder bool) bool) {
 	list, _ := filepath.Glob(filepath.Join(parent, prefix+"*"))
+	self := vfs.Self(func(string) string { return "" })
 	for _, temp := range list {
-		info, err := vfs.OS().Stat(temp)
-		if err != nil || !info.Mode.IsDir() || os.Getuid() >= 0 && int(info.UID) != os.Getuid() || time.Since(info.Mtime) < newborn {
+		fsys := vfs.Below(vfs.OS(), temp)
+		info, err := fsys.Stat(temp)
+		if err != nil || !info.Mode.IsDir() || !self.Own(&info) || time.Since(info.Mtime) < newborn {
 			continue
 		}
-		names, err := os.ReadDir(temp)
-		if err != nil || slices.ContainsFunc(names, func(d os.DirEntry) bool { return d.Name() != lockName && d.Name() != filesIn }) {
-			continue // somebody else's
+		names, err := fsys.ReadDir(temp)
+		m, marked := vfs.ReadMark(fsys, temp)
+		if err != nil || len(names) > 0 && !(marked && m.Name == filepath.Base(temp) && m.Kind == kind) {
+			continue // a user's
 		}
-		name := filepath.Join(temp, lockName)
-		if _, err := vfs.OS().Stat(name); err == nil {
-			lock, err := vfs.OS().OpenLock(name, 0o600)
+		if name := filepath.Join(temp, lockName); len(names) > 0 {
+			lock, err := fsys.OpenLock(name, 0o600)
 			if err != nil {
 				continue
 			}
@@ -71,9 +79,16 @@ func sweep(parent string) {
 			if err != nil || !had {
 				continue
 			}
-		} else if !errors.Is(err, fs.ErrNotExist) {
-			continue
 		}
-		_ = os.RemoveAll(temp)
+		_ = vfs.RemoveKnown(fsys, temp, func(rel string, folder bool) bool {
+			below, in := strings.CutPrefix(rel, filesIn+"/")
+			switch {
+			case in:
+				return known(below, folder)
+			case folder:
+				return rel == "." || rel == filesIn
+			}
+			return rel == lockName || rel == vfs.MarkName
+		})
 	}
 }

@@ -35,11 +35,7 @@ func (a *App) Locate() (string, error) {
 	found, passed, err := locate.Nearest(dir, StoreVariable, locate.Self(a.Getenv))
 	a.passedOver.Do(func() {
 		for _, p := range passed {
-			if p.Link != "" {
-				a.Note("%s is a link to %s and is not used unless --store (or %s) names it", p.Path, p.Link, StoreVariable)
-				continue
-			}
-			a.Note("%s belongs to user %d and is not used unless --store (or %s) names it", p.Path, p.Owner, StoreVariable)
+			a.Note("%s and is not used unless --store (or %s) names it", p.Why(), StoreVariable)
 		}
 	})
 	switch served, derr := DataFolder(a.Getenv, runtime.GOOS); {
@@ -52,6 +48,15 @@ func (a *App) Locate() (string, error) {
 		err = WithFix(err, "create one with memctl init DIR, or name one with --store DIR; the store of memctl mcp is "+ShellQuote(served))
 	}
 	return found, err
+}
+
+// Admit refuses a store, or the place of a new one, that was found and may not be used; see package
+// locate. fix is what helps.
+func (a *App) Admit(way locate.Way, path, fix string) error {
+	if p := locate.Self(a.Getenv).Check(way, path); p != nil {
+		return WithFix(fmt.Errorf("%s: %w", p.Why(), varve.ErrInvalid), fix)
+	}
+	return nil
 }
 
 // IsStore knows a store by what is in the folder.

@@ -27,25 +27,19 @@ func Nearest(dir, variable string, self Users) (found string, passed []Passed, e
 	for at := dir; ; at = filepath.Dir(at) {
 		for _, c := range []string{at, filepath.Join(at, Folder)} {
 			searched = append(searched, c)
+			way := Here
+			if c != at {
+				way = Storage
+			}
 			// Nothing of another user's is opened: a lease on it would be waited for.
-			if f := self.foreign(c); f != nil {
-				if looksLike(c) || c != at && closed(c) {
-					passed = append(passed, *f)
+			p := self.Check(way, c)
+			if p == nil && IsStore(c) {
+				if p = self.Check(way, c); p == nil { // it may have come since
+					return c, passed, nil
 				}
-				continue
 			}
-			if to := LeadsOut(at, Folder); c != at && to != "" {
-				if looksLike(c) {
-					passed = append(passed, Passed{Path: c, Link: to})
-				}
-				continue
-			}
-			if IsStore(c) {
-				if f := self.foreign(c); f != nil { // it has come since
-					passed = append(passed, *f)
-					continue
-				}
-				return c, passed, nil
+			if p != nil && (looksLike(c) || p.Link == "" && c != at && closed(c)) {
+				passed = append(passed, *p)
 			}
 		}
 		if filepath.Dir(at) == at {

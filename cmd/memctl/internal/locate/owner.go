@@ -1,31 +1,17 @@
 package locate
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 
 	"github.com/varve-db/varve/internal/vfs"
 )
 
 // Users are the ids whose stores are one's own; none where a system has no such ids.
-type Users []int
+type Users vfs.Users
 
 // Self is the user of this process, and for root under sudo also the user who called it.
-func Self(getenv func(string) string) Users {
-	you := os.Geteuid()
-	if you < 0 {
-		return nil
-	}
-	self := Users{you}
-	if you == 0 {
-		if caller, err := strconv.ParseUint(getenv("SUDO_UID"), 10, 32); err == nil {
-			self = append(self, int(caller))
-		}
-	}
-	return self
-}
+func Self(getenv func(string) string) Users { return Users(vfs.Self(getenv)) }
 
 // Own says that a folder is not known to be another user's.
 func (u Users) Own(dir string) bool { return u.foreign(dir) == nil }

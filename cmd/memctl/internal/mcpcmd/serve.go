@@ -17,6 +17,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/locate"
 	"github.com/varve-db/varve/mcpserver"
 )
 
@@ -33,7 +34,9 @@ The store is the one that --store or VARVE_STORE names. Otherwise, if MEMORY_FIL
 file of the replaced server, it is the folder beside that file: memory.jsonl.varve beside
 memory.jsonl. The first start that finds the file not empty takes it over into the store; the file
 is not changed and not read again. Otherwise it is varve/memory in the user's data folder. A
-missing store is created; a store without write permission is served read-only.
+missing store is created; a store without write permission is served read-only. A store of another
+user that is there, or a link that leads out of its folder or its project, is refused unless --store
+or VARVE_STORE names it.
 
 If VARVE_EMBED_URL names an embedding service, recall searches by meaning too. Errors go to stderr;
 stdout carries only the protocol.`,
@@ -82,10 +85,27 @@ func mcpStore(a *cli.App, command string) (dir string, file *memoryFile, err err
 		if !filepath.IsAbs(path) { // which the old server looks for beside its own program
 			a.Note("%s is not an absolute path: using %s, relative to the folder in which the server was started", MemoryFileVariable, file.path)
 		}
-		return file.path + ".varve", file, nil
+		dir = file.path + ".varve"
+		return dir, file, admit(a, dir, file.path)
 	}
-	dir, err = cli.DataFolder(a.Getenv, runtime.GOOS)
+	if dir, err = cli.DataFolder(a.Getenv, runtime.GOOS); err == nil {
+		err = a.Admit(locate.DataFolder, dir, nameIt(dir))
+	}
 	return dir, file, err
+}
+
+// admit refuses what somebody else has put beside the file of the replaced server or in its place: a
+// store of another user, a link that leads elsewhere.
+func admit(a *cli.App, dir, file string) error {
+	if err := a.Admit(locate.BesideFile, dir, nameIt(dir)); err != nil {
+		return err
+	}
+	fix := "if it is the file that you want, set " + MemoryFileVariable + " to where it really is, or name the store with --store or " + cli.StoreVariable
+	return a.Admit(locate.SourceFile, file, fix)
+}
+
+func nameIt(dir string) string {
+	return "if it is the store that you want, name it: --store " + cli.ShellQuote(dir)
 }
 
 // whole is a path from the root. What starts a server seldom is a shell, which would have

@@ -72,7 +72,15 @@ func backUp(ctx context.Context, a *cli.App, st *varve.Store, dir string) error 
 		return err
 	}
 	backedUp(a, "is complete", dir, &info)
+	tellLeft(a, info.Left)
 	return nil
+}
+
+// tellLeft names unfinished backups and restores of killed processes that were not removed.
+func tellLeft(a *cli.App, left []string) {
+	for _, l := range left {
+		a.Note("note: what a killed memctl backup or restore has left: %s", l)
+	}
 }
 
 // savedMoment is a commit in a document.

@@ -117,6 +117,7 @@ func restoreBackup(ctx context.Context, a *cli.App, backup, dir string, o varve.
 			left++
 		}
 	}
+	tellLeft(a, r.Left)
 	a.Document.Member("restored", s)
 	a.Say("%s is a store: %s, %s, as of %s", dir, documents(s.Memories, s.Assemblies), cli.Size(s.Bytes), r.Moment.Time.Format(time.RFC3339Nano))
 	a.Say("next: memctl --store %s status", cli.ShellQuote(dir))

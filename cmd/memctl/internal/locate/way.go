@@ -1,0 +1,102 @@
+package locate
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/varve-db/varve/internal/places"
+)
+
+// Way is how a command finds a store. Every way passes Check; TestWays in cmd/memctl has each of them.
+type Way int
+
+// The ways. A path of Named was given by the user for this command (--store, an argument) or for all of
+// them (VARVE_STORE); each other path was found, and what stands there may be another user's, or have
+// come with a project that was cloned.
+const (
+	Named      Way = iota // used as it is
+	Here                  // the current folder, or one above it
+	Storage               // the folder storage/ in one of these
+	BesideFile            // beside the file that MEMORY_FILE_PATH names
+	SourceFile            // this file itself, which is taken over
+	DataFolder            // in the folder where the user's programs keep their data
+)
+
+// Check returns why what stands at a path is not used, nil if it may be. Nothing need stand there.
+func (u Users) Check(way Way, path string) *Passed {
+	if way == Named {
+		return nil
+	}
+	if way != SourceFile {
+		if p := u.foreign(path); p != nil {
+			return p
+		}
+	}
+	to := ""
+	switch way {
+	case Storage:
+		to = LeadsOut(filepath.Dir(path), filepath.Base(path))
+	case BesideFile, SourceFile:
+		to = strays(path)
+	}
+	if to != "" {
+		return &Passed{Path: path, Link: to}
+	}
+	return nil
+}
+
+// Why says of what was passed over what it is.
+func (p *Passed) Why() string {
+	if p.Link != "" {
+		return fmt.Sprintf("%s is a link to %s", p.Path, p.Link)
+	}
+	return fmt.Sprintf("%s belongs to user %d", p.Path, p.Owner)
+}
+
+// strays returns where a path leads if a link in it leads elsewhere than its place says: the last element
+// out of its folder, or a folder of the path out of the project (a folder with .git) that the link is in.
+func strays(path string) string {
+	if to := LeadsOut(filepath.Dir(path), filepath.Base(path)); to != "" {
+		return to
+	}
+	for dir := filepath.Dir(path); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if info, err := os.Lstat(dir); err != nil || info.Mode()&os.ModeSymlink == 0 {
+			continue
+		}
+		project := projectOf(filepath.Dir(dir))
+		if project == "" {
+			continue
+		}
+		real, err := filepath.EvalSymlinks(dir)
+		if err != nil { // it may come
+			if real, err = os.Readlink(dir); err != nil {
+				return dir
+			}
+			if !filepath.IsAbs(real) {
+				real = filepath.Join(filepath.Dir(dir), real)
+			}
+		}
+		if !places.Within(real, project) {
+			return real + strings.TrimPrefix(path, dir)
+		}
+	}
+	return ""
+}
+
+// projectOf is the nearest folder, from dir upwards, that git has a project in, by its real path.
+func projectOf(dir string) string {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return ""
+	}
+	for dir := real; ; dir = filepath.Dir(dir) {
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			return ""
+		}
+	}
+}

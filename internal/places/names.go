@@ -1,0 +1,90 @@
+package places
+
+import (
+	"path"
+	"regexp"
+	"strings"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/vector"
+	"github.com/varve-db/varve/wal"
+)
+
+// Names that are given by pattern.
+var (
+	hashedName = regexp.MustCompile(`^[a-z0-9._-]{0,80}~[a-z2-7]{26}\.json$`) // see docfile.FileName
+	tokenName  = regexp.MustCompile(`^[0-9]+-[0-9a-f]+-[0-9a-f]{12}$|^[0-9a-f]{16}$`)
+	workerName = regexp.MustCompile(`^[0-9]+(-[0-9]+)?$`)
+	copyName   = regexp.MustCompile(`^[0-9]{8,}\.zst(\.(new|purge|away))?(\.[0-9]+-[0-9]+\.new)?$`)
+	backupName = regexp.MustCompile(`^memory_index\.[0-9]+\.json(\.new)?$`)
+	viewFolder = regexp.MustCompile(`^[a-z]+$`)
+	viewFile   = regexp.MustCompile(`^[0-9a-f]{16}\.(seg|[0-9a-f]{16}\.st)$|^manifest\.json$|^\.gitignore$`)
+	vectorName = regexp.MustCompile(`^(memory_vectors|mapping|reembed)[a-z._]*$`)
+	makingName = regexp.MustCompile(`\.(([0-9a-f]{12}|[0-9]+-[0-9]+)\.)?new$`) // what a name ends with until the file is whole
+)
+
+// IsToken reports whether a name in tmp/ is what a process calls its own there: see engine.NewToken.
+func IsToken(name string) bool { return tokenName.MatchString(name) }
+
+func isLogFile(name string) bool {
+	_, ok := segment.ParseName(name)
+	return ok || InLog(name) || OfTheMachine("wal/"+name) || "wal/"+name == SecondNote
+}
+
+// IsName reports whether a store gives this name to a file or a folder of its own: a path relative to
+// the store's folder, with slashes. Anything in quarantine/, and backups that a user put into backups/,
+// have other names.
+func IsName(rel string, isFolder bool) bool {
+	dir, base := path.Split(rel)
+	dir = path.Clean(dir)
+	if isFolder {
+		switch {
+		case rel == "." || is(rel, folder):
+			return true
+		case dir == Views:
+			return viewFolder.MatchString(base)
+		case dir == "tmp":
+			return tokenName.MatchString(base)
+		}
+		return path.Dir(dir) == "tmp" && tokenName.MatchString(path.Base(dir)) && workerName.MatchString(base)
+	}
+	made := makingName.ReplaceAllString(base, "")
+	switch top, _, _ := strings.Cut(rel, "/"); {
+	case dir == ".":
+		return IsTopFile(made) || made == MovedName || made == MigrationName || made == "migrate.lock"
+	case dir == "memories", dir == "assemblies", dir == Working:
+		stem, ok := strings.CutSuffix(made, docfile.Extension)
+		return ok && docfile.PlainName(stem) || hashedName.MatchString(made)
+	case dir == "wal":
+		return isLogFile(base) || wal.IsMaking(base)
+	case dir == "wal/archive":
+		return copyName.MatchString(base)
+	case dir == index.BackupsDir:
+		return backupName.MatchString(base)
+	case dir == vector.Folder:
+		return vectorName.MatchString(base)
+	case dir == Views:
+		return made == ".gitignore"
+	case path.Dir(dir) == Views:
+		return viewFile.MatchString(made)
+	case dir == "tmp":
+		return IsIndexTemp(base) || base == "checkpoint.new"
+	case top == "tmp":
+		return tokenName.MatchString(path.Base(path.Dir(dir))) && workerName.MatchString(base)
+	}
+	return false
+}
+
+// IsIndexTemp reports whether a name in tmp/ is that of an index which a process writes, or of the
+// note of a process: "index.", a token, and for vectors and temp files of them more.
+func IsIndexTemp(name string) bool {
+	for _, prefix := range []string{"index.", "expiry."} {
+		if rest, ok := strings.CutPrefix(name, prefix); ok {
+			token, _, _ := strings.Cut(rest, ".")
+			return IsToken(token) || rest == "new" || rest == "repair"
+		}
+	}
+	return false
+}
