@@ -253,6 +253,32 @@ func TestPurgeOfADamagedArchive(t *testing.T) {
 	}
 }
 
+// TestPurgeOfADamagedIndexBackup: a backup of the index that cannot be read is overwritten and named: it
+// is of no use, and would stop every purge.
+func TestPurgeOfADamagedIndexBackup(t *testing.T) {
+	t.Parallel()
+	c := damagedStore(t)
+	archived(t, c)
+	list, err := filepath.Glob(filepath.Join(c.store(), "backups", "memory_index.*.json"))
+	if err != nil || len(list) == 0 {
+		t.Fatal(list, err)
+	}
+	c.ok("put", "a late one", "--id", "late", "-q")
+	b, err := os.ReadFile(list[0])
+	if err != nil || bytes.Contains(b, []byte("late")) {
+		t.Fatal("the backup has it:", err)
+	}
+	flip(t, list[0], int64(len(b)/2))
+	code, out, errOut := c.run("", "purge", "late", "--yes")
+	if code != cli.CodeOK || !strings.Contains(errOut, "backups/memory_index.") {
+		t.Errorf("purge: exit status %d: %s%s", code, out, errOut)
+	}
+	if _, err := os.Stat(list[0]); !os.IsNotExist(err) {
+		t.Error("it is still there:", err)
+	}
+	c.ok("verify")
+}
+
 // forgeCopy flips a byte of a segment in its copy, and signs the block again.
 func forgeCopy(t *testing.T, path string, at int64) {
 	t.Helper()

@@ -446,6 +446,9 @@ func (p *Purger) purgeAside(ctx context.Context, held *wal.Held, traces *trace.S
 		return err
 	}
 	r.Removed = append(append(r.Removed, aside...), parked...)
+	for _, u := range traces.Lost() {
+		r.Lost = append(r.Lost, fmt.Errorf("%s was a damaged copy of a segment of the log: %s", u.Path, u.Why))
+	}
 	for _, u := range traces.Unread() {
 		r.Left = append(r.Left, &errs.CorruptionError{Path: u.Path, Offset: -1,
 			Err: fmt.Errorf("it may hold what was purged, %s: when you need nothing of it overwrite and remove it (shred -u), then purge again", u.Why)})
