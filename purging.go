@@ -17,6 +17,7 @@ type PurgeReport struct {
 	Copies    int       // segments in the archive that were rewritten
 	Backups   int       // backups of the index that were rewritten
 	Dropped   int       // backups of the index that had a purged line and were removed: damaged, of another store, or no space to rewrite them
+	Lost      []error   // what could not be read in the log, the archive and backups of the index: it was overwritten, and is lost from the history
 	Removed   []string  // what was overwritten in quarantine, among parked files, and files in memories/, assemblies/ or working/ that belong to no document; an undo manifest was rewritten
 	Left      []error   // where traces may remain, with a remedy, including what could not be overwritten; Purge also returns these, joined
 	Mentions  []Mention // the user's own files that contain part of what was purged: they are kept
@@ -43,8 +44,10 @@ type Mention = repair.Mention
 // left.
 //
 // Other processes may have the store open. While a backup copies the log, the error is ErrLocked.
-// If something cannot be removed (a file that another program has open; a damaged copy of the log),
-// the rest is, and the errors, which the report has as well, name a remedy and ask to purge again.
+// If something cannot be removed (a file that another program has open), the rest is, and the
+// errors, which the report has as well, name a remedy and ask to purge again. What cannot be read in
+// the log, the archive or a backup of the index may be a part of what is purged: it is overwritten,
+// and Lost has what is lost with it of the history.
 // Purge may be interrupted at any point and repeated. It does not cover backups elsewhere, git's
 // history, overwritten bytes that a device keeps, and the text of other memories and of the user's
 // own files; the latter are searched and named. An index file that another process has mapped, or

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"slices"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index/table"
@@ -16,7 +17,7 @@ import (
 type PurgedBackups struct {
 	Rewritten []string // rewritten: names, as in Backup
 	Removed   []string // removed: damaged ones, or another store's, that had such a line
-	Unread    []string // damaged ones that may have such a line: they stay
+	Unread    []string // removed: damaged ones that may have had such a line
 	Unlinked  []string // whose old bytes were not overwritten, because a process has them mapped, or this is unknown
 	Unwiped   []error  // likewise, because they have another name, or are not writable: *vfs.UnwipedError
 }
@@ -96,23 +97,23 @@ func (r *PurgedBackups) unusable(dir string, fsys vfs.FS, b Backup, section int,
 		r.Removed = append(r.Removed, b.Name)
 		return fsys.Remove(path)
 	}
-	for _, id := range ids {
+	gone := &r.Removed
+	if !slices.ContainsFunc(ids, func(id string) bool {
 		key := docfile.AppendEscaped([]byte("\n\""), id)
-		if !bytes.Contains(all, append(key, `":`...)) && !bytes.Contains(all, []byte(`"`+folders[section]+docfile.FileName(id)+`"`)) &&
-			!bytes.Contains(all, append(key, `\u0000`...)) { // a pair
-			continue
+		return bytes.Contains(all, append(key, `":`...)) || bytes.Contains(all, []byte(`"`+folders[section]+docfile.FileName(id)+`"`)) ||
+			bytes.Contains(all, append(key, `\u0000`...)) // a pair
+	}) {
+		if whole(fsys, dir, b) {
+			return nil
 		}
-		left, err := vfs.WipeUnmapped(fsys, path)
-		if err := vfs.Unwiped(&r.Unwiped, err); err != nil {
-			return err
-		}
-		if r.Removed = append(r.Removed, b.Name); left {
-			r.Unlinked = append(r.Unlinked, b.Name)
-		}
-		return nil
+		gone = &r.Unread // no index can be made of it
 	}
-	if !whole(fsys, dir, b) {
-		r.Unread = append(r.Unread, b.Name)
+	left, err := vfs.WipeUnmapped(fsys, path)
+	if err := vfs.Unwiped(&r.Unwiped, err); err != nil {
+		return err
+	}
+	if *gone = append(*gone, b.Name); left {
+		r.Unlinked = append(r.Unlinked, b.Name)
 	}
 	return nil
 }

@@ -79,7 +79,7 @@ func plannedFor(f Finding) (a Action, ok bool) {
 	case ArchiveDamaged:
 		a.Do = SetAside
 		if f.Severity == Lost {
-			a.Loses = f.Stake
+			a.Loses = f.Stake + ", as far as the damaged bytes held it"
 		}
 	case BackupDamaged:
 		a.Do = SetAside

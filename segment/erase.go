@@ -40,13 +40,15 @@ func (h *Header) erased(payload []byte) bool {
 // Erased is what EraseIn found in a piece of a log.
 type Erased struct {
 	Wanted  int // entries that were erased
+	Keyed   int // damaged entries whose header is sound, with a wanted key: their bytes are Unknown
 	Others  int // entries that stay
 	Unknown int // bytes outside of sound frames that were not 0
 }
 
 // EraseIn removes some entries from a piece of a log, which begins at a position: their frames are
 // erased, and bytes that are not a sound frame, whose owner cannot be determined, become zeros; unknown,
-// which may be nil, is called with them before. The last frame of a piece may lack zeros at its end.
+// which may be nil, is called with them before. For a damaged frame with a sound header wanted gets
+// the key and no value. The last frame of a piece may lack zeros at its end.
 func (g Geometry) EraseIn(b []byte, at LSN, wanted func(key string, value []byte) bool, unknown func(b []byte)) (found Erased) {
 	clean := 0 // up to where b was gone through
 	clearTo := func(off int) {
@@ -61,6 +63,10 @@ func (g Geometry) EraseIn(b []byte, at LSN, wanted func(key string, value []byte
 	for off := 0; off+HeaderSize <= len(b); {
 		h, payload, key, value, ok := g.frameIn(b[off:], at+LSN(off))
 		if !ok {
+			// The header alone is sound: the key, which may be damaged, is the best that is known.
+			if n := int(h.KeyLen); n > 0 && n <= len(payload) && wanted(string(payload[:n]), nil) {
+				found.Keyed++
+			}
 			off += 8
 			continue
 		}
@@ -90,7 +96,7 @@ func (g Geometry) frameIn(b []byte, at LSN) (h Header, payload, key, value []byt
 	}
 	h, err := g.ParseHeader(b, at)
 	if err != nil {
-		return h, nil, nil, nil, false
+		return Header{}, nil, nil, nil, false
 	}
 	payload = b[HeaderSize:]
 	if lacks := int(h.Length) - len(payload); lacks > 0 {

@@ -14,6 +14,12 @@ func TestEraseIn(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 1))
 	g := Geometry{UUID: [16]byte{1}, Size: MinSize}
+	keyed := 0
+	defer func() {
+		if keyed == 0 {
+			t.Error("no damaged frame was told by its key")
+		}
+	}()
 	for range 300 {
 		at := g.Start(1) + 8*LSN(r.IntN(64))
 		var b []byte
@@ -65,6 +71,9 @@ func TestEraseIn(t *testing.T) {
 		if (found.Unknown > 0) != (damaged || found.Others < want || found.Wanted < mine) {
 			t.Fatalf("%d bytes are unknown: %+v, damaged: %v", found.Unknown, found, damaged)
 		}
+		if keyed += found.Keyed; found.Keyed > cut+1 || found.Keyed > 0 && found.Unknown == 0 {
+			t.Fatalf("damaged frames with a key: %+v", found)
+		}
 		for i, frame := range kept {
 			if !bytes.Contains(b, frame) && i < len(kept)-1 {
 				t.Fatalf("frame %d of others is gone", i)
@@ -74,7 +83,7 @@ func TestEraseIn(t *testing.T) {
 			t.Fatal("it still has the key")
 		}
 		again := bytes.Clone(b)
-		if found := g.EraseIn(again, at, func(key string, _ []byte) bool { return key == "mine" }, nil); found.Wanted+found.Unknown > 0 {
+		if found := g.EraseIn(again, at, func(key string, _ []byte) bool { return key == "mine" }, nil); found.Wanted+found.Keyed+found.Unknown > 0 {
 			t.Fatalf("done again it finds %+v", found)
 		}
 		if !bytes.Equal(again, b) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/klauspost/compress/zstd"
@@ -63,32 +62,44 @@ func blockSum(version uint32, packed, plain []byte) uint64 {
 
 func archiveName(number uint64) string { return fmt.Sprintf("archive/%08d.zst", number) }
 
-// archive copies a released segment into archive/ and makes the copy durable.
+// archive copies a released segment into archive/ and makes the copy durable. What does not verify is
+// a gap in the copy, and named in an event.
 // On a full disk, where nothing older can make room, or without a budget, the gap is recorded
 // instead: history has a hole, memories have none.
 func (l *FileLog) archive(number uint64) error {
-	if bytes, _ := l.o.Archive(); bytes > 0 && !l.archived(number) {
-		err := l.writeArchive(number)
+	_, err := l.archiveNaming(number)
+	return err
+}
+
+// archiveNaming is archive, and returns what does not verify: *LostError.
+func (l *FileLog) archiveNaming(number uint64) (lost []error, err error) {
+	if bytes, _ := l.o.Archive(); bytes > 0 {
+		gaps, err := l.copySegment(number)
 		for vfs.IsDiskFull(err) {
 			given, gerr := l.cutArchive(number)
 			if gerr != nil {
-				return gerr
+				return nil, gerr
 			}
 			if !given {
 				break
 			}
-			err = l.writeArchive(number)
+			gaps, err = l.copySegment(number)
+		}
+		path := "wal/" + segment.Name(number)
+		if lost = lostIn(path, gaps); len(lost) > 0 {
+			l.o.Logger.Warn("a segment of the log was damaged and is archived without what does not verify", "segment", segment.Name(number), "why", lost[0])
+			l.o.Event(Event{Kind: EventArchiveGap, Path: path, LSN: gaps[0].At, Err: errors.Join(lost...), Note: "archived without what does not verify"})
 		}
 		if err != nil {
 			_ = l.letGo(l.o.wal(archiveName(number)) + ".new")
 			if !vfs.IsDiskFull(err) && !errors.Is(err, fs.ErrNotExist) {
-				return l.ioError("archiving", l.o.wal(segment.Name(number)), err)
+				return lost, l.ioError("archiving", l.o.wal(segment.Name(number)), err)
 			}
-			l.o.Event(Event{Kind: EventArchiveGap, Path: "wal/" + segment.Name(number), Err: err})
-			return nil
+			l.o.Event(Event{Kind: EventArchiveGap, Path: path, Err: err})
+			return lost, nil
 		}
 	}
-	return l.keepBudget()
+	return lost, l.keepBudget()
 }
 
 // archived says whether the copy of a segment is there. One that begins as
@@ -111,12 +122,8 @@ func (l *FileLog) archived(number uint64) bool {
 	return err != nil || have.Sum == want.Sum
 }
 
-func (l *FileLog) writeArchive(number uint64) error {
-	in, err := l.o.FS.OpenFile(l.o.wal(segment.Name(number)), os.O_RDONLY, 0)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
+// putCopy writes the copy of a segment and puts it in its place, durably.
+func (l *FileLog) putCopy(number uint64, in source) error {
 	name := l.o.wal(archiveName(number))
 	if err := l.writeCopy(name+".new", number, in); err != nil {
 		return err

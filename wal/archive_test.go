@@ -29,7 +29,7 @@ func archivedCopy(t *testing.T) (l *FileLog, name string, plain []byte) {
 	if err := l.o.FS.Mkdir(l.o.wal("archive"), 0o700); err != nil && !os.IsExist(err) {
 		t.Fatal(err)
 	}
-	if err := l.writeArchive(1); err != nil {
+	if err := l.archive(1); err != nil {
 		t.Fatal(err)
 	}
 	return l, filepath.Join(l.o.Dir, "wal", archiveName(1)), readCopy(t, l)
@@ -138,11 +138,11 @@ func TestNewerArchive(t *testing.T) {
 			t.Errorf("newer %v: %v", newer, err)
 		}
 		var p Purged
-		if err := l.purgeArchive(context.Background(), func(string, []byte) bool { return true }, &p); err != nil || len(p.Damaged) != 1 || errors.Is(p.Damaged[0], errs.ErrNewerFormat) != newer {
+		if err := l.purgeArchive(context.Background(), func(string, []byte) bool { return true }, &p); err != nil || len(p.Damaged) > 0 != newer || len(p.Lost) > 0 || p.Frames > 0 == newer {
 			t.Errorf("newer %v: %+v, %v", newer, p, err)
 		}
-		if still, err := os.ReadFile(name); err != nil || string(still) != string(b) {
-			t.Errorf("newer %v: the copy was changed: %v", newer, err)
+		if still, err := os.ReadFile(name); err != nil || string(still) == string(b) != newer {
+			t.Errorf("newer %v: was the copy changed? %v", newer, err)
 		}
 	}
 }

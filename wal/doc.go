@@ -170,6 +170,9 @@
 // then from its copy in the archive: when a segment is recycled during a read, reading continues in
 // the copy. A durable position that is in neither is reported as a hole.
 //
+// The archive keeps nothing that does not verify: a segment is archived frame by frame, with gaps for
+// what is damaged, and named; see mend.go.
+//
 // # Choices
 //
 // A caller whose sync keeps failing gets an error after Options.LockWait, even if its ctx has no

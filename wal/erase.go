@@ -32,39 +32,40 @@ func (l *FileLog) erased(number uint64, b []byte, wanted func(key string, value 
 		return 0, false, b, err
 	}
 	b = b[:n]
-	geo := start.Geometry
-	at, here := geo.Start(number), error(segment.ErrEnd)
-	for {
+	frames, at, here := eraseFrames(start.Geometry, number, b, wanted)
+	if err := l.through(number, start.Geometry, at, here); err != nil {
+		return 0, false, b, err
+	}
+	tail := b[min(int64(at-start.Geometry.Start(number)), int64(len(b))):]
+	changed = frames > 0 || c.longer() || slices.ContainsFunc(tail, func(c byte) bool { return c != 0 })
+	clear(tail)
+	return frames, changed, b, nil
+}
+
+// eraseFrames erases frames of a segment in memory. at is where the frames end, here what follows.
+func eraseFrames(geo segment.Geometry, number uint64, b []byte, wanted func(key string, value []byte) bool) (frames int, at LSN, here error) {
+	for at = geo.Start(number); ; {
 		rest := b[geo.Offset(at):]
 		h, err := geo.ParseHeader(rest, at)
 		if err == nil && segment.HeaderSize+int(h.Length) > len(rest) {
 			err = segment.ErrPayload
 		}
 		if err != nil {
-			here = err
-			break
+			return frames, at, err
 		}
 		payload := rest[segment.HeaderSize : segment.HeaderSize+int(h.Length)]
 		key, value, err := h.Check(payload)
 		if err != nil {
-			here = err
-			break
+			return frames, at, err
 		}
 		if len(key) > 0 && wanted(string(key), value) {
 			h.Erase(payload)
 			frames++
 		}
 		if at = h.End(); at == geo.End(number) || geo.Offset(at) >= int64(len(b)) {
-			break
+			return frames, at, segment.ErrEnd
 		}
 	}
-	if err := l.through(number, geo, at, here); err != nil {
-		return 0, false, b, err
-	}
-	tail := b[min(int64(at-geo.Start(number)), int64(len(b))):]
-	changed = frames > 0 || c.longer() || slices.ContainsFunc(tail, func(c byte) bool { return c != 0 })
-	clear(tail)
-	return frames, changed, b, nil
 }
 
 // through says whether the frames of a copy were all seen: the next segment names
@@ -72,7 +73,7 @@ func (l *FileLog) erased(number uint64, b []byte, wanted func(key string, value 
 func (l *FileLog) through(number uint64, geo segment.Geometry, end LSN, here error) error {
 	next, err := l.startOf(number + 1)
 	switch {
-	case err == nil && next.Geometry == geo:
+	case err == nil && next.Geometry == geo && next.PrevEnd != 0: // 0 where a repair has begun the log again
 		if next.PrevEnd != end {
 			return fmt.Errorf("%w: the frames end at %d, the next segment says %d: %w", errNotThrough, end, next.PrevEnd, here)
 		}
@@ -103,15 +104,23 @@ func (l *FileLog) startOf(number uint64) (segment.Start, error) {
 // erasedSegment is a segment in memory, as the source of a copy that replaces an older one.
 type erasedSegment struct {
 	*bytes.Reader
-	old *segmentCopy
+	old *segmentCopy // nil if it cannot be opened
 }
 
 // Name is the path of the copy that it replaces.
-func (e *erasedSegment) Name() string { return e.old.Name() }
+func (e *erasedSegment) Name() string {
+	if e.old == nil {
+		return "archive"
+	}
+	return e.old.Name()
+}
 
 // packed is block i with its head, as the older copy has it, where nothing in it has changed: most blocks
 // have nothing of what is purged, and need not be deflated again. nil where that is not so.
 func (e *erasedSegment) packed(i int, plain []byte) []byte {
+	if e.old == nil {
+		return nil
+	}
 	head, err := e.old.seek(i)
 	if err != nil || head == nil || e.old.version != ArchiveFormat {
 		return nil

@@ -134,7 +134,7 @@ func (l *FileLog) holdsFrame(number uint64) (bool, error) {
 	}
 	defer f.Close()
 	end := l.geo.End(number)
-	next, err := l.nextHeader(f, number, l.geo.Start(number), end)
+	next, err := nextHeader(l.geo, f, number, l.geo.Start(number), end)
 	return err == nil && next != end, err
 }
 
@@ -179,22 +179,35 @@ func (l *FileLog) WalkSegment(ctx context.Context, number uint64, prev Mark, end
 		return Mark{}, err
 	}
 	defer f.Close()
-	w := walker{geo: l.geo, open: func(uint64) (vfs.File, error) { return f, nil }}
+	return walkFrames(ctx, l.geo, f, number, prev, end, func(at Mark, h *segment.Header, payload []byte) error {
+		if h.Kind < kindUser {
+			return visit(at, nil)
+		}
+		e := entryOf(h, unsafeString(payload[:h.KeyLen]), payload[h.KeyLen:])
+		return visit(at, &e)
+	}, gap)
+}
+
+// walkFrames is WalkSegment for the bytes of a segment in a file, in a copy or in memory. frame gets
+// every frame, the start of the segment included.
+func walkFrames(ctx context.Context, geo segment.Geometry, f source, number uint64, prev Mark, end LSN,
+	frame func(at Mark, h *segment.Header, payload []byte) error, gap func(Gap)) (Mark, error) {
+	w := walker{geo: geo, past: func(uint64) (source, error) { return f, nil }}
 	s, h, err := w.start(number)
 	switch {
 	case err == nil && prev.LSN != 0 && (s.PrevEnd != prev.LSN || s.PrevSum != prev.Sum):
-		gap(Gap{At: l.geo.Start(number), To: h.End(), Err: errUnlinked})
+		gap(Gap{At: geo.Start(number), To: h.End(), Err: errUnlinked})
 		w.at, w.linked = Mark{h.End(), h.Sum}, true
 	case err == nil:
 		w.at, w.linked = Mark{h.End(), h.Sum}, true
 	case isNoFrame(err) || errors.Is(err, errs.ErrNewerFormat):
-		w.at = Mark{LSN: l.geo.Start(number) + segment.StartSize}
-		gap(Gap{At: l.geo.Start(number), To: w.at.LSN, Err: err})
+		w.at = Mark{LSN: geo.Start(number) + segment.StartSize}
+		gap(Gap{At: geo.Start(number), To: w.at.LSN, Err: err})
 	default:
 		return Mark{}, err
 	}
 	if err == nil {
-		if err := visit(w.at, nil); err != nil {
+		if err := frame(w.at, &h, nil); err != nil {
 			return Mark{}, err
 		}
 	}
@@ -207,24 +220,18 @@ func (l *FileLog) WalkSegment(ctx context.Context, number uint64, prev Mark, end
 			return Mark{}, err
 		}
 		if err == nil {
-			w.at, w.linked = Mark{h.End(), h.Sum}, true
-			if h.Kind < kindUser {
-				err = visit(w.at, nil)
-			} else {
-				e := entryOf(&h, unsafeString(payload[:h.KeyLen]), payload[h.KeyLen:])
-				err = visit(w.at, &e)
-			}
-			if err != nil {
+			w.at, w.linked = Mark{h.End(), h.Follow(payload)}, true
+			if err := frame(w.at, &h, payload); err != nil {
 				return Mark{}, err
 			}
 			continue
 		}
 		missing := Gap{At: w.at.LSN, Err: err}
-		if errors.Is(err, segment.ErrPayload) && h.End() <= end {
-			w.at, w.linked = Mark{h.End(), h.Sum}, true // its header is sound, the chain goes on
+		if errors.Is(err, segment.ErrPayload) && h.LSN == missing.At && h.End() <= end {
+			w.at, w.linked = Mark{h.End(), h.Sum}, h.Kind != segment.KindGap // the header is sound, the chain continues
 			missing.Key = string(payload[:min(int(h.KeyLen), len(payload))])
 		} else {
-			next, err := l.nextHeader(f, number, missing.At+8, end)
+			next, err := nextHeader(geo, f, number, missing.At+8, end)
 			if err != nil {
 				return Mark{}, err
 			}
@@ -240,10 +247,10 @@ func (l *FileLog) WalkSegment(ctx context.Context, number uint64, prev Mark, end
 }
 
 // nextHeader searches for the next sound header of a segment.
-func (l *FileLog) nextHeader(f vfs.File, number uint64, from, end LSN) (LSN, error) {
+func nextHeader(geo segment.Geometry, f source, number uint64, from, end LSN) (LSN, error) {
 	buf := make([]byte, walkChunk+segment.HeaderSize)
 	for at := (from + 7) &^ 7; at < end; at += walkChunk {
-		n, err := readFull(f, buf, int64(at-l.geo.Start(number)))
+		n, err := readFull(f, buf, int64(at-geo.Start(number)))
 		if err != nil {
 			return 0, err
 		}
@@ -251,7 +258,7 @@ func (l *FileLog) nextHeader(f vfs.File, number uint64, from, end LSN) (LSN, err
 			if !segment.MayBeHeader(buf[i:], at+uint64(i)) {
 				continue
 			}
-			if _, err := l.geo.ParseHeader(buf[i:n], at+uint64(i)); err == nil {
+			if _, err := geo.ParseHeader(buf[i:n], at+uint64(i)); err == nil {
 				return at + uint64(i), nil
 			}
 		}

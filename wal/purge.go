@@ -86,17 +86,19 @@ func (l *FileLog) rollOnce(ctx context.Context) (LSN, error) {
 
 // Purged is what Purge did.
 type Purged struct {
-	Segments int // that were overwritten and removed
-	Copies   int // in the archive, written again
-	Frames   int // erased in them
-	Damaged  []error
+	Segments int     // that were overwritten and removed
+	Copies   int     // in the archive, written again
+	Frames   int     // erased in them
+	Lost     []error // what could not be read in segments and copies, and was overwritten: *LostError, or why a copy was removed
+	Damaged  []error // copies of a newer format, which were kept
 	Unwiped  []error // files that were removed, or stay, without being overwritten: *vfs.UnwipedError
 }
 
 // Purge takes the frames that are wanted out of segments and archive, below spilled. Roll was
 // called before files and index were brought up to the end, and the checkpoint that says so is in
-// both slots. A copy that cannot be read completely is kept, and named in Damaged. While a backup
-// copies the log the error is errs.ErrLocked.
+// both slots. What cannot be read of a segment or a copy is overwritten as well, and named in Lost; only
+// a copy of a newer format is kept, and named in Damaged. While a backup copies the log the error is
+// errs.ErrLocked.
 func (l *FileLog) Purge(ctx context.Context, held *Held, wanted func(key string, value []byte) bool) (p Purged, err error) {
 	if err := held.proves(l); err != nil {
 		return p, err
@@ -143,7 +145,8 @@ func (l *FileLog) wipeSegments(ctx context.Context, p *Purged) error {
 		}
 		// One without a start was overwritten by a purge that was cut: its copy is made.
 		if _, _, err := readStart(f); !errors.Is(err, segment.ErrEnd) {
-			if err := l.archive(n); err != nil {
+			lost, err := l.archiveNaming(n)
+			if p.Lost = append(p.Lost, lost...); err != nil {
 				return err
 			}
 		}
@@ -223,9 +226,18 @@ func (l *FileLog) purgeArchive(ctx context.Context, wanted func(key string, valu
 			continue
 		}
 		if isNoFrame(err) || errors.Is(err, errNotThrough) {
-			p.Damaged = append(p.Damaged, &errs.CorruptionError{Path: "wal/" + archiveName(n), Segment: n, Offset: -1,
-				Err: fmt.Errorf("the file cannot be read completely and may still contain purged data: run memctl repair --apply, then purge again: %w", err)})
-			continue
+			// It may contain what is purged where nothing can be read: only what is sound stays.
+			m, merr := l.MendArchived(ctx, n)
+			if merr == nil && m == nil {
+				if err := l.dropCopy(n, err, p); err != nil {
+					return err
+				}
+				continue
+			}
+			if err = merr; err == nil {
+				b, changed, p.Lost = m.b, true, append(p.Lost, m.Lost...)
+				frames, _, _ = eraseFrames(m.geo, n, b, wanted)
+			}
 		}
 		if err != nil {
 			return err
@@ -242,6 +254,20 @@ func (l *FileLog) purgeArchive(ctx context.Context, wanted func(key string, valu
 	return nil
 }
 
+// dropCopy overwrites and removes a copy of which nothing can be read.
+func (l *FileLog) dropCopy(number uint64, why error, p *Purged) error {
+	name := archiveName(number)
+	if err := vfs.Unwiped(&l.unwiped, vfs.Wipe(l.o.FS, l.o.wal(name))); err != nil {
+		return l.ioError("overwriting", l.o.wal(name), err)
+	}
+	p.Copies++
+	p.Lost = append(p.Lost, &LostError{Path: "wal/" + name, From: l.geo.Start(number), To: l.geo.End(number), Err: why})
+	if err := l.o.FS.SyncDir(l.o.wal("archive")); err != nil {
+		return l.ioError("syncing", l.o.wal("archive"), err)
+	}
+	return nil
+}
+
 var errPurging = errors.New("another purge is running: wait until it is done, or end it, then purge again")
 
 // replaceCopy puts a copy in the place of the one there, which is overwritten.
@@ -250,11 +276,14 @@ func (l *FileLog) replaceCopy(number uint64, b []byte) error {
 	name := l.o.wal(archiveName(number))
 	made, dir := name+purgeSuffix, l.o.wal("archive")
 	old, err := openCopy(l.o.FS, l.o.walDir(), number)
-	if err != nil {
+	if err != nil && !isNoFrame(err) {
 		return err
 	}
 	err = l.writeCopy(made, number, &erasedSegment{bytes.NewReader(b), old})
-	if err := errors.Join(err, old.Close()); err != nil {
+	if old != nil {
+		err = errors.Join(err, old.Close())
+	}
+	if err != nil {
 		return err
 	}
 	err = l.o.FS.Exchange(made, name)

@@ -159,7 +159,7 @@ func (l *FileLog) claimed(number uint64, most LSN) (LSN, error) {
 	end := l.geo.End(number)
 	var b [segment.HeaderSize]byte
 	for at := l.geo.Start(number); at < end; {
-		if at, err = l.nextHeader(f, number, at, end); err != nil || at >= end {
+		if at, err = nextHeader(l.geo, f, number, at, end); err != nil || at >= end {
 			return most, err
 		}
 		n, err := readFull(f, b[:], l.geo.Offset(at))

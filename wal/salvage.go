@@ -33,17 +33,11 @@ func (l *FileLog) SalvageSegment(ctx context.Context, number uint64, end Mark) (
 	if err != nil {
 		return nil, err
 	}
-	if gaps, err = s.patch(ctx, l, number, prev, end); err != nil || len(gaps) == 0 {
+	if gaps, err = s.patch(ctx, number, prev, end); err != nil || len(gaps) == 0 {
 		return gaps, err
 	}
-	name := l.o.wal(archiveName(number))
-	if err = l.writeCopy(name+".new", number, s); err == nil {
-		if err = l.o.FS.Rename(name+".new", name); err == nil {
-			err = l.o.FS.SyncDir(l.o.wal("archive"))
-		}
-	}
-	if err != nil {
-		_ = l.letGo(name + ".new")
+	if err = l.putCopy(number, s); err != nil {
+		_ = l.letGo(l.o.wal(archiveName(number)) + ".new")
 		if !vfs.IsDiskFull(err) {
 			return gaps, l.ioError("archiving", l.o.wal(segment.Name(number)), err)
 		}
@@ -52,17 +46,30 @@ func (l *FileLog) SalvageSegment(ctx context.Context, number uint64, end Mark) (
 	return gaps, nil
 }
 
-// endBefore is where the segment before one ends, as far as it has frames: for one that does not say
-// so itself. Zero when it does, or nothing is known.
+// endBefore is where the segment before one ends, in its file or its copy, as far as it has frames:
+// for one that does not say so itself. Zero when it does, or nothing is known.
 func (l *FileLog) endBefore(ctx context.Context, number uint64, f source) (prev Mark, err error) {
 	if _, _, err := readStart(f); err == nil || number == 1 {
 		return prev, nil
 	}
-	before, err := l.SegmentFile(number - 1)
-	if err != nil || before.Err != nil {
-		return prev, nil
+	last := func(m Mark, _ *segment.Header, _ []byte) error { prev = m; return nil }
+	before, err := l.openSegment(number - 1)
+	if err == nil {
+		defer before.Close()
+		if _, _, err := readStart(before); err == nil {
+			_, err = walkFrames(ctx, l.geo, before, number-1, Mark{}, l.geo.End(number-1), last, func(Gap) {})
+			return prev, err
+		}
 	}
-	_, err = l.WalkSegment(ctx, number-1, Mark{}, l.geo.End(number-1), func(m Mark, _ *Entry) error { prev = m; return nil }, func(Gap) {})
+	c, err := openCopy(l.o.FS, l.o.walDir(), number-1)
+	if err != nil {
+		return Mark{}, nil
+	}
+	defer c.Close()
+	_, err = walkFrames(ctx, l.geo, c, number-1, Mark{}, l.geo.End(number-1), last, func(Gap) {})
+	if err != nil && isNoFrame(err) {
+		err = nil
+	}
 	return prev, err
 }
 
@@ -72,6 +79,7 @@ type salvaged struct {
 	geo     segment.Geometry
 	patches []segment.Gap
 	size    int64 // behind it nothing is read
+	frames  int   // sound entries
 }
 
 // ReadAt implements io.ReaderAt.
@@ -101,12 +109,14 @@ func (s *salvaged) ReadAt(b []byte, off int64) (int, error) {
 }
 
 // patch finds the holes of a segment and what stands in their place.
-func (s *salvaged) patch(ctx context.Context, l *FileLog, number uint64, prev, end Mark) (gaps []Gap, err error) {
+func (s *salvaged) patch(ctx context.Context, number uint64, prev, end Mark) (gaps []Gap, err error) {
 	var before []Mark // of the gaps: the frame in front of each
 	last := Mark{}
-	reached, frames := l.geo.Start(number), end.LSN
-	_, err = l.WalkSegment(ctx, number, Mark{}, end.LSN, func(m Mark, _ *Entry) error {
-		last, reached = m, m.LSN
+	reached, frames := s.geo.Start(number), end.LSN
+	_, err = walkFrames(ctx, s.geo, s.source, number, Mark{}, end.LSN, func(m Mark, h *segment.Header, _ []byte) error {
+		if last, reached = m, m.LSN; h.Kind >= kindUser {
+			s.frames++
+		}
 		return nil
 	}, func(g Gap) {
 		if errors.Is(g.Err, segment.ErrEnd) && g.To == end.LSN && end.Sum == 0 {
@@ -123,7 +133,7 @@ func (s *salvaged) patch(ctx context.Context, l *FileLog, number uint64, prev, e
 	if err != nil {
 		return nil, err
 	}
-	s.size, end.LSN = l.geo.Offset(reached-1)+1, frames
+	s.size, end.LSN = s.geo.Offset(reached-1)+1, frames
 	for i := range gaps {
 		if err := s.fill(&gaps[i], before[i], prev, end, number); err != nil {
 			return nil, err

@@ -201,7 +201,11 @@ func ended(ctx context.Context, a *cli.App, at uint64, spelled string, err error
 // kept names what is still kept; spelled is how a position that looks like a time is written as one.
 func kept(err error, spelled string) error {
 	var gone *varve.TruncatedError
+	var gap *varve.GapError
 	var fixes []string
+	if errors.As(err, &gap) {
+		return cli.WithFix(err, fmt.Sprintf("to continue behind the lost versions: memctl watch --since %d", gap.To))
+	}
 	if spelled != "" && (errors.Is(err, varve.ErrTruncated) || errors.Is(err, varve.ErrInvalid)) {
 		fixes = append(fixes, "a number alone is a version; the time is memctl watch --since "+spelled)
 	}

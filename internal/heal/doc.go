@@ -18,7 +18,8 @@
 //	  set the index aside            opening rebuilds it
 //	while other processes use the store, each under flush.lock
 //	  rebuild the index              from log and files
-//	  set aside                      foreign files that are not memories, copies, damaged backups
+//	  set aside                      foreign files that are not memories, copies, damaged backups; the
+//	                                 sound frames of a damaged copy of a segment are written again
 //	  restore the file               byte for byte, with its time
 //	  adopt                          an edit; a new file; never a deleted memory. Hundreds in one commit
 //	  salvage                        below

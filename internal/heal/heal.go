@@ -82,6 +82,8 @@ func (h *healer) heal(d *repair.Done) error {
 	switch {
 	case d.Do == repair.Rework:
 		return h.rework(held, d)
+	case d.Findings[0].Kind == repair.ArchiveDamaged:
+		return h.archived(held, d)
 	case k == nil:
 		return h.r.Aside(d, d.Path, journal.Why(d.Findings))
 	case d.Do == repair.TakeOut, d.Do == repair.Recompute:

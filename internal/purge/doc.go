@@ -12,6 +12,10 @@
 // From the rolling on, all steps are under flush.lock. An interrupted purge is remembered until a
 // purge is completed: see package flush, overwrite.go.
 //
+// What cannot be read in segments, archive, backups of the index and archived segments in quarantine may
+// be a part of what is purged: it is overwritten, and named in Report.Lost. So a purge ends, whatever is
+// damaged there.
+//
 // unknown.go finds ids of which a store has nothing at all, before anything is purged; device.go
 // says why overwriting may not reach the data on the device. Working memory is found by its scope's
 // key (working.go).

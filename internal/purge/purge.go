@@ -34,6 +34,7 @@ type Report struct {
 	Copies    int              // of segments in the archive, written again
 	Backups   int              // of the index, written again
 	Dropped   int              // backups of the index that had a line of it, and went: damaged, another store's, or there was no room to write them again
+	Lost      []error          // what could not be read in log, archive and backups of the index: it was overwritten, and is lost from the history
 	Removed   []string         // what was overwritten in quarantine, of parked files, and in memories/, assemblies/ or working/, of what none has; an undo manifest was rewritten
 	Left      []error          // where something may still be, and what helps; then Purge returns these, joined. Among them what could not be overwritten
 	Mentions  []repair.Mention // the user's own files that have something of it: they stay, for the user to deal with
@@ -340,6 +341,7 @@ func (p *Purger) purgeLocked(ctx context.Context, held *wal.Held, k *engine.Kind
 	}
 	done, err := p.Engine.Log.Purge(ctx, held, traces.Entry)
 	r.Segments, r.Copies, r.Frames, r.Left = done.Segments, done.Copies, done.Frames, slices.Concat(r.Left, done.Damaged, done.Unwiped)
+	r.Lost = append(r.Lost, done.Lost...)
 	if err != nil {
 		return err
 	}
@@ -413,9 +415,9 @@ func (p *Purger) purgeIndexBackups(held *wal.Held, k *engine.Kind, ids []string,
 	done, err := index.PurgeBackups(p.Engine.Env.Dir, to, k.Section, ids)
 	r.Backups, r.Dropped = len(done.Rewritten), r.Dropped+len(done.Removed)
 	r.Unlinked = append(r.Unlinked, done.Unlinked...)
+	r.Dropped += len(done.Unread)
 	for _, name := range done.Unread {
-		r.Left = append(r.Left, &errs.CorruptionError{Path: name, Offset: -1,
-			Err: errors.New("this backup of the index may have a line of what was purged, and cannot be read: it is of no use to the store: remove it, then purge again")})
+		r.Lost = append(r.Lost, fmt.Errorf("%s was a damaged backup of the index: the store loses nothing with it", name))
 	}
 	r.Left = append(r.Left, done.Unwiped...)
 	if err != nil {
@@ -444,6 +446,9 @@ func (p *Purger) purgeAside(ctx context.Context, held *wal.Held, traces *trace.S
 		return err
 	}
 	r.Removed = append(append(r.Removed, aside...), parked...)
+	for _, u := range traces.Lost() {
+		r.Lost = append(r.Lost, fmt.Errorf("%s was a damaged copy of a segment of the log: %s", u.Path, u.Why))
+	}
 	for _, u := range traces.Unread() {
 		r.Left = append(r.Left, &errs.CorruptionError{Path: u.Path, Offset: -1,
 			Err: fmt.Errorf("it may hold what was purged, %s: when you need nothing of it overwrite and remove it (shred -u), then purge again", u.Why)})

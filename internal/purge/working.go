@@ -37,8 +37,7 @@ func (p *Purger) dropScope(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
-	_, err = p.Scopes.Do(ctx, &working.Request{Scope: of, Op: working.OpDrop{}})
-	return err
+	return p.Scopes.DropBare(ctx, of)
 }
 
 // learnScope tells traces what a scope says now.

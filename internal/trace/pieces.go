@@ -63,7 +63,7 @@ type fate struct {
 func (t *Set) look(p *piece) (f fate) {
 	named := false
 	found := p.g.EraseIn(p.b, p.at, t.Entry, func(b []byte) { named = named || t.proof(b) })
-	f.has = found.Wanted > 0 || named && found.Others > 0
+	f.has = found.Wanted+found.Keyed > 0 || named && found.Others > 0
 	if found.Others > 0 {
 		f.left = p.b
 	}

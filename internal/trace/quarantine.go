@@ -29,7 +29,8 @@ const doomedSuffix = ".purged"
 // PurgeQuarantine overwrites and removes what was set aside of some memories:
 // their files, the notes about them, and what else names them, as a whole (an index, the
 // copy of a segment). A segment, or a torn tail, keeps the sound entries of others; one with bytes that may be
-// theirs and are in no sound entry is left to its user: see Unread. From the undo manifests go the lines that speak of these;
+// theirs and are in no sound entry is left to its user: see Unread. An archived segment that cannot be read
+// completely goes: see Lost. From the undo manifests go the lines that speak of these;
 // the rest of such a repair can still be undone. It may be killed anywhere and done again.
 //
 // An index or vectors that were set aside a moment ago may still be mapped: unlinked are those that
@@ -77,6 +78,9 @@ func PurgeQuarantine(ctx context.Context, _ *wal.Held, dir string, t *Set, o Opt
 			away["quarantine/"+name] = true
 			away["quarantine/"+strings.TrimSuffix(name, ".note.json")] = true
 		}
+		if _, doubtful := t.copies[name]; doubtful {
+			away["quarantine/"+name] = true
+		}
 	}
 	// The manifests first: what is kept is named there until they are.
 	for _, name := range manifests {
@@ -104,7 +108,9 @@ func PurgeQuarantine(ctx context.Context, _ *wal.Held, dir string, t *Set, o Opt
 				return removed, unlinked, fmt.Errorf("taking away quarantine/%s: %w", name, err)
 			}
 			doomed = append(doomed, path+doomedSuffix)
-			removed = append(removed, "quarantine/"+name)
+			if _, doubtful := t.copies[base]; !doubtful {
+				removed = append(removed, "quarantine/"+name)
+			}
 		}
 	}
 	t.unread = slices.DeleteFunc(t.unread, func(u Unread) bool {
@@ -179,7 +185,10 @@ func (t *Set) inFile(fsys vfs.FS, folder, name string) (is bool, left []byte, er
 	}
 	if p, ok := t.pieceOf(name, from, b); ok && (!archived || whole) {
 		f := t.look(p)
-		if f.unknown != "" {
+		switch {
+		case f.unknown != "" && archived && filepath.Base(folder) == "quarantine":
+			t.doubt(name, f.unknown)
+		case f.unknown != "":
 			t.ask(folder, name, f.unknown)
 		}
 		if !f.has || archived {
@@ -189,7 +198,11 @@ func (t *Set) inFile(fsys vfs.FS, folder, name string) (is bool, left []byte, er
 	}
 	if archived {
 		is = t.proof(b)
-		if !is {
+		switch {
+		case is:
+		case filepath.Base(folder) == "quarantine":
+			t.doubt(name, "a part of it cannot be read")
+		default:
 			t.ask(folder, name, "a part of it cannot be read")
 		}
 		return is, nil, nil

@@ -42,6 +42,7 @@ type Set struct {
 	// as well, these are kept.
 	Log    segment.Geometry
 	unread []Unread
+	copies map[string]string // archived segments in quarantine that may hold it, by name, and why
 
 	unwiped  []error  // what was not overwritten: *vfs.UnwipedError
 	unlinked []string // likewise, since a process has it open, or that cannot be told
@@ -55,6 +56,23 @@ func (t *Set) Unwiped() []error { return t.unwiped }
 type Unread struct {
 	Path string // in the store
 	Why  string // a part of it is in no sound entry of the log, or cannot be read, or it mentions it
+}
+
+// Lost are the archived segments that PurgeQuarantine removed because a part of them cannot be read, and
+// may hold it. They are history alone, and a repair has kept what is sound of them in the archive.
+func (t *Set) Lost() (list []Unread) {
+	for name, why := range t.copies {
+		list = append(list, Unread{"quarantine/" + name, why})
+	}
+	slices.SortFunc(list, func(a, b Unread) int { return strings.Compare(a.Path, b.Path) })
+	return list
+}
+
+func (t *Set) doubt(name, why string) {
+	if t.copies == nil {
+		t.copies = map[string]string{}
+	}
+	t.copies[name] = why
 }
 
 // Unread are the files that may hold it.

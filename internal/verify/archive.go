@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal"
 )
 
-// archive reads the copies of recycled segments. They have no end mark of their
+// archive reads the copies of recycled segments, and walks their frames. They have no end mark of their
 // own: that a copy is whole is told by the start of the segment after it.
 func (v *Run) archive() error {
 	numbers, others, err := v.Source.Log.Archived()
@@ -47,45 +49,85 @@ func (v *Run) archived(n uint64) error {
 	if s, err := v.Source.Log.SegmentFile(n); err == nil && s.Err == nil {
 		f.Severity, f.Heals = repair.Healable, repair.ByLog // it has not been recycled yet
 	}
-	var size int64
-	var first error
-	damage, err := v.Source.Log.ReadArchive(v.ctx, n, func(offset int64, plain []byte) bool {
+	c := v.lookAtCopy(n)
+	for i := 0; i < tries && c.suspect(); i++ { // a purge may have replaced it meanwhile
+		c = v.lookAtCopy(n)
+	}
+	if places.Gone(c.err) {
+		return nil // made way for a newer one
+	}
+	if c.err != nil {
+		return c.err
+	}
+	v.sum.Archived++
+	v.sum.Bytes += c.bytes
+	var err error
+	for _, d := range c.damage {
+		f.Offset, f.Err = d.Offset, d
+		err = errors.Join(err, v.report(f))
+	}
+	if len(c.damage) > 0 {
+		return err
+	}
+	if f.Err = c.first; c.first != nil {
+		return v.report(f)
+	}
+	for _, g := range c.gaps {
+		err = errors.Join(err, v.report(repair.GapIn(f.Path, g)))
+	}
+	f.Offset = -1
+	if c.end > c.size {
+		f.Err = fmt.Errorf("it breaks off: %d bytes of at least %d", c.size, c.end)
+		return errors.Join(err, v.report(f))
+	}
+	for _, g := range c.holes {
+		f.LSN, f.Err = g.At, fmt.Errorf("%d bytes hold no frame of this log: %w", g.To-g.At, g.Err)
+		err = errors.Join(err, v.report(f))
+	}
+	return err
+}
+
+// archivedCopy is what is found in the copy of a segment.
+type archivedCopy struct {
+	damage    []*errs.CorruptionError // blocks
+	first     error                   // the segment is another
+	holes     []wal.Gap               // places without a frame
+	gaps      []*errs.GapError        // left by an earlier repair
+	size, end int64                   // bytes of the segment that the copy has, and at least has to have
+	bytes     int64
+	err       error
+}
+
+func (c *archivedCopy) suspect() bool {
+	return len(c.damage) > 0 || c.first != nil || len(c.holes) > 0 || c.end > c.size
+}
+
+// lookAtCopy reads the blocks of a copy, and then the frames: sound blocks may contain a damaged frame.
+func (v *Run) lookAtCopy(n uint64) (c archivedCopy) {
+	c.damage, c.err = v.Source.Log.ReadArchive(v.ctx, n, func(offset int64, plain []byte) bool {
 		if offset == 0 {
 			s, _, err := segment.ParseStart(plain)
 			if err == nil && (s.UUID != v.Source.Log.UUID() || s.Number != n) {
 				err = fmt.Errorf("it is segment %d of store %x", s.Number, s.UUID)
 			}
-			first = err
+			c.first = err
 		}
-		size = offset + int64(len(plain))
-		v.sum.Bytes += int64(len(plain))
+		c.size = offset + int64(len(plain))
+		c.bytes += int64(len(plain))
 		return true
 	})
-	if places.Gone(err) {
-		return nil // made way for a newer one
+	if c.err != nil || len(c.damage) > 0 || c.first != nil {
+		return c
 	}
-	if err != nil {
-		return err
+	if c.end = v.endOf(n); c.end > c.size {
+		return c
 	}
-	v.sum.Archived++
-	for _, d := range damage {
-		f.Offset, f.Err = d.Offset, d
-		err = errors.Join(err, v.report(f))
+	c.holes, c.gaps, c.err = v.Source.Log.CheckArchived(v.ctx, n)
+	if errors.Is(c.err, segment.ErrPayload) || errors.Is(c.err, segment.ErrHeader) { // since the blocks were read
+		c.damage = append(c.damage, &errs.CorruptionError{Path: fmt.Sprintf("wal/archive/%08d.zst", n), Segment: n, Offset: -1, Err: c.err})
+		c.err = nil
 	}
-	if len(damage) > 0 {
-		return err
-	}
-	if f.Err = first; first != nil {
-		return v.report(f)
-	}
-	for _, g := range v.Source.Log.ArchivedGaps(v.ctx, n) {
-		err = errors.Join(err, v.report(repair.GapIn(f.Path, g)))
-	}
-	if end := v.endOf(n); err == nil && end > size {
-		f.Offset, f.Err = -1, fmt.Errorf("it breaks off: %d bytes of at least %d", size, end)
-		return v.report(f)
-	}
-	return err
+	return c
 }
 
 // endOf is the offset at which a segment's frames end, as the one after it

@@ -19,7 +19,7 @@
 //	                 durable; no segment is missing between them; no foreign
 //	                 files; each entry is a record whose document has the hash
 //	                 that its line says; index and overlay know it
-//	wal/archive/     the checksum of each block; what it holds reaches to where
+//	wal/archive/     the checksum of each block; its frames verify and link up to where
 //	                 the next segment says that it ended
 //	backups/         the same for each
 //	tmp, quarantine  leftovers, and how much was set aside

@@ -31,6 +31,11 @@ func (ws *Scopes) Consolidate(ctx context.Context, of working.Scope, o Consolida
 	s := ws.acquire(of)
 	defer ws.release(s)
 	for {
+		if !o.Keep {
+			if err := s.copyForDrop(ctx); err != nil {
+				return nil, err
+			}
+		}
 		ops, at, err := s.consolidate(ctx, o)
 		if err != nil || len(ops) == 0 {
 			return nil, err

@@ -9,6 +9,9 @@
 // large file with continuous small changes may lag behind the log (lag.go). When a file cannot be
 // read, the state is rebuilt from log and archive (rework.go).
 //
+// Before a change that loses something, the log gets the whole document of a scope if log and archive
+// cannot make it without the file (copy.go).
+//
 // # Operations
 //
 // Operations of one scope are committed together, by the first caller (write.go). Reads use the

@@ -73,7 +73,15 @@ func (ws *Scopes) Do(ctx context.Context, r *working.Request) (working.Result, e
 			return working.Result{}, errs.ErrReadOnly
 		}
 	}
-	return s.write(ctx, r)
+	return s.write(ctx, &asked{r: r})
+}
+
+// DropBare drops a scope and copies nothing of it into the log first: it is purged.
+func (ws *Scopes) DropBare(ctx context.Context, of working.Scope) error {
+	s := ws.acquire(of)
+	defer ws.release(s)
+	_, err := s.write(ctx, &asked{r: &working.Request{Scope: of, Op: working.OpDrop{}}, bare: true})
+	return err
 }
 
 // Scopes lists the scopes: those that have a file, and those that have none yet.

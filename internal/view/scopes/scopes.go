@@ -52,6 +52,7 @@ type scope struct {
 	file    believed
 	grown   int64 // bytes of changes that it does not have yet
 	lacks   lacks
+	whole   wholeAt // see copy.go
 	ahead   *working.State
 	aheadOf wal.LSN // what the state had when ahead was equal to it
 	offset  int64   // of the ticks

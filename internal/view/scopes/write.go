@@ -34,6 +34,7 @@ const (
 // asked is an operation on its way.
 type asked struct {
 	r    *working.Request
+	bare bool // what is lost is not copied first: it is purged
 	res  working.Result
 	err  error
 	done chan struct{}
@@ -41,8 +42,7 @@ type asked struct {
 
 // write carries an operation out. Those that wait while one commit is on its way
 // go into the next one together.
-func (s *scope) write(ctx context.Context, r *working.Request) (working.Result, error) {
-	q := &asked{r: r}
+func (s *scope) write(ctx context.Context, q *asked) (working.Result, error) {
 	if s.ws.Engine.Env.System.Inline {
 		list := []*asked{q}
 		s.commit(ctx, list, s.ws.Flusher.Pressure(ctx, func() int64 { return bytesAsked(list) }))
@@ -165,7 +165,8 @@ func (s *scope) try(ctx context.Context, list []*asked) (n int, again bool, err 
 	ws := s.ws
 	s.mu.Lock()
 	version, err := s.current(ctx)
-	if errors.Is(err, errs.ErrCorrupt) && dropsOnly(list) {
+	unread := errors.Is(err, errs.ErrCorrupt) && dropsOnly(list)
+	if unread {
 		version, err = s.giveUp() // what cannot be read can be dropped
 	}
 	if err != nil {
@@ -184,11 +185,20 @@ func (s *scope) try(ctx context.Context, list []*asked) (n int, again bool, err 
 	}
 	base := s.lsn
 	e, body, n, err := s.judge(list)
-	gone := s.ahead.Empty()
-	if err != nil {
+	gone, due := s.ahead.Empty(), false
+	if err == nil && !unread && !list[0].bare && len(e.Changes) > 0 {
+		due, err = s.copyDue(ctx, e.Changes, e.At.Tick)
+	}
+	if err != nil || due {
 		s.ahead = nil // it may have what is not going to be written
 	}
 	s.mu.Unlock()
+	if due {
+		if err := s.copyFirst(ctx); err != nil {
+			return n, false, err
+		}
+		return 0, true, nil
+	}
 	if err != nil || len(e.Changes) == 0 {
 		return n, false, err
 	}

@@ -28,7 +28,8 @@ The bytes are overwritten before their last name is removed, except an index fil
 process has mapped, or any index file where the system cannot tell (every system except Linux):
 that file is removed, and named. A file that another program has open, that has a second name (a
 hard link) or that may not be written is named with a remedy; everything else is purged, and the
-exit status is not 0.
+exit status is not 0. What cannot be read in the log, the archive or a backup of the index may be a
+part of what is purged: it is overwritten as well, and what the history lost with it is named.
 
 Other memories keep their history, except for the versions of assemblies that had a purged
 memory: a composite is computed from its members. The members of a purged assembly are not
@@ -188,6 +189,7 @@ func tellPurged(a *cli.App, ids []string, r *varve.PurgeReport, complete bool) {
 		d.Member("segments", r.Segments)
 		d.Member("copies", r.Copies)
 		d.Member("index_backups", r.Backups+r.Dropped)
+		d.Member("lost", texts(r.Lost))
 		d.Member("removed", orEmpty(r.Removed))
 		mentions := make([]mention, len(r.Mentions))
 		for i, m := range r.Mentions {
@@ -195,11 +197,7 @@ func tellPurged(a *cli.App, ids []string, r *varve.PurgeReport, complete bool) {
 		}
 		d.Member("mentioned", mentions)
 		d.Member("not_overwritten", orEmpty(r.Unlinked))
-		left := make([]string, len(r.Left))
-		for i, err := range r.Left {
-			left[i] = err.Error()
-		}
-		d.Member("left", left)
+		d.Member("left", texts(r.Left))
 		d.Member("device", r.Device)
 		d.Member("not_covered", orEmpty(r.Backup))
 		return
@@ -214,6 +212,9 @@ func tellPurged(a *cli.App, ids []string, r *varve.PurgeReport, complete bool) {
 		}
 		a.Say("purged: %s in the archive, %s, %s set aside; %s",
 			cli.Count(int(r.Frames), "version or deletion", "versions and deletions"), cli.Count(r.Backups+r.Dropped, "index backup", "index backups"), cli.Count(len(r.Removed), "file", "files"), rest)
+	}
+	for _, lost := range r.Lost {
+		a.Note("overwritten, since it could not be read: %v", lost)
 	}
 	for _, id := range r.TakenOut {
 		a.Note("a purged memory that did not exist was removed from the members of assembly %s", cli.PrintableID(id))
@@ -249,6 +250,15 @@ func tellPurged(a *cli.App, ids []string, r *varve.PurgeReport, complete bool) {
 type mention struct {
 	Path string `json:"path"`
 	How  string `json:"how"`
+}
+
+// texts returns the messages of some errors.
+func texts(list []error) []string {
+	texts := make([]string, len(list))
+	for i, err := range list {
+		texts[i] = err.Error()
+	}
+	return texts
 }
 
 // orEmpty is an empty array rather than null.

@@ -1,0 +1,39 @@
+package heal
+
+import (
+	"fmt"
+
+	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/journal"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/wal"
+)
+
+// archived sets a damaged copy of a segment aside. If no other copy exists, its sound frames become
+// the copy, with gaps in the place of the others.
+func (h *healer) archived(held *wal.Held, d *repair.Done) error {
+	log, why := h.v.Source.Log, journal.Why(d.Findings)
+	var number uint64
+	if _, err := fmt.Sscanf(d.Path, "wal/archive/%d.zst", &number); err != nil || d.Findings[0].Severity != repair.Lost {
+		return h.r.Aside(d, d.Path, why)
+	}
+	m, err := log.MendArchived(h.r.ctx, number)
+	if places.Gone(err) {
+		return journal.ErrNothing
+	}
+	if err != nil {
+		return err
+	}
+	if m == nil {
+		return h.r.Aside(d, d.Path, why)
+	}
+	if err := h.r.IntendAny(d, d.Path); err != nil {
+		return err
+	}
+	d.Result = "the sound part was written again"
+	if n := len(m.Lost); n > 0 {
+		d.Result += fmt.Sprintf(", with %s", human.Count(n, "gap", "gaps"))
+	}
+	return log.WriteMended(held, number, m)
+}

@@ -1,0 +1,37 @@
+package working
+
+import "time"
+
+// Created is when the scope was made; zero if it does not exist.
+func (s *State) Created() time.Time { return fromMicro(s.created) }
+
+// Loses reports whether something of the present state is not in the state after some changes, which
+// are played one after another at a tick: a value that is replaced, deleted or over, an entry of the
+// scratchpad, a checkpoint. A restore counts, since retention may discard checkpoints with it.
+func (s *State) Loses(changes []*Delta, tick int64) bool {
+	if at, ok := s.Expires(); ok && at <= tick {
+		return true
+	}
+	notes := len(s.notes)
+	for _, d := range changes {
+		for _, c := range d.Changes {
+			switch c.Kind {
+			case ChangePut, ChangeDelete:
+				if s.items[c.Name] != nil {
+					return true
+				}
+			case ChangeAppend:
+				if notes++; len(s.notes) > 0 && s.overflow(notes, c.Keep) > 0 {
+					return true
+				}
+			case ChangeEmpty:
+				if len(s.notes) > 0 {
+					return true
+				}
+			case ChangeDiscard, ChangeRestore, ChangeDrop:
+				return true
+			}
+		}
+	}
+	return false
+}
