@@ -54,6 +54,9 @@ func (l *FileLog) TryLockFlush() (*Held, error) {
 	if l.o.ReadOnly {
 		return nil, errs.ErrReadOnly
 	}
+	if err := l.InPlace(); err != nil {
+		return nil, err
+	}
 	ok, err := l.locks[roleFlush].TryLock(vfs.ModeExclusive)
 	if err != nil || !ok {
 		return nil, err

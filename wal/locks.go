@@ -38,6 +38,11 @@ func (l *FileLog) lockUnless(ctx context.Context, role int, mode vfs.Mode, done 
 	if e := l.place.gone.Load(); e != nil {
 		return false, e // its files may be another process's by now
 	}
+	if role != roleAppend && role != roleSync && l.place.opened.Load() { // else the lock file is made again
+		if err := l.InPlace(); err != nil {
+			return false, err
+		}
+	}
 	held, err = l.locks[role].TryLock(mode)
 	if err == nil && !held {
 		held, err = l.lockSlow(ctx, role, mode, done)

@@ -98,6 +98,25 @@ func (l *FileLog) Replaced() error {
 	return nil
 }
 
+// Explained returns what InPlace finds in the place of a failure that it explains: a file or a folder is missing
+// because the store's folder goes. Its page may go last, so that is waited for.
+func (l *FileLog) Explained(err error) error {
+	if err == nil || errors.Is(err, errs.ErrReplaced) || !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if _, told, _ := vfs.AtPath(l.o.FS, l.o.Dir); !told || l.o.ReadOnly {
+		return err
+	}
+	for began := time.Now(); ; time.Sleep(placePause) {
+		if perr := l.InPlace(); perr != nil {
+			return perr
+		}
+		if time.Since(began) > rescuePatience {
+			return err
+		}
+	}
+}
+
 // lose records that another log is at the path, and has the folder left.
 func (l *FileLog) lose(why string) {
 	p := &l.place
@@ -142,7 +161,10 @@ func (l *FileLog) settleLoss() {
 
 // rescuePatience is how long files of a log may take to be removed: where the newest segment is there yet, it is
 // either about to go, or the next process finds everything in it.
-const rescuePatience = 500 * time.Millisecond
+const (
+	rescuePatience = 500 * time.Millisecond
+	placePause     = 10 * time.Millisecond
+)
 
 // rescues reports whether entries that are in no file yet have lost their segments while the folder is the one
 // that was opened, and no other log is in it.
@@ -150,7 +172,7 @@ func (l *FileLog) rescues() bool {
 	if l.place.folder == nil || l.shared.durable() <= l.shared.Load(wordFlushed) {
 		return false
 	}
-	for began := time.Now(); time.Since(began) < rescuePatience; time.Sleep(10 * time.Millisecond) {
+	for began := time.Now(); time.Since(began) < rescuePatience; time.Sleep(placePause) {
 		if !l.folderIsOurs() || l.lost() != nil {
 			return false
 		}

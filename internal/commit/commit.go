@@ -105,7 +105,7 @@ func (cm *Committer) Commit(ctx context.Context, ops []Op, seen Reads, listed wa
 			continue
 		}
 		if err != nil {
-			return err
+			return cm.Engine.Log.Explained(err)
 		}
 		if all == nil {
 			return nil

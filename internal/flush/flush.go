@@ -149,17 +149,7 @@ func (fl *Flusher) Flush(ctx context.Context, m Merge) error {
 		return err
 	}
 	defer held.Unlock()
-	return fl.placed(fl.FlushLocked(ctx, held, m))
-}
-
-// placed says of a failure that the store's folder was replaced, if it was: what is missing went with it.
-func (fl *Flusher) placed(err error) error {
-	if err != nil && !errors.Is(err, errs.ErrReplaced) {
-		if perr := fl.Engine.Log.InPlace(); perr != nil {
-			return perr
-		}
-	}
-	return err
+	return fl.Engine.Log.Explained(fl.FlushLocked(ctx, held, m))
 }
 
 // FlushLocked is a round, and after a purge that was cut, or beside one, what the round
@@ -225,7 +215,7 @@ func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) erro
 	if err != nil || fl.Engine.Log.Flushed() >= fl.reached {
 		fl.reached = 0
 	}
-	if err = fl.placed(err); err != nil {
+	if err = fl.Engine.Log.Explained(err); err != nil {
 		err = fl.Engine.Env.Explain(err)
 		fl.failed.Add(1)
 		fl.tell(err)
