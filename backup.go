@@ -63,8 +63,9 @@ func CheckBackup(ctx context.Context, dir string) (BackupInfo, error) {
 // RestoreOptions are the settings of Restore. The zero value restores everything that the backup
 // has.
 type RestoreOptions struct {
-	// Version restores everything committed at this LSN or before it, Time everything committed at
-	// this time or before it. At most one of them may be set.
+	// Version restores everything committed at this LSN or before it, Time everything up to the last
+	// commit at which the clock said this time or an earlier one: what was committed before that
+	// with the clock ahead is restored too. At most one of them may be set.
 	Version uint64
 	Time    time.Time
 	// Log is the folder of the store that was backed up, if it still exists: the restore continues

@@ -16,7 +16,7 @@ import (
 type Version struct {
 	Kind        string    // "memory" or "assembly"
 	LSN         uint64    // the Version of the memory or assembly
-	Time        time.Time // of the commit
+	Time        time.Time // what the clock said at the commit; of a later version it may be earlier
 	ID          string
 	Deleted     bool     // the version is a deletion; there is no document
 	Size        int64    // of the document, in bytes

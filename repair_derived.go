@@ -45,7 +45,7 @@ func (st *Store) revector(ctx context.Context, why error) error {
 	})
 }
 
-func (r repairStore) Regroup(ctx context.Context, _ *wal.Held, id string, was wal.LSN, out []string) (wal.LSN, error) {
+func (r repairStore) Regroup(ctx context.Context, held *wal.Held, id string, was wal.LSN, out []string) (wal.LSN, error) {
 	st := r.st
 	j := st.commits.Joint(ctx)
 	j.Load = st.engine.Settled
@@ -72,7 +72,7 @@ func (r repairStore) Regroup(ctx context.Context, _ *wal.Held, id string, was wa
 	for _, m := range out {
 		b.Preconditions = append(b.Preconditions, wal.Precondition{Key: engine.MemoryKey(m)}) // still not there
 	}
-	if _, err := st.engine.Log.Append(ctx, b); err != nil {
+	if _, err := st.engine.Log.Append(held.In(ctx), b); err != nil {
 		return 0, err
 	}
 	st.flusher.Wake(len(b.Entries))

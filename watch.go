@@ -12,7 +12,7 @@ import (
 type Change struct {
 	LSN      uint64    // the resulting version; versions increase within a batch
 	Next     uint64    // position after the change, to continue: Watch(ctx, Next)
-	Time     time.Time // of the commit
+	Time     time.Time // what the clock said at the commit; of a later change it may be earlier
 	Kind     string    // "memory" or "assembly"
 	ID       string
 	Deleted  bool
@@ -82,9 +82,10 @@ func (ad Admin) Changes(ctx context.Context, from uint64) iter.Seq2[Change, erro
 	}
 }
 
-// PositionAt returns the position of the first change committed at a time or later: Watch yields
-// the changes from there on. A *TruncatedError if the log and the archive do not reach back to that
-// time.
+// PositionAt returns the position of the first change committed when the clock said a time or later:
+// Watch yields the changes from there on. If the clock was set back meanwhile, changes behind it may
+// be of earlier times; none before it is of that time or later. A *TruncatedError if the log and the
+// archive do not reach back to that time.
 func (ad Admin) PositionAt(ctx context.Context, t time.Time) (uint64, error) {
 	if err := ad.st.engine.Begun(); err != nil {
 		return 0, err

@@ -14,7 +14,7 @@ import (
 // list of them: each begins with which entry of the sound log it is made of (one byte) and
 // how many changes there are (one); each change has a place (two bytes) and what is written
 // there (a byte). The places are those of the frame's header up to the payload's checksum,
-// the key and the value, one behind the other.
+// the key, fields and value, one behind the other.
 //
 //	go test ./fuzz -run '^$' -fuzz FuzzFrames -fuzztime 30s
 func FuzzFrames(f *testing.F) {
@@ -24,7 +24,7 @@ func FuzzFrames(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{0, 0, 1, 0, 2, 0})
 	for i := range sound {
-		value := forgedHead + len(sound[i].Key)
+		value := forgedHead + len(sound[i].Key) + len(sound[i].Fields)
 		for _, change := range [][]byte{
 			{0, byte(value + 8), 0xff},          // its predecessor
 			{0, byte(value + 15), 0xff},         // far away
@@ -41,6 +41,9 @@ func FuzzFrames(f *testing.F) {
 			{0, 10, 0}, {0, 10, 0xff}, {0, 11, 1}, // its key's length
 			{0, 39, 0x7f}, {0, 39, 0xff}, // its time
 			{0, forgedHead, 'v'}, {0, forgedHead, 0xff}, // its key
+			{0, 9, 4},                                                                       // the flag of fields
+			{0, byte(value - 12), 0}, {0, byte(value - 12), 0xff}, {0, byte(value - 10), 2}, // their length, a number
+			{0, byte(value - 9), 0xff}, {0, byte(value - 1), 0x80}, {0, byte(value - 1), 0x7f}, // of another length, and readings
 		} {
 			f.Add(append([]byte{byte(i), 1}, change...))
 		}
@@ -57,7 +60,7 @@ func FuzzFrames(f *testing.F) {
 				n := min(int(data[1]), (len(data)-2)/3)
 				changes := data[2 : 2+3*n]
 				data = data[2+3*n:]
-				size := segment.FrameSize(uint64(len(frame.Key) + len(frame.Value)))
+				size := segment.FrameSize(uint64(len(frame.Key) + len(frame.Fields) + len(frame.Value)))
 				if room < size {
 					break
 				}
@@ -74,7 +77,7 @@ func FuzzFrames(f *testing.F) {
 const forgedHead = 40
 
 func forgedFrame(frame forge.Frame, changes []byte) forge.Frame {
-	payload := append([]byte(frame.Key), frame.Value...)
+	payload := append(append([]byte(frame.Key), frame.Fields...), frame.Value...)
 	var head [][]byte
 	for ; len(changes) >= 3; changes = changes[3:] {
 		at := (int(changes[0])<<8 | int(changes[1])) % (forgedHead + len(payload))
@@ -84,8 +87,8 @@ func forgedFrame(frame forge.Frame, changes []byte) forge.Frame {
 			payload[at-forgedHead] = changes[2]
 		}
 	}
-	key := len(frame.Key)
-	frame.Key, frame.Value = string(payload[:key]), payload[key:]
+	key, value := len(frame.Key), len(frame.Key)+len(frame.Fields)
+	frame.Key, frame.Fields, frame.Value = string(payload[:key]), payload[key:value], payload[value:]
 	frame.Header = func(h []byte) {
 		for _, c := range head {
 			if c[0] >= 4 && c[0] < 16 || c[0] >= 24 { // lengths and place lead to where the next one begins
@@ -120,6 +123,12 @@ func soundEntries(f *testing.F, r *rotten) (list []forge.Frame) {
 	}
 	if list = list[max(0, len(list)-12):]; len(list) < 12 {
 		f.Fatalf("%d entries", len(list))
+	}
+	// And as they are where the clock was set back.
+	for i := range list[:12:12] {
+		frame := list[i]
+		frame.Fields = (&segment.Fields{Reading: s.Time / 2}).AppendTo(nil)
+		list = append(list, frame)
 	}
 	return list
 }

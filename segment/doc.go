@@ -17,6 +17,7 @@
 //	 8  uint8   kind       1 start of a segment; others belong to the writer
 //	 9  uint8   flags      1 more: the batch continues in the next frame
 //	                       2 delete: the key is absent after this frame
+//	                       4 fields: they are between key and value, see below
 //	10  uint16  key        bytes of the key, with which the payload begins
 //	12  uint32  nonce      random, one for each append
 //	16  uint64  LSN        the frame's own position
@@ -31,6 +32,25 @@
 // field previous is not the checksum of the frame before it is not in the log. This excludes what a
 // killed writer left, even if it happens to be at the right position, because the nonce makes two
 // appends of the same entry at the same position differ.
+//
+// # Fields
+//
+// A frame with the flag fields has, between key and value, what the log itself says about the entry:
+//
+//	0  uint16  bytes of all fields together
+//	   for each field: uint8 number, uint8 bytes n, n bytes
+//
+//	number 1, 8 bytes: int64, the reading: what the clock of the writer said at the commit,
+//	                   microseconds since 1970
+//
+// A reader skips a field whose number or length it does not know, so a later version may add one.
+// The reading is there only where it differs from the time in the header; package wal says when.
+// One that is later than that time, or before the year 1, is ignored. Programs from before fields
+// existed would take them for a part of the value, so a log has fields only with the feature
+// wal.FeatureFields.
+//
+// The reading is no member of the header, whose format is fixed, and none of the value, which is
+// encoded before the log knows the time that the frame gets.
 //
 // # Erased frames
 //

@@ -21,6 +21,7 @@ const KindStart = 1
 const (
 	FlagMore   = 1 << iota // the batch continues in the next frame
 	FlagDelete             // the key is absent after this frame
+	FlagFields             // between key and value are fields, see Fields
 )
 
 // The reasons why there is no frame at a position.
@@ -61,11 +62,25 @@ func FrameSize(n uint64) uint64 { return HeaderSize + (n+7)&^7 }
 // AppendFrame appends a frame with the payload key+value. It sets Length,
 // KeyLen, Payload and Sum of h.
 func (g Geometry) AppendFrame(dst []byte, h *Header, key string, value []byte) []byte {
-	h.Length = uint32(len(key) + len(value))
+	return g.appendFrame(dst, h, key, nil, value)
+}
+
+// AppendFrameWith is AppendFrame with fields, which AppendTo of Fields has encoded. It sets FlagFields
+// if there are any.
+func (g Geometry) AppendFrameWith(dst []byte, h *Header, key string, fields, value []byte) []byte {
+	if len(fields) > 0 {
+		h.Flags |= FlagFields
+	}
+	return g.appendFrame(dst, h, key, fields, value)
+}
+
+func (g Geometry) appendFrame(dst []byte, h *Header, key string, fields, value []byte) []byte {
+	h.Length = uint32(len(key) + len(fields) + len(value))
 	h.KeyLen = uint16(len(key))
 	at := len(dst)
 	dst = append(dst, zeros[:HeaderSize]...)
 	dst = append(dst, key...)
+	dst = append(dst, fields...)
 	dst = append(dst, value...)
 	h.Payload = xxhash.Sum64(dst[at+HeaderSize:])
 	dst = append(dst, zeros[:h.Size()-HeaderSize-uint64(h.Length)]...)
@@ -133,8 +148,8 @@ func (g Geometry) ParseHeader(b []byte, at LSN) (Header, error) {
 	return h, nil
 }
 
-// Check verifies a payload against its header and splits it into key and value. An erased payload
-// has neither, and Check sets the header's kind to KindErased.
+// Check verifies a payload against its header and splits it into key and value; Split returns the
+// fields as well. An erased payload has neither, and Check sets the header's kind to KindErased.
 func (h *Header) Check(payload []byte) (key, value []byte, err error) {
 	if len(payload) != int(h.Length) || xxhash.Sum64(payload) != h.Payload {
 		if h.erased(payload) {
@@ -143,7 +158,8 @@ func (h *Header) Check(payload []byte) (key, value []byte, err error) {
 		}
 		return nil, nil, ErrPayload
 	}
-	return payload[:h.KeyLen], payload[h.KeyLen:], nil
+	key, value, _ = h.Split(payload)
+	return key, value, nil
 }
 
 // MayBeHeader is a cheap test whether these bytes could be the header of a position, for searches.

@@ -2,6 +2,7 @@ package wal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -69,17 +70,29 @@ func (l *FileLog) Append(ctx context.Context, b *Batch) (LSN, error) {
 	if l.exclusive(ctx) {
 		return l.appendAlone(ctx, r)
 	}
-	lead, err := l.q.add(r)
-	if err != nil {
-		return 0, err
+	lsn, err := l.enqueue(ctx, r)
+	for errors.Is(err, errNoFields) { // nothing was written
+		if err := l.raiseFields(ctx); err != nil {
+			return 0, err
+		}
+		r.err, r.since = nil, l.o.Clock()
+		lsn, err = l.enqueue(ctx, r)
 	}
-	lsn, err := l.await(ctx, r, lead)
 	if err == nil {
 		// Answered: nobody else has it in hand. After an error a leader may.
 		*r = request{wake: r.wake}
 		l.requests.Put(r)
 	}
 	return lsn, err
+}
+
+// enqueue adds a request to the queue and waits for its answer.
+func (l *FileLog) enqueue(ctx context.Context, r *request) (LSN, error) {
+	lead, err := l.q.add(r)
+	if err != nil {
+		return 0, err
+	}
+	return l.await(ctx, r, lead)
 }
 
 func (l *FileLog) request(b *Batch) (*request, error) {
@@ -119,6 +132,7 @@ func (q *queue) add(r *request) (lead bool, err error) {
 	if q.closed {
 		return false, errs.ErrClosed
 	}
+	r.gone = false
 	q.waiting = append(q.waiting, r)
 	if q.worthWhile() {
 		q.release()

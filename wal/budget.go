@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/segment"
 )
 
 // The archive has a budget: bytes, and the age of what is in it. It is kept when the
@@ -92,7 +94,9 @@ func (l *FileLog) removeCopy(c copyOf) error {
 }
 
 // endedBefore says that every entry of the first copy was written before a time: the next segment that
-// can be read began before it. Of what follows no segment it says nothing.
+// can be read began before it. Of what follows no segment it says nothing. It goes by the times of
+// frames, which no clock that is behind makes earlier: after a commit with the clock ahead, segments
+// seem younger than they are, and are kept.
 func (l *FileLog) endedBefore(list []copyOf, t time.Time) bool {
 	p := l.Past()
 	for _, c := range list[1:] {
@@ -124,6 +128,23 @@ func (p *Past) began(number uint64) (time.Time, error) {
 	return time.UnixMicro(h.Time).UTC(), err
 }
 
+// firstReading returns the reading of a segment's first entry, otherwise what is given.
+func (p *Past) firstReading(number uint64, otherwise time.Time) time.Time {
+	_, h, err := p.start(number)
+	if err != nil {
+		return otherwise
+	}
+	_ = p.walk(context.Background(), Mark{h.End(), h.Sum}, p.Geometry.End(number), func(h *segment.Header, payload []byte, err error) bool {
+		if err != nil || h.Kind < kindUser {
+			return err == nil
+		}
+		_, _, f := h.Split(payload)
+		otherwise = time.UnixMicro(f.Reading).UTC()
+		return false
+	})
+	return otherwise
+}
+
 // cutArchive makes room on a full disk for the copy of a segment: MakeRoom first, then the oldest copy
 // before it goes. false when there is none.
 func (l *FileLog) cutArchive(number uint64) (bool, error) {
@@ -143,7 +164,7 @@ func (l *FileLog) cutArchive(number uint64) (bool, error) {
 
 // Kept returns how many bytes the archive takes, and when the oldest segment began of those that log
 // and archive still have; the zero time when that cannot be read. It reads no more than names, sizes
-// and, mostly, one start.
+// and, mostly, one start. Where that is later than the clock, the reading of the first entry counts.
 func (l *FileLog) Kept() (bytes int64, since time.Time) {
 	list, bytes, err := l.archiveFiles()
 	if err != nil {
@@ -160,6 +181,9 @@ func (l *FileLog) Kept() (bytes int64, since time.Time) {
 	p := l.Past()
 	for _, n := range slices.Compact(numbers) {
 		if since, err = p.began(n); err == nil {
+			if since.After(l.o.Clock()) {
+				since = p.firstReading(n, since)
+			}
 			return bytes, since
 		}
 	}

@@ -34,6 +34,8 @@ type group struct {
 	totals   map[string]uint64 // what the group itself adds
 	need     LSN               // to be durable before anybody is answered
 	clock    int64             // of the next frame
+	reading  int64             // what the clock says
+	fields   []byte            // of each entry: the reading, where clock is too far ahead of it
 }
 
 // lead writes one group, of which own is the first, and passes the lead on: the
@@ -120,6 +122,9 @@ func (l *FileLog) write(ctx context.Context, own *request) (*group, error) {
 }
 
 // writeLocked writes these requests, or what is queued; append.lock is held.
+//
+// errNoFields says that the entries would lack their readings because the store lacks FeatureFields;
+// not for the holder of an Exclusive, who cannot raise it.
 func (l *FileLog) writeLocked(ctx context.Context, these []*request) (*group, error) {
 	if err := l.InPlace(); err != nil {
 		return nil, err
@@ -141,6 +146,9 @@ func (l *FileLog) writeLocked(ctx context.Context, these []*request) (*group, er
 	}
 	before := l.shared.Load(wordPrepared)
 	if these == nil {
+		if l.lacksFields() {
+			return nil, errNoFields
+		}
 		these = l.q.take()
 	}
 	g := l.gather(these)
@@ -245,12 +253,15 @@ func (l *FileLog) gather(requests []*request) *group {
 	clear(l.latest)
 	clear(l.gone)
 	clear(l.totals)
-	g := &group{at: s.w.at.LSN, end: s.w.at, latest: l.latest, gone: l.gone, totals: l.totals, clock: l.now()}
-	g.clock = max(g.clock, s.lastTime+1)
+	g := &group{at: s.w.at.LSN, end: s.w.at, latest: l.latest, gone: l.gone, totals: l.totals, reading: l.now()}
+	g.clock = max(g.reading, s.lastTime+1)
+	if apart(g.clock, g.reading) && l.Features()&FeatureFields != 0 {
+		g.fields = (&segment.Fields{Reading: g.reading}).AppendTo(nil)
+	}
 	nonce := l.o.Nonce()
 	size, count := uint64(segment.StartSize+segment.HeaderSize), 1
 	for _, r := range requests {
-		size += r.size
+		size += g.size(r)
 		count += len(r.batch.Entries)
 	}
 	g.buf, g.entries, g.marks = l.buffer(size), make([]Entry, 0, count), make([]Mark, 0, count)
@@ -325,6 +336,18 @@ func (l *FileLog) judge(g *group, r *request) (waits bool, err error) {
 	return waits, nil
 }
 
+// size is how many bytes a request takes in the log, with the fields that its entries get.
+func (g *group) size(r *request) (n uint64) {
+	if len(g.fields) == 0 {
+		return r.size
+	}
+	for i := range r.batch.Entries {
+		e := &r.batch.Entries[i]
+		n += segment.FrameSize(uint64(len(e.Key) + len(g.fields) + len(e.Value)))
+	}
+	return n
+}
+
 func (g *group) last() LSN {
 	for i := len(g.entries) - 1; i >= 0; i-- {
 		if g.entries[i].Kind >= kindUser {
@@ -337,13 +360,13 @@ func (g *group) last() LSN {
 // fit finds the request a place in the group's write: behind what is there,
 // in the next segment if it opens the group, or not in this group.
 func (l *FileLog) fit(g *group, r *request, nonce uint32) (bool, error) {
-	number := l.geo.Number(g.at)
+	number, size := l.geo.Number(g.at), g.size(r)
 	inside := l.geo.Offset(g.at) != 0 || len(g.buf) > 0
-	if inside && g.end.LSN+r.size <= l.geo.End(number) {
-		if len(g.buf) > 0 && len(g.buf)+int(r.size) > groupLimit {
+	if inside && g.end.LSN+size <= l.geo.End(number) {
+		if len(g.buf) > 0 && len(g.buf)+int(size) > groupLimit {
 			return false, nil
 		}
-		return true, l.room(g.end.LSN+r.size, r.deletes)
+		return true, l.room(g.end.LSN+size, r.deletes)
 	}
 	if len(g.buf) > 0 {
 		return false, nil
@@ -359,9 +382,9 @@ func (l *FileLog) fit(g *group, r *request, nonce uint32) (bool, error) {
 	g.buf = segment.AppendStart(g.buf, start, &h)
 	g.clock++
 	g.at, g.end = l.geo.Start(number), Mark{h.End(), h.Sum}
-	g.entries = append(g.entries, entryOf(&h, "", nil))
+	g.entries = append(g.entries, EntryIn(&h, nil))
 	g.marks = append(g.marks, g.end)
-	return true, l.room(g.end.LSN+r.size, r.deletes)
+	return true, l.room(g.end.LSN+size, r.deletes)
 }
 
 // encode appends the frames of an accepted request.
@@ -383,9 +406,12 @@ func (l *FileLog) encode(g *group, r *request, nonce uint32) {
 		if e.More {
 			h.Flags |= segment.FlagMore
 		}
-		g.buf = l.geo.AppendFrame(g.buf, &h, e.Key, e.Value)
+		g.buf = l.geo.AppendFrameWith(g.buf, &h, e.Key, g.fields, e.Value)
 		g.end = Mark{h.End(), h.Sum}
 		e.LSN, e.Time = h.LSN, time.UnixMicro(g.clock).UTC()
+		if e.Reading = e.Time; len(g.fields) > 0 {
+			e.Reading = time.UnixMicro(g.reading).UTC()
+		}
 		g.clock++
 		e.Own = true
 		g.entries = append(g.entries, *e)

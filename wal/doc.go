@@ -107,6 +107,9 @@
 // and a feature is in force when one of the slots has it; in wal/features, for a recovery that
 // finds both slots damaged; and in word 48, for attached processes.
 //
+// To raise FeatureFields, Append calls FileLog.Raise in the goroutine of its caller, before the request
+// is queued again. A caller that holds flush.lock appends with the context of Held.In.
+//
 //	wal/features: 0 "VARVEFEA", 8 uint64 features, 16 uint64 xxhash64 of both
 //
 // Every process says in shared which features it knows. A raise waits until every process on the
@@ -180,6 +183,26 @@
 //
 // Commit times increase strictly, by at least a microsecond, over the whole log. They become the
 // mtimes of the files, so two versions never share an mtime.
+//
+// So after one commit with the clock years ahead, the times of all later ones are in that future, a
+// microsecond apart. What a time means to a user is therefore the reading, Entry.Reading: what the
+// clock said at the commit. It is the commit time, unless that is more than a second later; then the
+// frame has the reading as a field, see package segment. The second is what batches, bursts and
+// ordinary corrections of a clock stay within: a store whose clock was never set back by more has no
+// such field, its frames have the bytes that they had before there were any, and FeatureFields is
+// not raised. The first entry that needs it raises it, before the entry is written: a reader that
+// does not know fields would take them for a part of the value. A field costs an entry 12 bytes,
+// padded to 8 or 16.
+//
+// A write neither fails nor waits for an older program to end because of that: while one has the
+// store open, or the feature cannot be raised otherwise, entries have no reading, and their commit
+// time counts. So it does in logs from before fields existed.
+//
+// A reading is never later than the commit time of its entry. So the first entry whose reading is at
+// or after a time (Past.Since) is not before the first whose commit time is, which is searched for by
+// the starts of segments. The last one whose reading is at or before a time (Past.Until) may be
+// anywhere: all of the log is read. Order is by position; no time decides it. The age of archived
+// copies is by commit time, which no clock that is behind makes earlier.
 //
 // append.lock and sync.lock keep their descriptors; see package vfs for what opening them for each
 // commit would cost. Where the system supports it, processes first wait for them on the shared

@@ -24,6 +24,16 @@ type exclusiveKey struct{}
 
 // Exclusive waits for append.lock, at most LockWait.
 func (l *FileLog) Exclusive(ctx context.Context) (*Exclusive, error) {
+	x, err := l.lockExclusive(ctx)
+	for err == nil && l.lacksFieldsNow() { // its holder could not raise the feature
+		if err = errors.Join(x.Release(), l.raiseFields(ctx)); err == nil {
+			x, err = l.lockExclusive(ctx)
+		}
+	}
+	return x, err
+}
+
+func (l *FileLog) lockExclusive(ctx context.Context) (*Exclusive, error) {
 	if l.q.isClosed() {
 		return nil, errs.ErrClosed
 	}
@@ -47,6 +57,9 @@ func (l *FileLog) Exclusive(ctx context.Context) (*Exclusive, error) {
 	err = l.stillOurs()
 	if err == nil {
 		err = l.syncTo(ctx, l.shared.tail()) // what is written is seen from here on
+	}
+	if err == nil {
+		err = l.CatchUp(ctx)
 	}
 	if err != nil {
 		return nil, errors.Join(err, x.Release())

@@ -25,13 +25,17 @@ const (
 	// a kind of their own. A purge overwrites those of what it purges.
 	FeatureKept Features = 1 << 1
 
+	// FeatureFields: frames of the log have fields between key and value, see package segment. A
+	// program that does not know them would take them for a part of the value.
+	FeatureFields Features = 1 << 32
+
 	// Reserved for tests: no build knows these two by itself, see Options.Known.
 	FeatureTestWrite Features = 1 << 31
 	FeatureTestRead  Features = 1 << 63
 )
 
 // KnownFeatures are the features that this build knows.
-const KnownFeatures = FeatureViews | FeatureKept
+const KnownFeatures = FeatureViews | FeatureKept | FeatureFields
 
 // forReaders are the features that a program must know also to read.
 const forReaders Features = 0xffffffff << 32
@@ -42,6 +46,8 @@ func (f Features) name() string {
 		return "views"
 	case FeatureKept:
 		return "kept"
+	case FeatureFields:
+		return "fields"
 	case FeatureTestWrite:
 		return "test-write"
 	case FeatureTestRead:

@@ -43,6 +43,7 @@ type FileLog struct {
 	latest   map[string]LSN    // what a write itself does to a key; append.lock
 	gone     map[string]LSN    // where the key is absent then, the deletion; append.lock
 	totals   map[string]uint64 // what a write itself adds; append.lock
+	refused  atomic.Int64      // when FeatureFields could not be raised; 0: never
 	syncing  chan struct{}     // one goroutine of this process at a time asks for sync.lock
 	state    state
 	files    files

@@ -183,7 +183,7 @@ func (l *FileLog) WalkSegment(ctx context.Context, number uint64, prev Mark, end
 		if h.Kind < kindUser {
 			return visit(at, nil)
 		}
-		e := entryOf(h, unsafeString(payload[:h.KeyLen]), payload[h.KeyLen:])
+		e := EntryIn(h, payload)
 		return visit(at, &e)
 	}, gap)
 }
@@ -444,9 +444,8 @@ func (l *FileLog) ArchivedAt(ctx context.Context, at LSN) (Entry, error) {
 		}
 		return Entry{}, segment.ErrEnd
 	}
-	key, value, err := h.Check(frame[segment.HeaderSize:])
-	if err != nil {
+	if _, _, err := h.Check(frame[segment.HeaderSize:]); err != nil {
 		return Entry{}, err
 	}
-	return entryOf(&h, string(key), value), nil
+	return EntryIn(&h, frame[segment.HeaderSize:]), nil
 }

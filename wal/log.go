@@ -16,6 +16,7 @@ type LSN = segment.LSN
 type Entry struct {
 	LSN      LSN       // where it stands; set by Append and by reading
 	Time     time.Time // of the commit, whole microseconds, different for every entry; set likewise
+	Reading  time.Time // of the clock at the commit: Time, or what the clock said that was behind it; set likewise
 	Key      string    // whose change it is
 	Kind     uint8     // the kind of the value, 16…255; the log does not interpret the value
 	Delete   bool      // the key is absent after this

@@ -66,7 +66,7 @@ func (p *Past) EntriesOf(ctx context.Context, from Mark, to LSN, want func(key [
 			case h.Kind < kindUser, want != nil && !want(payload[:h.KeyLen]):
 				return true
 			}
-			return yield(entryOf(h, string(payload[:h.KeyLen]), append([]byte(nil), payload[h.KeyLen:]...)), nil)
+			return yield(entryOf(h, payload), nil)
 		})
 		if err != nil && !errors.Is(err, errStop) {
 			yield(Entry{}, err)
@@ -318,7 +318,7 @@ func (p *Past) At(ctx context.Context, at, to LSN) (Entry, error) {
 	found := false
 	err := p.within(ctx, at, to, func(h *segment.Header, payload []byte) bool {
 		if h.LSN == at && h.Kind >= kindUser {
-			e = entryOf(h, string(payload[:h.KeyLen]), append([]byte(nil), payload[h.KeyLen:]...))
+			e = entryOf(h, payload)
 			found = true
 		}
 		return h.LSN < at

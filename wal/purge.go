@@ -74,7 +74,7 @@ func (l *FileLog) rollOnce(ctx context.Context) (LSN, error) {
 	g.buf = segment.AppendStart(nil, segment.Start{Geometry: l.geo, Number: number, PrevEnd: from.LSN, PrevSum: from.Sum}, &h)
 	g.buf = append(g.buf, make([]byte, segment.HeaderSize)...)
 	g.end = Mark{h.End(), h.Sum}
-	g.entries, g.marks = []Entry{entryOf(&h, "", nil)}, []Mark{g.end}
+	g.entries, g.marks = []Entry{EntryIn(&h, nil)}, []Mark{g.end}
 	if err := l.put(g); err != nil {
 		if l.shared.Load(wordPrepared) != before {
 			l.unprepare(number, before)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"strings"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/segment"
@@ -59,11 +60,13 @@ func (l *FileLog) readAt(at LSN) (Entry, error) {
 		}
 		b = whole
 	}
-	key, value, err := h.Check(b[segment.HeaderSize : segment.HeaderSize+int(h.Length)])
-	if err != nil {
+	payload := b[segment.HeaderSize : segment.HeaderSize+int(h.Length)]
+	if _, _, err := h.Check(payload); err != nil {
 		return Entry{}, err
 	}
-	return entryOf(&h, string(key), value), nil
+	e := EntryIn(&h, payload)
+	e.Key = strings.Clone(e.Key)
+	return e, nil
 }
 
 // Scan reads the durable entries that the segments in use have, in order: every version, also where
@@ -91,7 +94,7 @@ func (l *FileLog) Scan(ctx context.Context, from LSN) iter.Seq2[Entry, error] {
 			if h.Kind < kindUser {
 				continue
 			}
-			e := entryOf(&h, string(payload[:h.KeyLen]), append([]byte(nil), payload[h.KeyLen:]...))
+			e := entryOf(&h, payload)
 			if !yield(e, nil) {
 				return
 			}

@@ -2,6 +2,7 @@ package wal
 
 import (
 	"context"
+	"strings"
 
 	"github.com/varve-db/varve/segment"
 )
@@ -46,11 +47,13 @@ func (r *Reader) buffered(at LSN) (Entry, bool) {
 	if err != nil || segment.HeaderSize+int(h.Length) > len(b) {
 		return Entry{}, false
 	}
-	key, value, err := h.Check(b[segment.HeaderSize:][:h.Length])
-	if err != nil {
+	payload := b[segment.HeaderSize:][:h.Length]
+	if _, _, err := h.Check(payload); err != nil {
 		return Entry{}, false
 	}
-	return entryOf(&h, string(key), value[:len(value):len(value)]), true
+	e := EntryIn(&h, payload)
+	e.Key = strings.Clone(e.Key)
+	return e, true
 }
 
 // fill reads from a position on, more each time as long as it is not far behind

@@ -51,8 +51,13 @@ func (p *Past) From(ctx context.Context, from, to LSN) (LSN, error) {
 	return at, err
 }
 
-// Since is where the first entry that was committed at a time or later begins, or the end.
-// *errs.TruncatedError when the log is not kept back to then.
+// Since returns where the first entry begins whose reading (Entry.Reading) is a time or later, or the
+// end. Readings are not sorted: an entry behind it may have an earlier one. *errs.TruncatedError when
+// the log is not kept back to then: entries before the oldest one are gone, and that has a reading at
+// or after the time.
+//
+// The times of frames are sorted, and no reading is later than the time of its frame, so the search
+// for the segment goes by these: no entry before it has such a reading.
 func (p *Past) Since(ctx context.Context, t time.Time, to LSN) (LSN, error) {
 	oldest, _, whole, err := p.oldest(to)
 	if err != nil || oldest >= to {
@@ -74,24 +79,46 @@ func (p *Past) Since(ctx context.Context, t time.Time, to LSN) (LSN, error) {
 			break
 		}
 	}
-	if !whole {
-		return 0, &errs.TruncatedError{Oldest: oldest}
-	}
 	at := to
 	var lost error
-	err = p.walk(ctx, Mark{LSN: from}, to, func(h *segment.Header, _ []byte, err error) bool {
-		switch {
-		case err != nil:
+	err = p.walk(ctx, Mark{LSN: from}, to, func(h *segment.Header, payload []byte, err error) bool {
+		if err != nil {
 			lost = err
 			return false
-		case h.Kind >= kindUser && h.Time >= since:
-			at = h.LSN
-			return false
 		}
-		return true
+		if h.Kind < kindUser {
+			return true
+		}
+		if _, _, f := h.Split(payload); f.Reading < since {
+			whole = true
+			return true
+		}
+		at = h.LSN
+		return false
 	})
 	if errors.Is(err, errStop) {
 		err = lost
 	}
+	if err == nil && !whole {
+		return 0, &errs.TruncatedError{Oldest: oldest}
+	}
 	return at, err
+}
+
+// Until returns the LSN of the last entry of the last batch, in [from, to), whose reading is a time or
+// earlier; 0 when there is none. Readings are not sorted, so all of the log is read: batches before
+// that one may have later readings, as one has that was committed while the clock was ahead. What
+// cannot be read, which reading from there on reports, has none.
+func (p *Past) Until(ctx context.Context, from Mark, t time.Time, to LSN) (last LSN, err error) {
+	until := t.UnixMicro()
+	err = p.walk(ctx, from, to, func(h *segment.Header, payload []byte, err error) bool {
+		if err != nil || h.Kind < kindUser || h.More() {
+			return true
+		}
+		if _, _, f := h.Split(payload); f.Reading <= until {
+			last = h.LSN
+		}
+		return true
+	})
+	return last, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -112,15 +113,28 @@ func (l *FileLog) readTo(limit, durable LSN) error {
 
 // push appends a frame that was read to ahead.
 func (l *FileLog) push(h *segment.Header, payload []byte) {
-	key, value := payload[:h.KeyLen], payload[h.KeyLen:]
-	l.state.push(entryOf(h, unsafeString(key), value), Mark{h.End(), h.Sum})
+	l.state.push(EntryIn(h, payload), Mark{h.End(), h.Sum})
 }
 
-func entryOf(h *segment.Header, key string, value []byte) Entry {
-	return Entry{
-		LSN: h.LSN, Time: time.UnixMicro(h.Time).UTC(), Key: key, Kind: h.Kind,
-		Delete: h.Flags&segment.FlagDelete != 0, More: h.More(), Size: h.Size(), Inflated: h.Inflated, Value: value,
+// EntryIn returns the entry of a frame whose payload was checked. Key and value alias the payload.
+func EntryIn(h *segment.Header, payload []byte) Entry {
+	key, value, fields := h.Split(payload)
+	at := time.UnixMicro(h.Time).UTC()
+	reading := at
+	if fields.Reading != h.Time {
+		reading = time.UnixMicro(fields.Reading).UTC()
 	}
+	return Entry{
+		LSN: h.LSN, Time: at, Reading: reading, Key: unsafeString(key), Kind: h.Kind,
+		Delete: h.Flags&segment.FlagDelete != 0, More: h.More(), Size: h.Size(), Inflated: h.Inflated, Value: value[:len(value):len(value)],
+	}
+}
+
+// entryOf is EntryIn with a key and a value of its own.
+func entryOf(h *segment.Header, payload []byte) Entry {
+	e := EntryIn(h, payload)
+	e.Key, e.Value = strings.Clone(e.Key), append([]byte(nil), e.Value...)
+	return e
 }
 
 func (s *state) push(e Entry, end Mark) {

@@ -16,7 +16,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(scratch.Around(m), map[string]func(){"memctl": main})
+	testscript.Main(scratch.Around(m), map[string]func(){"memctl": main, "memctl-at": memctlAt})
 }
 
 func TestScripts(t *testing.T) {

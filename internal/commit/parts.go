@@ -97,6 +97,9 @@ func (cm *Committer) unchanged(ctx context.Context, k *engine.Kind, list []*Part
 // Together commits all of them or none. The preconditions of the batch begin with
 // theirs, in order.
 func (cm *Committer) Together(ctx context.Context, held *wal.Held, k *engine.Kind, list []*Part) error {
+	if held != nil {
+		ctx = held.In(ctx)
+	}
 	b := &wal.Batch{}
 	var model wal.Precondition
 	changes := make(map[string]MemoryChange, len(list))

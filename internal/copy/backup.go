@@ -338,8 +338,10 @@ func (b *backup) moments(ctx context.Context, end wal.Mark, newest int64) error 
 		return fmt.Errorf("the copied log does not read back: %w", err)
 	}
 	start := geometryOf(&b.info).Start(geometryOf(&b.info).Number(b.from.LSN - 1))
-	if newest == 0 { // nothing was ever committed: the log was made again from the files
-		newest = b.info.Made.UnixMicro()
+	// Nothing was ever committed where the log was made again from the files. The time of the newest
+	// commit is that of its frame, which may be ahead of the clock.
+	if made := b.info.Made.UnixMicro(); newest == 0 || newest > made {
+		newest = made
 	}
 	// Without an entry in the segment before it is not known when the last one was.
 	b.info.First = repair.Moment{LSN: start, Time: time.UnixMicro(newest).UTC()}
@@ -348,7 +350,7 @@ func (b *backup) moments(ctx context.Context, end wal.Mark, newest int64) error 
 		if err != nil {
 			return fmt.Errorf("the copied log does not read back: %w", err)
 		}
-		at := repair.Moment{LSN: e.LSN, Time: e.Time}
+		at := repair.Moment{LSN: e.LSN, Time: e.Reading}
 		if !state.Dated(&e) {
 			at.Time = b.info.Last.Time // of an entry that the store has set aside
 		}

@@ -113,7 +113,8 @@ func (r *restore) passed(err error) bool {
 // behind what the backup needs to be whole.
 func (r *restore) isLater(err error) bool {
 	gap := (*errs.GapError)(nil)
-	return errors.As(err, &gap) && r.s.LSN != 0 && gap.From > r.s.LSN && gap.From >= r.info.Whole
+	at := max(r.s.LSN, r.until)
+	return errors.As(err, &gap) && at != 0 && gap.From > at && gap.From >= r.info.Whole
 }
 
 // unmet notes a hole of the log that no reading has come to: what was written there the files have.

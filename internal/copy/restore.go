@@ -30,8 +30,9 @@ type RestoreSource struct {
 	Self       vfs.Users
 	Random     func([]byte) error
 
-	// The moment: everything committed at this version or before, or at this time
-	// or before. Neither: the end of the backup.
+	// The moment: everything committed at this version or before, or up to the last
+	// commit at which the clock said this time or an earlier one. Neither: the end of
+	// the backup.
 	LSN  uint64
 	Time time.Time
 
@@ -116,6 +117,7 @@ type restore struct {
 	lost   map[string]*lost // by file
 
 	restored Restored
+	until    wal.LSN // the version that the time asked for stands for; 0: nothing in the log is as early
 	end      wal.LSN // of the last commit that is restored
 	report   repair.RestoreReport
 }
@@ -145,9 +147,21 @@ func (r *restore) included(e *wal.Entry) bool {
 	case r.s.LSN != 0:
 		return e.LSN <= r.s.LSN
 	case !r.s.Time.IsZero():
-		return !e.Time.After(r.s.Time)
+		return e.LSN <= r.until
 	}
 	return true
+}
+
+// last finds the version that a time stands for, in what is left of the log.
+func (r *restore) last(ctx context.Context) error {
+	for _, part := range r.past {
+		at, err := part.past.Until(ctx, part.from, r.s.Time, part.to)
+		if err != nil {
+			return fmt.Errorf("the log up to %s: %w", r.asked(), err)
+		}
+		r.until = max(r.until, at)
+	}
+	return nil
 }
 
 // choose follows the log up to the moment, and remembers where the newest
@@ -161,7 +175,7 @@ func (r *restore) choose(ctx context.Context) error {
 	if err != nil {
 		return damagedBackup(repair.BackupName, err)
 	}
-	if r.s.LSN != 0 && r.s.LSN < r.info.First.LSN || !r.s.Time.IsZero() && r.s.Time.Before(r.info.First.Time) {
+	if r.s.LSN != 0 && r.s.LSN < r.info.First.LSN {
 		return r.impossible("the backup was not whole yet; take an older one")
 	}
 	own, err := r.log(ctx, from, end)
@@ -183,6 +197,15 @@ func (r *restore) choose(ctx context.Context) error {
 		r.past = append(r.past, stretch{l, end, r.s.To})
 		last = r.s.To
 	}
+	if !r.s.Time.IsZero() {
+		if err := r.last(ctx); err != nil {
+			return err
+		}
+		// Without a commit in the log that is as early, the moment can only be the first one.
+		if r.until == 0 && r.s.Time.Before(r.info.First.Time) {
+			return r.impossible("the backup was not whole yet; take an older one")
+		}
+	}
 	r.newest, r.names, r.scopes = map[string]changed{}, map[string]bool{}, map[string]*document.Replay{}
 	if m := r.info.Models; m != nil {
 		r.restored.Model, r.restored.Later = m.From, m.End
@@ -192,14 +215,16 @@ func (r *restore) choose(ctx context.Context) error {
 	done, err := r.follow(ctx)
 	r.unmet()
 	switch {
-	case err != nil || done:
+	case err != nil:
 		return err
+	case r.s.Living == nil && r.s.Time.After(r.info.Until): // a later commit may be of this time
+		return r.impossible("it lies behind the backup; the living store's log may have it")
+	case done:
+		return nil
 	case r.s.Living != nil && r.s.LSN == 0:
 		return nil // what comes after the log's end is not yet written
 	case r.s.LSN > last:
 		return r.impossible("the log does not reach so far; the living store's may")
-	case r.s.Time.After(r.info.Until):
-		return r.impossible("it lies behind the backup; the living store's log may have it")
 	}
 	return nil
 }
@@ -246,7 +271,7 @@ func (r *restore) follow(ctx context.Context) (done bool, err error) {
 				}
 				r.take(&batch[i])
 			}
-			r.report.Moment, r.end = repair.Moment{LSN: e.LSN, Time: e.Time}, max(r.end, e.LSN+e.Size)
+			r.report.Moment, r.end = repair.Moment{LSN: e.LSN, Time: e.Reading}, max(r.end, e.LSN+e.Size)
 			batch = batch[:0]
 		}
 	}

@@ -93,7 +93,7 @@ func (r *reembed) compute(ctx context.Context, anew bool) (err error) {
 	if err := r.askAgain(ctx); err != nil {
 		return err
 	}
-	if err := r.standing(ctx, func() error { return nil }); err != nil {
+	if err := r.standing(ctx, func(context.Context) error { return nil }); err != nil {
 		return err
 	}
 	if err := r.file.End(); err != nil {

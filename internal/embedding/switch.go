@@ -57,7 +57,7 @@ func (r *reembed) change(ctx context.Context) error {
 		if try == switchTries {
 			undecided = 0
 		}
-		err := r.standing(ctx, func() error { return em.Vectors.SetModel(ctx, model, c, undecided) })
+		err := r.standing(ctx, func(ctx context.Context) error { return em.Vectors.SetModel(ctx, model, c, undecided) })
 		if !errors.Is(err, errs.ErrConflict) {
 			return err
 		}
@@ -145,7 +145,7 @@ var errPurged = errors.New("what was computed was removed by a purge")
 
 // standing calls f while the file that was written is the one that others find: a
 // purge removes it, under the same lock.
-func (r *reembed) standing(ctx context.Context, f func() error) error {
+func (r *reembed) standing(ctx context.Context, f func(ctx context.Context) error) error {
 	em := r.em
 	held, err := em.Engine.Log.LockFlush(ctx)
 	if err != nil {
@@ -163,7 +163,7 @@ func (r *reembed) standing(ctx context.Context, f func() error) error {
 	case err != nil:
 		return em.Engine.Env.IOError("looking at", em.Vectors.ComputedPath(vectors.ComputedName), err)
 	}
-	return f()
+	return f(held.In(ctx))
 }
 
 // have finds what is computed: the content's hash by id.

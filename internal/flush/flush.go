@@ -155,7 +155,7 @@ func (fl *Flusher) Flush(ctx context.Context, m Merge) error {
 // FlushLocked is a round, and after a purge that was cut, or beside one, what the round
 // replaces of the index is overwritten.
 func (fl *Flusher) FlushLocked(ctx context.Context, held *wal.Held, m Merge) error {
-	ctx = Unpaced(ctx)
+	ctx = held.In(Unpaced(ctx))
 	fl.lookForPurge(held)
 	// Asked once: a purge that is announced from here on is not concerned, see keepsDisplaced.
 	purging := fl.Engine.Log.Purging()

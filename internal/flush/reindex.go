@@ -26,6 +26,7 @@ func (fl *Flusher) ReindexNow(ctx context.Context, why error) error {
 // fails is repeated as a whole by the next round: what it was putting into files is not known to be
 // there.
 func (fl *Flusher) reindexRound(ctx context.Context, held *wal.Held, why error) error {
+	ctx = held.In(ctx)
 	err := fl.reindexAll(ctx, held, why)
 	fl.reached = 0
 	if err != nil {

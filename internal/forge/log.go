@@ -32,6 +32,7 @@ type Log struct {
 // Time the frame is of a microsecond after the one before it.
 type Frame struct {
 	Key      string
+	Fields   []byte // between key and value, see segment.Fields
 	Value    []byte
 	Kind     uint8
 	Flags    uint8
@@ -114,11 +115,11 @@ func (l *Log) Append(f Frame) segment.LSN {
 		}
 	}
 	if f.Inflated == 0 {
-		f.Inflated = uint32(len(f.Key) + len(f.Value))
+		f.Inflated = uint32(len(f.Key) + len(f.Fields) + len(f.Value))
 	}
 	h := segment.Header{Kind: f.Kind, Flags: f.Flags, LSN: l.at, Time: f.Time, Previous: l.sum, Inflated: f.Inflated, Nonce: 1}
 	begin := len(l.tail)
-	l.tail = l.Geometry.AppendFrame(l.tail, &h, f.Key, f.Value)
+	l.tail = l.Geometry.AppendFrameWith(l.tail, &h, f.Key, f.Fields, f.Value)
 	if f.Header != nil {
 		f.Header(l.tail[begin:][:segment.HeaderSize])
 		l.seal(l.tail[begin:], l.Geometry.Number(l.at))

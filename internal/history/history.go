@@ -9,6 +9,7 @@ import (
 
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/human"
@@ -26,7 +27,7 @@ type History struct{ Engine *engine.Engine }
 type Version struct {
 	Kind        string    // "memory" or "assembly"
 	LSN         uint64    // what the Version of the memory or assembly was
-	Time        time.Time // of the commit
+	Time        time.Time // what the clock said at the commit; of a later version it may be earlier
 	ID          string
 	Deleted     bool     // it was deleted; there is no document
 	Size        int64    // of the document, in bytes
@@ -171,13 +172,24 @@ func Readable(ctx context.Context, h *History, k *engine.Kind, ids []string, yie
 func (h *History) standingVersion(k *engine.Kind, id string, v *engine.Version) Version {
 	r := Version{Kind: k.Noun, LSN: v.LSN, ID: id, FromFile: true, Size: int64(len(v.Doc)), ContentHash: sha256.Sum256(v.Doc), Document: append([]byte(nil), v.Doc...)}
 	if v.Line.Mtime != 0 {
-		r.Time = engine.TimeOf(&v.Line).UTC()
+		r.Time = h.timeOf(&v.Line)
 	}
 	return r
 }
 
+// timeOf is when a version was committed that only its file has, or a copy of that. The file has the time of
+// the frame, which is later than the clock was where an earlier commit had it ahead; what is later
+// than now was written when its line says.
+func (h *History) timeOf(line *index.Entry) time.Time {
+	at := engine.TimeOf(line)
+	if now := h.Engine.Env.Clock(); at.After(now) && !line.UpdatedAt.IsZero() && !line.UpdatedAt.After(now) {
+		at = line.UpdatedAt
+	}
+	return at.UTC()
+}
+
 func (h *History) versionOf(k *engine.Kind, e wal.Entry) (Version, error) {
-	v := Version{Kind: k.Noun, LSN: e.LSN, Time: e.Time, ID: e.Key[1:], Deleted: e.Delete}
+	v := Version{Kind: k.Noun, LSN: e.LSN, Time: e.Reading, ID: e.Key[1:], Deleted: e.Delete}
 	line, view, err := state.LineIn(&e)
 	v.Previous = view.Previous
 	if err == nil && e.Delete {
@@ -203,7 +215,7 @@ func (h *History) keptVersion(k *engine.Kind, e wal.Entry) (Version, error) {
 	if err != nil {
 		return v, fmt.Errorf("entry %d: %w", e.LSN, err)
 	}
-	v.Time = engine.TimeOf(&line).UTC()
+	v.Time = h.timeOf(&line)
 	return v, nil
 }
 

@@ -19,7 +19,7 @@ import (
 type Change struct {
 	LSN      uint64    // the version that it made; the changes of a batch have rising ones
 	Next     uint64    // where to go on: Watch(ctx, Next)
-	Time     time.Time // of the commit
+	Time     time.Time // what the clock said at the commit; of a later change it may be earlier
 	Kind     string    // "memory" or "assembly"
 	ID       string
 	Deleted  bool
@@ -232,7 +232,7 @@ func (h *History) awaitBeyond(ctx context.Context, from uint64) error {
 
 // changeOf decodes what was written.
 func (h *History) changeOf(e watched) (Change, error) {
-	c := Change{Kind: e.kind.Noun, LSN: e.LSN, Next: e.next, Time: e.Time, ID: e.Key[1:], Deleted: e.Delete, More: e.more}
+	c := Change{Kind: e.kind.Noun, LSN: e.LSN, Next: e.next, Time: e.Reading, ID: e.Key[1:], Deleted: e.Delete, More: e.more}
 	if e.Delete {
 		return c, nil
 	}

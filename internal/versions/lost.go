@@ -115,9 +115,9 @@ func (d *damage) entry(_ wal.Mark, e *wal.Entry) error {
 	if e == nil {
 		return nil
 	}
-	d.newest = e.Time
+	d.newest = e.Reading
 	for i := len(d.gaps) - 1; i >= 0 && d.gaps[i].before.IsZero(); i-- {
-		d.gaps[i].before = e.Time
+		d.gaps[i].before = e.Reading
 	}
 	if len(e.Key) == 0 || document.Of(e.Key) == nil {
 		return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/varve-db/varve/errs"
@@ -100,9 +101,11 @@ func (v *Reader) archivedEntries(n uint64, visit func(*wal.Entry)) error {
 		if err != nil || segment.HeaderSize+int(h.Length) > len(rest) {
 			return nil
 		}
-		key, value, err := h.Check(rest[segment.HeaderSize : segment.HeaderSize+int(h.Length)])
-		if err == nil && len(key) > 0 {
-			visit(&wal.Entry{LSN: at, Time: time.UnixMicro(h.Time).UTC(), Key: string(key), Kind: h.Kind, Delete: h.Flags&segment.FlagDelete != 0, Value: value})
+		payload := rest[segment.HeaderSize : segment.HeaderSize+int(h.Length)]
+		if key, _, err := h.Check(payload); err == nil && len(key) > 0 {
+			e := wal.EntryIn(&h, payload)
+			e.Key = strings.Clone(e.Key)
+			visit(&e)
 		}
 		at = h.End()
 	}

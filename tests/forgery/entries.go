@@ -133,6 +133,16 @@ func scoped(name, scope, head, body string) Forgery {
 	}}
 }
 
+// read is a put of the memory x with fields.
+func read(name string, fields []byte) Forgery {
+	return Forgery{Name: "reading: " + name, do: func(s *Store) {
+		doc := document("x")
+		value, inflated := new(record.Codec).Encode(nil, &record.Record{Created: true, Line: s.line("x", doc, nil), Doc: doc})
+		s.log.Append(forge.Frame{Key: "mx", Fields: fields, Value: value, Inflated: inflated})
+		s.save()
+	}}
+}
+
 func key(name, key string, kind uint8) Forgery {
 	return Forgery{Name: "key: " + name, do: func(s *Store) {
 		doc := document("x")
@@ -293,6 +303,17 @@ var entries = []Forgery{
 		s.log.Append(forge.Frame{Key: "mx", Value: value, Inflated: inflated, Time: time.Date(5000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()})
 		s.save()
 	}},
+	sound(read("the first that is believed", (&segment.Fields{Reading: time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()}).AppendTo(nil))),
+	sound(read("before 1970", (&segment.Fields{Reading: -1}).AppendTo(nil))),
+	sound(read("the year 0", (&segment.Fields{Reading: time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()}).AppendTo(nil))),
+	sound(read("the year 9999", (&segment.Fields{Reading: time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC).UnixMicro()}).AppendTo(nil))),
+	sound(read("the first microsecond", (&segment.Fields{Reading: math.MinInt64}).AppendTo(nil))),
+	sound(read("the last microsecond", (&segment.Fields{Reading: math.MaxInt64}).AppendTo(nil))),
+	sound(read("twice", []byte{20, 0, 1, 8, 1, 0, 0, 0, 0, 0, 0, 0, 1, 8, 2, 0, 0, 0, 0, 0, 0, 0})),
+	sound(read("of a length that it has not", []byte{4, 0, 1, 2, 0, 0})),
+	sound(read("behind the fields", []byte{2, 0, 1, 8})),
+	sound(read("fields of a later version", []byte{5, 0, 200, 3, 1, 2, 3})),
+	read("fields behind the frame", []byte{255, 255}),
 	entry("vector: not a number", vectorOf(float32(math.NaN()), 1, 2), nil),
 	entry("vector: infinite", vectorOf(float32(math.Inf(1)), 1, 2), nil),
 	harmless(entry("vector: another dimension", vectorOf(1, 2, 3, 4, 5), nil)),

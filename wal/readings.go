@@ -1,0 +1,82 @@
+package wal
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/varve-db/varve/errs"
+)
+
+// The time of a frame increases strictly, so one commit with the clock years ahead puts those of all
+// later commits into that future, a microsecond apart. An entry whose frame is of a later time than
+// the clock at its commit therefore has the clock's reading as well, as a field of the frame
+// (package segment): Entry.Reading.
+
+// readingApart is how far the time of a frame may be ahead of the clock before the entry has its
+// reading. Batches and bursts put frames ahead by a microsecond for each entry, and time services
+// set clocks back by less than a second; a store in which nothing else happens never has a reading,
+// and never gets FeatureFields. In exchange such an entry may seem up to a second later than it was.
+const readingApart = int64(time.Second / time.Microsecond)
+
+// apart reports whether a frame of this time needs the clock's reading beside it.
+func apart(frame, reading int64) bool { return frame-reading > readingApart }
+
+// errNoFields is the answer to a request whose entries need readings, in a store that lacks
+// FeatureFields: the caller raises it and tries again. It never leaves this package.
+var errNoFields = errors.New("wal: the store lacks the feature fields")
+
+// lacksFields reports whether the next entries need readings that the store has no feature for, and
+// the feature may be raised; append.lock and mu are held, and everything up to the tail was read.
+func (l *FileLog) lacksFields() bool {
+	now := l.now()
+	return apart(l.state.lastTime+1, now) && l.Features()&FeatureFields == 0 && !l.fieldsRefused(now)
+}
+
+// lacksFieldsNow is lacksFields for the holder of append.lock.
+func (l *FileLog) lacksFieldsNow() bool {
+	l.state.mu.Lock()
+	defer l.state.mu.Unlock()
+	return l.lacksFields()
+}
+
+// refusedFor is how long a log goes without readings after FeatureFields could not be raised. A write
+// does not fail, and does not wait each time, because an older program has the store open.
+const refusedFor = int64(time.Minute / time.Microsecond)
+
+func (l *FileLog) fieldsRefused(now int64) bool {
+	at := l.refused.Load()
+	return at != 0 && now >= at && now-at < refusedFor
+}
+
+// raiseFields raises FeatureFields, or notes that it could not: then entries have no readings for a
+// while. The error is that of ctx. Nothing but flush.lock may be held, and only with a ctx of
+// Held.In.
+func (l *FileLog) raiseFields(ctx context.Context) error {
+	var err error
+	if held, ok := ctx.Value(heldKey{}).(*Held); ok && held.proves(l) == nil {
+		var raised bool
+		if raised, err = l.RaiseFlushing(held, FeatureFields); err == nil && !raised {
+			err = errs.ErrLocked
+		}
+	} else if list, more := l.lacking(FeatureFields); len(list) > 0 || more != "" {
+		err = l.inTheWay(FeatureFields, list, more, nil)
+	} else {
+		err = l.Raise(ctx, FeatureFields)
+	}
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	l.refused.Store(l.now())
+	l.o.Logger.Warn("the clock is behind the newest entry, and the log cannot note what it says: history shows the time of that entry instead", "err", err)
+	return nil
+}
+
+type heldKey struct{}
+
+// In returns a context with which the holder of flush.lock appends. Append may have to raise a
+// feature, for which flush.lock is held; without this context it would wait for it.
+func (h *Held) In(ctx context.Context) context.Context { return context.WithValue(ctx, heldKey{}, h) }
