@@ -23,9 +23,11 @@ func Restore(a *cli.App) *cobra.Command {
 		Long: `Create a store from a backup in a new folder, as of the end of the backup or, with --at, as of any
 moment that its log covers. With --log, the restore continues in the log and the archive of the
 store that was backed up, if it still exists: a backup of yesterday and the store of today give
-every moment between. Of a damaged backup all that is sound is restored; what is damaged is taken
-from its log, or with --log from the store, where they have it, and is named with exit status 2
-otherwise. Existing files are never overwritten; the new store has its own UUID, and
+every moment between. A time ends at the last commit at which the clock said that time or an earlier
+one; what was committed before that is restored too, also while the clock was ahead. Of a damaged
+backup all that is sound is restored; what is damaged is taken from its log, or with --log from the
+store, where they have it, and is named with exit status 2 otherwise. Existing files are never
+overwritten; the new store has its own UUID, and
 its folder gets its name only after everything was written and read back.`,
 		Example: "  memctl restore /mnt/backups/2026-01-31 restored\n  memctl restore /mnt/backups/2026-01-31 before --at 2026-01-31T09:59:00Z --log storage\n  memctl restore /mnt/backups/2026-01-31 before --at 67108992",
 		Args:    cli.Exactly(2, "a backup and the folder of the new store"),
