@@ -84,8 +84,8 @@ func TestPurgeOverwritesTheIndex(t *testing.T) {
 	}
 }
 
-// A backup of the index that cannot be read goes if a line of the memory is seen in it;
-// else it stays and is named. Another store's that has none is none of our business.
+// A backup of the index that cannot be read goes, and is named if no line of the memory is seen in it.
+// Another store's that has none is none of our business.
 func TestPurgeAndBackupsThatAreNone(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -135,20 +135,16 @@ func TestPurgeAndBackupsThatAreNone(t *testing.T) {
 		t.Fatal("the case is too weak")
 	}
 	r, err := st.Admin().Purge(ctx, "journal")
-	var left *CorruptionError
-	if !errors.As(err, &left) || left.Path != "backups/memory_index.78.json" || len(r.Left) != 1 || r.Dropped != 1 {
+	if err != nil || len(r.Left) > 0 || r.Dropped != 2 || len(r.Lost) != 1 || !strings.HasPrefix(r.Lost[0].Error(), "backups/memory_index.78.json ") {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if _, err := os.Stat(has); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("one that has it: %v", err)
-	}
-	for _, path := range []string{mayHave, theirs} {
-		if _, err := os.Stat(path); err != nil {
-			t.Error(err)
+	for _, path := range []string{has, mayHave} {
+		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("one that has it, or may have it: %v", err)
 		}
 	}
-	if err := os.Remove(mayHave); err != nil {
-		t.Fatal(err)
+	if _, err := os.Stat(theirs); err != nil {
+		t.Error(err)
 	}
 	if _, err := st.Admin().Purge(ctx, "journal"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("once more: %v", err)

@@ -229,7 +229,7 @@ func (l *FileLog) purgeArchive(ctx context.Context, wanted func(key string, valu
 			// It may contain what is purged where nothing can be read: only what is sound stays.
 			m, merr := l.MendArchived(ctx, n)
 			if merr == nil && m == nil {
-				if err := l.dropCopy(n, err, p); err != nil {
+				if err := l.dropCopy(n, p); err != nil {
 					return err
 				}
 				continue
@@ -255,18 +255,20 @@ func (l *FileLog) purgeArchive(ctx context.Context, wanted func(key string, valu
 }
 
 // dropCopy overwrites and removes a copy of which nothing can be read.
-func (l *FileLog) dropCopy(number uint64, why error, p *Purged) error {
+func (l *FileLog) dropCopy(number uint64, p *Purged) error {
 	name := archiveName(number)
 	if err := vfs.Unwiped(&l.unwiped, vfs.Wipe(l.o.FS, l.o.wal(name))); err != nil {
 		return l.ioError("overwriting", l.o.wal(name), err)
 	}
 	p.Copies++
-	p.Lost = append(p.Lost, &LostError{Path: "wal/" + name, From: l.geo.Start(number), To: l.geo.End(number), Err: why})
+	p.Lost = append(p.Lost, &LostError{Path: "wal/" + name, From: l.geo.Start(number), To: l.geo.End(number), Err: errNothingSound})
 	if err := l.o.FS.SyncDir(l.o.wal("archive")); err != nil {
 		return l.ioError("syncing", l.o.wal("archive"), err)
 	}
 	return nil
 }
+
+var errNothingSound = errors.New("no frame of the log can be read in the file")
 
 var errPurging = errors.New("another purge is running: wait until it is done, or end it, then purge again")
 

@@ -28,8 +28,8 @@ The bytes are overwritten before their last name is removed, except an index fil
 process has mapped, or any index file where the system cannot tell (every system except Linux):
 that file is removed, and named. A file that another program has open, that has a second name (a
 hard link) or that may not be written is named with a remedy; everything else is purged, and the
-exit status is not 0. What cannot be read in the log, the archive or a backup of the index may be a
-part of what is purged: it is overwritten as well, and what the history lost with it is named.
+exit status is not 0. Damaged bytes in the log, the archive and backups of the index may be a part of
+what is purged: they are overwritten as well, and what the history lost with them is named.
 
 Other memories keep their history, except for the versions of assemblies that had a purged
 memory: a composite is computed from its members. The members of a purged assembly are not
