@@ -43,6 +43,7 @@ type (
 	BatchError          = errs.BatchError
 	SessionError        = errs.SessionError
 	LimitError          = errs.LimitError
+	InflatedError       = errs.InflatedError
 	TruncatedError      = errs.TruncatedError
 	MovedError          = errs.MovedError
 	LinkedError         = errs.LinkedError

@@ -79,6 +79,11 @@ type Options struct {
 	// NoBackground disables background flushes: Flush and Close write to the files, and a write that finds
 	// more than 1 GiB of log that the index does not have.
 	NoBackground bool
+	// Inflate has all documents of the log written to their files, however much they are compressed
+	// there. Without it a flush fails with an *InflatedError when more than 256 MiB of documents are
+	// compressed more than 64-fold: no log of this version has such documents, only one of an older
+	// version, and a forged one.
+	Inflate bool
 
 	// SegmentSize is the size in bytes of the log's segments in a new store; 0 means 64 MiB. One
 	// commit takes at most half a segment.

@@ -61,6 +61,10 @@ type Query struct {
 	// Trim, if not nil, is called with each hit's memory as soon as it is read: what it removes is
 	// not held until Search returns. A memory may be read more than once.
 	Trim func(*Memory)
+	// Held, if more than 0, bounds the bytes of the documents of all hits together: the Memory of a hit
+	// beyond it, which is marked as Trimmed, has only ID, Version and times. Documents may be as
+	// large as max_memory_bytes, each.
+	Held int64
 }
 
 // Hit is a memory found by Search.
@@ -70,6 +74,8 @@ type Hit struct {
 	Memory Memory
 
 	Words, Vector float64 // of a search by both, what either side gave, from 0 to 1
+
+	Trimmed bool // Memory has only ID, Version and times: see Query.Held
 
 	Explanation *Explanation // with Query.Explain
 	Fragment    *Fragment    // with Query.Fragment

@@ -175,6 +175,7 @@ func (st *Store) open(ctx context.Context) error {
 		return err
 	}
 	st.vectors.Lock = engine.NewMutex()
+	st.flusher.Inflate = st.o.Inflate
 	st.flusher.Layout = docfile.Layout{FS: st.engine.Env.FS, Root: st.engine.Env.Dir, FileMode: st.engine.Env.FileMode, FolderMode: st.engine.Env.FolderMode}
 	st.engine.Kinds = engine.NewKinds(st.flusher.Layout, st.engine.Env.NaiveTimes, func() (memstore.Limits, assembly.Limits) {
 		c := st.engine.Settings.Now()
@@ -210,6 +211,7 @@ func (st *Store) open(ctx context.Context) error {
 		st.engine.State.Close()
 		return st.engine.Env.Explain(err)
 	}
+	st.engine.Codec.Bound(st.engine.Log.Limit())
 	if st.engine.Linked == nil {
 		st.engine.Linked = st.engine.Log.Report().Linked
 	}

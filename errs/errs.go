@@ -211,6 +211,25 @@ func (e *LimitError) Remedy() string {
 // Unwrap makes the error match ErrLimit.
 func (e *LimitError) Unwrap() error { return ErrLimit }
 
+// InflatedError reports documents in the log that are compressed more than 64-fold, as older versions
+// compressed repetitive texts and as a forged log can, and that would become more files than are written
+// unasked. It matches ErrLimit. The documents can be read; Options.Inflate writes the files.
+type InflatedError struct {
+	Documents int
+	Packed    int64 // bytes that they take in the log
+	Size      int64 // bytes that their files would have
+	Most      int64 // bytes of such files that are written unasked
+}
+
+// Error is the message, in one line.
+func (e *InflatedError) Error() string {
+	return fmt.Sprintf("%v: %s of the log (wal/) would become files of %d bytes with %s, more than 64 times as much (at most %d bytes of such files are written unasked)",
+		ErrLimit, human.Count(int(e.Packed), "byte", "bytes"), e.Size, human.Count(e.Documents, "document", "documents"), e.Most)
+}
+
+// Unwrap makes the error match ErrLimit.
+func (e *InflatedError) Unwrap() error { return ErrLimit }
+
 // BatchError reports which operation of a batch was refused. It matches what Err matches.
 type BatchError struct {
 	Index int    // of the operation, from 0

@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/docfile"
 )
 
 // LogEntry is what the log of a home says of a scope at one place: what some
@@ -52,6 +53,9 @@ func DecodeLogEntry(head, body []byte) (*LogEntry, error) {
 		}
 		e.State = f.State
 		return e, nil
+	}
+	if err := checkParts(body); err != nil {
+		return nil, docfile.InField("changes", err)
 	}
 	for len(body) > 0 {
 		line, rest, ok := bytes.Cut(body, []byte{'\n'})

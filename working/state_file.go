@@ -178,6 +178,9 @@ func DecodeState(doc []byte) (*State, Scope, error) {
 	if err := docfile.CheckDepth(doc, 0, docfile.MaxDepth+8); err != nil {
 		return bad("document", err)
 	}
+	if err := checkParts(doc); err != nil {
+		return bad("document", err)
+	}
 	if err := json.Unmarshal(doc, &f); err != nil {
 		return bad("document", err)
 	}

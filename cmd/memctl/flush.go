@@ -10,23 +10,39 @@ import (
 )
 
 func flushCommand(a *cli.App) *cobra.Command {
-	return &cobra.Command{
+	inflate := false
+	c := &cobra.Command{
 		Use:   "flush",
 		Short: "Write pending changes to the files and the index",
 		Long: `Write everything that any process has committed to the files of the store, and the whole index
 to memory_index.json. Committed changes are safe in the log without a flush. History beyond
-history_bytes and history_days is removed.`,
+history_bytes and history_days is removed.
+
+A log that was made to do so becomes gigabytes of files. So memories that it compresses more than
+64-fold, as older versions compressed repetitive texts, are written to files only up to 256 MiB in
+all; --inflate writes all of them.`,
 		Example: "  memctl flush && git add storage",
 		Args:    cli.NoArguments,
-		RunE: a.OnStore(cli.Write, func(ctx context.Context, st *varve.Store, _ []string) error {
-			if err := st.Admin().Compact(ctx); err != nil {
+		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
+			dir, err := a.Locate()
+			if err != nil {
 				return err
 			}
-			s := st.Admin().Stats()
-			a.Document.Member("memories", s.Memories)
-			a.Document.Member("flushed", s.Flushed)
-			a.Say("files and index are up to date: %s", cli.Count(int(s.Memories), "memory", "memories"))
-			return nil
+			more := func(o *varve.Options) { o.Inflate = inflate }
+			return a.WithIn(cmd.Context(), dir, cli.Write, more, func(st *varve.Store) error { return flushAll(cmd.Context(), a, st) })
 		}),
 	}
+	c.Flags().BoolVar(&inflate, "inflate", false, "also write memories that the log compresses more than 64-fold, however many they are")
+	return c
+}
+
+func flushAll(ctx context.Context, a *cli.App, st *varve.Store) error {
+	if err := st.Admin().Compact(ctx); err != nil {
+		return err
+	}
+	s := st.Admin().Stats()
+	a.Document.Member("memories", s.Memories)
+	a.Document.Member("flushed", s.Flushed)
+	a.Say("files and index are up to date: %s", cli.Count(int(s.Memories), "memory", "memories"))
+	return nil
 }

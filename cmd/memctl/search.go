@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -94,7 +95,7 @@ numbers as consecutive float32, little-endian.`,
 				return err
 			}
 			q := varve.Query{Text: strings.Join(args, " "), Like: f.like, Limit: f.limit + 1, Offset: f.offset, MinScore: f.least, Explain: f.explain, Fragment: f.fragment, PerSession: f.perSession,
-				Recency: f.recency, HalfLife: f.halfLife, Importance: f.importance}
+				Recency: f.recency, HalfLife: f.halfLife, Importance: f.importance, Held: heldMost}
 			if q.Text != "" && q.Fragment == 0 && a.Out.Screen {
 				q.Fragment = tableFragment
 			}
@@ -292,7 +293,14 @@ func (p *searched) show(ctx context.Context, hits []varve.Hit, err error, q varv
 	a.Document.Member("by", by)
 	l := newMemoryList(a, p.st, "hits", "SCORE")
 	for i := range hits {
-		if err := l.hit(ctx, &hits[i]); err != nil {
+		if err := p.whole(ctx, &hits[i]); errors.Is(err, varve.ErrNotFound) {
+			continue // deleted since
+		} else if err != nil {
+			a.Fail(err)
+			continue
+		}
+		err := l.hit(ctx, &hits[i])
+		if hits[i].Memory = (varve.Memory{}); err != nil {
 			return err
 		}
 	}
@@ -309,6 +317,20 @@ func (p *searched) show(ctx context.Context, hits []varve.Hit, err error, q varv
 	case len(hits) == 0 && err == nil:
 		a.Note("%s", p.nothing(ctx, q, filters))
 	}
+	return err
+}
+
+// heldMost is how many bytes of documents are in memory before the first hit is shown. The others are
+// read when their turn comes.
+const heldMost = 8 << 20
+
+// whole reads the memory of a hit that was not held.
+func (p *searched) whole(ctx context.Context, h *varve.Hit) error {
+	if !h.Trimmed {
+		return nil
+	}
+	m, err := p.st.Get(ctx, h.ID)
+	h.Memory = m
 	return err
 }
 

@@ -132,6 +132,7 @@ func (r *restore) fresher(ctx context.Context, own *wal.Past, from, end wal.Mark
 		last   time.Time
 	}
 	var codec record.Codec
+	codec.Bound(own.Geometry.Limit())
 	all := map[string]*known{}
 	for e, err := range own.Entries(ctx, from, end.LSN) {
 		if ctx.Err() != nil {

@@ -326,6 +326,7 @@ func (r *restore) healed(f *lost, data []byte, mtime time.Time, version uint64, 
 // healFrom looks in a log.
 func (r *restore) healFrom(ctx context.Context, past *wal.Past, from, to wal.LSN, done string) error {
 	var codec record.Codec
+	codec.Bound(past.Geometry.Limit())
 	for e, err := range past.Entries(ctx, wal.Mark{LSN: from}, to) {
 		if len(r.lost) == 0 || ctx.Err() != nil {
 			break

@@ -381,6 +381,7 @@ func (r *restore) files(ctx context.Context) error {
 func (r *restore) fromLog(ctx context.Context) error {
 	var codec record.Codec
 	for _, part := range r.past {
+		codec.Bound(part.past.Geometry.Limit())
 		for e, err := range part.past.Entries(ctx, part.from, min(part.to, r.end)) {
 			if err != nil && r.holed && ctx.Err() == nil {
 				continue // follow has named it

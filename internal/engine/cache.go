@@ -61,6 +61,11 @@ func NewCache(bytes int64) (*Cache, error) {
 	return &Cache{c, bytes / 4}, err
 }
 
+// caches reports whether a document of this size is in the cache once it was read.
+func (eng *Engine) caches(doc []byte) bool {
+	return eng.Cache != nil && int64(len(doc)) < eng.Cache.most
+}
+
 // Load returns the newest version with its document, from the cache if it is there.
 // The document is shared and not to be changed.
 func (eng *Engine) Load(ctx context.Context, k *Kind, id string) (Version, error) {
@@ -78,7 +83,7 @@ func (eng *Engine) Load(ctx context.Context, k *Kind, id string) (Version, error
 	// Both before it is looked up: what replaces the version leaves the overlay behind a swap only.
 	swaps, flushed := eng.State.Swaps(), eng.Log.Flushed()
 	v, err := eng.Find(ctx, k, id, true)
-	if err == nil && int64(len(v.Doc)) < eng.Cache.most {
+	if err == nil && eng.caches(v.Doc) {
 		c := &cached{
 			kind: k, lsn: v.LSN, doc: v.Doc, expires: v.Line.ExpiresAt, created: v.Line.CreatedAt, updated: v.Line.UpdatedAt,
 			mtime: v.Line.Mtime, vector: v.Line.VectorNumber(), session: v.Line.SessionID,
@@ -132,7 +137,7 @@ func (c *cached) version() Version {
 // before the entry was appended: later, a newer version from another process may have gone from the
 // overlay already.
 func Written(eng *Engine, m *memstore.Memory, doc []byte, e *wal.Entry, swaps uint64) {
-	if eng.Cache == nil || int64(len(doc)) >= eng.Cache.most {
+	if !eng.caches(doc) {
 		return
 	}
 	k := eng.Kinds.Memories

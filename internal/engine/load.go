@@ -35,7 +35,7 @@ func (eng *Engine) Get(ctx context.Context, k *Kind, id string) (Version, error)
 
 // Decode makes a memory of a version.
 func (eng *Engine) Decode(id string, v Version) (memstore.Memory, error) {
-	m, err := memstore.Decode(v.Doc, memstore.DecodeOptions{Limits: document.Stored, Location: eng.Env.NaiveTimes, ID: id})
+	m, err := memstore.Decode(v.Doc, memstore.DecodeOptions{Limits: document.Stored, Location: eng.Env.NaiveTimes, ID: id, Owned: !eng.caches(v.Doc)})
 	if err != nil {
 		return memstore.Memory{}, eng.undecoded(eng.Kinds.Memories, id, v.LSN, err)
 	}

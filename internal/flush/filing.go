@@ -97,8 +97,9 @@ func (f *filing) round(ctx context.Context, list []index.At) error {
 	if f.repeats {
 		f.fl.Files.Repeat()
 	}
-	src := &frames{f: f, ctx: ctx, list: list}
+	src := f.frames(ctx, list)
 	placed, result, err := f.fl.Files.Put(ctx, src)
+	src.done()
 	f.fl.Edited(ctx, result.Edits)
 	f.fl.aside = append(f.fl.aside, result.Edits...)
 	if err != nil {
@@ -158,6 +159,25 @@ type frames struct {
 	f    *filing
 	ctx  context.Context
 	list []index.At
+	lent []func() // by worker: gives the document of its change back
+}
+
+func (f *filing) frames(ctx context.Context, list []index.At) *frames {
+	return &frames{f: f, ctx: ctx, list: list, lent: make([]func(), f.fl.workers)}
+}
+
+// done gives the last document of each worker back.
+func (s *frames) done() {
+	for worker := range s.lent {
+		s.giveBack(worker)
+	}
+}
+
+func (s *frames) giveBack(worker int) {
+	if give := s.lent[worker]; give != nil {
+		s.lent[worker] = nil
+		give()
+	}
 }
 
 // Len is of docfile.Source, as the two below.
@@ -173,6 +193,7 @@ func (s *frames) Folders() []*docfile.Folder {
 }
 
 func (s *frames) Change(worker, i int, c *docfile.Change) (bool, error) {
+	s.giveBack(worker)
 	e, err := s.f.readers[worker].At(s.ctx, s.list[i].Pos)
 	if err != nil {
 		return false, err
@@ -196,14 +217,19 @@ func (s *frames) Change(worker, i int, c *docfile.Change) (bool, error) {
 			return fl.Ours(s.ctx, k, id, at, info, data)
 		},
 	}
-	var plain bool
-	if c.Bytes, plain = view.Plain(); !plain {
-		if c.Bytes, err = fl.Engine.Codec.Doc(&view, places.StoredMost); err != nil {
-			// No document comes of it, now or later, and the others are not to wait: readers are
-			// told, and verify.
-			fl.refused(&e, state.Invalid(&e, err))
-			return false, nil
+	if view.Overpacked() {
+		if err := s.f.unpacks(s.ctx, at); err != nil {
+			return false, err
 		}
+	}
+	if c.Bytes, s.lent[worker], err = fl.Engine.Codec.Lend(s.ctx, &view, places.StoredMost); err != nil {
+		if s.ctx.Err() != nil {
+			return false, s.ctx.Err()
+		}
+		// No document comes of it, now or later, and the others are not to wait: readers are
+		// told, and verify.
+		fl.refused(&e, state.Invalid(&e, err))
+		return false, nil
 	}
 	before, err := fl.standing(s.ctx, k, id, view.Previous, s.f.flushed)
 	if err != nil {
@@ -274,7 +300,9 @@ func (fl *Flusher) Ours(ctx context.Context, k *engine.Kind, id string, newest w
 // unblock moves what has taken the place of a document aside, whatever it is,
 // and tries once more: nothing of it is lost, and the document is due.
 func (fl *Flusher) unblock(ctx context.Context, src *frames, blocked []docfile.Blocked) error {
-	again := &frames{f: src.f, ctx: ctx}
+	again := src.f.frames(ctx, nil)
+	defer again.done()
+	defer src.done()
 	for _, b := range blocked {
 		var c docfile.Change
 		if ok, err := src.Change(0, b.Change, &c); err != nil || !ok {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -52,6 +53,10 @@ type Flusher struct {
 	Quiet      atomic.Bool          // nobody wrote during the last round in the background
 	uptime     func() time.Duration // by which processes tell each other to rest; nil: there is none
 	refusals   refusals
+
+	Inflate   bool       // all documents become files, however much they are compressed
+	unpacking sync.Mutex // guards unpacksTo
+	unpacksTo wal.LSN    // the documents of entries below it may become files
 
 	// Guarded by flush.lock.
 	backupAt   time.Time      // of the newest index backup

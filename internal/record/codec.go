@@ -2,6 +2,7 @@ package record
 
 import (
 	"fmt"
+	"math"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
@@ -11,7 +12,14 @@ import (
 // several goroutines.
 type Codec struct {
 	enc, dec sync.Pool
+	most     int // bytes of an inflated document, 0: what the caller says
+	room     room
 }
+
+// Bound sets the largest document that is inflated: what a frame of the log can have once inflated
+// (segment.Geometry.Limit). No version of this program writes more, so an entry that says more is
+// forged. Bound is called before the Codec is used.
+func (c *Codec) Bound(limit uint64) { c.most = int(min(limit, math.MaxInt32)) }
 
 func (c *Codec) compress(dst, doc []byte) []byte {
 	e, _ := c.enc.Get().(*zstd.Encoder)
@@ -26,7 +34,8 @@ func (c *Codec) compress(dst, doc []byte) []byte {
 	return e.EncodeAll(doc, dst)
 }
 
-func (c *Codec) inflate(doc []byte, size int) ([]byte, error) {
+// inflate appends the document to dst, which is empty and has room for it.
+func (c *Codec) inflate(dst, doc []byte, size int) ([]byte, error) {
 	d, _ := c.dec.Get().(*zstd.Decoder)
 	if d == nil {
 		var err error
@@ -40,7 +49,7 @@ func (c *Codec) inflate(doc []byte, size int) ([]byte, error) {
 	if err := h.Decode(doc); err != nil || !h.HasFCS || h.FrameContentSize != uint64(size) {
 		return nil, fmt.Errorf("%w: compressed document does not have the size that it says", errRecord)
 	}
-	out, err := d.DecodeAll(doc, make([]byte, 0, size))
+	out, err := d.DecodeAll(doc, dst)
 	if err != nil || len(out) != size {
 		return nil, fmt.Errorf("%w: inflating a document: %w", errRecord, err)
 	}

@@ -40,7 +40,11 @@
 //
 // Line and vector come first and are never compressed, so that a replay parses no JSON and
 // decompresses nothing. Only documents of 4 KiB and more are compressed, and only if that makes
-// them smaller.
+// them smaller, by 64 times at most: what would shrink more is written plain. So what this program
+// writes inflates in proportion to the log. Logs of older versions have documents that are compressed
+// more (View.Overpacked), and so have forged ones; these are read too, up to what a frame can
+// have (Codec.Bound), and the goroutines of a store that read documents by themselves have at most
+// 64 MiB of them in memory at once, or one that is larger (Codec.Take, Codec.Lend).
 //
 // previous links the versions of a key to a chain that can be followed back as far as the log
 // reaches: it determines which bytes in a file can be ours.

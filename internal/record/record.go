@@ -42,6 +42,9 @@ const (
 	flagNew   = 2
 	headSize  = 24
 	zstdAbove = 4 << 10
+	// mostShrunk is how many times smaller a document becomes at most. What zstd would shrink more
+	// is written plain, so that a log which this program wrote inflates to 64 times its size at most.
+	mostShrunk = 64
 )
 
 // Encode appends a record's value and returns it with the bytes that it has
@@ -66,7 +69,8 @@ func (c *Codec) Encode(dst []byte, r *Record) ([]byte, uint32) {
 	inflated := uint32(len(dst) - at + len(r.Doc))
 	if len(r.Doc) >= zstdAbove {
 		doc := len(dst)
-		if z := c.compress(dst, r.Doc); len(z)-doc < len(r.Doc) {
+		z := c.compress(dst, r.Doc)
+		if n := len(z) - doc; n < len(r.Doc) && len(r.Doc) <= mostShrunk*n {
 			z[at+1] |= flagZstd
 			return z, inflated
 		}
@@ -137,16 +141,31 @@ func (v *View) Finite() bool {
 // Size is the length of the document.
 func (v *View) Size() int { return v.size }
 
+// Overpacked reports whether the document is compressed to less than a 64th, as Encode does not do
+// any more: an older version has written it, or the log is forged.
+func (v *View) Overpacked() bool { return v.zstd && v.size > mostShrunk*len(v.doc) }
+
 // Plain is the document as it lies in the value; false if it is compressed.
 func (v *View) Plain() ([]byte, bool) { return v.doc, !v.zstd }
 
-// Doc returns the document, in memory of its own. limit bounds what is inflated.
+// Doc returns the document, in memory of its own. limit bounds what is inflated, as does Bound.
 func (c *Codec) Doc(v *View, limit int) ([]byte, error) {
 	if !v.zstd {
 		return append(make([]byte, 0, len(v.doc)), v.doc...), nil
 	}
-	if v.size > limit {
-		return nil, fmt.Errorf("%w: document of %d bytes, the limit is %d", errRecord, v.size, limit)
+	if err := c.Fits(v, limit); err != nil {
+		return nil, err
 	}
-	return c.inflate(v.doc, v.size)
+	return c.inflate(make([]byte, 0, v.size), v.doc, v.size)
+}
+
+// Fits refuses a document that inflates to more than a log can have.
+func (c *Codec) Fits(v *View, limit int) error {
+	if c.most > 0 {
+		limit = min(limit, c.most)
+	}
+	if v.size > limit {
+		return fmt.Errorf("%w: document of %d bytes, the limit is %d", errRecord, v.size, limit)
+	}
+	return nil
 }

@@ -16,7 +16,7 @@ func TestRoundTrip(t *testing.T) {
 	for _, r := range []Record{
 		{},
 		{Previous: 7, Created: true, Line: []byte(`{"a":1}`), Doc: []byte("{}\n")},
-		{Line: []byte("{}"), Vector: []float32{1, -2.5}, Doc: bytes.Repeat([]byte("long "), 4000)},
+		{Line: []byte("{}"), Vector: []float32{1, -2.5}, Doc: bytes.Repeat(random[:1000], 20)},
 		{Doc: random},
 	} {
 		b, inflated := c.Encode([]byte("prefix"), &r)
@@ -44,7 +44,7 @@ func FuzzParse(f *testing.F) {
 		{Previous: 128}, // and of a version
 		{Created: true, Line: []byte("{}"), Doc: []byte("{}")},
 		{Previous: 1 << 40, Line: []byte("{}"), Vector: []float32{1, 0, -1}, Doc: bytes.Repeat([]byte("x"), zstdAbove-1)},
-		{Line: []byte("{}"), Vector: []float32{1}, Doc: bytes.Repeat([]byte("x"), 5000)}, // compressed
+		{Line: []byte("{}"), Vector: []float32{1}, Doc: append(bytes.Repeat([]byte("x"), 5000), `the quick brown fox jumps over the lazy dog, 0123456789`...)}, // compressed
 	} {
 		b, _ := c.Encode(nil, &r)
 		f.Add(b)

@@ -71,6 +71,10 @@ type Query struct {
 	// Trim, if not nil, is called with each hit's memory as soon as it is read: what it
 	// takes out is not held until Search returns. A memory may be read more than once.
 	Trim func(*memstore.Memory)
+	// Held, if more than 0, bounds the bytes of the documents of all hits together: the Memory of a hit
+	// beyond it, which is marked as Trimmed, has only ID, Version and times. Documents may be as
+	// large as max_memory_bytes, each.
+	Held int64
 }
 
 // Hit is a memory that was found.
@@ -80,6 +84,8 @@ type Hit struct {
 	Memory memstore.Memory
 	// Of a search by words and a vector: what either side gave, from 0 to 1.
 	Words, Vector float64
+
+	Trimmed bool // Memory was not kept: see Query.Held
 
 	Explanation *memstore.Explanation
 	Fragment    *memstore.Fragment
@@ -162,7 +168,7 @@ func (s *Search) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n 
 		return nil, false, 0, unread, err
 	}
 	full = len(list) == n
-	skip, sessions := q.Offset, map[string]int{}
+	skip, sessions, held := q.Offset, map[string]int{}, int64(0)
 	if q.PerSession == 0 {
 		list, skip = list[min(skip, len(list)):], 0
 	}
@@ -170,7 +176,7 @@ func (s *Search) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n 
 		if q.PerSession > 0 && len(hits) == q.limit() {
 			break
 		}
-		m, err := s.get(ctx, h.ID)
+		m, size, err := s.sized(ctx, h.ID)
 		switch {
 		case ended(ctx, err) != nil:
 			return nil, false, 0, unread, ended(ctx, err)
@@ -192,7 +198,11 @@ func (s *Search) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n 
 			if q.Trim != nil {
 				q.Trim(&m)
 			}
-			hit.Memory = m
+			if hit.Memory = m; q.Held > 0 && size > q.Held-held {
+				hit.Trimmed, hit.Memory = true, bare(&m)
+			} else {
+				held += size
+			}
 			hits = append(hits, hit)
 		}
 	}
@@ -400,11 +410,23 @@ func ended(ctx context.Context, err error) error {
 }
 
 func (s *Search) get(ctx context.Context, id string) (memstore.Memory, error) {
+	m, _, err := s.sized(ctx, id)
+	return m, err
+}
+
+// sized is get, with the size of the document.
+func (s *Search) sized(ctx context.Context, id string) (memstore.Memory, int64, error) {
 	v, err := s.Engine.Get(ctx, s.Engine.Kinds.Memories, id)
 	if err != nil {
-		return memstore.Memory{}, err
+		return memstore.Memory{}, 0, err
 	}
-	return s.Engine.Decode(id, v)
+	m, err := s.Engine.Decode(id, v)
+	return m, int64(len(v.Doc)), err
+}
+
+// bare returns what a hit that is not held has of its memory.
+func bare(m *memstore.Memory) memstore.Memory {
+	return memstore.Memory{ID: m.ID, Version: m.Version, Timestamp: m.Timestamp, CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt, ExpiresAt: m.ExpiresAt}
 }
 
 // Scanners is how many goroutines read vectors, or documents.

@@ -125,6 +125,7 @@ func (t *Set) worked(value []byte) bool {
 		return false
 	}
 	var codec record.Codec
+	codec.Bound(t.Log.Limit())
 	body, err := codec.Doc(&view, places.DocumentMost)
 	return err == nil && t.content.in(body)
 }

@@ -118,11 +118,12 @@ func (r *row) asIndexed(e *wal.Entry) bool {
 	if r.finished, err = index.Finish(r.finished[:0], view.Line, e.LSN, e.Time.UnixMicro()); err != nil || !bytes.Equal(r.finished, r.indexed) {
 		return false
 	}
-	doc, err := r.v.Source.Codec.Doc(&view, r.v.Source.FileLimit)
+	doc, give, err := r.v.Source.Codec.Lend(r.v.ctx, &view, r.v.Source.FileLimit)
 	if err != nil {
 		return false
 	}
 	sum := sha256.Sum256(doc)
+	give()
 	at := bytes.Index(view.Line, []byte(hashMember)) // its quotes are a member's: in a string they are escaped
 	if at < 0 {
 		return false
@@ -149,10 +150,11 @@ func (v *Run) record(k *document.Kind, e *wal.Entry) (index.Entry, error) {
 	if err != nil || e.Delete {
 		return index.Entry{}, err
 	}
-	doc, err := v.Source.Codec.Doc(&view, v.Source.FileLimit)
+	doc, give, err := v.Source.Codec.Lend(v.ctx, &view, v.Source.FileLimit)
 	if err != nil {
 		return line, err
 	}
+	defer give()
 	if int64(len(doc)) != line.Size || sha256.Sum256(doc) != line.ContentHash {
 		return line, errors.New("its document is not the one that its index line names")
 	}

@@ -20,11 +20,13 @@ func IsDiskFull(err error) bool {
 var joined = reflect.TypeOf(errors.Join(io.EOF))
 
 // CanWait says that what failed was hindered only from outside, and is done as well by the next that
-// comes: the disk is full, a file may not be written, another process has a lock, or the time was over; and
-// that no other error is joined to it.
+// comes: the disk is full, a file may not be written, another process has a lock, the time was over, or its
+// user has to agree to what it writes; and that no other error is joined to it.
 func CanWait(err error) bool {
+	inflates := (*errs.InflatedError)(nil)
 	if errors.Is(err, errs.ErrSyncFailed) || errors.Is(err, errs.ErrOutcomeUnknown) ||
-		!IsDiskFull(err) && !IsPermission(err) && !errors.Is(err, errs.ErrLocked) && !errors.Is(err, context.DeadlineExceeded) {
+		!IsDiskFull(err) && !IsPermission(err) && !errors.Is(err, errs.ErrLocked) && !errors.Is(err, context.DeadlineExceeded) &&
+			!errors.As(err, &inflates) {
 		return false
 	}
 	for ; err != nil; err = errors.Unwrap(err) {

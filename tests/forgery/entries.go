@@ -7,8 +7,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/index"
@@ -82,6 +85,35 @@ func badLine(name, line string) Forgery {
 			fail(fmt.Errorf("%q is not in %s", old, good))
 		}
 	}, nil)
+}
+
+// bomb appends an entry of a memory with a long and repetitive text, size bytes in all, compressed
+// as far as zstd does it: a few thousandths of the size, as no version of the store writes it any more.
+func (s *Store) bomb(id string, size int) {
+	head := fmt.Appendf(nil, "{\n  \"id\": %q,\n  \"content\": \"", id)
+	end := []byte("\"\n}\n")
+	doc := bytes.Repeat([]byte("one word "), size/9+1)[:size-len(head)-len(end)]
+	doc = slices.Concat(head, doc, end)
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		fail(err)
+	}
+	defer enc.Close()
+	value, _ := new(record.Codec).Encode(nil, &record.Record{Created: true, Line: s.line(id, doc, nil)})
+	value[1] |= 1 // compressed
+	binary.LittleEndian.PutUint32(value[20:], uint32(len(doc)))
+	value = enc.EncodeAll(doc, value)
+	s.log.Append(forge.Frame{Key: "m" + id, Value: value, Inflated: uint32(len(value) + len(doc))})
+}
+
+// Bombs is a forgery of n memories of size bytes each: x0, x1 …
+func Bombs(n, size int) Forgery {
+	return sound(Forgery{Name: fmt.Sprintf("bombs: %d of %d bytes", n, size), do: func(s *Store) {
+		for i := range n {
+			s.bomb(fmt.Sprintf("x%d", i), size)
+		}
+		s.save()
+	}})
 }
 
 func put32(at int, n uint32) func([]byte) []byte {
@@ -265,6 +297,9 @@ var entries = []Forgery{
 	entry("document: another hash", func(s *Store, r *record.Record) {
 		r.Line = s.line("x", r.Doc, func(e *index.Entry) { e.ContentHash[0]++ })
 	}, nil),
+
+	harmless(Bombs(6, 4<<20)), // of a log with smaller segments, none is valid
+	harmless(Bombs(2, 255<<20)),
 
 	key("none", "", 16),
 	key("only its letter", "m", 16),

@@ -34,7 +34,7 @@ type Options struct {
 	Timeout    time.Duration // of one request, 60 s when 0
 	Retries    int           // after the first try, 3 when 0, none when negative
 	MaxWait    time.Duration // for a server that says when to come back; a minute when 0. More is a failure
-	MaxBytes   int64         // of one answer, 64 MiB when 0
+	MaxBytes   int64         // of one answer, 64 MiB when 0; less where the vectors that were asked for take less
 	NoTruncate bool          // a text that is too long is an error
 
 	Client *http.Client                               // its Timeout and redirects are not used

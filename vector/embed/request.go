@@ -22,14 +22,6 @@ type request struct {
 	Dimensions int      `json:"dimensions,omitempty"`
 }
 
-type answer struct {
-	Data []struct {
-		Index     *int      `json:"index"`
-		Embedding []float32 `json:"embedding"`
-	} `json:"data"`
-	Embeddings [][]float32 `json:"embeddings"`
-}
-
 // ask makes one request.
 func (e *Embedder) ask(ctx context.Context, texts []string) ([][]float32, *Error) {
 	ctx, cancel := context.WithTimeout(ctx, e.o.Timeout)
@@ -62,14 +54,7 @@ func (e *Embedder) ask(ctx context.Context, texts []string) ([][]float32, *Error
 	if resp.StatusCode != http.StatusOK {
 		return nil, e.refused(resp)
 	}
-	b, err := io.ReadAll(io.LimitReader(resp.Body, e.o.MaxBytes+1))
-	switch {
-	case err != nil:
-		return nil, e.unreached(err)
-	case int64(len(b)) > e.o.MaxBytes:
-		return nil, e.wrong("the answer is longer than %d bytes", e.o.MaxBytes)
-	}
-	return e.vectors(b, len(texts))
+	return e.vectors(resp.Body, len(texts))
 }
 
 // unreached: url.Error repeats the URL, with all that stands in it.
@@ -158,42 +143,4 @@ func retryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 		return max(at.Sub(now), 0), true
 	}
 	return 0, false
-}
-
-// vectors reads an answer, which must have one vector for each text.
-func (e *Embedder) vectors(b []byte, texts int) ([][]float32, *Error) {
-	var a answer
-	if err := json.Unmarshal(b, &a); err != nil {
-		return nil, e.wrong("%v", err)
-	}
-	list := a.Embeddings
-	if e.o.Protocol == OpenAI {
-		list = make([][]float32, texts)
-		if len(a.Data) != texts {
-			return nil, e.wrong("%d vectors for %d texts", len(a.Data), texts)
-		}
-		for i, d := range a.Data {
-			at := i
-			if d.Index != nil {
-				at = *d.Index
-			}
-			if at < 0 || at >= texts || list[at] != nil || d.Embedding == nil {
-				return nil, e.wrong("vector %d of %d is missing, or is there twice", at, texts)
-			}
-			list[at] = d.Embedding
-		}
-	}
-	if len(list) != texts {
-		return nil, e.wrong("%d vectors for %d texts", len(list), texts)
-	}
-	for i, v := range list {
-		want := len(list[0])
-		if e.o.Dimensions > 0 {
-			want = e.o.Dimensions
-		}
-		if len(v) == 0 || len(v) != want {
-			return nil, e.wrong("vector %d has %d dimensions, not %d", i, len(v), want)
-		}
-	}
-	return list, nil
 }

@@ -309,13 +309,12 @@ func (w *Words) read(ctx context.Context, set *index.Set, ids []string, ans []*a
 				return
 			}
 			if failed[n] = ctx.Err(); failed[n] == nil {
-				docs[i], failed[n] = w.readOne(ctx, set, ids[i])
+				docs[i], failed[n] = w.readOne(ctx, set, ids[i], ans[n])
 			}
 			if failed[n] != nil {
 				return
 			}
 			if docs[i] != nil {
-				docs[i].Analyse(ans[n])
 				bytes.Add(int64(docs[i].Bytes()))
 			}
 		}
@@ -329,9 +328,9 @@ func (w *Words) read(ctx context.Context, set *index.Set, ids []string, ans []*a
 	return docs[:min(int(next.Load()), len(ids))], errors.Join(failed...)
 }
 
-// readOne reads a memory as of the index: of a version that neither its file nor the log has, only
+// readOne reads a memory as of the index, with its terms: of a version that neither its file nor the log has, only
 // that it is there is known.
-func (w *Words) readOne(ctx context.Context, set *index.Set, id string) (*words.Doc, error) {
+func (w *Words) readOne(ctx context.Context, set *index.Set, id string, an *analyzer.Analyzer) (*words.Doc, error) {
 	b, ok, err := set.Get(nil, index.Memories, id)
 	if err != nil || !ok {
 		return nil, err
@@ -340,8 +339,21 @@ func (w *Words) readOne(ctx context.Context, set *index.Set, id string) (*words.
 	if err != nil {
 		return nil, fmt.Errorf("%w: index line of %s: %w", errs.ErrCorrupt, human.Quote(id), err)
 	}
+	give, err := w.eng.Codec.Take(ctx, decodedTimes*line.Size)
+	if err != nil {
+		return nil, err
+	}
+	defer give()
+	d, err := w.rowOf(ctx, id, &line)
+	if d != nil {
+		d.Analyse(an)
+	}
+	return d, err
+}
+
+func (w *Words) rowOf(ctx context.Context, id string, line *index.Entry) (*words.Doc, error) {
 	kind := w.eng.Kinds.Memories
-	v, err := w.eng.Read(ctx, kind, id, state.Place{Version: line.Version, Entry: line}, true)
+	v, err := w.eng.Read(ctx, kind, id, state.Place{Version: line.Version, Entry: *line}, true)
 	if err != nil {
 		found, ok := w.eng.FromLog(ctx, kind, id, line.Version)
 		switch {
@@ -352,8 +364,8 @@ func (w *Words) readOne(ctx context.Context, set *index.Set, id string) (*words.
 		case vfs.IsStarved(err), vfs.IsUnopened(err): // else it would be without words for good
 			return nil, err
 		default:
-			return unread(id, &line, line.Version), nil
+			return unread(id, line, line.Version), nil
 		}
 	}
-	return w.decode(id, v.Doc, &line, line.Version), nil
+	return w.decode(id, v.Doc, line, line.Version), nil
 }

@@ -40,6 +40,10 @@ const (
 	filingTimes = 4
 )
 
+// decodedTimes is how many times its size a document takes while its words are found: its bytes, its text
+// and the terms of that.
+const decodedTimes = 3
+
 // Words is the view.
 type Words struct {
 	eng     *engine.Engine
@@ -125,7 +129,7 @@ func (w *Words) loose() (rows, size int) {
 }
 
 // Apply implements view.Fold.
-func (w *Words) Apply(_ context.Context, _ *index.Set, e *wal.Entry) error {
+func (w *Words) Apply(ctx context.Context, _ *index.Set, e *wal.Entry) error {
 	if w.eng.Kinds.Of(e.Key) != w.eng.Kinds.Memories {
 		return nil
 	}
@@ -137,15 +141,21 @@ func (w *Words) Apply(_ context.Context, _ *index.Set, e *wal.Entry) error {
 	if err != nil {
 		return err
 	}
-	doc, err := w.eng.Codec.Doc(&rec, places.StoredMost)
+	give, err := w.eng.Codec.Take(ctx, decodedTimes*int64(rec.Size()))
 	if err != nil {
-		return w.change(id, unread(id, &line, e.LSN))
+		return err
 	}
-	return w.change(id, w.decode(id, doc, &line, e.LSN))
+	d := unread(id, &line, e.LSN)
+	if doc, err := w.eng.Codec.Doc(&rec, places.StoredMost); err == nil {
+		d = w.decode(id, doc, &line, e.LSN)
+	}
+	give()
+	return w.change(id, d)
 }
 
+// decode makes a row of a document, whose bytes are its own.
 func (w *Words) decode(id string, doc []byte, line *index.Entry, lsn uint64) *words.Doc {
-	m, err := memstore.Decode(doc, memstore.DecodeOptions{Limits: document.Stored, Location: w.eng.Env.NaiveTimes, ID: id})
+	m, err := memstore.Decode(doc, memstore.DecodeOptions{Limits: document.Stored, Location: w.eng.Env.NaiveTimes, ID: id, Owned: true})
 	if err != nil {
 		return unread(id, line, lsn)
 	}
@@ -166,7 +176,7 @@ func (w *Words) change(id string, d *words.Doc) error {
 	if w.size += len(id) + 100; d != nil {
 		w.size += d.Bytes()
 	}
-	if len(w.pending) >= w.times*pendingRows || w.size >= w.times*pendingSize {
+	if len(w.pending) >= w.times*pendingRows || w.size >= w.times*pendingSize || d != nil && d.Bytes() >= pendingSize {
 		return vfs.Guard(w.seal) // it looks into what is mapped
 	}
 	return nil

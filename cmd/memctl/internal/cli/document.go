@@ -104,15 +104,24 @@ func (d *Document) Item(v any) {
 	if d == nil {
 		return
 	}
-	b, err := encode(v)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.note(err)
-	if d.items > 0 {
+	e := json.NewEncoder((*itemWriter)(d))
+	e.SetEscapeHTML(false)
+	d.note(e.Encode(v))
+}
+
+// itemWriter writes what an encoder makes of one item, which may be many megabytes, without another
+// copy of it.
+type itemWriter Document
+
+func (w *itemWriter) Write(b []byte) (int, error) {
+	d := (*Document)(w)
+	if d.items++; d.items > 1 {
 		d.print([]byte(","))
 	}
-	d.items++
-	d.print(b)
+	d.print(bytes.TrimSuffix(b, []byte("\n")))
+	return len(b), nil
 }
 
 // Line writes a document of its own.

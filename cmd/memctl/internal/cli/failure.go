@@ -91,6 +91,7 @@ var classes = []struct {
 	{is(varve.ErrReadOnly), CodePermission, "read-only", "memctl status says why"},
 	{is(varve.ErrTooLarge), CodeRefused, "too large", "limits are in config.json: memctl config"},
 	{is(varve.ErrBatchTooLarge), CodeRefused, "too large", "put fewer memories at once, or use memctl import --from jsonl"},
+	{as[*varve.InflatedError], CodeRefused, "limit", "if the store is yours, memctl flush --inflate writes them; else delete them (memctl list --sort -size)"},
 	{is(varve.ErrLimit), CodeRefused, "limit", "limits are in config.json: memctl config"},
 	{vfs.IsStarved, CodeRefused, "limit", starved},
 	{is(varve.ErrTooManyFiles), CodeRefused, "limit", starved},

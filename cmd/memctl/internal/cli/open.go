@@ -160,6 +160,9 @@ func (a *App) CloseServed(st *varve.Store) {
 // because a script that repeats it would write the same again.
 func (a *App) warnUnwritten(how Access, done bool, err error) {
 	f, when := Classify(err), "by the next command that can"
+	if as[*varve.InflatedError](err) {
+		when = "when you ask for it"
+	}
 	if vfs.IsDiskFull(err) {
 		when = "when there is space"
 	} else if errors.Is(err, context.DeadlineExceeded) && f.Fix == "" {

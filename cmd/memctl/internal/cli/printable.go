@@ -14,8 +14,15 @@ import (
 // Printable puts text on one line and takes from it what a terminal would obey:
 // what is stored was written by anybody.
 func Printable(s string) string {
-	s = strings.Join(strings.Fields(s), " ")
-	return escape(s, "")
+	var b strings.Builder // and no list of the words, which takes many times as much as the text
+	b.Grow(len(s))
+	for word := range strings.FieldsSeq(s) {
+		if b.Len() > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(word)
+	}
+	return escape(b.String(), "")
 }
 
 // PrintableID is the id itself where a terminal may have it, else quoted as Go does.

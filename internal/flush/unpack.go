@@ -1,0 +1,57 @@
+package flush
+
+import (
+	"context"
+	"errors"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/wal"
+)
+
+// A document that is compressed more than 64-fold is of an older version of this program, or of a forged
+// log, of which a megabyte becomes gigabytes of files. The difference cannot be seen, so what a flush
+// writes of such documents is bounded: where all that the log has for files is more, none is written,
+// and the store is used from its log until its user says that the documents are wanted
+// (Options.Inflate), or deletes them. The setting is not one of config.json, which comes with the store.
+
+// unpackedMost is how many bytes of such documents become files unasked.
+const unpackedMost = 256 << 20
+
+// unpacks reports why the document of the entry at a position, which is compressed more than 64-fold,
+// must not become a file: nil if it may.
+func (f *filing) unpacks(ctx context.Context, at wal.LSN) error {
+	fl := f.fl
+	if fl.Inflate {
+		return nil
+	}
+	fl.unpacking.Lock()
+	defer fl.unpacking.Unlock()
+	if at < fl.unpacksTo {
+		return nil
+	}
+	to := max(fl.Engine.Log.AppliedMark().LSN, at+1)
+	over := &errs.InflatedError{Most: unpackedMost}
+	for _, change := range fl.Engine.State.Changes(f.flushed, to) {
+		e, err := fl.Engine.Log.ReadAt(ctx, change.Pos)
+		if errors.Is(err, errs.ErrCorrupt) || errors.Is(err, errs.ErrTruncated) {
+			continue // its turn comes, or has come
+		}
+		if err != nil {
+			return err
+		}
+		view, err := state.Read(&e)
+		if err != nil || fl.Engine.Kinds.Of(e.Key) == nil || !view.Overpacked() || fl.Engine.Codec.Fits(&view, places.StoredMost) != nil {
+			continue
+		}
+		over.Documents++
+		over.Packed += int64(len(e.Value))
+		over.Size += int64(view.Size())
+	}
+	if over.Size > over.Most {
+		return over
+	}
+	fl.unpacksTo = to
+	return nil
+}

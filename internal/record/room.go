@@ -1,0 +1,64 @@
+package record
+
+import (
+	"context"
+	"sync"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// How many bytes of documents the goroutines of one store that read many have in memory at once.
+// One document that is larger is read while no other is.
+const (
+	roomBytes = 64 << 20
+	roomFree  = 256 << 10 // a document of up to so many bytes does not wait, and is not counted
+)
+
+// room bounds what is in memory at once of the documents that a store reads by itself: for files, the
+// index of words, a verification. Goroutines hold it around one document, and wait for no lock and no
+// other document while they do.
+type room struct {
+	once  sync.Once
+	left  *semaphore.Weighted
+	spare sync.Pool // *[]byte, of Lend
+}
+
+// Take blocks until a document of n bytes may be in memory. give is called once, when it is not
+// needed any more.
+func (c *Codec) Take(ctx context.Context, n int64) (give func(), err error) {
+	if n <= roomFree {
+		return func() {}, nil
+	}
+	r := &c.room
+	r.once.Do(func() { r.left = semaphore.NewWeighted(roomBytes) })
+	n = min(n, roomBytes)
+	if err := r.left.Acquire(ctx, n); err != nil {
+		return nil, err
+	}
+	return func() { r.left.Release(n) }, nil
+}
+
+// Lend is Doc of a document that is needed for a moment: it waits as Take does, and the bytes are
+// those of the record or of a buffer that is used again once give is called.
+func (c *Codec) Lend(ctx context.Context, v *View, limit int) (doc []byte, give func(), err error) {
+	if !v.zstd {
+		return v.doc, func() {}, nil
+	}
+	if err := c.Fits(v, limit); err != nil {
+		return nil, nil, err
+	}
+	free, err := c.Take(ctx, int64(v.size))
+	if err != nil {
+		return nil, nil, err
+	}
+	b, _ := c.room.spare.Get().(*[]byte)
+	if b == nil || cap(*b) < v.size {
+		fresh := make([]byte, 0, v.size)
+		b = &fresh
+	}
+	if doc, err = c.inflate((*b)[:0], v.doc, v.size); err != nil {
+		free()
+		return nil, nil, err
+	}
+	return doc, func() { c.room.spare.Put(b); free() }, nil
+}

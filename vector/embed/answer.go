@@ -1,0 +1,238 @@
+package embed
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// An answer is what another machine says, and its size is not known. It is read as it comes, and each
+// vector and each number is counted before it has a place in memory: so an answer takes what the vectors
+// that were asked for may take, whatever else it has.
+const (
+	mostDimensions = 1 << 16  // of a vector, as Options.Dimensions at most, and as a store takes by default
+	numberBytes    = 40       // of the text of a number, with what is between two of them
+	overheadBytes  = 64 << 10 // of what an answer says besides, and for each of its vectors
+	tokenBytes     = 1 << 20  // of one name, string or number, beyond what a Decoder reads ahead
+)
+
+// answer reads vectors out of an answer.
+type answer struct {
+	e     *Embedder
+	texts int
+	in    *limited
+	dec   *jsontext.Decoder
+	list  [][]float32 // by the index of the text
+	given int         // vectors that were read
+}
+
+// vectors reads an answer, which must have one vector for each text.
+func (e *Embedder) vectors(body io.Reader, texts int) ([][]float32, *Error) {
+	a := &answer{e: e, texts: texts, list: make([][]float32, texts), in: &limited{r: body, left: e.mostBytes(texts)}}
+	a.dec = jsontext.NewDecoder(a.in, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if err := a.read(); err != nil {
+		var fault *Error
+		switch {
+		case a.in.over:
+			return nil, e.wrong("the answer is longer than %d bytes, or one part of it longer than %d", e.mostBytes(texts), tokenBytes)
+		case errors.As(err, &fault):
+			return nil, fault
+		case a.in.err != nil:
+			return nil, e.unreached(a.in.err)
+		}
+		return nil, e.wrong("%v", err)
+	}
+	if a.given != texts {
+		return nil, e.wrong("%d vectors for %d texts", a.given, texts)
+	}
+	for i, v := range a.list {
+		want := len(a.list[0])
+		if e.o.Dimensions > 0 {
+			want = e.o.Dimensions
+		}
+		if len(v) == 0 || len(v) != want {
+			return nil, e.wrong("vector %d has %d dimensions, not %d", i, len(v), want)
+		}
+	}
+	return a.list, nil
+}
+
+// mostBytes is how long the answer for so many texts may be.
+func (e *Embedder) mostBytes(texts int) int64 {
+	each := int64(e.most())*numberBytes + overheadBytes
+	return min(e.o.MaxBytes, int64(texts)*each+overheadBytes)
+}
+
+// most is how many dimensions a vector may have.
+func (e *Embedder) most() int {
+	if e.o.Dimensions > 0 {
+		return e.o.Dimensions
+	}
+	return mostDimensions
+}
+
+func (a *answer) read() error {
+	name := "data"
+	if a.e.o.Protocol != OpenAI {
+		name = "embeddings"
+	}
+	err := a.object(func(member string) error {
+		if !strings.EqualFold(member, name) {
+			return a.skip()
+		}
+		return a.array(func(i int) error {
+			if a.given++; a.given > a.texts {
+				return a.e.wrong("more than %d vectors for %d texts", a.texts, a.texts)
+			}
+			if a.e.o.Protocol == OpenAI {
+				return a.item(i)
+			}
+			v, err := a.vector()
+			a.list[i] = v
+			return err
+		})
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := a.token(); !errors.Is(err, io.EOF) {
+		return errors.Join(errors.New("more follows the answer"), err)
+	}
+	return nil
+}
+
+// item reads {"index":0,"embedding":[…]}.
+func (a *answer) item(at int) error {
+	var v []float32
+	err := a.object(func(member string) (err error) {
+		switch {
+		case strings.EqualFold(member, "index") && a.dec.PeekKind() == '0':
+			var n jsontext.Token
+			if n, err = a.token(); err == nil {
+				at, err = strconv.Atoi(n.String())
+			}
+		case strings.EqualFold(member, "embedding"):
+			v, err = a.vector()
+		default:
+			err = a.skip()
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if at < 0 || at >= a.texts || a.list[at] != nil || v == nil {
+		return a.e.wrong("vector %d of %d is missing, or is there twice", at, a.texts)
+	}
+	a.list[at] = v
+	return nil
+}
+
+// vector reads a list of numbers; null is none.
+func (a *answer) vector() ([]float32, error) {
+	if a.dec.PeekKind() == 'n' {
+		return nil, a.skip()
+	}
+	v := make([]float32, 0, max(len(a.list[0]), 16))
+	err := a.array(func(i int) error {
+		if i == a.e.most() {
+			return a.e.wrong("a vector has more than %d dimensions", a.e.most())
+		}
+		t, err := a.token()
+		if err != nil {
+			return err
+		}
+		if t.Kind() != '0' {
+			return fmt.Errorf("a vector has %s among its numbers", t.Kind())
+		}
+		f, err := strconv.ParseFloat(t.String(), 32)
+		v = append(v, float32(f))
+		return err
+	})
+	return v, err
+}
+
+// object calls each with the name of each member, whose value it reads. null has none.
+func (a *answer) object(each func(name string) error) error {
+	t, err := a.token()
+	if err != nil || t.Kind() == 'n' {
+		return err
+	}
+	if t.Kind() != '{' {
+		return fmt.Errorf("%s in the place of an object", t.Kind())
+	}
+	for a.dec.PeekKind() != '}' {
+		if t, err = a.token(); err == nil {
+			err = each(t.String())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_, err = a.token()
+	return err
+}
+
+// array calls each for each element, which it reads. null has none.
+func (a *answer) array(each func(i int) error) error {
+	t, err := a.token()
+	if err != nil || t.Kind() == 'n' {
+		return err
+	}
+	if t.Kind() != '[' {
+		return fmt.Errorf("%s in the place of a list", t.Kind())
+	}
+	for i := 0; a.dec.PeekKind() != ']'; i++ {
+		if err := each(i); err != nil {
+			return err
+		}
+	}
+	_, err = a.token()
+	return err
+}
+
+// skip reads a value, of which nothing is kept.
+func (a *answer) skip() error {
+	for depth := a.dec.StackDepth(); ; {
+		if _, err := a.token(); err != nil || a.dec.StackDepth() <= depth {
+			return err
+		}
+	}
+}
+
+func (a *answer) token() (jsontext.Token, error) {
+	a.in.part = 0
+	return a.dec.ReadToken()
+}
+
+// limited reads so many bytes, and not more than tokenBytes for one token.
+type limited struct {
+	r    io.Reader
+	left int64
+	part int  // bytes since the last token
+	over bool // there was more
+	err  error
+}
+
+func (l *limited) Read(b []byte) (int, error) {
+	if l.part > tokenBytes {
+		l.over = true
+		return 0, io.ErrUnexpectedEOF
+	}
+	b = b[:min(int64(len(b)), l.left+1)]
+	n, err := l.r.Read(b)
+	l.left -= int64(n)
+	l.part += n
+	if l.left < 0 {
+		l.over = true
+		return 0, io.ErrUnexpectedEOF
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		l.err = err
+	}
+	return n, err
+}
