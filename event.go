@@ -38,6 +38,7 @@ const (
 	EventHoldBroken  = EventKind(env.EventHoldBroken)  // a backup took longer than the log's budget allows
 	EventArchiveGap  = EventKind(env.EventArchiveGap)  // the history has a hole; no memory is lost
 	EventArchiveCut  = EventKind(env.EventArchiveCut)  // Path was removed on a full disk: Bytes of the oldest history; no memory is lost
+	EventArchiveOld  = EventKind(env.EventArchiveOld)  // Bytes of the oldest history were removed by history_bytes or history_days: see Note
 	EventFlush       = EventKind(env.EventFlush)       // Count files became durable
 	EventFlushError  = EventKind(env.EventFlushError)  // the flush is tried again
 	EventIndex       = EventKind(env.EventIndex)       //

@@ -12,6 +12,7 @@
 //	wal/*.lock         open attach flush append sync hold, taken in this order; watch is independent
 //	wal/features       a copy of the features that checkpoint has; absent until the first is raised
 //	wal/expiry         not part of the log: when the store saw that something had expired
+//	wal/aged           likewise: that history was older than history_days
 //	wal/archive/*.zst  copies of released segments
 //	checkpoint         two slots, written in turn: what a node's files cover
 //
