@@ -28,6 +28,7 @@ type Options struct {
 	FileMode    fs.FileMode         // 0600 when 0
 	DirMode     fs.FileMode         // 0700 when 0
 	Archive     Budget              // of archive/, as it is at the moment; 256 MiB of any age when nil
+	Config      func() bool         // the store has a config.json, which the checkpoint records; never when nil
 	Aged        Aged                // by which the age of copies is judged; the clock when nil
 	MakeRoom    func() bool         // remove something less needed than history, for a full disk; false: there is nothing left
 	HoldBytes   int64               // bytes of log that a backup may keep from being recycled; 1 GiB when 0
@@ -109,6 +110,9 @@ func (o *Options) fill() {
 	}
 	if o.Archive == nil {
 		o.Archive = func() (int64, time.Duration) { return 256 << 20, 0 }
+	}
+	if o.Config == nil {
+		o.Config = func() bool { return false }
 	}
 	if o.Aged == nil {
 		o.Aged = func(now time.Time) time.Time { return now }

@@ -48,6 +48,9 @@ func (r *Retention) SweepExpired(ctx context.Context) error {
 		return nil
 	}
 	defer s.mu.Unlock()
+	if r.Engine.Settings.Unknown() {
+		return nil
+	}
 	now, age := r.Engine.Env.Clock(), r.Engine.Settings.Now().Age()
 	if now.Sub(s.aged) < engine.ClockGrace && !now.Before(s.aged) {
 		age = 0 // it was looked at
