@@ -179,7 +179,10 @@ func (fl *Flusher) write(ctx context.Context, s *spilling, always bool) error {
 func (fl *Flusher) backupDue(to *index.Target) {
 	c := fl.Engine.Settings.Now()
 	keep, every := c.Backups(), c.BackupEvery()
-	if keep == 0 || fl.Engine.Settings.Unknown() || fl.Engine.Log.Overwrites() { // it would have lines of what is purged, and make an older one go
+	if fl.Engine.Settings.Unknown() {
+		return
+	}
+	if keep == 0 || fl.Engine.Log.Overwrites() { // it would have lines of what is purged, and make an older one go
 		return
 	}
 	if fl.backupAt.IsZero() {
