@@ -3,10 +3,13 @@ package varve
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/vfs"
 )
 
 // clock is a clock that a test moves. The goroutines of a store read it too.
-type clock struct{ at atomic.Int64 }
+type clock struct{ at, up atomic.Int64 }
 
 func clockAt(t time.Time) *clock {
 	c := &clock{}
@@ -16,7 +19,15 @@ func clockAt(t time.Time) *clock {
 
 func (c *clock) now() time.Time { return time.Unix(0, c.at.Load()).UTC() }
 
-func (c *clock) add(d time.Duration) { c.at.Add(int64(d)) }
+func (c *clock) add(d time.Duration) { c.up.Add(int64(d)); c.at.Add(int64(d)) }
+
+// jump moves the clock alone: the machine's uptime does not follow.
+func (c *clock) jump(d time.Duration) { c.at.Add(int64(d)) }
+
+// on returns the options of a store on a machine with this clock and its uptime.
+func (c *clock) on(o *Options) *Options {
+	return open.In(o, open.Environment{System: vfs.System{Uptime: func() time.Duration { return time.Duration(c.up.Load()) + time.Hour }}})
+}
 
 // tick is now for who wants every look to be a microsecond later.
 func (c *clock) tick() time.Time { return time.Unix(0, c.at.Add(int64(time.Microsecond))).UTC() }

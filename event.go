@@ -39,6 +39,7 @@ const (
 	EventArchiveGap  = EventKind(env.EventArchiveGap)  // the history has a hole; no memory is lost
 	EventReplaced    = EventKind(env.EventReplaced)    // the folder was replaced: Err says how, and the store writes nothing any more; see ErrReplaced
 	EventArchiveCut  = EventKind(env.EventArchiveCut)  // Path was removed on a full disk: Bytes of the oldest history; no memory is lost
+	EventArchiveOld  = EventKind(env.EventArchiveOld)  // Bytes of the oldest history were removed by history_bytes or history_days: see Note
 	EventFlush       = EventKind(env.EventFlush)       // Count files became durable
 	EventFlushError  = EventKind(env.EventFlushError)  // the flush is tried again
 	EventIndex       = EventKind(env.EventIndex)       //

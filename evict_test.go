@@ -46,7 +46,7 @@ func TestMarkStays(t *testing.T) {
 	ctx := context.Background()
 	for _, policy := range []string{AtLimitEvictOldest, AtLimitEvictLowest} {
 		c := clockAt(time.Unix(1_700_000_000, 0))
-		st := openTest(t, t.TempDir(), &Options{NoBackground: true, Clock: c.now})
+		st := openTest(t, t.TempDir(), c.on(&Options{NoBackground: true, Clock: c.now}))
 		put := func(id string, score float64) {
 			t.Helper()
 			c.add(time.Second)

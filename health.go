@@ -39,6 +39,11 @@ type Health struct {
 	Slowed   string // why commits wait until files and index have followed the log, "" when they do not: no problem, but the rate of this machine
 	Pending  int64  // memories that wait for their embedding, as far as this process knows; Problems has why
 	Embedder EmbedderHealth
+
+	// SettingsUnknown reports that config.json is missing or not valid, which Problems explains: until it is right,
+	// no history is removed by its settings, no memory is evicted or deleted by age, and no file that is missing is
+	// taken for a deletion.
+	SettingsUnknown bool
 }
 
 // EmbedderHealth reports what is known about Options.Embed. An embedder that is down is a problem
@@ -106,6 +111,7 @@ func (st *Store) Health(ctx context.Context) Health {
 		h.Embedder = EmbedderHealth{State: EmbedderState(e.State), Since: e.Since, Failures: e.Failures, Err: e.Err, Next: e.Next}
 	}
 	if err := st.engine.Settings.Err(); err != nil {
+		h.SettingsUnknown = true
 		bad(err, true)
 	}
 	for _, err := range st.edits.Problems() {

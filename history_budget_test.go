@@ -4,12 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"sync/atomic"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/varve-db/varve/internal/open"
-	"github.com/varve-db/varve/internal/vfs"
 )
 
 // history_bytes and history_days hold without opening the store again: the oldest history goes with the
@@ -18,13 +17,19 @@ func TestHistorySettings(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	c := clockAt(time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC))
-	var ahead atomic.Int64 // any goroutine of the store reads the clock
-	clock := func() time.Time { return c.tick().Add(time.Duration(ahead.Load())) }
-	st := openTest(t, t.TempDir(), open.In(&Options{SegmentSize: 64 << 10, NoBackground: true, Clock: clock}, open.Environment{System: vfs.System{SpillBytes: 64 << 10}}))
+	clock := c.tick
+	var cut []Event
+	o := c.on(&Options{SegmentSize: 64 << 10, NoBackground: true, Clock: clock, Listener: func(e Event) {
+		if e.Kind == EventArchiveOld {
+			cut = append(cut, e)
+		}
+	}})
+	open.Of(o).System.SpillBytes = 64 << 10
+	st := openTest(t, t.TempDir(), o)
 	random := rand.New(rand.NewPCG(1, 2)) // nothing that zstd makes small
 	day := func() {
 		t.Helper()
-		ahead.Add(int64(24 * time.Hour))
+		c.add(24 * time.Hour)
 		for i := range 100 {
 			text := make([]byte, 1500)
 			for j := range text {
@@ -55,7 +60,25 @@ func TestHistorySettings(t *testing.T) {
 		t.Fatalf("%d bytes since %v, begun at %v", all.HistoryBytes, all.HistorySince, began)
 	}
 	set(func(c *Config) { c.HistoryDays = 3 })
+	// One reading of the clock removes nothing: a put whose clock is a year ahead, with the clock right again behind it.
+	c.jump(365 * 24 * time.Hour)
+	if _, err := st.Put(ctx, Memory{ID: "ahead", Content: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Admin().Compact(ctx); err != nil {
+		t.Fatal(err)
+	}
+	c.jump(-365 * 24 * time.Hour)
+	if err := st.Admin().Compact(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if s := st.Admin().Stats(); s.HistoryBytes < all.HistoryBytes || len(cut) > 0 {
+		t.Fatalf("a clock that was ahead once removed history: %d bytes are left of %d, %+v", s.HistoryBytes, all.HistoryBytes, cut)
+	}
 	day()
+	if len(cut) == 0 || cut[0].Bytes == 0 || !strings.Contains(cut[0].Note, "history_days") {
+		t.Errorf("what was cut is not reported: %+v", cut)
+	}
 	if s := st.Admin().Stats(); s.HistorySince.Before(clock().Add(-5*24*time.Hour)) || s.HistorySince.After(clock().Add(-2*24*time.Hour)) {
 		t.Errorf("of three days it has what is since %v, now is %v", s.HistorySince, clock())
 	}

@@ -69,7 +69,8 @@ type Options struct {
 	// when that one ends: see EventWatching and Stats.Watcher. Without it an edit is found when its
 	// file is read or replaced, and by Admin.Verify.
 	WatchFiles bool
-	// Clock returns the current time; nil means time.Now.
+	// Clock returns the current time of day; nil means time.Now. It may jump: what deletes by age goes
+	// by the machine's uptime as well, which no Clock replaces.
 	Clock func() time.Time
 	// NaiveTimes is the zone of times without a zone; nil means UTC.
 	NaiveTimes *time.Location
@@ -107,7 +108,6 @@ type Options struct {
 
 	// unfinished opens the copy that a migration makes, before it is a store.
 	unfinished bool
-	ownClock   bool // Clock is the machine's
 	// restored is what is known of the vectors of a store that is being restored.
 	restored *copy.Restored
 }
@@ -150,7 +150,7 @@ func (o *Options) fill() {
 	if o.EmbedBatch == 0 {
 		o.EmbedBatch = embedding.DefaultEmbedBatch
 	}
-	if o.ownClock = o.Clock == nil; o.ownClock {
+	if o.Clock == nil {
 		o.Clock = time.Now
 	}
 	if o.FileMode == 0 {
@@ -200,7 +200,7 @@ func init() {
 func (o *Options) environment(dir string) *env.Env {
 	return &env.Env{
 		Dir: dir, FS: vfs.Only(o.env.System.FS, o.StateDir, dir), ReadOnly: o.ReadOnly, NoBackground: o.NoBackground, LockWait: o.LockWait,
-		Logger: o.Logger, Listener: func(e env.Event) { o.Listener(publicEvent(e)) }, Clock: o.Clock, OwnClock: o.ownClock, NaiveTimes: o.NaiveTimes,
+		Logger: o.Logger, Listener: func(e env.Event) { o.Listener(publicEvent(e)) }, Clock: o.Clock, NaiveTimes: o.NaiveTimes,
 		FileMode: o.FileMode, FolderMode: o.FolderMode, Shared: o.Shared, StateDir: o.StateDir, Self: vfs.SelfOn(o.env.System.FS, os.Getenv), System: o.env.System,
 	}
 }

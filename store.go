@@ -120,6 +120,7 @@ func openOnce(ctx context.Context, dir string, o *Options) (*Store, error) {
 	em.Init(st.o.EmbedService)
 	cm.Embeds = em.Call != nil
 	st.kept.Engine, st.kept.Commits, st.kept.Counts, st.kept.Uptime = st.engine, &st.commits, &st.counts, &st.working
+	st.kept.Init()
 	pu := &st.purging
 	pu.Engine, pu.Vectors, pu.Commits, pu.Flusher, pu.Scopes, pu.Retention, pu.History = st.engine, &st.vectors, &st.commits, &st.flusher, &st.working, &st.kept, &st.history
 	pu.Containing = st.Assemblies().Containing
@@ -199,7 +200,7 @@ func (st *Store) open(ctx context.Context) error {
 		FS: st.engine.Env.FS, Dir: st.engine.Env.Dir, SegmentSize: uint64(st.o.SegmentSize), UUID: id, NewAbove: st.engine.HighestKnown,
 		Create: !st.engine.Env.ReadOnly, ReadOnly: st.engine.Env.ReadOnly, Known: wal.Features(st.engine.Env.System.Features), LockWait: st.engine.Env.LockWait, Inline: st.engine.Env.System.Inline, HoldBytes: st.engine.Env.System.BacklogBytes,
 		FileMode: st.engine.Env.FileMode, DirMode: st.engine.Env.FolderMode, Clock: st.engine.Env.Clock, Nonce: st.engine.Env.Nonce,
-		Sleep: st.engine.Env.System.Sleep, Logger: st.engine.Env.Logger, Event: st.engine.Env.LogEvent, Archive: st.engine.Settings.History, MakeRoom: func() bool { return space.MakeRoom(st.engine) },
+		Sleep: st.engine.Env.System.Sleep, Logger: st.engine.Env.Logger, Event: st.engine.Env.LogEvent, Archive: st.engine.Settings.History, Config: st.engine.Settings.Exists, Aged: st.kept.HistoryCut, MakeRoom: func() bool { return space.MakeRoom(st.engine) },
 		Machine: st.engine.Machine(), Rescue: st.flusher.Rescue,
 	}
 	st.engine.Log, err = wal.Open(ctx, o)
@@ -221,6 +222,9 @@ func (st *Store) open(ctx context.Context) error {
 	}
 	if !st.engine.Env.ReadOnly {
 		space.Watch(st.engine)
+		if err := st.engine.Log.RecordConfig(); err != nil {
+			st.engine.Env.Logger.Warn("recording that the store has a config.json", "err", err) // the next checkpoint does
+		}
 	}
 	st.flusher.Leftovers = st.engine.Log.Report().Recovered
 	if st.background() {

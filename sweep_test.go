@@ -179,11 +179,11 @@ func TestSweep(t *testing.T) {
 	c := clockAt(time.Unix(1_700_000_000, 0))
 	right := c.now()
 	events := 0
-	o := &Options{Clock: c.now, NoBackground: true, Listener: func(e Event) {
+	o := c.on(&Options{Clock: c.now, NoBackground: true, Listener: func(e Event) {
 		if e.Kind == EventSwept {
 			events += e.Count
 		}
-	}}
+	}})
 	st := openTest(t, dir, o)
 	put := func(id string, ttl time.Duration) {
 		if _, err := st.Put(ctx, Memory{ID: id, Content: "x", ExpiresAt: c.now().Add(ttl)}); err != nil {
@@ -207,7 +207,7 @@ func TestSweep(t *testing.T) {
 	if there("minute", "day", "year") != 3 {
 		t.Fatal("not flushed")
 	}
-	if _, err := os.Stat(st.kept.SweepNotePath()); err == nil {
+	if _, err := os.Stat(st.kept.Expiry.Path()); err == nil {
 		t.Error("a sweep of nothing leaves a file")
 	}
 	// A clock that jumps ahead, and back within an hour, also with another process and
@@ -277,7 +277,7 @@ func TestSweep(t *testing.T) {
 	// A note that cannot be read counts for nothing.
 	put("late", time.Minute)
 	c.add(2 * time.Hour)
-	if err := os.WriteFile(st.kept.SweepNotePath(), []byte("2001-01-01"), 0o600); err != nil {
+	if err := os.WriteFile(st.kept.Expiry.Path(), []byte("2001-01-01"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if n := there("late"); n != 1 {
@@ -294,7 +294,7 @@ func TestSweepMany(t *testing.T) {
 	proofs.OneGoroutine(t)
 	ctx := context.Background()
 	c := clockAt(time.Unix(1_700_000_000, 0))
-	st := openTest(t, t.TempDir(), &Options{Clock: c.now, NoBackground: true, SegmentSize: 64 << 10})
+	st := openTest(t, t.TempDir(), c.on(&Options{Clock: c.now, NoBackground: true, SegmentSize: 64 << 10}))
 	var all []Memory
 	for i := range 2500 {
 		m := Memory{ID: fmt.Sprintf("%04d", i), Content: "x"}
@@ -344,8 +344,8 @@ func TestSweepBesideWriters(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
 	c := clockAt(time.Unix(1_700_000_000, 0))
-	a := openTest(t, dir, &Options{Clock: c.now})
-	b := openTest(t, dir, &Options{Clock: c.now, NoBackground: true})
+	a := openTest(t, dir, c.on(&Options{Clock: c.now}))
+	b := openTest(t, dir, c.on(&Options{Clock: c.now, NoBackground: true}))
 	seed := uint64(time.Now().UnixNano())
 	rng := rand.New(rand.NewPCG(seed, 1))
 	put := func(i int, round int) {
@@ -387,7 +387,7 @@ func TestMaxAge(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	c := clockAt(time.Unix(1_700_000_000, 0))
-	st := openTest(t, t.TempDir(), &Options{Clock: c.now, NoBackground: true})
+	st := openTest(t, t.TempDir(), c.on(&Options{Clock: c.now, NoBackground: true}))
 	cfg := st.Admin().Config()
 	cfg.MaxAge = 24 * 3600
 	if err := st.Admin().SetConfig(cfg); err != nil {
@@ -414,7 +414,7 @@ func TestMaxAge(t *testing.T) {
 		t.Error(err)
 	}
 	// A clock that jumps.
-	c.add(1000 * 24 * time.Hour)
+	c.jump(1000 * 24 * time.Hour)
 	for range 5 {
 		if err := st.Flush(ctx); err != nil {
 			t.Fatal(err)

@@ -14,7 +14,8 @@ import (
 
 // The archive has a budget: bytes, and the age of what is in it. It is kept when the
 // log is released, so that a changed budget holds from the next index on; KeepBudget does it where
-// nothing is released. On a full disk the oldest copies give way to the newest.
+// nothing is released. On a full disk the oldest copies give way to the newest. What goes by age goes
+// an hour or two late, so that a clock that is ahead for a moment removes nothing: see Aged.
 
 // copyOf is a file of the archive.
 type copyOf struct {
@@ -54,17 +55,55 @@ func (l *FileLog) keepBudget() error {
 	if err != nil {
 		return err
 	}
-	now := l.o.Clock()
+	cut := time.Time{}
+	if now := l.o.Clock(); age > 0 && len(list) > 0 && l.endedBefore(list, now.Add(-age)) {
+		cut = l.o.Aged(now)
+	}
+	large, old := removal{why: "history_bytes"}, removal{why: "history_days"}
+	defer large.tell(l)
+	defer old.tell(l)
 	for i, c := range list {
-		if total <= bytes && (age == 0 || !l.endedBefore(list[i:], now.Add(-age))) {
-			break
+		r := &large
+		if total <= bytes {
+			if r = &old; cut.IsZero() || !l.endedBefore(list[i:], cut.Add(-age)) {
+				break
+			}
 		}
 		if err := l.removeCopy(c); err != nil {
 			return err
 		}
 		total -= c.size
+		r.add(c)
 	}
 	return nil
+}
+
+// removal is what a setting removed of the archive.
+type removal struct {
+	why         string // the setting
+	copies      int
+	bytes       int64
+	first, last uint64
+}
+
+func (r *removal) add(c copyOf) {
+	if r.copies == 0 {
+		r.first = c.number
+	}
+	r.copies, r.bytes, r.last = r.copies+1, r.bytes+c.size, c.number
+}
+
+// tell reports the removal.
+func (r *removal) tell(l *FileLog) {
+	if r.copies == 0 {
+		return
+	}
+	note := fmt.Sprintf("segments %d to %d, by %s", r.first, r.last, r.why)
+	if r.copies == 1 {
+		note = fmt.Sprintf("segment %d, by %s", r.first, r.why)
+	}
+	l.o.Logger.Info("old history removed", "setting", r.why, "copies", r.copies, "bytes", r.bytes)
+	l.o.Event(Event{Kind: EventArchiveOld, Path: "wal/archive", Bytes: r.bytes, Note: note})
 }
 
 // KeepBudget keeps the budget of the archive without releasing anything, unless a backup is copying.

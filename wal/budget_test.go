@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -141,8 +142,42 @@ func TestArchiveBudget(t *testing.T) {
 	if bytes, since := f.l.Kept(); bytes != 0 || since.IsZero() {
 		t.Errorf("the log has %d bytes in the archive, since %v", bytes, since)
 	}
+	var settings []string
 	for _, e := range f.cuts {
+		if _, by, ok := strings.Cut(e.Note, ", by "); e.Kind == EventArchiveOld && e.Bytes > 0 && ok {
+			settings = append(settings, by)
+			continue
+		}
 		t.Errorf("event %+v", e)
+	}
+	if got := fmt.Sprint(slices.Compact(settings)); got != "[history_bytes history_days history_bytes]" {
+		t.Errorf("removed by %s", got)
+	}
+}
+
+// Copies go by age only as of a time of day that Options.Aged gives, and it is asked only when there are some.
+func TestArchiveAged(t *testing.T) {
+	t.Parallel()
+	f := filledLog(t, 4)
+	var asked []time.Time
+	cut := time.Time{}
+	f.l.o.Aged = func(now time.Time) time.Time { asked = append(asked, now); return cut }
+	f.age = 1000 * 24 * time.Hour
+	if f.release(); len(asked) != 0 {
+		t.Errorf("asked at %v, and nothing is old", asked)
+	}
+	right := f.now
+	f.now = f.now.Add(10000 * 24 * time.Hour)
+	if f.release(); len(asked) == 0 || len(f.numbers()) != 4 {
+		t.Errorf("asked at %v; %v are left", asked, f.numbers())
+	}
+	cut = right
+	if f.release(); len(f.numbers()) != 4 {
+		t.Errorf("by the time at which nothing was old %v are left", f.numbers())
+	}
+	cut = f.now
+	if f.release(); len(f.numbers()) != 0 {
+		t.Errorf("%v are left", f.numbers())
 	}
 }
 

@@ -37,6 +37,7 @@ type Checkpoint struct {
 	Mtimes      [Folders]int64 // of the folders, Unix nanoseconds, after the last change of ours
 	Features    Features       // of the store; readCheckpoint gives those of both slots
 	Home        uint64         // inode of the folder wal/ in which the log is at home, 0 when none is recorded
+	Config      bool           // the store has had a config.json: a missing one is unknown settings, not the defaults
 }
 
 const (
@@ -50,10 +51,13 @@ const (
 	// CheckpointFormat is the highest version of a slot that this package writes and reads.
 	CheckpointFormat = 2
 
-	slotSize = 4096
-	slotUsed = 8 + 4 + 4 + 8 + 16 + 8 + 3*16 + Folders*8 + 8
-	slotMore = slotUsed + 8 + 8 // with features
-	slotHome = 160              // what older programs leave out
+	slotSize  = 4096
+	slotUsed  = 8 + 4 + 4 + 8 + 16 + 8 + 3*16 + Folders*8 + 8
+	slotMore  = slotUsed + 8 + 8 // with features
+	slotHome  = 160              // what older programs leave out
+	slotMarks = slotHome + 16    // likewise
+
+	markConfig = 1 << 0 // Checkpoint.Config
 )
 
 func (c *Checkpoint) encode() []byte {
@@ -86,6 +90,10 @@ func (c *Checkpoint) encode() []byte {
 		b = le.AppendUint64(b[:slotHome], c.Home)
 		b = le.AppendUint64(b, xxhash.Sum64(b))
 	}
+	if c.Config {
+		b = le.AppendUint64(b[:slotMarks], markConfig)
+		b = le.AppendUint64(b, xxhash.Sum64(b))
+	}
 	return b[:slotSize]
 }
 
@@ -113,6 +121,9 @@ func decodeCheckpoint(b []byte) (Checkpoint, error) {
 	}
 	if len(b) >= slotHome+16 && xxhash.Sum64(b[:slotHome+8]) == le.Uint64(b[slotHome+8:]) {
 		c.Home = le.Uint64(b[slotHome:]) // of an older program: zeros, which do not match
+	}
+	if len(b) >= slotMarks+16 && xxhash.Sum64(b[:slotMarks+8]) == le.Uint64(b[slotMarks+8:]) {
+		c.Config = le.Uint64(b[slotMarks:])&markConfig != 0
 	}
 	copy(c.UUID[:], b[24:40])
 	at := 48

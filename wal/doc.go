@@ -12,6 +12,7 @@
 //	wal/*.lock         open attach flush append sync hold, taken in this order; watch is independent
 //	wal/features       a copy of the features that checkpoint has; absent until the first is raised
 //	wal/expiry         not part of the log: when the store saw that something had expired
+//	wal/aged           likewise: that history was older than history_days
 //	wal/archive/*.zst  copies of released segments
 //	checkpoint         two slots, written in turn: what a node's files cover
 //
@@ -91,6 +92,8 @@
 //
 //	160 uint64 inode of the folder wal/ in which the log is at home, as in word 33; 0 for none
 //	168 uint64 xxhash64 of everything before
+//	176 uint64 marks: bit 0: the store has had a config.json
+//	184 uint64 xxhash64 of everything before
 //
 // A mark names a position and the checksum of the last frame before it. Every frame names the
 // checksum of its predecessor, so two logs that agree in a mark agree in everything before it.

@@ -3,6 +3,7 @@ package wal
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -18,13 +19,14 @@ func TestLeftOfMakers(t *testing.T) {
 	l, _ := open(t, dir)
 	defer l.Close()
 	dead, alive := filepath.Join(dir, "wal", "99-1.new"), filepath.Join(dir, "wal", "98-1.new")
-	for _, name := range []string{dead, alive} {
+	own := filepath.Join(dir, "wal", fmt.Sprintf("%d-999.new", l.host.PID)) // of a living process, by a clock that is ahead
+	for _, name := range []string{dead, alive, own} {
 		if err := os.WriteFile(name, make([]byte, 1<<20), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	old := l.o.Clock().Add(-leftAfter - time.Second)
-	if err := os.Chtimes(dead, old, old); err != nil {
+	if err := errors.Join(os.Chtimes(dead, old, old), os.Chtimes(own, old, old)); err != nil {
 		t.Fatal(err)
 	}
 	now := l.o.Clock()
@@ -39,5 +41,8 @@ func TestLeftOfMakers(t *testing.T) {
 	}
 	if _, err := os.Stat(alive); err != nil {
 		t.Errorf("what a process is making: %v", err)
+	}
+	if _, err := os.Stat(own); err != nil {
+		t.Errorf("what a process makes that has the log open: %v", err)
 	}
 }

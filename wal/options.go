@@ -28,6 +28,8 @@ type Options struct {
 	FileMode    fs.FileMode         // 0600 when 0
 	DirMode     fs.FileMode         // 0700 when 0
 	Archive     Budget              // of archive/, as it is at the moment; 256 MiB of any age when nil
+	Config      func() bool         // the store has a config.json, which the checkpoint records; never when nil
+	Aged        Aged                // by which the age of copies is judged; the clock when nil
 	MakeRoom    func() bool         // remove something less needed than history, for a full disk; false: there is nothing left
 	HoldBytes   int64               // bytes of log that a backup may keep from being recycled; 1 GiB when 0
 
@@ -49,6 +51,11 @@ type Options struct {
 // Budget returns how many bytes the copies of released segments may take, none when it is 0 or
 // negative, and the age of its newest entry at which a copy is removed; 0 means never.
 type Budget func() (bytes int64, age time.Duration)
+
+// Aged returns the time of day by which the age of copies is judged, the zero time if none is known:
+// one reading of the clock must not remove history. It is called under flush.lock, with the present
+// time of day, when a copy is too old by that.
+type Aged func(now time.Time) time.Time
 
 // Event is something of which a host may want to be notified.
 type Event struct {
@@ -79,6 +86,7 @@ const (
 	EventArchiveGap EventKind = "segment not archived"
 	EventArchiveCut EventKind = "history removed for space"
 	EventReplaced   EventKind = "store replaced"
+	EventArchiveOld EventKind = "old history removed"
 )
 
 // Start is where the replay begins.
@@ -109,6 +117,12 @@ func (o *Options) fill() {
 	}
 	if o.Archive == nil {
 		o.Archive = func() (int64, time.Duration) { return 256 << 20, 0 }
+	}
+	if o.Config == nil {
+		o.Config = func() bool { return false }
+	}
+	if o.Aged == nil {
+		o.Aged = func(now time.Time) time.Time { return now }
 	}
 	if o.HoldBytes == 0 {
 		o.HoldBytes = 1 << 30

@@ -47,6 +47,24 @@ func (l *FileLog) SetCheckpoint(held *Held, flushed, spilled Mark, mtimes [Folde
 	return nil
 }
 
+// RecordConfig records in the checkpoint that the store has a config.json, unless that is recorded or
+// another process has flush.lock: it records that with its next checkpoint.
+func (l *FileLog) RecordConfig() error {
+	if c, err := l.Checkpoint(); err != nil || c.Config || !l.o.Config() {
+		return err
+	}
+	held, err := l.TryLockFlush()
+	if err != nil || held == nil {
+		return err
+	}
+	defer held.Unlock()
+	c, err := l.Checkpoint()
+	if err != nil {
+		return err
+	}
+	return l.putCheckpoint(c)
+}
+
 func (l *FileLog) lastTime() int64 {
 	l.state.mu.Lock()
 	defer l.state.mu.Unlock()
@@ -60,7 +78,7 @@ func (l *FileLog) putCheckpoint(c Checkpoint) error {
 		return l.ioError("reading", filepath.Join(l.o.Dir, "checkpoint"), err)
 	}
 	c.Features |= last.Features | l.required | l.Features() // in a recovery shared does not say them yet
-	c.Home = l.home
+	c.Home, c.Config = l.home, last.Config || l.o.Config()
 	if path := filepath.Join(l.o.Dir, "checkpoint"); l.linked(path) { // linked while the log is open: the other name keeps its own
 		if err := l.copyOver(path); err != nil {
 			return l.ioError("giving the log a file of its own instead of a hard link:", path, err)

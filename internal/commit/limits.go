@@ -74,6 +74,9 @@ func (cm *Committer) keepLimits(ctx context.Context, w *work, ops []Op, seen Rea
 			if l.At == "" || l.At == settings.AtLimitRefuse {
 				return nil, d.Refusal()
 			}
+			if cm.Engine.Settings.Reread(); cm.Engine.Settings.Unknown() {
+				continue // past the limit until config.json is right: nothing goes by what may not be set
+			}
 			if ops, err = cm.evict(ctx, w, ops, seen, d, o, s.to); err != nil {
 				return nil, err
 			}

@@ -63,8 +63,11 @@ func (f *Files) folder(name string) *engine.Kind {
 
 // deletesByHand says that a file which is missing may have been deleted by hand, which is not to be
 // judged now: the process that watches does that, or, where none does, a read when the folder has
-// not changed for a while.
+// not changed for a while; and neither while config.json is not valid.
 func (ed *Edits) deletesByHand(k *engine.Kind) bool {
+	if ed.Engine.Settings.Unknown() {
+		return true
+	}
 	return ed.Engine.Settings.Now().AdoptsDeletions() && (ed.Engine.Log.Leader() != 0 || !ed.Engine.Log.Distrusted() && !ed.quiet(k))
 }
 

@@ -85,6 +85,9 @@ func accident(gone, all int64) bool {
 	return gone >= massDeletion && 2*gone > all || gone >= leastEmptied && gone >= all
 }
 
+// errUndecided is the error of files that are gone while nobody knows what that means.
+var errUndecided = fmt.Errorf("files are gone, and config.json is not valid: nothing is decided until it is right: %w", errs.ErrInvalid)
+
 // Settle decides about files that stay gone. config.json has adopt_deletions: then what
 // somebody deletes is deleted, and its versions stay in the history as those of
 // every deletion do. Else, or when most of a folder is gone, or when the document stands in
@@ -101,6 +104,9 @@ func (f *Files) settle(ctx context.Context, folder string, ids []string, unseen 
 		return nil
 	}
 	ed.Engine.Settings.Reread()
+	if ed.Engine.Settings.Unknown() {
+		return errUndecided
+	}
 	adopt := ed.Engine.Settings.Now().AdoptsDeletions()
 	all := ed.Engine.State.Live(k.Letter)
 	switch err := k.Check(); {

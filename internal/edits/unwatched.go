@@ -18,6 +18,9 @@ func (ed *Edits) unwatched(ctx context.Context, k *engine.Kind) error {
 	if !ed.Engine.Settings.Now().AdoptsDeletions() || ed.Engine.Log.Leader() != 0 || ed.Engine.Log.Distrusted() || !ed.quiet(k) {
 		return nil
 	}
+	if ed.Engine.Settings.Reread(); ed.Engine.Settings.Unknown() || !ed.Engine.Settings.Now().AdoptsDeletions() {
+		return nil
+	}
 	// What was left as it is, for it was the last copy, is not looked for again at every read.
 	changed := int64(0)
 	if info, err := ed.Engine.Env.FS.Stat(k.Path("")); err == nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal"
 )
 
 // folders are those of a store, besides wal/, which the log makes.
@@ -56,16 +57,21 @@ func (eng *Engine) Enter(ctx context.Context, mustExist bool) error {
 		if errors.Is(err, settings.ErrForeign) {
 			err = fmt.Errorf("%w: %w: the log beside it is a store's, so it was damaged: memctl repair rebuilds it", errs.ErrInvalid, err)
 		}
-		eng.Env.Logger.Warn("config.json is not valid; what is wrong has its default", "err", err)
-		eng.Env.Event(env.Event{Kind: env.EventConfig, Path: settings.Name, Note: "what is wrong has its default", Err: err})
-		eng.Settings.Use(c, err)
-		eng.Problem(err)
+		eng.unknownSettings(c, err)
 		return nil
 	default:
 		return eng.Env.IOError("reading", filepath.Join(eng.Env.Dir, settings.Name), err)
 	}
 	if err := eng.foreign(); err != nil {
 		return err
+	}
+	// An editor may be saving it, or a branch is checked out that has none.
+	if last, err := wal.ReadCheckpoint(eng.Env.FS, eng.Env.Dir); err == nil && last.Config && eng.hasLog() {
+		eng.unknownSettings(nil, settings.ErrMissing)
+		if eng.Env.ReadOnly {
+			return nil
+		}
+		return eng.makeFolders()
 	}
 	if eng.Env.ReadOnly || mustExist {
 		if !eng.looksLikeStore() {
@@ -76,6 +82,15 @@ func (eng *Engine) Enter(ctx context.Context, mustExist bool) error {
 		}
 	}
 	return eng.makeStore()
+}
+
+// unknownSettings takes what is valid of a config.json that does not hold.
+func (eng *Engine) unknownSettings(c *settings.Config, err error) {
+	const note = "what is wrong has its default, and nothing is removed until it is right"
+	eng.Env.Logger.Warn("config.json is not valid; "+note, "err", err)
+	eng.Env.Event(env.Event{Kind: env.EventConfig, Path: settings.Name, Note: note, Err: err})
+	eng.Settings.Use(c, err)
+	eng.Problem(err)
 }
 
 // looksLikeStore says whether a folder without a readable config.json is one of

@@ -30,7 +30,6 @@ type Env struct {
 	Logger       *slog.Logger
 	Listener     func(Event)
 	Clock        func() time.Time // for the times of documents; it may jump, and tests count its calls. Spans: System.Mono
-	OwnClock     bool             // Clock is the machine's
 	NaiveTimes   *time.Location
 	FileMode     fs.FileMode
 	FolderMode   fs.FileMode

@@ -39,6 +39,7 @@ const (
 	EventArchiveGap  EventKind = "segment not archived"           // history has a hole; memories have none
 	EventReplaced    EventKind = "store replaced"                 // Err says how; nothing is written any more, see errs.ErrReplaced
 	EventArchiveCut  EventKind = "history removed for space"      // Path, a copy of old log with Bytes, on a full disk; memories are complete
+	EventArchiveOld  EventKind = "old history removed"            // Bytes of copies of old log; Note says which, and by which setting
 	EventFlush       EventKind = "flushed"                        // Count files became durable
 	EventFlushError  EventKind = "flush failed"                   // it is tried again
 	EventIndex       EventKind = "index written"                  //

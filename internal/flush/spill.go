@@ -179,6 +179,9 @@ func (fl *Flusher) write(ctx context.Context, s *spilling, always bool) error {
 func (fl *Flusher) backupDue(to *index.Target) {
 	c := fl.Engine.Settings.Now()
 	keep, every := c.Backups(), c.BackupEvery()
+	if fl.Engine.Settings.Unknown() {
+		return
+	}
 	if keep == 0 || fl.Engine.Log.Overwrites() { // it would have lines of what is purged, and make an older one go
 		return
 	}

@@ -1,13 +1,17 @@
 package heal
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"strconv"
+	"strings"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/journal"
 	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
@@ -25,7 +29,7 @@ func (r *repairer) fixConfig(d *repair.Done) error {
 		return journal.ErrNothing
 	}
 	var read map[string]json.RawMessage
-	if json.Unmarshal(text, &read) != nil {
+	if json.Unmarshal(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), &read) != nil { // an editor may have put the mark there
 		read = nil
 	}
 	out := map[string]json.RawMessage{"varve": json.RawMessage("1")}
@@ -51,6 +55,17 @@ func (r *repairer) fixConfig(d *repair.Done) error {
 	d.Result = "what was not valid has its default now"
 	if read == nil {
 		d.Result = "it could not be read at all: everything has its default now"
+	}
+	// What is not known may have said that these remove less than their defaults do.
+	var kept []string
+	for _, s := range []struct{ name, value string }{{"adopt_deletions", "false"}, {"history_bytes", strconv.Itoa(settings.HistoryMost)}} {
+		if _, valid := out[s.name]; !valid && (read == nil || read[s.name] != nil) {
+			out[s.name] = json.RawMessage(s.value)
+			kept = append(kept, s.name)
+		}
+	}
+	if len(kept) > 0 {
+		d.Result += ", except that nothing is removed by " + strings.Join(kept, " and ") + ": set or unset them"
 	}
 	return r.Write(d, "config.json", encode())
 }

@@ -61,6 +61,7 @@ var list = slices.Concat([]place{
 	{"wal/shared", named | machine},
 	{"wal/owner", named | machine},
 	{"wal/expiry", named},
+	{"wal/aged", named},
 	{"wal/features", named},
 	{MovedName, named | note},
 	{SecondNote, named | note},

@@ -44,6 +44,7 @@ func TestTop(t *testing.T) {
 		"wal/open.lock":      {false, false, true, true},
 		"wal/other.lock":     {false, false, true, false},
 		"wal/expiry":         {false, false, false, true},
+		"wal/aged":           {false, false, false, true},
 		SecondNote:           {},
 		"elsewhere/own.lock": {},
 	} {

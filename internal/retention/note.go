@@ -13,9 +13,13 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-const ExpiryName = "expiry" // in wal/
+// The notes in wal/: what they make wait is named there.
+const (
+	ExpiryName = "expiry" // memories that have expired, or are older than max_age
+	AgedName   = "aged"   // copies of the log that are older than history_days
+)
 
-// SweepNote is what wal/expiry says, a line each:
+// SweepNote is the content of a note, a line each:
 //
 //	the time of day at which something was over, RFC 3339
 //	in which boot of the machine that was noted, 32 digits, a space, and how long after
@@ -54,60 +58,109 @@ func ParseSweepNote(text string) (n SweepNote) {
 	return n
 }
 
-// sighting is when this process saw a note for the first time.
-type sighting struct {
-	note SweepNote
-	At   time.Time
+// Hour is one hour that has to pass before something old is deleted. All processes go by a note of
+// a time of day; see the top of sweep.go.
+type Hour struct {
+	r    *Retention
+	name string
+	Seen sighting // guarded by the caller's lock: that of the sweeper, flush.lock
 }
 
-// Passed is how much time has gone by since a note was made, by a clock that nobody
-// sets; false when it was made in another boot. Where the host has a clock of its own,
-// that one is believed.
-func (r *Retention) Passed(n *SweepNote) (time.Duration, bool) {
-	s := &r.Sweeper
-	now := r.Engine.Env.Clock()
-	if boot, up := r.Engine.Env.FS.Host().Boot, r.Uptime.Uptime; up != nil && boot != [2]uint64{} {
+// sighting is when this process saw a note for the first time, by Scopes.Mono.
+type sighting struct {
+	note SweepNote
+	At   time.Duration
+}
+
+// Passed returns how much time has gone by since a note was made, by a clock that nobody
+// sets; false when it was made in another boot.
+func (h *Hour) Passed(n *SweepNote) (time.Duration, bool) {
+	if boot, up := h.r.Engine.Env.FS.Host().Boot, h.r.Uptime.Uptime; up != nil && boot != [2]uint64{} {
 		passed := up() - n.Up
 		return passed, n.Boot == boot && passed >= 0
 	}
-	if !r.Engine.Env.OwnClock {
-		return now.Sub(n.Cut), true
+	now := h.r.Uptime.Mono()
+	if h.Seen.note != *n {
+		h.Seen = sighting{*n, now}
 	}
-	if s.Seen.note != *n {
-		s.Seen = sighting{*n, now}
-	}
-	return now.Sub(s.Seen.At), true // time.Now: both have a reading that does not jump
+	return now - h.Seen.At, true
 }
 
-// SweepNotePath is where the note stands.
-func (r *Retention) SweepNotePath() string { return filepath.Join(r.Engine.Env.Dir, "wal", ExpiryName) }
+// Path returns the path of the note.
+func (h *Hour) Path() string { return filepath.Join(h.r.Engine.Env.Dir, "wal", h.name) }
 
-// ReadSweepNote reads wal/expiry.
-func (r *Retention) ReadSweepNote() (n SweepNote, err error) {
-	b, err := vfs.ReadFile(r.Engine.Env.FS, r.SweepNotePath(), 200)
+// Read returns the note, the zero SweepNote if there is none.
+func (h *Hour) Read() (n SweepNote, err error) {
+	b, err := vfs.ReadFile(h.r.Engine.Env.FS, h.Path(), 200)
 	if errors.Is(err, fs.ErrNotExist) || engine.NotOurs(err) {
 		return n, nil
 	}
 	if err != nil {
-		return n, r.Engine.Env.IOError("reading", r.SweepNotePath(), err)
+		return n, h.r.Engine.Env.IOError("reading", h.Path(), err)
 	}
 	return ParseSweepNote(string(b)), nil
 }
 
-// NoteSweep writes wal/expiry, unless somebody is flushing: then the next sweep does.
-func (r *Retention) NoteSweep(cut time.Time) error {
-	held, err := r.Engine.Log.TryLockFlush()
+// Note writes the note, unless another process is flushing: then the next sweep writes it.
+func (h *Hour) Note(cut time.Time) error {
+	held, err := h.r.Engine.Log.TryLockFlush()
 	if err != nil || held == nil {
 		return err
 	}
 	defer held.Unlock()
+	return h.write(cut)
+}
+
+// write writes the note; the caller holds flush.lock.
+func (h *Hour) write(cut time.Time) error {
 	n := SweepNote{Cut: cut}
-	if up := r.Uptime.Uptime; up != nil {
-		n.Boot, n.Up = r.Engine.Env.FS.Host().Boot, up()
+	if up := h.r.Uptime.Uptime; up != nil {
+		n.Boot, n.Up = h.r.Engine.Env.FS.Host().Boot, up()
 	}
-	temp := filepath.Join(r.Engine.Env.Dir, "tmp", ExpiryName+"."+r.Engine.Token)
-	if err := vfs.WriteDurable(r.Engine.Env.FS, temp, r.SweepNotePath(), n.Text(), r.Engine.Env.FileMode); err != nil {
-		return r.Engine.Env.IOError("writing", r.SweepNotePath(), err)
+	temp := filepath.Join(h.r.Engine.Env.Dir, "tmp", h.name+"."+h.r.Engine.Token)
+	if err := vfs.WriteDurable(h.r.Engine.Env.FS, temp, h.Path(), n.Text(), h.r.Engine.Env.FileMode); err != nil {
+		return h.r.Engine.Env.IOError("writing", h.Path(), err)
 	}
 	return nil
+}
+
+// judge decides whether the hour of a note is over at the time of day now. If it is, what was old at
+// note.Cut may be deleted. Otherwise renew is what the note has to be replaced with; zero: it stays.
+func (h *Hour) judge(note *SweepNote, now time.Time) (over bool, renew time.Time) {
+	if note.Cut.IsZero() || note.Cut.After(now) {
+		return false, now // at once, or a second jump would find it behind itself
+	}
+	passed, ok := h.Passed(note)
+	switch {
+	case now.Sub(note.Cut) < engine.ClockGrace:
+	case !ok:
+		return false, note.Cut // the hour begins in this boot
+	default:
+		return passed >= engine.ClockGrace, time.Time{}
+	}
+	return false, time.Time{}
+}
+
+// HistoryCut returns the time of day by which the age of old history is judged: one at which history
+// was too old already, at least an hour ago. The zero time: there is none yet. The caller holds
+// flush.lock, and has found history that is too old at the time of day now.
+func (r *Retention) HistoryCut(now time.Time) time.Time {
+	h := &r.Aged
+	note, err := h.Read()
+	if err == nil {
+		over, renew := h.judge(&note, now)
+		if over {
+			renew = now // the next hour
+		}
+		if !renew.IsZero() {
+			err = h.write(renew)
+		}
+		if over && err == nil {
+			return note.Cut
+		}
+	}
+	if err != nil {
+		r.Engine.Env.Logger.Warn("old history stays: the time at which it was too old cannot be noted", "err", err)
+	}
+	return time.Time{}
 }

@@ -16,6 +16,13 @@ type Retention struct {
 	Orders  *words.Orders
 	Uptime  *scopes.Scopes // whose clock is that of the machine
 
+	Expiry  Hour // of memories
+	Aged    Hour // of the history
 	Sweeper Sweeper
 	touched touched
+}
+
+// Init makes r ready for use.
+func (r *Retention) Init() {
+	r.Expiry, r.Aged = Hour{r: r, name: ExpiryName}, Hour{r: r, name: AgedName}
 }

@@ -26,7 +26,8 @@ import (
 // So what expires is deleted between one and two hours later. A clock that jumps ahead
 // and is put right within an hour, by whatever process seen, deletes nothing, however often it
 // jumps. In another boot the hour starts over; where no uptime can be known, one process has to see
-// it pass. max_age of config.json is kept by the same rule.
+// it pass. max_age of config.json is kept by the same rule, and so is history_days, with a note of
+// its own (wal/aged, HistoryCut).
 
 const (
 	SweepMost = 1000 // memories in one go
@@ -37,7 +38,6 @@ type Sweeper struct {
 	mu   sync.Mutex
 	aged time.Time // when this process last looked for what passes max_age, and found nothing more
 	from string    // up to where it has looked
-	Seen sighting  // of the note
 }
 
 // SweepExpired deletes some of what has been over for long enough. It is cheap when there is
@@ -48,6 +48,9 @@ func (r *Retention) SweepExpired(ctx context.Context) error {
 		return nil
 	}
 	defer s.mu.Unlock()
+	if r.Engine.Settings.Unknown() {
+		return nil
+	}
 	now, age := r.Engine.Env.Clock(), r.Engine.Settings.Now().Age()
 	if now.Sub(s.aged) < engine.ClockGrace && !now.Before(s.aged) {
 		age = 0 // it was looked at
@@ -58,26 +61,21 @@ func (r *Retention) SweepExpired(ctx context.Context) error {
 	if age == 0 && !r.Engine.AnyExpiry(ctx) {
 		return nil
 	}
-	note, err := r.ReadSweepNote()
+	note, err := r.Expiry.Read()
 	if err != nil {
 		return err
 	}
 	cut := note.Cut
-	if cut.After(now) {
-		return r.NoteSweep(now) // at once, or a second jump would find it behind itself
+	if !cut.After(now) {
+		if over, err := r.Engine.Expiring.Due(ctx, now, 1); err != nil || len(over) == 0 && age == 0 {
+			return err
+		}
 	}
-	if over, err := r.Engine.Expiring.Due(ctx, now, 1); err != nil || len(over) == 0 && age == 0 {
-		return err
+	over, renew := r.Expiry.judge(&note, now)
+	if !renew.IsZero() {
+		return r.Expiry.Note(renew)
 	}
-	if cut.IsZero() {
-		return r.NoteSweep(now)
-	}
-	switch passed, ok := r.Passed(&note); {
-	case now.Sub(cut) < engine.ClockGrace:
-		return nil
-	case !ok:
-		return r.NoteSweep(cut) // the hour begins in this boot
-	case passed < engine.ClockGrace:
+	if !over {
 		return nil
 	}
 	ids, err := r.Engine.Expiring.Due(ctx, cut, SweepMost)
@@ -97,7 +95,7 @@ func (r *Retention) SweepExpired(ctx context.Context) error {
 		}
 		s.aged, s.from = now, ""
 	}
-	return r.NoteSweep(now)
+	return r.Expiry.Note(now)
 }
 
 // SweepUp is SweepExpired where nobody is told when it fails.

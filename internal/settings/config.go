@@ -109,6 +109,9 @@ const (
 	// Limit bounds the file, in bytes.
 	Limit = 1 << 20
 
+	// HistoryMost is the highest history_bytes.
+	HistoryMost = 1 << 53
+
 	defaultHistory = 256 << 20
 	defaultBacklog = 96 << 20
 	leastBacklog   = 1 << 20
@@ -273,8 +276,8 @@ func (c *Config) Validate() error {
 			return &errs.FieldError{Field: Name + " " + f.name, Value: fmt.Sprint(f.v), Limit: fmt.Sprintf("0 (none) to %d", f.top), Err: errs.ErrInvalid}
 		}
 	}
-	if n := c.HistoryBytes; n != nil && (*n < 0 || *n > 1<<53) {
-		return &errs.FieldError{Field: Name + " history_bytes", Value: fmt.Sprint(*n), Limit: fmt.Sprintf("0 (only what the log has) to %d", 1<<53), Err: errs.ErrInvalid}
+	if n := c.HistoryBytes; n != nil && (*n < 0 || *n > HistoryMost) {
+		return &errs.FieldError{Field: Name + " history_bytes", Value: fmt.Sprint(*n), Limit: fmt.Sprintf("0 (only what the log has) to %d", HistoryMost), Err: errs.ErrInvalid}
 	}
 	if n := c.BacklogBytes; n != 0 && (n < leastBacklog || n > mostBacklog) {
 		return &errs.FieldError{Field: Name + " backlog_bytes", Value: fmt.Sprint(n), Limit: fmt.Sprintf("0 (the default), or %d to %d", leastBacklog, mostBacklog), Err: errs.ErrInvalid}

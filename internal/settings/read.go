@@ -16,6 +16,9 @@ import (
 
 var ErrForeign = errors.New(`the member "varve" is missing, so this is not a folder of a Varve store`)
 
+// ErrMissing is the error of a store that has had a config.json and has none.
+var ErrMissing = fmt.Errorf("%w: config.json is missing: put it back, or run memctl repair --apply to write one with the defaults", errs.ErrInvalid)
+
 // Read reads config.json. A file of somebody else is ErrForeign, a missing one
 // fs.ErrNotExist. When members are not valid it gives the others, and an error that
 // names each.
@@ -46,7 +49,7 @@ func Parse(text []byte) (*Config, error) {
 	if _, ok := members["varve"]; !ok {
 		return nil, ErrForeign
 	}
-	c, wrong := new(Config), error(nil)
+	c, wrong := new(Config), (*membersError)(nil)
 	for _, name := range memberNames() {
 		value, ok := members[name]
 		if !ok {
@@ -57,16 +60,59 @@ func Parse(text []byte) (*Config, error) {
 		if err == nil {
 			err = with.Validate()
 		}
-		switch {
-		case err == nil:
+		if err == nil {
 			*c = with
-		case wrong == nil:
-			wrong = err
-		default:
-			wrong = fmt.Errorf("%w; %w", wrong, err)
+			continue
+		}
+		if wrong == nil {
+			wrong = new(membersError)
+		}
+		wrong.names, wrong.errs = append(wrong.names, name), append(wrong.errs, err)
+	}
+	if wrong != nil {
+		return c, wrong
+	}
+	return c, nil
+}
+
+// membersError is the error of members that are not valid.
+type membersError struct {
+	names []string
+	errs  []error
+}
+
+func (e *membersError) Error() string {
+	var text []string
+	for _, err := range e.errs {
+		text = append(text, err.Error())
+	}
+	return strings.Join(text, "; ")
+}
+
+func (e *membersError) Unwrap() []error { return e.errs }
+
+// unset returns the first of the members that are not valid whose default removes something, and that a
+// change has not set; "" if there is none.
+func unset(err error, was, is *Config) string {
+	var wrong *membersError
+	if !errors.As(err, &wrong) {
+		return ""
+	}
+	for _, name := range wrong.names {
+		same := false
+		switch name {
+		case "history_bytes":
+			same = was.HistoryBytes == nil && is.HistoryBytes == nil
+		case "adopt_deletions":
+			same = was.AdoptDeletions == nil && is.AdoptDeletions == nil
+		case "index_backup_count":
+			same = was.IndexBackupCount == nil && is.IndexBackupCount == nil
+		}
+		if same {
+			return name
 		}
 	}
-	return c, wrong
+	return ""
 }
 
 // setMember gives one member the value that stands in the file.

@@ -3,7 +3,9 @@ package settings
 import (
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io/fs"
+	"math"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -19,6 +21,10 @@ import (
 type Settings struct {
 	env *env.Env
 	now atomic.Pointer[Config]
+
+	unknown atomic.Bool // err is not nil
+	exists  atomic.Bool // the file was there once, valid or not
+	good    atomic.Bool // Now was read from it, not made of the defaults
 
 	mu   sync.Mutex
 	info vfs.Info // of the file when it was read
@@ -37,9 +43,25 @@ func New(e *env.Env) *Settings {
 // Now is what holds. It is shared: not to be changed.
 func (s *Settings) Now() *Config { return s.now.Load() }
 
-// History is what may be kept of it now; see Config.History.
+// History is what may be kept of it now; see Config.History. All of it while the settings are unknown.
 func (s *Settings) History() (bytes int64, age time.Duration) {
+	if s.Unknown() {
+		return math.MaxInt64, 0
+	}
 	return s.Now().History(s.env.System.ArchiveBytes)
+}
+
+// Unknown reports whether the file, or members of it, do not hold. Then nothing may be removed by what
+// Now says: the defaults and the last good settings are not what the user has set.
+func (s *Settings) Unknown() bool { return s.unknown.Load() }
+
+// Exists reports whether the store has a config.json, as far as this process has read it.
+func (s *Settings) Exists() bool { return s.exists.Load() }
+
+// fail sets or clears why the file does not hold; mu is held.
+func (s *Settings) fail(err error) {
+	s.err = err
+	s.unknown.Store(err != nil)
 }
 
 // Err says why the file, or members of it, do not hold; nil when all does.
@@ -58,7 +80,9 @@ func (s *Settings) Load() (*Config, error) {
 	s.mu.Unlock()
 	if err == nil {
 		s.now.Store(c)
+		s.good.Store(true)
 	}
+	s.exists.Store(err == nil || c != nil)
 	return c, err
 }
 
@@ -71,7 +95,8 @@ func (s *Settings) Use(c *Config, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.now.Store(c)
-	s.err = err
+	s.exists.Store(!errors.Is(err, ErrMissing))
+	s.fail(err)
 }
 
 // Make writes the file of a new store, every default spelt out, and reads it.
@@ -87,8 +112,8 @@ func (s *Settings) Make() error {
 }
 
 // Update changes the file as it stands. Under flush.lock no other caller changes it between the
-// reading and the writing. A member that is not valid gives way to its default; an
-// error of change is returned, and nothing is written.
+// reading and the writing. A member that is not valid gives way to its default, unless that removes
+// something: then change has to set it. An error of change is returned, and nothing is written.
 func (s *Settings) Update(_ *wal.Held, change func(*Config) error) error {
 	c := s.Now().Clone() // the last good one
 	// Two changes may leave one size and, where the clock of the files is coarse, one time.
@@ -100,9 +125,17 @@ func (s *Settings) Update(_ *wal.Held, change func(*Config) error) error {
 		c = *read // what is valid in it, as for who opens the store
 	case err != nil && env.Passing(err):
 		return s.env.IOError("reading", s.path(), err)
+	case err != nil && s.Unknown() && !s.good.Load():
+		return fmt.Errorf("%w: nothing is known of what it says, so it is not written from the defaults", s.Err())
 	}
+	was := c.Clone()
 	if err := change(&c); err != nil {
 		return err
+	}
+	if read != nil && err != nil {
+		if name := unset(err, &was, &c); name != "" {
+			return fmt.Errorf("%w: correct config.json, or set %s", err, name)
+		}
 	}
 	c.Format = Format
 	if err := c.Validate(); err != nil {
@@ -124,6 +157,14 @@ func (s *Settings) Reread() bool {
 	info, err := s.env.FS.Stat(s.path())
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if errors.Is(err, fs.ErrNotExist) && s.Exists() {
+		if s.err == nil {
+			s.tell(ErrMissing, "the last good one holds")
+		}
+		s.info = vfs.Info{}
+		s.fail(ErrMissing)
+		return true
+	}
 	if err != nil {
 		return errors.Is(err, fs.ErrNotExist)
 	}
@@ -133,20 +174,27 @@ func (s *Settings) Reread() bool {
 	}
 	c, info, err := Read(s.env.FS, s.env.Dir)
 	told := s.err != nil
-	s.err = err
+	s.fail(err)
 	unread := err != nil && env.Passing(err) && !errors.Is(err, errs.ErrNewerFormat)
 	if !unread {
 		s.info = info
 	}
 	if err != nil {
 		if !unread || !told {
-			s.env.Logger.Warn("config.json is not valid; the last good one holds", "err", err)
-			s.env.Event(env.Event{Kind: env.EventConfig, Path: Name, Err: err})
+			s.tell(err, "")
 		}
 		return !unread
 	}
 	s.now.Store(c)
+	s.good.Store(true)
+	s.exists.Store(true)
 	return true
+}
+
+// tell reports that the file does not hold.
+func (s *Settings) tell(err error, note string) {
+	s.env.Logger.Warn("config.json is not valid; the last good one holds, and nothing is removed by it", "err", err)
+	s.env.Event(env.Event{Kind: env.EventConfig, Path: Name, Note: note, Err: err})
 }
 
 // AsOf reads the file again unless it was read since an entry of the log, that of a change

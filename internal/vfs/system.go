@@ -14,7 +14,7 @@ type System struct {
 	Rand   io.Reader                                  // for ids, nonces and names
 	Sleep  func(context.Context, time.Duration) error // a wait that ends with ctx
 	Mono   func() time.Duration                       // since any fixed moment, never backwards; the store's clock tells without it
-	Uptime func() time.Duration                       // since the machine's boot, the same for all processes; without it the machine's, if clock and Mono are its own
+	Uptime func() time.Duration                       // since the machine's boot, the same for all processes; without it the machine's, unless Inline or Mono is set
 
 	SpillBytes   int64  // the log since spilled that makes a new index due; 64 MiB
 	BacklogBytes int64  // the log since spilled at which puts wait for the flushers, however fast they are; 1 GiB

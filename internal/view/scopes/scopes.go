@@ -24,13 +24,15 @@ type Scopes struct {
 
 	Uptime func() time.Duration // of the host, by which all processes go; nil: there is none
 
-	mu    sync.RWMutex
-	open  map[string]*scope // by key
-	idle  list.List         // of *scope, those that nobody uses, the least recently used first
-	names sync.Map          // file name: key, of files whose head was read
-	began time.Time         // when the store was opened
-	Least int64             // bytes of a scope's file: a smaller one does not lag
-	Most  int64             // bytes of a scope's file: what would make it larger is refused
+	mu     sync.RWMutex
+	open   map[string]*scope // by key
+	idle   list.List         // of *scope, those that nobody uses, the least recently used first
+	names  sync.Map          // file name: key, of files whose head was read
+	began  time.Time         // when the store was opened, by the wall clock
+	mono   func() time.Duration
+	opened time.Duration // the same, by mono
+	Least  int64         // bytes of a scope's file: a smaller one does not lag
+	Most   int64         // bytes of a scope's file: what would make it larger is refused
 }
 
 // scope is a scope at hand. Its state is what the entries up to lsn make of it,

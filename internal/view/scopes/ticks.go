@@ -21,16 +21,32 @@ import (
 //
 // Where nothing is known that all processes share, ticks begin with the wall clock
 // when the store was opened, and go on by a clock of the process that does not jump.
+//
+// The uptime is the machine's, whatever clock the host has given the store: a host's clock
+// may jump like any other. Only a simulated machine (vfs.System) has an uptime of its own, or none.
 
 // putBack is how much earlier than the ticks a wall clock is that was ahead.
 const putBack = time.Minute
 
 func (ws *Scopes) initClock() {
 	ws.began = ws.Engine.Env.Clock()
-	if ws.Uptime = ws.Engine.Env.System.Uptime; ws.Uptime == nil && ws.Engine.Env.OwnClock && ws.Engine.Env.System.Mono == nil {
-		ws.Uptime = vfs.Uptime()
+	opened, s := time.Now(), &ws.Engine.Env.System
+	ws.Uptime, ws.mono = s.Uptime, s.Mono
+	switch {
+	case ws.mono != nil:
+	case s.Inline: // the clock is that of a simulated machine
+		ws.mono = func() time.Duration { return ws.Engine.Env.Clock().Sub(ws.began) }
+	default:
+		ws.mono = func() time.Duration { return time.Since(opened) }
+		if ws.Uptime == nil {
+			ws.Uptime = vfs.Uptime()
+		}
 	}
+	ws.opened = ws.mono()
 }
+
+// Mono returns the time since some fixed moment, by a clock of the process that does not jump.
+func (ws *Scopes) Mono() time.Duration { return ws.mono() }
 
 // Tick is now. What a scope was before doubted, if that is not 0, must not be freed
 // because of it.
@@ -40,13 +56,7 @@ func (ws *Scopes) Tick() (now, doubted int64) {
 			return now, doubted
 		}
 	}
-	passed := time.Duration(0)
-	if mono := ws.Engine.Env.System.Mono; mono != nil {
-		passed = mono()
-	} else {
-		passed = ws.Engine.Env.Clock().Sub(ws.began)
-	}
-	return ws.began.UnixMilli() + passed.Milliseconds(), 0
+	return ws.began.UnixMilli() + (ws.mono() - ws.opened).Milliseconds(), 0
 }
 
 // sharedTick is tick by the uptime; false when there is no anchor and none can be cast.

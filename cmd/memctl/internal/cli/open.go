@@ -192,6 +192,10 @@ func (a *App) Heard(e varve.Event) {
 		if e.Note == "" { // what was wrong is told by another
 			return
 		}
+	case varve.EventArchiveOld:
+		if strings.HasSuffix(e.Note, "history_bytes") { // a store that is full of history removes some with each segment
+			return
+		}
 	case varve.EventWatching:
 		if e.Err == nil {
 			return

@@ -44,11 +44,12 @@ type State struct {
 	Expired    int64      `json:"expired"`        // of the memories: absent already, and not deleted yet
 	Limits     *limits    `json:"limits"`         // null: there are none
 	IndexBytes int64      `json:"index_bytes"`
-	LogBytes   int64      `json:"log_bytes"`        // that an open would read
-	Unflushed  int64      `json:"unflushed_bytes"`  // of log that are not in files yet
-	Slowed     string     `json:"slowed,omitempty"` // why commits wait
-	History    int64      `json:"history_bytes"`    // of old log kept besides the log itself
-	Since      *time.Time `json:"history_since"`    // when the oldest of what log and history have began, null: not known
+	LogBytes   int64      `json:"log_bytes"`                  // that an open would read
+	Unflushed  int64      `json:"unflushed_bytes"`            // of log that are not in files yet
+	Slowed     string     `json:"slowed,omitempty"`           // why commits wait
+	Unknown    bool       `json:"settings_unknown,omitempty"` // config.json is missing or not valid: nothing is removed by it
+	History    int64      `json:"history_bytes"`              // of old log kept besides the log itself
+	Since      *time.Time `json:"history_since"`              // when the oldest of what log and history have began, null: not known
 	Writable   bool       `json:"writable"`
 	ReadOnly   string     `json:"read_only,omitempty"` // why the system refuses to write
 	Processes  []int      `json:"processes"`
@@ -105,7 +106,7 @@ func stateOf(ctx context.Context, dir string, st *varve.Store) State {
 	n, report, health := st.Admin().Stats(), st.Admin().OpenReport(), st.Health(ctx)
 	s := State{
 		Store: dir, UUID: n.UUID, Memories: n.Memories, Assemblies: n.Assemblies, IndexBytes: n.IndexSize, LogBytes: n.Backlog, Unflushed: n.Unflushed, Slowed: health.Slowed,
-		Writable: report.Damage == nil, Processes: n.Processes, Problems: []string{},
+		Unknown: health.SettingsUnknown, Writable: report.Damage == nil, Processes: n.Processes, Problems: []string{},
 		LastFlush: modified(files, filepath.Join(dir, "checkpoint")), LastBackup: newest(files, filepath.Join(dir, "backups")),
 	}
 	if s.History = n.HistoryBytes; !n.HistorySince.IsZero() {
@@ -179,6 +180,8 @@ func next(s *State) string {
 	switch {
 	case s.full && s.gravest == nil:
 		return "memctl rm ID, or make room on the disk"
+	case s.Unknown && len(s.Problems) == 1:
+		return "correct config.json or put it back, or memctl repair --apply"
 	case len(s.Problems) > 0:
 		return "memctl verify"
 	case s.Memories == 0 && s.ReadOnly == "":
@@ -204,6 +207,9 @@ func showState(a *cli.App, s State) {
 	line("memories", "%d, %s%s", s.Memories, cli.Size(s.Bytes), s.expired())
 	if s.Limits != nil {
 		line("limits", "%s", s.Limits.text(&s))
+	}
+	if s.Unknown {
+		line("settings", "unknown: until config.json is right, no history is removed, nothing is evicted or deleted by age, and a missing file is no deletion")
 	}
 	if s.ReadOnly != "" {
 		line("read-only", "%s", cli.Printable(s.ReadOnly))

@@ -1,0 +1,260 @@
+package varve
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/settings"
+	"github.com/varve-db/varve/wal"
+)
+
+// spoil are the ways in which a config.json stops saying what its user has set.
+var spoil = map[string]func(name string, text []byte) error{
+	"mark": func(name string, text []byte) error {
+		return os.WriteFile(name, append([]byte("\xef\xbb\xbf"), text...), 0o600)
+	},
+	"empty":   func(name string, _ []byte) error { return os.WriteFile(name, nil, 0o600) },
+	"half":    func(name string, text []byte) error { return os.WriteFile(name, text[:len(text)/2], 0o600) },
+	"missing": func(name string, _ []byte) error { return os.Remove(name) },
+	"foreign": func(name string, text []byte) error {
+		return os.WriteFile(name, []byte(strings.Replace(string(text), `"varve"`, `"warve"`, 1)), 0o600)
+	},
+	"member": func(name string, text []byte) error {
+		return os.WriteFile(name, []byte(strings.Replace(string(text), "{", `{"max_depth":"x",`, 1)), 0o600)
+	},
+	"link": func(name string, text []byte) error {
+		other := name + ".elsewhere"
+		return errors.Join(os.Remove(name), os.WriteFile(other, text, 0o600), os.Symlink(filepath.Base(other), name))
+	},
+}
+
+// While config.json cannot be read, or is missing in a store that had one, nothing goes by the defaults or by the
+// last good settings: no history, no memory by its age or to make room, no index backup, no file that is gone for a
+// deletion. Reading and writing go on, Health says so, and what is due goes once the file is right.
+func TestConfigUnknown(t *testing.T) {
+	t.Parallel()
+	for how, broken := range spoil {
+		for _, opened := range []string{"before", "after"} {
+			t.Run(how+"/"+opened, func(t *testing.T) {
+				t.Parallel()
+				ctx, dir := t.Context(), t.TempDir()
+				c := clockAt(time.Now().Add(time.Hour))
+				var heard []Event
+				o := c.on(&Options{SegmentSize: 64 << 10, NoBackground: true, Clock: c.tick, Listener: func(e Event) { heard = append(heard, e) }})
+				open.Of(o).System.SpillBytes = 64 << 10
+				open.Of(o).System.ArchiveBytes = 1 << 10 // what the default would leave
+				st := openTest(t, dir, o)
+				large, no := int64(1<<40), false
+				if err := st.Admin().UpdateConfig(ctx, func(c *Config) error {
+					c.HistoryBytes, c.AdoptDeletions = &large, &no
+					c.MaxAge, c.MaxMemories, c.AtLimit = 7200, 100, AtLimitEvictOldest
+					return nil
+				}); err != nil {
+					t.Fatal(err)
+				}
+				random := rand.New(rand.NewPCG(1, 2))
+				write := func(n int) {
+					t.Helper()
+					for i := range n {
+						text := make([]byte, 1500)
+						for j := range text {
+							text[j] = 'a' + byte(random.IntN(26))
+						}
+						if _, err := st.Put(ctx, Memory{ID: fmt.Sprint("k", i), Content: string(text)}); err != nil {
+							t.Fatal(err)
+						}
+						if i%50 == 49 {
+							if err := st.Admin().Compact(ctx); err != nil {
+								t.Fatal(err)
+							}
+						}
+					}
+				}
+				for range 4 {
+					write(100)
+				}
+				before := st.Admin().Stats()
+				if before.HistoryBytes < 200<<10 || before.Memories != 100 {
+					t.Fatalf("%+v", before)
+				}
+				name := filepath.Join(dir, settings.Name)
+				right, err := os.ReadFile(name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if opened == "after" {
+					if err := st.Close(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := broken(name, right); err != nil {
+					t.Fatal(err)
+				}
+				if opened == "after" {
+					st = openTest(t, dir, o)
+				}
+				gone := filepath.Join(dir, "memories", "k7.json")
+				if err := os.Remove(gone); err != nil {
+					t.Fatal(err)
+				}
+				heard = nil
+				if _, err := st.Put(ctx, Memory{ID: "one too many", Content: "x"}); err != nil {
+					t.Errorf("a put at the limit: %v", err)
+				}
+				for range 4 { // everything is older than max_age, and adopt_deletions finds the folder quiet
+					c.add(3 * time.Hour)
+					if err := errors.Join(st.Flush(ctx), st.Admin().Compact(ctx)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if m, err := st.Get(ctx, "k7"); err != nil || m.Content == "" {
+					t.Errorf("the memory whose file is gone: %v", err)
+				}
+				if n, err := st.Count(ctx); n != 101 || err != nil {
+					t.Errorf("%d memories, %v", n, err)
+				}
+				if s := st.Admin().Stats(); s.HistoryBytes < before.HistoryBytes {
+					t.Errorf("%d bytes of history are left of %d", s.HistoryBytes, before.HistoryBytes)
+				}
+				for _, e := range heard {
+					switch e.Kind {
+					case EventSwept, EventEvicted, EventArchiveOld, EventArchiveCut, EventDeleted:
+						t.Errorf("%+v", e)
+					}
+				}
+				if h := st.Health(ctx); !h.SettingsUnknown || h.OK || !h.Writable {
+					t.Errorf("%+v", h)
+				}
+				if _, err := os.Lstat(name); how == "missing" && err == nil {
+					t.Error("a config.json was made of the defaults")
+				}
+				// Nothing that writes the file by itself makes it valid with what the defaults remove.
+				if how != "member" {
+					if err := st.embedding.UpdateVectors(ctx, func(v *settings.VectorConfig) { v.Model = "x" }); err == nil && opened == "after" {
+						b, _ := os.ReadFile(name)
+						t.Errorf("it was written without what it said: %s", b)
+					}
+				}
+				if err := os.RemoveAll(name); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(name, right, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				c.add(time.Second)
+				if err := st.Flush(ctx); err != nil {
+					t.Fatal(err)
+				}
+				if h := st.Health(ctx); h.SettingsUnknown {
+					t.Errorf("it is right again: %v", h.Problems)
+				}
+				for range 4 {
+					c.add(3 * time.Hour)
+					if err := st.Flush(ctx); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if n, err := st.Count(ctx); n != 0 || err != nil {
+					t.Errorf("max_age left %d memories, %v", n, err)
+				}
+			})
+		}
+	}
+}
+
+// A change of the settings does not write the default of a member that is not valid, where the default removes
+// something; it says which one to set.
+func TestConfigUnknownSet(t *testing.T) {
+	t.Parallel()
+	ctx, dir := t.Context(), t.TempDir()
+	st := openTest(t, dir, &Options{NoBackground: true})
+	name := filepath.Join(dir, settings.Name)
+	for _, member := range []string{`"history_bytes":"1 GiB"`, `"adopt_deletions":"no"`, `"index_backup_count":-1`} {
+		text := []byte(`{"varve":1,` + member + `}`)
+		if err := os.WriteFile(name, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		field, _, _ := strings.Cut(strings.Trim(member, `"`), `"`)
+		err := st.Admin().UpdateConfig(ctx, func(c *Config) error { c.MaxDepth = 50; return nil })
+		if b, _ := os.ReadFile(name); !errors.Is(err, ErrInvalid) && err == nil || !strings.Contains(fmt.Sprint(err), "set "+field) || string(b) != string(text) {
+			t.Errorf("%s: %v: %s", member, err, b)
+		}
+		n, yes, count := int64(1<<30), false, 5
+		if err := st.Admin().UpdateConfig(ctx, func(c *Config) error {
+			c.HistoryBytes, c.AdoptDeletions, c.IndexBackupCount = &n, &yes, &count
+			return nil
+		}); err != nil {
+			t.Errorf("%s, set: %v", member, err)
+		}
+		if h := st.Health(ctx); h.SettingsUnknown {
+			t.Error(h.Problems)
+		}
+	}
+}
+
+// The checkpoint records that a store has had a config.json: of an older store from its first open on. A store
+// without that record gets the file.
+func TestConfigRecorded(t *testing.T) {
+	t.Parallel()
+	ctx, dir := t.Context(), t.TempDir()
+	recorded := func() bool {
+		t.Helper()
+		c, err := wal.ReadCheckpoint(open.Of(filled()).System.FS, dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.Config
+	}
+	st := openTest(t, dir, &Options{NoBackground: true})
+	if _, err := st.Put(ctx, Memory{ID: "a", Content: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !recorded() {
+		t.Error("of a new store it is not recorded")
+	}
+	alter(t, filepath.Join(dir, "checkpoint"), func(b []byte) []byte { // as older programs write it
+		for _, slot := range []int{0, 4096} {
+			clear(b[slot+176 : slot+192])
+		}
+		return b
+	})
+	if recorded() {
+		t.Error("it is still recorded")
+	}
+	name := filepath.Join(dir, settings.Name)
+	if err := os.Remove(name); err != nil {
+		t.Fatal(err)
+	}
+	if err := openTest(t, dir, &Options{NoBackground: true}).Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(name); err != nil || !recorded() {
+		t.Errorf("an older store without the file: %v, recorded %v", err, recorded())
+	}
+	alter(t, filepath.Join(dir, "checkpoint"), func(b []byte) []byte {
+		for _, slot := range []int{0, 4096} {
+			clear(b[slot+176 : slot+192])
+		}
+		return b
+	})
+	if err := openTest(t, dir, &Options{NoBackground: true}).Close(); err != nil || !recorded() {
+		t.Errorf("opened once: %v, recorded %v", err, recorded())
+	}
+}
+
+// filled are the options of a store on this machine.
+func filled() *Options {
+	o := new(Options)
+	o.fill()
+	return o
+}
