@@ -99,7 +99,7 @@ func Restore(ctx context.Context, backup, dir string, o *RestoreOptions) (Restor
 	opt.fill()
 	opt.ReadOnly, opt.MustExist, opt.NoBackground = false, false, true
 	s := copy.RestoreSource{
-		FS: vfs.Only(opt.env.System.FS, opt.StateDir, backup, dir), Backup: backup, Dir: dir, FileMode: opt.FileMode, FolderMode: opt.FolderMode,
+		FS: vfs.Patient(vfs.Only(opt.env.System.FS, opt.StateDir, backup, dir), opt.LockWait), Backup: backup, Dir: dir, FileMode: opt.FileMode, FolderMode: opt.FolderMode,
 		Known: wal.Features(opt.env.System.Features), LSN: o.Version, Time: o.Time, Strict: o.Strict, Progress: o.Progress, Files: map[string][]byte{".gitignore": []byte(engine.Ignore)},
 	}
 	if o.Log != "" {

@@ -20,7 +20,7 @@ func openBeside(ctx context.Context, dir string, o Options, cause error) (*Store
 	if refused == nil {
 		return nil, cause
 	}
-	fsys, remove, err := over.Temporary(dir)
+	fsys, remove, err := over.Temporary(dir, looked.LockWait)
 	if err != nil {
 		return nil, errors.Join(cause, err)
 	}

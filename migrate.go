@@ -73,7 +73,7 @@ func Migrate(ctx context.Context, from, to string, o *MigrateOptions) (MigrateRe
 	look := opt
 	look.ReadOnly = true
 	r, err := migrate.Run(ctx, migrate.Source{
-		FS: vfs.Only(filled.env.System.FS, filled.StateDir, from, to), From: from, To: to, FileMode: filled.FileMode, FolderMode: filled.FolderMode,
+		FS: vfs.Patient(vfs.Only(filled.env.System.FS, filled.StateDir, from, to), filled.LockWait), From: from, To: to, FileMode: filled.FileMode, FolderMode: filled.FolderMode,
 		Known: wal.Features(filled.env.System.Features), LockWait: filled.LockWait, Clock: filled.Clock, Random: own.Random, StateDir: filled.StateDir, Ignore: engine.IgnoreMoves,
 		Switch: o.Switch, RemoveSource: o.RemoveSource, Progress: o.Progress,
 		Open: func(ctx context.Context) (copy.Source, func() error, error) {

@@ -149,8 +149,8 @@ func (h Holder) String() string {
 
 // LockError reports which lock could not be taken and which process holds it. It matches ErrLocked.
 type LockError struct {
-	Path   string // of the lock file
-	Holder Holder // the process that has the lock
+	Path   string // of the lock file, or of a file that another process has a lease on
+	Holder Holder // the process that has the lock or the lease
 	Err    error  // what ended the wait, a context's error or nil
 }
 

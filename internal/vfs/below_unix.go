@@ -118,7 +118,7 @@ func (b *below) syncDir(name string) error {
 	if b.under(name) < 0 {
 		return b.osFS.SyncDir(name)
 	}
-	d, err := openFileBy(b.openFD, name, unix.O_DIRECTORY, 0)
+	d, err := openFileBy(b.openFD, b.patience, name, unix.O_DIRECTORY, 0)
 	if err != nil {
 		return told(func(err error) error { return pathError("sync", name, bare(err)) }, err)
 	}

@@ -15,18 +15,21 @@ type lockFile struct {
 	dev, ino uint64
 }
 
-func openLockFile(open opener, name string, perm fs.FileMode) (*lockFile, error) {
+func openLockFile(open opener, p *patience, name string, perm fs.FileMode) (*lockFile, error) {
 	if open == nil {
 		open = openFD
 	}
 	if i, err := lstat(name); err == nil && !i.Mode.IsRegular() { // before opening it, as openFile
 		return nil, &NotRegularError{Path: name, Mode: i.Mode}
 	}
-	fd, err := open(name, unix.O_RDWR|unix.O_CREAT|unix.O_NONBLOCK, perm)
+	fd, err := p.open(name, func() (int, error) { return open(name, unix.O_RDWR|unix.O_CREAT|unix.O_NONBLOCK, perm) })
 	if err == unix.EROFS || err == unix.EACCES { // a reader must lock the store too
 		if ro, roErr := open(name, unix.O_RDONLY|unix.O_NONBLOCK, 0); roErr == nil {
 			fd, err = ro, nil
 		}
+	}
+	if IsLeased(err) {
+		return nil, err
 	}
 	if err != nil {
 		return nil, pathError("open", name, err)

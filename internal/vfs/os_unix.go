@@ -16,22 +16,21 @@ import (
 // may have taken the name meanwhile.
 //
 // It opens without blocking, so that a FIFO put there meanwhile does not hold it.
-// EWOULDBLOCK then means a lease, held by a flusher that is about to put the file
-// aside: that one is waited for, without ever blocking in an open, since a FIFO may come
+// EWOULDBLOCK then means a lease, usually held by a flusher that is about to put the file
+// aside: that one is waited for (patience), without ever blocking in an open, since a FIFO may come
 // meanwhile then too. Afterwards the descriptor blocks like any other, and os keeps it off its
 // poller.
 func openFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
-	return openFileBy(nil, name, flag, perm)
+	return openFileBy(nil, nil, name, flag, perm)
 }
 
 // opener opens a descriptor: openFD (nil is that) or, with a look at the way, below.openFD.
 type opener func(name string, flag int, perm fs.FileMode) (fd int, err error)
 
-func openFileBy(open opener, name string, flag int, perm fs.FileMode) (*os.File, error) {
+func openFileBy(open opener, p *patience, name string, flag int, perm fs.FileMode) (*os.File, error) {
 	if open == nil {
 		open = openFD
 	}
-	leaseWait := leaseMost
 	fresh := flag&(os.O_CREATE|os.O_EXCL) == os.O_CREATE|os.O_EXCL
 	if !fresh && flag&unix.O_DIRECTORY == 0 {
 		if i, err := lstat(name); err == nil && !i.Mode.IsRegular() {
@@ -43,12 +42,9 @@ func openFileBy(open opener, name string, flag int, perm fs.FileMode) (*os.File,
 	if fresh {
 		fd, err = open(name, flag, perm)
 	} else {
-		for pause := leasePause; ; pause = min(2*pause, 1000*leasePause) {
-			if fd, err = open(name, flag|unix.O_NONBLOCK, perm); err != unix.EWOULDBLOCK || pause > leaseWait {
-				break
-			}
-			leaseWait -= pause
-			time.Sleep(pause)
+		fd, err = p.open(name, func() (int, error) { return open(name, flag|unix.O_NONBLOCK, perm) })
+		if IsLeased(err) {
+			return nil, err
 		}
 		if err == nil {
 			if err = settle(fd, name, flag); err != nil {
@@ -67,13 +63,6 @@ func openFileBy(open opener, name string, flag int, perm fs.FileMode) (*os.File,
 	}
 	return os.NewFile(uintptr(fd), name), nil
 }
-
-// leaseMost is how long an open waits for a lease of another process: the system takes one away from
-// a process that does not answer after 45 s.
-const (
-	leaseMost  = time.Minute
-	leasePause = 20 * time.Microsecond
-)
 
 // settle refuses what is no regular file, and makes the descriptor a blocking one.
 func settle(fd int, name string, flag int) error {

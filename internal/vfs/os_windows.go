@@ -13,7 +13,7 @@ import (
 // openFile shares deletion, which os.OpenFile does not: without it a file could
 // not be replaced while anybody reads it.
 func openFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
-	return openFileBy(nil, name, flag, perm)
+	return openFileBy(nil, nil, name, flag, perm)
 }
 
 // opener looks at the way to what is about to be opened; nil: it may lead anywhere.
@@ -21,7 +21,7 @@ type opener func(name string, flag int, perm fs.FileMode) (int, error)
 
 func (b *below) openFD(name string, _ int, _ fs.FileMode) (int, error) { return 0, b.enter(name) }
 
-func openFileBy(look opener, name string, flag int, perm fs.FileMode) (*os.File, error) {
+func openFileBy(look opener, _ *patience, name string, flag int, perm fs.FileMode) (*os.File, error) {
 	if look != nil {
 		if _, err := look(name, flag, perm); err != nil {
 			return nil, pathError("open", name, err)

@@ -126,7 +126,7 @@ func TestTemporary(t *testing.T) {
 	if os.TempDir() != temp {
 		t.Skip("the system's temporary folder has another name")
 	}
-	_, remove, err := Temporary(t.TempDir())
+	_, remove, err := Temporary(t.TempDir(), time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestTemporary(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, again, err := Temporary(t.TempDir())
+	_, again, err := Temporary(t.TempDir(), time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,8 @@ const (
 )
 
 // Temporary lays a new folder of the system's temporary one over dir; remove takes it away again.
-func Temporary(dir string) (over *FS, remove func() error, err error) {
+// wait bounds the waits for leases: see vfs.Patient.
+func Temporary(dir string, wait time.Duration) (over *FS, remove func() error, err error) {
 	sweep(os.TempDir())
 	temp, err := os.MkdirTemp("", prefix)
 	if err != nil {
@@ -45,7 +46,7 @@ func Temporary(dir string) (over *FS, remove func() error, err error) {
 	if err != nil {
 		return nil, nil, errors.Join(err, remove())
 	}
-	return New(vfs.Only(vfs.OS(), "", dir, upper), dir, upper), remove, nil
+	return New(vfs.Patient(vfs.Only(vfs.OS(), "", dir, upper), wait), dir, upper), remove, nil
 }
 
 // sweep removes what processes that were killed have left.
