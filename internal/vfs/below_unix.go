@@ -62,7 +62,9 @@ func (b *below) mkdir(name string, perm fs.FileMode) error {
 	fd, base, done, err := b.folderOf(name)
 	if err == nil {
 		defer done()
-		err = retry(func() error { return unix.Mkdirat(fd, base, uint32(perm.Perm())) })
+		if err = retry(func() error { return unix.Mkdirat(fd, base, uint32(perm.Perm())) }); err == nil {
+			err = ownedFolder(fd, base, perm)
+		}
 	}
 	return told(func(err error) error { return pathError("mkdir", name, err) }, err)
 }

@@ -23,6 +23,7 @@ func openLockFile(open opener, p *patience, name string, perm fs.FileMode) (*loc
 		return nil, &NotRegularError{Path: name, Mode: i.Mode}
 	}
 	fd, err := p.open(name, func() (int, error) { return open(name, unix.O_RDWR|unix.O_CREAT|unix.O_NONBLOCK, perm) })
+	writes := err == nil
 	if err == unix.EROFS || err == unix.EACCES { // a reader must lock the store too
 		if ro, roErr := open(name, unix.O_RDONLY|unix.O_NONBLOCK, 0); roErr == nil {
 			fd, err = ro, nil
@@ -35,6 +36,9 @@ func openLockFile(open opener, p *patience, name string, perm fs.FileMode) (*loc
 		return nil, pathError("open", name, err)
 	}
 	st, err := regularFD(fd, name)
+	if err == nil && writes { // it may have been made just now
+		err = pathError("chmod", name, owned(fd, perm))
+	}
 	if err != nil {
 		unix.Close(fd)
 		return nil, err

@@ -40,14 +40,21 @@ func openFileBy(open opener, p *patience, name string, flag int, perm fs.FileMod
 	var fd int
 	var err error
 	if fresh {
-		fd, err = open(name, flag, perm)
+		if fd, err = open(name, flag, perm); err == nil {
+			if err = owned(fd, perm); err != nil {
+				unix.Close(fd)
+			}
+		}
 	} else {
 		fd, err = p.open(name, func() (int, error) { return open(name, flag|unix.O_NONBLOCK, perm) })
 		if IsLeased(err) {
 			return nil, err
 		}
 		if err == nil {
-			if err = settle(fd, name, flag); err != nil {
+			if err = settle(fd, name, flag); err == nil && flag&os.O_CREATE != 0 {
+				err = pathError("chmod", name, owned(fd, perm))
+			}
+			if err != nil {
 				unix.Close(fd)
 				return nil, err
 			}
