@@ -182,6 +182,8 @@ func (ed *Edits) conflict(ctx context.Context, k *engine.Kind, old engine.Versio
 	return v, true
 }
 
+const deletedByHand = "it was deleted by hand; the log has it"
+
 // restore has a file put back that is gone or rotten, from the log. What stood there
 // is set aside by the round, for it is not ours.
 func (ed *Edits) restore(ctx context.Context, k *engine.Kind, is *Verdict, old engine.Version, why error) error {
