@@ -45,6 +45,7 @@ type (
 	LimitError          = errs.LimitError
 	TruncatedError      = errs.TruncatedError
 	MovedError          = errs.MovedError
+	EmptiedError        = errs.EmptiedError
 	LinkedError         = errs.LinkedError
 	NewerError          = errs.NewerError
 	FeatureError        = errs.FeatureError
