@@ -143,7 +143,7 @@ func TestOutputInherited(t *testing.T) {
 		t.Skip("VARVE_LONG=1 where bash is installed")
 	}
 	memctl, _ := exec.LookPath("memctl")
-	cmd := exec.Command(bash, "-c", `"$0" export --file >(cat >&3) --store "$1" 3>&1 >/dev/null | cat`, memctl, c.store())
+	cmd := exec.Command(bash, "-c", `{ "$0" export --file >(cat >&3) --store "$1" >/dev/null; } 3>&1 | cat`, memctl, c.store())
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "private") {
 		t.Errorf("a process substitution: %v: %s", err, out)
 	}
