@@ -36,7 +36,7 @@ func (st *Store) Backup(ctx context.Context, dir string, o BackupOptions) (Backu
 		return BackupInfo{}, err
 	}
 	defer st.engine.Ended()
-	source, err := st.copied(ctx)
+	source, err := st.copied(ctx, true)
 	if err != nil {
 		return BackupInfo{}, fmt.Errorf("a backup needs a store that can be flushed: %w", err)
 	}
@@ -110,7 +110,7 @@ func Restore(ctx context.Context, backup, dir string, o *RestoreOptions) (Restor
 	place := opt.environment(dir)
 	s := copy.RestoreSource{
 		Self: place.Self, Random: place.Random,
-		FS: vfs.Only(opt.env.System.FS, opt.StateDir, backup, dir), Backup: backup, Dir: dir, FileMode: opt.FileMode, FolderMode: opt.FolderMode,
+		FS: vfs.Patient(vfs.Only(opt.env.System.FS, opt.StateDir, backup, dir), opt.LockWait), Backup: backup, Dir: dir, FileMode: opt.FileMode, FolderMode: opt.FolderMode,
 		Known: wal.Features(opt.env.System.Features), LSN: o.Version, Time: o.Time, Strict: o.Strict, Progress: o.Progress, Files: map[string][]byte{".gitignore": []byte(engine.Ignore)},
 	}
 	if o.Log != "" {

@@ -21,7 +21,7 @@ func openBeside(ctx context.Context, dir string, o Options, cause error) (*Store
 	if refused == nil {
 		return nil, cause
 	}
-	fsys, remove, err := over.Temporary(dir, places.IsName)
+	fsys, remove, err := over.Temporary(dir, places.IsName, looked.LockWait)
 	if err != nil {
 		return nil, errors.Join(cause, err)
 	}

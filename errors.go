@@ -46,6 +46,7 @@ type (
 	InflatedError       = errs.InflatedError
 	TruncatedError      = errs.TruncatedError
 	MovedError          = errs.MovedError
+	EmptiedError        = errs.EmptiedError
 	LinkedError         = errs.LinkedError
 	NewerError          = errs.NewerError
 	FeatureError        = errs.FeatureError

@@ -73,7 +73,7 @@ func Migrate(ctx context.Context, from, to string, o *MigrateOptions) (MigrateRe
 	look := opt
 	look.ReadOnly = true
 	r, err := migrate.Run(ctx, migrate.Source{
-		FS: vfs.Only(filled.env.System.FS, filled.StateDir, from, to), From: from, To: to, FileMode: filled.FileMode, FolderMode: filled.FolderMode,
+		FS: vfs.Patient(vfs.Only(filled.env.System.FS, filled.StateDir, from, to), filled.LockWait), From: from, To: to, FileMode: filled.FileMode, FolderMode: filled.FolderMode,
 		Known: wal.Features(filled.env.System.Features), LockWait: filled.LockWait, Clock: filled.Clock, Random: own.Random, Self: own.Self, StateDir: filled.StateDir, Ignore: engine.IgnoreMoves,
 		Switch: o.Switch, RemoveSource: o.RemoveSource, Progress: o.Progress,
 		Open: func(ctx context.Context) (copy.Source, func() error, error) {
@@ -81,7 +81,7 @@ func Migrate(ctx context.Context, from, to string, o *MigrateOptions) (MigrateRe
 			if err != nil {
 				return copy.Source{}, nil, err
 			}
-			s, err := st.copied(ctx)
+			s, err := st.copied(ctx, false)
 			if err != nil {
 				return copy.Source{}, nil, errors.Join(err, st.Close())
 			}
@@ -130,14 +130,20 @@ func (o *Options) keepModes(dir string) {
 }
 
 // copied is this store as a copy of it is made; its files were just flushed.
-func (st *Store) copied(ctx context.Context) (copy.Source, error) {
+func (st *Store) copied(ctx context.Context, unflushed bool) (copy.Source, error) {
 	var again func(context.Context) error
 	if d := st.engine.Log.Damage(); !st.engine.Env.ReadOnly || d != nil {
 		if err := st.engine.Writable(); err != nil {
 			return copy.Source{}, err
 		}
 		again = func(ctx context.Context) error { return st.flusher.Flush(ctx, flush.MergeFlush) }
-		if err := again(ctx); err != nil {
+		switch err := again(ctx); {
+		case err == nil:
+		case unflushed && vfs.CanWait(err) && !vfs.IsDiskFull(err) && ctx.Err() == nil:
+			// A folder that takes no files, such as an immutable one, does not prevent the copy.
+			st.engine.Env.Logger.Warn("copying a store whose files cannot be written now: what they lack is taken from the log", "err", err)
+			again = nil
+		default:
 			return copy.Source{}, err
 		}
 	}

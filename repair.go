@@ -102,7 +102,7 @@ func repairOptions(dir string, o *Options, v VerifyOptions) (heal.Options, error
 	filled.fill()
 	at := filled.environment(dir)
 	return heal.Options{
-		FS: vfs.Only(filled.env.System.FS, filled.StateDir, dir), Clock: filled.Clock, FileMode: filled.FileMode, FolderMode: filled.FolderMode,
+		FS: vfs.Patient(vfs.Only(filled.env.System.FS, filled.StateDir, dir), filled.LockWait), Clock: filled.Clock, FileMode: filled.FileMode, FolderMode: filled.FolderMode,
 		Random: at.Random, Known: wal.Features(filled.env.System.Features), LockWait: filled.LockWait, StateDir: filled.StateDir, Verify: v, Explain: at.Explain,
 		Open: func(ctx context.Context, readOnly bool) (heal.Store, error) {
 			o := own

@@ -277,6 +277,22 @@ func (st *Store) inPlace() error {
 	return err
 }
 
+// restoreMost bounds the comparison of files and index by a handle without goroutines of its own, at its
+// close. What it does not finish the next handle begins again.
+const restoreMost = 2 * time.Second
+
+// restoreFiles restores files that were deleted by hand where config.json has adopt_deletions false: without a
+// process in the background they would be missed when they are read, and by then log and archive may not
+// have them any more.
+func (st *Store) restoreFiles(ctx context.Context) {
+	if st.engine.Env.System.Inline || st.engine.Settings.Now().AdoptsDeletions() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, restoreMost)
+	defer cancel()
+	st.edits.Reconcile(ctx)
+}
+
 // close waits for locks, and where ctx has a deadline makes files, as long as ctx does.
 func (st *Store) close(ctx context.Context, wait time.Duration) error {
 	st.engine.Closing.Lock()
@@ -296,6 +312,7 @@ func (st *Store) close(ctx context.Context, wait time.Duration) error {
 	if !st.engine.Env.ReadOnly && st.engine.Log.Damage() == nil && place == nil {
 		if !st.background() {
 			st.kept.SweepUp(ctx)
+			st.restoreFiles(ctx)
 		}
 		err = errors.Join(err, st.kept.WriteDue(flush.Unpaced(ctx)), st.flusher.FlushClosing(ctx))
 		if err != nil { // it may have happened meanwhile

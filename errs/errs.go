@@ -147,10 +147,26 @@ func (h Holder) String() string {
 	return s
 }
 
+// EmptiedError reports a folder that has the log of a store, but neither its config.json nor any of its
+// documents, as a branch of git has that does not contain the store. Nothing was created there. It matches
+// ErrNoStore.
+type EmptiedError struct {
+	Path string // of the folder
+}
+
+// Error is the message, in one line.
+func (e *EmptiedError) Error() string {
+	return fmt.Sprintf("%v: %s has the log of a store, but config.json and all documents are gone, as in a git branch without the store; nothing was created",
+		ErrNoStore, e.Path)
+}
+
+// Unwrap makes the error match ErrNoStore.
+func (e *EmptiedError) Unwrap() error { return ErrNoStore }
+
 // LockError reports which lock could not be taken and which process holds it. It matches ErrLocked.
 type LockError struct {
-	Path   string // of the lock file
-	Holder Holder // the process that has the lock
+	Path   string // of the lock file, or of a file that another process has a lease on
+	Holder Holder // the process that has the lock or the lease
 	Err    error  // what ended the wait, a context's error or nil
 }
 

@@ -14,6 +14,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/varve-db/varve/internal/human"
 )
 
 // MaxLine is the maximum length of a message from a client, in bytes. A longer message is ignored;
@@ -241,7 +243,7 @@ func (c *connection) take(in input) jsonrpc.Message {
 	var r *refusal
 	switch {
 	case errors.As(err, &r):
-		c.told("a line was refused", "err", r.text, "begins", string(line[:min(len(line), 80)]))
+		c.told("a line was refused", "err", r.text, "begins", human.Head(string(line[:min(len(line), 100)]), 80))
 		c.holdsLarge(-in.large)
 		c.reply(r)
 		return nil

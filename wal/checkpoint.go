@@ -34,7 +34,7 @@ type Checkpoint struct {
 	Spilled     Mark           // below it the index is authoritative
 	Attested    Mark           // below it the log was durable: what does not verify there is damage
 	Time        int64          // of the newest commit, Unix microseconds
-	Mtimes      [Folders]int64 // of the folders, Unix nanoseconds, after the last change of ours
+	Mtimes      [Folders]int64 // of the folders, Unix nanoseconds, after the last change of ours; of one that was changed from outside, as before, until it is compared
 	Features    Features       // of the store; readCheckpoint gives those of both slots
 	Home        uint64         // inode of the folder wal/ in which the log is at home, 0 when none is recorded
 	Config      bool           // the store has had a config.json: a missing one is unknown settings, not the defaults

@@ -40,6 +40,10 @@ acknowledged memory is still there.`,
 				if cli.IsStore(dir) {
 					return cli.Usagef(cmd.CommandPath(), "%s is a store already: name a new folder", dir)
 				}
+				// At its end the demonstration names the command that removes the folder.
+				if names, err := os.ReadDir(dir); err == nil && len(names) > 0 {
+					return cli.Usagef(cmd.CommandPath(), "%s is not empty: name a new folder", dir)
+				}
 			}
 			return runDemo(cmd.Context(), a, dir)
 		}),

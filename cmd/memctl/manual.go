@@ -48,13 +48,10 @@ func writeManual(a *cli.App, cmd *cobra.Command, dir string) error {
 			return err
 		}
 		path := filepath.Join(dir, p.Name)
-		err := cli.ReplaceFile(path, func(w io.Writer) error {
+		err := cli.ReplaceFile(path, 0o644, func(w io.Writer) error {
 			_, err := io.WriteString(w, p.Text)
 			return err
 		})
-		if err == nil {
-			err = os.Chmod(path, 0o644)
-		}
 		if err != nil {
 			return fmt.Errorf("writing the manual: %w", err)
 		}

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -369,9 +370,7 @@ func (q *Quarantine) target(sum []byte, from string, i int) string {
 	if checkName(name) != nil {
 		name = "unnamed"
 	}
-	if len(name) > 150 {
-		name = name[len(name)-150:]
-	}
+	name = human.Tail(name, 150) // some file systems refuse a name that is not UTF-8
 	if i > 1 {
 		name += "." + strconv.Itoa(i)
 	}

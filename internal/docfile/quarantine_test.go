@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/varve-db/varve/errs"
 )
@@ -40,6 +41,25 @@ func TestQuarantineOnce(t *testing.T) {
 	b.wantSetAside("broken", "cut")
 	if !strings.HasSuffix(first, "-a.json") || filepath.Dir(first) != "quarantine" {
 		t.Fatal(first)
+	}
+}
+
+// FAILURES 187: a long name is cut between two characters, since some file systems refuse a name that
+// is not UTF-8.
+func TestQuarantineCutsNames(t *testing.T) {
+	b := newBed(t, nil)
+	q := NewQuarantine(b.l, func() time.Time { return b.now })
+	for _, name := range []string{strings.Repeat("é", 100), strings.Repeat("é", 100) + "x", strings.Repeat("語", 70), strings.Repeat("😀", 50), strings.Repeat("😀", 50) + "xyz"} {
+		name += ".json"
+		b.write(b.folder.Path(name), name)
+		where, err := q.File(b.folder.Path(name), Note{Why: "test"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := strings.Cut(filepath.Base(where), "-")
+		if !utf8.ValidString(where) || !strings.HasSuffix(name, rest) || len(rest) < 140 {
+			t.Fatalf("%q", where)
+		}
 	}
 }
 

@@ -22,6 +22,11 @@
 // only that tells it from one of a memory that was deleted; and a deletion that no process has seen is
 // not taken over where the file was the last copy (unwatched.go).
 //
+// Files that are gone, or came while no process had the store open, show in the time of the folder: Reconcile
+// compares the names then. The flusher keeps that time in the checkpoint until this was done, so that flushes do
+// not hide the change. While config.json is missing, as in a branch of git without the store, no file is put
+// back and no deletion adopted.
+//
 // # A verdict
 //
 // Under flush.lock no other process of ours changes files, so a file that differs from the index is

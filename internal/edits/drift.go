@@ -48,6 +48,9 @@ func (ed *Edits) Reconcile(ctx context.Context) {
 			return
 		}
 		ed.repairDrift(ctx, k, drift)
+		if len(drift.Missing) == len(drift.Restored)+len(drift.Deleted) && ctx.Err() == nil {
+			ed.Flusher.Compared(i, info.Mtime.UnixNano())
+		}
 		ed.Drifts[k.At].Store(drift)
 		if drift.Count > 0 {
 			ed.Engine.Env.Logger.Warn("files and index do not agree: run memctl verify", "folder", k.Name(), "missing", len(drift.Missing)-len(drift.Restored)-len(drift.Deleted),

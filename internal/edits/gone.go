@@ -107,6 +107,11 @@ func (f *Files) settle(ctx context.Context, folder string, ids []string, unseen 
 	if ed.Engine.Settings.Unknown() {
 		return errUndecided
 	}
+	if ed.Engine.Settings.Gone() {
+		ed.Engine.Env.Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Count: len(ids),
+			Note: "config.json is gone too, as in a git branch without the store: nothing is deleted or restored until it is back"})
+		return nil
+	}
 	adopt := ed.Engine.Settings.Now().AdoptsDeletions()
 	all := ed.Engine.State.Live(k.Letter)
 	switch err := k.Check(); {

@@ -182,6 +182,8 @@ func (ed *Edits) conflict(ctx context.Context, k *engine.Kind, old engine.Versio
 	return v, true
 }
 
+const deletedByHand = "it was deleted by hand; the log has it"
+
 // restore has a file put back that is gone or rotten, from the log. What stood there
 // is set aside by the round, for it is not ours.
 func (ed *Edits) restore(ctx context.Context, k *engine.Kind, is *Verdict, old engine.Version, why error) error {
@@ -191,10 +193,10 @@ func (ed *Edits) restore(ctx context.Context, k *engine.Kind, is *Verdict, old e
 			Err: fmt.Errorf("%w, and the log no longer has it: run memctl verify", why)}
 	}
 	is.Version = v
-	is.restored = ed.Engine.Settings.Now().MayRepair()
+	is.restored = ed.Engine.Settings.Now().MayRepair() && !ed.Engine.Settings.Gone()
 	is.back = is.restored
 	if errors.Is(why, fs.ErrNotExist) { // no damage: it was deleted by hand
-		if is.note = "it was deleted by hand; the log has it"; !is.back {
+		if is.note = deletedByHand; !is.back {
 			ed.Engine.Env.Event(env.Event{Kind: env.EventDrift, ID: is.ID, Path: k.File(is.ID), Note: is.note, Err: fs.ErrNotExist})
 		}
 		return nil

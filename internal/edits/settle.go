@@ -157,6 +157,8 @@ func (s *settling) restored(is *Verdict) {
 	e := env.Event{Kind: env.EventRestored, ID: is.ID, Path: s.k.File(is.ID), LSN: is.Version.LSN}
 	if strays := s.strays[is.ID]; len(strays) > 0 {
 		e.Note = strays[0].path() + " has its id, so it was not deleted: memctl rm does that"
+	} else if s.unseen {
+		e.Note = deletedByHand
 	}
 	s.ed.Engine.Env.Event(e)
 }

@@ -13,15 +13,20 @@ import (
 const quietFor = 2 * time.Second
 
 // unwatched decides about the files of a folder that are gone, as the process that watches does it,
-// where no process watches.
+// where no process watches: their deletion is adopted, or, where config.json has adopt_deletions false,
+// they are put back.
 func (ed *Edits) unwatched(ctx context.Context, k *engine.Kind) error {
-	if !ed.Engine.Settings.Now().AdoptsDeletions() || ed.Engine.Log.Leader() != 0 || ed.Engine.Log.Distrusted() || !ed.quiet(k) {
+	if ed.Engine.Log.Leader() != 0 || ed.Engine.Log.Distrusted() {
 		return nil
 	}
-	if ed.Engine.Settings.Reread(); ed.Engine.Settings.Unknown() || !ed.Engine.Settings.Now().AdoptsDeletions() {
+	if ed.Engine.Settings.Reread(); ed.Engine.Settings.Unknown() {
 		return nil
 	}
-	// What was left as it is, for it was the last copy, is not looked for again at every read.
+	c := ed.Engine.Settings.Now()
+	if adopts := c.AdoptsDeletions(); adopts && !ed.quiet(k) || !adopts && !c.MayRepair() {
+		return nil
+	}
+	// What was left as it is, for it was the last copy, or for there is no copy, is not looked for again at every read.
 	changed := int64(0)
 	if info, err := ed.Engine.Env.FS.Stat(k.Path("")); err == nil {
 		if changed = info.Mtime.UnixNano(); ed.settled[k.At].Load() == changed {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/vfs"
@@ -65,6 +66,9 @@ func (eng *Engine) Enter(ctx context.Context, mustExist bool) error {
 	if err := eng.foreign(); err != nil {
 		return err
 	}
+	if !eng.Env.ReadOnly && eng.emptied() {
+		return &errs.EmptiedError{Path: eng.Env.Dir}
+	}
 	// An editor may be saving it, or a branch is checked out that has none.
 	if last, err := wal.ReadCheckpoint(eng.Env.FS, eng.Env.Dir); err == nil && last.Config && eng.hasLog() {
 		eng.unknownSettings(nil, settings.ErrMissing)
@@ -101,6 +105,22 @@ func (eng *Engine) looksLikeStore() bool {
 	}
 	names, err := eng.Env.FS.ReadDir(filepath.Join(eng.Env.Dir, "memories"))
 	return err == nil && HasDocuments(names)
+}
+
+// emptied reports whether a folder without a config.json is what is left of a store: what its .gitignore
+// names. git has removed the rest, for a branch that does not contain the store; a config.json made again
+// would prevent the switch back, and documents put back would be in the wrong branch.
+func (eng *Engine) emptied() bool {
+	if _, err := eng.Env.FS.Stat(filepath.Join(eng.Env.Dir, "checkpoint")); err != nil || !eng.hasLog() {
+		return false
+	}
+	for _, folder := range document.Folders {
+		names, err := eng.Env.FS.ReadDir(filepath.Join(eng.Env.Dir, folder))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) || HasDocuments(names) {
+			return false
+		}
+	}
+	return true
 }
 
 // hasLog says whether a store's log lies in the folder.

@@ -52,7 +52,7 @@ func (e *Env) Explain(err error) error {
 func (e *Env) ExplainWith(err error, other string) error {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok && places.Within(pe.Path, other) {
 		at := *e
-		at.Dir, at.FS = other, vfs.Only(e.System.FS, e.StateDir, other)
+		at.Dir, at.FS = other, vfs.Patient(vfs.Only(e.System.FS, e.StateDir, other), e.LockWait)
 		return at.Explain(err)
 	}
 	return e.Explain(err)

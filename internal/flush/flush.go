@@ -76,6 +76,9 @@ type Flusher struct {
 	suspect    wal.LSN        // of what is behind it nothing was written before the store was distrusted
 	trusts     bool           // this round leaves no file that is not trusted
 	Lagging    lag
+
+	compared   [2]atomic.Int64    // by kind: see Compared
+	uncompared [wal.Folders]int64 // times of folders that were changed from outside, as the checkpoint has them; else 0
 }
 
 // Scopes is what a round has to do with working memory, whose files are the truth
@@ -264,6 +267,7 @@ func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, s
 	if err != nil {
 		return 0, false, err
 	}
+	fl.lookForChanges(c)
 	distrusted := fl.Engine.Log.Distrusted()
 	if distrusted || fl.Leftovers || fl.Engine.Log.Abandoned() {
 		if fl.following != nil { // it has a file there
@@ -416,6 +420,33 @@ func (fl *Flusher) Due(ctx context.Context, m Merge, c wal.Checkpoint) ([]index.
 
 // FolderTimes are the modification times of the folders after our own last change.
 func (fl *Flusher) FolderTimes() [wal.Folders]int64 {
+	t := fl.folderTimes()
+	for i, was := range fl.uncompared {
+		if was != 0 {
+			t[i] = was
+		}
+	}
+	return t
+}
+
+// lookForChanges finds the folders that were changed from outside since the checkpoint: files were deleted,
+// added or renamed by hand. Their times stay as the checkpoint has them, until the names in the folder were
+// compared with the index (Compared): with the time of this round the next open would see no change.
+func (fl *Flusher) lookForChanges(c wal.Checkpoint) {
+	fl.uncompared = [wal.Folders]int64{}
+	now := fl.folderTimes()
+	for i := range fl.compared {
+		if was := c.Mtimes[i]; was != 0 && was != now[i] && fl.compared[i].Load() != now[i] {
+			fl.uncompared[i] = was
+		}
+	}
+}
+
+// Compared notes that the names in a folder, whose time was changed, were compared with the index, and that
+// no file is missing.
+func (fl *Flusher) Compared(kind int, changed int64) { fl.compared[kind].Store(changed) }
+
+func (fl *Flusher) folderTimes() [wal.Folders]int64 {
 	var t [wal.Folders]int64
 	for i, k := range fl.Engine.Kinds.All {
 		if info, err := fl.Engine.Env.FS.Stat(filepath.Clean(k.Path(""))); err == nil {

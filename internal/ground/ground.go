@@ -123,7 +123,7 @@ func Look(ctx context.Context, dir string, o Options, opened func(view.Source)) 
 			return
 		}
 		for range openTries {
-			if s, err = o.Open(ctx); err == nil || ctx.Err() != nil {
+			if s, err = o.Open(ctx); err == nil || ctx.Err() != nil || errors.Is(err, errs.ErrLocked) {
 				break
 			}
 		}

@@ -1,12 +1,15 @@
 package human
 
-import "fmt"
+import (
+	"fmt"
+	"unicode/utf8"
+)
 
 // Quote shortens and quotes an id or a value for a message.
 func Quote(s string) string {
 	const limit = 60
 	if len(s) > limit {
-		return fmt.Sprintf("%q… (%d bytes)", s[:limit], len(s))
+		return fmt.Sprintf("%q… (%d bytes)", Head(s, limit), len(s))
 	}
 	return fmt.Sprintf("%q", s)
 }
@@ -30,4 +33,32 @@ func Count(n int, one, more string) string {
 		return "1 " + one
 	}
 	return fmt.Sprintf("%d %s", n, more)
+}
+
+// Head returns the longest beginning of s that has at most n bytes and ends between two characters.
+func Head(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	// Where s is no UTF-8 there may be no boundary near.
+	for at := n; at >= 0 && at > n-utf8.UTFMax; at-- {
+		if utf8.RuneStart(s[at]) {
+			return s[:at]
+		}
+	}
+	return s[:n]
+}
+
+// Tail returns the longest end of s that has at most n bytes and begins between two characters.
+func Tail(s string, n int) string {
+	from := len(s) - n
+	if from <= 0 {
+		return s
+	}
+	for at := from; at <= len(s) && at < from+utf8.UTFMax; at++ {
+		if at == len(s) || utf8.RuneStart(s[at]) {
+			return s[at:]
+		}
+	}
+	return s[from:]
 }

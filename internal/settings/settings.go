@@ -197,6 +197,13 @@ func (s *Settings) tell(err error, note string) {
 	s.env.Event(env.Event{Kind: env.EventConfig, Path: Name, Note: note, Err: err})
 }
 
+// Gone reports whether there is no file: then the folder may be that of a branch without the store, and no
+// file of a document is to be put back.
+func (s *Settings) Gone() bool {
+	_, err := s.env.FS.Stat(s.path())
+	return errors.Is(err, fs.ErrNotExist)
+}
+
 // AsOf reads the file again unless it was read since an entry of the log, that of a change
 // which is written there too. It counts as read only behind the reading: another goroutine
 // must not judge by what stood there before.

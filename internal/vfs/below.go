@@ -59,7 +59,7 @@ func extended(fsys FS) (*below, bool) {
 	switch f := fsys.(type) {
 	case osFS:
 	case *below:
-		b.roots, b.only = append(b.roots, f.roots...), f.only
+		b.roots, b.only, b.patience = append(b.roots, f.roots...), f.only, f.patience
 	default:
 		return nil, false
 	}
@@ -82,11 +82,12 @@ func (b *below) add(root string, literal bool) {
 // below is osFS with a guarded way. Of Stat see there; Volume and Host enter nothing.
 type below struct {
 	osFS
-	roots   []place
-	only    bool
-	ways    ways
-	manners sync.Map    // of folders, by path: *manners
-	links   atomic.Bool // a root is reached through a link, or the system cannot refuse links itself
+	roots    []place
+	only     bool
+	ways     ways
+	patience *patience   // with leases; nil: the one of osFS
+	manners  sync.Map    // of folders, by path: *manners
+	links    atomic.Bool // a root is reached through a link, or the system cannot refuse links itself
 }
 
 type place struct {
@@ -241,7 +242,7 @@ func (b *below) OpenFile(name string, flag int, perm fs.FileMode) (File, error) 
 	if err := b.inside(name, false); err != nil {
 		return nil, err
 	}
-	f, err := openFileBy(b.making(), name, flag, perm)
+	f, err := openFileBy(b.making(), b.patience, name, flag, perm)
 	if err != nil {
 		return nil, unmade(name, err)
 	}
@@ -332,7 +333,7 @@ func (b *below) OpenLock(name string, perm fs.FileMode) (Lock, error) {
 	if err := b.inside(name, false); err != nil {
 		return nil, err
 	}
-	l, err := openLockBy(b.enter, b.making(), name, perm)
+	l, err := openLockBy(b.enter, b.making(), b.patience, name, perm)
 	return l, unmade(name, err)
 }
 
@@ -340,7 +341,7 @@ func (b *below) OpenShared(name string, create bool, perm fs.FileMode) (Shared, 
 	if err := b.inside(name, false); err != nil {
 		return nil, err
 	}
-	s, err := openSharedBy(b.making(), name, create, perm)
+	s, err := openSharedBy(b.making(), b.patience, name, create, perm)
 	return s, unmade(name, err)
 }
 

@@ -65,7 +65,9 @@ func (b *below) mkdir(name string, perm fs.FileMode) error {
 	fd, base, done, err := b.folderOf(name)
 	if err == nil {
 		defer done()
-		err = retry(func() error { return unix.Mkdirat(fd, base, uint32(perm.Perm())) })
+		if err = retry(func() error { return unix.Mkdirat(fd, base, uint32(perm.Perm())) }); err == nil {
+			err = ownedFolder(fd, base, perm)
+		}
 	}
 	return told(func(err error) error { return pathError("mkdir", name, err) }, err)
 }
@@ -121,7 +123,7 @@ func (b *below) syncDir(name string) error {
 	if held, _ := b.anchor(name); held == nil && b.under(name) < 0 {
 		return b.osFS.SyncDir(name)
 	}
-	d, err := openFileBy(b.opening(), name, unix.O_DIRECTORY, 0)
+	d, err := openFileBy(b.opening(), b.patience, name, unix.O_DIRECTORY, 0)
 	if err != nil {
 		return told(func(err error) error { return pathError("sync", name, bare(err)) }, err)
 	}

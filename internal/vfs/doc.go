@@ -12,6 +12,9 @@
 //   - ReadDir enters folders and nothing else, through no link (*NotFolderError).
 //     ReadRoot is for a folder that a user named.
 //   - A caller never gets EINTR.
+//   - What is made has the rights of its owner that it was made with, whatever the umask is.
+//   - An open waits for a lease of another process at most as long as Patient says
+//     (*errs.LockError).
 //   - Sync and Datasync reach the medium, also on darwin (F_FULLFSYNC).
 //   - RenameNew never replaces anything.
 //   - A lock handle is one owner: two handles of one file exclude each other, in

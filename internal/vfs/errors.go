@@ -43,10 +43,10 @@ func IsPermission(err error) bool {
 	return errors.Is(err, errs.ErrPermission) || errors.Is(err, fs.ErrPermission) || isAny(err, refused)
 }
 
-// IsStarved: this process lacks files or memory just now, or was interrupted. What
-// it could not read may be whole.
+// IsStarved: this process lacks files or memory just now, or was interrupted, or another process has a
+// lease on the file. What it could not read may be whole.
 func IsStarved(err error) bool {
-	return isAny(err, []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EINTR})
+	return IsLeased(err) || isAny(err, []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EINTR})
 }
 
 // IsUnopened: there was no open file left to do it with. Whatever it is, it was not

@@ -81,7 +81,7 @@ func (b *below) hold(root string) (FS, func(), error) {
 		return nil, nil, pathError("open", root, err)
 	}
 	h.users.Store(1)
-	held := &below{roots: slices.Clone(b.roots), only: b.only}
+	held := &below{roots: slices.Clone(b.roots), only: b.only, patience: b.patience}
 	held.roots[at].held = h
 	held.init()
 	return held, h.release, nil

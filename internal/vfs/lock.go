@@ -10,11 +10,12 @@ import (
 
 // flock is the Lock of the operating system; the package comment has its design.
 type flock struct {
-	name string
-	perm fs.FileMode
-	look func(name string) error // at the way to it, each time it is opened; nil: it may lead anywhere
-	way  opener                  // nil: the plain one
-	turn chan struct{}           // taken by the one that holds the lock or waits for it
+	name     string
+	perm     fs.FileMode
+	look     func(name string) error // at the way to it, each time it is opened; nil: it may lead anywhere
+	way      opener                  // nil: the plain one
+	patience *patience
+	turn     chan struct{} // taken by the one that holds the lock or waits for it
 
 	mu      sync.Mutex
 	keep    bool     // KeepOpen: fd outlives an acquire
@@ -45,16 +46,16 @@ type waiter struct {
 }
 
 func openLock(name string, perm fs.FileMode) (Lock, error) {
-	return openLockBy(nil, nil, name, perm)
+	return openLockBy(nil, nil, nil, name, perm)
 }
 
-func openLockBy(look func(name string) error, way opener, name string, perm fs.FileMode) (Lock, error) {
-	l := &flock{name: name, perm: perm, look: look, way: way, turn: make(chan struct{}, 1)}
+func openLockBy(look func(name string) error, way opener, p *patience, name string, perm fs.FileMode) (Lock, error) {
+	l := &flock{name: name, perm: perm, look: look, way: way, patience: p, turn: make(chan struct{}, 1)}
 	if err := l.mayOpen(); err != nil {
 		return nil, err
 	}
 	// It is made now, and a caller that may not open it hears of it now.
-	f, err := openLockFile(way, name, perm)
+	f, err := openLockFile(way, p, name, perm)
 	if err != nil {
 		return nil, err
 	}
@@ -77,9 +78,9 @@ func (l *flock) open() (lockable, error) {
 	}
 	// The library opens by path, which leads elsewhere once the store's folder was replaced.
 	if !l.keep && !strays(l.way, l.name) {
-		return openFresh(l.way, l.name, l.perm)
+		return openFresh(l.way, l.patience, l.name, l.perm)
 	}
-	f, err := openLockFile(l.way, l.name, l.perm)
+	f, err := openLockFile(l.way, l.patience, l.name, l.perm)
 	if err != nil {
 		return nil, err
 	}
@@ -167,6 +168,9 @@ func (l *flock) try(mode Mode) (bool, error) {
 			l.fd = fd
 		}
 		ok, err := l.fd.tryLock(mode)
+		if IsLeased(err) {
+			return false, err
+		}
 		if err != nil {
 			return false, pathError("lock", l.name, err)
 		}

@@ -13,13 +13,14 @@ import (
 // acquire and closed by unlock or Close, so what that library does with a handle that is
 // locked already (a second Lock succeeds, a refused upgrade loses the lock) is never met.
 type freshLock struct {
-	name string
-	perm fs.FileMode
-	way  opener // nil: the plain one
-	f    *gofrs.Flock
+	name     string
+	perm     fs.FileMode
+	way      opener // nil: the plain one
+	patience *patience
+	f        *gofrs.Flock
 }
 
-func openFresh(way opener, name string, perm fs.FileMode) (lockable, error) {
+func openFresh(way opener, p *patience, name string, perm fs.FileMode) (lockable, error) {
 	if err := regularAt(way, name); err != nil { // before opening it, as openLockFile
 		return nil, err
 	}
@@ -27,7 +28,7 @@ func openFresh(way opener, name string, perm fs.FileMode) (lockable, error) {
 	if way == nil {
 		flag |= os.O_CREATE // else the opener makes it: the library would at the end of whatever the path leads through by then
 	}
-	return &freshLock{name, perm, way, gofrs.New(name, gofrs.SetFlag(flag), gofrs.SetPermissions(perm))}, nil
+	return &freshLock{name, perm, way, p, gofrs.New(name, gofrs.SetFlag(flag), gofrs.SetPermissions(perm))}, nil
 }
 
 // regularAt refuses what is no regular file; where there is nothing it is made.
@@ -58,9 +59,9 @@ func (l *freshLock) lock(mode Mode) error {
 }
 
 func (l *freshLock) acquire(by func(*gofrs.Flock) (bool, error)) (bool, error) {
-	ok, err := uninterrupted(func() (bool, error) { return by(l.f) })
+	ok, err := l.patience.lock(l.name, func() (bool, error) { return uninterrupted(func() (bool, error) { return by(l.f) }) })
 	if l.way != nil && errors.Is(err, fs.ErrNotExist) {
-		made, merr := openLockFile(l.way, l.name, l.perm)
+		made, merr := openLockFile(l.way, l.patience, l.name, l.perm)
 		if merr != nil {
 			return false, merr
 		}

@@ -17,21 +17,28 @@ type lockFile struct {
 	way      opener
 }
 
-func openLockFile(open opener, name string, perm fs.FileMode) (*lockFile, error) {
+func openLockFile(open opener, p *patience, name string, perm fs.FileMode) (*lockFile, error) {
 	w := open.by()
 	if i, err := w.lstat(name); err == nil && !i.Mode.IsRegular() { // before opening it, as openFile
 		return nil, &NotRegularError{Path: name, Mode: i.Mode}
 	}
-	fd, err := w.fd(name, unix.O_RDWR|unix.O_CREAT|unix.O_NONBLOCK, perm)
+	fd, err := p.open(name, func() (int, error) { return w.fd(name, unix.O_RDWR|unix.O_CREAT|unix.O_NONBLOCK, perm) })
+	writes := err == nil
 	if err == unix.EROFS || err == unix.EACCES { // a reader must lock the store too
 		if ro, roErr := w.fd(name, unix.O_RDONLY|unix.O_NONBLOCK, 0); roErr == nil {
 			fd, err = ro, nil
 		}
 	}
+	if IsLeased(err) {
+		return nil, err
+	}
 	if err != nil {
 		return nil, pathError("open", name, err)
 	}
 	st, err := regularFD(fd, name)
+	if err == nil && writes { // it may have been made just now
+		err = pathError("chmod", name, owned(fd, perm))
+	}
 	if err != nil {
 		unix.Close(fd)
 		return nil, err

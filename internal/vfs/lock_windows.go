@@ -11,7 +11,7 @@ import (
 // its place while we have it.
 type lockFile struct{ f *os.File }
 
-func openLockFile(_ opener, name string, perm fs.FileMode) (*lockFile, error) {
+func openLockFile(_ opener, _ *patience, name string, perm fs.FileMode) (*lockFile, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, perm)
 	if err != nil {
 		return nil, err

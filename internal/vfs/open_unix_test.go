@@ -160,7 +160,7 @@ func TestOpenLeasedThenFIFO(t *testing.T) {
 		}
 		return openFD(name, flag, perm)
 	}
-	if f, err := openFileBy(&way{open, lstat}, name, os.O_RDONLY, 0); !errors.Is(err, ErrNotRegular) {
+	if f, err := openFileBy(&way{open, lstat}, nil, name, os.O_RDONLY, 0); !errors.Is(err, ErrNotRegular) {
 		t.Errorf("opened %v, %v", f, err)
 	}
 }

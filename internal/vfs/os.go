@@ -19,7 +19,7 @@ func (osFS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
 	return &osFile{f: f}, nil
 }
 
-func (osFS) Mkdir(name string, perm fs.FileMode) error { return os.Mkdir(name, perm) }
+func (osFS) Mkdir(name string, perm fs.FileMode) error { return mkdirOS(name, perm) }
 
 func (osFS) Remove(name string) error { return os.Remove(name) }
 

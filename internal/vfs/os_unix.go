@@ -16,12 +16,12 @@ import (
 // may have taken the name meanwhile.
 //
 // It opens without blocking, so that a FIFO put there meanwhile does not hold it.
-// EWOULDBLOCK then means a lease, held by a flusher that is about to put the file
-// aside: that one is waited for, without ever blocking in an open, since a FIFO may come
+// EWOULDBLOCK then means a lease, usually held by a flusher that is about to put the file
+// aside: that one is waited for (patience), without ever blocking in an open, since a FIFO may come
 // meanwhile then too. Afterwards the descriptor blocks like any other, and os keeps it off its
 // poller.
 func openFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
-	return openFileBy(nil, name, flag, perm)
+	return openFileBy(nil, nil, name, flag, perm)
 }
 
 // opener is a way to what a name stands for; nil is that by path, through whatever links there are.
@@ -44,9 +44,8 @@ func (w *way) by() *way {
 
 func lstatBy(w opener, name string) (Info, error) { return w.by().lstat(name) }
 
-func openFileBy(open opener, name string, flag int, perm fs.FileMode) (*os.File, error) {
+func openFileBy(open opener, p *patience, name string, flag int, perm fs.FileMode) (*os.File, error) {
 	w := open.by()
-	leaseWait := leaseMost
 	fresh := flag&(os.O_CREATE|os.O_EXCL) == os.O_CREATE|os.O_EXCL
 	if !fresh && flag&unix.O_DIRECTORY == 0 {
 		if i, err := w.lstat(name); err == nil && !i.Mode.IsRegular() {
@@ -56,17 +55,21 @@ func openFileBy(open opener, name string, flag int, perm fs.FileMode) (*os.File,
 	var fd int
 	var err error
 	if fresh {
-		fd, err = w.fd(name, flag, perm)
-	} else {
-		for pause := leasePause; ; pause = min(2*pause, 1000*leasePause) {
-			if fd, err = w.fd(name, flag|unix.O_NONBLOCK, perm); err != unix.EWOULDBLOCK || pause > leaseWait {
-				break
+		if fd, err = w.fd(name, flag, perm); err == nil {
+			if err = owned(fd, perm); err != nil {
+				unix.Close(fd)
 			}
-			leaseWait -= pause
-			time.Sleep(pause)
+		}
+	} else {
+		fd, err = p.open(name, func() (int, error) { return w.fd(name, flag|unix.O_NONBLOCK, perm) })
+		if IsLeased(err) {
+			return nil, err
 		}
 		if err == nil {
-			if err = settle(fd, name, flag); err != nil {
+			if err = settle(fd, name, flag); err == nil && flag&os.O_CREATE != 0 {
+				err = pathError("chmod", name, owned(fd, perm))
+			}
+			if err != nil {
 				unix.Close(fd)
 				return nil, err
 			}
@@ -82,13 +85,6 @@ func openFileBy(open opener, name string, flag int, perm fs.FileMode) (*os.File,
 	}
 	return os.NewFile(uintptr(fd), name), nil
 }
-
-// leaseMost is how long an open waits for a lease of another process: the system takes one away from
-// a process that does not answer after 45 s.
-const (
-	leaseMost  = time.Minute
-	leasePause = 20 * time.Microsecond
-)
 
 // settle refuses what is no regular file, and makes the descriptor a blocking one.
 func settle(fd int, name string, flag int) error {

@@ -13,7 +13,7 @@ import (
 // openFile shares deletion, which os.OpenFile does not: without it a file could
 // not be replaced while anybody reads it.
 func openFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
-	return openFileBy(nil, name, flag, perm)
+	return openFileBy(nil, nil, name, flag, perm)
 }
 
 // opener looks at the way to what is about to be opened; nil: it may lead anywhere.
@@ -34,7 +34,7 @@ func (b *below) lstat(name string) (Info, error) { return lstat(name) }
 
 func lstatBy(_ opener, name string) (Info, error) { return lstat(name) }
 
-func openFileBy(look opener, name string, flag int, perm fs.FileMode) (*os.File, error) {
+func openFileBy(look opener, _ *patience, name string, flag int, perm fs.FileMode) (*os.File, error) {
 	if look != nil {
 		if _, err := look(name, flag, perm); err != nil {
 			return nil, pathError("open", name, err)

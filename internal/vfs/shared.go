@@ -27,15 +27,15 @@ func (p *page) CompareAndSwap(word int, old, new uint64) bool {
 // openShared writes a new page in place: a caller that asks for one knows that no process is
 // attached, and the inode stays what it was.
 func openShared(name string, create bool, perm fs.FileMode) (Shared, error) {
-	return openSharedBy(nil, name, create, perm)
+	return openSharedBy(nil, nil, name, create, perm)
 }
 
-func openSharedBy(open opener, name string, create bool, perm fs.FileMode) (Shared, error) {
+func openSharedBy(open opener, p *patience, name string, create bool, perm fs.FileMode) (Shared, error) {
 	flag := os.O_RDWR
 	if create {
 		flag |= os.O_CREATE
 	}
-	f, err := openFileBy(open, name, flag, perm)
+	f, err := openFileBy(open, p, name, flag, perm)
 	if err != nil {
 		return nil, err
 	}
@@ -55,9 +55,9 @@ func openSharedBy(open opener, name string, create bool, perm fs.FileMode) (Shar
 	if !st.Mode().IsRegular() || st.Size() < pageSize {
 		return nil, pathError("map", name, fmt.Errorf("%w: no page of %d bytes", fs.ErrInvalid, pageSize))
 	}
-	p, err := mapPage(f)
+	mapped, err := mapPage(f)
 	if err != nil {
 		return nil, pathError("map", name, err)
 	}
-	return p, nil
+	return mapped, nil
 }

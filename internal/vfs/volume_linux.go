@@ -76,7 +76,7 @@ type barrier struct{ f *os.File }
 // openBarrier trusts syncfs only where it reports what could not be written:
 // since Linux 5.8, for errors after the descriptor was opened.
 func openBarrier(open opener, name string) (Barrier, error) {
-	f, err := openFileBy(open, throughLink(name), unix.O_DIRECTORY, 0)
+	f, err := openFileBy(open, nil, throughLink(name), unix.O_DIRECTORY, 0)
 	if err != nil {
 		return nil, bare(err)
 	}

@@ -6,12 +6,15 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/varve-db/varve/internal/vfs"
 )
 
 func main() {
@@ -131,7 +134,11 @@ func (o *options) pages(memctl, from, to string) error {
 }
 
 func (o *options) write(path string, text []byte) error {
-	if err := os.WriteFile(path, text, 0o644); err != nil {
+	err := vfs.ReplaceGiven(path, 0o644, func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	if o.time == 0 {

@@ -9,11 +9,14 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"time"
+
+	"github.com/varve-db/varve/internal/vfs"
 )
 
 func main() {
@@ -91,7 +94,10 @@ func write(program, path, version string, at time.Time) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, append(b, '\n'), 0o644)
+	return vfs.ReplaceGiven(path, 0o644, func(w io.Writer) error {
+		_, err := w.Write(append(b, '\n'))
+		return err
+	})
 }
 
 // describe makes the document of what is noted in a program.

@@ -128,7 +128,7 @@ func TestTemporary(t *testing.T) {
 		t.Skip("the system's temporary folder has another name")
 	}
 	known := func(rel string, _ bool) bool { return rel == "checkpoint" }
-	_, remove, err := Temporary(t.TempDir(), known)
+	_, remove, err := Temporary(t.TempDir(), known, time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestTemporary(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, again, err := Temporary(t.TempDir(), known)
+	_, again, err := Temporary(t.TempDir(), known, time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}

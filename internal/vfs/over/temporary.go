@@ -21,8 +21,8 @@ const (
 )
 
 // Temporary lays a new folder of the system's temporary one over dir; remove takes it away again. known
-// reports whether a store gives a name to one of its files.
-func Temporary(dir string, known func(rel string, folder bool) bool) (over *FS, remove func() error, err error) {
+// reports whether a store gives a name to one of its files. wait bounds the waits for leases: see vfs.Patient.
+func Temporary(dir string, known func(rel string, folder bool) bool, wait time.Duration) (over *FS, remove func() error, err error) {
 	sweep(os.TempDir(), known)
 	temp, err := os.MkdirTemp("", prefix)
 	if err != nil {
@@ -50,7 +50,7 @@ func Temporary(dir string, known func(rel string, folder bool) bool) (over *FS, 
 	if err != nil {
 		return nil, nil, errors.Join(err, remove())
 	}
-	return New(vfs.Only(vfs.OS(), "", dir, upper), dir, upper), remove, nil
+	return New(vfs.Patient(vfs.Only(vfs.OS(), "", dir, upper), wait), dir, upper), remove, nil
 }
 
 // sweep removes what processes that were killed have left: folders with their mark, or in which

@@ -164,6 +164,10 @@ func Classify(err error) *Failure {
 	if errors.As(err, &changed) {
 		f.Conflict = &conflict{changed.ID, changed.Expected, changed.Found}
 	}
+	var emptied *varve.EmptiedError
+	if errors.As(err, &emptied) {
+		f.Fix = "switch to the branch that has the store, or restore what the log has: memctl --store " + ShellQuote(emptied.Path) + " repair --apply"
+	}
 	var begun *varve.UnfinishedError
 	if errors.As(err, &begun) {
 		f.Fix = "finish it: memctl --store " + ShellQuote(begun.From) + " migrate --to " + ShellQuote(begun.To) + " --switch"

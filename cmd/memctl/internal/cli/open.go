@@ -72,6 +72,9 @@ func (e *unready) Unwrap() error { return e.err }
 func IsUnready(err error) bool { return as[*unready](err) }
 
 func lacksView(dir string, err error) bool {
+	if as[*varve.EmptiedError](err) {
+		return false
+	}
 	if errors.Is(err, varve.ErrNoStore) || errors.Is(err, varve.ErrCorrupt) || errors.Is(err, varve.ErrTruncated) {
 		return true
 	}

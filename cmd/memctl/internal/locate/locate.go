@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/vfs"
@@ -61,6 +62,9 @@ func looksLike(dir string) bool {
 	return isFile(filepath.Join(dir, movedName)) || hasLog(dir) || isFile(filepath.Join(dir, configName)) && err == nil && memories.IsDir()
 }
 
+// looking is the file system for a look: a lease of another process on a file delays it for a moment only.
+func looking() vfs.FS { return vfs.Patient(vfs.OS(), 100*time.Millisecond) }
+
 // configLimit is how much of a config.json is read, as the store itself does.
 const configLimit = 1 << 20
 
@@ -70,9 +74,9 @@ func IsStore(dir string) bool {
 	if wasStore(dir) {
 		return true // opening it says where it is now
 	}
-	b, err := vfs.ReadFile(vfs.OS(), filepath.Join(dir, configName), configLimit)
+	b, err := vfs.ReadFile(looking(), filepath.Join(dir, configName), configLimit)
 	switch {
-	case errors.Is(err, vfs.ErrNotRegular), errors.Is(err, varve.ErrTooLarge), vfs.IsPermission(err):
+	case errors.Is(err, vfs.ErrNotRegular), errors.Is(err, varve.ErrTooLarge), vfs.IsPermission(err), vfs.IsLeased(err):
 		return hasLog(dir) // opening it says what is wrong
 	case errors.Is(err, fs.ErrNotExist):
 		return hasLog(dir) && hasCheckpoint(dir) // opening it makes another
@@ -91,7 +95,7 @@ func IsStore(dir string) bool {
 // wasStore knows the note that a store leaves which was moved away. One that cannot be read
 // says nothing: a store whose note was spoilt is known by the rest of it.
 func wasStore(dir string) bool {
-	b, err := vfs.ReadFile(vfs.OS(), filepath.Join(dir, movedName), configLimit)
+	b, err := vfs.ReadFile(looking(), filepath.Join(dir, movedName), configLimit)
 	if err != nil {
 		return false
 	}
@@ -105,7 +109,7 @@ func hasLog(dir string) bool { return isFile(filepath.Join(dir, "wal", "open.loc
 
 // hasCheckpoint looks for the name in one of the two slots; package wal draws them.
 func hasCheckpoint(dir string) bool {
-	b, err := vfs.ReadFile(vfs.OS(), filepath.Join(dir, "checkpoint"), 1<<20)
+	b, err := vfs.ReadFile(looking(), filepath.Join(dir, "checkpoint"), 1<<20)
 	return err == nil && bytes.Contains(b, []byte("VARVECHK"))
 }
 

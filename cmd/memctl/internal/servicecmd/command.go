@@ -181,13 +181,10 @@ func install(ctx context.Context, a *cli.App, s *settings) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	err = cli.ReplaceFile(path, func(w io.Writer) error {
+	err = cli.ReplaceFile(path, 0o644, func(w io.Writer) error {
 		_, err := io.WriteString(w, u.file())
 		return err
 	})
-	if err == nil {
-		err = os.Chmod(path, 0o644)
-	}
 	if err != nil {
 		return fmt.Errorf("writing the unit: %w", err)
 	}

@@ -1,0 +1,78 @@
+//go:build linux || darwin
+
+package vfs
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/varve-db/varve/errs"
+)
+
+// patience bounds the waits for leases of other processes. A flusher of this project has a lease for
+// microseconds; a process that keeps one is stopped, or does it on purpose. So after a wait in vain the
+// next opens wait leaseBrief only, as long as the bound itself: many leased files do not cost many waits.
+type patience struct {
+	most  time.Duration
+	brief atomic.Pointer[time.Time] // until then
+}
+
+func newPatience(most time.Duration) *patience { return &patience{most: most} }
+
+const (
+	leaseMost  = 30 * time.Second // where no bound was given
+	leaseBrief = 10 * time.Millisecond
+	leasePause = 20 * time.Microsecond
+)
+
+// open repeats an open that does not block while a lease refuses it.
+func (p *patience) open(name string, open func() (int, error)) (int, error) {
+	fd, err := open()
+	if err != unix.EWOULDBLOCK {
+		return fd, err
+	}
+	if p == nil {
+		p = newPatience(leaseMost)
+	}
+	left := p.most
+	if until := p.brief.Load(); until != nil && time.Now().Before(*until) {
+		left = min(left, leaseBrief)
+	}
+	began := time.Now()
+	for pause := leasePause; time.Since(began) < left; pause = min(2*pause, 1000*leasePause) {
+		time.Sleep(min(pause, left))
+		if fd, err = open(); err != unix.EWOULDBLOCK {
+			return fd, err
+		}
+	}
+	until := time.Now().Add(p.most)
+	p.brief.Store(&until)
+	holder := errs.Holder{PID: leasedBy(name)}
+	if holder.PID != 0 {
+		holder.Command = command(holder.PID)
+	}
+	return -1, &errs.LockError{Path: name, Holder: holder, Err: fmt.Errorf("%w, waited %v", errLeased, left)}
+}
+
+// lock is open for a library that opens the file and locks it without blocking: a lock that another
+// process has is no error of it.
+func (p *patience) lock(name string, by func() (bool, error)) (ok bool, err error) {
+	_, err = p.open(name, func() (int, error) {
+		if ok, err = by(); errors.Is(err, unix.EWOULDBLOCK) {
+			return -1, unix.EWOULDBLOCK
+		}
+		return 0, err
+	})
+	return ok && err == nil, err
+}
+
+// errLeased: see IsLeased.
+var errLeased = errors.New("a lease on the file (F_SETLEASE)")
+
+// IsLeased reports whether a file was not opened because another process has a lease on it. What the
+// file holds is not known.
+func IsLeased(err error) bool { return errors.Is(err, errLeased) }

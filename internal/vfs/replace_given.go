@@ -1,0 +1,107 @@
+package vfs
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/varve-db/varve/errs"
+)
+
+// ReplaceGiven writes a file of mode perm that a user named. The file takes its name when it is complete; if that
+// fails, nothing is left beside it. What is not a regular file (a FIFO, a device) is written to as it
+// is, provided that it belongs to this user or to root, or is an open file of this process such as
+// /dev/stdout: another user who puts a FIFO in the place of an output file does not get the output.
+func ReplaceGiven(name string, perm fs.FileMode, write func(io.Writer) error) error {
+	info, err := os.Stat(name)
+	if err == nil && !info.Mode().IsRegular() {
+		f, err := openSink(name, info)
+		if err != nil {
+			return err
+		}
+		return fill(f, write)
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*.part")
+	if err != nil {
+		return err
+	}
+	if err = f.Chmod(perm); err != nil {
+		err = errors.Join(err, f.Close())
+	} else if err = fill(f, write); err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// openSink opens what is no regular file for writing. It looks at the owner before it opens, because
+// opening a device can already act on it, and afterwards, because another thing may have taken the name.
+func openSink(name string, info fs.FileInfo) (*os.File, error) {
+	if !inherited(name) {
+		if err := ownSink(name, info); err != nil {
+			return nil, err
+		}
+	}
+	f, err := os.OpenFile(name, os.O_WRONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := f.Stat()
+	if err == nil && !os.SameFile(info, opened) {
+		err = pathError("open", name, errReplacedSink)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+var errReplacedSink = errors.New("another file took this name meanwhile: run the command again")
+
+// inherited reports whether a path names an open file of this process: what the caller of the process
+// opened for it, or a process substitution of a shell.
+func inherited(name string) bool {
+	switch name = filepath.Clean(name); filepath.Dir(name) {
+	case "/dev/fd", "/proc/self/fd":
+		return strings.Trim(filepath.Base(name), "0123456789") == ""
+	}
+	return name == "/dev/stdout" || name == "/dev/stderr"
+}
+
+// ownSink refuses what another user made, and a link of another user to anything.
+func ownSink(name string, info fs.FileInfo) error {
+	for _, at := range []func() (fs.FileInfo, error){func() (fs.FileInfo, error) { return os.Lstat(name) }, func() (fs.FileInfo, error) { return info, nil }} {
+		i, err := at()
+		if err != nil {
+			return err
+		}
+		if owner, known := ownerOf(i); known && owner != 0 && owner != os.Geteuid() {
+			return &errs.PermissionError{
+				Path: name, Why: "is " + KindOf(i.Mode()) + " of another user and may pass on what is written",
+				Fix: "name another file, or write to stdout", Owner: uint32(owner), Mode: i.Mode(), You: os.Geteuid(), Err: fs.ErrPermission,
+			}
+		}
+	}
+	return nil
+}
+
+func fill(f *os.File, write func(io.Writer) error) error {
+	w := bufio.NewWriterSize(f, 256<<10)
+	err := write(w)
+	if err == nil {
+		err = w.Flush()
+	}
+	if info, serr := f.Stat(); err == nil && serr == nil && info.Mode().IsRegular() {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}

@@ -1,0 +1,38 @@
+package vfs
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// chmodAt changes the mode of a folder, and not of what a link of its name leads to. Kernels before 6.6 lack
+// the call for that: there it is done by the path of a descriptor.
+func chmodAt(at int, base string, mode uint32) error {
+	err := unix.Fchmodat(at, base, mode, unix.AT_SYMLINK_NOFOLLOW)
+	if err == nil || !errors.Is(err, errors.ErrUnsupported) && err != unix.EINVAL {
+		return err
+	}
+	fd, err := unix.Openat(at, base, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), mode)
+}
+
+// ownerUmask returns the umask, which a process could otherwise only learn by changing it; 0 where the
+// system does not tell.
+func ownerUmask() uint64 {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := bytes.Cut(status, []byte("\nUmask:"))
+	line, _, _ := bytes.Cut(rest, []byte("\n"))
+	mask, _ := strconv.ParseUint(string(bytes.TrimSpace(line)), 8, 32)
+	return mask
+}

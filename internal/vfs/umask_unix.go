@@ -1,0 +1,58 @@
+//go:build linux || darwin
+
+package vfs
+
+import (
+	"io/fs"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// A umask that takes rights from the owner (0777, 0400, …) would leave files and folders that the process
+// which made them cannot open again. What is made has the owner's bits that it was made with, whatever the
+// umask is; the bits of group and others follow the umask, or the folder (manners).
+
+// umaskTakes reports whether the umask with which this process began takes rights from the owner.
+var umaskTakes = sync.OnceValue(func() bool { return ownerUmask()&0o700 != 0 })
+
+// owned gives a file that was just made the owner's bits that the umask took.
+func owned(fd int, perm fs.FileMode) error {
+	if !umaskTakes() {
+		return nil
+	}
+	var st unix.Stat_t
+	if err := retry(func() error { return unix.Fstat(fd, &st) }); err != nil {
+		return err
+	}
+	want := uint32(perm & 0o700)
+	if uint32(st.Mode)&want == want || int(st.Uid) != euid {
+		return nil
+	}
+	return tolerant(unix.Fchmod(fd, uint32(st.Mode)&0o7777|want))
+}
+
+// ownedFolder does so for a folder. at and base name it as the calls that end in "at" take it.
+func ownedFolder(at int, base string, perm fs.FileMode) error {
+	if !umaskTakes() {
+		return nil
+	}
+	var st unix.Stat_t
+	if err := retry(func() error { return unix.Fstatat(at, base, &st, unix.AT_SYMLINK_NOFOLLOW) }); err != nil {
+		return err
+	}
+	want := uint32(perm & 0o700)
+	if uint32(st.Mode)&want == want || int(st.Uid) != euid || st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return nil
+	}
+	return tolerant(chmodAt(at, base, uint32(st.Mode)&0o7777|want))
+}
+
+// mkdirOS is Mkdir of the plain file system.
+func mkdirOS(name string, perm fs.FileMode) error {
+	if err := os.Mkdir(name, perm); err != nil {
+		return err
+	}
+	return pathError("mkdir", name, ownedFolder(unix.AT_FDCWD, name, perm))
+}
