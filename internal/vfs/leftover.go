@@ -88,7 +88,8 @@ type NotOursError struct {
 }
 
 func (e *NotOursError) Error() string {
-	return fmt.Sprintf("%s %s, so %s was not removed: move away what is yours in it, then remove it", e.Path, e.Why, e.Folder)
+	const what = "%s %s, so %s was not removed: move away what is yours in it, then remove it"
+	return fmt.Sprintf(what, e.Path, e.Why, e.Folder)
 }
 
 func (e *NotOursError) Unwrap() error { return errs.ErrInvalid }

@@ -100,7 +100,8 @@ func admit(a *cli.App, dir, file string) error {
 	if err := a.Admit(locate.BesideFile, dir, nameIt(dir)); err != nil {
 		return err
 	}
-	fix := "if it is the file that you want, set " + MemoryFileVariable + " to where it really is, or name the store with --store or " + cli.StoreVariable
+	fix := "if it is the file that you want, set " + MemoryFileVariable + " to where it really is, " +
+		"or name the store with --store or " + cli.StoreVariable
 	return a.Admit(locate.SourceFile, file, fix)
 }
 
