@@ -6,9 +6,12 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"strings"
 	"time"
+
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/index"
@@ -82,6 +85,51 @@ func badLine(name, line string) Forgery {
 			fail(fmt.Errorf("%q is not in %s", old, good))
 		}
 	}, nil)
+}
+
+// bomb appends an entry of a memory with a long and repetitive text, size bytes in all, compressed
+// as far as zstd does it: a few thousandths of the size, as no version of the store writes it any more.
+// The document is never in memory: hostile counts what this process has, too.
+func (s *Store) bomb(id string, size int) {
+	var packed bytes.Buffer
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
+	if err != nil {
+		fail(err)
+	}
+	enc.ResetContentSize(&packed, int64(size))
+	hash := sha256.New()
+	doc := io.MultiWriter(enc, hash)
+	write := func(b []byte) {
+		if _, err := doc.Write(b); err != nil {
+			fail(err)
+		}
+		size -= len(b)
+	}
+	whole, end := size, []byte("\"\n}\n")
+	write(fmt.Appendf(nil, "{\n  \"id\": %q,\n  \"content\": \"", id))
+	for text := bytes.Repeat([]byte("one word "), 1<<12); size > len(end); {
+		write(text[:min(len(text), size-len(end))])
+	}
+	write(end)
+	if err := enc.Close(); err != nil {
+		fail(err)
+	}
+	line := s.line(id, nil, func(e *index.Entry) { e.Size, e.ContentHash = int64(whole), [32]byte(hash.Sum(nil)) })
+	value, _ := new(record.Codec).Encode(nil, &record.Record{Created: true, Line: line})
+	value[1] |= 1 // compressed
+	binary.LittleEndian.PutUint32(value[20:], uint32(whole))
+	value = append(value, packed.Bytes()...)
+	s.log.Append(forge.Frame{Key: "m" + id, Value: value, Inflated: uint32(len(value) + whole)})
+}
+
+// Bombs is a forgery of n memories of size bytes each: x0, x1 …
+func Bombs(n, size int) Forgery {
+	return sound(Forgery{Name: fmt.Sprintf("bombs: %d of %d bytes", n, size), do: func(s *Store) {
+		for i := range n {
+			s.bomb(fmt.Sprintf("x%d", i), size)
+		}
+		s.save()
+	}})
 }
 
 func put32(at int, n uint32) func([]byte) []byte {
@@ -255,6 +303,9 @@ var entries = []Forgery{
 	entry("document: another hash", func(s *Store, r *record.Record) {
 		r.Line = s.line("x", r.Doc, func(e *index.Entry) { e.ContentHash[0]++ })
 	}, nil),
+
+	harmless(Bombs(6, 4<<20)), // in a log with small segments none is valid
+	harmless(Bombs(1, 60<<20)),
 
 	key("none", "", 16),
 	key("only its letter", "m", 16),
