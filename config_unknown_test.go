@@ -36,8 +36,8 @@ var spoil = map[string]func(name string, text []byte) error{
 }
 
 // While config.json cannot be read, or is missing in a store that had one, nothing goes by the defaults or by the
-// last good settings: no history, no memory by its age or to make room, no index backup, no file that is gone for a
-// deletion. Reading and writing go on, Health says so, and what is due goes once the file is right.
+// last good settings: no history, no memory by its age or to make room, no index backup, no missing file is a
+// deletion. Reading and writing continue, Health reports it, and what is due goes once the file is right.
 func TestConfigUnknown(t *testing.T) {
 	t.Parallel()
 	for how, broken := range spoil {
