@@ -209,7 +209,8 @@ func showState(a *cli.App, s State) {
 		line("limits", "%s", s.Limits.text(&s))
 	}
 	if s.Unknown {
-		line("settings", "unknown: until config.json is right, no history is removed, nothing is evicted or deleted by age, and a missing file is no deletion")
+		line("settings", "unknown: until config.json is right, no history is removed, "+
+			"nothing is evicted or deleted by age, and a missing file is no deletion")
 	}
 	if s.ReadOnly != "" {
 		line("read-only", "%s", cli.Printable(s.ReadOnly))
