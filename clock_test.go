@@ -26,7 +26,8 @@ func (c *clock) jump(d time.Duration) { c.at.Add(int64(d)) }
 
 // on returns the options of a store on a machine with this clock and its uptime.
 func (c *clock) on(o *Options) *Options {
-	return open.In(o, open.Environment{System: vfs.System{Uptime: func() time.Duration { return time.Duration(c.up.Load()) + time.Hour }}})
+	up := func() time.Duration { return time.Duration(c.up.Load()) + time.Hour }
+	return open.In(o, open.Environment{System: vfs.System{Uptime: up}})
 }
 
 // tick is now for who wants every look to be a microsecond later.

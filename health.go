@@ -41,8 +41,8 @@ type Health struct {
 	Embedder EmbedderHealth
 
 	// SettingsUnknown reports that config.json is missing or not valid, which Problems explains: until it is right,
-	// no history is removed by its settings, no memory is evicted or deleted by age, and no file that is missing is
-	// taken for a deletion.
+	// no history is removed by its settings, no memory is evicted or deleted by age, and no missing file is treated
+	// as a deletion.
 	SettingsUnknown bool
 }
 

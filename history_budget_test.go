@@ -73,7 +73,7 @@ func TestHistorySettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s := st.Admin().Stats(); s.HistoryBytes < all.HistoryBytes || len(cut) > 0 {
-		t.Fatalf("a clock that was ahead once removed history: %d bytes are left of %d, %+v", s.HistoryBytes, all.HistoryBytes, cut)
+		t.Fatalf("%d bytes of history are left of %d by a clock that was ahead once: %+v", s.HistoryBytes, all.HistoryBytes, cut)
 	}
 	day()
 	if len(cut) == 0 || cut[0].Bytes == 0 || !strings.Contains(cut[0].Note, "history_days") {

@@ -43,7 +43,7 @@ func shifted(t *testing.T, f func(t *testing.T, c *shiftable)) {
 
 func (c *shiftable) store() string { return filepath.Join(c.dir, "storage") }
 
-// at runs a command by a clock that is ahead, and returns its exit code, stdout and stderr.
+// try runs a command by a clock that is ahead, and returns its exit code, stdout and stderr.
 func (c *shiftable) try(ahead time.Duration, args ...string) (int, string, string) {
 	c.t.Helper()
 	var out, errOut bytes.Buffer
@@ -177,7 +177,8 @@ func TestClockAheadHistory(t *testing.T) {
 func makeHistory(t *testing.T, dir string) {
 	t.Helper()
 	ctx := context.Background()
-	st, err := varve.Open(ctx, dir, open.In(&varve.Options{SegmentSize: 64 << 10, NoBackground: true}, open.Environment{System: vfs.System{SpillBytes: 64 << 10}}))
+	o := &varve.Options{SegmentSize: 64 << 10, NoBackground: true}
+	st, err := varve.Open(ctx, dir, open.In(o, open.Environment{System: vfs.System{SpillBytes: 64 << 10}}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,8 @@ import (
 func TestConfigUnknown(t *testing.T) {
 	t.Parallel()
 	for how, text := range map[string]string{
-		"mark": "\xef\xbb\xbf" + `{"varve":1,"history_bytes":1099511627776,"adopt_deletions":false}`, "empty": "", "missing": "-",
+		"mark":  "\xef\xbb\xbf" + `{"varve":1,"history_bytes":1099511627776,"adopt_deletions":false}`,
+		"empty": "", "missing": "-",
 		"member": `{"varve":1,"history_bytes":"1 TiB","adopt_deletions":false}`,
 	} {
 		t.Run(how, func(t *testing.T) {
@@ -73,7 +74,8 @@ func TestConfigUnknown(t *testing.T) {
 				t.Errorf("%+v, before %+v", s, before)
 			}
 			code, out, _ := c.run("", on("status")...)
-			if code != cli.CodeDamage || !strings.Contains(out, "no history is removed") || !strings.Contains(out, "correct config.json") {
+			if code != cli.CodeDamage || !strings.Contains(out, "no history is removed") ||
+				!strings.Contains(out, "correct or restore config.json") {
 				t.Errorf("exit code %d: %s", code, out)
 			}
 			// A repair writes a file that is valid, and that removes no more than the one that cannot be read.

@@ -85,8 +85,9 @@ func accident(gone, all int64) bool {
 	return gone >= massDeletion && 2*gone > all || gone >= leastEmptied && gone >= all
 }
 
-// errUndecided is the error of files that are gone while nobody knows what that means.
-var errUndecided = fmt.Errorf("files are gone, and config.json is not valid: nothing is decided until it is right: %w", errs.ErrInvalid)
+// errUndecided is the error of files that are gone while the setting that decides about them is unknown.
+var errUndecided = fmt.Errorf("%w: files are gone, and config.json is not valid: nothing is decided until it is right",
+	errs.ErrInvalid)
 
 // Settle decides about files that stay gone. config.json has adopt_deletions: then what
 // somebody deletes is deleted, and its versions stay in the history as those of

@@ -58,7 +58,9 @@ func (r *repairer) fixConfig(d *repair.Done) error {
 	}
 	// What is not known may have said that these remove less than their defaults do.
 	var kept []string
-	for _, s := range []struct{ name, value string }{{"adopt_deletions", "false"}, {"history_bytes", strconv.Itoa(settings.HistoryMost)}} {
+	for _, s := range []struct{ name, value string }{
+		{"adopt_deletions", "false"}, {"history_bytes", strconv.Itoa(settings.HistoryMost)},
+	} {
 		if _, valid := out[s.name]; !valid && (read == nil || read[s.name] != nil) {
 			out[s.name] = json.RawMessage(s.value)
 			kept = append(kept, s.name)

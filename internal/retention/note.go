@@ -72,8 +72,8 @@ type sighting struct {
 	At   time.Duration
 }
 
-// Passed returns how much time has gone by since a note was made, by a clock that nobody
-// sets; false when it was made in another boot.
+// Passed returns how much time has gone by since a note was made, by a clock that
+// cannot be set; false when it was made in another boot.
 func (h *Hour) Passed(n *SweepNote) (time.Duration, bool) {
 	if boot, up := h.r.Engine.Env.FS.Host().Boot, h.r.Uptime.Uptime; up != nil && boot != [2]uint64{} {
 		passed := up() - n.Up

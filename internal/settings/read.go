@@ -17,7 +17,8 @@ import (
 var ErrForeign = errors.New(`the member "varve" is missing, so this is not a folder of a Varve store`)
 
 // ErrMissing is the error of a store that has had a config.json and has none.
-var ErrMissing = fmt.Errorf("%w: config.json is missing: put it back, or run memctl repair --apply to write one with the defaults", errs.ErrInvalid)
+var ErrMissing = fmt.Errorf("%w: config.json is missing: restore it, or run memctl repair --apply to write a new one",
+	errs.ErrInvalid)
 
 // Read reads config.json. A file of somebody else is ErrForeign, a missing one
 // fs.ErrNotExist. When members are not valid it gives the others, and an error that

@@ -34,6 +34,7 @@ func (ws *Scopes) initClock() {
 	ws.Uptime, ws.mono = s.Uptime, s.Mono
 	switch {
 	case ws.mono != nil:
+		ws.opened = ws.mono()
 	case s.Inline: // the clock is that of a simulated machine
 		ws.mono = func() time.Duration { return ws.Engine.Env.Clock().Sub(ws.began) }
 	default:
@@ -42,7 +43,6 @@ func (ws *Scopes) initClock() {
 			ws.Uptime = vfs.Uptime()
 		}
 	}
-	ws.opened = ws.mono()
 }
 
 // Mono returns the time since some fixed moment, by a clock of the process that does not jump.

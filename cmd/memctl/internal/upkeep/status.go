@@ -181,7 +181,7 @@ func next(s *State) string {
 	case s.full && s.gravest == nil:
 		return "memctl rm ID, or make room on the disk"
 	case s.Unknown && len(s.Problems) == 1:
-		return "correct config.json or put it back, or memctl repair --apply"
+		return "correct or restore config.json, or run memctl repair --apply"
 	case len(s.Problems) > 0:
 		return "memctl verify"
 	case s.Memories == 0 && s.ReadOnly == "":
@@ -209,7 +209,8 @@ func showState(a *cli.App, s State) {
 		line("limits", "%s", s.Limits.text(&s))
 	}
 	if s.Unknown {
-		line("settings", "unknown: until config.json is right, no history is removed, nothing is evicted or deleted by age, and a missing file is no deletion")
+		line("settings", "unknown: until config.json is right, no history is removed, "+
+			"nothing is evicted or deleted by age, and a missing file is no deletion")
 	}
 	if s.ReadOnly != "" {
 		line("read-only", "%s", cli.Printable(s.ReadOnly))
