@@ -191,6 +191,40 @@ func TestWorkingClockAheadAtBoot(t *testing.T) {
 	}
 }
 
+// A machine whose first reading of the clock in a boot was ahead frees nothing because of it, however
+// long no other command comes: it takes a second reading that agrees.
+func TestWorkingClockAheadOnce(t *testing.T) {
+	t.Parallel()
+	for _, wait := range []time.Duration{time.Minute, 5 * time.Hour} {
+		dir := t.TempDir()
+		m := &machine{wall: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), up: time.Hour}
+		st, w := m.open(t, dir, false)
+		set(t, w, "k", 24*time.Hour)
+		if err := st.Close(); err != nil {
+			t.Fatal(err)
+		}
+		m.reboot(t, dir, 10*365*24*time.Hour)
+		st, w = m.open(t, dir, false)
+		set(t, w, "new", 24*time.Hour)
+		if err := st.Close(); err != nil {
+			t.Fatal(err)
+		}
+		m.set(-10 * 365 * 24 * time.Hour)
+		m.pass(wait)
+		st, w = m.open(t, dir, false)
+		set(t, w, "last", time.Hour)
+		if _, found, err := w.TTL(t.Context(), "k"); err != nil || !found {
+			t.Errorf("%v later: found %v, %v", wait, found, err)
+		}
+		if err := st.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if !inFile(t, dir, "k") {
+			t.Errorf("%v later: it was freed", wait)
+		}
+	}
+}
+
 // The machine's own uptime is what a store uses that has the machine's clock.
 func TestWorkingUptime(t *testing.T) {
 	t.Parallel()

@@ -5,6 +5,8 @@ package wal
 type Anchor struct {
 	Offset int64 // milliseconds: the time less the uptime
 	At     int64 // the uptime at which it was cast, in milliseconds, more than 0
+
+	Settled bool // a later reading of the clock has confirmed it: it stays for the rest of this boot
 }
 
 // Anchor returns the anchor of this boot, the zero Anchor if there is none or it cannot be read.
@@ -16,8 +18,19 @@ func (l *FileLog) Anchor() Anchor {
 	if offset == 0 {
 		return Anchor{}
 	}
-	return Anchor{Offset: int64(offset ^ anchorBit), At: int64(l.shared.Load(wordTicksAt))}
+	at := l.shared.Load(wordTicksAt)
+	return Anchor{Offset: int64(offset ^ anchorBit), At: int64(at &^ settledBit), Settled: at&settledBit != 0}
 }
+
+// SettleAnchor records that a reading of the clock has confirmed an anchor.
+func (l *FileLog) SettleAnchor(a Anchor) {
+	if !l.o.ReadOnly && l.shared.Shared != nil {
+		l.shared.raise(wordTicksAt, uint64(a.At)|settledBit)
+	}
+}
+
+// settledBit is in the word of Anchor.At. An older program sees an anchor cast long ago, which it does not replace.
+const settledBit = 1 << 63
 
 // anchorBit makes of every offset but one that no clock has a word that is not 0.
 const anchorBit = 1 << 63

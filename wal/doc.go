@@ -41,7 +41,8 @@
 //	24      id of the process that has watch.lock; also for a process that misses a file
 //	25, 26  relates the time by which working memory expires to the machine's uptime, see
 //	        Anchor: the difference in milliseconds, its highest bit inverted, 0 while there is
-//	        none; the uptime at which it was set. A recovery in the same boot keeps both
+//	        none; the uptime at which it was set, its highest bit set once a later reading of
+//	        the clock has confirmed it. A recovery in the same boot keeps both
 //	27      until when the background flushers of all processes pause, milliseconds of
 //	        the machine's uptime
 //	28, 29  how often append.lock and sync.lock were released

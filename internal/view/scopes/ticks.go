@@ -12,12 +12,12 @@ import (
 // What is in working memory expires by ticks: Unix milliseconds that a wall clock which
 // jumps does not move. The first process in a boot of the machine that needs one ties
 // them to the uptime (wal.Anchor), by the wall clock as it is then; all others of that
-// boot go by the uptime from there. A machine that starts with a wrong time has this
-// left as the only moment at which a clock is believed, so it has the grace that
-// memories have (package retention): for an hour what it makes look old is absent for every
-// read, but nothing is freed because of it, in the file or by the log; and a clock that is
-// put back within that hour brings it back. (One that was right and is put back then keeps
-// what expires for as long again as it was there, an hour at most.)
+// boot go by the uptime from there. A machine that starts with a wrong time has the grace
+// that memories have (package retention): until a reading of the clock an hour later or more
+// confirms the first one, what that makes look old is absent for every read, but nothing is freed
+// because of it, in the file or by the log; and a clock that is put back before that brings it
+// back. (One that was right and is put back then keeps what expires for as long again as it was
+// there.)
 //
 // Where nothing is known that all processes share, ticks begin with the wall clock
 // when the store was opened, and go on by a clock of the process that does not jump.
@@ -64,13 +64,16 @@ func (ws *Scopes) sharedTick(up int64) (now, doubted int64, ok bool) {
 	up = max(up, 1)
 	for {
 		a := ws.Engine.Log.Anchor()
-		none, fresh := a == wal.Anchor{}, up-a.At < engine.ClockGrace.Milliseconds()
-		if !none && !fresh {
+		if a.Settled {
 			return up + a.Offset, 0, true
 		}
-		wall := ws.Engine.Env.Clock().UnixMilli()
+		none, wall := a == wal.Anchor{}, ws.Engine.Env.Clock().UnixMilli()
 		if !none && (wall >= up+a.Offset-putBack.Milliseconds() || ws.Engine.Env.ReadOnly) {
-			return up + a.Offset, a.At + a.Offset, true
+			if up-a.At < engine.ClockGrace.Milliseconds() || ws.Engine.Env.ReadOnly {
+				return up + a.Offset, a.At + a.Offset, true
+			}
+			ws.Engine.Log.SettleAnchor(a)
+			return up + a.Offset, 0, true
 		}
 		if !ws.Engine.Log.CastAnchor(a, wal.Anchor{Offset: wall - up, At: up}) && ws.Engine.Log.Anchor() == a {
 			return 0, 0, false
