@@ -18,6 +18,7 @@ import (
 	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/edits"
 	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
@@ -161,7 +162,7 @@ func TestAdoptedTogether(t *testing.T) {
 					adopted++
 				}
 			}})
-			large := strings.Repeat("x", c.size)
+			large := storetest.Text(c.size)
 			for i := range c.n {
 				e.edit(fmt.Sprint("k", i), fmt.Sprintf(`"was %d"`, i), fmt.Sprintf(`"is %d %s"`, i, large))
 			}

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/varve-db/varve/internal/storetest"
 )
 
 // AloneAmong runs the function again for a memory that is wanted and for no other, whoever puts it.
@@ -35,7 +37,7 @@ func TestAloneAmong(t *testing.T) {
 		{st, "o1", "wanted", 1},
 		{other, "o2", "wanted", 1},
 		{other, "w3", "something", 1},
-		{other, "w4", strings.Repeat("something long enough to be compressed ", 1000), 2},
+		{other, "w4", storetest.Text(40_000), 2},
 	} {
 		runs := 0
 		err := st.Transact(ctx, func(tx *Tx) error {

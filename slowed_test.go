@@ -12,6 +12,7 @@ import (
 
 	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal"
 	"github.com/varve-db/varve/working"
@@ -82,7 +83,7 @@ func TestSlowedWriters(t *testing.T) {
 	held := slowFiles(t, one)
 	defer held.Unlock()
 	two.engine.Settings.Reread()
-	text := strings.Repeat("slow ", 4<<10) // 20 KiB
+	text := storetest.Text(20 << 10)
 	n := 0
 	put := func(st *Store) (bytes int64) {
 		t.Helper()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
 )
@@ -187,7 +188,7 @@ func deletionsMakeRoom(t *testing.T, d *smallDisk, failed bool) {
 	}
 	defer st.Close()
 	const old = 100
-	content := strings.Repeat("y", 20_000)
+	content := storetest.Text(20_000)
 	for i := range old {
 		if _, err := st.Put(ctx, Memory{ID: fmt.Sprint("old", i), Content: content}); err != nil {
 			t.Fatal(err)

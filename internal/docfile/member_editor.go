@@ -36,7 +36,7 @@ func (e *MemberEditor) Document(whole string) ([]byte, error) {
 	}
 	doc := e.doc.AppendDocument(make([]byte, 0, size))
 	// What was kept may have been read under a higher limit.
-	if err := CheckShape(doc, 0, e.depth); err != nil {
+	if err := checkShape(doc, 0, e.depth, MostMembers); err != nil {
 		return nil, InField(whole, err)
 	}
 	return doc, nil
@@ -164,7 +164,7 @@ func (e *MemberEditor) Map(name string, m map[string]any) {
 		value, err = AppendValue(nil, m, 1, e.depth)
 	}
 	if err == nil && !same {
-		err = CheckCounts(value)
+		err = checkCounts(value, MostMembers)
 	}
 	if err != nil || !same {
 		e.set(name, value, err)

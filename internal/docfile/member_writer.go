@@ -90,7 +90,7 @@ func (w *MemberWriter) Map(name string, m map[string]any) {
 	before := len(w.dst)
 	dst, err := AppendValue(w.dst, m, 1, w.depth)
 	if err == nil {
-		err = CheckCounts(dst[before:])
+		err = checkCounts(dst[before:], MostMembers)
 	}
 	w.done(dst, err)
 }

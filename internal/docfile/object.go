@@ -31,10 +31,10 @@ type Object struct {
 
 // Parse reads a document: one JSON object in UTF-8, with nothing behind it but
 // white space. Duplicate members at any level, lone surrogates, NaN, nesting
-// beyond maxDepth (0: MaxDepth) and more than MostNames names are refused. The Object keeps src,
+// beyond maxDepth (0: MaxDepth) and more than MostMembers names are refused. The Object keeps src,
 // which must not change any more.
 func Parse(src []byte, maxDepth int) (*Object, error) {
-	if err := CheckShape(src, 0, maxDepth); err != nil {
+	if err := checkShape(src, 0, maxDepth, MostMembers); err != nil {
 		return nil, InField("document", err)
 	}
 	dec := jsontext.NewDecoder(bytes.NewBuffer(src))

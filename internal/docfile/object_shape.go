@@ -8,12 +8,13 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// MostNames and MostValues bound the memory that reading a document takes: a name costs up to 600
+// MostMembers, MostNames and MostValues bound the memory that reading a document takes: a name costs up to 600
 // bytes while it is looked for a second time and becomes a key of a map (a million of them took 636 MB
 // and 22 s), a value up to 70 once it is a Go value, and either can have as few as 3 in the text.
 const (
-	MostNames  = 1 << 18 // members of objects, at all levels of a document
-	MostValues = 4 << 20 // in what becomes a map or a list of any
+	MostMembers = 1 << 18 // members of objects, at all levels of a document
+	MostNames   = 1 << 20 // the same of a value of working memory, which is decoded alone and when it is asked for
+	MostValues  = 4 << 20 // in what becomes a map or a list of any
 )
 
 // CheckDepth refuses a text that nests deeper than maxDepth (0: MaxDepth) when
@@ -77,11 +78,13 @@ func checkValues(src []byte) error {
 
 // CheckCounts refuses the text of a value that is written and could not be read again, for more than
 // MostNames names or MostValues values. What is short has neither.
-func CheckCounts(written []byte) error {
-	if len(written) <= 4*MostNames {
+func CheckCounts(written []byte) error { return checkCounts(written, MostNames) }
+
+func checkCounts(written []byte, mostNames int) error {
+	if len(written) <= 4*mostNames {
 		return nil
 	}
-	if err := CheckShape(written, 0, DeepestDepth); err != nil {
+	if err := checkShape(written, 0, DeepestDepth, mostNames); err != nil {
 		return err
 	}
 	return checkValues(written)

@@ -23,7 +23,7 @@ func wide(n int) []byte {
 
 // A document of more names than the limit is refused before anything is made of them.
 func TestMostNames(t *testing.T) {
-	fits, more := wide(MostNames), wide(MostNames+1)
+	fits, more := wide(MostMembers), wide(MostMembers+1)
 	if o, err := Parse(fits, 0); err != nil || o.Len() != 2 {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func TestMostNames(t *testing.T) {
 	_, err := Parse(more, 0)
 	runtime.ReadMemStats(&after)
 	var f *errs.FieldError
-	if !errors.Is(err, errs.ErrTooLarge) || !errors.As(err, &f) || !strings.Contains(f.Limit, strconv.Itoa(MostNames)) {
+	if !errors.Is(err, errs.ErrTooLarge) || !errors.As(err, &f) || !strings.Contains(f.Limit, strconv.Itoa(MostMembers)) {
 		t.Errorf("%v", err)
 	}
 	if n := after.TotalAlloc - before.TotalAlloc; n > 1<<20 {
@@ -46,7 +46,7 @@ func TestMostWritten(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
 	names, values := map[string]any{}, map[string]any{"list": make([]any, MostValues-2)}
-	for i := range MostNames {
+	for i := range MostMembers {
 		names[strconv.Itoa(i)] = nil
 	}
 	source, err := Parse([]byte(`{"metadata": {"a": 1}}`), 0)
