@@ -58,7 +58,11 @@ func (l *FileLog) openShared(ctx context.Context) error {
 		return err == nil
 	}
 	if !hasPage() {
-		if _, err := l.waitFolder(ctx, hasPage); err != nil {
+		free, err := l.waitFolder(ctx, hasPage)
+		if err == nil && free && l.place.folder != nil && hasPage() { // of a process that was faster, and may have open.lock
+			err = l.place.folder.Unlock()
+		}
+		if err != nil {
 			return err
 		}
 	}

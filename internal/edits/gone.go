@@ -105,13 +105,13 @@ func (f *Files) settle(ctx context.Context, folder string, ids []string, unseen 
 		return nil
 	}
 	ed.Engine.Settings.Reread()
-	if ed.Engine.Settings.Unknown() {
-		return errUndecided
-	}
 	if ed.Engine.Settings.Gone() {
 		ed.Engine.Env.Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Count: len(ids),
 			Note: "config.json is gone too, as in a git branch without the store: nothing is deleted or restored until it is back"})
 		return nil
+	}
+	if ed.Engine.Settings.Unknown() {
+		return errUndecided
 	}
 	adopt := ed.Engine.Settings.Now().AdoptsDeletions()
 	all := ed.Engine.State.Live(k.Letter)
