@@ -171,7 +171,7 @@ func TestFeaturesBesideOlder(t *testing.T) {
 	} {
 		refused(args...)
 	}
-	after := snapshot(t, dir)
+	after = snapshot(t, dir)
 	for name, was := range before {
 		if after[name] != was {
 			t.Errorf("%s was changed", name)
