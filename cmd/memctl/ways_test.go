@@ -201,7 +201,7 @@ func TestWaysAreAll(t *testing.T) {
 	const locate, path = "App.Locate", "a path that was given"
 	want := map[string]string{
 		"cli.With": locate, "cli.WithEmbedder": locate, "cli.open": "of WithIn",
-		"main.adoptIn": locate, "main.editMemory": locate, "main.follow": locate, "main.importFrom": locate,
+		"main.adoptIn": locate, "main.editMemory": locate, "main.followIn": locate, "main.flushCommand": locate, "main.importFrom": locate,
 		"main.saveEdited": locate, "main.searchCommand": locate,
 		"upkeep.migrateStore": locate + "; --to: " + path, "upkeep.repairStore": locate, "upkeep.statusIn": locate,
 		"upkeep.undoRepair": locate, "upkeep.restoreBackup": path,
