@@ -41,7 +41,8 @@ acknowledged memory is still there.`,
 					return cli.Usagef(cmd.CommandPath(), "%s is a store already: name a new folder", dir)
 				}
 				// At its end the demonstration names the command that removes the folder.
-				if names, err := os.ReadDir(dir); err == nil && len(names) > 0 {
+				_, within := a.Outside(dir, "a store") // which is refused as such
+				if names, err := os.ReadDir(dir); within == nil && err == nil && len(names) > 0 {
 					return cli.Usagef(cmd.CommandPath(), "%s is not empty: name a new folder", dir)
 				}
 			}
