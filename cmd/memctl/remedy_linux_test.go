@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/internal/storetest"
 )
 
 // A disk that is full, then read-only, as the command tells it. Where no disk can be
@@ -51,7 +52,7 @@ func TestFullAndReadOnlyDisk(t *testing.T) {
 		}
 	}
 	// There is space in the log still, for a few.
-	if code, _, errOut := c.run("", "put", strings.Repeat("y", 1_000_000), "--id", "b"); code != 0 ||
+	if code, _, errOut := c.run("", "put", storetest.Text(1_000_000), "--id", "b"); code != 0 ||
 		!strings.Contains(errOut, "the change is committed and safe in the log, do not repeat it; the files are written") || !strings.Contains(errOut, "low space") {
 		t.Errorf("a put whose file has no space: %d, %s", code, errOut)
 	}
