@@ -35,10 +35,10 @@ func (l *FileLog) lock(ctx context.Context, role int, mode vfs.Mode) error {
 // lockUnless is lock for one who does not need it any more, and has not got it, when
 // done holds: the holder may have done his work.
 func (l *FileLog) lockUnless(ctx context.Context, role int, mode vfs.Mode, done func() bool) (held bool, err error) {
-	if e := l.place.gone.Load(); e != nil {
-		return false, e // its files may be another process's by now
+	if err := l.Replaced(); err != nil {
+		return false, err // its files may be another process's by now
 	}
-	if role != roleAppend && role != roleSync && l.place.opened.Load() { // else the lock file is made again
+	if role != roleAppend && role != roleSync { // else the lock file is made again
 		if err := l.InPlace(); err != nil {
 			return false, err
 		}

@@ -32,7 +32,7 @@ import (
 // with the files (vfs.FolderLock). A process that finds no log, or one that no process has open, recovers
 // or begins it under an exclusive lock on the folder. So it waits until every process that still has an
 // earlier log of this folder open has noticed: those let go of the folder as soon as they know, and no
-// flush is under way (FileLog.leave). Without such locks (Windows, network file systems) the
+// flush is under way (settleLoss). Without such locks (Windows, network file systems) the
 // comparison before each write is all there is.
 //
 // Where the folder is still the same, and only files of the log were removed, those entries would be lost that
@@ -75,11 +75,13 @@ func (e *replacedError) Unwrap() error { return errs.ErrReplaced }
 // InPlace returns an error that matches errs.ErrReplaced if the log is no longer the one at the path by
 // which it was opened: its folder or its files were removed, renamed or replaced. It is final: nothing is
 // written from then on.
+//
+// While the log is being opened nothing is compared: settlePlace does that at its end.
 func (l *FileLog) InPlace() error {
-	if e := l.place.gone.Load(); e != nil {
-		return e
+	if err := l.Replaced(); err != nil {
+		return err
 	}
-	if l.shared.Shared == nil || l.private.Load() {
+	if l.shared.Shared == nil || l.private.Load() || l.place.ino == 0 && !l.o.ReadOnly {
 		return nil
 	}
 	why := l.outOfPlace()
@@ -87,7 +89,7 @@ func (l *FileLog) InPlace() error {
 		return nil
 	}
 	l.lose(why)
-	return l.place.gone.Load()
+	return l.Replaced()
 }
 
 // Replaced returns what InPlace has found, without looking.
@@ -235,8 +237,8 @@ func (l *FileLog) outOfPlace() string {
 	return l.unlinked()
 }
 
-// unlinked says whether the newest segment has lost its name. Positions in the page are looked at, too: a
-// copy that was written over the files in place has an earlier one.
+// unlinked returns what the newest segment lacks if it has lost its name, "" otherwise. It also compares the
+// positions in the page: a copy that was written over the files in place has an earlier one.
 func (l *FileLog) unlinked() string {
 	durable := l.shared.durable()
 	if durable == 0 {
@@ -280,7 +282,7 @@ func (l *FileLog) settlePlace() error {
 	}
 	l.place.ino, l.place.dev = info.Ino, info.Dev
 	if info.Ino != l.shared.Load(wordInode) { // it was replaced since
-		return fmt.Errorf("%w (%s: another wal/shared is there)", errs.ErrReplaced, l.o.Dir)
+		return &replacedError{l.o.Dir, "another wal/shared is there"}
 	}
 	return nil
 }
@@ -358,18 +360,13 @@ func (l *FileLog) shareFolder(ctx context.Context) error {
 		return l.ioError("unlocking", l.o.Dir, err)
 	}
 	// A process that looks whether the folder is free has it for a moment.
-	for began := time.Now(); ; {
-		ok, err := l.place.folder.TryLock(vfs.ModeShared)
-		if err != nil || ok {
-			return err
-		}
-		if time.Since(began) > l.o.LockWait {
-			return &errs.LockError{Path: l.o.Dir}
-		}
-		if err := l.o.Sleep(ctx, time.Millisecond); err != nil {
-			return err
-		}
+	wait, cancel := context.WithTimeout(ctx, l.o.LockWait)
+	defer cancel()
+	ok, err := vfs.WaitFolder(wait, l.place.folder, vfs.ModeShared)
+	if err == nil && !ok {
+		err = &errs.LockError{Path: l.o.Dir, Err: context.Cause(ctx)}
 	}
+	return err
 }
 
 // leave lets go of the folder; mu is held.
@@ -416,8 +413,8 @@ func (l *FileLog) Left(ctx context.Context) error {
 	}
 }
 
-// watchPlace compares now and then, for a process that does nothing: other processes wait for its lock on
-// the folder, and who waits for changes would wait without end.
+// watchPlace compares every placeLook, for a process that does nothing: other processes wait for its lock on
+// the folder, and a watch of this process would wait without end.
 func (l *FileLog) watchPlace() {
 	t := time.NewTicker(placeLook)
 	defer t.Stop()

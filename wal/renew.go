@@ -1,11 +1,11 @@
 package wal
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"time"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/vfs"
@@ -68,19 +68,13 @@ func folderAlone(fsys vfs.FS, dir string) (folder vfs.FolderLock, ok bool, err e
 	if err != nil {
 		return nil, false, fmt.Errorf("opening %s: %w", dir, err)
 	}
-	for range 2 * placeLook / folderPause {
-		if ok, err = folder.TryLock(vfs.ModeExclusive); err != nil {
-			return nil, true, folder.Close() // a file system without such locks
-		}
-		if ok {
-			return folder, true, nil
-		}
-		time.Sleep(folderPause)
+	wait, cancel := context.WithTimeout(context.Background(), 2*placeLook)
+	defer cancel()
+	if ok, err = vfs.WaitFolder(wait, folder, vfs.ModeExclusive); ok {
+		return folder, true, nil
 	}
-	return nil, false, folder.Close()
+	return nil, err != nil, folder.Close() // an error: a file system without such locks
 }
-
-const folderPause = 20 * time.Millisecond
 
 // mayChange refuses a store whose features are not all known. One of checkpoint and
 // wal/features that cannot be read says nothing: the other one has the features.

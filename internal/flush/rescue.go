@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
-	"time"
 
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal"
@@ -53,13 +52,13 @@ func (fl *Flusher) lockFolder(ctx context.Context) (release func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	for {
-		ok, err := lock.TryLock(vfs.ModeExclusive)
-		if err == nil && !ok {
-			err = fl.Engine.Env.Sleep(ctx, 10*time.Millisecond)
-		}
-		if ok || err != nil {
-			return func() { _ = lock.Close() }, err
-		}
+	ok, err := vfs.WaitFolder(ctx, lock, vfs.ModeExclusive)
+	if err == nil && !ok {
+		err = ctx.Err()
 	}
+	if err != nil {
+		_ = lock.Close()
+		return nil, err
+	}
+	return func() { _ = lock.Close() }, nil
 }

@@ -1,6 +1,10 @@
 package vfs
 
-import "errors"
+import (
+	"context"
+	"errors"
+	"time"
+)
 
 // Hold opens a handle of a root of Below or Only, and returns the file system in which every operation at
 // or below that root is one in the folder that was there at this moment, wherever the path leads later:
@@ -42,6 +46,18 @@ func OpenFolderLock(fsys FS, name string) (FolderLock, error) {
 		return l.openFolderLock(name)
 	}
 	return nil, errors.ErrUnsupported
+}
+
+// folderPause is how long WaitFolder waits between two tries.
+const folderPause = 5 * time.Millisecond
+
+// WaitFolder waits until a lock on a folder is had, or until ctx ends: then ok is false, without an error.
+func WaitFolder(ctx context.Context, l FolderLock, mode Mode) (ok bool, err error) {
+	for {
+		if ok, err = l.TryLock(mode); ok || err != nil || Sleep(ctx, folderPause) != nil {
+			return ok, err
+		}
+	}
 }
 
 // FolderLock is a lock on a folder. It is not converted: Unlock comes before another mode.
