@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/google/uuid"
-
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
@@ -84,16 +82,9 @@ func (s *scope) copyFirst(ctx context.Context) error {
 	now := s.state.Clone()
 	now.Skip(1)
 	e := &working.LogEntry{At: working.Moment{Time: ws.Engine.Env.Clock().UnixMicro(), Tick: now.Tick()}, Version: now.Version(), State: now}
-	f := working.File{Scope: s.scope, State: now, Store: uuid.UUID(ws.Engine.Log.UUID()).String(), LSN: s.lsn, Time: s.time}
-	base := s.lsn
-	s.mu.Unlock()
-	doc, err := f.Encode()
+	b, err := s.documentEntry(version, e)
 	if err != nil {
 		return err
-	}
-	b := &wal.Batch{
-		Preconditions: []wal.Precondition{{Key: s.logKey(), LSN: version}},
-		Entries:       []wal.Entry{s.entry(e, doc, base, false)},
 	}
 	_, err = ws.Engine.Log.Append(ctx, b)
 	var conflict *wal.ConflictError

@@ -320,6 +320,23 @@ func (s *scope) wrote(base wal.LSN, w *wal.Entry, e *working.LogEntry) {
 	s.ws.Flusher.BeatInline()
 }
 
+// documentEntry returns a batch of one entry with the whole document of a scope, on the condition that its newest entry is
+// version. The caller holds mu, and documentEntry releases it.
+func (s *scope) documentEntry(version wal.LSN, e *working.LogEntry) (*wal.Batch, error) {
+	store := uuid.UUID(s.ws.Engine.Log.UUID()).String()
+	f := working.File{Scope: s.scope, State: e.State, Store: store, LSN: s.lsn, Time: s.time}
+	base := s.lsn
+	s.mu.Unlock()
+	doc, err := f.Encode()
+	if err != nil {
+		return nil, err
+	}
+	return &wal.Batch{
+		Preconditions: []wal.Precondition{{Key: s.logKey(), LSN: version}},
+		Entries:       []wal.Entry{s.entry(e, doc, base, false)},
+	}, nil
+}
+
 // adopt makes what somebody wrote into the file by hand the newest change.
 func (s *scope) adopt(ctx context.Context) error {
 	ws := s.ws
@@ -333,16 +350,9 @@ func (s *scope) adopt(ctx context.Context) error {
 	_, at := s.moment(false)
 	e := &working.LogEntry{At: at, Version: now.Version() + 1, State: now}
 	now.Edited(e.Version)
-	f := working.File{Scope: s.scope, State: now, Store: uuid.UUID(ws.Engine.Log.UUID()).String(), LSN: s.lsn, Time: s.time}
-	base := s.lsn
-	s.mu.Unlock()
-	doc, err := f.Encode()
+	b, err := s.documentEntry(version, e)
 	if err != nil {
 		return err
-	}
-	b := &wal.Batch{
-		Preconditions: []wal.Precondition{{Key: s.logKey(), LSN: version}},
-		Entries:       []wal.Entry{s.entry(e, doc, base, false)},
 	}
 	_, err = ws.Engine.Log.Append(ctx, b)
 	var conflict *wal.ConflictError
