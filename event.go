@@ -37,7 +37,7 @@ const (
 	EventHealed      = EventKind(env.EventHealed)      // Path was restored; Note names the source
 	EventHoldBroken  = EventKind(env.EventHoldBroken)  // a backup took longer than the log's budget allows
 	EventArchiveGap  = EventKind(env.EventArchiveGap)  // the history has a hole; no memory is lost
-	EventReplaced    = EventKind(env.EventReplaced)    // the folder was replaced: Err says how, and the store writes nothing any more; see ErrReplaced
+	EventReplaced    = EventKind(env.EventReplaced)    // the folder was replaced: Err is the difference, and the store writes nothing more; see ErrReplaced
 	EventArchiveCut  = EventKind(env.EventArchiveCut)  // Path was removed on a full disk: Bytes of the oldest history; no memory is lost
 	EventArchiveOld  = EventKind(env.EventArchiveOld)  // Bytes of the oldest history were removed by history_bytes or history_days: see Note
 	EventFlush       = EventKind(env.EventFlush)       // Count files became durable

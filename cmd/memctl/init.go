@@ -87,8 +87,8 @@ could read what is made in it.`,
 	return c
 }
 
-// notFound refuses to make a store where nobody named it and a link, which may have come with a cloned
-// project, or a store of another user is.
+// notFound refuses to make a store in a folder that was found and not named, if there is a link, which may have
+// come with a cloned project, or a store of another user.
 func notFound(a *cli.App, dir string) error {
 	here, err := a.Getwd()
 	if err != nil {

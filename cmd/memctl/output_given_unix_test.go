@@ -113,7 +113,7 @@ func TestOutputForeignFIFO(t *testing.T) {
 	}
 }
 
-// What a caller has opened for memctl is written to whoever owns it.
+// An output that the caller has opened for memctl is written to, whichever user owns it.
 func TestOutputInherited(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)

@@ -74,7 +74,7 @@ func adopt(a *cli.App, cmd *cobra.Command, limit int) error {
 	}
 }
 
-// openedAgain says that a store was replaced, and finds what is watched from here on.
+// openedAgain reports on stderr that the store was replaced, and returns the folder that is watched next.
 func openedAgain(a *cli.App, replaced error) (dir string, err error) {
 	if dir, err = a.Locate(); err != nil {
 		return "", errors.Join(replaced, err)

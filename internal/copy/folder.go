@@ -199,8 +199,8 @@ func (t *target) clearOne(part, whole string) error {
 	return t.dropLock(fsys, part)
 }
 
-// dropLock removes the lock of a folder that is gone. It is not held: its name, which was made by
-// chance, is nobody else's.
+// dropLock removes the lock of a folder that is gone. No process holds it: the name, which was made by
+// chance, belongs to that folder alone.
 func (t *target) dropLock(fsys vfs.FS, part string) error {
 	info, err := fsys.Stat(part + lockSuffix)
 	if err == nil && info.Mode.IsRegular() && info.Size == 0 {

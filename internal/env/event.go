@@ -37,7 +37,7 @@ const (
 	EventHealed      EventKind = "log healed"                     // Path was put back; Note says from what
 	EventHoldBroken  EventKind = "log released under a backup"    // it took longer than the log's budget allows
 	EventArchiveGap  EventKind = "segment not archived"           // history has a hole; memories have none
-	EventReplaced    EventKind = "store replaced"                 // Err says how; nothing is written any more, see errs.ErrReplaced
+	EventReplaced    EventKind = "store replaced"                 // Err is the difference; the store writes nothing more, see errs.ErrReplaced
 	EventArchiveCut  EventKind = "history removed for space"      // Path, a copy of old log with Bytes, on a full disk; memories are complete
 	EventArchiveOld  EventKind = "old history removed"            // Bytes of copies of old log; Note says which, and by which setting
 	EventFlush       EventKind = "flushed"                        // Count files became durable

@@ -89,7 +89,7 @@ func (h *Hour) Passed(n *SweepNote) (time.Duration, bool) {
 // Path returns the path of the note.
 func (h *Hour) Path() string { return filepath.Join(h.r.Engine.Env.Dir, "wal", h.name) }
 
-// Read returns the note, the zero SweepNote if there is none.
+// Read returns the note, or the zero SweepNote if the file is missing.
 func (h *Hour) Read() (n SweepNote, err error) {
 	b, err := vfs.ReadFile(h.r.Engine.Env.FS, h.Path(), 200)
 	if errors.Is(err, fs.ErrNotExist) || engine.NotOurs(err) {

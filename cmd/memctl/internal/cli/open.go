@@ -175,7 +175,7 @@ func (a *App) warnUnwritten(how Access, done bool, err error) {
 	case !done: // its own failure says it
 	case how == Write || how == Create:
 		_ = a.Out.Flush()
-		a.warn("the change is committed and safe in the log, do not repeat it; the files are written %s: %s; %s", when, f.Message, f.Fix)
+		a.Warn("the change is committed and safe in the log, do not repeat it; the files are written %s: %s; %s", when, f.Message, f.Fix)
 	default:
 		a.Note("note: changes that are safe in the log become files %s: %s; %s", when, f.Message, f.Fix)
 	}

@@ -156,14 +156,11 @@ func (a *App) remark(format string, args ...any) {
 	if a.Quiet {
 		return
 	}
-	a.warn(format, args...)
+	a.Warn(format, args...)
 }
 
-// Warn tells something that matters also with -q, from any goroutine.
-func (a *App) Warn(format string, args ...any) { a.warn(format, args...) }
-
-// warn is what is told also with --quiet.
-func (a *App) warn(format string, args ...any) {
+// Warn writes a message to stderr, with --quiet too. Any goroutine may call it.
+func (a *App) Warn(format string, args ...any) {
 	a.messages.Lock()
 	defer a.messages.Unlock()
 	fmt.Fprintf(a.ErrOut, "memctl: %s\n", indented(fmt.Sprintf(format, args...)))

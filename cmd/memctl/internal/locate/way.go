@@ -47,7 +47,7 @@ func (u Users) Check(way Way, path string) *Passed {
 	return nil
 }
 
-// Why says of what was passed over what it is.
+// Why describes what was passed over: a link, or another user's.
 func (p *Passed) Why() string {
 	if p.Link != "" {
 		return fmt.Sprintf("%s is a link to %s", p.Path, p.Link)

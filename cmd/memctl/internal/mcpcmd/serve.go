@@ -94,7 +94,7 @@ func mcpStore(a *cli.App, command string) (dir string, file *memoryFile, err err
 	return dir, file, err
 }
 
-// admit refuses what somebody else has put beside the file of the replaced server or in its place: a
+// admit refuses what another user has put beside the file of the replaced server or in its place: a
 // store of another user, a link that leads elsewhere.
 func admit(a *cli.App, dir, file string) error {
 	if err := a.Admit(locate.BesideFile, dir, nameIt(dir)); err != nil {
