@@ -247,8 +247,11 @@ func (l *FileLog) unlinked() string {
 	if l.state.appliedAt.Load() > durable {
 		return "wal/shared is an older one"
 	}
+	if l.geo.Offset(durable) == 0 && l.Spilled() >= durable {
+		return "" // durable stands at the end of a segment that may have been released
+	}
 	f, err := l.segment(l.geo.Number(durable - 1))
-	if errors.Is(err, errNoSegment) {
+	if errors.Is(err, errNoSegment) && l.shared.Load(wordPoison) != poisonDamaged {
 		return "the newest file of the log is not there any more"
 	}
 	if err != nil {
