@@ -199,7 +199,7 @@ func (as Assemblies) All(ctx context.Context, filters ...Filter) iter.Seq2[Assem
 				}
 				continue
 			}
-			if !st.yieldAssembly(ctx, id, yield) || ctx.Err() != nil {
+			if !st.yieldAssembly(ctx, id, yield) {
 				return
 			}
 		}
@@ -250,7 +250,7 @@ func (as Assemblies) Containing(ctx context.Context, memory string) iter.Seq2[As
 				}
 				return yield(a, err)
 			})
-			if !more || ctx.Err() != nil {
+			if !more {
 				return
 			}
 		}

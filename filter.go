@@ -66,9 +66,13 @@ func WithTag(tag string) Filter {
 // Sorted has Memories and Admin.Lines yield in an order: see memstore.ParseOrder. After is not for it.
 func Sorted(o *memstore.Order) Filter { return filterFunc(func(f *engine.Filters) { f.Sort = o }) }
 
+// filtersOf is called for each listing, as an order among them is begun.
 func filtersOf(list []Filter) (f engine.Filters) {
 	for _, g := range list {
 		g.choose(&f)
+	}
+	if f.Sort != nil {
+		f.Sort = f.Sort.Begin()
 	}
 	return f
 }

@@ -46,7 +46,7 @@ func (st *Store) History(ctx context.Context, id string) iter.Seq2[Version, erro
 }
 
 func (st *Store) versionsOf(ctx context.Context, k *engine.Kind, id string) iter.Seq2[Version, error] {
-	return func(yield func(Version, error) bool) {
+	return engine.Whole(ctx, func(yield func(Version, error) bool) {
 		if err := st.engine.Begun(); err != nil {
 			yield(Version{}, err)
 			return
@@ -55,7 +55,7 @@ func (st *Store) versionsOf(ctx context.Context, k *engine.Kind, id string) iter
 		if !st.history.Each(ctx, k, id, func(v history.Version, err error) bool { return yield(Version(v), err) }) {
 			yield(Version{}, fmt.Errorf("%s %s: %w", k.Noun, human.Quote(id), errs.ErrNotFound))
 		}
-	}
+	})
 }
 
 // GetAt returns one version of a memory, by the LSN that was its Memory.Version. If there is no

@@ -36,18 +36,15 @@ func (as Assemblies) Lines(ctx context.Context, filters ...Filter) iter.Seq2[Lin
 }
 
 func (st *Store) linesOf(ctx context.Context, k *engine.Kind, filters []Filter) iter.Seq2[Line, error] {
-	f := filtersOf(filters)
 	return engine.Reading(ctx, st.engine, func(yield func(Line, error) bool) {
+		f := filtersOf(filters)
 		if f.Reads() {
 			yield(Line{}, fmt.Errorf("%w: a listing of lines reads no document, and cannot select by category, key, metadata or when it happened", errs.ErrInvalid))
 			return
 		}
 		for l, err := range st.engine.Lines(ctx, k, f) {
-			if err == nil {
-				err = ctx.Err()
-			}
 			e := &l.Line
-			if !yield(Line{l.ID, e.Version, e.CreatedAt, e.UpdatedAt, e.ExpiresAt, e.Score, e.SessionID, e.Size}, err) || ctx.Err() != nil {
+			if !yield(Line{l.ID, e.Version, e.CreatedAt, e.UpdatedAt, e.ExpiresAt, e.Score, e.SessionID, e.Size}, err) {
 				return
 			}
 		}

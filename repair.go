@@ -70,7 +70,7 @@ func UndoRepair(ctx context.Context, dir string, o *Options, id string) (*UndoRe
 // VerifyFolder is Admin.Verify for a folder: for a store that cannot be opened it reports why, and
 // what that means.
 func VerifyFolder(ctx context.Context, dir string, o *Options, v VerifyOptions) iter.Seq2[Finding, error] {
-	return func(yield func(Finding, error) bool) {
+	return engine.Whole(ctx, func(yield func(Finding, error) bool) {
 		dir, err := absolute(dir)
 		if err != nil {
 			yield(Finding{}, err)
@@ -86,7 +86,7 @@ func VerifyFolder(ctx context.Context, dir string, o *Options, v VerifyOptions) 
 				return
 			}
 		}
-	}
+	})
 }
 
 func repairOptions(dir string, o *Options, v VerifyOptions) (heal.Options, error) {

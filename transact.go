@@ -97,7 +97,7 @@ func (tx *Tx) DeleteAssembly(id string) error { return tx.tx.DeleteAssembly(id) 
 // Listing requires that nothing at all is committed between the listing and the commit, or the
 // function runs again: use it where writers are few.
 func (tx *Tx) List(filters ...Filter) iter.Seq2[Memory, error] {
-	return tx.tx.List(filtersOf(filters))
+	return func(yield func(Memory, error) bool) { tx.tx.List(filtersOf(filters))(yield) }
 }
 
 // Alone binds the transaction to this moment: if anything at all is committed between here and its

@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/verify"
@@ -32,14 +33,14 @@ const (
 // at stake and what would repair it. It changes nothing, and other processes may use the store
 // meanwhile. An error ends it. The store must not be closed from within the loop.
 func (ad Admin) Verify(ctx context.Context, o VerifyOptions) iter.Seq2[Finding, error] {
-	return func(yield func(Finding, error) bool) {
+	return engine.Whole(ctx, func(yield func(Finding, error) bool) {
 		if err := ad.st.engine.Begun(); err != nil {
 			yield(Finding{}, err)
 			return
 		}
 		defer ad.st.engine.Ended()
 		verify.Findings(ctx, ad.st.source(), o)(yield)
-	}
+	})
 }
 
 // source is the store as internal/verify sees it.

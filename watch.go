@@ -5,6 +5,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/history"
 )
 
@@ -39,13 +40,13 @@ const FromNow uint64 = history.FromNow
 // A change that cannot be decoded is yielded with an error, and the next ones follow. Any other
 // error is the last.
 func (st *Store) Watch(ctx context.Context, from uint64, filters ...WatchFilter) iter.Seq2[Change, error] {
-	return func(yield func(Change, error) bool) {
+	return engine.Whole(ctx, func(yield func(Change, error) bool) {
 		var f history.Filter
 		for _, filter := range filters {
 			filter.narrow(&f)
 		}
 		st.history.Watch(ctx, from, f, func(c history.Change, err error) bool { return yield(Change(c), err) })
-	}
+	})
 }
 
 // WatchFilter selects changes. A change must pass all of several filters. The zero value passes
@@ -77,9 +78,9 @@ func WatchSession(id string) WatchFilter { return WatchFilter{session: &id} }
 // list, then continue from the last change's Next. Positions from other sources are not checked;
 // errors are those of Watch.
 func (ad Admin) Changes(ctx context.Context, from uint64) iter.Seq2[Change, error] {
-	return func(yield func(Change, error) bool) {
+	return engine.Whole(ctx, func(yield func(Change, error) bool) {
 		ad.st.history.Until(ctx, from, func(c history.Change, err error) bool { return yield(Change(c), err) })
-	}
+	})
 }
 
 // PositionAt returns the position of the first change committed when the clock said a time or later:

@@ -14,14 +14,31 @@ import (
 )
 
 // Order is another order of a listing than that of the ids: by a key, whose times are in whole
-// microseconds, and then by id. A listing moves it to where it is, and the next one continues behind
-// that, whatever was written in between: a memory is left out or comes twice only if its own key has
-// changed. It serves one listing at a time.
+// microseconds, and then by id. Every listing with it begins behind At. Place tells where the newest of them
+// is, and one that begins there continues it, whatever was written in between: a memory is left out or comes
+// twice only if its own key has changed. Concurrent listings each need an Order.
 type Order struct {
 	By   OrderKey
 	Down bool
-	At   *Place // behind which it continues; nil: at the beginning
+	At   *Place // behind which listings begin; nil: at the beginning
 	Skip int    // that many of those that pass come first and are left out
+
+	reached *Place // by the newest listing; nil: none has yielded
+	of      *Order // in the copy of a listing: the Order that it was begun with
+}
+
+// Begin returns the copy that a listing moves. o itself stays what it is, so that it serves the next listing too.
+func (o *Order) Begin() *Order {
+	o.reached = nil
+	return &Order{By: o.By, Down: o.Down, At: o.At, Skip: o.Skip, of: o}
+}
+
+// Move moves the copy of a listing behind p.
+func (o *Order) Move(p Place) {
+	o.At = &p
+	if o.of != nil {
+		o.of.reached = o.At
+	}
 }
 
 // Place is one in an order.
@@ -89,12 +106,13 @@ func (o *Order) Key() string {
 	return orderNames[o.By]
 }
 
-// Place is where the listing is: behind what it yielded last. It is "" at the beginning.
+// Place is where the newest listing is: behind what it yielded last. It is "" at the beginning.
 func (o *Order) Place() string {
-	if o.At == nil {
+	at := cmp.Or(o.reached, o.At)
+	if at == nil {
 		return ""
 	}
-	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%s %d %s", o.Key(), o.At.Key, o.At.ID))
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%s %d %s", o.Key(), at.Key, at.ID))
 }
 
 // Compare compares two memories as the order has them, as for the hits of a search: by time, by

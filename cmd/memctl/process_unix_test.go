@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -108,6 +109,69 @@ func TestImportInterrupted(t *testing.T) {
 	if ids := c.ids(); len(ids) != d.New || d.New < intake.ChunkItems {
 		t.Errorf("%d memories, the report says %d", len(ids), d.New)
 	}
+}
+
+// TestExportInterrupted: a part of an export never has the name of the whole, and the exit status says that it was
+// interrupted.
+func TestExportInterrupted(t *testing.T) {
+	t.Parallel()
+	const n = 20_000
+	dir := t.TempDir()
+	store, out := filepath.Join(dir, "s"), filepath.Join(dir, "out", "all.jsonl")
+	if err := os.Mkdir(filepath.Dir(out), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	st, err := varve.Open(t.Context(), store, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = st.PutAll(t.Context(), func(yield func(varve.Memory) bool) {
+		for i := range n {
+			if !yield(varve.Memory{ID: fmt.Sprintf("m%05d", i), Content: "one"}) {
+				return
+			}
+		}
+	})
+	if err := errors.Join(err, st.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 { // it may have ended before the signal
+		cmd := command(t, "export", "--file", out, "--store", store)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan struct{})
+		go func() { _ = cmd.Wait(); close(ended) }()
+		for begun := false; !begun; {
+			select {
+			case <-ended:
+				begun = true
+			default:
+				list, err := os.ReadDir(filepath.Dir(out))
+				if err != nil {
+					t.Fatal(err)
+				}
+				begun = len(list) > 0
+			}
+		}
+		_ = cmd.Process.Signal(os.Interrupt)
+		<-ended
+		list, err := filepath.Glob(filepath.Dir(out) + "/*")
+		switch code := cmd.ProcessState.ExitCode(); {
+		case code == cli.CodeInterrupted && len(list) == 0 && err == nil:
+			return
+		case code != 0 || len(list) != 1 || list[0] != out:
+			t.Fatalf("exit status %d, files %q, %v", code, list, err)
+		}
+		whole, err := os.ReadFile(out)
+		if lines := bytes.Count(whole, []byte("\n")); err != nil || lines != n {
+			t.Fatalf("exit status 0 with %d of %d lines, %v", lines, n, err)
+		}
+		if err := os.Remove(out); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Error("no export was interrupted")
 }
 
 // TestSecondProcess: while another process has the store open, everything works

@@ -13,9 +13,9 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// Reading is an operation that yields what there is as of its beginning or later.
+// Reading is an operation that yields what there is as of its beginning or later. See Whole.
 func Reading[T any](ctx context.Context, eng *Engine, each func(yield func(T, error) bool)) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
+	return Whole(ctx, func(yield func(T, error) bool) {
 		var none T
 		if err := eng.Begun(); err != nil {
 			yield(none, err)
@@ -27,35 +27,63 @@ func Reading[T any](ctx context.Context, eng *Engine, each func(yield func(T, er
 			return
 		}
 		each(yield)
+	})
+}
+
+// Whole yields what each yields. If ctx ends meanwhile, its error is the last value, whatever each makes of
+// that: a loop that ends without an error has seen everything.
+func Whole[T any](ctx context.Context, each func(yield func(T, error) bool)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
+		more := true
+		each(func(v T, err error) bool {
+			ended := ctx.Err()
+			switch {
+			case ended == nil:
+				more = yield(v, err)
+				return more
+			case errors.Is(err, ended): // it says where
+				yield(none, err)
+			default:
+				yield(none, ended)
+			}
+			more = false
+			return false
+		})
+		if more && ctx.Err() != nil {
+			yield(none, ctx.Err())
+		}
 	}
 }
 
-// Each yields decoded memories.
+// Each yields decoded memories. See Whole.
 func (eng *Engine) Each(ctx context.Context, f Filters, yield func(memstore.Memory, error) bool) {
-	for id, err := range eng.chosen(ctx, &f) {
-		if err != nil {
-			if !yield(memstore.Memory{}, err) {
+	Whole(ctx, func(yield func(memstore.Memory, error) bool) {
+		for id, err := range eng.chosen(ctx, &f) {
+			if err != nil {
+				if !yield(memstore.Memory{}, err) {
+					return
+				}
+				continue
+			}
+			v, err := eng.Load(ctx, eng.Kinds.Memories, id)
+			if errors.Is(err, errs.ErrNotFound) || err == nil && v.Left(&f, id, eng.Env.Clock()) {
+				continue // gone since
+			}
+			var m memstore.Memory
+			if err == nil {
+				m, err = eng.Decode(id, v)
+			} else {
+				err = fmt.Errorf("memory %s: %w", human.Quote(id), err)
+			}
+			if err == nil && (!f.Memory(&m) || f.Reads() && f.Sort.Skips()) {
+				continue
+			}
+			if !yield(m, err) {
 				return
 			}
-			continue
 		}
-		v, err := eng.Load(ctx, eng.Kinds.Memories, id)
-		if errors.Is(err, errs.ErrNotFound) || err == nil && v.Left(&f, id, eng.Env.Clock()) {
-			continue // gone since
-		}
-		var m memstore.Memory
-		if err == nil {
-			m, err = eng.Decode(id, v)
-		} else {
-			err = fmt.Errorf("memory %s: %w", human.Quote(id), err)
-		}
-		if err == nil && (!f.Memory(&m) || f.Reads() && f.Sort.Skips()) {
-			continue
-		}
-		if !yield(m, err) || ctx.Err() != nil {
-			return
-		}
-	}
+	})(yield)
 }
 
 // Count counts the memories that pass.
@@ -80,8 +108,11 @@ func (eng *Engine) Count(ctx context.Context, f Filters) (n int64, err error) {
 			} else if err == nil {
 				err = each
 			}
-			return true
+			return ctx.Err() == nil
 		})
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
 		return n, err
 	}
 	for _, err := range eng.IDs(ctx, eng.Kinds.Memories, f) {
@@ -130,7 +161,7 @@ func (eng *Engine) Lines(ctx context.Context, k *Kind, f Filters) iter.Seq2[List
 	if f.Sort != nil {
 		return eng.sortedLines(ctx, k, f)
 	}
-	return func(yield func(Listing, error) bool) {
+	return Whole(ctx, func(yield func(Listing, error) bool) {
 		changed, err := eng.Overlay.Sorted(ctx, eng, k)
 		if err != nil {
 			yield(Listing{}, err)
@@ -183,7 +214,7 @@ func (eng *Engine) Lines(ctx context.Context, k *Kind, f Filters) iter.Seq2[List
 				return
 			}
 		}
-	}
+	})
 }
 
 // Item is a line of the set.

@@ -54,10 +54,10 @@ const (
 
 // sorted yields the places of the ids whose lines pass, in an order, and moves it.
 func (eng *Engine) sorted(ctx context.Context, k *Kind, f Filters) iter.Seq2[memstore.Place, error] {
-	return func(yield func(memstore.Place, error) bool) {
+	return Whole(ctx, func(yield func(memstore.Place, error) bool) {
 		s := f.Sort
 		give := func(p memstore.Place) bool {
-			s.At = &p
+			s.Move(p)
 			return !f.Reads() && s.Skips() || yield(p, nil)
 		}
 		for most := pageFirst; eng.Orders != nil && k == eng.Kinds.Memories && s.By != memstore.OrderID; most = min(2*most, pageMost) {
@@ -77,7 +77,7 @@ func (eng *Engine) sorted(ctx context.Context, k *Kind, f Filters) iter.Seq2[mem
 			if at == nil || ctx.Err() != nil {
 				return
 			}
-			s.At = at
+			s.Move(*at)
 		}
 		list, more := eng.sortAll(ctx, k, &f, yield)
 		for i := 0; more && i < len(list); i++ {
@@ -85,7 +85,7 @@ func (eng *Engine) sorted(ctx context.Context, k *Kind, f Filters) iter.Seq2[mem
 				return
 			}
 		}
-	}
+	})
 }
 
 // sortAll reads the index, and documents where their times are asked for.
@@ -110,6 +110,9 @@ func (eng *Engine) sortAll(ctx context.Context, k *Kind, f *Filters, yield func(
 				break
 			}
 		}
+	}
+	if ctx.Err() != nil {
+		return nil, false // a part of them has no order
 	}
 	slices.SortFunc(list, func(a, b memstore.Place) int {
 		if s.Down {

@@ -48,10 +48,6 @@ func (h *History) Watch(ctx context.Context, from uint64, f Filter, yield func(C
 			if !yield(h.changeOf(e)) {
 				return
 			}
-			if ctx.Err() != nil {
-				err = ctx.Err()
-				break
-			}
 		}
 	}
 	yield(Change{}, err)

@@ -160,6 +160,10 @@ func (h *Home) Scopes(ctx context.Context) iter.Seq2[working.Scope, error] {
 			return
 		}
 		for key := range keys {
+			if err := ctx.Err(); err != nil {
+				yield(working.Scope{}, err)
+				return
+			}
 			name := strings.TrimSuffix(strings.TrimPrefix(key, h.prefix+"{"), "}:m")
 			s, err := working.ParseScope(name)
 			if err != nil {
