@@ -185,27 +185,3 @@ func tree(t *testing.T, files ...string) string {
 
 // mem is a memory file.
 func mem(id string) string { return fmt.Sprintf(`{"id": %q, "content": "about %s"}`, id, id) }
-
-// shared is a folder of the real stores that lie beside the project.
-func shared(t *testing.T, name string) string {
-	t.Helper()
-	base := os.Getenv("VARVE_SHARED")
-	if base == "" {
-		dir, err := os.Getwd()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for dir != filepath.Dir(dir) {
-			dir = filepath.Dir(dir)
-			if info, err := os.Stat(filepath.Join(dir, "shared", "data")); err == nil && info.IsDir() {
-				base = filepath.Join(dir, "shared")
-				break
-			}
-		}
-	}
-	path := filepath.Join(base, "data", name)
-	if _, err := os.Stat(path); base == "" || err != nil {
-		t.Skip("the shared data is not here: no folder shared/ beside the project, and VARVE_SHARED does not name one")
-	}
-	return path
-}

@@ -14,7 +14,7 @@ import (
 func TestRealSynthians(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
-	dir := shared(t, "synthians-6ac7868")
+	dir := proofs.SharedData(t, "synthians-6ac7868")
 	if f, err := Detect(dir); f != Synthians || err != nil {
 		t.Fatalf("detected as %q, %v", f, err)
 	}
@@ -68,7 +68,7 @@ func TestRealSynthians(t *testing.T) {
 
 func TestRealLucidia(t *testing.T) {
 	t.Parallel()
-	g := drain(t, shared(t, "lucidia-legacy"), "", Options{})
+	g := drain(t, proofs.SharedData(t, "lucidia-legacy"), "", Options{})
 	if len(g.items) != 64 || len(g.problems) != 0 {
 		t.Errorf("%d items, want 64; problems %v", len(g.items), g.problems)
 	}
@@ -77,7 +77,7 @@ func TestRealLucidia(t *testing.T) {
 func TestRealVizor(t *testing.T) {
 	t.Parallel()
 	plus2 := time.FixedZone("", 2*60*60)
-	g := drain(t, shared(t, "vizor-sessions"), "", Options{Location: plus2})
+	g := drain(t, proofs.SharedData(t, "vizor-sessions"), "", Options{Location: plus2})
 	if len(g.items) != 71 || len(g.problems) != 0 {
 		t.Errorf("%d items, want 71; problems %v", len(g.items), g.problems)
 	}

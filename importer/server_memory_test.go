@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve/internal/graph"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/memstore"
 )
 
@@ -16,7 +17,7 @@ import (
 // and that the same line again, but for its type.
 func TestServerMemoryReal(t *testing.T) {
 	t.Parallel()
-	path := shared(t, "memory-graph.jsonl")
+	path := proofs.SharedData(t, "memory-graph.jsonl")
 	if f, err := Detect(path); f != ServerMemory || err != nil {
 		t.Fatal(f, err)
 	}

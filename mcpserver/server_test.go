@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -184,7 +183,7 @@ func TestRefusals(t *testing.T) {
 // The tools are told to clients exactly as the reference server tells of them.
 func TestToolsAreTheReferences(t *testing.T) {
 	t.Parallel()
-	raw, err := os.ReadFile(shared(t, "server-memory-tools.json"))
+	raw, err := os.ReadFile(proofs.SharedData(t, "server-memory-tools.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,18 +223,6 @@ func errorsJoin(errs ...error) error {
 		}
 	}
 	return nil
-}
-
-func shared(t *testing.T, name string) string {
-	t.Helper()
-	for _, dir := range []string{os.Getenv("VARVE_SHARED"), filepath.Join("..", "..", "shared")} {
-		path := filepath.Join(dir, "data", name)
-		if _, err := os.Stat(path); err == nil && dir != "" {
-			return path
-		}
-	}
-	t.Skipf("shared data %s is not there", name)
-	return ""
 }
 
 // What many processes add at once to one entity is there, all of it.

@@ -18,7 +18,7 @@ func TestDamage(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
 	cl := &inProcess{t, t.TempDir()}
-	if source := filepath.Join("..", "..", "..", "shared", "data", "synthians-6ac7868"); proofs.Long() && isFolder(source) {
+	if source := proofs.FindSharedData("synthians-6ac7868"); proofs.Long() && source != "" {
 		cl.ok("import", source, "--store", cl.store())
 		damage(t, cl.store())
 		return

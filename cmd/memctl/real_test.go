@@ -14,25 +14,6 @@ import (
 	"github.com/varve-db/varve/internal/proofs"
 )
 
-// shared finds a real store of another system; see CONTRIBUTING.
-func shared(t *testing.T, name string) string {
-	t.Helper()
-	for _, dir := range []string{os.Getenv("VARVE_SHARED"), filepath.Join("..", "..", "..", "shared")} {
-		if dir == "" {
-			continue
-		}
-		path, err := filepath.Abs(filepath.Join(dir, "data", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := os.Stat(path); err == nil {
-			return path
-		}
-	}
-	t.Skipf("shared data %s is not there", name)
-	return ""
-}
-
 // compare lets Python read the store and its source; see testdata/compare.py.
 func compare(t *testing.T, source, store, form string) {
 	t.Helper()
@@ -72,7 +53,7 @@ func TestRealImport(t *testing.T) {
 			continue // whole in .ci/run
 		}
 		t.Run(c.folder, func(t *testing.T) {
-			source := shared(t, c.folder)
+			source := proofs.SharedData(t, c.folder)
 			before := sums(t, source)
 			cl := &inProcess{t, t.TempDir()}
 			args := []string{"import", source, "--store", cl.store(), "--json"}
@@ -120,7 +101,7 @@ func TestRealImport(t *testing.T) {
 func TestRealUnindexed(t *testing.T) {
 	proofs.ManyProcesses(t, "a real store, whole")
 	t.Parallel()
-	source := shared(t, "synthians-6ac7868")
+	source := proofs.SharedData(t, "synthians-6ac7868")
 	cl := &inProcess{t, t.TempDir()}
 	cl.ok("import", source, "--store", cl.store())
 	for _, id := range []string{

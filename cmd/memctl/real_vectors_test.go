@@ -29,7 +29,7 @@ json.dump({'n': index.ntotal, 'd': index.d, 'ids': i.tolist(), 'scores': d.tolis
 func TestRealVectors(t *testing.T) {
 	proofs.ManyProcesses(t, "a real store, whole")
 	t.Parallel()
-	source := shared(t, "synthians-6ac7868")
+	source := proofs.SharedData(t, "synthians-6ac7868")
 	const interpreter = "/usr/bin/python3"
 	if err := exec.Command(interpreter, "-c", "import faiss").Run(); err != nil {
 		missing := "FAISS is the judge of these files: apt install python3-faiss"
