@@ -88,15 +88,18 @@ func plannedFor(f Finding) (a Action, ok bool) {
 			return a, false // the folder as a whole
 		}
 		return forDocument(a, f)
-	case MemoryEdited, Stranger:
-		if a.Do = Adopt; f.Heals == ByMoving { // of what was deleted
-			a.Do = SetAside
-		}
-	case Misplaced:
-		a.Do = SetAside
-	case Unparsable:
-		if a.Do = SetAside; f.Remarks&Unopened != 0 {
+	case MemoryEdited:
+		a.Do = Adopt
+	case Stranger, Misplaced, Unparsable:
+		switch f.Heals {
+		case ByAdoption:
+			a.Do = Adopt
+		case BySalvage:
 			a.Do, a.Loses = Salvage, "what cannot be read of it"
+		case ByLog, ByArchive, ByFiles:
+			a.Do = Restore
+		default:
+			a.Do = SetAside
 		}
 	case Foreign:
 		if f.Severity == Info {

@@ -9,9 +9,10 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// The plan says what is done with a file that no entry names: what was deleted is set aside, and what
-// is new is adopted, also where its adoption was undone before.
-func TestPlanSetsDeletedAside(t *testing.T) {
+// What the plan says of files that no entry names is what Apply does, also where that was undone before. A deleted
+// memory whose file has returned, and one that is new, are adopted; what is no document is set aside, however much
+// can be read of it: half of a conflict is not a memory.
+func TestPlanIsDone(t *testing.T) {
 	t.Parallel()
 	dir := closedStore(t)
 	kept := map[string][]byte{}
@@ -29,10 +30,26 @@ func TestPlanSetsDeletedAside(t *testing.T) {
 	}
 	b := bytesOf(t, file(dir, memoryPath(9)))
 	write(t, file(dir, "memories/new.json"), bytes.Replace(b, []byte(id(9)), []byte("new"), 1))
-	want := []string{
-		string(repair.Adopt) + " memories/new.json",
-		string(repair.SetAside) + " " + memoryPath(0), string(repair.SetAside) + " " + memoryPath(1),
+	write(t, file(dir, "memories/elsewhere.json"), bytes.Replace(b, []byte(id(9)), []byte("own"), 1))
+	for name, text := range map[string]string{
+		"merge":  "{\"id\":\"merge\",\n<<<<<<< HEAD\n\"content\":\"ours\"\n=======\n\"content\":\"theirs\"\n>>>>>>> b\n}\n",
+		"merged": "<<<<<<< HEAD\n{\"id\":\"merged\",\"content\":\"ours\"}\n=======\n{\"id\":\"merged\",\"content\":\"theirs\"}\n>>>>>>> b\n",
+		"mark":   "\xef\xbb\xbf{\"id\":\"mark\",\"content\":\"with a byte order mark\"}",
+		"latin":  "{\"id\":\"latin\",\"content\":\"caf\xe9\"}",
+		"nan":    `{"id":"nan","content":"x","embedding":[NaN,1]}`,
+		"comma":  `{"id":"comma","content":"x",}`,
+		"half":   `{"id":"half","content":"x`,
+		"text":   "plain text",
+	} {
+		write(t, file(dir, "memories/"+name+".json"), []byte(text))
 	}
+	adopt, aside := string(repair.Adopt)+" ", string(repair.SetAside)+" "
+	want := []string{
+		adopt + "memories/elsewhere.json", adopt + memoryPath(0), adopt + memoryPath(1), adopt + "memories/new.json",
+		aside + "memories/comma.json", aside + "memories/half.json", aside + "memories/latin.json", aside + "memories/mark.json",
+		aside + "memories/merge.json", aside + "memories/merged.json", aside + "memories/nan.json", aside + "memories/text.json",
+	}
+	slices.Sort(want)
 	for round := range 2 {
 		plan, err := varve.PlanRepair(t.Context(), dir, options(), varve.VerifyOptions{})
 		must(t, err)
@@ -48,6 +65,11 @@ func TestPlanSetsDeletedAside(t *testing.T) {
 			did = append(did, string(d.Do)+" "+d.Path)
 		}
 		slices.Sort(did)
+		for _, f := range []string{"merge", "merged", "mark", "latin", "nan", "comma", "half"} {
+			if _, ok := memories(t, dir)[f]; ok {
+				t.Errorf("round %d: %s is a memory", round, f)
+			}
+		}
 		if !slices.Equal(says, want) || !slices.Equal(did, want) {
 			t.Errorf("round %d: the plan says\n%q\nand was done\n%q\nwant\n%q", round, says, did, want)
 		}

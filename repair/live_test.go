@@ -63,10 +63,9 @@ func pendingSegmentOr(t *testing.T, dir string) string {
 	return name
 }
 
-// TestDeletedStaysDeleted: the file of a deleted memory that comes back, out of
-// a backup or an editor, is not taken for a new memory, also when index and
-// overlay have forgotten it.
-func TestDeletedStaysDeleted(t *testing.T) {
+// TestDeletedReturns: the file of a deleted memory that returns, from the trash, a backup or an editor, is a new version
+// of it, as where a process watches the files; also when index and overlay have forgotten it.
+func TestDeletedReturns(t *testing.T) {
 	t.Parallel()
 	st, dir := store(t)
 	old := bytesOf(t, file(dir, memoryPath(9)))
@@ -88,11 +87,11 @@ func TestDeletedStaysDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := apply(t, planOf(t, dir))
-	if len(r.Done) != 1 || r.Done[0].Do != repair.SetAside {
+	if len(r.Done) != 1 || r.Done[0].Do != repair.Adopt {
 		t.Error(r.Done)
 	}
-	if _, ok := memories(t, dir)[id(9)]; ok {
-		t.Error("it came back")
+	if _, ok := memories(t, dir)[id(9)]; !ok {
+		t.Error("it has not returned")
 	}
 }
 

@@ -95,7 +95,7 @@ func atEnd(dec *jsontext.Decoder, src []byte) error {
 	}
 	e := &SyntaxError{Offset: end + int64(len(src[end:])-len(bytes.TrimLeft(src[end:], " \t\r\n"))), Err: errTrailing}
 	if conflictMarker(src, e.Offset) {
-		e.Err = errMergeConflict
+		e.Err = ErrMergeConflict
 	}
 	return e
 }

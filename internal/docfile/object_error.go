@@ -44,12 +44,14 @@ func (e *SyntaxError) Unwrap() []error {
 	return []error{errs.ErrInvalid, e.Err}
 }
 
+// ErrMergeConflict is the cause where git has left both sides of a merge in a document.
+var ErrMergeConflict = errors.New("the file contains conflict markers of a merge; resolve the conflict")
+
 // The causes that a person can act on, by name.
 var (
 	errEmpty         = errors.New("the document is empty")
 	errZeros         = errors.New("the file starts with zero bytes, as after a power loss")
 	errByteOrderMark = errors.New("the file starts with a byte order mark; save it as UTF-8 without one")
-	errMergeConflict = errors.New("the file contains conflict markers of a merge; resolve the conflict")
 	errTrailing      = errors.New("something follows the end of the document")
 	errNotObject     = errors.New("the document is not a JSON object")
 	errDuplicate     = errors.New("a member stands here twice")
@@ -78,7 +80,7 @@ func syntaxError(src []byte, base int64, err error) error {
 	case bytes.HasPrefix(trimmed, []byte("\xef\xbb\xbf")):
 		e.Err = errByteOrderMark
 	case conflictMarker(src, e.Offset-base):
-		e.Err = errMergeConflict
+		e.Err = ErrMergeConflict
 	}
 	return e
 }

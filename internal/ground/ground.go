@@ -350,6 +350,9 @@ func (g *ground) folder(k *document.Kind, yield func(repair.Finding, error) bool
 		case err != nil:
 			f.Kind, f.Severity, f.Offset, f.Err = repair.Unparsable, repair.Lost, document.OffsetOf(err), err
 			f.Stake, f.Heals = "this "+k.Noun+"; log and archive are searched for it when the store is open", repair.BySalvage
+			if errors.Is(err, docfile.ErrMergeConflict) {
+				f.Heals = repair.ByMoving // half of a conflict is no document
+			}
 		case docfile.FileName(c.ID) != name:
 			f.Kind, f.Severity, f.ID, f.Heals = repair.Misplaced, repair.Healable, c.ID, repair.ByMoving
 			f.Stake, f.Err = "nothing, if the "+k.Noun+" is in its place", k.Elsewhere(c.ID)

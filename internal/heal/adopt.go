@@ -5,13 +5,11 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strings"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/journal"
-	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/verify"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
@@ -44,10 +42,8 @@ func (h *healer) adoptAll(list []*repair.Done) []error {
 	if list[0].Findings[0].Kind.General() == repair.MemoryEdited {
 		return h.edited(k, list)
 	}
-	if h.names[k.At] == nil {
-		if err := h.recall(k); err != nil {
-			return all(len(list), err)
-		}
+	if err := h.recall(k); err != nil {
+		return all(len(list), err)
 	}
 	held, err := h.v.Source.Log.LockFlush(h.r.ctx)
 	if err != nil {
@@ -153,11 +149,11 @@ func (h *healer) strays(held *wal.Held, k *document.Kind, list []*repair.Done) [
 		due, some, bytes = nil, nil, 0
 	}
 	for i, d := range list {
-		a, err := h.stray(held, k, d, strings.TrimPrefix(d.Path, k.Folder+"/"))
+		a, err := h.stray(held, k, d)
 		if a != nil && slices.ContainsFunc(some, func(b *newcomer) bool { return b.id == a.id }) {
 			adopt() // then it is judged by what became of the first: one commit has an id once
 			if err = h.v.Source.Sight(h.r.ctx); err == nil {
-				a, err = h.stray(held, k, d, strings.TrimPrefix(d.Path, k.Folder+"/"))
+				a, err = h.stray(held, k, d)
 			}
 		}
 		if fails[i] = err; err == nil && a != nil {
@@ -169,100 +165,6 @@ func (h *healer) strays(held *wal.Held, k *document.Kind, list []*repair.Done) [
 	}
 	adopt()
 	return fails
-}
-
-// stray judges a file that no entry accounts for; what it returns is to be adopted.
-func (h *healer) stray(held *wal.Held, k *document.Kind, d *repair.Done, name string) (*newcomer, error) {
-	v := h.v
-	f := v.Read(k, name)
-	if places.Gone(f.Err) {
-		return nil, journal.ErrNothing
-	}
-	if f.Err != nil {
-		return nil, h.r.Aside(d, d.Path, journal.Why(d.Findings))
-	}
-	c, err := v.Decode(k, append([]byte(nil), f.Data...))
-	if err != nil {
-		for _, other := range document.Kinds { // moved into the folder of another kind
-			if c, oerr := v.Decode(other, append([]byte(nil), f.Data...)); other != k && oerr == nil {
-				if back, err := h.putBack(held, other, d, &f, c.ID); back || err != nil {
-					return nil, err
-				}
-			}
-		}
-		return nil, h.unparsable(held, k, d, name, &f)
-	}
-	d.ID = c.ID
-	_, err = v.Source.State.Find(k.Letter, c.ID)
-	switch {
-	case err == nil && docfile.FileName(c.ID) == name:
-		return nil, journal.ErrNothing // it has an entry by now
-	case err == nil: // the document is in its place, or should be
-		if back, err := h.putBack(held, k, d, &f, c.ID); back || err != nil {
-			return nil, err
-		}
-		return nil, h.r.Aside(d, d.Path, journal.Why(d.Findings))
-	case !errors.Is(err, errs.ErrNotFound):
-		return nil, err
-	}
-	if h.stale(k, &f, c.ID) {
-		d.Do, d.Result = repair.SetAside, "it was deleted"
-		return nil, h.r.Aside(d, d.Path, "an older version of what was deleted since")
-	}
-	if own := docfile.FileName(c.ID); own != name { // whose own file is new as well: that counts
-		f := v.Read(k, own)
-		if o, err := v.Decode(k, f.Data); f.Err == nil && err == nil && o.ID == c.ID {
-			d.Do = repair.SetAside
-			return nil, h.r.Aside(d, d.Path, k.Elsewhere(c.ID).Error()+", which is there")
-		}
-	}
-	if err := v.Fits(k, f.Data); err != nil {
-		d.Do = repair.SetAside
-		return nil, h.r.Aside(d, d.Path, err.Error())
-	}
-	return &newcomer{d, c.ID, f}, nil
-}
-
-// putBack gives a document its file back that lies under another name, where that is the
-// only copy: what no log and no archive has any more. false: there is another, or its
-// file is in its place.
-func (h *healer) putBack(held *wal.Held, k *document.Kind, d *repair.Done, f *verify.File, id string) (bool, error) {
-	v := h.v
-	if !places.Gone(v.Read(k, docfile.FileName(id)).Err) {
-		return false, nil
-	}
-	list, err := v.May(k, id, v.Source.Log.Flushed())
-	if err != nil || list[0].Absent {
-		return false, err
-	}
-	newest := &list[0]
-	if doc, _, _ := v.Past.Document(k, id, newest.Version, newest.Line.ContentHash); doc != nil {
-		return false, nil
-	}
-	d.ID = id
-	const result = "it lay under a name that is not its id's"
-	if f.Has(&newest.Line) {
-		if err := h.restore(held, k, d, newest.Version, newest.Line.Mtime, f.Data, d.Path); err != nil {
-			return true, err
-		}
-		d.Do = repair.Restore
-		return true, h.r.Aside(d, d.Path, result+"; it was put back under its own")
-	}
-	if v.Fits(k, f.Data) != nil {
-		return false, nil
-	}
-	if err := h.formerly(k, d, nil, newest.Version); err != nil {
-		return true, err
-	}
-	version, err := h.s.Adopt(h.r.ctx, held, k.Letter, f.Data, f.Info.Mtime, newest.Version)
-	if err == nil {
-		err = h.r.Manifest.Became(version)
-	}
-	if err != nil {
-		return true, err
-	}
-	d.Do = repair.Adopt
-	return true, h.r.Aside(d, d.Path, result+"; it was adopted under its own")
 }
 
 // adoptNew takes files into the log as documents, and gives the error of each; one that

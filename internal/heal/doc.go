@@ -21,15 +21,18 @@
 //	  set aside                      foreign files that are not memories, copies, damaged backups; the
 //	                                 sound frames of a damaged copy of a segment are written again
 //	  restore the file               byte for byte, with its time
-//	  adopt                          an edit; a new file; never a deleted memory. Hundreds in one commit
+//	  adopt                          an edit; a new file; a deleted memory whose file has returned, as a
+//	                                 new version. Hundreds in one commit
 //	  salvage                        below
 //	  record as lost                 its line is kept in the note, its entry is deleted
 //	  take out what is missing       members that do not exist, if requested
 //	  recompute the composite        of its members' embeddings
 //	  make the vectors anew          of all embeddings; the old ones stay until then
 //
-// Apply checks again under the lock before each action, and verifies everything at the end, until
-// there is nothing more to do. Actions that other processes prevent are left for later, and these
+// Apply checks again under the lock before each action: if a file or the store has changed so that it
+// would now do something else, it does nothing, and plans again. At the end it verifies everything,
+// until there is nothing more to do. What happens to files without an entry is decided in one place
+// for Plan and Apply (judge in stray.go). Actions that other processes prevent are left for later, and these
 // processes are named.
 //
 // A document's only copy may have another name, or be in the other folder, where a user has moved
@@ -39,8 +42,9 @@
 // Nothing is destroyed: before a file is replaced or removed it gets a second name in quarantine/,
 // durably, with a note that says why.
 //
-// Salvage: a truncated document is read as far as it goes; of a conflict that a merge has marked
-// the first side is used. The result is a new version, whose metadata has "varve_partial": true.
+// Salvage is for documents that the store has, or, while it cannot be opened, may have had. A
+// truncated document is read as far as it goes; of a conflict that a merge has marked the first side
+// is used. A file that is new to the store is set aside instead. The result is a new version, whose metadata has "varve_partial": true.
 // The file is kept. A file that can be read, but has rotted and has no copy, is treated in the same
 // way: its content is not reliable.
 //

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/varve-db/varve/errs"
@@ -66,7 +65,7 @@ func (h *healer) heal(d *repair.Done) error {
 		return fmt.Errorf("the log is damaged: %w", d)
 	}
 	k := document.At(d.Path)
-	if k != nil && (d.Do == repair.SetAside || d.Do == repair.Salvage) && h.names[k.At] == nil {
+	if k != nil && isStray(&d.Findings[0]) {
 		if err := h.recall(k); err != nil {
 			return err
 		}
@@ -88,12 +87,14 @@ func (h *healer) heal(d *repair.Done) error {
 		return h.r.Aside(d, d.Path, journal.Why(d.Findings))
 	case d.Do == repair.TakeOut, d.Do == repair.Recompute:
 		return h.regroup(held, k, d)
-	case d.Do == repair.SetAside, d.Findings[0].Kind == repair.Unparsable:
-		a, err := h.stray(held, k, d, strings.TrimPrefix(d.Path, k.Folder+"/"))
+	case isStray(&d.Findings[0]):
+		a, err := h.stray(held, k, d)
 		if err == nil && a != nil {
 			err = h.adoptNew(held, k, []*newcomer{a})[0]
 		}
 		return err
+	case d.Do == repair.SetAside:
+		return h.r.Aside(d, d.Path, journal.Why(d.Findings))
 	}
 	return h.document(held, k, d)
 }
@@ -101,6 +102,9 @@ func (h *healer) heal(d *repair.Done) error {
 // recall reads log and archive once for what they know of the files that no
 // entry accounts for.
 func (h *healer) recall(k *document.Kind) error {
+	if h.names[k.At] != nil {
+		return nil
+	}
 	present := map[string]bool{}
 	names, err := h.v.Folders[k.At].Names()
 	if err != nil {
@@ -238,42 +242,4 @@ func (h *healer) restore(held *wal.Held, k *document.Kind, d *repair.Done, versi
 	}
 	d.From, d.Result = from, "put back, from the "+from
 	return h.s.PutBack(h.r.ctx, held, k.Letter, d.ID, version, time.UnixMicro(mtime), doc)
-}
-
-// stale says whether a file is an old version of what was deleted: that must not
-// come back.
-func (h *healer) stale(k *document.Kind, f *verify.File, id string) bool {
-	return versions.Stale(h.known[k.At][docfile.FileName(id)], f.Hash, f.Info.Mtime)
-}
-
-// unparsable looks whether log or archive have the document whose place a file
-// takes that is none; else what can be read of the file is taken.
-func (h *healer) unparsable(held *wal.Held, k *document.Kind, d *repair.Done, name string, f *verify.File) error {
-	v := h.v
-	list := h.known[k.At][name]
-	if n := len(list); n > 0 {
-		last := list[n-1]
-		if _, err := v.Source.State.Find(k.Letter, last.ID); err == nil || last.Deleted {
-			return h.r.Aside(d, d.Path, journal.Why(d.Findings))
-		}
-		if doc, _, from := v.Past.Document(k, last.ID, last.Version, last.Hash); doc != nil {
-			c, err := v.Decode(k, append([]byte(nil), doc...))
-			if err != nil {
-				return err
-			}
-			if err := h.salvage(held, k, d, c, doc, 0); err != nil {
-				return err
-			}
-			d.Do, d.From, d.Result, d.Loses = repair.Restore, from, "from the "+from, ""
-			return nil
-		}
-	}
-	c, doc, err := salvaged(v, k, f.Data, "")
-	if err != nil || docfile.FileName(c.ID) != name {
-		return h.r.Aside(d, d.Path, journal.Why(d.Findings))
-	}
-	if _, err := v.Source.State.Find(k.Letter, c.ID); !errors.Is(err, errs.ErrNotFound) {
-		return h.r.Aside(d, d.Path, journal.Why(d.Findings))
-	}
-	return h.salvage(held, k, d, c, doc, 0)
 }

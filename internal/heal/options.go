@@ -98,7 +98,7 @@ type Options struct {
 // Plan looks at a store and says what would heal it. It changes nothing.
 func Plan(ctx context.Context, dir string, o Options) (*repair.RepairPlan, error) {
 	p := repair.NewPlan(dir, o.apply)
-	for _, step := range []func(context.Context, *repair.RepairPlan) error{o.look, o.tellDeleted, o.countLost} {
+	for _, step := range []func(context.Context, *repair.RepairPlan) error{o.look, o.countLost} {
 		if err := step(ctx, p); err != nil {
 			return p, o.Explain(err)
 		}
@@ -132,7 +132,11 @@ func split(list []wal.Attached) (pids, unsure []int) {
 // look verifies the store and makes actions of what it finds.
 func (o Options) look(ctx context.Context, p *repair.RepairPlan) error {
 	o.Verify.Summary = &p.Summary
-	return p.SetFindings(ground.Look(ctx, p.Dir, o.ground(), func(s view.Source) { p.Processes, p.Unsure = split(s.Log.Attached()) }))
+	found := ground.Look(ctx, p.Dir, o.ground(), func(s view.Source) { p.Processes, p.Unsure = split(s.Log.Attached()) })
+	if err := p.SetFindings(found); err != nil {
+		return err
+	}
+	return o.judgeStrays(ctx, p)
 }
 
 func (o *Options) keys() *journal.Keys {
