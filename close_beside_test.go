@@ -147,7 +147,7 @@ func TestCloseWithin(t *testing.T) {
 	const n = 5*flush.PaceFiles + 1
 	putMany(t, st, n)
 	before := indexes
-	err := st.Admin().CloseWithin(time.Nanosecond)
+	err := st.CloseWithin(time.Nanosecond)
 	if !errors.Is(err, context.DeadlineExceeded) || !vfs.CanWait(err) || indexes != before {
 		t.Errorf("no time to close: %v, %d indexes", err, indexes-before)
 	}
@@ -156,7 +156,7 @@ func TestCloseWithin(t *testing.T) {
 	}
 	st = openTest(t, dir, &Options{NoBackground: true, Listener: listener})
 	before = indexes
-	if err := st.Admin().CloseWithin(time.Minute); err != nil || indexes != before {
+	if err := st.CloseWithin(time.Minute); err != nil || indexes != before {
 		t.Errorf("with time to close: %v, %d indexes of %d entries", err, indexes-before, n)
 	}
 	st = openTest(t, dir, &Options{NoBackground: true})
@@ -222,7 +222,7 @@ func TestCloseWithinAfterUncleanEnd(t *testing.T) {
 	if st.Admin().OpenReport().Clean {
 		t.Fatal("it ended cleanly")
 	}
-	if err := st.Admin().CloseWithin(time.Minute); err != nil {
+	if err := st.CloseWithin(time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	if len(counts) != 4 || slices.Max(counts) > flush.PaceFiles {

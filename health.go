@@ -29,6 +29,9 @@ type Space struct {
 // Short reports whether the space is below the warning level.
 func (s Space) Short() bool { return space.Space(s).Short() }
 
+// Full reports whether nothing more can be written, or no more files be made.
+func (s Space) Full() bool { return space.Space(s).Full() }
+
 // Health reports whether the store works as it should.
 type Health struct {
 	OK       bool
@@ -119,7 +122,11 @@ func (st *Store) Health(ctx context.Context) Health {
 	}
 	if s, err := space.Look(st.engine); err == nil {
 		if h.Space = Space(s); s.Short() {
-			bad(fmt.Errorf("%w soon: %s", errs.ErrDiskFull, s.Say(st.engine.Env.Dir)), true)
+			soon := " soon"
+			if s.Full() {
+				soon = ""
+			}
+			bad(fmt.Errorf("%w%s: %s", errs.ErrDiskFull, soon, s.Say(st.engine.Env.Dir)), true)
 		}
 	}
 	h.OK = len(h.Problems) == 0

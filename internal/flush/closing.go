@@ -17,7 +17,7 @@ import (
 // is let go of between them. A process that waits for it goes on waiting while files get on, for the holder
 // makes those of all; and when its own are there it leaves without the lock. What is left of the index then
 // is for the other process to write, or for the next open to replay. A process that must end soon
-// (Admin.CloseWithin) closes in smaller rounds until its time is over, and writes no index that takes long. After
+// (Store.CloseWithin) closes in smaller rounds until its time is over, and writes no index that takes long. After
 // an unclean end the files are not trusted before the last of them is made, by whichever process.
 
 const (

@@ -46,6 +46,9 @@ func (s Space) fewInodes() bool {
 	return s.AllInodes > 0 && s.Inodes < min(s.AllInodes/inodeShare, inodeMost)
 }
 
+// Full reports whether nothing more can be written, or no more files be made.
+func (s Space) Full() bool { return s.Total > 0 && s.Free <= 0 || s.AllInodes > 0 && s.Inodes == 0 }
+
 // Say is what Health and the event say of it.
 func (s Space) Say(dir string) string {
 	if s.fewInodes() && s.Free > 0 {

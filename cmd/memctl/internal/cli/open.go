@@ -127,7 +127,7 @@ func (a *App) WithIn(ctx context.Context, dir string, how Access, more func(*var
 	err = f(st)
 	closed := st.Close
 	if how == Serve || how == Attend { // it must end soon: a client may be gone, or the machine goes down
-		closed = func() error { return st.Admin().CloseWithin(lastLocks) }
+		closed = func() error { return st.CloseWithin(lastLocks) }
 	}
 	defer a.tellEvicted()
 	if cerr := closed(); cerr != nil && !(how == Serve && errors.Is(cerr, varve.ErrReplaced)) { // it has said so
@@ -153,7 +153,7 @@ func (a *App) Reopen(ctx context.Context, dir string, more func(*varve.Options))
 
 // CloseServed closes a store that was served and is not the last one: what it says has been told.
 func (a *App) CloseServed(st *varve.Store) {
-	if err := st.Admin().CloseWithin(lastLocks); err != nil && !errors.Is(err, varve.ErrReplaced) {
+	if err := st.CloseWithin(lastLocks); err != nil && !errors.Is(err, varve.ErrReplaced) {
 		a.Note("closing the store: %v", err)
 	}
 }

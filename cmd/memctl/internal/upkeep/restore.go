@@ -122,6 +122,9 @@ func restoreBackup(ctx context.Context, a *cli.App, backup, dir string, o varve.
 	tellLeft(a, r.Left)
 	a.Document.Member("restored", s)
 	a.Say("%s is a store: %s, %s, as of %s", dir, documents(s.Memories, s.Assemblies), cli.Size(s.Bytes), r.Moment.Time.Format(time.RFC3339Nano))
+	if o.Time.After(a.Clock()) && o.Time.After(r.Moment.Time) {
+		a.Note("%s has not come yet: this is the newest state that there is", o.Time.Format(time.RFC3339))
+	}
 	a.Say("next: memctl --store %s status", cli.ShellQuote(dir))
 	if len(r.Damage) == 0 {
 		return nil

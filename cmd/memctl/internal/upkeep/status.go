@@ -64,6 +64,7 @@ type State struct {
 
 	gravest error // of the problems that are no full disk
 	full    bool  // the disk is full, or soon is
+	filled  error // the disk is full
 }
 
 func ShowStatus(ctx context.Context, a *cli.App) error {
@@ -83,8 +84,13 @@ func statusIn(ctx context.Context, a *cli.App, dir string, how cli.Access) error
 	return a.WithIn(ctx, dir, how, Query(e), func(st *varve.Store) error {
 		s := stateOf(ctx, dir, st)
 		s.Embedder = embedderOf(ctx, st, e, invalid)
-		if s.gravest != nil {
+		switch {
+		case s.gravest != nil:
 			a.Tell(s.failure())
+		case s.filled != nil:
+			f := cli.Classify(s.filled)
+			f.Path, f.Fix = s.Store, s.Next
+			a.Tell(f)
 		}
 		if a.Document != nil {
 			a.Document.All(s)
@@ -96,7 +102,7 @@ func statusIn(ctx context.Context, a *cli.App, dir string, how cli.Access) error
 }
 
 // failure is the gravest problem. verify can tell whether damage heals; that
-// something is wrong is sure. A full disk is no damage, and is listed only.
+// something is wrong is sure. A disk that is full soon is listed only.
 func (s *State) failure() *cli.Failure {
 	return &cli.Failure{Kind: "damage", Message: s.gravest.Error(), Path: s.Store, Fix: s.Next, Code: cli.CodeDamage}
 }
@@ -147,7 +153,9 @@ func stateOf(ctx context.Context, dir string, st *varve.Store) State {
 		}
 		switch full := errors.Is(err, varve.ErrDiskFull); {
 		case full:
-			s.full = true
+			if s.full = true; health.Space.Full() {
+				s.filled = err
+			}
 		case s.gravest == nil:
 			s.gravest = err
 		}
