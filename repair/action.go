@@ -35,7 +35,10 @@ func plannedFor(f Finding) (a Action, ok bool) {
 		a.Do, a.Alone, a.Path, a.From = NewMarks, true, "checkpoint", ByLog
 	case SegmentDamaged, SegmentMissing, EntryInvalid:
 		a.Alone, a.ID = true, ""
-		if a.Do = SetSegment; f.Remarks&Released == 0 {
+		switch a.Do = SetSegment; {
+		case f.Remarks&Unopened != 0: // nothing says what log it is of: opening begins one
+			a.Do, a.From = SetAside, ""
+		case f.Remarks&Released == 0:
 			a.Do, a.Path = NewLog, "wal"
 		}
 		if f.Severity == Lost {

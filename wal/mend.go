@@ -175,8 +175,8 @@ type Mended struct {
 	geo  segment.Geometry
 }
 
-// MendArchived reads a damaged copy as far as its blocks and frames verify; nil if nothing does. It
-// changes nothing.
+// MendArchived reads a damaged copy as far as its blocks and frames verify; nil if nothing does, or if it is of
+// another log. It changes nothing.
 func (l *FileLog) MendArchived(ctx context.Context, number uint64) (*Mended, error) {
 	path := "wal/" + archiveName(number)
 	plain, bad, err := salvageCopy(l.o.FS, l.o.wal(archiveName(number)), number)
@@ -186,6 +186,9 @@ func (l *FileLog) MendArchived(ctx context.Context, number uint64) (*Mended, err
 	m := &Mended{geo: l.geo}
 	if start, _, err := segment.ParseStart(plain); err == nil && start.Number == number {
 		m.geo = start.Geometry
+		if start.UUID != l.geo.UUID {
+			return nil, nil // of another log: mended it would be that still
+		}
 	}
 	end := Mark{LSN: m.geo.End(number)}
 	var prev Mark

@@ -239,20 +239,35 @@ func (g *ground) log() error {
 	if err != nil && !places.Gone(err) {
 		return fmt.Errorf("reading %s: %w", g.path("wal"), err)
 	}
+	var unreadable []repair.Finding
 	for _, name := range names {
-		if _, ok := segment.ParseName(name); !ok {
+		number, ok := segment.ParseName(name)
+		if !ok {
 			continue
 		}
 		b, err := vfs.ReadFile(g.o.FS, g.path("wal", name), segment.MaxSize)
 		if err != nil {
 			return fmt.Errorf("reading %s: %w", g.path("wal", name), err)
 		}
-		if _, _, err := segment.ParseStart(b); !errors.Is(err, segment.ErrEnd) {
+		_, _, err = segment.ParseStart(b)
+		switch {
+		case errors.Is(err, segment.ErrEnd):
+		case err == nil || g.hasMark:
 			g.noCheckpoint()
 			return nil
+		default: // neither this file nor a checkpoint says how to read it
+			unreadable = append(unreadable, repair.Finding{Kind: repair.SegmentDamaged, Severity: repair.Lost, Path: "wal/" + name, LSN: 0, Offset: 0,
+				Stake: "acknowledged writes that were in no file yet, if there were any, and the history",
+				Err:   &errs.CorruptionError{Path: "wal/" + name, Segment: number, Err: fmt.Errorf("the file does not begin as a segment, and there is no checkpoint: %w", err)}})
 		}
 	}
 	g.noLog = true
+	if len(unreadable) > 0 {
+		for _, f := range unreadable {
+			g.add(f)
+		}
+		return nil
+	}
 	f := repair.Finding{Kind: repair.LogMissing, Severity: repair.Healable, Path: "wal", Offset: -1, Heals: repair.ByFiles,
 		Stake: "the history of the memories; their newest versions are in files", Err: errors.New("it holds no segment")}
 	if g.hasMark && g.mark.Attested.LSN > g.mark.Flushed.LSN {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"slices"
 	"syscall"
 	"testing"
@@ -60,12 +61,22 @@ func TestClassify(t *testing.T) {
 
 // The remedy that the error carries goes before that of its kind.
 func TestRemedy(t *testing.T) {
+	store := filepath.Join(t.TempDir(), "s")
+	st, err := varve.Open(t.Context(), store, nil)
+	if err == nil {
+		err = st.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		err error
 		fix string
 	}{
-		{&varve.DiskFullError{Path: "/d", Free: 1 << 20, Need: 3 << 20}, "free space on the disk of /d, about 2.0 MiB; deleting still works: memctl rm ID"},
-		{&varve.DiskFullError{Path: "/d", Free: -1, Need: -1}, "free space on the disk of /d; deleting still works: memctl rm ID"},
+		{&varve.DiskFullError{Path: store, Free: 1 << 20, Need: 3 << 20}, "free space on the disk of " + store + ", about 2.0 MiB; deleting still works: memctl rm ID"},
+		{&varve.DiskFullError{Path: store, Free: -1, Need: -1}, "free space on the disk of " + store + "; deleting still works: memctl rm ID"},
+		{&varve.DiskFullError{Path: "/backup", Free: -1, Need: -1}, "free space on the disk of /backup"},
+		{&fs.PathError{Op: "write", Path: "/export", Err: syscall.ENOSPC}, "free space on the disk of /export"},
 		{&varve.PermissionError{Path: "/d/x", Fix: "chattr -i /d/x"}, "chattr -i /d/x"},
 		{&varve.PermissionError{Path: "/d/x"}, "change the owner or the mode, or run memctl as the owner"},
 		{&varve.MovedError{From: "/a", To: "/b c"}, "use the store where it is now: memctl --store '/b c' status"},

@@ -85,7 +85,7 @@ var classes = []struct {
 	{is(varve.ErrNotFound), CodeNotFound, "not found", "memctl list shows the memories of the store"},
 	{is(varve.ErrTruncated), CodeRefused, "no longer kept", "log and archive do not reach back that far; a backup may: memctl restore BACKUP DIR --at TIME"},
 	{is(varve.ErrNoStore), CodeNoStore, "no store", "create one with memctl init DIR, or name one with --store DIR"},
-	{vfs.IsDiskFull, CodeDiskFull, "disk full", "free disk space; deleting still works: memctl rm ID"},
+	{vfs.IsDiskFull, CodeDiskFull, "disk full", "free disk space"},
 	{vfs.IsPermission, CodePermission, "permission", "change the owner or the mode, or run memctl as the owner"},
 	{as[*varve.LinkedError], CodePermission, "read-only", "make a copy that has files of its own (cp -a) and use that; reading works here"},
 	{is(varve.ErrReadOnly), CodePermission, "read-only", "memctl status says why"},
@@ -154,7 +154,11 @@ func Classify(err error) *Failure {
 		} else if full.Need > full.Free && full.Free >= 0 {
 			f.Fix += fmt.Sprintf(", about %s", Size(full.Need-full.Free))
 		}
-		f.Fix += "; deleting still works: memctl rm ID"
+		if IsStore(full.Path) { // and not the folder of a backup or another output
+			f.Fix += "; deleting still works: memctl rm ID"
+		}
+	} else if vfs.IsDiskFull(err) && f.Path != "" {
+		f.Fix = "free space on the disk of " + f.Path
 	}
 	var gone *varve.MovedError
 	if errors.As(err, &gone) {

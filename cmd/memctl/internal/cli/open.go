@@ -53,7 +53,7 @@ func (a *App) open(ctx context.Context, dir string, how Access, more func(*varve
 		}
 	}
 	switch {
-	case err != nil && IsStore(dir) && lacksView(dir, err):
+	case err != nil && how == Look && IsStore(dir) && lacksView(dir, err):
 		err = &unready{err}
 	case errors.Is(err, varve.ErrNoStore) && a.Named() == dir:
 		err = fmt.Errorf("%w (it was named by %s)", err, a.NamedBy())

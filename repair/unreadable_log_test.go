@@ -1,0 +1,69 @@
+package repair_test
+
+import (
+	"crypto/rand"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/repair"
+)
+
+// TestUnreadableLog: where neither a segment nor the checkpoint says how the log is read, the documents are enough. The
+// plan says what that loses, and never that nothing is lost.
+func TestUnreadableLog(t *testing.T) {
+	t.Parallel()
+	for name, damage := range map[string]func(t *testing.T, dir string){
+		"checkpoint damaged": func(t *testing.T, dir string) { scramble(t, filepath.Join(dir, "checkpoint"), 8192) },
+		"checkpoint missing": func(t *testing.T, dir string) { must(t, os.Remove(filepath.Join(dir, "checkpoint"))) },
+		"index missing too": func(t *testing.T, dir string) {
+			must(t, os.Remove(filepath.Join(dir, "checkpoint")))
+			must(t, os.Remove(filepath.Join(dir, "memory_index.json")))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := closedStore(t)
+			want := len(memories(t, dir))
+			segments, err := filepath.Glob(filepath.Join(dir, "wal", "*.wal"))
+			must(t, err)
+			for _, s := range segments {
+				scramble(t, s, 4096)
+			}
+			damage(t, dir)
+			p := planOf(t, dir)
+			if p.Worst != repair.Lost {
+				t.Errorf("the plan's worst is %v", p.Worst)
+			}
+			for _, s := range segments {
+				rel := "wal/" + filepath.Base(s)
+				if !slices.ContainsFunc(p.Actions, func(a repair.Action) bool { return a.Do == repair.SetAside && a.Path == rel && a.Loses != "" }) {
+					t.Errorf("the plan does not set %s aside: %v", rel, p.Actions)
+				}
+			}
+			apply(t, p)
+			if got := memories(t, dir); len(got) != want {
+				t.Errorf("%d memories, want %d", len(got), want)
+			}
+			if p := planOf(t, dir); len(p.Actions) > 0 {
+				t.Errorf("there is more to do: %v", p.Actions)
+			}
+			st := openStore(t, dir, &varve.Options{NoBackground: true})
+			_, err = st.Put(t.Context(), varve.Memory{ID: "after", Content: "it goes on"})
+			must(t, err)
+			must(t, st.Close())
+		})
+	}
+}
+
+// scramble overwrites the beginning of a file with random bytes.
+func scramble(t *testing.T, name string, n int) {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	must(t, err)
+	_, err = rand.Read(b[:min(n, len(b))])
+	must(t, err)
+	must(t, os.WriteFile(name, b, 0o600))
+}
