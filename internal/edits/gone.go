@@ -89,6 +89,26 @@ func accident(gone, all int64) bool {
 var errUndecided = fmt.Errorf("%w: files are gone, and config.json is not valid: nothing is decided until it is right",
 	errs.ErrInvalid)
 
+// Restore makes a folder again that is gone though nothing was in it: git stash -u removes empty folders, and
+// without one there are no notifications. Not in a git branch without the store.
+func (f *Files) Restore(ctx context.Context, folder string) error {
+	k, ed := f.folder(folder), f.ed
+	if k == nil {
+		return nil
+	}
+	if err := k.Check(); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	ed.Engine.Settings.Reread()
+	if ed.Engine.Settings.Gone() || ed.Engine.State.Live(k.Letter) > 0 {
+		return nil
+	}
+	if err := ed.Engine.Log.InPlace(); err != nil {
+		return err
+	}
+	return k.Make()
+}
+
 // Settle decides about files that stay gone. config.json has adopt_deletions: then what
 // somebody deletes is deleted, and its versions stay in the history as those of
 // every deletion do. Else, or when most of a folder is gone, or when the document stands in

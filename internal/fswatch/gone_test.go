@@ -166,3 +166,21 @@ func TestEmptied(t *testing.T) {
 		h.want("k1", "edited")
 	})
 }
+
+// git stash -u removes empty folders. One that is gone is made again, and the watch goes on by notifications.
+func TestEmptyFolderRemoved(t *testing.T) {
+	t.Parallel()
+	h := watched(t, quick, "a", "one")
+	folder := filepath.Join(h.dir, "assemblies")
+	h.until("the folder can be removed", func() bool { return os.Remove(folder) == nil })
+	h.until("the folder is made again", func() bool {
+		_, err := os.Stat(folder)
+		return err == nil
+	})
+	e := h.await(varve.EventWatching, "", nil)
+	if e.Err != nil || !strings.Contains(e.Note, "notifications") {
+		t.Errorf("%+v", e)
+	}
+	h.save(h.path("a"), h.edited("a", "one", "told"))
+	h.await(varve.EventAdopted, "a", nil)
+}

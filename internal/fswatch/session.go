@@ -15,6 +15,7 @@ type look interface {
 	Look(ctx context.Context, folder string, names []string) (absent []string, err error)
 	Gone(ctx context.Context, folder string, absent []string) (ids []string, err error)
 	Settle(ctx context.Context, folder string, ids []string) error
+	Restore(ctx context.Context, folder string) error
 	Suspects(ctx context.Context, folder string) iter.Seq2[string, error]
 }
 
@@ -278,6 +279,9 @@ func (s *session) restoreFolders(ctx context.Context) {
 		}
 		s.missing(ctx, name, fo)
 		s.missing(ctx, name, fo)
+		if err := s.f.Restore(ctx, name); err != nil {
+			s.failed(name, err)
+		}
 	}
 }
 

@@ -57,6 +57,8 @@ func (f *noted) Settle(_ context.Context, folder string, ids []string) error {
 	return nil
 }
 
+func (f *noted) Restore(context.Context, string) error { return nil }
+
 func (f *noted) Suspects(context.Context, string) iter.Seq2[string, error] {
 	return func(func(string, error) bool) {}
 }
