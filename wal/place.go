@@ -12,6 +12,7 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/segment"
 )
 
 // A handle belongs to the folder that it opened. Users and programs replace that folder while it is open:
@@ -202,7 +203,7 @@ func (l *FileLog) lostSegments() bool {
 		if err != nil {
 			continue // there is nothing to read it from
 		}
-		if info, err := f.Stat(); err == nil && info.Nlink == 0 {
+		if !l.named(n, f) {
 			return true
 		}
 	}
@@ -237,30 +238,51 @@ func (l *FileLog) outOfPlace() string {
 	return l.unlinked()
 }
 
-// unlinked returns what the newest segment lacks if it has lost its name, "" otherwise. It also compares the
+// unlinked returns what the newest segment lacks if its name is gone, "" otherwise. It also compares the
 // positions in the page: a copy that was written over the files in place has an earlier one.
 func (l *FileLog) unlinked() string {
-	durable := l.shared.durable()
-	if durable == 0 {
-		return ""
+	for last := LSN(0); ; {
+		applied := l.state.appliedAt.Load() // before durable, which only grows: nothing beyond it is applied
+		durable := l.shared.durable()
+		if durable == 0 {
+			return ""
+		}
+		if applied > durable {
+			return "wal/shared is an older one"
+		}
+		if l.geo.Offset(durable) == 0 && l.Spilled() >= durable {
+			return "" // durable is the end of a segment that may have been released
+		}
+		number := l.geo.Number(durable - 1)
+		why := l.nameless(number)
+		if why == "" || durable == last || l.Spilled() <= l.geo.End(number) {
+			return why
+		}
+		last = durable // another writer has filled and released this segment since durable was loaded
 	}
-	if l.state.appliedAt.Load() > durable {
-		return "wal/shared is an older one"
-	}
-	if l.geo.Offset(durable) == 0 && l.Spilled() >= durable {
-		return "" // durable stands at the end of a segment that may have been released
-	}
-	f, err := l.segment(l.geo.Number(durable - 1))
+}
+
+// nameless returns what is wrong with the name of a segment, "" for nothing.
+func (l *FileLog) nameless(number uint64) string {
+	f, err := l.segment(number)
 	if errors.Is(err, errNoSegment) && l.shared.Load(wordPoison) != poisonDamaged {
 		return "the newest file of the log is not there any more"
 	}
-	if err != nil {
-		return ""
-	}
-	if info, err := f.Stat(); err == nil && info.Nlink == 0 {
+	if err == nil && !l.named(number, f) {
 		return "the newest file of the log was removed"
 	}
 	return ""
+}
+
+// named reports whether the open file of a segment is the one in wal/. The count of its links does not tell: the
+// file may have a name in a copy of hard links (cp -al, rsync --link-dest), and some file systems count none.
+func (l *FileLog) named(number uint64, f vfs.File) bool {
+	at, err := l.o.FS.Stat(l.o.wal(segment.Name(number)))
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist)
+	}
+	info, err := f.Stat()
+	return err != nil || info.Nlink > 0 || at.Ino == info.Ino && at.Dev == info.Dev
 }
 
 // samePage reports whether the page at the path is the one that this process has mapped, by a word that it
