@@ -162,31 +162,35 @@ func (l *FileLog) settleLoss() {
 	close(p.settled)
 }
 
-// rescuePatience is how long files of a log may take to be removed: where the newest segment is there yet, it is
-// either about to go, or the next process finds everything in it.
+// rescuePatience is how long the removal of a log is awaited that has begun: its files go one after the other.
 const (
 	rescuePatience = 500 * time.Millisecond
 	placePause     = 10 * time.Millisecond
 )
 
-// rescues reports whether entries that are in no file yet have lost their segments while the folder is the one
-// that was opened, and no other log is in it.
+// rescues reports whether entries that are in no file yet have lost their segments, or are about to, while the
+// folder is the one that was opened, and no other log is in it. Where wal/shared is gone and the segments are
+// there yet, nothing tells how long the removal takes, so the entries are rescued, too; if the segments stay, the
+// next process finds the same in them.
 func (l *FileLog) rescues() bool {
 	if l.place.folder == nil || l.shared.durable() <= l.shared.Load(wordFlushed) {
 		return false
 	}
-	for began := time.Now(); time.Since(began) < rescuePatience; time.Sleep(placePause) {
+	for began := time.Now(); ; time.Sleep(placePause) {
 		if !l.folderIsOurs() || l.lost() != nil {
 			return false
 		}
-		if _, err := l.o.FS.Stat(l.o.wal("shared")); err == nil && !l.samePage() {
+		_, err := l.o.FS.Stat(l.o.wal("shared"))
+		if err == nil && !l.samePage() {
 			return false
 		}
 		if l.lostSegments() {
 			return true
 		}
+		if time.Since(began) >= rescuePatience {
+			return errors.Is(err, fs.ErrNotExist)
+		}
 	}
-	return false
 }
 
 // folderIsOurs reports whether the path leads to the folder that was opened.
