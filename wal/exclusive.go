@@ -54,7 +54,7 @@ func (l *FileLog) lockExclusive(ctx context.Context) (*Exclusive, error) {
 	}
 	l.took(roleAppend)
 	x := &Exclusive{l, lock}
-	err = l.stillOurs()
+	err = l.tookOurs()
 	if err == nil {
 		err = l.syncTo(ctx, l.shared.tail()) // what is written is seen from here on
 	}

@@ -28,7 +28,7 @@ func (l *FileLog) Lead(ctx context.Context) (*Lead, error) {
 		return nil, errors.Join(l.ioError("locking", name, err), lock.Close())
 	}
 	lead := &Lead{l: l, lock: lock}
-	if err := l.stillOurs(); err != nil {
+	if err := l.tookOurs(); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
 	l.shared.Store(wordLeader, uint64(l.host.PID))
@@ -63,9 +63,20 @@ func (l *FileLog) openLock(name string) (vfs.Lock, error) {
 	if l.o.ReadOnly {
 		return nil, errs.ErrReadOnly
 	}
+	if err := l.InPlace(); err != nil { // else the lock file would be another log's
+		return nil, err
+	}
 	lock, err := l.o.FS.OpenLock(name, l.o.FileMode)
 	if err != nil {
 		return nil, l.ioError("opening", name, err)
 	}
 	return lock, nil
+}
+
+// tookOurs is stillOurs for the holder of a lock of openLock: the log may have been replaced while the holder waited.
+func (l *FileLog) tookOurs() error {
+	if err := l.InPlace(); err != nil {
+		return err
+	}
+	return l.stillOurs()
 }

@@ -331,17 +331,15 @@ func (l *FileLog) openFolder() error {
 
 // folderFree takes the folder exclusively and reports whether it could: no process has a log of this
 // folder open, whatever became of its files.
-func (l *FileLog) folderFree() (bool, error) {
+func (l *FileLog) folderFree() bool {
 	if l.place.folder == nil {
-		return true, nil
+		return true
 	}
 	ok, err := l.place.folder.TryLock(vfs.ModeExclusive)
-	if err != nil { // a file system without such locks
-		_ = l.place.folder.Close()
-		l.place.folder = nil
-		return true, nil
+	if err != nil {
+		l.noFolder()
 	}
-	return ok, nil
+	return ok || err != nil
 }
 
 // waitFolder waits until the folder is free, or until other reports that there is another way. It asks
@@ -350,8 +348,8 @@ func (l *FileLog) folderFree() (bool, error) {
 func (l *FileLog) waitFolder(ctx context.Context, other func() bool) (free bool, err error) {
 	began := time.Now()
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
-		if free, err = l.folderFree(); free || err != nil || pause > 8*time.Millisecond && other() {
-			return free, err
+		if free = l.folderFree(); free || pause > 8*time.Millisecond && other() {
+			return free, nil
 		}
 		if time.Since(began) > l.o.LockWait {
 			return false, &errs.LockError{Path: l.o.Dir, Err: errors.New(
@@ -382,20 +380,35 @@ func (l *FileLog) pageIsLive() bool {
 
 // shareFolder holds the folder as an attached process does, instead of exclusively or not at all.
 func (l *FileLog) shareFolder(ctx context.Context) error {
+	l.freeFolder()
 	if l.place.folder == nil {
 		return nil
-	}
-	if err := l.place.folder.Unlock(); err != nil {
-		return l.ioError("unlocking", l.o.Dir, err)
 	}
 	// A process that looks whether the folder is free has it for a moment.
 	wait, cancel := context.WithTimeout(ctx, l.o.LockWait)
 	defer cancel()
 	ok, err := vfs.WaitFolder(wait, l.place.folder, vfs.ModeShared)
-	if err == nil && !ok {
-		err = &errs.LockError{Path: l.o.Dir, Err: context.Cause(ctx)}
+	if err != nil {
+		l.noFolder()
+		return nil
 	}
-	return err
+	if !ok {
+		return &errs.LockError{Path: l.o.Dir, Err: context.Cause(ctx)}
+	}
+	return nil
+}
+
+// freeFolder unlocks the folder, if it is locked.
+func (l *FileLog) freeFolder() {
+	if l.place.folder != nil && l.place.folder.Unlock() != nil {
+		l.noFolder()
+	}
+}
+
+// noFolder goes on without the lock on the folder: the file system has no such locks. The log is being opened.
+func (l *FileLog) noFolder() {
+	_ = l.place.folder.Close()
+	l.place.folder = nil
 }
 
 // leave lets go of the folder; mu is held.
