@@ -82,10 +82,13 @@ func (l *FileLog) InPlace() error {
 	if err := l.Replaced(); err != nil {
 		return err
 	}
-	if l.shared.Shared == nil || l.private.Load() || l.place.ino == 0 && !l.o.ReadOnly {
-		return nil
+	var why string
+	switch {
+	case l.private.Load(): // reading without a page, which may be mapped just now
+		why = l.otherFolder()
+	case l.shared.Shared != nil && (l.place.ino != 0 || l.o.ReadOnly):
+		why = l.outOfPlace()
 	}
-	why := l.outOfPlace()
 	if why == "" {
 		return nil
 	}
@@ -198,6 +201,21 @@ func (l *FileLog) folderIsOurs() bool {
 	at, ok, err := vfs.AtPath(l.o.FS, l.o.Dir+"/.")
 	mine, merr := l.o.FS.Stat(l.o.Dir)
 	return ok && err == nil && merr == nil && at.Ino == mine.Ino && at.Dev == mine.Dev
+}
+
+// otherFolder is outOfPlace for a handle that has no page: it compares the folder only.
+func (l *FileLog) otherFolder() string {
+	at, ok, err := vfs.AtPath(l.o.FS, l.o.Dir+"/.")
+	mine, merr := l.o.FS.Stat(l.o.Dir)
+	switch {
+	case !ok || merr != nil:
+		return ""
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return "the folder is not there any more"
+	case err == nil && (at.Ino != mine.Ino || at.Dev != mine.Dev):
+		return "another folder is there"
+	}
+	return ""
 }
 
 // lostSegments reports whether a segment that has entries above flushed has no name any more.
