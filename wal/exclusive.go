@@ -48,7 +48,7 @@ func (l *FileLog) lockExclusive(ctx context.Context) (*Exclusive, error) {
 		if wait.Err() != nil {
 			err = &errs.LockError{Path: name, Holder: l.holder(roleAppend), Err: context.Cause(ctx)}
 		} else {
-			err = l.ioError("locking", name, err)
+			err = l.lockError(name, err)
 		}
 		return nil, errors.Join(err, lock.Close())
 	}

@@ -62,7 +62,7 @@ func (l *FileLog) lockHold(ctx context.Context, lock vfs.Lock, name string) erro
 		}
 	}
 	if err != nil {
-		return l.ioError("locking", name, err)
+		return l.lockError(name, err)
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ func (l *FileLog) Lead(ctx context.Context) (*Lead, error) {
 		return nil, err
 	}
 	if err := lock.Lock(ctx, vfs.ModeExclusive); err != nil {
-		return nil, errors.Join(l.ioError("locking", name, err), lock.Close())
+		return nil, errors.Join(l.lockError(name, err), lock.Close())
 	}
 	lead := &Lead{l: l, lock: lock}
 	if err := l.tookOurs(); err != nil {
@@ -71,6 +71,14 @@ func (l *FileLog) openLock(name string) (vfs.Lock, error) {
 		return nil, l.ioError("opening", name, err)
 	}
 	return lock, nil
+}
+
+// lockError is ioError for a lock that could not be taken, perhaps because its folder is gone.
+func (l *FileLog) lockError(name string, err error) error {
+	if perr := l.InPlace(); perr != nil {
+		return perr
+	}
+	return l.ioError("locking", name, err)
 }
 
 // tookOurs is stillOurs for the holder of a lock of openLock: the log may have been replaced while the holder waited.

@@ -370,8 +370,11 @@ func (l *FileLog) waitFolder(ctx context.Context, other func() bool) (free bool,
 			return free, nil
 		}
 		if time.Since(began) > l.o.LockWait {
-			return false, &errs.LockError{Path: l.o.Dir, Err: errors.New(
-				"a process has the log open that was in this folder before: end it, or wait until it has noticed that its files were replaced")}
+			pid := vfs.LockedBy(l.o.Dir)
+			return false, &errs.LockError{
+				Path: l.o.Dir, Holder: errs.Holder{PID: pid, Command: vfs.Process(pid).Command, Host: l.host.Name, PIDNamespace: l.host.PIDNamespace},
+				Err: errors.New("it still uses the previous log of this folder, whose files were removed or replaced"),
+			}
 		}
 		if err := l.o.Sleep(ctx, pause); err != nil {
 			return false, err
