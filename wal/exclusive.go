@@ -74,7 +74,9 @@ func (x *Exclusive) In(ctx context.Context) context.Context {
 
 // Release lets the others write.
 func (x *Exclusive) Release() error {
-	x.l.shared.unhold(roleAppend)
+	if x.l.Replaced() == nil {
+		x.l.shared.unhold(roleAppend)
+	}
 	err := x.lock.Close()
 	x.l.rouse(roleAppend)
 	return err

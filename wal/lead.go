@@ -37,7 +37,9 @@ func (l *FileLog) Lead(ctx context.Context) (*Lead, error) {
 
 // Release lets another process lead.
 func (d *Lead) Release() error {
-	d.l.shared.CompareAndSwap(wordLeader, uint64(d.l.host.PID), 0)
+	if d.l.Replaced() == nil { // else the page may be that of a later log, which even a vain exchange marks as changed
+		d.l.shared.CompareAndSwap(wordLeader, uint64(d.l.host.PID), 0)
+	}
 	return d.lock.Close()
 }
 

@@ -172,7 +172,7 @@ func (l *FileLog) lockFor(ctx context.Context, role int, mode vfs.Mode, most tim
 }
 
 func (l *FileLog) unlock(role int) {
-	if l.shared.Shared != nil && !l.o.ReadOnly {
+	if l.shared.Shared != nil && !l.o.ReadOnly && l.Replaced() == nil { // else the page may be that of a later log
 		l.shared.unhold(role)
 	}
 	if err := l.locks[role].Unlock(); err != nil {

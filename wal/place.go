@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -107,7 +108,7 @@ func (l *FileLog) Replaced() error {
 // Explained returns what InPlace finds in the place of a failure that it explains: a file or a folder is missing
 // because the store's folder goes. Its page may go last, so that is waited for.
 func (l *FileLog) Explained(err error) error {
-	if err == nil || errors.Is(err, errs.ErrReplaced) || !errors.Is(err, fs.ErrNotExist) {
+	if err == nil || errors.Is(err, errs.ErrReplaced) || !l.isOfRemoval(err) {
 		return err
 	}
 	if _, told, _ := vfs.AtPath(l.o.FS, l.o.Dir); !told || l.o.ReadOnly {
@@ -121,6 +122,15 @@ func (l *FileLog) Explained(err error) error {
 			return err
 		}
 	}
+}
+
+// isOfRemoval reports whether a failure may be due to files that are being removed. A missing checkpoint reads as
+// a damaged one.
+func (l *FileLog) isOfRemoval(err error) bool {
+	if errors.Is(err, errSlot) {
+		_, err = l.o.FS.Stat(filepath.Join(l.o.Dir, "checkpoint"))
+	}
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // lose records that another log is at the path, and has the folder left.
@@ -183,8 +193,11 @@ func (l *FileLog) rescues() bool {
 		if !l.folderIsOurs() || l.lost() != nil {
 			return false
 		}
-		_, err := l.o.FS.Stat(l.o.wal("shared"))
-		if err == nil && !l.samePage() {
+		at, err := l.o.FS.Stat(l.o.wal("shared"))
+		switch sameFile := err == nil && at.Ino == l.place.ino && at.Dev == l.place.dev; {
+		case err == nil && !sameFile && !l.samePage():
+			return false
+		case l.state.appliedAt.Load() > l.shared.durable(): // an older copy was written over the files: nothing is written to its page
 			return false
 		}
 		if l.lostSegments() {

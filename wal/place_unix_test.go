@@ -337,3 +337,28 @@ func TestInPlaceReading(t *testing.T) {
 		}
 	}
 }
+
+// git clean removes the checkpoint first, and a round that reads it then calls it damaged.
+func TestMissingCheckpointExplained(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	l, _ := open(t, dir)
+	defer l.Close()
+	mustAppend(t, l, put("ma", "1"))
+	if err := os.Remove(filepath.Join(dir, "checkpoint")); err != nil {
+		t.Fatal(err)
+	}
+	_, damaged := l.Checkpoint()
+	if !errors.Is(damaged, errs.ErrCorrupt) {
+		t.Fatal(damaged)
+	}
+	if err := l.Explained(damaged); !errors.Is(err, errs.ErrCorrupt) { // the log stays
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "wal")); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Explained(damaged); !errors.Is(err, errs.ErrReplaced) {
+		t.Fatal(err)
+	}
+}
