@@ -10,14 +10,12 @@ func (st *Store) Admin() Admin { return Admin{st} }
 
 // InPlace returns an error that matches ErrReplaced if the store's folder is no longer the one that was opened: it
 // was removed, renamed or replaced, or its log was. Every write finds this out by itself; a host that has not
-// written for a while asks. A read-only store is always in its place.
+// written for a while asks. So does one that only reads: a read-only store never finds this out by itself, except
+// that its watches end.
 func (ad Admin) InPlace() error {
 	if err := ad.st.engine.Begun(); err != nil {
 		return err
 	}
 	defer ad.st.engine.Ended()
-	if ad.st.engine.Env.ReadOnly {
-		return nil
-	}
 	return ad.st.engine.Log.InPlace()
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/working"
 )
 
@@ -114,8 +115,23 @@ func TestReplaced(t *testing.T) {
 // is idle, by one that closes, and of all kinds of documents.
 func TestReplacedRescue(t *testing.T) {
 	t.Parallel()
-	for _, closes := range []bool{false, true} {
-		t.Run(fmt.Sprintf("closes=%t", closes), func(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		closes bool
+		first  func(dir string) error // before the log is removed
+	}{
+		{"idle", false, nil},
+		{"closes", true, nil},
+		{"beside a copy of hard links", true, func(dir string) error {
+			names, err := filepath.Glob(filepath.Join(dir, "wal", "*.wal"))
+			for _, name := range names {
+				err = errors.Join(err, os.Link(name, filepath.Join(filepath.Dir(dir), filepath.Base(name))))
+			}
+			return err
+		}},
+		{"removed slowly", true, func(dir string) error { return os.Remove(filepath.Join(dir, "wal", "shared")) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			ctx := context.Background()
 			dir := filepath.Join(t.TempDir(), "s")
@@ -148,12 +164,20 @@ func TestReplacedRescue(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			removeLog(t, dir)
-			if closes {
+			if c.first != nil {
+				if err := c.first(dir); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if c.name != "removed slowly" {
+				removeLog(t, dir)
+			}
+			if c.closes {
 				if err := a.Close(); !errors.Is(err, ErrReplaced) {
 					t.Fatal(err)
 				}
 			}
+			removeLog(t, dir)
 			b, err := Open(ctx, dir, &Options{LockWait: 10 * time.Second})
 			if err != nil {
 				t.Fatal(err)
@@ -177,6 +201,77 @@ func TestReplacedRescue(t *testing.T) {
 				t.Error(v, ok, err)
 			}
 		})
+	}
+}
+
+// Another process that rescues may be stopped while it has the lock: Close does not wait for it without end.
+func TestReplacedRescueWaits(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	dir := filepath.Join(t.TempDir(), "s")
+	a, err := Open(ctx, dir, &Options{NoBackground: true, LockWait: 100 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Put(ctx, Memory{ID: "a", Content: "only in the log"}); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := vfs.OpenFolderLock(vfs.OS(), filepath.Join(dir, "memories"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := lock.TryLock(vfs.ModeExclusive); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	removeLog(t, dir)
+	closed := make(chan error, 1)
+	go func() { closed <- a.Close() }()
+	select {
+	case err := <-closed:
+		if !errors.Is(err, ErrReplaced) {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("Close waits without end")
+	}
+	if err := lock.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What needs no write is not acknowledged either, and a store that only reads is asked.
+func TestReplacedNothingWritten(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	dir := filepath.Join(t.TempDir(), "s")
+	a, err := Open(ctx, dir, &Options{NoBackground: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = a.Close() }()
+	if _, err := a.Put(ctx, Memory{ID: "a", Content: "one"}); err != nil {
+		t.Fatal(err)
+	}
+	reads := openTest(t, dir, &Options{ReadOnly: true})
+	if err := reads.Admin().InPlace(); err != nil {
+		t.Fatal(err)
+	}
+	b := &Batch{}
+	b.Delete("not there")
+	if err := a.Apply(ctx, b); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(dir, dir+".was"); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Apply(ctx, b); !errors.Is(err, ErrReplaced) {
+		t.Errorf("Apply of nothing: %v", err)
+	}
+	if err := reads.Admin().InPlace(); !errors.Is(err, ErrReplaced) {
+		t.Errorf("InPlace of a store that only reads: %v", err)
+	}
+	if m, err := reads.Get(ctx, "a"); err != nil || m.Content != "one" {
+		t.Error("what was read before is not readable any more:", err)
 	}
 }
 

@@ -136,13 +136,16 @@ func (s *server) watch(ctx context.Context, st *varve.Store, from uint64) {
 	for said := ""; ; {
 		err := s.follow(ctx, st, from, tell)
 		if errors.Is(err, varve.ErrReplaced) {
-			s.o.Logger.Warn("watching the store for changes", "err", s.reopen(ctx, st, err))
+			err = s.reopen(ctx, st, err)
 		}
 		now, _ := s.store()
 		if ctx.Err() != nil || errors.Is(err, varve.ErrClosed) && now == st {
 			return
 		}
 		if now != st {
+			if errors.Is(err, varve.ErrReplaced) {
+				s.o.Logger.Warn("watching the store for changes", "err", err)
+			}
 			st, err = now, varve.ErrTruncated
 		}
 		if !errors.Is(err, varve.ErrTruncated) {

@@ -40,6 +40,9 @@ func (l *FileLog) Settle(ctx context.Context, at LSN) error {
 	if err := l.syncTo(ctx, at+1); err != nil {
 		return err
 	}
+	if err := l.InPlace(); err != nil {
+		return err
+	}
 	return l.CatchUp(ctx)
 }
 

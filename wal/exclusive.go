@@ -48,13 +48,13 @@ func (l *FileLog) lockExclusive(ctx context.Context) (*Exclusive, error) {
 		if wait.Err() != nil {
 			err = &errs.LockError{Path: name, Holder: l.holder(roleAppend), Err: context.Cause(ctx)}
 		} else {
-			err = l.ioError("locking", name, err)
+			err = l.lockError(name, err)
 		}
 		return nil, errors.Join(err, lock.Close())
 	}
 	l.took(roleAppend)
 	x := &Exclusive{l, lock}
-	err = l.stillOurs()
+	err = l.tookOurs()
 	if err == nil {
 		err = l.syncTo(ctx, l.shared.tail()) // what is written is seen from here on
 	}
@@ -74,7 +74,9 @@ func (x *Exclusive) In(ctx context.Context) context.Context {
 
 // Release lets the others write.
 func (x *Exclusive) Release() error {
-	x.l.shared.unhold(roleAppend)
+	if x.l.Replaced() == nil {
+		x.l.shared.unhold(roleAppend)
+	}
 	err := x.lock.Close()
 	x.l.rouse(roleAppend)
 	return err

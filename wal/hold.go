@@ -37,7 +37,7 @@ func (l *FileLog) Hold(ctx context.Context) (*Hold, error) {
 	}
 	l.shared.CompareAndSwap(wordHeld, 0, l.shared.tail())
 	h := &Hold{l: l, lock: lock}
-	if err := l.stillOurs(); err != nil {
+	if err := l.tookOurs(); err != nil {
 		return nil, errors.Join(err, h.Release())
 	}
 	return h, nil
@@ -62,7 +62,7 @@ func (l *FileLog) lockHold(ctx context.Context, lock vfs.Lock, name string) erro
 		}
 	}
 	if err != nil {
-		return l.ioError("locking", name, err)
+		return l.lockError(name, err)
 	}
 	return nil
 }

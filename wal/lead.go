@@ -25,10 +25,10 @@ func (l *FileLog) Lead(ctx context.Context) (*Lead, error) {
 		return nil, err
 	}
 	if err := lock.Lock(ctx, vfs.ModeExclusive); err != nil {
-		return nil, errors.Join(l.ioError("locking", name, err), lock.Close())
+		return nil, errors.Join(l.lockError(name, err), lock.Close())
 	}
 	lead := &Lead{l: l, lock: lock}
-	if err := l.stillOurs(); err != nil {
+	if err := l.tookOurs(); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
 	l.shared.Store(wordLeader, uint64(l.host.PID))
@@ -37,7 +37,9 @@ func (l *FileLog) Lead(ctx context.Context) (*Lead, error) {
 
 // Release lets another process lead.
 func (d *Lead) Release() error {
-	d.l.shared.CompareAndSwap(wordLeader, uint64(d.l.host.PID), 0)
+	if d.l.Replaced() == nil { // else the page may be that of a later log, which even a vain exchange marks as changed
+		d.l.shared.CompareAndSwap(wordLeader, uint64(d.l.host.PID), 0)
+	}
 	return d.lock.Close()
 }
 
@@ -63,9 +65,28 @@ func (l *FileLog) openLock(name string) (vfs.Lock, error) {
 	if l.o.ReadOnly {
 		return nil, errs.ErrReadOnly
 	}
+	if err := l.InPlace(); err != nil { // else the lock file would be another log's
+		return nil, err
+	}
 	lock, err := l.o.FS.OpenLock(name, l.o.FileMode)
 	if err != nil {
 		return nil, l.ioError("opening", name, err)
 	}
 	return lock, nil
+}
+
+// lockError is ioError for a lock that could not be taken, perhaps because its folder is gone.
+func (l *FileLog) lockError(name string, err error) error {
+	if perr := l.InPlace(); perr != nil {
+		return perr
+	}
+	return l.ioError("locking", name, err)
+}
+
+// tookOurs is stillOurs for the holder of a lock of openLock: the log may have been replaced while the holder waited.
+func (l *FileLog) tookOurs() error {
+	if err := l.InPlace(); err != nil {
+		return err
+	}
+	return l.stillOurs()
 }

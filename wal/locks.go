@@ -52,10 +52,7 @@ func (l *FileLog) lockUnless(ctx context.Context, role int, mode vfs.Mode, done 
 		if errors.As(err, &le) {
 			return false, err
 		}
-		if perr := l.InPlace(); perr != nil {
-			return false, perr
-		}
-		return false, l.ioError("locking", l.o.wal(roleNames[role]), err)
+		return false, l.lockError(l.o.wal(roleNames[role]), err)
 	}
 	if held && l.shared.Shared != nil && !l.o.ReadOnly {
 		l.took(role)
@@ -175,7 +172,7 @@ func (l *FileLog) lockFor(ctx context.Context, role int, mode vfs.Mode, most tim
 }
 
 func (l *FileLog) unlock(role int) {
-	if l.shared.Shared != nil && !l.o.ReadOnly {
+	if l.shared.Shared != nil && !l.o.ReadOnly && l.Replaced() == nil { // else the page may be that of a later log
 		l.shared.unhold(role)
 	}
 	if err := l.locks[role].Unlock(); err != nil {

@@ -58,13 +58,10 @@ func (l *FileLog) openShared(ctx context.Context) error {
 		return err == nil
 	}
 	if !hasPage() {
-		free, err := l.waitFolder(ctx, hasPage)
-		if err == nil && free && l.place.folder != nil && hasPage() { // of a process that was faster, and may have open.lock
-			err = l.place.folder.Unlock()
-		}
-		if err != nil {
+		if _, err := l.waitFolder(ctx, hasPage); err != nil {
 			return err
 		}
+		l.freeFolder() // it is locked again behind open.lock, whose holder may wait for it
 	}
 	if err := l.folders(); err != nil {
 		return err

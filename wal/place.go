@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/segment"
 )
 
 // A handle belongs to the folder that it opened. Users and programs replace that folder while it is open:
@@ -81,10 +83,13 @@ func (l *FileLog) InPlace() error {
 	if err := l.Replaced(); err != nil {
 		return err
 	}
-	if l.shared.Shared == nil || l.private.Load() || l.place.ino == 0 && !l.o.ReadOnly {
-		return nil
+	var why string
+	switch {
+	case l.private.Load(): // reading without a page, which may be mapped just now
+		why = l.otherFolder()
+	case l.shared.Shared != nil && (l.place.ino != 0 || l.o.ReadOnly):
+		why = l.outOfPlace()
 	}
-	why := l.outOfPlace()
 	if why == "" {
 		return nil
 	}
@@ -103,7 +108,7 @@ func (l *FileLog) Replaced() error {
 // Explained returns what InPlace finds in the place of a failure that it explains: a file or a folder is missing
 // because the store's folder goes. Its page may go last, so that is waited for.
 func (l *FileLog) Explained(err error) error {
-	if err == nil || errors.Is(err, errs.ErrReplaced) || !errors.Is(err, fs.ErrNotExist) {
+	if err == nil || errors.Is(err, errs.ErrReplaced) || !l.isOfRemoval(err) {
 		return err
 	}
 	if _, told, _ := vfs.AtPath(l.o.FS, l.o.Dir); !told || l.o.ReadOnly {
@@ -117,6 +122,15 @@ func (l *FileLog) Explained(err error) error {
 			return err
 		}
 	}
+}
+
+// isOfRemoval reports whether a failure may be due to files that are being removed. A missing checkpoint reads as
+// a damaged one.
+func (l *FileLog) isOfRemoval(err error) bool {
+	if errors.Is(err, errSlot) {
+		_, err = l.o.FS.Stat(filepath.Join(l.o.Dir, "checkpoint"))
+	}
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // lose records that another log is at the path, and has the folder left.
@@ -161,31 +175,38 @@ func (l *FileLog) settleLoss() {
 	close(p.settled)
 }
 
-// rescuePatience is how long files of a log may take to be removed: where the newest segment is there yet, it is
-// either about to go, or the next process finds everything in it.
+// rescuePatience is how long the removal of a log is awaited that has begun: its files go one after the other.
 const (
 	rescuePatience = 500 * time.Millisecond
 	placePause     = 10 * time.Millisecond
 )
 
-// rescues reports whether entries that are in no file yet have lost their segments while the folder is the one
-// that was opened, and no other log is in it.
+// rescues reports whether entries that are in no file yet have lost their segments, or are about to, while the
+// folder is the one that was opened, and no other log is in it. Where wal/shared is gone and the segments are
+// there yet, nothing tells how long the removal takes, so the entries are rescued, too; if the segments stay, the
+// next process finds the same in them.
 func (l *FileLog) rescues() bool {
 	if l.place.folder == nil || l.shared.durable() <= l.shared.Load(wordFlushed) {
 		return false
 	}
-	for began := time.Now(); time.Since(began) < rescuePatience; time.Sleep(placePause) {
+	for began := time.Now(); ; time.Sleep(placePause) {
 		if !l.folderIsOurs() || l.lost() != nil {
 			return false
 		}
-		if _, err := l.o.FS.Stat(l.o.wal("shared")); err == nil && !l.samePage() {
+		at, err := l.o.FS.Stat(l.o.wal("shared"))
+		switch sameFile := err == nil && at.Ino == l.place.ino && at.Dev == l.place.dev; {
+		case err == nil && !sameFile && !l.samePage():
+			return false
+		case l.state.appliedAt.Load() > l.shared.durable(): // an older copy was written over the files: nothing is written to its page
 			return false
 		}
 		if l.lostSegments() {
 			return true
 		}
+		if time.Since(began) >= rescuePatience {
+			return errors.Is(err, fs.ErrNotExist)
+		}
 	}
-	return false
 }
 
 // folderIsOurs reports whether the path leads to the folder that was opened.
@@ -195,6 +216,21 @@ func (l *FileLog) folderIsOurs() bool {
 	return ok && err == nil && merr == nil && at.Ino == mine.Ino && at.Dev == mine.Dev
 }
 
+// otherFolder is outOfPlace for a handle that has no page: it compares the folder only.
+func (l *FileLog) otherFolder() string {
+	at, ok, err := vfs.AtPath(l.o.FS, l.o.Dir+"/.")
+	mine, merr := l.o.FS.Stat(l.o.Dir)
+	switch {
+	case !ok || merr != nil:
+		return ""
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return "the folder is not there any more"
+	case err == nil && (at.Ino != mine.Ino || at.Dev != mine.Dev):
+		return "another folder is there"
+	}
+	return ""
+}
+
 // lostSegments reports whether a segment that has entries above flushed has no name any more.
 func (l *FileLog) lostSegments() bool {
 	for n := l.geo.Number(l.shared.Load(wordFlushed)); n <= l.geo.Number(l.shared.durable()-1); n++ {
@@ -202,7 +238,7 @@ func (l *FileLog) lostSegments() bool {
 		if err != nil {
 			continue // there is nothing to read it from
 		}
-		if info, err := f.Stat(); err == nil && info.Nlink == 0 {
+		if !l.named(n, f) {
 			return true
 		}
 	}
@@ -237,30 +273,51 @@ func (l *FileLog) outOfPlace() string {
 	return l.unlinked()
 }
 
-// unlinked returns what the newest segment lacks if it has lost its name, "" otherwise. It also compares the
+// unlinked returns what the newest segment lacks if its name is gone, "" otherwise. It also compares the
 // positions in the page: a copy that was written over the files in place has an earlier one.
 func (l *FileLog) unlinked() string {
-	durable := l.shared.durable()
-	if durable == 0 {
-		return ""
+	for last := LSN(0); ; {
+		applied := l.state.appliedAt.Load() // before durable, which only grows: nothing beyond it is applied
+		durable := l.shared.durable()
+		if durable == 0 {
+			return ""
+		}
+		if applied > durable {
+			return "wal/shared is an older one"
+		}
+		if l.geo.Offset(durable) == 0 && l.Spilled() >= durable {
+			return "" // durable is the end of a segment that may have been released
+		}
+		number := l.geo.Number(durable - 1)
+		why := l.nameless(number)
+		if why == "" || durable == last || l.Spilled() <= l.geo.End(number) {
+			return why
+		}
+		last = durable // another writer has filled and released this segment since durable was loaded
 	}
-	if l.state.appliedAt.Load() > durable {
-		return "wal/shared is an older one"
-	}
-	if l.geo.Offset(durable) == 0 && l.Spilled() >= durable {
-		return "" // durable stands at the end of a segment that may have been released
-	}
-	f, err := l.segment(l.geo.Number(durable - 1))
+}
+
+// nameless returns what is wrong with the name of a segment, "" for nothing.
+func (l *FileLog) nameless(number uint64) string {
+	f, err := l.segment(number)
 	if errors.Is(err, errNoSegment) && l.shared.Load(wordPoison) != poisonDamaged {
 		return "the newest file of the log is not there any more"
 	}
-	if err != nil {
-		return ""
-	}
-	if info, err := f.Stat(); err == nil && info.Nlink == 0 {
+	if err == nil && !l.named(number, f) {
 		return "the newest file of the log was removed"
 	}
 	return ""
+}
+
+// named reports whether the open file of a segment is the one in wal/. The count of its links does not tell: the
+// file may have a name in a copy of hard links (cp -al, rsync --link-dest), and some file systems count none.
+func (l *FileLog) named(number uint64, f vfs.File) bool {
+	at, err := l.o.FS.Stat(l.o.wal(segment.Name(number)))
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist)
+	}
+	info, err := f.Stat()
+	return err != nil || info.Nlink > 0 || at.Ino == info.Ino && at.Dev == info.Dev
 }
 
 // samePage reports whether the page at the path is the one that this process has mapped, by a word that it
@@ -305,17 +362,15 @@ func (l *FileLog) openFolder() error {
 
 // folderFree takes the folder exclusively and reports whether it could: no process has a log of this
 // folder open, whatever became of its files.
-func (l *FileLog) folderFree() (bool, error) {
+func (l *FileLog) folderFree() bool {
 	if l.place.folder == nil {
-		return true, nil
+		return true
 	}
 	ok, err := l.place.folder.TryLock(vfs.ModeExclusive)
-	if err != nil { // a file system without such locks
-		_ = l.place.folder.Close()
-		l.place.folder = nil
-		return true, nil
+	if err != nil {
+		l.noFolder()
 	}
-	return ok, nil
+	return ok || err != nil
 }
 
 // waitFolder waits until the folder is free, or until other reports that there is another way. It asks
@@ -324,12 +379,15 @@ func (l *FileLog) folderFree() (bool, error) {
 func (l *FileLog) waitFolder(ctx context.Context, other func() bool) (free bool, err error) {
 	began := time.Now()
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
-		if free, err = l.folderFree(); free || err != nil || pause > 8*time.Millisecond && other() {
-			return free, err
+		if free = l.folderFree(); free || pause > 8*time.Millisecond && other() {
+			return free, nil
 		}
 		if time.Since(began) > l.o.LockWait {
-			return false, &errs.LockError{Path: l.o.Dir, Err: errors.New(
-				"a process has the log open that was in this folder before: end it, or wait until it has noticed that its files were replaced")}
+			pid := vfs.LockedBy(l.o.Dir)
+			return false, &errs.LockError{
+				Path: l.o.Dir, Holder: errs.Holder{PID: pid, Command: vfs.Process(pid).Command, Host: l.host.Name, PIDNamespace: l.host.PIDNamespace},
+				Err: errors.New("it still uses the previous log of this folder, whose files were removed or replaced"),
+			}
 		}
 		if err := l.o.Sleep(ctx, pause); err != nil {
 			return false, err
@@ -356,20 +414,35 @@ func (l *FileLog) pageIsLive() bool {
 
 // shareFolder holds the folder as an attached process does, instead of exclusively or not at all.
 func (l *FileLog) shareFolder(ctx context.Context) error {
+	l.freeFolder()
 	if l.place.folder == nil {
 		return nil
-	}
-	if err := l.place.folder.Unlock(); err != nil {
-		return l.ioError("unlocking", l.o.Dir, err)
 	}
 	// A process that looks whether the folder is free has it for a moment.
 	wait, cancel := context.WithTimeout(ctx, l.o.LockWait)
 	defer cancel()
 	ok, err := vfs.WaitFolder(wait, l.place.folder, vfs.ModeShared)
-	if err == nil && !ok {
-		err = &errs.LockError{Path: l.o.Dir, Err: context.Cause(ctx)}
+	if err != nil {
+		l.noFolder()
+		return nil
 	}
-	return err
+	if !ok {
+		return &errs.LockError{Path: l.o.Dir, Err: context.Cause(ctx)}
+	}
+	return nil
+}
+
+// freeFolder unlocks the folder, if it is locked.
+func (l *FileLog) freeFolder() {
+	if l.place.folder != nil && l.place.folder.Unlock() != nil {
+		l.noFolder()
+	}
+}
+
+// noFolder goes on without the lock on the folder: the file system has no such locks. The log is being opened.
+func (l *FileLog) noFolder() {
+	_ = l.place.folder.Close()
+	l.place.folder = nil
 }
 
 // leave lets go of the folder; mu is held.

@@ -3,13 +3,16 @@
 package wal
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/vfs"
 )
 
 // copyOver writes the bytes of a file into another one, in place or, with fresh, as a new file.
@@ -58,7 +61,18 @@ func TestInPlace(t *testing.T) {
 		"no page":    {func(t *testing.T, _ *FileLog, dir string) { _ = os.Remove(page(dir)) }, false},
 		"no log":     {func(t *testing.T, _ *FileLog, dir string) { _ = os.RemoveAll(filepath.Join(dir, "wal")) }, false},
 		"no segment": {func(t *testing.T, _ *FileLog, dir string) { _ = os.Remove(filepath.Join(dir, "wal", "00000001.wal")) }, false},
-		"no folder":  {func(t *testing.T, _ *FileLog, dir string) { _ = os.RemoveAll(dir) }, false},
+		"no segment beside a copy of hard links": {func(t *testing.T, _ *FileLog, dir string) {
+			name := filepath.Join(dir, "wal", "00000001.wal")
+			if err := errors.Join(os.Link(name, dir+".linked"), os.Remove(name)); err != nil {
+				t.Fatal(err)
+			}
+		}, false},
+		"a copy of hard links": {func(t *testing.T, _ *FileLog, dir string) {
+			if err := os.Link(filepath.Join(dir, "wal", "00000001.wal"), dir+".linked"); err != nil {
+				t.Fatal(err)
+			}
+		}, true},
+		"no folder": {func(t *testing.T, _ *FileLog, dir string) { _ = os.RemoveAll(dir) }, false},
 		"another folder": {func(t *testing.T, _ *FileLog, dir string) {
 			if err := os.Rename(dir, dir+".was"); err != nil {
 				t.Fatal(err)
@@ -137,6 +151,214 @@ func TestFolderIsLeft(t *testing.T) {
 	held.Unlock()
 	next, _ := open(t, dir)
 	if err := next.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// movingPage is a page beside whose reader another process goes on, just after the reader has loaded durable.
+type movingPage struct {
+	vfs.Shared
+	move func()
+}
+
+func (p *movingPage) Load(word int) uint64 {
+	v := p.Shared.Load(word)
+	if move := p.move; move != nil && word == wordDurable {
+		p.move = nil
+		move()
+	}
+	return v
+}
+
+// A comparison beside a log that goes on finds it in its place.
+func TestInPlaceOfMovingLog(t *testing.T) {
+	t.Parallel()
+	for name, move := range map[string]func(t *testing.T, l *FileLog){
+		"committed": func(t *testing.T, l *FileLog) { mustAppend(t, l, put("mb", "2")) },
+		"released": func(t *testing.T, l *FileLog) {
+			fill(t, l, l.geo.Number(l.Durable())+2)
+			let(t, l)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, _ := open(t, t.TempDir(), func(o *Options) { o.Inline = true })
+			defer l.Close()
+			mustAppend(t, l, put("ma", "1"))
+			l.shared.Shared = &movingPage{l.shared.Shared, func() { move(t, l) }}
+			if err := l.InPlace(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// A process that waits for the folder has open.lock, and a process that comes meanwhile waits for open.lock
+// without the folder.
+func TestFolderIsNotHeldBeforeOpenLock(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "wal"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	first, err := vfs.OS().OpenLock(filepath.Join(dir, "wal", "open.lock"), 0o600)
+	if err == nil {
+		err = first.Lock(t.Context(), vfs.ModeExclusive)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder, err := vfs.OpenFolderLock(vfs.OS(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened := make(chan error, 1)
+	go func() {
+		l, err := Open(t.Context(), (&model{}).options(dir))
+		if err == nil {
+			err = l.Close()
+		}
+		opened <- err
+	}()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		if _, err := os.Lstat(filepath.Join(dir, "wal", "hold.lock")); err == nil {
+			break // open.lock is next
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("Open has not come to open.lock")
+		}
+	}
+	ok, err := folder.TryLock(vfs.ModeExclusive)
+	if err := errors.Join(err, folder.Close(), first.Unlock(), first.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if !ok {
+		t.Error("a process that waits for open.lock holds the folder")
+	}
+	if err := <-opened; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The locks that are opened for each use are not taken in the log that another process has begun.
+func TestReplacedTakesNoLock(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "s")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	leads, _ := open(t, dir)
+	waits, _ := open(t, dir)
+	defer waits.Close()
+	mustAppend(t, leads, put("ma", "1"))
+	lead, err := leads.Lead(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	waited := make(chan error, 1)
+	go func() {
+		_, err := waits.Lead(ctx)
+		waited <- err
+	}()
+	time.Sleep(10 * time.Millisecond) // mostly it waits by then; otherwise this shows less
+	if err := os.RemoveAll(filepath.Join(dir, "wal")); err != nil {
+		t.Fatal(err)
+	}
+	next, _ := open(t, dir)
+	defer next.Close()
+	if err := errors.Join(lead.Release(), leads.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-waited; !errors.Is(err, errs.ErrReplaced) {
+		t.Errorf("Lead that waited: %v", err)
+	}
+	for name, take := range map[string]func() error{
+		"Lead":      func() error { _, err := waits.Lead(ctx); return err },
+		"Hold":      func() error { _, err := waits.Hold(ctx); return err },
+		"Exclusive": func() error { _, err := waits.Exclusive(ctx); return err },
+	} {
+		if err := take(); !errors.Is(err, errs.ErrReplaced) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if lead, err = next.Lead(ctx); err != nil {
+		t.Fatal("the log that is there now:", err)
+	}
+	if err := lead.Release(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A handle that only reads, and has no page, learns that another folder is there.
+func TestInPlaceReading(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(dir string) error{
+		"": func(string) error { return nil }, "removed": os.RemoveAll,
+		"replaced": func(dir string) error {
+			return errors.Join(os.Rename(dir, dir+".was"), os.Mkdir(dir, 0o700))
+		},
+	} {
+		for _, private := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s private=%t", name, private), func(t *testing.T) {
+				t.Parallel()
+				dir := filepath.Join(t.TempDir(), "s")
+				if err := os.Mkdir(dir, 0o700); err != nil {
+					t.Fatal(err)
+				}
+				l, _ := open(t, dir)
+				mustAppend(t, l, put("ma", "1"))
+				if err := l.Close(); err != nil {
+					t.Fatal(err)
+				}
+				if private {
+					if err := os.Remove(filepath.Join(dir, "wal", "shared")); err != nil {
+						t.Fatal(err)
+					}
+				}
+				fsys, release, err := vfs.Hold(vfs.Only(vfs.OS(), "", dir), dir)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer release()
+				ro, _ := open(t, dir, func(o *Options) { o.FS, o.ReadOnly, o.Create = fsys, true, false })
+				defer ro.Close()
+				if ro.private.Load() != private {
+					t.Fatal("private:", !private)
+				}
+				if err := change(dir); err != nil {
+					t.Fatal(err)
+				}
+				if err := ro.InPlace(); (err == nil) != (name == "") || err != nil && !errors.Is(err, errs.ErrReplaced) {
+					t.Fatalf("in place: %v", err)
+				}
+			})
+		}
+	}
+}
+
+// git clean removes the checkpoint first, and a round that reads it then calls it damaged.
+func TestMissingCheckpointExplained(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	l, _ := open(t, dir)
+	defer l.Close()
+	mustAppend(t, l, put("ma", "1"))
+	if err := os.Remove(filepath.Join(dir, "checkpoint")); err != nil {
+		t.Fatal(err)
+	}
+	_, damaged := l.Checkpoint()
+	if !errors.Is(damaged, errs.ErrCorrupt) {
+		t.Fatal(damaged)
+	}
+	if err := l.Explained(damaged); !errors.Is(err, errs.ErrCorrupt) { // the log stays
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "wal")); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Explained(damaged); !errors.Is(err, errs.ErrReplaced) {
 		t.Fatal(err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal"
 )
@@ -45,16 +46,20 @@ func (fl *Flusher) Rescue(ctx context.Context, _ *wal.Held) error {
 
 // lockFolder takes a lock on the folder of memories, which every store has.
 func (fl *Flusher) lockFolder(ctx context.Context) (release func(), err error) {
-	lock, err := vfs.OpenFolderLock(fl.Engine.Env.FS, filepath.Clean(fl.Engine.Kinds.Memories.Path("")))
+	name := filepath.Clean(fl.Engine.Kinds.Memories.Path(""))
+	lock, err := vfs.OpenFolderLock(fl.Engine.Env.FS, name)
 	if errors.Is(err, errors.ErrUnsupported) {
 		return func() {}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	ok, err := vfs.WaitFolder(ctx, lock, vfs.ModeExclusive)
+	// The holder rescues the same entries, unless it was stopped meanwhile.
+	wait, cancel := context.WithTimeout(ctx, fl.Engine.Env.LockWait)
+	defer cancel()
+	ok, err := vfs.WaitFolder(wait, lock, vfs.ModeExclusive)
 	if err == nil && !ok {
-		err = ctx.Err()
+		err = &errs.LockError{Path: name, Err: context.Cause(ctx)}
 	}
 	if err != nil {
 		_ = lock.Close()
