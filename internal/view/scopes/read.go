@@ -100,7 +100,7 @@ type loggedWork struct {
 	lsn, previous wal.LSN
 	time          time.Time
 	bytes, size   int64             // of it in the log, and of the document that it inflates to
-	over          bool  // compressed more than 64-fold, see package flush
+	over          bool              // compressed more than 64-fold, see package flush
 	whole         bool              // it does not need what came before it
 	entry         *working.LogEntry // nil: to be read again, see chainHeld
 }
