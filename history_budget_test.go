@@ -75,6 +75,23 @@ func TestHistorySettings(t *testing.T) {
 	if s := st.Admin().Stats(); s.HistoryBytes < all.HistoryBytes || len(cut) > 0 {
 		t.Fatalf("%d bytes of history are left of %d by a clock that was ahead once: %+v", s.HistoryBytes, all.HistoryBytes, cut)
 	}
+	// Nor do several, hours apart, with the clock right between them.
+	set(func(c *Config) { c.HistoryDays = 90 })
+	for range 3 {
+		c.jump(91 * 24 * time.Hour)
+		if err := st.Admin().Compact(ctx); err != nil {
+			t.Fatal(err)
+		}
+		c.jump(-91 * 24 * time.Hour)
+		c.add(2 * time.Hour)
+		if err := st.Admin().Compact(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s := st.Admin().Stats(); s.HistoryBytes < all.HistoryBytes || len(cut) > 0 {
+		t.Fatalf("%d bytes of history are left of %d by a clock that was ahead several times: %+v", s.HistoryBytes, all.HistoryBytes, cut)
+	}
+	set(func(c *Config) { c.HistoryDays = 3 })
 	day()
 	if len(cut) == 0 || cut[0].Bytes == 0 || !strings.Contains(cut[0].Note, "history_days") {
 		t.Errorf("what was cut is not reported: %+v", cut)

@@ -166,6 +166,10 @@ func (st *Store) open(ctx context.Context) error {
 		return err
 	}
 	st.engine.Cache = cache
+	if m, is := vfs.Unfinished(st.engine.Env.FS, st.engine.Env.Dir); is && st.o.restored == nil {
+		return fmt.Errorf("%w: the %s that made %s was killed, so the folder may lack documents, and the next %s removes it: run that again; to use what is there, rename the folder",
+			ErrInvalid, m.Kind, st.engine.Env.Dir, m.Kind)
+	}
 	if err := st.engine.Enter(ctx, st.o.MustExist); err != nil {
 		return err
 	}

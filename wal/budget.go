@@ -56,8 +56,8 @@ func (l *FileLog) keepBudget() error {
 		return err
 	}
 	cut := time.Time{}
-	if now := l.o.Clock(); age > 0 && len(list) > 0 && l.endedBefore(list, now.Add(-age)) {
-		cut = l.o.Aged(now)
+	if now := l.o.Clock(); age > 0 && len(list) > 0 {
+		cut = l.o.Aged(now, l.endedBefore(list, now.Add(-age)))
 	}
 	large, old := removal{why: "history_bytes"}, removal{why: "history_days"}
 	defer large.tell(l)

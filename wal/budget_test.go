@@ -155,13 +155,18 @@ func TestArchiveBudget(t *testing.T) {
 	}
 }
 
-// Copies go by age only as of a time of day that Options.Aged gives, and it is asked only when there are some.
+// Copies go by age only as of a time of day that Options.Aged gives, which is told whether one is old by the clock.
 func TestArchiveAged(t *testing.T) {
 	t.Parallel()
 	f := filledLog(t, 4)
 	var asked []time.Time
 	cut := time.Time{}
-	f.l.o.Aged = func(now time.Time) time.Time { asked = append(asked, now); return cut }
+	f.l.o.Aged = func(now time.Time, old bool) time.Time {
+		if old {
+			asked = append(asked, now)
+		}
+		return cut
+	}
 	f.age = 1000 * 24 * time.Hour
 	if f.release(); len(asked) != 0 {
 		t.Errorf("asked at %v, and nothing is old", asked)

@@ -54,8 +54,9 @@ type Budget func() (bytes int64, age time.Duration)
 
 // Aged returns the time of day by which the age of copies is judged, the zero time if none is known:
 // one reading of the clock must not remove history. It is called under flush.lock, with the present
-// time of day, when a copy is too old by that.
-type Aged func(now time.Time) time.Time
+// time of day; old reports whether a copy is too old by that. A call without an old copy tells that an
+// earlier reading, by which one was, was wrong.
+type Aged func(now time.Time, old bool) time.Time
 
 // Event is something of which a host may want to be notified.
 type Event struct {
@@ -122,7 +123,7 @@ func (o *Options) fill() {
 		o.Config = func() bool { return false }
 	}
 	if o.Aged == nil {
-		o.Aged = func(now time.Time) time.Time { return now }
+		o.Aged = func(now time.Time, _ bool) time.Time { return now }
 	}
 	if o.HoldBytes == 0 {
 		o.HoldBytes = 1 << 30

@@ -128,10 +128,11 @@
 //	  }
 //	}
 //
-// A store keeps this document as a File, with four more members at the end:
+// A store keeps this document as a File, with up to five more members at the end:
 //
 //	  "store": "<uuid>",                       the store in whose log lsn is a position
 //	  "lsn": 8192,                             of the newest entry that is in it
+//	  "whole_at": 4096,                        of the newest entry that does not need those before it, if known
 //	  "updated_at": "…",                       the time of that entry, and of the file
 //	  "checksum": "sha256:…"                   of all bytes before the comma before this line
 //	}

@@ -20,6 +20,7 @@ type File struct {
 	State *State
 	Store string    // the UUID of the store in whose log LSN is a position
 	LSN   uint64    // of the newest entry that is in it
+	Whole uint64    // of the newest entry that does not need those before it; 0: not known
 	Time  time.Time // of that entry; the file's mtime
 	// Intact: the checksum is that of these bytes, so no one but a store has
 	// written them.
@@ -29,6 +30,7 @@ type File struct {
 type fileJSON struct {
 	Store    string `json:"store"`
 	LSN      uint64 `json:"lsn"`
+	Whole    uint64 `json:"whole_at"`
 	Time     micros `json:"updated_at"`
 	Checksum string `json:"checksum"`
 }
@@ -42,8 +44,11 @@ func (f *File) Encode() ([]byte, error) {
 		return nil, err
 	}
 	doc = bytes.TrimSuffix(doc, []byte("\n}\n"))
-	doc = fmt.Appendf(doc, ",\n  \"store\": %q,\n  \"lsn\": %d,\n  \"updated_at\": ", f.Store, f.LSN)
-	doc = docfile.AppendTime(doc, f.Time)
+	doc = fmt.Appendf(doc, ",\n  \"store\": %q,\n  \"lsn\": %d", f.Store, f.LSN)
+	if f.Whole != 0 {
+		doc = fmt.Appendf(doc, ",\n  \"whole_at\": %d", f.Whole)
+	}
+	doc = docfile.AppendTime(append(doc, ",\n  \"updated_at\": "...), f.Time)
 	sum := sha256.Sum256(doc)
 	doc = append(doc, checksumMember...)
 	doc = hex.AppendEncode(doc, sum[:])
@@ -61,7 +66,7 @@ func DecodeFile(doc []byte) (*File, error) {
 	if err := json.Unmarshal(doc, &j); err != nil {
 		return nil, &errs.FieldError{Field: "document", Err: err}
 	}
-	f := &File{Scope: scope, State: s, Store: j.Store, LSN: j.LSN, Intact: intact(doc)}
+	f := &File{Scope: scope, State: s, Store: j.Store, LSN: j.LSN, Whole: j.Whole, Intact: intact(doc)}
 	if j.Time != 0 {
 		f.Time = fromMicro(int64(j.Time))
 	}

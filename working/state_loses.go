@@ -1,9 +1,23 @@
 package working
 
-import "time"
-
-// Created is when the scope was made; zero if it does not exist.
-func (s *State) Created() time.Time { return fromMicro(s.created) }
+// Bytes returns about how many bytes of values, texts and checkpoints the document of the scope has.
+func (s *State) Bytes() int64 {
+	n := s.bytes
+	if it := s.items[taskName]; it != nil {
+		n += size(taskName, it.value)
+	}
+	for i := range s.notes {
+		n += int64(len(s.notes[i].text))
+	}
+	for _, m := range s.marks {
+		for name, c := range m.cells {
+			if c != nil {
+				n += size(name, c.value)
+			}
+		}
+	}
+	return n
+}
 
 // Loses reports whether something of the present state is not in the state after some changes, which
 // are played one after another at a tick: a value that is replaced, deleted or over, an entry of the

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"io/fs"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +18,9 @@ import (
 // bombRSS is what a command may take, whatever the entries of a log inflate to: a document of 16 MiB
 // is in memory a few times at once.
 const bombRSS = 384 << 20
+
+// workRSS is what a command may take for a scope of working memory that has as much as a store reads.
+const workRSS = 1 << 30
 
 // bombStore is a store with a correctly signed log of a few hundred KB.
 func bombStore(t *testing.T, bombs ...forgery.Forgery) *forged {
@@ -131,5 +135,53 @@ func TestInflate(t *testing.T) {
 	}
 	if code, errOut, _ := f.measured("verify"); code != 0 {
 		t.Errorf("verify: exit %d: %s", code, errOut)
+	}
+}
+
+// TestWorkBombs: the same in entries of working memory. A scope has at most what a store lets it have, and
+// the entries from which it is made are in memory one after another. A command took 2 GiB.
+func TestWorkBombs(t *testing.T) {
+	proofs.ManyProcesses(t, "every step is a process")
+	for _, names := range []bool{false, true} {
+		t.Run(fmt.Sprint("names ", names), func(t *testing.T) {
+			t.Parallel()
+			f := bombStore(t, forgery.WorkBombs(80, 15<<20, names))
+			scope := []string{"--scope", "session:s"}
+			for _, args := range [][]string{
+				append([]string{"working", "list"}, scope...), append([]string{"working", "set", "new", "x"}, scope...), {"list"}, {"put", "new", "--id", "new"},
+				{"verify"}, {"backup", f.dir + ".backup"}, {"export"}, {"watch", "--since", "0", "--limit", "3"}, {"repair", "--apply"},
+			} {
+				code, errOut, rss := f.measured(args...)
+				if code == cli.CodeInternal || rss > workRSS {
+					t.Errorf("%q: exit %d, %d MiB: %s", args, code, rss>>20, errOut)
+				}
+				t.Logf("%q: exit %d, %d MiB: %s", args, code, rss>>20, errOut)
+			}
+			code, errOut, rss := f.measured("flush")
+			if rss > workRSS {
+				t.Errorf("flush: exit %d, %d MiB: %s", code, rss>>20, errOut)
+			}
+			t.Logf("flush: exit %d, %d MiB: %s", code, rss>>20, errOut)
+			if n := f.size(); n > 64<<20 {
+				t.Errorf("the store takes %d MiB", n>>20)
+			}
+		})
+	}
+}
+
+// TestVersionBombs: the same in the versions of one memory.
+func TestVersionBombs(t *testing.T) {
+	proofs.ManyProcesses(t, "every step is a process")
+	t.Parallel()
+	f := bombStore(t, forgery.VersionBombs(30, 16<<20))
+	for _, args := range [][]string{
+		{"history", "x"}, {"history", "x", "--json"}, {"get", "x"}, {"watch", "--since", "0", "--limit", "50"}, {"verify"}, {"put", "new", "--id", "x"},
+		{"flush"}, {"rm", "x"}, {"flush"}, {"purge", "x", "--yes"},
+	} {
+		code, errOut, rss := f.measured(args...)
+		if code == cli.CodeInternal || rss > bombRSS {
+			t.Errorf("%q: exit %d, %d MiB: %s", args, code, rss>>20, errOut)
+		}
+		t.Logf("%q: exit %d, %d MiB: %s", args, code, rss>>20, errOut)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/internal/vfs"
 )
 
 // demoPuts is how many puts the writer of the demonstration has had acknowledged
@@ -57,7 +58,7 @@ acknowledged memory is still there.`,
 func runDemo(ctx context.Context, a *cli.App, dir string) error {
 	remove := dir
 	if dir == "" {
-		temp, err := os.MkdirTemp("", "varve-demo-")
+		temp, err := vfs.MkdirTemp("", "varve-demo-")
 		if err != nil {
 			return fmt.Errorf("creating a temporary folder: %w", err)
 		}

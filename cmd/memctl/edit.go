@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/memstore"
 )
 
@@ -63,12 +65,13 @@ func editMemory(ctx context.Context, a *cli.App, id string) error {
 	if err != nil {
 		return err
 	}
-	temp, err := os.MkdirTemp("", "memctl-edit-")
+	temp, err := vfs.MkdirTemp("", "memctl-edit-")
 	if err != nil {
 		return fmt.Errorf("creating a folder for the text to edit: %w", err)
 	}
 	file := filepath.Join(temp, docfile.FileName(id))
-	if err := os.WriteFile(file, doc, 0o600); err != nil {
+	write := func(w io.Writer) error { _, err := w.Write(doc); return err }
+	if err := cli.ReplaceFile(file, 0o600, write); err != nil {
 		return fmt.Errorf("writing the text to edit: %w", err)
 	}
 	m, err := edited(ctx, a, id, file, doc, limits)

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strconv"
 	"time"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/cmd/memctl/internal/manual"
+	"github.com/varve-db/varve/internal/vfs"
 )
 
 func manualCommand(a *cli.App) *cobra.Command {
@@ -39,7 +39,7 @@ func writeManual(a *cli.App, cmd *cobra.Command, dir string) error {
 	if b.Date, err = manualDate(a, cmd); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := vfs.MkdirAll(vfs.OS(), dir, 0o755); err != nil {
 		return err
 	}
 	pages := b.Pages(cmd.Root())

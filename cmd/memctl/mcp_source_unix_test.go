@@ -54,6 +54,10 @@ func TestMCPSource(t *testing.T) {
 	}
 	refuses(pipe, cli.CodeRefused, "taking over "+pipe+": invalid: it is a pipe", "set MEMORY_FILE_PATH to the file")
 	refuses(device, cli.CodeRefused, "is a link to /dev/null", "set MEMORY_FILE_PATH to where it really is")
+	const null = 1<<8 | 3
+	if itself := filepath.Join(dir, "itself"); syscall.Mknod(itself, syscall.S_IFCHR|0o600, null) == nil { // root
+		refuses(itself, cli.CodeRefused, "it is a device")
+	}
 	if os.Getuid() == 0 { // who may read anything: of all files these refuse
 		return
 	}

@@ -185,7 +185,9 @@ func (t *target) clearOne(part, whole string) error {
 		return nil // it is being made
 	}
 	if is, err = t.isLeft(fsys, part, whole); err == nil && is {
-		err = vfs.RemoveKnown(fsys, part, knownName)
+		if err = notOpen(fsys, part, t.file); err == nil {
+			err = vfs.RemoveKnown(fsys, part, knownName)
+		}
 	}
 	if err == nil && is && t.marks(fsys, whole, part) { // killed when the folder had just got its name
 		err = fsys.Remove(filepath.Join(whole, vfs.MarkName))
@@ -197,6 +199,27 @@ func (t *target) clearOne(part, whole string) error {
 		return err
 	}
 	return t.dropLock(fsys, part)
+}
+
+// notOpen refuses a folder that a process has open as a store. This program opens none that was not finished;
+// versions before it did.
+func notOpen(fsys vfs.FS, part string, perm fs.FileMode) error {
+	name := filepath.Join(part, "wal", "attach.lock")
+	if _, err := fsys.Stat(name); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	l, err := fsys.OpenLock(name, perm)
+	if err != nil {
+		return err
+	}
+	ok, err := l.TryLock(vfs.ModeExclusive)
+	if err == nil && !ok {
+		err = &errs.LockError{Path: part, Err: errors.New("a process has this folder open as a store: it was not removed")}
+	}
+	return errors.Join(err, l.Close())
 }
 
 // dropLock removes the lock of a folder that is gone. No process holds it: the name, which was made by

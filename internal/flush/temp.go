@@ -55,7 +55,10 @@ func (fl *Flusher) sweepTemp(ctx context.Context, held *wal.Held) error {
 // leftByDead says of a name in tmp/ that its process is dead for certain. A name ends with
 // the token of the process, see Engine.NewToken.
 func leftByDead(own vfs.Host, name string) bool {
-	parts := strings.Split(strings.TrimPrefix(name, "index."), "-")
+	if places.IsIndexTemp(name) {
+		_, name, _ = strings.Cut(name, ".")
+	}
+	parts := strings.Split(name, "-")
 	if len(parts) != 3 {
 		return false
 	}

@@ -16,8 +16,8 @@ import (
 // and the store is used from its log until its user says that the documents are wanted
 // (Options.Inflate), or deletes them. The setting is not one of config.json, which comes with the store.
 
-// unpackedMost is how many bytes of such documents become files unasked.
-const unpackedMost = 256 << 20
+// UnpackedMost is how many bytes of such documents become files unasked, and of such changes of working memory.
+const UnpackedMost = 256 << 20
 
 // unpacks reports why the document of the entry at a position, which is compressed more than 64-fold,
 // must not become a file: nil if it may.
@@ -32,7 +32,7 @@ func (f *filing) unpacks(ctx context.Context, at wal.LSN) error {
 		return nil
 	}
 	to := max(fl.Engine.Log.AppliedMark().LSN, at+1)
-	over := &errs.InflatedError{Most: unpackedMost}
+	over := &errs.InflatedError{Most: UnpackedMost}
 	for _, change := range fl.Engine.State.Changes(f.flushed, to) {
 		e, err := fl.Engine.Log.ReadAt(ctx, change.Pos)
 		if errors.Is(err, errs.ErrCorrupt) || errors.Is(err, errs.ErrTruncated) {

@@ -80,11 +80,11 @@ func IsName(rel string, isFolder bool) bool {
 // IsIndexTemp reports whether a name in tmp/ is that of an index which a process writes, or of the
 // note of a process: "index.", a token, and for vectors and temp files of them more.
 func IsIndexTemp(name string) bool {
-	for _, prefix := range []string{"index.", "expiry."} {
-		if rest, ok := strings.CutPrefix(name, prefix); ok {
-			token, _, _ := strings.Cut(rest, ".")
-			return IsToken(token) || rest == "new" || rest == "repair"
-		}
+	what, rest, _ := strings.Cut(name, ".")
+	switch what {
+	case "index", "expiry", "aged":
+		token, _, _ := strings.Cut(rest, ".")
+		return IsToken(token) || rest == "new" || rest == "repair"
 	}
 	return false
 }

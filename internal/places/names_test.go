@@ -17,7 +17,7 @@ func TestNames(t *testing.T) {
 		"wal/archive/00000001.zst": true, "wal/archive/00000001.zst.new": true, "wal/archive/notes.new": false,
 		"vector_index/memory_vectors.faiss": true, "vector_index/reembed": true, "vector_index/letter": false,
 		"view_index/words/0000000000000001.seg": true, "view_index/words/manifest.json": true, "view_index/words/notes.seg": false,
-		"tmp/index." + token: true, "tmp/index." + token + ".vectors.faiss": true, "tmp/index.html": false, "tmp/" + token + "/0/1": true, "tmp/" + token + "/0/letter": false,
+		"tmp/index." + token: true, "tmp/index." + token + ".vectors.faiss": true, "tmp/index.html": false, "tmp/expiry." + token: true, "tmp/aged." + token: true, "tmp/" + token + "/0/1": true, "tmp/" + token + "/0/letter": false,
 		"backups/memory_index.65536.json": true, "backups/letter": false, "quarantine/a.json": false,
 	} {
 		if got := IsName(rel, false); got != want {

@@ -143,11 +143,13 @@ func (h *Hour) judge(note *SweepNote, now time.Time) (over bool, renew time.Time
 
 // HistoryCut returns the time of day by which the age of old history is judged: one at which history
 // was too old already, at least an hour ago. The zero time: there is none yet. The caller holds
-// flush.lock, and has found history that is too old at the time of day now.
-func (r *Retention) HistoryCut(now time.Time) time.Time {
+// flush.lock; old reports whether history is too old at the time of day now. If nothing is, a note that
+// lies ahead is replaced all the same: otherwise the next clock that is ahead, hours later, would find
+// that its hour has passed.
+func (r *Retention) HistoryCut(now time.Time, old bool) time.Time {
 	h := &r.Aged
 	note, err := h.Read()
-	if err == nil {
+	if err == nil && (old || note.Cut.After(now)) {
 		over, renew := h.judge(&note, now)
 		if over {
 			renew = now // the next hour

@@ -69,6 +69,13 @@ func ReadMark(fsys FS, dir string) (m Mark, ok bool) {
 	return m, ok
 }
 
+// Unfinished returns the mark of a folder that was never finished; false for any other. A folder that was killed
+// when it had just got its name has the mark of another name.
+func Unfinished(fsys FS, dir string) (m Mark, ok bool) {
+	m, ok = ReadMark(fsys, dir)
+	return m, ok && m.Name == filepath.Base(dir)
+}
+
 // IsMount reports whether a folder is where a file system, or another folder, is mounted.
 func IsMount(fsys FS, name string) bool {
 	if isMount(name) {

@@ -49,6 +49,18 @@ func ownedFolder(at int, base string, perm fs.FileMode) error {
 	return tolerant(chmodAt(at, base, uint32(st.Mode)&0o7777|want))
 }
 
+// MkdirTemp is os.MkdirTemp for a folder that its owner can use, whatever the umask is.
+func MkdirTemp(dir, pattern string) (name string, err error) {
+	if name, err = os.MkdirTemp(dir, pattern); err != nil {
+		return "", err
+	}
+	if err = ownedFolder(unix.AT_FDCWD, name, 0o700); err != nil {
+		_ = os.Remove(name)
+		return "", pathError("mkdir", name, err)
+	}
+	return name, nil
+}
+
 // mkdirOS is Mkdir of the plain file system.
 func mkdirOS(name string, perm fs.FileMode) error {
 	if err := os.Mkdir(name, perm); err != nil {

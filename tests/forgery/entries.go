@@ -87,16 +87,16 @@ func badLine(name, line string) Forgery {
 	}, nil)
 }
 
-// bomb appends an entry of a memory with a long and repetitive text, size bytes in all, compressed
-// as far as zstd does it: a few thousandths of the size, as no version of the store writes it any more.
-// The document is never in memory: hostile counts what this process has, too.
-func (s *Store) bomb(id string, size int) {
-	var packed bytes.Buffer
+// pack compresses head, a repetitive text and end, size bytes in all, as far as zstd does it: to a few
+// thousandths of the size, as no version of the store writes it any more. What it inflates to is never in
+// memory: hostile counts what this process has, too.
+func pack(head, end []byte, size int) (packed []byte, sum [32]byte) {
+	var to bytes.Buffer
 	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
 	if err != nil {
 		fail(err)
 	}
-	enc.ResetContentSize(&packed, int64(size))
+	enc.ResetContentSize(&to, int64(size))
 	hash := sha256.New()
 	doc := io.MultiWriter(enc, hash)
 	write := func(b []byte) {
@@ -105,8 +105,7 @@ func (s *Store) bomb(id string, size int) {
 		}
 		size -= len(b)
 	}
-	whole, end := size, []byte("\"\n}\n")
-	write(fmt.Appendf(nil, "{\n  \"id\": %q,\n  \"content\": \"", id))
+	write(head)
 	for text := bytes.Repeat([]byte("one word "), 1<<12); size > len(end); {
 		write(text[:min(len(text), size-len(end))])
 	}
@@ -114,19 +113,62 @@ func (s *Store) bomb(id string, size int) {
 	if err := enc.Close(); err != nil {
 		fail(err)
 	}
-	line := s.line(id, nil, func(e *index.Entry) { e.Size, e.ContentHash = int64(whole), [32]byte(hash.Sum(nil)) })
-	value, _ := new(record.Codec).Encode(nil, &record.Record{Created: true, Line: line})
+	return to.Bytes(), [32]byte(hash.Sum(nil))
+}
+
+// packed appends an entry whose document is compressed by pack.
+func (s *Store) packed(key string, r *record.Record, doc []byte, size int) segment.LSN {
+	value, _ := new(record.Codec).Encode(nil, r)
 	value[1] |= 1 // compressed
-	binary.LittleEndian.PutUint32(value[20:], uint32(whole))
-	value = append(value, packed.Bytes()...)
-	s.log.Append(forge.Frame{Key: "m" + id, Value: value, Inflated: uint32(len(value) + whole)})
+	binary.LittleEndian.PutUint32(value[20:], uint32(size))
+	value = append(value, doc...)
+	return s.log.Append(forge.Frame{Key: key, Value: value, Inflated: uint32(len(value) + size)})
+}
+
+// bomb appends a version of a memory with a long and repetitive text, size bytes in all.
+func (s *Store) bomb(id string, previous segment.LSN, size int) segment.LSN {
+	doc, hash := pack(fmt.Appendf(nil, "{\n  \"id\": %q,\n  \"content\": \"", id), []byte("\"\n}\n"), size)
+	line := s.line(id, nil, func(e *index.Entry) { e.Size, e.ContentHash = int64(size), hash })
+	return s.packed("m"+id, &record.Record{Previous: previous, Created: previous == 0, Line: line}, doc, size)
 }
 
 // Bombs is a forgery of n memories of size bytes each: x0, x1 …
 func Bombs(n, size int) Forgery {
 	return sound(Forgery{Name: fmt.Sprintf("bombs: %d of %d bytes", n, size), do: func(s *Store) {
 		for i := range n {
-			s.bomb(fmt.Sprintf("x%d", i), size)
+			s.bomb(fmt.Sprintf("x%d", i), 0, size)
+		}
+		s.save()
+	}})
+}
+
+// VersionBombs is a forgery of n versions of the memory x, of size bytes each.
+func VersionBombs(n, size int) Forgery {
+	return sound(Forgery{Name: fmt.Sprintf("bombs: %d versions of %d bytes", n, size), do: func(s *Store) {
+		at := segment.LSN(0)
+		for range n {
+			at = s.bomb("x", at, size)
+		}
+		s.save()
+	}})
+}
+
+// WorkBombs is a forgery of n entries of the scope session:s, which put values of size bytes: each under
+// a name of its own, or all under one.
+func WorkBombs(n, size int, names bool) Forgery {
+	return sound(Forgery{Name: fmt.Sprintf("bombs: %d values of %d bytes", n, size), do: func(s *Store) {
+		at := segment.LSN(0)
+		for i := range n {
+			name := "k"
+			if names {
+				name = fmt.Sprint("k", i)
+			}
+			doc, _ := pack(fmt.Appendf(nil, `[{"do":"put","name":"v%s","value":"`, name), []byte("\"}]\n"), size)
+			line := fmt.Appendf(nil, `{"time":1,"tick":1,"version":%d}`, i+1)
+			if i == 0 {
+				line = []byte(`{"time":1,"tick":1,"version":1,"fresh":true}`)
+			}
+			at = s.packed("wsession:s", &record.Record{Previous: at, Created: at == 0, Line: line}, doc, size)
 		}
 		s.save()
 	}})

@@ -24,7 +24,7 @@ const (
 // reports whether a store gives a name to one of its files. wait bounds the waits for leases: see vfs.Patient.
 func Temporary(dir string, known func(rel string, folder bool) bool, wait time.Duration) (over *FS, remove func() error, err error) {
 	sweep(os.TempDir(), known)
-	temp, err := os.MkdirTemp("", prefix)
+	temp, err := vfs.MkdirTemp("", prefix)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -45,7 +45,7 @@ func Temporary(dir string, known func(rel string, folder bool) bool, wait time.D
 	}
 	upper := filepath.Join(temp, filesIn)
 	if err == nil {
-		err = os.Mkdir(upper, 0o700)
+		err = vfs.OS().Mkdir(upper, 0o700)
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, remove())

@@ -19,21 +19,32 @@ import (
 // the file alone has the text, and the next flush replaces it. The rule is that of package commit for
 // documents: then the bytes go into the log first, here as an entry with the whole document.
 
+// By position alone: what a clock said when the scope was made, perhaps on another machine, proves nothing.
+
 // chainMost bounds the entries that are read to find one that does not need the file.
 const chainMost = 64
 
 // copyDue reports whether the log needs the whole document before some changes; mu is held, and the
 // state is current.
 func (s *scope) copyDue(ctx context.Context, changes []*working.Delta, tick int64) (bool, error) {
-	if s.state.Empty() || !s.state.Loses(changes, tick) {
+	if s.state.Empty() || !s.state.Loses(changes, tick) || s.whole.file {
 		return false, nil
 	}
-	log := s.ws.Engine.Log
-	reach := log.Reach()
+	reach := s.ws.Engine.Log.Reach()
 	defer reach.Close()
-	if s.whole.at != 0 && s.whole.breaks == s.breaks && (s.whole.file || reach.Live(s.whole.at)) {
-		return false, nil
+	if s.whole.at == 0 {
+		at, err := s.findWhole(ctx, reach)
+		if err != nil || at == 0 {
+			return err == nil, err
+		}
+		s.whole.at = at
 	}
+	return !reach.Keeps(s.logKey(), s.whole.at) || !reach.Keeps(s.logKey(), s.lsn), nil
+}
+
+// findWhole returns the newest entry of the scope that does not need the file: 0 if the entries that cost
+// nothing to read have none. It is for a file that does not say (working.File.Whole).
+func (s *scope) findWhole(ctx context.Context, reach *wal.Reach) (wal.LSN, error) {
 	at := s.lsn
 	for range chainMost {
 		if at == 0 || !reach.Live(at) {
@@ -44,29 +55,21 @@ func (s *scope) copyDue(ctx context.Context, changes []*working.Delta, tick int6
 			break
 		}
 		if err != nil {
-			return false, err
+			return 0, err
 		}
-		if e.entry.Fresh || e.entry.State != nil {
-			s.whole = wholeAt{at: at, breaks: s.breaks}
-			return false, nil
+		if e.whole {
+			return at, nil
 		}
 		at = e.previous
 	}
-	if at == 0 || !reach.Keeps(s.logKey(), at) {
-		return true, nil
-	}
-	if _, since := log.Kept(); s.state.Created().Before(since) {
-		return true, nil
-	}
-	s.whole = wholeAt{at: s.lsn, breaks: s.breaks}
-	return false, nil
+	return 0, nil
 }
 
-// wholeAt says that log and archive have all of a scope up to an entry, or a copy of the file does.
+// wholeAt is the newest entry of the scope that does not need those before it, or the file: log and archive
+// have all of the scope if they have all entries from there on.
 type wholeAt struct {
-	at     wal.LSN
-	breaks uint64
-	file   bool
+	at   wal.LSN // 0: not known
+	file bool    // a copy of the file is in quarantine instead
 }
 
 // copyFirst writes an entry with the whole document of the scope, which changes nothing; mu is not held.
@@ -102,7 +105,7 @@ func (s *scope) copyFirst(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ahead = nil
-	s.whole = wholeAt{at: b.Entries[0].LSN, breaks: s.breaks}
+	s.whole = wholeAt{at: b.Entries[0].LSN}
 	ws.Flusher.BeatInline()
 	return nil
 }
@@ -121,7 +124,7 @@ func (s *scope) copyFile() error {
 	env.Logger.Warn("working memory was copied to quarantine before a change: the log has no room for it in a commit", "scope", s.key, "copy", where)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.whole = wholeAt{at: max(s.lsn, 1), breaks: s.breaks, file: true}
+	s.whole = wholeAt{file: true}
 	return nil
 }
 

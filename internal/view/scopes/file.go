@@ -69,6 +69,7 @@ type scopeFiles struct {
 
 	mu    sync.Mutex
 	wrote map[string]believed
+	over  errs.InflatedError
 }
 
 // Len is of docfile.Source, as the two below.
@@ -85,12 +86,12 @@ func (s *scopeFiles) Change(_, i int, c *docfile.Change) (bool, error) {
 		return false, err
 	}
 	defer ws.release(sc)
-	f, before, err := sc.snapshot(s.ctx, true)
+	f, before, err := sc.snapshot(s.ctx, s.unpacks)
 	if errors.Is(err, errs.ErrCorrupt) {
 		// The log is about to let go of what it has of this scope, which the file does
 		// not have: that goes into a new one, the old one into quarantine.
 		if herr := sc.recall(s.ctx, err); herr == nil {
-			f, before, err = sc.snapshot(s.ctx, true)
+			f, before, err = sc.snapshot(s.ctx, s.unpacks)
 		} else if !errors.Is(herr, errs.ErrCorrupt) {
 			return false, herr
 		}
@@ -139,9 +140,24 @@ func (s *scopeFiles) believe() {
 	}
 }
 
-// snapshot is what the file of the scope is to be. filed says that it is written now:
-// when that fails, the next round lets nothing lag.
-func (s *scope) snapshot(ctx context.Context, filed bool) (*working.File, believed, error) {
+// unpacks refuses to write files of changes that are compressed more than 64-fold, as package flush does for
+// documents.
+func (s *scopeFiles) unpacks(over *errs.InflatedError) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := &s.over
+	o.Documents, o.Packed, o.Size, o.Most = o.Documents+over.Documents, o.Packed+over.Packed, o.Size+over.Size, flush.UnpackedMost
+	if o.Size <= o.Most || s.ws.Flusher.Inflate {
+		return nil
+	}
+	is := *o
+	return &is
+}
+
+// snapshot is what the file of the scope is to be. filed is called when it is written now, with the entries of
+// which it is made that are compressed a lot, and may refuse it. When the writing fails, the next round lets
+// nothing lag.
+func (s *scope) snapshot(ctx context.Context, filed func(over *errs.InflatedError) error) (*working.File, believed, error) {
 	for asItIs := false; ; {
 		s.mu.Lock()
 		if err := s.sync(ctx); err != nil {
@@ -150,11 +166,14 @@ func (s *scope) snapshot(ctx context.Context, filed bool) (*working.File, believ
 		}
 		if !s.edited || asItIs {
 			defer s.mu.Unlock()
-			f := &working.File{Scope: s.scope, State: s.state.Clone(), Store: uuid.UUID(s.ws.Engine.Log.UUID()).String(), LSN: s.lsn, Time: s.time}
+			f := &working.File{Scope: s.scope, State: s.state.Clone(), Store: uuid.UUID(s.ws.Engine.Log.UUID()).String(), LSN: s.lsn, Whole: s.whole.at, Time: s.time}
 			if f.Time.IsZero() {
 				f.Time = time.UnixMicro(s.ws.Engine.Env.Clock().UnixMicro())
 			}
-			if filed {
+			if filed != nil {
+				if err := filed(&s.lacks.over); err != nil {
+					return nil, believed{}, err
+				}
 				s.lacks = lacks{}
 			}
 			return f, s.file, nil
@@ -204,7 +223,7 @@ func (ws *Scopes) ReadCopy(ctx context.Context, key string) (copy.Document, erro
 	}
 	s := ws.acquire(of)
 	defer ws.release(s)
-	f, _, err := s.snapshot(ctx, false)
+	f, _, err := s.snapshot(ctx, nil)
 	if err != nil {
 		return copy.Document{}, err
 	}

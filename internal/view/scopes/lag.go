@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/wal"
 )
@@ -13,6 +14,7 @@ type lacks struct {
 	from  wal.LSN // the first entry
 	since time.Time
 	bytes int64
+	over  errs.InflatedError // the entries that are compressed more than 64-fold
 }
 
 // LagRate is how many bytes a second a file in the background is written with.
@@ -24,6 +26,9 @@ func (l *lacks) take(e *loggedWork) {
 		l.from, l.since = e.lsn, e.time
 	}
 	l.bytes += max(1, e.bytes)
+	if e.over {
+		l.over.Documents, l.over.Packed, l.over.Size = l.over.Documents+1, l.over.Packed+e.bytes, l.over.Size+e.size
+	}
 }
 
 // MayLag says whether the file of a scope need not be written now, and the first entry

@@ -14,6 +14,7 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/wal"
@@ -91,21 +92,27 @@ func (s *scope) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.play(list)
-	return nil
+	return s.play(ctx, list)
 }
 
 // loggedWork is an entry of the scope in the log.
 type loggedWork struct {
 	lsn, previous wal.LSN
 	time          time.Time
-	bytes         int64 // of it
-	entry         *working.LogEntry
+	bytes, size   int64             // of it in the log, and of the document that it inflates to
+	over          bool              // compressed more than 64-fold, see package flush
+	whole         bool              // it does not need what came before it
+	entry         *working.LogEntry // nil: to be read again, see chainHeld
 }
+
+// chainHeld is how many bytes the documents of the entries of one chain have that are in memory at once. A log
+// that is forged has entries of a few KiB which inflate to many MiB.
+const chainHeld = 16 << 20
 
 // chain reads the entries of the scope from one back to another, which is not
 // among them, or to one that needs none before it; in the order of the log.
 func (s *scope) chain(ctx context.Context, from, to wal.LSN) (list []loggedWork, err error) {
+	held := int64(0)
 	for at := from; at != to; {
 		if at < to || at < s.ws.Engine.State.From() {
 			return nil, fmt.Errorf("%w: it is as of %d, the log goes on from %d", engine.ErrMismatch, to, at)
@@ -114,8 +121,11 @@ func (s *scope) chain(ctx context.Context, from, to wal.LSN) (list []loggedWork,
 		if err != nil {
 			return nil, err
 		}
+		if held += e.size; held > chainHeld {
+			e.entry = nil
+		}
 		list = append(list, e)
-		if e.entry.Fresh || e.entry.State != nil {
+		if e.whole {
 			break
 		}
 		at = e.previous
@@ -146,17 +156,58 @@ func (ws *Scopes) workEntry(ctx context.Context, key string, at wal.LSN) (logged
 		return loggedWork{}, &errs.CorruptionError{Path: "wal", LSN: at, Offset: -1, Err: err}
 	}
 	entry.Fresh = entry.Fresh || e.Delete // nothing is left of what was there before
-	return loggedWork{lsn: at, previous: view.Previous, time: e.Time, bytes: int64(len(e.Value)), entry: entry}, nil
+	return loggedWork{
+		lsn: at, previous: view.Previous, time: e.Time, bytes: int64(len(e.Value)), size: int64(view.Size()), entry: entry, over: view.Overpacked(),
+		whole: entry.Fresh || entry.State != nil,
+	}, nil
 }
 
 // play carries entries out; mu is held.
-func (s *scope) play(list []loggedWork) {
+func (s *scope) play(ctx context.Context, list []loggedWork) error {
+	var grown size
 	for _, e := range list {
+		if e.entry == nil {
+			again, err := s.ws.workEntry(ctx, s.key, e.lsn)
+			if err != nil {
+				return err
+			}
+			e = again
+		}
 		s.state = e.entry.Play(s.state)
+		if err := grown.check(s.state, e.size, e.lsn); err != nil {
+			return err
+		}
 		s.state.Sweep(s.state.Tick(), sweepEach)
 		s.lsn, s.time, s.edited = e.lsn, e.time, false
+		if e.whole {
+			s.whole = wholeAt{at: e.lsn}
+		}
 		s.lacks.take(&e)
+		s.size.Add(max(e.size, e.bytes))
 	}
+	return nil
+}
+
+// size bounds what entries make of a scope.
+type size struct{ since int64 }
+
+// stateMost is how many bytes a scope has at most: a change is refused long before (scopes.Most), unless it is a
+// checkpoint of all that there is.
+const stateMost = places.StoredMost
+
+// sizeEvery is after how many bytes of entries the state is looked at.
+const sizeEvery = 4 << 20
+
+// check refuses a state that no store has let grow so much; added is what the last entry inflated to.
+func (b *size) check(s *working.State, added int64, at wal.LSN) error {
+	if b.since += added; b.since < sizeEvery {
+		return nil
+	}
+	b.since = 0
+	if n := s.Bytes(); n > stateMost {
+		return &errs.CorruptionError{Path: "wal", LSN: at, Offset: -1, Err: fmt.Errorf("working memory of %d bytes, the limit is %d: %w", n, int64(stateMost), errs.ErrTooLarge)}
+	}
+	return nil
 }
 
 // load reads the scope's file and plays what the log has above it; mu is held.
@@ -194,7 +245,7 @@ func (s *scope) load(ctx context.Context, breaks uint64) error {
 	if logged && (base < newest || damage != nil) {
 		list, err = s.chain(ctx, newest, base)
 	}
-	rests := len(list) == 0 || !list[0].entry.Fresh && list[0].entry.State == nil // on the file
+	rests := len(list) == 0 || !list[0].whole // on the file
 	if damage != nil && (rests || err != nil) {
 		return damage
 	}
@@ -206,12 +257,21 @@ func (s *scope) load(ctx context.Context, breaks uint64) error {
 			return err
 		}
 	}
+	if !s.whole.file || s.breaks != breaks {
+		s.whole = wholeAt{}
+		if base != 0 && f.Intact {
+			s.whole.at = f.Whole
+		}
+	}
 	s.state, s.lsn, s.time, s.breaks, s.lacks = f.State, base, f.Time, breaks, lacks{}
 	s.edited = found && !f.Intact
+	s.size.Store(s.file.size)
 	if !logged && told > base { // it was dropped; or somebody put an older file there
 		s.lsn, s.edited = told, found
 	}
-	s.play(list)
+	if err := s.play(ctx, list); err != nil {
+		return err
+	}
 	// What was played on an edit is not what others have, which knew the file before it: they shall
 	// follow.
 	s.edited = s.edited || rests && found && !f.Intact
@@ -241,7 +301,7 @@ func (s *scope) newerStays(ctx context.Context, told wal.LSN, breaks uint64) (do
 		return false, nil
 	}
 	s.ws.Engine.Env.Event(e)
-	s.state, s.lsn, s.time, s.breaks, s.lacks = is.state, told, is.time, breaks, lacks{}
+	s.state, s.lsn, s.time, s.breaks, s.lacks, s.whole = is.state, told, is.time, breaks, lacks{}, wholeAt{}
 	s.edited, s.file = true, believed{lsn: told}
 	return true, nil
 }

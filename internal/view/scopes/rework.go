@@ -79,7 +79,7 @@ func (s *scope) recall(ctx context.Context, why error) error {
 		return why
 	}
 	s.state, s.lsn, s.time, s.breaks = is.state, is.lsn, is.time, breaks
-	s.ahead, s.edited, s.file, s.lacks = nil, false, believed{}, lacks{}
+	s.ahead, s.edited, s.file, s.lacks, s.whole = nil, false, believed{}, lacks{}, wholeAt{}
 	ws.Engine.Env.Logger.Error("working memory was rebuilt: its file cannot be used", "scope", s.key, "err", why, "how", is.how(missing))
 	ws.Engine.Env.Event(env.Event{Kind: env.EventCorruption, ID: s.key, Path: s.path(), Err: why, Note: is.how(missing)})
 	return nil
@@ -126,6 +126,7 @@ func (s *scope) past(ctx context.Context) (p played, last wal.LSN, missing bool,
 	ws := s.ws
 	p.state = working.NewState()
 	missing = true
+	var grown size
 	for e, err := range ws.Engine.Log.History(ctx, 0) {
 		if err != nil {
 			if ctx.Err() != nil || !errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrTruncated) {
@@ -156,6 +157,9 @@ func (s *scope) past(ctx context.Context) (p played, last wal.LSN, missing bool,
 			missing = true
 		}
 		p.state, p.time, p.lsn, p.n, last = entry.Play(p.state), e.Time, e.LSN, p.n+1, e.LSN
+		if err := grown.check(p.state, int64(view.Size()), e.LSN); err != nil {
+			return p, 0, false, err
+		}
 	}
 	if at := ws.Engine.State.Work(s.key); state.IsWork(at) {
 		last = at

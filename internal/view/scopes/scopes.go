@@ -17,6 +17,9 @@ import (
 // that does not is read from its file again.
 const openScopes = 1000
 
+// openBytes is how many bytes these have, the one that was used last apart.
+const openBytes = 64 << 20
+
 // Scopes are the scopes that this process has at hand.
 type Scopes struct {
 	Engine  *engine.Engine
@@ -27,6 +30,7 @@ type Scopes struct {
 	mu     sync.RWMutex
 	open   map[string]*scope // by key
 	idle   list.List         // of *scope, those that nobody uses, the least recently used first
+	unused int64             // bytes of these
 	names  sync.Map          // file name: key, of files whose head was read
 	began  time.Time         // when the store was opened, by the wall clock
 	mono   func() time.Duration
@@ -42,8 +46,10 @@ type scope struct {
 	key    string
 	scope  working.Scope
 	newest atomic.Uint64 // the newest entry that was applied
-	users  int           // these two under scopes.mu
+	users  int           // these three under scopes.mu
 	at     *list.Element
+	idle   int64        // what it counts in scopes.unused
+	size   atomic.Int64 // about the bytes of the state
 
 	mu      sync.Mutex
 	state   *working.State // nil: not read yet
@@ -102,6 +108,7 @@ func (ws *Scopes) acquire(of working.Scope) *scope {
 	}
 	if s.users++; s.at != nil {
 		ws.idle.Remove(s.at)
+		ws.unused -= s.idle
 		s.at = nil
 	}
 	return s
@@ -122,8 +129,9 @@ func (ws *Scopes) release(s *scope) {
 	if s.users--; s.users > 0 || ws.open[s.key] != s {
 		return
 	}
-	s.at = ws.idle.PushBack(s)
-	for ws.idle.Len() > openScopes {
+	s.at, s.idle = ws.idle.PushBack(s), s.size.Load()
+	ws.unused += s.idle
+	for n := ws.idle.Len(); n > openScopes || n > 1 && ws.unused > openBytes; n-- {
 		ws.drop(ws.idle.Front().Value.(*scope))
 	}
 }
@@ -139,5 +147,6 @@ func (ws *Scopes) forget(key string) {
 
 func (ws *Scopes) drop(s *scope) {
 	ws.idle.Remove(s.at)
+	ws.unused -= s.idle
 	delete(ws.open, s.key)
 }

@@ -311,7 +311,9 @@ func (s *scope) grows(d *working.Delta) bool {
 // log already.
 func (s *scope) wrote(base wal.LSN, w *wal.Entry, e *working.LogEntry) {
 	if s.state != nil && s.lsn == base {
-		s.play([]loggedWork{{lsn: w.LSN, time: w.Time, bytes: int64(len(w.Value)), entry: e}})
+		if s.play(context.Background(), []loggedWork{{lsn: w.LSN, time: w.Time, bytes: int64(len(w.Value)), entry: e, whole: e.Fresh}}) != nil {
+			s.state = nil // who reads it next is told
+		}
 	}
 	s.grown += int64(len(w.Value))
 	if s.aheadOf = w.LSN; s.state == nil || s.lsn != w.LSN {
@@ -380,7 +382,7 @@ func dropsOnly(list []*asked) bool {
 // giveUp makes a state that can be dropped of one that cannot be read; mu is held.
 func (s *scope) giveUp() (wal.LSN, error) {
 	at := s.ws.Engine.State.Work(s.key)
-	s.state, s.ahead, s.edited = working.NewState(), nil, false
+	s.state, s.ahead, s.edited, s.whole = working.NewState(), nil, false, wholeAt{}
 	s.breaks, s.lsn = s.ws.Engine.State.Breaks(), 0
 	if state.IsWork(at) {
 		s.lsn = at

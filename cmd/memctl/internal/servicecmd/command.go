@@ -178,7 +178,7 @@ func install(ctx context.Context, a *cli.App, s *settings) error {
 	if err := ours(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := vfs.MkdirAll(vfs.OS(), filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
 	err = cli.ReplaceFile(path, 0o644, func(w io.Writer) error {
