@@ -75,11 +75,14 @@ func editMemory(ctx context.Context, a *cli.App, id string) error {
 	if err == nil && m != nil {
 		err = saveEdited(ctx, a, dir, m, version)
 	}
-	if err != nil {
+	if err != nil && !cli.Committed(err) {
 		return cli.WithFix(fmt.Errorf("%w; the text is kept in %s", err, file), "copy what you want to keep into the current version: memctl edit "+cli.ShellQuote(id))
 	}
 	if err := os.RemoveAll(temp); err != nil {
 		a.Note("the edited text could not be removed: %v", err)
+	}
+	if err != nil {
+		return err
 	}
 	if m == nil {
 		a.Say("%s was not changed", cli.PrintableID(id))

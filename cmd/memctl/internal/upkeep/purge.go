@@ -73,7 +73,7 @@ is purged if the store has no trace of one of them, since it may be mistyped (ex
 					return err
 				}
 			}
-			return a.With(cmd.Context(), cli.Write, func(st *varve.Store) error {
+			err := a.With(cmd.Context(), cli.Write, func(st *varve.Store) error {
 				unknown, purge := st.Admin().Unknown, st.Admin().Purge
 				if groups {
 					unknown, purge = st.Assemblies().Unknown, st.Assemblies().Purge
@@ -121,6 +121,7 @@ is purged if the store has no trace of one of them, since it may be mistyped (ex
 				}
 				return nil
 			})
+			return cli.Resumable(err, "a purge may be repeated until it is complete")
 		}),
 	}
 	c.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
