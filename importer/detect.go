@@ -186,6 +186,6 @@ func detectFile(path string) (Format, error) {
 	if form := formOf(raw); form != "" {
 		return form, nil
 	}
-	return "", fmt.Errorf("%w: %s has no known form: neither lines or an array of JSON objects with content, nor records of mem0, LangChain, llama_index or a chat, nor a session file (Vizor)",
+	return "", fmt.Errorf("%w: %s has no known format: neither lines or an array of JSON objects with content, nor records of mem0, LangChain, llama_index or a chat, nor a session file (Vizor)",
 		errs.ErrInvalid, path)
 }
