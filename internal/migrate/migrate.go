@@ -251,7 +251,7 @@ const migrationLock = "migrate.lock"
 
 // take locks the new place against another migration; close lets it go.
 func (m *migrate) take() (err error) {
-	names, err := vfs.ReadRoot(m.fs, m.s.To)
+	names, err := vfs.Contents(m.fs, m.s.To)
 	if err != nil {
 		return fmt.Errorf("looking at %s: %w", m.s.To, err)
 	}
@@ -293,7 +293,7 @@ func (m *migrate) own() error {
 		return err
 	}
 	if !begun {
-		names, err := vfs.ReadRoot(m.fs, m.s.To)
+		names, err := vfs.Contents(m.fs, m.s.To)
 		if err == nil {
 			err = m.empty(names) // somebody may have come before the lock was had
 		}
