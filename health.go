@@ -141,6 +141,7 @@ type Stats struct {
 	IndexSize    int64  // bytes of base and delta
 	Processes    []int  // ids of those that have the store open to write
 	Unsure       []int  // those of Processes that may be dead: they are not visible from here
+	Elsewhere    []int  // ids, there, of those of another PID namespace, such as a container; they may be dead too
 	LastFlush    time.Time
 	HistoryBytes int64     // bytes of old log kept for the history, besides the log itself
 	HistorySince time.Time // the beginning of the oldest part of the history that is kept; zero when unknown
@@ -171,6 +172,10 @@ func (ad Admin) Stats() Stats {
 		Overlay: ad.st.engine.State.Overlay().Len(), Watcher: ad.st.engine.Log.Leader(),
 	}
 	for _, a := range ad.st.engine.Log.Attached() {
+		if a.Elsewhere {
+			s.Elsewhere = append(s.Elsewhere, a.PID)
+			continue
+		}
 		s.Processes = append(s.Processes, a.PID)
 		if a.Life == vfs.Unknown {
 			s.Unsure = append(s.Unsure, a.PID)

@@ -242,8 +242,8 @@ func tellPurged(a *cli.App, ids []string, r *varve.PurgeReport, complete bool) {
 	if complete {
 		a.Note("files that were removed before this purge, of versions replaced or deleted earlier, may persist in free blocks of the file system: memctl purge --help says what helps")
 	}
-	if len(r.Processes) > 0 {
-		a.Note("processes %v have the store open, and may have purged data in memory until they read on", r.Processes)
+	if len(r.Processes)+len(r.Elsewhere) > 0 {
+		a.Note("processes %s have the store open, and may have purged data in memory until they read on", running(r.Processes, r.Elsewhere))
 	}
 }
 

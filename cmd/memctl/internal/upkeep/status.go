@@ -64,6 +64,7 @@ type State struct {
 
 	gravest error // of the problems that are no full disk
 	full    bool  // the disk is full, or soon is
+	away    []int // of Unseen, those of another PID namespace
 }
 
 func ShowStatus(ctx context.Context, a *cli.App) error {
@@ -132,6 +133,8 @@ func stateOf(ctx context.Context, dir string, st *varve.Store) State {
 		}
 	}
 	s.Processes = slices.DeleteFunc(s.Processes, unseen)
+	s.Unseen = append(s.Unseen, n.Elsewhere...)
+	s.away = n.Elsewhere
 	if n.Watcher != 0 {
 		s.Watcher = &n.Watcher
 	}
@@ -239,12 +242,19 @@ func showState(a *cli.App, s State) {
 	}
 	if n := len(s.Unseen); n > 0 {
 		processes += "; " + cli.Count(n, "more is", "more are") + " registered but not visible from here: killed, or in another container"
+		if len(s.away) > 0 {
+			processes += fmt.Sprintf(" (of another PID namespace, with the ids %v there)", s.away)
+		}
 	}
 	line("processes", "%s", processes)
 	if s.Watcher == nil {
 		line("edits", "no process watches the files: edits are found when they are read, and by memctl verify")
 	} else {
-		line("edits", "process %d watches the files and takes edits over", *s.Watcher)
+		where := ""
+		if slices.Contains(s.away, *s.Watcher) && !slices.Contains(s.Processes, *s.Watcher) {
+			where = " of another PID namespace"
+		}
+		line("edits", "process %d%s watches the files and takes edits over", *s.Watcher, where)
 	}
 	line("last flush", "%s", ago(a, s.LastFlush))
 	if s.LastBackup == nil {
