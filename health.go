@@ -147,6 +147,7 @@ type Stats struct {
 	HistorySince time.Time // the beginning of the oldest part of the history that is kept; zero when unknown
 	Edits        int       // edited files met by this process
 	Watcher      int       // id of the process that watches the files for edits, 0 when none does
+	WatcherPolls string    // why Watcher looks at all files each minute instead of being notified, "" when it is notified
 
 	Vectors      int64  // of memories and assemblies, in the files
 	Dimension    int    // of each vector, 0 while there is none
@@ -169,7 +170,7 @@ func (ad Admin) Stats() Stats {
 	s := Stats{
 		Dir: ad.st.engine.Env.Dir, UUID: uuid.UUID(ad.st.engine.Log.UUID()).String(), Memories: ad.st.engine.State.Live(record.Memory), Assemblies: ad.st.engine.State.Live(record.Assembly),
 		Durable: ad.st.engine.Log.Durable(), Flushed: ad.st.engine.Log.Flushed(), Spilled: ad.st.engine.Log.Spilled(), Backlog: ad.st.engine.Log.Backlog(),
-		Overlay: ad.st.engine.State.Overlay().Len(), Watcher: ad.st.engine.Log.Leader(),
+		Overlay: ad.st.engine.State.Overlay().Len(), Watcher: ad.st.engine.Log.Leader(), WatcherPolls: ad.st.engine.Log.Polling().String(),
 	}
 	for _, a := range ad.st.engine.Log.Attached() {
 		if a.Elsewhere {

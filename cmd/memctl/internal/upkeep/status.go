@@ -55,6 +55,7 @@ type State struct {
 	Processes  []int      `json:"processes"`
 	Unseen     []int      `json:"processes_unseen,omitempty"` // that said so and are not seen here
 	Watcher    *int       `json:"watcher"`                    // the process that takes over edits of files, null: none does
+	Polls      string     `json:"watcher_polls,omitempty"` // why it looks at all files each minute instead
 	LastFlush  *time.Time `json:"last_flush"`
 	LastBackup *time.Time `json:"last_backup"`
 	Refused    *refused   `json:"refused_edits"`
@@ -136,7 +137,7 @@ func stateOf(ctx context.Context, dir string, st *varve.Store) State {
 	s.Unseen = append(s.Unseen, n.Elsewhere...)
 	s.away = n.Elsewhere
 	if n.Watcher != 0 {
-		s.Watcher = &n.Watcher
+		s.Watcher, s.Polls = &n.Watcher, n.WatcherPolls
 	}
 	var verr error
 	if s.Vectors, verr = vectorsOf(ctx, st, &n); verr != nil {
@@ -254,7 +255,14 @@ func showState(a *cli.App, s State) {
 		if slices.Contains(s.away, *s.Watcher) && !slices.Contains(s.Processes, *s.Watcher) {
 			where = " of another PID namespace"
 		}
-		line("edits", "process %d%s watches the files and takes edits over", *s.Watcher, where)
+		how := "watches the files"
+		if s.Polls != "" {
+			how = "looks at all files each minute"
+		}
+		line("edits", "process %d%s %s and takes edits over", *s.Watcher, where, how)
+		if s.Polls != "" {
+			line("", "notifications are missing: %s", s.Polls)
+		}
 	}
 	line("last flush", "%s", ago(a, s.LastFlush))
 	if s.LastBackup == nil {
