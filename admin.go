@@ -19,3 +19,8 @@ func (ad Admin) InPlace() error {
 	defer ad.st.engine.Ended()
 	return ad.st.engine.Log.InPlace()
 }
+
+// Commits returns the number of commits that calls of this handle made durable: puts, deletions, batches and
+// transactions of memories, assemblies and working memory. An adopted edit does not count. It may be called after
+// Close, where a host decides whether an error came before or after a durable write.
+func (ad Admin) Commits() int64 { return ad.st.engine.Commits.Load() }

@@ -148,11 +148,13 @@ type Stats struct {
 	IndexSize    int64  // bytes of base and delta
 	Processes    []int  // ids of those that have the store open to write
 	Unsure       []int  // those of Processes that may be dead: they are not visible from here
+	Elsewhere    []int  // ids, there, of those of another PID namespace, such as a container; they may be dead too
 	LastFlush    time.Time
 	HistoryBytes int64     // bytes of old log kept for the history, besides the log itself
 	HistorySince time.Time // the beginning of the oldest part of the history that is kept; zero when unknown
 	Edits        int       // edited files met by this process
 	Watcher      int       // id of the process that watches the files for edits, 0 when none does
+	WatcherPolls string    // why Watcher looks at all files each minute instead of being notified, "" when it is notified
 
 	Vectors      int64  // of memories and assemblies, in the files
 	Dimension    int    // of each vector, 0 while there is none
@@ -175,9 +177,13 @@ func (ad Admin) Stats() Stats {
 	s := Stats{
 		Dir: ad.st.engine.Env.Dir, UUID: uuid.UUID(ad.st.engine.Log.UUID()).String(), Memories: ad.st.engine.State.Live(record.Memory), Assemblies: ad.st.engine.State.Live(record.Assembly),
 		Durable: ad.st.engine.Log.Durable(), Flushed: ad.st.engine.Log.Flushed(), Spilled: ad.st.engine.Log.Spilled(), Backlog: ad.st.engine.Log.Backlog(),
-		Overlay: ad.st.engine.State.Overlay().Len(), Watcher: ad.st.engine.Log.Leader(),
+		Overlay: ad.st.engine.State.Overlay().Len(), Watcher: ad.st.engine.Log.Leader(), WatcherPolls: ad.st.engine.Log.Polling().String(),
 	}
 	for _, a := range ad.st.engine.Log.Attached() {
+		if a.Elsewhere {
+			s.Elsewhere = append(s.Elsewhere, a.PID)
+			continue
+		}
 		s.Processes = append(s.Processes, a.PID)
 		if a.Life == vfs.Unknown {
 			s.Unsure = append(s.Unsure, a.PID)

@@ -31,6 +31,7 @@ var order = []string{
 	"internal/scratch", // for tests
 	"internal/told",    // for tests
 	"internal/human",
+	"internal/sniff",
 	"internal/when",
 	"errs",
 	"internal/refs",

@@ -87,13 +87,13 @@ func Migrate(ctx context.Context, from, to string, o *MigrateOptions) (MigrateRe
 			}
 			return s, st.Close, nil
 		},
-		Processes: func(ctx context.Context) []int {
+		Processes: func(ctx context.Context) []wal.Attached {
 			st, err := Open(ctx, from, &look)
 			if err != nil {
 				return nil
 			}
 			defer func() { _ = st.Close() }()
-			return st.engine.Log.Processes()
+			return st.engine.Log.Attached()
 		},
 		Sound: func(ctx context.Context) error {
 			whole := look

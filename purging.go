@@ -25,6 +25,7 @@ type PurgeReport struct {
 	Device    string    // why the device may keep overwritten bytes, with a remedy; "" if the file system overwrites in place
 	Backup    []string  // full backups within the folder, and .git: not covered
 	Processes []int     // other processes that have the store open: purged data leaves their memory as they read on
+	Elsewhere []int     // likewise, of another PID namespace, such as a container: their ids there
 }
 
 // Mention is a file that does not belong to a memory and contains part of one.

@@ -3,6 +3,7 @@ package importer
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -47,13 +48,17 @@ func Detect(path string) (Format, error) {
 			return Synthians, nil
 		}
 	}
+	if _, err := root.Lstat("docstore.json"); err == nil {
+		return LlamaIndex, nil
+	}
 	for _, dir := range []string{".", "memories"} {
 		format, err := r.detectIn(dir)
 		if format != "" || err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return format, err
 		}
 	}
-	return "", fmt.Errorf("%w: %s has no known format: no %s, no session file (Vizor), no memory file with id and content, no .jsonl file", errs.ErrInvalid, path, indexName)
+	return "", fmt.Errorf("%w: %s has no known format: no %s, no session file (Vizor), no memory file with id and content, no .jsonl file, no records of mem0, LangChain or llama_index",
+		errs.ErrInvalid, path, indexName)
 }
 
 // isStore looks for the member by which config.json makes a folder a store.
@@ -86,7 +91,11 @@ func (r *run) detectIn(dir string) (Format, error) {
 				continue
 			}
 			if raw, err := r.read(name); err == nil {
-				if f := formatOf(raw); f != "" {
+				f := formatOf(raw)
+				if form := formOf(raw); f == "" && form != JSONL {
+					f = form
+				}
+				if f != "" {
 					return f, nil
 				}
 			}
@@ -110,6 +119,38 @@ func formatOf(raw []byte) Format {
 	return ""
 }
 
+// formOf is the format of the first record of a value, JSONL for one of ours, "" for none.
+func formOf(raw []byte) Format {
+	if text := bytes.TrimSpace(bytes.TrimPrefix(raw, bom)); len(text) > 0 && text[0] == '[' {
+		dec := jsontext.NewDecoder(newFiniteReader(bytes.NewReader(text)), lax...)
+		if _, err := dec.ReadToken(); err != nil || dec.PeekKind() == ']' {
+			return ""
+		}
+		v, err := dec.ReadValue()
+		if err != nil {
+			return ""
+		}
+		return formOf(v.Clone())
+	}
+	doc, _, err := parse(raw)
+	if err != nil {
+		return ""
+	}
+	if many, ok := elements(doc.text); ok && (!doc.content || !doc.idText) {
+		if len(many) == 0 {
+			return LlamaIndex // an empty docstore
+		}
+		return formOf(many[0].val)
+	}
+	if rec := recognise(doc); rec != nil {
+		return rec.form
+	}
+	if doc.content || doc.isAssembly() || doc.idText && doc.embedding {
+		return JSONL
+	}
+	return ""
+}
+
 // detectFile knows lines by the name or by a first line that is an object of
 // its own.
 func detectFile(path string) (Format, error) {
@@ -119,19 +160,20 @@ func detectFile(path string) (Format, error) {
 	}
 	defer f.Close()
 	in := bufio.NewReader(io.LimitReader(f, defaultMaxBytes))
-	if head, err := in.Peek(1); err == nil && head[0] == 0 { // nothing that is text; a sparse file has 64 MiB of it to read
-		return "", fmt.Errorf("%w: %s begins with a zero byte: not a text file", errs.ErrInvalid, path)
+	if what := foreignFile(in); what != nil { // a sparse file has 64 MiB of zeros to read
+		return "", fmt.Errorf("%w: %s is %w", errs.ErrInvalid, path, what)
 	}
 	first, err := in.ReadBytes('\n')
 	if _, bad := graph.ParseLine(bytes.TrimPrefix(first, bom)); bad == nil {
 		return ServerMemory, nil
 	}
+	form := formOf(first)
 	if slices.Contains([]string{".jsonl", ".ndjson"}, strings.ToLower(filepath.Ext(path))) {
-		return JSONL, nil
+		return cmp.Or(form, JSONL), nil
 	}
 	if err == nil || errors.Is(err, io.EOF) {
-		if doc, _, err := parse(first); err == nil && !doc.memories {
-			return JSONL, nil
+		if doc, _, err := parse(first); form != "" || err == nil && !doc.memories {
+			return cmp.Or(form, JSONL), nil
 		}
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
@@ -141,5 +183,9 @@ func detectFile(path string) (Format, error) {
 	if err == nil && formatOf(raw) == Vizor {
 		return Vizor, nil
 	}
-	return "", fmt.Errorf("%w: %s is neither lines of JSON objects nor a session file (Vizor)", errs.ErrInvalid, path)
+	if form := formOf(raw); form != "" {
+		return form, nil
+	}
+	return "", fmt.Errorf("%w: %s has no known format: neither lines or an array of JSON objects with content, nor records of mem0, LangChain, llama_index or a chat, nor a session file (Vizor)",
+		errs.ErrInvalid, path)
 }

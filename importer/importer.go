@@ -29,7 +29,9 @@ const (
 )
 
 // Formats are all of them.
-func Formats() []Format { return []Format{Synthians, Vizor, JSONL, ServerMemory} }
+func Formats() []Format {
+	return []Format{Synthians, Vizor, JSONL, ServerMemory, Mem0, LangChain, LlamaIndex, Chat}
+}
 
 // Options of Open. The zero value has the defaults.
 type Options struct {
@@ -57,7 +59,8 @@ type Item struct {
 	// file now; see KindVector.
 	Vector bool
 
-	names []string // the members, where they are known already
+	names   []string          // the members, where they are known already
+	renamed map[string]string // members under other names: in the source, in JSON
 }
 
 // Kind says what sort of problem it is.
@@ -84,6 +87,7 @@ const (
 	KindVectors   Kind = "vector file"    // it cannot be read, or not be used
 	KindIndex     Kind = "index"          // index, mapping, merge log or stats cannot be read to the end
 	KindNotMemory Kind = "not a memory"
+	KindContent   Kind = "content is not text" // a record whose content or text is no string
 )
 
 // Problem is reported to the user. It does not end the run.
@@ -93,6 +97,8 @@ type Problem struct {
 	Kind   Kind   `json:"kind"`
 	Reason string `json:"reason"`
 	Taken  bool   `json:"taken"` // an item was still imported
+
+	LeftOut bool `json:"left_out"` // the source has something here that is in no item
 }
 
 func (p Problem) String() string {
@@ -190,6 +196,8 @@ func (s *Source) All(ctx context.Context) iter.Seq2[Entry, error] {
 			err = r.synthians()
 		case Vizor:
 			err = r.vizor()
+		case Mem0, LangChain, LlamaIndex, Chat:
+			err = r.values()
 		default:
 			err = r.lines()
 		}

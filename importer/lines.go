@@ -18,10 +18,11 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// lines reads JSONL from the stream, the one file, or every .jsonl of a folder.
+// lines reads JSONL from the stream, the one file, or every .jsonl of a folder. One file, and a stream, may also be
+// one JSON document.
 func (r *run) lines() error {
 	if r.stream != nil {
-		if err := r.linesOf(r.stream, r.name); err != nil {
+		if err := r.valuesFrom(r.stream, r.name); err != nil {
 			return err
 		}
 		return r.lacks()
@@ -34,18 +35,11 @@ func (r *run) lines() error {
 		}
 	}
 	for _, name := range names {
+		var err error
 		if ext := path.Ext(name); r.only == "" && ext != ".jsonl" && ext != ".ndjson" {
-			if err := r.problem(Problem{Path: name, Kind: KindNotMemory, Reason: "not a .jsonl file"}); err != nil {
-				return err
-			}
-			continue
-		}
-		f, err := r.open(name)
-		if err != nil {
-			err = r.problem(Problem{Path: name, Kind: KindUnread, Reason: err.Error()})
+			err = r.problem(Problem{Path: name, Kind: KindNotMemory, Reason: "not a .jsonl file"})
 		} else {
-			err = r.linesOf(f, name)
-			f.Close()
+			err = r.valuesOf(name)
 		}
 		if err != nil {
 			return err
@@ -58,6 +52,10 @@ func (r *run) lines() error {
 // and the rest is read.
 func (r *run) linesOf(src io.Reader, name string) error {
 	in := bufio.NewReaderSize(src, 256<<10)
+	if what := foreignFile(in); what != nil {
+		return r.problem(Problem{Path: name, Kind: KindCorrupt, Reason: what.Error()})
+	}
+	session := sessionOf(name)
 	for n := 1; ; n++ {
 		line, err := r.line(in)
 		at := fmt.Sprintf("%s:%d", name, n)
@@ -75,7 +73,7 @@ func (r *run) linesOf(src io.Reader, name string) error {
 			return r.problem(Problem{Path: at, Kind: KindUnread, Reason: err.Error()})
 		}
 		if bare := bytes.TrimSpace(bytes.TrimPrefix(line, bom)); len(bare) > 0 {
-			if err := r.oneLine(at, bare); err != nil {
+			if err := r.value(where{path: at, session: session, nth: n - 1}, bare); err != nil {
 				return err
 			}
 		}
@@ -121,11 +119,9 @@ func (r *run) line(in *bufio.Reader) ([]byte, error) {
 	}
 }
 
-func (r *run) oneLine(at string, line []byte) error {
-	doc, mends, err := parse(line)
-	if err != nil {
-		return r.problem(Problem{Path: at, Kind: KindCorrupt, Reason: err.Error()})
-	}
+// own yields a memory or an assembly of ours, or of the knowledge graph.
+func (r *run) own(found where, doc *object, line []byte, mends []string) error {
+	at := found.path
 	if !doc.content || !doc.idText {
 		if l, err := graph.ParseLine(doc.text); err == nil {
 			return r.graphLine(at, &l, line, mends)
@@ -138,12 +134,16 @@ func (r *run) oneLine(at string, line []byte) error {
 		}
 		return r.group(at, doc, line, mends, group{id: contentID(doc.text), note: "had no id; this one was made from the content"})
 	case !doc.content && !(doc.idText && doc.embedding):
-		return r.problem(Problem{Path: at, ID: doc.id, Kind: KindNotMemory, Reason: "a JSON object without content"})
+		kind, why := whatIsThis(doc)
+		return r.problem(Problem{Path: at, ID: doc.id, Kind: kind, Reason: why, LeftOut: true})
+	case doc.deleted():
+		return r.problem(Problem{Path: at, ID: doc.id, Kind: KindNotMemory, Reason: "not imported: the source has deleted this memory (state: deleted)"})
 	}
 	id, note := doc.id, ""
 	if id == "" {
 		id, note = contentID(doc.text), "had no id; this one was made from the content"
 	}
+	r.census.forms[JSONL]++
 	taken, err := r.item(Item{ID: id, JSON: doc.withID(id), Path: at, Note: note, names: doc.names}, line)
 	if err != nil || !taken || len(mends) == 0 {
 		return err
@@ -159,6 +159,7 @@ func (r *run) graphLine(at string, l *graph.Line, line []byte, mends []string) e
 	if err != nil {
 		return r.problem(Problem{Path: at, ID: m.ID, Kind: KindCorrupt, Reason: err.Error()})
 	}
+	r.census.forms[ServerMemory]++
 	taken, err := r.item(Item{ID: m.ID, JSON: doc, Path: at, names: []string{"metadata"}}, line)
 	if err != nil || !taken || len(mends) == 0 {
 		return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -28,6 +29,12 @@ type object struct {
 // isAssembly says that it is no memory. A memory may well name the assembly that
 // it belongs to.
 func (o *object) isAssembly() bool { return o.grouping && !o.content }
+
+// deleted reports whether OpenMemory, which keeps what was deleted, has this memory as deleted.
+func (o *object) deleted() bool {
+	return slices.Contains(o.names, "state") && (slices.Contains(o.names, "category_ids") || slices.Contains(o.names, "categories")) &&
+		fieldsOf(o.text).text("state") == "deleted"
+}
 
 var errNoObject = errors.New("no JSON object")
 

@@ -16,6 +16,13 @@ type Report struct {
 	Members []Member  `json:"members"`
 	Files   []File    `json:"files"`
 	Vectors []Vectors `json:"vectors"` // files of vectors that could be read
+	Forms   []Form    `json:"forms"`   // what the records of a file of values were recognised as
+}
+
+// Form is how many records were recognised as of a format.
+type Form struct {
+	Format Format `json:"format"`
+	Count  int    `json:"count"`
 }
 
 // Vectors is a file of vectors, and what became of its rows.
@@ -53,14 +60,16 @@ type census struct {
 	members map[memberKey]int
 	files   []File
 	vectors []Vectors
+	forms   map[Format]int
 }
 
 type memberKey struct {
 	assembly bool
 	name     string
+	as       string // in the item, where the importer has renamed it
 }
 
-func newCensus() census { return census{members: map[memberKey]int{}} }
+func newCensus() census { return census{members: map[memberKey]int{}, forms: map[Format]int{}} }
 
 func (c *census) file(path, what string) { c.files = append(c.files, File{path, what}) }
 
@@ -72,15 +81,21 @@ func (c *census) item(it *Item) {
 		})
 	}
 	for _, name := range it.names {
-		c.members[memberKey{it.Assembly, name}]++
+		key := memberKey{assembly: it.Assembly, name: name}
+		for before, after := range it.renamed {
+			if after == name {
+				key.name, key.as = before, after
+			}
+		}
+		c.members[key]++
 	}
-	it.names = nil
+	it.names, it.renamed = nil, nil
 }
 
 func (c *census) report() Report {
 	r := Report{Members: []Member{}, Files: c.files, Vectors: c.vectors}
 	for k, n := range c.members {
-		m := Member{Of: "memory", Name: k.name, Count: n, As: memstore.ReadAs(k.name)}
+		m := Member{Of: "memory", Name: k.name, Count: n, As: cmp.Or(k.as, memstore.ReadAs(k.name))}
 		if k.assembly {
 			m.Of, m.As = "assembly", assembly.ReadAs(k.name)
 		}
@@ -89,6 +104,11 @@ func (c *census) report() Report {
 	slices.SortFunc(r.Members, func(a, b Member) int {
 		return cmp.Or(-cmp.Compare(a.Of, b.Of), cmp.Compare(a.Name, b.Name))
 	})
+	r.Forms = []Form{}
+	for format, n := range c.forms {
+		r.Forms = append(r.Forms, Form{format, n})
+	}
+	slices.SortFunc(r.Forms, func(a, b Form) int { return cmp.Or(-cmp.Compare(a.Count, b.Count), cmp.Compare(a.Format, b.Format)) })
 	if r.Files == nil {
 		r.Files = []File{}
 	}

@@ -67,11 +67,11 @@ func (r *run) item(it Item, raw []byte) (taken bool, err error) {
 		what, seen = "assembly", r.groups
 	}
 	if was, ok := seen[it.ID]; ok {
-		reason := "a second copy of " + was.path + ", skipped"
+		reason, other := "a second copy of "+was.path+", skipped", was.sum != here.sum
 		if was.sum != here.sum {
 			reason = "another " + what + " with the id of " + was.path + ", which was imported; change the id to import this one"
 		}
-		return false, r.problem(Problem{Path: it.Path, ID: it.ID, Kind: KindDuplicate, Reason: reason})
+		return false, r.problem(Problem{Path: it.Path, ID: it.ID, Kind: KindDuplicate, Reason: reason, LeftOut: other})
 	}
 	seen[it.ID] = here
 	it.VectorID = r.numberOf(&it)

@@ -116,7 +116,7 @@ func (r *run) eachOf(name string, f func(dec *jsontext.Decoder, member string) e
 
 func (r *run) category(dec *jsontext.Decoder, name, session, category, note string) error {
 	if dec.PeekKind() != '{' {
-		if err := r.problem(Problem{Path: name, Kind: KindNotMemory, Reason: fmt.Sprintf("category %q has no records", category)}); err != nil {
+		if err := r.problem(Problem{Path: name, Kind: KindNotMemory, Reason: fmt.Sprintf("category %q has no records", category), LeftOut: true}); err != nil {
 			return err
 		}
 		return dec.SkipValue()
@@ -139,7 +139,7 @@ func (r *run) record(name, session, category, key, note string, val jsontext.Val
 	id := vizorID(session, category, key)
 	at := Problem{Path: name, ID: id}
 	if rec.content == nil {
-		at.Kind, at.Reason = KindNotMemory, fmt.Sprintf("category %q, key %q: the record has no value", category, key)
+		at.Kind, at.Reason, at.LeftOut = KindNotMemory, fmt.Sprintf("category %q, key %q: the record has no value", category, key), true
 		return r.problem(at)
 	}
 	if len(val) > r.opts.MaxBytes {

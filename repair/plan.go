@@ -81,6 +81,7 @@ type RepairPlan struct {
 	// Processes have the store open. Actions with Alone set wait until they are gone.
 	Processes []int
 	Unsure    []int // those of them that may be dead: they cannot be seen from here
+	Elsewhere []int // ids, there, of those of another PID namespace, such as a container
 
 	takeOut bool
 	apply   func(context.Context, *RepairPlan) (*RepairReport, error)

@@ -18,6 +18,7 @@ type RepairReport struct {
 	Waiting   []Action
 	Processes []int
 	Unsure    []int // those of them that may be dead: they cannot be seen from here
+	Elsewhere []int // ids, there, of those of another PID namespace, such as a container
 	// Remaining is what verify says now, without the files in quarantine.
 	Remaining []Finding
 	Summary   Summary

@@ -3,17 +3,22 @@ package wal
 import (
 	"fmt"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
 // Attached is a process that has the log open for writing.
 type Attached struct {
-	PID  int
-	Life vfs.Life // Unknown: the process may be dead, and this process cannot see it
-	slot int
+	PID       int
+	Life      vfs.Life // Unknown: the process may be dead, and this process cannot see it
+	Elsewhere bool     // it is of another PID namespace, such as a container: here PID is another process, or none
+	slot      int
 }
 
 func (a Attached) String() string {
+	if a.Elsewhere {
+		return fmt.Sprintf("%d of another PID namespace (a container: stop it there)", a.PID)
+	}
 	if a.Life == vfs.Unknown {
 		return fmt.Sprintf("%d (may have ended: this process cannot see it)", a.PID)
 	}
@@ -31,7 +36,37 @@ func (l *FileLog) Attached() (list []Attached) {
 	return list
 }
 
-// Processes returns the ids of the attached processes.
+// Command returns the name of the program of the process, "" where that is not known.
+func (a Attached) Command() string {
+	if a.Elsewhere {
+		return ""
+	}
+	return vfs.Process(a.PID).Command
+}
+
+// elsewhere reports whether an id that a process has written to the shared page is of another PID namespace.
+func (l *FileLog) elsewhere(pid int) bool {
+	found := false
+	for _, a := range l.listed() {
+		if a.PID == pid {
+			if !a.Elsewhere {
+				return false
+			}
+			found = true
+		}
+	}
+	return found
+}
+
+// process describes the process with an id that a process has written to the shared page.
+func (l *FileLog) process(pid int) errs.Holder {
+	if l.elsewhere(pid) {
+		return errs.Holder{PID: pid, Host: l.host.Name, PIDNamespace: "another PID namespace (a container)"}
+	}
+	return errs.Holder{PID: pid, Command: vfs.Process(pid).Command, Host: l.host.Name}
+}
+
+// Processes returns the ids of the attached processes, also of those of another PID namespace.
 func (l *FileLog) Processes() (pids []int) {
 	for _, a := range l.Attached() {
 		pids = append(pids, a.PID)
@@ -70,7 +105,8 @@ func (l *FileLog) listed() (list []Attached) {
 	}
 	for i := range maxPIDs {
 		if pid := int(l.shared.Load(wordPIDs + i)); pid != 0 {
-			list = append(list, Attached{pid, vfs.LifeOf(l.host, pid, l.shared.Load(wordBirths+i)), i})
+			birth := l.shared.Load(wordBirths + i)
+			list = append(list, Attached{PID: pid, Life: vfs.LifeOf(l.host, pid, birth), Elsewhere: vfs.Elsewhere(l.host, birth), slot: i})
 		}
 	}
 	return list

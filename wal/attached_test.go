@@ -3,6 +3,7 @@ package wal
 import (
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/varve-db/varve/internal/vfs"
@@ -42,5 +43,36 @@ func TestBuryOnlyThoseLookedAfter(t *testing.T) {
 	}
 	if left := l.Attached(); len(left) != 1 || left[0].PID != os.Getpid() {
 		t.Errorf("attached: %v", left)
+	}
+}
+
+// A process of another PID namespace is told apart, also one that has the number of this process there.
+func TestAttachedElsewhere(t *testing.T) {
+	t.Parallel()
+	l, _ := open(t, t.TempDir())
+	defer l.Close()
+	if l.host.Birth == 0 {
+		t.Skip("processes cannot be told apart here: mount the /proc of this namespace")
+	}
+	l.shared.claim(vfs.Host{PID: os.Getpid(), Birth: l.host.Birth ^ 1<<40}, 0)
+	l.shared.claim(vfs.Host{PID: 1, Birth: l.host.Birth ^ 1<<40}, 0)
+	here, away := 0, 0
+	for _, a := range l.Attached() {
+		if !a.Elsewhere {
+			here++
+			continue
+		}
+		if away++; a.Life != vfs.Unknown || a.Command() != "" || !strings.Contains(a.String(), "another PID namespace") {
+			t.Errorf("%+v: %v, of the program %q", a, a, a.Command())
+		}
+	}
+	if here != 1 || away != 2 {
+		t.Errorf("%d processes here, %d elsewhere, want 1 and 2", here, away)
+	}
+	if h := l.process(1); h.Command != "" || !strings.Contains(h.String(), "another PID namespace") {
+		t.Errorf("the holder of a lock: %v", h)
+	}
+	if l.elsewhere(os.Getpid()) {
+		t.Error("this process is elsewhere")
 	}
 }

@@ -31,6 +31,7 @@ func (l *FileLog) Lead(ctx context.Context) (*Lead, error) {
 	if err := l.tookOurs(); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
+	l.Polls(NotPolling)
 	l.shared.Store(wordLeader, uint64(l.host.PID))
 	return lead, nil
 }
@@ -89,4 +90,52 @@ func (l *FileLog) tookOurs() error {
 		return err
 	}
 	return l.stillOurs()
+}
+
+// PollCause is why the leading process looks at all files in intervals, instead of being notified of changes.
+type PollCause uint8
+
+// The causes.
+const (
+	NotPolling  PollCause = iota
+	NoWatches             // the user has no inotify watches left
+	NoInstances           // nor inotify instances, or the process no open files
+	NoNotices             // the system or the file system has no notifications
+)
+
+// String names the limit that was reached.
+func (c PollCause) String() string {
+	switch c {
+	case NotPolling:
+		return ""
+	case NoWatches:
+		return "this user has no inotify watches left: raise fs.inotify.max_user_watches (sysctl)"
+	case NoInstances:
+		return "this user has no inotify instances left, or the process no open files: raise fs.inotify.max_user_instances (sysctl) or ulimit -n"
+	}
+	return "the system does not notify of changes there"
+}
+
+// Polls tells all processes why the leader, which is this process, polls.
+func (l *FileLog) Polls(why PollCause) {
+	if l.shared.Shared == nil {
+		return
+	}
+	v := uint64(0)
+	if why != NotPolling {
+		v = uint64(l.host.PID)<<8 | uint64(why)
+	}
+	l.shared.Store(wordPolls, v)
+}
+
+// Polling returns why the leader polls, NotPolling if there is no leader or it is notified.
+func (l *FileLog) Polling() PollCause {
+	leader := l.Leader()
+	if leader == 0 {
+		return NotPolling
+	}
+	if v := l.shared.Load(wordPolls); v>>8 == uint64(leader) {
+		return PollCause(v)
+	}
+	return NotPolling
 }

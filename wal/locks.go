@@ -204,6 +204,11 @@ func (l *FileLog) holder(role int) errs.Holder {
 			return errs.Holder{}
 		}
 	}
+	if v != 0 && l.elsewhere(pid) {
+		h := l.process(pid)
+		h.Since = since
+		return h
+	}
 	return errs.Holder{PID: pid, Command: vfs.Process(pid).Command, Host: l.host.Name, PIDNamespace: l.host.PIDNamespace, Since: since}
 }
 

@@ -45,7 +45,7 @@ func (l *FileLog) BeginPurge(ctx context.Context) error {
 		}
 		if l.o.Clock().Sub(began) >= l.o.LockWait {
 			pid := int(other >> 32)
-			return &errs.LockError{Path: l.o.walDir(), Holder: errs.Holder{PID: pid, Command: vfs.Process(pid).Command, Host: l.host.Name}, Err: errPurging}
+			return &errs.LockError{Path: l.o.walDir(), Holder: l.process(pid), Err: errPurging}
 		}
 		if err := l.o.Sleep(ctx, purgeLook); err != nil {
 			return err

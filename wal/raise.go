@@ -230,9 +230,12 @@ func (l *FileLog) inTheWay(f Features, list []Attached, more string, cause error
 	var names []string
 	var holder errs.Holder
 	for _, a := range list {
-		command := vfs.Process(a.PID).Command
+		command := a.Command()
 		if holder.PID == 0 {
 			holder = errs.Holder{PID: a.PID, Command: command}
+			if a.Elsewhere {
+				holder = l.process(a.PID)
+			}
 		}
 		name := a.String()
 		if command != "" {

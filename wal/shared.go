@@ -48,6 +48,8 @@ const (
 
 	wordProbe = wordHeld + 18 // raised to tell the page from its copies, see samePage
 
+	wordPolls = wordHeld + 19 // while the leader has no notifications: its id, and in the low byte a PollCause
+
 	wordFeatures = 48 // of the store
 	wordUnlisted = 49 // how many attached processes know features and found no place on the list
 	wordSets     = 50 // sets of features that processes know, see say

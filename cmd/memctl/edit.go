@@ -71,18 +71,21 @@ func editMemory(ctx context.Context, a *cli.App, id string) error {
 	}
 	file := filepath.Join(temp, docfile.FileName(id))
 	write := func(w io.Writer) error { _, err := w.Write(doc); return err }
-	if err := cli.ReplaceFile(file, 0o600, write); err != nil {
+	if err := vfs.ReplaceGiven(file, 0o600, write); err != nil {
 		return fmt.Errorf("writing the text to edit: %w", err)
 	}
 	m, err := edited(ctx, a, id, file, doc, limits)
 	if err == nil && m != nil {
 		err = saveEdited(ctx, a, dir, m, version)
 	}
-	if err != nil {
+	if err != nil && !cli.Committed(err) {
 		return cli.WithFix(fmt.Errorf("%w; the text is kept in %s", err, file), "copy what you want to keep into the current version: memctl edit "+cli.ShellQuote(id))
 	}
 	if err := os.RemoveAll(temp); err != nil {
 		a.Note("the edited text could not be removed: %v", err)
+	}
+	if err != nil {
+		return err
 	}
 	if m == nil {
 		a.Say("%s was not changed", cli.PrintableID(id))

@@ -56,7 +56,7 @@ memctl mcp serves, in the format of the MCP reference memory server.`,
 				if file == "" || file == "-" {
 					return all(a.Out.Data(cli.JSON))
 				}
-				err := cli.ReplaceFile(file, 0o600, all)
+				err := a.ReplaceFile(file, 0o600, all)
 				if err != nil {
 					return fmt.Errorf("writing %s: %w", file, err)
 				}

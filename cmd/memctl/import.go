@@ -39,6 +39,12 @@ documents take precedence: a vector that differs from the embedding of its docum
 as stale, a vector whose id no document has as a ghost, and an unreadable index does not affect
 the import of the documents. --json counts them under "vectors".
 
+Records of mem0 (memory), LangChain (messages, documents, a dump of InMemoryVectorStore),
+llama_index (docstore.json, chat stores) and of chats (role, content) are recognized one by one, as
+lines, as an array, or in the document that holds them. The report says how many were recognized as
+what, and counts what was left out by the kind of the reason. If anything of the source was left
+out, also a second text under one id, the exit status is 6; what the store has already is not.
+
 A second run adds only what is new. A memory or an assembly that the store already has with
 another text is kept as it is and reported, unless --replace is given. If --store names a folder
 that is not a store yet, a store is created there.`,
@@ -49,11 +55,21 @@ that is not a store yet, a store is created there.`,
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error { return importFrom(a, cmd, args[0], &f) }),
 	}
 	fl := c.Flags()
-	fl.StringVar(&f.from, "from", "", "`format`: synthians, vizor, jsonl or server-memory; detected if omitted")
+	fl.StringVar(&f.from, "from", "", "`format`: "+formats()+"; detected if omitted")
 	fl.StringVar(&f.zone, "zone", "UTC", "time `zone` of times without one: UTC, Local, Europe/Berlin, +02:00")
 	fl.BoolVar(&f.setAside, "set-aside", false, "also import from backups/, corrupted_backups/ and ltm/ what is found nowhere else")
 	fl.BoolVar(&f.replace, "replace", false, "replace memories and assemblies that the store has with another text")
 	return c
+}
+
+// formats is the list of the formats for a sentence.
+func formats() string {
+	var names []string
+	for _, f := range importer.Formats() {
+		names = append(names, string(f))
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
 func importFrom(a *cli.App, cmd *cobra.Command, from string, f *importFlags) error {
@@ -63,7 +79,7 @@ func importFrom(a *cli.App, cmd *cobra.Command, from string, f *importFlags) err
 		return cli.Usagef(cmd.CommandPath(), "--zone %w", err)
 	}
 	if f.from != "" && !slices.Contains(importer.Formats(), importer.Format(f.from)) {
-		return cli.Usagef(cmd.CommandPath(), "--from %q: must be synthians, vizor, jsonl or server-memory", f.from)
+		return cli.Usagef(cmd.CommandPath(), "--from %q: must be %s", f.from, formats())
 	}
 	dir, err := a.Locate()
 	if err != nil {
@@ -82,9 +98,9 @@ func importFrom(a *cli.App, cmd *cobra.Command, from string, f *importFlags) err
 	if err != nil {
 		return err
 	}
-	return a.WithIn(ctx, dir, how, more, func(st *varve.Store) error {
+	err = a.WithIn(ctx, dir, how, more, func(st *varve.Store) error {
 		in := &intake.Intake{Store: st, Limits: cli.LimitsOf(st.Admin().Config()), Groups: cli.AssemblyLimitsOf(st.Admin().Config()), Zone: zone, Replace: f.replace, Progress: counter(a), Began: a.Clock()}
-		in.Report = intake.Report{From: string(src.Format()), Source: from, Store: dir, Problems: []importer.Problem{}}
+		in.Report = intake.Report{From: string(src.Format()), Source: from, Store: dir, Problems: []importer.Problem{}, Counts: map[importer.Kind]int{}}
 		err := in.Run(ctx, src)
 		if ferr := st.Flush(ctx); err == nil { // of one that was interrupted, closing the store does it
 			err = ferr
@@ -98,6 +114,7 @@ func importFrom(a *cli.App, cmd *cobra.Command, from string, f *importFlags) err
 		}
 		return err
 	})
+	return cli.Resumable(err, "only what is missing is added")
 }
 
 func openSource(a *cli.App, cmd *cobra.Command, from string, f *importFlags, o importer.Options) (*importer.Source, error) {
@@ -137,14 +154,11 @@ func reportImport(a *cli.App, r *intake.Report) {
 	}
 	a.Say("%s: %s (%s) into %s: %d new, %d present already, %d different and kept, %d replaced",
 		cli.Printable(r.Source), cli.Count(r.Total(), "memory", "memories"), r.From, cli.Printable(r.Store), r.New, r.Same, r.Kept, r.Replaced)
+	sayForms(a, r)
 	if as := &r.Assemblies; as.Total() > 0 {
 		a.Say("%s: %d new, %d present already, %d different and kept, %d replaced", cli.Count(as.Total(), "assembly", "assemblies"), as.New, as.Same, as.Kept, as.Replaced)
 	}
 	sayRead(a, &r.Report)
-	counts := map[importer.Kind]int{}
-	for _, p := range r.Problems {
-		counts[p.Kind]++
-	}
 	problems := slices.Clone(r.Problems)
 	slices.SortStableFunc(problems, func(x, y importer.Problem) int { return cmp.Compare(x.Kind, y.Kind) })
 	var kind importer.Kind
@@ -154,7 +168,7 @@ func reportImport(a *cli.App, r *intake.Report) {
 		}
 		if p.Kind != kind {
 			kind = p.Kind
-			fmt.Fprintf(a.Out, "%s: %d\n", kind, counts[kind])
+			fmt.Fprintf(a.Out, "%s: %d\n", kind, r.Counts[kind])
 		}
 		where := p.Path
 		if p.ID != "" {
@@ -162,6 +176,18 @@ func reportImport(a *cli.App, r *intake.Report) {
 		}
 		fmt.Fprintf(a.Out, "  %s: %s\n", cli.Printable(where), cli.Printable(p.Reason))
 	}
+}
+
+// sayForms tells what the records were recognised as, where that is not simply the format.
+func sayForms(a *cli.App, r *intake.Report) {
+	if len(r.Forms) == 0 || len(r.Forms) == 1 && string(r.Forms[0].Format) == r.From {
+		return
+	}
+	var list []string
+	for _, f := range r.Forms {
+		list = append(list, fmt.Sprintf("%d as %s", f.Count, f.Format))
+	}
+	a.Say("recognized: %s", strings.Join(list, ", "))
 }
 
 // sayRead tells how members were read that are not simply ours, and what became of

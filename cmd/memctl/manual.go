@@ -39,6 +39,9 @@ func writeManual(a *cli.App, cmd *cobra.Command, dir string) error {
 	if b.Date, err = manualDate(a, cmd); err != nil {
 		return err
 	}
+	if err := a.NotInStore(filepath.Join(dir, "memctl.1")); err != nil {
+		return err
+	}
 	if err := vfs.MkdirAll(vfs.OS(), dir, 0o755); err != nil {
 		return err
 	}
@@ -48,7 +51,7 @@ func writeManual(a *cli.App, cmd *cobra.Command, dir string) error {
 			return err
 		}
 		path := filepath.Join(dir, p.Name)
-		err := cli.ReplaceFile(path, 0o644, func(w io.Writer) error {
+		err := a.ReplaceFile(path, 0o644, func(w io.Writer) error {
 			_, err := io.WriteString(w, p.Text)
 			return err
 		})

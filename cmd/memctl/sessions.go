@@ -177,7 +177,8 @@ On a terminal sessions rm asks for confirmation; elsewhere it requires --yes.`,
 			if _, ok := cli.Terminal(a.In); !ok && !yes {
 				return cli.Usagef(cmd.CommandPath(), "nothing was deleted: without a terminal, deleting a session with its memories needs --yes")
 			}
-			return a.With(cmd.Context(), cli.Write, func(st *varve.Store) error { return removeSessions(cmd.Context(), a, st, args, yes) })
+			err := a.With(cmd.Context(), cli.Write, func(st *varve.Store) error { return removeSessions(cmd.Context(), a, st, args, yes) })
+			return cli.Resumable(err, "the rest is deleted")
 		}),
 	}
 	c.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")

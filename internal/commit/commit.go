@@ -110,6 +110,9 @@ func (cm *Committer) Commit(ctx context.Context, ops []Op, seen Reads, listed wa
 		if all == nil {
 			return nil
 		}
+		if len(w.batch.Entries) > 0 {
+			cm.Engine.Commits.Add(1)
+		}
 		cm.wrote(all, w)
 		cm.again(w)
 		cm.Flush.BeatInline()

@@ -1,10 +1,12 @@
 package copy
 
 import (
+	"cmp"
 	"encoding/base32"
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -13,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
@@ -42,6 +45,8 @@ type newFolder struct {
 	mode    fs.FileMode
 	folder  fs.FileMode
 	left    []string // leftovers of killed processes that were not removed, with the reasons
+	within  bool     // dir is a mount point: part is in it, and what is in part moves up at the end
+	moved   []string // what has moved up
 }
 
 const (
@@ -58,13 +63,22 @@ var letters = base32.StdEncoding.WithPadding(base32.NoPadding)
 // makeFolder begins one.
 func makeFolder(t target) (*newFolder, error) {
 	t.dir = filepath.Clean(t.dir)
+	within := t.mounted()
+	n := &newFolder{dir: t.dir, mode: t.file, folder: t.folder, within: within}
+	parent := filepath.Dir(t.dir)
+	if within { // nothing can take its place, and its parent may be on another file system
+		parent = t.dir
+		n.left = t.clear(parent)
+	}
 	if err := t.free(); err != nil {
 		return nil, err
 	}
-	if err := vfs.MkdirAll(vfs.Below(t.fs, t.dir), filepath.Dir(t.dir), t.folder); err != nil {
-		return nil, fmt.Errorf("making %s: %w", filepath.Dir(t.dir), err)
+	if err := vfs.MkdirAll(vfs.Below(t.fs, t.dir), parent, t.folder); err != nil {
+		return nil, fmt.Errorf("making %s: %w", parent, err)
 	}
-	n := &newFolder{dir: t.dir, mode: t.file, folder: t.folder, left: t.clear()}
+	if !within {
+		n.left = t.clear(parent)
+	}
 	var chance [16]byte
 	if err := t.random(chance[:]); err != nil {
 		return nil, err
@@ -73,7 +87,7 @@ func makeFolder(t target) (*newFolder, error) {
 	if len(base) > baseMost {
 		base = strings.ToValidUTF8(base[:baseMost], "")
 	}
-	n.part = filepath.Join(filepath.Dir(t.dir), base+"."+strings.ToLower(letters.EncodeToString(chance[:]))+partSuffix)
+	n.part = filepath.Join(parent, base+"."+strings.ToLower(letters.EncodeToString(chance[:]))+partSuffix)
 	n.fs = t.below(n.part)
 	// The lock is beside the folder, which could not be renamed everywhere with an open file in it.
 	lock, ok, err := lockOf(n.fs, n.part, t.file)
@@ -113,20 +127,27 @@ func (n *newFolder) begin(t target) error {
 // free refuses a folder that is not empty, or that another user has made for the copy.
 func (t *target) free() error {
 	fsys := vfs.Below(t.fs, t.dir)
-	names, err := vfs.ReadRoot(fsys, t.dir)
+	names, err := vfs.Contents(fsys, t.dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
 		return fmt.Errorf("looking at %s: %w", t.dir, err)
 	case len(names) > 0:
-		return fmt.Errorf("%s is not empty: %w: name a new folder", t.dir, errs.ErrInvalid)
+		return fmt.Errorf("%s is not empty (it holds %s): %w: name a new folder", t.dir, human.Quote(slices.Min(names)), errs.ErrInvalid)
 	}
 	info, err := fsys.Stat(t.dir + "/.")
 	if err != nil {
 		return fmt.Errorf("looking at %s: %w", t.dir, err)
 	}
 	return t.self.Admit(t.dir, &info, true) // its mode is not that of the copy, which replaces it
+}
+
+// mounted reports whether the folder is there and is a mount point.
+func (t *target) mounted() bool {
+	fsys := vfs.Below(t.fs, t.dir)
+	info, err := fsys.Stat(t.dir)
+	return err == nil && info.Mode.IsDir() && vfs.IsMount(fsys, t.dir)
 }
 
 // below is the file system for a folder that is not whole, its lock, and the folder that it becomes.
@@ -147,8 +168,7 @@ func lockOf(fsys vfs.FS, part string, perm fs.FileMode) (l vfs.Lock, ok bool, er
 
 // clear removes what killed processes have left that made copies of the same store beside this one.
 // left names what has their mark and stays.
-func (t *target) clear() (left []string) {
-	parent := filepath.Dir(t.dir)
+func (t *target) clear(parent string) (left []string) {
 	names, err := vfs.ReadRoot(vfs.Below(t.fs, t.dir), parent)
 	if err != nil {
 		return nil // the making of the folder says what is wrong
@@ -303,6 +323,9 @@ func (n *newFolder) finish(last string, data []byte, folders ...string) error {
 			return fmt.Errorf("writing %s: %w", n.path(last), err)
 		}
 	}
+	if n.within {
+		return n.moveUp(last)
+	}
 	err := n.fs.Remove(n.dir) // an empty one may stand there
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s: %w", n.dir, err)
@@ -320,8 +343,50 @@ func (n *newFolder) finish(last string, data []byte, folders ...string) error {
 	return nil
 }
 
+// lastOf are the names that make a folder a store or a backup, in the order in which they get their places.
+var lastOf = []string{"wal", "checkpoint", "config.json", repair.BackupName}
+
+// moveUp moves what is in the folder to its place in the mount point, durably: before the last of it is there, the
+// mount point is neither a store nor a backup. What a killed process leaves there is named, and not removed.
+func (n *newFolder) moveUp(last string) error {
+	names, err := n.fs.ReadDir(n.part)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", n.part, err)
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return name == vfs.MarkName })
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(slices.Index(lastOf, a), slices.Index(lastOf, b)), cmp.Compare(a, b))
+	})
+	for i, name := range names {
+		if i == len(names)-1 || name == last {
+			if err := n.fs.SyncDir(n.dir); err != nil {
+				return fmt.Errorf("syncing %s: %w: %w", n.dir, errs.ErrSyncFailed, err)
+			}
+		}
+		if err := n.fs.RenameNew(n.path(name), filepath.Join(n.dir, name)); err != nil {
+			return fmt.Errorf("moving %s to %s: %w", name, n.dir, err)
+		}
+		n.moved = append(n.moved, name)
+	}
+	if err := n.fs.SyncDir(n.dir); err != nil {
+		return fmt.Errorf("syncing %s: %w: %w", n.dir, errs.ErrSyncFailed, err)
+	}
+	n.moved = nil // it is whole
+	if err := vfs.RemoveKnown(n.fs, n.part, knownName); err != nil {
+		return fmt.Errorf("finishing %s: %w", n.dir, err)
+	}
+	return nil
+}
+
 // discard removes what was made, after a failure.
-func (n *newFolder) discard() error { return vfs.RemoveKnown(n.fs, n.part, knownName) }
+func (n *newFolder) discard() error {
+	err := vfs.RemoveKnown(n.fs, n.part, knownName)
+	for _, top := range slices.Backward(n.moved) {
+		known := func(rel string, folder bool) bool { return knownName(path.Join(top, rel), folder) }
+		err = errors.Join(err, vfs.RemoveKnown(n.fs, filepath.Join(n.dir, top), known))
+	}
+	return err
+}
 
 // close lets the folder go, whole or not, and removes its lock. Nobody else waits for the lock: its name
 // was made by chance.

@@ -43,6 +43,9 @@ func (f *Files) Lead(ctx context.Context) (release func(), err error) {
 	}, nil
 }
 
+// Polls tells all processes why the files are looked at in intervals, instead of being watched.
+func (f *Files) Polls(why wal.PollCause) { f.ed.Engine.Log.Polls(why) }
+
 // Say tells the host how the files are watched, and why if that is not as it should be.
 func (f *Files) Say(note string, err error) {
 	if err != nil {

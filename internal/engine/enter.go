@@ -180,7 +180,7 @@ func (eng *Engine) makeStore() error {
 	}
 	if eng.Env.Shared {
 		// Everything in it would be the group's.
-		if names, err := vfs.ReadRoot(eng.Env.FS, eng.Env.Dir); err != nil || len(names) > 0 && !vfs.IsShared(eng.Env.FS, eng.Env.Dir) {
+		if names, err := vfs.Contents(eng.Env.FS, eng.Env.Dir); err != nil || len(names) > 0 && !vfs.IsShared(eng.Env.FS, eng.Env.Dir) {
 			if err == nil {
 				err = fmt.Errorf("%w: it is not empty, and its group does not share it: name a new folder", errs.ErrInvalid)
 			}

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"syscall"
 
 	"github.com/fsnotify/fsnotify"
 
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/wal"
 )
 
 // event is that something happened to a file.
@@ -43,7 +45,7 @@ type notified struct {
 func notify(folders map[string]string) (source, error) {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
-		return nil, fmt.Errorf("watching files: %w", err)
+		return nil, limited("watching files", err)
 	}
 	n := &notified{w: w, folders: folders, events: make(chan event), done: make(chan struct{}), stopped: make(chan struct{})}
 	for path := range folders {
@@ -53,11 +55,22 @@ func notify(folders map[string]string) (source, error) {
 		}
 		if err != nil {
 			_ = w.Close()
-			return nil, fmt.Errorf("watching %s: %w", path, err)
+			return nil, limited("watching "+path, err)
 		}
 	}
 	go n.run()
 	return n, nil
+}
+
+// limited names the limit of the system that is behind an error of it.
+func limited(what string, err error) error {
+	switch {
+	case errors.Is(err, syscall.ENOSPC):
+		return &limitError{what, wal.NoWatches}
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		return &limitError{what, wal.NoInstances}
+	}
+	return fmt.Errorf("%s: %w", what, err)
 }
 
 // isFolder refuses a link: the system would watch what it leads to.

@@ -9,6 +9,7 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/edits"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/wal"
 )
 
 // Options say how patient a Watcher is. The zero value is right.
@@ -51,6 +52,7 @@ type files interface {
 	Folders() []string
 	Path(folder string) string
 	Say(note string, err error)
+	Polls(why wal.PollCause)
 }
 
 // leadAgain is how long one waits who could not lead for another reason than that another process
@@ -87,15 +89,34 @@ func (w *Watcher) run(ctx context.Context, f files) {
 				said = err.Error()
 				f.Say(fmt.Sprintf("by looking at everything each %s", w.o.Sweep), err)
 			}
+			f.Polls(causeOf(err))
 			src = none{}
 		} else {
 			said = ""
+			f.Polls(wal.NotPolling)
 			f.Say("by the system's notifications", nil)
 		}
 		newSession(&w.o, f, src).run(ctx)
 		src.Close()
 		sleep(ctx, w.o.Quiet)
 	}
+}
+
+// limitError is a limit of the system on notifications. Of inotify it is ENOSPC, which is no full disk, or EMFILE.
+type limitError struct {
+	what  string // was to be watched
+	cause wal.PollCause
+}
+
+func (e *limitError) Error() string { return e.what + ": " + e.cause.String() }
+func (e *limitError) Unwrap() error { return errs.ErrLimit }
+
+// causeOf returns why a source could not be opened.
+func causeOf(err error) wal.PollCause {
+	if limit := (*limitError)(nil); errors.As(err, &limit) {
+		return limit.cause
+	}
+	return wal.NoNotices
 }
 
 // sleep says whether it slept on.

@@ -157,7 +157,7 @@ func (r *repairer) alone(list []repair.Action) error {
 	}
 	if !ok {
 		list := r.attached()
-		r.report.Processes, r.report.Unsure = split(list)
+		r.report.Processes, r.report.Unsure, r.report.Elsewhere = split(list)
 		return &errs.LockError{Path: r.Path("wal", "attach.lock"),
 			Err: fmt.Errorf("stop the processes %v, then run memctl repair again", list)}
 	}

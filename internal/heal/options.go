@@ -117,22 +117,26 @@ func (o *Options) ground() ground.Options {
 	return ground.Options{Open: open, Config: o.Config, FS: o.FS, Verify: o.Verify}
 }
 
-// split gives the ids of processes, and of these those of whom it cannot be told
-// whether they live.
-func split(list []wal.Attached) (pids, unsure []int) {
+// split returns the ids of processes, of these those that may be dead, and the ids of those of another PID
+// namespace.
+func split(list []wal.Attached) (pids, unsure, elsewhere []int) {
 	for _, a := range list {
+		if a.Elsewhere {
+			elsewhere = append(elsewhere, a.PID)
+			continue
+		}
 		pids = append(pids, a.PID)
 		if a.Life == vfs.Unknown {
 			unsure = append(unsure, a.PID)
 		}
 	}
-	return pids, unsure
+	return pids, unsure, elsewhere
 }
 
 // look verifies the store and makes actions of what it finds.
 func (o Options) look(ctx context.Context, p *repair.RepairPlan) error {
 	o.Verify.Summary = &p.Summary
-	found := ground.Look(ctx, p.Dir, o.ground(), func(s view.Source) { p.Processes, p.Unsure = split(s.Log.Attached()) })
+	found := ground.Look(ctx, p.Dir, o.ground(), func(s view.Source) { p.Processes, p.Unsure, p.Elsewhere = split(s.Log.Attached()) })
 	if err := p.SetFindings(found); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -44,7 +45,7 @@ type Source struct {
 	// Open opens the store in From; its files were just flushed when it returns.
 	Open func(ctx context.Context) (copy.Source, func() error, error)
 	// Processes are those that have the store in From open.
-	Processes func(ctx context.Context) []int
+	Processes func(ctx context.Context) []wal.Attached
 	// Sound opens what is in To, changes nothing, and says what is not sound in it.
 	Sound func(ctx context.Context) error
 }
@@ -251,7 +252,7 @@ const migrationLock = "migrate.lock"
 
 // take locks the new place against another migration; close lets it go.
 func (m *migrate) take() (err error) {
-	names, err := vfs.ReadRoot(m.fs, m.s.To)
+	names, err := vfs.Contents(m.fs, m.s.To)
 	if err != nil {
 		return fmt.Errorf("looking at %s: %w", m.s.To, err)
 	}
@@ -293,7 +294,7 @@ func (m *migrate) own() error {
 		return err
 	}
 	if !begun {
-		names, err := vfs.ReadRoot(m.fs, m.s.To)
+		names, err := vfs.Contents(m.fs, m.s.To)
 		if err == nil {
 			err = m.empty(names) // somebody may have come before the lock was had
 		}
@@ -383,6 +384,15 @@ func (m *migrate) explain(err error) error {
 	return full
 }
 
+// names are processes in a sentence.
+func names(list []wal.Attached) string {
+	all := make([]string, len(list))
+	for i, a := range list {
+		all[i] = a.String()
+	}
+	return strings.Join(all, ", ")
+}
+
 // alone takes the old place for ourselves.
 func (m *migrate) alone(ctx context.Context) (release func(), err error) {
 	wait, cancel := context.WithTimeout(ctx, m.s.LockWait)
@@ -396,7 +406,7 @@ func (m *migrate) alone(ctx context.Context) (release func(), err error) {
 	}
 	if !ok {
 		return nil, &errs.LockError{Path: m.from("wal", "attach.lock"),
-			Err: fmt.Errorf("the switch needs the store for itself: stop the processes %v, then run the same command again", m.s.Processes(ctx))}
+			Err: fmt.Errorf("the switch needs the store for itself: stop the processes %s, then run the same command again", names(m.s.Processes(ctx)))}
 	}
 	return release, nil
 }

@@ -74,6 +74,7 @@ func Within(path, folder string) bool {
 // Names are those in a folder, sorted.
 func Names(fsys vfs.FS, dir string) ([]string, error) {
 	names, err := fsys.ReadDir(dir)
+	names = vfs.WithoutLost(fsys, dir, names)
 	slices.Sort(names)
 	return names, err
 }

@@ -42,6 +42,7 @@ type Report struct {
 	Device    string           // why overwriting may not reach what the device has, and what helps; "" where the file system overwrites in place
 	Backup    []string         // full backups within the folder, and .git: not covered
 	Processes []int            // others that have the store open: what they have in memory goes as they read on
+	Elsewhere []int            // likewise, of another PID namespace
 }
 
 // found says that anything was there to purge.
@@ -454,9 +455,12 @@ func (p *Purger) purgeAside(ctx context.Context, held *wal.Held, traces *trace.S
 			Err: fmt.Errorf("it may hold what was purged, %s: when you need nothing of it overwrite and remove it (shred -u), then purge again", u.Why)})
 	}
 	own := p.Engine.Env.FS.Host().PID
-	for _, pid := range p.Engine.Log.Processes() {
-		if pid != own {
-			r.Processes = append(r.Processes, pid)
+	for _, a := range p.Engine.Log.Attached() {
+		switch {
+		case a.Elsewhere:
+			r.Elsewhere = append(r.Elsewhere, a.PID)
+		case a.PID != own:
+			r.Processes = append(r.Processes, a.PID)
 		}
 	}
 	return nil

@@ -230,8 +230,30 @@ func linkAt(fd1 int, old string, fd2 int, new string) error {
 
 // linkNewAt is linkNew.
 func linkNewAt(fd1 int, old string, fd2 int, new string) error {
+	var st unix.Stat_t
+	if err := retry(func() error { return unix.Fstatat(fd1, old, &st, unix.AT_SYMLINK_NOFOLLOW) }); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		return renameFolderAt(fd1, old, fd2, new)
+	}
 	if err := linkAt(fd1, old, fd2, new); err != nil {
 		return err
 	}
 	return retry(func() error { return unix.Unlinkat(fd1, old, 0) })
+}
+
+// renameFolderAt is RenameNew for a folder where the file system has no such call (NFS, FUSE, 9p, Ceph): a folder has
+// no second name to make first. rename replaces no file and no folder with content by a folder, so all that
+// another process can lose in between is an empty folder.
+func renameFolderAt(fd1 int, old string, fd2 int, new string) error {
+	var st unix.Stat_t
+	switch err := retry(func() error { return unix.Fstatat(fd2, new, &st, unix.AT_SYMLINK_NOFOLLOW) }); err {
+	case nil:
+		return unix.EEXIST
+	case unix.ENOENT:
+		return retry(func() error { return unix.Renameat(fd1, old, fd2, new) })
+	default:
+		return err
+	}
 }

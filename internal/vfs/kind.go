@@ -3,6 +3,8 @@ package vfs
 import (
 	"errors"
 	"io/fs"
+	"path/filepath"
+	"slices"
 	"syscall"
 
 	"github.com/varve-db/varve/errs"
@@ -81,3 +83,22 @@ func ReadRoot(fsys FS, name string) ([]string, error) { return fsys.ReadDir(thro
 
 // throughLink names what a link to a folder leads to. filepath.Join would take it off again.
 func throughLink(name string) string { return name + "/." }
+
+// lostAndFound is the folder that mkfs makes in the root of a file system, for what fsck finds.
+const lostAndFound = "lost+found"
+
+// Contents is ReadRoot without lost+found where a file system is mounted: a new volume is empty.
+func Contents(fsys FS, name string) ([]string, error) {
+	names, err := ReadRoot(fsys, name)
+	return WithoutLost(fsys, name, names), err
+}
+
+// WithoutLost returns the names in a folder without lost+found, where that is what mkfs made.
+func WithoutLost(fsys FS, name string, names []string) []string {
+	if at := slices.Index(names, lostAndFound); at >= 0 && IsMount(fsys, name) {
+		if info, serr := fsys.Stat(filepath.Join(name, lostAndFound)); serr == nil && info.Mode.IsDir() {
+			names = slices.Delete(names, at, at+1)
+		}
+	}
+	return names
+}

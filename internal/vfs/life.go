@@ -30,6 +30,12 @@ func LifeOf(own Host, pid int, birth uint64) Life {
 	return life
 }
 
+// Elsewhere reports whether the process of a birth has its number from another place than own: there it is another
+// process. False where that is not known.
+func Elsewhere(own Host, birth uint64) bool {
+	return birth != 0 && own.Birth != 0 && birth>>32 != own.Birth>>32
+}
+
 // birthOf packs where process numbers come from and when a process began.
 func birthOf(place string, began uint64) uint64 {
 	h := uint32(2166136261) // FNV-1a

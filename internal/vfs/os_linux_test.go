@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -83,5 +84,27 @@ func TestKernelAtLeast(t *testing.T) {
 		if kernelAtLeast(release, 5, 8) != want {
 			t.Errorf("%q: not %v", release, want)
 		}
+	}
+}
+
+// RenameNew moves a folder also where the file system has no flags of renameat2: it replaces nothing.
+func TestRenameFolderWithoutFlags(t *testing.T) {
+	dir := t.TempDir()
+	from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")
+	must(t, os.Mkdir(from, 0o700))
+	write(t, filepath.Join(from, "x"), "x")
+	must(t, os.Mkdir(to, 0o700))
+	if err := linkNew(from, to); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("over a folder: %v", err)
+	}
+	must(t, os.Remove(to))
+	write(t, to, "a file")
+	if err := linkNew(from, to); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("over a file: %v", err)
+	}
+	must(t, os.Remove(to))
+	must(t, linkNew(from, to))
+	if read(t, filepath.Join(to, "x")) != "x" {
+		t.Error("the content did not come along")
 	}
 }

@@ -206,6 +206,9 @@ func link(old, new string) error {
 // linkNew is RenameNew where the system has no such call. Killed between the
 // two steps it leaves both names on one file.
 func linkNew(old, new string) error {
+	if i, err := lstat(old); err == nil && i.Mode.IsDir() {
+		return renameFolderAt(unix.AT_FDCWD, old, unix.AT_FDCWD, new)
+	}
 	if err := link(old, new); err != nil {
 		return err
 	}

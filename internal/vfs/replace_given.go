@@ -13,12 +13,12 @@ import (
 )
 
 // ReplaceGiven writes a file of mode perm that a user named. The file takes its name when it is complete; if that
-// fails, nothing is left beside it. What is not a regular file (a FIFO, a device) is written to as it
-// is, provided that it belongs to this user or to root, or is an open file of this process such as
+// fails, nothing is left beside it. What is not a regular file (a FIFO, a device), or is an open file of this
+// process, is written to as it is, provided that it belongs to this user or to root, or is an open file of this process such as
 // /dev/stdout: another user who puts a FIFO in the place of an output file does not get the output.
 func ReplaceGiven(name string, perm fs.FileMode, write func(io.Writer) error) error {
 	info, err := os.Stat(name)
-	if err == nil && !info.Mode().IsRegular() {
+	if err == nil && (!info.Mode().IsRegular() || inherited(name)) {
 		f, err := openSink(name, info)
 		if err != nil {
 			return err
@@ -48,7 +48,11 @@ func openSink(name string, info fs.FileInfo) (*os.File, error) {
 			return nil, err
 		}
 	}
-	f, err := os.OpenFile(name, os.O_WRONLY, 0)
+	flags := os.O_WRONLY
+	if info.Mode().IsRegular() { // which the caller of the process has opened, perhaps to append
+		flags |= os.O_APPEND
+	}
+	f, err := os.OpenFile(name, flags, 0)
 	if err != nil {
 		return nil, err
 	}

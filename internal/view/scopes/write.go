@@ -218,6 +218,7 @@ func (s *scope) try(ctx context.Context, list []*asked) (n int, again bool, err 
 		}
 		return n, false, err
 	}
+	ws.Engine.Commits.Add(1)
 	s.wrote(base, &b.Entries[0], e)
 	return n, false, nil
 }

@@ -22,6 +22,8 @@ type Failure struct {
 
 	Conflict *conflict `json:"conflict,omitempty"`
 
+	Committed int64 `json:"committed,omitempty"` // commits of the command that were durable before the failure
+
 	Code int `json:"-"`
 }
 
@@ -71,15 +73,15 @@ var classes = []struct {
 	{as[*usageError], codeUsage, "usage", "memctl help shows the commands"},
 	{as[*unready], CodeDamage, "not ready", "memctl flush rebuilds index and log from the files"},
 	{is(varve.ErrMoved), CodeNoStore, "moved", "use the store where it is now"},
-	{is(varve.ErrReplaced), CodeNoStore, "replaced", "run the command again: it opens the store that is there now"},
+	{is(varve.ErrReplaced), CodeNoStore, "replaced", againOpens},
 	{is(varve.ErrNewerFormat), CodeNewer, "newer format", "install the newest memctl"},
 	{both(varve.ErrOutcomeUnknown, context.Canceled), CodeInterrupted, "interrupted", "check whether it was stored: memctl get ID"},
 	{is(varve.ErrOutcomeUnknown), CodeInternal, "outcome unknown", "check whether it was stored: memctl get ID"},
-	{both(varve.ErrLocked, context.Canceled), CodeInterrupted, "interrupted", "run the command again"},
+	{both(varve.ErrLocked, context.Canceled), CodeInterrupted, "interrupted", again},
 	{is(varve.ErrLocked), CodeLocked, "locked", "wait for that process or end it; --wait says how long to wait"},
 	{as[*vfs.NotFolderError], CodeDamage, "not a folder", "memctl repair --apply moves the link (or file) out of the way, and nothing that it leads to"},
 	{is(varve.ErrCorrupt), CodeLost, "unreadable", "memctl verify says what is damaged and what helps"},
-	{is(varve.ErrConflict), CodeConflict, "conflict", "read the current version (memctl get ID) and retry"},
+	{is(varve.ErrConflict), CodeConflict, "conflict", "read the current version (memctl get ID)" + andRetry},
 	{as[*EndingError], CodeRefused, "ambiguous", "give more of the id, or the whole id: memctl list --output id"},
 	{as[*varve.NoVersionError], CodeNotFound, "not found", "memctl history ID lists the versions that are kept"},
 	{is(varve.ErrNotFound), CodeNotFound, "not found", "memctl list shows the memories of the store"},
@@ -102,17 +104,18 @@ var classes = []struct {
 	{is(syscall.ENXIO), CodeRefused, "not a file", "name a file; a socket or a device without a driver cannot be read"},
 	{is(syscall.ENOTDIR), CodeRefused, "wrong kind", "a file is in the place of a folder: in a store memctl verify names it; elsewhere check the path"},
 	{is(varve.ErrModel), CodeRefused, "another model", anotherModel},
-	{is(varve.ErrDimension), CodeRefused, "invalid", "use the model that made the store's embeddings (memctl status); nothing was written"},
-	{is(varve.ErrInvalid), CodeRefused, "invalid", "correct the input; nothing was written"},
+	{is(varve.ErrDimension), CodeRefused, "invalid", "use the model that made the store's embeddings (memctl status)" + nothingWritten},
+	{is(varve.ErrInvalid), CodeRefused, "invalid", "correct the input" + nothingWritten},
 	{is(fs.ErrNotExist), CodeRefused, "no such file", "check the name"},
 	{is(syscall.EISDIR), CodeRefused, "not a file", "name a file; only memctl import reads folders"},
 	{as[*embed.Error], CodeInternal, "embedding service", "check VARVE_EMBED_URL, VARVE_EMBED_MODEL and VARVE_EMBED_KEY; memctl search --by words does not need the service"},
-	{is(context.Canceled), CodeInterrupted, "interrupted", "run the command again"},
+	{is(context.Canceled), CodeInterrupted, "interrupted", again},
 }
 
 const (
 	anotherModel = "use the store's model (VARVE_EMBED_MODEL), search by words (memctl search --by words), or switch the store to another model with memctl reindex"
-	starved      = "raise the limit of open files or of memory (ulimit -n shows and sets the number of files), then run the command again"
+	starvedFix   = "raise the limit of open files or of memory (ulimit -n shows and sets the number of files)"
+	starved      = starvedFix + thenAgain
 )
 
 func is(target error) func(error) bool { return func(err error) bool { return errors.Is(err, target) } }
@@ -183,6 +186,10 @@ func Classify(err error) *Failure {
 	var better *fixed
 	if errors.As(err, &better) {
 		f.Fix = better.fix
+	}
+	var after *committedError
+	if errors.As(err, &after) {
+		f.after(after)
 	}
 	return f
 }

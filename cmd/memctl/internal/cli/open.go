@@ -124,20 +124,23 @@ func (a *App) WithIn(ctx context.Context, dir string, how Access, more func(*var
 	if d := st.Admin().OpenReport().Damage; d != nil && how != Look {
 		a.Note("the log is damaged and the store is read-only until it is repaired: %v", d)
 	}
+	settle := a.begin(how, st)
 	err = f(st)
+	done := err == nil
 	closed := st.Close
 	if how == Serve || how == Attend { // it must end soon: a client may be gone, or the machine goes down
 		closed = func() error { return st.CloseWithin(lastLocks) }
 	}
 	defer a.tellEvicted()
-	if cerr := closed(); cerr != nil && !(how == Serve && errors.Is(cerr, varve.ErrReplaced)) { // it has said so
-		if (err == nil || vfs.CanWait(err) && !errors.Is(err, context.DeadlineExceeded)) && vfs.CanWait(cerr) {
-			a.warnUnwritten(how, err == nil, cerr)
-			return err
-		}
+	cerr := closed()
+	switch {
+	case cerr == nil, how == Serve && errors.Is(cerr, varve.ErrReplaced): // it has said so
+	case (done || vfs.CanWait(err) && !errors.Is(err, context.DeadlineExceeded)) && vfs.CanWait(cerr):
+		a.warnUnwritten(how, done, cerr)
+	default:
 		err = errors.Join(err, fmt.Errorf("closing the store %s: %w", dir, cerr))
 	}
-	return err
+	return settle(done, err)
 }
 
 // Reopen opens what is at the path of a store that was served and whose folder was replaced. It creates nothing.
@@ -163,6 +166,7 @@ func (a *App) CloseServed(st *varve.Store) {
 // because a script that repeats it would write the same again.
 func (a *App) warnUnwritten(how Access, done bool, err error) {
 	f, when := Classify(err), "by the next command that can"
+	f.Fix = onceCommitted(f.Fix)
 	if as[*varve.InflatedError](err) {
 		when = "when you ask for it"
 	}
@@ -173,7 +177,7 @@ func (a *App) warnUnwritten(how Access, done bool, err error) {
 	}
 	switch {
 	case !done: // its own failure says it
-	case how == Write || how == Create:
+	case a.committed() > 0:
 		_ = a.Out.Flush()
 		a.Warn("the change is committed and safe in the log, do not repeat it; the files are written %s: %s; %s", when, f.Message, f.Fix)
 	default:

@@ -1,13 +1,43 @@
 package cli
 
 import (
+	"fmt"
 	"io"
 	"io/fs"
+	"path/filepath"
 
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/locate"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// ReplaceFile lets write fill a file that takes its name when it is complete: see vfs.ReplaceGiven.
-func ReplaceFile(name string, perm fs.FileMode, write func(io.Writer) error) error {
+// ReplaceFile lets write fill a file that the user named, which takes its name when it is complete: see
+// vfs.ReplaceGiven. A file in the folder of a store is refused, before anything is written: every output of
+// memctl that is a file passes here.
+func (a *App) ReplaceFile(name string, perm fs.FileMode, write func(io.Writer) error) error {
+	if err := a.NotInStore(name); err != nil {
+		return err
+	}
 	return vfs.ReplaceGiven(name, perm, write)
+}
+
+// NotInStore refuses the name of an output that lies in the folder of a store of this user, or of the store that the
+// command is about, whatever user owns that one.
+func (a *App) NotInStore(name string) error {
+	self, named := locate.Self(a.Getenv), a.Named()
+	if named != "" {
+		if real, err := filepath.EvalSymlinks(named); err == nil {
+			named = real
+		}
+		named, _ = filepath.Abs(named)
+	}
+	above, err := locate.Above(name, func(dir string) bool { return (dir == named || self.Own(dir)) && IsStore(dir) })
+	switch {
+	case err != nil:
+		return err
+	case above != "":
+		err = fmt.Errorf("%w: %s is inside of the store %s, whose files only the store writes: nothing was written", varve.ErrInvalid, name, above)
+		return WithFix(err, "name a file outside of it")
+	}
+	return nil
 }

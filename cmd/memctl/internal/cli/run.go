@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/varve-db/varve"
 )
 
 // Environment is what the program knows of the machine besides its streams.
@@ -47,7 +49,9 @@ type App struct {
 	passedOver sync.Once // stores of other users are named once
 
 	evicted  evictions
-	started  bool // the command line was understood
+	commits  atomic.Int64                // of stores that the command has closed
+	writing  atomic.Pointer[varve.Store] // that it has open to write
+	started  bool                        // the command line was understood
 	messages sync.Mutex
 	failures []*Failure // behind messages
 	ending   atomic.Bool
@@ -88,6 +92,9 @@ func Run(ctx context.Context, commands func(*App) *cobra.Command, args []string,
 // Fail notes an error without ending the command; in text it is told at once.
 func (a *App) Fail(err error) {
 	f := Classify(err)
+	if a.committed() > 0 {
+		f.Fix = onceCommitted(f.Fix)
+	}
 	a.messages.Lock()
 	defer a.messages.Unlock()
 	a.failures = append(a.failures, f)
@@ -135,7 +142,7 @@ func (a *App) finish() int {
 
 // cannotWrite: stdout is full or gone.
 func (a *App) cannotWrite(code int, err error) int {
-	f := Classify(fmt.Errorf("writing the result: %w", err))
+	f := Classify(a.afterCommits(fmt.Errorf("writing the result: %w", err), code == CodeOK))
 	fmt.Fprintf(a.ErrOut, "memctl: %s\n", indented(f.Message))
 	return graver(code, f.Code)
 }

@@ -59,7 +59,8 @@ func (a *App) guard(ctx context.Context) {
 		}
 		done := make(chan int, 1)
 		go func() {
-			a.Fail(WithFix(fmt.Errorf("%w: the command did not end within %v and was aborted", context.Canceled, patience),
+			err := fmt.Errorf("%w: the command did not end within %v and was aborted", context.Canceled, patience)
+			a.Fail(WithFix(a.afterCommits(err, false),
 				"what was stored before is safe in the files or in the log; memctl status shows the state of the store"))
 			done <- a.finish()
 		}()
@@ -82,7 +83,7 @@ func (a *App) lastWord() {
 		told := slices.ContainsFunc(a.failures, func(f *Failure) bool { return f.Code == CodeInterrupted })
 		a.messages.Unlock()
 		if !told {
-			a.Fail(context.Canceled)
+			a.Fail(a.afterCommits(context.Canceled, true))
 		}
 	}()
 	select {

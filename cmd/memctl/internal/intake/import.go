@@ -15,12 +15,13 @@ import (
 
 // Report is what came of an import.
 type Report struct {
-	From       string             `json:"from"`
-	Source     string             `json:"source"`
-	Store      string             `json:"store"`
-	tally                         // of memories
-	Problems   []importer.Problem `json:"problems"`
-	Assemblies tally              `json:"assemblies"`
+	From       string                `json:"from"`
+	Source     string                `json:"source"`
+	Store      string                `json:"store"`
+	tally                            // of memories
+	Problems   []importer.Problem    `json:"problems"`
+	Counts     map[importer.Kind]int `json:"counts"` // of the problems
+	Assemblies tally                 `json:"assemblies"`
 	importer.Report
 }
 
@@ -43,6 +44,9 @@ const (
 
 // Refusal says that a problem is about a memory that may have been lost.
 func Refusal(p importer.Problem) bool {
+	if p.LeftOut {
+		return true
+	}
 	switch p.Kind {
 	case importer.KindCorrupt, importer.KindUnread, importer.KindTooLarge, kindRefused:
 		return !p.Taken
@@ -113,6 +117,7 @@ func (in *Intake) Run(ctx context.Context, src *importer.Source) error {
 
 func (in *Intake) problem(p importer.Problem) {
 	in.Report.Problems = append(in.Report.Problems, p)
+	in.Report.Counts[p.Kind]++
 	if Refusal(p) {
 		in.Failed++
 	}

@@ -181,7 +181,7 @@ func install(ctx context.Context, a *cli.App, s *settings) error {
 	if err := vfs.MkdirAll(vfs.OS(), filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	err = cli.ReplaceFile(path, 0o644, func(w io.Writer) error {
+	err = a.ReplaceFile(path, 0o644, func(w io.Writer) error {
 		_, err := io.WriteString(w, u.file())
 		return err
 	})

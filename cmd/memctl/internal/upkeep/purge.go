@@ -73,7 +73,7 @@ is purged if the store has no trace of one of them, since it may be mistyped (ex
 					return err
 				}
 			}
-			return a.With(cmd.Context(), cli.Write, func(st *varve.Store) error {
+			err := a.With(cmd.Context(), cli.Write, func(st *varve.Store) error {
 				unknown, purge := st.Admin().Unknown, st.Admin().Purge
 				if groups {
 					unknown, purge = st.Assemblies().Unknown, st.Assemblies().Purge
@@ -121,6 +121,7 @@ is purged if the store has no trace of one of them, since it may be mistyped (ex
 				}
 				return nil
 			})
+			return cli.Resumable(err, "a purge may be repeated until it is complete")
 		}),
 	}
 	c.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
@@ -241,8 +242,8 @@ func tellPurged(a *cli.App, ids []string, r *varve.PurgeReport, complete bool) {
 	if complete {
 		a.Note("files that were removed before this purge, of versions replaced or deleted earlier, may persist in free blocks of the file system: memctl purge --help says what helps")
 	}
-	if len(r.Processes) > 0 {
-		a.Note("processes %v have the store open, and may have purged data in memory until they read on", r.Processes)
+	if len(r.Processes)+len(r.Elsewhere) > 0 {
+		a.Note("processes %s have the store open, and may have purged data in memory until they read on", running(r.Processes, r.Elsewhere))
 	}
 }
 

@@ -107,6 +107,21 @@ func repairStore(ctx context.Context, a *cli.App, dir string, apply, members boo
 	return err
 }
 
+// running names processes in a sentence, those of another PID namespace apart: their ids mean other processes here.
+func running(here, elsewhere []int) string {
+	s := ""
+	if len(here) > 0 {
+		s = fmt.Sprint(here)
+	}
+	if len(elsewhere) > 0 {
+		if s != "" {
+			s += " and "
+		}
+		s += fmt.Sprintf("%v of another PID namespace (a container: stop them there)", elsewhere)
+	}
+	return s
+}
+
 // mayBeDead says of which processes nothing can be told here.
 func mayBeDead(pids []int) string {
 	if len(pids) == 0 {
@@ -149,8 +164,8 @@ func showPlan(a *cli.App, p *varve.RepairPlan) {
 		a.Say("nothing to repair")
 		return
 	}
-	if n, pids := p.Alone(), others(p.Processes); n > 0 && len(pids) > 0 {
-		a.Note("%s that no other process has the store open; first stop the processes %v%s", cli.Count(n, "step requires", "steps require"), pids, mayBeDead(p.Unsure))
+	if n, pids := p.Alone(), others(p.Processes); n > 0 && len(pids)+len(p.Elsewhere) > 0 {
+		a.Note("%s that no other process has the store open; first stop the processes %s%s", cli.Count(n, "step requires", "steps require"), running(pids, p.Elsewhere), mayBeDead(p.Unsure))
 	}
 	for _, f := range p.Left {
 		if f.Severity != repair.Info && a.Document == nil {
@@ -217,7 +232,7 @@ func showRepair(a *cli.App, r *varve.RepairReport, err error) {
 		a.Say("remains: %s", cli.Printable(r.Remaining[i].String()))
 	}
 	if pids := others(r.Processes); len(r.Waiting) > 0 {
-		a.Note("%s until no other process has the store open; stop the processes %v%s and run memctl repair --apply again", cli.Count(len(r.Waiting), "step waits", "steps wait"), pids, mayBeDead(r.Unsure))
+		a.Note("%s until no other process has the store open; stop the processes %s%s and run memctl repair --apply again", cli.Count(len(r.Waiting), "step waits", "steps wait"), running(pids, r.Elsewhere), mayBeDead(r.Unsure))
 	}
 	if a.Document != nil {
 		a.Document.Begin("waiting")

@@ -55,6 +55,7 @@ type State struct {
 	Processes  []int      `json:"processes"`
 	Unseen     []int      `json:"processes_unseen,omitempty"` // that said so and are not seen here
 	Watcher    *int       `json:"watcher"`                    // the process that takes over edits of files, null: none does
+	Polls      string     `json:"watcher_polls,omitempty"`    // why it looks at all files each minute instead
 	LastFlush  *time.Time `json:"last_flush"`
 	LastBackup *time.Time `json:"last_backup"`
 	Refused    *refused   `json:"refused_edits"`
@@ -65,6 +66,7 @@ type State struct {
 	gravest error // of the problems that are no full disk
 	full    bool  // the disk is full, or soon is
 	filled  error // the disk is full
+	away    []int // of Unseen, those of another PID namespace
 }
 
 func ShowStatus(ctx context.Context, a *cli.App) error {
@@ -138,8 +140,10 @@ func stateOf(ctx context.Context, dir string, st *varve.Store) State {
 		}
 	}
 	s.Processes = slices.DeleteFunc(s.Processes, unseen)
+	s.Unseen = append(s.Unseen, n.Elsewhere...)
+	s.away = n.Elsewhere
 	if n.Watcher != 0 {
-		s.Watcher = &n.Watcher
+		s.Watcher, s.Polls = &n.Watcher, n.WatcherPolls
 	}
 	var verr error
 	if s.Vectors, verr = vectorsOf(ctx, st, &n); verr != nil {
@@ -247,12 +251,26 @@ func showState(a *cli.App, s State) {
 	}
 	if n := len(s.Unseen); n > 0 {
 		processes += "; " + cli.Count(n, "more is", "more are") + " registered but not visible from here: killed, or in another container"
+		if len(s.away) > 0 {
+			processes += fmt.Sprintf(" (of another PID namespace, with the ids %v there)", s.away)
+		}
 	}
 	line("processes", "%s", processes)
 	if s.Watcher == nil {
 		line("edits", "no process watches the files: edits are found when they are read, and by memctl verify")
 	} else {
-		line("edits", "process %d watches the files and takes edits over", *s.Watcher)
+		where := ""
+		if slices.Contains(s.away, *s.Watcher) && !slices.Contains(s.Processes, *s.Watcher) {
+			where = " of another PID namespace"
+		}
+		how := "watches the files"
+		if s.Polls != "" {
+			how = "looks at all files each minute"
+		}
+		line("edits", "process %d%s %s and takes edits over", *s.Watcher, where, how)
+		if s.Polls != "" {
+			line("", "notifications are missing: %s", s.Polls)
+		}
 	}
 	line("last flush", "%s", ago(a, s.LastFlush))
 	if s.LastBackup == nil {

@@ -52,7 +52,7 @@ all of it.`,
 				if file == "" || file == "-" {
 					return all(w.Out.Data(cli.JSON))
 				}
-				if err := cli.ReplaceFile(file, 0o600, all); err != nil {
+				if err := w.ReplaceFile(file, 0o600, all); err != nil {
 					return fmt.Errorf("writing %s: %w", file, err)
 				}
 				w.Document.Member("exported", n)

@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/varve-db/varve"
+)
+
+// A command that has made a write durable may still fail: its files cannot be written, its output
+// is full, it is interrupted, or a later write of several is refused. A caller that takes such a
+// failure for "not stored" stores the same again. So every failure of a command passes here
+// (WithIn returns a committedError, the end of the output and the end by a signal make one), and
+// Classify lets no failure after a commit say that nothing was written, or advise to repeat it.
+
+// committedError is a failure of a command after a commit of it was durable.
+type committedError struct {
+	commits int64
+	done    bool // the command has done what it is for; what failed is what follows a commit
+	err     error
+}
+
+func (e *committedError) Error() string {
+	switch {
+	case e.done && errors.Is(e.err, varve.ErrReplaced):
+		return "the change was committed to the store that was there, do not repeat it unseen; " + e.err.Error()
+	case e.done:
+		return "the change is committed and durable, do not repeat it; " + e.err.Error()
+	}
+	return fmt.Sprintf("%v; what the command wrote before (%s) is committed and durable", e.err, Count(int(e.commits), "commit", "commits"))
+}
+
+func (e *committedError) Unwrap() error { return e.err }
+
+// Committed reports whether a command failed although what it is for is durable.
+func Committed(err error) bool {
+	var after *committedError
+	return errors.As(err, &after) && after.done
+}
+
+// Resumable gives a failure that came between the commits of a command which may be repeated, since it does
+// only what is left to do, the remedy to do so.
+func Resumable(err error, does string) error {
+	var after *committedError
+	if errors.As(err, &after) && !after.done {
+		return &fixed{err: err, fix: again + ": " + does}
+	}
+	return err
+}
+
+// begin has the commits of a store that was opened to write count as those of the command. The
+// function that it returns ends that, when the store is closed: it returns err as a committedError
+// if a commit came before it.
+//
+// Until then, and from then on if there was a commit, writing to a pipe without a reader is an
+// error: the signal would end the process without a word about what is durable.
+func (a *App) begin(how Access, st *varve.Store) func(done bool, err error) error {
+	if how != Write && how != Create {
+		return func(_ bool, err error) error { return err }
+	}
+	a.writing.Store(st)
+	restore := LeaveBrokenPipes()
+	return func(done bool, err error) error {
+		n := st.Admin().Commits()
+		a.writing.Store(nil)
+		if a.commits.Add(n); a.commits.Load() == 0 {
+			restore()
+		}
+		if err == nil || n == 0 {
+			return err
+		}
+		return &committedError{commits: n, done: done, err: err}
+	}
+}
+
+// committed returns the number of commits of the command so far.
+func (a *App) committed() int64 {
+	n := a.commits.Load()
+	if st := a.writing.Load(); st != nil {
+		n += st.Admin().Commits()
+	}
+	return n
+}
+
+// afterCommits returns err as a committedError if the command has committed something.
+func (a *App) afterCommits(err error, done bool) error {
+	if n := a.committed(); n > 0 && err != nil && !errors.As(err, new(*committedError)) {
+		return &committedError{commits: n, done: done, err: err}
+	}
+	return err
+}
+
+// after adapts a failure to what is durable.
+func (f *Failure) after(e *committedError) {
+	f.Committed = e.commits
+	f.Fix = onceCommitted(f.Fix)
+	switch {
+	case !e.done && f.Fix == "":
+		f.Fix = "see what is stored before you repeat the command: memctl list"
+	case e.done && errors.Is(e.err, varve.ErrReplaced):
+		f.Fix = "see what is stored before you repeat the command: memctl list"
+	case e.done && f.Fix == "":
+		f.Fix = "memctl flush writes what is not in the files yet"
+	case e.done:
+		f.Fix += "; memctl flush then writes what is not in the files yet"
+	}
+}
+
+// The ends of remedies that are right only while no write of the command is durable.
+const (
+	again          = "run the command again"
+	thenAgain      = ", then " + again
+	againOpens     = again + ": it opens the store that is there now"
+	andRetry       = " and retry"
+	nothingWritten = "; nothing was written"
+)
+
+// onceCommitted returns a remedy without what is wrong after a commit.
+func onceCommitted(fix string) string {
+	for _, end := range []string{nothingWritten, thenAgain, andRetry, againOpens, again} {
+		fix = strings.TrimSuffix(fix, end)
+	}
+	return fix
+}

@@ -1,0 +1,422 @@
+package importer
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// A record of another system, and how it is read. Members that are not named here stay in the document
+// unchanged.
+//
+//	mem0          {"id","memory",?"metadata",?"created_at",?"run_id",…}     get, get_all, search
+//	LangChain     {"type":"human"|"ai"|…,"data":{"content",…}}              messages_to_dict, message histories
+//	              {"page_content",?"id","metadata"}                          a document
+//	              {"id","vector","text","metadata"}                         a row of InMemoryVectorStore.dump
+//	              {"lc":1,"type":"constructor","id":[…],"kwargs":{…}}       either, by dumpd
+//	llama_index   {"__data__":{…},"__type__"}, {"id_","text"|"text_resource","metadata"|"extra_info",…}
+//	              {"role","blocks":[{"block_type":"text","text"}]}          a message of a chat store
+//	chat          {"role","content"}                                        a message
+//
+// The content of a message is a text, or a list of blocks, of which the texts become the content; the list
+// is kept in metadata.blocks if it has anything else.
+//
+// A message has no id that a second one could not have ("ok" is said twice), so its id is made from the
+// file, the place in it, and the text.
+const (
+	Mem0       Format = "mem0"
+	LangChain  Format = "langchain"
+	LlamaIndex Format = "llama-index"
+	Chat       Format = "chat"
+)
+
+// reading is a record of another system read as a memory.
+type reading struct {
+	form      Format
+	id        string
+	content   string
+	message   bool // it has its place in a conversation, and no id or time that counts
+	embedding jsontext.Value
+	timestamp jsontext.Value
+	metadata  []named
+	rest      []named           // members at the top level
+	renamed   map[string]string // in the source, here
+}
+
+// fields are the members of an object, in order, and by name.
+type fields struct {
+	list []named
+	by   map[string]jsontext.Value
+}
+
+func fieldsOf(text []byte) fields {
+	f := fields{by: map[string]jsontext.Value{}}
+	_ = members(text, func(name string, v jsontext.Value) error {
+		v = v.Clone()
+		f.list = append(f.list, named{name, v})
+		f.by[name] = v
+		return nil
+	}, lax...)
+	return f
+}
+
+func (f fields) kind(name string) jsontext.Kind {
+	if v, ok := f.by[name]; ok {
+		return v.Kind()
+	}
+	return 0
+}
+
+// text returns a member that is a string, "" for any other.
+func (f fields) text(name string) string {
+	if f.kind(name) == '"' {
+		return unquote(f.by[name])
+	}
+	return ""
+}
+
+// without returns the members but those named, and without null.
+func (f fields) without(names ...string) []named {
+	var rest []named
+	for _, m := range f.list {
+		if !slices.Contains(names, m.name) && m.val.Kind() != 'n' {
+			rest = append(rest, m)
+		}
+	}
+	return rest
+}
+
+// telling are the names of members by which records of other systems are known.
+var telling = []string{"lc", "__data__", "data", "page_content", "memory", "vector", "id_", "doc_id", "role", "type"}
+
+// recognise reads a record of another system; nil for a memory or an assembly of ours, and for what is
+// neither.
+func recognise(o *object) *reading {
+	if !slices.ContainsFunc(o.names, func(name string) bool { return slices.Contains(telling, name) }) {
+		return nil // and its members need not be looked at
+	}
+	f := fieldsOf(o.text)
+	switch {
+	case f.kind("lc") != 0 && f.kind("kwargs") == '{':
+		return readConstructor(f)
+	case f.kind("__data__") != 0 && (f.kind("__data__") == '{' || f.kind("__data__") == '"'):
+		return readNode(nodeData(f.by["__data__"]))
+	case f.kind("data") == '{' && f.kind("type") == '"' && !o.content:
+		return readLangMessage(f.text("type"), fieldsOf(f.by["data"]))
+	case f.kind("page_content") == '"':
+		return readLangDocument(f)
+	case f.kind("memory") == '"' && !o.content:
+		return readMem0(f)
+	case f.kind("vector") == '[' && f.kind("text") == '"':
+		r := &reading{form: LangChain, id: f.text("id"), content: f.text("text"), embedding: f.by["vector"], rest: f.without("id", "vector", "text", "metadata"),
+			renamed: map[string]string{"vector": "embedding"}}
+		r.meta(f, "metadata")
+		return r
+	case f.kind("id_") == '"' || f.kind("doc_id") == '"' && f.kind("extra_info") != 0:
+		return readNode(f)
+	case f.kind("role") == '"' && (f.kind("blocks") == '[' || blocks(f.by["content"])):
+		return readChat(f)
+	case f.kind("role") == '"' && f.kind("content") == '"' && !o.idText:
+		return readChat(f)
+	case f.kind("type") == '"' && isMessageType(f.text("type")) && blocks(f.by["content"]):
+		return readLangMessage(f.text("type"), f)
+	}
+	return nil
+}
+
+// meta takes the members of an object for metadata; what is no object stays where it was.
+func (r *reading) meta(f fields, name string) {
+	switch v := f.by[name]; f.kind(name) {
+	case '{':
+		r.metadata = append(r.metadata, fieldsOf(v).list...)
+	case 0, 'n':
+	default:
+		r.metadata = append(r.metadata, named{name, v})
+	}
+}
+
+// say adds metadata unless the record has its own of this name.
+func (r *reading) say(name, value string) {
+	if value != "" && !slices.ContainsFunc(r.metadata, func(m named) bool { return m.name == name }) {
+		r.metadata = append(r.metadata, named{name, quote(value)})
+	}
+}
+
+func readMem0(f fields) *reading {
+	r := &reading{form: Mem0, id: idOf(f.by["id"]), content: f.text("memory"), renamed: map[string]string{"memory": "content"}}
+	r.rest = f.without("id", "memory", "metadata", "timestamp")
+	r.meta(f, "metadata")
+	r.say("session_id", f.text("run_id"))
+	for _, name := range []string{"timestamp", "created_at"} {
+		if v := f.by[name]; f.kind(name) == '"' || f.kind(name) == '0' {
+			r.timestamp = v
+			break
+		}
+	}
+	return r
+}
+
+func idOf(v jsontext.Value) string {
+	switch v.Kind() {
+	case '"':
+		return unquote(v)
+	case '0':
+		return string(v)
+	}
+	return ""
+}
+
+// readConstructor reads what dumpd wrote; the last name of the id is that of the class.
+func readConstructor(f fields) *reading {
+	kwargs := fieldsOf(f.by["kwargs"])
+	if kwargs.kind("page_content") == '"' {
+		return readLangDocument(kwargs)
+	}
+	if _, ok := kwargs.by["content"]; ok {
+		kind := kwargs.text("type")
+		if kind == "" {
+			var class []string
+			_ = eachElement(f.by["id"], func(v jsontext.Value) error {
+				class = append(class, unquote(v))
+				return nil
+			})
+			if len(class) > 0 {
+				kind = strings.ToLower(strings.TrimSuffix(strings.TrimSuffix(class[len(class)-1], "Chunk"), "Message"))
+			}
+		}
+		return readLangMessage(kind, kwargs)
+	}
+	return nil
+}
+
+func readLangDocument(f fields) *reading {
+	r := &reading{form: LangChain, id: f.text("id"), content: f.text("page_content"), renamed: map[string]string{"page_content": "content"}}
+	r.rest = f.without("id", "page_content", "metadata", "type", "timestamp")
+	r.meta(f, "metadata")
+	return r
+}
+
+func isMessageType(s string) bool {
+	s = strings.ToLower(strings.TrimSuffix(strings.TrimSuffix(s, "Chunk"), "Message"))
+	return slices.Contains([]string{"human", "ai", "system", "chat", "function", "tool", "generic", "developer", "remove", "user", "assistant"}, s)
+}
+
+func readLangMessage(kind string, f fields) *reading {
+	content, ok := f.by["content"]
+	if !ok {
+		return nil
+	}
+	r := &reading{form: LangChain, message: true}
+	if !r.said(content) {
+		return nil
+	}
+	role := f.text("role")
+	if role == "" {
+		role = strings.ToLower(strings.TrimSuffix(strings.TrimSuffix(kind, "Chunk"), "Message"))
+	}
+	r.say("role", role)
+	r.say("message_id", f.text("id"))
+	for _, m := range f.without("content", "type", "id", "role") {
+		if s := string(m.val); s != "{}" && s != "[]" {
+			r.metadata = append(r.metadata, m)
+		}
+	}
+	return r
+}
+
+// nodeData is the data of a node: an object, or the text of one.
+func nodeData(v jsontext.Value) fields {
+	if v.Kind() == '"' {
+		v = jsontext.Value(unquote(v))
+	}
+	return fieldsOf(v)
+}
+
+func readNode(f fields) *reading {
+	r := &reading{form: LlamaIndex, id: f.text("id_"), renamed: map[string]string{"id_": "id"}}
+	if r.id == "" {
+		r.id = f.text("doc_id")
+	}
+	drop := []string{"id_", "doc_id", "metadata", "extra_info", "embedding", "text", "timestamp"}
+	switch {
+	case f.kind("text_resource") == '{':
+		resource := fieldsOf(f.by["text_resource"])
+		r.content = resource.text("text")
+		if len(resource.without("text")) == 0 || len(resource.without("text", "mimetype", "embeddings", "path", "url")) == 0 {
+			drop = append(drop, "text_resource")
+		}
+	case f.kind("text") == '"':
+		r.content = f.text("text")
+	default:
+		return nil
+	}
+	if f.kind("embedding") == '[' {
+		r.embedding = f.by["embedding"]
+	}
+	r.rest = f.without(drop...)
+	r.meta(f, "metadata")
+	r.meta(f, "extra_info")
+	return r
+}
+
+func readChat(f fields) *reading {
+	r := &reading{form: Chat, message: true}
+	said := f.by["content"]
+	if f.kind("blocks") == '[' {
+		said, r.form = f.by["blocks"], LlamaIndex
+	}
+	if !r.said(said) {
+		return nil
+	}
+	for _, m := range f.without("content", "blocks", "timestamp", "created_at", "metadata") {
+		if s := string(m.val); s != "{}" && s != "[]" {
+			r.metadata = append(r.metadata, m)
+		}
+	}
+	r.meta(f, "metadata")
+	for _, name := range []string{"timestamp", "created_at"} {
+		if f.kind(name) == '"' || f.kind(name) == '0' {
+			r.timestamp = f.by[name]
+			break
+		}
+	}
+	return r
+}
+
+// blocks reports whether a content is a list of blocks: texts, or objects of a type.
+func blocks(v jsontext.Value) bool {
+	if v.Kind() != '[' {
+		return false
+	}
+	all := true
+	_ = eachElement(v, func(e jsontext.Value) error {
+		all = all && (e.Kind() == '"' || e.Kind() == '{')
+		return nil
+	})
+	return all
+}
+
+// said sets the content of a message; false where it is neither a text nor a list of blocks.
+func (r *reading) said(v jsontext.Value) bool {
+	switch {
+	case v.Kind() == '"':
+		r.content = unquote(v)
+		return true
+	case v.Kind() == 'n':
+		return true
+	case !blocks(v):
+		return false
+	}
+	var texts []string
+	other := false
+	_ = eachElement(v, func(e jsontext.Value) error {
+		if e.Kind() == '"' {
+			texts = append(texts, unquote(e))
+			return nil
+		}
+		b := fieldsOf(e)
+		if b.kind("text") == '"' {
+			texts = append(texts, b.text("text"))
+		} else {
+			other = true
+		}
+		return nil
+	})
+	r.content = strings.Join(texts, "\n")
+	if other {
+		r.metadata = append(r.metadata, named{"blocks", v})
+	}
+	return true
+}
+
+// eachElement calls f for each element of a JSON array.
+func eachElement(v jsontext.Value, f func(e jsontext.Value) error) error {
+	dec := jsontext.NewDecoder(strings.NewReader(string(v)), lax...)
+	if dec.PeekKind() != '[' {
+		return nil
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return err
+	}
+	for dec.PeekKind() != ']' && dec.PeekKind() != 0 {
+		e, err := dec.ReadValue()
+		if err != nil {
+			return err
+		}
+		if err := f(e.Clone()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// document is the memory under an id.
+func (r *reading) document(id string) []byte {
+	out := member([]byte{'{'}, "id", quote(id))
+	out = member(out, "content", quote(r.content))
+	used := []string{"id", "content"}
+	if r.embedding != nil {
+		out, used = member(out, "embedding", r.embedding), append(used, "embedding")
+	}
+	if r.timestamp != nil {
+		out, used = member(out, "timestamp", r.timestamp), append(used, "timestamp")
+	}
+	if len(r.metadata) > 0 {
+		meta, names := []byte{'{'}, map[string]bool{}
+		for _, m := range r.metadata {
+			if !names[m.name] {
+				names[m.name] = true
+				meta = member(meta, m.name, clean(m.val))
+			}
+		}
+		out, used = member(out, "metadata", append(meta, '}')), append(used, "metadata")
+	}
+	for _, m := range r.rest {
+		if !slices.Contains(used, m.name) {
+			out = member(out, m.name, clean(m.val))
+			used = append(used, m.name)
+		}
+	}
+	return append(out, '}')
+}
+
+// where is the place of a record: the file or line, and in it the conversation.
+type where struct {
+	path    string // file, file:3, file[2]
+	session string // of a conversation, "" where there is none
+	nth     int    // of the conversation's messages, from 0
+}
+
+// foreign yields a record of another system.
+func (r *run) foreign(at where, rec *reading, raw []byte, mends []string) error {
+	id, note := rec.id, ""
+	switch {
+	case rec.message:
+		rec.say("session_id", at.session)
+		id = messageID(at.session, at.nth, rec.content)
+	case id == "":
+		id, note = contentID(raw), "had no id; this one was made from the content"
+	}
+	r.census.forms[rec.form]++
+	taken, err := r.item(Item{ID: id, JSON: rec.document(id), Path: at.path, Note: note, renamed: rec.renamed}, raw)
+	if err != nil || !taken || len(mends) == 0 {
+		return err
+	}
+	return r.problem(Problem{Path: at.path, ID: id, Kind: KindMended, Reason: strings.Join(mends, "; "), Taken: true})
+}
+
+func messageID(session string, nth int, content string) string {
+	h := sha256.Sum256(fmt.Appendf(nil, "%d:%s:%d:%s", len(session), session, nth, content))
+	return "chat-" + hex.EncodeToString(h[:16])
+}
+
+// sessionOf is the conversation that a file is: its name without the folder and the ending.
+func sessionOf(name string) string {
+	base := path.Base(name)
+	return strings.TrimSuffix(base, path.Ext(base))
+}
