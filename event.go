@@ -25,15 +25,15 @@ type EventKind string
 // The kinds of events.
 const (
 	EventTornTail    = EventKind(env.EventTornTail)    // unacknowledged bytes after the last commit
-	EventCorruption  = EventKind(env.EventCorruption)  //
+	EventCorruption  = EventKind(env.EventCorruption)  // stored data is damaged: Path, LSN; Err says how
 	EventSyncFailed  = EventKind(env.EventSyncFailed)  // writes wait until one succeeds
-	EventSyncHealed  = EventKind(env.EventSyncHealed)  //
+	EventSyncHealed  = EventKind(env.EventSyncHealed)  // a sync succeeded again; writes continue
 	EventSlowSync    = EventKind(env.EventSlowSync)    // a sync of the log took over a second; Took
 	EventLockWait    = EventKind(env.EventLockWait)    // Note names the holder
 	EventRecovered   = EventKind(env.EventRecovered)   // the log was read after an end without Close
-	EventDiskFull    = EventKind(env.EventDiskFull)    //
+	EventDiskFull    = EventKind(env.EventDiskFull)    // a write failed for want of space or of inodes; Err is a DiskFullError
 	EventLowSpace    = EventKind(env.EventLowSpace)    // Bytes are left; Note says how many there should be. Sent once until there is enough space
-	EventSpaceBack   = EventKind(env.EventSpaceBack)   //
+	EventSpaceBack   = EventKind(env.EventSpaceBack)   // there is enough space again
 	EventHealed      = EventKind(env.EventHealed)      // Path was restored; Note names the source
 	EventHoldBroken  = EventKind(env.EventHoldBroken)  // a backup took longer than the log's budget allows
 	EventArchiveGap  = EventKind(env.EventArchiveGap)  // the history has a hole; no memory is lost
@@ -42,19 +42,19 @@ const (
 	EventArchiveOld  = EventKind(env.EventArchiveOld)  // Bytes of the oldest history were removed by history_bytes or history_days: see Note
 	EventFlush       = EventKind(env.EventFlush)       // Count files became durable
 	EventFlushError  = EventKind(env.EventFlushError)  // the flush is tried again
-	EventIndex       = EventKind(env.EventIndex)       //
+	EventIndex       = EventKind(env.EventIndex)       // the index was written as of LSN
 	EventMerged      = EventKind(env.EventMerged)      // Count segments of the index of words were merged, or written without what is deleted; Path, LSN, Took
 	EventRebuilt     = EventKind(env.EventRebuilt)     // from a backup or from the files; Note says why
 	EventRestored    = EventKind(env.EventRestored)    // Path was damaged or missing; restored from the log or the archive
 	EventEdit        = EventKind(env.EventEdit)        // Path is in quarantine/
-	EventAdopted     = EventKind(env.EventAdopted)     //
+	EventAdopted     = EventKind(env.EventAdopted)     // an edit of Path by hand became a new version of ID
 	EventDeleted     = EventKind(env.EventDeleted)     // the file of ID was deleted; its versions are kept in the history; Note: it was the only copy
 	EventWatching    = EventKind(env.EventWatching)    // Note says how; Err says why not as intended
-	EventDrift       = EventKind(env.EventDrift)       //
+	EventDrift       = EventKind(env.EventDrift)       // files and index do not agree: Count files in Path, or Note says what
 	EventConfig      = EventKind(env.EventConfig)      // config.json is invalid: the last valid one remains in force; at open, its valid members
 	EventBackupFail  = EventKind(env.EventBackupFail)  //
 	EventEmbedFailed = EventKind(env.EventEmbedFailed) // Count texts; the memories are stored and get their vectors later
-	EventEmbedWorks  = EventKind(env.EventEmbedWorks)  //
+	EventEmbedWorks  = EventKind(env.EventEmbedWorks)  // the embedding service answers again
 	EventEmbedDown   = EventKind(env.EventEmbedDown)   // Count failures in a row; writes do not wait for it until Took has passed; Err is the last
 	EventVectors     = EventKind(env.EventVectors)     // Count vectors in all; Path
 	EventRevectored  = EventKind(env.EventRevectored)  // the vectors were rebuilt from the memories; Err says why

@@ -2,6 +2,8 @@ package working
 
 import (
 	"context"
+	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -41,9 +43,10 @@ func (m *Memory) Touch(ctx context.Context, key string, opts ...SetOption) (bool
 type Entry struct {
 	Key     string
 	Value   any
-	Updated time.Time     // by the clock of the home
-	TTL     time.Duration // what remains; negative: it does not expire
-	Version uint64        // another one with every write
+	Written json.RawMessage // Value as it was written: 1.10, which Value has as 1.1
+	Updated time.Time       // by the clock of the home
+	TTL     time.Duration   // what remains; negative: it does not expire
+	Version uint64          // another one with every write
 }
 
 // Entry reads a value with its metadata. It does not count as use.
@@ -56,5 +59,5 @@ func (m *Memory) Entry(ctx context.Context, key string) (Entry, bool, error) {
 		return Entry{}, false, err
 	}
 	v, err := decodeValue(it.Name, it.Value)
-	return Entry{Key: key, Value: v, Updated: it.Updated, TTL: remaining(it.TTL), Version: it.Version}, err == nil, err
+	return Entry{Key: key, Value: v, Written: slices.Clone(it.Value), Updated: it.Updated, TTL: remaining(it.TTL), Version: it.Version}, err == nil, err
 }

@@ -79,6 +79,10 @@ func editMemory(ctx context.Context, a *cli.App, id string) error {
 		err = saveEdited(ctx, a, dir, m, version)
 	}
 	if err != nil && !cli.Committed(err) {
+		if _, serr := os.Stat(file); serr != nil { // the editor has removed it
+			_ = os.RemoveAll(temp)
+			return cli.WithFix(fmt.Errorf("%w; nothing was stored, and the edited file is gone", err), "edit the current version: memctl edit "+cli.ShellQuote(id))
+		}
 		return cli.WithFix(fmt.Errorf("%w; the text is kept in %s", err, file), "copy what you want to keep into the current version: memctl edit "+cli.ShellQuote(id))
 	}
 	if err := os.RemoveAll(temp); err != nil {

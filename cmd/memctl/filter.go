@@ -49,6 +49,12 @@ func (f *filterFlags) filters(cmd *cobra.Command, now time.Time) ([]varve.Filter
 	switch {
 	case cmd.Flags().Changed("session") && f.session == "":
 		return nil, cli.Usagef(cmd.CommandPath(), "--session is empty, and every session has a name: give one, or omit it; --where '!session_id' chooses memories without one")
+	case cmd.Flags().Changed("category") && f.category == "":
+		return nil, cli.Usagef(cmd.CommandPath(), "--category is empty: give a category, or omit it; --where '!category' chooses memories without one")
+	case cmd.Flags().Changed("key") && f.key == "":
+		return nil, cli.Usagef(cmd.CommandPath(), "--key is empty: give a key, or omit it; --where '!key' chooses memories without one")
+	case cmd.Flags().Changed("prefix") && f.prefix == "":
+		return nil, cli.Usagef(cmd.CommandPath(), "--prefix is empty: give the beginning of an id, or omit it")
 	case slices.Contains(f.tags, ""):
 		return nil, cli.Usagef(cmd.CommandPath(), "--tag is empty: give a tag, or omit it; --where '!tags' chooses memories without one")
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/cmd/memctl/internal/intake"
 	"github.com/varve-db/varve/cmd/memctl/internal/span"
+	"github.com/varve-db/varve/internal/sniff"
 	"github.com/varve-db/varve/internal/when"
 	"github.com/varve-db/varve/memstore"
 )
@@ -246,6 +248,9 @@ func content(ctx context.Context, a *cli.App, args []string, file string, limit 
 		file = "-"
 	}
 	b, err := intake.Slurp(ctx, a.In, file, limit)
+	if what := sniff.Foreign(b[:min(len(b), sniff.Longest)]); err == nil && what != nil && (b[0] != 0 || !utf8.Valid(b)) {
+		err = &varve.FieldError{Field: "input " + file, Err: fmt.Errorf("%w text: %w", varve.ErrInvalid, what)}
+	}
 	return string(b), err
 }
 

@@ -257,6 +257,9 @@ func (cm *Committer) prepare(ctx context.Context, w *work, ops []Op, seen Reads,
 		case p.err != nil && len(ops) > 1:
 			return nil, &errs.BatchError{Index: i, Key: ops[i].ID, Err: p.err}
 		case p.err != nil:
+			if ops[i].ID == "" && ops[i].deletes() {
+				return nil, fmt.Errorf("%s with an empty id: %w", ops[i].kind.Noun, p.err)
+			}
 			if ops[i].ID == "" {
 				return nil, fmt.Errorf("new %s: %w", ops[i].kind.Noun, p.err)
 			}

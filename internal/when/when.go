@@ -123,8 +123,17 @@ func in(t time.Time, zone *time.Location) time.Time {
 	if day := date(t); !date(at).Equal(day) {
 		return begins(y, m, d, zone).Add(t.Sub(day))
 	}
+	if !shown(at).Equal(t) {
+		// The clocks leave this out: as much later as they are put forward, in every zone. time.Date takes the offset of
+		// before or of after, by the zone.
+		_, before := at.Add(-beforeGap).Zone()
+		return time.Unix(t.Unix()-int64(before), int64(t.Nanosecond())).In(zone)
+	}
 	return at
 }
+
+// beforeGap is longer than any step of the clocks within a day, and shorter than from one to the next.
+const beforeGap = 12 * time.Hour
 
 // shown is the time of UTC at which its clocks show what those of t do.
 func shown(t time.Time) time.Time {

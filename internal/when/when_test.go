@@ -233,3 +233,19 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// An hour that the clocks leave out is as much later in every zone: time.Date goes back in America and on in Europe
+// (issue 48).
+func TestHourLeftOut(t *testing.T) {
+	for zone, c := range map[string][3]string{
+		"America/New_York":    {"2026-03-08 02:30", "2026-03-08 03:30", "2026-07-01 12:00:00"},
+		"America/Los_Angeles": {"2026-03-08 02:00", "2026-03-08 03:00", "2026-07-01 12:00:00"},
+		"Europe/Berlin":       {"2026-03-29 02:30", "2026-03-29 03:30", "2026-07-01 12:00:00"},
+		"Australia/Lord_Howe": {"2025-10-05 02:10", "2025-10-05 02:40", "2026-07-01 12:00:00"},
+	} {
+		got, err := Parse(c[0], at(t, zone, c[2]))
+		if err != nil || got.From.Format("2006-01-02 15:04") != c[1] {
+			t.Errorf("%s in %s: %v %v, want %s", c[0], zone, got.From, err, c[1])
+		}
+	}
+}

@@ -13,6 +13,7 @@
 // is one member, as it is written: "due date"<2026, "a.b"=1. Without quotes a name that has a colon, a tilde or a
 // space is refused unless an operator follows, as source:desk is meant to be source=desk.
 //
-// A number and a text have no order, so that n>x holds for no number n. Tally says so of memories that a
+// A number and a text have no order, so that n>x holds for no number n, and priority>=3 for no text "high"; a
+// text that begins as a number does, such as a date, is compared with a number by its bytes. Tally says so of memories that a
 // condition does not choose.
 package where

@@ -195,6 +195,9 @@ func (c *Cond) one(v any, op string) bool {
 		return false
 	}
 	for _, want := range c.values {
+		if !isNumber && strings.Trim(op, "<>=") == "" && op != "=" && unordered(text, want) {
+			continue
+		}
 		n := strings.Compare(text, want)
 		if isNumber {
 			wanted, err := strconv.ParseFloat(want, 64)
@@ -218,6 +221,15 @@ func (c *Cond) one(v any, op string) bool {
 		}
 	}
 	return false
+}
+
+// unordered reports whether a text has no order with a number: "high" is not more than 3. A text that begins as a number
+// does is compared by its bytes, as the date 2026-01-31 is with 2026.
+func unordered(text, want string) bool {
+	if _, err := strconv.ParseFloat(want, 64); err != nil || !json.Valid([]byte(want)) {
+		return false
+	}
+	return text == "" || !strings.ContainsRune("0123456789+-.", rune(text[0]))
 }
 
 // integer is a number without a fraction, unless it has very many digits.

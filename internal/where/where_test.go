@@ -3,6 +3,7 @@ package where
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -106,6 +107,23 @@ func TestTally(t *testing.T) {
 		}
 		if got := c.Tally().String(); got != "" {
 			t.Errorf("%q of no memory: %q", s, got)
+		}
+	}
+}
+
+// A text has no order with a number, unless it begins as one: "high" is not more than 3 (issue 48).
+func TestTextAndNumber(t *testing.T) {
+	for condition, want := range map[string][]string{
+		"priority>=3": {"5"}, "priority>3": {"5"}, "priority<3": {"2026-01-31"}, "priority>=2026": {"2026-01-31", "5"}, "priority>=a": {"high"}, "priority=high": {"high"},
+	} {
+		c, err := Parse(condition)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range []string{"high", "5", "2026-01-31", ""} {
+			if got := c.Holds(map[string]any{"priority": text}); got != slices.Contains(want, text) {
+				t.Errorf("%s of %q: %v", condition, text, got)
+			}
 		}
 	}
 }

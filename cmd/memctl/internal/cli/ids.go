@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -30,6 +31,9 @@ func (a *App) Deletes(what string, c *cobra.Command, orEnding func(ctx context.C
 	c.Use, c.Aliases, c.SuggestFor = "rm ID...", []string{"delete"}, []string{"remove", "forget", "del"}
 	c.Args = AtLeastOne("at least one id")
 	c.RunE = a.Do(func(cmd *cobra.Command, args []string) error {
+		if slices.Contains(args, "") { // before any is deleted
+			return Usagef(cmd.CommandPath(), "an id is empty: nothing was deleted; name what to delete")
+		}
 		var conds []varve.Cond
 		if cmd.Flags().Changed("if-version") {
 			if len(args) > 1 {

@@ -126,6 +126,15 @@ func (a *App) completeCommands(root *cobra.Command) {
 			c.RunE = a.Do(func(cmd *cobra.Command, _ []string) error {
 				return Usagef(cmd.CommandPath(), "name the shell: bash, fish, powershell or zsh")
 			})
+			for _, shell := range c.Commands() {
+				write := shell.RunE
+				shell.RunE = a.Do(func(cmd *cobra.Command, args []string) error {
+					if err := write(cmd, args); err != nil {
+						return fmt.Errorf("writing the completion script: %w", err)
+					}
+					return nil
+				})
+			}
 			c.Example = "  source <(memctl completion bash)\n  memctl completion fish > ~/.config/fish/completions/memctl.fish"
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/internal/sniff"
 	"github.com/varve-db/varve/memstore"
 )
 
@@ -81,6 +82,11 @@ func values(r io.Reader) func(func(json.RawMessage, error) bool) {
 		br := bufio.NewReader(r)
 		if mark, err := br.Peek(3); err == nil && bytes.Equal(mark, []byte("\xef\xbb\xbf")) {
 			_, _ = br.Discard(3)
+		}
+		head, _ := br.Peek(sniff.Longest)
+		if what := sniff.Foreign(head); what != nil {
+			yield(nil, what)
+			return
 		}
 		d := json.NewDecoder(br)
 		array := false
