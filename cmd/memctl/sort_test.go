@@ -58,7 +58,7 @@ func TestListSort(t *testing.T) {
 				Next     string
 				Memories []struct{ ID string }
 			}
-			args := []string{"list", "--sort", sort, "-n", "2", "--prefix", "", "--json"}
+			args := []string{"list", "--sort", sort, "-n", "2", "--json"}
 			if after != "" {
 				args = append(args, "--after", after)
 			}
