@@ -340,7 +340,7 @@ var exported = map[string]int{
 	"internal/remake":       2,
 	"internal/flush":        35,
 	"internal/views":        11,
-	"internal/edits":        24,
+	"internal/edits":        25,
 	"internal/embedding":    18,
 	"internal/history":      6,
 	"internal/search":       5,
