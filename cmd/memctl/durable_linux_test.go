@@ -29,7 +29,7 @@ func (c *inProcess) shell(script string, args ...string) (code int, errOut strin
 
 // A put that is durable and ends with another status than 0 says that it is durable and must not be repeated, whatever
 // failed afterwards: a full stdout, a pipe without a reader, a file that cannot be put in place, open
-// files that ran out (issue 48, item 4).
+// files that ran out.
 func TestDurablePutSaysSo(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)

@@ -14,7 +14,7 @@ import (
 )
 
 // A process of another PID namespace, as in a container, is not reported by its number as one of this namespace: there
-// is another process of that number here, or none (issue 48, item 10).
+// is another process of that number here, or none.
 func TestProcessOfAnotherNamespace(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)

@@ -11,7 +11,7 @@ import (
 )
 
 // Where inotify has no watches or instances left, status says that the files are looked at each minute, and which limit
-// it is; the error of the system is that of a full disk (issue 48, item 11).
+// it is; the error of the system is that of a full disk.
 func TestStatusOfAPollingWatch(t *testing.T) {
 	t.Parallel()
 	for limit, want := range map[string]string{"max_inotify_watches": "fs.inotify.max_user_watches", "max_inotify_instances": "fs.inotify.max_user_instances"} {

@@ -11,7 +11,7 @@ import (
 )
 
 // No output of a command replaces a file of a store: export --file storage/wal/00000001.wal ended with 0, and the log
-// was gone (issue 48, item 6).
+// was gone.
 func TestOutputIntoAStore(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)

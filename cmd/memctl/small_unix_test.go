@@ -11,7 +11,7 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-// Answers that said another thing than what was the case (issue 48, "small").
+// Answers that said another thing than what was the case.
 func TestSmallAnswers(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)

@@ -63,8 +63,7 @@ func refuseRenameFlags() error {
 	return nil
 }
 
-// A backup and a restore end on a file system that knows no flags of renameat2, whose folders cannot be linked either
-// (issue 48, item 9).
+// A backup and a restore end on a file system that knows no flags of renameat2, whose folders cannot be linked either.
 func TestBackupWithoutRenameFlags(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)

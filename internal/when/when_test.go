@@ -234,8 +234,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// An hour that the clocks leave out is as much later in every zone: time.Date goes back in America and on in Europe
-// (issue 48).
+// An hour that the clocks leave out is as much later in every zone: time.Date goes back in America and on in Europe.
 func TestHourLeftOut(t *testing.T) {
 	for zone, c := range map[string][3]string{
 		"America/New_York":    {"2026-03-08 02:30", "2026-03-08 03:30", "2026-07-01 12:00:00"},

@@ -71,7 +71,7 @@ func misleads(message string) bool {
 }
 
 // A put is durable, and its files cannot be written: whatever the errno is, the command says that
-// the put must not be repeated (issue 48, item 4).
+// the put must not be repeated.
 func TestDurableAndFailed(t *testing.T) {
 	t.Parallel()
 	files := func(op *fault.Op, err error) error {

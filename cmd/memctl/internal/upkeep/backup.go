@@ -26,6 +26,7 @@ end to end instead.`,
 		Example: "  memctl backup /mnt/backups/$(date +%F)\n  memctl backup --check /mnt/backups/2026-01-31",
 		Args:    cli.Exactly(1, "the folder of the backup"),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
+			cli.LeaveBrokenPipes() // an output that nobody reads ends it with an error, not halfway
 			if check {
 				info, err := varve.CheckBackup(cmd.Context(), args[0])
 				if err != nil {
