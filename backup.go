@@ -123,6 +123,13 @@ func Restore(ctx context.Context, backup, dir string, o *RestoreOptions) (Restor
 		defer living.Close()
 		s.Living, s.To = living.past()
 		s.Features = living.engine.Log.Features()
+		s.Has = func(letter byte, id string) (bool, error) {
+			_, err := living.engine.State.Find(letter, id)
+			if errors.Is(err, errs.ErrNotFound) {
+				return false, nil
+			}
+			return err == nil, err
+		}
 	}
 	s.Open = func(ctx context.Context, dir string, as *copy.Restored) error {
 		opt := opt

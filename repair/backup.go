@@ -111,6 +111,7 @@ type RestoreReport struct {
 	Bytes      int64
 	Scopes     int64         // of working memory
 	FromLog    int64         // of all of them
+	Purged     int64         // memories and assemblies of the backup that were purged before the moment, and are left out
 	Damaged    []DamagedFile // when the backup was made
 	Damage     []Damage      // of the backup itself
 	Left       []string      // as in BackupInfo, beside the restored store

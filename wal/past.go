@@ -74,6 +74,21 @@ func (p *Past) EntriesOf(ctx context.Context, from Mark, to LSN, want func(key [
 	}
 }
 
+// Erased reports whether a purge has erased a frame between a position and another.
+func (p *Past) Erased(ctx context.Context, from Mark, to LSN) (found bool, err error) {
+	if from.LSN >= to {
+		return false, nil
+	}
+	err = p.walk(ctx, from, to, func(h *segment.Header, _ []byte, err error) bool {
+		found = found || err == nil && h.Kind == segment.KindErased
+		return !found
+	})
+	if found || errors.Is(err, errStop) {
+		err = nil
+	}
+	return found, err
+}
+
 var errStop = errors.New("the caller ended the reading")
 
 // walk visits the frames of [from, to). Damage and holes are told to visit,

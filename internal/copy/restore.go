@@ -40,6 +40,8 @@ type RestoreSource struct {
 	// where the backup's ends. nil: none.
 	Living *wal.Past
 	To     wal.LSN // up to where it is durable
+	// Has reports whether that store has a document now, expired or not.
+	Has func(letter byte, id string) (bool, error)
 
 	Features wal.Features // of the living store; 0 where there is none
 	Known    wal.Features // that the new store may have, besides those that package wal knows
@@ -117,9 +119,12 @@ type restore struct {
 	lost   map[string]*lost // by file
 
 	restored Restored
-	until    wal.LSN // the version that the time asked for stands for; 0: nothing in the log is as early
-	end      wal.LSN // of the last commit that is restored
-	report   repair.RestoreReport
+	purged   bool            // the living store's log up to the moment has frames that a purge erased
+	deleted  map[string]bool // keys that are deleted behind the moment; nil: not looked for
+
+	until  wal.LSN // the version that the time asked for stands for; 0: nothing in the log is as early
+	end    wal.LSN // of the last commit that is restored
+	report repair.RestoreReport
 }
 
 type changed struct {
@@ -213,6 +218,9 @@ func (r *restore) choose(ctx context.Context) error {
 	r.report.Moment = r.info.First
 	r.end = r.info.Whole
 	done, err := r.follow(ctx)
+	if err == nil {
+		err = r.lookForPurges(ctx)
+	}
 	r.unmet()
 	switch {
 	case err != nil:
@@ -365,6 +373,15 @@ func (r *restore) files(ctx context.Context) error {
 			continue
 		}
 		data, info, err := f.read(r.s.FS, r.s.Backup)
+		if err == nil && r.purged {
+			switch gone, err := r.wasPurged(ctx, f.name, data); {
+			case err != nil:
+				return fmt.Errorf("looking in the store for what was purged: %w", err)
+			case gone:
+				r.report.Purged++
+				continue
+			}
+		}
 		if r.tolerated(err) {
 			err = r.spoilt(ctx, f, err)
 		} else if err == nil {

@@ -66,6 +66,7 @@ type restored struct {
 	Time       *time.Time `json:"time,omitempty"`
 	Damaged    []string   `json:"damaged"`
 	Damage     []rescued  `json:"damaged_files"`
+	Purged     int64      `json:"purged"` // left out: purged in the store before the moment
 }
 
 // rescued is a damaged file of a backup.
@@ -103,7 +104,7 @@ func restoreBackup(ctx context.Context, a *cli.App, backup, dir string, o varve.
 	if err != nil {
 		return err
 	}
-	s := restored{dir, r.Memories, r.Assemblies, r.Bytes, r.Moment.LSN, cli.OrNil(r.Moment.Time), []string{}, []rescued{}}
+	s := restored{dir, r.Memories, r.Assemblies, r.Bytes, r.Moment.LSN, cli.OrNil(r.Moment.Time), []string{}, []rescued{}, r.Purged}
 	for _, d := range r.Damaged {
 		if d.In == "vector_index" { // no memory
 			s.Damaged = append(s.Damaged, d.In+"/"+d.ID)
@@ -121,6 +122,9 @@ func restoreBackup(ctx context.Context, a *cli.App, backup, dir string, o varve.
 		}
 	}
 	tellLeft(a, r.Left)
+	if r.Purged > 0 {
+		a.Note("%s of the backup left out: purged in the store before that moment", cli.Count(int(r.Purged), "document is", "documents are"))
+	}
 	a.Document.Member("restored", s)
 	a.Say("%s is a store: %s, %s, as of %s", dir, documents(s.Memories, s.Assemblies), cli.Size(s.Bytes), r.Moment.Time.Format(time.RFC3339Nano))
 	if o.Time.After(a.Clock()) && o.Time.After(r.Moment.Time) {
