@@ -77,9 +77,7 @@ func (l *FileLog) lockSlow(ctx context.Context, role int, mode vfs.Mode, done fu
 	took := l.o.Clock().Sub(began)
 	if took >= slowWait {
 		l.o.Logger.Debug("waited for a lock", "lock", roleNames[role], "took", took, "holder", l.holder(role).String())
-		if h := l.holder(role); h.PID != l.host.PID || l.elsewhere(h.PID) { // waits within a process are no concern of the host
-			l.o.Event(Event{Kind: EventLockWait, Path: "wal/" + roleNames[role], Took: took, Note: h.String()})
-		}
+		l.o.Event(Event{Kind: EventLockWait, Path: "wal/" + roleNames[role], Took: took, Note: l.holder(role).String()})
 	}
 	if err != nil && wait.Err() != nil {
 		return false, &errs.LockError{Path: l.o.wal(roleNames[role]), Holder: l.holder(role), Err: context.Cause(ctx)}

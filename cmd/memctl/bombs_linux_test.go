@@ -175,7 +175,7 @@ func TestVersionBombs(t *testing.T) {
 	t.Parallel()
 	f := bombStore(t, forgery.VersionBombs(30, 16<<20))
 	for _, args := range [][]string{
-		{"history", "x"}, {"history", "x", "--json"}, {"get", "x"}, {"watch", "--since", "0", "--limit", "50"}, {"verify"}, {"put", "new", "--id", "x"},
+		{"history", "x"}, {"history", "x", "--json"}, {"get", "x"}, {"watch", "--since", "0", "--limit", "30"}, {"verify"}, {"put", "new", "--id", "x"},
 		{"flush"}, {"rm", "x"}, {"flush"}, {"purge", "x", "--yes"},
 	} {
 		code, errOut, rss := f.measured(args...)

@@ -80,7 +80,7 @@ func TestEndingsRefused(t *testing.T) {
 	}{
 		{cli.CodeNotFound, "", []string{"rm", "01", "--json"}},
 		{cli.CodeNotFound, "", []string{"rm", "a01"}},
-		{cli.CodeNotFound, "", []string{"rm", ""}},
+		{64, "an id is empty", []string{"rm", ""}},
 		{cli.CodeNotFound, "", []string{"rm", "…"}},
 		{cli.CodeNotFound, "", []string{"rm", "note"}},          // of old-note, which tables show whole
 		{cli.CodeNotFound, "", []string{"rm", "first-meeting"}}, // of an id that a person chose

@@ -107,7 +107,10 @@ func TestIDsRefused(t *testing.T) {
 	if ids := c.ids(); len(ids) != 0 {
 		t.Errorf("something was stored all the same: %q", ids)
 	}
-	for id, want := range map[string]int{"": cli.CodeNotFound, strings.Repeat("a", 10_000): cli.CodeNotFound, "../../etc/passwd": cli.CodeNotFound, "\xff": cli.CodeRefused} {
+	if code, _, errOut := c.run("", "rm", ""); code != 64 || !strings.Contains(errOut, "an id is empty") {
+		t.Errorf("rm of no id: exit code %d: %s", code, errOut)
+	}
+	for id, want := range map[string]int{strings.Repeat("a", 10_000): cli.CodeNotFound, "../../etc/passwd": cli.CodeNotFound, "\xff": cli.CodeRefused} {
 		for _, command := range []string{"get", "rm"} {
 			if code, _, errOut := c.run("", command, "--", id); code != want {
 				t.Errorf("%s %.80q: exit code %d, want %d: %s", command, id, code, want, errOut)

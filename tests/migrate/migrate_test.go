@@ -105,7 +105,7 @@ func TestMigrateBesideWriters(t *testing.T) {
 		t.Error("nothing was written meanwhile")
 	}
 	_, err = varve.Migrate(ctx, dir, to, &varve.MigrateOptions{Switch: true})
-	if !errors.Is(err, varve.ErrLocked) || !strings.Contains(err.Error(), fmt.Sprintf("stop the processes [%d", os.Getpid())) {
+	if !errors.Is(err, varve.ErrLocked) || !strings.Contains(err.Error(), fmt.Sprintf("stop the processes %d", os.Getpid())) {
 		t.Errorf("switched under writers: %v", err)
 	}
 	close(stop)

@@ -193,8 +193,12 @@ func (a *App) Heard(e varve.Event) {
 		a.evicted.add(&e)
 		return
 	case varve.EventTornTail, varve.EventCorruption, varve.EventEdit, varve.EventAdopted, varve.EventDeleted, varve.EventRebuilt, varve.EventHealed, varve.EventDrift,
-		varve.EventConfig, varve.EventLockWait, varve.EventSyncFailed, varve.EventSyncHealed, varve.EventDiskFull,
+		varve.EventConfig, varve.EventSyncFailed, varve.EventSyncHealed, varve.EventDiskFull,
 		varve.EventLowSpace, varve.EventSpaceBack, varve.EventEmbedFailed:
+	case varve.EventLockWait:
+		if strings.HasPrefix(e.Note, fmt.Sprintf("process %d ", os.Getpid())) { // one part of the command waits for another
+			return
+		}
 	case varve.EventRestored:
 		if e.Note == "" { // what was wrong is told by another
 			return
