@@ -22,8 +22,14 @@ func copyOver(t *testing.T, from, to string, fresh bool) {
 	if err == nil && fresh {
 		err = os.Remove(to)
 	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	// As rsync --inplace does. A file that is cut off first, as by cp, ends a process that reads its mapping then.
+	f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE, 0o600)
 	if err == nil {
-		err = os.WriteFile(to, b, 0o600)
+		_, err = f.WriteAt(b, 0)
+		err = errors.Join(err, f.Close())
 	}
 	if err != nil {
 		t.Fatal(err)
