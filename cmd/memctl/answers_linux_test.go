@@ -30,8 +30,11 @@ type condition struct {
 var conditions = []condition{
 	{name: "nothing is wrong", script: `"$@" >"$DIR/out"`},
 	{name: "output is full", script: `"$@" >/dev/full`},
-	{name: "nobody reads", script: `mkfifo "$DIR/pipe"; exec 3<>"$DIR/pipe" 4>"$DIR/pipe" 3<&-; "$@" >&4`},
-	{name: "store is read-only", script: `mount --bind "$DIR/storage" "$DIR/storage" && mount -o remount,ro,bind "$DIR/storage" && "$@" >"$DIR/out"`},
+	{name: "pipe is closed", script: `mkfifo "$DIR/pipe"; exec 3<>"$DIR/pipe" 4>"$DIR/pipe" 3<&-; "$@" >&4`},
+	{name: "store is read-only", script: `
+		mount --bind "$DIR/storage" "$DIR/storage" &&
+		mount -o remount,ro,bind "$DIR/storage" &&
+		"$@" >"$DIR/out"`},
 	{name: "config is cut off", script: `"$@" >"$DIR/out"`, prepare: func(t *testing.T, dir string) {
 		writeFile(t, filepath.Join(dir, "storage", "config.json"), `{"varve":1,`)
 	}},
@@ -43,7 +46,7 @@ var conditions = []condition{
 	}},
 }
 
-// mayEnd are commands that a pipe without a reader may end by a signal, as it does those that only read everywhere.
+// mayEnd reports whether SIGPIPE may end a command: it may end one that only reads.
 func mayEnd(c *commandCase, name string) bool {
 	return !c.writes && !slices.Contains([]string{"backup", "restore", "migrate", "repair"}, name)
 }
@@ -125,7 +128,7 @@ func (s *waits) answer(t *testing.T, name string, c *condition) string {
 	switch {
 	case code == cli.CodeOK && remedy:
 		bad("a remedy for nothing")
-	case code == 128+int(syscall.SIGPIPE) && c.name == "nobody reads" && mayEnd(&one, name):
+	case code == 128+int(syscall.SIGPIPE) && c.name == "pipe is closed" && mayEnd(&one, name):
 	case code < 0 || code > 128 && code != cli.CodeInterrupted:
 		bad("it was ended by a signal")
 	case code != cli.CodeOK && !failed && !c.listed(w.dir):
@@ -152,7 +155,8 @@ func (c *condition) listed(dir string) bool {
 	return err == nil && strings.Contains(string(b), "config.json")
 }
 
-// durableIn is up to where the log of a store is durable; 0 when there is none any more, as after a migration.
+// durableIn returns the position up to which the log of a store is durable; 0 if the store cannot be opened, as after
+// a migration.
 func durableIn(t *testing.T, store string) uint64 {
 	st, err := varve.Open(t.Context(), store, &varve.Options{ReadOnly: true, NoBackground: true})
 	if err != nil {

@@ -33,43 +33,41 @@ func (r *restore) wasPurged(ctx context.Context, name string, data []byte) (bool
 
 // lookForPurges sets purged.
 func (r *restore) lookForPurges(ctx context.Context) error {
-	for _, part := range r.past {
-		if part.past != r.s.Living || r.s.Living == nil {
-			continue
-		}
-		to := part.to
-		switch {
-		case r.s.LSN != 0:
-			to = min(to, r.s.LSN+1)
-		case !r.s.Time.IsZero():
-			to = min(to, max(r.end, r.until+1))
-		}
-		var err error
-		r.purged, err = part.past.Erased(ctx, part.from, to)
-		if err != nil && r.holed && ctx.Err() == nil {
-			err = nil // follow has named it
-		}
-		if r.purged || err != nil {
-			return err
-		}
+	part, ok := r.living()
+	if !ok {
+		return nil
 	}
-	return nil
+	to := part.to
+	switch {
+	case r.s.LSN != 0:
+		to = min(to, r.s.LSN+1)
+	case !r.s.Time.IsZero():
+		to = min(to, max(r.end, r.until+1))
+	}
+	var err error
+	r.purged, err = part.past.Erased(ctx, part.from, to)
+	if err != nil && r.holed && ctx.Err() == nil {
+		err = nil // follow has named it
+	}
+	return err
+}
+
+// living returns what the restore reads of the living store's log.
+func (r *restore) living() (stretch, bool) {
+	last := r.past[len(r.past)-1]
+	return last, r.s.Living != nil && last.past == r.s.Living
 }
 
 // deletedLater collects what the living store has deleted behind the moment.
 func (r *restore) deletedLater(ctx context.Context) error {
 	r.deleted = map[string]bool{}
-	for _, part := range r.past {
-		if part.past != r.s.Living {
-			continue
+	part, _ := r.living()
+	for e, err := range part.past.Entries(ctx, part.from, part.to) {
+		if err != nil {
+			return err
 		}
-		for e, err := range part.past.Entries(ctx, part.from, part.to) {
-			if err != nil {
-				return err
-			}
-			if e.Delete && e.LSN >= r.end {
-				r.deleted[e.Key] = true
-			}
+		if e.Delete && e.LSN >= r.end {
+			r.deleted[e.Key] = true
 		}
 	}
 	return nil

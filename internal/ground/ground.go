@@ -256,7 +256,7 @@ func (g *ground) log() error {
 			g.noCheckpoint()
 			return nil
 		default: // neither this file nor a checkpoint says how to read it
-			unreadable = append(unreadable, repair.Finding{Kind: repair.SegmentDamaged, Severity: repair.Lost, Path: "wal/" + name, LSN: 0, Offset: 0,
+			unreadable = append(unreadable, repair.Finding{Kind: repair.SegmentDamaged, Severity: repair.Lost, Path: "wal/" + name,
 				Stake: "acknowledged writes that were in no file yet, if there were any, and the history",
 				Err:   &errs.CorruptionError{Path: "wal/" + name, Segment: number, Err: fmt.Errorf("the file does not begin as a segment, and there is no checkpoint: %w", err)}})
 		}

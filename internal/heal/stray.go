@@ -133,7 +133,7 @@ func (h *healer) judge(k *document.Kind, name, why string) (*verdict, error) {
 				}
 			}
 		}
-		return h.judgeUnparsable(k, name, &f, why)
+		return h.judgeUnparsable(k, name, why)
 	}
 	_, err = v.Source.State.Find(k.Letter, c.ID)
 	switch {
@@ -190,7 +190,7 @@ func (h *healer) judgeBack(k *document.Kind, f *verify.File, id string) (*verdic
 
 // judgeUnparsable decides about a file that is no document: if log or archive have the one whose place it takes, that
 // is restored. Nothing is made of what can be read of the file itself: it may be half of a conflict.
-func (h *healer) judgeUnparsable(k *document.Kind, name string, f *verify.File, why string) (*verdict, error) {
+func (h *healer) judgeUnparsable(k *document.Kind, name, why string) (*verdict, error) {
 	v := h.v
 	aside := &verdict{heals: repair.ByMoving, why: why}
 	list := h.known[k.At][name]

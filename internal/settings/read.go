@@ -162,6 +162,9 @@ func memberNames() []string {
 	return names
 }
 
+// rebuild is the remedy where config.json cannot be read, and so is not written.
+const rebuild = "correct config.json, or run memctl repair --apply to rebuild it"
+
 // Write makes config.json durable. Members that this program does not
 // know stay as they are. temp is a name that nobody else uses.
 func Write(fsys vfs.FS, dir, temp string, c *Config, mode fs.FileMode) error {
@@ -169,7 +172,7 @@ func Write(fsys vfs.FS, dir, temp string, c *Config, mode fs.FileMode) error {
 	members := map[string]json.RawMessage{}
 	if b, err := vfs.ReadFile(fsys, name, Limit); err == nil {
 		if err := json.Unmarshal(b, &members); err != nil {
-			return fmt.Errorf("%w: %w: correct config.json, or run memctl repair --apply to rebuild it", errs.ErrInvalid, err)
+			return fmt.Errorf("%w: %w: %s", errs.ErrInvalid, err, rebuild)
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err

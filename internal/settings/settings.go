@@ -126,7 +126,7 @@ func (s *Settings) Update(_ *wal.Held, change func(*Config) error) error {
 	case err != nil && env.Passing(err):
 		return s.env.IOError("reading", s.path(), err)
 	case err != nil && s.Unknown() && !s.good.Load():
-		return fmt.Errorf("%w: nothing is known of what it says, so it is not written from the defaults: correct config.json, or run memctl repair --apply to rebuild it", s.Err())
+		return fmt.Errorf("%w: nothing is known of what it says, so it is not written from the defaults: %s", s.Err(), rebuild)
 	}
 	was := c.Clone()
 	if err := change(&c); err != nil {

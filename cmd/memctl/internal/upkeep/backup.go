@@ -26,7 +26,7 @@ end to end instead.`,
 		Example: "  memctl backup /mnt/backups/$(date +%F)\n  memctl backup --check /mnt/backups/2026-01-31",
 		Args:    cli.Exactly(1, "the folder of the backup"),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
-			cli.LeaveBrokenPipes() // an output that nobody reads ends it with an error, not halfway
+			cli.LeaveBrokenPipes() // a closed pipe fails the output at the end; the signal could end the command halfway
 			if check {
 				info, err := varve.CheckBackup(cmd.Context(), args[0])
 				if err != nil {
