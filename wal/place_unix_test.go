@@ -543,7 +543,8 @@ func TestReplacedLeadsNoLonger(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(os.Remove(filepath.Join(dir, "wal", "00000001.wal")), os.Remove(filepath.Join(dir, "checkpoint"))); err != nil {
+	err = os.Remove(filepath.Join(dir, "wal", "00000001.wal"))
+	if err := errors.Join(err, os.Remove(filepath.Join(dir, "checkpoint"))); err != nil {
 		t.Fatal(err)
 	}
 	if err := leads.InPlace(); !errors.Is(err, errs.ErrReplaced) {
