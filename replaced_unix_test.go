@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -240,6 +241,15 @@ func TestCloseWithoutCheckpoint(t *testing.T) {
 	}
 }
 
+// noise is a text that does not get smaller by compression.
+func noise(n int) string {
+	var b strings.Builder
+	for b.Len() < n {
+		fmt.Fprintf(&b, "%x ", rand.Uint64())
+	}
+	return b.String()
+}
+
 // A process that was behind when the log was removed does not put its older version in the place of what another
 // process has rescued.
 func TestReplacedRescueBehind(t *testing.T) {
@@ -260,7 +270,7 @@ func TestReplacedRescueBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 40 { // some segments
-		if _, err := a.Put(ctx, Memory{ID: fmt.Sprint("more", i), Content: strings.Repeat(fmt.Sprint(i, " words "), 600)}); err != nil {
+		if _, err := a.Put(ctx, Memory{ID: fmt.Sprint("more", i), Content: noise(5000)}); err != nil {
 			t.Fatal(err)
 		}
 	}
