@@ -456,7 +456,7 @@ func (l *FileLog) waitFolder(ctx context.Context, other func() bool) (free bool,
 			pid := vfs.LockedBy(l.o.Dir)
 			return false, &errs.LockError{
 				Path: l.o.Dir, Holder: errs.Holder{PID: pid, Command: vfs.Process(pid).Command, Host: l.host.Name, PIDNamespace: l.host.PIDNamespace},
-				Err: errors.New("it still uses the previous log of this folder, whose files were removed or replaced"),
+				Err: errors.New("a process still uses the previous log of this folder, whose files were removed or replaced"),
 			}
 		}
 		if err := l.o.Sleep(ctx, pause); err != nil {
