@@ -173,6 +173,9 @@ func (st *Store) open(ctx context.Context) error {
 	if err := st.engine.Enter(ctx, st.o.MustExist); err != nil {
 		return err
 	}
+	if err := st.engine.Env.Hold(); err != nil { // the folder may have come to its path just now
+		return fmt.Errorf("opening %s: %w", st.engine.Env.Dir, err)
+	}
 	if err := st.engine.NewerVectors(); err != nil {
 		return err
 	}
