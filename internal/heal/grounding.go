@@ -87,8 +87,12 @@ func (r *repairer) asideOfLog(d *repair.Done) error {
 	f := &d.Findings[0]
 	if f.Kind.General() == repair.SegmentDamaged && f.Remarks&repair.Unopened != 0 {
 		b, err := vfs.ReadFile(r.o.FS, r.Path("wal", path.Base(d.Path)), segment.MaxSize)
+		var start segment.Start
 		if err == nil {
-			_, _, err = segment.ParseStart(b)
+			start, _, err = segment.ParseStart(b)
+		}
+		if number, ok := segment.ParseName(path.Base(d.Path)); err == nil && (!ok || start.Number != number) {
+			err = segment.ErrHeader
 		}
 		if err == nil || errors.Is(err, segment.ErrEnd) {
 			return journal.ErrNothing
