@@ -21,6 +21,7 @@ func (ad Admin) InPlace() error {
 }
 
 // Commits returns the number of commits that calls of this handle made durable: puts, deletions, batches and
-// transactions of memories, assemblies and working memory. An adopted edit does not count. It may be called after
+// transactions of memories, assemblies and working memory. What the store does by itself does not count: an adopted
+// edit, the deletion of what has expired, counted accesses. It may be called after
 // Close, where a host decides whether an error came before or after a durable write.
 func (ad Admin) Commits() int64 { return ad.st.engine.Commits.Load() }

@@ -48,7 +48,7 @@ func (st *Store) Backup(ctx context.Context, dir string, o BackupOptions) (Backu
 		}
 		return b
 	}
-	if dir, err = absolute(dir); err != nil {
+	if dir, err = target(dir); err != nil {
 		return BackupInfo{}, err
 	}
 	info, err := copy.Backup(ctx, source, dir, o)
@@ -101,7 +101,7 @@ func Restore(ctx context.Context, backup, dir string, o *RestoreOptions) (Restor
 		return RestoreReport{}, err
 	}
 	backup, berr := absolute(backup)
-	dir, derr := absolute(dir)
+	dir, derr := target(dir)
 	if err := errors.Join(berr, derr); err != nil {
 		return RestoreReport{}, err
 	}

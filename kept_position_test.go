@@ -123,6 +123,79 @@ func TestCopyFirstByPosition(t *testing.T) {
 	}
 }
 
+// A copy of the file in quarantine, made because the log has no room for one, does not have what was written since: when the
+// log has let go of that, the next change that deletes it makes another copy.
+func TestCopyOfAFileIsOfItsTime(t *testing.T) {
+	t.Parallel()
+	ctx, top := t.Context(), t.TempDir()
+	in := func() *Options {
+		o := open.In(&Options{NoBackground: true, SegmentSize: 64 << 10}, open.Environment{})
+		open.Of(o).System.SpillBytes = 64 << 10
+		return o
+	}
+	scope := working.Scope{Session: "s"}
+	from, dir := filepath.Join(top, "from"), filepath.Join(top, "store")
+	st := openTest(t, from, in())
+	wm, err := st.Working().Open(ctx, scope, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		if err := wm.Set(ctx, fmt.Sprint("v", i), randomText(20<<10)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(st.Flush(ctx), st.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"working", "config.json", ".gitignore"} {
+		if err := takeAlong(filepath.Join(from, name), filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	st = openTest(t, dir, in())
+	if wm, err = st.Working().Open(ctx, scope, nil); err != nil {
+		t.Fatal(err)
+	}
+	copies := func() int {
+		t.Helper()
+		names, err := filepath.Glob(filepath.Join(dir, "quarantine", "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(names)
+	}
+	if err := errors.Join(wm.Set(ctx, "v0", "shorter"), wm.Set(ctx, "v0", "shorter still"), wm.Set(ctx, "later", "only copy later"), st.Flush(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	first := copies()
+	if first == 0 {
+		t.Fatal("nothing was copied to quarantine: the test tests nothing")
+	}
+	none := int64(0)
+	limitTo(t, st, func(c *Config) { c.HistoryBytes = &none })
+	for i := range 8 {
+		if _, err := st.Put(ctx, Memory{ID: fmt.Sprint("m", i), Content: randomText(20 << 10)}); err != nil {
+			t.Fatal(err)
+		}
+		if err := st.Admin().Compact(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if logHas(t, st, "only copy later") {
+		t.Fatal("the log has it still")
+	}
+	if _, err := wm.Drop(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if len(filesWith(t, dir, "only copy later")) == 0 && !logHas(t, st, "only copy later") {
+		t.Errorf("it is nowhere: %d files in quarantine, %d before", copies(), first)
+	}
+}
+
 // The file of a scope says from which entry on log and archive have all of it, so that what is asked once is
 // not copied again by each process.
 func TestCopyFirstOnce(t *testing.T) {

@@ -283,6 +283,10 @@ func TestOrderServesAgain(t *testing.T) {
 				if n := read(all, 3); n != 3 || o.Place() == "" {
 					t.Fatalf("%s: %d values, at %q", key, n, o.Place())
 				}
+				place := o.Place()
+				if n, err := st.Count(t.Context(), filter); err != nil || n != 60 || o.Place() != place {
+					t.Errorf("%s: %d memories: %v; a count moved the listing from %q to %q", key, n, err, place, o.Place())
+				}
 				from, err := memstore.ParseOrder("-"+key, o.Place())
 				if err != nil {
 					t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -129,12 +130,18 @@ func TestReplacedRescue(t *testing.T) {
 			}
 			return err
 		}},
+		{"reached by a link", true, nil},
 		{"removed slowly", true, func(dir string) error { return os.Remove(filepath.Join(dir, "wal", "shared")) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			ctx := context.Background()
 			dir := filepath.Join(t.TempDir(), "s")
+			if c.name == "reached by a link" {
+				if err := errors.Join(os.Mkdir(dir+".real", 0o700), os.Symlink("s.real", dir)); err != nil {
+					t.Fatal(err)
+				}
+			}
 			a, err := Open(ctx, dir, &Options{NoBackground: true})
 			if err != nil {
 				t.Fatal(err)
@@ -201,6 +208,84 @@ func TestReplacedRescue(t *testing.T) {
 				t.Error(v, ok, err)
 			}
 		})
+	}
+}
+
+// A cleaner removes the checkpoint, and a store closes, long before the log goes as well: without a checkpoint no
+// round of the close can end, and what only the log has is put into files.
+func TestCloseWithoutCheckpoint(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	dir := filepath.Join(t.TempDir(), "s")
+	a, err := Open(ctx, dir, &Options{NoBackground: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 {
+		if _, err := a.Put(ctx, Memory{ID: fmt.Sprint("a", i), Content: "only in the log"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Remove(filepath.Join(dir, "checkpoint")); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Close(); err == nil {
+		t.Error("Close has not told that the checkpoint is missing")
+	}
+	removeLog(t, dir)
+	b := openTest(t, dir, nil)
+	for i := range 20 {
+		if _, err := b.Get(ctx, fmt.Sprint("a", i)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// noise is a text that does not get smaller by compression.
+func noise(n int) string {
+	var b strings.Builder
+	for b.Len() < n {
+		fmt.Fprintf(&b, "%x ", rand.Uint64())
+	}
+	return b.String()
+}
+
+// A process that was behind when the log was removed does not put its older version in the place of what another
+// process has rescued.
+func TestReplacedRescueBehind(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	dir := filepath.Join(t.TempDir(), "s")
+	o := &Options{NoBackground: true, SegmentSize: 64 << 10}
+	behind, err := Open(ctx, dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = behind.Close() }()
+	if _, err := behind.Put(ctx, Memory{ID: "a", Content: "older"}); err != nil {
+		t.Fatal(err)
+	}
+	a, err := Open(ctx, dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 40 { // some segments
+		if _, err := a.Put(ctx, Memory{ID: fmt.Sprint("more", i), Content: noise(5000)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := a.Put(ctx, Memory{ID: "a", Content: "newer"}); err != nil {
+		t.Fatal(err)
+	}
+	removeLog(t, dir)
+	for _, st := range []*Store{a, behind} {
+		if err := st.Close(); !errors.Is(err, ErrReplaced) {
+			t.Fatal(err)
+		}
+	}
+	b := openTest(t, dir, nil)
+	if m, err := b.Get(ctx, "a"); err != nil || m.Content != "newer" {
+		t.Error(m.Content, err)
 	}
 }
 

@@ -91,6 +91,12 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 // absolute makes a path that leads to the same folder after the process has changed its working directory.
 func absolute(dir string) (string, error) { return filepath.Abs(dir) }
 
+// target is absolute for a folder that is to be made or filled.
+func target(dir string) (string, error) {
+	dir, err := absolute(dir)
+	return vfs.FolderGiven(dir), err
+}
+
 func openOnce(ctx context.Context, dir string, o *Options) (*Store, error) {
 	st := &Store{engine: new(engine.Engine)}
 	if o != nil {
@@ -167,11 +173,17 @@ func (st *Store) open(ctx context.Context) error {
 	}
 	st.engine.Cache = cache
 	if m, is := vfs.Unfinished(st.engine.Env.FS, st.engine.Env.Dir); is && st.o.restored == nil {
+		if vfs.IsMount(st.engine.Env.FS, st.engine.Env.Dir) { // whose content no restore removes
+			return fmt.Errorf("%w: the %s that filled %s was killed, so it may lack documents: remove what is in it, and run that again", ErrInvalid, m.Kind, st.engine.Env.Dir)
+		}
 		return fmt.Errorf("%w: the %s that made %s was killed, so the folder may lack documents, and the next %s removes it: run that again; to use what is there, rename the folder",
 			ErrInvalid, m.Kind, st.engine.Env.Dir, m.Kind)
 	}
 	if err := st.engine.Enter(ctx, st.o.MustExist); err != nil {
 		return err
+	}
+	if err := st.engine.Env.Hold(); err != nil { // the folder may have come to its path just now
+		return fmt.Errorf("opening %s: %w", st.engine.Env.Dir, err)
 	}
 	if err := st.engine.NewerVectors(); err != nil {
 		return err

@@ -120,7 +120,13 @@ func formatOf(raw []byte) Format {
 }
 
 // formOf is the format of the first record of a value, JSONL for one of ours, "" for none.
-func formOf(raw []byte) Format {
+func formOf(raw []byte) Format { return formWithin(raw, 0) }
+
+// formWithin is formOf for a value that is in so many lists.
+func formWithin(raw []byte, depth int) Format {
+	if depth > nestMost {
+		return ""
+	}
 	if text := bytes.TrimSpace(bytes.TrimPrefix(raw, bom)); len(text) > 0 && text[0] == '[' {
 		dec := jsontext.NewDecoder(newFiniteReader(bytes.NewReader(text)), lax...)
 		if _, err := dec.ReadToken(); err != nil || dec.PeekKind() == ']' {
@@ -130,17 +136,17 @@ func formOf(raw []byte) Format {
 		if err != nil {
 			return ""
 		}
-		return formOf(v.Clone())
+		return formWithin(v.Clone(), depth+1)
 	}
 	doc, _, err := parse(raw)
 	if err != nil {
 		return ""
 	}
 	if many, ok := elements(doc.text); ok && (!doc.content || !doc.idText) {
-		if len(many) == 0 {
-			return LlamaIndex // an empty docstore
+		for first := range many {
+			return formWithin(first.val, depth+1)
 		}
-		return formOf(many[0].val)
+		return LlamaIndex // an empty docstore
 	}
 	if rec := recognise(doc); rec != nil {
 		return rec.form

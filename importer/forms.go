@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -80,11 +81,11 @@ func (f fields) text(name string) string {
 	return ""
 }
 
-// without returns the members but those named, and without null.
+// without returns the members but those named, and without null; "" names none.
 func (f fields) without(names ...string) []named {
 	var rest []named
 	for _, m := range f.list {
-		if !slices.Contains(names, m.name) && m.val.Kind() != 'n' {
+		if (m.name == "" || !slices.Contains(names, m.name)) && m.val.Kind() != 'n' {
 			rest = append(rest, m)
 		}
 	}
@@ -147,17 +148,26 @@ func (r *reading) say(name, value string) {
 	}
 }
 
-func readMem0(f fields) *reading {
-	r := &reading{form: Mem0, id: idOf(f.by["id"]), content: f.text("memory"), renamed: map[string]string{"memory": "content"}}
-	r.rest = f.without("id", "memory", "metadata", "timestamp")
-	r.meta(f, "metadata")
-	r.say("session_id", f.text("run_id"))
-	for _, name := range []string{"timestamp", "created_at"} {
+// when takes the first of some members that is a time for that of the record, and returns its name; "" if none is.
+func (r *reading) when(f fields, names ...string) string {
+	for _, name := range names {
 		if v := f.by[name]; f.kind(name) == '"' || f.kind(name) == '0' {
 			r.timestamp = v
-			break
+			return name
 		}
 	}
+	return ""
+}
+
+func readMem0(f fields) *reading {
+	r := &reading{form: Mem0, id: idOf(f.by["id"]), content: f.text("memory"), renamed: map[string]string{"memory": "content"}}
+	taken := r.when(f, "timestamp", "created_at")
+	if taken == "created_at" {
+		taken = "" // it stays where it is, too
+	}
+	r.rest = f.without("id", "memory", "metadata", taken)
+	r.meta(f, "metadata")
+	r.say("session_id", f.text("run_id"))
 	return r
 }
 
@@ -196,7 +206,7 @@ func readConstructor(f fields) *reading {
 
 func readLangDocument(f fields) *reading {
 	r := &reading{form: LangChain, id: f.text("id"), content: f.text("page_content"), renamed: map[string]string{"page_content": "content"}}
-	r.rest = f.without("id", "page_content", "metadata", "type", "timestamp")
+	r.rest = f.without("id", "page_content", "metadata", "type", r.when(f, "timestamp"))
 	r.meta(f, "metadata")
 	return r
 }
@@ -242,7 +252,7 @@ func readNode(f fields) *reading {
 	if r.id == "" {
 		r.id = f.text("doc_id")
 	}
-	drop := []string{"id_", "doc_id", "metadata", "extra_info", "embedding", "text", "timestamp"}
+	drop := []string{"id_", "doc_id", "metadata", "extra_info", "embedding", "text", r.when(f, "timestamp")}
 	switch {
 	case f.kind("text_resource") == '{':
 		resource := fieldsOf(f.by["text_resource"])
@@ -273,18 +283,12 @@ func readChat(f fields) *reading {
 	if !r.said(said) {
 		return nil
 	}
-	for _, m := range f.without("content", "blocks", "timestamp", "created_at", "metadata") {
+	for _, m := range f.without("content", "blocks", "metadata", r.when(f, "timestamp", "created_at")) {
 		if s := string(m.val); s != "{}" && s != "[]" {
 			r.metadata = append(r.metadata, m)
 		}
 	}
 	r.meta(f, "metadata")
-	for _, name := range []string{"timestamp", "created_at"} {
-		if f.kind(name) == '"' || f.kind(name) == '0' {
-			r.timestamp = f.by[name]
-			break
-		}
-	}
 	return r
 }
 
@@ -336,7 +340,7 @@ func (r *reading) said(v jsontext.Value) bool {
 
 // eachElement calls f for each element of a JSON array.
 func eachElement(v jsontext.Value, f func(e jsontext.Value) error) error {
-	dec := jsontext.NewDecoder(strings.NewReader(string(v)), lax...)
+	dec := jsontext.NewDecoder(bytes.NewBuffer(v), lax...) // which reads v where it is
 	if dec.PeekKind() != '[' {
 		return nil
 	}
@@ -366,6 +370,11 @@ func (r *reading) document(id string) []byte {
 	if r.timestamp != nil {
 		out, used = member(out, "timestamp", r.timestamp), append(used, "timestamp")
 	}
+	for _, m := range r.rest {
+		if slices.Contains(used, m.name) { // such as content beside page_content: what it says stays
+			r.metadata = append(r.metadata, m)
+		}
+	}
 	if len(r.metadata) > 0 {
 		meta, names := []byte{'{'}, map[string]bool{}
 		for _, m := range r.metadata {
@@ -390,6 +399,7 @@ type where struct {
 	path    string // file, file:3, file[2]
 	session string // of a conversation, "" where there is none
 	nth     int    // of the conversation's messages, from 0
+	depth   int    // of how many lists: see nestMost
 }
 
 // foreign yields a record of another system.

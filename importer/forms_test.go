@@ -197,3 +197,23 @@ func TestForeignEncodings(t *testing.T) {
 		}
 	}
 }
+
+// A member that has the name of one of ours, beside the one that becomes it, stays as metadata.
+func TestForeignMembersAreKept(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`{"id":"a","page_content":"page","content":"own","timestamp":"2024-01-02T03:04:05Z"}`: `{"id":"a","content":"page","timestamp":"2024-01-02T03:04:05Z","metadata":{"content":"own"}}`,
+		`{"id":"a","vector":[1],"text":"row","content":"own","embedding":[2]}`:                `{"id":"a","content":"row","embedding":[1],"metadata":{"content":"own","embedding":[2]}}`,
+		`{"id_":"a","text":"node","content":"own","id":"b","timestamp":7}`:                    `{"id":"a","content":"node","timestamp":7,"metadata":{"content":"own","id":"b"}}`,
+		`{"id":"a","memory":"m","timestamp":{"at":1},"created_at":"2024-01-02T03:04:05Z"}`:    `{"id":"a","content":"m","timestamp":"2024-01-02T03:04:05Z","metadata":{"timestamp":{"at":1}},"created_at":"2024-01-02T03:04:05Z"}`,
+	} {
+		g := drainSource(t, OpenLines(strings.NewReader(text), "x.jsonl", Options{}))
+		if len(g.items) != 1 || string(g.items[0].JSON) != want {
+			t.Errorf("%s became %v %v, want %s", text, g.items, g.problems, want)
+		}
+	}
+	g := drainSource(t, OpenLines(strings.NewReader(`{"role":"user","content":"c","timestamp":"2024-01-02T03:04:05Z","created_at":"x"}`), "x.jsonl", Options{}))
+	if len(g.items) != 1 || !strings.Contains(string(g.items[0].JSON), `"created_at":"x"`) {
+		t.Errorf("%s", g.items[0].JSON)
+	}
+}

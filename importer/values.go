@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"path"
 	"slices"
 	"strings"
@@ -140,13 +141,15 @@ func afterLine(head []byte) []byte {
 
 // array reads the elements of an array one after the other.
 func (r *run) array(src io.Reader, name string) error {
-	in := newFiniteReader(src)
+	share := &boundedReader{src: src, most: r.longestDocument()}
+	in := newFiniteReader(share)
 	dec := jsontext.NewDecoder(in, lax...)
 	session := sessionOf(name)
 	_, err := dec.ReadToken()
 	n := 0
 	for ; err == nil && dec.PeekKind() != ']' && dec.PeekKind() != 0; n++ {
 		var v jsontext.Value
+		share.read = 0
 		if v, err = dec.ReadValue(); err != nil {
 			break
 		}
@@ -181,10 +184,29 @@ func (r *run) array(src io.Reader, name string) error {
 		return nil
 	case r.ctx.Err() != nil:
 		return r.ctx.Err()
+	case errors.Is(err, errEndless):
+		return r.problem(Problem{Path: fmt.Sprintf("%s[%d]", name, n), Kind: KindTooLarge,
+			Reason: fmt.Sprintf("the element has more than %d bytes; the elements after it were not read: correct it and import the file again", share.most)})
 	case isSyntax(err), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		return r.problem(Problem{Path: name, Kind: KindCorrupt, Reason: fmt.Sprintf("%v; the %d elements before that were read", clip(err), n)})
 	}
 	return r.problem(Problem{Path: name, Kind: KindUnread, Reason: err.Error()})
+}
+
+// boundedReader ends with errEndless where the consumer has read more than most bytes since it has set read to 0:
+// the decoder holds all of an element, and a stream may have no end of one.
+type boundedReader struct {
+	src        io.Reader
+	read, most int
+}
+
+func (b *boundedReader) Read(p []byte) (int, error) {
+	if b.read > b.most {
+		return 0, errEndless
+	}
+	n, err := b.src.Read(p)
+	b.read += n
+	return n, err
 }
 
 // value reads one value: a record, or several.
@@ -212,9 +234,12 @@ type element struct {
 	nth     int
 }
 
-func (r *run) each(at where, many []element) error {
-	for _, e := range many {
-		inner := where{path: at.path + e.name, session: at.session, nth: e.nth}
+func (r *run) each(at where, many iter.Seq[element]) error {
+	if at.depth == nestMost {
+		return r.problem(Problem{Path: at.path, Kind: KindNotMemory, Reason: fmt.Sprintf("a list in a list, more than %d deep", nestMost), LeftOut: true})
+	}
+	for e := range many {
+		inner := where{path: at.path + e.name, session: at.session, nth: e.nth, depth: at.depth + 1}
 		switch {
 		case e.session != "":
 			inner.session = e.session
@@ -228,7 +253,12 @@ func (r *run) each(at where, many []element) error {
 	return nil
 }
 
-// elements returns the records that a value holds.
+// nestMost is how many lists a record is in at most: a list of conversations in an array is two. Each list is read as
+// a whole before what is in it is, so that a file which is nothing but lists in lists would take the square of its size.
+const nestMost = 4
+
+// elements returns the records that a value holds, one after the other: all at once they would take many times the
+// memory of the value.
 //
 //	[…]                                         an array of records
 //	{"results":[…]}                             mem0: what get_all and search return
@@ -238,56 +268,77 @@ func (r *run) each(at where, many []element) error {
 //	{id:{"id","vector","text","metadata"},…}    LangChain: InMemoryVectorStore.dump
 //
 // ok is false for a value that holds none, or that is a record itself.
-func elements(raw []byte) (many []element, ok bool) {
-	list := func(name, session string, v jsontext.Value) {
+func elements(raw []byte) (many iter.Seq[element], ok bool) {
+	text := bytes.TrimSpace(raw)
+	if len(text) > 0 && text[0] == '[' {
+		list := jsontext.Value(text)
+		return elementsOf("", "", list), list.IsValid(lax...) && !isEmpty(list)
+	}
+	f := fieldsOf(text)
+	switch {
+	case f.kind("docstore/data") != 0:
+		return valuesIn(f.by["docstore/data"]), true
+	case f.kind("store") == '{' && (f.kind("class_name") == '"' || len(f.list) == 1):
+		return conversations(f.by["store"]), true
+	case f.kind("results") == '[':
+		return elementsOf(".results", "", f.by["results"]), true
+	case f.kind("memories") == '[' && f.kind("assembly_id") == 0:
+		return elementsOf(".memories", "", f.by["memories"]), !isEmpty(f.by["memories"])
+	case f.kind("messages") == '[' && f.kind("content") == 0:
+		return elementsOf(".messages", f.text("session_id"), f.by["messages"]), !isEmpty(f.by["messages"])
+	case len(f.list) > 0 && allRows(f):
+		return valuesIn(text), true
+	}
+	return nil, false
+}
+
+// isEmpty reports whether an array has no element.
+func isEmpty(array jsontext.Value) bool {
+	rest := bytes.TrimLeft(array[1:], " \t\r\n")
+	return len(rest) > 0 && rest[0] == ']'
+}
+
+// elementsOf are the elements of an array.
+func elementsOf(name, session string, array jsontext.Value) iter.Seq[element] {
+	return func(yield func(element) bool) {
 		n := 0
-		_ = eachElement(v, func(e jsontext.Value) error {
-			many = append(many, element{name: fmt.Sprintf("%s[%d]", name, n), session: session, val: e, nth: n})
+		_ = eachElement(array, func(e jsontext.Value) error {
+			if !yield(element{name: fmt.Sprintf("%s[%d]", name, n), session: session, val: e, nth: n}) {
+				return errStop
+			}
 			n++
 			return nil
 		})
-		ok = ok || n > 0
 	}
-	text := bytes.TrimLeft(raw, " \t\r\n")
-	if len(text) > 0 && text[0] == '[' {
-		if jsontext.Value(bytes.TrimSpace(text)).IsValid(lax...) {
-			list("", "", jsontext.Value(text))
-		}
-		return many, ok
-	}
-	f := fieldsOf(text)
-	held := func(name string, v jsontext.Value) {
-		if v.Kind() != '{' {
+}
+
+// valuesIn are the members of an object; none of what is no object.
+func valuesIn(object jsontext.Value) iter.Seq[element] {
+	return func(yield func(element) bool) {
+		if object.Kind() != '{' {
 			return
 		}
-		_ = members(v, func(id string, e jsontext.Value) error {
-			many, ok = append(many, element{name: "#" + id, val: e.Clone()}), true
+		_ = members(object, func(id string, e jsontext.Value) error {
+			if !yield(element{name: "#" + id, val: e.Clone()}) {
+				return errStop
+			}
 			return nil
 		}, lax...)
 	}
-	switch {
-	case f.kind("docstore/data") != 0:
-		held("docstore/data", f.by["docstore/data"])
-		return many, true
-	case f.kind("store") == '{' && (f.kind("class_name") == '"' || len(f.list) == 1):
-		_ = members(f.by["store"], func(key string, v jsontext.Value) error {
-			list("#"+key, key, v.Clone())
+}
+
+// conversations are the messages of a chat store: a list of them for each conversation.
+func conversations(store jsontext.Value) iter.Seq[element] {
+	return func(yield func(element) bool) {
+		_ = members(store, func(key string, v jsontext.Value) error {
+			for e := range elementsOf("#"+key, key, v) {
+				if !yield(e) {
+					return errStop
+				}
+			}
 			return nil
 		}, lax...)
-		return many, true
-	case f.kind("results") == '[':
-		list(".results", "", f.by["results"])
-		return many, true
-	case f.kind("memories") == '[' && f.kind("assembly_id") == 0:
-		list(".memories", "", f.by["memories"])
-		return many, ok
-	case f.kind("messages") == '[' && f.kind("content") == 0:
-		list(".messages", f.text("session_id"), f.by["messages"])
-		return many, ok
-	case len(f.list) > 0 && allRows(f):
-		held("", text)
 	}
-	return many, ok
 }
 
 // allRows reports whether each member is a row of an InMemoryVectorStore.

@@ -29,8 +29,15 @@ type Order struct {
 
 // Begin returns the copy that a listing moves. o itself stays what it is, so that it serves the next listing too.
 func (o *Order) Begin() *Order {
-	o.reached = nil
 	return &Order{By: o.By, Down: o.Down, At: o.At, Skip: o.Skip, of: o}
+}
+
+// Start notes that the copy of a listing is about to yield. What takes the same filters and lists nothing, such as a
+// count, leaves the Place of the newest listing as it is.
+func (o *Order) Start() {
+	if o.of != nil {
+		o.of.reached = nil
+	}
 }
 
 // Move moves the copy of a listing behind p.

@@ -128,8 +128,8 @@ func forDocument(a Action, f Finding) (Action, bool) {
 		a.Do = Restore
 	case f.Heals == ByHand:
 		return a, false // it was stored as it stands
-	case slices.Contains([]Kind{MemoryMissing, MemoryEmpty, MemoryUnreadable}, f.Kind.General()):
-		a.Do, a.Loses = RecordLost, f.Stake+": no copy is left"
+	case f.Heals == ByRecording, slices.Contains([]Kind{MemoryMissing, MemoryEmpty, MemoryUnreadable}, f.Kind.General()):
+		a.Do, a.From, a.Loses = RecordLost, "", f.Stake+": no copy is left"
 	default:
 		a.Do, a.From, a.Loses = Salvage, BySalvage, "what cannot be read of it"
 	}

@@ -132,6 +132,7 @@ const (
 	ByMoving     = "setting it aside"
 	ByHand       = "editing it"
 	BySalvage    = "salvage"
+	ByRecording  = "recording it as lost"
 	ByDefaults   = "defaults"
 
 	ByDocuments   = "documents" // their embeddings

@@ -170,6 +170,10 @@ var harms = []harm{
 		noCopies(t, dir)
 		write(t, file(dir, memoryPath(9)), nil)
 	}).healed(repair.Lost, repair.RecordLost).loses(id(9)),
+	harmed("memory without anything to read, no copy", func(t *testing.T, dir string) {
+		noCopies(t, dir)
+		write(t, file(dir, memoryPath(9)), []byte("plain text"))
+	}).healed(repair.Lost, repair.RecordLost).loses(id(9)),
 	harmed("copy under another name", func(t *testing.T, dir string) {
 		write(t, file(dir, "memories/copy.json"), bytesOf(t, file(dir, memoryPath(9))))
 	}).healed(repair.Healable, repair.SetAside),

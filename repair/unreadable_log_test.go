@@ -58,6 +58,80 @@ func TestUnreadableLog(t *testing.T) {
 	}
 }
 
+// TestUnreadableLogTwoRepairs: the second of two repairs that have planned the same does not set aside the log that the
+// first one has begun, with what was written to it since.
+func TestUnreadableLogTwoRepairs(t *testing.T) {
+	t.Parallel()
+	dir := closedStore(t)
+	segments, err := filepath.Glob(filepath.Join(dir, "wal", "*.wal"))
+	must(t, err)
+	for _, s := range segments {
+		scramble(t, s, 4096)
+	}
+	must(t, os.Remove(filepath.Join(dir, "checkpoint")))
+	first, second := planOf(t, dir), planOf(t, dir)
+	apply(t, first)
+	st := openStore(t, dir, &varve.Options{NoBackground: true})
+	for _, text := range []string{"one", "two"} {
+		_, err = st.Put(t.Context(), varve.Memory{ID: "after", Content: text})
+		must(t, err)
+	}
+	must(t, st.Close())
+	for _, d := range apply(t, second).Done {
+		if d.Do == repair.SetAside && d.Where != "" {
+			t.Errorf("%s: %s", d.Action, d.Result)
+		}
+	}
+	st = openStore(t, dir, &varve.Options{NoBackground: true})
+	var texts []string
+	for v, err := range st.History(t.Context(), "after") {
+		must(t, err)
+		texts = append(texts, string(v.Document))
+	}
+	must(t, st.Close())
+	if len(texts) != 2 {
+		t.Errorf("the history of what was written after the first repair: %q", texts)
+	}
+}
+
+// TestUnreadableLogInPart: of several segments some cannot be read, or one is another's, and there is no checkpoint: one
+// repair ends that, and nothing that is in files is lost.
+func TestUnreadableLogInPart(t *testing.T) {
+	t.Parallel()
+	for name, damage := range map[string]func(t *testing.T, segments []string){
+		"the first": func(t *testing.T, s []string) { scramble(t, s[0], 4096) },
+		"all but the last": func(t *testing.T, s []string) {
+			for _, s := range s[:len(s)-1] {
+				scramble(t, s, 4096)
+			}
+		},
+		"one under another name": func(t *testing.T, s []string) {
+			b := bytesOf(t, s[0])
+			for _, s := range s {
+				scramble(t, s, 4096)
+			}
+			write(t, s[len(s)-1], b)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := closedStore(t)
+			want := len(memories(t, dir))
+			segments, err := filepath.Glob(filepath.Join(dir, "wal", "*.wal"))
+			must(t, err)
+			if len(segments) < 2 {
+				t.Fatal(segments)
+			}
+			damage(t, segments)
+			must(t, os.Remove(filepath.Join(dir, "checkpoint")))
+			apply(t, planOf(t, dir))
+			if got := memories(t, dir); len(got) != want {
+				t.Errorf("%d memories, want %d", len(got), want)
+			}
+		})
+	}
+}
+
 // scramble overwrites the beginning of a file with random bytes.
 func scramble(t *testing.T, name string, n int) {
 	t.Helper()

@@ -40,7 +40,7 @@ func (l *FileLog) Settle(ctx context.Context, at LSN) error {
 	if err := l.syncTo(ctx, at+1); err != nil {
 		return err
 	}
-	if err := l.InPlace(); err != nil {
+	if err := l.keeps(at + 1); err != nil {
 		return err
 	}
 	return l.CatchUp(ctx)

@@ -49,7 +49,7 @@ func (l *FileLog) lead(ctx context.Context, own *request) {
 	if err != nil {
 		// Nothing was taken from the queue: only this one gives up.
 		l.q.remove(own)
-		own.err = err
+		own.err = l.orReplaced(err)
 		l.q.pass()
 		return
 	}
@@ -59,7 +59,7 @@ func (l *FileLog) lead(ctx context.Context, own *request) {
 	err = l.syncTo(ctx, g.need)
 	l.q.syncEnds(len(g.requests))
 	if err == nil {
-		err = l.InPlace()
+		err = l.keeps(g.need)
 	}
 	if err == nil {
 		if cerr := l.CatchUp(ctx); cerr != nil {
@@ -84,7 +84,7 @@ func (l *FileLog) lead(ctx context.Context, own *request) {
 func (l *FileLog) settle(ctx context.Context, r *request) {
 	err := l.syncTo(ctx, r.end)
 	if err == nil {
-		err = l.InPlace()
+		err = l.keeps(r.end)
 	}
 	if err != nil {
 		l.unsettled(r, err)
@@ -101,6 +101,7 @@ func (l *FileLog) unsettled(r *request, err error) {
 	if r.end == 0 {
 		return
 	}
+	err = l.orReplaced(err)
 	if r.err == nil && len(r.batch.Entries) > 0 {
 		r.err = fmt.Errorf("%w: %w", errs.ErrOutcomeUnknown, err)
 	} else {
@@ -141,8 +142,8 @@ func (l *FileLog) writeLocked(ctx context.Context, these []*request) (*group, er
 	if err := l.advance(ctx, tail, l.shared.durable()); err != nil {
 		return nil, err
 	}
-	if l.state.w.at.LSN != tail {
-		return nil, fmt.Errorf("the log's tail is at %d, its frames end at %d", tail, l.state.w.at.LSN)
+	if err := l.atTail(tail); err != nil {
+		return nil, err
 	}
 	before := l.shared.Load(wordPrepared)
 	if these == nil {
@@ -427,6 +428,9 @@ func (l *FileLog) encode(g *group, r *request, nonce uint32) {
 
 // lockSince takes a lock for one who has been waiting for a while already.
 func (l *FileLog) lockSince(ctx context.Context, role int, since time.Time) error {
+	if err := l.Replaced(); err != nil { // its files may be another process's by now
+		return err
+	}
 	ok, err := l.locks[role].TryLock(vfs.ModeExclusive)
 	if ok && err == nil {
 		l.shared.holder(role, l.host.PID, l.o.Clock())

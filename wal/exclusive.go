@@ -52,10 +52,10 @@ func (l *FileLog) lockExclusive(ctx context.Context) (*Exclusive, error) {
 		}
 		return nil, errors.Join(err, lock.Close())
 	}
-	l.took(roleAppend)
 	x := &Exclusive{l, lock}
 	err = l.tookOurs()
 	if err == nil {
+		l.took(roleAppend)
 		err = l.syncTo(ctx, l.shared.tail()) // what is written is seen from here on
 	}
 	if err == nil {
@@ -95,7 +95,7 @@ func (l *FileLog) appendAlone(ctx context.Context, r *request) (LSN, error) {
 		return 0, err
 	}
 	if err = l.syncTo(ctx, g.need); err == nil {
-		err = l.InPlace()
+		err = l.keeps(g.need)
 	}
 	if err != nil {
 		l.unsettled(r, err)

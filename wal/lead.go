@@ -3,6 +3,7 @@ package wal
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/vfs"
@@ -14,6 +15,8 @@ import (
 type Lead struct {
 	l    *FileLog
 	lock vfs.Lock
+	once sync.Once
+	err  error // of closing the lock
 }
 
 // Lead waits until no other process leads, or until ctx ends. When a leader dies another process
@@ -28,8 +31,9 @@ func (l *FileLog) Lead(ctx context.Context) (*Lead, error) {
 		return nil, errors.Join(l.lockError(name, err), lock.Close())
 	}
 	lead := &Lead{l: l, lock: lock}
+	l.place.lead.Store(lead) // before the comparison: settleLoss ends what is there when the log is found to be replaced
 	if err := l.tookOurs(); err != nil {
-		return nil, errors.Join(err, lock.Close())
+		return nil, errors.Join(err, lead.end())
 	}
 	l.Polls(NotPolling)
 	l.shared.Store(wordLeader, uint64(l.host.PID))
@@ -41,7 +45,15 @@ func (d *Lead) Release() error {
 	if d.l.Replaced() == nil { // else the page may be that of a later log, which even a vain exchange marks as changed
 		d.l.shared.CompareAndSwap(wordLeader, uint64(d.l.host.PID), 0)
 	}
-	return d.lock.Close()
+	d.l.place.lead.CompareAndSwap(d, nil)
+	return d.end()
+}
+
+// end closes the lock. Where only segments were removed, it is also that of the next log, whose processes would wait
+// for it as long as this store is open.
+func (d *Lead) end() error {
+	d.once.Do(func() { d.err = d.lock.Close() })
+	return d.err
 }
 
 // Leader is the id of the leading process, 0 if none is known; only the lock is authoritative.
@@ -118,7 +130,7 @@ func (c PollCause) String() string {
 
 // Polls tells all processes why the leader, which is this process, polls.
 func (l *FileLog) Polls(why PollCause) {
-	if l.shared.Shared == nil {
+	if l.shared.Shared == nil || l.Replaced() != nil {
 		return
 	}
 	v := uint64(0)

@@ -54,7 +54,7 @@ func (l *FileLog) lockUnless(ctx context.Context, role int, mode vfs.Mode, done 
 		}
 		return false, l.lockError(l.o.wal(roleNames[role]), err)
 	}
-	if held && l.shared.Shared != nil && !l.o.ReadOnly {
+	if held && l.shared.Shared != nil && !l.o.ReadOnly && l.Replaced() == nil {
 		l.took(role)
 	}
 	return held, nil
@@ -141,6 +141,9 @@ func (l *FileLog) waitLock(ctx context.Context, role int, mode vfs.Mode, done fu
 // lockAsking waits for a lock until ctx ends or done holds, which is asked first and last.
 func (l *FileLog) lockAsking(ctx context.Context, role int, mode vfs.Mode, done func() bool) (held bool, err error) {
 	for n := 0; ; n++ {
+		if rerr := l.Replaced(); rerr != nil {
+			return false, rerr
+		}
 		if done() {
 			return false, nil
 		}
@@ -181,9 +184,9 @@ func (l *FileLog) unlock(role int) {
 	l.rouse(role)
 }
 
-// rouse wakes those that wait for a lock on the shared page.
+// rouse wakes those that wait for a lock on the shared page. Without it they try again after lookAgain.
 func (l *FileLog) rouse(role int) {
-	if page, word, ok := l.brief(role); ok {
+	if page, word, ok := l.brief(role); ok && l.Replaced() == nil { // else the page may be that of a later log
 		l.shared.add(wordLet+word, 1)
 		if l.shared.Load(wordWanted+word) != 0 {
 			page.Wake(wordLet + word)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -25,10 +26,11 @@ import (
 // The identity of the log is compared with what stands at the path (FileLog.InPlace) before anything is
 // written, and after a sync before the write is acknowledged. The second look is what makes an
 // acknowledgement true: at that moment, the log at the path was the one that has the entry. Compared are the
-// inode of wal/shared, the generation in the mapped page, and whether the newest segment still has a name;
-// inodes of folders tell nothing, because git clean, tar and cp -a keep them. A changed inode alone is no
-// difference, as overlay file systems may change it: then the page at the path must show what this process
-// has just written to its own (samePage).
+// inode of wal/shared, the generation in the mapped page, whether the newest segment still has its name, and
+// positions in the page, which never go back within a generation; inodes of folders tell nothing, because
+// git clean, tar and cp -a keep them. A changed inode of the page alone is no difference, as overlay file
+// systems may change it: then the page at the path must show what this process has just written to its own
+// (otherPage).
 //
 // All attached processes hold a shared lock on the store's folder itself, which no program removes along
 // with the files (vfs.FolderLock). A process that finds no log, or one that no process has open, recovers
@@ -56,6 +58,7 @@ type place struct {
 	gone     atomic.Pointer[replacedError]
 	left     atomic.Bool // the folder was left: what was applied by then is all that is ever read, for the page may be a later log's
 
+	lead    atomic.Pointer[Lead] // of this process, nil while it does not lead
 	mu      sync.Mutex
 	folder  vfs.FolderLock // nil: there is none, or it was left
 	flushes int            // of this process, under flush.lock
@@ -108,10 +111,10 @@ func (l *FileLog) Replaced() error {
 // Explained returns what InPlace finds in the place of a failure that it explains: a file or a folder is missing
 // because the store's folder goes. Its page may go last, so that is waited for.
 func (l *FileLog) Explained(err error) error {
-	if err == nil || errors.Is(err, errs.ErrReplaced) || !l.isOfRemoval(err) {
+	if err = l.orReplaced(err); err == nil || errors.Is(err, errs.ErrReplaced) || l.o.ReadOnly || !l.isOfRemoval(err) {
 		return err
 	}
-	if _, told, _ := vfs.AtPath(l.o.FS, l.o.Dir); !told || l.o.ReadOnly {
+	if _, told, _ := vfs.AtPath(l.o.FS, l.o.Dir); !told {
 		return err
 	}
 	for began := time.Now(); ; time.Sleep(placePause) {
@@ -124,13 +127,65 @@ func (l *FileLog) Explained(err error) error {
 	}
 }
 
+// orReplaced is Explained without a wait.
+func (l *FileLog) orReplaced(err error) error {
+	if err == nil || l.o.ReadOnly || errors.Is(err, errs.ErrReplaced) ||
+		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	if perr := l.InPlace(); perr != nil {
+		return perr
+	}
+	return err
+}
+
 // isOfRemoval reports whether a failure may be due to files that are being removed. A missing checkpoint reads as
 // a damaged one.
 func (l *FileLog) isOfRemoval(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNoSegment) || l.Unrecorded(err)
+}
+
+// Unrecorded reports whether a failure is that of a missing checkpoint. As long as the log is open no process makes
+// another one.
+func (l *FileLog) Unrecorded(err error) bool {
 	if errors.Is(err, errSlot) {
 		_, err = l.o.FS.Stat(filepath.Join(l.o.Dir, "checkpoint"))
+		return errors.Is(err, fs.ErrNotExist)
 	}
-	return errors.Is(err, fs.ErrNotExist)
+	return false
+}
+
+// keeps is InPlace for a caller that has seen durable at or behind a position: an older copy of the page has an
+// earlier one.
+func (l *FileLog) keeps(at LSN) error {
+	if err := l.InPlace(); err != nil {
+		return err
+	}
+	if l.shared.durable() < at {
+		return l.older()
+	}
+	return nil
+}
+
+// older records that the page is a copy of an earlier moment, written over it in place: a position in it has gone
+// back. Where another process has recovered the log, that is the reason.
+func (l *FileLog) older() error {
+	if err := l.lost(); err != nil {
+		return err
+	}
+	l.lose("wal/shared is an older one")
+	return l.Replaced()
+}
+
+// atTail returns an error unless the frames that were read end at the tail; append.lock and state.mu are held.
+func (l *FileLog) atTail(tail LSN) error {
+	switch at := l.state.w.at.LSN; {
+	case at > tail:
+		return l.older()
+	case at < tail:
+		return fmt.Errorf("the log's tail is at %d, its frames end at %d", tail, at)
+	}
+	return nil
 }
 
 // lose records that another log is at the path, and has the folder left.
@@ -171,6 +226,9 @@ func (l *FileLog) settleLoss() {
 		_ = k.Close()
 		l.locks[roleAttach] = nil
 	}
+	if lead := p.lead.Load(); lead != nil {
+		_ = lead.end()
+	}
 	p.left.Store(true)
 	close(p.settled)
 }
@@ -195,7 +253,7 @@ func (l *FileLog) rescues() bool {
 		}
 		at, err := l.o.FS.Stat(l.o.wal("shared"))
 		switch sameFile := err == nil && at.Ino == l.place.ino && at.Dev == l.place.dev; {
-		case err == nil && !sameFile && !l.samePage():
+		case err == nil && !sameFile && l.otherPage():
 			return false
 		case l.state.appliedAt.Load() > l.shared.durable(): // an older copy was written over the files: nothing is written to its page
 			return false
@@ -262,7 +320,7 @@ func (l *FileLog) outOfPlace() string {
 		return "wal/shared is not there any more"
 	case err != nil:
 		return "" // the path cannot be looked at, which says nothing about what is there
-	case (info.Ino != ino || info.Dev != dev) && (l.o.ReadOnly || !l.samePage()):
+	case (info.Ino != ino || info.Dev != dev) && (l.o.ReadOnly || l.otherPage()):
 		return "another wal/shared is there"
 	case !l.o.ReadOnly && l.lost() != nil:
 		return "another process has recovered its log"
@@ -317,21 +375,33 @@ func (l *FileLog) named(number uint64, f vfs.File) bool {
 		return !errors.Is(err, fs.ErrNotExist)
 	}
 	info, err := f.Stat()
-	return err != nil || info.Nlink > 0 || at.Ino == info.Ino && at.Dev == info.Dev
+	return err != nil || at.Ino == info.Ino && at.Dev == info.Dev || info.Nlink > 0 && !l.isFile(at, number)
 }
 
-// samePage reports whether the page at the path is the one that this process has mapped, by a word that it
-// raises in its own: a copy, however young, has a smaller one.
-func (l *FileLog) samePage() bool {
-	p, err := vfs.SharedAtPath(l.o.wal("shared"))
+// isFile reports whether a segment that is opened again is the file that the name has. Where inodes tell, it is.
+func (l *FileLog) isFile(at vfs.Info, number uint64) bool {
+	f, err := l.o.FS.OpenFile(l.o.wal(segment.Name(number)), os.O_RDONLY, 0)
 	if err != nil {
 		return false
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	return err == nil && info.Ino == at.Ino && info.Dev == at.Dev
+}
+
+// otherPage reports whether the page at the path is another one than this process has mapped, by a word that it
+// raises in its own: a copy, however young, has a smaller one. A page that cannot be looked at tells nothing.
+func (l *FileLog) otherPage() bool {
+	p, err := vfs.SharedAtPath(l.o.wal("shared"))
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid) ||
+			errors.Is(err, vfs.ErrNotRegular) || vfs.IsPermission(err)
 	}
 	defer p.Close()
 	l.shared.add(wordProbe, 1)
 	from := l.shared.Load(wordProbe)
 	at := p.Load(wordProbe)
-	return from <= at && at <= l.shared.Load(wordProbe)
+	return at < from || at > l.shared.Load(wordProbe)
 }
 
 // settlePlace remembers what was mapped, after the page is this process's.
@@ -386,7 +456,7 @@ func (l *FileLog) waitFolder(ctx context.Context, other func() bool) (free bool,
 			pid := vfs.LockedBy(l.o.Dir)
 			return false, &errs.LockError{
 				Path: l.o.Dir, Holder: errs.Holder{PID: pid, Command: vfs.Process(pid).Command, Host: l.host.Name, PIDNamespace: l.host.PIDNamespace},
-				Err: errors.New("that process still uses the previous log of this folder, whose files were removed or replaced"),
+				Err: errors.New("a process still uses the previous log of this folder, whose files were removed or replaced"),
 			}
 		}
 		if err := l.o.Sleep(ctx, pause); err != nil {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/vfs"
 )
@@ -72,6 +74,13 @@ func TestInPlace(t *testing.T) {
 			if err := errors.Join(os.Link(name, dir+".linked"), os.Remove(name)); err != nil {
 				t.Fatal(err)
 			}
+		}, false},
+		"another segment, and its file has a name elsewhere": {func(t *testing.T, _ *FileLog, dir string) { // rsync --backup
+			name := filepath.Join(dir, "wal", "00000001.wal")
+			if err := os.Rename(name, dir+".was"); err != nil {
+				t.Fatal(err)
+			}
+			copyOver(t, dir+".was", name, false)
 		}, false},
 		"a copy of hard links": {func(t *testing.T, _ *FileLog, dir string) {
 			if err := os.Link(filepath.Join(dir, "wal", "00000001.wal"), dir+".linked"); err != nil {
@@ -365,6 +374,200 @@ func TestMissingCheckpointExplained(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := l.Explained(damaged); !errors.Is(err, errs.ErrReplaced) {
+		t.Fatal(err)
+	}
+}
+
+// A copy of an earlier moment is written over the page while a commit waits for its sync: what the commit wrote is
+// behind the tail by then, and no sync ever makes it durable.
+func TestOlderPageBesideSync(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	l, _ := open(t, dir)
+	defer l.Close()
+	page := filepath.Join(dir, "wal", "shared")
+	mustAppend(t, l, put("ma", "1"))
+	copyOver(t, page, page+".was", false)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	b := put("mb", "2")
+	b.Written = func() { copyOver(t, page+".was", page, false) }
+	if _, err := l.Append(ctx, b); !errors.Is(err, errs.ErrReplaced) || !errors.Is(err, errs.ErrOutcomeUnknown) {
+		t.Fatal(err)
+	}
+	if _, err := l.Append(ctx, put("mc", "3")); !errors.Is(err, errs.ErrReplaced) {
+		t.Fatal(err)
+	}
+}
+
+// The same between the sync and the answer, and before the next commit reads the tail.
+func TestOlderPageBesideCommit(t *testing.T) {
+	t.Parallel()
+	for name, next := range map[string]func(l *FileLog, lsn LSN) error{
+		"answer": func(l *FileLog, lsn LSN) error { return l.keeps(lsn + 1) },
+		"next":   func(l *FileLog, _ LSN) error { _, err := l.Append(context.Background(), put("mc", "3")); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			l, _ := open(t, dir)
+			defer l.Close()
+			page := filepath.Join(dir, "wal", "shared")
+			mustAppend(t, l, put("ma", "1"))
+			copyOver(t, page, page+".was", false)
+			first := l.Applied()
+			lsn := mustAppend(t, l, put("mb", "2"))
+			copyOver(t, page+".was", page, false)
+			l.state.appliedAt.Store(first) // as before the commit was applied
+			if err := l.InPlace(); err != nil {
+				t.Fatal(err)
+			}
+			if err := next(l, lsn); !errors.Is(err, errs.ErrReplaced) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// From the moment that a process knows of it, nothing is written to the page, which may be a later log's by then,
+// and no lock file is created.
+func TestReplacedTouchesNothing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	l, _ := open(t, dir)
+	defer l.Close()
+	mustAppend(t, l, put("ma", "1"))
+	l.lose("for the test")
+	if err := l.Left(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	locks, err := filepath.Glob(filepath.Join(dir, "wal", "*.lock"))
+	for _, name := range locks {
+		err = errors.Join(err, os.Remove(name))
+	}
+	before, rerr := os.ReadFile(filepath.Join(dir, "wal", "shared"))
+	if err := errors.Join(err, rerr); err != nil {
+		t.Fatal(err)
+	}
+	for name, use := range map[string]func() error{
+		"Append":       func() error { _, err := l.Append(t.Context(), put("mb", "2")); return err },
+		"write":        func() error { _, err := l.write(t.Context(), &request{since: time.Now()}); return err },
+		"LockFlush":    func() error { _, err := l.LockFlush(t.Context()); return err },
+		"TryLockFlush": func() error { _, err := l.TryLockFlush(); return err },
+		"Exclusive":    func() error { _, err := l.Exclusive(t.Context()); return err },
+		"Hold":         func() error { _, err := l.Hold(t.Context()); return err },
+		"Lead":         func() error { _, err := l.Lead(t.Context()); return err },
+		"Roll":         func() error { return l.Roll(t.Context()) },
+		"Raise":        func() error { return l.Raise(t.Context(), FeatureFields) },
+		"Heartbeat":    l.Heartbeat,
+	} {
+		if err := use(); !errors.Is(err, errs.ErrReplaced) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	l.Polls(NoNotices)
+	after, err := os.ReadFile(filepath.Join(dir, "wal", "shared"))
+	if err != nil || string(before) != string(after) {
+		t.Error("the page has changed", err)
+	}
+	if locks, _ := filepath.Glob(filepath.Join(dir, "wal", "*.lock")); len(locks) > 0 {
+		t.Error("created:", locks)
+	}
+}
+
+// A page whose inode is another one, and that cannot be opened just now, is not taken for another page.
+func TestInPlaceWithoutFiles(t *testing.T) { // not parallel: it leaves the process no file to open
+	l, _ := open(t, t.TempDir())
+	defer l.Close()
+	mustAppend(t, l, put("ma", "1"))
+	l.place.ino++ // as overlay file systems may change it
+	if err := l.InPlace(); err != nil {
+		t.Fatal(err)
+	}
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	none := limit
+	none.Cur = 0
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &none); err != nil {
+		t.Fatal(err)
+	}
+	err := l.InPlace()
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	if err := l.InPlace(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A process that is behind reads on after the log was removed: what it has read is neither lost nor damaged.
+func TestBehindRemovedLog(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "s")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	behind, m := open(t, dir)
+	defer behind.Close()
+	mustAppend(t, behind, put("ma", "1"))
+	l, _ := open(t, dir)
+	fill(t, l, l.geo.Number(l.Durable())+2)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "wal")); err != nil {
+		t.Fatal(err)
+	}
+	if err := behind.CatchUp(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if m.val["ma"] != "1" {
+		t.Fatal(m.val)
+	}
+	if _, err := behind.Append(t.Context(), put("mb", "2")); !errors.Is(err, errs.ErrReplaced) {
+		t.Fatal(err)
+	}
+}
+
+// A process that leads lets go of watch.lock when it leaves: where only segments were removed, the lock file is also
+// that of the log that another process begins.
+func TestReplacedLeadsNoLonger(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "s")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	leads, _ := open(t, dir)
+	defer leads.Close()
+	mustAppend(t, leads, put("ma", "1"))
+	lead, err := leads.Lead(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = os.Remove(filepath.Join(dir, "wal", "00000001.wal"))
+	if err := errors.Join(err, os.Remove(filepath.Join(dir, "checkpoint"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := leads.InPlace(); !errors.Is(err, errs.ErrReplaced) {
+		t.Fatal(err)
+	}
+	if err := leads.Left(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	next, _ := open(t, dir)
+	defer next.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	leader, err := next.Lead(ctx)
+	if err != nil {
+		t.Fatal("the first process is idle, and leads still:", err)
+	}
+	if err := errors.Join(lead.Release(), leader.Release()); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -52,8 +52,8 @@ func (l *FileLog) rollOnce(ctx context.Context) (LSN, error) {
 	if err := l.advance(ctx, tail, l.shared.durable()); err != nil {
 		return 0, err
 	}
-	if l.state.w.at.LSN != tail {
-		return 0, fmt.Errorf("the log's tail is at %d, its frames end at %d", tail, l.state.w.at.LSN)
+	if err := l.atTail(tail); err != nil {
+		return 0, err
 	}
 	number := l.geo.Number(tail)
 	switch l.geo.Offset(tail) {

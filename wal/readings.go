@@ -70,6 +70,9 @@ func (l *FileLog) raiseFields(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	if errors.Is(err, errs.ErrReplaced) {
+		return err
+	}
 	l.refused.Store(l.now())
 	l.o.Logger.Warn("the clock is behind the newest entry, and the log cannot note what it says: history shows the time of that entry instead", "err", err)
 	return nil

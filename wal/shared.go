@@ -46,7 +46,7 @@ const (
 	wordUnpurged  = wordHeld + 16 // 1 from when a purge failed until one is completed
 	wordDisplaced = wordHeld + 17 // up to where files are to displace for it what is overwritten, 0 once they have
 
-	wordProbe = wordHeld + 18 // raised to tell the page from its copies, see samePage
+	wordProbe = wordHeld + 18 // raised to tell the page from its copies, see otherPage
 
 	wordPolls = wordHeld + 19 // while the leader has no notifications: its id, and in the low byte a PollCause
 

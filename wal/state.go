@@ -60,6 +60,14 @@ func (l *FileLog) CatchUp(ctx context.Context) error {
 	if l.state.appliedAt.Load() >= durable || l.place.left.Load() {
 		return nil
 	}
+	err := l.advanceTo(ctx, durable)
+	if err != nil && !l.o.ReadOnly && ctx.Err() == nil && l.InPlace() != nil {
+		return nil // the rest went with the log; what was read before is served
+	}
+	return err
+}
+
+func (l *FileLog) advanceTo(ctx context.Context, durable LSN) error {
 	l.state.mu.Lock()
 	defer l.state.mu.Unlock()
 	return l.advance(ctx, durable, durable)

@@ -45,6 +45,9 @@ func (l *FileLog) syncTo(ctx context.Context, end LSN) error {
 		}
 		err := l.syncOnce(ctx, end)
 		<-l.syncing
+		if err == nil && l.shared.tail() < end {
+			err = l.older() // it would never become durable
+		}
 		if err == nil {
 			continue
 		}

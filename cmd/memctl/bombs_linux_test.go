@@ -2,14 +2,17 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/tests/forgery"
@@ -119,6 +122,36 @@ func TestBombs(t *testing.T) {
 		if code, errOut, _ := f.measured(args...); code != 0 {
 			t.Errorf("%q: exit %d: %s", args, code, errOut)
 		}
+	}
+}
+
+// TestRescueBesideBombs: when the log is removed under an open store, documents that become no files do not take the
+// others with them.
+func TestRescueBesideBombs(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	f := bombStore(t, forgery.Bombs(17, 16<<20))
+	st, err := varve.Open(ctx, f.dir, &varve.Options{NoBackground: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.Put(ctx, varve.Memory{ID: "new", Content: "of the user"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"wal", "checkpoint", "memory_index.json", "memory_index.delta.json"} {
+		if err := os.RemoveAll(filepath.Join(f.dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := st.Close(); !errors.Is(err, varve.ErrReplaced) {
+		t.Fatal(err)
+	}
+	if st, err = varve.Open(ctx, f.dir, &varve.Options{NoBackground: true}); err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	if m, err := st.Get(ctx, "new"); err != nil || m.Content != "of the user" {
+		t.Error(m.Content, err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -42,8 +43,9 @@ the import of the documents. --json counts them under "vectors".
 Records of mem0 (memory), LangChain (messages, documents, a dump of InMemoryVectorStore),
 llama_index (docstore.json, chat stores) and of chats (role, content) are recognized one by one, as
 lines, as an array, or in the document that holds them. The report says how many were recognized as
-what, and counts what was left out by the kind of the reason. If anything of the source was left
-out, also a second text under one id, the exit status is 6; what the store has already is not.
+what, and counts what was left out by the kind of the reason; of each kind it names the first
+10,000. If anything of the source was left out, also a second text under one id, the exit status is
+6; what the store has already is not.
 
 A second run adds only what is new. A memory or an assembly that the store already has with
 another text is kept as it is and reported, unless --replace is given. If --store names a folder
@@ -162,8 +164,9 @@ func reportImport(a *cli.App, r *intake.Report) {
 	problems := slices.Clone(r.Problems)
 	slices.SortStableFunc(problems, func(x, y importer.Problem) int { return cmp.Compare(x.Kind, y.Kind) })
 	var kind importer.Kind
+	named := map[importer.Kind]int{}
 	for _, p := range problems {
-		if a.Quiet && !intake.Refusal(p) {
+		if named[p.Kind]++; a.Quiet && !intake.Refusal(p) {
 			continue
 		}
 		if p.Kind != kind {
@@ -175,6 +178,11 @@ func reportImport(a *cli.App, r *intake.Report) {
 			where = joinNonEmpty(p.Path, "id "+p.ID)
 		}
 		fmt.Fprintf(a.Out, "  %s: %s\n", cli.Printable(where), cli.Printable(p.Reason))
+	}
+	for _, kind := range slices.Sorted(maps.Keys(r.Counts)) {
+		if n := r.Counts[kind] - named[kind]; n > 0 {
+			fmt.Fprintf(a.Out, "%s: %d more are not named\n", kind, n)
+		}
 	}
 }
 

@@ -51,3 +51,34 @@ func TestRestoreLinkedLog(t *testing.T) {
 		}
 	}
 }
+
+// A link that leads to an empty folder, such as a volume, stays a link: the backup and the restored store are where it
+// leads.
+func TestTargetIsALink(t *testing.T) {
+	t.Parallel()
+	c := newCLI(t)
+	c.ok("put", "first", "--id", "a")
+	link := func(name string) (real, at string) {
+		real, at = filepath.Join(c.dir, name+" itself"), filepath.Join(c.dir, name)
+		if err := os.Mkdir(real, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(real, at); err != nil {
+			t.Fatal(err)
+		}
+		return real, at
+	}
+	backup, to := link("backup")
+	c.ok("backup", to)
+	c.ok("backup", "--check", backup)
+	restored, at := link("restored")
+	c.ok("restore", to, at)
+	if got := c.ok("get", "a", "--content", "--store", restored); got != "first" {
+		t.Errorf("restored: %q", got)
+	}
+	for _, name := range []string{to, at} {
+		if info, err := os.Lstat(name); err != nil || info.Mode()&os.ModeSymlink == 0 {
+			t.Errorf("%s is no link any more: %v", name, err)
+		}
+	}
+}

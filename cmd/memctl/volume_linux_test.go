@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -141,6 +142,45 @@ func TestVolumeAsTarget(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(dir, "lost+found")); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// A restore that is killed while it fills a mount point leaves nothing that opens as a store: documents without their log
+// and settings would.
+func TestVolumeKilledWhileFilled(t *testing.T) {
+	t.Parallel()
+	trace, err := exec.LookPath("strace")
+	if err != nil {
+		t.Skip("strace is not here, to kill a process at a system call")
+	}
+	c := newCLI(t)
+	c.ok("put", "first", "--id", "a")
+	backup, dir := filepath.Join(c.dir, "backup"), filepath.Join(c.dir, "volume")
+	c.ok("backup", backup)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	opened := 0
+	for n := 3; n < 12; n++ {
+		if os.Getuid() != 0 || syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64m") != nil {
+			t.Skip("no tmpfs can be mounted; VARVE_LONG=1 as root")
+		}
+		cmd := command(t, "restore", backup, dir)
+		cmd.Args = append([]string{trace, "-f", "-qq", "-o", os.DevNull, "-e", "trace=renameat2", "-e", fmt.Sprint("inject=renameat2:signal=KILL:when=", n)}, cmd.Args...)
+		cmd.Path = trace
+		out, err := cmd.CombinedOutput()
+		_, merr := os.Stat(filepath.Join(dir, "memories"))
+		if code, list, errOut := c.run("", "--store", dir, "list", "--output", "id"); err != nil && merr == nil {
+			if opened++; code == 0 || !strings.Contains(errOut, "was killed") {
+				t.Errorf("killed at rename %d (%s): list has %q, exit code %d: %s", n, out, list, code, errOut)
+			}
+		}
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if opened == 0 {
+		t.Skip("no process was killed: this machine does not let one trace another")
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/varve-db/varve/assembly"
@@ -55,6 +56,17 @@ type Reads map[string]wal.LSN
 // prepares again; what the caller demanded is judged again each time and ends it. It returns the
 // memories as written, by operation.
 func (cm *Committer) Commit(ctx context.Context, ops []Op, seen Reads, listed wal.LSN) error {
+	return cm.commit(ctx, ops, seen, listed, &cm.Engine.Commits)
+}
+
+// Upkeep is Commit for what a store does by itself, such as a sweep: no caller has asked for it, so that it is not
+// among the commits of a caller (Engine.Commits).
+func (cm *Committer) Upkeep(ctx context.Context, ops []Op, seen Reads, listed wal.LSN) error {
+	return cm.commit(ctx, ops, seen, listed, new(atomic.Int64))
+}
+
+// commit is Commit; commits counts it.
+func (cm *Committer) commit(ctx context.Context, ops []Op, seen Reads, listed wal.LSN, commits *atomic.Int64) error {
 	puts := false
 	for i := range ops {
 		if ops[i].kind = cm.Engine.Kinds.Memories; ops[i].Group {
@@ -111,7 +123,7 @@ func (cm *Committer) Commit(ctx context.Context, ops []Op, seen Reads, listed wa
 			return nil
 		}
 		if len(w.batch.Entries) > 0 {
-			cm.Engine.Commits.Add(1)
+			commits.Add(1)
 		}
 		cm.wrote(all, w)
 		cm.again(w)

@@ -21,8 +21,8 @@
 //
 // Where the folder is there and is a mount point (a volume of a container), nothing can take its place: the
 // .partial folder and its lock are in it, and at the end what is in that folder moves up, wal,
-// checkpoint, config.json and backup.json last. A process that is killed while it moves leaves a
-// folder that is neither store nor backup; it is named as not empty, and not removed.
+// checkpoint, config.json and backup.json last. Meanwhile the mount point has a mark. A process that is
+// killed while it moves leaves a folder that does not open; it is named as not empty, and not removed.
 //
 // The next backup or restore of the same store to a folder beside it removes what killed processes
 // left, whatever it was to be called: a folder with such a mark whose lock is free, which belongs to

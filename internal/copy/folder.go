@@ -47,6 +47,7 @@ type newFolder struct {
 	left    []string // leftovers of killed processes that were not removed, with the reasons
 	within  bool     // dir is a mount point: part is in it, and what is in part moves up at the end
 	moved   []string // what has moved up
+	mark    vfs.Mark
 }
 
 const (
@@ -64,7 +65,7 @@ var letters = base32.StdEncoding.WithPadding(base32.NoPadding)
 func makeFolder(t target) (*newFolder, error) {
 	t.dir = filepath.Clean(t.dir)
 	within := t.mounted()
-	n := &newFolder{dir: t.dir, mode: t.file, folder: t.folder, within: within}
+	n := &newFolder{dir: t.dir, mode: t.file, folder: t.folder, within: within, mark: vfs.Mark{Kind: t.kind, Store: t.store}}
 	parent := filepath.Dir(t.dir)
 	if within { // nothing can take its place, and its parent may be on another file system
 		parent = t.dir
@@ -114,7 +115,7 @@ func (n *newFolder) begin(t target) error {
 			return fmt.Errorf("making %s as %s is: %w", n.part, filepath.Dir(n.part), err)
 		}
 	}
-	err := vfs.WriteMark(n.fs, n.part, vfs.Mark{Kind: t.kind, Store: t.store}, n.mode)
+	err := vfs.WriteMark(n.fs, n.part, n.mark, n.mode)
 	if err == nil {
 		n.barrier, err = n.fs.OpenBarrier(n.part)
 		if errors.Is(err, errors.ErrUnsupported) {
@@ -346,8 +347,9 @@ func (n *newFolder) finish(last string, data []byte, folders ...string) error {
 // lastOf are the names that make a folder a store or a backup, in the order in which they get their places.
 var lastOf = []string{"wal", "checkpoint", "config.json", repair.BackupName}
 
-// moveUp moves what is in the folder to its place in the mount point, durably: before the last of it is there, the
-// mount point is neither a store nor a backup. What a killed process leaves there is named, and not removed.
+// moveUp moves what is in the folder to its place in the mount point, durably. Until the last of it is there the mount
+// point has a mark, so that it does not open: documents alone would be a store. What a killed process leaves there is
+// named, and not removed.
 func (n *newFolder) moveUp(last string) error {
 	names, err := n.fs.ReadDir(n.part)
 	if err != nil {
@@ -357,6 +359,10 @@ func (n *newFolder) moveUp(last string) error {
 	slices.SortFunc(names, func(a, b string) int {
 		return cmp.Or(cmp.Compare(slices.Index(lastOf, a), slices.Index(lastOf, b)), cmp.Compare(a, b))
 	})
+	if err := vfs.WriteMark(n.fs, n.dir, n.mark, n.mode); err != nil {
+		return fmt.Errorf("marking %s: %w", n.dir, err)
+	}
+	n.moved = append(n.moved, vfs.MarkName)
 	for i, name := range names {
 		if i == len(names)-1 || name == last {
 			if err := n.fs.SyncDir(n.dir); err != nil {
@@ -372,6 +378,9 @@ func (n *newFolder) moveUp(last string) error {
 		return fmt.Errorf("syncing %s: %w: %w", n.dir, errs.ErrSyncFailed, err)
 	}
 	n.moved = nil // it is whole
+	if err := n.fs.Remove(filepath.Join(n.dir, vfs.MarkName)); err != nil {
+		return fmt.Errorf("finishing %s: %w", n.dir, err)
+	}
 	if err := vfs.RemoveKnown(n.fs, n.part, knownName); err != nil {
 		return fmt.Errorf("finishing %s: %w", n.dir, err)
 	}

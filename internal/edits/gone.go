@@ -25,6 +25,9 @@ func (f *Files) Gone(ctx context.Context, folder string, absent []string) (ids [
 	if k == nil || len(absent) == 0 {
 		return nil, nil
 	}
+	if err := ed.Engine.Log.InPlace(); err != nil { // as in Look
+		return nil, err
+	}
 	if err := ed.Engine.Log.CatchUp(ctx); err != nil {
 		return nil, err
 	}

@@ -28,6 +28,9 @@ func (f *Files) Look(ctx context.Context, folder string, names []string) (absent
 	if k == nil {
 		return nil, nil
 	}
+	if err := ed.Engine.Log.InPlace(); err != nil { // the files are those of the next log by now
+		return nil, err
+	}
 	if ed.Engine.Log.Distrusted() {
 		// After an unclean end places may hold anything, until they are written again.
 		if err := ed.Flusher.Flush(ctx, flush.MergeWhenDue); err != nil {

@@ -45,7 +45,7 @@ type Engine struct {
 	Unfinished bool              // the copy that a migration makes, before it is a store
 	moved      moved
 
-	Commits atomic.Int64 // of documents and working memory, by calls of this handle
+	Commits atomic.Int64 // of documents and working memory, asked for by calls of this handle
 
 	Closed     atomic.Bool
 	Operations sync.WaitGroup // that Close waits for

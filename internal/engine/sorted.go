@@ -56,6 +56,7 @@ const (
 func (eng *Engine) sorted(ctx context.Context, k *Kind, f Filters) iter.Seq2[memstore.Place, error] {
 	return Whole(ctx, func(yield func(memstore.Place, error) bool) {
 		s := f.Sort
+		s.Start()
 		give := func(p memstore.Place) bool {
 			s.Move(p)
 			return !f.Reads() && s.Skips() || yield(p, nil)

@@ -89,6 +89,9 @@ func (fl *Flusher) Run(ctx context.Context) {
 				continue // the rest after a round is not over
 			}
 		}
+		if fl.Engine.Log.Replaced() != nil { // nothing is written any more
+			return
+		}
 		if left := fl.Resting(); left > 0 && fl.full() < slowFrom {
 			kick = nil
 			rest.Reset(left)

@@ -59,6 +59,9 @@ func (fl *Flusher) FlushClosing(ctx context.Context) error {
 		if len(fl.aside) > 0 { // of a round that failed
 			fl.judgeAside(ctx, held)
 		}
+		if fl.Engine.Log.Unrecorded(err) {
+			err = errors.Join(err, fl.rescueUnrecorded(round, held))
+		}
 		held.Unlock()
 		more := fl.More.Load()
 		switch {

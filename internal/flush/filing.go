@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/varve-db/varve/errs"
@@ -30,8 +31,11 @@ import (
 type filing struct {
 	fl         *Flusher
 	flushed    wal.LSN
-	distrusted bool // what stands in the places may be anything
-	repeats    bool // the flush before this one failed
+	distrusted bool        // what stands in the places may be anything
+	repeats    bool        // the flush before this one failed
+	rescues    bool        // of a log that was removed
+	inflates   atomic.Bool // of that, documents that are compressed more than 64-fold are too large
+	behind     bool        // newer versions than those that are known may be in files
 	readers    []*wal.Reader
 	syncing    *syncing
 	begun      wal.LSN // behind it nothing was put in place
@@ -193,6 +197,27 @@ func (s *frames) Folders() []*docfile.Folder {
 }
 
 func (s *frames) Change(worker, i int, c *docfile.Change) (bool, error) {
+	is, err := s.change(worker, i, c)
+	if err != nil && s.f.rescues && s.ctx.Err() == nil && s.f.spares(err) {
+		return false, nil
+	}
+	return is, err
+}
+
+// spares reports whether a document that no file can be made of is left out of a rescue: the others are not to be
+// lost with it.
+func (f *filing) spares(err error) bool {
+	over := (*errs.InflatedError)(nil)
+	if errors.As(err, &over) {
+		f.inflates.Store(true)
+	} else if !errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrTruncated) {
+		return false
+	}
+	f.fl.Engine.Env.Logger.Error("an entry that only the log has becomes no file", "err", err)
+	return true
+}
+
+func (s *frames) change(worker, i int, c *docfile.Change) (bool, error) {
 	s.giveBack(worker)
 	e, err := s.f.readers[worker].At(s.ctx, s.list[i].Pos)
 	if err != nil {
@@ -200,11 +225,16 @@ func (s *frames) Change(worker, i int, c *docfile.Change) (bool, error) {
 	}
 	fl, id, at := s.f.fl, e.Key[1:], e.LSN
 	if e.Key[0] == record.Working {
-		s.f.worked.add(strings.Clone(e.Key[1:]))
+		if !s.f.behind || !fl.superseded(fl.Engine.Kinds.Scopes.Folder, &e) {
+			s.f.worked.add(strings.Clone(e.Key[1:]))
+		}
 		return false, nil
 	}
 	k := fl.Engine.Kinds.Of(e.Key)
 	if k == nil {
+		return false, nil
+	}
+	if s.f.behind && fl.superseded(k.Folder, &e) {
 		return false, nil
 	}
 	view, err := state.Read(&e)
@@ -218,6 +248,9 @@ func (s *frames) Change(worker, i int, c *docfile.Change) (bool, error) {
 		},
 	}
 	if view.Overpacked() {
+		if s.f.inflates.Load() {
+			return false, nil
+		}
 		if err := s.f.unpacks(s.ctx, at); err != nil {
 			return false, err
 		}

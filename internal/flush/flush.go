@@ -53,6 +53,7 @@ type Flusher struct {
 	Quiet      atomic.Bool          // nobody wrote during the last round in the background
 	uptime     func() time.Duration // by which processes tell each other to rest; nil: there is none
 	refusals   refusals
+	rescuing   sync.Mutex // held by Rescue and Close
 
 	Inflate   bool       // all documents become files, however much they are compressed
 	unpacking sync.Mutex // guards unpacksTo
@@ -120,6 +121,8 @@ func (fl *Flusher) Init() error {
 
 // Close lets go what it holds of the files.
 func (f *Flusher) Close() error {
+	f.rescuing.Lock() // it may be found only now that the log was removed
+	defer f.rescuing.Unlock()
 	if f.Files == nil || f.Engine.Log.Replaced() != nil { // tmp/ may be another process's
 		return nil
 	}

@@ -134,6 +134,9 @@ const stopPause = 10 * time.Millisecond
 func (fl *Flusher) stopped(ctx context.Context) error {
 	least, since := int64(math.MaxInt64), time.Now()
 	for {
+		if err := fl.Engine.Log.Replaced(); err != nil {
+			return err
+		}
 		now := fl.Engine.Log.Backlog()
 		if now <= fl.Engine.Env.System.BacklogBytes {
 			return nil

@@ -6,11 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/fswatch"
+	"github.com/varve-db/varve/internal/open"
 )
 
 func (h *host) remove(ids ...string) {
@@ -183,4 +185,49 @@ func TestEmptyFolderRemoved(t *testing.T) {
 	}
 	h.save(h.path("a"), h.edited("a", "one", "told"))
 	h.await(varve.EventAdopted, "a", nil)
+}
+
+// A host whose log was removed by a cleaner is idle, and stays open. The one that opens the store then watches it,
+// and the first one no longer looks at files that are not its own.
+func TestWatchAfterReplaced(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "store")
+	watching, looked := make(chan struct{}, 1), atomic.Int64{}
+	first, err := varve.Open(t.Context(), dir, open.In(&varve.Options{Listener: func(e varve.Event) {
+		if e.Kind != varve.EventWatching {
+			return
+		}
+		if e.Err != nil {
+			looked.Add(1)
+		}
+		select {
+		case watching <- struct{}{}:
+		default:
+		}
+	}}, open.Environment{Watcher: fswatch.New(quick)}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	<-watching
+	if _, err := first.Put(t.Context(), varve.Memory{ID: "a", Content: "one"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	segments, err := filepath.Glob(filepath.Join(dir, "wal", "*.wal"))
+	for _, name := range segments {
+		err = errors.Join(err, os.Remove(name))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := openHost(t, dir, quick)
+	h.await(varve.EventWatching, "", nil)
+	h.save(h.path("a"), h.edited("a", "one", "by hand"))
+	h.await(varve.EventAdopted, "a", nil)
+	if n := looked.Load(); n > 0 {
+		t.Errorf("the first host has failed to look at files %d times", n)
+	}
 }

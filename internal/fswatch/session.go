@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/varve-db/varve/errs"
@@ -27,10 +28,11 @@ type session struct {
 	folders map[string]*folder
 	names   []string // of the folders, in order
 
-	sweeping chan found // of the sweep that runs; nil when none does
-	again    bool       // something was missed while it ran
-	due      time.Time  // when the session ends that has no notifications
-	stepAt   time.Time  // when pending files are looked through; zero while there are none
+	sweeping chan found  // of the sweep that runs; nil when none does
+	again    bool        // something was missed while it ran
+	due      time.Time   // when the session ends that has no notifications
+	stepAt   time.Time   // when pending files are looked through; zero while there are none
+	replaced atomic.Bool // the store's folder was replaced: its files are no longer this store's
 }
 
 // folder is what is pending in one folder.
@@ -74,7 +76,7 @@ func (s *session) run(ctx context.Context) {
 	s.due = time.Now().Add(s.o.Sweep)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for ctx.Err() == nil {
+	for ctx.Err() == nil && !s.replaced.Load() {
 		var wake <-chan time.Time
 		if at, ok := s.next(); ok {
 			timer.Reset(max(time.Until(at), time.Millisecond))
@@ -286,6 +288,10 @@ func (s *session) restoreFolders(ctx context.Context) {
 }
 
 func (s *session) failed(folder string, err error) {
+	if errors.Is(err, errs.ErrReplaced) { // the log has an event for it
+		s.replaced.Store(true)
+		return
+	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, errs.ErrClosed) {
 		return
 	}

@@ -96,8 +96,12 @@ func (w *Watcher) run(ctx context.Context, f files) {
 			f.Polls(wal.NotPolling)
 			f.Say("by the system's notifications", nil)
 		}
-		newSession(&w.o, f, src).run(ctx)
+		s := newSession(&w.o, f, src)
+		s.run(ctx)
 		src.Close()
+		if s.replaced.Load() {
+			return
+		}
 		sleep(ctx, w.o.Quiet)
 	}
 }

@@ -249,7 +249,10 @@ func (g *ground) log() error {
 		if err != nil {
 			return fmt.Errorf("reading %s: %w", g.path("wal", name), err)
 		}
-		_, _, err = segment.ParseStart(b)
+		start, _, err := segment.ParseStart(b)
+		if err == nil && start.Number != number {
+			err = fmt.Errorf("%w: the file says that it is segment %d", segment.ErrHeader, start.Number)
+		}
 		switch {
 		case errors.Is(err, segment.ErrEnd):
 		case err == nil || g.hasMark:

@@ -179,7 +179,7 @@ func (r *repairer) alone(list []repair.Action) error {
 		case repair.SetIndexAside:
 			err = r.indexAside(&d)
 		case repair.SetAside:
-			err = r.Aside(&d, a.Path, journal.Why(a.Findings))
+			err = r.asideOfLog(&d)
 		case repair.Reopen:
 			d.Result = "done by opening it"
 			if a.Path == index.BaseName {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"path"
 	"strconv"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -57,10 +59,17 @@ func (r *repairer) fixConfig(d *repair.Done) error {
 		d.Result = "it could not be read at all: everything has its default now"
 	}
 	// What is not known may have said that these remove less than their defaults do.
+	backups, err := index.Backups(r.o.FS, r.Dir)
+	if err != nil {
+		return err
+	}
 	var kept []string
 	for _, s := range []struct{ name, value string }{
-		{"adopt_deletions", "false"}, {"history_bytes", strconv.Itoa(settings.HistoryMost)},
+		{"adopt_deletions", "false"}, {"history_bytes", strconv.Itoa(settings.HistoryMost)}, {"index_backup_count", strconv.Itoa(min(len(backups), settings.BackupsMost))},
 	} {
+		if s.name == "index_backup_count" && len(backups) <= (&settings.Config{}).Backups() {
+			continue // the default removes none
+		}
 		if _, valid := out[s.name]; !valid && (read == nil || read[s.name] != nil) {
 			out[s.name] = json.RawMessage(s.value)
 			kept = append(kept, s.name)
@@ -70,6 +79,26 @@ func (r *repairer) fixConfig(d *repair.Done) error {
 		d.Result += ", except that nothing is removed by " + strings.Join(kept, " and ") + ": set or unset them"
 	}
 	return r.Write(d, "config.json", encode())
+}
+
+// asideOfLog sets a file of the log aside. A segment that could not be read when the plan was made may be another one by
+// now: a second repair that waited for the lock would set aside the log that the first one has begun.
+func (r *repairer) asideOfLog(d *repair.Done) error {
+	f := &d.Findings[0]
+	if f.Kind.General() == repair.SegmentDamaged && f.Remarks&repair.Unopened != 0 {
+		b, err := vfs.ReadFile(r.o.FS, r.Path("wal", path.Base(d.Path)), segment.MaxSize)
+		var start segment.Start
+		if err == nil {
+			start, _, err = segment.ParseStart(b)
+		}
+		if number, ok := segment.ParseName(path.Base(d.Path)); err == nil && (!ok || start.Number != number) {
+			err = segment.ErrHeader
+		}
+		if err == nil || errors.Is(err, segment.ErrEnd) {
+			return journal.ErrNothing
+		}
+	}
+	return r.Aside(d, d.Path, journal.Why(d.Findings))
 }
 
 // newMarks writes the checkpoint that holds into a file of its own; without one

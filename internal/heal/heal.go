@@ -154,11 +154,16 @@ func (h *healer) document(held *wal.Held, k *document.Kind, d *repair.Done) erro
 	if doc, mtime, from := v.Past.Document(k, id, newest.Version, newest.Line.ContentHash); doc != nil {
 		return h.restore(held, k, d, newest.Version, mtime.UnixMicro(), doc, from)
 	}
-	f := v.Read(k, docfile.FileName(id))
-	if f.Err == nil {
+	if f := v.Read(k, docfile.FileName(id)); f.Err == nil {
 		if c, doc, err := salvaged(v, k, f.Data, id); err == nil {
+			if d.Do != repair.Salvage {
+				return changedError{}
+			}
 			return h.salvage(held, k, d, c, doc, newest.Version)
 		}
+	}
+	if d.Do != repair.RecordLost {
+		return changedError{}
 	}
 	return h.lost(held, k, d, &newest)
 }

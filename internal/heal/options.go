@@ -140,7 +140,7 @@ func (o Options) look(ctx context.Context, p *repair.RepairPlan) error {
 	if err := p.SetFindings(found); err != nil {
 		return err
 	}
-	return o.judgeStrays(ctx, p)
+	return o.judgeFiles(ctx, p)
 }
 
 func (o *Options) keys() *journal.Keys {

@@ -52,6 +52,22 @@ func (changedError) Error() string {
 }
 func (changedError) Unwrap() error { return journal.ErrNothing }
 
+// twiceError is a file with the id of another one that no entry accounts for either, and that is adopted.
+type twiceError struct{ other string } // in the folder of the kind
+
+func (e *twiceError) Error() string {
+	return fmt.Sprintf("%s has the same id, and is adopted", e.other)
+}
+
+// twice returns the other file of a twiceError in an error, "" if there is none.
+func twice(err error) string {
+	var e *twiceError
+	if errors.As(err, &e) {
+		return e.other
+	}
+	return ""
+}
+
 var errReturned = errors.New("it was deleted, and its file has returned: that is a new version of it")
 
 // isStray reports whether a finding is about a file that no entry accounts for.
@@ -59,18 +75,24 @@ func isStray(f *repair.Finding) bool {
 	return slices.Contains([]repair.Kind{repair.Stranger, repair.Unparsable, repair.Misplaced}, f.Kind.General())
 }
 
-// judgeStrays has a plan say of files without an entry what log and archive decide: verifying a store does not read
-// what they have of the past.
-func (o *Options) judgeStrays(ctx context.Context, p *repair.RepairPlan) error {
+// judgeFiles has a plan say of files without an entry what log and archive decide, and of documents without a copy
+// whether anything of them can be read: verifying a store does not look for either.
+func (o *Options) judgeFiles(ctx context.Context, p *repair.RepairPlan) error {
 	var all []repair.Finding
-	strays := false
+	salvage := map[int]bool{} // of all
+	due := false
 	for _, a := range p.Actions {
 		for _, f := range a.Findings {
-			strays = strays || isStray(&f) && f.Remarks&repair.Unopened == 0 && document.At(f.Path) != nil
+			if f.Remarks&repair.Unopened == 0 && document.At(f.Path) != nil {
+				if a.Do == repair.Salvage && !isStray(&f) {
+					salvage[len(all)] = true
+				}
+				due = due || isStray(&f) || salvage[len(all)]
+			}
 			all = append(all, f)
 		}
 	}
-	if !strays {
+	if !due {
 		return nil
 	}
 	s, err := o.Open(ctx, true)
@@ -79,16 +101,33 @@ func (o *Options) judgeStrays(ctx context.Context, p *repair.RepairPlan) error {
 	}
 	defer func() { _ = s.Close() }()
 	h := &healer{r: &repairer{ctx: ctx, Changer: o.changer(p.Dir), o: *o}, s: s, v: verify.New(ctx, s.Source(), repair.VerifyOptions{Workers: 1}, nil)}
+	adopted := map[string]string{} // the file, by kind and id
 	for i := range all {
 		f := &all[i]
 		k := document.At(f.Path)
-		if k == nil || !isStray(f) {
+		if k == nil || !isStray(f) && !salvage[i] {
+			continue
+		}
+		name := strings.TrimPrefix(f.Path, k.Folder+"/")
+		if salvage[i] {
+			if _, _, err := salvaged(h.v, k, h.v.Read(k, name).Data, f.ID); err != nil {
+				f.Heals = repair.ByRecording
+			}
 			continue
 		}
 		if err := h.recall(k); err != nil {
 			return err
 		}
-		is, err := h.judge(k, strings.TrimPrefix(f.Path, k.Folder+"/"), journal.Why([]repair.Finding{*f}))
+		why := journal.Why([]repair.Finding{*f})
+		is, err := h.judge(k, name, "", why)
+		if err == nil && is.add != nil {
+			key := string(k.Letter) + is.id
+			if other, ok := adopted[key]; ok {
+				is, err = h.judge(k, name, other, why)
+			} else {
+				adopted[key] = name
+			}
+		}
 		if errors.Is(err, journal.ErrNothing) {
 			continue
 		}
@@ -113,8 +152,9 @@ func (o *Options) judgeStrays(ctx context.Context, p *repair.RepairPlan) error {
 	})
 }
 
-// judge decides about a file that no entry accounts for. why is what is wrong with it, if that is all there is.
-func (h *healer) judge(k *document.Kind, name, why string) (*verdict, error) {
+// judge decides about a file that no entry accounts for. other is a file that is adopted instead if it has the same id,
+// "" for none; why is what is wrong with it, if that is all there is.
+func (h *healer) judge(k *document.Kind, name, other, why string) (*verdict, error) {
 	v := h.v
 	f := v.Read(k, name)
 	if places.Gone(f.Err) {
@@ -147,11 +187,13 @@ func (h *healer) judge(k *document.Kind, name, why string) (*verdict, error) {
 	case !errors.Is(err, errs.ErrNotFound):
 		return nil, err
 	}
-	if own := docfile.FileName(c.ID); own != name { // whose own file is new as well: that counts
-		f := v.Read(k, own)
-		if o, err := v.Decode(k, f.Data); f.Err == nil && err == nil && o.ID == c.ID {
-			return aside(k.Elsewhere(c.ID).Error() + ", which is there"), nil
-		}
+	if own := docfile.FileName(c.ID); own != name && h.holds(k, own, c.ID) { // that counts
+		return aside(k.Elsewhere(c.ID).Error() + ", which is there"), nil
+	}
+	if other != "" && h.holds(k, other, c.ID) {
+		is := aside((&twiceError{other}).Error())
+		is.err = &twiceError{other}
+		return is, nil
 	}
 	if err := v.Fits(k, f.Data); err != nil {
 		return aside(err.Error()), nil
@@ -161,6 +203,16 @@ func (h *healer) judge(k *document.Kind, name, why string) (*verdict, error) {
 		is.err = errReturned // as where a process watches the files
 	}
 	return is, nil
+}
+
+// holds reports whether a file is a document with an id.
+func (h *healer) holds(k *document.Kind, name, id string) bool {
+	f := h.v.Read(k, name)
+	if f.Err != nil {
+		return false
+	}
+	c, err := h.v.Decode(k, f.Data)
+	return err == nil && c.ID == id
 }
 
 // judgeBack decides about a document under another name than its id's, where that is the only copy: what neither log
@@ -214,11 +266,11 @@ func (h *healer) judgeUnparsable(k *document.Kind, name, why string) (*verdict, 
 
 // stray carries out what judge decides, if that is what the plan says; what it returns is to be adopted.
 func (h *healer) stray(held *wal.Held, k *document.Kind, d *repair.Done) (*newcomer, error) {
-	is, err := h.judge(k, strings.TrimPrefix(d.Path, k.Folder+"/"), journal.Why(d.Findings))
+	f := &d.Findings[0]
+	is, err := h.judge(k, strings.TrimPrefix(d.Path, k.Folder+"/"), twice(f.Err), journal.Why(d.Findings))
 	if err != nil {
 		return nil, err
 	}
-	f := &d.Findings[0]
 	unopened := f.Remarks&repair.Unopened != 0 // so judge had nothing to look at when the plan was made
 	if unopened && is.heals == repair.ByMoving && f.Heals == repair.BySalvage {
 		if is.whole, err = h.salvageable(k, d); err != nil {

@@ -50,7 +50,16 @@ func (h *History) Watch(ctx context.Context, from uint64, f Filter, yield func(C
 			}
 		}
 	}
-	yield(Change{}, err)
+	yield(Change{}, h.explained(err))
+}
+
+// explained returns errs.ErrReplaced in the place of a failure that is due to the removal of the store's files.
+func (h *History) explained(err error) error {
+	if h.Engine.Begun() != nil {
+		return err
+	}
+	defer h.Engine.Ended()
+	return h.Engine.Log.Explained(err)
 }
 
 // Until yields what is committed from a position on, and ends with what is committed when

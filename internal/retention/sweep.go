@@ -12,6 +12,7 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/view/counts"
+	"github.com/varve-db/varve/wal"
 )
 
 // A memory whose time is over is absent at once, for every read. It is deleted, through
@@ -82,7 +83,7 @@ func (r *Retention) SweepExpired(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n, err := r.deleteIf(ctx, ids, func(line *index.Entry) bool { return !line.ExpiresAt.IsZero() && !line.ExpiresAt.After(cut) })
+	n, err := r.deleteIf(ctx, r.Commits.Upkeep, ids, func(line *index.Entry) bool { return !line.ExpiresAt.IsZero() && !line.ExpiresAt.After(cut) })
 	if n > 0 {
 		r.Engine.Env.Event(env.Event{Kind: env.EventSwept, Count: n, Note: "expired"})
 	}
@@ -127,7 +128,7 @@ func (r *Retention) sweepAged(ctx context.Context, before time.Time) (more bool,
 	if len(ids) == 0 {
 		return false, nil
 	}
-	n, err := r.deleteIf(ctx, ids, func(line *index.Entry) bool { return line.UpdatedAt.Before(before) })
+	n, err := r.deleteIf(ctx, r.Commits.Upkeep, ids, func(line *index.Entry) bool { return line.UpdatedAt.Before(before) })
 	if n > 0 {
 		r.Engine.Env.Event(env.Event{Kind: env.EventSwept, Count: n, Note: "older than max_age"})
 	}
@@ -135,9 +136,12 @@ func (r *Retention) sweepAged(ctx context.Context, before time.Time) (more bool,
 	return len(ids) == SweepMost, err
 }
 
+// committing is Commit or Upkeep of a commit.Committer.
+type committing func(ctx context.Context, ops []commit.Op, seen commit.Reads, listed wal.LSN) error
+
 // deleteIf deletes memories of which something still holds in the commit, and says how
 // many. What one commit cannot take goes in several.
-func (r *Retention) deleteIf(ctx context.Context, ids []string, only func(line *index.Entry) bool) (int, error) {
+func (r *Retention) deleteIf(ctx context.Context, do committing, ids []string, only func(line *index.Entry) bool) (int, error) {
 	if len(ids) == 0 {
 		return 0, nil
 	}
@@ -145,13 +149,13 @@ func (r *Retention) deleteIf(ctx context.Context, ids []string, only func(line *
 	for i, id := range ids {
 		ops[i] = commit.Op{ID: id, Only: only}
 	}
-	err := r.Commits.Commit(ctx, ops, nil, 0)
+	err := do(ctx, ops, nil, 0)
 	if errors.Is(err, errs.ErrBatchTooLarge) && len(ids) > 1 {
-		n, err := r.deleteIf(ctx, ids[:len(ids)/2], only)
+		n, err := r.deleteIf(ctx, do, ids[:len(ids)/2], only)
 		if err != nil {
 			return n, err
 		}
-		m, err := r.deleteIf(ctx, ids[len(ids)/2:], only)
+		m, err := r.deleteIf(ctx, do, ids[len(ids)/2:], only)
 		return n + m, err
 	}
 	if err != nil {

@@ -96,7 +96,7 @@ func (r *Retention) touchOne(ctx context.Context, id string, n int64, last time.
 			m.LastAccessTime = last
 		}
 		conds := commit.Conditions{Version: &v.LSN, Unlimited: true}
-		err = r.Commits.Commit(ctx, []commit.Op{{ID: id, Memory: &m, Conds: conds}}, nil, 0)
+		err = r.Commits.Upkeep(ctx, []commit.Op{{ID: id, Memory: &m, Conds: conds}}, nil, 0)
 		if !errors.Is(err, errs.ErrConflict) {
 			return err
 		}

@@ -111,6 +111,8 @@ const (
 
 	// HistoryMost is the highest history_bytes.
 	HistoryMost = 1 << 53
+	// BackupsMost is the highest index_backup_count.
+	BackupsMost = 1000
 
 	defaultHistory = 256 << 20
 	defaultBacklog = 96 << 20
@@ -250,7 +252,7 @@ func (c *Config) Validate() error {
 		v        *int
 		low, top int
 	}{
-		{"index_backup_count", c.IndexBackupCount, 0, 1000},
+		{"index_backup_count", c.IndexBackupCount, 0, BackupsMost},
 		{"backup_interval", c.BackupInterval, 0, 1 << 30},
 		{"flush_threshold", c.FlushThreshold, 1, 1 << 30},
 		{"max_memory_bytes", &c.MaxMemoryBytes, 0, 256 << 20},

@@ -27,7 +27,7 @@ const chainMost = 64
 // copyDue reports whether the log needs the whole document before some changes; mu is held, and the
 // state is current.
 func (s *scope) copyDue(ctx context.Context, changes []*working.Delta, tick int64) (bool, error) {
-	if s.state.Empty() || !s.state.Loses(changes, tick) || s.whole.file {
+	if s.state.Empty() || !s.state.Loses(changes, tick) || s.whole.file && s.whole.at == 0 {
 		return false, nil
 	}
 	reach := s.ws.Engine.Log.Reach()
@@ -68,8 +68,8 @@ func (s *scope) findWhole(ctx context.Context, reach *wal.Reach) (wal.LSN, error
 // wholeAt is the newest entry of the scope that does not need those before it, or the file: log and archive
 // have all of the scope if they have all entries from there on.
 type wholeAt struct {
-	at   wal.LSN // 0: not known
-	file bool    // a copy of the file is in quarantine instead
+	at   wal.LSN // 0: not known; with file: there is none
+	file bool    // a copy of the file is in quarantine, and at is the first entry that it lacks
 }
 
 // copyFirst writes an entry with the whole document of the scope, which changes nothing; mu is not held.
@@ -113,6 +113,9 @@ func (s *scope) copyFirst(ctx context.Context) error {
 // copyFile gives the file of the scope a second name in quarantine.
 func (s *scope) copyFile() error {
 	env := s.ws.Engine.Env
+	s.mu.Lock()
+	is, before := wholeAt{at: s.lacks.from, file: true}, s.lsn
+	s.mu.Unlock()
 	q := docfile.NewQuarantine(docfile.Layout{FS: env.FS, Root: env.Dir, FileMode: env.FileMode, FolderMode: env.FolderMode}, env.Clock)
 	where, err := q.Keep(s.ws.Engine.Kinds.Scopes.Path(docfile.FileName(s.key)), docfile.Note{
 		Why:  "the scope was changed, and the log had no copy of it and no room for one in a commit",
@@ -124,7 +127,9 @@ func (s *scope) copyFile() error {
 	env.Logger.Warn("working memory was copied to quarantine before a change: the log has no room for it in a commit", "scope", s.key, "copy", where)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.whole = wholeAt{file: true}
+	if is.at != 0 || s.lsn == before { // else the copy may lack what came meanwhile
+		s.whole = is
+	}
 	return nil
 }
 

@@ -166,7 +166,10 @@ func (s *scope) snapshot(ctx context.Context, filed func(over *errs.InflatedErro
 		}
 		if !s.edited || asItIs {
 			defer s.mu.Unlock()
-			f := &working.File{Scope: s.scope, State: s.state.Clone(), Store: uuid.UUID(s.ws.Engine.Log.UUID()).String(), LSN: s.lsn, Whole: s.whole.at, Time: s.time}
+			f := &working.File{Scope: s.scope, State: s.state.Clone(), Store: uuid.UUID(s.ws.Engine.Log.UUID()).String(), LSN: s.lsn, Time: s.time}
+			if !s.whole.file {
+				f.Whole = s.whole.at
+			}
 			if f.Time.IsZero() {
 				f.Time = time.UnixMicro(s.ws.Engine.Env.Clock().UnixMicro())
 			}

@@ -179,8 +179,11 @@ func (s *scope) play(ctx context.Context, list []loggedWork) error {
 		}
 		s.state.Sweep(s.state.Tick(), sweepEach)
 		s.lsn, s.time, s.edited = e.lsn, e.time, false
-		if e.whole {
+		switch {
+		case e.whole:
 			s.whole = wholeAt{at: e.lsn}
+		case s.whole.file && s.whole.at == 0:
+			s.whole.at = e.lsn
 		}
 		s.lacks.take(&e)
 		s.size.Add(max(e.size, e.bytes))
@@ -257,7 +260,7 @@ func (s *scope) load(ctx context.Context, breaks uint64) error {
 			return err
 		}
 	}
-	if !s.whole.file || s.breaks != breaks {
+	if !s.whole.file || s.breaks != breaks || s.whole.at == 0 && base > s.lsn { // the copy may lack what the file has
 		s.whole = wholeAt{}
 		if base != 0 && f.Intact {
 			s.whole.at = f.Whole

@@ -81,9 +81,10 @@ func (a *App) lastWord() {
 		defer close(said)
 		a.messages.Lock()
 		told := slices.ContainsFunc(a.failures, func(f *Failure) bool { return f.Code == CodeInterrupted })
+		done := len(a.failures) == 0
 		a.messages.Unlock()
 		if !told {
-			a.Fail(a.afterCommits(context.Canceled, true))
+			a.Fail(a.afterCommits(context.Canceled, done))
 		}
 	}()
 	select {

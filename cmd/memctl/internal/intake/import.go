@@ -19,8 +19,8 @@ type Report struct {
 	Source     string                `json:"source"`
 	Store      string                `json:"store"`
 	tally                            // of memories
-	Problems   []importer.Problem    `json:"problems"`
-	Counts     map[importer.Kind]int `json:"counts"` // of the problems
+	Problems   []importer.Problem    `json:"problems"` // see ProblemsMost
+	Counts     map[importer.Kind]int `json:"counts"`   // of all problems
 	Assemblies tally                 `json:"assemblies"`
 	importer.Report
 }
@@ -67,6 +67,8 @@ type Intake struct {
 
 	Began time.Time // what has no time gets one from here on, in the order of the source
 	taken int
+
+	listed [2]map[importer.Kind]int // problems, and those that are refusals
 
 	chunk []item
 	bytes int
@@ -115,9 +117,22 @@ func (in *Intake) Run(ctx context.Context, src *importer.Source) error {
 	return in.write(ctx)
 }
 
+// ProblemsMost is how many problems of one kind a report has, of those that are refusals and of the others; its counts
+// are of all. A file may be nothing but problems.
+const ProblemsMost = 10_000
+
 func (in *Intake) problem(p importer.Problem) {
-	in.Report.Problems = append(in.Report.Problems, p)
 	in.Report.Counts[p.Kind]++
+	listed := &in.listed[0]
+	if Refusal(p) {
+		listed = &in.listed[1]
+	}
+	if *listed == nil {
+		*listed = map[importer.Kind]int{}
+	}
+	if (*listed)[p.Kind]++; (*listed)[p.Kind] <= ProblemsMost {
+		in.Report.Problems = append(in.Report.Problems, p)
+	}
 	if Refusal(p) {
 		in.Failed++
 	}
