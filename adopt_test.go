@@ -15,8 +15,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/varve-db/varve/internal/adopt"
 	"github.com/varve-db/varve/internal/commit"
-	"github.com/varve-db/varve/internal/edits"
 	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
@@ -94,7 +94,7 @@ func (e *editing) look(ids ...string) (absent []string) {
 	for _, id := range ids {
 		names = append(names, id+".json")
 	}
-	absent, err := edits.NewFiles(&e.st.edits).Look(e.t.Context(), "memories", names)
+	absent, err := adopt.NewFiles(&e.st.edits).Look(e.t.Context(), "memories", names)
 	if err != nil {
 		e.t.Fatal(err)
 	}
@@ -327,7 +327,7 @@ func TestSavedSlowly(t *testing.T) {
 		return err
 	}
 	e := edited(t, 2, open.In(&Options{}, open.Environment{System: vfs.System{FS: wrap.New(vfs.OS(), hook)}}))
-	release, err := edits.NewFiles(&e.st.edits).Lead(t.Context())
+	release, err := adopt.NewFiles(&e.st.edits).Lead(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -392,10 +392,10 @@ func TestAdoptedMembers(t *testing.T) {
 // What is gone together is deleted, or put back, together.
 func TestGoneTogether(t *testing.T) {
 	t.Parallel()
-	for _, adopt := range []bool{true, false} {
+	for _, adopts := range []bool{true, false} {
 		e := edited(t, 40, &Options{})
 		c := e.st.Admin().Config()
-		c.AdoptDeletions = &adopt
+		c.AdoptDeletions = &adopts
 		if err := e.st.Admin().SetConfig(c); err != nil {
 			t.Fatal(err)
 		}
@@ -413,25 +413,25 @@ func TestGoneTogether(t *testing.T) {
 			t.Fatal(err)
 		}
 		from := e.st.engine.Log.Durable()
-		if err := edits.NewFiles(&e.st.edits).Settle(t.Context(), "memories", keys(15)); err != nil {
+		if err := adopt.NewFiles(&e.st.edits).Settle(t.Context(), "memories", keys(15)); err != nil {
 			t.Fatal(err)
 		}
 		commits, entries := e.commits(from)
-		if want := 15; adopt && (commits != 1 || entries != want) || !adopt && commits != 0 {
-			t.Errorf("adopt %v: %d commits of %d entries", adopt, commits, entries)
+		if want := 15; adopts && (commits != 1 || entries != want) || !adopts && commits != 0 {
+			t.Errorf("adopt %v: %d commits of %d entries", adopts, commits, entries)
 		}
 		for i := range 15 {
 			id := fmt.Sprint("k", i)
 			switch m, err := e.st.Get(t.Context(), id); {
 			case i == 4 && (err != nil || m.Content != "again"):
 				t.Errorf("%s: %+v, %v", id, m, err)
-			case i != 4 && adopt && !errors.Is(err, ErrNotFound):
+			case i != 4 && adopts && !errors.Is(err, ErrNotFound):
 				t.Errorf("%s: %v", id, err)
-			case i != 4 && !adopt && err != nil:
+			case i != 4 && !adopts && err != nil:
 				t.Errorf("%s: %v", id, err)
 			}
 		}
-		if g, err := e.st.Assemblies().Get(t.Context(), "g"); err != nil || adopt && len(g.MemoryIDs) != 16 || !adopt && len(g.MemoryIDs) != 30 {
+		if g, err := e.st.Assemblies().Get(t.Context(), "g"); err != nil || adopts && len(g.MemoryIDs) != 16 || !adopts && len(g.MemoryIDs) != 30 {
 			t.Errorf("%d members, %v", len(g.MemoryIDs), err)
 		}
 	}
@@ -491,7 +491,7 @@ func TestAdoptCut(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		f := edits.NewFiles(&st.edits)
+		f := adopt.NewFiles(&st.edits)
 		absent, err := f.Look(ctx, "memories", all)
 		if err == nil {
 			var gone []string
@@ -527,7 +527,7 @@ func TestAdoptCut(t *testing.T) {
 						if text, ok := got["k5"]; ok && done {
 							t.Errorf("k5 was deleted, and is %q", text)
 						}
-						if _, err := edits.NewFiles(&st.edits).Look(ctx, "memories", all); err != nil {
+						if _, err := adopt.NewFiles(&st.edits).Look(ctx, "memories", all); err != nil {
 							t.Error(err)
 						}
 					} else {

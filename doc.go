@@ -120,7 +120,7 @@
 //	put putall async transact cond                      writing; internal/commit makes the commits
 //	get raw list lines filter                           reading; based on internal/engine
 //	flushing                                            from the log into files and index; internal/flush does it
-//	edited                                              edits by hand; internal/edits judges them
+//	edited                                              edits by hand; internal/adopt judges them
 //	history changes watch undo                          the versions of a memory, and all commits
 //	sessions session usage                              sessions, the sweep, and the size of the store
 //	assemblies                                          groups of memories

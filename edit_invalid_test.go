@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/varve-db/varve/internal/edits"
+	"github.com/varve-db/varve/internal/adopt"
 	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/proofs"
@@ -180,7 +180,7 @@ func TestEditorsLeave(t *testing.T) {
 	for _, n := range names {
 		all = append(all, n.Name())
 	}
-	if _, err := edits.NewFiles(&e.st.edits).Look(t.Context(), "memories", all); err != nil {
+	if _, err := adopt.NewFiles(&e.st.edits).Look(t.Context(), "memories", all); err != nil {
 		t.Fatal(err)
 	}
 	e.want("k1", "lines of Windows 1")

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/varve-db/varve/internal/edits"
+	"github.com/varve-db/varve/internal/adopt"
 	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
@@ -59,7 +59,7 @@ func (e *editing) forget(id string) {
 // settle is what a watcher does with files that stay gone.
 func (e *editing) settle(ids ...string) {
 	e.t.Helper()
-	f := edits.NewFiles(&e.st.edits)
+	f := adopt.NewFiles(&e.st.edits)
 	absent := e.look(ids...)
 	gone, err := f.Gone(e.t.Context(), "memories", absent)
 	if err == nil {

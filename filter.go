@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/where"
+	"github.com/varve-db/varve/internal/filter"
 	"github.com/varve-db/varve/memstore"
 )
 
@@ -51,7 +51,7 @@ func WithKey(k string) Filter { return filterFunc(func(f *engine.Filters) { f.Ke
 // Where passes the memories whose metadata is as this condition says: source=desk, source!=desk,
 // priority>=3, path^=docs/ (begins so), tags=a,b (has one of them), source (has it), !source.
 func Where(condition string) (f Filter, err error) {
-	c, err := where.Parse(condition)
+	c, err := filter.Parse(condition)
 	if err == nil {
 		f = filterFunc(func(f *engine.Filters) { f.Where = append(f.Where, c) })
 	}
@@ -60,7 +60,7 @@ func Where(condition string) (f Filter, err error) {
 
 // WithTag passes the memories whose metadata.tags, a list or a text, has this tag.
 func WithTag(tag string) Filter {
-	return filterFunc(func(f *engine.Filters) { f.Where = append(f.Where, where.Has("tags", tag)) })
+	return filterFunc(func(f *engine.Filters) { f.Where = append(f.Where, filter.Has("tags", tag)) })
 }
 
 // Sorted has Memories and Admin.Lines yield in an order: see memstore.ParseOrder. After is not for it.

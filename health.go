@@ -8,10 +8,10 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/diskspace"
 	"github.com/varve-db/varve/internal/embedding"
 	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/record"
-	"github.com/varve-db/varve/internal/space"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/vector"
 )
@@ -27,10 +27,10 @@ type Space struct {
 }
 
 // Short reports whether the space is below the warning level.
-func (s Space) Short() bool { return space.Space(s).Short() }
+func (s Space) Short() bool { return diskspace.Space(s).Short() }
 
 // Full reports whether nothing more can be written, or no more files be made.
-func (s Space) Full() bool { return space.Space(s).Full() }
+func (s Space) Full() bool { return diskspace.Space(s).Full() }
 
 // Health reports whether the store works as it should.
 type Health struct {
@@ -120,7 +120,7 @@ func (st *Store) Health(ctx context.Context) Health {
 	for _, err := range st.edits.Problems() {
 		bad(err, true)
 	}
-	if s, err := space.Look(st.engine); err == nil {
+	if s, err := diskspace.Look(st.engine); err == nil {
 		if h.Space = Space(s); s.Short() {
 			soon := " soon"
 			if s.Full() {

@@ -26,21 +26,21 @@ const module = "github.com/varve-db/varve"
 // order lists the packages from the ground up. A package imports only what
 // stands above it here; a package below an entry belongs to that entry.
 var order = []string{
-	"internal/turns",
+	"internal/yield",
 	"internal/proofs",  // for tests
 	"internal/scratch", // for tests
-	"internal/told",    // for tests
+	"internal/acklog",  // for tests
 	"internal/human",
 	"internal/sniff",
-	"internal/when",
+	"internal/timearg",
 	"errs",
-	"internal/refs",
+	"internal/refcount",
 	"internal/vfs",
 	"internal/docfile",
 	"internal/record",
-	"internal/skim",
+	"internal/jsonskip",
 	"internal/text",
-	"internal/where",
+	"internal/filter",
 	"internal/words/analyzer",
 	"internal/words/query",
 	"internal/words/bitset",
@@ -77,16 +77,16 @@ var order = []string{
 	"internal/ground",
 	"internal/heal",
 	"internal/engine",
-	"internal/space",
+	"internal/diskspace",
 	"internal/view/counts",
 	"internal/view/vectors",
 	"internal/view/words",
 	"internal/commit",
 	"internal/views",
-	"internal/remake",
+	"internal/rebuild",
 	"internal/flush",
-	"internal/view/scopes",
-	"internal/edits",
+	"internal/scopes",
+	"internal/adopt",
 	"internal/fswatch",
 	"internal/embedding",
 	"internal/history",
@@ -97,7 +97,7 @@ var order = []string{
 	"internal/storetest", // for tests
 	"",                   // the root
 	"importer",
-	"internal/asked",
+	"internal/queryargs",
 	"mcpserver",
 	"cmd/memctl/internal/evil", // for tests
 	"cmd/memctl/internal/span",
@@ -337,10 +337,10 @@ func TestLayoutNamesFiles(t *testing.T) {
 var exported = map[string]int{
 	"internal/engine":       77,
 	"internal/commit":       32,
-	"internal/remake":       2,
+	"internal/rebuild":      2,
 	"internal/flush":        35,
 	"internal/views":        11,
-	"internal/edits":        25,
+	"internal/adopt":        25,
 	"internal/embedding":    18,
 	"internal/history":      6,
 	"internal/search":       5,
@@ -348,7 +348,7 @@ var exported = map[string]int{
 	"internal/purge":        2,
 	"internal/view/counts":  19,
 	"internal/view/vectors": 35,
-	"internal/view/scopes":  22, // DropBare is for a purge
+	"internal/scopes":       22, // DropBare is for a purge
 }
 
 // TestExportedMethods counts them.

@@ -15,8 +15,8 @@ import (
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/fswatch"
 	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/scopes"
 	"github.com/varve-db/varve/internal/vfs"
-	"github.com/varve-db/varve/internal/view/scopes"
 	"github.com/varve-db/varve/segment"
 )
 

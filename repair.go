@@ -13,9 +13,9 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/adopt"
 	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/edits"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/heal"
@@ -136,7 +136,7 @@ func (r repairStore) Adopt(ctx context.Context, held *wal.Held, letter byte, doc
 
 func (r repairStore) AdoptNew(ctx context.Context, held *wal.Held, letter byte, list []*heal.Adoption) {
 	st, k := r.st, r.st.engine.Kinds.Named(letter)
-	verdicts := make([]*edits.Verdict, len(list))
+	verdicts := make([]*adopt.Verdict, len(list))
 	for i, a := range list {
 		verdicts[i] = st.edits.Newcomer(ctx, k, a.Doc, "", a.Mtime)
 	}
@@ -148,9 +148,9 @@ func (r repairStore) AdoptNew(ctx context.Context, held *wal.Held, letter byte, 
 
 func (r repairStore) Judge(ctx context.Context, letter byte, list []*heal.Judgement) {
 	st, k := r.st, r.st.engine.Kinds.Named(letter)
-	due := make([]edits.Suspect, len(list))
+	due := make([]adopt.Suspect, len(list))
 	for i, j := range list {
-		due[i] = edits.Suspect{Name: docfile.FileName(j.ID), ID: j.ID, Adopted: func(a *edits.Adoption) { j.Was, j.Version = a.Precondition.LSN, a.Entry.LSN }}
+		due[i] = adopt.Suspect{Name: docfile.FileName(j.ID), ID: j.ID, Adopted: func(a *adopt.Adoption) { j.Was, j.Version = a.Precondition.LSN, a.Entry.LSN }}
 	}
 	err := st.edits.JudgeAll(ctx, k, due)
 	for _, j := range list {

@@ -12,22 +12,22 @@ import (
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/adopt"
 	"github.com/varve-db/varve/internal/commit"
+	"github.com/varve-db/varve/internal/diskspace"
 	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/edits"
 	"github.com/varve-db/varve/internal/embedding"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/history"
 	"github.com/varve-db/varve/internal/purge"
-	"github.com/varve-db/varve/internal/remake"
+	"github.com/varve-db/varve/internal/rebuild"
 	"github.com/varve-db/varve/internal/retention"
+	"github.com/varve-db/varve/internal/scopes"
 	"github.com/varve-db/varve/internal/search"
 	"github.com/varve-db/varve/internal/settings"
-	"github.com/varve-db/varve/internal/space"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/view/counts"
-	"github.com/varve-db/varve/internal/view/scopes"
 	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/internal/views"
 	"github.com/varve-db/varve/memstore"
@@ -44,7 +44,7 @@ type Store struct {
 	vectors vectors.Vectors
 
 	kept    retention.Retention
-	edits   edits.Edits
+	edits   adopt.Edits
 	history history.History
 	purging purge.Purger
 	search  search.Search
@@ -138,7 +138,7 @@ func openOnce(ctx context.Context, dir string, o *Options) (*Store, error) {
 	}
 	fl := &st.flusher
 	fl.Engine, fl.Vectors, fl.Views, fl.Scopes = st.engine, &st.vectors, &st.views, &st.working
-	fl.Remake = remake.Maker{Engine: st.engine, Vectors: &st.vectors, Views: &st.views, Restored: st.o.restored}
+	fl.Remake = rebuild.Maker{Engine: st.engine, Vectors: &st.vectors, Views: &st.views, Restored: st.o.restored}
 	fl.Judge, fl.Upkeep, fl.Parked = st.edits.AdoptAside, st.kept.Upkeep, st.edits.LookAtParked
 	st.vectors.Older = st.commits.OlderComposite
 	st.vectors.Embedder = func() string {
@@ -149,7 +149,7 @@ func openOnce(ctx context.Context, dir string, o *Options) (*Store, error) {
 	}
 	st.engine.Unfinished = st.o.unfinished
 	st.engine.RemakeIndex = func(ctx context.Context, start *wal.Start) (*index.Set, string, int, error) {
-		return st.flusher.Remake.From(ctx, remake.Want{Store: start.UUID, At: wal.Mark{LSN: start.Spilled, Sum: start.Sum}}, start.Past)
+		return st.flusher.Remake.From(ctx, rebuild.Want{Store: start.UUID, At: wal.Mark{LSN: start.Spilled, Sum: start.Sum}}, start.Past)
 	}
 	st.engine.Judge = st.edits.JudgeEdit
 	st.engine.DueNow = func() { st.flusher.Wake(st.engine.Settings.Now().FlushAfter()) }
@@ -216,7 +216,7 @@ func (st *Store) open(ctx context.Context) error {
 		FS: st.engine.Env.FS, Dir: st.engine.Env.Dir, SegmentSize: uint64(st.o.SegmentSize), UUID: id, NewAbove: st.engine.HighestKnown,
 		Create: !st.engine.Env.ReadOnly, ReadOnly: st.engine.Env.ReadOnly, Known: wal.Features(st.engine.Env.System.Features), LockWait: st.engine.Env.LockWait, Inline: st.engine.Env.System.Inline, HoldBytes: st.engine.Env.System.BacklogBytes,
 		FileMode: st.engine.Env.FileMode, DirMode: st.engine.Env.FolderMode, Clock: st.engine.Env.Clock, Nonce: st.engine.Env.Nonce,
-		Sleep: st.engine.Env.System.Sleep, Logger: st.engine.Env.Logger, Event: st.engine.Env.LogEvent, Archive: st.engine.Settings.History, Config: st.engine.Settings.Exists, Aged: st.kept.HistoryCut, MakeRoom: func() bool { return space.MakeRoom(st.engine) },
+		Sleep: st.engine.Env.System.Sleep, Logger: st.engine.Env.Logger, Event: st.engine.Env.LogEvent, Archive: st.engine.Settings.History, Config: st.engine.Settings.Exists, Aged: st.kept.HistoryCut, MakeRoom: func() bool { return diskspace.MakeRoom(st.engine) },
 		Machine: st.engine.Machine(), Rescue: st.flusher.Rescue,
 	}
 	st.engine.Log, err = wal.Open(ctx, o)
@@ -237,7 +237,7 @@ func (st *Store) open(ctx context.Context) error {
 		return errors.Join(err, st.engine.Log.Close(), st.engine.State.Close())
 	}
 	if !st.engine.Env.ReadOnly {
-		space.Watch(st.engine)
+		diskspace.Watch(st.engine)
 		if err := st.engine.Log.RecordConfig(); err != nil {
 			st.engine.Env.Logger.Warn("recording that the store has a config.json", "err", err) // the next checkpoint does
 		}
@@ -249,7 +249,7 @@ func (st *Store) open(ctx context.Context) error {
 		st.running.Go(func() { st.flusher.Run(run) })
 		st.running.Go(func() { st.edits.Reconcile(run) })
 		if w := st.o.env.Watcher; w != nil {
-			st.running.Go(func() { w.Watch(run, edits.NewFiles(&st.edits)) })
+			st.running.Go(func() { w.Watch(run, adopt.NewFiles(&st.edits)) })
 		}
 		if st.o.Embed != nil {
 			st.running.Go(func() { st.embedding.Run(run) })

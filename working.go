@@ -3,7 +3,7 @@ package varve
 import (
 	"context"
 
-	"github.com/varve-db/varve/internal/view/scopes"
+	"github.com/varve-db/varve/internal/scopes"
 	"github.com/varve-db/varve/working"
 )
 

@@ -14,8 +14,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/asked"
-	"github.com/varve-db/varve/internal/when"
+	"github.com/varve-db/varve/internal/queryargs"
+	"github.com/varve-db/varve/internal/timearg"
 	"github.com/varve-db/varve/memstore"
 )
 
@@ -30,7 +30,7 @@ func (a args) filters(now time.Time) (all []varve.Filter, err error) {
 	if v := a.text("key"); v != "" {
 		all = append(all, varve.WithKey(v))
 	}
-	times, err := asked.ByTime(now, func(name string) (string, bool) {
+	times, err := queryargs.ByTime(now, func(name string) (string, bool) {
 		value := a.text(argument(name))
 		return value, value != ""
 	}, func(name string) string { return argument(name) + ":" })
@@ -56,7 +56,7 @@ func argument(name string) string { return strings.ReplaceAll(name, "-", "_") }
 
 // chooses is an argument that is given and chooses memories, or orders them; "" where none is.
 func (a args) chooses() string {
-	for _, name := range append([]string{"session", "category", "key", "tags", "where", "sort"}, asked.Times()...) {
+	for _, name := range append([]string{"session", "category", "key", "tags", "where", "sort"}, queryargs.Times()...) {
 		if name = argument(name); a.text(name) != "" || len(a.texts(name)) > 0 {
 			return name
 		}
@@ -72,7 +72,7 @@ func (p *page) note(ctx context.Context, s *server, a args) {
 	others := maps.Clone(a)
 	delete(others, "where")
 	if filters, err := others.filters(s.o.Clock()); err == nil {
-		p.why = asked.Nothing(ctx, s.st, a.texts("where"), filters...)
+		p.why = queryargs.Nothing(ctx, s.st, a.texts("where"), filters...)
 	}
 }
 
@@ -130,8 +130,8 @@ func (s *server) recall(ctx context.Context, a args) (*answer, error) {
 		switch q.HalfLife = time.Duration(a.float("half_life") * float64(24*time.Hour)); {
 		case q.Recency == 0:
 			return nil, errors.New("half_life: is about recency: give both, or omit it")
-		case !(q.HalfLife > 0 && a.float("half_life") <= when.MostDays):
-			return nil, fmt.Errorf("half_life: %v: must be more than 0 and at most %d days", days, when.MostDays)
+		case !(q.HalfLife > 0 && a.float("half_life") <= timearg.MostDays):
+			return nil, fmt.Errorf("half_life: %v: must be more than 0 and at most %d days", days, timearg.MostDays)
 		}
 	}
 	hits, by, err := s.search(ctx, q, by, filters)
@@ -158,7 +158,7 @@ func (s *server) recall(ctx context.Context, a args) (*answer, error) {
 		p.next = fmt.Sprintf("%s %d", by, offset+shown)
 	}
 	if p.note(ctx, s, a); p.why == "" && len(p.items)+offset == 0 && by == "words" {
-		p.why = asked.Common(s.st, query)
+		p.why = queryargs.Common(s.st, query)
 	}
 	return answered(func(w *writer) {
 		w.open('{')

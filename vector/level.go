@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/varve-db/varve/index/table"
-	"github.com/varve-db/varve/internal/refs"
+	"github.com/varve-db/varve/internal/refcount"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -21,7 +21,7 @@ type level struct {
 	f     *file
 	x     extra
 	next  bool // the FAISS file still has the name that it had before the mapping was there
-	refs  refs.Count
+	refs  refcount.Count
 	first [kinds + 1]int64 // row at which each kind begins, and the number of rows
 
 	once sync.Mutex

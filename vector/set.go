@@ -8,7 +8,7 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index/table"
-	"github.com/varve-db/varve/internal/refs"
+	"github.com/varve-db/varve/internal/refcount"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -22,7 +22,7 @@ type Set struct {
 	shape            // rows are the live ones of both
 	lsn    uint64
 	count  [kinds]int64
-	refs   refs.Count
+	refs   refcount.Count
 
 	once   sync.Mutex
 	hidden bitmap // of the base's rows, those that the delta hides; nil before ready

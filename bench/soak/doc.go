@@ -7,7 +7,7 @@
 // deletes, purges, sessions that are counted and deleted, and working memory, over a set of keys that
 // does not grow. Each key has one writer at a time.
 //
-// What the processes are told is kept in this one (internal/told). Every few minutes (-check) they
+// What the processes are told is kept in this one (internal/acklog). Every few minutes (-check) they
 // stop for a moment: each key must have a state that was acknowledged or begun last, and a
 // verification must find nothing. So at the end, after all have closed.
 //

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/told"
+	"github.com/varve-db/varve/internal/acklog"
 	"github.com/varve-db/varve/working"
 )
 
@@ -29,7 +29,7 @@ type soak struct {
 	tampered   func(st *varve.Store) error // before each look of the judge; nil but in a test
 
 	began time.Duration // of uptime
-	told  *told.Record
+	told  *acklog.Record
 	rng   *rand.Rand
 	all   []*process
 
@@ -106,7 +106,7 @@ func (s *soak) uncounted(from time.Duration) {
 
 // run is the whole of it; each minute is told when it is over.
 func (s *soak) run(ctx context.Context, tell io.Writer) (err error) {
-	s.told, s.rng, s.now, s.began = told.New(), rand.New(rand.NewPCG(s.seed, 1)), &minute{}, uptime()
+	s.told, s.rng, s.now, s.began = acklog.New(), rand.New(rand.NewPCG(s.seed, 1)), &minute{}, uptime()
 	st, err := varve.Open(ctx, s.dir, nil) // made by one
 	if err == nil {
 		err = st.Close()

@@ -9,7 +9,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
-	"github.com/varve-db/varve/internal/asked"
+	"github.com/varve-db/varve/internal/queryargs"
 )
 
 // filterFlags choose memories, for list, search and export.
@@ -58,7 +58,7 @@ func (f *filterFlags) filters(cmd *cobra.Command, now time.Time) ([]varve.Filter
 	case slices.Contains(f.tags, ""):
 		return nil, cli.Usagef(cmd.CommandPath(), "--tag is empty: give a tag, or omit it; --where '!tags' chooses memories without one")
 	}
-	all, err := asked.ByTime(now, func(name string) (string, bool) {
+	all, err := queryargs.ByTime(now, func(name string) (string, bool) {
 		value, err := cmd.Flags().GetString(name)
 		return value, err == nil && cmd.Flags().Changed(name) && (name != "after" || f.timed)
 	}, func(name string) string { return "--" + name })
@@ -100,7 +100,7 @@ func (f *filterFlags) nothing(ctx context.Context, st *varve.Store, filters []va
 	if n, err := st.Count(ctx); err == nil && n == 0 {
 		return noMemory + ": the store has none; memctl put TEXT stores one"
 	}
-	if why := asked.Nothing(ctx, st, f.where, filters[:f.plain]...); why != "" {
+	if why := queryargs.Nothing(ctx, st, f.where, filters[:f.plain]...); why != "" {
 		return noMemory + ": " + why
 	}
 	return noMemory

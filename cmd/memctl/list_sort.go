@@ -9,7 +9,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
-	"github.com/varve-db/varve/internal/when"
+	"github.com/varve-db/varve/internal/timearg"
 	"github.com/varve-db/varve/memstore"
 )
 
@@ -45,7 +45,7 @@ func (f *listFlags) order(cmd *cobra.Command) (*memstore.Order, error) {
 // place refuses an --after that was meant as a time: search has times there, here it is the id after which the list
 // continues. An id that looks like a time is taken as one if the store knows it, or has known it.
 func (f *listFlags) place(cmd *cobra.Command, st *varve.Store, now time.Time) error {
-	at, err := when.Parse(f.after, now.Local())
+	at, err := timearg.Parse(f.after, now.Local())
 	if f.sorted || err != nil {
 		return nil
 	}
@@ -60,7 +60,7 @@ func (f *listFlags) place(cmd *cobra.Command, st *varve.Store, now time.Time) er
 	// Where ids look like times it may be one that was purged, or of which there is no history, since the page before.
 	for _, of := range [][]varve.Filter{{varve.After(f.after)}, nil} {
 		for m, err := range st.Memories(cmd.Context(), of...) {
-			if _, no := when.Parse(m.ID, now.Local()); err == nil && no == nil {
+			if _, no := timearg.Parse(m.ID, now.Local()); err == nil && no == nil {
 				return nil
 			}
 			break

@@ -17,7 +17,7 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/intake"
 	"github.com/varve-db/varve/cmd/memctl/internal/span"
 	"github.com/varve-db/varve/internal/sniff"
-	"github.com/varve-db/varve/internal/when"
+	"github.com/varve-db/varve/internal/timearg"
 	"github.com/varve-db/varve/memstore"
 )
 
@@ -143,7 +143,7 @@ func (f *putFlags) check(cmd *cobra.Command, args []string) error {
 // times reads the flags that say when it happened and when it expires.
 func (f *putFlags) times(cmd *cobra.Command, now time.Time) error {
 	if cmd.Flags().Changed("timestamp") {
-		t, err := when.Parse(f.happened, now.Local())
+		t, err := timearg.Parse(f.happened, now.Local())
 		if err != nil {
 			return cli.Usagef(cmd.CommandPath(), "--timestamp %w", err)
 		}
@@ -157,7 +157,7 @@ func (f *putFlags) times(cmd *cobra.Command, now time.Time) error {
 		}
 		f.until = now.Add(d)
 	case cmd.Flags().Changed("expires"):
-		t, err := when.Coming(f.expires, now.Local())
+		t, err := timearg.Coming(f.expires, now.Local())
 		if err != nil {
 			return cli.Usagef(cmd.CommandPath(), "--expires %w; --ttl takes a duration from now", err)
 		}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
-	"github.com/varve-db/varve/internal/asked"
+	"github.com/varve-db/varve/internal/queryargs"
 	"github.com/varve-db/varve/internal/words/query"
 )
 
@@ -45,7 +45,7 @@ func (p *searched) nothing(ctx context.Context, q varve.Query, filters []varve.F
 		return why
 	}
 	if q.Vector == nil {
-		if common := asked.Common(p.st, q.Text); common != "" {
+		if common := queryargs.Common(p.st, q.Text); common != "" {
 			return why + ": " + common
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/assemblycmd"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
-	"github.com/varve-db/varve/internal/when"
+	"github.com/varve-db/varve/internal/timearg"
 )
 
 // watchFlags say what is watched.
@@ -104,7 +104,7 @@ func position(a *cli.App, cmd *cobra.Command, st *varve.Store, since string) (ui
 	if n, err := strconv.ParseUint(since, 10, 64); err == nil {
 		return n, nil
 	}
-	at, err := when.Parse(since, a.Clock().Local())
+	at, err := timearg.Parse(since, a.Clock().Local())
 	if err != nil {
 		return 0, cli.Usagef(cmd.CommandPath(), "--since %w; or now, or a version", err)
 	}
@@ -151,7 +151,7 @@ func follow(a *cli.App, cmd *cobra.Command, f watchFlags, filters []varve.WatchF
 func followIn(a *cli.App, cmd *cobra.Command, dir string, f watchFlags, filters []varve.WatchFilter, n *int) error {
 	return a.WithIn(cmd.Context(), dir, cli.Read, func(o *varve.Options) { o.NoBackground, o.WatchFiles = false, true }, func(st *varve.Store) error {
 		from, err := position(a, cmd, st, f.since)
-		spelled, _ := when.Spelled(f.since, a.Clock().Local())
+		spelled, _ := timearg.Spelled(f.since, a.Clock().Local())
 		if err != nil {
 			return kept(err, spelled)
 		}

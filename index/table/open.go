@@ -14,7 +14,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/refs"
+	"github.com/varve-db/varve/internal/refcount"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -34,7 +34,7 @@ type Table struct {
 	edges    []atomic.Pointer[edge]
 	newlines atomic.Pointer[[]uint32] // before each block; see ordinal.go
 	end      [endWidth]byte
-	refs     refs.Count
+	refs     refcount.Count
 }
 
 // edge holds the first and last key of a section, behind their opening quotes.

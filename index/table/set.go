@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"sync/atomic"
 
-	"github.com/varve-db/varve/internal/refs"
+	"github.com/varve-db/varve/internal/refcount"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -28,7 +28,7 @@ type Set struct {
 	base, delta *Table   // either may be nil, the delta only with the base
 	passed      vfs.Info // of a delta that its base holds, and that is not removed yet
 	lsn         uint64
-	refs        refs.Count
+	refs        refcount.Count
 }
 
 // Want is what Load requires of the files.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
-	"github.com/varve-db/varve/internal/turns"
+	"github.com/varve-db/varve/internal/yield"
 )
 
 // bufferSize is how much is written at once, in whole blocks.
@@ -26,7 +26,7 @@ type Writer struct {
 	hashes   []byte // of the blocks written, hex
 	sections []span
 	open     int // the section being written, -1 before the first
-	turns    turns.Turns
+	turns    yield.Turns
 }
 
 // NewWriter writes into f from offset 0.

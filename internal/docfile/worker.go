@@ -6,8 +6,8 @@ import (
 	"io/fs"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/turns"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/yield"
 )
 
 // placeTries bounds how often a place is tried that somebody else keeps changing.
@@ -30,7 +30,7 @@ type worker struct {
 	doomed     []string // of the last round: marked, and named as what is overwritten
 	like       vfs.Info // what a newly made file looks like; Ino 0: not known yet
 	noExchange bool
-	turns      turns.Turns
+	turns      yield.Turns
 }
 
 func (w *worker) change(i int, c *Change) error {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/where"
+	"github.com/varve-db/varve/internal/filter"
 	"github.com/varve-db/varve/memstore"
 )
 
@@ -19,7 +19,7 @@ type Filters struct {
 	After    string
 	Category *string
 	Key      *string
-	Where    []*where.Cond
+	Where    []*filter.Cond
 	Expired  bool            // pass too
 	Sort     *memstore.Order // nil: by id
 }

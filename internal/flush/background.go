@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/varve-db/varve/internal/space"
+	"github.com/varve-db/varve/internal/diskspace"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -134,7 +134,7 @@ func (fl *Flusher) beat(ctx context.Context) {
 	if err := fl.Engine.Log.Heartbeat(); err != nil {
 		fl.Engine.Env.Logger.Warn("heartbeat", "err", err)
 	}
-	space.Watch(fl.Engine)
+	diskspace.Watch(fl.Engine)
 	fl.Upkeep(ctx)
 }
 

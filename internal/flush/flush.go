@@ -10,12 +10,12 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/diskspace"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/places"
-	"github.com/varve-db/varve/internal/remake"
-	"github.com/varve-db/varve/internal/space"
+	"github.com/varve-db/varve/internal/rebuild"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/internal/views"
@@ -29,7 +29,7 @@ type Flusher struct {
 	Vectors *vectors.Vectors
 	Views   *views.Views
 	Layout  docfile.Layout
-	Remake  remake.Maker
+	Remake  rebuild.Maker
 
 	// What stands above gives these.
 
@@ -236,7 +236,7 @@ func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) erro
 		fl.indexStands()
 	}
 	fl.Engine.Health.Flushed(fl.Engine.Env.Clock(), fl.indexErr)
-	space.Watch(fl.Engine)
+	diskspace.Watch(fl.Engine)
 	if fl.reached == 0 { // else the next piece repeats some of what was given up, too
 		fl.failed.Store(0)
 	}
@@ -255,7 +255,7 @@ func givenUp(ctx context.Context, err error) bool {
 // tell says why files, or the index, did not follow the log.
 func (fl *Flusher) tell(err error) {
 	fl.Engine.Health.Flushed(fl.Engine.Env.Clock(), err)
-	space.Watch(fl.Engine)
+	diskspace.Watch(fl.Engine)
 	fl.Engine.Env.Logger.Error("flush failed; it will be tried again", "err", err)
 	fl.Engine.Env.Event(env.Event{Kind: env.EventFlushError, Err: err})
 }
@@ -416,7 +416,7 @@ func (fl *Flusher) Due(ctx context.Context, m Merge, c wal.Checkpoint) ([]index.
 	}
 	list := fl.Engine.State.Changes(from, end)
 	if failed && fl.reached == 0 {
-		space.DeletedFirst(list)
+		diskspace.DeletedFirst(list)
 	}
 	return list, to, nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// look is what a session asks of *edits.Files.
+// look is what a session asks of *adopt.Files.
 type look interface {
 	Look(ctx context.Context, folder string, names []string) (absent []string, err error)
 	Gone(ctx context.Context, folder string, absent []string) (ids []string, err error)

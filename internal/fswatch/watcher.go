@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/edits"
+	"github.com/varve-db/varve/internal/adopt"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal"
 )
@@ -45,7 +45,7 @@ func New(o Options) *Watcher {
 	return &Watcher{o}
 }
 
-// files is *edits.Files.
+// files is *adopt.Files.
 type files interface {
 	look
 	Lead(ctx context.Context) (release func(), err error)
@@ -60,7 +60,7 @@ type files interface {
 const leadAgain = 10 * time.Second
 
 // Watch watches the files until ctx ends, or the store is closed.
-func (w *Watcher) Watch(ctx context.Context, f *edits.Files) { w.run(ctx, f) }
+func (w *Watcher) Watch(ctx context.Context, f *adopt.Files) { w.run(ctx, f) }
 
 func (w *Watcher) run(ctx context.Context, f files) {
 	var release func()

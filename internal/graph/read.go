@@ -4,7 +4,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/varve-db/varve/internal/skim"
+	"github.com/varve-db/varve/internal/jsonskip"
 )
 
 // Node is what a graph needs of a memory.
@@ -20,7 +20,7 @@ type Node struct {
 // is false where that is not as simple as the documents of this package are; then only
 // the whole memory tells, by EntityOf and RelationOf.
 func Read(id string, doc []byte) (n Node, ok bool) {
-	r := reader{Scan: skim.New(doc)}
+	r := reader{Scan: jsonskip.New(doc)}
 	d := fields{ok: true}
 	r.object(&d, func(name []byte) {
 		switch string(name) {
@@ -62,7 +62,7 @@ type fields struct {
 }
 
 type reader struct {
-	*skim.Scan
+	*jsonskip.Scan
 	buf []byte
 }
 
@@ -120,7 +120,7 @@ func (r *reader) text(ok *bool) string {
 		return ""
 	}
 	if !simple {
-		if r.buf, simple = skim.Unescape(r.buf[:0], raw); !simple {
+		if r.buf, simple = jsonskip.Unescape(r.buf[:0], raw); !simple {
 			*ok = false
 		}
 		raw = r.buf

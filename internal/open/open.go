@@ -3,7 +3,7 @@ package open
 import (
 	"context"
 
-	"github.com/varve-db/varve/internal/edits"
+	"github.com/varve-db/varve/internal/adopt"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/view/vectors"
@@ -25,7 +25,7 @@ type Environment struct {
 type Watcher interface {
 	// Watch is called in a goroutine of its own when the store is open, and returns when
 	// ctx ends: Close waits for it.
-	Watch(ctx context.Context, f *edits.Files)
+	Watch(ctx context.Context, f *adopt.Files)
 }
 
 // In returns a copy of options that has the environment. O is varve.Options.

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/varve-db/varve/internal/turns"
+	"github.com/varve-db/varve/internal/yield"
 )
 
 // Turns is how often another goroutine had the only processor while f ran, which must make no call of the
@@ -13,14 +13,14 @@ import (
 func Turns(t testing.TB, f func()) int64 {
 	t.Helper()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	turns.Always.Store(true)
+	yield.Always.Store(true)
 	var others atomic.Int64
 	var over atomic.Bool
 	ended := make(chan struct{})
 	defer func() {
 		over.Store(true)
 		<-ended
-		turns.Always.Store(false)
+		yield.Always.Store(false)
 	}()
 	go func() {
 		defer close(ended)

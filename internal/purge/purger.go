@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/history"
 	"github.com/varve-db/varve/internal/retention"
-	"github.com/varve-db/varve/internal/view/scopes"
+	"github.com/varve-db/varve/internal/scopes"
 	"github.com/varve-db/varve/internal/view/vectors"
 )
 

@@ -3,8 +3,8 @@ package retention
 import (
 	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/scopes"
 	"github.com/varve-db/varve/internal/view/counts"
-	"github.com/varve-db/varve/internal/view/scopes"
 	"github.com/varve-db/varve/internal/view/words"
 )
 

@@ -2,7 +2,7 @@
 // run out of file descriptors or lose power. It has only tests.
 //
 //	storm, child, edit, figures   TestStorm: eight processes, and a record of the answers
-//	           that each got (internal/told)
+//	           that each got (internal/acklog)
 //	close      closing a store while operations run
 //	files      a process with a small limit of open files
 //	images     the disk at moments during a load, on file systems of loop devices

@@ -13,8 +13,8 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/acklog"
 	"github.com/varve-db/varve/internal/storetest"
-	"github.com/varve-db/varve/internal/told"
 )
 
 // A process may open so many files and no more, from none to more than enough.
@@ -68,7 +68,7 @@ func fewFiles(ctx context.Context, _, dir string) error {
 	if err != nil {
 		return err
 	}
-	record := told.New()
+	record := acklog.New()
 	refused := map[string]int{}
 	check := func(what string, err error) error {
 		switch {

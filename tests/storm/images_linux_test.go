@@ -16,9 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/acklog"
 	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/storetest"
-	"github.com/varve-db/varve/internal/told"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -73,7 +73,7 @@ func imagesOf(t *testing.T, fs, host string) {
 	disk, at := filepath.Join(host, fs+".img"), filepath.Join(t.TempDir(), "disk")
 	makeImage(t, disk, fs, 1<<30)
 	unmount := mountImage(t, disk, at)
-	s := &storm{t: t, dir: filepath.Join(at, "store"), rng: rand.New(rand.NewPCG(seed, 1)), told: told.New()}
+	s := &storm{t: t, dir: filepath.Join(at, "store"), rng: rand.New(rand.NewPCG(seed, 1)), told: acklog.New()}
 	s.create()
 	moments := s.moments(disk)
 	unmount()

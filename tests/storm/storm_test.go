@@ -18,9 +18,9 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/acklog"
 	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/storetest"
-	"github.com/varve-db/varve/internal/told"
 )
 
 var (
@@ -33,7 +33,7 @@ type storm struct {
 	t       *testing.T
 	dir     string
 	rng     *rand.Rand
-	told    *told.Record
+	told    *acklog.Record
 	lives   int
 	backups int
 	rounds  int
@@ -75,7 +75,7 @@ func TestStorm(t *testing.T) {
 	}
 	t.Logf("seed %d; again: go test -run TestStorm ./tests/storm -storm.seed %d", seed, seed)
 	s := &storm{t: t, dir: filepath.Join(t.TempDir(), "store"), rng: rand.New(rand.NewPCG(seed, 1)), editor: rand.New(rand.NewPCG(seed, 2)),
-		told: told.New(), began: time.Now(), lookedAt: time.Now()}
+		told: acklog.New(), began: time.Now(), lookedAt: time.Now()}
 	s.create()
 	long := max(*stormFor, 4*time.Second)
 	switch {

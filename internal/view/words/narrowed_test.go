@@ -15,10 +15,10 @@ import (
 
 	varve "github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/filter"
 	inside "github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/view/words"
-	"github.com/varve-db/varve/internal/where"
 	inverted "github.com/varve-db/varve/internal/words"
 	"github.com/varve-db/varve/internal/words/analyzer"
 	"github.com/varve-db/varve/internal/words/build"
@@ -190,7 +190,7 @@ func TestNarrowKeeps(t *testing.T) {
 	}
 	conds["tags=unread"] = true
 	for s, narrows := range conds {
-		f := &engine.Filters{Where: []*where.Cond{cond(t, s)}}
+		f := &engine.Filters{Where: []*filter.Cond{cond(t, s)}}
 		only, n, err := (&words.Snapshot{Set: set, Analyzer: an, From: query.DefaultSources()}).Narrow(f, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -218,8 +218,8 @@ func deref(s *string) string {
 	return *s
 }
 
-func cond(t interface{ Fatal(...any) }, s string) *where.Cond {
-	c, err := where.Parse(s)
+func cond(t interface{ Fatal(...any) }, s string) *filter.Cond {
+	c, err := filter.Parse(s)
 	if err != nil {
 		t.Fatal(err)
 	}

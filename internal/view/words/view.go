@@ -15,7 +15,6 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/state"
-	"github.com/varve-db/varve/internal/turns"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/internal/words"
@@ -23,6 +22,7 @@ import (
 	"github.com/varve-db/varve/internal/words/build"
 	"github.com/varve-db/varve/internal/words/query"
 	"github.com/varve-db/varve/internal/words/rows"
+	"github.com/varve-db/varve/internal/yield"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
 )
@@ -60,7 +60,7 @@ type Words struct {
 	written []string              // files that the manifest does not name yet
 	untidy  bool                  // there may be files that it does not name any more
 
-	turns  turns.Turns        // of others, while it computes
+	turns  yield.Turns        // of others, while it computes
 	maps   map[string]*mapped // by name of the file
 	purged bool               // the next Save leaves no other files
 	loaded []byte             // the manifest that the files of set are of

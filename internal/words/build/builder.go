@@ -7,10 +7,10 @@ import (
 	"math"
 	"slices"
 
-	"github.com/varve-db/varve/internal/turns"
 	"github.com/varve-db/varve/internal/words/analyzer"
 	"github.com/varve-db/varve/internal/words/order"
 	"github.com/varve-db/varve/internal/words/query"
+	"github.com/varve-db/varve/internal/yield"
 )
 
 // Doc is a document as it is found.
@@ -65,7 +65,7 @@ type Builder struct {
 	words vocabulary
 	used  []int32 // the terms that documents have
 	size  int
-	turns turns.Turns
+	turns yield.Turns
 
 	field query.Field            // the one that is read
 	now   []*term                // the terms of the document that is added

@@ -8,8 +8,8 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
-	"github.com/varve-db/varve/internal/turns"
 	"github.com/varve-db/varve/internal/words/order"
+	"github.com/varve-db/varve/internal/yield"
 )
 
 // Row is a document on its way into a segment.
@@ -50,7 +50,7 @@ type Writer struct {
 	group    []byte
 	list     []byte
 	steps    int
-	turns    turns.Turns
+	turns    yield.Turns
 }
 
 // NewWriter makes one for a number of rows.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/varve-db/varve/internal/when"
+	"github.com/varve-db/varve/internal/timearg"
 )
 
 // Parse reads how long, as people write it: 90m, 1h30m, 7d, 2w3d. A day is 24 hours. It is more
@@ -24,7 +24,7 @@ func Parse(s string) (time.Duration, error) {
 
 // parseAny may be 0.
 func parseAny(s string) (time.Duration, error) {
-	days, rest, err := when.Split(s)
+	days, rest, err := timearg.Split(s)
 	if err != nil {
 		return 0, err
 	}
@@ -56,7 +56,7 @@ func Text(d time.Duration) string {
 
 // Seconds is Text for a number of seconds, also for one that no Duration has.
 func Seconds(n int64) string {
-	if n < 0 || n > when.MostDays*int64(day/time.Second) {
+	if n < 0 || n > timearg.MostDays*int64(day/time.Second) {
 		return fmt.Sprintf("%ds", n)
 	}
 	return Text(time.Duration(n) * time.Second)

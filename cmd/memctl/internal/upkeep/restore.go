@@ -11,7 +11,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
-	"github.com/varve-db/varve/internal/when"
+	"github.com/varve-db/varve/internal/timearg"
 )
 
 func Restore(a *cli.App) *cobra.Command {
@@ -40,8 +40,8 @@ its folder gets its name only after everything was written and read back.`,
 			if cmd.Flags().Changed("at") {
 				if lsn, err := strconv.ParseUint(at, 10, 64); err == nil && lsn > 0 {
 					o.Version = lsn
-					spelled, _ = when.Spelled(at, a.Clock().Local())
-				} else if t, err := when.Parse(at, a.Clock().Local()); err != nil {
+					spelled, _ = timearg.Spelled(at, a.Clock().Local())
+				} else if t, err := timearg.Parse(at, a.Clock().Local()); err != nil {
 					return cli.Usagef(cmd.CommandPath(), "--at %w, or a version", err)
 				} else {
 					o.Time = t.From

@@ -1,0 +1,31 @@
+package adopt
+
+import (
+	"context"
+	"time"
+
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/wal"
+)
+
+// AdoptOver takes over one document in the place of the version was, which stands; 0 is none.
+func (ed *Edits) AdoptOver(ctx context.Context, held *wal.Held, k *engine.Kind, doc []byte, mtime time.Time, was wal.LSN) (engine.Version, error) {
+	p, err := k.Parse(doc, "")
+	if err != nil {
+		return engine.Version{}, err
+	}
+	old := engine.Version{LSN: was}
+	if was != 0 {
+		place, err := ed.Engine.State.Find(k.Letter, p.ID)
+		if err != nil {
+			return engine.Version{}, err
+		}
+		if old.Line = place.Entry; place.InLog {
+			if old, _, err = ed.Engine.Frame(ctx, k, p.ID, place.Version); err != nil {
+				return engine.Version{}, err
+			}
+		}
+		old.LSN = was
+	}
+	return ed.Adopt(ctx, held, k, &p, doc, mtime, old)
+}

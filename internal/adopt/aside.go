@@ -1,0 +1,132 @@
+package adopt
+
+import (
+	"context"
+	"crypto/sha256"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/varve-db/varve/internal/commit"
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/flush"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/wal"
+)
+
+// AdoptAside takes over what a round has set aside although it was made of the newest version:
+// somebody saved twice, and the second time between the adoption of the first and the
+// moment in which that was put into its file. What was set aside stays there as well.
+// Where nobody watches, nothing was adopted a moment ago.
+func (ed *Edits) AdoptAside(ctx context.Context, held *wal.Held, aside []docfile.Edit) {
+	if len(aside) == 0 || ed.Engine.Log.Leader() == 0 {
+		return
+	}
+	lists := map[*engine.Kind][]*Verdict{}
+	bytes := 0
+	cmt := func() {
+		for _, k := range ed.Engine.Kinds.All {
+			list := lists[k]
+			delete(lists, k)
+			ed.AdoptAll(ctx, held, k, list)
+			for _, v := range list {
+				if v.Err != nil {
+					ed.Engine.Env.Logger.Warn("taking over an edit that was set aside", "path", v.name, "err", v.Err)
+				}
+			}
+		}
+		bytes = 0
+		_ = ed.Engine.Sight(ctx) // a process that cannot see what was committed meets a conflict
+	}
+	for _, e := range aside {
+		k, v := ed.asideOf(ctx, &e)
+		if v == nil {
+			continue
+		}
+		if slices.ContainsFunc(lists[k], func(other *Verdict) bool { return other.ID == v.ID }) {
+			cmt() // then it is judged by what the first has made of the memory
+			if k, v = ed.asideOf(ctx, &e); v == nil {
+				continue
+			}
+		}
+		lists[k] = append(lists[k], v)
+		if bytes += len(v.Adopt.file); bytes >= commit.PartsBytes {
+			cmt()
+		}
+	}
+	cmt()
+}
+
+// parking is when to look at displaced files next, of the goroutine in the background.
+type parking struct {
+	parked int
+	pause  time.Duration
+	due    time.Time
+}
+
+// asideOf is what was set aside if it is to be taken over; else nil.
+func (ed *Edits) asideOf(ctx context.Context, e *docfile.Edit) (*engine.Kind, *Verdict) {
+	k := (&Files{ed}).folder(e.Folder)
+	if k == nil || e.Where == "" {
+		return nil, nil
+	}
+	data, err := vfs.ReadText(ed.Engine.Env.FS, filepath.Join(ed.Engine.Env.Dir, filepath.FromSlash(e.Where)), places.StoredMost)
+	if err != nil {
+		return nil, nil
+	}
+	p, err := k.ParseEdit(data, "")
+	if err != nil || docfile.FileName(p.ID) != e.Name || p.Updated.IsZero() {
+		return nil, nil
+	}
+	newest, err := ed.Engine.Settled(ctx, k, p.ID)
+	if err != nil || sha256.Sum256(data) == sha256.Sum256(newest.Doc) {
+		return nil, nil
+	}
+	made, err := k.Parse(newest.Doc, p.ID)
+	if err != nil || !made.Updated.Equal(*p.Updated) {
+		return nil, nil
+	}
+	v := &Verdict{ID: p.ID, name: e.Where}
+	if v.Adopt, err = ed.adoption(ctx, k, &p, data, time.Time{}, newest); err != nil {
+		ed.Engine.Env.Logger.Warn("taking over an edit that was set aside", "path", e.Where, "err", err)
+		return nil, nil
+	}
+	return k, v
+}
+
+// How often a displaced file that somebody has open is looked at again, while no flush does: a save
+// into it is to be reported, also where nothing else happens.
+const (
+	parkedFirst = flush.FlushEvery
+	parkedMost  = time.Minute
+)
+
+// LookAtParked looks at displaced files that somebody may still save into, now and then.
+func (ed *Edits) LookAtParked(ctx context.Context) {
+	f, now := &ed.parking, ed.Engine.Env.Clock()
+	n := ed.Flusher.Files.Parked()
+	if n != f.parked {
+		f.parked, f.pause, f.due = n, parkedFirst, now.Add(parkedFirst)
+	}
+	if n == 0 || now.Before(f.due) {
+		return
+	}
+	held, err := ed.Engine.Log.TryLockFlush()
+	if err != nil || held == nil {
+		return // the holder looks
+	}
+	defer held.Unlock()
+	f.pause = min(2*f.pause, parkedMost)
+	f.due = now.Add(f.pause)
+	if err := ed.Engine.Sight(ctx); err != nil {
+		return
+	}
+	result, err := ed.Flusher.Files.Round(ctx, nil)
+	ed.Flusher.Edited(ctx, result.Edits)
+	ed.AdoptAside(ctx, held, result.Edits)
+	if err != nil && ctx.Err() == nil {
+		ed.Engine.Env.Logger.Warn("looking at displaced files", "err", err)
+	}
+}

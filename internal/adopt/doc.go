@@ -1,0 +1,48 @@
+// Package adopt decides about files of documents that were changed from outside: by hand, with git,
+// by a tool. The files belong to the user.
+//
+// # The rule
+//
+// One rule holds, whether a process watches the files or an edit is found later, when its file is
+// read, replaced or repaired:
+//
+//	valid, made of the newest version   adopted: a new version, through the log (adopt.go)
+//	valid, made of an older version     put aside in quarantine/ with a note (aside.go)
+//	not valid, or another id            stays, is reported once; the previous version is served (refused.go)
+//	a new file                          adopted (times.go)
+//	deleted                             a deletion, or put back, as adopt_deletions says (settle.go)
+//	most of a folder deleted, or all    put back: an accident (gone.go)
+//	damaged                             put back from log or archive, if config.json allows it (outcome.go)
+//
+// The times of a version are set by the adoption, and its file keeps what was saved in it: created_at
+// is that of the memory, updated_at the moment of the adoption. A new file says them itself, or both
+// are the time at which it was saved (times.go).
+//
+// Two differences remain. Without a watching process a new file is adopted by a repair alone, because
+// only that tells it from one of a memory that was deleted; and a deletion that no process has seen is
+// not taken over where the file was the last copy (unwatched.go).
+//
+// Files that are gone, or came while no process had the store open, show in the time of the folder: Reconcile
+// compares the names then. The flusher keeps that time in the checkpoint until this was done, so that flushes do
+// not hide the change. While config.json is missing, as in a branch of git without the store, no file is put
+// back and no deletion adopted.
+//
+// # A verdict
+//
+// Under flush.lock no other process of ours changes files, so a file that differs from the index is
+// an edit by hand, or damaged: judge.go decides.
+//
+// A vector of an older model in an edited file is replaced by that of the present model (model.go).
+// Differences at the opening of the store are found by names alone (drift.go).
+//
+// # Which process watches
+//
+// A watcher gets Files: it lists the suspect files (suspects.go), and checks some files (look.go),
+// missing files (gone.go), and files whose names belong to no document (stray.go); settle.go
+// carries out many decisions together. Of all processes one watches.
+//
+// # Layering
+//
+// Above package commit, through which an edit becomes a version, and flush, which provides the
+// lock, puts files in place, and asks this package about the files that a round has set aside.
+package adopt

@@ -1,0 +1,211 @@
+package adopt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/commit"
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/env"
+	"github.com/varve-db/varve/internal/flush"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/wal"
+)
+
+// Gone are those of the absent names of a folder that should be there: by our own
+// doing they are not gone. It gives the ids.
+func (f *Files) Gone(ctx context.Context, folder string, absent []string) (ids []string, err error) {
+	k, ed := f.folder(folder), f.ed
+	if k == nil || len(absent) == 0 {
+		return nil, nil
+	}
+	if err := ed.Engine.Log.InPlace(); err != nil { // as in Look
+		return nil, err
+	}
+	if err := ed.Engine.Log.CatchUp(ctx); err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(absent, func(name string) bool { return ed.unflushed(ctx, k, name) }) {
+		// It may have been put in its file all the same, and not be missed while a scope lags.
+		if err := ed.Flusher.Flush(context.WithoutCancel(ctx), flush.MergeFiles); err != nil {
+			return nil, err
+		}
+	}
+	var hashed []string // names that do not say their id
+	for _, name := range absent {
+		id := strings.TrimSuffix(name, docfile.Extension)
+		switch {
+		case docfile.FileName(id) != name:
+			hashed = append(hashed, name)
+		case ed.ReallyMissing(ctx, k, id, name):
+			ids = append(ids, id)
+		}
+	}
+	if len(hashed) > 0 {
+		slices.Sort(hashed)
+		for id, err := range ed.Engine.IDs(ctx, k, engine.Filters{Expired: true}) {
+			if err != nil {
+				return nil, err
+			}
+			name := docfile.FileName(id)
+			if _, ok := slices.BinarySearch(hashed, name); ok && ed.ReallyMissing(ctx, k, id, name) {
+				ids = append(ids, id)
+			}
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids), ctx.Err()
+}
+
+// unflushed says that the document of a file is there, and newer than what is flushed;
+// also of a name that does not say whose it is.
+func (ed *Edits) unflushed(ctx context.Context, k *engine.Kind, name string) bool {
+	id := strings.TrimSuffix(name, docfile.Extension)
+	if docfile.FileName(id) != name {
+		return ed.Engine.Log.Flushed() < ed.Engine.Log.Durable()
+	}
+	_, flushed, err := ed.newestOf(ctx, k, id)
+	return err == nil && !flushed
+}
+
+// A folder that is emptied is an accident: when at least this many files, and more than
+// half of all, are gone at once, or all of them where there were at least leastEmptied, none was
+// deleted.
+const (
+	massDeletion = 5
+	leastEmptied = 2
+)
+
+// accident says that so many files of a folder that has all are not gone at once because somebody
+// wanted to delete them.
+func accident(gone, all int64) bool {
+	return gone >= massDeletion && 2*gone > all || gone >= leastEmptied && gone >= all
+}
+
+// errUndecided is the error of files that are gone while the setting that decides about them is unknown.
+var errUndecided = fmt.Errorf("%w: files are gone, and config.json is not valid: nothing is decided until it is right",
+	errs.ErrInvalid)
+
+// Restore makes a folder again that is gone though nothing was in it: git stash -u removes empty folders, and
+// without one there are no notifications. Not in a git branch without the store.
+func (f *Files) Restore(ctx context.Context, folder string) error {
+	k, ed := f.folder(folder), f.ed
+	if k == nil {
+		return nil
+	}
+	if err := k.Check(); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	ed.Engine.Settings.Reread()
+	if ed.Engine.Settings.Gone() || ed.Engine.State.Live(k.Letter) > 0 {
+		return nil
+	}
+	if err := ed.Engine.Log.InPlace(); err != nil {
+		return err
+	}
+	return k.Make()
+}
+
+// Settle decides about files that stay gone. config.json has adopt_deletions: then what
+// somebody deletes is deleted, and its versions stay in the history as those of
+// every deletion do. Else, or when most of a folder is gone, or when the document stands in
+// a file with another name, the files are put back that log, archive or such a file
+// still have, and the others are reported.
+func (f *Files) Settle(ctx context.Context, folder string, ids []string) error {
+	return f.settle(ctx, folder, ids, false)
+}
+
+// settle is Settle; unseen says that no process watched when the files went.
+func (f *Files) settle(ctx context.Context, folder string, ids []string, unseen bool) error {
+	k, ed := f.folder(folder), f.ed
+	if k == nil || len(ids) == 0 {
+		return nil
+	}
+	ed.Engine.Settings.Reread()
+	if ed.Engine.Settings.Gone() {
+		ed.Engine.Env.Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Count: len(ids),
+			Note: "config.json is gone too, as in a git branch without the store: nothing is deleted or restored until it is back"})
+		return nil
+	}
+	if ed.Engine.Settings.Unknown() {
+		return errUndecided
+	}
+	adopt := ed.Engine.Settings.Now().AdoptsDeletions()
+	all := ed.Engine.State.Live(k.Letter)
+	switch err := k.Check(); {
+	case errors.Is(err, fs.ErrNotExist):
+		adopt = false
+		if err := k.Make(); err != nil {
+			return err
+		}
+		ed.Engine.Env.Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Err: err, Count: len(ids), Note: "the folder was gone; it is made again"})
+	case err != nil:
+		return err
+	case adopt && accident(int64(len(ids)), all):
+		adopt = false
+		ed.Engine.Env.Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Count: len(ids),
+			Note: fmt.Sprintf("%d of %d files are gone at once; that is not taken for their deletion: memctl rm deletes", len(ids), all)})
+	}
+	strays, err := f.strays(ctx, k, ids)
+	if err != nil {
+		return err
+	}
+	changed := false
+	for len(ids) > 0 {
+		n := min(len(ids), commit.PartsMost)
+		s := &settling{ed: ed, ctx: ctx, k: k, adopt: adopt, unseen: unseen, strays: strays}
+		if err := s.all(ids[:n]); err != nil {
+			return err
+		}
+		changed, ids = changed || s.changed, ids[n:]
+	}
+	if !changed {
+		return nil
+	}
+	return ed.Flusher.Flush(context.WithoutCancel(ctx), flush.MergeWhenDue)
+}
+
+// stillGone says whether the file of a document's newest version is gone.
+func (ed *Edits) stillGone(ctx context.Context, _ *wal.Held, k *engine.Kind, id string) (v engine.Version, gone bool, err error) {
+	v, flushed, err := ed.newestOf(ctx, k, id)
+	if err != nil || !flushed {
+		return v, false, ignoreNotFound(err) // written again meanwhile, or deleted
+	}
+	if _, err := k.Stat(docfile.FileName(id)); !errors.Is(err, fs.ErrNotExist) {
+		return v, false, err
+	}
+	return v, true, nil
+}
+
+// DeletionPart deletes a version of a document.
+func (ed *Edits) DeletionPart(k *engine.Kind, id string, was wal.LSN) *commit.Part {
+	value, _ := ed.Engine.Codec.Encode(nil, &record.Record{Previous: was})
+	return &commit.Part{
+		ID:           id,
+		Entry:        wal.Entry{Key: k.Key(id), Kind: record.KindDelete, Delete: true, Value: value},
+		Precondition: wal.Precondition{Key: k.Key(id), LSN: was},
+		Change:       commit.MemoryChange{Deleted: true},
+	}
+}
+
+// kept is a version that log or archive still have.
+func (ed *Edits) kept(ctx context.Context, k *engine.Kind, id string, at wal.LSN) (engine.Version, error) {
+	v, ok := ed.Engine.FromLog(ctx, k, id, at)
+	if !ok {
+		return v, &errs.CorruptionError{Path: k.File(id), Offset: -1, LSN: at, Err: errors.New("it is gone, and the log no longer has it: run memctl verify")}
+	}
+	return v, nil
+}
+
+func ignoreNotFound(err error) error {
+	if errors.Is(err, errs.ErrNotFound) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,252 @@
+package adopt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/commit"
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/env"
+	"github.com/varve-db/varve/internal/flush"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/rebuild"
+	"github.com/varve-db/varve/wal"
+)
+
+// Look judges files of a folder in which something may have happened. What we put
+// there ourselves, in whatever process, is seen by its time and size and costs little.
+// What was edited is taken over, or reported and left alone: see judge. absent are the
+// names of those that are not there; Gone knows which of them should be. An error ends
+// it, and is not about one file.
+func (f *Files) Look(ctx context.Context, folder string, names []string) (absent []string, err error) {
+	k, ed := f.folder(folder), f.ed
+	if k == nil {
+		return nil, nil
+	}
+	if err := ed.Engine.Log.InPlace(); err != nil { // the files are those of the next log by now
+		return nil, err
+	}
+	if ed.Engine.Log.Distrusted() {
+		// After an unclean end places may hold anything, until they are written again.
+		if err := ed.Flusher.Flush(ctx, flush.MergeWhenDue); err != nil {
+			return nil, err
+		}
+	}
+	before := ed.Engine.Health.Adoptions()
+	if err := ed.Engine.Log.CatchUp(ctx); err != nil {
+		return nil, err
+	}
+	due, early, absent, err := ed.suspects(ctx, k, names)
+	if err != nil {
+		return absent, err
+	}
+	if len(early) > 0 { // no other round need come to them: their files may have been put, and a scope's lag
+		if err := ed.Flusher.Flush(context.WithoutCancel(ctx), flush.MergeFiles); err != nil {
+			return absent, err
+		}
+		more, _, gone, err := ed.suspects(ctx, k, early)
+		due, absent = append(due, more...), append(absent, gone...)
+		if err != nil {
+			return absent, err
+		}
+	}
+	err = ed.JudgeAll(ctx, k, due)
+	if err != nil || ed.Engine.Health.Adoptions() == before || ctx.Err() != nil {
+		return absent, errors.Join(err, ctx.Err())
+	}
+	// The next save may come at once: see AdoptAside for what that costs before this one is in its
+	// file. Half a round is none, so closing the store waits.
+	return absent, ed.Flusher.Flush(context.WithoutCancel(ctx), flush.MergeWhenDue)
+}
+
+// suspects are those among some files, and the names of files that somebody has edited
+// before the version that they were made of was flushed, and of files that are not there.
+func (ed *Edits) suspects(ctx context.Context, k *engine.Kind, names []string) (due []Suspect, early, absent []string, err error) {
+	for _, name := range names {
+		if ctx.Err() != nil {
+			return due, early, absent, ctx.Err()
+		}
+		if !engine.DocumentName(name) {
+			continue
+		}
+		s, is, err := ed.suspect(ctx, k, name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			absent = append(absent, name)
+		case errors.Is(err, errs.ErrClosed), ctx.Err() != nil, errors.Is(err, errs.ErrReadOnly):
+			return due, early, absent, err
+		case err != nil:
+			ed.reported(k, name, err)
+		case is:
+			due = append(due, s)
+		case s.early:
+			early = append(early, name)
+		}
+	}
+	return due, early, absent, nil
+}
+
+// Suspect is a file that is to be judged: its size and time are not what the index has,
+// or the index does not know it.
+type Suspect struct {
+	Name, ID string
+	unknown  bool
+	early    bool            // it is none yet: see suspects
+	Adopted  func(*Adoption) // not nil: hears that it was taken over
+}
+
+// suspect looks whether a file is one. An absent one is fs.ErrNotExist.
+func (ed *Edits) suspect(ctx context.Context, k *engine.Kind, name string) (s Suspect, is bool, err error) {
+	s.Name = name
+	info, err := k.Stat(name)
+	if err != nil {
+		return s, false, err
+	}
+	if !info.Mode.IsRegular() {
+		return s, false, nil // not a document; a flush that needs the place puts it aside
+	}
+	s.ID = strings.TrimSuffix(name, docfile.Extension)
+	if docfile.FileName(s.ID) != name { // the name does not say the id
+		p, _, err := rebuild.ParseFile(ed.Engine, k, name)
+		if err != nil {
+			return s, false, err
+		}
+		s.ID = p.ID
+	}
+	v, flushed, err := ed.newestOf(ctx, k, s.ID)
+	switch {
+	case errors.Is(err, errs.ErrNotFound):
+		// What waits to be deleted the flush takes away, or aside if it is not ours.
+		s.unknown = true
+		return s, !ed.deletedSince(k, s.ID), nil
+	case err != nil:
+		return s, false, err
+	}
+	is = !engine.Matches(&v.Line, info)
+	if is && !flushed {
+		s.early = !ed.Flusher.Ours(ctx, k, s.ID, v.LSN, info, func() ([]byte, error) {
+			data, _, err := k.Read(name, places.StoredMost)
+			return data, err
+		})
+	}
+	return s, is && flushed, nil
+}
+
+// judgeTries is how often files are judged together that somebody writes meanwhile.
+const judgeTries = 3
+
+// JudgeAll judges files, and takes over many in one commit. Its error is not about one
+// of them.
+func (ed *Edits) JudgeAll(ctx context.Context, k *engine.Kind, due []Suspect) error {
+	var again []Suspect
+	for try := 0; len(due) > 0; try++ {
+		if try == judgeTries {
+			return ed.judgeEach(ctx, k, due)
+		}
+		for len(due) > 0 {
+			n, late, err := ed.judgeSome(ctx, k, due)
+			if err != nil {
+				return err
+			}
+			due, again = due[n:], append(again, late...)
+		}
+		due, again = again, nil
+	}
+	return nil
+}
+
+// judgeSome judges as many of the first as one commit takes, under one flush.lock. late
+// are those that somebody wrote meanwhile.
+func (ed *Edits) judgeSome(ctx context.Context, k *engine.Kind, due []Suspect) (n int, late []Suspect, err error) {
+	held, err := ed.Engine.Log.LockFlush(ctx)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer held.Unlock()
+	if err := ed.Engine.Sight(ctx); err != nil {
+		return 0, nil, err
+	}
+	var list []*Verdict
+	for bytes := 0; n < len(due) && n < commit.PartsMost && bytes < commit.PartsBytes; n++ {
+		if ctx.Err() != nil {
+			return n, nil, ctx.Err()
+		}
+		v := ed.verdictOf(ctx, held, k, &due[n])
+		bytes += len(v.Version.Doc)
+		if v.Adopt != nil {
+			bytes += len(v.Adopt.file)
+		}
+		list = append(list, v)
+	}
+	ed.carryOut(ctx, held, k, list)
+	for i, v := range list {
+		if a := v.Adopt; a != nil && a.stood == nil && a.Err == nil && due[i].Adopted != nil {
+			due[i].Adopted(a)
+		}
+		switch {
+		case v.Err == nil, errors.Is(v.Err, fs.ErrNotExist), errors.Is(v.Err, errs.ErrNotFound): // not of this moment any more
+		case errors.Is(v.Err, errs.ErrClosed), errors.Is(v.Err, errs.ErrReadOnly), ctx.Err() != nil:
+			return n, nil, v.Err
+		case errors.Is(v.Err, errs.ErrConflict), errors.Is(v.Err, engine.ErrMoved), errors.Is(v.Err, errs.ErrTruncated):
+			late = append(late, due[i])
+		default:
+			ed.reported(k, v.name, v.Err)
+		}
+	}
+	return n, late, nil
+}
+
+// judgeEach judges each of its own, as reading it does.
+func (ed *Edits) judgeEach(ctx context.Context, k *engine.Kind, due []Suspect) error {
+	for _, s := range due {
+		_, err := ed.Engine.Find(ctx, k, s.ID, true)
+		switch {
+		case err == nil, errors.Is(err, fs.ErrNotExist), errors.Is(err, errs.ErrNotFound):
+		case errors.Is(err, errs.ErrClosed), errors.Is(err, errs.ErrReadOnly), ctx.Err() != nil:
+			return err
+		default:
+			ed.reported(k, s.Name, err)
+		}
+	}
+	return nil
+}
+
+// verdictOf judges a file.
+func (ed *Edits) verdictOf(ctx context.Context, held *wal.Held, k *engine.Kind, s *Suspect) *Verdict {
+	if !s.unknown {
+		return ed.verdict(ctx, held, k, s.ID)
+	}
+	v := &Verdict{ID: s.ID, name: s.Name}
+	data, info, err := k.Read(s.Name, places.StoredMost)
+	if err != nil {
+		v.Err = fmt.Errorf("reading %s/%s: %w", k.Name(), s.Name, err)
+		return v
+	}
+	is := ed.Newcomer(ctx, k, data, s.Name, info.Mtime)
+	if is.Adopt == nil {
+		return is
+	}
+	if _, err := ed.Engine.Find(ctx, k, is.ID, false); !errors.Is(err, errs.ErrNotFound) || ed.deletedSince(k, is.ID) {
+		return v // by now it is known
+	}
+	return is
+}
+
+// reported tells what could not be taken over, once for each state of a file.
+func (ed *Edits) reported(k *engine.Kind, name string, err error) {
+	path := k.Name() + "/" + name
+	info, serr := k.Stat(name)
+	if serr != nil {
+		return
+	}
+	if !ed.Engine.Health.TellOnce(path, info, err) {
+		return
+	}
+	ed.Engine.Env.Logger.Warn("an edit could not be taken over", "path", path, "err", err)
+	ed.Engine.Env.Event(env.Event{Kind: env.EventDrift, Path: path, Err: err, Note: "it stays as it is until it is corrected or replaced"})
+}

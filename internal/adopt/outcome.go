@@ -1,0 +1,83 @@
+package adopt
+
+import (
+	"context"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/env"
+	"github.com/varve-db/varve/wal"
+)
+
+// carryOut does what was judged. Each verdict has its own outcome.
+func (ed *Edits) carryOut(ctx context.Context, held *wal.Held, k *engine.Kind, list []*Verdict) {
+	ed.AdoptAll(ctx, held, k, list)
+	var back []*Verdict
+	for _, v := range list {
+		if v.Err == nil && v.back {
+			back = append(back, v)
+		}
+	}
+	if len(back) == 0 {
+		return
+	}
+	edits, err := ed.putAllBack(ctx, held, k, back)
+	var restored []docfile.Edit
+	for _, v := range back {
+		if v.restored {
+			for _, e := range edits {
+				if e.Name == docfile.FileName(v.ID) {
+					restored = append(restored, e)
+				}
+			}
+		}
+		switch {
+		case !v.restored:
+			v.Err = err
+		case err != nil:
+			ed.Engine.Env.Logger.Error("putting a damaged file back", "id", v.ID, "err", err)
+		default:
+			ed.Engine.Env.Event(env.Event{Kind: env.EventRestored, ID: v.ID, Path: k.File(v.ID), LSN: v.Version.LSN, Note: v.note})
+		}
+	}
+	// A file that was empty may have been half saved, and the rest have come since.
+	ed.AdoptAside(ctx, held, restored)
+}
+
+// PutBack puts a version into its file again.
+func (ed *Edits) PutBack(ctx context.Context, held *wal.Held, k *engine.Kind, id string, v engine.Version) error {
+	_, err := ed.putAllBack(ctx, held, k, []*Verdict{{ID: id, Version: v}})
+	return err
+}
+
+// putAllBack puts versions into their files again. What stands there is not ours, and the round
+// sets it aside: the edits.
+func (ed *Edits) putAllBack(ctx context.Context, _ *wal.Held, k *engine.Kind, list []*Verdict) ([]docfile.Edit, error) {
+	changes := make([]docfile.Change, len(list))
+	for i, is := range list {
+		v := is.Version
+		changes[i] = docfile.Change{
+			Folder: k.Folder, Name: docfile.FileName(is.ID), Mtime: engine.TimeOf(&v.Line), ID: is.ID, Version: v.LSN,
+			Data: func() ([]byte, error) { return v.Doc, nil },
+		}
+	}
+	result, err := ed.Flusher.Files.Round(ctx, changes)
+	ed.Flusher.Edited(ctx, result.Edits)
+	if err != nil || len(result.Blocked) == 0 {
+		return result.Edits, err
+	}
+	edits := result.Edits
+	var again []docfile.Change
+	for _, b := range result.Blocked {
+		c := &changes[b.Change]
+		if err := ed.Flusher.MoveAway(c, b.Err); err != nil {
+			return edits, err
+		}
+		again = append(again, *c)
+	}
+	if result, err = ed.Flusher.Files.Round(ctx, again); err == nil && len(result.Blocked) > 0 {
+		err = result.Blocked[0].Err
+	}
+	ed.Flusher.Edited(ctx, result.Edits)
+	return append(edits, result.Edits...), err
+}

@@ -1,0 +1,120 @@
+package adopt
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	"github.com/varve-db/varve/internal/commit"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/env"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/internal/view/vectors"
+	"github.com/varve-db/varve/wal"
+)
+
+// Adoption is a file that somebody edited or made, ready to go into the log as a new
+// version.
+type Adoption struct {
+	commit.Part
+	file  []byte          // as it stands
+	doc   []byte          // as it goes into the log
+	stood *engine.Version // what there is already: nothing else was edited, and nothing is written
+}
+
+// adoption prepares the bytes of an edited file for the log, except for an embedding of an older
+// model. old is the version that it replaces, zero where it is a file that somebody made; mtime is
+// the file's, for such a one.
+func (ed *Edits) adoption(ctx context.Context, k *engine.Kind, p *engine.Parsed, data []byte, mtime time.Time, old engine.Version) (*Adoption, error) {
+	a := &Adoption{file: data, doc: data}
+	ed.times(p, &old, mtime)
+	doc, stood, renewed, err := ed.withoutOlder(ctx, k, p, data, old)
+	if err != nil {
+		return nil, err
+	}
+	if renewed {
+		if bytes.Equal(doc, stood.Doc) {
+			a.stood = &stood
+			return a, nil
+		}
+		again, err := k.Parse(doc, p.ID)
+		if err != nil {
+			return nil, err
+		}
+		*again.Created, *again.Updated = *p.Created, *p.Updated
+		p, a.doc = &again, doc
+	}
+	number, counts, model := int64(0), p.Vector, ed.Vectors.Model()
+	if model.Older(old.LSN, old.Line.VectorNumber()) && old.LSN%8 == 0 {
+		// What a person edits is not the embedding: it stays the older model's.
+		number = int64(old.LSN)
+		if counts, _, err = ed.Vectors.ComputedFor(ctx, &model, p.ID, vectors.SumOf(&model, p.Memory)); err != nil {
+			return nil, err
+		}
+	}
+	line, err := p.Line(a.doc, number)
+	if err != nil {
+		return nil, err
+	}
+	previous := old.LSN
+	if previous == 0 { // a file that somebody made
+		previous = ed.Engine.State.Deletion(k.Letter, p.ID)
+	}
+	value, inflated := ed.Engine.Codec.Encode(nil, &record.Record{Previous: previous, Created: old.LSN == 0, Line: line, Vector: p.Vector, Doc: a.doc})
+	a.Part = commit.Part{
+		ID:           p.ID,
+		Entry:        wal.Entry{Key: k.Key(p.ID), Kind: record.KindPut, Value: value, Inflated: inflated},
+		Precondition: wal.Precondition{Key: k.Key(p.ID), LSN: old.LSN, Chained: old.LSN == 0, Deletion: previous},
+		Model:        wal.Precondition{Key: state.ModelKey, LSN: model.LSN},
+		Change:       commit.MemoryChange{Vector: counts},
+	}
+	return a, nil
+}
+
+// Adopt takes over one document, in the place of a version if there is one.
+func (ed *Edits) Adopt(ctx context.Context, held *wal.Held, k *engine.Kind, p *engine.Parsed, data []byte, mtime time.Time, old engine.Version) (engine.Version, error) {
+	a, err := ed.adoption(ctx, k, p, data, mtime, old)
+	if err != nil {
+		return engine.Version{}, err
+	}
+	v := &Verdict{ID: p.ID, Adopt: a}
+	ed.AdoptAll(ctx, held, k, []*Verdict{v})
+	return v.Version, v.Err
+}
+
+// AdoptAll takes over what was judged to be an edit, in as few commits as may be. Each has its own
+// outcome: one that another writer wrote meanwhile is ErrConflict, and the others go on.
+func (ed *Edits) AdoptAll(ctx context.Context, held *wal.Held, k *engine.Kind, list []*Verdict) {
+	var parts []*commit.Part
+	for _, v := range list {
+		switch a := v.Adopt; {
+		case a == nil:
+		case a.stood != nil:
+			v.Version = *a.stood
+		default:
+			parts = append(parts, &a.Part)
+		}
+	}
+	ed.Commits.Parts(ctx, held, k, parts)
+	adopted := 0
+	for _, v := range list {
+		a := v.Adopt
+		if a == nil {
+			continue
+		}
+		if a.stood == nil {
+			if v.Err = a.Err; v.Err != nil {
+				continue
+			}
+			adopted++
+			ed.Engine.Health.Edit()
+			ed.Engine.Env.Event(env.Event{Kind: env.EventAdopted, ID: v.ID, LSN: a.Entry.LSN, Path: k.File(v.ID)})
+			if v.Version, _, v.Err = ed.Engine.Frame(ctx, k, v.ID, a.Entry.LSN); v.Err != nil {
+				continue
+			}
+			v.Version.Doc = a.doc
+		}
+		v.back = !bytes.Equal(v.Version.Doc, a.file) // it has another embedding than the file
+	}
+}

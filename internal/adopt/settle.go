@@ -1,0 +1,174 @@
+package adopt
+
+import (
+	"context"
+	"errors"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/commit"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/env"
+	"github.com/varve-db/varve/wal"
+)
+
+// settling deletes documents whose files somebody has deleted, or puts these back, as it
+// does with those that stand elsewhere. Its errors are not about one of them.
+type settling struct {
+	ed      *Edits
+	ctx     context.Context
+	k       *engine.Kind
+	adopt   bool                // a deletion is taken over
+	unseen  bool                // no process watched
+	strays  map[string][]*stray // by id
+	deleted []*commit.Part
+	last    map[string]bool // of these: neither log nor archive has the version, and its file is gone
+	back    []*Verdict      // that log, archive or a stray have
+	edits   []*Verdict      // of which only a stray has any version
+	bytes   int             // of both
+	changed bool            // a flush is due
+}
+
+func (s *settling) all(ids []string) error {
+	held, err := s.ed.Engine.Log.LockFlush(s.ctx)
+	if err != nil {
+		return err
+	}
+	defer held.Unlock()
+	if err := s.ed.Engine.Sight(s.ctx); err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if err := s.one(held, id); err != nil {
+			if err := s.failed(id, err); err != nil {
+				return err
+			}
+		}
+		if s.bytes >= commit.PartsBytes {
+			if err := s.putBack(held); err != nil {
+				return err
+			}
+		}
+	}
+	if err := s.putBack(held); err != nil {
+		return err
+	}
+	s.findLast()
+	s.ed.Commits.Parts(s.ctx, held, s.k, s.deleted)
+	for _, p := range s.deleted {
+		switch {
+		case p.Err == nil:
+			s.changed = true
+			s.ed.Engine.Health.Edit()
+			e := env.Event{Kind: env.EventDeleted, ID: p.ID, LSN: p.Entry.LSN, Path: s.k.File(p.ID)}
+			if s.last[p.ID] {
+				e.Note = "its file was the only copy: neither log nor archive has what it held"
+			}
+			s.ed.Engine.Env.Event(e)
+		case errors.Is(p.Err, errs.ErrConflict): // somebody wrote it meanwhile
+		default:
+			if err := s.failed(p.ID, p.Err); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// findLast notes which of the deleted are kept nowhere. What a hand has removed cannot be had again,
+// but the host is told.
+func (s *settling) findLast() {
+	if len(s.deleted) == 0 {
+		return
+	}
+	reach := s.ed.Engine.Log.Reach()
+	defer reach.Close()
+	for _, p := range s.deleted {
+		if at := p.Precondition.LSN; !reach.Live(at) && !reach.Keeps(p.Entry.Key, at) {
+			if s.last == nil {
+				s.last = map[string]bool{}
+			}
+			s.last[p.ID] = true
+		}
+	}
+}
+
+// one says what is to become of one.
+func (s *settling) one(held *wal.Held, id string) error {
+	v, gone, err := s.ed.stillGone(s.ctx, held, s.k, id)
+	if err != nil || !gone {
+		return err
+	}
+	strays := s.strays[id]
+	adopt := len(strays) == 0 && s.adopt
+	if adopt && s.unseen { // nobody saw it go: that is no reason to let go of the last copy
+		_, adopt = s.ed.Engine.FromLog(s.ctx, s.k, id, v.LSN)
+	}
+	if adopt {
+		s.deleted = append(s.deleted, s.ed.DeletionPart(s.k, id, v.LSN))
+		return nil
+	}
+	is := &Verdict{ID: id}
+	if len(strays) > 0 {
+		is, err = s.ed.renamed(s.ctx, held, s.k, id, v, strays)
+	} else {
+		is.Version, err = s.ed.kept(s.ctx, s.k, id, v.LSN)
+	}
+	switch {
+	case err != nil:
+		return err
+	case is.Adopt != nil:
+		s.edits, s.bytes = append(s.edits, is), s.bytes+len(is.Adopt.file)
+	default:
+		s.back, s.bytes = append(s.back, is), s.bytes+len(is.Version.Doc)
+	}
+	return nil
+}
+
+// putBack does that with what has been found so far.
+func (s *settling) putBack(held *wal.Held) error {
+	back, edits := s.back, s.edits
+	s.back, s.edits, s.bytes = nil, nil, 0
+	if len(back) > 0 {
+		_, err := s.ed.putAllBack(s.ctx, held, s.k, back)
+		for _, is := range back {
+			if err == nil {
+				s.restored(is)
+			} else if err := s.failed(is.ID, err); err != nil {
+				return err
+			}
+		}
+	}
+	s.ed.AdoptAll(s.ctx, held, s.k, edits)
+	for _, is := range edits {
+		switch {
+		case is.Err == nil:
+			s.changed = true // the flush makes its file
+		case errors.Is(is.Err, errs.ErrConflict): // somebody wrote it meanwhile
+		default:
+			if err := s.failed(is.ID, is.Err); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *settling) restored(is *Verdict) {
+	e := env.Event{Kind: env.EventRestored, ID: is.ID, Path: s.k.File(is.ID), LSN: is.Version.LSN}
+	if strays := s.strays[is.ID]; len(strays) > 0 {
+		e.Note = strays[0].path() + " has its id, so it was not deleted: memctl rm does that"
+	} else if s.unseen {
+		e.Note = deletedByHand
+	}
+	s.ed.Engine.Env.Event(e)
+}
+
+// failed tells what is wrong with one, or gives the error back that is about all.
+func (s *settling) failed(id string, err error) error {
+	if s.ctx.Err() != nil || errors.Is(err, errs.ErrClosed) || errors.Is(err, errs.ErrReadOnly) {
+		return err
+	}
+	s.ed.Engine.Env.Logger.Warn("a file is gone", "path", s.k.File(id), "err", err)
+	s.ed.Engine.Env.Event(env.Event{Kind: env.EventDrift, ID: id, Path: s.k.File(id), Err: err})
+	return nil
+}

@@ -1,0 +1,111 @@
+package adopt
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/wal"
+)
+
+// stray is a file in which a document stands that has another one, by its id.
+type stray struct {
+	in   *engine.Kind // in whose folder it lies
+	name string
+}
+
+func (s *stray) path() string { return s.in.Name() + "/" + s.name }
+
+// strays are the documents among ids that stand in a file which is not theirs: somebody
+// has renamed or copied it, within its folder or into the other one. Nothing tells of that
+// by the name alone, so all files are looked at, and read are those that are not what the
+// index has; what editors leave beside a file (x.json~) counts for nothing.
+func (f *Files) strays(ctx context.Context, k *engine.Kind, ids []string) (map[string][]*stray, error) {
+	wanted := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		wanted[id] = true
+	}
+	found := map[string][]*stray{}
+	for _, in := range f.ed.Engine.Kinds.All {
+		for name, err := range f.Suspects(ctx, in.Name()) {
+			switch {
+			case err != nil:
+				return nil, err
+			case name == "" || !engine.DocumentName(name):
+				continue
+			}
+			s := &stray{in, name}
+			_, p, err := s.read(k)
+			switch {
+			case err == nil:
+				if wanted[p.ID] && (in != k || docfile.FileName(p.ID) != name) {
+					found[p.ID] = append(found[p.ID], s)
+				}
+			case errors.Is(err, fs.ErrNotExist), errors.Is(err, errs.ErrInvalid), errors.Is(err, errs.ErrCorrupt), errors.Is(err, errs.ErrTooLarge), vfs.IsPermission(err):
+			default: // not read is not absent
+				return nil, fmt.Errorf("looking for what was renamed: %s: %w", s.path(), err)
+			}
+		}
+	}
+	return found, nil
+}
+
+// read reads the document, of a kind, whatever its id.
+func (s *stray) read(k *engine.Kind) (data []byte, p engine.Parsed, err error) {
+	data, _, err = s.in.Read(s.name, places.StoredMost)
+	if err == nil {
+		p, err = k.Parse(data, "")
+	}
+	return data, p, err
+}
+
+// renamed puts a document back whose file somebody has given another name, or copied and
+// then deleted: that is not its deletion. Where neither log nor archive have the version,
+// one of the files with another name does, or is an edit of it, which is taken over then;
+// not an older copy. They stay as they are, and are told as every one that is in the wrong
+// place.
+func (ed *Edits) renamed(ctx context.Context, _ *wal.Held, k *engine.Kind, id string, was engine.Version, strays []*stray) (*Verdict, error) {
+	is := &Verdict{ID: id, name: docfile.FileName(id)}
+	var err error
+	if is.Version, err = ed.kept(ctx, k, id, was.LSN); err == nil {
+		is.back = true
+		return is, nil
+	}
+	lost := err
+	var edit *engine.Parsed
+	var edited []byte
+	for _, s := range strays {
+		data, p, rerr := s.read(k)
+		if rerr != nil || p.ID != id {
+			continue
+		}
+		if sha256.Sum256(data) == was.Line.ContentHash {
+			is.Version, is.back = was, true
+			is.Version.Doc = data
+			return is, nil
+		}
+		if _, perr := k.ParseEdit(data, id); perr != nil {
+			continue
+		}
+		if p.Updated.Before(was.Line.UpdatedAt.Truncate(time.Microsecond)) {
+			lost = fmt.Errorf("%w; %s is an older version of it, or an edit of one, which memctl repair takes", err, s.path())
+			continue
+		}
+		if edit == nil || p.Updated.After(*edit.Updated) {
+			edit, edited = &p, data
+		}
+	}
+	if edit == nil {
+		return nil, lost
+	}
+	is.Adopt, err = ed.adoption(ctx, k, edit, edited, time.Time{}, was)
+	return is, err
+}

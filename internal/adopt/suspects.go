@@ -1,0 +1,64 @@
+package adopt
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"iter"
+	"slices"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/engine"
+)
+
+// Suspects are the names in a folder whose files are not as the index has them by size
+// and time, those that it does not know, and those that are not there: for Look. It
+// reads no document, and looks at each file once. With a pause of the loop's body
+// it is slow, and that is all that it costs others.
+func (f *Files) Suspects(ctx context.Context, folder string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		k, ed := f.folder(folder), f.ed
+		if k == nil {
+			return
+		}
+		if err := ed.Engine.Sight(ctx); err != nil {
+			yield("", err)
+			return
+		}
+		names, err := k.Names()
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			yield("", err)
+			return
+		}
+		slices.Sort(names)
+		known := make([]bool, len(names))
+		for l, err := range ed.Engine.Lines(ctx, k, engine.Filters{Expired: true}) {
+			if err == nil {
+				err = ctx.Err()
+			}
+			if err != nil {
+				yield("", err)
+				return
+			}
+			name := docfile.FileName(l.ID)
+			if i, ok := slices.BinarySearch(names, name); ok {
+				known[i] = true
+			}
+			info, err := k.Stat(name)
+			if err == nil && engine.Matches(&l.Line, info) {
+				if !yield("", nil) {
+					return
+				}
+				continue
+			}
+			if !yield(name, nil) {
+				return
+			}
+		}
+		for i, name := range names {
+			if !known[i] && engine.DocumentName(name) && !yield(name, nil) {
+				return
+			}
+		}
+	}
+}

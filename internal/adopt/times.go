@@ -1,0 +1,58 @@
+package adopt
+
+import (
+	"context"
+	"time"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/engine"
+)
+
+// times sets those of a version that a file becomes, by the rule of the package comment. The file
+// keeps what was saved in it. mtime is the file's.
+func (ed *Edits) times(p *engine.Parsed, old *engine.Version, mtime time.Time) {
+	if old.LSN == 0 && !p.Created.IsZero() && !p.Updated.IsZero() {
+		return // a new file says them itself
+	}
+	now := ed.Engine.Env.Clock().UTC().Truncate(time.Microsecond)
+	if old.LSN != 0 {
+		if !old.Line.CreatedAt.IsZero() {
+			*p.Created = old.Line.CreatedAt
+		}
+		*p.Updated = now
+		if p.Created.IsZero() {
+			*p.Created = now
+		}
+		return
+	}
+	if mtime = mtime.UTC().Truncate(time.Microsecond); mtime.After(now) {
+		mtime = now // nothing was saved later than it was found
+	}
+	if p.Created.IsZero() {
+		*p.Created = mtime
+	}
+	if p.Updated.IsZero() {
+		*p.Updated = mtime
+	}
+}
+
+// Newcomer judges the bytes of a file that belongs to no version: where they are a document, it is
+// to be adopted. name is the file's, "" where the document may lie under any name.
+func (ed *Edits) Newcomer(ctx context.Context, k *engine.Kind, data []byte, name string, mtime time.Time) *Verdict {
+	v := &Verdict{name: name}
+	p, err := k.ParseEdit(data, "")
+	if err != nil {
+		v.Err = err
+		if _, stored := k.Parse(data, ""); stored != nil { // else only today's limits refuse it
+			v.Err = &errs.CorruptionError{Path: k.Name() + "/" + name, Offset: -1, Err: ed.Engine.Kinds.Elsewhere(k, data, err)}
+		}
+		return v
+	}
+	if v.ID = p.ID; name != "" && docfile.FileName(p.ID) != name {
+		v.Err = &errs.CorruptionError{Path: k.Name() + "/" + name, Offset: -1, Err: k.Misplaced(p.ID)}
+		return v
+	}
+	v.Adopt, v.Err = ed.adoption(ctx, k, &p, data, mtime, engine.Version{})
+	return v
+}

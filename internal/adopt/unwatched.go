@@ -1,0 +1,61 @@
+package adopt
+
+import (
+	"context"
+	"time"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/engine"
+)
+
+// quietFor is how long a folder must not have changed until a file that is gone from it was deleted:
+// programs delete a file that they save, and a checkout many.
+const quietFor = 2 * time.Second
+
+// unwatched decides about the files of a folder that are gone, as the process that watches does it,
+// where no process watches: their deletion is adopted, or, where config.json has adopt_deletions false,
+// they are put back.
+func (ed *Edits) unwatched(ctx context.Context, k *engine.Kind) error {
+	if ed.Engine.Log.Leader() != 0 || ed.Engine.Log.Distrusted() {
+		return nil
+	}
+	if ed.Engine.Settings.Reread(); ed.Engine.Settings.Unknown() {
+		return nil
+	}
+	c := ed.Engine.Settings.Now()
+	if adopts := c.AdoptsDeletions(); adopts && !ed.quiet(k) || !adopts && !c.MayRepair() {
+		return nil
+	}
+	// What was left as it is, for it was the last copy, or for there is no copy, is not looked for again at every read.
+	changed := int64(0)
+	if info, err := ed.Engine.Env.FS.Stat(k.Path("")); err == nil {
+		if changed = info.Mtime.UnixNano(); ed.settled[k.At].Load() == changed {
+			return nil
+		}
+	}
+	var ids []string
+	for id, err := range ed.Engine.IDs(ctx, k, engine.Filters{Expired: true}) {
+		if err != nil {
+			return err
+		}
+		if ed.ReallyMissing(ctx, k, id, docfile.FileName(id)) {
+			ids = append(ids, id)
+		}
+	}
+	if err := (&Files{ed}).settle(ctx, k.Name(), ids, true); err != nil {
+		return err
+	}
+	ed.settled[k.At].Store(changed)
+	return nil
+}
+
+// quiet says that nothing has changed in a folder for a while. A clock that is behind the file
+// system's says nothing.
+func (ed *Edits) quiet(k *engine.Kind) bool {
+	info, err := ed.Engine.Env.FS.Stat(k.Path(""))
+	if err != nil {
+		return true // the folder is gone: see Settle
+	}
+	age := ed.Engine.Env.Clock().Sub(info.Mtime)
+	return age < 0 || age >= quietFor
+}

@@ -1,0 +1,262 @@
+package filter
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/human"
+)
+
+// Cond is one condition.
+type Cond struct {
+	path   []string
+	op     string
+	values []string
+}
+
+// The operators; of two that begin alike the longer one comes first.
+var operators = []string{"!=", "^=", ">=", "<=", "=", ">", "<"}
+
+// Parse reads a condition.
+func Parse(s string) (*Cond, error) {
+	bad := func(why string, remedy ...string) (*Cond, error) {
+		if remedy == nil {
+			remedy = []string{"it is like source=desk, priority>=3, path^=docs/, source or !source"}
+		}
+		return nil, &errs.FieldError{Field: "condition", Value: human.Quote(s), Err: fmt.Errorf("%w: %s: %s", errs.ErrInvalid, why, remedy[0])}
+	}
+	c, name, value := &Cond{}, strings.TrimSpace(s), ""
+	not, negated := strings.CutPrefix(name, "!")
+	if quoted, err := strconv.QuotedPrefix(strings.TrimSpace(not)); err == nil && quoted[0] == '"' { // a name as it is, whatever it has in it
+		one, _ := strconv.Unquote(quoted)
+		c.path, not = []string{one}, strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(not), quoted))
+		if name = not; negated && name != "" || name != "" && !strings.ContainsAny(name[:1], "!=<>^") {
+			return bad("behind the name in quotes there is no operator")
+		}
+	}
+	if at := strings.IndexAny(name, "=<>^"); at >= 0 {
+		if at > 0 && name[at] == '=' && name[at-1] == '!' {
+			at--
+		}
+		for _, o := range operators {
+			if strings.HasPrefix(name[at:], o) {
+				name, c.op, value = name[:at], o, name[at+len(o):]
+				if value != "" && strings.Contains("=<>", value[:1]) {
+					c.op = "" // == and <> are none
+				}
+				break
+			}
+		}
+		if c.op == "" {
+			return bad("no operator has this form")
+		}
+	} else if negated {
+		name, c.op = not, "!"
+	}
+	if name = strings.TrimSpace(name); c.path == nil {
+		if remedy := miswritten(name, c.op, value); remedy != "" {
+			return bad("no operator is here", remedy)
+		}
+		name = strings.TrimPrefix(name, "metadata.")
+		c.path = strings.Split(name, ".")
+	} else if name != "" {
+		return bad("no operator has this form")
+	}
+	if slices.Contains(c.path, "") || strings.Contains(name, "!") || strings.HasPrefix(name, `"`) {
+		return bad("it names no member of the metadata")
+	}
+	if c.op == "" || c.op == "!" {
+		return c, nil
+	}
+	if again := joined.FindString(value); again != "" && !strings.Contains(value, `"`) {
+		return bad("one condition has one operator", "give each condition by itself, all must hold; or the value in quotes")
+	}
+	if strings.TrimSpace(value) == "" && c.op != "=" && c.op != "!=" {
+		return bad("there is no value behind "+c.op, "it is like source=desk; a name alone says that there is one, of any value")
+	}
+	for more := true; more; {
+		var one string
+		value = strings.TrimSpace(value)
+		if strings.HasPrefix(value, `"`) {
+			quoted, err := strconv.QuotedPrefix(value)
+			if err == nil {
+				one, err = strconv.Unquote(quoted)
+			}
+			rest := strings.TrimSpace(strings.TrimPrefix(value, quoted))
+			if err != nil || rest != "" && rest[0] != ',' {
+				return bad("what begins with a quote ends with one")
+			}
+			value, more = strings.CutPrefix(rest, ",")
+		} else {
+			one, value, more = strings.Cut(value, ",")
+			one = strings.TrimSpace(one)
+		}
+		c.values = append(c.values, one)
+	}
+	if len(c.values) > 1 && c.op != "=" && c.op != "!=" {
+		return bad("several values go with = and != only")
+	}
+	return c, nil
+}
+
+// joined is how people write two conditions as one.
+var joined = regexp.MustCompile(`(?i)\s(and|or|&&|\|\|)\s+[^\s=<>!^]+\s*[=<>!^]`)
+
+// miswritten is the remedy where a name is none that a person means: source:desk, source desk, and n:=3, which
+// sets metadata in memctl put. Such a name is written in quotes.
+func miswritten(name, op, value string) string {
+	at := strings.IndexAny(name, ":~ \t")
+	if at <= 0 || op != "" && op != "!" && at < len(name)-1 {
+		return ""
+	}
+	value = strings.TrimSpace(cmp.Or(strings.Trim(name[at:], ":~ \t"), value))
+	if word, rest, ok := strings.Cut(value, " "); ok && slices.Contains([]string{"is", "in", "equals", "contains", "like"}, strings.ToLower(word)) {
+		value = rest
+	}
+	if value == "" {
+		return fmt.Sprintf("write %s; a name with such characters is in quotes", name[:at])
+	}
+	switch op {
+	case "":
+		op = "="
+	case "!":
+		op = "!="
+	}
+	return fmt.Sprintf("write %s%s%s; a name with such characters is in quotes", name[:at], op, value)
+}
+
+// Texts says that only texts can hold: a member of the metadata, or one of its list, that is one of these
+// values, or begins with one. ok is false for all other conditions.
+func (c *Cond) Texts() (name string, values []string, begins, ok bool) {
+	begins = c.op == "^="
+	if len(c.path) != 1 || !begins && c.op != "=" {
+		return "", nil, false, false
+	}
+	for _, v := range c.values {
+		if !begins && json.Valid([]byte(v)) { // a number, true, false and null may be it too
+			return "", nil, false, false
+		}
+	}
+	return c.path[0], c.values, begins, true
+}
+
+// Has is the condition that a member is this text, or a list that has it: name="text".
+func Has(name, text string) *Cond {
+	return &Cond{path: []string{name}, op: "=", values: []string{text}}
+}
+
+// Holds judges the metadata of a memory.
+func (c *Cond) Holds(metadata map[string]any) bool {
+	v, ok := c.member(metadata)
+	switch c.op {
+	case "":
+		return ok
+	case "!":
+		return !ok
+	case "!=":
+		return !ok || !c.any(v, "=")
+	}
+	return ok && c.any(v, c.op)
+}
+
+// member is what the condition is about.
+func (c *Cond) member(metadata map[string]any) (any, bool) {
+	v, ok := any(metadata), true
+	for _, name := range c.path {
+		m, is := v.(map[string]any)
+		if v, ok = m[name]; !is || !ok {
+			return nil, false
+		}
+	}
+	return v, ok
+}
+
+// any judges a value, or those of a list.
+func (c *Cond) any(v any, op string) bool {
+	if list, ok := v.([]any); ok {
+		return slices.ContainsFunc(list, func(v any) bool { return c.one(v, op) })
+	}
+	if list, ok := v.([]string); ok {
+		return slices.ContainsFunc(list, func(v string) bool { return c.one(v, op) })
+	}
+	return c.one(v, op)
+}
+
+func (c *Cond) one(v any, op string) bool {
+	text, number, isNumber := scalar(v)
+	if text == "" && v != "" { // a list or an object
+		return false
+	}
+	for _, want := range c.values {
+		if !isNumber && strings.Trim(op, "<>=") == "" && op != "=" && unordered(text, want) {
+			continue
+		}
+		n := strings.Compare(text, want)
+		if isNumber {
+			wanted, err := strconv.ParseFloat(want, 64)
+			if err != nil || !json.Valid([]byte(want)) {
+				continue // a number and a text have no order, nor has NaN
+			}
+			n = cmp.Compare(number, wanted)
+			if a, ok := integer(text); ok {
+				if b, ok := integer(want); ok {
+					n = a.Cmp(b) // with all digits
+				}
+			}
+		}
+		switch {
+		case op == "=" && n == 0, op == ">" && n > 0, op == "<" && n < 0, op == ">=" && n >= 0, op == "<=" && n <= 0:
+			return true
+		case op == "^=":
+			if _, is := v.(string); is && strings.HasPrefix(text, want) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// unordered reports whether a text has no order with a number: "high" is not more than 3. A text that begins as a number
+// does is compared by its bytes, as the date 2026-01-31 is with 2026.
+func unordered(text, want string) bool {
+	if _, err := strconv.ParseFloat(want, 64); err != nil || !json.Valid([]byte(want)) {
+		return false
+	}
+	return text == "" || !strings.ContainsRune("0123456789+-.", rune(text[0]))
+}
+
+// integer is a number without a fraction, unless it has very many digits.
+func integer(s string) (*big.Int, bool) {
+	if len(s) > 64 {
+		return nil, false
+	}
+	return new(big.Int).SetString(s, 10)
+}
+
+// scalar is a value as people write it, and as a number where it is one.
+func scalar(v any) (text string, number float64, isNumber bool) {
+	switch v := v.(type) {
+	case string:
+		return v, 0, false
+	case nil:
+		return "null", 0, false
+	case bool:
+		return strconv.FormatBool(v), 0, false
+	case json.Number:
+		n, err := v.Float64()
+		return v.String(), n, err == nil
+	}
+	b, err := json.Marshal(v)
+	if err != nil || len(b) == 0 || b[0] == '{' || b[0] == '[' || b[0] == '"' {
+		return "", 0, false
+	}
+	n, err := strconv.ParseFloat(string(b), 64)
+	return string(b), n, err == nil
+}

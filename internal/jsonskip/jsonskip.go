@@ -1,0 +1,131 @@
+package jsonskip
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// Scan is a place in a JSON text.
+type Scan struct {
+	b []byte
+	i int
+}
+
+// New begins at the beginning of b, which must not change.
+func New(b []byte) *Scan { return &Scan{b: b} }
+
+// At is the place, in bytes.
+func (s *Scan) At() int { return s.i }
+
+// Since is what stands between an earlier place and this one.
+func (s *Scan) Since(at int) []byte { return s.b[at:s.i:s.i] }
+
+// Space steps over white space.
+func (s *Scan) Space() {
+	for s.i < len(s.b) && (s.b[s.i] == ' ' || s.b[s.i] == '\n' || s.b[s.i] == '\t' || s.b[s.i] == '\r') {
+		s.i++
+	}
+}
+
+// Take steps over a byte, if it stands here.
+func (s *Scan) Take(c byte) bool {
+	if s.i < len(s.b) && s.b[s.i] == c {
+		s.i++
+		return true
+	}
+	return false
+}
+
+// Str steps over a string and gives what stands between its quotes, nil if there
+// is none. simple: it has no escapes.
+func (s *Scan) Str() (text []byte, simple bool) {
+	if !s.Take('"') {
+		return nil, false
+	}
+	from, quote := s.i, s.i-1
+	simple = true
+	for {
+		if quote < s.i {
+			n := bytes.IndexByte(s.b[s.i:], '"')
+			if n < 0 {
+				return nil, false
+			}
+			quote = s.i + n
+		}
+		k := bytes.IndexByte(s.b[s.i:quote], '\\')
+		if k < 0 {
+			s.i = quote + 1
+			return s.b[from:quote:quote], simple
+		}
+		simple = false
+		if s.i += k + 2; s.i > len(s.b) {
+			return nil, false
+		}
+	}
+}
+
+// Skip steps over any value; it counts brackets and believes the rest.
+func (s *Scan) Skip() bool {
+	depth := 0
+	for s.i < len(s.b) {
+		switch c := s.b[s.i]; c {
+		case '"':
+			if text, _ := s.Str(); text == nil {
+				return false
+			}
+			if depth == 0 {
+				return true
+			}
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth--; depth == 0 {
+				s.i++
+				return true
+			}
+			if depth < 0 {
+				return true // the end of what contains the value
+			}
+		case ',':
+			if depth == 0 {
+				return true
+			}
+		}
+		s.i++
+	}
+	return false
+}
+
+// Unescape appends a JSON string without its quotes.
+func Unescape(dst, b []byte) ([]byte, bool) {
+	const from, to = `"\/bfnrt`, "\"\\/\b\f\n\r\t"
+	for len(b) > 0 {
+		n := bytes.IndexByte(b, '\\')
+		if n < 0 {
+			return append(dst, b...), true
+		}
+		dst = append(dst, b[:n]...)
+		if b = b[n+1:]; len(b) == 0 {
+			return dst, false
+		}
+		if k := bytes.IndexByte([]byte(from), b[0]); k >= 0 {
+			dst, b = append(dst, to[k]), b[1:]
+			continue
+		}
+		// \u is rare enough for the general reader.
+		end := 5
+		if len(b) >= 11 && b[1]|0x20 == 'd' && b[2] >= '8' && b[5] == '\\' && b[6] == 'u' {
+			end = 11
+		}
+		if len(b) < end {
+			return dst, false
+		}
+		var s string
+		if json.Unmarshal(append(append([]byte(`"\`), b[:end]...), '"'), &s) != nil {
+			return dst, false
+		}
+		dst, b = append(dst, s...), b[end:]
+	}
+	return dst, true
+}

@@ -1,0 +1,24 @@
+// Package rebuild makes the index again, where there is none or the one that stands cannot be trusted.
+//
+// It is made from the newest older index that is sound, the base under a damaged delta or a backup, and the
+// entries of the log since then (from.go); that keeps every version. If there is none, it is made from the files,
+// which have no versions (files.go); they get the versions that log, index or backups still have (versions.go).
+//
+// From is for a store that is being opened, when no other process has it open: it takes no wal.Held. Again
+// replaces the index of a store in use, for the holder of flush.lock.
+package rebuild
+
+import (
+	"github.com/varve-db/varve/internal/copy"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/view/vectors"
+	"github.com/varve-db/varve/internal/views"
+)
+
+// Maker makes the index of a store.
+type Maker struct {
+	Engine   *engine.Engine
+	Vectors  *vectors.Vectors
+	Views    *views.Views
+	Restored *copy.Restored // nil: the store is not being restored
+}

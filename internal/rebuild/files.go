@@ -1,0 +1,218 @@
+package rebuild
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/copy"
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/env"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/wal"
+)
+
+// Want is the index that is wanted.
+type Want struct {
+	Store uuid.UUID
+	At    wal.Mark
+	// version is the version that an id is known to have had when its document had
+	// this hash, zero if none is.
+	version func(k *engine.Kind, id string, sum [32]byte) (known, error)
+	model   index.Model // as far as log and archive know, where the state does not
+
+	restored *copy.Restored // nil: the store is not being restored
+}
+
+// stray is the version of a document whose version is unknown. While a change of the model is under
+// way it is from before that: what was computed for its content counts. Of one that is being
+// restored it is known whether it is.
+func (r *Want) stray(file string) wal.LSN {
+	if r.model.Switching() && (r.restored == nil || r.restored.Older(file)) {
+		return r.model.Since - 1
+	}
+	return r.At.LSN - 1
+}
+
+// known is a version that a file's bytes are known to be, the FAISS id that its line names, and its
+// times: those of an adopted edit are not in its file.
+type known struct {
+	at               wal.LSN
+	vector           int64
+	created, updated time.Time
+}
+
+// knownOf is the version that a line of the index names.
+func knownOf(at wal.LSN, line *index.Entry) known {
+	return known{at, line.VectorID, line.CreatedAt, line.UpdatedAt}
+}
+
+// rebuildIndex makes a new base from the files of all kinds. A version that is no longer known
+// becomes one that no frame can have (LSNs are multiples of 8), so a condition on the old one fails
+// and never falsely holds.
+//
+// Files that are damaged are left where they are and reported; one that cannot
+// be read now ends it: not read is not absent.
+func (mk *Maker) rebuildIndex(ctx context.Context, r Want) (*index.Set, int, error) {
+	mk.Views.Rebuilding(ctx) // what is made from the files may differ, as of the same moment
+	var list []index.Change
+	facts := map[string]known{} // by key
+	target := mk.Engine.Target(r.Store, r.At)
+	if target.Model.LSN > r.model.LSN {
+		r.model = target.Model
+	}
+	target.Model = r.model
+	for _, k := range mk.Engine.Kinds.All {
+		var err error
+		if list, err = mk.scanFiles(ctx, k, r, list, facts); err != nil {
+			return nil, 0, err
+		}
+	}
+	empty := index.Empty(r.At.LSN)
+	defer empty.Release()
+	_, err := index.WriteBase(empty, target, index.Changes{List: list, Line: func(dst []byte, c index.Change) ([]byte, error) {
+		k := mk.Engine.Kinds.In(c.Section)
+		p, doc, err := ParseFile(mk.Engine, k, docfile.FileName(c.ID))
+		if err != nil {
+			return nil, err
+		}
+		was := facts[k.Key(c.ID)]
+		if !was.updated.IsZero() {
+			*p.Created, *p.Updated = was.created, was.updated
+		}
+		line, err := p.Line(doc.Bytes, was.vector)
+		if err != nil {
+			return nil, err
+		}
+		return index.Finish(dst, line, c.Version, doc.mtime.UnixMicro())
+	}})
+	if err != nil {
+		return nil, 0, mk.Engine.Env.IOError("writing", filepath.Join(mk.Engine.Env.Dir, index.BaseName), err)
+	}
+	set, err := index.Load(mk.Engine.Env.FS, mk.Engine.Env.Dir, index.Want{Store: r.Store.String(), Spilled: r.At.LSN}, nil)
+	if err != nil && env.Passing(err) {
+		err = mk.Engine.Env.IOError("reading", filepath.Join(mk.Engine.Env.Dir, index.BaseName), err)
+	}
+	return set, len(list), err
+}
+
+// scanFiles adds the documents of a folder to the list, and what is known of them: their vectors'
+// ids, where these are not the versions, and their times, where their files do not say them.
+func (mk *Maker) scanFiles(ctx context.Context, k *engine.Kind, r Want, list []index.Change, facts map[string]known) ([]index.Change, error) {
+	for e, err := range k.Scan() {
+		if errors.Is(err, fs.ErrNotExist) && e.Name == "" {
+			break // no such folder yet
+		}
+		if err == nil && e.Kind != docfile.Document {
+			continue
+		}
+		if err == nil {
+			err = ctx.Err()
+		}
+		var p engine.Parsed
+		var doc stored
+		if err == nil {
+			p, doc, err = ParseFile(mk.Engine, k, e.Name)
+		}
+		if errors.Is(err, errs.ErrCorrupt) {
+			mk.Engine.Problem(err)
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		c := index.Change{Section: k.Section, ID: p.ID, Version: r.stray(k.Name() + "/" + e.Name), Members: p.Members}
+		sum := sha256.Sum256(doc.Bytes)
+		was := known{}
+		if r.version != nil {
+			if was, err = r.version(k, p.ID, sum); err != nil {
+				return nil, err
+			}
+		}
+		if was.at != 0 {
+			c.Version = was.at
+		} else if len(p.Vector) > 0 {
+			was.vector = index.StrayVector(sum)
+		}
+		if was.updated.Equal(*p.Updated) && was.created.Equal(*p.Created) {
+			was.created, was.updated = time.Time{}, time.Time{} // as the file says
+		}
+		if was.vector != 0 || !was.updated.IsZero() {
+			facts[k.Key(p.ID)] = was
+		}
+		list = append(list, c)
+	}
+	return list, nil
+}
+
+// Again replaces the index of a store that is in use, when the files are durable up to the mark.
+// One that has rotted is made as From does it, which
+// keeps every version. A rebuild on request (asked) does not believe what index and backups say,
+// however sound they look: then it is made from the files. Of the versions those are kept whose
+// document the file still holds; see versions.
+func (mk *Maker) Again(ctx context.Context, held *wal.Held, at wal.Mark, recent []index.Change, why error, asked bool) error {
+	past := mk.versions(recent)
+	defer past.release()
+	r := Want{Store: mk.Engine.Log.UUID(), At: at, version: func(k *engine.Kind, id string, sum [32]byte) (known, error) {
+		return past.of(ctx, k, id, sum)
+	}}
+	var set *index.Set
+	var from string
+	var n int
+	var err error
+	if asked {
+		set, n, err = mk.rebuildIndex(ctx, r)
+	} else {
+		set, from, n, err = mk.From(ctx, r, mk.Engine.Log.Past())
+	}
+	if err != nil {
+		return err
+	}
+	if err := mk.Engine.Log.SayRemade(held); err != nil {
+		return errors.Join(err, set.Release())
+	}
+	if !asked {
+		mk.Engine.Env.Logger.Error("the index was damaged and was made again", "from", engine.Origin(from), "why", why, "memories", n)
+	}
+	mk.Engine.Env.Event(env.Event{Kind: env.EventRebuilt, Path: index.BaseName, Err: why, Count: n, Note: "from " + engine.Origin(from)})
+	return set.Release()
+}
+
+// document is a file's bytes and time.
+type stored struct {
+	Bytes []byte
+	mtime time.Time
+}
+
+// ParseFile reads the document in a file, which must be in the place of its id.
+func ParseFile(eng *engine.Engine, k *engine.Kind, name string) (engine.Parsed, stored, error) {
+	data, info, err := k.Read(name, places.StoredMost)
+	if err != nil {
+		return engine.Parsed{}, stored{}, fmt.Errorf("reading %s/%s: %w", k.Name(), name, err)
+	}
+	p, err := k.Parse(data, "")
+	if err != nil {
+		err = eng.Kinds.Elsewhere(k, data, err)
+	} else if docfile.FileName(p.ID) != name {
+		err = k.Misplaced(p.ID)
+	}
+	if err != nil {
+		return engine.Parsed{}, stored{}, &errs.CorruptionError{Path: k.Name() + "/" + name, Offset: -1, Err: err}
+	}
+	if p.Created.IsZero() {
+		*p.Created = info.Mtime
+	}
+	if p.Updated.IsZero() {
+		*p.Updated = info.Mtime
+	}
+	return p, stored{data, info.Mtime}, nil
+}

@@ -1,0 +1,209 @@
+package rebuild
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/view/vectors"
+	"github.com/varve-db/varve/wal"
+)
+
+// From makes a new base where the one that stands cannot be trusted: from
+// the newest older index that is sound and of this log, and what the log and its
+// archive have since; that keeps every version. Else from the files, which are
+// the truth below r.at but know no versions. from names the older index, "" for
+// the files.
+func (mk *Maker) From(ctx context.Context, r Want, past *wal.Past) (set *index.Set, from string, n int, err error) {
+	older, err := mk.olderIndexes()
+	if err != nil {
+		return nil, "", 0, err
+	}
+	for _, name := range older {
+		set, err := mk.fallBack(ctx, name, r, past)
+		if err == nil {
+			return set, name, int(set.Count(index.Memories)), nil
+		}
+		if ctx.Err() != nil {
+			return nil, "", 0, ctx.Err()
+		}
+		if errors.Is(err, errs.ErrDiskFull) || errors.Is(err, errs.ErrPermission) || starved(err) {
+			return nil, "", 0, err // the files would help no more, and cost the versions
+		}
+		mk.Engine.Env.Logger.Info("an older index does not serve", "name", name, "why", err)
+	}
+	if r.model, err = mk.pastModel(ctx, r.At, past); err != nil {
+		return nil, "", 0, err
+	}
+	if r.restored = mk.Restored; r.restored != nil {
+		r.model = r.restored.Model
+	}
+	if _, serr := mk.Engine.Env.FS.Stat(mk.Vectors.ComputedPath(vectors.ComputedName)); serr == nil && r.restored == nil && r.model.LSN == 0 && mk.Engine.State.Model().LSN == 0 {
+		mk.Engine.Problem(fmt.Errorf("%s/%s: a re-embedding was under way, and log and index are gone that know how far it came: the embeddings may be two models': run memctl reindex, which goes on with it", vectors.VectorFolder, vectors.ComputedName))
+	}
+	set, n, err = mk.rebuildIndex(ctx, r)
+	return set, "", n, err
+}
+
+// pastModel is what log and archive below a mark say of the model, the zero Model where
+// nobody spoke of it, or that cannot be read any more.
+func (mk *Maker) pastModel(ctx context.Context, to wal.Mark, past *wal.Past) (model index.Model, err error) {
+	if past == nil {
+		return model, nil
+	}
+	from, err := past.First(to.LSN)
+	if starved(err) {
+		return model, err
+	}
+	if err != nil || from >= to.LSN {
+		return model, nil
+	}
+	whole := true
+	for e, err := range past.Entries(ctx, wal.Mark{LSN: from}, to.LSN) {
+		switch {
+		case ctx.Err() != nil:
+			return index.Model{}, ctx.Err()
+		case starved(err):
+			return index.Model{}, err
+		case err == nil && e.Kind != record.KindModel:
+			continue
+		case err == nil:
+			var m index.Model
+			if m, err = state.ModelIn(&e); err == nil {
+				model = m
+			}
+		}
+		whole = whole && err == nil
+	}
+	// The end of a switch may be what cannot be read; then what it was made with is gone.
+	if _, err := mk.Engine.Env.FS.Stat(mk.Vectors.ComputedPath(vectors.ComputedName)); !whole && model.Switching() && err != nil {
+		return index.Model{}, nil
+	}
+	return model, nil
+}
+
+// starved says that this process lacks something just now: what it could not
+// read is not damaged.
+func starved(err error) bool {
+	return vfs.IsStarved(err)
+}
+
+// olderIndexes are the names of what the index can be made from: the base, under
+// a delta that is damaged, and the backups, the newest first.
+func (mk *Maker) olderIndexes() ([]string, error) {
+	list, err := index.Backups(mk.Engine.Env.FS, mk.Engine.Env.Dir)
+	if err != nil {
+		return nil, mk.Engine.Env.IOError("reading", filepath.Join(mk.Engine.Env.Dir, index.BackupsDir), err)
+	}
+	names := []string{index.BaseName}
+	for _, b := range list {
+		names = append(names, b.Name)
+	}
+	return names, nil
+}
+
+func (mk *Maker) openOlder(name, store string) (*index.Set, error) {
+	if name == index.BaseName {
+		return index.OpenBase(mk.Engine.Env.FS, mk.Engine.Env.Dir, store)
+	}
+	list, err := index.Backups(mk.Engine.Env.FS, mk.Engine.Env.Dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range list {
+		if b.Name == name {
+			return index.OpenBackup(mk.Engine.Env.FS, mk.Engine.Env.Dir, b, store)
+		}
+	}
+	return nil, fmt.Errorf("%s: %w", name, errs.ErrNotFound)
+}
+
+// fallBack brings an older index up to r.at. It is used only if every byte of it
+// is sound, its chain hash is the log's, and not one record since is missing.
+func (mk *Maker) fallBack(ctx context.Context, name string, r Want, past *wal.Past) (*index.Set, error) {
+	old, err := mk.openOlder(name, r.Store.String())
+	if err != nil {
+		return nil, err
+	}
+	defer old.Release()
+	for err := range index.Verify(old) {
+		return nil, err
+	}
+	if old.LSN() > r.At.LSN {
+		return nil, fmt.Errorf("it covers the log up to %d, the new one is to cover %d", old.LSN(), r.At.LSN)
+	}
+	sum, ok := index.Chain(old)
+	if !ok {
+		return nil, errors.New("it does not say which log it was made for")
+	}
+	mark, err := past.Chain(ctx, old.LSN())
+	if err != nil {
+		return nil, fmt.Errorf("the log at %d, where it ends: %w", old.LSN(), err)
+	}
+	if mark.Sum != sum {
+		return nil, fmt.Errorf("%w: the log went another way before %d", engine.ErrDistrusted, old.LSN())
+	}
+	target := mk.Engine.Target(r.Store, r.At)
+	if m := index.ModelOf(old); m.LSN > target.Model.LSN { // when the store is being opened nobody has told it yet
+		target.Model = m
+	}
+	changes, err := mk.since(ctx, past, mark, r.At.LSN, &target.Model)
+	if err != nil {
+		return nil, fmt.Errorf("the log from %d on: %w", old.LSN(), err)
+	}
+	if _, err := index.WriteBase(old, target, *changes); err != nil {
+		return nil, mk.Engine.Env.IOError("writing", filepath.Join(mk.Engine.Env.Dir, index.BaseName), err)
+	}
+	return index.Load(mk.Engine.Env.FS, mk.Engine.Env.Dir, index.Want{Store: r.Store.String(), Spilled: r.At.LSN}, nil)
+}
+
+// since is what the log says in [from, to), the newest of each key; of the model too.
+func (mk *Maker) since(ctx context.Context, past *wal.Past, from wal.Mark, to wal.LSN, model *index.Model) (*index.Changes, error) {
+	place := map[string]int{}
+	lines := map[wal.LSN][]byte{}
+	ch := &index.Changes{Line: func(dst []byte, c index.Change) ([]byte, error) { return append(dst, lines[c.Version]...), nil }}
+	for e, err := range past.Entries(ctx, from, to) {
+		if err == nil {
+			if _, err = state.Check(&e); errors.Is(err, state.ErrEntry) {
+				continue
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		if e.Kind == record.KindModel && e.LSN > model.LSN {
+			if *model, err = state.ModelIn(&e); err != nil {
+				return nil, fmt.Errorf("entry %d: %w", e.LSN, err)
+			}
+			continue
+		}
+		c, ok, err := mk.Engine.IndexChange(&e)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			continue
+		}
+		if !e.Delete {
+			if lines[e.LSN], err = engine.FinishedLine(nil, &e); err != nil {
+				return nil, err
+			}
+		}
+		i, ok := place[e.Key]
+		if !ok {
+			place[e.Key] = len(ch.List)
+			ch.List = append(ch.List, c)
+			continue
+		}
+		delete(lines, ch.List[i].Version)
+		ch.List[i] = c
+	}
+	return ch, nil
+}

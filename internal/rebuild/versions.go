@@ -1,0 +1,134 @@
+package rebuild
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/wal"
+)
+
+// versions is what is still known of versions while an index is made from the
+// files. A file's version is the one that was written with its bytes: the log
+// says so, or the index that is being replaced, or a backup of it. Bytes that
+// none of them knows are a version that nobody has seen.
+type versions struct {
+	mk     *Maker
+	recent map[string]wal.LSN // by key
+	logged map[string]logged  // likewise; these two once the index that stands could not say
+	older  []*index.Set
+}
+
+// logged is the newest version of an id in log and archive.
+type logged struct {
+	known
+	sum [32]byte
+}
+
+func (mk *Maker) versions(recent []index.Change) *versions {
+	v := &versions{mk: mk, recent: map[string]wal.LSN{}}
+	for _, c := range recent {
+		if k := mk.Engine.Kinds.In(c.Section); k != nil && !c.Deleted {
+			v.recent[k.Key(c.ID)] = c.Version
+		}
+	}
+	return v
+}
+
+func (v *versions) of(ctx context.Context, k *engine.Kind, id string, sum [32]byte) (known, error) {
+	if at := v.recent[k.Key(id)]; at != 0 {
+		if is, _, err := v.mk.Engine.Frame(ctx, k, id, at); err == nil && is.Line.ContentHash == sum {
+			return knownOf(at, &is.Line), nil
+		}
+	}
+	line, err := v.mk.Engine.State.Line(k.Letter, id)
+	switch {
+	case err == nil && line.ContentHash == sum:
+		return knownOf(line.Version, &line), nil
+	case err == nil, !errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrNotFound):
+		return known{}, passingOnly(err)
+	}
+	if v.logged == nil {
+		if err := errors.Join(v.openOlder(), v.readLog(ctx)); err != nil {
+			return known{}, err
+		}
+	}
+	if is := v.logged[k.Key(id)]; is.sum == sum {
+		return is.known, nil
+	}
+	for _, set := range v.older {
+		b, ok, err := set.Get(nil, k.Section, id)
+		if err != nil || !ok {
+			continue // damaged there as well
+		}
+		if line, err := index.ParseLine(b); err == nil && line.ContentHash == sum {
+			return knownOf(line.Version, &line), nil
+		}
+	}
+	return known{}, nil
+}
+
+// passingOnly: what could not be read now is not unknown, what is damaged is.
+func passingOnly(err error) error {
+	if err == nil || errors.Is(err, errs.ErrCorrupt) {
+		return nil
+	}
+	return err
+}
+
+// openOlder opens what backups there are, the newest first. One that cannot be
+// opened says nothing.
+func (v *versions) openOlder() error {
+	names, err := v.mk.olderIndexes()
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.DeleteFunc(names, func(name string) bool { return name == index.BaseName }) {
+		if set, err := v.mk.openOlder(name, uuid.UUID(v.mk.Engine.Log.UUID()).String()); err == nil {
+			v.older = append(v.older, set)
+		} else if starved(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// readLog reads what log and archive have; what is damaged or gone there says nothing.
+func (v *versions) readLog(ctx context.Context) error {
+	v.logged = map[string]logged{}
+	for e, err := range v.mk.Engine.Log.History(ctx, 0) {
+		if err != nil {
+			if ctx.Err() != nil || !errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrTruncated) {
+				return err
+			}
+			continue
+		}
+		if v.mk.Engine.Kinds.Of(e.Key) == nil {
+			continue
+		}
+		if e.Delete {
+			delete(v.logged, e.Key)
+			continue
+		}
+		view, err := state.Read(&e)
+		if err != nil {
+			continue
+		}
+		if line, err := index.ParseLine(view.Line); err == nil {
+			v.logged[e.Key] = logged{knownOf(e.LSN, &line), line.ContentHash}
+		}
+	}
+	return nil
+}
+
+func (v *versions) release() {
+	for _, set := range v.older {
+		_ = set.Release()
+	}
+}

@@ -1,0 +1,40 @@
+package refcount
+
+import (
+	"sync"
+	"testing"
+)
+
+// One of those who release is the last, however they meet, and nobody gets a
+// reference after it.
+func TestCount(t *testing.T) {
+	var none Count
+	if none.Retain() {
+		t.Error("a reference to what was never there")
+	}
+	for range 200 {
+		var c Count
+		c.Start()
+		last := make(chan bool, 9)
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				if c.Retain() {
+					last <- c.Release()
+				}
+			})
+		}
+		last <- c.Release()
+		wg.Wait()
+		close(last)
+		n := 0
+		for is := range last {
+			if is {
+				n++
+			}
+		}
+		if n != 1 || c.Retain() {
+			t.Fatalf("%d were the last", n)
+		}
+	}
+}

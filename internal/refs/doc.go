@@ -1,3 +1,0 @@
-// Package refs counts references to resources that must be released when their last user is done:
-// mappings, and sets of them.
-package refs

@@ -1,3 +1,0 @@
-// Package space says whether the disk of a store is about to be full: of bytes, or of inodes, and makes room on a
-// full one.
-package space

@@ -1,0 +1,66 @@
+package timearg
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/varve-db/varve/internal/human"
+)
+
+// Coming reads a time that is still to come. What Parse takes for the last one is the next one here: a weekday, and
+// a day without a year. in 3 days is a moment, too. Of a day, week, month or year it is the beginning.
+func Coming(s string, now time.Time) (time.Time, error) {
+	text := strings.ToLower(strings.Join(strings.Fields(s), " "))
+	if far, ok := strings.CutPrefix(text, "in "); ok {
+		t, err := apart(far, now, 1)
+		if err != nil || strings.HasSuffix(far, "ago") || !t.After(now) {
+			return time.Time{}, fmt.Errorf("%s is not a time: write how far off it is, as in 3 days, in 36h", human.Quote(s))
+		}
+		return t, nil
+	}
+	at, err := Parse(s, now)
+	if err != nil || at.From.After(now) {
+		return at.From, err
+	}
+	for _, later := range again(text, now) {
+		if next, err := Parse(s, later); err == nil && next.From.After(now) {
+			return next.From, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("%s is in the past (%s)", human.Quote(s), at.From.Format("2006-01-02 15:04:05 -0700"))
+}
+
+// dayMonth is a day without a year, with a time of it or without; and 3 days ago.
+var dayMonth = regexp.MustCompile(`^(\d{1,2} [a-z]{3,9}|[a-z]{3,9} \d{1,2})( at)?( \S+)?$`)
+
+// again are the moments from which the last of what comes again is looked for.
+func again(text string, now time.Time) (all []time.Time) {
+	text = strings.ReplaceAll(strings.TrimPrefix(text, "on "), ",", "")
+	first, _, _ := strings.Cut(text, " ")
+	if slices.ContainsFunc(weekdays, func(w string) bool { return first == w || first == w[:3] }) {
+		return []time.Time{now.AddDate(0, 0, 7)}
+	}
+	if _, err := ago(text, now); err == nil || !dayMonth.MatchString(text) {
+		return nil
+	}
+	for years := 1; years < 9; years++ { // 9: until a leap year, also around 2100
+		all = append(all, now.AddDate(years, 0, 0))
+	}
+	return all
+}
+
+// Spelled is how a time is written that Parse reads from a number alone, where a number alone is something else:
+// 20261122 is 2026-11-22, 1795341600 is @1795341600.
+func Spelled(s string, now time.Time) (string, bool) {
+	at, err := Parse(s, now)
+	switch {
+	case err != nil || !digits(s):
+		return "", false
+	case at.To.Equal(at.From):
+		return "@" + s, true
+	}
+	return at.From.Format(time.DateOnly), true
+}

@@ -1,0 +1,58 @@
+package timearg
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// MostDays is how many days a time may be ago, or a span of time long: 273 years; a Duration has 292.
+const MostDays = 100_000
+
+var (
+	errLong  = fmt.Errorf("more than %d days", MostDays)
+	errUnits = errors.New("units are s, m, h, d and w, each with a number before it")
+)
+
+// Split reads weeks and days, then what Go's durations have (hours and less), each unit at most
+// once, the larger first.
+func Split(s string) (days int, rest time.Duration, err error) {
+	for _, unit := range []struct {
+		name string
+		days int
+	}{{"w", 7}, {"d", 1}} {
+		number, after, ok := strings.Cut(s, unit.name)
+		if !ok {
+			continue
+		}
+		if !digits(number) {
+			return 0, 0, fmt.Errorf("a whole number goes before %s, and larger units before smaller ones", unit.name)
+		}
+		n, err := strconv.Atoi(number)
+		if err != nil || n > MostDays/unit.days-days {
+			return 0, 0, errLong
+		}
+		days += n * unit.days
+		if s = after; s == "" {
+			return days, 0, nil
+		}
+	}
+	switch {
+	case s == "":
+		return 0, 0, errors.New("empty")
+	case s[0] == '-' || s[0] == '+':
+		return 0, 0, errors.New("with a sign")
+	}
+	rest, err = time.ParseDuration(s)
+	switch {
+	case err == nil && rest > time.Duration(MostDays-days)*24*time.Hour:
+		return 0, 0, errLong
+	case err != nil && strings.Trim(s, "0123456789.") == "":
+		return 0, 0, errors.New("the unit is missing: s, m, h, d or w")
+	case err != nil:
+		return 0, 0, errUnits
+	}
+	return days, rest, nil
+}
