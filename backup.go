@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/copy"
+	"github.com/varve-db/varve/internal/copy/backup"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/vfs"
@@ -16,7 +16,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Of backups; see internal/copy.
+// Of backups; see internal/copy/backup.
 type (
 	BackupOptions = repair.BackupOptions
 	BackupInfo    = repair.BackupInfo
@@ -51,13 +51,13 @@ func (st *Store) Backup(ctx context.Context, dir string, o BackupOptions) (Backu
 	if dir, err = target(dir); err != nil {
 		return BackupInfo{}, err
 	}
-	info, err := copy.Backup(ctx, source, dir, o)
+	info, err := backup.Backup(ctx, source, dir, o)
 	return info, st.engine.Env.Explain(err)
 }
 
 // CheckBackup reads a backup from end to end. Its faults are joined, each a *CorruptionError.
 func CheckBackup(ctx context.Context, dir string) (BackupInfo, error) {
-	return copy.Check(ctx, vfs.Only(vfs.OS(), "", dir), dir, nil)
+	return backup.Check(ctx, vfs.Only(vfs.OS(), "", dir), dir, nil)
 }
 
 // RestoreOptions are the settings of Restore. The zero value restores everything that the backup
@@ -86,7 +86,7 @@ type RestoreOptions struct {
 // time at which the backup was complete and the end of its log, or of the log of the living store;
 // otherwise the error is a *MomentError, or a *TruncatedError if the log has a hole before the
 // moment.
-func Restore(ctx context.Context, backup, dir string, o *RestoreOptions) (RestoreReport, error) {
+func Restore(ctx context.Context, from, dir string, o *RestoreOptions) (RestoreReport, error) {
 	if o == nil {
 		o = new(RestoreOptions)
 	}
@@ -100,7 +100,7 @@ func Restore(ctx context.Context, backup, dir string, o *RestoreOptions) (Restor
 	if err := opt.Validate(); err != nil {
 		return RestoreReport{}, err
 	}
-	backup, berr := absolute(backup)
+	from, berr := absolute(from)
 	dir, derr := target(dir)
 	if err := errors.Join(berr, derr); err != nil {
 		return RestoreReport{}, err
@@ -108,9 +108,9 @@ func Restore(ctx context.Context, backup, dir string, o *RestoreOptions) (Restor
 	opt.fill()
 	opt.ReadOnly, opt.MustExist, opt.NoBackground = false, false, true
 	place := opt.environment(dir)
-	s := copy.RestoreSource{
+	s := backup.RestoreSource{
 		Self: place.Self, Random: place.Random,
-		FS: vfs.Patient(vfs.Only(opt.env.System.FS, opt.StateDir, backup, dir), opt.LockWait), Backup: backup, Dir: dir, FileMode: opt.FileMode, FolderMode: opt.FolderMode,
+		FS: vfs.Patient(vfs.Only(opt.env.System.FS, opt.StateDir, from, dir), opt.LockWait), Backup: from, Dir: dir, FileMode: opt.FileMode, FolderMode: opt.FolderMode,
 		Known: wal.Features(opt.env.System.Features), LSN: o.Version, Time: o.Time, Strict: o.Strict, Progress: o.Progress, Files: map[string][]byte{".gitignore": []byte(engine.Ignore)},
 	}
 	if o.Log != "" {
@@ -131,13 +131,13 @@ func Restore(ctx context.Context, backup, dir string, o *RestoreOptions) (Restor
 			return err == nil, err
 		}
 	}
-	s.Open = func(ctx context.Context, dir string, as *copy.Restored) error {
+	s.Open = func(ctx context.Context, dir string, as *backup.Restored) error {
 		opt := opt
 		opt.restored, opt.SegmentSize = as, int(as.SegmentSize)
 		return openRestored(ctx, dir, &opt)
 	}
-	report, err := copy.Restore(ctx, s)
-	return report, place.ExplainWith(err, backup)
+	report, err := backup.Restore(ctx, s)
+	return report, place.ExplainWith(err, from)
 }
 
 // past is the store's log as far back as it is kept, and up to where it is durable.

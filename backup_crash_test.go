@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/varve-db/varve/internal/copy"
+	"github.com/varve-db/varve/internal/copy/backup"
 	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
@@ -186,7 +186,7 @@ func TestBackupCut(t *testing.T) {
 					if done {
 						t.Error("a backup that was called done is gone")
 					}
-				} else if info, err := copy.Check(ctx, fsys, "/b", nil); err != nil || info.Memories != int64(len(want)) {
+				} else if info, err := backup.Check(ctx, fsys, "/b", nil); err != nil || info.Memories != int64(len(want)) {
 					t.Errorf("a folder that is no whole backup: %+v, %v", info, err)
 				}
 				st, err := Open(ctx, "/s", o)
@@ -202,7 +202,7 @@ func TestBackupCut(t *testing.T) {
 				}
 				if _, err := st.Backup(ctx, next, BackupOptions{}); err != nil {
 					t.Errorf("the next backup: %v", err)
-				} else if _, err := copy.Check(ctx, fsys, next, nil); err != nil {
+				} else if _, err := backup.Check(ctx, fsys, next, nil); err != nil {
 					t.Errorf("the next backup: %v", err)
 				}
 				noLeftovers(t, fsys, "/b")

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/varve-db/varve/internal/copy"
+	"github.com/varve-db/varve/internal/copy/backup"
 	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
@@ -204,11 +204,11 @@ func TestBackupBehindAnIndex(t *testing.T) {
 				t.Fatal("the mark was made")
 			}
 			killed.Store(false)
-			backup := filepath.Join(t.TempDir(), "backup")
-			if _, err := copy.Backup(t.Context(), source, backup, repair.BackupOptions{}); err != nil {
+			to := filepath.Join(t.TempDir(), "backup")
+			if _, err := backup.Backup(t.Context(), source, to, repair.BackupOptions{}); err != nil {
 				t.Error(err)
 			}
-			if _, err := CheckBackup(t.Context(), backup); err != nil {
+			if _, err := CheckBackup(t.Context(), to); err != nil {
 				t.Error(err)
 			}
 		})

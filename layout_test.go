@@ -65,17 +65,16 @@ var order = []string{
 	"internal/state",
 	"internal/document",
 	"repair",
-	"internal/shape",
 	"internal/view",
-	"internal/versions",
+	"internal/repairs/past",
 	"internal/journal",
-	"internal/trace",
-	"internal/copy",
-	"internal/migrate",
+	"internal/erase/trace",
+	"internal/copy/backup",
+	"internal/copy/migrate",
 	"internal/formats",
-	"internal/verify",
-	"internal/ground",
-	"internal/heal",
+	"internal/repairs/verify",
+	"internal/repairs/diagnose",
+	"internal/repairs/heal",
 	"internal/engine",
 	"internal/diskspace",
 	"internal/view/counts",
@@ -92,7 +91,7 @@ var order = []string{
 	"internal/history",
 	"internal/search",
 	"internal/retention",
-	"internal/purge",
+	"internal/erase/purge",
 	"internal/open",      // for tests
 	"internal/storetest", // for tests
 	"",                   // the root
@@ -251,9 +250,9 @@ func TestStoresFilesAreBelow(t *testing.T) {
 	}
 	// Another border than that of the store or the operation has these reasons.
 	more := map[string]string{
-		"internal/copy/folder.go":   "the folder of a backup, which the user named, and what is made beside it until it is complete",
-		"internal/migrate/state.go": "the note of the folder that the copy of a store on the move names",
-		"internal/journal/key.go":   "the folders above that of the key, which are made with the owner that the first one has",
+		"internal/copy/backup/folder.go": "the folder of a backup, which the user named, and what is made beside it until it is complete",
+		"internal/copy/migrate/state.go": "the note of the folder that the copy of a store on the move names",
+		"internal/journal/key.go":        "the folders above that of the key, which are made with the owner that the first one has",
 	}
 	for _, dir := range below {
 		names, _ := filepath.Glob(filepath.Join(dir, "*.go"))
@@ -269,7 +268,7 @@ func TestStoresFilesAreBelow(t *testing.T) {
 	}
 	// And each of these makes one of it.
 	for name, want := range map[string]string{
-		"backup.go": "vfs.Only(opt.env.System.FS, opt.StateDir, backup, dir)", "internal/copy/folder.go": "vfs.Below(vfs.Below(vfs.Below(t.fs, t.dir), part), part+lockSuffix)",
+		"backup.go": "vfs.Only(opt.env.System.FS, opt.StateDir, backup, dir)", "internal/copy/backup/folder.go": "vfs.Below(vfs.Below(vfs.Below(t.fs, t.dir), part), part+lockSuffix)",
 		"options.go": "vfs.Only(o.env.System.FS, o.StateDir, dir)", "repair.go": "vfs.Only(filled.env.System.FS, filled.StateDir, dir)", "migrate.go": "vfs.Only(filled.env.System.FS, filled.StateDir, from, to)",
 	} {
 		if text, err := os.ReadFile(name); err != nil || !strings.Contains(string(text), want) {
@@ -345,7 +344,7 @@ var exported = map[string]int{
 	"internal/history":      6,
 	"internal/search":       5,
 	"internal/retention":    18,
-	"internal/purge":        2,
+	"internal/erase/purge":  2,
 	"internal/view/counts":  19,
 	"internal/view/vectors": 35,
 	"internal/scopes":       22, // DropBare is for a purge

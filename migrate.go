@@ -10,17 +10,17 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/copy"
+	"github.com/varve-db/varve/internal/copy/backup"
+	"github.com/varve-db/varve/internal/copy/migrate"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/flush"
-	"github.com/varve-db/varve/internal/migrate"
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
 )
 
-// Of migrations; see internal/migrate.
+// Of migrations; see internal/copy/migrate.
 type (
 	MigrateReport   = repair.MigrateReport
 	UnfinishedError = repair.UnfinishedError
@@ -76,14 +76,14 @@ func Migrate(ctx context.Context, from, to string, o *MigrateOptions) (MigrateRe
 		FS: vfs.Patient(vfs.Only(filled.env.System.FS, filled.StateDir, from, to), filled.LockWait), From: from, To: to, FileMode: filled.FileMode, FolderMode: filled.FolderMode,
 		Known: wal.Features(filled.env.System.Features), LockWait: filled.LockWait, Clock: filled.Clock, Random: own.Random, Self: own.Self, StateDir: filled.StateDir, Ignore: engine.IgnoreMoves,
 		Switch: o.Switch, RemoveSource: o.RemoveSource, Progress: o.Progress,
-		Open: func(ctx context.Context) (copy.Source, func() error, error) {
+		Open: func(ctx context.Context) (backup.Source, func() error, error) {
 			st, err := Open(ctx, from, &opt)
 			if err != nil {
-				return copy.Source{}, nil, err
+				return backup.Source{}, nil, err
 			}
 			s, err := st.copied(ctx, false)
 			if err != nil {
-				return copy.Source{}, nil, errors.Join(err, st.Close())
+				return backup.Source{}, nil, errors.Join(err, st.Close())
 			}
 			return s, st.Close, nil
 		},
@@ -130,11 +130,11 @@ func (o *Options) keepModes(dir string) {
 }
 
 // copied is this store as a copy of it is made; its files were just flushed.
-func (st *Store) copied(ctx context.Context, unflushed bool) (copy.Source, error) {
+func (st *Store) copied(ctx context.Context, unflushed bool) (backup.Source, error) {
 	var again func(context.Context) error
 	if d := st.engine.Log.Damage(); !st.engine.Env.ReadOnly || d != nil {
 		if err := st.engine.Writable(); err != nil {
-			return copy.Source{}, err
+			return backup.Source{}, err
 		}
 		again = func(ctx context.Context) error { return st.flusher.Flush(ctx, flush.MergeFlush) }
 		switch err := again(ctx); {
@@ -144,25 +144,25 @@ func (st *Store) copied(ctx context.Context, unflushed bool) (copy.Source, error
 			st.engine.Env.Logger.Warn("copying a store whose files cannot be written now: what they lack is taken from the log", "err", err)
 			again = nil
 		default:
-			return copy.Source{}, err
+			return backup.Source{}, err
 		}
 	}
 	live, err := st.Count(ctx)
 	if err != nil {
-		return copy.Source{}, err
+		return backup.Source{}, err
 	}
 	ids := func(k *engine.Kind) func(context.Context) iter.Seq2[string, error] {
 		return func(ctx context.Context) iter.Seq2[string, error] {
 			return st.engine.IDs(ctx, k, engine.Filters{Expired: true})
 		}
 	}
-	read := func(k *engine.Kind) func(context.Context, string) (copy.Document, error) {
-		return func(ctx context.Context, id string) (copy.Document, error) {
+	read := func(k *engine.Kind) func(context.Context, string) (backup.Document, error) {
+		return func(ctx context.Context, id string) (backup.Document, error) {
 			v, err := st.engine.Find(ctx, k, id, true)
-			return copy.Document{Bytes: v.Doc, Version: v.LSN, Vector: v.Line.VectorNumber(), Time: engine.TimeOf(&v.Line)}, err
+			return backup.Document{Bytes: v.Doc, Version: v.LSN, Vector: v.Line.VectorNumber(), Time: engine.TimeOf(&v.Line)}, err
 		}
 	}
-	return copy.Source{
+	return backup.Source{
 		FS: st.engine.Env.FS, Dir: st.engine.Env.Dir, Log: st.engine.Log, FileMode: st.engine.Env.FileMode, FolderMode: st.engine.Env.FolderMode, Clock: st.engine.Env.Clock,
 		Self: st.engine.Env.Self, Random: st.engine.Env.Random,
 		Count: live, Sight: st.engine.Sight, Flush: again, ModelAsOf: st.engine.State.ModelAsOf, Model: st.engine.State.Model,

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/copy"
+	"github.com/varve-db/varve/internal/copy/backup"
 	"github.com/varve-db/varve/internal/embedding"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/fswatch"
@@ -109,7 +109,7 @@ type Options struct {
 	// unfinished opens the copy that a migration makes, before it is a store.
 	unfinished bool
 	// restored is what is known of the vectors of a store that is being restored.
-	restored *copy.Restored
+	restored *backup.Restored
 }
 
 // Validate returns the first invalid option as a *FieldError, or nil.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/trace"
+	"github.com/varve-db/varve/internal/erase/trace"
 	"github.com/varve-db/varve/internal/vfs"
 )
 

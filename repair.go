@@ -18,8 +18,8 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/flush"
-	"github.com/varve-db/varve/internal/heal"
 	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/repairs/heal"
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/view"
@@ -117,7 +117,7 @@ func repairOptions(dir string, o *Options, v VerifyOptions) (heal.Options, error
 	}, nil
 }
 
-// repairStore is a store as internal/heal works on it.
+// repairStore is a store as internal/repairs/heal works on it.
 type repairStore struct{ st *Store }
 
 func (r repairStore) Source() view.Source { return r.st.source() }

@@ -7,8 +7,8 @@ import (
 	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/repairs/verify"
 	"github.com/varve-db/varve/internal/settings"
-	"github.com/varve-db/varve/internal/verify"
 	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/repair"
 )
@@ -43,7 +43,7 @@ func (ad Admin) Verify(ctx context.Context, o VerifyOptions) iter.Seq2[Finding, 
 	})
 }
 
-// source is the store as internal/verify sees it.
+// source is the store as internal/repairs/verify sees it.
 func (st *Store) source() view.Source {
 	token := st.engine.Token
 	if st.engine.Env.ReadOnly {

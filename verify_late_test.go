@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/varve-db/varve/internal/verify"
+	"github.com/varve-db/varve/internal/repairs/verify"
 )
 
 // What another process commits between the moment at which verify has caught up

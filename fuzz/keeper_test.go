@@ -13,7 +13,7 @@ import (
 	"time"
 
 	varve "github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/copy"
+	"github.com/varve-db/varve/internal/copy/backup"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/sim"
@@ -160,7 +160,7 @@ func (k *keeper) restore(b *copied) {
 	if !b.acked || len(k.w.keeping.restored) == mostCopies {
 		return
 	}
-	info, err := copy.ReadInfo(k.p.FS, b.path)
+	info, err := backup.ReadInfo(k.p.FS, b.path)
 	if k.refused("reading a backup", err) {
 		return
 	}
@@ -396,7 +396,7 @@ func (w *world) lookAround(p *sim.Proc) {
 	k.target = ""
 	k.backups = slices.DeleteFunc(k.backups, func(b *copied) bool { return !w.there(p, b) })
 	for _, b := range k.backups {
-		if _, err := copy.Check(ctx, p.FS, b.path, nil); err != nil {
+		if _, err := backup.Check(ctx, p.FS, b.path, nil); err != nil {
 			w.h.bad("a folder that is no whole backup: %v", err)
 		}
 	}

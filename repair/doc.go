@@ -13,7 +13,7 @@
 //
 //	Verify  ─→ findings ─→ RepairPlan ─→ Apply ─→ RepairReport, with the id for Undo
 //
-// Verify changes nothing; see internal/verify, and internal/ground for stores that cannot be
-// opened. internal/heal applies plans, internal/journal writes the manifest by which a repair is
-// undone. internal/copy makes and restores backups, internal/migrate moves stores.
+// Verify changes nothing; see internal/repairs/verify, and internal/repairs/diagnose for stores that cannot be
+// opened. internal/repairs/heal applies plans, internal/journal writes the manifest by which a repair is
+// undone. internal/copy/backup makes and restores backups, internal/copy/migrate moves stores.
 package repair

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/copy"
+	"github.com/varve-db/varve/internal/copy/backup"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -114,7 +114,7 @@ func TestPathsOfBackup(t *testing.T) {
 			list := string(bytesOf(t, file(dir, "files.sha256")))
 			list = fmt.Sprintf("%x  %s\n", sha256.Sum256([]byte("export PATH\n")), name) + list[strings.Index(list, "\n")+1:]
 			write(t, file(dir, "files.sha256"), []byte(list))
-			info, err := copy.ReadInfo(vfs.OS(), dir)
+			info, err := backup.ReadInfo(vfs.OS(), dir)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -128,7 +128,7 @@ func TestPathsOfBackup(t *testing.T) {
 				t.Fatal(err)
 			}
 			write(t, file(dir, "backup.json"), b)
-			if _, err := copy.ReadInfo(vfs.OS(), dir); err != nil {
+			if _, err := backup.ReadInfo(vfs.OS(), dir); err != nil {
 				t.Fatal("the forgery is not one: ", err)
 			}
 			was := outside(t, at)

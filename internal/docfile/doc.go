@@ -51,7 +51,7 @@
 // renamed to <n>.doomed; the folder is synced; zeros are written and synced; the name is removed;
 // and the lease ends with the last descriptor. A process that dies in between leaves a name that
 // says what the file is. Files that are linked, open elsewhere or not writable are parked:
-// internal/trace overwrites them there, or says why it cannot. If writing or syncing the zeros
+// internal/erase/trace overwrites them there, or says why it cannot. If writing or syncing the zeros
 // fails, the file keeps its name, and the error is returned.
 //
 //	Close, Wipe            the engine's own pool. After Last, files that the round displaces are

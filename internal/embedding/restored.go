@@ -9,7 +9,7 @@ import (
 	"os"
 
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/copy"
+	"github.com/varve-db/varve/internal/copy/backup"
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/view/vectors"
 )
@@ -48,7 +48,7 @@ func (em *Embedding) dropOthers(model *index.Model) error {
 
 // Restore tells a store that is being restored by which model its vectors are, as
 // of the moment: its index knows it already, from here on its log and config.json do.
-func (em *Embedding) Restore(ctx context.Context, as *copy.Restored) error {
+func (em *Embedding) Restore(ctx context.Context, as *backup.Restored) error {
 	if err := em.settleRestored(ctx, as); err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (em *Embedding) Restore(ctx context.Context, as *copy.Restored) error {
 
 // settleRestored has config.json say what it said at the moment, as far as a change of
 // the model behind it has changed that.
-func (em *Embedding) settleRestored(ctx context.Context, as *copy.Restored) error {
+func (em *Embedding) settleRestored(ctx context.Context, as *backup.Restored) error {
 	if as.Settled {
 		return nil
 	}

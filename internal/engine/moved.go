@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/migrate"
+	"github.com/varve-db/varve/internal/copy/migrate"
 )
 
 // Residence refuses a folder whose store has gone elsewhere, or is still to come.

@@ -2,7 +2,7 @@ package formats
 
 import (
 	"github.com/varve-db/varve/index/table"
-	"github.com/varve-db/varve/internal/copy"
+	"github.com/varve-db/varve/internal/copy/backup"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/segment"
@@ -23,7 +23,7 @@ type Format struct {
 func All() []Format {
 	return []Format{
 		{"archive", "wal/archive/*.zst", wal.ArchiveFormat, 1},
-		{"backup", "backup.json of a backup", copy.BackupFormat, 1},
+		{"backup", "backup.json of a backup", backup.BackupFormat, 1},
 		{"checkpoint", "checkpoint", wal.CheckpointFormat, 1},
 		{"config", settings.Name, settings.Format, 1},
 		{"index", "memory_index.json", table.Format, 1},

@@ -9,7 +9,7 @@
 package rebuild
 
 import (
-	"github.com/varve-db/varve/internal/copy"
+	"github.com/varve-db/varve/internal/copy/backup"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/internal/views"
@@ -20,5 +20,5 @@ type Maker struct {
 	Engine   *engine.Engine
 	Vectors  *vectors.Vectors
 	Views    *views.Views
-	Restored *copy.Restored // nil: the store is not being restored
+	Restored *backup.Restored // nil: the store is not being restored
 }

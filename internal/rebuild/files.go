@@ -13,7 +13,7 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/copy"
+	"github.com/varve-db/varve/internal/copy/backup"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
@@ -30,7 +30,7 @@ type Want struct {
 	version func(k *engine.Kind, id string, sum [32]byte) (known, error)
 	model   index.Model // as far as log and archive know, where the state does not
 
-	restored *copy.Restored // nil: the store is not being restored
+	restored *backup.Restored // nil: the store is not being restored
 }
 
 // stray is the version of a document whose version is unknown. While a change of the model is under

@@ -15,7 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/copy"
+	"github.com/varve-db/varve/internal/copy/backup"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/vfs"
@@ -219,22 +219,22 @@ func (ws *Scopes) KeysToCopy(ctx context.Context) iter.Seq2[string, error] {
 }
 
 // ReadCopy is a scope as a copy of the store gets it.
-func (ws *Scopes) ReadCopy(ctx context.Context, key string) (copy.Document, error) {
+func (ws *Scopes) ReadCopy(ctx context.Context, key string) (backup.Document, error) {
 	of, err := working.ParseScope(key)
 	if err != nil { // a file whose scope cannot be told
-		return copy.Document{}, &errs.CorruptionError{Path: key, Offset: -1, Err: err}
+		return backup.Document{}, &errs.CorruptionError{Path: key, Offset: -1, Err: err}
 	}
 	s := ws.acquire(of)
 	defer ws.release(s)
 	f, _, err := s.snapshot(ctx, nil)
 	if err != nil {
-		return copy.Document{}, err
+		return backup.Document{}, err
 	}
 	if f.State.Empty() {
-		return copy.Document{}, errs.ErrNotFound
+		return backup.Document{}, errs.ErrNotFound
 	}
 	doc, err := f.Encode()
-	return copy.Document{Bytes: doc, Version: f.LSN, Time: f.Time}, err
+	return backup.Document{Bytes: doc, Version: f.LSN, Time: f.Time}, err
 }
 
 // OursScope says whether a file holds the document of a scope as this store wrote it,

@@ -5,6 +5,6 @@
 // View is a Fold with files in a Folder.
 //
 // Source is an open store as needed to compare a view with the log and the documents; a difference
-// is a repair.Finding. That type, and the traces of a purge (internal/trace), are not in this
+// is a repair.Finding. That type, and the traces of a purge (internal/erase/trace), are not in this
 // package: repair is public, and an alias from there into this package would show no fields.
 package view

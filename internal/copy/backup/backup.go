@@ -1,0 +1,393 @@
+package backup
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal"
+)
+
+// Source is an open store whose files were just flushed, as a backup sees it.
+type Source struct {
+	FS         vfs.FS
+	Dir        string
+	Log        *wal.FileLog
+	FileMode   fs.FileMode
+	FolderMode fs.FileMode
+	Clock      func() time.Time
+	Self       vfs.Users
+	Random     func([]byte) error
+	Config     func() []byte // of config.json, nil when it cannot be read
+	Count      int64         // about how many memories there are
+
+	// Sight catches up with the log.
+	Sight func(context.Context) error
+	// Flush puts everything into files once more; nil where nothing may be written.
+	Flush func(context.Context) error
+	// ModelAsOf is what made the vectors as of a position; false where the index covers
+	// more by now.
+	ModelAsOf func(wal.LSN) (index.Model, bool)
+	Model     func() index.Model // now
+	// IDs are those of all memories, also of those whose time is over.
+	IDs func(context.Context) iter.Seq2[string, error]
+	// Read gives the newest version; errs.ErrNotFound when it is gone since.
+	Read func(context.Context, string) (Document, error)
+	// AssemblyIDs and ReadAssembly are the same for assemblies.
+	AssemblyIDs  func(context.Context) iter.Seq2[string, error]
+	ReadAssembly func(context.Context, string) (Document, error)
+	// ScopeKeys and ReadScope are the same for working memory.
+	ScopeKeys func(context.Context) iter.Seq2[string, error]
+	ReadScope func(context.Context, string) (Document, error)
+}
+
+// Document is a version of a memory or an assembly as its file has it.
+type Document struct {
+	Bytes   []byte
+	Version uint64
+	Vector  int64 // the number of its vector, if it has one
+	Time    time.Time
+}
+
+// HeldEvery is how many files are copied between two looks at the log's budget.
+const HeldEvery = 16
+
+// Backup copies a store into a new folder while everybody goes on writing. It
+// holds the log from being recycled, copies every memory and assembly and then the
+// log from where the files stood to its end, reads everything again, and gives the folder
+// its name last. When the log grows beyond its budget meanwhile, the backup
+// fails with errs.ErrLimit, never the writers.
+//
+// Memories that are damaged, with no copy of them anywhere, do not keep the rest
+// from being saved: Damaged of the result names them.
+func Backup(ctx context.Context, s Source, dir string, o repair.BackupOptions) (info repair.BackupInfo, err error) {
+	if places.Within(dir, s.Dir) && !places.Within(dir, filepath.Join(s.Dir, "backups")) {
+		return info, fmt.Errorf("%s lies within the store: %w: name a folder elsewhere, or in %s", dir, errs.ErrInvalid, filepath.Join(s.Dir, "backups"))
+	}
+	hold, err := s.Log.Hold(ctx)
+	if err != nil {
+		return info, fmt.Errorf("keeping the log from being recycled: %w", err)
+	}
+	defer func() { err = errors.Join(err, hold.Release()) }()
+	n, err := makeFolder(target{
+		fs: s.FS, dir: dir, source: s.Dir, kind: kindBackup, store: s.Log.UUID(), file: s.FileMode, folder: s.FolderMode, self: s.Self, random: s.Random,
+	})
+	if err != nil {
+		return info, err
+	}
+	defer func() { err = errors.Join(err, n.close()) }()
+	b := &backup{s: s, o: o, n: n, hold: hold}
+	if err = b.run(ctx); err != nil {
+		err = fmt.Errorf("backing up to %s: %w", dir, errors.Join(err, n.discard()))
+	} else {
+		info = b.info
+		info.Left = n.left
+	}
+	return info, err
+}
+
+type backup struct {
+	s     Source
+	o     repair.BackupOptions
+	n     *newFolder
+	hold  *wal.Hold
+	info  repair.BackupInfo
+	from  wal.Mark
+	whole wal.LSN
+	model index.Model // as of from
+	done  int64       // documents
+}
+
+func (b *backup) run(ctx context.Context) error {
+	c, err := b.standing(ctx)
+	if err != nil {
+		return err
+	}
+	b.from, b.whole = c.Flushed, c.Flushed.LSN
+	b.info = repair.BackupInfo{
+		Format: modelless, Store: b.s.Log.UUID(), SegmentSize: b.s.Log.SegmentSize(), Made: b.s.Clock().UTC(), From: position(b.from),
+	}
+	for _, folder := range append(document.Folders, backupWAL) {
+		if err := b.n.fs.Mkdir(b.n.path(folder), b.n.folder); err != nil {
+			return err
+		}
+	}
+	// What was computed serves the moments before it is used up, and those behind
+	// which it is begun: it is looked for first and last.
+	if err := b.computed(ctx); err != nil {
+		return err
+	}
+	if err := b.documents(ctx); err != nil {
+		return err
+	}
+	if err := b.s.Sight(ctx); err != nil {
+		return err
+	}
+	b.info.Until = b.s.Clock().UTC()
+	end := b.s.Log.AppliedMark()
+	b.info.End, b.info.Whole = position(end), b.whole
+	if err := b.log(ctx, end); err != nil {
+		return err
+	}
+	if err := b.computed(ctx); err != nil {
+		return err
+	}
+	if c := b.s.Config(); json.Valid(c) { // a change of the model is written there before it is done
+		b.info.Config = c
+	}
+	if err := b.models(ctx); err != nil {
+		return err
+	}
+	if err := errors.Join(checkDocuments(ctx, b.n.fs, b.n.part, &b.info, nil, func(err error) error { return err }), checkComputed(ctx, b.n.fs, b.n.part, &b.info)); err != nil {
+		return fmt.Errorf("what was copied does not read back: %w", err)
+	}
+	if err := b.moments(ctx, end, c.Time); err != nil {
+		return err
+	}
+	if err := b.hold.Held(); err != nil {
+		return err
+	}
+	// Behind the copy of the log: a feature is raised before the first entry that needs it.
+	if f := b.s.Log.Features() &^ notCopied; f != 0 {
+		b.info.Format, b.info.Features = BackupFormat, fmt.Sprintf("%016x", uint64(f))
+	}
+	manifest, err := encodeInfo(&b.info)
+	if err != nil {
+		return err
+	}
+	folders := append(slices.Clone(document.Folders), backupWAL)
+	if b.info.Computed != nil {
+		folders = append(folders, path.Dir(places.Computed))
+	}
+	return b.n.finish(repair.BackupName, manifest, folders...)
+}
+
+// documents copies each document with its time, and lists its hash.
+//
+// What is copied is the newest at that moment. The log that is copied as well
+// begins where the files stood before, so it has all that changed since; but
+// where a newer version was copied, or nothing because the memory was deleted, the one
+// that stood before is not in the backup. So whole rises: only from there on
+// is every moment complete.
+func (b *backup) documents(ctx context.Context) error {
+	list, err := b.n.fs.OpenFile(b.n.path(backupList), os.O_RDWR|os.O_CREATE|os.O_EXCL, b.n.mode)
+	if err != nil {
+		return err
+	}
+	defer list.Close()
+	sum := sha256.New()
+	out := bufio.NewWriterSize(io.MultiWriter(io.NewOffsetWriter(list, 0), sum), 64<<10)
+	if err := b.s.Sight(ctx); err != nil {
+		return err
+	}
+	if err := b.copy(ctx, out, document.Memories.Folder, b.s.IDs, b.s.Read, &b.info.Memories); err != nil {
+		return err
+	}
+	if err := b.copy(ctx, out, document.Assemblies.Folder, b.s.AssemblyIDs, b.s.ReadAssembly, &b.info.Assemblies); err != nil {
+		return err
+	}
+	if err := b.copy(ctx, out, places.Working, b.s.ScopeKeys, b.s.ReadScope, &b.info.Scopes); err != nil {
+		return err
+	}
+	err = out.Flush()
+	if err == nil {
+		err = list.Sync()
+	}
+	b.info.List = hex.EncodeToString(sum.Sum(nil))
+	if b.o.Progress != nil {
+		b.o.Progress(b.done, b.done)
+	}
+	return err
+}
+
+// copy copies the documents of one folder.
+func (b *backup) copy(ctx context.Context, out io.Writer, folder string, ids func(context.Context) iter.Seq2[string, error], read func(context.Context, string) (Document, error), count *int64) error {
+	began := false
+	for id, err := range ids(ctx) {
+		if err != nil {
+			return err
+		}
+		if !began {
+			// The list was taken by now: what was deleted since the files stood is not on it.
+			b.whole, began = max(b.whole, b.s.Log.Applied()), true
+		}
+		if b.done%HeldEvery == 0 {
+			if err := errors.Join(ctx.Err(), b.hold.Held()); err != nil {
+				return err
+			}
+			if b.o.Progress != nil {
+				b.o.Progress(b.done, max(b.done, b.s.Count))
+			}
+		}
+		b.done++
+		doc, err := read(ctx, id)
+		switch {
+		case errors.Is(err, errs.ErrNotFound):
+			b.whole = max(b.whole, b.s.Log.Applied())
+			continue
+		case errors.Is(err, errs.ErrCorrupt):
+			d := repair.DamagedFile{ID: id, Why: err.Error()}
+			if folder != document.Memories.Folder {
+				d.In = folder
+			}
+			b.info.Damaged = append(b.info.Damaged, d)
+			continue
+		case err != nil:
+			return fmt.Errorf("%s of %s: %w", folder, human.Quote(id), err)
+		}
+		if doc.Version >= b.from.LSN {
+			b.whole = max(b.whole, doc.Version+1)
+		}
+		name := docfile.FileName(id)
+		if err := b.n.write(filepath.Join(folder, name), doc.Bytes, doc.Time); err != nil {
+			return err
+		}
+		h := sha256.Sum256(doc.Bytes)
+		mark := ' '
+		if folder != places.Working && b.model.Older(doc.Version, doc.Vector) {
+			mark = olderMark
+		}
+		if _, err := fmt.Fprintf(out, "%s %c%s/%s\n", hex.EncodeToString(h[:]), mark, folder, name); err != nil {
+			return err
+		}
+		*count++
+		b.info.Bytes += int64(len(doc.Bytes))
+	}
+	if !began {
+		b.whole = max(b.whole, b.s.Log.Applied())
+	}
+	return nil
+}
+
+// write makes a file that is not there yet.
+func (n *newFolder) write(name string, data []byte, mtime time.Time) error {
+	f, err := n.fs.OpenFile(n.path(name), os.O_RDWR|os.O_CREATE|os.O_EXCL, n.mode)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(data, 0)
+	if err == nil && !mtime.IsZero() {
+		err = f.SetMtime(mtime)
+	}
+	if err == nil && n.barrier == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", n.path(name), err)
+	}
+	return nil
+}
+
+// log copies the segments from where the files stood to an end.
+func (b *backup) log(ctx context.Context, end wal.Mark) error {
+	past := b.s.Log.Past()
+	geo := geometryOf(&b.info)
+	for number := geo.Number(b.from.LSN - 1); number <= geo.Number(end.LSN-1); number++ {
+		if err := b.hold.Held(); err != nil {
+			return err
+		}
+		name := b.n.path(backupWAL, segment.Name(number))
+		f, err := b.n.fs.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, b.n.mode)
+		if err != nil {
+			return err
+		}
+		err = past.CopySegment(ctx, number, end.LSN, f)
+		if err == nil {
+			err = f.Sync()
+		}
+		if cerr := f.Close(); err == nil {
+			err = cerr
+		}
+		if err != nil {
+			return fmt.Errorf("copying the log to %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// moments reads the copied log from end to end, and says between which moments
+// the backup can be restored.
+func (b *backup) moments(ctx context.Context, end wal.Mark, newest int64) error {
+	past := &wal.Past{FS: b.n.fs, Dir: b.n.path(backupWAL), Geometry: geometryOf(&b.info)}
+	if err := checkLog(ctx, past, b.from, end); err != nil {
+		return fmt.Errorf("the copied log does not read back: %w", err)
+	}
+	start := geometryOf(&b.info).Start(geometryOf(&b.info).Number(b.from.LSN - 1))
+	// Nothing was ever committed where the log was made again from the files. The time of the newest
+	// commit is that of its frame, which may be ahead of the clock.
+	if made := b.info.Made.UnixMicro(); newest == 0 || newest > made {
+		newest = made
+	}
+	// Without an entry in the segment before it is not known when the last one was.
+	b.info.First = repair.Moment{LSN: start, Time: time.UnixMicro(newest).UTC()}
+	b.info.Last = b.info.First
+	for e, err := range past.Entries(ctx, wal.Mark{LSN: start}, end.LSN) {
+		if err != nil {
+			return fmt.Errorf("the copied log does not read back: %w", err)
+		}
+		at := repair.Moment{LSN: e.LSN, Time: e.Reading}
+		if !state.Dated(&e) {
+			at.Time = b.info.Last.Time // of an entry that the store has set aside
+		}
+		if e.LSN < b.whole {
+			b.info.First = at
+		}
+		b.info.Last = at
+	}
+	return nil
+}
+
+// unread is an error of a log that was read, as damage where it is that.
+func unread(err error) error {
+	if c := (*errs.CorruptionError)(nil); errors.As(err, &c) {
+		return err
+	}
+	if errors.Is(err, segment.ErrHeader) || errors.Is(err, segment.ErrPayload) || errors.Is(err, segment.ErrEnd) {
+		return &errs.CorruptionError{Path: backupWAL, Offset: -1, Err: err}
+	}
+	return err
+}
+
+// checkLog follows the chain from one mark to another.
+func checkLog(ctx context.Context, past *wal.Past, from, end wal.Mark) error {
+	for _, err := range past.Entries(ctx, from, end.LSN) {
+		if err != nil {
+			return unread(err)
+		}
+	}
+	for _, m := range []wal.Mark{from, end} {
+		got, err := past.Chain(ctx, m.LSN)
+		if err != nil {
+			return fmt.Errorf("the log at %d: %w", m.LSN, unread(err))
+		}
+		if got != m {
+			return &errs.CorruptionError{Path: backupWAL, Offset: -1, LSN: m.LSN, Err: errors.New("the chain hash is another")}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,174 @@
+package backup
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/wal"
+)
+
+// faultsMost bounds the faults of one backup that Check names.
+const faultsMost = 1000
+
+// Check reads a backup from end to end. Its faults are joined, in the order in which they were found:
+// each is a *errs.CorruptionError that names the file.
+func Check(ctx context.Context, fsys vfs.FS, dir string, progress func(done, total int64)) (repair.BackupInfo, error) {
+	info, err := ReadInfo(fsys, dir)
+	if err != nil {
+		return info, err
+	}
+	var faults []error
+	note := func(err error) error { // what it returns ends the check
+		if !holeIn(err) || len(faults) == faultsMost {
+			return err
+		}
+		faults = append(faults, err)
+		return nil
+	}
+	err = checkDocuments(ctx, fsys, dir, &info, progress, note)
+	for _, check := range []func() error{
+		func() error { return checkComputed(ctx, fsys, dir, &info) },
+		func() error { return checkOwnLog(ctx, fsys, dir, &info) },
+	} {
+		if err == nil {
+			err = note(check())
+		}
+	}
+	return info, errors.Join(append(faults, err)...)
+}
+
+// checkOwnLog follows the log of a backup.
+func checkOwnLog(ctx context.Context, fsys vfs.FS, dir string, info *repair.BackupInfo) error {
+	past := &wal.Past{FS: fsys, Dir: filepath.Join(dir, backupWAL), Geometry: geometryOf(info)}
+	from, err := markAt(info.From)
+	if err != nil {
+		return damagedBackup(repair.BackupName, err)
+	}
+	end, err := markAt(info.End)
+	if err != nil {
+		return damagedBackup(repair.BackupName, err)
+	}
+	return checkLog(ctx, past, from, end)
+}
+
+// checkDocuments reads every file that the list names. fault says whether it goes on behind one: with
+// nil.
+func checkDocuments(ctx context.Context, fsys vfs.FS, dir string, info *repair.BackupInfo, progress func(done, total int64), fault func(error) error) error {
+	n := int64(0)
+	for f, err := range listed(fsys, dir, info) {
+		if cerr := ctx.Err(); cerr != nil {
+			return cerr
+		}
+		if err == nil {
+			_, _, err = f.read(fsys, dir)
+		}
+		if err != nil {
+			if err = fault(err); err != nil {
+				return err
+			}
+		}
+		if n++; progress != nil && n%HeldEvery == 0 {
+			progress(n, filesOf(info))
+		}
+	}
+	return nil
+}
+
+// listedFile is a line of files.sha256.
+type listedFile struct {
+	name  string // memories/x.json
+	hash  [sha256.Size]byte
+	older bool // see olderMark
+}
+
+// read gives the file's bytes, which are those that were listed.
+func (f *listedFile) read(fsys vfs.FS, dir string) ([]byte, vfs.Info, error) {
+	path, err := places.Enter(fsys, dir, f.name)
+	var info vfs.Info
+	if err == nil {
+		info, err = fsys.Stat(path)
+	}
+	var b []byte
+	if err == nil {
+		b, err = vfs.ReadText(fsys, path, places.DocumentMost)
+	}
+	if errors.Is(err, fs.ErrNotExist) || notAFile(err) {
+		return nil, info, damagedBackup(f.name, err)
+	}
+	if err != nil {
+		return nil, info, fmt.Errorf("reading %s: %w", path, err)
+	}
+	if sha256.Sum256(b) != f.hash {
+		return nil, info, damagedBackup(f.name, errors.New("its bytes are not those that were backed up"))
+	}
+	return b, info, nil
+}
+
+// notAFile: in the place of a backup's file, or of the folder that it is in, is something
+// else, it is larger than any, or the medium does not give it back.
+func notAFile(err error) bool {
+	return errors.Is(err, vfs.ErrNotRegular) || errors.Is(err, syscall.EIO) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, errs.ErrTooLarge) || errors.Is(err, vfs.ErrZeros)
+}
+
+// listed yields the lines of a backup's list, and at the end an error if it is
+// not the list that the backup was made with.
+func listed(fsys vfs.FS, dir string, info *repair.BackupInfo) func(yield func(listedFile, error) bool) {
+	return func(yield func(listedFile, error) bool) {
+		fail := func(err error) { yield(listedFile{}, err) }
+		f, err := fsys.OpenFile(filepath.Join(dir, backupList), os.O_RDONLY, 0)
+		if errors.Is(err, fs.ErrNotExist) || notAFile(err) {
+			fail(damagedBackup(backupList, err))
+			return
+		}
+		if err != nil {
+			fail(err)
+			return
+		}
+		defer f.Close()
+		sum := sha256.New()
+		in := bufio.NewScanner(io.TeeReader(io.NewSectionReader(f, 0, 1<<62), sum))
+		n := int64(0)
+		for in.Scan() {
+			var l listedFile
+			hash, name, ok := strings.Cut(in.Text(), " ")
+			if ok = ok && name != "" && (name[0] == ' ' || name[0] == olderMark); ok {
+				l.older, name = name[0] == olderMark, name[1:]
+			}
+			_, err := hex.Decode(l.hash[:], []byte(hash[:min(len(hash), 2*len(l.hash))]))
+			folder, base, _ := strings.Cut(name, "/")
+			if !ok || err != nil || len(hash) != 2*len(l.hash) || !slices.Contains(document.Folders, folder) || places.Local(name) != nil || strings.Contains(base, "/") || base == "" {
+				fail(damagedBackup(backupList, fmt.Errorf("line %d is not a hash and a file", n+1)))
+				return
+			}
+			l.name = name
+			n++
+			if !yield(l, nil) {
+				return
+			}
+		}
+		switch {
+		case errors.Is(in.Err(), bufio.ErrTooLong):
+			fail(damagedBackup(backupList, fmt.Errorf("line %d is not a hash and a file", n+1)))
+		case in.Err() != nil:
+			fail(fmt.Errorf("reading %s: %w", filepath.Join(dir, backupList), in.Err()))
+		case hex.EncodeToString(sum.Sum(nil)) != info.List || n != filesOf(info):
+			fail(&errs.CorruptionError{Path: backupList, Offset: -1, Err: errors.New("it is not the list that the backup was made with")})
+		}
+	}
+}

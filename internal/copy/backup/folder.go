@@ -1,0 +1,414 @@
+package backup
+
+import (
+	"cmp"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/repair"
+)
+
+// target is where a backup or a restored store is made, and from what.
+type target struct {
+	fs     vfs.FS
+	dir    string // the folder: missing or empty
+	source string // the folder of the store, or of the backup, that is copied
+	kind   string // what is made, see vfs.Mark
+	store  uuid.UUID
+	file   fs.FileMode
+	folder fs.FileMode
+	self   vfs.Users
+	random func([]byte) error
+}
+
+// newFolder is a folder that is being made under a name of its own, and gets the name that the user
+// gave only when it is whole. It is marked (vfs.Mark) and locked until then: see the package comment.
+type newFolder struct {
+	fs      vfs.FS
+	dir     string // its name in the end
+	part    string // its name until then
+	lock    vfs.Lock
+	barrier vfs.Barrier // nil: every file is synced
+	mode    fs.FileMode
+	folder  fs.FileMode
+	left    []string // leftovers of killed processes that were not removed, with the reasons
+	within  bool     // dir is a mount point: part is in it, and what is in part moves up at the end
+	moved   []string // what has moved up
+	mark    vfs.Mark
+}
+
+const (
+	partSuffix = ".partial"
+	lockSuffix = ".lock"
+	baseMost   = 200 // bytes of dir's name in that of a part: file systems take 255
+)
+
+// partName is the name of a folder that is not whole, or of its lock. Nothing is removed for its name.
+var partName = regexp.MustCompile(`^(.+)\.[a-z2-7]{26}\.partial(\.lock)?$`)
+
+var letters = base32.StdEncoding.WithPadding(base32.NoPadding)
+
+// makeFolder begins one.
+func makeFolder(t target) (*newFolder, error) {
+	t.dir = filepath.Clean(t.dir)
+	within := t.mounted()
+	n := &newFolder{dir: t.dir, mode: t.file, folder: t.folder, within: within, mark: vfs.Mark{Kind: t.kind, Store: t.store}}
+	parent := filepath.Dir(t.dir)
+	if within { // nothing can take its place, and its parent may be on another file system
+		parent = t.dir
+		n.left = t.clear(parent)
+	}
+	if err := t.free(); err != nil {
+		return nil, err
+	}
+	if err := vfs.MkdirAll(vfs.Below(t.fs, t.dir), parent, t.folder); err != nil {
+		return nil, fmt.Errorf("making %s: %w", parent, err)
+	}
+	if !within {
+		n.left = t.clear(parent)
+	}
+	var chance [16]byte
+	if err := t.random(chance[:]); err != nil {
+		return nil, err
+	}
+	base := filepath.Base(t.dir)
+	if len(base) > baseMost {
+		base = strings.ToValidUTF8(base[:baseMost], "")
+	}
+	n.part = filepath.Join(parent, base+"."+strings.ToLower(letters.EncodeToString(chance[:]))+partSuffix)
+	n.fs = t.below(n.part)
+	// The lock is beside the folder, which could not be renamed everywhere with an open file in it.
+	lock, ok, err := lockOf(n.fs, n.part, t.file)
+	if err == nil && !ok {
+		err = &errs.LockError{Path: n.part, Err: errors.New("another process is making this folder")}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("locking %s: %w", n.part, err)
+	}
+	n.lock = lock
+	if err := n.begin(t); err != nil {
+		return nil, errors.Join(err, n.discard(), n.close())
+	}
+	return n, nil
+}
+
+// begin makes the folder, and marks it before anything else is in it.
+func (n *newFolder) begin(t target) error {
+	if err := n.fs.Mkdir(n.part, n.folder); err != nil {
+		return fmt.Errorf("making %s: %w", n.part, err)
+	}
+	if t.self.MayFollow(n.fs, filepath.Dir(n.part), t.source) {
+		if err := vfs.Alike(n.fs, n.part, filepath.Dir(n.part)); err != nil {
+			return fmt.Errorf("making %s as %s is: %w", n.part, filepath.Dir(n.part), err)
+		}
+	}
+	err := vfs.WriteMark(n.fs, n.part, n.mark, n.mode)
+	if err == nil {
+		n.barrier, err = n.fs.OpenBarrier(n.part)
+		if errors.Is(err, errors.ErrUnsupported) {
+			n.barrier, err = nil, nil
+		}
+	}
+	return err
+}
+
+// free refuses a folder that is not empty, or that another user has made for the copy.
+func (t *target) free() error {
+	fsys := vfs.Below(t.fs, t.dir)
+	names, err := vfs.Contents(fsys, t.dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("looking at %s: %w", t.dir, err)
+	case len(names) > 0:
+		return fmt.Errorf("%s is not empty (it holds %s): %w: name a new folder", t.dir, human.Quote(slices.Min(names)), errs.ErrInvalid)
+	}
+	info, err := fsys.Stat(t.dir + "/.")
+	if err != nil {
+		return fmt.Errorf("looking at %s: %w", t.dir, err)
+	}
+	return t.self.Admit(t.dir, &info, true) // its mode is not that of the copy, which replaces it
+}
+
+// mounted reports whether the folder is there and is a mount point.
+func (t *target) mounted() bool {
+	fsys := vfs.Below(t.fs, t.dir)
+	info, err := fsys.Stat(t.dir)
+	return err == nil && info.Mode.IsDir() && vfs.IsMount(fsys, t.dir)
+}
+
+// below is the file system for a folder that is not whole, its lock, and the folder that it becomes.
+func (t *target) below(part string) vfs.FS {
+	return vfs.Below(vfs.Below(vfs.Below(t.fs, t.dir), part), part+lockSuffix)
+}
+
+func lockOf(fsys vfs.FS, part string, perm fs.FileMode) (l vfs.Lock, ok bool, err error) {
+	l, err = fsys.OpenLock(part+lockSuffix, perm)
+	if err != nil {
+		return nil, false, err
+	}
+	if ok, err = l.TryLock(vfs.ModeExclusive); err != nil || !ok {
+		return nil, false, errors.Join(err, l.Close())
+	}
+	return l, true, nil
+}
+
+// clear removes what killed processes have left that made copies of the same store beside this one.
+// left names what has their mark and stays.
+func (t *target) clear(parent string) (left []string) {
+	names, err := vfs.ReadRoot(vfs.Below(t.fs, t.dir), parent)
+	if err != nil {
+		return nil // the making of the folder says what is wrong
+	}
+	slices.Sort(names)
+	seen := map[string]bool{}
+	for _, name := range names {
+		found := partName.FindStringSubmatch(name)
+		if found == nil {
+			continue
+		}
+		name = strings.TrimSuffix(name, lockSuffix)
+		if seen[name] {
+			continue
+		}
+		seen[name] = true
+		if err := t.clearOne(filepath.Join(parent, name), filepath.Join(parent, found[1])); err != nil {
+			left = append(left, err.Error())
+		}
+	}
+	return left
+}
+
+// clearOne removes a folder that is not whole and that nobody makes, and its lock. whole is the folder
+// that it was to become.
+func (t *target) clearOne(part, whole string) error {
+	fsys := vfs.Below(t.below(part), whole)
+	is, err := t.isLeft(fsys, part, whole)
+	if err != nil || !is {
+		return nil // it may be anything
+	}
+	lock, ok, err := lockOf(fsys, part, t.file)
+	if err != nil || !ok {
+		return nil // it is being made
+	}
+	if is, err = t.isLeft(fsys, part, whole); err == nil && is {
+		if err = notOpen(fsys, part, t.file); err == nil {
+			err = vfs.RemoveKnown(fsys, part, knownName)
+		}
+	}
+	if err == nil && is && t.marks(fsys, whole, part) { // killed when the folder had just got its name
+		err = fsys.Remove(filepath.Join(whole, vfs.MarkName))
+	}
+	if cerr := lock.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return err
+	}
+	return t.dropLock(fsys, part)
+}
+
+// notOpen refuses a folder that a process has open as a store. This program opens none that was not finished;
+// versions before it did.
+func notOpen(fsys vfs.FS, part string, perm fs.FileMode) error {
+	name := filepath.Join(part, "wal", "attach.lock")
+	if _, err := fsys.Stat(name); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	l, err := fsys.OpenLock(name, perm)
+	if err != nil {
+		return err
+	}
+	ok, err := l.TryLock(vfs.ModeExclusive)
+	if err == nil && !ok {
+		err = &errs.LockError{Path: part, Err: errors.New("a process has this folder open as a store: it was not removed")}
+	}
+	return errors.Join(err, l.Close())
+}
+
+// dropLock removes the lock of a folder that is gone. No process holds it: the name, which was made by
+// chance, belongs to that folder alone.
+func (t *target) dropLock(fsys vfs.FS, part string) error {
+	info, err := fsys.Stat(part + lockSuffix)
+	if err == nil && info.Mode.IsRegular() && info.Size == 0 {
+		err = fsys.Remove(part + lockSuffix)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// isLeft reports whether a folder was begun by a process of this user that copied the same store: it has
+// the mark, or there is nothing in it that could be lost, or of it there is only the lock. A process that
+// makes a folder has the lock before the folder is there.
+func (t *target) isLeft(fsys vfs.FS, part, whole string) (bool, error) {
+	lock, lerr := fsys.Stat(part + lockSuffix)
+	locked := lerr == nil && lock.Mode.IsRegular() && lock.Size == 0 && t.self.Own(&lock)
+	info, err := fsys.Stat(part)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return locked, nil
+	case err != nil || !info.Mode.IsDir() || !t.self.Own(&info) || vfs.IsMount(fsys, part):
+		return false, err
+	case t.marks(fsys, part, part):
+		return true, nil
+	}
+	names, err := fsys.ReadDir(part)
+	if err != nil || len(names) > 1 || len(names) == 1 && names[0] != vfs.MarkName {
+		return false, err
+	}
+	if len(names) == 1 {
+		mark, err := fsys.Stat(filepath.Join(part, vfs.MarkName))
+		return err == nil && mark.Mode.IsRegular() && mark.Size == 0, err
+	}
+	return true, nil
+}
+
+// marks reports whether the folder dir has the mark of part, made from the same store.
+func (t *target) marks(fsys vfs.FS, dir, part string) bool {
+	m, ok := vfs.ReadMark(fsys, dir)
+	return ok && m.Name == filepath.Base(part) && m.Store == t.store && (m.Kind == kindBackup || m.Kind == kindRestore)
+}
+
+const (
+	kindBackup  = "backup"
+	kindRestore = "restore"
+)
+
+// knownName reports whether a backup or a store that is restored has a file or folder of this name.
+func knownName(rel string, folder bool) bool {
+	switch rel {
+	case vfs.MarkName, repair.BackupName, repair.BackupName + ".new", backupList:
+		return !folder
+	}
+	return places.IsName(rel, folder)
+}
+
+func (n *newFolder) path(elem ...string) string {
+	return filepath.Join(append([]string{n.part}, elem...)...)
+}
+
+// finish makes all of it durable, and gives it its name. last is a file that
+// says that it is whole; "" for none.
+func (n *newFolder) finish(last string, data []byte, folders ...string) error {
+	if n.barrier != nil {
+		if err := n.barrier.Sync(); err != nil {
+			return fmt.Errorf("syncing %s: %w: %w", n.part, errs.ErrSyncFailed, err)
+		}
+	}
+	for _, f := range append(folders, "") {
+		if err := n.fs.SyncDir(n.path(f)); err != nil {
+			return fmt.Errorf("syncing %s: %w: %w", n.path(f), errs.ErrSyncFailed, err)
+		}
+	}
+	if last != "" {
+		if err := vfs.WriteDurable(n.fs, n.path(last+".new"), n.path(last), data, n.mode); err != nil {
+			return fmt.Errorf("writing %s: %w", n.path(last), err)
+		}
+	}
+	if n.within {
+		return n.moveUp(last)
+	}
+	err := n.fs.Remove(n.dir) // an empty one may stand there
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: %w", n.dir, err)
+	}
+	if err := n.fs.RenameNew(n.part, n.dir); err != nil {
+		return fmt.Errorf("naming %s: %w", n.dir, err)
+	}
+	if err := n.fs.SyncDir(filepath.Dir(n.dir)); err != nil {
+		return fmt.Errorf("syncing %s: %w: %w", filepath.Dir(n.dir), errs.ErrSyncFailed, err)
+	}
+	// The mark names the folder as it was called until now, so it counts for nothing if it stays.
+	if err := n.fs.Remove(filepath.Join(n.dir, vfs.MarkName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("finishing %s: %w", n.dir, err)
+	}
+	return nil
+}
+
+// lastOf are the names that make a folder a store or a backup, in the order in which they get their places.
+var lastOf = []string{"wal", "checkpoint", "config.json", repair.BackupName}
+
+// moveUp moves what is in the folder to its place in the mount point, durably. Until the last of it is there the mount
+// point has a mark, so that it does not open: documents alone would be a store. What a killed process leaves there is
+// named, and not removed.
+func (n *newFolder) moveUp(last string) error {
+	names, err := n.fs.ReadDir(n.part)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", n.part, err)
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return name == vfs.MarkName })
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(slices.Index(lastOf, a), slices.Index(lastOf, b)), cmp.Compare(a, b))
+	})
+	if err := vfs.WriteMark(n.fs, n.dir, n.mark, n.mode); err != nil {
+		return fmt.Errorf("marking %s: %w", n.dir, err)
+	}
+	n.moved = append(n.moved, vfs.MarkName)
+	for i, name := range names {
+		if i == len(names)-1 || name == last {
+			if err := n.fs.SyncDir(n.dir); err != nil {
+				return fmt.Errorf("syncing %s: %w: %w", n.dir, errs.ErrSyncFailed, err)
+			}
+		}
+		if err := n.fs.RenameNew(n.path(name), filepath.Join(n.dir, name)); err != nil {
+			return fmt.Errorf("moving %s to %s: %w", name, n.dir, err)
+		}
+		n.moved = append(n.moved, name)
+	}
+	if err := n.fs.SyncDir(n.dir); err != nil {
+		return fmt.Errorf("syncing %s: %w: %w", n.dir, errs.ErrSyncFailed, err)
+	}
+	n.moved = nil // it is whole
+	if err := n.fs.Remove(filepath.Join(n.dir, vfs.MarkName)); err != nil {
+		return fmt.Errorf("finishing %s: %w", n.dir, err)
+	}
+	if err := vfs.RemoveKnown(n.fs, n.part, knownName); err != nil {
+		return fmt.Errorf("finishing %s: %w", n.dir, err)
+	}
+	return nil
+}
+
+// discard removes what was made, after a failure.
+func (n *newFolder) discard() error {
+	err := vfs.RemoveKnown(n.fs, n.part, knownName)
+	for _, top := range slices.Backward(n.moved) {
+		known := func(rel string, folder bool) bool { return knownName(path.Join(top, rel), folder) }
+		err = errors.Join(err, vfs.RemoveKnown(n.fs, filepath.Join(n.dir, top), known))
+	}
+	return err
+}
+
+// close lets the folder go, whole or not, and removes its lock. Nobody else waits for the lock: its name
+// was made by chance.
+func (n *newFolder) close() error {
+	var err error
+	if n.barrier != nil {
+		err = n.barrier.Close()
+	}
+	if err = errors.Join(err, n.lock.Close()); err == nil {
+		err = n.fs.Remove(n.part + lockSuffix)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

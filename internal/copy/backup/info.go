@@ -1,0 +1,148 @@
+package backup
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal"
+)
+
+const (
+	// BackupFormat is the highest version of a backup that this package writes and reads.
+	BackupFormat = 3 // with features
+	withModels   = 2
+	modelless    = 1 // the format of a store that nobody has told of a model
+	backupList   = "files.sha256"
+	backupWAL    = "wal"
+)
+
+// olderMark stands before a file in the list whose vector is of the model before; it
+// tells sha256sum of a binary file, which to it is the same.
+const olderMark = '*'
+
+// backupFile is where the document of a key in the log is in a backup, and in a
+// store; false when it is the key of no document.
+func backupFile(key string) (string, bool) {
+	if len(key) < 2 {
+		return "", false
+	}
+	switch key[0] {
+	case record.Memory:
+		return document.Memories.Folder + "/" + docfile.FileName(key[1:]), true
+	case record.Assembly:
+		return document.Assemblies.Folder + "/" + docfile.FileName(key[1:]), true
+	}
+	return "", false
+}
+
+func position(m wal.Mark) repair.Position {
+	return repair.Position{LSN: m.LSN, Chain: fmt.Sprintf("%016x", m.Sum)}
+}
+
+// markAt is a position as the log has it.
+func markAt(p repair.Position) (wal.Mark, error) {
+	sum, err := strconv.ParseUint(p.Chain, 16, 64)
+	return wal.Mark{LSN: p.LSN, Sum: sum}, err
+}
+
+// geometryOf is that of the log of a backup.
+func geometryOf(i *repair.BackupInfo) segment.Geometry {
+	return segment.Geometry{UUID: i.Store, Size: i.SegmentSize}
+}
+
+// notCopied are features of files that a backup has none of: the new store gets each again with
+// the first of these files.
+const notCopied = wal.FeatureViews
+
+// featuresOf are those of the store that was backed up.
+func featuresOf(i *repair.BackupInfo) (wal.Features, error) {
+	if i.Features == "" {
+		return 0, nil
+	}
+	f, err := strconv.ParseUint(i.Features, 16, 64)
+	return wal.Features(f), err
+}
+
+// filesOf is how many a backup has.
+func filesOf(i *repair.BackupInfo) int64 { return i.Memories + i.Assemblies + i.Scopes }
+
+// sumOf is that of what a backup says of itself.
+func sumOf(i *repair.BackupInfo) (string, error) {
+	c := *i
+	c.Sum = ""
+	b, err := json.Marshal(&c)
+	if err != nil {
+		return "", err
+	}
+	h := sha256.Sum256(b)
+	return hex.EncodeToString(h[:]), nil
+}
+
+// encodeInfo adds it.
+func encodeInfo(i *repair.BackupInfo) ([]byte, error) {
+	var err error
+	if i.Sum, err = sumOf(i); err != nil {
+		return nil, err
+	}
+	b, err := json.MarshalIndent(i, "", "  ")
+	return append(b, '\n'), err
+}
+
+// ReadInfo reads a backup's own account. errs.ErrNoStore when the folder
+// is none.
+func ReadInfo(fsys vfs.FS, dir string) (repair.BackupInfo, error) {
+	var i repair.BackupInfo
+	b, err := vfs.ReadText(fsys, filepath.Join(dir, repair.BackupName), places.BackupMost)
+	if errors.Is(err, fs.ErrNotExist) {
+		return i, fmt.Errorf("%s: %w: it has no %s, so it is no backup, or half of one", dir, errs.ErrNoStore, repair.BackupName)
+	}
+	if errors.Is(err, vfs.ErrNotRegular) || errors.Is(err, errs.ErrTooLarge) || errors.Is(err, vfs.ErrZeros) {
+		return i, damagedBackup(repair.BackupName, err)
+	}
+	if err != nil {
+		return i, fmt.Errorf("reading %s: %w", filepath.Join(dir, repair.BackupName), err)
+	}
+	return parseInfo(dir, b)
+}
+
+func parseInfo(dir string, b []byte) (repair.BackupInfo, error) {
+	var i repair.BackupInfo
+	if err := json.Unmarshal(b, &i); err != nil {
+		return i, damagedBackup(repair.BackupName, err)
+	}
+	if i.Format > BackupFormat {
+		return i, &errs.NewerError{Path: dir, Format: uint64(i.Format), Reads: BackupFormat}
+	}
+	sum, err := sumOf(&i)
+	if err == nil && (sum != i.Sum || i.Format < 1) {
+		err = errors.New("it does not match its checksum")
+	}
+	if err == nil {
+		_, err = featuresOf(&i)
+	}
+	if err == nil && (i.SegmentSize < segment.MinSize || i.SegmentSize > segment.MaxSize) {
+		err = fmt.Errorf("segments of %d bytes", i.SegmentSize)
+	}
+	if err != nil {
+		return i, damagedBackup(repair.BackupName, err)
+	}
+	return i, nil
+}
+
+func damagedBackup(name string, err error) error {
+	return &errs.CorruptionError{Path: name, Offset: -1, Err: err}
+}

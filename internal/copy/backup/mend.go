@@ -1,0 +1,346 @@
+package backup
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal"
+)
+
+// A damaged log of a backup is read in this order: with single wrong bits turned back, which the
+// checksums of the frames prove; from the log of the store, where it reaches back so far; or as far
+// as it is sound, with holes. Nothing in the backup is written to.
+
+// stretch is a part of the log.
+type stretch struct {
+	past *wal.Past
+	from wal.Mark
+	to   wal.LSN
+}
+
+// mendMost bounds the bits that are turned back in one log: each has it read once more.
+const mendMost = 64
+
+// log finds what the log of the backup is read from, and notes what is damaged in it.
+func (r *restore) log(ctx context.Context, from, end wal.Mark) (stretch, error) {
+	own := r.own()
+	err := checkLog(ctx, own, from, end)
+	if err != nil && (r.s.Strict || !holeIn(err)) {
+		return stretch{}, fmt.Errorf("the backup's log: %w", err)
+	}
+	if err == nil {
+		return stretch{own, from, end.LSN}, nil
+	}
+	cause := err
+	m := &mendedFS{FS: r.s.FS, pieces: map[string][]piece{}}
+	own.FS = m
+	for n := 0; n < mendMost && err != nil && m.each(ctx, own, err, m.mend); n++ {
+		err = checkLog(ctx, own, from, end)
+	}
+	switch l := r.s.Living; {
+	case ctx.Err() != nil:
+		return stretch{}, ctx.Err()
+	case err == nil:
+		for _, name := range m.names() {
+			r.noteDamage(backupWAL+"/"+name, reason(cause), "healed: a wrong bit was turned back, its checksum is right")
+		}
+	case l != nil && l.Geometry == own.Geometry && checkLog(ctx, l, from, end) == nil:
+		r.noteDamage(damagedLog(cause), reason(cause), "healed from the log of the store")
+		return stretch{l, from, end.LSN}, nil
+	default:
+		r.cause = cause
+		for n := 0; n < mendMost && err != nil && m.each(ctx, own, err, m.fill); n++ {
+			err = firstHole(ctx, own, from, end)
+		}
+		r.holed = true
+		if err := r.fresher(ctx, own, from, end); err != nil {
+			return stretch{}, err
+		}
+	}
+	r.mended = own
+	return stretch{own, from, end.LSN}, nil
+}
+
+// holeIn says that an error is a place of a log that cannot be read, and not that reading failed.
+func holeIn(err error) bool {
+	return errors.Is(err, errs.ErrCorrupt) || errors.Is(err, errs.ErrTruncated)
+}
+
+// firstHole is the first place that is damaged, and not known as a gap.
+func firstHole(ctx context.Context, past *wal.Past, from, end wal.Mark) error {
+	for _, err := range past.Entries(ctx, from, end.LSN) {
+		if gap := (*errs.GapError)(nil); err != nil && !errors.As(err, &gap) {
+			return err
+		}
+	}
+	return nil
+}
+
+// damagedLog is the file of a log that an error is about.
+func damagedLog(err error) string {
+	if c := (*errs.CorruptionError)(nil); errors.As(err, &c) && c.Path != "" {
+		return c.Path
+	}
+	return backupWAL
+}
+
+// passed notes a hole of the log, and says that reading goes on behind it.
+func (r *restore) passed(err error) bool {
+	if !r.holed || !holeIn(err) {
+		return false
+	}
+	r.cause = nil
+	r.noteDamage(damagedLog(err), reason(err), missing+": versions in it; a document that was last written there is as its file in the backup has it")
+	return true
+}
+
+// isLater says of a gap in the log of the living store that it is behind the position asked for, and
+// behind what the backup needs to be whole.
+func (r *restore) isLater(err error) bool {
+	gap := (*errs.GapError)(nil)
+	at := max(r.s.LSN, r.until)
+	return errors.As(err, &gap) && at != 0 && gap.From > at && gap.From >= r.info.Whole
+}
+
+// unmet notes a hole of the log that no reading has come to: what was written there the files have.
+func (r *restore) unmet() {
+	if r.cause != nil {
+		r.noteDamage(damagedLog(r.cause), reason(r.cause), "the files have what was written there")
+	}
+}
+
+// fresher finds the documents whose file in the backup is newer than what a log with holes has of
+// them: their bytes are of no entry, and of a later time than each.
+func (r *restore) fresher(ctx context.Context, own *wal.Past, from, end wal.Mark) error {
+	type known struct {
+		hashes [][sha256.Size]byte
+		last   time.Time
+	}
+	var codec record.Codec
+	codec.Bound(own.Geometry.Limit())
+	all := map[string]*known{}
+	for e, err := range own.Entries(ctx, from, end.LSN) {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		name, ok := backupFile(e.Key)
+		if err != nil || !ok {
+			continue
+		}
+		k := all[name]
+		if k == nil {
+			k = &known{}
+			all[name] = k
+		}
+		k.last = e.Time
+		if doc, _, err := state.DocumentIn(&codec, &e, places.DocumentMost); err == nil && !e.Delete {
+			k.hashes = append(k.hashes, sha256.Sum256(doc))
+		}
+	}
+	r.fresh = map[string]bool{}
+	for name, k := range all {
+		at, err := places.Enter(r.s.FS, r.s.Backup, name)
+		if err != nil {
+			continue
+		}
+		info, err := r.s.FS.Stat(at)
+		if err != nil || !info.Mtime.After(k.last) {
+			continue
+		}
+		b, err := vfs.ReadText(r.s.FS, at, places.DocumentMost)
+		if err == nil && !slices.Contains(k.hashes, sha256.Sum256(b)) {
+			r.fresh[name] = true
+		}
+	}
+	return nil
+}
+
+// newerFile says that the file in the backup is newer than the log's versions, for a restore to its
+// end.
+func (r *restore) newerFile(name string) bool {
+	return r.fresh[name] && r.s.LSN == 0 && r.s.Time.IsZero()
+}
+
+// piece is read in the place of bytes of a file: b, and zeros up to n.
+type piece struct {
+	at, n int64
+	b     []byte
+}
+
+// mendedFS gives the bytes of files with pieces put over them.
+type mendedFS struct {
+	vfs.FS
+	pieces map[string][]piece // by path
+}
+
+func (m *mendedFS) names() (list []string) {
+	for path := range m.pieces {
+		list = append(list, filepath.Base(path))
+	}
+	slices.Sort(list)
+	return list
+}
+
+// OpenFile implements vfs.FS.
+func (m *mendedFS) OpenFile(name string, flag int, perm fs.FileMode) (vfs.File, error) {
+	f, err := m.FS.OpenFile(name, flag, perm)
+	if list := m.pieces[name]; err == nil && len(list) > 0 {
+		return mendedFile{f, list}, nil
+	}
+	return f, err
+}
+
+type mendedFile struct {
+	vfs.File
+	pieces []piece
+}
+
+// ReadAt implements vfs.File.
+func (f mendedFile) ReadAt(b []byte, off int64) (int, error) {
+	n, err := f.File.ReadAt(b, off)
+	for _, p := range f.pieces {
+		from, to := max(p.at, off), min(p.at+p.n, off+int64(n))
+		if from >= to {
+			continue
+		}
+		over := b[from-off : to-off]
+		clear(over)
+		if head := from - p.at; head < int64(len(p.b)) {
+			copy(over, p.b[head:])
+		}
+	}
+	return n, err
+}
+
+// each mends a log where an error says that no frame is: at the position, or at the beginning of the
+// segment in which the log goes on.
+func (m *mendedFS) each(ctx context.Context, past *wal.Past, err error, mend func(context.Context, *wal.Past, vfs.File, string, wal.LSN) bool) bool {
+	var c *errs.CorruptionError
+	if geo := past.Geometry; errors.As(err, &c) && c.LSN != 0 && geo.Size != 0 {
+		for _, at := range []wal.LSN{c.LSN, geo.Start(geo.Number(c.LSN) + 1)} {
+			path := filepath.Join(past.Dir, segment.Name(geo.Number(at)))
+			f, err := m.OpenFile(path, os.O_RDONLY, 0)
+			if err != nil {
+				continue
+			}
+			done := mend(ctx, past, f, path, at)
+			if f.Close(); done {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func pieceOf(f vfs.File, n int, off int64) []byte {
+	b := make([]byte, n)
+	if k, _ := f.ReadAt(b, off); k < n {
+		return nil
+	}
+	return b
+}
+
+// mend turns back one bit of a frame.
+func (m *mendedFS) mend(ctx context.Context, past *wal.Past, f vfs.File, path string, at wal.LSN) bool {
+	geo := past.Geometry
+	offset := geo.Offset(at)
+	turn := func(b []byte, off int64, right func([]byte) bool) bool {
+		if b == nil || right(b) || !unflip(ctx, b, right) {
+			return false
+		}
+		m.pieces[path] = append(m.pieces[path], piece{off, int64(len(b)), b})
+		return true
+	}
+	if offset == 0 {
+		return turn(pieceOf(f, segment.StartSize, 0), 0, func(b []byte) bool {
+			s, h, err := segment.ParseStart(b)
+			return err == nil && h.LSN == at && s.Geometry == geo
+		})
+	}
+	head := pieceOf(f, segment.HeaderSize, offset)
+	h, err := geo.ParseHeader(head, at)
+	if err != nil {
+		return turn(head, offset, func(b []byte) bool { _, err := geo.ParseHeader(b, at); return err == nil })
+	}
+	return turn(pieceOf(f, int(h.Length), offset+segment.HeaderSize), offset+segment.HeaderSize, func(b []byte) bool {
+		frame := h
+		_, _, err := frame.Check(b)
+		return err == nil && frame.Kind == h.Kind
+	})
+}
+
+// fill puts a gap over what is not read of a segment, up to the next frame whose header is sound. That
+// the frame at the position is damaged the gap says.
+func (m *mendedFS) fill(ctx context.Context, past *wal.Past, f vfs.File, path string, at wal.LSN) bool {
+	geo := past.Geometry
+	if m.mend(ctx, past, f, path, at) {
+		return true
+	}
+	before, err := past.Chain(ctx, at)
+	if err != nil {
+		return false
+	}
+	whole := pieceOf(f, int(geo.Size-uint64(geo.Offset(at))), geo.Offset(at))
+	if whole == nil { // a segment that is cut short
+		info, err := f.Stat()
+		if err != nil || info.Size <= geo.Offset(at) || info.Size > int64(geo.Size) {
+			return false
+		}
+		if whole = pieceOf(f, int(info.Size-geo.Offset(at)), geo.Offset(at)); whole == nil {
+			return false
+		}
+	}
+	for off := segment.MinGap; off+segment.HeaderSize <= len(whole) && ctx.Err() == nil; off += 8 {
+		next := at + uint64(off)
+		if !segment.MayBeHeader(whole[off:], next) {
+			continue
+		}
+		h, err := geo.ParseHeader(whole[off:], next)
+		if err != nil {
+			continue
+		}
+		for _, g := range geo.Gaps(at, next, before.Sum, h.Previous, h.Time) {
+			m.pieces[path] = append(m.pieces[path], piece{geo.Offset(g.At), int64(g.Len), g.Bytes})
+		}
+		return true
+	}
+	return false
+}
+
+// readInfo reads the backup's own account; one with a wrong bit is mended.
+func (r *restore) readInfo(ctx context.Context) (err error) {
+	if r.info, err = ReadInfo(r.s.FS, r.s.Backup); !r.tolerated(err) {
+		return err
+	}
+	cause := err
+	b, rerr := vfs.ReadText(r.s.FS, filepath.Join(r.s.Backup, repair.BackupName), places.BackupMost)
+	if rerr == nil && unflip(ctx, b, func(b []byte) bool {
+		var i repair.BackupInfo
+		if json.Unmarshal(b, &i) != nil {
+			return false
+		}
+		sum, err := sumOf(&i)
+		return err == nil && sum == i.Sum
+	}) {
+		if r.info, err = parseInfo(r.s.Backup, b); err == nil {
+			r.noteDamage(repair.BackupName, reason(cause), "healed: one bit was turned back, its checksum is right")
+			return nil
+		}
+	}
+	return fmt.Errorf("%w; without it nothing says what the backup is of: its documents are plain files, which memctl repair --apply adopts in a new store: memctl init, then copy memories and assemblies into its folder", cause)
+}

@@ -1,0 +1,74 @@
+package backup
+
+import (
+	"context"
+	"path"
+
+	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/memstore"
+)
+
+// wasPurged reports whether a document of the backup was purged between the backup and the moment. A purge erases the
+// entries of what it purges, its deletion among them: the document is not in the living store any more, and no
+// entry behind the moment deletes it either. To restore it would make a state that never was.
+func (r *restore) wasPurged(ctx context.Context, name string, data []byte) (bool, error) {
+	k := document.At(name)
+	if k == nil || path.Dir(name) != k.Folder || r.s.Has == nil {
+		return false, nil
+	}
+	c, err := k.Decode(append([]byte(nil), data...), memstore.DecodeOptions{Limits: document.Stored})
+	if err != nil {
+		return false, nil // it is restored as it is
+	}
+	if has, err := r.s.Has(k.Letter, c.ID); has || err != nil {
+		return false, err
+	}
+	if r.deleted == nil {
+		if err := r.deletedLater(ctx); err != nil {
+			return false, err
+		}
+	}
+	return !r.deleted[k.Key(c.ID)], nil
+}
+
+// lookForPurges sets purged.
+func (r *restore) lookForPurges(ctx context.Context) error {
+	part, ok := r.living()
+	if !ok {
+		return nil
+	}
+	to := part.to
+	switch {
+	case r.s.LSN != 0:
+		to = min(to, r.s.LSN+1)
+	case !r.s.Time.IsZero():
+		to = min(to, max(r.end, r.until+1))
+	}
+	var err error
+	r.purged, err = part.past.Erased(ctx, part.from, to)
+	if err != nil && r.holed && ctx.Err() == nil {
+		err = nil // follow has named it
+	}
+	return err
+}
+
+// living returns what the restore reads of the living store's log.
+func (r *restore) living() (stretch, bool) {
+	last := r.past[len(r.past)-1]
+	return last, r.s.Living != nil && last.past == r.s.Living
+}
+
+// deletedLater collects what the living store has deleted behind the moment.
+func (r *restore) deletedLater(ctx context.Context) error {
+	r.deleted = map[string]bool{}
+	part, _ := r.living()
+	for e, err := range part.past.Entries(ctx, part.from, part.to) {
+		if err != nil {
+			return err
+		}
+		if e.Delete && e.LSN >= r.end {
+			r.deleted[e.Key] = true
+		}
+	}
+	return nil
+}

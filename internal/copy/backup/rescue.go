@@ -1,0 +1,376 @@
+package backup
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/wal"
+)
+
+// What is damaged in a backup does not keep the rest from being restored. A document is taken only
+// where a hash says that its bytes are those that were backed up: the one in files.sha256, or in an
+// entry of the log.
+
+// missing is what was done about what is restored from nowhere.
+const missing = "missing"
+
+// lost is a file of a backup that is damaged, or that nothing vouches for.
+type lost struct {
+	listedFile
+	known bool // the hash is that of the list; otherwise that of the bytes of the file
+	why   string
+}
+
+// noteDamage adds to the report.
+func (r *restore) noteDamage(name, why, done string) {
+	d := repair.Damage{Path: name, Why: why, Done: done, Missing: strings.HasPrefix(done, missing)}
+	if folder, base, ok := strings.Cut(name, "/"); ok && slices.Contains(document.Folders, folder) && folder != places.Working {
+		if id := strings.TrimSuffix(base, ".json"); docfile.FileName(id) == base {
+			d.ID = id
+		}
+	}
+	r.report.Damage = append(r.report.Damage, d)
+}
+
+// tolerated says that an error is damage that a restore goes on behind.
+func (r *restore) tolerated(err error) bool {
+	return !r.s.Strict && errors.Is(err, errs.ErrCorrupt)
+}
+
+// flippedMost bounds the work of unflip: bytes that are hashed.
+const flippedMost = 1 << 30
+
+// unflip looks for the one bit that is to be turned for bytes to be right, and leaves it turned.
+func unflip(ctx context.Context, b []byte, right func([]byte) bool) bool {
+	if len(b)*len(b)*8 > flippedMost {
+		return false
+	}
+	for i := range b {
+		for bit := range 8 {
+			b[i] ^= 1 << bit
+			if right(b) {
+				return true
+			}
+			b[i] ^= 1 << bit
+		}
+		if i%256 == 0 && ctx.Err() != nil {
+			return false
+		}
+	}
+	return false
+}
+
+// list is what the backup's list names: as the list says it, where it is whole. Of one that is
+// damaged each line still vouches for a file.
+func (r *restore) list(ctx context.Context) (func(yield func(listedFile, error) bool), error) {
+	all := listed(r.s.FS, r.s.Backup, &r.info)
+	for _, err := range all {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if r.tolerated(err) {
+			why := err
+			files, err := r.relist(ctx)
+			if err == nil {
+				r.noteDamage(backupList, reason(why), "the files were judged by what is left of it, and by the log")
+			}
+			return func(yield func(listedFile, error) bool) {
+				for _, f := range files {
+					if !yield(f, nil) {
+						return
+					}
+				}
+			}, err
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// reason is what an error says of a file, without its name.
+func reason(err error) string {
+	if c := (*errs.CorruptionError)(nil); errors.As(err, &c) && c.Err != nil {
+		return c.Err.Error()
+	}
+	return err.Error()
+}
+
+// relist goes by the files that are there, and by all that a damaged list still says.
+func (r *restore) relist(ctx context.Context) (files []listedFile, err error) {
+	raw, err := vfs.ReadText(r.s.FS, filepath.Join(r.s.Backup, backupList), listMost)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !notAFile(err) {
+		return nil, err
+	}
+	hashes, lines := remains(raw)
+	var order bytes.Buffer // the list, if all files are there and sound
+	var doubted []listedFile
+	seen := map[string]bool{}
+	for _, folder := range document.Folders {
+		dir, err := places.Enter(r.s.FS, r.s.Backup, folder)
+		var names []string
+		if err == nil {
+			names, err = r.s.FS.ReadDir(dir)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !notAFile(err) {
+			return nil, err
+		}
+		slices.SortFunc(names, func(a, b string) int {
+			return strings.Compare(strings.TrimSuffix(a, ".json"), strings.TrimSuffix(b, ".json"))
+		})
+		for _, base := range names {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			name := folder + "/" + base
+			if places.Local(name) != nil {
+				continue
+			}
+			seen[name] = true
+			b, err := vfs.ReadText(r.s.FS, filepath.Join(dir, base), places.DocumentMost)
+			if err != nil {
+				continue // where it is listed it is read once more
+			}
+			f := listedFile{name: name, hash: sha256.Sum256(b)}
+			sum := hex.EncodeToString(f.hash[:])
+			l, named := lines[name]
+			f.older = named && l.older
+			fmt.Fprintf(&order, "%s %c%s\n", sum, map[bool]byte{false: ' ', true: olderMark}[f.older], name)
+			switch {
+			case hashes[sum] || named && near(l.sum, sum):
+				files = append(files, f)
+				delete(hashes, sum)
+				if named && l.sum != sum {
+					delete(hashes, l.sum)
+				}
+				delete(lines, name)
+			case named && l.valid():
+				hex.Decode(f.hash[:], []byte(l.sum)) // it is read once more, and found to be another
+				files = append(files, f)
+				delete(lines, name)
+			default:
+				doubted = append(doubted, f)
+			}
+		}
+	}
+	if whole := sha256.Sum256(order.Bytes()); hex.EncodeToString(whole[:]) == r.info.List {
+		return append(files, doubted...), nil
+	}
+	for _, f := range doubted {
+		r.lose(f, false, "nothing in "+backupList+" says whether its bytes are those that were backed up")
+	}
+	for _, name := range slices.Sorted(maps.Keys(lines)) {
+		l := lines[name]
+		if folder, base, _ := strings.Cut(name, "/"); !l.valid() || !hashes[l.sum] || !slices.Contains(document.Folders, folder) || places.Local(name) != nil || strings.Contains(base, "/") {
+			continue // a file of another name has these bytes
+		}
+		f := listedFile{name: name, older: l.older}
+		hex.Decode(f.hash[:], []byte(l.sum))
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+const (
+	listMost = 1 << 30
+	hexes    = 2 * sha256.Size
+)
+
+// oldLine is what is left of a line.
+type oldLine struct {
+	sum   string
+	older bool
+}
+
+func (l *oldLine) valid() bool {
+	b, err := hex.DecodeString(l.sum)
+	return err == nil && len(b) == sha256.Size
+}
+
+// near says that a hash in a list is this one with a few digits damaged: no other is so close.
+func near(a, b string) bool {
+	same := 0
+	for i := range min(len(a), len(b)) {
+		if a[i] == b[i] {
+			same++
+		}
+	}
+	return same >= hexes-4
+}
+
+// remains reads a damaged list: the hashes in it, wherever they are, and its lines by the file.
+func remains(raw []byte) (hashes map[string]bool, lines map[string]oldLine) {
+	hashes, lines = map[string]bool{}, map[string]oldLine{}
+	isHex := func(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' }
+	for i := 0; i < len(raw); i++ {
+		from := i
+		for i < len(raw) && isHex(raw[i]) {
+			i++
+		}
+		if i-from >= hexes {
+			hashes[string(raw[from:from+hexes])] = true
+			hashes[string(raw[i-hexes:i])] = true
+		}
+	}
+	for line := range strings.Lines(string(raw)) {
+		line = strings.TrimSuffix(line, "\n")
+		if len(line) > hexes+2 {
+			lines[line[hexes+2:]] = oldLine{line[:hexes], line[hexes+1] == olderMark}
+		}
+	}
+	return hashes, lines
+}
+
+// lose notes a file that the rest of the backup, or another copy, may have.
+func (r *restore) lose(f listedFile, known bool, why string) {
+	if r.lost == nil {
+		r.lost = map[string]*lost{}
+	}
+	r.lost[f.name] = &lost{listedFile: f, known: known, why: why}
+}
+
+// spoilt takes a file out of the backup that is not what was backed up.
+func (r *restore) spoilt(ctx context.Context, f listedFile, cause error) error {
+	at, err := places.Enter(r.s.FS, r.s.Backup, f.name)
+	if err == nil {
+		var b []byte
+		if b, err = vfs.ReadText(r.s.FS, at, places.DocumentMost); err == nil && unflip(ctx, b, func(b []byte) bool { return sha256.Sum256(b) == f.hash }) {
+			r.noteDamage(f.name, reason(cause), "healed: one bit was turned back, its hash is right")
+			return r.deliver(f, b, r.mtime(r.s.FS, at), 0, 0)
+		}
+	}
+	r.lose(f, true, reason(cause))
+	return ctx.Err()
+}
+
+// mtime is that of a file, if it can be said.
+func (r *restore) mtime(fsys vfs.FS, name string) time.Time {
+	info, err := fsys.Stat(name)
+	if err != nil {
+		return time.Time{}
+	}
+	return info.Mtime
+}
+
+// deliver puts a document in place whose bytes are right.
+func (r *restore) deliver(f listedFile, data []byte, mtime time.Time, version uint64, number int64) error {
+	if path.Dir(f.name) == places.Working {
+		return r.scope(f.name, data)
+	}
+	r.note(f.name, f.older, version, number)
+	return r.put(f.name, data, mtime)
+}
+
+// heal looks for what is lost in the backup's log, then in the log, the archive and the files of the
+// store that was backed up; what is nowhere is named.
+func (r *restore) heal(ctx context.Context) error {
+	if len(r.lost) == 0 {
+		return nil
+	}
+	own := r.own()
+	first, err := own.First(r.info.End.LSN)
+	if err == nil {
+		err = r.healFrom(ctx, own, first, r.info.End.LSN, "healed from the backup's log")
+	}
+	if l := r.s.Living; err == nil && l != nil {
+		if first, err = l.First(r.s.To); err == nil {
+			err = r.healFrom(ctx, l, first, r.s.To, "healed from the log of the store")
+		}
+		for _, name := range slices.Sorted(maps.Keys(r.lost)) {
+			if err != nil {
+				break
+			}
+			f := r.lost[name]
+			at, eerr := places.Enter(l.FS, filepath.Dir(l.Dir), name)
+			if eerr != nil {
+				continue
+			}
+			b, rerr := vfs.ReadText(l.FS, at, places.DocumentMost)
+			if rerr == nil && sha256.Sum256(b) == f.hash {
+				err = r.healed(f, b, r.mtime(l.FS, at), 0, 0, "healed from the store's file")
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.lost)) {
+		r.noteDamage(name, r.lost[name].why, missing)
+	}
+	return err
+}
+
+func (r *restore) healed(f *lost, data []byte, mtime time.Time, version uint64, number int64, done string) error {
+	r.noteDamage(f.name, f.why, done)
+	delete(r.lost, f.name)
+	return r.deliver(f.listedFile, data, mtime, version, number)
+}
+
+// healFrom looks in a log.
+func (r *restore) healFrom(ctx context.Context, past *wal.Past, from, to wal.LSN, done string) error {
+	var codec record.Codec
+	codec.Bound(past.Geometry.Limit())
+	for e, err := range past.Entries(ctx, wal.Mark{LSN: from}, to) {
+		if len(r.lost) == 0 || ctx.Err() != nil {
+			break
+		}
+		if err != nil {
+			continue // what follows may have it
+		}
+		name, ok := backupFile(e.Key)
+		f := r.lost[name]
+		if !ok || f == nil || e.Delete {
+			continue
+		}
+		line, _, err := state.LineIn(&e)
+		if err != nil {
+			continue
+		}
+		doc, _, err := state.DocumentIn(&codec, &e, places.DocumentMost)
+		if err != nil || sha256.Sum256(doc) != f.hash {
+			continue
+		}
+		if err := r.healed(f, doc, e.Time, e.LSN, line.VectorNumber(), done); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// own is the log in the backup.
+func (r *restore) own() *wal.Past {
+	if r.mended != nil {
+		return r.mended
+	}
+	return &wal.Past{FS: r.s.FS, Dir: filepath.Join(r.s.Backup, backupWAL), Geometry: geometryOf(&r.info)}
+}
+
+// nothingLeft says that a backup has nothing that can be restored.
+func (r *restore) nothingLeft() error {
+	if r.report.Memories+r.report.Assemblies+r.report.Scopes > 0 {
+		return nil
+	}
+	for _, d := range r.report.Damage {
+		if d.Missing {
+			return fmt.Errorf("nothing in %s can be restored: %w", r.s.Backup, damagedBackup(d.Path, errors.New(d.Why)))
+		}
+	}
+	return nil
+}

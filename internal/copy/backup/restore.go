@@ -1,0 +1,446 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/wal"
+)
+
+// RestoreSource says from what and to where.
+type RestoreSource struct {
+	FS         vfs.FS
+	Backup     string // its folder
+	Dir        string // the new one: not there, or empty
+	FileMode   fs.FileMode
+	FolderMode fs.FileMode
+	Self       vfs.Users
+	Random     func([]byte) error
+
+	// The moment: everything committed at this version or before, or up to the last
+	// commit at which the clock said this time or an earlier one. Neither: the end of
+	// the backup.
+	LSN  uint64
+	Time time.Time
+
+	// The log of the store that was backed up, where it still lives: it goes on
+	// where the backup's ends. nil: none.
+	Living *wal.Past
+	To     wal.LSN // up to where it is durable
+	// Has reports whether that store has a document now, expired or not.
+	Has func(letter byte, id string) (bool, error)
+
+	Features wal.Features // of the living store; 0 where there is none
+	Known    wal.Features // that the new store may have, besides those that package wal knows
+
+	Strict   bool // damage is an error
+	Progress func(done, total int64)
+	// Files are put into the folder besides the memories; "config.json" only if
+	// the backup has none.
+	Files map[string][]byte
+	// Open makes a store of the folder, which is not under its own name yet,
+	// and looks whether it is sound.
+	Open func(ctx context.Context, dir string, as *Restored) error
+}
+
+// versionMargin is what the versions of a restored store are above the newest
+// that is known of the old one: nobody who holds one of the old store's may find
+// that it fits. The old store may have gone on, and used more than the backup has.
+const versionMargin = 1 << 40
+
+// Restore makes a new store of a backup, as of a moment. The moment must lie
+// behind the one at which the backup was whole, and the log, the backup's and the living
+// store's, must be unbroken up to it: else the error is a *MomentError or a
+// *errs.TruncatedError.
+//
+// The folder has its name only when all of it is there and sound.
+func Restore(ctx context.Context, s RestoreSource) (report repair.RestoreReport, err error) {
+	r := &restore{s: s}
+	if err := r.readInfo(ctx); err != nil {
+		return report, err
+	}
+	features, err := featuresOf(&r.info)
+	if err != nil {
+		return report, damagedBackup(repair.BackupName, err)
+	}
+	features = (features | s.Features) &^ notCopied
+	if err := features.Lacking(s.Known|wal.KnownFeatures, s.Backup, false); err != nil {
+		return report, err
+	}
+	r.features, r.restored.SegmentSize = features, r.info.SegmentSize
+	if err := r.choose(ctx); err != nil {
+		return report, err
+	}
+	r.n, err = makeFolder(target{
+		fs: s.FS, dir: s.Dir, source: s.Backup, kind: kindRestore, store: r.info.Store, file: s.FileMode, folder: s.FolderMode, self: s.Self, random: s.Random,
+	})
+	if err != nil {
+		return report, err
+	}
+	defer func() { err = errors.Join(err, r.n.close()) }()
+	if err = r.run(ctx); err != nil {
+		err = fmt.Errorf("restoring to %s: %w", s.Dir, errors.Join(err, r.n.discard()))
+	} else {
+		r.report.Damaged = append(r.report.Damaged, r.info.Damaged...)
+		r.report.Left = r.n.left
+		report = r.report
+	}
+	return report, err
+}
+
+type restore struct {
+	s    RestoreSource
+	info repair.BackupInfo
+	n    *newFolder
+
+	features wal.Features // that the new store has
+
+	newest map[string]changed          // by key: what the log says of the moment
+	names  map[string]bool             // their files, with the folder
+	scopes map[string]*document.Replay // by file: those that the log says something of
+	past   []stretch
+	mended *wal.Past        // the backup's log, if it is damaged
+	holed  bool             // and has holes
+	cause  error            // why, until one is met
+	fresh  map[string]bool  // the files that are newer than what such a log has
+	lost   map[string]*lost // by file
+
+	restored Restored
+	purged   bool            // the living store's log up to the moment has frames that a purge erased
+	deleted  map[string]bool // keys that are deleted behind the moment; nil: not looked for
+
+	until  wal.LSN // the version that the time asked for stands for; 0: nothing in the log is as early
+	end    wal.LSN // of the last commit that is restored
+	report repair.RestoreReport
+}
+
+type changed struct {
+	lsn     wal.LSN
+	deleted bool
+}
+
+func (r *restore) asked() string {
+	switch {
+	case r.s.LSN != 0:
+		return fmt.Sprintf("LSN %d", r.s.LSN)
+	case !r.s.Time.IsZero():
+		return r.s.Time.Format(time.RFC3339Nano)
+	}
+	return "the end of the backup"
+}
+
+func (r *restore) impossible(why string) error {
+	return &repair.MomentError{Asked: r.asked(), First: r.info.First, Last: r.info.Last, Why: why}
+}
+
+// included says whether a commit whose last entry is this one belongs to the moment.
+func (r *restore) included(e *wal.Entry) bool {
+	switch {
+	case r.s.LSN != 0:
+		return e.LSN <= r.s.LSN
+	case !r.s.Time.IsZero():
+		return e.LSN <= r.until
+	}
+	return true
+}
+
+// last finds the version that a time stands for, in what is left of the log.
+func (r *restore) last(ctx context.Context) error {
+	for _, part := range r.past {
+		at, err := part.past.Until(ctx, part.from, r.s.Time, part.to)
+		if err != nil {
+			return fmt.Errorf("the log up to %s: %w", r.asked(), err)
+		}
+		r.until = max(r.until, at)
+	}
+	return nil
+}
+
+// choose follows the log up to the moment, and remembers where the newest
+// version of everything in it is.
+func (r *restore) choose(ctx context.Context) error {
+	from, err := markAt(r.info.From)
+	if err != nil {
+		return damagedBackup(repair.BackupName, err)
+	}
+	end, err := markAt(r.info.End)
+	if err != nil {
+		return damagedBackup(repair.BackupName, err)
+	}
+	if r.s.LSN != 0 && r.s.LSN < r.info.First.LSN {
+		return r.impossible("the backup was not whole yet; take an older one")
+	}
+	own, err := r.log(ctx, from, end)
+	if err != nil {
+		return err
+	}
+	r.past = []stretch{own}
+	last := end.LSN
+	if l := r.s.Living; l != nil && r.s.To > end.LSN {
+		if l.Geometry != geometryOf(&r.info) {
+			return fmt.Errorf("%w: the log is another store's", errs.ErrInvalid)
+		}
+		if m, err := l.Chain(ctx, end.LSN); err != nil || m != end {
+			if err == nil || errors.Is(err, errs.ErrNotFound) {
+				err = fmt.Errorf("%w: the log went another way after the backup", errs.ErrInvalid)
+			}
+			return fmt.Errorf("going on at %d, where the backup ends: %w", end.LSN, err)
+		}
+		r.past = append(r.past, stretch{l, end, r.s.To})
+		last = r.s.To
+	}
+	if !r.s.Time.IsZero() {
+		if err := r.last(ctx); err != nil {
+			return err
+		}
+		// Without a commit in the log that is as early, the moment can only be the first one.
+		if r.until == 0 && r.s.Time.Before(r.info.First.Time) {
+			return r.impossible("the backup was not whole yet; take an older one")
+		}
+	}
+	r.newest, r.names, r.scopes = map[string]changed{}, map[string]bool{}, map[string]*document.Replay{}
+	if m := r.info.Models; m != nil {
+		r.restored.Model, r.restored.Later = m.From, m.End
+	}
+	r.report.Moment = r.info.First
+	r.end = r.info.Whole
+	done, err := r.follow(ctx)
+	if err == nil {
+		err = r.lookForPurges(ctx)
+	}
+	r.unmet()
+	switch {
+	case err != nil:
+		return err
+	case r.s.Living == nil && r.s.Time.After(r.info.Until): // a later commit may be of this time
+		return r.impossible("it lies behind the backup; the living store's log may have it")
+	case done:
+		return nil
+	case r.s.Living != nil && r.s.LSN == 0:
+		return nil // what comes after the log's end is not yet written
+	case r.s.LSN > last:
+		return r.impossible("the log does not reach so far; the living store's may")
+	}
+	return nil
+}
+
+// follow takes in commit after commit; done says that one was met that does not
+// belong to the moment.
+func (r *restore) follow(ctx context.Context) (done bool, err error) {
+	var batch []wal.Entry
+	for _, part := range r.past {
+		for e, err := range part.past.Entries(ctx, part.from, part.to) {
+			if r.passed(err) {
+				continue
+			}
+			if r.isLater(err) {
+				return true, nil
+			}
+			if err != nil {
+				return false, fmt.Errorf("the log up to %s: %w", r.asked(), err)
+			}
+			switch _, err := state.Check(&e); {
+			case errors.Is(err, state.ErrEntry): // State has not taken it in either
+				e.Key, e.Kind, e.Value = "", 0, nil
+			case e.Kind == record.KindModel:
+				e.Value = slices.Clone(e.Value)
+			default:
+				e.Value = nil
+			}
+			batch = append(batch, e)
+			if e.More {
+				continue
+			}
+			if !r.included(&e) {
+				if batch[0].LSN < r.info.Whole {
+					return true, r.impossible("the backup was not whole yet; take an older one")
+				}
+				return true, nil
+			}
+			for i := range batch {
+				if batch[i].Kind == record.KindModel {
+					if err := r.takeModel(&batch[i]); err != nil {
+						return false, err
+					}
+					continue
+				}
+				r.take(&batch[i])
+			}
+			r.report.Moment, r.end = repair.Moment{LSN: e.LSN, Time: e.Reading}, max(r.end, e.LSN+e.Size)
+			batch = batch[:0]
+		}
+	}
+	return false, nil
+}
+
+func (r *restore) take(e *wal.Entry) {
+	name, ok := backupFile(e.Key)
+	if !ok {
+		r.takeWork(e)
+		return
+	}
+	if r.newerFile(name) {
+		return
+	}
+	r.newest[e.Key] = changed{e.LSN, e.Delete}
+	r.names[name] = true
+}
+
+func (r *restore) run(ctx context.Context) error {
+	for _, folder := range document.Folders {
+		if err := r.n.fs.Mkdir(r.n.path(folder), r.n.folder); err != nil {
+			return err
+		}
+	}
+	if err := r.files(ctx); err != nil {
+		return err
+	}
+	if err := r.heal(ctx); err != nil {
+		return err
+	}
+	if err := r.fromLog(ctx); err != nil {
+		return err
+	}
+	if err := r.nothingLeft(); err != nil {
+		return err
+	}
+	if err := r.computed(ctx); err != nil {
+		return err
+	}
+	if r.n.barrier != nil {
+		if err := r.n.barrier.Sync(); err != nil {
+			return fmt.Errorf("%w: %w", errs.ErrSyncFailed, err)
+		}
+	}
+	for _, folder := range document.Folders {
+		if err := r.n.fs.SyncDir(r.n.path(folder)); err != nil {
+			return fmt.Errorf("%w: %w", errs.ErrSyncFailed, err)
+		}
+	}
+	if len(r.info.Config) > 0 {
+		r.s.Files["config.json"] = append(append([]byte(nil), r.info.Config...), '\n')
+	}
+	for _, name := range []string{"config.json", ".gitignore"} {
+		if data, ok := r.s.Files[name]; ok {
+			if err := vfs.WriteDurable(r.n.fs, r.n.path(name+".new"), r.n.path(name), data, r.n.mode); err != nil {
+				return err
+			}
+		}
+	}
+	above := max(r.info.End.LSN, r.s.To) + versionMargin
+	if err := wal.BeginAbove(r.n.fs, r.n.part, above, geometryOf(&r.info), r.features, r.n.mode); err != nil {
+		return err
+	}
+	slices.Sort(r.restored.older)
+	r.restored.Settled = r.restored.settled()
+	if err := r.s.Open(ctx, r.n.part, &r.restored); err != nil {
+		return err
+	}
+	return r.n.finish("", nil)
+}
+
+// files copies what did not change between the backup and the moment.
+func (r *restore) files(ctx context.Context) error {
+	n := int64(0)
+	list, err := r.list(ctx)
+	if err != nil {
+		return err
+	}
+	for f, err := range list {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		if n++; r.s.Progress != nil && n%HeldEvery == 0 {
+			r.s.Progress(n, filesOf(&r.info)+int64(len(r.newest)))
+		}
+		if r.names[f.name] {
+			continue
+		}
+		data, info, err := f.read(r.s.FS, r.s.Backup)
+		if err == nil && r.purged {
+			switch gone, err := r.wasPurged(ctx, f.name, data); {
+			case err != nil:
+				return fmt.Errorf("looking in the store for what was purged: %w", err)
+			case gone:
+				r.report.Purged++
+				continue
+			}
+		}
+		if r.tolerated(err) {
+			err = r.spoilt(ctx, f, err)
+		} else if err == nil {
+			err = r.deliver(f, data, info.Mtime, 0, 0)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fromLog writes what did.
+func (r *restore) fromLog(ctx context.Context) error {
+	var codec record.Codec
+	for _, part := range r.past {
+		codec.Bound(part.past.Geometry.Limit())
+		for e, err := range part.past.Entries(ctx, part.from, min(part.to, r.end)) {
+			if err != nil && r.holed && ctx.Err() == nil {
+				continue // follow has named it
+			}
+			if err != nil {
+				return err
+			}
+			if err := r.playWork(&codec, &e); err != nil {
+				return fmt.Errorf("entry %d: %w", e.LSN, err)
+			}
+			c, ok := r.newest[e.Key]
+			if !ok || c.lsn != e.LSN || c.deleted {
+				continue
+			}
+			line, _, err := state.LineIn(&e)
+			if err != nil {
+				return err
+			}
+			doc, _, err := state.DocumentIn(&codec, &e, places.DocumentMost)
+			if err != nil {
+				return err
+			}
+			name, _ := backupFile(e.Key)
+			r.note(name, false, e.LSN, line.VectorNumber())
+			if err := r.put(name, doc, e.Time); err != nil {
+				return err
+			}
+			r.report.FromLog++
+		}
+	}
+	return r.putScopes()
+}
+
+func (r *restore) put(name string, data []byte, mtime time.Time) error {
+	switch path.Dir(name) {
+	case document.Memories.Folder:
+		r.report.Memories++
+	case document.Assemblies.Folder:
+		r.report.Assemblies++
+	default:
+		r.report.Scopes++
+	}
+	r.report.Bytes += int64(len(data))
+	return r.n.write(filepath.FromSlash(name), data, mtime)
+}

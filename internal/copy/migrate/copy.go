@@ -1,0 +1,367 @@
+package migrate
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/copy/backup"
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/wal"
+)
+
+const (
+	// littleLeft ends the catching up: the switch, or the next run, does the rest.
+	littleLeft = 64
+	// catchUps bounds it beside writers that are faster.
+	catchUps = 20
+	tempMark = ".migrating"
+	nameMost = 255 // bytes, of a name on the usual file systems
+)
+
+// memories copies them, catches up, and compares.
+func (m *migrate) memories(ctx context.Context) error {
+	if err := m.folder(document.Memories.Folder); err != nil {
+		return err
+	}
+	at, err := m.pass(ctx, "copying", false)
+	if err == nil {
+		at, err = m.catchUp(ctx, at)
+	}
+	if err == nil {
+		err = m.settled(at)
+	}
+	if err == nil {
+		at, err = m.pass(ctx, "comparing", true)
+	}
+	if err == nil {
+		at, err = m.catchUp(ctx, at)
+	}
+	if err == nil {
+		err = m.settled(at)
+	}
+	return err
+}
+
+// folder makes one in the new place. A link, which somebody has put there since,
+// would have us remove what is surplus elsewhere.
+func (m *migrate) folder(name string) error {
+	if err := vfs.MkdirAll(m.fs, m.to(name), m.s.FolderMode); err != nil {
+		return err
+	}
+	info, err := m.fs.Stat(m.to(name))
+	if err == nil && !info.Mode.IsDir() {
+		err = fmt.Errorf("%s is not a folder (%s): %w: a store does not follow links", m.to(name), info.Mode, errs.ErrInvalid)
+	}
+	return err
+}
+
+// settled makes the copy durable up to an LSN and says so in the state.
+func (m *migrate) settled(at wal.LSN) error {
+	if err := m.durable(); err != nil {
+		return err
+	}
+	if err := m.fs.SyncDir(m.to(document.Memories.Folder)); err != nil {
+		return fmt.Errorf("syncing %s: %w: %w", m.to(document.Memories.Folder), errs.ErrSyncFailed, err)
+	}
+	m.state.LSN, m.report.LSN = at, at
+	return writeState(m.fs, m.s.To, places.MigrationName, &m.state, m.s.FileMode)
+}
+
+// pass goes through all memories. What differs from its copy by size or time, or,
+// when bytes are compared, in any of them, is written; copies of what is gone are
+// removed. It returns a position: whatever changed before it is in the copy.
+func (m *migrate) pass(ctx context.Context, step string, compare bool) (wal.LSN, error) {
+	if err := m.live.Sight(ctx); err != nil {
+		return 0, err
+	}
+	at := m.live.Log.Applied()
+	names, err := m.fs.ReadDir(m.to(document.Memories.Folder))
+	if err != nil {
+		return 0, err
+	}
+	surplus := map[string]bool{}
+	for _, n := range names {
+		surplus[n] = true
+	}
+	m.report.Damaged = nil
+	var count, size int64
+	for id, err := range m.live.IDs(ctx) {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return 0, err
+		}
+		if count++; count%backup.HeldEvery == 0 {
+			m.progress(step, count, max(count, m.live.Count))
+		}
+		name := docfile.FileName(id)
+		n, err := m.memory(ctx, id, name, compare)
+		if err != nil {
+			// As large as those before, if that is known, each in blocks of the disk.
+			m.missing = max(m.live.Count-count+1, 1) * ((size/count + 4095) / 4096 * 4096)
+			return 0, err
+		}
+		if n >= 0 {
+			delete(surplus, name)
+			size += n
+		} else {
+			count--
+		}
+		if n == unreadable {
+			delete(surplus, name) // perhaps the only good one
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(surplus)) {
+		rel := document.Memories.Folder + "/" + name
+		if !places.IsName(rel, false) {
+			continue // the comparison with the old folder says what becomes of it
+		}
+		if err := m.removeCopy(rel); err != nil {
+			return 0, err
+		}
+	}
+	m.report.Memories, m.report.Bytes = count, size
+	if compare {
+		m.report.Compared = count
+		if err := m.assemblies(ctx); err != nil {
+			return 0, err
+		}
+	}
+	m.progress(step, count, count)
+	return at, nil
+}
+
+// unreadable is the size of a memory that cannot be read: its copy, if there is
+// one, stays.
+const unreadable = -2
+
+// memory brings one copy up to date; it returns its size, -1 when there is to be
+// none, or unreadable.
+func (m *migrate) memory(ctx context.Context, id, name string, compare bool) (int64, error) {
+	doc, err := m.live.Read(ctx, id)
+	switch {
+	case errors.Is(err, errs.ErrNotFound):
+		return -1, nil
+	case errors.Is(err, errs.ErrCorrupt):
+		m.report.Damaged = append(m.report.Damaged, repair.DamagedFile{ID: id, Why: err.Error()})
+		return unreadable, nil
+	case err != nil:
+		return -1, fmt.Errorf("memory %s: %w", human.Quote(id), err)
+	}
+	file := m.to(document.Memories.Folder, name)
+	info, err := m.fs.Stat(file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return -1, err
+	}
+	same := err == nil && info.Mode.IsRegular() && info.Size == int64(len(doc.Bytes)) && sameTime(info.Mtime, doc.Time)
+	if same && (compare || !info.Mtime.Equal(doc.Time)) {
+		b, err := vfs.ReadFile(m.fs, file, places.DocumentMost)
+		if err != nil {
+			return -1, err
+		}
+		same = bytes.Equal(b, doc.Bytes)
+	}
+	if !same {
+		m.report.Copied++
+		return int64(len(doc.Bytes)), m.write(filepath.Join(document.Memories.Folder, name), doc.Bytes, doc.Time)
+	}
+	return int64(len(doc.Bytes)), nil
+}
+
+// assemblies, which are few, are copied at the switch. A copy that a run before has left,
+// and that is not what the store answers though size and time say so, goes.
+func (m *migrate) assemblies(ctx context.Context) error {
+	for id, err := range m.live.AssemblyIDs(ctx) {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		doc, err := m.live.ReadAssembly(ctx, id)
+		switch {
+		case errors.Is(err, errs.ErrNotFound):
+			continue
+		case errors.Is(err, errs.ErrCorrupt):
+			m.report.Damaged = append(m.report.Damaged, repair.DamagedFile{ID: id, In: document.Assemblies.Folder, Why: err.Error()})
+			continue
+		case err != nil:
+			return fmt.Errorf("assembly %s: %w", human.Quote(id), err)
+		}
+		path, err := places.Enter(m.fs, m.s.To, document.Assemblies.File(id))
+		var info vfs.Info
+		if err == nil {
+			info, err = m.fs.Stat(path)
+		}
+		if places.Gone(err) || err == nil && (!info.Mode.IsRegular() || info.Size != int64(len(doc.Bytes)) || !sameTime(info.Mtime, doc.Time)) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		b, err := vfs.ReadFile(m.fs, path, places.DocumentMost)
+		if err == nil && !bytes.Equal(b, doc.Bytes) {
+			err = m.fs.Remove(path)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// catchUp follows the log until little is left of it; a stretch that it no longer has
+// is made up for by looking at everything.
+func (m *migrate) catchUp(ctx context.Context, at wal.LSN) (wal.LSN, error) {
+	for range catchUps {
+		if err := m.live.Sight(ctx); err != nil {
+			return at, err
+		}
+		to := m.live.Log.Applied()
+		if to <= at {
+			break
+		}
+		ids := map[string]bool{}
+		var err error
+		for e, eerr := range m.live.Log.Past().Entries(ctx, wal.Mark{LSN: at}, to) {
+			if err = eerr; err != nil {
+				break
+			}
+			if len(e.Key) > 0 && e.Key[0] == record.Memory {
+				ids[e.Key[1:]] = true
+			}
+		}
+		if errors.Is(err, errs.ErrTruncated) || errors.Is(err, errs.ErrCorrupt) {
+			if at, err = m.pass(ctx, "copying", false); err != nil {
+				return at, err
+			}
+			continue
+		}
+		if err != nil {
+			return at, err
+		}
+		for _, id := range slices.Sorted(maps.Keys(ids)) {
+			if err := m.changed(ctx, id); err != nil {
+				return at, err
+			}
+		}
+		at = to
+		if len(ids) < littleLeft {
+			break
+		}
+	}
+	return at, nil
+}
+
+// coarsest is how far apart the times of a file are on the coarsest file systems.
+const coarsest = 2 * time.Second
+
+// sameTime says whether a copy bears the time that it was given: some file systems
+// keep whole seconds only, or every second one. Then the bytes decide.
+func sameTime(copied, want time.Time) bool {
+	return copied.Equal(want) || copied.Nanosecond() == 0 && copied.Before(want) && want.Sub(copied) < coarsest
+}
+
+// changed brings the copy of a memory up to date that was written or deleted meanwhile.
+func (m *migrate) changed(ctx context.Context, id string) error {
+	name := docfile.FileName(id)
+	old, err := m.fs.Stat(m.to(document.Memories.Folder, name))
+	had := err == nil
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	before := m.report.Copied
+	n, err := m.memory(ctx, id, name, false)
+	if err != nil || n == unreadable {
+		return err
+	}
+	m.report.CaughtUp += m.report.Copied - before
+	if had {
+		m.report.Memories--
+		m.report.Bytes -= old.Size
+	}
+	if n >= 0 {
+		m.report.Memories++
+		m.report.Bytes += n
+		return nil
+	}
+	if had {
+		return m.fs.Remove(m.to(document.Memories.Folder, name))
+	}
+	return nil
+}
+
+// write puts a file in place, in one step.
+func (m *migrate) write(name string, data []byte, mtime time.Time) error {
+	return m.put(name, mtime, func(f vfs.File) error {
+		_, err := f.WriteAt(data, 0)
+		return err
+	})
+}
+
+func (m *migrate) put(name string, mtime time.Time, fill func(vfs.File) error) error {
+	path := m.to(name)
+	temp := path + tempMark
+	if filepath.Dir(name) == document.Memories.Folder || len(filepath.Base(temp)) > nameMost {
+		temp = m.to(places.MigrationName + tempMark) // a name may have no room for more
+	}
+	if err := m.fs.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := m.fs.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, m.s.FileMode)
+	if err != nil {
+		return err
+	}
+	err = fill(f)
+	if err == nil {
+		err = f.SetMtime(mtime)
+	}
+	if err == nil && m.barrier == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = m.fs.Rename(temp, path)
+	}
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	return nil
+}
+
+// removeCopy removes something from the copy, which has the mark of this migration: what a store gives a
+// name to, and in folders of which a user may choose the names anything that is no mount and no link.
+func (m *migrate) removeCopy(rel string) error {
+	return vfs.RemoveKnown(m.fs, m.to(filepath.FromSlash(rel)), func(below string, folder bool) bool {
+		name := path.Join(rel, below)
+		switch top, _, in := strings.Cut(name, "/"); {
+		case in && (top == "quarantine" || top == index.BackupsDir || top == "tmp"):
+			return true
+		}
+		return places.IsName(strings.TrimSuffix(name, tempMark), folder)
+	})
+}
+
+// temporary says whether a name is that of a file that is not in place yet.
+func temporary(name string) bool { return strings.HasSuffix(name, tempMark) }

@@ -1,0 +1,467 @@
+package purge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/commit"
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/erase/trace"
+	"github.com/varve-db/varve/internal/flush"
+	"github.com/varve-db/varve/internal/history"
+	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/wal"
+)
+
+// Report is what Purge did.
+type Report struct {
+	Deleted   []string         // ids that there was one of
+	TakenOut  []string         // assemblies that named a memory which was not there, and do no more
+	Frames    int              // versions and deletions that were erased from the archive
+	Segments  int              // of the log, overwritten
+	Copies    int              // of segments in the archive, written again
+	Backups   int              // of the index, written again
+	Dropped   int              // backups of the index that had a line of it, and went: damaged, another store's, or there was no room to write them again
+	Lost      []error          // what could not be read in log, archive and backups of the index: it was overwritten, and is lost from the history
+	Removed   []string         // what was overwritten in quarantine, of parked files, and in memories/, assemblies/ or working/, of what none has; an undo manifest was rewritten
+	Left      []error          // where something may still be, and what helps; then Purge returns these, joined. Among them what could not be overwritten
+	Mentions  []repair.Mention // the user's own files that have something of it: they stay, for the user to deal with
+	Unlinked  []string         // files that can be made again, mostly of the index, which went without being overwritten: another process has them mapped, this user may not write them, or the system cannot tell
+	Device    string           // why overwriting may not reach what the device has, and what helps; "" where the file system overwrites in place
+	Backup    []string         // full backups within the folder, and .git: not covered
+	Processes []int            // others that have the store open: what they have in memory goes as they read on
+	Elsewhere []int            // likewise, of another PID namespace
+}
+
+// found says that anything was there to purge.
+func (r *Report) found() bool {
+	return len(r.Deleted)+len(r.TakenOut)+r.Frames+len(r.Removed)+r.Backups+r.Dropped > 0
+}
+
+// remains adds what a step could not overwrite.
+func (r *Report) remains(m *flush.Remains) {
+	r.Left, r.Unlinked = append(r.Left, m.Left...), append(r.Unlinked, m.Unlinked...)
+}
+
+// Purge deletes documents of one kind, and takes every trace of them out of the folder.
+func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Report, error) {
+	for _, id := range ids {
+		if id == "" {
+			return nil, &errs.FieldError{Field: k.IDName, Limit: "not empty", Err: errs.ErrInvalid}
+		}
+	}
+	if len(ids) == 0 {
+		return nil, fmt.Errorf("%w: no id", errs.ErrInvalid)
+	}
+	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
+	if err := k.Valid(ids); err != nil {
+		return nil, err
+	}
+	r := &Report{Device: p.overwrites()}
+	if k == p.Engine.Kinds.Memories {
+		p.Retention.ForgetTouched(ids)
+	}
+	// From before the first deletion: the process that flushes that keeps the file for this purge.
+	if err := p.Engine.Log.BeginPurge(ctx); err != nil {
+		return r, err
+	}
+	cut := flush.PurgeWasCut(p.Flusher) // before this one makes the folder that says so of itself
+	deleted := false                    // and not overwritten
+	ended := false
+	end := func() {
+		if ended {
+			return
+		}
+		ended = true
+		if deleted {
+			p.Engine.Log.FailPurge()
+		}
+		p.Engine.Log.EndPurge()
+	}
+	defer end()
+	traces := trace.Of(k.Letter, ids)
+	traces.Log = p.Engine.Log.Past().Geometry
+	err := p.preparePurge(ctx, r)
+	if err == nil {
+		err = p.learn(ctx, k, ids, traces)
+	}
+	if err != nil {
+		if !cut && !p.Engine.Log.Unpurged() {
+			p.leaveFolder()
+		}
+		return r, err
+	}
+	deleted = true
+	if err := p.purgeEntries(ctx, k, ids, r); err != nil {
+		return r, err
+	}
+	held, err := p.Engine.Log.LockFlush(ctx)
+	if err != nil {
+		return r, err
+	}
+	defer held.Unlock()
+	defer end()
+	if k == p.Engine.Kinds.Memories {
+		if err := p.Vectors.PurgeComputed(ctx, held, ids, &r.Left, &r.Unlinked); err != nil {
+			return r, err
+		}
+	}
+	err = p.purgeLocked(ctx, held, k, ids, traces, cut, r)
+	if deleted = err != nil; !deleted {
+		p.Engine.Log.DonePurge()
+	} else {
+		if vfs.IsDiskFull(err) {
+			err = fmt.Errorf("the %s are deleted, but traces of them are left: make room, then purge again: %w", k.Name(), err)
+		}
+		return r, err
+	}
+	for _, id := range ids {
+		if err := p.there(ctx, k, id); err == nil {
+			found, _ := p.Engine.State.Current(k.Key(id))
+			r.Left = append(r.Left, fmt.Errorf("%s %s: %w", k.Noun, human.Quote(id),
+				&errs.ConflictError{ID: id, Found: found, Remedy: "it was written again while it was purged: purge again"}))
+		}
+	}
+	strangers, err := trace.Strangers(ctx, p.Engine.Env.FS, p.Engine.Env.Dir)
+	if err == nil {
+		var mentions []repair.Mention
+		mentions, err = traces.MentionedIn(ctx, p.Engine.Env.FS, p.Engine.Env.Dir, strangers)
+		r.Mentions = append(r.Mentions, mentions...)
+	}
+	if err != nil {
+		return r, errors.Join(append(r.Left, err)...)
+	}
+	if len(r.Left) > 0 {
+		return r, errors.Join(r.Left...)
+	}
+	if !r.found() {
+		names := make([]string, len(ids))
+		for i, id := range ids {
+			names[i] = human.Quote(id)
+		}
+		return r, fmt.Errorf("%s %s: %w: there is nothing of it in the store", k.Noun, strings.Join(names, ", "), errs.ErrNotFound)
+	}
+	return r, nil
+}
+
+// leaveFolder removes what would say that a purge was cut, of one that gave up before it deleted.
+func (p *Purger) leaveFolder() {
+	if held, err := p.Engine.Log.TryLockFlush(); err == nil && held != nil {
+		_ = flush.DropPurgeFolder(p.Flusher) // where it stays, what comes is overwritten until a purge is done
+		held.Unlock()
+	}
+}
+
+// learnMost is of how many versions of one document the content is looked for.
+const learnMost = 100
+
+// learn tells traces what the documents said, while that can still be read.
+func (p *Purger) learn(ctx context.Context, k *engine.Kind, ids []string, traces *trace.Set) error {
+	if k == p.Engine.Kinds.Scopes {
+		for _, id := range ids {
+			if err := p.learnScope(ctx, id, traces); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	learned := map[string]map[[32]byte]bool{} // of each id, which documents: a version may be found more than once
+	return history.Readable(ctx, p.History, k, ids, func(v *history.Version) {
+		of := learned[v.ID]
+		if of == nil {
+			of = map[[32]byte]bool{}
+			learned[v.ID] = of
+		}
+		if of[v.ContentHash] || len(of) == learnMost {
+			return
+		}
+		of[v.ContentHash] = true
+		if k == p.Engine.Kinds.Assemblies {
+			if a, err := v.DecodeAssembly(); err == nil {
+				traces.Learn(a.Name)
+				traces.Learn(a.Description)
+			}
+		} else if m, err := v.Decode(); err == nil {
+			traces.Learn(m.Content)
+		}
+	})
+}
+
+// preparePurge enters the folder under flush.lock: a round beside may be using it.
+func (p *Purger) preparePurge(ctx context.Context, r *Report) error {
+	held, err := p.Engine.Log.LockFlush(ctx)
+	if err != nil {
+		return err
+	}
+	defer held.Unlock()
+	var m flush.Remains
+	err = p.Flusher.EnterPurgeFolder(held, &m)
+	r.remains(&m)
+	if err != nil {
+		return p.Engine.Env.IOError("making", filepath.Join(p.Engine.Env.Dir, flush.PurgeFolder), err)
+	}
+	return nil
+}
+
+// purgeEntries deletes what there is, and takes what is not there out of the
+// assemblies that name it.
+func (p *Purger) purgeEntries(ctx context.Context, k *engine.Kind, ids []string, r *Report) error {
+	for _, id := range ids {
+		if err := p.there(ctx, k, id); err == nil {
+			r.Deleted = append(r.Deleted, id)
+		} else if !errors.Is(err, errs.ErrNotFound) {
+			return fmt.Errorf("%s %s: %w", k.Noun, human.Quote(id), err)
+		}
+	}
+	for _, id := range r.Deleted {
+		err := error(nil)
+		if k == p.Engine.Kinds.Scopes {
+			err = p.dropScope(ctx, id)
+		} else {
+			err = p.Commits.Commit(ctx, []commit.Op{{Group: k == p.Engine.Kinds.Assemblies, ID: id, Conds: commit.Conditions{Unkept: true}}}, nil, 0)
+		}
+		if err != nil {
+			return fmt.Errorf("deleting %s: %w", human.Quote(id), err)
+		}
+	}
+	if k == p.Engine.Kinds.Scopes {
+		return nil
+	}
+	if p.Engine.Cache != nil {
+		for _, id := range ids {
+			p.Engine.Cache.Invalidate(k.CacheKey(id))
+		}
+	}
+	if k == p.Engine.Kinds.Assemblies {
+		return nil
+	}
+	for _, id := range ids {
+		var in []string
+		for a, err := range p.Containing(ctx, id) {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err != nil {
+				r.Left = append(r.Left, fmt.Errorf("an assembly that names memory %s: %w", human.Quote(id), err))
+				continue
+			}
+			in = append(in, a.ID)
+		}
+		for _, a := range in {
+			switch err := p.takeOut(ctx, a, id); {
+			case err == nil:
+				r.TakenOut = append(r.TakenOut, a)
+			case !errors.Is(err, errs.ErrNotFound): // deleted meanwhile
+				return fmt.Errorf("taking %s out of assembly %s: %w", human.Quote(id), human.Quote(a), err)
+			}
+		}
+	}
+	return nil
+}
+
+// takeOut takes a memory out of an assembly.
+func (p *Purger) takeOut(ctx context.Context, from, id string) error {
+	return p.Commits.Transact(ctx, nil, p.Commits.Commit, func(tx *commit.Tx) error {
+		a, err := tx.Assembly(from)
+		if err != nil {
+			return err
+		}
+		if a.Remove(id) == 0 {
+			return errs.ErrSkip
+		}
+		tx.PutAssemblyAt(&a, commit.Conditions{Missing: true, Unkept: true})
+		return nil
+	})
+}
+
+// purgeLocked removes the traces. In this order: the log goes on in a new segment; files and index
+// cover all that came before; then nothing needs the older segments, and every place is gone
+// through.
+func (p *Purger) purgeLocked(ctx context.Context, held *wal.Held, k *engine.Kind, ids []string, traces *trace.Set, cut bool, r *Report) error {
+	made := false
+	room := func(step func() error) error {
+		err := step()
+		if made || !vfs.IsDiskFull(err) {
+			return err
+		}
+		made = true
+		if rerr := p.purgeRoom(ctx, k, ids, r); rerr != nil {
+			return errors.Join(err, rerr)
+		}
+		return step()
+	}
+	if err := room(func() error { return p.Engine.Log.Roll(ctx) }); err != nil {
+		return fmt.Errorf("beginning a new segment: %w", err)
+	}
+	old, err := p.Flusher.DoomIndex(ctx, held, true)
+	if err != nil {
+		return err
+	}
+	// What the round displaces of other memories is theirs, unless a purge was cut, which may have been of
+	// these. Files that were displaced since this one began, by whatever process, are all overwritten.
+	if memories := p.Engine.Kinds.Memories; !cut {
+		p.Flusher.Files.Spare(func(c *docfile.Change) bool {
+			return c.Folder == memories.Folder && (k != memories || !traces.Stands(c.Name))
+		})
+		defer p.Flusher.Files.Spare(nil)
+	}
+	if err := room(func() error { return p.Flusher.FlushRound(ctx, held, flush.MergeAlways) }); err != nil {
+		return errors.Join(err, old.Close())
+	}
+	var m flush.Remains
+	err = old.Wipe(held, p.Flusher, &m)
+	r.remains(&m)
+	if err != nil {
+		return err
+	}
+	r.Unlinked, p.Flusher.Unlinked = append(r.Unlinked, p.Flusher.Unlinked...), nil
+	if k != p.Engine.Kinds.Scopes {
+		if err := p.purgedVectors(k, ids, r); err != nil {
+			return err
+		}
+	}
+	// Both slots of the checkpoint are to release the old segments, for these go now.
+	c, err := p.Engine.Log.Checkpoint()
+	if err != nil {
+		return err
+	}
+	if err := p.Engine.Log.SetCheckpoint(held, c.Flushed, c.Spilled, p.Flusher.FolderTimes()); err != nil {
+		return err
+	}
+	done, err := p.Engine.Log.Purge(ctx, held, traces.Entry)
+	r.Segments, r.Copies, r.Frames, r.Left = done.Segments, done.Copies, done.Frames, slices.Concat(r.Left, done.Damaged, done.Unwiped)
+	r.Lost = append(r.Lost, done.Lost...)
+	if err != nil {
+		return err
+	}
+	edits, err := p.Flusher.Files.WipeTemp(p.Flusher.Surplus(ctx))
+	p.Flusher.Edited(ctx, edits)
+	if err != nil {
+		return fmt.Errorf("overwriting tmp: %w", err)
+	}
+	if err := p.purgeBackups(held, k, ids, c, r); err != nil {
+		return fmt.Errorf("rewriting the backups of the index: %w", err)
+	}
+	if err := p.purgeStrangers(ctx, k, traces, r); err != nil {
+		return err
+	}
+	return p.purgeAside(ctx, held, traces, r)
+}
+
+// purgeRoom frees on a full disk what can be had without any room: the pool, and the
+// backups of the index that would be written again.
+func (p *Purger) purgeRoom(ctx context.Context, k *engine.Kind, ids []string, r *Report) error {
+	edits, err := p.Flusher.Files.WipeTemp(p.Flusher.Surplus(ctx))
+	p.Flusher.Edited(ctx, edits)
+	if err != nil {
+		return fmt.Errorf("overwriting tmp: %w", err)
+	}
+	if k == p.Engine.Kinds.Scopes {
+		return nil // they have nothing of it
+	}
+	dropped, unlinked, err := index.DropBackups(p.Engine.Env.FS, p.Engine.Env.Dir, uuid.UUID(p.Engine.Log.UUID()).String(), k.Section, ids)
+	r.Dropped += len(dropped)
+	r.Unlinked = append(r.Unlinked, unlinked...)
+	if err != nil {
+		return fmt.Errorf("giving up backups of the index: %w", err)
+	}
+	return nil
+}
+
+// purgeBackups rewrites those of the index, and names full ones.
+func (p *Purger) purgeBackups(held *wal.Held, k *engine.Kind, ids []string, c wal.Checkpoint, r *Report) error {
+	if k != p.Engine.Kinds.Scopes {
+		if err := p.purgeIndexBackups(held, k, ids, c, r); err != nil {
+			return err
+		}
+	}
+	names, err := p.Engine.Env.FS.ReadDir(filepath.Join(p.Engine.Env.Dir, index.BackupsDir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	slices.Sort(names)
+	if _, err := p.Engine.Env.FS.Stat(filepath.Join(p.Engine.Env.Dir, ".git")); err == nil {
+		r.Backup = append(r.Backup, ".git")
+	}
+	for _, name := range names {
+		if _, err := p.Engine.Env.FS.Stat(filepath.Join(p.Engine.Env.Dir, index.BackupsDir, name, repair.BackupName)); err == nil {
+			r.Backup = append(r.Backup, index.BackupsDir+"/"+name)
+		}
+	}
+	return nil
+}
+
+func (p *Purger) purgeIndexBackups(held *wal.Held, k *engine.Kind, ids []string, c wal.Checkpoint, r *Report) error {
+	dir := filepath.Join(p.Engine.Env.Dir, filepath.FromSlash(flush.PurgeFolder))
+	if err := p.Flusher.ClearTemp(held, flush.PurgeFolder); err != nil {
+		return err
+	}
+	if err := vfs.MkdirAll(p.Engine.Env.FS, dir, p.Engine.Env.FolderMode); err != nil {
+		return err
+	}
+	to := p.Engine.Target(uuid.UUID(p.Engine.Log.UUID()), c.Spilled)
+	to.Dir, to.Temp, to.Ready = dir, filepath.Join(dir, "index.new"), nil
+	done, err := index.PurgeBackups(p.Engine.Env.Dir, to, k.Section, ids)
+	r.Backups, r.Dropped = len(done.Rewritten), r.Dropped+len(done.Removed)
+	r.Unlinked = append(r.Unlinked, done.Unlinked...)
+	r.Dropped += len(done.Unread)
+	for _, name := range done.Unread {
+		r.Lost = append(r.Lost, fmt.Errorf("%s was a damaged backup of the index: the store loses nothing with it", name))
+	}
+	r.Left = append(r.Left, done.Unwiped...)
+	if err != nil {
+		return err
+	}
+	return flush.DropPurgeFolder(p.Flusher)
+}
+
+// purgeAside goes through what was set aside.
+func (p *Purger) purgeAside(ctx context.Context, held *wal.Held, traces *trace.Set, r *Report) error {
+	o := trace.Options{FS: p.Engine.Env.FS, FileMode: p.Engine.Env.FileMode, FolderMode: p.Engine.Env.FolderMode}
+	if err := p.Flusher.ClearTemp(held, "tmp/parked"); err != nil {
+		return err
+	}
+	parked, open, err := trace.PurgeParked(held, p.Engine.Env.Dir, traces, o)
+	if err != nil {
+		return err
+	}
+	for _, name := range open {
+		r.Left = append(r.Left, fmt.Errorf("%s: %w: another program has this file open, and may save into it: close it there, then purge again", name, errs.ErrLocked))
+	}
+	aside, unlinked, err := trace.PurgeQuarantine(ctx, held, p.Engine.Env.Dir, traces, o)
+	r.Unlinked = append(r.Unlinked, unlinked...)
+	r.Left = append(r.Left, traces.Unwiped()...)
+	if err != nil {
+		return err
+	}
+	r.Removed = append(append(r.Removed, aside...), parked...)
+	for _, u := range traces.Lost() {
+		r.Lost = append(r.Lost, fmt.Errorf("%s was a damaged copy of a segment of the log: %s", u.Path, u.Why))
+	}
+	for _, u := range traces.Unread() {
+		r.Left = append(r.Left, &errs.CorruptionError{Path: u.Path, Offset: -1,
+			Err: fmt.Errorf("it may hold what was purged, %s: when you need nothing of it overwrite and remove it (shred -u), then purge again", u.Why)})
+	}
+	own := p.Engine.Env.FS.Host().PID
+	for _, a := range p.Engine.Log.Attached() {
+		switch {
+		case a.Elsewhere:
+			r.Elsewhere = append(r.Elsewhere, a.PID)
+		case a.PID != own:
+			r.Processes = append(r.Processes, a.PID)
+		}
+	}
+	return nil
+}

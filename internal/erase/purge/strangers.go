@@ -1,0 +1,89 @@
+package purge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/erase/trace"
+	"github.com/varve-db/varve/internal/flush"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/repair"
+)
+
+// purgeStrangers goes through the files in memories/, or assemblies/, that none has: what
+// stands in the place of one that is deleted, and copies that somebody has made.
+func (p *Purger) purgeStrangers(ctx context.Context, k *engine.Kind, traces *trace.Set, r *Report) error {
+	names, err := k.Names()
+	if err != nil && !places.Gone(err) { // working/ comes with the first scope
+		return err
+	}
+	slices.Sort(names)
+	known := make([]bool, len(names))
+	all := p.Engine.IDs(ctx, k, engine.Filters{Expired: true})
+	if k == p.Engine.Kinds.Scopes {
+		all = p.Scopes.KeysToCopy(ctx)
+	}
+	for id, err := range all {
+		if err != nil {
+			return err
+		}
+		if i, ok := slices.BinarySearch(names, docfile.FileName(id)); ok {
+			known[i] = true
+		}
+	}
+	for i, name := range names {
+		path := k.Path(name)
+		info, err := p.Engine.Env.FS.Stat(path)
+		if known[i] || err != nil || !info.Mode.IsRegular() {
+			continue
+		}
+		b, err := vfs.ReadFile(p.Engine.Env.FS, path, places.StoredMost)
+		if err != nil {
+			return p.Engine.Env.IOError("reading", path, err)
+		}
+		if !traces.Stands(name) && !traces.Holds(b) {
+			if how := traces.Mentioned(name, b); how != "" {
+				r.Mentions = append(r.Mentions, repair.Mention{Path: k.Name() + "/" + name, How: how})
+			}
+			continue
+		}
+		if err := p.wipeStranger(path, i); err == nil || errors.Is(err, vfs.ErrLinked) {
+			r.Removed = append(r.Removed, k.Name()+"/"+name)
+		}
+		if err := vfs.Unwiped(&r.Left, err); err != nil {
+			return p.Engine.Env.IOError("overwriting", path, err)
+		}
+	}
+	return flush.DropPurgeFolder(p.Flusher)
+}
+
+// wipeStranger overwrites and removes a file. It leaves its place before: half of it gone, a killed
+// purge would leave it there as a damaged document of a user.
+func (p *Purger) wipeStranger(path string, n int) error {
+	dir := filepath.Join(p.Engine.Env.Dir, filepath.FromSlash(flush.PurgeFolder))
+	if err := vfs.MkdirAll(p.Engine.Env.FS, dir, p.Engine.Env.FolderMode); err != nil {
+		return err
+	}
+	temp, err := "", fs.ErrExist
+	for ; errors.Is(err, fs.ErrExist); n++ {
+		temp = filepath.Join(dir, fmt.Sprint(n))
+		err = p.Engine.Env.FS.RenameNew(path, temp)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = errors.Join(p.Engine.Env.FS.SyncDir(dir), p.Engine.Env.FS.SyncDir(filepath.Dir(path)))
+	}
+	if err != nil {
+		return err
+	}
+	return vfs.WipeAlone(p.Engine.Env.FS, temp)
+}

@@ -1,0 +1,115 @@
+package purge
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/erase/trace"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/wal"
+)
+
+// Unknown says of which ids a store has nothing. It changes nothing.
+func (p *Purger) Unknown(ctx context.Context, k *engine.Kind, ids []string) ([]string, error) {
+	left := map[string]bool{}
+	for _, id := range ids {
+		if err := p.there(ctx, k, id); errors.Is(err, errs.ErrNotFound) {
+			left[id] = true
+		} else if ctx.Err() != nil {
+			return nil, ctx.Err()
+		} // what cannot be read is there
+	}
+	for _, known := range []func(context.Context, *engine.Kind, map[string]bool) error{p.knownAside, p.knownBackups, p.knownPast} {
+		if len(left) == 0 {
+			break
+		}
+		if err := known(ctx, k, left); err != nil {
+			return nil, err
+		}
+	}
+	var unknown []string
+	for _, id := range ids {
+		if left[id] && !slices.Contains(unknown, id) {
+			unknown = append(unknown, id)
+		}
+	}
+	return unknown, nil
+}
+
+// knownAside strikes out those that have a file somewhere.
+func (p *Purger) knownAside(_ context.Context, k *engine.Kind, left map[string]bool) error {
+	for _, id := range sorted(left) {
+		_, err := p.Engine.Env.FS.Stat(k.Path(docfile.FileName(id)))
+		stands := err == nil
+		if !stands {
+			if stands, err = trace.HasAside(p.Engine.Env.FS, p.Engine.Env.Dir, trace.Of(k.Letter, []string{id})); err != nil {
+				return err
+			}
+		}
+		if stands {
+			delete(left, id)
+		}
+	}
+	return nil
+}
+
+// knownBackups strikes out those that a backup of the index has.
+func (p *Purger) knownBackups(_ context.Context, k *engine.Kind, left map[string]bool) error {
+	if k == p.Engine.Kinds.Scopes {
+		return nil
+	}
+	backups, err := index.Backups(p.Engine.Env.FS, p.Engine.Env.Dir)
+	if err != nil {
+		return err
+	}
+	for _, b := range backups {
+		set, err := index.OpenBackup(p.Engine.Env.FS, p.Engine.Env.Dir, b, uuid.UUID(p.Engine.Log.UUID()).String())
+		if err != nil {
+			continue // its purge is told
+		}
+		for _, id := range sorted(left) {
+			if _, ok, err := set.Get(nil, k.Section, id); ok && err == nil {
+				delete(left, id)
+			}
+		}
+		if err := set.Release(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// knownPast strikes out those that have a version, or their deletion.
+func (p *Purger) knownPast(ctx context.Context, k *engine.Kind, left map[string]bool) error {
+	oldest, err := p.Engine.Log.Past().First(p.Engine.Log.Durable())
+	if err != nil {
+		return err
+	}
+	for range p.Engine.Log.Past().EntriesOf(ctx, wal.Mark{LSN: oldest}, p.Engine.Log.Durable(), func(key []byte) bool {
+		if len(key) > 1 && key[0] == record.Kept {
+			key = key[1:]
+		}
+		known := len(key) > 0 && key[0] == k.Letter && left[string(key[1:])]
+		if known {
+			delete(left, string(key[1:]))
+		}
+		return known
+	}) {
+		if ctx.Err() != nil || len(left) == 0 {
+			break
+		}
+	}
+	return ctx.Err()
+}
+
+func sorted(set map[string]bool) []string {
+	return slices.Sorted(maps.Keys(set))
+}

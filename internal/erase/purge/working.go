@@ -1,0 +1,63 @@
+package purge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/erase/trace"
+	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/working"
+)
+
+// there says whether something is there now: ErrNotFound when it is not.
+func (p *Purger) there(ctx context.Context, k *engine.Kind, id string) error {
+	if k != p.Engine.Kinds.Scopes {
+		_, err := p.Engine.Find(ctx, k, id, false)
+		return err
+	}
+	of, err := working.ParseScope(id)
+	if err != nil {
+		return err
+	}
+	res, err := p.Scopes.Do(ctx, &working.Request{Scope: of, Op: working.OpCount{}})
+	if errors.Is(err, errs.ErrCorrupt) {
+		return nil
+	}
+	if err == nil && res.Counts.Created.IsZero() {
+		return fmt.Errorf("scope %s: %w", human.Quote(id), errs.ErrNotFound)
+	}
+	return err
+}
+
+func (p *Purger) dropScope(ctx context.Context, key string) error {
+	of, err := working.ParseScope(key)
+	if err != nil {
+		return err
+	}
+	return p.Scopes.DropBare(ctx, of)
+}
+
+// learnScope tells traces what a scope says now.
+func (p *Purger) learnScope(ctx context.Context, key string, traces *trace.Set) error {
+	of, err := working.ParseScope(key)
+	if err != nil {
+		return err
+	}
+	res, err := p.Scopes.Do(ctx, &working.Request{Scope: of, Op: working.OpLoad{}})
+	if errors.Is(err, errs.ErrCorrupt) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for i := 0; i < min(len(res.Items), learnMost); i++ {
+		traces.Learn(string(res.Items[i].Value))
+	}
+	for i := 0; i < min(len(res.Notes), learnMost); i++ {
+		traces.Learn(res.Notes[i].Text)
+	}
+	return nil
+}

@@ -1,0 +1,410 @@
+package diagnose
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/copy/migrate"
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/repairs/verify"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/view"
+	"github.com/varve-db/varve/memstore"
+	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal"
+)
+
+// Options is what Look needs besides the folder.
+type Options struct {
+	Open   func(ctx context.Context) (Store, error) // to read only: nothing on disk changes
+	Config func(text []byte) error                  // says what is wrong with the text of a config.json
+	FS     vfs.FS
+	Verify repair.VerifyOptions
+}
+
+// Store is a store that could be opened.
+type Store interface {
+	Source() view.Source
+	Close() error
+}
+
+// toldEvery is how many files are read between two calls of Progress.
+const toldEvery = 512
+
+// Closed looks at a store that cannot be opened read-only, for the reason that
+// opening gave: what its ground (config, checkpoint, log, index) lacks, and
+// whether the files can be read. It reads only, and needs no log and no index.
+// A reason that is no damage is the error that ends it.
+func Closed(ctx context.Context, dir string, opening error, o Options) iter.Seq2[repair.Finding, error] {
+	return func(yield func(repair.Finding, error) bool) {
+		g := &ground{ctx: ctx, dir: dir, o: o, sum: o.Verify.Summary}
+		if g.sum == nil {
+			g.sum = new(repair.Summary)
+		}
+		*g.sum = repair.Summary{Findings: map[repair.Kind]int64{}}
+		tell := yield
+		yield = func(f repair.Finding, err error) bool {
+			if uerr := f.Unread(); uerr != nil {
+				_ = tell(repair.Finding{}, uerr)
+				return false
+			}
+			if err == nil {
+				g.sum.Findings[f.Kind]++
+				g.sum.Worst = max(g.sum.Worst, f.Severity)
+			}
+			return tell(f, err)
+		}
+		err := g.damage(opening)
+		for _, step := range []func() error{g.config, g.log, g.index} {
+			if err == nil {
+				err = step()
+			}
+		}
+		if err == nil && len(g.list) == 0 {
+			g.add(repair.Finding{Kind: repair.StoreUnreadable, Severity: repair.Lost, Path: ".", Stake: "the whole store", Err: opening})
+		}
+		for _, f := range g.list {
+			if err == nil && !yield(f, nil) {
+				return
+			}
+		}
+		if err == nil {
+			var more bool
+			if more, err = g.files(yield); !more {
+				return
+			}
+		}
+		if err != nil {
+			yield(repair.Finding{}, err)
+		}
+	}
+}
+
+// openTries is how often opening is tried: what stands in the way may be a
+// writer in the middle of replacing the index.
+const openTries = 5
+
+// Look opens a store read-only and verifies it; one that cannot be opened is
+// looked at by Ground. opened hears of the store while it is open. Where something else
+// is in the place of a file or folder of the store, that is all that is looked at.
+func Look(ctx context.Context, dir string, o Options, opened func(view.Source)) iter.Seq2[repair.Finding, error] {
+	return func(yield func(repair.Finding, error) bool) {
+		var s Store
+		err := o.Verify.Validate()
+		if err != nil {
+			yield(repair.Finding{}, err)
+			return
+		}
+		// A link in the place of a folder keeps everything else from being looked at.
+		if list, blocked := verify.NotFolders(o.FS, dir); blocked && isStore(dir, o) {
+			yieldAll(list, o.Verify.Summary, yield)
+			return
+		}
+		if list, err := o.misshapen(dir); err != nil || len(list) > 0 {
+			if err != nil {
+				yield(repair.Finding{}, err)
+				return
+			}
+			yieldAll(list, o.Verify.Summary, yield)
+			return
+		}
+		for range openTries {
+			if s, err = o.Open(ctx); err == nil || ctx.Err() != nil || errors.Is(err, errs.ErrLocked) {
+				break
+			}
+		}
+		if err != nil {
+			Closed(ctx, dir, err, o)(yield)
+			return
+		}
+		defer func() { _ = s.Close() }()
+		if opened != nil {
+			opened(s.Source())
+		}
+		verify.Findings(ctx, s.Source(), o.Verify)(yield)
+	}
+}
+
+// yieldAll yields findings that are all there is.
+func yieldAll(list []repair.Finding, sum *repair.Summary, yield func(repair.Finding, error) bool) {
+	if sum == nil {
+		sum = new(repair.Summary)
+	}
+	*sum = repair.Summary{Findings: map[repair.Kind]int64{}}
+	for _, f := range list {
+		sum.Findings[f.Kind]++
+		sum.Worst = max(sum.Worst, f.Severity)
+		if !yield(f, nil) {
+			return
+		}
+	}
+}
+
+type ground struct {
+	ctx     context.Context
+	dir     string
+	o       Options
+	sum     *repair.Summary
+	list    []repair.Finding
+	noLog   bool
+	mark    wal.Checkpoint
+	hasMark bool
+}
+
+func (g *ground) add(f repair.Finding) {
+	if f.Next == "" {
+		f.Next = repair.NextRepair
+	}
+	f.Remarks |= repair.Unopened
+	if f.Offset == 0 {
+		_, f.Offset = view.Place(f.Err, f.Path)
+	}
+	g.list = append(g.list, f)
+}
+
+func (g *ground) path(elem ...string) string {
+	return filepath.Join(append([]string{g.dir}, elem...)...)
+}
+
+// damage gives back what is no damage: no store, one that lives elsewhere, no
+// leave, a newer format.
+func (g *ground) damage(opening error) error {
+	var unfinished *repair.UnfinishedError
+	switch {
+	case errors.Is(opening, errs.ErrMoved), errors.As(opening, &unfinished), errors.Is(opening, errs.ErrNewerFormat), errors.Is(opening, errs.ErrLocked), errors.Is(opening, errs.ErrPermission),
+		vfs.IsPermission(opening), vfs.IsStarved(opening), errors.Is(opening, context.Canceled), errors.Is(opening, context.DeadlineExceeded):
+		return opening
+	}
+	if _, err := g.o.FS.Stat(g.path("wal", "open.lock")); err == nil {
+		return nil
+	}
+	if b, err := vfs.ReadFile(g.o.FS, g.path("config.json"), places.ConfigMost); err == nil && g.o.Config(b) == nil {
+		return nil
+	}
+	names, err := g.o.FS.ReadDir(g.path("memories"))
+	if err == nil {
+		for _, n := range names {
+			if strings.HasSuffix(n, docfile.Extension) {
+				return nil
+			}
+		}
+	}
+	return opening
+}
+
+func (g *ground) config() error {
+	b, err := vfs.ReadFile(g.o.FS, g.path("config.json"), places.ConfigMost)
+	if places.Gone(err) {
+		return nil // made at the next open
+	}
+	if err == nil {
+		err = g.o.Config(b)
+	}
+	if errors.Is(err, errs.ErrNewerFormat) || vfs.IsPermission(err) {
+		return err
+	}
+	if err != nil {
+		g.add(repair.Finding{Kind: repair.ConfigInvalid, Severity: repair.Healable, Path: "config.json", Offset: -1, Err: err,
+			Stake: "limits and intervals: the defaults hold", Heals: repair.ByDefaults})
+	}
+	return nil
+}
+
+// log looks for a segment that begins as one.
+func (g *ground) log() error {
+	var err error
+	if g.mark, err = wal.ReadCheckpoint(g.o.FS, g.dir); err == nil {
+		g.hasMark = true
+	} else if info, serr := g.o.FS.Stat(g.path("checkpoint")); serr == nil && info.Mode.IsRegular() {
+		if errors.Is(err, errs.ErrNewerFormat) || vfs.IsPermission(err) {
+			return err
+		}
+		g.add(repair.Finding{Kind: repair.CheckpointSlot, Severity: repair.Healable, Path: "checkpoint", Offset: -1, Err: err, Stake: "where recovery begins", Heals: repair.ByLog})
+	}
+	names, err := g.o.FS.ReadDir(g.path("wal"))
+	if err != nil && !places.Gone(err) {
+		return fmt.Errorf("reading %s: %w", g.path("wal"), err)
+	}
+	var unreadable []repair.Finding
+	for _, name := range names {
+		number, ok := segment.ParseName(name)
+		if !ok {
+			continue
+		}
+		b, err := vfs.ReadFile(g.o.FS, g.path("wal", name), segment.MaxSize)
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", g.path("wal", name), err)
+		}
+		start, _, err := segment.ParseStart(b)
+		if err == nil && start.Number != number {
+			err = fmt.Errorf("%w: the file says that it is segment %d", segment.ErrHeader, start.Number)
+		}
+		switch {
+		case errors.Is(err, segment.ErrEnd):
+		case err == nil || g.hasMark:
+			g.noCheckpoint()
+			return nil
+		default: // neither this file nor a checkpoint says how to read it
+			unreadable = append(unreadable, repair.Finding{Kind: repair.SegmentDamaged, Severity: repair.Lost, Path: "wal/" + name,
+				Stake: "acknowledged writes that were in no file yet, if there were any, and the history",
+				Err:   &errs.CorruptionError{Path: "wal/" + name, Segment: number, Err: fmt.Errorf("the file does not begin as a segment, and there is no checkpoint: %w", err)}})
+		}
+	}
+	g.noLog = true
+	if len(unreadable) > 0 {
+		for _, f := range unreadable {
+			g.add(f)
+		}
+		return nil
+	}
+	f := repair.Finding{Kind: repair.LogMissing, Severity: repair.Healable, Path: "wal", Offset: -1, Heals: repair.ByFiles,
+		Stake: "the history of the memories; their newest versions are in files", Err: errors.New("it holds no segment")}
+	if g.hasMark && g.mark.Attested.LSN > g.mark.Flushed.LSN {
+		f.Severity, f.Heals = repair.Lost, ""
+		f.Stake = fmt.Sprintf("acknowledged writes that were not in files yet: %d bytes of log", g.mark.Attested.LSN-g.mark.Flushed.LSN)
+	}
+	g.add(f)
+	return nil
+}
+
+// noCheckpoint: there is a log, and nothing says where its marks are.
+func (g *ground) noCheckpoint() {
+	if _, err := g.o.FS.Stat(g.path("checkpoint")); places.Gone(err) {
+		g.add(repair.Finding{Kind: repair.CheckpointSlot, Severity: repair.Healable, Path: "checkpoint", Offset: -1, Err: errAbsent, Stake: "where recovery begins", Heals: repair.ByLog})
+	}
+}
+
+var errAbsent = errors.New("there is no such file")
+
+// index loads base and delta as an opening does.
+func (g *ground) index() error {
+	if g.noLog {
+		return nil // rebuilt with the log, from the files
+	}
+	var err error
+	if _, err = g.o.FS.Stat(g.path(index.BaseName)); err == nil && g.hasMark {
+		want := index.Want{Store: uuid.UUID(g.mark.UUID).String(), Spilled: g.mark.Spilled.LSN}
+		var set *index.Set
+		if set, err = index.Load(g.o.FS, g.dir, want, nil); err == nil {
+			return set.Release()
+		}
+	}
+	if errors.Is(err, errs.ErrNewerFormat) || vfs.IsPermission(err) {
+		return err
+	}
+	if err != nil {
+		path, offset := view.Place(err, index.BaseName)
+		_, noBase := g.o.FS.Stat(g.path(index.BaseName))
+		_, noDelta := g.o.FS.Stat(g.path(index.DeltaName))
+		if places.Gone(noBase) {
+			err = errAbsent
+		}
+		f := repair.Finding{Kind: repair.IndexDamaged, Severity: repair.Healable, Path: path, Offset: offset, Err: err,
+			Stake: "finding and listing memories; the memories themselves are in their files", Heals: repair.ByIndex}
+		if places.Gone(noBase) && places.Gone(noDelta) {
+			f.Remarks = repair.Absent
+		}
+		g.add(f)
+	}
+	return nil
+}
+
+// files reads each file of each kind: whether it is one, and in its place.
+func (g *ground) files(yield func(repair.Finding, error) bool) (more bool, err error) {
+	for _, k := range document.Kinds {
+		if more, err = g.folder(k, yield); !more || err != nil {
+			break
+		}
+	}
+	return more, err
+}
+
+func (g *ground) folder(k *document.Kind, yield func(repair.Finding, error) bool) (more bool, err error) {
+	folder := docfile.Layout{FS: g.o.FS, Root: g.dir}.Folder(k.Folder)
+	names, err := folder.Names()
+	if places.Gone(err) {
+		return true, nil
+	}
+	if err != nil {
+		return yield(repair.Finding{Kind: verify.KindOf(k, repair.MemoryUnreadable), Severity: repair.Lost, Path: k.Folder, Offset: -1, Err: err, Stake: "all that lies there", Next: repair.NextRepair}, nil), nil
+	}
+	for i, name := range names {
+		if err := g.ctx.Err(); err != nil {
+			return true, err
+		}
+		if p := g.o.Verify.Progress; p != nil && i%toldEvery == 0 {
+			p(int64(i), int64(len(names)))
+		}
+		if !strings.HasSuffix(name, docfile.Extension) || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "#") {
+			continue
+		}
+		f := repair.Finding{Path: k.Folder + "/" + name, Offset: -1, Next: repair.NextRepair, Remarks: repair.Unopened}
+		if !g.o.Verify.Chosen(name) {
+			continue
+		}
+		data, _, err := folder.Read(name, places.StoredMost)
+		g.sum.Files, g.sum.Bytes = g.sum.Files+1, g.sum.Bytes+int64(len(data))
+		var c document.Content
+		if err == nil {
+			c, err = k.Decode(data, memstore.DecodeOptions{Limits: document.Stored, Owned: true})
+		}
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			f.Kind, f.Severity, f.Offset, f.Err = repair.Unparsable, repair.Lost, document.OffsetOf(err), err
+			f.Stake, f.Heals = "this "+k.Noun+"; log and archive are searched for it when the store is open", repair.BySalvage
+			if errors.Is(err, docfile.ErrMergeConflict) {
+				f.Heals = repair.ByMoving // half of a conflict is no document
+			}
+		case docfile.FileName(c.ID) != name:
+			f.Kind, f.Severity, f.ID, f.Heals = repair.Misplaced, repair.Healable, c.ID, repair.ByMoving
+			f.Stake, f.Err = "nothing, if the "+k.Noun+" is in its place", k.Elsewhere(c.ID)
+		default:
+			continue
+		}
+		if !yield(f, nil) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// misshapen are these files of a folder that is a store.
+func (o *Options) misshapen(dir string) ([]repair.Finding, error) {
+	g := &ground{dir: dir, o: *o}
+	if g.damage(errs.ErrNoStore) != nil {
+		return nil, nil // opening it says what it is
+	}
+	return verify.Misshapen(o.FS, dir)
+}
+
+// isStore says whether what has a link in it is a store, and one that is used in this
+// place, so that the link is in the place of one of its folders.
+func isStore(dir string, o Options) bool {
+	if _, err := migrate.Residence(o.FS, dir); err != nil && vfs.EnterError(err) == nil && !errors.Is(err, syscall.ENOTDIR) { // as of a FIFO in the place of wal/
+		return false
+	}
+	if b, err := vfs.ReadFile(o.FS, filepath.Join(dir, "config.json"), places.ConfigMost); err == nil && o.Config(b) == nil {
+		return true
+	}
+	info, err := o.FS.Stat(filepath.Join(dir, "wal"))
+	if err != nil || !info.Mode.IsDir() {
+		return false
+	}
+	_, err = o.FS.Stat(filepath.Join(dir, "wal", "open.lock"))
+	return err == nil
+}

@@ -1,0 +1,262 @@
+package heal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/journal"
+	"github.com/varve-db/varve/internal/repairs/verify"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/wal"
+)
+
+// rounds bounds how often Apply looks again: each step can uncover what the one before hid (a
+// rebuilt index shows the files that it does not account for).
+const rounds = 6
+
+// repairer is one Apply.
+type repairer struct {
+	*journal.Changer
+	ctx    context.Context
+	o      Options
+	report *repair.RepairReport
+	tried  map[string]bool
+	bare   bool // a folder was made room for that may have held the only copy of something
+}
+
+// apply is Apply of a plan.
+func (o Options) apply(ctx context.Context, p *repair.RepairPlan) (_ *repair.RepairReport, err error) {
+	r := &repairer{ctx: ctx, Changer: o.changer(p.Dir), o: o, report: &repair.RepairReport{}, tried: map[string]bool{}}
+	defer func() {
+		if err = o.Explain(err); r.Manifest != nil {
+			_ = r.Manifest.Close()
+		}
+	}()
+	plan := *p
+	for range rounds {
+		todo := r.untried(plan.Actions)
+		if len(todo) == 0 {
+			break
+		}
+		if err := r.round(todo); err != nil {
+			return r.report, err
+		}
+		if err := o.look(ctx, &plan); err != nil {
+			return r.report, fmt.Errorf("verifying what was repaired: %w", err)
+		}
+	}
+	r.remaining(&plan)
+	if r.Manifest == nil {
+		return r.report, nil
+	}
+	r.report.ID = r.Manifest.ID
+	return r.report, r.End()
+}
+
+// untried leaves out what was done before and shows again, or could not be done; and, once
+// a link was taken out of the place of memories/ or the like, what would give something up.
+// Where the link led may have it: that is shown, and left to the next repair.
+func (r *repairer) untried(list []repair.Action) (todo []repair.Action) {
+	for _, a := range list {
+		if r.bare && a.Loses != "" {
+			continue
+		}
+		key := fmt.Sprint(a.Do, "\x00", a.Path, "\x00", a.ID)
+		if !r.tried[key] {
+			r.tried[key] = true
+			todo = append(todo, a)
+		}
+	}
+	return todo
+}
+
+func (r *repairer) remaining(p *repair.RepairPlan) {
+	r.report.Summary = p.Summary
+	for _, a := range p.Actions {
+		r.report.Remaining = append(r.report.Remaining, a.Findings...)
+	}
+	for _, f := range p.Left {
+		if f.Kind != repair.Quarantined && f.Kind != repair.HistoryGap {
+			r.report.Remaining = append(r.report.Remaining, f)
+		}
+	}
+	for _, f := range r.report.Remaining {
+		r.report.Worst = max(r.report.Worst, f.Severity)
+	}
+}
+
+// round does what needs that no other process is there, then the rest.
+func (r *repairer) round(todo []repair.Action) error {
+	var out []repair.Action
+	for _, a := range todo {
+		if a.Do == repair.MoveOut {
+			out = append(out, a)
+		}
+	}
+	if len(out) > 0 {
+		return r.reshape(out) // then the rest can be looked at
+	}
+	if r.Manifest == nil {
+		if err := r.room(); err != nil {
+			return err
+		}
+		var err error
+		if r.report.NoUndo, err = r.Begin(r.o.keys()); err != nil {
+			return err
+		}
+	}
+	var room, alone, live []repair.Action
+	for _, a := range todo {
+		switch {
+		case a.Do == repair.MakeRoom:
+			room = append(room, a)
+		case a.Alone:
+			alone = append(alone, a)
+		default:
+			live = append(live, a)
+		}
+	}
+	if err := r.makeRoom(room); err != nil {
+		return err
+	}
+	if len(alone) == 0 && len(live) == 0 {
+		return nil
+	}
+	if len(alone) > 0 {
+		err := r.alone(alone)
+		if errors.Is(err, errs.ErrLocked) {
+			r.report.Waiting = append(r.report.Waiting, alone...)
+			if len(live) == 0 {
+				return err
+			}
+		} else if err != nil {
+			return err
+		}
+	}
+	return r.live(live)
+}
+
+// alone holds open.lock and attach.lock, so that nobody has the store open and
+// nobody opens it.
+func (r *repairer) alone(list []repair.Action) error {
+	if err := r.o.layout(r.Dir).Folder("wal").Make(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.ctx, r.o.LockWait)
+	defer cancel()
+	release, ok, err := wal.Alone(r.o.FS, r.Dir, r.o.Known, r.o.fileMode(), func(k vfs.Lock) error { return k.Lock(ctx, vfs.ModeExclusive) })
+	if err != nil {
+		if ctx.Err() != nil && r.ctx.Err() == nil {
+			err = &errs.LockError{Path: r.Path("wal", "open.lock"), Err: err}
+		}
+		return err
+	}
+	if !ok {
+		list := r.attached()
+		r.report.Processes, r.report.Unsure, r.report.Elsewhere = split(list)
+		return &errs.LockError{Path: r.Path("wal", "attach.lock"),
+			Err: fmt.Errorf("stop the processes %v, then run memctl repair again", list)}
+	}
+	defer release()
+	for _, a := range list {
+		if err := r.ctx.Err(); err != nil {
+			return err
+		}
+		d := repair.Done{Action: a}
+		switch a.Do {
+		case repair.FixConfig:
+			err = r.fixConfig(&d)
+		case repair.NewMarks:
+			err = r.newMarks(&d)
+		case repair.NewLog:
+			err = r.newLog(&d)
+		case repair.SetSegment:
+			err = r.retire(&d)
+		case repair.SetIndexAside:
+			err = r.indexAside(&d)
+		case repair.SetAside:
+			err = r.asideOfLog(&d)
+		case repair.Reopen:
+			d.Result = "done by opening it"
+			if a.Path == index.BaseName {
+				err = errors.Join(r.IntendAny(&d, index.BaseName), r.IntendAny(&d, index.DeltaName))
+			}
+		}
+		if err := r.done(d, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// done notes an action. Only what makes going on senseless is an error.
+func (r *repairer) done(d repair.Done, err error) error {
+	if errors.Is(err, journal.ErrNothing) {
+		d.Result, err = err.Error(), nil
+	}
+	d.Err = r.o.Explain(err)
+	r.report.Done = append(r.report.Done, d)
+	switch {
+	case err == nil:
+		return nil
+	case r.ctx.Err() != nil, vfs.IsDiskFull(err), vfs.IsPermission(err), errors.Is(err, errs.ErrClosed):
+		return err
+	}
+	return nil
+}
+
+// attached are the processes that have the store open now.
+func (r *repairer) attached() []wal.Attached {
+	s, err := r.o.Open(r.ctx, true)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = s.Close() }()
+	return s.Source().Log.Attached()
+}
+
+// live works on the open store.
+func (r *repairer) live(list []repair.Action) error {
+	s, err := r.o.Open(r.ctx, false)
+	if err != nil {
+		return fmt.Errorf("opening what is being repaired: %w", err)
+	}
+	src := s.Source()
+	h := &healer{r: r, s: s, v: verify.New(r.ctx, src, repair.VerifyOptions{Workers: 1}, nil)}
+	for len(list) > 0 && err == nil {
+		if err = r.ctx.Err(); err != nil {
+			break
+		}
+		n := together(list)
+		err = r.heal(h, list[:n])
+		list = list[n:]
+	}
+	if err == nil && src.Log.Damage() == nil {
+		err = s.Settle(r.ctx)
+	}
+	return errors.Join(err, s.Close())
+}
+
+// heal does actions that go together.
+func (r *repairer) heal(h *healer, list []repair.Action) error {
+	done := make([]*repair.Done, len(list))
+	for i, a := range list {
+		done[i] = &repair.Done{Action: a}
+	}
+	var fails []error
+	if list[0].Do == repair.Adopt {
+		fails = h.adoptAll(done)
+	} else {
+		fails = []error{h.heal(done[0])}
+	}
+	for i, d := range done {
+		if err := r.done(*d, fails[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,250 @@
+package heal
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/journal"
+	"github.com/varve-db/varve/internal/repairs/past"
+	"github.com/varve-db/varve/internal/repairs/verify"
+	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/vector"
+	"github.com/varve-db/varve/wal"
+)
+
+func hashOf(b []byte) [32]byte { return sha256.Sum256(b) }
+
+// healer works on an open store, beside others that have it open. Each action looks again under
+// flush.lock at what it is about: only then no process of ours changes files.
+type healer struct {
+	r *repairer
+	s Store
+	v *verify.Run
+	// archive and log were read for these names; see recall.
+	names [2]map[string]bool           // of each kind
+	known [2]map[string][]past.Version // by file name
+}
+
+// heal does one action.
+func (h *healer) heal(d *repair.Done) error {
+	log := h.v.Source.Log
+	switch d.Do {
+	case repair.Tidy:
+		d.Result = "looked through"
+		return nil // Settle does
+	case repair.Rebuild:
+		if err := h.r.IntendAny(d, index.BaseName); err != nil {
+			return err
+		}
+		if err := h.r.IntendAny(d, index.DeltaName); err != nil {
+			return err
+		}
+		d.Result = "made anew"
+		return h.s.Reindex(h.r.ctx, slices.ContainsFunc(d.Findings, func(f repair.Finding) bool { return f.Kind != repair.IndexDamaged }))
+	case repair.Revector:
+		for _, name := range vector.Files() {
+			if err := h.r.IntendAny(d, name); err != nil {
+				return err
+			}
+		}
+		d.Result = "made anew"
+		return h.s.Revector(h.r.ctx)
+	}
+	if d.Do == repair.RemakeView {
+		d.Result = "made again"
+		return h.s.RemakeView(h.r.ctx, d.Path)
+	}
+	if d := log.Damage(); d != nil {
+		return fmt.Errorf("the log is damaged: %w", d)
+	}
+	k := document.At(d.Path)
+	if k != nil && isStray(&d.Findings[0]) {
+		if err := h.recall(k); err != nil {
+			return err
+		}
+	}
+	held, err := log.LockFlush(h.r.ctx)
+	if err != nil {
+		return err
+	}
+	defer held.Unlock()
+	if err := h.v.Source.Sight(h.r.ctx); err != nil {
+		return err
+	}
+	switch {
+	case d.Do == repair.Rework:
+		return h.rework(held, d)
+	case d.Findings[0].Kind == repair.ArchiveDamaged:
+		return h.archived(held, d)
+	case k == nil:
+		return h.r.Aside(d, d.Path, journal.Why(d.Findings))
+	case d.Do == repair.TakeOut, d.Do == repair.Recompute:
+		return h.regroup(held, k, d)
+	case isStray(&d.Findings[0]):
+		a, err := h.stray(held, k, d)
+		if err == nil && a != nil {
+			err = h.adoptNew(held, k, []*newcomer{a})[0]
+		}
+		return err
+	case d.Do == repair.SetAside:
+		return h.r.Aside(d, d.Path, journal.Why(d.Findings))
+	}
+	return h.document(held, k, d)
+}
+
+// recall reads log and archive once for what they know of the files that no
+// entry accounts for.
+func (h *healer) recall(k *document.Kind) error {
+	if h.names[k.At] != nil {
+		return nil
+	}
+	present := map[string]bool{}
+	names, err := h.v.Folders[k.At].Names()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		present[name] = true
+	}
+	undone, err := journal.Undone(h.r.o.keys(), h.r.Dir)
+	if err != nil {
+		return err
+	}
+	known, err := h.v.Past.Known(k, present, undone)
+	if err == nil {
+		h.names[k.At], h.known[k.At] = present, known
+	}
+	return err
+}
+
+// formerly writes down that a document's newest version is going to change, and
+// keeps the edit that stands in its file for Undo.
+func (h *healer) formerly(k *document.Kind, d *repair.Done, was *journal.Stands, version wal.LSN) error {
+	return h.r.Manifest.Intend(journal.Change{Do: d.Do, Path: k.File(d.ID), Before: was, ID: d.ID, Was: version, Any: true})
+}
+
+// document heals one whose file holds none of its versions.
+func (h *healer) document(held *wal.Held, k *document.Kind, d *repair.Done) error {
+	v, id := h.v, d.ID
+	j := v.Document(k, id, nil, 0)
+	if j.Err != nil {
+		return j.Err
+	}
+	if j.Finding == nil || j.Finding.Kind.General() == repair.MemoryTime {
+		return journal.ErrNothing
+	}
+	if j.Finding.Kind.General() == repair.MemoryEdited || j.Finding.Kind == repair.Stranger {
+		return fmt.Errorf("it was saved meanwhile: run memctl repair again")
+	}
+	list, err := v.May(k, id, v.Source.Log.Flushed())
+	if err != nil {
+		return err
+	}
+	newest := list[0]
+	if newest.Absent {
+		return journal.ErrNothing
+	}
+	if doc, mtime, from := v.Past.Document(k, id, newest.Version, newest.Line.ContentHash); doc != nil {
+		return h.restore(held, k, d, newest.Version, mtime.UnixMicro(), doc, from)
+	}
+	if f := v.Read(k, docfile.FileName(id)); f.Err == nil {
+		if c, doc, err := salvaged(v, k, f.Data, id); err == nil {
+			if d.Do != repair.Salvage {
+				return changedError{}
+			}
+			return h.salvage(held, k, d, c, doc, newest.Version)
+		}
+	}
+	if d.Do != repair.RecordLost {
+		return changedError{}
+	}
+	return h.lost(held, k, d, &newest)
+}
+
+// lost sets what is left of a document aside, with all that is known of it, and
+// takes its entry away.
+func (h *healer) lost(held *wal.Held, k *document.Kind, d *repair.Done, newest *verify.Standing) error {
+	line, err := h.rawLine(k, d.ID)
+	if err != nil {
+		return err
+	}
+	n := journal.NoteOf(d)
+	n.Why, n.Version, n.Known, n.From = "no copy of it is left: "+n.Why, newest.Version, line, k.File(d.ID)
+	switch err := h.r.AsideNote(d, k.File(d.ID), n); {
+	case errors.Is(err, journal.ErrNothing):
+		if d.Where, err = h.r.Quarantine.Bytes(docfile.FileName(d.ID)+".lost", append([]byte(nil), line...), n); err != nil {
+			return err
+		}
+	case err != nil:
+		return err
+	}
+	if err := h.r.Manifest.Intend(journal.Change{Do: d.Do, Path: k.File(d.ID), ID: d.ID, Was: newest.Version}); err != nil {
+		return err
+	}
+	d.Result = "recorded in " + d.Where
+	return h.s.Delete(h.r.ctx, held, k.Letter, d.ID, newest.Version)
+}
+
+// rawLine is the index line of a document, as it stands in index or log.
+func (h *healer) rawLine(k *document.Kind, id string) ([]byte, error) {
+	set := h.v.Source.State.Set()
+	if set == nil {
+		return nil, errs.ErrClosed
+	}
+	defer func() { _ = set.Release() }()
+	b, _, err := set.Get(nil, k.Section, id)
+	if err != nil || b == nil {
+		return []byte(`{}`), nil
+	}
+	return b, nil
+}
+
+// salvage takes what could be read of a document as its newest version.
+func (h *healer) salvage(held *wal.Held, k *document.Kind, d *repair.Done, c document.Content, doc []byte, was wal.LSN) error {
+	d.ID = c.ID
+	kept, err := h.r.Keep(d.Path, journal.NoteOf(d))
+	if err != nil {
+		return err
+	}
+	if kept == nil {
+		return journal.ErrNothing
+	}
+	d.Where = kept.Kept
+	if err := h.formerly(k, d, kept, was); err != nil {
+		return err
+	}
+	version, err := h.s.Adopt(h.r.ctx, held, k.Letter, doc, kept.Mtime, was)
+	if err != nil {
+		return err
+	}
+	d.Do = repair.Salvage
+	d.Result = fmt.Sprintf("%s, marked %s; the file lies in %s", c.Size(), repair.PartialKey, kept.Kept)
+	return h.r.Manifest.Became(version)
+}
+
+// restore puts a document back. What stands in its place is kept.
+func (h *healer) restore(held *wal.Held, k *document.Kind, d *repair.Done, version wal.LSN, mtime int64, doc []byte, from string) error {
+	rel := k.File(d.ID)
+	if err := h.r.Clear(d, rel); err != nil {
+		return err
+	}
+	was, err := h.r.Keep(rel, journal.NoteOf(d))
+	if err != nil {
+		return err
+	}
+	if was != nil {
+		d.Where = was.Kept
+	}
+	if err := h.r.Manifest.Intend(journal.Change{Do: d.Do, Path: rel, Before: was, Any: true}); err != nil {
+		return err
+	}
+	d.From, d.Result = from, "put back, from the "+from
+	return h.s.PutBack(h.r.ctx, held, k.Letter, d.ID, version, time.UnixMicro(mtime), doc)
+}

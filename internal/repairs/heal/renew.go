@@ -1,0 +1,315 @@
+package heal
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/journal"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/repairs/past"
+	"github.com/varve-db/varve/internal/repairs/verify"
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal"
+)
+
+// A log with damage in it cannot be mended in place: each frame names the one
+// before it. So everything that can be read of it, also behind the damage, goes into files and
+// index, and the log is restarted: under its UUID, so that the archive stays its history and
+// versions keep their meaning, in a segment above every position that was ever given, so that none
+// means two things. In this order, so that it may be cut anywhere and run again:
+//
+//  1. the newest versions above flushed into files, durable; of working memory all
+//     that is above spilled
+//  2. a new segment, which nothing names yet
+//  3. the index, as of that segment's start; or none, and opening makes it from
+//     the files, where the damage hides what it would have to know
+//  4. the checkpoint, which names the new segment: from here on it is the log
+//  5. the old segments: sound ones into the archive, all into quarantine
+
+// renewal is one such beginning.
+type renewal struct {
+	r   *repairer
+	d   *repair.Done
+	s   Store
+	v   *verify.Run
+	log *wal.FileLog
+	c   wal.Checkpoint
+
+	attested wal.LSN
+	lastTime int64
+	newest   map[string]found // above spilled, what can be read
+	older    map[string]found // below flushed: what the log holds is the only copy, perhaps
+	hashes   map[string][][32]byte
+	worked   map[string][]wal.LSN // entries of working memory above spilled, by scope
+	gaps     []wal.Gap
+	model    index.Model // the newest that an entry tells of
+	low      bool        // the new log begins below positions that marks or index name
+}
+
+type found struct {
+	version wal.LSN
+	deleted bool
+}
+
+func (r *repairer) newLog(d *repair.Done) error {
+	s, err := r.o.Open(r.ctx, true)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.Close() }()
+	src := s.Source()
+	n := &renewal{r: r, d: d, s: s, v: verify.New(r.ctx, src, repair.VerifyOptions{Workers: 1}, nil), log: src.Log,
+		newest: map[string]found{}, older: map[string]found{}, hashes: map[string][][32]byte{}, worked: map[string][]wal.LSN{}}
+	if n.c, err = wal.ReadCheckpoint(r.o.FS, r.Dir); err != nil {
+		return fmt.Errorf("reading the checkpoint: %w", err)
+	}
+	for _, step := range []func() error{n.read, n.damagedFiles, n.files, n.scopes, n.begin} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read goes through all frames from spilled on. Up to what is known to have been
+// durable it goes on behind damage; beyond that only what links on is in the log.
+func (n *renewal) read() error {
+	known, err := n.log.Known()
+	if err != nil {
+		return err
+	}
+	n.attested = max(n.c.Attested.LSN, known)
+	list, _, err := n.log.SegmentFiles()
+	if err != nil {
+		return err
+	}
+	var prev wal.Mark
+	var batch []wal.Entry
+	ended, begun := false, map[uint64]bool{}
+	for i, f := range list {
+		unbegun, err := n.log.Unbegun(f)
+		if err != nil && !places.Gone(err) {
+			return err
+		}
+		if unbegun || ended {
+			continue
+		}
+		begun[f.Number] = true
+		end, _ := past.FramesEnd(n.log, list[i:])
+		_, err = n.log.WalkSegment(n.r.ctx, f.Number, prev, end, func(end wal.Mark, e *wal.Entry) error {
+			if ended {
+				return nil
+			}
+			prev = end
+			if e == nil {
+				return nil
+			}
+			n.lastTime = max(n.lastTime, e.Time.UnixMicro())
+			batch = append(batch, wal.Entry{LSN: e.LSN, Time: e.Time, Key: strings.Clone(e.Key), Kind: e.Kind, Delete: e.Delete, Value: slices.Clone(e.Value)})
+			if !e.More || e.LSN < n.attested {
+				for _, e := range batch {
+					n.saw(&e)
+				}
+				batch = batch[:0]
+			}
+			return nil
+		}, func(g wal.Gap) {
+			if errors.Is(g.Err, segment.ErrEnd) && g.To == end {
+				return // where the segment's frames end
+			}
+			if batch = batch[:0]; g.At >= n.attested {
+				ended = true
+				return
+			}
+			n.gaps = append(n.gaps, g)
+		})
+		if err != nil && !places.Gone(err) {
+			return err
+		}
+	}
+	n.holes(list, begun)
+	return nil
+}
+
+// holes adds the segments that are missing between spilled and what was durable; begun holds those that
+// are there.
+func (n *renewal) holes(list []wal.SegmentFile, begun map[uint64]bool) {
+	first, _ := n.log.Place(n.c.Spilled.LSN - 1)
+	last, _ := n.log.Place(n.attested - 1)
+	if newest := wal.NewestSegment(list); last > newest+1 { // a mark may say anything
+		n.gaps = append(n.gaps, wal.Gap{At: max(n.c.Spilled.LSN, n.log.SegmentEnd(newest)), To: n.attested, Err: segment.ErrEnd})
+		last = newest
+	}
+	for number := first; number <= last; number++ {
+		if !begun[number] {
+			end := n.log.SegmentEnd(number)
+			n.gaps = append(n.gaps, wal.Gap{At: end - n.log.SegmentSize(), To: min(end, n.attested), Err: segment.ErrEnd})
+		}
+	}
+}
+
+func (n *renewal) saw(e *wal.Entry) {
+	if _, err := state.Check(e); err != nil {
+		return // it stays in the segment, in quarantine
+	}
+	if len(e.Key) > 0 && e.Key[0] == record.Working {
+		if e.LSN >= n.c.Spilled.LSN {
+			n.worked[e.Key[1:]] = append(n.worked[e.Key[1:]], e.LSN)
+		}
+		return
+	}
+	if len(e.Key) > 0 && e.Key[0] == record.Kept {
+		return // it is no change
+	}
+	if len(e.Key) > 0 && e.Key[0] == record.Model {
+		// Each stands for those before it; what cannot be read says nothing.
+		if m, err := state.ModelIn(e); err == nil {
+			n.model = m
+		}
+		return
+	}
+	if e.LSN < n.c.Flushed.LSN {
+		n.older[e.Key] = found{e.LSN, e.Delete}
+	}
+	if e.LSN < n.c.Spilled.LSN {
+		return
+	}
+	line, _, err := state.LineIn(e)
+	if err != nil {
+		return
+	}
+	if !e.Delete {
+		if e.LSN >= n.c.Flushed.LSN {
+			if _, _, err := state.DocumentIn(n.s.Source().Codec, e, n.v.Source.FileLimit); err != nil {
+				return // no file can be made of it
+			}
+		}
+		n.hashes[e.Key] = append(n.hashes[e.Key], line.ContentHash)
+	}
+	n.newest[e.Key] = found{e.LSN, e.Delete}
+}
+
+// files puts what is not in files yet there.
+func (n *renewal) files() error {
+	var due []string
+	for key, f := range n.newest {
+		if f.version >= n.c.Flushed.LSN && document.Of(key) != nil {
+			due = append(due, key)
+		}
+	}
+	slices.SortFunc(due, func(a, b string) int { return cmp.Compare(n.newest[a].version, n.newest[b].version) })
+	if len(due) == 0 {
+		return nil
+	}
+	fl, err := docfile.NewFlusher(docfile.Options{Layout: n.r.o.layout(n.r.Dir), Token: "repair-" + n.r.Manifest.ID, Clock: n.r.o.Clock, Workers: 1, Limit: int64(n.v.Source.FileLimit)})
+	if err != nil {
+		return err
+	}
+	for part := range slices.Chunk(due, 64) {
+		var changes []docfile.Change
+		for _, key := range part {
+			c, err := n.change(key)
+			if err != nil {
+				return errors.Join(err, fl.Close())
+			}
+			changes = append(changes, c)
+		}
+		res, err := fl.Round(n.r.ctx, changes)
+		if err == nil && len(res.Blocked) > 0 {
+			err = res.Blocked[0].Err
+		}
+		if err != nil {
+			return errors.Join(err, fl.Close())
+		}
+	}
+	n.d.Result = human.Count(len(due), "document that was only in the log was put into a file", "documents that were only in the log were put into files")
+	return fl.Close()
+}
+
+// damagedFiles puts back, from the log that is going to be set aside, what it
+// still has of files below flushed that have lost it.
+func (n *renewal) damagedFiles() error {
+	for _, key := range slices.Sorted(maps.Keys(n.older)) {
+		at := n.older[key]
+		k := document.Of(key)
+		if k == nil || at.deleted || n.newest[key].version > at.version {
+			continue
+		}
+		j := n.v.Document(k, key[1:], nil, 0)
+		if j.Err != nil {
+			return j.Err
+		}
+		if f := j.Finding; f == nil || f.Heals != repair.ByLog || f.LSN != at.version {
+			continue
+		}
+		if err := n.putBack(key, at.version, j.Finding); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *renewal) putBack(key string, version wal.LSN, f *repair.Finding) error {
+	d := repair.Done{Action: repair.Action{Do: repair.Restore, Path: f.Path, ID: f.ID, From: repair.ByLog, Findings: []repair.Finding{*f}}}
+	e, err := n.log.ReadAt(n.r.ctx, version)
+	if err != nil {
+		return err
+	}
+	doc, _, err := state.DocumentIn(n.s.Source().Codec, &e, n.v.Source.FileLimit)
+	if err != nil {
+		return err
+	}
+	name := n.r.Path(filepath.FromSlash(f.Path))
+	if info, err := n.r.o.FS.Stat(name); err == nil && !info.Mode.IsRegular() {
+		if err := n.r.AsideSpecial(&d, f.Path, journal.Why(d.Findings)); err != nil {
+			return err
+		}
+	}
+	if err := n.r.WriteAt(&d, f.Path, doc, e.Time); err != nil {
+		return err
+	}
+	d.Result = "put back, from the log"
+	return n.r.done(d, nil)
+}
+
+func (n *renewal) change(key string) (docfile.Change, error) {
+	id, at, k := key[1:], n.newest[key], document.Of(key)
+	e, err := n.log.ReadAt(n.r.ctx, at.version)
+	if err != nil {
+		return docfile.Change{}, err
+	}
+	view, err := state.Read(&e)
+	if err != nil {
+		return docfile.Change{}, err
+	}
+	return docfile.Change{
+		Folder: n.v.Folders[k.At], Name: docfile.FileName(id), Delete: e.Delete, Mtime: e.Time, ID: id, Version: e.LSN,
+		Data: func() ([]byte, error) { return n.s.Source().Codec.Doc(&view, n.v.Source.FileLimit) },
+		Ours: func(_ vfs.Info, data func() ([]byte, error)) bool {
+			b, err := data()
+			return err == nil && n.ours(key, hashOf(b))
+		},
+	}, nil
+}
+
+// ours says whether bytes are a version of a document that log or index know.
+func (n *renewal) ours(key string, hash [32]byte) bool {
+	if slices.Contains(n.hashes[key], hash) {
+		return true
+	}
+	line, err := n.v.Line(document.Of(key), key[1:])
+	return err == nil && line.ContentHash == hash
+}

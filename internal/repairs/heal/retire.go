@@ -1,0 +1,95 @@
+package heal
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/varve-db/varve/internal/journal"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/repairs/past"
+	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal"
+)
+
+// retire sets aside what the log no longer needs, with what is damaged in it.
+func (r *repairer) retire(d *repair.Done) error {
+	s, err := r.o.Open(r.ctx, true)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.Close() }()
+	log := s.Source().Log
+	below, _ := log.Place(log.Spilled() - 1)
+	d.Result = "the log does not need it"
+	return r.retireBelow(d, log, below, log.Durable())
+}
+
+// retireBelow takes all segments below a number away: the sound ones are copied
+// into the archive, of the damaged ones what is sound, and all lie in quarantine. The log was durable
+// up to attested.
+func (r *repairer) retireBelow(d *repair.Done, log *wal.FileLog, number uint64, attested wal.LSN) error {
+	list, _, err := log.SegmentFiles()
+	if err != nil {
+		return err
+	}
+	for i, f := range list {
+		if f.Number >= number {
+			break
+		}
+		rel := "wal/" + segment.Name(f.Number)
+		unbegun, err := log.Unbegun(f)
+		if err != nil {
+			return err
+		}
+		if unbegun {
+			if err := r.Remove(rel); err != nil {
+				return err
+			}
+			continue
+		}
+		copied := fmt.Sprintf("wal/archive/%08d.zst", f.Number)
+		end, sound, cut, err := past.Frames(r.ctx, log, list[i:], attested)
+		if err != nil {
+			return err
+		}
+		if sound {
+			// Zeros from where a frame began look as an end does. Then a copy that is made lacks what was there, and
+			// goes again when the segment comes back.
+			if _, gone := r.o.FS.Stat(r.Path(filepath.FromSlash(copied))); cut && places.Gone(gone) {
+				err = r.IntendAny(d, copied)
+			}
+			if err == nil {
+				err = log.ArchiveSegment(f.Number)
+			}
+		} else {
+			err = r.salvage(d, log, list[i:], end, copied)
+		}
+		if err != nil {
+			return err
+		}
+		one := repair.Done{Action: repair.Action{Do: d.Do, Path: rel, Findings: d.Findings}}
+		if err := r.Aside(&one, rel, journal.Why(d.Findings)); err != nil && !errors.Is(err, journal.ErrNothing) {
+			return err
+		}
+		if d.Where == "" || rel == d.Path {
+			d.Where = one.Where
+		}
+	}
+	return nil
+}
+
+// salvage keeps the sound frames of the first of some segments as history, in a copy. end is where they end.
+func (r *repairer) salvage(d *repair.Done, log *wal.FileLog, list []wal.SegmentFile, end wal.LSN, copied string) error {
+	f, next := list[0], list[1:]
+	last := wal.Mark{LSN: end}
+	if len(next) > 0 && next[0].Err == nil && next[0].Start.PrevEnd == end {
+		last.Sum = next[0].Start.PrevSum
+	}
+	if err := r.IntendAny(d, copied); err != nil {
+		return err
+	}
+	_, err := log.SalvageSegment(r.ctx, f.Number, last)
+	return err
+}

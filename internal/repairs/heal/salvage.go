@@ -1,0 +1,177 @@
+package heal
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/repairs/verify"
+	"github.com/varve-db/varve/memstore"
+	"github.com/varve-db/varve/repair"
+)
+
+// salvaged reads a damaged document as far as it goes: whole members of the
+// object, and of a string that breaks off what is there of it. A conflict that a
+// merge left is taken with its first side. id is the document's, "" when only it
+// tells. It fails when there is nothing worth keeping: no id, or neither content
+// nor metadata, or of an assembly neither members nor a name.
+func salvaged(v *verify.Run, k *document.Kind, data []byte, id string) (document.Content, []byte, error) {
+	text, err := asFarAsItGoes(firstSide(data), k == document.Assemblies)
+	if err != nil {
+		return document.Content{}, nil, err
+	}
+	c, err := k.Decode(text, memstore.DecodeOptions{Limits: v.Source.Limits, Location: v.Source.Location, IDOptional: id != ""})
+	if err != nil {
+		return document.Content{}, nil, err
+	}
+	if c.ID == "" {
+		c.ID = id
+	}
+	if id != "" && c.ID != id {
+		return document.Content{}, nil, fmt.Errorf("%w: it holds the id %s", errs.ErrInvalid, human.Quote(c.ID))
+	}
+	if a := c.Group; a != nil {
+		if a.ID = c.ID; a.Name == "" && len(a.MemoryIDs) == 0 {
+			return document.Content{}, nil, fmt.Errorf("%w: neither a name nor members can be read", errs.ErrInvalid)
+		}
+		doc, err := a.Encode(assembly.Limits{AssemblyBytes: v.Source.Limits.MemoryBytes, Members: document.MembersMost})
+		return c, doc, err
+	}
+	m := c.Memory
+	if m.ID = c.ID; m.Content == "" && len(m.Metadata) == 0 {
+		return document.Content{}, nil, fmt.Errorf("%w: neither content nor metadata can be read", errs.ErrInvalid)
+	}
+	if m.Metadata == nil {
+		m.Metadata = map[string]any{}
+	}
+	m.Metadata[repair.PartialKey] = true
+	doc, err := m.Encode(v.Source.Limits)
+	return c, doc, err
+}
+
+// asFarAsItGoes makes a whole object of the beginning of one, marked as partial if
+// that is wanted.
+func asFarAsItGoes(data []byte, marked bool) ([]byte, error) {
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	d := jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowDuplicateNames(true))
+	if k := d.PeekKind(); k != '{' {
+		return nil, fmt.Errorf("%w: it does not begin as an object", errs.ErrInvalid)
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return nil, err
+	}
+	out := []byte("{")
+	var names []string
+	member := func(name string, value []byte) {
+		if slices.Contains(names, name) {
+			return
+		}
+		if names = append(names, name); len(names) > 1 {
+			out = append(out, ',')
+		}
+		out, _ = jsontext.AppendQuote(out, name)
+		out = append(append(out, ':'), value...)
+	}
+	for d.PeekKind() == '"' {
+		t, err := d.ReadToken()
+		if err != nil {
+			break
+		}
+		name := t.String()
+		from := d.InputOffset()
+		value, err := d.ReadValue()
+		if err == nil {
+			member(name, value)
+			continue
+		}
+		if rest, ok := brokenString(data[from:]); ok {
+			member(name, rest)
+		}
+		break
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("%w: no member can be read", io.ErrUnexpectedEOF)
+	}
+	if marked {
+		member(repair.PartialKey, []byte("true"))
+	}
+	whole := jsontext.Value(append(out, '}'))
+	if err := whole.Indent(jsontext.WithIndent("  ")); err != nil {
+		return nil, err
+	}
+	return append(whole, '\n'), nil
+}
+
+// brokenString makes a whole string of the beginning of one, behind a colon.
+func brokenString(b []byte) ([]byte, bool) {
+	b = bytes.TrimLeft(b, " \t\r\n:")
+	if len(b) < 2 || b[0] != '"' {
+		return nil, false
+	}
+	end := 1
+	for end < len(b) {
+		c := b[end]
+		if c == '"' || c < ' ' {
+			break
+		}
+		n := 1
+		switch {
+		case c == '\\' && end+1 < len(b) && b[end+1] == 'u':
+			n = 6
+		case c == '\\':
+			n = 2
+		case c >= utf8.RuneSelf:
+			r, size := utf8.DecodeRune(b[end:])
+			if n = size; r == utf8.RuneError && size <= 1 {
+				n = len(b) // bytes that are no text end it
+			}
+		}
+		piece := append(append([]byte{'"'}, b[end:min(end+n, len(b))]...), '"')
+		if end+n > len(b) || !jsontext.Value(piece).IsValid(jsontext.AllowInvalidUTF8(n == 6)) {
+			break
+		}
+		end += n
+	}
+	if end == 1 {
+		return nil, false
+	}
+	s := append(slices.Clone(b[:end]), '"')
+	if !jsontext.Value(s).IsValid() { // half of a surrogate pair, at its end
+		if end < 7 {
+			return nil, false
+		}
+		s = append(slices.Clone(b[:end-6]), '"')
+	}
+	return s, jsontext.Value(s).IsValid()
+}
+
+// firstSide leaves of each conflict that a merge marked the side that comes first.
+func firstSide(data []byte) []byte {
+	if !bytes.Contains(data, []byte("<<<<<<< ")) {
+		return data
+	}
+	var out []byte
+	const both, first, second = 0, 1, 2
+	side := both
+	for line := range bytes.Lines(data) {
+		switch {
+		case bytes.HasPrefix(line, []byte("<<<<<<< ")):
+			side = first
+		case side == first && (bytes.HasPrefix(line, []byte("=======")) || bytes.HasPrefix(line, []byte("||||||| "))):
+			side = second
+		case side == second && bytes.HasPrefix(line, []byte(">>>>>>> ")):
+			side = both
+		case side != second:
+			out = append(out, line...)
+		}
+	}
+	return out
+}

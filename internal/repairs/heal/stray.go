@@ -1,0 +1,341 @@
+package heal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/journal"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/repairs/verify"
+	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/wal"
+)
+
+// verdict is what is done with a file that no entry accounts for. Plan and Apply both have it from judge.
+type verdict struct {
+	heals string // as in repair.Finding, from which the plan has the verb
+	why   string // it is set aside
+	id    string
+	stake string // "": as verifying says
+	err   error  // likewise
+	whole *recovered
+	back  *returned
+	add   *newcomer
+}
+
+// recovered is what could be read of a file that is no document.
+type recovered struct {
+	content document.Content
+	doc     []byte
+	from    string // the log or the archive, which have all of it; "": the file
+}
+
+// returned is a document whose only copy lies under another name than its id's.
+type returned struct {
+	kind   *document.Kind
+	file   verify.File
+	newest verify.Standing
+	as     bool // the file is that version; else it is adopted as a new one
+}
+
+// changedError is a file of which another verdict is reached than when the plan was made.
+type changedError struct{}
+
+func (changedError) Error() string {
+	return "the file or the store has changed since: it is planned again"
+}
+func (changedError) Unwrap() error { return journal.ErrNothing }
+
+// twiceError is a file with the id of another one that no entry accounts for either, and that is adopted.
+type twiceError struct{ other string } // in the folder of the kind
+
+func (e *twiceError) Error() string {
+	return fmt.Sprintf("%s has the same id, and is adopted", e.other)
+}
+
+// twice returns the other file of a twiceError in an error, "" if there is none.
+func twice(err error) string {
+	var e *twiceError
+	if errors.As(err, &e) {
+		return e.other
+	}
+	return ""
+}
+
+var errReturned = errors.New("it was deleted, and its file has returned: that is a new version of it")
+
+// isStray reports whether a finding is about a file that no entry accounts for.
+func isStray(f *repair.Finding) bool {
+	return slices.Contains([]repair.Kind{repair.Stranger, repair.Unparsable, repair.Misplaced}, f.Kind.General())
+}
+
+// judgeFiles has a plan say of files without an entry what log and archive decide, and of documents without a copy
+// whether anything of them can be read: verifying a store does not look for either.
+func (o *Options) judgeFiles(ctx context.Context, p *repair.RepairPlan) error {
+	var all []repair.Finding
+	salvage := map[int]bool{} // of all
+	due := false
+	for _, a := range p.Actions {
+		for _, f := range a.Findings {
+			if f.Remarks&repair.Unopened == 0 && document.At(f.Path) != nil {
+				if a.Do == repair.Salvage && !isStray(&f) {
+					salvage[len(all)] = true
+				}
+				due = due || isStray(&f) || salvage[len(all)]
+			}
+			all = append(all, f)
+		}
+	}
+	if !due {
+		return nil
+	}
+	s, err := o.Open(ctx, true)
+	if err != nil {
+		return nil // what is said without it stays
+	}
+	defer func() { _ = s.Close() }()
+	h := &healer{r: &repairer{ctx: ctx, Changer: o.changer(p.Dir), o: *o}, s: s, v: verify.New(ctx, s.Source(), repair.VerifyOptions{Workers: 1}, nil)}
+	adopted := map[string]string{} // the file, by kind and id
+	for i := range all {
+		f := &all[i]
+		k := document.At(f.Path)
+		if k == nil || !isStray(f) && !salvage[i] {
+			continue
+		}
+		name := strings.TrimPrefix(f.Path, k.Folder+"/")
+		if salvage[i] {
+			if _, _, err := salvaged(h.v, k, h.v.Read(k, name).Data, f.ID); err != nil {
+				f.Heals = repair.ByRecording
+			}
+			continue
+		}
+		if err := h.recall(k); err != nil {
+			return err
+		}
+		why := journal.Why([]repair.Finding{*f})
+		is, err := h.judge(k, name, "", why)
+		if err == nil && is.add != nil {
+			key := string(k.Letter) + is.id
+			if other, ok := adopted[key]; ok {
+				is, err = h.judge(k, name, other, why)
+			} else {
+				adopted[key] = name
+			}
+		}
+		if errors.Is(err, journal.ErrNothing) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		f.Heals = is.heals
+		if is.stake != "" {
+			f.Stake = is.stake
+		}
+		if is.err != nil {
+			f.Err = is.err
+		}
+	}
+	all = append(all, p.Left...)
+	return p.SetFindings(func(yield func(repair.Finding, error) bool) {
+		for _, f := range all {
+			if !yield(f, nil) {
+				return
+			}
+		}
+	})
+}
+
+// judge decides about a file that no entry accounts for. other is a file that is adopted instead if it has the same id,
+// "" for none; why is what is wrong with it, if that is all there is.
+func (h *healer) judge(k *document.Kind, name, other, why string) (*verdict, error) {
+	v := h.v
+	f := v.Read(k, name)
+	if places.Gone(f.Err) {
+		return nil, journal.ErrNothing
+	}
+	aside := func(why string) *verdict { return &verdict{heals: repair.ByMoving, why: why} }
+	if f.Err != nil {
+		return aside(why), nil
+	}
+	c, err := v.Decode(k, append([]byte(nil), f.Data...))
+	if err != nil {
+		for _, other := range document.Kinds { // moved into the folder of another kind
+			if c, oerr := v.Decode(other, append([]byte(nil), f.Data...)); other != k && oerr == nil {
+				if back, err := h.judgeBack(other, &f, c.ID); back != nil || err != nil {
+					return back, err
+				}
+			}
+		}
+		return h.judgeUnparsable(k, name, why)
+	}
+	_, err = v.Source.State.Find(k.Letter, c.ID)
+	switch {
+	case err == nil && docfile.FileName(c.ID) == name:
+		return nil, journal.ErrNothing // it has an entry by now
+	case err == nil: // the document is in its place, or should be
+		if back, err := h.judgeBack(k, &f, c.ID); back != nil || err != nil {
+			return back, err
+		}
+		return aside(why), nil
+	case !errors.Is(err, errs.ErrNotFound):
+		return nil, err
+	}
+	if own := docfile.FileName(c.ID); own != name && h.holds(k, own, c.ID) { // that counts
+		return aside(k.Elsewhere(c.ID).Error() + ", which is there"), nil
+	}
+	if other != "" && h.holds(k, other, c.ID) {
+		is := aside((&twiceError{other}).Error())
+		is.err = &twiceError{other}
+		return is, nil
+	}
+	if err := v.Fits(k, f.Data); err != nil {
+		return aside(err.Error()), nil
+	}
+	is := &verdict{heals: repair.ByAdoption, id: c.ID, add: &newcomer{id: c.ID, file: f}}
+	if list := h.known[k.At][docfile.FileName(c.ID)]; len(list) > 0 && list[len(list)-1].Deleted {
+		is.err = errReturned // as where a process watches the files
+	}
+	return is, nil
+}
+
+// holds reports whether a file is a document with an id.
+func (h *healer) holds(k *document.Kind, name, id string) bool {
+	f := h.v.Read(k, name)
+	if f.Err != nil {
+		return false
+	}
+	c, err := h.v.Decode(k, f.Data)
+	return err == nil && c.ID == id
+}
+
+// judgeBack decides about a document under another name than its id's, where that is the only copy: what neither log
+// nor archive has any more. nil: there is another, or its file is in its place.
+func (h *healer) judgeBack(k *document.Kind, f *verify.File, id string) (*verdict, error) {
+	v := h.v
+	if !places.Gone(v.Read(k, docfile.FileName(id)).Err) {
+		return nil, nil
+	}
+	list, err := v.May(k, id, v.Source.Log.Flushed())
+	if err != nil || list[0].Absent {
+		return nil, err
+	}
+	newest := &list[0]
+	if doc, _, _ := v.Past.Document(k, id, newest.Version, newest.Line.ContentHash); doc != nil {
+		return nil, nil
+	}
+	back := &returned{kind: k, file: *f, newest: *newest, as: f.Has(&newest.Line)}
+	switch {
+	case back.as:
+		return &verdict{heals: repair.ByFiles, id: id, back: back, stake: "the " + k.Noun + ", whose only copy this is"}, nil
+	case v.Fits(k, f.Data) != nil:
+		return nil, nil
+	}
+	return &verdict{heals: repair.ByAdoption, id: id, back: back, stake: "the " + k.Noun + ", of which no other copy is left"}, nil
+}
+
+// judgeUnparsable decides about a file that is no document: if log or archive have the one whose place it takes, that
+// is restored. Nothing is made of what can be read of the file itself: it may be half of a conflict.
+func (h *healer) judgeUnparsable(k *document.Kind, name, why string) (*verdict, error) {
+	v := h.v
+	aside := &verdict{heals: repair.ByMoving, why: why}
+	list := h.known[k.At][name]
+	if len(list) == 0 {
+		return aside, nil
+	}
+	last := list[len(list)-1]
+	if _, err := v.Source.State.Find(k.Letter, last.ID); err == nil || last.Deleted {
+		return aside, nil
+	}
+	doc, _, from := v.Past.Document(k, last.ID, last.Version, last.Hash)
+	if doc == nil {
+		return aside, nil
+	}
+	c, err := v.Decode(k, append([]byte(nil), doc...))
+	if err != nil {
+		return nil, err
+	}
+	return &verdict{heals: from, id: c.ID, whole: &recovered{c, doc, from}, stake: "the " + k.Noun + ", which index and file do not have"}, nil
+}
+
+// stray carries out what judge decides, if that is what the plan says; what it returns is to be adopted.
+func (h *healer) stray(held *wal.Held, k *document.Kind, d *repair.Done) (*newcomer, error) {
+	f := &d.Findings[0]
+	is, err := h.judge(k, strings.TrimPrefix(d.Path, k.Folder+"/"), twice(f.Err), journal.Why(d.Findings))
+	if err != nil {
+		return nil, err
+	}
+	unopened := f.Remarks&repair.Unopened != 0 // so judge had nothing to look at when the plan was made
+	if unopened && is.heals == repair.ByMoving && f.Heals == repair.BySalvage {
+		if is.whole, err = h.salvageable(k, d); err != nil {
+			return nil, err
+		}
+	} else if !unopened && is.heals != f.Heals {
+		return nil, changedError{}
+	}
+	if is.id != "" {
+		d.ID = is.id
+	}
+	switch {
+	case is.add != nil:
+		is.add.d = d
+		return is.add, nil
+	case is.back != nil:
+		return nil, h.putBack(held, d, is.back)
+	case is.whole != nil:
+		if err := h.salvage(held, k, d, is.whole.content, is.whole.doc, 0); err != nil {
+			return nil, err
+		}
+		if from := is.whole.from; from != "" {
+			d.Do, d.From, d.Result, d.Loses = repair.Restore, from, "from the "+from, ""
+		}
+		return nil, nil
+	}
+	return nil, h.r.Aside(d, d.Path, is.why)
+}
+
+// putBack gives a document its file back that lies under another name.
+func (h *healer) putBack(held *wal.Held, d *repair.Done, b *returned) error {
+	const result = "it lay under a name that is not its id's"
+	id, k := d.ID, b.kind
+	if b.as {
+		if err := h.restore(held, k, d, b.newest.Version, b.newest.Line.Mtime, b.file.Data, d.Path); err != nil {
+			return err
+		}
+		d.Do = repair.Restore
+		return h.r.Aside(d, d.Path, result+"; it was put back under its own")
+	}
+	if err := h.formerly(k, d, nil, b.newest.Version); err != nil {
+		return err
+	}
+	version, err := h.s.Adopt(h.r.ctx, held, k.Letter, b.file.Data, b.file.Info.Mtime, b.newest.Version)
+	if err == nil {
+		err = h.r.Manifest.Became(version)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", id, err)
+	}
+	d.Do = repair.Adopt
+	return h.r.Aside(d, d.Path, result+"; it was adopted under its own")
+}
+
+// salvageable returns what can be read of a file that is no document, while neither index nor log may be whole: nil if
+// that is nothing worth keeping, or if the store has a document of that id.
+func (h *healer) salvageable(k *document.Kind, d *repair.Done) (*recovered, error) {
+	name := strings.TrimPrefix(d.Path, k.Folder+"/")
+	f := h.v.Read(k, name)
+	c, doc, err := salvaged(h.v, k, f.Data, "")
+	if f.Err != nil || err != nil || docfile.FileName(c.ID) != name {
+		return nil, nil
+	}
+	if _, err := h.v.Source.State.Find(k.Letter, c.ID); !errors.Is(err, errs.ErrNotFound) {
+		return nil, err
+	}
+	return &recovered{content: c, doc: doc}, nil
+}

@@ -1,0 +1,207 @@
+package past
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal"
+)
+
+// What a repair of the log loses for good is history: versions that lie in the damage, and were
+// replaced since. The newest version of a document is in its file, and is not lost with the log.
+// Each version names the one before it, so what is sound behind the damage tells of the last one
+// that a document had in it. Of those before that one, nothing is left to count but a header here
+// and there: then the number is the least that it can be, and the place is told by its size and by
+// when it was written.
+
+// Loss is what only the damaged places of a log had.
+type Loss struct {
+	Versions, Documents int       // that are known to be lost
+	Bytes               int64     // of places of which it cannot be told what was in them
+	After, Before       time.Time // when these were written; zero where nothing tells
+}
+
+func (l Loss) String() string {
+	says := ""
+	if l.Versions > 0 {
+		says = human.Count(l.Versions, "old version", "old versions") + " of " + human.Count(l.Documents, "document", "documents")
+	}
+	if l.Bytes == 0 {
+		return says
+	}
+	when := ""
+	switch after, before := l.After.Format(time.RFC3339), l.Before.Format(time.RFC3339); {
+	case !l.After.IsZero() && !l.Before.IsZero():
+		when = ", written between " + after + " and " + before
+	case !l.After.IsZero():
+		when = ", written after " + after
+	case !l.Before.IsZero():
+		when = ", written before " + before
+	}
+	if says == "" {
+		return fmt.Sprintf("the old versions that were in %s of the log%s, if there were any", human.Bytes(l.Bytes), when)
+	}
+	return fmt.Sprintf("at least %s that were in %s of the log%s", says, human.Bytes(l.Bytes), when)
+}
+
+// Lost counts the versions that only the damaged places of the log had, and the documents that they
+// are of.
+func Lost(ctx context.Context, log *wal.FileLog, s *state.State) (Loss, error) {
+	list, _, err := log.SegmentFiles()
+	if err != nil {
+		return Loss{}, err
+	}
+	archived, _, err := log.Archived()
+	if err != nil {
+		return Loss{}, err
+	}
+	d := damage{current: s.Current, named: map[wal.LSN]string{}}
+	next := uint64(0)
+	for i, f := range list {
+		if f.Err != nil && next != 0 && f.Number != next {
+			continue // not of this log
+		}
+		if next != 0 && f.Number > next && !slices.Contains(archived, next) {
+			d.gap(wal.Gap{At: log.SegmentEnd(next - 1), To: log.SegmentEnd(f.Number - 1)})
+		}
+		if next != 0 || f.Err == nil { // the first may be no segment of this log
+			next = f.Number + 1
+		}
+		unbegun, err := log.Unbegun(f)
+		if err != nil && !places.Gone(err) {
+			return Loss{}, err
+		}
+		if unbegun {
+			continue
+		}
+		end, _ := FramesEnd(log, list[i:])
+		_, err = log.WalkSegment(ctx, f.Number, wal.Mark{}, end, d.entry, func(g wal.Gap) {
+			if !errors.Is(g.Err, segment.ErrEnd) || g.To != end {
+				d.gap(g)
+			}
+		})
+		if err != nil && !places.Gone(err) {
+			return Loss{}, err
+		}
+	}
+	return d.loss(ctx, log, archived)
+}
+
+// damage is what a walk through the log has found.
+type damage struct {
+	current func(key string) (wal.LSN, error)
+	named   map[wal.LSN]string // versions that a later one names as the one before it, with the key
+	gaps    []hole
+	newest  time.Time
+}
+
+// hole is a gap, with the times of what is sound around it.
+type hole struct {
+	wal.Gap
+	after, before time.Time
+}
+
+func (d *damage) gap(g wal.Gap) { d.gaps = append(d.gaps, hole{Gap: g, after: d.newest}) }
+
+func (d *damage) entry(_ wal.Mark, e *wal.Entry) error {
+	if e == nil {
+		return nil
+	}
+	d.newest = e.Reading
+	for i := len(d.gaps) - 1; i >= 0 && d.gaps[i].before.IsZero(); i-- {
+		d.gaps[i].before = e.Reading
+	}
+	if len(e.Key) == 0 || document.Of(e.Key) == nil {
+		return nil
+	}
+	if view, err := state.Read(e); err == nil && view.Previous != 0 {
+		d.named[view.Previous] = string([]byte(e.Key))
+	}
+	return nil
+}
+
+func (d *damage) loss(ctx context.Context, log *wal.FileLog, archived []uint64) (l Loss, err error) {
+	documents := map[string]bool{}
+	count := func(key string) {
+		l.Versions++
+		documents[key] = true
+	}
+	for at, key := range d.named {
+		if slices.ContainsFunc(d.gaps, func(g hole) bool { return at >= g.At && at < g.To }) {
+			if _, err := log.ArchivedAt(ctx, at); err != nil {
+				count(key)
+			}
+		}
+	}
+	for _, g := range d.gaps {
+		if number, _ := log.Place(g.At); slices.Contains(archived, number) || d.named[g.At] != "" && errors.Is(g.Err, segment.ErrPayload) {
+			continue
+		}
+		if g.Key != "" { // a single frame
+			if document.Of(g.Key) == nil {
+				continue
+			}
+			if now, err := d.current(g.Key); err == nil && now == g.At {
+				continue
+			} else if err == nil && now > g.At {
+				count(g.Key)
+				continue
+			}
+		}
+		if g.At%log.SegmentSize() == 0 && g.To-g.At == segment.StartSize {
+			continue // nothing but the start of a segment
+		}
+		if l.Bytes == 0 || !l.After.IsZero() && g.after.Before(l.After) {
+			l.After = g.after
+		}
+		if l.Bytes == 0 || g.before.IsZero() || !l.Before.IsZero() && g.before.After(l.Before) {
+			l.Before = g.before
+		}
+		l.Bytes += int64(g.To - g.At)
+	}
+	l.Documents = len(documents)
+	return l, nil
+}
+
+// FramesEnd is up to where the first of some segments holds frames, as the one
+// after it says; else its end.
+func FramesEnd(log *wal.FileLog, list []wal.SegmentFile) (end wal.LSN, said bool) {
+	end = log.SegmentEnd(list[0].Number)
+	if len(list) > 1 && list[1].Err == nil && list[1].Number == list[0].Number+1 && list[1].Start.PrevEnd > end-log.SegmentSize() {
+		return min(end, list[1].Start.PrevEnd), true
+	}
+	return end, false
+}
+
+// Frames reads the first of some segments, of a log that was durable up to attested: up to where it has, or had,
+// frames, whether it has them to its end, and whether that is cut, where zeros begin at a frame as they do at an end.
+func Frames(ctx context.Context, log *wal.FileLog, list []wal.SegmentFile, attested wal.LSN) (end wal.LSN, sound, cut bool, err error) {
+	f := list[0]
+	end, said := FramesEnd(log, list)
+	sound = f.Err == nil
+	reached := end
+	in, _ := log.Place(attested - 1)
+	switch {
+	case said:
+	case in == f.Number:
+		reached = attested
+	default:
+		reached = 0 // nothing says where it ended
+	}
+	_, err = log.WalkSegment(ctx, f.Number, wal.Mark{}, end, func(wal.Mark, *wal.Entry) error { return nil }, func(g wal.Gap) {
+		sound = sound && errors.Is(g.Err, segment.ErrEnd) && g.To == end
+		cut = cut || g.At < reached
+	})
+	if !sound && in == f.Number {
+		end = min(end, attested)
+	}
+	return end, sound, cut, err
+}

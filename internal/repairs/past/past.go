@@ -1,0 +1,196 @@
+package past
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/internal/view"
+	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal"
+)
+
+// Reader reads what log and archive of a store have.
+type Reader struct {
+	ctx context.Context
+	s   view.Source
+}
+
+// New reads those of an open store.
+func New(ctx context.Context, s view.Source) *Reader { return &Reader{ctx, s} }
+
+// Version is a version of a document that log or archive hold.
+type Version struct {
+	ID      string
+	Version wal.LSN
+	Deleted bool
+	Time    time.Time
+	Hash    [32]byte
+	archive bool
+}
+
+// All reads all that archive and log still have of the documents of a kind that
+// are wanted, by id, the oldest version first. What is damaged there is left out.
+func (v *Reader) All(k *document.Kind, wanted func(id string) bool) (map[string][]Version, error) {
+	all := map[string][]Version{}
+	visit := func(e *wal.Entry, archive bool) {
+		if len(e.Key) < 2 || e.Key[0] != k.Letter || !wanted(e.Key[1:]) {
+			return
+		}
+		line, _, err := state.LineIn(e)
+		if err != nil {
+			return
+		}
+		p := Version{ID: string([]byte(e.Key[1:])), Version: e.LSN, Deleted: e.Delete, Time: e.Time, archive: archive, Hash: line.ContentHash}
+		if list := all[p.ID]; len(list) > 0 && list[len(list)-1].Version >= p.Version {
+			return // archived, and not recycled yet
+		}
+		all[p.ID] = append(all[p.ID], p)
+	}
+	numbers, _, err := v.s.Log.Archived()
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range numbers {
+		if err := v.archivedEntries(n, func(e *wal.Entry) { visit(e, true) }); err != nil {
+			return nil, err
+		}
+	}
+	for e, err := range v.s.Log.Scan(v.ctx, v.Oldest()) {
+		if errors.Is(err, errs.ErrCorrupt) || errors.Is(err, errs.ErrTruncated) {
+			break // the damage is told by verify; what is behind it is read segment by segment
+		}
+		if err != nil {
+			return nil, err
+		}
+		visit(&e, false)
+	}
+	return all, nil
+}
+
+// archivedEntries reads the entries of an archived segment as far as they
+// verify. It is the one place where repair reads entries out of the archive in
+// their order; Document reads single ones.
+func (v *Reader) archivedEntries(n uint64, visit func(*wal.Entry)) error {
+	var plain []byte
+	damage, err := v.s.Log.ReadArchive(v.ctx, n, func(offset int64, b []byte) bool {
+		if int64(len(plain)) != offset {
+			return false // a block before this one is damaged
+		}
+		plain = append(plain, b...)
+		return true
+	})
+	if places.Gone(err) || len(damage) > 0 && len(plain) == 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	geo := segment.Geometry{UUID: v.s.Log.UUID(), Size: v.s.Log.SegmentSize()}
+	for at := geo.Start(n); int(at-geo.Start(n))+segment.HeaderSize <= len(plain); {
+		rest := plain[at-geo.Start(n):]
+		h, err := geo.ParseHeader(rest, at)
+		if err != nil || segment.HeaderSize+int(h.Length) > len(rest) {
+			return nil
+		}
+		payload := rest[segment.HeaderSize : segment.HeaderSize+int(h.Length)]
+		if key, _, err := h.Check(payload); err == nil && len(key) > 0 {
+			e := wal.EntryIn(&h, payload)
+			e.Key = strings.Clone(e.Key)
+			visit(&e)
+		}
+		at = h.End()
+	}
+	return nil
+}
+
+// Document reads the document of a version out of log or archive, if it has this hash.
+func (v *Reader) Document(k *document.Kind, id string, version wal.LSN, hash [32]byte) (doc []byte, mtime time.Time, from string) {
+	for _, source := range []struct {
+		heals string
+		read  func() (wal.Entry, error)
+	}{
+		{repair.ByLog, func() (wal.Entry, error) { return v.s.Log.ReadAt(v.ctx, version) }},
+		{repair.ByArchive, func() (wal.Entry, error) { return v.s.Log.ArchivedAt(v.ctx, version) }},
+	} {
+		e, err := source.read()
+		if err != nil || e.Key != k.Key(id) || e.LSN != version {
+			continue
+		}
+		doc, _, err := state.DocumentIn(v.s.Codec, &e, v.s.FileLimit)
+		if err == nil && sha256.Sum256(doc) == hash {
+			return doc, e.Time, source.heals
+		}
+	}
+	return nil, time.Time{}, ""
+}
+
+// Oldest is where the log begins: what stands in a file may also be a version
+// that is spilled already.
+func (v *Reader) Oldest() uint64 {
+	from := v.s.State.From()
+	list, _, err := v.s.Log.SegmentFiles()
+	if err != nil {
+		return from
+	}
+	for _, s := range list {
+		if s.Err == nil {
+			return min(from, s.Start.Geometry.Start(s.Number)+segment.StartSize)
+		}
+	}
+	return from
+}
+
+// Older says whether a version of a document, or one before it, is the one that is looked for.
+func (v *Reader) Older(at wal.LSN, is func(*index.Entry) bool) bool {
+	n := 0
+	return meets(at, func(at wal.LSN) (e wal.Entry, ok bool) {
+		if n++; n > 1000 {
+			return e, false
+		}
+		e, err := v.s.Log.ReadAt(v.ctx, at)
+		if err != nil {
+			e, err = v.s.Log.ArchivedAt(v.ctx, at)
+		}
+		return e, err == nil
+	}, is)
+}
+
+// Passed says whether flushes may have passed over the versions of a document up to at, so that its file
+// still is what is looked for: a version that the log has since the index was written, or that of the index.
+func (v *Reader) Passed(at wal.LSN, settled func() (index.Entry, error), is func(*index.Entry) bool) bool {
+	if line, err := settled(); err == nil && is(&line) {
+		return true
+	}
+	return meets(at, func(at wal.LSN) (e wal.Entry, ok bool) {
+		if at < v.s.State.From() {
+			return e, false
+		}
+		e, err := v.s.Log.ReadAt(v.ctx, at)
+		return e, err == nil
+	}, is)
+}
+
+// meets goes from a version to the one before it, and so on, as long as read has them.
+func meets(at wal.LSN, read func(at wal.LSN) (wal.Entry, bool), is func(*index.Entry) bool) bool {
+	for at != 0 {
+		e, ok := read(at)
+		if !ok {
+			return false
+		}
+		line, view, err := state.LineIn(&e)
+		if err == nil && !e.Delete && is(&line) {
+			return true
+		}
+		at = view.Previous
+	}
+	return false
+}

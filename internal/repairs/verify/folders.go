@@ -1,0 +1,97 @@
+package verify
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/journal"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/repair"
+)
+
+// temp looks for what processes left in tmp/ that are gone. The owner of a folder there is not
+// written down, so this can be told only while no other process has the store open.
+func (v *Run) temp() error {
+	names, err := v.Source.FS.ReadDir(v.path("tmp"))
+	if places.Gone(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	self := 0
+	if v.Source.Token != "" {
+		self = 1
+	}
+	if len(v.Source.Log.Processes()) > self {
+		return nil
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if name == "parked" || v.Source.Token != "" && strings.Contains(name, v.Source.Token) {
+			continue
+		}
+		if _, err := v.Source.FS.Stat(v.path("tmp", name)); places.Gone(err) || len(v.Source.Log.Processes()) > self {
+			continue
+		}
+		if err := v.report(repair.Finding{Kind: repair.Leftover, Path: "tmp/" + name, Offset: -1, Stake: "space; or an edit that was displaced at the moment of a crash",
+			Heals: repair.ByMoving, Next: repair.NextRepair, Err: fmt.Errorf("its process is gone; after an unclean end the next flush looks it through")}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// quarantine counts what was set aside.
+func (v *Run) quarantine() error {
+	names, err := v.Source.FS.ReadDir(v.path("quarantine"))
+	if places.Gone(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	notes := 0
+	for _, name := range names {
+		switch {
+		case strings.HasSuffix(name, ".note.json"):
+			notes++
+		case filepath.Ext(name) != ".part" && !strings.HasSuffix(name, journal.Tail):
+			v.sum.Quarantined++
+		}
+	}
+	if v.sum.Quarantined == 0 {
+		return nil
+	}
+	return v.report(repair.Finding{Kind: repair.Quarantined, Path: "quarantine", Offset: -1, Stake: "what was set aside, until somebody has looked at it",
+		Err: fmt.Errorf("%s set aside, %d with a note that says why", human.Count(int(v.sum.Quarantined), "file is", "files are"), notes)})
+}
+
+// folders reports them of an open store, and names the links in backups/, which may be a
+// person's own: nothing enters them.
+func (v *Run) folders() error {
+	list, _ := NotFolders(v.Source.FS, v.Source.Dir)
+	names, err := v.Source.FS.ReadDir(v.path("backups"))
+	if err != nil && !places.Gone(err) && !errors.Is(err, vfs.ErrNotFolder) {
+		return err
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		path := v.path("backups", name)
+		if info, err := v.Source.FS.Stat(path); err == nil && !info.Mode.IsDir() && !info.Mode.IsRegular() {
+			list = append(list, repair.Finding{Kind: repair.NotFolder, Severity: repair.Info, Path: "backups/" + name, Offset: -1,
+				Stake: "nothing: it is not entered", Err: &vfs.NotFolderError{Path: path, Mode: info.Mode}})
+		}
+	}
+	for _, f := range list {
+		if err := v.report(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}

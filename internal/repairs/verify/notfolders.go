@@ -1,0 +1,45 @@
+package verify
+
+import (
+	"path/filepath"
+
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/repair"
+)
+
+// NotFolders are the places where a folder of the store has to be and a link, or something
+// else that is no folder, is; opening refuses most of them. Nothing is followed to say so.
+func NotFolders(fsys vfs.FS, dir string) (list []repair.Finding, blocked bool) {
+	look := func(rel string) (link, folder bool) {
+		path := filepath.Join(dir, filepath.FromSlash(rel))
+		info, err := fsys.Stat(path)
+		if err != nil || info.Mode.IsDir() {
+			return false, err == nil
+		}
+		f := repair.Finding{Kind: repair.NotFolder, Severity: repair.Healable, Path: rel, Offset: -1, Heals: repair.ByMoving, Next: repair.NextRepair,
+			Err: &vfs.NotFolderError{Path: path, Mode: info.Mode}, Stake: "nothing: it is made again"}
+		switch {
+		case places.Sole(rel):
+			f.Stake = "what should be there: if it leads to a folder of yours, put that in its place; repair heals from what else there is"
+		case rel == "quarantine" || rel == "backups":
+			f.Stake = "what was kept there before"
+		case rel == "wal/archive":
+			f.Stake = "the older versions of memories"
+		}
+		list = append(list, f)
+		return true, false
+	}
+	for _, rel := range places.TopFolders() {
+		wrong, folder := look(rel)
+		blocked = blocked || wrong && !places.Optional(rel)
+		if !folder {
+			continue
+		}
+		for _, rel := range places.Inside(rel) {
+			wrong, _ := look(rel)
+			blocked = blocked || wrong && !places.Optional(rel)
+		}
+	}
+	return list, blocked
+}
