@@ -13,10 +13,10 @@ func (st *Store) Admin() Admin { return Admin{st} }
 // written for a while asks. So does one that only reads: a read-only store never finds this out by itself, except
 // that its watches end.
 func (ad Admin) InPlace() error {
-	if err := ad.st.engine.Begun(); err != nil {
+	if err := ad.st.engine.BeginUse(); err != nil {
 		return err
 	}
-	defer ad.st.engine.Ended()
+	defer ad.st.engine.EndUse()
 	return ad.st.engine.Log.InPlace()
 }
 

@@ -35,10 +35,10 @@ func (st *Store) Assemblies() Assemblies { return Assemblies{st} }
 // new members must exist (*MissingMembersError) unless AllowMissing is given. See Store.Put.
 func (as Assemblies) Put(ctx context.Context, a Assembly, options ...PutOption) (Assembly, error) {
 	st := as.st
-	if err := st.engine.Begun(); err != nil {
+	if err := st.engine.BeginUse(); err != nil {
 		return Assembly{}, err
 	}
-	defer st.engine.Ended()
+	defer st.engine.EndUse()
 	if err := st.engine.Writable(); err != nil {
 		return Assembly{}, err
 	}
@@ -97,14 +97,14 @@ func (as Assemblies) Update(ctx context.Context, id string, f func(a *Assembly) 
 // Delete deletes an assembly, not its members; ErrNotFound if there is none.
 func (as Assemblies) Delete(ctx context.Context, id string, conds ...Cond) error {
 	st := as.st
-	if err := st.engine.Begun(); err != nil {
+	if err := st.engine.BeginUse(); err != nil {
 		return err
 	}
-	defer st.engine.Ended()
+	defer st.engine.EndUse()
 	if err := st.engine.Writable(); err != nil {
 		return err
 	}
-	return st.commits.Commit(ctx, []commit.Op{{Group: true, ID: id, Conds: conditionsOf(conds), Must: true}}, nil, 0)
+	return st.commits.Commit(ctx, []commit.Op{{Group: true, ID: id, Conds: conditionsOf(conds), MustExist: true}}, nil, 0)
 }
 
 // Add appends memories to the members; memories that are members already keep their place. They
@@ -224,11 +224,11 @@ func (st *Store) yieldAssembly(ctx context.Context, id string, yield func(Assemb
 // Count returns the number of assemblies.
 func (as Assemblies) Count(ctx context.Context) (int64, error) {
 	st := as.st
-	if err := st.engine.Begun(); err != nil {
+	if err := st.engine.BeginUse(); err != nil {
 		return 0, err
 	}
-	defer st.engine.Ended()
-	if err := st.engine.Sight(ctx); err != nil {
+	defer st.engine.EndUse()
+	if err := st.engine.CatchUp(ctx); err != nil {
 		return 0, err
 	}
 	return st.engine.State.Live(st.engine.Kinds.Assemblies.Letter), nil

@@ -71,14 +71,14 @@ func (a *async) leave(id string, done chan struct{}) {
 // become durable in any order. Close waits for all.
 func (st *Store) PutAsync(m Memory, options ...PutOption) *Pending {
 	p := &Pending{done: make(chan struct{})}
-	if err := st.engine.Begun(); err != nil {
+	if err := st.engine.BeginUse(); err != nil {
 		p.err = err
 		close(p.done)
 		return p
 	}
 	if st.engine.Env.System.Inline {
 		p.memory, p.err = st.put(context.Background(), m, options)
-		st.engine.Ended()
+		st.engine.EndUse()
 		close(p.done)
 		return p
 	}
@@ -88,7 +88,7 @@ func (st *Store) PutAsync(m Memory, options ...PutOption) *Pending {
 	before := st.async.follow(m.ID, p.done)
 	id := m.ID
 	go func() {
-		defer st.engine.Ended() // Close waits for it
+		defer st.engine.EndUse() // Close waits for it
 		defer st.async.bytes.Release(size)
 		if before != nil {
 			<-before

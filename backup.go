@@ -32,10 +32,10 @@ type (
 // accumulates meanwhile than the store's budget allows (1 GiB), the backup fails with ErrLimit.
 // One that was opened read-only is copied without a hold on the log: beside writers this may fail.
 func (st *Store) Backup(ctx context.Context, dir string, o BackupOptions) (BackupInfo, error) {
-	if err := st.engine.Begun(); err != nil {
+	if err := st.engine.BeginUse(); err != nil {
 		return BackupInfo{}, err
 	}
-	defer st.engine.Ended()
+	defer st.engine.EndUse()
 	source, err := st.copied(ctx, true)
 	if err != nil {
 		return BackupInfo{}, fmt.Errorf("a backup needs a store that can be flushed: %w", err)

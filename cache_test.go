@@ -154,7 +154,7 @@ func TestCacheOther(t *testing.T) {
 			if err := two.Admin().Compact(ctx); err != nil {
 				t.Fatal(err)
 			}
-			if err := one.engine.Sight(ctx); err != nil {
+			if err := one.engine.CatchUp(ctx); err != nil {
 				t.Fatal(err)
 			}
 			if one.engine.State.Swaps() == before {

@@ -16,15 +16,15 @@ func (st *Store) Flush(ctx context.Context) error { return st.flushNow(ctx, flus
 func (ad Admin) Compact(ctx context.Context) error { return ad.st.flushNow(ctx, flush.MergeAlways) }
 
 func (st *Store) flushNow(ctx context.Context, m flush.Merge) error {
-	if err := st.engine.Begun(); err != nil {
+	if err := st.engine.BeginUse(); err != nil {
 		return err
 	}
-	defer st.engine.Ended()
+	defer st.engine.EndUse()
 	if err := st.engine.Writable(); err != nil {
 		return err
 	}
 	if !st.background() {
-		st.kept.SweepUp(ctx)
+		st.retention.SweepUp(ctx)
 	}
 	return st.flusher.Flush(ctx, m)
 }

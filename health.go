@@ -79,10 +79,10 @@ func (st *Store) Health(ctx context.Context) Health {
 		h.Problems = append(h.Problems, err)
 		h.Writable = h.Writable && writable
 	}
-	if err := st.engine.Begun(); err != nil {
+	if err := st.engine.BeginUse(); err != nil {
 		return Health{Problems: []error{err}}
 	}
-	defer st.engine.Ended()
+	defer st.engine.EndUse()
 	if d := st.engine.Log.Damage(); d != nil {
 		bad(d, false)
 	}
@@ -98,7 +98,7 @@ func (st *Store) Health(ctx context.Context) Health {
 	if st.engine.Log.Poisoned() {
 		bad(errs.ErrSyncFailed, false)
 	}
-	if err := st.engine.Sight(ctx); err != nil {
+	if err := st.engine.CatchUp(ctx); err != nil {
 		bad(err, true)
 	}
 	for _, err := range st.flusher.Problems() {
@@ -169,11 +169,11 @@ type Stats struct {
 
 // Stats returns the current numbers about the store.
 func (ad Admin) Stats() Stats {
-	if ad.st.engine.Begun() != nil {
+	if ad.st.engine.BeginUse() != nil {
 		return Stats{Dir: ad.st.engine.Env.Dir}
 	}
-	defer ad.st.engine.Ended()
-	_ = ad.st.engine.Sight(context.Background()) // the numbers of a moment ago are numbers too
+	defer ad.st.engine.EndUse()
+	_ = ad.st.engine.CatchUp(context.Background()) // the numbers of a moment ago are numbers too
 	s := Stats{
 		Dir: ad.st.engine.Env.Dir, UUID: uuid.UUID(ad.st.engine.Log.UUID()).String(), Memories: ad.st.engine.State.Live(record.Memory), Assemblies: ad.st.engine.State.Live(record.Assembly),
 		Durable: ad.st.engine.Log.Durable(), Flushed: ad.st.engine.Log.Flushed(), Spilled: ad.st.engine.Log.Spilled(), Backlog: ad.st.engine.Log.Backlog(),

@@ -47,11 +47,11 @@ func (st *Store) History(ctx context.Context, id string) iter.Seq2[Version, erro
 
 func (st *Store) versionsOf(ctx context.Context, k *engine.Kind, id string) iter.Seq2[Version, error] {
 	return engine.Whole(ctx, func(yield func(Version, error) bool) {
-		if err := st.engine.Begun(); err != nil {
+		if err := st.engine.BeginUse(); err != nil {
 			yield(Version{}, err)
 			return
 		}
-		defer st.engine.Ended()
+		defer st.engine.EndUse()
 		if !st.history.Each(ctx, k, id, func(v history.Version, err error) bool { return yield(Version(v), err) }) {
 			yield(Version{}, fmt.Errorf("%s %s: %w", k.Noun, human.Quote(id), errs.ErrNotFound))
 		}
@@ -66,10 +66,10 @@ func (st *Store) GetAt(ctx context.Context, id string, lsn uint64) (Version, err
 }
 
 func (st *Store) versionAt(ctx context.Context, k *engine.Kind, id string, lsn uint64) (Version, error) {
-	if err := st.engine.Begun(); err != nil {
+	if err := st.engine.BeginUse(); err != nil {
 		return Version{}, err
 	}
-	defer st.engine.Ended()
+	defer st.engine.EndUse()
 	v, err := st.history.At(ctx, k, id, lsn)
 	return Version(v), err
 }

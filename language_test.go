@@ -115,9 +115,9 @@ var placeholders = strings.Fields(`bytes category duration file folder format gr
 // names of flags.
 var (
 	pinned = []string{
-		"write the checkpoint anew", "begin the log anew", "make log and index anew",
-		"make the scope anew", "make the vectors anew", "vectors made anew", // repair's verbs, an event
-		"reindex --anew", "`--anew`",
+		"rewrite the checkpoint", "begin a new log", "rebuild log and index",
+		"rebuild the scope", "rebuild the vectors", "vectors rebuilt", // repair's verbs, an event
+		"reindex --restart", "`--restart`",
 	}
 	pinnedStrings = []string{"made anew", "opening makes it anew", "anew"}
 )

@@ -17,9 +17,9 @@ func (st *Store) Memories(ctx context.Context, filters ...Filter) iter.Seq2[Memo
 // Count returns the number of memories that pass the filters. Filters that read documents leave out those that
 // cannot be read: the error names them beside the number. Others count them, as the index has them.
 func (st *Store) Count(ctx context.Context, filters ...Filter) (int64, error) {
-	if err := st.engine.Begun(); err != nil {
+	if err := st.engine.BeginUse(); err != nil {
 		return 0, err
 	}
-	defer st.engine.Ended()
+	defer st.engine.EndUse()
 	return st.engine.Count(ctx, filtersOf(filters))
 }

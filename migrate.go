@@ -165,7 +165,7 @@ func (st *Store) copied(ctx context.Context, unflushed bool) (backup.Source, err
 	return backup.Source{
 		FS: st.engine.Env.FS, Dir: st.engine.Env.Dir, Log: st.engine.Log, FileMode: st.engine.Env.FileMode, FolderMode: st.engine.Env.FolderMode, Clock: st.engine.Env.Clock,
 		Self: st.engine.Env.Self, Random: st.engine.Env.Random,
-		Count: live, Sight: st.engine.Sight, Flush: again, ModelAsOf: st.engine.State.ModelAsOf, Model: st.engine.State.Model,
+		Count: live, CatchUp: st.engine.CatchUp, Flush: again, ModelAsOf: st.engine.State.ModelAsOf, Model: st.engine.State.Model,
 		IDs: ids(st.engine.Kinds.Memories), Read: read(st.engine.Kinds.Memories), AssemblyIDs: ids(st.engine.Kinds.Assemblies), ReadAssembly: read(st.engine.Kinds.Assemblies),
 		ScopeKeys: st.working.KeysToCopy, ReadScope: st.working.ReadCopy,
 	}, nil

@@ -72,10 +72,10 @@ func (as Assemblies) Purge(ctx context.Context, ids ...string) (*PurgeReport, er
 }
 
 func (st *Store) purgeAll(ctx context.Context, k *engine.Kind, ids []string) (*PurgeReport, error) {
-	if err := st.engine.Begun(); err != nil {
+	if err := st.engine.BeginUse(); err != nil {
 		return nil, err
 	}
-	defer st.engine.Ended()
+	defer st.engine.EndUse()
 	if err := st.engine.Writable(); err != nil {
 		return nil, err
 	}
@@ -97,10 +97,10 @@ func (as Assemblies) Unknown(ctx context.Context, ids ...string) ([]string, erro
 }
 
 func (st *Store) unknownOf(ctx context.Context, k *engine.Kind, ids []string) ([]string, error) {
-	if err := st.engine.Begun(); err != nil {
+	if err := st.engine.BeginUse(); err != nil {
 		return nil, err
 	}
-	defer st.engine.Ended()
+	defer st.engine.EndUse()
 	return st.purging.Unknown(ctx, k, ids)
 }
 

@@ -13,10 +13,10 @@ import (
 // Content may be empty: an imported memory, or one that has only an embedding or metadata, is
 // valid.
 func (st *Store) Put(ctx context.Context, m Memory, options ...PutOption) (Memory, error) {
-	if err := st.engine.Begun(); err != nil {
+	if err := st.engine.BeginUse(); err != nil {
 		return Memory{}, err
 	}
-	defer st.engine.Ended()
+	defer st.engine.EndUse()
 	return st.put(ctx, m, options)
 }
 
@@ -33,14 +33,14 @@ func (st *Store) put(ctx context.Context, m Memory, options []PutOption) (Memory
 
 // Delete deletes a memory; ErrNotFound if there is none.
 func (st *Store) Delete(ctx context.Context, id string, conds ...Cond) error {
-	if err := st.engine.Begun(); err != nil {
+	if err := st.engine.BeginUse(); err != nil {
 		return err
 	}
-	defer st.engine.Ended()
+	defer st.engine.EndUse()
 	if err := st.engine.Writable(); err != nil {
 		return err
 	}
-	return st.commits.Commit(ctx, []commit.Op{{ID: id, Conds: conditionsOf(conds), Must: true}}, nil, 0)
+	return st.commits.Commit(ctx, []commit.Op{{ID: id, Conds: conditionsOf(conds), MustExist: true}}, nil, 0)
 }
 
 // Batch is a list of operations that Store.Apply writes completely or not at all. The zero
@@ -77,10 +77,10 @@ func (b *Batch) Len() int { return len(b.ops) }
 // a *BatchError with its index; then nothing was written. A batch may be
 // applied again after an error.
 func (st *Store) Apply(ctx context.Context, b *Batch, in ...SessionOption) error {
-	if err := st.engine.Begun(); err != nil {
+	if err := st.engine.BeginUse(); err != nil {
 		return err
 	}
-	defer st.engine.Ended()
+	defer st.engine.EndUse()
 	if err := st.engine.Writable(); err != nil {
 		return err
 	}

@@ -30,11 +30,11 @@ type Raw struct {
 // listing that could not begin (ErrClosed, ErrMoved), that of the context, or one of the index,
 // after which there may be more memories that f did not get.
 func (ad Admin) ScanRaw(ctx context.Context, f func(r Raw, err error), filters ...Filter) error {
-	if err := ad.st.engine.Begun(); err != nil {
+	if err := ad.st.engine.BeginUse(); err != nil {
 		return err
 	}
-	defer ad.st.engine.Ended()
-	if err := ad.st.engine.Sight(ctx); err != nil {
+	defer ad.st.engine.EndUse()
+	if err := ad.st.engine.CatchUp(ctx); err != nil {
 		return err
 	}
 	chosen := filtersOf(filters)
@@ -88,7 +88,7 @@ func (r *rawReader) Read(ctx context.Context, l engine.Listing) bool {
 		l.ID = strings.Clone(l.ID) // it is part of all that the frame says
 	}
 	v, err := r.st.engine.Find(ctx, r.st.engine.Kinds.Memories, l.ID, true)
-	if errors.Is(err, errs.ErrNotFound) || err == nil && v.Left(r.f, l.ID, r.st.engine.Env.Clock()) {
+	if errors.Is(err, errs.ErrNotFound) || err == nil && v.Stale(r.f, l.ID, r.st.engine.Env.Clock()) {
 		return true // gone since
 	}
 	if err == nil && r.f.Reads() {

@@ -208,7 +208,7 @@ func TestReembedSwitch(t *testing.T) {
 				}
 			}
 			// The vectors that were written while it went on are those of the documents.
-			if err := st.revector(ctx, flush.ErrFound); err != nil {
+			if err := st.rebuildVectors(ctx, flush.ErrFound); err != nil {
 				t.Fatal(err)
 			}
 			if by, why := served(t, st, models); by != "new" {
@@ -236,7 +236,7 @@ func TestReembedFileOfTheNextRun(t *testing.T) {
 	var amid index.Model
 	reembed := func(f func()) {
 		t.Helper()
-		_, err := st.Vectors().Reembed(ctx, ReembedOptions{Anew: true, Progress: func(ReembedReport) { f() }})
+		_, err := st.Vectors().Reembed(ctx, ReembedOptions{Restart: true, Progress: func(ReembedReport) { f() }})
 		must(t, err)
 	}
 	reembed(func() {
@@ -284,7 +284,7 @@ func TestWriteVectorsBehindASwitch(t *testing.T) {
 			st := openTest(t, dir, &Options{NoBackground: true, Embed: e.embed, EmbedModel: "new", EmbedBatch: 1})
 			_, err := st.Vectors().Reembed(ctx, ReembedOptions{Progress: func(r ReembedReport) {
 				if st.vectors.Model().Switching() && r.Written == 1 {
-					must(t, plain.engine.Sight(ctx)) // the last that it sees of the log
+					must(t, plain.engine.CatchUp(ctx)) // the last that it sees of the log
 				}
 			}})
 			must(t, err)

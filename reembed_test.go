@@ -191,7 +191,7 @@ func TestReembedAnew(t *testing.T) {
 		e.set(newer)
 	}
 	half()
-	if r, err := st.Vectors().Reembed(ctx, ReembedOptions{Anew: true}); err != nil || r.Resumed != 0 || r.Computed != 10 {
+	if r, err := st.Vectors().Reembed(ctx, ReembedOptions{Restart: true}); err != nil || r.Resumed != 0 || r.Computed != 10 {
 		t.Fatal(r, err)
 	}
 	half()
@@ -346,7 +346,7 @@ func TestReembedAnswersNothing(t *testing.T) {
 			}
 			return newer(texts)
 		})
-		r, err := st.Vectors().Reembed(ctx, ReembedOptions{Anew: true})
+		r, err := st.Vectors().Reembed(ctx, ReembedOptions{Restart: true})
 		if n < 5 && !errors.Is(err, stop) || r.Refused != 0 {
 			t.Fatalf("%d calls: %+v, %v", n, r, err)
 		}

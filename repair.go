@@ -162,7 +162,7 @@ func (r repairStore) Judge(ctx context.Context, letter byte, list []*heal.Judgem
 
 func (r repairStore) Delete(ctx context.Context, held *wal.Held, letter byte, id string, was wal.LSN) error {
 	k := r.st.engine.Kinds.Named(letter)
-	return r.st.commits.Together(ctx, held, k, []*commit.Part{r.st.edits.DeletionPart(k, id, was)})
+	return r.st.commits.CommitTogether(ctx, held, k, []*commit.Part{r.st.edits.DeletionPart(k, id, was)})
 }
 
 func (r repairStore) Settle(ctx context.Context) error {
@@ -192,10 +192,10 @@ func (r repairStore) Reindex(ctx context.Context, wrong bool) error {
 // it is sound. Other processes may use the store meanwhile. A folder without documents although the
 // index names some is a *CorruptionError: only the index still knows where they are in the log.
 func (ad Admin) RebuildIndex(ctx context.Context) error {
-	if err := ad.st.engine.Begun(); err != nil {
+	if err := ad.st.engine.BeginUse(); err != nil {
 		return err
 	}
-	defer ad.st.engine.Ended()
+	defer ad.st.engine.EndUse()
 	if err := ad.st.engine.Writable(); err != nil {
 		return err
 	}
@@ -228,7 +228,7 @@ func (st *Store) emptied() error {
 	return nil
 }
 
-// Rework is of heal.Store.
-func (r repairStore) Rework(ctx context.Context, file string) (string, error) {
-	return r.st.working.Rework(ctx, file)
+// RebuildScope is of heal.Store.
+func (r repairStore) RebuildScope(ctx context.Context, file string) (string, error) {
+	return r.st.working.RebuildScope(ctx, file)
 }

@@ -14,23 +14,25 @@ import (
 
 // What repair has rebuilt of the derived files.
 
-func (r repairStore) Revector(ctx context.Context) error { return r.st.revector(ctx, flush.ErrFound) }
+func (r repairStore) RebuildVectors(ctx context.Context) error {
+	return r.st.rebuildVectors(ctx, flush.ErrFound)
+}
 
-func (r repairStore) RemakeView(ctx context.Context, folder string) error {
+func (r repairStore) RebuildView(ctx context.Context, folder string) error {
 	held, err := r.st.engine.Log.LockFlush(ctx)
 	if err != nil {
 		return err
 	}
 	defer held.Unlock()
-	if err := r.st.engine.Sight(ctx); err != nil {
+	if err := r.st.engine.CatchUp(ctx); err != nil {
 		return err
 	}
 	return r.st.views.Rebuild(ctx, held, path.Base(folder))
 }
 
-// revector rebuilds all vectors, whatever the current ones say of themselves; these stay until the
+// rebuildVectors rebuilds all vectors, whatever the current ones say of themselves; these stay until the
 // new ones are complete.
-func (st *Store) revector(ctx context.Context, why error) error {
+func (st *Store) rebuildVectors(ctx context.Context, why error) error {
 	return st.vectors.CompleteBy(ctx, func(held *wal.Held, idx *index.Set, to wal.Mark, list []index.Change) (wal.LSN, error) {
 		set := vector.Empty()
 		defer func() { _ = set.Release() }()
@@ -45,7 +47,7 @@ func (st *Store) revector(ctx context.Context, why error) error {
 	})
 }
 
-func (r repairStore) Regroup(ctx context.Context, held *wal.Held, id string, was wal.LSN, out []string) (wal.LSN, error) {
+func (r repairStore) RebuildAssembly(ctx context.Context, held *wal.Held, id string, was wal.LSN, out []string) (wal.LSN, error) {
 	st := r.st
 	j := st.commits.Joint(ctx)
 	j.Load = st.engine.Settled

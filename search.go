@@ -31,11 +31,11 @@ type Query struct {
 	// score is BM25F over all memories, at least 0 and without an upper bound. With Vector as well, the best 200 of each are
 	// ranked together, by the sum of two scores from 0 to 1; behind them all others follow with the score
 	// 0, those by words before those by vector.
-	Text  string
-	Share float64 // the weight of Vector where Text is given too, whose weight is 1; 0 means 0.25
-	Ranks bool    // with both: 61/(60 + the place) instead of each side's scores (reciprocal rank fusion)
-	// Rarest, if not 0, takes Text without the grammar, and however long, and looks for its rarest words.
-	Rarest int
+	Text       string
+	Share      float64 // the weight of Vector where Text is given too, whose weight is 1; 0 means 0.25
+	RankFusion bool    // with both: 61/(60 + the place) instead of each side's scores (reciprocal rank fusion)
+	// MaxRareTerms, if not 0, takes Text without the grammar, and however long, and looks for its rarest words.
+	MaxRareTerms int
 
 	// Recency and Importance, from 0 (nothing) to MostBoost, raise the scores of the best 200 memories by up
 	// to so many times themselves: with 0.5 a score of 4 becomes 6 at most; one below 0 is divided instead.

@@ -32,7 +32,7 @@ func TestBothPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	const found = 750 // with the word or a vector
-	for name, q := range map[string]Query{"sums": {}, "share": {Share: 3}, "ranks": {Ranks: true}, "ranks and share": {Ranks: true, Share: 1}, "few": {}} {
+	for name, q := range map[string]Query{"sums": {}, "share": {Share: 3}, "ranks": {RankFusion: true}, "ranks and share": {RankFusion: true, Share: 1}, "few": {}} {
 		q.Text, q.Vector = "ferry", []float32{1, 0, 0}
 		if name == "few" {
 			q.Text = `"ferry 7" OR "ferry 8"` // fewer than a window
@@ -94,7 +94,7 @@ func TestBothPages(t *testing.T) {
 	var field *FieldError
 	for _, q := range []Query{
 		{Text: "ferry", PerSession: 1, Limit: 10_001}, {Text: "ferry", PerSession: 1, Offset: 9_995},
-		{Text: "ferry", Ranks: true}, {Vector: []float32{1, 0, 0}, Ranks: true},
+		{Text: "ferry", RankFusion: true}, {Vector: []float32{1, 0, 0}, RankFusion: true},
 	} {
 		if _, err := st.Search(ctx, q); !errors.As(err, &field) || !errors.Is(err, ErrInvalid) {
 			t.Errorf("%+v: %v", q, err)

@@ -13,14 +13,14 @@ import (
 // minute and then written, one Update for each memory; if the process is killed meanwhile, they are
 // lost.
 func (st *Store) Touch(ctx context.Context, ids ...string) error {
-	if err := st.engine.Begun(); err != nil {
+	if err := st.engine.BeginUse(); err != nil {
 		return err
 	}
-	defer st.engine.Ended()
+	defer st.engine.EndUse()
 	if err := st.engine.Writable(); err != nil {
 		return err
 	}
-	return st.kept.Touch(ctx, ids)
+	return st.retention.Touch(ctx, ids)
 }
 
 // Session is the summary of one session in the index. A session exists as long as it has a memory.
@@ -43,17 +43,17 @@ func (st *Store) Sessions() Sessions { return Sessions{st} }
 // may not be seen. A part of the index that cannot be read yields its error, and the rest follows.
 func (ss Sessions) All(ctx context.Context) iter.Seq2[Session, error] {
 	return engine.Reading(ctx, ss.st.engine, func(yield func(Session, error) bool) {
-		ss.st.kept.Each(ctx, func(s retention.Session, err error) bool { return yield(Session(s), err) })
+		ss.st.retention.Each(ctx, func(s retention.Session, err error) bool { return yield(Session(s), err) })
 	})
 }
 
 // Get returns one session, or ErrNotFound if it has no memory.
 func (ss Sessions) Get(ctx context.Context, id string) (Session, error) {
-	if err := ss.st.engine.Begun(); err != nil {
+	if err := ss.st.engine.BeginUse(); err != nil {
 		return Session{}, err
 	}
-	defer ss.st.engine.Ended()
-	s, err := ss.st.kept.One(ctx, id)
+	defer ss.st.engine.EndUse()
+	s, err := ss.st.retention.One(ctx, id)
 	return Session(s), err
 }
 
@@ -64,14 +64,14 @@ func (ss Sessions) Get(ctx context.Context, id string) (Session, error) {
 // about 300,000 deletions. A larger session is deleted in several commits; if an error or a crash
 // comes between them, the rest is still there, and the call may be repeated.
 func (ss Sessions) Delete(ctx context.Context, id string) (int64, error) {
-	if err := ss.st.engine.Begun(); err != nil {
+	if err := ss.st.engine.BeginUse(); err != nil {
 		return 0, err
 	}
-	defer ss.st.engine.Ended()
+	defer ss.st.engine.EndUse()
 	if err := ss.st.engine.Writable(); err != nil {
 		return 0, err
 	}
-	return ss.st.kept.Delete(ctx, id)
+	return ss.st.retention.Delete(ctx, id)
 }
 
 // SweepOptions select the sessions for Sessions.Sweep. A session is selected if one of the two
@@ -95,7 +95,7 @@ type SessionSweep struct {
 // is kept. A session too large for one commit is deleted in several, as with Delete; then only the
 // memories that are used after the first commit are kept.
 func (ss Sessions) Sweep(ctx context.Context, o SweepOptions) ([]SessionSweep, error) {
-	list, err := ss.st.kept.SweepSessions(ctx, retention.SweepOptions(o))
+	list, err := ss.st.retention.SweepSessions(ctx, retention.SweepOptions(o))
 	var all []SessionSweep
 	for _, s := range list {
 		all = append(all, SessionSweep{Session: Session(s.Session), Deleted: s.Deleted, Spared: s.Spared})

@@ -43,13 +43,13 @@ type Store struct {
 	views   views.Views
 	vectors vectors.Vectors
 
-	kept    retention.Retention
-	edits   adopt.Edits
-	history history.History
-	purging purge.Purger
-	search  search.Search
-	counts  counts.Counts
-	commits commit.Committer
+	retention retention.Retention
+	edits     adopt.Adopter
+	history   history.History
+	purging   purge.Purger
+	search    search.Search
+	counts    counts.Counts
+	commits   commit.Committer
 
 	embedding embedding.Embedding
 	working   scopes.Scopes
@@ -125,10 +125,10 @@ func openOnce(ctx context.Context, dir string, o *Options) (*Store, error) {
 	em.Call, em.Batch, em.Model, em.Fit, em.Limit = st.o.Embed, st.o.EmbedBatch, st.o.EmbedModel, st.o.VectorFit, st.o.EmbedTimeout
 	em.Init(st.o.EmbedService)
 	cm.Embeds = em.Call != nil
-	st.kept.Engine, st.kept.Commits, st.kept.Counts, st.kept.Uptime = st.engine, &st.commits, &st.counts, &st.working
-	st.kept.Init()
+	st.retention.Engine, st.retention.Commits, st.retention.Counts, st.retention.Uptime = st.engine, &st.commits, &st.counts, &st.working
+	st.retention.Init()
 	pu := &st.purging
-	pu.Engine, pu.Vectors, pu.Commits, pu.Flusher, pu.Scopes, pu.Retention, pu.History = st.engine, &st.vectors, &st.commits, &st.flusher, &st.working, &st.kept, &st.history
+	pu.Engine, pu.Vectors, pu.Commits, pu.Flusher, pu.Scopes, pu.Retention, pu.History = st.engine, &st.vectors, &st.commits, &st.flusher, &st.working, &st.retention, &st.history
 	pu.Containing = st.Assemblies().Containing
 	st.history.Engine = st.engine
 	st.search.Engine, st.search.Vectors = st.engine, &st.vectors
@@ -139,7 +139,7 @@ func openOnce(ctx context.Context, dir string, o *Options) (*Store, error) {
 	fl := &st.flusher
 	fl.Engine, fl.Vectors, fl.Views, fl.Scopes = st.engine, &st.vectors, &st.views, &st.working
 	fl.Remake = rebuild.Maker{Engine: st.engine, Vectors: &st.vectors, Views: &st.views, Restored: st.o.restored}
-	fl.Judge, fl.Upkeep, fl.Parked = st.edits.AdoptAside, st.kept.Upkeep, st.edits.LookAtParked
+	fl.Judge, fl.Upkeep, fl.Parked = st.edits.AdoptAside, st.retention.Upkeep, st.edits.CheckParked
 	st.vectors.Older = st.commits.OlderComposite
 	st.vectors.Embedder = func() string {
 		if em.Call == nil {
@@ -158,7 +158,7 @@ func openOnce(ctx context.Context, dir string, o *Options) (*Store, error) {
 	if err := st.open(ctx); err != nil {
 		defer st.engine.Env.Release()
 		// It may have been moved since this process looked, and what is missing went with it.
-		if gone := (*errs.MovedError)(nil); errors.As(st.engine.Residence(), &gone) {
+		if gone := (*errs.MovedError)(nil); errors.As(st.engine.CheckMoved(), &gone) {
 			err = gone
 		}
 		return nil, fmt.Errorf("opening the store %s: %w", dir, err)
@@ -203,8 +203,8 @@ func (st *Store) open(ctx context.Context) error {
 	st.async.init()
 	st.views.Init()
 	st.search.Words, st.search.Orders = st.views.Words()
-	st.kept.Orders = st.search.Orders
-	st.engine.Times, st.embedding.Before = st.kept.Orders.Times, st.search.Words.Before
+	st.retention.Orders = st.search.Orders
+	st.engine.Times, st.embedding.Before = st.retention.Orders.Times, st.search.Words.Before
 	if err := st.flusher.Init(); err != nil {
 		return err
 	}
@@ -216,7 +216,7 @@ func (st *Store) open(ctx context.Context) error {
 		FS: st.engine.Env.FS, Dir: st.engine.Env.Dir, SegmentSize: uint64(st.o.SegmentSize), UUID: id, NewAbove: st.engine.HighestKnown,
 		Create: !st.engine.Env.ReadOnly, ReadOnly: st.engine.Env.ReadOnly, Known: wal.Features(st.engine.Env.System.Features), LockWait: st.engine.Env.LockWait, Inline: st.engine.Env.System.Inline, HoldBytes: st.engine.Env.System.BacklogBytes,
 		FileMode: st.engine.Env.FileMode, DirMode: st.engine.Env.FolderMode, Clock: st.engine.Env.Clock, Nonce: st.engine.Env.Nonce,
-		Sleep: st.engine.Env.System.Sleep, Logger: st.engine.Env.Logger, Event: st.engine.Env.LogEvent, Archive: st.engine.Settings.History, Config: st.engine.Settings.Exists, Aged: st.kept.HistoryCut, MakeRoom: func() bool { return diskspace.MakeRoom(st.engine) },
+		Sleep: st.engine.Env.System.Sleep, Logger: st.engine.Env.Logger, Event: st.engine.Env.LogEvent, Archive: st.engine.Settings.History, Config: st.engine.Settings.Exists, Aged: st.retention.HistoryCut, MakeRoom: func() bool { return diskspace.MakeRoom(st.engine) },
 		Machine: st.engine.Machine(), Rescue: st.flusher.Rescue,
 	}
 	st.engine.Log, err = wal.Open(ctx, o)
@@ -233,7 +233,7 @@ func (st *Store) open(ctx context.Context) error {
 		st.engine.Linked = st.engine.Log.Report().Linked
 	}
 	// It may have been moved while this process waited for open.lock.
-	if err := st.engine.Residence(); err != nil {
+	if err := st.engine.CheckMoved(); err != nil {
 		return errors.Join(err, st.engine.Log.Close(), st.engine.State.Close())
 	}
 	if !st.engine.Env.ReadOnly {
@@ -288,7 +288,7 @@ func (st *Store) inPlace() error {
 	}
 	err := st.engine.Log.InPlace()
 	if err != nil {
-		_ = st.engine.Log.Left(context.Background()) // the views that it needs are closed next
+		_ = st.engine.Log.AwaitRescue(context.Background()) // the views that it needs are closed next
 	}
 	return err
 }
@@ -327,10 +327,10 @@ func (st *Store) close(ctx context.Context, wait time.Duration) error {
 	err := errors.Join(unwritten, place)
 	if !st.engine.Env.ReadOnly && st.engine.Log.Damage() == nil && place == nil {
 		if !st.background() {
-			st.kept.SweepUp(ctx)
+			st.retention.SweepUp(ctx)
 			st.restoreFiles(ctx)
 		}
-		err = errors.Join(err, st.kept.WriteDue(flush.Unpaced(ctx)), st.flusher.FlushClosing(ctx))
+		err = errors.Join(err, st.retention.WriteDue(flush.Unpaced(ctx)), st.flusher.FlushClosing(ctx))
 		if err != nil { // it may have happened meanwhile
 			if place = st.inPlace(); place != nil {
 				err = errors.Join(unwritten, place)

@@ -25,10 +25,10 @@ func (st *Store) Transact(ctx context.Context, f func(tx *Tx) error, in ...Sessi
 }
 
 func (st *Store) transactIn(ctx context.Context, session *string, f func(tx *commit.Tx) error) error {
-	if err := st.engine.Begun(); err != nil {
+	if err := st.engine.BeginUse(); err != nil {
 		return err
 	}
-	defer st.engine.Ended()
+	defer st.engine.EndUse()
 	if err := st.engine.Writable(); err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (tx *Tx) List(filters ...Filter) iter.Seq2[Memory, error] {
 // own commit, by any process, the function runs again. It is for callers that decide by data they
 // keep about the store (see Admin.Changes) and not by what tx reads; with many concurrent writers a
 // transaction may run often.
-func (tx *Tx) Alone() error { return tx.tx.Alone() }
+func (tx *Tx) Alone() error { return tx.tx.Exclusive() }
 
 // AloneAmong binds the transaction to this moment as Alone does, but only with regard to memories
 // for which matches returns true: if one of these is put, even unchanged, between here and the
@@ -120,5 +120,5 @@ func (tx *Tx) Alone() error { return tx.tx.Alone() }
 // that it ends however much they write. From then on a function that waits for another write to the
 // store waits for itself, until that write fails with ErrLocked.
 func (tx *Tx) AloneAmong(matches func(id string, doc []byte) bool) error {
-	return tx.tx.AloneAmong(matches)
+	return tx.tx.ExclusiveAmong(matches)
 }

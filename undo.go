@@ -146,10 +146,10 @@ func (st *Store) earlier(ctx context.Context, k *engine.Kind, id string, version
 
 // newest is the version of a document that can be read now.
 func (st *Store) newest(ctx context.Context, k *engine.Kind, id string) (uint64, error) {
-	if err := st.engine.Begun(); err != nil {
+	if err := st.engine.BeginUse(); err != nil {
 		return 0, err
 	}
-	defer st.engine.Ended()
+	defer st.engine.EndUse()
 	v, err := st.engine.Find(ctx, k, id, false)
 	if err == nil && v.Expired(st.engine.Env.Clock()) {
 		err = errs.ErrNotFound

@@ -11,10 +11,10 @@ type Usage struct {
 
 // Usage returns the size of the store. Its cost does not grow with the store.
 func (ad Admin) Usage(ctx context.Context) (Usage, error) {
-	if err := ad.st.engine.Begun(); err != nil {
+	if err := ad.st.engine.BeginUse(); err != nil {
 		return Usage{}, err
 	}
-	defer ad.st.engine.Ended()
+	defer ad.st.engine.EndUse()
 	all, _, err := ad.st.counts.Tally.Look(ctx, nil)
 	if err != nil {
 		return Usage{}, err

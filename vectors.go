@@ -14,7 +14,7 @@ func (st *Store) Vectors() Vectors { return Vectors{st} }
 
 // ReembedOptions are the settings of Vectors.Reembed. The zero value has the defaults.
 type ReembedOptions struct {
-	Anew     bool // discard what an earlier run with this model has computed
+	Restart  bool // discard what an earlier run with this model has computed
 	Progress func(ReembedReport)
 }
 
@@ -63,14 +63,14 @@ type Refusal struct {
 // either, the embedder is asked for one, and its dimension becomes the store's: an emptied store
 // keeps the dimension that it had until then.
 func (vs Vectors) Reembed(ctx context.Context, o ReembedOptions) (*ReembedReport, error) {
-	if err := vs.st.engine.Begun(); err != nil {
+	if err := vs.st.engine.BeginUse(); err != nil {
 		return nil, err
 	}
-	defer vs.st.engine.Ended()
+	defer vs.st.engine.EndUse()
 	if err := vs.st.engine.Writable(); err != nil {
 		return nil, err
 	}
-	in := embedding.Options{Anew: o.Anew}
+	in := embedding.Options{Restart: o.Restart}
 	if o.Progress != nil {
 		in.Progress = func(r *embedding.Report) { o.Progress(*reembedReport(r)) }
 	}
@@ -94,10 +94,10 @@ func reembedReport(r *embedding.Report) *ReembedReport {
 // model of the canceled re-embedding, "" if unknown. One that has changed the model can only be
 // completed: ErrConflict. While it runs: ErrLocked.
 func (vs Vectors) CancelReembed(ctx context.Context) (model string, err error) {
-	if err := vs.st.engine.Begun(); err != nil {
+	if err := vs.st.engine.BeginUse(); err != nil {
 		return "", err
 	}
-	defer vs.st.engine.Ended()
+	defer vs.st.engine.EndUse()
 	if err := vs.st.engine.Writable(); err != nil {
 		return "", err
 	}
@@ -108,10 +108,10 @@ func (vs Vectors) CancelReembed(ctx context.Context) (model string, err error) {
 // returns how many got one. A store with an embedder does this in the background; this method is
 // for hosts without background work (NoBackground). It ends at the first failure of the embedder.
 func (vs Vectors) EmbedPending(ctx context.Context) (int64, error) {
-	if err := vs.st.engine.Begun(); err != nil {
+	if err := vs.st.engine.BeginUse(); err != nil {
 		return 0, err
 	}
-	defer vs.st.engine.Ended()
+	defer vs.st.engine.EndUse()
 	if err := vs.st.engine.Writable(); err != nil {
 		return 0, err
 	}
@@ -121,10 +121,10 @@ func (vs Vectors) EmbedPending(ctx context.Context) (int64, error) {
 // Embed asks Options.Embed for the vectors of texts, to search by, each in VectorConfig.QueryTemplate. It waits at most
 // Options.EmbedTimeout, and fails at once while the embedder is down (EmbedderError).
 func (vs Vectors) Embed(ctx context.Context, texts []string) ([][]float32, error) {
-	if err := vs.st.engine.Begun(); err != nil {
+	if err := vs.st.engine.BeginUse(); err != nil {
 		return nil, err
 	}
-	defer vs.st.engine.Ended()
+	defer vs.st.engine.EndUse()
 	return vs.st.embedding.Query(ctx, texts)
 }
 

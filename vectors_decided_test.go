@@ -41,7 +41,7 @@ func TestDecidedTogether(t *testing.T) {
 				must(t, a.Delete(ctx, "first"))
 				must(t, a.Flush(ctx))
 				must(t, vector.Remove(a.engine.Env.FS, dir))
-				must(t, a.revector(ctx, flush.ErrFound))
+				must(t, a.rebuildVectors(ctx, flush.ErrFound))
 				_, err := a.Put(ctx, Memory{ID: "plain"})
 				must(t, err)
 				must(t, a.Flush(ctx))

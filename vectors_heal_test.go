@@ -152,7 +152,7 @@ func TestVectorsStay(t *testing.T) {
 	dir := withVectors(t, rand.New(rand.NewPCG(11, 11)))
 	for range 2 {
 		st := openTest(t, dir, &Options{NoBackground: true, Listener: func(e Event) {
-			if e.Kind == EventVectors || e.Kind == EventRevectored {
+			if e.Kind == EventVectors || e.Kind == EventVectorsRebuilt {
 				t.Errorf("%+v", e)
 			}
 		}})
@@ -231,7 +231,7 @@ func TestVectorsFail(t *testing.T) {
 		})
 		var unvectored int
 		st := openTest(t, dir, open.In(&Options{NoBackground: true, Listener: func(e Event) {
-			if e.Kind == EventUnvectored {
+			if e.Kind == EventVectorsSkipped {
 				unvectored++
 			}
 		}}, open.Environment{System: vfs.System{FS: fsys}}))

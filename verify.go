@@ -34,11 +34,11 @@ const (
 // meanwhile. An error ends it. The store must not be closed from within the loop.
 func (ad Admin) Verify(ctx context.Context, o VerifyOptions) iter.Seq2[Finding, error] {
 	return engine.Whole(ctx, func(yield func(Finding, error) bool) {
-		if err := ad.st.engine.Begun(); err != nil {
+		if err := ad.st.engine.BeginUse(); err != nil {
 			yield(Finding{}, err)
 			return
 		}
-		defer ad.st.engine.Ended()
+		defer ad.st.engine.EndUse()
 		verify.Findings(ctx, ad.st.source(), o)(yield)
 	})
 }
@@ -51,7 +51,7 @@ func (st *Store) source() view.Source {
 	}
 	return view.Source{
 		FS: st.engine.Env.FS, Dir: st.engine.Env.Dir, Log: st.engine.Log, State: &st.engine.State, Codec: &st.engine.Codec,
-		Sight: st.engine.Sight, Token: token, Inline: st.engine.Env.System.Inline,
+		CatchUp: st.engine.CatchUp, Token: token, Inline: st.engine.Env.System.Inline,
 		FileLimit: places.StoredMost, Limits: document.Stored, Location: st.engine.Env.NaiveTimes,
 		Fits: func(letter byte, doc []byte) error {
 			_, err := st.engine.Kinds.Named(letter).ParseEdit(doc, "")

@@ -19,8 +19,8 @@ func TestVerifyBesideCommit(t *testing.T) {
 	other := openTest(t, dir, &Options{NoBackground: true})
 	src := st.source()
 	late := 0
-	src.Sight = func(ctx context.Context) error {
-		err := st.engine.Sight(ctx)
+	src.CatchUp = func(ctx context.Context) error {
+		err := st.engine.CatchUp(ctx)
 		late++
 		if _, perr := other.Put(ctx, Memory{ID: fmt.Sprint("late", late), Content: "x"}); perr != nil {
 			t.Error(perr)

@@ -108,7 +108,7 @@ func TestDriftBesideReplacing(t *testing.T) {
 			placing()
 		}
 	}, fsys)
-	if err := other.engine.Sight(ctx); err != nil {
+	if err := other.engine.CatchUp(ctx); err != nil {
 		t.Fatal(err)
 	}
 	commit = next

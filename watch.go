@@ -88,11 +88,11 @@ func (ad Admin) Changes(ctx context.Context, from uint64) iter.Seq2[Change, erro
 // be of earlier times; none before it is of that time or later. A *TruncatedError if the log and the
 // archive do not reach back to that time.
 func (ad Admin) PositionAt(ctx context.Context, t time.Time) (uint64, error) {
-	if err := ad.st.engine.Begun(); err != nil {
+	if err := ad.st.engine.BeginUse(); err != nil {
 		return 0, err
 	}
-	defer ad.st.engine.Ended()
-	if err := ad.st.engine.Sight(ctx); err != nil {
+	defer ad.st.engine.EndUse()
+	if err := ad.st.engine.CatchUp(ctx); err != nil {
 		return 0, err
 	}
 	return ad.st.engine.Log.Past().Since(ctx, t, ad.st.engine.Log.Durable())

@@ -41,10 +41,10 @@ type Consolidation struct {
 // If there is no scope, or it has nothing that was selected, Consolidate returns no memories; the
 // scope is still removed. It is meant for SessionsOptions.OnClose of package working.
 func (wm Working) Consolidate(ctx context.Context, of working.Scope, o Consolidation) ([]Memory, error) {
-	if err := wm.st.engine.Begun(); err != nil {
+	if err := wm.st.engine.BeginUse(); err != nil {
 		return nil, err
 	}
-	defer wm.st.engine.Ended()
+	defer wm.st.engine.EndUse()
 	if err := wm.st.engine.Writable(); err != nil {
 		return nil, err
 	}

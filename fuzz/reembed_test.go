@@ -121,7 +121,7 @@ func (g *embedders) change(p *sim.Proc) {
 			g.bad("%s: open: %v", p.Name, err)
 			return
 		}
-		_, err = st.Vectors().Reembed(ctx, varve.ReembedOptions{Anew: rng.IntN(20) == 0, Progress: func(varve.ReembedReport) {
+		_, err = st.Vectors().Reembed(ctx, varve.ReembedOptions{Restart: rng.IntN(20) == 0, Progress: func(varve.ReembedReport) {
 			if g.keeps && rng.IntN(4) == 0 {
 				g.backup(p.Name, st)
 			}

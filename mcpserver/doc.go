@@ -23,7 +23,7 @@
 //     the client is answered. Calls of any number of processes on one store are linearizable; when
 //     two calls add to one entity at once, both additions are kept.
 //   - delete_entities also removes every relation with one of its names at an end, in the same
-//     commit, including relations created concurrently (varve.Tx.AloneAmong). If others keep creating
+//     commit, including relations created concurrently (varve.Tx.ExclusiveAmong). If others keep creating
 //     them, they finally wait for it.
 //   - Entities and relations are memories like any others; package internal/graph says how they are
 //     written. Members that other programs or users add to them are kept. The id is derived from

@@ -119,7 +119,7 @@ func (s *server) recall(ctx context.Context, a args) (*answer, error) {
 	}
 	limit := a.number("limit", 10)
 	q := varve.Query{Text: query, Offset: offset, Limit: limit + 1, PerSession: a.number("per_session", 0), Fragment: a.number("fragment", 0), Explain: a.flag("explain"), MinScore: a.float("min_score")}
-	q.Share, q.Ranks = a.float("share"), a.flag("ranks")
+	q.Share, q.RankFusion = a.float("share"), a.flag("ranks")
 	q.Recency, q.Importance = a.float("recency"), a.float("importance")
 	for _, name := range []string{"recency", "importance"} {
 		if given, ok := a[name]; ok && !(a.float(name) >= 0 && a.float(name) <= varve.MostBoost) {
@@ -239,7 +239,7 @@ func (s *server) search(ctx context.Context, q varve.Query, by string, filters [
 		if err == nil {
 			near := q
 			if near.Vector, near.Model = list[0], s.o.EmbedModel; by == "meaning" {
-				near.Text, near.Share, near.Ranks = "", 0, false
+				near.Text, near.Share, near.RankFusion = "", 0, false
 			}
 			hits, err = s.all(ctx, near, filters)
 		}
@@ -250,7 +250,7 @@ func (s *server) search(ctx context.Context, q varve.Query, by string, filters [
 			s.o.Logger.Warn("looking by words, for by meaning it cannot be done", "err", err)
 		}
 	}
-	q.Share, q.Ranks = 0, false
+	q.Share, q.RankFusion = 0, false
 	hits, err := s.all(ctx, q, filters)
 	return hits, "words", err
 }

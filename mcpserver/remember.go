@@ -165,7 +165,7 @@ func (s *server) nearTo(ctx context.Context, id, text string) ([]near, error) {
 		}
 	}
 	text, _ = cut(text, nearLooks)
-	hits, err := s.st.Search(ctx, varve.Query{Text: text, Rarest: nearWords, Limit: 4 * nearMost, Trim: beginning})
+	hits, err := s.st.Search(ctx, varve.Query{Text: text, MaxRareTerms: nearWords, Limit: 4 * nearMost, Trim: beginning})
 	if err != nil && hits == nil {
 		return nil, err
 	}

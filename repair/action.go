@@ -55,11 +55,11 @@ func plannedFor(f Finding) (a Action, ok bool) {
 			a.Loses = f.Stake
 		}
 	case VectorsDamaged, VectorsBehind, VectorMissing, VectorGhost, VectorStale:
-		a.Do, a.Path, a.ID, a.From = Revector, vector.BaseMapping, "", ByDocuments
+		a.Do, a.Path, a.ID, a.From = RebuildVectors, vector.BaseMapping, "", ByDocuments
 	case ViewWrong:
-		a.Do = RemakeView
+		a.Do = RebuildView
 	case WorkingDamaged:
-		if a.Do = Rework; f.Path == places.Working {
+		if a.Do = RebuildScope; f.Path == places.Working {
 			return a, false // the folder as a whole
 		}
 		a.Loses = "what of it neither log nor archive have"

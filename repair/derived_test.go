@@ -124,7 +124,7 @@ func TestDrift(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
 	for _, h := range drifts {
-		h.plan = []repair.Verb{repair.Revector}
+		h.plan = []repair.Verb{repair.RebuildVectors}
 		t.Run(strings.ReplaceAll(h.name, " ", "_"), func(t *testing.T) {
 			t.Parallel()
 			h.run(t)

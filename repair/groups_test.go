@@ -265,34 +265,34 @@ var groupHarms = []groupHarm{
 		if err := os.RemoveAll(file(dir, "vector_index")); err != nil {
 			t.Fatal(err)
 		}
-	}, wants: []want{behind}, plan: []repair.Verb{repair.Revector}},
+	}, wants: []want{behind}, plan: []repair.Verb{repair.RebuildVectors}},
 	{name: "the folder of the vectors is empty", do: func(t *testing.T, dir string) {
 		remove(t, file(dir, "vector_index/mapping.json"))
 		remove(t, file(dir, "vector_index/memory_vectors.faiss"))
-	}, wants: []want{behind}, plan: []repair.Verb{repair.Revector}},
+	}, wants: []want{behind}, plan: []repair.Verb{repair.RebuildVectors}},
 	{name: "the mapping is deleted", do: func(t *testing.T, dir string) {
 		remove(t, file(dir, "vector_index/mapping.json"))
-	}, wants: []want{behind}, plan: []repair.Verb{repair.Revector}},
+	}, wants: []want{behind}, plan: []repair.Verb{repair.RebuildVectors}},
 	{name: "the FAISS file is deleted", do: func(t *testing.T, dir string) {
 		remove(t, file(dir, "vector_index/memory_vectors.faiss"))
-	}, wants: []want{vectorsDamaged("memory_vectors.faiss", -1)}, plan: []repair.Verb{repair.Revector}},
+	}, wants: []want{vectorsDamaged("memory_vectors.faiss", -1)}, plan: []repair.Verb{repair.RebuildVectors}},
 	{name: "the FAISS file is cut", do: func(t *testing.T, dir string) {
 		if err := os.Truncate(file(dir, "vector_index/memory_vectors.faiss"), 1000); err != nil {
 			t.Fatal(err)
 		}
-	}, wants: []want{vectorsDamaged("memory_vectors.faiss", -1)}, plan: []repair.Verb{repair.Revector}},
+	}, wants: []want{vectorsDamaged("memory_vectors.faiss", -1)}, plan: []repair.Verb{repair.RebuildVectors}},
 	{name: "a bit in a vector", do: func(t *testing.T, dir string) {
 		flip(t, file(dir, "vector_index/memory_vectors.faiss"), 200)
-	}, wants: []want{vectorsDamaged("memory_vectors.faiss", 0)}, plan: []repair.Verb{repair.Revector}},
+	}, wants: []want{vectorsDamaged("memory_vectors.faiss", 0)}, plan: []repair.Verb{repair.RebuildVectors}},
 	{name: "a bit in the mapping", do: func(t *testing.T, dir string) {
 		flip(t, file(dir, "vector_index/mapping.json"), 30)
-	}, wants: []want{vectorsDamaged("mapping.json", anyOffset)}, plan: []repair.Verb{repair.Revector}},
+	}, wants: []want{vectorsDamaged("mapping.json", anyOffset)}, plan: []repair.Verb{repair.RebuildVectors}},
 	{name: "the mapping is empty", do: func(t *testing.T, dir string) {
 		write(t, file(dir, "vector_index/mapping.json"), nil)
-	}, wants: []want{vectorsDamaged("mapping.json", anyOffset)}, plan: []repair.Verb{repair.Revector}},
+	}, wants: []want{vectorsDamaged("mapping.json", anyOffset)}, plan: []repair.Verb{repair.RebuildVectors}},
 	{name: "the mapping is {}", do: func(t *testing.T, dir string) {
 		write(t, file(dir, "vector_index/mapping.json"), []byte("{}"))
-	}, wants: []want{vectorsDamaged("mapping.json", anyOffset)}, plan: []repair.Verb{repair.Revector}},
+	}, wants: []want{vectorsDamaged("mapping.json", anyOffset)}, plan: []repair.Verb{repair.RebuildVectors}},
 	{name: "old vectors are put in", do: func(t *testing.T, dir string) {
 		copyTree(t, file(dir, "vector_index"), dir+".old")
 		st := openStore(t, dir, &varve.Options{NoBackground: true})
@@ -318,7 +318,7 @@ var groupHarms = []groupHarm{
 		if err := os.Rename(dir+".old", file(dir, "vector_index")); err != nil {
 			t.Fatal(err)
 		}
-	}, wants: []want{behind}, plan: []repair.Verb{repair.Revector},
+	}, wants: []want{behind}, plan: []repair.Verb{repair.RebuildVectors},
 		changed: []string{id(0), id(1), id(2), groupID(0), groupID(1), groupID(2), "near 0", "near 1", "near 2", "near 3", "near 4"}},
 	{name: "vectors of another store", do: func(t *testing.T, dir string) {
 		other := groupStore(t)
@@ -326,7 +326,7 @@ var groupHarms = []groupHarm{
 			t.Fatal(err)
 		}
 		copyTree(t, file(other, "vector_index"), file(dir, "vector_index"))
-	}, wants: []want{vectorsDamaged("mapping.json", -1)}, plan: []repair.Verb{repair.Revector}},
+	}, wants: []want{vectorsDamaged("mapping.json", -1)}, plan: []repair.Verb{repair.RebuildVectors}},
 	{name: "a member's file is deleted", do: func(t *testing.T, dir string) {
 		remove(t, file(dir, memoryPath(7)))
 	}, wants: []want{{repair.MemoryMissing, memoryPath(7), -1, repair.ByLog, repair.Healable}}, plan: []repair.Verb{repair.Restore}},

@@ -74,9 +74,9 @@ func (l *FileLog) Processes() (pids []int) {
 	return pids
 }
 
-// Bury removes dead processes from the list, once their leftovers were handled. A process that has
+// RemoveDead removes dead processes from the list, once their leftovers were handled. A process that has
 // died since the call of Dead stays for the next Bury.
-func (l *FileLog) Bury(held *Held, list []Attached) error {
+func (l *FileLog) RemoveDead(held *Held, list []Attached) error {
 	if err := held.proves(l); err != nil {
 		return err
 	}

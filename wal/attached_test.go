@@ -32,13 +32,13 @@ func TestBuryOnlyThoseLookedAfter(t *testing.T) {
 	late := die()
 	held := mustHold(t, l)
 	defer held.Unlock()
-	if err := l.Bury(held, dead); err != nil {
+	if err := l.RemoveDead(held, dead); err != nil {
 		t.Fatal(err)
 	}
 	if left := l.Dead(); len(dead) != 1 || len(left) != 1 || left[0].PID != late {
 		t.Errorf("looked after %v, then dead on the list: %v, not %d", dead, left, late)
 	}
-	if err := l.Bury(held, l.Dead()); err != nil {
+	if err := l.RemoveDead(held, l.Dead()); err != nil {
 		t.Fatal(err)
 	}
 	if left := l.Attached(); len(left) != 1 || left[0].PID != os.Getpid() {

@@ -30,7 +30,7 @@ type group struct {
 	marks    []Mark
 	latest   map[string]LSN // what the group itself does to a key; 0: absent
 	gone     map[string]LSN // and the deletion, where it is absent
-	beside   map[LSN]beside
+	beside   map[LSN]effects
 	totals   map[string]uint64 // what the group itself adds
 	need     LSN               // to be durable before anybody is answered
 	clock    int64             // of the next frame
@@ -422,7 +422,7 @@ func (l *FileLog) encode(g *group, r *request, nonce uint32) {
 		} else {
 			g.latest[e.Key] = e.LSN
 		}
-		g.stands(e.LSN, l.beside(e))
+		g.stands(e.LSN, l.effectsOf(e))
 	}
 }
 

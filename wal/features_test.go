@@ -569,7 +569,7 @@ func TestFeaturesAlone(t *testing.T) {
 	mustRaise(t, l, FeatureTestWrite)
 	mustClose(t, l)
 	alone := func(known Features) error {
-		release, ok, err := Alone(vfs.OS(), dir, known, 0o600, func(k vfs.Lock) error { return k.Lock(context.Background(), vfs.ModeExclusive) })
+		release, ok, err := LockExclusive(vfs.OS(), dir, known, 0o600, func(k vfs.Lock) error { return k.Lock(context.Background(), vfs.ModeExclusive) })
 		if err == nil && !ok {
 			t.Fatal("somebody has it open")
 		}

@@ -194,9 +194,9 @@ func (l *FileLog) forgetFiles(below uint64) {
 	}
 }
 
-// LetGo closes the segments that are completely below spilled. Otherwise, when one process releases
+// CloseStaleFiles closes the segments that are completely below spilled. Otherwise, when one process releases
 // them, the others would keep recycled or removed files open.
-func (l *FileLog) LetGo() {
+func (l *FileLog) CloseStaleFiles() {
 	if spilled := l.Spilled(); spilled > 0 {
 		l.forgetFiles(l.geo.Number(spilled - 1))
 	}

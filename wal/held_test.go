@@ -36,7 +36,7 @@ func TestHeldProves(t *testing.T) {
 	calls := map[string]func(*Held) error{
 		"SetCheckpoint": func(h *Held) error { return one.SetCheckpoint(h, m, m, [Folders]int64{}) },
 		"Forget":        func(h *Held) error { return one.Forget(h, "index", 0) },
-		"Bury":          func(h *Held) error { return one.Bury(h, nil) },
+		"Bury":          func(h *Held) error { return one.RemoveDead(h, nil) },
 		"Tidied":        func(h *Held) error { return one.Tidied(h) },
 		"SayRemade":     func(h *Held) error { return one.SayRemade(h) },
 		"Filed":         func(h *Held) error { return one.Filed(h, 0, 0, 0) },

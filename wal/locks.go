@@ -217,7 +217,7 @@ func (l *FileLog) holder(role int) errs.Holder {
 
 // stillOurs is asked after each acquire: is this page still of our boot and of
 // the life of the log that we joined? Otherwise somebody recovered the log
-// beside us, and nothing that we know of it can be trusted. And do we know the features that
+// effects us, and nothing that we know of it can be trusted. And do we know the features that
 // the store has by now?
 func (l *FileLog) stillOurs() error {
 	if err := l.lost(); err != nil {

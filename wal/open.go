@@ -275,7 +275,7 @@ func (l *FileLog) Close() error {
 }
 
 func (l *FileLog) closeAll() error {
-	_ = l.Left(context.Background())
+	_ = l.AwaitRescue(context.Background())
 	if l.shared.Shared != nil {
 		if !l.o.ReadOnly && l.Replaced() == nil { // else the page may be that of a later log
 			l.shared.release(l.slot, l.host.PID)

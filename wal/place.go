@@ -542,9 +542,9 @@ func (p *place) ends() {
 	}
 }
 
-// Left returns when this process no longer touches a folder whose log was replaced (InPlace), and what could be
+// AwaitRescue returns when this process no longer touches a folder whose log was replaced (InPlace), and what could be
 // rescued of it is in files; at once where the log is in its place.
-func (l *FileLog) Left(ctx context.Context) error {
+func (l *FileLog) AwaitRescue(ctx context.Context) error {
 	l.place.mu.Lock()
 	settled := l.place.settled
 	l.place.mu.Unlock()

@@ -438,7 +438,7 @@ func TestReplacedTouchesNothing(t *testing.T) {
 	defer l.Close()
 	mustAppend(t, l, put("ma", "1"))
 	l.lose("for the test")
-	if err := l.Left(t.Context()); err != nil {
+	if err := l.AwaitRescue(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	locks, err := filepath.Glob(filepath.Join(dir, "wal", "*.lock"))
@@ -556,7 +556,7 @@ func TestReplacedLeadsNoLonger(t *testing.T) {
 	if err := leads.InPlace(); !errors.Is(err, errs.ErrReplaced) {
 		t.Fatal(err)
 	}
-	if err := leads.Left(t.Context()); err != nil {
+	if err := leads.AwaitRescue(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	next, _ := open(t, dir)

@@ -61,7 +61,7 @@ func (l *FileLog) mapPage() bool {
 // openPrivate replays without telling anybody.
 func (l *FileLog) openPrivate(ctx context.Context) error {
 	l.private.Store(true)
-	c, fresh, err := l.whence()
+	c, fresh, err := l.origin()
 	if err != nil {
 		return err
 	}

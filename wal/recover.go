@@ -24,7 +24,7 @@ func (l *FileLog) recover(ctx context.Context) error {
 	if err := l.takePage(); err != nil {
 		return err
 	}
-	c, fresh, err := l.whence()
+	c, fresh, err := l.origin()
 	if err == nil {
 		err = l.admit(l.required)
 	}
@@ -104,14 +104,14 @@ func (l *FileLog) agrees(end Mark) error {
 	})
 }
 
-// whence finds out where the log is to be read from, and what log it is: by the
+// origin finds out where the log is to be read from, and what log it is: by the
 // checkpoint, or by the segments themselves. fresh says that there is none.
 //
 // A checkpoint whose log is gone counts for nothing: wal/ was lost, and perhaps
 // made new by somebody who was killed before he could write that down. But a
 // segment that cannot be read is never taken for none. The store has the features of any
 // checkpoint, and those of wal/features.
-func (l *FileLog) whence() (c Checkpoint, fresh bool, err error) {
+func (l *FileLog) origin() (c Checkpoint, fresh bool, err error) {
 	path := filepath.Join(l.o.Dir, "checkpoint")
 	c, err = readCheckpoint(l.o.FS, l.o.Dir)
 	if err != nil && !errors.Is(err, errSlot) {

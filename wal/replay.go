@@ -45,7 +45,7 @@ func (l *FileLog) replay(ctx context.Context, attested LSN, chain Mark) (Mark, *
 		if err := l.applyTo(end.LSN); err != nil {
 			return end, nil, err
 		}
-		s.own(l.beside)
+		s.own(l.effectsOf)
 		if err := ctx.Err(); err != nil {
 			return end, nil, err
 		}

@@ -28,7 +28,7 @@ type state struct {
 	owned     int     // how many of them no longer lie in the walker's buffer
 	pending   map[string]LSN
 	deleted   map[string]bool
-	beside    map[LSN]beside    // what entries that are not applied stand for besides their keys
+	beside    map[LSN]effects    // what entries that are not applied stand for besides their keys
 	totals    map[string]uint64 // what they add
 	lastEntry LSN               // the newest entry read
 	lastTime  int64             // of the newest frame read, Unix microseconds
@@ -111,7 +111,7 @@ func (l *FileLog) readTo(limit, durable LSN) error {
 			l.push(&h, payload)
 		}
 		err := l.applyTo(durable)
-		s.own(l.beside) // also when it failed: the buffer is used again
+		s.own(l.effectsOf) // also when it failed: the buffer is used again
 		if err != nil {
 			return err
 		}
@@ -214,7 +214,7 @@ func (s *state) drop(n int) {
 
 // own copies what is left in ahead out of the walker's buffer, which is about
 // to be used again, and makes it visible to preconditions.
-func (s *state) own(of func(*Entry) beside) {
+func (s *state) own(of func(*Entry) effects) {
 	size := 0
 	for _, e := range s.ahead[s.owned:] {
 		size += len(e.Key) + len(e.Value)
@@ -233,7 +233,7 @@ func (s *state) own(of func(*Entry) beside) {
 
 // await lays an entry over what is applied, for preconditions: over its key and
 // over those that it counts for as well.
-func (s *state) await(e *Entry, b beside) {
+func (s *state) await(e *Entry, b effects) {
 	if e.Kind < kindUser {
 		return
 	}

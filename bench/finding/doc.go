@@ -22,7 +22,7 @@
 //	put        one of these puts, durable
 //	page       the first 50 memories in one of five orders (Varve only), their documents included
 //	sessions   all sessions (Varve only)
-//	like       the best 10 for a text of 500 bytes, by its 24 rarest words (Query.Rarest); the others take all
+//	like       the best 10 for a text of 500 bytes, by its 24 rarest words (Query.MaxRareTerms); the others take all
 //
 // In the end puts are measured, one after the other, in a store with the view of words and one without,
 // in turns (-puts 0: not).

@@ -236,8 +236,8 @@ func (p *searched) meaning(ctx context.Context, e *embed.Embedder, q varve.Query
 	var hits []varve.Hit
 	if err == nil {
 		near.Vector, near.Model = list[0], e.Model()
-		if near.Share, near.Ranks = f.share, f.ranks; by == byMeaning {
-			near.Text, near.Share, near.Ranks = "", 0, false
+		if near.Share, near.RankFusion = f.share, f.ranks; by == byMeaning {
+			near.Text, near.Share, near.RankFusion = "", 0, false
 		}
 		hits, err = p.st.Search(ctx, near, filters...)
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/varve-db/varve/internal/view/vectors"
 )
 
-// Edits judges the files that others have changed.
-type Edits struct {
+// Adopter judges the files that others have changed.
+type Adopter struct {
 	Engine  *engine.Engine
 	Vectors *vectors.Vectors
 	Commits *commit.Committer

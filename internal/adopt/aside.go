@@ -20,7 +20,7 @@ import (
 // somebody saved twice, and the second time between the adoption of the first and the
 // moment in which that was put into its file. What was set aside stays there as well.
 // Where nobody watches, nothing was adopted a moment ago.
-func (ed *Edits) AdoptAside(ctx context.Context, held *wal.Held, aside []docfile.Edit) {
+func (ed *Adopter) AdoptAside(ctx context.Context, held *wal.Held, aside []docfile.Edit) {
 	if len(aside) == 0 || ed.Engine.Log.Leader() == 0 {
 		return
 	}
@@ -38,7 +38,7 @@ func (ed *Edits) AdoptAside(ctx context.Context, held *wal.Held, aside []docfile
 			}
 		}
 		bytes = 0
-		_ = ed.Engine.Sight(ctx) // a process that cannot see what was committed meets a conflict
+		_ = ed.Engine.CatchUp(ctx) // a process that cannot see what was committed meets a conflict
 	}
 	for _, e := range aside {
 		k, v := ed.asideOf(ctx, &e)
@@ -67,7 +67,7 @@ type parking struct {
 }
 
 // asideOf is what was set aside if it is to be taken over; else nil.
-func (ed *Edits) asideOf(ctx context.Context, e *docfile.Edit) (*engine.Kind, *Verdict) {
+func (ed *Adopter) asideOf(ctx context.Context, e *docfile.Edit) (*engine.Kind, *Verdict) {
 	k := (&Files{ed}).folder(e.Folder)
 	if k == nil || e.Where == "" {
 		return nil, nil
@@ -103,8 +103,8 @@ const (
 	parkedMost  = time.Minute
 )
 
-// LookAtParked looks at displaced files that somebody may still save into, now and then.
-func (ed *Edits) LookAtParked(ctx context.Context) {
+// CheckParked looks at displaced files that somebody may still save into, now and then.
+func (ed *Adopter) CheckParked(ctx context.Context) {
 	f, now := &ed.parking, ed.Engine.Env.Clock()
 	n := ed.Flusher.Files.Parked()
 	if n != f.parked {
@@ -120,7 +120,7 @@ func (ed *Edits) LookAtParked(ctx context.Context) {
 	defer held.Unlock()
 	f.pause = min(2*f.pause, parkedMost)
 	f.due = now.Add(f.pause)
-	if err := ed.Engine.Sight(ctx); err != nil {
+	if err := ed.Engine.CatchUp(ctx); err != nil {
 		return
 	}
 	result, err := ed.Flusher.Files.Round(ctx, nil)

@@ -30,7 +30,7 @@ type Drift struct {
 // reads no documents: a changed one is found when it is read. So is a change within the tick of
 // the kernel's clock (up to 10 ms) in which the last flush ended: such a change leaves the time
 // as it was.
-func (ed *Edits) Reconcile(ctx context.Context) {
+func (ed *Adopter) Reconcile(ctx context.Context) {
 	if !ed.Engine.Log.Report().Recovered {
 		return // others have it open: their flushes move the time
 	}
@@ -43,7 +43,7 @@ func (ed *Edits) Reconcile(ctx context.Context) {
 		drift, err := ed.Drift(ctx, k)
 		if err != nil {
 			if ctx.Err() == nil {
-				ed.Engine.Problem(fmt.Errorf("comparing the files in %s and the index: %w", k.Name(), err))
+				ed.Engine.NoteProblem(fmt.Errorf("comparing the files in %s and the index: %w", k.Name(), err))
 			}
 			return
 		}
@@ -63,7 +63,7 @@ func (ed *Edits) Reconcile(ctx context.Context) {
 // repairDrift does the cheap part, where config.json lets it: a file that is gone,
 // and that the log still has, was deleted by hand, or is put back. What needs the archive, and whether a
 // stranger is new or was deleted, is repair's.
-func (ed *Edits) repairDrift(ctx context.Context, k *engine.Kind, d *Drift) {
+func (ed *Adopter) repairDrift(ctx context.Context, k *engine.Kind, d *Drift) {
 	if ed.Engine.Env.ReadOnly || len(d.Missing) == 0 {
 		return
 	}
@@ -93,7 +93,7 @@ func (ed *Edits) repairDrift(ctx context.Context, k *engine.Kind, d *Drift) {
 
 // Drift lists the names that only one side knows, looked at twice: a flush may
 // be going on.
-func (ed *Edits) Drift(ctx context.Context, k *engine.Kind) (*Drift, error) {
+func (ed *Adopter) Drift(ctx context.Context, k *engine.Kind) (*Drift, error) {
 	names, err := k.Names()
 	if err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func (d *Drift) add(list *[]string, s string) {
 // ReallyMissing looks again, in the order that leaves no gap: what is not there, and
 // was flushed before that was seen, and is still the newest afterwards, is missing.
 // A newer one may be on its way, its predecessor taken away.
-func (ed *Edits) ReallyMissing(ctx context.Context, k *engine.Kind, id, name string) bool {
+func (ed *Adopter) ReallyMissing(ctx context.Context, k *engine.Kind, id, name string) bool {
 	flushed := ed.Engine.Log.Flushed()
 	if _, err := k.Stat(name); !errors.Is(err, fs.ErrNotExist) {
 		return false
@@ -144,7 +144,7 @@ func (ed *Edits) ReallyMissing(ctx context.Context, k *engine.Kind, id, name str
 }
 
 // reallyStrange looks again: a deleted document is still there until that is flushed.
-func (ed *Edits) reallyStrange(ctx context.Context, k *engine.Kind, name string) bool {
+func (ed *Adopter) reallyStrange(ctx context.Context, k *engine.Kind, name string) bool {
 	flushed := ed.Engine.Log.Flushed()
 	p, _, err := rebuild.ParseFile(ed.Engine, k, name)
 	if errors.Is(err, fs.ErrNotExist) {

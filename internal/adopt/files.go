@@ -12,10 +12,10 @@ import (
 // Files are the files of a store for its Watcher, which finds out which to look at, and when. What
 // is taken over, and what is not, is decided here, as for a file that is edited while nobody
 // watches; see the package comment.
-type Files struct{ ed *Edits }
+type Files struct{ ed *Adopter }
 
 // NewFiles gives those of a store.
-func NewFiles(ed *Edits) *Files { return &Files{ed} }
+func NewFiles(ed *Adopter) *Files { return &Files{ed} }
 
 // Folders are the names of the folders with documents, relative to Dir.
 func (f *Files) Folders() []string {
@@ -46,8 +46,8 @@ func (f *Files) Lead(ctx context.Context) (release func(), err error) {
 // Polls tells all processes why the files are looked at in intervals, instead of being watched.
 func (f *Files) Polls(why wal.PollCause) { f.ed.Engine.Log.Polls(why) }
 
-// Say tells the host how the files are watched, and why if that is not as it should be.
-func (f *Files) Say(note string, err error) {
+// Report tells the host how the files are watched, and why if that is not as it should be.
+func (f *Files) Report(note string, err error) {
 	if err != nil {
 		f.ed.Engine.Env.Logger.Warn("watching the files", "how", note, "err", err)
 	}
@@ -67,7 +67,7 @@ func (f *Files) folder(name string) *engine.Kind {
 // deletesByHand says that a file which is missing may have been deleted by hand, which is not to be
 // judged now: the process that watches does that, or, where none does, a read when the folder has
 // not changed for a while; and neither while config.json is not valid.
-func (ed *Edits) deletesByHand(k *engine.Kind) bool {
+func (ed *Adopter) deletesByHand(k *engine.Kind) bool {
 	if ed.Engine.Settings.Unknown() {
 		return true
 	}
@@ -76,14 +76,14 @@ func (ed *Edits) deletesByHand(k *engine.Kind) bool {
 
 // newestOf is the newest version of a document, and whether it is in its file: else a
 // flush is due, and that judges what stands there.
-func (ed *Edits) newestOf(ctx context.Context, k *engine.Kind, id string) (v engine.Version, flushed bool, err error) {
+func (ed *Adopter) newestOf(ctx context.Context, k *engine.Kind, id string) (v engine.Version, flushed bool, err error) {
 	to := ed.Engine.Log.Flushed() // before: what it does not cover now, is not judged
 	v, err = ed.Engine.Find(ctx, k, id, false)
 	return v, err == nil && v.LSN < to, err
 }
 
 // deletedSince says that the deletion of a document waits to be flushed.
-func (ed *Edits) deletedSince(k *engine.Kind, id string) bool {
+func (ed *Adopter) deletedSince(k *engine.Kind, id string) bool {
 	to := ed.Engine.Log.Flushed()
 	at := ed.Engine.State.Deletion(k.Letter, id)
 	return at != 0 && at >= wal.LSN(to)

@@ -65,7 +65,7 @@ func (f *Files) Gone(ctx context.Context, folder string, absent []string) (ids [
 
 // unflushed says that the document of a file is there, and newer than what is flushed;
 // also of a name that does not say whose it is.
-func (ed *Edits) unflushed(ctx context.Context, k *engine.Kind, name string) bool {
+func (ed *Adopter) unflushed(ctx context.Context, k *engine.Kind, name string) bool {
 	id := strings.TrimSuffix(name, docfile.Extension)
 	if docfile.FileName(id) != name {
 		return ed.Engine.Log.Flushed() < ed.Engine.Log.Durable()
@@ -172,7 +172,7 @@ func (f *Files) settle(ctx context.Context, folder string, ids []string, unseen 
 }
 
 // stillGone says whether the file of a document's newest version is gone.
-func (ed *Edits) stillGone(ctx context.Context, _ *wal.Held, k *engine.Kind, id string) (v engine.Version, gone bool, err error) {
+func (ed *Adopter) stillGone(ctx context.Context, _ *wal.Held, k *engine.Kind, id string) (v engine.Version, gone bool, err error) {
 	v, flushed, err := ed.newestOf(ctx, k, id)
 	if err != nil || !flushed {
 		return v, false, ignoreNotFound(err) // written again meanwhile, or deleted
@@ -184,7 +184,7 @@ func (ed *Edits) stillGone(ctx context.Context, _ *wal.Held, k *engine.Kind, id 
 }
 
 // DeletionPart deletes a version of a document.
-func (ed *Edits) DeletionPart(k *engine.Kind, id string, was wal.LSN) *commit.Part {
+func (ed *Adopter) DeletionPart(k *engine.Kind, id string, was wal.LSN) *commit.Part {
 	value, _ := ed.Engine.Codec.Encode(nil, &record.Record{Previous: was})
 	return &commit.Part{
 		ID:           id,
@@ -195,7 +195,7 @@ func (ed *Edits) DeletionPart(k *engine.Kind, id string, was wal.LSN) *commit.Pa
 }
 
 // kept is a version that log or archive still have.
-func (ed *Edits) kept(ctx context.Context, k *engine.Kind, id string, at wal.LSN) (engine.Version, error) {
+func (ed *Adopter) kept(ctx context.Context, k *engine.Kind, id string, at wal.LSN) (engine.Version, error) {
 	v, ok := ed.Engine.FromLog(ctx, k, id, at)
 	if !ok {
 		return v, &errs.CorruptionError{Path: k.File(id), Offset: -1, LSN: at, Err: errors.New("it is gone, and the log no longer has it: run memctl verify")}

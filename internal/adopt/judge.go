@@ -23,7 +23,7 @@ import (
 // A valid edit is adopted: it goes through the log like every change. What
 // cannot be adopted stays where it is, and is an error that says why; while the
 // log still has the version, that is served instead.
-func (ed *Edits) JudgeEdit(ctx context.Context, k *engine.Kind, id string) (engine.Version, error) {
+func (ed *Adopter) JudgeEdit(ctx context.Context, k *engine.Kind, id string) (engine.Version, error) {
 	if err := ed.Engine.Writable(); err != nil {
 		return ed.unread(ctx, k, id)
 	}
@@ -45,7 +45,7 @@ func (ed *Edits) JudgeEdit(ctx context.Context, k *engine.Kind, id string) (engi
 }
 
 // unread is judge's answer where nothing may be changed.
-func (ed *Edits) unread(ctx context.Context, k *engine.Kind, id string) (engine.Version, error) {
+func (ed *Adopter) unread(ctx context.Context, k *engine.Kind, id string) (engine.Version, error) {
 	place, err := ed.Engine.State.Find(k.Letter, id)
 	if err != nil {
 		return engine.Version{}, err
@@ -59,8 +59,8 @@ func (ed *Edits) unread(ctx context.Context, k *engine.Kind, id string) (engine.
 	return engine.Version{}, &errs.CorruptionError{Path: k.File(id), Offset: -1, LSN: place.Version, Err: engine.ErrMismatch}
 }
 
-func (ed *Edits) judgeLocked(ctx context.Context, held *wal.Held, k *engine.Kind, id string) (engine.Version, error) {
-	if err := ed.Engine.Sight(ctx); err != nil {
+func (ed *Adopter) judgeLocked(ctx context.Context, held *wal.Held, k *engine.Kind, id string) (engine.Version, error) {
+	if err := ed.Engine.CatchUp(ctx); err != nil {
 		return engine.Version{}, err
 	}
 	v := ed.verdict(ctx, held, k, id)
@@ -81,13 +81,13 @@ type Verdict struct {
 }
 
 // verdict judges one file. It changes nothing.
-func (ed *Edits) verdict(ctx context.Context, _ *wal.Held, k *engine.Kind, id string) *Verdict {
+func (ed *Adopter) verdict(ctx context.Context, _ *wal.Held, k *engine.Kind, id string) *Verdict {
 	is := &Verdict{ID: id, name: docfile.FileName(id)}
 	is.Err = ed.decide(ctx, k, is)
 	return is
 }
 
-func (ed *Edits) decide(ctx context.Context, k *engine.Kind, is *Verdict) error {
+func (ed *Adopter) decide(ctx context.Context, k *engine.Kind, is *Verdict) error {
 	id := is.ID
 	place, err := ed.Engine.State.Find(k.Letter, id)
 	if err != nil {
@@ -152,7 +152,7 @@ func (ed *Edits) decide(ctx context.Context, k *engine.Kind, is *Verdict) error 
 
 // keepServing leaves a file that cannot be taken over where it is, tells of it once, and
 // serves what was there before; lost is the error when nothing has that any more.
-func (ed *Edits) keepServing(ctx context.Context, k *engine.Kind, is *Verdict, old engine.Version, why error, what string, lost error) error {
+func (ed *Adopter) keepServing(ctx context.Context, k *engine.Kind, is *Verdict, old engine.Version, why error, what string, lost error) error {
 	v, ok := ed.Engine.FromLog(ctx, k, is.ID, old.LSN)
 	if !ok {
 		return lost
@@ -167,7 +167,7 @@ func (ed *Edits) keepServing(ctx context.Context, k *engine.Kind, is *Verdict, o
 // conflict says whether an edit was made of an older version than the newest, which is
 // then kept: the edit is set aside and reported. When the log no longer has the newer
 // one, the edit is all that there is.
-func (ed *Edits) conflict(ctx context.Context, k *engine.Kind, old engine.Version, p *engine.Parsed) (engine.Version, bool) {
+func (ed *Adopter) conflict(ctx context.Context, k *engine.Kind, old engine.Version, p *engine.Parsed) (engine.Version, bool) {
 	v, ok := ed.Engine.FromLog(ctx, k, p.ID, old.LSN)
 	if !ok {
 		return engine.Version{}, false
@@ -186,7 +186,7 @@ const deletedByHand = "it was deleted by hand; the log has it"
 
 // restore has a file put back that is gone or rotten, from the log. What stood there
 // is set aside by the round, for it is not ours.
-func (ed *Edits) restore(ctx context.Context, k *engine.Kind, is *Verdict, old engine.Version, why error) error {
+func (ed *Adopter) restore(ctx context.Context, k *engine.Kind, is *Verdict, old engine.Version, why error) error {
 	v, ok := ed.Engine.FromLog(ctx, k, is.ID, old.LSN)
 	if !ok {
 		return &errs.CorruptionError{Path: k.File(is.ID), Offset: -1, LSN: old.LSN,

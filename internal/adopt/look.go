@@ -66,7 +66,7 @@ func (f *Files) Look(ctx context.Context, folder string, names []string) (absent
 
 // suspects are those among some files, and the names of files that somebody has edited
 // before the version that they were made of was flushed, and of files that are not there.
-func (ed *Edits) suspects(ctx context.Context, k *engine.Kind, names []string) (due []Suspect, early, absent []string, err error) {
+func (ed *Adopter) suspects(ctx context.Context, k *engine.Kind, names []string) (due []Suspect, early, absent []string, err error) {
 	for _, name := range names {
 		if ctx.Err() != nil {
 			return due, early, absent, ctx.Err()
@@ -101,7 +101,7 @@ type Suspect struct {
 }
 
 // suspect looks whether a file is one. An absent one is fs.ErrNotExist.
-func (ed *Edits) suspect(ctx context.Context, k *engine.Kind, name string) (s Suspect, is bool, err error) {
+func (ed *Adopter) suspect(ctx context.Context, k *engine.Kind, name string) (s Suspect, is bool, err error) {
 	s.Name = name
 	info, err := k.Stat(name)
 	if err != nil {
@@ -142,7 +142,7 @@ const judgeTries = 3
 
 // JudgeAll judges files, and takes over many in one commit. Its error is not about one
 // of them.
-func (ed *Edits) JudgeAll(ctx context.Context, k *engine.Kind, due []Suspect) error {
+func (ed *Adopter) JudgeAll(ctx context.Context, k *engine.Kind, due []Suspect) error {
 	var again []Suspect
 	for try := 0; len(due) > 0; try++ {
 		if try == judgeTries {
@@ -162,13 +162,13 @@ func (ed *Edits) JudgeAll(ctx context.Context, k *engine.Kind, due []Suspect) er
 
 // judgeSome judges as many of the first as one commit takes, under one flush.lock. late
 // are those that somebody wrote meanwhile.
-func (ed *Edits) judgeSome(ctx context.Context, k *engine.Kind, due []Suspect) (n int, late []Suspect, err error) {
+func (ed *Adopter) judgeSome(ctx context.Context, k *engine.Kind, due []Suspect) (n int, late []Suspect, err error) {
 	held, err := ed.Engine.Log.LockFlush(ctx)
 	if err != nil {
 		return 0, nil, err
 	}
 	defer held.Unlock()
-	if err := ed.Engine.Sight(ctx); err != nil {
+	if err := ed.Engine.CatchUp(ctx); err != nil {
 		return 0, nil, err
 	}
 	var list []*Verdict
@@ -202,7 +202,7 @@ func (ed *Edits) judgeSome(ctx context.Context, k *engine.Kind, due []Suspect) (
 }
 
 // judgeEach judges each of its own, as reading it does.
-func (ed *Edits) judgeEach(ctx context.Context, k *engine.Kind, due []Suspect) error {
+func (ed *Adopter) judgeEach(ctx context.Context, k *engine.Kind, due []Suspect) error {
 	for _, s := range due {
 		_, err := ed.Engine.Find(ctx, k, s.ID, true)
 		switch {
@@ -217,7 +217,7 @@ func (ed *Edits) judgeEach(ctx context.Context, k *engine.Kind, due []Suspect) e
 }
 
 // verdictOf judges a file.
-func (ed *Edits) verdictOf(ctx context.Context, held *wal.Held, k *engine.Kind, s *Suspect) *Verdict {
+func (ed *Adopter) verdictOf(ctx context.Context, held *wal.Held, k *engine.Kind, s *Suspect) *Verdict {
 	if !s.unknown {
 		return ed.verdict(ctx, held, k, s.ID)
 	}
@@ -238,7 +238,7 @@ func (ed *Edits) verdictOf(ctx context.Context, held *wal.Held, k *engine.Kind, 
 }
 
 // reported tells what could not be taken over, once for each state of a file.
-func (ed *Edits) reported(k *engine.Kind, name string, err error) {
+func (ed *Adopter) reported(k *engine.Kind, name string, err error) {
 	path := k.Name() + "/" + name
 	info, serr := k.Stat(name)
 	if serr != nil {

@@ -21,7 +21,7 @@ const olderLook = 100
 // tell, for a re-embedding leaves that. ok is false where it is to be taken as it is; a vector that
 // the log no longer has cannot be told from a person's. stood is the version that the edit
 // replaces.
-func (ed *Edits) withoutOlder(ctx context.Context, k *engine.Kind, p *engine.Parsed, data []byte, old engine.Version) (doc []byte, stood engine.Version, ok bool, err error) {
+func (ed *Adopter) withoutOlder(ctx context.Context, k *engine.Kind, p *engine.Parsed, data []byte, old engine.Version) (doc []byte, stood engine.Version, ok bool, err error) {
 	model := ed.Vectors.Model()
 	if k != ed.Engine.Kinds.Memories || model.Since == 0 || old.LSN < model.Since || len(p.Vector) == 0 || model.Older(old.LSN, old.Line.VectorNumber()) {
 		return nil, stood, false, nil
@@ -43,7 +43,7 @@ func (ed *Edits) withoutOlder(ctx context.Context, k *engine.Kind, p *engine.Par
 }
 
 // hadBefore says that a version below since had the vector, going back from one.
-func (ed *Edits) hadBefore(ctx context.Context, k *engine.Kind, p *engine.Parsed, at, since wal.LSN) bool {
+func (ed *Adopter) hadBefore(ctx context.Context, k *engine.Kind, p *engine.Parsed, at, since wal.LSN) bool {
 	for range olderLook {
 		v, ok := ed.Engine.FromLog(ctx, k, p.ID, at)
 		if !ok {
@@ -62,7 +62,7 @@ func (ed *Edits) hadBefore(ctx context.Context, k *engine.Kind, p *engine.Parsed
 }
 
 // previous is the version that one replaced; 0 where there was none, or nobody can say.
-func (ed *Edits) previous(ctx context.Context, k *engine.Kind, id string, at wal.LSN) wal.LSN {
+func (ed *Adopter) previous(ctx context.Context, k *engine.Kind, id string, at wal.LSN) wal.LSN {
 	if _, view, err := ed.Engine.Frame(ctx, k, id, at); err == nil {
 		return view.Previous
 	}

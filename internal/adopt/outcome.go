@@ -10,7 +10,7 @@ import (
 )
 
 // carryOut does what was judged. Each verdict has its own outcome.
-func (ed *Edits) carryOut(ctx context.Context, held *wal.Held, k *engine.Kind, list []*Verdict) {
+func (ed *Adopter) carryOut(ctx context.Context, held *wal.Held, k *engine.Kind, list []*Verdict) {
 	ed.AdoptAll(ctx, held, k, list)
 	var back []*Verdict
 	for _, v := range list {
@@ -45,14 +45,14 @@ func (ed *Edits) carryOut(ctx context.Context, held *wal.Held, k *engine.Kind, l
 }
 
 // PutBack puts a version into its file again.
-func (ed *Edits) PutBack(ctx context.Context, held *wal.Held, k *engine.Kind, id string, v engine.Version) error {
+func (ed *Adopter) PutBack(ctx context.Context, held *wal.Held, k *engine.Kind, id string, v engine.Version) error {
 	_, err := ed.putAllBack(ctx, held, k, []*Verdict{{ID: id, Version: v}})
 	return err
 }
 
 // putAllBack puts versions into their files again. What stands there is not ours, and the round
 // sets it aside: the edits.
-func (ed *Edits) putAllBack(ctx context.Context, _ *wal.Held, k *engine.Kind, list []*Verdict) ([]docfile.Edit, error) {
+func (ed *Adopter) putAllBack(ctx context.Context, _ *wal.Held, k *engine.Kind, list []*Verdict) ([]docfile.Edit, error) {
 	changes := make([]docfile.Change, len(list))
 	for i, is := range list {
 		v := is.Version

@@ -26,7 +26,7 @@ type Adoption struct {
 // adoption prepares the bytes of an edited file for the log, except for an embedding of an older
 // model. old is the version that it replaces, zero where it is a file that somebody made; mtime is
 // the file's, for such a one.
-func (ed *Edits) adoption(ctx context.Context, k *engine.Kind, p *engine.Parsed, data []byte, mtime time.Time, old engine.Version) (*Adoption, error) {
+func (ed *Adopter) adoption(ctx context.Context, k *engine.Kind, p *engine.Parsed, data []byte, mtime time.Time, old engine.Version) (*Adoption, error) {
 	a := &Adoption{file: data, doc: data}
 	ed.times(p, &old, mtime)
 	doc, stood, renewed, err := ed.withoutOlder(ctx, k, p, data, old)
@@ -73,7 +73,7 @@ func (ed *Edits) adoption(ctx context.Context, k *engine.Kind, p *engine.Parsed,
 }
 
 // Adopt takes over one document, in the place of a version if there is one.
-func (ed *Edits) Adopt(ctx context.Context, held *wal.Held, k *engine.Kind, p *engine.Parsed, data []byte, mtime time.Time, old engine.Version) (engine.Version, error) {
+func (ed *Adopter) Adopt(ctx context.Context, held *wal.Held, k *engine.Kind, p *engine.Parsed, data []byte, mtime time.Time, old engine.Version) (engine.Version, error) {
 	a, err := ed.adoption(ctx, k, p, data, mtime, old)
 	if err != nil {
 		return engine.Version{}, err
@@ -85,7 +85,7 @@ func (ed *Edits) Adopt(ctx context.Context, held *wal.Held, k *engine.Kind, p *e
 
 // AdoptAll takes over what was judged to be an edit, in as few commits as may be. Each has its own
 // outcome: one that another writer wrote meanwhile is ErrConflict, and the others go on.
-func (ed *Edits) AdoptAll(ctx context.Context, held *wal.Held, k *engine.Kind, list []*Verdict) {
+func (ed *Adopter) AdoptAll(ctx context.Context, held *wal.Held, k *engine.Kind, list []*Verdict) {
 	var parts []*commit.Part
 	for _, v := range list {
 		switch a := v.Adopt; {
@@ -96,7 +96,7 @@ func (ed *Edits) AdoptAll(ctx context.Context, held *wal.Held, k *engine.Kind, l
 			parts = append(parts, &a.Part)
 		}
 	}
-	ed.Commits.Parts(ctx, held, k, parts)
+	ed.Commits.CommitParts(ctx, held, k, parts)
 	adopted := 0
 	for _, v := range list {
 		a := v.Adopt

@@ -29,7 +29,7 @@ type RefusedEdit struct {
 // Refused yields the files that cannot be taken over as they are now, no matter which process left
 // them or was told. It looks at the size and the time of every file, and reads those that are not
 // what the index has. An error ends it, that of ctx among them.
-func (ed *Edits) Refused(ctx context.Context) iter.Seq2[RefusedEdit, error] {
+func (ed *Adopter) Refused(ctx context.Context) iter.Seq2[RefusedEdit, error] {
 	return engine.Reading(ctx, ed.Engine, func(yield func(RefusedEdit, error) bool) {
 		for _, k := range ed.Engine.Kinds.All {
 			for name, err := range (&Files{ed}).Suspects(ctx, k.Name()) {
@@ -53,7 +53,7 @@ func (ed *Edits) Refused(ctx context.Context) iter.Seq2[RefusedEdit, error] {
 }
 
 // refusal says why a file cannot be taken over; nil: it can, or need not be.
-func (ed *Edits) refusal(ctx context.Context, k *engine.Kind, name string) (why, err error) {
+func (ed *Adopter) refusal(ctx context.Context, k *engine.Kind, name string) (why, err error) {
 	data, info, err := k.Read(name, places.StoredMost)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -88,7 +88,7 @@ func (ed *Edits) refusal(ctx context.Context, k *engine.Kind, name string) (why,
 }
 
 // Problems are the files that this process was told of, as far as they are still so.
-func (ed *Edits) Problems() (problems []error) {
+func (ed *Adopter) Problems() (problems []error) {
 	ed.Engine.Health.Mu.Lock()
 	told := maps.Clone(ed.Engine.Health.Told)
 	ed.Engine.Health.Mu.Unlock()

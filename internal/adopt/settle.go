@@ -14,7 +14,7 @@ import (
 // settling deletes documents whose files somebody has deleted, or puts these back, as it
 // does with those that stand elsewhere. Its errors are not about one of them.
 type settling struct {
-	ed      *Edits
+	ed      *Adopter
 	ctx     context.Context
 	k       *engine.Kind
 	adopt   bool                // a deletion is taken over
@@ -34,7 +34,7 @@ func (s *settling) all(ids []string) error {
 		return err
 	}
 	defer held.Unlock()
-	if err := s.ed.Engine.Sight(s.ctx); err != nil {
+	if err := s.ed.Engine.CatchUp(s.ctx); err != nil {
 		return err
 	}
 	for _, id := range ids {
@@ -53,7 +53,7 @@ func (s *settling) all(ids []string) error {
 		return err
 	}
 	s.findLast()
-	s.ed.Commits.Parts(s.ctx, held, s.k, s.deleted)
+	s.ed.Commits.CommitParts(s.ctx, held, s.k, s.deleted)
 	for _, p := range s.deleted {
 		switch {
 		case p.Err == nil:

@@ -72,7 +72,7 @@ func (s *stray) read(k *engine.Kind) (data []byte, p engine.Parsed, err error) {
 // one of the files with another name does, or is an edit of it, which is taken over then;
 // not an older copy. They stay as they are, and are told as every one that is in the wrong
 // place.
-func (ed *Edits) renamed(ctx context.Context, _ *wal.Held, k *engine.Kind, id string, was engine.Version, strays []*stray) (*Verdict, error) {
+func (ed *Adopter) renamed(ctx context.Context, _ *wal.Held, k *engine.Kind, id string, was engine.Version, strays []*stray) (*Verdict, error) {
 	is := &Verdict{ID: id, name: docfile.FileName(id)}
 	var err error
 	if is.Version, err = ed.kept(ctx, k, id, was.LSN); err == nil {

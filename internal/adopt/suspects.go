@@ -21,7 +21,7 @@ func (f *Files) Suspects(ctx context.Context, folder string) iter.Seq2[string, e
 		if k == nil {
 			return
 		}
-		if err := ed.Engine.Sight(ctx); err != nil {
+		if err := ed.Engine.CatchUp(ctx); err != nil {
 			yield("", err)
 			return
 		}

@@ -11,7 +11,7 @@ import (
 
 // times sets those of a version that a file becomes, by the rule of the package comment. The file
 // keeps what was saved in it. mtime is the file's.
-func (ed *Edits) times(p *engine.Parsed, old *engine.Version, mtime time.Time) {
+func (ed *Adopter) times(p *engine.Parsed, old *engine.Version, mtime time.Time) {
 	if old.LSN == 0 && !p.Created.IsZero() && !p.Updated.IsZero() {
 		return // a new file says them itself
 	}
@@ -39,7 +39,7 @@ func (ed *Edits) times(p *engine.Parsed, old *engine.Version, mtime time.Time) {
 
 // Newcomer judges the bytes of a file that belongs to no version: where they are a document, it is
 // to be adopted. name is the file's, "" where the document may lie under any name.
-func (ed *Edits) Newcomer(ctx context.Context, k *engine.Kind, data []byte, name string, mtime time.Time) *Verdict {
+func (ed *Adopter) Newcomer(ctx context.Context, k *engine.Kind, data []byte, name string, mtime time.Time) *Verdict {
 	v := &Verdict{name: name}
 	p, err := k.ParseEdit(data, "")
 	if err != nil {

@@ -15,7 +15,7 @@ const quietFor = 2 * time.Second
 // unwatched decides about the files of a folder that are gone, as the process that watches does it,
 // where no process watches: their deletion is adopted, or, where config.json has adopt_deletions false,
 // they are put back.
-func (ed *Edits) unwatched(ctx context.Context, k *engine.Kind) error {
+func (ed *Adopter) unwatched(ctx context.Context, k *engine.Kind) error {
 	if ed.Engine.Log.Leader() != 0 || ed.Engine.Log.Distrusted() {
 		return nil
 	}
@@ -51,7 +51,7 @@ func (ed *Edits) unwatched(ctx context.Context, k *engine.Kind) error {
 
 // quiet says that nothing has changed in a folder for a while. A clock that is behind the file
 // system's says nothing.
-func (ed *Edits) quiet(k *engine.Kind) bool {
+func (ed *Adopter) quiet(k *engine.Kind) bool {
 	info, err := ed.Engine.Env.FS.Stat(k.Path(""))
 	if err != nil {
 		return true // the folder is gone: see Settle

@@ -27,23 +27,23 @@ import (
 
 // Op is one operation of a commit.
 type Op struct {
-	kind     *engine.Kind // set by commit
-	Group    bool         // of an assembly
-	ID       string
-	Memory   *memstore.Memory // both nil: a deletion
-	Assembly *assembly.Assembly
-	Work     *wal.Entry // of working memory; the other two are nil then, and id is ""
-	WorkAt   wal.LSN    // on the condition that its scope has this version
-	Conds    Conditions
-	Must     bool                         // a deletion of what is not there is ErrNotFound
-	Only     func(line *index.Entry) bool // a deletion: of what this holds of, else nothing is written
-	evicted  bool                         // it makes room for the others
-	Written  bool                         // by the commit: not overtaken by a later one of the same id, not a no-op
-	Made     bool                         // its embedding by this process's embedder
-	By       string                       // what the store would know the model by that made it
-	Waits    bool                         // it has none, and shall get one
-	Derived  bool                         // it changes nothing but the embedding: updated_at stays
-	follows  *follow                      // it is made of a version that may not be durable yet
+	kind           *engine.Kind // set by commit
+	Group          bool         // of an assembly
+	ID             string
+	Memory         *memstore.Memory // both nil: a deletion
+	Assembly       *assembly.Assembly
+	Work           *wal.Entry // of working memory; the other two are nil then, and id is ""
+	WorkAt         wal.LSN    // on the condition that its scope has this version
+	Conds          Conditions
+	MustExist      bool                         // a deletion of what is not there is ErrNotFound
+	When           func(line *index.Entry) bool // a deletion: of what this holds of, else nothing is written
+	evicted        bool                         // it makes room for the others
+	Written        bool                         // by the commit: not overtaken by a later one of the same id, not a no-op
+	EmbeddedHere   bool                         // its embedding by this process's embedder
+	EmbeddedBy     string                       // what the store would know the model by that made it
+	NeedsEmbedding bool                         // it has none, and shall get one
+	Derived        bool                         // it changes nothing but the embedding: updated_at stays
+	follows        *follow                      // it is made of a version that may not be durable yet
 }
 
 func (o *Op) deletes() bool { return o.Memory == nil && o.Assembly == nil }
@@ -416,11 +416,11 @@ func (cm *Committer) prepareOne(ctx context.Context, o *Op, p *prepared, values 
 		return err
 	}
 	if o.Memory == nil {
-		if visible == 0 && o.Must {
+		if visible == 0 && o.MustExist {
 			return errs.ErrNotFound
 		}
 		p.precondition = wal.Precondition{Key: engine.MemoryKey(o.ID), LSN: old.LSN, Hint: hint}
-		if !found || o.Only != nil && !o.Only(&old.Line) {
+		if !found || o.When != nil && !o.When(&old.Line) {
 			return nil
 		}
 		value, inflated := cm.Engine.Codec.Encode(nil, &record.Record{Previous: old.LSN})

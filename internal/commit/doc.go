@@ -11,12 +11,12 @@
 //	vectors         the store's dimension; a vector that an older model made (vectors.go)
 //	memories        their documents and lines, by several goroutines where they are many
 //	limits          what a limit refuses, or what is evicted (limits.go)
-//	assemblies      the ones in the batch, and the ones whose members it changes (along.go)
+//	assemblies      the ones in the batch, and the ones whose members it changes (cascade.go)
 //
 // # One document, many writers
 //
 // A put that demands nothing of the version before it does not conflict: the log has it prepared
-// again on top of the newest entry of its key (ontop.go). Other writers of one document that
+// again on top of the newest entry of its key (onto.go). Other writers of one document that
 // conflict take turns within a process (turns.go), and an update gets what the one before it has
 // written, before that is durable (follow.go); a transaction that is beaten for long has all other
 // writers wait.

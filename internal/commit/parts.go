@@ -26,9 +26,9 @@ type Part struct {
 	Err          error // what became of it
 }
 
-// Parts commits what can be, in few commits, and says of each part what became of it: one that does
+// CommitParts commits what can be, in few commits, and says of each part what became of it: one that does
 // not fit, or that another writer changed meanwhile, keeps only itself out.
-func (cm *Committer) Parts(ctx context.Context, held *wal.Held, k *engine.Kind, list []*Part) {
+func (cm *Committer) CommitParts(ctx context.Context, held *wal.Held, k *engine.Kind, list []*Part) {
 	for len(list) > 0 {
 		n, bytes := 0, 0
 		for n < len(list) && (n == 0 || n < PartsMost && bytes+len(list[n].Entry.Value) <= PartsBytes) {
@@ -42,7 +42,7 @@ func (cm *Committer) Parts(ctx context.Context, held *wal.Held, k *engine.Kind, 
 
 func (cm *Committer) commitTogether(ctx context.Context, held *wal.Held, k *engine.Kind, list []*Part) {
 	for len(list) > 0 {
-		err := cm.Together(ctx, held, k, list)
+		err := cm.CommitTogether(ctx, held, k, list)
 		var conflict *wal.ConflictError
 		switch {
 		case err == nil:
@@ -94,9 +94,9 @@ func (cm *Committer) unchanged(ctx context.Context, k *engine.Kind, list []*Part
 	return left
 }
 
-// Together commits all of them or none. The preconditions of the batch begin with
+// CommitTogether commits all of them or none. The preconditions of the batch begin with
 // theirs, in order.
-func (cm *Committer) Together(ctx context.Context, held *wal.Held, k *engine.Kind, list []*Part) error {
+func (cm *Committer) CommitTogether(ctx context.Context, held *wal.Held, k *engine.Kind, list []*Part) error {
 	if held != nil {
 		ctx = held.In(ctx)
 	}

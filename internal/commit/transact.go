@@ -276,7 +276,7 @@ func (tx *Tx) add(o Op) {
 // itself wrote, and holds the transaction to this moment.
 func (tx *Tx) List(f engine.Filters) iter.Seq2[memstore.Memory, error] {
 	return func(yield func(memstore.Memory, error) bool) {
-		if err := tx.Alone(); err != nil {
+		if err := tx.Exclusive(); err != nil {
 			yield(memstore.Memory{}, err)
 			return
 		}

@@ -21,12 +21,12 @@ func hasVectors(ops []Op) bool {
 	return slices.ContainsFunc(ops, func(o Op) bool { return o.Memory != nil && len(o.Memory.Embedding) > 0 })
 }
 
-// Renew gives a memory that is about to be written, and has brought the vector of
+// RefreshVector gives a memory that is about to be written, and has brought the vector of
 // an older model along, the one that counts instead, or none. What its version was
 // decoded with, or the stored one has, is not what anybody says today.
-func (cm *Committer) Renew(ctx context.Context, o *Op, model *index.Model) error {
+func (cm *Committer) RefreshVector(ctx context.Context, o *Op, model *index.Model) error {
 	m := o.Memory
-	if model.Since == 0 || m == nil || len(m.Embedding) == 0 || o.Derived || o.Made {
+	if model.Since == 0 || m == nil || len(m.Embedding) == 0 || o.Derived || o.EmbeddedHere {
 		return nil
 	}
 	kept := m.Version != 0 && m.Version < model.Since && m.KeepsEmbedding()
@@ -61,7 +61,7 @@ func (cm *Committer) Renew(ctx context.Context, o *Op, model *index.Model) error
 		v = nil
 	}
 	SetEmbedding(m, v)
-	o.Waits = v == nil
+	o.NeedsEmbedding = v == nil
 	return nil
 }
 
@@ -85,11 +85,11 @@ func (cm *Committer) fitVectors(ctx context.Context, ops []Op, model *index.Mode
 	dim := -1
 	for i := range ops {
 		m := ops[i].Memory
-		if m != nil && ops[i].Made && cm.suits(model, ops[i].By) != nil {
+		if m != nil && ops[i].EmbeddedHere && cm.suits(model, ops[i].EmbeddedBy) != nil {
 			SetEmbedding(m, nil) // the model was changed while the embedder was asked
-			ops[i].Made, ops[i].Waits = false, true
+			ops[i].EmbeddedHere, ops[i].NeedsEmbedding = false, true
 		}
-		if err := cm.Renew(ctx, &ops[i], model); err != nil {
+		if err := cm.RefreshVector(ctx, &ops[i], model); err != nil {
 			return on, err
 		}
 		if m == nil || len(m.Embedding) == 0 {

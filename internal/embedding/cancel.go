@@ -20,7 +20,7 @@ func (em *Embedding) Cancel(ctx context.Context) (model string, err error) {
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
 	for range engine.FindTries {
-		if err := em.Engine.Sight(ctx); err != nil {
+		if err := em.Engine.CatchUp(ctx); err != nil {
 			return "", err
 		}
 		m := em.Vectors.Model()

@@ -144,7 +144,7 @@ func (em *Embedding) NextQueued(ctx context.Context, most int) ([]string, error)
 	e.mu.Unlock()
 	if scan {
 		var found []string
-		err := em.Engine.Sight(ctx)
+		err := em.Engine.CatchUp(ctx)
 		if err == nil {
 			for l, lerr := range em.Engine.Lines(ctx, em.Engine.Kinds.Memories, engine.Filters{After: after}) {
 				if lerr != nil {
@@ -204,7 +204,7 @@ func (em *Embedding) Dequeue(ids []string, back bool) {
 
 // lacking counts the memories that the index knows no vector of.
 func (em *Embedding) lacking(ctx context.Context) (n int64, err error) {
-	if err := em.Engine.Sight(ctx); err != nil {
+	if err := em.Engine.CatchUp(ctx); err != nil {
 		return 0, err
 	}
 	for l, err := range em.Engine.Lines(ctx, em.Engine.Kinds.Memories, engine.Filters{}) {
@@ -224,7 +224,7 @@ func (em *Embedding) Pending(ctx context.Context) (int64, error) {
 	if em.Call == nil {
 		return 0, errNone
 	}
-	if err := em.Engine.Sight(ctx); err != nil {
+	if err := em.Engine.CatchUp(ctx); err != nil {
 		return 0, err
 	}
 	var done int64
@@ -254,7 +254,7 @@ func (em *Embedding) Pending(ctx context.Context) (int64, error) {
 // embedStored gives vectors to stored memories, in one commit if that can take
 // them; those that have one by then, or another content, are left alone.
 func (em *Embedding) embedStored(ctx context.Context, ids []string, by waiter) (int64, error) {
-	if err := em.Engine.Sight(ctx); err != nil {
+	if err := em.Engine.CatchUp(ctx); err != nil {
 		return 0, err
 	}
 	var list []*memstore.Memory

@@ -45,7 +45,7 @@ func (em *Embedding) nameModel(ctx context.Context, by *maker) error {
 		if err := em.Vectors.SetModel(ctx, model, c, 0); err != nil && !errors.Is(err, errs.ErrConflict) {
 			return err
 		}
-		if err := em.Engine.Sight(ctx); err != nil {
+		if err := em.Engine.CatchUp(ctx); err != nil {
 			return err
 		}
 		model = em.Vectors.Model()
@@ -129,7 +129,7 @@ func (em *Embedding) next(ctx context.Context) (*maker, error) {
 
 // sessions says whether a memory is in a session.
 func (em *Embedding) sessions(ctx context.Context) (bool, error) {
-	if err := em.Engine.Sight(ctx); err != nil {
+	if err := em.Engine.CatchUp(ctx); err != nil {
 		return false, err
 	}
 	for l, err := range em.Engine.Lines(ctx, em.Engine.Kinds.Memories, engine.Filters{}) {

@@ -22,7 +22,7 @@ type embedded map[string][]float32
 func (em *Embedding) Commit(ctx context.Context, ops []commit.Op, seen commit.Reads, listed wal.LSN, known embedded) error {
 	if model := em.Vectors.Model(); model.Since != 0 {
 		for i := range ops {
-			if err := em.Commits.Renew(ctx, &ops[i], &model); err != nil {
+			if err := em.Commits.RefreshVector(ctx, &ops[i], &model); err != nil {
 				return err
 			}
 		}
@@ -49,7 +49,7 @@ func (em *Embedding) Commit(ctx context.Context, ops []commit.Op, seen commit.Re
 		em.EmbedLater(m.ID)
 	}
 	for i := range ops {
-		if o := &ops[i]; o.Waits && len(o.Memory.Embedding) == 0 {
+		if o := &ops[i]; o.NeedsEmbedding && len(o.Memory.Embedding) == 0 {
 			em.EmbedLater(o.Memory.ID)
 		}
 	}
@@ -68,7 +68,7 @@ func (em *Embedding) embedAll(ctx context.Context, ops []commit.Op, known embedd
 			continue
 		}
 		if !seen {
-			if err := em.Engine.Sight(ctx); err != nil {
+			if err := em.Engine.CatchUp(ctx); err != nil {
 				return nil, nil, err
 			}
 			seen = true
@@ -121,7 +121,7 @@ func (em *Embedding) embedAll(ctx context.Context, ops []commit.Op, known embedd
 		if v == nil {
 			waiting = append(waiting, m)
 		} else {
-			of[m].Made, of[m].By = true, by.name
+			of[m].EmbeddedHere, of[m].EmbeddedBy = true, by.name
 			got = append(got, m)
 		}
 	}

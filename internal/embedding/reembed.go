@@ -14,7 +14,7 @@ import (
 
 // Options of Reembed.
 type Options struct {
-	Anew     bool // forget what an earlier run with this model has computed
+	Restart  bool // forget what an earlier run with this model has computed
 	Progress func(*Report)
 }
 

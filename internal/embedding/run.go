@@ -57,7 +57,7 @@ func (r *reembed) run(ctx context.Context) (err error) {
 	}
 	defer r.hold(false)
 	for try := range purgeTries {
-		if err = r.compute(ctx, r.o.Anew && try == 0); !errors.Is(err, errPurged) {
+		if err = r.compute(ctx, r.o.Restart && try == 0); !errors.Is(err, errPurged) {
 			break
 		}
 	}
@@ -77,12 +77,12 @@ func (r *reembed) run(ctx context.Context) (err error) {
 const purgeTries = 3
 
 // compute makes all vectors, and changes the model to theirs.
-func (r *reembed) compute(ctx context.Context, anew bool) (err error) {
+func (r *reembed) compute(ctx context.Context, restart bool) (err error) {
 	em := r.em
 	if r.file != nil {
 		_ = r.file.F.Close() // what was in it is overwritten
 	}
-	if r.file, err = em.Vectors.OpenComputed(r.maker.name, anew); err != nil {
+	if r.file, err = em.Vectors.OpenComputed(r.maker.name, restart); err != nil {
 		return err
 	}
 	r.report.Resumed, r.report.Computed, r.report.Changed = r.file.Count, 0, 0
@@ -137,7 +137,7 @@ func (r *reembed) announce(ctx context.Context) error {
 		if err := em.Vectors.SetModel(ctx, m, c, 0); !errors.Is(err, errs.ErrConflict) {
 			return err
 		}
-		if err := em.Engine.Sight(ctx); err != nil {
+		if err := em.Engine.CatchUp(ctx); err != nil {
 			return err
 		}
 	}
@@ -153,7 +153,7 @@ func (r *reembed) computeAll(ctx context.Context) error {
 	for after, more := r.file.Last, true; more; {
 		var ids []string
 		more = false
-		if err := em.Engine.Sight(ctx); err != nil {
+		if err := em.Engine.CatchUp(ctx); err != nil {
 			return err
 		}
 		for id, err := range em.Engine.IDs(ctx, em.Engine.Kinds.Memories, engine.Filters{After: after}) { // not longer than needed: it holds the index
@@ -243,7 +243,7 @@ func (r *reembed) computeSome(ctx context.Context, ids []string, known map[strin
 	if n := len(list[0].Vector); r.file.Dim != 0 && n != r.file.Dim {
 		return nil, &errs.FieldError{Field: "embeddings of " + human.Quote(r.maker.name), Value: fmt.Sprintf("of %d dimensions", n),
 			Limit: fmt.Sprintf("%d dimensions, which those have that an earlier run has computed", r.file.Dim),
-			Err:   fmt.Errorf("%w: to forget these, run memctl reindex --anew", vector.ErrDimension)}
+			Err:   fmt.Errorf("%w: to forget these, run memctl reindex --restart", vector.ErrDimension)}
 	}
 	if err := r.file.Add(list); err != nil {
 		return nil, em.Engine.Env.IOError("writing", em.Vectors.ComputedPath(vectors.ComputedName), err)

@@ -35,7 +35,7 @@ func (r *reembed) change(ctx context.Context) error {
 	}
 	var looked wal.LSN // up to where changes were seen to
 	for try := 0; ; try++ {
-		if err := em.Engine.Sight(ctx); err != nil {
+		if err := em.Engine.CatchUp(ctx); err != nil {
 			return err
 		}
 		at := em.Engine.Log.Applied()

@@ -109,7 +109,7 @@ func (r *reembed) rewrite(ctx context.Context, model *index.Model) error {
 // without a vector. It says how many memories it wrote.
 func (r *reembed) rest(ctx context.Context, model *index.Model, pending bool) (n int64, err error) {
 	em := r.em
-	if err := em.Engine.Sight(ctx); err != nil {
+	if err := em.Engine.CatchUp(ctx); err != nil {
 		return 0, err
 	}
 	var ids []string

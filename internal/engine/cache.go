@@ -73,7 +73,7 @@ func (eng *Engine) Load(ctx context.Context, k *Kind, id string) (Version, error
 		return eng.Find(ctx, k, id, true)
 	}
 	if c, ok := eng.Cache.GetIfPresent(k.CacheKey(id)); ok && c.kind == k {
-		if err := eng.Sight(ctx); err != nil {
+		if err := eng.CatchUp(ctx); err != nil {
 			return Version{}, err
 		}
 		if eng.isNewest(c, id) {

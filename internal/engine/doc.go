@@ -15,7 +15,7 @@
 //
 // # Lifecycle
 //
-// Begun and Ended enclose every operation; Close waits for operations that have begun. Lasting
+// BeginUse and Ended enclose every operation; Close waits for operations that have begun. Lasting
 // operations are not ended by a caller's context.
 //
 // # Functions of packages above

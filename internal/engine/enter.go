@@ -31,7 +31,7 @@ func (eng *Engine) Enter(ctx context.Context, mustExist bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := eng.Residence(); errors.Is(err, syscall.ENOTDIR) && vfs.EnterError(err) == nil {
+	if err := eng.CheckMoved(); errors.Is(err, syscall.ENOTDIR) && vfs.EnterError(err) == nil {
 		wal := filepath.Join(eng.Env.Dir, "wal")
 		if info, serr := eng.Env.FS.Stat(wal); serr == nil && !info.Mode.IsDir() {
 			return &vfs.NotFolderError{Path: wal, Mode: info.Mode}
@@ -94,7 +94,7 @@ func (eng *Engine) unknownSettings(c *settings.Config, err error) {
 	eng.Env.Logger.Warn("config.json is not valid; "+note, "err", err)
 	eng.Env.Event(env.Event{Kind: env.EventConfig, Path: settings.Name, Note: note, Err: err})
 	eng.Settings.Use(c, err)
-	eng.Problem(err)
+	eng.NoteProblem(err)
 }
 
 // looksLikeStore says whether a folder without a readable config.json is one of

@@ -31,9 +31,9 @@ func (v *Version) Expired(now time.Time) bool {
 	return !v.Line.ExpiresAt.IsZero() && !now.Before(v.Line.ExpiresAt)
 }
 
-// Left says that this version, which may be newer than the line by which it was chosen,
+// Stale says that this version, which may be newer than the line by which it was chosen,
 // has expired, or that its line does not pass: the memory is another session's now.
-func (v *Version) Left(f *Filters, id string, now time.Time) bool {
+func (v *Version) Stale(f *Filters, id string, now time.Time) bool {
 	return v.Expired(now) || !f.Line(id, &v.Line, now)
 }
 
@@ -46,7 +46,7 @@ const FindTries = 100
 func (eng *Engine) Find(ctx context.Context, k *Kind, id string, doc bool) (Version, error) {
 	var last error
 	for range FindTries {
-		if err := eng.Sight(ctx); err != nil {
+		if err := eng.CatchUp(ctx); err != nil {
 			return Version{}, err
 		}
 		seen, swaps := eng.Log.Applied(), eng.State.Swaps()
@@ -59,7 +59,7 @@ func (eng *Engine) Find(ctx context.Context, k *Kind, id string, doc bool) (Vers
 				last = err
 				continue
 			}
-			eng.Rot(err)
+			eng.MarkDamaged(err)
 			return Version{}, eng.beyondDamage(err)
 		}
 		v, err := eng.Read(ctx, k, id, place, doc)
@@ -82,8 +82,8 @@ func (eng *Engine) Find(ctx context.Context, k *Kind, id string, doc bool) (Vers
 	return Version{}, fmt.Errorf("reading %s %s: it changes faster than it can be read: %w", k.Noun, human.Quote(id), last)
 }
 
-// Rot notes that the index is damaged: it is made again in the next round.
-func (eng *Engine) Rot(err error) {
+// MarkDamaged notes that the index is damaged: it is made again in the next round.
+func (eng *Engine) MarkDamaged(err error) {
 	if errors.Is(err, errs.ErrCorrupt) && eng.Rotten.CompareAndSwap(false, true) {
 		eng.DueNow()
 	}
@@ -93,7 +93,7 @@ func (eng *Engine) Rot(err error) {
 func (eng *Engine) Containing(id string) ([]string, wal.LSN, error) {
 	assemblies, newest, err := eng.State.Containing(id)
 	if err != nil {
-		eng.Rot(err)
+		eng.MarkDamaged(err)
 		return nil, 0, fmt.Errorf("the assemblies of memory %s: %w", human.Quote(id), err)
 	}
 	return assemblies, newest, nil
@@ -224,11 +224,11 @@ func (eng *Engine) Frame(ctx context.Context, k *Kind, id string, at wal.LSN) (V
 
 // DurableNow is up to where the log is durable, by whatever process.
 func (eng *Engine) DurableNow(ctx context.Context) (uint64, error) {
-	if err := eng.Begun(); err != nil {
+	if err := eng.BeginUse(); err != nil {
 		return 0, err
 	}
-	defer eng.Ended()
-	err := eng.Sight(ctx)
+	defer eng.EndUse()
+	err := eng.CatchUp(ctx)
 	return eng.Log.Durable(), err
 }
 

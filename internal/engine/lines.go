@@ -17,12 +17,12 @@ import (
 func Reading[T any](ctx context.Context, eng *Engine, each func(yield func(T, error) bool)) iter.Seq2[T, error] {
 	return Whole(ctx, func(yield func(T, error) bool) {
 		var none T
-		if err := eng.Begun(); err != nil {
+		if err := eng.BeginUse(); err != nil {
 			yield(none, err)
 			return
 		}
-		defer eng.Ended()
-		if err := eng.Sight(ctx); err != nil {
+		defer eng.EndUse()
+		if err := eng.CatchUp(ctx); err != nil {
 			yield(none, err)
 			return
 		}
@@ -67,7 +67,7 @@ func (eng *Engine) Each(ctx context.Context, f Filters, yield func(memstore.Memo
 				continue
 			}
 			v, err := eng.Load(ctx, eng.Kinds.Memories, id)
-			if errors.Is(err, errs.ErrNotFound) || err == nil && v.Left(&f, id, eng.Env.Clock()) {
+			if errors.Is(err, errs.ErrNotFound) || err == nil && v.Stale(&f, id, eng.Env.Clock()) {
 				continue // gone since
 			}
 			var m memstore.Memory
@@ -89,7 +89,7 @@ func (eng *Engine) Each(ctx context.Context, f Filters, yield func(memstore.Memo
 // Count counts the memories that pass.
 func (eng *Engine) Count(ctx context.Context, f Filters) (n int64, err error) {
 	f.Sort = nil
-	if err := eng.Sight(ctx); err != nil {
+	if err := eng.CatchUp(ctx); err != nil {
 		return 0, err
 	}
 	switch {
@@ -132,7 +132,7 @@ func (eng *Engine) countAll(ctx context.Context) (int64, error) {
 		if errors.Is(err, errs.ErrCorrupt) && eng.Healed(swaps) {
 			continue
 		}
-		eng.Rot(err)
+		eng.MarkDamaged(err)
 		return live - expired, err
 	}
 }

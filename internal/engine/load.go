@@ -16,10 +16,10 @@ import (
 
 // Get reads a document, from the cache where it is there.
 func (eng *Engine) Get(ctx context.Context, k *Kind, id string) (Version, error) {
-	if err := eng.Begun(); err != nil {
+	if err := eng.BeginUse(); err != nil {
 		return Version{}, err
 	}
-	defer eng.Ended()
+	defer eng.EndUse()
 	if err := ctx.Err(); err != nil {
 		return Version{}, err
 	}

@@ -43,8 +43,8 @@ func (eng *Engine) loadIndex(id uuid.UUID, spilled wal.LSN, fresh bool) (*index.
 	return set, err
 }
 
-// Sight brings this process up to what every process has made durable.
-func (eng *Engine) Sight(ctx context.Context) error {
+// CatchUp brings this process up to what every process has made durable.
+func (eng *Engine) CatchUp(ctx context.Context) error {
 	if err := eng.MovedSince(); err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (eng *Engine) remap(held bool) error {
 		return err
 	}
 	eng.Remade.Store(remade)
-	eng.Log.LetGo()
+	eng.Log.CloseStaleFiles()
 	return nil
 }
 

@@ -9,9 +9,9 @@ import (
 	"github.com/varve-db/varve/internal/copy/migrate"
 )
 
-// Residence refuses a folder whose store has gone elsewhere, or is still to come.
+// CheckMoved refuses a folder whose store has gone elsewhere, or is still to come.
 // The end of a migration whose switch has happened is made up for.
-func (eng *Engine) Residence() error {
+func (eng *Engine) CheckMoved() error {
 	if eng.Unfinished {
 		return nil
 	}
@@ -47,7 +47,7 @@ func (eng *Engine) MovedSince() error {
 		return nil
 	}
 	var gone *errs.MovedError
-	if err := eng.Residence(); errors.As(err, &gone) {
+	if err := eng.CheckMoved(); errors.As(err, &gone) {
 		m.where.Store(gone)
 		return gone
 	}

@@ -161,7 +161,7 @@ func Passes(ctx context.Context, eng *Engine, f *Filters, id string) (bool, erro
 		return ok, err
 	}
 	v, err := eng.Load(ctx, eng.Kinds.Memories, l.ID)
-	if errors.Is(err, errs.ErrNotFound) || err == nil && v.Left(f, id, eng.Env.Clock()) {
+	if errors.Is(err, errs.ErrNotFound) || err == nil && v.Stale(f, id, eng.Env.Clock()) {
 		return false, nil
 	}
 	if err != nil {

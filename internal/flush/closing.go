@@ -34,7 +34,7 @@ func closing(m Merge) bool { return m == mergeClosing || m == mergeEnding }
 
 // FlushClosing is the rounds of a store that closes. A deadline of ctx ends them.
 func (fl *Flusher) FlushClosing(ctx context.Context) error {
-	if err := fl.Engine.Sight(ctx); err != nil {
+	if err := fl.Engine.CatchUp(ctx); err != nil {
 		return err
 	}
 	ctx = Unpaced(ctx)

@@ -66,7 +66,7 @@ func (fl *Flusher) DoomIndex(ctx context.Context, held *wal.Held, purge bool) (o
 			return old, errors.Join(fl.Engine.Env.IOError("opening", path, err), old.Close())
 		default:
 			err = fl.Engine.Env.IOError("opening", path, err)
-			if fl.Views.Missed(held, err); !errors.Is(err, errs.ErrInvalid) {
+			if fl.Views.NoteMissed(held, err); !errors.Is(err, errs.ErrInvalid) {
 				views.Keep(fl.Views, held, err)
 			}
 			continue
@@ -85,9 +85,9 @@ func (o oldIndex) Close() (err error) {
 }
 
 // Wipe overwrites what has lost its name since. What is a backup now is written
-// again as one. The error is also that nothing may be erased in the log yet: see Views.Left.
+// again as one. The error is also that nothing may be erased in the log yet: see Views.Behind.
 func (o oldIndex) Wipe(held *wal.Held, fl *Flusher, r *Remains) (err error) {
-	verr, behind := fl.Views.Left(held)
+	verr, behind := fl.Views.Behind(held)
 	if verr != nil {
 		r.Left = append(r.Left, verr)
 	}

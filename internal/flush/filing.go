@@ -190,7 +190,7 @@ func (s *frames) Len() int { return len(s.list) }
 func (s *frames) Folders() []*docfile.Folder {
 	fl := s.f.fl
 	folders := []*docfile.Folder{fl.Engine.Kinds.Memories.Folder}
-	if fl.Engine.State.Regrouped() { // else there is nothing to be made durable in the other
+	if fl.Engine.State.MembershipRebuilt() { // else there is nothing to be made durable in the other
 		folders = append(folders, fl.Engine.Kinds.Assemblies.Folder)
 	}
 	return folders

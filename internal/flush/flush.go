@@ -262,7 +262,7 @@ func (fl *Flusher) tell(err error) {
 
 func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, spilled bool, err error) {
 	fl.begun = 1
-	if err := fl.Engine.Sight(ctx); err != nil {
+	if err := fl.Engine.CatchUp(ctx); err != nil {
 		return 0, false, err
 	}
 	fl.Engine.Settings.Reread()

@@ -51,7 +51,7 @@ func (fl *Flusher) refused(e *wal.Entry, err error) {
 		r.list = map[wal.LSN]*refusal{}
 	}
 	r.list[e.LSN] = &refusal{err: err}
-	fl.Engine.Problem(err)
+	fl.Engine.NoteProblem(err)
 	fl.Engine.Env.Logger.Error("an entry of the log is not valid and was passed over: run memctl verify", "lsn", e.LSN, "err", err)
 	fl.Engine.Env.Event(env.Event{Kind: env.EventCorruption, Path: "wal", LSN: e.LSN, Err: err}) // the log may still be being opened
 }

@@ -40,7 +40,7 @@ func (fl *Flusher) reindexRound(ctx context.Context, held *wal.Held, why error) 
 }
 
 func (fl *Flusher) reindexAll(ctx context.Context, held *wal.Held, why error) error {
-	if err := fl.Engine.Sight(ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
+	if err := fl.Engine.CatchUp(ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
 		return err
 	}
 	_ = fl.Engine.KeepUp(held)

@@ -47,7 +47,7 @@ func (fl *Flusher) sweepTemp(ctx context.Context, held *wal.Held) error {
 	edits, err := fl.Files.SweepTemp(func(name string) bool { return leftByDead(own, name) }, fl.Surplus(ctx))
 	fl.Edited(ctx, edits)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		err = fl.Engine.Log.Bury(held, dead)
+		err = fl.Engine.Log.RemoveDead(held, dead)
 	}
 	return err
 }

@@ -124,7 +124,7 @@ func (s *session) happened(ctx context.Context, e event) (ended bool) {
 		s.restoreFolders(ctx)
 		return true
 	case e.all:
-		s.f.Say("by looking at everything: more happened than the system could tell", errs.ErrLimit)
+		s.f.Report("by looking at everything: more happened than the system could tell", errs.ErrLimit)
 		s.sweep(ctx)
 	default:
 		s.note(e.folder, e.name, time.Now())
@@ -295,5 +295,5 @@ func (s *session) failed(folder string, err error) {
 	if errors.Is(err, context.Canceled) || errors.Is(err, errs.ErrClosed) {
 		return
 	}
-	s.f.Say("looking at "+folder, err)
+	s.f.Report("looking at "+folder, err)
 }

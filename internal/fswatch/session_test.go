@@ -68,7 +68,7 @@ func (f *noted) Lead(context.Context) (func(), error) { return func() {}, nil }
 func (f *noted) Folders() []string                    { return []string{"m"} }
 func (f *noted) Path(folder string) string            { return folder }
 func (f *noted) Polls(wal.PollCause)                  {}
-func (f *noted) Say(note string, err error)           { f.say("%s: %v", note, err) }
+func (f *noted) Report(note string, err error)        { f.say("%s: %v", note, err) }
 
 // A file is looked at when it has been quiet for 300 ms, one that never is after three
 // seconds. Files that go one after the other are settled together, when no more have

@@ -51,7 +51,7 @@ type files interface {
 	Lead(ctx context.Context) (release func(), err error)
 	Folders() []string
 	Path(folder string) string
-	Say(note string, err error)
+	Report(note string, err error)
 	Polls(why wal.PollCause)
 }
 
@@ -70,7 +70,7 @@ func (w *Watcher) run(ctx context.Context, f files) {
 			if ctx.Err() != nil || errors.Is(err, errs.ErrReadOnly) || errors.Is(err, errs.ErrClosed) || errors.Is(err, errs.ErrReplaced) {
 				return
 			}
-			f.Say("not yet", err)
+			f.Report("not yet", err)
 			if !sleep(ctx, leadAgain) {
 				return
 			}
@@ -87,14 +87,14 @@ func (w *Watcher) run(ctx context.Context, f files) {
 		if err != nil {
 			if err.Error() != said { // once for each reason
 				said = err.Error()
-				f.Say(fmt.Sprintf("by looking at everything each %s", w.o.Sweep), err)
+				f.Report(fmt.Sprintf("by looking at everything each %s", w.o.Sweep), err)
 			}
 			f.Polls(causeOf(err))
 			src = none{}
 		} else {
 			said = ""
 			f.Polls(wal.NotPolling)
-			f.Say("by the system's notifications", nil)
+			f.Report("by the system's notifications", nil)
 		}
 		s := newSession(&w.o, f, src)
 		s.run(ctx)

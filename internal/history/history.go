@@ -221,7 +221,7 @@ func (h *History) keptVersion(k *engine.Kind, e wal.Entry) (Version, error) {
 
 // At gives one version of a document: errs.NoVersionError where there is no such.
 func (h *History) At(ctx context.Context, k *engine.Kind, id string, lsn uint64) (Version, error) {
-	if err := h.Engine.Sight(ctx); err != nil {
+	if err := h.Engine.CatchUp(ctx); err != nil {
 		return Version{}, err
 	}
 	e, err := h.Engine.Log.Past().At(ctx, lsn, h.Engine.Log.Durable())

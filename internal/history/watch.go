@@ -55,10 +55,10 @@ func (h *History) Watch(ctx context.Context, from uint64, f Filter, yield func(C
 
 // explained returns errs.ErrReplaced in the place of a failure that is due to the removal of the store's files.
 func (h *History) explained(err error) error {
-	if h.Engine.Begun() != nil {
+	if h.Engine.BeginUse() != nil {
 		return err
 	}
-	defer h.Engine.Ended()
+	defer h.Engine.EndUse()
 	return h.Engine.Log.Explained(err)
 }
 
@@ -100,11 +100,11 @@ type watcher struct {
 // begin finds where to read from.
 func (w *watcher) begin(ctx context.Context, from wal.LSN) error {
 	h := w.h
-	if err := h.Engine.Begun(); err != nil {
+	if err := h.Engine.BeginUse(); err != nil {
 		return err
 	}
-	defer h.Engine.Ended()
-	if err := h.Engine.Sight(ctx); err != nil {
+	defer h.Engine.EndUse()
+	if err := h.Engine.CatchUp(ctx); err != nil {
 		return err
 	}
 	to := h.Engine.Log.Durable()
@@ -143,10 +143,10 @@ func (w *watcher) read(ctx context.Context) error {
 // readMore reads some of what is durable by now, if there is any.
 func (w *watcher) readMore(ctx context.Context) error {
 	h := w.h
-	if err := h.Engine.Begun(); err != nil {
+	if err := h.Engine.BeginUse(); err != nil {
 		return err
 	}
-	defer h.Engine.Ended()
+	defer h.Engine.EndUse()
 	to := h.Engine.Log.Durable()
 	if w.at >= to {
 		return ctx.Err()
@@ -204,7 +204,7 @@ const (
 func (h *History) awaitBeyond(ctx context.Context, from uint64) error {
 	looked := h.Engine.Env.Clock()
 	for pause := watchFirst; ; pause = min(2*pause, watchMost) {
-		if err := h.Engine.Begun(); err != nil {
+		if err := h.Engine.BeginUse(); err != nil {
 			return err
 		}
 		moved := h.Engine.Log.Moved()
@@ -216,7 +216,7 @@ func (h *History) awaitBeyond(ctx context.Context, from uint64) error {
 		if now := h.Engine.Env.Clock(); err == nil && durable <= from && (now.Sub(looked) >= engine.MovedLook || now.Before(looked)) {
 			looked, err = now, h.Engine.Log.InPlace()
 		}
-		h.Engine.Ended()
+		h.Engine.EndUse()
 		if err != nil || durable > from {
 			return err
 		}

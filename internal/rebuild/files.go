@@ -124,7 +124,7 @@ func (mk *Maker) scanFiles(ctx context.Context, k *engine.Kind, r Want, list []i
 			p, doc, err = ParseFile(mk.Engine, k, e.Name)
 		}
 		if errors.Is(err, errs.ErrCorrupt) {
-			mk.Engine.Problem(err)
+			mk.Engine.NoteProblem(err)
 			continue
 		}
 		if err != nil {

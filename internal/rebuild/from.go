@@ -46,7 +46,7 @@ func (mk *Maker) From(ctx context.Context, r Want, past *wal.Past) (set *index.S
 		r.model = r.restored.Model
 	}
 	if _, serr := mk.Engine.Env.FS.Stat(mk.Vectors.ComputedPath(vectors.ComputedName)); serr == nil && r.restored == nil && r.model.LSN == 0 && mk.Engine.State.Model().LSN == 0 {
-		mk.Engine.Problem(fmt.Errorf("%s/%s: a re-embedding was under way, and log and index are gone that know how far it came: the embeddings may be two models': run memctl reindex, which goes on with it", vectors.VectorFolder, vectors.ComputedName))
+		mk.Engine.NoteProblem(fmt.Errorf("%s/%s: a re-embedding was under way, and log and index are gone that know how far it came: the embeddings may be two models': run memctl reindex, which goes on with it", vectors.VectorFolder, vectors.ComputedName))
 	}
 	set, n, err = mk.rebuildIndex(ctx, r)
 	return set, "", n, err

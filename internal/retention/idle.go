@@ -83,12 +83,12 @@ const sweepTries = 100
 
 func (r *Retention) sweepSession(ctx context.Context, s Session) (Swept, error) {
 	w := Swept{Session: s}
-	if err := r.Engine.Begun(); err != nil {
+	if err := r.Engine.BeginUse(); err != nil {
 		return w, err
 	}
-	defer r.Engine.Ended()
+	defer r.Engine.EndUse()
 	for range sweepTries {
-		if err := r.Engine.Sight(ctx); err != nil {
+		if err := r.Engine.CatchUp(ctx); err != nil {
 			return w, err
 		}
 		at, unused := r.Engine.Log.Applied(), commit.Reads{}
@@ -131,7 +131,7 @@ func (r *Retention) sessionAsIs(ctx context.Context, s Session) (ops []commit.Op
 			is.add(&l.Line)
 			o.Conds.Version = &v
 		} else {
-			o.Only = func(line *index.Entry) bool { return line.Version == v } // it is not there, for a condition
+			o.When = func(line *index.Entry) bool { return line.Version == v } // it is not there, for a condition
 		}
 		ops = append(ops, o)
 	}

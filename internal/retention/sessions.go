@@ -40,7 +40,7 @@ func (s *Session) add(line *index.Entry) {
 
 // One is one session; ErrNotFound when it has no memory.
 func (r *Retention) One(ctx context.Context, id string) (Session, error) {
-	if err := r.Engine.Sight(ctx); err != nil {
+	if err := r.Engine.CatchUp(ctx); err != nil {
 		return Session{}, err
 	}
 	s := Session{ID: id}
@@ -195,7 +195,7 @@ func (r *Retention) inSessions() iter.Seq2[engine.Item, error] {
 						again = true
 						break
 					}
-					r.Engine.Rot(err)
+					r.Engine.MarkDamaged(err)
 				}
 				if !yield(it, err) {
 					break
@@ -208,7 +208,7 @@ func (r *Retention) inSessions() iter.Seq2[engine.Item, error] {
 
 // Delete deletes the memories that a session has, and says how many.
 func (r *Retention) Delete(ctx context.Context, id string) (int64, error) {
-	if err := r.Engine.Sight(ctx); err != nil {
+	if err := r.Engine.CatchUp(ctx); err != nil {
 		return 0, err
 	}
 	var ids []string

@@ -56,7 +56,7 @@ func (r *Retention) SweepExpired(ctx context.Context) error {
 	if now.Sub(s.aged) < engine.ClockGrace && !now.Before(s.aged) {
 		age = 0 // it was looked at
 	}
-	if err := r.Engine.Sight(ctx); err != nil {
+	if err := r.Engine.CatchUp(ctx); err != nil {
 		return err
 	}
 	if age == 0 && !r.Engine.AnyExpiry(ctx) {
@@ -147,7 +147,7 @@ func (r *Retention) deleteIf(ctx context.Context, do committing, ids []string, o
 	}
 	ops := make([]commit.Op, len(ids))
 	for i, id := range ids {
-		ops[i] = commit.Op{ID: id, Only: only}
+		ops[i] = commit.Op{ID: id, When: only}
 	}
 	err := do(ctx, ops, nil, 0)
 	if errors.Is(err, errs.ErrBatchTooLarge) && len(ids) > 1 {

@@ -7,7 +7,7 @@
 // file of a scope, in working/, has the state as of an entry. So, unlike a memory's file, it must
 // not be lost while a newer one replaces it: each version is written into a new inode (file.go). A
 // large file with continuous small changes may lag behind the log (lag.go). When a file cannot be
-// read, the state is rebuilt from log and archive (rework.go).
+// read, the state is rebuilt from log and archive (rebuild.go).
 //
 // Before a change that loses something, the log gets the whole document of a scope if log and archive
 // cannot make it without the file (copy.go).

@@ -28,7 +28,7 @@ func NewHome(ws *Scopes) *Home { return &Home{ws: ws} }
 // Name is "store".
 func (h *Home) Name() string { return "store" }
 
-// begin is called at the start of everything; Engine.Ended at its end.
+// begin is called at the start of everything; Engine.EndUse at its end.
 func (h *Home) begin(ctx context.Context) error {
 	if h.closed.Load() {
 		return errs.ErrClosed
@@ -36,7 +36,7 @@ func (h *Home) begin(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return h.ws.Engine.Begun()
+	return h.ws.Engine.BeginUse()
 }
 
 // Do carries out one operation.
@@ -44,7 +44,7 @@ func (h *Home) Do(ctx context.Context, r *working.Request) (working.Result, erro
 	if err := h.begin(ctx); err != nil {
 		return working.Result{}, err
 	}
-	defer h.ws.Engine.Ended()
+	defer h.ws.Engine.EndUse()
 	res, err := h.ws.Do(ctx, r)
 	if err != nil {
 		err = h.ws.Engine.Env.Explain(err)
@@ -91,7 +91,7 @@ func (h *Home) Scopes(ctx context.Context) iter.Seq2[working.Scope, error] {
 			yield(working.Scope{}, err)
 			return
 		}
-		defer h.ws.Engine.Ended()
+		defer h.ws.Engine.EndUse()
 		keys, bad, err := h.ws.Keys(ctx)
 		if err != nil {
 			yield(working.Scope{}, err)
@@ -119,7 +119,7 @@ func (h *Home) Release(ctx context.Context, scope working.Scope) error {
 	if err := h.begin(ctx); err != nil {
 		return err
 	}
-	defer h.ws.Engine.Ended()
+	defer h.ws.Engine.EndUse()
 	h.ws.forget(scope.Key())
 	return nil
 }
@@ -129,8 +129,8 @@ func (h *Home) Check(ctx context.Context) error {
 	if err := h.begin(ctx); err != nil {
 		return err
 	}
-	defer h.ws.Engine.Ended()
-	if err := h.ws.Engine.Sight(ctx); err != nil {
+	defer h.ws.Engine.EndUse()
+	if err := h.ws.Engine.CatchUp(ctx); err != nil {
 		return err
 	}
 	if h.ws.Engine.Env.ReadOnly {
@@ -150,7 +150,7 @@ func (h *Home) Close() error {
 func (ws *Scopes) Keys(ctx context.Context) (keys []string, bad []error, err error) {
 	var last error
 	for range engine.FindTries {
-		if err := ws.Engine.Sight(ctx); err != nil {
+		if err := ws.Engine.CatchUp(ctx); err != nil {
 			return nil, nil, err
 		}
 		keys, bad, err := ws.listWorking(ctx)

@@ -52,7 +52,7 @@ func (s *scope) sync(ctx context.Context) error {
 	ws := s.ws
 	var last error
 	for range engine.FindTries {
-		if err := ws.Engine.Sight(ctx); err != nil {
+		if err := ws.Engine.CatchUp(ctx); err != nil {
 			return err
 		}
 		breaks := ws.Engine.State.Breaks()

@@ -29,10 +29,10 @@ func (s *Search) Assemblies(ctx context.Context, q Query) ([]AssemblyHit, error)
 	if q.boosts() {
 		return nil, &errs.FieldError{Field: "query Recency and Importance", Err: fmt.Errorf("%w: they are about memories", errs.ErrInvalid)}
 	}
-	if err := s.Engine.Begun(); err != nil {
+	if err := s.Engine.BeginUse(); err != nil {
 		return nil, err
 	}
-	defer s.Engine.Ended()
+	defer s.Engine.EndUse()
 	if q.Like != "" {
 		a, err := s.getAssembly(ctx, q.Like)
 		if err != nil {

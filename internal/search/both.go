@@ -12,7 +12,7 @@ import (
 // A query with words and a vector ranks the best of either side together. What BM25F and a cosine
 // give cannot be added: each side's scores are stretched, so that its best has 1 and the last of its
 // window 0; or, where no more have any of the words, what has none. What only one side has found has
-// nothing of the other. With Query.Ranks the places count, whatever the scores are.
+// nothing of the other. With Query.RankFusion the places count, whatever the scores are.
 //
 // The windows do not depend on how many hits are asked for: so pages continue one another, and a hit
 // keeps its score. What is in neither window follows behind those that are: by words, in their order, then
@@ -40,7 +40,7 @@ func (s *Search) both(ctx context.Context, q *Query, f *engine.Filters, n int, l
 		return nil, err
 	}
 	bad.also(&worse)
-	list := fused(by[:min(window, len(by))], near[:min(window, len(near))], cmp.Or(q.Share, vectorShare), q.Ranks)
+	list := fused(by[:min(window, len(by))], near[:min(window, len(near))], cmp.Or(q.Share, vectorShare), q.RankFusion)
 	if len(list) < n {
 		list = behindWindows(list, by, near)
 	}

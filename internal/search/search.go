@@ -45,11 +45,11 @@ type Query struct {
 	Text string
 	// Share is the weight of Vector where Text is given as well, whose weight is 1; 0 means 0.25.
 	Share float64
-	// Ranks, of a query with both, adds 61/(60 + the place) of either side instead of its scores.
-	Ranks bool
-	// Rarest, if more than 0, takes Text without the grammar, and only so many of its words: the
+	// RankFusion, of a query with both, adds 61/(60 + the place) of either side instead of its scores.
+	RankFusion bool
+	// MaxRareTerms, if more than 0, takes Text without the grammar, and only so many of its words: the
 	// rarest.
-	Rarest int
+	MaxRareTerms int
 
 	// Recency and Importance raise the scores of the best 200, by so many times themselves at most: Recency the
 	// more the later it happened, half as much a HalfLife ago (30 days when 0); Importance by
@@ -103,11 +103,11 @@ func (s *Search) Memories(ctx context.Context, q Query, f engine.Filters) ([]Hit
 	if err := q.validate(); err != nil {
 		return nil, err
 	}
-	if err := s.Engine.Begun(); err != nil {
+	if err := s.Engine.BeginUse(); err != nil {
 		return nil, err
 	}
-	defer s.Engine.Ended()
-	if err := s.Engine.Sight(ctx); err != nil {
+	defer s.Engine.EndUse()
+	if err := s.Engine.CatchUp(ctx); err != nil {
 		return nil, err
 	}
 	n, least := q.Offset+q.limit(), q.MinScore
@@ -254,7 +254,7 @@ func (q *Query) validate() error {
 		return bad("", "", "it wants exactly one of Vector, Like and Text, or Text and Vector")
 	case q.Share != 0 && !both:
 		return bad("Share", fmt.Sprint(q.Share), "it weighs Vector against Text, and both are not given")
-	case q.Ranks && !both:
+	case q.RankFusion && !both:
 		return bad("Ranks", "true", "it is about Vector and Text, and both are not given")
 	case !(q.Share >= 0) || math.IsInf(q.Share, 0):
 		return bad("Share", fmt.Sprint(q.Share), "it must be 0 or a positive number")
@@ -262,16 +262,16 @@ func (q *Query) validate() error {
 		return bad("Limit", fmt.Sprint(q.Limit), "negative")
 	case q.Offset < 0:
 		return bad("Offset", fmt.Sprint(q.Offset), "negative")
-	case q.Rarest < 0 || q.Rarest > query.MostWords:
-		return &errs.FieldError{Field: "query Rarest", Value: fmt.Sprint(q.Rarest), Limit: fmt.Sprintf("0 to %d", query.MostWords), Err: errs.ErrInvalid}
+	case q.MaxRareTerms < 0 || q.MaxRareTerms > query.MostWords:
+		return &errs.FieldError{Field: "query Rarest", Value: fmt.Sprint(q.MaxRareTerms), Limit: fmt.Sprintf("0 to %d", query.MostWords), Err: errs.ErrInvalid}
 	case q.Fragment < 0 || q.Fragment > MostFragment:
 		return &errs.FieldError{Field: "query Fragment", Value: fmt.Sprint(q.Fragment), Limit: fmt.Sprintf("0 to %d bytes", MostFragment), Err: errs.ErrInvalid}
 	case q.PerSession < 0:
 		return bad("PerSession", fmt.Sprint(q.PerSession), "negative")
 	case q.PerSession > 0 && (q.Limit > mostVaried || q.Offset > mostVaried-q.limit()):
 		return &errs.FieldError{Field: "query Limit and Offset with PerSession", Value: fmt.Sprintf("%d and %d", q.Limit, q.Offset), Limit: fmt.Sprint(mostVaried), Err: errs.ErrInvalid}
-	case q.Rarest > 0 && q.Text == "":
-		return bad("Rarest", fmt.Sprint(q.Rarest), "it is about Text, and there is none")
+	case q.MaxRareTerms > 0 && q.Text == "":
+		return bad("Rarest", fmt.Sprint(q.MaxRareTerms), "it is about Text, and there is none")
 	case q.Limit > MostHits || q.Offset > MostHits-q.limit():
 		return &errs.FieldError{Field: "query Limit and Offset", Value: fmt.Sprintf("%d and %d", q.Limit, q.Offset), Limit: fmt.Sprint(MostHits), Err: errs.ErrInvalid}
 	case math.IsNaN(q.MinScore) || math.IsInf(q.MinScore, 0):
@@ -293,7 +293,7 @@ func (q *Query) validate() error {
 		switch p := q.parsed(analyzer.New(analyzer.None)); {
 		case p.Words() == 0:
 			return bad("Text", human.Quote(q.Text), "it has no word")
-		case p.Size() > query.MostWords && q.Rarest == 0:
+		case p.Size() > query.MostWords && q.MaxRareTerms == 0:
 			return tooManyWords(p.Size())
 		}
 	}
@@ -302,7 +302,7 @@ func (q *Query) validate() error {
 
 // parsed is what Text looks for.
 func (q *Query) parsed(an *analyzer.Analyzer) *query.Query {
-	if q.Rarest > 0 {
+	if q.MaxRareTerms > 0 {
 		return query.Plain(q.Text, an)
 	}
 	return query.Parse(q.Text, an)

@@ -17,7 +17,7 @@ func (s *Search) byWords(ctx context.Context, of *Query, f *engine.Filters, n in
 		list, *bad = nil, unreadable{}
 		q := of.parsed(snap.Analyzer)
 		*a = asked{q, snap.Analyzer, snap.From}
-		filter := words.Filter{Session: f.Session, Prefix: f.Prefix, Rarest: of.Rarest, Each: snap.Each}
+		filter := words.Filter{Session: f.Session, Prefix: f.Prefix, Rarest: of.MaxRareTerms, Each: snap.Each}
 		if f.Happened != (engine.Span{}) {
 			from, before := engine.Micros(f.Happened) // what is near the ends is judged by its document
 			filter.From, filter.Before = &from, &before
@@ -26,7 +26,7 @@ func (s *Search) byWords(ctx context.Context, of *Query, f *engine.Filters, n in
 		if filter.Only, _, err = snap.Narrow(f, s.Engine.Few); err != nil {
 			return err
 		}
-		if q.Size() > query.MostWords && of.Rarest == 0 { // more than with another analyzer
+		if q.Size() > query.MostWords && of.MaxRareTerms == 0 { // more than with another analyzer
 			return tooManyWords(q.Size())
 		}
 		hits, err := snap.Set.Search(ctx, q, filter, n, least, s.accepts(ctx, a, f, bad))

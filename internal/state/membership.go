@@ -231,8 +231,8 @@ func (s *State) below(id string) ([]group, error) {
 // Grouped says whether there may be an assembly: false is certain.
 func (s *State) Grouped() bool { return s.members.any.Load() }
 
-// Regrouped says whether any assembly changed since the set was written.
-func (s *State) Regrouped() bool {
+// MembershipRebuilt says whether any assembly changed since the set was written.
+func (s *State) MembershipRebuilt() bool {
 	s.members.mu.Lock()
 	defer s.members.mu.Unlock()
 	return len(s.members.of) > 0

@@ -121,7 +121,7 @@ func TestMembership(t *testing.T) {
 		if err := s.Begin(index.Empty(8), false); err != nil {
 			t.Fatal(err)
 		}
-		if s.Grouped() || s.Regrouped() {
+		if s.Grouped() || s.MembershipRebuilt() {
 			t.Fatal("an empty state has assemblies")
 		}
 		for lsn := uint64(16); lsn < 16*60; lsn += 16 {
@@ -168,7 +168,7 @@ func TestMembership(t *testing.T) {
 					t.Fatal(err)
 				}
 				g.check(t, &s, "swapped")
-				if s.Regrouped() || s.Grouped() != (len(g.of) > 0) {
+				if s.MembershipRebuilt() || s.Grouped() != (len(g.of) > 0) {
 					t.Fatal("after a spill of everything")
 				}
 			}
@@ -205,7 +205,7 @@ func TestMembershipBehindSpill(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.check(t, &s, "swapped")
-	if !s.Regrouped() {
+	if !s.MembershipRebuilt() {
 		t.Error("what came behind the mark was forgotten")
 	}
 	if err := s.Close(); err != nil {

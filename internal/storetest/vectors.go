@@ -47,10 +47,10 @@ func listID(list []string, id string) []string {
 func CheckVectors[S any](ctx context.Context, store *S) (VectorReport, error) {
 	st := open.Inside(store)
 	var r VectorReport
-	if err := st.Engine.Begun(); err != nil {
+	if err := st.Engine.BeginUse(); err != nil {
 		return r, err
 	}
-	defer st.Engine.Ended()
+	defer st.Engine.EndUse()
 	view, err := st.Vectors.View(ctx)
 	if err != nil {
 		return r, err

@@ -23,8 +23,8 @@ type Source struct {
 	State *state.State
 	Codec *record.Codec
 
-	// Sight catches up with the log and maps the newest index.
-	Sight func(context.Context) error
+	// CatchUp catches up with the log and maps the newest index.
+	CatchUp func(context.Context) error
 	// Views yields what is wrong with the files of the views that plug in.
 	Views func(context.Context) iter.Seq[repair.Finding]
 	// Config says what is wrong with config.json as it stands.

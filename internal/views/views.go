@@ -114,7 +114,7 @@ func (vs *Views) Round(ctx context.Context, held *wal.Held, written bool) {
 			if !done {
 				err := errors.Join(vs.forget(nil), vs.unknown())
 				vs.behind = err != nil
-				vs.Missed(held, err)
+				vs.NoteMissed(held, err)
 			}
 		}()
 	}
@@ -166,7 +166,7 @@ func (vs *Views) Round(ctx context.Context, held *wal.Held, written bool) {
 		}
 	}
 	if purge {
-		vs.Missed(held, vs.release())
+		vs.NoteMissed(held, vs.release())
 	}
 	if vs.due.Store(!done); done {
 		vs.remember(nil)
@@ -286,7 +286,7 @@ func (vs *Views) Doom(held *wal.Held) (names []string, unseen error) {
 		}
 		return err
 	})
-	vs.Missed(held, errors.Join(err, unseen))
+	vs.NoteMissed(held, errors.Join(err, unseen))
 	if inTheWay(unseen) {
 		unseen = nil
 	}
@@ -320,12 +320,12 @@ func (vs *Views) purgers() (names []string) {
 	return names
 }
 
-// Missed notes why something that is to be overwritten cannot be.
-func (vs *Views) Missed(_ *wal.Held, err error) { vs.left = errors.Join(vs.left, err) }
+// NoteMissed notes why something that is to be overwritten cannot be.
+func (vs *Views) NoteMissed(_ *wal.Held, err error) { vs.left = errors.Join(vs.left, err) }
 
-// Left says why something of what Doom found is still there, or was not overwritten; behind, that files of
+// Behind says why something of what Doom found is still there, or was not overwritten; behind, that files of
 // a view are there which have yet to read what the log says since: nothing of that may be erased.
-func (vs *Views) Left(_ *wal.Held) (why error, behind bool) { return vs.left, vs.behind }
+func (vs *Views) Behind(_ *wal.Held) (why error, behind bool) { return vs.left, vs.behind }
 
 // folders visits the folder of each view that has one.
 func (vs *Views) folders(visit func(f *view.Folder, name string) error) error {
@@ -418,7 +418,7 @@ func (vs *Views) Findings(ctx context.Context) iter.Seq[repair.Finding] {
 				if err = vs.check(ctx, v); err == nil || ctx.Err() != nil {
 					break
 				}
-				_ = vs.Engine.Sight(ctx)
+				_ = vs.Engine.CatchUp(ctx)
 			}
 			_ = v.Close()
 			if err == nil || ctx.Err() != nil {

@@ -126,7 +126,7 @@ func NewQuery(eng *engine.Engine) *Query {
 
 // Counts are the numbers of memories by first letter.
 func (q *Query) Counts(ctx context.Context) (map[byte]int, error) {
-	if err := q.eng.Sight(ctx); err != nil {
+	if err := q.eng.CatchUp(ctx); err != nil {
 		return nil, err
 	}
 	counts := map[byte]int{}
@@ -137,7 +137,7 @@ func (q *Query) Counts(ctx context.Context) (map[byte]int, error) {
 		return nil
 	})
 	if err != nil {
-		q.eng.Rot(err)
+		q.eng.MarkDamaged(err)
 	}
 	return counts, err
 }

@@ -43,8 +43,8 @@ type Source struct {
 	Config     func() []byte // of config.json, nil when it cannot be read
 	Count      int64         // about how many memories there are
 
-	// Sight catches up with the log.
-	Sight func(context.Context) error
+	// CatchUp catches up with the log.
+	CatchUp func(context.Context) error
 	// Flush puts everything into files once more; nil where nothing may be written.
 	Flush func(context.Context) error
 	// ModelAsOf is what made the vectors as of a position; false where the index covers
@@ -142,7 +142,7 @@ func (b *backup) run(ctx context.Context) error {
 	if err := b.documents(ctx); err != nil {
 		return err
 	}
-	if err := b.s.Sight(ctx); err != nil {
+	if err := b.s.CatchUp(ctx); err != nil {
 		return err
 	}
 	b.info.Until = b.s.Clock().UTC()
@@ -199,7 +199,7 @@ func (b *backup) documents(ctx context.Context) error {
 	defer list.Close()
 	sum := sha256.New()
 	out := bufio.NewWriterSize(io.MultiWriter(io.NewOffsetWriter(list, 0), sum), 64<<10)
-	if err := b.s.Sight(ctx); err != nil {
+	if err := b.s.CatchUp(ctx); err != nil {
 		return err
 	}
 	if err := b.copy(ctx, out, document.Memories.Folder, b.s.IDs, b.s.Read, &b.info.Memories); err != nil {

@@ -40,7 +40,7 @@ func (b *backup) standing(ctx context.Context) (wal.Checkpoint, error) {
 		if err != nil {
 			return c, err
 		}
-		if err := b.s.Sight(ctx); err != nil {
+		if err := b.s.CatchUp(ctx); err != nil {
 			return c, err
 		}
 		model, ok := b.s.ModelAsOf(c.Flushed.LSN)
@@ -163,7 +163,7 @@ func overwritten(f vfs.File) bool {
 // it. A change is written to config.json behind its entry in the log: of none that stands there
 // this knows nothing.
 func (b *backup) models(ctx context.Context) error {
-	if err := b.s.Sight(ctx); err != nil {
+	if err := b.s.CatchUp(ctx); err != nil {
 		return err
 	}
 	newest := b.s.Model()

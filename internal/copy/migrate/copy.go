@@ -89,7 +89,7 @@ func (m *migrate) settled(at wal.LSN) error {
 // when bytes are compared, in any of them, is written; copies of what is gone are
 // removed. It returns a position: whatever changed before it is in the copy.
 func (m *migrate) pass(ctx context.Context, step string, compare bool) (wal.LSN, error) {
-	if err := m.live.Sight(ctx); err != nil {
+	if err := m.live.CatchUp(ctx); err != nil {
 		return 0, err
 	}
 	at := m.live.Log.Applied()
@@ -233,7 +233,7 @@ func (m *migrate) assemblies(ctx context.Context) error {
 // is made up for by looking at everything.
 func (m *migrate) catchUp(ctx context.Context, at wal.LSN) (wal.LSN, error) {
 	for range catchUps {
-		if err := m.live.Sight(ctx); err != nil {
+		if err := m.live.CatchUp(ctx); err != nil {
 			return at, err
 		}
 		to := m.live.Log.Applied()

@@ -397,7 +397,7 @@ func names(list []wal.Attached) string {
 func (m *migrate) alone(ctx context.Context) (release func(), err error) {
 	wait, cancel := context.WithTimeout(ctx, m.s.LockWait)
 	defer cancel()
-	release, ok, err := wal.Alone(m.fs, m.s.From, m.s.Known, m.s.FileMode, func(k vfs.Lock) error { return k.Lock(wait, vfs.ModeExclusive) })
+	release, ok, err := wal.LockExclusive(m.fs, m.s.From, m.s.Known, m.s.FileMode, func(k vfs.Lock) error { return k.Lock(wait, vfs.ModeExclusive) })
 	if err != nil {
 		if wait.Err() != nil && ctx.Err() == nil {
 			err = &errs.LockError{Path: m.from("wal", "open.lock"), Err: err}

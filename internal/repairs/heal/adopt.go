@@ -136,7 +136,7 @@ type newcomer struct {
 // strays judges files that no entry accounts for, and adopts those that are new.
 func (h *healer) strays(held *wal.Held, k *document.Kind, list []*repair.Done) []error {
 	fails := make([]error, len(list))
-	if err := h.v.Source.Sight(h.r.ctx); err != nil {
+	if err := h.v.Source.CatchUp(h.r.ctx); err != nil {
 		return all(len(list), err)
 	}
 	var due []int
@@ -152,7 +152,7 @@ func (h *healer) strays(held *wal.Held, k *document.Kind, list []*repair.Done) [
 		a, err := h.stray(held, k, d)
 		if a != nil && slices.ContainsFunc(some, func(b *newcomer) bool { return b.id == a.id }) {
 			adopt() // then it is judged by what became of the first: one commit has an id once
-			if err = h.v.Source.Sight(h.r.ctx); err == nil {
+			if err = h.v.Source.CatchUp(h.r.ctx); err == nil {
 				a, err = h.stray(held, k, d)
 			}
 		}

@@ -148,7 +148,7 @@ func (r *repairer) alone(list []repair.Action) error {
 	}
 	ctx, cancel := context.WithTimeout(r.ctx, r.o.LockWait)
 	defer cancel()
-	release, ok, err := wal.Alone(r.o.FS, r.Dir, r.o.Known, r.o.fileMode(), func(k vfs.Lock) error { return k.Lock(ctx, vfs.ModeExclusive) })
+	release, ok, err := wal.LockExclusive(r.o.FS, r.Dir, r.o.Known, r.o.fileMode(), func(k vfs.Lock) error { return k.Lock(ctx, vfs.ModeExclusive) })
 	if err != nil {
 		if ctx.Err() != nil && r.ctx.Err() == nil {
 			err = &errs.LockError{Path: r.Path("wal", "open.lock"), Err: err}

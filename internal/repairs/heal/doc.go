@@ -12,8 +12,8 @@
 //	                                 it leads to. Nothing is recorded as lost in the same repair
 //	while no other process has the store open (open.lock and attach.lock exclusively)
 //	  write a valid config.json      members that are not valid get their defaults
-//	  write the checkpoint anew      from the valid slot; else opening reads the segments
-//	  begin the log anew             see renew.go
+//	  rewrite the checkpoint      from the valid slot; else opening reads the segments
+//	  begin a new log             see renew.go
 //	  set the segment aside          it was released: into the archive if it is sound
 //	  set the index aside            opening rebuilds it
 //	while other processes use the store, each under flush.lock
@@ -27,7 +27,7 @@
 //	  record as lost                 its line is kept in the note, its entry is deleted
 //	  take out what is missing       members that do not exist, if requested
 //	  recompute the composite        of its members' embeddings
-//	  make the vectors anew          of all embeddings; the old ones stay until then
+//	  rebuild the vectors          of all embeddings; the old ones stay until then
 //
 // Apply checks again under the lock before each action: if a file or the store has changed so that it
 // would now do something else, it does nothing, and plans again. At the end it verifies everything,

@@ -136,6 +136,6 @@ func (r *repairer) indexAside(d *repair.Done) error {
 			return err
 		}
 	}
-	d.Result = "opening makes it anew"
+	d.Result = "opening rebuilds it"
 	return nil
 }

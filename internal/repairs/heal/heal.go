@@ -46,20 +46,20 @@ func (h *healer) heal(d *repair.Done) error {
 		if err := h.r.IntendAny(d, index.DeltaName); err != nil {
 			return err
 		}
-		d.Result = "made anew"
+		d.Result = "rebuilt"
 		return h.s.Reindex(h.r.ctx, slices.ContainsFunc(d.Findings, func(f repair.Finding) bool { return f.Kind != repair.IndexDamaged }))
-	case repair.Revector:
+	case repair.RebuildVectors:
 		for _, name := range vector.Files() {
 			if err := h.r.IntendAny(d, name); err != nil {
 				return err
 			}
 		}
-		d.Result = "made anew"
-		return h.s.Revector(h.r.ctx)
+		d.Result = "rebuilt"
+		return h.s.RebuildVectors(h.r.ctx)
 	}
-	if d.Do == repair.RemakeView {
+	if d.Do == repair.RebuildView {
 		d.Result = "made again"
-		return h.s.RemakeView(h.r.ctx, d.Path)
+		return h.s.RebuildView(h.r.ctx, d.Path)
 	}
 	if d := log.Damage(); d != nil {
 		return fmt.Errorf("the log is damaged: %w", d)
@@ -75,18 +75,18 @@ func (h *healer) heal(d *repair.Done) error {
 		return err
 	}
 	defer held.Unlock()
-	if err := h.v.Source.Sight(h.r.ctx); err != nil {
+	if err := h.v.Source.CatchUp(h.r.ctx); err != nil {
 		return err
 	}
 	switch {
-	case d.Do == repair.Rework:
-		return h.rework(held, d)
+	case d.Do == repair.RebuildScope:
+		return h.rebuildScope(held, d)
 	case d.Findings[0].Kind == repair.ArchiveDamaged:
 		return h.archived(held, d)
 	case k == nil:
 		return h.r.Aside(d, d.Path, journal.Why(d.Findings))
 	case d.Do == repair.TakeOut, d.Do == repair.Recompute:
-		return h.regroup(held, k, d)
+		return h.rebuildAssembly(held, k, d)
 	case isStray(&d.Findings[0]):
 		a, err := h.stray(held, k, d)
 		if err == nil && a != nil {

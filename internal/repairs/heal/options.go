@@ -40,17 +40,17 @@ type Store interface {
 	// Reindex rebuilds the index from log and files, or, where the current one is sound but wrong,
 	// from the files only. The old one goes to backups/.
 	Reindex(ctx context.Context, wrong bool) error
-	// Revector rebuilds the vectors from the embeddings of all documents. Those that stand stay
+	// RebuildVectors rebuilds the vectors from the embeddings of all documents. Those that stand stay
 	// until the new ones are complete.
-	Revector(ctx context.Context) error
-	// RemakeView makes the files of a view again, from the index.
-	RemakeView(ctx context.Context, folder string) error
-	// Rework rebuilds a scope of working memory whose file cannot be used from what log and archive
+	RebuildVectors(ctx context.Context) error
+	// RebuildView makes the files of a view again, from the index.
+	RebuildView(ctx context.Context, folder string) error
+	// RebuildScope rebuilds a scope of working memory whose file cannot be used from what log and archive
 	// have of it, and says how much that was; "" when the file can be used after all.
-	Rework(ctx context.Context, file string) (string, error)
-	// Regroup takes members out of an assembly, if its version is still this one, and
+	RebuildScope(ctx context.Context, file string) (string, error)
+	// RebuildAssembly takes members out of an assembly, if its version is still this one, and
 	// gives it the composite of those that are left.
-	Regroup(ctx context.Context, held *wal.Held, id string, was wal.LSN, out []string) (wal.LSN, error)
+	RebuildAssembly(ctx context.Context, held *wal.Held, id string, was wal.LSN, out []string) (wal.LSN, error)
 	Close() error
 }
 

@@ -78,7 +78,7 @@ func (u *undo) run() error {
 	if err := u.o.layout(u.Dir).Folder("wal").Make(); err != nil {
 		return err
 	}
-	release, ok, err := wal.Alone(u.o.FS, u.Dir, u.o.Known, u.o.fileMode(), func(k vfs.Lock) error {
+	release, ok, err := wal.LockExclusive(u.o.FS, u.Dir, u.o.Known, u.o.fileMode(), func(k vfs.Lock) error {
 		ctx, cancel := context.WithTimeout(u.ctx, u.o.LockWait)
 		defer cancel()
 		return k.Lock(ctx, vfs.ModeExclusive)

@@ -208,7 +208,7 @@ func (r *row) known(e *wal.Entry, line index.Entry) error {
 			f.Stake, f.Severity, f.Heals, f.Next = "this version is not served", repair.Healable, repair.ByIndex, repair.NextRebuild
 			return r.v.report(f)
 		}
-		if err := r.v.Source.Sight(r.v.ctx); err != nil {
+		if err := r.v.Source.CatchUp(r.v.ctx); err != nil {
 			return err
 		}
 	}
@@ -232,7 +232,7 @@ func (r *row) vanished() error {
 		}
 	}
 	// What was committed while verify began may be in the log before it is applied.
-	if err := r.v.Source.Sight(r.v.ctx); err != nil {
+	if err := r.v.Source.CatchUp(r.v.ctx); err != nil {
 		return err
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(r.absent), func(a, b string) int { return cmp.Compare(r.absent[a], r.absent[b]) }) {

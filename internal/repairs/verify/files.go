@@ -70,7 +70,7 @@ func (v *Run) folder(k *document.Kind) error {
 	}
 	l := &listing{kind: k, names: names, known: make([]bool, len(names))}
 	v.total += max(int64(len(names)), v.Source.State.Live(k.Letter))
-	if err := v.Source.Sight(v.ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
+	if err := v.Source.CatchUp(v.ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
 		return err
 	}
 	now, err := v.vectorsNow(v.vectors)
@@ -201,7 +201,7 @@ func (v *Run) json(k *document.Kind, out *repair.Finding, name string) error {
 		if places.Gone(f.Err) {
 			return nil
 		}
-		if err := v.Source.Sight(v.ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
+		if err := v.Source.CatchUp(v.ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
 			return err
 		}
 		*out = repair.Finding{Path: out.Path, Offset: -1, Next: repair.NextRepair}

@@ -213,7 +213,7 @@ func (s *vectors) recent(hash [32]byte, c *document.Content) []repair.Finding {
 	if whole && counted && !v.Source.State.Model().Switching() { // else what counts of a member need not be its embedding
 		found = append(found, compareComposite(c, want))
 	}
-	if err := v.Source.Sight(v.ctx); err != nil {
+	if err := v.Source.CatchUp(v.ctx); err != nil {
 		return nil
 	}
 	if now, err := v.Source.State.Find(document.Assemblies.Letter, c.ID); err != nil || now.Version != was.Version {

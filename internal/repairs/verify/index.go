@@ -111,7 +111,7 @@ func (v *Run) overlay() error {
 		}
 		p, err := v.Source.State.Find(kind, id)
 		for i := 0; i < tries && wrong(err, p.Version, at.Pos, e.Delete); i++ {
-			if err := v.Source.Sight(v.ctx); err != nil {
+			if err := v.Source.CatchUp(v.ctx); err != nil {
 				return err
 			}
 			p, err = v.Source.State.Find(kind, id)

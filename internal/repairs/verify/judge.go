@@ -59,7 +59,7 @@ func (v *Run) Document(k *document.Kind, id string, line *index.Entry, swaps uin
 		flushed := v.Source.Log.Flushed()
 		f := v.Read(k, name)
 		j.bytes, j.read = int64(len(f.Data)), f.Err == nil
-		if err := v.Source.Sight(v.ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
+		if err := v.Source.CatchUp(v.ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
 			j.Err = err
 			return j
 		}

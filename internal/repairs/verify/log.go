@@ -31,7 +31,7 @@ type row struct {
 
 // log reads every segment from the oldest to what is durable.
 func (v *Run) log() error {
-	if err := v.Source.Sight(v.ctx); err != nil && v.Source.Log.Damage() == nil {
+	if err := v.Source.CatchUp(v.ctx); err != nil && v.Source.Log.Damage() == nil {
 		return err
 	}
 	known, err := v.Source.Log.Known()

@@ -42,7 +42,7 @@ func (v *Run) revived() error {
 			}
 			versions[k.Key(s.ID)] = []Standing{set}
 		}
-		if err := v.Source.Sight(v.ctx); err != nil {
+		if err := v.Source.CatchUp(v.ctx); err != nil {
 			return err
 		}
 		err := v.collect(from, versions)

@@ -25,7 +25,7 @@ func (v *Run) vectorFiles() error {
 		faults = faults[:0]
 		set, err := vector.Load(v.Source.FS, v.Source.Dir, v.store(), nil)
 		if err == nil && set.LSN() > v.Source.Log.Durable() {
-			if err := v.Source.Sight(v.ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
+			if err := v.Source.CatchUp(v.ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
 				return errors.Join(err, set.Release())
 			}
 			if set.LSN() > v.Source.Log.Durable() {
@@ -116,7 +116,7 @@ func (v *Run) vectorsNow(was *vectors) (*vectors, error) {
 			return s, nil
 		}
 		if try < tries { // between the vectors and the index of one round
-			if err := errors.Join(s.release(), v.Source.Sight(v.ctx)); err != nil && !errors.Is(err, errs.ErrCorrupt) {
+			if err := errors.Join(s.release(), v.Source.CatchUp(v.ctx)); err != nil && !errors.Is(err, errs.ErrCorrupt) {
 				return nil, err
 			}
 			continue

@@ -152,7 +152,7 @@ func (v *Run) glance(job *entryJob, line *index.Entry, swaps uint64, buf *[]byte
 	if !f.Has(line) || !f.sameTime(line) {
 		return Judged{}, false
 	}
-	if err := v.Source.Sight(v.ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
+	if err := v.Source.CatchUp(v.ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
 		return Judged{}, false
 	}
 	if _, _, over := v.Source.State.Overlay().Get(job.kind.Letter, job.id); over || v.Source.State.Swaps() != swaps {

@@ -79,7 +79,7 @@ func (v *Run) scope(folder *docfile.Folder, name, key string) error {
 		if try == tries {
 			return v.report(out)
 		}
-		if err := v.Source.Sight(v.ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
+		if err := v.Source.CatchUp(v.ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
 			return err
 		}
 	}

@@ -74,7 +74,7 @@ func (cs *Counts) Init() {
 // Look says how much there is in all, and in some sessions, as of this call or later.
 func (t *Tally) Look(ctx context.Context, sessions []string) (all Sum, in map[string]Sum, err error) {
 	eng := t.counts.Engine
-	if err := eng.Sight(ctx); err != nil {
+	if err := eng.CatchUp(ctx); err != nil {
 		return Sum{}, nil, err
 	}
 	err = t.follow.With(ctx, eng, func(set *index.Set, _ int64) error {
@@ -83,7 +83,7 @@ func (t *Tally) Look(ctx context.Context, sessions []string) (all Sum, in map[st
 		return err
 	})
 	if err != nil {
-		eng.Rot(err)
+		eng.MarkDamaged(err)
 		return Sum{}, nil, fmt.Errorf("counting: %w", err)
 	}
 	return all, in, nil

@@ -73,7 +73,7 @@ func (vs *Vectors) ComputedPath(name string) string {
 
 // OpenComputed opens the file, and creates it when there is none, when it is of another model, or
 // when it is to begin empty.
-func (vs *Vectors) OpenComputed(model string, anew bool) (*Computed, error) {
+func (vs *Vectors) OpenComputed(model string, restart bool) (*Computed, error) {
 	by := vs.Model()
 	path := vs.ComputedPath(ComputedName)
 	f, err := vs.Engine.Env.FS.OpenFile(path, os.O_RDWR|os.O_CREATE, vs.Engine.Env.FileMode)
@@ -81,7 +81,7 @@ func (vs *Vectors) OpenComputed(model string, anew bool) (*Computed, error) {
 		return nil, vs.Engine.Env.IOError("opening", path, err)
 	}
 	c := &Computed{F: f}
-	if !anew {
+	if !restart {
 		err = c.load(model, &by)
 	}
 	if err == nil && c.size == 0 {

@@ -148,7 +148,7 @@ func (vs *Vectors) openComputedIndex(ctx context.Context, model *index.Model) er
 
 // stillSwitching is ErrBehind when a switch has ended meanwhile.
 func (vs *Vectors) stillSwitching(ctx context.Context, model *index.Model) error {
-	if err := vs.Engine.Sight(ctx); err != nil {
+	if err := vs.Engine.CatchUp(ctx); err != nil {
 		return err
 	}
 	if now := vs.Model(); now.Since != model.Since || now.Done {

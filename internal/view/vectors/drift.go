@@ -28,11 +28,11 @@ type Drift struct {
 // Compare compares the vectors with the index.
 func (vs *Vectors) Compare(ctx context.Context) (Drift, error) {
 	var d Drift
-	if err := vs.Engine.Begun(); err != nil {
+	if err := vs.Engine.BeginUse(); err != nil {
 		return d, err
 	}
-	defer vs.Engine.Ended()
-	if err := vs.Engine.Sight(ctx); err != nil {
+	defer vs.Engine.EndUse()
+	if err := vs.Engine.CatchUp(ctx); err != nil {
 		return d, err
 	}
 	idx := vs.Engine.State.Set()

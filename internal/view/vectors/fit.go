@@ -59,7 +59,7 @@ func (vs *Vectors) Dimension(ctx context.Context) (dim int, on wal.Precondition,
 	vs.Mu.Lock()
 	defer vs.Mu.Unlock()
 	for range engine.FindTries {
-		if err := vs.Engine.Sight(ctx); err != nil {
+		if err := vs.Engine.CatchUp(ctx); err != nil {
 			return 0, on, err
 		}
 		at := vs.Engine.Log.Applied()

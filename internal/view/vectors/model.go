@@ -50,7 +50,7 @@ func (vs *Vectors) SetModel(ctx context.Context, was index.Model, c state.Change
 	if _, err := vs.Engine.Log.Append(ctx, b); err != nil {
 		return err
 	}
-	return vs.Engine.Sight(ctx)
+	return vs.Engine.CatchUp(ctx)
 }
 
 // olderVector is the vector that counts for a version which Older says has an older

@@ -37,7 +37,7 @@ func (vs *Vectors) Spill(ctx context.Context, held *wal.Held, idx *index.Set, to
 		return err
 	}
 	vs.Engine.Env.Logger.Warn("the vectors could not be written; they are made complete later", "err", err)
-	vs.Engine.Env.Event(env.Event{Kind: env.EventUnvectored, Path: vector.Folder, Err: err})
+	vs.Engine.Env.Event(env.Event{Kind: env.EventVectorsSkipped, Path: vector.Folder, Err: err})
 	vs.Engine.Health.VectorsFailed(err)
 	return nil
 }
@@ -59,7 +59,7 @@ func (vs *Vectors) CompleteBy(ctx context.Context, write func(*wal.Held, *index.
 		return err
 	}
 	defer held.Unlock()
-	if err := vs.Engine.Sight(ctx); err != nil {
+	if err := vs.Engine.CatchUp(ctx); err != nil {
 		return err
 	}
 	for tries := 0; ; tries++ {
@@ -232,7 +232,7 @@ func (vs *Vectors) tryWriteOver(ctx context.Context, _ *wal.Held, set *vector.Se
 	took := vs.Engine.Env.Clock().Sub(began)
 	if why != nil {
 		vs.Engine.Env.Logger.Warn("the vectors were rebuilt", "why", why, "vectors", w.Vectors)
-		vs.Engine.Env.Event(env.Event{Kind: env.EventRevectored, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: int(w.Vectors), Took: took, Err: why})
+		vs.Engine.Env.Event(env.Event{Kind: env.EventVectorsRebuilt, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: int(w.Vectors), Took: took, Err: why})
 	} else {
 		vs.Engine.Env.Event(env.Event{Kind: env.EventVectors, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: int(w.Vectors), Took: took})
 	}

@@ -80,7 +80,7 @@ func (vs *Vectors) View(ctx context.Context) (*vector.View, error) {
 	defer vs.Lock.Unlock()
 	var last error
 	for range engine.FindTries {
-		if err := vs.Engine.Sight(ctx); err != nil {
+		if err := vs.Engine.CatchUp(ctx); err != nil {
 			return nil, err
 		}
 		last = vs.fillView(ctx)

@@ -84,7 +84,7 @@ func (r *lines) Apply(ctx context.Context, set *index.Set, e *wal.Entry) error {
 
 // with calls use with the rows as of now, or of later.
 func (o *Orders) with(ctx context.Context, use func(*Snapshot) error) (ok bool, err error) {
-	if err := o.eng.Sight(ctx); err != nil {
+	if err := o.eng.CatchUp(ctx); err != nil {
 		return false, err
 	}
 	s := &Snapshot{lean: true}

@@ -89,7 +89,7 @@ func (q *Query) snapshot(ctx context.Context) (s *Snapshot, err error) {
 		return nil
 	})
 	if err != nil {
-		q.eng.Rot(err)
+		q.eng.MarkDamaged(err)
 	}
 	return s, err
 }
@@ -100,7 +100,7 @@ const damagedTries = 2
 // With calls use with what there is to search. Where that turns out to be damaged, use is called again
 // with what is made from the documents.
 func (q *Query) With(ctx context.Context, use func(*Snapshot) error) error {
-	if err := q.eng.Sight(ctx); err != nil {
+	if err := q.eng.CatchUp(ctx); err != nil {
 		return err
 	}
 	for try := 0; ; try++ {

@@ -14,7 +14,7 @@ import (
 
 func Reindex(a *cli.App) *cobra.Command {
 	var model string
-	var anew, missing, cancel bool
+	var restart, missing, cancel bool
 	c := &cobra.Command{
 		Use:   "reindex",
 		Short: "Compute all embeddings again",
@@ -60,15 +60,15 @@ their embedding; if it has another dimension, searches no longer find them by it
 				if missing {
 					return embedMissing(cmd.Context(), a, st)
 				}
-				return reindexStore(cmd.Context(), a, st, varve.ReembedOptions{Anew: anew})
+				return reindexStore(cmd.Context(), a, st, varve.ReembedOptions{Restart: restart})
 			})
 		}),
 	}
 	c.Flags().StringVar(&model, "model", "", "use this `model` instead of VARVE_EMBED_MODEL")
-	c.Flags().BoolVar(&anew, "anew", false, "discard what an interrupted run has computed")
+	c.Flags().BoolVar(&restart, "restart", false, "discard what an interrupted run has computed")
 	c.Flags().BoolVar(&missing, "missing", false, "only for memories without an embedding")
 	c.Flags().BoolVar(&cancel, "cancel", false, "cancel an interrupted run and remove what it has computed")
-	c.MarkFlagsMutuallyExclusive("anew", "missing", "cancel")
+	c.MarkFlagsMutuallyExclusive("restart", "missing", "cancel")
 	c.MarkFlagsMutuallyExclusive("model", "cancel")
 	return c
 }

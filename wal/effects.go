@@ -1,30 +1,30 @@
 package wal
 
-// beside is what an entry stands for besides its own key, for preconditions that are
+// effects is what an entry stands for besides its own key, for preconditions that are
 // judged before it is applied: further keys of which it is the newest entry, and what
 // it adds to running totals.
-type beside struct {
+type effects struct {
 	keys []string
 	adds []Amount
 }
 
-func (b *beside) empty() bool { return len(b.keys) == 0 && len(b.adds) == 0 }
+func (b *effects) empty() bool { return len(b.keys) == 0 && len(b.adds) == 0 }
 
-// beside asks the Machine about an entry that a user wrote.
-func (l *FileLog) beside(e *Entry) beside {
+// effects asks the Machine about an entry that a user wrote.
+func (l *FileLog) effectsOf(e *Entry) effects {
 	if e.Kind < kindUser {
-		return beside{}
+		return effects{}
 	}
-	return beside{keys: l.o.Machine.Also(e), adds: l.o.Machine.Counts(e)}
+	return effects{keys: l.o.Machine.Also(e), adds: l.o.Machine.Counts(e)}
 }
 
 // stands notes it of an entry of the group.
-func (g *group) stands(at LSN, b beside) {
+func (g *group) stands(at LSN, b effects) {
 	if b.empty() {
 		return
 	}
 	if g.beside == nil {
-		g.beside = map[LSN]beside{}
+		g.beside = map[LSN]effects{}
 	}
 	g.beside[at] = b
 	for _, key := range b.keys {
@@ -36,7 +36,7 @@ func (g *group) stands(at LSN, b beside) {
 }
 
 // awaitBeside notes it of an entry that was read or written and is not applied.
-func (s *state) awaitBeside(at LSN, b beside) {
+func (s *state) awaitBeside(at LSN, b effects) {
 	if b.empty() {
 		return
 	}
@@ -71,5 +71,5 @@ func (s *state) dropBeside(at LSN) {
 // forgetPending starts over: nothing is read that is not applied.
 func (s *state) forgetPending() {
 	s.pending, s.deleted = map[string]LSN{}, map[string]bool{}
-	s.beside, s.totals = map[LSN]beside{}, map[string]uint64{}
+	s.beside, s.totals = map[LSN]effects{}, map[string]uint64{}
 }

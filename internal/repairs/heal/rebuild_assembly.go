@@ -12,9 +12,9 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// regroup takes members that are not there out of an assembly, or leaves them, and has its
+// rebuildAssembly takes members that are not there out of an assembly, or leaves them, and has its
 // composite recomputed. The document of before is kept.
-func (h *healer) regroup(held *wal.Held, k *document.Kind, d *repair.Done) error {
+func (h *healer) rebuildAssembly(held *wal.Held, k *document.Kind, d *repair.Done) error {
 	v := h.v
 	j := v.Document(k, d.ID, nil, 0)
 	if j.Err != nil {
@@ -57,7 +57,7 @@ func (h *healer) regroup(held *wal.Held, k *document.Kind, d *repair.Done) error
 	if err := h.formerly(k, d, was, p.Version); err != nil {
 		return err
 	}
-	version, err := h.s.Regroup(h.r.ctx, held, d.ID, p.Version, out)
+	version, err := h.s.RebuildAssembly(h.r.ctx, held, d.ID, p.Version, out)
 	if err != nil {
 		return err
 	}

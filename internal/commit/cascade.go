@@ -276,7 +276,7 @@ func (j *Joint) named(o *Op, i int, p *prepared) error {
 	p.precondition = wal.Precondition{Key: cm.Engine.Kinds.Assemblies.Key(o.ID), LSN: old.LSN, Hint: hint}
 	if o.Assembly == nil {
 		if !found {
-			if o.Must {
+			if o.MustExist {
 				return errs.ErrNotFound
 			}
 			return nil

@@ -17,9 +17,9 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// Rework makes a scope whose file cannot be read of what log and archive have of it, and
+// RebuildScope makes a scope whose file cannot be read of what log and archive have of it, and
 // says how; "" where that was not needed.
-func (ws *Scopes) Rework(ctx context.Context, file string) (string, error) {
+func (ws *Scopes) RebuildScope(ctx context.Context, file string) (string, error) {
 	key, err := ws.scopeNamed(ctx, file)
 	if err != nil {
 		return "", err

@@ -92,8 +92,8 @@ type remadeIndex struct {
 // MaxProblems is how many problems, and files that were told of, are remembered.
 const MaxProblems = 100
 
-// Problem remembers what is wrong with the store, and goes on.
-func (eng *Engine) Problem(err error) {
+// NoteProblem remembers what is wrong with the store, and goes on.
+func (eng *Engine) NoteProblem(err error) {
 	o := &eng.Opened
 	o.Mu.Lock()
 	defer o.Mu.Unlock()

@@ -9,10 +9,10 @@ type interest struct {
 	from uint64 // what was read of the log before may not be noted
 }
 
-// Alone holds the transaction to this moment: when anything at all is committed between
+// Exclusive holds the transaction to this moment: when anything at all is committed between
 // here and its own commit, by whatever process, the function runs again.
-func (tx *Tx) Alone() error {
-	if err := tx.cm.Engine.Sight(tx.ctx); err != nil {
+func (tx *Tx) Exclusive() error {
+	if err := tx.cm.Engine.CatchUp(tx.ctx); err != nil {
 		return err
 	}
 	if tx.listed == 0 {
@@ -21,9 +21,9 @@ func (tx *Tx) Alone() error {
 	return nil
 }
 
-// AloneAmong holds the transaction to this moment as Alone does, but to memories alone of
+// ExclusiveAmong holds the transaction to this moment as Alone does, but to memories alone of
 // which matches says true when they are put; see state.Interest.Match.
-func (tx *Tx) AloneAmong(matches func(id string, doc []byte) bool) error {
+func (tx *Tx) ExclusiveAmong(matches func(id string, doc []byte) bool) error {
 	eng := tx.cm.Engine
 	if tx.among == len(*tx.interests) {
 		i := interest{Interest: eng.State.Observe(matches)}
@@ -33,11 +33,11 @@ func (tx *Tx) AloneAmong(matches func(id string, doc []byte) bool) error {
 	i := (*tx.interests)[tx.among]
 	tx.among++
 	i.Match(matches)
-	if err := eng.Sight(tx.ctx); err != nil {
+	if err := eng.CatchUp(tx.ctx); err != nil {
 		return err
 	}
 	if eng.Log.Applied() < i.from {
-		return tx.Alone() // what was on its way when it began may not be noted
+		return tx.Exclusive() // what was on its way when it began may not be noted
 	}
 	return tx.See(i.Key(), i.Newest())
 }

@@ -15,10 +15,10 @@ import (
 // What repair does to a log that cannot be read through. Nobody may have it
 // open: the caller holds the locks of Alone.
 
-// Alone takes open.lock and attach.lock exclusively, as a recovery does, so that no other process
+// LockExclusive takes open.lock and attach.lock exclusively, as a recovery does, so that no other process
 // can open the store for writing until release. false: another process has it open. wait: wait for
 // open.lock. A store that has features beyond the known ones is refused: *errs.FeatureError.
-func Alone(fsys vfs.FS, dir string, known Features, mode fs.FileMode, wait func(vfs.Lock) error) (release func(), ok bool, err error) {
+func LockExclusive(fsys vfs.FS, dir string, known Features, mode fs.FileMode, wait func(vfs.Lock) error) (release func(), ok bool, err error) {
 	var held []vfs.Lock
 	release = func() {
 		for i := len(held) - 1; i >= 0; i-- {

@@ -32,7 +32,7 @@ func (l *lasting) Init() {
 	l.left = map[string]int{}
 }
 
-// Ended is told how one ended; whatever was given up is remembered.
+// EndUse is told how one ended; whatever was given up is remembered.
 func (l *lasting) Ended(what string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -95,8 +95,8 @@ func (eng *Engine) Finish(wait time.Duration) error {
 	return fmt.Errorf("%w: the log took no writes for %v, these were given up: %s", errs.ErrOutcomeUnknown, wait, strings.Join(list, ", "))
 }
 
-// Begun is called at the start of every operation; ended at its end.
-func (eng *Engine) Begun() error {
+// BeginUse is called at the start of every operation; ended at its end.
+func (eng *Engine) BeginUse() error {
 	eng.Closing.RLock()
 	defer eng.Closing.RUnlock()
 	if eng.Closed.Load() {
@@ -106,8 +106,8 @@ func (eng *Engine) Begun() error {
 	return nil
 }
 
-// Ended is the end of what Begun began.
-func (eng *Engine) Ended() { eng.Operations.Done() }
+// EndUse is the end of what Begun began.
+func (eng *Engine) EndUse() { eng.Operations.Done() }
 
 // Writable says whether this handle may write at all.
 func (eng *Engine) Writable() error {

@@ -20,10 +20,10 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// rework rebuilds a scope whose file cannot be used. What stands there is set aside: without
+// rebuildScope rebuilds a scope whose file cannot be used. What stands there is set aside: without
 // flush.lock that might be what somebody has just flushed.
-func (h *healer) rework(held *wal.Held, d *repair.Done) error {
-	how, err := h.s.Rework(held.In(h.r.ctx), path.Base(d.Path))
+func (h *healer) rebuildScope(held *wal.Held, d *repair.Done) error {
+	how, err := h.s.RebuildScope(held.In(h.r.ctx), path.Base(d.Path))
 	if err != nil {
 		return err
 	}
