@@ -42,6 +42,16 @@ func files(t *testing.T, dir string) map[string]string {
 	return all
 }
 
+// inQuarantine reports whether a file in quarantine has the content b: what an undo leaves is there.
+func inQuarantine(now map[string]string, b string) bool {
+	for rel, content := range now {
+		if strings.HasPrefix(rel, "quarantine/") && content == b {
+			return true
+		}
+	}
+	return false
+}
+
 // TestUndo takes back the repair of every kind of damage: it is there again, and
 // heals again.
 func TestUndo(t *testing.T) {
@@ -72,7 +82,7 @@ func TestUndo(t *testing.T) {
 				if strings.HasSuffix(rel, ".new") {
 					continue // opening removes what was left half prepared
 				}
-				if now[rel] != b {
+				if now[rel] != b && !(len(r.Left) > 0 && inQuarantine(now, b)) {
 					t.Errorf("%s is not what it was: %d bytes, %d before", rel, len(now[rel]), len(b))
 				}
 			}
