@@ -194,7 +194,7 @@ var harms = []harm{
 		write(t, file(dir, "memories/other.json"), bytes.Replace(b, []byte(id(9)), []byte("elsewhere"), 1))
 		write(t, file(dir, "memories/junk.json"), []byte(`{"id": `))
 		write(t, file(dir, "memories/notes.txt"), []byte("mine"))
-	}).healed(repair.Healable, repair.SetAside, repair.SetAside, repair.Adopt).adds("new", "elsewhere"),
+	}).healed(repair.Healable, repair.SetAside, repair.Adopt, repair.Adopt).adds("new", "elsewhere"),
 	harmed("merge conflict", func(t *testing.T, dir string) {
 		conflict(t, file(dir, memoryPath(9)))
 	}).healed(repair.Healable, repair.Restore),

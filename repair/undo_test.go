@@ -42,6 +42,19 @@ func files(t *testing.T, dir string) map[string]string {
 	return all
 }
 
+// inQuarantine reports whether a file in quarantine has the content b: what an undo leaves is there.
+func inQuarantine(t *testing.T, dir, b string) bool {
+	t.Helper()
+	list, err := filepath.Glob(filepath.Join(dir, "quarantine", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(list, func(name string) bool {
+		content, err := os.ReadFile(name)
+		return err == nil && string(content) == b
+	})
+}
+
 // TestUndo takes back the repair of every kind of damage: it is there again, and
 // heals again.
 func TestUndo(t *testing.T) {
@@ -72,7 +85,7 @@ func TestUndo(t *testing.T) {
 				if strings.HasSuffix(rel, ".new") {
 					continue // opening removes what was left half prepared
 				}
-				if now[rel] != b {
+				if now[rel] != b && !(len(r.Left) > 0 && inQuarantine(t, dir, b)) {
 					t.Errorf("%s is not what it was: %d bytes, %d before", rel, len(now[rel]), len(b))
 				}
 			}
