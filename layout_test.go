@@ -92,7 +92,8 @@ var order = []string{
 	"internal/search",
 	"internal/retention",
 	"internal/erase/purge",
-	"internal/open",      // for tests
+	"internal/open", // for tests
+	"internal/store",
 	"internal/storetest", // for tests
 	"",                   // the root
 	"importer",

@@ -99,12 +99,12 @@ func TestRepairCutAmidAdoptions(t *testing.T) {
 				t.Errorf("%d memories, %v", c, err)
 			}
 			for i := range n {
-				v, err := e.st.engine.Find(t.Context(), e.st.engine.Kinds.Memories, fmt.Sprint("k", i), false)
+				v, err := e.st.inner.Engine.Find(t.Context(), e.st.inner.Engine.Kinds().Memories, fmt.Sprint("k", i), false)
 				if err != nil {
 					t.Fatal(err)
 				}
-				v, _ = e.st.engine.FromLog(t.Context(), e.st.engine.Kinds.Memories, fmt.Sprint("k", i), v.LSN)
-				if p, err := e.st.engine.Kinds.Memories.Parse(v.Doc, ""); err != nil || p.Memory.Content != fmt.Sprint("was ", i) {
+				v, _ = e.st.inner.Engine.FromLog(t.Context(), e.st.inner.Engine.Kinds().Memories, fmt.Sprint("k", i), v.LSN)
+				if p, err := e.st.inner.Engine.Kinds().Memories.Parse(v.Doc, ""); err != nil || p.Memory.Content != fmt.Sprint("was ", i) {
 					t.Errorf("k%d is %q, %v", i, p.Memory.Content, err)
 				}
 			}

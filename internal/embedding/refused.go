@@ -132,7 +132,7 @@ func (r *reembed) alone(ctx context.Context, id string, texts map[string]said, n
 		r.refused = map[string]refused{}
 	}
 	r.refused[id] = refused{sha256.Sum256([]byte(texts[id].own)), why}
-	r.em.Engine.Env.Logger.Warn("the embedder does not take the content of a memory, which is left without an embedding", "id", id, "err", why)
+	r.em.engine.Env().Logger.Warn("the embedder does not take the content of a memory, which is left without an embedding", "id", id, "err", why)
 	return nil
 }
 

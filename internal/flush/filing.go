@@ -54,7 +54,7 @@ type syncing struct {
 func (fl *Flusher) filing(ctx context.Context, flushed wal.LSN, distrusted bool) *filing {
 	f := &filing{fl: fl, ctx: ctx, begun: 1, flushed: flushed, distrusted: distrusted, repeats: fl.failed.Load() > 0}
 	for range fl.workers {
-		f.readers = append(f.readers, fl.Engine.Log.Reader())
+		f.readers = append(f.readers, fl.engine.Log().Reader())
 	}
 	return f
 }
@@ -66,7 +66,7 @@ const roundFiles = 4096
 // roundOf is how many of the first changes make a round of files.
 func (fl *Flusher) roundOf(list []index.At, most int) int {
 	n := min(1, len(list))
-	for n < min(len(list), most) && list[n].Pos-list[0].Pos < uint64(fl.Engine.Env.System.RoundBytes) {
+	for n < min(len(list), most) && list[n].Pos-list[0].Pos < uint64(fl.engine.Env().System.RoundBytes) {
 		n++
 	}
 	return n
@@ -85,7 +85,7 @@ func (f *filing) put(ctx context.Context, held *wal.Held, list []index.At) error
 			return fmt.Errorf("putting files in place: %w", err)
 		}
 		if tells && !first {
-			if err := f.fl.Engine.Log.Filed(held, list[0].Pos, 0, 0); err != nil { // a process that waits for the lock sees it get on
+			if err := f.fl.engine.Log().Filed(held, list[0].Pos, 0, 0); err != nil { // a process that waits for the lock sees it get on
 				return err
 			}
 		}
@@ -96,13 +96,13 @@ func (f *filing) put(ctx context.Context, held *wal.Held, list []index.At) error
 
 func (f *filing) round(ctx context.Context, list []index.At) error {
 	if f.distrusted {
-		f.fl.Files.Distrust()
+		f.fl.files.Distrust()
 	}
 	if f.repeats {
-		f.fl.Files.Repeat()
+		f.fl.files.Repeat()
 	}
 	src := f.frames(ctx, list)
-	placed, result, err := f.fl.Files.Put(ctx, src)
+	placed, result, err := f.fl.files.Put(ctx, src)
 	src.done()
 	f.fl.Edited(ctx, result.Edits)
 	f.fl.aside = append(f.fl.aside, result.Edits...)
@@ -125,7 +125,7 @@ func (f *filing) round(ctx context.Context, list []index.At) error {
 // sync begins to make a round durable.
 func (f *filing) sync(placed *docfile.Placed) {
 	f.syncing = &syncing{placed: placed, done: make(chan error, 1)}
-	if f.fl.Engine.Env.System.Inline {
+	if f.fl.engine.Env().System.Inline {
 		f.syncing.done <- placed.Sync()
 		return
 	}
@@ -140,7 +140,7 @@ func (f *filing) wait() error {
 	}
 	if f.held && f.err == nil {
 		if keys := f.worked.take(); len(keys) > 0 {
-			f.err = f.fl.Scopes.PutScopes(f.ctx, keys, f.distrusted)
+			f.err = f.fl.host.PutScopes(f.ctx, keys, f.distrusted)
 		}
 	}
 	return f.err
@@ -189,9 +189,9 @@ func (s *frames) Len() int { return len(s.list) }
 
 func (s *frames) Folders() []*docfile.Folder {
 	fl := s.f.fl
-	folders := []*docfile.Folder{fl.Engine.Kinds.Memories.Folder}
-	if fl.Engine.State.MembershipRebuilt() { // else there is nothing to be made durable in the other
-		folders = append(folders, fl.Engine.Kinds.Assemblies.Folder)
+	folders := []*docfile.Folder{fl.engine.Kinds().Memories.Folder}
+	if fl.engine.State().MembershipRebuilt() { // else there is nothing to be made durable in the other
+		folders = append(folders, fl.engine.Kinds().Assemblies.Folder)
 	}
 	return folders
 }
@@ -213,7 +213,7 @@ func (f *filing) spares(err error) bool {
 	} else if !errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrTruncated) {
 		return false
 	}
-	f.fl.Engine.Env.Logger.Error("an entry that only the log has becomes no file", "err", err)
+	f.fl.engine.Env().Logger.Error("an entry that only the log has becomes no file", "err", err)
 	return true
 }
 
@@ -225,12 +225,12 @@ func (s *frames) change(worker, i int, c *docfile.Change) (bool, error) {
 	}
 	fl, id, at := s.f.fl, e.Key[1:], e.LSN
 	if e.Key[0] == record.Working {
-		if !s.f.behind || !fl.superseded(fl.Engine.Kinds.Scopes.Folder, &e) {
+		if !s.f.behind || !fl.superseded(fl.engine.Kinds().Scopes.Folder, &e) {
 			s.f.worked.add(strings.Clone(e.Key[1:]))
 		}
 		return false, nil
 	}
-	k := fl.Engine.Kinds.Of(e.Key)
+	k := fl.engine.Kinds().Of(e.Key)
 	if k == nil {
 		return false, nil
 	}
@@ -255,13 +255,13 @@ func (s *frames) change(worker, i int, c *docfile.Change) (bool, error) {
 			return false, err
 		}
 	}
-	if c.Bytes, s.lent[worker], err = fl.Engine.Codec.Lend(s.ctx, &view, places.StoredMost); err != nil {
+	if c.Bytes, s.lent[worker], err = fl.engine.Codec().Lend(s.ctx, &view, places.StoredMost); err != nil {
 		if s.ctx.Err() != nil {
 			return false, s.ctx.Err()
 		}
 		// No document comes of it, now or later, and the others are not to wait: readers are
 		// told, and verify.
-		fl.refused(&e, state.Invalid(&e, err))
+		fl.NoteRefused(&e, state.Invalid(&e, err))
 		return false, nil
 	}
 	before, err := fl.standing(s.ctx, k, id, view.Previous, s.f.flushed)
@@ -278,14 +278,14 @@ func (s *frames) change(worker, i int, c *docfile.Change) (bool, error) {
 // below flushed, found along the chain of previous versions; zero if none.
 func (fl *Flusher) standing(ctx context.Context, k *engine.Kind, id string, previous, flushed wal.LSN) (engine.Version, error) {
 	for previous != 0 {
-		if previous < fl.Engine.State.From() {
-			line, err := fl.Engine.State.Line(k.Letter, id)
+		if previous < fl.engine.State().From() {
+			line, err := fl.engine.State().Line(k.Letter, id)
 			if errors.Is(err, errs.ErrNotFound) {
 				return engine.Version{}, nil
 			}
 			return engine.Version{LSN: line.Version, Line: line}, err
 		}
-		v, view, err := fl.Engine.Frame(ctx, k, id, previous)
+		v, view, err := fl.engine.Frame(ctx, k, id, previous)
 		if engine.NoVersion(err) {
 			return engine.Version{}, nil // what is in the file is then judged by its bytes
 		}
@@ -316,8 +316,8 @@ func (fl *Flusher) Ours(ctx context.Context, k *engine.Kind, id string, newest w
 		}
 		return sha256.Sum256(content) == line.ContentHash
 	}
-	for at := newest; at != 0 && at >= fl.Engine.State.From(); {
-		v, view, err := fl.Engine.Frame(ctx, k, id, at)
+	for at := newest; at != 0 && at >= fl.engine.State().From(); {
+		v, view, err := fl.engine.Frame(ctx, k, id, at)
 		if err != nil {
 			break
 		}
@@ -326,7 +326,7 @@ func (fl *Flusher) Ours(ctx context.Context, k *engine.Kind, id string, newest w
 		}
 		at = view.Previous
 	}
-	line, err := fl.Engine.State.Line(k.Letter, id)
+	line, err := fl.engine.State().Line(k.Letter, id)
 	return err == nil && same(&line)
 }
 
@@ -346,7 +346,7 @@ func (fl *Flusher) unblock(ctx context.Context, src *frames, blocked []docfile.B
 		}
 		again.list = append(again.list, src.list[b.Change])
 	}
-	placed, result, err := fl.Files.Put(ctx, again)
+	placed, result, err := fl.files.Put(ctx, again)
 	if err == nil {
 		err = placed.End(placed.Sync())
 	}
@@ -362,30 +362,30 @@ func (fl *Flusher) unblock(ctx context.Context, src *frames, blocked []docfile.B
 func (fl *Flusher) MoveAway(c *docfile.Change, why error) error {
 	where := ""
 	note := docfile.Note{Why: why.Error(), From: c.Folder.Name() + "/" + c.Name, ID: c.ID, Version: c.Version}
-	if info, err := fl.Engine.Env.FS.Stat(c.Folder.Path(c.Name)); err == nil {
+	if info, err := fl.engine.Env().FS.Stat(c.Folder.Path(c.Name)); err == nil {
 		note.Size, note.Mtime = info.Size, info.Mtime.UTC()
 	}
 	err := error(fs.ErrExist)
 	for n := 1; errors.Is(err, fs.ErrExist) && n < 1000; n++ {
 		where = filepath.Join("quarantine", fmt.Sprintf("%d.%d-%s", c.Version, n, c.Name))
-		err = fl.Engine.Env.FS.RenameNew(c.Folder.Path(c.Name), filepath.Join(fl.Engine.Env.Dir, where))
+		err = fl.engine.Env().FS.RenameNew(c.Folder.Path(c.Name), filepath.Join(fl.engine.Env().Dir, where))
 	}
 	if err != nil {
 		return fmt.Errorf("%s/%s is in the way: %w; it could not be put aside: %w", c.Folder.Name(), c.Name, why, err)
 	}
-	if err := fl.Files.NoteAside(where, note); err != nil {
-		fl.Engine.Env.Logger.Warn("writing the note of what was put aside", "where", where, "err", err)
+	if err := fl.files.NoteAside(where, note); err != nil {
+		fl.engine.Env().Logger.Warn("writing the note of what was put aside", "where", where, "err", err)
 	}
-	fl.Engine.Env.Logger.Warn("something in the place of a document was put aside", "what", why, "where", where)
-	fl.Engine.Env.Event(env.Event{Kind: env.EventEdit, ID: c.ID, Path: where, Err: why})
+	fl.engine.Env().Logger.Warn("something in the place of a document was put aside", "what", why, "where", where)
+	fl.engine.Env().Event(env.Event{Kind: env.EventEdit, ID: c.ID, Path: where, Err: why})
 	return nil
 }
 
 // Edited reports files that were not ours.
 func (fl *Flusher) Edited(_ context.Context, edits []docfile.Edit) {
 	for _, e := range edits {
-		fl.Engine.Env.Logger.Warn("a file that was not ours was put aside", "name", e.Name, "where", e.Where)
-		fl.Engine.Health.Edit()
-		fl.Engine.Env.Event(env.Event{Kind: env.EventEdit, Path: e.Where, Note: filepath.Join(e.Folder, e.Name), Bytes: e.Info.Size})
+		fl.engine.Env().Logger.Warn("a file that was not ours was put aside", "name", e.Name, "where", e.Where)
+		fl.engine.Health().Edit()
+		fl.engine.Env().Event(env.Event{Kind: env.EventEdit, Path: e.Where, Note: filepath.Join(e.Folder, e.Name), Bytes: e.Info.Size})
 	}
 }

@@ -17,7 +17,7 @@ import (
 func (fl *Flusher) Rescue(ctx context.Context, _ *wal.Held) error {
 	n, err := fl.rescue(ctx)
 	if err == nil {
-		fl.Engine.Env.Logger.Warn("the log was removed while the store was open: what it alone had was put into files", "documents", n)
+		fl.engine.Env().Logger.Warn("the log was removed while the store was open: what it alone had was put into files", "documents", n)
 	}
 	return err
 }
@@ -28,7 +28,7 @@ func (fl *Flusher) Rescue(ctx context.Context, _ *wal.Held) error {
 func (fl *Flusher) rescueUnrecorded(ctx context.Context, _ *wal.Held) error {
 	n, err := fl.rescue(ctx)
 	if err == nil {
-		fl.Engine.Env.Logger.Warn("the checkpoint is missing: what only the log has was put into files", "documents", n)
+		fl.engine.Env().Logger.Warn("the checkpoint is missing: what only the log has was put into files", "documents", n)
 	}
 	return err
 }
@@ -44,25 +44,25 @@ func (fl *Flusher) rescue(ctx context.Context) (int, error) {
 	}
 	defer release()
 	defer func() { // nothing is left to be removed when the folder may be another process's
-		if err := fl.Files.Close(); err != nil {
-			fl.Engine.Env.Logger.Warn("emptying tmp/", "err", err)
+		if err := fl.files.Close(); err != nil {
+			fl.engine.Env().Logger.Warn("emptying tmp/", "err", err)
 		}
 	}()
-	if err := fl.Engine.Log.CatchUp(ctx); err != nil {
-		fl.Engine.Env.Logger.Warn("reading the end of the removed log", "err", err) // what was read before is known
+	if err := fl.engine.Log().CatchUp(ctx); err != nil {
+		fl.engine.Env().Logger.Warn("reading the end of the removed log", "err", err) // what was read before is known
 	}
-	to, flushed := fl.Engine.Log.AppliedMark(), fl.Engine.Log.Flushed()
+	to, flushed := fl.engine.Log().AppliedMark(), fl.engine.Log().Flushed()
 	fl.Lagging = lag{}
-	distrusted := fl.Engine.Log.Distrusted()
+	distrusted := fl.engine.Log().Distrusted()
 	files := fl.filing(ctx, flushed, distrusted)
-	files.rescues, files.behind = true, to.LSN < fl.Engine.Log.Durable()
-	list := fl.Engine.State.Changes(flushed, to.LSN)
+	files.rescues, files.behind = true, to.LSN < fl.engine.Log().Durable()
+	list := fl.engine.State().Changes(flushed, to.LSN)
 	err = files.put(ctx, nil, list)
 	if err == nil {
 		_, err = files.hold(ctx, wal.Checkpoint{Flushed: wal.Mark{LSN: flushed}}, to, MergeFiles)
 	}
 	if err = files.end(err); err != nil {
-		return 0, fl.Engine.Env.Explain(err)
+		return 0, fl.engine.Env().Explain(err)
 	}
 	return len(list), nil
 }
@@ -76,8 +76,8 @@ func (fl *Flusher) superseded(folder *docfile.Folder, e *wal.Entry) bool {
 
 // lockFolder takes a lock on the folder of memories, which every store has.
 func (fl *Flusher) lockFolder(ctx context.Context) (release func(), err error) {
-	name := filepath.Clean(fl.Engine.Kinds.Memories.Path(""))
-	lock, err := vfs.OpenFolderLock(fl.Engine.Env.FS, name)
+	name := filepath.Clean(fl.engine.Kinds().Memories.Path(""))
+	lock, err := vfs.OpenFolderLock(fl.engine.Env().FS, name)
 	if errors.Is(err, errors.ErrUnsupported) {
 		return func() {}, nil
 	}
@@ -85,7 +85,7 @@ func (fl *Flusher) lockFolder(ctx context.Context) (release func(), err error) {
 		return nil, err
 	}
 	// The holder rescues the same entries, unless it was stopped meanwhile.
-	wait, cancel := context.WithTimeout(ctx, fl.Engine.Env.LockWait)
+	wait, cancel := context.WithTimeout(ctx, fl.engine.Env().LockWait)
 	defer cancel()
 	ok, err := vfs.WaitFolder(wait, lock, vfs.ModeExclusive)
 	if err == nil && !ok {

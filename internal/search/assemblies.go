@@ -29,17 +29,17 @@ func (s *Search) Assemblies(ctx context.Context, q Query) ([]AssemblyHit, error)
 	if q.boosts() {
 		return nil, &errs.FieldError{Field: "query Recency and Importance", Err: fmt.Errorf("%w: they are about memories", errs.ErrInvalid)}
 	}
-	if err := s.Engine.BeginUse(); err != nil {
+	if err := s.engine.BeginUse(); err != nil {
 		return nil, err
 	}
-	defer s.Engine.EndUse()
+	defer s.engine.EndUse()
 	if q.Like != "" {
 		a, err := s.getAssembly(ctx, q.Like)
 		if err != nil {
 			return nil, err
 		}
-		model := s.Vectors.Model()
-		if q.Vector, err = s.Vectors.EmbeddingNow(ctx, &model, s.Engine.Kinds.Assemblies, a.ID, a.Version, a.CompositeEmbedding); err != nil {
+		model := s.vectors.Model()
+		if q.Vector, err = s.vectors.EmbeddingNow(ctx, &model, s.engine.Kinds().Assemblies, a.ID, a.Version, a.CompositeEmbedding); err != nil {
 			return nil, err
 		}
 		if len(q.Vector) == 0 {
@@ -83,9 +83,9 @@ func (s *Search) Assemblies(ctx context.Context, q Query) ([]AssemblyHit, error)
 }
 
 func (s *Search) getAssembly(ctx context.Context, id string) (assembly.Assembly, error) {
-	v, err := s.Engine.Get(ctx, s.Engine.Kinds.Assemblies, id)
+	v, err := s.engine.Get(ctx, s.engine.Kinds().Assemblies, id)
 	if err != nil {
 		return assembly.Assembly{}, err
 	}
-	return s.Engine.DecodeAssembly(id, v)
+	return s.engine.DecodeAssembly(id, v)
 }

@@ -64,11 +64,11 @@ func (s *Search) raise(ctx context.Context, q *Query, list []found) error {
 	for i := range best {
 		ids[i] = best[i].ID
 	}
-	facts, err := s.Orders.Facts(ctx, ids)
+	facts, err := s.orders.Facts(ctx, ids)
 	if err != nil {
 		return err
 	}
-	now := s.Engine.Env.Clock().UnixMicro()
+	now := s.engine.Env().Clock().UnixMicro()
 	for i := range best {
 		f, ok := facts[ids[i]]
 		if !ok { // the index does not have it, or cannot be read

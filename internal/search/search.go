@@ -22,11 +22,22 @@ import (
 
 // Search answers queries.
 type Search struct {
-	Engine  *engine.Engine
-	Vectors *vectors.Vectors
-	Words   *view.Query
-	Orders  *view.Orders
+	engine  *engine.Engine
+	vectors *vectors.Vectors
+	words   *view.Query
+	orders  *view.Orders
 }
+
+// New returns the search of a store.
+func New(eng *engine.Engine, vs *vectors.Vectors, words *view.Query, orders *view.Orders) *Search {
+	return &Search{engine: eng, vectors: vs, words: words, orders: orders}
+}
+
+// Words returns what answers searches by words.
+func (s *Search) Words() *view.Query { return s.words }
+
+// Orders returns what lists memories by age, session and other orders.
+func (s *Search) Orders() *view.Orders { return s.orders }
 
 // Query is what is looked for: exactly one of Vector, Like and Text, or Text and Vector.
 type Query struct {
@@ -103,11 +114,11 @@ func (s *Search) Memories(ctx context.Context, q Query, f engine.Filters) ([]Hit
 	if err := q.validate(); err != nil {
 		return nil, err
 	}
-	if err := s.Engine.BeginUse(); err != nil {
+	if err := s.engine.BeginUse(); err != nil {
 		return nil, err
 	}
-	defer s.Engine.EndUse()
-	if err := s.Engine.CatchUp(ctx); err != nil {
+	defer s.engine.EndUse()
+	if err := s.engine.CatchUp(ctx); err != nil {
 		return nil, err
 	}
 	n, least := q.Offset+q.limit(), q.MinScore
@@ -368,9 +379,9 @@ func (s *Search) searchLike(ctx context.Context, id string, f *engine.Filters, n
 		return nil, err
 	}
 	for range engine.FindTries {
-		model := s.Vectors.Model()
+		model := s.vectors.Model()
 		var v []float32
-		if v, err = s.Vectors.EmbeddingNow(ctx, &model, s.Engine.Kinds.Memories, id, m.Version, m.Embedding); !errors.Is(err, vectors.ErrBehind) {
+		if v, err = s.vectors.EmbeddingNow(ctx, &model, s.engine.Kinds().Memories, id, m.Version, m.Embedding); !errors.Is(err, vectors.ErrBehind) {
 			m.Embedding = v
 			break
 		}
@@ -416,11 +427,11 @@ func (s *Search) get(ctx context.Context, id string) (memstore.Memory, error) {
 
 // sized is get, with the size of the document.
 func (s *Search) sized(ctx context.Context, id string) (memstore.Memory, int64, error) {
-	v, err := s.Engine.Get(ctx, s.Engine.Kinds.Memories, id)
+	v, err := s.engine.Get(ctx, s.engine.Kinds().Memories, id)
 	if err != nil {
 		return memstore.Memory{}, 0, err
 	}
-	m, err := s.Engine.Decode(id, v)
+	m, err := s.engine.Decode(id, v)
 	return m, int64(len(v.Doc)), err
 }
 
@@ -431,7 +442,7 @@ func bare(m *memstore.Memory) memstore.Memory {
 
 // Scanners is how many goroutines read vectors, or documents.
 func (s *Search) Scanners() int {
-	if s.Engine.Env.System.Inline {
+	if s.engine.Env().System.Inline {
 		return 1
 	}
 	return min(runtime.GOMAXPROCS(0), 16)
