@@ -60,11 +60,11 @@ func (a *App) begin(how Access, st *varve.Store) func(done bool, err error) erro
 		return func(_ bool, err error) error { return err }
 	}
 	a.writing.Store(st)
-	restore := LeaveBrokenPipes()
+	restore := leaveBrokenPipes()
 	return func(done bool, err error) error {
 		n := st.Admin().Commits()
 		a.writing.Store(nil)
-		if a.commits.Add(n); a.commits.Load() == 0 {
+		if a.commits.Add(n); a.commits.Load() == 0 && a.pipes == nil {
 			restore()
 		}
 		if err == nil || n == 0 {

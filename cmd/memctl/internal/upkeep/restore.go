@@ -31,8 +31,7 @@ overwritten; the new store has its own UUID, and
 its folder gets its name only after everything was written and read back.`,
 		Example: "  memctl restore /mnt/backups/2026-01-31 restored\n  memctl restore /mnt/backups/2026-01-31 before --at 2026-01-31T09:59:00Z --log storage\n  memctl restore /mnt/backups/2026-01-31 before --at 67108992",
 		Args:    cli.Exactly(2, "a backup and the folder of the new store"),
-		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
-			cli.LeaveBrokenPipes() // a closed pipe fails the output at the end; the signal could end the command halfway
+		RunE: a.DoWhole(func(cmd *cobra.Command, args []string) error {
 			if _, err := a.Outside(args[1], "a store"); err != nil {
 				return err
 			}
