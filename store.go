@@ -217,7 +217,7 @@ func (st *Store) open(ctx context.Context) error {
 		Create: !st.engine.Env.ReadOnly, ReadOnly: st.engine.Env.ReadOnly, Known: wal.Features(st.engine.Env.System.Features), LockWait: st.engine.Env.LockWait, Inline: st.engine.Env.System.Inline, HoldBytes: st.engine.Env.System.BacklogBytes,
 		FileMode: st.engine.Env.FileMode, DirMode: st.engine.Env.FolderMode, Clock: st.engine.Env.Clock, Nonce: st.engine.Env.Nonce,
 		Sleep: st.engine.Env.System.Sleep, Logger: st.engine.Env.Logger, Event: st.engine.Env.LogEvent, Archive: st.engine.Settings.History, Config: st.engine.Settings.Exists, Aged: st.kept.HistoryCut, MakeRoom: func() bool { return space.MakeRoom(st.engine) },
-		Machine: st.engine.Machine(), Rescue: st.flusher.Rescue,
+		Machine: st.engine.Machine(), Rescue: st.flusher.Rescue, Resides: st.engine.Residence,
 	}
 	st.engine.Log, err = wal.Open(ctx, o)
 	if errors.As(err, &st.engine.Linked) { // it can be read
@@ -232,9 +232,10 @@ func (st *Store) open(ctx context.Context) error {
 	if st.engine.Linked == nil {
 		st.engine.Linked = st.engine.Log.Report().Linked
 	}
-	// It may have been moved while this process waited for open.lock.
-	if err := st.engine.Residence(); err != nil {
-		return errors.Join(err, st.engine.Log.Close(), st.engine.State.Close())
+	if st.engine.Env.ReadOnly { // it has no lock that keeps the store from being moved
+		if err := st.engine.Residence(); err != nil {
+			return errors.Join(err, st.engine.Log.Close(), st.engine.State.Close())
+		}
 	}
 	if !st.engine.Env.ReadOnly {
 		space.Watch(st.engine)

@@ -128,8 +128,8 @@ func (m *migrate) continues(ctx context.Context, note *moved) error {
 	return m.s.Sound(ctx)
 }
 
-// ofTheLog says whether a file needs no proof: a process that opens the old place may recover the
-// log before it sees the note.
+// ofTheLog reports whether a file needs no proof: a process that began to open the old place may have
+// changed it since.
 func ofTheLog(name string) bool {
 	dir, base := filepath.Split(name)
 	_, segments := segment.ParseName(base)
