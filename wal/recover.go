@@ -40,7 +40,7 @@ func (l *FileLog) recover(ctx context.Context) error {
 	}
 	l.report.Recovered, l.report.Flushed, l.report.Mtimes = true, c.Flushed.LSN, c.Mtimes
 	l.state.lastTime = c.Time
-	attested := max(c.Attested.LSN, l.was.durable)
+	attested := max(c.Attested.LSN, l.was.durable, l.unmarked)
 	if err := l.begin(ctx, c.Spilled, Start{Alone: true}); err != nil {
 		return err
 	}
@@ -112,6 +112,12 @@ func (l *FileLog) agrees(end Mark) error {
 // segment that cannot be read is never taken for none. The store has the features of any
 // checkpoint, and those of wal/features.
 func (l *FileLog) whence() (c Checkpoint, fresh bool, err error) {
+	c, fresh, err = l.findMarks()
+	l.marks = c
+	return c, fresh, err
+}
+
+func (l *FileLog) findMarks() (c Checkpoint, fresh bool, err error) {
 	path := filepath.Join(l.o.Dir, "checkpoint")
 	c, err = readCheckpoint(l.o.FS, l.o.Dir)
 	if err != nil && !errors.Is(err, errSlot) {
@@ -170,7 +176,48 @@ func (l *FileLog) noted(known bool) error {
 func (l *FileLog) bySegments(segments []found) (Checkpoint, bool, error) {
 	l.geo = segments[len(segments)-1].start.Geometry
 	oldest := oldestChain(segments, l.geo)
-	return Checkpoint{Flushed: oldest, Spilled: oldest, Attested: oldest}, false, nil
+	var err error
+	l.unmarked, err = l.unreadable(segments[len(segments)-1].start.Number)
+	return Checkpoint{UUID: l.geo.UUID, SegmentSize: l.geo.Size, Features: l.required, Flushed: oldest, Spilled: oldest, Attested: oldest}, false, err
+}
+
+// unreadable returns up to where the files behind the last segment that begins as one may have frames, 0 if
+// there is no such file. A torn end leaves zeros, or a whole start, where a segment was being begun; anything
+// else was damaged since, and no checkpoint attests that the log ended before it.
+func (l *FileLog) unreadable(last uint64) (most LSN, err error) {
+	for n := last + 1; ; n++ {
+		f, err := l.segment(n)
+		if errors.Is(err, errNoSegment) {
+			return most, nil
+		}
+		if err != nil {
+			return most, err
+		}
+		_, _, err = readStart(f)
+		if err == nil || errors.Is(err, segment.ErrEnd) {
+			return most, nil
+		}
+		if !isNoFrame(err) {
+			return most, err
+		}
+		most = l.geo.Start(n) + segment.StartSize
+		var b [segment.HeaderSize]byte
+		for at, end := l.geo.Start(n), l.geo.End(n); ; at += 8 {
+			if at, err = nextHeader(l.geo, f, n, at, end); err != nil || at >= end {
+				break
+			}
+			k, rerr := readFull(f, b[:], l.geo.Offset(at))
+			if rerr != nil {
+				return most, rerr
+			}
+			if h, perr := l.geo.ParseHeader(b[:k], at); perr == nil {
+				most = max(most, h.End())
+			}
+		}
+		if err != nil {
+			return most, err
+		}
+	}
 }
 
 // holds says whether the segment that a checkpoint attests is there at all.
