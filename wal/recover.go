@@ -35,7 +35,7 @@ func (l *FileLog) recover(ctx context.Context) error {
 		return l.create(ctx, c.Spilled.LSN > 0)
 	}
 	if !l.was.sound(l.geo) {
-		l.o.Logger.Warn("the shared page contradicts itself and counts for nothing", "durable", l.was.durable, "tail", l.was.tail, "flushed", l.was.flushed, "spilled", l.was.spilled)
+		l.o.Logger.Warn("ignoring wal/shared: inconsistent positions", "durable", l.was.durable, "tail", l.was.tail, "flushed", l.was.flushed, "spilled", l.was.spilled)
 		l.was = before{}
 	}
 	l.report.Recovered, l.report.Flushed, l.report.Mtimes = true, c.Flushed.LSN, c.Mtimes
@@ -67,7 +67,7 @@ func (l *FileLog) recover(ctx context.Context) error {
 		return l.openDamaged(c, end, attested, damage)
 	}
 	if err := l.agrees(end); err != nil {
-		l.o.Logger.Warn("the views are not of this log and are made again", "err", err)
+		l.o.Logger.Warn("the index belongs to another log and is rebuilt", "err", err)
 		if err := l.begin(ctx, c.Spilled, Start{Alone: true, Rebuild: true}); err != nil {
 			return err
 		}
@@ -140,7 +140,7 @@ func (l *FileLog) findMarks() (c Checkpoint, fresh bool, err error) {
 	})
 	switch {
 	case known && len(segments) > 0 && (!sized || c.Spilled.LSN == 0): // 0: killed before it could say where it began
-		l.o.Logger.Warn("the checkpoint is not of these segments; the log is read without it", "size", c.SegmentSize, "spilled", c.Spilled.LSN)
+		l.o.Logger.Warn("the checkpoint belongs to another log; the log is read without it", "size", c.SegmentSize, "spilled", c.Spilled.LSN)
 		return l.bySegments(segments)
 	case known && (ours || broken != nil || l.holds(c)):
 		l.geo = segment.Geometry{UUID: c.UUID, Size: c.SegmentSize}
@@ -167,7 +167,7 @@ func (l *FileLog) noted(known bool) error {
 	case !known:
 		return unknownFeatures(err)
 	default:
-		l.o.Logger.Warn("a damaged file counts for nothing; the checkpoint has what it is for", "path", "wal/"+FeaturesName, "err", err)
+		l.o.Logger.Warn("ignoring a damaged file; the checkpoint has the same features", "path", "wal/"+FeaturesName, "err", err)
 	}
 	return nil
 }
@@ -511,7 +511,7 @@ func (l *FileLog) create(ctx context.Context, gone bool) error {
 		number = l.geo.Number(above) + 1
 	}
 	if number > segment.MaxNumber {
-		l.o.Logger.Warn("a view says that it covers a log that no log reaches; it is made again", "lsn", l.geo.Start(number-1))
+		l.o.Logger.Warn("the index claims a position that no log reaches; it is rebuilt", "lsn", l.geo.Start(number-1))
 		number = 1
 	}
 	h := segment.Header{Nonce: l.o.Nonce(), Time: l.now()}
