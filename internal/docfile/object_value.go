@@ -229,7 +229,7 @@ func tooDeep(level, maxDepth int) error {
 		return nil
 	}
 	return &errs.FieldError{Limit: fmt.Sprintf("depth %d", maxDepth),
-		Err: fmt.Errorf("%w: it nests deeper than the limit, or contains itself", errs.ErrTooLarge)}
+		Err: fmt.Errorf("%w: nested too deeply, or contains itself", errs.ErrTooLarge)}
 }
 
 // marshal is for all other types. json.Number inside of them has to be said: for
