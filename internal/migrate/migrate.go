@@ -168,7 +168,7 @@ func (m *migrate) run(ctx context.Context) error {
 	}
 	if !m.s.Switch {
 		if m.s.RemoveSource {
-			return fmt.Errorf("%s is still the store: %w: the old place is emptied after the switch: memctl --store %s migrate --to %s --switch --remove-source",
+			return fmt.Errorf("%s is still the store: %w: it can be emptied only after the switch: memctl --store %s migrate --to %s --switch --remove-source",
 				m.s.From, errs.ErrInvalid, m.s.From, m.s.To)
 		}
 		return nil
@@ -336,7 +336,7 @@ func (m *migrate) own() error {
 	if state.State == stateReady {
 		note, gone, err := readMoved(m.fs, state.From)
 		if err == nil && gone && note.ID == state.ID {
-			err = fmt.Errorf("%s is the store since it was moved from %s; %s is a copy of before: %w", m.s.To, state.From, m.s.From, errs.ErrInvalid)
+			err = fmt.Errorf("%s has been the store since it was moved from %s; %s is an older copy: %w", m.s.To, state.From, m.s.From, errs.ErrInvalid)
 		}
 		if err != nil {
 			return err
@@ -399,7 +399,7 @@ func (m *migrate) explain(err error) error {
 	if !vfs.IsDiskFull(err) {
 		return err
 	}
-	full := vfs.Full(m.fs, m.s.To, fmt.Errorf("%w; the store in %s is as it was; the same command goes on where it was", err, m.s.From))
+	full := vfs.Full(m.fs, m.s.To, fmt.Errorf("%w; the store in %s is as it was; the same command continues", err, m.s.From))
 	full.Need = m.missing
 	return full
 }
