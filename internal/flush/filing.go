@@ -213,7 +213,7 @@ func (f *filing) spares(err error) bool {
 	} else if !errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrTruncated) {
 		return false
 	}
-	f.fl.Engine.Env.Logger.Error("an entry that only the log has becomes no file", "err", err)
+	f.fl.Engine.Env.Logger.Error("an entry of the log is not written to a file", "err", err)
 	return true
 }
 
@@ -371,12 +371,12 @@ func (fl *Flusher) MoveAway(c *docfile.Change, why error) error {
 		err = fl.Engine.Env.FS.RenameNew(c.Folder.Path(c.Name), filepath.Join(fl.Engine.Env.Dir, where))
 	}
 	if err != nil {
-		return fmt.Errorf("%s/%s is in the way: %w; it could not be put aside: %w", c.Folder.Name(), c.Name, why, err)
+		return fmt.Errorf("%s/%s is in the way: %w; moving it aside failed: %w", c.Folder.Name(), c.Name, why, err)
 	}
 	if err := fl.Files.NoteAside(where, note); err != nil {
-		fl.Engine.Env.Logger.Warn("writing the note of what was put aside", "where", where, "err", err)
+		fl.Engine.Env.Logger.Warn("writing the note of what was moved aside", "where", where, "err", err)
 	}
-	fl.Engine.Env.Logger.Warn("something in the place of a document was put aside", "what", why, "where", where)
+	fl.Engine.Env.Logger.Warn("something in the place of a document was moved aside", "what", why, "where", where)
 	fl.Engine.Env.Event(env.Event{Kind: env.EventEdit, ID: c.ID, Path: where, Err: why})
 	return nil
 }
@@ -384,7 +384,7 @@ func (fl *Flusher) MoveAway(c *docfile.Change, why error) error {
 // Edited reports files that were not ours.
 func (fl *Flusher) Edited(_ context.Context, edits []docfile.Edit) {
 	for _, e := range edits {
-		fl.Engine.Env.Logger.Warn("a file that was not ours was put aside", "name", e.Name, "where", e.Where)
+		fl.Engine.Env.Logger.Warn("a file that the store did not write was moved aside", "name", e.Name, "where", e.Where)
 		fl.Engine.Health.Edit()
 		fl.Engine.Env.Event(env.Event{Kind: env.EventEdit, Path: e.Where, Note: filepath.Join(e.Folder, e.Name), Bytes: e.Info.Size})
 	}
