@@ -122,12 +122,12 @@ func restoreBackup(ctx context.Context, a *cli.App, backup, dir string, o varve.
 	}
 	tellLeft(a, r.Left)
 	if r.Purged > 0 {
-		a.Note("%s of the backup left out: purged in the store before that moment", cli.Count(int(r.Purged), "document is", "documents are"))
+		a.Note("left out %s of the backup: purged in the store before that moment", cli.Count(int(r.Purged), "document", "documents"))
 	}
 	a.Document.Member("restored", s)
 	a.Say("%s is a store: %s, %s, as of %s", dir, documents(s.Memories, s.Assemblies), cli.Size(s.Bytes), r.Moment.Time.Format(time.RFC3339Nano))
 	if o.Time.After(a.Clock()) && o.Time.After(r.Moment.Time) {
-		a.Note("%s has not come yet: this is the newest state that there is", o.Time.Format(time.RFC3339))
+		a.Note("%s is in the future: this is the newest state", o.Time.Format(time.RFC3339))
 	}
 	a.Say("next: memctl --store %s status", cli.ShellQuote(dir))
 	if len(r.Damage) == 0 {
