@@ -41,7 +41,7 @@ var (
 	// succeeds.
 	ErrSyncFailed = errors.New("the disk did not accept a sync; writes wait until it does")
 	// ErrTooManyFiles: no more files can be opened. Nothing was changed; repeat the call later.
-	ErrTooManyFiles = errors.New("this process or the system has no more open files to give: close some, or raise the limit (ulimit -n)")
+	ErrTooManyFiles = errors.New("too many open files in this process or the system: close some, or raise the limit (ulimit -n)")
 	// ErrOutcomeUnknown: the write may or may not have happened.
 	ErrOutcomeUnknown = errors.New("outcome unknown: the write may or may not have happened")
 	// ErrTruncated: the log and its archive no longer reach back that far. See TruncatedError.
@@ -334,7 +334,7 @@ type LinkedError struct {
 
 // Error is the message, in one line.
 func (e *LinkedError) Error() string {
-	return fmt.Sprintf("%v: %s consists of hard links (%s has %d names), as cp -al makes them, and the log belongs to the folder that it was made of: to write, make a copy with files of its own and use that: cp -a %s NEW-FOLDER", ErrReadOnly, e.Path, e.File, e.Links, e.Path)
+	return fmt.Sprintf("%v: %s consists of hard links (%s has %d names), as cp -al makes them, and the log belongs to the folder that they were made from: to write, make a copy with files of its own and use that: cp -a %s NEW-FOLDER", ErrReadOnly, e.Path, e.File, e.Links, e.Path)
 }
 
 // Unwrap makes the error match ErrReadOnly.

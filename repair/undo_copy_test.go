@@ -102,15 +102,15 @@ func TestUndoNewest(t *testing.T) {
 	dir, rotten, id := repaired(t)
 	forge(t, dir, "99991231-235959-000000-ffffff", object{"do": "restore the file", "path": "memories/mine.json", "before": evil("quarantine/evil")})
 	for range 2 {
-		if f := refused(t, dir, "", "bears no sum"); f.Newest != id || !strings.Contains(f.Fix(), "--undo "+id) {
+		if f := refused(t, dir, "", "has no checksum of this copy"); f.Newest != id || !strings.Contains(f.Fix(), "--undo "+id) {
 			t.Errorf("%+v", f)
 		}
 	}
 	// The true one under a greater name.
 	name := func(id string) string { return file(dir, "quarantine/repair-"+id+".undo.jsonl") }
 	write(t, name("99991231-235959-000000-ffffff"), bytesOf(t, name(id)))
-	refused(t, dir, "", "not this user's")
-	refused(t, dir, "99991231-235959-000000-ffffff", "not this user's")
+	refused(t, dir, "", "not of this user")
+	refused(t, dir, "99991231-235959-000000-ffffff", "not of this user")
 	// A control character in a name does not reach a terminal.
 	if runtime.GOOS != "windows" {
 		write(t, name("99991231-235959-000000-ffffff\x1b]0;x\a"), nil)
@@ -125,7 +125,7 @@ func TestUndoNewest(t *testing.T) {
 func TestUndoTampered(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, what, by, reason string }{
-		{"the folder", `"folder":`, `"folder":1`, "not this user's"},
+		{"the folder", `"folder":`, `"folder":1`, "not of this user"},
 		{"the path", `"path":"memories/`, `"path":"memories/x`, ""},
 		{"the kept file", `"kept":"quarantine/`, `"kept":"quarantine/x`, ""},
 	} {
@@ -184,8 +184,8 @@ func TestUndoBounds(t *testing.T) {
 				t.Skip("no sparse files: ", err)
 			}
 		},
-		"bears no sum":     func() { write(t, name, bytes.Repeat([]byte("\n"), 8<<20)) },
-		"nothing is in it": func() { write(t, name, bytes.Repeat([]byte(`{"n":1,`), 4<<20)) }, // one line, cut
+		"has no checksum of this copy": func() { write(t, name, bytes.Repeat([]byte("\n"), 8<<20)) },
+		"nothing is in it":             func() { write(t, name, bytes.Repeat([]byte(`{"n":1,`), 4<<20)) }, // one line, cut
 		"it is no file": func() {
 			if err := os.Mkdir(name, 0o700); err != nil {
 				t.Fatal(err)
@@ -242,7 +242,7 @@ func TestUndoNoKey(t *testing.T) {
 			t.Errorf("%s: %v", state, err)
 		}
 	}
-	refused(t, dir, "", "bears no sum")
+	refused(t, dir, "", "has no checksum of this copy")
 	if _, err := os.Stat(filepath.Join(dir, "state")); err == nil {
 		t.Error("a key is in the store")
 	}
@@ -250,7 +250,7 @@ func TestUndoNoKey(t *testing.T) {
 	if err := repairWith(dir, state); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, dir, "", "not this user's") // by the tests' key
+	refused(t, dir, "", "not of this user") // by the tests' key
 	key := filepath.Join(state, "undo.key")
 	if runtime.GOOS != "windows" {
 		if info, err := os.Stat(key); err != nil || info.Mode().Perm() != 0o600 {

@@ -93,6 +93,11 @@ func (l *FileLog) openShared(ctx context.Context) error {
 	if l.namedPage(); l.shared.Shared != nil {
 		l.took(roleOpen)
 	}
+	if l.o.Resides != nil {
+		if err := l.o.Resides(); err != nil {
+			return err
+		}
+	}
 	if err := l.dwell(); err != nil {
 		return err
 	}

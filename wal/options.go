@@ -45,6 +45,11 @@ type Options struct {
 	// rescued.
 	Rescue func(ctx context.Context, held *Held) error
 
+	// Resides returns an error if the store of the folder is elsewhere. A handle that writes calls it when it
+	// has open.lock, before it changes anything: the store may have been moved while it waited. nil: it is not
+	// asked.
+	Resides func() error
+
 	Machine Machine // the state to which entries are applied; required
 }
 

@@ -215,7 +215,7 @@ func (l *FileLog) settleLoss() {
 	if p.opened.Load() && l.o.Rescue != nil && l.rescues() {
 		held := &Held{l: l, rescue: true}
 		if err := l.o.Rescue(context.Background(), held); err != nil {
-			l.o.Logger.Error("putting into files what only the removed log had", "err", err)
+			l.o.Logger.Error("writing to files what only the removed log had", "err", err)
 		}
 		held.unlocked.Store(true)
 	}
@@ -282,7 +282,7 @@ func (l *FileLog) otherFolder() string {
 	case !ok || merr != nil:
 		return ""
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		return "the folder is not there any more"
+		return "the folder is missing"
 	case err == nil && (at.Ino != mine.Ino || at.Dev != mine.Dev):
 		return "another folder is there"
 	}
@@ -317,7 +317,7 @@ func (l *FileLog) outOfPlace() string {
 		if dir, err := l.o.FS.Stat(l.o.walDir()); err == nil && !dir.Mode.IsDir() {
 			return "wal is " + vfs.KindOf(dir.Mode) + " now"
 		}
-		return "wal/shared is not there any more"
+		return "wal/shared is missing"
 	case err != nil:
 		return "" // the path cannot be looked at, which says nothing about what is there
 	case (info.Ino != ino || info.Dev != dev) && (l.o.ReadOnly || l.otherPage()):
@@ -359,7 +359,7 @@ func (l *FileLog) unlinked() string {
 func (l *FileLog) nameless(number uint64) string {
 	f, err := l.segment(number)
 	if errors.Is(err, errNoSegment) && l.shared.Load(wordPoison) != poisonDamaged {
-		return "the newest file of the log is not there any more"
+		return "the newest file of the log is missing"
 	}
 	if err == nil && !l.named(number, f) {
 		return "the newest file of the log was removed"

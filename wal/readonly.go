@@ -77,7 +77,7 @@ func (l *FileLog) openPrivate(ctx context.Context) error {
 	if err := l.begin(ctx, c.Spilled, Start{}); err != nil {
 		return err
 	}
-	attested := c.Attested.LSN
+	attested := max(c.Attested.LSN, l.unmarked)
 	if l.shared.Shared != nil && l.shared.ofBoot(l.host) {
 		attested = max(attested, l.shared.durable())
 	}

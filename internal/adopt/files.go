@@ -38,7 +38,7 @@ func (f *Files) Lead(ctx context.Context) (release func(), err error) {
 	}
 	return func() {
 		if err := lead.Release(); err != nil {
-			f.ed.engine.Env().Logger.Warn("letting go of the watch", "err", err)
+			f.ed.engine.Env().Logger.Warn("ending the watch", "err", err)
 		}
 	}, nil
 }

@@ -89,7 +89,7 @@ func accident(gone, all int64) bool {
 }
 
 // errUndecided is the error of files that are gone while the setting that decides about them is unknown.
-var errUndecided = fmt.Errorf("%w: files are gone, and config.json is not valid: nothing is decided until it is right",
+var errUndecided = fmt.Errorf("%w: files are missing, and config.json is not valid: correct it, then they are restored or adopted as deleted",
 	errs.ErrInvalid)
 
 // Restore makes a folder again that is gone though nothing was in it: git stash -u removes empty folders, and
@@ -144,13 +144,13 @@ func (f *Files) settle(ctx context.Context, folder string, ids []string, unseen 
 		if err := k.Make(); err != nil {
 			return err
 		}
-		ed.engine.Env().Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Err: err, Count: len(ids), Note: "the folder was gone; it is made again"})
+		ed.engine.Env().Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Err: err, Count: len(ids), Note: "the folder was missing and was created again"})
 	case err != nil:
 		return err
 	case adopt && accident(int64(len(ids)), all):
 		adopt = false
 		ed.engine.Env().Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Count: len(ids),
-			Note: fmt.Sprintf("%d of %d files are gone at once; that is not taken for their deletion: memctl rm deletes", len(ids), all)})
+			Note: fmt.Sprintf("%d of %d files are missing at once, which is not treated as their deletion: memctl rm deletes", len(ids), all)})
 	}
 	strays, err := f.strays(ctx, k, ids)
 	if err != nil {
@@ -198,7 +198,7 @@ func (ed *Adopter) DeletionPart(k *engine.Kind, id string, was wal.LSN) *commit.
 func (ed *Adopter) kept(ctx context.Context, k *engine.Kind, id string, at wal.LSN) (engine.Version, error) {
 	v, ok := ed.engine.FromLog(ctx, k, id, at)
 	if !ok {
-		return v, &errs.CorruptionError{Path: k.File(id), Offset: -1, LSN: at, Err: errors.New("it is gone, and the log no longer has it: run memctl verify")}
+		return v, &errs.CorruptionError{Path: k.File(id), Offset: -1, LSN: at, Err: errors.New("the file is missing, and the log no longer has it: run memctl verify")}
 	}
 	return v, nil
 }

@@ -116,12 +116,12 @@ func (ed *Adopter) decide(ctx context.Context, k *engine.Kind, is *Verdict) erro
 		return ed.restore(ctx, k, is, old, rerr)
 	case vfs.IsPermission(rerr):
 		err := ed.engine.Env().IOError("reading", k.Path(is.name), rerr)
-		return ed.keepServing(ctx, k, is, old, err, "it may not be read", err)
+		return ed.keepServing(ctx, k, is, old, err, "no permission to read the file", err)
 	case rerr != nil:
 		return ed.engine.Env().IOError("reading", k.Path(is.name), rerr)
 	case engine.SameTime(info.Mtime, engine.TimeOf(&old.Line)) && sha256.Sum256(data) != old.Line.ContentHash:
 		// Nobody edits without moving the time: rot, also where the file is now shorter.
-		return ed.restore(ctx, k, is, old, errors.New("its bytes have changed and its time has not"))
+		return ed.restore(ctx, k, is, old, errors.New("the content has changed, the time of the file has not"))
 	case sha256.Sum256(data) == old.Line.ContentHash:
 		// Only the time was moved, by a copy or a checkout.
 		is.Version, is.Version.Doc = old, data
@@ -135,7 +135,7 @@ func (ed *Adopter) decide(ctx context.Context, k *engine.Kind, is *Verdict) erro
 			err = k.Misplaced(other.ID)
 		}
 		return ed.keepServing(ctx, k, is, old, err, "edited by hand, and not valid", &errs.CorruptionError{Path: k.File(id), Offset: -1, LSN: old.LSN,
-			Err: fmt.Errorf("it was edited by hand and is not valid, and the log no longer has the version before: correct it, or run memctl verify: %w", err)})
+			Err: fmt.Errorf("the file was edited by hand and is not valid, and the log no longer has the version before: correct it, or run memctl verify: %w", err)})
 	}
 	if !p.Updated.IsZero() && p.Updated.Truncate(time.Microsecond).Before(old.Line.UpdatedAt.Truncate(time.Microsecond)) {
 		// It was made of an older version than the one that stood here: an editor that had the
@@ -177,12 +177,12 @@ func (ed *Adopter) conflict(ctx context.Context, k *engine.Kind, old engine.Vers
 	if stood, err := k.Parse(v.Doc, p.ID); err == nil && !p.Updated.Before(*stood.Updated) {
 		return engine.Version{}, false
 	}
-	why := fmt.Errorf("edited from the version of %s, while that of %s had replaced it", p.Updated.Format(time.RFC3339Nano), old.Line.UpdatedAt.Format(time.RFC3339Nano))
+	why := fmt.Errorf("edited from the version of %s, which that of %s had replaced", p.Updated.Format(time.RFC3339Nano), old.Line.UpdatedAt.Format(time.RFC3339Nano))
 	ed.engine.Env().Event(env.Event{Kind: env.EventEdit, ID: p.ID, Path: k.File(p.ID), Err: why})
 	return v, true
 }
 
-const deletedByHand = "it was deleted by hand; the log has it"
+const deletedByHand = "the file was deleted by hand; the log has its content"
 
 // restore has a file put back that is gone or rotten, from the log. What stood there
 // is set aside by the round, for it is not ours.
@@ -203,7 +203,7 @@ func (ed *Adopter) restore(ctx context.Context, k *engine.Kind, is *Verdict, old
 	}
 	what := "the log has it"
 	if is.restored && !ed.engine.Env().ReadOnly {
-		what = "it is put back from the log"
+		what = "restored from the log"
 	}
 	ed.engine.Env().Event(env.Event{Kind: env.EventCorruption, ID: is.ID, Path: k.File(is.ID), Err: fmt.Errorf("%w; %s", why, what)})
 	return nil

@@ -248,5 +248,5 @@ func (ed *Adopter) reported(k *engine.Kind, name string, err error) {
 		return
 	}
 	ed.engine.Env().Logger.Warn("an edit could not be taken over", "path", path, "err", err)
-	ed.engine.Env().Event(env.Event{Kind: env.EventDrift, Path: path, Err: err, Note: "it stays as it is until it is corrected or replaced"})
+	ed.engine.Env().Event(env.Event{Kind: env.EventDrift, Path: path, Err: err, Note: "the file stays as it is until it is corrected or replaced"})
 }

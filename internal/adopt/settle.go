@@ -61,7 +61,7 @@ func (s *settling) all(ids []string) error {
 			s.ed.engine.Health().Edit()
 			e := env.Event{Kind: env.EventDeleted, ID: p.ID, LSN: p.Entry.LSN, Path: s.k.File(p.ID)}
 			if s.last[p.ID] {
-				e.Note = "its file was the only copy: neither log nor archive has what it held"
+				e.Note = "the file was the only copy: neither log nor archive has its content"
 			}
 			s.ed.engine.Env().Event(e)
 		case errors.Is(p.Err, errs.ErrConflict): // somebody wrote it meanwhile

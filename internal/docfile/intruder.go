@@ -22,7 +22,7 @@ func (q *Quarantine) Intruder(name string) (where string, err error) {
 		if _, err := q.l.FS.Stat(target); err == nil {
 			continue
 		}
-		n := Note{Why: "it was in the place of a folder of the store", From: rel}
+		n := Note{Why: "found in the place of a folder of the store", From: rel}
 		if err := q.note(target, n); err != nil {
 			return "", err
 		}

@@ -46,5 +46,5 @@ func (em *Embedding) Cancel(ctx context.Context) (model string, err error) {
 		em.kickEmbedding()
 		return model, err
 	}
-	return "", fmt.Errorf("%w: the model is changed by others all the time", errs.ErrConflict)
+	return "", fmt.Errorf("%w: gave up: other processes keep changing the model", errs.ErrConflict)
 }

@@ -27,11 +27,11 @@ const (
 
 // Embedding is what a store knows of its embedder, and of what waits for it.
 type Embedding struct {
-	engine  *engine.Engine
-	vectors *vectors.Vectors
-	commits *commit.Committer
-	config  Config
-	breaker Breaker
+	engine   *engine.Engine
+	vectors  *vectors.Vectors
+	commits  *commit.Committer
+	config   Config
+	breaker  Breaker
 	precedes Before // what is before a memory in its session; nil: not known
 
 	open  context.Context // ends when the store closes
@@ -177,7 +177,7 @@ func (em *Embedding) Query(ctx context.Context, texts []string) ([][]float32, er
 		return nil, cerr
 	}
 	if err == nil && len(list) != len(texts) {
-		err = fmt.Errorf("the embedder gave %d vectors for %d texts", len(list), len(texts))
+		err = fmt.Errorf("the embedder returned %d vectors for %d texts", len(list), len(texts))
 	}
 	em.mu.Lock()
 	up := em.up && err == nil
@@ -217,7 +217,7 @@ func (em *Embedding) callEmbedder(ctx context.Context, texts []string, limit tim
 		return call()
 	}
 	defer context.AfterFunc(em.open, func() { cancel(errEmbedClosing) })()
-	late := fmt.Errorf("the embedder gave no answer within %s", limit)
+	late := fmt.Errorf("the embedder did not answer within %s", limit)
 	ctx, stop := context.WithTimeoutCause(ctx, limit, late)
 	defer stop()
 	type result struct {
@@ -244,7 +244,7 @@ func (em *Embedding) callEmbedder(ctx context.Context, texts []string, limit tim
 // dimension, the same as before, of numbers.
 func (em *Embedding) checkVectors(ctx context.Context, list [][]float32, texts int, next bool) error {
 	if len(list) != texts {
-		return fmt.Errorf("the embedder gave %d vectors for %d texts", len(list), texts)
+		return fmt.Errorf("the embedder returned %d vectors for %d texts", len(list), texts)
 	}
 	want := em.embeddingDimension()
 	stored := 0
@@ -259,17 +259,17 @@ func (em *Embedding) checkVectors(ctx context.Context, list [][]float32, texts i
 		}
 		switch most := em.engine.Settings().Now().MemoryLimits().Resolved().EmbeddingDim; {
 		case len(v) == 0:
-			return fmt.Errorf("the embedder gave an empty vector for text %d of %d", i+1, texts)
+			return fmt.Errorf("the embedder returned an empty vector for text %d of %d", i+1, texts)
 		case stored != 0 && len(v) != stored:
 			return em.vectors.OtherDimension("a vector of the embedder", len(v), stored)
 		case len(v) != want:
-			return fmt.Errorf("the embedder gave a vector of %d dimensions, others have %d", len(v), want)
+			return fmt.Errorf("the embedder returned a vector of %d dimensions, others have %d", len(v), want)
 		case len(v) > most:
-			return fmt.Errorf("the embedder gave a vector of %d dimensions, the limit is %d (max_embedding_dims)", len(v), most)
+			return fmt.Errorf("the embedder returned a vector of %d dimensions, the limit is %d (max_embedding_dims)", len(v), most)
 		}
 		for j, x := range v {
 			if x != x || math.IsInf(float64(x), 0) {
-				return fmt.Errorf("the embedder gave %v in place %d of the vector for text %d of %d", x, j, i+1, texts)
+				return fmt.Errorf("the embedder returned %v in place %d of the vector for text %d of %d", x, j, i+1, texts)
 			}
 		}
 	}

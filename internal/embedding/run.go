@@ -141,7 +141,7 @@ func (r *reembed) announce(ctx context.Context) error {
 			return err
 		}
 	}
-	return fmt.Errorf("%w: the model is changed by others all the time", errs.ErrConflict)
+	return fmt.Errorf("%w: gave up: other processes keep changing the model", errs.ErrConflict)
 }
 
 // computeAll makes the vectors of what is listed behind the last one that is there.

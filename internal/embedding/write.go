@@ -191,7 +191,7 @@ func (r *reembed) writeSome(ctx context.Context, model *index.Model, ids []strin
 		n = 0
 		puts := 0
 		if now := em.vectors.Model(); now.LSN != model.LSN {
-			return fmt.Errorf("%w: the model was changed by somebody else", errs.ErrConflict)
+			return fmt.Errorf("%w: another process changed the model", errs.ErrConflict)
 		}
 		for _, id := range ids {
 			v, err := tx.Load(em.engine.Kinds().Memories, id)

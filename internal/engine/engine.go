@@ -130,9 +130,10 @@ func (eng *Engine) OpenLog(ctx context.Context, o wal.Options) (err error) {
 	if eng.linked == nil {
 		eng.linked = eng.log.Report().Linked
 	}
-	// It may have been moved while this process waited for open.lock.
-	if err := eng.CheckMoved(); err != nil {
-		return errors.Join(err, eng.log.Close(), eng.state.Close())
+	if eng.env.ReadOnly { // it has no lock that keeps the store from being moved
+		if err := eng.CheckMoved(); err != nil {
+			return errors.Join(err, eng.log.Close(), eng.state.Close())
+		}
 	}
 	return nil
 }

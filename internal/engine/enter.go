@@ -56,7 +56,7 @@ func (eng *Engine) enter(ctx context.Context, mustExist bool) error {
 		// A slip of the pen in config.json, or a flipped bit, must not keep anybody
 		// from his memories.
 		if errors.Is(err, settings.ErrForeign) {
-			err = fmt.Errorf("%w: %w: the log beside it is a store's, so it was damaged: memctl repair rebuilds it", errs.ErrInvalid, err)
+			err = fmt.Errorf("%w: %w: the log beside it belongs to a store, so the file was damaged: memctl repair --apply rebuilds it", errs.ErrInvalid, err)
 		}
 		eng.unknownSettings(c, err)
 		return nil
@@ -90,7 +90,7 @@ func (eng *Engine) enter(ctx context.Context, mustExist bool) error {
 
 // unknownSettings takes what is valid of a config.json that does not hold.
 func (eng *Engine) unknownSettings(c *settings.Config, err error) {
-	const note = "what is wrong has its default, and nothing is removed until it is right"
+	const note = "invalid settings have their defaults, and nothing is removed until the file is valid"
 	eng.env.Logger.Warn("config.json is not valid; "+note, "err", err)
 	eng.env.Event(env.Event{Kind: env.EventConfig, Path: settings.Name, Note: note, Err: err})
 	eng.settings.Use(c, err)
@@ -146,12 +146,12 @@ func (eng *Engine) foreign() error {
 		return eng.env.IOError("reading", eng.env.Dir, err)
 	}
 	hint := func(format string) error {
-		return fmt.Errorf("%w: it holds memories of another system; take them over into a folder of their own:\n\tmemctl import --from %s %s --store NEW-FOLDER", errs.ErrNoStore, format, eng.env.Dir)
+		return fmt.Errorf("%w: the folder has memories of another system; import them into a new folder:\n\tmemctl import --from %s %s --store NEW-FOLDER", errs.ErrNoStore, format, eng.env.Dir)
 	}
 	for _, name := range names {
 		switch {
 		case name == repair.BackupName:
-			return fmt.Errorf("%w: it is a backup, not a store; make one of it in a new folder:\n\tmemctl restore %s NEW-FOLDER", errs.ErrNoStore, eng.env.Dir)
+			return fmt.Errorf("%w: the folder is a backup, not a store; create a store from it in a new folder:\n\tmemctl restore %s NEW-FOLDER", errs.ErrNoStore, eng.env.Dir)
 		case strings.HasPrefix(name, "session_") && strings.HasSuffix(name, ".json"):
 			return hint("vizor")
 		case strings.HasPrefix(name, "mem_") && strings.HasSuffix(name, ".json"),
@@ -182,7 +182,7 @@ func (eng *Engine) makeStore() error {
 		// Everything in it would be the group's.
 		if names, err := vfs.Contents(eng.env.FS, eng.env.Dir); err != nil || len(names) > 0 && !vfs.IsShared(eng.env.FS, eng.env.Dir) {
 			if err == nil {
-				err = fmt.Errorf("%w: it is not empty, and its group does not share it: name a new folder", errs.ErrInvalid)
+				err = fmt.Errorf("%w: the folder is not empty and not shared with its group: name a new folder", errs.ErrInvalid)
 			}
 			return fmt.Errorf("sharing %s: %w", eng.env.Dir, err)
 		}

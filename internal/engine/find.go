@@ -79,7 +79,7 @@ func (eng *Engine) Find(ctx context.Context, k *Kind, id string, doc bool) (Vers
 		}
 		last = err
 	}
-	return Version{}, fmt.Errorf("reading %s %s: it changes faster than it can be read: %w", k.Noun, human.Quote(id), last)
+	return Version{}, fmt.Errorf("reading %s %s: gave up, because it keeps changing: %w", k.Noun, human.Quote(id), last)
 }
 
 // MarkDamaged notes that the index is damaged: it is made again in the next round.

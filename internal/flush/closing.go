@@ -68,7 +68,7 @@ func (fl *Flusher) FlushClosing(ctx context.Context) error {
 		case over && fl.filedTo(m, until):
 			return nil
 		case over:
-			return fmt.Errorf("closing took as long as it may, and %s of log are in no file yet: %w", human.Bytes(fl.engine.Log().Unfiled()), cmp.Or(err, round.Err()))
+			return fmt.Errorf("the time for closing is over, and %s of the log are not in files yet: %w", human.Bytes(fl.engine.Log().Unfiled()), cmp.Or(err, round.Err()))
 		case err != nil || again && !more:
 			return err
 		case fl.filedTo(m, until) && (more || m == mergeEnding || fl.engine.Log().Spilled() >= until || fl.engine.State().Overlay().Len() <= closingSpill):

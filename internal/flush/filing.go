@@ -213,7 +213,7 @@ func (f *filing) spares(err error) bool {
 	} else if !errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrTruncated) {
 		return false
 	}
-	f.fl.engine.Env().Logger.Error("an entry that only the log has becomes no file", "err", err)
+	f.fl.engine.Env().Logger.Error("an entry of the log is not written to a file", "err", err)
 	return true
 }
 
@@ -371,12 +371,12 @@ func (fl *Flusher) MoveAway(c *docfile.Change, why error) error {
 		err = fl.engine.Env().FS.RenameNew(c.Folder.Path(c.Name), filepath.Join(fl.engine.Env().Dir, where))
 	}
 	if err != nil {
-		return fmt.Errorf("%s/%s is in the way: %w; it could not be put aside: %w", c.Folder.Name(), c.Name, why, err)
+		return fmt.Errorf("%s/%s is in the way: %w; moving it aside failed: %w", c.Folder.Name(), c.Name, why, err)
 	}
 	if err := fl.files.NoteAside(where, note); err != nil {
-		fl.engine.Env().Logger.Warn("writing the note of what was put aside", "where", where, "err", err)
+		fl.engine.Env().Logger.Warn("writing the note of what was moved aside", "where", where, "err", err)
 	}
-	fl.engine.Env().Logger.Warn("something in the place of a document was put aside", "what", why, "where", where)
+	fl.engine.Env().Logger.Warn("something in the place of a document was moved aside", "what", why, "where", where)
 	fl.engine.Env().Event(env.Event{Kind: env.EventEdit, ID: c.ID, Path: where, Err: why})
 	return nil
 }
@@ -384,7 +384,7 @@ func (fl *Flusher) MoveAway(c *docfile.Change, why error) error {
 // Edited reports files that were not ours.
 func (fl *Flusher) Edited(_ context.Context, edits []docfile.Edit) {
 	for _, e := range edits {
-		fl.engine.Env().Logger.Warn("a file that was not ours was put aside", "name", e.Name, "where", e.Where)
+		fl.engine.Env().Logger.Warn("a file that the store did not write was moved aside", "name", e.Name, "where", e.Where)
 		fl.engine.Health().Edit()
 		fl.engine.Env().Event(env.Event{Kind: env.EventEdit, Path: e.Where, Note: filepath.Join(e.Folder, e.Name), Bytes: e.Info.Size})
 	}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/diskspace"
 	"github.com/varve-db/varve/internal/copy/backup"
+	"github.com/varve-db/varve/internal/diskspace"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"

@@ -163,7 +163,7 @@ func (fl *Flusher) endPurge(ctx context.Context, _ *wal.Held, flushed wal.LSN) {
 	edits, err := fl.files.WipeTemp(fl.Surplus(ctx))
 	fl.Edited(ctx, edits)
 	if err != nil {
-		fl.engine.Env().Logger.Warn("overwriting what a purge has left that was cut", "err", err) // the next round tries again
+		fl.engine.Env().Logger.Warn("overwriting leftovers of an interrupted purge", "err", err) // the next round tries again
 		return
 	}
 	fl.engine.Log().WipedDisplaced(flushed)

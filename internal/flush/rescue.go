@@ -17,7 +17,7 @@ import (
 func (fl *Flusher) Rescue(ctx context.Context, _ *wal.Held) error {
 	n, err := fl.rescue(ctx)
 	if err == nil {
-		fl.engine.Env().Logger.Warn("the log was removed while the store was open: what it alone had was put into files", "documents", n)
+		fl.engine.Env().Logger.Warn("the log was removed while the store was open: what only the log had was written to files", "documents", n)
 	}
 	return err
 }
@@ -28,7 +28,7 @@ func (fl *Flusher) Rescue(ctx context.Context, _ *wal.Held) error {
 func (fl *Flusher) rescueUnrecorded(ctx context.Context, _ *wal.Held) error {
 	n, err := fl.rescue(ctx)
 	if err == nil {
-		fl.engine.Env().Logger.Warn("the checkpoint is missing: what only the log has was put into files", "documents", n)
+		fl.engine.Env().Logger.Warn("the checkpoint is missing: what only the log has was written to files", "documents", n)
 	}
 	return err
 }

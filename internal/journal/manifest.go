@@ -56,7 +56,7 @@ type Stands struct {
 	Kept  string    `json:"kept,omitempty"` // where its bytes are, in the store; "" where After has no need of it
 	Size  int64     `json:"size"`
 	Mtime time.Time `json:"mtime"`
-	Hash  string    `json:"hash,omitempty"` // "" for what is no regular file
+	Hash  string    `json:"hash,omitempty"` // "" for what is not a regular file
 }
 
 // Manifest is the file that a repair writes down everything in before it does

@@ -23,7 +23,7 @@ func placed(rel string) error {
 	case at < 0 || !places.IsHolder(rel[:at]):
 		return errors.New("a repair changes no such file")
 	case rel == "wal/archive" || places.OfTheMachine(rel):
-		return errors.New("it belongs to those who have the store open")
+		return errors.New("the file belongs to the processes that have the store open")
 	}
 	return nil
 }

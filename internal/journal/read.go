@@ -88,7 +88,7 @@ func Read(fsys vfs.FS, dir, id string, m *Mark) ([]Change, error) {
 		return nil, Foreign(id, "nothing is in it")
 	}
 	if r.changed != 0 {
-		return nil, Foreign(id, "its line %d was changed since it was written, and what that says would be left out", r.changed)
+		return nil, Foreign(id, "line %d was changed since it was written, and undo would omit what it said", r.changed)
 	}
 	if r.folder != m.Folder {
 		return nil, Foreign(id, "it was written for another copy of the store: its folder had the number %d, and this one has %d", r.folder, m.Folder)
@@ -120,9 +120,9 @@ func (r *manifestReader) line(n int, line []byte) error {
 			}
 			return nil
 		case sum == nil:
-			return Foreign(r.id, "it bears no sum of this copy's: it came with a clone or an archive, or an older program wrote it")
+			return Foreign(r.id, "it has no checksum of this copy of the store: it came with a clone or an archive, or an older program wrote it")
 		}
-		return Foreign(r.id, "its sum is not this user's: it was written by another user, on another machine, under another name, or changed since")
+		return Foreign(r.id, "its checksum is not of this user: it was written by another user, on another machine, under another name, or changed since")
 	}
 	var c Change
 	if err := json.Unmarshal(body, &c); err != nil {
@@ -164,7 +164,7 @@ func (c *Change) check() error {
 		return err
 	}
 	if k := document.At(c.Path); c.ID != "" && (k == nil || c.Path != k.Folder+"/"+docfile.FileName(c.ID)) {
-		return fmt.Errorf("it is not the file of the id %s", human.Quote(c.ID))
+		return fmt.Errorf("not the file of id %s", human.Quote(c.ID))
 	}
 	if c.Before != nil && c.Before.Kept != "" {
 		if err := keptAt(c.Before.Kept); err != nil && !errors.Is(err, places.ErrUnlikely) {
@@ -172,7 +172,7 @@ func (c *Change) check() error {
 		}
 	}
 	if c.Before != nil && c.Before.Size < 0 {
-		return errors.New("it had less than no bytes")
+		return errors.New("negative size")
 	}
 	return nil
 }

@@ -18,9 +18,9 @@ import (
 func Local(rel string) error {
 	switch {
 	case rel == "" || rel == "." || !fs.ValidPath(rel) || !filepath.IsLocal(filepath.FromSlash(rel)):
-		return errors.New("it leads out of the store")
+		return errors.New("the path leads out of the store")
 	case strings.Contains(rel, "\x00"):
-		return errors.New("it has a NUL")
+		return errors.New("the path has a NUL")
 	case strings.Contains(rel, "\\"):
 		return ErrUnlikely
 	}
@@ -58,7 +58,7 @@ func Shown(rel string) string {
 
 // ErrUnlikely is for a name that a repair may have met where somebody put it, and that
 // Undo gives to nothing: elsewhere its parts are folders.
-var ErrUnlikely = errors.New("it is not a name that a store gives")
+var ErrUnlikely = errors.New("not a name that a store uses")
 
 // Within says whether a path lies in a folder.
 func Within(path, folder string) bool {

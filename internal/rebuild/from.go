@@ -37,7 +37,7 @@ func (mk *Maker) From(ctx context.Context, r Want, past *wal.Past) (set *index.S
 		if errors.Is(err, errs.ErrDiskFull) || errors.Is(err, errs.ErrPermission) || starved(err) {
 			return nil, "", 0, err // the files would help no more, and cost the versions
 		}
-		mk.engine.Env().Logger.Info("an older index does not serve", "name", name, "why", err)
+		mk.engine.Env().Logger.Info("an older index cannot be used", "name", name, "why", err)
 	}
 	if r.model, err = mk.pastModel(ctx, r.At, past); err != nil {
 		return nil, "", 0, err
@@ -46,7 +46,7 @@ func (mk *Maker) From(ctx context.Context, r Want, past *wal.Past) (set *index.S
 		r.model = r.restored.Model
 	}
 	if _, serr := mk.engine.Env().FS.Stat(mk.vectors.ComputedPath(vectors.ComputedName)); serr == nil && r.restored == nil && r.model.LSN == 0 && mk.engine.State().Model().LSN == 0 {
-		mk.engine.NoteProblem(fmt.Errorf("%s/%s: a re-embedding was under way, and log and index are gone that know how far it came: the embeddings may be two models': run memctl reindex, which goes on with it", vectors.VectorFolder, vectors.ComputedName))
+		mk.engine.NoteProblem(fmt.Errorf("%s/%s: a re-embedding was under way, and the log and the index, which had its progress, are gone: the embeddings may be of two models: run memctl reindex, which continues it", vectors.VectorFolder, vectors.ComputedName))
 	}
 	set, n, err = mk.rebuildIndex(ctx, r)
 	return set, "", n, err
@@ -141,14 +141,14 @@ func (mk *Maker) fallBack(ctx context.Context, name string, r Want, past *wal.Pa
 	}
 	sum, ok := index.Chain(old)
 	if !ok {
-		return nil, errors.New("it does not say which log it was made for")
+		return nil, errors.New("the file does not name its log")
 	}
 	mark, err := past.Chain(ctx, old.LSN())
 	if err != nil {
 		return nil, fmt.Errorf("the log at %d, where it ends: %w", old.LSN(), err)
 	}
 	if mark.Sum != sum {
-		return nil, fmt.Errorf("%w: the log went another way before %d", engine.ErrDistrusted, old.LSN())
+		return nil, fmt.Errorf("%w: the log diverged before %d", engine.ErrDistrusted, old.LSN())
 	}
 	target := mk.engine.Target(r.Store, r.At)
 	if m := index.ModelOf(old); m.LSN > target.Model.LSN { // when the store is being opened nobody has told it yet

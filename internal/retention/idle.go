@@ -40,7 +40,7 @@ func (r *Retention) SweepSessions(ctx context.Context, o SweepOptions) ([]Swept,
 	case o.Keep < 0:
 		return nil, &errs.FieldError{Field: "Keep", Value: fmt.Sprint(o.Keep), Err: fmt.Errorf("negative: %w", errs.ErrInvalid)}
 	case o.IdleFor == 0 && o.Keep == 0:
-		return nil, &errs.FieldError{Field: "SweepOptions", Err: fmt.Errorf("it says neither for how long sessions are idle nor how many to keep: %w", errs.ErrInvalid)}
+		return nil, &errs.FieldError{Field: "SweepOptions", Err: fmt.Errorf("give the idle time or the number of sessions to keep: %w", errs.ErrInvalid)}
 	}
 	if o.Apply {
 		if err := r.engine.Writable(); err != nil {

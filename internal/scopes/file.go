@@ -292,7 +292,7 @@ func (ws *Scopes) scopeOf(name string) (string, error) {
 		ws.names.Store(name, key)
 		return key, nil
 	}
-	return "", &errs.CorruptionError{Path: filepath.ToSlash(filepath.Join(ws.engine.Kinds().Scopes.Name(), name)), Offset: 0, Err: errors.New("it does not begin as the document of a scope")}
+	return "", &errs.CorruptionError{Path: filepath.ToSlash(filepath.Join(ws.engine.Kinds().Scopes.Name(), name)), Offset: 0, Err: errors.New("not the document of a scope")}
 }
 
 func sortedTrue(m map[string]bool) []string {

@@ -80,7 +80,7 @@ func (s *scope) sync(ctx context.Context) error {
 	if errors.Is(last, engine.ErrMismatch) {
 		return &errs.CorruptionError{Path: s.path(), Offset: -1, Err: last}
 	}
-	return fmt.Errorf("reading working memory of %s: it changes faster than it can be read: %w", s.key, last)
+	return fmt.Errorf("reading working memory of %s: gave up, because it keeps changing: %w", s.key, last)
 }
 
 func (s *scope) path() string {
@@ -117,7 +117,7 @@ func (s *scope) chain(ctx context.Context, from, to wal.LSN) (list []loggedWork,
 	held := int64(0)
 	for at := from; at != to; {
 		if at < to || at < s.ws.engine.State().From() {
-			return nil, fmt.Errorf("%w: it is as of %d, the log goes on from %d", engine.ErrMismatch, to, at)
+			return nil, fmt.Errorf("%w: the file is as of %d, the log continues from %d", engine.ErrMismatch, to, at)
 		}
 		e, err := s.ws.workEntry(ctx, s.key, at)
 		if err != nil {
@@ -296,7 +296,7 @@ func (s *scope) newerStays(ctx context.Context, told wal.LSN, breaks uint64) (do
 	if err != nil {
 		return false, err
 	}
-	e := env.Event{Kind: env.EventEdit, ID: s.key, Path: s.path(), Err: errors.New("an older file was put there than stood there before")}
+	e := env.Event{Kind: env.EventEdit, ID: s.key, Path: s.path(), Err: errors.New("the file was replaced by an older version")}
 	switch {
 	case is.n > 0 && is.lsn == told && is.state.Empty():
 		return false, nil

@@ -26,7 +26,7 @@ func (ws *Scopes) RebuildScope(ctx context.Context, file string) (string, error)
 	}
 	of, err := working.ParseScope(key)
 	if err != nil {
-		return "neither log nor archive know whose it is", nil
+		return "neither log nor archive has its scope", nil
 	}
 	s := ws.acquire(of)
 	defer ws.release(s)
@@ -46,7 +46,7 @@ func (ws *Scopes) RebuildScope(ctx context.Context, file string) (string, error)
 	w := wal.Entry{Key: s.logKey(), Kind: record.KindPut}
 	rec := record.Record{Previous: last}
 	if is.state.Empty() {
-		how = "nothing of it was left"
+		how = "nothing of it is left"
 		w.Kind, w.Delete = record.KindDelete, true
 		e.State, e.Fresh, e.Version = nil, true, ws.engine.Log().Applied()
 	} else {
@@ -115,7 +115,7 @@ type played struct {
 func (p *played) how(missing bool) string {
 	how := fmt.Sprintf("%d entries of log and archive were played", p.n)
 	if missing {
-		how += "; some that came before are gone"
+		how += "; some earlier ones are gone"
 	}
 	return how
 }

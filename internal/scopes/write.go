@@ -363,9 +363,9 @@ func (s *scope) adopt(ctx context.Context) error {
 		return nil // judged again by the caller
 	}
 	if err != nil {
-		return fmt.Errorf("taking over what was edited in %s: %w", s.path(), err)
+		return fmt.Errorf("adopting the edit of %s: %w", s.path(), err)
 	}
-	ws.engine.Env().Logger.Info("working memory that was edited by hand was taken over", "scope", s.key, "file", s.path())
+	ws.engine.Env().Logger.Info("working memory that was edited by hand was adopted", "scope", s.key, "file", s.path())
 	ws.engine.Health().Edit()
 	ws.engine.Env().Event(env.Event{Kind: env.EventAdopted, ID: s.key, LSN: b.Entries[0].LSN, Path: s.path()})
 	return nil

@@ -27,7 +27,7 @@ func (s *Search) Assemblies(ctx context.Context, q Query) ([]AssemblyHit, error)
 		return nil, &errs.FieldError{Field: "query Text", Err: fmt.Errorf("%w: assemblies are found by Vector and by Like", errs.ErrInvalid)}
 	}
 	if q.boosts() {
-		return nil, &errs.FieldError{Field: "query Recency and Importance", Err: fmt.Errorf("%w: they are about memories", errs.ErrInvalid)}
+		return nil, &errs.FieldError{Field: "query Recency and Importance", Err: fmt.Errorf("%w: they apply to memories only", errs.ErrInvalid)}
 	}
 	if err := s.engine.BeginUse(); err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func (s *Search) Assemblies(ctx context.Context, q Query) ([]AssemblyHit, error)
 			return nil, &errs.FieldError{Field: "query Like", Value: human.Quote(q.Like), Err: fmt.Errorf("%w: this assembly has no composite embedding", errs.ErrInvalid)}
 		}
 		if vector.Norm(q.Vector) == 0 {
-			return nil, &errs.FieldError{Field: "query Like", Value: human.Quote(q.Like), Err: fmt.Errorf("%w: the composite of this assembly is all zero, which is like nothing: its members need embeddings that are not (memctl reindex)", errs.ErrInvalid)}
+			return nil, &errs.FieldError{Field: "query Like", Value: human.Quote(q.Like), Err: fmt.Errorf("%w: the composite of this assembly is all zero, so nothing is similar to it: its members need embeddings that are not (memctl reindex)", errs.ErrInvalid)}
 		}
 	}
 	v := vector.Query{Kind: vector.Assemblies, Vector: q.Vector, Limit: q.Offset + q.limit(), MinScore: q.MinScore, Workers: s.Scanners()}

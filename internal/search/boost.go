@@ -39,7 +39,7 @@ func (q *Query) validateBoosts() error {
 	case q.HalfLife < 0:
 		return &errs.FieldError{Field: "query HalfLife", Value: q.HalfLife.String(), Err: fmt.Errorf("%w: negative", errs.ErrInvalid)}
 	case q.HalfLife > 0 && q.Recency == 0:
-		return &errs.FieldError{Field: "query HalfLife", Value: q.HalfLife.String(), Err: fmt.Errorf("%w: it is about Recency, which is 0", errs.ErrInvalid)}
+		return &errs.FieldError{Field: "query HalfLife", Value: q.HalfLife.String(), Err: fmt.Errorf("%w: requires Recency, which is 0", errs.ErrInvalid)}
 	}
 	return nil
 }

@@ -262,13 +262,13 @@ func (q *Query) validate() error {
 	both := given == 2 && q.Like == ""
 	switch {
 	case given != 1 && !both:
-		return bad("", "", "it wants exactly one of Vector, Like and Text, or Text and Vector")
+		return bad("", "", "requires exactly one of Vector, Like and Text, or Text and Vector")
 	case q.Share != 0 && !both:
-		return bad("Share", fmt.Sprint(q.Share), "it weighs Vector against Text, and both are not given")
+		return bad("Share", fmt.Sprint(q.Share), "requires both Vector and Text")
 	case q.RankFusion && !both:
-		return bad("Ranks", "true", "it is about Vector and Text, and both are not given")
+		return bad("RankFusion", "true", "requires both Vector and Text")
 	case !(q.Share >= 0) || math.IsInf(q.Share, 0):
-		return bad("Share", fmt.Sprint(q.Share), "it must be 0 or a positive number")
+		return bad("Share", fmt.Sprint(q.Share), "must be 0 or a positive number")
 	case q.Limit < 0:
 		return bad("Limit", fmt.Sprint(q.Limit), "negative")
 	case q.Offset < 0:
@@ -282,13 +282,13 @@ func (q *Query) validate() error {
 	case q.PerSession > 0 && (q.Limit > mostVaried || q.Offset > mostVaried-q.limit()):
 		return &errs.FieldError{Field: "query Limit and Offset with PerSession", Value: fmt.Sprintf("%d and %d", q.Limit, q.Offset), Limit: fmt.Sprint(mostVaried), Err: errs.ErrInvalid}
 	case q.MaxRareTerms > 0 && q.Text == "":
-		return bad("Rarest", fmt.Sprint(q.MaxRareTerms), "it is about Text, and there is none")
+		return bad("MaxRareTerms", fmt.Sprint(q.MaxRareTerms), "requires Text")
 	case q.Limit > MostHits || q.Offset > MostHits-q.limit():
 		return &errs.FieldError{Field: "query Limit and Offset", Value: fmt.Sprintf("%d and %d", q.Limit, q.Offset), Limit: fmt.Sprint(MostHits), Err: errs.ErrInvalid}
 	case math.IsNaN(q.MinScore) || math.IsInf(q.MinScore, 0):
 		return bad("MinScore", fmt.Sprint(q.MinScore), "it must be a number")
 	case q.Model != "" && q.Vector == nil:
-		return bad("Model", human.Quote(q.Model), "it is about Vector, and there is none")
+		return bad("Model", human.Quote(q.Model), "requires Vector")
 	case q.Vector != nil && len(q.Vector) == 0:
 		return bad("Vector", "", "it has no dimensions")
 	}
@@ -396,7 +396,7 @@ func (s *Search) searchLike(ctx context.Context, id string, f *engine.Filters, n
 		return nil, &errs.FieldError{Field: "query Like", Value: human.Quote(id), Err: fmt.Errorf("%w: this memory has no embedding", errs.ErrInvalid)}
 	}
 	if vector.Norm(m.Embedding) == 0 {
-		return nil, &errs.FieldError{Field: "query Like", Value: human.Quote(id), Err: fmt.Errorf("%w: the embedding of this memory is all zero, which is like nothing: compute it again (memctl reindex), or search by words", errs.ErrInvalid)}
+		return nil, &errs.FieldError{Field: "query Like", Value: human.Quote(id), Err: fmt.Errorf("%w: the embedding of this memory is all zero, so nothing is similar to it: compute it again (memctl reindex), or search by words", errs.ErrInvalid)}
 	}
 	list, err := s.nearest(ctx, m.Embedding, f, n+1, least, bad, "")
 	for i := range list {

@@ -452,7 +452,7 @@ func (p *Purger) purgeAside(ctx context.Context, held *wal.Held, traces *trace.S
 	}
 	for _, u := range traces.Unread() {
 		r.Left = append(r.Left, &errs.CorruptionError{Path: u.Path, Offset: -1,
-			Err: fmt.Errorf("it may hold what was purged, %s: when you need nothing of it overwrite and remove it (shred -u), then purge again", u.Why)})
+			Err: fmt.Errorf("it may hold what was purged, %s: if you need nothing of it, overwrite and remove it (shred -u), then purge again", u.Why)})
 	}
 	own := p.engine.Env().FS.Host().PID
 	for _, a := range p.engine.Log().Attached() {

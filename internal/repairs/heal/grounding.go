@@ -54,9 +54,9 @@ func (r *repairer) fixConfig(d *repair.Done) error {
 		}
 		dropped++
 	}
-	d.Result = "what was not valid has its default now"
+	d.Result = "invalid settings have their defaults now"
 	if read == nil {
-		d.Result = "it could not be read at all: everything has its default now"
+		d.Result = "the file could not be read at all: all settings have their defaults now"
 	}
 	// What is not known may have said that these remove less than their defaults do.
 	backups, err := index.Backups(r.o.FS, r.Dir)
@@ -107,7 +107,7 @@ func (r *repairer) newMarks(d *repair.Done) error {
 	c, err := wal.ReadCheckpoint(r.o.FS, r.Dir)
 	for _, f := range d.Findings {
 		if f.Kind == repair.CheckpointMark || f.Remarks&repair.OtherLog != 0 {
-			err = errors.New("its marks are not of this log")
+			err = errors.New("its positions belong to another log")
 		}
 	}
 	if err != nil {
@@ -120,7 +120,7 @@ func (r *repairer) newMarks(d *repair.Done) error {
 	if err := r.IntendAny(d, "checkpoint"); err != nil {
 		return err
 	}
-	d.Result = "from the slot that holds"
+	d.Result = "from the sound slot"
 	return wal.NewCheckpoint(r.o.FS, r.Dir, c, r.o.fileMode())
 }
 
@@ -136,6 +136,6 @@ func (r *repairer) indexAside(d *repair.Done) error {
 			return err
 		}
 	}
-	d.Result = "opening rebuilds it"
+	d.Result = "the next open rebuilds it"
 	return nil
 }

@@ -111,7 +111,7 @@ func (u *undo) first() (paths []string, by map[string]*journal.Change) {
 func (u *undo) changedSince() (reasons []string, err error) {
 	bad := func(format string, args ...any) { reasons = append(reasons, fmt.Sprintf(format, args...)) }
 	if u.end == nil && slices.ContainsFunc(u.list, func(c journal.Change) bool { return grounded(c.Path) }) {
-		bad("the repair was cut: run memctl repair --apply again, then undo both")
+		bad("the repair was interrupted: run memctl repair --apply again, then undo both")
 		return reasons, nil
 	}
 	paths, by := u.first()

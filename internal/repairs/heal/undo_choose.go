@@ -56,7 +56,7 @@ func (u *undo) load() error {
 	var nokey *journal.NoKey
 	var err error
 	if u.mark, err = u.o.keys().Mark(u.Dir, false); errors.As(err, &nokey) {
-		return journal.Foreign(u.id, "this copy cannot prove that it wrote it: %v", nokey)
+		return journal.Foreign(u.id, "this copy of the store cannot prove that it wrote the manifest: %v", nokey)
 	}
 	if err != nil {
 		return err

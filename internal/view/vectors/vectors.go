@@ -231,7 +231,7 @@ func (vs *Vectors) openView(ctx context.Context) error {
 			return err
 		}
 		if tries == 3 {
-			return fmt.Errorf("%w: the vectors do not become complete", ErrBehind)
+			return fmt.Errorf("%w: the vectors stay incomplete", ErrBehind)
 		}
 		switch err := vs.Complete(ctx); {
 		case err == nil:

@@ -71,7 +71,7 @@ func parseManifest(b []byte) (*manifest, error) {
 	}
 	check := m.Check
 	if _, err := m.encode(); err != nil || m.Check != check {
-		return nil, fmt.Errorf("%w: it does not have its checksum", errs.ErrCorrupt)
+		return nil, fmt.Errorf("%w: checksum mismatch", errs.ErrCorrupt)
 	}
 	return m, nil
 }

@@ -35,8 +35,7 @@ repaired: in a clone, and wherever a store was copied to other than by migrate.`
 			}
 			return nil
 		},
-		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
-			cli.LeaveBrokenPipes() // a closed pipe fails the output at the end; the signal could end the command halfway
+		RunE: a.DoWhole(func(cmd *cobra.Command, args []string) error {
 			if (apply || members) && undo {
 				return cli.Usagef(cmd.CommandPath(), "--undo cannot be combined with --apply or --missing-members")
 			}
