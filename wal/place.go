@@ -248,7 +248,7 @@ func (l *FileLog) rescues() bool {
 		return false
 	}
 	for began := time.Now(); ; time.Sleep(placePause) {
-		if !l.folderIsOurs() || l.lost() != nil {
+		if !l.folderIsOurs() || !l.shared.cut() && l.lost() != nil { // with a page that was cut, segments may go as well
 			return false
 		}
 		at, err := l.o.FS.Stat(l.o.wal("shared"))
@@ -357,7 +357,12 @@ func (l *FileLog) unlinked() string {
 
 // nameless returns what is wrong with the name of a segment, "" for nothing.
 func (l *FileLog) nameless(number uint64) string {
+	case info.Size < vfs.PageSize, l.shared.cut():
+		return pageCut
 	f, err := l.segment(number)
+		if l.shared.cut() { // which only an access finds out
+			return pageCut
+		}
 	if errors.Is(err, errNoSegment) && l.shared.Load(wordPoison) != poisonDamaged {
 		return "the newest file of the log is not there any more"
 	}
@@ -390,6 +395,11 @@ func (l *FileLog) isFile(at vfs.Info, number uint64) bool {
 }
 
 // otherPage reports whether the page at the path is another one than this process has mapped, by a word that it
+// pageCut is the difference where a program cuts wal/shared to nothing in place, as cp -a of another copy does
+// before it writes. The page is mapped, and what a mapping no longer has behind it faults: see vfs.IsCut. What was
+// acknowledged is in the segments, unless the program cuts those too.
+const pageCut = "wal/shared was cut short"
+
 // raises in its own: a copy, however young, has a smaller one. A page that cannot be looked at tells nothing.
 func (l *FileLog) otherPage() bool {
 	p, err := vfs.SharedAtPath(l.o.wal("shared"))

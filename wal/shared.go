@@ -85,6 +85,9 @@ func (p page) ofBoot(h vfs.Host) bool {
 
 func (p page) generation() uint64 { return p.Load(wordRecovered) }
 func (p page) tail() LSN          { return p.Load(wordTail) }
+// cut reports whether the file of the page was cut short: then the page is this process's alone, and frozen.
+func (p page) cut() bool { return p.Shared != nil && vfs.IsCut(p.Shared) }
+
 func (p page) durable() LSN       { return p.Load(wordDurable) }
 
 // raise moves a mark up, never down, and says whether this call did.
