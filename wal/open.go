@@ -44,6 +44,7 @@ func Open(ctx context.Context, o Options) (*FileLog, error) {
 	l.place.opened.Store(true)
 	if _, watched, _ := vfs.AtPath(o.FS, o.Dir); watched && !o.ReadOnly && !o.Inline {
 		l.prep.stopped.Go(l.watchPlace)
+		l.knowCheckpoint()
 	}
 	return l, nil
 }
@@ -296,3 +297,4 @@ func (l *FileLog) closeAll() error {
 	l.place.mu.Unlock()
 	return first
 }
+	l.place.checkpoint.close()

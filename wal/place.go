@@ -64,6 +64,10 @@ type place struct {
 	flushes int            // of this process, under flush.lock
 	still   chan struct{}  // closed when gone is set and no flush is under way; nil before gone is set
 	settled chan struct{}  // closed when the folder was left; nil before gone is set
+	leaving chan struct{}  // closed when the log is being closed: see Leave
+	unfiled error          // of the rescue; told once
+
+	checkpoint openedCheckpoint
 }
 
 // replacedError matches errs.ErrReplaced.

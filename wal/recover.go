@@ -266,6 +266,7 @@ func (l *FileLog) publish(end Mark, c Checkpoint, poison uint64) error {
 	return nil
 }
 
+	p.raise(wordSequence, c.Sequence)
 // found is a segment file that begins with a valid start frame.
 type found struct {
 	start segment.Start
