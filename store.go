@@ -281,14 +281,15 @@ func (st *Store) CloseWithin(wait time.Duration) error {
 	return st.close(ctx, wait)
 }
 
-// inPlace returns ErrReplaced if the store's folder was replaced, when what could be rescued is in files.
+// inPlace returns ErrReplaced if the store's folder was replaced, when what could be rescued is in files. With it
+// comes an *UnfiledError of what could not. The store is being closed.
 func (st *Store) inPlace() error {
 	if st.engine.Env.ReadOnly {
 		return nil
 	}
 	err := st.engine.Log.InPlace()
 	if err != nil {
-		_ = st.engine.Log.Left(context.Background()) // the views that it needs are closed next
+		err = errors.Join(err, st.engine.Log.Leave(context.Background())) // the views that it needs are closed next
 	}
 	return err
 }

@@ -25,6 +25,7 @@ func Open(ctx context.Context, o Options) (*FileLog, error) {
 	l.files.open = map[uint64]vfs.File{}
 	l.syncing = make(chan struct{}, 1)
 	l.prep.kick, l.prep.stop = make(chan struct{}, 1), make(chan struct{})
+	l.place.leaving = make(chan struct{})
 	var err error
 	if o.ReadOnly {
 		err = l.openReadOnly(ctx)
@@ -276,14 +277,13 @@ func (l *FileLog) Close() error {
 }
 
 func (l *FileLog) closeAll() error {
-	_ = l.Left(context.Background())
+	first := l.Leave(context.Background())
 	if l.shared.Shared != nil {
 		if !l.o.ReadOnly && l.Replaced() == nil { // else the page may be that of a later log
 			l.shared.release(l.slot, l.host.PID)
 		}
 		_ = l.shared.Close()
 	}
-	var first error
 	for _, k := range l.locks {
 		if k != nil {
 			if err := k.Close(); err != nil && first == nil {

@@ -217,11 +217,10 @@ func (l *FileLog) settleLoss() {
 	p := &l.place
 	<-p.still
 	if p.opened.Load() && l.o.Rescue != nil && l.rescues() {
-		held := &Held{l: l, rescue: true}
-		if err := l.o.Rescue(context.Background(), held); err != nil {
-			l.o.Logger.Error("putting into files what only the removed log had", "err", err)
-		}
-		held.unlocked.Store(true)
+		err := l.rescue()
+		p.mu.Lock()
+		p.unfiled = err
+		p.mu.Unlock()
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -235,6 +234,38 @@ func (l *FileLog) settleLoss() {
 	}
 	p.left.Store(true)
 	close(p.settled)
+}
+
+// rescue calls Options.Rescue, again every second as long as that may help: the disk is full, or another process has
+// a lock. Meanwhile this process keeps the folder, so that no other process begins a log that lacks these entries.
+// When the log is being closed there is one more call, whose error Leave returns.
+func (l *FileLog) rescue() error {
+	t := time.NewTicker(placeLook)
+	defer t.Stop()
+	for {
+		held := &Held{l: l, rescue: true}
+		again, err := l.o.Rescue(context.Background(), held)
+		held.unlocked.Store(true)
+		if err == nil {
+			return nil
+		}
+		l.o.Logger.Error("putting into files what only the removed log had", "err", err)
+		select {
+		case <-l.place.leaving:
+			return err
+		default:
+		}
+		if !again {
+			return err
+		}
+		select {
+		case <-l.place.leaving:
+		case <-t.C:
+		}
+		if !l.rescues() { // the folder was replaced as well, or another copy was put into it
+			return err
+		}
+	}
 }
 
 // rescuePatience is how long the removal of a log is awaited that has begun: its files go one after the other.
@@ -571,6 +602,26 @@ func (l *FileLog) Left(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// Leave is Left for a log that is being closed: a rescue that failed is tried once more, and its error returned, by
+// the first call.
+func (l *FileLog) Leave(ctx context.Context) error {
+	p := &l.place
+	p.mu.Lock()
+	select {
+	case <-p.leaving:
+	default:
+		close(p.leaving)
+	}
+	p.mu.Unlock()
+	err := l.Left(ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err == nil {
+		err, p.unfiled = p.unfiled, nil
+	}
+	return err
 }
 
 // watchPlace compares every placeLook, for a process that does nothing: other processes wait for its lock on
