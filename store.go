@@ -213,7 +213,7 @@ func (st *Store) open(ctx context.Context) error {
 		return err
 	}
 	o := wal.Options{
-		FS: st.engine.Env.FS, Dir: st.engine.Env.Dir, SegmentSize: uint64(st.o.SegmentSize), UUID: id, NewAbove: st.engine.HighestKnown,
+		FS: st.engine.Env.FS, Dir: st.engine.Env.Dir, SegmentSize: uint64(st.o.SegmentSize), UUID: id, NewAbove: st.engine.HighestKnown, Named: st.engine.NamedUUID,
 		Create: !st.engine.Env.ReadOnly, ReadOnly: st.engine.Env.ReadOnly, Known: wal.Features(st.engine.Env.System.Features), LockWait: st.engine.Env.LockWait, Inline: st.engine.Env.System.Inline, HoldBytes: st.engine.Env.System.BacklogBytes,
 		FileMode: st.engine.Env.FileMode, DirMode: st.engine.Env.FolderMode, Clock: st.engine.Env.Clock, Nonce: st.engine.Env.Nonce,
 		Sleep: st.engine.Env.System.Sleep, Logger: st.engine.Env.Logger, Event: st.engine.Env.LogEvent, Archive: st.engine.Settings.History, Config: st.engine.Settings.Exists, Aged: st.kept.HistoryCut, MakeRoom: func() bool { return space.MakeRoom(st.engine) },

@@ -39,7 +39,7 @@ type Options struct {
 	Logger *slog.Logger
 	Event  func(Event)
 
-	// Rescue puts what is durable and in no file yet into files. It is called once, in a goroutine of its own,
+	// Rescue puts what is durable and in no file yet into files. It is called in a goroutine of its own,
 	// when files of the log were removed and the store's folder is still the one that was opened: nothing but
 	// documents may be written, and no other process of the store puts files in place meanwhile. again reports
 	// that a later call may do what this one could not: then it is called again until FileLog.Leave, whose error
