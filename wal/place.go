@@ -146,7 +146,7 @@ func (l *FileLog) orReplaced(err error) error {
 // isOfRemoval reports whether a failure may be due to files that are being removed. A missing checkpoint reads as
 // a damaged one.
 func (l *FileLog) isOfRemoval(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNoSegment) || l.Unrecorded(err)
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNoSegment) || errors.Is(err, errNoPage) || l.Unrecorded(err)
 }
 
 // Unrecorded reports whether a failure is that of a missing checkpoint. As long as the log is open no process makes
@@ -357,7 +357,12 @@ func (l *FileLog) outOfPlace() string {
 		return "" // the path cannot be looked at, which says nothing about what is there
 	case (info.Ino != ino || info.Dev != dev) && (l.o.ReadOnly || l.otherPage()):
 		return "another wal/shared is there"
+	case info.Size < vfs.PageSize, l.shared.cut():
+		return pageCut
 	case !l.o.ReadOnly && l.lost() != nil:
+		if l.shared.cut() { // which only an access finds out
+			return pageCut
+		}
 		return "another process has recovered its log"
 	}
 	if l.o.ReadOnly {
@@ -390,14 +395,14 @@ func (l *FileLog) unlinked() string {
 	}
 }
 
+// pageCut is the difference where a program cuts wal/shared to nothing in place, as cp -a of another copy does
+// before it writes. The page is mapped, and what a mapping no longer has behind it faults: see vfs.IsCut. What was
+// acknowledged is in the segments, unless the program cuts those too.
+const pageCut = "wal/shared was cut short"
+
 // nameless returns what is wrong with the name of a segment, "" for nothing.
 func (l *FileLog) nameless(number uint64) string {
-	case info.Size < vfs.PageSize, l.shared.cut():
-		return pageCut
 	f, err := l.segment(number)
-		if l.shared.cut() { // which only an access finds out
-			return pageCut
-		}
 	if errors.Is(err, errNoSegment) && l.shared.Load(wordPoison) != poisonDamaged {
 		return "the newest file of the log is not there any more"
 	}
@@ -430,11 +435,6 @@ func (l *FileLog) isFile(at vfs.Info, number uint64) bool {
 }
 
 // otherPage reports whether the page at the path is another one than this process has mapped, by a word that it
-// pageCut is the difference where a program cuts wal/shared to nothing in place, as cp -a of another copy does
-// before it writes. The page is mapped, and what a mapping no longer has behind it faults: see vfs.IsCut. What was
-// acknowledged is in the segments, unless the program cuts those too.
-const pageCut = "wal/shared was cut short"
-
 // raises in its own: a copy, however young, has a smaller one. A page that cannot be looked at tells nothing.
 func (l *FileLog) otherPage() bool {
 	p, err := vfs.SharedAtPath(l.o.wal("shared"))
