@@ -362,8 +362,13 @@ func TestReplacedRescueAgain(t *testing.T) {
 	if err := a.Admin().InPlace(); !errors.Is(err, ErrReplaced) {
 		t.Fatal(err)
 	}
-	<-failed
-	<-failed
+	for range 2 {
+		select {
+		case <-failed:
+		case <-time.After(20 * time.Second):
+			t.Fatal("the rescue is not done again")
+		}
+	}
 	if err := lock.Close(); err != nil {
 		t.Fatal(err)
 	}
