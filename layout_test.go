@@ -335,7 +335,7 @@ func TestLayoutNamesFiles(t *testing.T) {
 // exported is how many methods each package of the house may export: what one offers the
 // others grows on purpose. The public API is counted by itself.
 var exported = map[string]int{
-	"internal/engine":       77,
+	"internal/engine":       78,
 	"internal/commit":       32,
 	"internal/remake":       2,
 	"internal/flush":        35,

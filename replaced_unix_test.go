@@ -341,7 +341,8 @@ func TestReplacedRescueAgain(t *testing.T) {
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "s")
 	failed := make(chan struct{}, 100)
-	a, err := Open(ctx, dir, &Options{NoBackground: true, LockWait: 50 * time.Millisecond, Logger: slog.New(rescueLog{failed})})
+	o := &Options{NoBackground: true, LockWait: 50 * time.Millisecond, Logger: slog.New(rescueLog{failed})}
+	a, err := Open(ctx, dir, o)
 	if err != nil {
 		t.Fatal(err)
 	}

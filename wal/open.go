@@ -176,7 +176,7 @@ type leavingError struct{ error }
 func (e *leavingError) Unwrap() error { return e.error }
 
 // IsLeaving reports whether a log could not be joined because files of it are missing while another process has it
-// open. If they are being removed, that process notices, lets go of the folder, and the next Open begins a log.
+// open. If they are being removed, that process notices and releases the folder, and the next Open begins a log.
 func IsLeaving(err error) bool {
 	leaving := (*leavingError)(nil)
 	return errors.As(err, &leaving)

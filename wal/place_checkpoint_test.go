@@ -37,6 +37,9 @@ func TestCheckpointOfACopy(t *testing.T) {
 	path := func(dir string) string { return filepath.Join(dir, "checkpoint") }
 	over := func(t *testing.T, dir string, b []byte, fresh bool) {
 		t.Helper()
+		if b == nil { // what it has
+			b = checkpointOf(t, dir)
+		}
 		name := path(dir)
 		if fresh {
 			name += ".new"
@@ -53,10 +56,14 @@ func TestCheckpointOfACopy(t *testing.T) {
 		change func(t *testing.T, l *FileLog, dir string, before []byte)
 		same   bool
 	}{
-		"nothing":                    {func(*testing.T, *FileLog, string, []byte) {}, true},
-		"an older one":               {func(t *testing.T, _ *FileLog, dir string, b []byte) { over(t, dir, b, true) }, false},
-		"an older one, in place":     {func(t *testing.T, _ *FileLog, dir string, b []byte) { over(t, dir, b, false) }, false},
-		"the same, as another file":  {func(t *testing.T, _ *FileLog, dir string, _ []byte) { over(t, dir, checkpointOf(t, dir), true) }, false},
+		"nothing":      {func(*testing.T, *FileLog, string, []byte) {}, true},
+		"an older one": {func(t *testing.T, _ *FileLog, dir string, b []byte) { over(t, dir, b, true) }, false},
+		"an older one, in place": {func(t *testing.T, _ *FileLog, dir string, b []byte) {
+			over(t, dir, b, false)
+		}, false},
+		"the same, as another file": {func(t *testing.T, _ *FileLog, dir string, _ []byte) {
+			over(t, dir, nil, true)
+		}, false},
 		"a damaged slot":             {func(t *testing.T, l *FileLog, dir string, _ []byte) { flipNewest(t, dir) }, true},
 		"written by another process": {func(t *testing.T, _ *FileLog, dir string, _ []byte) { flushBeside(t, dir) }, true},
 		"a hard link that another process has replaced": {func(t *testing.T, _ *FileLog, dir string, _ []byte) {
@@ -202,8 +209,10 @@ func TestSegmentOfAnotherStore(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(os.Remove(filepath.Join(dir, "checkpoint")), os.Remove(filepath.Join(dir, "wal", "shared"))); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"checkpoint", "wal/shared"} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	next, m := open(t, dir, func(o *Options) { o.Named = func() ([16]byte, bool) { return id, true } })
 	defer next.Close()

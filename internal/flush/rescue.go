@@ -118,7 +118,9 @@ func (fl *Flusher) rescueTo(ctx context.Context, left *rescued) ([]index.At, err
 
 // unfiledError returns the error that names what was left out of a rescue, and those documents of a list that are
 // missing in files. The id of an entry that cannot be read is not known.
-func (fl *Flusher) unfiledError(ctx context.Context, list []index.At, left *rescued, cause error, missing func(e *wal.Entry) bool) error {
+func (fl *Flusher) unfiledError(
+	ctx context.Context, list []index.At, left *rescued, cause error, missing func(e *wal.Entry) bool,
+) error {
 	over := &errs.UnfiledError{Path: fl.Engine.Env.Dir, Err: cause}
 	for _, change := range list {
 		e, err := fl.Engine.Log.ReadAt(ctx, change.Pos)

@@ -125,7 +125,7 @@ func swapWord(m *words, word int, old, new uint64) (swapped, ok bool) {
 	return swapped, true
 }
 
-// caught goes on with a panic that is no fault.
+// caught panics again with what is no fault.
 func caught(r any) {
 	if r != nil && !isFault(r) {
 		panic(r)
