@@ -384,6 +384,50 @@ func TestReplacedRescueAgain(t *testing.T) {
 	}
 }
 
+// Where the content of the folder was removed as a whole, documents have no place any more: no process is kept from
+// making a store there.
+func TestReplacedContentRemoved(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	dir := filepath.Join(t.TempDir(), "s")
+	a, err := Open(ctx, dir, &Options{NoBackground: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = a.Close() }()
+	if _, err := a.Put(ctx, Memory{ID: "a", Content: "only in the log"}); err != nil {
+		t.Fatal(err)
+	}
+	all, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(all) == 0 {
+		t.Fatal(all, err)
+	}
+	for _, name := range all { // rm -rf s/*
+		if err := os.RemoveAll(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := a.Admin().InPlace(); !errors.Is(err, ErrReplaced) {
+		t.Fatal(err)
+	}
+	wait, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if err := a.engine.Log.Left(wait); err != nil { // before b makes folders
+		t.Fatal("the removed store keeps the folder:", err)
+	}
+	b := openTest(t, dir, nil)
+	if _, err := b.Put(ctx, Memory{ID: "b", Content: "of a new store"}); err != nil {
+		t.Fatal(err)
+	}
+	var unfiled *UnfiledError
+	if err := a.Close(); !errors.Is(err, ErrReplaced) || !errors.As(err, &unfiled) || unfiled.Count != 1 {
+		t.Error(err)
+	}
+	if _, err := b.Get(ctx, "a"); !errors.Is(err, ErrNotFound) {
+		t.Error("a removed store has put a document into the new one:", err)
+	}
+}
+
 // rescueLog is a log that tells of each rescue that failed.
 type rescueLog struct{ failed chan struct{} }
 

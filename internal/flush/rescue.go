@@ -75,7 +75,8 @@ func (fl *Flusher) rescue(ctx context.Context) (n int, again bool, err error) {
 	left := &rescued{fl: fl, at: map[wal.LSN]bool{}, scopes: map[string]bool{}}
 	list, err := fl.rescueTo(ctx, left)
 	if err != nil {
-		return 0, true, fl.unfiledError(ctx, list, left, fl.Engine.Env.Explain(err), func(e *wal.Entry) bool {
+		again = !errors.Is(err, fs.ErrNotExist) // the folders of documents were removed, too
+		return 0, again, fl.unfiledError(ctx, list, left, fl.Engine.Env.Explain(err), func(e *wal.Entry) bool {
 			return errors.Is(err, errs.ErrSyncFailed) || !fl.isFiled(e)
 		})
 	}
