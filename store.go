@@ -12,6 +12,7 @@ import (
 	"github.com/varve-db/varve/internal/store"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/memstore"
+	"github.com/varve-db/varve/wal"
 )
 
 // Store is an open store. All methods may be called from several goroutines.
@@ -34,7 +35,7 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 	st, err := openOnce(ctx, dir, o)
 	// Files of the log may have been removed under a process that has not noticed yet: the store can be opened
 	// when that process has.
-	for began := time.Now(); errors.Is(err, ErrReplaced) && time.Since(began) < noticing; {
+	for began := time.Now(); (errors.Is(err, ErrReplaced) || wal.IsLeaving(err)) && time.Since(began) < noticing; {
 		if serr := vfs.Sleep(ctx, noticing/100); serr != nil {
 			return nil, errors.Join(err, serr)
 		}

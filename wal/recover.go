@@ -172,8 +172,20 @@ func (l *FileLog) noted(known bool) error {
 	return nil
 }
 
-// bySegments is where the log is read from without a checkpoint.
+// bySegments is where the log is read from without a checkpoint. Of the segments of several stores, those are the log
+// that have the UUID of the store's other files: a segment that was put into the folder by mistake may have a higher
+// number. If none has it, or no other file is there, the newest segment is of the log.
 func (l *FileLog) bySegments(segments []found) (Checkpoint, bool, error) {
+	if l.o.Named != nil && slices.ContainsFunc(segments, func(f found) bool { return f.start.UUID != segments[0].start.UUID }) {
+		if id, ok := l.o.Named(); ok {
+			for i := len(segments) - 1; i >= 0; i-- {
+				if segments[i].start.UUID == id {
+					segments = segments[:i+1]
+					break
+				}
+			}
+		}
+	}
 	l.geo = segments[len(segments)-1].start.Geometry
 	oldest := oldestChain(segments, l.geo)
 	var err error
@@ -301,6 +313,7 @@ func (l *FileLog) publish(end Mark, c Checkpoint, poison uint64) error {
 	p.Store(wordSpilled, c.Spilled.LSN)
 	p.Store(wordPoison, poison)
 	p.Store(wordFeatures, uint64(l.required))
+	p.raise(wordSequence, c.Sequence)
 	if !l.report.Clean {
 		p.Store(wordDistrust, 1)
 	}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"path/filepath"
 
+	"github.com/google/uuid"
+
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/index/table"
@@ -28,6 +30,16 @@ func (eng *Engine) newerVectors() error {
 		}
 	}
 	return nil
+}
+
+// NamedUUID returns the UUID of the store that the index names.
+func (eng *Engine) NamedUUID() (id [16]byte, ok bool) {
+	t, err := table.Open(eng.env.FS, eng.env.Dir, index.BaseName, index.Schema())
+	if err != nil {
+		return id, false // missing, or not to be read: then it names nothing
+	}
+	id, err = uuid.Parse(t.Meta().Store)
+	return id, errors.Join(err, t.Release()) == nil
 }
 
 // HighestKnown is the highest position that any index names, for a log that

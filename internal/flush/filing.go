@@ -31,11 +31,11 @@ import (
 type filing struct {
 	fl         *Flusher
 	flushed    wal.LSN
-	distrusted bool        // what stands in the places may be anything
-	repeats    bool        // the flush before this one failed
-	rescues    bool        // of a log that was removed
-	inflates   atomic.Bool // of that, documents that are compressed more than 64-fold are too large
-	behind     bool        // newer versions than those that are known may be in files
+	distrusted bool                               // what stands in the places may be anything
+	repeats    bool                               // the flush before this one failed
+	rescues    *rescued                           // of a log that was removed; else nil
+	inflates   atomic.Pointer[errs.InflatedError] // of that: documents that are compressed more than 64-fold are too large
+	behind     bool                               // newer versions than those that are known may be in files
 	readers    []*wal.Reader
 	syncing    *syncing
 	begun      wal.LSN // behind it nothing was put in place
@@ -140,7 +140,11 @@ func (f *filing) wait() error {
 	}
 	if f.held && f.err == nil {
 		if keys := f.worked.take(); len(keys) > 0 {
-			f.err = f.fl.host.PutScopes(f.ctx, keys, f.distrusted)
+			var spares func(key string, err error) bool
+			if f.rescues != nil {
+				spares = f.rescues.sparesScope
+			}
+			f.err = f.fl.host.PutScopes(f.ctx, keys, f.distrusted, spares)
 		}
 	}
 	return f.err
@@ -198,7 +202,7 @@ func (s *frames) Folders() []*docfile.Folder {
 
 func (s *frames) Change(worker, i int, c *docfile.Change) (bool, error) {
 	is, err := s.change(worker, i, c)
-	if err != nil && s.f.rescues && s.ctx.Err() == nil && s.f.spares(err) {
+	if err != nil && s.f.rescues != nil && s.ctx.Err() == nil && s.f.spares(s.list[i].Pos, err) {
 		return false, nil
 	}
 	return is, err
@@ -206,14 +210,14 @@ func (s *frames) Change(worker, i int, c *docfile.Change) (bool, error) {
 
 // spares reports whether a document that no file can be made of is left out of a rescue: the others are not to be
 // lost with it.
-func (f *filing) spares(err error) bool {
+func (f *filing) spares(at wal.LSN, err error) bool {
 	over := (*errs.InflatedError)(nil)
 	if errors.As(err, &over) {
-		f.inflates.Store(true)
+		f.inflates.Store(over)
 	} else if !errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrTruncated) {
 		return false
 	}
-	f.fl.engine.Env().Logger.Error("an entry of the log is not written to a file", "err", err)
+	f.rescues.sparesDocument(at, err)
 	return true
 }
 
@@ -248,8 +252,8 @@ func (s *frames) change(worker, i int, c *docfile.Change) (bool, error) {
 		},
 	}
 	if view.Overpacked() {
-		if s.f.inflates.Load() {
-			return false, nil
+		if over := s.f.inflates.Load(); over != nil {
+			return false, over
 		}
 		if err := s.f.unpacks(s.ctx, at); err != nil {
 			return false, err

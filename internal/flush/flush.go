@@ -89,8 +89,9 @@ type Host interface {
 	CheckParked(ctx context.Context)
 
 	// PutScopes writes the files of scopes, durably. distrusted says that what stands in
-	// their places may be anything.
-	PutScopes(ctx context.Context, keys []string, distrusted bool) error
+	// their places may be anything. spares, if there is one, is asked about a scope of which no
+	// file can be made: if it returns true the others are written.
+	PutScopes(ctx context.Context, keys []string, distrusted bool, spares func(key string, err error) bool) error
 	// MayLag says whether the file of a scope need not be written now, and the first entry
 	// that it lacks.
 	MayLag(ctx context.Context, key string, flushed wal.LSN) (first wal.LSN, ok bool)

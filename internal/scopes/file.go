@@ -29,12 +29,12 @@ import (
 // what it displaces stays until that is durable: docfile.Flusher.Repeat.
 
 // PutScopes writes the files of the scopes that changed, durably.
-func (ws *Scopes) PutScopes(ctx context.Context, keys []string, distrusted bool) error {
+func (ws *Scopes) PutScopes(ctx context.Context, keys []string, distrusted bool, spares func(string, error) bool) error {
 	if err := ws.engine.Kinds().Scopes.Make(); err != nil {
 		return err
 	}
 	for first := true; len(keys) > 0; first = false {
-		src := &scopeFiles{ws: ws, ctx: ctx, keys: keys, distrusted: distrusted, wrote: map[string]believed{}}
+		src := &scopeFiles{ws: ws, ctx: ctx, keys: keys, distrusted: distrusted, spares: spares, wrote: map[string]believed{}}
 		ws.flusher.Files().Repeat()
 		placed, result, err := ws.flusher.Files().Put(ctx, src)
 		ws.flusher.Edited(ctx, result.Edits)
@@ -66,6 +66,7 @@ type scopeFiles struct {
 	ctx        context.Context
 	keys       []string
 	distrusted bool
+	spares     func(key string, err error) bool // see flush.Scopes; may be nil
 
 	mu    sync.Mutex
 	wrote map[string]believed
@@ -100,6 +101,12 @@ func (s *scopeFiles) Change(_, i int, c *docfile.Change) (bool, error) {
 		// Nothing can be made of it. The scope reports that to every caller, verify too; the others
 		// are not to wait.
 		ws.engine.Env().Logger.Error("working memory cannot be read: run memctl verify", "scope", key, "err", err)
+		if s.spares != nil {
+			s.spares(key, err)
+		}
+		return false, nil
+	}
+	if over := (*errs.InflatedError)(nil); errors.As(err, &over) && s.spares != nil && s.spares(key, err) {
 		return false, nil
 	}
 	if err != nil {
@@ -145,13 +152,13 @@ func (s *scopeFiles) believe() {
 func (s *scopeFiles) unpacks(over *errs.InflatedError) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	o := &s.over
+	o := s.over
 	o.Documents, o.Packed, o.Size, o.Most = o.Documents+over.Documents, o.Packed+over.Packed, o.Size+over.Size, flush.UnpackedMost
-	if o.Size <= o.Most || s.ws.flusher.Inflates() {
-		return nil
+	if o.Size > o.Most && !s.ws.flusher.Inflates() {
+		return &o // what is refused does not count for the next one
 	}
-	is := *o
-	return &is
+	s.over = o
+	return nil
 }
 
 // snapshot is what the file of the scope is to be. filed is called when it is written now, with the entries of

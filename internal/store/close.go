@@ -8,14 +8,15 @@ import (
 	"github.com/varve-db/varve/internal/flush"
 )
 
-// inPlace returns errs.ErrReplaced if the store's folder was replaced, when what could be rescued is in files.
+// inPlace returns errs.ErrReplaced if the store's folder was replaced, when what could be rescued is in files. With it
+// comes an *errs.UnfiledError of what could not. The store is being closed.
 func (st *Store) inPlace() error {
 	if st.Engine.Env().ReadOnly {
 		return nil
 	}
 	err := st.Engine.Log().InPlace()
 	if err != nil {
-		_ = st.Engine.Log().AwaitRescue(context.Background()) // the views that it needs are closed next
+		err = errors.Join(err, st.Engine.Log().Leave(context.Background())) // the views that it needs are closed next
 	}
 	return err
 }

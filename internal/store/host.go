@@ -62,8 +62,8 @@ func (h host) Upkeep(ctx context.Context) { h.st.Retention.Upkeep(ctx) }
 
 func (h host) CheckParked(ctx context.Context) { h.st.Adopter.CheckParked(ctx) }
 
-func (h host) PutScopes(ctx context.Context, keys []string, distrusted bool) error {
-	return h.st.Scopes.PutScopes(ctx, keys, distrusted)
+func (h host) PutScopes(ctx context.Context, keys []string, distrusted bool, spares func(key string, err error) bool) error {
+	return h.st.Scopes.PutScopes(ctx, keys, distrusted, spares)
 }
 
 func (h host) MayLag(ctx context.Context, key string, flushed wal.LSN) (first wal.LSN, ok bool) {

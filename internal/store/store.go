@@ -18,7 +18,6 @@ import (
 	"github.com/varve-db/varve/internal/erase/purge"
 	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/history"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/retention"
 	"github.com/varve-db/varve/internal/scopes"
 	"github.com/varve-db/varve/internal/search"
@@ -31,6 +30,12 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
+// Watcher watches the files of a store for edits.
+type Watcher interface {
+	// Watch is called in a goroutine of its own when the store is open, and returns when ctx ends: Close waits for it.
+	Watch(ctx context.Context, f *adopt.Files)
+}
+
 // Config says how a store is opened.
 type Config struct {
 	Env         *env.Env
@@ -40,7 +45,7 @@ type Config struct {
 	Inflate     bool  // all documents become files, however much they are compressed
 	Embedder    embedding.Config
 	Views       []views.Maker // nil: views.All
-	Watcher     open.Watcher  // nil: edits of the files are not watched
+	Watcher     Watcher       // nil: edits of the files are not watched
 
 	Unfinished bool             // the store is the copy that a migration makes, before it is a store
 	Restored   *backup.Restored // what is known of the vectors of a store that is being restored
@@ -154,7 +159,7 @@ func (st *Store) openLog(ctx context.Context, c *Config) error {
 		return err
 	}
 	err = eng.OpenLog(ctx, wal.Options{
-		FS: e.FS, Dir: e.Dir, SegmentSize: uint64(c.SegmentSize), UUID: id, NewAbove: eng.HighestKnown,
+		FS: e.FS, Dir: e.Dir, SegmentSize: uint64(c.SegmentSize), UUID: id, NewAbove: eng.HighestKnown, Named: eng.NamedUUID,
 		Create: !e.ReadOnly, ReadOnly: e.ReadOnly, Known: wal.Features(e.System.Features), LockWait: e.LockWait,
 		Inline: e.System.Inline, HoldBytes: e.System.BacklogBytes, FileMode: e.FileMode, DirMode: e.FolderMode,
 		Clock: e.Clock, Nonce: e.Nonce, Sleep: e.System.Sleep, Logger: e.Logger, Event: e.LogEvent,

@@ -134,7 +134,7 @@ func (a *App) WithIn(ctx context.Context, dir string, how Access, more func(*var
 	defer a.tellEvicted()
 	cerr := closed()
 	switch {
-	case cerr == nil, how == Serve && errors.Is(cerr, varve.ErrReplaced): // it has said so
+	case cerr == nil, how == Serve && errors.Is(cerr, varve.ErrReplaced) && !as[*varve.UnfiledError](cerr): // it has said so
 	case done && how == Read && !errors.Is(cerr, varve.ErrReplaced): // the answer is complete
 		a.warnUnwritten(how, done, cerr)
 	case (done || vfs.CanWait(err) && !errors.Is(err, context.DeadlineExceeded)) && vfs.CanWait(cerr):
@@ -158,7 +158,7 @@ func (a *App) Reopen(ctx context.Context, dir string, more func(*varve.Options))
 
 // CloseServed closes a store that was served and is not the last one: what it says has been told.
 func (a *App) CloseServed(st *varve.Store) {
-	if err := st.CloseWithin(lastLocks); err != nil && !errors.Is(err, varve.ErrReplaced) {
+	if err := st.CloseWithin(lastLocks); err != nil && (!errors.Is(err, varve.ErrReplaced) || as[*varve.UnfiledError](err)) {
 		a.Note("closing the store: %v", err)
 	}
 }

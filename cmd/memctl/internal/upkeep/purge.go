@@ -111,7 +111,7 @@ is purged if the store has no trace of one of them, since it may be mistyped (ex
 					}
 					var piece *varve.CorruptionError
 					if errors.As(left, &piece) && (strings.HasPrefix(piece.Path, "quarantine/") || strings.HasPrefix(piece.Path, "tmp/parked/")) {
-						fix := "it may have the only copy of something else: inspect it before you remove it"
+						fix := "inspect this piece before you remove it: another memory may have its only copy there"
 						if len(r.Deleted)+len(r.TakenOut)+r.Frames+len(r.Removed)+r.Backups+r.Dropped == 0 {
 							fix = "nothing was found that certainly belongs to " + cli.PrintableID(args[0]) + ": check the id before you remove anything"
 						}
