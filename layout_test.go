@@ -36,6 +36,7 @@ var order = []string{
 	"errs",
 	"internal/refcount",
 	"internal/vfs",
+	"internal/jsondoc",
 	"internal/docfile",
 	"internal/record",
 	"internal/jsonskip",

@@ -15,9 +15,9 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/adopt"
 	"github.com/varve-db/varve/internal/commit"
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/flush"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/repairs/heal"
 	"github.com/varve-db/varve/internal/settings"
@@ -150,7 +150,7 @@ func (r repairStore) Judge(ctx context.Context, letter byte, list []*heal.Judgem
 	st, k := r.st, r.st.inner.Engine.Kinds().Named(letter)
 	due := make([]adopt.Suspect, len(list))
 	for i, j := range list {
-		due[i] = adopt.Suspect{Name: docfile.FileName(j.ID), ID: j.ID, Adopted: func(a *adopt.Adoption) { j.Was, j.Version = a.Precondition.LSN, a.Entry.LSN }}
+		due[i] = adopt.Suspect{Name: jsondoc.FileName(j.ID), ID: j.ID, Adopted: func(a *adopt.Adoption) { j.Was, j.Version = a.Precondition.LSN, a.Entry.LSN }}
 	}
 	err := st.inner.Adopter.JudgeAll(ctx, k, due)
 	for _, j := range list {

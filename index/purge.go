@@ -10,6 +10,7 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index/table"
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -99,8 +100,8 @@ func (r *PurgedBackups) unusable(dir string, fsys vfs.FS, b Backup, section int,
 	}
 	gone := &r.Removed
 	if !slices.ContainsFunc(ids, func(id string) bool {
-		key := docfile.AppendEscaped([]byte("\n\""), id)
-		return bytes.Contains(all, append(key, `":`...)) || bytes.Contains(all, []byte(`"`+folders[section]+docfile.FileName(id)+`"`)) ||
+		key := jsondoc.AppendEscaped([]byte("\n\""), id)
+		return bytes.Contains(all, append(key, `":`...)) || bytes.Contains(all, []byte(`"`+folders[section]+jsondoc.FileName(id)+`"`)) ||
 			bytes.Contains(all, append(key, `\u0000`...)) // a pair
 	}) {
 		if whole(fsys, dir, b) {

@@ -7,8 +7,8 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/jsondoc"
 )
 
 // Suspects are the names in a folder whose files are not as the index has them by size
@@ -40,7 +40,7 @@ func (f *Files) Suspects(ctx context.Context, folder string) iter.Seq2[string, e
 				yield("", err)
 				return
 			}
-			name := docfile.FileName(l.ID)
+			name := jsondoc.FileName(l.ID)
 			if i, ok := slices.BinarySearch(names, name); ok {
 				known[i] = true
 			}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/jsondoc"
 )
 
 // quietFor is how long a folder must not have changed until a file that is gone from it was deleted:
@@ -38,7 +38,7 @@ func (ed *Adopter) unwatched(ctx context.Context, k *engine.Kind) error {
 		if err != nil {
 			return err
 		}
-		if ed.ReallyMissing(ctx, k, id, docfile.FileName(id)) {
+		if ed.ReallyMissing(ctx, k, id, jsondoc.FileName(id)) {
 			ids = append(ids, id)
 		}
 	}

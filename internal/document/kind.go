@@ -7,8 +7,8 @@ import (
 
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/memstore"
@@ -46,7 +46,7 @@ func (k *Kind) Key(id string) string { return string(rune(k.Letter)) + id }
 func (k *Kind) Vectors() vector.Kind { return vector.Kind(k.At) }
 
 // File is the place of a document, relative to the store.
-func (k *Kind) File(id string) string { return k.Folder + "/" + docfile.FileName(id) }
+func (k *Kind) File(id string) string { return k.Folder + "/" + jsondoc.FileName(id) }
 
 // At is the kind whose folder a path of the store leads into, nil for another.
 func At(rel string) *Kind {
@@ -98,7 +98,7 @@ func (k *Kind) Decode(data []byte, o memstore.DecodeOptions) (Content, error) {
 
 // Elsewhere says of a document in a place that is not its id's where that is.
 func (k *Kind) Elsewhere(id string) error {
-	return fmt.Errorf("it holds the id %s, whose file is %s", human.Quote(id), docfile.FileName(id))
+	return fmt.Errorf("it holds the id %s, whose file is %s", human.Quote(id), jsondoc.FileName(id))
 }
 
 // Size says how much was read.
@@ -111,7 +111,7 @@ func (c *Content) Size() string {
 
 // OffsetOf is the byte at which a document is no JSON, -1 where an error says nothing of that.
 func OffsetOf(err error) int64 {
-	var s *docfile.SyntaxError
+	var s *jsondoc.SyntaxError
 	if errors.As(err, &s) {
 		return s.Offset
 	}

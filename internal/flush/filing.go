@@ -18,6 +18,7 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
@@ -246,7 +247,7 @@ func (s *frames) change(worker, i int, c *docfile.Change) (bool, error) {
 		return false, err
 	}
 	*c = docfile.Change{
-		Folder: k.Folder, Name: docfile.FileName(id), Delete: e.Delete, Mtime: e.Time, ID: id, Version: at,
+		Folder: k.Folder, Name: jsondoc.FileName(id), Delete: e.Delete, Mtime: e.Time, ID: id, Version: at,
 		Ours: func(info vfs.Info, data func() ([]byte, error)) bool {
 			return fl.Ours(s.ctx, k, id, at, info, data)
 		},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal"
@@ -107,7 +108,7 @@ func (fl *Flusher) inPlace(info vfs.Info, data func() ([]byte, error)) bool {
 		}
 		folder = k.Folder
 	}
-	at, err := folder.Stat(docfile.FileName(id))
+	at, err := folder.Stat(jsondoc.FileName(id))
 	return err == nil && at.Ino == info.Ino && at.Dev == info.Dev
 }
 

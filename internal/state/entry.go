@@ -8,8 +8,8 @@ import (
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/wal"
 	"github.com/varve-db/varve/working"
@@ -77,14 +77,14 @@ func checkKey(e *wal.Entry) error {
 		var err error
 		switch e.Key[0] {
 		case record.Memory, record.Assembly:
-			err = docfile.CheckID("key", e.Key[1:], 0)
+			err = jsondoc.CheckID("key", e.Key[1:], 0)
 		case record.Working:
 			_, err = working.ParseScope(e.Key[1:])
 		case record.Kept:
 			if kind = record.KindKept; e.Delete || len(e.Key) < 3 || e.Key[1] != record.Memory && e.Key[1] != record.Assembly {
 				err = fmt.Errorf("%s is not a key", human.Quote(e.Key))
 			} else {
-				err = docfile.CheckID("key", e.Key[2:], 0)
+				err = jsondoc.CheckID("key", e.Key[2:], 0)
 			}
 		case record.Model:
 			if kind = record.KindModel; e.Key != ModelKey || e.Delete {
@@ -172,7 +172,7 @@ func checkLine(e *wal.Entry, view *record.View, line *index.Entry) error {
 			return fmt.Errorf("it counts %d members, and names %d", line.MemberCount, len(members))
 		}
 		for _, id := range members {
-			if err := docfile.CheckID("members", id, 0); err != nil {
+			if err := jsondoc.CheckID("members", id, 0); err != nil {
 				return err
 			}
 		}
@@ -182,7 +182,7 @@ func checkLine(e *wal.Entry, view *record.View, line *index.Entry) error {
 	if !view.Finite() {
 		return errors.New("the vector contains NaN or infinity")
 	}
-	switch file := folder + docfile.FileName(e.Key[1:]); {
+	switch file := folder + jsondoc.FileName(e.Key[1:]); {
 	case line.Deleted || line.Version != 0 || line.Mtime != 0:
 		return errors.New("it is one that a table has")
 	case line.Filepath != file:

@@ -19,9 +19,9 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/vfs"
@@ -260,7 +260,7 @@ func (b *backup) copy(ctx context.Context, out io.Writer, folder string, ids fun
 		if doc.Version >= b.from.LSN {
 			b.whole = max(b.whole, doc.Version+1)
 		}
-		name := docfile.FileName(id)
+		name := jsondoc.FileName(id)
 		if err := b.n.write(filepath.Join(folder, name), doc.Bytes, doc.Time); err != nil {
 			return err
 		}

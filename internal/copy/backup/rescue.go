@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
@@ -44,7 +44,7 @@ type lost struct {
 func (r *restore) noteDamage(name, why, done string) {
 	d := repair.Damage{Path: name, Why: why, Done: done, Missing: strings.HasPrefix(done, missing)}
 	if folder, base, ok := strings.Cut(name, "/"); ok && slices.Contains(document.Folders, folder) && folder != places.Working {
-		if id := strings.TrimSuffix(base, ".json"); docfile.FileName(id) == base {
+		if id := strings.TrimSuffix(base, ".json"); jsondoc.FileName(id) == base {
 			d.ID = id
 		}
 	}

@@ -17,9 +17,9 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/copy/backup"
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/vfs"
@@ -113,7 +113,7 @@ func (m *migrate) pass(ctx context.Context, step string, compare bool) (wal.LSN,
 		if count++; count%backup.HeldEvery == 0 {
 			m.progress(step, count, max(count, m.live.Count))
 		}
-		name := docfile.FileName(id)
+		name := jsondoc.FileName(id)
 		n, err := m.memory(ctx, id, name, compare)
 		if err != nil {
 			// As large as those before, if that is known, each in blocks of the disk.
@@ -283,7 +283,7 @@ func sameTime(copied, want time.Time) bool {
 
 // changed brings the copy of a memory up to date that was written or deleted meanwhile.
 func (m *migrate) changed(ctx context.Context, id string) error {
-	name := docfile.FileName(id)
+	name := jsondoc.FileName(id)
 	old, err := m.fs.Stat(m.to(document.Memories.Folder, name))
 	had := err == nil
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
@@ -42,7 +42,7 @@ func (t *Set) Learn(content string) {
 			continue
 		}
 		t.content.add([]byte(piece))
-		if quoted := docfile.AppendEscaped(nil, piece); string(quoted) != piece {
+		if quoted := jsondoc.AppendEscaped(nil, piece); string(quoted) != piece {
 			t.content.add(quoted)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/vfs"
@@ -102,8 +102,8 @@ func Of(letter byte, ids []string) *Set {
 	}
 	for _, id := range ids {
 		t.ids[id] = true
-		t.names = append(t.names, docfile.FileName(id))
-		quoted := append(docfile.AppendEscaped([]byte(`"`), id), '"')
+		t.names = append(t.names, jsondoc.FileName(id))
+		quoted := append(jsondoc.AppendEscaped([]byte(`"`), id), '"')
 		for _, space := range []string{" ", ""} {
 			t.members = append(t.members, append([]byte(`"`+head+`":`+space), quoted...))
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/varve-db/varve/internal/copy/migrate"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/repairs/verify"
 	"github.com/varve-db/varve/internal/vfs"
@@ -197,7 +198,7 @@ func (g *ground) damage(opening error) error {
 	names, err := g.o.FS.ReadDir(g.path("memories"))
 	if err == nil {
 		for _, n := range names {
-			if strings.HasSuffix(n, docfile.Extension) {
+			if strings.HasSuffix(n, jsondoc.Extension) {
 				return nil
 			}
 		}
@@ -348,7 +349,7 @@ func (g *ground) folder(k *document.Kind, yield func(repair.Finding, error) bool
 		if p := g.o.Verify.Progress; p != nil && i%toldEvery == 0 {
 			p(int64(i), int64(len(names)))
 		}
-		if !strings.HasSuffix(name, docfile.Extension) || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "#") {
+		if !strings.HasSuffix(name, jsondoc.Extension) || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "#") {
 			continue
 		}
 		f := repair.Finding{Path: k.Folder + "/" + name, Offset: -1, Next: repair.NextRepair, Remarks: repair.Unopened}
@@ -367,10 +368,10 @@ func (g *ground) folder(k *document.Kind, yield func(repair.Finding, error) bool
 		case err != nil:
 			f.Kind, f.Severity, f.Offset, f.Err = repair.Unparsable, repair.Lost, document.OffsetOf(err), err
 			f.Stake, f.Heals = "this "+k.Noun+"; log and archive are searched for it when the store is open", repair.BySalvage
-			if errors.Is(err, docfile.ErrMergeConflict) {
+			if errors.Is(err, jsondoc.ErrMergeConflict) {
 				f.Heals = repair.ByMoving // half of a conflict is no document
 			}
-		case docfile.FileName(c.ID) != name:
+		case jsondoc.FileName(c.ID) != name:
 			f.Kind, f.Severity, f.ID, f.Heals = repair.Misplaced, repair.Healable, c.ID, repair.ByMoving
 			f.Stake, f.Err = "nothing, if the "+k.Noun+" is in its place", k.Elsewhere(c.ID)
 		default:

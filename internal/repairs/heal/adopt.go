@@ -7,9 +7,9 @@ import (
 	"slices"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/journal"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/repairs/verify"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
@@ -108,7 +108,7 @@ func (h *healer) stands(k *document.Kind, id string) (*journal.Stands, uint64, e
 	if err != nil {
 		return nil, 0, err
 	}
-	was, err := journal.StandsAt(h.r.o.FS, h.r.Path(k.Folder, docfile.FileName(id)))
+	was, err := journal.StandsAt(h.r.o.FS, h.r.Path(k.Folder, jsondoc.FileName(id)))
 	if err == nil && was == nil {
 		err = journal.ErrNothing
 	}
@@ -206,4 +206,4 @@ func (h *healer) adoptNew(held *wal.Held, k *document.Kind, list []*newcomer) []
 	return fails
 }
 
-func (a *newcomer) inPlace() bool { return docfile.FileName(a.id) == path.Base(a.d.Path) }
+func (a *newcomer) inPlace() bool { return jsondoc.FileName(a.id) == path.Base(a.d.Path) }

@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/journal"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
 )
@@ -30,7 +30,7 @@ func (h *healer) rebuildAssembly(held *wal.Held, k *document.Kind, d *repair.Don
 	if err != nil {
 		return err
 	}
-	f := v.Read(k, docfile.FileName(d.ID))
+	f := v.Read(k, jsondoc.FileName(d.ID))
 	if f.Err != nil {
 		return f.Err // not in its file yet: the next run finds it there
 	}

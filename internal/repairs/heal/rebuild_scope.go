@@ -13,6 +13,7 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/journal"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
@@ -80,7 +81,7 @@ func (n *renewal) scope(folder *docfile.Folder, key string, list []wal.LSN) (*do
 	if err != nil {
 		return nil, nil // the key of no scope: EntryInvalid said so
 	}
-	name, store := docfile.FileName(key), uuid.UUID(n.log.UUID()).String()
+	name, store := jsondoc.FileName(key), uuid.UUID(n.log.UUID()).String()
 	r := document.Replay{Store: store, Partial: true}
 	if doc, _, err := folder.Read(name, places.DocumentMost); err == nil {
 		if was, err := working.DecodeFile(doc); err == nil && was.Scope == of {

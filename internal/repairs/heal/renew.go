@@ -15,6 +15,7 @@ import (
 	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/journal"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/repairs/past"
@@ -300,7 +301,7 @@ func (n *renewal) change(key string) (docfile.Change, error) {
 		return docfile.Change{}, err
 	}
 	return docfile.Change{
-		Folder: n.v.Folders[k.At], Name: docfile.FileName(id), Delete: e.Delete, Mtime: e.Time, ID: id, Version: e.LSN,
+		Folder: n.v.Folders[k.At], Name: jsondoc.FileName(id), Delete: e.Delete, Mtime: e.Time, ID: id, Version: e.LSN,
 		Data: func() ([]byte, error) { return n.s.Source().Codec.Doc(&view, n.v.Source.FileLimit) },
 		Ours: func(_ vfs.Info, data func() ([]byte, error)) bool {
 			b, err := data()

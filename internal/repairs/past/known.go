@@ -3,15 +3,15 @@ package past
 import (
 	"slices"
 
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/jsondoc"
 )
 
 // Known reads what archive and log have of the documents with files of these names, by name. undone
 // are, by id, versions that a repair wrote and an undo deleted: they say nothing about the file,
 // which is as it was before both.
 func (v *Reader) Known(k *document.Kind, names map[string]bool, undone map[string][]uint64) (map[string][]Version, error) {
-	all, err := v.All(k, func(id string) bool { return names[docfile.FileName(id)] })
+	all, err := v.All(k, func(id string) bool { return names[jsondoc.FileName(id)] })
 	if err != nil {
 		return nil, err
 	}
@@ -24,7 +24,7 @@ func (v *Reader) Known(k *document.Kind, names map[string]bool, undone map[strin
 			}
 			left = append(left, p)
 		}
-		known[docfile.FileName(id)] = left
+		known[jsondoc.FileName(id)] = left
 	}
 	return known, nil
 }

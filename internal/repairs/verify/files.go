@@ -9,8 +9,8 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/repair"
 )
@@ -117,7 +117,7 @@ func (v *Run) indexed(l *listing) error {
 			break // damaged, and reported; the files are told by the names
 		}
 		id := string(it.Key)
-		name := docfile.FileName(id)
+		name := jsondoc.FileName(id)
 		l.mark(name)
 		if !v.o.Chosen(name) {
 			v.skip()
@@ -147,7 +147,7 @@ func (v *Run) overlaid(l *listing) error {
 			continue // spilled since: then its file is judged by what it says
 		}
 		id := e.Key[1:]
-		name := docfile.FileName(id)
+		name := jsondoc.FileName(id)
 		l.mark(name)
 		if _, err := v.Source.State.Line(l.kind.Letter, id); err == nil || !v.o.Chosen(name) {
 			continue // compared with the set's lines
@@ -184,7 +184,7 @@ func (v *Run) unknown(k *document.Kind, name string) error {
 		out.Severity = repair.Healable
 	case !info.Mode.IsRegular():
 		out.Severity, out.Heals, out.Err = repair.Healable, repair.ByMoving, fmt.Errorf("a store does not follow it (%s)", info.Mode)
-	case strings.HasSuffix(name, docfile.Extension) && !strings.HasPrefix(name, ".") && !strings.HasPrefix(name, "#"):
+	case strings.HasSuffix(name, jsondoc.Extension) && !strings.HasPrefix(name, ".") && !strings.HasPrefix(name, "#"):
 		return v.json(k, out, name)
 	default: // editors and tools leave such beside what they save
 		out.Heals, out.Next, out.Err = repair.ByMoving, "", fmt.Errorf("it is the file of no %s: what editors and tools leave may stay, or be removed", k.Noun)
@@ -219,7 +219,7 @@ func (v *Run) json(k *document.Kind, out *repair.Finding, name string) error {
 			return err
 		}
 		known := len(list) > 1 || !list[0].Absent
-		if docfile.FileName(out.ID) != name {
+		if jsondoc.FileName(out.ID) != name {
 			out.Kind, out.Heals = repair.Misplaced, repair.ByMoving
 			out.Err = k.Elsewhere(out.ID)
 			if known {

@@ -11,9 +11,9 @@ import (
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/repair"
@@ -245,7 +245,7 @@ func (v *Run) embedding(id string) (vector []float32, ok bool) {
 		}
 		return nil, false
 	}
-	f := v.Read(document.Memories, docfile.FileName(id))
+	f := v.Read(document.Memories, jsondoc.FileName(id))
 	if f.Err != nil || f.Hash != p.Entry.ContentHash {
 		return nil, false
 	}

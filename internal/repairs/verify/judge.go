@@ -7,9 +7,9 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/memstore"
@@ -54,7 +54,7 @@ type Judged struct {
 // Document compares a document with its file. line is what the set said of it when
 // its swap counter stood at swaps, nil when nothing did.
 func (v *Run) Document(k *document.Kind, id string, line *index.Entry, swaps uint64) (j Judged) {
-	name := docfile.FileName(id)
+	name := jsondoc.FileName(id)
 	for range tries {
 		flushed := v.Source.Log.Flushed()
 		f := v.Read(k, name)

@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/state"
 )
@@ -33,7 +33,7 @@ func (v *Run) revived() error {
 		versions := make(map[string][]Standing, len(suspects))
 		for _, s := range suspects {
 			k := document.At(s.Path)
-			f := v.Read(k, docfile.FileName(s.ID))
+			f := v.Read(k, jsondoc.FileName(s.ID))
 			f.Data = nil
 			files[k.Key(s.ID)] = &f
 			set, err := v.inSet(k, s.ID)

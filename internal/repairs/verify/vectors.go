@@ -9,9 +9,9 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/index/table"
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/vector"
@@ -246,7 +246,7 @@ func (s *vectors) ghosts(k *document.Kind) error {
 		if _, ok, err := s.idx.Get(nil, k.Section, id); ok || err != nil || !s.judged(k, id) {
 			return nil
 		}
-		if name := docfile.FileName(id); !v.o.Chosen(name) {
+		if name := jsondoc.FileName(id); !v.o.Chosen(name) {
 			return nil
 		}
 		if !s.known {

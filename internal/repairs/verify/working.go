@@ -10,6 +10,7 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
@@ -31,9 +32,9 @@ func (v *Run) scopes() error {
 		e, err := v.Source.Log.ReadAt(v.ctx, at.Pos)
 		if err == nil && len(e.Key) > 1 && e.Key[0] == record.Working {
 			key := strings.Clone(e.Key[1:])
-			logged[docfile.FileName(key)] = key
-			if _, found := slices.BinarySearch(names, docfile.FileName(key)); !found {
-				names = append(names, docfile.FileName(key))
+			logged[jsondoc.FileName(key)] = key
+			if _, found := slices.BinarySearch(names, jsondoc.FileName(key)); !found {
+				names = append(names, jsondoc.FileName(key))
 			}
 		}
 	}
@@ -94,7 +95,7 @@ func (v *Run) scopeFile(folder *docfile.Folder, name, key string, out *repair.Fi
 	case err == nil && !info.Mode.IsRegular():
 		out.Kind, out.Heals, out.Err = repair.Foreign, repair.ByMoving, fmt.Errorf("a store does not follow it (%s)", info.Mode)
 		return nil, false
-	case !strings.HasSuffix(name, docfile.Extension):
+	case !strings.HasSuffix(name, jsondoc.Extension):
 		out.Kind, out.Severity, out.Heals, out.Err = repair.Foreign, repair.Info, repair.ByMoving, errors.New("it is the file of no scope")
 		return nil, false
 	}
@@ -113,8 +114,8 @@ func (v *Run) scopeFile(folder *docfile.Folder, name, key string, out *repair.Fi
 	v.sum.Bytes += int64(len(doc))
 	out.ID = f.Scope.Key()
 	switch {
-	case docfile.FileName(out.ID) != name:
-		out.Kind, out.Heals, out.Err = repair.Misplaced, repair.ByMoving, fmt.Errorf("the file of this scope is %s/%s", places.Working, docfile.FileName(out.ID))
+	case jsondoc.FileName(out.ID) != name:
+		out.Kind, out.Heals, out.Err = repair.Misplaced, repair.ByMoving, fmt.Errorf("the file of this scope is %s/%s", places.Working, jsondoc.FileName(out.ID))
 		return f, false
 	case !f.Intact:
 		out.Kind, out.Severity, out.Heals, out.Next = repair.WorkingEdited, repair.Info, repair.ByAdoption, ""

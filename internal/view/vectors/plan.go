@@ -9,9 +9,9 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
@@ -250,7 +250,7 @@ func (p *vectorPlan) read(dst []float32, kind vector.Kind, e vector.Edit) ([]flo
 	if err != nil {
 		return dst, err
 	}
-	data, _, err := k.Read(docfile.FileName(e.Key), places.StoredMost)
+	data, _, err := k.Read(jsondoc.FileName(e.Key), places.StoredMost)
 	switch {
 	case err == nil && sha256.Sum256(data) == want.ContentHash:
 	case err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errs.ErrCorrupt) && !engine.NotOurs(err):

@@ -1,4 +1,4 @@
-package docfile
+package jsondoc
 
 import (
 	"bytes"
@@ -12,7 +12,7 @@ import (
 // FuzzObject: what Parse takes, encoding/json takes too and reads the same;
 // writing it and reading it again changes nothing.
 //
-//	go test ./internal/docfile -run '^$' -fuzz FuzzObject -fuzztime 60s
+//	go test ./internal/jsondoc -run '^$' -fuzz FuzzObject -fuzztime 60s
 func FuzzObject(f *testing.F) {
 	for _, s := range []string{`{}`, `{"a":1.0,"b":[null,{"c":"\ud83d\ude00"}]}`, `{"a":1,"a":2}`, `{"a":NaN}`, "{\"a\":\"\xff\"}", `{"a":"\ud800"}`, `{"a`, "\xef\xbb\xbf{}"} {
 		f.Add([]byte(s))

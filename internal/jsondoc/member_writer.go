@@ -1,4 +1,4 @@
-package docfile
+package jsondoc
 
 import (
 	"strconv"
