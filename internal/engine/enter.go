@@ -14,8 +14,8 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/env"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
@@ -119,7 +119,7 @@ func (eng *Engine) emptied() bool {
 	if _, err := eng.env.FS.Stat(filepath.Join(eng.env.Dir, "checkpoint")); err != nil || !eng.hasLog() {
 		return false
 	}
-	for _, folder := range document.Folders {
+	for _, folder := range kind.Folders {
 		names, err := eng.env.FS.ReadDir(filepath.Join(eng.env.Dir, folder))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) || HasDocuments(names) {
 			return false

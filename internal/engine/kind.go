@@ -8,8 +8,8 @@ import (
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/memstore"
@@ -19,7 +19,7 @@ import (
 // Kind is a kind of document in an open store: with the folder of its files, and how one is
 // read there.
 type Kind struct {
-	*document.Kind
+	*kind.Kind
 	*docfile.Folder
 	Parse    func(data []byte, id string) (Parsed, error)
 	parseNew func(data []byte, id string) (Parsed, error) // by today's limits, which hold for what is written
@@ -71,22 +71,22 @@ func newKinds(in docfile.Layout, zone *time.Location, limits func() (memstore.Li
 	}
 	ks := &kinds{
 		Memories: &Kind{
-			Kind: document.Memories, Folder: in.Folder(document.Memories.Folder),
-			Parse: func(data []byte, id string) (Parsed, error) { return memory(data, id, document.Stored) },
+			Kind: kind.Memories, Folder: in.Folder(kind.Memories.Folder),
+			Parse: func(data []byte, id string) (Parsed, error) { return memory(data, id, kind.Stored) },
 			parseNew: func(data []byte, id string) (Parsed, error) {
 				l, _ := limits()
 				return memory(data, id, l)
 			},
 		},
 		Assemblies: &Kind{
-			Kind: document.Assemblies, Folder: in.Folder(document.Assemblies.Folder),
-			Parse: func(data []byte, id string) (Parsed, error) { return group(data, id, document.StoredAssembly) },
+			Kind: kind.Assemblies, Folder: in.Folder(kind.Assemblies.Folder),
+			Parse: func(data []byte, id string) (Parsed, error) { return group(data, id, kind.StoredAssembly) },
 			parseNew: func(data []byte, id string) (Parsed, error) {
 				_, l := limits()
 				return group(data, id, l)
 			},
 		},
-		Scopes: &Kind{Kind: document.Scopes, Folder: in.Folder(places.Working)},
+		Scopes: &Kind{Kind: kind.Scopes, Folder: in.Folder(places.Working)},
 	}
 	ks.All = []*Kind{ks.Memories, ks.Assemblies}
 	return ks

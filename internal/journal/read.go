@@ -12,9 +12,9 @@ import (
 	"os"
 	"slices"
 
-	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/jsondoc"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
@@ -163,7 +163,7 @@ func (c *Change) check() error {
 	if err := placed(c.Path); err != nil && !errors.Is(err, places.ErrUnlikely) {
 		return err
 	}
-	if k := document.At(c.Path); c.ID != "" && (k == nil || c.Path != k.Folder+"/"+jsondoc.FileName(c.ID)) {
+	if k := kind.At(c.Path); c.ID != "" && (k == nil || c.Path != k.Folder+"/"+jsondoc.FileName(c.ID)) {
 		return fmt.Errorf("not the file of id %s", human.Quote(c.ID))
 	}
 	if c.Before != nil && c.Before.Kept != "" {

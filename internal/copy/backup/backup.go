@@ -19,9 +19,9 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/jsondoc"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/vfs"
@@ -129,7 +129,7 @@ func (b *backup) run(ctx context.Context) error {
 	b.info = repair.BackupInfo{
 		Format: modelless, Store: b.s.Log.UUID(), SegmentSize: b.s.Log.SegmentSize(), Made: b.s.Clock().UTC(), From: position(b.from),
 	}
-	for _, folder := range append(document.Folders, backupWAL) {
+	for _, folder := range append(kind.Folders, backupWAL) {
 		if err := b.n.fs.Mkdir(b.n.path(folder), b.n.folder); err != nil {
 			return err
 		}
@@ -177,7 +177,7 @@ func (b *backup) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	folders := append(slices.Clone(document.Folders), backupWAL)
+	folders := append(slices.Clone(kind.Folders), backupWAL)
 	if b.info.Computed != nil {
 		folders = append(folders, path.Dir(places.Computed))
 	}
@@ -202,10 +202,10 @@ func (b *backup) documents(ctx context.Context) error {
 	if err := b.s.CatchUp(ctx); err != nil {
 		return err
 	}
-	if err := b.copy(ctx, out, document.Memories.Folder, b.s.IDs, b.s.Read, &b.info.Memories); err != nil {
+	if err := b.copy(ctx, out, kind.Memories.Folder, b.s.IDs, b.s.Read, &b.info.Memories); err != nil {
 		return err
 	}
-	if err := b.copy(ctx, out, document.Assemblies.Folder, b.s.AssemblyIDs, b.s.ReadAssembly, &b.info.Assemblies); err != nil {
+	if err := b.copy(ctx, out, kind.Assemblies.Folder, b.s.AssemblyIDs, b.s.ReadAssembly, &b.info.Assemblies); err != nil {
 		return err
 	}
 	if err := b.copy(ctx, out, places.Working, b.s.ScopeKeys, b.s.ReadScope, &b.info.Scopes); err != nil {
@@ -249,7 +249,7 @@ func (b *backup) copy(ctx context.Context, out io.Writer, folder string, ids fun
 			continue
 		case errors.Is(err, errs.ErrCorrupt):
 			d := repair.DamagedFile{ID: id, Why: err.Error()}
-			if folder != document.Memories.Folder {
+			if folder != kind.Memories.Folder {
 				d.In = folder
 			}
 			b.info.Damaged = append(b.info.Damaged, d)

@@ -11,8 +11,8 @@ import (
 	"strconv"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/jsondoc"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/vfs"
@@ -42,9 +42,9 @@ func backupFile(key string) (string, bool) {
 	}
 	switch key[0] {
 	case record.Memory:
-		return document.Memories.Folder + "/" + jsondoc.FileName(key[1:]), true
+		return kind.Memories.Folder + "/" + jsondoc.FileName(key[1:]), true
 	case record.Assembly:
-		return document.Assemblies.Folder + "/" + jsondoc.FileName(key[1:]), true
+		return kind.Assemblies.Folder + "/" + jsondoc.FileName(key[1:]), true
 	}
 	return "", false
 }

@@ -4,10 +4,10 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/worklog"
 	"github.com/varve-db/varve/wal"
 	"github.com/varve-db/varve/working"
 )
@@ -19,7 +19,7 @@ import (
 
 func (r *restore) takeWork(e *wal.Entry) {
 	if len(e.Key) > 1 && e.Key[0] == record.Working {
-		r.scopes[places.Working+"/"+jsondoc.FileName(e.Key[1:])] = &document.Replay{Store: r.info.Store.String()}
+		r.scopes[places.Working+"/"+jsondoc.FileName(e.Key[1:])] = &worklog.Replay{Store: r.info.Store.String()}
 	}
 }
 

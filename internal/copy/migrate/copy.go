@@ -17,9 +17,9 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/copy/backup"
-	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/jsondoc"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/vfs"
@@ -38,7 +38,7 @@ const (
 
 // memories copies them, catches up, and compares.
 func (m *migrate) memories(ctx context.Context) error {
-	if err := m.folder(document.Memories.Folder); err != nil {
+	if err := m.folder(kind.Memories.Folder); err != nil {
 		return err
 	}
 	at, err := m.pass(ctx, "copying", false)
@@ -78,8 +78,8 @@ func (m *migrate) settled(at wal.LSN) error {
 	if err := m.durable(); err != nil {
 		return err
 	}
-	if err := m.fs.SyncDir(m.to(document.Memories.Folder)); err != nil {
-		return fmt.Errorf("syncing %s: %w: %w", m.to(document.Memories.Folder), errs.ErrSyncFailed, err)
+	if err := m.fs.SyncDir(m.to(kind.Memories.Folder)); err != nil {
+		return fmt.Errorf("syncing %s: %w: %w", m.to(kind.Memories.Folder), errs.ErrSyncFailed, err)
 	}
 	m.state.LSN, m.report.LSN = at, at
 	return writeState(m.fs, m.s.To, places.MigrationName, &m.state, m.s.FileMode)
@@ -93,7 +93,7 @@ func (m *migrate) pass(ctx context.Context, step string, compare bool) (wal.LSN,
 		return 0, err
 	}
 	at := m.live.Log.Applied()
-	names, err := m.fs.ReadDir(m.to(document.Memories.Folder))
+	names, err := m.fs.ReadDir(m.to(kind.Memories.Folder))
 	if err != nil {
 		return 0, err
 	}
@@ -131,7 +131,7 @@ func (m *migrate) pass(ctx context.Context, step string, compare bool) (wal.LSN,
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(surplus)) {
-		rel := document.Memories.Folder + "/" + name
+		rel := kind.Memories.Folder + "/" + name
 		if !places.IsName(rel, false) {
 			continue // the comparison with the old folder says what becomes of it
 		}
@@ -167,7 +167,7 @@ func (m *migrate) memory(ctx context.Context, id, name string, compare bool) (in
 	case err != nil:
 		return -1, fmt.Errorf("memory %s: %w", human.Quote(id), err)
 	}
-	file := m.to(document.Memories.Folder, name)
+	file := m.to(kind.Memories.Folder, name)
 	info, err := m.fs.Stat(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return -1, err
@@ -182,7 +182,7 @@ func (m *migrate) memory(ctx context.Context, id, name string, compare bool) (in
 	}
 	if !same {
 		m.report.Copied++
-		return int64(len(doc.Bytes)), m.write(filepath.Join(document.Memories.Folder, name), doc.Bytes, doc.Time)
+		return int64(len(doc.Bytes)), m.write(filepath.Join(kind.Memories.Folder, name), doc.Bytes, doc.Time)
 	}
 	return int64(len(doc.Bytes)), nil
 }
@@ -202,12 +202,12 @@ func (m *migrate) assemblies(ctx context.Context) error {
 		case errors.Is(err, errs.ErrNotFound):
 			continue
 		case errors.Is(err, errs.ErrCorrupt):
-			m.report.Damaged = append(m.report.Damaged, repair.DamagedFile{ID: id, In: document.Assemblies.Folder, Why: err.Error()})
+			m.report.Damaged = append(m.report.Damaged, repair.DamagedFile{ID: id, In: kind.Assemblies.Folder, Why: err.Error()})
 			continue
 		case err != nil:
 			return fmt.Errorf("assembly %s: %w", human.Quote(id), err)
 		}
-		path, err := places.Enter(m.fs, m.s.To, document.Assemblies.File(id))
+		path, err := places.Enter(m.fs, m.s.To, kind.Assemblies.File(id))
 		var info vfs.Info
 		if err == nil {
 			info, err = m.fs.Stat(path)
@@ -284,7 +284,7 @@ func sameTime(copied, want time.Time) bool {
 // changed brings the copy of a memory up to date that was written or deleted meanwhile.
 func (m *migrate) changed(ctx context.Context, id string) error {
 	name := jsondoc.FileName(id)
-	old, err := m.fs.Stat(m.to(document.Memories.Folder, name))
+	old, err := m.fs.Stat(m.to(kind.Memories.Folder, name))
 	had := err == nil
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -305,7 +305,7 @@ func (m *migrate) changed(ctx context.Context, id string) error {
 		return nil
 	}
 	if had {
-		return m.fs.Remove(m.to(document.Memories.Folder, name))
+		return m.fs.Remove(m.to(kind.Memories.Folder, name))
 	}
 	return nil
 }
@@ -321,7 +321,7 @@ func (m *migrate) write(name string, data []byte, mtime time.Time) error {
 func (m *migrate) put(name string, mtime time.Time, fill func(vfs.File) error) error {
 	path := m.to(name)
 	temp := path + tempMark
-	if filepath.Dir(name) == document.Memories.Folder || len(filepath.Base(temp)) > nameMost {
+	if filepath.Dir(name) == kind.Memories.Folder || len(filepath.Base(temp)) > nameMost {
 		temp = m.to(places.MigrationName + tempMark) // a name may have no room for more
 	}
 	if err := m.fs.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {

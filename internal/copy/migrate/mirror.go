@@ -14,7 +14,7 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/copy/backup"
-	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal"
@@ -189,7 +189,7 @@ func (c *mirror) replaceable(name string) error {
 	m := c.m
 	top, _, _ := strings.Cut(filepath.ToSlash(name), "/")
 	switch {
-	case top == document.Memories.Folder, top == document.Assemblies.Folder:
+	case top == kind.Memories.Folder, top == kind.Assemblies.Folder:
 	case filepath.Ext(name) == ".zst":
 		from, err := m.wholeCopy(m.from(name))
 		if err != nil || from {

@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/jsondoc"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
@@ -101,7 +101,7 @@ func Strangers(ctx context.Context, fsys vfs.FS, dir string) (paths []string, er
 		switch {
 		case name == "assemblies", name == "working", name == places.Views, !places.IsTopFile(name) && !places.IsTopFolder(name):
 			err = walk(name, 12)
-		case name == document.Memories.Folder, name == "backups":
+		case name == kind.Memories.Folder, name == "backups":
 			err = foldersIn(fsys, dir, name, func(rel string) error { return walk(rel, 12) })
 		}
 	}

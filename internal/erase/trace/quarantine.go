@@ -12,9 +12,9 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/journal"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/vfs"
@@ -245,7 +245,7 @@ func HasAside(fsys vfs.FS, dir string, t *Set) (bool, error) {
 
 // whence is where what was set aside, or parked, stood; "" where nothing says so.
 func whence(fsys vfs.FS, folder, name string) string {
-	for _, dir := range document.Folders {
+	for _, dir := range kind.Folders {
 		if rest, ok := strings.CutPrefix(name, dir+"@"); ok { // see docfile.Parked
 			return dir + "/" + rest
 		}

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/jsondoc"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/vfs"
@@ -218,5 +218,5 @@ func (t *Set) among(doc *outline, b []byte) bool {
 // names mean other ids.
 func (t *Set) elsewhere(from string) bool {
 	dir, _, _ := strings.Cut(from, "/")
-	return dir != t.folder && slices.Contains(document.Folders, dir)
+	return dir != t.folder && slices.Contains(kind.Folders, dir)
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/copy/migrate"
 	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/jsondoc"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/repairs/verify"
 	"github.com/varve-db/varve/internal/vfs"
@@ -325,7 +325,7 @@ func (g *ground) index() error {
 
 // files reads each file of each kind: whether it is one, and in its place.
 func (g *ground) files(yield func(repair.Finding, error) bool) (more bool, err error) {
-	for _, k := range document.Kinds {
+	for _, k := range kind.Kinds {
 		if more, err = g.folder(k, yield); !more || err != nil {
 			break
 		}
@@ -333,7 +333,7 @@ func (g *ground) files(yield func(repair.Finding, error) bool) (more bool, err e
 	return more, err
 }
 
-func (g *ground) folder(k *document.Kind, yield func(repair.Finding, error) bool) (more bool, err error) {
+func (g *ground) folder(k *kind.Kind, yield func(repair.Finding, error) bool) (more bool, err error) {
 	folder := docfile.Layout{FS: g.o.FS, Root: g.dir}.Folder(k.Folder)
 	names, err := folder.Names()
 	if places.Gone(err) {
@@ -358,15 +358,15 @@ func (g *ground) folder(k *document.Kind, yield func(repair.Finding, error) bool
 		}
 		data, _, err := folder.Read(name, places.StoredMost)
 		g.sum.Files, g.sum.Bytes = g.sum.Files+1, g.sum.Bytes+int64(len(data))
-		var c document.Content
+		var c kind.Content
 		if err == nil {
-			c, err = k.Decode(data, memstore.DecodeOptions{Limits: document.Stored, Owned: true})
+			c, err = k.Decode(data, memstore.DecodeOptions{Limits: kind.Stored, Owned: true})
 		}
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			continue
 		case err != nil:
-			f.Kind, f.Severity, f.Offset, f.Err = repair.Unparsable, repair.Lost, document.OffsetOf(err), err
+			f.Kind, f.Severity, f.Offset, f.Err = repair.Unparsable, repair.Lost, kind.OffsetOf(err), err
 			f.Stake, f.Heals = "this "+k.Noun+"; log and archive are searched for it when the store is open", repair.BySalvage
 			if errors.Is(err, jsondoc.ErrMergeConflict) {
 				f.Heals = repair.ByMoving // half of a conflict is no document

@@ -7,9 +7,9 @@ import (
 	"slices"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/journal"
 	"github.com/varve-db/varve/internal/jsondoc"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/repairs/verify"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
@@ -27,7 +27,7 @@ func together(list []repair.Action) int {
 	edits := func(a *repair.Action) bool { return a.Findings[0].Kind.General() == repair.MemoryEdited }
 	first := &list[0]
 	n := 1
-	for first.Do == repair.Adopt && n < min(len(list), adoptMost) && list[n].Do == repair.Adopt && document.At(list[n].Path) == document.At(first.Path) && edits(&list[n]) == edits(first) {
+	for first.Do == repair.Adopt && n < min(len(list), adoptMost) && list[n].Do == repair.Adopt && kind.At(list[n].Path) == kind.At(first.Path) && edits(&list[n]) == edits(first) {
 		n++
 	}
 	return n
@@ -38,7 +38,7 @@ func (h *healer) adoptAll(list []*repair.Done) []error {
 	if d := h.v.Source.Log.Damage(); d != nil {
 		return all(len(list), fmt.Errorf("the log is damaged: %w", d))
 	}
-	k := document.At(list[0].Path)
+	k := kind.At(list[0].Path)
 	if list[0].Findings[0].Kind.General() == repair.MemoryEdited {
 		return h.edited(k, list)
 	}
@@ -63,7 +63,7 @@ func all(n int, err error) []error {
 }
 
 // edited lets the store judge edits as it does when somebody reads them.
-func (h *healer) edited(k *document.Kind, list []*repair.Done) []error {
+func (h *healer) edited(k *kind.Kind, list []*repair.Done) []error {
 	fails := make([]error, len(list))
 	var due []int
 	var judged []*Judgement
@@ -100,7 +100,7 @@ func (h *healer) edited(k *document.Kind, list []*repair.Done) []error {
 }
 
 // stands is what stands in the file of a document, and its newest version.
-func (h *healer) stands(k *document.Kind, id string) (*journal.Stands, uint64, error) {
+func (h *healer) stands(k *kind.Kind, id string) (*journal.Stands, uint64, error) {
 	place, err := h.v.Source.State.Find(k.Letter, id)
 	if errors.Is(err, errs.ErrNotFound) {
 		return nil, 0, journal.ErrNothing
@@ -134,7 +134,7 @@ type newcomer struct {
 }
 
 // strays judges files that no entry accounts for, and adopts those that are new.
-func (h *healer) strays(held *wal.Held, k *document.Kind, list []*repair.Done) []error {
+func (h *healer) strays(held *wal.Held, k *kind.Kind, list []*repair.Done) []error {
 	fails := make([]error, len(list))
 	if err := h.v.Source.CatchUp(h.r.ctx); err != nil {
 		return all(len(list), err)
@@ -169,7 +169,7 @@ func (h *healer) strays(held *wal.Held, k *document.Kind, list []*repair.Done) [
 
 // adoptNew takes files into the log as documents, and gives the error of each; one that
 // lies under another name is set aside then.
-func (h *healer) adoptNew(held *wal.Held, k *document.Kind, list []*newcomer) []error {
+func (h *healer) adoptNew(held *wal.Held, k *kind.Kind, list []*newcomer) []error {
 	if len(list) == 0 {
 		return nil
 	}

@@ -9,9 +9,9 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/journal"
 	"github.com/varve-db/varve/internal/jsondoc"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/repairs/past"
 	"github.com/varve-db/varve/internal/repairs/verify"
 	"github.com/varve-db/varve/repair"
@@ -64,7 +64,7 @@ func (h *healer) heal(d *repair.Done) error {
 	if d := log.Damage(); d != nil {
 		return fmt.Errorf("the log is damaged: %w", d)
 	}
-	k := document.At(d.Path)
+	k := kind.At(d.Path)
 	if k != nil && isStray(&d.Findings[0]) {
 		if err := h.recall(k); err != nil {
 			return err
@@ -101,7 +101,7 @@ func (h *healer) heal(d *repair.Done) error {
 
 // recall reads log and archive once for what they know of the files that no
 // entry accounts for.
-func (h *healer) recall(k *document.Kind) error {
+func (h *healer) recall(k *kind.Kind) error {
 	if h.names[k.At] != nil {
 		return nil
 	}
@@ -126,12 +126,12 @@ func (h *healer) recall(k *document.Kind) error {
 
 // formerly writes down that a document's newest version is going to change, and
 // keeps the edit that stands in its file for Undo.
-func (h *healer) formerly(k *document.Kind, d *repair.Done, was *journal.Stands, version wal.LSN) error {
+func (h *healer) formerly(k *kind.Kind, d *repair.Done, was *journal.Stands, version wal.LSN) error {
 	return h.r.Manifest.Intend(journal.Change{Do: d.Do, Path: k.File(d.ID), Before: was, ID: d.ID, Was: version, Any: true})
 }
 
 // document heals one whose file holds none of its versions.
-func (h *healer) document(held *wal.Held, k *document.Kind, d *repair.Done) error {
+func (h *healer) document(held *wal.Held, k *kind.Kind, d *repair.Done) error {
 	v, id := h.v, d.ID
 	j := v.Document(k, id, nil, 0)
 	if j.Err != nil {
@@ -170,7 +170,7 @@ func (h *healer) document(held *wal.Held, k *document.Kind, d *repair.Done) erro
 
 // lost sets what is left of a document aside, with all that is known of it, and
 // takes its entry away.
-func (h *healer) lost(held *wal.Held, k *document.Kind, d *repair.Done, newest *verify.Standing) error {
+func (h *healer) lost(held *wal.Held, k *kind.Kind, d *repair.Done, newest *verify.Standing) error {
 	line, err := h.rawLine(k, d.ID)
 	if err != nil {
 		return err
@@ -193,7 +193,7 @@ func (h *healer) lost(held *wal.Held, k *document.Kind, d *repair.Done, newest *
 }
 
 // rawLine is the index line of a document, as it stands in index or log.
-func (h *healer) rawLine(k *document.Kind, id string) ([]byte, error) {
+func (h *healer) rawLine(k *kind.Kind, id string) ([]byte, error) {
 	set := h.v.Source.State.Set()
 	if set == nil {
 		return nil, errs.ErrClosed
@@ -207,7 +207,7 @@ func (h *healer) rawLine(k *document.Kind, id string) ([]byte, error) {
 }
 
 // salvage takes what could be read of a document as its newest version.
-func (h *healer) salvage(held *wal.Held, k *document.Kind, d *repair.Done, c document.Content, doc []byte, was wal.LSN) error {
+func (h *healer) salvage(held *wal.Held, k *kind.Kind, d *repair.Done, c kind.Content, doc []byte, was wal.LSN) error {
 	d.ID = c.ID
 	kept, err := h.r.Keep(d.Path, journal.NoteOf(d))
 	if err != nil {
@@ -230,7 +230,7 @@ func (h *healer) salvage(held *wal.Held, k *document.Kind, d *repair.Done, c doc
 }
 
 // restore puts a document back. What stands in its place is kept.
-func (h *healer) restore(held *wal.Held, k *document.Kind, d *repair.Done, version wal.LSN, mtime int64, doc []byte, from string) error {
+func (h *healer) restore(held *wal.Held, k *kind.Kind, d *repair.Done, version wal.LSN, mtime int64, doc []byte, from string) error {
 	rel := k.File(d.ID)
 	if err := h.r.Clear(d, rel); err != nil {
 		return err

@@ -11,11 +11,11 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/journal"
 	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/worklog"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
 	"github.com/varve-db/varve/working"
@@ -82,7 +82,7 @@ func (n *renewal) scope(folder *docfile.Folder, key string, list []wal.LSN) (*do
 		return nil, nil // the key of no scope: EntryInvalid said so
 	}
 	name, store := jsondoc.FileName(key), uuid.UUID(n.log.UUID()).String()
-	r := document.Replay{Store: store, Partial: true}
+	r := worklog.Replay{Store: store, Partial: true}
 	if doc, _, err := folder.Read(name, places.DocumentMost); err == nil {
 		if was, err := working.DecodeFile(doc); err == nil && was.Scope == of {
 			r.File = was

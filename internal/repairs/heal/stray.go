@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/journal"
 	"github.com/varve-db/varve/internal/jsondoc"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/repairs/verify"
 	"github.com/varve-db/varve/repair"
@@ -31,14 +31,14 @@ type verdict struct {
 
 // recovered is what could be read of a file that is no document.
 type recovered struct {
-	content document.Content
+	content kind.Content
 	doc     []byte
 	from    string // the log or the archive, which have all of it; "": the file
 }
 
 // returned is a document whose only copy lies under another name than its id's.
 type returned struct {
-	kind   *document.Kind
+	kind   *kind.Kind
 	file   verify.File
 	newest verify.Standing
 	as     bool // the file is that version; else it is adopted as a new one
@@ -83,7 +83,7 @@ func (o *Options) judgeFiles(ctx context.Context, p *repair.RepairPlan) error {
 	due := false
 	for _, a := range p.Actions {
 		for _, f := range a.Findings {
-			if f.Remarks&repair.Unopened == 0 && document.At(f.Path) != nil {
+			if f.Remarks&repair.Unopened == 0 && kind.At(f.Path) != nil {
 				if a.Do == repair.Salvage && !isStray(&f) {
 					salvage[len(all)] = true
 				}
@@ -104,7 +104,7 @@ func (o *Options) judgeFiles(ctx context.Context, p *repair.RepairPlan) error {
 	adopted := map[string]string{} // the file, by kind and id
 	for i := range all {
 		f := &all[i]
-		k := document.At(f.Path)
+		k := kind.At(f.Path)
 		if k == nil || !isStray(f) && !salvage[i] {
 			continue
 		}
@@ -154,7 +154,7 @@ func (o *Options) judgeFiles(ctx context.Context, p *repair.RepairPlan) error {
 
 // judge decides about a file that no entry accounts for. other is a file that is adopted instead if it has the same id,
 // "" for none; why is what is wrong with it, if that is all there is.
-func (h *healer) judge(k *document.Kind, name, other, why string) (*verdict, error) {
+func (h *healer) judge(k *kind.Kind, name, other, why string) (*verdict, error) {
 	v := h.v
 	f := v.Read(k, name)
 	if places.Gone(f.Err) {
@@ -166,7 +166,7 @@ func (h *healer) judge(k *document.Kind, name, other, why string) (*verdict, err
 	}
 	c, err := v.Decode(k, append([]byte(nil), f.Data...))
 	if err != nil {
-		for _, other := range document.Kinds { // moved into the folder of another kind
+		for _, other := range kind.Kinds { // moved into the folder of another kind
 			if c, oerr := v.Decode(other, append([]byte(nil), f.Data...)); other != k && oerr == nil {
 				if back, err := h.judgeBack(other, &f, c.ID); back != nil || err != nil {
 					return back, err
@@ -206,7 +206,7 @@ func (h *healer) judge(k *document.Kind, name, other, why string) (*verdict, err
 }
 
 // holds reports whether a file is a document with an id.
-func (h *healer) holds(k *document.Kind, name, id string) bool {
+func (h *healer) holds(k *kind.Kind, name, id string) bool {
 	f := h.v.Read(k, name)
 	if f.Err != nil {
 		return false
@@ -217,7 +217,7 @@ func (h *healer) holds(k *document.Kind, name, id string) bool {
 
 // judgeBack decides about a document under another name than its id's, where that is the only copy: what neither log
 // nor archive has any more. nil: there is another, or its file is in its place.
-func (h *healer) judgeBack(k *document.Kind, f *verify.File, id string) (*verdict, error) {
+func (h *healer) judgeBack(k *kind.Kind, f *verify.File, id string) (*verdict, error) {
 	v := h.v
 	if !places.Gone(v.Read(k, jsondoc.FileName(id)).Err) {
 		return nil, nil
@@ -242,7 +242,7 @@ func (h *healer) judgeBack(k *document.Kind, f *verify.File, id string) (*verdic
 
 // judgeUnparsable decides about a file that is no document: if log or archive have the one whose place it takes, that
 // is restored. Nothing is made of what can be read of the file itself: it may be half of a conflict.
-func (h *healer) judgeUnparsable(k *document.Kind, name, why string) (*verdict, error) {
+func (h *healer) judgeUnparsable(k *kind.Kind, name, why string) (*verdict, error) {
 	v := h.v
 	aside := &verdict{heals: repair.ByMoving, why: why}
 	list := h.known[k.At][name]
@@ -265,7 +265,7 @@ func (h *healer) judgeUnparsable(k *document.Kind, name, why string) (*verdict, 
 }
 
 // stray carries out what judge decides, if that is what the plan says; what it returns is to be adopted.
-func (h *healer) stray(held *wal.Held, k *document.Kind, d *repair.Done) (*newcomer, error) {
+func (h *healer) stray(held *wal.Held, k *kind.Kind, d *repair.Done) (*newcomer, error) {
 	f := &d.Findings[0]
 	is, err := h.judge(k, strings.TrimPrefix(d.Path, k.Folder+"/"), twice(f.Err), journal.Why(d.Findings))
 	if err != nil {
@@ -327,7 +327,7 @@ func (h *healer) putBack(held *wal.Held, d *repair.Done, b *returned) error {
 
 // salvageable returns what can be read of a file that is no document, while neither index nor log may be whole: nil if
 // that is nothing worth keeping, or if the store has a document of that id.
-func (h *healer) salvageable(k *document.Kind, d *repair.Done) (*recovered, error) {
+func (h *healer) salvageable(k *kind.Kind, d *repair.Done) (*recovered, error) {
 	name := strings.TrimPrefix(d.Path, k.Folder+"/")
 	f := h.v.Read(k, name)
 	c, doc, err := salvaged(h.v, k, f.Data, "")

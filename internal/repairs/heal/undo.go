@@ -11,9 +11,9 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/journal"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/repairs/past"
 	"github.com/varve-db/varve/internal/vfs"
@@ -217,7 +217,7 @@ func same(a, b *journal.Stands) bool {
 // adopted are the changes that led to a version in the log.
 func (u *undo) adopted() (list []journal.Change) {
 	for _, c := range u.list {
-		if c.ID != "" && c.Now != 0 && c.Do != repair.RecordLost && document.At(c.Path) != nil {
+		if c.ID != "" && c.Now != 0 && c.Do != repair.RecordLost && kind.At(c.Path) != nil {
 			list = append(list, c)
 		}
 	}
@@ -237,7 +237,7 @@ func (u *undo) versionsSince() (reasons []string, err error) {
 		return nil, err
 	}
 	for _, c := range u.adopted() {
-		p, err := s.Source().State.Find(document.At(c.Path).Letter, c.ID)
+		p, err := s.Source().State.Find(kind.At(c.Path).Letter, c.ID)
 		switch {
 		case errors.Is(err, errs.ErrNotFound) && c.Was == 0:
 		case err != nil:
@@ -252,13 +252,13 @@ func (u *undo) versionsSince() (reasons []string, err error) {
 // former says whether a version is the one that stood before the repair, put
 // back by an undo that was cut.
 func (u *undo) former(s Store, c journal.Change, version wal.LSN) bool {
-	doc := u.document(s, document.At(c.Path), c.ID, c.Was)
-	now := u.document(s, document.At(c.Path), c.ID, version)
+	doc := u.document(s, kind.At(c.Path), c.ID, c.Was)
+	now := u.document(s, kind.At(c.Path), c.ID, version)
 	return doc != nil && string(doc) == string(now)
 }
 
 // document reads a version out of log or archive, whatever its hash.
-func (u *undo) document(s Store, k *document.Kind, id string, version wal.LSN) []byte {
+func (u *undo) document(s Store, k *kind.Kind, id string, version wal.LSN) []byte {
 	all, err := u.pasts(s, k)
 	if err != nil {
 		return nil
@@ -294,7 +294,7 @@ func (u *undo) versions() error {
 }
 
 func (u *undo) version(s Store, c journal.Change) error {
-	p, err := s.Source().State.Find(document.At(c.Path).Letter, c.ID)
+	p, err := s.Source().State.Find(kind.At(c.Path).Letter, c.ID)
 	if errors.Is(err, errs.ErrNotFound) || err == nil && p.Version != c.Now {
 		return nil // done by an undo that was cut
 	}
@@ -303,7 +303,7 @@ func (u *undo) version(s Store, c journal.Change) error {
 	}
 	// What was adopted is the file's only copy once its place is given back.
 	if c.Before != nil && c.Before.Kept == "" {
-		if doc := u.document(s, document.At(c.Path), c.ID, c.Now); doc != nil {
+		if doc := u.document(s, kind.At(c.Path), c.ID, c.Now); doc != nil {
 			if _, err := u.Quarantine.Bytes(path.Base(c.Path), doc, docfile.Note{Why: "the repair that adopted it was undone", From: c.Path, ID: c.ID, Version: c.Now}); err != nil {
 				return err
 			}
@@ -315,13 +315,13 @@ func (u *undo) version(s Store, c journal.Change) error {
 	}
 	defer held.Unlock()
 	if c.Was == 0 {
-		if err := s.Delete(u.ctx, held, document.At(c.Path).Letter, c.ID, c.Now); err != nil {
+		if err := s.Delete(u.ctx, held, kind.At(c.Path).Letter, c.ID, c.Now); err != nil {
 			return err
 		}
 		u.rep.Undone = append(u.rep.Undone, human.Quote(c.ID)+" is unknown again")
 		return nil
 	}
-	doc := u.document(s, document.At(c.Path), c.ID, c.Was)
+	doc := u.document(s, kind.At(c.Path), c.ID, c.Was)
 	if doc == nil && (c.Do == repair.TakeOut || c.Do == repair.Recompute) {
 		doc = u.kept(c)
 	}
@@ -329,7 +329,7 @@ func (u *undo) version(s Store, c journal.Change) error {
 		u.rep.Left = append(u.rep.Left, fmt.Sprintf("%s: no copy holds its version %d", human.Quote(c.ID), c.Was))
 		return nil
 	}
-	if _, err := s.Adopt(u.ctx, held, document.At(c.Path).Letter, doc, u.o.Clock(), c.Now); err != nil {
+	if _, err := s.Adopt(u.ctx, held, kind.At(c.Path).Letter, doc, u.o.Clock(), c.Now); err != nil {
 		return err
 	}
 	u.rep.Undone = append(u.rep.Undone, human.Quote(c.ID)+" has its former version")

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/journal"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/repairs/past"
 	"github.com/varve-db/varve/repair"
 )
@@ -15,20 +15,20 @@ import (
 // first asked: read once for all of them.
 type history struct {
 	of  Store
-	all map[*document.Kind]map[string][]past.Version
+	all map[*kind.Kind]map[string][]past.Version
 }
 
 // pasts are the versions of the documents of a kind that the repair was about.
-func (u *undo) pasts(s Store, k *document.Kind) (map[string][]past.Version, error) {
+func (u *undo) pasts(s Store, k *kind.Kind) (map[string][]past.Version, error) {
 	if u.read.of != s {
-		u.read = history{s, map[*document.Kind]map[string][]past.Version{}}
+		u.read = history{s, map[*kind.Kind]map[string][]past.Version{}}
 	}
 	if all, ok := u.read.all[k]; ok {
 		return all, nil
 	}
 	wanted := map[string]bool{}
 	for _, c := range u.list {
-		if c.ID != "" && document.At(c.Path) == k {
+		if c.ID != "" && kind.At(c.Path) == k {
 			wanted[c.ID] = true
 		}
 	}
@@ -41,7 +41,7 @@ func (u *undo) pasts(s Store, k *document.Kind) (map[string][]past.Version, erro
 
 // unsaid: a file was to be adopted, and the manifest does not say as which version.
 func unsaid(c journal.Change) bool {
-	return c.Do == repair.Adopt && c.ID != "" && c.Now == 0 && fileOf(&c) != nil && document.At(c.Path) != nil
+	return c.Do == repair.Adopt && c.ID != "" && c.Now == 0 && fileOf(&c) != nil && kind.At(c.Path) != nil
 }
 
 // fileOf is what was to be adopted.
@@ -63,7 +63,7 @@ func (u *undo) committed(s Store) error {
 		if !unsaid(*c) {
 			continue
 		}
-		all, err := u.pasts(s, document.At(c.Path))
+		all, err := u.pasts(s, kind.At(c.Path))
 		if err != nil {
 			return err
 		}

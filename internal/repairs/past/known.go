@@ -3,14 +3,14 @@ package past
 import (
 	"slices"
 
-	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/jsondoc"
+	"github.com/varve-db/varve/internal/kind"
 )
 
 // Known reads what archive and log have of the documents with files of these names, by name. undone
 // are, by id, versions that a repair wrote and an undo deleted: they say nothing about the file,
 // which is as it was before both.
-func (v *Reader) Known(k *document.Kind, names map[string]bool, undone map[string][]uint64) (map[string][]Version, error) {
+func (v *Reader) Known(k *kind.Kind, names map[string]bool, undone map[string][]uint64) (map[string][]Version, error) {
 	all, err := v.All(k, func(id string) bool { return names[jsondoc.FileName(id)] })
 	if err != nil {
 		return nil, err

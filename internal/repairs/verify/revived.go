@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/jsondoc"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/state"
 )
@@ -32,7 +32,7 @@ func (v *Run) revived() error {
 		files := make(map[string]*File, len(suspects)) // by key
 		versions := make(map[string][]Standing, len(suspects))
 		for _, s := range suspects {
-			k := document.At(s.Path)
+			k := kind.At(s.Path)
 			f := v.Read(k, jsondoc.FileName(s.ID))
 			f.Data = nil
 			files[k.Key(s.ID)] = &f
@@ -54,14 +54,14 @@ func (v *Run) revived() error {
 		}
 		left := suspects[:0]
 		for _, s := range suspects {
-			if key := document.At(s.Path).Key(s.ID); !fits(files[key], versions[key], flushed) {
+			if key := kind.At(s.Path).Key(s.ID); !fits(files[key], versions[key], flushed) {
 				left = append(left, s)
 			}
 		}
 		suspects = left
 	}
 	for _, s := range suspects {
-		if j := v.Document(document.At(s.Path), s.ID, nil, 0); j.Finding != nil { // not flushed meanwhile
+		if j := v.Document(kind.At(s.Path), s.ID, nil, 0); j.Finding != nil { // not flushed meanwhile
 			if err := v.report(*j.Finding); err != nil {
 				return err
 			}

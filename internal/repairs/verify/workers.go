@@ -9,8 +9,8 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/repair"
 )
 
@@ -78,7 +78,7 @@ func (c *atWork) report(v *Run) error {
 		if j.Err != nil {
 			return j.Err
 		}
-		if c.jobs[i].kind == document.Memories {
+		if c.jobs[i].kind == kind.Memories {
 			v.sum.Memories++
 		} else {
 			v.sum.Assemblies++
@@ -159,7 +159,7 @@ func (v *Run) glance(job *entryJob, line *index.Entry, swaps uint64, buf *[]byte
 		return Judged{}, false
 	}
 	j := Judged{bytes: int64(len(data)), read: true}
-	if s := v.vectors; job.kind == document.Assemblies || line.Dimension != 0 && s.judged(job.kind, job.id) {
+	if s := v.vectors; job.kind == kind.Assemblies || line.Dimension != 0 && s.judged(job.kind, job.id) {
 		j.more = v.related(job.kind, job.id, &f)
 	} else {
 		if lf := s.line(job.kind, job.id, line, nil); lf != nil {

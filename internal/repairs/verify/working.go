@@ -9,11 +9,11 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/internal/worklog"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/working"
 )
@@ -128,7 +128,7 @@ func (v *Run) scopeFile(folder *docfile.Folder, name, key string, out *repair.Fi
 // rests follows what the log has of a scope back to its file, nil if there is none.
 // rests says whether it needs that; an error, what it lacks.
 func (v *Run) rests(key string, f *working.File) (rests bool, err error) {
-	base := (&document.Replay{Store: v.store(), File: f}).Base()
+	base := (&worklog.Replay{Store: v.store(), File: f}).Base()
 	at := v.Source.State.Work(key)
 	if !state.IsWork(at) {
 		return true, nil // spilled since: the file has it
@@ -141,11 +141,11 @@ func (v *Run) rests(key string, f *working.File) (rests bool, err error) {
 		if err != nil {
 			return true, err
 		}
-		w, view, err := document.Work(v.Source.Codec, &e)
+		w, view, err := worklog.Work(v.Source.Codec, &e)
 		if err != nil {
 			return true, err
 		}
-		if document.Begins(w) {
+		if worklog.Begins(w) {
 			return false, nil
 		}
 		if at = view.Previous; at < base {

@@ -1,4 +1,4 @@
-package document
+package kind
 
 import (
 	"github.com/varve-db/varve/assembly"
