@@ -11,6 +11,7 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/jsondoc"
+	"github.com/varve-db/varve/internal/record"
 )
 
 // Line is the line of a with this document, as the log carries it; see the
@@ -19,7 +20,7 @@ import (
 func (a *Assembly) Line(doc []byte, vectorID int64) ([]byte, error) {
 	sum := sha256.Sum256(doc)
 	dst := make([]byte, 0, 420+2*len(a.Name)+40*len(a.MemoryIDs))
-	dst = append(dst, `{"filepath":"assemblies/`...)
+	dst = append(dst, `{"filepath":"`+record.AssemblyFolder+`/`...)
 	dst = append(dst, jsondoc.FileName(a.ID)...) // lower-case ASCII, nothing to escape
 	dst = append(dst, `","created_at":`...)
 	dst = jsondoc.AppendTime(dst, a.CreatedAt.Truncate(time.Microsecond))

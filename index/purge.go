@@ -23,9 +23,6 @@ type PurgedBackups struct {
 	Unwiped   []error  // likewise, because they have another name, or are not writable: *vfs.UnwipedError
 }
 
-// folders are where the files of a section are.
-var folders = map[int]string{Memories: "memories/", Assemblies: "assemblies/"}
-
 // backupMost is the largest damaged backup that is looked through.
 const backupMost = 2 << 30
 
@@ -101,7 +98,7 @@ func (r *PurgedBackups) unusable(dir string, fsys vfs.FS, b Backup, section int,
 	gone := &r.Removed
 	if !slices.ContainsFunc(ids, func(id string) bool {
 		key := jsondoc.AppendEscaped([]byte("\n\""), id)
-		return bytes.Contains(all, append(key, `":`...)) || bytes.Contains(all, []byte(`"`+folders[section]+jsondoc.FileName(id)+`"`)) ||
+		return bytes.Contains(all, append(key, `":`...)) || bytes.Contains(all, []byte(`"`+Schema().Sections[section].Name+"/"+jsondoc.FileName(id)+`"`)) ||
 			bytes.Contains(all, append(key, `\u0000`...)) // a pair
 	}) {
 		if whole(fsys, dir, b) {

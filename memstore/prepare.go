@@ -13,6 +13,7 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/jsondoc"
+	"github.com/varve-db/varve/internal/record"
 )
 
 // Previous is what a write needs of the version that it replaces.
@@ -176,7 +177,7 @@ func (m *Memory) appendLine(dst, doc []byte, vectorID int64) ([]byte, error) {
 	if n := 400 + 2*len(session); cap(dst)-len(dst) < n {
 		dst = make([]byte, 0, n)
 	}
-	dst = append(dst, `{"filepath":"memories/`...)
+	dst = append(dst, `{"filepath":"`+record.MemoryFolder+`/`...)
 	dst = append(dst, jsondoc.FileName(m.ID)...) // lower-case ASCII, nothing to escape
 	dst = append(dst, `","created_at":`...)
 	dst = jsondoc.AppendTime(dst, m.CreatedAt.Truncate(time.Microsecond))

@@ -11,7 +11,6 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/flush"
-	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal"
@@ -78,7 +77,7 @@ func (ed *Adopter) asideOf(ctx context.Context, e *docfile.Edit) (*engine.Kind, 
 		return nil, nil
 	}
 	p, err := k.ParseEdit(data, "")
-	if err != nil || jsondoc.FileName(p.ID) != e.Name || p.Updated.IsZero() {
+	if err != nil || k.FileName(p.ID) != e.Name || p.Updated.IsZero() {
 		return nil, nil
 	}
 	newest, err := ed.engine.Settled(ctx, k, p.ID)

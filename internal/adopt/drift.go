@@ -11,7 +11,6 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
-	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/rebuild"
 )
 
@@ -85,7 +84,7 @@ func (ed *Adopter) repairDrift(ctx context.Context, k *engine.Kind, d *Drift) {
 		if _, err := ed.engine.Find(ctx, k, id, true); err != nil {
 			continue
 		}
-		if _, err := k.Stat(jsondoc.FileName(id)); err == nil {
+		if _, err := k.Stat(k.FileName(id)); err == nil {
 			d.Restored = append(d.Restored, id)
 		}
 	}
@@ -108,7 +107,7 @@ func (ed *Adopter) Drift(ctx context.Context, k *engine.Kind) (*Drift, error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		name := jsondoc.FileName(id)
+		name := k.FileName(id)
 		if i, ok := slices.BinarySearch(names, name); ok {
 			known[i] = true
 			continue

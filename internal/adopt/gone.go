@@ -41,7 +41,7 @@ func (f *Files) Gone(ctx context.Context, folder string, absent []string) (ids [
 	for _, name := range absent {
 		id := strings.TrimSuffix(name, jsondoc.Extension)
 		switch {
-		case jsondoc.FileName(id) != name:
+		case k.FileName(id) != name:
 			hashed = append(hashed, name)
 		case ed.ReallyMissing(ctx, k, id, name):
 			ids = append(ids, id)
@@ -53,7 +53,7 @@ func (f *Files) Gone(ctx context.Context, folder string, absent []string) (ids [
 			if err != nil {
 				return nil, err
 			}
-			name := jsondoc.FileName(id)
+			name := k.FileName(id)
 			if _, ok := slices.BinarySearch(hashed, name); ok && ed.ReallyMissing(ctx, k, id, name) {
 				ids = append(ids, id)
 			}
@@ -67,7 +67,7 @@ func (f *Files) Gone(ctx context.Context, folder string, absent []string) (ids [
 // also of a name that does not say whose it is.
 func (ed *Adopter) unflushed(ctx context.Context, k *engine.Kind, name string) bool {
 	id := strings.TrimSuffix(name, jsondoc.Extension)
-	if jsondoc.FileName(id) != name {
+	if k.FileName(id) != name {
 		return ed.engine.Log().Flushed() < ed.engine.Log().Durable()
 	}
 	_, flushed, err := ed.newestOf(ctx, k, id)
@@ -177,7 +177,7 @@ func (ed *Adopter) stillGone(ctx context.Context, _ *wal.Held, k *engine.Kind, i
 	if err != nil || !flushed {
 		return v, false, ignoreNotFound(err) // written again meanwhile, or deleted
 	}
-	if _, err := k.Stat(jsondoc.FileName(id)); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := k.Stat(k.FileName(id)); !errors.Is(err, fs.ErrNotExist) {
 		return v, false, err
 	}
 	return v, true, nil

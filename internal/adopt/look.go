@@ -111,7 +111,7 @@ func (ed *Adopter) suspect(ctx context.Context, k *engine.Kind, name string) (s 
 		return s, false, nil // not a document; a flush that needs the place puts it aside
 	}
 	s.ID = strings.TrimSuffix(name, jsondoc.Extension)
-	if jsondoc.FileName(s.ID) != name { // the name does not say the id
+	if k.FileName(s.ID) != name { // the name does not say the id
 		p, _, err := rebuild.ParseFile(ed.engine, k, name)
 		if err != nil {
 			return s, false, err

@@ -68,7 +68,7 @@ func (ed *Adopter) refusal(ctx context.Context, k *engine.Kind, name string) (wh
 		why = ed.engine.Kinds().Elsewhere(k, data, why)
 		p.ID = strings.TrimSuffix(name, jsondoc.Extension)
 	}
-	if jsondoc.FileName(p.ID) != name {
+	if k.FileName(p.ID) != name {
 		if why == nil {
 			why = k.Misplaced(p.ID)
 		}

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/jsondoc"
 )
 
 // Suspects are the names in a folder whose files are not as the index has them by size
@@ -40,7 +39,7 @@ func (f *Files) Suspects(ctx context.Context, folder string) iter.Seq2[string, e
 				yield("", err)
 				return
 			}
-			name := jsondoc.FileName(l.ID)
+			name := k.FileName(l.ID)
 			if i, ok := slices.BinarySearch(names, name); ok {
 				known[i] = true
 			}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/jsondoc"
 )
 
 // times sets those of a version that a file becomes, by the rule of the package comment. The file
@@ -49,7 +48,7 @@ func (ed *Adopter) Newcomer(ctx context.Context, k *engine.Kind, data []byte, na
 		}
 		return v
 	}
-	if v.ID = p.ID; name != "" && jsondoc.FileName(p.ID) != name {
+	if v.ID = p.ID; name != "" && k.FileName(p.ID) != name {
 		v.Err = &errs.CorruptionError{Path: k.Name() + "/" + name, Offset: -1, Err: k.Misplaced(p.ID)}
 		return v
 	}

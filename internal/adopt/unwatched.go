@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/jsondoc"
 )
 
 // quietFor is how long a folder must not have changed until a file that is gone from it was deleted:
@@ -38,7 +37,7 @@ func (ed *Adopter) unwatched(ctx context.Context, k *engine.Kind) error {
 		if err != nil {
 			return err
 		}
-		if ed.ReallyMissing(ctx, k, id, jsondoc.FileName(id)) {
+		if ed.ReallyMissing(ctx, k, id, k.FileName(id)) {
 			ids = append(ids, id)
 		}
 	}

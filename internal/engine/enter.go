@@ -119,7 +119,7 @@ func (eng *Engine) emptied() bool {
 	if _, err := eng.env.FS.Stat(filepath.Join(eng.env.Dir, "checkpoint")); err != nil || !eng.hasLog() {
 		return false
 	}
-	for _, folder := range kind.Folders {
+	for _, folder := range kind.Folders() {
 		names, err := eng.env.FS.ReadDir(filepath.Join(eng.env.Dir, folder))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) || HasDocuments(names) {
 			return false

@@ -12,7 +12,6 @@ import (
 
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal"
@@ -99,16 +98,14 @@ func (fl *Flusher) inPlace(info vfs.Info, data func() ([]byte, error)) bool {
 	if err != nil {
 		return false
 	}
-	folder := fl.engine.Kinds().Scopes.Folder
+	k := fl.engine.Kinds().Scopes
 	id, ok := LeadingScope(b)
 	if !ok {
-		var k *engine.Kind
 		if k, id = fl.leadingID(b); k == nil {
 			return false
 		}
-		folder = k.Folder
 	}
-	at, err := folder.Stat(jsondoc.FileName(id))
+	at, err := k.Stat(k.FileName(id))
 	return err == nil && at.Ino == info.Ino && at.Dev == info.Dev
 }
 

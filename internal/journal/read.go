@@ -13,7 +13,6 @@ import (
 	"slices"
 
 	"github.com/varve-db/varve/internal/human"
-	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
@@ -163,7 +162,7 @@ func (c *Change) check() error {
 	if err := placed(c.Path); err != nil && !errors.Is(err, places.ErrUnlikely) {
 		return err
 	}
-	if k := kind.At(c.Path); c.ID != "" && (k == nil || c.Path != k.Folder+"/"+jsondoc.FileName(c.ID)) {
+	if k := kind.At(c.Path); c.ID != "" && (k == nil || c.Path != k.File(c.ID)) {
 		return fmt.Errorf("not the file of id %s", human.Quote(c.ID))
 	}
 	if c.Before != nil && c.Before.Kept != "" {

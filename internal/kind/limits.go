@@ -14,4 +14,6 @@ const MembersMost = 1 << 24
 var (
 	Stored         = memstore.Limits{MemoryBytes: places.StoredMost, IDBytes: 1024, Depth: 1000, EmbeddingDim: 1 << 20}
 	StoredAssembly = assembly.Limits{AssemblyBytes: places.StoredMost, IDBytes: 1024, Depth: 1000, EmbeddingDim: 1 << 20, Members: MembersMost}
+
+	StoredLimits = Limits{Memory: Stored, Assembly: StoredAssembly}
 )

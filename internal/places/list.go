@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/vector"
 )
 
@@ -77,9 +78,9 @@ var list = slices.Concat([]place{
 	{"wal/hold.lock", named | machine},
 	{"wal/watch.lock", named | machine},
 }, vectorFiles(), []place{
-	{"assemblies", folder | top | holds | sole},
+	{record.AssemblyFolder, folder | top | holds | sole},
 	{index.BackupsDir, folder | top | holds},
-	{"memories", folder | top | holds | sole},
+	{record.MemoryFolder, folder | top | holds | sole},
 	{"quarantine", folder | top},
 	{"tmp", folder | top},
 	{"tmp/parked", folder | optional},
@@ -91,6 +92,21 @@ var list = slices.Concat([]place{
 	{"wal/archive", folder | holds},
 	{Working, folder | top | holds | sole},
 })
+
+// documents are the folders with a file for each document, named after its id.
+var documents = []string{record.MemoryFolder, record.AssemblyFolder, Working}
+
+// AddDocuments adds the folder of another kind of document; see kind.Register.
+func AddDocuments(name string) {
+	documents = append(documents, name)
+	list = append(list, place{name, folder | top | holds | sole})
+}
+
+// Documents are the folders with a file for each document, named after its id.
+func Documents() []string { return slices.Clone(documents) }
+
+// IsDocuments reports whether a folder of a store has a file for each document.
+func IsDocuments(rel string) bool { return slices.Contains(documents, rel) }
 
 func vectorFiles() (list []place) {
 	for _, name := range vector.Files() {

@@ -54,7 +54,7 @@ func IsName(rel string, isFolder bool) bool {
 	switch top, _, _ := strings.Cut(rel, "/"); {
 	case dir == ".":
 		return IsTopFile(made) || made == MovedName || made == MigrationName || made == "migrate.lock"
-	case dir == "memories", dir == "assemblies", dir == Working:
+	case IsDocuments(dir):
 		stem, ok := strings.CutSuffix(made, jsondoc.Extension)
 		return ok && jsondoc.PlainName(stem) || hashedName.MatchString(made)
 	case dir == "wal":

@@ -12,6 +12,7 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/jsondoc"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/working"
 )
@@ -185,7 +186,7 @@ func (ws *Scopes) listWorking(ctx context.Context) (keys []string, bad []error, 
 	}
 	named := map[string]bool{}
 	for key := range there {
-		named[jsondoc.FileName(key)] = true
+		named[kind.Scopes.FileName(key)] = true
 	}
 	for _, name := range names {
 		if !strings.HasSuffix(name, jsondoc.Extension) || named[name] {

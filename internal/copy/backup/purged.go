@@ -5,7 +5,6 @@ import (
 	"path"
 
 	"github.com/varve-db/varve/internal/kind"
-	"github.com/varve-db/varve/memstore"
 )
 
 // wasPurged reports whether a document of the backup was purged between the backup and the moment. A purge erases the
@@ -16,7 +15,7 @@ func (r *restore) wasPurged(ctx context.Context, name string, data []byte) (bool
 	if k == nil || path.Dir(name) != k.Folder || r.s.Has == nil {
 		return false, nil
 	}
-	c, err := k.Decode(append([]byte(nil), data...), memstore.DecodeOptions{Limits: kind.Stored})
+	c, err := k.Decode(append([]byte(nil), data...), kind.DecodeOptions{Limits: kind.StoredLimits})
 	if err != nil {
 		return false, nil // it is restored as it is
 	}

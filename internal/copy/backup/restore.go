@@ -301,7 +301,7 @@ func (r *restore) take(e *wal.Entry) {
 }
 
 func (r *restore) run(ctx context.Context) error {
-	for _, folder := range kind.Folders {
+	for _, folder := range kind.Folders() {
 		if err := r.n.fs.Mkdir(r.n.path(folder), r.n.folder); err != nil {
 			return err
 		}
@@ -326,7 +326,7 @@ func (r *restore) run(ctx context.Context) error {
 			return fmt.Errorf("%w: %w", errs.ErrSyncFailed, err)
 		}
 	}
-	for _, folder := range kind.Folders {
+	for _, folder := range kind.Folders() {
 		if err := r.n.fs.SyncDir(r.n.path(folder)); err != nil {
 			return fmt.Errorf("%w: %w", errs.ErrSyncFailed, err)
 		}
@@ -434,13 +434,10 @@ func (r *restore) fromLog(ctx context.Context) error {
 }
 
 func (r *restore) put(name string, data []byte, mtime time.Time) error {
-	switch path.Dir(name) {
-	case kind.Memories.Folder:
-		r.report.Memories++
-	case kind.Assemblies.Folder:
-		r.report.Assemblies++
-	default:
+	if folder := path.Dir(name); folder == kind.Scopes.Folder {
 		r.report.Scopes++
+	} else {
+		counted(folder, 1, &r.report.Memories, &r.report.Assemblies, &r.report.Others)
 	}
 	r.report.Bytes += int64(len(data))
 	return r.n.write(filepath.FromSlash(name), data, mtime)

@@ -18,7 +18,6 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/copy/backup"
 	"github.com/varve-db/varve/internal/human"
-	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
@@ -103,7 +102,7 @@ func (m *migrate) pass(ctx context.Context, step string, compare bool) (wal.LSN,
 	}
 	m.report.Damaged = nil
 	var count, size int64
-	for id, err := range m.live.IDs(ctx) {
+	for id, err := range m.live.Documents[kind.Memories.At].IDs(ctx) {
 		if err == nil {
 			err = ctx.Err()
 		}
@@ -113,7 +112,7 @@ func (m *migrate) pass(ctx context.Context, step string, compare bool) (wal.LSN,
 		if count++; count%backup.HeldEvery == 0 {
 			m.progress(step, count, max(count, m.live.Count))
 		}
-		name := jsondoc.FileName(id)
+		name := kind.Memories.FileName(id)
 		n, err := m.memory(ctx, id, name, compare)
 		if err != nil {
 			// As large as those before, if that is known, each in blocks of the disk.
@@ -142,8 +141,12 @@ func (m *migrate) pass(ctx context.Context, step string, compare bool) (wal.LSN,
 	m.report.Memories, m.report.Bytes = count, size
 	if compare {
 		m.report.Compared = count
-		if err := m.assemblies(ctx); err != nil {
-			return 0, err
+		for i := range m.live.Documents {
+			if d := &m.live.Documents[i]; d.Kind != kind.Memories {
+				if err := m.others(ctx, d); err != nil {
+					return 0, err
+				}
+			}
 		}
 	}
 	m.progress(step, count, count)
@@ -157,7 +160,7 @@ const unreadable = -2
 // memory brings one copy up to date; it returns its size, -1 when there is to be
 // none, or unreadable.
 func (m *migrate) memory(ctx context.Context, id, name string, compare bool) (int64, error) {
-	doc, err := m.live.Read(ctx, id)
+	doc, err := m.live.Documents[kind.Memories.At].Read(ctx, id)
 	switch {
 	case errors.Is(err, errs.ErrNotFound):
 		return -1, nil
@@ -187,27 +190,27 @@ func (m *migrate) memory(ctx context.Context, id, name string, compare bool) (in
 	return int64(len(doc.Bytes)), nil
 }
 
-// assemblies, which are few, are copied at the switch. A copy that a run before has left,
-// and that is not what the store answers though size and time say so, goes.
-func (m *migrate) assemblies(ctx context.Context) error {
-	for id, err := range m.live.AssemblyIDs(ctx) {
+// others are the documents of a kind that has few, and is copied at the switch. A copy that a run before has
+// left, and that is not what the store answers though size and time say so, goes.
+func (m *migrate) others(ctx context.Context, d *backup.Documents) error {
+	for id, err := range d.IDs(ctx) {
 		if err == nil {
 			err = ctx.Err()
 		}
 		if err != nil {
 			return err
 		}
-		doc, err := m.live.ReadAssembly(ctx, id)
+		doc, err := d.Read(ctx, id)
 		switch {
 		case errors.Is(err, errs.ErrNotFound):
 			continue
 		case errors.Is(err, errs.ErrCorrupt):
-			m.report.Damaged = append(m.report.Damaged, repair.DamagedFile{ID: id, In: kind.Assemblies.Folder, Why: err.Error()})
+			m.report.Damaged = append(m.report.Damaged, repair.DamagedFile{ID: id, In: d.Kind.Folder, Why: err.Error()})
 			continue
 		case err != nil:
-			return fmt.Errorf("assembly %s: %w", human.Quote(id), err)
+			return fmt.Errorf("%s %s: %w", d.Kind.Noun, human.Quote(id), err)
 		}
-		path, err := places.Enter(m.fs, m.s.To, kind.Assemblies.File(id))
+		path, err := places.Enter(m.fs, m.s.To, d.Kind.File(id))
 		var info vfs.Info
 		if err == nil {
 			info, err = m.fs.Stat(path)
@@ -283,7 +286,7 @@ func sameTime(copied, want time.Time) bool {
 
 // changed brings the copy of a memory up to date that was written or deleted meanwhile.
 func (m *migrate) changed(ctx context.Context, id string) error {
-	name := jsondoc.FileName(id)
+	name := kind.Memories.FileName(id)
 	old, err := m.fs.Stat(m.to(kind.Memories.Folder, name))
 	had := err == nil
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -91,7 +91,7 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 		p.engine.Log().EndPurge()
 	}
 	defer end()
-	traces := trace.Of(k.Letter, ids)
+	traces := trace.Of(k.Kind, ids)
 	traces.Log = p.engine.Log().Past().Geometry
 	err := p.preparePurge(ctx, r)
 	if err == nil {

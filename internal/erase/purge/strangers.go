@@ -11,7 +11,6 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/erase/trace"
 	"github.com/varve-db/varve/internal/flush"
-	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
@@ -34,7 +33,7 @@ func (p *Purger) purgeStrangers(ctx context.Context, k *engine.Kind, traces *tra
 		if err != nil {
 			return err
 		}
-		if i, ok := slices.BinarySearch(names, jsondoc.FileName(id)); ok {
+		if i, ok := slices.BinarySearch(names, k.FileName(id)); ok {
 			known[i] = true
 		}
 	}

@@ -50,7 +50,7 @@ func (t *Set) Learn(content string) {
 
 // Mentioned says what a file has of one of the memories; "" when it has nothing.
 func (t *Set) Mentioned(name string, b []byte) string {
-	inPath := func(n string) bool { return bytes.Contains(b, []byte(t.folder+"/"+n)) }
+	inPath := func(n string) bool { return bytes.Contains(b, []byte(t.kind.Folder+"/"+n)) }
 	switch {
 	case t.content.in(b):
 		return mentionsContent
@@ -99,7 +99,7 @@ func Strangers(ctx context.Context, fsys vfs.FS, dir string) (paths []string, er
 			break
 		}
 		switch {
-		case name == "assemblies", name == "working", name == places.Views, !places.IsTopFile(name) && !places.IsTopFolder(name):
+		case name != kind.Memories.Folder && places.IsDocuments(name), name == places.Views, !places.IsTopFile(name) && !places.IsTopFolder(name):
 			err = walk(name, 12)
 		case name == kind.Memories.Folder, name == "backups":
 			err = foldersIn(fsys, dir, name, func(rel string) error { return walk(rel, 12) })

@@ -11,7 +11,6 @@ import (
 	"syscall"
 
 	"github.com/google/uuid"
-
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/copy/migrate"
@@ -22,7 +21,6 @@ import (
 	"github.com/varve-db/varve/internal/repairs/verify"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/view"
-	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal"
@@ -360,7 +358,7 @@ func (g *ground) folder(k *kind.Kind, yield func(repair.Finding, error) bool) (m
 		g.sum.Files, g.sum.Bytes = g.sum.Files+1, g.sum.Bytes+int64(len(data))
 		var c kind.Content
 		if err == nil {
-			c, err = k.Decode(data, memstore.DecodeOptions{Limits: kind.Stored, Owned: true})
+			c, err = k.Decode(data, kind.DecodeOptions{Limits: kind.StoredLimits, Owned: true})
 		}
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -371,7 +369,7 @@ func (g *ground) folder(k *kind.Kind, yield func(repair.Finding, error) bool) (m
 			if errors.Is(err, jsondoc.ErrMergeConflict) {
 				f.Heals = repair.ByMoving // half of a conflict is no document
 			}
-		case jsondoc.FileName(c.ID) != name:
+		case k.FileName(c.ID) != name:
 			f.Kind, f.Severity, f.ID, f.Heals = repair.Misplaced, repair.Healable, c.ID, repair.ByMoving
 			f.Stake, f.Err = "nothing, if the "+k.Noun+" is in its place", k.Elsewhere(c.ID)
 		default:

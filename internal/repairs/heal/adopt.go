@@ -8,7 +8,6 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/journal"
-	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/repairs/verify"
 	"github.com/varve-db/varve/repair"
@@ -108,7 +107,7 @@ func (h *healer) stands(k *kind.Kind, id string) (*journal.Stands, uint64, error
 	if err != nil {
 		return nil, 0, err
 	}
-	was, err := journal.StandsAt(h.r.o.FS, h.r.Path(k.Folder, jsondoc.FileName(id)))
+	was, err := journal.StandsAt(h.r.o.FS, h.r.Path(k.Folder, k.FileName(id)))
 	if err == nil && was == nil {
 		err = journal.ErrNothing
 	}
@@ -206,4 +205,7 @@ func (h *healer) adoptNew(held *wal.Held, k *kind.Kind, list []*newcomer) []erro
 	return fails
 }
 
-func (a *newcomer) inPlace() bool { return jsondoc.FileName(a.id) == path.Base(a.d.Path) }
+func (a *newcomer) inPlace() bool {
+	k := kind.At(a.d.Path)
+	return k != nil && k.FileName(a.id) == path.Base(a.d.Path)
+}

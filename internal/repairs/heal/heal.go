@@ -10,7 +10,6 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/journal"
-	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/repairs/past"
 	"github.com/varve-db/varve/internal/repairs/verify"
@@ -154,7 +153,7 @@ func (h *healer) document(held *wal.Held, k *kind.Kind, d *repair.Done) error {
 	if doc, mtime, from := v.Past.Document(k, id, newest.Version, newest.Line.ContentHash); doc != nil {
 		return h.restore(held, k, d, newest.Version, mtime.UnixMicro(), doc, from)
 	}
-	if f := v.Read(k, jsondoc.FileName(id)); f.Err == nil {
+	if f := v.Read(k, k.FileName(id)); f.Err == nil {
 		if c, doc, err := salvaged(v, k, f.Data, id); err == nil {
 			if d.Do != repair.Salvage {
 				return changedError{}
@@ -179,7 +178,7 @@ func (h *healer) lost(held *wal.Held, k *kind.Kind, d *repair.Done, newest *veri
 	n.Why, n.Version, n.Known, n.From = "no copy of it is left: "+n.Why, newest.Version, line, k.File(d.ID)
 	switch err := h.r.AsideNote(d, k.File(d.ID), n); {
 	case errors.Is(err, journal.ErrNothing):
-		if d.Where, err = h.r.Quarantine.Bytes(jsondoc.FileName(d.ID)+".lost", append([]byte(nil), line...), n); err != nil {
+		if d.Where, err = h.r.Quarantine.Bytes(k.FileName(d.ID)+".lost", append([]byte(nil), line...), n); err != nil {
 			return err
 		}
 	case err != nil:

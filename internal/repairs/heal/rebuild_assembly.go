@@ -6,7 +6,6 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/journal"
-	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
@@ -30,7 +29,7 @@ func (h *healer) rebuildAssembly(held *wal.Held, k *kind.Kind, d *repair.Done) e
 	if err != nil {
 		return err
 	}
-	f := v.Read(k, jsondoc.FileName(d.ID))
+	f := v.Read(k, k.FileName(d.ID))
 	if f.Err != nil {
 		return f.Err // not in its file yet: the next run finds it there
 	}

@@ -8,11 +8,10 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
-
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/journal"
-	"github.com/varve-db/varve/internal/jsondoc"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/worklog"
@@ -81,7 +80,7 @@ func (n *renewal) scope(folder *docfile.Folder, key string, list []wal.LSN) (*do
 	if err != nil {
 		return nil, nil // the key of no scope: EntryInvalid said so
 	}
-	name, store := jsondoc.FileName(key), uuid.UUID(n.log.UUID()).String()
+	name, store := kind.Scopes.FileName(key), uuid.UUID(n.log.UUID()).String()
 	r := worklog.Replay{Store: store, Partial: true}
 	if doc, _, err := folder.Read(name, places.DocumentMost); err == nil {
 		if was, err := working.DecodeFile(doc); err == nil && was.Scope == of {

@@ -14,7 +14,6 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/journal"
-	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
@@ -301,7 +300,7 @@ func (n *renewal) change(key string) (docfile.Change, error) {
 		return docfile.Change{}, err
 	}
 	return docfile.Change{
-		Folder: n.v.Folders[k.At], Name: jsondoc.FileName(id), Delete: e.Delete, Mtime: e.Time, ID: id, Version: e.LSN,
+		Folder: n.v.Folders[k.At], Name: k.FileName(id), Delete: e.Delete, Mtime: e.Time, ID: id, Version: e.LSN,
 		Data: func() ([]byte, error) { return n.s.Source().Codec.Doc(&view, n.v.Source.FileLimit) },
 		Ours: func(_ vfs.Info, data func() ([]byte, error)) bool {
 			b, err := data()

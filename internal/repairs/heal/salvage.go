@@ -8,13 +8,11 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/repairs/verify"
-	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/repair"
 )
 
@@ -28,7 +26,7 @@ func salvaged(v *verify.Run, k *kind.Kind, data []byte, id string) (kind.Content
 	if err != nil {
 		return kind.Content{}, nil, err
 	}
-	c, err := k.Decode(text, memstore.DecodeOptions{Limits: v.Source.Limits, Location: v.Source.Location, IDOptional: id != ""})
+	c, err := k.Decode(text, kind.DecodeOptions{Limits: v.Source.Limits, Location: v.Source.Location, IDOptional: id != ""})
 	if err != nil {
 		return kind.Content{}, nil, err
 	}
@@ -42,7 +40,7 @@ func salvaged(v *verify.Run, k *kind.Kind, data []byte, id string) (kind.Content
 		if a.ID = c.ID; a.Name == "" && len(a.MemoryIDs) == 0 {
 			return kind.Content{}, nil, fmt.Errorf("%w: neither a name nor members can be read", errs.ErrInvalid)
 		}
-		doc, err := a.Encode(assembly.Limits{AssemblyBytes: v.Source.Limits.MemoryBytes, Members: kind.MembersMost})
+		doc, err := a.Encode(assembly.Limits{AssemblyBytes: v.Source.Limits.Assembly.AssemblyBytes, Members: kind.MembersMost})
 		return c, doc, err
 	}
 	m := c.Memory
@@ -53,7 +51,7 @@ func salvaged(v *verify.Run, k *kind.Kind, data []byte, id string) (kind.Content
 		m.Metadata = map[string]any{}
 	}
 	m.Metadata[repair.PartialKey] = true
-	doc, err := m.Encode(v.Source.Limits)
+	doc, err := m.Encode(v.Source.Limits.Memory)
 	return c, doc, err
 }
 

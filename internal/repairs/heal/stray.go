@@ -9,7 +9,6 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/journal"
-	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/repairs/verify"
@@ -177,7 +176,7 @@ func (h *healer) judge(k *kind.Kind, name, other, why string) (*verdict, error) 
 	}
 	_, err = v.Source.State.Find(k.Letter, c.ID)
 	switch {
-	case err == nil && jsondoc.FileName(c.ID) == name:
+	case err == nil && k.FileName(c.ID) == name:
 		return nil, journal.ErrNothing // it has an entry by now
 	case err == nil: // the document is in its place, or should be
 		if back, err := h.judgeBack(k, &f, c.ID); back != nil || err != nil {
@@ -187,7 +186,7 @@ func (h *healer) judge(k *kind.Kind, name, other, why string) (*verdict, error) 
 	case !errors.Is(err, errs.ErrNotFound):
 		return nil, err
 	}
-	if own := jsondoc.FileName(c.ID); own != name && h.holds(k, own, c.ID) { // that counts
+	if own := k.FileName(c.ID); own != name && h.holds(k, own, c.ID) { // that counts
 		return aside(k.Elsewhere(c.ID).Error() + ", which is there"), nil
 	}
 	if other != "" && h.holds(k, other, c.ID) {
@@ -199,7 +198,7 @@ func (h *healer) judge(k *kind.Kind, name, other, why string) (*verdict, error) 
 		return aside(err.Error()), nil
 	}
 	is := &verdict{heals: repair.ByAdoption, id: c.ID, add: &newcomer{id: c.ID, file: f}}
-	if list := h.known[k.At][jsondoc.FileName(c.ID)]; len(list) > 0 && list[len(list)-1].Deleted {
+	if list := h.known[k.At][k.FileName(c.ID)]; len(list) > 0 && list[len(list)-1].Deleted {
 		is.err = errReturned // as where a process watches the files
 	}
 	return is, nil
@@ -219,7 +218,7 @@ func (h *healer) holds(k *kind.Kind, name, id string) bool {
 // nor archive has any more. nil: there is another, or its file is in its place.
 func (h *healer) judgeBack(k *kind.Kind, f *verify.File, id string) (*verdict, error) {
 	v := h.v
-	if !places.Gone(v.Read(k, jsondoc.FileName(id)).Err) {
+	if !places.Gone(v.Read(k, k.FileName(id)).Err) {
 		return nil, nil
 	}
 	list, err := v.May(k, id, v.Source.Log.Flushed())
@@ -331,7 +330,7 @@ func (h *healer) salvageable(k *kind.Kind, d *repair.Done) (*recovered, error) {
 	name := strings.TrimPrefix(d.Path, k.Folder+"/")
 	f := h.v.Read(k, name)
 	c, doc, err := salvaged(h.v, k, f.Data, "")
-	if f.Err != nil || err != nil || jsondoc.FileName(c.ID) != name {
+	if f.Err != nil || err != nil || k.FileName(c.ID) != name {
 		return nil, nil
 	}
 	if _, err := h.v.Source.State.Find(k.Letter, c.ID); !errors.Is(err, errs.ErrNotFound) {

@@ -3,7 +3,6 @@ package past
 import (
 	"slices"
 
-	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/kind"
 )
 
@@ -11,7 +10,7 @@ import (
 // are, by id, versions that a repair wrote and an undo deleted: they say nothing about the file,
 // which is as it was before both.
 func (v *Reader) Known(k *kind.Kind, names map[string]bool, undone map[string][]uint64) (map[string][]Version, error) {
-	all, err := v.All(k, func(id string) bool { return names[jsondoc.FileName(id)] })
+	all, err := v.All(k, func(id string) bool { return names[k.FileName(id)] })
 	if err != nil {
 		return nil, err
 	}
@@ -24,7 +23,7 @@ func (v *Reader) Known(k *kind.Kind, names map[string]bool, undone map[string][]
 			}
 			left = append(left, p)
 		}
-		known[jsondoc.FileName(id)] = left
+		known[k.FileName(id)] = left
 	}
 	return known, nil
 }

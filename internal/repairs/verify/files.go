@@ -117,7 +117,7 @@ func (v *Run) indexed(l *listing) error {
 			break // damaged, and reported; the files are told by the names
 		}
 		id := string(it.Key)
-		name := jsondoc.FileName(id)
+		name := l.kind.FileName(id)
 		l.mark(name)
 		if !v.o.Chosen(name) {
 			v.skip()
@@ -147,7 +147,7 @@ func (v *Run) overlaid(l *listing) error {
 			continue // spilled since: then its file is judged by what it says
 		}
 		id := e.Key[1:]
-		name := jsondoc.FileName(id)
+		name := l.kind.FileName(id)
 		l.mark(name)
 		if _, err := v.Source.State.Line(l.kind.Letter, id); err == nil || !v.o.Chosen(name) {
 			continue // compared with the set's lines
@@ -219,7 +219,7 @@ func (v *Run) json(k *kind.Kind, out *repair.Finding, name string) error {
 			return err
 		}
 		known := len(list) > 1 || !list[0].Absent
-		if jsondoc.FileName(out.ID) != name {
+		if k.FileName(out.ID) != name {
 			out.Kind, out.Heals = repair.Misplaced, repair.ByMoving
 			out.Err = k.Elsewhere(out.ID)
 			if known {

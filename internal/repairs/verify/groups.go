@@ -12,7 +12,6 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/human"
-	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/memstore"
@@ -245,7 +244,7 @@ func (v *Run) embedding(id string) (vector []float32, ok bool) {
 		}
 		return nil, false
 	}
-	f := v.Read(kind.Memories, jsondoc.FileName(id))
+	f := v.Read(kind.Memories, kind.Memories.FileName(id))
 	if f.Err != nil || f.Hash != p.Entry.ContentHash {
 		return nil, false
 	}

@@ -8,11 +8,9 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/human"
-	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
-	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
 )
@@ -54,7 +52,7 @@ type Judged struct {
 // Document compares a document with its file. line is what the set said of it when
 // its swap counter stood at swaps, nil when nothing did.
 func (v *Run) Document(k *kind.Kind, id string, line *index.Entry, swaps uint64) (j Judged) {
-	name := jsondoc.FileName(id)
+	name := k.FileName(id)
 	for range tries {
 		flushed := v.Source.Log.Flushed()
 		f := v.Read(k, name)
@@ -230,7 +228,7 @@ func KindOf(k *kind.Kind, of repair.Kind) repair.Kind {
 
 // Decode reads a document; what it returns may share bytes with data.
 func (v *Run) Decode(k *kind.Kind, data []byte) (kind.Content, error) {
-	return k.Decode(data, memstore.DecodeOptions{Limits: v.Source.Limits, Location: v.Source.Location, Owned: true})
+	return k.Decode(data, kind.DecodeOptions{Limits: v.Source.Limits, Location: v.Source.Location, Owned: true})
 }
 
 // Fits says why a document may not be written by today's limits: then it is not adopted.

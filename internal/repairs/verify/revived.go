@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/state"
@@ -33,7 +32,7 @@ func (v *Run) revived() error {
 		versions := make(map[string][]Standing, len(suspects))
 		for _, s := range suspects {
 			k := kind.At(s.Path)
-			f := v.Read(k, jsondoc.FileName(s.ID))
+			f := v.Read(k, k.FileName(s.ID))
 			f.Data = nil
 			files[k.Key(s.ID)] = &f
 			set, err := v.inSet(k, s.ID)

@@ -10,7 +10,6 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/index/table"
 	"github.com/varve-db/varve/internal/human"
-	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/repair"
@@ -164,7 +163,7 @@ func (s *vectors) judged(k *kind.Kind, id string) bool {
 // row is the vector of a document, nil if it has none; ok is false where that
 // cannot be read, which vectorFiles tells.
 func (s *vectors) row(k *kind.Kind, id string) (row []byte, number int64, ok bool) {
-	row, number, has, err := s.set.Row(nil, k.Vectors(), id)
+	row, number, has, err := s.set.Row(nil, k.VectorKind(), id)
 	if err != nil {
 		return nil, 0, false
 	}
@@ -236,17 +235,17 @@ func (s *vectors) line(k *kind.Kind, id string, line *index.Entry, embedding *[]
 // ghosts tells the vectors without a document.
 func (s *vectors) ghosts(k *kind.Kind) error {
 	v := s.v
-	if s.set == nil || s.behind != 0 || v.o.Parts < 2 && s.has[k.At].Load() == s.set.Count(k.Vectors()) {
+	if s.set == nil || s.behind != 0 || v.o.Parts < 2 && s.has[k.At].Load() == s.set.Count(k.VectorKind()) {
 		return nil
 	}
-	err := s.set.Walk(k.Vectors(), func(id string, number int64) error {
+	err := s.set.Walk(k.VectorKind(), func(id string, number int64) error {
 		if err := v.ctx.Err(); err != nil {
 			return err
 		}
 		if _, ok, err := s.idx.Get(nil, k.Section, id); ok || err != nil || !s.judged(k, id) {
 			return nil
 		}
-		if name := jsondoc.FileName(id); !v.o.Chosen(name) {
+		if name := k.FileName(id); !v.o.Chosen(name) {
 			return nil
 		}
 		if !s.known {

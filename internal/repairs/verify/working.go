@@ -10,6 +10,7 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/jsondoc"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
@@ -32,9 +33,9 @@ func (v *Run) scopes() error {
 		e, err := v.Source.Log.ReadAt(v.ctx, at.Pos)
 		if err == nil && len(e.Key) > 1 && e.Key[0] == record.Working {
 			key := strings.Clone(e.Key[1:])
-			logged[jsondoc.FileName(key)] = key
-			if _, found := slices.BinarySearch(names, jsondoc.FileName(key)); !found {
-				names = append(names, jsondoc.FileName(key))
+			logged[kind.Scopes.FileName(key)] = key
+			if _, found := slices.BinarySearch(names, kind.Scopes.FileName(key)); !found {
+				names = append(names, kind.Scopes.FileName(key))
 			}
 		}
 	}
@@ -114,8 +115,8 @@ func (v *Run) scopeFile(folder *docfile.Folder, name, key string, out *repair.Fi
 	v.sum.Bytes += int64(len(doc))
 	out.ID = f.Scope.Key()
 	switch {
-	case jsondoc.FileName(out.ID) != name:
-		out.Kind, out.Heals, out.Err = repair.Misplaced, repair.ByMoving, fmt.Errorf("the file of this scope is %s/%s", places.Working, jsondoc.FileName(out.ID))
+	case kind.Scopes.FileName(out.ID) != name:
+		out.Kind, out.Heals, out.Err = repair.Misplaced, repair.ByMoving, fmt.Errorf("the file of this scope is %s/%s", places.Working, kind.Scopes.FileName(out.ID))
 		return f, false
 	case !f.Intact:
 		out.Kind, out.Severity, out.Heals, out.Next = repair.WorkingEdited, repair.Info, repair.ByAdoption, ""
