@@ -36,7 +36,7 @@ func (ed *Adopter) Reconcile(ctx context.Context) {
 	before := ed.engine.Log().Report().Mtimes
 	for i, k := range ed.engine.Kinds().All {
 		info, err := ed.engine.Env().FS.Stat(k.Path(""))
-		if err != nil || before[i] == 0 || info.Mtime.UnixNano() == before[i] {
+		if i >= len(before) || err != nil || before[i] == 0 || info.Mtime.UnixNano() == before[i] {
 			continue
 		}
 		drift, err := ed.Drift(ctx, k)

@@ -27,8 +27,8 @@ type healer struct {
 	s Store
 	v *verify.Run
 	// archive and log were read for these names; see recall.
-	names [2]map[string]bool           // of each kind
-	known [2]map[string][]past.Version // by file name
+	names [kind.Most]map[string]bool           // of each kind
+	known [kind.Most]map[string][]past.Version // by file name
 }
 
 // heal does one action.

@@ -81,7 +81,7 @@ type vectors struct {
 	behind       uint64 // the index wants vectors of this LSN, and these are older
 
 	embedded, lacking atomic.Int64
-	has               [2]atomic.Int64 // documents with a vector
+	has               [kind.Most]atomic.Int64 // documents with a vector
 }
 
 // vectorsNow loads what the folder holds, and goes on counting.
@@ -180,6 +180,9 @@ func (s *vectors) line(k *kind.Kind, id string, line *index.Entry, embedding *[]
 	if embedding != nil && dims == index.UnknownDimension {
 		dims = len(*embedding)
 	}
+	if !k.Vectors {
+		return nil
+	}
 	if dims > 0 {
 		s.embedded.Add(1)
 	}
@@ -235,7 +238,7 @@ func (s *vectors) line(k *kind.Kind, id string, line *index.Entry, embedding *[]
 // ghosts tells the vectors without a document.
 func (s *vectors) ghosts(k *kind.Kind) error {
 	v := s.v
-	if s.set == nil || s.behind != 0 || v.o.Parts < 2 && s.has[k.At].Load() == s.set.Count(k.VectorKind()) {
+	if !k.Vectors || s.set == nil || s.behind != 0 || v.o.Parts < 2 && s.has[k.At].Load() == s.set.Count(k.VectorKind()) {
 		return nil
 	}
 	err := s.set.Walk(k.VectorKind(), func(id string, number int64) error {

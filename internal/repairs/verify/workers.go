@@ -78,9 +78,10 @@ func (c *atWork) report(v *Run) error {
 		if j.Err != nil {
 			return j.Err
 		}
-		if c.jobs[i].kind == kind.Memories {
+		switch c.jobs[i].kind {
+		case kind.Memories:
 			v.sum.Memories++
-		} else {
+		case kind.Assemblies:
 			v.sum.Assemblies++
 		}
 		v.sum.Bytes += j.bytes
