@@ -14,6 +14,7 @@ import (
 	"github.com/varve-db/varve/internal/copy/migrate"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/flush"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
@@ -116,7 +117,7 @@ func (o *Options) keepModes(dir string) {
 	filled := *o
 	filled.fill()
 	file, ferr := filled.env.System.FS.Stat(filepath.Join(dir, settings.Name))
-	folder, derr := filled.env.System.FS.Stat(filepath.Join(dir, "memories"))
+	folder, derr := filled.env.System.FS.Stat(filepath.Join(dir, kind.Memories.Folder))
 	kept := *o
 	if ferr == nil && o.FileMode == 0 {
 		kept.FileMode = file.Mode.Perm()

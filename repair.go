@@ -17,7 +17,7 @@ import (
 	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/flush"
-	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/repairs/heal"
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/vfs"
@@ -236,7 +236,7 @@ func (st *Store) emptied() error {
 	for _, c := range []struct {
 		folder string
 		n      int64
-	}{{"memories", st.inner.Engine.State().Live(record.Memory)}, {"assemblies", st.inner.Engine.State().Live(record.Assembly)}} {
+	}{{kind.Memories.Folder, st.inner.Engine.State().Live(kind.Memories.Letter)}, {kind.Assemblies.Folder, st.inner.Engine.State().Live(kind.Assemblies.Letter)}} {
 		if c.n == 0 {
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/jsondoc"
@@ -56,13 +57,21 @@ var (
 // Most is the number of kinds that an array indexed by Kind.At has room for.
 const Most = 8
 
+// Reserved are the letters of keys that are no documents: those of package record, and those that
+// package state keeps for preconditions.
+const Reserved = string(record.Working) + string(record.Model) + string(record.Kept) + "benr"
+
 // Register adds a kind, and with it a section to every index and a folder to every store that is
 // opened or made afterwards. It sets k.At and k.Section. The program registers no kind; a test does,
 // before it opens a store, to show that what works on documents needs nothing but the table.
-func Register(k *Kind) {
+func Register(k *Kind) error {
+	if strings.IndexByte(Reserved, k.Letter) >= 0 || Lettered(k.Letter) != nil || len(Kinds) == Most {
+		return fmt.Errorf("%w: the letter %q of kind %s is taken, or there are %d kinds already", errs.ErrInvalid, k.Letter, k.Noun, Most)
+	}
 	k.At, k.Section = len(Kinds), index.AddDocuments(k.Folder)
 	places.AddDocuments(k.Folder)
 	Kinds = append(Kinds, k)
+	return nil
 }
 
 // Folders have a file for each of their documents, named after its id.

@@ -20,7 +20,6 @@ import (
 	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
-	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
@@ -249,7 +248,7 @@ func (m *migrate) catchUp(ctx context.Context, at wal.LSN) (wal.LSN, error) {
 			if err = eerr; err != nil {
 				break
 			}
-			if len(e.Key) > 0 && e.Key[0] == record.Memory {
+			if kind.Of(e.Key) == kind.Memories {
 				ids[e.Key[1:]] = true
 			}
 		}

@@ -193,7 +193,7 @@ func (g *ground) damage(opening error) error {
 	if b, err := vfs.ReadFile(g.o.FS, g.path("config.json"), places.ConfigMost); err == nil && g.o.Config(b) == nil {
 		return nil
 	}
-	names, err := g.o.FS.ReadDir(g.path("memories"))
+	names, err := g.o.FS.ReadDir(g.path(kind.Memories.Folder))
 	if err == nil {
 		for _, n := range names {
 			if strings.HasSuffix(n, jsondoc.Extension) {
