@@ -99,7 +99,7 @@ func expect(t *testing.T, st *varve.Store, want map[string]string) {
 		}
 		found++
 	}
-	if live := eng.State.Live(Notes.Letter); int(live) != n || found != n {
+	if live := eng.State().Live(Notes.Letter); int(live) != n || found != n {
 		t.Errorf("%d notes are counted, %d listed, want %d", live, found, n)
 	}
 }
