@@ -3,6 +3,7 @@ package kind
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -62,11 +63,19 @@ const Most = 8
 const Reserved = string(record.Working) + string(record.Model) + string(record.Kept) + "benr"
 
 // Register adds a kind, and with it a section to every index and a folder to every store that is
-// opened or made afterwards. It sets k.At and k.Section. The program registers no kind; a test does,
+// opened or made afterwards. It sets k.At and k.Section. It refuses a letter, a folder or a noun that
+// something else in a store has. The program registers no kind; a test does,
 // before it opens a store, to show that what works on documents needs nothing but the table.
 func Register(k *Kind) error {
-	if strings.IndexByte(Reserved, k.Letter) >= 0 || Lettered(k.Letter) != nil || len(Kinds) == Most {
-		return fmt.Errorf("%w: the letter %q of kind %s is taken, or there are %d kinds already", errs.ErrInvalid, k.Letter, k.Noun, Most)
+	switch {
+	case len(Kinds) == Most:
+		return fmt.Errorf("%w: kind %q is one too many: a store has at most %d", errs.ErrInvalid, k.Noun, Most)
+	case k.Letter <= ' ' || k.Letter > '~' || strings.IndexByte(Reserved, k.Letter) >= 0 || Lettered(k.Letter) != nil:
+		return fmt.Errorf("%w: kind %q: the letter %q is taken or not printable ASCII; choose another", errs.ErrInvalid, k.Noun, k.Letter)
+	case k.Folder == "" || strings.ContainsAny(k.Folder, `/\`) || places.IsTaken(k.Folder):
+		return fmt.Errorf("%w: kind %q: a store has another use for the folder %q; choose another", errs.ErrInvalid, k.Noun, k.Folder)
+	case k.Noun == "" || k.Noun == Scopes.Noun || slices.ContainsFunc(Kinds, func(o *Kind) bool { return o.Noun == k.Noun }):
+		return fmt.Errorf("%w: the name %q of a kind is taken or empty; choose another", errs.ErrInvalid, k.Noun)
 	}
 	k.At, k.Section = len(Kinds), index.AddDocuments(k.Folder)
 	places.AddDocuments(k.Folder)

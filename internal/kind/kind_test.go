@@ -34,11 +34,26 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestRegisterRefuses: a letter means one thing.
+// TestRegisterRefuses: a letter, a folder and a noun mean one thing each, and a refusal changes nothing.
 func TestRegisterRefuses(t *testing.T) {
-	for _, letter := range []byte(Reserved + "ma") {
-		if err := Register(&Kind{Letter: letter, Folder: "x"}); !errors.Is(err, errs.ErrInvalid) {
-			t.Errorf("%q: %v", letter, err)
+	var refused []*Kind
+	for _, letter := range []byte(Reserved + "ma\x00 \n\x7f\xe9") {
+		refused = append(refused, &Kind{Letter: letter, Folder: "free", Noun: "free"})
+	}
+	for _, folder := range []string{"", "memories", "Memories", "assemblies", "working", "wal", "tmp", "quarantine", "backups",
+		"config.json", "checkpoint", "view_index", "a/b", `a\b`} {
+		refused = append(refused, &Kind{Letter: 'x', Folder: folder, Noun: "free"})
+	}
+	for _, noun := range []string{"", "memory", "assembly", "working memory"} {
+		refused = append(refused, &Kind{Letter: 'x', Folder: "free", Noun: noun})
+	}
+	kinds, folders := len(Kinds), len(Folders())
+	for _, k := range refused {
+		if err := Register(k); !errors.Is(err, errs.ErrInvalid) {
+			t.Errorf("letter %q, folder %q, noun %q: %v", k.Letter, k.Folder, k.Noun, err)
 		}
+	}
+	if len(Kinds) != kinds || len(Folders()) != folders {
+		t.Errorf("%d kinds and %d folders, want %d and %d", len(Kinds), len(Folders()), kinds, folders)
 	}
 }

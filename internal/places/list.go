@@ -108,6 +108,14 @@ func Documents() []string { return slices.Clone(documents) }
 // IsDocuments reports whether a folder of a store has a file for each document.
 func IsDocuments(rel string) bool { return slices.Contains(documents, rel) }
 
+// IsTaken reports whether a store has something of this name in its folder.
+func IsTaken(name string) bool {
+	return slices.ContainsFunc(list, func(p place) bool {
+		first, _, _ := strings.Cut(p.path, "/")
+		return strings.EqualFold(first, name)
+	})
+}
+
 func vectorFiles() (list []place) {
 	for _, name := range vector.Files() {
 		list = append(list, place{name, named | changed})

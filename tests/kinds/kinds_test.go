@@ -6,16 +6,23 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	varve "github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/history"
 	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/storetest"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/vfs/crash"
+	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
 func TestMain(m *testing.M) {
@@ -344,4 +351,165 @@ func TestMigrate(t *testing.T) {
 	st = opened(t, to)
 	expect(t, st, all)
 	clean(t, st)
+}
+
+// TestPowerCut: what was acknowledged survives a loss of power at any moment, with what of the
+// unsynced the disk keeps, and all files are right afterwards.
+func TestPowerCut(t *testing.T) {
+	clock := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	run := func(disk *crash.Disk, dieAt int, job func(st *varve.Store) error) (ops int, died bool) {
+		process := disk.Process("p")
+		disk.SetClock(func() time.Time { return clock })
+		fsys := wrap.New(process, func(_ *wrap.Op, call func() error) error {
+			clock = clock.Add(10 * time.Microsecond)
+			if ops++; ops == dieAt {
+				disk.Kill(process)
+				runtime.Goexit()
+			}
+			return call()
+		})
+		options := open.In(&varve.Options{Clock: func() time.Time { return clock }, SegmentSize: 64 << 10, NoBackground: true},
+			open.Environment{System: vfs.System{FS: fsys, Inline: true, Rand: rand.NewChaCha8([32]byte{byte(dieAt)}), Sleep: func(ctx context.Context, d time.Duration) error {
+				clock = clock.Add(d)
+				return ctx.Err()
+			}}})
+		died = true
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			st, err := varve.Open(t.Context(), "/store", options)
+			if err == nil {
+				err = errors.Join(job(st), st.Close())
+			}
+			if err != nil {
+				t.Error(err)
+			}
+			died = false
+		}()
+		<-done
+		return ops, died
+	}
+	patterns := crash.Patterns()
+	died := true
+	for dieAt, n := 1, 0; died && !t.Failed(); dieAt, n = dieAt+29, n+1 {
+		disk := crash.New()
+		acknowledged, begun := map[string]string{}, map[string]string{}
+		change := func(st *varve.Store, id, text string) (err error) {
+			begun[id] = text
+			if text == "" {
+				err = remove(t.Context(), st, id)
+			} else {
+				err = put(t.Context(), st, id, text)
+			}
+			if err == nil {
+				acknowledged[id] = text
+			}
+			return err
+		}
+		_, died = run(disk, dieAt, func(st *varve.Store) error {
+			for i, c := range [][2]string{{"a", "first"}, {"b", "second"}, {long, "third"}, {"a", "first again"}, {"b", ""}, {"c", "fourth"}, {"b", "back"}} {
+				if err := change(st, c[0], c[1]); err != nil {
+					return err
+				}
+				if i%3 == 2 {
+					if err := st.Flush(t.Context()); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		})
+		pattern := patterns[n%len(patterns)]
+		clock = clock.Add(time.Second)
+		run(disk.Crash(pattern, rand.New(rand.NewPCG(uint64(dieAt), uint64(pattern)))), 0, func(st *varve.Store) error {
+			for id, want := range begun {
+				if has := text(t, st, id); has != want && has != acknowledged[id] {
+					t.Errorf("cut at operation %d, %s: note %s is %q, want %q or %q", dieAt, pattern, id, has, want, acknowledged[id])
+				}
+			}
+			if err := st.Flush(t.Context()); err != nil {
+				return err
+			}
+			clean(t, st)
+			return nil
+		})
+	}
+}
+
+// TestPast: history and watch have the versions of a note; verify counts it.
+func TestPast(t *testing.T) {
+	st := filled(t, t.TempDir())
+	must(t, put(t.Context(), st, "a", "second"))
+	must(t, remove(t.Context(), st, "a"))
+	var seen []string
+	for c, err := range st.Admin().Changes(t.Context(), 0) {
+		must(t, err)
+		seen = append(seen, fmt.Sprint(c.Kind, " ", c.ID, " ", c.Deleted))
+		if c.Kind == Notes.Noun && (c.Memory.ID != "" || c.Assembly.ID != "") {
+			t.Errorf("the change of a note has a memory or an assembly: %+v", c)
+		}
+	}
+	want := []string{"memory a false", "assembly a false", "note a false", "note b false", "note " + long + " false", "note a false", "note a true"}
+	if !slices.Equal(seen, want) {
+		t.Errorf("seen %q, want %q", seen, want)
+	}
+	var versions []string
+	history.New(open.Inside(st).Engine).Each(t.Context(), notes(st), "a", func(v history.Version, err error) bool {
+		must(t, err)
+		if v.Deleted {
+			versions = append(versions, "")
+		} else {
+			versions = append(versions, field(t, v.Document))
+		}
+		return true
+	})
+	slices.Sort(versions)
+	if !slices.Equal(versions, []string{"", "first", "second"}) {
+		t.Errorf("the history is %q", versions)
+	}
+	must(t, st.Flush(t.Context()))
+	var sum varve.VerifySummary
+	storetest.AllWell(t, st.Admin().Verify(t.Context(), varve.VerifyOptions{Summary: &sum}))
+	if sum.Memories != 1 || sum.Assemblies != 1 || sum.Others[Notes.Folder] != 2 {
+		t.Errorf("compared %d memories, %d assemblies, others %v", sum.Memories, sum.Assemblies, sum.Others)
+	}
+}
+
+// TestSalvage: a note that cannot be read, and of which the log has no version, is set aside by a
+// repair as it is; no part of it is taken for a memory.
+func TestSalvage(t *testing.T) {
+	dir := t.TempDir()
+	st := filled(t, dir)
+	must(t, st.Flush(t.Context()))
+	must(t, st.Close())
+	name := filepath.Join(dir, Notes.File("b"))
+	broken := []byte(`{"note_id": "b", "text": "the zebra sle`)
+	must(t, os.WriteFile(name, broken, 0o600))
+	for _, pattern := range []string{"memory_index*", "backups/*", "checkpoint", "wal"} {
+		names, err := filepath.Glob(filepath.Join(dir, pattern))
+		must(t, err)
+		for _, name := range names {
+			must(t, os.RemoveAll(name))
+		}
+	}
+	plan, err := varve.PlanRepair(t.Context(), dir, nil, varve.VerifyOptions{})
+	must(t, err)
+	_, err = plan.Apply(t.Context())
+	must(t, err)
+	kept := 0
+	must(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if bytes.Equal(b, broken) {
+			kept++
+		}
+		return err
+	}))
+	if kept == 0 {
+		t.Error("the bytes of the broken note are gone")
+	}
+	st = opened(t, dir)
+	expect(t, st, map[string]string{"a": "first", "b": "", long: "third"})
 }

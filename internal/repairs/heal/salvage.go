@@ -44,6 +44,9 @@ func salvaged(v *verify.Run, k *kind.Kind, data []byte, id string) (kind.Content
 		return c, doc, err
 	}
 	m := c.Memory
+	if m == nil { // only a memory has a member that marks it as incomplete
+		return kind.Content{}, nil, fmt.Errorf("%w: the document of a %s is kept only where it can be read whole", errs.ErrInvalid, k.Noun)
+	}
 	if m.ID = c.ID; m.Content == "" && len(m.Metadata) == 0 {
 		return kind.Content{}, nil, fmt.Errorf("%w: neither content nor metadata can be read", errs.ErrInvalid)
 	}

@@ -83,6 +83,11 @@ func (c *atWork) report(v *Run) error {
 			v.sum.Memories++
 		case kind.Assemblies:
 			v.sum.Assemblies++
+		default:
+			if v.sum.Others == nil {
+				v.sum.Others = map[string]int64{}
+			}
+			v.sum.Others[c.jobs[i].kind.Folder]++
 		}
 		v.sum.Bytes += j.bytes
 		if j.read {
