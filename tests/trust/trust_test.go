@@ -237,12 +237,12 @@ func operations(b box) map[string]func(ctx context.Context) (any, error) {
 			return nil, errors.Join(st.Admin().Compact(ctx), st.Admin().RebuildIndex(ctx))
 		}),
 		"repair": apply,
-		"undo":   func(ctx context.Context) (any, error) { return varve.UndoRepair(ctx, b.store, o, "") },
-		"repair, undo": func(ctx context.Context) (any, error) {
+		"repair, quarantine": func(ctx context.Context) (any, error) {
 			a, err := apply(ctx)
-			u, uerr := varve.UndoRepair(ctx, b.store, o, "")
-			return []any{a, u}, errors.Join(err, uerr)
+			q, qerr := in(setAside)(ctx)
+			return []any{a, q}, errors.Join(err, qerr)
 		},
+		"quarantine": in(setAside),
 		"backup, restore": in(func(ctx context.Context, st *varve.Store) (any, error) {
 			info, err := st.Backup(ctx, filepath.Join(b.dir, "backup"), varve.BackupOptions{})
 			if err != nil {
@@ -255,6 +255,26 @@ func operations(b box) map[string]func(ctx context.Context) (any, error) {
 			return varve.Migrate(ctx, b.store, filepath.Join(b.dir, "moved"), &varve.MigrateOptions{Switch: true, RemoveSource: true, Options: o})
 		},
 	}
+}
+
+// setAside lists, reads, restores and drops what is in quarantine.
+func setAside(ctx context.Context, st *varve.Store) (any, error) {
+	var all []any
+	var errs error
+	quarantine := st.Admin().Quarantine()
+	var names []string
+	for q, err := range quarantine.All(ctx) {
+		if err != nil {
+			return all, err
+		}
+		var b bytes.Buffer
+		_, cerr := quarantine.Copy(ctx, q.Name, &b)
+		r, rerr := quarantine.Restore(ctx, q.Name)
+		all, errs = append(all, q, b.String(), r), errors.Join(errs, cerr, rerr)
+		names = append(names, q.Name)
+	}
+	dropped, err := quarantine.Drop(ctx, append(names, "../outside/victim", "../../outside")...)
+	return append(all, dropped), errors.Join(errs, err)
 }
 
 // TestTrust runs every operation on every lie.
