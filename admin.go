@@ -13,15 +13,15 @@ func (st *Store) Admin() Admin { return Admin{st} }
 // written for a while asks. So does one that only reads: a read-only store never finds this out by itself, except
 // that its watches end.
 func (ad Admin) InPlace() error {
-	if err := ad.st.engine.BeginUse(); err != nil {
+	if err := ad.st.inner.Engine.BeginUse(); err != nil {
 		return err
 	}
-	defer ad.st.engine.EndUse()
-	return ad.st.engine.Log.InPlace()
+	defer ad.st.inner.Engine.EndUse()
+	return ad.st.inner.Engine.Log().InPlace()
 }
 
 // Commits returns the number of commits that calls of this handle made durable: puts, deletions, batches and
 // transactions of memories, assemblies and working memory. What the store does by itself does not count: an adopted
 // edit, the deletion of what has expired, counted accesses. It may be called after
 // Close, where a host decides whether an error came before or after a durable write.
-func (ad Admin) Commits() int64 { return ad.st.engine.Commits.Load() }
+func (ad Admin) Commits() int64 { return ad.st.inner.Engine.Commits().Load() }

@@ -94,7 +94,7 @@ func (e *editing) look(ids ...string) (absent []string) {
 	for _, id := range ids {
 		names = append(names, id+".json")
 	}
-	absent, err := adopt.NewFiles(&e.st.edits).Look(e.t.Context(), "memories", names)
+	absent, err := adopt.NewFiles(e.st.inner.Adopter).Look(e.t.Context(), "memories", names)
 	if err != nil {
 		e.t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func (e *editing) want(id, content string) {
 // commits is how many commits the log has from a position on, and how many entries.
 func (e *editing) commits(from uint64) (commits, entries int) {
 	e.t.Helper()
-	for x, err := range e.st.engine.Log.Scan(e.t.Context(), from) {
+	for x, err := range e.st.inner.Engine.Log().Scan(e.t.Context(), from) {
 		if err != nil {
 			e.t.Fatal(err)
 		}
@@ -167,7 +167,7 @@ func TestAdoptedTogether(t *testing.T) {
 				e.edit(fmt.Sprint("k", i), fmt.Sprintf(`"was %d"`, i), fmt.Sprintf(`"is %d %s"`, i, large))
 			}
 			e.save("new", `{"id":"new","content":"made"}`)
-			from := e.st.engine.Log.Durable()
+			from := e.st.inner.Engine.Log().Durable()
 			e.look(append(keys(c.n), "new")...)
 			commits, entries := e.commits(from)
 			if commits > c.most || entries != c.n+1 || adopted != c.n+1 {
@@ -229,7 +229,7 @@ func TestAdoptedBesideOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	other = writer
-	from := e.st.engine.Log.Durable()
+	from := e.st.inner.Engine.Log().Durable()
 	if absent := e.look(keys(20)...); !slices.Equal(absent, []string{"k11.json"}) {
 		t.Errorf("absent: %q", absent)
 	}
@@ -327,7 +327,7 @@ func TestSavedSlowly(t *testing.T) {
 		return err
 	}
 	e := edited(t, 2, open.In(&Options{}, open.Environment{System: vfs.System{FS: wrap.New(vfs.OS(), hook)}}))
-	release, err := adopt.NewFiles(&e.st.edits).Lead(t.Context())
+	release, err := adopt.NewFiles(e.st.inner.Adopter).Lead(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -378,7 +378,7 @@ func TestAdoptedMembers(t *testing.T) {
 		j := i + strings.Index(text[i:], "]")
 		e.save(id, text[:i]+`"embedding": [0, 1`+text[j:])
 	}
-	from := e.st.engine.Log.Durable()
+	from := e.st.inner.Engine.Log().Durable()
 	e.look(members...)
 	if commits, entries := e.commits(from); commits != 1 || entries != 31 {
 		t.Errorf("%d commits of %d entries, want 1 of 31", commits, entries)
@@ -412,8 +412,8 @@ func TestGoneTogether(t *testing.T) {
 		if _, err := e.st.Put(t.Context(), Memory{ID: "k4", Content: "again"}); err != nil {
 			t.Fatal(err)
 		}
-		from := e.st.engine.Log.Durable()
-		if err := adopt.NewFiles(&e.st.edits).Settle(t.Context(), "memories", keys(15)); err != nil {
+		from := e.st.inner.Engine.Log().Durable()
+		if err := adopt.NewFiles(e.st.inner.Adopter).Settle(t.Context(), "memories", keys(15)); err != nil {
 			t.Fatal(err)
 		}
 		commits, entries := e.commits(from)
@@ -491,7 +491,7 @@ func TestAdoptCut(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		f := adopt.NewFiles(&st.edits)
+		f := adopt.NewFiles(st.inner.Adopter)
 		absent, err := f.Look(ctx, "memories", all)
 		if err == nil {
 			var gone []string
@@ -527,7 +527,7 @@ func TestAdoptCut(t *testing.T) {
 						if text, ok := got["k5"]; ok && done {
 							t.Errorf("k5 was deleted, and is %q", text)
 						}
-						if _, err := adopt.NewFiles(&st.edits).Look(ctx, "memories", all); err != nil {
+						if _, err := adopt.NewFiles(st.inner.Adopter).Look(ctx, "memories", all); err != nil {
 							t.Error(err)
 						}
 					} else {

@@ -22,7 +22,7 @@ func TestCompositeKeepsItsNumber(t *testing.T) {
 		if _, err := st.Assemblies().Activate(ctx, "a", 0.1); err != nil {
 			t.Fatal(err)
 		}
-		v, err := st.engine.Find(ctx, st.engine.Kinds.Assemblies, "a", false)
+		v, err := st.inner.Engine.Find(ctx, st.inner.Engine.Kinds().Assemblies, "a", false)
 		if err != nil || v.Line.VectorNumber() != int64(first.Version) {
 			t.Errorf("after %d activations the number is %d, want %d, %v", i+1, v.Line.VectorNumber(), first.Version, err)
 		}
@@ -30,13 +30,13 @@ func TestCompositeKeepsItsNumber(t *testing.T) {
 			if err := st.Flush(ctx); err != nil {
 				t.Fatal(err)
 			}
-			st.engine.Cache.InvalidateAll()
+			st.inner.Engine.Cache().InvalidateAll()
 		}
 	}
 	if _, err := st.Put(ctx, Memory{ID: "m", Embedding: []float32{3, 2, 1}}); err != nil {
 		t.Fatal(err)
 	}
-	if v, err := st.engine.Find(ctx, st.engine.Kinds.Assemblies, "a", false); err != nil || v.Line.VectorNumber() != int64(v.LSN) {
+	if v, err := st.inner.Engine.Find(ctx, st.inner.Engine.Kinds().Assemblies, "a", false); err != nil || v.Line.VectorNumber() != int64(v.LSN) {
 		t.Errorf("another composite has the number %d, %v", v.Line.VectorNumber(), err)
 	}
 }

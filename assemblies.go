@@ -3,7 +3,6 @@ package varve
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -35,16 +34,16 @@ func (st *Store) Assemblies() Assemblies { return Assemblies{st} }
 // new members must exist (*MissingMembersError) unless AllowMissing is given. See Store.Put.
 func (as Assemblies) Put(ctx context.Context, a Assembly, options ...PutOption) (Assembly, error) {
 	st := as.st
-	if err := st.engine.BeginUse(); err != nil {
+	if err := st.inner.Engine.BeginUse(); err != nil {
 		return Assembly{}, err
 	}
-	defer st.engine.EndUse()
-	if err := st.engine.Writable(); err != nil {
+	defer st.inner.Engine.EndUse()
+	if err := st.inner.Engine.Writable(); err != nil {
 		return Assembly{}, err
 	}
 	a = *a.Clone()
 	ops := []commit.Op{{Group: true, ID: a.ID, Assembly: &a, Conds: conditionsOf(options)}}
-	if err := st.commits.Commit(ctx, ops, nil, 0); err != nil {
+	if err := st.inner.Committer.Commit(ctx, ops, nil, 0); err != nil {
 		return Assembly{}, err
 	}
 	return *a.Clone(), nil
@@ -52,16 +51,16 @@ func (as Assemblies) Put(ctx context.Context, a Assembly, options ...PutOption) 
 
 // Get returns an assembly, or ErrNotFound.
 func (as Assemblies) Get(ctx context.Context, id string) (Assembly, error) {
-	v, err := as.st.engine.Get(ctx, as.st.engine.Kinds.Assemblies, id)
+	v, err := as.st.inner.Engine.Get(ctx, as.st.inner.Engine.Kinds().Assemblies, id)
 	if err != nil {
 		return Assembly{}, err
 	}
-	return as.st.engine.DecodeAssembly(id, v)
+	return as.st.inner.Engine.DecodeAssembly(id, v)
 }
 
 // GetRaw returns the exact bytes of an assembly's file, or those that the next flush will write.
 func (as Assemblies) GetRaw(ctx context.Context, id string) ([]byte, error) {
-	v, err := as.st.engine.Get(ctx, as.st.engine.Kinds.Assemblies, id)
+	v, err := as.st.inner.Engine.Get(ctx, as.st.inner.Engine.Kinds().Assemblies, id)
 	if err != nil {
 		return nil, err
 	}
@@ -97,14 +96,14 @@ func (as Assemblies) Update(ctx context.Context, id string, f func(a *Assembly) 
 // Delete deletes an assembly, not its members; ErrNotFound if there is none.
 func (as Assemblies) Delete(ctx context.Context, id string, conds ...Cond) error {
 	st := as.st
-	if err := st.engine.BeginUse(); err != nil {
+	if err := st.inner.Engine.BeginUse(); err != nil {
 		return err
 	}
-	defer st.engine.EndUse()
-	if err := st.engine.Writable(); err != nil {
+	defer st.inner.Engine.EndUse()
+	if err := st.inner.Engine.Writable(); err != nil {
 		return err
 	}
-	return st.commits.Commit(ctx, []commit.Op{{Group: true, ID: id, Conds: conditionsOf(conds), MustExist: true}}, nil, 0)
+	return st.inner.Committer.Commit(ctx, []commit.Op{{Group: true, ID: id, Conds: conditionsOf(conds), MustExist: true}}, nil, 0)
 }
 
 // Add appends memories to the members; memories that are members already keep their place. They
@@ -134,13 +133,13 @@ func (as Assemblies) change(ctx context.Context, id string, options []PutOption,
 // a write: Level returns the current value.
 func (as Assemblies) Activate(ctx context.Context, id string, boost float64) (Assembly, error) {
 	return as.Update(ctx, id, func(a *Assembly) error {
-		return a.Activate(as.st.engine.Env.Clock(), boost, as.st.engine.Settings.Now().HalfLife())
+		return a.Activate(as.st.inner.Engine.Env().Clock(), boost, as.st.inner.Engine.Settings().Now().HalfLife())
 	})
 }
 
 // Level returns the current activation of an assembly, 0 to 1.
 func (as Assemblies) Level(a *Assembly) float64 {
-	return a.ActivationAt(as.st.engine.Env.Clock(), as.st.engine.Settings.Now().HalfLife())
+	return a.ActivationAt(as.st.inner.Engine.Env().Clock(), as.st.inner.Engine.Settings().Now().HalfLife())
 }
 
 // Merge merges assemblies into an existing one and deletes them, all in one commit: see
@@ -165,7 +164,7 @@ func (as Assemblies) Merge(ctx context.Context, into string, from ...string) (As
 			}
 			sources = append(sources, &a)
 		}
-		if err := assembly.Merge(&dst, as.st.engine.Settings.Now().HalfLife(), sources...); err != nil {
+		if err := assembly.Merge(&dst, as.st.inner.Engine.Settings().Now().HalfLife(), sources...); err != nil {
 			return err
 		}
 		result = dst.Clone()
@@ -187,82 +186,49 @@ func (as Assemblies) Merge(ctx context.Context, into string, from ...string) (As
 // Filters of what assemblies do not have (session, metadata, timestamp) pass none. See Store.Memories.
 func (as Assemblies) All(ctx context.Context, filters ...Filter) iter.Seq2[Assembly, error] {
 	st := as.st
-	return engine.Reading(ctx, st.engine, func(yield func(Assembly, error) bool) {
+	return engine.Reading(ctx, st.inner.Engine, func(yield func(Assembly, error) bool) {
 		f := filtersOf(filters)
 		if f.Session != nil || f.Reads() {
 			return
 		}
-		for id, err := range st.engine.IDs(ctx, st.engine.Kinds.Assemblies, f) {
+		for id, err := range st.inner.Engine.IDs(ctx, st.inner.Engine.Kinds().Assemblies, f) {
 			if err != nil {
 				if !yield(Assembly{}, err) {
 					return
 				}
 				continue
 			}
-			if !st.yieldAssembly(ctx, id, yield) {
+			if !st.inner.Engine.YieldAssembly(ctx, id, yield) {
 				return
 			}
 		}
 	})
-}
-
-// yieldAssembly yields one that is still there.
-func (st *Store) yieldAssembly(ctx context.Context, id string, yield func(Assembly, error) bool) bool {
-	v, err := st.engine.Load(ctx, st.engine.Kinds.Assemblies, id)
-	if errors.Is(err, errs.ErrNotFound) {
-		return true // gone since
-	}
-	var a Assembly
-	if err == nil {
-		a, err = st.engine.DecodeAssembly(id, v)
-	} else {
-		err = fmt.Errorf("assembly %s: %w", human.Quote(id), err)
-	}
-	return yield(a, err)
 }
 
 // Count returns the number of assemblies.
 func (as Assemblies) Count(ctx context.Context) (int64, error) {
 	st := as.st
-	if err := st.engine.BeginUse(); err != nil {
+	if err := st.inner.Engine.BeginUse(); err != nil {
 		return 0, err
 	}
-	defer st.engine.EndUse()
-	if err := st.engine.CatchUp(ctx); err != nil {
+	defer st.inner.Engine.EndUse()
+	if err := st.inner.Engine.CatchUp(ctx); err != nil {
 		return 0, err
 	}
-	return st.engine.State.Live(st.engine.Kinds.Assemblies.Letter), nil
+	return st.inner.Engine.State().Live(st.inner.Engine.Kinds().Assemblies.Letter), nil
 }
 
 // Containing yields the assemblies that contain a memory, by id. It reads no other assembly.
 func (as Assemblies) Containing(ctx context.Context, memory string) iter.Seq2[Assembly, error] {
-	st := as.st
-	return engine.Reading(ctx, st.engine, func(yield func(Assembly, error) bool) {
-		ids, _, err := st.engine.Containing(memory)
-		if err != nil {
-			yield(Assembly{}, err)
-			return
-		}
-		for _, id := range ids {
-			more := st.yieldAssembly(ctx, id, func(a Assembly, err error) bool {
-				if err == nil && !a.Has(memory) {
-					return true // not any more
-				}
-				return yield(a, err)
-			})
-			if !more {
-				return
-			}
-		}
-	})
+	return as.st.inner.Engine.AssembliesWith(ctx, memory)
 }
 
 // History yields the versions of an assembly that are still kept; see Store.History.
 func (as Assemblies) History(ctx context.Context, id string) iter.Seq2[Version, error] {
-	return as.st.versionsOf(ctx, as.st.engine.Kinds.Assemblies, id)
+	return as.st.versionsOf(ctx, as.st.inner.Engine.Kinds().Assemblies, id)
 }
 
 // GetAt returns one version of an assembly; see Store.GetAt.
 func (as Assemblies) GetAt(ctx context.Context, id string, lsn uint64) (Version, error) {
-	return as.st.versionAt(ctx, as.st.engine.Kinds.Assemblies, id, lsn)
+	return as.st.versionAt(ctx, as.st.inner.Engine.Kinds().Assemblies, id, lsn)
 }

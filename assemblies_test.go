@@ -465,7 +465,7 @@ func TestCompositeNumber(t *testing.T) {
 			if err := st.Admin().Compact(ctx); err != nil {
 				t.Fatal(err)
 			}
-			e, err := st.engine.State.Line('a', "a")
+			e, err := st.inner.Engine.State().Line('a', "a")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -71,14 +71,14 @@ func (a *async) leave(id string, done chan struct{}) {
 // become durable in any order. Close waits for all.
 func (st *Store) PutAsync(m Memory, options ...PutOption) *Pending {
 	p := &Pending{done: make(chan struct{})}
-	if err := st.engine.BeginUse(); err != nil {
+	if err := st.inner.Engine.BeginUse(); err != nil {
 		p.err = err
 		close(p.done)
 		return p
 	}
-	if st.engine.Env.System.Inline {
+	if st.inner.Engine.Env().System.Inline {
 		p.memory, p.err = st.put(context.Background(), m, options)
-		st.engine.EndUse()
+		st.inner.Engine.EndUse()
 		close(p.done)
 		return p
 	}
@@ -88,13 +88,13 @@ func (st *Store) PutAsync(m Memory, options ...PutOption) *Pending {
 	before := st.async.follow(m.ID, p.done)
 	id := m.ID
 	go func() {
-		defer st.engine.EndUse() // Close waits for it
+		defer st.inner.Engine.EndUse() // Close waits for it
 		defer st.async.bytes.Release(size)
 		if before != nil {
 			<-before
 		}
-		p.memory, p.err = st.put(st.engine.Lasting.Context, m, options)
-		st.engine.Lasting.Ended("PutAsync", p.err)
+		p.memory, p.err = st.put(st.inner.Engine.Progress().Context, m, options)
+		st.inner.Engine.Progress().Ended("PutAsync", p.err)
 		close(p.done)
 		st.async.leave(id, p.done)
 	}()

@@ -59,36 +59,36 @@ func TestBackgroundRounds(t *testing.T) {
 	if done != n || err != nil {
 		t.Fatal(done, err)
 	}
-	c, err := st.engine.Log.Checkpoint()
+	c, err := st.inner.Engine.Log().Checkpoint()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for quiet, want := range map[bool]int{false: flush.PaceFiles, true: flush.QuietFiles} {
-		st.flusher.Quiet.Store(quiet)
-		list, to, err := st.flusher.Due(t.Context(), flush.MergeWhenDue, c)
-		if err != nil || len(list) != want || to.LSN <= list[want-1].Pos || to.LSN >= st.engine.Log.Durable() {
-			t.Errorf("quiet %v: %d files up to %d of %d, %v", quiet, len(list), to.LSN, st.engine.Log.Durable(), err)
+		st.inner.Flusher.Quiet.Store(quiet)
+		list, to, err := st.inner.Flusher.Due(t.Context(), flush.MergeWhenDue, c)
+		if err != nil || len(list) != want || to.LSN <= list[want-1].Pos || to.LSN >= st.inner.Engine.Log().Durable() {
+			t.Errorf("quiet %v: %d files up to %d of %d, %v", quiet, len(list), to.LSN, st.inner.Engine.Log().Durable(), err)
 		}
 	}
-	if list, to, err := st.flusher.Due(t.Context(), flush.MergeFlush, c); err != nil || len(list) != n || to.LSN != st.engine.Log.Durable() {
+	if list, to, err := st.inner.Flusher.Due(t.Context(), flush.MergeFlush, c); err != nil || len(list) != n || to.LSN != st.inner.Engine.Log().Durable() {
 		t.Errorf("a flush takes %d up to %d, %v", len(list), to.LSN, err)
 	}
-	st.flusher.Quiet.Store(false)
-	if rest, did := st.flusher.FlushBackground(t.Context()); !did || rest != 0 {
+	st.inner.Flusher.Quiet.Store(false)
+	if rest, did := st.inner.Flusher.FlushBackground(t.Context()); !did || rest != 0 {
 		t.Errorf("after a round that left more, while nobody writes: rests %v, %v", rest, did)
 	}
-	held, err := st.engine.Log.LockFlush(t.Context())
+	held, err := st.inner.Engine.Log().LockFlush(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if rest, did := st.flusher.FlushBackground(t.Context()); !did || rest == 0 {
+	if rest, did := st.inner.Flusher.FlushBackground(t.Context()); !did || rest == 0 {
 		t.Errorf("asks to be called again at once while somebody else is at it: %v, %v", rest, did)
 	}
 	held.Unlock()
 	if err := st.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if rest, did := st.flusher.FlushBackground(t.Context()); did {
+	if rest, did := st.inner.Flusher.FlushBackground(t.Context()); did {
 		t.Errorf("did what there is not to do, and rests %v", rest)
 	}
 }
@@ -113,37 +113,37 @@ func TestRestForAll(t *testing.T) {
 		}
 	}
 	put(one, "a")
-	if one.flusher.Resting() != 0 || two.flusher.Resting() != 0 {
-		t.Fatal("they rest before anything was done", one.flusher.Resting(), two.flusher.Resting())
+	if one.inner.Flusher.Resting() != 0 || two.inner.Flusher.Resting() != 0 {
+		t.Fatal("they rest before anything was done", one.inner.Flusher.Resting(), two.inner.Flusher.Resting())
 	}
 	written := func() { put(two, "b") } // the store that writes is not the one that flushes
 	during.Store(&written)
-	rest, did := one.flusher.FlushBackground(t.Context())
+	rest, did := one.inner.Flusher.FlushBackground(t.Context())
 	during.Store(nil)
 	if !did || rest < flush.RestFactor*time.Millisecond || rest > flush.FlushEvery {
 		t.Fatalf("a round while somebody writes: rests %v, %v", rest, did)
 	}
 	for _, st := range []*Store{one, two} {
-		if got := st.flusher.Resting(); got < rest-time.Millisecond || got > rest {
+		if got := st.inner.Flusher.Resting(); got < rest-time.Millisecond || got > rest {
 			t.Errorf("rests %v, was told %v", got, rest)
 		}
 	}
 	up += rest
-	if one.flusher.Resting() != 0 || two.flusher.Resting() != 0 {
-		t.Error("the rest has no end", one.flusher.Resting(), two.flusher.Resting())
+	if one.inner.Flusher.Resting() != 0 || two.inner.Flusher.Resting() != 0 {
+		t.Error("the rest has no end", one.inner.Flusher.Resting(), two.inner.Flusher.Resting())
 	}
-	held, err := two.engine.Log.LockFlush(t.Context())
+	held, err := two.inner.Engine.Log().LockFlush(t.Context())
 	if err == nil {
-		err = two.engine.Log.SetRest(held, (up + 2*flush.FlushEvery).Milliseconds())
+		err = two.inner.Engine.Log().SetRest(held, (up + 2*flush.FlushEvery).Milliseconds())
 		held.Unlock()
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := one.flusher.Resting(); got != 0 {
+	if got := one.inner.Flusher.Resting(); got != 0 {
 		t.Errorf("believes in a rest of %v", got)
 	}
-	if rest, did := two.flusher.FlushBackground(t.Context()); !did || two.engine.Log.Flushed() != two.engine.Log.Durable() {
+	if rest, did := two.inner.Flusher.FlushBackground(t.Context()); !did || two.inner.Engine.Log().Flushed() != two.inner.Engine.Log().Durable() {
 		t.Errorf("the other has not done what is left: %v, %v", rest, did)
 	}
 }
@@ -176,8 +176,8 @@ func TestFlushInRounds(t *testing.T) {
 		if err := st.Flush(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if st.engine.State.Overlay().Len() != 0 {
-			t.Errorf("the index lacks %d", st.engine.State.Overlay().Len())
+		if st.inner.Engine.State().Overlay().Len() != 0 {
+			t.Errorf("the index lacks %d", st.inner.Engine.State().Overlay().Len())
 		}
 		for _, i := range []int{0, 1, 200, 500, 800, n - 1} {
 			m, err := st.Get(t.Context(), fmt.Sprintf("m%05d", i))
@@ -186,7 +186,7 @@ func TestFlushInRounds(t *testing.T) {
 			}
 		}
 	}
-	names, err := st.engine.Kinds.Memories.Names()
+	names, err := st.inner.Engine.Kinds().Memories.Names()
 	if err != nil || len(names) != n {
 		t.Errorf("%d files, %v; want %d", len(names), err, n)
 	}
@@ -236,17 +236,17 @@ func TestFailedBarrierAmongRounds(t *testing.T) {
 		t.Fatal(err)
 	}
 	put("two")
-	flushed := st.engine.Log.Flushed()
+	flushed := st.inner.Engine.Log().Flushed()
 	fail.Store(true)
 	if err := st.Flush(t.Context()); !errors.Is(err, ErrSyncFailed) {
 		t.Fatalf("a barrier failed: %v", err)
 	}
 	fail.Store(false)
-	if barriers < 2 || st.engine.Log.Flushed() != flushed {
-		t.Fatalf("%d barriers, flushed %d, was %d", barriers, st.engine.Log.Flushed(), flushed)
+	if barriers < 2 || st.inner.Engine.Log().Flushed() != flushed {
+		t.Fatalf("%d barriers, flushed %d, was %d", barriers, st.inner.Engine.Log().Flushed(), flushed)
 	}
 	clear(synced)
-	if rest, did := st.flusher.FlushBackground(t.Context()); !did || rest == 0 {
+	if rest, did := st.inner.Flusher.FlushBackground(t.Context()); !did || rest == 0 {
 		t.Errorf("the repetition, after which nothing is left: rests %v, %v", rest, did)
 	}
 	if len(synced) < n {

@@ -32,18 +32,18 @@ type (
 // accumulates meanwhile than the store's budget allows (1 GiB), the backup fails with ErrLimit.
 // One that was opened read-only is copied without a hold on the log: beside writers this may fail.
 func (st *Store) Backup(ctx context.Context, dir string, o BackupOptions) (BackupInfo, error) {
-	if err := st.engine.BeginUse(); err != nil {
+	if err := st.inner.Engine.BeginUse(); err != nil {
 		return BackupInfo{}, err
 	}
-	defer st.engine.EndUse()
+	defer st.inner.Engine.EndUse()
 	source, err := st.copied(ctx, true)
 	if err != nil {
 		return BackupInfo{}, fmt.Errorf("a backup needs a store that can be flushed: %w", err)
 	}
 	source.Config = func() []byte {
-		b, err := vfs.ReadFile(st.engine.Env.FS, filepath.Join(st.engine.Env.Dir, settings.Name), settings.Limit)
+		b, err := vfs.ReadFile(st.inner.Engine.Env().FS, filepath.Join(st.inner.Engine.Env().Dir, settings.Name), settings.Limit)
 		if err != nil {
-			st.engine.Env.Logger.Warn("config.json is not in the backup", "err", err)
+			st.inner.Engine.Env().Logger.Warn("config.json is not in the backup", "err", err)
 			return nil
 		}
 		return b
@@ -52,7 +52,7 @@ func (st *Store) Backup(ctx context.Context, dir string, o BackupOptions) (Backu
 		return BackupInfo{}, err
 	}
 	info, err := backup.Backup(ctx, source, dir, o)
-	return info, st.engine.Env.Explain(err)
+	return info, st.inner.Engine.Env().Explain(err)
 }
 
 // CheckBackup reads a backup from end to end. Its faults are joined, each a *CorruptionError.
@@ -122,9 +122,9 @@ func Restore(ctx context.Context, from, dir string, o *RestoreOptions) (RestoreR
 		}
 		defer living.Close()
 		s.Living, s.To = living.past()
-		s.Features = living.engine.Log.Features()
+		s.Features = living.inner.Engine.Log().Features()
 		s.Has = func(letter byte, id string) (bool, error) {
-			_, err := living.engine.State.Find(letter, id)
+			_, err := living.inner.Engine.State().Find(letter, id)
 			if errors.Is(err, errs.ErrNotFound) {
 				return false, nil
 			}
@@ -141,7 +141,9 @@ func Restore(ctx context.Context, from, dir string, o *RestoreOptions) (RestoreR
 }
 
 // past is the store's log as far back as it is kept, and up to where it is durable.
-func (st *Store) past() (*wal.Past, wal.LSN) { return st.engine.Log.Past(), st.engine.Log.Durable() }
+func (st *Store) past() (*wal.Past, wal.LSN) {
+	return st.inner.Engine.Log().Past(), st.inner.Engine.Log().Durable()
+}
 
 // openRestored has index and log made, and reads everything.
 func openRestored(ctx context.Context, dir string, o *Options) error {
@@ -149,10 +151,10 @@ func openRestored(ctx context.Context, dir string, o *Options) error {
 	if err != nil {
 		return err
 	}
-	if err := st.embedding.Restore(ctx, o.restored); err != nil {
+	if err := st.inner.Embedding.Restore(ctx, o.restored); err != nil {
 		return errors.Join(err, st.Close())
 	}
-	if err := st.vectors.Complete(ctx); err != nil { // no backup has them
+	if err := st.inner.Vectors.Complete(ctx); err != nil { // no backup has them
 		return errors.Join(err, st.Close())
 	}
 	for f, ferr := range st.Admin().Verify(ctx, VerifyOptions{}) {

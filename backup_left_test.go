@@ -65,7 +65,7 @@ func TestNothingIsLeftByName(t *testing.T) {
 	if _, err := st.Put(ctx, Memory{ID: "a", Content: "one"}); err != nil {
 		t.Fatal(err)
 	}
-	store := st.engine.Log.UUID()
+	store := st.inner.Engine.Log().UUID()
 	mark := func(folder string, m vfs.Mark) {
 		t.Helper()
 		name := m.Name
@@ -225,7 +225,7 @@ func TestLeftoverIsNoStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	left := made + "." + chance + ".partial"
-	m := vfs.Mark{Kind: "restore", Store: st.engine.Log.UUID()}
+	m := vfs.Mark{Kind: "restore", Store: st.inner.Engine.Log().UUID()}
 	if err := errors.Join(os.Rename(made, left), vfs.WriteMark(vfs.OS(), left, m, 0o600)); err != nil {
 		t.Fatal(err)
 	}

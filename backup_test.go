@@ -199,7 +199,7 @@ func TestRestoreToAMoment(t *testing.T) {
 		if err := os.RemoveAll(filepath.Join(living, "wal", "archive")); err != nil {
 			t.Fatal(err)
 		}
-		oldest, err := p.st.engine.Log.Past().From(ctx, 0, p.st.Admin().Stats().Durable)
+		oldest, err := p.st.inner.Engine.Log().Past().From(ctx, 0, p.st.Admin().Stats().Durable)
 		if err != nil {
 			t.Fatal(err)
 		}

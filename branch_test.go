@@ -37,7 +37,7 @@ func TestBranchWithoutStore(t *testing.T) {
 	for i := range 8 {
 		ids = append(ids, "k"+string(rune('0'+i)))
 	}
-	if err := adopt.NewFiles(&e.st.edits).Settle(t.Context(), "memories", ids); err != nil {
+	if err := adopt.NewFiles(e.st.inner.Adopter).Settle(t.Context(), "memories", ids); err != nil {
 		t.Fatal(err)
 	}
 	if m, err := e.st.Get(t.Context(), "k1"); err != nil || m.Content != "was 1" {

@@ -33,7 +33,7 @@ func TestCacheStays(t *testing.T) {
 	st := openTest(t, t.TempDir(), &Options{NoBackground: true})
 	load := func(id string) *byte {
 		t.Helper()
-		v, err := st.engine.Load(t.Context(), st.engine.Kinds.Memories, id)
+		v, err := st.inner.Engine.Load(t.Context(), st.inner.Engine.Kinds().Memories, id)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,16 +46,16 @@ func TestCacheStays(t *testing.T) {
 		}
 	}
 	put("read")
-	st.engine.Cache.InvalidateAll()
+	st.inner.Engine.Cache().InvalidateAll()
 	put("written")
 	is := map[string]*byte{"read": load("read"), "written": load("written")}
 	for i := range 3 {
 		put(fmt.Sprint("another", i))
-		before := st.engine.State.Swaps()
+		before := st.inner.Engine.State().Swaps()
 		if err := st.Admin().Compact(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if st.engine.State.Swaps() == before {
+		if st.inner.Engine.State().Swaps() == before {
 			t.Fatal("it has the same index")
 		}
 		for id, doc := range is {
@@ -93,10 +93,10 @@ func TestCacheEdited(t *testing.T) {
 			}
 			put("a")
 			contentOf(t, st, "a")
-			if _, did := st.flusher.FlushBackground(t.Context()); !did || st.engine.Log.Flushed() < st.engine.Log.Applied() {
+			if _, did := st.inner.Flusher.FlushBackground(t.Context()); !did || st.inner.Engine.Log().Flushed() < st.inner.Engine.Log().Applied() {
 				t.Fatal("it was not flushed")
 			}
-			if at := st.engine.State.From(); at == st.engine.Log.Flushed() {
+			if at := st.inner.Engine.State().From(); at == st.inner.Engine.Log().Flushed() {
 				t.Fatal("it is in the index")
 			}
 			if c.swap {
@@ -137,12 +137,12 @@ func TestCacheOther(t *testing.T) {
 	one, two := openTest(t, dir, &Options{NoBackground: true}), openTest(t, dir, &Options{NoBackground: true})
 	for i, swap := range []bool{false, true} {
 		id := fmt.Sprint("k", i)
-		before := one.engine.State.Swaps()
+		before := one.inner.Engine.State().Swaps()
 		old, err := one.Put(ctx, Memory{ID: id, Content: "old"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, err := one.engine.Find(ctx, one.engine.Kinds.Memories, id, true)
+		v, err := one.inner.Engine.Find(ctx, one.inner.Engine.Kinds().Memories, id, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -154,10 +154,10 @@ func TestCacheOther(t *testing.T) {
 			if err := two.Admin().Compact(ctx); err != nil {
 				t.Fatal(err)
 			}
-			if err := one.engine.CatchUp(ctx); err != nil {
+			if err := one.inner.Engine.CatchUp(ctx); err != nil {
 				t.Fatal(err)
 			}
-			if one.engine.State.Swaps() == before {
+			if one.inner.Engine.State().Swaps() == before {
 				t.Fatal("it has the same index")
 			}
 		}
@@ -165,11 +165,11 @@ func TestCacheOther(t *testing.T) {
 			t.Errorf("read %q, not what the other process has put", got)
 		}
 		// With the time of the newer one's file: the look at it finds no difference.
-		newer, err := one.engine.Find(ctx, one.engine.Kinds.Memories, id, true)
+		newer, err := one.inner.Engine.Find(ctx, one.inner.Engine.Kinds().Memories, id, true)
 		if err != nil {
 			t.Fatal(err)
 		}
-		engine.Written(one.engine, &old, v.Doc, &wal.Entry{LSN: old.Version, Key: engine.MemoryKey(id), Time: time.UnixMicro(newer.Line.Mtime)}, before)
+		engine.Written(one.inner.Engine, &old, v.Doc, &wal.Entry{LSN: old.Version, Key: engine.MemoryKey(id), Time: time.UnixMicro(newer.Line.Mtime)}, before)
 		if got := contentOf(t, one, id); got != "new" {
 			t.Errorf("read %q, not what the other process has put, once the older put had ended", got)
 		}
@@ -188,11 +188,11 @@ func TestCacheLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 3 {
-		v, err := st.engine.Load(ctx, st.engine.Kinds.Memories, "a")
+		v, err := st.inner.Engine.Load(ctx, st.inner.Engine.Kinds().Memories, "a")
 		if err != nil {
 			t.Fatal(err)
 		}
-		is, err := st.engine.Find(ctx, st.engine.Kinds.Memories, "a", true)
+		is, err := st.inner.Engine.Find(ctx, st.inner.Engine.Kinds().Memories, "a", true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -230,25 +230,25 @@ func TestCacheBound(t *testing.T) {
 		}
 	}
 	batch("many", 64, 10)
-	if n := st.engine.Cache.EstimatedSize(); n != 0 {
+	if n := st.inner.Engine.Cache().EstimatedSize(); n != 0 {
 		t.Errorf("%d memories of a large batch are in the cache", n)
 	}
 	batch("large", 1, most/3)
-	if n := st.engine.Cache.EstimatedSize(); n != 0 {
+	if n := st.inner.Engine.Cache().EstimatedSize(); n != 0 {
 		t.Errorf("%d memories above a quarter of the cache are in it", n)
 	}
 	batch("few", 3, 10)
-	if n := st.engine.Cache.EstimatedSize(); n != 3 {
+	if n := st.inner.Engine.Cache().EstimatedSize(); n != 3 {
 		t.Errorf("%d of 3 memories of a small batch are in the cache", n)
 	}
 	for i := range 100 {
 		batch(fmt.Sprint(i, "-"), 10, 1000)
-		st.engine.Cache.CleanUp()
-		if n := st.engine.Cache.EstimatedSize(); n*1000 > most {
+		st.inner.Engine.Cache().CleanUp()
+		if n := st.inner.Engine.Cache().EstimatedSize(); n*1000 > most {
 			t.Fatalf("the cache has %d documents of more than 1,000 bytes in %d", n, most)
 		}
 	}
-	if n := st.engine.Cache.EstimatedSize(); n < most/1000/3 {
+	if n := st.inner.Engine.Cache().EstimatedSize(); n < most/1000/3 {
 		t.Errorf("it has %d memories", n)
 	}
 }

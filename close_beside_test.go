@@ -42,7 +42,7 @@ func TestCloseBehindAFlusher(t *testing.T) {
 	for _, gives := range []bool{true, false} {
 		dir := t.TempDir()
 		two := openTest(t, dir, &Options{NoBackground: true})
-		held, err := two.engine.Log.LockFlush(t.Context())
+		held, err := two.inner.Engine.Log().LockFlush(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,14 +51,14 @@ func TestCloseBehindAFlusher(t *testing.T) {
 		one := openTest(t, dir, &Options{NoBackground: true, LockWait: 60 * time.Millisecond, Listener: func(e Event) {
 			if e.Kind == EventLockWait && gives { // it has waited for so long, and the other one makes some files
 				rounds++
-				if err := two.flusher.FlushLocked(t.Context(), held, flush.MergeWhenDue); err != nil {
+				if err := two.inner.Flusher.FlushLocked(t.Context(), held, flush.MergeWhenDue); err != nil {
 					t.Error(err)
 				}
 			}
 		}})
 		putMany(t, one, n)
 		err = one.Close()
-		behind := two.engine.Log.Flushed() < two.engine.Log.Durable()
+		behind := two.inner.Engine.Log().Flushed() < two.inner.Engine.Log().Durable()
 		switch {
 		case gives && (err != nil || rounds < n/flush.PaceFiles || behind):
 			t.Errorf("Close behind rounds of another process: %v after %d of them; behind: %v", err, rounds, behind)
@@ -79,7 +79,7 @@ func TestCloseInRounds(t *testing.T) {
 		indexes, lets := 0, 0
 		var two *Store
 		sleep := func(ctx context.Context, _ time.Duration) error {
-			held, err := two.engine.Log.LockFlush(ctx)
+			held, err := two.inner.Engine.Log().LockFlush(ctx)
 			if err != nil {
 				t.Error(err)
 				return nil
@@ -114,11 +114,11 @@ func TestCloseInRounds(t *testing.T) {
 		two = openTest(t, dir, &Options{NoBackground: true})
 		putMany(t, st, 2*flush.QuietFiles+1)
 		if givenUp {
-			held, err := st.engine.Log.LockFlush(t.Context())
+			held, err := st.inner.Engine.Log().LockFlush(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := st.flusher.FlushLocked(ctx, held, flush.MergeWhenDue); !errors.Is(err, context.Canceled) {
+			if err := st.inner.Flusher.FlushLocked(ctx, held, flush.MergeWhenDue); !errors.Is(err, context.Canceled) {
 				t.Fatalf("a round that is given up after %d files: %v", put.Load(), err)
 			}
 			held.Unlock()
@@ -229,7 +229,7 @@ func TestCloseWithinAfterUncleanEnd(t *testing.T) {
 		t.Errorf("rounds of %d files", counts)
 	}
 	st = openTest(t, crashed, &Options{NoBackground: true})
-	if st.engine.Log.Distrusted() || !st.Admin().OpenReport().Clean {
+	if st.inner.Engine.Log().Distrusted() || !st.Admin().OpenReport().Clean {
 		t.Error("it is not closed cleanly")
 	}
 	if got, err := st.Count(t.Context()); err != nil || got != n {
@@ -245,7 +245,7 @@ func TestFlushTellsHowFar(t *testing.T) {
 	var seen sync.Map
 	fsys := fault.New(vfs.OS(), func(op *fault.Op) error {
 		if st := flushed.Load(); st != nil && op.Kind == wrap.RenameNew {
-			seen.Store(st.engine.Log.FiledTo(), true)
+			seen.Store(st.inner.Engine.Log().FiledTo(), true)
 		}
 		return nil
 	})
@@ -279,11 +279,11 @@ func TestTrustBesideWriters(t *testing.T) {
 		}
 	}})
 	rounds := 0
-	for ; st.engine.Log.Distrusted() && rounds < 10; rounds++ {
+	for ; st.inner.Engine.Log().Distrusted() && rounds < 10; rounds++ {
 		if _, err := st.Put(t.Context(), Memory{ID: "hot", Content: fmt.Sprint(rounds)}); err != nil {
 			t.Fatal(err)
 		}
-		st.flusher.FlushBackground(t.Context())
+		st.inner.Flusher.FlushBackground(t.Context())
 	}
 	if rounds != 3 || most != flush.QuietFiles { // PaceFiles, QuietFiles, and the rest
 		t.Errorf("trusted after %d rounds of %d files at most", rounds, most)

@@ -87,15 +87,15 @@ func TestDimensionBesideWhoLooks(t *testing.T) {
 	st := openTest(t, t.TempDir(), &Options{NoBackground: true})
 	put(t, st, "a", 1, 0)
 	put(t, st, "b", 0, 1) // it is looked for by the second
-	j := st.commits.Joint(context.Background())
-	held, err := st.engine.Log.LockFlush(context.Background())
+	j := st.inner.Committer.Joint(context.Background())
+	held, err := st.inner.Engine.Log().LockFlush(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer held.Unlock()
 	j.Held = held
-	st.vectors.Mu.Lock()
-	defer st.vectors.Mu.Unlock()
+	st.inner.Vectors.Mu.Lock()
+	defer st.inner.Vectors.Mu.Unlock()
 	if d, err := j.Dimension(); d != 2 || err != nil {
 		t.Errorf("%d dimensions, %v", d, err)
 	}
@@ -117,12 +117,12 @@ func TestCompositeOfEditAfterSwitch(t *testing.T) {
 	_, err := st.Assemblies().Put(ctx, Assembly{ID: "g", Name: "g", MemoryIDs: []string{"a", "b"}})
 	must(t, err)
 	must(t, st.Flush(ctx))
-	if st.vectors.Known.Load() != 3 {
+	if st.inner.Vectors.Known.Load() != 3 {
 		t.Fatal("the case is too weak: the dimension was not looked for")
 	}
 	is := modelOf("new", 4)
 	e.set(asking(is))
-	st.embedding.Model, st.embedding.Dimension = "new", 0
+	st.inner.Embedding.Tune().Model, st.inner.Embedding.Dimension = "new", 0
 	_, err = st.Vectors().Reembed(ctx, ReembedOptions{})
 	must(t, err)
 	must(t, st.Flush(ctx))

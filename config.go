@@ -112,7 +112,7 @@ func (c *Config) Validate() error { return c.in().Validate() }
 // size or time changes; an invalid file is reported, and the last valid configuration remains in
 // force.
 func (ad Admin) Config() Config {
-	c := ad.st.engine.Settings.Now().Clone()
+	c := ad.st.inner.Engine.Settings().Now().Clone()
 	return configOf(&c)
 }
 
@@ -131,10 +131,10 @@ func (ad Admin) SetConfig(c Config) error {
 // ErrNewerFormat. An error returned by change is returned, and nothing is written. change must not
 // use the store. Other processes read the file within a second.
 func (ad Admin) UpdateConfig(ctx context.Context, change func(c *Config) error) error {
-	if ad.st.engine.Env.ReadOnly {
-		return ad.st.engine.Writable()
+	if ad.st.inner.Engine.Env().ReadOnly {
+		return ad.st.inner.Engine.Writable()
 	}
-	return ad.st.engine.UpdateSettings(ctx, func(c *settings.Config) error {
+	return ad.st.inner.Engine.UpdateSettings(ctx, func(c *settings.Config) error {
 		own := configOf(c)
 		if err := change(&own); err != nil {
 			return err

@@ -182,17 +182,17 @@ func TestConfigReadAgain(t *testing.T) {
 	}
 	for _, dim := range []int{3, 4} {
 		set(dim)
-		if !st.engine.Settings.Reread() || says() != dim {
+		if !st.inner.Engine.Settings().Reread() || says() != dim {
 			t.Errorf("it says %d, not %d", says(), dim)
 		}
 	}
 	set(12)
 	fails = true
-	if st.engine.Settings.Reread() || says() != 4 {
+	if st.inner.Engine.Settings().Reread() || says() != 4 {
 		t.Errorf("not read, and it says %d", says())
 	}
 	fails = false
-	if !st.engine.Settings.Reread() || says() != 12 {
+	if !st.inner.Engine.Settings().Reread() || says() != 12 {
 		t.Errorf("it says %d", says())
 	}
 }

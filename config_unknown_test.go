@@ -138,7 +138,7 @@ func TestConfigUnknown(t *testing.T) {
 				}
 				// Nothing that writes the file by itself makes it valid with what the defaults remove.
 				if how != "member" {
-					err := st.embedding.UpdateVectors(ctx, func(v *settings.VectorConfig) { v.Model = "x" })
+					err := st.inner.Embedding.UpdateVectors(ctx, func(v *settings.VectorConfig) { v.Model = "x" })
 					if err == nil && opened == "after" {
 						b, _ := os.ReadFile(name)
 						t.Errorf("it was written without what it said: %s", b)

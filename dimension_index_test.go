@@ -34,19 +34,19 @@ func TestDimensionOfAnIndexAhead(t *testing.T) {
 	st := openTest(t, dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: fsys}}))
 	puts("b")
 	armed.Store(true)
-	dim, on, err := st.vectors.Dimension(ctx)
-	if armed.Load() || st.engine.State.From() <= on.LSN {
-		t.Fatalf("the case is too weak: %v, the index covers %d, and %d was looked through", armed.Load(), st.engine.State.From(), on.LSN)
+	dim, on, err := st.inner.Vectors.Dimension(ctx)
+	if armed.Load() || st.inner.Engine.State().From() <= on.LSN {
+		t.Fatalf("the case is too weak: %v, the index covers %d, and %d was looked through", armed.Load(), st.inner.Engine.State().From(), on.LSN)
 	}
 	for range 2 {
 		if dim != 0 || err != nil {
 			t.Fatalf("%d, %v", dim, err)
 		}
-		dim, _, err = st.vectors.Dimension(ctx)
+		dim, _, err = st.inner.Vectors.Dimension(ctx)
 	}
 	_, err = st.Put(ctx, Memory{ID: "d", Content: "text of d", Embedding: []float32{1, 2, 3}})
 	must(t, err)
-	if dim, _, err := st.vectors.Dimension(ctx); dim != 3 || err != nil {
+	if dim, _, err := st.inner.Vectors.Dimension(ctx); dim != 3 || err != nil {
 		t.Errorf("%d, %v", dim, err)
 	}
 }

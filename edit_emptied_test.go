@@ -60,17 +60,17 @@ func TestEmptiedSmallFolder(t *testing.T) {
 
 // unwatched is what a read does that misses a file, where no process watches.
 func (e *editing) unwatched() error {
-	k := e.st.engine.Kinds.Memories
-	past := e.st.engine.Env.Clock().Add(-time.Hour)
+	k := e.st.inner.Engine.Kinds().Memories
+	past := e.st.inner.Engine.Env().Clock().Add(-time.Hour)
 	if err := os.Chtimes(k.Path(""), past, past); err != nil {
 		return err
 	}
-	for id, err := range e.st.engine.IDs(e.t.Context(), k, engine.Filters{Expired: true}) {
+	for id, err := range e.st.inner.Engine.IDs(e.t.Context(), k, engine.Filters{Expired: true}) {
 		if err != nil {
 			return err
 		}
 		if _, err := k.Stat(docfile.FileName(id)); errors.Is(err, os.ErrNotExist) {
-			_, err := e.st.edits.JudgeEdit(e.t.Context(), k, id)
+			_, err := e.st.inner.Adopter.JudgeEdit(e.t.Context(), k, id)
 			if err != nil && !errors.Is(err, ErrNotFound) {
 				return err
 			}

@@ -25,7 +25,7 @@ func TestDeletedBesideFlushes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	e.st.engine.Settings.Reread()
+	e.st.inner.Engine.Settings().Reread()
 	if err := e.st.Close(); err != nil {
 		t.Fatal(err)
 	}

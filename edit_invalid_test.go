@@ -180,7 +180,7 @@ func TestEditorsLeave(t *testing.T) {
 	for _, n := range names {
 		all = append(all, n.Name())
 	}
-	if _, err := adopt.NewFiles(&e.st.edits).Look(t.Context(), "memories", all); err != nil {
+	if _, err := adopt.NewFiles(e.st.inner.Adopter).Look(t.Context(), "memories", all); err != nil {
 		t.Fatal(err)
 	}
 	e.want("k1", "lines of Windows 1")

@@ -47,11 +47,11 @@ func (e *editing) forget(id string) {
 			}
 		}
 	}
-	v, err := e.st.engine.Find(t.Context(), e.st.engine.Kinds.Memories, id, false)
+	v, err := e.st.inner.Engine.Find(t.Context(), e.st.inner.Engine.Kinds().Memories, id, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := e.st.engine.FromLog(t.Context(), e.st.engine.Kinds.Memories, id, v.LSN); ok {
+	if _, ok := e.st.inner.Engine.FromLog(t.Context(), e.st.inner.Engine.Kinds().Memories, id, v.LSN); ok {
 		t.Fatal("the log still has it")
 	}
 }
@@ -59,7 +59,7 @@ func (e *editing) forget(id string) {
 // settle is what a watcher does with files that stay gone.
 func (e *editing) settle(ids ...string) {
 	e.t.Helper()
-	f := adopt.NewFiles(&e.st.edits)
+	f := adopt.NewFiles(e.st.inner.Adopter)
 	absent := e.look(ids...)
 	gone, err := f.Gone(e.t.Context(), "memories", absent)
 	if err == nil {
@@ -329,7 +329,7 @@ func TestRepairAdoptsTogether(t *testing.T) {
 		e.save(fmt.Sprint("new", i), fmt.Sprintf(`{"id":"new%d","content":"made %d"}`, i, i))
 	}
 	e.save("k7", "{half") // what is wrong with one is its own
-	from := e.st.engine.Log.Durable()
+	from := e.st.inner.Engine.Log().Durable()
 	if err := e.st.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ type RefusedEdit struct {
 // differ from the index. An error, including that of ctx, is the last value.
 func (ad Admin) RefusedEdits(ctx context.Context) iter.Seq2[RefusedEdit, error] {
 	return func(yield func(RefusedEdit, error) bool) {
-		for e, err := range ad.st.edits.Refused(ctx) {
+		for e, err := range ad.st.inner.Adopter.Refused(ctx) {
 			if !yield(RefusedEdit(e), err) {
 				return
 			}

@@ -126,7 +126,7 @@ func TestEmbedderDown(t *testing.T) {
 				t.Error(err, h.requests.Load())
 			}
 			h.mended.Store(true)
-			st.embedding.Limit = time.Minute // a loaded machine may take its time
+			st.inner.Embedding.Tune().Timeout = time.Minute // a loaded machine may take its time
 			c.Add(int64(5 * time.Second))
 			if v, err := st.Vectors().Embed(ctx, []string{"a query"}); err != nil || !slices.Equal(v[0], embeddingOf("a query")) {
 				t.Error(v, err)

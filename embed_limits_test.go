@@ -143,25 +143,25 @@ func TestEmbedQueueFull(t *testing.T) {
 	ctx := context.Background()
 	e := &teller{}
 	st := openTest(t, t.TempDir(), &Options{NoBackground: true, Embed: e.embed})
-	if err := st.commits.Commit(ctx, []commit.Op{{ID: "a", Memory: &Memory{ID: "a", Content: "text"}}}, nil, 0); err != nil {
+	if err := st.inner.Committer.Commit(ctx, []commit.Op{{ID: "a", Memory: &Memory{ID: "a", Content: "text"}}}, nil, 0); err != nil {
 		t.Fatal(err)
 	}
-	st.embedding.Scan, st.embedding.After = true, "m"
+	st.inner.Embedding.Scan, st.inner.Embedding.After = true, "m"
 	for i := range embedding.MostQueued {
-		st.embedding.EmbedLater(fmt.Sprint("x", i))
+		st.inner.Embedding.EmbedLater(fmt.Sprint("x", i))
 	}
-	st.embedding.EmbedLater("a")
+	st.inner.Embedding.EmbedLater("a")
 	for {
-		ids, err := st.embedding.NextQueued(ctx, 100)
+		ids, err := st.inner.Embedding.NextQueued(ctx, 100)
 		if err != nil || len(ids) == 0 {
 			t.Fatal("it is forgotten", err)
 		}
 		if slices.Contains(ids, "a") {
 			break
 		}
-		st.embedding.Dequeue(ids, false)
+		st.inner.Embedding.Dequeue(ids, false)
 	}
-	if st.embedding.Dequeue([]string{"a"}, false); st.embedding.Scan || st.embedding.Again {
+	if st.inner.Embedding.Dequeue([]string{"a"}, false); st.inner.Embedding.Scan || st.inner.Embedding.Again {
 		t.Error("it does not come to an end")
 	}
 }
@@ -175,7 +175,7 @@ func TestReembedBesideAMisfit(t *testing.T) {
 	if err := st.Flush(ctx); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(st.engine.Env.Dir, "memories", "m0.json")
+	path := filepath.Join(st.inner.Engine.Env().Dir, "memories", "m0.json")
 	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -184,7 +184,7 @@ func TestReembedBesideAMisfit(t *testing.T) {
 	if err := os.WriteFile(path, []byte(longer), 0o600); err != nil || longer == string(b) {
 		t.Fatal(err, longer)
 	}
-	st.engine.Cache.InvalidateAll()
+	st.inner.Engine.Cache().InvalidateAll()
 	if m, err := st.Get(ctx, "m0"); err != nil || len(m.Embedding) != 4 {
 		t.Fatal(m.Embedding, err)
 	}

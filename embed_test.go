@@ -285,7 +285,7 @@ func TestEmbedCanceled(t *testing.T) {
 	hang := make(chan bool)
 	t.Cleanup(func() { close(hang) })
 	ctx, cancel := context.WithCancel(context.Background())
-	st.embedding.Call = func(context.Context, []string) ([][]float32, error) { // deaf
+	st.inner.Embedding.Tune().Call = func(context.Context, []string) ([][]float32, error) { // deaf
 		cancel()
 		<-hang
 		return nil, errors.New("late")

@@ -44,6 +44,7 @@ type (
 	SessionError        = errs.SessionError
 	LimitError          = errs.LimitError
 	InflatedError       = errs.InflatedError
+	UnfiledError        = errs.UnfiledError
 	TruncatedError      = errs.TruncatedError
 	MovedError          = errs.MovedError
 	EmptiedError        = errs.EmptiedError

@@ -123,7 +123,7 @@ func TestFailures29(t *testing.T) {
 						if _, err := st.Put(ctx, Memory{ID: "b", Content: strings.Repeat("x", 3000)}); err != nil {
 							t.Fatal(err)
 						}
-						if _, err := st.engine.Log.ReadAt(ctx, first.Version); errors.Is(err, ErrTruncated) {
+						if _, err := st.inner.Engine.Log().ReadAt(ctx, first.Version); errors.Is(err, ErrTruncated) {
 							break
 						}
 						if i%50 == 49 {
@@ -254,7 +254,7 @@ func TestFailures32(t *testing.T) {
 	stores := []*Store{openTest(t, dir, nil), openTest(t, dir, nil)}
 	one := 1
 	limitTo(t, stores[0], func(c *Config) { c.FlushThreshold, c.MaxMemories, c.AtLimit = &one, 30, AtLimitEvictOldest })
-	stores[1].engine.Settings.Reread()
+	stores[1].inner.Engine.Settings().Reread()
 	var wg sync.WaitGroup
 	for g := range 6 {
 		st := stores[g%2]

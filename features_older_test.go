@@ -137,7 +137,7 @@ func TestFeaturesBesideOlder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = st.engine.Log.Raise(ctx, wal.FeatureTestWrite)
+		err = st.inner.Engine.Log().Raise(ctx, wal.FeatureTestWrite)
 		if !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), fmt.Sprint(server.Process.Pid)) {
 			t.Fatalf("%s first: raised beside the older process %d: %v", first, server.Process.Pid, err)
 		}

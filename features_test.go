@@ -29,7 +29,7 @@ func knowing(f wal.Features) *Options {
 
 func mustRaise(t testing.TB, st *Store, f wal.Features) {
 	t.Helper()
-	if err := st.engine.Log.Raise(context.Background(), f); err != nil {
+	if err := st.inner.Engine.Log().Raise(context.Background(), f); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -59,7 +59,7 @@ func hasFeatures(t *testing.T, dir string, want wal.Features) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := st.engine.Log.Features(); got != want {
+	if got := st.inner.Engine.Log().Features(); got != want {
 		t.Errorf("%s has features %s, want %s", dir, got, want)
 	}
 	if _, err := st.Get(context.Background(), "a"); err != nil {
@@ -89,7 +89,7 @@ func raising(ctx context.Context, _, dir string) error {
 	}
 	fmt.Println("open")
 	_, _ = os.Stdin.Read(make([]byte, 1))
-	if err := st.engine.Log.Raise(ctx, wal.FeatureTestWrite); err != nil {
+	if err := st.inner.Engine.Log().Raise(ctx, wal.FeatureTestWrite); err != nil {
 		return err
 	}
 	fmt.Println("raised")
@@ -110,7 +110,7 @@ func TestFeaturesRaiseBesideProcess(t *testing.T) {
 			t.Fatal(line, err)
 		}
 		var locked *LockError
-		err := st.engine.Log.Raise(context.Background(), wal.FeatureTestWrite)
+		err := st.inner.Engine.Log().Raise(context.Background(), wal.FeatureTestWrite)
 		if !errors.As(err, &locked) || locked.Holder.PID != cmd.Process.Pid || !strings.Contains(err.Error(), fmt.Sprint(cmd.Process.Pid)) {
 			t.Fatalf("raised beside process %d, which lacks the feature: %v", cmd.Process.Pid, err)
 		}
@@ -128,7 +128,7 @@ func TestFeaturesRaiseBesideProcess(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		for {
-			if err = st.engine.Log.Raise(ctx, wal.FeatureTestWrite); !errors.Is(err, ErrLocked) || ctx.Err() != nil {
+			if err = st.inner.Engine.Log().Raise(ctx, wal.FeatureTestWrite); !errors.Is(err, ErrLocked) || ctx.Err() != nil {
 				break
 			}
 		}
@@ -170,7 +170,7 @@ func TestFeaturesRaiserKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		st := openTest(t, dir, knowing(bothFeatures))
-		got := st.engine.Log.Features()
+		got := st.inner.Engine.Log().Features()
 		if got != 0 && err == nil || got == 0 && err != nil || strings.TrimSpace(line) == "raised" && got != wal.FeatureTestWrite {
 			t.Fatalf("round %d: it said %q; a build that lacks the feature: %v; features %s", i, line, err, got)
 		}

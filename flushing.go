@@ -16,15 +16,15 @@ func (st *Store) Flush(ctx context.Context) error { return st.flushNow(ctx, flus
 func (ad Admin) Compact(ctx context.Context) error { return ad.st.flushNow(ctx, flush.MergeAlways) }
 
 func (st *Store) flushNow(ctx context.Context, m flush.Merge) error {
-	if err := st.engine.BeginUse(); err != nil {
+	if err := st.inner.Engine.BeginUse(); err != nil {
 		return err
 	}
-	defer st.engine.EndUse()
-	if err := st.engine.Writable(); err != nil {
+	defer st.inner.Engine.EndUse()
+	if err := st.inner.Engine.Writable(); err != nil {
 		return err
 	}
-	if !st.background() {
-		st.retention.SweepUp(ctx)
+	if !st.inner.Background() {
+		st.inner.Retention.SweepUp(ctx)
 	}
-	return st.flusher.Flush(ctx, m)
+	return st.inner.Flusher.Flush(ctx, m)
 }

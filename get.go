@@ -14,19 +14,19 @@ import (
 // Get returns a memory, or ErrNotFound; with InSession, ErrSession if the memory is not of that
 // session. It never writes; see Touch.
 func (st *Store) Get(ctx context.Context, id string, in ...SessionOption) (Memory, error) {
-	v, err := st.engine.Get(ctx, st.engine.Kinds.Memories, id)
+	v, err := st.inner.Engine.Get(ctx, st.inner.Engine.Kinds().Memories, id)
 	if err != nil {
 		return Memory{}, err
 	}
 	if err := commit.Admits(sessionOf(in), v.Line.SessionID); err != nil {
 		return Memory{}, fmt.Errorf("memory %s: %w", human.Quote(id), err)
 	}
-	return st.engine.Decode(id, v)
+	return st.inner.Engine.Decode(id, v)
 }
 
 // GetRaw returns the exact bytes of a memory's file, or those that the next flush will write.
 func (ad Admin) GetRaw(ctx context.Context, id string) ([]byte, error) {
-	v, err := ad.st.engine.Get(ctx, ad.st.engine.Kinds.Memories, id)
+	v, err := ad.st.inner.Engine.Get(ctx, ad.st.inner.Engine.Kinds().Memories, id)
 	if err != nil {
 		return nil, err
 	}

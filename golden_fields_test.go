@@ -85,7 +85,7 @@ func TestMakeGoldenFields(t *testing.T) {
 		clock.add(time.Minute)
 		must(t, st.Delete(ctx, "gone"))
 		if i%3 == 1 {
-			must(t, st.flusher.Flush(ctx, flush.MergeFlush))
+			must(t, st.inner.Flusher.Flush(ctx, flush.MergeFlush))
 		}
 	}
 	if names, _ := filepath.Glob(filepath.Join(dir, "wal", "archive", "*.zst")); len(names) == 0 {
@@ -134,7 +134,7 @@ func TestGoldenFields(t *testing.T) {
 			well(t, dir)
 			st, err = Open(ctx, dir, nil)
 			must(t, err)
-			if f := st.engine.Log.Features(); f&wal.FeatureFields == 0 {
+			if f := st.inner.Engine.Log().Features(); f&wal.FeatureFields == 0 {
 				t.Errorf("features %s", f)
 			}
 			now := time.Now()

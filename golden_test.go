@@ -82,7 +82,7 @@ func TestMakeGolden(t *testing.T) {
 	}
 	for range 3 { // released, and one round later recycled
 		put(Memory{ID: "m001", Content: "changed"})
-		if err := st.flusher.Flush(ctx, flush.MergeFlush); err != nil {
+		if err := st.inner.Flusher.Flush(ctx, flush.MergeFlush); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -29,8 +29,8 @@ func TestHappened(t *testing.T) {
 			return Memory{ID: id(i), Content: "lake", Timestamp: base.Add(time.Duration(i) * time.Hour), Embedding: []float32{1, float32(i)}}
 		}
 		asked, told := 0, 0
-		times := st.engine.Times
-		st.engine.Times = func(ctx context.Context, f *engine.Filters, most int) ([]string, bool, error) {
+		times := st.inner.Engine.Tune().Times
+		st.inner.Engine.Tune().Times = func(ctx context.Context, f *engine.Filters, most int) ([]string, bool, error) {
 			ids, ok, err := times(ctx, f, most)
 			if asked++; ok {
 				told++

@@ -79,54 +79,54 @@ func (st *Store) Health(ctx context.Context) Health {
 		h.Problems = append(h.Problems, err)
 		h.Writable = h.Writable && writable
 	}
-	if err := st.engine.BeginUse(); err != nil {
+	if err := st.inner.Engine.BeginUse(); err != nil {
 		return Health{Problems: []error{err}}
 	}
-	defer st.engine.EndUse()
-	if d := st.engine.Log.Damage(); d != nil {
+	defer st.inner.Engine.EndUse()
+	if d := st.inner.Engine.Log().Damage(); d != nil {
 		bad(d, false)
 	}
-	if l := st.engine.Linked; l != nil {
+	if l := st.inner.Engine.Linked(); l != nil {
 		bad(l, false)
 	}
-	if st.engine.Env.ReadOnly {
-		h.Writable, h.ReadOnly = false, st.engine.Env.Medium()
-		if l := st.engine.Linked; h.ReadOnly == nil && l != nil {
+	if st.inner.Engine.Env().ReadOnly {
+		h.Writable, h.ReadOnly = false, st.inner.Engine.Env().Medium()
+		if l := st.inner.Engine.Linked(); h.ReadOnly == nil && l != nil {
 			h.ReadOnly = l
 		}
 	}
-	if st.engine.Log.Poisoned() {
+	if st.inner.Engine.Log().Poisoned() {
 		bad(errs.ErrSyncFailed, false)
 	}
-	if err := st.engine.CatchUp(ctx); err != nil {
+	if err := st.inner.Engine.CatchUp(ctx); err != nil {
 		bad(err, true)
 	}
-	for _, err := range st.flusher.Problems() {
+	for _, err := range st.inner.Flusher.Problems() {
 		bad(err, true)
 	}
-	h.Slowed = st.flusher.Slowed()
-	pending, err := st.embedding.Waiting()
+	h.Slowed = st.inner.Flusher.Slowed()
+	pending, err := st.inner.Embedding.Waiting()
 	if h.Pending = pending; err != nil {
 		bad(fmt.Errorf("%s for an embedding: %w", human.Count(int(pending), "memory waits", "memories wait"), err), true)
 	}
 	if st.o.Embed != nil {
-		e := st.embedding.Breaker.Health()
+		e := st.inner.Embedding.Breaker().Health()
 		h.Embedder = EmbedderHealth{State: EmbedderState(e.State), Since: e.Since, Failures: e.Failures, Err: e.Err, Next: e.Next}
 	}
-	if err := st.engine.Settings.Err(); err != nil {
+	if err := st.inner.Engine.Settings().Err(); err != nil {
 		h.SettingsUnknown = true
 		bad(err, true)
 	}
-	for _, err := range st.edits.Problems() {
+	for _, err := range st.inner.Adopter.Problems() {
 		bad(err, true)
 	}
-	if s, err := diskspace.Look(st.engine); err == nil {
+	if s, err := diskspace.Look(st.inner.Engine); err == nil {
 		if h.Space = Space(s); s.Short() {
 			soon := " soon"
 			if s.Full() {
 				soon = ""
 			}
-			bad(fmt.Errorf("%w%s: %s", errs.ErrDiskFull, soon, s.Say(st.engine.Env.Dir)), true)
+			bad(fmt.Errorf("%w%s: %s", errs.ErrDiskFull, soon, s.Say(st.inner.Engine.Env().Dir)), true)
 		}
 	}
 	h.OK = len(h.Problems) == 0
@@ -169,17 +169,17 @@ type Stats struct {
 
 // Stats returns the current numbers about the store.
 func (ad Admin) Stats() Stats {
-	if ad.st.engine.BeginUse() != nil {
-		return Stats{Dir: ad.st.engine.Env.Dir}
+	if ad.st.inner.Engine.BeginUse() != nil {
+		return Stats{Dir: ad.st.inner.Engine.Env().Dir}
 	}
-	defer ad.st.engine.EndUse()
-	_ = ad.st.engine.CatchUp(context.Background()) // the numbers of a moment ago are numbers too
+	defer ad.st.inner.Engine.EndUse()
+	_ = ad.st.inner.Engine.CatchUp(context.Background()) // the numbers of a moment ago are numbers too
 	s := Stats{
-		Dir: ad.st.engine.Env.Dir, UUID: uuid.UUID(ad.st.engine.Log.UUID()).String(), Memories: ad.st.engine.State.Live(record.Memory), Assemblies: ad.st.engine.State.Live(record.Assembly),
-		Durable: ad.st.engine.Log.Durable(), Flushed: ad.st.engine.Log.Flushed(), Spilled: ad.st.engine.Log.Spilled(), Backlog: ad.st.engine.Log.Backlog(),
-		Overlay: ad.st.engine.State.Overlay().Len(), Watcher: ad.st.engine.Log.Leader(), WatcherPolls: ad.st.engine.Log.Polling().String(),
+		Dir: ad.st.inner.Engine.Env().Dir, UUID: uuid.UUID(ad.st.inner.Engine.Log().UUID()).String(), Memories: ad.st.inner.Engine.State().Live(record.Memory), Assemblies: ad.st.inner.Engine.State().Live(record.Assembly),
+		Durable: ad.st.inner.Engine.Log().Durable(), Flushed: ad.st.inner.Engine.Log().Flushed(), Spilled: ad.st.inner.Engine.Log().Spilled(), Backlog: ad.st.inner.Engine.Log().Backlog(),
+		Overlay: ad.st.inner.Engine.State().Overlay().Len(), Watcher: ad.st.inner.Engine.Log().Leader(), WatcherPolls: ad.st.inner.Engine.Log().Polling().String(),
 	}
-	for _, a := range ad.st.engine.Log.Attached() {
+	for _, a := range ad.st.inner.Engine.Log().Attached() {
 		if a.Elsewhere {
 			s.Elsewhere = append(s.Elsewhere, a.PID)
 			continue
@@ -190,7 +190,7 @@ func (ad Admin) Stats() Stats {
 		}
 	}
 	s.Unflushed = int64(s.Durable - min(s.Durable, s.Flushed))
-	if set := ad.st.engine.State.Set(); set != nil {
+	if set := ad.st.inner.Engine.State().Set(); set != nil {
 		defer set.Release()
 		if set.Base() != nil {
 			s.IndexSize += set.Base().Size()
@@ -199,30 +199,30 @@ func (ad Admin) Stats() Stats {
 			s.IndexSize += set.Delta().Size()
 		}
 	}
-	s.HistoryBytes, s.HistorySince = ad.st.engine.Log.Kept()
+	s.HistoryBytes, s.HistorySince = ad.st.inner.Engine.Log().Kept()
 	ad.st.countVectors(&s)
-	ad.st.engine.Health.Mu.Lock()
-	s.LastFlush, s.Edits = ad.st.engine.Health.At, ad.st.engine.Health.Edits
-	ad.st.engine.Health.Mu.Unlock()
+	ad.st.inner.Engine.Health().Mu.Lock()
+	s.LastFlush, s.Edits = ad.st.inner.Engine.Health().At, ad.st.inner.Engine.Health().Edits
+	ad.st.inner.Engine.Health().Mu.Unlock()
 	return s
 }
 
 // countVectors fills what the vectors' files say.
 func (st *Store) countVectors(s *Stats) {
-	idx := st.engine.State.Set()
+	idx := st.inner.Engine.State().Set()
 	if idx == nil {
 		return
 	}
 	defer idx.Release()
-	set, _ := st.vectors.Load(nil)
+	set, _ := st.inner.Vectors.Load(nil)
 	if set == nil {
 		return
 	}
 	defer set.Release()
-	_, s.VectorsKnown = st.vectors.Cover(set, idx)
-	model := st.vectors.Model()
-	metric, dim := st.vectors.Shape(set, &model)
-	s.Model, s.NextModel, s.Switching = st.vectors.Recorded(set), model.Next, model.Switching()
+	_, s.VectorsKnown = st.inner.Vectors.Cover(set, idx)
+	model := st.inner.Vectors.Model()
+	metric, dim := st.inner.Vectors.Shape(set, &model)
+	s.Model, s.NextModel, s.Switching = st.inner.Vectors.Recorded(set), model.Next, model.Switching()
 	s.Vectors, s.Dimension, s.Metric = set.Count(vector.Memories)+set.Count(vector.Assemblies), dim, metric.String()
 	s.VectorBytes, s.VectorsUpTo = set.Bytes(), set.LSN()
 }

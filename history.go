@@ -42,17 +42,17 @@ func (v *Version) DecodeAssembly() (Assembly, error) { return (*history.Version)
 // the next ones follow. ErrNotFound if the id is unknown. History reads everything that is kept.
 // The store must not be closed from within the loop.
 func (st *Store) History(ctx context.Context, id string) iter.Seq2[Version, error] {
-	return st.versionsOf(ctx, st.engine.Kinds.Memories, id)
+	return st.versionsOf(ctx, st.inner.Engine.Kinds().Memories, id)
 }
 
 func (st *Store) versionsOf(ctx context.Context, k *engine.Kind, id string) iter.Seq2[Version, error] {
 	return engine.Whole(ctx, func(yield func(Version, error) bool) {
-		if err := st.engine.BeginUse(); err != nil {
+		if err := st.inner.Engine.BeginUse(); err != nil {
 			yield(Version{}, err)
 			return
 		}
-		defer st.engine.EndUse()
-		if !st.history.Each(ctx, k, id, func(v history.Version, err error) bool { return yield(Version(v), err) }) {
+		defer st.inner.Engine.EndUse()
+		if !st.inner.History.Each(ctx, k, id, func(v history.Version, err error) bool { return yield(Version(v), err) }) {
 			yield(Version{}, fmt.Errorf("%s %s: %w", k.Noun, human.Quote(id), errs.ErrNotFound))
 		}
 	})
@@ -62,14 +62,14 @@ func (st *Store) versionsOf(ctx context.Context, k *engine.Kind, id string) iter
 // such version the error is a *NoVersionError, or a *TruncatedError for a position before those
 // that the log and the archive still have.
 func (st *Store) GetAt(ctx context.Context, id string, lsn uint64) (Version, error) {
-	return st.versionAt(ctx, st.engine.Kinds.Memories, id, lsn)
+	return st.versionAt(ctx, st.inner.Engine.Kinds().Memories, id, lsn)
 }
 
 func (st *Store) versionAt(ctx context.Context, k *engine.Kind, id string, lsn uint64) (Version, error) {
-	if err := st.engine.BeginUse(); err != nil {
+	if err := st.inner.Engine.BeginUse(); err != nil {
 		return Version{}, err
 	}
-	defer st.engine.EndUse()
-	v, err := st.history.At(ctx, k, id, lsn)
+	defer st.inner.Engine.EndUse()
+	v, err := st.inner.History.At(ctx, k, id, lsn)
 	return Version(v), err
 }

@@ -161,7 +161,7 @@ func TestHealFileFromArchive(t *testing.T) {
 	if err := st.Admin().UpdateConfig(ctx, func(c *Config) error { no := false; c.AdoptDeletions = &no; return nil }); err != nil {
 		t.Fatal(err)
 	}
-	first := st.engine.Log.Spilled()
+	first := st.inner.Engine.Log().Spilled()
 	n := 0
 	for id, m := range want {
 		if m.Version > first-3*64<<10 {

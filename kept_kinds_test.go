@@ -21,7 +21,7 @@ import (
 func logHas(t *testing.T, st *Store, text string) bool {
 	t.Helper()
 	var codec record.Codec
-	for e, err := range st.engine.Log.History(context.Background(), 0) {
+	for e, err := range st.inner.Engine.Log().History(context.Background(), 0) {
 		if err != nil {
 			t.Fatal(err)
 		}

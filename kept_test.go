@@ -235,7 +235,7 @@ func TestNoCopyOfWhatTheLogHas(t *testing.T) {
 			t.Errorf("%+v, %v", v, err)
 		}
 	}
-	if f := st.engine.Log.Features(); n != 4 || f&wal.FeatureKept != 0 {
+	if f := st.inner.Engine.Log().Features(); n != 4 || f&wal.FeatureKept != 0 {
 		t.Errorf("%d versions, features %s", n, f)
 	}
 }

@@ -146,17 +146,17 @@ func TestIndexAtTheEndOfASegment(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	first := other.engine.Log.Durable() / (64 << 10)
-	for i := 0; other.engine.Log.Durable()/(64<<10) < first+12; i++ {
+	first := other.inner.Engine.Log().Durable() / (64 << 10)
+	for i := 0; other.inner.Engine.Log().Durable()/(64<<10) < first+12; i++ {
 		put(fmt.Sprint("m", i))
 		if err := other.Flush(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		put(fmt.Sprint("behind", i))
-		if err := st.engine.Log.CatchUp(t.Context()); err != nil {
+		if err := st.inner.Engine.Log().CatchUp(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := st.engine.KeepUp(nil); err != nil {
+		if err := st.inner.Engine.KeepUp(nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -159,7 +159,7 @@ func TestStoppedReader(t *testing.T) {
 			expect("at first")
 			for round, stop := range []string{"spilled", "recycled", "merged"} {
 				storetest.StopIdle(t, cmd.Process, dir)
-				seen := st.engine.Log.Applied()
+				seen := st.inner.Engine.Log().Applied()
 				for n := 2; ; n++ {
 					for i := range lagKeys {
 						write(i, 100*(round+1)+n)
@@ -172,7 +172,7 @@ func TestStoppedReader(t *testing.T) {
 						t.Fatal(err)
 					}
 					// The place of the one that sleeps is gone from the log.
-					_, err := st.engine.Log.ReadAt(ctx, seen)
+					_, err := st.inner.Engine.Log().ReadAt(ctx, seen)
 					if gone := errors.Is(err, ErrTruncated); n > 4 && (stop == "spilled" || gone) {
 						break
 					}

@@ -119,7 +119,7 @@ var (
 		"rebuild the scope", "rebuild the vectors", "vectors rebuilt", // repair's verbs, an event
 		"reindex --restart", "`--restart`",
 	}
-	pinnedStrings = []string{"made anew", "opening makes it anew", "anew"}
+	pinnedStrings = []string{"made anew", "anew"}
 )
 
 // TestLanguage goes over the comments and strings of all packages but their tests, and over all

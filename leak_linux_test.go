@@ -39,7 +39,7 @@ func TestNothingIsKept(t *testing.T) {
 		t.Helper()
 		for k := range 5 {
 			id := fmt.Sprint("m", (i+k)%20)
-			if err := st.engine.Writable(); err == nil {
+			if err := st.inner.Engine.Writable(); err == nil {
 				if _, err := st.Put(ctx, Memory{ID: id, Content: storetest.Content("x", 2000), Embedding: []float32{1, float32(i), float32(k)}}); err != nil {
 					t.Fatal(err)
 				}
@@ -58,7 +58,7 @@ func TestNothingIsKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		use(st, i)
-		if !st.engine.Env.ReadOnly {
+		if !st.inner.Engine.Env().ReadOnly {
 			if err := st.Admin().Compact(ctx); err != nil { // rewrites index and vectors
 				t.Fatal(err)
 			}

@@ -68,7 +68,7 @@ func TestLimitsAndOwnWrites(t *testing.T) {
 	if n, err := st.Vectors().EmbedPending(ctx); err != nil || n != 1 {
 		t.Errorf("%d got an embedding, %v", n, err)
 	}
-	if err := errors.Join(st.Touch(ctx, "a"), st.retention.WriteTouched(ctx)); err != nil {
+	if err := errors.Join(st.Touch(ctx, "a"), st.inner.Retention.WriteTouched(ctx)); err != nil {
 		t.Error(err)
 	}
 	m, err := st.Get(ctx, "a")

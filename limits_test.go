@@ -177,7 +177,7 @@ func TestTally(t *testing.T) {
 			who["a new one"] = openTest(t, dir, o)
 		}
 		for name, st := range who {
-			all, in, err := st.counts.Tally.Look(ctx, []string{"s", "t"})
+			all, in, err := st.inner.Counts.Tally.Look(ctx, []string{"s", "t"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -211,7 +211,7 @@ func TestTallyOfRebuilt(t *testing.T) {
 	}
 	counted := func() {
 		t.Helper()
-		all, _, err := st.counts.Tally.Look(ctx, nil)
+		all, _, err := st.inner.Counts.Tally.Look(ctx, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -374,7 +374,7 @@ func TestLimitHolds(t *testing.T) {
 				}
 			})
 			for _, st := range stores {
-				st.engine.Settings.Reread()
+				st.inner.Engine.Settings().Reread()
 			}
 			var wg, watchers sync.WaitGroup
 			var mu sync.Mutex
@@ -465,10 +465,10 @@ func TestLimitHoldsBytes(t *testing.T) {
 				}
 			})
 			for _, st := range stores {
-				st.engine.Settings.Reread()
+				st.inner.Engine.Settings().Reread()
 			}
 			look := func(st *Store) counts.Sum {
-				all, in, err := st.counts.Tally.Look(ctx, []string{"s"})
+				all, in, err := st.inner.Counts.Tally.Look(ctx, []string{"s"})
 				if err != nil {
 					t.Error(err)
 				}
@@ -538,7 +538,7 @@ func TestLimitLowered(t *testing.T) {
 	}
 	limitTo(t, stores[0], func(c *Config) { c.MaxMemories, c.AtLimit = 100, AtLimitEvictOldest })
 	for _, st := range stores {
-		st.engine.Settings.Reread()
+		st.inner.Engine.Settings().Reread()
 	}
 	var wg sync.WaitGroup
 	for g := range 12 {

@@ -27,22 +27,22 @@ type Line struct {
 // as JSON writes them. It reads no document, and is many times as fast as Memories; filters that need
 // documents (see Filter) are refused (ErrInvalid). Concurrent writes may or may not be seen.
 func (ad Admin) Lines(ctx context.Context, filters ...Filter) iter.Seq2[Line, error] {
-	return ad.st.linesOf(ctx, ad.st.engine.Kinds.Memories, filters)
+	return ad.st.linesOf(ctx, ad.st.inner.Engine.Kinds().Memories, filters)
 }
 
 // Lines yields what the index has of the assemblies that pass the filters; see Admin.Lines.
 func (as Assemblies) Lines(ctx context.Context, filters ...Filter) iter.Seq2[Line, error] {
-	return as.st.linesOf(ctx, as.st.engine.Kinds.Assemblies, filters)
+	return as.st.linesOf(ctx, as.st.inner.Engine.Kinds().Assemblies, filters)
 }
 
 func (st *Store) linesOf(ctx context.Context, k *engine.Kind, filters []Filter) iter.Seq2[Line, error] {
-	return engine.Reading(ctx, st.engine, func(yield func(Line, error) bool) {
+	return engine.Reading(ctx, st.inner.Engine, func(yield func(Line, error) bool) {
 		f := filtersOf(filters)
 		if f.Reads() {
 			yield(Line{}, fmt.Errorf("%w: a listing of lines reads no document, and cannot select by category, key, metadata or when it happened", errs.ErrInvalid))
 			return
 		}
-		for l, err := range st.engine.Lines(ctx, k, f) {
+		for l, err := range st.inner.Engine.Lines(ctx, k, f) {
 			e := &l.Line
 			if !yield(Line{l.ID, e.Version, e.CreatedAt, e.UpdatedAt, e.ExpiresAt, e.Score, e.SessionID, e.Size}, err) {
 				return

@@ -93,7 +93,7 @@ func Migrate(ctx context.Context, from, to string, o *MigrateOptions) (MigrateRe
 				return nil
 			}
 			defer func() { _ = st.Close() }()
-			return st.engine.Log.Attached()
+			return st.inner.Engine.Log().Attached()
 		},
 		Sound: func(ctx context.Context) error {
 			whole := look
@@ -132,16 +132,16 @@ func (o *Options) keepModes(dir string) {
 // copied is this store as a copy of it is made; its files were just flushed.
 func (st *Store) copied(ctx context.Context, unflushed bool) (backup.Source, error) {
 	var again func(context.Context) error
-	if d := st.engine.Log.Damage(); !st.engine.Env.ReadOnly || d != nil {
-		if err := st.engine.Writable(); err != nil {
+	if d := st.inner.Engine.Log().Damage(); !st.inner.Engine.Env().ReadOnly || d != nil {
+		if err := st.inner.Engine.Writable(); err != nil {
 			return backup.Source{}, err
 		}
-		again = func(ctx context.Context) error { return st.flusher.Flush(ctx, flush.MergeFlush) }
+		again = func(ctx context.Context) error { return st.inner.Flusher.Flush(ctx, flush.MergeFlush) }
 		switch err := again(ctx); {
 		case err == nil:
 		case unflushed && vfs.CanWait(err) && !vfs.IsDiskFull(err) && ctx.Err() == nil:
 			// A folder that takes no files, such as an immutable one, does not prevent the copy.
-			st.engine.Env.Logger.Warn("copying a store whose files cannot be written now: what they lack is taken from the log", "err", err)
+			st.inner.Engine.Env().Logger.Warn("copying a store whose files cannot be written now: what they lack is taken from the log", "err", err)
 			again = nil
 		default:
 			return backup.Source{}, err
@@ -153,21 +153,21 @@ func (st *Store) copied(ctx context.Context, unflushed bool) (backup.Source, err
 	}
 	ids := func(k *engine.Kind) func(context.Context) iter.Seq2[string, error] {
 		return func(ctx context.Context) iter.Seq2[string, error] {
-			return st.engine.IDs(ctx, k, engine.Filters{Expired: true})
+			return st.inner.Engine.IDs(ctx, k, engine.Filters{Expired: true})
 		}
 	}
 	read := func(k *engine.Kind) func(context.Context, string) (backup.Document, error) {
 		return func(ctx context.Context, id string) (backup.Document, error) {
-			v, err := st.engine.Find(ctx, k, id, true)
+			v, err := st.inner.Engine.Find(ctx, k, id, true)
 			return backup.Document{Bytes: v.Doc, Version: v.LSN, Vector: v.Line.VectorNumber(), Time: engine.TimeOf(&v.Line)}, err
 		}
 	}
 	return backup.Source{
-		FS: st.engine.Env.FS, Dir: st.engine.Env.Dir, Log: st.engine.Log, FileMode: st.engine.Env.FileMode, FolderMode: st.engine.Env.FolderMode, Clock: st.engine.Env.Clock,
-		Self: st.engine.Env.Self, Random: st.engine.Env.Random,
-		Count: live, CatchUp: st.engine.CatchUp, Flush: again, ModelAsOf: st.engine.State.ModelAsOf, Model: st.engine.State.Model,
-		IDs: ids(st.engine.Kinds.Memories), Read: read(st.engine.Kinds.Memories), AssemblyIDs: ids(st.engine.Kinds.Assemblies), ReadAssembly: read(st.engine.Kinds.Assemblies),
-		ScopeKeys: st.working.KeysToCopy, ReadScope: st.working.ReadCopy,
+		FS: st.inner.Engine.Env().FS, Dir: st.inner.Engine.Env().Dir, Log: st.inner.Engine.Log(), FileMode: st.inner.Engine.Env().FileMode, FolderMode: st.inner.Engine.Env().FolderMode, Clock: st.inner.Engine.Env().Clock,
+		Self: st.inner.Engine.Env().Self, Random: st.inner.Engine.Env().Random,
+		Count: live, CatchUp: st.inner.Engine.CatchUp, Flush: again, ModelAsOf: st.inner.Engine.State().ModelAsOf, Model: st.inner.Engine.State().Model,
+		IDs: ids(st.inner.Engine.Kinds().Memories), Read: read(st.inner.Engine.Kinds().Memories), AssemblyIDs: ids(st.inner.Engine.Kinds().Assemblies), ReadAssembly: read(st.inner.Engine.Kinds().Assemblies),
+		ScopeKeys: st.inner.Scopes.KeysToCopy, ReadScope: st.inner.Scopes.ReadCopy,
 	}, nil
 }
 

@@ -50,6 +50,10 @@ func TestMovedWhileOpening(t *testing.T) {
 			}
 		case errors.As(err, &gone) && gone.To == "/t" && migrated == nil:
 			moved++
+			// What the opening has made there does not keep the store from coming back.
+			if _, err := Migrate(ctx, "/t", "/s", &MigrateOptions{Options: r.options(4), Switch: true, RemoveSource: true}); err != nil {
+				t.Fatalf("operation %d: moving the store back: %v", at, err)
+			}
 		case migrated != nil:
 			t.Fatalf("operation %d: nobody moved it (%v), and it does not open: %v", at, migrated, err)
 		default:

@@ -107,6 +107,8 @@ type Options struct {
 	unfinished bool
 	// restored is what is known of the vectors of a store that is being restored.
 	restored *backup.Restored
+	// closed is called at the end of Close; see openBeside.
+	closed func() error
 }
 
 // Validate returns the first invalid option as a *FieldError, or nil.
@@ -188,7 +190,7 @@ func init() {
 		func(o any) *open.Environment { return &o.(*Options).env },
 		func(store any) open.Parts {
 			st := store.(*Store)
-			return open.Parts{Engine: st.engine, Vectors: &st.vectors}
+			return open.Parts{Engine: st.inner.Engine, Vectors: st.inner.Vectors}
 		},
 	)
 }

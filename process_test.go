@@ -89,7 +89,7 @@ func child(ctx context.Context, job, dir string) error {
 				return err
 			}
 		}
-		fmt.Println(st.engine.Token)
+		fmt.Println(st.inner.Engine.Token())
 		select {}
 	}
 	return fmt.Errorf("no such job: %s", job)

@@ -16,7 +16,7 @@ func TestPurgeIsLeftTheLock(t *testing.T) {
 		return &Options{NoBackground: true, Clock: func() time.Time { return now }, LockWait: time.Minute}
 	}
 	one, two := openTest(t, dir, options()), openTest(t, dir, options())
-	if two.engine.Env.FS.Host().Birth == 0 {
+	if two.inner.Engine.Env().FS.Host().Birth == 0 {
 		t.Skip("processes cannot be told apart here: mount the /proc of this namespace")
 	}
 	c := one.Admin().Config()
@@ -29,18 +29,18 @@ func TestPurgeIsLeftTheLock(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	behind := func() bool { return one.engine.Log.Flushed() < one.engine.Log.Durable() }
+	behind := func() bool { return one.inner.Engine.Log().Flushed() < one.inner.Engine.Log().Durable() }
 	put("a", "x")
-	if err := two.engine.Log.BeginPurge(t.Context()); err != nil {
+	if err := two.inner.Engine.Log().BeginPurge(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if rest, did := one.flusher.FlushBackground(t.Context()); !did || rest == 0 || !behind() {
+	if rest, did := one.inner.Flusher.FlushBackground(t.Context()); !did || rest == 0 || !behind() {
 		t.Errorf("a round beside a purge: rests %v, %v, behind: %v", rest, did, behind())
 	}
-	for i := 0; one.engine.Log.Unfiled() < 600<<10; i++ {
+	for i := 0; one.inner.Engine.Log().Unfiled() < 600<<10; i++ {
 		put(fmt.Sprint("b", i), strings.Repeat("y", 10_000))
 	}
-	if _, did := one.flusher.FlushBackground(t.Context()); !did || behind() {
+	if _, did := one.inner.Flusher.FlushBackground(t.Context()); !did || behind() {
 		t.Errorf("a round beside a purge when writers are to be slowed: %v, behind: %v", did, behind())
 	}
 	put("c", "x")
@@ -48,20 +48,20 @@ func TestPurgeIsLeftTheLock(t *testing.T) {
 		t.Errorf("a flush that somebody asked for: %v, behind: %v", err, behind())
 	}
 	put("d", "x")
-	if _, did := one.flusher.FlushBackground(t.Context()); !did || !behind() {
+	if _, did := one.inner.Flusher.FlushBackground(t.Context()); !did || !behind() {
 		t.Errorf("a round beside a purge: %v, behind: %v", did, behind())
 	}
 	now = now.Add(time.Minute)
-	if _, did := one.flusher.FlushBackground(t.Context()); !did || behind() {
+	if _, did := one.inner.Flusher.FlushBackground(t.Context()); !did || behind() {
 		t.Errorf("a round beside a purge that does not end: %v, behind: %v", did, behind())
 	}
-	two.engine.Log.EndPurge()
-	if err := two.engine.Log.BeginPurge(t.Context()); err != nil {
+	two.inner.Engine.Log().EndPurge()
+	if err := two.inner.Engine.Log().BeginPurge(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	put("e", "x")
-	two.engine.Log.EndPurge()
-	if _, did := one.flusher.FlushBackground(t.Context()); !did || behind() {
+	two.inner.Engine.Log().EndPurge()
+	if _, did := one.inner.Flusher.FlushBackground(t.Context()); !did || behind() {
 		t.Errorf("a round after the purge: %v, behind: %v", did, behind())
 	}
 }

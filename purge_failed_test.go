@@ -21,14 +21,14 @@ import (
 // failedPurge is what a purge leaves that fails once it has deleted.
 func failedPurge(t *testing.T, st *Store, id string) {
 	t.Helper()
-	if err := st.engine.Log.BeginPurge(t.Context()); err != nil {
+	if err := st.inner.Engine.Log().BeginPurge(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := st.Delete(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
-	st.engine.Log.FailPurge()
-	st.engine.Log.EndPurge()
+	st.inner.Engine.Log().FailPurge()
+	st.inner.Engine.Log().EndPurge()
 }
 
 // Rounds overwrite what they displace until the deletion of a purge that failed has its file, however much is
@@ -56,16 +56,16 @@ func TestPurgeFailedBehindBacklog(t *testing.T) {
 	r.disk.KeepFreed()
 	failedPurge(t, st, "secret")
 	rounds := 0
-	for ; st.engine.Log.Displaced(); rounds++ {
+	for ; st.inner.Engine.Log().Displaced(); rounds++ {
 		if rounds == 10 {
 			t.Fatal("what is displaced is overwritten still after 10 rounds")
 		}
-		if _, did := st.flusher.FlushBackground(flush.Unpaced(ctx)); !did {
+		if _, did := st.inner.Flusher.FlushBackground(flush.Unpaced(ctx)); !did {
 			t.Fatal("no round, and what was displaced is not overwritten")
 		}
 	}
-	if rounds < 2 || st.engine.Log.Flushed() < st.engine.Log.Durable() {
-		t.Errorf("%d rounds; files as of %d of %d", rounds, st.engine.Log.Flushed(), st.engine.Log.Durable())
+	if rounds < 2 || st.inner.Engine.Log().Flushed() < st.inner.Engine.Log().Durable() {
+		t.Errorf("%d rounds; files as of %d of %d", rounds, st.inner.Engine.Log().Flushed(), st.inner.Engine.Log().Durable())
 	}
 	if batch(); err != nil {
 		t.Fatal(err)
@@ -91,19 +91,19 @@ func TestPurgeFailedElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	failedPurge(t, one, "a")
-	if l := two.engine.Log; !l.Overwrites() || !l.Displaced() {
+	if l := two.inner.Engine.Log(); !l.Overwrites() || !l.Displaced() {
 		t.Error("another process does not know of it")
 	}
 	if err := two.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if l := one.engine.Log; !l.Overwrites() || l.Displaced() {
+	if l := one.inner.Engine.Log(); !l.Overwrites() || l.Displaced() {
 		t.Errorf("after a round of another process: overwrites log and index: %v, documents: %v", l.Overwrites(), l.Displaced())
 	}
 	if _, err := two.Admin().Purge(t.Context(), "b"); err != nil {
 		t.Fatal(err)
 	}
-	if l := one.engine.Log; l.Overwrites() || l.Displaced() {
+	if l := one.inner.Engine.Log(); l.Overwrites() || l.Displaced() {
 		t.Error("it is not over after a purge of another process")
 	}
 }
@@ -117,7 +117,7 @@ func TestPurgeAnnouncedAmidARound(t *testing.T) {
 	one := openTest(t, dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: wrap.New(vfs.OS(), func(op *wrap.Op, call func() error) error {
 		if announce && op.Kind == wrap.Exchange {
 			announce = false
-			if err := two.engine.Log.BeginPurge(t.Context()); err != nil {
+			if err := two.inner.Engine.Log().BeginPurge(t.Context()); err != nil {
 				t.Error(err)
 			}
 		}
@@ -148,7 +148,7 @@ func TestPurgeAnnouncedAmidARound(t *testing.T) {
 	}); err != nil || files > 100 {
 		t.Errorf("%d files are kept for a purge that had not begun, %v", files, err)
 	}
-	two.engine.Log.EndPurge()
+	two.inner.Engine.Log().EndPurge()
 }
 
 // What another program had open during a purge is overwritten once it is closed, also when nobody purges again.
@@ -218,7 +218,7 @@ func TestPurgeGivenUp(t *testing.T) {
 		if err = errors.Join(err, st.Flush(ctx)); err != nil {
 			t.Fatal(err)
 		}
-		if st.engine.Log.Overwrites() {
+		if st.inner.Engine.Log().Overwrites() {
 			t.Fatalf("operation %d failed, and log and index are overwritten still", k)
 		}
 	}

@@ -27,7 +27,7 @@ func TestPurgeBesideMapping(t *testing.T) {
 			case <-armed: // the round begins to write the index
 				go func() {
 					defer close(mapping)
-					_ = st.engine.Refresh() // as a listing does that met a segment of the log that is gone
+					_ = st.inner.Engine.Refresh() // as a listing does that met a segment of the log that is gone
 				}()
 				<-mapped
 			default:

@@ -42,7 +42,7 @@ func TestPurgeKeepsOthersInPieces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	geo := st.engine.Log.Past().Geometry
+	geo := st.inner.Engine.Log().Past().Geometry
 	tail := bytes.Clone(all[geo.Offset(last):])
 	copy(tail[len(tail)-200:], `garbage, or {"id": "journal"`)
 	q := docfile.NewQuarantine(docfile.Layout{FS: vfs.OS(), Root: dir}, time.Now)

@@ -503,7 +503,7 @@ func TestPurgeRefused(t *testing.T) {
 	}
 	t.Run("a backup copies the log", func(t *testing.T) {
 		st, s, dir := make(t)
-		hold, err := st.engine.Log.Hold(ctx)
+		hold, err := st.inner.Engine.Log().Hold(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}

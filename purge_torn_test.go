@@ -38,7 +38,7 @@ func TestPurgeTornTail(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	geo := st.engine.Log.Past().Geometry
+	geo := st.inner.Engine.Log().Past().Geometry
 	headless := bytes.Clone(all[geo.Offset(at[0]):])
 	if !bytes.Contains(headless[at[2]-at[0]:], []byte("journal")) {
 		t.Fatal("the last does not mention it")
@@ -169,7 +169,7 @@ func TestPurgePieces(t *testing.T) {
 				}
 				at[i] = m.Version
 			}
-			at[3] = st.engine.Log.Durable()
+			at[3] = st.inner.Engine.Log().Durable()
 			if err := st.Delete(t.Context(), "third"); err != nil {
 				t.Fatal(err)
 			}
@@ -177,8 +177,8 @@ func TestPurgePieces(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			geo := st.engine.Log.Past().Geometry
-			all = all[:geo.Offset(st.engine.Log.Durable())]
+			geo := st.inner.Engine.Log().Past().Geometry
+			all = all[:geo.Offset(st.inner.Engine.Log().Durable())]
 			b := c.piece(all, geo, at)
 			rel := c.name
 			if c.tail {
@@ -230,8 +230,8 @@ func purgeTails(ctx context.Context, st *Store, ids ...string) error {
 		if !errors.As(err, &tail) || !strings.Contains(tail.Path, "-torn-tail-") {
 			return err
 		}
-		path := filepath.Join(st.engine.Env.Dir, filepath.FromSlash(tail.Path))
-		if err := errors.Join(vfs.Wipe(st.engine.Env.FS, path), st.engine.Env.FS.SyncDir(filepath.Dir(path))); err != nil {
+		path := filepath.Join(st.inner.Engine.Env().Dir, filepath.FromSlash(tail.Path))
+		if err := errors.Join(vfs.Wipe(st.inner.Engine.Env().FS, path), st.inner.Engine.Env().FS.SyncDir(filepath.Dir(path))); err != nil {
 			return err
 		}
 	}

@@ -61,25 +61,25 @@ type Mention = repair.Mention
 // released segments of the log and released lines of the index may persist in free blocks of the
 // file system.
 func (ad Admin) Purge(ctx context.Context, ids ...string) (*PurgeReport, error) {
-	return ad.st.purgeAll(ctx, ad.st.engine.Kinds.Memories, ids)
+	return ad.st.purgeAll(ctx, ad.st.inner.Engine.Kinds().Memories, ids)
 }
 
 // Purge deletes assemblies and removes every trace of them from the store's folder, as Admin.Purge
 // does with memories. Their members are not changed. An assembly into which one of them was merged
 // still has its id in MergedFrom, and is reported as a mention.
 func (as Assemblies) Purge(ctx context.Context, ids ...string) (*PurgeReport, error) {
-	return as.st.purgeAll(ctx, as.st.engine.Kinds.Assemblies, ids)
+	return as.st.purgeAll(ctx, as.st.inner.Engine.Kinds().Assemblies, ids)
 }
 
 func (st *Store) purgeAll(ctx context.Context, k *engine.Kind, ids []string) (*PurgeReport, error) {
-	if err := st.engine.BeginUse(); err != nil {
+	if err := st.inner.Engine.BeginUse(); err != nil {
 		return nil, err
 	}
-	defer st.engine.EndUse()
-	if err := st.engine.Writable(); err != nil {
+	defer st.inner.Engine.EndUse()
+	if err := st.inner.Engine.Writable(); err != nil {
 		return nil, err
 	}
-	r, err := st.purging.Purge(ctx, k, ids)
+	r, err := st.inner.Purger.Purge(ctx, k, ids)
 	return (*PurgeReport)(r), err
 }
 
@@ -88,20 +88,20 @@ func (st *Store) purgeAll(ctx context.Context, k *engine.Kind, ids []string) (*P
 // aside. It changes nothing. Purge searches further than Unknown does: this method finds a mistyped
 // id before the other memories are purged.
 func (ad Admin) Unknown(ctx context.Context, ids ...string) ([]string, error) {
-	return ad.st.unknownOf(ctx, ad.st.engine.Kinds.Memories, ids)
+	return ad.st.unknownOf(ctx, ad.st.inner.Engine.Kinds().Memories, ids)
 }
 
 // Unknown returns those of the given assemblies of which a store has nothing; see Admin.Unknown.
 func (as Assemblies) Unknown(ctx context.Context, ids ...string) ([]string, error) {
-	return as.st.unknownOf(ctx, as.st.engine.Kinds.Assemblies, ids)
+	return as.st.unknownOf(ctx, as.st.inner.Engine.Kinds().Assemblies, ids)
 }
 
 func (st *Store) unknownOf(ctx context.Context, k *engine.Kind, ids []string) ([]string, error) {
-	if err := st.engine.BeginUse(); err != nil {
+	if err := st.inner.Engine.BeginUse(); err != nil {
 		return nil, err
 	}
-	defer st.engine.EndUse()
-	return st.purging.Unknown(ctx, k, ids)
+	defer st.inner.Engine.EndUse()
+	return st.inner.Purger.Unknown(ctx, k, ids)
 }
 
 // Purge removes scopes of working memory with their checkpoints, and every trace of them from the
@@ -109,12 +109,12 @@ func (st *Store) unknownOf(ctx context.Context, k *engine.Kind, ids []string) ([
 // archive, and what was set aside. Memories that were made from them (Consolidate) are kept. Traces
 // of a scope that does not exist now are searched as well: ErrNotFound if there are none.
 func (wm Working) Purge(ctx context.Context, scopes ...working.Scope) (*PurgeReport, error) {
-	return wm.st.purgeAll(ctx, wm.st.engine.Kinds.Scopes, scopeKeysOf(scopes))
+	return wm.st.purgeAll(ctx, wm.st.inner.Engine.Kinds().Scopes, scopeKeysOf(scopes))
 }
 
 // Unknown returns those of the given scopes of which a store has nothing; see Admin.Unknown.
 func (wm Working) Unknown(ctx context.Context, scopes ...working.Scope) ([]working.Scope, error) {
-	keys, err := wm.st.unknownOf(ctx, wm.st.engine.Kinds.Scopes, scopeKeysOf(scopes))
+	keys, err := wm.st.unknownOf(ctx, wm.st.inner.Engine.Kinds().Scopes, scopeKeysOf(scopes))
 	if err != nil {
 		return nil, err
 	}

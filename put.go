@@ -13,19 +13,19 @@ import (
 // Content may be empty: an imported memory, or one that has only an embedding or metadata, is
 // valid.
 func (st *Store) Put(ctx context.Context, m Memory, options ...PutOption) (Memory, error) {
-	if err := st.engine.BeginUse(); err != nil {
+	if err := st.inner.Engine.BeginUse(); err != nil {
 		return Memory{}, err
 	}
-	defer st.engine.EndUse()
+	defer st.inner.Engine.EndUse()
 	return st.put(ctx, m, options)
 }
 
 func (st *Store) put(ctx context.Context, m Memory, options []PutOption) (Memory, error) {
-	if err := st.engine.Writable(); err != nil {
+	if err := st.inner.Engine.Writable(); err != nil {
 		return Memory{}, err
 	}
 	ops := []commit.Op{{ID: m.ID, Memory: &m, Conds: conditionsOf(options)}}
-	if err := st.embedding.Commit(ctx, ops, nil, 0, nil); err != nil {
+	if err := st.inner.Embedding.Commit(ctx, ops, nil, 0, nil); err != nil {
 		return Memory{}, err
 	}
 	return *m.Clone(), nil
@@ -33,14 +33,14 @@ func (st *Store) put(ctx context.Context, m Memory, options []PutOption) (Memory
 
 // Delete deletes a memory; ErrNotFound if there is none.
 func (st *Store) Delete(ctx context.Context, id string, conds ...Cond) error {
-	if err := st.engine.BeginUse(); err != nil {
+	if err := st.inner.Engine.BeginUse(); err != nil {
 		return err
 	}
-	defer st.engine.EndUse()
-	if err := st.engine.Writable(); err != nil {
+	defer st.inner.Engine.EndUse()
+	if err := st.inner.Engine.Writable(); err != nil {
 		return err
 	}
-	return st.commits.Commit(ctx, []commit.Op{{ID: id, Conds: conditionsOf(conds), MustExist: true}}, nil, 0)
+	return st.inner.Committer.Commit(ctx, []commit.Op{{ID: id, Conds: conditionsOf(conds), MustExist: true}}, nil, 0)
 }
 
 // Batch is a list of operations that Store.Apply writes completely or not at all. The zero
@@ -77,14 +77,14 @@ func (b *Batch) Len() int { return len(b.ops) }
 // a *BatchError with its index; then nothing was written. A batch may be
 // applied again after an error.
 func (st *Store) Apply(ctx context.Context, b *Batch, in ...SessionOption) error {
-	if err := st.engine.BeginUse(); err != nil {
+	if err := st.inner.Engine.BeginUse(); err != nil {
 		return err
 	}
-	defer st.engine.EndUse()
-	if err := st.engine.Writable(); err != nil {
+	defer st.inner.Engine.EndUse()
+	if err := st.inner.Engine.Writable(); err != nil {
 		return err
 	}
 	ops := append([]commit.Op(nil), b.ops...)
 	commit.Confine(ops, sessionOf(in))
-	return st.embedding.Commit(ctx, ops, nil, 0, nil)
+	return st.inner.Embedding.Commit(ctx, ops, nil, 0, nil)
 }

@@ -21,7 +21,7 @@ const (
 // these are the first ones. An error about one memory is a *BatchError with its index; those before
 // it in its chunk are stored.
 func (st *Store) PutAll(ctx context.Context, memories iter.Seq[Memory], options ...PutOption) (int64, error) {
-	limit := min(int64(putAllBytes), int64(st.engine.Log.Limit())/2)
+	limit := min(int64(putAllBytes), int64(st.inner.Engine.Log().Limit())/2)
 	var done int64
 	var size int64
 	b := new(Batch)

@@ -65,17 +65,17 @@ type RestoredDocument struct {
 }
 
 func (q Quarantine) folder() *docfile.Quarantine {
-	return docfile.NewQuarantine(q.st.flusher.Layout, q.st.engine.Env.Clock)
+	return docfile.NewQuarantine(q.st.inner.Engine.Layout(), q.st.inner.Engine.Env().Clock)
 }
 
 // All yields what is in quarantine/, the oldest first. An error is the last value.
 func (q Quarantine) All(ctx context.Context) iter.Seq2[Quarantined, error] {
 	return engine.Whole(ctx, func(yield func(Quarantined, error) bool) {
-		if err := q.st.engine.BeginUse(); err != nil {
+		if err := q.st.inner.Engine.BeginUse(); err != nil {
 			yield(Quarantined{}, err)
 			return
 		}
-		defer q.st.engine.EndUse()
+		defer q.st.inner.Engine.EndUse()
 		list, err := q.folder().Pieces()
 		if err != nil {
 			yield(Quarantined{}, err)
@@ -91,20 +91,20 @@ func (q Quarantine) All(ctx context.Context) iter.Seq2[Quarantined, error] {
 
 // Count returns how many things are in quarantine/, without the undo files of older versions.
 func (q Quarantine) Count() (int, error) {
-	if err := q.st.engine.BeginUse(); err != nil {
+	if err := q.st.inner.Engine.BeginUse(); err != nil {
 		return 0, err
 	}
-	defer q.st.engine.EndUse()
+	defer q.st.inner.Engine.EndUse()
 	n, _, err := q.folder().Count()
 	return n, err
 }
 
 // Get returns one thing in quarantine/ by its name, which is no path: ErrNotFound if there is none.
 func (q Quarantine) Get(_ context.Context, name string) (Quarantined, error) {
-	if err := q.st.engine.BeginUse(); err != nil {
+	if err := q.st.inner.Engine.BeginUse(); err != nil {
 		return Quarantined{}, err
 	}
-	defer q.st.engine.EndUse()
+	defer q.st.inner.Engine.EndUse()
 	p, err := q.piece(name)
 	return quarantinedOf(&p), err
 }
@@ -142,10 +142,10 @@ func quarantinedOf(p *docfile.Piece) Quarantined {
 
 // Copy writes the exact bytes of a regular file in quarantine/ to w, and returns their number.
 func (q Quarantine) Copy(ctx context.Context, name string, w io.Writer) (int64, error) {
-	if err := q.st.engine.BeginUse(); err != nil {
+	if err := q.st.inner.Engine.BeginUse(); err != nil {
 		return 0, err
 	}
-	defer q.st.engine.EndUse()
+	defer q.st.inner.Engine.EndUse()
 	p, err := q.piece(name)
 	if err != nil {
 		return 0, err
@@ -183,11 +183,11 @@ func (u *untilDone) Read(b []byte) (int, error) {
 // was replaced since. ErrInvalid if the file is not a document that the store accepts; a *ConflictError if a condition
 // does not hold. The file stays in quarantine/.
 func (q Quarantine) Restore(ctx context.Context, name string, conds ...Cond) (RestoredDocument, error) {
-	if err := q.st.engine.BeginUse(); err != nil {
+	if err := q.st.inner.Engine.BeginUse(); err != nil {
 		return RestoredDocument{}, err
 	}
-	defer q.st.engine.EndUse()
-	if err := q.st.engine.Writable(); err != nil {
+	defer q.st.inner.Engine.EndUse()
+	if err := q.st.inner.Engine.Writable(); err != nil {
 		return RestoredDocument{}, err
 	}
 	p, err := q.piece(name)
@@ -214,10 +214,10 @@ func (q Quarantine) restore(ctx context.Context, p *docfile.Piece, conds []Cond)
 		stored, err := q.st.Assemblies().Put(ctx, *a, options...)
 		return RestoredDocument{Assembly: true, ID: a.ID, Version: stored.Version}, err
 	}
-	if !m.ExpiresAt.IsZero() && !q.st.engine.Env.Clock().Before(m.ExpiresAt) {
+	if !m.ExpiresAt.IsZero() && !q.st.inner.Engine.Env().Clock().Before(m.ExpiresAt) {
 		m.ExpiresAt = time.Time{}
 	}
-	if n := p.Note; n != nil && n.Version != 0 && q.st.commits.Vectors.Model().LSN > n.Version {
+	if n := p.Note; n != nil && n.Version != 0 && q.st.inner.Committer.Vectors().Model().LSN > n.Version {
 		m.Embedding = nil
 	}
 	stored, err := q.st.put(ctx, *m, options[1:])
@@ -243,7 +243,7 @@ func (q Quarantine) document(p *docfile.Piece) (*Memory, *Assembly, error) {
 	if inFolder && dir != "tmp" && document.At(from) == nil {
 		return nil, nil, fmt.Errorf("%s is not the place of a memory or an assembly: %w", places.Shown(from), errs.ErrInvalid)
 	}
-	env := q.st.engine.Env
+	env := q.st.inner.Engine.Env()
 	data, err := vfs.ReadText(env.FS, filepath.Join(env.Dir, docfile.QuarantineFolder, p.Name), places.StoredMost)
 	if err != nil {
 		return nil, nil, env.IOError("reading", filepath.Join(env.Dir, docfile.QuarantineFolder, p.Name), err)
@@ -283,14 +283,14 @@ func decodeOrNamed[T any](id string, own bool, decode func(id string) (*T, error
 // folder is removed with everything in it. Their bytes are not overwritten: see Purge. The errors of those that cannot
 // be removed are joined; ErrNotFound for a name that is not there.
 func (q Quarantine) Drop(ctx context.Context, names ...string) (dropped []string, err error) {
-	if err := q.st.engine.BeginUse(); err != nil {
+	if err := q.st.inner.Engine.BeginUse(); err != nil {
 		return nil, err
 	}
-	defer q.st.engine.EndUse()
-	if err := q.st.engine.Writable(); err != nil {
+	defer q.st.inner.Engine.EndUse()
+	if err := q.st.inner.Engine.Writable(); err != nil {
 		return nil, err
 	}
-	held, err := q.st.engine.Log.LockFlush(ctx)
+	held, err := q.st.inner.Engine.Log().LockFlush(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -30,21 +30,21 @@ type Raw struct {
 // listing that could not begin (ErrClosed, ErrMoved), that of the context, or one of the index,
 // after which there may be more memories that f did not get.
 func (ad Admin) ScanRaw(ctx context.Context, f func(r Raw, err error), filters ...Filter) error {
-	if err := ad.st.engine.BeginUse(); err != nil {
+	if err := ad.st.inner.Engine.BeginUse(); err != nil {
 		return err
 	}
-	defer ad.st.engine.EndUse()
-	if err := ad.st.engine.CatchUp(ctx); err != nil {
+	defer ad.st.inner.Engine.EndUse()
+	if err := ad.st.inner.Engine.CatchUp(ctx); err != nil {
 		return err
 	}
 	chosen := filtersOf(filters)
-	readers := make([]*rawReader, ad.st.search.Scanners())
+	readers := make([]*rawReader, ad.st.inner.Search.Scanners())
 	for i := range readers {
 		readers[i] = &rawReader{st: ad.st, f: &chosen, take: f}
 	}
 	var lines []error
 	err := engine.Share(ctx, readers, func(yield func(engine.Listing) bool) error {
-		for l, err := range ad.st.engine.Lines(ctx, ad.st.engine.Kinds.Memories, chosen) {
+		for l, err := range ad.st.inner.Engine.Lines(ctx, ad.st.inner.Engine.Kinds().Memories, chosen) {
 			switch {
 			case errors.Is(err, errs.ErrClosed), err != nil && ctx.Err() != nil:
 				return err
@@ -87,13 +87,13 @@ func (r *rawReader) Read(ctx context.Context, l engine.Listing) bool {
 	if l.InLog {
 		l.ID = strings.Clone(l.ID) // it is part of all that the frame says
 	}
-	v, err := r.st.engine.Find(ctx, r.st.engine.Kinds.Memories, l.ID, true)
-	if errors.Is(err, errs.ErrNotFound) || err == nil && v.Stale(r.f, l.ID, r.st.engine.Env.Clock()) {
+	v, err := r.st.inner.Engine.Find(ctx, r.st.inner.Engine.Kinds().Memories, l.ID, true)
+	if errors.Is(err, errs.ErrNotFound) || err == nil && v.Stale(r.f, l.ID, r.st.inner.Engine.Env().Clock()) {
 		return true // gone since
 	}
 	if err == nil && r.f.Reads() {
 		var m Memory
-		if m, err = r.st.engine.Decode(l.ID, v); err == nil && !r.f.Still(&m) {
+		if m, err = r.st.inner.Engine.Decode(l.ID, v); err == nil && !r.f.Still(&m) {
 			return true
 		}
 	}
@@ -113,7 +113,7 @@ func (r *rawReader) Read(ctx context.Context, l engine.Listing) bool {
 // stands there, and find has to tell what that means. The hash makes up for the looks
 // at the place that docfile's Read takes.
 func (r *rawReader) file(l *engine.Listing) (doc []byte, ok bool) {
-	doc, info, err := r.st.engine.Kinds.Memories.Glance(docfile.FileName(l.ID), r.buf, min(l.Line.Size, places.StoredMost))
+	doc, info, err := r.st.inner.Engine.Kinds().Memories.Glance(docfile.FileName(l.ID), r.buf, min(l.Line.Size, places.StoredMost))
 	r.buf = doc[:0]
 	if err != nil || !engine.Matches(&l.Line, info) || sha256.Sum256(doc) != l.Line.ContentHash {
 		return nil, false

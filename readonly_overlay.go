@@ -26,6 +26,7 @@ func openBeside(ctx context.Context, dir string, o Options, cause error) (*Store
 		return nil, errors.Join(cause, err)
 	}
 	o.ReadOnly, o.MustExist, o.NoBackground, o.SegmentSize, o.env.System.FS = false, true, true, segment.MinSize, fsys
+	o.closed = remove
 	st, err := openOnce(ctx, dir, &o)
 	if err != nil {
 		if !errors.Is(err, ErrNoStore) {
@@ -33,6 +34,6 @@ func openBeside(ctx context.Context, dir string, o Options, cause error) (*Store
 		}
 		return nil, errors.Join(cause, remove())
 	}
-	st.engine.Env.ReadOnly, st.engine.Env.Refused, st.remove = true, refused, remove
+	st.inner.Engine.Env().ReadOnly, st.inner.Engine.Env().Refused = true, refused
 	return st, nil
 }

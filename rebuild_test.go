@@ -108,5 +108,5 @@ func storeOf(t *testing.T, dir string) string {
 		t.Fatal(err)
 	}
 	defer st.Close()
-	return uuid.UUID(st.engine.Log.UUID()).String()
+	return uuid.UUID(st.inner.Engine.Log().UUID()).String()
 }

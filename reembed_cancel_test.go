@@ -61,7 +61,7 @@ func TestCancelReembed(t *testing.T) {
 	if s := plain.Admin().Stats(); s.NextModel != "" || s.Model != "old" {
 		t.Errorf("%+v", s)
 	}
-	if _, err := os.Stat(plain.vectors.ComputedPath(vectors.ComputedName)); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(plain.inner.Vectors.ComputedPath(vectors.ComputedName)); !errors.Is(err, os.ErrNotExist) {
 		t.Error("what was computed is still there:", err)
 	}
 	if by, why := served(t, plain, map[string]func(string) []float32{"old": was}); by != "old" {

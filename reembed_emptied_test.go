@@ -195,7 +195,7 @@ func TestReembedExpired(t *testing.T) {
 	clock.add(2 * time.Hour)
 	is := modelOf("new", 4)
 	e.set(asking(is))
-	st.embedding.Dimension = 0 // another process
+	st.inner.Embedding.Dimension = 0 // another process
 	_, err = st.Vectors().Reembed(ctx, ReembedOptions{})
 	must(t, err)
 	if m, err := st.Put(ctx, Memory{ID: "b", Content: "y"}); err != nil || !slices.Equal(m.Embedding, is("y")) {

@@ -46,7 +46,7 @@ func asking(model func(string) []float32) func([]string) ([][]float32, error) {
 func served(t *testing.T, st *Store, models map[string]func(string) []float32) (string, string) {
 	t.Helper()
 	ctx := context.Background()
-	view, err := st.vectors.View(ctx)
+	view, err := st.inner.Vectors.View(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func TestReembedSwitch(t *testing.T) {
 				seen[by]++
 			}
 			e.set(func(texts []string) ([][]float32, error) {
-				if st.vectors.Model().Next != "" {
+				if st.inner.Vectors.Model().Next != "" {
 					look()
 				}
 				return asking(of)(texts)
@@ -240,7 +240,7 @@ func TestReembedFileOfTheNextRun(t *testing.T) {
 		must(t, err)
 	}
 	reembed(func() {
-		if m := st.vectors.Model(); m.Switching() {
+		if m := st.inner.Vectors.Model(); m.Switching() {
 			amid = m
 		}
 	})
@@ -249,11 +249,11 @@ func TestReembedFileOfTheNextRun(t *testing.T) {
 	}
 	looked := false
 	reembed(func() {
-		if st.vectors.Model().Since != amid.Since {
+		if st.inner.Vectors.Model().Since != amid.Since {
 			return
 		}
 		looked = true
-		got, err := plain.vectors.EmbeddingNow(ctx, &amid, plain.engine.Kinds.Memories, "m", v.Version, nil)
+		got, err := plain.inner.Vectors.EmbeddingNow(ctx, &amid, plain.inner.Engine.Kinds().Memories, "m", v.Version, nil)
 		if !errors.Is(err, vectors.ErrBehind) {
 			t.Errorf("%v, %v", got, err)
 		}
@@ -283,12 +283,12 @@ func TestWriteVectorsBehindASwitch(t *testing.T) {
 			}
 			st := openTest(t, dir, &Options{NoBackground: true, Embed: e.embed, EmbedModel: "new", EmbedBatch: 1})
 			_, err := st.Vectors().Reembed(ctx, ReembedOptions{Progress: func(r ReembedReport) {
-				if st.vectors.Model().Switching() && r.Written == 1 {
-					must(t, plain.engine.CatchUp(ctx)) // the last that it sees of the log
+				if st.inner.Vectors.Model().Switching() && r.Written == 1 {
+					must(t, plain.inner.Engine.CatchUp(ctx)) // the last that it sees of the log
 				}
 			}})
 			must(t, err)
-			if !plain.vectors.Model().Switching() {
+			if !plain.inner.Vectors.Model().Switching() {
 				t.Fatal("the case is too weak: this process does not think that the switch goes on")
 			}
 			if replaced {
@@ -299,9 +299,9 @@ func TestWriteVectorsBehindASwitch(t *testing.T) {
 				_, err = st.Put(ctx, Memory{ID: "m3", Content: "text of m3"})
 				must(t, err)
 			}
-			held, err := plain.engine.Log.LockFlush(ctx)
+			held, err := plain.inner.Engine.Log().LockFlush(ctx)
 			must(t, err)
-			err = plain.vectors.Merge(ctx, held)
+			err = plain.inner.Vectors.Merge(ctx, held)
 			held.Unlock()
 			if !replaced {
 				must(t, err)

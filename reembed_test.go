@@ -67,7 +67,7 @@ func checkReembedded(t *testing.T, st *Store) {
 			t.Errorf("%s %q has %v, want %v, %v", m.ID, m.Content, m.Embedding, want, err)
 		}
 	}
-	if names, err := os.ReadDir(filepath.Join(st.engine.Env.Dir, "vector_index")); err != nil || slices.ContainsFunc(names, func(e os.DirEntry) bool { return e.Name() == "reembed" }) {
+	if names, err := os.ReadDir(filepath.Join(st.inner.Engine.Env().Dir, "vector_index")); err != nil || slices.ContainsFunc(names, func(e os.DirEntry) bool { return e.Name() == "reembed" }) {
 		t.Errorf("the vectors that were computed are still there: %v, %v", names, err)
 	}
 }
@@ -126,7 +126,7 @@ func TestReembedGoesOn(t *testing.T) {
 	if r, err := st.Vectors().Reembed(ctx, ReembedOptions{}); !errors.Is(err, stop) || r.Computed != 6 || r.Written != 0 {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	path := filepath.Join(st.engine.Env.Dir, "vector_index", "reembed")
+	path := filepath.Join(st.inner.Engine.Env().Dir, "vector_index", "reembed")
 	whole, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -136,7 +136,7 @@ func TestReembedGoesOn(t *testing.T) {
 		if err := os.WriteFile(path, append(slices.Clone(whole[:cut]), "rest of something"[:cut%17]...), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		c, err := st.vectors.OpenComputed("newer", false)
+		c, err := st.inner.Vectors.OpenComputed("newer", false)
 		if err != nil {
 			t.Fatal(cut, err)
 		}
@@ -195,7 +195,7 @@ func TestReembedAnew(t *testing.T) {
 		t.Fatal(r, err)
 	}
 	half()
-	st.embedding.Model = "another"
+	st.inner.Embedding.Tune().Model = "another"
 	if r, err := st.Vectors().Reembed(ctx, ReembedOptions{}); err != nil || r.Resumed != 0 || r.Computed != 10 {
 		t.Fatal(r, err)
 	}
@@ -217,7 +217,7 @@ func TestReembedAnew(t *testing.T) {
 		}
 		return newer(texts)
 	})
-	st.embedding.Model = "a third"
+	st.inner.Embedding.Tune().Model = "a third"
 	if r, err := st.Vectors().Reembed(ctx, ReembedOptions{}); err != nil || r.Resumed != 0 || r.Computed != 8 {
 		t.Fatal(r, err)
 	}
@@ -233,7 +233,7 @@ func TestPurgeTakesComputedOld(t *testing.T) {
 	if _, err := st.Vectors().Reembed(ctx, ReembedOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	old := st.vectors.ComputedPath(vectors.ComputedOld)
+	old := st.inner.Vectors.ComputedPath(vectors.ComputedOld)
 	if err := os.WriteFile(old, []byte("m0 and its vector"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +254,7 @@ func TestReembedLeavesWhatIsRefused(t *testing.T) {
 		for _, bad := range [][]string{{"m0"}, {"m6"}, {"m9"}, {"m0", "m9"}, {"m2", "m3", "m4"}} {
 			what := fmt.Sprint(bad, " by ", batch)
 			st, e := reembedStore(t, t.TempDir())
-			st.embedding.Batch = batch
+			st.inner.Embedding.Tune().Batch = batch
 			stop := errors.New("too long")
 			refuses := func(texts []string) ([][]float32, error) {
 				if slices.ContainsFunc(texts, func(text string) bool { return slices.Contains(bad, "m"+strings.TrimPrefix(text, "text e")) }) {
@@ -263,7 +263,7 @@ func TestReembedLeavesWhatIsRefused(t *testing.T) {
 				return newer(texts)
 			}
 			e.set(refuses)
-			st.embedding.Model = "another"
+			st.inner.Embedding.Tune().Model = "another"
 			if _, err := st.Assemblies().Put(ctx, Assembly{ID: "a", MemoryIDs: []string{"m0", "m1", "m9"}}); err != nil {
 				t.Fatal(err)
 			}
@@ -336,7 +336,7 @@ func TestReembedAnswersNothing(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	st, e := reembedStore(t, t.TempDir())
-	st.embedding.Model = "another"
+	st.inner.Embedding.Tune().Model = "another"
 	stop := errors.New("down")
 	for n := range 12 { // it ends after so many calls
 		calls := 0
@@ -357,7 +357,7 @@ func TestReembedAnswersNothing(t *testing.T) {
 		}
 		return nil, stop
 	})
-	st.embedding.Model = "a third"
+	st.inner.Embedding.Tune().Model = "a third"
 	r, err := st.Vectors().Reembed(ctx, ReembedOptions{})
 	if !errors.Is(err, stop) || r.Refused != 10 || st.Admin().Stats().Model == "a third" {
 		t.Fatalf("%+v, %v, %+v", r, err, st.Admin().Stats())
@@ -410,7 +410,7 @@ func TestReembedNothing(t *testing.T) {
 		if err != nil || !slices.Equal(m.Embedding, is("y")) {
 			t.Error(m, err)
 		}
-		if v := st.engine.Settings.Now().VectorsModel(); v != "new" {
+		if v := st.inner.Engine.Settings().Now().VectorsModel(); v != "new" {
 			t.Errorf("config.json says %q", v)
 		}
 	}
@@ -464,7 +464,7 @@ func TestPurgeAmidSwitch(t *testing.T) {
 			if _, err := st.Admin().Purge(ctx, "m9"); err != nil {
 				t.Error(err)
 			}
-			if b, err := os.ReadFile(st.vectors.ComputedPath(vectors.ComputedName)); err != nil || bytes.Contains(b, []byte("m9")) || !bytes.Contains(b, []byte("m8")) {
+			if b, err := os.ReadFile(st.inner.Vectors.ComputedPath(vectors.ComputedName)); err != nil || bytes.Contains(b, []byte("m9")) || !bytes.Contains(b, []byte("m8")) {
 				t.Errorf("what was computed: %v", err)
 			}
 		}

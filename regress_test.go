@@ -135,14 +135,14 @@ func TestRegressRecreatedIsTakenForAnEdit(t *testing.T) {
 		t.Fatal(err)
 	}
 	st.Put(ctx, Memory{ID: "x", Content: "secret"})
-	if err := st.flusher.Flush(ctx, flush.MergeWhenDue); err != nil {
+	if err := st.inner.Flusher.Flush(ctx, flush.MergeWhenDue); err != nil {
 		t.Fatal(err)
 	}
 	if err := st.Delete(ctx, "x"); err != nil {
 		t.Fatal(err)
 	}
 	st.Put(ctx, Memory{ID: "x", Content: "other"})
-	if err := st.flusher.Flush(ctx, flush.MergeWhenDue); err != nil {
+	if err := st.inner.Flusher.Flush(ctx, flush.MergeWhenDue); err != nil {
 		t.Fatal(err)
 	}
 	if q := quarantined(t, dir); len(q) > 0 || st.Admin().Stats().Edits > 0 {
@@ -176,7 +176,7 @@ func TestRegressHotKeyIsTakenForAnEdit(t *testing.T) {
 		for len(puts) < cap(puts) {
 			puts <- struct{}{}
 		}
-		if err := st.flusher.Flush(ctx, flush.MergeWhenDue); err != nil {
+		if err := st.inner.Flusher.Flush(ctx, flush.MergeWhenDue); err != nil {
 			t.Error(err)
 			break
 		}
@@ -200,9 +200,9 @@ func TestRegressStateAtForgetsADelete(t *testing.T) {
 	if err := st.Delete(ctx, "x"); err != nil {
 		t.Fatal(err)
 	}
-	to := st.engine.Log.AppliedMark()
+	to := st.inner.Engine.Log().AppliedMark()
 	st.Put(ctx, Memory{ID: "x", Content: "2"})
-	list, _, err := st.engine.StateAt(ctx, st.engine.State.From(), to.LSN)
+	list, _, err := st.inner.Engine.StateAt(ctx, st.inner.Engine.State().From(), to.LSN)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -471,7 +471,7 @@ func TestRegressDamageBelowFlushedServesOldVersions(t *testing.T) {
 		m, _ := st.Put(ctx, Memory{ID: "y", Content: "between"})
 		st.Put(ctx, Memory{ID: "x", Content: "two"})
 		st.Put(ctx, Memory{ID: "z", Content: "three"})
-		st.flusher.Flush(ctx, flush.MergeWhenDue) // all four are durable in their files
+		st.inner.Flusher.Flush(ctx, flush.MergeWhenDue) // all four are durable in their files
 		os.WriteFile(dir+".at", []byte(fmt.Sprint(m.Version)), 0o600)
 		killMyself()
 	}

@@ -107,63 +107,63 @@ func (r repairStore) Close() error { return r.st.Close() }
 
 func (r repairStore) PutBack(ctx context.Context, held *wal.Held, letter byte, id string, version wal.LSN, mtime time.Time, doc []byte) error {
 	v := engine.Version{LSN: version, Doc: doc, Line: index.Entry{Mtime: mtime.UnixMicro(), Size: int64(len(doc)), Version: version, Dimension: index.UnknownDimension}}
-	return r.st.edits.PutBack(ctx, held, r.st.engine.Kinds.Named(letter), id, v)
+	return r.st.inner.Adopter.PutBack(ctx, held, r.st.inner.Engine.Kinds().Named(letter), id, v)
 }
 
 func (r repairStore) Adopt(ctx context.Context, held *wal.Held, letter byte, doc []byte, mtime time.Time, was wal.LSN) (wal.LSN, error) {
-	v, err := r.st.edits.AdoptOver(ctx, held, r.st.engine.Kinds.Named(letter), doc, mtime, was)
+	v, err := r.st.inner.Adopter.AdoptOver(ctx, held, r.st.inner.Engine.Kinds().Named(letter), doc, mtime, was)
 	return v.LSN, err
 }
 
 func (r repairStore) AdoptNew(ctx context.Context, held *wal.Held, letter byte, list []*heal.Adoption) {
-	st, k := r.st, r.st.engine.Kinds.Named(letter)
+	st, k := r.st, r.st.inner.Engine.Kinds().Named(letter)
 	verdicts := make([]*adopt.Verdict, len(list))
 	for i, a := range list {
-		verdicts[i] = st.edits.Newcomer(ctx, k, a.Doc, "", a.Mtime)
+		verdicts[i] = st.inner.Adopter.Newcomer(ctx, k, a.Doc, "", a.Mtime)
 	}
-	st.edits.AdoptAll(ctx, held, k, verdicts)
+	st.inner.Adopter.AdoptAll(ctx, held, k, verdicts)
 	for i, v := range verdicts {
 		list[i].Version, list[i].Err = v.Version.LSN, v.Err
 	}
 }
 
 func (r repairStore) Judge(ctx context.Context, letter byte, list []*heal.Judgement) {
-	st, k := r.st, r.st.engine.Kinds.Named(letter)
+	st, k := r.st, r.st.inner.Engine.Kinds().Named(letter)
 	due := make([]adopt.Suspect, len(list))
 	for i, j := range list {
 		due[i] = adopt.Suspect{Name: docfile.FileName(j.ID), ID: j.ID, Adopted: func(a *adopt.Adoption) { j.Was, j.Version = a.Precondition.LSN, a.Entry.LSN }}
 	}
-	err := st.edits.JudgeAll(ctx, k, due)
+	err := st.inner.Adopter.JudgeAll(ctx, k, due)
 	for _, j := range list {
 		if j.Err = err; err == nil {
-			_, j.Err = st.engine.Find(ctx, k, j.ID, true)
+			_, j.Err = st.inner.Engine.Find(ctx, k, j.ID, true)
 		}
 	}
 }
 
 func (r repairStore) Delete(ctx context.Context, held *wal.Held, letter byte, id string, was wal.LSN) error {
-	k := r.st.engine.Kinds.Named(letter)
-	return r.st.commits.CommitTogether(ctx, held, k, []*commit.Part{r.st.edits.DeletionPart(k, id, was)})
+	k := r.st.inner.Engine.Kinds().Named(letter)
+	return r.st.inner.Committer.CommitTogether(ctx, held, k, []*commit.Part{r.st.inner.Adopter.DeletionPart(k, id, was)})
 }
 
 func (r repairStore) Settle(ctx context.Context) error {
 	st := r.st
-	held, err := st.engine.Log.LockFlush(ctx)
+	held, err := st.inner.Engine.Log().LockFlush(ctx)
 	if err != nil {
 		return err
 	}
 	defer held.Unlock()
-	if err := st.flusher.EmptyTemp(ctx, held); err != nil {
+	if err := st.inner.Flusher.EmptyTemp(ctx, held); err != nil {
 		return err
 	}
-	return st.flusher.FlushLocked(ctx, held, flush.MergeAlways)
+	return st.inner.Flusher.FlushLocked(ctx, held, flush.MergeAlways)
 }
 
 func (r repairStore) Reindex(ctx context.Context, wrong bool) error {
 	if wrong {
-		return r.st.flusher.ReindexNow(ctx, flush.ErrWrong)
+		return r.st.inner.Flusher.ReindexNow(ctx, flush.ErrWrong)
 	}
-	return r.st.flusher.ReindexNow(ctx, flush.ErrFound)
+	return r.st.inner.Flusher.ReindexNow(ctx, flush.ErrFound)
 }
 
 // RebuildIndex rebuilds the index from the log and the files, regardless of the content of the
@@ -173,11 +173,11 @@ func (r repairStore) Reindex(ctx context.Context, wrong bool) error {
 // it is sound. Other processes may use the store meanwhile. A folder without documents although the
 // index names some is a *CorruptionError: only the index still knows where they are in the log.
 func (ad Admin) RebuildIndex(ctx context.Context) error {
-	if err := ad.st.engine.BeginUse(); err != nil {
+	if err := ad.st.inner.Engine.BeginUse(); err != nil {
 		return err
 	}
-	defer ad.st.engine.EndUse()
-	if err := ad.st.engine.Writable(); err != nil {
+	defer ad.st.inner.Engine.EndUse()
+	if err := ad.st.inner.Engine.Writable(); err != nil {
 		return err
 	}
 	if ad.st.Flush(ctx) == nil { // otherwise files may be missing for that
@@ -185,7 +185,7 @@ func (ad Admin) RebuildIndex(ctx context.Context) error {
 			return err
 		}
 	}
-	return ad.st.flusher.ReindexNow(ctx, flush.ErrAsked)
+	return ad.st.inner.Flusher.ReindexNow(ctx, flush.ErrAsked)
 }
 
 // emptied is the error of a folder that has lost all its documents.
@@ -193,13 +193,13 @@ func (st *Store) emptied() error {
 	for _, c := range []struct {
 		folder string
 		n      int64
-	}{{"memories", st.engine.State.Live(record.Memory)}, {"assemblies", st.engine.State.Live(record.Assembly)}} {
+	}{{"memories", st.inner.Engine.State().Live(record.Memory)}, {"assemblies", st.inner.Engine.State().Live(record.Assembly)}} {
 		if c.n == 0 {
 			continue
 		}
-		names, err := st.engine.Env.FS.ReadDir(filepath.Join(st.engine.Env.Dir, c.folder))
+		names, err := st.inner.Engine.Env().FS.ReadDir(filepath.Join(st.inner.Engine.Env().Dir, c.folder))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return st.engine.Env.IOError("reading", filepath.Join(st.engine.Env.Dir, c.folder), err)
+			return st.inner.Engine.Env().IOError("reading", filepath.Join(st.inner.Engine.Env().Dir, c.folder), err)
 		}
 		if !slices.ContainsFunc(names, func(name string) bool { return strings.HasSuffix(name, ".json") }) {
 			return &errs.CorruptionError{Path: c.folder, Offset: -1, Err: fmt.Errorf("the folder is empty, but the index names %d %s: "+
@@ -211,5 +211,5 @@ func (st *Store) emptied() error {
 
 // RebuildScope is of heal.Store.
 func (r repairStore) RebuildScope(ctx context.Context, file string) (string, error) {
-	return r.st.working.RebuildScope(ctx, file)
+	return r.st.inner.Scopes.RebuildScope(ctx, file)
 }

@@ -19,29 +19,29 @@ func (r repairStore) RebuildVectors(ctx context.Context) error {
 }
 
 func (r repairStore) RebuildView(ctx context.Context, folder string) error {
-	held, err := r.st.engine.Log.LockFlush(ctx)
+	held, err := r.st.inner.Engine.Log().LockFlush(ctx)
 	if err != nil {
 		return err
 	}
 	defer held.Unlock()
-	if err := r.st.engine.CatchUp(ctx); err != nil {
+	if err := r.st.inner.Engine.CatchUp(ctx); err != nil {
 		return err
 	}
-	return r.st.views.Rebuild(ctx, held, path.Base(folder))
+	return r.st.inner.Views.Rebuild(ctx, held, path.Base(folder))
 }
 
 // rebuildVectors rebuilds all vectors, whatever the current ones say of themselves; these stay until the
 // new ones are complete.
 func (st *Store) rebuildVectors(ctx context.Context, why error) error {
-	return st.vectors.CompleteBy(ctx, func(held *wal.Held, idx *index.Set, to wal.Mark, list []index.Change) (wal.LSN, error) {
+	return st.inner.Vectors.CompleteBy(ctx, func(held *wal.Held, idx *index.Set, to wal.Mark, list []index.Change) (wal.LSN, error) {
 		set := vector.Empty()
 		defer func() { _ = set.Release() }()
-		at, _, err := st.vectors.WriteOver(ctx, held, set, why, idx, to, list, true)
+		at, _, err := st.inner.Vectors.WriteOver(ctx, held, set, why, idx, to, list, true)
 		if err == nil && at == 0 {
-			err = vector.Remove(st.engine.Env.FS, st.engine.Env.Dir) // no document has an embedding
+			err = vector.Remove(st.inner.Engine.Env().FS, st.inner.Engine.Env().Dir) // no document has an embedding
 		}
 		if err == nil {
-			st.vectors.Rotten.Store(false)
+			st.inner.Vectors.Damaged().Store(false)
 		}
 		return at, err
 	})
@@ -49,8 +49,8 @@ func (st *Store) rebuildVectors(ctx context.Context, why error) error {
 
 func (r repairStore) RebuildAssembly(ctx context.Context, held *wal.Held, id string, was wal.LSN, out []string) (wal.LSN, error) {
 	st := r.st
-	j := st.commits.Joint(ctx)
-	j.Load = st.engine.Settled
+	j := st.inner.Committer.Joint(ctx)
+	j.Load = st.inner.Engine.Settled
 	old, a, err := j.Assembly(id)
 	if err != nil {
 		return 0, err
@@ -74,9 +74,9 @@ func (r repairStore) RebuildAssembly(ctx context.Context, held *wal.Held, id str
 	for _, m := range out {
 		b.Preconditions = append(b.Preconditions, wal.Precondition{Key: engine.MemoryKey(m)}) // still not there
 	}
-	if _, err := st.engine.Log.Append(held.In(ctx), b); err != nil {
+	if _, err := st.inner.Engine.Log().Append(held.In(ctx), b); err != nil {
 		return 0, err
 	}
-	st.flusher.Wake(len(b.Entries))
+	st.inner.Flusher.Wake(len(b.Entries))
 	return b.Entries[0].LSN, nil
 }

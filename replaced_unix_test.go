@@ -6,9 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -42,7 +44,12 @@ func TestReplaced(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
-		"log removed":  removeLog,
+		"log removed": removeLog,
+		"page cut to nothing": func(t *testing.T, dir string) {
+			if err := os.Truncate(filepath.Join(dir, "wal", "shared"), 0); err != nil {
+				t.Fatal(err)
+			}
+		},
 		"page removed": func(t *testing.T, dir string) { _ = os.Remove(filepath.Join(dir, "wal", "shared")) },
 		"segment removed": func(t *testing.T, dir string) {
 			_ = os.Remove(filepath.Join(dir, "wal", "00000001.wal"))
@@ -313,14 +320,153 @@ func TestReplacedRescueWaits(t *testing.T) {
 	go func() { closed <- a.Close() }()
 	select {
 	case err := <-closed:
-		if !errors.Is(err, ErrReplaced) {
-			t.Error(err)
+		var unfiled *UnfiledError
+		if !errors.Is(err, ErrReplaced) || !errors.As(err, &unfiled) || !errors.Is(err, ErrLocked) {
+			t.Fatal("Close has not told what is in no file:", err)
+		}
+		if unfiled.Count != 1 || !slices.Equal(unfiled.Documents, []string{`memory "a"`}) {
+			t.Error(unfiled.Count, unfiled.Documents)
 		}
 	case <-time.After(20 * time.Second):
 		t.Error("Close waits without end")
 	}
 	if err := lock.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// What hinders a rescue may pass: it is done again, and no other process begins a log until then.
+func TestReplacedRescueAgain(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	dir := filepath.Join(t.TempDir(), "s")
+	failed := make(chan struct{}, 100)
+	o := &Options{NoBackground: true, LockWait: 50 * time.Millisecond, Logger: slog.New(rescueLog{failed})}
+	a, err := Open(ctx, dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = a.Close() }()
+	for i := range 10 {
+		if _, err := a.Put(ctx, Memory{ID: fmt.Sprint("a", i), Content: "only in the log"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lock, err := vfs.OpenFolderLock(vfs.OS(), filepath.Join(dir, "memories"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := lock.TryLock(vfs.ModeExclusive); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	removeLog(t, dir)
+	if err := a.Admin().InPlace(); !errors.Is(err, ErrReplaced) {
+		t.Fatal(err)
+	}
+	for range 2 {
+		select {
+		case <-failed:
+		case <-time.After(20 * time.Second):
+			t.Fatal("the rescue is not done again")
+		}
+	}
+	if err := lock.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b := openTest(t, dir, nil)
+	for i := range 10 {
+		if _, err := b.Get(ctx, fmt.Sprint("a", i)); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := a.Close(); !errors.Is(err, ErrReplaced) || errors.As(err, new(*UnfiledError)) {
+		t.Error(err)
+	}
+}
+
+// Where the content of the folder was removed as a whole, documents have no place any more: no process is kept from
+// making a store there.
+func TestReplacedContentRemoved(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	dir := filepath.Join(t.TempDir(), "s")
+	a, err := Open(ctx, dir, &Options{NoBackground: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = a.Close() }()
+	if _, err := a.Put(ctx, Memory{ID: "a", Content: "only in the log"}); err != nil {
+		t.Fatal(err)
+	}
+	all, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(all) == 0 {
+		t.Fatal(all, err)
+	}
+	for _, name := range all { // rm -rf s/*
+		if err := os.RemoveAll(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := a.Admin().InPlace(); !errors.Is(err, ErrReplaced) {
+		t.Fatal(err)
+	}
+	wait, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if err := a.inner.Engine.Log().AwaitRescue(wait); err != nil { // before b makes folders
+		t.Fatal("the removed store keeps the folder:", err)
+	}
+	b := openTest(t, dir, nil)
+	if _, err := b.Put(ctx, Memory{ID: "b", Content: "of a new store"}); err != nil {
+		t.Fatal(err)
+	}
+	var unfiled *UnfiledError
+	if err := a.Close(); !errors.Is(err, ErrReplaced) || !errors.As(err, &unfiled) || unfiled.Count != 1 {
+		t.Error(err)
+	}
+	if _, err := b.Get(ctx, "a"); !errors.Is(err, ErrNotFound) {
+		t.Error("a removed store has put a document into the new one:", err)
+	}
+}
+
+// rescueLog is a log that tells of each rescue that failed.
+type rescueLog struct{ failed chan struct{} }
+
+func (rescueLog) Enabled(context.Context, slog.Level) bool { return true }
+func (l rescueLog) WithAttrs([]slog.Attr) slog.Handler     { return l }
+func (l rescueLog) WithGroup(string) slog.Handler          { return l }
+func (l rescueLog) Handle(_ context.Context, r slog.Record) error {
+	if strings.Contains(r.Message, "only the removed log had") {
+		l.failed <- struct{}{}
+	}
+	return nil
+}
+
+// A process that opens the store while its log is being removed under another one waits until that has let go of it.
+func TestOpenDuringRemoval(t *testing.T) {
+	t.Parallel()
+	for name, first := range map[string]string{"checkpoint": "checkpoint", "page": "wal/shared"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx := context.Background()
+			dir := filepath.Join(t.TempDir(), "s")
+			a, err := Open(ctx, dir, &Options{NoBackground: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = a.Close() }()
+			if _, err := a.Put(ctx, Memory{ID: "a", Content: "only in the log"}); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Remove(filepath.Join(dir, first)); err != nil {
+				t.Fatal(err)
+			}
+			rest := time.AfterFunc(200*time.Millisecond, func() { removeLog(t, dir) }) // a slow removal
+			defer rest.Stop()
+			b := openTest(t, dir, nil)
+			if _, err := b.Get(ctx, "a"); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 

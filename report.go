@@ -42,10 +42,10 @@ type Rebuilt struct {
 // OpenReport reports what Open found and did. Files and index are compared in the background when
 // a folder was changed by another program; the result is added when the comparison is done.
 func (ad Admin) OpenReport() *OpenReport {
-	l := ad.st.engine.Log.Report()
+	l := ad.st.inner.Engine.Log().Report()
 	r := &OpenReport{
 		Created: l.Created, Recovered: l.Recovered, Clean: l.Clean, Replayed: l.Replayed, LogBytes: l.Bytes,
-		Healed: l.Healed, HealedFrom: l.HealedFrom, Damage: l.Damage, Drift: (*Drift)(ad.st.edits.Drifts[0].Load()), AssemblyDrift: (*Drift)(ad.st.edits.Drifts[1].Load()),
+		Healed: l.Healed, HealedFrom: l.HealedFrom, Damage: l.Damage, Drift: (*Drift)(ad.st.inner.Adopter.Drifts()[0].Load()), AssemblyDrift: (*Drift)(ad.st.inner.Adopter.Drifts()[1].Load()),
 	}
 	if t := l.TornTail; t != nil {
 		r.TornTail = &TornTail{LSN: t.At, Bytes: t.Bytes, Path: t.Path}
@@ -53,7 +53,7 @@ func (ad Admin) OpenReport() *OpenReport {
 	if l.Gone != 0 {
 		r.HistoryGone = &errs.HistoryGoneError{Begin: l.Gone}
 	}
-	o := &ad.st.engine.Opened
+	o := ad.st.inner.Engine.Opened()
 	o.Mu.Lock()
 	defer o.Mu.Unlock()
 	if m := o.Remade; m != nil {

@@ -28,7 +28,7 @@ import (
 func oneModel(t *testing.T, st *Store, models map[string]func(string) []float32) (by, why string, missing []string) {
 	t.Helper()
 	ctx := context.Background()
-	view, err := st.vectors.View(ctx)
+	view, err := st.inner.Vectors.View(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -300,11 +300,11 @@ func restoreMoments(t *testing.T, when string) {
 	last := info.Last.LSN
 	if when == "later" {
 		reembed()
-		o.Log, last = path, st.engine.Log.Durable()
+		o.Log, last = path, st.inner.Engine.Log().Durable()
 	}
 	var moments []uint64
 	said := map[uint64]bool{}
-	for e, err := range st.engine.Log.History(ctx, 0) {
+	for e, err := range st.inner.Engine.Log().History(ctx, 0) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -324,13 +324,13 @@ func restoreMoments(t *testing.T, when string) {
 			t.Fatal(at, err)
 		}
 		r := openTest(t, to, &Options{NoBackground: true, Embed: e.embed, EmbedModel: "new"})
-		model := r.vectors.Model()
+		model := r.inner.Vectors.Model()
 		serving := "old"
 		if model.Since != 0 {
 			serving = "new"
 		}
 		steps[fmt.Sprint(serving, model.Next, model.Done)] = true
-		if _, err := os.Stat(r.vectors.ComputedPath(vectors.ComputedName)); err == nil && !model.Switching() && model.Next == "" {
+		if _, err := os.Stat(r.inner.Vectors.ComputedPath(vectors.ComputedName)); err == nil && !model.Switching() && model.Next == "" {
 			t.Errorf("as of %d nothing was being re-embedded, and there is something that was computed", at)
 		}
 		by, why, missing := oneModel(t, r, models)
@@ -459,7 +459,7 @@ func TestRestoreBeforeSwitchBehindTheEnd(t *testing.T) {
 	if err != nil || !begun || st.Admin().Stats().Model != "new" {
 		t.Fatal(err, begun, st.Admin().Stats())
 	}
-	if info.Last.LSN >= st.vectors.Model().Since {
+	if info.Last.LSN >= st.inner.Vectors.Model().Since {
 		t.Fatal("the change is in the backup")
 	}
 	to := filepath.Join(dir, "r")

@@ -95,7 +95,7 @@ type (
 // read, for a filter or because they are among the best, and the hits are those among the others. Concurrent writes may or may not be seen; memories that are
 // deleted by the end are omitted.
 func (st *Store) Search(ctx context.Context, q Query, filters ...Filter) ([]Hit, error) {
-	found, err := st.search.Memories(ctx, search.Query(q), filtersOf(filters))
+	found, err := st.inner.Search.Memories(ctx, search.Query(q), filtersOf(filters))
 	var hits []Hit
 	for _, h := range found {
 		hits = append(hits, Hit(h))
@@ -114,7 +114,7 @@ type AssemblyHit struct {
 // composite of the assembly q.Like, without that assembly. A Query with Text is refused; assemblies
 // have no text to search.
 func (as Assemblies) Search(ctx context.Context, q Query) ([]AssemblyHit, error) {
-	found, err := as.st.search.Assemblies(ctx, search.Query(q))
+	found, err := as.st.inner.Search.Assemblies(ctx, search.Query(q))
 	var hits []AssemblyHit
 	for _, h := range found {
 		hits = append(hits, AssemblyHit(h))

@@ -13,14 +13,14 @@ import (
 // minute and then written, one Update for each memory; if the process is killed meanwhile, they are
 // lost.
 func (st *Store) Touch(ctx context.Context, ids ...string) error {
-	if err := st.engine.BeginUse(); err != nil {
+	if err := st.inner.Engine.BeginUse(); err != nil {
 		return err
 	}
-	defer st.engine.EndUse()
-	if err := st.engine.Writable(); err != nil {
+	defer st.inner.Engine.EndUse()
+	if err := st.inner.Engine.Writable(); err != nil {
 		return err
 	}
-	return st.retention.Touch(ctx, ids)
+	return st.inner.Retention.Touch(ctx, ids)
 }
 
 // Session is the summary of one session in the index. A session exists as long as it has a memory.
@@ -42,18 +42,18 @@ func (st *Store) Sessions() Sessions { return Sessions{st} }
 // All yields the sessions, in the order of their ids as JSON writes them. Concurrent writes may or
 // may not be seen. A part of the index that cannot be read yields its error, and the rest follows.
 func (ss Sessions) All(ctx context.Context) iter.Seq2[Session, error] {
-	return engine.Reading(ctx, ss.st.engine, func(yield func(Session, error) bool) {
-		ss.st.retention.Each(ctx, func(s retention.Session, err error) bool { return yield(Session(s), err) })
+	return engine.Reading(ctx, ss.st.inner.Engine, func(yield func(Session, error) bool) {
+		ss.st.inner.Retention.Each(ctx, func(s retention.Session, err error) bool { return yield(Session(s), err) })
 	})
 }
 
 // Get returns one session, or ErrNotFound if it has no memory.
 func (ss Sessions) Get(ctx context.Context, id string) (Session, error) {
-	if err := ss.st.engine.BeginUse(); err != nil {
+	if err := ss.st.inner.Engine.BeginUse(); err != nil {
 		return Session{}, err
 	}
-	defer ss.st.engine.EndUse()
-	s, err := ss.st.retention.One(ctx, id)
+	defer ss.st.inner.Engine.EndUse()
+	s, err := ss.st.inner.Retention.One(ctx, id)
 	return Session(s), err
 }
 
@@ -64,14 +64,14 @@ func (ss Sessions) Get(ctx context.Context, id string) (Session, error) {
 // about 300,000 deletions. A larger session is deleted in several commits; if an error or a crash
 // comes between them, the rest is still there, and the call may be repeated.
 func (ss Sessions) Delete(ctx context.Context, id string) (int64, error) {
-	if err := ss.st.engine.BeginUse(); err != nil {
+	if err := ss.st.inner.Engine.BeginUse(); err != nil {
 		return 0, err
 	}
-	defer ss.st.engine.EndUse()
-	if err := ss.st.engine.Writable(); err != nil {
+	defer ss.st.inner.Engine.EndUse()
+	if err := ss.st.inner.Engine.Writable(); err != nil {
 		return 0, err
 	}
-	return ss.st.retention.Delete(ctx, id)
+	return ss.st.inner.Retention.Delete(ctx, id)
 }
 
 // SweepOptions select the sessions for Sessions.Sweep. A session is selected if one of the two
@@ -95,7 +95,7 @@ type SessionSweep struct {
 // is kept. A session too large for one commit is deleted in several, as with Delete; then only the
 // memories that are used after the first commit are kept.
 func (ss Sessions) Sweep(ctx context.Context, o SweepOptions) ([]SessionSweep, error) {
-	list, err := ss.st.retention.SweepSessions(ctx, retention.SweepOptions(o))
+	list, err := ss.st.inner.Retention.SweepSessions(ctx, retention.SweepOptions(o))
 	var all []SessionSweep
 	for _, s := range list {
 		all = append(all, SessionSweep{Session: Session(s.Session), Deleted: s.Deleted, Spared: s.Spared})

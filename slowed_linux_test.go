@@ -45,7 +45,7 @@ func TestCutPurgeInBackground(t *testing.T) {
 		}
 		files[name] = fd
 	}
-	st.engine.Log.FailPurge() // as one that finds tmp/purge of a worker that was killed
+	st.inner.Engine.Log().FailPurge() // as one that finds tmp/purge of a worker that was killed
 	for _, id := range ids {
 		if err := st.Delete(t.Context(), id); err != nil {
 			t.Fatal(err)
@@ -54,7 +54,7 @@ func TestCutPurgeInBackground(t *testing.T) {
 	if _, err := st.Put(t.Context(), Memory{ID: "other", Content: "harmless"}); err != nil {
 		t.Fatal(err)
 	}
-	st.flusher.FlushBackground(flush.Unpaced(t.Context()))
+	st.inner.Flusher.FlushBackground(flush.Unpaced(t.Context()))
 	for name, fd := range files {
 		b, err := os.ReadFile(fmt.Sprintf("/proc/self/fd/%d", fd))
 		if err != nil {

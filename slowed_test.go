@@ -56,9 +56,9 @@ func slowFiles(t *testing.T, st *Store) *wal.Held {
 	c := st.Admin().Config()
 	c.BacklogBytes = 1 << 20
 	must(t, st.Admin().SetConfig(c))
-	held, err := st.engine.Log.LockFlush(t.Context())
+	held, err := st.inner.Engine.Log().LockFlush(t.Context())
 	must(t, err)
-	must(t, st.engine.Log.Filed(held, 0, 5*slowRate, 5*time.Second))
+	must(t, st.inner.Engine.Log().Filed(held, 0, 5*slowRate, 5*time.Second))
 	return held
 }
 
@@ -82,7 +82,7 @@ func TestSlowedWriters(t *testing.T) {
 	one, two := openTest(t, dir, options()), openTest(t, dir, options())
 	held := slowFiles(t, one)
 	defer held.Unlock()
-	two.engine.Settings.Reread()
+	two.inner.Engine.Settings().Reread()
 	text := storetest.Text(20 << 10)
 	n := 0
 	put := func(st *Store) (bytes int64) {
@@ -119,7 +119,7 @@ func TestSlowedWriters(t *testing.T) {
 		t.Errorf("100 puts of %d bytes (%d in the log) took %v, at the rate of the files it is %v", len(text), bytes, took, least)
 	}
 	before := clock.uptime()
-	if err := one.flusher.Pressure(flush.Unpaced(t.Context()), func() int64 { return 1 << 20 }); err != nil || clock.uptime() != before {
+	if err := one.inner.Flusher.Pressure(flush.Unpaced(t.Context()), func() int64 { return 1 << 20 }); err != nil || clock.uptime() != before {
 		t.Errorf("a flusher waits for itself: %v, %v", clock.uptime()-before, err)
 	}
 	if h := two.Health(t.Context()); !strings.Contains(h.Slowed, "backlog_bytes") || !h.OK {
@@ -160,7 +160,7 @@ func TestSlowedBatches(t *testing.T) {
 		t.Helper()
 		for range 2 { // the second waits for the turn of the first
 			clock.took()
-			if err := st.flusher.Pressure(t.Context(), func() int64 { return 4 * slowRate }); err != nil {
+			if err := st.inner.Flusher.Pressure(t.Context(), func() int64 { return 4 * slowRate }); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -222,18 +222,18 @@ func TestSlowedScope(t *testing.T) {
 	if err := w.Set(t.Context(), "a", 1); err != nil {
 		t.Fatal(err)
 	}
-	held, err := st.engine.Log.LockFlush(t.Context())
+	held, err := st.inner.Engine.Log().LockFlush(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer held.Unlock()
-	for i := 0; st.engine.Log.Unfiled() < 600<<10; i++ {
+	for i := 0; st.inner.Engine.Log().Unfiled() < 600<<10; i++ {
 		if _, err := st.Put(t.Context(), Memory{ID: fmt.Sprint(i), Content: strings.Repeat("slow ", 4<<10)}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	armed.Store(true)
-	st.engine.Log.Turn(clock.uptime(), 30*time.Second) // as of a batch
+	st.inner.Engine.Log().Turn(clock.uptime(), 30*time.Second) // as of a batch
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- w.Set(ctx, "a", 2) }()

@@ -249,7 +249,7 @@ func TestMigrateToAFullDisk(t *testing.T) {
 		d.fill(100 << 10)
 		_, err = Migrate(ctx, from, d.dir, &MigrateOptions{Options: &o, Switch: true})
 		var missing *DiskFullError
-		if !errors.As(err, &missing) || missing.Path != d.dir || !strings.Contains(err.Error(), "goes on where it was") {
+		if !errors.As(err, &missing) || missing.Path != d.dir || !strings.Contains(err.Error(), "the same command continues") {
 			t.Fatalf("%v", err)
 		}
 		if _, err := Open(ctx, d.dir, &o); !errors.Is(err, ErrNoStore) {

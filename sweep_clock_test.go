@@ -99,18 +99,18 @@ func TestSweepTwoJumps(t *testing.T) {
 func TestSweepWithoutUptime(t *testing.T) {
 	t.Parallel()
 	st := openTest(t, t.TempDir(), &Options{NoBackground: true})
-	st.working.Uptime = nil
+	st.inner.Scopes.Tune().Uptime = nil
 	n := retention.SweepNote{Cut: time.Now().Add(-2 * time.Hour).UTC().Round(0)}
-	if passed, ok := st.retention.Expiry.Passed(&n); !ok || passed > time.Minute {
+	if passed, ok := st.inner.Retention.Expiry.Passed(&n); !ok || passed > time.Minute {
 		t.Errorf("%v have passed, %v", passed, ok)
 	}
-	s := &st.retention.Expiry.Seen
+	s := &st.inner.Retention.Expiry.Seen
 	s.At -= 2 * time.Hour
-	if passed, ok := st.retention.Expiry.Passed(&n); !ok || passed < 2*time.Hour {
+	if passed, ok := st.inner.Retention.Expiry.Passed(&n); !ok || passed < 2*time.Hour {
 		t.Errorf("%v have passed, %v", passed, ok)
 	}
 	n.Cut = n.Cut.Add(time.Second)
-	if passed, ok := st.retention.Expiry.Passed(&n); !ok || passed > time.Minute {
+	if passed, ok := st.inner.Retention.Expiry.Passed(&n); !ok || passed > time.Minute {
 		t.Errorf("of another note %v have passed, %v", passed, ok)
 	}
 }
@@ -128,15 +128,15 @@ func (f unknownBoot) Host() vfs.Host {
 func TestSweepInUnknownBoot(t *testing.T) {
 	t.Parallel()
 	st := openTest(t, t.TempDir(), open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: unknownBoot{vfs.OS()}}}))
-	st.working.Uptime = func() time.Duration { return 5 * time.Hour }
-	if err := st.retention.Expiry.Note(time.Now().Add(-2 * time.Hour)); err != nil {
+	st.inner.Scopes.Tune().Uptime = func() time.Duration { return 5 * time.Hour }
+	if err := st.inner.Retention.Expiry.Note(time.Now().Add(-2 * time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	n, err := st.retention.Expiry.Read()
+	n, err := st.inner.Retention.Expiry.Read()
 	if err != nil || n.Cut.IsZero() {
 		t.Fatal(n, err)
 	}
-	if passed, ok := st.retention.Expiry.Passed(&n); ok && passed > time.Hour {
+	if passed, ok := st.inner.Retention.Expiry.Passed(&n); ok && passed > time.Hour {
 		t.Errorf("%v are said to have passed since a note that was just made", passed)
 	}
 }

@@ -207,7 +207,7 @@ func TestSweep(t *testing.T) {
 	if there("minute", "day", "year") != 3 {
 		t.Fatal("not flushed")
 	}
-	if _, err := os.Stat(st.retention.Expiry.Path()); err == nil {
+	if _, err := os.Stat(st.inner.Retention.Expiry.Path()); err == nil {
 		t.Error("a sweep of nothing leaves a file")
 	}
 	// A clock that jumps ahead, and back within an hour, also with another process and
@@ -277,7 +277,7 @@ func TestSweep(t *testing.T) {
 	// A note that cannot be read counts for nothing.
 	put("late", time.Minute)
 	c.add(2 * time.Hour)
-	if err := os.WriteFile(st.retention.Expiry.Path(), []byte("2001-01-01"), 0o600); err != nil {
+	if err := os.WriteFile(st.inner.Retention.Expiry.Path(), []byte("2001-01-01"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if n := there("late"); n != 1 {
@@ -359,12 +359,12 @@ func TestSweepBesideWriters(t *testing.T) {
 			put(i, round)
 		}
 		c.add(2 * time.Minute)
-		if err := b.retention.SweepExpired(ctx); err != nil {
+		if err := b.inner.Retention.SweepExpired(ctx); err != nil {
 			t.Fatal(err)
 		}
 		c.add(2 * time.Hour)
 		done := make(chan error, 1)
-		go func() { done <- b.retention.SweepExpired(ctx) }()
+		go func() { done <- b.inner.Retention.SweepExpired(ctx) }()
 		again := map[int]bool{}
 		for range 25 {
 			i := rng.IntN(50)

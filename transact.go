@@ -25,14 +25,14 @@ func (st *Store) Transact(ctx context.Context, f func(tx *Tx) error, in ...Sessi
 }
 
 func (st *Store) transactIn(ctx context.Context, session *string, f func(tx *commit.Tx) error) error {
-	if err := st.engine.BeginUse(); err != nil {
+	if err := st.inner.Engine.BeginUse(); err != nil {
 		return err
 	}
-	defer st.engine.EndUse()
-	if err := st.engine.Writable(); err != nil {
+	defer st.inner.Engine.EndUse()
+	if err := st.inner.Engine.Writable(); err != nil {
 		return err
 	}
-	return st.embedding.Transact(ctx, session, f)
+	return st.inner.Embedding.Transact(ctx, session, f)
 }
 
 // Update changes one memory by a function, which may run again if another writer changes the memory

@@ -18,7 +18,7 @@ import (
 // not deleted, ErrNotFound if the id is unknown, and a *NoVersionError if the version that was deleted
 // is not kept, also where older ones are. To go back further, see Revert.
 func (st *Store) Undelete(ctx context.Context, id string) (Memory, error) {
-	v, err := st.deleted(ctx, st.engine.Kinds.Memories, id)
+	v, err := st.deleted(ctx, st.inner.Engine.Kinds().Memories, id)
 	if err != nil {
 		return Memory{}, err
 	}
@@ -29,7 +29,7 @@ func (st *Store) Undelete(ctx context.Context, id string) (Memory, error) {
 // what goes with it. The error of a version that there is not is that of GetAt; ErrConflict if the
 // memory was changed meanwhile, ErrInvalid for a version that is a deletion.
 func (st *Store) Revert(ctx context.Context, id string, version uint64) (Memory, error) {
-	v, now, err := st.earlier(ctx, st.engine.Kinds.Memories, id, version)
+	v, now, err := st.earlier(ctx, st.inner.Engine.Kinds().Memories, id, version)
 	if err != nil {
 		return Memory{}, err
 	}
@@ -41,10 +41,10 @@ func (st *Store) putBack(ctx context.Context, v *Version, cond PutOption) (Memor
 	if err != nil {
 		return m, err
 	}
-	if !m.ExpiresAt.IsZero() && !st.engine.Env.Clock().Before(m.ExpiresAt) {
+	if !m.ExpiresAt.IsZero() && !st.inner.Engine.Env().Clock().Before(m.ExpiresAt) {
 		m.ExpiresAt = time.Time{}
 	}
-	if st.commits.Vectors.Model().LSN > v.LSN {
+	if st.inner.Committer.Vectors().Model().LSN > v.LSN {
 		m.Embedding = nil
 	}
 	return st.Put(ctx, m, cond)
@@ -53,7 +53,7 @@ func (st *Store) putBack(ctx context.Context, v *Version, cond PutOption) (Memor
 // Undelete puts the last version of a deleted assembly back, without the members that are gone; see
 // Store.Undelete.
 func (as Assemblies) Undelete(ctx context.Context, id string) (Assembly, error) {
-	v, err := as.st.deleted(ctx, as.st.engine.Kinds.Assemblies, id)
+	v, err := as.st.deleted(ctx, as.st.inner.Engine.Kinds().Assemblies, id)
 	if err != nil {
 		return Assembly{}, err
 	}
@@ -62,7 +62,7 @@ func (as Assemblies) Undelete(ctx context.Context, id string) (Assembly, error) 
 
 // Revert puts a version of an assembly back, without the members that are gone; see Store.Revert.
 func (as Assemblies) Revert(ctx context.Context, id string, version uint64) (Assembly, error) {
-	v, now, err := as.st.earlier(ctx, as.st.engine.Kinds.Assemblies, id, version)
+	v, now, err := as.st.earlier(ctx, as.st.inner.Engine.Kinds().Assemblies, id, version)
 	if err != nil {
 		return Assembly{}, err
 	}
@@ -108,7 +108,7 @@ func (st *Store) deleted(ctx context.Context, k *engine.Kind, id string) (last V
 		}
 		return last, err
 	case !end.Deleted:
-		if m, derr := end.Decode(); k == st.engine.Kinds.Memories && derr == nil && !m.ExpiresAt.IsZero() && !st.engine.Env.Clock().Before(m.ExpiresAt) {
+		if m, derr := end.Decode(); k == st.inner.Engine.Kinds().Memories && derr == nil && !m.ExpiresAt.IsZero() && !st.inner.Engine.Env().Clock().Before(m.ExpiresAt) {
 			return last, nil
 		}
 		if _, nerr := st.newest(ctx, k, id); since != nil && errors.Is(nerr, errs.ErrNotFound) {
@@ -146,12 +146,12 @@ func (st *Store) earlier(ctx context.Context, k *engine.Kind, id string, version
 
 // newest is the version of a document that can be read now.
 func (st *Store) newest(ctx context.Context, k *engine.Kind, id string) (uint64, error) {
-	if err := st.engine.BeginUse(); err != nil {
+	if err := st.inner.Engine.BeginUse(); err != nil {
 		return 0, err
 	}
-	defer st.engine.EndUse()
-	v, err := st.engine.Find(ctx, k, id, false)
-	if err == nil && v.Expired(st.engine.Env.Clock()) {
+	defer st.inner.Engine.EndUse()
+	v, err := st.inner.Engine.Find(ctx, k, id, false)
+	if err == nil && v.Expired(st.inner.Engine.Env().Clock()) {
 		err = errs.ErrNotFound
 	}
 	return v.LSN, err

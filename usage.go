@@ -11,14 +11,14 @@ type Usage struct {
 
 // Usage returns the size of the store. Its cost does not grow with the store.
 func (ad Admin) Usage(ctx context.Context) (Usage, error) {
-	if err := ad.st.engine.BeginUse(); err != nil {
+	if err := ad.st.inner.Engine.BeginUse(); err != nil {
 		return Usage{}, err
 	}
-	defer ad.st.engine.EndUse()
-	all, _, err := ad.st.counts.Tally.Look(ctx, nil)
+	defer ad.st.inner.Engine.EndUse()
+	all, _, err := ad.st.inner.Counts.Tally.Look(ctx, nil)
 	if err != nil {
 		return Usage{}, err
 	}
-	_, expired, err := ad.st.engine.Expiring.Count(ctx, ad.st.engine.Env.Clock())
+	_, expired, err := ad.st.inner.Engine.Expiring().Count(ctx, ad.st.inner.Engine.Env().Clock())
 	return Usage{Memories: all.N, Bytes: all.Bytes, Expired: expired}, err
 }

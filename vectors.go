@@ -63,18 +63,18 @@ type Refusal struct {
 // either, the embedder is asked for one, and its dimension becomes the store's: an emptied store
 // keeps the dimension that it had until then.
 func (vs Vectors) Reembed(ctx context.Context, o ReembedOptions) (*ReembedReport, error) {
-	if err := vs.st.engine.BeginUse(); err != nil {
+	if err := vs.st.inner.Engine.BeginUse(); err != nil {
 		return nil, err
 	}
-	defer vs.st.engine.EndUse()
-	if err := vs.st.engine.Writable(); err != nil {
+	defer vs.st.inner.Engine.EndUse()
+	if err := vs.st.inner.Engine.Writable(); err != nil {
 		return nil, err
 	}
 	in := embedding.Options{Restart: o.Restart}
 	if o.Progress != nil {
 		in.Progress = func(r *embedding.Report) { o.Progress(*reembedReport(r)) }
 	}
-	r, err := vs.st.embedding.Reembed(ctx, in)
+	r, err := vs.st.inner.Embedding.Reembed(ctx, in)
 	return reembedReport(r), err
 }
 
@@ -94,38 +94,38 @@ func reembedReport(r *embedding.Report) *ReembedReport {
 // model of the canceled re-embedding, "" if unknown. One that has changed the model can only be
 // completed: ErrConflict. While it runs: ErrLocked.
 func (vs Vectors) CancelReembed(ctx context.Context) (model string, err error) {
-	if err := vs.st.engine.BeginUse(); err != nil {
+	if err := vs.st.inner.Engine.BeginUse(); err != nil {
 		return "", err
 	}
-	defer vs.st.engine.EndUse()
-	if err := vs.st.engine.Writable(); err != nil {
+	defer vs.st.inner.Engine.EndUse()
+	if err := vs.st.inner.Engine.Writable(); err != nil {
 		return "", err
 	}
-	return vs.st.embedding.Cancel(ctx)
+	return vs.st.inner.Embedding.Cancel(ctx)
 }
 
 // EmbedPending computes embeddings for the memories that have a content and no embedding, and
 // returns how many got one. A store with an embedder does this in the background; this method is
 // for hosts without background work (NoBackground). It ends at the first failure of the embedder.
 func (vs Vectors) EmbedPending(ctx context.Context) (int64, error) {
-	if err := vs.st.engine.BeginUse(); err != nil {
+	if err := vs.st.inner.Engine.BeginUse(); err != nil {
 		return 0, err
 	}
-	defer vs.st.engine.EndUse()
-	if err := vs.st.engine.Writable(); err != nil {
+	defer vs.st.inner.Engine.EndUse()
+	if err := vs.st.inner.Engine.Writable(); err != nil {
 		return 0, err
 	}
-	return vs.st.embedding.Pending(ctx)
+	return vs.st.inner.Embedding.Pending(ctx)
 }
 
 // Embed asks Options.Embed for the vectors of texts, to search by, each in VectorConfig.QueryTemplate. It waits at most
 // Options.EmbedTimeout, and fails at once while the embedder is down (EmbedderError).
 func (vs Vectors) Embed(ctx context.Context, texts []string) ([][]float32, error) {
-	if err := vs.st.engine.BeginUse(); err != nil {
+	if err := vs.st.inner.Engine.BeginUse(); err != nil {
 		return nil, err
 	}
-	defer vs.st.engine.EndUse()
-	return vs.st.embedding.Query(ctx, texts)
+	defer vs.st.inner.Engine.EndUse()
+	return vs.st.inner.Embedding.Query(ctx, texts)
 }
 
 // VectorDrift reports how far the files of the vectors lag behind the index: only these are read,
@@ -148,6 +148,6 @@ func (d *VectorDrift) None() bool { return d.Missing+d.Stale+d.Ghosts == 0 }
 // Drift compares the numbers of the vectors with the lines of the index. It reads both, and no
 // document.
 func (vs Vectors) Drift(ctx context.Context) (VectorDrift, error) {
-	d, err := vs.st.vectors.Compare(ctx)
+	d, err := vs.st.inner.Vectors.Compare(ctx)
 	return VectorDrift(d), err
 }

@@ -46,11 +46,11 @@ func TestVectorsOfAnIndexMadeAnew(t *testing.T) {
 	if written != 1 {
 		t.Fatalf("the vectors were written %d times: a search has them in its heap", written)
 	}
-	set, err := vector.Load(vfs.OS(), dir, uuid.UUID(st.engine.Log.UUID()).String(), nil)
+	set, err := vector.Load(vfs.OS(), dir, uuid.UUID(st.inner.Engine.Log().UUID()).String(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := st.engine.Find(ctx, st.engine.Kinds.Memories, "m7", false)
+	v, err := st.inner.Engine.Find(ctx, st.inner.Engine.Kinds().Memories, "m7", false)
 	if err != nil {
 		t.Fatal(err)
 	}

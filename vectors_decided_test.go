@@ -40,7 +40,7 @@ func TestDecidedTogether(t *testing.T) {
 				must(t, a.Flush(ctx))
 				must(t, a.Delete(ctx, "first"))
 				must(t, a.Flush(ctx))
-				must(t, vector.Remove(a.engine.Env.FS, dir))
+				must(t, vector.Remove(a.inner.Engine.Env().FS, dir))
 				must(t, a.rebuildVectors(ctx, flush.ErrFound))
 				_, err := a.Put(ctx, Memory{ID: "plain"})
 				must(t, err)

@@ -129,7 +129,7 @@ func TestVectorsHeal(t *testing.T) {
 func vectorNumbers(t testing.TB, dir string) map[string]int64 {
 	t.Helper()
 	st := openTest(t, dir, &Options{ReadOnly: true})
-	set, err := st.vectors.Load(nil)
+	set, err := st.inner.Vectors.Load(nil)
 	if set == nil || err != nil {
 		t.Fatal(err)
 	}
@@ -282,7 +282,7 @@ func TestVectorIDs(t *testing.T) {
 	seen := map[int64]string{}
 	number := func(id string) int64 {
 		t.Helper()
-		view, err := st.vectors.View(ctx)
+		view, err := st.inner.Vectors.View(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -328,7 +328,7 @@ func TestVectorIDs(t *testing.T) {
 		}
 		noDrift(t, st, fmt.Sprint("round ", round), 6)
 	}
-	set, err := st.vectors.Load(nil)
+	set, err := st.inner.Vectors.Load(nil)
 	if set == nil || err != nil {
 		t.Fatal(err)
 	}
@@ -405,22 +405,22 @@ func TestVectorsAhead(t *testing.T) {
 		}
 		noDrift(t, st, "healed", 62)
 		if !known {
-			st.vectors.Heal = vectors.Healed{}
+			st.inner.Vectors.Heal = vectors.Healed{}
 		}
-		idx := st.engine.State.Set()
-		to, err := st.engine.Log.MarkBefore(ctx, m.Version)
+		idx := st.inner.Engine.State().Set()
+		to, err := st.inner.Engine.Log().MarkBefore(ctx, m.Version)
 		if err != nil {
 			t.Fatal(err)
 		}
-		list, _, err := st.engine.StateAt(ctx, idx.LSN(), to.LSN)
+		list, _, err := st.inner.Engine.StateAt(ctx, idx.LSN(), to.LSN)
 		if err != nil {
 			t.Fatal(err)
 		}
-		held, err := st.engine.Log.LockFlush(ctx)
+		held, err := st.inner.Engine.Log().LockFlush(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
-		at, _, err := st.vectors.Write(ctx, held, idx, to, list, false)
+		at, _, err := st.inner.Vectors.Write(ctx, held, idx, to, list, false)
 		held.Unlock()
 		if err != nil || at <= to.LSN {
 			t.Fatal(at, err)

@@ -34,33 +34,33 @@ const (
 // meanwhile. An error ends it. The store must not be closed from within the loop.
 func (ad Admin) Verify(ctx context.Context, o VerifyOptions) iter.Seq2[Finding, error] {
 	return engine.Whole(ctx, func(yield func(Finding, error) bool) {
-		if err := ad.st.engine.BeginUse(); err != nil {
+		if err := ad.st.inner.Engine.BeginUse(); err != nil {
 			yield(Finding{}, err)
 			return
 		}
-		defer ad.st.engine.EndUse()
+		defer ad.st.inner.Engine.EndUse()
 		verify.Findings(ctx, ad.st.source(), o)(yield)
 	})
 }
 
 // source is the store as internal/repairs/verify sees it.
 func (st *Store) source() view.Source {
-	token := st.engine.Token
-	if st.engine.Env.ReadOnly {
+	token := st.inner.Engine.Token()
+	if st.inner.Engine.Env().ReadOnly {
 		token = "" // it is not among the processes, and has nothing in tmp/
 	}
 	return view.Source{
-		FS: st.engine.Env.FS, Dir: st.engine.Env.Dir, Log: st.engine.Log, State: &st.engine.State, Codec: &st.engine.Codec,
-		CatchUp: st.engine.CatchUp, Token: token, Inline: st.engine.Env.System.Inline,
-		FileLimit: places.StoredMost, Limits: document.Stored, Location: st.engine.Env.NaiveTimes,
+		FS: st.inner.Engine.Env().FS, Dir: st.inner.Engine.Env().Dir, Log: st.inner.Engine.Log(), State: st.inner.Engine.State(), Codec: st.inner.Engine.Codec(),
+		CatchUp: st.inner.Engine.CatchUp, Token: token, Inline: st.inner.Engine.Env().System.Inline,
+		FileLimit: places.StoredMost, Limits: document.Stored, Location: st.inner.Engine.Env().NaiveTimes,
 		Fits: func(letter byte, doc []byte) error {
-			_, err := st.engine.Kinds.Named(letter).ParseEdit(doc, "")
+			_, err := st.inner.Engine.Kinds().Named(letter).ParseEdit(doc, "")
 			return err
 		},
-		Views:   st.views.Findings,
-		Explain: st.engine.Env.Explain,
+		Views:   st.inner.Views.Findings,
+		Explain: st.inner.Engine.Env().Explain,
 		Config: func() error {
-			_, _, err := settings.Read(st.engine.Env.FS, st.engine.Env.Dir)
+			_, _, err := settings.Read(st.inner.Engine.Env().FS, st.inner.Engine.Env().Dir)
 			return err
 		},
 	}

@@ -20,7 +20,7 @@ func TestVerifyBesideCommit(t *testing.T) {
 	src := st.source()
 	late := 0
 	src.CatchUp = func(ctx context.Context) error {
-		err := st.engine.CatchUp(ctx)
+		err := st.inner.Engine.CatchUp(ctx)
 		late++
 		if _, perr := other.Put(ctx, Memory{ID: fmt.Sprint("late", late), Content: "x"}); perr != nil {
 			t.Error(perr)

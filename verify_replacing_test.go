@@ -65,7 +65,7 @@ func TestVerifyBesideReplacing(t *testing.T) {
 	looks := 0
 	look = func() {
 		looks++
-		if _, err := other.engine.Kinds.Memories.Stat("x.json"); !errors.Is(err, fs.ErrNotExist) {
+		if _, err := other.inner.Engine.Kinds().Memories.Stat("x.json"); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("it stands there: %v", err)
 		}
 		for f, err := range other.Admin().Verify(ctx, VerifyOptions{}) {
@@ -108,11 +108,11 @@ func TestDriftBesideReplacing(t *testing.T) {
 			placing()
 		}
 	}, fsys)
-	if err := other.engine.CatchUp(ctx); err != nil {
+	if err := other.inner.Engine.CatchUp(ctx); err != nil {
 		t.Fatal(err)
 	}
 	commit = next
-	if other.edits.ReallyMissing(ctx, other.engine.Kinds.Memories, "x", name) {
+	if other.inner.Adopter.ReallyMissing(ctx, other.inner.Engine.Kinds().Memories, "x", name) {
 		t.Error("it is said to be missing")
 	}
 	if looks != 1 {
@@ -132,7 +132,7 @@ func TestDriftBesideDeletion(t *testing.T) {
 	if err := st.Flush(ctx); err != nil {
 		t.Fatal(err)
 	}
-	path := st.engine.Kinds.Memories.Path("x.json")
+	path := st.inner.Engine.Kinds().Memories.Path("x.json")
 	was, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +140,7 @@ func TestDriftBesideDeletion(t *testing.T) {
 	if err := st.Delete(ctx, "x"); err != nil {
 		t.Fatal(err)
 	}
-	if d, err := st.edits.Drift(ctx, st.engine.Kinds.Memories); err != nil || d.Count > 0 {
+	if d, err := st.inner.Adopter.Drift(ctx, st.inner.Engine.Kinds().Memories); err != nil || d.Count > 0 {
 		t.Errorf("deleted, not flushed: %+v, %v", d, err)
 	}
 	if err := st.Flush(ctx); err != nil {
@@ -149,7 +149,7 @@ func TestDriftBesideDeletion(t *testing.T) {
 	if err := os.WriteFile(path, was, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if d, err := st.edits.Drift(ctx, st.engine.Kinds.Memories); err != nil || len(d.Stranger) != 1 {
+	if d, err := st.inner.Adopter.Drift(ctx, st.inner.Engine.Kinds().Memories); err != nil || len(d.Stranger) != 1 {
 		t.Errorf("brought back: %+v, %v", d, err)
 	}
 }

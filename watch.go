@@ -45,7 +45,7 @@ func (st *Store) Watch(ctx context.Context, from uint64, filters ...WatchFilter)
 		for _, filter := range filters {
 			filter.narrow(&f)
 		}
-		st.history.Watch(ctx, from, f, func(c history.Change, err error) bool { return yield(Change(c), err) })
+		st.inner.History.Watch(ctx, from, f, func(c history.Change, err error) bool { return yield(Change(c), err) })
 	})
 }
 
@@ -79,7 +79,7 @@ func WatchSession(id string) WatchFilter { return WatchFilter{session: &id} }
 // errors are those of Watch.
 func (ad Admin) Changes(ctx context.Context, from uint64) iter.Seq2[Change, error] {
 	return engine.Whole(ctx, func(yield func(Change, error) bool) {
-		ad.st.history.Until(ctx, from, func(c history.Change, err error) bool { return yield(Change(c), err) })
+		ad.st.inner.History.Until(ctx, from, func(c history.Change, err error) bool { return yield(Change(c), err) })
 	})
 }
 
@@ -88,12 +88,12 @@ func (ad Admin) Changes(ctx context.Context, from uint64) iter.Seq2[Change, erro
 // be of earlier times; none before it is of that time or later. A *TruncatedError if the log and the
 // archive do not reach back to that time.
 func (ad Admin) PositionAt(ctx context.Context, t time.Time) (uint64, error) {
-	if err := ad.st.engine.BeginUse(); err != nil {
+	if err := ad.st.inner.Engine.BeginUse(); err != nil {
 		return 0, err
 	}
-	defer ad.st.engine.EndUse()
-	if err := ad.st.engine.CatchUp(ctx); err != nil {
+	defer ad.st.inner.Engine.EndUse()
+	if err := ad.st.inner.Engine.CatchUp(ctx); err != nil {
 		return 0, err
 	}
-	return ad.st.engine.Log.Past().Since(ctx, t, ad.st.engine.Log.Durable())
+	return ad.st.inner.Engine.Log().Past().Since(ctx, t, ad.st.inner.Engine.Log().Durable())
 }

@@ -204,10 +204,10 @@ func TestWatchProcesses(t *testing.T) {
 	if err := st.Admin().Compact(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if first, err := st.engine.Log.Past().First(st.engine.Log.Spilled()); err != nil || segments.Load() > 4+2 { // a watcher and the archive may read one each
-		t.Errorf("first %d of %d, %d segments open, %v", first, st.engine.Log.Spilled(), segments.Load(), err)
+	if first, err := st.inner.Engine.Log().Past().First(st.inner.Engine.Log().Spilled()); err != nil || segments.Load() > 4+2 { // a watcher and the archive may read one each
+		t.Errorf("first %d of %d, %d segments open, %v", first, st.inner.Engine.Log().Spilled(), segments.Load(), err)
 	}
-	if names, err := st.engine.Env.FS.ReadDir(dir + "/wal"); err != nil || len(names) > 25 {
+	if names, err := st.inner.Engine.Env().FS.ReadDir(dir + "/wal"); err != nil || len(names) > 25 {
 		t.Fatalf("the log was not released: %q, %v", names, err)
 	}
 	close(done)

@@ -166,8 +166,8 @@ func TestWatchArchive(t *testing.T) {
 			break
 		}
 	}
-	if first, err := st.engine.Log.Past().First(st.engine.Log.Spilled()); err != nil || first > st.engine.Log.Spilled()-(2<<20) {
-		t.Fatalf("not much was released: %d of %d, %v", first, st.engine.Log.Spilled(), err)
+	if first, err := st.inner.Engine.Log().Past().First(st.inner.Engine.Log().Spilled()); err != nil || first > st.inner.Engine.Log().Spilled()-(2<<20) {
+		t.Fatalf("not much was released: %d of %d, %v", first, st.inner.Engine.Log().Spilled(), err)
 	}
 	for i, c := range changes {
 		if c.ID != fmt.Sprint("k", i%51) || c.Memory.Content != fmt.Sprintf("%0900d", i) || c.More != (i%3 < 2) || c.Memory.Version != c.LSN {

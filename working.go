@@ -21,7 +21,7 @@ func (wm Working) Open(ctx context.Context, scope working.Scope, o *working.Opti
 
 // Home returns the store as the home of working memory, for working.Open and working.NewSessions.
 // Closing it leaves the store open.
-func (wm Working) Home() working.Home { return scopes.NewHome(&wm.st.working) }
+func (wm Working) Home() working.Home { return scopes.NewHome(wm.st.inner.Scopes) }
 
 // Consolidation selects what becomes long-term memory at the end of a session.
 type Consolidation struct {
@@ -41,12 +41,12 @@ type Consolidation struct {
 // If there is no scope, or it has nothing that was selected, Consolidate returns no memories; the
 // scope is still removed. It is meant for SessionsOptions.OnClose of package working.
 func (wm Working) Consolidate(ctx context.Context, of working.Scope, o Consolidation) ([]Memory, error) {
-	if err := wm.st.engine.BeginUse(); err != nil {
+	if err := wm.st.inner.Engine.BeginUse(); err != nil {
 		return nil, err
 	}
-	defer wm.st.engine.EndUse()
-	if err := wm.st.engine.Writable(); err != nil {
+	defer wm.st.inner.Engine.EndUse()
+	if err := wm.st.inner.Engine.Writable(); err != nil {
 		return nil, err
 	}
-	return wm.st.working.Consolidate(ctx, of, scopes.Consolidation(o), wm.st.embedding.Write)
+	return wm.st.inner.Scopes.Consolidate(ctx, of, scopes.Consolidation(o), wm.st.inner.Embedding.Write)
 }

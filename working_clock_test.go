@@ -246,10 +246,10 @@ func TestWorkingUptime(t *testing.T) {
 	}
 	set(t, w, "k", time.Hour)
 	wantLeft(t, "now", w, "k", time.Hour)
-	if a := st.engine.Log.Anchor(); a.At == 0 {
+	if a := st.inner.Engine.Log().Anchor(); a.At == 0 {
 		t.Error("the store's time was not tied to it")
 	}
-	if tick, _ := st.working.Tick(); time.Since(time.UnixMilli(tick)).Abs() > time.Minute {
+	if tick, _ := st.inner.Scopes.Tick(); time.Since(time.UnixMilli(tick)).Abs() > time.Minute {
 		t.Error(tick)
 	}
 }

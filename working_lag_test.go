@@ -69,7 +69,7 @@ func TestWorkingLag(t *testing.T) {
 				_, err := st.Put(t.Context(), Memory{ID: fmt.Sprint("m", i), Content: "x"})
 				must(t, err)
 			}
-			st.flusher.FlushBackground(t.Context())
+			st.inner.Flusher.FlushBackground(t.Context())
 			if beside {
 				if _, err := os.Stat(dir + "/memories/" + fmt.Sprint("m", i) + ".json"); err != nil {
 					t.Fatal(err)
@@ -82,8 +82,8 @@ func TestWorkingLag(t *testing.T) {
 			t.Errorf("%.1f MiB", written)
 		}
 		must(t, w.Set(t.Context(), "small", "last"))
-		st.flusher.FlushBackground(t.Context())
-		if has(t, dir, "last") || st.engine.Log.Flushed() >= st.engine.Log.Durable() {
+		st.inner.Flusher.FlushBackground(t.Context())
+		if has(t, dir, "last") || st.inner.Engine.Log().Flushed() >= st.inner.Engine.Log().Durable() {
 			t.Error("the file does not lag")
 		}
 		well(t, dir)
@@ -106,7 +106,7 @@ func TestWorkingLag(t *testing.T) {
 			well(t, to)
 		}
 		must(t, w.Set(t.Context(), "small", "closed"))
-		st.flusher.FlushBackground(t.Context())
+		st.inner.Flusher.FlushBackground(t.Context())
 		if has(t, dir, "closed") {
 			t.Error("the file does not lag behind another's flush")
 		}
@@ -130,12 +130,12 @@ func TestWorkingLagRests(t *testing.T) {
 	must(t, w.Set(t.Context(), "large", strings.Repeat("x", 3<<20)))
 	must(t, st.Flush(t.Context()))
 	must(t, w.Set(t.Context(), "small", "value"))
-	st.flusher.FlushBackground(t.Context())
-	if st.engine.Log.Flushed() >= st.engine.Log.Durable() {
+	st.inner.Flusher.FlushBackground(t.Context())
+	if st.inner.Engine.Log().Flushed() >= st.inner.Engine.Log().Durable() {
 		t.Fatal("it does not lag")
 	}
-	st.flusher.More.Store(true) // somebody changed the model during that round, of which there is no file
-	if rest, did := st.flusher.FlushBackground(t.Context()); !did || rest == 0 {
+	st.inner.Flusher.More.Store(true) // somebody changed the model during that round, of which there is no file
+	if rest, did := st.inner.Flusher.FlushBackground(t.Context()); !did || rest == 0 {
 		t.Errorf("rests %v, %v", rest, did)
 	}
 }
@@ -162,7 +162,7 @@ func TestWorkingLagAfterFailure(t *testing.T) {
 	must(t, w.Set(t.Context(), "large", strings.Repeat("x", 3<<20)))
 	must(t, st.Flush(t.Context()))
 	must(t, w.Set(t.Context(), "small", "value"))
-	st.flusher.FlushBackground(t.Context())
+	st.inner.Flusher.FlushBackground(t.Context())
 	if has(t, dir, "value") {
 		t.Fatal("it does not lag")
 	}
@@ -177,7 +177,7 @@ func TestWorkingLagAfterFailure(t *testing.T) {
 	}())
 	fails.Store(false)
 	must(t, st.Flush(t.Context()))
-	if !has(t, dir, "value") || st.engine.Log.Flushed() < st.engine.Log.Durable() {
+	if !has(t, dir, "value") || st.inner.Engine.Log().Flushed() < st.inner.Engine.Log().Durable() {
 		t.Error("flushed, and the file lacks it")
 	}
 	well(t, dir)
@@ -207,7 +207,7 @@ func lagAfterFailedRebuild(t *testing.T, why error) {
 	st, err := Open(t.Context(), dir, o)
 	must(t, err)
 	defer st.Close()
-	st.working.Least = 1
+	st.inner.Scopes.Tune().Least = 1
 	w, err := st.Working().Open(t.Context(), working.Scope{Session: "s"}, nil)
 	must(t, err)
 	for i := range 20 {
@@ -221,20 +221,20 @@ func lagAfterFailedRebuild(t *testing.T, why error) {
 	must(t, st.Admin().Compact(t.Context()))
 	clock.add(20 * time.Millisecond) // the log's clock went ahead of it
 	must(t, w.Set(t.Context(), "small", "value"))
-	st.flusher.FlushBackground(t.Context())
+	st.inner.Flusher.FlushBackground(t.Context())
 	if has(t, dir, "value") {
 		t.Fatal("it does not lag")
 	}
-	lacked := st.engine.Log.Flushed()
+	lacked := st.inner.Engine.Log().Flushed()
 	fails.Store(true)
-	if err := st.flusher.ReindexNow(t.Context(), why); err == nil || has(t, dir, "value") {
+	if err := st.inner.Flusher.ReindexNow(t.Context(), why); err == nil || has(t, dir, "value") {
 		t.Fatal("it did not fail:", err)
 	}
 	fails.Store(false)
 	must(t, w.Set(t.Context(), "later", "other"))
-	st.flusher.FlushBackground(t.Context())
-	if st.engine.Log.Flushed() > lacked && !has(t, dir, "value") {
-		t.Errorf("flushed is %d, the file lacks what is at %d", st.engine.Log.Flushed(), lacked)
+	st.inner.Flusher.FlushBackground(t.Context())
+	if st.inner.Engine.Log().Flushed() > lacked && !has(t, dir, "value") {
+		t.Errorf("flushed is %d, the file lacks what is at %d", st.inner.Engine.Log().Flushed(), lacked)
 	}
 	well(t, dir)
 	killed := filepath.Join(t.TempDir(), "s")
@@ -283,7 +283,7 @@ func TestWorkingLagRandom(t *testing.T) {
 			for range 2 {
 				st, err := Open(t.Context(), dir, open.In(&Options{NoBackground: true, Clock: clock.tick, SegmentSize: 64 << 10}, open.Environment{System: vfs.System{SpillBytes: spill}}))
 				must(t, err)
-				st.working.Least = 1
+				st.inner.Scopes.Tune().Least = 1
 				list = append(list, st)
 			}
 			return list
@@ -306,8 +306,8 @@ func TestWorkingLagRandom(t *testing.T) {
 				_, err := st.Put(t.Context(), Memory{ID: fmt.Sprint("m", rng.IntN(9)), Content: fmt.Sprint(rng.Uint32())})
 				must(t, err)
 			case 1, 2, 3:
-				st.flusher.FlushBackground(t.Context())
-				lagged += len(st.flusher.Lagging.Scopes)
+				st.inner.Flusher.FlushBackground(t.Context())
+				lagged += len(st.inner.Flusher.Lagging.Scopes)
 			case 4:
 				must(t, st.Flush(t.Context()))
 			case 5:

@@ -17,7 +17,7 @@ func TestWorkingLarge(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer st.Close()
-	st.working.Most = 100 << 10
+	st.inner.Scopes.Tune().Most = 100 << 10
 	m, err := st.Working().Open(t.Context(), working.Scope{Session: "s"}, nil)
 	if err != nil {
 		t.Fatal(err)

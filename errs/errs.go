@@ -41,7 +41,7 @@ var (
 	// succeeds.
 	ErrSyncFailed = errors.New("the disk did not accept a sync; writes wait until it does")
 	// ErrTooManyFiles: no more files can be opened. Nothing was changed; repeat the call later.
-	ErrTooManyFiles = errors.New("this process or the system has no more open files to give: close some, or raise the limit (ulimit -n)")
+	ErrTooManyFiles = errors.New("too many open files in this process or the system: close some, or raise the limit (ulimit -n)")
 	// ErrOutcomeUnknown: the write may or may not have happened.
 	ErrOutcomeUnknown = errors.New("outcome unknown: the write may or may not have happened")
 	// ErrTruncated: the log and its archive no longer reach back that far. See TruncatedError.
@@ -246,6 +246,32 @@ func (e *InflatedError) Error() string {
 // Unwrap makes the error match ErrLimit.
 func (e *InflatedError) Unwrap() error { return ErrLimit }
 
+// UnfiledError names documents that only a log had whose files were removed, and that could not be put into files
+// before the store was closed. They are lost with the process that closed it. It matches what Err matches.
+type UnfiledError struct {
+	Path      string   // the store's folder
+	Documents []string // of the first UnfiledNamed: the kind and the id, or the version if the id is not known
+	Count     int      // of all
+	Err       error    // why
+}
+
+// UnfiledNamed is how many documents an UnfiledError names.
+const UnfiledNamed = 1000
+
+// Error is the message, in one line. It names the first ten documents.
+func (e *UnfiledError) Error() string {
+	named := e.Documents[:min(10, len(e.Documents))]
+	more := ""
+	if n := e.Count - len(named); n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	return fmt.Sprintf("%s: the log was removed, and %s that only the log had could not be written to files: %s%s: %v",
+		e.Path, human.Count(e.Count, "document", "documents"), strings.Join(named, ", "), more, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *UnfiledError) Unwrap() error { return e.Err }
+
 // BatchError reports which operation of a batch was refused. It matches what Err matches.
 type BatchError struct {
 	Index int    // of the operation, from 0
@@ -334,7 +360,7 @@ type LinkedError struct {
 
 // Error is the message, in one line.
 func (e *LinkedError) Error() string {
-	return fmt.Sprintf("%v: %s consists of hard links (%s has %d names), as cp -al makes them, and the log belongs to the folder that it was made of: to write, make a copy with files of its own and use that: cp -a %s NEW-FOLDER", ErrReadOnly, e.Path, e.File, e.Links, e.Path)
+	return fmt.Sprintf("%v: %s consists of hard links (%s has %d names), as cp -al makes them, and the log belongs to the folder that they were made from: to write, make a copy with files of its own and use that: cp -a %s NEW-FOLDER", ErrReadOnly, e.Path, e.File, e.Links, e.Path)
 }
 
 // Unwrap makes the error match ErrReadOnly.

@@ -64,7 +64,7 @@ func (w *world) work(p *sim.Proc) {
 			return
 		}
 		a.st = st
-		open.Inside(st).Engine.Few = 0 // so that filters ask the words
+		open.Inside(st).Engine.Tune().Few = 0 // so that filters ask the words
 		a.opened()
 		for n := 5 + a.rng.IntN(60); n > 0 && w.acts > 0; n-- {
 			w.acts--

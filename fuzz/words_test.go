@@ -212,7 +212,7 @@ func lookWords(h *history, o *varve.Options) {
 		return
 	}
 	a.st = st
-	open.Inside(st).Engine.Few = 0
+	open.Inside(st).Engine.Tune().Few = 0
 	if d := st.Admin().OpenReport().Damage; d != nil {
 		h.bad("damage after a crash: %v", d)
 	}

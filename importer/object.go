@@ -143,7 +143,7 @@ func members(text []byte, f func(name string, val jsontext.Value) error, opts ..
 func clip(err error) error {
 	var bad *jsontext.SyntacticError
 	if errors.As(err, &bad) {
-		return fmt.Errorf("no valid JSON at byte %d: %w", bad.ByteOffset, bad.Err)
+		return fmt.Errorf("invalid JSON at byte %d: %w", bad.ByteOffset, bad.Err)
 	}
 	return err
 }

@@ -193,7 +193,7 @@ func TestVectorFilesThatAreNotRight(t *testing.T) {
 		"hnsw":      {"IHNf" + good[4:], "an IndexHNSWFlat (IHNf): only an IndexIDMap"},
 		"ivf":       {good[:37] + "IwFl" + good[41:], "an IndexIVFFlat (IwFl): only an IndexFlatIP"},
 		"bare":      {good[37:] + strings.Repeat("\x00", 60), "an IndexFlatIP (IxFI): only an IndexIDMap"},
-		"text":      {strings.Repeat("hello ", 40), `"hell": no FAISS index`},
+		"text":      {strings.Repeat("hello ", 40), `"hell": not a known FAISS index`},
 	} {
 		g := drain(t, tree(t, "a.json", mem("a"), "b.json", withEmbedding("b", "[1]"), "id_to_index.json", `{"a":1,"b":2}`, "faiss_index.bin", c.file), "", Options{})
 		p := g.of(KindVectors)

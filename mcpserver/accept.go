@@ -38,7 +38,7 @@ func (c *connection) accept(e *envelope, in input) jsonrpc.Message {
 	var why string
 	switch {
 	case c.ids[k.key] != nil:
-		why = "a call with this id is not answered yet: nothing of this one was done"
+		why = "a call with this id is still running: this one was not executed"
 	case k.listens && c.listens == maxListens:
 		why = fmt.Sprintf("%d calls already listen for changes: cancel one first", maxListens)
 	}

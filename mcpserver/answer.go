@@ -36,11 +36,11 @@ func less(tool string) error {
 	case "read_graph":
 		return &largeError{"read it in parts, with search_nodes or open_nodes"}
 	case "search_nodes":
-		return &largeError{"search for something more special, or use open_nodes"}
+		return &largeError{"use a more specific query, or open_nodes"}
 	case "open_nodes":
 		return &largeError{"name fewer at once"}
 	}
-	return &largeError{"ask for less at once"}
+	return &largeError{"request less at once"}
 }
 
 // write gives what f writes in pieces.

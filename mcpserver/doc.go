@@ -108,7 +108,7 @@
 // # Memories of the memory group
 //
 //	content       the text
-//	id            a UUIDv7; with a key note-<32 hex digits>, see keyed
+//	id            a UUIDv7; with a key note-<key>-<16 hex digits>, see keyed
 //	metadata      session_id, category, key, tags (a list), where they were given
 //	expires_at    from ttl
 //

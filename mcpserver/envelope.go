@@ -64,7 +64,7 @@ func openLine(line []byte) (*envelope, error) {
 		return nil, refuse(nil, jsonrpc.CodeInvalidRequest, "a message must be an object")
 	}
 	if err != nil {
-		return nil, refuse(nil, jsonrpc.CodeParseError, "a line is no JSON: %v", err)
+		return nil, refuse(nil, jsonrpc.CodeParseError, "a line is not JSON: %v", err)
 	}
 	e := &envelope{id: members["id"], params: members["params"]}
 	_, valid := idKey(e.id)
@@ -291,7 +291,7 @@ func batch(line []byte) []*refusal {
 		_, err = d.ReadToken()
 	}
 	if err = cmp.Or(err, atEnd(d)); err != nil {
-		return []*refusal{refuse(nil, jsonrpc.CodeParseError, "a line is no JSON: %v", noEOF(err))}
+		return []*refusal{refuse(nil, jsonrpc.CodeParseError, "a line is not JSON: %v", noEOF(err))}
 	}
 	if all == nil {
 		all = []*refusal{refuse(nil, jsonrpc.CodeInvalidRequest, why)}

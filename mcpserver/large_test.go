@@ -148,7 +148,7 @@ func TestLargeAnswerIsRefused(t *testing.T) {
 		if !proofs.Long() {
 			continue
 		}
-		c.refuses("search_nodes", `{"query":"e"}`, large+"search for something more special, or use open_nodes")
+		c.refuses("search_nodes", `{"query":"e"}`, large+"use a more specific query, or open_nodes")
 		c.refuses("open_nodes", `{"names":["e0","e1","e2"]}`, large+"name fewer at once")
 		whole := speak(t, st)
 		whole.ask("initialize", `{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}`)

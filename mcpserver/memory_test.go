@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/docfile"
 )
 
 // as decodes an answer's structured content.
@@ -65,6 +66,36 @@ func (r *recalled) ids() string {
 		ids = append(ids, m.ID)
 	}
 	return strings.Join(ids, " ")
+}
+
+// The file of what is remembered under a key can be told by its name, and what an earlier version stored under the
+// key is replaced where it is.
+func TestKeyIsInTheName(t *testing.T) {
+	t.Parallel()
+	st := openStore(t, t.TempDir(), &varve.Options{})
+	c := connect(t, st, Options{}, nil)
+	seen := map[string]bool{}
+	for args, want := range map[string]string{
+		`{"text":"a","key":"Favourite Editor"}`:                    "note-favourite-editor-",
+		`{"text":"b","key":"favourite/editor"}`:                    "note-favourite-editor-",
+		`{"text":"c","key":"deploy.day","session":"s1"}`:           "note-deploy-day-",
+		`{"text":"d","key":"deploy.day","session":"s2"}`:           "note-deploy-day-",
+		`{"text":"e","key":"` + strings.Repeat("long ", 50) + `"}`: "note-long-long-long-",
+		`{"text":"f","key":"日本"}`:                                  "note-id-",
+	} {
+		id := as[remembered](t, c, "remember", args).ID
+		if name := docfile.FileName(id); !strings.HasPrefix(name, want) || strings.Contains(name, "~") || seen[id] {
+			t.Errorf("%s: the file is %s", args, name)
+		}
+		seen[id] = true
+	}
+	_, old := keyed("s3", "", "deploy")
+	if _, err := st.Put(t.Context(), varve.Memory{ID: old, Content: "deploys on Sundays", Metadata: map[string]any{"session_id": "s3", "key": "deploy"}}); err != nil {
+		t.Fatal(err)
+	}
+	if earlier := as[remembered](t, c, "remember", `{"text":"deploys at night","session":"s3","key":"deploy"}`); earlier.ID != old || !earlier.Replaced {
+		t.Errorf("%+v, want %s", earlier, old)
+	}
 }
 
 func TestMemory(t *testing.T) {

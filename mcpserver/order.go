@@ -228,7 +228,8 @@ func reachOf(r *jsonrpc.Request) *reach {
 		}
 	case "remember":
 		if a.Key != "" {
-			to.of["\x00"+keyed(a.Session, a.Category, a.Key)] = true
+			id, _ := keyed(a.Session, a.Category, a.Key)
+			to.of["\x00"+id] = true
 		}
 	case "read_graph", "search_nodes", "recall", "list_memories":
 		to.all, to.reads, to.big = true, true, true

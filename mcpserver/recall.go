@@ -228,12 +228,12 @@ var recallBy = []string{"both", "meaning", "words"}
 // alone: scores by words are on another scale.
 func (s *server) search(ctx context.Context, q varve.Query, by string, filters []varve.Filter) ([]varve.Hit, string, error) {
 	if (by == "meaning" || by == "both") && s.o.Embed == nil {
-		return nil, "", fmt.Errorf(`by %q needs an embedder, and this server has none: look by "words"`, by)
+		return nil, "", fmt.Errorf(`by %q needs an embedder, and this server has none: search by "words"`, by)
 	}
 	if by != "words" && s.o.Embed != nil {
 		list, err := s.o.Embed(ctx, []string{q.Text})
 		if err == nil && len(list) != 1 {
-			err = fmt.Errorf("the embedder gave %d vectors for one text", len(list))
+			err = fmt.Errorf("the embedder returned %d vectors for one text", len(list))
 		}
 		var hits []varve.Hit
 		if err == nil {
@@ -247,7 +247,7 @@ func (s *server) search(ctx context.Context, q varve.Query, by string, filters [
 			return hits, cmp.Or(by, "both"), err
 		}
 		if err != nil {
-			s.o.Logger.Warn("looking by words, for by meaning it cannot be done", "err", err)
+			s.o.Logger.Warn("vector search failed, using word search", "err", err)
 		}
 	}
 	q.Share, q.RankFusion = 0, false

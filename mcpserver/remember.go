@@ -13,13 +13,16 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/graph"
 )
 
-// keyed is the id of what is remembered under a key, so that it is found, and
-// replaced, in one look-up: note- and 32 hex digits of the sha256 of session,
-// category and key, each behind its length as 8 bytes, little-endian.
-func keyed(session, category, key string) string {
+// keyed returns the id of what is remembered under a key, so that it is found, and replaced, in one
+// look-up: note-, the key as far as a file name can have it, "-", and 16 hex digits of the sha256 of
+// session, category and key, each behind its length as 8 bytes, little-endian. Earlier versions made
+// note- and 32 hex digits, which named a file that nobody recognizes: old is that id, under which a
+// memory that is there is replaced.
+func keyed(session, category, key string) (id, old string) {
 	h := sha256.New()
 	for _, part := range []string{session, category, key} {
 		var n [8]byte
@@ -27,8 +30,12 @@ func keyed(session, category, key string) string {
 		h.Write(n[:])
 		io.WriteString(h, part)
 	}
-	return "note-" + hex.EncodeToString(h.Sum(nil)[:16])
+	sum := hex.EncodeToString(h.Sum(nil)[:16])
+	return "note-" + docfile.Slug(key, maxKeySlug) + "-" + sum[:16], "note-" + sum
 }
+
+// maxKeySlug is how many bytes of a key are in an id: with the rest it stays a plain file name.
+const maxKeySlug = 60
 
 func (s *server) remember(ctx context.Context, a args) (*answer, error) {
 	text := a.text("text")
@@ -53,8 +60,9 @@ func (s *server) remember(ctx context.Context, a args) (*answer, error) {
 	if a.text("key") == "" {
 		m, err = s.st.Put(ctx, m)
 	} else {
-		m.ID = keyed(a.text("session"), a.text("category"), a.text("key"))
-		replaced, err = s.replace(ctx, m)
+		var old string
+		m.ID, old = keyed(a.text("session"), a.text("category"), a.text("key"))
+		m.ID, replaced, err = s.replace(ctx, m, old)
 	}
 	if err != nil {
 		return nil, err
@@ -73,14 +81,20 @@ func (s *server) remember(ctx context.Context, a args) (*answer, error) {
 	}), nil
 }
 
-// replace puts a memory under its key. Members of metadata that the caller does not
-// name stay as they are.
-func (s *server) replace(ctx context.Context, m varve.Memory) (replaced bool, err error) {
+// replace puts a memory under its key, and returns the id that it has: m.ID, or earlier if only that is
+// there. Members of metadata that the caller does not name stay as they are.
+func (s *server) replace(ctx context.Context, m varve.Memory, earlier string) (id string, replaced bool, err error) {
 	l := s.loading(ctx)
 	defer l.done()
 	err = s.st.Transact(ctx, func(tx *varve.Tx) error {
 		l.bytes = 0
 		old, err := l.get(tx, m.ID)
+		if errors.Is(err, varve.ErrNotFound) {
+			if was, werr := l.get(tx, earlier); !errors.Is(werr, varve.ErrNotFound) {
+				old, err = was, werr
+			}
+		}
+		id = m.ID
 		if replaced = err == nil; !replaced {
 			if !errors.Is(err, varve.ErrNotFound) {
 				return err
@@ -88,6 +102,7 @@ func (s *server) replace(ctx context.Context, m varve.Memory) (replaced bool, er
 			_, err = tx.Put(m)
 			return err
 		}
+		id = old.ID
 		old.Content, old.Timestamp, old.ExpiresAt = m.Content, m.Timestamp, m.ExpiresAt
 		if old.Metadata == nil {
 			old.Metadata = map[string]any{}
@@ -99,7 +114,7 @@ func (s *server) replace(ctx context.Context, m varve.Memory) (replaced bool, er
 		_, err = tx.Put(old)
 		return err
 	})
-	return replaced, err
+	return id, replaced, err
 }
 
 func anys(list []string) []any {

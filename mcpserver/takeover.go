@@ -129,7 +129,7 @@ func source(path string) (*os.File, fs.FileInfo, error) {
 }
 
 func regular(info fs.FileInfo) error {
-	what := "no regular file"
+	what := "not a regular file"
 	switch mode := info.Mode(); {
 	case mode.IsRegular():
 		return nil

@@ -24,7 +24,7 @@ func (s *server) working(ctx context.Context, a args, f func(ctx context.Context
 	if err != nil {
 		return nil, err
 	}
-	m, err := s.st.Working().Open(ctx, scope, nil)
+	m, err := s.st.Working().Open(ctx, scope, &working.Options{AsWritten: true})
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ func TestWorking(t *testing.T) {
 	type set struct{ Set bool }
 	for _, args := range []string{
 		`{"session":"s","key":"draft","value":"to be done","ttl":3600}`,
-		`{"session":"s","key":"n","value":"[1, 2]","json":true}`,
+		`{"session":"s","key":"n","value":"[1, 2.10]","json":true}`,
 		`{"session":"s","project":"p","key":"n","value":"another scope"}`,
 	} {
 		if !as[set](t, c, "working_set", args).Set {
@@ -33,7 +33,7 @@ func TestWorking(t *testing.T) {
 		t.Error("it was there, and was replaced")
 	}
 	got := as[values](t, c, "working_get", `{"session":"s"}`).Values
-	if len(got) != 2 || got[0].Value != "to be done" || got[0].JSON || got[0].Expires < 3000 || got[1].Value != "[1,2]" || !got[1].JSON {
+	if len(got) != 2 || got[0].Value != "to be done" || got[0].JSON || got[0].Expires < 3000 || got[1].Value != "[1,2.10]" || !got[1].JSON {
 		t.Errorf("%+v", got)
 	}
 	if got := as[values](t, c, "working_get", `{"session":"s","keys":["n","gone"]}`).Values; len(got) != 1 {

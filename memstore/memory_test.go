@@ -92,8 +92,8 @@ func TestDecodeRefuses(t *testing.T) {
 	}{
 		{``, DecodeOptions{}, "empty"},
 		{`{"id":"a"`, DecodeOptions{}, "breaks off at byte 9"},
-		{`{"id":"a","id":"b"}`, DecodeOptions{}, "twice"},
-		{`{"id":"a","text":"x","text":"y"}`, DecodeOptions{}, "twice"},
+		{`{"id":"a","id":"b"}`, DecodeOptions{}, "duplicate"},
+		{`{"id":"a","text":"x","text":"y"}`, DecodeOptions{}, "duplicate"},
 		{`{"content":"c"}`, DecodeOptions{}, "id: "},
 		{`{"id":"b"}`, DecodeOptions{ID: "a"}, `should be that of "a"`},
 		{`{}`, DecodeOptions{ID: "a", IDOptional: true}, `should be that of "a"`},

@@ -1,10 +1,13 @@
 package repair_test
 
 import (
+	"bytes"
 	"crypto/rand"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/varve-db/varve"
@@ -105,6 +108,8 @@ func TestUnreadableLogInPart(t *testing.T) {
 				scramble(t, s, 4096)
 			}
 		},
+		"the newest":        func(t *testing.T, s []string) { scramble(t, s[len(s)-1], 4096) },
+		"all of the newest": func(t *testing.T, s []string) { scramble(t, s[len(s)-1], segments) },
 		"one under another name": func(t *testing.T, s []string) {
 			b := bytesOf(t, s[0])
 			for _, s := range s {
@@ -127,6 +132,60 @@ func TestUnreadableLogInPart(t *testing.T) {
 			apply(t, planOf(t, dir))
 			if got := memories(t, dir); len(got) != want {
 				t.Errorf("%d memories, want %d", len(got), want)
+			}
+			if p := planOf(t, dir); len(p.Actions) > 0 {
+				t.Errorf("there is more to do: %v", p.Actions)
+			}
+		})
+	}
+}
+
+// TestUnreadableNewestSegment: the newest segment cannot be read from its beginning, there is no checkpoint, and
+// it has what no file has yet. What is behind the damage is kept, the plan says that the rest may be lost, and one
+// repair ends it.
+func TestUnreadableNewestSegment(t *testing.T) {
+	t.Parallel()
+	for name, n := range map[string]int{"its first block": 4096, "all of it": segments} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			st, dir := store(t)
+			newest := func() string {
+				list, err := filepath.Glob(filepath.Join(dir, "wal", "*.wal"))
+				must(t, err)
+				list = slices.DeleteFunc(list, func(s string) bool { return bytes.Equal(bytesOf(t, s)[:64], make([]byte, 64)) })
+				return list[len(list)-1]
+			}
+			want, before := memories(t, dir), newest()
+			ids := []string{}
+			for i := 0; newest() == before || len(ids) < 12; i++ {
+				if newest() != before {
+					ids = append(ids, fmt.Sprint("unflushed", i))
+				}
+				_, err := st.Put(t.Context(), varve.Memory{ID: fmt.Sprint("unflushed", i), Content: strings.Repeat("text ", 1+i%7)})
+				must(t, err)
+			}
+			damaged := newest()
+			dir2 := filepath.Join(t.TempDir(), "s")
+			must(t, os.CopyFS(dir2, os.DirFS(dir))) // as a crash leaves it
+			must(t, os.Remove(filepath.Join(dir2, "checkpoint")))
+			damaged = filepath.Join(dir2, "wal", filepath.Base(damaged))
+			scramble(t, damaged, n)
+			p := planOf(t, dir2)
+			if p.Worst != repair.Lost || !slices.ContainsFunc(p.Actions, func(a repair.Action) bool { return strings.Contains(a.Loses, "acknowledged writes") }) {
+				t.Errorf("the plan does not say what is lost: %v, %v", p.Worst, p.Actions)
+			}
+			apply(t, p)
+			got := memories(t, dir2)
+			for id := range want {
+				if _, ok := got[id]; !ok {
+					t.Errorf("%s is lost", id)
+				}
+			}
+			if last := ids[len(ids)-1]; n == 4096 && got[last] == "" {
+				t.Errorf("%s is behind the damage, and lost", last)
+			}
+			if p := planOf(t, dir2); len(p.Actions) > 0 {
+				t.Errorf("there is more to do: %v", p.Actions)
 			}
 		})
 	}

@@ -58,7 +58,7 @@ func (f *file) check(report func(error) bool) bool {
 	}
 	err := f.guard(func() error {
 		if !bytes.Equal(f.data[:headSize], f.header()) {
-			return f.damaged(0, errors.New("the head is not what the mapping says"))
+			return f.damaged(0, errors.New("the head differs from the mapping"))
 		}
 		return nil
 	})

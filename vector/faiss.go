@@ -106,7 +106,7 @@ func parseHeader(name string, b []byte, size int64) (shape, error) {
 		{74, le.Uint64(b[74:]), uint64(s.rows) * uint64(s.dim), "numbers"},
 	} {
 		if f.got != f.want {
-			return bad(f.off, "the index says %d %s, its head %d", f.got, f.what, f.want)
+			return bad(f.off, "the index has %d %s, its head says %d", f.got, f.what, f.want)
 		}
 	}
 	if size != s.size() {
@@ -123,7 +123,7 @@ func indexType(magic string) string {
 		"IHNf": "an IndexHNSWFlat", "IHNp": "an IndexHNSWPQ", "IHNs": "an IndexHNSWSQ", "IxHe": "an IndexLSH", "IxFl": "an IndexFlat of another metric", "IxPT": "an IndexPreTransform", "IxRF": "an IndexRefineFlat",
 	}[magic]
 	if name == "" {
-		return fmt.Sprintf("%q: no FAISS index that is known", magic)
+		return fmt.Sprintf("%q: not a known FAISS index", magic)
 	}
 	return fmt.Sprintf("%s (%s)", name, magic)
 }

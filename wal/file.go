@@ -27,9 +27,11 @@ type FileLog struct {
 	shared      page
 	generation  atomic.Uint64
 	slot        int
-	hasFeatures bool     // wal/features was there when the segments were listed
-	required    Features // of the store, as the recovery or the private replay of this process found them; shared has those of now
-	was         before   // what the page knew before this process recovered the log
+	hasFeatures bool       // wal/features was there when the segments were listed
+	required    Features   // of the store, as the recovery or the private replay of this process found them; shared has those of now
+	unmarked    LSN        // without a checkpoint: up to where files that cannot be read may have had frames; 0: none
+	marks       Checkpoint // as whence has found them
+	was         before     // what the page knew before this process recovered the log
 	report      Report
 	home        uint64      // inode of wal/, of a process that may write
 	private     atomic.Bool // read-only on a log that nobody has recovered: the end is what we find

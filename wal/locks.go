@@ -226,10 +226,15 @@ func (l *FileLog) stillOurs() error {
 	return l.still()
 }
 
-// lost is stillOurs without the features: what is written already is as durable as ever.
+// lost is stillOurs without the features: what is written already is as durable as ever. Every commit asks several
+// times. The generation is enough: a page without it is of another life, or of none.
 func (l *FileLog) lost() error {
-	if l.shared.valid(l.host) && l.shared.generation() == l.generation.Load() {
+	if l.shared.generation() == l.generation.Load() && !l.shared.cut() {
 		return nil
+	}
+	if l.shared.cut() {
+		l.lose(pageCut)
+		return l.Replaced()
 	}
 	return errors.Join(errs.ErrReplaced, errs.ErrClosed, errLost)
 }

@@ -118,7 +118,7 @@ func (l *FileLog) ArchiveSegment(number uint64) error { return l.archive(number)
 // Known is the position up to which the log is known to have been durable, even if it cannot be
 // read up to there: by its marks, and behind damage by the frames there.
 func (l *FileLog) Known() (LSN, error) {
-	known := l.Durable()
+	known := max(l.Durable(), l.unmarked)
 	if l.shared.Shared != nil && l.shared.ofBoot(l.host) {
 		known = max(known, l.shared.durable())
 	}
@@ -139,6 +139,9 @@ func (l *FileLog) Known() (LSN, error) {
 	}
 	return known, nil
 }
+
+// Marks returns the checkpoint by which the log was read: where there is none, what the segments tell.
+func (l *FileLog) Marks() Checkpoint { return l.marks }
 
 // claimed is the most that a segment's frames say was durable.
 func (l *FileLog) claimed(number uint64, most LSN) (LSN, error) {

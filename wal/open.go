@@ -25,6 +25,7 @@ func Open(ctx context.Context, o Options) (*FileLog, error) {
 	l.files.open = map[uint64]vfs.File{}
 	l.syncing = make(chan struct{}, 1)
 	l.prep.kick, l.prep.stop = make(chan struct{}, 1), make(chan struct{})
+	l.place.leaving = make(chan struct{})
 	var err error
 	if o.ReadOnly {
 		err = l.openReadOnly(ctx)
@@ -43,6 +44,7 @@ func Open(ctx context.Context, o Options) (*FileLog, error) {
 	}
 	l.place.opened.Store(true)
 	if _, watched, _ := vfs.AtPath(o.FS, o.Dir); watched && !o.ReadOnly && !o.Inline {
+		l.knowCheckpoint()
 		l.prep.stopped.Go(l.watchPlace)
 	}
 	return l, nil
@@ -93,6 +95,11 @@ func (l *FileLog) openShared(ctx context.Context) error {
 	if l.namedPage(); l.shared.Shared != nil {
 		l.took(roleOpen)
 	}
+	if l.o.Resides != nil {
+		if err := l.o.Resides(); err != nil {
+			return err
+		}
+	}
 	if err := l.dwell(); err != nil {
 		return err
 	}
@@ -107,7 +114,7 @@ func (l *FileLog) openShared(ctx context.Context) error {
 		if !volume.Coherent {
 			return &errs.LockError{Path: l.o.Dir, Err: fmt.Errorf("on %s only one process can use a store at a time", volume.Type)}
 		}
-		return l.join(ctx)
+		return l.joinWhole(ctx)
 	}
 	// attach.lock may be a new file, and the processes that are there have the old one: then the page is
 	// theirs. Or they have a log that was here before.
@@ -118,7 +125,7 @@ func (l *FileLog) openShared(ctx context.Context) error {
 		if err := l.locks[roleAttach].Unlock(); err != nil {
 			return err
 		}
-		return l.join(ctx)
+		return l.joinWhole(ctx)
 	}
 	// The process that made folders and segments may have been killed before their names were
 	// durable.
@@ -168,6 +175,30 @@ func (l *FileLog) namedPage() {
 	}
 }
 
+// leavingError is the error of joining a log of which files are missing.
+type leavingError struct{ error }
+
+func (e *leavingError) Unwrap() error { return e.error }
+
+// IsLeaving reports whether a log could not be joined because files of it are missing while another process has it
+// open. If they are being removed, that process notices and releases the folder, and the next Open begins a log.
+func IsLeaving(err error) bool {
+	leaving := (*leavingError)(nil)
+	return errors.As(err, &leaving)
+}
+
+// joinWhole is join, and tells that files are missing from any other failure.
+func (l *FileLog) joinWhole(ctx context.Context) error {
+	err := l.join(ctx)
+	if err != nil && !l.o.Inline && l.isOfRemoval(err) {
+		return &leavingError{err}
+	}
+	return err
+}
+
+// errNoPage is the failure of a process that finds no page to join.
+var errNoPage = errors.New("close the store in all of them, then open it again")
+
 // join uses what those who are there have recovered.
 func (l *FileLog) join(ctx context.Context) error {
 	if ok, err := l.locks[roleAttach].TryLock(vfs.ModeShared); err != nil || !ok {
@@ -175,11 +206,11 @@ func (l *FileLog) join(ctx context.Context) error {
 	}
 	if l.shared.Shared == nil {
 		p, err := l.o.FS.OpenShared(l.o.wal("shared"), false, l.o.FileMode)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return l.ioError("opening", l.o.wal("shared"), err)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid) {
+			return fmt.Errorf("other processes have this store open, but %s is missing or cut short: %w", l.o.wal("shared"), errNoPage)
 		}
 		if err != nil {
-			return fmt.Errorf("other processes have this store open, but %s is missing: close the store in all of them, then open it again: %w", l.o.wal("shared"), err)
+			return l.ioError("opening", l.o.wal("shared"), err)
 		}
 		l.shared = page{p}
 	}
@@ -275,14 +306,13 @@ func (l *FileLog) Close() error {
 }
 
 func (l *FileLog) closeAll() error {
-	_ = l.AwaitRescue(context.Background())
+	first := l.Leave(context.Background())
 	if l.shared.Shared != nil {
 		if !l.o.ReadOnly && l.Replaced() == nil { // else the page may be that of a later log
 			l.shared.release(l.slot, l.host.PID)
 		}
 		_ = l.shared.Close()
 	}
-	var first error
 	for _, k := range l.locks {
 		if k != nil {
 			if err := k.Close(); err != nil && first == nil {
@@ -291,6 +321,7 @@ func (l *FileLog) closeAll() error {
 		}
 	}
 	l.closeFiles()
+	l.place.checkpoint.close()
 	l.place.mu.Lock()
 	l.place.leave()
 	l.place.mu.Unlock()

@@ -39,11 +39,20 @@ type Options struct {
 	Logger *slog.Logger
 	Event  func(Event)
 
-	// Rescue puts what is durable and in no file yet into files. It is called once, in a goroutine of its own,
+	// Rescue puts what is durable and in no file yet into files. It is called in a goroutine of its own,
 	// when files of the log were removed and the store's folder is still the one that was opened: nothing but
-	// documents may be written, and no other process of the store puts files in place meanwhile. nil: nothing is
-	// rescued.
-	Rescue func(ctx context.Context, held *Held) error
+	// documents may be written, and no other process of the store puts files in place meanwhile. again reports
+	// that a later call may do what this one could not: then it is called again until FileLog.Leave, whose error
+	// the last one is. nil: nothing is rescued.
+	Rescue func(ctx context.Context, held *Held) (again bool, err error)
+
+	// Named returns the UUID that other files of the store name, for a log without a checkpoint. nil: none do.
+	Named func() (id [16]byte, ok bool)
+
+	// Resides returns an error if the store of the folder is elsewhere. A handle that writes calls it when it
+	// has open.lock, before it changes anything: the store may have been moved while it waited. nil: it is not
+	// asked.
+	Resides func() error
 
 	Machine Machine // the state to which entries are applied; required
 }

@@ -64,6 +64,10 @@ type place struct {
 	flushes int            // of this process, under flush.lock
 	still   chan struct{}  // closed when gone is set and no flush is under way; nil before gone is set
 	settled chan struct{}  // closed when the folder was left; nil before gone is set
+	leaving chan struct{}  // closed when the log is being closed: see Leave
+	unfiled error          // of the rescue; told once
+
+	checkpoint openedCheckpoint
 }
 
 // replacedError matches errs.ErrReplaced.
@@ -142,7 +146,7 @@ func (l *FileLog) orReplaced(err error) error {
 // isOfRemoval reports whether a failure may be due to files that are being removed. A missing checkpoint reads as
 // a damaged one.
 func (l *FileLog) isOfRemoval(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNoSegment) || l.Unrecorded(err)
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNoSegment) || errors.Is(err, errNoPage) || l.Unrecorded(err)
 }
 
 // Unrecorded reports whether a failure is that of a missing checkpoint. As long as the log is open no process makes
@@ -213,11 +217,10 @@ func (l *FileLog) settleLoss() {
 	p := &l.place
 	<-p.still
 	if p.opened.Load() && l.o.Rescue != nil && l.rescues() {
-		held := &Held{l: l, rescue: true}
-		if err := l.o.Rescue(context.Background(), held); err != nil {
-			l.o.Logger.Error("putting into files what only the removed log had", "err", err)
-		}
-		held.unlocked.Store(true)
+		err := l.rescue()
+		p.mu.Lock()
+		p.unfiled = err
+		p.mu.Unlock()
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -231,6 +234,38 @@ func (l *FileLog) settleLoss() {
 	}
 	p.left.Store(true)
 	close(p.settled)
+}
+
+// rescue calls Options.Rescue, again every second as long as that may help: the disk is full, or another process has
+// a lock. Meanwhile this process keeps the folder, so that no other process begins a log that lacks these entries.
+// When the log is being closed there is one more call, whose error Leave returns.
+func (l *FileLog) rescue() error {
+	t := time.NewTicker(placeLook)
+	defer t.Stop()
+	for {
+		held := &Held{l: l, rescue: true}
+		again, err := l.o.Rescue(context.Background(), held)
+		held.unlocked.Store(true)
+		if err == nil {
+			return nil
+		}
+		l.o.Logger.Error("putting into files what only the removed log had", "err", err)
+		select {
+		case <-l.place.leaving:
+			return err
+		default:
+		}
+		if !again {
+			return err
+		}
+		select {
+		case <-l.place.leaving:
+		case <-t.C:
+		}
+		if !l.rescues() { // the folder was replaced as well, or another copy was put into it
+			return err
+		}
+	}
 }
 
 // rescuePatience is how long the removal of a log is awaited that has begun: its files go one after the other.
@@ -248,7 +283,7 @@ func (l *FileLog) rescues() bool {
 		return false
 	}
 	for began := time.Now(); ; time.Sleep(placePause) {
-		if !l.folderIsOurs() || l.lost() != nil {
+		if !l.folderIsOurs() || !l.shared.cut() && l.lost() != nil { // with a page that was cut, segments may go as well
 			return false
 		}
 		at, err := l.o.FS.Stat(l.o.wal("shared"))
@@ -282,7 +317,7 @@ func (l *FileLog) otherFolder() string {
 	case !ok || merr != nil:
 		return ""
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		return "the folder is not there any more"
+		return "the folder is missing"
 	case err == nil && (at.Ino != mine.Ino || at.Dev != mine.Dev):
 		return "another folder is there"
 	}
@@ -317,12 +352,17 @@ func (l *FileLog) outOfPlace() string {
 		if dir, err := l.o.FS.Stat(l.o.walDir()); err == nil && !dir.Mode.IsDir() {
 			return "wal is " + vfs.KindOf(dir.Mode) + " now"
 		}
-		return "wal/shared is not there any more"
+		return "wal/shared is missing"
 	case err != nil:
 		return "" // the path cannot be looked at, which says nothing about what is there
 	case (info.Ino != ino || info.Dev != dev) && (l.o.ReadOnly || l.otherPage()):
 		return "another wal/shared is there"
+	case info.Size < vfs.PageSize, l.shared.cut():
+		return pageCut
 	case !l.o.ReadOnly && l.lost() != nil:
+		if l.shared.cut() { // which only an access finds out
+			return pageCut
+		}
 		return "another process has recovered its log"
 	}
 	if l.o.ReadOnly {
@@ -355,11 +395,16 @@ func (l *FileLog) unlinked() string {
 	}
 }
 
+// pageCut is the difference where a program cuts wal/shared to nothing in place, as cp -a of another copy does
+// before it writes. The page is mapped, and what a mapping no longer has behind it faults: see vfs.IsCut. What was
+// acknowledged is in the segments, unless the program cuts those too.
+const pageCut = "wal/shared was cut short"
+
 // nameless returns what is wrong with the name of a segment, "" for nothing.
 func (l *FileLog) nameless(number uint64) string {
 	f, err := l.segment(number)
 	if errors.Is(err, errNoSegment) && l.shared.Load(wordPoison) != poisonDamaged {
-		return "the newest file of the log is not there any more"
+		return "the newest file of the log is missing"
 	}
 	if err == nil && !l.named(number, f) {
 		return "the newest file of the log was removed"
@@ -557,6 +602,26 @@ func (l *FileLog) AwaitRescue(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// Leave is AwaitRescue for a log that is being closed: a rescue that failed is tried once more, and its error returned, by
+// the first call.
+func (l *FileLog) Leave(ctx context.Context) error {
+	p := &l.place
+	p.mu.Lock()
+	select {
+	case <-p.leaving:
+	default:
+		close(p.leaving)
+	}
+	p.mu.Unlock()
+	err := l.AwaitRescue(ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err == nil {
+		err, p.unfiled = p.unfiled, nil
+	}
+	return err
 }
 
 // watchPlace compares every placeLook, for a process that does nothing: other processes wait for its lock on

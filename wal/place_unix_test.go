@@ -27,7 +27,7 @@ func copyOver(t *testing.T, from, to string, fresh bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// As rsync --inplace does. A file that is cut off first, as by cp, ends a process that reads its mapping then.
+	// As rsync --inplace does. cp cuts the file off first.
 	f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE, 0o600)
 	if err == nil {
 		_, err = f.WriteAt(b, 0)
@@ -65,6 +65,25 @@ func TestInPlace(t *testing.T) {
 			copyOver(t, page(dir), page(dir)+".was", false)
 			mustAppend(t, l, put("mb", "2"))
 			copyOver(t, page(dir)+".was", page(dir), false)
+		}, false},
+		"the page cut to nothing": {func(t *testing.T, _ *FileLog, dir string) { _ = os.Truncate(page(dir), 0) }, false},
+		"the page cut, and zeros in it": {func(t *testing.T, l *FileLog, dir string) {
+			if err := errors.Join(os.Truncate(page(dir), 0), os.Truncate(page(dir), vfs.PageSize)); err != nil {
+				t.Fatal(err)
+			}
+		}, false},
+		"the page cut, and its bytes in it again": {func(t *testing.T, l *FileLog, dir string) { // cp -a
+			b, err := os.ReadFile(page(dir))
+			if err == nil {
+				err = os.Truncate(page(dir), 0)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.Durable() // looks just now
+			if err := os.WriteFile(page(dir), b, 0o600); err != nil {
+				t.Fatal(err)
+			}
 		}, false},
 		"no page":    {func(t *testing.T, _ *FileLog, dir string) { _ = os.Remove(page(dir)) }, false},
 		"no log":     {func(t *testing.T, _ *FileLog, dir string) { _ = os.RemoveAll(filepath.Join(dir, "wal")) }, false},

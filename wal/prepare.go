@@ -293,11 +293,14 @@ func (l *FileLog) prepare(ctx context.Context) error {
 	if err := l.lock(ctx, roleAppend, vfs.ModeExclusive); err != nil {
 		return err
 	}
+	err := l.stillOurs()
 	tail := l.shared.tail()
+	if err == nil && tail == 0 {
+		err = l.older()
+	}
 	number := l.geo.Number(tail - 1)
 	prepared, last := l.shared.Load(wordPrepared), l.geo.End(number)
-	var err error
-	if l.stillOurs() == nil && prepared < last && l.low(tail, prepared) {
+	if err == nil && prepared < last && l.low(tail, prepared) {
 		err = l.writeOut(number, max(prepared, tail), min(prepared+l.step(tail-1), last))
 	}
 	l.unlock(roleAppend)
@@ -363,10 +366,10 @@ func (l *FileLog) nameNext(ctx context.Context, tmp string, number uint64) error
 		_ = l.o.FS.Remove(tmp)
 		return err
 	}
-	passed := l.geo.Number(l.shared.tail()-1) >= number
-	var err error
+	err := l.stillOurs()
+	passed := err != nil || l.geo.Number(l.shared.tail()-1) >= number
 	if passed {
-		err = l.o.FS.Remove(tmp)
+		err = errors.Join(err, l.o.FS.Remove(tmp))
 	} else {
 		err = l.rename(tmp, number)
 	}

@@ -125,7 +125,11 @@ func (l *FileLog) Purge(ctx context.Context, held *Held, wanted func(key string,
 
 // wipeSegments overwrites and removes what is released.
 func (l *FileLog) wipeSegments(ctx context.Context, p *Purged) error {
-	end := l.geo.Number(l.shared.Load(wordSpilled) - 1)
+	spilled := l.shared.Load(wordSpilled)
+	if spilled == 0 { // another program has written over the page
+		return l.older()
+	}
+	end := l.geo.Number(spilled - 1)
 	names, err := l.o.FS.ReadDir(l.o.walDir())
 	if err != nil {
 		return l.ioError("reading", l.o.walDir(), err)

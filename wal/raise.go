@@ -221,7 +221,7 @@ func (l *FileLog) lacking(f Features) (list []Attached, more string) {
 		others--
 	}
 	if others > 0 || len(all) == maxPIDs {
-		more = fmt.Sprintf("others that may have found no place on the list of %d", maxPIDs)
+		more = fmt.Sprintf("others for which the list of %d may have no room", maxPIDs)
 	}
 	return list, more
 }

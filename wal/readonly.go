@@ -77,7 +77,7 @@ func (l *FileLog) openPrivate(ctx context.Context) error {
 	if err := l.begin(ctx, c.Spilled, Start{}); err != nil {
 		return err
 	}
-	attested := c.Attested.LSN
+	attested := max(c.Attested.LSN, l.unmarked)
 	if l.shared.Shared != nil && l.shared.ofBoot(l.host) {
 		attested = max(attested, l.shared.durable())
 	}
@@ -97,8 +97,8 @@ const pageEvery = 50 * time.Millisecond
 // or whether there is one by now.
 func (l *FileLog) watchPage(ctx context.Context) error {
 	private := l.private.Load()
-	if !private && l.stillOurs() == nil || l.Damage() != nil {
-		return nil
+	if !private && (l.stillOurs() == nil || l.shared.cut()) || l.Damage() != nil {
+		return nil // of a page that was cut short, what is known still holds
 	}
 	l.state.mu.Lock()
 	defer l.state.mu.Unlock()

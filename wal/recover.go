@@ -35,12 +35,12 @@ func (l *FileLog) recover(ctx context.Context) error {
 		return l.create(ctx, c.Spilled.LSN > 0)
 	}
 	if !l.was.sound(l.geo) {
-		l.o.Logger.Warn("the shared page contradicts itself and counts for nothing", "durable", l.was.durable, "tail", l.was.tail, "flushed", l.was.flushed, "spilled", l.was.spilled)
+		l.o.Logger.Warn("ignoring wal/shared: inconsistent positions", "durable", l.was.durable, "tail", l.was.tail, "flushed", l.was.flushed, "spilled", l.was.spilled)
 		l.was = before{}
 	}
 	l.report.Recovered, l.report.Flushed, l.report.Mtimes = true, c.Flushed.LSN, c.Mtimes
 	l.state.lastTime = c.Time
-	attested := max(c.Attested.LSN, l.was.durable)
+	attested := max(c.Attested.LSN, l.was.durable, l.unmarked)
 	if err := l.begin(ctx, c.Spilled, Start{Alone: true}); err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (l *FileLog) recover(ctx context.Context) error {
 		return l.openDamaged(c, end, attested, damage)
 	}
 	if err := l.agrees(end); err != nil {
-		l.o.Logger.Warn("the views are not of this log and are made again", "err", err)
+		l.o.Logger.Warn("the index belongs to another log and is rebuilt", "err", err)
 		if err := l.begin(ctx, c.Spilled, Start{Alone: true, Rebuild: true}); err != nil {
 			return err
 		}
@@ -112,6 +112,12 @@ func (l *FileLog) agrees(end Mark) error {
 // segment that cannot be read is never taken for none. The store has the features of any
 // checkpoint, and those of wal/features.
 func (l *FileLog) origin() (c Checkpoint, fresh bool, err error) {
+	c, fresh, err = l.findMarks()
+	l.marks = c
+	return c, fresh, err
+}
+
+func (l *FileLog) findMarks() (c Checkpoint, fresh bool, err error) {
 	path := filepath.Join(l.o.Dir, "checkpoint")
 	c, err = readCheckpoint(l.o.FS, l.o.Dir)
 	if err != nil && !errors.Is(err, errSlot) {
@@ -134,7 +140,7 @@ func (l *FileLog) origin() (c Checkpoint, fresh bool, err error) {
 	})
 	switch {
 	case known && len(segments) > 0 && (!sized || c.Spilled.LSN == 0): // 0: killed before it could say where it began
-		l.o.Logger.Warn("the checkpoint is not of these segments; the log is read without it", "size", c.SegmentSize, "spilled", c.Spilled.LSN)
+		l.o.Logger.Warn("the checkpoint belongs to another log; the log is read without it", "size", c.SegmentSize, "spilled", c.Spilled.LSN)
 		return l.bySegments(segments)
 	case known && (ours || broken != nil || l.holds(c)):
 		l.geo = segment.Geometry{UUID: c.UUID, Size: c.SegmentSize}
@@ -161,16 +167,69 @@ func (l *FileLog) noted(known bool) error {
 	case !known:
 		return unknownFeatures(err)
 	default:
-		l.o.Logger.Warn("a damaged file counts for nothing; the checkpoint has what it is for", "path", "wal/"+FeaturesName, "err", err)
+		l.o.Logger.Warn("ignoring a damaged file; the checkpoint has the same features", "path", "wal/"+FeaturesName, "err", err)
 	}
 	return nil
 }
 
-// bySegments is where the log is read from without a checkpoint.
+// bySegments is where the log is read from without a checkpoint. Of the segments of several stores, those are the log
+// that have the UUID of the store's other files: a segment that was put into the folder by mistake may have a higher
+// number. If none has it, or no other file is there, the newest segment is of the log.
 func (l *FileLog) bySegments(segments []found) (Checkpoint, bool, error) {
+	if l.o.Named != nil && slices.ContainsFunc(segments, func(f found) bool { return f.start.UUID != segments[0].start.UUID }) {
+		if id, ok := l.o.Named(); ok {
+			for i := len(segments) - 1; i >= 0; i-- {
+				if segments[i].start.UUID == id {
+					segments = segments[:i+1]
+					break
+				}
+			}
+		}
+	}
 	l.geo = segments[len(segments)-1].start.Geometry
 	oldest := oldestChain(segments, l.geo)
-	return Checkpoint{Flushed: oldest, Spilled: oldest, Attested: oldest}, false, nil
+	var err error
+	l.unmarked, err = l.unreadable(segments[len(segments)-1].start.Number)
+	return Checkpoint{UUID: l.geo.UUID, SegmentSize: l.geo.Size, Features: l.required, Flushed: oldest, Spilled: oldest, Attested: oldest}, false, err
+}
+
+// unreadable returns up to where the files behind the last segment that begins as one may have frames, 0 if
+// there is no such file. A torn end leaves zeros, or a whole start, where a segment was being begun; anything
+// else was damaged since, and no checkpoint attests that the log ended before it.
+func (l *FileLog) unreadable(last uint64) (most LSN, err error) {
+	for n := last + 1; ; n++ {
+		f, err := l.segment(n)
+		if errors.Is(err, errNoSegment) {
+			return most, nil
+		}
+		if err != nil {
+			return most, err
+		}
+		_, _, err = readStart(f)
+		if err == nil || errors.Is(err, segment.ErrEnd) {
+			return most, nil
+		}
+		if !isNoFrame(err) {
+			return most, err
+		}
+		most = l.geo.Start(n) + segment.StartSize
+		var b [segment.HeaderSize]byte
+		for at, end := l.geo.Start(n), l.geo.End(n); ; at += 8 {
+			if at, err = nextHeader(l.geo, f, n, at, end); err != nil || at >= end {
+				break
+			}
+			k, rerr := readFull(f, b[:], l.geo.Offset(at))
+			if rerr != nil {
+				return most, rerr
+			}
+			if h, perr := l.geo.ParseHeader(b[:k], at); perr == nil {
+				most = max(most, h.End())
+			}
+		}
+		if err != nil {
+			return most, err
+		}
+	}
 }
 
 // holds says whether the segment that a checkpoint attests is there at all.
@@ -254,6 +313,7 @@ func (l *FileLog) publish(end Mark, c Checkpoint, poison uint64) error {
 	p.Store(wordSpilled, c.Spilled.LSN)
 	p.Store(wordPoison, poison)
 	p.Store(wordFeatures, uint64(l.required))
+	p.raise(wordSequence, c.Sequence)
 	if !l.report.Clean {
 		p.Store(wordDistrust, 1)
 	}
@@ -464,7 +524,7 @@ func (l *FileLog) create(ctx context.Context, gone bool) error {
 		number = l.geo.Number(above) + 1
 	}
 	if number > segment.MaxNumber {
-		l.o.Logger.Warn("a view says that it covers a log that no log reaches; it is made again", "lsn", l.geo.Start(number-1))
+		l.o.Logger.Warn("the index claims a position that no log reaches; it is rebuilt", "lsn", l.geo.Start(number-1))
 		number = 1
 	}
 	h := segment.Header{Nonce: l.o.Nonce(), Time: l.now()}

@@ -116,6 +116,9 @@ func (l *FileLog) recycle(number uint64) error {
 	if err != nil {
 		return err
 	}
+	if l.shared.tail() == 0 { // another program has written over the page, or another process recovers
+		return l.older()
+	}
 	tail := l.geo.Number(l.shared.tail() - 1)
 	next := tail + 1
 	for next <= tail+spares {

@@ -50,6 +50,8 @@ const (
 
 	wordPolls = wordHeld + 19 // while the leader has no notifications: its id, and in the low byte a PollCause
 
+	wordSequence = wordHeld + 20 // of the newest checkpoint, see sameCheckpoint
+
 	wordFeatures = 48 // of the store
 	wordUnlisted = 49 // how many attached processes know features and found no place on the list
 	wordSets     = 50 // sets of features that processes know, see say
@@ -82,6 +84,9 @@ func (p page) valid(h vfs.Host) bool {
 func (p page) ofBoot(h vfs.Host) bool {
 	return p.Load(wordMagic) == sharedMagic && p.Load(wordBoot0) == h.Boot[0] && p.Load(wordBoot1) == h.Boot[1]
 }
+
+// cut reports whether the file of the page was cut short: then the page is this process's alone, and frozen.
+func (p page) cut() bool { return p.Shared != nil && vfs.IsCut(p.Shared) }
 
 func (p page) generation() uint64 { return p.Load(wordRecovered) }
 func (p page) tail() LSN          { return p.Load(wordTail) }

@@ -28,7 +28,7 @@ type state struct {
 	owned     int     // how many of them no longer lie in the walker's buffer
 	pending   map[string]LSN
 	deleted   map[string]bool
-	beside    map[LSN]effects    // what entries that are not applied stand for besides their keys
+	beside    map[LSN]effects   // what entries that are not applied stand for besides their keys
 	totals    map[string]uint64 // what they add
 	lastEntry LSN               // the newest entry read
 	lastTime  int64             // of the newest frame read, Unix microseconds

@@ -14,6 +14,10 @@ import (
 
 // Checkpoint reads the checkpoint that was written last.
 func (l *FileLog) Checkpoint() (Checkpoint, error) {
+	newest := uint64(0)
+	if l.shared.Shared != nil && !l.private.Load() {
+		newest = l.shared.Load(wordSequence)
+	}
 	c, err := readCheckpoint(l.o.FS, l.o.Dir)
 	if errors.Is(err, errSlot) && l.private.Load() { // nobody can write one: what was read is all there is
 		l.state.mu.Lock()
@@ -24,7 +28,7 @@ func (l *FileLog) Checkpoint() (Checkpoint, error) {
 	if err != nil {
 		return c, l.ioError("reading", filepath.Join(l.o.Dir, "checkpoint"), err)
 	}
-	return c, nil
+	return c, l.sameCheckpoint(&c, newest)
 }
 
 // SetCheckpoint makes new marks durable, then publishes them. The attested mark is where this
@@ -75,17 +79,26 @@ func (l *FileLog) putCheckpoint(c Checkpoint) error {
 	if err != nil && !errors.Is(err, errSlot) {
 		return l.ioError("reading", filepath.Join(l.o.Dir, "checkpoint"), err)
 	}
+	if err == nil {
+		if err := l.ownCheckpoint(&last); err != nil {
+			return err
+		}
+	}
 	c.Features |= last.Features | l.required | l.Features() // in a recovery shared does not say them yet
 	c.Home, c.Config = l.home, last.Config || l.o.Config()
 	if path := filepath.Join(l.o.Dir, "checkpoint"); l.linked(path) { // linked while the log is open: the other name keeps its own
 		if err := l.copyOver(path); err != nil {
 			return l.ioError("giving the log a file of its own instead of a hard link:", path, err)
 		}
+		if l.place.checkpoint.file != nil {
+			l.knowCheckpoint()
+		}
 	}
 	c.Sequence, c.UUID, c.SegmentSize, c.Time = last.Sequence+1, l.geo.UUID, l.geo.Size, max(last.Time, l.lastTime())
 	if err := writeCheckpoint(l.o.FS, l.o.Dir, c, l.o.FileMode); err != nil {
 		return l.ioError("writing", filepath.Join(l.o.Dir, "checkpoint"), err)
 	}
+	l.wroteCheckpoint(&c)
 	return nil
 }
 

@@ -58,8 +58,8 @@ func sameJSON(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
 	}
-	x, errX := decodeValue("", a)
-	y, errY := decodeValue("", b)
+	x, errX := asFloat.value("", a)
+	y, errY := asFloat.value("", b)
 	return errX == nil && errY == nil && reflect.DeepEqual(x, y)
 }
 
@@ -70,7 +70,7 @@ func (m *Memory) Update(ctx context.Context, key string, fn func(value any, foun
 	it, err := m.change(ctx, key, opts, func(now []byte, found bool) (_ []byte, err error) {
 		var v any
 		if found {
-			if v, err = decodeValue(ValueName(key), now); err != nil {
+			if v, err = m.numbers.value(ValueName(key), now); err != nil {
 				return nil, err
 			}
 		}
@@ -82,7 +82,7 @@ func (m *Memory) Update(ctx context.Context, key string, fn func(value any, foun
 	if err != nil || it.Value == nil {
 		return nil, err
 	}
-	return decodeValue(ValueName(key), it.Value)
+	return m.numbers.value(ValueName(key), it.Value)
 }
 
 func (m *Memory) change(ctx context.Context, key string, opts []SetOption, fn func([]byte, bool) ([]byte, error)) (Item, error) {

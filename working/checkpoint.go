@@ -112,16 +112,21 @@ func (m *Memory) load(ctx context.Context, id string) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	return NewSnapshot(&res)
+	return m.numbers.snapshot(&res)
 }
 
 // NewSnapshot makes a Snapshot of the Result of an OpLoad.
-func NewSnapshot(res *Result) (_ *Snapshot, err error) {
+func NewSnapshot(res *Result) (*Snapshot, error) { return asFloat.snapshot(res) }
+
+// NewSnapshotAsWritten is NewSnapshot with numbers as Options.AsWritten has them.
+func NewSnapshotAsWritten(res *Result) (*Snapshot, error) { return asWritten.snapshot(res) }
+
+func (d decoder) snapshot(res *Result) (_ *Snapshot, err error) {
 	s := &Snapshot{TTL: map[string]time.Duration{}, Notes: res.Notes}
 	if len(res.Checkpoints) > 0 {
 		s.Info = res.Checkpoints[0]
 	}
-	if s.Values, err = values(res.Items); err != nil {
+	if s.Values, err = d.values(res.Items); err != nil {
 		return nil, err
 	}
 	for _, it := range res.Items {
@@ -129,7 +134,7 @@ func NewSnapshot(res *Result) (_ *Snapshot, err error) {
 			s.TTL[key] = remaining(it.TTL)
 		}
 		if it.Name == TaskName {
-			t, err := decodeTask(it)
+			t, err := d.task(it)
 			if err != nil {
 				return nil, err
 			}

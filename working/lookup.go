@@ -14,7 +14,7 @@ func (m *Memory) Lookup(ctx context.Context, key string) (any, Scope, bool, erro
 			return nil, s, false, err
 		}
 		if it := res.Items[0]; it.Found {
-			v, err := decodeValue(it.Name, it.Value)
+			v, err := m.numbers.value(it.Name, it.Value)
 			return v, s, err == nil, err
 		}
 	}

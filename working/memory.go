@@ -15,6 +15,7 @@ type Memory struct {
 	home       Home
 	scope      Scope
 	opts       Options
+	numbers    decoder
 	limits     Limits
 	defaultTTL int64
 	clock      Clock
@@ -35,7 +36,7 @@ func Open(ctx context.Context, h Home, s Scope, opts *Options) (*Memory, error) 
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
-	m := &Memory{home: h, scope: s, opts: *opts, limits: opts.limits(), defaultTTL: Forever, clock: opts.Clock}
+	m := &Memory{home: h, scope: s, opts: *opts, numbers: decoder(opts.AsWritten), limits: opts.limits(), defaultTTL: Forever, clock: opts.Clock}
 	if m.clock == nil {
 		m.clock = SystemClock()
 	}

@@ -28,6 +28,7 @@ type Options struct {
 	MaxNotes    int           // entries of the scratchpad, the oldest go; 0: DefaultNotes
 	Checkpoints int           // how many are kept, the oldest go; 0: DefaultCheckpoints
 	Clock       Clock         // for latencies and the start of a task; nil: SystemClock
+	AsWritten   bool          // numbers are read as json.Number, as they were written: 1.10 stays 1.10; else see Get
 	Random      io.Reader     // for the UUIDs of checkpoints, safe for concurrent use; nil: crypto/rand
 }
 

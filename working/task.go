@@ -55,7 +55,7 @@ func (m *Memory) SetTask(ctx context.Context, t Task) (Task, error) {
 		return Task{}, err
 	}
 	it.Value = raw
-	return decodeTask(it)
+	return m.numbers.task(it)
 }
 
 // Task reads the state of the task; false when none is set.
@@ -64,7 +64,7 @@ func (m *Memory) Task(ctx context.Context) (Task, bool, error) {
 	if err != nil || !it.Found {
 		return Task{}, false, err
 	}
-	t, err := decodeTask(it)
+	t, err := m.numbers.task(it)
 	return t, err == nil, err
 }
 
@@ -75,7 +75,7 @@ func (m *Memory) UpdateTask(ctx context.Context, u TaskUpdate) (Task, bool, erro
 		if !found {
 			return nil, ErrSkip
 		}
-		t, err := decodeTask(Item{Name: TaskName, Value: now})
+		t, err := asWritten.task(Item{Name: TaskName, Value: now})
 		if err != nil {
 			return nil, err
 		}
@@ -85,7 +85,7 @@ func (m *Memory) UpdateTask(ctx context.Context, u TaskUpdate) (Task, bool, erro
 	if err != nil || !it.Found {
 		return Task{}, false, err
 	}
-	t, err := decodeTask(it)
+	t, err := m.numbers.task(it)
 	return t, err == nil, err
 }
 
@@ -161,7 +161,7 @@ func (t *Task) members() (map[string]any, error) {
 	return all, nil
 }
 
-func decodeTask(it Item) (Task, error) {
+func (d decoder) task(it Item) (Task, error) {
 	o, err := docfile.Parse(it.Value, 0)
 	if err != nil {
 		return Task{}, notJSON(TaskName, err)
@@ -180,7 +180,7 @@ func decodeTask(it Item) (Task, error) {
 			if t.Extra == nil {
 				t.Extra = map[string]any{}
 			}
-			t.Extra[member.Name], err = docfile.DecodeValue(member.Value)
+			t.Extra[member.Name], err = d.text(member.Value)
 		}
 		if err != nil {
 			return Task{}, notJSON(TaskName, err)

@@ -2,8 +2,6 @@ package working
 
 import (
 	"context"
-	"encoding/json"
-	"slices"
 	"time"
 )
 
@@ -43,10 +41,9 @@ func (m *Memory) Touch(ctx context.Context, key string, opts ...SetOption) (bool
 type Entry struct {
 	Key     string
 	Value   any
-	Written json.RawMessage // Value as it was written: 1.10, which Value has as 1.1
-	Updated time.Time       // by the clock of the home
-	TTL     time.Duration   // what remains; negative: it does not expire
-	Version uint64          // another one with every write
+	Updated time.Time     // by the clock of the home
+	TTL     time.Duration // what remains; negative: it does not expire
+	Version uint64        // another one with every write
 }
 
 // Entry reads a value with its metadata. It does not count as use.
@@ -58,6 +55,6 @@ func (m *Memory) Entry(ctx context.Context, key string) (Entry, bool, error) {
 	if err != nil || !it.Found {
 		return Entry{}, false, err
 	}
-	v, err := decodeValue(it.Name, it.Value)
-	return Entry{Key: key, Value: v, Written: slices.Clone(it.Value), Updated: it.Updated, TTL: remaining(it.TTL), Version: it.Version}, err == nil, err
+	v, err := m.numbers.value(it.Name, it.Value)
+	return Entry{Key: key, Value: v, Updated: it.Updated, TTL: remaining(it.TTL), Version: it.Version}, err == nil, err
 }

@@ -41,13 +41,28 @@ func encodeValue(field string, v any) ([]byte, error) {
 	return raw, nil
 }
 
-// decodeValue makes the Go value of a text: nil, bool, string, float64,
-// json.Number where float64 would lose something, []any, map[string]any.
-func decodeValue(name string, raw []byte) (any, error) {
+// decoder is how numbers are read.
+type decoder bool
+
+const (
+	asFloat   decoder = false // float64, or json.Number if float64 would lose precision
+	asWritten decoder = true  // json.Number
+)
+
+// text returns the Go value of a valid JSON text.
+func (d decoder) text(raw []byte) (any, error) {
+	if d == asWritten {
+		return docfile.DecodeWritten(raw)
+	}
+	return docfile.DecodeValue(raw)
+}
+
+// value returns the Go value of what is stored: nil, bool, string, a number, []any, map[string]any.
+func (d decoder) value(name string, raw []byte) (any, error) {
 	if !jsontext.Value(raw).IsValid() {
 		return nil, notJSON(name, errors.New("what is stored is not JSON"))
 	}
-	v, err := docfile.DecodeValue(raw)
+	v, err := d.text(raw)
 	if err != nil {
 		return nil, notJSON(name, err)
 	}

@@ -43,13 +43,13 @@ func putItem(key string, value any, life lifetime) (PutItem, error) {
 
 // Get reads a value, and reports whether there is one: for a stored null the results are nil and
 // true. The value is nil, bool, string, float64, []any, map[string]any, or json.Number if float64
-// would lose precision.
+// would lose precision, and with Options.AsWritten always.
 func (m *Memory) Get(ctx context.Context, key string) (any, bool, error) {
 	it, err := m.item(ctx, key)
 	if err != nil || !it.Found {
 		return nil, false, err
 	}
-	v, err := decodeValue(it.Name, it.Value)
+	v, err := m.numbers.value(it.Name, it.Value)
 	return v, err == nil, err
 }
 
@@ -88,7 +88,7 @@ func (m *Memory) GetMany(ctx context.Context, keys ...string) (map[string]any, e
 	if err != nil {
 		return nil, err
 	}
-	return values(res.Items)
+	return m.numbers.values(res.Items)
 }
 
 // All reads all values as they are at one moment.
@@ -97,17 +97,17 @@ func (m *Memory) All(ctx context.Context) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return values(res.Items)
+	return m.numbers.values(res.Items)
 }
 
-func values(items []Item) (map[string]any, error) {
+func (d decoder) values(items []Item) (map[string]any, error) {
 	all := make(map[string]any, len(items))
 	for _, it := range items {
 		key, user := UserKey(it.Name)
 		if !it.Found || !user {
 			continue
 		}
-		v, err := decodeValue(it.Name, it.Value)
+		v, err := d.value(it.Name, it.Value)
 		if err != nil {
 			return nil, err
 		}

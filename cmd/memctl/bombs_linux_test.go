@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/tests/forgery"
+	"github.com/varve-db/varve/working"
 )
 
 // bombRSS is what a command may take, whatever the entries of a log inflate to: a document of 16 MiB
@@ -143,8 +145,13 @@ func TestRescueBesideBombs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := st.Close(); !errors.Is(err, varve.ErrReplaced) {
-		t.Fatal(err)
+	err = st.Close()
+	var unfiled *varve.UnfiledError
+	if !errors.Is(err, varve.ErrReplaced) || !errors.As(err, &unfiled) {
+		t.Fatal("Close has not told what is in no file:", err)
+	}
+	if unfiled.Count != 17 || len(unfiled.Documents) != 17 || slices.Contains(unfiled.Documents, `memory "new"`) {
+		t.Error(unfiled)
 	}
 	if st, err = varve.Open(ctx, f.dir, &varve.Options{NoBackground: true}); err != nil {
 		t.Fatal(err)
@@ -152,6 +159,48 @@ func TestRescueBesideBombs(t *testing.T) {
 	defer st.Close()
 	if m, err := st.Get(ctx, "new"); err != nil || m.Content != "of the user" {
 		t.Error(m.Content, err)
+	}
+}
+
+// TestRescueBesideWorkBombs: the same of working memory. A scope of which no file is made was dropped with a line in the
+// log, and the other ones with it.
+func TestRescueBesideWorkBombs(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	f := bombStore(t, forgery.WorkBombs(80, 15<<20, false))
+	st, err := varve.Open(ctx, f.dir, &varve.Options{NoBackground: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := st.Working().Open(ctx, working.Scope{Session: "user"}, nil)
+	if err == nil {
+		err = w.Set(ctx, "step", "one")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"wal", "checkpoint", "memory_index.json", "memory_index.delta.json"} {
+		if err := os.RemoveAll(filepath.Join(f.dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err = st.Close()
+	var unfiled *varve.UnfiledError
+	if !errors.Is(err, varve.ErrReplaced) || !errors.As(err, &unfiled) {
+		t.Fatal("Close has not told what is in no file:", err)
+	}
+	if unfiled.Count != 1 || !strings.HasPrefix(unfiled.Documents[0], "working memory ") || strings.Contains(unfiled.Documents[0], "user") {
+		t.Error(unfiled)
+	}
+	if st, err = varve.Open(ctx, f.dir, &varve.Options{NoBackground: true}); err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	if w, err = st.Working().Open(ctx, working.Scope{Session: "user"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if v, ok, err := w.Get(ctx, "step"); err != nil || !ok || v != "one" {
+		t.Error(v, ok, err)
 	}
 }
 

@@ -5,6 +5,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -42,6 +43,25 @@ func TestSmallAnswers(t *testing.T) {
 	}
 	if out := c.ok("working", "get", "list", "--scope", "session:s"); !strings.Contains(out, "1.10") || !strings.Contains(out, "2.0") {
 		t.Errorf("a value of working memory: %q", out)
+	}
+	working := func(args ...string) string {
+		return c.ok(slices.Concat([]string{"working"}, args, []string{"--scope", "session:s"})...)
+	}
+	working("task", "--description", "d", "--set", "ratio=3.50")
+	working("task", "--step", "2")
+	id := strings.TrimSpace(working("checkpoint", "create"))
+	working("set", "version", "1.1")
+	for name, out := range map[string]string{
+		"task": working("task"), "export": working("export"), "a checkpoint": working("checkpoint", "show", id), "a difference": working("checkpoint", "diff", id, "--json"),
+		"values as JSON": working("get", "list", "--json"), "the task as JSON": working("task", "--json"),
+	} {
+		if !strings.Contains(out, "1.10") && !strings.Contains(out, "3.50") || strings.Contains(out, "3.5,") || strings.Contains(out, "[1.1,{") {
+			t.Errorf("%s: a number is not as it was written: %s", name, out)
+		}
+	}
+	working("checkpoint", "restore", id)
+	if out := working("get", "version"); out != "1.10\n" {
+		t.Errorf("a value of a checkpoint that was restored: %q", out)
 	}
 	for text, says := range map[string]string{"\xff\xfea\x00": "UTF-16", "\x1f\x8b\x08\x00": "gzip"} {
 		file := filepath.Join(c.dir, says)

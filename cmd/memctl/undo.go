@@ -55,7 +55,7 @@ memctl undelete for what goes with it. memctl diff ID@VERSION ID shows before wh
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
 			lsn, err := strconv.ParseUint(strings.TrimPrefix(args[1], args[0]+"@"), 10, 64) // as history prints it
 			if err != nil {
-				return cli.Usagef(cmd.CommandPath(), "%q is no version: memctl history ID lists them", args[1])
+				return cli.Usagef(cmd.CommandPath(), "%q is not a version: memctl history ID lists the versions", args[1])
 			}
 			ctx := cmd.Context()
 			return a.With(ctx, cli.Write, func(st *varve.Store) error {

@@ -46,7 +46,7 @@ systemd run it.`,
   memctl watch --json --limit 1 >/dev/null && echo "something has changed"
   memctl watch --adopt`,
 		Args: cli.NoArguments,
-		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
+		RunE: a.DoWhole(func(cmd *cobra.Command, _ []string) error {
 			filters, err := f.filters(cmd)
 			if err != nil {
 				return err
@@ -133,7 +133,6 @@ func follow(a *cli.App, cmd *cobra.Command, f watchFlags, filters []varve.WatchF
 	if a.Document != nil {
 		a.Document.Lines = true
 	}
-	defer cli.LeaveBrokenPipes()()
 	n := 0
 	for {
 		err := followIn(a, cmd, dir, f, filters, &n)

@@ -47,7 +47,6 @@ func adopt(a *cli.App, cmd *cobra.Command, limit int) error {
 	if a.Document != nil {
 		a.Document.Lines = true
 	}
-	defer cli.LeaveBrokenPipes()()
 	ctx, told := cmd.Context(), false
 	for {
 		err := adoptIn(ctx, a, dir, limit)

@@ -42,7 +42,7 @@ func TestWatchAdopt(t *testing.T) {
 		if text := c.ok("get", "a", "--content"); text != "by hand" {
 			t.Errorf("%q", text)
 		}
-		if text := c.ok("status"); !strings.Contains(text, "watches the files and takes edits over") {
+		if text := c.ok("status"); !strings.Contains(text, "watches the files and adopts edits") {
 			t.Error(text)
 		}
 		if err := os.Remove(file("b")); err != nil {

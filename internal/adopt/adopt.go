@@ -11,12 +11,20 @@ import (
 
 // Adopter judges the files that others have changed.
 type Adopter struct {
-	Engine  *engine.Engine
-	Vectors *vectors.Vectors
-	Commits *commit.Committer
-	Flusher *flush.Flusher
+	engine  *engine.Engine
+	vectors *vectors.Vectors
+	commits *commit.Committer
+	flusher *flush.Flusher
 
-	Drifts  [2]atomic.Pointer[Drift] // by kind
+	drifts  [2]atomic.Pointer[Drift] // by kind
 	settled [2]atomic.Int64          // by kind: time of the folder of which the missing files were judged, Unix nanoseconds
 	parking parking
+}
+
+// Drifts returns the last comparison of the files of each kind with the index; an element is nil before the first.
+func (ed *Adopter) Drifts() *[2]atomic.Pointer[Drift] { return &ed.drifts }
+
+// New returns an Adopter.
+func New(eng *engine.Engine, vs *vectors.Vectors, cm *commit.Committer, fl *flush.Flusher) *Adopter {
+	return &Adopter{engine: eng, vectors: vs, commits: cm, flusher: fl}
 }

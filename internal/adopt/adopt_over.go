@@ -16,12 +16,12 @@ func (ed *Adopter) AdoptOver(ctx context.Context, held *wal.Held, k *engine.Kind
 	}
 	old := engine.Version{LSN: was}
 	if was != 0 {
-		place, err := ed.Engine.State.Find(k.Letter, p.ID)
+		place, err := ed.engine.State().Find(k.Letter, p.ID)
 		if err != nil {
 			return engine.Version{}, err
 		}
 		if old.Line = place.Entry; place.InLog {
-			if old, _, err = ed.Engine.Frame(ctx, k, p.ID, place.Version); err != nil {
+			if old, _, err = ed.engine.Frame(ctx, k, p.ID, place.Version); err != nil {
 				return engine.Version{}, err
 			}
 		}

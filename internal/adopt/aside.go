@@ -21,24 +21,24 @@ import (
 // moment in which that was put into its file. What was set aside stays there as well.
 // Where nobody watches, nothing was adopted a moment ago.
 func (ed *Adopter) AdoptAside(ctx context.Context, held *wal.Held, aside []docfile.Edit) {
-	if len(aside) == 0 || ed.Engine.Log.Leader() == 0 {
+	if len(aside) == 0 || ed.engine.Log().Leader() == 0 {
 		return
 	}
 	lists := map[*engine.Kind][]*Verdict{}
 	bytes := 0
 	cmt := func() {
-		for _, k := range ed.Engine.Kinds.All {
+		for _, k := range ed.engine.Kinds().All {
 			list := lists[k]
 			delete(lists, k)
 			ed.AdoptAll(ctx, held, k, list)
 			for _, v := range list {
 				if v.Err != nil {
-					ed.Engine.Env.Logger.Warn("taking over an edit that was set aside", "path", v.name, "err", v.Err)
+					ed.engine.Env().Logger.Warn("taking over an edit that was set aside", "path", v.name, "err", v.Err)
 				}
 			}
 		}
 		bytes = 0
-		_ = ed.Engine.CatchUp(ctx) // a process that cannot see what was committed meets a conflict
+		_ = ed.engine.CatchUp(ctx) // a process that cannot see what was committed meets a conflict
 	}
 	for _, e := range aside {
 		k, v := ed.asideOf(ctx, &e)
@@ -72,7 +72,7 @@ func (ed *Adopter) asideOf(ctx context.Context, e *docfile.Edit) (*engine.Kind, 
 	if k == nil || e.Where == "" {
 		return nil, nil
 	}
-	data, err := vfs.ReadText(ed.Engine.Env.FS, filepath.Join(ed.Engine.Env.Dir, filepath.FromSlash(e.Where)), places.StoredMost)
+	data, err := vfs.ReadText(ed.engine.Env().FS, filepath.Join(ed.engine.Env().Dir, filepath.FromSlash(e.Where)), places.StoredMost)
 	if err != nil {
 		return nil, nil
 	}
@@ -80,7 +80,7 @@ func (ed *Adopter) asideOf(ctx context.Context, e *docfile.Edit) (*engine.Kind, 
 	if err != nil || docfile.FileName(p.ID) != e.Name || p.Updated.IsZero() {
 		return nil, nil
 	}
-	newest, err := ed.Engine.Settled(ctx, k, p.ID)
+	newest, err := ed.engine.Settled(ctx, k, p.ID)
 	if err != nil || sha256.Sum256(data) == sha256.Sum256(newest.Doc) {
 		return nil, nil
 	}
@@ -90,7 +90,7 @@ func (ed *Adopter) asideOf(ctx context.Context, e *docfile.Edit) (*engine.Kind, 
 	}
 	v := &Verdict{ID: p.ID, name: e.Where}
 	if v.Adopt, err = ed.adoption(ctx, k, &p, data, time.Time{}, newest); err != nil {
-		ed.Engine.Env.Logger.Warn("taking over an edit that was set aside", "path", e.Where, "err", err)
+		ed.engine.Env().Logger.Warn("taking over an edit that was set aside", "path", e.Where, "err", err)
 		return nil, nil
 	}
 	return k, v
@@ -105,28 +105,28 @@ const (
 
 // CheckParked looks at displaced files that somebody may still save into, now and then.
 func (ed *Adopter) CheckParked(ctx context.Context) {
-	f, now := &ed.parking, ed.Engine.Env.Clock()
-	n := ed.Flusher.Files.Parked()
+	f, now := &ed.parking, ed.engine.Env().Clock()
+	n := ed.flusher.Files().Parked()
 	if n != f.parked {
 		f.parked, f.pause, f.due = n, parkedFirst, now.Add(parkedFirst)
 	}
 	if n == 0 || now.Before(f.due) {
 		return
 	}
-	held, err := ed.Engine.Log.TryLockFlush()
+	held, err := ed.engine.Log().TryLockFlush()
 	if err != nil || held == nil {
 		return // the holder looks
 	}
 	defer held.Unlock()
 	f.pause = min(2*f.pause, parkedMost)
 	f.due = now.Add(f.pause)
-	if err := ed.Engine.CatchUp(ctx); err != nil {
+	if err := ed.engine.CatchUp(ctx); err != nil {
 		return
 	}
-	result, err := ed.Flusher.Files.Round(ctx, nil)
-	ed.Flusher.Edited(ctx, result.Edits)
+	result, err := ed.flusher.Files().Round(ctx, nil)
+	ed.flusher.Edited(ctx, result.Edits)
 	ed.AdoptAside(ctx, held, result.Edits)
 	if err != nil && ctx.Err() == nil {
-		ed.Engine.Env.Logger.Warn("looking at displaced files", "err", err)
+		ed.engine.Env().Logger.Warn("looking at displaced files", "err", err)
 	}
 }

@@ -31,31 +31,31 @@ type Drift struct {
 // the kernel's clock (up to 10 ms) in which the last flush ended: such a change leaves the time
 // as it was.
 func (ed *Adopter) Reconcile(ctx context.Context) {
-	if !ed.Engine.Log.Report().Recovered {
+	if !ed.engine.Log().Report().Recovered {
 		return // others have it open: their flushes move the time
 	}
-	before := ed.Engine.Log.Report().Mtimes
-	for i, k := range ed.Engine.Kinds.All {
-		info, err := ed.Engine.Env.FS.Stat(k.Path(""))
+	before := ed.engine.Log().Report().Mtimes
+	for i, k := range ed.engine.Kinds().All {
+		info, err := ed.engine.Env().FS.Stat(k.Path(""))
 		if err != nil || before[i] == 0 || info.Mtime.UnixNano() == before[i] {
 			continue
 		}
 		drift, err := ed.Drift(ctx, k)
 		if err != nil {
 			if ctx.Err() == nil {
-				ed.Engine.NoteProblem(fmt.Errorf("comparing the files in %s and the index: %w", k.Name(), err))
+				ed.engine.NoteProblem(fmt.Errorf("comparing the files in %s and the index: %w", k.Name(), err))
 			}
 			return
 		}
 		ed.repairDrift(ctx, k, drift)
 		if len(drift.Missing) == len(drift.Restored)+len(drift.Deleted) && ctx.Err() == nil {
-			ed.Flusher.Compared(i, info.Mtime.UnixNano())
+			ed.flusher.Compared(i, info.Mtime.UnixNano())
 		}
-		ed.Drifts[k.At].Store(drift)
+		ed.drifts[k.At].Store(drift)
 		if drift.Count > 0 {
-			ed.Engine.Env.Logger.Warn("files and index do not agree: run memctl verify", "folder", k.Name(), "missing", len(drift.Missing)-len(drift.Restored)-len(drift.Deleted),
+			ed.engine.Env().Logger.Warn("files and index do not agree: run memctl verify", "folder", k.Name(), "missing", len(drift.Missing)-len(drift.Restored)-len(drift.Deleted),
 				"put back", len(drift.Restored), "deleted by hand", len(drift.Deleted), "strangers", len(drift.Stranger))
-			ed.Engine.Env.Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Count: drift.Count})
+			ed.engine.Env().Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Count: drift.Count})
 		}
 	}
 }
@@ -64,25 +64,25 @@ func (ed *Adopter) Reconcile(ctx context.Context) {
 // and that the log still has, was deleted by hand, or is put back. What needs the archive, and whether a
 // stranger is new or was deleted, is repair's.
 func (ed *Adopter) repairDrift(ctx context.Context, k *engine.Kind, d *Drift) {
-	if ed.Engine.Env.ReadOnly || len(d.Missing) == 0 {
+	if ed.engine.Env().ReadOnly || len(d.Missing) == 0 {
 		return
 	}
 	if err := ed.unwatched(ctx, k); err != nil && ctx.Err() == nil {
-		ed.Engine.Env.Logger.Warn("looking for files that were deleted by hand", "folder", k.Name(), "err", err)
+		ed.engine.Env().Logger.Warn("looking for files that were deleted by hand", "folder", k.Name(), "err", err)
 	}
 	for _, id := range d.Missing {
 		if ctx.Err() != nil {
 			return
 		}
-		if _, err := ed.Engine.Find(ctx, k, id, false); errors.Is(err, errs.ErrNotFound) {
+		if _, err := ed.engine.Find(ctx, k, id, false); errors.Is(err, errs.ErrNotFound) {
 			d.Deleted = append(d.Deleted, id)
 			continue
 		}
-		if !ed.Engine.Settings.Now().MayRepair() {
+		if !ed.engine.Settings().Now().MayRepair() {
 			continue
 		}
 		// Reading it is judging it: see judge.
-		if _, err := ed.Engine.Find(ctx, k, id, true); err != nil {
+		if _, err := ed.engine.Find(ctx, k, id, true); err != nil {
 			continue
 		}
 		if _, err := k.Stat(docfile.FileName(id)); err == nil {
@@ -101,7 +101,7 @@ func (ed *Adopter) Drift(ctx context.Context, k *engine.Kind) (*Drift, error) {
 	sort.Strings(names)
 	known := make([]bool, len(names))
 	d := &Drift{Checked: true}
-	for id, err := range ed.Engine.IDs(ctx, k, engine.Filters{}) {
+	for id, err := range ed.engine.IDs(ctx, k, engine.Filters{}) {
 		if err != nil {
 			return nil, err
 		}
@@ -135,28 +135,28 @@ func (d *Drift) add(list *[]string, s string) {
 // was flushed before that was seen, and is still the newest afterwards, is missing.
 // A newer one may be on its way, its predecessor taken away.
 func (ed *Adopter) ReallyMissing(ctx context.Context, k *engine.Kind, id, name string) bool {
-	flushed := ed.Engine.Log.Flushed()
+	flushed := ed.engine.Log().Flushed()
 	if _, err := k.Stat(name); !errors.Is(err, fs.ErrNotExist) {
 		return false
 	}
-	v, err := ed.Engine.Find(ctx, k, id, false)
+	v, err := ed.engine.Find(ctx, k, id, false)
 	return err == nil && v.LSN < flushed
 }
 
 // reallyStrange looks again: a deleted document is still there until that is flushed.
 func (ed *Adopter) reallyStrange(ctx context.Context, k *engine.Kind, name string) bool {
-	flushed := ed.Engine.Log.Flushed()
-	p, _, err := rebuild.ParseFile(ed.Engine, k, name)
+	flushed := ed.engine.Log().Flushed()
+	p, _, err := rebuild.ParseFile(ed.engine, k, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false
 	}
 	if err != nil {
 		return true
 	}
-	if _, err := ed.Engine.Find(ctx, k, p.ID, false); !errors.Is(err, errs.ErrNotFound) {
+	if _, err := ed.engine.Find(ctx, k, p.ID, false); !errors.Is(err, errs.ErrNotFound) {
 		return false
 	}
-	if at := ed.Engine.State.Deletion(k.Letter, p.ID); at != 0 && at >= flushed {
+	if at := ed.engine.State().Deletion(k.Letter, p.ID); at != 0 && at >= flushed {
 		return false
 	}
 	_, err = k.Stat(name) // a deletion that the overlay has let go of was flushed

@@ -20,43 +20,43 @@ func NewFiles(ed *Adopter) *Files { return &Files{ed} }
 // Folders are the names of the folders with documents, relative to Dir.
 func (f *Files) Folders() []string {
 	var list []string
-	for _, k := range f.ed.Engine.Kinds.All {
+	for _, k := range f.ed.engine.Kinds().All {
 		list = append(list, k.Name())
 	}
 	return list
 }
 
 // Path is where a folder is.
-func (f *Files) Path(folder string) string { return filepath.Join(f.ed.Engine.Env.Dir, folder) }
+func (f *Files) Path(folder string) string { return filepath.Join(f.ed.engine.Env().Dir, folder) }
 
 // Lead returns once this process is the one that watches the store: when no process does, or when
 // the one that did has closed it or died. release ends that.
 func (f *Files) Lead(ctx context.Context) (release func(), err error) {
-	lead, err := f.ed.Engine.Log.Lead(ctx)
+	lead, err := f.ed.engine.Log().Lead(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return func() {
 		if err := lead.Release(); err != nil {
-			f.ed.Engine.Env.Logger.Warn("letting go of the watch", "err", err)
+			f.ed.engine.Env().Logger.Warn("ending the watch", "err", err)
 		}
 	}, nil
 }
 
 // Polls tells all processes why the files are looked at in intervals, instead of being watched.
-func (f *Files) Polls(why wal.PollCause) { f.ed.Engine.Log.Polls(why) }
+func (f *Files) Polls(why wal.PollCause) { f.ed.engine.Log().Polls(why) }
 
 // Report tells the host how the files are watched, and why if that is not as it should be.
 func (f *Files) Report(note string, err error) {
 	if err != nil {
-		f.ed.Engine.Env.Logger.Warn("watching the files", "how", note, "err", err)
+		f.ed.engine.Env().Logger.Warn("watching the files", "how", note, "err", err)
 	}
-	f.ed.Engine.Env.Event(env.Event{Kind: env.EventWatching, Note: note, Err: err})
+	f.ed.engine.Env().Event(env.Event{Kind: env.EventWatching, Note: note, Err: err})
 }
 
 // folder is the kind whose documents lie in a folder.
 func (f *Files) folder(name string) *engine.Kind {
-	for _, k := range f.ed.Engine.Kinds.All {
+	for _, k := range f.ed.engine.Kinds().All {
 		if k.Name() == name {
 			return k
 		}
@@ -68,23 +68,23 @@ func (f *Files) folder(name string) *engine.Kind {
 // judged now: the process that watches does that, or, where none does, a read when the folder has
 // not changed for a while; and neither while config.json is not valid.
 func (ed *Adopter) deletesByHand(k *engine.Kind) bool {
-	if ed.Engine.Settings.Unknown() {
+	if ed.engine.Settings().Unknown() {
 		return true
 	}
-	return ed.Engine.Settings.Now().AdoptsDeletions() && (ed.Engine.Log.Leader() != 0 || !ed.Engine.Log.Distrusted() && !ed.quiet(k))
+	return ed.engine.Settings().Now().AdoptsDeletions() && (ed.engine.Log().Leader() != 0 || !ed.engine.Log().Distrusted() && !ed.quiet(k))
 }
 
 // newestOf is the newest version of a document, and whether it is in its file: else a
 // flush is due, and that judges what stands there.
 func (ed *Adopter) newestOf(ctx context.Context, k *engine.Kind, id string) (v engine.Version, flushed bool, err error) {
-	to := ed.Engine.Log.Flushed() // before: what it does not cover now, is not judged
-	v, err = ed.Engine.Find(ctx, k, id, false)
+	to := ed.engine.Log().Flushed() // before: what it does not cover now, is not judged
+	v, err = ed.engine.Find(ctx, k, id, false)
 	return v, err == nil && v.LSN < to, err
 }
 
 // deletedSince says that the deletion of a document waits to be flushed.
 func (ed *Adopter) deletedSince(k *engine.Kind, id string) bool {
-	to := ed.Engine.Log.Flushed()
-	at := ed.Engine.State.Deletion(k.Letter, id)
+	to := ed.engine.Log().Flushed()
+	at := ed.engine.State().Deletion(k.Letter, id)
 	return at != 0 && at >= wal.LSN(to)
 }

@@ -25,15 +25,15 @@ func (f *Files) Gone(ctx context.Context, folder string, absent []string) (ids [
 	if k == nil || len(absent) == 0 {
 		return nil, nil
 	}
-	if err := ed.Engine.Log.InPlace(); err != nil { // as in Look
+	if err := ed.engine.Log().InPlace(); err != nil { // as in Look
 		return nil, err
 	}
-	if err := ed.Engine.Log.CatchUp(ctx); err != nil {
+	if err := ed.engine.Log().CatchUp(ctx); err != nil {
 		return nil, err
 	}
 	if slices.ContainsFunc(absent, func(name string) bool { return ed.unflushed(ctx, k, name) }) {
 		// It may have been put in its file all the same, and not be missed while a scope lags.
-		if err := ed.Flusher.Flush(context.WithoutCancel(ctx), flush.MergeFiles); err != nil {
+		if err := ed.flusher.Flush(context.WithoutCancel(ctx), flush.MergeFiles); err != nil {
 			return nil, err
 		}
 	}
@@ -49,7 +49,7 @@ func (f *Files) Gone(ctx context.Context, folder string, absent []string) (ids [
 	}
 	if len(hashed) > 0 {
 		slices.Sort(hashed)
-		for id, err := range ed.Engine.IDs(ctx, k, engine.Filters{Expired: true}) {
+		for id, err := range ed.engine.IDs(ctx, k, engine.Filters{Expired: true}) {
 			if err != nil {
 				return nil, err
 			}
@@ -68,7 +68,7 @@ func (f *Files) Gone(ctx context.Context, folder string, absent []string) (ids [
 func (ed *Adopter) unflushed(ctx context.Context, k *engine.Kind, name string) bool {
 	id := strings.TrimSuffix(name, docfile.Extension)
 	if docfile.FileName(id) != name {
-		return ed.Engine.Log.Flushed() < ed.Engine.Log.Durable()
+		return ed.engine.Log().Flushed() < ed.engine.Log().Durable()
 	}
 	_, flushed, err := ed.newestOf(ctx, k, id)
 	return err == nil && !flushed
@@ -89,7 +89,7 @@ func accident(gone, all int64) bool {
 }
 
 // errUndecided is the error of files that are gone while the setting that decides about them is unknown.
-var errUndecided = fmt.Errorf("%w: files are gone, and config.json is not valid: nothing is decided until it is right",
+var errUndecided = fmt.Errorf("%w: files are missing, and config.json is not valid: correct it, then they are restored or adopted as deleted",
 	errs.ErrInvalid)
 
 // Restore makes a folder again that is gone though nothing was in it: git stash -u removes empty folders, and
@@ -102,11 +102,11 @@ func (f *Files) Restore(ctx context.Context, folder string) error {
 	if err := k.Check(); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	ed.Engine.Settings.Reread()
-	if ed.Engine.Settings.Gone() || ed.Engine.State.Live(k.Letter) > 0 {
+	ed.engine.Settings().Reread()
+	if ed.engine.Settings().Gone() || ed.engine.State().Live(k.Letter) > 0 {
 		return nil
 	}
-	if err := ed.Engine.Log.InPlace(); err != nil {
+	if err := ed.engine.Log().InPlace(); err != nil {
 		return err
 	}
 	return k.Make()
@@ -127,30 +127,30 @@ func (f *Files) settle(ctx context.Context, folder string, ids []string, unseen 
 	if k == nil || len(ids) == 0 {
 		return nil
 	}
-	ed.Engine.Settings.Reread()
-	if ed.Engine.Settings.Gone() {
-		ed.Engine.Env.Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Count: len(ids),
+	ed.engine.Settings().Reread()
+	if ed.engine.Settings().Gone() {
+		ed.engine.Env().Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Count: len(ids),
 			Note: "config.json is gone too, as in a git branch without the store: nothing is deleted or restored until it is back"})
 		return nil
 	}
-	if ed.Engine.Settings.Unknown() {
+	if ed.engine.Settings().Unknown() {
 		return errUndecided
 	}
-	adopt := ed.Engine.Settings.Now().AdoptsDeletions()
-	all := ed.Engine.State.Live(k.Letter)
+	adopt := ed.engine.Settings().Now().AdoptsDeletions()
+	all := ed.engine.State().Live(k.Letter)
 	switch err := k.Check(); {
 	case errors.Is(err, fs.ErrNotExist):
 		adopt = false
 		if err := k.Make(); err != nil {
 			return err
 		}
-		ed.Engine.Env.Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Err: err, Count: len(ids), Note: "the folder was gone; it is made again"})
+		ed.engine.Env().Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Err: err, Count: len(ids), Note: "the folder was missing and was created again"})
 	case err != nil:
 		return err
 	case adopt && accident(int64(len(ids)), all):
 		adopt = false
-		ed.Engine.Env.Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Count: len(ids),
-			Note: fmt.Sprintf("%d of %d files are gone at once; that is not taken for their deletion: memctl rm deletes", len(ids), all)})
+		ed.engine.Env().Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Count: len(ids),
+			Note: fmt.Sprintf("%d of %d files are missing at once, which is not treated as their deletion: memctl rm deletes", len(ids), all)})
 	}
 	strays, err := f.strays(ctx, k, ids)
 	if err != nil {
@@ -168,7 +168,7 @@ func (f *Files) settle(ctx context.Context, folder string, ids []string, unseen 
 	if !changed {
 		return nil
 	}
-	return ed.Flusher.Flush(context.WithoutCancel(ctx), flush.MergeWhenDue)
+	return ed.flusher.Flush(context.WithoutCancel(ctx), flush.MergeWhenDue)
 }
 
 // stillGone says whether the file of a document's newest version is gone.
@@ -185,7 +185,7 @@ func (ed *Adopter) stillGone(ctx context.Context, _ *wal.Held, k *engine.Kind, i
 
 // DeletionPart deletes a version of a document.
 func (ed *Adopter) DeletionPart(k *engine.Kind, id string, was wal.LSN) *commit.Part {
-	value, _ := ed.Engine.Codec.Encode(nil, &record.Record{Previous: was})
+	value, _ := ed.engine.Codec().Encode(nil, &record.Record{Previous: was})
 	return &commit.Part{
 		ID:           id,
 		Entry:        wal.Entry{Key: k.Key(id), Kind: record.KindDelete, Delete: true, Value: value},
@@ -196,9 +196,9 @@ func (ed *Adopter) DeletionPart(k *engine.Kind, id string, was wal.LSN) *commit.
 
 // kept is a version that log or archive still have.
 func (ed *Adopter) kept(ctx context.Context, k *engine.Kind, id string, at wal.LSN) (engine.Version, error) {
-	v, ok := ed.Engine.FromLog(ctx, k, id, at)
+	v, ok := ed.engine.FromLog(ctx, k, id, at)
 	if !ok {
-		return v, &errs.CorruptionError{Path: k.File(id), Offset: -1, LSN: at, Err: errors.New("it is gone, and the log no longer has it: run memctl verify")}
+		return v, &errs.CorruptionError{Path: k.File(id), Offset: -1, LSN: at, Err: errors.New("the file is missing, and the log no longer has it: run memctl verify")}
 	}
 	return v, nil
 }

@@ -24,7 +24,7 @@ import (
 // cannot be adopted stays where it is, and is an error that says why; while the
 // log still has the version, that is served instead.
 func (ed *Adopter) JudgeEdit(ctx context.Context, k *engine.Kind, id string) (engine.Version, error) {
-	if err := ed.Engine.Writable(); err != nil {
+	if err := ed.engine.Writable(); err != nil {
 		return ed.unread(ctx, k, id)
 	}
 	if _, err := k.Stat(docfile.FileName(id)); errors.Is(err, fs.ErrNotExist) {
@@ -32,35 +32,35 @@ func (ed *Adopter) JudgeEdit(ctx context.Context, k *engine.Kind, id string) (en
 			return engine.Version{}, err
 		}
 	}
-	held, err := ed.Engine.Log.LockFlush(ctx)
+	held, err := ed.engine.Log().LockFlush(ctx)
 	if err != nil {
 		return engine.Version{}, err
 	}
 	v, err := ed.judgeLocked(ctx, held, k, id)
 	held.Unlock()
 	if errors.Is(err, errs.ErrConflict) || errors.Is(err, engine.ErrMoved) {
-		return ed.Engine.Find(ctx, k, id, true) // somebody wrote it meanwhile
+		return ed.engine.Find(ctx, k, id, true) // somebody wrote it meanwhile
 	}
 	return v, err
 }
 
 // unread is judge's answer where nothing may be changed.
 func (ed *Adopter) unread(ctx context.Context, k *engine.Kind, id string) (engine.Version, error) {
-	place, err := ed.Engine.State.Find(k.Letter, id)
+	place, err := ed.engine.State().Find(k.Letter, id)
 	if err != nil {
 		return engine.Version{}, err
 	}
-	if v, ok := ed.Engine.FromLog(ctx, k, id, place.Version); ok {
+	if v, ok := ed.engine.FromLog(ctx, k, id, place.Version); ok {
 		return v, nil
 	}
 	if _, _, err := k.Read(docfile.FileName(id), places.StoredMost); vfs.IsPermission(err) {
-		return engine.Version{}, ed.Engine.Env.IOError("reading", k.Path(docfile.FileName(id)), err)
+		return engine.Version{}, ed.engine.Env().IOError("reading", k.Path(docfile.FileName(id)), err)
 	}
 	return engine.Version{}, &errs.CorruptionError{Path: k.File(id), Offset: -1, LSN: place.Version, Err: engine.ErrMismatch}
 }
 
 func (ed *Adopter) judgeLocked(ctx context.Context, held *wal.Held, k *engine.Kind, id string) (engine.Version, error) {
-	if err := ed.Engine.CatchUp(ctx); err != nil {
+	if err := ed.engine.CatchUp(ctx); err != nil {
 		return engine.Version{}, err
 	}
 	v := ed.verdict(ctx, held, k, id)
@@ -89,11 +89,11 @@ func (ed *Adopter) verdict(ctx context.Context, _ *wal.Held, k *engine.Kind, id 
 
 func (ed *Adopter) decide(ctx context.Context, k *engine.Kind, is *Verdict) error {
 	id := is.ID
-	place, err := ed.Engine.State.Find(k.Letter, id)
+	place, err := ed.engine.State().Find(k.Letter, id)
 	if err != nil {
 		return err
 	}
-	v, err := ed.Engine.Read(ctx, k, id, place, true)
+	v, err := ed.engine.Read(ctx, k, id, place, true)
 	if !errors.Is(err, engine.ErrMismatch) {
 		is.Version = v
 		return err
@@ -101,13 +101,13 @@ func (ed *Adopter) decide(ctx context.Context, k *engine.Kind, is *Verdict) erro
 	data, info, rerr := k.Read(is.name, places.StoredMost)
 	old := engine.Version{LSN: place.Version, Line: place.Entry}
 	if place.InLog {
-		if old, _, err = ed.Engine.Frame(ctx, k, id, place.Version); err != nil {
+		if old, _, err = ed.engine.Frame(ctx, k, id, place.Version); err != nil {
 			return err
 		}
 	}
 	switch {
 	case errors.Is(rerr, fs.ErrNotExist) && ed.deletesByHand(k):
-		if v, ok := ed.Engine.FromLog(ctx, k, id, old.LSN); ok {
+		if v, ok := ed.engine.FromLog(ctx, k, id, old.LSN); ok {
 			is.Version = v // the process that watches decides whether it was deleted, or a later read
 			return nil
 		}
@@ -115,13 +115,13 @@ func (ed *Adopter) decide(ctx context.Context, k *engine.Kind, is *Verdict) erro
 	case errors.Is(rerr, fs.ErrNotExist), errors.Is(rerr, errs.ErrCorrupt), engine.NotOurs(rerr):
 		return ed.restore(ctx, k, is, old, rerr)
 	case vfs.IsPermission(rerr):
-		err := ed.Engine.Env.IOError("reading", k.Path(is.name), rerr)
-		return ed.keepServing(ctx, k, is, old, err, "it may not be read", err)
+		err := ed.engine.Env().IOError("reading", k.Path(is.name), rerr)
+		return ed.keepServing(ctx, k, is, old, err, "no permission to read the file", err)
 	case rerr != nil:
-		return ed.Engine.Env.IOError("reading", k.Path(is.name), rerr)
+		return ed.engine.Env().IOError("reading", k.Path(is.name), rerr)
 	case engine.SameTime(info.Mtime, engine.TimeOf(&old.Line)) && sha256.Sum256(data) != old.Line.ContentHash:
 		// Nobody edits without moving the time: rot, also where the file is now shorter.
-		return ed.restore(ctx, k, is, old, errors.New("its bytes have changed and its time has not"))
+		return ed.restore(ctx, k, is, old, errors.New("the content has changed, the time of the file has not"))
 	case sha256.Sum256(data) == old.Line.ContentHash:
 		// Only the time was moved, by a copy or a checkout.
 		is.Version, is.Version.Doc = old, data
@@ -130,12 +130,12 @@ func (ed *Adopter) decide(ctx context.Context, k *engine.Kind, is *Verdict) erro
 	p, err := k.ParseEdit(data, id)
 	if err != nil {
 		if other, perr := k.Parse(data, ""); perr != nil {
-			err = ed.Engine.Kinds.Elsewhere(k, data, perr)
+			err = ed.engine.Kinds().Elsewhere(k, data, perr)
 		} else if other.ID != id {
 			err = k.Misplaced(other.ID)
 		}
 		return ed.keepServing(ctx, k, is, old, err, "edited by hand, and not valid", &errs.CorruptionError{Path: k.File(id), Offset: -1, LSN: old.LSN,
-			Err: fmt.Errorf("it was edited by hand and is not valid, and the log no longer has the version before: correct it, or run memctl verify: %w", err)})
+			Err: fmt.Errorf("the file was edited by hand and is not valid, and the log no longer has the version before: correct it, or run memctl verify: %w", err)})
 	}
 	if !p.Updated.IsZero() && p.Updated.Truncate(time.Microsecond).Before(old.Line.UpdatedAt.Truncate(time.Microsecond)) {
 		// It was made of an older version than the one that stood here: an editor that had the
@@ -153,12 +153,12 @@ func (ed *Adopter) decide(ctx context.Context, k *engine.Kind, is *Verdict) erro
 // keepServing leaves a file that cannot be taken over where it is, tells of it once, and
 // serves what was there before; lost is the error when nothing has that any more.
 func (ed *Adopter) keepServing(ctx context.Context, k *engine.Kind, is *Verdict, old engine.Version, why error, what string, lost error) error {
-	v, ok := ed.Engine.FromLog(ctx, k, is.ID, old.LSN)
+	v, ok := ed.engine.FromLog(ctx, k, is.ID, old.LSN)
 	if !ok {
 		return lost
 	}
-	if info, err := k.Stat(is.name); err != nil || ed.Engine.Health.TellOnce(k.File(is.ID), info, why) {
-		ed.Engine.Env.Event(env.Event{Kind: env.EventDrift, ID: is.ID, Path: k.File(is.ID), Err: why, Note: what + "; the version before it is served"})
+	if info, err := k.Stat(is.name); err != nil || ed.engine.Health().TellOnce(k.File(is.ID), info, why) {
+		ed.engine.Env().Event(env.Event{Kind: env.EventDrift, ID: is.ID, Path: k.File(is.ID), Err: why, Note: what + "; the version before it is served"})
 	}
 	is.Version = v
 	return nil
@@ -168,7 +168,7 @@ func (ed *Adopter) keepServing(ctx context.Context, k *engine.Kind, is *Verdict,
 // then kept: the edit is set aside and reported. When the log no longer has the newer
 // one, the edit is all that there is.
 func (ed *Adopter) conflict(ctx context.Context, k *engine.Kind, old engine.Version, p *engine.Parsed) (engine.Version, bool) {
-	v, ok := ed.Engine.FromLog(ctx, k, p.ID, old.LSN)
+	v, ok := ed.engine.FromLog(ctx, k, p.ID, old.LSN)
 	if !ok {
 		return engine.Version{}, false
 	}
@@ -177,34 +177,34 @@ func (ed *Adopter) conflict(ctx context.Context, k *engine.Kind, old engine.Vers
 	if stood, err := k.Parse(v.Doc, p.ID); err == nil && !p.Updated.Before(*stood.Updated) {
 		return engine.Version{}, false
 	}
-	why := fmt.Errorf("edited from the version of %s, while that of %s had replaced it", p.Updated.Format(time.RFC3339Nano), old.Line.UpdatedAt.Format(time.RFC3339Nano))
-	ed.Engine.Env.Event(env.Event{Kind: env.EventEdit, ID: p.ID, Path: k.File(p.ID), Err: why})
+	why := fmt.Errorf("edited from the version of %s, which that of %s had replaced", p.Updated.Format(time.RFC3339Nano), old.Line.UpdatedAt.Format(time.RFC3339Nano))
+	ed.engine.Env().Event(env.Event{Kind: env.EventEdit, ID: p.ID, Path: k.File(p.ID), Err: why})
 	return v, true
 }
 
-const deletedByHand = "it was deleted by hand; the log has it"
+const deletedByHand = "the file was deleted by hand; the log has its content"
 
 // restore has a file put back that is gone or rotten, from the log. What stood there
 // is set aside by the round, for it is not ours.
 func (ed *Adopter) restore(ctx context.Context, k *engine.Kind, is *Verdict, old engine.Version, why error) error {
-	v, ok := ed.Engine.FromLog(ctx, k, is.ID, old.LSN)
+	v, ok := ed.engine.FromLog(ctx, k, is.ID, old.LSN)
 	if !ok {
 		return &errs.CorruptionError{Path: k.File(is.ID), Offset: -1, LSN: old.LSN,
 			Err: fmt.Errorf("%w, and the log no longer has it: run memctl verify", why)}
 	}
 	is.Version = v
-	is.restored = ed.Engine.Settings.Now().MayRepair() && !ed.Engine.Settings.Gone()
+	is.restored = ed.engine.Settings().Now().MayRepair() && !ed.engine.Settings().Gone()
 	is.back = is.restored
 	if errors.Is(why, fs.ErrNotExist) { // no damage: it was deleted by hand
 		if is.note = deletedByHand; !is.back {
-			ed.Engine.Env.Event(env.Event{Kind: env.EventDrift, ID: is.ID, Path: k.File(is.ID), Note: is.note, Err: fs.ErrNotExist})
+			ed.engine.Env().Event(env.Event{Kind: env.EventDrift, ID: is.ID, Path: k.File(is.ID), Note: is.note, Err: fs.ErrNotExist})
 		}
 		return nil
 	}
 	what := "the log has it"
-	if is.restored && !ed.Engine.Env.ReadOnly {
-		what = "it is put back from the log"
+	if is.restored && !ed.engine.Env().ReadOnly {
+		what = "restored from the log"
 	}
-	ed.Engine.Env.Event(env.Event{Kind: env.EventCorruption, ID: is.ID, Path: k.File(is.ID), Err: fmt.Errorf("%w; %s", why, what)})
+	ed.engine.Env().Event(env.Event{Kind: env.EventCorruption, ID: is.ID, Path: k.File(is.ID), Err: fmt.Errorf("%w; %s", why, what)})
 	return nil
 }

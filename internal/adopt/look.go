@@ -28,17 +28,17 @@ func (f *Files) Look(ctx context.Context, folder string, names []string) (absent
 	if k == nil {
 		return nil, nil
 	}
-	if err := ed.Engine.Log.InPlace(); err != nil { // the files are those of the next log by now
+	if err := ed.engine.Log().InPlace(); err != nil { // the files are those of the next log by now
 		return nil, err
 	}
-	if ed.Engine.Log.Distrusted() {
+	if ed.engine.Log().Distrusted() {
 		// After an unclean end places may hold anything, until they are written again.
-		if err := ed.Flusher.Flush(ctx, flush.MergeWhenDue); err != nil {
+		if err := ed.flusher.Flush(ctx, flush.MergeWhenDue); err != nil {
 			return nil, err
 		}
 	}
-	before := ed.Engine.Health.Adoptions()
-	if err := ed.Engine.Log.CatchUp(ctx); err != nil {
+	before := ed.engine.Health().Adoptions()
+	if err := ed.engine.Log().CatchUp(ctx); err != nil {
 		return nil, err
 	}
 	due, early, absent, err := ed.suspects(ctx, k, names)
@@ -46,7 +46,7 @@ func (f *Files) Look(ctx context.Context, folder string, names []string) (absent
 		return absent, err
 	}
 	if len(early) > 0 { // no other round need come to them: their files may have been put, and a scope's lag
-		if err := ed.Flusher.Flush(context.WithoutCancel(ctx), flush.MergeFiles); err != nil {
+		if err := ed.flusher.Flush(context.WithoutCancel(ctx), flush.MergeFiles); err != nil {
 			return absent, err
 		}
 		more, _, gone, err := ed.suspects(ctx, k, early)
@@ -56,12 +56,12 @@ func (f *Files) Look(ctx context.Context, folder string, names []string) (absent
 		}
 	}
 	err = ed.JudgeAll(ctx, k, due)
-	if err != nil || ed.Engine.Health.Adoptions() == before || ctx.Err() != nil {
+	if err != nil || ed.engine.Health().Adoptions() == before || ctx.Err() != nil {
 		return absent, errors.Join(err, ctx.Err())
 	}
 	// The next save may come at once: see AdoptAside for what that costs before this one is in its
 	// file. Half a round is none, so closing the store waits.
-	return absent, ed.Flusher.Flush(context.WithoutCancel(ctx), flush.MergeWhenDue)
+	return absent, ed.flusher.Flush(context.WithoutCancel(ctx), flush.MergeWhenDue)
 }
 
 // suspects are those among some files, and the names of files that somebody has edited
@@ -112,7 +112,7 @@ func (ed *Adopter) suspect(ctx context.Context, k *engine.Kind, name string) (s 
 	}
 	s.ID = strings.TrimSuffix(name, docfile.Extension)
 	if docfile.FileName(s.ID) != name { // the name does not say the id
-		p, _, err := rebuild.ParseFile(ed.Engine, k, name)
+		p, _, err := rebuild.ParseFile(ed.engine, k, name)
 		if err != nil {
 			return s, false, err
 		}
@@ -129,7 +129,7 @@ func (ed *Adopter) suspect(ctx context.Context, k *engine.Kind, name string) (s 
 	}
 	is = !engine.Matches(&v.Line, info)
 	if is && !flushed {
-		s.early = !ed.Flusher.Ours(ctx, k, s.ID, v.LSN, info, func() ([]byte, error) {
+		s.early = !ed.flusher.Ours(ctx, k, s.ID, v.LSN, info, func() ([]byte, error) {
 			data, _, err := k.Read(name, places.StoredMost)
 			return data, err
 		})
@@ -163,12 +163,12 @@ func (ed *Adopter) JudgeAll(ctx context.Context, k *engine.Kind, due []Suspect) 
 // judgeSome judges as many of the first as one commit takes, under one flush.lock. late
 // are those that somebody wrote meanwhile.
 func (ed *Adopter) judgeSome(ctx context.Context, k *engine.Kind, due []Suspect) (n int, late []Suspect, err error) {
-	held, err := ed.Engine.Log.LockFlush(ctx)
+	held, err := ed.engine.Log().LockFlush(ctx)
 	if err != nil {
 		return 0, nil, err
 	}
 	defer held.Unlock()
-	if err := ed.Engine.CatchUp(ctx); err != nil {
+	if err := ed.engine.CatchUp(ctx); err != nil {
 		return 0, nil, err
 	}
 	var list []*Verdict
@@ -204,7 +204,7 @@ func (ed *Adopter) judgeSome(ctx context.Context, k *engine.Kind, due []Suspect)
 // judgeEach judges each of its own, as reading it does.
 func (ed *Adopter) judgeEach(ctx context.Context, k *engine.Kind, due []Suspect) error {
 	for _, s := range due {
-		_, err := ed.Engine.Find(ctx, k, s.ID, true)
+		_, err := ed.engine.Find(ctx, k, s.ID, true)
 		switch {
 		case err == nil, errors.Is(err, fs.ErrNotExist), errors.Is(err, errs.ErrNotFound):
 		case errors.Is(err, errs.ErrClosed), errors.Is(err, errs.ErrReadOnly), ctx.Err() != nil:
@@ -231,7 +231,7 @@ func (ed *Adopter) verdictOf(ctx context.Context, held *wal.Held, k *engine.Kind
 	if is.Adopt == nil {
 		return is
 	}
-	if _, err := ed.Engine.Find(ctx, k, is.ID, false); !errors.Is(err, errs.ErrNotFound) || ed.deletedSince(k, is.ID) {
+	if _, err := ed.engine.Find(ctx, k, is.ID, false); !errors.Is(err, errs.ErrNotFound) || ed.deletedSince(k, is.ID) {
 		return v // by now it is known
 	}
 	return is
@@ -244,9 +244,9 @@ func (ed *Adopter) reported(k *engine.Kind, name string, err error) {
 	if serr != nil {
 		return
 	}
-	if !ed.Engine.Health.TellOnce(path, info, err) {
+	if !ed.engine.Health().TellOnce(path, info, err) {
 		return
 	}
-	ed.Engine.Env.Logger.Warn("an edit could not be taken over", "path", path, "err", err)
-	ed.Engine.Env.Event(env.Event{Kind: env.EventDrift, Path: path, Err: err, Note: "it stays as it is until it is corrected or replaced"})
+	ed.engine.Env().Logger.Warn("an edit could not be taken over", "path", path, "err", err)
+	ed.engine.Env().Event(env.Event{Kind: env.EventDrift, Path: path, Err: err, Note: "the file stays as it is until it is corrected or replaced"})
 }

@@ -22,18 +22,18 @@ const olderLook = 100
 // the log no longer has cannot be told from a person's. stood is the version that the edit
 // replaces.
 func (ed *Adopter) withoutOlder(ctx context.Context, k *engine.Kind, p *engine.Parsed, data []byte, old engine.Version) (doc []byte, stood engine.Version, ok bool, err error) {
-	model := ed.Vectors.Model()
-	if k != ed.Engine.Kinds.Memories || model.Since == 0 || old.LSN < model.Since || len(p.Vector) == 0 || model.Older(old.LSN, old.Line.VectorNumber()) {
+	model := ed.vectors.Model()
+	if k != ed.engine.Kinds().Memories || model.Since == 0 || old.LSN < model.Since || len(p.Vector) == 0 || model.Older(old.LSN, old.Line.VectorNumber()) {
 		return nil, stood, false, nil
 	}
-	if stood, ok = ed.Engine.FromLog(ctx, k, p.ID, old.LSN); !ok {
+	if stood, ok = ed.engine.FromLog(ctx, k, p.ID, old.LSN); !ok {
 		return nil, stood, false, nil
 	}
 	has, err := k.Parse(stood.Doc, p.ID)
 	if err != nil || slices.Equal(has.Vector, p.Vector) || !ed.hadBefore(ctx, k, p, old.LSN, model.Since) {
 		return nil, stood, false, nil
 	}
-	m, err := memstore.Decode(data, memstore.DecodeOptions{Limits: document.Stored, Location: ed.Engine.Env.NaiveTimes, ID: p.ID})
+	m, err := memstore.Decode(data, memstore.DecodeOptions{Limits: document.Stored, Location: ed.engine.Env().NaiveTimes, ID: p.ID})
 	if err != nil {
 		return nil, stood, false, err
 	}
@@ -45,7 +45,7 @@ func (ed *Adopter) withoutOlder(ctx context.Context, k *engine.Kind, p *engine.P
 // hadBefore says that a version below since had the vector, going back from one.
 func (ed *Adopter) hadBefore(ctx context.Context, k *engine.Kind, p *engine.Parsed, at, since wal.LSN) bool {
 	for range olderLook {
-		v, ok := ed.Engine.FromLog(ctx, k, p.ID, at)
+		v, ok := ed.engine.FromLog(ctx, k, p.ID, at)
 		if !ok {
 			return false
 		}
@@ -63,10 +63,10 @@ func (ed *Adopter) hadBefore(ctx context.Context, k *engine.Kind, p *engine.Pars
 
 // previous is the version that one replaced; 0 where there was none, or nobody can say.
 func (ed *Adopter) previous(ctx context.Context, k *engine.Kind, id string, at wal.LSN) wal.LSN {
-	if _, view, err := ed.Engine.Frame(ctx, k, id, at); err == nil {
+	if _, view, err := ed.engine.Frame(ctx, k, id, at); err == nil {
 		return view.Previous
 	}
-	e, err := ed.Engine.Log.Past().At(ctx, at, ed.Engine.Log.Durable())
+	e, err := ed.engine.Log().Past().At(ctx, at, ed.engine.Log().Durable())
 	if err != nil || e.Key != k.Key(id) {
 		return 0
 	}

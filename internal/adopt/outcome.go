@@ -35,9 +35,9 @@ func (ed *Adopter) carryOut(ctx context.Context, held *wal.Held, k *engine.Kind,
 		case !v.restored:
 			v.Err = err
 		case err != nil:
-			ed.Engine.Env.Logger.Error("putting a damaged file back", "id", v.ID, "err", err)
+			ed.engine.Env().Logger.Error("putting a damaged file back", "id", v.ID, "err", err)
 		default:
-			ed.Engine.Env.Event(env.Event{Kind: env.EventRestored, ID: v.ID, Path: k.File(v.ID), LSN: v.Version.LSN, Note: v.note})
+			ed.engine.Env().Event(env.Event{Kind: env.EventRestored, ID: v.ID, Path: k.File(v.ID), LSN: v.Version.LSN, Note: v.note})
 		}
 	}
 	// A file that was empty may have been half saved, and the rest have come since.
@@ -61,8 +61,8 @@ func (ed *Adopter) putAllBack(ctx context.Context, _ *wal.Held, k *engine.Kind, 
 			Data: func() ([]byte, error) { return v.Doc, nil },
 		}
 	}
-	result, err := ed.Flusher.Files.Round(ctx, changes)
-	ed.Flusher.Edited(ctx, result.Edits)
+	result, err := ed.flusher.Files().Round(ctx, changes)
+	ed.flusher.Edited(ctx, result.Edits)
 	if err != nil || len(result.Blocked) == 0 {
 		return result.Edits, err
 	}
@@ -70,14 +70,14 @@ func (ed *Adopter) putAllBack(ctx context.Context, _ *wal.Held, k *engine.Kind, 
 	var again []docfile.Change
 	for _, b := range result.Blocked {
 		c := &changes[b.Change]
-		if err := ed.Flusher.MoveAway(c, b.Err); err != nil {
+		if err := ed.flusher.MoveAway(c, b.Err); err != nil {
 			return edits, err
 		}
 		again = append(again, *c)
 	}
-	if result, err = ed.Flusher.Files.Round(ctx, again); err == nil && len(result.Blocked) > 0 {
+	if result, err = ed.flusher.Files().Round(ctx, again); err == nil && len(result.Blocked) > 0 {
 		err = result.Blocked[0].Err
 	}
-	ed.Flusher.Edited(ctx, result.Edits)
+	ed.flusher.Edited(ctx, result.Edits)
 	return append(edits, result.Edits...), err
 }

@@ -45,11 +45,11 @@ func (ed *Adopter) adoption(ctx context.Context, k *engine.Kind, p *engine.Parse
 		*again.Created, *again.Updated = *p.Created, *p.Updated
 		p, a.doc = &again, doc
 	}
-	number, counts, model := int64(0), p.Vector, ed.Vectors.Model()
+	number, counts, model := int64(0), p.Vector, ed.vectors.Model()
 	if model.Older(old.LSN, old.Line.VectorNumber()) && old.LSN%8 == 0 {
 		// What a person edits is not the embedding: it stays the older model's.
 		number = int64(old.LSN)
-		if counts, _, err = ed.Vectors.ComputedFor(ctx, &model, p.ID, vectors.SumOf(&model, p.Memory)); err != nil {
+		if counts, _, err = ed.vectors.ComputedFor(ctx, &model, p.ID, vectors.SumOf(&model, p.Memory)); err != nil {
 			return nil, err
 		}
 	}
@@ -59,9 +59,9 @@ func (ed *Adopter) adoption(ctx context.Context, k *engine.Kind, p *engine.Parse
 	}
 	previous := old.LSN
 	if previous == 0 { // a file that somebody made
-		previous = ed.Engine.State.Deletion(k.Letter, p.ID)
+		previous = ed.engine.State().Deletion(k.Letter, p.ID)
 	}
-	value, inflated := ed.Engine.Codec.Encode(nil, &record.Record{Previous: previous, Created: old.LSN == 0, Line: line, Vector: p.Vector, Doc: a.doc})
+	value, inflated := ed.engine.Codec().Encode(nil, &record.Record{Previous: previous, Created: old.LSN == 0, Line: line, Vector: p.Vector, Doc: a.doc})
 	a.Part = commit.Part{
 		ID:           p.ID,
 		Entry:        wal.Entry{Key: k.Key(p.ID), Kind: record.KindPut, Value: value, Inflated: inflated},
@@ -96,7 +96,7 @@ func (ed *Adopter) AdoptAll(ctx context.Context, held *wal.Held, k *engine.Kind,
 			parts = append(parts, &a.Part)
 		}
 	}
-	ed.Commits.CommitParts(ctx, held, k, parts)
+	ed.commits.CommitParts(ctx, held, k, parts)
 	adopted := 0
 	for _, v := range list {
 		a := v.Adopt
@@ -108,9 +108,9 @@ func (ed *Adopter) AdoptAll(ctx context.Context, held *wal.Held, k *engine.Kind,
 				continue
 			}
 			adopted++
-			ed.Engine.Health.Edit()
-			ed.Engine.Env.Event(env.Event{Kind: env.EventAdopted, ID: v.ID, LSN: a.Entry.LSN, Path: k.File(v.ID)})
-			if v.Version, _, v.Err = ed.Engine.Frame(ctx, k, v.ID, a.Entry.LSN); v.Err != nil {
+			ed.engine.Health().Edit()
+			ed.engine.Env().Event(env.Event{Kind: env.EventAdopted, ID: v.ID, LSN: a.Entry.LSN, Path: k.File(v.ID)})
+			if v.Version, _, v.Err = ed.engine.Frame(ctx, k, v.ID, a.Entry.LSN); v.Err != nil {
 				continue
 			}
 			v.Version.Doc = a.doc

@@ -30,8 +30,8 @@ type RefusedEdit struct {
 // them or was told. It looks at the size and the time of every file, and reads those that are not
 // what the index has. An error ends it, that of ctx among them.
 func (ed *Adopter) Refused(ctx context.Context) iter.Seq2[RefusedEdit, error] {
-	return engine.Reading(ctx, ed.Engine, func(yield func(RefusedEdit, error) bool) {
-		for _, k := range ed.Engine.Kinds.All {
+	return engine.Reading(ctx, ed.engine, func(yield func(RefusedEdit, error) bool) {
+		for _, k := range ed.engine.Kinds().All {
 			for name, err := range (&Files{ed}).Suspects(ctx, k.Name()) {
 				if err == nil && (name == "" || !engine.DocumentName(name)) {
 					continue
@@ -65,7 +65,7 @@ func (ed *Adopter) refusal(ctx context.Context, k *engine.Kind, name string) (wh
 	}
 	p, why := k.Parse(data, "")
 	if why != nil {
-		why = ed.Engine.Kinds.Elsewhere(k, data, why)
+		why = ed.engine.Kinds().Elsewhere(k, data, why)
 		p.ID = strings.TrimSuffix(name, docfile.Extension)
 	}
 	if docfile.FileName(p.ID) != name {
@@ -74,8 +74,8 @@ func (ed *Adopter) refusal(ctx context.Context, k *engine.Kind, name string) (wh
 		}
 		return why, nil
 	}
-	v, err := ed.Engine.Find(ctx, k, p.ID, false)
-	if err == nil && ed.Flusher.Ours(ctx, k, p.ID, v.LSN, info, func() ([]byte, error) { return data, nil }) {
+	v, err := ed.engine.Find(ctx, k, p.ID, false)
+	if err == nil && ed.flusher.Ours(ctx, k, p.ID, v.LSN, info, func() ([]byte, error) { return data, nil }) {
 		return nil, nil
 	}
 	if err != nil && !errors.Is(err, errs.ErrNotFound) {
@@ -89,9 +89,9 @@ func (ed *Adopter) refusal(ctx context.Context, k *engine.Kind, name string) (wh
 
 // Problems are the files that this process was told of, as far as they are still so.
 func (ed *Adopter) Problems() (problems []error) {
-	ed.Engine.Health.Mu.Lock()
-	told := maps.Clone(ed.Engine.Health.Told)
-	ed.Engine.Health.Mu.Unlock()
+	ed.engine.Health().Mu.Lock()
+	told := maps.Clone(ed.engine.Health().Told)
+	ed.engine.Health().Mu.Unlock()
 	n := 0
 	for _, path := range slices.Sorted(maps.Keys(told)) {
 		was := told[path]

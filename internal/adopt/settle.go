@@ -29,12 +29,12 @@ type settling struct {
 }
 
 func (s *settling) all(ids []string) error {
-	held, err := s.ed.Engine.Log.LockFlush(s.ctx)
+	held, err := s.ed.engine.Log().LockFlush(s.ctx)
 	if err != nil {
 		return err
 	}
 	defer held.Unlock()
-	if err := s.ed.Engine.CatchUp(s.ctx); err != nil {
+	if err := s.ed.engine.CatchUp(s.ctx); err != nil {
 		return err
 	}
 	for _, id := range ids {
@@ -53,17 +53,17 @@ func (s *settling) all(ids []string) error {
 		return err
 	}
 	s.findLast()
-	s.ed.Commits.CommitParts(s.ctx, held, s.k, s.deleted)
+	s.ed.commits.CommitParts(s.ctx, held, s.k, s.deleted)
 	for _, p := range s.deleted {
 		switch {
 		case p.Err == nil:
 			s.changed = true
-			s.ed.Engine.Health.Edit()
+			s.ed.engine.Health().Edit()
 			e := env.Event{Kind: env.EventDeleted, ID: p.ID, LSN: p.Entry.LSN, Path: s.k.File(p.ID)}
 			if s.last[p.ID] {
-				e.Note = "its file was the only copy: neither log nor archive has what it held"
+				e.Note = "the file was the only copy: neither log nor archive has its content"
 			}
-			s.ed.Engine.Env.Event(e)
+			s.ed.engine.Env().Event(e)
 		case errors.Is(p.Err, errs.ErrConflict): // somebody wrote it meanwhile
 		default:
 			if err := s.failed(p.ID, p.Err); err != nil {
@@ -80,7 +80,7 @@ func (s *settling) findLast() {
 	if len(s.deleted) == 0 {
 		return
 	}
-	reach := s.ed.Engine.Log.Reach()
+	reach := s.ed.engine.Log().Reach()
 	defer reach.Close()
 	for _, p := range s.deleted {
 		if at := p.Precondition.LSN; !reach.Live(at) && !reach.Keeps(p.Entry.Key, at) {
@@ -101,7 +101,7 @@ func (s *settling) one(held *wal.Held, id string) error {
 	strays := s.strays[id]
 	adopt := len(strays) == 0 && s.adopt
 	if adopt && s.unseen { // nobody saw it go: that is no reason to let go of the last copy
-		_, adopt = s.ed.Engine.FromLog(s.ctx, s.k, id, v.LSN)
+		_, adopt = s.ed.engine.FromLog(s.ctx, s.k, id, v.LSN)
 	}
 	if adopt {
 		s.deleted = append(s.deleted, s.ed.DeletionPart(s.k, id, v.LSN))
@@ -160,7 +160,7 @@ func (s *settling) restored(is *Verdict) {
 	} else if s.unseen {
 		e.Note = deletedByHand
 	}
-	s.ed.Engine.Env.Event(e)
+	s.ed.engine.Env().Event(e)
 }
 
 // failed tells what is wrong with one, or gives the error back that is about all.
@@ -168,7 +168,7 @@ func (s *settling) failed(id string, err error) error {
 	if s.ctx.Err() != nil || errors.Is(err, errs.ErrClosed) || errors.Is(err, errs.ErrReadOnly) {
 		return err
 	}
-	s.ed.Engine.Env.Logger.Warn("a file is gone", "path", s.k.File(id), "err", err)
-	s.ed.Engine.Env.Event(env.Event{Kind: env.EventDrift, ID: id, Path: s.k.File(id), Err: err})
+	s.ed.engine.Env().Logger.Warn("a file is gone", "path", s.k.File(id), "err", err)
+	s.ed.engine.Env().Event(env.Event{Kind: env.EventDrift, ID: id, Path: s.k.File(id), Err: err})
 	return nil
 }

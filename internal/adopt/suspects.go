@@ -21,7 +21,7 @@ func (f *Files) Suspects(ctx context.Context, folder string) iter.Seq2[string, e
 		if k == nil {
 			return
 		}
-		if err := ed.Engine.CatchUp(ctx); err != nil {
+		if err := ed.engine.CatchUp(ctx); err != nil {
 			yield("", err)
 			return
 		}
@@ -32,7 +32,7 @@ func (f *Files) Suspects(ctx context.Context, folder string) iter.Seq2[string, e
 		}
 		slices.Sort(names)
 		known := make([]bool, len(names))
-		for l, err := range ed.Engine.Lines(ctx, k, engine.Filters{Expired: true}) {
+		for l, err := range ed.engine.Lines(ctx, k, engine.Filters{Expired: true}) {
 			if err == nil {
 				err = ctx.Err()
 			}

@@ -15,7 +15,7 @@ func (ed *Adopter) times(p *engine.Parsed, old *engine.Version, mtime time.Time)
 	if old.LSN == 0 && !p.Created.IsZero() && !p.Updated.IsZero() {
 		return // a new file says them itself
 	}
-	now := ed.Engine.Env.Clock().UTC().Truncate(time.Microsecond)
+	now := ed.engine.Env().Clock().UTC().Truncate(time.Microsecond)
 	if old.LSN != 0 {
 		if !old.Line.CreatedAt.IsZero() {
 			*p.Created = old.Line.CreatedAt
@@ -45,7 +45,7 @@ func (ed *Adopter) Newcomer(ctx context.Context, k *engine.Kind, data []byte, na
 	if err != nil {
 		v.Err = err
 		if _, stored := k.Parse(data, ""); stored != nil { // else only today's limits refuse it
-			v.Err = &errs.CorruptionError{Path: k.Name() + "/" + name, Offset: -1, Err: ed.Engine.Kinds.Elsewhere(k, data, err)}
+			v.Err = &errs.CorruptionError{Path: k.Name() + "/" + name, Offset: -1, Err: ed.engine.Kinds().Elsewhere(k, data, err)}
 		}
 		return v
 	}

@@ -16,25 +16,25 @@ const quietFor = 2 * time.Second
 // where no process watches: their deletion is adopted, or, where config.json has adopt_deletions false,
 // they are put back.
 func (ed *Adopter) unwatched(ctx context.Context, k *engine.Kind) error {
-	if ed.Engine.Log.Leader() != 0 || ed.Engine.Log.Distrusted() {
+	if ed.engine.Log().Leader() != 0 || ed.engine.Log().Distrusted() {
 		return nil
 	}
-	if ed.Engine.Settings.Reread(); ed.Engine.Settings.Unknown() {
+	if ed.engine.Settings().Reread(); ed.engine.Settings().Unknown() {
 		return nil
 	}
-	c := ed.Engine.Settings.Now()
+	c := ed.engine.Settings().Now()
 	if adopts := c.AdoptsDeletions(); adopts && !ed.quiet(k) || !adopts && !c.MayRepair() {
 		return nil
 	}
 	// What was left as it is, for it was the last copy, or for there is no copy, is not looked for again at every read.
 	changed := int64(0)
-	if info, err := ed.Engine.Env.FS.Stat(k.Path("")); err == nil {
+	if info, err := ed.engine.Env().FS.Stat(k.Path("")); err == nil {
 		if changed = info.Mtime.UnixNano(); ed.settled[k.At].Load() == changed {
 			return nil
 		}
 	}
 	var ids []string
-	for id, err := range ed.Engine.IDs(ctx, k, engine.Filters{Expired: true}) {
+	for id, err := range ed.engine.IDs(ctx, k, engine.Filters{Expired: true}) {
 		if err != nil {
 			return err
 		}
@@ -52,10 +52,10 @@ func (ed *Adopter) unwatched(ctx context.Context, k *engine.Kind) error {
 // quiet says that nothing has changed in a folder for a while. A clock that is behind the file
 // system's says nothing.
 func (ed *Adopter) quiet(k *engine.Kind) bool {
-	info, err := ed.Engine.Env.FS.Stat(k.Path(""))
+	info, err := ed.engine.Env().FS.Stat(k.Path(""))
 	if err != nil {
 		return true // the folder is gone: see Settle
 	}
-	age := ed.Engine.Env.Clock().Sub(info.Mtime)
+	age := ed.engine.Env().Clock().Sub(info.Mtime)
 	return age < 0 || age >= quietFor
 }

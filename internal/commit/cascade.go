@@ -71,17 +71,17 @@ type touch struct {
 
 // Joint begins one.
 func (cm *Committer) Joint(ctx context.Context) *Joint {
-	return &Joint{st: cm, ctx: ctx, memories: map[string]MemoryChange{}, touched: map[string]*touch{}, Load: cm.Engine.Load, model: cm.Vectors.Model()}
+	return &Joint{st: cm, ctx: ctx, memories: map[string]MemoryChange{}, touched: map[string]*touch{}, Load: cm.engine.Load, model: cm.vectors.Model()}
 }
 
 // prepareAlong prepares the assemblies of a batch whose memories are prepared.
 func (cm *Committer) prepareAlong(ctx context.Context, w *work, ops []Op) error {
-	hint := cm.Engine.State.MembersHint()
-	grouped := cm.Engine.State.Grouped()
+	hint := cm.engine.State().MembersHint()
+	grouped := cm.engine.State().Grouped()
 	known, named := false, false
 	for i := range ops {
 		if w.prepared[i].wanted {
-			named = named || ops[i].kind == cm.Engine.Kinds.Assemblies
+			named = named || ops[i].kind == cm.engine.Kinds().Assemblies
 			known = known || ops[i].Written && ops[i].ID != "" // what gets its id now is in no assembly
 		}
 	}
@@ -96,7 +96,7 @@ func (cm *Committer) prepareAlong(ctx context.Context, w *work, ops []Op) error 
 	j := cm.Joint(ctx)
 	for i := range ops {
 		o := &ops[i]
-		if p := &w.prepared[i]; p.wanted && p.err == nil && o.kind == cm.Engine.Kinds.Memories && o.Written {
+		if p := &w.prepared[i]; p.wanted && p.err == nil && o.kind == cm.engine.Kinds().Memories && o.Written {
 			c := MemoryChange{op: i, Deleted: o.Memory == nil}
 			id := o.ID
 			if !c.Deleted {
@@ -112,7 +112,7 @@ func (cm *Committer) prepareAlong(ctx context.Context, w *work, ops []Op) error 
 		}
 	}
 	for i := range ops {
-		if p := &w.prepared[i]; p.wanted && ops[i].kind == cm.Engine.Kinds.Assemblies {
+		if p := &w.prepared[i]; p.wanted && ops[i].kind == cm.engine.Kinds().Assemblies {
 			p.err = j.named(&ops[i], i, p)
 			delete(j.touched, ops[i].ID)
 		}
@@ -131,13 +131,13 @@ func (cm *Committer) goAlong(ctx context.Context, held *wal.Held, memories map[s
 	for _, c := range memories {
 		b.Frees = b.Frees && c.Deleted
 	}
-	hint := cm.Engine.State.MembersHint()
-	if !cm.Engine.State.Grouped() {
+	hint := cm.engine.State().MembersHint()
+	if !cm.engine.State().Grouped() {
 		b.Preconditions = append(b.Preconditions, wal.Precondition{Key: allMembers, Hint: hint})
 		return nil
 	}
 	j := cm.Joint(ctx)
-	j.Load, j.Held = cm.Engine.Settled, held
+	j.Load, j.Held = cm.engine.Settled, held
 	j.memories = memories
 	for _, id := range slices.Sorted(maps.Keys(memories)) {
 		if err := j.changes(id, memories[id]); err != nil {
@@ -163,8 +163,8 @@ const allMembers = string(rune(state.Members))
 // changes notes which assemblies change with a memory.
 func (j *Joint) changes(id string, c MemoryChange) error {
 	cm := j.st
-	hint := cm.Engine.State.MembersHint()
-	assemblies, newest, err := cm.Engine.Containing(id)
+	hint := cm.engine.State().MembersHint()
+	assemblies, newest, err := cm.engine.Containing(id)
 	if err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func (j *Joint) changes(id string, c MemoryChange) error {
 		}
 		moved = !slices.Equal(was, c.Vector)
 		// What counts of it so far may be another one, or there be one though it has none.
-		counts, older, err := cm.Vectors.NewestVector(j.ctx, &j.model, id)
+		counts, older, err := cm.vectors.NewestVector(j.ctx, &j.model, id)
 		if err != nil && !errors.Is(err, vectors.ErrBehind) {
 			return err
 		}
@@ -214,7 +214,7 @@ func (j *Joint) others() error {
 			continue // gone since
 		}
 		if errors.Is(err, errs.ErrCorrupt) {
-			j.st.Engine.Env.Logger.Warn("an assembly stays as it is: it cannot be read: run memctl verify", "id", id, "err", err)
+			j.st.engine.Env().Logger.Warn("an assembly stays as it is: it cannot be read: run memctl verify", "id", id, "err", err)
 			continue
 		}
 		if err != nil {
@@ -225,7 +225,7 @@ func (j *Joint) others() error {
 		if err := j.Compose(a, was); err != nil {
 			return fmt.Errorf("assembly %s, which contains memory %s: %w", human.Quote(id), human.Quote(t.of), err)
 		}
-		p := wal.Precondition{Key: j.st.Engine.Kinds.Assemblies.Key(id), LSN: old.LSN}
+		p := wal.Precondition{Key: j.st.engine.Kinds().Assemblies.Key(id), LSN: old.LSN}
 		j.out.preconditions = append(j.out.preconditions, p)
 		// One whose members move is written even if they leave its composite where it is: a process
 		// that is just composing it may have read some of them before and some after, and learns of
@@ -244,11 +244,11 @@ func (j *Joint) others() error {
 
 // Assembly reads the newest version of an assembly.
 func (j *Joint) Assembly(id string) (engine.Version, *assembly.Assembly, error) {
-	v, err := j.Load(j.ctx, j.st.Engine.Kinds.Assemblies, id)
+	v, err := j.Load(j.ctx, j.st.engine.Kinds().Assemblies, id)
 	if err != nil {
 		return v, nil, err
 	}
-	a, err := j.st.Engine.DecodeAssembly(id, v)
+	a, err := j.st.engine.DecodeAssembly(id, v)
 	if err != nil {
 		return v, nil, errors.Join(err, errs.ErrCorrupt)
 	}
@@ -258,12 +258,12 @@ func (j *Joint) Assembly(id string) (engine.Version, *assembly.Assembly, error) 
 // named prepares an operation on an assembly, the i-th of the batch.
 func (j *Joint) named(o *Op, i int, p *prepared) error {
 	cm := j.st
-	hint := cm.Engine.State.Hint()
+	hint := cm.engine.State().Hint()
 	old, was, err := engine.Version{}, (*assembly.Assembly)(nil), error(errs.ErrNotFound)
 	if o.ID != "" {
 		old, was, err = j.Assembly(o.ID)
-		if errors.Is(err, errs.ErrCorrupt) && cm.Engine.Log.Damage() == nil { // as with a memory: see before
-			old, err = cm.Engine.Find(j.ctx, cm.Engine.Kinds.Assemblies, o.ID, false)
+		if errors.Is(err, errs.ErrCorrupt) && cm.engine.Log().Damage() == nil { // as with a memory: see before
+			old, err = cm.engine.Find(j.ctx, cm.engine.Kinds().Assemblies, o.ID, false)
 		}
 	}
 	if err != nil && !errors.Is(err, errs.ErrNotFound) {
@@ -273,7 +273,7 @@ func (j *Joint) named(o *Op, i int, p *prepared) error {
 	if err := o.Conds.Holds(o.ID, old.LSN, old.Line.UpdatedAt); err != nil {
 		return err
 	}
-	p.precondition = wal.Precondition{Key: cm.Engine.Kinds.Assemblies.Key(o.ID), LSN: old.LSN, Hint: hint}
+	p.precondition = wal.Precondition{Key: cm.engine.Kinds().Assemblies.Key(o.ID), LSN: old.LSN, Hint: hint}
 	if o.Assembly == nil {
 		if !found {
 			if o.MustExist {
@@ -281,7 +281,7 @@ func (j *Joint) named(o *Op, i int, p *prepared) error {
 			}
 			return nil
 		}
-		value, inflated := cm.Engine.Codec.Encode(nil, &record.Record{Previous: old.LSN})
+		value, inflated := cm.engine.Codec().Encode(nil, &record.Record{Previous: old.LSN})
 		p.entry = wal.Entry{Key: p.precondition.Key, Kind: record.KindDelete, Delete: true, Value: value, Inflated: inflated}
 		o.Written = true
 		return nil
@@ -305,7 +305,7 @@ func (j *Joint) named(o *Op, i int, p *prepared) error {
 	previous := old.LSN
 	if !found {
 		if a.ID != "" {
-			previous = cm.Engine.State.Deletion(record.Assembly, a.ID)
+			previous = cm.engine.State().Deletion(record.Assembly, a.ID)
 		}
 		p.precondition.Chained, p.precondition.Deletion = true, previous
 	}
@@ -333,7 +333,7 @@ func (j *Joint) deletedAfter(i int) []string {
 // they were read, or not there, if that is allowed. Those that it had need none: deleting one
 // writes this assembly.
 func (j *Joint) check(a, was *assembly.Assembly, allowed bool) error {
-	if err := assembly.CheckMembers(a.MemoryIDs, j.st.Engine.Settings.Now().AssemblyLimits()); err != nil {
+	if err := assembly.CheckMembers(a.MemoryIDs, j.st.engine.Settings().Now().AssemblyLimits()); err != nil {
 		return err
 	}
 	had := map[string]bool{}
@@ -353,13 +353,13 @@ func (j *Joint) check(a, was *assembly.Assembly, allowed bool) error {
 		if had[id] {
 			continue
 		}
-		hint := j.st.Engine.State.Hint()
+		hint := j.st.engine.State().Hint()
 		v, err := j.find(id)
 		gone := errors.Is(err, errs.ErrNotFound)
 		if err != nil && !gone {
 			return fmt.Errorf("member %s: %w", human.Quote(id), err)
 		}
-		if gone || v.Expired(j.st.Engine.Env.Clock()) {
+		if gone || v.Expired(j.st.engine.Env().Clock()) {
 			missing = append(missing, id)
 		}
 		j.out.preconditions = append(j.out.preconditions, wal.Precondition{Key: engine.MemoryKey(id), LSN: v.LSN, Hint: hint})
@@ -373,7 +373,7 @@ func (j *Joint) check(a, was *assembly.Assembly, allowed bool) error {
 
 // find looks a memory up without its document.
 func (j *Joint) find(id string) (engine.Version, error) {
-	return j.st.Engine.Find(j.ctx, j.st.Engine.Kinds.Memories, id, false)
+	return j.st.engine.Find(j.ctx, j.st.engine.Kinds().Memories, id, false)
 }
 
 // Entry is what the log is to carry; previous is the key's newest one, which may be
@@ -388,10 +388,10 @@ func (j *Joint) Entry(a *assembly.Assembly, old *engine.Version, previous wal.LS
 	if err != nil {
 		return wal.Entry{}, err
 	}
-	doc, line, err := assembly.Prepare(a, prev, cm.Engine.Env.Clock(), assembly.PrepareOptions{Limits: cm.Engine.Settings.Now().AssemblyLimits(), Rand: cm.Engine.Env.System.Rand, Misfit: misfit})
+	doc, line, err := assembly.Prepare(a, prev, cm.engine.Env().Clock(), assembly.PrepareOptions{Limits: cm.engine.Settings().Now().AssemblyLimits(), Rand: cm.engine.Env().System.Rand, Misfit: misfit})
 	if err != nil {
 		return wal.Entry{}, err
 	}
-	value, inflated := cm.Engine.Codec.Encode(nil, &record.Record{Previous: previous, Created: old.LSN == 0, Line: line, Vector: a.CompositeEmbedding, Doc: doc})
-	return wal.Entry{Key: cm.Engine.Kinds.Assemblies.Key(a.ID), Kind: record.KindPut, Value: value, Inflated: inflated}, nil
+	value, inflated := cm.engine.Codec().Encode(nil, &record.Record{Previous: previous, Created: old.LSN == 0, Line: line, Vector: a.CompositeEmbedding, Doc: doc})
+	return wal.Entry{Key: cm.engine.Kinds().Assemblies.Key(a.ID), Kind: record.KindPut, Value: value, Inflated: inflated}, nil
 }

@@ -56,7 +56,7 @@ type Reads map[string]wal.LSN
 // prepares again; what the caller demanded is judged again each time and ends it. It returns the
 // memories as written, by operation.
 func (cm *Committer) Commit(ctx context.Context, ops []Op, seen Reads, listed wal.LSN) error {
-	return cm.commit(ctx, ops, seen, listed, &cm.Engine.Commits)
+	return cm.commit(ctx, ops, seen, listed, cm.engine.Commits())
 }
 
 // Upkeep is Commit for what a store does by itself, such as a sweep: no caller has asked for it, so that it is not
@@ -69,13 +69,13 @@ func (cm *Committer) Upkeep(ctx context.Context, ops []Op, seen Reads, listed wa
 func (cm *Committer) commit(ctx context.Context, ops []Op, seen Reads, listed wal.LSN, commits *atomic.Int64) error {
 	puts := false
 	for i := range ops {
-		if ops[i].kind = cm.Engine.Kinds.Memories; ops[i].Group {
-			ops[i].kind = cm.Engine.Kinds.Assemblies
+		if ops[i].kind = cm.engine.Kinds().Memories; ops[i].Group {
+			ops[i].kind = cm.engine.Kinds().Assemblies
 		}
 		puts = puts || !ops[i].deletes()
 	}
 	if puts { // a deletion makes room
-		if err := cm.Flush.Pressure(ctx, func() int64 { return bytesOf(ops) }); err != nil {
+		if err := cm.pace.Pressure(ctx, func() int64 { return bytesOf(ops) }); err != nil {
 			return err
 		}
 	}
@@ -91,10 +91,10 @@ func (cm *Committer) commit(ctx context.Context, ops []Op, seen Reads, listed wa
 		w := cm.work()
 		all, err := cm.attempt(ctx, w, ops, seen, listed, puts)
 		if busy := (*busyError)(nil); errors.As(err, &busy) {
-			if waited += busyPause; waited > cm.Engine.Env.LockWait {
+			if waited += busyPause; waited > cm.engine.Env().LockWait {
 				return busy.refusal
 			}
-			if err := cm.Engine.Env.Sleep(ctx, busyPause); err != nil {
+			if err := cm.engine.Env().Sleep(ctx, busyPause); err != nil {
 				return err
 			}
 			continue
@@ -105,7 +105,7 @@ func (cm *Committer) commit(ctx context.Context, ops []Op, seen Reads, listed wa
 				return err
 			}
 			if followed(ops) != nil { // told early of what this process may not see yet
-				if err := cm.Engine.Log.Settle(ctx, cm.Engine.Log.Written()-1); err != nil {
+				if err := cm.engine.Log().Settle(ctx, cm.engine.Log().Written()-1); err != nil {
 					return err
 				}
 				return conflict
@@ -113,11 +113,11 @@ func (cm *Committer) commit(ctx context.Context, ops []Op, seen Reads, listed wa
 			if err := turn.take(ctx, conflict.Key); err != nil {
 				return err
 			}
-			cm.Engine.Env.Logger.Debug("preparing again: it was changed meanwhile", "key", conflict.Key, "expected", conflict.LSN, "found", conflict.Found)
+			cm.engine.Env().Logger.Debug("preparing again: it was changed meanwhile", "key", conflict.Key, "expected", conflict.LSN, "found", conflict.Found)
 			continue
 		}
 		if err != nil {
-			return cm.Engine.Log.Explained(err)
+			return cm.engine.Log().Explained(err)
 		}
 		if all == nil {
 			return nil
@@ -127,8 +127,8 @@ func (cm *Committer) commit(ctx context.Context, ops []Op, seen Reads, listed wa
 		}
 		cm.wrote(all, w)
 		cm.again(w)
-		cm.Flush.BeatInline()
-		cm.Flush.RoundInline(ctx)
+		cm.pace.BeatInline()
+		cm.pace.RoundInline(ctx)
 		return nil
 	}
 }
@@ -139,10 +139,10 @@ const busyPause = time.Millisecond
 // attempt prepares the operations and appends them, once. What it returns are they with
 // the deletions that the store's limits have added; nil when there was nothing to do.
 func (cm *Committer) attempt(ctx context.Context, w *work, ops []Op, seen Reads, listed wal.LSN, puts bool) ([]Op, error) {
-	defer func() { cm.Counts.Evictions.Leave(w.turn) }()
+	defer func() { cm.counts.Evictions.Leave(w.turn) }()
 	all, err := cm.prepare(ctx, w, ops, seen, listed)
 	if err != nil {
-		cm.Counts.Evictions.Release(w.taken, false)
+		cm.counts.Evictions.Release(w.taken, false)
 		return nil, err
 	}
 	b := &w.batch
@@ -156,9 +156,9 @@ func (cm *Committer) attempt(ctx context.Context, w *work, ops []Op, seen Reads,
 	if cm.restsOnAny(w, ops, seen, listed) {
 		b.OnTop = func(newest *wal.Entry) bool { return cm.onTop(w, &ops[0], newest) }
 	}
-	w.swaps = cm.Engine.State.Swaps()
-	_, err = cm.Engine.Log.Append(ctx, b)
-	cm.Counts.Evictions.Release(w.taken, err == nil)
+	w.swaps = cm.engine.State().Swaps()
+	_, err = cm.engine.Log().Append(ctx, b)
+	cm.counts.Evictions.Release(w.taken, err == nil)
 	if w.kept > 0 && !puts {
 		err = unkept(err)
 	}
@@ -190,7 +190,7 @@ func (cm *Committer) wrote(ops []Op, w *work) {
 		if m := ops[i].Memory; m != nil {
 			m.Version = b.Entries[n].LSN
 			if doc := w.prepared[i].doc; doc != nil {
-				engine.Written(cm.Engine, m, doc, &b.Entries[n], w.swaps)
+				engine.Written(cm.engine, m, doc, &b.Entries[n], w.swaps)
 			}
 		}
 		if a := ops[i].Assembly; a != nil {
@@ -199,9 +199,9 @@ func (cm *Committer) wrote(ops []Op, w *work) {
 		}
 		n++
 	}
-	cm.Flush.Wake(len(b.Entries))
+	cm.pace.Wake(len(b.Entries))
 	if gone > 0 {
-		cm.Engine.Env.Event(env.Event{Kind: env.EventEvicted, Count: gone, ID: first})
+		cm.engine.Env().Event(env.Event{Kind: env.EventEvicted, Count: gone, ID: first})
 	}
 }
 
@@ -244,7 +244,7 @@ func (cm *Committer) prepare(ctx context.Context, w *work, ops []Op, seen Reads,
 		}
 		prepared[i].wanted = true
 	}
-	model := cm.Vectors.Model()
+	model := cm.vectors.Model()
 	decided, err := cm.fitVectors(ctx, ops, &model)
 	if err != nil {
 		return nil, err
@@ -321,14 +321,14 @@ type prepared struct {
 const prepareMany = 64
 
 func (cm *Committer) prepareAll(ctx context.Context, w *work, ops []Op) {
-	w.arena(0).docs = len(ops) < prepareMany && cm.Engine.Cache != nil
+	w.arena(0).docs = len(ops) < prepareMany && cm.engine.Cache() != nil
 	n := min(runtime.GOMAXPROCS(0), len(ops)/prepareMany)
-	if n < 2 || cm.Engine.Env.System.Inline {
-		cm.prepareSome(ctx, ops, w.prepared, w.arena(0), func(int) time.Time { return cm.Engine.Env.Clock() })
+	if n < 2 || cm.engine.Env().System.Inline {
+		cm.prepareSome(ctx, ops, w.prepared, w.arena(0), func(int) time.Time { return cm.engine.Env().Clock() })
 		return
 	}
 	// A session is in the order of time. The clock would give a batch's second half times between those of its first.
-	began := cm.Engine.Env.Clock()
+	began := cm.engine.Env().Clock()
 	var wg sync.WaitGroup
 	for k := range n {
 		from, to, values := k*len(ops)/n, (k+1)*len(ops)/n, w.arena(k)
@@ -342,7 +342,7 @@ func (cm *Committer) prepareAll(ctx context.Context, w *work, ops []Op) {
 // prepareSome prepares operations, each as of its time.
 func (cm *Committer) prepareSome(ctx context.Context, ops []Op, out []prepared, values *arena, at func(i int) time.Time) {
 	for i := range out {
-		if out[i].wanted && ops[i].kind == cm.Engine.Kinds.Memories {
+		if out[i].wanted && ops[i].kind == cm.engine.Kinds().Memories {
 			out[i].err = cm.prepareOne(ctx, &ops[i], &out[i], values, at(i))
 		}
 	}
@@ -359,12 +359,12 @@ func (cm *Committer) before(ctx context.Context, o *Op) (engine.Version, error) 
 		return engine.Version{}, errs.ErrNotFound
 	}
 	if o.Memory != nil && !o.Memory.Decoded() {
-		v, err := cm.Engine.Load(ctx, o.kind, o.ID)
-		if err == nil || errors.Is(err, errs.ErrNotFound) && cm.Engine.Log.Damage() == nil {
+		v, err := cm.engine.Load(ctx, o.kind, o.ID)
+		if err == nil || errors.Is(err, errs.ErrNotFound) && cm.engine.Log().Damage() == nil {
 			return v, err
 		}
 	}
-	return cm.Engine.Find(ctx, o.kind, o.ID, false)
+	return cm.engine.Find(ctx, o.kind, o.ID, false)
 }
 
 // unheard says that this process knows nothing of a document, without asking what
@@ -374,11 +374,11 @@ func (cm *Committer) before(ctx context.Context, o *Op) (engine.Version, error) 
 // processes of 16 goroutines that put: to catch up for each put took the log's mutex from the one
 // who was writing it.
 func (cm *Committer) unheard(k *engine.Kind, id string) bool {
-	if cm.Engine.Log.Damage() != nil || counts.LimitsOf(cm.Engine.Settings.Now()) != nil {
+	if cm.engine.Log().Damage() != nil || counts.LimitsOf(cm.engine.Settings().Now()) != nil {
 		return false
 	}
-	cm.Engine.RemapDue()
-	_, err := cm.Engine.State.Find(k.Letter, id)
+	cm.engine.RemapDue()
+	_, err := cm.engine.State().Find(k.Letter, id)
 	return errors.Is(err, errs.ErrNotFound)
 }
 
@@ -391,7 +391,7 @@ func (cm *Committer) prepareOne(ctx context.Context, o *Op, p *prepared, values 
 	hint := uint64(0)
 	old, err := engine.Version{}, error(errs.ErrNotFound)
 	if o.ID != "" {
-		if hint = cm.Engine.State.Hint(); o.follows != nil {
+		if hint = cm.engine.State().Hint(); o.follows != nil {
 			hint = o.follows.hint
 		}
 		old, err = cm.before(ctx, o)
@@ -423,7 +423,7 @@ func (cm *Committer) prepareOne(ctx context.Context, o *Op, p *prepared, values 
 		if !found || o.When != nil && !o.When(&old.Line) {
 			return nil
 		}
-		value, inflated := cm.Engine.Codec.Encode(nil, &record.Record{Previous: old.LSN})
+		value, inflated := cm.engine.Codec().Encode(nil, &record.Record{Previous: old.LSN})
 		p.entry = wal.Entry{Key: p.precondition.Key, Kind: record.KindDelete, Delete: true, Value: value, Inflated: inflated}
 		o.Written = true
 		return nil
@@ -435,7 +435,7 @@ func (cm *Committer) prepareOne(ctx context.Context, o *Op, p *prepared, values 
 func (cm *Committer) preparePut(o *Op, p *prepared, values *arena, old *engine.Version, hint uint64, now time.Time) error {
 	found, previous := old.LSN != 0, old.LSN
 	if !found {
-		previous = cm.Engine.State.Deletion(record.Memory, o.ID)
+		previous = cm.engine.State().Deletion(record.Memory, o.ID)
 	}
 	var prev *memstore.Previous
 	if found {
@@ -457,11 +457,11 @@ func (cm *Committer) preparePut(o *Op, p *prepared, values *arena, old *engine.V
 	if prev != nil && prev.VectorID == number {
 		number = 0 // the vector that had it may be another one
 	}
-	doc, line, err := memstore.Prepare(m, prev, now, memstore.PrepareOptions{Limits: cm.Engine.Settings.Now().MemoryLimits(), Rand: cm.Engine.Env.System.Rand, Buffer: values.scratch, VectorID: number, KeepUpdated: o.Derived})
+	doc, line, err := memstore.Prepare(m, prev, now, memstore.PrepareOptions{Limits: cm.engine.Settings().Now().MemoryLimits(), Rand: cm.engine.Env().System.Rand, Buffer: values.scratch, VectorID: number, KeepUpdated: o.Derived})
 	if err != nil {
 		return err
 	}
-	value, inflated := cm.Engine.Codec.Encode(values.room(64+len(line)+len(doc)+4*len(m.Embedding)),
+	value, inflated := cm.engine.Codec().Encode(values.room(64+len(line)+len(doc)+4*len(m.Embedding)),
 		&record.Record{Previous: previous, Created: !found, Line: line, Vector: m.Embedding, Doc: doc})
 	values.keep(value)
 	if p.doc = nil; values.docs {

@@ -54,7 +54,7 @@ func (j *Joint) Compose(a, was *assembly.Assembly) error {
 		return failed
 	}
 	if odd > 0 {
-		j.st.Engine.Env.Logger.Warn("members whose embedding has another dimension do not count in the composite", "assembly", a.ID, "members", odd)
+		j.st.engine.Env().Logger.Warn("members whose embedding has another dimension do not count in the composite", "assembly", a.ID, "members", odd)
 	}
 	a.CompositeEmbedding = composite
 	j.curve(a)
@@ -65,13 +65,13 @@ func (j *Joint) Compose(a, was *assembly.Assembly) error {
 // for those that look for it, and may wait for that lock.
 func (j *Joint) Dimension() (int, error) {
 	if j.Held == nil && !j.model.Switching() {
-		dim, _, err := j.st.Vectors.Dimension(j.ctx)
+		dim, _, err := j.st.vectors.Dimension(j.ctx)
 		return dim, err
 	}
-	if dim := j.st.Vectors.DecidedDimension(&j.model); dim != 0 {
+	if dim := j.st.vectors.DecidedDimension(&j.model); dim != 0 {
 		return dim, nil
 	}
-	return int(j.st.Vectors.Known.Load()), nil
+	return int(j.st.vectors.Known.Load()), nil
 }
 
 // fits refuses a composite that the caller gives and no member does, if it is of
@@ -82,7 +82,7 @@ func (j *Joint) fits(a, given, was *assembly.Assembly) error {
 	if j.Held != nil || n == 0 || !slices.Equal(a.CompositeEmbedding, given.CompositeEmbedding) || was != nil && slices.Equal(a.CompositeEmbedding, was.CompositeEmbedding) {
 		return nil
 	}
-	dim, decided, err := j.st.Vectors.Dimension(j.ctx)
+	dim, decided, err := j.st.vectors.Dimension(j.ctx)
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (j *Joint) counted(was *assembly.Assembly) (bool, error) {
 		if v, known, err := j.stored(id); err != nil || known && len(v) > 0 {
 			return true, err
 		}
-		v, _, err := j.st.Vectors.NewestVector(j.ctx, &j.model, id)
+		v, _, err := j.st.vectors.NewestVector(j.ctx, &j.model, id)
 		if err != nil && !errors.Is(err, vectors.ErrBehind) || len(v) > 0 {
 			return true, err
 		}
@@ -163,7 +163,7 @@ func (j *Joint) vector(id string) ([]float32, error) {
 	if c, ok := j.memories[id]; ok {
 		return c.Vector, nil
 	}
-	v, older, err := j.st.Vectors.NewestVector(j.ctx, &j.model, id)
+	v, older, err := j.st.vectors.NewestVector(j.ctx, &j.model, id)
 	if errors.Is(err, vectors.ErrBehind) {
 		v, older, err = nil, false, nil // it was rewritten meanwhile, and with it this assembly: the commit will say so
 	}
@@ -178,14 +178,14 @@ func (j *Joint) vector(id string) ([]float32, error) {
 // read, or the memory is not there.
 func (j *Joint) stored(id string) (vector []float32, known bool, err error) {
 	cm := j.st
-	if place, err := cm.Engine.State.Find(record.Memory, id); err == nil && place.InLog {
-		if _, view, err := cm.Engine.Frame(j.ctx, cm.Engine.Kinds.Memories, id, place.Version); err == nil {
+	if place, err := cm.engine.State().Find(record.Memory, id); err == nil && place.InLog {
+		if _, view, err := cm.engine.Frame(j.ctx, cm.engine.Kinds().Memories, id, place.Version); err == nil {
 			return view.Vector(nil), true, nil
 		}
 	}
-	v, err := j.Load(j.ctx, cm.Engine.Kinds.Memories, id)
+	v, err := j.Load(j.ctx, cm.engine.Kinds().Memories, id)
 	if err == nil {
-		p, err := cm.Engine.Kinds.Memories.Parse(v.Doc, id)
+		p, err := cm.engine.Kinds().Memories.Parse(v.Doc, id)
 		return p.Vector, err == nil, nil
 	}
 	if errors.Is(err, errs.ErrNotFound) || errors.Is(err, errs.ErrCorrupt) {

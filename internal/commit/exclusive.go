@@ -12,11 +12,11 @@ type interest struct {
 // Exclusive holds the transaction to this moment: when anything at all is committed between
 // here and its own commit, by whatever process, the function runs again.
 func (tx *Tx) Exclusive() error {
-	if err := tx.cm.Engine.CatchUp(tx.ctx); err != nil {
+	if err := tx.cm.engine.CatchUp(tx.ctx); err != nil {
 		return err
 	}
 	if tx.listed == 0 {
-		tx.listed = tx.cm.Engine.Log.Applied()
+		tx.listed = tx.cm.engine.Log().Applied()
 	}
 	return nil
 }
@@ -24,10 +24,10 @@ func (tx *Tx) Exclusive() error {
 // ExclusiveAmong holds the transaction to this moment as Alone does, but to memories alone of
 // which matches says true when they are put; see state.Interest.Match.
 func (tx *Tx) ExclusiveAmong(matches func(id string, doc []byte) bool) error {
-	eng := tx.cm.Engine
+	eng := tx.cm.engine
 	if tx.among == len(*tx.interests) {
-		i := interest{Interest: eng.State.Observe(matches)}
-		i.from = eng.Log.Read()
+		i := interest{Interest: eng.State().Observe(matches)}
+		i.from = eng.Log().Read()
 		*tx.interests = append(*tx.interests, i)
 	}
 	i := (*tx.interests)[tx.among]
@@ -36,7 +36,7 @@ func (tx *Tx) ExclusiveAmong(matches func(id string, doc []byte) bool) error {
 	if err := eng.CatchUp(tx.ctx); err != nil {
 		return err
 	}
-	if eng.Log.Applied() < i.from {
+	if eng.Log().Applied() < i.from {
 		return tx.Exclusive() // what was on its way when it began may not be noted
 	}
 	return tx.See(i.Key(), i.Newest())
@@ -45,6 +45,6 @@ func (tx *Tx) ExclusiveAmong(matches func(id string, doc []byte) bool) error {
 // endInterests ends those of a Transact.
 func (cm *Committer) endInterests(list []interest) {
 	for _, i := range list {
-		cm.Engine.State.Unobserve(i.Interest)
+		cm.engine.State().Unobserve(i.Interest)
 	}
 }

@@ -39,11 +39,11 @@ type follow struct {
 // Latest reads the memory of a transaction that reads nothing else, and at most writes it: as it is in the
 // log, if the transaction has its turn.
 func Latest(tx *Tx, id string) (memstore.Memory, error) {
-	k := tx.cm.Engine.Kinds.Memories
+	k := tx.cm.engine.Kinds().Memories
 	if err := tx.turn.join(tx.ctx, k.Key(id)); err != nil {
 		return memstore.Memory{}, err
 	}
-	read := tx.cm.Engine.Load
+	read := tx.cm.engine.Load
 	if tx.turn.in != nil && tx.turn.key == k.Key(id) && tx.cm.mayFollow() {
 		read = tx.latest
 	}
@@ -56,13 +56,13 @@ func Latest(tx *Tx, id string) (memstore.Memory, error) {
 
 // latest reads the newest version in the log.
 func (tx *Tx) latest(ctx context.Context, k *engine.Kind, id string) (engine.Version, error) {
-	hint := tx.cm.Engine.State.Hint()
+	hint := tx.cm.engine.State().Hint()
 	v, ok, err := tx.ahead(k.Key(id))
 	if err != nil {
 		return v, err
 	}
 	if !ok {
-		v, err = tx.cm.Engine.Load(ctx, k, id)
+		v, err = tx.cm.engine.Load(ctx, k, id)
 	}
 	if err == nil || errors.Is(err, errs.ErrNotFound) {
 		tx.follows = follow{key: k.Key(id), hint: hint, base: v, err: err, left: tx.turn.leave}
@@ -75,21 +75,21 @@ func (tx *Tx) latest(ctx context.Context, k *engine.Kind, id string) (engine.Ver
 
 // mayFollow says that nothing but the version before goes into a put.
 func (cm *Committer) mayFollow() bool {
-	return !cm.Embeds && cm.Engine.Log.Damage() == nil && !cm.Engine.State.Grouped() &&
-		counts.LimitsOf(cm.Engine.Settings.Now()) == nil && cm.Vectors.Model().Since == 0
+	return !cm.embeds && cm.engine.Log().Damage() == nil && !cm.engine.State().Grouped() &&
+		counts.LimitsOf(cm.engine.Settings().Now()) == nil && cm.vectors.Model().Since == 0
 }
 
 // ahead is the version of a memory that is in the log and not applied yet. Its deletion, and one of
 // many in a batch, which may say something of the others, are waited for.
 func (tx *Tx) ahead(key string) (v engine.Version, ok bool, err error) {
-	log := tx.cm.Engine.Log
+	log := tx.cm.engine.Log()
 	e, sole, ok := log.Ahead(tx.ctx, key)
 	if !ok {
 		return v, false, nil
 	}
 	if sole && e.Kind == record.KindPut && !e.Delete {
 		if line, view, err := state.LineIn(&e); err == nil {
-			if doc, err := tx.cm.Engine.Codec.Doc(&view, places.StoredMost); err == nil {
+			if doc, err := tx.cm.engine.Codec().Doc(&view, places.StoredMost); err == nil {
 				return engine.Version{LSN: e.LSN, Line: line, Doc: doc}, true, nil
 			}
 		}
@@ -132,7 +132,7 @@ func (tx *Tx) settle(err error) error {
 	if tx.follows.ahead == 0 || errors.Is(err, errs.ErrOutcomeUnknown) || errors.Is(err, errs.ErrSyncFailed) {
 		return err
 	}
-	if serr := tx.cm.Engine.Log.Settle(tx.ctx, tx.follows.ahead); serr != nil {
+	if serr := tx.cm.engine.Log().Settle(tx.ctx, tx.follows.ahead); serr != nil {
 		return serr
 	}
 	return err

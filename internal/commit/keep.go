@@ -44,11 +44,11 @@ func (cm *Committer) keep(ctx context.Context, held *wal.Held, entries []wal.Ent
 	for i := range entries {
 		e := &entries[i]
 		at := record.Replaces(e.Value)
-		if at == 0 || cm.Engine.Kinds.Of(e.Key) == nil {
+		if at == 0 || cm.engine.Kinds().Of(e.Key) == nil {
 			continue
 		}
 		if reach == nil {
-			reach = cm.Engine.Log.Reach()
+			reach = cm.engine.Log().Reach()
 			defer reach.Close()
 		}
 		if !reach.Live(at) {
@@ -60,7 +60,7 @@ func (cm *Committer) keep(ctx context.Context, held *wal.Held, entries []wal.Ent
 	}
 	slices.SortFunc(due, func(a, b predecessor) int { return cmp.Compare(a.at, b.at) })
 	var kept []wal.Entry
-	limit := cm.Engine.Log.Limit()
+	limit := cm.engine.Log().Limit()
 	most := min(keptTogether, limit)
 	size, own := uint64(0), frames(entries)
 	for _, p := range due {
@@ -82,7 +82,7 @@ func (cm *Committer) keep(ctx context.Context, held *wal.Held, entries []wal.Ent
 		}
 		one := frames([]wal.Entry{e})
 		if one > limit || uint64(e.Inflated) > limit {
-			return nil, oversized(cm.Engine.Kinds.Of(p.key), p.key[1:], p.at, limit)
+			return nil, oversized(cm.engine.Kinds().Of(p.key), p.key[1:], p.at, limit)
 		}
 		if size += one; len(kept) > 0 && size > most {
 			if err := cm.keepFirst(ctx, kept); err != nil {
@@ -100,7 +100,7 @@ func (cm *Committer) keep(ctx context.Context, held *wal.Held, entries []wal.Ent
 
 // keepFirst writes copies in a batch of their own.
 func (cm *Committer) keepFirst(ctx context.Context, kept []wal.Entry) error {
-	_, err := cm.Engine.Log.Append(ctx, &wal.Batch{Entries: kept})
+	_, err := cm.engine.Log().Append(ctx, &wal.Batch{Entries: kept})
 	return unkept(err)
 }
 
@@ -116,8 +116,8 @@ func frames(entries []wal.Entry) (n uint64) {
 // must not stand in the way of what can be written. What could not be read just now may be whole,
 // and the write would destroy it: that is an error.
 func (cm *Committer) keepOne(p predecessor) (wal.Entry, bool, error) {
-	k, id := cm.Engine.Kinds.Of(p.key), p.key[1:]
-	place, err := cm.Engine.State.Find(k.Letter, id)
+	k, id := cm.engine.Kinds().Of(p.key), p.key[1:]
+	place, err := cm.engine.State().Find(k.Letter, id)
 	if unread(err) {
 		return wal.Entry{}, false, unreadable(k, id, p.at, err)
 	}
@@ -140,10 +140,10 @@ func (cm *Committer) keepOne(p predecessor) (wal.Entry, bool, error) {
 		return wal.Entry{}, false, unreadable(k, id, p.at, err)
 	}
 	if err != nil {
-		cm.Engine.Env.Logger.Warn("the version that is replaced is in neither log nor archive, and cannot be read: history will not have it", "kind", k.Noun, "id", id, "version", p.at, "err", err)
+		cm.engine.Env().Logger.Warn("the version that is replaced is in neither log nor archive, and cannot be read: history will not have it", "kind", k.Noun, "id", id, "version", p.at, "err", err)
 		return wal.Entry{}, false, nil
 	}
-	value, inflated := cm.Engine.Codec.Encode(nil, &record.Record{Previous: p.at, Line: record.KeptLine(nil, place.Entry.Mtime, line), Doc: doc})
+	value, inflated := cm.engine.Codec().Encode(nil, &record.Record{Previous: p.at, Line: record.KeptLine(nil, place.Entry.Mtime, line), Doc: doc})
 	return wal.Entry{Key: record.KeptKey(p.key), Kind: record.KindKept, Value: value, Inflated: inflated}, true, nil
 }
 
@@ -170,7 +170,7 @@ func oversized(k *engine.Kind, id string, at wal.LSN, limit uint64) error {
 // mayKeep has every program that writes know of copies: one that does not would purge a memory, and
 // leave its copies.
 func (cm *Committer) mayKeep(ctx context.Context, held *wal.Held) error {
-	log := cm.Engine.Log
+	log := cm.engine.Log()
 	if log.Features()&wal.FeatureKept != 0 {
 		return nil
 	}
@@ -179,7 +179,7 @@ func (cm *Committer) mayKeep(ctx context.Context, held *wal.Held) error {
 	}
 	ok, err := log.RaiseFlushing(held, wal.FeatureKept)
 	if err == nil && !ok {
-		err = &errs.LockError{Path: cm.Engine.Env.Dir, Err: errors.New("a program of an older version has the store open, or others are just opening it: retry, or end the older one")}
+		err = &errs.LockError{Path: cm.engine.Env().Dir, Err: errors.New("a program of an older version has the store open, or others are just opening it: retry, or end the older one")}
 	}
 	return err
 }

@@ -45,7 +45,7 @@ func demandsOf(l *counts.Limits, ops []Op, done []prepared) []*counts.Demand {
 // keepLimits adds to a batch what keeps it within the store's limits: preconditions, and
 // deletions of what makes room, which it returns behind the operations.
 func (cm *Committer) keepLimits(ctx context.Context, w *work, ops []Op, seen Reads) ([]Op, error) {
-	l := counts.LimitsOf(cm.Engine.Settings.Now())
+	l := counts.LimitsOf(cm.engine.Settings().Now())
 	if l == nil {
 		return ops, nil
 	}
@@ -58,7 +58,7 @@ func (cm *Committer) keepLimits(ctx context.Context, w *work, ops []Op, seen Rea
 	if len(list) == 0 {
 		return ops, nil
 	}
-	cm.Counts.Watch()
+	cm.counts.Watch()
 	s, err := cm.inTurn(ctx, w, list, l.At != "" && l.At != settings.AtLimitRefuse)
 	if err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func (cm *Committer) keepLimits(ctx context.Context, w *work, ops []Op, seen Rea
 			if l.At == "" || l.At == settings.AtLimitRefuse {
 				return nil, d.Refusal()
 			}
-			if cm.Engine.Settings.Reread(); cm.Engine.Settings.Unknown() {
+			if cm.engine.Settings().Reread(); cm.engine.Settings().Unknown() {
 				continue // past the limit until config.json is right: nothing goes by what may not be set
 			}
 			if ops, err = cm.evict(ctx, w, ops, seen, d, o, s.to); err != nil {
@@ -84,7 +84,7 @@ func (cm *Committer) keepLimits(ctx context.Context, w *work, ops []Op, seen Rea
 		if !d.Grows() {
 			continue
 		}
-		if s.at < cm.Counts.PutsFrom.Load() { // what was on its way when it began may not be counted
+		if s.at < cm.counts.PutsFrom().Load() { // what was on its way when it began may not be counted
 			w.batch.Preconditions = append(w.batch.Preconditions, wal.Precondition{LSN: s.at})
 			continue
 		}
@@ -101,21 +101,21 @@ type sums struct {
 
 // look says how much there is of what is demanded.
 func (cm *Committer) look(ctx context.Context, list []*counts.Demand) (s sums, err error) {
-	s.at = cm.Engine.Log.Applied()
+	s.at = cm.engine.Log().Applied()
 	var sessions []string
 	for _, d := range list {
-		s.before = append(s.before, cm.Counts.PutTotals(d.Session))
+		s.before = append(s.before, cm.counts.PutTotals(d.Session))
 		if d.Session != "" {
 			sessions = append(sessions, d.Session)
 		}
 	}
-	all, in, err := cm.Counts.Tally.Look(ctx, sessions)
+	all, in, err := cm.counts.Tally.Look(ctx, sessions)
 	for _, d := range list {
 		if d.Have = all; d.Session != "" {
 			d.Have = in[d.Session]
 		}
 	}
-	s.to = cm.Engine.Log.Applied()
+	s.to = cm.engine.Log().Applied()
 	return s, err
 }
 
@@ -134,9 +134,9 @@ func (cm *Committer) inTurn(ctx context.Context, w *work, list []*counts.Demand,
 		if turn <= w.turn {
 			return s, nil
 		}
-		cm.Counts.Evictions.Leave(w.turn)
+		cm.counts.Evictions.Leave(w.turn)
 		w.turn = counts.NoTurn
-		waited, err := cm.Counts.Evictions.Take(ctx, turn)
+		waited, err := cm.counts.Evictions.Take(ctx, turn)
 		if err != nil {
 			return s, err
 		}
@@ -165,7 +165,7 @@ func (cm *Committer) evict(ctx context.Context, w *work, ops []Op, seen Reads, d
 	var freed counts.Sum
 	busy := false
 	for n, tries := 0, 0; n < mostEvict && tries < 10*mostEvict && (freed.N < need.N || freed.Bytes < need.Bytes); {
-		c, taken, err := cm.Counts.Evictions.Next(ctx, cm.Counts, d.Session, func(id string) bool { _, read := seen[engine.MemoryKey(id)]; return own[id] || read })
+		c, taken, err := cm.counts.Evictions.Next(ctx, cm.counts, d.Session, func(id string) bool { _, read := seen[engine.MemoryKey(id)]; return own[id] || read })
 		if err != nil {
 			return nil, err
 		}
@@ -174,17 +174,17 @@ func (cm *Committer) evict(ctx context.Context, w *work, ops []Op, seen Reads, d
 			break
 		}
 		tries++
-		o := Op{kind: cm.Engine.Kinds.Memories, ID: c.ID, evicted: true}
+		o := Op{kind: cm.engine.Kinds().Memories, ID: c.ID, evicted: true}
 		p := prepared{wanted: true}
-		if err := cm.prepareOne(ctx, &o, &p, w.arena(0), cm.Engine.Env.Clock()); err != nil && !errors.Is(err, errs.ErrNotFound) {
-			cm.Counts.Evictions.Release([]counts.Candidate{*c}, true) // another one may do
+		if err := cm.prepareOne(ctx, &o, &p, w.arena(0), cm.engine.Env().Clock()); err != nil && !errors.Is(err, errs.ErrNotFound) {
+			cm.counts.Evictions.Release([]counts.Candidate{*c}, true) // another one may do
 			return nil, fmt.Errorf("making room: memory %s: %w", human.Quote(c.ID), err)
 		}
 		if !o.Written || p.precondition.LSN != c.Version || d.Session != "" && p.effect.WasSession != d.Session {
-			cm.Counts.Evictions.Release([]counts.Candidate{*c}, true)
+			cm.counts.Evictions.Release([]counts.Candidate{*c}, true)
 			// Deleted since the look, as the overlay knows, or an index by now: others make the same
 			// room, and the sum is of before.
-			if s := &cm.Engine.State; !o.Written && (s.Deletion(record.Memory, c.ID) >= looked || s.From() > looked) {
+			if s := cm.engine.State(); !o.Written && (s.Deletion(record.Memory, c.ID) >= looked || s.From() > looked) {
 				return nil, &busyError{d.Refusal()}
 			}
 			continue // it was changed since
@@ -199,7 +199,7 @@ func (cm *Committer) evict(ctx context.Context, w *work, ops []Op, seen Reads, d
 		// A refusal is right only if no other commit was in the way: candidates that others
 		// have taken may be released, and where the log has moved since the tally was read,
 		// others may have deleted some of what this commit counts on deleting.
-		if busy || cm.Engine.Log.Applied() != looked {
+		if busy || cm.engine.Log().Applied() != looked {
 			return nil, &busyError{d.Refusal()}
 		}
 		return nil, d.Refusal()

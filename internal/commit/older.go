@@ -41,12 +41,12 @@ func (cm *Committer) OlderComposite(ctx context.Context, model *index.Model, p *
 // says that its document has one, whatever it is.
 func (cm *Committer) countingVector(ctx context.Context, model *index.Model, id string) (v []float32, had bool, err error) {
 	j := cm.Joint(ctx)
-	j.Load = cm.Engine.Settled
+	j.Load = cm.engine.Settled
 	own, known, err := j.stored(id)
 	if err != nil {
 		return nil, false, err
 	}
-	v, older, err := cm.Vectors.NewestVector(ctx, model, id)
+	v, older, err := cm.vectors.NewestVector(ctx, model, id)
 	if err != nil || older {
 		return v, known && len(own) > 0, err
 	}

@@ -22,7 +22,7 @@ func (cm *Committer) restsOnAny(w *work, ops []Op, seen Reads, listed wal.LSN) b
 		return false
 	}
 	o := &ops[0]
-	if o.Memory == nil || o.ID == "" || o.Conds.Any() || o.Derived || counts.LimitsOf(cm.Engine.Settings.Now()) != nil {
+	if o.Memory == nil || o.ID == "" || o.Conds.Any() || o.Derived || counts.LimitsOf(cm.engine.Settings().Now()) != nil {
 		return false
 	}
 	for _, p := range w.along.preconditions { // it is in no assembly
@@ -39,13 +39,13 @@ func (cm *Committer) onTop(w *work, o *Op, newest *wal.Entry) bool {
 	if err != nil {
 		return false
 	}
-	now := cm.Engine.Env.Clock()
+	now := cm.engine.Env().Clock()
 	old := engine.Version{LSN: newest.LSN, Line: line}
 	if old.Expired(now) || Admits(o.Conds.Session, line.SessionID) != nil {
 		return false
 	}
 	if !o.Memory.Decoded() {
-		if old.Doc, err = cm.Engine.Codec.Doc(&view, places.StoredMost); err != nil {
+		if old.Doc, err = cm.engine.Codec().Doc(&view, places.StoredMost); err != nil {
 			return false
 		}
 	}

@@ -80,12 +80,12 @@ func forAll(ctx context.Context, err error) bool {
 // unchanged are the parts that still stand after somebody was seen to write: the others
 // get ErrConflict.
 func (cm *Committer) unchanged(ctx context.Context, k *engine.Kind, list []*Part) []*Part {
-	if err := cm.Engine.Log.CatchUp(ctx); err != nil {
+	if err := cm.engine.Log().CatchUp(ctx); err != nil {
 		return list // the log will say
 	}
 	left := list[:0]
 	for _, p := range list {
-		if now, err := cm.Engine.State.Current(k.Key(p.ID)); err == nil && now != p.Precondition.LSN {
+		if now, err := cm.engine.State().Current(k.Key(p.ID)); err == nil && now != p.Precondition.LSN {
 			p.Err = &errs.ConflictError{ID: p.ID, Expected: p.Precondition.LSN, Found: now}
 			continue
 		}
@@ -118,7 +118,7 @@ func (cm *Committer) CommitTogether(ctx context.Context, held *wal.Held, k *engi
 	if model.Key != "" {
 		b.Preconditions = append(b.Preconditions, model)
 	}
-	if k == cm.Engine.Kinds.Memories {
+	if k == cm.engine.Kinds().Memories {
 		if err := cm.goAlong(ctx, held, changes, b); err != nil {
 			return err
 		}
@@ -130,12 +130,12 @@ func (cm *Committer) CommitTogether(ctx context.Context, held *wal.Held, k *engi
 	if len(kept) > 0 {
 		b.Entries, b.Frees = append(kept, b.Entries...), false
 	}
-	if _, err := cm.Engine.Log.Append(ctx, b); err != nil {
+	if _, err := cm.engine.Log().Append(ctx, b); err != nil {
 		return err
 	}
 	for i, p := range list {
 		p.Entry.LSN = b.Entries[len(kept)+i].LSN
 	}
-	cm.Flush.Wake(len(b.Entries))
+	cm.pace.Wake(len(b.Entries))
 	return nil
 }

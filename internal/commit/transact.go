@@ -54,22 +54,22 @@ const (
 // write; when something that it read was changed meanwhile, the function runs again. A
 // session confines it to the memories of one.
 func (cm *Committer) Transact(ctx context.Context, session *string, write Write, f func(tx *Tx) error) error {
-	began, held := cm.Engine.Env.Clock(), false // held: all other writers wait
+	began, held := cm.engine.Env().Clock(), false // held: all other writers wait
 	var interests []interest
 	defer func() { cm.endInterests(interests) }()
 	turn := cm.turn()
 	defer turn.leave()
 	var ran time.Duration
 	for tries := 1; ; tries++ {
-		took := cm.Engine.Env.Clock().Sub(began)
+		took := cm.engine.Env().Clock().Sub(began)
 		if !held && (len(interests) > 0 && (tries > patience || took > longPatience) || tries > patience && took > someTime && ran < shortFunction) {
-			x, err := cm.Engine.Log.Exclusive(ctx)
+			x, err := cm.engine.Log().Exclusive(ctx)
 			if err != nil {
 				return err
 			}
 			defer func() {
 				if err := x.Release(); err != nil {
-					cm.Engine.Env.Logger.Error("letting other writers go on", "err", err)
+					cm.engine.Env().Logger.Error("letting other writers go on", "err", err)
 				}
 			}()
 			ctx, held = x.In(ctx), true
@@ -78,9 +78,9 @@ func (cm *Committer) Transact(ctx context.Context, session *string, write Write,
 			return err
 		}
 		tx := &Tx{cm: cm, ctx: ctx, session: session, seen: Reads{}, wrote: map[string]int{}, turn: &turn, interests: &interests}
-		start := cm.Engine.Env.Clock()
+		start := cm.engine.Env().Clock()
 		err := tx.run(f)
-		ran = cm.Engine.Env.Clock().Sub(start)
+		ran = cm.engine.Env().Clock().Sub(start)
 		if errors.Is(err, errs.ErrSkip) || err == nil && len(tx.ops) == 0 {
 			return tx.settle(nil)
 		}
@@ -93,7 +93,7 @@ func (cm *Committer) Transact(ctx context.Context, session *string, write Write,
 		}
 		var conflict *wal.ConflictError
 		if errors.As(err, &conflict) {
-			cm.Engine.Env.Logger.Debug("running a transaction again", "key", conflict.Key, "expected", conflict.LSN, "found", conflict.Found)
+			cm.engine.Env().Logger.Debug("running a transaction again", "key", conflict.Key, "expected", conflict.LSN, "found", conflict.Found)
 			if err := turn.take(ctx, conflict.Key); err != nil {
 				return err
 			}
@@ -111,7 +111,7 @@ func (tx *Tx) Get(id string) (memstore.Memory, error) {
 		}
 		return memstore.Memory{}, fmt.Errorf("memory %s: %w", human.Quote(id), errs.ErrNotFound)
 	}
-	v, err := tx.Load(tx.cm.Engine.Kinds.Memories, id)
+	v, err := tx.Load(tx.cm.engine.Kinds().Memories, id)
 	if err != nil {
 		return memstore.Memory{}, err
 	}
@@ -123,13 +123,13 @@ func (tx *Tx) admitted(id string, v engine.Version) (memstore.Memory, error) {
 	if err := Admits(tx.session, v.Line.SessionID); err != nil {
 		return memstore.Memory{}, fmt.Errorf("memory %s: %w", human.Quote(id), err)
 	}
-	return tx.cm.Engine.Decode(id, v)
+	return tx.cm.engine.Decode(id, v)
 }
 
 // Assembly reads an assembly, also one that the transaction has written: that one
 // as it was given, without what the commit makes of it.
 func (tx *Tx) Assembly(id string) (assembly.Assembly, error) {
-	k := tx.cm.Engine.Kinds.Assemblies
+	k := tx.cm.engine.Kinds().Assemblies
 	if i, ok := tx.wrote[k.Key(id)]; ok {
 		if a := tx.ops[i].Assembly; a != nil {
 			return *a.Clone(), nil
@@ -140,7 +140,7 @@ func (tx *Tx) Assembly(id string) (assembly.Assembly, error) {
 	if err != nil {
 		return assembly.Assembly{}, err
 	}
-	return tx.cm.Engine.DecodeAssembly(id, v)
+	return tx.cm.engine.DecodeAssembly(id, v)
 }
 
 // Load reads what the transaction has not written, and notes what it saw.
@@ -148,7 +148,7 @@ func (tx *Tx) Load(k *engine.Kind, id string) (engine.Version, error) {
 	if err := tx.turn.join(tx.ctx, k.Key(id)); err != nil {
 		return engine.Version{}, err
 	}
-	return tx.load(k, id, tx.cm.Engine.Load)
+	return tx.load(k, id, tx.cm.engine.Load)
 }
 
 // load is Load by a way to read.
@@ -161,7 +161,7 @@ func (tx *Tx) load(k *engine.Kind, id string, read func(ctx context.Context, k *
 	if err := tx.See(k.Key(id), v.LSN); err != nil {
 		return v, err
 	}
-	if gone || v.Expired(tx.cm.Engine.Env.Clock()) {
+	if gone || v.Expired(tx.cm.engine.Env().Clock()) {
 		return v, fmt.Errorf("%s %s: %w", k.Noun, human.Quote(id), errs.ErrNotFound)
 	}
 	return v, nil
@@ -210,7 +210,7 @@ func (tx *Tx) PutEmbedded(m *memstore.Memory) {
 // Suits holds the transaction to the model that the embedder's vectors are for, under the name that the
 // store would know it by.
 func (tx *Tx) Suits(by string) error {
-	model := tx.cm.Vectors.Model()
+	model := tx.cm.vectors.Model()
 	if err := tx.cm.suits(&model, by); err != nil {
 		return err
 	}
@@ -264,9 +264,9 @@ func (tx *Tx) DeleteAssembly(id string) error {
 
 // add notes an operation; of several on one id the last counts.
 func (tx *Tx) add(o Op) {
-	k := tx.cm.Engine.Kinds.Memories
+	k := tx.cm.engine.Kinds().Memories
 	if o.Group {
-		k = tx.cm.Engine.Kinds.Assemblies
+		k = tx.cm.engine.Kinds().Assemblies
 	}
 	tx.wrote[k.Key(o.ID)] = len(tx.ops)
 	tx.ops = append(tx.ops, o)
@@ -287,10 +287,10 @@ func (tx *Tx) List(f engine.Filters) iter.Seq2[memstore.Memory, error] {
 			}
 			f.Session = tx.session
 		}
-		tx.cm.Engine.Each(tx.ctx, f, yield)
+		tx.cm.engine.Each(tx.ctx, f, yield)
 	}
 }
 
 func (tx *Tx) newID() (string, error) {
-	return memstore.NewID(tx.cm.Engine.Env.Clock(), tx.cm.Engine.Env.Rand())
+	return memstore.NewID(tx.cm.engine.Env().Clock(), tx.cm.engine.Env().Rand())
 }

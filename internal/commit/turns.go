@@ -38,7 +38,7 @@ type turn struct {
 }
 
 func (cm *Committer) turn() turn {
-	return turn{all: &cm.turns, alone: cm.Engine.Env.System.Inline}
+	return turn{all: &cm.turns, alone: cm.engine.Env().System.Inline}
 }
 
 // take leaves what it has, and waits for the turn of a document.

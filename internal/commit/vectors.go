@@ -36,9 +36,9 @@ func (cm *Committer) RefreshVector(ctx context.Context, o *Op, model *index.Mode
 	var stored *memstore.Memory
 	old := false
 	if o.ID != "" {
-		v, err := cm.Engine.Load(ctx, cm.Engine.Kinds.Memories, o.ID)
+		v, err := cm.engine.Load(ctx, cm.engine.Kinds().Memories, o.ID)
 		if err == nil {
-			if d, err := cm.Engine.Decode(o.ID, v); err == nil {
+			if d, err := cm.engine.Decode(o.ID, v); err == nil {
 				stored, old = &d, model.Older(v.LSN, v.Line.VectorNumber())
 			}
 		} else if cerr := ctx.Err(); cerr != nil {
@@ -53,7 +53,7 @@ func (cm *Committer) RefreshVector(ctx context.Context, o *Op, model *index.Mode
 		SetEmbedding(m, stored.Embedding)
 		return nil
 	}
-	v, _, err := cm.Vectors.ComputedFor(ctx, model, o.ID, sum)
+	v, _, err := cm.vectors.ComputedFor(ctx, model, o.ID, sum)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (cm *Committer) RefreshVector(ctx context.Context, o *Op, model *index.Mode
 // suits says why vectors that the embedder gave may not be stored now: they are another model's, or were
 // made by another template.
 func (cm *Committer) suits(model *index.Model, by string) error {
-	if err := cm.Suits(model); err != nil {
+	if err := cm.host.Suits(model); err != nil {
 		return err
 	}
 	if template.Of(by).String() != template.Of(model.Name).String() {
@@ -96,7 +96,7 @@ func (cm *Committer) fitVectors(ctx context.Context, ops []Op, model *index.Mode
 			continue
 		}
 		if dim < 0 {
-			if dim, on, err = cm.Vectors.Dimension(ctx); err != nil {
+			if dim, on, err = cm.vectors.Dimension(ctx); err != nil {
 				return on, err
 			}
 		}
@@ -130,17 +130,17 @@ func (cm *Committer) fitVector(ctx context.Context, o *Op, dim int) error {
 		if o.follows != nil {
 			v, err = o.follows.base, o.follows.err
 		} else {
-			v, err = cm.Engine.Load(ctx, cm.Engine.Kinds.Memories, o.ID)
+			v, err = cm.engine.Load(ctx, cm.engine.Kinds().Memories, o.ID)
 		}
 		if err == nil {
-			if old, err := cm.Engine.Decode(o.ID, v); err == nil && slices.Equal(old.Embedding, m.Embedding) {
+			if old, err := cm.engine.Decode(o.ID, v); err == nil && slices.Equal(old.Embedding, m.Embedding) {
 				return nil
 			}
 		}
 	}
 	n := len(m.Embedding)
-	if !cm.Fit {
-		return cm.Vectors.OtherDimension("embedding", n, dim)
+	if !cm.fit {
+		return cm.vectors.OtherDimension("embedding", n, dim)
 	}
 	fitted := make([]float32, dim)
 	copy(fitted, m.Embedding)
@@ -149,8 +149,8 @@ func (cm *Committer) fitVector(ctx context.Context, o *Op, dim int) error {
 	if n > dim {
 		note = fmt.Sprintf("%d dimensions cut to %d", n, dim)
 	}
-	cm.Engine.Env.Logger.Warn("an embedding did not fit", "id", m.ID, "what", note)
-	cm.Engine.Env.Event(env.Event{Kind: env.EventFitted, ID: m.ID, Note: note, Count: n})
+	cm.engine.Env().Logger.Warn("an embedding did not fit", "id", m.ID, "what", note)
+	cm.engine.Env().Event(env.Event{Kind: env.EventFitted, ID: m.ID, Note: note, Count: n})
 	return nil
 }
 

@@ -13,19 +13,36 @@ import (
 
 // Committer turns operations into batches of the log, with all that goes along in one.
 type Committer struct {
-	Engine  *engine.Engine
-	Vectors *vectors.Vectors
-	Counts  *counts.Counts
+	engine  *engine.Engine
+	vectors *vectors.Vectors
+	counts  *counts.Counts
+	pace    Pace
+	host    Host
 	works   sync.Pool // of *work
 	turns   turns
-	Embeds  bool // puts may ask an embedder
-	Fit     bool // cut or pad an embedding of another dimension than the store's
-
-	// What stands above gives these.
-
-	Suits func(*index.Model) error // why the embedder's vectors may not be stored now, if so
-	Flush Pace
+	embeds  bool // puts may ask an embedder
+	fit     bool // cut or pad an embedding of another dimension than the store's
 }
+
+// Host is what a Committer calls back: the embedder, which stands above it.
+type Host interface {
+	// Suits returns why the embedder's vectors may not be stored under a model, nil if they may.
+	Suits(model *index.Model) error
+}
+
+// Config is what New needs besides what it works on.
+type Config struct {
+	Embeds bool // puts may ask an embedder
+	Fit    bool // cut or pad an embedding of another dimension than the store's
+}
+
+// New returns a Committer. pace is called by every commit, host by those that bring vectors of an embedder.
+func New(eng *engine.Engine, vs *vectors.Vectors, cs *counts.Counts, pace Pace, host Host, c Config) *Committer {
+	return &Committer{engine: eng, vectors: vs, counts: cs, pace: pace, host: host, embeds: c.Embeds, fit: c.Fit}
+}
+
+// Vectors returns the vectors that commits check embeddings with.
+func (cm *Committer) Vectors() *vectors.Vectors { return cm.vectors }
 
 // Pace is what the flusher has to do with writers.
 type Pace interface {
@@ -63,7 +80,7 @@ func (cm *Committer) work() *work {
 
 // again gives a work back after its entries were written.
 func (cm *Committer) again(w *work) {
-	if w.clear(cm.Engine.Log.Applied()) {
+	if w.clear(cm.engine.Log().Applied()) {
 		cm.works.Put(w)
 	}
 }

@@ -13,13 +13,13 @@ const every = time.Second
 
 // Look asks the file system of a store.
 func Look(eng *engine.Engine) (Space, error) {
-	v, err := eng.Env.FS.Volume(eng.Env.Dir)
+	v, err := eng.Env().FS.Volume(eng.Env().Dir)
 	if err != nil {
 		return Space{}, err
 	}
-	durable, flushed := eng.Log.Durable(), eng.Log.Flushed()
-	s := Space{Free: v.Free, Total: v.Total, Low: low(v.Total, int64(eng.Log.SegmentSize()), int64(durable-min(durable, flushed))), Inodes: v.FreeFiles, AllInodes: v.Files}
-	if set := eng.State.Set(); set != nil {
+	durable, flushed := eng.Log().Durable(), eng.Log().Flushed()
+	s := Space{Free: v.Free, Total: v.Total, Low: low(v.Total, int64(eng.Log().SegmentSize()), int64(durable-min(durable, flushed))), Inodes: v.FreeFiles, AllInodes: v.Files}
+	if set := eng.State().Set(); set != nil {
 		defer set.Release()
 		if set.Base() != nil {
 			s.Low += set.Base().Size()
@@ -33,28 +33,28 @@ func Look(eng *engine.Engine) (Space, error) {
 
 // Watch tells when the space becomes low, and when it is back.
 func Watch(eng *engine.Engine) {
-	now := eng.Env.Clock()
-	eng.Health.Mu.Lock()
-	was := eng.Health.Space
+	now := eng.Env().Clock()
+	eng.Health().Mu.Lock()
+	was := eng.Health().Space
 	if d := now.Sub(was.At); !was.At.IsZero() && d >= 0 && d < every {
-		eng.Health.Mu.Unlock()
+		eng.Health().Mu.Unlock()
 		return
 	}
-	eng.Health.Space.At = now
-	eng.Health.Mu.Unlock()
+	eng.Health().Space.At = now
+	eng.Health().Mu.Unlock()
 	s, err := Look(eng)
 	if err != nil {
 		return // the next write reports it
 	}
 	short := s.Short() || was.Short && s.Free < s.Low+s.Low/4 // inodes come back by the file
-	eng.Health.Mu.Lock()
-	eng.Health.Space.Short = short
-	eng.Health.Mu.Unlock()
+	eng.Health().Mu.Lock()
+	eng.Health().Space.Short = short
+	eng.Health().Mu.Unlock()
 	switch {
 	case short && !was.Short:
-		eng.Env.Logger.Warn("low space", "free", s.Free, "low", s.Low, "dir", eng.Env.Dir)
-		eng.Env.Event(env.Event{Kind: env.EventLowSpace, Path: ".", Bytes: s.Free, Note: s.Say(eng.Env.Dir)})
+		eng.Env().Logger.Warn("low space", "free", s.Free, "low", s.Low, "dir", eng.Env().Dir)
+		eng.Env().Event(env.Event{Kind: env.EventLowSpace, Path: ".", Bytes: s.Free, Note: s.Say(eng.Env().Dir)})
 	case !short && was.Short:
-		eng.Env.Event(env.Event{Kind: env.EventSpaceBack, Path: ".", Bytes: s.Free})
+		eng.Env().Event(env.Event{Kind: env.EventSpaceBack, Path: ".", Bytes: s.Free})
 	}
 }

@@ -156,7 +156,7 @@ func (w *worker) postpone(c *Change, path string, err error) error {
 
 func (c *Change) note() Note {
 	n := Note{
-		Why:     "it is not what was written here, and matches no known version: it was made or saved by hand, or it is damaged",
+		Why:     "the file is not the one that was written here and matches no known version: it was created or saved by hand, or it is damaged",
 		From:    c.Folder.rel(c.Name),
 		ID:      c.ID,
 		Version: c.Version,
@@ -166,7 +166,7 @@ func (c *Change) note() Note {
 		n.Expected = &Expected{Size: c.Before.Size, Mtime: c.Before.Mtime.UTC(), Hash: c.Before.Hash}
 	}
 	if c.Delete {
-		n.Why = "it was to be deleted, but " + n.Why
+		n.Why = "the file was to be deleted, but " + n.Why
 	}
 	return n
 }

@@ -68,7 +68,7 @@ func (q *Quarantine) noteOfAnother(target, from string) bool {
 
 // Intruder moves what is no folder out of the place of one into quarantine; see Special.
 func (q *Quarantine) Intruder(name string) (where string, err error) {
-	return q.Special(name, Note{Why: "it was in the place of a folder of the store"})
+	return q.Special(name, Note{Why: "found in the place of a folder of the store"})
 }
 
 // Aside moves what is no file out of the place of one into quarantine; see Quarantine.Special.

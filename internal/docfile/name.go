@@ -38,7 +38,7 @@ func FileName(id string) string {
 	}
 	sum := sha256.Sum256([]byte(id))
 	hash := strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))
-	return slug(id) + "~" + hash[:hashLen] + Extension
+	return Slug(id, maxSlug) + "~" + hash[:hashLen] + Extension
 }
 
 // CheckID refuses an id that is empty, not UTF-8, or longer than limit bytes
@@ -100,12 +100,12 @@ func deviceName(name string) bool {
 	return len(stem) == 4 && (stem[:3] == "com" || stem[:3] == "lpt") && '0' <= stem[3] && stem[3] <= '9'
 }
 
-// slug keeps what can be read of an id: ASCII letters in lower case and digits;
-// every run of other characters is one "-". It has no dot, so that "con.txt"
-// does not become a device again.
-func slug(id string) string {
-	b := make([]byte, 0, maxSlug)
-	for i := 0; i < len(id) && len(b) < maxSlug; i++ {
+// Slug returns the readable part of a text, at most most bytes: ASCII letters in lower case, digits and "_";
+// every run of other characters is one "-", and "id" stands for a text that has nothing else. It has no dot,
+// so that "con.txt" does not become a device again.
+func Slug(id string, most int) string {
+	b := make([]byte, 0, most)
+	for i := 0; i < len(id) && len(b) < most; i++ {
 		c := id[i]
 		if 'A' <= c && c <= 'Z' {
 			c += 'a' - 'A'

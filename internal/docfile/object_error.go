@@ -52,9 +52,9 @@ var (
 	errEmpty         = errors.New("the document is empty")
 	errZeros         = errors.New("the file starts with zero bytes, as after a power loss")
 	errByteOrderMark = errors.New("the file starts with a byte order mark; save it as UTF-8 without one")
-	errTrailing      = errors.New("something follows the end of the document")
+	errTrailing      = errors.New("data after the end of the document")
 	errNotObject     = errors.New("the document is not a JSON object")
-	errDuplicate     = errors.New("a member stands here twice")
+	errDuplicate     = errors.New("duplicate member")
 )
 
 // syntaxError translates what jsontext reports about src, which starts at byte

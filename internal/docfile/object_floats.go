@@ -64,7 +64,7 @@ func dimsOf(raw []byte) int {
 }
 
 func tooManyDims(maxDims int) error {
-	return &errs.FieldError{Limit: fmt.Sprintf("%d dimensions", maxDims), Err: fmt.Errorf("%w: it has more dimensions", errs.ErrTooLarge)}
+	return &errs.FieldError{Limit: fmt.Sprintf("%d dimensions", maxDims), Err: fmt.Errorf("%w: too many dimensions", errs.ErrTooLarge)}
 }
 
 // appendParsed makes a string of its own for the message, so that the one that

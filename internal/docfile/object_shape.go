@@ -41,14 +41,14 @@ func checkShape(src []byte, level, maxDepth, mostNames int) error {
 		case '[', '{':
 			if depth++; depth > maxDepth {
 				return &errs.FieldError{Limit: fmt.Sprintf("depth %d", maxDepth),
-					Err: fmt.Errorf("%w: it nests deeper than the limit at byte %d", errs.ErrTooLarge, i)}
+					Err: fmt.Errorf("%w: nested too deeply at byte %d", errs.ErrTooLarge, i)}
 			}
 		case ']', '}':
 			depth--
 		case ':':
 			if names++; names > mostNames {
 				return &errs.FieldError{Limit: fmt.Sprintf("%d names", mostNames),
-					Err: fmt.Errorf("%w: it has more members of objects", errs.ErrTooLarge)}
+					Err: fmt.Errorf("%w: too many members of objects", errs.ErrTooLarge)}
 			}
 		}
 	}
@@ -73,7 +73,7 @@ func checkValues(src []byte) error {
 		return nil
 	}
 	return &errs.FieldError{Limit: fmt.Sprintf("%d values", MostValues),
-		Err: fmt.Errorf("%w: it has more values in lists and objects", errs.ErrTooLarge)}
+		Err: fmt.Errorf("%w: too many values in lists and objects", errs.ErrTooLarge)}
 }
 
 // CheckCounts refuses the text of a value that is written and could not be read again, for more than

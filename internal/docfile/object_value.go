@@ -23,21 +23,28 @@ import (
 // DecodeValue gives the Go value of a text: nil, bool, string, float64,
 // json.Number (see Number), []any, map[string]any. It shares nothing with raw, which has at most
 // MostValues values.
-func DecodeValue(raw []byte) (any, error) {
+func DecodeValue(raw []byte) (any, error) { return decodeValue(raw, Number) }
+
+// DecodeWritten is DecodeValue with each number as a json.Number of its text: 1.10 stays 1.10.
+func DecodeWritten(raw []byte) (any, error) {
+	return decodeValue(raw, func(raw []byte) any { return stdjson.Number(raw) })
+}
+
+func decodeValue(raw []byte, number func([]byte) any) (any, error) {
 	if len(raw) > 0 && raw[0] != '{' && raw[0] != '[' {
-		return scalar(raw), nil
+		return scalar(raw, number), nil
 	}
 	if err := checkValues(raw); err != nil {
 		return nil, err
 	}
-	v, err := decodeNext(jsontext.NewDecoder(bytes.NewBuffer(raw)))
+	v, err := decodeNext(jsontext.NewDecoder(bytes.NewBuffer(raw)), number)
 	if err != nil {
 		return nil, syntaxError(raw, 0, err)
 	}
 	return v, nil
 }
 
-func decodeNext(dec *jsontext.Decoder) (any, error) {
+func decodeNext(dec *jsontext.Decoder, number func([]byte) any) (any, error) {
 	switch dec.PeekKind() {
 	case '{':
 		if _, err := dec.ReadToken(); err != nil {
@@ -50,7 +57,7 @@ func decodeNext(dec *jsontext.Decoder) (any, error) {
 				return nil, err
 			}
 			key := unquote(name)
-			if m[key], err = decodeNext(dec); err != nil {
+			if m[key], err = decodeNext(dec, number); err != nil {
 				return nil, err
 			}
 		}
@@ -62,7 +69,7 @@ func decodeNext(dec *jsontext.Decoder) (any, error) {
 		}
 		list := []any{}
 		for dec.PeekKind() != ']' {
-			v, err := decodeNext(dec)
+			v, err := decodeNext(dec, number)
 			if err != nil {
 				return nil, err
 			}
@@ -75,10 +82,10 @@ func decodeNext(dec *jsontext.Decoder) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return scalar(raw), nil
+	return scalar(raw, number), nil
 }
 
-func scalar(raw []byte) any {
+func scalar(raw []byte, number func([]byte) any) any {
 	switch raw[0] {
 	case 'n':
 		return nil
@@ -87,7 +94,7 @@ func scalar(raw []byte) any {
 	case '"':
 		return unquote(raw)
 	}
-	return Number(raw)
+	return number(raw)
 }
 
 // DecodeString gives the text of a JSON string; ok is false for anything else.
@@ -151,7 +158,7 @@ func AppendValue(dst []byte, v any, level, maxDepth int) ([]byte, error) {
 	if raw[0] != '{' && raw[0] != '[' {
 		return append(dst, raw...), nil
 	}
-	decoded, err := DecodeValue(raw)
+	decoded, err := DecodeWritten(raw)
 	if err != nil {
 		return dst, err
 	}
@@ -222,7 +229,7 @@ func tooDeep(level, maxDepth int) error {
 		return nil
 	}
 	return &errs.FieldError{Limit: fmt.Sprintf("depth %d", maxDepth),
-		Err: fmt.Errorf("%w: it nests deeper than the limit, or contains itself", errs.ErrTooLarge)}
+		Err: fmt.Errorf("%w: nested too deeply, or contains itself", errs.ErrTooLarge)}
 }
 
 // marshal is for all other types. json.Number inside of them has to be said: for

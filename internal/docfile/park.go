@@ -193,7 +193,7 @@ func (p *parkedList) retryOne(name string, report func(Edit)) (gone bool) {
 }
 
 func (b believed) note() Note {
-	n := Note{Why: "it was saved into after a newer version had taken its place, or was never looked at", From: b.name}
+	n := Note{Why: "saved after a newer version had replaced it, or never examined", From: b.name}
 	if b.folder != "" {
 		n.From = b.folder + "/" + b.name
 	}

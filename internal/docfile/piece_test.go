@@ -75,6 +75,9 @@ func TestDropCut(t *testing.T) {
 func TestSpecialBesideANoteOfAnother(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, nil)
+	if err := b.l.makeFolder(quarantineFolder); err != nil {
+		t.Fatal(err)
+	}
 	b.write(b.path("quarantine", "unreadable-a.json.note.json"), `{"why":"another","from":"assemblies/a.json"}`)
 	if err := b.fs.Mkdir(b.folder.Path("a.json"), 0o700); err != nil {
 		t.Fatal(err)
@@ -103,6 +106,9 @@ func TestSpecialBesideANoteOfAnother(t *testing.T) {
 func TestPieces(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, nil)
+	if err := b.l.makeFolder(quarantineFolder); err != nil {
+		t.Fatal(err)
+	}
 	for i, name := range []string{"c", "a", `back\slash`, "x.note"} {
 		b.write(b.path("quarantine", name), "text")
 		b.write(b.path("quarantine", name+".note.json"), fmt.Sprintf(`{"why":"w","from":"memories/x.json","when":"2026-01-0%dT00:00:00Z"}`, i+1))

@@ -384,5 +384,5 @@ func (q *Quarantine) sync() error {
 }
 
 func (q *Quarantine) tooMany(name string) error {
-	return fmt.Errorf("quarantine has %d files like %s that somebody held open; look at them and remove what is not needed", copies, name)
+	return fmt.Errorf("quarantine has %d files like %s that other programs had open: inspect them and remove what is not needed", copies, name)
 }

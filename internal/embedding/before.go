@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Before finds the ids of what is before some places in their sessions, "" where nothing is; those of
+// before finds the ids of what is before some places in their sessions, "" where nothing is; those of
 // except do not count.
 type Before func(ctx context.Context, of []words.Place, except map[string]bool) ([]string, error)
 
@@ -25,7 +25,7 @@ type said struct{ own, text string }
 // the memories of the operations that are written together, and those that are stored.
 func (em *Embedding) texts(ctx context.Context, t *template.Template, of []*memstore.Memory, ops []commit.Op) (map[*memstore.Memory]string, error) {
 	var before map[*memstore.Memory]string
-	if t.Previous() && em.Before != nil {
+	if t.Previous() && em.precedes != nil {
 		var err error
 		if before, err = em.before(ctx, of, ops); err != nil {
 			return nil, err
@@ -42,7 +42,7 @@ func (em *Embedding) texts(ctx context.Context, t *template.Template, of []*mems
 func (em *Embedding) before(ctx context.Context, of []*memstore.Memory, ops []commit.Op) (map[*memstore.Memory]string, error) {
 	var places []words.Place
 	var placed []*memstore.Memory
-	now := em.Engine.Env.Clock()
+	now := em.engine.Env().Clock()
 	for _, m := range of {
 		if m.Session() != "" {
 			places = append(places, words.Place{Session: m.Session(), Time: happened(m, now), ID: m.ID})
@@ -53,7 +53,7 @@ func (em *Embedding) before(ctx context.Context, of []*memstore.Memory, ops []co
 		return nil, nil
 	}
 	near, replaced := together(ops, now)
-	ids, err := em.Before(ctx, places, replaced)
+	ids, err := em.precedes(ctx, places, replaced)
 	if err != nil {
 		return nil, err
 	}

@@ -20,10 +20,10 @@ func (em *Embedding) Cancel(ctx context.Context) (model string, err error) {
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
 	for range engine.FindTries {
-		if err := em.Engine.CatchUp(ctx); err != nil {
+		if err := em.engine.CatchUp(ctx); err != nil {
 			return "", err
 		}
-		m := em.Vectors.Model()
+		m := em.vectors.Model()
 		if m.Switching() {
 			return "", fmt.Errorf("%w: the store has changed to %s, and its memories are being rewritten: run memctl reindex with that model, which ends it, or with another, which the store changes to then", errs.ErrConflict, human.Quote(m.Name))
 		}
@@ -31,20 +31,20 @@ func (em *Embedding) Cancel(ctx context.Context) (model string, err error) {
 			model = m.Next
 			c := vectors.ChangeOfModel(&m)
 			c.Next = ""
-			if err := em.Vectors.SetModel(ctx, m, c, 0); errors.Is(err, errs.ErrConflict) {
+			if err := em.vectors.SetModel(ctx, m, c, 0); errors.Is(err, errs.ErrConflict) {
 				continue // somebody named the model meanwhile
 			} else if err != nil {
 				return "", err
 			}
 		}
-		held, err := em.Engine.Log.LockFlush(ctx)
+		held, err := em.engine.Log().LockFlush(ctx)
 		if err != nil {
 			return model, err
 		}
-		err = em.Vectors.DropComputed()
+		err = em.vectors.DropComputed()
 		held.Unlock()
 		em.kickEmbedding()
 		return model, err
 	}
-	return "", fmt.Errorf("%w: the model is changed by others all the time", errs.ErrConflict)
+	return "", fmt.Errorf("%w: gave up: other processes keep changing the model", errs.ErrConflict)
 }

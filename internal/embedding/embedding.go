@@ -27,16 +27,12 @@ const (
 
 // Embedding is what a store knows of its embedder, and of what waits for it.
 type Embedding struct {
-	Engine  *engine.Engine
-	Vectors *vectors.Vectors
-	Commits *commit.Committer
-	Call    func(ctx context.Context, texts []string) ([][]float32, error) // nil: there is no embedder
-	Batch   int                                                            // of texts that it gets at once
-	Model   string                                                         // of its vectors
-	Fit     bool                                                           // a vector of another dimension is cut or padded
-	Limit   time.Duration                                                  // of a call that a write or a query waits for
-	Breaker Breaker
-	Before  Before // what is before a memory in its session; nil: not known
+	engine   *engine.Engine
+	vectors  *vectors.Vectors
+	commits  *commit.Committer
+	config   Config
+	breaker  Breaker
+	precedes Before // what is before a memory in its session; nil: not known
 
 	open  context.Context // ends when the store closes
 	Close context.CancelFunc
@@ -55,17 +51,42 @@ type Embedding struct {
 	held      bool  // this process computes the vectors of another model
 }
 
-// Init makes it ready. With the name of a service, other processes of the user are told that it is
-// down.
-func (e *Embedding) Init(service string) {
-	host := e.Engine.Env
-	e.Breaker.Clock = host.Clock
+// Config says which embedder a store has.
+type Config struct {
+	Call    func(ctx context.Context, texts []string) ([][]float32, error) // nil: there is no embedder
+	Batch   int                                                            // of texts that it gets at once
+	Model   string                                                         // of its vectors
+	Fit     bool                                                           // a vector of another dimension is cut or padded
+	Timeout time.Duration                                                  // of a call that a write or a query waits for
+	Service string                                                         // "": its failures are not shared with other processes of the user
+}
+
+// New returns what a store knows of its embedder. before finds what precedes a memory in its session.
+func New(eng *engine.Engine, vs *vectors.Vectors, cm *commit.Committer, before Before, c Config) *Embedding {
+	e := &Embedding{engine: eng, vectors: vs, commits: cm, precedes: before, config: c}
+	host, service := eng.Env(), c.Service
+	e.breaker.Clock = host.Clock
 	if service != "" && host.StateDir != "" && !places.Within(host.StateDir, host.Dir) {
-		e.Breaker.Kept = &Kept{FS: host.System.FS, Dir: host.StateDir, Name: service, Random: host.Random}
+		e.breaker.Kept = &Kept{FS: host.System.FS, Dir: host.StateDir, Name: service, Random: host.Random}
 	}
 	e.open, e.Close = context.WithCancel(context.Background())
 	e.kick, e.queued = make(chan struct{}, 1), map[string]bool{}
+	return e
 }
+
+// Breaker returns the breaker of calls to the embedder.
+func (e *Embedding) Breaker() *Breaker { return &e.breaker }
+
+// Model returns the name of what this process asks for embeddings, "" if it has no embedder.
+func (e *Embedding) Model() string {
+	if e.config.Call == nil {
+		return ""
+	}
+	return e.config.Model
+}
+
+// Tune returns the configuration. Tests change it while nothing uses the embedder.
+func (e *Embedding) Tune() *Config { return &e.config }
 
 var errEmbedClosing = errors.New("the store is closing")
 
@@ -77,7 +98,7 @@ var errEmbedClosing = errors.New("the store is closing")
 func (em *Embedding) embed(ctx context.Context, texts []string, by *maker, wait waiter) ([][]float32, error) {
 	var list [][]float32
 	var err error
-	if model := em.Vectors.Model(); by != nil {
+	if model := em.vectors.Model(); by != nil {
 		err = em.Suits(&model)
 	}
 	if err == nil {
@@ -105,11 +126,11 @@ func (em *Embedding) embed(ctx context.Context, texts []string, by *maker, wait 
 	em.mu.Unlock()
 	switch {
 	case err != nil:
-		em.Engine.Env.Logger.Warn("embedding failed", "texts", len(texts), "err", err)
-		em.Engine.Env.Event(env.Event{Kind: env.EventEmbedFailed, Count: len(texts), Err: err})
+		em.engine.Env().Logger.Warn("embedding failed", "texts", len(texts), "err", err)
+		em.engine.Env().Event(env.Event{Kind: env.EventEmbedFailed, Count: len(texts), Err: err})
 		return nil, err
 	case again:
-		em.Engine.Env.Event(env.Event{Kind: env.EventEmbedWorks})
+		em.engine.Env().Event(env.Event{Kind: env.EventEmbedWorks})
 		em.kickEmbedding()
 	}
 	return list, nil
@@ -120,8 +141,8 @@ const laterLimit = 10 * time.Minute
 
 // ask asks the embedder, if the breaker lets it pass.
 func (em *Embedding) ask(ctx context.Context, texts []string, by waiter) ([][]float32, error) {
-	limit := em.Limit
-	c, err := em.Breaker.enter(by, limit)
+	limit := em.config.Timeout
+	c, err := em.breaker.enter(by, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -133,10 +154,10 @@ func (em *Embedding) ask(ctx context.Context, texts []string, by waiter) ([][]fl
 	if err != nil && answered(err) {
 		down = nil
 	}
-	switch em.Breaker.leave(c, down, ctx.Err() != nil || errors.Is(err, errEmbedClosing)) {
+	switch em.breaker.leave(c, down, ctx.Err() != nil || errors.Is(err, errEmbedClosing)) {
 	case wentDown:
-		em.Engine.Env.Logger.Warn("the embedder is down", "err", err)
-		em.Engine.Env.Event(env.Event{Kind: env.EventEmbedDown, Count: breakerFailures, Took: breakerFirst, Err: err})
+		em.engine.Env().Logger.Warn("the embedder is down", "err", err)
+		em.engine.Env().Event(env.Event{Kind: env.EventEmbedDown, Count: breakerFailures, Took: breakerFirst, Err: err})
 	case cameUp:
 		em.mu.Lock()
 		em.up = true
@@ -147,16 +168,16 @@ func (em *Embedding) ask(ctx context.Context, texts []string, by waiter) ([][]fl
 
 // Query asks for the vectors of texts to search by, each in the template of queries. Nothing is stored.
 func (em *Embedding) Query(ctx context.Context, texts []string) ([][]float32, error) {
-	if em.Call == nil {
+	if em.config.Call == nil {
 		return nil, errNone
 	}
-	said := template.Queries(em.Engine.Settings.Now().VectorSettings().QueryTemplate, texts)
+	said := template.Queries(em.engine.Settings().Now().VectorSettings().QueryTemplate, texts)
 	list, err := em.ask(ctx, said, forWrite)
 	if cerr := ctx.Err(); cerr != nil {
 		return nil, cerr
 	}
 	if err == nil && len(list) != len(texts) {
-		err = fmt.Errorf("the embedder gave %d vectors for %d texts", len(list), len(texts))
+		err = fmt.Errorf("the embedder returned %d vectors for %d texts", len(list), len(texts))
 	}
 	em.mu.Lock()
 	up := em.up && err == nil
@@ -167,7 +188,7 @@ func (em *Embedding) Query(ctx context.Context, texts []string) ([][]float32, er
 	em.mu.Unlock()
 	switch {
 	case up:
-		em.Engine.Env.Event(env.Event{Kind: env.EventEmbedWorks})
+		em.engine.Env().Event(env.Event{Kind: env.EventEmbedWorks})
 		em.kickEmbedding()
 	case err != nil:
 		return nil, err
@@ -190,13 +211,13 @@ func (em *Embedding) callEmbedder(ctx context.Context, texts []string, limit tim
 				err = fmt.Errorf("the embedder panicked: %v", p)
 			}
 		}()
-		return em.Call(ctx, texts)
+		return em.config.Call(ctx, texts)
 	}
-	if em.Engine.Env.System.Inline {
+	if em.engine.Env().System.Inline {
 		return call()
 	}
 	defer context.AfterFunc(em.open, func() { cancel(errEmbedClosing) })()
-	late := fmt.Errorf("the embedder gave no answer within %s", limit)
+	late := fmt.Errorf("the embedder did not answer within %s", limit)
 	ctx, stop := context.WithTimeoutCause(ctx, limit, late)
 	defer stop()
 	type result struct {
@@ -223,12 +244,12 @@ func (em *Embedding) callEmbedder(ctx context.Context, texts []string, limit tim
 // dimension, the same as before, of numbers.
 func (em *Embedding) checkVectors(ctx context.Context, list [][]float32, texts int, next bool) error {
 	if len(list) != texts {
-		return fmt.Errorf("the embedder gave %d vectors for %d texts", len(list), texts)
+		return fmt.Errorf("the embedder returned %d vectors for %d texts", len(list), texts)
 	}
 	want := em.embeddingDimension()
 	stored := 0
-	if !em.Fit && !next {
-		if dim, _, err := em.Vectors.Dimension(ctx); err == nil {
+	if !em.config.Fit && !next {
+		if dim, _, err := em.vectors.Dimension(ctx); err == nil {
 			stored = dim
 		}
 	}
@@ -236,19 +257,19 @@ func (em *Embedding) checkVectors(ctx context.Context, list [][]float32, texts i
 		if want == 0 {
 			want = len(v)
 		}
-		switch most := em.Engine.Settings.Now().MemoryLimits().Resolved().EmbeddingDim; {
+		switch most := em.engine.Settings().Now().MemoryLimits().Resolved().EmbeddingDim; {
 		case len(v) == 0:
-			return fmt.Errorf("the embedder gave an empty vector for text %d of %d", i+1, texts)
+			return fmt.Errorf("the embedder returned an empty vector for text %d of %d", i+1, texts)
 		case stored != 0 && len(v) != stored:
-			return em.Vectors.OtherDimension("a vector of the embedder", len(v), stored)
+			return em.vectors.OtherDimension("a vector of the embedder", len(v), stored)
 		case len(v) != want:
-			return fmt.Errorf("the embedder gave a vector of %d dimensions, others have %d", len(v), want)
+			return fmt.Errorf("the embedder returned a vector of %d dimensions, others have %d", len(v), want)
 		case len(v) > most:
-			return fmt.Errorf("the embedder gave a vector of %d dimensions, the limit is %d (max_embedding_dims)", len(v), most)
+			return fmt.Errorf("the embedder returned a vector of %d dimensions, the limit is %d (max_embedding_dims)", len(v), most)
 		}
 		for j, x := range v {
 			if x != x || math.IsInf(float64(x), 0) {
-				return fmt.Errorf("the embedder gave %v in place %d of the vector for text %d of %d", x, j, i+1, texts)
+				return fmt.Errorf("the embedder returned %v in place %d of the vector for text %d of %d", x, j, i+1, texts)
 			}
 		}
 	}
@@ -258,15 +279,15 @@ func (em *Embedding) checkVectors(ctx context.Context, list [][]float32, texts i
 // unsuited says whether a commit was refused for the vectors that the embedder
 // gave: somebody decided another dimension while it was asked.
 func (em *Embedding) unsuited(ctx context.Context, got []*memstore.Memory, err error) bool {
-	if dim, _, derr := em.Vectors.Dimension(ctx); derr != nil || dim == len(got[0].Embedding) {
+	if dim, _, derr := em.vectors.Dimension(ctx); derr != nil || dim == len(got[0].Embedding) {
 		return false // the caller's own vector
 	}
 	e := em
 	e.mu.Lock()
 	e.err, e.Dimension = err, 0
 	e.mu.Unlock()
-	em.Engine.Env.Logger.Warn("embedding failed", "texts", len(got), "err", err)
-	em.Engine.Env.Event(env.Event{Kind: env.EventEmbedFailed, Count: len(got), Err: err})
+	em.engine.Env().Logger.Warn("embedding failed", "texts", len(got), "err", err)
+	em.engine.Env().Event(env.Event{Kind: env.EventEmbedFailed, Count: len(got), Err: err})
 	return true
 }
 

@@ -63,7 +63,7 @@ func (em *Embedding) Run(ctx context.Context) {
 		e.unseen = n
 		e.mu.Unlock()
 	}
-	most, wait := em.Batch, embedFirstWait
+	most, wait := em.config.Batch, embedFirstWait
 	for {
 		ids, err := em.NextQueued(ctx, most)
 		if err == nil && len(ids) == 0 {
@@ -81,10 +81,10 @@ func (em *Embedding) Run(ctx context.Context) {
 			return
 		}
 		if err == nil {
-			most, wait = min(2*most, em.Batch), embedFirstWait
+			most, wait = min(2*most, em.config.Batch), embedFirstWait
 			continue
 		}
-		if rest := em.Breaker.rest(); rest > 0 {
+		if rest := em.breaker.rest(); rest > 0 {
 			if !em.waitToEmbed(ctx, max(rest, wait)) {
 				return
 			}
@@ -104,7 +104,7 @@ func (em *Embedding) Run(ctx context.Context) {
 // embedQueued gives vectors to some of the queue. One of an embedder that was down is asked for a
 // plain text first, so that a text which it does not take cannot keep it down.
 func (em *Embedding) embedQueued(ctx context.Context, ids []string) (int64, error) {
-	if em.Breaker.rest() > 0 {
+	if em.breaker.rest() > 0 {
 		if _, err := em.embed(ctx, []string{ProbeText}, nil, forQueue); err != nil {
 			return 0, err
 		}
@@ -117,7 +117,7 @@ func (em *Embedding) waitToEmbed(ctx context.Context, wait time.Duration) bool {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	slept := make(chan error, 1)
-	go func() { slept <- em.Engine.Env.Sleep(ctx, wait) }()
+	go func() { slept <- em.engine.Env().Sleep(ctx, wait) }()
 	for {
 		select {
 		case err := <-slept:
@@ -144,9 +144,9 @@ func (em *Embedding) NextQueued(ctx context.Context, most int) ([]string, error)
 	e.mu.Unlock()
 	if scan {
 		var found []string
-		err := em.Engine.CatchUp(ctx)
+		err := em.engine.CatchUp(ctx)
 		if err == nil {
-			for l, lerr := range em.Engine.Lines(ctx, em.Engine.Kinds.Memories, engine.Filters{After: after}) {
+			for l, lerr := range em.engine.Lines(ctx, em.engine.Kinds().Memories, engine.Filters{After: after}) {
 				if lerr != nil {
 					if l.ID == "" {
 						err = lerr
@@ -204,10 +204,10 @@ func (em *Embedding) Dequeue(ids []string, back bool) {
 
 // lacking counts the memories that the index knows no vector of.
 func (em *Embedding) lacking(ctx context.Context) (n int64, err error) {
-	if err := em.Engine.CatchUp(ctx); err != nil {
+	if err := em.engine.CatchUp(ctx); err != nil {
 		return 0, err
 	}
-	for l, err := range em.Engine.Lines(ctx, em.Engine.Kinds.Memories, engine.Filters{}) {
+	for l, err := range em.engine.Lines(ctx, em.engine.Kinds().Memories, engine.Filters{}) {
 		if err != nil && l.ID == "" {
 			return n, err
 		}
@@ -221,10 +221,10 @@ func (em *Embedding) lacking(ctx context.Context) (n int64, err error) {
 // Pending gives vectors to the memories that have a content and no embedding, and says
 // how many got one. It ends at the first failure of the embedder.
 func (em *Embedding) Pending(ctx context.Context) (int64, error) {
-	if em.Call == nil {
+	if em.config.Call == nil {
 		return 0, errNone
 	}
-	if err := em.Engine.CatchUp(ctx); err != nil {
+	if err := em.engine.CatchUp(ctx); err != nil {
 		return 0, err
 	}
 	var done int64
@@ -235,14 +235,14 @@ func (em *Embedding) Pending(ctx context.Context) (int64, error) {
 		ids = ids[:0]
 		return err
 	}
-	for l, err := range em.Engine.Lines(ctx, em.Engine.Kinds.Memories, engine.Filters{}) {
+	for l, err := range em.engine.Lines(ctx, em.engine.Kinds().Memories, engine.Filters{}) {
 		if err != nil {
 			return done, err
 		}
 		if l.Line.Dimension > 0 {
 			continue
 		}
-		if ids = append(ids, l.ID); len(ids) == em.Batch {
+		if ids = append(ids, l.ID); len(ids) == em.config.Batch {
 			if err := write(); err != nil {
 				return done, err
 			}
@@ -254,7 +254,7 @@ func (em *Embedding) Pending(ctx context.Context) (int64, error) {
 // embedStored gives vectors to stored memories, in one commit if that can take
 // them; those that have one by then, or another content, are left alone.
 func (em *Embedding) embedStored(ctx context.Context, ids []string, by waiter) (int64, error) {
-	if err := em.Engine.CatchUp(ctx); err != nil {
+	if err := em.engine.CatchUp(ctx); err != nil {
 		return 0, err
 	}
 	var list []*memstore.Memory
@@ -352,14 +352,14 @@ func (em *Embedding) setEmbeddings(ctx context.Context, ids []string, contents m
 // reports.
 func (em *Embedding) eachOf(ctx context.Context, ids []string, take func(m *memstore.Memory, at wal.LSN)) error {
 	for _, id := range ids {
-		v, err := em.Engine.Find(ctx, em.Engine.Kinds.Memories, id, true)
+		v, err := em.engine.Find(ctx, em.engine.Kinds().Memories, id, true)
 		if err != nil {
 			if ctx.Err() != nil || errors.Is(err, errs.ErrClosed) {
 				return err
 			}
 			continue
 		}
-		if m, err := em.Engine.Decode(id, v); err == nil && !v.Expired(em.Engine.Env.Clock()) {
+		if m, err := em.engine.Decode(id, v); err == nil && !v.Expired(em.engine.Env().Clock()) {
 			take(&m, v.LSN)
 		}
 	}

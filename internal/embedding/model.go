@@ -18,7 +18,7 @@ import (
 
 // Suits says why what the embedder makes may not be stored now, if so.
 func (em *Embedding) Suits(m *index.Model) error {
-	name := em.Model
+	name := em.config.Model
 	em.mu.Lock()
 	held := em.held
 	em.mu.Unlock()
@@ -35,20 +35,20 @@ func (em *Embedding) Suits(m *index.Model) error {
 // config.json says, or the vectors' own files, else this process's. From there on
 // those who ask another one are refused.
 func (em *Embedding) nameModel(ctx context.Context, by *maker) error {
-	model := em.Vectors.Model()
-	if em.Model == "" || model.Name == by.name || model.Next != "" || by.unsure {
+	model := em.vectors.Model()
+	if em.config.Model == "" || model.Name == by.name || model.Next != "" || by.unsure {
 		return nil
 	}
 	if model.Name == "" {
 		c := vectors.ChangeOfModel(&model)
 		c.Name = by.name
-		if err := em.Vectors.SetModel(ctx, model, c, 0); err != nil && !errors.Is(err, errs.ErrConflict) {
+		if err := em.vectors.SetModel(ctx, model, c, 0); err != nil && !errors.Is(err, errs.ErrConflict) {
 			return err
 		}
-		if err := em.Engine.CatchUp(ctx); err != nil {
+		if err := em.engine.CatchUp(ctx); err != nil {
 			return err
 		}
-		model = em.Vectors.Model()
+		model = em.vectors.Model()
 	}
 	if err := em.Suits(&model); err != nil {
 		return err
@@ -69,25 +69,25 @@ type maker struct {
 // now is how vectors are made that are stored now. Where no model has a name yet, that is decided here:
 // session says that a memory in a session gets one of the first vectors.
 func (em *Embedding) now(session bool) *maker {
-	model := em.Vectors.Model()
-	if model.Name != "" || em.Model == "" || model.Next != "" {
-		return &maker{name: cmp.Or(model.Name, em.Model), template: template.Of(model.Name)}
+	model := em.vectors.Model()
+	if model.Name != "" || em.config.Model == "" || model.Next != "" {
+		return &maker{name: cmp.Or(model.Name, em.config.Model), template: template.Of(model.Name)}
 	}
-	set, _ := em.Vectors.Load(nil)
+	set, _ := em.vectors.Load(nil)
 	if set == nil {
-		return &maker{name: em.Model, template: template.Of(""), unsure: true}
+		return &maker{name: em.config.Model, template: template.Of(""), unsure: true}
 	}
 	has := set.Model()
-	if set.Count(vector.Memories) == 0 && template.Model(has) == em.Model {
+	if set.Count(vector.Memories) == 0 && template.Model(has) == em.config.Model {
 		has = "" // nothing was made by it
 	}
 	if err := set.Release(); err != nil {
-		return &maker{name: em.Model, template: template.Of(""), unsure: true}
+		return &maker{name: em.config.Model, template: template.Of(""), unsure: true}
 	}
-	c := em.Engine.Settings.Now().VectorSettings()
+	c := em.engine.Settings().Now().VectorSettings()
 	name := cmp.Or(c.Model, has)
 	if name == "" {
-		name = template.Join(em.Model, first(&c, session))
+		name = template.Join(em.config.Model, first(&c, session))
 	}
 	return &maker{name: name, template: template.Of(name)}
 }
@@ -105,15 +105,15 @@ func first(c *settings.VectorConfig, session bool) *template.Template {
 
 // next is how a re-embedding makes vectors.
 func (em *Embedding) next(ctx context.Context) (*maker, error) {
-	model := em.Vectors.Model()
-	c := em.Engine.Settings.Now().VectorSettings()
+	model := em.vectors.Model()
+	c := em.engine.Settings().Now().VectorSettings()
 	t, err := c.Embedded()
 	switch {
 	case err != nil:
 		return nil, err
-	case em.Model == "" && t != nil && t.String() != template.Content:
+	case em.config.Model == "" && t != nil && t.String() != template.Content:
 		return nil, &errs.FieldError{Field: "EmbedModel", Err: fmt.Errorf("%w: vectors.template is %s, and a store remembers a template with the name of the model: give it", errs.ErrInvalid, human.Quote(c.Template))}
-	case em.Model == "":
+	case em.config.Model == "":
 		return &maker{template: template.Of("")}, nil
 	case t == nil && cmp.Or(model.Name, c.Model) != "":
 		t = template.Of(cmp.Or(model.Name, c.Model))
@@ -124,15 +124,15 @@ func (em *Embedding) next(ctx context.Context) (*maker, error) {
 		}
 		t = first(&c, session)
 	}
-	return &maker{name: template.Join(em.Model, t), template: t}, nil
+	return &maker{name: template.Join(em.config.Model, t), template: t}, nil
 }
 
 // sessions says whether a memory is in a session.
 func (em *Embedding) sessions(ctx context.Context) (bool, error) {
-	if err := em.Engine.CatchUp(ctx); err != nil {
+	if err := em.engine.CatchUp(ctx); err != nil {
 		return false, err
 	}
-	for l, err := range em.Engine.Lines(ctx, em.Engine.Kinds.Memories, engine.Filters{}) {
+	for l, err := range em.engine.Lines(ctx, em.engine.Kinds().Memories, engine.Filters{}) {
 		switch {
 		case err != nil && (l.ID == "" || ctx.Err() != nil):
 			return false, err

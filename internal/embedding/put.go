@@ -20,27 +20,27 @@ type embedded map[string][]float32
 // Commit commits operations whose memories have got the vectors that
 // they lack. Those that could not be had follow later.
 func (em *Embedding) Commit(ctx context.Context, ops []commit.Op, seen commit.Reads, listed wal.LSN, known embedded) error {
-	if model := em.Vectors.Model(); model.Since != 0 {
+	if model := em.vectors.Model(); model.Since != 0 {
 		for i := range ops {
-			if err := em.Commits.RefreshVector(ctx, &ops[i], &model); err != nil {
+			if err := em.commits.RefreshVector(ctx, &ops[i], &model); err != nil {
 				return err
 			}
 		}
 	}
-	if em.Call == nil {
-		return em.Commits.Commit(ctx, ops, seen, listed)
+	if em.config.Call == nil {
+		return em.commits.Commit(ctx, ops, seen, listed)
 	}
 	got, waiting, err := em.embedAll(ctx, ops, known)
 	if err != nil {
 		return err
 	}
-	err = em.Commits.Commit(ctx, ops, seen, listed)
+	err = em.commits.Commit(ctx, ops, seen, listed)
 	if errors.Is(err, vector.ErrDimension) && len(got) > 0 && em.unsuited(ctx, got, err) {
 		for _, m := range got {
 			commit.SetEmbedding(m, nil)
 		}
 		waiting = append(waiting, got...)
-		err = em.Commits.Commit(ctx, ops, seen, listed)
+		err = em.commits.Commit(ctx, ops, seen, listed)
 	}
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func (em *Embedding) embedAll(ctx context.Context, ops []commit.Op, known embedd
 			continue
 		}
 		if !seen {
-			if err := em.Engine.CatchUp(ctx); err != nil {
+			if err := em.engine.CatchUp(ctx); err != nil {
 				return nil, nil, err
 			}
 			seen = true
@@ -103,7 +103,7 @@ func (em *Embedding) embedAll(ctx context.Context, ops []commit.Op, known embedd
 			texts = append(texts, text)
 		}
 	}
-	for batch := range slices.Chunk(texts, em.Batch) {
+	for batch := range slices.Chunk(texts, em.config.Batch) {
 		list, err := em.embed(ctx, batch, by, forWrite)
 		if cerr := ctx.Err(); cerr != nil {
 			return nil, nil, cerr
@@ -145,24 +145,24 @@ func (em *Embedding) wantsEmbedding(ctx context.Context, o *commit.Op) (bool, er
 	if o.ID == "" {
 		return none, nil
 	}
-	v, err := em.Engine.Load(ctx, em.Engine.Kinds.Memories, o.ID)
+	v, err := em.engine.Load(ctx, em.engine.Kinds().Memories, o.ID)
 	if err != nil {
 		if cerr := ctx.Err(); cerr != nil {
 			return false, cerr
 		}
 		return none && (!errors.Is(err, errs.ErrNotFound) || o.Conds.Holds(o.ID, 0, v.Line.UpdatedAt) == nil), nil
 	}
-	if v.Expired(em.Engine.Env.Clock()) {
+	if v.Expired(em.engine.Env().Clock()) {
 		return none, nil
 	}
 	if o.Conds.Holds(o.ID, v.LSN, v.Line.UpdatedAt) != nil {
 		return false, nil // the commit will say so
 	}
-	old, err := em.Engine.Decode(o.ID, v)
+	old, err := em.engine.Decode(o.ID, v)
 	if err != nil {
 		return none, nil
 	}
-	model := em.Vectors.Model()
+	model := em.vectors.Model()
 	by := template.Of(model.Name) // no template made vectors that no model is named for
 	switch {
 	case none && !m.Decoded() && by.Own(&old) == by.Own(m) && len(old.Embedding) > 0:
@@ -186,5 +186,5 @@ func (em *Embedding) Transact(ctx context.Context, session *string, f func(tx *c
 	write := func(ctx context.Context, ops []commit.Op, seen commit.Reads, listed wal.LSN) error {
 		return em.Commit(ctx, ops, seen, listed, known)
 	}
-	return em.Commits.Transact(ctx, session, write, f)
+	return em.commits.Transact(ctx, session, write, f)
 }

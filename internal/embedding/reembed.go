@@ -34,7 +34,7 @@ var errNone = &errs.FieldError{Field: "Embed", Err: fmt.Errorf("%w: the store wa
 // Reembed gives every memory that has a content an embedding by the embedder, and changes
 // the store's model to its.
 func (em *Embedding) Reembed(ctx context.Context, o Options) (*Report, error) {
-	if em.Call == nil {
+	if em.config.Call == nil {
 		return nil, errNone
 	}
 	unlock, err := em.LockComputed()
@@ -49,23 +49,23 @@ func (em *Embedding) Reembed(ctx context.Context, o Options) (*Report, error) {
 
 // LockComputed makes this the only call.
 func (em *Embedding) LockComputed() (unlock func() error, err error) {
-	dir := filepath.Join(em.Engine.Env.Dir, vectors.VectorFolder)
-	if err := em.Engine.Env.FS.Mkdir(dir, em.Engine.Env.FolderMode); err == nil {
-		err = em.Engine.Env.FS.SyncDir(em.Engine.Env.Dir)
+	dir := filepath.Join(em.engine.Env().Dir, vectors.VectorFolder)
+	if err := em.engine.Env().FS.Mkdir(dir, em.engine.Env().FolderMode); err == nil {
+		err = em.engine.Env().FS.SyncDir(em.engine.Env().Dir)
 		if err != nil {
-			return nil, em.Engine.Env.IOError("making", dir, err)
+			return nil, em.engine.Env().IOError("making", dir, err)
 		}
 	} else if !errors.Is(err, fs.ErrExist) {
-		return nil, em.Engine.Env.IOError("making", dir, err)
+		return nil, em.engine.Env().IOError("making", dir, err)
 	}
-	path := em.Vectors.ComputedPath(vectors.ComputedLock)
-	lock, err := em.Engine.Env.FS.OpenLock(path, em.Engine.Env.FileMode)
+	path := em.vectors.ComputedPath(vectors.ComputedLock)
+	lock, err := em.engine.Env().FS.OpenLock(path, em.engine.Env().FileMode)
 	if err != nil {
-		return nil, em.Engine.Env.IOError("opening", path, err)
+		return nil, em.engine.Env().IOError("opening", path, err)
 	}
 	switch ok, err := lock.TryLock(vfs.ModeExclusive); {
 	case err != nil:
-		return nil, errors.Join(em.Engine.Env.IOError("locking", path, err), lock.Close())
+		return nil, errors.Join(em.engine.Env().IOError("locking", path, err), lock.Close())
 	case !ok:
 		return nil, errors.Join(fmt.Errorf("%w: another reindex is under way", errs.ErrLocked), lock.Close())
 	}

@@ -132,7 +132,7 @@ func (r *reembed) alone(ctx context.Context, id string, texts map[string]said, n
 		r.refused = map[string]refused{}
 	}
 	r.refused[id] = refused{sha256.Sum256([]byte(texts[id].own)), why}
-	r.em.Engine.Env.Logger.Warn("the embedder does not take the content of a memory, which is left without an embedding", "id", id, "err", why)
+	r.em.engine.Env().Logger.Warn("the embedder refuses the content of a memory, which stays without an embedding", "id", id, "err", why)
 	return nil
 }
 
@@ -160,7 +160,7 @@ func (r *reembed) askAgain(ctx context.Context) error {
 // none says why no content has a vector, if there is any that should.
 func (r *reembed) none() error {
 	for _, id := range slices.Sorted(maps.Keys(r.refused)) {
-		return fmt.Errorf("the embedder takes none of the %d contents, the first is that of memory %s: %w", len(r.refused), human.Quote(id), r.refused[id].err)
+		return fmt.Errorf("the embedder refuses all of the %d contents, the first is that of memory %s: %w", len(r.refused), human.Quote(id), r.refused[id].err)
 	}
 	return nil
 }

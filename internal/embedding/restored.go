@@ -18,13 +18,13 @@ import (
 // under way at the moment, but when the backup ended: nothing would continue it, and after a loss of
 // log and index it would be taken for one.
 func (em *Embedding) dropOthers(model *index.Model) error {
-	path := em.Vectors.ComputedPath(vectors.ComputedName)
-	f, err := em.Engine.Env.FS.OpenFile(path, os.O_RDONLY, 0)
+	path := em.vectors.ComputedPath(vectors.ComputedName)
+	f, err := em.engine.Env().FS.OpenFile(path, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return em.Engine.Env.IOError("opening", path, err)
+		return em.engine.Env().IOError("opening", path, err)
 	}
 	var head vectors.ComputedHeader
 	c := &vectors.Computed{F: f}
@@ -38,12 +38,12 @@ func (em *Embedding) dropOthers(model *index.Model) error {
 		err = nil
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
-		return em.Engine.Env.IOError("reading", path, err)
+		return em.engine.Env().IOError("reading", path, err)
 	}
 	if head.Under(model) {
 		return nil
 	}
-	return em.Vectors.DropComputed()
+	return em.vectors.DropComputed()
 }
 
 // Restore tells a store that is being restored by which model its vectors are, as
@@ -52,14 +52,14 @@ func (em *Embedding) Restore(ctx context.Context, as *backup.Restored) error {
 	if err := em.settleRestored(ctx, as); err != nil {
 		return err
 	}
-	model := em.Vectors.Model()
+	model := em.vectors.Model()
 	if err := em.dropOthers(&model); err != nil {
 		return err
 	}
 	if model.LSN == 0 {
 		return nil
 	}
-	if err := em.Vectors.SetModel(ctx, model, vectors.ChangeOfModel(&model), 0); err != nil {
+	if err := em.vectors.SetModel(ctx, model, vectors.ChangeOfModel(&model), 0); err != nil {
 		return err
 	}
 	if !model.Switching() {
@@ -67,15 +67,15 @@ func (em *Embedding) Restore(ctx context.Context, as *backup.Restored) error {
 	}
 	// When index and log are lost, this file tells that the documents may be two models', and that
 	// there is something to go on with.
-	path := em.Vectors.ComputedPath(vectors.ComputedName)
-	if _, err := em.Engine.Env.FS.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+	path := em.vectors.ComputedPath(vectors.ComputedName)
+	if _, err := em.engine.Env().FS.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	unlock, err := em.LockComputed() // makes the folder
 	if err != nil {
 		return err
 	}
-	c, err := em.Vectors.OpenComputed(model.Name, false)
+	c, err := em.vectors.OpenComputed(model.Name, false)
 	if err == nil {
 		err = c.F.Close()
 	}
@@ -88,7 +88,7 @@ func (em *Embedding) settleRestored(ctx context.Context, as *backup.Restored) er
 	if as.Settled {
 		return nil
 	}
-	c := em.Engine.Settings.Now().Clone()
+	c := em.engine.Settings().Now().Clone()
 	v := c.VectorSettings()
 	switch {
 	case as.Model.Since != 0:

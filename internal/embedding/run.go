@@ -40,13 +40,13 @@ func (r *reembed) tell() {
 
 func (r *reembed) run(ctx context.Context) (err error) {
 	em := r.em
-	if r.report.Total, err = em.Engine.Count(ctx, engine.Filters{}); err != nil {
+	if r.report.Total, err = em.engine.Count(ctx, engine.Filters{}); err != nil {
 		return err
 	}
 	if r.maker, err = em.next(ctx); err != nil {
 		return err
 	}
-	if model := em.Vectors.Model(); model.Switching() {
+	if model := em.vectors.Model(); model.Switching() {
 		done, err := r.goOn(ctx, model)
 		if err != nil || done {
 			return err
@@ -82,7 +82,7 @@ func (r *reembed) compute(ctx context.Context, restart bool) (err error) {
 	if r.file != nil {
 		_ = r.file.F.Close() // what was in it is overwritten
 	}
-	if r.file, err = em.Vectors.OpenComputed(r.maker.name, restart); err != nil {
+	if r.file, err = em.vectors.OpenComputed(r.maker.name, restart); err != nil {
 		return err
 	}
 	r.report.Resumed, r.report.Computed, r.report.Changed = r.file.Count, 0, 0
@@ -97,7 +97,7 @@ func (r *reembed) compute(ctx context.Context, restart bool) (err error) {
 		return err
 	}
 	if err := r.file.End(); err != nil {
-		return em.Engine.Env.IOError("writing", em.Vectors.ComputedPath(vectors.ComputedName), err)
+		return em.engine.Env().IOError("writing", em.vectors.ComputedPath(vectors.ComputedName), err)
 	}
 	return r.change(ctx)
 }
@@ -122,11 +122,11 @@ func (r *reembed) hold(held bool) {
 func (r *reembed) announce(ctx context.Context) error {
 	em, name := r.em, r.maker.name
 	for range engine.FindTries {
-		m := em.Vectors.Model()
+		m := em.vectors.Model()
 		if name != "" && m.Name == name {
 			return nil // what this one makes is like the vectors that serve
 		}
-		if name == "" || template.Model(m.Name) != em.Model {
+		if name == "" || template.Model(m.Name) != em.config.Model {
 			r.hold(true)
 		} // else what is put is embedded by the template that serves
 		if name == "" || m.Next == name {
@@ -134,14 +134,14 @@ func (r *reembed) announce(ctx context.Context) error {
 		}
 		c := vectors.ChangeOfModel(&m)
 		c.Next = name
-		if err := em.Vectors.SetModel(ctx, m, c, 0); !errors.Is(err, errs.ErrConflict) {
+		if err := em.vectors.SetModel(ctx, m, c, 0); !errors.Is(err, errs.ErrConflict) {
 			return err
 		}
-		if err := em.Engine.CatchUp(ctx); err != nil {
+		if err := em.engine.CatchUp(ctx); err != nil {
 			return err
 		}
 	}
-	return fmt.Errorf("%w: the model is changed by others all the time", errs.ErrConflict)
+	return fmt.Errorf("%w: gave up: other processes keep changing the model", errs.ErrConflict)
 }
 
 // computeAll makes the vectors of what is listed behind the last one that is there.
@@ -153,17 +153,17 @@ func (r *reembed) computeAll(ctx context.Context) error {
 	for after, more := r.file.Last, true; more; {
 		var ids []string
 		more = false
-		if err := em.Engine.CatchUp(ctx); err != nil {
+		if err := em.engine.CatchUp(ctx); err != nil {
 			return err
 		}
-		for id, err := range em.Engine.IDs(ctx, em.Engine.Kinds.Memories, engine.Filters{After: after}) { // not longer than needed: it holds the index
+		for id, err := range em.engine.IDs(ctx, em.engine.Kinds().Memories, engine.Filters{After: after}) { // not longer than needed: it holds the index
 			if err != nil {
 				if id == "" || ctx.Err() != nil {
 					return err
 				}
 				continue
 			}
-			if ids = append(ids, id); len(ids) == em.Batch {
+			if ids = append(ids, id); len(ids) == em.config.Batch {
 				more = true
 				break
 			}
@@ -246,14 +246,14 @@ func (r *reembed) computeSome(ctx context.Context, ids []string, known map[strin
 			Err:   fmt.Errorf("%w: to forget these, run memctl reindex --restart", vector.ErrDimension)}
 	}
 	if err := r.file.Add(list); err != nil {
-		return nil, em.Engine.Env.IOError("writing", em.Vectors.ComputedPath(vectors.ComputedName), err)
+		return nil, em.engine.Env().IOError("writing", em.vectors.ComputedPath(vectors.ComputedName), err)
 	}
 	return list, nil
 }
 
 // batches calls f with parts of ids, each as large as the embedder takes.
 func (r *reembed) batches(ids []string, f func(ids []string) error) error {
-	for part := range slices.Chunk(ids, r.em.Batch) {
+	for part := range slices.Chunk(ids, r.em.config.Batch) {
 		if err := f(part); err != nil {
 			return err
 		}

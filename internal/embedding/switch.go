@@ -35,15 +35,15 @@ func (r *reembed) change(ctx context.Context) error {
 	}
 	var looked wal.LSN // up to where changes were seen to
 	for try := 0; ; try++ {
-		if err := em.Engine.CatchUp(ctx); err != nil {
+		if err := em.engine.CatchUp(ctx); err != nil {
 			return err
 		}
-		at := em.Engine.Log.Applied()
+		at := em.engine.Log().Applied()
 		if err := r.catchUp(ctx, have, looked); err != nil {
 			return err
 		}
 		looked = at
-		model := em.Vectors.Model()
+		model := em.vectors.Model()
 		c := state.Change{Name: r.maker.name, Dimension: r.file.Dim, Switch: true}
 		if r.file.Dim == 0 {
 			if err := r.none(); err != nil {
@@ -57,7 +57,7 @@ func (r *reembed) change(ctx context.Context) error {
 		if try == switchTries {
 			undecided = 0
 		}
-		err := r.standing(ctx, func(ctx context.Context) error { return em.Vectors.SetModel(ctx, model, c, undecided) })
+		err := r.standing(ctx, func(ctx context.Context) error { return em.vectors.SetModel(ctx, model, c, undecided) })
 		if !errors.Is(err, errs.ErrConflict) {
 			return err
 		}
@@ -79,7 +79,7 @@ func (r *reembed) contentless(ctx context.Context, model *index.Model) (state.Ch
 	if any, err := em.anyRow(ctx); any || err != nil {
 		return c, err
 	}
-	dim, _, err := em.Vectors.Dimension(ctx)
+	dim, _, err := em.vectors.Dimension(ctx)
 	if err != nil || dim == 0 {
 		return c, err // the first vector decides it
 	}
@@ -96,16 +96,16 @@ func (r *reembed) contentless(ctx context.Context, model *index.Model) (state.Ch
 
 // anyRow says that some document has a vector, and its time is not over.
 func (em *Embedding) anyRow(ctx context.Context) (found bool, err error) {
-	view, err := em.Vectors.View(ctx)
+	view, err := em.vectors.View(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, view.Release()) }()
-	for i, k := range []*engine.Kind{em.Engine.Kinds.Memories, em.Engine.Kinds.Assemblies} {
+	for i, k := range []*engine.Kind{em.engine.Kinds().Memories, em.engine.Kinds().Assemblies} {
 		if view.Count(vector.Kind(i)) == 0 {
 			continue
 		}
-		for l, err := range em.Engine.Lines(ctx, k, engine.Filters{}) {
+		for l, err := range em.engine.Lines(ctx, k, engine.Filters{}) {
 			if err != nil {
 				return false, err
 			}
@@ -132,7 +132,7 @@ func (r *reembed) askDimension(ctx context.Context) (int, error) {
 // settleName is settleConfig where only the name was changed.
 func (r *reembed) settleName(ctx context.Context, model *index.Model) error {
 	em := r.em
-	c := em.Engine.Settings.Now().Clone()
+	c := em.engine.Settings().Now().Clone()
 	v := c.VectorSettings()
 	if r.file.Dim != 0 || model.Name == "" || model.Name != r.maker.name || v == (settings.VectorConfig{}) || v.Model == model.Name {
 		return nil
@@ -147,7 +147,7 @@ var errPurged = errors.New("what was computed was removed by a purge")
 // purge removes it, under the same lock.
 func (r *reembed) standing(ctx context.Context, f func(ctx context.Context) error) error {
 	em := r.em
-	held, err := em.Engine.Log.LockFlush(ctx)
+	held, err := em.engine.Log().LockFlush(ctx)
 	if err != nil {
 		return err
 	}
@@ -155,13 +155,13 @@ func (r *reembed) standing(ctx context.Context, f func(ctx context.Context) erro
 	var there vfs.Info
 	mine, err := r.file.F.Stat()
 	if err == nil {
-		there, err = em.Engine.Env.FS.Stat(em.Vectors.ComputedPath(vectors.ComputedName))
+		there, err = em.engine.Env().FS.Stat(em.vectors.ComputedPath(vectors.ComputedName))
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist), err == nil && there.Ino != mine.Ino:
 		return errPurged
 	case err != nil:
-		return em.Engine.Env.IOError("looking at", em.Vectors.ComputedPath(vectors.ComputedName), err)
+		return em.engine.Env().IOError("looking at", em.vectors.ComputedPath(vectors.ComputedName), err)
 	}
 	return f(held.In(ctx))
 }
@@ -180,7 +180,7 @@ func (r *reembed) have() (map[string][32]byte, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, r.em.Engine.Env.IOError("reading", r.em.Vectors.ComputedPath(vectors.ComputedName), err)
+		return nil, r.em.engine.Env().IOError("reading", r.em.vectors.ComputedPath(vectors.ComputedName), err)
 	}
 	return have, nil
 }
@@ -210,9 +210,9 @@ func (r *reembed) catchUp(ctx context.Context, have map[string][32]byte, since w
 // them where nobody can say.
 func (r *reembed) changedSince(ctx context.Context, since wal.LSN) (ids []string, err error) {
 	em := r.em
-	changes := em.Engine.State.Changes(since, 1<<62)
-	if since != 0 && em.Engine.State.From() <= since {
-		reader := em.Engine.Log.Reader()
+	changes := em.engine.State().Changes(since, 1<<62)
+	if since != 0 && em.engine.State().From() <= since {
+		reader := em.engine.Log().Reader()
 		for _, c := range changes {
 			e, err := reader.At(ctx, c.Pos)
 			if errors.Is(err, errs.ErrTruncated) {
@@ -227,7 +227,7 @@ func (r *reembed) changedSince(ctx context.Context, since wal.LSN) (ids []string
 		}
 		return ids, nil
 	}
-	for id, err := range em.Engine.IDs(ctx, em.Engine.Kinds.Memories, engine.Filters{}) {
+	for id, err := range em.engine.IDs(ctx, em.engine.Kinds().Memories, engine.Filters{}) {
 		if err != nil {
 			if id == "" || ctx.Err() != nil {
 				return nil, err
@@ -243,8 +243,8 @@ func (r *reembed) changedSince(ctx context.Context, since wal.LSN) (ids []string
 // made from whose log and index are gone.
 func (r *reembed) settleConfig(ctx context.Context) error {
 	em := r.em
-	model := em.Vectors.Model()
-	if c := em.Engine.Settings.Now().Clone(); c.VectorSettings().Dimension == model.Dimension && c.VectorSettings().Model == model.Name {
+	model := em.vectors.Model()
+	if c := em.engine.Settings().Now().Clone(); c.VectorSettings().Dimension == model.Dimension && c.VectorSettings().Model == model.Name {
 		return nil
 	}
 	return em.UpdateVectors(ctx, func(v *settings.VectorConfig) { v.Dimension, v.Model = model.Dimension, model.Name })
@@ -252,7 +252,7 @@ func (r *reembed) settleConfig(ctx context.Context) error {
 
 // UpdateVectors changes what config.json says of the vectors.
 func (em *Embedding) UpdateVectors(ctx context.Context, change func(v *settings.VectorConfig)) error {
-	return em.Engine.UpdateSettings(ctx, func(c *settings.Config) error {
+	return em.engine.UpdateSettings(ctx, func(c *settings.Config) error {
 		v := c.VectorSettings()
 		change(&v)
 		c.Vectors = &v

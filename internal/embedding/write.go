@@ -20,7 +20,7 @@ import (
 // is this run's.
 func (r *reembed) goOn(ctx context.Context, model index.Model) (done bool, err error) {
 	em := r.em
-	if r.file, err = em.Vectors.OpenComputed(model.Name, false); err != nil {
+	if r.file, err = em.vectors.OpenComputed(model.Name, false); err != nil {
 		return false, err
 	}
 	r.report.Resumed = r.file.Count
@@ -43,7 +43,7 @@ func (r *reembed) goOn(ctx context.Context, model index.Model) (done bool, err e
 // that there are none.
 func (r *reembed) finish(ctx context.Context) error {
 	em := r.em
-	model := em.Vectors.Model()
+	model := em.vectors.Model()
 	if !model.Switching() {
 		if err := r.settleName(ctx, &model); err != nil {
 			return err
@@ -69,7 +69,7 @@ func (r *reembed) finish(ctx context.Context) error {
 	}
 	c := vectors.ChangeOfModel(&model)
 	c.Done = true
-	if err := em.Vectors.SetModel(ctx, model, c, 0); err != nil {
+	if err := em.vectors.SetModel(ctx, model, c, 0); err != nil {
 		return err
 	}
 	em.kickEmbedding()
@@ -79,19 +79,19 @@ func (r *reembed) finish(ctx context.Context) error {
 // forget removes what was computed: not while a process is rebuilding the vectors from it, which
 // may not know yet that it is no longer needed.
 func (r *reembed) forget(ctx context.Context) error {
-	held, err := r.em.Engine.Log.LockFlush(ctx)
+	held, err := r.em.engine.Log().LockFlush(ctx)
 	if err != nil {
 		return err
 	}
 	defer held.Unlock()
 	err = r.file.F.Close()
 	r.file = nil
-	return errors.Join(err, r.em.Vectors.Side.Close(), r.em.Vectors.DropComputed())
+	return errors.Join(err, r.em.vectors.Computed().Close(), r.em.vectors.DropComputed())
 }
 
 // rewrite gives the memories the vectors that were computed for them.
 func (r *reembed) rewrite(ctx context.Context, model *index.Model) error {
-	return r.file.All(r.em.Batch, func(list []vectors.ComputedVector) error {
+	return r.file.All(r.em.config.Batch, func(list []vectors.ComputedVector) error {
 		var ids []string
 		vectors := map[string]vectors.ComputedVector{}
 		for _, v := range list {
@@ -109,11 +109,11 @@ func (r *reembed) rewrite(ctx context.Context, model *index.Model) error {
 // without a vector. It says how many memories it wrote.
 func (r *reembed) rest(ctx context.Context, model *index.Model, pending bool) (n int64, err error) {
 	em := r.em
-	if err := em.Engine.CatchUp(ctx); err != nil {
+	if err := em.engine.CatchUp(ctx); err != nil {
 		return 0, err
 	}
 	var ids []string
-	for l, err := range em.Engine.Lines(ctx, em.Engine.Kinds.Memories, engine.Filters{}) {
+	for l, err := range em.engine.Lines(ctx, em.engine.Kinds().Memories, engine.Filters{}) {
 		if err != nil {
 			if l.ID == "" || ctx.Err() != nil {
 				return 0, err
@@ -147,7 +147,7 @@ func (r *reembed) restOf(ctx context.Context, model *index.Model, ids []string) 
 			continue
 		}
 		sum := sha256.Sum256([]byte(c.own))
-		v, ok, err := em.Vectors.ComputedFor(ctx, model, id, sum)
+		v, ok, err := em.vectors.ComputedFor(ctx, model, id, sum)
 		if err != nil {
 			return 0, err
 		}
@@ -190,18 +190,18 @@ func (r *reembed) writeSome(ctx context.Context, model *index.Model, ids []strin
 	err = em.Transact(ctx, nil, func(tx *commit.Tx) error {
 		n = 0
 		puts := 0
-		if now := em.Vectors.Model(); now.LSN != model.LSN {
-			return fmt.Errorf("%w: the model was changed by somebody else", errs.ErrConflict)
+		if now := em.vectors.Model(); now.LSN != model.LSN {
+			return fmt.Errorf("%w: another process changed the model", errs.ErrConflict)
 		}
 		for _, id := range ids {
-			v, err := tx.Load(em.Engine.Kinds.Memories, id)
+			v, err := tx.Load(em.engine.Kinds().Memories, id)
 			switch {
 			case errors.Is(err, errs.ErrNotFound), errors.Is(err, errs.ErrCorrupt):
 				continue // verify reports the one that is damaged
 			case err != nil:
 				return err
 			}
-			m, err := em.Engine.Decode(id, v)
+			m, err := em.engine.Decode(id, v)
 			switch {
 			case err != nil:
 				continue

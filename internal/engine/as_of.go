@@ -14,13 +14,13 @@ import (
 // a newer one was mapped since: what that took in is not listed any more. A key that changed again since is taken with
 // the version that it had then, and listed in overtaken with its newest.
 func (eng *Engine) StateAt(ctx context.Context, from, to wal.LSN) (list []index.Change, overtaken []index.At, err error) {
-	_, changes, covered := eng.State.Moment(from, false)
+	_, changes, covered := eng.state.Moment(from, false)
 	if covered > from {
 		return nil, nil, ErrMoved
 	}
 	list = make([]index.Change, 0, len(changes))
 	lines := lineStore{left: keptLines}
-	r := eng.Log.Reader()
+	r := eng.log.Reader()
 	for _, at := range changes {
 		pos := at.Pos
 		e, err := r.At(ctx, pos)
@@ -60,7 +60,7 @@ func (eng *Engine) versionBefore(ctx context.Context, e wal.Entry, from wal.LSN)
 	if err != nil || view.Previous < from {
 		return view.Previous, e, err
 	}
-	before, err := eng.Log.ReadAt(ctx, view.Previous)
+	before, err := eng.log.ReadAt(ctx, view.Previous)
 	if err == nil && before.Key != e.Key {
 		err = ErrMoved
 	}
@@ -76,12 +76,12 @@ func (eng *Engine) versionBefore(ctx context.Context, e wal.Entry, from wal.LSN)
 // IndexChange is what an entry changes in the index, except for its line; false when the index has
 // nothing of its kind.
 func (eng *Engine) IndexChange(e *wal.Entry) (index.Change, bool, error) {
-	k := eng.Kinds.Of(e.Key)
+	k := eng.kinds.Of(e.Key)
 	if k == nil {
 		return index.Change{}, false, nil
 	}
 	c := index.Change{Section: k.Section, ID: e.Key[1:], Version: e.LSN, Deleted: e.Delete}
-	if k != eng.Kinds.Assemblies || e.Delete {
+	if k != eng.kinds.Assemblies || e.Delete {
 		return c, true, nil
 	}
 	view, err := state.Read(e)

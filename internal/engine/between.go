@@ -17,7 +17,7 @@ func (eng *Engine) Between(ctx context.Context, at, to wal.Mark, apply func(*wal
 	if at.LSN >= to.LSN {
 		return errAhead
 	}
-	for e, err := range eng.Log.Past().Entries(ctx, at, to.LSN) { // the first must follow the chain
+	for e, err := range eng.log.Past().Entries(ctx, at, to.LSN) { // the first must follow the chain
 		if err != nil {
 			return err
 		}

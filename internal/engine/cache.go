@@ -63,16 +63,16 @@ func NewCache(bytes int64) (*Cache, error) {
 
 // caches reports whether a document of this size is in the cache once it was read.
 func (eng *Engine) caches(doc []byte) bool {
-	return eng.Cache != nil && int64(len(doc)) < eng.Cache.most
+	return eng.cache != nil && int64(len(doc)) < eng.cache.most
 }
 
 // Load returns the newest version with its document, from the cache if it is there.
 // The document is shared and not to be changed.
 func (eng *Engine) Load(ctx context.Context, k *Kind, id string) (Version, error) {
-	if eng.Cache == nil {
+	if eng.cache == nil {
 		return eng.Find(ctx, k, id, true)
 	}
-	if c, ok := eng.Cache.GetIfPresent(k.CacheKey(id)); ok && c.kind == k {
+	if c, ok := eng.cache.GetIfPresent(k.CacheKey(id)); ok && c.kind == k {
 		if err := eng.CatchUp(ctx); err != nil {
 			return Version{}, err
 		}
@@ -81,7 +81,7 @@ func (eng *Engine) Load(ctx context.Context, k *Kind, id string) (Version, error
 		}
 	}
 	// Both before it is looked up: what replaces the version leaves the overlay behind a swap only.
-	swaps, flushed := eng.State.Swaps(), eng.Log.Flushed()
+	swaps, flushed := eng.state.Swaps(), eng.log.Flushed()
 	v, err := eng.Find(ctx, k, id, true)
 	if err == nil && eng.caches(v.Doc) {
 		c := &cached{
@@ -90,7 +90,7 @@ func (eng *Engine) Load(ctx context.Context, k *Kind, id string) (Version, error
 		}
 		c.swaps.Store(swaps)
 		c.looked.Store(v.LSN < flushed)
-		eng.Cache.Set(k.CacheKey(id), c)
+		eng.cache.Set(k.CacheKey(id), c)
 	}
 	return v, err
 }
@@ -98,16 +98,16 @@ func (eng *Engine) Load(ctx context.Context, k *Kind, id string) (Version, error
 // isNewest says that what is cached is the newest version, as far as this process has caught up.
 func (eng *Engine) isNewest(c *cached, id string) bool {
 	file := index.Entry{Size: int64(len(c.doc)), Mtime: c.mtime}
-	if !eng.State.Changed(c.kind.Letter, id, c.lsn, c.swaps.Load()) {
-		if c.looked.Load() || c.lsn >= eng.Log.Flushed() {
+	if !eng.state.Changed(c.kind.Letter, id, c.lsn, c.swaps.Load()) {
+		if c.looked.Load() || c.lsn >= eng.log.Flushed() {
 			return true
 		}
 		return eng.looksLike(c, id, &file)
 	}
-	seen, swaps := eng.Log.Applied(), eng.State.Swaps()
-	p, err := eng.State.Find(c.kind.Letter, id)
+	seen, swaps := eng.log.Applied(), eng.state.Swaps()
+	p, err := eng.state.Find(c.kind.Letter, id)
 	// Many documents have a version that is no position of a frame, in more than one index.
-	if err != nil || p.InLog || p.Version != c.lsn || p.Version%8 != 0 || eng.Log.Applied() < seen || !eng.looksLike(c, id, &p.Entry) {
+	if err != nil || p.InLog || p.Version != c.lsn || p.Version%8 != 0 || eng.log.Applied() < seen || !eng.looksLike(c, id, &p.Entry) {
 		return false
 	}
 	c.swaps.Store(swaps)
@@ -140,7 +140,7 @@ func Written(eng *Engine, m *memstore.Memory, doc []byte, e *wal.Entry, swaps ui
 	if !eng.caches(doc) {
 		return
 	}
-	k := eng.Kinds.Memories
+	k := eng.kinds.Memories
 	c := &cached{
 		kind: k, lsn: e.LSN, doc: doc, expires: m.ExpiresAt.Truncate(time.Microsecond), created: m.CreatedAt.Truncate(time.Microsecond),
 		updated: m.UpdatedAt, mtime: e.Time.UnixMicro(), vector: int64(e.LSN), session: m.Session(),
@@ -153,5 +153,5 @@ func Written(eng *Engine, m *memstore.Memory, doc []byte, e *wal.Entry, swaps ui
 		c.vector = line.VectorNumber()
 	}
 	c.swaps.Store(swaps)
-	eng.Cache.Set(k.CacheKey(m.ID), c)
+	eng.cache.Set(k.CacheKey(m.ID), c)
 }

@@ -3,82 +3,223 @@ package engine
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 
+	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
 )
+
+// Host is what an engine calls back. Above it stand the packages that know how.
+type Host interface {
+	// RebuildIndex makes the index again, from an older one and the log or from the files. from names its source;
+	// memories is how many it has.
+	RebuildIndex(ctx context.Context, start *wal.Start) (set *index.Set, from string, memories int, err error)
+	// JudgeEdit decides about a file that differs from the version that the index names.
+	JudgeEdit(ctx context.Context, k *Kind, id string) (Version, error)
+	// FlushDue has a round of the flusher begin.
+	FlushDue()
+	// NoteRefused notes an entry that could not be applied.
+	NoteRefused(e *wal.Entry, err error)
+	// NoteWorked notes that an entry of working memory was applied.
+	NoteWorked(scope string, at uint64)
+}
+
+// Config is what New needs besides the environment.
+type Config struct {
+	// Limits returns the limits of documents of today.
+	Limits     func() (memstore.Limits, assembly.Limits)
+	CacheBytes int64 // of documents in memory; 0: the default, negative: no cache
+	Unfinished bool  // the store is the copy that a migration makes, before it is a store
+}
+
+// Tuning has the parameters that tests change while nothing uses the store.
+type Tuning struct {
+	Times  Times  // nil: documents are read
+	Orders Orders // nil: the index is read
+	Few    int    // of fewer memories all are read for filters, whatever Orders could say
+}
 
 // Engine is the log, what was applied of it, and how a document is found and read by that.
 // Everything else in an open store lies above it.
 type Engine struct {
-	Env      *env.Env
-	Settings *settings.Settings
-	Kinds    *kinds
+	env      *env.Env
+	settings *settings.Settings
+	kinds    *kinds
+	host     Host
 
-	Log    *wal.FileLog
-	State  state.State
-	Codec  record.Codec
-	Token  string // names what this process puts into tmp/
-	Opened opened
-	Health health
+	log    *wal.FileLog
+	state  state.State
+	codec  record.Codec
+	token  string // names what this process puts into tmp/
+	opened opened
+	health health
 
-	Cache    *Cache // nil: there is none
-	Overlay  overlayOrder
-	Expiring Expiring
-	Times    Times  // nil: documents are read
-	Orders   Orders // nil: the index is read
-	Few      int    // of fewer memories all are read for filters, whatever Orders could say
+	cache    *Cache // nil: there is none
+	overlay  overlayOrder
+	expiring Expiring
+	tuning   Tuning
 
-	Remade     atomic.Uint64 // the log's Remade, when the index was last mapped
+	remade     atomic.Uint64 // the log's Remade, when the index was last mapped
 	refreshing sync.Mutex
-	Rotten     atomic.Bool // a read met damage in the index: it is made again in the next round
+	damaged    atomic.Bool // a read met damage in the index: it is made again in the next round
 
-	Linked     *errs.LinkedError // the log belongs to another folder: this handle reads only
-	Unfinished bool              // the copy that a migration makes, before it is a store
+	linked     *errs.LinkedError // the log belongs to another folder: this handle reads only
+	unfinished bool              // see Config
 	moved      moved
 
-	Commits atomic.Int64 // of documents and working memory, asked for by calls of this handle
+	commits atomic.Int64 // of documents and working memory, asked for by calls of this handle
 
-	Closed     atomic.Bool
-	Operations sync.WaitGroup // that Close waits for
-	Lasting    lasting
-	Closing    sync.RWMutex
-
-	// What stands above gives these before the store is used.
-
-	// RemakeIndex makes the index again, from an older one and the log or from the files.
-	RemakeIndex func(context.Context, *wal.Start) (set *index.Set, from string, memories int, err error)
-	// Judge decides about a file that is not the version that the index names.
-	Judge func(ctx context.Context, k *Kind, id string) (Version, error)
-	// DueNow has a round of the flusher begin.
-	DueNow func()
+	closed     atomic.Bool
+	operations sync.WaitGroup // that Close waits for
+	progress   lasting
+	closing    sync.RWMutex
 }
 
-// Init makes it ready.
-func (eng *Engine) Init() {
-	eng.Lasting.Init()
-	eng.Few = fewMemories
-	eng.Expiring.init(eng)
+// New returns an engine in an environment, without a log: see OpenLog. Of host only the pointer is used before that.
+func New(e *env.Env, s *settings.Settings, host Host, c Config) (*Engine, error) {
+	eng := &Engine{env: e, settings: s, host: host, unfinished: c.Unfinished}
+	eng.tuning.Few = fewMemories
+	eng.progress.Init()
+	eng.expiring.init(eng)
+	eng.state.Refused, eng.state.Worked = host.NoteRefused, host.NoteWorked
+	eng.kinds = newKinds(eng.Layout(), e.NaiveTimes, c.Limits)
+	var err error
+	eng.cache, err = NewCache(c.CacheBytes)
+	return eng, err
 }
 
-// NewToken makes a Token, what this process calls its own in tmp/:
+// Begin enters the folder of the store, and makes it if there is none and mustExist is false. It is called once, before
+// OpenLog and before anything that puts files into tmp/.
+func (eng *Engine) Begin(ctx context.Context, mustExist bool) (err error) {
+	if err := eng.enter(ctx, mustExist); err != nil {
+		return err
+	}
+	if err := eng.env.Hold(); err != nil { // the folder may have come to its path just now
+		return fmt.Errorf("opening %s: %w", eng.env.Dir, err)
+	}
+	if err := eng.newerVectors(); err != nil {
+		return err
+	}
+	eng.token, err = eng.newToken()
+	return err
+}
+
+// OpenLog opens the log, and recovers it. A log that belongs to another folder is opened to read only: see Linked.
+func (eng *Engine) OpenLog(ctx context.Context, o wal.Options) (err error) {
+	eng.log, err = wal.Open(ctx, o)
+	if errors.As(err, &eng.linked) { // it can be read
+		eng.env.ReadOnly, o.ReadOnly, o.Create = true, true, false
+		eng.log, err = wal.Open(ctx, o)
+	}
+	if err != nil {
+		eng.state.Close()
+		return eng.env.Explain(err)
+	}
+	eng.codec.Bound(eng.log.Limit())
+	if eng.linked == nil {
+		eng.linked = eng.log.Report().Linked
+	}
+	if eng.env.ReadOnly { // it has no lock that keeps the store from being moved
+		if err := eng.CheckMoved(); err != nil {
+			return errors.Join(err, eng.log.Close(), eng.state.Close())
+		}
+	}
+	return nil
+}
+
+// Layout returns where the documents of the store are.
+func (eng *Engine) Layout() docfile.Layout {
+	e := eng.env
+	return docfile.Layout{FS: e.FS, Root: e.Dir, FileMode: e.FileMode, FolderMode: e.FolderMode}
+}
+
+// Env returns the environment that the store is in.
+func (eng *Engine) Env() *env.Env { return eng.env }
+
+// Settings returns the settings of the store.
+func (eng *Engine) Settings() *settings.Settings { return eng.settings }
+
+// Kinds returns the kinds of documents.
+func (eng *Engine) Kinds() *kinds { return eng.kinds }
+
+// Log returns the log, nil before OpenLog.
+func (eng *Engine) Log() *wal.FileLog { return eng.log }
+
+// State returns what was applied of the log.
+func (eng *Engine) State() *state.State { return &eng.state }
+
+// Codec returns the codec of the log's records.
+func (eng *Engine) Codec() *record.Codec { return &eng.codec }
+
+// Token returns what names the things of this process in tmp/.
+func (eng *Engine) Token() string { return eng.token }
+
+// Opened returns what opening the store found and did.
+func (eng *Engine) Opened() *opened { return &eng.opened }
+
+// Health returns what went wrong in the background.
+func (eng *Engine) Health() *health { return &eng.health }
+
+// Cache returns the cache of documents, nil if there is none.
+func (eng *Engine) Cache() *Cache { return eng.cache }
+
+// Overlay returns the order of the documents that are newer than the index.
+func (eng *Engine) Overlay() *overlayOrder { return &eng.overlay }
+
+// Expiring returns the memories with a time to live.
+func (eng *Engine) Expiring() *Expiring { return &eng.expiring }
+
+// Tune returns the parameters that tests change, and the orders of the words (SetOrders).
+func (eng *Engine) Tune() *Tuning { return &eng.tuning }
+
+// SetOrders gives the engine what answers filters without reading the index. It is called before OpenLog.
+func (eng *Engine) SetOrders(o Orders, t Times) { eng.tuning.Orders, eng.tuning.Times = o, t }
+
+// Remade returns the log's Remade, when the index was last mapped.
+func (eng *Engine) Remade() *atomic.Uint64 { return &eng.remade }
+
+// Damaged reports whether a read met damage in the index: it is rebuilt in the next round.
+func (eng *Engine) Damaged() *atomic.Bool { return &eng.damaged }
+
+// Linked returns why the log belongs to another folder, so that this handle reads only; nil if it does not.
+func (eng *Engine) Linked() *errs.LinkedError { return eng.linked }
+
+// Commits returns the counter of commits that calls of this handle asked for.
+func (eng *Engine) Commits() *atomic.Int64 { return &eng.commits }
+
+// Closed reports whether the store was closed.
+func (eng *Engine) Closed() *atomic.Bool { return &eng.closed }
+
+// Operations returns the operations that Close waits for.
+func (eng *Engine) Operations() *sync.WaitGroup { return &eng.operations }
+
+// Progress returns the operations that may take long, which Close ends.
+func (eng *Engine) Progress() *lasting { return &eng.progress }
+
+// Closing returns the lock that Close holds for writing.
+func (eng *Engine) Closing() *sync.RWMutex { return &eng.closing }
+
+// newToken makes a Token, what this process calls its own in tmp/:
 //
 //	<process id> '-' <birth, hex> '-' 12 hex digits by chance
 //	16 hex digits by chance, where the process cannot be told from others; see vfs.Host
-func (eng *Engine) NewToken() (string, error) {
+func (eng *Engine) newToken() (string, error) {
 	var b [8]byte
-	if err := eng.Env.Random(b[:]); err != nil {
+	if err := eng.env.Random(b[:]); err != nil {
 		return "", err
 	}
-	if h := eng.Env.FS.Host(); h.Birth != 0 {
+	if h := eng.env.FS.Host(); h.Birth != 0 {
 		return fmt.Sprintf("%d-%x-%x", h.PID, h.Birth, b[:6]), nil
 	}
 	return hex.EncodeToString(b[:]), nil

@@ -26,24 +26,24 @@ import (
 // folders are those of a store, besides wal/, which the log makes.
 var folders = []string{"memories", "assemblies", "tmp", "backups", "quarantine"}
 
-// Enter finds out what the folder is, and makes a store of it where it may.
-func (eng *Engine) Enter(ctx context.Context, mustExist bool) error {
+// enter finds out what the folder is, and makes a store of it where it may.
+func (eng *Engine) enter(ctx context.Context, mustExist bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if err := eng.CheckMoved(); errors.Is(err, syscall.ENOTDIR) && vfs.EnterError(err) == nil {
-		wal := filepath.Join(eng.Env.Dir, "wal")
-		if info, serr := eng.Env.FS.Stat(wal); serr == nil && !info.Mode.IsDir() {
+		wal := filepath.Join(eng.env.Dir, "wal")
+		if info, serr := eng.env.FS.Stat(wal); serr == nil && !info.Mode.IsDir() {
 			return &vfs.NotFolderError{Path: wal, Mode: info.Mode}
 		}
-		return fmt.Errorf("%w: %s is a file, or lies in one", errs.ErrNoStore, eng.Env.Dir)
+		return fmt.Errorf("%w: %s is a file, or lies in one", errs.ErrNoStore, eng.env.Dir)
 	} else if err != nil {
 		return err
 	}
-	c, err := eng.Settings.Load()
+	c, err := eng.settings.Load()
 	switch {
 	case err == nil:
-		if eng.Env.ReadOnly {
+		if eng.env.ReadOnly {
 			return nil
 		}
 		return eng.makeFolders()
@@ -56,32 +56,32 @@ func (eng *Engine) Enter(ctx context.Context, mustExist bool) error {
 		// A slip of the pen in config.json, or a flipped bit, must not keep anybody
 		// from his memories.
 		if errors.Is(err, settings.ErrForeign) {
-			err = fmt.Errorf("%w: %w: the log beside it is a store's, so it was damaged: memctl repair rebuilds it", errs.ErrInvalid, err)
+			err = fmt.Errorf("%w: %w: the log beside it belongs to a store, so the file was damaged: memctl repair --apply rebuilds it", errs.ErrInvalid, err)
 		}
 		eng.unknownSettings(c, err)
 		return nil
 	default:
-		return eng.Env.IOError("reading", filepath.Join(eng.Env.Dir, settings.Name), err)
+		return eng.env.IOError("reading", filepath.Join(eng.env.Dir, settings.Name), err)
 	}
 	if err := eng.foreign(); err != nil {
 		return err
 	}
-	if !eng.Env.ReadOnly && eng.emptied() {
-		return &errs.EmptiedError{Path: eng.Env.Dir}
+	if !eng.env.ReadOnly && eng.emptied() {
+		return &errs.EmptiedError{Path: eng.env.Dir}
 	}
 	// An editor may be saving it, or a branch is checked out that has none.
-	if last, err := wal.ReadCheckpoint(eng.Env.FS, eng.Env.Dir); err == nil && last.Config && eng.hasLog() {
+	if last, err := wal.ReadCheckpoint(eng.env.FS, eng.env.Dir); err == nil && last.Config && eng.hasLog() {
 		eng.unknownSettings(nil, settings.ErrMissing)
-		if eng.Env.ReadOnly {
+		if eng.env.ReadOnly {
 			return nil
 		}
 		return eng.makeFolders()
 	}
-	if eng.Env.ReadOnly || mustExist {
+	if eng.env.ReadOnly || mustExist {
 		if !eng.looksLikeStore() {
 			return errs.ErrNoStore
 		}
-		if eng.Env.ReadOnly {
+		if eng.env.ReadOnly {
 			return nil
 		}
 	}
@@ -90,10 +90,10 @@ func (eng *Engine) Enter(ctx context.Context, mustExist bool) error {
 
 // unknownSettings takes what is valid of a config.json that does not hold.
 func (eng *Engine) unknownSettings(c *settings.Config, err error) {
-	const note = "what is wrong has its default, and nothing is removed until it is right"
-	eng.Env.Logger.Warn("config.json is not valid; "+note, "err", err)
-	eng.Env.Event(env.Event{Kind: env.EventConfig, Path: settings.Name, Note: note, Err: err})
-	eng.Settings.Use(c, err)
+	const note = "invalid settings have their defaults, and nothing is removed until the file is valid"
+	eng.env.Logger.Warn("config.json is not valid; "+note, "err", err)
+	eng.env.Event(env.Event{Kind: env.EventConfig, Path: settings.Name, Note: note, Err: err})
+	eng.settings.Use(c, err)
 	eng.NoteProblem(err)
 }
 
@@ -103,7 +103,7 @@ func (eng *Engine) looksLikeStore() bool {
 	if eng.hasLog() {
 		return true
 	}
-	names, err := eng.Env.FS.ReadDir(filepath.Join(eng.Env.Dir, "memories"))
+	names, err := eng.env.FS.ReadDir(filepath.Join(eng.env.Dir, "memories"))
 	return err == nil && HasDocuments(names)
 }
 
@@ -111,11 +111,11 @@ func (eng *Engine) looksLikeStore() bool {
 // names. git has removed the rest, for a branch that does not contain the store; a config.json made again
 // would prevent the switch back, and documents put back would be in the wrong branch.
 func (eng *Engine) emptied() bool {
-	if _, err := eng.Env.FS.Stat(filepath.Join(eng.Env.Dir, "checkpoint")); err != nil || !eng.hasLog() {
+	if _, err := eng.env.FS.Stat(filepath.Join(eng.env.Dir, "checkpoint")); err != nil || !eng.hasLog() {
 		return false
 	}
 	for _, folder := range document.Folders {
-		names, err := eng.Env.FS.ReadDir(filepath.Join(eng.Env.Dir, folder))
+		names, err := eng.env.FS.ReadDir(filepath.Join(eng.env.Dir, folder))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) || HasDocuments(names) {
 			return false
 		}
@@ -125,11 +125,11 @@ func (eng *Engine) emptied() bool {
 
 // hasLog says whether a store's log lies in the folder.
 func (eng *Engine) hasLog() bool {
-	wal := filepath.Join(eng.Env.Dir, "wal")
-	if _, err := eng.Env.FS.Stat(filepath.Join(wal, "open.lock")); err == nil {
+	wal := filepath.Join(eng.env.Dir, "wal")
+	if _, err := eng.env.FS.Stat(filepath.Join(wal, "open.lock")); err == nil {
 		return true
 	}
-	names, _ := eng.Env.FS.ReadDir(wal)
+	names, _ := eng.env.FS.ReadDir(wal)
 	return slices.ContainsFunc(names, func(name string) bool {
 		_, ok := segment.ParseName(name)
 		return ok
@@ -138,20 +138,20 @@ func (eng *Engine) hasLog() bool {
 
 // foreign refuses a folder that holds another system's memories.
 func (eng *Engine) foreign() error {
-	names, err := vfs.ReadRoot(eng.Env.FS, eng.Env.Dir)
+	names, err := vfs.ReadRoot(eng.env.FS, eng.env.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return eng.Env.IOError("reading", eng.Env.Dir, err)
+		return eng.env.IOError("reading", eng.env.Dir, err)
 	}
 	hint := func(format string) error {
-		return fmt.Errorf("%w: it holds memories of another system; take them over into a folder of their own:\n\tmemctl import --from %s %s --store NEW-FOLDER", errs.ErrNoStore, format, eng.Env.Dir)
+		return fmt.Errorf("%w: the folder has memories of another system; import them into a new folder:\n\tmemctl import --from %s %s --store NEW-FOLDER", errs.ErrNoStore, format, eng.env.Dir)
 	}
 	for _, name := range names {
 		switch {
 		case name == repair.BackupName:
-			return fmt.Errorf("%w: it is a backup, not a store; make one of it in a new folder:\n\tmemctl restore %s NEW-FOLDER", errs.ErrNoStore, eng.Env.Dir)
+			return fmt.Errorf("%w: the folder is a backup, not a store; create a store from it in a new folder:\n\tmemctl restore %s NEW-FOLDER", errs.ErrNoStore, eng.env.Dir)
 		case strings.HasPrefix(name, "session_") && strings.HasSuffix(name, ".json"):
 			return hint("vizor")
 		case strings.HasPrefix(name, "mem_") && strings.HasSuffix(name, ".json"),
@@ -168,46 +168,46 @@ func (eng *Engine) foreign() error {
 
 func (eng *Engine) makeStore() error {
 	// A store whose config.json is missing is opened as it is, also that of another user.
-	self := eng.Env.Self
+	self := eng.env.Self
 	if eng.hasLog() {
 		self = nil
 	}
-	if _, err := vfs.MakeRoot(eng.Env.FS, eng.Env.Dir, eng.Env.FolderMode, self, eng.Env.Shared); err != nil {
-		return eng.Env.IOError("making", eng.Env.Dir, err)
+	if _, err := vfs.MakeRoot(eng.env.FS, eng.env.Dir, eng.env.FolderMode, self, eng.env.Shared); err != nil {
+		return eng.env.IOError("making", eng.env.Dir, err)
 	}
-	if err := eng.Env.Hold(); err != nil {
+	if err := eng.env.Hold(); err != nil {
 		return err
 	}
-	if eng.Env.Shared {
+	if eng.env.Shared {
 		// Everything in it would be the group's.
-		if names, err := vfs.Contents(eng.Env.FS, eng.Env.Dir); err != nil || len(names) > 0 && !vfs.IsShared(eng.Env.FS, eng.Env.Dir) {
+		if names, err := vfs.Contents(eng.env.FS, eng.env.Dir); err != nil || len(names) > 0 && !vfs.IsShared(eng.env.FS, eng.env.Dir) {
 			if err == nil {
-				err = fmt.Errorf("%w: it is not empty, and its group does not share it: name a new folder", errs.ErrInvalid)
+				err = fmt.Errorf("%w: the folder is not empty and not shared with its group: name a new folder", errs.ErrInvalid)
 			}
-			return fmt.Errorf("sharing %s: %w", eng.Env.Dir, err)
+			return fmt.Errorf("sharing %s: %w", eng.env.Dir, err)
 		}
-		if err := vfs.Share(eng.Env.FS, eng.Env.Dir); err != nil {
-			return eng.Env.IOError("sharing", eng.Env.Dir, err)
+		if err := vfs.Share(eng.env.FS, eng.env.Dir); err != nil {
+			return eng.env.IOError("sharing", eng.env.Dir, err)
 		}
 	}
 	// The process that made it may have been killed before its name was durable.
-	if err := eng.Env.FS.SyncDir(filepath.Dir(eng.Env.Dir)); err != nil && !vfs.IsPermission(err) {
-		return eng.Env.IOError("syncing", filepath.Dir(eng.Env.Dir), err)
+	if err := eng.env.FS.SyncDir(filepath.Dir(eng.env.Dir)); err != nil && !vfs.IsPermission(err) {
+		return eng.env.IOError("syncing", filepath.Dir(eng.env.Dir), err)
 	}
 	if err := eng.makeFolders(); err != nil {
 		return err
 	}
-	ignore := filepath.Join(eng.Env.Dir, ".gitignore")
-	if _, err := eng.Env.FS.Stat(ignore); errors.Is(err, fs.ErrNotExist) {
-		temp, err := settings.Scratch(eng.Env, ".gitignore")
+	ignore := filepath.Join(eng.env.Dir, ".gitignore")
+	if _, err := eng.env.FS.Stat(ignore); errors.Is(err, fs.ErrNotExist) {
+		temp, err := settings.Scratch(eng.env, ".gitignore")
 		if err != nil {
 			return err
 		}
-		if err := vfs.WriteDurable(eng.Env.FS, temp, ignore, []byte(Ignore), eng.Env.FileMode); err != nil {
-			return eng.Env.IOError("writing", ignore, err)
+		if err := vfs.WriteDurable(eng.env.FS, temp, ignore, []byte(Ignore), eng.env.FileMode); err != nil {
+			return eng.env.IOError("writing", ignore, err)
 		}
 	}
-	return eng.Settings.Make()
+	return eng.settings.Make()
 }
 
 // Ignore is what a store tells git to leave out: what is not documents, and can be made again.
@@ -227,7 +227,7 @@ migrate.lock
 
 // endOf is the last bytes of a file.
 func (eng *Engine) endOf(name string) (string, error) {
-	f, err := eng.Env.FS.OpenFile(filepath.Join(eng.Env.Dir, name), os.O_RDONLY, 0)
+	f, err := eng.env.FS.OpenFile(filepath.Join(eng.env.Dir, name), os.O_RDONLY, 0)
 	if err != nil {
 		return "", err
 	}
@@ -249,23 +249,23 @@ func (eng *Engine) endOf(name string) (string, error) {
 func (eng *Engine) makeFolders() error {
 	made := false
 	for _, name := range folders {
-		path := filepath.Join(eng.Env.Dir, name)
-		info, err := eng.Env.FS.Stat(path)
+		path := filepath.Join(eng.env.Dir, name)
+		info, err := eng.env.FS.Stat(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			if err := eng.Env.FS.Mkdir(path, eng.Env.FolderMode); err != nil && !errors.Is(err, fs.ErrExist) {
-				return eng.Env.IOError("making", path, err)
+			if err := eng.env.FS.Mkdir(path, eng.env.FolderMode); err != nil && !errors.Is(err, fs.ErrExist) {
+				return eng.env.IOError("making", path, err)
 			}
 			made = true
 		case err != nil:
-			return eng.Env.IOError("looking at", path, err)
+			return eng.env.IOError("looking at", path, err)
 		case !info.Mode.IsDir():
 			return &vfs.NotFolderError{Path: path, Mode: info.Mode}
 		}
 	}
 	if made {
-		if err := eng.Env.FS.SyncDir(eng.Env.Dir); err != nil {
-			return eng.Env.IOError("syncing", eng.Env.Dir, err)
+		if err := eng.env.FS.SyncDir(eng.env.Dir); err != nil {
+			return eng.env.IOError("syncing", eng.env.Dir, err)
 		}
 	}
 	return nil

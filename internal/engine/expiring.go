@@ -42,7 +42,7 @@ func (x *Expiring) Covered(*index.Set) bool { return false }
 
 // Apply implements view.Fold.
 func (x *Expiring) Apply(_ context.Context, set *index.Set, e *wal.Entry) error {
-	if x.eng.Kinds.Of(e.Key) != x.eng.Kinds.Memories {
+	if x.eng.kinds.Of(e.Key) != x.eng.kinds.Memories {
 		return nil
 	}
 	var line index.Entry
@@ -76,7 +76,7 @@ func (x *Expiring) Apply(_ context.Context, set *index.Set, e *wal.Entry) error 
 
 // AnyExpiry says whether any memory has a time to live. It may say yes where it is not so.
 func (eng *Engine) AnyExpiry(ctx context.Context) (any bool) {
-	x := &eng.Expiring
+	x := &eng.expiring
 	err := x.follow.With(ctx, eng, func(set *index.Set, _ int64) error {
 		any = set.Count(index.ByExpiry) > int64(len(x.over)) || len(x.list) > 0
 		return nil

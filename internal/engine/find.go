@@ -49,9 +49,9 @@ func (eng *Engine) Find(ctx context.Context, k *Kind, id string, doc bool) (Vers
 		if err := eng.CatchUp(ctx); err != nil {
 			return Version{}, err
 		}
-		seen, swaps := eng.Log.Applied(), eng.State.Swaps()
-		place, err := eng.State.Find(k.Letter, id)
-		if eng.Log.Applied() < seen {
+		seen, swaps := eng.log.Applied(), eng.state.Swaps()
+		place, err := eng.state.Find(k.Letter, id)
+		if eng.log.Applied() < seen {
 			continue // this process starts again from newer views
 		}
 		if err != nil {
@@ -72,26 +72,26 @@ func (eng *Engine) Find(ctx context.Context, k *Kind, id string, doc bool) (Vers
 			}
 		case errors.Is(err, ErrMismatch):
 			if !eng.changed(k, id, place) {
-				return eng.Judge(ctx, k, id)
+				return eng.host.JudgeEdit(ctx, k, id)
 			}
 		default:
 			return Version{}, err
 		}
 		last = err
 	}
-	return Version{}, fmt.Errorf("reading %s %s: it changes faster than it can be read: %w", k.Noun, human.Quote(id), last)
+	return Version{}, fmt.Errorf("reading %s %s: gave up, because it keeps changing: %w", k.Noun, human.Quote(id), last)
 }
 
 // MarkDamaged notes that the index is damaged: it is made again in the next round.
 func (eng *Engine) MarkDamaged(err error) {
-	if errors.Is(err, errs.ErrCorrupt) && eng.Rotten.CompareAndSwap(false, true) {
-		eng.DueNow()
+	if errors.Is(err, errs.ErrCorrupt) && eng.damaged.CompareAndSwap(false, true) {
+		eng.host.FlushDue()
 	}
 }
 
 // Containing are the assemblies that contain a memory, and the version of that.
 func (eng *Engine) Containing(id string) ([]string, wal.LSN, error) {
-	assemblies, newest, err := eng.State.Containing(id)
+	assemblies, newest, err := eng.state.Containing(id)
 	if err != nil {
 		eng.MarkDamaged(err)
 		return nil, 0, fmt.Errorf("the assemblies of memory %s: %w", human.Quote(id), err)
@@ -103,7 +103,7 @@ func (eng *Engine) Containing(id string) ([]string, wal.LSN, error) {
 // flush.lock must not, nor anybody for whom it may wait: what does not match is ErrCorrupt, unless
 // the log has it.
 func (eng *Engine) Settled(ctx context.Context, k *Kind, id string) (Version, error) {
-	place, err := eng.State.Find(k.Letter, id)
+	place, err := eng.state.Find(k.Letter, id)
 	if err != nil {
 		return Version{}, eng.beyondDamage(err)
 	}
@@ -123,17 +123,17 @@ func (eng *Engine) Settled(ctx context.Context, k *Kind, id string) (Version, er
 // beyondDamage keeps "not found" from being said of what may stand behind the
 // damage in the log.
 func (eng *Engine) beyondDamage(err error) error {
-	if d := eng.Log.Damage(); d != nil && errors.Is(err, errs.ErrNotFound) {
+	if d := eng.log.Damage(); d != nil && errors.Is(err, errs.ErrNotFound) {
 		return d
 	}
 	return err
 }
 
 func (eng *Engine) changed(k *Kind, id string, was state.Place) bool {
-	if err := eng.Log.CatchUp(context.Background()); err != nil {
+	if err := eng.log.CatchUp(context.Background()); err != nil {
 		return false
 	}
-	now, err := eng.State.Find(k.Letter, id)
+	now, err := eng.state.Find(k.Letter, id)
 	return err != nil || now.Version != was.Version
 }
 
@@ -169,7 +169,7 @@ func (eng *Engine) Read(ctx context.Context, k *Kind, id string, place state.Pla
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errs.ErrCorrupt) || NotOurs(err) || vfs.IsPermission(err) {
 			return v, fmt.Errorf("%w: %w", ErrMismatch, err)
 		}
-		return v, eng.Env.IOError("reading", k.Path(docfile.FileName(id)), err)
+		return v, eng.env.IOError("reading", k.Path(docfile.FileName(id)), err)
 	}
 	if !Matches(&v.Line, info) || sha256.Sum256(data) != v.Line.ContentHash {
 		return v, ErrMismatch
@@ -191,16 +191,16 @@ func (eng *Engine) readLog(ctx context.Context, k *Kind, id string, at wal.LSN, 
 	if err != nil || !doc {
 		return v, err
 	}
-	if at < eng.Log.Flushed() {
+	if at < eng.log.Flushed() {
 		info, err := k.Stat(docfile.FileName(id))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return v, eng.Env.IOError("looking at", k.Path(docfile.FileName(id)), err)
+			return v, eng.env.IOError("looking at", k.Path(docfile.FileName(id)), err)
 		}
 		if err != nil || !Matches(&v.Line, info) {
 			return v, ErrMismatch
 		}
 	}
-	if v.Doc, err = eng.Codec.Doc(&view, places.StoredMost); err != nil {
+	if v.Doc, err = eng.codec.Doc(&view, places.StoredMost); err != nil {
 		err = state.Invalid(&wal.Entry{LSN: at}, err)
 	}
 	return v, err
@@ -208,7 +208,7 @@ func (eng *Engine) readLog(ctx context.Context, k *Kind, id string, at wal.LSN, 
 
 // Frame reads the record of a version and its line.
 func (eng *Engine) Frame(ctx context.Context, k *Kind, id string, at wal.LSN) (Version, record.View, error) {
-	e, err := eng.Log.ReadAt(ctx, at)
+	e, err := eng.log.ReadAt(ctx, at)
 	if err != nil {
 		return Version{}, record.View{}, err
 	}
@@ -229,7 +229,7 @@ func (eng *Engine) DurableNow(ctx context.Context) (uint64, error) {
 	}
 	defer eng.EndUse()
 	err := eng.CatchUp(ctx)
-	return eng.Log.Durable(), err
+	return eng.log.Durable(), err
 }
 
 // NoVersion says of the error of reading the version that an entry names as the one

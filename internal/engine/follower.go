@@ -50,10 +50,10 @@ func (f *Follower) With(ctx context.Context, eng *Engine, use func(set *index.Se
 	defer f.mu.Unlock()
 	var last error
 	for range FindTries {
-		if built := eng.Remade.Load(); built != f.built {
+		if built := eng.remade.Load(); built != f.built {
 			f.built, f.valid = built, false
 		}
-		set := eng.State.Set()
+		set := eng.state.Set()
 		if set == nil {
 			return errs.ErrClosed
 		}
@@ -104,12 +104,12 @@ func (f *Follower) catchUp(ctx context.Context, eng *Engine, set *index.Set) (li
 		}
 		f.of, f.from, f.valid = of, set.LSN(), true
 	}
-	at := eng.Log.Applied()
-	live, changes, covered := eng.State.Moment(f.at, f.Passes != nil && f.Passes(set))
+	at := eng.log.Applied()
+	live, changes, covered := eng.state.Moment(f.at, f.Passes != nil && f.Passes(set))
 	if covered != set.LSN() {
 		return 0, ErrMoved // the newer one took in some of them
 	}
-	r := eng.Log.Reader()
+	r := eng.log.Reader()
 	for _, c := range changes {
 		e, err := r.At(ctx, c.Pos)
 		if err != nil {
@@ -126,7 +126,7 @@ func (f *Follower) catchUp(ctx context.Context, eng *Engine, set *index.Set) (li
 // ViewFolder is where a view that plugs in has its files; see package internal/views.
 func (eng *Engine) ViewFolder(name string) *view.Folder {
 	return &view.Folder{
-		FS: eng.Env.FS, Path: filepath.Join(eng.Env.Dir, places.Views, name), Temp: filepath.Join(eng.Env.Dir, "tmp", "index."+eng.Token),
-		FileMode: eng.Env.FileMode, FolderMode: eng.Env.FolderMode,
+		FS: eng.env.FS, Path: filepath.Join(eng.env.Dir, places.Views, name), Temp: filepath.Join(eng.env.Dir, "tmp", "index."+eng.token),
+		FileMode: eng.env.FileMode, FolderMode: eng.env.FolderMode,
 	}
 }

@@ -94,7 +94,7 @@ const MaxProblems = 100
 
 // NoteProblem remembers what is wrong with the store, and goes on.
 func (eng *Engine) NoteProblem(err error) {
-	o := &eng.Opened
+	o := &eng.opened
 	o.Mu.Lock()
 	defer o.Mu.Unlock()
 	if len(o.Problems) < MaxProblems {
@@ -114,10 +114,10 @@ const ProblemsShown = 3
 
 // UpdateSettings changes config.json under flush.lock.
 func (eng *Engine) UpdateSettings(ctx context.Context, change func(*settings.Config) error) error {
-	held, err := eng.Log.LockFlush(ctx)
+	held, err := eng.log.LockFlush(ctx)
 	if err != nil {
 		return err
 	}
 	defer held.Unlock()
-	return eng.Settings.Update(held, change)
+	return eng.settings.Update(held, change)
 }

@@ -52,9 +52,9 @@ type kinds struct {
 	All                  []*Kind // memories and assemblies, in the order of the index's sections and of the checkpoint's times
 }
 
-// NewKinds are the kinds in a store's folder. Times without a zone are in zone; limits are
+// newKinds returns the kinds in a store's folder. Times without a zone are in zone; limits are
 // those of today.
-func NewKinds(in docfile.Layout, zone *time.Location, limits func() (memstore.Limits, assembly.Limits)) *kinds {
+func newKinds(in docfile.Layout, zone *time.Location, limits func() (memstore.Limits, assembly.Limits)) *kinds {
 	memory := func(data []byte, id string, l memstore.Limits) (Parsed, error) {
 		m, err := memstore.Decode(data, memstore.DecodeOptions{Limits: l, Location: zone, ID: id})
 		if err != nil {

@@ -66,8 +66,8 @@ func (eng *Engine) Each(ctx context.Context, f Filters, yield func(memstore.Memo
 				}
 				continue
 			}
-			v, err := eng.Load(ctx, eng.Kinds.Memories, id)
-			if errors.Is(err, errs.ErrNotFound) || err == nil && v.Stale(&f, id, eng.Env.Clock()) {
+			v, err := eng.Load(ctx, eng.kinds.Memories, id)
+			if errors.Is(err, errs.ErrNotFound) || err == nil && v.Stale(&f, id, eng.env.Clock()) {
 				continue // gone since
 			}
 			var m memstore.Memory
@@ -95,8 +95,8 @@ func (eng *Engine) Count(ctx context.Context, f Filters) (n int64, err error) {
 	switch {
 	case f.All():
 		return eng.countAll(ctx)
-	case eng.Orders != nil && f.Session == nil && f.Prefix == "" && f.After == "":
-		if n, ok, err := eng.Orders.Count(ctx, &f); ok || err != nil {
+	case eng.tuning.Orders != nil && f.Session == nil && f.Prefix == "" && f.After == "":
+		if n, ok, err := eng.tuning.Orders.Count(ctx, &f); ok || err != nil {
 			return n, err
 		}
 	}
@@ -115,7 +115,7 @@ func (eng *Engine) Count(ctx context.Context, f Filters) (n int64, err error) {
 		}
 		return n, err
 	}
-	for _, err := range eng.IDs(ctx, eng.Kinds.Memories, f) {
+	for _, err := range eng.IDs(ctx, eng.kinds.Memories, f) {
 		if err != nil {
 			return n, err
 		}
@@ -127,8 +127,8 @@ func (eng *Engine) Count(ctx context.Context, f Filters) (n int64, err error) {
 // countAll is Count without a filter: what there is, without what is over.
 func (eng *Engine) countAll(ctx context.Context) (int64, error) {
 	for {
-		swaps := eng.State.Swaps()
-		live, expired, err := eng.Expiring.Count(ctx, eng.Env.Clock())
+		swaps := eng.state.Swaps()
+		live, expired, err := eng.expiring.Count(ctx, eng.env.Clock())
 		if errors.Is(err, errs.ErrCorrupt) && eng.Healed(swaps) {
 			continue
 		}
@@ -162,7 +162,7 @@ func (eng *Engine) Lines(ctx context.Context, k *Kind, f Filters) iter.Seq2[List
 		return eng.sortedLines(ctx, k, f)
 	}
 	return Whole(ctx, func(yield func(Listing, error) bool) {
-		changed, err := eng.Overlay.Sorted(ctx, eng, k)
+		changed, err := eng.overlay.Sorted(ctx, eng, k)
 		if err != nil {
 			yield(Listing{}, err)
 			return
@@ -179,7 +179,7 @@ func (eng *Engine) Lines(ctx context.Context, k *Kind, f Filters) iter.Seq2[List
 				list = list[1:]
 			}
 		}
-		now := eng.Env.Clock()
+		now := eng.env.Clock()
 		give := func(c *change) bool {
 			return c.Deleted || !f.Line(c.id, &c.Line, now) || yield(Listing{c.id, c.Line, true}, nil)
 		}
@@ -230,7 +230,7 @@ func (eng *Engine) base(k *Kind, f Filters) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		for again := true; again; {
 			again = false
-			swaps, set := eng.State.Swaps(), eng.State.Set()
+			swaps, set := eng.state.Swaps(), eng.state.Set()
 			if set == nil {
 				yield(Item{}, errs.ErrClosed)
 				return

@@ -24,7 +24,7 @@ func (eng *Engine) Get(ctx context.Context, k *Kind, id string) (Version, error)
 		return Version{}, err
 	}
 	v, err := eng.Load(ctx, k, id)
-	if err == nil && v.Expired(eng.Env.Clock()) {
+	if err == nil && v.Expired(eng.env.Clock()) {
 		err = errs.ErrNotFound
 	}
 	if err != nil {
@@ -35,9 +35,9 @@ func (eng *Engine) Get(ctx context.Context, k *Kind, id string) (Version, error)
 
 // Decode makes a memory of a version.
 func (eng *Engine) Decode(id string, v Version) (memstore.Memory, error) {
-	m, err := memstore.Decode(v.Doc, memstore.DecodeOptions{Limits: document.Stored, Location: eng.Env.NaiveTimes, ID: id, Owned: !eng.caches(v.Doc)})
+	m, err := memstore.Decode(v.Doc, memstore.DecodeOptions{Limits: document.Stored, Location: eng.env.NaiveTimes, ID: id, Owned: !eng.caches(v.Doc)})
 	if err != nil {
-		return memstore.Memory{}, eng.undecoded(eng.Kinds.Memories, id, v.LSN, err)
+		return memstore.Memory{}, eng.undecoded(eng.kinds.Memories, id, v.LSN, err)
 	}
 	m.Version = v.LSN
 	v.times(&m.CreatedAt, &m.UpdatedAt)
@@ -64,9 +64,9 @@ func (eng *Engine) undecoded(k *Kind, id string, at wal.LSN, err error) error {
 
 // DecodeAssembly makes an assembly of a version.
 func (eng *Engine) DecodeAssembly(id string, v Version) (assembly.Assembly, error) {
-	a, err := assembly.Decode(v.Doc, assembly.DecodeOptions{Limits: document.StoredAssembly, Location: eng.Env.NaiveTimes, ID: id})
+	a, err := assembly.Decode(v.Doc, assembly.DecodeOptions{Limits: document.StoredAssembly, Location: eng.env.NaiveTimes, ID: id})
 	if err != nil {
-		return assembly.Assembly{}, eng.undecoded(eng.Kinds.Assemblies, id, v.LSN, err)
+		return assembly.Assembly{}, eng.undecoded(eng.kinds.Assemblies, id, v.LSN, err)
 	}
 	a.Version = v.LSN
 	v.times(&a.CreatedAt, &a.UpdatedAt)

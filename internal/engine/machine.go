@@ -15,7 +15,7 @@ import (
 )
 
 // Machine is what the log is opened with.
-func (eng *Engine) Machine() wal.Machine { return &machine{State: &eng.State, eng: eng} }
+func (eng *Engine) Machine() wal.Machine { return &machine{State: &eng.state, eng: eng} }
 
 // machine is the state, which answers for entries and preconditions, with the index below
 // it, which Begin loads.
@@ -37,7 +37,7 @@ func (m *machine) Begin(ctx context.Context, start wal.Start) error {
 	if !start.Rebuild {
 		set, err = eng.loadIndex(start.UUID, start.Spilled, start.Fresh)
 	}
-	alone := start.Alone && !eng.Env.ReadOnly
+	alone := start.Alone && !eng.env.ReadOnly
 	if err == nil && set.Base() == nil {
 		// The index is gone, or this is a new store, which gets an empty one at once: then a
 		// process that joins in the middle of the first flush finds one.
@@ -47,13 +47,13 @@ func (m *machine) Begin(ctx context.Context, start wal.Start) error {
 		}
 	}
 	if err == nil {
-		return eng.State.Begin(set, state.Rebuilt(set))
+		return eng.state.Begin(set, state.Rebuilt(set))
 	}
 	if set != nil {
 		err = errors.Join(err, set.Release())
 	}
 	if env.Passing(err) {
-		return eng.Env.IOError("reading", filepath.Join(eng.Env.Dir, index.BaseName), err)
+		return eng.env.IOError("reading", filepath.Join(eng.env.Dir, index.BaseName), err)
 	}
 	if !alone {
 		if !errors.Is(err, errs.ErrCorrupt) { // older than the log, of another one, or gone
@@ -61,7 +61,7 @@ func (m *machine) Begin(ctx context.Context, start wal.Start) error {
 		}
 		return fmt.Errorf("the index cannot be used: %w: close the other processes and open the store again: it will be rebuilt from the files", err)
 	}
-	set, from, n, rerr := eng.RemakeIndex(ctx, &start)
+	set, from, n, rerr := eng.host.RebuildIndex(ctx, &start)
 	if rerr != nil {
 		return errors.Join(err, rerr)
 	}
@@ -69,12 +69,12 @@ func (m *machine) Begin(ctx context.Context, start wal.Start) error {
 		err = &errs.HistoryGoneError{Begin: start.Gone}
 	}
 	if n > 0 || !start.Fresh {
-		eng.Opened.Remade = &remadeIndex{Why: err, From: from, Memories: n}
-		eng.Env.Logger.Warn("the index was made again", "from", Origin(from), "why", err, "memories", n)
-		eng.Env.Event(env.Event{Kind: env.EventRebuilt, Path: index.BaseName, Err: err, Count: n, Note: "from " + Origin(from)})
+		eng.opened.Remade = &remadeIndex{Why: err, From: from, Memories: n}
+		eng.env.Logger.Warn("the index was made again", "from", Origin(from), "why", err, "memories", n)
+		eng.env.Event(env.Event{Kind: env.EventRebuilt, Path: index.BaseName, Err: err, Count: n, Note: "from " + Origin(from)})
 	}
 	made := n > 0 || !start.Fresh // an empty one for a new log knows nothing too much
-	return eng.State.Begin(set, from == "" && made || from != "" && state.Rebuilt(set))
+	return eng.state.Begin(set, from == "" && made || from != "" && state.Rebuilt(set))
 }
 
 // Agrees implements wal.Machine.
@@ -89,7 +89,7 @@ func (m *machine) Agrees(end wal.Mark, chain func(wal.LSN) (uint64, bool)) error
 
 // hasFiles says whether there is any document.
 func (eng *Engine) hasFiles() (bool, error) {
-	for _, k := range eng.Kinds.All {
+	for _, k := range eng.kinds.All {
 		names, err := k.Names()
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return false, err

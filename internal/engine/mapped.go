@@ -32,13 +32,13 @@ func (eng *Engine) loadIndex(id uuid.UUID, spilled wal.LSN, fresh bool) (*index.
 	if fresh {
 		want.Start = spilled // nothing was spilled yet
 	}
-	prev := eng.State.Set()
+	prev := eng.state.Set()
 	if prev != nil {
 		defer prev.Release()
 	}
-	set, err := index.Load(eng.Env.FS, eng.Env.Dir, want, prev)
+	set, err := index.Load(eng.env.FS, eng.env.Dir, want, prev)
 	if err != nil && env.Passing(err) {
-		err = eng.Env.IOError("mapping", filepath.Join(eng.Env.Dir, index.BaseName), err)
+		err = eng.env.IOError("mapping", filepath.Join(eng.env.Dir, index.BaseName), err)
 	}
 	return set, err
 }
@@ -48,7 +48,7 @@ func (eng *Engine) CatchUp(ctx context.Context) error {
 	if err := eng.MovedSince(); err != nil {
 		return err
 	}
-	if err := eng.Log.CatchUp(ctx); err != nil {
+	if err := eng.log.CatchUp(ctx); err != nil {
 		return err
 	}
 	eng.RemapDue()
@@ -57,10 +57,10 @@ func (eng *Engine) CatchUp(ctx context.Context) error {
 
 // RemapDue maps the index that another process has written, if one has.
 func (eng *Engine) RemapDue() {
-	if eng.Log.Replaced() != nil {
+	if eng.log.Replaced() != nil {
 		return // the index at its place may be that of another store
 	}
-	if eng.Log.Spilled() > eng.State.From() || eng.Log.Remade() != eng.Remade.Load() {
+	if eng.log.Spilled() > eng.state.From() || eng.log.Remade() != eng.remade.Load() {
 		_ = eng.Refresh() // the old one and the overlay still say the same
 	}
 }
@@ -77,33 +77,33 @@ func (eng *Engine) Refresh() error {
 
 // remap maps the index that is in its place; held against the log, none of another life of this folder.
 func (eng *Engine) remap(held bool) error {
-	remade := eng.Log.Remade()
-	set, err := eng.loadIndex(eng.Log.UUID(), eng.Log.Spilled(), false)
+	remade := eng.log.Remade()
+	set, err := eng.loadIndex(eng.log.UUID(), eng.log.Spilled(), false)
 	if err == nil && held {
-		if err = state.Agrees(set, eng.Log.Durable(), eng.chain); err != nil {
+		if err = state.Agrees(set, eng.log.Durable(), eng.chain); err != nil {
 			_ = set.Release()
 		}
 	}
 	if err == nil {
-		err = eng.State.Swap(set)
+		err = eng.state.Swap(set)
 	}
 	if err != nil {
-		eng.Env.Logger.Debug("mapping a newer index", "err", err)
+		eng.env.Logger.Debug("mapping a newer index", "err", err)
 		return err
 	}
-	eng.Remade.Store(remade)
-	eng.Log.CloseStaleFiles()
+	eng.remade.Store(remade)
+	eng.log.CloseStaleFiles()
 	return nil
 }
 
 // chain is the log's hash at a position; 0 where no entry begins there, nor goes on from there in the next segment.
 func (eng *Engine) chain(at wal.LSN) (uint64, bool) {
-	if m := eng.Log.AppliedMark(); at >= m.LSN {
+	if m := eng.log.AppliedMark(); at >= m.LSN {
 		return m.Sum, at == m.LSN
 	}
-	m, err := eng.Log.MarkBefore(context.Background(), at)
-	if size := eng.Log.SegmentSize(); errors.Is(err, errs.ErrCorrupt) {
-		m, _ = eng.Log.MarkBefore(context.Background(), (at/size+1)*size)
+	m, err := eng.log.MarkBefore(context.Background(), at)
+	if size := eng.log.SegmentSize(); errors.Is(err, errs.ErrCorrupt) {
+		m, _ = eng.log.MarkBefore(context.Background(), (at/size+1)*size)
 		return m.Sum, true
 	}
 	return m.Sum, err == nil
@@ -115,7 +115,7 @@ func (eng *Engine) chain(at wal.LSN) (uint64, bool) {
 func (eng *Engine) Healed(swaps uint64) bool {
 	eng.refreshing.Lock()
 	defer eng.refreshing.Unlock()
-	return eng.State.Swaps() != swaps || !eng.stands() && eng.remap(false) == nil
+	return eng.state.Swaps() != swaps || !eng.stands() && eng.remap(false) == nil
 }
 
 // KeepUp maps the index that stands in the folder, before another one is made of the one that is mapped,
@@ -132,19 +132,19 @@ func (eng *Engine) KeepUp(_ *wal.Held) error {
 
 // stands says whether the index that is mapped is the one in the folder.
 func (eng *Engine) stands() bool {
-	set := eng.State.Set()
+	set := eng.state.Set()
 	if set == nil {
 		return true
 	}
 	defer set.Release()
-	return set.Stands(eng.Env.FS, eng.Env.Dir)
+	return set.Stands(eng.env.FS, eng.env.Dir)
 }
 
 // Target is where an index is written to.
 func (eng *Engine) Target(store uuid.UUID, at wal.Mark) index.Target {
 	return index.Target{
-		FS: eng.Env.FS, Dir: eng.Env.Dir, Temp: filepath.Join(eng.Env.Dir, "tmp", "index."+eng.Token), Perm: eng.Env.FileMode,
-		Store: store.String(), LSN: at.LSN, Chain: at.Sum, Now: eng.Env.Clock(), Model: eng.State.ModelBefore(at.LSN),
+		FS: eng.env.FS, Dir: eng.env.Dir, Temp: filepath.Join(eng.env.Dir, "tmp", "index."+eng.token), Perm: eng.env.FileMode,
+		Store: store.String(), LSN: at.LSN, Chain: at.Sum, Now: eng.env.Clock(), Model: eng.state.ModelBefore(at.LSN),
 	}
 }
 

@@ -12,14 +12,14 @@ import (
 // CheckMoved refuses a folder whose store has gone elsewhere, or is still to come.
 // The end of a migration whose switch has happened is made up for.
 func (eng *Engine) CheckMoved() error {
-	if eng.Unfinished {
+	if eng.unfinished {
 		return nil
 	}
-	done, err := migrate.Residence(eng.Env.FS, eng.Env.Dir)
-	if err == nil && done != nil && !eng.Env.ReadOnly {
+	done, err := migrate.Residence(eng.env.FS, eng.env.Dir)
+	if err == nil && done != nil && !eng.env.ReadOnly {
 		err = done()
 	}
-	return eng.Env.Explain(err)
+	return eng.env.Explain(err)
 }
 
 // moved is what a read-only handle, which keeps nobody from moving the store, knows
@@ -34,14 +34,14 @@ const MovedLook = time.Second
 
 // MovedSince is a *MovedError when the store has gone elsewhere since it was opened.
 func (eng *Engine) MovedSince() error {
-	if !eng.Env.ReadOnly || eng.Unfinished {
+	if !eng.env.ReadOnly || eng.unfinished {
 		return nil
 	}
 	m := &eng.moved
 	if gone := m.where.Load(); gone != nil {
 		return gone
 	}
-	now := eng.Env.Clock().UnixNano()
+	now := eng.env.Clock().UnixNano()
 	last := m.looked.Load()
 	if d := now - last; d >= 0 && d < int64(MovedLook) || !m.looked.CompareAndSwap(last, now) {
 		return nil

@@ -38,9 +38,9 @@ func (o *overlayOrder) Sorted(ctx context.Context, eng *Engine, k *Kind) ([]*cha
 	defer o.mu.Unlock()
 	var last error
 	for range FindTries {
-		swaps := eng.State.Swaps()
+		swaps := eng.state.Swaps()
 		last = o.catchUp(ctx, eng)
-		if last == nil && swaps == eng.State.Swaps() {
+		if last == nil && swaps == eng.state.Swaps() {
 			return o.lists[k], nil
 		}
 		if last != nil && !errors.Is(last, errs.ErrTruncated) && !errors.Is(last, ErrMoved) {
@@ -53,22 +53,22 @@ func (o *overlayOrder) Sorted(ctx context.Context, eng *Engine, k *Kind) ([]*cha
 
 // catchUp takes in what has changed. What fails half way changes nothing.
 func (o *overlayOrder) catchUp(ctx context.Context, eng *Engine) error {
-	breaks := eng.State.Breaks()
+	breaks := eng.state.Breaks()
 	if o.lists == nil || breaks != o.breaks {
 		o.lists, o.from, o.next, o.breaks = map[*Kind][]*change{}, 0, 0, breaks
 	}
-	_, changes, from := eng.State.Moment(o.next, false)
-	if breaks != eng.State.Breaks() {
+	_, changes, from := eng.state.Moment(o.next, false)
+	if breaks != eng.state.Breaks() {
 		return ErrMoved // they may be of another log
 	}
-	news, next, r := map[*Kind][]*change{}, o.next, eng.Log.Reader()
+	news, next, r := map[*Kind][]*change{}, o.next, eng.log.Reader()
 	for _, at := range changes {
 		e, err := r.At(ctx, at.Pos)
 		if err != nil {
 			return err
 		}
 		next = at.Pos + 1
-		k := eng.Kinds.Of(e.Key)
+		k := eng.kinds.Of(e.Key)
 		if k == nil {
 			continue
 		}
@@ -82,7 +82,7 @@ func (o *overlayOrder) catchUp(ctx context.Context, eng *Engine) error {
 		c.Line.Version = at.Pos
 		news[k] = append(news[k], c)
 	}
-	for _, k := range eng.Kinds.All {
+	for _, k := range eng.kinds.All {
 		old := o.lists[k]
 		if from != o.from {
 			old = slices.DeleteFunc(slices.Clone(old), func(c *change) bool { return c.Line.Version < from })

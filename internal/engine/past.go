@@ -20,13 +20,13 @@ func (eng *Engine) FromLog(ctx context.Context, k *Kind, id string, at wal.LSN) 
 	if err != nil || v.Line.Deleted {
 		return Version{}, false
 	}
-	v.Doc, err = eng.Codec.Doc(&view, places.StoredMost)
+	v.Doc, err = eng.codec.Doc(&view, places.StoredMost)
 	return v, err == nil
 }
 
 // fromArchive reads a version that the log no longer has.
 func (eng *Engine) fromArchive(ctx context.Context, k *Kind, id string, at wal.LSN) (Version, bool) {
-	e, err := eng.Log.Past().At(ctx, at, eng.Log.Durable())
+	e, err := eng.log.Past().At(ctx, at, eng.log.Durable())
 	if err != nil || e.Key != k.Key(id) || e.Delete {
 		return Version{}, false
 	}
@@ -34,6 +34,6 @@ func (eng *Engine) fromArchive(ctx context.Context, k *Kind, id string, at wal.L
 	if err != nil {
 		return Version{}, false
 	}
-	doc, err := eng.Codec.Doc(&view, places.StoredMost)
+	doc, err := eng.codec.Doc(&view, places.StoredMost)
 	return Version{LSN: at, Doc: doc, Line: line}, err == nil && sha256.Sum256(doc) == line.ContentHash
 }

@@ -51,23 +51,23 @@ type headway struct {
 }
 
 func (eng *Engine) headway() headway {
-	eng.Lasting.mu.Lock()
-	defer eng.Lasting.mu.Unlock()
-	return headway{eng.Lasting.written, eng.Log.Durable(), eng.Log.Flushed()}
+	eng.progress.mu.Lock()
+	defer eng.progress.mu.Unlock()
+	return headway{eng.progress.written, eng.log.Durable(), eng.log.Flushed()}
 }
 
 // Finish waits for all operations, and says what of the lasting ones was given up, after
 // some time in which nothing moved: a slow disk is waited for.
 func (eng *Engine) Finish(wait time.Duration) error {
-	l := &eng.Lasting
+	l := &eng.progress
 	defer l.giveUp()
-	if eng.Env.System.Inline {
-		eng.Operations.Wait()
+	if eng.env.System.Inline {
+		eng.operations.Wait()
 		return nil
 	}
 	done := make(chan struct{})
 	go func() {
-		eng.Operations.Wait()
+		eng.operations.Wait()
 		close(done)
 	}()
 	tick := time.NewTicker(wait)
@@ -92,38 +92,38 @@ func (eng *Engine) Finish(wait time.Duration) error {
 	for _, what := range slices.Sorted(maps.Keys(l.left)) {
 		list = append(list, fmt.Sprintf("%s: %d", what, l.left[what]))
 	}
-	return fmt.Errorf("%w: the log took no writes for %v, these were given up: %s", errs.ErrOutcomeUnknown, wait, strings.Join(list, ", "))
+	return fmt.Errorf("%w: the log accepted no writes for %v; abandoned: %s", errs.ErrOutcomeUnknown, wait, strings.Join(list, ", "))
 }
 
 // BeginUse is called at the start of every operation; ended at its end.
 func (eng *Engine) BeginUse() error {
-	eng.Closing.RLock()
-	defer eng.Closing.RUnlock()
-	if eng.Closed.Load() {
+	eng.closing.RLock()
+	defer eng.closing.RUnlock()
+	if eng.closed.Load() {
 		return errs.ErrClosed
 	}
-	eng.Operations.Add(1)
+	eng.operations.Add(1)
 	return nil
 }
 
 // EndUse is the end of what Begun began.
-func (eng *Engine) EndUse() { eng.Operations.Done() }
+func (eng *Engine) EndUse() { eng.operations.Done() }
 
 // Writable says whether this handle may write at all.
 func (eng *Engine) Writable() error {
-	if eng.Linked != nil {
-		return eng.Linked
+	if eng.linked != nil {
+		return eng.linked
 	}
-	if eng.Env.ReadOnly {
-		if err := eng.Env.Medium(); err != nil {
+	if eng.env.ReadOnly {
+		if err := eng.env.Medium(); err != nil {
 			return fmt.Errorf("%w: %w", errs.ErrReadOnly, err)
 		}
 		return errs.ErrReadOnly
 	}
-	if err := eng.Log.Replaced(); err != nil {
+	if err := eng.log.Replaced(); err != nil {
 		return err
 	}
-	if d := eng.Log.Damage(); d != nil {
+	if d := eng.log.Damage(); d != nil {
 		return fmt.Errorf("%w: %w: run memctl verify", errs.ErrReadOnly, d)
 	}
 	return nil

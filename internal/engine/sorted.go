@@ -61,8 +61,8 @@ func (eng *Engine) sorted(ctx context.Context, k *Kind, f Filters) iter.Seq2[mem
 			s.Move(p)
 			return !f.Reads() && s.Skips() || yield(p, nil)
 		}
-		for most := pageFirst; eng.Orders != nil && k == eng.Kinds.Memories && s.By != memstore.OrderID; most = min(2*most, pageMost) {
-			list, at, ok, err := eng.Orders.Page(ctx, &f, s, most+min(s.Skip, pageMost))
+		for most := pageFirst; eng.tuning.Orders != nil && k == eng.kinds.Memories && s.By != memstore.OrderID; most = min(2*most, pageMost) {
+			list, at, ok, err := eng.tuning.Orders.Page(ctx, &f, s, most+min(s.Skip, pageMost))
 			if err != nil {
 				yield(memstore.Place{}, err)
 				return
@@ -103,7 +103,7 @@ func (eng *Engine) sortAll(ctx context.Context, k *Kind, f *Filters, yield func(
 		}
 		return more && ctx.Err() == nil
 	}
-	if s.By == memstore.OrderTimestamp && k == eng.Kinds.Memories {
+	if s.By == memstore.OrderTimestamp && k == eng.kinds.Memories {
 		eng.Each(ctx, all, func(m memstore.Memory, err error) bool { return take(m.ID, m.Timestamp.UnixMicro(), err) })
 	} else {
 		for l, err := range eng.Lines(ctx, k, all) {
@@ -151,17 +151,17 @@ func (eng *Engine) lineNow(ctx context.Context, k *Kind, id string, f *Filters) 
 	case err != nil:
 		return Listing{}, false, fmt.Errorf("%s %s: %w", k.Noun, human.Quote(id), err)
 	}
-	return Listing{ID: id, Line: v.Line}, f.Line(id, &v.Line, eng.Env.Clock()), nil
+	return Listing{ID: id, Line: v.Line}, f.Line(id, &v.Line, eng.env.Clock()), nil
 }
 
 // Passes says whether a memory passes, by its line and by its document.
 func Passes(ctx context.Context, eng *Engine, f *Filters, id string) (bool, error) {
-	l, ok, err := eng.lineNow(ctx, eng.Kinds.Memories, id, f)
+	l, ok, err := eng.lineNow(ctx, eng.kinds.Memories, id, f)
 	if err != nil || !ok || !f.Reads() {
 		return ok, err
 	}
-	v, err := eng.Load(ctx, eng.Kinds.Memories, l.ID)
-	if errors.Is(err, errs.ErrNotFound) || err == nil && v.Stale(f, id, eng.Env.Clock()) {
+	v, err := eng.Load(ctx, eng.kinds.Memories, l.ID)
+	if errors.Is(err, errs.ErrNotFound) || err == nil && v.Stale(f, id, eng.env.Clock()) {
 		return false, nil
 	}
 	if err != nil {

@@ -22,14 +22,14 @@ const timesLeast = 10_000
 func (eng *Engine) chosen(ctx context.Context, f *Filters) iter.Seq2[string, error] {
 	if f.Sort != nil {
 		return func(yield func(string, error) bool) {
-			for p, err := range eng.sorted(ctx, eng.Kinds.Memories, *f) {
+			for p, err := range eng.sorted(ctx, eng.kinds.Memories, *f) {
 				if !yield(p.ID, err) {
 					return
 				}
 			}
 		}
 	}
-	all := eng.IDs(ctx, eng.Kinds.Memories, *f)
+	all := eng.IDs(ctx, eng.kinds.Memories, *f)
 	ids, ok, err := Among(ctx, eng, f, listShare)
 	if err == nil && !ok && f.Happened != (Span{}) {
 		ids, ok, err = Timed(ctx, eng, f, 4) // of more, most are read anyway
@@ -57,22 +57,22 @@ const listShare = 64
 // Among are the memories, in no order and without regard to After, among which all that pass are, by what
 // their documents say; ok is false where that is not known, or more than one of share of all.
 func Among(ctx context.Context, eng *Engine, f *Filters, share int) (ids []string, ok bool, err error) {
-	if eng.Orders == nil || f.Category == nil && f.Key == nil && len(f.Where) == 0 {
+	if eng.tuning.Orders == nil || f.Category == nil && f.Key == nil && len(f.Where) == 0 {
 		return nil, false, nil
 	}
-	return eng.Orders.Among(ctx, f, share)
+	return eng.tuning.Orders.Among(ctx, f, share)
 }
 
 // Timed are those that may be within the spans of filters, where they are at most one in share.
 func Timed(ctx context.Context, eng *Engine, f *Filters, share int) (ids []string, ok bool, err error) {
-	if eng.Times == nil || f.Session != nil || f.Prefix != "" { // few are left by these
+	if eng.tuning.Times == nil || f.Session != nil || f.Prefix != "" { // few are left by these
 		return nil, false, nil
 	}
 	n, err := eng.countAll(ctx)
 	if err != nil || n < timesLeast {
 		return nil, false, err
 	}
-	return eng.Times(ctx, f, int(n)/share)
+	return eng.tuning.Times(ctx, f, int(n)/share)
 }
 
 // placed is an id and what it is sorted by in listings.

@@ -51,7 +51,7 @@ const (
 	EventDeleted        EventKind = "deleted by hand"                // the file of ID was; its versions stay in the history, and Note says when it was the only copy
 	EventWatching       EventKind = "edits are watched"              // Note says how; Err, why not as it should be
 	EventDrift          EventKind = "files and index do not agree"   //
-	EventConfig         EventKind = "config.json is not valid"       // the last good one holds; at open, its valid members
+	EventConfig         EventKind = "config.json is not valid"       // the last valid settings apply; at open, its valid members
 	EventBackupFail     EventKind = "index backup could not be made" //
 	EventEmbedFailed    EventKind = "embedding failed"               // Count texts; the memories are stored, and their vectors follow
 	EventEmbedWorks     EventKind = "embedding works again"          //

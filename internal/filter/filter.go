@@ -38,7 +38,7 @@ func Parse(s string) (*Cond, error) {
 		one, _ := strconv.Unquote(quoted)
 		c.path, not = []string{one}, strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(not), quoted))
 		if name = not; negated && name != "" || name != "" && !strings.ContainsAny(name[:1], "!=<>^") {
-			return bad("behind the name in quotes there is no operator")
+			return bad("an operator must follow the name in quotes")
 		}
 	}
 	if at := strings.IndexAny(name, "=<>^"); at >= 0 {
@@ -76,7 +76,7 @@ func Parse(s string) (*Cond, error) {
 		return c, nil
 	}
 	if again := joined.FindString(value); again != "" && !strings.Contains(value, `"`) {
-		return bad("one condition has one operator", "give each condition by itself, all must hold; or the value in quotes")
+		return bad("a condition has one operator", "give each condition by itself, all must hold; or the value in quotes")
 	}
 	if strings.TrimSpace(value) == "" && c.op != "=" && c.op != "!=" {
 		return bad("there is no value behind "+c.op, "it is like source=desk; a name alone says that there is one, of any value")
@@ -91,7 +91,7 @@ func Parse(s string) (*Cond, error) {
 			}
 			rest := strings.TrimSpace(strings.TrimPrefix(value, quoted))
 			if err != nil || rest != "" && rest[0] != ',' {
-				return bad("what begins with a quote ends with one")
+				return bad("the closing quote is missing")
 			}
 			value, more = strings.CutPrefix(rest, ",")
 		} else {
@@ -101,7 +101,7 @@ func Parse(s string) (*Cond, error) {
 		c.values = append(c.values, one)
 	}
 	if len(c.values) > 1 && c.op != "=" && c.op != "!=" {
-		return bad("several values go with = and != only")
+		return bad("several values are possible with = and != only")
 	}
 	return c, nil
 }

@@ -93,9 +93,9 @@ func (t *Tally) String() string {
 		return name + " is a number, and ^= is for texts"
 	case value == "":
 	case t.kinds["number"] > 0 && order:
-		return fmt.Sprintf("%s is a number, which has no order with the text %s", name, value)
+		return fmt.Sprintf("%s is a number, which cannot be ordered with the text %s", name, value)
 	case t.kinds["number"] > 0:
-		return fmt.Sprintf("%s is a number, and %s is none", name, value)
+		return fmt.Sprintf("%s is a number, and %s is not", name, value)
 	case t.kinds["text"] > 0 && order:
 		return fmt.Sprintf("%s is a text, which is compared with %s byte by byte", name, value)
 	}

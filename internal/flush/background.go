@@ -43,7 +43,7 @@ func (fl *Flusher) Resting() time.Duration {
 	if fl.uptime == nil {
 		return 0
 	}
-	left := time.Duration(fl.Engine.Log.Rest())*time.Millisecond - fl.uptime()
+	left := time.Duration(fl.engine.Log().Rest())*time.Millisecond - fl.uptime()
 	if left > FlushEvery {
 		return 0
 	}
@@ -74,22 +74,22 @@ func (fl *Flusher) Run(ctx context.Context) {
 			kick = fl.kick
 		case <-rest.C:
 			kick = fl.kick
-			if !owed && !fl.More.Load() && fl.unflushed.Load() < int64(fl.Engine.Settings.Now().FlushAfter()) {
+			if !owed && !fl.More.Load() && fl.unflushed.Load() < int64(fl.engine.Settings().Now().FlushAfter()) {
 				continue
 			}
 		case <-tick.C:
-			fl.Engine.Settings.Reread()
-			if now := fl.Engine.Env.Clock(); now.Sub(beat) >= wal.HeartbeatEvery || now.Before(beat) {
+			fl.engine.Settings().Reread()
+			if now := fl.engine.Env().Clock(); now.Sub(beat) >= wal.HeartbeatEvery || now.Before(beat) {
 				beat = now
 				fl.beat(ctx)
 			}
-			fl.Parked(ctx)
+			fl.host.CheckParked(ctx)
 			owed = true
 			if kick == nil {
 				continue // the rest after a round is not over
 			}
 		}
-		if fl.Engine.Log.Replaced() != nil { // nothing is written any more
+		if fl.engine.Log().Replaced() != nil { // nothing is written any more
 			return
 		}
 		if left := fl.Resting(); left > 0 && fl.full() < slowFrom {
@@ -112,66 +112,66 @@ func (fl *Flusher) Run(ctx context.Context) {
 
 // BeatInline says that this process lives, where nothing runs in the background.
 func (fl *Flusher) BeatInline() {
-	if !fl.Engine.Env.NoBackground && !fl.Engine.Env.System.Inline {
+	if !fl.engine.Env().NoBackground && !fl.engine.Env().System.Inline {
 		return
 	}
-	now := fl.Engine.Env.Clock().UnixNano()
+	now := fl.engine.Env().Clock().UnixNano()
 	if last := fl.lastBeat.Load(); now-last >= int64(wal.HeartbeatEvery) && fl.lastBeat.CompareAndSwap(last, now) {
-		if err := fl.Engine.Log.Heartbeat(); err != nil {
-			fl.Engine.Env.Logger.Warn("heartbeat", "err", err)
+		if err := fl.engine.Log().Heartbeat(); err != nil {
+			fl.engine.Env().Logger.Warn("heartbeat", "err", err)
 		}
 	}
 }
 
 // RoundInline does what the background does where there is none, after so many commits.
 func (fl *Flusher) RoundInline(ctx context.Context) {
-	if n := fl.Engine.Env.System.Rounds; n > 0 && fl.Engine.Env.System.Inline && fl.commits.Add(1)%n == 0 {
+	if n := fl.engine.Env().System.Rounds; n > 0 && fl.engine.Env().System.Inline && fl.commits.Add(1)%n == 0 {
 		fl.FlushBackground(ctx)
 	}
 }
 
 func (fl *Flusher) beat(ctx context.Context) {
-	if err := fl.Engine.Log.Heartbeat(); err != nil {
-		fl.Engine.Env.Logger.Warn("heartbeat", "err", err)
+	if err := fl.engine.Log().Heartbeat(); err != nil {
+		fl.engine.Env().Logger.Warn("heartbeat", "err", err)
 	}
-	diskspace.Watch(fl.Engine)
-	fl.Upkeep(ctx)
+	diskspace.Watch(fl.engine)
+	fl.host.Upkeep(ctx)
 }
 
 // FlushBackground does a round if there is anything to do and nobody is at it. It
 // returns how long to rest then, which it tells all processes; did is false when there
 // was nothing to do.
 func (fl *Flusher) FlushBackground(ctx context.Context) (rest time.Duration, did bool) {
-	durable := fl.Engine.Log.Durable()
-	if fl.Engine.Log.Damage() != nil || fl.Engine.Log.Flushed() >= durable && !fl.Engine.Log.Distrusted() && !fl.Engine.Rotten.Load() && !fl.Views.Due() && !fl.overdue() {
+	durable := fl.engine.Log().Durable()
+	if fl.engine.Log().Damage() != nil || fl.engine.Log().Flushed() >= durable && !fl.engine.Log().Distrusted() && !fl.engine.Damaged().Load() && !fl.views.Due() && !fl.overdue() {
 		fl.unflushed.Store(0) // another process has done it
 		return 0, false
 	}
 	if fl.yields() {
 		return RestAfter(time.Millisecond, true, false, 0), true
 	}
-	held, err := fl.Engine.Log.TryLockFlush()
+	held, err := fl.engine.Log().TryLockFlush()
 	if err != nil {
-		fl.Engine.Env.Logger.Warn("flush", "err", err)
+		fl.engine.Env().Logger.Warn("flush", "err", err)
 	}
 	if held == nil {
 		return RestAfter(time.Millisecond, true, false, 0), true // another process is at it
 	}
 	began := time.Now()
 	err = fl.flushOn(ctx, held, MergeWhenDue)
-	wrote, more := fl.Engine.Log.Durable() != durable, err == nil && fl.More.Load()
+	wrote, more := fl.engine.Log().Durable() != durable, err == nil && fl.More.Load()
 	fl.Quiet.Store(!wrote)
 	rest = RestAfter(max(time.Since(began), time.Millisecond), wrote, more, fl.full())
 	if err == nil && fl.overdue() {
 		rest = min(rest, shortRest)
 	}
 	if fl.uptime != nil {
-		if err := fl.Engine.Log.SetRest(held, (fl.uptime() + rest).Milliseconds()); err != nil {
-			fl.Engine.Env.Logger.Warn("flush", "err", err)
+		if err := fl.engine.Log().SetRest(held, (fl.uptime() + rest).Milliseconds()); err != nil {
+			fl.engine.Env().Logger.Warn("flush", "err", err)
 		}
 	}
 	held.Unlock()
-	if err != nil && !errors.Is(err, context.Canceled) && !fl.Engine.Env.System.Inline {
+	if err != nil && !errors.Is(err, context.Canceled) && !fl.engine.Env().System.Inline {
 		fl.pause(ctx)
 	}
 	return rest, true
@@ -193,8 +193,8 @@ func (fl *Flusher) yields() bool {
 	if fl.full() >= slowFrom {
 		return false
 	}
-	now := fl.Engine.Env.Clock()
-	switch purge := fl.Engine.Log.LivingPurge(); purge {
+	now := fl.engine.Env().Clock()
+	switch purge := fl.engine.Log().LivingPurge(); purge {
 	case 0:
 		fl.yielded.to = 0
 		return false
@@ -203,7 +203,7 @@ func (fl *Flusher) yields() bool {
 		fl.yielded.to, fl.yielded.since = purge, now
 	}
 	waited := now.Sub(fl.yielded.since)
-	return waited >= 0 && waited < fl.Engine.Env.LockWait
+	return waited >= 0 && waited < fl.engine.Env().LockWait
 }
 
 // pause keeps a flush that fails from being tried without end.

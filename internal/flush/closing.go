@@ -34,13 +34,13 @@ func closing(m Merge) bool { return m == mergeClosing || m == mergeEnding }
 
 // FlushClosing is the rounds of a store that closes. A deadline of ctx ends them.
 func (fl *Flusher) FlushClosing(ctx context.Context) error {
-	if err := fl.Engine.CatchUp(ctx); err != nil {
+	if err := fl.engine.CatchUp(ctx); err != nil {
 		return err
 	}
 	ctx = Unpaced(ctx)
-	until := fl.Engine.Log.Durable()
-	if len(fl.aside) == 0 && fl.Engine.Log.Flushed() >= until && !fl.Engine.Log.Distrusted() && !fl.Engine.Rotten.Load() && fl.Engine.State.Overlay().Len() <= closingSpill {
-		c, err := fl.Engine.Log.Checkpoint()
+	until := fl.engine.Log().Durable()
+	if len(fl.aside) == 0 && fl.engine.Log().Flushed() >= until && !fl.engine.Log().Distrusted() && !fl.engine.Damaged().Load() && fl.engine.State().Overlay().Len() <= closingSpill {
+		c, err := fl.engine.Log().Checkpoint()
 		if err == nil && c.Attested.LSN >= until {
 			return nil
 		}
@@ -59,7 +59,7 @@ func (fl *Flusher) FlushClosing(ctx context.Context) error {
 		if len(fl.aside) > 0 { // of a round that failed
 			fl.judgeAside(ctx, held)
 		}
-		if fl.Engine.Log.Unrecorded(err) {
+		if fl.engine.Log().Unrecorded(err) {
 			err = errors.Join(err, fl.rescueUnrecorded(round, held))
 		}
 		held.Unlock()
@@ -68,15 +68,15 @@ func (fl *Flusher) FlushClosing(ctx context.Context) error {
 		case over && fl.filedTo(m, until):
 			return nil
 		case over:
-			return fmt.Errorf("closing took as long as it may, and %s of log are in no file yet: %w", human.Bytes(fl.Engine.Log.Unfiled()), cmp.Or(err, round.Err()))
+			return fmt.Errorf("the time for closing is over, and %s of the log are not in files yet: %w", human.Bytes(fl.engine.Log().Unfiled()), cmp.Or(err, round.Err()))
 		case err != nil || again && !more:
 			return err
-		case fl.filedTo(m, until) && (more || m == mergeEnding || fl.Engine.Log.Spilled() >= until || fl.Engine.State.Overlay().Len() <= closingSpill):
+		case fl.filedTo(m, until) && (more || m == mergeEnding || fl.engine.Log().Spilled() >= until || fl.engine.State().Overlay().Len() <= closingSpill):
 			return nil // more is of others, who make an index of it
 		}
 		again = !more // once more, for the index, where the last round was made beside words
 		if !again {
-			_ = fl.Engine.Env.Sleep(ctx, closingPause)
+			_ = fl.engine.Env().Sleep(ctx, closingPause)
 		}
 	}
 }
@@ -85,7 +85,7 @@ func (fl *Flusher) FlushClosing(ctx context.Context) error {
 // for which it must have flush.lock. One that must end soon leaves it to others to trust the files again, and to
 // write an index in the place of a rotten one.
 func (fl *Flusher) filedTo(m Merge, until wal.LSN) bool {
-	return fl.Engine.Log.Flushed() >= until && (m == mergeEnding || !fl.Engine.Log.Distrusted() && !fl.Engine.Rotten.Load()) && !fl.Leftovers && len(fl.aside) == 0
+	return fl.engine.Log().Flushed() >= until && (m == mergeEnding || !fl.engine.Log().Distrusted() && !fl.engine.Damaged().Load()) && !fl.leftovers && len(fl.aside) == 0
 }
 
 // lockClosing waits for flush.lock: once more as long as one waits for a lock where files have got on meanwhile. It
@@ -93,9 +93,9 @@ func (fl *Flusher) filedTo(m Merge, until wal.LSN) bool {
 // lock.
 func (fl *Flusher) lockClosing(ctx context.Context, m Merge, until wal.LSN) (*wal.Held, error) {
 	for {
-		filed, flushed := fl.Engine.Log.FiledTo(), fl.Engine.Log.Flushed()
-		held, err := fl.Engine.Log.LockFlushUnless(ctx, func() bool { return fl.filedTo(m, until) })
-		if err == nil || !errors.Is(err, errs.ErrLocked) || ctx.Err() != nil || fl.Engine.Log.FiledTo() == filed && fl.Engine.Log.Flushed() == flushed {
+		filed, flushed := fl.engine.Log().FiledTo(), fl.engine.Log().Flushed()
+		held, err := fl.engine.Log().LockFlushUnless(ctx, func() bool { return fl.filedTo(m, until) })
+		if err == nil || !errors.Is(err, errs.ErrLocked) || ctx.Err() != nil || fl.engine.Log().FiledTo() == filed && fl.engine.Log().Flushed() == flushed {
 			return held, err
 		}
 	}

@@ -31,24 +31,24 @@ type oldTable struct {
 // A file of a view that cannot be seen or opened just now ends a purge before anything replaces it: its
 // bytes would be in free blocks then, where no purge finds them. Another round goes on, and leaves the views as they are.
 func (fl *Flusher) DoomIndex(ctx context.Context, held *wal.Held, purge bool) (oldIndex, error) {
-	if err := fl.Vectors.Lock.Lock(ctx); err != nil {
+	if err := fl.vectors.Lock.Lock(ctx); err != nil {
 		return nil, err
 	}
-	err := fl.Vectors.Close() // our own
-	fl.Vectors.Lock.Unlock()
+	err := fl.vectors.Close() // our own
+	fl.vectors.Lock.Unlock()
 	if err != nil {
 		return nil, err
 	}
 	names := append([]string{index.BaseName, index.DeltaName}, vector.Files()...)
 	indexes := len(names)
 	var old oldIndex
-	seen, err := fl.Views.Doom(held)
+	seen, err := fl.views.Doom(held)
 	if err != nil && purge {
 		return nil, err
 	}
 	for i, name := range append(names, seen...) {
-		path := filepath.Join(fl.Engine.Env.Dir, name)
-		info, err := fl.Engine.Env.FS.Stat(path)
+		path := filepath.Join(fl.engine.Env().Dir, name)
+		info, err := fl.engine.Env().FS.Stat(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -58,16 +58,16 @@ func (fl *Flusher) DoomIndex(ctx context.Context, held *wal.Held, purge bool) (o
 			second = fmt.Sprint("view.", i) // a view's names are its own: two may be equal, or too long
 		}
 		if err == nil {
-			f, err = vfs.Doom(fl.Engine.Env.FS, path, filepath.Join(fl.Engine.Env.Dir, filepath.FromSlash(PurgeFolder), second+docfile.DoomedSuffix), true)
+			f, err = vfs.Doom(fl.engine.Env().FS, path, filepath.Join(fl.engine.Env().Dir, filepath.FromSlash(PurgeFolder), second+docfile.DoomedSuffix), true)
 		}
 		switch {
 		case err == nil:
 		case i < indexes, purge && !errors.Is(err, errs.ErrInvalid):
-			return old, errors.Join(fl.Engine.Env.IOError("opening", path, err), old.Close())
+			return old, errors.Join(fl.engine.Env().IOError("opening", path, err), old.Close())
 		default:
-			err = fl.Engine.Env.IOError("opening", path, err)
-			if fl.Views.NoteMissed(held, err); !errors.Is(err, errs.ErrInvalid) {
-				views.Keep(fl.Views, held, err)
+			err = fl.engine.Env().IOError("opening", path, err)
+			if fl.views.NoteMissed(held, err); !errors.Is(err, errs.ErrInvalid) {
+				views.Keep(fl.views, held, err)
 			}
 			continue
 		}
@@ -87,7 +87,7 @@ func (o oldIndex) Close() (err error) {
 // Wipe overwrites what has lost its name since. What is a backup now is written
 // again as one. The error is also that nothing may be erased in the log yet: see Views.Behind.
 func (o oldIndex) Wipe(held *wal.Held, fl *Flusher, r *Remains) (err error) {
-	verr, behind := fl.Views.Behind(held)
+	verr, behind := fl.views.Behind(held)
 	if verr != nil {
 		r.Left = append(r.Left, verr)
 	}
@@ -95,20 +95,20 @@ func (o oldIndex) Wipe(held *wal.Held, fl *Flusher, r *Remains) (err error) {
 		err = verr
 	}
 	for _, t := range o {
-		path := filepath.Join(fl.Engine.Env.Dir, t.name)
+		path := filepath.Join(fl.engine.Env().Dir, t.name)
 		if ino := t.file.Named(); ino != 0 {
 			has, herr := fl.indexHas(path, ino)
 			if herr != nil {
-				err = errors.Join(err, fl.Engine.Env.IOError("looking at", path, herr))
+				err = errors.Join(err, fl.engine.Env().IOError("looking at", path, herr))
 			} else if !has {
 				r.Left = append(r.Left, &vfs.UnwipedError{Path: path, Ino: ino, Err: vfs.ErrLinked})
 			}
 		}
 		left, werr := t.file.Wipe()
 		if werr != nil {
-			err = errors.Join(err, fl.Engine.Env.IOError("overwriting", path, werr))
+			err = errors.Join(err, fl.engine.Env().IOError("overwriting", path, werr))
 		}
-		if now, serr := fl.Engine.Env.FS.Stat(path); left && (serr != nil || now.Ino != t.info.Ino) {
+		if now, serr := fl.engine.Env().FS.Stat(path); left && (serr != nil || now.Ino != t.info.Ino) {
 			r.Unlinked = append(r.Unlinked, t.name)
 		}
 	}
@@ -118,7 +118,7 @@ func (o oldIndex) Wipe(held *wal.Held, fl *Flusher, r *Remains) (err error) {
 // indexHas says whether an inode is still in its place, or is a backup of the index.
 func (fl *Flusher) indexHas(path string, ino uint64) (bool, error) {
 	is := func(path string) (bool, error) {
-		now, err := fl.Engine.Env.FS.Stat(path)
+		now, err := fl.engine.Env().FS.Stat(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			return false, nil
 		}
@@ -127,12 +127,12 @@ func (fl *Flusher) indexHas(path string, ino uint64) (bool, error) {
 	if has, err := is(path); has || err != nil {
 		return has, err
 	}
-	list, err := index.Backups(fl.Engine.Env.FS, fl.Engine.Env.Dir)
+	list, err := index.Backups(fl.engine.Env().FS, fl.engine.Env().Dir)
 	if err != nil {
 		return false, err
 	}
 	for _, b := range list {
-		if has, err := is(filepath.Join(fl.Engine.Env.Dir, filepath.FromSlash(b.Name))); has || err != nil {
+		if has, err := is(filepath.Join(fl.engine.Env().Dir, filepath.FromSlash(b.Name))); has || err != nil {
 			return has, err
 		}
 	}

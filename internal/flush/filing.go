@@ -30,11 +30,11 @@ import (
 type filing struct {
 	fl         *Flusher
 	flushed    wal.LSN
-	distrusted bool        // what stands in the places may be anything
-	repeats    bool        // the flush before this one failed
-	rescues    bool        // of a log that was removed
-	inflates   atomic.Bool // of that, documents that are compressed more than 64-fold are too large
-	behind     bool        // newer versions than those that are known may be in files
+	distrusted bool                               // what stands in the places may be anything
+	repeats    bool                               // the flush before this one failed
+	rescues    *rescued                           // of a log that was removed; else nil
+	inflates   atomic.Pointer[errs.InflatedError] // of that: documents that are compressed more than 64-fold are too large
+	behind     bool                               // newer versions than those that are known may be in files
 	readers    []*wal.Reader
 	syncing    *syncing
 	begun      wal.LSN // behind it nothing was put in place
@@ -53,7 +53,7 @@ type syncing struct {
 func (fl *Flusher) filing(ctx context.Context, flushed wal.LSN, distrusted bool) *filing {
 	f := &filing{fl: fl, ctx: ctx, begun: 1, flushed: flushed, distrusted: distrusted, repeats: fl.failed.Load() > 0}
 	for range fl.workers {
-		f.readers = append(f.readers, fl.Engine.Log.Reader())
+		f.readers = append(f.readers, fl.engine.Log().Reader())
 	}
 	return f
 }
@@ -65,7 +65,7 @@ const roundFiles = 4096
 // roundOf is how many of the first changes make a round of files.
 func (fl *Flusher) roundOf(list []index.At, most int) int {
 	n := min(1, len(list))
-	for n < min(len(list), most) && list[n].Pos-list[0].Pos < uint64(fl.Engine.Env.System.RoundBytes) {
+	for n < min(len(list), most) && list[n].Pos-list[0].Pos < uint64(fl.engine.Env().System.RoundBytes) {
 		n++
 	}
 	return n
@@ -84,7 +84,7 @@ func (f *filing) put(ctx context.Context, held *wal.Held, list []index.At) error
 			return fmt.Errorf("putting files in place: %w", err)
 		}
 		if tells && !first {
-			if err := f.fl.Engine.Log.Filed(held, list[0].Pos, 0, 0); err != nil { // a process that waits for the lock sees it get on
+			if err := f.fl.engine.Log().Filed(held, list[0].Pos, 0, 0); err != nil { // a process that waits for the lock sees it get on
 				return err
 			}
 		}
@@ -95,13 +95,13 @@ func (f *filing) put(ctx context.Context, held *wal.Held, list []index.At) error
 
 func (f *filing) round(ctx context.Context, list []index.At) error {
 	if f.distrusted {
-		f.fl.Files.Distrust()
+		f.fl.files.Distrust()
 	}
 	if f.repeats {
-		f.fl.Files.Repeat()
+		f.fl.files.Repeat()
 	}
 	src := f.frames(ctx, list)
-	placed, result, err := f.fl.Files.Put(ctx, src)
+	placed, result, err := f.fl.files.Put(ctx, src)
 	src.done()
 	f.fl.Edited(ctx, result.Edits)
 	f.fl.aside = append(f.fl.aside, result.Edits...)
@@ -124,7 +124,7 @@ func (f *filing) round(ctx context.Context, list []index.At) error {
 // sync begins to make a round durable.
 func (f *filing) sync(placed *docfile.Placed) {
 	f.syncing = &syncing{placed: placed, done: make(chan error, 1)}
-	if f.fl.Engine.Env.System.Inline {
+	if f.fl.engine.Env().System.Inline {
 		f.syncing.done <- placed.Sync()
 		return
 	}
@@ -139,7 +139,11 @@ func (f *filing) wait() error {
 	}
 	if f.held && f.err == nil {
 		if keys := f.worked.take(); len(keys) > 0 {
-			f.err = f.fl.Scopes.PutScopes(f.ctx, keys, f.distrusted)
+			var spares func(key string, err error) bool
+			if f.rescues != nil {
+				spares = f.rescues.sparesScope
+			}
+			f.err = f.fl.host.PutScopes(f.ctx, keys, f.distrusted, spares)
 		}
 	}
 	return f.err
@@ -188,16 +192,16 @@ func (s *frames) Len() int { return len(s.list) }
 
 func (s *frames) Folders() []*docfile.Folder {
 	fl := s.f.fl
-	folders := []*docfile.Folder{fl.Engine.Kinds.Memories.Folder}
-	if fl.Engine.State.MembershipRebuilt() { // else there is nothing to be made durable in the other
-		folders = append(folders, fl.Engine.Kinds.Assemblies.Folder)
+	folders := []*docfile.Folder{fl.engine.Kinds().Memories.Folder}
+	if fl.engine.State().MembershipRebuilt() { // else there is nothing to be made durable in the other
+		folders = append(folders, fl.engine.Kinds().Assemblies.Folder)
 	}
 	return folders
 }
 
 func (s *frames) Change(worker, i int, c *docfile.Change) (bool, error) {
 	is, err := s.change(worker, i, c)
-	if err != nil && s.f.rescues && s.ctx.Err() == nil && s.f.spares(err) {
+	if err != nil && s.f.rescues != nil && s.ctx.Err() == nil && s.f.spares(s.list[i].Pos, err) {
 		return false, nil
 	}
 	return is, err
@@ -205,14 +209,14 @@ func (s *frames) Change(worker, i int, c *docfile.Change) (bool, error) {
 
 // spares reports whether a document that no file can be made of is left out of a rescue: the others are not to be
 // lost with it.
-func (f *filing) spares(err error) bool {
+func (f *filing) spares(at wal.LSN, err error) bool {
 	over := (*errs.InflatedError)(nil)
 	if errors.As(err, &over) {
-		f.inflates.Store(true)
+		f.inflates.Store(over)
 	} else if !errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrTruncated) {
 		return false
 	}
-	f.fl.Engine.Env.Logger.Error("an entry that only the log has becomes no file", "err", err)
+	f.rescues.sparesDocument(at, err)
 	return true
 }
 
@@ -224,12 +228,12 @@ func (s *frames) change(worker, i int, c *docfile.Change) (bool, error) {
 	}
 	fl, id, at := s.f.fl, e.Key[1:], e.LSN
 	if e.Key[0] == record.Working {
-		if !s.f.behind || !fl.superseded(fl.Engine.Kinds.Scopes.Folder, &e) {
+		if !s.f.behind || !fl.superseded(fl.engine.Kinds().Scopes.Folder, &e) {
 			s.f.worked.add(strings.Clone(e.Key[1:]))
 		}
 		return false, nil
 	}
-	k := fl.Engine.Kinds.Of(e.Key)
+	k := fl.engine.Kinds().Of(e.Key)
 	if k == nil {
 		return false, nil
 	}
@@ -247,20 +251,20 @@ func (s *frames) change(worker, i int, c *docfile.Change) (bool, error) {
 		},
 	}
 	if view.Overpacked() {
-		if s.f.inflates.Load() {
-			return false, nil
+		if over := s.f.inflates.Load(); over != nil {
+			return false, over
 		}
 		if err := s.f.unpacks(s.ctx, at); err != nil {
 			return false, err
 		}
 	}
-	if c.Bytes, s.lent[worker], err = fl.Engine.Codec.Lend(s.ctx, &view, places.StoredMost); err != nil {
+	if c.Bytes, s.lent[worker], err = fl.engine.Codec().Lend(s.ctx, &view, places.StoredMost); err != nil {
 		if s.ctx.Err() != nil {
 			return false, s.ctx.Err()
 		}
 		// No document comes of it, now or later, and the others are not to wait: readers are
 		// told, and verify.
-		fl.refused(&e, state.Invalid(&e, err))
+		fl.NoteRefused(&e, state.Invalid(&e, err))
 		return false, nil
 	}
 	before, err := fl.standing(s.ctx, k, id, view.Previous, s.f.flushed)
@@ -277,14 +281,14 @@ func (s *frames) change(worker, i int, c *docfile.Change) (bool, error) {
 // below flushed, found along the chain of previous versions; zero if none.
 func (fl *Flusher) standing(ctx context.Context, k *engine.Kind, id string, previous, flushed wal.LSN) (engine.Version, error) {
 	for previous != 0 {
-		if previous < fl.Engine.State.From() {
-			line, err := fl.Engine.State.Line(k.Letter, id)
+		if previous < fl.engine.State().From() {
+			line, err := fl.engine.State().Line(k.Letter, id)
 			if errors.Is(err, errs.ErrNotFound) {
 				return engine.Version{}, nil
 			}
 			return engine.Version{LSN: line.Version, Line: line}, err
 		}
-		v, view, err := fl.Engine.Frame(ctx, k, id, previous)
+		v, view, err := fl.engine.Frame(ctx, k, id, previous)
 		if engine.NoVersion(err) {
 			return engine.Version{}, nil // what is in the file is then judged by its bytes
 		}
@@ -315,8 +319,8 @@ func (fl *Flusher) Ours(ctx context.Context, k *engine.Kind, id string, newest w
 		}
 		return sha256.Sum256(content) == line.ContentHash
 	}
-	for at := newest; at != 0 && at >= fl.Engine.State.From(); {
-		v, view, err := fl.Engine.Frame(ctx, k, id, at)
+	for at := newest; at != 0 && at >= fl.engine.State().From(); {
+		v, view, err := fl.engine.Frame(ctx, k, id, at)
 		if err != nil {
 			break
 		}
@@ -325,7 +329,7 @@ func (fl *Flusher) Ours(ctx context.Context, k *engine.Kind, id string, newest w
 		}
 		at = view.Previous
 	}
-	line, err := fl.Engine.State.Line(k.Letter, id)
+	line, err := fl.engine.State().Line(k.Letter, id)
 	return err == nil && same(&line)
 }
 
@@ -345,7 +349,7 @@ func (fl *Flusher) unblock(ctx context.Context, src *frames, blocked []docfile.B
 		}
 		again.list = append(again.list, src.list[b.Change])
 	}
-	placed, result, err := fl.Files.Put(ctx, again)
+	placed, result, err := fl.files.Put(ctx, again)
 	if err == nil {
 		err = placed.End(placed.Sync())
 	}
@@ -360,20 +364,20 @@ func (fl *Flusher) unblock(ctx context.Context, src *frames, blocked []docfile.B
 // in quarantine.
 func (fl *Flusher) MoveAway(c *docfile.Change, why error) error {
 	note := docfile.Note{Why: why.Error(), From: c.Folder.Name() + "/" + c.Name, ID: c.ID, Version: c.Version}
-	where, err := fl.Files.Aside(c.Folder.Path(c.Name), note)
+	where, err := fl.files.Aside(c.Folder.Path(c.Name), note)
 	if err != nil {
-		return fmt.Errorf("%s/%s is in the way: %w; it could not be put aside: %w", c.Folder.Name(), c.Name, why, err)
+		return fmt.Errorf("%s/%s is in the way: %w; moving it aside failed: %w", c.Folder.Name(), c.Name, why, err)
 	}
-	fl.Engine.Env.Logger.Warn("something in the place of a document was put aside", "what", why, "where", where)
-	fl.Engine.Env.Event(env.Event{Kind: env.EventEdit, ID: c.ID, Path: where, Err: why})
+	fl.engine.Env().Logger.Warn("something in the place of a document was moved aside", "what", why, "where", where)
+	fl.engine.Env().Event(env.Event{Kind: env.EventEdit, ID: c.ID, Path: where, Err: why})
 	return nil
 }
 
 // Edited reports files that were not ours.
 func (fl *Flusher) Edited(_ context.Context, edits []docfile.Edit) {
 	for _, e := range edits {
-		fl.Engine.Env.Logger.Warn("a file that was not ours was put aside", "name", e.Name, "where", e.Where)
-		fl.Engine.Health.Edit()
-		fl.Engine.Env.Event(env.Event{Kind: env.EventEdit, Path: e.Where, Note: filepath.Join(e.Folder, e.Name), Bytes: e.Info.Size})
+		fl.engine.Env().Logger.Warn("a file that the store did not write was moved aside", "name", e.Name, "where", e.Where)
+		fl.engine.Health().Edit()
+		fl.engine.Env().Event(env.Event{Kind: env.EventEdit, Path: e.Where, Note: filepath.Join(e.Folder, e.Name), Bytes: e.Info.Size})
 	}
 }

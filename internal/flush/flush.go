@@ -10,6 +10,7 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/copy/backup"
 	"github.com/varve-db/varve/internal/diskspace"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
@@ -25,20 +26,15 @@ import (
 // Flusher turns what is durable in the log into files and index. Any process
 // may do it for all; the holder of flush.lock does.
 type Flusher struct {
-	Engine  *engine.Engine
-	Vectors *vectors.Vectors
-	Views   *views.Views
-	Layout  docfile.Layout
-	Remake  rebuild.Maker
+	engine    *engine.Engine
+	vectors   *vectors.Vectors
+	views     *views.Views
+	layout    docfile.Layout
+	rebuilder *rebuild.Maker
 
-	// What stands above gives these.
+	host Host
 
-	Scopes Scopes
-	Judge  func(ctx context.Context, held *wal.Held, aside []docfile.Edit) // judges what a round has set aside
-	Upkeep func(ctx context.Context)                                       // what is done every few seconds
-	Parked func(ctx context.Context)                                       // looks at displaced files that somebody may save into
-
-	Files      *docfile.Flusher
+	files      *docfile.Flusher
 	workers    int
 	kick       chan struct{}
 	urge       chan struct{} // writers are slowed: a rest ends
@@ -55,13 +51,13 @@ type Flusher struct {
 	refusals   refusals
 	rescuing   sync.Mutex // held by Rescue and Close
 
-	Inflate   bool       // all documents become files, however much they are compressed
+	inflate   bool       // all documents become files, however much they are compressed
 	unpacking sync.Mutex // guards unpacksTo
 	unpacksTo wal.LSN    // the documents of entries below it may become files
 
 	// Guarded by flush.lock.
 	backupAt   time.Time      // of the newest index backup
-	Leftovers  bool           // tmp/ may hold what killed processes left
+	leftovers  bool           // tmp/ may hold what killed processes left
 	aside      []docfile.Edit // by this round, and by those before it that failed
 	beside     bool           // an index is written, and followed, beside further rounds
 	following  *following     // nil when that is not under way
@@ -82,12 +78,20 @@ type Flusher struct {
 	uncompared [wal.Folders]int64 // times of folders that were changed from outside, as the checkpoint has them; else 0
 }
 
-// Scopes is what a round has to do with working memory, whose files are the truth
+// host is what a round has to do with working memory, whose files are the truth
 // below flushed as a memory's is.
-type Scopes interface {
+type Host interface {
+	// JudgeAside judges the files that a round has set aside.
+	JudgeAside(ctx context.Context, held *wal.Held, aside []docfile.Edit)
+	// Upkeep is called every few seconds.
+	Upkeep(ctx context.Context)
+	// CheckParked looks at displaced files that an editor may still save into.
+	CheckParked(ctx context.Context)
+
 	// PutScopes writes the files of scopes, durably. distrusted says that what stands in
-	// their places may be anything.
-	PutScopes(ctx context.Context, keys []string, distrusted bool) error
+	// their places may be anything. spares, if there is one, is asked about a scope of which no
+	// file can be made: if it returns true the others are written.
+	PutScopes(ctx context.Context, keys []string, distrusted bool, spares func(key string, err error) bool) error
 	// MayLag says whether the file of a scope need not be written now, and the first entry
 	// that it lacks.
 	MayLag(ctx context.Context, key string, flushed wal.LSN) (first wal.LSN, ok bool)
@@ -100,39 +104,61 @@ type Scopes interface {
 // nothing on any file system that was tried.
 const flushWorkers = 2
 
-// Init makes it ready: the engine, the layout and what stands above must be there.
-func (fl *Flusher) Init() error {
+// Config is what New needs besides what it works on.
+type Config struct {
+	Inflate  bool             // all documents become files, however much they are compressed
+	Restored *backup.Restored // nil: the store is not being restored
+}
+
+// New returns a flusher for a store that is being opened, before its log is.
+func New(eng *engine.Engine, vs *vectors.Vectors, all *views.Views, host Host, c Config) (*Flusher, error) {
+	fl := &Flusher{engine: eng, vectors: vs, views: all, host: host, layout: eng.Layout(), inflate: c.Inflate,
+		rebuilder: rebuild.New(eng, vs, all, c.Restored)}
 	fl.workers, fl.made = flushWorkers, time.Now()
-	if fl.Engine.Env.System.Inline {
+	if fl.engine.Env().System.Inline {
 		fl.workers = 1
 	}
-	fl.Engine.State.Refused = fl.refused
 	fl.kick, fl.urge = make(chan struct{}, 1), make(chan struct{}, 1)
-	if fl.uptime = fl.Engine.Env.System.Uptime; fl.uptime == nil && !fl.Engine.Env.System.Inline {
+	if fl.uptime = fl.engine.Env().System.Uptime; fl.uptime == nil && !fl.engine.Env().System.Inline {
 		fl.uptime = vfs.Uptime()
 	}
 	var err error
-	fl.Files, err = docfile.NewFlusher(docfile.Options{
-		Layout: fl.Layout, Token: fl.Engine.Token, Clock: fl.Engine.Env.Clock, Workers: fl.workers, Limit: places.StoredMost, TempFiles: fl.Engine.Env.System.TempFiles,
+	fl.files, err = docfile.NewFlusher(docfile.Options{
+		Layout: fl.layout, Token: fl.engine.Token(), Clock: fl.engine.Env().Clock, Workers: fl.workers, Limit: places.StoredMost, TempFiles: fl.engine.Env().System.TempFiles,
 		Keeps: fl.keepsDisplaced, Leaves: fl.purgesIn, Places: fl.places, InPlace: fl.inPlace,
 	})
-	return err
+	return fl, err
 }
+
+// Leftovers has the first round look for what killed processes left in tmp/.
+func (fl *Flusher) Leftovers() { fl.leftovers = true }
+
+// Layout returns where the documents are.
+func (fl *Flusher) Layout() docfile.Layout { return fl.layout }
+
+// Files returns what puts documents in place.
+func (fl *Flusher) Files() *docfile.Flusher { return fl.files }
+
+// Rebuilder returns what rebuilds the index.
+func (fl *Flusher) Rebuilder() *rebuild.Maker { return fl.rebuilder }
+
+// Inflates reports whether all documents become files, however much they are compressed.
+func (fl *Flusher) Inflates() bool { return fl.inflate }
 
 // Close lets go what it holds of the files.
 func (f *Flusher) Close() error {
 	f.rescuing.Lock() // it may be found only now that the log was removed
 	defer f.rescuing.Unlock()
-	if f.Files == nil || f.Engine.Log.Replaced() != nil { // tmp/ may be another process's
+	if f.files == nil || f.engine.Log().Replaced() != nil { // tmp/ may be another process's
 		return nil
 	}
-	return f.Files.Close()
+	return f.files.Close()
 }
 
 // Wake counts changes that were committed, and starts a round when there are enough.
 func (fl *Flusher) Wake(n int) {
 	before := fl.unflushed.Add(int64(n)) - int64(n)
-	threshold := int64(fl.Engine.Settings.Now().FlushAfter())
+	threshold := int64(fl.engine.Settings().Now().FlushAfter())
 	if before < threshold && before+int64(n) >= threshold {
 		select {
 		case fl.kick <- struct{}{}:
@@ -155,12 +181,12 @@ const (
 
 // Flush is a round.
 func (fl *Flusher) Flush(ctx context.Context, m Merge) error {
-	held, err := fl.Engine.Log.LockFlush(ctx)
+	held, err := fl.engine.Log().LockFlush(ctx)
 	if err != nil {
 		return err
 	}
 	defer held.Unlock()
-	return fl.Engine.Log.Explained(fl.FlushLocked(ctx, held, m))
+	return fl.engine.Log().Explained(fl.FlushLocked(ctx, held, m))
 }
 
 // FlushLocked is a round, and after a purge that was cut, or beside one, what the round
@@ -169,11 +195,11 @@ func (fl *Flusher) FlushLocked(ctx context.Context, held *wal.Held, m Merge) err
 	ctx = held.In(Unpaced(ctx))
 	fl.lookForPurge(held)
 	// Asked once: a purge that is announced from here on is not concerned, see keepsDisplaced.
-	purging := fl.Engine.Log.Purging()
+	purging := fl.engine.Log().Purging()
 	fl.earlier.Store(!purging)
 	defer fl.earlier.Store(false)
-	overwrites := purging || fl.Engine.Log.Unpurged()
-	if overwrites || fl.Engine.Log.Distrusted() || fl.Engine.Log.Abandoned() || fl.Leftovers {
+	overwrites := purging || fl.engine.Log().Unpurged()
+	if overwrites || fl.engine.Log().Distrusted() || fl.engine.Log().Abandoned() || fl.leftovers {
 		if err := fl.followed(); err != nil { // what comes removes files that it uses
 			return err
 		}
@@ -181,7 +207,7 @@ func (fl *Flusher) FlushLocked(ctx context.Context, held *wal.Held, m Merge) err
 	timed := fl.timed()
 	round := fl.FlushRound
 	if fl.following == nil { // none follows an index while they are kept
-		views.Keep(fl.Views, held, nil) // unless this one, too, comes upon a file that it cannot open
+		views.Keep(fl.views, held, nil) // unless this one, too, comes upon a file that it cannot open
 	}
 	if overwrites {
 		round = fl.flushOverwriting
@@ -195,7 +221,7 @@ func (fl *Flusher) FlushLocked(ctx context.Context, held *wal.Held, m Merge) err
 // FlushRound is a round: what changed since flushed is put into files, these
 // are made durable, then the index if it is due, and only then the marks move.
 func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) error {
-	began := fl.Engine.Env.Clock()
+	began := fl.engine.Env().Clock()
 	fl.unflushed.Store(0)
 	n, spilled, err := fl.round(ctx, held, m)
 	if vfs.IsDiskFull(err) && (fl.failed.CompareAndSwap(0, 1) || fl.reached > 0 && closing(m)) {
@@ -207,14 +233,14 @@ func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) erro
 		fl.begun = max(fl.begun, reached)
 	}
 	if err == nil && !spilled && fl.following == nil {
-		fl.Views.Round(ctx, held, m == MergeAlways)
+		fl.views.Round(ctx, held, m == MergeAlways)
 	}
 	if err == nil && m == MergeAlways {
-		err = fl.Vectors.Merge(ctx, held)
+		err = fl.vectors.Merge(ctx, held)
 	}
 	if err == nil && m == MergeAlways && !spilled { // an index that is written releases the log, which does it too
-		if berr := fl.Engine.Log.KeepBudget(held); berr != nil {
-			fl.Engine.Env.Logger.Warn("keeping the budget of the history", "err", berr)
+		if berr := fl.engine.Log().KeepBudget(held); berr != nil {
+			fl.engine.Env().Logger.Warn("keeping the budget of the history", "err", berr)
 		}
 	}
 	if givenUp(ctx, err) { // or the store is being closed
@@ -223,11 +249,11 @@ func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) erro
 		}
 		return err
 	}
-	if err != nil || fl.Engine.Log.Flushed() >= fl.reached {
+	if err != nil || fl.engine.Log().Flushed() >= fl.reached {
 		fl.reached = 0
 	}
-	if err = fl.Engine.Log.Explained(err); err != nil {
-		err = fl.Engine.Env.Explain(err)
+	if err = fl.engine.Log().Explained(err); err != nil {
+		err = fl.engine.Env().Explain(err)
 		fl.failed.Add(1)
 		fl.tell(err)
 		return err
@@ -235,14 +261,14 @@ func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) erro
 	if spilled {
 		fl.indexStands()
 	}
-	fl.Engine.Health.Flushed(fl.Engine.Env.Clock(), fl.indexErr)
-	diskspace.Watch(fl.Engine)
+	fl.engine.Health().Flushed(fl.engine.Env().Clock(), fl.indexErr)
+	diskspace.Watch(fl.engine)
 	if fl.reached == 0 { // else the next piece repeats some of what was given up, too
 		fl.failed.Store(0)
 	}
 	fl.judgeAside(ctx, held)
 	if n > 0 || spilled {
-		fl.Engine.Env.Event(env.Event{Kind: env.EventFlush, Count: n, LSN: fl.Engine.Log.Flushed(), Took: fl.Engine.Env.Clock().Sub(began)})
+		fl.engine.Env().Event(env.Event{Kind: env.EventFlush, Count: n, LSN: fl.engine.Log().Flushed(), Took: fl.engine.Env().Clock().Sub(began)})
 	}
 	return nil
 }
@@ -254,66 +280,66 @@ func givenUp(ctx context.Context, err error) bool {
 
 // tell says why files, or the index, did not follow the log.
 func (fl *Flusher) tell(err error) {
-	fl.Engine.Health.Flushed(fl.Engine.Env.Clock(), err)
-	diskspace.Watch(fl.Engine)
-	fl.Engine.Env.Logger.Error("flush failed; it will be tried again", "err", err)
-	fl.Engine.Env.Event(env.Event{Kind: env.EventFlushError, Err: err})
+	fl.engine.Health().Flushed(fl.engine.Env().Clock(), err)
+	diskspace.Watch(fl.engine)
+	fl.engine.Env().Logger.Error("flush failed; it will be tried again", "err", err)
+	fl.engine.Env().Event(env.Event{Kind: env.EventFlushError, Err: err})
 }
 
 func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, spilled bool, err error) {
 	fl.begun = 1
-	if err := fl.Engine.CatchUp(ctx); err != nil {
+	if err := fl.engine.CatchUp(ctx); err != nil {
 		return 0, false, err
 	}
-	fl.Engine.Settings.Reread()
-	c, err := fl.Engine.Log.Checkpoint()
+	fl.engine.Settings().Reread()
+	c, err := fl.engine.Log().Checkpoint()
 	if err != nil {
 		return 0, false, err
 	}
 	fl.lookForChanges(c)
-	distrusted := fl.Engine.Log.Distrusted()
-	if distrusted || fl.Leftovers || fl.Engine.Log.Abandoned() {
+	distrusted := fl.engine.Log().Distrusted()
+	if distrusted || fl.leftovers || fl.engine.Log().Abandoned() {
 		if fl.following != nil { // it has a file there
 			if err := fl.followed(); err != nil {
 				return 0, false, err
 			}
-			if c, err = fl.Engine.Log.Checkpoint(); err != nil {
+			if c, err = fl.engine.Log().Checkpoint(); err != nil {
 				return 0, false, err
 			}
 		}
 		if err := fl.EmptyTemp(ctx, held); err != nil {
 			return 0, false, err
 		}
-		fl.Leftovers = false
-		if fl.Engine.Log.Abandoned() {
-			if err := fl.Engine.Log.SayRemade(held); err != nil { // it may have put one in place, and not have come to say so
+		fl.leftovers = false
+		if fl.engine.Log().Abandoned() {
+			if err := fl.engine.Log().SayRemade(held); err != nil { // it may have put one in place, and not have come to say so
 				return 0, false, err
 			}
 		}
-		if err := fl.Engine.Log.Tidied(held); err != nil {
+		if err := fl.engine.Log().Tidied(held); err != nil {
 			return 0, false, err
 		}
 	}
 	if fl.following != nil {
 		// It has a file in tmp/.
 	} else if err := fl.sweepTemp(ctx, held); err != nil {
-		fl.Engine.Env.Logger.Warn("sweeping up after a process that was killed", "err", err) // nothing depends on it
+		fl.engine.Env().Logger.Warn("sweeping up after a process that was killed", "err", err) // nothing depends on it
 	}
 	if distrusted {
-		fl.Files.Distrust()
+		fl.files.Distrust()
 	}
 	// What an index in its place covers is in files, durably, also where a flusher was killed before the checkpoint
 	// said so. Put there again, and lost before the folder is synced, a file may be that of another memory, and the
 	// next process takes that index and looks no further.
-	if err := fl.Engine.KeepUp(held); env.Passing(err) {
+	if err := fl.engine.KeepUp(held); env.Passing(err) {
 		return 0, false, err
 	}
 	list, to, err := fl.Due(ctx, m, c)
 	if err != nil {
 		return 0, false, err
 	}
-	more := to.LSN < fl.Engine.Log.AppliedMark().LSN
-	fl.Files.Last(closing(m) && !more)
+	more := to.LSN < fl.engine.Log().AppliedMark().LSN
+	fl.files.Last(closing(m) && !more)
 	from := max(c.Flushed.LSN, fl.Lagging.filed)
 	files := fl.filing(ctx, from, distrusted)
 	err = files.put(ctx, held, list)
@@ -339,16 +365,16 @@ func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, s
 	fl.keepRefused(ctx, held, c.Flushed.LSN)
 	fl.moved += max(to.LSN, from) - from
 	fl.Lagging.filed = to.LSN
-	fl.More.Store(to.LSN < fl.Engine.Log.AppliedMark().LSN)
+	fl.More.Store(to.LSN < fl.engine.Log().AppliedMark().LSN)
 	fl.endPurge(ctx, held, c.Flushed.LSN)
 	if len(list) == 0 && !spilled && beside == nil && !distrusted && c.Flushed == before && before.LSN < to.LSN {
 		return 0, false, nil // what lags goes on lagging
 	}
-	if err := fl.Engine.Log.SetCheckpoint(held, c.Flushed, c.Spilled, fl.FolderTimes()); err != nil {
+	if err := fl.engine.Log().SetCheckpoint(held, c.Flushed, c.Spilled, fl.FolderTimes()); err != nil {
 		return len(list), false, err
 	}
 	if fl.trusts {
-		if err := fl.Engine.Log.Trust(held); err != nil {
+		if err := fl.engine.Log().Trust(held); err != nil {
 			return len(list), false, err
 		}
 	}
@@ -375,8 +401,8 @@ const (
 // Due lists what a round puts into files, and up to where the files are the
 // truth after it: everything, or in the background and at a close a part.
 func (fl *Flusher) Due(ctx context.Context, m Merge, c wal.Checkpoint) ([]index.At, wal.Mark, error) {
-	to := fl.Engine.Log.AppliedMark()
-	distrusted, failed := fl.Engine.Log.Distrusted(), fl.failed.Load() > 0
+	to := fl.engine.Log().AppliedMark()
+	distrusted, failed := fl.engine.Log().Distrusted(), fl.failed.Load() > 0
 	if distrusted || failed {
 		fl.Lagging = lag{}
 	}
@@ -397,13 +423,13 @@ func (fl *Flusher) Due(ctx context.Context, m Merge, c wal.Checkpoint) ([]index.
 		} else if m == mergeClosing || m == MergeWhenDue && (fl.Quiet.Load() || fl.full() >= slowFrom) {
 			most = QuietFiles
 		}
-		list := fl.Engine.State.FirstChanges(from, to.LSN, most+1)
+		list := fl.engine.State().FirstChanges(from, to.LSN, most+1)
 		n := min(len(list), most)
 		if closing(m) {
 			n = fl.roundOf(list, n)
 		}
 		if n < len(list) {
-			to, err := fl.Engine.Log.MarkBefore(ctx, list[n].Pos)
+			to, err := fl.engine.Log().MarkBefore(ctx, list[n].Pos)
 			return list[:n], to, err
 		}
 		if !distrusted {
@@ -414,7 +440,7 @@ func (fl *Flusher) Due(ctx context.Context, m Merge, c wal.Checkpoint) ([]index.
 	if fl.trusts = distrusted; distrusted {
 		end = 1 << 62 // what is behind to, too: no file may be passed over for a newer version
 	}
-	list := fl.Engine.State.Changes(from, end)
+	list := fl.engine.State().Changes(from, end)
 	if failed && fl.reached == 0 {
 		diskspace.DeletedFirst(list)
 	}
@@ -451,8 +477,8 @@ func (fl *Flusher) Compared(kind int, changed int64) { fl.compared[kind].Store(c
 
 func (fl *Flusher) folderTimes() [wal.Folders]int64 {
 	var t [wal.Folders]int64
-	for i, k := range fl.Engine.Kinds.All {
-		if info, err := fl.Engine.Env.FS.Stat(filepath.Clean(k.Path(""))); err == nil {
+	for i, k := range fl.engine.Kinds().All {
+		if info, err := fl.engine.Env().FS.Stat(filepath.Clean(k.Path(""))); err == nil {
 			t[i] = info.Mtime.UnixNano()
 		}
 	}
@@ -463,11 +489,11 @@ func (fl *Flusher) folderTimes() [wal.Folders]int64 {
 func (fl *Flusher) judgeAside(ctx context.Context, held *wal.Held) {
 	aside := fl.aside
 	fl.aside = nil
-	wait := fl.Engine.Env.LockWait
+	wait := fl.engine.Env().LockWait
 	if _, ends := ctx.Deadline(); ends {
 		wait = min(wait, endingJudge)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), wait) // what is set aside is nowhere else
 	defer cancel()
-	fl.Judge(ctx, held, aside)
+	fl.host.JudgeAside(ctx, held, aside)
 }

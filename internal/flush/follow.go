@@ -57,12 +57,12 @@ func (fl *Flusher) followed() (err error) {
 // spillBeside says that a round may write its index beside the next ones. One that is damaged is made
 // again by the round itself, and a small one is written sooner than another mark is.
 func (fl *Flusher) spillBeside(m Merge) bool {
-	set := fl.Engine.State.Set()
+	set := fl.engine.State().Set()
 	if set == nil {
 		return false
 	}
 	defer set.Release()
-	return m == MergeWhenDue && fl.beside && !fl.dooming && !small(set) && !fl.Engine.Rotten.Load()
+	return m == MergeWhenDue && fl.beside && !fl.dooming && !small(set) && !fl.engine.Damaged().Load()
 }
 
 // writeBeside writes an index beside the rounds that follow. All that it names is in files, durably; what these
@@ -71,12 +71,12 @@ func (fl *Flusher) writeBeside(ctx context.Context, held *wal.Held, s *spilling)
 	var err error
 	fl.start(func() {
 		defer s.set.Release()
-		if err = fl.Vectors.Spill(ctx, held, s.set, s.to, s.list, false, &s.target); err == nil {
+		if err = fl.vectors.Spill(ctx, held, s.set, s.to, s.list, false, &s.target); err == nil {
 			err = fl.write(ctx, s, false)
 		}
 	}, func() error {
-		if errors.Is(err, errs.ErrCorrupt) && fl.Engine.Settings.Now().MayRepair() {
-			fl.Engine.Rotten.Store(true) // the next round makes it again
+		if errors.Is(err, errs.ErrCorrupt) && fl.engine.Settings().Now().MayRepair() {
+			fl.engine.Damaged().Store(true) // the next round makes it again
 			return nil
 		}
 		if err == nil {
@@ -94,12 +94,12 @@ func (fl *Flusher) indexed(ctx context.Context, err error) error {
 	}
 	if err == nil {
 		if fl.indexErr != nil { // perhaps nothing is written from here on
-			fl.Engine.Health.Flushed(fl.Engine.Env.Clock(), nil)
+			fl.engine.Health().Flushed(fl.engine.Env().Clock(), nil)
 		}
 		fl.indexStands()
 		return nil
 	}
-	fl.indexErr = fl.Engine.Env.Explain(err)
+	fl.indexErr = fl.engine.Env().Explain(err)
 	fl.indexFails++
 	fl.indexAfter.Store(int64(time.Since(fl.made) + min(time.Duration(fl.indexFails)*FlushEvery, 30*time.Second)))
 	fl.tell(fl.indexErr)
@@ -117,11 +117,11 @@ func (fl *Flusher) indexWaits() bool { return int64(time.Since(fl.made)) < fl.in
 
 // spilledTo moves the mark of the index behind one that was written beside rounds.
 func (fl *Flusher) spilledTo(ctx context.Context, held *wal.Held, to wal.Mark) error {
-	c, err := fl.Engine.Log.Checkpoint()
+	c, err := fl.engine.Log().Checkpoint()
 	if err != nil {
 		return err
 	}
-	if err := fl.Engine.Log.SetCheckpoint(held, c.Flushed, to, c.Mtimes); err != nil {
+	if err := fl.engine.Log().SetCheckpoint(held, c.Flushed, to, c.Mtimes); err != nil {
 		return err
 	}
 	if err := fl.mapIndex(held); err != nil {
@@ -134,15 +134,15 @@ func (fl *Flusher) spilledTo(ctx context.Context, held *wal.Held, to wal.Mark) e
 // follow does what follows a new index, or starts it: the views take in what it has, and the log lets go of it.
 func (fl *Flusher) follow(ctx context.Context, held *wal.Held) {
 	work := func() {
-		fl.Views.Round(ctx, held, true)
-		if err := fl.Engine.Log.Forget(held, "index", fl.Engine.Log.Spilled()); err != nil {
+		fl.views.Round(ctx, held, true)
+		if err := fl.engine.Log().Forget(held, "index", fl.engine.Log().Spilled()); err != nil {
 			// The log keeps what it could not let go; nothing else depends on it.
-			fl.Engine.Env.Logger.Warn("releasing the log", "err", err)
+			fl.engine.Env().Logger.Warn("releasing the log", "err", err)
 		}
 	}
 	// A feature that is raised writes the checkpoint, as each round does. What a purge has left is overwritten
 	// behind the round, once the views are replaced.
-	if !fl.beside || fl.dooming || fl.Engine.Log.Features()&wal.FeatureViews == 0 {
+	if !fl.beside || fl.dooming || fl.engine.Log().Features()&wal.FeatureViews == 0 {
 		work()
 		return
 	}
@@ -153,9 +153,9 @@ func (fl *Flusher) follow(ctx context.Context, held *wal.Held) {
 // of this process that is mapping the one before: the views would follow that one then, and keep what a
 // purge has the log forget behind it.
 func (fl *Flusher) mapIndex(held *wal.Held) error {
-	_ = fl.Engine.KeepUp(held)
-	if fl.Engine.State.From() < fl.Engine.Log.Spilled() {
-		return fl.Engine.Refresh()
+	_ = fl.engine.KeepUp(held)
+	if fl.engine.State().From() < fl.engine.Log().Spilled() {
+		return fl.engine.Refresh()
 	}
 	return nil
 }
@@ -163,13 +163,13 @@ func (fl *Flusher) mapIndex(held *wal.Held) error {
 // overdue says that an index is due of what the files have already: none could be written while the one
 // before was followed.
 func (fl *Flusher) overdue() bool {
-	flushed, spilled := fl.Engine.Log.Flushed(), fl.Engine.Log.Spilled()
-	return !fl.indexWaits() && flushed > spilled && int64(flushed-spilled) > fl.Engine.Env.System.SpillBytes
+	flushed, spilled := fl.engine.Log().Flushed(), fl.engine.Log().Spilled()
+	return !fl.indexWaits() && flushed > spilled && int64(flushed-spilled) > fl.engine.Env().System.SpillBytes
 }
 
 // flushOn is a round in the background or of a close, and the rounds beside its index and what follows that.
 func (fl *Flusher) flushOn(ctx context.Context, held *wal.Held, m Merge) (err error) {
-	fl.beside = !fl.Engine.Env.System.Inline
+	fl.beside = !fl.engine.Env().System.Inline
 	defer func() {
 		fl.beside = false
 		err = errors.Join(err, fl.followed())
@@ -180,19 +180,19 @@ func (fl *Flusher) flushOn(ctx context.Context, held *wal.Held, m Merge) (err er
 	for {
 		if now := time.Now(); now.Sub(beat) >= wal.HeartbeatEvery {
 			beat = now
-			if err := fl.Engine.Log.Heartbeat(); err != nil {
-				fl.Engine.Env.Logger.Warn("heartbeat", "err", err)
+			if err := fl.engine.Log().Heartbeat(); err != nil {
+				fl.engine.Env().Logger.Warn("heartbeat", "err", err)
 			}
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		began, durable := time.Now(), fl.Engine.Log.Durable()
+		began, durable := time.Now(), fl.engine.Log().Durable()
 		err = fl.FlushLocked(ctx, held, m)
 		if err != nil || fl.following == nil || fl.yields() {
 			return err
 		}
-		wrote := fl.Engine.Log.Durable() != durable
+		wrote := fl.engine.Log().Durable() != durable
 		if wrote || fl.More.Load() {
 			pause.Reset(RestAfter(max(time.Since(began), time.Millisecond), wrote, fl.More.Load(), fl.full()))
 		} else {

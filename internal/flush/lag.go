@@ -37,12 +37,12 @@ func (f *filing) hold(ctx context.Context, c wal.Checkpoint, to wal.Mark, m Merg
 	}
 	behind.Scopes = nil
 	f.held = true
-	if m != MergeWhenDue || f.distrusted || f.repeats || fl.following == nil && int64(to.LSN-c.Spilled.LSN) > fl.Engine.Env.System.SpillBytes {
+	if m != MergeWhenDue || f.distrusted || f.repeats || fl.following == nil && int64(to.LSN-c.Spilled.LSN) > fl.engine.Env().System.SpillBytes {
 		return to, nil
 	}
 	first := to.LSN
 	for _, key := range f.worked.take() {
-		from, ok := fl.Scopes.MayLag(ctx, key, c.Flushed.LSN)
+		from, ok := fl.host.MayLag(ctx, key, c.Flushed.LSN)
 		if !ok {
 			f.worked.add(key)
 			continue
@@ -56,7 +56,7 @@ func (f *filing) hold(ctx context.Context, c wal.Checkpoint, to wal.Mark, m Merg
 	if first == to.LSN {
 		return to, nil
 	}
-	mark, err := fl.Engine.Log.MarkBefore(ctx, first)
+	mark, err := fl.engine.Log().MarkBefore(ctx, first)
 	if err != nil || mark.LSN < c.Flushed.LSN {
 		return c.Flushed, err
 	}

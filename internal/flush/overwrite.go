@@ -32,12 +32,12 @@ type Remains struct {
 // the purge has nothing of what it deletes: between its announcement and the first deletion it takes flush.lock.
 func (fl *Flusher) keepsDisplaced() bool {
 	// In this order: one that fails says so before it ends.
-	return fl.Engine.Log.Purging() && !fl.earlier.Load() || fl.Engine.Log.Displaced()
+	return fl.engine.Log().Purging() && !fl.earlier.Load() || fl.engine.Log().Displaced()
 }
 
 // purgesIn says of a name in tmp/ that a purge has files in it that it works on.
 func (fl *Flusher) purgesIn(name string) bool {
-	return name == filepath.Base(PurgeFolder) && (fl.dooming || fl.Engine.Log.Purging())
+	return name == filepath.Base(PurgeFolder) && (fl.dooming || fl.engine.Log().Purging())
 }
 
 // flushOverwriting is a round while nothing that may have something of a purged memory is
@@ -45,17 +45,17 @@ func (fl *Flusher) purgesIn(name string) bool {
 // and none was done since. The index that the round replaces has lines of it.
 func (fl *Flusher) flushOverwriting(ctx context.Context, held *wal.Held, m Merge) error {
 	var r Remains
-	dir := filepath.Join(fl.Engine.Env.Dir, filepath.FromSlash(PurgeFolder))
+	dir := filepath.Join(fl.engine.Env().Dir, filepath.FromSlash(PurgeFolder))
 	err := error(nil)
 	if !fl.earlier.Load() { // what is in the folder is that purge's
-		if err = vfs.MkdirAll(fl.Engine.Env.FS, dir, fl.Engine.Env.FolderMode); vfs.IsDiskFull(err) {
+		if err = vfs.MkdirAll(fl.engine.Env().FS, dir, fl.engine.Env().FolderMode); vfs.IsDiskFull(err) {
 			err = nil
 		}
 	} else {
 		err = fl.EnterPurgeFolder(held, &r)
 	}
 	if err != nil {
-		return fl.Engine.Env.IOError("making", dir, err)
+		return fl.engine.Env().IOError("making", dir, err)
 	}
 	fl.dooming = true
 	defer func() { fl.dooming = false }()
@@ -68,18 +68,18 @@ func (fl *Flusher) flushOverwriting(ctx context.Context, held *wal.Held, m Merge
 	}
 	// The folder stays until a purge is done: the next process to open the store is to know.
 	err = old.Wipe(held, fl, &r)
-	if !fl.Engine.Log.Overwrites() { // it was given up before it deleted
+	if !fl.engine.Log().Overwrites() { // it was given up before it deleted
 		_ = DropPurgeFolder(fl)
 	}
 	fl.Unlinked = append(fl.Unlinked, r.Unlinked...)
 	for _, name := range r.Unlinked {
-		fl.Engine.Env.Logger.Warn("part of the index was replaced after a purge that has not finished, and could not be overwritten: another process has it mapped, or that cannot be told", "name", name)
+		fl.engine.Env().Logger.Warn("part of the index was replaced after a purge that has not finished, and could not be overwritten: another process has it mapped, or that cannot be told", "name", name)
 	}
 	for _, left := range r.Left {
-		fl.Engine.Env.Logger.Warn("after a purge that has not finished", "err", left)
+		fl.engine.Env().Logger.Warn("after a purge that has not finished", "err", left)
 	}
 	if err != nil { // it keeps a name in tmp/purge, for the next purge
-		fl.Engine.Env.Logger.Warn("overwriting the index that was replaced after a purge that has not finished", "err", err)
+		fl.engine.Env().Logger.Warn("overwriting the index that was replaced after a purge that has not finished", "err", err)
 	}
 	return nil
 }
@@ -89,44 +89,44 @@ func (fl *Flusher) flushOverwriting(ctx context.Context, held *wal.Held, m Merge
 // without.
 func (fl *Flusher) EnterPurgeFolder(_ *wal.Held, r *Remains) error {
 	// A round that failed has left the old index mapped in this process.
-	_ = fl.Engine.Refresh()
-	dir := filepath.Join(fl.Engine.Env.Dir, filepath.FromSlash(PurgeFolder))
-	err := vfs.MkdirAll(fl.Engine.Env.FS, dir, fl.Engine.Env.FolderMode)
+	_ = fl.engine.Refresh()
+	dir := filepath.Join(fl.engine.Env().Dir, filepath.FromSlash(PurgeFolder))
+	err := vfs.MkdirAll(fl.engine.Env().FS, dir, fl.engine.Env().FolderMode)
 	if vfs.IsDiskFull(err) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	names, err := fl.Engine.Env.FS.ReadDir(dir)
+	names, err := fl.engine.Env().FS.ReadDir(dir)
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
 		path := filepath.Join(dir, name)
-		info, err := fl.Engine.Env.FS.Stat(path)
+		info, err := fl.engine.Env().FS.Stat(path)
 		if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode.IsRegular() {
 			continue
 		}
 		if err == nil && info.Nlink > 1 && strings.HasSuffix(name, docfile.DoomedSuffix) {
-			err = fl.Engine.Env.FS.Remove(path) // it is in its place still, or a backup
+			err = fl.engine.Env().FS.Remove(path) // it is in its place still, or a backup
 		} else if err == nil {
-			err = vfs.Unwiped(&r.Left, vfs.WipeAlone(fl.Engine.Env.FS, path))
+			err = vfs.Unwiped(&r.Left, vfs.WipeAlone(fl.engine.Env().FS, path))
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return fl.Engine.Env.FS.SyncDir(dir)
+	return fl.engine.Env().FS.SyncDir(dir)
 }
 
 // DropPurgeFolder removes the folder in which files are overwritten and made again; it stays if one has to.
 func DropPurgeFolder(fl *Flusher) error {
-	dir := filepath.Join(fl.Engine.Env.Dir, filepath.FromSlash(PurgeFolder))
-	if names, err := fl.Engine.Env.FS.ReadDir(dir); errors.Is(err, fs.ErrNotExist) || err == nil && len(names) > 0 {
+	dir := filepath.Join(fl.engine.Env().Dir, filepath.FromSlash(PurgeFolder))
+	if names, err := fl.engine.Env().FS.ReadDir(dir); errors.Is(err, fs.ErrNotExist) || err == nil && len(names) > 0 {
 		return nil
 	}
-	if err := errors.Join(fl.Engine.Env.FS.SyncDir(dir), fl.Engine.Env.FS.Remove(dir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := errors.Join(fl.engine.Env().FS.SyncDir(dir), fl.engine.Env().FS.Remove(dir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
@@ -134,7 +134,7 @@ func DropPurgeFolder(fl *Flusher) error {
 
 // lookForPurge looks whether one was cut, and none was done since.
 func (fl *Flusher) lookForPurge(_ *wal.Held) {
-	if !fl.Engine.Log.DropPurge() && !fl.Engine.Log.Purging() {
+	if !fl.engine.Log().DropPurge() && !fl.engine.Log().Purging() {
 		PurgeWasCut(fl)
 	}
 }
@@ -143,28 +143,28 @@ func (fl *Flusher) lookForPurge(_ *wal.Held) {
 // failed: it was killed with all processes. It returns whether what the next rounds displace may be of such
 // a one, or that cannot be told now.
 func PurgeWasCut(fl *Flusher) bool {
-	if !fl.Engine.Log.Unpurged() {
-		info, err := fl.Engine.Env.FS.Stat(filepath.Join(fl.Engine.Env.Dir, filepath.FromSlash(PurgeFolder)))
+	if !fl.engine.Log().Unpurged() {
+		info, err := fl.engine.Env().FS.Stat(filepath.Join(fl.engine.Env().Dir, filepath.FromSlash(PurgeFolder)))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return true
 		}
 		if err == nil && info.Mode.IsDir() { // a file belongs to no purge: EmptyTemp deals with it
-			fl.Engine.Log.FailPurge()
+			fl.engine.Log().FailPurge()
 		}
 	}
-	return fl.Engine.Log.Displaced()
+	return fl.engine.Log().Displaced()
 }
 
 // endPurge overwrites what a purge that was cut would have; the round is in place durably, up to flushed.
 func (fl *Flusher) endPurge(ctx context.Context, _ *wal.Held, flushed wal.LSN) {
-	if !fl.Engine.Log.Displaced() || fl.Engine.Log.Purging() || fl.following != nil { // a purge does it itself; what goes on beside rounds has files in tmp/
+	if !fl.engine.Log().Displaced() || fl.engine.Log().Purging() || fl.following != nil { // a purge does it itself; what goes on beside rounds has files in tmp/
 		return
 	}
-	edits, err := fl.Files.WipeTemp(fl.Surplus(ctx))
+	edits, err := fl.files.WipeTemp(fl.Surplus(ctx))
 	fl.Edited(ctx, edits)
 	if err != nil {
-		fl.Engine.Env.Logger.Warn("overwriting what a purge has left that was cut", "err", err) // the next round tries again
+		fl.engine.Env().Logger.Warn("overwriting leftovers of an interrupted purge", "err", err) // the next round tries again
 		return
 	}
-	fl.Engine.Log.WipedDisplaced(flushed)
+	fl.engine.Log().WipedDisplaced(flushed)
 }

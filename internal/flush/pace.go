@@ -54,18 +54,18 @@ const (
 func (fl *Flusher) full() float64 { return max(fl.unfiled(), fl.unspilled()) }
 
 func (fl *Flusher) unfiled() float64 {
-	return float64(fl.Engine.Log.Unfiled()) / float64(fl.Engine.Settings.Now().Backlog())
+	return float64(fl.engine.Log().Unfiled()) / float64(fl.engine.Settings().Now().Backlog())
 }
 
 // unspilled is how far the log since the index is on the way to what it may never pass: it passes the
 // first half where what follows an index, the words of the views, is slower than the files.
 func (fl *Flusher) unspilled() float64 {
-	return float64(fl.Engine.Log.Backlog()) / float64(fl.Engine.Env.System.BacklogBytes)
+	return float64(fl.engine.Log().Backlog()) / float64(fl.engine.Env().System.BacklogBytes)
 }
 
 // turnOf is how long the turn of a commit lasts.
 func (fl *Flusher) turnOf(bytes int64) time.Duration {
-	rate := fl.Engine.Log.SettleRate()
+	rate := fl.engine.Log().SettleRate()
 	if rate == 0 {
 		rate = rateFirst
 	}
@@ -96,10 +96,10 @@ func (fl *Flusher) Pressure(ctx context.Context, bytes func() int64) error {
 	if ctx.Value(unpaced{}) != nil {
 		return nil
 	}
-	if fl.Engine.Env.NoBackground || fl.Engine.Env.System.Inline {
+	if fl.engine.Env().NoBackground || fl.engine.Env().System.Inline {
 		return fl.flushAhead(ctx)
 	}
-	if fl.Engine.Log.Backlog() > fl.Engine.Env.System.BacklogBytes {
+	if fl.engine.Log().Backlog() > fl.engine.Env().System.BacklogBytes {
 		if err := fl.stopped(ctx); err != nil {
 			return err
 		}
@@ -112,14 +112,14 @@ func (fl *Flusher) Pressure(ctx context.Context, bytes func() int64) error {
 	default:
 	}
 	now, turn := fl.uptime(), fl.turnOf(bytes())
-	begins, ends := fl.Engine.Log.Turn(now, turn)
+	begins, ends := fl.engine.Log().Turn(now, turn)
 	wait := begins - now
 	if wait <= slack {
 		return nil
 	}
 	fl.slowed.note(fl, wait)
-	if err := fl.Engine.Env.Sleep(ctx, wait-slack/2); err != nil {
-		fl.Engine.Log.GiveBack(ends - begins)
+	if err := fl.engine.Env().Sleep(ctx, wait-slack/2); err != nil {
+		fl.engine.Log().GiveBack(ends - begins)
 		return err
 	}
 	return nil
@@ -134,17 +134,17 @@ const stopPause = 10 * time.Millisecond
 func (fl *Flusher) stopped(ctx context.Context) error {
 	least, since := int64(math.MaxInt64), time.Now()
 	for {
-		if err := fl.Engine.Log.Replaced(); err != nil {
+		if err := fl.engine.Log().Replaced(); err != nil {
 			return err
 		}
-		now := fl.Engine.Log.Backlog()
-		if now <= fl.Engine.Env.System.BacklogBytes {
+		now := fl.engine.Log().Backlog()
+		if now <= fl.engine.Env().System.BacklogBytes {
 			return nil
 		}
 		if now < least {
 			least, since = now, time.Now()
 		}
-		if fl.failed.Load() > 0 || fl.indexWaits() || time.Since(since) > fl.Engine.Env.LockWait {
+		if fl.failed.Load() > 0 || fl.indexWaits() || time.Since(since) > fl.engine.Env().LockWait {
 			return fl.flushAhead(ctx)
 		}
 		fl.slowed.note(fl, stopPause)
@@ -152,7 +152,7 @@ func (fl *Flusher) stopped(ctx context.Context) error {
 		case fl.urge <- struct{}{}:
 		default:
 		}
-		if err := fl.Engine.Env.Sleep(ctx, stopPause); err != nil {
+		if err := fl.engine.Env().Sleep(ctx, stopPause); err != nil {
 			return err
 		}
 	}
@@ -161,21 +161,21 @@ func (fl *Flusher) stopped(ctx context.Context) error {
 // flushAhead flushes in the caller while the backlog is above what it may never pass: where nothing
 // flushes in the background.
 func (fl *Flusher) flushAhead(ctx context.Context) error {
-	for last := int64(math.MaxInt64); fl.Engine.Log.Backlog() > fl.Engine.Env.System.BacklogBytes; {
+	for last := int64(math.MaxInt64); fl.engine.Log().Backlog() > fl.engine.Env().System.BacklogBytes; {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		// Where nothing is left to flush, and the page that processes share says otherwise, flushing
 		// again changes nothing.
-		now := fl.Engine.Log.Backlog()
-		if now >= last && fl.Engine.Log.Flushed() >= fl.Engine.Log.Durable() {
+		now := fl.engine.Log().Backlog()
+		if now >= last && fl.engine.Log().Flushed() >= fl.engine.Log().Durable() {
 			return nil
 		}
 		last = now
 		if err := fl.Flush(ctx, MergeWhenDue); err != nil {
 			return err
 		}
-		if fl.Engine.Log.Backlog() > fl.Engine.Env.System.BacklogBytes {
+		if fl.engine.Log().Backlog() > fl.engine.Env().System.BacklogBytes {
 			if err := fl.Flush(ctx, MergeFlush); err != nil {
 				return err
 			}
@@ -202,22 +202,22 @@ func (s *slowed) note(fl *Flusher, wait time.Duration) {
 	s.mu.Unlock()
 	if begins {
 		bytes, why := fl.behind()
-		fl.Engine.Env.Event(env.Event{Kind: env.EventSlowed, Bytes: bytes, Took: wait, Note: why})
+		fl.engine.Env().Event(env.Event{Kind: env.EventSlowed, Bytes: bytes, Took: wait, Note: why})
 	}
 }
 
 // behind says why writers are slowed, and how many bytes of log what they wait for is behind.
 func (fl *Flusher) behind() (bytes int64, why string) {
 	rate := "not known yet"
-	if r := fl.Engine.Log.SettleRate(); r > 0 {
+	if r := fl.engine.Log().SettleRate(); r > 0 {
 		rate = human.Bytes(int64(r)) + " a second"
 	}
 	if files, index := fl.turns(); index > files {
-		bytes = fl.Engine.Log.Backlog()
-		return bytes, fmt.Sprintf("the index, with the views that are made of it, is %s behind the log, of %s at most; the files follow at a rate of %s", human.Bytes(bytes), human.Bytes(fl.Engine.Env.System.BacklogBytes), rate)
+		bytes = fl.engine.Log().Backlog()
+		return bytes, fmt.Sprintf("the index, with the views that are made of it, is %s behind the log, of %s at most; the files follow at a rate of %s", human.Bytes(bytes), human.Bytes(fl.engine.Env().System.BacklogBytes), rate)
 	}
-	bytes = fl.Engine.Log.Unfiled()
-	return bytes, fmt.Sprintf("the files are %s behind the log, of %s that backlog_bytes allows; they follow at a rate of %s", human.Bytes(bytes), human.Bytes(fl.Engine.Settings.Now().Backlog()), rate)
+	bytes = fl.engine.Log().Unfiled()
+	return bytes, fmt.Sprintf("the files are %s behind the log, of %s that backlog_bytes allows; they follow at a rate of %s", human.Bytes(bytes), human.Bytes(fl.engine.Settings().Now().Backlog()), rate)
 }
 
 // Slowed says why commits of any process wait for the flushers; "" when they do not.
@@ -240,6 +240,6 @@ func (fl *Flusher) timed() func(held *wal.Held) error {
 		if fl.moved == before {
 			return nil
 		}
-		return fl.Engine.Log.Filed(held, fl.Lagging.filed, fl.moved-before, fl.uptime()-began)
+		return fl.engine.Log().Filed(held, fl.Lagging.filed, fl.moved-before, fl.uptime()-began)
 	}
 }

@@ -36,7 +36,7 @@ type refusal struct {
 const refusedMost = 1000
 
 // refused is state.State's Refused.
-func (fl *Flusher) refused(e *wal.Entry, err error) {
+func (fl *Flusher) NoteRefused(e *wal.Entry, err error) {
 	r := &fl.refusals
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -51,9 +51,9 @@ func (fl *Flusher) refused(e *wal.Entry, err error) {
 		r.list = map[wal.LSN]*refusal{}
 	}
 	r.list[e.LSN] = &refusal{err: err}
-	fl.Engine.NoteProblem(err)
-	fl.Engine.Env.Logger.Error("an entry of the log is not valid and was passed over: run memctl verify", "lsn", e.LSN, "err", err)
-	fl.Engine.Env.Event(env.Event{Kind: env.EventCorruption, Path: "wal", LSN: e.LSN, Err: err}) // the log may still be being opened
+	fl.engine.NoteProblem(err)
+	fl.engine.Env().Logger.Error("an entry of the log is not valid and was passed over: run memctl verify", "lsn", e.LSN, "err", err)
+	fl.engine.Env().Event(env.Event{Kind: env.EventCorruption, Path: "wal", LSN: e.LSN, Err: err}) // the log may still be being opened
 }
 
 // refusedEntries are problems: what this process has met of them.
@@ -79,7 +79,7 @@ func (fl *Flusher) keepRefused(ctx context.Context, _ *wal.Held, to wal.LSN) {
 	r := &fl.refusals
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	q := docfile.NewQuarantine(fl.Layout, fl.Engine.Env.Clock)
+	q := docfile.NewQuarantine(fl.layout, fl.engine.Env().Clock)
 	for _, at := range slices.Sorted(maps.Keys(r.list)) {
 		if ctx.Err() != nil || at >= to {
 			return
@@ -87,15 +87,15 @@ func (fl *Flusher) keepRefused(ctx context.Context, _ *wal.Held, to wal.LSN) {
 		if r.list[at].kept {
 			continue
 		}
-		e, err := fl.Engine.Log.ReadAt(ctx, at)
+		e, err := fl.engine.Log().ReadAt(ctx, at)
 		if err == nil {
 			_, err = q.Bytes(fmt.Sprintf("entry-%d.bin", at), e.Value, docfile.Note{
-				Why: r.list[at].err.Error(), When: fl.Engine.Env.Clock().UTC(), From: "wal/" + segment.Name(fl.Engine.Log.SegmentOf(at)),
+				Why: r.list[at].err.Error(), When: fl.engine.Env().Clock().UTC(), From: "wal/" + segment.Name(fl.engine.Log().SegmentOf(at)),
 				ID: strings.ToValidUTF8(e.Key[min(1, len(e.Key)):], "\ufffd"), Version: at,
 			})
 		}
 		if err != nil && !errors.Is(err, errs.ErrTruncated) {
-			fl.Engine.Env.Logger.Warn("keeping an entry of the log that is not valid", "lsn", at, "err", err)
+			fl.engine.Env().Logger.Warn("keeping an entry of the log that is not valid", "lsn", at, "err", err)
 			continue
 		}
 		r.list[at].kept = true
@@ -104,7 +104,7 @@ func (fl *Flusher) keepRefused(ctx context.Context, _ *wal.Held, to wal.LSN) {
 
 // Problems are what the last rounds could not do, and what no round can.
 func (fl *Flusher) Problems() (list []error) {
-	h := &fl.Engine.Health
+	h := fl.engine.Health()
 	h.Mu.Lock()
 	if h.Err != nil {
 		list = append(list, fmt.Errorf("the last flush failed: %w", h.Err))

@@ -14,7 +14,7 @@ import (
 
 // ReindexNow makes the index again; why says what is not believed of it.
 func (fl *Flusher) ReindexNow(ctx context.Context, why error) error {
-	held, err := fl.Engine.Log.LockFlush(ctx)
+	held, err := fl.engine.Log().LockFlush(ctx)
 	if err != nil {
 		return err
 	}
@@ -40,17 +40,17 @@ func (fl *Flusher) reindexRound(ctx context.Context, held *wal.Held, why error) 
 }
 
 func (fl *Flusher) reindexAll(ctx context.Context, held *wal.Held, why error) error {
-	if err := fl.Engine.CatchUp(ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
+	if err := fl.engine.CatchUp(ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
 		return err
 	}
-	_ = fl.Engine.KeepUp(held)
-	c, err := fl.Engine.Log.Checkpoint()
+	_ = fl.engine.KeepUp(held)
+	c, err := fl.engine.Log().Checkpoint()
 	if err != nil {
 		return err
 	}
-	distrusted := fl.Engine.Log.Distrusted()
+	distrusted := fl.engine.Log().Distrusted()
 	if distrusted {
-		fl.Files.Distrust()
+		fl.files.Distrust()
 	}
 	list, to, err := fl.Due(ctx, MergeAlways, c)
 	if err != nil {
@@ -64,12 +64,12 @@ func (fl *Flusher) reindexAll(ctx context.Context, held *wal.Held, why error) er
 	if err = files.end(err); err != nil {
 		return err
 	}
-	set := fl.Engine.State.Set()
+	set := fl.engine.State().Set()
 	if set == nil {
 		return errs.ErrClosed
 	}
 	defer set.Release()
-	recent, overtaken, err := fl.Engine.StateAt(ctx, set.LSN(), to.LSN)
+	recent, overtaken, err := fl.engine.StateAt(ctx, set.LSN(), to.LSN)
 	if err != nil {
 		return err
 	}
@@ -79,22 +79,22 @@ func (fl *Flusher) reindexAll(ctx context.Context, held *wal.Held, why error) er
 	if err := fl.keepIndex(set); err != nil {
 		return err
 	}
-	if err := fl.Remake.Again(ctx, held, to, recent, why, errors.Is(why, ErrAsked)); err != nil {
+	if err := fl.rebuilder.Again(ctx, held, to, recent, why, errors.Is(why, ErrAsked)); err != nil {
 		return err
 	}
-	if err := fl.Engine.Log.SetCheckpoint(held, to, to, fl.FolderTimes()); err != nil {
+	if err := fl.engine.Log().SetCheckpoint(held, to, to, fl.FolderTimes()); err != nil {
 		return err
 	}
 	if distrusted {
-		if err := fl.Engine.Log.Trust(held); err != nil {
+		if err := fl.engine.Log().Trust(held); err != nil {
 			return err
 		}
 	}
-	fl.Engine.Rotten.Store(false)
+	fl.engine.Damaged().Store(false)
 	if err := fl.mapIndex(held); err != nil {
 		return err
 	}
-	fl.Views.Round(ctx, held, true)
+	fl.views.Round(ctx, held, true)
 	return nil
 }
 
@@ -113,14 +113,14 @@ func (fl *Flusher) keepIndex(set *index.Set) error {
 	for range set.Base().Check() {
 		return nil // damaged: nothing to fall back on
 	}
-	folder := filepath.Join(fl.Engine.Env.Dir, index.BackupsDir)
+	folder := filepath.Join(fl.engine.Env().Dir, index.BackupsDir)
 	name := filepath.Join(folder, fmt.Sprintf("memory_index.%d.json", set.Base().Meta().LSN))
-	err := fl.Engine.Env.FS.Link(filepath.Join(fl.Engine.Env.Dir, index.BaseName), name)
+	err := fl.engine.Env().FS.Link(filepath.Join(fl.engine.Env().Dir, index.BaseName), name)
 	if errors.Is(err, fs.ErrExist) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrNotExist) {
 		return nil // there already; or not there any more
 	}
 	if err != nil {
-		return fl.Engine.Env.IOError("keeping", name, err)
+		return fl.engine.Env().IOError("keeping", name, err)
 	}
-	return fl.Engine.Env.FS.SyncDir(folder)
+	return fl.engine.Env().FS.SyncDir(folder)
 }

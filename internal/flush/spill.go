@@ -18,7 +18,7 @@ import (
 // has passed its budget, the index is small, or a flush or a close wants it; more: a round of a close
 // leaves something to the next one.
 func (fl *Flusher) spillDue(m Merge, c wal.Checkpoint, more bool) bool {
-	set := fl.Engine.State.Set()
+	set := fl.engine.State().Set()
 	if set == nil {
 		return false
 	}
@@ -26,7 +26,7 @@ func (fl *Flusher) spillDue(m Merge, c wal.Checkpoint, more bool) bool {
 	if fl.following != nil {
 		return false
 	}
-	if fl.Engine.Rotten.Load() {
+	if fl.engine.Damaged().Load() {
 		return m != mergeEnding
 	}
 	if c.Flushed.LSN == c.Spilled.LSN && set.LSN() == c.Spilled.LSN {
@@ -37,14 +37,14 @@ func (fl *Flusher) spillDue(m Merge, c wal.Checkpoint, more bool) bool {
 		return true
 	case mergeClosing:
 		if more {
-			return fl.unspilled() >= slowFrom && int64(c.Flushed.LSN-c.Spilled.LSN) > fl.Engine.Env.System.SpillBytes
+			return fl.unspilled() >= slowFrom && int64(c.Flushed.LSN-c.Spilled.LSN) > fl.engine.Env().System.SpillBytes
 		}
-		return fl.Engine.State.Overlay().Len() > closingSpill || small(set)
+		return fl.engine.State().Overlay().Len() > closingSpill || small(set)
 	case mergeEnding:
-		n := fl.Engine.State.Overlay().Len()
+		n := fl.engine.State().Overlay().Len()
 		return !more && n <= endingSpill && (small(set) || n > closingSpill && !index.MergeDue(set))
 	}
-	return !fl.indexWaits() && (small(set) || int64(c.Flushed.LSN-c.Spilled.LSN) > fl.Engine.Env.System.SpillBytes)
+	return !fl.indexWaits() && (small(set) || int64(c.Flushed.LSN-c.Spilled.LSN) > fl.engine.Env().System.SpillBytes)
 }
 
 // smallBase is up to where a base is so quickly written that every round does.
@@ -88,24 +88,24 @@ func (fl *Flusher) spill(ctx context.Context, held *wal.Held, to wal.Mark, files
 	}
 	defer s.set.Release()
 	s.target.Ready = files.wait
-	if err := fl.Vectors.Spill(ctx, held, s.set, to, s.list, always, &s.target); err != nil {
+	if err := fl.vectors.Spill(ctx, held, s.set, to, s.list, always, &s.target); err != nil {
 		return err
 	}
-	if fl.Engine.Rotten.Swap(false) && fl.Engine.Settings.Now().MayRepair() {
+	if fl.engine.Damaged().Swap(false) && fl.engine.Settings().Now().MayRepair() {
 		for err = range index.Verify(s.set) {
 			break
 		}
 	}
 	if err == nil {
 		err = fl.write(ctx, s, always)
-		if !errors.Is(err, errs.ErrCorrupt) || !fl.Engine.Settings.Now().MayRepair() {
+		if !errors.Is(err, errs.ErrCorrupt) || !fl.engine.Settings().Now().MayRepair() {
 			return err
 		}
 	}
 	if err := files.wait(); err != nil {
 		return err
 	}
-	return fl.Remake.Again(ctx, held, to, s.list, err, false)
+	return fl.rebuilder.Again(ctx, held, to, s.list, err, false)
 }
 
 // spilling is what an index will have as of a mark; nil where there is nothing new. What it says of a
@@ -113,17 +113,17 @@ func (fl *Flusher) spill(ctx context.Context, held *wal.Held, to wal.Mark, files
 // take our own older version for an edit: so a memory that was changed before the mark, and again
 // since, is put into its file first, as it is now.
 func (fl *Flusher) spilling(ctx context.Context, held *wal.Held, to wal.Mark, files *filing, always bool) (*spilling, error) {
-	_ = fl.Engine.KeepUp(held)
-	set := fl.Engine.State.Set()
+	_ = fl.engine.KeepUp(held)
+	set := fl.engine.State().Set()
 	if set == nil {
 		return nil, errs.ErrClosed
 	}
-	rotten := fl.Engine.Rotten.Load() && to.LSN == set.LSN() // nothing new, and still due
+	rotten := fl.engine.Damaged().Load() && to.LSN == set.LSN() // nothing new, and still due
 	if to.LSN <= set.LSN() && !(always && set.Delta() != nil) && !rotten {
 		set.Release()
 		return nil, nil // written by a flusher that was killed, or failed, before the checkpoint said so
 	}
-	list, overtaken, err := fl.Engine.StateAt(ctx, set.LSN(), to.LSN)
+	list, overtaken, err := fl.engine.StateAt(ctx, set.LSN(), to.LSN)
 	if err == nil {
 		err = files.put(ctx, nil, overtaken)
 	}
@@ -131,25 +131,25 @@ func (fl *Flusher) spilling(ctx context.Context, held *wal.Held, to wal.Mark, fi
 		set.Release()
 		return nil, err
 	}
-	return &spilling{set: set, list: list, to: to, target: fl.Engine.Target(fl.Engine.Log.UUID(), to)}, nil
+	return &spilling{set: set, list: list, to: to, target: fl.engine.Target(fl.engine.Log().UUID(), to)}, nil
 }
 
 // settleIndex makes the index durable in its place that another wrote there: perhaps he did not come to it, as one
 // that is killed.
 func (fl *Flusher) settleIndex() error {
-	return fl.Engine.Env.IOError("syncing", fl.Engine.Env.Dir, fl.Engine.Env.FS.SyncDir(fl.Engine.Env.Dir))
+	return fl.engine.Env().IOError("syncing", fl.engine.Env().Dir, fl.engine.Env().FS.SyncDir(fl.engine.Env().Dir))
 }
 
 // write puts an index in its place.
 func (fl *Flusher) write(ctx context.Context, s *spilling, always bool) error {
 	ch := index.Changes{List: s.list, Line: func(dst []byte, c index.Change) ([]byte, error) {
-		e, err := fl.Engine.Log.ReadAt(ctx, c.Version)
+		e, err := fl.engine.Log().ReadAt(ctx, c.Version)
 		if err != nil {
 			return nil, err
 		}
 		return engine.FinishedLine(dst, &e)
 	}}
-	began := fl.Engine.Env.Clock()
+	began := fl.engine.Env().Clock()
 	var w index.Written
 	var err error
 	if always || index.MergeDue(s.set) {
@@ -161,28 +161,28 @@ func (fl *Flusher) write(ctx context.Context, s *spilling, always bool) error {
 		w, err = index.WriteDelta(s.set, s.target, ch)
 	}
 	if w.BackupErr != nil {
-		fl.Engine.Env.Logger.Warn("the old index could not be kept as a backup", "err", w.BackupErr)
-		fl.Engine.Env.Event(env.Event{Kind: env.EventBackupFail, Err: w.BackupErr})
+		fl.engine.Env().Logger.Warn("the old index could not be kept as a backup", "err", w.BackupErr)
+		fl.engine.Env().Event(env.Event{Kind: env.EventBackupFail, Err: w.BackupErr})
 	}
-	if errors.Is(err, errs.ErrCorrupt) && fl.Engine.Settings.Now().MayRepair() {
-		fl.Engine.Env.Event(env.Event{Kind: env.EventCorruption, Path: index.BaseName, Err: err})
+	if errors.Is(err, errs.ErrCorrupt) && fl.engine.Settings().Now().MayRepair() {
+		fl.engine.Env().Event(env.Event{Kind: env.EventCorruption, Path: index.BaseName, Err: err})
 		return err
 	}
 	if err != nil {
-		return fmt.Errorf("writing the index: %w", fl.Engine.Env.IOError("writing", filepath.Join(fl.Engine.Env.Dir, index.BaseName), err))
+		return fmt.Errorf("writing the index: %w", fl.engine.Env().IOError("writing", filepath.Join(fl.engine.Env().Dir, index.BaseName), err))
 	}
-	fl.Engine.Env.Event(env.Event{Kind: env.EventIndex, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: len(s.list), Took: fl.Engine.Env.Clock().Sub(began)})
+	fl.engine.Env().Event(env.Event{Kind: env.EventIndex, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: len(s.list), Took: fl.engine.Env().Clock().Sub(began)})
 	return nil
 }
 
 // backupDue has the old base kept if the interval is over.
 func (fl *Flusher) backupDue(to *index.Target) {
-	c := fl.Engine.Settings.Now()
+	c := fl.engine.Settings().Now()
 	keep, every := c.Backups(), c.BackupEvery()
-	if fl.Engine.Settings.Unknown() {
+	if fl.engine.Settings().Unknown() {
 		return
 	}
-	if keep == 0 || fl.Engine.Log.Overwrites() { // it would have lines of what is purged, and make an older one go
+	if keep == 0 || fl.engine.Log().Overwrites() { // it would have lines of what is purged, and make an older one go
 		return
 	}
 	if fl.backupAt.IsZero() {
@@ -194,11 +194,11 @@ func (fl *Flusher) backupDue(to *index.Target) {
 }
 
 func (fl *Flusher) newestBackup() time.Time {
-	list, err := index.Backups(fl.Engine.Env.FS, fl.Engine.Env.Dir)
+	list, err := index.Backups(fl.engine.Env().FS, fl.engine.Env().Dir)
 	if err != nil || len(list) == 0 {
 		return time.Time{}
 	}
-	info, err := fl.Engine.Env.FS.Stat(filepath.Join(fl.Engine.Env.Dir, filepath.FromSlash(list[0].Name)))
+	info, err := fl.engine.Env().FS.Stat(filepath.Join(fl.engine.Env().Dir, filepath.FromSlash(list[0].Name)))
 	if err != nil {
 		return time.Time{}
 	}

@@ -20,7 +20,7 @@ import (
 // EmptyTemp removes what killed processes left in tmp/. What is neither a temp file of ours nor a
 // version that we know is a user's work, and goes to quarantine.
 func (fl *Flusher) EmptyTemp(ctx context.Context, _ *wal.Held) error {
-	edits, err := fl.Files.EmptyTemp(fl.Surplus(ctx))
+	edits, err := fl.files.EmptyTemp(fl.Surplus(ctx))
 	fl.Edited(ctx, edits)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -30,7 +30,7 @@ func (fl *Flusher) EmptyTemp(ctx context.Context, _ *wal.Held) error {
 
 // ClearTemp makes way for a folder in tmp/; see docfile.
 func (fl *Flusher) ClearTemp(_ *wal.Held, folder string) error {
-	edits, err := fl.Files.ClearTemp(strings.TrimPrefix(folder, "tmp/"))
+	edits, err := fl.files.ClearTemp(strings.TrimPrefix(folder, "tmp/"))
 	fl.Edited(context.Background(), edits)
 	return err
 }
@@ -39,15 +39,15 @@ func (fl *Flusher) ClearTemp(_ *wal.Held, folder string) error {
 // the store open, so that it does not stay until the log is recovered one day. What may be a
 // living one's is not touched.
 func (fl *Flusher) sweepTemp(ctx context.Context, held *wal.Held) error {
-	dead := fl.Engine.Log.Dead()
+	dead := fl.engine.Log().Dead()
 	if len(dead) == 0 {
 		return nil
 	}
-	own := fl.Engine.Env.FS.Host()
-	edits, err := fl.Files.SweepTemp(func(name string) bool { return leftByDead(own, name) }, fl.Surplus(ctx))
+	own := fl.engine.Env().FS.Host()
+	edits, err := fl.files.SweepTemp(func(name string) bool { return leftByDead(own, name) }, fl.Surplus(ctx))
 	fl.Edited(ctx, edits)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		err = fl.Engine.Log.RemoveDead(held, dead)
+		err = fl.engine.Log().RemoveDead(held, dead)
 	}
 	return err
 }
@@ -85,10 +85,10 @@ func (fl *Flusher) Surplus(ctx context.Context) func(path string, info vfs.Info,
 
 // places are the folders that documents stand in.
 func (fl *Flusher) places() (list []*docfile.Folder) {
-	for _, k := range fl.Engine.Kinds.All {
+	for _, k := range fl.engine.Kinds().All {
 		list = append(list, k.Folder)
 	}
-	return append(list, fl.Engine.Kinds.Scopes.Folder)
+	return append(list, fl.engine.Kinds().Scopes.Folder)
 }
 
 // inPlace says of a file in tmp/ that its inode stands in the place of the document that
@@ -98,7 +98,7 @@ func (fl *Flusher) inPlace(info vfs.Info, data func() ([]byte, error)) bool {
 	if err != nil {
 		return false
 	}
-	folder := fl.Engine.Kinds.Scopes.Folder
+	folder := fl.engine.Kinds().Scopes.Folder
 	id, ok := LeadingScope(b)
 	if !ok {
 		var k *engine.Kind
@@ -119,16 +119,16 @@ func (fl *Flusher) halfWritten(ctx context.Context, info vfs.Info, b []byte) boo
 		return true
 	}
 	if key, ok := LeadingScope(b); ok {
-		return fl.Scopes.OursScope(key, 0, func() ([]byte, error) { return b, nil })
+		return fl.host.OursScope(key, 0, func() ([]byte, error) { return b, nil })
 	}
 	k, id := fl.leadingID(b)
 	if k == nil {
 		return false
 	}
-	place, err := fl.Engine.State.Find(k.Letter, id)
+	place, err := fl.engine.State().Find(k.Letter, id)
 	if err != nil {
 		// Deleted since: the chain from the deletion back knows its versions.
-		pos, deleted, ok := fl.Engine.State.Overlay().Get(k.Letter, id)
+		pos, deleted, ok := fl.engine.State().Overlay().Get(k.Letter, id)
 		if !ok || !deleted {
 			return false
 		}
@@ -138,11 +138,11 @@ func (fl *Flusher) halfWritten(ctx context.Context, info vfs.Info, b []byte) boo
 		return true
 	}
 	for at := place.Version; at != 0 && place.InLog; {
-		_, view, err := fl.Engine.Frame(ctx, k, id, at)
+		_, view, err := fl.engine.Frame(ctx, k, id, at)
 		if err != nil {
 			return false
 		}
-		if doc, err := fl.Engine.Codec.Doc(&view, places.StoredMost); err == nil && len(doc) > 0 &&
+		if doc, err := fl.engine.Codec().Doc(&view, places.StoredMost); err == nil && len(doc) > 0 &&
 			(bytes.HasPrefix(doc, b) || bytes.HasPrefix(b, doc)) {
 			return true
 		}
@@ -154,7 +154,7 @@ func (fl *Flusher) halfWritten(ctx context.Context, info vfs.Info, b []byte) boo
 // leadingID is the id with which a document of ours begins, and its kind; nil when
 // it begins otherwise.
 func (fl *Flusher) leadingID(b []byte) (*engine.Kind, string) {
-	for _, k := range fl.Engine.Kinds.All {
+	for _, k := range fl.engine.Kinds().All {
 		rest, ok := bytes.CutPrefix(b, []byte("{\n  \""+k.IDName+"\": "))
 		if !ok {
 			continue

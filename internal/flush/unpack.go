@@ -23,7 +23,7 @@ const UnpackedMost = 256 << 20
 // must not become a file: nil if it may.
 func (f *filing) unpacks(ctx context.Context, at wal.LSN) error {
 	fl := f.fl
-	if fl.Inflate {
+	if fl.inflate {
 		return nil
 	}
 	fl.unpacking.Lock()
@@ -31,10 +31,10 @@ func (f *filing) unpacks(ctx context.Context, at wal.LSN) error {
 	if at < fl.unpacksTo {
 		return nil
 	}
-	to := max(fl.Engine.Log.AppliedMark().LSN, at+1)
+	to := max(fl.engine.Log().AppliedMark().LSN, at+1)
 	over := &errs.InflatedError{Most: UnpackedMost}
-	for _, change := range fl.Engine.State.Changes(f.flushed, to) {
-		e, err := fl.Engine.Log.ReadAt(ctx, change.Pos)
+	for _, change := range fl.engine.State().Changes(f.flushed, to) {
+		e, err := fl.engine.Log().ReadAt(ctx, change.Pos)
 		if errors.Is(err, errs.ErrCorrupt) || errors.Is(err, errs.ErrTruncated) {
 			continue // its turn comes, or has come
 		}
@@ -42,7 +42,7 @@ func (f *filing) unpacks(ctx context.Context, at wal.LSN) error {
 			return err
 		}
 		view, err := state.Read(&e)
-		if err != nil || fl.Engine.Kinds.Of(e.Key) == nil || !view.Overpacked() || fl.Engine.Codec.Fits(&view, places.StoredMost) != nil {
+		if err != nil || fl.engine.Kinds().Of(e.Key) == nil || !view.Overpacked() || fl.engine.Codec().Fits(&view, places.StoredMost) != nil {
 			continue
 		}
 		over.Documents++

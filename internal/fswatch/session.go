@@ -124,7 +124,7 @@ func (s *session) happened(ctx context.Context, e event) (ended bool) {
 		s.restoreFolders(ctx)
 		return true
 	case e.all:
-		s.f.Report("by looking at everything: more happened than the system could tell", errs.ErrLimit)
+		s.f.Report("by looking at everything: the system's queue of notifications was full", errs.ErrLimit)
 		s.sweep(ctx)
 	default:
 		s.note(e.folder, e.name, time.Now())

@@ -36,11 +36,11 @@ func ParseLine(line []byte) (Line, error) {
 		return Line{}, err
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return Line{}, fmt.Errorf("something stands behind the JSON at byte %d", dec.InputOffset())
+		return Line{}, fmt.Errorf("data after the JSON at byte %d", dec.InputOffset())
 	}
 	members, ok := v.(map[string]any)
 	if !ok {
-		return Line{}, fmt.Errorf("%w: it is no object", ErrNoLine)
+		return Line{}, fmt.Errorf("%w: not an object", ErrNoLine)
 	}
 	kind, typed := members["type"]
 	name, named := members["name"].(string)
@@ -57,7 +57,7 @@ func ParseLine(line []byte) (Line, error) {
 				e.Observations = append(e.Observations, text(o))
 			}
 		} else if has(members, memberObservations) {
-			return Line{}, fmt.Errorf("%w: its observations are no list", ErrNoLine)
+			return Line{}, fmt.Errorf("%w: the observations are not a list", ErrNoLine)
 		}
 		return Line{Entity: &e, Extra: extra(members, "name", memberType, memberObservations)}, nil
 	case relation && isFrom && isTo:

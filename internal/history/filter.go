@@ -16,7 +16,7 @@ func (f *Filter) pass(ctx context.Context, h *History, k *engine.Kind, e *wal.En
 	if !f.Only {
 		return true
 	}
-	if k != h.Engine.Kinds.Memories || f.Session == "" {
+	if k != h.engine.Kinds().Memories || f.Session == "" {
 		return false
 	}
 	view, err := state.Read(e)
@@ -24,9 +24,9 @@ func (f *Filter) pass(ctx context.Context, h *History, k *engine.Kind, e *wal.En
 		if view.Previous == 0 {
 			return true
 		}
-		before, err := h.Engine.Log.ReadAt(ctx, view.Previous)
+		before, err := h.engine.Log().ReadAt(ctx, view.Previous)
 		if err != nil {
-			before, err = h.Engine.Log.Past().At(ctx, view.Previous, e.LSN)
+			before, err = h.engine.Log().Past().At(ctx, view.Previous, e.LSN)
 		}
 		if err != nil || before.Key != e.Key {
 			return true

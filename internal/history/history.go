@@ -21,7 +21,10 @@ import (
 )
 
 // History is what log, archive and files know of the past.
-type History struct{ Engine *engine.Engine }
+type History struct{ engine *engine.Engine }
+
+// New returns the history of a store.
+func New(eng *engine.Engine) *History { return &History{engine: eng} }
 
 // Version is one version of one memory, or of one assembly.
 type Version struct {
@@ -71,7 +74,7 @@ func (h *History) Each(ctx context.Context, k *engine.Kind, id string, yield fun
 		any = true
 		return yield(v, err) && ctx.Err() == nil
 	}
-	begun, err := h.Engine.Log.Past().Begun(h.Engine.Log.Durable())
+	begun, err := h.engine.Log().Past().Begun(h.engine.Log().Durable())
 	if err != nil && !give(Version{}, err) {
 		return any
 	}
@@ -80,12 +83,12 @@ func (h *History) Each(ctx context.Context, k *engine.Kind, id string, yield fun
 		v.HistoryGone = err == nil && begun > 0 && (v.FromFile || v.Kept || v.Previous != 0 && v.Previous < begun)
 		return yield(v, err) && ctx.Err() == nil
 	}
-	standing, err := h.Engine.Find(ctx, k, id, true)
+	standing, err := h.engine.Find(ctx, k, id, true)
 	if err != nil && !errors.Is(err, errs.ErrNotFound) && !give(Version{}, fmt.Errorf("%s %s: %w", k.Noun, human.Quote(id), err)) {
 		return any
 	}
 	known := err == nil
-	oldest, err := h.Engine.Log.Past().First(h.Engine.Log.Durable())
+	oldest, err := h.engine.Log().Past().First(h.engine.Log().Durable())
 	if err != nil && !give(Version{}, err) {
 		return any
 	}
@@ -109,7 +112,7 @@ func (h *History) Each(ctx context.Context, k *engine.Kind, id string, yield fun
 	want := k.Key(id)
 	var last [32]byte
 	of := func(key []byte) bool { return string(key) == want || string(key) == keptAs }
-	for e, err := range h.Engine.Log.Past().EntriesOf(ctx, wal.Mark{LSN: oldest}, h.Engine.Log.Durable(), of) {
+	for e, err := range h.engine.Log().Past().EntriesOf(ctx, wal.Mark{LSN: oldest}, h.engine.Log().Durable(), of) {
 		var v Version
 		switch {
 		case err != nil:
@@ -141,17 +144,17 @@ func Readable(ctx context.Context, h *History, k *engine.Kind, ids []string, yie
 	wanted := map[string]bool{}
 	for _, id := range ids {
 		wanted[k.Key(id)], wanted[record.KeptKey(k.Key(id))] = true, true
-		if standing, err := h.Engine.Find(ctx, k, id, true); err == nil {
+		if standing, err := h.engine.Find(ctx, k, id, true); err == nil {
 			v := h.standingVersion(k, id, &standing)
 			yield(&v)
 		}
 	}
-	durable := h.Engine.Log.Durable()
-	oldest, err := h.Engine.Log.Past().First(durable)
+	durable := h.engine.Log().Durable()
+	oldest, err := h.engine.Log().Past().First(durable)
 	if err != nil {
 		return ctx.Err() // what cannot be read is not yielded
 	}
-	for e, err := range h.Engine.Log.Past().EntriesOf(ctx, wal.Mark{LSN: oldest}, durable, func(key []byte) bool { return wanted[string(key)] }) {
+	for e, err := range h.engine.Log().Past().EntriesOf(ctx, wal.Mark{LSN: oldest}, durable, func(key []byte) bool { return wanted[string(key)] }) {
 		if err == nil && ctx.Err() == nil && !e.Delete {
 			of := h.versionOf
 			if e.Key[0] == record.Kept {
@@ -182,7 +185,7 @@ func (h *History) standingVersion(k *engine.Kind, id string, v *engine.Version) 
 // than now was written when its line says.
 func (h *History) timeOf(line *index.Entry) time.Time {
 	at := engine.TimeOf(line)
-	if now := h.Engine.Env.Clock(); at.After(now) && !line.UpdatedAt.IsZero() && !line.UpdatedAt.After(now) {
+	if now := h.engine.Env().Clock(); at.After(now) && !line.UpdatedAt.IsZero() && !line.UpdatedAt.After(now) {
 		at = line.UpdatedAt
 	}
 	return at.UTC()
@@ -196,7 +199,7 @@ func (h *History) versionOf(k *engine.Kind, e wal.Entry) (Version, error) {
 		return v, nil
 	}
 	if err == nil {
-		v.Document, err = h.Engine.Codec.Doc(&view, places.StoredMost)
+		v.Document, err = h.engine.Codec().Doc(&view, places.StoredMost)
 	}
 	if err != nil {
 		return v, fmt.Errorf("entry %d: %w", e.LSN, err)
@@ -210,7 +213,7 @@ func (h *History) versionOf(k *engine.Kind, e wal.Entry) (Version, error) {
 
 // keptVersion is the version of which an entry is a copy.
 func (h *History) keptVersion(k *engine.Kind, e wal.Entry) (Version, error) {
-	line, doc, err := state.KeptDocument(&h.Engine.Codec, &e, places.StoredMost)
+	line, doc, err := state.KeptDocument(h.engine.Codec(), &e, places.StoredMost)
 	v := Version{Kind: k.Noun, LSN: line.Version, Kept: true, ID: e.Key[2:], Document: doc, Size: int64(len(doc)), ContentHash: line.ContentHash}
 	if err != nil {
 		return v, fmt.Errorf("entry %d: %w", e.LSN, err)
@@ -221,15 +224,15 @@ func (h *History) keptVersion(k *engine.Kind, e wal.Entry) (Version, error) {
 
 // At gives one version of a document: errs.NoVersionError where there is no such.
 func (h *History) At(ctx context.Context, k *engine.Kind, id string, lsn uint64) (Version, error) {
-	if err := h.Engine.CatchUp(ctx); err != nil {
+	if err := h.engine.CatchUp(ctx); err != nil {
 		return Version{}, err
 	}
-	e, err := h.Engine.Log.Past().At(ctx, lsn, h.Engine.Log.Durable())
+	e, err := h.engine.Log().Past().At(ctx, lsn, h.engine.Log().Durable())
 	if err == nil && e.Key == k.Key(id) {
 		return h.versionOf(k, e)
 	}
 	// What stands in the file is kept however old it is.
-	if v, ferr := h.Engine.Find(ctx, k, id, true); ferr == nil && v.LSN == lsn {
+	if v, ferr := h.engine.Find(ctx, k, id, true); ferr == nil && v.LSN == lsn {
 		return h.standingVersion(k, id, &v), nil
 	}
 	missing := &errs.NoVersionError{Kind: k.Noun, ID: id, Version: lsn}

@@ -55,17 +55,17 @@ func (h *History) Watch(ctx context.Context, from uint64, f Filter, yield func(C
 
 // explained returns errs.ErrReplaced in the place of a failure that is due to the removal of the store's files.
 func (h *History) explained(err error) error {
-	if h.Engine.BeginUse() != nil {
+	if h.engine.BeginUse() != nil {
 		return err
 	}
-	defer h.Engine.EndUse()
-	return h.Engine.Log.Explained(err)
+	defer h.engine.EndUse()
+	return h.engine.Log().Explained(err)
 }
 
 // Until yields what is committed from a position on, and ends with what is committed when
 // it is called.
 func (h *History) Until(ctx context.Context, from uint64, yield func(Change, error) bool) {
-	to, err := h.Engine.DurableNow(ctx)
+	to, err := h.engine.DurableNow(ctx)
 	for w := (&watcher{h: h, at: from}); err == nil && w.at < to; {
 		w.list = w.list[:0]
 		err = w.readMore(ctx)
@@ -100,22 +100,22 @@ type watcher struct {
 // begin finds where to read from.
 func (w *watcher) begin(ctx context.Context, from wal.LSN) error {
 	h := w.h
-	if err := h.Engine.BeginUse(); err != nil {
+	if err := h.engine.BeginUse(); err != nil {
 		return err
 	}
-	defer h.Engine.EndUse()
-	if err := h.Engine.CatchUp(ctx); err != nil {
+	defer h.engine.EndUse()
+	if err := h.engine.CatchUp(ctx); err != nil {
 		return err
 	}
-	to := h.Engine.Log.Durable()
+	to := h.engine.Log().Durable()
 	if from == FromNow {
 		from = to
 	}
 	if from > to {
-		return fmt.Errorf("%w: position %d, and the log of %s ends at %d: is it of another store?", errs.ErrInvalid, from, h.Engine.Env.Dir, to)
+		return fmt.Errorf("%w: position %d, and the log of %s ends at %d: is it of another store?", errs.ErrInvalid, from, h.engine.Env().Dir, to)
 	}
 	var err error
-	w.at, err = h.Engine.Log.Past().From(ctx, from, to)
+	w.at, err = h.engine.Log().Past().From(ctx, from, to)
 	return err
 }
 
@@ -143,22 +143,22 @@ func (w *watcher) read(ctx context.Context) error {
 // readMore reads some of what is durable by now, if there is any.
 func (w *watcher) readMore(ctx context.Context) error {
 	h := w.h
-	if err := h.Engine.BeginUse(); err != nil {
+	if err := h.engine.BeginUse(); err != nil {
 		return err
 	}
-	defer h.Engine.EndUse()
-	to := h.Engine.Log.Durable()
+	defer h.engine.EndUse()
+	to := h.engine.Log().Durable()
 	if w.at >= to {
 		return ctx.Err()
 	}
-	if w.at >= h.Engine.Log.Spilled() {
-		err := w.collect(ctx, to, h.Engine.Log.Scan(ctx, w.at))
+	if w.at >= h.engine.Log().Spilled() {
+		err := w.collect(ctx, to, h.engine.Log().Scan(ctx, w.at))
 		if !errors.Is(err, errs.ErrTruncated) {
 			return err
 		}
 		// Released under the reader: the archive has it.
 	}
-	return w.collect(ctx, to, h.Engine.Log.History(ctx, w.at))
+	return w.collect(ctx, to, h.engine.Log().History(ctx, w.at))
 }
 
 // collect takes whole batches, those up to a position or as many as are read at once.
@@ -172,7 +172,7 @@ func (w *watcher) collect(ctx context.Context, to wal.LSN, entries iter.Seq2[wal
 			w.list = w.list[:whole]
 			return err
 		}
-		if k := w.h.Engine.Kinds.Of(e.Key); k != nil && w.filters.pass(ctx, w.h, k, &e) {
+		if k := w.h.engine.Kinds().Of(e.Key); k != nil && w.filters.pass(ctx, w.h, k, &e) {
 			bytes += int(e.Size)
 			w.list = append(w.list, watched{Entry: e, kind: k, next: e.LSN + e.Size, more: true})
 		}
@@ -202,26 +202,26 @@ const (
 // awaitBeyond returns once the log is durable beyond a position. While it sleeps the
 // store may be closed.
 func (h *History) awaitBeyond(ctx context.Context, from uint64) error {
-	looked := h.Engine.Env.Clock()
+	looked := h.engine.Env().Clock()
 	for pause := watchFirst; ; pause = min(2*pause, watchMost) {
-		if err := h.Engine.BeginUse(); err != nil {
+		if err := h.engine.BeginUse(); err != nil {
 			return err
 		}
-		moved := h.Engine.Log.Moved()
-		err := h.Engine.MovedSince()
+		moved := h.engine.Log().Moved()
+		err := h.engine.MovedSince()
 		if err == nil {
-			err = h.Engine.Log.CatchUp(ctx)
+			err = h.engine.Log().CatchUp(ctx)
 		}
-		durable := h.Engine.Log.Durable()
-		if now := h.Engine.Env.Clock(); err == nil && durable <= from && (now.Sub(looked) >= engine.MovedLook || now.Before(looked)) {
-			looked, err = now, h.Engine.Log.InPlace()
+		durable := h.engine.Log().Durable()
+		if now := h.engine.Env().Clock(); err == nil && durable <= from && (now.Sub(looked) >= engine.MovedLook || now.Before(looked)) {
+			looked, err = now, h.engine.Log().InPlace()
 		}
-		h.Engine.EndUse()
+		h.engine.EndUse()
 		if err != nil || durable > from {
 			return err
 		}
 		if moved == nil {
-			err = h.Engine.Env.Sleep(ctx, pause)
+			err = h.engine.Env().Sleep(ctx, pause)
 		} else {
 			select {
 			case <-moved:
@@ -246,10 +246,10 @@ func (h *History) changeOf(e watched) (Change, error) {
 		return c, err
 	}
 	doc := engine.Version{LSN: e.LSN, Doc: v.Document}
-	if e.kind == h.Engine.Kinds.Assemblies {
-		c.Assembly, err = h.Engine.DecodeAssembly(c.ID, doc)
+	if e.kind == h.engine.Kinds().Assemblies {
+		c.Assembly, err = h.engine.DecodeAssembly(c.ID, doc)
 	} else {
-		c.Memory, err = h.Engine.Decode(c.ID, doc)
+		c.Memory, err = h.engine.Decode(c.ID, doc)
 	}
 	return c, err
 }

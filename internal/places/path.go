@@ -18,11 +18,11 @@ import (
 func Local(rel string) error {
 	switch {
 	case rel == "" || rel == "." || !fs.ValidPath(rel) || !filepath.IsLocal(filepath.FromSlash(rel)):
-		return errors.New("it leads out of the store")
+		return errors.New("the path leads out of the store")
 	case strings.Contains(rel, "\x00"):
-		return errors.New("it has a NUL")
+		return errors.New("the path has a NUL")
 	case strings.Contains(rel, "\\"):
-		return errors.New("it is not a name that a store gives")
+		return errors.New("not a name that a store uses")
 	}
 	return nil
 }

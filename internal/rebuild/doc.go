@@ -17,8 +17,13 @@ import (
 
 // Maker makes the index of a store.
 type Maker struct {
-	Engine   *engine.Engine
-	Vectors  *vectors.Vectors
-	Views    *views.Views
-	Restored *backup.Restored // nil: the store is not being restored
+	engine   *engine.Engine
+	vectors  *vectors.Vectors
+	views    *views.Views
+	restored *backup.Restored // nil: the store is not being restored
+}
+
+// New returns what rebuilds the index. restored is nil unless the store is being restored.
+func New(eng *engine.Engine, vs *vectors.Vectors, all *views.Views, restored *backup.Restored) *Maker {
+	return &Maker{engine: eng, vectors: vs, views: all, restored: restored}
 }

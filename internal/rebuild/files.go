@@ -63,15 +63,15 @@ func knownOf(at wal.LSN, line *index.Entry) known {
 // Files that are damaged are left where they are and reported; one that cannot
 // be read now ends it: not read is not absent.
 func (mk *Maker) rebuildIndex(ctx context.Context, r Want) (*index.Set, int, error) {
-	mk.Views.Rebuilding(ctx) // what is made from the files may differ, as of the same moment
+	mk.views.Rebuilding(ctx) // what is made from the files may differ, as of the same moment
 	var list []index.Change
 	facts := map[string]known{} // by key
-	target := mk.Engine.Target(r.Store, r.At)
+	target := mk.engine.Target(r.Store, r.At)
 	if target.Model.LSN > r.model.LSN {
 		r.model = target.Model
 	}
 	target.Model = r.model
-	for _, k := range mk.Engine.Kinds.All {
+	for _, k := range mk.engine.Kinds().All {
 		var err error
 		if list, err = mk.scanFiles(ctx, k, r, list, facts); err != nil {
 			return nil, 0, err
@@ -80,8 +80,8 @@ func (mk *Maker) rebuildIndex(ctx context.Context, r Want) (*index.Set, int, err
 	empty := index.Empty(r.At.LSN)
 	defer empty.Release()
 	_, err := index.WriteBase(empty, target, index.Changes{List: list, Line: func(dst []byte, c index.Change) ([]byte, error) {
-		k := mk.Engine.Kinds.In(c.Section)
-		p, doc, err := ParseFile(mk.Engine, k, docfile.FileName(c.ID))
+		k := mk.engine.Kinds().In(c.Section)
+		p, doc, err := ParseFile(mk.engine, k, docfile.FileName(c.ID))
 		if err != nil {
 			return nil, err
 		}
@@ -96,11 +96,11 @@ func (mk *Maker) rebuildIndex(ctx context.Context, r Want) (*index.Set, int, err
 		return index.Finish(dst, line, c.Version, doc.mtime.UnixMicro())
 	}})
 	if err != nil {
-		return nil, 0, mk.Engine.Env.IOError("writing", filepath.Join(mk.Engine.Env.Dir, index.BaseName), err)
+		return nil, 0, mk.engine.Env().IOError("writing", filepath.Join(mk.engine.Env().Dir, index.BaseName), err)
 	}
-	set, err := index.Load(mk.Engine.Env.FS, mk.Engine.Env.Dir, index.Want{Store: r.Store.String(), Spilled: r.At.LSN}, nil)
+	set, err := index.Load(mk.engine.Env().FS, mk.engine.Env().Dir, index.Want{Store: r.Store.String(), Spilled: r.At.LSN}, nil)
 	if err != nil && env.Passing(err) {
-		err = mk.Engine.Env.IOError("reading", filepath.Join(mk.Engine.Env.Dir, index.BaseName), err)
+		err = mk.engine.Env().IOError("reading", filepath.Join(mk.engine.Env().Dir, index.BaseName), err)
 	}
 	return set, len(list), err
 }
@@ -121,10 +121,10 @@ func (mk *Maker) scanFiles(ctx context.Context, k *engine.Kind, r Want, list []i
 		var p engine.Parsed
 		var doc stored
 		if err == nil {
-			p, doc, err = ParseFile(mk.Engine, k, e.Name)
+			p, doc, err = ParseFile(mk.engine, k, e.Name)
 		}
 		if errors.Is(err, errs.ErrCorrupt) {
-			mk.Engine.NoteProblem(err)
+			mk.engine.NoteProblem(err)
 			continue
 		}
 		if err != nil {
@@ -162,7 +162,7 @@ func (mk *Maker) scanFiles(ctx context.Context, k *engine.Kind, r Want, list []i
 func (mk *Maker) Again(ctx context.Context, held *wal.Held, at wal.Mark, recent []index.Change, why error, asked bool) error {
 	past := mk.versions(recent)
 	defer past.release()
-	r := Want{Store: mk.Engine.Log.UUID(), At: at, version: func(k *engine.Kind, id string, sum [32]byte) (known, error) {
+	r := Want{Store: mk.engine.Log().UUID(), At: at, version: func(k *engine.Kind, id string, sum [32]byte) (known, error) {
 		return past.of(ctx, k, id, sum)
 	}}
 	var set *index.Set
@@ -172,18 +172,18 @@ func (mk *Maker) Again(ctx context.Context, held *wal.Held, at wal.Mark, recent 
 	if asked {
 		set, n, err = mk.rebuildIndex(ctx, r)
 	} else {
-		set, from, n, err = mk.From(ctx, r, mk.Engine.Log.Past())
+		set, from, n, err = mk.From(ctx, r, mk.engine.Log().Past())
 	}
 	if err != nil {
 		return err
 	}
-	if err := mk.Engine.Log.SayRemade(held); err != nil {
+	if err := mk.engine.Log().SayRemade(held); err != nil {
 		return errors.Join(err, set.Release())
 	}
 	if !asked {
-		mk.Engine.Env.Logger.Error("the index was damaged and was made again", "from", engine.Origin(from), "why", why, "memories", n)
+		mk.engine.Env().Logger.Error("the index was damaged and was made again", "from", engine.Origin(from), "why", why, "memories", n)
 	}
-	mk.Engine.Env.Event(env.Event{Kind: env.EventRebuilt, Path: index.BaseName, Err: why, Count: n, Note: "from " + engine.Origin(from)})
+	mk.engine.Env().Event(env.Event{Kind: env.EventRebuilt, Path: index.BaseName, Err: why, Count: n, Note: "from " + engine.Origin(from)})
 	return set.Release()
 }
 
@@ -201,7 +201,7 @@ func ParseFile(eng *engine.Engine, k *engine.Kind, name string) (engine.Parsed, 
 	}
 	p, err := k.Parse(data, "")
 	if err != nil {
-		err = eng.Kinds.Elsewhere(k, data, err)
+		err = eng.Kinds().Elsewhere(k, data, err)
 	} else if docfile.FileName(p.ID) != name {
 		err = k.Misplaced(p.ID)
 	}

@@ -37,16 +37,16 @@ func (mk *Maker) From(ctx context.Context, r Want, past *wal.Past) (set *index.S
 		if errors.Is(err, errs.ErrDiskFull) || errors.Is(err, errs.ErrPermission) || starved(err) {
 			return nil, "", 0, err // the files would help no more, and cost the versions
 		}
-		mk.Engine.Env.Logger.Info("an older index does not serve", "name", name, "why", err)
+		mk.engine.Env().Logger.Info("an older index cannot be used", "name", name, "why", err)
 	}
 	if r.model, err = mk.pastModel(ctx, r.At, past); err != nil {
 		return nil, "", 0, err
 	}
-	if r.restored = mk.Restored; r.restored != nil {
+	if r.restored = mk.restored; r.restored != nil {
 		r.model = r.restored.Model
 	}
-	if _, serr := mk.Engine.Env.FS.Stat(mk.Vectors.ComputedPath(vectors.ComputedName)); serr == nil && r.restored == nil && r.model.LSN == 0 && mk.Engine.State.Model().LSN == 0 {
-		mk.Engine.NoteProblem(fmt.Errorf("%s/%s: a re-embedding was under way, and log and index are gone that know how far it came: the embeddings may be two models': run memctl reindex, which goes on with it", vectors.VectorFolder, vectors.ComputedName))
+	if _, serr := mk.engine.Env().FS.Stat(mk.vectors.ComputedPath(vectors.ComputedName)); serr == nil && r.restored == nil && r.model.LSN == 0 && mk.engine.State().Model().LSN == 0 {
+		mk.engine.NoteProblem(fmt.Errorf("%s/%s: a re-embedding was under way, and the log and the index, which had its progress, are gone: the embeddings may be of two models: run memctl reindex, which continues it", vectors.VectorFolder, vectors.ComputedName))
 	}
 	set, n, err = mk.rebuildIndex(ctx, r)
 	return set, "", n, err
@@ -83,7 +83,7 @@ func (mk *Maker) pastModel(ctx context.Context, to wal.Mark, past *wal.Past) (mo
 		whole = whole && err == nil
 	}
 	// The end of a switch may be what cannot be read; then what it was made with is gone.
-	if _, err := mk.Engine.Env.FS.Stat(mk.Vectors.ComputedPath(vectors.ComputedName)); !whole && model.Switching() && err != nil {
+	if _, err := mk.engine.Env().FS.Stat(mk.vectors.ComputedPath(vectors.ComputedName)); !whole && model.Switching() && err != nil {
 		return index.Model{}, nil
 	}
 	return model, nil
@@ -98,9 +98,9 @@ func starved(err error) bool {
 // olderIndexes are the names of what the index can be made from: the base, under
 // a delta that is damaged, and the backups, the newest first.
 func (mk *Maker) olderIndexes() ([]string, error) {
-	list, err := index.Backups(mk.Engine.Env.FS, mk.Engine.Env.Dir)
+	list, err := index.Backups(mk.engine.Env().FS, mk.engine.Env().Dir)
 	if err != nil {
-		return nil, mk.Engine.Env.IOError("reading", filepath.Join(mk.Engine.Env.Dir, index.BackupsDir), err)
+		return nil, mk.engine.Env().IOError("reading", filepath.Join(mk.engine.Env().Dir, index.BackupsDir), err)
 	}
 	names := []string{index.BaseName}
 	for _, b := range list {
@@ -111,15 +111,15 @@ func (mk *Maker) olderIndexes() ([]string, error) {
 
 func (mk *Maker) openOlder(name, store string) (*index.Set, error) {
 	if name == index.BaseName {
-		return index.OpenBase(mk.Engine.Env.FS, mk.Engine.Env.Dir, store)
+		return index.OpenBase(mk.engine.Env().FS, mk.engine.Env().Dir, store)
 	}
-	list, err := index.Backups(mk.Engine.Env.FS, mk.Engine.Env.Dir)
+	list, err := index.Backups(mk.engine.Env().FS, mk.engine.Env().Dir)
 	if err != nil {
 		return nil, err
 	}
 	for _, b := range list {
 		if b.Name == name {
-			return index.OpenBackup(mk.Engine.Env.FS, mk.Engine.Env.Dir, b, store)
+			return index.OpenBackup(mk.engine.Env().FS, mk.engine.Env().Dir, b, store)
 		}
 	}
 	return nil, fmt.Errorf("%s: %w", name, errs.ErrNotFound)
@@ -141,16 +141,16 @@ func (mk *Maker) fallBack(ctx context.Context, name string, r Want, past *wal.Pa
 	}
 	sum, ok := index.Chain(old)
 	if !ok {
-		return nil, errors.New("it does not say which log it was made for")
+		return nil, errors.New("the file does not name its log")
 	}
 	mark, err := past.Chain(ctx, old.LSN())
 	if err != nil {
 		return nil, fmt.Errorf("the log at %d, where it ends: %w", old.LSN(), err)
 	}
 	if mark.Sum != sum {
-		return nil, fmt.Errorf("%w: the log went another way before %d", engine.ErrDistrusted, old.LSN())
+		return nil, fmt.Errorf("%w: the log diverged before %d", engine.ErrDistrusted, old.LSN())
 	}
-	target := mk.Engine.Target(r.Store, r.At)
+	target := mk.engine.Target(r.Store, r.At)
 	if m := index.ModelOf(old); m.LSN > target.Model.LSN { // when the store is being opened nobody has told it yet
 		target.Model = m
 	}
@@ -159,9 +159,9 @@ func (mk *Maker) fallBack(ctx context.Context, name string, r Want, past *wal.Pa
 		return nil, fmt.Errorf("the log from %d on: %w", old.LSN(), err)
 	}
 	if _, err := index.WriteBase(old, target, *changes); err != nil {
-		return nil, mk.Engine.Env.IOError("writing", filepath.Join(mk.Engine.Env.Dir, index.BaseName), err)
+		return nil, mk.engine.Env().IOError("writing", filepath.Join(mk.engine.Env().Dir, index.BaseName), err)
 	}
-	return index.Load(mk.Engine.Env.FS, mk.Engine.Env.Dir, index.Want{Store: r.Store.String(), Spilled: r.At.LSN}, nil)
+	return index.Load(mk.engine.Env().FS, mk.engine.Env().Dir, index.Want{Store: r.Store.String(), Spilled: r.At.LSN}, nil)
 }
 
 // since is what the log says in [from, to), the newest of each key; of the model too.
@@ -184,7 +184,7 @@ func (mk *Maker) since(ctx context.Context, past *wal.Past, from wal.Mark, to wa
 			}
 			continue
 		}
-		c, ok, err := mk.Engine.IndexChange(&e)
+		c, ok, err := mk.engine.IndexChange(&e)
 		if err != nil {
 			return nil, err
 		}

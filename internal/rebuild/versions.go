@@ -34,7 +34,7 @@ type logged struct {
 func (mk *Maker) versions(recent []index.Change) *versions {
 	v := &versions{mk: mk, recent: map[string]wal.LSN{}}
 	for _, c := range recent {
-		if k := mk.Engine.Kinds.In(c.Section); k != nil && !c.Deleted {
+		if k := mk.engine.Kinds().In(c.Section); k != nil && !c.Deleted {
 			v.recent[k.Key(c.ID)] = c.Version
 		}
 	}
@@ -43,11 +43,11 @@ func (mk *Maker) versions(recent []index.Change) *versions {
 
 func (v *versions) of(ctx context.Context, k *engine.Kind, id string, sum [32]byte) (known, error) {
 	if at := v.recent[k.Key(id)]; at != 0 {
-		if is, _, err := v.mk.Engine.Frame(ctx, k, id, at); err == nil && is.Line.ContentHash == sum {
+		if is, _, err := v.mk.engine.Frame(ctx, k, id, at); err == nil && is.Line.ContentHash == sum {
 			return knownOf(at, &is.Line), nil
 		}
 	}
-	line, err := v.mk.Engine.State.Line(k.Letter, id)
+	line, err := v.mk.engine.State().Line(k.Letter, id)
 	switch {
 	case err == nil && line.ContentHash == sum:
 		return knownOf(line.Version, &line), nil
@@ -90,7 +90,7 @@ func (v *versions) openOlder() error {
 		return err
 	}
 	for _, name := range slices.DeleteFunc(names, func(name string) bool { return name == index.BaseName }) {
-		if set, err := v.mk.openOlder(name, uuid.UUID(v.mk.Engine.Log.UUID()).String()); err == nil {
+		if set, err := v.mk.openOlder(name, uuid.UUID(v.mk.engine.Log().UUID()).String()); err == nil {
 			v.older = append(v.older, set)
 		} else if starved(err) {
 			return err
@@ -102,14 +102,14 @@ func (v *versions) openOlder() error {
 // readLog reads what log and archive have; what is damaged or gone there says nothing.
 func (v *versions) readLog(ctx context.Context) error {
 	v.logged = map[string]logged{}
-	for e, err := range v.mk.Engine.Log.History(ctx, 0) {
+	for e, err := range v.mk.engine.Log().History(ctx, 0) {
 		if err != nil {
 			if ctx.Err() != nil || !errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrTruncated) {
 				return err
 			}
 			continue
 		}
-		if v.mk.Engine.Kinds.Of(e.Key) == nil {
+		if v.mk.engine.Kinds().Of(e.Key) == nil {
 			continue
 		}
 		if e.Delete {

@@ -47,7 +47,7 @@ func (c *Codec) inflate(dst, doc []byte, size int) ([]byte, error) {
 	defer c.dec.Put(d)
 	var h zstd.Header
 	if err := h.Decode(doc); err != nil || !h.HasFCS || h.FrameContentSize != uint64(size) {
-		return nil, fmt.Errorf("%w: compressed document does not have the size that it says", errRecord)
+		return nil, fmt.Errorf("%w: the compressed document has another size than recorded", errRecord)
 	}
 	out, err := d.DecodeAll(doc, dst)
 	if err != nil || len(out) != size {

@@ -40,23 +40,23 @@ func (r *Retention) SweepSessions(ctx context.Context, o SweepOptions) ([]Swept,
 	case o.Keep < 0:
 		return nil, &errs.FieldError{Field: "Keep", Value: fmt.Sprint(o.Keep), Err: fmt.Errorf("negative: %w", errs.ErrInvalid)}
 	case o.IdleFor == 0 && o.Keep == 0:
-		return nil, &errs.FieldError{Field: "SweepOptions", Err: fmt.Errorf("it says neither for how long sessions are idle nor how many to keep: %w", errs.ErrInvalid)}
+		return nil, &errs.FieldError{Field: "SweepOptions", Err: fmt.Errorf("give the idle time or the number of sessions to keep: %w", errs.ErrInvalid)}
 	}
 	if o.Apply {
-		if err := r.Engine.Writable(); err != nil {
+		if err := r.engine.Writable(); err != nil {
 			return nil, err
 		}
-		r.Counts.Watch()
+		r.counts.Watch()
 	}
 	var all []Session
-	for s, err := range engine.Reading(ctx, r.Engine, func(yield func(Session, error) bool) { r.Each(ctx, yield) }) {
+	for s, err := range engine.Reading(ctx, r.engine, func(yield func(Session, error) bool) { r.Each(ctx, yield) }) {
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, s)
 	}
 	slices.SortStableFunc(all, func(a, b Session) int { return a.Last.Compare(b.Last) })
-	surplus, now := 0, r.Engine.Env.Clock()
+	surplus, now := 0, r.engine.Env().Clock()
 	if o.Keep > 0 {
 		surplus = max(0, len(all)-o.Keep)
 	}
@@ -83,16 +83,16 @@ const sweepTries = 100
 
 func (r *Retention) sweepSession(ctx context.Context, s Session) (Swept, error) {
 	w := Swept{Session: s}
-	if err := r.Engine.BeginUse(); err != nil {
+	if err := r.engine.BeginUse(); err != nil {
 		return w, err
 	}
-	defer r.Engine.EndUse()
+	defer r.engine.EndUse()
 	for range sweepTries {
-		if err := r.Engine.CatchUp(ctx); err != nil {
+		if err := r.engine.CatchUp(ctx); err != nil {
 			return w, err
 		}
-		at, unused := r.Engine.Log.Applied(), commit.Reads{}
-		unused[state.PutsKey(s.ID)] = r.Engine.State.PutCount(s.ID) // before the look
+		at, unused := r.engine.Log().Applied(), commit.Reads{}
+		unused[state.PutsKey(s.ID)] = r.engine.State().PutCount(s.ID) // before the look
 		ops, same, err := r.sessionAsIs(ctx, s)
 		if err != nil {
 			return w, err
@@ -102,7 +102,7 @@ func (r *Retention) sweepSession(ctx context.Context, s Session) (Swept, error) 
 			return w, nil
 		}
 		listed := wal.LSN(0)
-		if at < r.Counts.PutsFrom.Load() {
+		if at < r.counts.PutsFrom().Load() {
 			listed = at // what was on its way when it began may not be noted
 		}
 		n, err := r.deleteUnused(ctx, ops, unused, listed)
@@ -121,8 +121,8 @@ func (r *Retention) sweepSession(ctx context.Context, s Session) (Swept, error) 
 // sessionAsIs prepares the deletion of a session, each memory in the version that it has;
 // same is false when it is not what it was.
 func (r *Retention) sessionAsIs(ctx context.Context, s Session) (ops []commit.Op, same bool, err error) {
-	is, now := Session{ID: s.ID}, r.Engine.Env.Clock()
-	for l, err := range r.Engine.Lines(ctx, r.Engine.Kinds.Memories, engine.Filters{Session: &s.ID, Expired: true}) {
+	is, now := Session{ID: s.ID}, r.engine.Env().Clock()
+	for l, err := range r.engine.Lines(ctx, r.engine.Kinds().Memories, engine.Filters{Session: &s.ID, Expired: true}) {
 		if err != nil {
 			return nil, false, err
 		}
@@ -143,10 +143,10 @@ func (r *Retention) sessionAsIs(ctx context.Context, s Session) (ops []commit.Op
 func (r *Retention) deleteUnused(ctx context.Context, ops []commit.Op, unused commit.Reads, listed wal.LSN) (done int, err error) {
 	for len(ops) > 0 {
 		part := ops[:r.deletable(len(ops), func(i int) string { return ops[i].ID })]
-		err := r.Commits.Commit(ctx, part, unused, listed)
+		err := r.commits.Commit(ctx, part, unused, listed)
 		for errors.Is(err, errs.ErrBatchTooLarge) && len(part) > 1 { // with the assemblies that change along
 			part = part[:len(part)/2]
-			err = r.Commits.Commit(ctx, part, unused, listed)
+			err = r.commits.Commit(ctx, part, unused, listed)
 		}
 		if err != nil {
 			return done, err

@@ -75,11 +75,11 @@ type sighting struct {
 // Passed returns how much time has gone by since a note was made, by a clock that
 // cannot be set; false when it was made in another boot.
 func (h *Hour) Passed(n *SweepNote) (time.Duration, bool) {
-	if boot, up := h.r.Engine.Env.FS.Host().Boot, h.r.Uptime.Uptime; up != nil && boot != [2]uint64{} {
+	if boot, up := h.r.engine.Env().FS.Host().Boot, h.r.uptime.Tune().Uptime; up != nil && boot != [2]uint64{} {
 		passed := up() - n.Up
 		return passed, n.Boot == boot && passed >= 0
 	}
-	now := h.r.Uptime.Mono()
+	now := h.r.uptime.Mono()
 	if h.Seen.note != *n {
 		h.Seen = sighting{*n, now}
 	}
@@ -87,23 +87,23 @@ func (h *Hour) Passed(n *SweepNote) (time.Duration, bool) {
 }
 
 // Path returns the path of the note.
-func (h *Hour) Path() string { return filepath.Join(h.r.Engine.Env.Dir, "wal", h.name) }
+func (h *Hour) Path() string { return filepath.Join(h.r.engine.Env().Dir, "wal", h.name) }
 
 // Read returns the note, or the zero SweepNote if the file is missing.
 func (h *Hour) Read() (n SweepNote, err error) {
-	b, err := vfs.ReadFile(h.r.Engine.Env.FS, h.Path(), 200)
+	b, err := vfs.ReadFile(h.r.engine.Env().FS, h.Path(), 200)
 	if errors.Is(err, fs.ErrNotExist) || engine.NotOurs(err) {
 		return n, nil
 	}
 	if err != nil {
-		return n, h.r.Engine.Env.IOError("reading", h.Path(), err)
+		return n, h.r.engine.Env().IOError("reading", h.Path(), err)
 	}
 	return ParseSweepNote(string(b)), nil
 }
 
 // Note writes the note, unless another process is flushing: then the next sweep writes it.
 func (h *Hour) Note(cut time.Time) error {
-	held, err := h.r.Engine.Log.TryLockFlush()
+	held, err := h.r.engine.Log().TryLockFlush()
 	if err != nil || held == nil {
 		return err
 	}
@@ -114,12 +114,12 @@ func (h *Hour) Note(cut time.Time) error {
 // write writes the note; the caller holds flush.lock.
 func (h *Hour) write(cut time.Time) error {
 	n := SweepNote{Cut: cut}
-	if up := h.r.Uptime.Uptime; up != nil {
-		n.Boot, n.Up = h.r.Engine.Env.FS.Host().Boot, up()
+	if up := h.r.uptime.Tune().Uptime; up != nil {
+		n.Boot, n.Up = h.r.engine.Env().FS.Host().Boot, up()
 	}
-	temp := filepath.Join(h.r.Engine.Env.Dir, "tmp", h.name+"."+h.r.Engine.Token)
-	if err := vfs.WriteDurable(h.r.Engine.Env.FS, temp, h.Path(), n.Text(), h.r.Engine.Env.FileMode); err != nil {
-		return h.r.Engine.Env.IOError("writing", h.Path(), err)
+	temp := filepath.Join(h.r.engine.Env().Dir, "tmp", h.name+"."+h.r.engine.Token())
+	if err := vfs.WriteDurable(h.r.engine.Env().FS, temp, h.Path(), n.Text(), h.r.engine.Env().FileMode); err != nil {
+		return h.r.engine.Env().IOError("writing", h.Path(), err)
 	}
 	return nil
 }
@@ -147,7 +147,7 @@ func (h *Hour) judge(note *SweepNote, now time.Time) (over bool, renew time.Time
 // lies ahead is replaced all the same: otherwise the next clock that is ahead, hours later, would find
 // that its hour has passed.
 func (r *Retention) HistoryCut(now time.Time, old bool) time.Time {
-	h := &r.Aged
+	h := &r.aged
 	note, err := h.Read()
 	if err == nil && (old || note.Cut.After(now)) {
 		over, renew := h.judge(&note, now)
@@ -162,7 +162,7 @@ func (r *Retention) HistoryCut(now time.Time, old bool) time.Time {
 		}
 	}
 	if err != nil {
-		r.Engine.Env.Logger.Warn("old history stays: the time at which it was too old cannot be noted", "err", err)
+		r.engine.Env().Logger.Warn("old history stays: the time at which it was too old cannot be noted", "err", err)
 	}
 	return time.Time{}
 }

@@ -10,19 +10,21 @@ import (
 
 // Retention deletes what has expired and what nobody uses, and counts accesses.
 type Retention struct {
-	Engine  *engine.Engine
-	Commits *commit.Committer
-	Counts  *counts.Counts
-	Orders  *words.Orders
-	Uptime  *scopes.Scopes // whose clock is that of the machine
+	engine  *engine.Engine
+	commits *commit.Committer
+	counts  *counts.Counts
+	orders  *words.Orders
+	uptime  *scopes.Scopes // whose clock is that of the machine
 
 	Expiry  Hour // of memories
-	Aged    Hour // of the history
-	Sweeper Sweeper
+	aged    Hour // of the history
+	sweeper Sweeper
 	touched touched
 }
 
-// Init makes r ready for use.
-func (r *Retention) Init() {
-	r.Expiry, r.Aged = Hour{r: r, name: ExpiryName}, Hour{r: r, name: AgedName}
+// New returns the retention of a store. orders lists memories by age and session, ticks has the clock of the machine.
+func New(eng *engine.Engine, cm *commit.Committer, cs *counts.Counts, orders *words.Orders, ticks *scopes.Scopes) *Retention {
+	r := &Retention{engine: eng, commits: cm, counts: cs, orders: orders, uptime: ticks}
+	r.Expiry, r.aged = Hour{r: r, name: ExpiryName}, Hour{r: r, name: AgedName}
+	return r
 }

@@ -40,11 +40,11 @@ func (s *Session) add(line *index.Entry) {
 
 // One is one session; ErrNotFound when it has no memory.
 func (r *Retention) One(ctx context.Context, id string) (Session, error) {
-	if err := r.Engine.CatchUp(ctx); err != nil {
+	if err := r.engine.CatchUp(ctx); err != nil {
 		return Session{}, err
 	}
 	s := Session{ID: id}
-	for l, err := range r.Engine.Lines(ctx, r.Engine.Kinds.Memories, engine.Filters{Session: &id}) {
+	for l, err := range r.engine.Lines(ctx, r.engine.Kinds().Memories, engine.Filters{Session: &id}) {
 		if err != nil {
 			return s, err
 		}
@@ -64,7 +64,7 @@ type sessionChange struct {
 
 // Each yields the sessions, by id as JSON writes it.
 func (r *Retention) Each(ctx context.Context, yield func(Session, error) bool) {
-	list, ok, err := r.Orders.Sessions(ctx)
+	list, ok, err := r.orders.Sessions(ctx)
 	if !ok && err == nil {
 		r.eachOfIndex(ctx, yield)
 		return
@@ -86,12 +86,12 @@ func (r *Retention) Each(ctx context.Context, yield func(Session, error) bool) {
 
 // eachOfIndex is Each by reading the index.
 func (r *Retention) eachOfIndex(ctx context.Context, yield func(Session, error) bool) {
-	changed, err := r.Engine.Overlay.Sorted(ctx, r.Engine, r.Engine.Kinds.Memories)
+	changed, err := r.engine.Overlay().Sorted(ctx, r.engine, r.engine.Kinds().Memories)
 	if err != nil {
 		yield(Session{}, err)
 		return
 	}
-	now := r.Engine.Env.Clock()
+	now := r.engine.Env().Clock()
 	over := func(line *index.Entry) bool { return !line.ExpiresAt.IsZero() && !now.Before(line.ExpiresAt) }
 	var news []sessionChange
 	for _, c := range changed {
@@ -170,7 +170,7 @@ func (r *Retention) inSessions() iter.Seq2[engine.Item, error] {
 		span, buf := index.Span{}, []byte(nil)
 		for again := true; again; {
 			again = false
-			swaps, set := r.Engine.State.Swaps(), r.Engine.State.Set()
+			swaps, set := r.engine.State().Swaps(), r.engine.State().Set()
 			if set == nil {
 				yield(engine.Item{}, errs.ErrClosed)
 				return
@@ -191,11 +191,11 @@ func (r *Retention) inSessions() iter.Seq2[engine.Item, error] {
 					}
 				}
 				if errors.Is(err, errs.ErrCorrupt) {
-					if r.Engine.Healed(swaps) {
+					if r.engine.Healed(swaps) {
 						again = true
 						break
 					}
-					r.Engine.MarkDamaged(err)
+					r.engine.MarkDamaged(err)
 				}
 				if !yield(it, err) {
 					break
@@ -208,11 +208,11 @@ func (r *Retention) inSessions() iter.Seq2[engine.Item, error] {
 
 // Delete deletes the memories that a session has, and says how many.
 func (r *Retention) Delete(ctx context.Context, id string) (int64, error) {
-	if err := r.Engine.CatchUp(ctx); err != nil {
+	if err := r.engine.CatchUp(ctx); err != nil {
 		return 0, err
 	}
 	var ids []string
-	for l, err := range r.Engine.Lines(ctx, r.Engine.Kinds.Memories, engine.Filters{Session: &id, Expired: true}) {
+	for l, err := range r.engine.Lines(ctx, r.engine.Kinds().Memories, engine.Filters{Session: &id, Expired: true}) {
 		if err != nil {
 			return 0, fmt.Errorf("session %s: %w", human.Quote(id), err)
 		}
@@ -224,7 +224,7 @@ func (r *Retention) Delete(ctx context.Context, id string) (int64, error) {
 	var done int64
 	for len(ids) > 0 {
 		part := ids[:r.deletable(len(ids), func(i int) string { return ids[i] })]
-		n, err := r.deleteIf(ctx, r.Commits.Commit, part, func(line *index.Entry) bool { return line.SessionID == id })
+		n, err := r.deleteIf(ctx, r.commits.Commit, part, func(line *index.Entry) bool { return line.SessionID == id })
 		if done += int64(n); err != nil {
 			return done, fmt.Errorf("session %s: %w", human.Quote(id), err)
 		}
@@ -236,7 +236,7 @@ func (r *Retention) Delete(ctx context.Context, id string) (int64, error) {
 // deletable is how many deletions one commit takes.
 func (r *Retention) deletable(n int, id func(i int) string) int {
 	const record = 24 // of a deletion: see package record
-	limit, size := r.Engine.Log.Limit(), uint64(0)
+	limit, size := r.engine.Log().Limit(), uint64(0)
 	for i := range n {
 		if size += segment.FrameSize(uint64(1 + len(id(i)) + record)); size > limit && i > 0 {
 			return i

@@ -34,7 +34,7 @@ const (
 	SweepMost = 1000 // memories in one go
 )
 
-// Sweeper deletes what is over. One process does at a time, or several in vain.
+// sweeper deletes what is over. One process does at a time, or several in vain.
 type Sweeper struct {
 	mu   sync.Mutex
 	aged time.Time // when this process last looked for what passes max_age, and found nothing more
@@ -44,22 +44,22 @@ type Sweeper struct {
 // SweepExpired deletes some of what has been over for long enough. It is cheap when there is
 // nothing.
 func (r *Retention) SweepExpired(ctx context.Context) error {
-	s := &r.Sweeper
-	if r.Engine.Env.ReadOnly || r.Engine.Log.Damage() != nil || !s.mu.TryLock() {
+	s := &r.sweeper
+	if r.engine.Env().ReadOnly || r.engine.Log().Damage() != nil || !s.mu.TryLock() {
 		return nil
 	}
 	defer s.mu.Unlock()
-	if r.Engine.Settings.Unknown() {
+	if r.engine.Settings().Unknown() {
 		return nil
 	}
-	now, age := r.Engine.Env.Clock(), r.Engine.Settings.Now().Age()
+	now, age := r.engine.Env().Clock(), r.engine.Settings().Now().Age()
 	if now.Sub(s.aged) < engine.ClockGrace && !now.Before(s.aged) {
 		age = 0 // it was looked at
 	}
-	if err := r.Engine.CatchUp(ctx); err != nil {
+	if err := r.engine.CatchUp(ctx); err != nil {
 		return err
 	}
-	if age == 0 && !r.Engine.AnyExpiry(ctx) {
+	if age == 0 && !r.engine.AnyExpiry(ctx) {
 		return nil
 	}
 	note, err := r.Expiry.Read()
@@ -68,7 +68,7 @@ func (r *Retention) SweepExpired(ctx context.Context) error {
 	}
 	cut := note.Cut
 	if !cut.After(now) {
-		if over, err := r.Engine.Expiring.Due(ctx, now, 1); err != nil || len(over) == 0 && age == 0 {
+		if over, err := r.engine.Expiring().Due(ctx, now, 1); err != nil || len(over) == 0 && age == 0 {
 			return err
 		}
 	}
@@ -79,13 +79,13 @@ func (r *Retention) SweepExpired(ctx context.Context) error {
 	if !over {
 		return nil
 	}
-	ids, err := r.Engine.Expiring.Due(ctx, cut, SweepMost)
+	ids, err := r.engine.Expiring().Due(ctx, cut, SweepMost)
 	if err != nil {
 		return err
 	}
-	n, err := r.deleteIf(ctx, r.Commits.Upkeep, ids, func(line *index.Entry) bool { return !line.ExpiresAt.IsZero() && !line.ExpiresAt.After(cut) })
+	n, err := r.deleteIf(ctx, r.commits.Upkeep, ids, func(line *index.Entry) bool { return !line.ExpiresAt.IsZero() && !line.ExpiresAt.After(cut) })
 	if n > 0 {
-		r.Engine.Env.Event(env.Event{Kind: env.EventSwept, Count: n, Note: "expired"})
+		r.engine.Env().Event(env.Event{Kind: env.EventSwept, Count: n, Note: "expired"})
 	}
 	if err != nil || len(ids) == SweepMost {
 		return err
@@ -102,16 +102,16 @@ func (r *Retention) SweepExpired(ctx context.Context) error {
 // SweepUp is SweepExpired where nobody is told when it fails.
 func (r *Retention) SweepUp(ctx context.Context) {
 	if err := r.SweepExpired(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, errs.ErrClosed) {
-		r.Engine.Env.Logger.Warn("deleting what has expired", "err", err)
+		r.engine.Env().Logger.Warn("deleting what has expired", "err", err)
 	}
 }
 
 // sweepAged deletes some of what was written before a time; more says that there may be
 // more of it.
 func (r *Retention) sweepAged(ctx context.Context, before time.Time) (more bool, err error) {
-	f := engine.Filters{Updated: engine.Span{Until: before}, After: r.Sweeper.from, Expired: true}
+	f := engine.Filters{Updated: engine.Span{Until: before}, After: r.sweeper.from, Expired: true}
 	var ids []string
-	for l, err := range r.Engine.Lines(ctx, r.Engine.Kinds.Memories, f) {
+	for l, err := range r.engine.Lines(ctx, r.engine.Kinds().Memories, f) {
 		if errors.Is(err, errs.ErrCorrupt) {
 			continue // verify tells of it
 		}
@@ -128,11 +128,11 @@ func (r *Retention) sweepAged(ctx context.Context, before time.Time) (more bool,
 	if len(ids) == 0 {
 		return false, nil
 	}
-	n, err := r.deleteIf(ctx, r.Commits.Upkeep, ids, func(line *index.Entry) bool { return line.UpdatedAt.Before(before) })
+	n, err := r.deleteIf(ctx, r.commits.Upkeep, ids, func(line *index.Entry) bool { return line.UpdatedAt.Before(before) })
 	if n > 0 {
-		r.Engine.Env.Event(env.Event{Kind: env.EventSwept, Count: n, Note: "older than max_age"})
+		r.engine.Env().Event(env.Event{Kind: env.EventSwept, Count: n, Note: "older than max_age"})
 	}
-	r.Sweeper.from = ids[len(ids)-1]
+	r.sweeper.from = ids[len(ids)-1]
 	return len(ids) == SweepMost, err
 }
 

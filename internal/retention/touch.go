@@ -27,7 +27,7 @@ type touched struct {
 
 // Touch counts an access to memories.
 func (r *Retention) Touch(ctx context.Context, ids []string) error {
-	now := r.Engine.Env.Clock().UTC()
+	now := r.engine.Env().Clock().UTC()
 	t := &r.touched
 	t.mu.Lock()
 	if t.count == nil {
@@ -49,7 +49,7 @@ func (r *Retention) Touch(ctx context.Context, ids []string) error {
 func (r *Retention) WriteDue(ctx context.Context) error {
 	t := &r.touched
 	t.mu.Lock()
-	due := len(t.count) > 0 && (r.Engine.Closed.Load() || r.Engine.Env.Clock().Sub(t.since) >= touchEvery)
+	due := len(t.count) > 0 && (r.engine.Closed().Load() || r.engine.Env().Clock().Sub(t.since) >= touchEvery)
 	t.mu.Unlock()
 	if !due {
 		return nil
@@ -80,14 +80,14 @@ func (r *Retention) WriteTouched(ctx context.Context) error {
 
 func (r *Retention) touchOne(ctx context.Context, id string, n int64, last time.Time) error {
 	for {
-		v, err := r.Engine.Load(ctx, r.Engine.Kinds.Memories, id)
+		v, err := r.engine.Load(ctx, r.engine.Kinds().Memories, id)
 		if err != nil {
 			return err
 		}
-		if v.Expired(r.Engine.Env.Clock()) { // a write of this version would be refused without end
+		if v.Expired(r.engine.Env().Clock()) { // a write of this version would be refused without end
 			return errs.ErrNotFound
 		}
-		m, err := r.Engine.Decode(id, v)
+		m, err := r.engine.Decode(id, v)
 		if err != nil {
 			return err
 		}
@@ -96,7 +96,7 @@ func (r *Retention) touchOne(ctx context.Context, id string, n int64, last time.
 			m.LastAccessTime = last
 		}
 		conds := commit.Conditions{Version: &v.LSN, Unlimited: true}
-		err = r.Commits.Upkeep(ctx, []commit.Op{{ID: id, Memory: &m, Conds: conds}}, nil, 0)
+		err = r.commits.Upkeep(ctx, []commit.Op{{ID: id, Memory: &m, Conds: conds}}, nil, 0)
 		if !errors.Is(err, errs.ErrConflict) {
 			return err
 		}
@@ -117,7 +117,7 @@ func (r *Retention) ForgetTouched(ids []string) {
 // Upkeep is what an open store does every few seconds.
 func (r *Retention) Upkeep(ctx context.Context) {
 	if err := r.WriteDue(ctx); err != nil && ctx.Err() == nil {
-		r.Engine.Env.Logger.Warn("counting accesses", "err", err)
+		r.engine.Env().Logger.Warn("counting accesses", "err", err)
 	}
 	r.SweepUp(ctx)
 }

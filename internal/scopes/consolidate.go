@@ -71,7 +71,7 @@ func (s *scope) consolidate(ctx context.Context, o Consolidation) ([]commit.Op, 
 	if err != nil {
 		return nil, 0, err
 	}
-	now, err := working.NewSnapshot(&res)
+	now, err := working.NewSnapshotAsWritten(&res)
 	if err != nil {
 		return nil, 0, err
 	}

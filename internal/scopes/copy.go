@@ -30,7 +30,7 @@ func (s *scope) copyDue(ctx context.Context, changes []*working.Delta, tick int6
 	if s.state.Empty() || !s.state.Loses(changes, tick) || s.whole.file && s.whole.at == 0 {
 		return false, nil
 	}
-	reach := s.ws.Engine.Log.Reach()
+	reach := s.ws.engine.Log().Reach()
 	defer reach.Close()
 	if s.whole.at == 0 {
 		at, err := s.findWhole(ctx, reach)
@@ -84,12 +84,12 @@ func (s *scope) copyFirst(ctx context.Context) error {
 	}
 	now := s.state.Clone()
 	now.Skip(1)
-	e := &working.LogEntry{At: working.Moment{Time: ws.Engine.Env.Clock().UnixMicro(), Tick: now.Tick()}, Version: now.Version(), State: now}
+	e := &working.LogEntry{At: working.Moment{Time: ws.engine.Env().Clock().UnixMicro(), Tick: now.Tick()}, Version: now.Version(), State: now}
 	b, err := s.documentEntry(version, e)
 	if err != nil {
 		return err
 	}
-	_, err = ws.Engine.Log.Append(ctx, b)
+	_, err = ws.engine.Log().Append(ctx, b)
 	var conflict *wal.ConflictError
 	switch {
 	case errors.As(err, &conflict):
@@ -106,18 +106,18 @@ func (s *scope) copyFirst(ctx context.Context) error {
 	defer s.mu.Unlock()
 	s.ahead = nil
 	s.whole = wholeAt{at: b.Entries[0].LSN}
-	ws.Flusher.BeatInline()
+	ws.flusher.BeatInline()
 	return nil
 }
 
 // copyFile gives the file of the scope a second name in quarantine.
 func (s *scope) copyFile() error {
-	env := s.ws.Engine.Env
+	env := s.ws.engine.Env()
 	s.mu.Lock()
 	is, before := wholeAt{at: s.lacks.from, file: true}, s.lsn
 	s.mu.Unlock()
 	q := docfile.NewQuarantine(docfile.Layout{FS: env.FS, Root: env.Dir, FileMode: env.FileMode, FolderMode: env.FolderMode}, env.Clock)
-	where, err := q.Keep(s.ws.Engine.Kinds.Scopes.Path(docfile.FileName(s.key)), docfile.Note{
+	where, err := q.Keep(s.ws.engine.Kinds().Scopes.Path(docfile.FileName(s.key)), docfile.Note{
 		Why:  "the scope was changed, and the log had no copy of it and no room for one in a commit",
 		From: s.path(), ID: s.key, When: env.Clock().UTC(),
 	})

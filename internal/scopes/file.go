@@ -29,15 +29,15 @@ import (
 // what it displaces stays until that is durable: docfile.Flusher.Repeat.
 
 // PutScopes writes the files of the scopes that changed, durably.
-func (ws *Scopes) PutScopes(ctx context.Context, keys []string, distrusted bool) error {
-	if err := ws.Engine.Kinds.Scopes.Make(); err != nil {
+func (ws *Scopes) PutScopes(ctx context.Context, keys []string, distrusted bool, spares func(string, error) bool) error {
+	if err := ws.engine.Kinds().Scopes.Make(); err != nil {
 		return err
 	}
 	for first := true; len(keys) > 0; first = false {
-		src := &scopeFiles{ws: ws, ctx: ctx, keys: keys, distrusted: distrusted, wrote: map[string]believed{}}
-		ws.Flusher.Files.Repeat()
-		placed, result, err := ws.Flusher.Files.Put(ctx, src)
-		ws.Flusher.Edited(ctx, result.Edits)
+		src := &scopeFiles{ws: ws, ctx: ctx, keys: keys, distrusted: distrusted, spares: spares, wrote: map[string]believed{}}
+		ws.flusher.Files().Repeat()
+		placed, result, err := ws.flusher.Files().Put(ctx, src)
+		ws.flusher.Edited(ctx, result.Edits)
 		if err != nil {
 			return fmt.Errorf("putting working memory into files: %w", err)
 		}
@@ -50,8 +50,8 @@ func (ws *Scopes) PutScopes(ctx context.Context, keys []string, distrusted bool)
 			if !first {
 				return b.Err
 			}
-			c := docfile.Change{Folder: ws.Engine.Kinds.Scopes.Folder, Name: docfile.FileName(src.keys[b.Change]), ID: src.keys[b.Change], Version: uint64(b.Change)}
-			if err := ws.Flusher.MoveAway(&c, b.Err); err != nil {
+			c := docfile.Change{Folder: ws.engine.Kinds().Scopes.Folder, Name: docfile.FileName(src.keys[b.Change]), ID: src.keys[b.Change], Version: uint64(b.Change)}
+			if err := ws.flusher.MoveAway(&c, b.Err); err != nil {
 				return err
 			}
 			keys = append(keys, src.keys[b.Change])
@@ -66,6 +66,7 @@ type scopeFiles struct {
 	ctx        context.Context
 	keys       []string
 	distrusted bool
+	spares     func(key string, err error) bool // see flush.Scopes; may be nil
 
 	mu    sync.Mutex
 	wrote map[string]believed
@@ -76,7 +77,7 @@ type scopeFiles struct {
 func (s *scopeFiles) Len() int { return len(s.keys) }
 
 func (s *scopeFiles) Folders() []*docfile.Folder {
-	return []*docfile.Folder{s.ws.Engine.Kinds.Scopes.Folder}
+	return []*docfile.Folder{s.ws.engine.Kinds().Scopes.Folder}
 }
 
 func (s *scopeFiles) Change(_, i int, c *docfile.Change) (bool, error) {
@@ -99,14 +100,20 @@ func (s *scopeFiles) Change(_, i int, c *docfile.Change) (bool, error) {
 	if errors.Is(err, errs.ErrCorrupt) {
 		// Nothing can be made of it. The scope reports that to every caller, verify too; the others
 		// are not to wait.
-		ws.Engine.Env.Logger.Error("working memory cannot be read: run memctl verify", "scope", key, "err", err)
+		ws.engine.Env().Logger.Error("working memory cannot be read: run memctl verify", "scope", key, "err", err)
+		if s.spares != nil {
+			s.spares(key, err)
+		}
+		return false, nil
+	}
+	if over := (*errs.InflatedError)(nil); errors.As(err, &over) && s.spares != nil && s.spares(key, err) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
 	*c = docfile.Change{
-		Folder: ws.Engine.Kinds.Scopes.Folder, Name: docfile.FileName(key), Delete: f.State.Empty(), Mtime: f.Time, ID: key, Version: f.LSN,
+		Folder: ws.engine.Kinds().Scopes.Folder, Name: docfile.FileName(key), Delete: f.State.Empty(), Mtime: f.Time, ID: key, Version: f.LSN,
 		Ours: func(_ vfs.Info, data func() ([]byte, error)) bool { return ws.OursScope(key, before.lsn, data) },
 	}
 	if before.size > 0 && !s.distrusted {
@@ -145,13 +152,13 @@ func (s *scopeFiles) believe() {
 func (s *scopeFiles) unpacks(over *errs.InflatedError) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	o := &s.over
+	o := s.over
 	o.Documents, o.Packed, o.Size, o.Most = o.Documents+over.Documents, o.Packed+over.Packed, o.Size+over.Size, flush.UnpackedMost
-	if o.Size <= o.Most || s.ws.Flusher.Inflate {
-		return nil
+	if o.Size > o.Most && !s.ws.flusher.Inflates() {
+		return &o // what is refused does not count for the next one
 	}
-	is := *o
-	return &is
+	s.over = o
+	return nil
 }
 
 // snapshot is what the file of the scope is to be. filed is called when it is written now, with the entries of
@@ -166,12 +173,12 @@ func (s *scope) snapshot(ctx context.Context, filed func(over *errs.InflatedErro
 		}
 		if !s.edited || asItIs {
 			defer s.mu.Unlock()
-			f := &working.File{Scope: s.scope, State: s.state.Clone(), Store: uuid.UUID(s.ws.Engine.Log.UUID()).String(), LSN: s.lsn, Time: s.time}
+			f := &working.File{Scope: s.scope, State: s.state.Clone(), Store: uuid.UUID(s.ws.engine.Log().UUID()).String(), LSN: s.lsn, Time: s.time}
 			if !s.whole.file {
 				f.Whole = s.whole.at
 			}
 			if f.Time.IsZero() {
-				f.Time = time.UnixMicro(s.ws.Engine.Env.Clock().UnixMicro())
+				f.Time = time.UnixMicro(s.ws.engine.Env().Clock().UnixMicro())
 			}
 			if filed != nil {
 				if err := filed(&s.lacks.over); err != nil {
@@ -248,7 +255,7 @@ func (ws *Scopes) OursScope(key string, least wal.LSN, data func() ([]byte, erro
 	if err != nil || !f.Intact || f.Scope.Key() != key {
 		return false
 	}
-	return least == 0 || f.LSN >= least && f.Store == uuid.UUID(ws.Engine.Log.UUID()).String()
+	return least == 0 || f.LSN >= least && f.Store == uuid.UUID(ws.engine.Log().UUID()).String()
 }
 
 // headBytes is enough of a file to read its scope's key: four ids of 1,024 bytes,
@@ -261,14 +268,14 @@ const (
 // scopeOf is the key of the scope whose document a file holds.
 func (ws *Scopes) scopeOf(name string) (string, error) {
 	if key, ok := ws.names.Load(name); ok {
-		if _, err := ws.Engine.Kinds.Scopes.Stat(name); err != nil {
+		if _, err := ws.engine.Kinds().Scopes.Stat(name); err != nil {
 			return "", err
 		}
 		return key.(string), nil
 	}
-	f, err := ws.Engine.Env.FS.OpenFile(ws.Engine.Kinds.Scopes.Path(name), 0, 0)
+	f, err := ws.engine.Env().FS.OpenFile(ws.engine.Kinds().Scopes.Path(name), 0, 0)
 	if err != nil {
-		return "", ws.Engine.Env.IOError("opening", ws.Engine.Kinds.Scopes.Path(name), err)
+		return "", ws.engine.Env().IOError("opening", ws.engine.Kinds().Scopes.Path(name), err)
 	}
 	defer f.Close()
 	var key string
@@ -277,12 +284,12 @@ func (ws *Scopes) scopeOf(name string) (string, error) {
 		head := make([]byte, size)
 		n, err := f.ReadAt(head, 0)
 		if n == 0 && err != nil && !errors.Is(err, io.EOF) {
-			return "", ws.Engine.Env.IOError("reading", ws.Engine.Kinds.Scopes.Path(name), err)
+			return "", ws.engine.Env().IOError("reading", ws.engine.Kinds().Scopes.Path(name), err)
 		}
 		key, ok = flush.LeadingScope(head[:n])
 	}
 	if !ok { // it was edited, and the editor changed its layout
-		if doc, _, err := ws.Engine.Kinds.Scopes.Read(name, scopeLimit); err == nil {
+		if doc, _, err := ws.engine.Kinds().Scopes.Read(name, scopeLimit); err == nil {
 			if f, err := working.DecodeFile(doc); err == nil {
 				key, ok = f.Scope.Key(), true
 			}
@@ -292,7 +299,7 @@ func (ws *Scopes) scopeOf(name string) (string, error) {
 		ws.names.Store(name, key)
 		return key, nil
 	}
-	return "", &errs.CorruptionError{Path: filepath.ToSlash(filepath.Join(ws.Engine.Kinds.Scopes.Name(), name)), Offset: 0, Err: errors.New("it does not begin as the document of a scope")}
+	return "", &errs.CorruptionError{Path: filepath.ToSlash(filepath.Join(ws.engine.Kinds().Scopes.Name(), name)), Offset: 0, Err: errors.New("not the document of a scope")}
 }
 
 func sortedTrue(m map[string]bool) []string {

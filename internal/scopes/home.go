@@ -36,7 +36,7 @@ func (h *Home) begin(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return h.ws.Engine.BeginUse()
+	return h.ws.engine.BeginUse()
 }
 
 // Do carries out one operation.
@@ -44,10 +44,10 @@ func (h *Home) Do(ctx context.Context, r *working.Request) (working.Result, erro
 	if err := h.begin(ctx); err != nil {
 		return working.Result{}, err
 	}
-	defer h.ws.Engine.EndUse()
+	defer h.ws.engine.EndUse()
 	res, err := h.ws.Do(ctx, r)
 	if err != nil {
-		err = h.ws.Engine.Env.Explain(err)
+		err = h.ws.engine.Env().Explain(err)
 	}
 	return res, err
 }
@@ -57,8 +57,8 @@ func (ws *Scopes) Do(ctx context.Context, r *working.Request) (working.Result, e
 	// Opening an existing scope writes nothing.
 	_, attaches := r.Op.(working.OpAttach)
 	reads := !working.Writes(r.Op)
-	if !reads && !attaches || attaches && !ws.Engine.Env.ReadOnly {
-		if err := ws.Engine.Writable(); err != nil {
+	if !reads && !attaches || attaches && !ws.engine.Env().ReadOnly {
+		if err := ws.engine.Writable(); err != nil {
 			return working.Result{}, err
 		}
 	}
@@ -69,7 +69,7 @@ func (ws *Scopes) Do(ctx context.Context, r *working.Request) (working.Result, e
 		if ok || err != nil {
 			return res, err
 		}
-		if ws.Engine.Env.ReadOnly {
+		if ws.engine.Env().ReadOnly {
 			return working.Result{}, errs.ErrReadOnly
 		}
 	}
@@ -91,7 +91,7 @@ func (h *Home) Scopes(ctx context.Context) iter.Seq2[working.Scope, error] {
 			yield(working.Scope{}, err)
 			return
 		}
-		defer h.ws.Engine.EndUse()
+		defer h.ws.engine.EndUse()
 		keys, bad, err := h.ws.Keys(ctx)
 		if err != nil {
 			yield(working.Scope{}, err)
@@ -119,7 +119,7 @@ func (h *Home) Release(ctx context.Context, scope working.Scope) error {
 	if err := h.begin(ctx); err != nil {
 		return err
 	}
-	defer h.ws.Engine.EndUse()
+	defer h.ws.engine.EndUse()
 	h.ws.forget(scope.Key())
 	return nil
 }
@@ -129,14 +129,14 @@ func (h *Home) Check(ctx context.Context) error {
 	if err := h.begin(ctx); err != nil {
 		return err
 	}
-	defer h.ws.Engine.EndUse()
-	if err := h.ws.Engine.CatchUp(ctx); err != nil {
+	defer h.ws.engine.EndUse()
+	if err := h.ws.engine.CatchUp(ctx); err != nil {
 		return err
 	}
-	if h.ws.Engine.Env.ReadOnly {
+	if h.ws.engine.Env().ReadOnly {
 		return nil
 	}
-	return h.ws.Engine.Writable()
+	return h.ws.engine.Writable()
 }
 
 // Close closes this handle; the store stays open.
@@ -150,7 +150,7 @@ func (h *Home) Close() error {
 func (ws *Scopes) Keys(ctx context.Context) (keys []string, bad []error, err error) {
 	var last error
 	for range engine.FindTries {
-		if err := ws.Engine.CatchUp(ctx); err != nil {
+		if err := ws.engine.CatchUp(ctx); err != nil {
 			return nil, nil, err
 		}
 		keys, bad, err := ws.listWorking(ctx)
@@ -161,7 +161,7 @@ func (ws *Scopes) Keys(ctx context.Context) (keys []string, bad []error, err err
 			return nil, nil, err
 		}
 		last = err
-		_ = ws.Engine.Refresh()
+		_ = ws.engine.Refresh()
 	}
 	return nil, nil, fmt.Errorf("listing scopes: the log is released faster than it can be read: %w", last)
 }
@@ -169,8 +169,8 @@ func (ws *Scopes) Keys(ctx context.Context) (keys []string, bad []error, err err
 func (ws *Scopes) listWorking(ctx context.Context) (keys []string, bad []error, err error) {
 	there := map[string]bool{}
 	// The overlay first: what leaves it meanwhile has its file by then.
-	r := ws.Engine.Log.Reader()
-	for _, at := range ws.Engine.State.Changes(0, 1<<62) {
+	r := ws.engine.Log().Reader()
+	for _, at := range ws.engine.State().Changes(0, 1<<62) {
 		e, err := r.At(ctx, at.Pos)
 		if err != nil {
 			return nil, nil, err
@@ -179,9 +179,9 @@ func (ws *Scopes) listWorking(ctx context.Context) (keys []string, bad []error, 
 			there[strings.Clone(e.Key[1:])] = !e.Delete
 		}
 	}
-	names, err := ws.Engine.Kinds.Scopes.Names()
+	names, err := ws.engine.Kinds().Scopes.Names()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, ws.Engine.Env.IOError("reading", ws.Engine.Kinds.Scopes.Path(""), err)
+		return nil, nil, ws.engine.Env().IOError("reading", ws.engine.Kinds().Scopes.Path(""), err)
 	}
 	named := map[string]bool{}
 	for key := range there {

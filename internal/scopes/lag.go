@@ -39,7 +39,7 @@ func (ws *Scopes) MayLag(ctx context.Context, key string, flushed wal.LSN) (firs
 	at := w.open[key] != nil
 	w.mu.RUnlock()
 	if !at { // nobody has it at hand: what it is costs more to know than to write, if it is small
-		if info, err := ws.Engine.Env.FS.Stat(ws.Engine.Kinds.Scopes.Path(docfile.FileName(key))); err != nil || info.Size < w.Least {
+		if info, err := ws.engine.Env().FS.Stat(ws.engine.Kinds().Scopes.Path(docfile.FileName(key))); err != nil || info.Size < w.tuning.Least {
 			return 0, false
 		}
 	}
@@ -54,9 +54,9 @@ func (ws *Scopes) MayLag(ctx context.Context, key string, flushed wal.LSN) (firs
 		return 0, false
 	}
 	l, size := &s.lacks, s.file.size
-	if size < w.Least || l.bytes == 0 || l.from < flushed || l.bytes >= size/2 {
+	if size < w.tuning.Least || l.bytes == 0 || l.from < flushed || l.bytes >= size/2 {
 		return 0, false
 	}
-	since := ws.Engine.Env.Clock().Sub(l.since)
+	since := ws.engine.Env().Clock().Sub(l.since)
 	return l.from, since >= 0 && since < time.Duration(size)*time.Second/LagRate
 }

@@ -26,7 +26,7 @@ func (s *scope) read(ctx context.Context, r *working.Request) (working.Result, b
 	for {
 		s.mu.Lock()
 		err := s.sync(ctx)
-		if err == nil && s.edited && s.ws.Engine.Writable() == nil {
+		if err == nil && s.edited && s.ws.engine.Writable() == nil {
 			s.mu.Unlock()
 			if err := s.adopt(ctx); err != nil {
 				return working.Result{}, false, err
@@ -52,10 +52,10 @@ func (s *scope) sync(ctx context.Context) error {
 	ws := s.ws
 	var last error
 	for range engine.FindTries {
-		if err := ws.Engine.CatchUp(ctx); err != nil {
+		if err := ws.engine.CatchUp(ctx); err != nil {
 			return err
 		}
-		breaks := ws.Engine.State.Breaks()
+		breaks := ws.engine.State().Breaks()
 		if s.state != nil && s.breaks == breaks && s.newest.Load() <= s.lsn {
 			return nil
 		}
@@ -70,7 +70,7 @@ func (s *scope) sync(ctx context.Context) error {
 			continue // something may have come meanwhile
 		case errors.Is(err, errs.ErrTruncated), errors.Is(err, engine.ErrMoved), errors.Is(err, engine.ErrMismatch):
 			s.state = nil
-			_ = ws.Engine.Refresh()
+			_ = ws.engine.Refresh()
 		default:
 			s.state = nil
 			return err
@@ -80,10 +80,12 @@ func (s *scope) sync(ctx context.Context) error {
 	if errors.Is(last, engine.ErrMismatch) {
 		return &errs.CorruptionError{Path: s.path(), Offset: -1, Err: last}
 	}
-	return fmt.Errorf("reading working memory of %s: it changes faster than it can be read: %w", s.key, last)
+	return fmt.Errorf("reading working memory of %s: gave up, because it keeps changing: %w", s.key, last)
 }
 
-func (s *scope) path() string { return s.ws.Engine.Kinds.Scopes.Name() + "/" + docfile.FileName(s.key) }
+func (s *scope) path() string {
+	return s.ws.engine.Kinds().Scopes.Name() + "/" + docfile.FileName(s.key)
+}
 
 // follow plays what was applied since; mu is held. errMismatch when the state is
 // not what that rests on: the file may say more.
@@ -114,8 +116,8 @@ const chainHeld = 16 << 20
 func (s *scope) chain(ctx context.Context, from, to wal.LSN) (list []loggedWork, err error) {
 	held := int64(0)
 	for at := from; at != to; {
-		if at < to || at < s.ws.Engine.State.From() {
-			return nil, fmt.Errorf("%w: it is as of %d, the log goes on from %d", engine.ErrMismatch, to, at)
+		if at < to || at < s.ws.engine.State().From() {
+			return nil, fmt.Errorf("%w: the file is as of %d, the log continues from %d", engine.ErrMismatch, to, at)
 		}
 		e, err := s.ws.workEntry(ctx, s.key, at)
 		if err != nil {
@@ -136,7 +138,7 @@ func (s *scope) chain(ctx context.Context, from, to wal.LSN) (list []loggedWork,
 
 // workEntry reads an entry of working memory.
 func (ws *Scopes) workEntry(ctx context.Context, key string, at wal.LSN) (loggedWork, error) {
-	e, err := ws.Engine.Log.ReadAt(ctx, at)
+	e, err := ws.engine.Log().ReadAt(ctx, at)
 	if err != nil {
 		return loggedWork{}, err
 	}
@@ -147,7 +149,7 @@ func (ws *Scopes) workEntry(ctx context.Context, key string, at wal.LSN) (logged
 	if err != nil {
 		return loggedWork{}, fmt.Errorf("entry %d: %w", at, err)
 	}
-	body, err := ws.Engine.Codec.Doc(&view, scopeLimit)
+	body, err := ws.engine.Codec().Doc(&view, scopeLimit)
 	if err != nil {
 		return loggedWork{}, fmt.Errorf("entry %d: %w", at, err)
 	}
@@ -220,7 +222,7 @@ func (s *scope) load(ctx context.Context, breaks uint64) error {
 	ws := s.ws
 	s.state, s.ahead = nil, nil
 	told := s.newest.Load()
-	newest, logged := ws.Engine.State.Work(s.key), true
+	newest, logged := ws.engine.State().Work(s.key), true
 	if !state.IsWork(newest) {
 		newest, logged = 0, false
 	}
@@ -235,10 +237,10 @@ func (s *scope) load(ctx context.Context, breaks uint64) error {
 	base, found := f.LSN, f.State != nil
 	if !found {
 		f.State = working.NewState()
-	} else if f.Store != uuid.UUID(ws.Engine.Log.UUID()).String() {
+	} else if f.Store != uuid.UUID(ws.engine.Log().UUID()).String() {
 		base = 0 // a file of another log: the first entry of this one rests on it
 	}
-	if base >= ws.Engine.Log.Applied() {
+	if base >= ws.engine.Log().Applied() {
 		if f.Intact {
 			return fmt.Errorf("%w: its file is ahead", engine.ErrMismatch)
 		}
@@ -287,23 +289,23 @@ func (s *scope) load(ctx context.Context, breaks uint64) error {
 // older file aside. done is false when the scope was dropped, and when they do not
 // reach back: then the older file is all that there is. mu is held.
 func (s *scope) newerStays(ctx context.Context, told wal.LSN, breaks uint64) (done bool, err error) {
-	if s.ws.Engine.Env.ReadOnly {
+	if s.ws.engine.Env().ReadOnly {
 		return false, nil
 	}
 	is, _, missing, err := s.past(ctx)
 	if err != nil {
 		return false, err
 	}
-	e := env.Event{Kind: env.EventEdit, ID: s.key, Path: s.path(), Err: errors.New("an older file was put there than stood there before")}
+	e := env.Event{Kind: env.EventEdit, ID: s.key, Path: s.path(), Err: errors.New("the file was replaced by an older version")}
 	switch {
 	case is.n > 0 && is.lsn == told && is.state.Empty():
 		return false, nil
 	case missing || is.lsn != told:
 		e.Note = "the newer state is gone from log and archive: the older one counts"
-		s.ws.Engine.Env.Event(e)
+		s.ws.engine.Env().Event(e)
 		return false, nil
 	}
-	s.ws.Engine.Env.Event(e)
+	s.ws.engine.Env().Event(e)
 	s.state, s.lsn, s.time, s.breaks, s.lacks, s.whole = is.state, told, is.time, breaks, lacks{}, wholeAt{}
 	s.edited, s.file = true, believed{lsn: told}
 	return true, nil
@@ -312,7 +314,7 @@ func (s *scope) newerStays(ctx context.Context, told wal.LSN, breaks uint64) (do
 // readFile reads the file of the scope; a File without a State if there is none.
 func (s *scope) readFile() (*working.File, error) {
 	name := docfile.FileName(s.key)
-	doc, info, err := s.ws.Engine.Kinds.Scopes.Read(name, scopeLimit)
+	doc, info, err := s.ws.engine.Kinds().Scopes.Read(name, scopeLimit)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		s.file = believed{}
@@ -320,7 +322,7 @@ func (s *scope) readFile() (*working.File, error) {
 	case errors.Is(err, errs.ErrCorrupt), err != nil && engine.NotOurs(err):
 		return &working.File{}, &errs.CorruptionError{Path: s.path(), Offset: -1, Err: err}
 	case err != nil:
-		return nil, s.ws.Engine.Env.IOError("reading", s.ws.Engine.Kinds.Scopes.Path(name), err)
+		return nil, s.ws.engine.Env().IOError("reading", s.ws.engine.Kinds().Scopes.Path(name), err)
 	}
 	f, err := working.DecodeFile(doc)
 	if err == nil && f.Scope != s.scope {
@@ -331,7 +333,7 @@ func (s *scope) readFile() (*working.File, error) {
 	}
 	s.grown = 0
 	s.file = believed{size: info.Size, mtime: info.Mtime} // an edit that is taken over is ours
-	if f.Intact && f.Store == uuid.UUID(s.ws.Engine.Log.UUID()).String() {
+	if f.Intact && f.Store == uuid.UUID(s.ws.engine.Log().UUID()).String() {
 		s.file.lsn = f.LSN
 	}
 	return f, nil

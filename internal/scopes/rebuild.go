@@ -26,7 +26,7 @@ func (ws *Scopes) RebuildScope(ctx context.Context, file string) (string, error)
 	}
 	of, err := working.ParseScope(key)
 	if err != nil {
-		return "neither log nor archive know whose it is", nil
+		return "neither log nor archive has its scope", nil
 	}
 	s := ws.acquire(of)
 	defer ws.release(s)
@@ -35,31 +35,31 @@ func (ws *Scopes) RebuildScope(ctx context.Context, file string) (string, error)
 	if err := s.sync(ctx); err == nil || !errors.Is(err, errs.ErrCorrupt) {
 		return "", err
 	}
-	version := ws.Engine.State.Work(key) // before the look: somebody may have the scope at hand and write
+	version := ws.engine.State().Work(key) // before the look: somebody may have the scope at hand and write
 	is, last, missing, err := s.past(ctx)
 	if err != nil {
 		return "", err
 	}
 	how := is.how(missing)
 	tick, _ := ws.Tick()
-	e := &working.LogEntry{At: working.Moment{Time: ws.Engine.Env.Clock().UnixMicro(), Tick: max(is.state.Tick(), tick)}, State: is.state}
+	e := &working.LogEntry{At: working.Moment{Time: ws.engine.Env().Clock().UnixMicro(), Tick: max(is.state.Tick(), tick)}, State: is.state}
 	w := wal.Entry{Key: s.logKey(), Kind: record.KindPut}
 	rec := record.Record{Previous: last}
 	if is.state.Empty() {
-		how = "nothing of it was left"
+		how = "nothing of it is left"
 		w.Kind, w.Delete = record.KindDelete, true
-		e.State, e.Fresh, e.Version = nil, true, ws.Engine.Log.Applied()
+		e.State, e.Fresh, e.Version = nil, true, ws.engine.Log().Applied()
 	} else {
 		e.Version = is.state.Version() + 1
 		is.state.Edited(e.Version)
-		f := working.File{Scope: of, State: is.state, Store: uuid.UUID(ws.Engine.Log.UUID()).String(), LSN: last, Time: is.time}
+		f := working.File{Scope: of, State: is.state, Store: uuid.UUID(ws.engine.Log().UUID()).String(), LSN: last, Time: is.time}
 		if rec.Doc, err = f.Encode(); err != nil {
 			return "", err
 		}
 	}
 	rec.Line = e.Head()
-	w.Value, w.Inflated = ws.Engine.Codec.Encode(nil, &rec)
-	_, err = ws.Engine.Log.Append(ctx, &wal.Batch{Entries: []wal.Entry{w}, Preconditions: []wal.Precondition{{Key: s.logKey(), LSN: version}}})
+	w.Value, w.Inflated = ws.engine.Codec().Encode(nil, &rec)
+	_, err = ws.engine.Log().Append(ctx, &wal.Batch{Entries: []wal.Entry{w}, Preconditions: []wal.Precondition{{Key: s.logKey(), LSN: version}}})
 	s.state, s.ahead = nil, nil
 	return how, err
 }
@@ -70,7 +70,7 @@ func (s *scope) recall(ctx context.Context, why error) error {
 	ws := s.ws
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	breaks := ws.Engine.State.Breaks()
+	breaks := ws.engine.State().Breaks()
 	is, _, missing, err := s.past(ctx)
 	if err != nil {
 		return err
@@ -80,8 +80,8 @@ func (s *scope) recall(ctx context.Context, why error) error {
 	}
 	s.state, s.lsn, s.time, s.breaks = is.state, is.lsn, is.time, breaks
 	s.ahead, s.edited, s.file, s.lacks, s.whole = nil, false, believed{}, lacks{}, wholeAt{}
-	ws.Engine.Env.Logger.Error("working memory was rebuilt: its file cannot be used", "scope", s.key, "err", why, "how", is.how(missing))
-	ws.Engine.Env.Event(env.Event{Kind: env.EventCorruption, ID: s.key, Path: s.path(), Err: why, Note: is.how(missing)})
+	ws.engine.Env().Logger.Error("working memory was rebuilt: its file cannot be used", "scope", s.key, "err", why, "how", is.how(missing))
+	ws.engine.Env().Event(env.Event{Kind: env.EventCorruption, ID: s.key, Path: s.path(), Err: why, Note: is.how(missing)})
 	return nil
 }
 
@@ -91,7 +91,7 @@ func (ws *Scopes) scopeNamed(ctx context.Context, file string) (key string, err 
 	if key, err := ws.scopeOf(file); err == nil {
 		return key, nil
 	}
-	for e, err := range ws.Engine.Log.History(ctx, 0) {
+	for e, err := range ws.engine.Log().History(ctx, 0) {
 		if err != nil {
 			if ctx.Err() != nil || !errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrTruncated) {
 				return "", err
@@ -115,7 +115,7 @@ type played struct {
 func (p *played) how(missing bool) string {
 	how := fmt.Sprintf("%d entries of log and archive were played", p.n)
 	if missing {
-		how += "; some that came before are gone"
+		how += "; some earlier ones are gone"
 	}
 	return how
 }
@@ -127,7 +127,7 @@ func (s *scope) past(ctx context.Context) (p played, last wal.LSN, missing bool,
 	p.state = working.NewState()
 	missing = true
 	var grown size
-	for e, err := range ws.Engine.Log.History(ctx, 0) {
+	for e, err := range ws.engine.Log().History(ctx, 0) {
 		if err != nil {
 			if ctx.Err() != nil || !errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrTruncated) {
 				return p, 0, false, err
@@ -142,7 +142,7 @@ func (s *scope) past(ctx context.Context) (p played, last wal.LSN, missing bool,
 		if err != nil {
 			continue
 		}
-		body, err := ws.Engine.Codec.Doc(&view, scopeLimit)
+		body, err := ws.engine.Codec().Doc(&view, scopeLimit)
 		if err != nil {
 			continue
 		}
@@ -161,7 +161,7 @@ func (s *scope) past(ctx context.Context) (p played, last wal.LSN, missing bool,
 			return p, 0, false, err
 		}
 	}
-	if at := ws.Engine.State.Work(s.key); state.IsWork(at) {
+	if at := ws.engine.State().Work(s.key); state.IsWork(at) {
 		last = at
 	}
 	if p.state.Empty() && missing && p.n > 0 { // what it began with is gone

@@ -22,10 +22,10 @@ const openBytes = 64 << 20
 
 // Scopes are the scopes that this process has at hand.
 type Scopes struct {
-	Engine  *engine.Engine
-	Flusher *flush.Flusher
+	engine  *engine.Engine
+	flusher *flush.Flusher
 
-	Uptime func() time.Duration // of the host, by which all processes go; nil: there is none
+	tuning Tuning
 
 	mu     sync.RWMutex
 	open   map[string]*scope // by key
@@ -35,8 +35,6 @@ type Scopes struct {
 	began  time.Time         // when the store was opened, by the wall clock
 	mono   func() time.Duration
 	opened time.Duration // the same, by mono
-	Least  int64         // bytes of a scope's file: a smaller one does not lag
-	Most   int64         // bytes of a scope's file: what would make it larger is refused
 }
 
 // scope is a scope at hand. Its state is what the entries up to lsn make of it,
@@ -77,17 +75,28 @@ type believed struct {
 	lsn   wal.LSN // as of which it is; 0 when that says nothing, the file being of another log
 }
 
-// Init makes it ready; Engine and Flusher must be set.
-func (ws *Scopes) Init() {
+// Tuning has the parameters that tests change while nothing uses the store.
+type Tuning struct {
+	Uptime func() time.Duration // of the host, by which all processes go; nil: there is none
+	Least  int64                // bytes of a scope's file: a smaller one does not lag
+	Most   int64                // bytes of a scope's file: what would make it larger is refused
+}
+
+// New returns the scopes of working memory of a store.
+func New(eng *engine.Engine, fl *flush.Flusher) *Scopes {
+	ws := &Scopes{engine: eng, flusher: fl}
 	ws.open = map[string]*scope{}
 	ws.idle.Init()
 	ws.initClock()
-	ws.Least, ws.Most = ws.Engine.Env.System.LagBytes, scopeMost
-	ws.Engine.State.Worked = ws.applied
+	ws.tuning.Least, ws.tuning.Most = ws.engine.Env().System.LagBytes, scopeMost
+	return ws
 }
 
-// applied is state.State's Worked.
-func (ws *Scopes) applied(key string, at uint64) {
+// Tune returns the parameters that tests change.
+func (ws *Scopes) Tune() *Tuning { return &ws.tuning }
+
+// NoteWorked notes that an entry of a scope was applied.
+func (ws *Scopes) NoteWorked(key string, at uint64) {
 	ws.mu.RLock()
 	s := ws.open[key]
 	ws.mu.RUnlock()

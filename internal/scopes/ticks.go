@@ -29,18 +29,18 @@ import (
 const putBack = time.Minute
 
 func (ws *Scopes) initClock() {
-	ws.began = ws.Engine.Env.Clock()
-	opened, s := time.Now(), &ws.Engine.Env.System
-	ws.Uptime, ws.mono = s.Uptime, s.Mono
+	ws.began = ws.engine.Env().Clock()
+	opened, s := time.Now(), ws.engine.Env().System
+	ws.tuning.Uptime, ws.mono = s.Uptime, s.Mono
 	switch {
 	case ws.mono != nil:
 		ws.opened = ws.mono()
 	case s.Inline: // the clock is that of a simulated machine
-		ws.mono = func() time.Duration { return ws.Engine.Env.Clock().Sub(ws.began) }
+		ws.mono = func() time.Duration { return ws.engine.Env().Clock().Sub(ws.began) }
 	default:
 		ws.mono = func() time.Duration { return time.Since(opened) }
-		if ws.Uptime == nil {
-			ws.Uptime = vfs.Uptime()
+		if ws.tuning.Uptime == nil {
+			ws.tuning.Uptime = vfs.Uptime()
 		}
 	}
 }
@@ -51,8 +51,8 @@ func (ws *Scopes) Mono() time.Duration { return ws.mono() }
 // Tick is now. What a scope was before doubted, if that is not 0, must not be freed
 // because of it.
 func (ws *Scopes) Tick() (now, doubted int64) {
-	if ws.Uptime != nil {
-		if now, doubted, ok := ws.sharedTick(ws.Uptime().Milliseconds()); ok {
+	if ws.tuning.Uptime != nil {
+		if now, doubted, ok := ws.sharedTick(ws.tuning.Uptime().Milliseconds()); ok {
 			return now, doubted
 		}
 	}
@@ -63,19 +63,19 @@ func (ws *Scopes) Tick() (now, doubted int64) {
 func (ws *Scopes) sharedTick(up int64) (now, doubted int64, ok bool) {
 	up = max(up, 1)
 	for {
-		a := ws.Engine.Log.Anchor()
+		a := ws.engine.Log().Anchor()
 		if a.Settled {
 			return up + a.Offset, 0, true
 		}
-		none, wall := a == wal.Anchor{}, ws.Engine.Env.Clock().UnixMilli()
-		if !none && (wall >= up+a.Offset-putBack.Milliseconds() || ws.Engine.Env.ReadOnly) {
-			if up-a.At < engine.ClockGrace.Milliseconds() || ws.Engine.Env.ReadOnly {
+		none, wall := a == wal.Anchor{}, ws.engine.Env().Clock().UnixMilli()
+		if !none && (wall >= up+a.Offset-putBack.Milliseconds() || ws.engine.Env().ReadOnly) {
+			if up-a.At < engine.ClockGrace.Milliseconds() || ws.engine.Env().ReadOnly {
 				return up + a.Offset, a.At + a.Offset, true
 			}
-			ws.Engine.Log.SettleAnchor(a)
+			ws.engine.Log().SettleAnchor(a)
 			return up + a.Offset, 0, true
 		}
-		if !ws.Engine.Log.CastAnchor(a, wal.Anchor{Offset: wall - up, At: up}) && ws.Engine.Log.Anchor() == a {
+		if !ws.engine.Log().CastAnchor(a, wal.Anchor{Offset: wall - up, At: up}) && ws.engine.Log().Anchor() == a {
 			return 0, 0, false
 		}
 	}
@@ -92,7 +92,7 @@ func (s *scope) moment(marks bool) (now, logged working.Moment) {
 		s.offset += behind
 		tick += behind
 	}
-	now = working.Moment{Time: s.ws.Engine.Env.Clock().UnixMicro(), Tick: tick}
+	now = working.Moment{Time: s.ws.engine.Env().Clock().UnixMicro(), Tick: tick}
 	logged = now
 	if !marks && !s.state.Empty() && s.state.Tick() < doubted {
 		logged.Tick = s.state.Tick()

@@ -43,10 +43,10 @@ type asked struct {
 // write carries an operation out. Those that wait while one commit is on its way
 // go into the next one together.
 func (s *scope) write(ctx context.Context, q *asked) (working.Result, error) {
-	if s.ws.Engine.Env.System.Inline {
+	if s.ws.engine.Env().System.Inline {
 		list := []*asked{q}
-		s.commit(ctx, list, s.ws.Flusher.Pressure(ctx, func() int64 { return bytesAsked(list) }))
-		s.ws.Flusher.RoundInline(ctx)
+		s.commit(ctx, list, s.ws.flusher.Pressure(ctx, func() int64 { return bytesAsked(list) }))
+		s.ws.flusher.RoundInline(ctx)
 		return q.res, q.err
 	}
 	q.done = make(chan struct{})
@@ -54,8 +54,8 @@ func (s *scope) write(ctx context.Context, q *asked) (working.Result, error) {
 	s.queue = append(s.queue, q)
 	if !s.busy {
 		s.busy = true
-		s.ws.Engine.Operations.Add(1) // the caller's is one too, so Close still waits
-		go s.drain(s.ws.Engine.Lasting.Context)
+		s.ws.engine.Operations().Add(1) // the caller's is one too, so Close still waits
+		go s.drain(s.ws.engine.Progress().Context)
 	}
 	s.waiting.Unlock()
 	select {
@@ -89,7 +89,7 @@ func (s *scope) withdraw(q *asked) bool {
 
 // drain commits until nobody waits any more.
 func (s *scope) drain(ctx context.Context) {
-	defer s.ws.Engine.Operations.Done()
+	defer s.ws.engine.Operations().Done()
 	for {
 		s.waiting.Lock()
 		n := min(len(s.queue), entryOps)
@@ -97,7 +97,7 @@ func (s *scope) drain(ctx context.Context) {
 		if bytes := bytesAsked(s.queue[:n]); n > 0 {
 			s.waiting.Unlock()
 			// Before they are taken: who does not wait any longer takes an operation back.
-			err = s.ws.Flusher.Pressure(ctx, func() int64 { return bytes })
+			err = s.ws.flusher.Pressure(ctx, func() int64 { return bytes })
 			s.waiting.Lock()
 			n = min(len(s.queue), n)
 		}
@@ -112,7 +112,7 @@ func (s *scope) drain(ctx context.Context) {
 		for len(list) > 0 {
 			n := s.commit(ctx, list, err)
 			for _, q := range list[:n] {
-				s.ws.Engine.Lasting.Ended("working memory of "+s.key, q.err)
+				s.ws.engine.Progress().Ended("working memory of "+s.key, q.err)
 				close(q.done)
 			}
 			list = list[n:]
@@ -206,26 +206,26 @@ func (s *scope) try(ctx context.Context, list []*asked) (n int, again bool, err 
 		Preconditions: []wal.Precondition{{Key: s.logKey(), LSN: version}},
 		Entries:       []wal.Entry{s.entry(e, body, base, gone)},
 	}
-	_, err = ws.Engine.Log.Append(ctx, b)
+	_, err = ws.engine.Log().Append(ctx, b)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
 		s.ahead = nil
 		var conflict *wal.ConflictError
 		if errors.As(err, &conflict) {
-			ws.Engine.Env.Logger.Debug("judging again: the scope was changed meanwhile", "scope", s.key, "expected", conflict.LSN, "found", conflict.Found)
+			ws.engine.Env().Logger.Debug("judging again: the scope was changed meanwhile", "scope", s.key, "expected", conflict.LSN, "found", conflict.Found)
 			return 0, true, nil
 		}
 		return n, false, err
 	}
-	ws.Engine.Commits.Add(1)
+	ws.engine.Commits().Add(1)
 	s.wrote(base, &b.Entries[0], e)
 	return n, false, nil
 }
 
 // entry is what the log is to carry; gone says that nothing is left of the scope.
 func (s *scope) entry(e *working.LogEntry, body []byte, previous wal.LSN, gone bool) wal.Entry {
-	value, inflated := s.ws.Engine.Codec.Encode(nil, &record.Record{Previous: previous, Created: e.Fresh, Line: e.Head(), Doc: body})
+	value, inflated := s.ws.engine.Codec().Encode(nil, &record.Record{Previous: previous, Created: e.Fresh, Line: e.Head(), Doc: body})
 	w := wal.Entry{Key: s.logKey(), Kind: record.KindPut, Delete: gone, Value: value, Inflated: inflated}
 	if gone {
 		w.Kind = record.KindDelete
@@ -241,15 +241,15 @@ func (s *scope) current(ctx context.Context) (wal.LSN, error) {
 		if err := s.sync(ctx); err != nil {
 			return 0, err
 		}
-		at := s.ws.Engine.State.Work(s.key)
+		at := s.ws.engine.State().Work(s.key)
 		switch {
 		case state.IsWork(at) && at == s.lsn:
 			return at, nil
-		case !state.IsWork(at) && s.newest.Load() <= s.lsn && s.lsn < s.ws.Engine.Log.Applied() && s.breaks == s.ws.Engine.State.Breaks():
+		case !state.IsWork(at) && s.newest.Load() <= s.lsn && s.lsn < s.ws.engine.Log().Applied() && s.breaks == s.ws.engine.State().Breaks():
 			return at, nil
 		}
 		// Our own last entry is on its way to the overlay, or another one came.
-		if err := s.ws.Engine.Log.CatchUp(ctx); err != nil {
+		if err := s.ws.engine.Log().CatchUp(ctx); err != nil {
 			return 0, err
 		}
 	}
@@ -262,13 +262,13 @@ func (s *scope) judge(list []*asked) (e *working.LogEntry, body []byte, n int, e
 	if e.Fresh {
 		// Higher than an earlier scope of this name can have had, which began at a
 		// position as well, and went up by one where the log went up by more.
-		e.Version = max(e.Version, s.ws.Engine.Log.Applied())
+		e.Version = max(e.Version, s.ws.engine.Log().Applied())
 	}
-	most := min(entryBytes, int(s.ws.Engine.Log.Limit()/4)) // several are never too many where each would do
+	most := min(entryBytes, int(s.ws.engine.Log().Limit()/4)) // several are never too many where each would do
 	for _, q := range list {
 		d, res, err := s.ahead.Judge(now, q.r)
 		if err == nil && s.grows(&d) {
-			err = &errs.FieldError{Field: "scope", Value: human.Quote(s.key), Limit: fmt.Sprintf("%d bytes", s.ws.Most),
+			err = &errs.FieldError{Field: "scope", Value: human.Quote(s.key), Limit: fmt.Sprintf("%d bytes", s.ws.tuning.Most),
 				Err: fmt.Errorf("%w: its file has about %d bytes; delete checkpoints or values", errs.ErrTooLarge, s.file.size+s.grown)}
 		}
 		if err == nil && !d.Empty() {
@@ -296,7 +296,7 @@ func (s *scope) judge(list []*asked) (e *working.LogEntry, body []byte, n int, e
 // grows says that a change would make the scope larger, and that it is as large as
 // it may be; mu is held.
 func (s *scope) grows(d *working.Delta) bool {
-	if s.file.size+s.grown < s.ws.Most {
+	if s.file.size+s.grown < s.ws.tuning.Most {
 		return false
 	}
 	for _, c := range d.Changes {
@@ -320,13 +320,13 @@ func (s *scope) wrote(base wal.LSN, w *wal.Entry, e *working.LogEntry) {
 	if s.aheadOf = w.LSN; s.state == nil || s.lsn != w.LSN {
 		s.ahead = nil
 	}
-	s.ws.Flusher.BeatInline()
+	s.ws.flusher.BeatInline()
 }
 
 // documentEntry returns a batch of one entry with the whole document of a scope, on the condition that its newest entry is
 // version. The caller holds mu, and documentEntry releases it.
 func (s *scope) documentEntry(version wal.LSN, e *working.LogEntry) (*wal.Batch, error) {
-	store := uuid.UUID(s.ws.Engine.Log.UUID()).String()
+	store := uuid.UUID(s.ws.engine.Log().UUID()).String()
 	f := working.File{Scope: s.scope, State: e.State, Store: store, LSN: s.lsn, Time: s.time}
 	base := s.lsn
 	s.mu.Unlock()
@@ -357,17 +357,17 @@ func (s *scope) adopt(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = ws.Engine.Log.Append(ctx, b)
+	_, err = ws.engine.Log().Append(ctx, b)
 	var conflict *wal.ConflictError
 	if errors.As(err, &conflict) {
 		return nil // judged again by the caller
 	}
 	if err != nil {
-		return fmt.Errorf("taking over what was edited in %s: %w", s.path(), err)
+		return fmt.Errorf("adopting the edit of %s: %w", s.path(), err)
 	}
-	ws.Engine.Env.Logger.Info("working memory that was edited by hand was taken over", "scope", s.key, "file", s.path())
-	ws.Engine.Health.Edit()
-	ws.Engine.Env.Event(env.Event{Kind: env.EventAdopted, ID: s.key, LSN: b.Entries[0].LSN, Path: s.path()})
+	ws.engine.Env().Logger.Info("working memory that was edited by hand was adopted", "scope", s.key, "file", s.path())
+	ws.engine.Health().Edit()
+	ws.engine.Env().Event(env.Event{Kind: env.EventAdopted, ID: s.key, LSN: b.Entries[0].LSN, Path: s.path()})
 	return nil
 }
 
@@ -382,14 +382,14 @@ func dropsOnly(list []*asked) bool {
 
 // giveUp makes a state that can be dropped of one that cannot be read; mu is held.
 func (s *scope) giveUp() (wal.LSN, error) {
-	at := s.ws.Engine.State.Work(s.key)
+	at := s.ws.engine.State().Work(s.key)
 	s.state, s.ahead, s.edited, s.whole = working.NewState(), nil, false, wholeAt{}
-	s.breaks, s.lsn = s.ws.Engine.State.Breaks(), 0
+	s.breaks, s.lsn = s.ws.engine.State().Breaks(), 0
 	if state.IsWork(at) {
 		s.lsn = at
 	}
 	attach := &working.Delta{Changes: []working.Change{{Kind: working.ChangeAttach}}}
 	_, now := s.moment(false)
-	s.state.Play(now, s.ws.Engine.Log.Applied(), attach)
+	s.state.Play(now, s.ws.engine.Log().Applied(), attach)
 	return at, nil
 }

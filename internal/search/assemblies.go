@@ -27,26 +27,26 @@ func (s *Search) Assemblies(ctx context.Context, q Query) ([]AssemblyHit, error)
 		return nil, &errs.FieldError{Field: "query Text", Err: fmt.Errorf("%w: assemblies are found by Vector and by Like", errs.ErrInvalid)}
 	}
 	if q.boosts() {
-		return nil, &errs.FieldError{Field: "query Recency and Importance", Err: fmt.Errorf("%w: they are about memories", errs.ErrInvalid)}
+		return nil, &errs.FieldError{Field: "query Recency and Importance", Err: fmt.Errorf("%w: they apply to memories only", errs.ErrInvalid)}
 	}
-	if err := s.Engine.BeginUse(); err != nil {
+	if err := s.engine.BeginUse(); err != nil {
 		return nil, err
 	}
-	defer s.Engine.EndUse()
+	defer s.engine.EndUse()
 	if q.Like != "" {
 		a, err := s.getAssembly(ctx, q.Like)
 		if err != nil {
 			return nil, err
 		}
-		model := s.Vectors.Model()
-		if q.Vector, err = s.Vectors.EmbeddingNow(ctx, &model, s.Engine.Kinds.Assemblies, a.ID, a.Version, a.CompositeEmbedding); err != nil {
+		model := s.vectors.Model()
+		if q.Vector, err = s.vectors.EmbeddingNow(ctx, &model, s.engine.Kinds().Assemblies, a.ID, a.Version, a.CompositeEmbedding); err != nil {
 			return nil, err
 		}
 		if len(q.Vector) == 0 {
 			return nil, &errs.FieldError{Field: "query Like", Value: human.Quote(q.Like), Err: fmt.Errorf("%w: this assembly has no composite embedding", errs.ErrInvalid)}
 		}
 		if vector.Norm(q.Vector) == 0 {
-			return nil, &errs.FieldError{Field: "query Like", Value: human.Quote(q.Like), Err: fmt.Errorf("%w: the composite of this assembly is all zero, which is like nothing: its members need embeddings that are not (memctl reindex)", errs.ErrInvalid)}
+			return nil, &errs.FieldError{Field: "query Like", Value: human.Quote(q.Like), Err: fmt.Errorf("%w: the composite of this assembly is all zero, so nothing is similar to it: its members need embeddings that are not (memctl reindex)", errs.ErrInvalid)}
 		}
 	}
 	v := vector.Query{Kind: vector.Assemblies, Vector: q.Vector, Limit: q.Offset + q.limit(), MinScore: q.MinScore, Workers: s.Scanners()}
@@ -83,9 +83,9 @@ func (s *Search) Assemblies(ctx context.Context, q Query) ([]AssemblyHit, error)
 }
 
 func (s *Search) getAssembly(ctx context.Context, id string) (assembly.Assembly, error) {
-	v, err := s.Engine.Get(ctx, s.Engine.Kinds.Assemblies, id)
+	v, err := s.engine.Get(ctx, s.engine.Kinds().Assemblies, id)
 	if err != nil {
 		return assembly.Assembly{}, err
 	}
-	return s.Engine.DecodeAssembly(id, v)
+	return s.engine.DecodeAssembly(id, v)
 }

@@ -39,7 +39,7 @@ func (q *Query) validateBoosts() error {
 	case q.HalfLife < 0:
 		return &errs.FieldError{Field: "query HalfLife", Value: q.HalfLife.String(), Err: fmt.Errorf("%w: negative", errs.ErrInvalid)}
 	case q.HalfLife > 0 && q.Recency == 0:
-		return &errs.FieldError{Field: "query HalfLife", Value: q.HalfLife.String(), Err: fmt.Errorf("%w: it is about Recency, which is 0", errs.ErrInvalid)}
+		return &errs.FieldError{Field: "query HalfLife", Value: q.HalfLife.String(), Err: fmt.Errorf("%w: requires Recency, which is 0", errs.ErrInvalid)}
 	}
 	return nil
 }
@@ -64,11 +64,11 @@ func (s *Search) raise(ctx context.Context, q *Query, list []found) error {
 	for i := range best {
 		ids[i] = best[i].ID
 	}
-	facts, err := s.Orders.Facts(ctx, ids)
+	facts, err := s.orders.Facts(ctx, ids)
 	if err != nil {
 		return err
 	}
-	now := s.Engine.Env.Clock().UnixMicro()
+	now := s.engine.Env().Clock().UnixMicro()
 	for i := range best {
 		f, ok := facts[ids[i]]
 		if !ok { // the index does not have it, or cannot be read

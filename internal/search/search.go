@@ -22,11 +22,22 @@ import (
 
 // Search answers queries.
 type Search struct {
-	Engine  *engine.Engine
-	Vectors *vectors.Vectors
-	Words   *view.Query
-	Orders  *view.Orders
+	engine  *engine.Engine
+	vectors *vectors.Vectors
+	words   *view.Query
+	orders  *view.Orders
 }
+
+// New returns the search of a store.
+func New(eng *engine.Engine, vs *vectors.Vectors, words *view.Query, orders *view.Orders) *Search {
+	return &Search{engine: eng, vectors: vs, words: words, orders: orders}
+}
+
+// Words returns what answers searches by words.
+func (s *Search) Words() *view.Query { return s.words }
+
+// Orders returns what lists memories by age, session and other orders.
+func (s *Search) Orders() *view.Orders { return s.orders }
 
 // Query is what is looked for: exactly one of Vector, Like and Text, or Text and Vector.
 type Query struct {
@@ -103,11 +114,11 @@ func (s *Search) Memories(ctx context.Context, q Query, f engine.Filters) ([]Hit
 	if err := q.validate(); err != nil {
 		return nil, err
 	}
-	if err := s.Engine.BeginUse(); err != nil {
+	if err := s.engine.BeginUse(); err != nil {
 		return nil, err
 	}
-	defer s.Engine.EndUse()
-	if err := s.Engine.CatchUp(ctx); err != nil {
+	defer s.engine.EndUse()
+	if err := s.engine.CatchUp(ctx); err != nil {
 		return nil, err
 	}
 	n, least := q.Offset+q.limit(), q.MinScore
@@ -251,13 +262,13 @@ func (q *Query) validate() error {
 	both := given == 2 && q.Like == ""
 	switch {
 	case given != 1 && !both:
-		return bad("", "", "it wants exactly one of Vector, Like and Text, or Text and Vector")
+		return bad("", "", "requires exactly one of Vector, Like and Text, or Text and Vector")
 	case q.Share != 0 && !both:
-		return bad("Share", fmt.Sprint(q.Share), "it weighs Vector against Text, and both are not given")
+		return bad("Share", fmt.Sprint(q.Share), "requires both Vector and Text")
 	case q.RankFusion && !both:
-		return bad("Ranks", "true", "it is about Vector and Text, and both are not given")
+		return bad("RankFusion", "true", "requires both Vector and Text")
 	case !(q.Share >= 0) || math.IsInf(q.Share, 0):
-		return bad("Share", fmt.Sprint(q.Share), "it must be 0 or a positive number")
+		return bad("Share", fmt.Sprint(q.Share), "must be 0 or a positive number")
 	case q.Limit < 0:
 		return bad("Limit", fmt.Sprint(q.Limit), "negative")
 	case q.Offset < 0:
@@ -271,13 +282,13 @@ func (q *Query) validate() error {
 	case q.PerSession > 0 && (q.Limit > mostVaried || q.Offset > mostVaried-q.limit()):
 		return &errs.FieldError{Field: "query Limit and Offset with PerSession", Value: fmt.Sprintf("%d and %d", q.Limit, q.Offset), Limit: fmt.Sprint(mostVaried), Err: errs.ErrInvalid}
 	case q.MaxRareTerms > 0 && q.Text == "":
-		return bad("Rarest", fmt.Sprint(q.MaxRareTerms), "it is about Text, and there is none")
+		return bad("MaxRareTerms", fmt.Sprint(q.MaxRareTerms), "requires Text")
 	case q.Limit > MostHits || q.Offset > MostHits-q.limit():
 		return &errs.FieldError{Field: "query Limit and Offset", Value: fmt.Sprintf("%d and %d", q.Limit, q.Offset), Limit: fmt.Sprint(MostHits), Err: errs.ErrInvalid}
 	case math.IsNaN(q.MinScore) || math.IsInf(q.MinScore, 0):
 		return bad("MinScore", fmt.Sprint(q.MinScore), "it must be a number")
 	case q.Model != "" && q.Vector == nil:
-		return bad("Model", human.Quote(q.Model), "it is about Vector, and there is none")
+		return bad("Model", human.Quote(q.Model), "requires Vector")
 	case q.Vector != nil && len(q.Vector) == 0:
 		return bad("Vector", "", "it has no dimensions")
 	}
@@ -368,9 +379,9 @@ func (s *Search) searchLike(ctx context.Context, id string, f *engine.Filters, n
 		return nil, err
 	}
 	for range engine.FindTries {
-		model := s.Vectors.Model()
+		model := s.vectors.Model()
 		var v []float32
-		if v, err = s.Vectors.EmbeddingNow(ctx, &model, s.Engine.Kinds.Memories, id, m.Version, m.Embedding); !errors.Is(err, vectors.ErrBehind) {
+		if v, err = s.vectors.EmbeddingNow(ctx, &model, s.engine.Kinds().Memories, id, m.Version, m.Embedding); !errors.Is(err, vectors.ErrBehind) {
 			m.Embedding = v
 			break
 		}
@@ -385,7 +396,7 @@ func (s *Search) searchLike(ctx context.Context, id string, f *engine.Filters, n
 		return nil, &errs.FieldError{Field: "query Like", Value: human.Quote(id), Err: fmt.Errorf("%w: this memory has no embedding", errs.ErrInvalid)}
 	}
 	if vector.Norm(m.Embedding) == 0 {
-		return nil, &errs.FieldError{Field: "query Like", Value: human.Quote(id), Err: fmt.Errorf("%w: the embedding of this memory is all zero, which is like nothing: compute it again (memctl reindex), or search by words", errs.ErrInvalid)}
+		return nil, &errs.FieldError{Field: "query Like", Value: human.Quote(id), Err: fmt.Errorf("%w: the embedding of this memory is all zero, so nothing is similar to it: compute it again (memctl reindex), or search by words", errs.ErrInvalid)}
 	}
 	list, err := s.nearest(ctx, m.Embedding, f, n+1, least, bad, "")
 	for i := range list {
@@ -416,11 +427,11 @@ func (s *Search) get(ctx context.Context, id string) (memstore.Memory, error) {
 
 // sized is get, with the size of the document.
 func (s *Search) sized(ctx context.Context, id string) (memstore.Memory, int64, error) {
-	v, err := s.Engine.Get(ctx, s.Engine.Kinds.Memories, id)
+	v, err := s.engine.Get(ctx, s.engine.Kinds().Memories, id)
 	if err != nil {
 		return memstore.Memory{}, 0, err
 	}
-	m, err := s.Engine.Decode(id, v)
+	m, err := s.engine.Decode(id, v)
 	return m, int64(len(v.Doc)), err
 }
 
@@ -431,7 +442,7 @@ func bare(m *memstore.Memory) memstore.Memory {
 
 // Scanners is how many goroutines read vectors, or documents.
 func (s *Search) Scanners() int {
-	if s.Engine.Env.System.Inline {
+	if s.engine.Env().System.Inline {
 		return 1
 	}
 	return min(runtime.GOMAXPROCS(0), 16)

@@ -30,9 +30,9 @@ func (s *Search) nearest(ctx context.Context, v []float32, f *engine.Filters, n 
 	if !math.IsInf(least, -1) {
 		q.MinScore = least
 	}
-	ids, ok, err := engine.Among(ctx, s.Engine, f, comparedShare)
+	ids, ok, err := engine.Among(ctx, s.engine, f, comparedShare)
 	if timed := f.Happened != (engine.Span{}) || f.Created != (engine.Span{}) || f.Updated != (engine.Span{}); timed && err == nil && !ok {
-		if ids, ok, err = engine.Timed(ctx, s.Engine, f, timedShare); err != nil && ctx.Err() == nil {
+		if ids, ok, err = engine.Timed(ctx, s.engine, f, timedShare); err != nil && ctx.Err() == nil {
 			ok, err = false, nil // each is judged
 		}
 	}
@@ -43,7 +43,7 @@ func (s *Search) nearest(ctx context.Context, v []float32, f *engine.Filters, n 
 		q.Keys, q.Accept = append([]string{}, ids...), s.passes(ctx, f, bad)
 	case f.Session != nil || f.Prefix != "":
 		q.Keys = []string{}
-		for id, err := range s.Engine.IDs(ctx, s.Engine.Kinds.Memories, *f) {
+		for id, err := range s.engine.IDs(ctx, s.engine.Kinds().Memories, *f) {
 			switch {
 			case err == nil:
 				q.Keys = append(q.Keys, id)
@@ -56,7 +56,7 @@ func (s *Search) nearest(ctx context.Context, v []float32, f *engine.Filters, n 
 		if f.Reads() {
 			q.Accept = s.passes(ctx, f, bad)
 		}
-	case !f.All() || s.Engine.AnyExpiry(ctx):
+	case !f.All() || s.engine.AnyExpiry(ctx):
 		q.Accept = s.passes(ctx, f, bad)
 	}
 	hits, err := s.searchVectors(ctx, q, model)
@@ -80,11 +80,11 @@ func (s *Search) passes(ctx context.Context, f *engine.Filters, bad *unreadable)
 		return false, nil
 	}
 	return func(id string) (bool, error) {
-		v, err := s.Engine.Find(ctx, s.Engine.Kinds.Memories, id, false)
+		v, err := s.engine.Find(ctx, s.engine.Kinds().Memories, id, false)
 		if err != nil {
 			return no(err)
 		}
-		if !f.Line(id, &v.Line, s.Engine.Env.Clock()) || f.After != "" && !behind(id, f.After) {
+		if !f.Line(id, &v.Line, s.engine.Env().Clock()) || f.After != "" && !behind(id, f.After) {
 			return false, nil
 		}
 		if !f.Reads() {
@@ -102,12 +102,12 @@ func (s *Search) passes(ctx context.Context, f *engine.Filters, bad *unreadable)
 // again. model made q.Vector, "" when nobody says.
 func (s *Search) searchVectors(ctx context.Context, q vector.Query, model string) ([]vector.Hit, error) {
 	for tries, changes := 0, 0; ; tries++ {
-		was := s.Engine.State.Model().LSN
-		view, err := s.Vectors.View(ctx)
+		was := s.engine.State().Model().LSN
+		view, err := s.vectors.View(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if model != "" && s.Engine.State.Model().LSN != was && changes < engine.FindTries {
+		if model != "" && s.engine.State().Model().LSN != was && changes < engine.FindTries {
 			_ = view.Release() // it may be of either model
 			tries, changes = tries-1, changes+1
 			continue
@@ -118,7 +118,7 @@ func (s *Search) searchVectors(ctx context.Context, q vector.Query, model string
 		}
 		hits, err := view.Search(ctx, q)
 		if dim := view.Dim(); errors.Is(err, vector.ErrDimension) && dim != 0 {
-			err = s.Vectors.OtherDimension("query Vector", len(q.Vector), dim)
+			err = s.vectors.OtherDimension("query Vector", len(q.Vector), dim)
 		}
 		if rerr := view.Release(); err == nil && rerr != nil {
 			err = rerr
@@ -137,8 +137,8 @@ func (s *Search) sameModel(asked string, view *vector.View) error {
 	if asked == "" {
 		return nil
 	}
-	model := s.Vectors.Model()
-	has := cmp.Or(model.Name, s.Engine.Settings.Now().VectorsModel(), view.Set().Model())
+	model := s.vectors.Model()
+	has := cmp.Or(model.Name, s.engine.Settings().Now().VectorsModel(), view.Set().Model())
 	if has == "" || template.Model(has) == template.Model(asked) {
 		return nil
 	}
@@ -150,11 +150,11 @@ func (s *Search) sameModel(asked string, view *vector.View) error {
 }
 
 func (s *Search) vectorsRot(ctx context.Context, err error) error {
-	if lerr := s.Vectors.Lock.Lock(ctx); lerr != nil {
+	if lerr := s.vectors.Lock.Lock(ctx); lerr != nil {
 		return lerr
 	}
-	defer s.Vectors.Lock.Unlock()
-	return s.Vectors.Fault(err)
+	defer s.vectors.Lock.Unlock()
+	return s.vectors.Fault(err)
 }
 
 // behind says whether id is listed after another one.

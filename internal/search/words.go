@@ -13,7 +13,7 @@ import (
 
 // byWords finds the n memories that a text describes best.
 func (s *Search) byWords(ctx context.Context, of *Query, f *engine.Filters, n int, least float64, bad *unreadable, a *asked) (list []found, err error) {
-	err = s.Words.With(ctx, func(snap *view.Snapshot) error {
+	err = s.words.With(ctx, func(snap *view.Snapshot) error {
 		list, *bad = nil, unreadable{}
 		q := of.parsed(snap.Analyzer)
 		*a = asked{q, snap.Analyzer, snap.From}
@@ -23,7 +23,7 @@ func (s *Search) byWords(ctx context.Context, of *Query, f *engine.Filters, n in
 			filter.From, filter.Before = &from, &before
 		}
 		var err error
-		if filter.Only, _, err = snap.Narrow(f, s.Engine.Few); err != nil {
+		if filter.Only, _, err = snap.Narrow(f, s.engine.Tune().Few); err != nil {
 			return err
 		}
 		if q.Size() > query.MostWords && of.MaxRareTerms == 0 { // more than with another analyzer
@@ -54,7 +54,7 @@ func (s *Search) accepts(ctx context.Context, a *asked, f *engine.Filters, bad *
 	left := *f
 	left.Session, left.Prefix = nil, ""
 	var passes func(id string) (bool, error)
-	if !left.All() || s.Engine.AnyExpiry(ctx) {
+	if !left.All() || s.engine.AnyExpiry(ctx) {
 		passes = s.passes(ctx, &left, bad)
 	}
 	if passes == nil && !q.Phrases() {

@@ -126,7 +126,7 @@ func (s *Settings) Update(_ *wal.Held, change func(*Config) error) error {
 	case err != nil && env.Passing(err):
 		return s.env.IOError("reading", s.path(), err)
 	case err != nil && s.Unknown() && !s.good.Load():
-		return fmt.Errorf("%w: nothing is known of what it says, so it is not written from the defaults: %s", s.Err(), rebuild)
+		return fmt.Errorf("%w: the file cannot be read, so it is not replaced by the defaults: %s", s.Err(), rebuild)
 	}
 	was := c.Clone()
 	if err := change(&c); err != nil {
@@ -159,7 +159,7 @@ func (s *Settings) Reread() bool {
 	defer s.mu.Unlock()
 	if errors.Is(err, fs.ErrNotExist) && s.Exists() {
 		if s.err == nil {
-			s.tell(ErrMissing, "the last good one holds")
+			s.tell(ErrMissing, "the last valid settings apply")
 		}
 		s.info = vfs.Info{}
 		s.fail(ErrMissing)
@@ -193,7 +193,7 @@ func (s *Settings) Reread() bool {
 
 // tell reports that the file does not hold.
 func (s *Settings) tell(err error, note string) {
-	s.env.Logger.Warn("config.json is not valid; the last good one holds, and nothing is removed by it", "err", err)
+	s.env.Logger.Warn("config.json is not valid; the last valid settings apply, and nothing is removed by them", "err", err)
 	s.env.Event(env.Event{Kind: env.EventConfig, Path: Name, Note: note, Err: err})
 }
 

@@ -53,7 +53,7 @@ func Read(e *wal.Entry) (record.View, error) {
 	switch {
 	case err != nil:
 	case view.Previous >= e.LSN:
-		err = fmt.Errorf("it names %d as the version before it", view.Previous)
+		err = fmt.Errorf("the entry names version %d as its predecessor", view.Previous)
 	case !Dated(e):
 		err = fmt.Errorf("it was committed at %d microseconds since 1970", e.Time.UnixMicro())
 	}
@@ -82,16 +82,16 @@ func checkKey(e *wal.Entry) error {
 			_, err = working.ParseScope(e.Key[1:])
 		case record.Kept:
 			if kind = record.KindKept; e.Delete || len(e.Key) < 3 || e.Key[1] != record.Memory && e.Key[1] != record.Assembly {
-				err = fmt.Errorf("%s is no key", human.Quote(e.Key))
+				err = fmt.Errorf("%s is not a key", human.Quote(e.Key))
 			} else {
 				err = docfile.CheckID("key", e.Key[2:], 0)
 			}
 		case record.Model:
 			if kind = record.KindModel; e.Key != ModelKey || e.Delete {
-				err = fmt.Errorf("%s is no key", human.Quote(e.Key))
+				err = fmt.Errorf("%s is not a key", human.Quote(e.Key))
 			}
 		default:
-			err = fmt.Errorf("%s is no key", human.Quote(e.Key))
+			err = fmt.Errorf("%s is not a key", human.Quote(e.Key))
 		}
 		if err != nil {
 			return err
@@ -180,7 +180,7 @@ func checkLine(e *wal.Entry, view *record.View, line *index.Entry) error {
 		return fmt.Errorf("%s is not the key of a document", human.Quote(e.Key))
 	}
 	if !view.Finite() {
-		return errors.New("its vector has a number that is none")
+		return errors.New("the vector contains NaN or infinity")
 	}
 	switch file := folder + docfile.FileName(e.Key[1:]); {
 	case line.Deleted || line.Version != 0 || line.Mtime != 0:

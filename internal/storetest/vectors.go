@@ -86,11 +86,11 @@ func memories(ctx context.Context, eng *engine.Engine) iter.Seq2[memstore.Memory
 
 func assemblies(ctx context.Context, eng *engine.Engine) iter.Seq2[assembly.Assembly, error] {
 	return engine.Reading(ctx, eng, func(yield func(assembly.Assembly, error) bool) {
-		for id, err := range eng.IDs(ctx, eng.Kinds.Assemblies, engine.Filters{}) {
+		for id, err := range eng.IDs(ctx, eng.Kinds().Assemblies, engine.Filters{}) {
 			var a assembly.Assembly
 			if err == nil {
 				var v engine.Version
-				if v, err = eng.Load(ctx, eng.Kinds.Assemblies, id); err == nil {
+				if v, err = eng.Load(ctx, eng.Kinds().Assemblies, id); err == nil {
 					a, err = eng.DecodeAssembly(id, v)
 				}
 			}
@@ -134,7 +134,7 @@ func (c *vectorChecker) one(kind vector.Kind, id string, at uint64, embedding []
 	if id == "" {
 		return nil // it could not be read
 	}
-	embedding, err := c.st.Vectors.EmbeddingNow(c.ctx, &c.model, c.st.Engine.Kinds.All[kind], id, at, embedding)
+	embedding, err := c.st.Vectors.EmbeddingNow(c.ctx, &c.model, c.st.Engine.Kinds().All[kind], id, at, embedding)
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func (c *vectorChecker) one(kind vector.Kind, id string, at uint64, embedding []
 
 // ghosts looks for vectors of what is not there; what has expired still is.
 func (c *vectorChecker) ghosts() error {
-	for i, k := range []*engine.Kind{c.st.Engine.Kinds.Memories, c.st.Engine.Kinds.Assemblies} {
+	for i, k := range []*engine.Kind{c.st.Engine.Kinds().Memories, c.st.Engine.Kinds().Assemblies} {
 		kind := vector.Kind(i)
 		if c.rows[kind] >= c.view.Count(kind) {
 			continue

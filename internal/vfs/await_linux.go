@@ -28,7 +28,7 @@ func (p *page) Wake(word int) {
 
 // low is where the lower half of a word lies.
 func (p *page) low(word int) uintptr {
-	at := uintptr(unsafe.Pointer(&p.words[word]))
+	at := uintptr(unsafe.Pointer(&p.words.Load()[word]))
 	if one := uint16(1); *(*byte)(unsafe.Pointer(&one)) == 0 { // big-endian
 		at += 4
 	}

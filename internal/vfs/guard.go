@@ -19,17 +19,21 @@ func Guard(f func() error) (err error) {
 		if r == nil {
 			return
 		}
-		// The runtime gives a fault its address, and no other panic.
-		fault, ok := r.(interface {
-			runtime.Error
-			Addr() uintptr
-		})
-		if !ok {
+		if !isFault(r) {
 			panic(r)
 		}
-		err = fmt.Errorf("%w: a mapped file was cut short while it was read: %v", errs.ErrCorrupt, fault)
+		err = fmt.Errorf("%w: a mapped file was cut short while it was read: %v", errs.ErrCorrupt, r)
 	}()
 	return f()
+}
+
+// isFault reports whether a recovered panic is a fault: the runtime gives it an address, and no other panic.
+func isFault(r any) bool {
+	_, ok := r.(interface {
+		runtime.Error
+		Addr() uintptr
+	})
+	return ok
 }
 
 // GuardFile is Guard for what reads the mapping of one file: a fault becomes an

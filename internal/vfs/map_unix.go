@@ -6,21 +6,17 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
 func mapPage(f *os.File) (*page, error) {
-	b, err := mmap(f, pageSize, unix.PROT_READ|unix.PROT_WRITE)
+	b, err := mmap(f, PageSize, unix.PROT_READ|unix.PROT_WRITE)
 	if err != nil {
 		return nil, err
 	}
-	return &page{
-		words: (*[Words]atomic.Uint64)(unsafe.Pointer(&b[0])),
-		unmap: func() error { return unix.Munmap(b) }, // the second time: EINVAL
-	}, nil
+	return newPage((*words)(unsafe.Pointer(&b[0])), func() error { return unix.Munmap(b) }), nil // the second time: EINVAL
 }
 
 type mapping struct{ b []byte }

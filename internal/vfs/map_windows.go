@@ -4,28 +4,24 @@ import (
 	"errors"
 	"io"
 	"os"
-	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
 )
 
 func mapPage(f *os.File) (*page, error) {
-	h, err := windows.CreateFileMapping(windows.Handle(f.Fd()), nil, windows.PAGE_READWRITE, 0, pageSize, nil)
+	h, err := windows.CreateFileMapping(windows.Handle(f.Fd()), nil, windows.PAGE_READWRITE, 0, PageSize, nil)
 	if err != nil {
 		return nil, err
 	}
-	addr, err := windows.MapViewOfFile(h, windows.FILE_MAP_READ|windows.FILE_MAP_WRITE, 0, 0, pageSize)
+	addr, err := windows.MapViewOfFile(h, windows.FILE_MAP_READ|windows.FILE_MAP_WRITE, 0, 0, PageSize)
 	if err != nil {
 		return nil, errors.Join(err, windows.CloseHandle(h))
 	}
-	return &page{
-		// The address is not Go memory; going by a pointer to it keeps vet content.
-		words: *(**[Words]atomic.Uint64)(unsafe.Pointer(&addr)),
-		unmap: func() error {
-			return errors.Join(windows.UnmapViewOfFile(addr), windows.CloseHandle(h))
-		},
-	}, nil
+	// The address is not Go memory; going by a pointer to it keeps vet content.
+	return newPage(*(**words)(unsafe.Pointer(&addr)), func() error {
+		return errors.Join(windows.UnmapViewOfFile(addr), windows.CloseHandle(h))
+	}), nil
 }
 
 // mapping is a copy on the heap: a mapped file could not be replaced.

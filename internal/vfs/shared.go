@@ -4,24 +4,132 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"runtime/debug"
 	"sync/atomic"
 )
 
-// pageSize is the shared page's: Words words.
-const pageSize = Words * 8
+// PageSize is the size of the shared page in bytes.
+const PageSize = Words * 8
 
-// page is the mapped page.
+// words is the content of a page.
+type words [Words]atomic.Uint64
+
+// page is a mapped page. The process does not own the file behind the mapping: cp -a or a shell's
+// redirection cuts it to nothing in place, and then each access faults, also where the file has grown
+// again meanwhile for others. A fault would end the process (SIGBUS). So each access is guarded, as by
+// Guard, and after the first fault the page is what this process saw last in it, in memory of its own:
+// nothing reaches other processes any more, no word goes back, and IsCut reports it.
 type page struct {
-	words *[Words]atomic.Uint64
+	words atomic.Pointer[words] // the mapping; seen from the first fault on
+	seen  words                 // what this process loaded or stored last
+	cut   atomic.Bool
 	unmap func() error
 }
 
-func (p *page) Load(word int) uint64     { return p.words[word].Load() }
-func (p *page) Store(word int, v uint64) { p.words[word].Store(v) }
-func (p *page) Close() error             { return p.unmap() }
+// newPage returns the page of a mapping. It reads all of it, so that seen has every word.
+func newPage(mapped *words, unmap func() error) *page {
+	p := &page{unmap: unmap}
+	p.words.Store(mapped)
+	for word := range Words {
+		p.Load(word)
+	}
+	return p
+}
+
+func (p *page) Load(word int) uint64 {
+	v, ok := loadWord(p.words.Load(), word)
+	if !ok {
+		return p.fall()[word].Load()
+	}
+	p.see(word, v)
+	return v
+}
+
+func (p *page) Store(word int, v uint64) {
+	if !storeWord(p.words.Load(), word, v) {
+		p.fall()[word].Store(v)
+		return
+	}
+	p.see(word, v)
+}
 
 func (p *page) CompareAndSwap(word int, old, new uint64) bool {
-	return p.words[word].CompareAndSwap(old, new)
+	swapped, ok := swapWord(p.words.Load(), word, old, new)
+	if !ok {
+		return p.fall()[word].CompareAndSwap(old, new)
+	}
+	if swapped {
+		p.see(word, new)
+	}
+	return swapped
+}
+
+func (p *page) Close() error {
+	p.words.Store(&p.seen) // the addresses may be those of another mapping soon
+	return p.unmap()
+}
+
+// see keeps what a word was. Most words do not change from one access to the next.
+func (p *page) see(word int, v uint64) {
+	if p.seen[word].Load() != v {
+		p.seen[word].Store(v)
+	}
+}
+
+// fall leaves the mapping.
+func (p *page) fall() *words {
+	p.cut.Store(true)
+	p.words.Store(&p.seen)
+	return &p.seen
+}
+
+// IsCut reports whether the file behind a page was found to be cut short, or its medium to fail: from then on the
+// page is this process's alone.
+func IsCut(s Shared) bool {
+	p, ok := s.(*page)
+	return ok && p.cut.Load()
+}
+
+// The accesses that may fault. ok is false if they did.
+
+func loadWord(m *words, word int) (v uint64, ok bool) {
+	before := debug.SetPanicOnFault(true)
+	defer func() {
+		if debug.SetPanicOnFault(before); !ok {
+			caught(recover())
+		}
+	}()
+	v = m[word].Load()
+	return v, true
+}
+
+func storeWord(m *words, word int, v uint64) (ok bool) {
+	before := debug.SetPanicOnFault(true)
+	defer func() {
+		if debug.SetPanicOnFault(before); !ok {
+			caught(recover())
+		}
+	}()
+	m[word].Store(v)
+	return true
+}
+
+func swapWord(m *words, word int, old, new uint64) (swapped, ok bool) {
+	before := debug.SetPanicOnFault(true)
+	defer func() {
+		if debug.SetPanicOnFault(before); !ok {
+			caught(recover())
+		}
+	}()
+	swapped = m[word].CompareAndSwap(old, new)
+	return swapped, true
+}
+
+// caught panics again with what is no fault.
+func caught(r any) {
+	if r != nil && !isFault(r) {
+		panic(r)
+	}
 }
 
 // openShared writes a new page in place: a caller that asks for one knows that no process is
@@ -41,10 +149,10 @@ func openSharedBy(open opener, p *patience, name string, create bool, perm fs.Fi
 	}
 	defer f.Close() // the mapping stays
 	if create {
-		if _, err := f.WriteAt(make([]byte, pageSize), 0); err != nil {
+		if _, err := f.WriteAt(make([]byte, PageSize), 0); err != nil {
 			return nil, err
 		}
-		if err := f.Truncate(pageSize); err != nil {
+		if err := f.Truncate(PageSize); err != nil {
 			return nil, err
 		}
 	}
@@ -52,8 +160,8 @@ func openSharedBy(open opener, p *patience, name string, create bool, perm fs.Fi
 	if err != nil {
 		return nil, err
 	}
-	if !st.Mode().IsRegular() || st.Size() < pageSize {
-		return nil, pathError("map", name, fmt.Errorf("%w: no page of %d bytes", fs.ErrInvalid, pageSize))
+	if !st.Mode().IsRegular() || st.Size() < PageSize {
+		return nil, pathError("map", name, fmt.Errorf("%w: no page of %d bytes", fs.ErrInvalid, PageSize))
 	}
 	mapped, err := mapPage(f)
 	if err != nil {

@@ -23,7 +23,7 @@ func (vs *Views) ours() bool {
 
 // owned is ours, with the error where it cannot be told just now.
 func (vs *Views) owned() (bool, error) {
-	b, err := vfs.ReadFile(vs.Engine.Env.FS, vs.path(".gitignore"), 1024)
+	b, err := vfs.ReadFile(vs.engine.Env().FS, vs.path(".gitignore"), 1024)
 	if err != nil && (inTheWay(err) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, errs.ErrTooLarge)) {
 		return false, nil
 	}
@@ -36,10 +36,10 @@ func inTheWay(err error) bool { return errors.Is(err, errs.ErrInvalid) || vfs.Is
 // enter makes the folder once every process that writes knows of it. false: one does not, or a
 // process is just opening the store.
 func (vs *Views) enter(held *wal.Held) (bool, error) {
-	if ok, err := vs.Engine.Log.RaiseFlushing(held, wal.FeatureViews); err != nil || !ok {
+	if ok, err := vs.engine.Log().RaiseFlushing(held, wal.FeatureViews); err != nil || !ok {
 		return false, err
 	}
-	eng := vs.Engine.Env
+	eng := vs.engine.Env()
 	if err := vfs.MkdirAll(eng.FS, vs.path(), eng.FolderMode); err != nil {
 		return false, err
 	}
@@ -48,19 +48,19 @@ func (vs *Views) enter(held *wal.Held) (bool, error) {
 	}
 	err := vs.strange()
 	if err == nil {
-		err = vfs.WriteDurable(eng.FS, vs.Engine.ViewFolder("").Temp, vs.path(".gitignore"), []byte(ignoreText), eng.FileMode)
+		err = vfs.WriteDurable(eng.FS, vs.engine.ViewFolder("").Temp, vs.path(".gitignore"), []byte(ignoreText), eng.FileMode)
 	}
 	return err == nil, err
 }
 
 // strange says that the folder has files and is not known to be the store's, so that nothing in it is changed.
 func (vs *Views) strange() error {
-	names, err := vs.Engine.Env.FS.ReadDir(vs.path())
+	names, err := vs.engine.Env().FS.ReadDir(vs.path())
 	switch {
 	case errors.Is(err, fs.ErrNotExist), err == nil && (len(names) == 0 || slices.Equal(names, []string{".gitignore"})), vs.ours():
 		return nil
 	case err != nil:
-		return vs.Engine.Env.IOError("reading", vs.path(), err)
+		return vs.engine.Env().IOError("reading", vs.path(), err)
 	}
 	return fmt.Errorf("%w: %s has files that are not the store's: move them elsewhere", errs.ErrInvalid, places.Views)
 }
@@ -71,7 +71,7 @@ func (vs *Views) unknown() error {
 		return nil
 	}
 	for _, v := range vs.list {
-		if names, err := vs.Engine.ViewFolder(v.Name()).Names(); err == nil && len(names) > 0 {
+		if names, err := vs.engine.ViewFolder(v.Name()).Names(); err == nil && len(names) > 0 {
 			return vs.strange()
 		}
 	}

@@ -28,9 +28,9 @@ import (
 // Views keeps the files of the views of an open store. All methods are for the holder of flush.lock
 // except Init, Due, Folder, Rebuilding, Findings and Close.
 type Views struct {
-	Engine *engine.Engine
-	Makers []Maker
+	engine *engine.Engine
 
+	makers []Maker
 	list   []view.View // the instances that write
 	words  *words.Query
 	orders *words.Orders
@@ -47,19 +47,20 @@ type Views struct {
 // retryAfter is between two tries in the background where files could not be made.
 const retryAfter = time.Minute
 
-// Init makes it ready.
-func (vs *Views) Init() {
-	for _, maker := range vs.Makers {
-		vs.list = append(vs.list, maker(vs.Engine))
+// New returns the views that makers make.
+func New(eng *engine.Engine, makers []Maker) *Views {
+	vs := &Views{engine: eng, makers: makers}
+	for _, maker := range makers {
+		vs.list = append(vs.list, maker(eng))
 	}
 	vs.due.Store(len(vs.list) > 0)
+	return vs
 }
 
 // Words answers searches by words, and what is sorted, counted, and added up by sessions. Call it once;
 // Close closes both.
 func (vs *Views) Words() (*words.Query, *words.Orders) {
-	vs.words, vs.orders = words.NewQuery(vs.Engine, vs.damaged), words.NewOrders(vs.Engine, vs.damaged)
-	vs.Engine.Orders = vs.orders
+	vs.words, vs.orders = words.NewQuery(vs.engine, vs.damaged), words.NewOrders(vs.engine, vs.damaged)
 	return vs.words, vs.orders
 }
 
@@ -72,10 +73,10 @@ func (vs *Views) damaged() {
 
 // Due says whether a round is wanted though no document has changed.
 func (vs *Views) Due() bool {
-	if as := vs.as.Load(); as != nil && *as != vs.Engine.Settings.Now().Words() {
+	if as := vs.as.Load(); as != nil && *as != vs.engine.Settings().Now().Words() {
 		return true
 	}
-	return vs.due.Load() && vs.Engine.Env.Clock().UnixNano() >= vs.retry.Load()
+	return vs.due.Load() && vs.engine.Env().Clock().UnixNano() >= vs.retry.Load()
 }
 
 // Close releases what the views have open.
@@ -98,7 +99,7 @@ func (vs *Views) closeList() (err error) {
 }
 
 func (vs *Views) path(elem ...string) string {
-	return filepath.Join(append([]string{vs.Engine.Env.Dir, places.Views}, elem...)...)
+	return filepath.Join(append([]string{vs.engine.Env().Dir, places.Views}, elem...)...)
 }
 
 // Round makes the files complete as of the index that is mapped; written says that it may be
@@ -133,22 +134,22 @@ func (vs *Views) Round(ctx context.Context, held *wal.Held, written bool) {
 	if len(vs.list) == 0 || !written && !vs.Due() && !vs.outdated() {
 		return
 	}
-	as := vs.Engine.Settings.Now().Words()
+	as := vs.engine.Settings().Now().Words()
 	vs.as.Store(&as)
 	vs.due.Store(true)
-	vs.retry.Store(vs.Engine.Env.Clock().Add(retryAfter).UnixNano())
+	vs.retry.Store(vs.engine.Env().Clock().Add(retryAfter).UnixNano())
 	if ready, err := vs.enter(held); err != nil || !ready {
 		if err != nil {
 			vs.failed(ctx, "", err)
 		}
 		return
 	}
-	set := vs.Engine.State.Set()
+	set := vs.engine.State().Set()
 	if set == nil {
 		return
 	}
 	defer set.Release()
-	if spilled := vs.Engine.Log.Spilled(); written && set.LSN() < spilled {
+	if spilled := vs.engine.Log().Spilled(); written && set.LSN() < spilled {
 		vs.failed(ctx, "", fmt.Errorf("the index that is mapped is as of %d, and not of %d", set.LSN(), spilled))
 		return
 	}
@@ -156,7 +157,7 @@ func (vs *Views) Round(ctx context.Context, held *wal.Held, written bool) {
 	for _, v := range vs.list {
 		err := vs.complete(ctx, held, v, set, purge)
 		if err != nil && purge && ctx.Err() == nil { // a disk may be full: without the old files it is less so
-			if err = vs.Engine.ViewFolder(v.Name()).Clear(); err == nil {
+			if err = vs.engine.ViewFolder(v.Name()).Clear(); err == nil {
 				err = vs.complete(ctx, held, v, set, false)
 			}
 		}
@@ -178,7 +179,7 @@ func (vs *Views) Round(ctx context.Context, held *wal.Held, written bool) {
 func (vs *Views) outdated() bool {
 	return slices.ContainsFunc(vs.list, func(v view.View) bool {
 		o, ok := v.(interface{ OutdatedIn(*view.Folder) bool })
-		return ok && o.OutdatedIn(vs.Engine.ViewFolder(v.Name()))
+		return ok && o.OutdatedIn(vs.engine.ViewFolder(v.Name()))
 	})
 }
 
@@ -187,7 +188,7 @@ func (vs *Views) failed(ctx context.Context, name string, err error) {
 	if ctx.Err() != nil {
 		return
 	}
-	err = vs.Engine.Env.Explain(err)
+	err = vs.engine.Env().Explain(err)
 	path := places.Views
 	if name != "" {
 		path += "/" + name
@@ -195,8 +196,8 @@ func (vs *Views) failed(ctx context.Context, name string, err error) {
 	if was := vs.remember(fmt.Errorf("the view in %s lags behind: %w", path, err)); was != nil && (vfs.IsDiskFull(was) && vfs.IsDiskFull(err) || sameCause(was, err)) {
 		return
 	}
-	vs.Engine.Env.Logger.Warn("a view was not written; a later flush tries again", "path", path, "err", err)
-	vs.Engine.Env.Event(env.Event{Kind: env.EventViewError, Path: path, Err: err})
+	vs.engine.Env().Logger.Warn("a view was not written; a later flush tries again", "path", path, "err", err)
+	vs.engine.Env().Event(env.Event{Kind: env.EventViewError, Path: path, Err: err})
 }
 
 // sameCause says that two errors have one reason: what they say may name a temporary file.
@@ -210,7 +211,7 @@ func sameCause(was, err error) bool {
 
 // remember keeps why the last round failed, for Health, and returns what was kept before.
 func (vs *Views) remember(err error) (was error) {
-	h := &vs.Engine.Health
+	h := vs.engine.Health()
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
 	was, h.Views = h.Views, err
@@ -227,7 +228,7 @@ func (vs *Views) complete(ctx context.Context, _ *wal.Held, v view.View, set *in
 	if !ok {
 		return nil // of a store without a log yet
 	}
-	f := vs.Engine.ViewFolder(v.Name())
+	f := vs.engine.ViewFolder(v.Name())
 	at, err := v.Load(f)
 	if o, ok := v.(interface{ Outdated() bool }); ok && err == nil && o.Outdated() {
 		err = errOutdated
@@ -236,7 +237,7 @@ func (vs *Views) complete(ctx context.Context, _ *wal.Held, v view.View, set *in
 		return nil
 	}
 	if err == nil && at != to {
-		err = vs.Engine.Between(ctx, at, to, func(e *wal.Entry) error { return v.Apply(ctx, nil, e) })
+		err = vs.engine.Between(ctx, at, to, func(e *wal.Entry) error { return v.Apply(ctx, nil, e) })
 	}
 	if p, ok := v.(view.Purger); ok && purge && err == nil {
 		err = p.Purge(f)
@@ -246,14 +247,14 @@ func (vs *Views) complete(ctx context.Context, _ *wal.Held, v view.View, set *in
 			return err
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
-			vs.Engine.Env.Logger.Info("rebuilding a view", "name", v.Name(), "why", err)
+			vs.engine.Env().Logger.Info("rebuilding a view", "name", v.Name(), "why", err)
 		}
 		if err := again(ctx, v, f, set, purge); err != nil {
 			return err
 		}
 	}
 	if err = v.Save(f, to); errors.Is(err, errs.ErrCorrupt) { // it has read files that Load has only opened
-		vs.Engine.Env.Logger.Info("rebuilding a view", "name", v.Name(), "why", err)
+		vs.engine.Env().Logger.Info("rebuilding a view", "name", v.Name(), "why", err)
 		if err = again(ctx, v, f, set, purge); err == nil {
 			err = v.Save(f, to)
 		}
@@ -332,19 +333,19 @@ func (vs *Views) folders(visit func(f *view.Folder, name string) error) error {
 	if ours, err := vs.owned(); err != nil || !ours {
 		return err
 	}
-	names, err := vs.Engine.Env.FS.ReadDir(vs.path())
+	names, err := vs.engine.Env().FS.ReadDir(vs.path())
 	if err != nil {
-		return vs.Engine.Env.IOError("reading", vs.path(), err)
+		return vs.engine.Env().IOError("reading", vs.path(), err)
 	}
 	slices.Sort(names)
 	var all error // one that fails does not keep the others from being visited
 	for _, name := range names {
-		info, err := vs.Engine.Env.FS.Stat(vs.path(name))
+		info, err := vs.engine.Env().FS.Stat(vs.path(name))
 		if err == nil && info.Mode.IsDir() && !strings.HasPrefix(name, ".") {
-			err = visit(vs.Engine.ViewFolder(name), name)
+			err = visit(vs.engine.ViewFolder(name), name)
 		}
 		if err != nil {
-			all = errors.Join(all, vs.Engine.Env.IOError("clearing", vs.path(name), err))
+			all = errors.Join(all, vs.engine.Env().IOError("clearing", vs.path(name), err))
 		}
 	}
 	return all
@@ -373,7 +374,7 @@ func (vs *Views) Rebuilding(ctx context.Context) {
 
 // Rebuild makes the files of one view again.
 func (vs *Views) Rebuild(ctx context.Context, held *wal.Held, name string) error {
-	set := vs.Engine.State.Set()
+	set := vs.engine.State().Set()
 	if set == nil {
 		return errs.ErrClosed
 	}
@@ -411,14 +412,14 @@ const checkTries = 4
 // the next flush makes them complete.
 func (vs *Views) Findings(ctx context.Context) iter.Seq[repair.Finding] {
 	return func(yield func(repair.Finding) bool) {
-		for _, maker := range vs.Makers {
-			v := maker(vs.Engine)
+		for _, maker := range vs.makers {
+			v := maker(vs.engine)
 			var err error
 			for range checkTries {
 				if err = vs.check(ctx, v); err == nil || ctx.Err() != nil {
 					break
 				}
-				_ = vs.Engine.CatchUp(ctx)
+				_ = vs.engine.CatchUp(ctx)
 			}
 			_ = v.Close()
 			if err == nil || ctx.Err() != nil {
@@ -435,12 +436,12 @@ func (vs *Views) Findings(ctx context.Context) iter.Seq[repair.Finding] {
 }
 
 func (vs *Views) check(ctx context.Context, v view.View) error {
-	set := vs.Engine.State.Set()
+	set := vs.engine.State().Set()
 	if set == nil {
 		return nil
 	}
 	defer set.Release()
-	f := vs.Engine.ViewFolder(v.Name())
+	f := vs.engine.ViewFolder(v.Name())
 	at, err := v.Load(f)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -69,7 +69,7 @@ func OpenSegment(b []byte) (*Segment, error) {
 		return nil, broken("it has %d bytes, and should have %d", len(b), s.end+8*blocks+8)
 	}
 	if build.SumOf(b[s.end:len(b)-8], uint64(s.end)) != le.Uint64(b[len(b)-8:]) {
-		return nil, broken("the checksums do not have theirs")
+		return nil, broken("checksum mismatch of the checksums")
 	}
 	s.checked = make([]atomic.Bool, blocks)
 	if err := s.check(0, head); err != nil {
@@ -116,7 +116,7 @@ func (s *Segment) check(from, to int) error {
 		}
 		at := i * blockBytes
 		if xxhash.Sum64(s.b[at:min(at+blockBytes, s.end)]) != binary.LittleEndian.Uint64(s.b[s.end+8*i:]) {
-			return broken("the block at %d does not have its checksum", at)
+			return broken("checksum mismatch of the block at %d", at)
 		}
 		s.checked[i].Store(true)
 	}

@@ -111,7 +111,7 @@ func ReadState(id uint64, seg *Segment, b []byte) (*Part, error) {
 		return p, nil
 	}
 	if len(b) < len(stateMagic)+8 || string(b[:len(stateMagic)]) != stateMagic || build.SumOf(b[:len(b)-8], 0) != binary.LittleEndian.Uint64(b[len(b)-8:]) {
-		return nil, broken("the state of part %d does not have its checksum", id)
+		return nil, broken("checksum mismatch of the state of part %d", id)
 	}
 	s := &stateReader{b: b[len(stateMagic) : len(b)-8]}
 	if s.uvarint() != id || len(s.b) < 8 || binary.LittleEndian.Uint64(s.b) != seg.Sum() {

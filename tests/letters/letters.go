@@ -51,7 +51,7 @@ func (l *Letters) Reset(_ context.Context, set *index.Set) error {
 
 // Apply implements view.Fold.
 func (l *Letters) Apply(_ context.Context, _ *index.Set, e *wal.Entry) error {
-	if l.eng.Kinds.Of(e.Key) != l.eng.Kinds.Memories {
+	if l.eng.Kinds().Of(e.Key) != l.eng.Kinds().Memories {
 		return nil
 	}
 	if delete(l.ids, e.Key[1:]); !e.Delete {

@@ -158,12 +158,12 @@ func (tr *trial) answersMCP() {
 		case w.Begin < tr.ended, w.Err == errEnded.Error():
 		case w.Err == "":
 			served = true
+		case !w.Replaced && tr.named(w.Err):
+			tr.refused = true
 		case tr.e.absent && w.Begin < tr.ready || tr.ready == 0:
 			if !w.Replaced && !strings.Contains(w.Err, "no store") {
 				tr.f.add("error", "%s of A, %s, while there is no store: %s", w.Op, tr.when(&w), w.Err)
 			}
-		case !w.Replaced && tr.named(w.Err):
-			tr.refused = true
 		case !w.Replaced && !(tr.spared() && tr.fenced(&w)):
 			tr.f.add("error", "%s of A, %s, is answered with another error than ErrReplaced: %s",
 				w.Op, tr.when(&w), w.Err)

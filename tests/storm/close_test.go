@@ -30,7 +30,7 @@ func TestCloseBesideEverything(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		open.Inside(st).Engine.Few = 0 // filters ask the words
+		open.Inside(st).Engine.Tune().Few = 0 // filters ask the words
 		var wg sync.WaitGroup
 		ctx := context.Background()
 		ok := func(what string, err error) {

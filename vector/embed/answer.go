@@ -100,7 +100,7 @@ func (a *answer) read() error {
 		return err
 	}
 	if _, err := a.token(); !errors.Is(err, io.EOF) {
-		return errors.Join(errors.New("more follows the answer"), err)
+		return errors.Join(errors.New("data after the answer"), err)
 	}
 	return nil
 }
@@ -163,7 +163,7 @@ func (a *answer) object(each func(name string) error) error {
 		return err
 	}
 	if t.Kind() != '{' {
-		return fmt.Errorf("%s in the place of an object", t.Kind())
+		return fmt.Errorf("%s instead of an object", t.Kind())
 	}
 	for a.dec.PeekKind() != '}' {
 		if t, err = a.token(); err == nil {
@@ -184,7 +184,7 @@ func (a *answer) array(each func(i int) error) error {
 		return err
 	}
 	if t.Kind() != '[' {
-		return fmt.Errorf("%s in the place of a list", t.Kind())
+		return fmt.Errorf("%s instead of a list", t.Kind())
 	}
 	for i := 0; a.dec.PeekKind() != ']'; i++ {
 		if err := each(i); err != nil {

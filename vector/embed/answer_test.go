@@ -74,9 +74,9 @@ func TestAnswers(t *testing.T) {
 		`{"data":[{"embedding":[1]},{"embedding":[1]}]}`:              "more than 1",
 		`{"data":[]}`:                    "0 vectors for 1",
 		`{"data":null}`:                  "0 vectors for 1",
-		`{"data":{"embedding":[1]}}`:     "in the place of a list",
-		`[]`:                             "in the place of an object",
-		`{"data":[{"embedding":[1]}]} {`: "more follows",
+		`{"data":{"embedding":[1]}}`:     "instead of a list",
+		`[]`:                             "instead of an object",
+		`{"data":[{"embedding":[1]}]} {`: "data after",
 		`{"data":[{"embedding":[1`:       "EOF",
 		``:                               "EOF",
 	} {

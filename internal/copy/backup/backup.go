@@ -386,7 +386,7 @@ func checkLog(ctx context.Context, past *wal.Past, from, end wal.Mark) error {
 			return fmt.Errorf("the log at %d: %w", m.LSN, unread(err))
 		}
 		if got != m {
-			return &errs.CorruptionError{Path: backupWAL, Offset: -1, LSN: m.LSN, Err: errors.New("the chain hash is another")}
+			return &errs.CorruptionError{Path: backupWAL, Offset: -1, LSN: m.LSN, Err: errors.New("chain hash mismatch")}
 		}
 	}
 	return nil

@@ -115,7 +115,7 @@ func (f *listedFile) read(fsys vfs.FS, dir string) ([]byte, vfs.Info, error) {
 		return nil, info, fmt.Errorf("reading %s: %w", path, err)
 	}
 	if sha256.Sum256(b) != f.hash {
-		return nil, info, damagedBackup(f.name, errors.New("its bytes are not those that were backed up"))
+		return nil, info, damagedBackup(f.name, errors.New("the content differs from what was backed up"))
 	}
 	return b, info, nil
 }
@@ -168,7 +168,7 @@ func listed(fsys vfs.FS, dir string, info *repair.BackupInfo) func(yield func(li
 		case in.Err() != nil:
 			fail(fmt.Errorf("reading %s: %w", filepath.Join(dir, backupList), in.Err()))
 		case hex.EncodeToString(sum.Sum(nil)) != info.List || n != filesOf(info):
-			fail(&errs.CorruptionError{Path: backupList, Offset: -1, Err: errors.New("it is not the list that the backup was made with")})
+			fail(&errs.CorruptionError{Path: backupList, Offset: -1, Err: errors.New("the list is not the one of this backup")})
 		}
 	}
 }

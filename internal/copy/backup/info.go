@@ -108,7 +108,7 @@ func ReadInfo(fsys vfs.FS, dir string) (repair.BackupInfo, error) {
 	var i repair.BackupInfo
 	b, err := vfs.ReadText(fsys, filepath.Join(dir, repair.BackupName), places.BackupMost)
 	if errors.Is(err, fs.ErrNotExist) {
-		return i, fmt.Errorf("%s: %w: it has no %s, so it is no backup, or half of one", dir, errs.ErrNoStore, repair.BackupName)
+		return i, fmt.Errorf("%s: %w: %s is missing: not a backup, or an incomplete one", dir, errs.ErrNoStore, repair.BackupName)
 	}
 	if errors.Is(err, vfs.ErrNotRegular) || errors.Is(err, errs.ErrTooLarge) || errors.Is(err, vfs.ErrZeros) {
 		return i, damagedBackup(repair.BackupName, err)
@@ -129,7 +129,7 @@ func parseInfo(dir string, b []byte) (repair.BackupInfo, error) {
 	}
 	sum, err := sumOf(&i)
 	if err == nil && (sum != i.Sum || i.Format < 1) {
-		err = errors.New("it does not match its checksum")
+		err = errors.New("checksum mismatch")
 	}
 	if err == nil {
 		_, err = featuresOf(&i)

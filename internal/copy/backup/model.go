@@ -49,7 +49,7 @@ func (b *backup) standing(ctx context.Context) (wal.Checkpoint, error) {
 			return c, nil
 		}
 		if try == standingTries { // the index went on each time
-			return c, fmt.Errorf("%w: the store is flushed faster than it can be looked at", errs.ErrConflict)
+			return c, fmt.Errorf("%w: other processes keep flushing the store: retry", errs.ErrConflict)
 		}
 		// A process that is between its index and the mark, stopped there or killed, has flush.lock, or had it.
 		if b.s.Flush != nil {
@@ -245,7 +245,7 @@ func checkComputed(ctx context.Context, fsys vfs.FS, dir string, info *repair.Ba
 		}
 	}
 	if size != info.Computed.Size || hex.EncodeToString(h.Sum(nil)) != info.Computed.Sum {
-		return damagedBackup(places.Computed, errors.New("its bytes are not those that were backed up"))
+		return damagedBackup(places.Computed, errors.New("the content differs from what was backed up"))
 	}
 	return nil
 }
@@ -318,7 +318,7 @@ func (r *restore) computed(ctx context.Context) error {
 		}
 		err = errors.Join(err, in.Close())
 		if err == nil && (size != info.Size || sum != info.Sum) {
-			err = errors.New("its bytes are not those that were backed up")
+			err = errors.New("the content differs from what was backed up")
 		}
 	}
 	switch {
@@ -329,7 +329,7 @@ func (r *restore) computed(ctx context.Context) error {
 	case r.s.Strict:
 		return damagedBackup(places.Computed, err)
 	}
-	r.noteDamage(places.Computed, reason(err), "what is sound of it was taken, the rest is computed again")
+	r.noteDamage(places.Computed, reason(err), "the sound part was taken, the rest is computed again")
 	r.report.Damaged = append(r.report.Damaged, repair.DamagedFile{ID: path.Base(places.Computed), In: path.Dir(places.Computed), Why: err.Error()})
 	return nil
 }

@@ -191,13 +191,13 @@ func (r *restore) choose(ctx context.Context) error {
 	last := end.LSN
 	if l := r.s.Living; l != nil && r.s.To > end.LSN {
 		if l.Geometry != geometryOf(&r.info) {
-			return fmt.Errorf("%w: the log is another store's", errs.ErrInvalid)
+			return fmt.Errorf("%w: the log belongs to another store", errs.ErrInvalid)
 		}
 		if m, err := l.Chain(ctx, end.LSN); err != nil || m != end {
 			if err == nil || errors.Is(err, errs.ErrNotFound) {
-				err = fmt.Errorf("%w: the log went another way after the backup", errs.ErrInvalid)
+				err = fmt.Errorf("%w: the log diverged after the backup", errs.ErrInvalid)
 			}
-			return fmt.Errorf("going on at %d, where the backup ends: %w", end.LSN, err)
+			return fmt.Errorf("continuing at %d, where the backup ends: %w", end.LSN, err)
 		}
 		r.past = append(r.past, stretch{l, end, r.s.To})
 		last = r.s.To
@@ -226,13 +226,13 @@ func (r *restore) choose(ctx context.Context) error {
 	case err != nil:
 		return err
 	case r.s.Living == nil && r.s.Time.After(r.info.Until): // a later commit may be of this time
-		return r.impossible("it lies behind the backup; the living store's log may have it")
+		return r.impossible("the moment is after the end of the backup; the log of the store may have it")
 	case done:
 		return nil
 	case r.s.Living != nil && r.s.LSN == 0:
 		return nil // what comes after the log's end is not yet written
 	case r.s.LSN > last:
-		return r.impossible("the log does not reach so far; the living store's may")
+		return r.impossible("the log does not reach that far; the log of the store may")
 	}
 	return nil
 }

@@ -167,7 +167,7 @@ func (m *migrate) run(ctx context.Context) error {
 	}
 	if !m.s.Switch {
 		if m.s.RemoveSource {
-			return fmt.Errorf("%s is still the store: %w: the old place is emptied after the switch: memctl --store %s migrate --to %s --switch --remove-source",
+			return fmt.Errorf("%s is still the store: %w: it can be emptied only after the switch: memctl --store %s migrate --to %s --switch --remove-source",
 				m.s.From, errs.ErrInvalid, m.s.From, m.s.To)
 		}
 		return nil
@@ -229,9 +229,11 @@ func (m *migrate) begin(ctx context.Context) error {
 	if err := writeState(m.fs, m.s.To, places.MigrationName, &m.state, m.s.FileMode); err != nil {
 		return err
 	}
-	// What a note here says is of the time before: the store was here, and comes back.
-	if err := m.fs.Remove(m.to(places.MovedName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	// A note here is of the time before: the store was here, and comes back.
+	for _, note := range []string{places.MovedName, filepath.FromSlash(places.SecondNote)} {
+		if err := m.fs.Remove(m.to(note)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
 	return m.openBarrier()
 }
@@ -273,17 +275,35 @@ func (m *migrate) take() (err error) {
 	return err
 }
 
-// empty refuses a folder with anything in it but what a migration has before its
-// state is durable, or a store that moved away from here left.
+// empty refuses a folder with anything in it but what a migration has before its state is durable, or what
+// this store left here when it moved away: the note, and what processes made that opened it meanwhile.
 func (m *migrate) empty(names []string) error {
+	note, was, err := readMoved(m.fs, m.s.To)
+	if err != nil {
+		return err
+	}
+	was = was && note.Store == m.report.Store
 	for _, name := range names {
-		switch name {
-		case migrationLock, places.MigrationName + ".new", places.MovedName:
+		switch {
+		case name == migrationLock, name == places.MigrationName+".new", name == places.MovedName:
+		case was && places.IsTopFolder(name) && m.bare(name, 3):
 		default:
 			return fmt.Errorf("%s is not empty (it holds %s) and no unfinished migration: %w: name a new folder", m.s.To, human.Quote(name), errs.ErrInvalid)
 		}
 	}
 	return nil
+}
+
+// bare reports whether a folder of a store has nothing in it but folders, locks, and other files that tell
+// which processes use a store: so leaves it a process that opened the store while it was moved away, and
+// found that under open.lock (wal.Options.Resides).
+func (m *migrate) bare(rel string, depth int) bool {
+	info, err := m.fs.Stat(m.to(rel))
+	if err != nil || !info.Mode.IsDir() || depth == 0 {
+		return err == nil && info.Mode.IsRegular() && (places.OfTheMachine(filepath.ToSlash(rel)) || filepath.ToSlash(rel) == places.SecondNote)
+	}
+	names, err := places.Names(m.fs, m.to(rel))
+	return err == nil && !slices.ContainsFunc(names, func(name string) bool { return !m.bare(filepath.Join(rel, name), depth-1) })
 }
 
 // own reads the state of an earlier run, or makes one.
@@ -315,7 +335,7 @@ func (m *migrate) own() error {
 	if state.State == stateReady {
 		note, gone, err := readMoved(m.fs, state.From)
 		if err == nil && gone && note.ID == state.ID {
-			err = fmt.Errorf("%s is the store since it was moved from %s; %s is a copy of before: %w", m.s.To, state.From, m.s.From, errs.ErrInvalid)
+			err = fmt.Errorf("%s has been the store since it was moved from %s; %s is an older copy: %w", m.s.To, state.From, m.s.From, errs.ErrInvalid)
 		}
 		if err != nil {
 			return err
@@ -378,7 +398,7 @@ func (m *migrate) explain(err error) error {
 	if !vfs.IsDiskFull(err) {
 		return err
 	}
-	full := vfs.Full(m.fs, m.s.To, fmt.Errorf("%w; the store in %s is as it was; the same command goes on where it was", err, m.s.From))
+	full := vfs.Full(m.fs, m.s.To, fmt.Errorf("%w; the store in %s is as it was; the same command continues", err, m.s.From))
 	full.Need = m.missing
 	return full
 }

@@ -57,7 +57,7 @@ func (m *migrate) mirror(ctx context.Context, compare bool) error {
 		case places.IsTopFile(name), places.IsTopFolder(name), temporary(name), name == places.MigrationName+".new":
 			err = m.removeCopy(filepath.ToSlash(name))
 		default:
-			err = fmt.Errorf("%s is not of the store that is moved: %w: take it away", m.to(name), errs.ErrInvalid)
+			err = fmt.Errorf("%s does not belong to the store that is moved: %w: move it away", m.to(name), errs.ErrInvalid)
 		}
 		if err != nil {
 			return err
@@ -203,7 +203,7 @@ func (c *mirror) replaceable(name string) error {
 		return nil
 	}
 	return &errs.CorruptionError{Path: m.from(name), Offset: -1, Err: fmt.Errorf(
-		"one of it and its copy %s has rotted just now, for size and time are equal and bytes are not; both stay as they are: run the same again, which finds out which", m.to(name))}
+		"the file or its copy %s has changed on the disk: size and time are equal, the content is not; both are kept: run the same command again, which finds the damaged one", m.to(name))}
 }
 
 // wholeCopy says whether a segment's copy in an archive is sound.

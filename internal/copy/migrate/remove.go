@@ -120,7 +120,7 @@ func (m *migrate) continues(ctx context.Context, note *moved) error {
 		return fmt.Errorf("reading the checkpoint of %s: %w", m.s.To, err)
 	}
 	if c.UUID != note.Store {
-		return fmt.Errorf("in %s there is another store now: %w", m.s.To, errs.ErrInvalid)
+		return fmt.Errorf("%s has another store now: %w", m.s.To, errs.ErrInvalid)
 	}
 	if old, err := wal.ReadCheckpoint(m.fs, m.s.From); err == nil && old.Attested.LSN > c.Attested.LSN {
 		return fmt.Errorf("the log of %s reaches less far (%d) than that of %s (%d): %w", m.s.To, c.Attested.LSN, m.s.From, old.Attested.LSN, errs.ErrInvalid)
@@ -128,8 +128,8 @@ func (m *migrate) continues(ctx context.Context, note *moved) error {
 	return m.s.Sound(ctx)
 }
 
-// ofTheLog says whether a file needs no proof: a process that opens the old place may recover the
-// log before it sees the note.
+// ofTheLog reports whether a file needs no proof: a process that began to open the old place may have
+// changed it since.
 func ofTheLog(name string) bool {
 	dir, base := filepath.Split(name)
 	_, segments := segment.ParseName(base)

@@ -92,7 +92,7 @@ func readMoved(fsys vfs.FS, dir string) (m moved, ok bool, err error) {
 	case m.Format > movedFormat:
 		err = &errs.NewerError{Path: filepath.Join(dir, filepath.FromSlash(name)), Format: uint64(m.Format), Reads: movedFormat}
 	case m.To == "" || m.ID == uuid.Nil:
-		err = &errs.CorruptionError{Path: name, Offset: -1, Err: errors.New("it does not say where the store went")}
+		err = &errs.CorruptionError{Path: name, Offset: -1, Err: errors.New("the note does not say where the store is")}
 	}
 	return m, ok, err
 }
@@ -155,7 +155,7 @@ func Residence(fsys vfs.FS, dir string) (done func() error, err error) {
 		}
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("%s is the copy of a store that is moved; whether it already is the store says %s: %w", dir, m.From, err)
+			return nil, fmt.Errorf("%s is the copy of a store that is being moved; %s tells whether it is the store already: %w", dir, m.From, err)
 		case ok && note.ID == m.ID:
 			return func() error { return settle(fsys, m.From, dir) }, nil
 		}

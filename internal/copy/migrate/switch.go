@@ -132,7 +132,7 @@ func (m *migrate) finish(ctx context.Context, note *moved) error {
 	}
 	if c, cerr := wal.ReadCheckpoint(m.fs, m.s.To); err == nil && (cerr != nil || c.UUID != note.Store) {
 		m.report.Switched = false
-		err = fmt.Errorf("%s says that the store is in %s, where it is not now: %w: is its disk mounted?", m.from(places.MovedName), m.s.To, errors.Join(errs.ErrNoStore, cerr))
+		err = fmt.Errorf("%s says that the store is in %s, but it is not there: %w: is its disk mounted?", m.from(places.MovedName), m.s.To, errors.Join(errs.ErrNoStore, cerr))
 	}
 	if err == nil && m.s.RemoveSource {
 		err = m.apart() // the folders may have been moved since

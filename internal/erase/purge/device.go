@@ -9,7 +9,7 @@ import (
 // overwrites says of the store's file system why overwriting a file may leave its old
 // blocks as they are; "" where it does not.
 func (p *Purger) overwrites() string {
-	v, err := p.Engine.Env.FS.Volume(p.Engine.Env.Dir)
+	v, err := p.engine.Env().FS.Volume(p.engine.Env().Dir)
 	if err != nil {
 		return fmt.Sprintf("whether this file system overwrites files in place cannot be told: %v", err)
 	}

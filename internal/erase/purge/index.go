@@ -12,7 +12,7 @@ import (
 // purgedVectors names what of some documents is still in the vectors: they could
 // not be written again.
 func (p *Purger) purgedVectors(k *engine.Kind, ids []string, r *Report) error {
-	set, why := p.Vectors.Load(nil)
+	set, why := p.vectors.Load(nil)
 	if set == nil {
 		return why
 	}

@@ -70,14 +70,14 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 		return nil, err
 	}
 	r := &Report{Device: p.overwrites()}
-	if k == p.Engine.Kinds.Memories {
-		p.Retention.ForgetTouched(ids)
+	if k == p.engine.Kinds().Memories {
+		p.retention.ForgetTouched(ids)
 	}
 	// From before the first deletion: the process that flushes that keeps the file for this purge.
-	if err := p.Engine.Log.BeginPurge(ctx); err != nil {
+	if err := p.engine.Log().BeginPurge(ctx); err != nil {
 		return r, err
 	}
-	cut := flush.PurgeWasCut(p.Flusher) // before this one makes the folder that says so of itself
+	cut := flush.PurgeWasCut(p.flusher) // before this one makes the folder that says so of itself
 	deleted := false                    // and not overwritten
 	ended := false
 	end := func() {
@@ -86,19 +86,19 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 		}
 		ended = true
 		if deleted {
-			p.Engine.Log.FailPurge()
+			p.engine.Log().FailPurge()
 		}
-		p.Engine.Log.EndPurge()
+		p.engine.Log().EndPurge()
 	}
 	defer end()
 	traces := trace.Of(k.Letter, ids)
-	traces.Log = p.Engine.Log.Past().Geometry
+	traces.Log = p.engine.Log().Past().Geometry
 	err := p.preparePurge(ctx, r)
 	if err == nil {
 		err = p.learn(ctx, k, ids, traces)
 	}
 	if err != nil {
-		if !cut && !p.Engine.Log.Unpurged() {
+		if !cut && !p.engine.Log().Unpurged() {
 			p.leaveFolder()
 		}
 		return r, err
@@ -107,20 +107,20 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 	if err := p.purgeEntries(ctx, k, ids, r); err != nil {
 		return r, err
 	}
-	held, err := p.Engine.Log.LockFlush(ctx)
+	held, err := p.engine.Log().LockFlush(ctx)
 	if err != nil {
 		return r, err
 	}
 	defer held.Unlock()
 	defer end()
-	if k == p.Engine.Kinds.Memories {
-		if err := p.Vectors.PurgeComputed(ctx, held, ids, &r.Left, &r.Unlinked); err != nil {
+	if k == p.engine.Kinds().Memories {
+		if err := p.vectors.PurgeComputed(ctx, held, ids, &r.Left, &r.Unlinked); err != nil {
 			return r, err
 		}
 	}
 	err = p.purgeLocked(ctx, held, k, ids, traces, cut, r)
 	if deleted = err != nil; !deleted {
-		p.Engine.Log.DonePurge()
+		p.engine.Log().DonePurge()
 	} else {
 		if vfs.IsDiskFull(err) {
 			err = fmt.Errorf("the %s are deleted, but traces of them are left: make room, then purge again: %w", k.Name(), err)
@@ -129,15 +129,15 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 	}
 	for _, id := range ids {
 		if err := p.there(ctx, k, id); err == nil {
-			found, _ := p.Engine.State.Current(k.Key(id))
+			found, _ := p.engine.State().Current(k.Key(id))
 			r.Left = append(r.Left, fmt.Errorf("%s %s: %w", k.Noun, human.Quote(id),
 				&errs.ConflictError{ID: id, Found: found, Remedy: "it was written again while it was purged: purge again"}))
 		}
 	}
-	strangers, err := trace.Strangers(ctx, p.Engine.Env.FS, p.Engine.Env.Dir)
+	strangers, err := trace.Strangers(ctx, p.engine.Env().FS, p.engine.Env().Dir)
 	if err == nil {
 		var mentions []repair.Mention
-		mentions, err = traces.MentionedIn(ctx, p.Engine.Env.FS, p.Engine.Env.Dir, strangers)
+		mentions, err = traces.MentionedIn(ctx, p.engine.Env().FS, p.engine.Env().Dir, strangers)
 		r.Mentions = append(r.Mentions, mentions...)
 	}
 	if err != nil {
@@ -158,8 +158,8 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 
 // leaveFolder removes what would say that a purge was cut, of one that gave up before it deleted.
 func (p *Purger) leaveFolder() {
-	if held, err := p.Engine.Log.TryLockFlush(); err == nil && held != nil {
-		_ = flush.DropPurgeFolder(p.Flusher) // where it stays, what comes is overwritten until a purge is done
+	if held, err := p.engine.Log().TryLockFlush(); err == nil && held != nil {
+		_ = flush.DropPurgeFolder(p.flusher) // where it stays, what comes is overwritten until a purge is done
 		held.Unlock()
 	}
 }
@@ -169,7 +169,7 @@ const learnMost = 100
 
 // learn tells traces what the documents said, while that can still be read.
 func (p *Purger) learn(ctx context.Context, k *engine.Kind, ids []string, traces *trace.Set) error {
-	if k == p.Engine.Kinds.Scopes {
+	if k == p.engine.Kinds().Scopes {
 		for _, id := range ids {
 			if err := p.learnScope(ctx, id, traces); err != nil {
 				return err
@@ -178,7 +178,7 @@ func (p *Purger) learn(ctx context.Context, k *engine.Kind, ids []string, traces
 		return nil
 	}
 	learned := map[string]map[[32]byte]bool{} // of each id, which documents: a version may be found more than once
-	return history.Readable(ctx, p.History, k, ids, func(v *history.Version) {
+	return history.Readable(ctx, p.history, k, ids, func(v *history.Version) {
 		of := learned[v.ID]
 		if of == nil {
 			of = map[[32]byte]bool{}
@@ -188,7 +188,7 @@ func (p *Purger) learn(ctx context.Context, k *engine.Kind, ids []string, traces
 			return
 		}
 		of[v.ContentHash] = true
-		if k == p.Engine.Kinds.Assemblies {
+		if k == p.engine.Kinds().Assemblies {
 			if a, err := v.DecodeAssembly(); err == nil {
 				traces.Learn(a.Name)
 				traces.Learn(a.Description)
@@ -201,16 +201,16 @@ func (p *Purger) learn(ctx context.Context, k *engine.Kind, ids []string, traces
 
 // preparePurge enters the folder under flush.lock: a round beside may be using it.
 func (p *Purger) preparePurge(ctx context.Context, r *Report) error {
-	held, err := p.Engine.Log.LockFlush(ctx)
+	held, err := p.engine.Log().LockFlush(ctx)
 	if err != nil {
 		return err
 	}
 	defer held.Unlock()
 	var m flush.Remains
-	err = p.Flusher.EnterPurgeFolder(held, &m)
+	err = p.flusher.EnterPurgeFolder(held, &m)
 	r.remains(&m)
 	if err != nil {
-		return p.Engine.Env.IOError("making", filepath.Join(p.Engine.Env.Dir, flush.PurgeFolder), err)
+		return p.engine.Env().IOError("making", filepath.Join(p.engine.Env().Dir, flush.PurgeFolder), err)
 	}
 	return nil
 }
@@ -227,29 +227,29 @@ func (p *Purger) purgeEntries(ctx context.Context, k *engine.Kind, ids []string,
 	}
 	for _, id := range r.Deleted {
 		err := error(nil)
-		if k == p.Engine.Kinds.Scopes {
+		if k == p.engine.Kinds().Scopes {
 			err = p.dropScope(ctx, id)
 		} else {
-			err = p.Commits.Commit(ctx, []commit.Op{{Group: k == p.Engine.Kinds.Assemblies, ID: id, Conds: commit.Conditions{Unkept: true}}}, nil, 0)
+			err = p.commits.Commit(ctx, []commit.Op{{Group: k == p.engine.Kinds().Assemblies, ID: id, Conds: commit.Conditions{Unkept: true}}}, nil, 0)
 		}
 		if err != nil {
 			return fmt.Errorf("deleting %s: %w", human.Quote(id), err)
 		}
 	}
-	if k == p.Engine.Kinds.Scopes {
+	if k == p.engine.Kinds().Scopes {
 		return nil
 	}
-	if p.Engine.Cache != nil {
+	if p.engine.Cache() != nil {
 		for _, id := range ids {
-			p.Engine.Cache.Invalidate(k.CacheKey(id))
+			p.engine.Cache().Invalidate(k.CacheKey(id))
 		}
 	}
-	if k == p.Engine.Kinds.Assemblies {
+	if k == p.engine.Kinds().Assemblies {
 		return nil
 	}
 	for _, id := range ids {
 		var in []string
-		for a, err := range p.Containing(ctx, id) {
+		for a, err := range p.engine.AssembliesWith(ctx, id) {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -273,7 +273,7 @@ func (p *Purger) purgeEntries(ctx context.Context, k *engine.Kind, ids []string,
 
 // takeOut takes a memory out of an assembly.
 func (p *Purger) takeOut(ctx context.Context, from, id string) error {
-	return p.Commits.Transact(ctx, nil, p.Commits.Commit, func(tx *commit.Tx) error {
+	return p.commits.Transact(ctx, nil, p.commits.Commit, func(tx *commit.Tx) error {
 		a, err := tx.Assembly(from)
 		if err != nil {
 			return err
@@ -302,52 +302,52 @@ func (p *Purger) purgeLocked(ctx context.Context, held *wal.Held, k *engine.Kind
 		}
 		return step()
 	}
-	if err := room(func() error { return p.Engine.Log.Roll(ctx) }); err != nil {
+	if err := room(func() error { return p.engine.Log().Roll(ctx) }); err != nil {
 		return fmt.Errorf("beginning a new segment: %w", err)
 	}
-	old, err := p.Flusher.DoomIndex(ctx, held, true)
+	old, err := p.flusher.DoomIndex(ctx, held, true)
 	if err != nil {
 		return err
 	}
 	// What the round displaces of other memories is theirs, unless a purge was cut, which may have been of
 	// these. Files that were displaced since this one began, by whatever process, are all overwritten.
-	if memories := p.Engine.Kinds.Memories; !cut {
-		p.Flusher.Files.Spare(func(c *docfile.Change) bool {
+	if memories := p.engine.Kinds().Memories; !cut {
+		p.flusher.Files().Spare(func(c *docfile.Change) bool {
 			return c.Folder == memories.Folder && (k != memories || !traces.Stands(c.Name))
 		})
-		defer p.Flusher.Files.Spare(nil)
+		defer p.flusher.Files().Spare(nil)
 	}
-	if err := room(func() error { return p.Flusher.FlushRound(ctx, held, flush.MergeAlways) }); err != nil {
+	if err := room(func() error { return p.flusher.FlushRound(ctx, held, flush.MergeAlways) }); err != nil {
 		return errors.Join(err, old.Close())
 	}
 	var m flush.Remains
-	err = old.Wipe(held, p.Flusher, &m)
+	err = old.Wipe(held, p.flusher, &m)
 	r.remains(&m)
 	if err != nil {
 		return err
 	}
-	r.Unlinked, p.Flusher.Unlinked = append(r.Unlinked, p.Flusher.Unlinked...), nil
-	if k != p.Engine.Kinds.Scopes {
+	r.Unlinked, p.flusher.Unlinked = append(r.Unlinked, p.flusher.Unlinked...), nil
+	if k != p.engine.Kinds().Scopes {
 		if err := p.purgedVectors(k, ids, r); err != nil {
 			return err
 		}
 	}
 	// Both slots of the checkpoint are to release the old segments, for these go now.
-	c, err := p.Engine.Log.Checkpoint()
+	c, err := p.engine.Log().Checkpoint()
 	if err != nil {
 		return err
 	}
-	if err := p.Engine.Log.SetCheckpoint(held, c.Flushed, c.Spilled, p.Flusher.FolderTimes()); err != nil {
+	if err := p.engine.Log().SetCheckpoint(held, c.Flushed, c.Spilled, p.flusher.FolderTimes()); err != nil {
 		return err
 	}
-	done, err := p.Engine.Log.Purge(ctx, held, traces.Entry)
+	done, err := p.engine.Log().Purge(ctx, held, traces.Entry)
 	r.Segments, r.Copies, r.Frames, r.Left = done.Segments, done.Copies, done.Frames, slices.Concat(r.Left, done.Damaged, done.Unwiped)
 	r.Lost = append(r.Lost, done.Lost...)
 	if err != nil {
 		return err
 	}
-	edits, err := p.Flusher.Files.WipeTemp(p.Flusher.Surplus(ctx))
-	p.Flusher.Edited(ctx, edits)
+	edits, err := p.flusher.Files().WipeTemp(p.flusher.Surplus(ctx))
+	p.flusher.Edited(ctx, edits)
 	if err != nil {
 		return fmt.Errorf("overwriting tmp: %w", err)
 	}
@@ -363,15 +363,15 @@ func (p *Purger) purgeLocked(ctx context.Context, held *wal.Held, k *engine.Kind
 // purgeRoom frees on a full disk what can be had without any room: the pool, and the
 // backups of the index that would be written again.
 func (p *Purger) purgeRoom(ctx context.Context, k *engine.Kind, ids []string, r *Report) error {
-	edits, err := p.Flusher.Files.WipeTemp(p.Flusher.Surplus(ctx))
-	p.Flusher.Edited(ctx, edits)
+	edits, err := p.flusher.Files().WipeTemp(p.flusher.Surplus(ctx))
+	p.flusher.Edited(ctx, edits)
 	if err != nil {
 		return fmt.Errorf("overwriting tmp: %w", err)
 	}
-	if k == p.Engine.Kinds.Scopes {
+	if k == p.engine.Kinds().Scopes {
 		return nil // they have nothing of it
 	}
-	dropped, unlinked, err := index.DropBackups(p.Engine.Env.FS, p.Engine.Env.Dir, uuid.UUID(p.Engine.Log.UUID()).String(), k.Section, ids)
+	dropped, unlinked, err := index.DropBackups(p.engine.Env().FS, p.engine.Env().Dir, uuid.UUID(p.engine.Log().UUID()).String(), k.Section, ids)
 	r.Dropped += len(dropped)
 	r.Unlinked = append(r.Unlinked, unlinked...)
 	if err != nil {
@@ -382,21 +382,21 @@ func (p *Purger) purgeRoom(ctx context.Context, k *engine.Kind, ids []string, r 
 
 // purgeBackups rewrites those of the index, and names full ones.
 func (p *Purger) purgeBackups(held *wal.Held, k *engine.Kind, ids []string, c wal.Checkpoint, r *Report) error {
-	if k != p.Engine.Kinds.Scopes {
+	if k != p.engine.Kinds().Scopes {
 		if err := p.purgeIndexBackups(held, k, ids, c, r); err != nil {
 			return err
 		}
 	}
-	names, err := p.Engine.Env.FS.ReadDir(filepath.Join(p.Engine.Env.Dir, index.BackupsDir))
+	names, err := p.engine.Env().FS.ReadDir(filepath.Join(p.engine.Env().Dir, index.BackupsDir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	slices.Sort(names)
-	if _, err := p.Engine.Env.FS.Stat(filepath.Join(p.Engine.Env.Dir, ".git")); err == nil {
+	if _, err := p.engine.Env().FS.Stat(filepath.Join(p.engine.Env().Dir, ".git")); err == nil {
 		r.Backup = append(r.Backup, ".git")
 	}
 	for _, name := range names {
-		if _, err := p.Engine.Env.FS.Stat(filepath.Join(p.Engine.Env.Dir, index.BackupsDir, name, repair.BackupName)); err == nil {
+		if _, err := p.engine.Env().FS.Stat(filepath.Join(p.engine.Env().Dir, index.BackupsDir, name, repair.BackupName)); err == nil {
 			r.Backup = append(r.Backup, index.BackupsDir+"/"+name)
 		}
 	}
@@ -404,16 +404,16 @@ func (p *Purger) purgeBackups(held *wal.Held, k *engine.Kind, ids []string, c wa
 }
 
 func (p *Purger) purgeIndexBackups(held *wal.Held, k *engine.Kind, ids []string, c wal.Checkpoint, r *Report) error {
-	dir := filepath.Join(p.Engine.Env.Dir, filepath.FromSlash(flush.PurgeFolder))
-	if err := p.Flusher.ClearTemp(held, flush.PurgeFolder); err != nil {
+	dir := filepath.Join(p.engine.Env().Dir, filepath.FromSlash(flush.PurgeFolder))
+	if err := p.flusher.ClearTemp(held, flush.PurgeFolder); err != nil {
 		return err
 	}
-	if err := vfs.MkdirAll(p.Engine.Env.FS, dir, p.Engine.Env.FolderMode); err != nil {
+	if err := vfs.MkdirAll(p.engine.Env().FS, dir, p.engine.Env().FolderMode); err != nil {
 		return err
 	}
-	to := p.Engine.Target(uuid.UUID(p.Engine.Log.UUID()), c.Spilled)
+	to := p.engine.Target(uuid.UUID(p.engine.Log().UUID()), c.Spilled)
 	to.Dir, to.Temp, to.Ready = dir, filepath.Join(dir, "index.new"), nil
-	done, err := index.PurgeBackups(p.Engine.Env.Dir, to, k.Section, ids)
+	done, err := index.PurgeBackups(p.engine.Env().Dir, to, k.Section, ids)
 	r.Backups, r.Dropped = len(done.Rewritten), r.Dropped+len(done.Removed)
 	r.Unlinked = append(r.Unlinked, done.Unlinked...)
 	r.Dropped += len(done.Unread)
@@ -424,23 +424,23 @@ func (p *Purger) purgeIndexBackups(held *wal.Held, k *engine.Kind, ids []string,
 	if err != nil {
 		return err
 	}
-	return flush.DropPurgeFolder(p.Flusher)
+	return flush.DropPurgeFolder(p.flusher)
 }
 
 // purgeAside goes through what was set aside.
 func (p *Purger) purgeAside(ctx context.Context, held *wal.Held, traces *trace.Set, r *Report) error {
-	o := trace.Options{FS: p.Engine.Env.FS, FileMode: p.Engine.Env.FileMode, FolderMode: p.Engine.Env.FolderMode}
-	if err := p.Flusher.ClearTemp(held, "tmp/parked"); err != nil {
+	o := trace.Options{FS: p.engine.Env().FS, FileMode: p.engine.Env().FileMode, FolderMode: p.engine.Env().FolderMode}
+	if err := p.flusher.ClearTemp(held, "tmp/parked"); err != nil {
 		return err
 	}
-	parked, open, err := trace.PurgeParked(held, p.Engine.Env.Dir, traces, o)
+	parked, open, err := trace.PurgeParked(held, p.engine.Env().Dir, traces, o)
 	if err != nil {
 		return err
 	}
 	for _, name := range open {
 		r.Left = append(r.Left, fmt.Errorf("%s: %w: another program has this file open, and may save into it: close it there, then purge again", name, errs.ErrLocked))
 	}
-	aside, unlinked, err := trace.PurgeQuarantine(ctx, held, p.Engine.Env.Dir, traces, o)
+	aside, unlinked, err := trace.PurgeQuarantine(ctx, held, p.engine.Env().Dir, traces, o)
 	r.Unlinked = append(r.Unlinked, unlinked...)
 	r.Left = append(r.Left, traces.Unwiped()...)
 	if err != nil {
@@ -452,10 +452,10 @@ func (p *Purger) purgeAside(ctx context.Context, held *wal.Held, traces *trace.S
 	}
 	for _, u := range traces.Unread() {
 		r.Left = append(r.Left, &errs.CorruptionError{Path: u.Path, Offset: -1,
-			Err: fmt.Errorf("it may hold what was purged, %s: when you need nothing of it overwrite and remove it (shred -u), then purge again", u.Why)})
+			Err: fmt.Errorf("it may hold what was purged, %s: if you need nothing of it, overwrite and remove it (shred -u), then purge again", u.Why)})
 	}
-	own := p.Engine.Env.FS.Host().PID
-	for _, a := range p.Engine.Log.Attached() {
+	own := p.engine.Env().FS.Host().PID
+	for _, a := range p.engine.Log().Attached() {
 		switch {
 		case a.Elsewhere:
 			r.Elsewhere = append(r.Elsewhere, a.PID)

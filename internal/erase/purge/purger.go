@@ -1,10 +1,6 @@
 package purge
 
 import (
-	"context"
-	"iter"
-
-	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/flush"
@@ -16,12 +12,17 @@ import (
 
 // Purger takes every trace of a document out of a store's folder.
 type Purger struct {
-	Engine     *engine.Engine
-	Vectors    *vectors.Vectors
-	Commits    *commit.Committer
-	Flusher    *flush.Flusher
-	Scopes     *scopes.Scopes
-	Retention  *retention.Retention
-	History    *history.History
-	Containing func(ctx context.Context, member string) iter.Seq2[assembly.Assembly, error] // assemblies that have it
+	engine    *engine.Engine
+	vectors   *vectors.Vectors
+	commits   *commit.Committer
+	flusher   *flush.Flusher
+	scopes    *scopes.Scopes
+	retention *retention.Retention
+	history   *history.History
+}
+
+// New returns what purges a store.
+func New(eng *engine.Engine, vs *vectors.Vectors, cm *commit.Committer, fl *flush.Flusher, ws *scopes.Scopes, r *retention.Retention,
+	h *history.History) *Purger {
+	return &Purger{engine: eng, vectors: vs, commits: cm, flusher: fl, scopes: ws, retention: r, history: h}
 }

@@ -26,9 +26,9 @@ func (p *Purger) purgeStrangers(ctx context.Context, k *engine.Kind, traces *tra
 	}
 	slices.Sort(names)
 	known := make([]bool, len(names))
-	all := p.Engine.IDs(ctx, k, engine.Filters{Expired: true})
-	if k == p.Engine.Kinds.Scopes {
-		all = p.Scopes.KeysToCopy(ctx)
+	all := p.engine.IDs(ctx, k, engine.Filters{Expired: true})
+	if k == p.engine.Kinds().Scopes {
+		all = p.scopes.KeysToCopy(ctx)
 	}
 	for id, err := range all {
 		if err != nil {
@@ -40,13 +40,13 @@ func (p *Purger) purgeStrangers(ctx context.Context, k *engine.Kind, traces *tra
 	}
 	for i, name := range names {
 		path := k.Path(name)
-		info, err := p.Engine.Env.FS.Stat(path)
+		info, err := p.engine.Env().FS.Stat(path)
 		if known[i] || err != nil || !info.Mode.IsRegular() {
 			continue
 		}
-		b, err := vfs.ReadFile(p.Engine.Env.FS, path, places.StoredMost)
+		b, err := vfs.ReadFile(p.engine.Env().FS, path, places.StoredMost)
 		if err != nil {
-			return p.Engine.Env.IOError("reading", path, err)
+			return p.engine.Env().IOError("reading", path, err)
 		}
 		if !traces.Stands(name) && !traces.Holds(b) {
 			if how := traces.Mentioned(name, b); how != "" {
@@ -58,32 +58,32 @@ func (p *Purger) purgeStrangers(ctx context.Context, k *engine.Kind, traces *tra
 			r.Removed = append(r.Removed, k.Name()+"/"+name)
 		}
 		if err := vfs.Unwiped(&r.Left, err); err != nil {
-			return p.Engine.Env.IOError("overwriting", path, err)
+			return p.engine.Env().IOError("overwriting", path, err)
 		}
 	}
-	return flush.DropPurgeFolder(p.Flusher)
+	return flush.DropPurgeFolder(p.flusher)
 }
 
 // wipeStranger overwrites and removes a file. It leaves its place before: half of it gone, a killed
 // purge would leave it there as a damaged document of a user.
 func (p *Purger) wipeStranger(path string, n int) error {
-	dir := filepath.Join(p.Engine.Env.Dir, filepath.FromSlash(flush.PurgeFolder))
-	if err := vfs.MkdirAll(p.Engine.Env.FS, dir, p.Engine.Env.FolderMode); err != nil {
+	dir := filepath.Join(p.engine.Env().Dir, filepath.FromSlash(flush.PurgeFolder))
+	if err := vfs.MkdirAll(p.engine.Env().FS, dir, p.engine.Env().FolderMode); err != nil {
 		return err
 	}
 	temp, err := "", fs.ErrExist
 	for ; errors.Is(err, fs.ErrExist); n++ {
 		temp = filepath.Join(dir, fmt.Sprint(n))
-		err = p.Engine.Env.FS.RenameNew(path, temp)
+		err = p.engine.Env().FS.RenameNew(path, temp)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err == nil {
-		err = errors.Join(p.Engine.Env.FS.SyncDir(dir), p.Engine.Env.FS.SyncDir(filepath.Dir(path)))
+		err = errors.Join(p.engine.Env().FS.SyncDir(dir), p.engine.Env().FS.SyncDir(filepath.Dir(path)))
 	}
 	if err != nil {
 		return err
 	}
-	return vfs.WipeAlone(p.Engine.Env.FS, temp)
+	return vfs.WipeAlone(p.engine.Env().FS, temp)
 }

@@ -47,10 +47,10 @@ func (p *Purger) Unknown(ctx context.Context, k *engine.Kind, ids []string) ([]s
 // knownAside strikes out those that have a file somewhere.
 func (p *Purger) knownAside(_ context.Context, k *engine.Kind, left map[string]bool) error {
 	for _, id := range sorted(left) {
-		_, err := p.Engine.Env.FS.Stat(k.Path(docfile.FileName(id)))
+		_, err := p.engine.Env().FS.Stat(k.Path(docfile.FileName(id)))
 		stands := err == nil
 		if !stands {
-			if stands, err = trace.HasAside(p.Engine.Env.FS, p.Engine.Env.Dir, trace.Of(k.Letter, []string{id})); err != nil {
+			if stands, err = trace.HasAside(p.engine.Env().FS, p.engine.Env().Dir, trace.Of(k.Letter, []string{id})); err != nil {
 				return err
 			}
 		}
@@ -63,15 +63,15 @@ func (p *Purger) knownAside(_ context.Context, k *engine.Kind, left map[string]b
 
 // knownBackups strikes out those that a backup of the index has.
 func (p *Purger) knownBackups(_ context.Context, k *engine.Kind, left map[string]bool) error {
-	if k == p.Engine.Kinds.Scopes {
+	if k == p.engine.Kinds().Scopes {
 		return nil
 	}
-	backups, err := index.Backups(p.Engine.Env.FS, p.Engine.Env.Dir)
+	backups, err := index.Backups(p.engine.Env().FS, p.engine.Env().Dir)
 	if err != nil {
 		return err
 	}
 	for _, b := range backups {
-		set, err := index.OpenBackup(p.Engine.Env.FS, p.Engine.Env.Dir, b, uuid.UUID(p.Engine.Log.UUID()).String())
+		set, err := index.OpenBackup(p.engine.Env().FS, p.engine.Env().Dir, b, uuid.UUID(p.engine.Log().UUID()).String())
 		if err != nil {
 			continue // its purge is told
 		}
@@ -89,11 +89,11 @@ func (p *Purger) knownBackups(_ context.Context, k *engine.Kind, left map[string
 
 // knownPast strikes out those that have a version, or their deletion.
 func (p *Purger) knownPast(ctx context.Context, k *engine.Kind, left map[string]bool) error {
-	oldest, err := p.Engine.Log.Past().First(p.Engine.Log.Durable())
+	oldest, err := p.engine.Log().Past().First(p.engine.Log().Durable())
 	if err != nil {
 		return err
 	}
-	for range p.Engine.Log.Past().EntriesOf(ctx, wal.Mark{LSN: oldest}, p.Engine.Log.Durable(), func(key []byte) bool {
+	for range p.engine.Log().Past().EntriesOf(ctx, wal.Mark{LSN: oldest}, p.engine.Log().Durable(), func(key []byte) bool {
 		if len(key) > 1 && key[0] == record.Kept {
 			key = key[1:]
 		}

@@ -14,15 +14,15 @@ import (
 
 // there says whether something is there now: ErrNotFound when it is not.
 func (p *Purger) there(ctx context.Context, k *engine.Kind, id string) error {
-	if k != p.Engine.Kinds.Scopes {
-		_, err := p.Engine.Find(ctx, k, id, false)
+	if k != p.engine.Kinds().Scopes {
+		_, err := p.engine.Find(ctx, k, id, false)
 		return err
 	}
 	of, err := working.ParseScope(id)
 	if err != nil {
 		return err
 	}
-	res, err := p.Scopes.Do(ctx, &working.Request{Scope: of, Op: working.OpCount{}})
+	res, err := p.scopes.Do(ctx, &working.Request{Scope: of, Op: working.OpCount{}})
 	if errors.Is(err, errs.ErrCorrupt) {
 		return nil
 	}
@@ -37,7 +37,7 @@ func (p *Purger) dropScope(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
-	return p.Scopes.DropBare(ctx, of)
+	return p.scopes.DropBare(ctx, of)
 }
 
 // learnScope tells traces what a scope says now.
@@ -46,7 +46,7 @@ func (p *Purger) learnScope(ctx context.Context, key string, traces *trace.Set) 
 	if err != nil {
 		return err
 	}
-	res, err := p.Scopes.Do(ctx, &working.Request{Scope: of, Op: working.OpLoad{}})
+	res, err := p.scopes.Do(ctx, &working.Request{Scope: of, Op: working.OpLoad{}})
 	if errors.Is(err, errs.ErrCorrupt) {
 		return nil
 	}

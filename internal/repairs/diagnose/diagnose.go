@@ -218,7 +218,7 @@ func (g *ground) config() error {
 	}
 	if err != nil {
 		g.add(repair.Finding{Kind: repair.ConfigInvalid, Severity: repair.Healable, Path: "config.json", Offset: -1, Err: err,
-			Stake: "limits and intervals: the defaults hold", Heals: repair.ByDefaults})
+			Stake: "limits and intervals: the defaults apply", Heals: repair.ByDefaults})
 	}
 	return nil
 }
@@ -271,7 +271,7 @@ func (g *ground) log() error {
 		return nil
 	}
 	f := repair.Finding{Kind: repair.LogMissing, Severity: repair.Healable, Path: "wal", Offset: -1, Heals: repair.ByFiles,
-		Stake: "the history of the memories; their newest versions are in files", Err: errors.New("it holds no segment")}
+		Stake: "the history of the memories; their newest versions are in files", Err: errors.New("wal/ has no segment")}
 	if g.hasMark && g.mark.Attested.LSN > g.mark.Flushed.LSN {
 		f.Severity, f.Heals = repair.Lost, ""
 		f.Stake = fmt.Sprintf("acknowledged writes that were not in files yet: %d bytes of log", g.mark.Attested.LSN-g.mark.Flushed.LSN)

@@ -161,7 +161,7 @@ func (h *healer) adoptNew(held *wal.Held, k *document.Kind, list []*newcomer) []
 	for i, a := range list {
 		if fails[i] == nil && !a.inPlace() {
 			adopted := a.d.Result
-			fails[i] = h.r.setAside(a.d, a.d.Path, "it lay under a name that is not its id's; it was adopted under its own")
+			fails[i] = h.r.setAside(a.d, a.d.Path, "the file name did not match the id; it was adopted under its own")
 			a.d.Result = adopted + "; " + a.d.Result
 		}
 	}

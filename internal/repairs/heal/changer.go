@@ -75,7 +75,7 @@ func (c *changer) setAsideWith(d *repair.Done, rel string, n docfile.Note) error
 	if where == "" {
 		return errNothing
 	}
-	d.Where, d.Result = where, "it lies in "+where
+	d.Where, d.Result = where, "now in "+where
 	return c.remove(rel)
 }
 
@@ -109,7 +109,7 @@ func (c *changer) setSpecialAside(d *repair.Done, rel string, n docfile.Note) er
 	if err != nil {
 		return err
 	}
-	d.Where, d.Result = where, "it lies in "+where
+	d.Where, d.Result = where, "now in "+where
 	return nil
 }
 

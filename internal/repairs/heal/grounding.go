@@ -53,9 +53,9 @@ func (r *repairer) fixConfig(d *repair.Done) error {
 		}
 		dropped++
 	}
-	d.Result = "what was not valid has its default now"
+	d.Result = "invalid settings have their defaults now"
 	if read == nil {
-		d.Result = "it could not be read at all: everything has its default now"
+		d.Result = "the file could not be read at all: all settings have their defaults now"
 	}
 	// What is not known may have said that these remove less than their defaults do.
 	backups, err := index.Backups(r.o.FS, r.dir)
@@ -106,7 +106,7 @@ func (r *repairer) newMarks(d *repair.Done) error {
 	c, err := wal.ReadCheckpoint(r.o.FS, r.dir)
 	for _, f := range d.Findings {
 		if f.Kind == repair.CheckpointMark || f.Remarks&repair.OtherLog != 0 {
-			err = errors.New("its marks are not of this log")
+			err = errors.New("its positions belong to another log")
 		}
 	}
 	if err != nil {
@@ -119,7 +119,7 @@ func (r *repairer) newMarks(d *repair.Done) error {
 	if err := r.keepFor(d, "checkpoint"); err != nil {
 		return err
 	}
-	d.Result = "from the slot that holds"
+	d.Result = "from the sound slot"
 	return wal.NewCheckpoint(r.o.FS, r.dir, c, r.o.fileMode())
 }
 
@@ -135,6 +135,6 @@ func (r *repairer) indexAside(d *repair.Done) error {
 			return err
 		}
 	}
-	d.Result = "opening rebuilds it"
+	d.Result = "the next open rebuilds it"
 	return nil
 }

@@ -130,7 +130,7 @@ func (h *healer) document(held *wal.Held, k *document.Kind, d *repair.Done) erro
 		return errNothing
 	}
 	if j.Finding.Kind.General() == repair.MemoryEdited || j.Finding.Kind == repair.Stranger {
-		return fmt.Errorf("it was saved meanwhile: run memctl repair again")
+		return fmt.Errorf("the file was saved meanwhile: run memctl repair again")
 	}
 	list, err := v.May(k, id, v.Source.Log.Flushed())
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
@@ -72,7 +73,10 @@ func (r *repairer) newLog(d *repair.Done) error {
 	src := s.Source()
 	n := &renewal{r: r, d: d, s: s, v: verify.New(r.ctx, src, repair.VerifyOptions{Workers: 1}, nil), log: src.Log,
 		newest: map[string]found{}, older: map[string]found{}, hashes: map[string][][32]byte{}, worked: map[string][]wal.LSN{}}
-	if n.c, err = wal.ReadCheckpoint(r.o.FS, r.dir); err != nil {
+	if n.c, err = wal.ReadCheckpoint(r.o.FS, r.dir); places.Gone(err) || errors.Is(err, errs.ErrCorrupt) {
+		n.c, err = n.log.Marks(), nil
+	}
+	if err != nil {
 		return fmt.Errorf("reading the checkpoint: %w", err)
 	}
 	for _, step := range []func() error{n.read, n.damagedFiles, n.files, n.scopes, n.begin} {
@@ -234,7 +238,7 @@ func (n *renewal) files() error {
 			return errors.Join(err, fl.Close())
 		}
 	}
-	n.d.Result = human.Count(len(due), "document that was only in the log was put into a file", "documents that were only in the log were put into files")
+	n.d.Result = human.Count(len(due), "document of the log was written to its file", "documents of the log were written to their files")
 	return fl.Close()
 }
 

@@ -38,7 +38,7 @@ func (r *repairer) moveOut(d *repair.Done) error {
 	if err != nil {
 		return err
 	}
-	d.Where, d.Result = where, "it is "+where+" now"
+	d.Where, d.Result = where, "now in "+where
 	return nil
 }
 

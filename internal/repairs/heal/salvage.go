@@ -63,7 +63,7 @@ func asFarAsItGoes(data []byte, marked bool) ([]byte, error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	d := jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowDuplicateNames(true))
 	if k := d.PeekKind(); k != '{' {
-		return nil, fmt.Errorf("%w: it does not begin as an object", errs.ErrInvalid)
+		return nil, fmt.Errorf("%w: not a JSON object", errs.ErrInvalid)
 	}
 	if _, err := d.ReadToken(); err != nil {
 		return nil, err

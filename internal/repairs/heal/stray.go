@@ -67,7 +67,7 @@ func twice(err error) string {
 	return ""
 }
 
-var errReturned = errors.New("it was deleted, and its file has returned: that is a new version of it")
+var errReturned = errors.New("deleted before, and the file has returned: it is adopted as a new version")
 
 // isStray reports whether a finding is about a file that no entry accounts for.
 func isStray(f *repair.Finding) bool {
@@ -301,7 +301,7 @@ func (h *healer) stray(held *wal.Held, k *document.Kind, d *repair.Done) (*newco
 
 // putBack gives a document its file back that lies under another name.
 func (h *healer) putBack(held *wal.Held, d *repair.Done, b *returned) error {
-	const result = "it lay under a name that is not its id's"
+	const result = "the file name did not match the id"
 	id, k := d.ID, b.kind
 	if b.as {
 		if err := h.restore(held, k, d, b.newest.Version, b.newest.Line.Mtime, b.file.Data, d.Path); err != nil {

@@ -77,7 +77,7 @@ func (v *Run) archived(n uint64) error {
 	}
 	f.Offset = -1
 	if c.end > c.size {
-		f.Err = fmt.Errorf("it breaks off: %d bytes of at least %d", c.size, c.end)
+		f.Err = fmt.Errorf("the file ends early: %d of at least %d bytes", c.size, c.end)
 		return errors.Join(err, v.report(f))
 	}
 	for _, g := range c.holes {

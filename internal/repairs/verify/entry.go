@@ -196,7 +196,7 @@ func (r *row) known(e *wal.Entry, line index.Entry) error {
 			if err := r.contradicts(e, line, p.Entry); err != nil {
 				return r.invalid(e, err)
 			}
-			f := r.finding(repair.IndexLine, e.LSN, e.Key, errors.New("the index says something else of this version than the log"))
+			f := r.finding(repair.IndexLine, e.LSN, e.Key, errors.New("the index and the log differ about this version"))
 			f.Path, f.Offset = index.BaseName, -1
 			f.Stake, f.Severity, f.Heals, f.Next = "what lists and filters say of it", repair.Healable, repair.ByIndex, repair.NextRebuild
 			return r.v.report(f)
@@ -242,7 +242,7 @@ func (r *row) vanished() error {
 		if !errors.Is(err, errs.ErrNotFound) || p.Version >= at || !r.sound(n) || r.ahead(at) {
 			continue
 		}
-		f := r.finding(repair.EntryUnknown, at, key, errors.New("neither index nor overlay know it, and the log has no deletion of it"))
+		f := r.finding(repair.EntryUnknown, at, key, errors.New("the index does not have it, and the log has no deletion of it"))
 		f.Stake, f.Severity, f.Heals, f.Next = "it is not served", repair.Healable, repair.ByIndex, repair.NextRebuild
 		if err := r.v.report(f); err != nil {
 			return err

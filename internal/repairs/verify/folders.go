@@ -39,7 +39,7 @@ func (v *Run) temp() error {
 			continue
 		}
 		if err := v.report(repair.Finding{Kind: repair.Leftover, Path: "tmp/" + name, Offset: -1, Stake: "space; or an edit that was displaced at the moment of a crash",
-			Heals: repair.ByMoving, Next: repair.NextRepair, Err: fmt.Errorf("its process is gone; after an unclean end the next flush looks it through")}); err != nil {
+			Heals: repair.ByMoving, Next: repair.NextRepair, Err: fmt.Errorf("its process has ended; after an unclean end the next flush examines it")}); err != nil {
 			return err
 		}
 	}
@@ -57,7 +57,7 @@ func (v *Run) quarantine() error {
 	if v.sum.Quarantined == 0 {
 		return nil
 	}
-	return v.report(repair.Finding{Kind: repair.Quarantined, Path: "quarantine", Offset: -1, Stake: "what was set aside, until you have looked at it", Next: repair.NextQuarantine,
+	return v.report(repair.Finding{Kind: repair.Quarantined, Path: "quarantine", Offset: -1, Stake: "what was set aside, until you have inspected it", Next: repair.NextQuarantine,
 		Err: fmt.Errorf("%s set aside, %d with a note that says why", human.Count(int(v.sum.Quarantined), "file is", "files are"), notes)})
 }
 

@@ -166,7 +166,7 @@ func (v *Run) classify(k *document.Kind, out *repair.Finding, f *File, want *Sta
 	out.Offset = firstDifference(f.Data, copied)
 	switch {
 	case rot:
-		out.Kind, out.Err = repair.MemoryRot, errors.New("its bytes have changed and its time has not")
+		out.Kind, out.Err = repair.MemoryRot, errors.New("the content has changed, the time of the file has not")
 		if err != nil {
 			out.Err = fmt.Errorf("%w: %w", out.Err, err)
 			if out.Offset < 0 {
@@ -183,7 +183,7 @@ func (v *Run) classify(k *document.Kind, out *repair.Finding, f *File, want *Sta
 		out.Kind, out.Offset, out.Err, out.Stake = repair.MemoryInvalid, -1, v.Fits(k, f.Data), byHand(k, out, f)
 	default:
 		out.Kind, out.Severity, out.Heals = repair.MemoryEdited, repair.Healable, repair.ByAdoption
-		out.Stake, out.Offset, out.Err = "the edit", -1, fmt.Errorf("it was saved at %s by somebody else", f.Info.Mtime.UTC())
+		out.Stake, out.Offset, out.Err = "the edit", -1, fmt.Errorf("saved at %s by another program", f.Info.Mtime.UTC())
 	}
 	return out
 }
@@ -191,7 +191,7 @@ func (v *Run) classify(k *document.Kind, out *repair.Finding, f *File, want *Sta
 // byHand says what is at stake with a file that somebody saved, and that cannot be taken
 // over as it is.
 func byHand(k *document.Kind, out *repair.Finding, f *File) string {
-	saved := fmt.Sprintf("what was saved in it at %s: correct the file and it is taken over", f.Info.Mtime.UTC().Format("2006-01-02 15:04:05 MST"))
+	saved := fmt.Sprintf("what was saved in it at %s: correct the file, and it is adopted", f.Info.Mtime.UTC().Format("2006-01-02 15:04:05 MST"))
 	if out.Severity == repair.Lost {
 		return "this version of the " + k.Noun + ", of which no other copy is known, and " + saved
 	}

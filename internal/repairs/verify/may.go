@@ -20,7 +20,7 @@ type Standing struct {
 }
 
 // errAgain: what was looked up has moved meanwhile.
-var errAgain = errors.New("it changes faster than it can be read")
+var errAgain = errors.New("it keeps changing while it is read")
 
 // errUnjudged: the log is damaged where it would have to tell; that was reported.
 var errUnjudged = errors.New("the log cannot tell")

@@ -117,7 +117,7 @@ func (v *Run) beside(part func(*Run) error) (wait func(listening bool) error) {
 			}
 		}
 		if errors.Is(err, errStopped) {
-			err = fmt.Errorf("log and archive have more than %d faults; the first of them were told", keptMost)
+			err = fmt.Errorf("log and archive have more than %d faults; only the first are reported", keptMost)
 		}
 		return err
 	}
@@ -219,6 +219,6 @@ func (v *Run) config() error {
 	}
 	return v.report(repair.Finding{
 		Kind: repair.ConfigInvalid, Severity: repair.Healable, Path: "config.json", Offset: -1, Err: err,
-		Stake: "limits and intervals: the last good ones or the defaults hold", Heals: repair.ByDefaults, Next: repair.NextRepair,
+		Stake: "limits and intervals: the last valid ones or the defaults apply", Heals: repair.ByDefaults, Next: repair.NextRepair,
 	})
 }

@@ -228,7 +228,7 @@ func (s *vectors) line(k *document.Kind, id string, line *index.Entry, embedding
 		s.lacking.Add(1) // a number that was brought along may name another vector than it did
 		return nil
 	default:
-		out.Kind, out.Err = repair.VectorStale, fmt.Errorf("vector %d is another than its embedding", number)
+		out.Kind, out.Err = repair.VectorStale, fmt.Errorf("vector %d differs from the embedding in the document", number)
 	}
 	return out
 }
@@ -254,7 +254,7 @@ func (s *vectors) ghosts(k *document.Kind) error {
 			return nil
 		}
 		return v.report(repair.Finding{Kind: repair.VectorGhost, Severity: repair.Healable, Path: vector.BaseMapping, Offset: -1, ID: id,
-			Stake: "a search finds what is not there", Heals: repair.ByDocuments, Next: repair.NextRepair, Err: fmt.Errorf("vector %d has no %s", number, k.Noun)})
+			Stake: "a search may find a missing memory", Heals: repair.ByDocuments, Next: repair.NextRepair, Err: fmt.Errorf("vector %d has no %s", number, k.Noun)})
 	})
 	if errors.Is(err, errs.ErrCorrupt) {
 		return nil // told by vectorFiles
@@ -276,7 +276,7 @@ func (s *vectors) completeness() error {
 		return nil
 	case s.changing():
 		f.Kind, f.Severity, f.Stake = repair.VectorsPending, repair.Info, "nothing: until a re-embedding has ended, vectors and documents are not compared"
-		f.Err = errors.New("the model was changed, and as of the index documents by the one before are left")
+		f.Err = errors.New("the model was changed, and the index has documents by the previous one")
 		if f.Next = repair.NextFlush; s.v.Source.State.Model().Switching() {
 			f.Next = repair.NextReindex
 		}

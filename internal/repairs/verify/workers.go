@@ -120,7 +120,7 @@ func (v *Run) entry(job *entryJob, swaps uint64, buf *[]byte) Judged {
 	if line.Filepath != job.kind.Folder+"/"+job.name && !v.indexBad {
 		return Judged{Finding: &repair.Finding{
 			Kind: repair.IndexLine, Severity: repair.Healable, Path: index.BaseName, Offset: -1, ID: job.id, LSN: line.Version,
-			Stake: "who reads the index and not the names: the file is found all the same", Heals: repair.ByIndex, Next: repair.NextRebuild,
+			Stake: "other programs that take file names from the index; the store finds the file", Heals: repair.ByIndex, Next: repair.NextRebuild,
 			Err: fmt.Errorf("its line names the file %s, not %s", human.Quote(line.Filepath), job.kind.File(job.id)),
 		}}
 	}

@@ -118,7 +118,7 @@ func (v *Run) scopeFile(folder *docfile.Folder, name, key string, out *repair.Fi
 		return f, false
 	case !f.Intact:
 		out.Kind, out.Severity, out.Heals, out.Next = repair.WorkingEdited, repair.Info, repair.ByAdoption, ""
-		out.Err = errors.New("it was edited by hand, and is taken over when the scope is next used")
+		out.Err = errors.New("edited by hand; adopted when the scope is next used")
 		return f, false
 	}
 	return f, true
@@ -134,7 +134,7 @@ func (v *Run) rests(key string, f *working.File) (rests bool, err error) {
 	}
 	for at > base {
 		if at < v.Source.State.From() {
-			return true, fmt.Errorf("the log goes on from %d, the file is as of %d", at, base)
+			return true, fmt.Errorf("the log continues from %d, the file is as of %d", at, base)
 		}
 		e, err := v.Source.Log.ReadAt(v.ctx, at)
 		if err != nil {
@@ -148,11 +148,11 @@ func (v *Run) rests(key string, f *working.File) (rests bool, err error) {
 			return false, nil
 		}
 		if at = view.Previous; at < base {
-			return true, fmt.Errorf("the log goes on from %d, the file is as of %d", at, base)
+			return true, fmt.Errorf("the log continues from %d, the file is as of %d", at, base)
 		}
 	}
 	if f == nil {
-		return true, errors.New("the log goes on from a file that is not there")
+		return true, errors.New("the log continues from a missing file")
 	}
 	return true, nil
 }

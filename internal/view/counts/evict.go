@@ -64,7 +64,7 @@ const (
 func (x *Evictions) Next(ctx context.Context, cs *Counts, session string, spared func(id string) bool) (c *Candidate, busy bool, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if p := LimitsOf(cs.Engine.Settings.Now()); p != nil && p.At != x.policy {
+	if p := LimitsOf(cs.engine.Settings().Now()); p != nil && p.At != x.policy {
 		x.policy, x.lists = p.At, nil
 	}
 	for _, fresh := range []bool{false, true} {
@@ -161,7 +161,7 @@ func (x *Evictions) reset() {
 // fill rebuilds a list.
 func (x *Evictions) fill(ctx context.Context, cs *Counts, session string, least int) (*queue, error) {
 	f := engine.Filters{Expired: true}
-	n := cs.Engine.State.Live(record.Memory)
+	n := cs.engine.State().Live(record.Memory)
 	if session != "" {
 		f.Session, n = &session, leastQueue*queueShare
 	}
@@ -171,7 +171,7 @@ func (x *Evictions) fill(ctx context.Context, cs *Counts, session string, least 
 		slices.SortFunc(list, func(a, b Candidate) int { return x.before(&a, &b) })
 		list = slices.Clone(list[:min(len(list), to)])
 	}
-	for l, err := range cs.Engine.Lines(ctx, cs.Engine.Kinds.Memories, f) {
+	for l, err := range cs.engine.Lines(ctx, cs.engine.Kinds().Memories, f) {
 		if errors.Is(err, errs.ErrCorrupt) {
 			continue // verify tells of it
 		}

@@ -89,14 +89,14 @@ func (d *Demand) Grows() bool {
 // Watch begins to count what is put.
 func (cs *Counts) Watch() {
 	cs.watching.Do(func() {
-		cs.Engine.State.WatchPuts()
-		cs.PutsFrom.Store(cs.Engine.Log.Read())
+		cs.engine.State().WatchPuts()
+		cs.putsFrom.Store(cs.engine.Log().Read())
 	})
 }
 
 // PutTotals are the running totals of what was put into a session, or into the store.
 func (cs *Counts) PutTotals(session string) Sum {
-	return Sum{int64(cs.Engine.State.PutCount(session)), int64(cs.Engine.State.PutSize(session))}
+	return Sum{int64(cs.engine.State().PutCount(session)), int64(cs.engine.State().PutSize(session))}
 }
 
 // Refusal is the error of a write that a limit does not admit.

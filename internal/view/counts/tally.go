@@ -18,11 +18,11 @@ import (
 
 // Counts knows how much there is, and what goes where room has to be made.
 type Counts struct {
-	Engine    *engine.Engine
+	engine    *engine.Engine
 	Tally     Tally
 	Evictions Evictions
 	watching  sync.Once
-	PutsFrom  atomic.Uint64 // from here on all that is put is noted
+	putsFrom  atomic.Uint64 // from here on all that is put is noted
 }
 
 // Sum is how much there is of something.
@@ -64,16 +64,21 @@ func (c tallyLine) sum() Sum {
 // tallied bounds how many sessions are kept.
 const tallied = 1024
 
-// Init makes it ready, once the engine is there.
-func (cs *Counts) Init() {
+// New returns the totals of a store.
+func New(eng *engine.Engine) *Counts {
+	cs := &Counts{engine: eng}
 	cs.Tally.counts = cs
 	cs.Tally.follow.Fold = &cs.Tally
 	cs.Evictions.turns.held = semaphore.NewWeighted(int64(Alone))
+	return cs
 }
+
+// PutsFrom returns the position from which on all puts are noted.
+func (cs *Counts) PutsFrom() *atomic.Uint64 { return &cs.putsFrom }
 
 // Look says how much there is in all, and in some sessions, as of this call or later.
 func (t *Tally) Look(ctx context.Context, sessions []string) (all Sum, in map[string]Sum, err error) {
-	eng := t.counts.Engine
+	eng := t.counts.engine
 	if err := eng.CatchUp(ctx); err != nil {
 		return Sum{}, nil, err
 	}
@@ -116,8 +121,8 @@ func (t *Tally) Covered(set *index.Set) bool {
 
 // Apply implements view.Fold.
 func (t *Tally) Apply(_ context.Context, set *index.Set, e *wal.Entry) error {
-	eng := t.counts.Engine
-	if eng.Kinds.Of(e.Key) != eng.Kinds.Memories {
+	eng := t.counts.engine
+	if eng.Kinds().Of(e.Key) != eng.Kinds().Memories {
 		return nil
 	}
 	id := strings.Clone(e.Key[1:])

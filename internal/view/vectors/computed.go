@@ -68,7 +68,7 @@ var ErrComputed = errors.New("not a record of vectors that were computed")
 
 // ComputedPath is where a file of a re-embedding stands.
 func (vs *Vectors) ComputedPath(name string) string {
-	return filepath.Join(vs.Engine.Env.Dir, VectorFolder, name)
+	return filepath.Join(vs.engine.Env().Dir, VectorFolder, name)
 }
 
 // OpenComputed opens the file, and creates it when there is none, when it is of another model, or
@@ -76,9 +76,9 @@ func (vs *Vectors) ComputedPath(name string) string {
 func (vs *Vectors) OpenComputed(model string, restart bool) (*Computed, error) {
 	by := vs.Model()
 	path := vs.ComputedPath(ComputedName)
-	f, err := vs.Engine.Env.FS.OpenFile(path, os.O_RDWR|os.O_CREATE, vs.Engine.Env.FileMode)
+	f, err := vs.engine.Env().FS.OpenFile(path, os.O_RDWR|os.O_CREATE, vs.engine.Env().FileMode)
 	if err != nil {
-		return nil, vs.Engine.Env.IOError("opening", path, err)
+		return nil, vs.engine.Env().IOError("opening", path, err)
 	}
 	c := &Computed{F: f}
 	if !restart {
@@ -90,11 +90,11 @@ func (vs *Vectors) OpenComputed(model string, restart bool) (*Computed, error) {
 			err = c.Append([][]byte{head})
 		}
 		if err == nil {
-			err = vs.Engine.Env.FS.SyncDir(filepath.Dir(path))
+			err = vs.engine.Env().FS.SyncDir(filepath.Dir(path))
 		}
 	}
 	if err != nil {
-		return nil, errors.Join(vs.Engine.Env.IOError("reading", path, err), f.Close())
+		return nil, errors.Join(vs.engine.Env().IOError("reading", path, err), f.Close())
 	}
 	return c, nil
 }
@@ -308,20 +308,20 @@ func (vs *Vectors) WipeComputed(unwiped *[]error) error {
 	dropped := false
 	for _, name := range []string{ComputedOld, ComputedName} {
 		path := vs.ComputedPath(name)
-		if _, err := vs.Engine.Env.FS.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		if _, err := vs.engine.Env().FS.Stat(path); errors.Is(err, fs.ErrNotExist) {
 			continue
 		} else if err != nil {
-			return vs.Engine.Env.IOError("looking at", path, err)
+			return vs.engine.Env().IOError("looking at", path, err)
 		}
-		if err := vfs.Unwiped(unwiped, vfs.Wipe(vs.Engine.Env.FS, path)); err != nil {
-			return vs.Engine.Env.IOError("removing", path, err)
+		if err := vfs.Unwiped(unwiped, vfs.Wipe(vs.engine.Env().FS, path)); err != nil {
+			return vs.engine.Env().IOError("removing", path, err)
 		}
 		dropped = true
 	}
 	if !dropped {
 		return nil
 	}
-	return vs.Engine.Env.FS.SyncDir(filepath.Join(vs.Engine.Env.Dir, VectorFolder))
+	return vs.engine.Env().FS.SyncDir(filepath.Join(vs.engine.Env().Dir, VectorFolder))
 }
 
 // Under says that a file may be of a run that was under way when the store's model was

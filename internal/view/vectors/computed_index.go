@@ -51,7 +51,7 @@ func (x *computedIndex) drop() error {
 // computed is what was computed for a memory for the model that the store has
 // changed to. ErrBehind: it is gone, since nobody needs it any more.
 func (vs *Vectors) computed(ctx context.Context, model *index.Model, id string) (v ComputedVector, ok bool, err error) {
-	x := &vs.Side
+	x := &vs.side
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.since != model.Since {
@@ -92,12 +92,12 @@ func (vs *Vectors) ComputedFor(ctx context.Context, model *index.Model, id strin
 }
 
 func (vs *Vectors) openComputedIndex(ctx context.Context, model *index.Model) error {
-	x := &vs.Side
+	x := &vs.side
 	if err := x.drop(); err != nil {
 		return err
 	}
 	path := vs.ComputedPath(ComputedName)
-	f, err := vs.Engine.Env.FS.OpenFile(path, os.O_RDONLY, 0)
+	f, err := vs.engine.Env().FS.OpenFile(path, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := vs.stillSwitching(ctx, model); err != nil {
 			return err
@@ -106,7 +106,7 @@ func (vs *Vectors) openComputedIndex(ctx context.Context, model *index.Model) er
 		return nil
 	}
 	if err != nil {
-		return vs.Engine.Env.IOError("opening", path, err)
+		return vs.engine.Env().IOError("opening", path, err)
 	}
 	c := &Computed{F: f}
 	var place int64
@@ -137,7 +137,7 @@ func (vs *Vectors) openComputedIndex(ctx context.Context, model *index.Model) er
 		err, at = nil, nil
 	}
 	if err != nil {
-		return errors.Join(vs.Engine.Env.IOError("reading", path, err), f.Close())
+		return errors.Join(vs.engine.Env().IOError("reading", path, err), f.Close())
 	}
 	slices.SortFunc(at, func(a, b computedAt) int {
 		return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.place, b.place))
@@ -148,7 +148,7 @@ func (vs *Vectors) openComputedIndex(ctx context.Context, model *index.Model) er
 
 // stillSwitching is ErrBehind when a switch has ended meanwhile.
 func (vs *Vectors) stillSwitching(ctx context.Context, model *index.Model) error {
-	if err := vs.Engine.CatchUp(ctx); err != nil {
+	if err := vs.engine.CatchUp(ctx); err != nil {
 		return err
 	}
 	if now := vs.Model(); now.Since != model.Since || now.Done {

@@ -28,20 +28,20 @@ type Drift struct {
 // Compare compares the vectors with the index.
 func (vs *Vectors) Compare(ctx context.Context) (Drift, error) {
 	var d Drift
-	if err := vs.Engine.BeginUse(); err != nil {
+	if err := vs.engine.BeginUse(); err != nil {
 		return d, err
 	}
-	defer vs.Engine.EndUse()
-	if err := vs.Engine.CatchUp(ctx); err != nil {
+	defer vs.engine.EndUse()
+	if err := vs.engine.CatchUp(ctx); err != nil {
 		return d, err
 	}
-	idx := vs.Engine.State.Set()
+	idx := vs.engine.State().Set()
 	if idx == nil {
 		return d, errs.ErrClosed
 	}
 	defer idx.Release()
-	d.Pending = int64(len(vs.Engine.State.Changes(idx.LSN(), 1<<62)))
-	set, err := vector.Load(vs.Engine.Env.FS, vs.Engine.Env.Dir, uuid.UUID(vs.Engine.Log.UUID()).String(), nil)
+	d.Pending = int64(len(vs.engine.State().Changes(idx.LSN(), 1<<62)))
+	set, err := vector.Load(vs.engine.Env().FS, vs.engine.Env().Dir, uuid.UUID(vs.engine.Log().UUID()).String(), nil)
 	if err != nil {
 		return d, err
 	}
@@ -58,7 +58,7 @@ func (vs *Vectors) Compare(ctx context.Context) (Drift, error) {
 }
 
 func (vs *Vectors) driftOf(ctx context.Context, kind vector.Kind, idx *index.Set, set *vector.Set, d *Drift) error {
-	model := vs.Engine.State.ModelBefore(idx.LSN())
+	model := vs.engine.State().ModelBefore(idx.LSN())
 	right := int64(0) // keys of the set that have an embedding
 	for it, err := range idx.Range(kindSection(kind), index.Span{}) {
 		if err == nil {

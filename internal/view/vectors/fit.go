@@ -59,10 +59,10 @@ func (vs *Vectors) Dimension(ctx context.Context) (dim int, on wal.Precondition,
 	vs.Mu.Lock()
 	defer vs.Mu.Unlock()
 	for range engine.FindTries {
-		if err := vs.Engine.CatchUp(ctx); err != nil {
+		if err := vs.engine.CatchUp(ctx); err != nil {
 			return 0, on, err
 		}
-		at := vs.Engine.Log.Applied()
+		at := vs.engine.Log().Applied()
 		err := vs.findDimension(ctx)
 		switch {
 		case err == nil && vs.looked.dim != 0:
@@ -73,7 +73,7 @@ func (vs *Vectors) Dimension(ctx context.Context) (dim int, on wal.Precondition,
 		case !errors.Is(err, ErrBehind) && !errors.Is(err, errs.ErrTruncated) && !errors.Is(err, engine.ErrMoved):
 			return 0, on, err
 		}
-		_ = vs.Engine.Refresh()
+		_ = vs.engine.Refresh()
 	}
 	return 0, on, fmt.Errorf("looking for the store's dimension: %w", ErrBehind)
 }
@@ -90,7 +90,7 @@ func (vs *Vectors) stillDecides(ctx context.Context, d *decider, dim int) (bool,
 	if d.key == "" {
 		return true, nil
 	}
-	place, err := vs.Engine.State.Find(d.key[0], d.key[1:])
+	place, err := vs.engine.State().Find(d.key[0], d.key[1:])
 	switch {
 	case err == nil && place.Version == d.pos:
 		return true, nil
@@ -99,7 +99,7 @@ func (vs *Vectors) stillDecides(ctx context.Context, d *decider, dim int) (bool,
 	case err != nil || !place.InLog:
 		return false, nil
 	}
-	e, err := vs.Engine.Log.ReadAt(ctx, place.Version)
+	e, err := vs.engine.Log().ReadAt(ctx, place.Version)
 	if err != nil {
 		return false, err
 	}
@@ -128,7 +128,7 @@ func decidedDimension(model *index.Model, config int) int {
 
 // DecidedDimension is the dimension that the model or config.json says, 0 if neither does.
 func (vs *Vectors) DecidedDimension(model *index.Model) int {
-	d := vs.Engine.Settings.Now().VectorSettings().Dimension
+	d := vs.engine.Settings().Now().VectorSettings().Dimension
 	return decidedDimension(model, d)
 }
 
@@ -136,7 +136,7 @@ func (vs *Vectors) DecidedDimension(model *index.Model) int {
 // names none in what came since; vs.mu is held.
 func (vs *Vectors) findDimension(ctx context.Context) error {
 	l := &vs.looked
-	idx := vs.Engine.State.Set()
+	idx := vs.engine.State().Set()
 	if idx == nil {
 		return errs.ErrClosed
 	}
@@ -156,12 +156,12 @@ func (vs *Vectors) findDimension(ctx context.Context) error {
 		}
 		l.dim = 0
 	}
-	list := vs.Engine.State.Changes(l.at, 1<<62)
-	if vs.Engine.State.From() > l.at {
+	list := vs.engine.State().Changes(l.at, 1<<62)
+	if vs.engine.State().From() > l.at {
 		return ErrBehind
 	}
 	dims, deciders := dimensions{}, map[int]decider{}
-	r := vs.Engine.Log.Reader()
+	r := vs.engine.Log().Reader()
 	for _, c := range list {
 		e, err := r.At(ctx, c.Pos)
 		if err != nil {

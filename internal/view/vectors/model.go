@@ -26,8 +26,8 @@ import (
 
 // Model is what makes the store's vectors, as of what is applied.
 func (vs *Vectors) Model() index.Model {
-	m := vs.Engine.State.Model()
-	vs.Engine.Settings.AsOf(m.LSN) // a change of the model is written there too
+	m := vs.engine.State().Model()
+	vs.engine.Settings().AsOf(m.LSN) // a change of the model is written there too
 	return m
 }
 
@@ -39,7 +39,7 @@ func (vs *Vectors) SetModel(ctx context.Context, was index.Model, c state.Change
 	if err != nil {
 		return err
 	}
-	value, inflated := vs.Engine.Codec.Encode(nil, &record.Record{Previous: was.LSN, Line: line})
+	value, inflated := vs.engine.Codec().Encode(nil, &record.Record{Previous: was.LSN, Line: line})
 	b := &wal.Batch{
 		Entries:       []wal.Entry{{Key: state.ModelKey, Kind: record.KindModel, Value: value, Inflated: inflated}},
 		Preconditions: []wal.Precondition{{Key: state.ModelKey, LSN: was.LSN}},
@@ -47,17 +47,17 @@ func (vs *Vectors) SetModel(ctx context.Context, was index.Model, c state.Change
 	if undecided != 0 {
 		b.Preconditions = append(b.Preconditions, wal.Precondition{LSN: undecided})
 	}
-	if _, err := vs.Engine.Log.Append(ctx, b); err != nil {
+	if _, err := vs.engine.Log().Append(ctx, b); err != nil {
 		return err
 	}
-	return vs.Engine.CatchUp(ctx)
+	return vs.engine.CatchUp(ctx)
 }
 
 // olderVector is the vector that counts for a version which Older says has an older
 // model's; nil for none.
 func (vs *Vectors) olderVector(ctx context.Context, model *index.Model, k *engine.Kind, id string, at wal.LSN) ([]float32, error) {
 	var found ComputedVector
-	if k == vs.Engine.Kinds.Memories {
+	if k == vs.engine.Kinds().Memories {
 		c, ok, err := vs.computed(ctx, model, id)
 		if err != nil {
 			return nil, err
@@ -74,8 +74,8 @@ func (vs *Vectors) olderVector(ctx context.Context, model *index.Model, k *engin
 	switch {
 	case p.ID == "":
 		return nil, nil // it is gone, or damaged
-	case k == vs.Engine.Kinds.Assemblies:
-		return vs.Older(ctx, model, &p)
+	case k == vs.engine.Kinds().Assemblies:
+		return vs.host.OlderComposite(ctx, model, &p)
 	case found.Vector != nil && found.Sum == SumOf(model, p.Memory):
 		return found.Vector, nil
 	case !Embeddable(p.Memory.Content) && len(p.Vector) == model.Dimension:
@@ -87,18 +87,18 @@ func (vs *Vectors) olderVector(ctx context.Context, model *index.Model, k *engin
 // parsedVersion reads one version of a document, the zero parsed when it is not to be had.
 func (vs *Vectors) parsedVersion(ctx context.Context, k *engine.Kind, id string, at wal.LSN) (engine.Parsed, error) {
 	var doc []byte
-	v, view, err := vs.Engine.Frame(ctx, k, id, at)
+	v, view, err := vs.engine.Frame(ctx, k, id, at)
 	switch {
 	case err == nil && !v.Line.Deleted:
-		doc, err = vs.Engine.Codec.Doc(&view, places.StoredMost)
+		doc, err = vs.engine.Codec().Doc(&view, places.StoredMost)
 	case ctx.Err() != nil:
 		return engine.Parsed{}, ctx.Err()
 	default:
-		place, ferr := vs.Engine.State.Find(k.Letter, id)
+		place, ferr := vs.engine.State().Find(k.Letter, id)
 		if ferr != nil || place.Version != at {
 			return engine.Parsed{}, nil
 		}
-		if v, err = vs.Engine.Settled(ctx, k, id); err == nil {
+		if v, err = vs.engine.Settled(ctx, k, id); err == nil {
 			doc = v.Doc
 		}
 	}
@@ -120,7 +120,7 @@ func (vs *Vectors) NewestVector(ctx context.Context, model *index.Model, id stri
 	if !model.Switching() {
 		return nil, false, nil
 	}
-	place, err := vs.Engine.State.Find(record.Memory, id)
+	place, err := vs.engine.State().Find(record.Memory, id)
 	if errors.Is(err, errs.ErrNotFound) {
 		return nil, false, nil
 	}
@@ -129,7 +129,7 @@ func (vs *Vectors) NewestVector(ctx context.Context, model *index.Model, id stri
 	}
 	number := place.Entry.VectorNumber()
 	if place.InLog {
-		f, _, err := vs.Engine.Frame(ctx, vs.Engine.Kinds.Memories, id, place.Version)
+		f, _, err := vs.engine.Frame(ctx, vs.engine.Kinds().Memories, id, place.Version)
 		if err != nil {
 			return nil, false, err
 		}
@@ -138,7 +138,7 @@ func (vs *Vectors) NewestVector(ctx context.Context, model *index.Model, id stri
 	if !model.Older(place.Version, number) {
 		return nil, false, nil
 	}
-	v, err = vs.olderVector(ctx, model, vs.Engine.Kinds.Memories, id, place.Version)
+	v, err = vs.olderVector(ctx, model, vs.engine.Kinds().Memories, id, place.Version)
 	return v, true, err
 }
 
@@ -150,13 +150,13 @@ func (vs *Vectors) EmbeddingNow(ctx context.Context, model *index.Model, k *engi
 	}
 	older := at < model.Since
 	if !older && len(own) > 0 {
-		place, err := vs.Engine.State.Find(k.Letter, id)
+		place, err := vs.engine.State().Find(k.Letter, id)
 		if err != nil || place.Version != at {
 			return own, nil
 		}
 		number := place.Entry.VectorNumber()
 		if place.InLog {
-			f, _, err := vs.Engine.Frame(ctx, k, id, at)
+			f, _, err := vs.engine.Frame(ctx, k, id, at)
 			if err != nil {
 				return own, nil
 			}

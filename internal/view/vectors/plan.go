@@ -94,7 +94,7 @@ func (p *vectorPlan) edit(c *index.Change) (vector.Edit, error) {
 	}
 	line, dims := c.Finished, lineDimension(c.Finished)
 	if line == nil || dims == index.UnknownDimension {
-		entry, err := p.st.Engine.Log.ReadAt(p.ctx, c.Version)
+		entry, err := p.st.engine.Log().ReadAt(p.ctx, c.Version)
 		if err != nil {
 			return e, err
 		}
@@ -230,17 +230,17 @@ func (p *vectorPlan) vector(dst []float32, kind vector.Kind, e vector.Edit) ([]f
 // else in the document. None, where it is nowhere any more.
 func (p *vectorPlan) read(dst []float32, kind vector.Kind, e vector.Edit) ([]float32, error) {
 	if p.model.Older(e.Handle, e.ID) {
-		v, err := p.st.olderVector(p.ctx, &p.model, p.st.Engine.Kinds.In(kindSection(kind)), e.Key, e.Handle)
+		v, err := p.st.olderVector(p.ctx, &p.model, p.st.engine.Kinds().In(kindSection(kind)), e.Key, e.Handle)
 		return append(dst, v...), err
 	}
 	if e.Handle >= p.idx.LSN() {
-		entry, err := p.st.Engine.Log.ReadAt(p.ctx, e.Handle)
+		entry, err := p.st.engine.Log().ReadAt(p.ctx, e.Handle)
 		if err != nil {
 			return dst, err
 		}
 		return vectorOf(&entry, dst)
 	}
-	k := p.st.Engine.Kinds.In(kindSection(kind))
+	k := p.st.engine.Kinds().In(kindSection(kind))
 	line, ok, err := p.idx.Get(p.line[:0], kindSection(kind), e.Key)
 	p.line = line[:0]
 	if err != nil || !ok {
@@ -257,7 +257,7 @@ func (p *vectorPlan) read(dst []float32, kind vector.Kind, e vector.Edit) ([]flo
 		return dst, err
 	default:
 		// Replaced since, edited, damaged or gone: the log may have it still.
-		v, ok := p.st.Engine.FromLog(p.ctx, k, e.Key, wal.LSN(e.Handle))
+		v, ok := p.st.engine.FromLog(p.ctx, k, e.Key, wal.LSN(e.Handle))
 		if !ok {
 			return dst, nil
 		}

@@ -24,50 +24,50 @@ func (vs *Vectors) PurgeComputed(ctx context.Context, _ *wal.Held, ids []string,
 	}
 	path, old := vs.ComputedPath(ComputedName), vs.ComputedPath(ComputedOld)
 	if err := vs.wipeComputedOld(path, old, left); err != nil { // of a purge that was killed
-		return vs.Engine.Env.IOError("overwriting", old, err)
+		return vs.engine.Env().IOError("overwriting", old, err)
 	}
-	f, err := vs.Engine.Env.FS.OpenFile(path, os.O_RDONLY, 0)
+	f, err := vs.engine.Env().FS.OpenFile(path, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return vs.Engine.Env.IOError("opening", path, err)
+		return vs.engine.Env().IOError("opening", path, err)
 	}
-	temp, err := settings.Scratch(vs.Engine.Env, ComputedName)
+	temp, err := settings.Scratch(vs.engine.Env(), ComputedName)
 	if err == nil {
 		err = vs.copyComputed(ctx, f, temp, ids)
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
-		return vs.Engine.Env.IOError("rewriting", path, err)
+		return vs.engine.Env().IOError("rewriting", path, err)
 	}
 	// The old one keeps a name until its bytes are gone.
-	switch err := vs.Engine.Env.FS.Link(path, old); {
+	switch err := vs.engine.Env().FS.Link(path, old); {
 	case errors.Is(err, errors.ErrUnsupported):
 		*unlinked = append(*unlinked, VectorFolder+"/"+ComputedName)
 	case err != nil:
-		return vs.Engine.Env.IOError("linking", path, err)
+		return vs.engine.Env().IOError("linking", path, err)
 	}
-	err = vs.Engine.Env.FS.Rename(temp, path)
+	err = vs.engine.Env().FS.Rename(temp, path)
 	if err == nil {
-		err = vs.Engine.Env.FS.SyncDir(filepath.Dir(path))
+		err = vs.engine.Env().FS.SyncDir(filepath.Dir(path))
 	}
 	if err == nil {
-		err = vfs.Unwiped(left, vfs.Wipe(vs.Engine.Env.FS, old))
+		err = vfs.Unwiped(left, vfs.Wipe(vs.engine.Env().FS, old))
 	}
-	return errors.Join(vs.Engine.Env.IOError("replacing", path, err), vs.Side.Close())
+	return errors.Join(vs.engine.Env().IOError("replacing", path, err), vs.side.Close())
 }
 
 // wipeComputedOld overwrites and removes the old file, unless it stands in its place still.
 func (vs *Vectors) wipeComputedOld(path, old string, left *[]error) error {
-	if vfs.SameFile(vs.Engine.Env.FS, path, old) {
-		return vs.Engine.Env.FS.Remove(old)
+	if vfs.SameFile(vs.engine.Env().FS, path, old) {
+		return vs.engine.Env().FS.Remove(old)
 	}
-	return vfs.Unwiped(left, vfs.Wipe(vs.Engine.Env.FS, old))
+	return vfs.Unwiped(left, vfs.Wipe(vs.engine.Env().FS, old))
 }
 
 // copyComputed copies what is whole, except some memories.
 func (vs *Vectors) copyComputed(ctx context.Context, from vfs.File, temp string, without []string) error {
-	to, err := vs.Engine.Env.FS.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, vs.Engine.Env.FileMode)
+	to, err := vs.engine.Env().FS.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, vs.engine.Env().FileMode)
 	if err != nil {
 		return err
 	}

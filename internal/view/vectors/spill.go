@@ -31,14 +31,14 @@ func (vs *Vectors) Spill(ctx context.Context, held *wal.Held, idx *index.Set, to
 	switch {
 	case err == nil:
 		target.Vectors, target.Dimension, target.VectorsKnown = at, dim, true
-		vs.Engine.Health.VectorsFailed(nil)
+		vs.engine.Health().VectorsFailed(nil)
 		return nil
 	case ctx.Err() != nil:
 		return err
 	}
-	vs.Engine.Env.Logger.Warn("the vectors could not be written; they are made complete later", "err", err)
-	vs.Engine.Env.Event(env.Event{Kind: env.EventVectorsSkipped, Path: vector.Folder, Err: err})
-	vs.Engine.Health.VectorsFailed(err)
+	vs.engine.Env().Logger.Warn("the vectors could not be written; they are made complete later", "err", err)
+	vs.engine.Env().Event(env.Event{Kind: env.EventVectorsSkipped, Path: vector.Folder, Err: err})
+	vs.engine.Health().VectorsFailed(err)
 	return nil
 }
 
@@ -54,12 +54,12 @@ func (vs *Vectors) Complete(ctx context.Context) error {
 // CompleteBy has the vectors written as of now, under flush.lock, and
 // remembers that they are complete as of then.
 func (vs *Vectors) CompleteBy(ctx context.Context, write func(*wal.Held, *index.Set, wal.Mark, []index.Change) (wal.LSN, error)) error {
-	held, err := vs.Engine.Log.LockFlush(ctx)
+	held, err := vs.engine.Log().LockFlush(ctx)
 	if err != nil {
 		return err
 	}
 	defer held.Unlock()
-	if err := vs.Engine.CatchUp(ctx); err != nil {
+	if err := vs.engine.CatchUp(ctx); err != nil {
 		return err
 	}
 	for tries := 0; ; tries++ {
@@ -71,13 +71,13 @@ func (vs *Vectors) CompleteBy(ctx context.Context, write func(*wal.Held, *index.
 
 // completeOver is CompleteBy over the index that is mapped.
 func (vs *Vectors) completeOver(ctx context.Context, held *wal.Held, write func(*wal.Held, *index.Set, wal.Mark, []index.Change) (wal.LSN, error)) error {
-	idx := vs.Engine.State.Set()
+	idx := vs.engine.State().Set()
 	if idx == nil {
 		return errs.ErrClosed
 	}
 	defer idx.Release()
-	to := vs.Engine.Log.AppliedMark()
-	list, _, err := vs.Engine.StateAt(ctx, idx.LSN(), to.LSN)
+	to := vs.engine.Log().AppliedMark()
+	list, _, err := vs.engine.StateAt(ctx, idx.LSN(), to.LSN)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (vs *Vectors) completeOver(ctx context.Context, held *wal.Held, write func(
 
 // Merge leaves all vectors in one pair of files, when the index has just been written.
 func (vs *Vectors) Merge(ctx context.Context, held *wal.Held) error {
-	idx := vs.Engine.State.Set()
+	idx := vs.engine.State().Set()
 	if idx == nil {
 		return errs.ErrClosed
 	}
@@ -101,8 +101,8 @@ func (vs *Vectors) Merge(ctx context.Context, held *wal.Held) error {
 	if at, _, known := index.Vectors(idx); known && at == 0 {
 		return nil
 	}
-	to := vs.Engine.Log.AppliedMark()
-	list, _, err := vs.Engine.StateAt(ctx, idx.LSN(), to.LSN)
+	to := vs.engine.Log().AppliedMark()
+	list, _, err := vs.engine.StateAt(ctx, idx.LSN(), to.LSN)
 	if err == nil {
 		_, _, err = vs.Write(ctx, held, idx, to, list, true)
 	}
@@ -114,7 +114,7 @@ func (vs *Vectors) Merge(ctx context.Context, held *wal.Held) error {
 func (vs *Vectors) Write(ctx context.Context, held *wal.Held, idx *index.Set, to wal.Mark, list []index.Change, always bool) (wal.LSN, int, error) {
 	// What an index from before a change of the model says holds no longer (Cover): vectors may
 	// be due by this one, and a search may have written some, which the deletions in list end.
-	if at, dim, known := index.Vectors(idx); known && at == 0 && !always && !vs.Rotten.Load() && !anyVector(list) && idx.LSN() > vs.Model().Since {
+	if at, dim, known := index.Vectors(idx); known && at == 0 && !always && !vs.damaged.Load() && !anyVector(list) && idx.LSN() > vs.Model().Since {
 		return 0, dim, nil // there is none, and none came
 	}
 	set, why := vs.Load(nil)
@@ -122,24 +122,24 @@ func (vs *Vectors) Write(ctx context.Context, held *wal.Held, idx *index.Set, to
 		return 0, 0, why
 	}
 	defer func() { _ = set.Release() }()
-	if vs.Rotten.Load() {
+	if vs.damaged.Load() {
 		for err := range vector.Verify(set) {
 			why = err
 			break
 		}
 	}
-	if why != nil && !vs.Engine.Settings.Now().MayRepair() {
+	if why != nil && !vs.engine.Settings().Now().MayRepair() {
 		return 0, 0, why
 	}
 	at, dim, err := vs.WriteOver(ctx, held, set, why, idx, to, list, always)
 	if err == nil && at == 0 && why == nil {
 		err = vs.dropOlderVectors()
 	}
-	if err != nil && why == nil && errors.Is(err, errs.ErrCorrupt) && vs.Engine.Settings.Now().MayRepair() {
+	if err != nil && why == nil && errors.Is(err, errs.ErrCorrupt) && vs.engine.Settings().Now().MayRepair() {
 		at, dim, err = vs.WriteOver(ctx, held, set, err, idx, to, list, always)
 	}
 	if err == nil {
-		vs.Rotten.Store(false)
+		vs.damaged.Store(false)
 	}
 	return at, dim, err
 }
@@ -147,15 +147,15 @@ func (vs *Vectors) Write(ctx context.Context, held *wal.Held, idx *index.Set, to
 // dropOlderVectors removes the files of the model before, where this one has no vectors
 // that could take their place: they serve nobody, and what is purged must not stay in them.
 func (vs *Vectors) dropOlderVectors() error {
-	set, err := vector.Load(vs.Engine.Env.FS, vs.Engine.Env.Dir, uuid.UUID(vs.Engine.Log.UUID()).String(), nil)
+	set, err := vector.Load(vs.engine.Env().FS, vs.engine.Env().Dir, uuid.UUID(vs.engine.Log().UUID()).String(), nil)
 	if err != nil {
-		return vs.Engine.Env.IOError("reading", filepath.Join(vs.Engine.Env.Dir, vector.Folder), err)
+		return vs.engine.Env().IOError("reading", filepath.Join(vs.engine.Env().Dir, vector.Folder), err)
 	}
 	older := set.Exists() && set.LSN() <= vs.Model().Since
 	if err := set.Release(); err != nil || !older {
 		return err
 	}
-	return vs.Engine.Env.IOError("removing", filepath.Join(vs.Engine.Env.Dir, vector.Folder), vector.Remove(vs.Engine.Env.FS, vs.Engine.Env.Dir))
+	return vs.engine.Env().IOError("removing", filepath.Join(vs.engine.Env().Dir, vector.Folder), vector.Remove(vs.engine.Env().FS, vs.engine.Env().Dir))
 }
 
 // WriteOver writes over the existing vectors, or, where why says that they cannot be used, all of
@@ -169,8 +169,8 @@ func (vs *Vectors) WriteOver(ctx context.Context, held *wal.Held, set *vector.Se
 		if !errors.Is(err, ErrBehind) || tries == 3 || ctx.Err() != nil {
 			return at, dim, err
 		}
-		to = vs.Engine.Log.AppliedMark()
-		if list, _, err = vs.Engine.StateAt(ctx, idx.LSN(), to.LSN); err != nil {
+		to = vs.engine.Log().AppliedMark()
+		if list, _, err = vs.engine.StateAt(ctx, idx.LSN(), to.LSN); err != nil {
 			return 0, 0, err
 		}
 	}
@@ -180,7 +180,7 @@ func (vs *Vectors) tryWriteOver(ctx context.Context, _ *wal.Held, set *vector.Se
 	if why != nil {
 		set = vector.Empty()
 	}
-	began, model := vs.Engine.Env.Clock(), vs.Model()
+	began, model := vs.engine.Env().Clock(), vs.Model()
 	if set.Exists() && set.LSN() <= model.Since {
 		set = vector.Empty() // it was changed since they were loaded
 	}
@@ -191,8 +191,8 @@ func (vs *Vectors) tryWriteOver(ctx context.Context, _ *wal.Held, set *vector.Se
 			return set.LSN(), set.Dim(), nil
 		}
 		var err error
-		to = vs.Engine.Log.AppliedMark()
-		if list, _, err = vs.Engine.StateAt(ctx, idx.LSN(), to.LSN); err != nil {
+		to = vs.engine.Log().AppliedMark()
+		if list, _, err = vs.engine.StateAt(ctx, idx.LSN(), to.LSN); err != nil {
 			return 0, 0, err
 		}
 	}
@@ -216,25 +216,25 @@ func (vs *Vectors) tryWriteOver(ctx context.Context, _ *wal.Held, set *vector.Se
 		return 0, 0, err
 	}
 	target := vector.Target{
-		FS: vs.Engine.Env.FS, Dir: vs.Engine.Env.Dir, Temp: filepath.Join(vs.Engine.Env.Dir, "tmp", "index."+vs.Engine.Token+".vectors"), Perm: vs.Engine.Env.FileMode, FolderPerm: vs.Engine.Env.FolderMode,
-		Store: uuid.UUID(vs.Engine.Log.UUID()).String(), LSN: to.LSN, Chain: to.Sum, Now: vs.Engine.Env.Clock(), Metric: metric, Dim: p.dim, Model: vs.Recorded(set),
+		FS: vs.engine.Env().FS, Dir: vs.engine.Env().Dir, Temp: filepath.Join(vs.engine.Env().Dir, "tmp", "index."+vs.engine.Token()+".vectors"), Perm: vs.engine.Env().FileMode, FolderPerm: vs.engine.Env().FolderMode,
+		Store: uuid.UUID(vs.engine.Log().UUID()).String(), LSN: to.LSN, Chain: to.Sum, Now: vs.engine.Env().Clock(), Metric: metric, Dim: p.dim, Model: vs.Recorded(set),
 	}
 	write := vector.WriteDelta
 	// Over a base as of the same position there is no delta: nothing was written since, but the
 	// index was rebuilt.
-	if always || set.MergeDue(vs.Engine.Env.System.SmallVectors) || !set.HasDelta() && set.LSN() == to.LSN {
+	if always || set.MergeDue(vs.engine.Env().System.SmallVectors) || !set.HasDelta() && set.LSN() == to.LSN {
 		write = vector.WriteBase
 	}
 	w, err := write(set, target, plan)
 	if err != nil {
-		return 0, 0, fmt.Errorf("writing the vectors: %w", vs.Engine.Env.IOError("writing", filepath.Join(vs.Engine.Env.Dir, vector.Folder), err))
+		return 0, 0, fmt.Errorf("writing the vectors: %w", vs.engine.Env().IOError("writing", filepath.Join(vs.engine.Env().Dir, vector.Folder), err))
 	}
-	took := vs.Engine.Env.Clock().Sub(began)
+	took := vs.engine.Env().Clock().Sub(began)
 	if why != nil {
-		vs.Engine.Env.Logger.Warn("the vectors were rebuilt", "why", why, "vectors", w.Vectors)
-		vs.Engine.Env.Event(env.Event{Kind: env.EventVectorsRebuilt, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: int(w.Vectors), Took: took, Err: why})
+		vs.engine.Env().Logger.Warn("the vectors were rebuilt", "why", why, "vectors", w.Vectors)
+		vs.engine.Env().Event(env.Event{Kind: env.EventVectorsRebuilt, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: int(w.Vectors), Took: took, Err: why})
 	} else {
-		vs.Engine.Env.Event(env.Event{Kind: env.EventVectors, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: int(w.Vectors), Took: took})
+		vs.engine.Env().Event(env.Event{Kind: env.EventVectors, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: int(w.Vectors), Took: took})
 	}
 	return w.LSN, p.dim, nil
 }

@@ -26,7 +26,7 @@ import (
 // Vectors is what this process has of the vectors. Nothing of it exists before
 // the first search: putting and deleting pays nothing for it.
 type Vectors struct {
-	Engine *engine.Engine
+	engine *engine.Engine
 
 	Lock engine.CtxMutex // for these
 	view *vector.View
@@ -34,21 +34,36 @@ type Vectors struct {
 	by   uint64        // index.Model.Since of what its vectors are made by
 	of   engine.Tables // of the index that from was found with
 
-	Rotten atomic.Bool // a search met damage: they are to be verified, and rebuilt if need be
+	damaged atomic.Bool // a search met damage: they are to be verified, and rebuilt if need be
 
 	Mu     sync.Mutex
 	Heal   Healed
 	looked looked
 	Known  atomic.Int64 // looked.dim, for who must not wait for mu
 
-	Side computedIndex
+	side computedIndex
 
-	// What stands above gives these.
-
-	Embedder func() string // the name of what this process asks for embeddings, "" when it asks nothing
-	// older is the composite of an assembly that was composed under an older model.
-	Older func(ctx context.Context, model *index.Model, p *engine.Parsed) ([]float32, error)
+	host Host
 }
+
+// Host is what Vectors calls back: the embedder and the committer, which stand above it.
+type Host interface {
+	// Embedder returns the name of what this process asks for embeddings, "" if it asks nothing.
+	Embedder() string
+	// OlderComposite returns the composite of an assembly that was composed under an older model.
+	OlderComposite(ctx context.Context, model *index.Model, p *engine.Parsed) ([]float32, error)
+}
+
+// New returns the vectors of a store.
+func New(eng *engine.Engine, host Host) *Vectors {
+	return &Vectors{engine: eng, host: host, Lock: engine.NewMutex()}
+}
+
+// Damaged reports whether a search met damage: the vectors are verified in the next round, and rebuilt if need be.
+func (vs *Vectors) Damaged() *atomic.Bool { return &vs.damaged }
+
+// Computed returns the vectors that are computed beside the model of today.
+func (vs *Vectors) Computed() *computedIndex { return &vs.side }
 
 // Healed remembers that the vectors were compared with an index that does not say
 // itself which of them are complete.
@@ -80,7 +95,7 @@ func (vs *Vectors) View(ctx context.Context) (*vector.View, error) {
 	defer vs.Lock.Unlock()
 	var last error
 	for range engine.FindTries {
-		if err := vs.Engine.CatchUp(ctx); err != nil {
+		if err := vs.engine.CatchUp(ctx); err != nil {
 			return nil, err
 		}
 		last = vs.fillView(ctx)
@@ -90,7 +105,7 @@ func (vs *Vectors) View(ctx context.Context) (*vector.View, error) {
 		switch {
 		case last == nil, errors.Is(last, ErrBehind):
 		case errors.Is(last, errs.ErrTruncated), errors.Is(last, engine.ErrMoved):
-			_ = vs.Engine.Refresh()
+			_ = vs.engine.Refresh()
 		default:
 			return nil, last
 		}
@@ -103,7 +118,7 @@ func (vs *Vectors) View(ctx context.Context) (*vector.View, error) {
 
 // fillView brings the view up to what is applied; vs.lock is held.
 func (vs *Vectors) fillView(ctx context.Context) error {
-	set := vs.Engine.State.Set()
+	set := vs.engine.State().Set()
 	if set == nil {
 		return errs.ErrClosed
 	}
@@ -114,17 +129,17 @@ func (vs *Vectors) fillView(ctx context.Context) error {
 			return err
 		}
 	}
-	at := vs.Engine.Log.Applied()
+	at := vs.engine.Log().Applied()
 	if at == vs.upTo {
 		return nil
 	}
-	list := vs.Engine.State.Changes(vs.upTo, 1<<62)
+	list := vs.engine.State().Changes(vs.upTo, 1<<62)
 	model := vs.Model()
-	if vs.Engine.State.From() > vs.upTo || model.Since != vs.by {
+	if vs.engine.State().From() > vs.upTo || model.Since != vs.by {
 		vs.of = engine.Tables{}
 		return ErrBehind
 	}
-	r := vs.Engine.Log.Reader()
+	r := vs.engine.Log().Reader()
 	for _, c := range list {
 		e, err := r.At(ctx, c.Pos)
 		if err != nil {
@@ -165,7 +180,7 @@ func (vs *Vectors) overlayVector(ctx context.Context, view *vector.View, e *wal.
 	}
 	embedding := rec.Vector(nil)
 	if model.Older(e.LSN, number) {
-		if embedding, err = vs.olderVector(ctx, model, vs.Engine.Kinds.Of(e.Key), e.Key[1:], e.LSN); err != nil {
+		if embedding, err = vs.olderVector(ctx, model, vs.engine.Kinds().Of(e.Key), e.Key[1:], e.LSN); err != nil {
 			return err
 		}
 		if len(embedding) == 0 {
@@ -204,9 +219,9 @@ func frameNumber(rec *record.View, at wal.LSN) (int64, error) {
 // empty overlay over them; v.lock is held. What cannot be written, because this
 // handle may not or the disk is full, lies in the heap.
 func (vs *Vectors) openView(ctx context.Context) error {
-	inHeap := vs.Engine.Writable() != nil
+	inHeap := vs.engine.Writable() != nil
 	for tries := 0; ; tries++ {
-		idx := vs.Engine.State.Set()
+		idx := vs.engine.State().Set()
 		if idx == nil {
 			return errs.ErrClosed
 		}
@@ -216,14 +231,14 @@ func (vs *Vectors) openView(ctx context.Context) error {
 			return err
 		}
 		if tries == 3 {
-			return fmt.Errorf("%w: the vectors do not become complete", ErrBehind)
+			return fmt.Errorf("%w: the vectors stay incomplete", ErrBehind)
 		}
 		switch err := vs.Complete(ctx); {
 		case err == nil:
 		case ctx.Err() != nil, errors.Is(err, errs.ErrClosed), errors.Is(err, errs.ErrTruncated), errors.Is(err, engine.ErrMoved):
 			return err
 		default:
-			vs.Engine.Env.Logger.Warn("the vectors could not be made complete; this search has the rest in memory", "err", err)
+			vs.engine.Env().Logger.Warn("the vectors could not be made complete; this search has the rest in memory", "err", err)
 			inHeap = true
 		}
 	}
@@ -231,7 +246,7 @@ func (vs *Vectors) openView(ctx context.Context) error {
 
 // tryView is false when the vectors have to be made complete first.
 func (vs *Vectors) tryView(ctx context.Context, idx *index.Set, inHeap bool) (done bool, err error) {
-	rotten := vs.Rotten.Load() && vs.Engine.Settings.Now().MayRepair()
+	rotten := vs.damaged.Load() && vs.engine.Settings().Now().MayRepair()
 	if rotten && !inHeap {
 		return false, vs.Close()
 	}
@@ -245,7 +260,7 @@ func (vs *Vectors) tryView(ctx context.Context, idx *index.Set, inHeap bool) (do
 			return false, why
 		}
 	}
-	if why != nil && !vs.Engine.Settings.Now().MayRepair() {
+	if why != nil && !vs.engine.Settings().Now().MayRepair() {
 		return false, errors.Join(why, set.Release())
 	}
 	model := vs.Model()
@@ -279,12 +294,12 @@ func (vs *Vectors) Fault(err error) error {
 	if !errors.Is(err, errs.ErrCorrupt) {
 		return err
 	}
-	if !vs.Engine.Settings.Now().MayRepair() {
+	if !vs.engine.Settings().Now().MayRepair() {
 		return err
 	}
 	// Not even the mapped pages of what is sound are kept: they may be the damage.
-	if vs.Rotten.CompareAndSwap(false, true) {
-		vs.Engine.Env.Event(env.Event{Kind: env.EventCorruption, Path: vector.Folder, Err: err})
+	if vs.damaged.CompareAndSwap(false, true) {
+		vs.engine.Env().Event(env.Event{Kind: env.EventCorruption, Path: vector.Folder, Err: err})
 	}
 	return errors.Join(ErrBehind, vs.Close())
 }
@@ -292,7 +307,7 @@ func (vs *Vectors) Fault(err error) error {
 // Load maps the vectors that stand, an empty set where they cannot be used
 // (and why), or nothing when they cannot be read just now.
 func (vs *Vectors) Load(prev *vector.Set) (*vector.Set, error) {
-	set, err := vector.Load(vs.Engine.Env.FS, vs.Engine.Env.Dir, uuid.UUID(vs.Engine.Log.UUID()).String(), prev)
+	set, err := vector.Load(vs.engine.Env().FS, vs.engine.Env().Dir, uuid.UUID(vs.engine.Log().UUID()).String(), prev)
 	if err == nil && set.Exists() && set.LSN() <= vs.Model().Since {
 		return vector.Empty(), set.Release() // they are an older model's
 	}
@@ -305,7 +320,7 @@ func (vs *Vectors) Load(prev *vector.Set) (*vector.Set, error) {
 	if errors.Is(err, errs.ErrCorrupt) || errors.Is(err, vector.ErrForeign) {
 		return vector.Empty(), err
 	}
-	return nil, vs.Engine.Env.IOError("reading", filepath.Join(vs.Engine.Env.Dir, vector.Folder), err)
+	return nil, vs.engine.Env().IOError("reading", filepath.Join(vs.engine.Env().Dir, vector.Folder), err)
 }
 
 // strangeVectors says why vectors that are sound cannot be this store's as it is.
@@ -313,17 +328,17 @@ func (vs *Vectors) strangeVectors(set *vector.Set) error {
 	if !set.Exists() {
 		return nil
 	}
-	end := vs.Engine.Log.AppliedMark()
+	end := vs.engine.Log().AppliedMark()
 	switch {
-	case set.LSN() > end.LSN && set.LSN() > vs.Engine.Log.Durable():
+	case set.LSN() > end.LSN && set.LSN() > vs.engine.Log().Durable():
 		return fmt.Errorf("%s covers the log up to %d, which ends at %d", vector.BaseMapping, set.LSN(), end.LSN)
 	case set.LSN() == end.LSN && set.Chain() != fmt.Sprintf("%016x", end.Sum):
 		return fmt.Errorf("%s was written for a log that differs from this one before %d", vector.BaseMapping, end.LSN)
 	}
 	// While the log has the place it says what stood before it, and that a frame
 	// begins there, unless the log goes on in the next segment.
-	if at := set.LSN(); at >= vs.Engine.Log.Spilled() && at < end.LSN {
-		m, err := vs.Engine.Log.MarkBefore(context.Background(), at)
+	if at := set.LSN(); at >= vs.engine.Log().Spilled() && at < end.LSN {
+		m, err := vs.engine.Log().MarkBefore(context.Background(), at)
 		if err == nil && set.Chain() != fmt.Sprintf("%016x", m.Sum) || errors.Is(err, segment.ErrHeader) {
 			return fmt.Errorf("%s was written for a log that differs from this one before %d", vector.BaseMapping, at)
 		}
@@ -338,7 +353,7 @@ func (vs *Vectors) strangeVectors(set *vector.Set) error {
 // Shape is the metric and the dimension that the store's vectors are to
 // have; 0 where no vector has said so yet.
 func (vs *Vectors) Shape(set *vector.Set, model *index.Model) (vector.Metric, int) {
-	c := vs.Engine.Settings.Now().VectorSettings()
+	c := vs.engine.Settings().Now().VectorSettings()
 	metric, err := vector.ParseMetric(c.Metric)
 	if err != nil || c.Metric == "" && set.Exists() {
 		metric = set.Metric()
@@ -352,10 +367,10 @@ func (vs *Vectors) Shape(set *vector.Set, model *index.Model) (vector.Metric, in
 // Recorded is what is recorded with the vectors: what a switch or config.json says, else
 // the embedder of this process, else what was recorded before.
 func (vs *Vectors) Recorded(set *vector.Set) string {
-	if by := vs.Engine.State.Model(); by.Name != "" {
+	if by := vs.engine.State().Model(); by.Name != "" {
 		return by.Name
 	}
-	return cmp.Or(vs.Engine.Settings.Now().VectorsModel(), vs.Embedder(), set.Model())
+	return cmp.Or(vs.engine.Settings().Now().VectorsModel(), vs.host.Embedder(), set.Model())
 }
 
 // Cover says as of which position the vectors are complete, if they are as

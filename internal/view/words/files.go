@@ -71,7 +71,7 @@ func parseManifest(b []byte) (*manifest, error) {
 	}
 	check := m.Check
 	if _, err := m.encode(); err != nil || m.Check != check {
-		return nil, fmt.Errorf("%w: it does not have its checksum", errs.ErrCorrupt)
+		return nil, fmt.Errorf("%w: checksum mismatch", errs.ErrCorrupt)
 	}
 	return m, nil
 }
@@ -240,12 +240,12 @@ func (w *Words) save(f *view.Folder, at wal.Mark) error {
 	if err := w.seal(); err != nil {
 		return err
 	}
-	began := w.eng.Env.Clock()
+	began := w.eng.Env().Clock()
 	merged, err := w.merge(deadInFiles, func(*words.Part) bool { return true })
 	if err != nil {
 		return err
 	}
-	took := w.eng.Env.Clock().Sub(began)
+	took := w.eng.Env().Clock().Sub(began)
 	m := &manifest{Format: formatVersion, LSN: at.LSN, Sum: at.Sum, Language: w.an.Language(), Fields: w.sources.Given(), Next: w.next, Segments: []listing{}}
 	keep := map[string]bool{manifestName: true}
 	for _, p := range w.set.Parts() {
@@ -288,7 +288,7 @@ func (w *Words) save(f *view.Folder, at wal.Mark) error {
 		}
 	}
 	if merged > 0 {
-		w.eng.Env.Event(env.Event{Kind: env.EventMerged, Path: places.Words, LSN: at.LSN, Count: merged, Took: took})
+		w.eng.Env().Event(env.Event{Kind: env.EventMerged, Path: places.Words, LSN: at.LSN, Count: merged, Took: took})
 	}
 	// What was written is read from its files from here on, and not from memory.
 	return w.load(f, b)

@@ -65,7 +65,7 @@ func TestFirstFormat(t *testing.T) {
 	}
 	m.write(t, dir)
 	sessions := func(st *varve.Store) bool {
-		_, ok, err := inside.Inside(st).Engine.Orders.(*words.Orders).Sessions(t.Context())
+		_, ok, err := inside.Inside(st).Engine.Tune().Orders.(*words.Orders).Sessions(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -52,7 +52,7 @@ func (o *Orders) Among(ctx context.Context, f *engine.Filters, share int) (ids [
 	narrowed := false
 	ok, err = o.with(ctx, func(s *Snapshot) error {
 		ids, narrowed = nil, false
-		only, n, err := s.Narrow(f, o.eng.Few)
+		only, n, err := s.Narrow(f, o.eng.Tune().Few)
 		docs, _ := s.Set.Docs()
 		if err != nil || only == nil || n > max(sessionLeast, int(docs)/share) || (f.Session != nil || f.Prefix != "") && n > sessionLeast {
 			return err

@@ -71,11 +71,11 @@ func BenchmarkFilters(b *testing.B) {
 		return nil
 	}
 	eng := inside.Inside(st).Engine
-	few := eng.Few
+	few := eng.Tune().Few
 	for _, asked := range []string{"words", "all"} {
-		eng.Few = few
+		eng.Tune().Few = few
 		if asked == "all" {
-			eng.Few = 1 << 40
+			eng.Tune().Few = 1 << 40
 		}
 		for _, f := range filters {
 			for what, do := range map[string]func() error{

@@ -251,7 +251,7 @@ func filtered(t *testing.T, seed uint64, language string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		inside.Inside(st).Engine.Few = 0
+		inside.Inside(st).Engine.Tune().Few = 0
 		return st
 	}
 	must := func(err error) {
@@ -368,8 +368,8 @@ func bothWays(t *testing.T, r *rand.Rand, seed uint64, st *varve.Store, asked *a
 		filters = append(filters, varve.Created(time.Now().Add(-time.Hour), time.Time{}))
 	}
 	eng := inside.Inside(st).Engine
-	orders, few := eng.Orders, eng.Few
-	defer func() { eng.Orders, eng.Few = orders, few }()
+	orders, few := eng.Tune().Orders, eng.Tune().Few
+	defer func() { eng.Tune().Orders, eng.Tune().Few = orders, few }()
 	after := fmt.Sprintf("b-%d", r.IntN(60))
 	answer := func() (s string, passed int) {
 		var b strings.Builder
@@ -396,10 +396,10 @@ func bothWays(t *testing.T, r *rand.Rand, seed uint64, st *varve.Store, asked *a
 		}
 		return b.String(), passed
 	}
-	eng.Orders, eng.Few = nil, 1<<40
+	eng.Tune().Orders, eng.Tune().Few = nil, 1<<40
 	want, passed := answer()
 	asked.Orders = orders
-	eng.Orders, eng.Few = asked, 0
+	eng.Tune().Orders, eng.Tune().Few = asked, 0
 	if got, _ := answer(); got != want {
 		t.Fatalf("seed %d: with %.200s, %q\n%s\nwant\n%s", seed, what, v[:min(len(v), 200)], got, want)
 	}

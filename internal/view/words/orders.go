@@ -113,7 +113,7 @@ func (o *Orders) with(ctx context.Context, use func(*Snapshot) error) (ok bool, 
 	case ctx.Err() != nil, errors.Is(err, errs.ErrClosed):
 		return false, err
 	case err != nil:
-		o.eng.Env.Logger.Warn("the orders of the memories cannot be read; the index is", "path", o.eng.ViewFolder(Name).Path, "err", err)
+		o.eng.Env().Logger.Warn("the orders of the memories cannot be read; the index is", "path", o.eng.ViewFolder(Name).Path, "err", err)
 		damaged := errors.Is(err, errs.ErrCorrupt)
 		_ = o.follow.Forget(true, func() error {
 			if damaged {
@@ -137,7 +137,7 @@ func (o *Orders) Sessions(ctx context.Context) (list []rows.Session, ok bool, er
 		set := s.Set
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		now := o.eng.Env.Clock().UnixMicro()
+		now := o.eng.Env().Clock().UnixMicro()
 		if o.set != set || now < o.from || now >= o.until {
 			o.set = nil
 			if o.sessions, o.from, o.until, err = rows.Sessions(set, now, SessionKey); err != nil {
@@ -199,7 +199,7 @@ func timeBounds(s engine.Span) bounds {
 }
 
 func (o *Orders) chosen(f *engine.Filters) *chosen {
-	return &chosen{f: f, now: o.eng.Env.Clock().UnixMicro(), spans: [3]bounds{timeBounds(f.Happened), lineBounds(f.Created), lineBounds(f.Updated)}}
+	return &chosen{f: f, now: o.eng.Env().Clock().UnixMicro(), spans: [3]bounds{timeBounds(f.Happened), lineBounds(f.Created), lineBounds(f.Updated)}}
 }
 
 // judge says whether a row passes, and whether only its line or its document says so.
@@ -250,7 +250,7 @@ func (o *Orders) Count(ctx context.Context, f *engine.Filters) (n int64, ok bool
 	ok, err = o.with(ctx, func(s *Snapshot) error {
 		c := o.chosen(f)
 		if reads {
-			only, n, err := s.Narrow(f, o.eng.Few)
+			only, n, err := s.Narrow(f, o.eng.Tune().Few)
 			if refused = err == nil && !s.few(only, n); err != nil || refused {
 				return err
 			}
@@ -342,7 +342,7 @@ func (o *Orders) Page(ctx context.Context, f *engine.Filters, s *memstore.Order,
 				return pageOf(list, s, visit)
 			}
 		}
-		only, n, err := snap.Narrow(f, o.eng.Few)
+		only, n, err := snap.Narrow(f, o.eng.Tune().Few)
 		if err != nil {
 			return err
 		}

@@ -215,8 +215,8 @@ func history(t *testing.T, seed uint64) {
 func compare(t *testing.T, r *rand.Rand, seed uint64, st *varve.Store, now time.Time, all *asked) {
 	t.Helper()
 	eng := inside.Inside(st).Engine
-	orders := eng.Orders.(*words.Orders)
-	defer func() { eng.Orders = orders }()
+	orders := eng.Tune().Orders.(*words.Orders)
+	defer func() { eng.Tune().Orders = orders }()
 	all.Orders = orders
 
 	var filters []varve.Filter
@@ -236,7 +236,7 @@ func compare(t *testing.T, r *rand.Rand, seed uint64, st *varve.Store, now time.
 	filter(8, "prefix", varve.WithPrefix("b"))
 	filter(8, "category", varve.InCategory("red"))
 
-	eng.Orders = nil
+	eng.Tune().Orders = nil
 	type one struct {
 		line varve.Line
 		time int64
@@ -294,11 +294,11 @@ func compare(t *testing.T, r *rand.Rand, seed uint64, st *varve.Store, now time.
 		}
 		size, skip := r.IntN(20), r.IntN(5)*r.IntN(2)
 		want := ids[min(skip, len(ids)):]
-		eng.Orders = nil
+		eng.Tune().Orders = nil
 		if got := listing(t, st, key, skip, size, nil, filters...); !slices.Equal(got, want) {
 			t.Fatalf("seed %d: %s of %s without the view, %d skipped, pages of %d: %q, want %q", seed, key, what, skip, size, got, want)
 		}
-		eng.Orders = all
+		eng.Tune().Orders = all
 		if got := listing(t, st, key, skip, size, nil, filters...); !slices.Equal(got, want) {
 			t.Fatalf("seed %d: %s of %s, %d skipped, pages of %d: %q, want %q", seed, key, what, skip, size, got, want)
 		}

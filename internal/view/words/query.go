@@ -79,7 +79,7 @@ func (q *Query) snapshot(ctx context.Context) (s *Snapshot, err error) {
 			return err
 		}
 		s = &Snapshot{Set: q.files.set, Analyzer: analyzer.New(q.files.an.Language()), From: q.files.sources}
-		if n, _ := s.Set.Docs(); n >= besideLeast && !q.eng.Env.System.Inline {
+		if n, _ := s.Set.Docs(); n >= besideLeast && !q.eng.Env().System.Inline {
 			s.Each = beside
 		}
 		for _, m := range q.files.maps {
@@ -114,7 +114,7 @@ func (q *Query) With(ctx context.Context, use func(*Snapshot) error) error {
 		if !errors.Is(err, errs.ErrCorrupt) || try == damagedTries {
 			return err
 		}
-		q.eng.Env.Logger.Warn("the words of the memories are damaged; they are read from the documents", "path", q.eng.ViewFolder(Name).Path, "err", err)
+		q.eng.Env().Logger.Warn("the words of the memories are damaged; they are read from the documents", "path", q.eng.ViewFolder(Name).Path, "err", err)
 		q.distrust()
 		q.damaged()
 	}
@@ -247,7 +247,7 @@ func (f *files) from(ctx context.Context, at, to wal.Mark) error {
 	switch {
 	case at == to:
 		return nil
-	case at.LSN >= to.LSN && f.eng.Log.Spilled() > to.LSN:
+	case at.LSN >= to.LSN && f.eng.Log().Spilled() > to.LSN:
 		return engine.ErrMoved // a newer index is there
 	}
 	return f.eng.Between(ctx, at, to, func(e *wal.Entry) error { return f.Apply(ctx, nil, e) })

@@ -53,7 +53,7 @@ func (w *Words) Reset(ctx context.Context, set *index.Set) error {
 }
 
 func (w *Words) rebuild(ctx context.Context, set *index.Set, f *view.Folder) error {
-	rows := cmp.Or(w.eng.Env.System.WordsRows, mostRows)
+	rows := cmp.Or(w.eng.Env().System.WordsRows, mostRows)
 	b := w.builder()
 	for list, err := range w.documents(ctx, set) {
 		if err != nil {
@@ -197,7 +197,7 @@ const (
 // nil for what is not there. While some are used, the next ones are read.
 func (w *Words) documents(ctx context.Context, set *index.Set) iter.Seq2[[]*words.Doc, error] {
 	ans := make([]*analyzer.Analyzer, runtime.GOMAXPROCS(0))
-	if w.eng.Env.System.Inline {
+	if w.eng.Env().System.Inline {
 		ans = ans[:1]
 	}
 	for i := range ans {
@@ -217,7 +217,7 @@ func (w *Words) documents(ctx context.Context, set *index.Set) iter.Seq2[[]*word
 			}
 		}
 	}
-	if w.eng.Env.System.Inline {
+	if w.eng.Env().System.Inline {
 		return read
 	}
 	return ahead(read)
@@ -339,7 +339,7 @@ func (w *Words) readOne(ctx context.Context, set *index.Set, id string, an *anal
 	if err != nil {
 		return nil, fmt.Errorf("%w: index line of %s: %w", errs.ErrCorrupt, human.Quote(id), err)
 	}
-	give, err := w.eng.Codec.Take(ctx, decodedTimes*line.Size)
+	give, err := w.eng.Codec().Take(ctx, decodedTimes*line.Size)
 	if err != nil {
 		return nil, err
 	}
@@ -352,7 +352,7 @@ func (w *Words) readOne(ctx context.Context, set *index.Set, id string, an *anal
 }
 
 func (w *Words) rowOf(ctx context.Context, id string, line *index.Entry) (*words.Doc, error) {
-	kind := w.eng.Kinds.Memories
+	kind := w.eng.Kinds().Memories
 	v, err := w.eng.Read(ctx, kind, id, state.Place{Version: line.Version, Entry: *line}, true)
 	if err != nil {
 		found, ok := w.eng.FromLog(ctx, kind, id, line.Version)

@@ -78,7 +78,7 @@ func newWords(eng *engine.Engine, times int) *Words {
 
 // begin makes it empty. What is mapped stays so until Close or the next Load.
 func (w *Words) begin() {
-	c := w.eng.Settings.Now()
+	c := w.eng.Settings().Now()
 	w.an, w.sources, w.set, w.next = w.an.For(c.Language()), c.Sources(), words.NewSet(), 1
 	w.pending, w.size, w.loaded = map[string]*words.Doc{}, 0, nil
 	if w.maps == nil {
@@ -89,7 +89,7 @@ func (w *Words) begin() {
 // Outdated says that what was loaded is in another language, or from other fields, than the setting, or in
 // a format without orders.
 func (w *Words) Outdated() bool {
-	return !rows.Sorted(w.set) || w.an.Language()+" "+w.sources.Given() != w.eng.Settings.Now().Words()
+	return !rows.Sorted(w.set) || w.an.Language()+" "+w.sources.Given() != w.eng.Settings().Now().Words()
 }
 
 // OutdatedIn says it of what is in the folder, without loading it.
@@ -99,7 +99,7 @@ func (w *Words) OutdatedIn(f *view.Folder) bool {
 		return false
 	}
 	m, err := parseManifest(b)
-	return err == nil && m.Language+" "+m.Fields != w.eng.Settings.Now().Words()
+	return err == nil && m.Language+" "+m.Fields != w.eng.Settings().Now().Words()
 }
 
 // Name implements view.View.
@@ -130,7 +130,7 @@ func (w *Words) loose() (rows, size int) {
 
 // Apply implements view.Fold.
 func (w *Words) Apply(ctx context.Context, _ *index.Set, e *wal.Entry) error {
-	if w.eng.Kinds.Of(e.Key) != w.eng.Kinds.Memories {
+	if w.eng.Kinds().Of(e.Key) != w.eng.Kinds().Memories {
 		return nil
 	}
 	id := strings.Clone(e.Key[1:])
@@ -141,12 +141,12 @@ func (w *Words) Apply(ctx context.Context, _ *index.Set, e *wal.Entry) error {
 	if err != nil {
 		return err
 	}
-	give, err := w.eng.Codec.Take(ctx, decodedTimes*int64(rec.Size()))
+	give, err := w.eng.Codec().Take(ctx, decodedTimes*int64(rec.Size()))
 	if err != nil {
 		return err
 	}
 	d := unread(id, &line, e.LSN)
-	if doc, err := w.eng.Codec.Doc(&rec, places.StoredMost); err == nil {
+	if doc, err := w.eng.Codec().Doc(&rec, places.StoredMost); err == nil {
 		d = w.decode(id, doc, &line, e.LSN)
 	}
 	give()
@@ -155,7 +155,7 @@ func (w *Words) Apply(ctx context.Context, _ *index.Set, e *wal.Entry) error {
 
 // decode makes a row of a document, whose bytes are its own.
 func (w *Words) decode(id string, doc []byte, line *index.Entry, lsn uint64) *words.Doc {
-	m, err := memstore.Decode(doc, memstore.DecodeOptions{Limits: document.Stored, Location: w.eng.Env.NaiveTimes, ID: id, Owned: true})
+	m, err := memstore.Decode(doc, memstore.DecodeOptions{Limits: document.Stored, Location: w.eng.Env().NaiveTimes, ID: id, Owned: true})
 	if err != nil {
 		return unread(id, line, lsn)
 	}

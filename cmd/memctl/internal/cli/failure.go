@@ -110,6 +110,8 @@ var classes = []struct {
 	{is(syscall.EISDIR), CodeRefused, "not a file", "name a file; only memctl import reads folders"},
 	{as[*embed.Error], CodeInternal, "embedding service", "check VARVE_EMBED_URL, VARVE_EMBED_MODEL and VARVE_EMBED_KEY; memctl search --by words does not need the service"},
 	{is(context.Canceled), CodeInterrupted, "interrupted", again},
+	{is(syscall.EIO), CodeInternal, "internal", "the disk, or the way to it, fails: see the log of the system (dmesg), then memctl verify"},
+	{is(syscall.EBUSY), CodeInternal, "internal", "the file is in use by the system or another program, as a mount point is: end that" + thenAgain},
 }
 
 const (

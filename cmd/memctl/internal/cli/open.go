@@ -134,7 +134,9 @@ func (a *App) WithIn(ctx context.Context, dir string, how Access, more func(*var
 	defer a.tellEvicted()
 	cerr := closed()
 	switch {
-	case cerr == nil, how == Serve && errors.Is(cerr, varve.ErrReplaced): // it has said so
+	case cerr == nil, how == Serve && errors.Is(cerr, varve.ErrReplaced) && !as[*varve.UnfiledError](cerr): // it has said so
+	case done && how == Read && !errors.Is(cerr, varve.ErrReplaced): // the answer is complete
+		a.warnUnwritten(how, done, cerr)
 	case (done || vfs.CanWait(err) && !errors.Is(err, context.DeadlineExceeded)) && vfs.CanWait(cerr):
 		a.warnUnwritten(how, done, cerr)
 	default:
@@ -156,14 +158,14 @@ func (a *App) Reopen(ctx context.Context, dir string, more func(*varve.Options))
 
 // CloseServed closes a store that was served and is not the last one: what it says has been told.
 func (a *App) CloseServed(st *varve.Store) {
-	if err := st.CloseWithin(lastLocks); err != nil && !errors.Is(err, varve.ErrReplaced) {
+	if err := st.CloseWithin(lastLocks); err != nil && (!errors.Is(err, varve.ErrReplaced) || as[*varve.UnfiledError](err)) {
 		a.Note("closing the store: %v", err)
 	}
 }
 
-// warnUnwritten says that what is in the log waits to be written to its files, for space, for a lock, for time or
-// for somebody who may. What the command was for is done: its exit status is that of success,
-// because a script that repeats it would write the same again.
+// warnUnwritten tells that entries of the log are not in the files yet: for want of space, a lock, time or
+// permission, or, of a command that only reads, for any reason. The command has done what it is for: its exit
+// status is that of success, because a script that repeats it would write the same again.
 func (a *App) warnUnwritten(how Access, done bool, err error) {
 	f, when := Classify(err), "by the next command that can"
 	f.Fix = onceCommitted(f.Fix)
@@ -180,8 +182,14 @@ func (a *App) warnUnwritten(how Access, done bool, err error) {
 	case a.committed() > 0:
 		_ = a.Out.Flush()
 		a.Warn("the change is committed and safe in the log, do not repeat it; the files are written %s: %s; %s", when, f.Message, f.Fix)
+	case vfs.CanWait(err):
+		a.Note("note: changes that are safe in the log are written to the files %s: %s; %s", when, f.Message, f.Fix)
 	default:
-		a.Note("note: changes that are safe in the log become files %s: %s; %s", when, f.Message, f.Fix)
+		if f.Fix == "" {
+			f.Fix = "memctl flush repeats that"
+		}
+		_ = a.Out.Flush()
+		a.Warn("the answer is complete; changes that are safe in the log could not be written to the files: %s; %s", f.Message, f.Fix)
 	}
 }
 

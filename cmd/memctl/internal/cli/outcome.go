@@ -24,7 +24,7 @@ type committedError struct {
 func (e *committedError) Error() string {
 	switch {
 	case e.done && errors.Is(e.err, varve.ErrReplaced):
-		return "the change was committed to the store that was there, do not repeat it unseen; " + e.err.Error()
+		return "the change was committed to the store that was there before; check before you repeat it;  " + e.err.Error()
 	case e.done:
 		return "the change is committed and durable, do not repeat it; " + e.err.Error()
 	}
@@ -60,11 +60,11 @@ func (a *App) begin(how Access, st *varve.Store) func(done bool, err error) erro
 		return func(_ bool, err error) error { return err }
 	}
 	a.writing.Store(st)
-	restore := LeaveBrokenPipes()
+	restore := leaveBrokenPipes()
 	return func(done bool, err error) error {
 		n := st.Admin().Commits()
 		a.writing.Store(nil)
-		if a.commits.Add(n); a.commits.Load() == 0 {
+		if a.commits.Add(n); a.commits.Load() == 0 && a.pipes == nil {
 			restore()
 		}
 		if err == nil || n == 0 {

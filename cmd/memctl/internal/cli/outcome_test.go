@@ -98,6 +98,52 @@ func TestDurableAndFailed(t *testing.T) {
 	}
 }
 
+// The answer of a command that only reads is complete, whatever its closing flush meets: the exit status is that
+// of success, and a warning names the error.
+func TestAnsweredAndFailed(t *testing.T) {
+	t.Parallel()
+	for _, errno := range []syscall.Errno{syscall.EIO, syscall.EBUSY, syscall.EINVAL, syscall.EMFILE, syscall.ENOSPC, syscall.EACCES} {
+		t.Run(fmt.Sprint(int(errno)), func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			armed := new(atomic.Bool)
+			rule := func(op *fault.Op) error {
+				if armed.Load() && (strings.Contains(op.Path, "memories") || strings.Contains(op.Path, "tmp")) {
+					return errno
+				}
+				return nil
+			}
+			var out, errOut bytes.Buffer
+			Run(t.Context(), putting(dir, armed, rule, []string{"a"}, func() error { return nil }), []string{"put"}, nil, &out, &errOut, System())
+			armed.Store(false)
+			reading := func(a *App) *cobra.Command {
+				root := &cobra.Command{Use: "memctl"}
+				root.AddCommand(&cobra.Command{Use: "get", RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
+					faulty := func(o *varve.Options) { open.Of(o).System = vfs.System{FS: fault.New(vfs.OS(), rule)} }
+					return a.WithIn(cmd.Context(), dir, Read, faulty, func(st *varve.Store) error {
+						m, err := st.Get(cmd.Context(), "a")
+						if err == nil {
+							fmt.Fprintln(a.Out, m.Content)
+						}
+						armed.Store(true)
+						return err
+					})
+				})})
+				return root
+			}
+			out.Reset()
+			errOut.Reset()
+			code := Run(t.Context(), reading, []string{"get"}, nil, &out, &errOut, System())
+			if code != CodeOK || out.String() != "c\n" {
+				t.Errorf("%v: exit code %d: %q, %s", errno, code, &out, &errOut)
+			}
+			if !strings.Contains(errOut.String(), "safe in the log") {
+				t.Errorf("%v: no word of what is not in files: %s", errno, &errOut)
+			}
+		})
+	}
+}
+
 // What fails after some of the commits of a command says that these are durable.
 func TestDurableInPart(t *testing.T) {
 	t.Parallel()

@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// LeaveBrokenPipes has writing to a pipe that nobody reads be an error, instead of the
-// end of the process, until the function that it returns is called.
-func LeaveBrokenPipes() func() {
+// leaveBrokenPipes makes a write to a pipe without a reader an error, instead of the end of the
+// process, until the returned function is called.
+func leaveBrokenPipes() func() {
 	signal.Ignore(syscall.SIGPIPE)
 	return func() { signal.Reset(syscall.SIGPIPE) }
 }

@@ -52,6 +52,7 @@ type App struct {
 	commits  atomic.Int64                // of stores that the command has closed
 	writing  atomic.Pointer[varve.Store] // that it has open to write
 	started  bool                        // the command line was understood
+	pipes    func()                      // undoes what DoWhole has done; nil: nothing
 	messages sync.Mutex
 	failures []*Failure // behind messages
 	ending   atomic.Bool
@@ -70,6 +71,11 @@ func Run(ctx context.Context, commands func(*App) *cobra.Command, args []string,
 		root.SetVersionTemplate(`{{""}}`)
 	}
 	a.guard(ctx)
+	defer func() {
+		if a.pipes != nil { // not before the last output
+			a.pipes()
+		}
+	}()
 	cmd, err := root.ExecuteContextC(ctx)
 	if asked, _ := root.Flags().GetBool("version"); asked && err == nil && !a.started && a.Document != nil {
 		a.started = true
@@ -186,6 +192,15 @@ func (a *App) Do(f func(cmd *cobra.Command, args []string) error) func(*cobra.Co
 		a.started = true
 		return f(cmd, args)
 	}
+}
+
+// DoWhole is Do for a command that must not end halfway, or has a store open that it should close: a
+// write to a pipe without a reader is an error, and no signal ends the process.
+func (a *App) DoWhole(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
+	return a.Do(func(cmd *cobra.Command, args []string) error {
+		a.pipes = leaveBrokenPipes()
+		return f(cmd, args)
+	})
 }
 
 const (

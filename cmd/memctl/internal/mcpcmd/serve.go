@@ -44,7 +44,7 @@ stdout carries only the protocol.`,
 		Args:    cli.NoArguments,
 	}
 	c.Flags().StringSliceVar(&groups, "tools", groups, "`groups` of tools to offer: "+strings.Join(mcpserver.Groups(), ", "))
-	c.RunE = a.Do(func(cmd *cobra.Command, _ []string) error {
+	c.RunE = a.DoWhole(func(cmd *cobra.Command, _ []string) error {
 		if a.Document != nil {
 			return cli.Usagef(cmd.CommandPath(), "stdout carries the protocol: omit --json")
 		}
@@ -125,7 +125,6 @@ func whole(command, of, path string) (string, error) {
 func serveStore(
 	ctx context.Context, a *cli.App, dir string, file *memoryFile, o mcpserver.Options, again func() (string, error),
 ) error {
-	defer cli.LeaveBrokenPipes()() // a client that is gone is no reason to leave the store as a kill does
 	e, err := a.Embedder()
 	if err != nil {
 		return err

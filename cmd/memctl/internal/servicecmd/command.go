@@ -130,7 +130,7 @@ const mostLinks = 40
 func fileOf(a *cli.App, s *settings, name string) (string, error) {
 	if runtime.GOOS != "linux" {
 		return "", cli.WithFix(fmt.Errorf("memctl service writes units of systemd, which %s does not have: %w", runtime.GOOS, varve.ErrInvalid),
-			"have the system's own means (launchd, Task Scheduler) run memctl watch --adopt")
+			"use launchd or Task Scheduler to run memctl watch --adopt")
 	}
 	if s.system {
 		return filepath.Join(systemFolder, name), nil

@@ -25,8 +25,7 @@ the log may hold, the backup fails, and no other process is affected. --check re
 end to end instead.`,
 		Example: "  memctl backup /mnt/backups/$(date +%F)\n  memctl backup --check /mnt/backups/2026-01-31",
 		Args:    cli.Exactly(1, "the folder of the backup"),
-		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
-			cli.LeaveBrokenPipes() // a closed pipe fails the output at the end; the signal could end the command halfway
+		RunE: a.DoWhole(func(cmd *cobra.Command, args []string) error {
 			if check {
 				info, err := varve.CheckBackup(cmd.Context(), args[0])
 				if err != nil {

@@ -36,8 +36,7 @@ long as nothing was written to the new one: remove the new folder, then the note
 wal/moved.json in the old one.`,
 		Example: "  memctl migrate --to /mnt/new/storage\n  memctl migrate --to /mnt/new/storage --switch\n  memctl --store storage migrate --to /mnt/new/storage --remove-source",
 		Args:    cli.Exactly(0, "no arguments, but the new folder in --to"),
-		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
-			cli.LeaveBrokenPipes() // a closed pipe fails the output at the end; the signal could end the command halfway
+		RunE: a.DoWhole(func(cmd *cobra.Command, _ []string) error {
 			if to == "" {
 				return cli.Usagef(cmd.CommandPath(), "name the new folder with --to")
 			}

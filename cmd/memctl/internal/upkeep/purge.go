@@ -111,9 +111,9 @@ is purged if the store has no trace of one of them, since it may be mistyped (ex
 					}
 					var piece *varve.CorruptionError
 					if errors.As(left, &piece) && (strings.HasPrefix(piece.Path, "quarantine/") || strings.HasPrefix(piece.Path, "tmp/parked/")) {
-						fix := "what else it has may be the only copy: look before you remove it"
+						fix := "inspect this piece before you remove it: another memory may have its only copy there"
 						if len(r.Deleted)+len(r.TakenOut)+r.Frames+len(r.Removed)+r.Backups+r.Dropped == 0 {
-							fix = "nothing was found that is surely of " + cli.PrintableID(args[0]) + ": see whether the id is right before you remove anything"
+							fix = "nothing was found that certainly belongs to " + cli.PrintableID(args[0]) + ": check the id before you remove anything"
 						}
 						left = cli.WithFix(left, fix)
 					}
@@ -228,7 +228,7 @@ func tellPurged(a *cli.App, ids []string, r *varve.PurgeReport, complete bool) {
 		a.Note("%s %s; it does not belong to what was purged and is kept: inspect the file, and remove it yourself if necessary", m.Path, m.How)
 	}
 	for _, name := range r.Unlinked {
-		a.Note("the former %s was removed, but not overwritten: another process has it mapped, or the system does not tell; its blocks are freed when that process reads on", name)
+		a.Note("the former %s was removed, but not overwritten: another process has it mapped, or the system cannot tell; its blocks are freed when that process reads the store again", name)
 	}
 	for _, name := range r.Backup {
 		a.Note("%s keeps old states and was not changed: its contents are not purged", name)
@@ -243,7 +243,7 @@ func tellPurged(a *cli.App, ids []string, r *varve.PurgeReport, complete bool) {
 		a.Note("files that were removed before this purge, of versions replaced or deleted earlier, may persist in free blocks of the file system: memctl purge --help says what helps")
 	}
 	if len(r.Processes)+len(r.Elsewhere) > 0 {
-		a.Note("processes %s have the store open, and may have purged data in memory until they read on", running(r.Processes, r.Elsewhere))
+		a.Note("processes %s have the store open, and may have purged data in memory until they read the store again", running(r.Processes, r.Elsewhere))
 	}
 }
 

@@ -28,8 +28,7 @@ A repair has no undo: what it rebuilds is derived, and the files that it replace
 memctl quarantine restore brings a document back from there.`,
 		Example: "  memctl repair                    what would be done\n  memctl repair --apply\n  memctl quarantine list           what it set aside",
 		Args:    cli.NoArguments,
-		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
-			cli.LeaveBrokenPipes() // a closed pipe fails the output at the end; the signal could end the command halfway
+		RunE: a.DoWhole(func(cmd *cobra.Command, _ []string) error {
 			dir, err := a.Locate()
 			if err != nil {
 				return err

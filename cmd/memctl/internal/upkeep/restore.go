@@ -31,8 +31,7 @@ overwritten; the new store has its own UUID, and
 its folder gets its name only after everything was written and read back.`,
 		Example: "  memctl restore /mnt/backups/2026-01-31 restored\n  memctl restore /mnt/backups/2026-01-31 before --at 2026-01-31T09:59:00Z --log storage\n  memctl restore /mnt/backups/2026-01-31 before --at 67108992",
 		Args:    cli.Exactly(2, "a backup and the folder of the new store"),
-		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
-			cli.LeaveBrokenPipes() // a closed pipe fails the output at the end; the signal could end the command halfway
+		RunE: a.DoWhole(func(cmd *cobra.Command, args []string) error {
 			if _, err := a.Outside(args[1], "a store"); err != nil {
 				return err
 			}
@@ -123,12 +122,12 @@ func restoreBackup(ctx context.Context, a *cli.App, backup, dir string, o varve.
 	}
 	tellLeft(a, r.Left)
 	if r.Purged > 0 {
-		a.Note("%s of the backup left out: purged in the store before that moment", cli.Count(int(r.Purged), "document is", "documents are"))
+		a.Note("left out %s of the backup: purged in the store before that moment", cli.Count(int(r.Purged), "document", "documents"))
 	}
 	a.Document.Member("restored", s)
 	a.Say("%s is a store: %s, %s, as of %s", dir, documents(s.Memories, s.Assemblies), cli.Size(s.Bytes), r.Moment.Time.Format(time.RFC3339Nano))
 	if o.Time.After(a.Clock()) && o.Time.After(r.Moment.Time) {
-		a.Note("%s has not come yet: this is the newest state that there is", o.Time.Format(time.RFC3339))
+		a.Note("%s is in the future: this is the newest state", o.Time.Format(time.RFC3339))
 	}
 	a.Say("next: memctl --store %s status", cli.ShellQuote(dir))
 	if len(r.Damage) == 0 {

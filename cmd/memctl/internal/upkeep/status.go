@@ -225,7 +225,7 @@ func showState(a *cli.App, s State) {
 		line("limits", "%s", s.Limits.text(&s))
 	}
 	if s.Unknown {
-		line("settings", "unknown: until config.json is right, no history is removed, "+
+		line("settings", "unknown: until config.json is valid, no history is removed, "+
 			"nothing is evicted or deleted by age, and a missing file is no deletion")
 	}
 	if s.ReadOnly != "" {
@@ -271,7 +271,7 @@ func showState(a *cli.App, s State) {
 		if s.Polls != "" {
 			how = "looks at all files each minute"
 		}
-		line("edits", "process %d%s %s and takes edits over", *s.Watcher, where, how)
+		line("edits", "process %d%s %s and adopts edits", *s.Watcher, where, how)
 		if s.Polls != "" {
 			line("", "notifications are missing: %s", s.Polls)
 		}

@@ -102,7 +102,7 @@ func (w *scopeApp) export(cmd *cobra.Command, st *varve.Store, out io.Writer) (n
 }
 
 func exportScope(ctx context.Context, st *varve.Store, scope working.Scope) ([]byte, error) {
-	m, err := st.Working().Open(ctx, scope, nil)
+	m, err := open(ctx, st, scope)
 	if err != nil {
 		return nil, err
 	}

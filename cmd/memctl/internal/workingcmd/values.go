@@ -43,7 +43,7 @@ the others from being shown; a key whose value is null is not missing.`,
 				case w.Document != nil:
 					w.Document.Item(shownEntry(&e))
 				default:
-					return w.show(written(&e))
+					return w.show(e.Value)
 				}
 				return nil
 			})
@@ -60,16 +60,8 @@ type workingValue struct {
 	TTL     *float64  `json:"ttl_seconds"` // null: it does not expire
 }
 
-// written is a value as it is shown: a text, or JSON as it was written.
-func written(e *working.Entry) any {
-	if _, text := e.Value.(string); text || len(e.Written) == 0 {
-		return e.Value
-	}
-	return e.Written
-}
-
 func shownEntry(e *working.Entry) workingValue {
-	v := workingValue{Key: e.Key, Value: written(e), Version: e.Version, Updated: e.Updated}
+	v := workingValue{Key: e.Key, Value: e.Value, Version: e.Version, Updated: e.Updated}
 	if e.TTL >= 0 {
 		s := e.TTL.Seconds()
 		v.TTL = &s

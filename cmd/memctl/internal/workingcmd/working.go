@@ -66,12 +66,17 @@ func (w *scopeApp) on(cmd *cobra.Command, how cli.Access, f func(ctx context.Con
 				return err
 			}
 		}
-		m, err := st.Working().Open(ctx, scope, nil)
+		m, err := open(ctx, st, scope)
 		if err != nil {
 			return err
 		}
 		return f(ctx, m)
 	})
+}
+
+// open opens a scope whose numbers are shown as they were written.
+func open(ctx context.Context, st *varve.Store, scope working.Scope) (*working.Memory, error) {
+	return st.Working().Open(ctx, scope, &working.Options{AsWritten: true})
 }
 
 // onScope makes a command of what it does with the working memory of the scope.

@@ -1,0 +1,49 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/human"
+)
+
+// YieldAssembly yields an assembly that is still there.
+func (eng *Engine) YieldAssembly(ctx context.Context, id string, yield func(assembly.Assembly, error) bool) bool {
+	v, err := eng.Load(ctx, eng.kinds.Assemblies, id)
+	if errors.Is(err, errs.ErrNotFound) {
+		return true // gone since
+	}
+	var a assembly.Assembly
+	if err == nil {
+		a, err = eng.DecodeAssembly(id, v)
+	} else {
+		err = fmt.Errorf("assembly %s: %w", human.Quote(id), err)
+	}
+	return yield(a, err)
+}
+
+// AssembliesWith yields the assemblies that contain a memory, by id. It reads no other assembly.
+func (eng *Engine) AssembliesWith(ctx context.Context, member string) iter.Seq2[assembly.Assembly, error] {
+	return Reading(ctx, eng, func(yield func(assembly.Assembly, error) bool) {
+		ids, _, err := eng.Containing(member)
+		if err != nil {
+			yield(assembly.Assembly{}, err)
+			return
+		}
+		for _, id := range ids {
+			more := eng.YieldAssembly(ctx, id, func(a assembly.Assembly, err error) bool {
+				if err == nil && !a.Has(member) {
+					return true // no longer
+				}
+				return yield(a, err)
+			})
+			if !more {
+				return
+			}
+		}
+	})
+}

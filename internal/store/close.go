@@ -1,0 +1,80 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/varve-db/varve/internal/flush"
+)
+
+// inPlace returns errs.ErrReplaced if the store's folder was replaced, when what could be rescued is in files. With it
+// comes an *errs.UnfiledError of what could not. The store is being closed.
+func (st *Store) inPlace() error {
+	if st.Engine.Env().ReadOnly {
+		return nil
+	}
+	err := st.Engine.Log().InPlace()
+	if err != nil {
+		err = errors.Join(err, st.Engine.Log().Leave(context.Background())) // the views that it needs are closed next
+	}
+	return err
+}
+
+// restoreMost bounds the comparison of files and index by a handle without goroutines of its own, at its
+// close. What it does not finish the next handle begins again.
+const restoreMost = 2 * time.Second
+
+// restoreFiles restores files that were deleted by hand where config.json has adopt_deletions false: without a
+// process in the background they would be missed when they are read, and by then log and archive may no longer
+// have them.
+func (st *Store) restoreFiles(ctx context.Context) {
+	if st.Engine.Env().System.Inline || st.Engine.Settings().Now().AdoptsDeletions() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, restoreMost)
+	defer cancel()
+	st.Adopter.Reconcile(ctx)
+}
+
+// Close flushes and closes the store. It waits for operations and for locks of other processes as long as wait, and
+// makes files as long as ctx lasts, if that has a deadline. A second call does nothing. It releases the environment.
+func (st *Store) Close(ctx context.Context, wait time.Duration) error {
+	eng := st.Engine
+	eng.Closing().Lock()
+	was := eng.Closed().Swap(true)
+	eng.Closing().Unlock()
+	if was {
+		return nil
+	}
+	st.Embedding.Close() // puts that wait for the embedder store without it
+	unwritten := eng.Finish(wait)
+	if st.stop != nil {
+		st.stop()
+	}
+	st.running.Wait()
+	place := st.inPlace()
+	err := errors.Join(unwritten, place)
+	if !eng.Env().ReadOnly && eng.Log().Damage() == nil && place == nil {
+		if !st.Background() {
+			st.Retention.SweepUp(ctx)
+			st.restoreFiles(ctx)
+		}
+		err = errors.Join(err, st.Retention.WriteDue(flush.Unpaced(ctx)), st.Flusher.FlushClosing(ctx))
+		if err != nil { // it may have happened meanwhile
+			if place = st.inPlace(); place != nil {
+				err = errors.Join(unwritten, place)
+			}
+		}
+	}
+	err = errors.Join(err, st.Flusher.Close(), st.Vectors.Close(), st.Vectors.Computed().Close(), st.Views.Close(), eng.Log().Close(), eng.State().Close())
+	if eng.Cache() != nil {
+		eng.Cache().InvalidateAll()
+		eng.Cache().StopAllGoroutines()
+	}
+	if st.closed != nil {
+		err = errors.Join(err, st.closed())
+	}
+	eng.Env().Release()
+	return err
+}

@@ -1,0 +1,75 @@
+package store
+
+import (
+	"context"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/commit"
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/flush"
+	"github.com/varve-db/varve/internal/rebuild"
+	"github.com/varve-db/varve/internal/view/vectors"
+	"github.com/varve-db/varve/wal"
+)
+
+// host is what the parts of a store call upwards.
+type host struct{ st *Store }
+
+var (
+	_ engine.Host  = host{}
+	_ vectors.Host = host{}
+	_ commit.Host  = host{}
+	_ flush.Host   = host{}
+)
+
+// The engine's.
+
+func (h host) RebuildIndex(ctx context.Context, start *wal.Start) (set *index.Set, from string, memories int, err error) {
+	want := rebuild.Want{Store: start.UUID, At: wal.Mark{LSN: start.Spilled, Sum: start.Sum}}
+	return h.st.Flusher.Rebuilder().From(ctx, want, start.Past)
+}
+
+func (h host) JudgeEdit(ctx context.Context, k *engine.Kind, id string) (engine.Version, error) {
+	return h.st.Adopter.JudgeEdit(ctx, k, id)
+}
+
+func (h host) FlushDue() { h.st.Flusher.Wake(h.st.Engine.Settings().Now().FlushAfter()) }
+
+func (h host) NoteRefused(e *wal.Entry, err error) { h.st.Flusher.NoteRefused(e, err) }
+
+func (h host) NoteWorked(scope string, at uint64) { h.st.Scopes.NoteWorked(scope, at) }
+
+// The vectors'.
+
+func (h host) Embedder() string { return h.st.Embedding.Model() }
+
+func (h host) OlderComposite(ctx context.Context, model *index.Model, p *engine.Parsed) ([]float32, error) {
+	return h.st.Committer.OlderComposite(ctx, model, p)
+}
+
+// The committer's.
+
+func (h host) Suits(model *index.Model) error { return h.st.Embedding.Suits(model) }
+
+// The flusher's.
+
+func (h host) JudgeAside(ctx context.Context, held *wal.Held, aside []docfile.Edit) {
+	h.st.Adopter.AdoptAside(ctx, held, aside)
+}
+
+func (h host) Upkeep(ctx context.Context) { h.st.Retention.Upkeep(ctx) }
+
+func (h host) CheckParked(ctx context.Context) { h.st.Adopter.CheckParked(ctx) }
+
+func (h host) PutScopes(ctx context.Context, keys []string, distrusted bool, spares func(key string, err error) bool) error {
+	return h.st.Scopes.PutScopes(ctx, keys, distrusted, spares)
+}
+
+func (h host) MayLag(ctx context.Context, key string, flushed wal.LSN) (first wal.LSN, ok bool) {
+	return h.st.Scopes.MayLag(ctx, key, flushed)
+}
+
+func (h host) OursScope(key string, least wal.LSN, data func() ([]byte, error)) bool {
+	return h.st.Scopes.OursScope(key, least, data)
+}

@@ -1,0 +1,205 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/adopt"
+	"github.com/varve-db/varve/internal/commit"
+	"github.com/varve-db/varve/internal/copy/backup"
+	"github.com/varve-db/varve/internal/diskspace"
+	"github.com/varve-db/varve/internal/embedding"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/env"
+	"github.com/varve-db/varve/internal/erase/purge"
+	"github.com/varve-db/varve/internal/flush"
+	"github.com/varve-db/varve/internal/history"
+	"github.com/varve-db/varve/internal/retention"
+	"github.com/varve-db/varve/internal/scopes"
+	"github.com/varve-db/varve/internal/search"
+	"github.com/varve-db/varve/internal/settings"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/view/counts"
+	"github.com/varve-db/varve/internal/view/vectors"
+	"github.com/varve-db/varve/internal/views"
+	"github.com/varve-db/varve/memstore"
+	"github.com/varve-db/varve/wal"
+)
+
+// Watcher watches the files of a store for edits.
+type Watcher interface {
+	// Watch is called in a goroutine of its own when the store is open, and returns when ctx ends: Close waits for it.
+	Watch(ctx context.Context, f *adopt.Files)
+}
+
+// Config says how a store is opened.
+type Config struct {
+	Env         *env.Env
+	MustExist   bool
+	SegmentSize int64 // of a new store's log, in bytes
+	CacheBytes  int64 // of documents in memory; not positive: no cache
+	Inflate     bool  // all documents become files, however much they are compressed
+	Embedder    embedding.Config
+	Views       []views.Maker // nil: views.All
+	Watcher     Watcher       // nil: edits of the files are not watched
+
+	Unfinished bool             // the store is the copy that a migration makes, before it is a store
+	Restored   *backup.Restored // what is known of the vectors of a store that is being restored
+	Closed     func() error     // called by Close at its end; nil: there is nothing to do
+}
+
+// Store is an open store. Its fields are set by Open, and never afterwards.
+type Store struct {
+	Engine    *engine.Engine
+	Vectors   *vectors.Vectors
+	Counts    *counts.Counts
+	Views     *views.Views
+	Flusher   *flush.Flusher
+	Scopes    *scopes.Scopes
+	Committer *commit.Committer
+	Adopter   *adopt.Adopter
+	Embedding *embedding.Embedding
+	Retention *retention.Retention
+	History   *history.History
+	Purger    *purge.Purger
+	Search    *search.Search
+
+	closed  func() error
+	stop    context.CancelFunc
+	running sync.WaitGroup // in the background
+}
+
+// Open opens the store of an environment, and creates one if there is none and c.MustExist is false. The caller holds
+// the environment (env.Env.Hold), and releases it when Open fails; Close releases it otherwise.
+func Open(ctx context.Context, c Config) (*Store, error) {
+	if err := unfinished(&c); err != nil {
+		return nil, err
+	}
+	st := &Store{closed: c.Closed}
+	err := st.build(ctx, &c)
+	if err == nil {
+		err = st.openLog(ctx, &c)
+	}
+	if err != nil {
+		// It may have been moved since this process looked, and what is missing went with it.
+		if gone := (*errs.MovedError)(nil); st.Engine != nil && errors.As(st.Engine.CheckMoved(), &gone) {
+			err = gone
+		}
+		return nil, err
+	}
+	st.start(&c)
+	return st, nil
+}
+
+// unfinished returns an error for a folder that a killed restore or backup has left.
+func unfinished(c *Config) error {
+	e := c.Env
+	m, is := vfs.Unfinished(e.FS, e.Dir)
+	switch {
+	case !is || c.Restored != nil:
+		return nil
+	case vfs.IsMount(e.FS, e.Dir): // whose content no restore removes
+		return fmt.Errorf("%w: the %s that filled %s was killed, so it may lack documents: remove what is in it, and run that again",
+			errs.ErrInvalid, m.Kind, e.Dir)
+	}
+	return fmt.Errorf("%w: the %s that made %s was killed, so the folder may lack documents, and the next %s removes it: run that again; "+
+		"to use what is there, rename the folder", errs.ErrInvalid, m.Kind, e.Dir, m.Kind)
+}
+
+// build enters the folder and makes all parts. The log is not open yet.
+func (st *Store) build(ctx context.Context, c *Config) (err error) {
+	up := host{st}
+	s := settings.New(c.Env)
+	eng, err := engine.New(c.Env, s, up, engine.Config{
+		Limits: func() (memstore.Limits, assembly.Limits) {
+			now := s.Now()
+			return now.MemoryLimits(), now.AssemblyLimits()
+		},
+		CacheBytes: c.CacheBytes, Unfinished: c.Unfinished,
+	})
+	if err != nil {
+		return err
+	}
+	st.Engine = eng
+	if err := eng.Begin(ctx, c.MustExist); err != nil {
+		return err
+	}
+	makers := c.Views
+	if makers == nil {
+		makers = views.All
+	}
+	st.Vectors = vectors.New(eng, up)
+	st.Counts = counts.New(eng)
+	st.Views = views.New(eng, makers)
+	words, orders := st.Views.Words()
+	if st.Flusher, err = flush.New(eng, st.Vectors, st.Views, up, flush.Config{Inflate: c.Inflate, Restored: c.Restored}); err != nil {
+		return err
+	}
+	st.Scopes = scopes.New(eng, st.Flusher)
+	st.Committer = commit.New(eng, st.Vectors, st.Counts, st.Flusher, up, commit.Config{Embeds: c.Embedder.Call != nil, Fit: c.Embedder.Fit})
+	st.Adopter = adopt.New(eng, st.Vectors, st.Committer, st.Flusher)
+	st.Embedding = embedding.New(eng, st.Vectors, st.Committer, words.Before, c.Embedder)
+	st.Retention = retention.New(eng, st.Committer, st.Counts, orders, st.Scopes)
+	st.History = history.New(eng)
+	st.Purger = purge.New(eng, st.Vectors, st.Committer, st.Flusher, st.Scopes, st.Retention, st.History)
+	st.Search = search.New(eng, st.Vectors, words, orders)
+	eng.SetOrders(orders, orders.Times)
+	return nil
+}
+
+// openLog opens the log, which recovers it.
+func (st *Store) openLog(ctx context.Context, c *Config) error {
+	eng, e := st.Engine, c.Env
+	id, err := e.UUID()
+	if err != nil {
+		return err
+	}
+	err = eng.OpenLog(ctx, wal.Options{
+		FS: e.FS, Dir: e.Dir, SegmentSize: uint64(c.SegmentSize), UUID: id, NewAbove: eng.HighestKnown, Named: eng.NamedUUID,
+		Create: !e.ReadOnly, ReadOnly: e.ReadOnly, Known: wal.Features(e.System.Features), LockWait: e.LockWait,
+		Inline: e.System.Inline, HoldBytes: e.System.BacklogBytes, FileMode: e.FileMode, DirMode: e.FolderMode,
+		Clock: e.Clock, Nonce: e.Nonce, Sleep: e.System.Sleep, Logger: e.Logger, Event: e.LogEvent,
+		Archive: eng.Settings().History, Config: eng.Settings().Exists, Aged: st.Retention.HistoryCut,
+		MakeRoom: func() bool { return diskspace.MakeRoom(eng) }, Machine: eng.Machine(), Rescue: st.Flusher.Rescue, Resides: eng.CheckMoved,
+	})
+	if err != nil {
+		return err
+	}
+	if !e.ReadOnly {
+		diskspace.Watch(eng)
+		if err := eng.Log().RecordConfig(); err != nil {
+			e.Logger.Warn("recording that the store has a config.json", "err", err) // the next checkpoint does
+		}
+	}
+	if eng.Log().Report().Recovered {
+		st.Flusher.Leftovers()
+	}
+	return nil
+}
+
+// start begins what runs in the background.
+func (st *Store) start(c *Config) {
+	if !st.Background() {
+		return
+	}
+	run, stop := context.WithCancel(context.Background())
+	st.stop = stop
+	st.running.Go(func() { st.Flusher.Run(run) })
+	st.running.Go(func() { st.Adopter.Reconcile(run) })
+	if c.Watcher != nil {
+		st.running.Go(func() { c.Watcher.Watch(run, adopt.NewFiles(st.Adopter)) })
+	}
+	if c.Embedder.Call != nil {
+		st.running.Go(func() { st.Embedding.Run(run) })
+	}
+}
+
+// Background reports whether this handle has goroutines that flush and sweep.
+func (st *Store) Background() bool {
+	e := st.Engine.Env()
+	return !e.ReadOnly && !e.NoBackground && !e.System.Inline
+}
