@@ -111,26 +111,12 @@ var placeholders = strings.Fields(`bytes category duration file folder format gr
 	kind mode model moment N N/T name name=text name=value position prefix scope score session store tag
 	text time topic version zone`)
 
-// pinned are phrases and whole strings that stay: values in --json, which programs compare, and
-// names of flags.
-var (
-	pinned = []string{
-		"rewrite the checkpoint", "begin a new log", "rebuild log and index",
-		"rebuild the scope", "rebuild the vectors", "vectors rebuilt", // repair's verbs, an event
-		"reindex --restart", "`--restart`",
-	}
-	pinnedStrings = []string{"made anew", "anew"}
-)
-
 // TestLanguage goes over the comments and strings of all packages but their tests, and over all
 // documents.
 func TestLanguage(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
 	check := func(file string, line int, text string) {
-		for _, p := range pinned {
-			text = strings.ReplaceAll(text, p, "")
-		}
 		for _, h := range habits {
 			for _, at := range h.phrase.FindAllStringIndex(text, -1) {
 				found := strings.TrimLeft(text[at[0]:at[1]], ".:; \t\n")
@@ -302,12 +288,6 @@ func goTexts(path string, check func(file string, line int, text string)) error 
 		lit, ok := n.(*ast.BasicLit)
 		if !ok || lit.Kind != token.STRING {
 			return true
-		}
-		text, err := strconv.Unquote(lit.Value)
-		for _, p := range pinnedStrings {
-			if err == nil && text == p {
-				return true
-			}
 		}
 		check(path, fset.Position(lit.Pos()).Line, lit.Value)
 		return true

@@ -91,8 +91,8 @@ var order = []string{
 	"internal/search",
 	"internal/retention",
 	"internal/erase/purge",
-	"internal/open", // for tests
 	"internal/store",
+	"internal/open",      // for tests
 	"internal/storetest", // for tests
 	"",                   // the root
 	"importer",

@@ -384,20 +384,27 @@ func TestReplacedRescueAgain(t *testing.T) {
 	}
 }
 
+// withMemory opens a store without background, with the memory "a" in its log. It is closed when the test ends.
+func withMemory(t *testing.T, dir, content string) *Store {
+	t.Helper()
+	st, err := Open(context.Background(), dir, &Options{NoBackground: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	if _, err := st.Put(context.Background(), Memory{ID: "a", Content: content}); err != nil {
+		t.Fatal(err)
+	}
+	return st
+}
+
 // Where the content of the folder was removed as a whole, documents have no place any more: no process is kept from
 // making a store there.
 func TestReplacedContentRemoved(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "s")
-	a, err := Open(ctx, dir, &Options{NoBackground: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = a.Close() }()
-	if _, err := a.Put(ctx, Memory{ID: "a", Content: "only in the log"}); err != nil {
-		t.Fatal(err)
-	}
+	a := withMemory(t, dir, "only in the log")
 	all, err := filepath.Glob(filepath.Join(dir, "*"))
 	if err != nil || len(all) == 0 {
 		t.Fatal(all, err)
@@ -475,14 +482,7 @@ func TestReplacedNothingWritten(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "s")
-	a, err := Open(ctx, dir, &Options{NoBackground: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = a.Close() }()
-	if _, err := a.Put(ctx, Memory{ID: "a", Content: "one"}); err != nil {
-		t.Fatal(err)
-	}
+	a := withMemory(t, dir, "one")
 	reads := openTest(t, dir, &Options{ReadOnly: true})
 	if err := reads.Admin().InPlace(); err != nil {
 		t.Fatal(err)

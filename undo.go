@@ -44,7 +44,7 @@ func (st *Store) putBack(ctx context.Context, v *Version, cond PutOption) (Memor
 	if !m.ExpiresAt.IsZero() && !st.inner.Engine.Env().Clock().Before(m.ExpiresAt) {
 		m.ExpiresAt = time.Time{}
 	}
-	if st.inner.Committer.Vectors().Model().LSN > v.LSN {
+	if st.inner.Vectors.Model().LSN > v.LSN {
 		m.Embedding = nil
 	}
 	return st.Put(ctx, m, cond)

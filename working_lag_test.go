@@ -134,7 +134,7 @@ func TestWorkingLagRests(t *testing.T) {
 	if st.inner.Engine.Log().Flushed() >= st.inner.Engine.Log().Durable() {
 		t.Fatal("it does not lag")
 	}
-	st.inner.Flusher.More.Store(true) // somebody changed the model during that round, of which there is no file
+	st.inner.Flusher.More.Store(true) // another process changed the model during that round, of which there is no file
 	if rest, did := st.inner.Flusher.FlushBackground(t.Context()); !did || rest == 0 {
 		t.Errorf("rests %v, %v", rest, did)
 	}

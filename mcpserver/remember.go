@@ -20,7 +20,7 @@ import (
 // keyed returns the id of what is remembered under a key, so that it is found, and replaced, in one
 // look-up: note-, the key as far as a file name can have it, "-", and 16 hex digits of the sha256 of
 // session, category and key, each behind its length as 8 bytes, little-endian. Earlier versions made
-// note- and 32 hex digits, which named a file that nobody recognizes: old is that id, under which a
+// note- and 32 hex digits, which made a file name without a meaning: old is that id, under which a
 // memory that is there is replaced.
 func keyed(session, category, key string) (id, old string) {
 	h := sha256.New()

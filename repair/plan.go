@@ -15,7 +15,7 @@ type Verb string
 // The verbs, in the order in which they are applied.
 const (
 	MakeRoom       Verb = "make room for the folder"  // what is in its place goes to quarantine/, and nothing that it leads to
-	MoveOut        Verb = "move out of the way"       // what is in the place of a file and is none
+	MoveOut        Verb = "move out of the way"       // what is in the place of a file and is not a file
 	FixConfig      Verb = "write a valid config.json" // its invalid members become their defaults
 	NewMarks       Verb = "rewrite the checkpoint"
 	NewLog         Verb = "begin a new log"          // what can be read of the old one goes to files and index

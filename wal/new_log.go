@@ -140,7 +140,7 @@ func (l *FileLog) Known() (LSN, error) {
 	return known, nil
 }
 
-// Marks returns the checkpoint by which the log was read: where there is none, what the segments tell.
+// Marks returns the checkpoint by which the log was read; without one, what the segments tell.
 func (l *FileLog) Marks() Checkpoint { return l.marks }
 
 // claimed is the most that a segment's frames say was durable.

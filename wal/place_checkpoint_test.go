@@ -83,12 +83,7 @@ func TestCheckpointOfACopy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := filepath.Join(t.TempDir(), "s")
-			if err := os.Mkdir(dir, 0o700); err != nil {
-				t.Fatal(err)
-			}
-			l, _ := open(t, dir)
-			t.Cleanup(func() { _ = l.Close() })
+			l, dir := openIn(t)
 			mustAppend(t, l, put("ma", "1"))
 			if err := errors.Join(flushed(l), flushed(l)); err != nil { // both slots
 				t.Fatal(err)

@@ -122,12 +122,7 @@ func TestInPlace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := filepath.Join(t.TempDir(), "s")
-			if err := os.Mkdir(dir, 0o700); err != nil {
-				t.Fatal(err)
-			}
-			l, _ := open(t, dir)
-			t.Cleanup(func() { _ = l.Close() })
+			l, dir := openIn(t)
 			mustAppend(t, l, put("ma", "1"))
 			c.change(t, l, dir)
 			err := l.InPlace()

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -84,6 +86,18 @@ func open(t testing.TB, dir string, change ...func(*Options)) (*FileLog, *model)
 		t.Fatal(err)
 	}
 	return l, m
+}
+
+// openIn opens a log in a new folder, and closes it when the test ends.
+func openIn(t testing.TB) (l *FileLog, dir string) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "s")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l, _ = open(t, dir)
+	t.Cleanup(func() { _ = l.Close() })
+	return l, dir
 }
 
 func put(key, value string) *Batch {

@@ -77,7 +77,7 @@ func (s *store) Search(query, session string, like bool) error {
 	}
 	q := varve.Query{Text: query}
 	if like {
-		q.Rarest = 24
+		q.MaxRareTerms = 24
 	}
 	_, err := s.st.Search(context.Background(), q, filters...)
 	return err

@@ -143,7 +143,9 @@ func askMeaning(ctx context.Context, st *varve.Store, e *embedder, questions []q
 			return err
 		}
 	}
-	return ask(ctx, st, "both", questions, top, func(q *question) varve.Query { return varve.Query{Text: q.text, Vector: vectors[q.text], Ranks: ranks} })
+	return ask(ctx, st, "both", questions, top, func(q *question) varve.Query {
+		return varve.Query{Text: q.text, Vector: vectors[q.text], RankFusion: ranks}
+	})
 }
 
 // ask asks all questions, of all conversations and of their own, and tells for

@@ -140,16 +140,7 @@ func TestRescueBesideBombs(t *testing.T) {
 	if _, err := st.Put(ctx, varve.Memory{ID: "new", Content: "of the user"}); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"wal", "checkpoint", "memory_index.json", "memory_index.delta.json"} {
-		if err := os.RemoveAll(filepath.Join(f.dir, name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	err = st.Close()
-	var unfiled *varve.UnfiledError
-	if !errors.Is(err, varve.ErrReplaced) || !errors.As(err, &unfiled) {
-		t.Fatal("Close has not told what is in no file:", err)
-	}
+	unfiled := closedUnfiled(t, st, f.dir)
 	if unfiled.Count != 17 || len(unfiled.Documents) != 17 || slices.Contains(unfiled.Documents, `memory "new"`) {
 		t.Error(unfiled)
 	}
@@ -160,6 +151,22 @@ func TestRescueBesideBombs(t *testing.T) {
 	if m, err := st.Get(ctx, "new"); err != nil || m.Content != "of the user" {
 		t.Error(m.Content, err)
 	}
+}
+
+// closedUnfiled removes log and index below a store, closes it, and returns what Close says is in no file.
+func closedUnfiled(t *testing.T, st *varve.Store, dir string) *varve.UnfiledError {
+	t.Helper()
+	for _, name := range []string{"wal", "checkpoint", "memory_index.json", "memory_index.delta.json"} {
+		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := st.Close()
+	var unfiled *varve.UnfiledError
+	if !errors.Is(err, varve.ErrReplaced) || !errors.As(err, &unfiled) {
+		t.Fatal("Close has not told what is in no file:", err)
+	}
+	return unfiled
 }
 
 // TestRescueBesideWorkBombs: the same of working memory. A scope of which no file is made was dropped with a line in the
@@ -179,16 +186,7 @@ func TestRescueBesideWorkBombs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"wal", "checkpoint", "memory_index.json", "memory_index.delta.json"} {
-		if err := os.RemoveAll(filepath.Join(f.dir, name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	err = st.Close()
-	var unfiled *varve.UnfiledError
-	if !errors.Is(err, varve.ErrReplaced) || !errors.As(err, &unfiled) {
-		t.Fatal("Close has not told what is in no file:", err)
-	}
+	unfiled := closedUnfiled(t, st, f.dir)
 	if unfiled.Count != 1 || !strings.HasPrefix(unfiled.Documents[0], "working memory ") || strings.Contains(unfiled.Documents[0], "user") {
 		t.Error(unfiled)
 	}

@@ -103,7 +103,7 @@ const (
 	parkedMost  = time.Minute
 )
 
-// CheckParked looks at displaced files that somebody may still save into, now and then.
+// CheckParked looks at displaced files that an editor may still save into, now and then.
 func (ed *Adopter) CheckParked(ctx context.Context) {
 	f, now := &ed.parking, ed.engine.Env().Clock()
 	n := ed.flusher.Files().Parked()

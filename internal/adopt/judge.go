@@ -39,7 +39,7 @@ func (ed *Adopter) JudgeEdit(ctx context.Context, k *engine.Kind, id string) (en
 	v, err := ed.judgeLocked(ctx, held, k, id)
 	held.Unlock()
 	if errors.Is(err, errs.ErrConflict) || errors.Is(err, engine.ErrMoved) {
-		return ed.engine.Find(ctx, k, id, true) // somebody wrote it meanwhile
+		return ed.engine.Find(ctx, k, id, true) // another writer was faster
 	}
 	return v, err
 }

@@ -26,7 +26,7 @@ type Part struct {
 	Err          error // what became of it
 }
 
-// CommitParts commits what can be, in few commits, and says of each part what became of it: one that does
+// CommitParts commits what can be, in few commits, and notes in each part what became of it: one that does
 // not fit, or that another writer changed meanwhile, keeps only itself out.
 func (cm *Committer) CommitParts(ctx context.Context, held *wal.Held, k *engine.Kind, list []*Part) {
 	for len(list) > 0 {

@@ -24,7 +24,7 @@ type Committer struct {
 	fit     bool // cut or pad an embedding of another dimension than the store's
 }
 
-// Host is what a Committer calls back: the embedder, which stands above it.
+// Host is what a Committer calls back: the embedder, a package above it.
 type Host interface {
 	// Suits returns why the embedder's vectors may not be stored under a model, nil if they may.
 	Suits(model *index.Model) error
@@ -40,9 +40,6 @@ type Config struct {
 func New(eng *engine.Engine, vs *vectors.Vectors, cs *counts.Counts, pace Pace, host Host, c Config) *Committer {
 	return &Committer{engine: eng, vectors: vs, counts: cs, pace: pace, host: host, embeds: c.Embeds, fit: c.Fit}
 }
-
-// Vectors returns the vectors that commits check embeddings with.
-func (cm *Committer) Vectors() *vectors.Vectors { return cm.vectors }
 
 // Pace is what the flusher has to do with writers.
 type Pace interface {

@@ -20,9 +20,9 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Host is what an engine calls back. Above it stand the packages that know how.
+// Host is what an engine calls back: the packages above it, which rebuild, judge and flush.
 type Host interface {
-	// RebuildIndex makes the index again, from an older one and the log or from the files. from names its source;
+	// RebuildIndex rebuilds the index, from an older one and the log or from the files. from names its source;
 	// memories is how many it has.
 	RebuildIndex(ctx context.Context, start *wal.Start) (set *index.Set, from string, memories int, err error)
 	// JudgeEdit decides about a file that differs from the version that the index names.
@@ -39,7 +39,7 @@ type Host interface {
 type Config struct {
 	// Limits returns the limits of documents of today.
 	Limits     func() (memstore.Limits, assembly.Limits)
-	CacheBytes int64 // of documents in memory; 0: the default, negative: no cache
+	CacheBytes int64 // of documents in memory; not positive: no cache
 	Unfinished bool  // the store is the copy that a migration makes, before it is a store
 }
 
@@ -65,7 +65,7 @@ type Engine struct {
 	opened opened
 	health health
 
-	cache    *Cache // nil: there is none
+	cache    *Cache // nil: no cache
 	overlay  overlayOrder
 	expiring Expiring
 	tuning   Tuning
@@ -86,7 +86,7 @@ type Engine struct {
 	closing    sync.RWMutex
 }
 
-// New returns an engine in an environment, without a log: see OpenLog. Of host only the pointer is used before that.
+// New returns an engine in an environment, without a log: see OpenLog. host is called back from OpenLog on.
 func New(e *env.Env, s *settings.Settings, host Host, c Config) (*Engine, error) {
 	eng := &Engine{env: e, settings: s, host: host, unfinished: c.Unfinished}
 	eng.tuning.Few = fewMemories
@@ -99,7 +99,7 @@ func New(e *env.Env, s *settings.Settings, host Host, c Config) (*Engine, error)
 	return eng, err
 }
 
-// Begin enters the folder of the store, and makes it if there is none and mustExist is false. It is called once, before
+// Begin enters the folder of the store, and makes a missing one unless mustExist. It is called once, before
 // OpenLog and before anything that puts files into tmp/.
 func (eng *Engine) Begin(ctx context.Context, mustExist bool) (err error) {
 	if err := eng.enter(ctx, mustExist); err != nil {
@@ -171,7 +171,7 @@ func (eng *Engine) Opened() *opened { return &eng.opened }
 // Health returns what went wrong in the background.
 func (eng *Engine) Health() *health { return &eng.health }
 
-// Cache returns the cache of documents, nil if there is none.
+// Cache returns the cache of documents, nil for a store without a cache.
 func (eng *Engine) Cache() *Cache { return eng.cache }
 
 // Overlay returns the order of the documents that are newer than the index.
@@ -180,7 +180,7 @@ func (eng *Engine) Overlay() *overlayOrder { return &eng.overlay }
 // Expiring returns the memories with a time to live.
 func (eng *Engine) Expiring() *Expiring { return &eng.expiring }
 
-// Tune returns the parameters that tests change, and the orders of the words (SetOrders).
+// Tune returns the parameters that tests change.
 func (eng *Engine) Tune() *Tuning { return &eng.tuning }
 
 // SetOrders gives the engine what answers filters without reading the index. It is called before OpenLog.

@@ -50,6 +50,11 @@ func (eng *Engine) enter(ctx context.Context, mustExist bool) error {
 	case errors.Is(err, errs.ErrNewerFormat):
 		return err
 	case errors.Is(err, fs.ErrNotExist):
+		// The store may have been moved away since the check above. The note of that is older than the removal of
+		// config.json, so this check finds it.
+		if err := eng.CheckMoved(); err != nil {
+			return err
+		}
 	case errors.Is(err, settings.ErrForeign) && !eng.hasLog():
 		return fmt.Errorf("%w: %w: choose another folder", errs.ErrNoStore, err)
 	case errors.Is(err, settings.ErrForeign), errors.Is(err, errs.ErrInvalid) && eng.looksLikeStore():

@@ -31,7 +31,7 @@ func (v *Version) Expired(now time.Time) bool {
 	return !v.Line.ExpiresAt.IsZero() && !now.Before(v.Line.ExpiresAt)
 }
 
-// Stale says that this version, which may be newer than the line by which it was chosen,
+// Stale reports that this version, which may be newer than the line by which it was chosen,
 // has expired, or that its line does not pass: the memory is another session's now.
 func (v *Version) Stale(f *Filters, id string, now time.Time) bool {
 	return v.Expired(now) || !f.Line(id, &v.Line, now)

@@ -92,7 +92,7 @@ type remadeIndex struct {
 // MaxProblems is how many problems, and files that were told of, are remembered.
 const MaxProblems = 100
 
-// NoteProblem remembers what is wrong with the store, and goes on.
+// NoteProblem records a problem of the store for Health.
 func (eng *Engine) NoteProblem(err error) {
 	o := &eng.opened
 	o.Mu.Lock()

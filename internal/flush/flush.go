@@ -10,7 +10,6 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/copy/backup"
 	"github.com/varve-db/varve/internal/diskspace"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
@@ -29,7 +28,6 @@ type Flusher struct {
 	engine    *engine.Engine
 	vectors   *vectors.Vectors
 	views     *views.Views
-	layout    docfile.Layout
 	rebuilder *rebuild.Maker
 
 	host Host
@@ -78,8 +76,8 @@ type Flusher struct {
 	uncompared [wal.Folders]int64 // times of folders that were changed from outside, as the checkpoint has them; else 0
 }
 
-// host is what a round has to do with working memory, whose files are the truth
-// below flushed as a memory's is.
+// Host is what a flusher calls back: what judges edited files, what deletes by age and limits, and working memory,
+// whose files hold what the log has let go of, and which a round writes before it sets the checkpoint.
 type Host interface {
 	// JudgeAside judges the files that a round has set aside.
 	JudgeAside(ctx context.Context, held *wal.Held, aside []docfile.Edit)
@@ -87,16 +85,15 @@ type Host interface {
 	Upkeep(ctx context.Context)
 	// CheckParked looks at displaced files that an editor may still save into.
 	CheckParked(ctx context.Context)
-
 	// PutScopes writes the files of scopes, durably. distrusted says that what stands in
 	// their places may be anything. spares, if there is one, is asked about a scope of which no
 	// file can be made: if it returns true the others are written.
 	PutScopes(ctx context.Context, keys []string, distrusted bool, spares func(key string, err error) bool) error
-	// MayLag says whether the file of a scope need not be written now, and the first entry
-	// that it lacks.
+	// MayLag reports whether the file of a scope may stay as it is for now, and returns the first
+	// entry that the file lacks.
 	MayLag(ctx context.Context, key string, flushed wal.LSN) (first wal.LSN, ok bool)
-	// OursScope says whether a file holds the document of a scope as this store wrote it,
-	// and not one from before the position least: that somebody put back.
+	// OursScope reports whether a file holds the document of a scope as this store wrote it, and not an
+	// older one from before the position least that was put back.
 	OursScope(key string, least wal.LSN, data func() ([]byte, error)) bool
 }
 
@@ -104,27 +101,23 @@ type Host interface {
 // nothing on any file system that was tried.
 const flushWorkers = 2
 
-// Config is what New needs besides what it works on.
-type Config struct {
-	Inflate  bool             // all documents become files, however much they are compressed
-	Restored *backup.Restored // nil: the store is not being restored
-}
-
-// New returns a flusher for a store that is being opened, before its log is.
-func New(eng *engine.Engine, vs *vectors.Vectors, all *views.Views, host Host, c Config) (*Flusher, error) {
-	fl := &Flusher{engine: eng, vectors: vs, views: all, host: host, layout: eng.Layout(), inflate: c.Inflate,
-		rebuilder: rebuild.New(eng, vs, all, c.Restored)}
+// New returns a flusher for a store that is being opened, before its log is. rebuilder makes an index that is damaged
+// or missing; with inflate all documents become files, however much they are compressed.
+func New(eng *engine.Engine, vs *vectors.Vectors, all *views.Views, rebuilder *rebuild.Maker, host Host,
+	inflate bool) (*Flusher, error) {
+	fl := &Flusher{engine: eng, vectors: vs, views: all, host: host, rebuilder: rebuilder, inflate: inflate}
 	fl.workers, fl.made = flushWorkers, time.Now()
-	if fl.engine.Env().System.Inline {
+	if eng.Env().System.Inline {
 		fl.workers = 1
 	}
 	fl.kick, fl.urge = make(chan struct{}, 1), make(chan struct{}, 1)
-	if fl.uptime = fl.engine.Env().System.Uptime; fl.uptime == nil && !fl.engine.Env().System.Inline {
+	if fl.uptime = eng.Env().System.Uptime; fl.uptime == nil && !eng.Env().System.Inline {
 		fl.uptime = vfs.Uptime()
 	}
 	var err error
 	fl.files, err = docfile.NewFlusher(docfile.Options{
-		Layout: fl.layout, Token: fl.engine.Token(), Clock: fl.engine.Env().Clock, Workers: fl.workers, Limit: places.StoredMost, TempFiles: fl.engine.Env().System.TempFiles,
+		Layout: eng.Layout(), Token: eng.Token(), Clock: eng.Env().Clock,
+		Workers: fl.workers, Limit: places.StoredMost, TempFiles: eng.Env().System.TempFiles,
 		Keeps: fl.keepsDisplaced, Leaves: fl.purgesIn, Places: fl.places, InPlace: fl.inPlace,
 	})
 	return fl, err
@@ -133,14 +126,8 @@ func New(eng *engine.Engine, vs *vectors.Vectors, all *views.Views, host Host, c
 // Leftovers has the first round look for what killed processes left in tmp/.
 func (fl *Flusher) Leftovers() { fl.leftovers = true }
 
-// Layout returns where the documents are.
-func (fl *Flusher) Layout() docfile.Layout { return fl.layout }
-
 // Files returns what puts documents in place.
 func (fl *Flusher) Files() *docfile.Flusher { return fl.files }
-
-// Rebuilder returns what rebuilds the index.
-func (fl *Flusher) Rebuilder() *rebuild.Maker { return fl.rebuilder }
 
 // Inflates reports whether all documents become files, however much they are compressed.
 func (fl *Flusher) Inflates() bool { return fl.inflate }

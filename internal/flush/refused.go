@@ -79,7 +79,7 @@ func (fl *Flusher) keepRefused(ctx context.Context, _ *wal.Held, to wal.LSN) {
 	r := &fl.refusals
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	q := docfile.NewQuarantine(fl.layout, fl.engine.Env().Clock)
+	q := docfile.NewQuarantine(fl.engine.Layout(), fl.engine.Env().Clock)
 	for _, at := range slices.Sorted(maps.Keys(r.list)) {
 		if ctx.Err() != nil || at >= to {
 			return

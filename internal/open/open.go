@@ -1,10 +1,8 @@
 package open
 
 import (
-	"context"
-
-	"github.com/varve-db/varve/internal/adopt"
 	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/store"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/internal/views"
@@ -22,11 +20,7 @@ type Environment struct {
 }
 
 // Watcher watches the files of a store.
-type Watcher interface {
-	// Watch is called in a goroutine of its own when the store is open, and returns when
-	// ctx ends: Close waits for it.
-	Watch(ctx context.Context, f *adopt.Files)
-}
+type Watcher = store.Watcher
 
 // In returns a copy of options that has the environment. O is varve.Options.
 func In[O any](o *O, e Environment) *O {

@@ -35,7 +35,7 @@ func (ws *Scopes) RebuildScope(ctx context.Context, file string) (string, error)
 	if err := s.sync(ctx); err == nil || !errors.Is(err, errs.ErrCorrupt) {
 		return "", err
 	}
-	version := ws.engine.State().Work(key) // before the look: somebody may have the scope at hand and write
+	version := ws.engine.State().Work(key) // before the look: another goroutine may have the scope open and write
 	is, last, missing, err := s.past(ctx)
 	if err != nil {
 		return "", err

@@ -77,7 +77,7 @@ type believed struct {
 
 // Tuning has the parameters that tests change while nothing uses the store.
 type Tuning struct {
-	Uptime func() time.Duration // of the host, by which all processes go; nil: there is none
+	Uptime func() time.Duration // of the host, which all processes share; nil: unknown
 	Least  int64                // bytes of a scope's file: a smaller one does not lag
 	Most   int64                // bytes of a scope's file: what would make it larger is refused
 }

@@ -33,12 +33,6 @@ func New(eng *engine.Engine, vs *vectors.Vectors, words *view.Query, orders *vie
 	return &Search{engine: eng, vectors: vs, words: words, orders: orders}
 }
 
-// Words returns what answers searches by words.
-func (s *Search) Words() *view.Query { return s.words }
-
-// Orders returns what lists memories by age, session and other orders.
-func (s *Search) Orders() *view.Orders { return s.orders }
-
 // Query is what is looked for: exactly one of Vector, Like and Text, or Text and Vector.
 type Query struct {
 	// Vector finds memories by their embeddings, which have its dimension. The
@@ -274,7 +268,7 @@ func (q *Query) validate() error {
 	case q.Offset < 0:
 		return bad("Offset", fmt.Sprint(q.Offset), "negative")
 	case q.MaxRareTerms < 0 || q.MaxRareTerms > query.MostWords:
-		return &errs.FieldError{Field: "query Rarest", Value: fmt.Sprint(q.MaxRareTerms), Limit: fmt.Sprintf("0 to %d", query.MostWords), Err: errs.ErrInvalid}
+		return &errs.FieldError{Field: "query MaxRareTerms", Value: fmt.Sprint(q.MaxRareTerms), Limit: fmt.Sprintf("0 to %d", query.MostWords), Err: errs.ErrInvalid}
 	case q.Fragment < 0 || q.Fragment > MostFragment:
 		return &errs.FieldError{Field: "query Fragment", Value: fmt.Sprint(q.Fragment), Limit: fmt.Sprintf("0 to %d bytes", MostFragment), Err: errs.ErrInvalid}
 	case q.PerSession < 0:

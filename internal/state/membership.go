@@ -231,7 +231,7 @@ func (s *State) below(id string) ([]group, error) {
 // Grouped says whether there may be an assembly: false is certain.
 func (s *State) Grouped() bool { return s.members.any.Load() }
 
-// MembershipRebuilt says whether any assembly changed since the set was written.
+// MembershipRebuilt reports whether any assembly changed since the set was written.
 func (s *State) MembershipRebuilt() bool {
 	s.members.mu.Lock()
 	defer s.members.mu.Unlock()

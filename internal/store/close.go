@@ -67,7 +67,8 @@ func (st *Store) Close(ctx context.Context, wait time.Duration) error {
 			}
 		}
 	}
-	err = errors.Join(err, st.Flusher.Close(), st.Vectors.Close(), st.Vectors.Computed().Close(), st.Views.Close(), eng.Log().Close(), eng.State().Close())
+	err = errors.Join(err, st.Flusher.Close(), st.Vectors.Close(), st.Vectors.Computed().Close(), st.Views.Close(),
+		eng.Log().Close(), eng.State().Close())
 	if eng.Cache() != nil {
 		eng.Cache().InvalidateAll()
 		eng.Cache().StopAllGoroutines()

@@ -6,7 +6,7 @@
 //	env, settings          where the store is, and what it is told to do
 //	engine                 log, state, kinds, cache
 //	vectors, counts, views what is derived of the log
-//	flusher                files, index and views; rebuild
+//	rebuilder, flusher     files, index and views
 //	scopes                 working memory
 //	committer, adopter     what is written, and what was written into the files by hand
 //	embedding              vectors of an embedder

@@ -27,7 +27,7 @@ var (
 
 func (h host) RebuildIndex(ctx context.Context, start *wal.Start) (set *index.Set, from string, memories int, err error) {
 	want := rebuild.Want{Store: start.UUID, At: wal.Mark{LSN: start.Spilled, Sum: start.Sum}}
-	return h.st.Flusher.Rebuilder().From(ctx, want, start.Past)
+	return h.st.Rebuilder.From(ctx, want, start.Past)
 }
 
 func (h host) JudgeEdit(ctx context.Context, k *engine.Kind, id string) (engine.Version, error) {

@@ -18,6 +18,7 @@ import (
 	"github.com/varve-db/varve/internal/erase/purge"
 	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/history"
+	"github.com/varve-db/varve/internal/rebuild"
 	"github.com/varve-db/varve/internal/retention"
 	"github.com/varve-db/varve/internal/scopes"
 	"github.com/varve-db/varve/internal/search"
@@ -58,6 +59,7 @@ type Store struct {
 	Vectors   *vectors.Vectors
 	Counts    *counts.Counts
 	Views     *views.Views
+	Rebuilder *rebuild.Maker
 	Flusher   *flush.Flusher
 	Scopes    *scopes.Scopes
 	Committer *commit.Committer
@@ -73,7 +75,7 @@ type Store struct {
 	running sync.WaitGroup // in the background
 }
 
-// Open opens the store of an environment, and creates one if there is none and c.MustExist is false. The caller holds
+// Open opens the store of an environment, and creates a missing one unless c.MustExist. The caller holds
 // the environment (env.Env.Hold), and releases it when Open fails; Close releases it otherwise.
 func Open(ctx context.Context, c Config) (*Store, error) {
 	if err := unfinished(&c); err != nil {
@@ -136,11 +138,13 @@ func (st *Store) build(ctx context.Context, c *Config) (err error) {
 	st.Counts = counts.New(eng)
 	st.Views = views.New(eng, makers)
 	words, orders := st.Views.Words()
-	if st.Flusher, err = flush.New(eng, st.Vectors, st.Views, up, flush.Config{Inflate: c.Inflate, Restored: c.Restored}); err != nil {
+	st.Rebuilder = rebuild.New(eng, st.Vectors, st.Views, c.Restored)
+	if st.Flusher, err = flush.New(eng, st.Vectors, st.Views, st.Rebuilder, up, c.Inflate); err != nil {
 		return err
 	}
 	st.Scopes = scopes.New(eng, st.Flusher)
-	st.Committer = commit.New(eng, st.Vectors, st.Counts, st.Flusher, up, commit.Config{Embeds: c.Embedder.Call != nil, Fit: c.Embedder.Fit})
+	embeds := commit.Config{Embeds: c.Embedder.Call != nil, Fit: c.Embedder.Fit}
+	st.Committer = commit.New(eng, st.Vectors, st.Counts, st.Flusher, up, embeds)
 	st.Adopter = adopt.New(eng, st.Vectors, st.Committer, st.Flusher)
 	st.Embedding = embedding.New(eng, st.Vectors, st.Committer, words.Before, c.Embedder)
 	st.Retention = retention.New(eng, st.Committer, st.Counts, orders, st.Scopes)
@@ -159,12 +163,14 @@ func (st *Store) openLog(ctx context.Context, c *Config) error {
 		return err
 	}
 	err = eng.OpenLog(ctx, wal.Options{
-		FS: e.FS, Dir: e.Dir, SegmentSize: uint64(c.SegmentSize), UUID: id, NewAbove: eng.HighestKnown, Named: eng.NamedUUID,
+		FS: e.FS, Dir: e.Dir, SegmentSize: uint64(c.SegmentSize), UUID: id,
+		NewAbove: eng.HighestKnown, Named: eng.NamedUUID,
 		Create: !e.ReadOnly, ReadOnly: e.ReadOnly, Known: wal.Features(e.System.Features), LockWait: e.LockWait,
 		Inline: e.System.Inline, HoldBytes: e.System.BacklogBytes, FileMode: e.FileMode, DirMode: e.FolderMode,
 		Clock: e.Clock, Nonce: e.Nonce, Sleep: e.System.Sleep, Logger: e.Logger, Event: e.LogEvent,
 		Archive: eng.Settings().History, Config: eng.Settings().Exists, Aged: st.Retention.HistoryCut,
-		MakeRoom: func() bool { return diskspace.MakeRoom(eng) }, Machine: eng.Machine(), Rescue: st.Flusher.Rescue, Resides: eng.CheckMoved,
+		MakeRoom: func() bool { return diskspace.MakeRoom(eng) }, Machine: eng.Machine(),
+		Rescue: st.Flusher.Rescue, Resides: eng.CheckMoved,
 	})
 	if err != nil {
 		return err

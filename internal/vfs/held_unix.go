@@ -111,7 +111,10 @@ func strays(w opener, name string) bool {
 }
 
 // folderLock is a flock on a descriptor of a folder.
-type folderLock struct{ fd int }
+type folderLock struct {
+	fd     int
+	closed atomic.Bool
+}
 
 func (osFS) openFolderLock(name string) (FolderLock, error) { return openFolderLock(openFD, name) }
 
@@ -124,7 +127,7 @@ func openFolderLock(open func(string, int, fs.FileMode) (int, error), name strin
 	if err != nil {
 		return nil, pathError("open", name, err)
 	}
-	return &folderLock{fd}, nil
+	return &folderLock{fd: fd}, nil
 }
 
 func (l *folderLock) TryLock(mode Mode) (bool, error) {
@@ -139,4 +142,12 @@ func (l *folderLock) Unlock() error {
 	return retry(func() error { return unix.Flock(l.fd, unix.LOCK_UN) })
 }
 
-func (l *folderLock) Close() error { return unix.Close(l.fd) }
+func (l *folderLock) Close() error { return closeOnce(&l.closed, l.fd) }
+
+// closeOnce closes a bare descriptor. A second call leaves its number alone, which another file may have got.
+func closeOnce(closed *atomic.Bool, fd int) error {
+	if closed.Swap(true) {
+		return fs.ErrClosed
+	}
+	return unix.Close(fd)
+}

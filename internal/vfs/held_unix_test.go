@@ -5,6 +5,7 @@ package vfs
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -121,5 +122,31 @@ func TestFolderLock(t *testing.T) {
 	try(0, ModeShared, false)
 	if names, err := os.ReadDir(dir); err != nil || len(names) != 0 {
 		t.Fatal(names, err)
+	}
+}
+
+// TestLocksCloseOnce: a second Close of a lock does not close the file that got its descriptor meanwhile.
+func TestLocksCloseOnce(t *testing.T) {
+	dir := t.TempDir()
+	folder, err := OpenFolderLock(OS(), dir)
+	must(t, err)
+	file, err := OS().OpenLock(filepath.Join(dir, "a.lock"), 0o600)
+	must(t, err)
+	must(t, errors.Join(folder.Close(), file.Close()))
+	var next [8]*os.File
+	for i := range next {
+		next[i], err = os.Open(dir)
+		must(t, err)
+		defer next[i].Close()
+	}
+	for _, lock := range []io.Closer{folder, file} {
+		if err := lock.Close(); !errors.Is(err, fs.ErrClosed) {
+			t.Errorf("%T: %v", lock, err)
+		}
+	}
+	for _, f := range next {
+		if _, err := f.Stat(); err != nil {
+			t.Error(err)
+		}
 	}
 }

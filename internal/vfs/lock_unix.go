@@ -4,6 +4,7 @@ package vfs
 
 import (
 	"io/fs"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -13,6 +14,7 @@ import (
 // add to the cost. Its owner sees to it that it is not used after Close.
 type lockFile struct {
 	fd       int
+	closed   atomic.Bool
 	dev, ino uint64
 	way      opener
 }
@@ -56,7 +58,7 @@ func (f *lockFile) tryLock(mode Mode) (bool, error) {
 
 func (f *lockFile) lock(mode Mode) error { return f.flock(how(mode)) }
 func (f *lockFile) unlock() error        { return f.flock(unix.LOCK_UN) }
-func (f *lockFile) Close() error         { return unix.Close(f.fd) }
+func (f *lockFile) Close() error         { return closeOnce(&f.closed, f.fd) }
 
 func (f *lockFile) flock(op int) error {
 	return retry(func() error { return unix.Flock(f.fd, op) })
