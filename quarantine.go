@@ -217,7 +217,7 @@ func (q Quarantine) restore(ctx context.Context, p *docfile.Piece, conds []Cond)
 	if !m.ExpiresAt.IsZero() && !q.st.inner.Engine.Env().Clock().Before(m.ExpiresAt) {
 		m.ExpiresAt = time.Time{}
 	}
-	if n := p.Note; n != nil && n.Version != 0 && q.st.inner.Committer.Vectors().Model().LSN > n.Version {
+	if n := p.Note; n != nil && n.Version != 0 && q.st.inner.Vectors.Model().LSN > n.Version {
 		m.Embedding = nil
 	}
 	stored, err := q.st.put(ctx, *m, options[1:])
