@@ -82,7 +82,8 @@ func (q *Quarantine) Count() (n, noted int, err error) {
 
 // checkPiece refuses what is no name in a folder. A foreign file may have one that the store would not give.
 func checkPiece(name string) error {
-	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") || strings.ContainsRune(name, filepath.Separator) {
+	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") ||
+		strings.ContainsRune(name, filepath.Separator) {
 		return &errs.FieldError{Field: "file name", Value: human.Quote(name), Err: errors.New("must be one element of a path")}
 	}
 	return nil
@@ -200,17 +201,15 @@ func (q *Quarantine) drop(name string) error {
 	}
 	// The note goes last: an interrupted removal leaves what says why something was here.
 	for _, suffix := range []string{noteSuffix, noteSuffix + partSuffix} {
-		err := q.l.FS.Remove(path + suffix)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) && !isFolder(q.l.FS, path+suffix) {
+		info, err := q.l.FS.Stat(path + suffix)
+		if err == nil && info.Mode.IsRegular() { // a note is nothing else
+			err = q.l.FS.Remove(path + suffix)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return failure("remove", q.l.rel(path+suffix), err)
 		}
 	}
 	return nil
-}
-
-func isFolder(fsys vfs.FS, path string) bool {
-	info, err := fsys.Stat(path)
-	return err == nil && info.Mode.IsDir()
 }
 
 // removeAll removes a file, or a folder with everything in it.

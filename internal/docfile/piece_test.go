@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -130,5 +131,31 @@ func TestPieces(t *testing.T) {
 	}
 	if want := []string{"c", "a", `back\slash`, "x.note", "bad"}; !slices.Equal(names, want) {
 		t.Errorf("%q, want %q", names, want)
+	}
+}
+
+// Drop removes the thing that it is told to remove, its note, and nothing that only has the name of a note.
+func TestDropLeavesWhatIsNoNote(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, nil)
+	if err := b.l.makeFolder(quarantineFolder); err != nil {
+		t.Fatal(err)
+	}
+	b.write(b.path("quarantine", "a"), "text")
+	b.write(b.path("outside"), "text")
+	link := b.path("quarantine", "a.note.json")
+	if err := os.Symlink(b.path("outside"), link); err != nil {
+		t.Skip(err)
+	}
+	if _, err := b.fl.quarantine.Drop(context.Background(), []string{"a"}, missing); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(b.path("quarantine", "a")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it is there: %v", err)
+	}
+	for _, path := range []string{link, b.path("outside")} {
+		if _, err := os.Lstat(path); err != nil {
+			t.Error(err)
+		}
 	}
 }
