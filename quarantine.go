@@ -133,9 +133,10 @@ func quarantinedOf(p *docfile.Piece) Quarantined {
 	}
 	switch n := p.Note; {
 	case n != nil:
-		d.Noted, d.From, d.ID, d.Version, d.Reason, d.Hash, d.Known = true, n.From, n.ID, n.Version, n.Why, n.Hash, string(n.Known)
+		d.Noted, d.From, d.ID, d.Version = true, n.From, n.ID, n.Version
+		d.Reason, d.Hash, d.Known = n.Why, n.Hash, string(n.Known)
 	case p.Err != nil:
-		d.Reason = "its note cannot be read: " + p.Err.Error()
+		d.Reason = "the note cannot be read: " + p.Err.Error()
 	}
 	return d
 }
@@ -151,7 +152,8 @@ func (q Quarantine) Copy(ctx context.Context, name string, w io.Writer) (int64, 
 		return 0, err
 	}
 	if !p.Info.Mode.IsRegular() {
-		return 0, fmt.Errorf("quarantine/%s is %s, not a regular file: %w", places.Shown(name), vfs.KindOf(p.Info.Mode), errs.ErrInvalid)
+		return 0, fmt.Errorf("quarantine/%s is %s, not a regular file: %w",
+			places.Shown(name), vfs.KindOf(p.Info.Mode), errs.ErrInvalid)
 	}
 	f, err := q.folder().Open(name)
 	if err != nil {
@@ -236,7 +238,7 @@ func (q Quarantine) document(p *docfile.Piece) (*Memory, *Assembly, error) {
 	from, id := "", ""
 	if n := p.Note; n != nil {
 		if from = n.From; docfile.FileName(n.ID) == path.Base(from) {
-			id = n.ID // a document need not name it in its own place
+			id = n.ID // of a document without an id, which is that of its own place
 		}
 	}
 	dir, _, inFolder := strings.Cut(from, "/")
@@ -248,35 +250,38 @@ func (q Quarantine) document(p *docfile.Piece) (*Memory, *Assembly, error) {
 	if err != nil {
 		return nil, nil, env.IOError("reading", filepath.Join(env.Dir, docfile.QuarantineFolder, p.Name), err)
 	}
-	m, merr := decodeOrNamed(id, document.At(from) == document.Memories, func(id string) (*Memory, error) {
-		return memstore.Decode(data, memstore.DecodeOptions{Limits: document.Stored, Location: env.NaiveTimes, ID: id})
-	})
-	if merr == nil && document.At(from) != document.Assemblies {
+	limits := memstore.DecodeOptions{Limits: document.Stored, Location: env.NaiveTimes}
+	m, merr := memstore.Decode(data, limits)
+	group := document.At(from) == document.Assemblies
+	if merr == nil && !group {
 		return m, nil, nil
 	}
-	a, aerr := decodeOrNamed(id, document.At(from) == document.Assemblies, func(id string) (*Assembly, error) {
-		return assembly.Decode(data, assembly.DecodeOptions{Limits: document.StoredAssembly, Location: env.NaiveTimes, ID: id})
-	})
+	groupLimits := assembly.DecodeOptions{Limits: document.StoredAssembly, Location: env.NaiveTimes}
+	a, aerr := assembly.Decode(data, groupLimits)
 	switch {
 	case aerr == nil:
 		return nil, a, nil
 	case merr == nil:
 		return m, nil, nil
-	case document.At(from) == document.Assemblies:
+	}
+	// A document without an id has that of its place.
+	limits.IDOptional, groupLimits.IDOptional = true, true
+	switch {
+	case group && id != "":
+		if named, err := assembly.Decode(data, groupLimits); err == nil && named.ID == "" {
+			named.ID = id
+			return nil, named, nil
+		}
+	case document.At(from) == document.Memories && id != "":
+		if named, err := memstore.Decode(data, limits); err == nil && named.ID == "" {
+			named.ID = id
+			return named, nil, nil
+		}
+	}
+	if group {
 		return nil, nil, aerr
 	}
 	return nil, nil, merr
-}
-
-// decodeOrNamed decodes a document that names its id, or in its own place one that does not.
-func decodeOrNamed[T any](id string, own bool, decode func(id string) (*T, error)) (*T, error) {
-	d, err := decode("")
-	if err != nil && own && id != "" {
-		if named, nerr := decode(id); nerr == nil {
-			return named, nil
-		}
-	}
-	return d, err
 }
 
 // Drop removes things from quarantine/ with their notes, durably, and returns the names of those that it removed. A
