@@ -13,7 +13,6 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/human"
-	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal"
@@ -160,7 +159,7 @@ func (fl *Flusher) isFiled(e *wal.Entry) bool {
 	if k == nil {
 		return e.Key[0] != record.Working // no document
 	}
-	info, err := k.Folder.Stat(jsondoc.FileName(e.Key[1:]))
+	info, err := k.Folder.Stat(k.FileName(e.Key[1:]))
 	if e.Delete {
 		return errors.Is(err, fs.ErrNotExist)
 	}

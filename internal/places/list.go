@@ -38,8 +38,6 @@ const (
 	top                      // what a store consists of: a migration copies it, with all that is in a folder
 	named                    // a file that the store opens by this name, so nothing else may be there
 	machine                  // says who uses the store here and now: never moved, never repaired
-	changed                  // a file that a repair replaces
-	holds                    // a folder with files that a repair sets aside and puts back
 	sole                     // a folder whose files may be the only copy of something
 	optional                 // a folder without which opening goes on
 	note                     // of a migration: opening reads all of it
@@ -55,10 +53,10 @@ type place struct {
 // them: findings are reported in this order.
 var list = slices.Concat([]place{
 	{".gitignore", top},
-	{"config.json", top | named | changed},
-	{"checkpoint", top | named | changed},
-	{index.BaseName, top | named | changed},
-	{index.DeltaName, top | named | changed},
+	{"config.json", top | named},
+	{"checkpoint", top | named},
+	{index.BaseName, top | named},
+	{index.DeltaName, top | named},
 	{"wal/shared", named | machine},
 	{"wal/owner", named | machine},
 	{"wal/expiry", named},
@@ -78,19 +76,19 @@ var list = slices.Concat([]place{
 	{"wal/hold.lock", named | machine},
 	{"wal/watch.lock", named | machine},
 }, vectorFiles(), []place{
-	{record.AssemblyFolder, folder | top | holds | sole},
-	{index.BackupsDir, folder | top | holds},
-	{record.MemoryFolder, folder | top | holds | sole},
+	{record.AssemblyFolder, folder | top | sole},
+	{index.BackupsDir, folder | top},
+	{record.MemoryFolder, folder | top | sole},
 	{"quarantine", folder | top},
 	{"tmp", folder | top},
 	{"tmp/parked", folder | optional},
 	{"tmp/purge", folder | optional},
-	{vector.Folder, folder | top | holds | optional},
+	{vector.Folder, folder | top | optional},
 	{Views, folder | top | optional},
 	{Words, folder | optional},
-	{"wal", folder | top | holds | sole},
-	{"wal/archive", folder | holds},
-	{Working, folder | top | holds | sole},
+	{"wal", folder | top | sole},
+	{"wal/archive", folder},
+	{Working, folder | top | sole},
 })
 
 // documents are the folders with a file for each document, named after its id.
@@ -99,7 +97,7 @@ var documents = []string{record.MemoryFolder, record.AssemblyFolder, Working}
 // AddDocuments adds the folder of another kind of document; see kind.Register.
 func AddDocuments(name string) {
 	documents = append(documents, name)
-	list = append(list, place{name, folder | top | holds | sole})
+	list = append(list, place{name, folder | top | sole})
 }
 
 // Documents are the folders with a file for each document, named after its id.
@@ -118,7 +116,7 @@ func IsTaken(name string) bool {
 
 func vectorFiles() (list []place) {
 	for _, name := range vector.Files() {
-		list = append(list, place{name, named | changed})
+		list = append(list, place{name, named})
 	}
 	return list
 }
@@ -168,13 +166,6 @@ func Sole(rel string) bool { return is(rel, folder|sole) }
 
 // Named are the files that a store opens by their names.
 func Named() []string { return paths(named, 0) }
-
-// IsChanged says whether a path is that of a file that a repair replaces.
-func IsChanged(rel string) bool { return is(rel, changed) }
-
-// IsHolder says whether a repair sets aside, and puts back, whatever stands in a folder under
-// a name of one element.
-func IsHolder(rel string) bool { return is(rel, folder|holds) }
 
 // OfTheMachine says whether a path is that of a file that says which processes use a store, here
 // and now.

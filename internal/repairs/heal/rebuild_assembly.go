@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/journal"
 	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
@@ -24,7 +23,7 @@ func (h *healer) rebuildAssembly(held *wal.Held, k *kind.Kind, d *repair.Done) e
 	}
 	p, err := v.Source.State.Find(k.Letter, d.ID)
 	if errors.Is(err, errs.ErrNotFound) {
-		return journal.ErrNothing
+		return errNothing
 	}
 	if err != nil {
 		return err
@@ -44,16 +43,9 @@ func (h *healer) rebuildAssembly(held *wal.Held, k *kind.Kind, d *repair.Done) e
 		}
 	}
 	if d.Do == repair.TakeOut && len(out) == 0 {
-		return journal.ErrNothing
+		return errNothing
 	}
-	was, err := h.r.Keep(d.Path, journal.NoteOf(d))
-	if err != nil {
-		return err
-	}
-	if was != nil {
-		d.Where = was.Kept
-	}
-	if err := h.formerly(k, d, was, p.Version); err != nil {
+	if d.Where, _, err = h.r.keep(d.Path, noteOf(d)); err != nil {
 		return err
 	}
 	version, err := h.s.RebuildAssembly(h.r.ctx, held, d.ID, p.Version, out)
@@ -64,5 +56,5 @@ func (h *healer) rebuildAssembly(held *wal.Held, k *kind.Kind, d *repair.Done) e
 	if len(out) > 0 {
 		d.Result = fmt.Sprintf("%d of %d members were taken out; %s", len(out), len(c.Members), d.Result)
 	}
-	return h.r.Manifest.Became(version)
+	return nil
 }
