@@ -246,10 +246,12 @@ func (h *History) changeOf(e watched) (Change, error) {
 		return c, err
 	}
 	doc := engine.Version{LSN: e.LSN, Doc: v.Document}
-	if e.kind == h.engine.Kinds().Assemblies {
+	switch e.kind {
+	case h.engine.Kinds().Assemblies:
 		c.Assembly, err = h.engine.DecodeAssembly(c.ID, doc)
-	} else {
+	case h.engine.Kinds().Memories:
 		c.Memory, err = h.engine.Decode(c.ID, doc)
+	default: // the caller reads the document itself
 	}
 	return c, err
 }

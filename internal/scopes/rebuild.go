@@ -7,10 +7,9 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
-
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/env"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/wal"
@@ -98,7 +97,7 @@ func (ws *Scopes) scopeNamed(ctx context.Context, file string) (key string, err 
 			}
 			continue
 		}
-		if len(e.Key) > 1 && e.Key[0] == record.Working && docfile.FileName(e.Key[1:]) == file {
+		if len(e.Key) > 1 && e.Key[0] == record.Working && kind.Scopes.FileName(e.Key[1:]) == file {
 			return strings.Clone(e.Key[1:]), nil
 		}
 	}

@@ -16,8 +16,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
@@ -43,10 +42,8 @@ type lost struct {
 // noteDamage adds to the report.
 func (r *restore) noteDamage(name, why, done string) {
 	d := repair.Damage{Path: name, Why: why, Done: done, Missing: strings.HasPrefix(done, missing)}
-	if folder, base, ok := strings.Cut(name, "/"); ok && slices.Contains(document.Folders, folder) && folder != places.Working {
-		if id := strings.TrimSuffix(base, ".json"); docfile.FileName(id) == base {
-			d.ID = id
-		}
+	if k := kind.At(name); k != nil {
+		d.ID, _ = k.ID(name)
 	}
 	r.report.Damage = append(r.report.Damage, d)
 }
@@ -126,7 +123,7 @@ func (r *restore) relist(ctx context.Context) (files []listedFile, err error) {
 	var order bytes.Buffer // the list, if all files are there and sound
 	var doubted []listedFile
 	seen := map[string]bool{}
-	for _, folder := range document.Folders {
+	for _, folder := range kind.Folders() {
 		dir, err := places.Enter(r.s.FS, r.s.Backup, folder)
 		var names []string
 		if err == nil {
@@ -181,7 +178,7 @@ func (r *restore) relist(ctx context.Context) (files []listedFile, err error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(lines)) {
 		l := lines[name]
-		if folder, base, _ := strings.Cut(name, "/"); !l.valid() || !hashes[l.sum] || !slices.Contains(document.Folders, folder) || places.Local(name) != nil || strings.Contains(base, "/") {
+		if folder, base, _ := strings.Cut(name, "/"); !l.valid() || !hashes[l.sum] || !slices.Contains(kind.Folders(), folder) || places.Local(name) != nil || strings.Contains(base, "/") {
 			continue // a file of another name has these bytes
 		}
 		f := listedFile{name: name, older: l.older}
@@ -364,7 +361,7 @@ func (r *restore) own() *wal.Past {
 
 // nothingLeft says that a backup has nothing that can be restored.
 func (r *restore) nothingLeft() error {
-	if r.report.Memories+r.report.Assemblies+r.report.Scopes > 0 {
+	if r.report.Memories+r.report.Assemblies+r.report.Scopes+sum(r.report.Others) > 0 {
 		return nil
 	}
 	for _, d := range r.report.Damage {

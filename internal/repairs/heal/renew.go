@@ -12,8 +12,8 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/repairs/past"
@@ -209,7 +209,7 @@ func (n *renewal) saw(e *wal.Entry) {
 func (n *renewal) files() error {
 	var due []string
 	for key, f := range n.newest {
-		if f.version >= n.c.Flushed.LSN && document.Of(key) != nil {
+		if f.version >= n.c.Flushed.LSN && kind.Of(key) != nil {
 			due = append(due, key)
 		}
 	}
@@ -247,7 +247,7 @@ func (n *renewal) files() error {
 func (n *renewal) damagedFiles() error {
 	for _, key := range slices.Sorted(maps.Keys(n.older)) {
 		at := n.older[key]
-		k := document.Of(key)
+		k := kind.Of(key)
 		if k == nil || at.deleted || n.newest[key].version > at.version {
 			continue
 		}
@@ -289,7 +289,7 @@ func (n *renewal) putBack(key string, version wal.LSN, f *repair.Finding) error 
 }
 
 func (n *renewal) change(key string) (docfile.Change, error) {
-	id, at, k := key[1:], n.newest[key], document.Of(key)
+	id, at, k := key[1:], n.newest[key], kind.Of(key)
 	e, err := n.log.ReadAt(n.r.ctx, at.version)
 	if err != nil {
 		return docfile.Change{}, err
@@ -299,7 +299,7 @@ func (n *renewal) change(key string) (docfile.Change, error) {
 		return docfile.Change{}, err
 	}
 	return docfile.Change{
-		Folder: n.v.Folders[k.At], Name: docfile.FileName(id), Delete: e.Delete, Mtime: e.Time, ID: id, Version: e.LSN,
+		Folder: n.v.Folders[k.At], Name: k.FileName(id), Delete: e.Delete, Mtime: e.Time, ID: id, Version: e.LSN,
 		Data: func() ([]byte, error) { return n.s.Source().Codec.Doc(&view, n.v.Source.FileLimit) },
 		Ours: func(_ vfs.Info, data func() ([]byte, error)) bool {
 			b, err := data()
@@ -313,6 +313,6 @@ func (n *renewal) ours(key string, hash [32]byte) bool {
 	if slices.Contains(n.hashes[key], hash) {
 		return true
 	}
-	line, err := n.v.Line(document.Of(key), key[1:])
+	line, err := n.v.Line(kind.Of(key), key[1:])
 	return err == nil && line.ContentHash == hash
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal"
@@ -111,12 +111,12 @@ func (n *renewal) writeIndex(set *index.Set, mark wal.Mark) error {
 		return index.Finish(dst, view.Line, c.Version, e.Time.UnixMicro())
 	}}
 	for _, key := range slices.Sorted(maps.Keys(n.newest)) {
-		k := document.Of(key)
+		k := kind.Of(key)
 		if k == nil {
 			continue
 		}
 		c := index.Change{Section: k.Section, ID: key[1:], Version: n.newest[key].version, Deleted: n.newest[key].deleted}
-		if k == document.Assemblies && !c.Deleted {
+		if k == kind.Assemblies && !c.Deleted {
 			var err error
 			if c.Members, err = n.members(c.Version); err != nil {
 				return err

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/segment"
@@ -119,7 +119,7 @@ func (d *damage) entry(_ wal.Mark, e *wal.Entry) error {
 	for i := len(d.gaps) - 1; i >= 0 && d.gaps[i].before.IsZero(); i-- {
 		d.gaps[i].before = e.Reading
 	}
-	if len(e.Key) == 0 || document.Of(e.Key) == nil {
+	if len(e.Key) == 0 || kind.Of(e.Key) == nil {
 		return nil
 	}
 	if view, err := state.Read(e); err == nil && view.Previous != 0 {
@@ -146,7 +146,7 @@ func (d *damage) loss(ctx context.Context, log *wal.FileLog, archived []uint64) 
 			continue
 		}
 		if g.Key != "" { // a single frame
-			if document.Of(g.Key) == nil {
+			if kind.Of(g.Key) == nil {
 				continue
 			}
 			if now, err := d.current(g.Key); err == nil && now == g.At {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/view"
@@ -39,7 +39,7 @@ type Version struct {
 
 // All reads all that archive and log still have of the documents of a kind that
 // are wanted, by id, the oldest version first. What is damaged there is left out.
-func (v *Reader) All(k *document.Kind, wanted func(id string) bool) (map[string][]Version, error) {
+func (v *Reader) All(k *kind.Kind, wanted func(id string) bool) (map[string][]Version, error) {
 	all := map[string][]Version{}
 	visit := func(e *wal.Entry, archive bool) {
 		if len(e.Key) < 2 || e.Key[0] != k.Letter || !wanted(e.Key[1:]) {
@@ -113,7 +113,7 @@ func (v *Reader) archivedEntries(n uint64, visit func(*wal.Entry)) error {
 }
 
 // Document reads the document of a version out of log or archive, if it has this hash.
-func (v *Reader) Document(k *document.Kind, id string, version wal.LSN, hash [32]byte) (doc []byte, mtime time.Time, from string) {
+func (v *Reader) Document(k *kind.Kind, id string, version wal.LSN, hash [32]byte) (doc []byte, mtime time.Time, from string) {
 	for _, source := range []struct {
 		heals string
 		read  func() (wal.Entry, error)
