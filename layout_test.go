@@ -51,6 +51,7 @@ var order = []string{
 	"internal/words/narrow",
 	"segment",
 	"internal/forge",
+	"wal/page",
 	"wal",
 	"index",
 	"memstore",

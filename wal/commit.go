@@ -10,6 +10,7 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal/page"
 )
 
 // The commit. One goroutine of a process leads: it takes what is queued as a
@@ -138,14 +139,14 @@ func (l *FileLog) writeLocked(ctx context.Context, these []*request) (*group, er
 	}
 	l.state.mu.Lock()
 	defer l.state.mu.Unlock()
-	tail := l.shared.tail()
-	if err := l.advance(ctx, tail, l.shared.durable()); err != nil {
+	tail := l.shared.Tail()
+	if err := l.advance(ctx, tail, l.shared.Durable()); err != nil {
 		return nil, err
 	}
 	if err := l.atTail(tail); err != nil {
 		return nil, err
 	}
-	before := l.shared.Load(wordPrepared)
+	before := l.shared.Prepared()
 	if these == nil {
 		if l.lacksFields() {
 			return nil, errNoFields
@@ -158,7 +159,7 @@ func (l *FileLog) writeLocked(ctx context.Context, these []*request) (*group, er
 	}
 	err := l.put(g)
 	if err != nil {
-		if l.shared.Load(wordPrepared) != before {
+		if l.shared.Prepared() != before {
 			l.unprepare(l.geo.Number(g.at), before)
 		}
 		for _, r := range g.requests {
@@ -174,17 +175,17 @@ func (l *FileLog) writeLocked(ctx context.Context, these []*request) (*group, er
 // appendable says whether the log takes entries. After a failed sync it takes
 // none until a sync has succeeded, which this call tries.
 func (l *FileLog) appendable(ctx context.Context) error {
-	switch l.shared.Load(wordPoison) {
-	case poisonNone:
+	switch l.shared.Poison() {
+	case page.Healthy:
 		return nil
-	case poisonDamaged:
+	case page.Damaged:
 		return fmt.Errorf("%w: the log is damaged: run memctl verify", errs.ErrReadOnly)
 	}
 	if err := l.lock(ctx, roleSync, vfs.ModeExclusive); err != nil {
 		return err
 	}
 	defer l.unlock(roleSync)
-	if l.shared.Load(wordPoison) == poisonNone {
+	if l.shared.Poison() == page.Healthy {
 		return nil
 	}
 	return l.syncLocked()
@@ -240,7 +241,7 @@ func (l *FileLog) put(g *group) error {
 	}
 	s.owned = len(s.ahead)
 	s.w.at, s.w.linked = g.end, true
-	l.shared.Store(wordTail, g.end.LSN)
+	l.shared.SetTail(g.end.LSN)
 	l.kickPrepare(g.end.LSN)
 	return nil
 }
@@ -378,7 +379,7 @@ func (l *FileLog) fit(g *group, r *request, nonce uint32) (bool, error) {
 	if err := l.enter(number); err != nil {
 		return false, err
 	}
-	h := segment.Header{Nonce: nonce, Durable: l.shared.durable(), Time: g.clock}
+	h := segment.Header{Nonce: nonce, Durable: l.shared.Durable(), Time: g.clock}
 	start := segment.Start{Geometry: l.geo, Number: number, PrevEnd: g.end.LSN, PrevSum: g.end.Sum}
 	g.buf = segment.AppendStart(g.buf, start, &h)
 	g.clock++
@@ -390,7 +391,7 @@ func (l *FileLog) fit(g *group, r *request, nonce uint32) (bool, error) {
 
 // encode appends the frames of an accepted request.
 func (l *FileLog) encode(g *group, r *request, nonce uint32) {
-	durable := l.shared.durable()
+	durable := l.shared.Durable()
 	for i := range r.batch.Entries {
 		e := &r.batch.Entries[i]
 		h := segment.Header{
@@ -433,7 +434,7 @@ func (l *FileLog) lockSince(ctx context.Context, role int, since time.Time) erro
 	}
 	ok, err := l.locks[role].TryLock(vfs.ModeExclusive)
 	if ok && err == nil {
-		l.shared.holder(role, l.host.PID, l.o.Clock())
+		l.shared.SetHolder(role, l.host.PID, l.o.Clock())
 		return nil
 	}
 	left := l.o.LockWait - l.o.Clock().Sub(since)

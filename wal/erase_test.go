@@ -17,7 +17,7 @@ func TestErasedBlocks(t *testing.T) {
 	l, _ := open(t, t.TempDir(), func(o *Options) { o.Inline, o.SegmentSize = true, 8<<20 })
 	defer func() { _ = l.Close() }()
 	rng := rand.New(rand.NewPCG(1, 2))
-	for i := 0; l.shared.tail() < l.geo.End(1)-1<<20; i++ {
+	for i := 0; l.shared.Tail() < l.geo.End(1)-1<<20; i++ {
 		pad := make([]byte, 4000)
 		for k := range pad {
 			pad[k] = byte(rng.IntN(4)) + 'a'

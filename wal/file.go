@@ -15,6 +15,7 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal/page"
 )
 
 // FileLog is the log in the files of wal/.
@@ -24,7 +25,7 @@ type FileLog struct {
 	geo  segment.Geometry
 
 	locks       [roles]vfs.Lock
-	shared      page
+	shared      page.Page
 	generation  atomic.Uint64
 	slot        int
 	hasFeatures bool       // wal/features was there when the segments were listed
@@ -120,7 +121,7 @@ func (l *FileLog) Durable() LSN {
 	if l.private.Load() {
 		return l.Applied()
 	}
-	return l.shared.durable()
+	return l.shared.Durable()
 }
 
 // Flushed is the mark below which the JSON files are authoritative.
@@ -128,7 +129,7 @@ func (l *FileLog) Flushed() LSN {
 	if l.private.Load() {
 		return l.report.Flushed
 	}
-	return l.shared.Load(wordFlushed)
+	return l.shared.Flushed()
 }
 
 // Spilled is the mark below which the index is authoritative.
@@ -136,7 +137,7 @@ func (l *FileLog) Spilled() LSN {
 	if l.private.Load() {
 		return l.state.from.Load()
 	}
-	return l.shared.Load(wordSpilled)
+	return l.shared.Spilled()
 }
 
 // Backlog is how many bytes of log a replay would have to read.
@@ -145,12 +146,12 @@ func (l *FileLog) Backlog() int64 {
 		return int64(l.Applied() - l.state.from.Load())
 	}
 	spilled := l.Spilled()
-	return int64(max(l.shared.tail(), spilled) - spilled) // no tail: somebody is recovering the log
+	return int64(max(l.shared.Tail(), spilled) - spilled) // no tail: somebody is recovering the log
 }
 
 // Poisoned reports that a sync has failed and none has succeeded since.
 func (l *FileLog) Poisoned() bool {
-	return l.shared.Shared != nil && l.shared.Load(wordPoison) == poisonSync
+	return l.shared.Mapped() && l.shared.Poison() == page.SyncFailed
 }
 
 // files are the open segments.

@@ -156,7 +156,7 @@ func (l *FileLog) SegmentEnd(number uint64) LSN { return l.geo.End(number) }
 // Unsettled reports that files above flushed may contain anything, until the first flush after an
 // unclean end has written them again.
 func (l *FileLog) Unsettled() bool {
-	return l.private.Load() || l.Distrusted() || l.shared.Shared != nil && !l.shared.valid(l.host)
+	return l.private.Load() || l.Distrusted() || l.shared.Mapped() && !l.shared.Valid(l.host)
 }
 
 // Gap is a place in a segment where a frame is missing. Reading continues at To; To is the end if

@@ -119,8 +119,8 @@ func (l *FileLog) ArchiveSegment(number uint64) error { return l.archive(number)
 // read up to there: by its marks, and behind damage by the frames there.
 func (l *FileLog) Known() (LSN, error) {
 	known := max(l.Durable(), l.unmarked)
-	if l.shared.Shared != nil && l.shared.ofBoot(l.host) {
-		known = max(known, l.shared.durable())
+	if l.shared.Mapped() && l.shared.OfBoot(l.host) {
+		known = max(known, l.shared.Durable())
 	}
 	d := l.Damage()
 	if d == nil {

@@ -48,8 +48,8 @@ func (l *FileLog) rollOnce(ctx context.Context) (LSN, error) {
 	}
 	l.state.mu.Lock()
 	defer l.state.mu.Unlock()
-	tail := l.shared.tail()
-	if err := l.advance(ctx, tail, l.shared.durable()); err != nil {
+	tail := l.shared.Tail()
+	if err := l.advance(ctx, tail, l.shared.Durable()); err != nil {
 		return 0, err
 	}
 	if err := l.atTail(tail); err != nil {
@@ -63,12 +63,12 @@ func (l *FileLog) rollOnce(ctx context.Context) (LSN, error) {
 	default:
 		number++
 	}
-	before := l.shared.Load(wordPrepared)
+	before := l.shared.Prepared()
 	if err := l.enter(number); err != nil {
 		return 0, err
 	}
 	clock := max(l.now(), l.state.lastTime+1)
-	h := segment.Header{Nonce: l.o.Nonce(), Durable: l.shared.durable(), Time: clock}
+	h := segment.Header{Nonce: l.o.Nonce(), Durable: l.shared.Durable(), Time: clock}
 	from := l.state.w.at
 	g := &group{at: l.geo.Start(number)}
 	g.buf = segment.AppendStart(nil, segment.Start{Geometry: l.geo, Number: number, PrevEnd: from.LSN, PrevSum: from.Sum}, &h)
@@ -76,7 +76,7 @@ func (l *FileLog) rollOnce(ctx context.Context) (LSN, error) {
 	g.end = Mark{h.End(), h.Sum}
 	g.entries, g.marks = []Entry{EntryIn(&h, nil)}, []Mark{g.end}
 	if err := l.put(g); err != nil {
-		if l.shared.Load(wordPrepared) != before {
+		if l.shared.Prepared() != before {
 			l.unprepare(number, before)
 		}
 		return 0, err
@@ -125,7 +125,7 @@ func (l *FileLog) Purge(ctx context.Context, held *Held, wanted func(key string,
 
 // wipeSegments overwrites and removes what is released.
 func (l *FileLog) wipeSegments(ctx context.Context, p *Purged) error {
-	spilled := l.shared.Load(wordSpilled)
+	spilled := l.shared.Spilled()
 	if spilled == 0 { // another program has written over the page
 		return l.older()
 	}
@@ -176,7 +176,7 @@ func (l *FileLog) wipeAhead(ctx context.Context) error {
 	if err := l.stillOurs(); err != nil {
 		return err
 	}
-	tail := l.shared.tail()
+	tail := l.shared.Tail()
 	names, err := l.o.FS.ReadDir(l.o.walDir())
 	if err != nil {
 		return l.ioError("reading", l.o.walDir(), err)

@@ -24,7 +24,7 @@ func (l *FileLog) ReadAt(ctx context.Context, at LSN) (Entry, error) {
 	if isNoFrame(err) {
 		if l.left(at) {
 			l.forgetFiles(l.geo.Number(at) + 1)
-			return Entry{}, &errs.TruncatedError{Oldest: l.shared.Load(wordSpilled)}
+			return Entry{}, &errs.TruncatedError{Oldest: l.shared.Spilled()}
 		}
 		// A segment that was archived and not recycled yet has a second copy.
 		if l.archived(l.geo.Number(at)) {

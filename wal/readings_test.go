@@ -182,7 +182,7 @@ func TestReadingsBesideOlder(t *testing.T) {
 	l, _ := open(t, dir, clocked(clock))
 	mustAppend(t, l, put("mahead", "1"))
 	other, _ := open(t, dir, clocked(clock))
-	l.shared.unsay(other.slot) // it says nothing: it is from before features
+	l.shared.Unsay(other.slot) // it says nothing: it is from before features
 	clock.to(right)
 	began := time.Now()
 	b := put("mk", "1")

@@ -10,8 +10,8 @@ import (
 	"sort"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal/page"
 )
 
 // recover reads the log's end when nobody is attached; open.lock is held, and
@@ -80,7 +80,7 @@ func (l *FileLog) recover(ctx context.Context) error {
 		// The end is where the checkpoint attests it: it was synced before that was
 		// written, there is nothing behind it, and nothing to write down. A checkpoint
 		// that whence made of the segments attests nothing yet.
-		return l.publish(end, c, poisonNone)
+		return l.publish(end, c, page.Healthy)
 	}
 	if err := l.settleEnd(ctx, c.Attested, end); err != nil {
 		return err
@@ -90,7 +90,7 @@ func (l *FileLog) recover(ctx context.Context) error {
 		return err
 	}
 	l.o.Event(Event{Kind: EventRecovered, LSN: end.LSN, Bytes: l.report.Bytes})
-	return l.publish(end, c, poisonNone)
+	return l.publish(end, c, page.Healthy)
 }
 
 // agrees asks whether the views are of this log.
@@ -259,70 +259,58 @@ func (b before) sound(geo segment.Geometry) bool {
 // was another folder's as well, whose home it names.
 func (l *FileLog) takePage() error {
 	name := l.o.wal("shared")
-	if l.shared.Shared == nil {
+	if !l.shared.Mapped() {
 		p, err := l.o.FS.OpenShared(name, true, l.o.FileMode)
 		if err != nil {
 			return l.ioError("making", name, err)
 		}
-		l.shared = page{p}
+		l.shared = page.New(p)
 	}
 	info, err := l.o.FS.Stat(name)
 	if err != nil {
 		return l.ioError("looking at", name, err)
 	}
 	p := l.shared
-	home := p.Load(wordHome)
-	if p.ofBoot(l.host) && p.Load(wordInode) == info.Ino && (home == 0 || home == l.home) {
-		l.was = before{p.durable(), p.tail(), p.Load(wordFlushed), p.Load(wordSpilled)}
+	home := p.Home()
+	if p.OfBoot(l.host) && p.Inode() == info.Ino && (home == 0 || home == l.home) {
+		l.was = before{p.Durable(), p.Tail(), p.Flushed(), p.Spilled()}
 	}
-	l.generation.Store(max(p.generation()+1, uint64(l.o.Clock().UnixMicro())))
-	p.Store(wordRecovered, 0)
-	sameBoot := p.ofBoot(l.host)
-	for w := range vfs.Words {
-		switch w {
-		case wordHolders + roleOpen, wordMagic, wordBoot0, wordBoot1, wordInode, wordHome, wordDurable, wordFlushed, wordSpilled:
-		case wordTicks, wordTicksAt:
-			if !sameBoot {
-				p.Store(w, 0)
-			}
-		default:
-			p.Store(w, 0)
-		}
-	}
-	p.Store(wordDurable, l.was.durable)
-	p.Store(wordFlushed, l.was.flushed)
-	p.Store(wordSpilled, l.was.spilled)
-	p.Store(wordInode, info.Ino)
-	p.Store(wordHome, l.home)
+	l.generation.Store(max(p.Generation()+1, uint64(l.o.Clock().UnixMicro())))
+	p.SetGeneration(0)
+	sameBoot := p.OfBoot(l.host)
+	p.Clear(sameBoot)
+	p.SetDurable(l.was.durable)
+	p.SetFlushed(l.was.flushed)
+	p.SetSpilled(l.was.spilled)
+	p.SetInode(info.Ino)
+	p.SetHome(l.home)
 	return nil
 }
 
 // publish sets the marks and, last, the generation. Before that the features of the store are
 // durable wherever they are stored.
-func (l *FileLog) publish(end Mark, c Checkpoint, poison uint64) error {
+func (l *FileLog) publish(end Mark, c Checkpoint, poison page.Poison) error {
 	if err := l.settleFeatures(c); err != nil {
 		return err
 	}
 	p := l.shared
-	p.Store(wordMagic, sharedMagic)
-	p.Store(wordBoot0, l.host.Boot[0])
-	p.Store(wordBoot1, l.host.Boot[1])
-	p.Store(wordTail, end.LSN)
-	p.Store(wordDurable, end.LSN)
-	p.Store(wordFlushed, c.Flushed.LSN)
-	p.Store(wordSpilled, c.Spilled.LSN)
-	p.Store(wordPoison, poison)
-	p.Store(wordFeatures, uint64(l.required))
-	p.raise(wordSequence, c.Sequence)
+	p.SetBoot(l.host.Boot)
+	p.SetTail(end.LSN)
+	p.SetDurable(end.LSN)
+	p.SetFlushed(c.Flushed.LSN)
+	p.SetSpilled(c.Spilled.LSN)
+	p.SetPoison(poison)
+	p.SetFeatures(uint64(l.required))
+	p.RaiseSequence(c.Sequence)
 	if !l.report.Clean {
-		p.Store(wordDistrust, 1)
+		p.SetDistrusted(true)
 	}
 	if f, err := l.segment(l.geo.Number(end.LSN - 1)); err == nil {
 		if info, err := f.Stat(); err == nil {
-			p.Store(wordPrepared, l.geo.Start(l.geo.Number(end.LSN-1))+min(uint64(info.Size), l.geo.Size))
+			p.SetPrepared(l.geo.Start(l.geo.Number(end.LSN-1)) + min(uint64(info.Size), l.geo.Size))
 		}
 	}
-	p.Store(wordRecovered, l.generation.Load())
+	p.SetGeneration(l.generation.Load())
 	return nil
 }
 
@@ -391,7 +379,7 @@ func (l *FileLog) openDamaged(c Checkpoint, end Mark, attested LSN, damage *errs
 		return err
 	}
 	c.Flushed.LSN = min(c.Flushed.LSN, end.LSN)
-	return l.publish(end, c, poisonDamaged)
+	return l.publish(end, c, page.Damaged)
 }
 
 // settleEnd makes the end durable: puts a torn tail aside, writes what is above
@@ -545,5 +533,5 @@ func (l *FileLog) create(ctx context.Context, gone bool) error {
 	}
 	l.state.w.linked = true
 	l.report.Created, l.report.Clean, l.report.Flushed = true, true, end.LSN
-	return l.publish(end, c, poisonNone)
+	return l.publish(end, c, page.Healthy)
 }

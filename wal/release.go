@@ -44,7 +44,7 @@ func (l *FileLog) Forget(held *Held, holder string, below LSN) error {
 		lowest = min(lowest, at)
 	}
 	ripe := min(l.free.ripe, lowest)
-	l.free.ripe = min(lowest, l.shared.Load(wordSpilled))
+	l.free.ripe = min(lowest, l.shared.Spilled())
 	l.free.mu.Unlock()
 	if ripe == 0 {
 		return nil
@@ -116,10 +116,10 @@ func (l *FileLog) recycle(number uint64) error {
 	if err != nil {
 		return err
 	}
-	if l.shared.tail() == 0 { // another program has written over the page, or another process recovers
+	if l.shared.Tail() == 0 { // another program has written over the page, or another process recovers
 		return l.older()
 	}
-	tail := l.geo.Number(l.shared.tail() - 1)
+	tail := l.geo.Number(l.shared.Tail() - 1)
 	next := tail + 1
 	for next <= tail+spares {
 		if _, err = l.o.FS.Stat(l.o.wal(segment.Name(next))); err != nil {

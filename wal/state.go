@@ -56,7 +56,7 @@ func (l *FileLog) CatchUp(ctx context.Context) error {
 			return err
 		}
 	}
-	durable := l.shared.durable()
+	durable := l.shared.Durable()
 	if l.state.appliedAt.Load() >= durable || l.place.left.Load() {
 		return nil
 	}
@@ -82,7 +82,7 @@ func (l *FileLog) advance(ctx context.Context, read, durable LSN) error {
 		if err = l.restart(ctx); err != nil {
 			continue
 		}
-		durable = l.shared.durable()
+		durable = l.shared.Durable()
 		err = l.readTo(max(read, durable), durable)
 	}
 	return err
@@ -95,7 +95,7 @@ func (l *FileLog) readTo(limit, durable LSN) error {
 		return err // what could not be applied before comes first, and nothing piles up behind it
 	}
 	if !l.o.ReadOnly { // as long as one is attached what is written stays as it is
-		s.w.ahead = l.shared.tail() // one read for this and the next time
+		s.w.ahead = l.shared.Tail() // one read for this and the next time
 	}
 	for s.w.at.LSN < limit {
 		// One buffer full at a time: the payloads lie in it.
@@ -272,7 +272,7 @@ func (l *FileLog) current(p Precondition) (at, gone LSN, waits bool, err error) 
 // left behind by the log's release, or the log is damaged.
 func (l *FileLog) missing(none *errNoFrame) error {
 	if l.left(none.at) {
-		return &errs.TruncatedError{Oldest: l.shared.Load(wordSpilled)}
+		return &errs.TruncatedError{Oldest: l.shared.Spilled()}
 	}
 	return l.corruption(none)
 }
@@ -282,7 +282,7 @@ func (l *FileLog) left(at LSN) bool {
 	if l.private.Load() {
 		return false
 	}
-	return at < l.shared.Load(wordSpilled) || l.stillOurs() != nil
+	return at < l.shared.Spilled() || l.stillOurs() != nil
 }
 
 func (l *FileLog) corruption(none *errNoFrame) *errs.CorruptionError {
@@ -295,7 +295,7 @@ func (l *FileLog) corruption(none *errNoFrame) *errs.CorruptionError {
 // restart begins again from the newest views, after this process has lost its
 // place in the log; mu is held.
 func (l *FileLog) restart(ctx context.Context) error {
-	l.forgetFiles(l.geo.Number(l.shared.Load(wordSpilled)))
+	l.forgetFiles(l.geo.Number(l.shared.Spilled()))
 	c, err := readCheckpoint(l.o.FS, l.o.Dir)
 	if err != nil {
 		return fmt.Errorf("starting again behind the log's release: %w", err)

@@ -9,6 +9,7 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal/page"
 )
 
 // After a sync that failed, the kernel marks the pages clean although they were
@@ -33,19 +34,19 @@ const slowSync = time.Second
 func (l *FileLog) syncTo(ctx context.Context, end LSN) error {
 	pause := backoffFirst
 	began := l.o.Clock()
-	for l.shared.durable() < end {
+	for l.shared.Durable() < end {
 		select {
 		case l.syncing <- struct{}{}:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		if l.shared.durable() >= end {
+		if l.shared.Durable() >= end {
 			<-l.syncing
 			return nil
 		}
 		err := l.syncOnce(ctx, end)
 		<-l.syncing
-		if err == nil && l.shared.tail() < end {
+		if err == nil && l.shared.Tail() < end {
 			err = l.older() // it would never become durable
 		}
 		if err == nil {
@@ -64,7 +65,7 @@ func (l *FileLog) syncTo(ctx context.Context, end LSN) error {
 }
 
 func (l *FileLog) syncOnce(ctx context.Context, end LSN) error {
-	held, err := l.lockUnless(ctx, roleSync, vfs.ModeExclusive, func() bool { return l.shared.durable() >= end })
+	held, err := l.lockUnless(ctx, roleSync, vfs.ModeExclusive, func() bool { return l.shared.Durable() >= end })
 	if err != nil {
 		return err
 	}
@@ -72,7 +73,7 @@ func (l *FileLog) syncOnce(ctx context.Context, end LSN) error {
 		return l.lost()
 	}
 	defer l.unlock(roleSync)
-	if err := l.lost(); err != nil || l.shared.durable() >= end {
+	if err := l.lost(); err != nil || l.shared.Durable() >= end {
 		return err
 	}
 	return l.syncLocked()
@@ -80,19 +81,19 @@ func (l *FileLog) syncOnce(ctx context.Context, end LSN) error {
 
 // syncLocked makes durable what is written by now; sync.lock is held.
 func (l *FileLog) syncLocked() error {
-	from, to := l.shared.durable(), l.shared.tail()
+	from, to := l.shared.Durable(), l.shared.Tail()
 	open, err := l.toSync(from, to)
 	if vfs.IsUnopened(err) {
 		return err // nothing was tried, so nothing failed
 	}
-	if err == nil && l.shared.Load(wordSyncing) != 0 {
+	if err == nil && l.shared.Syncing() {
 		err = l.rewrite(from, to)
 	}
 	if err != nil {
-		l.shared.Store(wordPoison, poisonSync)
+		l.shared.SetPoison(page.SyncFailed)
 		return fmt.Errorf("%w: %w", errs.ErrSyncFailed, err)
 	}
-	l.shared.Store(wordSyncing, 1)
+	l.shared.SetSyncing(true)
 	for _, s := range open {
 		began := l.o.Clock()
 		err := s.file.Datasync()
@@ -101,17 +102,17 @@ func (l *FileLog) syncLocked() error {
 			l.o.Event(Event{Kind: EventSlowSync, Path: "wal/" + segment.Name(s.number), Took: took, Err: err})
 		}
 		if err != nil {
-			l.shared.Store(wordPoison, poisonSync)
+			l.shared.SetPoison(page.SyncFailed)
 			l.o.Logger.Error("sync failed", "segment", s.number, "err", err)
 			l.o.Event(Event{Kind: EventSyncFailed, Path: "wal/" + segment.Name(s.number), Err: err})
 			return fmt.Errorf("%w: %w", errs.ErrSyncFailed, err)
 		}
 	}
-	l.shared.raise(wordDurable, to)
-	l.shared.Store(wordSyncing, 0)
+	l.shared.RaiseDurable(to)
+	l.shared.SetSyncing(false)
 	l.wake()
-	if l.shared.Load(wordPoison) == poisonSync {
-		l.shared.Store(wordPoison, poisonNone)
+	if l.shared.Poison() == page.SyncFailed {
+		l.shared.SetPoison(page.Healthy)
 		l.o.Event(Event{Kind: EventSyncHealed, Path: "wal"})
 	}
 	return nil
