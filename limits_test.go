@@ -145,7 +145,7 @@ func TestTally(t *testing.T) {
 	dir := t.TempDir()
 	o := &Options{NoBackground: true, SegmentSize: 64 << 10}
 	st, other := openTest(t, dir, o), openTest(t, dir, o)
-	seed := uint64(time.Now().UnixNano())
+	seed := proofs.Seed(t, 0)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	sessions := []string{"", "s", "t"}
 	for round := range 60 {

@@ -7,7 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"time"
+
+	"github.com/varve-db/varve/internal/proofs"
 )
 
 // A listing takes in what has changed since the one before. It says what there is, written by this process or
@@ -15,8 +16,7 @@ import (
 func TestListFollows(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := proofs.Seed(t, 0)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	dir := t.TempDir()
 	stores := []*Store{

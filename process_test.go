@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -169,7 +170,7 @@ func TestKilledWriters(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	want := map[string]bool{} // id: is there
-	seed := uint64(time.Now().UnixNano())
+	seed := proofs.Seed(t, 0)
 	random := rand.New(rand.NewPCG(seed, 1))
 	t.Logf("seed %d", seed)
 	for round := range storetest.Repeat(t, 8) {

@@ -15,12 +15,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
 	"github.com/varve-db/varve/internal/views"
@@ -214,8 +214,7 @@ func TestPurge(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "s")
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := proofs.Seed(t, 0)
 	st := openTest(t, dir, smallLog)
 	beside := openTest(t, dir, smallLog)
 	s := secretive(t, st, seed)

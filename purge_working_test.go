@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/working"
 )
@@ -20,8 +21,7 @@ func TestPurgeWorking(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	dir := filepath.Join(t.TempDir(), "s")
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := proofs.Seed(t, 0)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	st := openTest(t, dir, smallLog)
 	beside := openTest(t, dir, smallLog)

@@ -53,7 +53,7 @@ func reembedChild(ctx context.Context, arg, dir string) error {
 func TestReembedKilled(t *testing.T) {
 	t.Parallel()
 	for round := range storetest.Repeat(t, 4) {
-		seed := uint64(time.Now().UnixNano()) + uint64(round)
+		seed := proofs.Seed(t, 0) + uint64(round)
 		if s := os.Getenv("VARVE_SEED"); s != "" {
 			if _, err := fmt.Sscan(s, &seed); err != nil {
 				t.Fatal(err)

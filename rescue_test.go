@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/working"
 )
 
@@ -99,11 +100,7 @@ func documentsIn(t *testing.T, dir string) map[string]string {
 func TestBackupRescue(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	seed := *rescueSeed
-	if seed == 0 {
-		seed = rand.Uint64()
-	}
-	t.Logf("replay: go test . -run '^TestBackupRescue$' -rescue.seed %d", seed)
+	seed := proofs.Seed(t, *rescueSeed)
 	rng := rand.New(rand.NewPCG(seed, 106))
 	store, backup, o := rescued(t)
 	dir := t.TempDir()

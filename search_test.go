@@ -77,8 +77,7 @@ func idsOf(hits []Hit) (ids []string) {
 func TestSearchText(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := proofs.Seed(t, 0)
 	r := rand.New(rand.NewPCG(seed, 2))
 	for _, inline := range []bool{false, true} {
 		dir := t.TempDir()

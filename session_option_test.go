@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/varve-db/varve/internal/proofs"
 )
 
 func inSession(session string) map[string]any { return map[string]any{"session_id": session} }
@@ -195,7 +197,7 @@ func TestInSessionRace(t *testing.T) {
 	if _, err := stores[0].Put(ctx, Memory{ID: "x", Content: "a 0", Metadata: inSession("a")}); err != nil {
 		t.Fatal(err)
 	}
-	seed := uint64(time.Now().UnixNano())
+	seed := proofs.Seed(t, 0)
 	var wg sync.WaitGroup
 	for w := range 6 {
 		st, me := stores[w%2], []string{"a", "b"}[w%2]

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/varve-db/varve/internal/proofs"
 )
 
 // sessionsOf lists the sessions, and holds each against what Session says of it.
@@ -36,7 +38,7 @@ func sessionsOf(t testing.TB, st *Store) map[string]Session {
 func TestSessions(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	seed := uint64(time.Now().UnixNano())
+	seed := proofs.Seed(t, 0)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	c := clockAt(time.Unix(1_700_000_000, 0))
 	st := openTest(t, t.TempDir(), &Options{Clock: c.now, NoBackground: true, SegmentSize: 64 << 10})

@@ -346,7 +346,7 @@ func TestSweepBesideWriters(t *testing.T) {
 	c := clockAt(time.Unix(1_700_000_000, 0))
 	a := openTest(t, dir, c.on(&Options{Clock: c.now}))
 	b := openTest(t, dir, c.on(&Options{Clock: c.now, NoBackground: true}))
-	seed := uint64(time.Now().UnixNano())
+	seed := proofs.Seed(t, 0)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	put := func(i int, round int) {
 		m := Memory{ID: fmt.Sprint("m", i), Content: fmt.Sprint(round), ExpiresAt: c.now().Add(time.Minute)}

@@ -99,8 +99,7 @@ func sameSearch(t testing.TB, st *Store, what string, v []float32, q Query, filt
 func TestSearchVector(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := proofs.Seed(t, 0)
 	r := rand.New(rand.NewPCG(seed, 3))
 	ctx := context.Background()
 	const dim = 24

@@ -266,11 +266,7 @@ func has(t *testing.T, dir, text string) bool {
 func TestWorkingLagRandom(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
-	seed := rand.Uint64()
-	if v := os.Getenv("VARVE_SEED"); v != "" {
-		fmt.Sscan(v, &seed)
-	}
-	t.Logf("replay: VARVE_SEED=%d go test . -run TestWorkingLagRandom", seed)
+	seed := proofs.Seed(t, 0)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	clock := clockAt(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	lagged := 0

@@ -313,13 +313,7 @@ func TestDeletesTakeEveryRelation(t *testing.T) {
 // processes do, and answers are in the order of creation.
 func TestViewIsTheStore(t *testing.T) {
 	t.Parallel()
-	seed := uint64(time.Now().UnixNano())
-	if s := os.Getenv("VARVE_SEED"); s != "" {
-		if _, err := fmt.Sscan(s, &seed); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Logf("VARVE_SEED=%d go test -run TestViewIsTheStore ./mcpserver", seed)
+	seed := proofs.Seed(t, 0)
 	r := rand.New(rand.NewPCG(seed, 0))
 	dir := t.TempDir()
 	stores := []*varve.Store{openStore(t, dir, &varve.Options{SegmentSize: 64 << 10}), openStore(t, dir, nil)}

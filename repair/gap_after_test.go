@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/repair"
 )
 
@@ -132,13 +132,7 @@ func holds(t *testing.T, what, dir string, want map[string]string) {
 func TestBesideAGap(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	seed := uint64(time.Now().UnixNano())
-	if s := os.Getenv("VARVE_SEED"); s != "" {
-		if _, err := fmt.Sscan(s, &seed); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Logf("VARVE_SEED=%d go test ./repair -run TestBesideAGap", seed)
+	seed := proofs.Seed(t, 0)
 	g := gappedStore(t, seed)
 	have, _, gaps := pastOf(t, g.dir)
 

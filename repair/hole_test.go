@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/errs"
@@ -83,13 +82,7 @@ func pastOf(t *testing.T, dir string) (have map[uint64]string, texts map[string]
 func TestHole(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
-	seed := uint64(time.Now().UnixNano())
-	if s := os.Getenv("VARVE_SEED"); s != "" {
-		if _, err := fmt.Sscan(s, &seed); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Logf("VARVE_SEED=%d go test ./repair -run TestHole", seed)
+	seed := proofs.Seed(t, 0)
 	r := rand.New(rand.NewPCG(seed, 1))
 	template := filepath.Join(t.TempDir(), "template")
 	all := holeStore(t, template, r)

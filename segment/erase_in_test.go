@@ -4,14 +4,14 @@ import (
 	"bytes"
 	"math/rand/v2"
 	"testing"
-	"time"
+
+	"github.com/varve-db/varve/internal/proofs"
 )
 
 // Whatever stands in a piece, what was not asked for stays, byte for byte, and nothing
 // else but zeros and erased frames; done again it changes nothing.
 func TestEraseIn(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := proofs.Seed(t, 0)
 	r := rand.New(rand.NewPCG(seed, 1))
 	g := Geometry{UUID: [16]byte{1}, Size: MinSize}
 	keyed := 0

@@ -6,7 +6,7 @@
 //
 //	daily   go test ./...; some of these skip there for the processes they start, and run with
 //	        VARVE_CI=1 or VARVE_LONG=1 (package internal/proofs)
-//	fuzz    the seeds with the daily tests, the fuzzing itself in .ci/run
+//	fuzz    the seeds with the daily tests, the fuzzing itself in .ci/long
 //	bench   by hand
 //
 // A test that moves to another package keeps its name; the line of a removed test is deleted by

@@ -84,7 +84,7 @@ func TestFAISS(t *testing.T) {
 	for _, metric := range []Metric{IP, L2} {
 		t.Run(metric.String(), func(t *testing.T) {
 			dir := t.TempDir()
-			seed := rand.Uint64()
+			seed := proofs.Seed(t, 0)
 			r := rand.New(rand.NewPCG(seed, 0))
 			m := newModel(100, metric)
 			for i := range 500 {

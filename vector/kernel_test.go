@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"testing"
+
+	"github.com/varve-db/varve/internal/proofs"
 )
 
 // Tolerance: a float32 sum of d products in at least four parts is off by no
@@ -49,7 +51,7 @@ func randomVector(r *rand.Rand, d int) []float32 {
 // for rows that begin anywhere.
 func TestKernels(t *testing.T) {
 	t.Parallel()
-	seed := rand.Uint64()
+	seed := proofs.Seed(t, 0)
 	r := rand.New(rand.NewPCG(seed, 0))
 	t.Logf("seed %d, %s", seed, runtime.GOARCH)
 	for _, m := range []Metric{IP, L2} {
@@ -85,7 +87,7 @@ func TestKernels(t *testing.T) {
 
 func TestRowsAreOfLengthOne(t *testing.T) {
 	t.Parallel()
-	seed := rand.Uint64()
+	seed := proofs.Seed(t, 0)
 	r := rand.New(rand.NewPCG(seed, 0))
 	for d := 1; d < 40; d++ {
 		v := randomVector(r, d)

@@ -205,7 +205,7 @@ func newDisk(t testing.TB) (*crash.Disk, vfs.FS) {
 func TestModel(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
-	seed := rand.Uint64()
+	seed := proofs.Seed(t, 0)
 	defer func() {
 		if t.Failed() {
 			t.Logf("seed %d", seed)

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
@@ -14,8 +15,7 @@ import (
 // A Reader gives what ReadAt gives, whatever lies between the positions.
 func TestReader(t *testing.T) {
 	t.Parallel()
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := proofs.Seed(t, 0)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	l, _ := open(t, t.TempDir(), func(o *Options) { o.SegmentSize = 1 << 20 })
 	defer l.Close()

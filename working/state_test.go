@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/working"
 )
 
@@ -18,10 +19,7 @@ var seed = flag.Uint64("state.seed", 0, "replay TestStateReplay with this seed")
 // changes as a log has them, and a third that is written to its document and read
 // back now and then, must end in the same document.
 func TestStateReplay(t *testing.T) {
-	s := *seed
-	if s == 0 {
-		s = rand.Uint64()
-	}
+	s := proofs.Seed(t, *seed)
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("replay: go test ./working -run '^TestStateReplay$' -state.seed %d", s)

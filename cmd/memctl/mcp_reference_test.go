@@ -4,12 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/cmd/memctl/internal/mcpcmd"
@@ -35,13 +33,7 @@ func TestAsReference(t *testing.T) {
 	proofs.ManyProcesses(t, "a long script")
 	t.Parallel()
 	root, memctl, dir := npmRoot(t), memctlBinary(t), t.TempDir()
-	seed := uint64(time.Now().UnixNano())
-	if s := os.Getenv("VARVE_SEED"); s != "" {
-		if _, err := fmt.Sscan(s, &seed); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Logf("VARVE_SEED=%d go test -run TestAsReference ./cmd/memctl", seed)
+	seed := proofs.Seed(t, 0)
 	reference := mcpStart(t, []string{mcpcmd.MemoryFileVariable + "=" + filepath.Join(dir, "memory.jsonl")},
 		"node", filepath.Join(root, "node_modules", "@modelcontextprotocol", "server-memory", "dist", "index.js"))
 	ours := mcpStart(t, []string{cli.StoreVariable + "=" + filepath.Join(dir, "store")}, memctl, "mcp", "--tools", "graph")

@@ -108,7 +108,7 @@ func (g *groups) spill(t testing.TB, dir string, s *State, lsn uint64) *index.Se
 // TestMembership compares random histories, with spills between the changes, with
 // a plain model. The answers are the same before and after each spill.
 func TestMembership(t *testing.T) {
-	seed := rand.Uint64()
+	seed := proofs.Seed(t, 0)
 	if !proofs.Long() {
 		seed = 1
 	}

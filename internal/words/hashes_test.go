@@ -9,13 +9,13 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/words/analyzer"
 )
 
 // A hash is found where it is from wherever before that the search begins, and whatever there is besides.
 func TestWalkHashes(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := proofs.Seed(t, 0)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	const n = 1 << 17
 	for name, value := range map[string]func(i int) uint64{
@@ -56,8 +56,7 @@ func TestWalkHashes(t *testing.T) {
 
 // What is in no order, as in a forged file, ends the search too.
 func TestWalkHashesUnsorted(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := proofs.Seed(t, 0)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	for range 1000 {
 		all := make([]uint64, 1+rng.IntN(300))
@@ -80,8 +79,7 @@ func columnOf(all []uint64) (b []byte) {
 // Many ids are found together where each is found alone: in parts that are walked through and in those that
 // are not, newer and older rows, dead ones, and what nobody has.
 func TestFindAll(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := proofs.Seed(t, 0)
 	r := rand.New(rand.NewPCG(seed, 1))
 	an := analyzer.New(analyzer.English)
 	set, lsn := NewSet(), uint64(0)

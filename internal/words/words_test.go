@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/words/analyzer"
 	"github.com/varve-db/varve/internal/words/build"
 	"github.com/varve-db/varve/internal/words/query"
@@ -225,7 +226,7 @@ func sideBySide(n int, do func(i int) error) error {
 // however the documents are distributed over segments.
 func TestSetIsTheModel(t *testing.T) {
 	for range 200 {
-		seed := rand.Uint64()
+		seed := proofs.Seed(t, 0)
 		if !setIsTheModel(t, seed) {
 			t.Fatalf("seed %d", seed)
 		}

@@ -210,10 +210,7 @@ func choose(t *testing.T, all []*trial) (chosen []*trial, until time.Time) {
 		}
 		return chosen, never
 	}
-	seed := *seedFlag
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
+	seed := proofs.Seed(t, *seedFlag)
 	t.Logf("%d cases; again in this order: go test ./tests/hostile -hostile.seed %d", len(all), seed)
 	chosen = slices.Clone(all)
 	rand.New(rand.NewPCG(seed, 0)).Shuffle(len(chosen), func(i, j int) { chosen[i], chosen[j] = chosen[j], chosen[i] })

@@ -50,11 +50,7 @@ func TestLinearizable(t *testing.T) {
 	if _, ok := storetest.Monotonic(); !ok || runtime.GOOS == "windows" {
 		t.Skip("processes share no clock here that this test knows: run it on Linux; fuzz/ judges histories of simulated processes")
 	}
-	seed := *historySeed
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
-	t.Logf("seed %d; again: go test ./tests/linear -seed %d", seed, seed)
+	seed := proofs.Seed(t, *historySeed)
 	l := &linear{t: t, dir: filepath.Join(t.TempDir(), "store"), rng: rand.New(rand.NewPCG(seed, 1)), pace: 50 * time.Millisecond,
 		events: map[int][]linearEvent{}, judge: make(chan judged, 64), done: make(chan struct{})}
 	st, err := varve.Open(context.Background(), l.dir, linearOptions())

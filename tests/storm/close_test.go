@@ -13,6 +13,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/memstore"
 )
@@ -21,7 +22,7 @@ import (
 // ErrClosed, what was acknowledged is there afterwards, and no file stays open.
 func TestCloseBesideEverything(t *testing.T) {
 	t.Parallel()
-	seed := uint64(time.Now().UnixNano())
+	seed := proofs.Seed(t, 0)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	t.Logf("seed %d", seed)
 	for round := range storetest.Repeat(t, 5) {

@@ -18,6 +18,7 @@ import (
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/acklog"
 	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 )
@@ -65,11 +66,7 @@ func TestImages(t *testing.T) {
 }
 
 func imagesOf(t *testing.T, fs, host string) {
-	seed := *stormSeed
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
-	t.Logf("seed %d", seed)
+	seed := proofs.Seed(t, *stormSeed)
 	disk, at := filepath.Join(host, fs+".img"), filepath.Join(t.TempDir(), "disk")
 	makeImage(t, disk, fs, 1<<30)
 	unmount := mountImage(t, disk, at)

@@ -69,11 +69,7 @@ type life struct {
 //	go test -run TestStorm ./tests/storm -storm 10m -timeout 30m -v      eight processes at a time
 //	go test -run TestStorm ./tests/storm -storm.seed N      the same choices again; what the machine makes of them may differ
 func TestStorm(t *testing.T) {
-	seed := *stormSeed
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
-	t.Logf("seed %d; again: go test -run TestStorm ./tests/storm -storm.seed %d", seed, seed)
+	seed := proofs.Seed(t, *stormSeed)
 	s := &storm{t: t, dir: filepath.Join(t.TempDir(), "store"), rng: rand.New(rand.NewPCG(seed, 1)), editor: rand.New(rand.NewPCG(seed, 2)),
 		told: acklog.New(), began: time.Now(), lookedAt: time.Now()}
 	s.create()

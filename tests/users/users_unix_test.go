@@ -15,7 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
+
+	"github.com/varve-db/varve/internal/proofs"
 )
 
 var (
@@ -120,11 +121,7 @@ func (p *people) run(uid int, job, dir string) string {
 //	go test ./tests/users -run TestGroup -users.seed N      the same choices again
 func TestGroup(t *testing.T) {
 	p := gather(t)
-	seed := *seedFlag
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
-	t.Logf("seed %d; again: go test ./tests/users -run TestGroup -rounds %d -users.seed %d", seed, *rounds, seed)
+	seed := proofs.Seed(t, *seedFlag)
 	r := rand.New(rand.NewPCG(seed, 2))
 	dir := p.folder("store", alice, agents, 0o700)
 	p.run(alice, "share", dir)

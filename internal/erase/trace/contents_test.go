@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
-	"time"
+
+	"github.com/varve-db/varve/internal/proofs"
 )
 
 // Pieces are found wherever they stand, as bytes.Contains finds them, however many there are.
 func TestContents(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
+	seed := proofs.Seed(t, 0)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	random := func(n int) []byte {
 		b := make([]byte, n)

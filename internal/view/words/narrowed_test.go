@@ -235,7 +235,7 @@ func TestFilters(t *testing.T) {
 		n = 30
 	}
 	for i := range n {
-		seed := rand.Uint64()
+		seed := proofs.Seed(t, 0)
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			filtered(t, seed, []string{"en", "none", "de"}[i%3])

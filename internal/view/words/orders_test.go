@@ -95,7 +95,7 @@ func TestOrders(t *testing.T) {
 		n = 20
 	}
 	for range n {
-		seed := rand.Uint64()
+		seed := proofs.Seed(t, 0)
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { t.Parallel(); history(t, seed) })
 	}
 }

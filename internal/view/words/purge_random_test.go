@@ -18,8 +18,7 @@ import (
 // file.
 func TestPurgesAnywhere(t *testing.T) {
 	t.Parallel()
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := proofs.Seed(t, 0)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	dir := t.TempDir()
 	stores := []*varve.Store{open(t, dir), open(t, dir)}

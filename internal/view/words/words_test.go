@@ -18,6 +18,7 @@ import (
 	varve "github.com/varve-db/varve"
 	inside "github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -145,7 +146,7 @@ func TestSpoilt(t *testing.T) {
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
-	seed := rand.Uint64()
+	seed := proofs.Seed(t, 0)
 	r := rand.New(rand.NewPCG(seed, 1))
 	names, err := os.ReadDir(filepath.Join(dir, folder))
 	if err != nil || len(names) < 3 {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/words/analyzer"
 	"github.com/varve-db/varve/internal/words/query"
 )
@@ -17,10 +18,7 @@ import (
 var seed = flag.Uint64("seed", 0, "the `seed` to replay; 0: another each time")
 
 func random(t testing.TB) *rand.Rand {
-	s := *seed
-	if s == 0 {
-		s = rand.Uint64()
-	}
+	s := proofs.Seed(t, *seed)
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("replay: go test ./internal/words/build -run '^%s$' -seed %d", t.Name(), s)

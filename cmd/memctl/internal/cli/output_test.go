@@ -11,6 +11,7 @@ import (
 
 	"github.com/varve-db/varve/cmd/memctl/internal/diff"
 	"github.com/varve-db/varve/cmd/memctl/internal/evil"
+	"github.com/varve-db/varve/internal/proofs"
 )
 
 // onScreen is an output that believes to be a terminal.
@@ -44,7 +45,7 @@ func TestOutputInPieces(t *testing.T) {
 
 // JSON on a terminal is the JSON that a pipe gets, and a terminal obeys nothing of it.
 func TestOutputJSON(t *testing.T) {
-	seed := rand.Uint64()
+	seed := proofs.Seed(t, 0)
 	r := rand.New(rand.NewPCG(seed, 0))
 	runes := []rune(evil.Text + "\u0000\b\f\n\t\\\"é👩\u200d\U000e0001\U0010ffff\ue000\ufeff\u0085")
 	for range 500 {

@@ -1,0 +1,41 @@
+package proofs
+
+import (
+	"hash/fnv"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Seed returns the seed of a randomized test, and logs it with the command that repeats the test: given, the value of
+// a flag, if it is not 0, else the variable VARVE_SEED. Without either it depends on the test's name alone, so that a
+// run of go test or .ci/run is the same twice; the long proofs use another seed each time.
+func Seed(t testing.TB, given uint64) uint64 {
+	t.Helper()
+	seed := given
+	if text := os.Getenv("VARVE_SEED"); seed == 0 && text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("VARVE_SEED: %v", err)
+		}
+	}
+	switch {
+	case seed != 0:
+	case Long():
+		seed = 1 + rand.Uint64N(1<<40)
+	default:
+		seed = named(t.Name())
+	}
+	top, _, _ := strings.Cut(t.Name(), "/")
+	t.Logf("VARVE_SEED=%d go test -run '^%s$' repeats this", seed, top)
+	return seed
+}
+
+// named returns a number from 1 to 1<<39 made of a name.
+func named(name string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(name))
+	return 1 + h.Sum64()>>25
+}
