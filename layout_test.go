@@ -52,6 +52,7 @@ var order = []string{
 	"segment",
 	"internal/forge",
 	"wal/page",
+	"wal/past",
 	"wal",
 	"index",
 	"memstore",

@@ -11,6 +11,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal/page"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // The commit. One goroutine of a process leads: it takes what is queued as a
@@ -195,7 +196,7 @@ func (l *FileLog) appendable(ctx context.Context) error {
 // segment: a writer that was killed before it published may have left frames there that link to the
 // last one, and a reader would follow them.
 func (l *FileLog) endSegment(at LSN) error {
-	tail := l.state.w.at.LSN
+	tail := l.state.w.At.LSN
 	if at == tail || l.geo.Offset(tail) == 0 {
 		return nil
 	}
@@ -240,7 +241,7 @@ func (l *FileLog) put(g *group) error {
 		s.await(&g.entries[i], g.beside[g.entries[i].LSN])
 	}
 	s.owned = len(s.ahead)
-	s.w.at, s.w.linked = g.end, true
+	s.w.At, s.w.Linked = g.end, true
 	l.shared.SetTail(g.end.LSN)
 	l.kickPrepare(g.end.LSN)
 	return nil
@@ -255,7 +256,7 @@ func (l *FileLog) gather(requests []*request) *group {
 	clear(l.latest)
 	clear(l.gone)
 	clear(l.totals)
-	g := &group{at: s.w.at.LSN, end: s.w.at, latest: l.latest, gone: l.gone, totals: l.totals, reading: l.now()}
+	g := &group{at: s.w.At.LSN, end: s.w.At, latest: l.latest, gone: l.gone, totals: l.totals, reading: l.now()}
 	g.clock = max(g.reading, s.lastTime+1)
 	if apart(g.clock, g.reading) && l.Features()&FeatureFields != 0 {
 		g.fields = (&segment.Fields{Reading: g.reading}).AppendTo(nil)
@@ -352,7 +353,7 @@ func (g *group) size(r *request) (n uint64) {
 
 func (g *group) last() LSN {
 	for i := len(g.entries) - 1; i >= 0; i-- {
-		if g.entries[i].Kind >= kindUser {
+		if g.entries[i].Kind >= past.KindUser {
 			return g.entries[i].LSN
 		}
 	}
@@ -383,8 +384,8 @@ func (l *FileLog) fit(g *group, r *request, nonce uint32) (bool, error) {
 	start := segment.Start{Geometry: l.geo, Number: number, PrevEnd: g.end.LSN, PrevSum: g.end.Sum}
 	g.buf = segment.AppendStart(g.buf, start, &h)
 	g.clock++
-	g.at, g.end = l.geo.Start(number), Mark{h.End(), h.Sum}
-	g.entries = append(g.entries, EntryIn(&h, nil))
+	g.at, g.end = l.geo.Start(number), Mark{LSN: h.End(), Sum: h.Sum}
+	g.entries = append(g.entries, past.EntryIn(&h, nil))
 	g.marks = append(g.marks, g.end)
 	return true, l.room(g.end.LSN+size, r.deletes)
 }
@@ -409,7 +410,7 @@ func (l *FileLog) encode(g *group, r *request, nonce uint32) {
 			h.Flags |= segment.FlagMore
 		}
 		g.buf = l.geo.AppendFrameWith(g.buf, &h, e.Key, g.fields, e.Value)
-		g.end = Mark{h.End(), h.Sum}
+		g.end = Mark{LSN: h.End(), Sum: h.Sum}
 		e.LSN, e.Time = h.LSN, time.UnixMicro(g.clock).UTC()
 		if e.Reading = e.Time; len(g.fields) > 0 {
 			e.Reading = time.UnixMicro(g.reading).UTC()

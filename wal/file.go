@@ -16,6 +16,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal/page"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // FileLog is the log in the files of wal/.
@@ -113,7 +114,7 @@ func (l *FileLog) AppliedMark() Mark {
 func (l *FileLog) Read() LSN {
 	l.state.mu.Lock()
 	defer l.state.mu.Unlock()
-	return l.state.w.at.LSN
+	return l.state.w.At.LSN
 }
 
 // Durable is the position up to which the log is durable, through any process.
@@ -160,9 +161,7 @@ type files struct {
 	open map[uint64]vfs.File
 }
 
-var errNoSegment = errors.New("no such segment")
-
-// segment returns the open file of a segment. A missing one is errNoSegment.
+// segment returns the open file of a segment. A missing one is past.ErrNoSegment.
 func (l *FileLog) segment(number uint64) (vfs.File, error) {
 	l.files.mu.Lock()
 	defer l.files.mu.Unlock()
@@ -175,7 +174,7 @@ func (l *FileLog) segment(number uint64) (vfs.File, error) {
 	}
 	f, err := l.o.FS.OpenFile(l.o.wal(segment.Name(number)), flag, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("segment %d: %w", number, errNoSegment)
+		return nil, fmt.Errorf("segment %d: %w", number, past.ErrNoSegment)
 	}
 	if err != nil {
 		return nil, l.ioError("opening", l.o.wal(segment.Name(number)), err)
@@ -183,6 +182,9 @@ func (l *FileLog) segment(number uint64) (vfs.File, error) {
 	l.files.open[number] = f
 	return f, nil
 }
+
+// source is segment for a walker.
+func (l *FileLog) source(number uint64) (past.Source, error) { return l.segment(number) }
 
 // forgetFiles closes a segment that was recycled; a reader that still has it in
 // hand finds frames that fail their seed.
@@ -222,4 +224,9 @@ func (l *FileLog) ioError(doing, path string, err error) error {
 		return fmt.Errorf("%s %s: %w: %w", doing, path, errs.ErrTooManyFiles, err)
 	}
 	return fmt.Errorf("%s %s: %w", doing, path, err)
+}
+
+// Past returns the past of this log.
+func (l *FileLog) Past() *past.Log {
+	return &past.Log{FS: l.o.FS, Dir: l.o.walDir(), Geometry: l.geo}
 }

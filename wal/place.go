@@ -16,6 +16,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal/page"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // A handle belongs to the folder that it opened. Users and programs replace that folder while it is open:
@@ -147,7 +148,7 @@ func (l *FileLog) orReplaced(err error) error {
 // isOfRemoval reports whether a failure may be due to files that are being removed. A missing checkpoint reads as
 // a damaged one.
 func (l *FileLog) isOfRemoval(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNoSegment) || errors.Is(err, errNoPage) || l.Unrecorded(err)
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, past.ErrNoSegment) || errors.Is(err, errNoPage) || l.Unrecorded(err)
 }
 
 // Unrecorded reports whether a failure is that of a missing checkpoint. As long as the log is open no process makes
@@ -184,7 +185,7 @@ func (l *FileLog) older() error {
 
 // atTail returns an error unless the frames that were read end at the tail; append.lock and state.mu are held.
 func (l *FileLog) atTail(tail LSN) error {
-	switch at := l.state.w.at.LSN; {
+	switch at := l.state.w.At.LSN; {
 	case at > tail:
 		return l.older()
 	case at < tail:
@@ -404,7 +405,7 @@ const pageCut = "wal/shared was cut short"
 // nameless returns what is wrong with the name of a segment, "" for nothing.
 func (l *FileLog) nameless(number uint64) string {
 	f, err := l.segment(number)
-	if errors.Is(err, errNoSegment) && l.shared.Poison() != page.Damaged {
+	if errors.Is(err, past.ErrNoSegment) && l.shared.Poison() != page.Damaged {
 		return "the newest file of the log is missing"
 	}
 	if err == nil && !l.named(number, f) {

@@ -16,6 +16,7 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal/page"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // Features returns the features of the store that are raised and durable.
@@ -323,7 +324,7 @@ func readFeatures(fsys vfs.FS, dir string) (Features, error) {
 	}
 	defer f.Close()
 	var b [featuresSize]byte
-	n, err := readFull(f, b[:], 0)
+	n, err := past.ReadFull(f, b[:], 0)
 	if err != nil {
 		return 0, err
 	}

@@ -76,8 +76,8 @@ func TestReadOnlyReadsWhatIsDurable(t *testing.T) {
 	if err := ro.CatchUp(t.Context()); err != nil || ro.Applied() != l.Durable() || ro.shared.Tail() == l.Durable() {
 		t.Fatal(err, ro.Applied(), ro.shared.Tail())
 	}
-	if w := &ro.state.w; w.base+uint64(w.have) > l.Durable() {
-		t.Errorf("has read up to %d, durable is %d", w.base+uint64(w.have), l.Durable())
+	if w := &ro.state.w; w.ReadTo() > l.Durable() {
+		t.Errorf("has read up to %d, durable is %d", w.ReadTo(), l.Durable())
 	}
 	l.settle(t.Context(), r)
 	l.q.pass()

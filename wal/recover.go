@@ -12,6 +12,7 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal/page"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // recover reads the log's end when nobody is attached; open.lock is held, and
@@ -199,26 +200,26 @@ func (l *FileLog) bySegments(segments []found) (Checkpoint, bool, error) {
 func (l *FileLog) unreadable(last uint64) (most LSN, err error) {
 	for n := last + 1; ; n++ {
 		f, err := l.segment(n)
-		if errors.Is(err, errNoSegment) {
+		if errors.Is(err, past.ErrNoSegment) {
 			return most, nil
 		}
 		if err != nil {
 			return most, err
 		}
-		_, _, err = readStart(f)
+		_, _, err = past.ReadStart(f)
 		if err == nil || errors.Is(err, segment.ErrEnd) {
 			return most, nil
 		}
-		if !isNoFrame(err) {
+		if !past.IsNoFrame(err) {
 			return most, err
 		}
 		most = l.geo.Start(n) + segment.StartSize
 		var b [segment.HeaderSize]byte
 		for at, end := l.geo.Start(n), l.geo.End(n); ; at += 8 {
-			if at, err = nextHeader(l.geo, f, n, at, end); err != nil || at >= end {
+			if at, err = past.NextHeader(l.geo, f, n, at, end); err != nil || at >= end {
 				break
 			}
-			k, rerr := readFull(f, b[:], l.geo.Offset(at))
+			k, rerr := past.ReadFull(f, b[:], l.geo.Offset(at))
 			if rerr != nil {
 				return most, rerr
 			}
@@ -341,10 +342,10 @@ func (l *FileLog) list() (all []found, broken *errs.CorruptionError, err error) 
 		if err != nil {
 			return nil, nil, err
 		}
-		s, h, err := readStart(f)
+		s, h, err := past.ReadStart(f)
 		switch {
 		case err == nil && s.Number == number:
-			all = append(all, found{s, Mark{h.End(), h.Sum}})
+			all = append(all, found{s, Mark{LSN: h.End(), Sum: h.Sum}})
 		case err == nil || errors.Is(err, segment.ErrHeader) || errors.Is(err, segment.ErrPayload):
 			broken = &errs.CorruptionError{Path: "wal/" + name, Segment: number, Err: fmt.Errorf("the file does not begin as a segment: %w", errors.Join(err, segment.ErrHeader))}
 		case !errors.Is(err, segment.ErrEnd):
@@ -418,7 +419,7 @@ func (l *FileLog) settleEnd(ctx context.Context, attested, end Mark) error {
 			continue
 		}
 		f, err := l.segment(n)
-		if errors.Is(err, errNoSegment) && n < number {
+		if errors.Is(err, past.ErrNoSegment) && n < number {
 			continue
 		}
 		if err == nil {
@@ -436,13 +437,13 @@ func (l *FileLog) settleEnd(ctx context.Context, attested, end Mark) error {
 func (l *FileLog) dropBehind(number uint64) error {
 	for n := number + 1; ; n++ {
 		f, err := l.segment(n)
-		if errors.Is(err, errNoSegment) {
+		if errors.Is(err, past.ErrNoSegment) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		if _, _, err := readStart(f); errors.Is(err, segment.ErrEnd) {
+		if _, _, err := past.ReadStart(f); errors.Is(err, segment.ErrEnd) {
 			continue
 		}
 		if _, err := f.WriteAt(make([]byte, 4096), 0); err != nil {
@@ -517,7 +518,7 @@ func (l *FileLog) create(ctx context.Context, gone bool) error {
 	}
 	h := segment.Header{Nonce: l.o.Nonce(), Time: l.now()}
 	b := segment.AppendStart(nil, segment.Start{Geometry: l.geo, Number: number}, &h)
-	end := Mark{h.End(), h.Sum}
+	end := Mark{LSN: h.End(), Sum: h.Sum}
 	if err := l.startSegment(number, append(b, make([]byte, segment.HeaderSize)...)); err != nil {
 		return err
 	}
@@ -531,7 +532,7 @@ func (l *FileLog) create(ctx context.Context, gone bool) error {
 	if err := l.begin(ctx, end, Start{Alone: true, Gone: l.report.Gone}); err != nil {
 		return err
 	}
-	l.state.w.linked = true
+	l.state.w.Linked = true
 	l.report.Created, l.report.Clean, l.report.Flushed = true, true, end.LSN
 	return l.publish(end, c, page.Healthy)
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // freer remembers what may go. A segment goes one call after it was released,
@@ -101,11 +102,6 @@ func (l *FileLog) numbers() (list []uint64, err error) {
 	return list, nil
 }
 
-// spares is how many segments are kept ready behind the tail's. The next is
-// prepared before one is released (see prepareNext), so one more makes sure that
-// a store which is written to goes round without new files.
-const spares = 2
-
 // recycle gives a segment's file the number of the next one that will be
 // needed, or removes it. Its first block is zeroed and synced before the rename,
 // so under the new number there is no start; the frames behind it fail their seed. A process that
@@ -121,7 +117,7 @@ func (l *FileLog) recycle(number uint64) error {
 	}
 	tail := l.geo.Number(l.shared.Tail() - 1)
 	next := tail + 1
-	for next <= tail+spares {
+	for next <= tail+past.Spares {
 		if _, err = l.o.FS.Stat(l.o.wal(segment.Name(next))); err != nil {
 			break
 		}

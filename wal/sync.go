@@ -10,6 +10,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal/page"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // After a sync that failed, the kernel marks the pages clean although they were
@@ -129,7 +130,7 @@ func (l *FileLog) toSync(from, to LSN) ([]numbered, error) {
 	var list []numbered
 	for n := l.geo.Number(from); n <= l.geo.Number(to-1); n++ {
 		f, err := l.segment(n)
-		if errors.Is(err, errNoSegment) && n == l.geo.Number(from) && l.geo.Number(to-1) > n {
+		if errors.Is(err, past.ErrNoSegment) && n == l.geo.Number(from) && l.geo.Number(to-1) > n {
 			continue // durable stands at the end of a segment that has been released
 		}
 		if err != nil {
@@ -144,7 +145,7 @@ func (l *FileLog) toSync(from, to LSN) ([]numbered, error) {
 // may go on behind them meanwhile. Frames that lie side by side are one write:
 // of 64 MiB of small ones, the calls took longer than all the rest of a recovery.
 func (l *FileLog) rewrite(from, to LSN) error {
-	w := walker{geo: l.geo, open: l.segment, at: Mark{LSN: from}}
+	w := past.NewWalker(l.geo, l.source, Mark{LSN: from})
 	var run []byte
 	at := from // where run goes
 	write := func() error {
@@ -158,19 +159,19 @@ func (l *FileLog) rewrite(from, to LSN) error {
 		run = run[:0]
 		return err
 	}
-	for w.at.LSN < to {
-		n := w.at.LSN
-		h, payload, err := w.next(to)
+	for w.At.LSN < to {
+		n := w.At.LSN
+		h, payload, err := w.Next(to)
 		if err != nil {
 			return fmt.Errorf("%w: %w", errRewrite, err)
 		}
 		if l.geo.Number(h.LSN) != l.geo.Number(n) || h.Kind == segment.KindStart {
-			// The walker has moved on over a start frame, which it does not hand out.
+			// The past.Walker has moved on over a start frame, which it does not hand out.
 			if payload, err = l.startBytes(h.LSN); err != nil {
 				return fmt.Errorf("%w: %w", errRewrite, err)
 			}
 		}
-		if h.LSN != at+uint64(len(run)) || l.geo.Offset(h.LSN) == 0 || len(run) >= walkChunk {
+		if h.LSN != at+uint64(len(run)) || l.geo.Offset(h.LSN) == 0 || len(run) >= past.Chunk {
 			if err := write(); err != nil {
 				return err
 			}
@@ -188,7 +189,7 @@ func (l *FileLog) startBytes(at LSN) ([]byte, error) {
 		return nil, err
 	}
 	var b [segment.StartSize]byte
-	if _, err := readFull(f, b[:], 0); err != nil {
+	if _, err := past.ReadFull(f, b[:], 0); err != nil {
 		return nil, err
 	}
 	return b[segment.HeaderSize:], nil

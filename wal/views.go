@@ -10,6 +10,7 @@ import (
 
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // What those who keep views of the log (files, index) write down here.
@@ -108,14 +109,14 @@ func (l *FileLog) putCheckpoint(c Checkpoint) error {
 func (l *FileLog) putAside(t *TornTail) error {
 	number := l.geo.Number(t.At)
 	f, err := l.segment(number)
-	if errors.Is(err, errNoSegment) {
+	if errors.Is(err, past.ErrNoSegment) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	b := make([]byte, min(tornKept, l.geo.End(number)-t.At))
-	n, err := readFull(f, b, l.geo.Offset(t.At))
+	n, err := past.ReadFull(f, b, l.geo.Offset(t.At))
 	if err != nil {
 		return err
 	}
@@ -235,13 +236,13 @@ func (l *FileLog) MarkBefore(_ context.Context, at LSN) (Mark, error) {
 		return Mark{}, err
 	}
 	var b [segment.HeaderSize]byte
-	n, err := readFull(f, b[:], l.geo.Offset(at))
+	n, err := past.ReadFull(f, b[:], l.geo.Offset(at))
 	if err != nil {
 		return Mark{}, err
 	}
 	h, err := l.geo.ParseHeader(b[:n], at)
 	if err != nil {
-		return Mark{}, l.corruption(&errNoFrame{at: at, here: err})
+		return Mark{}, l.corruption(&past.NoFrameError{At: at, Here: err})
 	}
 	return Mark{LSN: at, Sum: h.Previous}, nil
 }
