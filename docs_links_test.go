@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -163,5 +164,41 @@ func TestDocsGo(t *testing.T) {
 				t.Errorf("%s: no example_*_test.go has this, so that nothing compiles it:\n%s", file, m[1])
 			}
 		}
+	}
+}
+
+// TestArchitecture: each package and source file that docs/architecture.md names is there; a bare name of a file is
+// one of a folder that its line names, or of the root.
+func TestArchitecture(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	name := regexp.MustCompile("`([a-z_]+(?:/[a-z_]+)*(?:/[a-z_]+|\\.go))`")
+	for _, line := range strings.Split(string(text), "\n") {
+		dirs := []string{"."}
+		for _, m := range name.FindAllStringSubmatch(line, -1) {
+			if strings.Contains(m[1], "/") {
+				dirs = append(dirs, m[1], filepath.Dir(m[1]))
+			}
+		}
+		for _, m := range name.FindAllStringSubmatch(line, -1) {
+			in := dirs
+			if strings.Contains(m[1], "/") {
+				in = dirs[:1]
+			}
+			if !slices.ContainsFunc(in, func(dir string) bool {
+				_, err := os.Stat(filepath.Join(dir, m[1]))
+				return err == nil
+			}) {
+				t.Errorf("%s is not there", m[1])
+			}
+			found++
+		}
+	}
+	if found < 25 {
+		t.Errorf("found only %d names", found)
 	}
 }

@@ -136,7 +136,7 @@ func invalidEdit(t *testing.T, text, then string) {
 		kept = 0
 	}
 	q := e.quarantined()
-	if then == "repair" { // what undoes it lies there too
+	if then == "repair" { // the file that it replaced is there too
 		if all := strings.Join(q, ""); !strings.Contains(all, text) {
 			t.Errorf("in quarantine: %.500q", q)
 		}

@@ -176,15 +176,6 @@ func TestRepairRenamed(t *testing.T) {
 			if _, err := os.Stat(e.dir + "/" + to); err == nil {
 				t.Errorf("%s is still there", to)
 			}
-			if err := e.st.Close(); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := UndoRepair(t.Context(), e.dir, nil, ""); err != nil {
-				t.Errorf("%s: undone: %v", to, err)
-			}
-			if _, err := os.Stat(e.dir + "/" + to); err != nil {
-				t.Errorf("undone: %v", err)
-			}
 		}
 	}
 }
@@ -324,8 +315,7 @@ func TestHealthOfRefusedEdits(t *testing.T) {
 	}
 }
 
-// repair takes many edited and many new files over in few commits, and undo takes each
-// of them back.
+// repair takes many edited and many new files over in few commits.
 func TestRepairAdoptsTogether(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
@@ -367,22 +357,6 @@ func TestRepairAdoptsTogether(t *testing.T) {
 		e.want(fmt.Sprint("new", i), fmt.Sprint("made ", i))
 	}
 	e.want("k7", "was 7")
-	if err := e.st.Close(); err != nil {
-		t.Fatal(err)
-	}
-	undone, err := UndoRepair(t.Context(), e.dir, nil, "")
-	if err != nil || len(undone.Left) > 0 {
-		t.Fatalf("%+v, %v", undone, err)
-	}
-	e.st = openTest(t, e.dir, &Options{NoBackground: true, CacheBytes: -1})
-	for i := range n {
-		if c, err := e.st.Count(t.Context()); i == 0 && (c != int64(n) || err != nil) {
-			t.Errorf("%d memories, %v", c, err)
-		}
-		if !strings.Contains(e.text(fmt.Sprint("new", i)), "made") {
-			t.Fatal("the new file is not as it was")
-		}
-	}
 }
 
 // Of two new files with one id the one under its right name counts.

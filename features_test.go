@@ -292,47 +292,6 @@ func TestFeaturesAreKept(t *testing.T) {
 	}
 }
 
-// An undo does not put back a checkpoint that is older than the features.
-func TestFeaturesSurviveUndo(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	dir := raised(t, 0)
-	storetest.Rewrite(t, filepath.Join(dir, "checkpoint"), func(b []byte) []byte {
-		c, err := wal.ReadCheckpoint(vfs.OS(), dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b[(c.Sequence+1)%2*4096+16] ^= 1
-		return b
-	})
-	o := knowing(bothFeatures)
-	plan, err := PlanRepair(ctx, dir, o, VerifyOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r, err := plan.Apply(ctx); err != nil || len(r.Done) == 0 {
-		t.Fatalf("%+v, %v", r, err)
-	}
-	st, err := Open(ctx, dir, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	mustRaise(t, st, wal.FeatureTestWrite)
-	if err := st.Close(); err != nil {
-		t.Fatal(err)
-	}
-	for _, o := range []*Options{nil, o} {
-		var refused *UndoRefused
-		if _, err := UndoRepair(ctx, dir, o, ""); !errors.As(err, &refused) {
-			t.Errorf("undone though the checkpoint was written since: %v", err)
-		}
-	}
-	if c, err := wal.ReadCheckpoint(vfs.OS(), dir); err != nil || c.Features != wal.FeatureTestWrite {
-		t.Errorf("the checkpoint has features %s after the undo: %v", c.Features, err)
-	}
-	hasFeatures(t, dir, wal.FeatureTestWrite)
-}
-
 // The error names all features that are lacked, and says nothing of reading where that does not
 // work either.
 func TestFeatureErrorSaysAll(t *testing.T) {

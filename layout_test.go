@@ -69,7 +69,6 @@ var order = []string{
 	"repair",
 	"internal/view",
 	"internal/repairs/past",
-	"internal/journal",
 	"internal/erase/trace",
 	"internal/copy/backup",
 	"internal/copy/migrate",
@@ -255,7 +254,6 @@ func TestStoresFilesAreBelow(t *testing.T) {
 	more := map[string]string{
 		"internal/copy/backup/folder.go": "the folder of a backup, which the user named, and what is made beside it until it is complete",
 		"internal/copy/migrate/state.go": "the note of the folder that the copy of a store on the move names",
-		"internal/journal/key.go":        "the folders above that of the key, which are made with the owner that the first one has",
 	}
 	for _, dir := range below {
 		names, _ := filepath.Glob(filepath.Join(dir, "*.go"))

@@ -8,6 +8,7 @@ import (
 	"go/parser"
 	"go/token"
 	"iter"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -62,6 +63,9 @@ var listings = map[string]struct {
 	}},
 	"Sessions.All": {all: func(ctx context.Context, st *walked) iter.Seq2[any, error] {
 		return anything(st.Sessions().All(ctx))
+	}},
+	"Quarantine.All": {all: func(ctx context.Context, st *walked) iter.Seq2[any, error] {
+		return anything(st.Admin().Quarantine().All(ctx))
 	}},
 	"VerifyFolder": {fewer: true, all: func(ctx context.Context, st *walked) iter.Seq2[any, error] {
 		return anything(varve.VerifyFolder(ctx, st.dir, nil, varve.VerifyOptions{}))
@@ -151,6 +155,10 @@ func newWalked(t *testing.T) *walked {
 		}
 	}
 	for i := range 20 {
+		piece := filepath.Join(dir, "quarantine", fmt.Sprint("piece", i))
+		if err := os.WriteFile(piece, []byte("text"), 0o600); err != nil {
+			t.Fatal(err)
+		}
 		if _, err := st.Assemblies().Put(ctx, varve.Assembly{ID: fmt.Sprintf("a%02d", i), Name: "a", MemoryIDs: []string{"m000"}}); err != nil {
 			t.Fatal(err)
 		}

@@ -74,7 +74,7 @@ func Migrate(ctx context.Context, from, to string, o *MigrateOptions) (MigrateRe
 	look.ReadOnly = true
 	r, err := migrate.Run(ctx, migrate.Source{
 		FS: vfs.Patient(vfs.Only(filled.env.System.FS, filled.StateDir, from, to), filled.LockWait), From: from, To: to, FileMode: filled.FileMode, FolderMode: filled.FolderMode,
-		Known: wal.Features(filled.env.System.Features), LockWait: filled.LockWait, Clock: filled.Clock, Random: own.Random, Self: own.Self, StateDir: filled.StateDir, Ignore: engine.IgnoreMoves,
+		Known: wal.Features(filled.env.System.Features), LockWait: filled.LockWait, Clock: filled.Clock, Random: own.Random, Self: own.Self, Ignore: engine.IgnoreMoves,
 		Switch: o.Switch, RemoveSource: o.RemoveSource, Progress: o.Progress,
 		Open: func(ctx context.Context) (backup.Source, func() error, error) {
 			st, err := Open(ctx, from, &opt)

@@ -96,11 +96,8 @@ type Options struct {
 	// user of the group may use the store. An existing store is as its folder says.
 	Shared bool
 
-	// StateDir is a folder of this user, outside of every store. It holds the key that identifies
-	// repairs made here, so that UndoRepair does not obey a file that came with a clone, and what
-	// EmbedService shares. "" means
-	// $XDG_STATE_HOME/varve, or the folder that the system has for this purpose. Without such a
-	// folder, stores can be repaired, but repairs cannot be undone.
+	// StateDir is a folder of this user, outside of every store. It holds what EmbedService shares. ""
+	// means $XDG_STATE_HOME/varve, or the folder that the system has for this purpose.
 	StateDir string
 
 	// env is what internal/open puts here, for the project's own tests.

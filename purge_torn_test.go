@@ -227,7 +227,7 @@ func purgeTails(ctx context.Context, st *Store, ids ...string) error {
 		if errors.Is(err, ErrNotFound) {
 			return nil
 		}
-		if !errors.As(err, &tail) || !strings.HasPrefix(tail.Path, "quarantine/torn-tail-") {
+		if !errors.As(err, &tail) || !strings.Contains(tail.Path, "-torn-tail-") {
 			return err
 		}
 		path := filepath.Join(st.inner.Engine.Env().Dir, filepath.FromSlash(tail.Path))

@@ -18,7 +18,7 @@ type PurgeReport struct {
 	Backups   int       // backups of the index that were rewritten
 	Dropped   int       // backups of the index that had a purged line and were removed: damaged, of another store, or no space to rewrite them
 	Lost      []error   // what could not be read in the log, the archive and backups of the index: it was overwritten, and is lost from the history
-	Removed   []string  // what was overwritten in quarantine, among parked files, and files in memories/, assemblies/ or working/ that belong to no document; an undo manifest was rewritten
+	Removed   []string  // what was overwritten in quarantine, among parked files, and files in memories/, assemblies/ or working/ that belong to no document
 	Left      []error   // where traces may remain, with a remedy, including what could not be overwritten; Purge also returns these, joined
 	Mentions  []Mention // the user's own files that contain part of what was purged: they are kept
 	Unlinked  []string  // derived files, mostly of the index, that were removed without being overwritten: another process has them mapped, or the system cannot tell
@@ -33,7 +33,7 @@ type Mention = repair.Mention
 
 // Purge deletes memories and removes every trace of them from the store's folder: their files, all
 // versions in the log and the archive, the index and its backups, displaced files in tmp/, what was
-// set aside of them, and what undo manifests contain. The log and its pool are overwritten with
+// set aside of them, and undo files of older versions that name them. The log and its pool are overwritten with
 // zeros, durably, before they are removed. All other memories keep their history, and assemblies
 // those versions that had none of the purged memories: a composite is computed from the members'
 // embeddings. Traces of an id that does not exist now are searched as well: ErrNotFound if there

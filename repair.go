@@ -32,9 +32,6 @@ type (
 	RepairPlan   = repair.RepairPlan
 	RepairAction = repair.Action
 	RepairReport = repair.RepairReport
-	UndoReport   = repair.UndoReport
-	UndoRefused  = repair.UndoRefused
-	UndoForeign  = repair.UndoForeign
 )
 
 // PlanRepair examines the store in a folder, even one that cannot be opened, and returns a plan of
@@ -49,22 +46,6 @@ func PlanRepair(ctx context.Context, dir string, o *Options, v VerifyOptions) (*
 		return nil, err
 	}
 	return heal.Plan(ctx, dir, ro)
-}
-
-// UndoRepair restores the state before a repair; "" means the newest one. It is refused with an
-// *UndoRefused if the store has changed since in the same places, and with an *UndoForeign if this
-// copy of the store did not make that repair.
-func UndoRepair(ctx context.Context, dir string, o *Options, id string) (*UndoReport, error) {
-	dir, err := absolute(dir)
-	if err != nil {
-		return nil, err
-	}
-	ro, err := repairOptions(dir, o, VerifyOptions{})
-	if err != nil {
-		return nil, err
-	}
-	rep, err := heal.Undo(ctx, dir, id, ro)
-	return rep, ro.Explain(err)
 }
 
 // VerifyFolder is Admin.Verify for a folder: for a store that cannot be opened it reports why, and
@@ -103,7 +84,7 @@ func repairOptions(dir string, o *Options, v VerifyOptions) (heal.Options, error
 	at := filled.environment(dir)
 	return heal.Options{
 		FS: vfs.Patient(vfs.Only(filled.env.System.FS, filled.StateDir, dir), filled.LockWait), Clock: filled.Clock, FileMode: filled.FileMode, FolderMode: filled.FolderMode,
-		Random: at.Random, Known: wal.Features(filled.env.System.Features), LockWait: filled.LockWait, StateDir: filled.StateDir, Verify: v, Explain: at.Explain,
+		Random: at.Random, Known: wal.Features(filled.env.System.Features), LockWait: filled.LockWait, Verify: v, Explain: at.Explain,
 		Open: func(ctx context.Context, readOnly bool) (heal.Store, error) {
 			o := own
 			o.ReadOnly = readOnly

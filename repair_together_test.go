@@ -33,7 +33,7 @@ func repairTogether(t *testing.T, e *editing, n int, heard func(ctx context.Cont
 	return err
 }
 
-// What another process writes while a repair adopts is nobody's to undo.
+// What another process writes while a repair adopts stays.
 func TestRepairBesideWriter(t *testing.T) {
 	t.Parallel()
 	e := edited(t, 3, &Options{CacheBytes: -1})
@@ -51,15 +51,11 @@ func TestRepairBesideWriter(t *testing.T) {
 	if err := e.st.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := UndoRepair(t.Context(), e.dir, nil, ""); !errors.Is(err, ErrConflict) {
-		t.Errorf("undone: %v", err)
-	}
 	e.st = openTest(t, e.dir, nil)
 	e.want("k1", "by another")
 }
 
-// A repair that is killed behind the commit of many adoptions, and before it has written
-// down which versions they are, is undone all the same.
+// A repair that is killed after the commit of many adoptions adopts each once when it is run again.
 func TestRepairCutAmidAdoptions(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"k0", "new0", "other"} {
@@ -80,32 +76,31 @@ func TestRepairCutAmidAdoptions(t *testing.T) {
 				t.Fatal(err)
 			}
 			become(t, e.dir, cut)
-			name := id
-			if id == "other" {
-				name = "under another name"
-			}
-			text := e.text(name)
-			for range 2 { // undone twice, there is nothing more
-				report, err := UndoRepair(t.Context(), e.dir, nil, "")
-				if err != nil || len(report.Left) > 0 {
-					t.Fatalf("%+v, %v", report, err)
+			for range 2 { // the second time there is nothing to do
+				plan, err := PlanRepair(t.Context(), e.dir, nil, VerifyOptions{})
+				if err == nil {
+					_, err = plan.Apply(t.Context())
 				}
-			}
-			if e.text(name) != text {
-				t.Errorf("its file: %q", e.text(name))
-			}
-			e.st = openTest(t, e.dir, &Options{NoBackground: true, CacheBytes: -1})
-			if c, err := e.st.Count(t.Context()); c != n || err != nil {
-				t.Errorf("%d memories, %v", c, err)
-			}
-			for i := range n {
-				v, err := e.st.inner.Engine.Find(t.Context(), e.st.inner.Engine.Kinds().Memories, fmt.Sprint("k", i), false)
 				if err != nil {
 					t.Fatal(err)
 				}
-				v, _ = e.st.inner.Engine.FromLog(t.Context(), e.st.inner.Engine.Kinds().Memories, fmt.Sprint("k", i), v.LSN)
-				if p, err := e.st.inner.Engine.Kinds().Memories.Parse(v.Doc, ""); err != nil || p.Memory.Content != fmt.Sprint("was ", i) {
-					t.Errorf("k%d is %q, %v", i, p.Memory.Content, err)
+			}
+			e.st = openTest(t, e.dir, &Options{NoBackground: true, CacheBytes: -1})
+			if c, err := e.st.Count(t.Context()); c != 2*n+1 || err != nil {
+				t.Errorf("%d memories, %v", c, err)
+			}
+			e.want("other", "made")
+			for i := range n {
+				e.want(fmt.Sprint("k", i), fmt.Sprint("is ", i))
+				e.want(fmt.Sprint("new", i), fmt.Sprint("made ", i))
+				versions := 0
+				for _, err := range e.st.History(t.Context(), fmt.Sprint("k", i)) {
+					if versions++; err != nil {
+						t.Error(err)
+					}
+				}
+				if versions != 2 {
+					t.Errorf("k%d has %d versions", i, versions)
 				}
 			}
 		})
@@ -170,35 +165,4 @@ func copyStore(t *testing.T, to, from string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// What undo puts back is found in quarantine whatever the id is: one may end as the notes
-// there do.
-func TestUndoFindsEveryName(t *testing.T) {
-	t.Parallel()
-	e := edited(t, 2, &Options{CacheBytes: -1})
-	ids := []string{"x.note", "y.part", "note", "x.note.json"}
-	for _, id := range ids {
-		e.save(id, fmt.Sprintf(`{"id":%q,"content":"made"}`, id))
-	}
-	if err := e.st.Close(); err != nil {
-		t.Fatal(err)
-	}
-	plan, err := PlanRepair(t.Context(), e.dir, nil, VerifyOptions{})
-	if err == nil {
-		_, err = plan.Apply(t.Context())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	undone, err := UndoRepair(t.Context(), e.dir, nil, "")
-	if err != nil || len(undone.Left) > 0 {
-		t.Fatalf("%+v, %v", undone, err)
-	}
-	for _, id := range ids {
-		if text := e.text(id); text != fmt.Sprintf(`{"id":%q,"content":"made"}`, id) {
-			t.Errorf("%s: %q", id, text)
-		}
-	}
-	e.st = openTest(t, e.dir, nil)
 }

@@ -158,7 +158,7 @@ func (w *purging) purge(p *sim.Proc) {
 		var damaged *varve.CorruptionError
 		switch {
 		case w.done, errors.Is(err, varve.ErrLocked):
-		case errors.As(err, &damaged) && w.cut && (strings.HasPrefix(damaged.Path, "quarantine/torn-tail-") || w.plugged && isOfView(p.FS, damaged.Path)):
+		case errors.As(err, &damaged) && w.cut && (strings.Contains(damaged.Path, "-torn-tail-") || w.plugged && isOfView(p.FS, damaged.Path)):
 			// The end of a write that a loss of power has cut, or what has lain in the blocks of a temp file: nobody can
 			// tell what it is of, and the user is asked.
 			path := filepath.Join(dir, damaged.Path)

@@ -209,24 +209,10 @@ func TestComposite(t *testing.T) {
 	if len(p.Actions) != 1 || p.Actions[0].Do != repair.Recompute {
 		t.Fatal(p.Actions)
 	}
-	r := apply(t, p)
+	apply(t, p)
 	check(t, folder(t, dir), []want{{repair.Quarantined, "quarantine", -1, "", repair.Info}})
 	after := everything(t, dir)
 	sameComposite(t, before[groupID(1)], after[groupID(1)])
-	if _, err := varve.UndoRepair(t.Context(), dir, options(), r.ID); err != nil {
-		t.Fatal(err)
-	}
-	check(t, untimed(t, dir), append(wrong, want{repair.Quarantined, "quarantine", -1, "", repair.Info}))
-}
-
-// untimed is what verify says, but for times: an undo gives a file its old one.
-func untimed(t *testing.T, dir string) (list []varve.Finding) {
-	for _, f := range folder(t, dir) {
-		if f.Kind != repair.AssemblyTime {
-			list = append(list, f)
-		}
-	}
-	return list
 }
 
 func sameComposite(t *testing.T, a, b string) {
@@ -276,11 +262,6 @@ func TestMissingMembers(t *testing.T) {
 	if kept := bytesOf(t, file(dir, r.Done[0].Where)); !bytes.Contains(kept, []byte("no-such")) {
 		t.Errorf("%s", kept)
 	}
-	if _, err := varve.UndoRepair(t.Context(), dir, options(), r.ID); err != nil {
-		t.Fatal(err)
-	}
-	check(t, untimed(t, dir), append(missing, aside))
-	compare(t, before, everything(t, dir))
 }
 
 // TestIndexMembers: an index that is sound and names others than the document.

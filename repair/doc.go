@@ -11,9 +11,8 @@
 // findings. action.go maps findings to actions. A plan is made of findings alone and refers to no
 // store; Apply calls the function that was given to NewPlan.
 //
-//	Verify  ─→ findings ─→ RepairPlan ─→ Apply ─→ RepairReport, with the id for Undo
+//	Verify  ─→ findings ─→ RepairPlan ─→ Apply ─→ RepairReport
 //
 // Verify changes nothing; see internal/repairs/verify, and internal/repairs/diagnose for stores that cannot be
-// opened. internal/repairs/heal applies plans, internal/journal writes the manifest by which a repair is
-// undone. internal/copy/backup makes and restores backups, internal/copy/migrate moves stores.
+// opened. internal/repairs/heal applies plans. internal/copy/backup makes and restores backups, internal/copy/migrate moves stores.
 package repair

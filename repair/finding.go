@@ -194,9 +194,10 @@ func (f Finding) String() string {
 
 // The next commands.
 const (
-	NextRepair  = "memctl repair"
-	NextRebuild = "memctl rebuild-index"
-	NextFlush   = "memctl flush"
-	NextReindex = "memctl reindex"
-	NextMembers = "memctl repair --missing-members"
+	NextRepair     = "memctl repair"
+	NextQuarantine = "memctl quarantine list"
+	NextRebuild    = "memctl rebuild-index"
+	NextFlush      = "memctl flush"
+	NextReindex    = "memctl reindex"
+	NextMembers    = "memctl repair --missing-members"
 )

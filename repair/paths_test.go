@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -183,4 +184,65 @@ func TestPathsThroughLinks(t *testing.T) {
 	if _, err := varve.Restore(t.Context(), whole, filepath.Join(t.TempDir(), "r"), nil); err == nil {
 		t.Error("it was read through a link")
 	}
+}
+
+// home is a folder beside the store, with what nobody may touch.
+func home(t *testing.T, dir string) string {
+	t.Helper()
+	at := filepath.Join(filepath.Dir(dir), "home")
+	if err := os.MkdirAll(filepath.Join(at, ".ssh"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(at, ".bashrc"), []byte("export PATH\n"))
+	write(t, filepath.Join(at, ".ssh", "id"), []byte("a private key\n"))
+	return at
+}
+
+// outside is every byte, mode and time in a folder.
+func outside(t *testing.T, dir string) string {
+	t.Helper()
+	var b strings.Builder
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(&b, path, info.Mode(), info.ModTime().UnixNano())
+		if info.Mode().IsRegular() {
+			fmt.Fprintf(&b, "%q\n", bytesOf(t, path))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func link(t *testing.T, to, name string) {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("making a link needs a privilege on Windows")
+	}
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(to, name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// smallStore has a few memories, and a log.
+func smallStore(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "s")
+	st := openStore(t, dir, &varve.Options{NoBackground: true})
+	put(t, st, 0, 10)
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }

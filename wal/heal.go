@@ -146,9 +146,8 @@ func (l *FileLog) putBack(number uint64, damage *errs.CorruptionError) error {
 	}
 	l.forgetFiles(number + 1)
 	if _, err := l.o.FS.Stat(name); err == nil {
-		q := docfile.NewQuarantine(docfile.Layout{FS: l.o.FS, Root: l.o.Dir, FileMode: l.o.FileMode, FolderMode: l.o.DirMode}, l.o.Clock)
 		why := fmt.Sprintf("a damaged segment of the log; the segment was restored from wal/%s: %v", past.CopyName(number), damage)
-		if _, err := q.File(name, docfile.Note{Why: why, When: l.o.Clock().UTC()}); err != nil {
+		if _, err := l.quarantine().File(name, docfile.Note{Why: why, When: l.o.Clock().UTC()}); err != nil {
 			return err
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {
@@ -158,4 +157,9 @@ func (l *FileLog) putBack(number uint64, damage *errs.CorruptionError) error {
 		return err
 	}
 	return l.o.FS.SyncDir(l.o.walDir())
+}
+
+// quarantine is where the log sets things aside.
+func (l *FileLog) quarantine() *docfile.Quarantine {
+	return docfile.NewQuarantine(docfile.Layout{FS: l.o.FS, Root: l.o.Dir, FileMode: l.o.FileMode, FolderMode: l.o.DirMode}, l.o.Clock)
 }

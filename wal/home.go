@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal/page"
 )
@@ -50,9 +51,18 @@ func dwells(fsys vfs.FS, dir string, mode fs.FileMode) (d dwelling, err error) {
 	if err != nil {
 		return d, err
 	}
+	var aside map[uint64]uint64
 	for _, name := range names {
 		info, err := fsys.Stat(filepath.Join(walDir, name))
-		if err == nil && info.Mode.IsRegular() && info.Nlink > 1 && (d.linked == "" || name < d.linked) {
+		if err != nil || !info.Mode.IsRegular() || info.Nlink <= 1 {
+			continue
+		}
+		if aside == nil {
+			if aside, err = setAside(fsys, dir); err != nil {
+				return d, err
+			}
+		}
+		if info.Nlink > 1+aside[info.Ino] && (d.linked == "" || name < d.linked) {
 			d.linked, d.links = "wal/"+name, info.Nlink
 		}
 	}
@@ -70,6 +80,30 @@ func dwells(fsys vfs.FS, dir string, mode fs.FileMode) (d dwelling, err error) {
 		}
 	}
 	return d, nil
+}
+
+// setAside counts the names in quarantine/ by inode. A segment that is being set aside has one there before it leaves
+// wal/: if the process is killed in between, that name belongs to no other folder.
+func setAside(fsys vfs.FS, dir string) (map[uint64]uint64, error) {
+	count := map[uint64]uint64{}
+	folder := filepath.Join(dir, docfile.QuarantineFolder)
+	info, err := fsys.Stat(folder)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode.IsDir() {
+		return count, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	names, err := fsys.ReadDir(folder)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if info, err := fsys.Stat(filepath.Join(folder, name)); err == nil && info.Mode.IsRegular() {
+			count[info.Ino]++
+		}
+	}
+	return count, nil
 }
 
 // ownPage maps the page of a folder if it is this file's: a copied one knows nothing of the copy.

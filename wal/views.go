@@ -1,14 +1,12 @@
 package wal
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 
-	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal/past"
 )
@@ -126,37 +124,11 @@ func (l *FileLog) putAside(t *TornTail) error {
 	if n == 0 {
 		return nil
 	}
-	dir := filepath.Join(l.o.Dir, "quarantine")
-	if err := vfs.MkdirAll(l.o.FS, dir, l.o.DirMode); err != nil {
-		return l.ioError("making", dir, err)
-	}
 	t.Bytes = int64(n)
-	t.Path = filepath.Join("quarantine", fmt.Sprintf("torn-tail-%d.bin", t.At))
-	for i := 2; i < 100; i++ { // one that was torn there before has a copy of its own; one that was cut is written again
-		before, err := vfs.ReadFile(l.o.FS, filepath.Join(l.o.Dir, t.Path), tornKept)
-		if errors.Is(err, fs.ErrNotExist) || err == nil && bytes.HasPrefix(b[:n], before) {
-			break
-		}
-		t.Path = filepath.Join("quarantine", fmt.Sprintf("torn-tail-%d.%d.bin", t.At, i))
-	}
-	g, err := vfs.CreateNew(l.o.FS, filepath.Join(l.o.Dir, t.Path), l.o.FileMode)
-	if err != nil {
-		return l.ioError("making", t.Path, err)
-	}
-	_, err = g.WriteAt(b[:n], 0)
-	if err == nil {
-		err = g.Sync()
-	}
-	if err2 := g.Close(); err == nil {
-		err = err2
-	}
-	if err == nil {
-		err = l.o.FS.SyncDir(dir)
-	}
-	if err != nil {
-		return l.ioError("writing", t.Path, err)
-	}
-	return nil
+	why := "the end of the log was torn: what was written last is not whole, and was cut off"
+	where, err := l.quarantine().Bytes(fmt.Sprintf("torn-tail-%d.bin", t.At), b[:n], docfile.Note{Why: why, From: "wal/" + segment.Name(number)})
+	t.Path = filepath.FromSlash(where)
+	return err
 }
 
 // tornKept is how much of a torn tail is put aside: behind its first frames a

@@ -172,6 +172,7 @@ func closedUnfiled(t *testing.T, st *varve.Store, dir string) *varve.UnfiledErro
 // TestRescueBesideWorkBombs: the same of working memory. A scope of which no file is made was dropped with a line in the
 // log, and the other ones with it.
 func TestRescueBesideWorkBombs(t *testing.T) {
+	proofs.Seldom(t, "20 s of one processor")
 	t.Parallel()
 	ctx := t.Context()
 	f := bombStore(t, forgery.WorkBombs(80, 15<<20, false))
@@ -251,7 +252,7 @@ func TestWorkBombs(t *testing.T) {
 
 // TestVersionBombs: the same in the versions of one memory.
 func TestVersionBombs(t *testing.T) {
-	proofs.ManyProcesses(t, "every step is a process")
+	proofs.Seldom(t, "20 s of one processor")
 	t.Parallel()
 	f := bombStore(t, forgery.VersionBombs(30, 16<<20))
 	for _, args := range [][]string{

@@ -50,6 +50,11 @@ var commandCases = map[string]commandCase{
 	"status":                     {},
 	"verify":                     {},
 	"repair":                     {args: []string{"--apply"}},
+	"quarantine":                 {},
+	"quarantine list":            {opens: true},
+	"quarantine show":            {args: []string{"aside.json"}, opens: true},
+	"quarantine restore":         {args: []string{"aside.json"}, writes: true, opens: true},
+	"quarantine drop":            {args: []string{"aside.json", "--yes"}, writes: true, opens: true},
 	"rebuild-index":              {writes: true, opens: true},
 	"reindex":                    {args: []string{"--cancel"}, opens: true},
 	"flush":                      {writes: true, opens: true},
@@ -124,6 +129,7 @@ func storeOfCases(t *testing.T, dir string) *strings.Replacer {
 	in("working", "task", "--description", "x", "--scope", oneScope)
 	in("working", "scratchpad", "append", "x", "--scope", oneScope)
 	in("backup", filepath.Join(dir, "saved"))
+	writeFile(t, filepath.Join(c.store(), "quarantine", "aside.json"), `{"id":"aside","content":"x"}`)
 	writeFile(t, filepath.Join(dir, "lines.jsonl"), `{"id":"n","content":"x"}`+"\n")
 	var made struct{ Checkpoint struct{ ID string } }
 	if err := json.Unmarshal([]byte(in("working", "checkpoint", "create", "x", "--scope", oneScope, "--json")), &made); err != nil {

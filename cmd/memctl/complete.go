@@ -37,6 +37,7 @@ func completions(a *cli.App) map[string]cobra.CompletionFunc {
 		"assembly show": assemblies, "assembly put": memories, "assembly add": members, "assembly remove": members,
 		"assembly merge": assemblies, "assembly activate": assemblies, "assembly rm": assemblies,
 		"sessions show": sessions, "sessions rm": sessions,
+		"quarantine show": once(complete.Quarantine(a)), "quarantine restore": once(complete.Quarantine(a)), "quarantine drop": complete.Quarantine(a),
 		"config get": once(complete.Words(settingNames()...)), "config set": settingAndValue, "config unset": complete.Words(settingNames()...),
 		"init": once(complete.Folders), "demo": once(complete.Folders), "backup": once(complete.Folders), "manual": once(complete.Folders), "restore": complete.Folders,
 		"import": files,

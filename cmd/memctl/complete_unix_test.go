@@ -110,3 +110,14 @@ ask memctl get note-; ask memctl get none; ask memctl rep; ask memctl config set
 		})
 	}
 }
+
+// tool is a program that a test needs.
+func tool(t *testing.T, name string) {
+	t.Helper()
+	if _, err := exec.LookPath(name); err != nil {
+		if os.Getenv("VARVE_CI") != "" {
+			t.Fatalf("%s is missing: apt-get install %s", name, name)
+		}
+		t.Skipf("%s is missing: apt-get install %s", name, name)
+	}
+}

@@ -216,8 +216,12 @@ func TestJSONDocuments(t *testing.T) {
 	try("verify", "")
 	try("repair", "")
 	try("repair --apply", "")
-	try("repair --undo", "")
-	try("repair --apply", "")
+	aside := try("quarantine list", "")["quarantine"].([]any)[0].(map[string]any)["name"].(string)
+	try("quarantine show", "", aside)
+	try("quarantine show --raw", "", aside, "--file", in("aside"))
+	file(filepath.Join("storage", "quarantine", "whole.json"), `{"id":"whole","content":"x"}`)
+	try("quarantine restore", "", "whole.json")
+	try("quarantine drop", "", aside, "whole.json", "--yes")
 	try("version", "")
 	try("manual", "", in("man"))
 	try("help", "")
@@ -239,7 +243,7 @@ func TestJSONDocuments(t *testing.T) {
 		for _, sub := range cmd.Commands() {
 			name := strings.TrimPrefix(path+" "+sub.Name(), " ")
 			if sub.Runnable() && !sub.Hidden && shapes[name] == nil && !slices.Contains([]string{"mcp", "completion"}, strings.Fields(name)[0]) &&
-				!slices.Contains([]string{"assembly", "service", "sessions", "working", "working checkpoint", "working scratchpad"}, name) {
+				!slices.Contains([]string{"assembly", "quarantine", "service", "sessions", "working", "working checkpoint", "working scratchpad"}, name) {
 				t.Errorf("docs/json.md has no %q; it has %q", name, slices.Sorted(maps.Keys(shapes)))
 			}
 			walk(sub, name)

@@ -142,6 +142,7 @@ func TestMCPMemory(t *testing.T) {
 		within(t, p)
 	})
 	t.Run("large answers", func(t *testing.T) {
+		proofs.Seldom(t, "up to 20 s of one processor")
 		p := start(t, graphOf(t, 14, 1<<20))
 		p.flood(8, func(i int) string { return toolLine(1000+i, "read_graph", `{}`) })
 		p.flood(8, func(i int) string {
@@ -150,6 +151,7 @@ func TestMCPMemory(t *testing.T) {
 		within(t, p)
 	})
 	t.Run("answers that are too large", func(t *testing.T) {
+		proofs.Seldom(t, "up to 20 s of one processor")
 		p := start(t, graphOf(t, 32, 1<<20))
 		p.flood(8, func(i int) string { return toolLine(1000+i, "read_graph", `{}`) })
 		within(t, p)
@@ -165,6 +167,7 @@ func TestMCPMemory(t *testing.T) {
 		within(t, p)
 	})
 	t.Run("lines that are no messages", func(t *testing.T) {
+		proofs.Seldom(t, "up to 20 s of one processor")
 		p := start(t, "")
 		p.stall(many(3_000), func(i int) string { return strings.Repeat("x\n", 1000) })
 		if n := p.peak(); n > mostRSS {
@@ -173,6 +176,7 @@ func TestMCPMemory(t *testing.T) {
 		p.closeUnread()
 	})
 	t.Run("a line without an end", func(t *testing.T) {
+		proofs.Seldom(t, "up to 20 s of one processor")
 		p := start(t, "")
 		mib := strings.Repeat("x", 1<<20)
 		for range 512 {
@@ -210,9 +214,7 @@ func TestMCPMemory(t *testing.T) {
 		within(t, p)
 	})
 	t.Run("large memories", func(t *testing.T) {
-		if !proofs.Long() {
-			t.Skip("VARVE_LONG=1 runs it: some 40 s of one processor")
-		}
+		proofs.Seldom(t, "40 s of one processor")
 		p := start(t, graphOf(t, 16, 7<<20))
 		p.flood(16, func(i int) string {
 			return toolLine(1000+i, "add_observations", fmt.Sprintf(`{"observations":[{"entityName":"g%d","contents":["y"]}]}`, i))

@@ -42,6 +42,7 @@ var commands = []func(*cli.App) *cobra.Command{
 	upkeep.Status,
 	upkeep.Verify,
 	upkeep.Repair,
+	quarantineCommand,
 	upkeep.RebuildIndex,
 	upkeep.Reindex,
 	mcpcmd.Command,

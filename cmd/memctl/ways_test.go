@@ -204,11 +204,11 @@ func TestWaysAreAll(t *testing.T) {
 		"main.adoptIn": locate, "main.editMemory": locate, "main.followIn": locate, "main.flushCommand": locate, "main.importFrom": locate,
 		"main.saveEdited": locate, "main.searchCommand": locate,
 		"upkeep.migrateStore": locate + "; --to: " + path, "upkeep.repairStore": locate, "upkeep.statusIn": locate,
-		"upkeep.undoRepair": locate, "upkeep.restoreBackup": path,
-		"main.demoPut": path, "main.demoWrite": path, "main.runDemo": path, "main.initCommand": path + ", or locate.Storage",
+		"upkeep.restoreBackup": path,
+		"main.demoPut":         path, "main.demoWrite": path, "main.runDemo": path, "main.initCommand": path + ", or locate.Storage",
 		"mcpcmd.serveStore": path + ", or locate.BesideFile, or locate.DataFolder",
 	}
-	opens := map[string]bool{"WithIn": true, "Open": true, "PlanRepair": true, "UndoRepair": true, "Migrate": true, "Restore": true}
+	opens := map[string]bool{"WithIn": true, "Open": true, "PlanRepair": true, "Migrate": true, "Restore": true}
 	found := map[string]bool{}
 	err := filepath.WalkDir(".", func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {

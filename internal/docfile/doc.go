@@ -13,6 +13,8 @@
 //	<root>/tmp/parked/<believed>      displaced files that another process may have open
 //	<root>/quarantine/<hash>-<name>   a file that was set aside
 //	<root>/quarantine/<hash>-<name>.note.json
+//	<root>/quarantine/unreadable-<name>
+//	                                  what was not hashed: a folder, a link, a file that is too large or unreadable
 //
 // <believed> is what was known of the file when it was displaced, so that any process can later
 // determine whether the file was modified since:
@@ -25,7 +27,12 @@
 // <hash> is the first 16 hex digits of the sha256 of the bytes: the same file is set aside once,
 // not at each start. A name in quarantine/ that ends in ".part" is an interrupted write of our own;
 // the next attempt overwrites it. ".2", ".3" … behind <name> are files with equal bytes that
-// another process had open.
+// another process had open. Everything that is set aside has such a name; older versions also used
+// aside-<time>.<n>-<name>, <version>.<n>-<name>, repair-<id>.<n>-<name>, torn-tail-<lsn>.bin without a note, and
+// repair-<id>.undo.jsonl, the record of a repair, which nothing reads (IsUndo).
+//
+// Quarantine.Pieces lists what is there, whatever put it there. Quarantine.Drop removes the file before its note, so an
+// interrupted removal leaves a note without its subject (Piece.Lone), as an interrupted Special does.
 //
 // # A temp file and its states
 //

@@ -1,6 +1,7 @@
 package docfile
 
 import (
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"path"
@@ -10,19 +11,30 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Intruder moves what is no folder out of the place of one into quarantine: a symbolic
-// link, a file, a FIFO. Of a link it is the link; what it leads to is not touched.
-func (q *Quarantine) Intruder(name string) (where string, err error) {
+// Special moves what cannot have two names, or is not hashed, into quarantine: a folder, a symbolic link, a FIFO, a
+// file that is too large. It is renamed, never opened, and the target of a link is not touched. The note is durable
+// first, so a killed process leaves a note without its subject at worst.
+func (q *Quarantine) Special(name string, n Note) (where string, err error) {
 	if err := q.l.makeFolder(quarantineFolder); err != nil {
 		return "", err
 	}
+	info, err := q.l.FS.Stat(name)
+	if err != nil {
+		return "", err
+	}
 	rel := q.l.rel(name)
+	if n.From == "" {
+		n.From = rel
+	}
+	n.Size, n.Mtime = info.Size, info.Mtime.UTC()
+	if n.NotHashed = vfs.KindOf(info.Mode); info.Mode.IsRegular() {
+		n.NotHashed = Unhashed(n.From, info.Size, vfs.SparseAt(q.l.FS, name, info.Size))
+	}
 	for i := 1; i <= copies; i++ {
 		target := q.target(nil, rel, i)
-		if _, err := q.l.FS.Stat(target); err == nil {
+		if _, err := q.l.FS.Stat(target); err == nil || q.noteOfAnother(target, n.From) {
 			continue
 		}
-		n := Note{Why: "found in the place of a folder of the store", From: rel}
 		if err := q.note(target, n); err != nil {
 			return "", err
 		}
@@ -41,6 +53,27 @@ func (q *Quarantine) Intruder(name string) (where string, err error) {
 		return q.l.rel(target), nil
 	}
 	return "", q.tooMany(path.Base(rel))
+}
+
+// noteOfAnother reports whether a killed process left a note for this target that is about another path. Names
+// without a hash may belong to several paths.
+func (q *Quarantine) noteOfAnother(target, from string) bool {
+	b, err := vfs.ReadText(q.l.FS, target+noteSuffix, noteMost)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	var n Note
+	return err != nil || json.Unmarshal(b, &n) != nil || n.From != from
+}
+
+// Intruder moves what is no folder out of the place of one into quarantine; see Special.
+func (q *Quarantine) Intruder(name string) (where string, err error) {
+	return q.Special(name, Note{Why: "found in the place of a folder of the store"})
+}
+
+// Aside moves what is no file out of the place of one into quarantine; see Quarantine.Special.
+func (f *Flusher) Aside(name string, n Note) (where string, err error) {
+	return f.quarantine.Special(name, n)
 }
 
 // ClearTemp makes way for a folder in tmp/: what is there and is none goes to quarantine.

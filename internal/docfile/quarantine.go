@@ -49,31 +49,11 @@ func (q *Quarantine) list(on bool) {
 	q.listing, q.listed = on, nil
 }
 
-// Alone begins a time in which nobody else adds to the folder: it is listed once
+// alone begins a time in which nobody else adds to the folder: it is listed once
 // instead of for each file.
-func (q *Quarantine) Alone() (end func()) {
+func (q *Quarantine) alone() (end func()) {
 	q.list(true)
 	return func() { q.list(false) }
-}
-
-// Find gives the path of bytes that lie there, by their hash as in Note; ErrNotExist
-// when there are none.
-func (q *Quarantine) Find(hash string) (path string, err error) {
-	sum, err := hex.DecodeString(strings.TrimPrefix(hash, "sha256:"))
-	if err != nil || len(sum) != sha256.Size {
-		return "", fmt.Errorf("%q is no sha256 hash", hash)
-	}
-	names, err := q.like(hex.EncodeToString(sum)[:16])
-	if err != nil {
-		return "", err
-	}
-	for _, name := range names {
-		path := q.l.path(quarantineFolder, name)
-		if st, err := q.l.FS.Stat(path); err == nil && st.Mode.IsRegular() && q.sameBytes(path, st.Size, sum) {
-			return path, nil
-		}
-	}
-	return "", fs.ErrNotExist
 }
 
 // like are the names of what was set aside with this hash, sorted.
@@ -377,11 +357,6 @@ func (q *Quarantine) target(sum []byte, from string, i int) string {
 	return q.l.path(quarantineFolder, prefix+"-"+name)
 }
 
-// Note writes the note of what is renamed to a path of quarantine/ in the store.
-func (q *Quarantine) Note(where string, n Note) error {
-	return q.note(q.l.path(filepath.FromSlash(where)), n)
-}
-
 // note writes the note of target, once: the first knew most.
 func (q *Quarantine) note(target string, n Note) error {
 	name := target + noteSuffix
@@ -399,11 +374,6 @@ func (q *Quarantine) note(target string, n Note) error {
 		return failure("write", q.l.rel(name), err)
 	}
 	return nil
-}
-
-// NoteAside writes the note of what was renamed to a place in quarantine.
-func (f *Flusher) NoteAside(where string, n Note) error {
-	return f.quarantine.note(f.quarantine.l.path(filepath.ToSlash(where)), n)
 }
 
 func (q *Quarantine) sync() error {

@@ -156,7 +156,7 @@ func (p *Placed) run() (err error) {
 	if err := r.f.prepare(); err != nil {
 		return err
 	}
-	defer r.f.quarantine.Alone()()
+	defer r.f.quarantine.alone()()
 	if err := r.f.parked.retry(r.edit); err != nil {
 		return err
 	}

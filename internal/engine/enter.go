@@ -72,6 +72,10 @@ func (eng *Engine) enter(ctx context.Context, mustExist bool) error {
 		return err
 	}
 	if !eng.env.ReadOnly && eng.emptied() {
+		// Another process may have made the store since config.json was read. It makes config.json before the log.
+		if _, err := eng.settings.Load(); !errors.Is(err, fs.ErrNotExist) {
+			return eng.enter(ctx, mustExist)
+		}
 		return &errs.EmptiedError{Path: eng.env.Dir}
 	}
 	// An editor may be saving it, or a branch is checked out that has none.

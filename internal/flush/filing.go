@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -364,21 +363,10 @@ func (fl *Flusher) unblock(ctx context.Context, src *frames, blocked []docfile.B
 // MoveAway gives what has taken the place of a document, and is no file, a place
 // in quarantine.
 func (fl *Flusher) MoveAway(c *docfile.Change, why error) error {
-	where := ""
 	note := docfile.Note{Why: why.Error(), From: c.Folder.Name() + "/" + c.Name, ID: c.ID, Version: c.Version}
-	if info, err := fl.engine.Env().FS.Stat(c.Folder.Path(c.Name)); err == nil {
-		note.Size, note.Mtime = info.Size, info.Mtime.UTC()
-	}
-	err := error(fs.ErrExist)
-	for n := 1; errors.Is(err, fs.ErrExist) && n < 1000; n++ {
-		where = filepath.Join("quarantine", fmt.Sprintf("%d.%d-%s", c.Version, n, c.Name))
-		err = fl.engine.Env().FS.RenameNew(c.Folder.Path(c.Name), filepath.Join(fl.engine.Env().Dir, where))
-	}
+	where, err := fl.files.Aside(c.Folder.Path(c.Name), note)
 	if err != nil {
 		return fmt.Errorf("%s/%s is in the way: %w; moving it aside failed: %w", c.Folder.Name(), c.Name, why, err)
-	}
-	if err := fl.files.NoteAside(where, note); err != nil {
-		fl.engine.Env().Logger.Warn("writing the note of what was moved aside", "where", where, "err", err)
 	}
 	fl.engine.Env().Logger.Warn("something in the place of a document was moved aside", "what", why, "where", where)
 	fl.engine.Env().Event(env.Event{Kind: env.EventEdit, ID: c.ID, Path: where, Err: why})

@@ -10,7 +10,7 @@ const (
 	StoredMost   = 256 << 20 // a document that a store reads, whatever its limit for new ones is
 	BackupMost   = 64 << 20  // backup.json
 	ListMost     = 1 << 30   // moved.json.files
-	ManifestMost = 1 << 30   // an undo manifest, or the note of what was set aside
+	ManifestMost = 1 << 30   // the undo file of an older version, or the note of what was set aside
 	CopyMost     = 2 << 30   // what was set aside, or the copy of a segment
 	MentionMost  = 64 << 20  // somebody else's file in the store's folder
 )

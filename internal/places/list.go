@@ -37,8 +37,6 @@ const (
 	top                      // what a store consists of: a migration copies it, with all that is in a folder
 	named                    // a file that the store opens by this name, so nothing else may be there
 	machine                  // says who uses the store here and now: never moved, never repaired
-	changed                  // a file that a repair replaces
-	holds                    // a folder with files that a repair sets aside and puts back
 	sole                     // a folder whose files may be the only copy of something
 	optional                 // a folder without which opening goes on
 	note                     // of a migration: opening reads all of it
@@ -54,10 +52,10 @@ type place struct {
 // them: findings are reported in this order.
 var list = slices.Concat([]place{
 	{".gitignore", top},
-	{"config.json", top | named | changed},
-	{"checkpoint", top | named | changed},
-	{index.BaseName, top | named | changed},
-	{index.DeltaName, top | named | changed},
+	{"config.json", top | named},
+	{"checkpoint", top | named},
+	{index.BaseName, top | named},
+	{index.DeltaName, top | named},
 	{"wal/shared", named | machine},
 	{"wal/owner", named | machine},
 	{"wal/expiry", named},
@@ -77,24 +75,24 @@ var list = slices.Concat([]place{
 	{"wal/hold.lock", named | machine},
 	{"wal/watch.lock", named | machine},
 }, vectorFiles(), []place{
-	{"assemblies", folder | top | holds | sole},
-	{index.BackupsDir, folder | top | holds},
-	{"memories", folder | top | holds | sole},
+	{"assemblies", folder | top | sole},
+	{index.BackupsDir, folder | top},
+	{"memories", folder | top | sole},
 	{"quarantine", folder | top},
 	{"tmp", folder | top},
 	{"tmp/parked", folder | optional},
 	{"tmp/purge", folder | optional},
-	{vector.Folder, folder | top | holds | optional},
+	{vector.Folder, folder | top | optional},
 	{Views, folder | top | optional},
 	{Words, folder | optional},
-	{"wal", folder | top | holds | sole},
-	{"wal/archive", folder | holds},
-	{Working, folder | top | holds | sole},
+	{"wal", folder | top | sole},
+	{"wal/archive", folder},
+	{Working, folder | top | sole},
 })
 
 func vectorFiles() (list []place) {
 	for _, name := range vector.Files() {
-		list = append(list, place{name, named | changed})
+		list = append(list, place{name, named})
 	}
 	return list
 }
@@ -144,13 +142,6 @@ func Sole(rel string) bool { return is(rel, folder|sole) }
 
 // Named are the files that a store opens by their names.
 func Named() []string { return paths(named, 0) }
-
-// IsChanged says whether a path is that of a file that a repair replaces.
-func IsChanged(rel string) bool { return is(rel, changed) }
-
-// IsHolder says whether a repair sets aside, and puts back, whatever stands in a folder under
-// a name of one element.
-func IsHolder(rel string) bool { return is(rel, folder|holds) }
 
 // OfTheMachine says whether a path is that of a file that says which processes use a store, here
 // and now.

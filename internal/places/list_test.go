@@ -36,20 +36,20 @@ func TestTop(t *testing.T) {
 	if got := TopFolders(); !slices.Equal(got, folders) {
 		t.Error(got)
 	}
-	for rel, want := range map[string][4]bool{ // a repair replaces it, sets aside what is in it; of the machine; beside segments
-		"config.json":        {true, false, false, false},
-		"memories":           {false, true, false, false},
+	for rel, want := range map[string][2]bool{ // of the machine; beside segments
+		"config.json":        {},
+		"memories":           {},
 		"quarantine":         {},
-		"wal/archive":        {false, true, false, true},
-		"wal/open.lock":      {false, false, true, true},
-		"wal/other.lock":     {false, false, true, false},
-		"wal/expiry":         {false, false, false, true},
-		"wal/aged":           {false, false, false, true},
+		"wal/archive":        {false, true},
+		"wal/open.lock":      {true, true},
+		"wal/other.lock":     {true, false},
+		"wal/expiry":         {false, true},
+		"wal/aged":           {false, true},
 		SecondNote:           {},
 		"elsewhere/own.lock": {},
 	} {
 		in := path.Dir(rel) == "wal" && InLog(path.Base(rel))
-		if got := [4]bool{IsChanged(rel), IsHolder(rel), OfTheMachine(rel), in}; got != want {
+		if got := [2]bool{OfTheMachine(rel), in}; got != want {
 			t.Errorf("%s: %v, want %v", rel, got, want)
 		}
 	}

@@ -22,7 +22,7 @@ func Local(rel string) error {
 	case strings.Contains(rel, "\x00"):
 		return errors.New("the path has a NUL")
 	case strings.Contains(rel, "\\"):
-		return ErrUnlikely
+		return errors.New("not a name that a store uses")
 	}
 	return nil
 }
@@ -55,10 +55,6 @@ func Shown(rel string) string {
 	}
 	return rel
 }
-
-// ErrUnlikely is for a name that a repair may have met where somebody put it, and that
-// Undo gives to nothing: elsewhere its parts are folders.
-var ErrUnlikely = errors.New("not a name that a store uses")
 
 // Within says whether a path lies in a folder.
 func Within(path, folder string) bool {

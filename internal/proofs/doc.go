@@ -1,7 +1,7 @@
 // Package proofs decides how much of the tests' long proofs runs:
 //
-//	go test ./...                 a small share of each proof: seconds
-//	.ci/run (VARVE_CI=1)          eight times that, and the tests that start many processes
+//	go test ./...                 an eighth of each proof: seconds
+//	.ci/run (VARVE_CI=1)          a third of each, and most tests that start many processes
 //	  VARVE_CI=race               the small share again, of proofs in one goroutine that or nothing
 //	.ci/long (VARVE_LONG=1)       all: hours
 //

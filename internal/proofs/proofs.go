@@ -15,8 +15,8 @@ func Race() bool { return os.Getenv("VARVE_CI") == "race" && !Long() }
 // Everyday says that this is go test alone, which has to end soon.
 func Everyday() bool { return !Long() && os.Getenv("VARVE_CI") == "" }
 
-// Every is which share of many cases runs, of those that one goroutine goes through: each nth in
-// .ci/run, each 8nth on every day and under the race detector, all of them in the long proofs.
+// Every returns which share of many cases runs, of those that one goroutine goes through: each 3nth in
+// .ci/run, each 8nth in go test and under the race detector, all of them in the long proofs.
 func Every(n int) int {
 	switch {
 	case Long():
@@ -24,7 +24,7 @@ func Every(n int) int {
 	case Race(), Everyday():
 		return 8 * n
 	}
-	return n
+	return 3 * n
 }
 
 // OneGoroutine skips a test under the race detector that reads source or does one thing after the
@@ -33,6 +33,14 @@ func OneGoroutine(t testing.TB) {
 	t.Helper()
 	if Race() {
 		t.Skip("VARVE_LONG=1 runs it: one goroutine, under the race detector")
+	}
+}
+
+// Seldom skips a test that takes long and seldom fails; why says what it takes.
+func Seldom(t testing.TB, why string) {
+	t.Helper()
+	if !Long() {
+		t.Skip("VARVE_LONG=1 runs it: " + why)
 	}
 }
 

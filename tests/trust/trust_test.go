@@ -3,7 +3,6 @@ package trust
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -37,8 +35,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// template is a store in which everything is, also a repair that can be undone; its key is of another
-// copy, as that of a store that came from elsewhere.
+// template is a store in which everything is, also what a repair set aside.
 func template(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "store")
@@ -65,8 +62,7 @@ func newBox(t *testing.T, template string) box {
 	dir := t.TempDir()
 	b := box{dir, filepath.Join(dir, "store"), filepath.Join(dir, "outside"), filepath.Join(dir, "state")}
 	must(t, os.CopyFS(b.store, os.DirFS(template)))
-	must(t, os.Mkdir(b.state, 0o700)) // this user has repaired stores before, and has a key
-	must(t, os.WriteFile(filepath.Join(b.state, "undo.key"), []byte(strings.Repeat("5a", 32)+"\n"), 0o600))
+	must(t, os.Mkdir(b.state, 0o700))
 	for _, name := range []string{"victim", "victim.json", "m0.json", "moved.json", "migrate.json", "memories/m0.json", "wal/0000000000000001.wal", "checkpoint", "config.json"} {
 		path := filepath.Join(b.outside, name)
 		must(t, os.MkdirAll(filepath.Dir(path), 0o700))
@@ -116,9 +112,6 @@ func (b box) write(t *testing.T, path string, doc any) {
 	must(t, os.WriteFile(path, append(text, '\n'), 0o600))
 }
 
-// standing is what a manifest says of a file.
-var standing = regexp.MustCompile(`"size":\d+,"mtime":"([^"]*)","hash":"sha256:[0-9a-f]+"}`)
-
 // forged are the kinds of lies, each for a name or at once.
 func forged(t *testing.T) map[string]func(t *testing.T, b box, name string) {
 	t.Helper()
@@ -130,29 +123,11 @@ func forged(t *testing.T) map[string]func(t *testing.T, b box, name string) {
 		"migrate.json": func(t *testing.T, b box, name string) {
 			b.write(t, "migrate.json", map[string]any{"varve_migration": 1, "from": name, "to": b.store, "state": "ready", "store": id, "id": id})
 		},
-		// Each path of a manifest that another copy of the store wrote, in its place, which it left as it is.
+		// The record of a repair by an older version, which a purge reads. Each path in it is the name.
 		"undo": func(t *testing.T, b box, name string) {
-			list, err := filepath.Glob(filepath.Join(b.store, "quarantine", "*.undo.jsonl"))
-			if err != nil || len(list) == 0 {
-				t.Fatal(list, err)
-			}
-			quoted, err := json.Marshal(name)
-			must(t, err)
-			after := fmt.Appendf(nil, `"size":%d,"mtime":"$1","hash":"sha256:%x"}`, len(secret), sha256.Sum256([]byte(secret)))
-			for _, path := range list {
-				text, err := os.ReadFile(path)
-				must(t, err)
-				for _, old := range []string{`"memories/m3.json"`, `"memories/stray.tmp"`} {
-					text = bytes.ReplaceAll(text, []byte(old), quoted)
-				}
-				lines := bytes.SplitAfter(text, []byte("\n"))
-				for i, line := range lines {
-					if bytes.Contains(line, []byte(`"after":`)) {
-						lines[i] = standing.ReplaceAll(line, after)
-					}
-				}
-				must(t, os.WriteFile(path, bytes.Join(lines, nil), 0o600))
-			}
+			kept := map[string]any{"kept": name, "size": len(secret), "mtime": "2026-01-01T00:00:00Z"}
+			change := map[string]any{"n": 1, "do": "set aside", "path": name, "id": "m0", "before": kept, "after": kept}
+			b.write(t, "quarantine/repair-1.undo.jsonl", change)
 		},
 		"parked": func(t *testing.T, b box, name string) {
 			escaped := strings.NewReplacer("/", "@", "\x00", "@").Replace(name)
@@ -164,7 +139,9 @@ func forged(t *testing.T) map[string]func(t *testing.T, b box, name string) {
 		},
 		"quarantine notes": func(t *testing.T, b box, name string) {
 			b.write(t, "quarantine/m0.json", map[string]string{"id": "m0", "content": "put aside"})
-			b.write(t, "quarantine/m0.json.note.json", map[string]string{"path": name, "from": name, "file": name, "original": name})
+			b.write(t, "quarantine/m0.json.note.json", map[string]string{
+				"why": "forged", "path": name, "from": name, "id": name, "file": name, "original": name,
+			})
 		},
 		"a memory's id": func(t *testing.T, b box, name string) {
 			b.write(t, "memories/forged.json", map[string]string{"id": name, "content": "forged"})
@@ -237,12 +214,12 @@ func operations(b box) map[string]func(ctx context.Context) (any, error) {
 			return nil, errors.Join(st.Admin().Compact(ctx), st.Admin().RebuildIndex(ctx))
 		}),
 		"repair": apply,
-		"undo":   func(ctx context.Context) (any, error) { return varve.UndoRepair(ctx, b.store, o, "") },
-		"repair, undo": func(ctx context.Context) (any, error) {
+		"repair, quarantine": func(ctx context.Context) (any, error) {
 			a, err := apply(ctx)
-			u, uerr := varve.UndoRepair(ctx, b.store, o, "")
-			return []any{a, u}, errors.Join(err, uerr)
+			q, qerr := in(setAside)(ctx)
+			return []any{a, q}, errors.Join(err, qerr)
 		},
+		"quarantine": in(setAside),
 		"backup, restore": in(func(ctx context.Context, st *varve.Store) (any, error) {
 			info, err := st.Backup(ctx, filepath.Join(b.dir, "backup"), varve.BackupOptions{})
 			if err != nil {
@@ -255,6 +232,33 @@ func operations(b box) map[string]func(ctx context.Context) (any, error) {
 			return varve.Migrate(ctx, b.store, filepath.Join(b.dir, "moved"), &varve.MigrateOptions{Switch: true, RemoveSource: true, Options: o})
 		},
 	}
+}
+
+// setAside lists, reads, restores and drops what is in quarantine. Much of it is no document, and no name leads outside.
+func setAside(ctx context.Context, st *varve.Store) (any, error) {
+	var all []any
+	quarantine := st.Admin().Quarantine()
+	var names []string
+	for q, err := range quarantine.All(ctx) {
+		if err != nil {
+			return all, err
+		}
+		var b bytes.Buffer
+		_, cerr := quarantine.Copy(ctx, q.Name, &b)
+		r, rerr := quarantine.Restore(ctx, q.Name)
+		all = append(all, q, b.String(), r, fmt.Sprint(cerr, rerr))
+		names = append(names, q.Name)
+	}
+	for _, name := range []string{"../outside/victim", "../../outside", ".."} {
+		if dropped, err := quarantine.Drop(ctx, name); err == nil || len(dropped) > 0 {
+			return all, fmt.Errorf("dropped %q", dropped)
+		}
+	}
+	dropped, err := quarantine.Drop(ctx, names...)
+	if err == nil && len(dropped) < len(names) {
+		err = fmt.Errorf("dropped %q of %q", dropped, names)
+	}
+	return append(all, dropped), err
 }
 
 // TestTrust runs every operation on every lie.
@@ -303,7 +307,7 @@ func TestTrust(t *testing.T) {
 		}
 	}
 	for _, op := range ops {
-		if worked[op] == 0 && op != "undo" && op != "use" { // what another copy wrote is not undone, and not every id is one
+		if worked[op] == 0 && op != "use" { // not every id is one
 			t.Errorf("%s has worked on none", op)
 		}
 	}

@@ -32,9 +32,6 @@ func child(ctx context.Context, job, dir string) error {
 			_, err = plan.Apply(ctx)
 		}
 		return err
-	case "undo":
-		_, err := varve.UndoRepair(ctx, dir, nil, "")
-		return err
 	case "migrate":
 		_, err := varve.Migrate(ctx, dir, words[1], nil)
 		return err

@@ -415,38 +415,3 @@ func TestShareNothingElse(t *testing.T) {
 		t.Error(info.Mode(), err)
 	}
 }
-
-// Root with the HOME of a user, as sudo -E has it, makes nothing there that the user cannot change: the key
-// of a repair is the user's, who can undo it.
-func TestRootWithAUsersHome(t *testing.T) {
-	p := gather(t)
-	dir := p.folder("store", alice, alice, 0o700)
-	p.run(alice, "put:a:first", dir)
-	file := filepath.Join(dir, "memories", "a.json")
-	if err := os.WriteFile(file, []byte("no document"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	home := filepath.Join(p.base, fmt.Sprint("home-", alice))
-	as := func(uid int, job string) {
-		t.Helper()
-		cmd := p.start(uid, job, dir)
-		cmd.Env = append(cmd.Env, "HOME="+home, "XDG_STATE_HOME=")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("user %d: %s: %v: %s", uid, job, err, out)
-		}
-	}
-	as(0, "repair")
-	for path := filepath.Join(home, ".local", "state", "varve", "undo.key"); path != home; path = filepath.Dir(path) {
-		info, err := os.Lstat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if st := info.Sys().(*syscall.Stat_t); st.Uid != alice || st.Gid != alice || info.Mode().Perm()&0o077 != 0 {
-			t.Errorf("%s: mode %s, owner %d, group %d", path, info.Mode(), st.Uid, st.Gid)
-		}
-	}
-	as(alice, "undo")
-	if b, err := os.ReadFile(file); err != nil || string(b) != "no document" {
-		t.Errorf("undone, it is %q: %v", b, err)
-	}
-}

@@ -13,7 +13,7 @@
 //	compare  each memory of the store with its copy
 //	switch   no other process has the store open: the rest of the folder is copied (index,
 //	         log, archive, backups, quarantine), every byte of it is compared, the copy is
-//	         opened and verified; the new folder is recorded in undo manifests; then the
+//	         opened and verified; then the
 //	         note in the old place makes it the store
 //	remove   the new place is verified again; in the old one every file is removed whose bytes
 //	         were copied, or are in the new place now; any other file that was put there

@@ -33,7 +33,6 @@ type Source struct {
 	Clock      func() time.Time
 	Random     func([]byte) error
 	Self       vfs.Users // whose folders are this user's own
-	StateDir   string    // where the key of undo manifests is
 	Ignore     string    // lines that a store's .gitignore is to have by then, so that git leaves the note alone
 
 	// Switch makes the new place the store; RemoveSource empties the old one, when that

@@ -57,9 +57,6 @@ func (m *migrate) switchOver(ctx context.Context) error {
 	if err := m.durable(); err != nil {
 		return err
 	}
-	if err := m.moveUndo(ctx); err != nil {
-		return err
-	}
 	if err := m.writeList(); err != nil {
 		return err
 	}

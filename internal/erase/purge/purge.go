@@ -35,7 +35,7 @@ type Report struct {
 	Backups   int              // of the index, written again
 	Dropped   int              // backups of the index that had a line of it, and went: damaged, another store's, or there was no room to write them again
 	Lost      []error          // what could not be read in log, archive and backups of the index: it was overwritten, and is lost from the history
-	Removed   []string         // what was overwritten in quarantine, of parked files, and in memories/, assemblies/ or working/, of what none has; an undo manifest was rewritten
+	Removed   []string         // what was overwritten in quarantine, of parked files, and in memories/, assemblies/ or working/, of what none has
 	Left      []error          // where something may still be, and what helps; then Purge returns these, joined. Among them what could not be overwritten
 	Mentions  []repair.Mention // the user's own files that have something of it: they stay, for the user to deal with
 	Unlinked  []string         // files that can be made again, mostly of the index, which went without being overwritten: another process has them mapped, this user may not write them, or the system cannot tell

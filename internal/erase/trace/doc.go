@@ -5,8 +5,8 @@
 // # Purging
 //
 // PurgeQuarantine and PurgeParked overwrite the set-aside and parked files of some documents
-// (Traces determines which), for the holder of flush.lock. In this order: the undo manifests are
-// rewritten without the lines about these files; the files are renamed to <name>.purged, and the
+// (Traces determines which), for the holder of flush.lock. In this order: the undo files of
+// older versions that name one of these go; the files are renamed to <name>.purged, and the
 // folder is synced (a parked file keeps its name, which says what was known of it); each file is
 // opened and leased, overwritten, synced, and removed. A piece of the log that also has entries of
 // other documents is rewritten without the purged ones, and replaces the old piece, which is

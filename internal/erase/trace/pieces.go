@@ -34,21 +34,20 @@ func (t *Set) pieceOf(name, from string, b []byte) (p *piece, ok bool) {
 	if !p.g.Valid() || strings.HasSuffix(name, ".note.json") {
 		return p, false
 	}
+	if of := tornTail.FindStringSubmatch(name); of != nil {
+		at, err := strconv.ParseUint(of[2], 10, 64)
+		p.at = at
+		return p, err == nil
+	}
 	if number, ok := segment.ParseName(strings.TrimPrefix(from, "wal/")); ok {
 		p.at = p.g.Start(number)
 		return p, true
 	}
-	of := tornTail.FindStringSubmatch(name)
-	if of == nil {
-		return p, false
-	}
-	at, err := strconv.ParseUint(of[1], 10, 64)
-	p.at = at
-	return p, err == nil
+	return p, false
 }
 
-// tornTail are the names that recovery gives torn tails, by their positions.
-var tornTail = regexp.MustCompile(`^torn-tail-([0-9]+)(\.[0-9]+)?\.bin(\.part)?$`)
+// tornTail are the names that recovery gives torn tails, by their positions, and gave them without a hash.
+var tornTail = regexp.MustCompile(`^([0-9a-f]{16}-)?torn-tail-([0-9]+)(\.[0-9]+)?\.bin(\.[0-9]+)?(\.part)?$`)
 
 // fate is what becomes of a piece of the log.
 type fate struct {

@@ -12,9 +12,9 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/human"
-	"github.com/varve-db/varve/internal/journal"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/vfs"
@@ -31,8 +31,8 @@ const doomedSuffix = ".purged"
 // their files, the notes about them, and what else names them, as a whole (an index, the
 // copy of a segment). A segment, or a torn tail, keeps the sound entries of others; one with bytes that may be
 // theirs and are in no sound entry is left to its user: see Unread. An archived segment that cannot be read
-// completely goes: see Lost. From the undo manifests go the lines that speak of these;
-// the rest of such a repair can still be undone. It may be killed anywhere and done again.
+// completely goes: see Lost. So does the undo file of an older version that names one of these: nothing
+// reads it any more. It may be killed anywhere and done again.
 //
 // An index or vectors that were set aside a moment ago may still be mapped: unlinked are those that
 // went without being overwritten, since a process has them open, or that cannot be told.
@@ -47,13 +47,13 @@ func PurgeQuarantine(ctx context.Context, _ *wal.Held, dir string, t *Set, o Opt
 	}
 	slices.Sort(names)
 	away, found, reduced := map[string]bool{}, map[string]bool{}, map[string]bool{}
-	var manifests []string
+	var undos []string
 	for _, name := range names {
 		if err := ctx.Err(); err != nil {
 			return removed, unlinked, err
 		}
-		if strings.HasPrefix(name, journal.Head) && strings.HasSuffix(name, journal.Tail) {
-			manifests = append(manifests, name)
+		if docfile.IsUndo(name) {
+			undos = append(undos, name)
 			continue
 		}
 		if strings.HasSuffix(name, doomedSuffix) {
@@ -83,21 +83,28 @@ func PurgeQuarantine(ctx context.Context, _ *wal.Held, dir string, t *Set, o Opt
 			away["quarantine/"+name] = true
 		}
 	}
-	// The manifests first: what is kept is named there until they are.
-	for _, name := range manifests {
-		changed, err := t.purgeManifest(dir, name, away, o)
-		if err != nil {
-			return removed, unlinked, fmt.Errorf("rewriting quarantine/%s: %w", name, err)
+	var doomed []string
+	for _, name := range undos { // first: an undo file tells what goes with one of them while that is there
+		path := filepath.Join(folder, name)
+		is, err := t.inUndo(path, away, o)
+		if err == nil && is {
+			err = o.FS.Rename(path, path+doomedSuffix)
+			doomed, removed = append(doomed, path+doomedSuffix), append(removed, "quarantine/"+name)
 		}
-		if changed {
-			removed = append(removed, "quarantine/"+name)
+		if err != nil {
+			return removed, unlinked, fmt.Errorf("taking away quarantine/%s: %w", name, err)
 		}
 	}
-	var doomed []string
+	if len(doomed) > 0 {
+		if err := o.FS.SyncDir(folder); err != nil {
+			return removed, unlinked, err
+		}
+	}
 	for _, name := range names {
 		base := strings.TrimSuffix(strings.TrimSuffix(name, ".part"), ".note.json")
 		path := filepath.Join(folder, name)
 		switch {
+		case docfile.IsUndo(name):
 		case strings.HasSuffix(name, doomedSuffix):
 			doomed = append(doomed, path)
 		case reduced[name], reduced[base] && !found[name]:
@@ -269,53 +276,45 @@ func originOf(fsys vfs.FS, folder, name string) string {
 	return note.From
 }
 
-// purgeManifest takes the lines about what went out of an undo manifest.
-func (t *Set) purgeManifest(dir, name string, away map[string]bool, o Options) (changed bool, err error) {
-	path := filepath.Join(dir, "quarantine", name)
+// undoLine is what a line of an undo file says of the change that it records.
+type undoLine struct {
+	Path   string     `json:"path"`
+	ID     string     `json:"id"`
+	Before *undoKept  `json:"before"`
+	After  *undoKept  `json:"after"`
+	Ends   []undoLine `json:"ends"`
+}
+
+// undoKept names the copy of a file.
+type undoKept struct {
+	Kept string `json:"kept"`
+}
+
+// inUndo reports whether the undo file of an older version says something of one of them, or of what goes with them.
+func (t *Set) inUndo(path string, away map[string]bool, o Options) (bool, error) {
 	b, err := vfs.ReadFile(o.FS, path, places.ManifestMost)
+	if errors.Is(err, errs.ErrTooLarge) || errors.Is(err, vfs.ErrNotRegular) {
+		return false, nil // no version wrote this
+	}
 	if err != nil {
 		return false, err
 	}
-	about := func(c journal.Change) bool {
-		other := t.elsewhere(c.Path)
-		kept := func(s *journal.Stands) bool {
+	var about func(l undoLine) bool
+	about = func(l undoLine) bool {
+		other := t.elsewhere(l.Path)
+		kept := func(s *undoKept) bool {
 			return s != nil && (away[s.Kept] || t.Named(filepath.Base(s.Kept)) && !other)
 		}
-		return !other && (t.ids[c.ID] && c.ID != "" || t.Named(filepath.Base(filepath.FromSlash(c.Path)))) || kept(c.Before) || kept(c.After)
+		return !other && (t.ids[l.ID] && l.ID != "" || t.Named(filepath.Base(filepath.FromSlash(l.Path)))) ||
+			kept(l.Before) || kept(l.After) || slices.ContainsFunc(l.Ends, about)
 	}
-	var out []byte
 	for line := range bytes.Lines(b) {
-		var c journal.Change
-		if err := json.Unmarshal(line, &c); err != nil {
-			if t.In(line) {
-				changed = true
-				continue
-			}
-			out = append(out, line...) // cut
-			continue
+		var l undoLine
+		if err := json.Unmarshal(line, &l); err != nil && t.In(line) || err == nil && about(l) {
+			return true, nil
 		}
-		if about(c) {
-			changed = true
-			continue
-		}
-		if slices.ContainsFunc(c.Ends, about) {
-			changed = true
-			c.Ends = slices.DeleteFunc(c.Ends, about)
-			if line, err = json.Marshal(c); err != nil {
-				return false, err
-			}
-			line = append(line, '\n')
-		}
-		out = append(out, line...)
 	}
-	if !changed {
-		return false, nil
-	}
-	temp := filepath.Join(dir, "tmp", "purge.manifest")
-	if err := vfs.MkdirAll(o.FS, filepath.Dir(temp), o.FolderMode); err != nil {
-		return false, err
-	}
-	return true, t.replace(o, temp, path, out)
+	return false, nil
 }
 
 // PurgeParked overwrites and removes the files of some memories in tmp/parked/: files that somebody

@@ -9,14 +9,13 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
-	"github.com/varve-db/varve/internal/journal"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/repairs/verify"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
 )
 
-// Bounds on the files that are adopted together: what their documents take in memory, and
-// how many a kill leaves without the version that an undo would take back.
+// Bounds on the files that are adopted together: their number, and what their documents take in memory.
 const (
 	adoptMost  = 512
 	adoptBytes = 4 << 20
@@ -67,63 +66,38 @@ func (h *healer) edited(k *document.Kind, list []*repair.Done) []error {
 	fails := make([]error, len(list))
 	var due []int
 	var judged []*Judgement
-	var changes []journal.Change
 	for i, d := range list {
-		was, version, err := h.stands(k, d.ID)
-		if err != nil {
-			fails[i] = err
-			continue
+		if fails[i] = h.stands(k, d.ID); fails[i] == nil {
+			due, judged = append(due, i), append(judged, &Judgement{ID: d.ID})
 		}
-		due, judged = append(due, i), append(judged, &Judgement{ID: d.ID})
-		changes = append(changes, journal.Change{Do: d.Do, Path: k.File(d.ID), Before: was, ID: d.ID, Was: version, Any: true})
 	}
 	if len(due) == 0 {
 		return fails
 	}
-	if err := h.r.Manifest.Intend(changes...); err != nil {
-		return all(len(list), err)
-	}
 	h.s.Judge(h.r.ctx, k.Letter, judged)
-	var became []journal.Change
 	for n, j := range judged {
 		i := due[n]
 		fails[i] = j.Err
 		switch {
 		case j.Version != 0: // whatever others have made of it since
 			list[i].Result = fmt.Sprintf("it is version %d now", j.Version)
-			became = append(became, journal.Change{N: changes[n].N, Was: j.Was, Now: j.Version})
 		case j.Err == nil:
 			list[i].Result = "it was made of an older version than the present one, which stays"
 		}
 	}
-	return h.wrote(fails, became)
-}
-
-// stands is what stands in the file of a document, and its newest version.
-func (h *healer) stands(k *document.Kind, id string) (*journal.Stands, uint64, error) {
-	place, err := h.v.Source.State.Find(k.Letter, id)
-	if errors.Is(err, errs.ErrNotFound) {
-		return nil, 0, journal.ErrNothing
-	}
-	if err != nil {
-		return nil, 0, err
-	}
-	was, err := journal.StandsAt(h.r.o.FS, h.r.Path(k.Folder, docfile.FileName(id)))
-	if err == nil && was == nil {
-		err = journal.ErrNothing
-	}
-	return was, place.Version, err
-}
-
-// wrote writes down which versions changes have led to.
-func (h *healer) wrote(fails []error, became []journal.Change) []error {
-	if len(became) == 0 {
-		return fails
-	}
-	if err := h.r.Manifest.Write(became...); err != nil {
-		return all(len(fails), err)
-	}
 	return fails
+}
+
+// stands returns errNothing if the store has no such document, or the document has no file.
+func (h *healer) stands(k *document.Kind, id string) error {
+	_, err := h.v.Source.State.Find(k.Letter, id)
+	if err == nil {
+		_, err = h.r.fs.Stat(h.r.path(k.Folder, docfile.FileName(id)))
+	}
+	if errors.Is(err, errs.ErrNotFound) || places.Gone(err) {
+		return errNothing
+	}
+	return err
 }
 
 // newcomer is a document that the store does not know, in a file.
@@ -173,33 +147,21 @@ func (h *healer) adoptNew(held *wal.Held, k *document.Kind, list []*newcomer) []
 	if len(list) == 0 {
 		return nil
 	}
-	changes := make([]journal.Change, len(list))
 	docs := make([]*Adoption, len(list))
 	for i, a := range list {
-		changes[i] = journal.Change{Do: repair.Adopt, Path: k.File(a.id), ID: a.id, Any: true}
-		if a.inPlace() {
-			changes[i].Before = &journal.Stands{Size: a.file.Info.Size, Mtime: a.file.Info.Mtime.UTC(), Hash: fmt.Sprintf("sha256:%x", a.file.Hash)}
-		}
-		changes[i].After = &journal.Stands{Size: int64(len(a.file.Data)), Hash: fmt.Sprintf("sha256:%x", a.file.Hash)}
 		docs[i] = &Adoption{Doc: a.file.Data, Mtime: a.file.Info.Mtime}
-	}
-	if err := h.r.Manifest.Intend(changes...); err != nil {
-		return all(len(list), err)
 	}
 	h.s.AdoptNew(h.r.ctx, held, k.Letter, docs)
 	fails := make([]error, len(list))
-	var became []journal.Change
 	for i, doc := range docs {
 		if fails[i] = doc.Err; doc.Err == nil {
 			list[i].d.Do, list[i].d.Result = repair.Adopt, fmt.Sprintf("it is version %d", doc.Version)
-			became = append(became, journal.Change{N: changes[i].N, Now: doc.Version})
 		}
 	}
-	fails = h.wrote(fails, became)
 	for i, a := range list {
 		if fails[i] == nil && !a.inPlace() {
 			adopted := a.d.Result
-			fails[i] = h.r.Aside(a.d, a.d.Path, "the file name did not match the id; it was adopted under its own")
+			fails[i] = h.r.setAside(a.d, a.d.Path, "the file name did not match the id; it was adopted under its own")
 			a.d.Result = adopted + "; " + a.d.Result
 		}
 	}

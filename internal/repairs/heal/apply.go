@@ -2,12 +2,13 @@ package heal
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/journal"
 	"github.com/varve-db/varve/internal/repairs/verify"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
@@ -20,7 +21,7 @@ const rounds = 6
 
 // repairer is one Apply.
 type repairer struct {
-	*journal.Changer
+	*changer
 	ctx    context.Context
 	o      Options
 	report *repair.RepairReport
@@ -30,12 +31,8 @@ type repairer struct {
 
 // apply is Apply of a plan.
 func (o Options) apply(ctx context.Context, p *repair.RepairPlan) (_ *repair.RepairReport, err error) {
-	r := &repairer{ctx: ctx, Changer: o.changer(p.Dir), o: o, report: &repair.RepairReport{}, tried: map[string]bool{}}
-	defer func() {
-		if err = o.Explain(err); r.Manifest != nil {
-			_ = r.Manifest.Close()
-		}
-	}()
+	r := &repairer{ctx: ctx, changer: o.changer(p.Dir), o: o, report: &repair.RepairReport{}, tried: map[string]bool{}}
+	defer func() { err = o.Explain(err) }()
 	plan := *p
 	for range rounds {
 		todo := r.untried(plan.Actions)
@@ -50,11 +47,7 @@ func (o Options) apply(ctx context.Context, p *repair.RepairPlan) (_ *repair.Rep
 		}
 	}
 	r.remaining(&plan)
-	if r.Manifest == nil {
-		return r.report, nil
-	}
-	r.report.ID = r.Manifest.ID
-	return r.report, r.End()
+	return r.report, nil
 }
 
 // untried leaves out what was done before and shows again, or could not be done; and, once
@@ -100,14 +93,8 @@ func (r *repairer) round(todo []repair.Action) error {
 	if len(out) > 0 {
 		return r.reshape(out) // then the rest can be looked at
 	}
-	if r.Manifest == nil {
-		if err := r.room(); err != nil {
-			return err
-		}
-		var err error
-		if r.report.NoUndo, err = r.Begin(r.o.keys()); err != nil {
-			return err
-		}
+	if err := r.room(); err != nil {
+		return err
 	}
 	var room, alone, live []repair.Action
 	for _, a := range todo {
@@ -143,22 +130,22 @@ func (r *repairer) round(todo []repair.Action) error {
 // alone holds open.lock and attach.lock, so that nobody has the store open and
 // nobody opens it.
 func (r *repairer) alone(list []repair.Action) error {
-	if err := r.o.layout(r.Dir).Folder("wal").Make(); err != nil {
+	if err := r.o.layout(r.dir).Folder("wal").Make(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(r.ctx, r.o.LockWait)
 	defer cancel()
-	release, ok, err := wal.LockExclusive(r.o.FS, r.Dir, r.o.Known, r.o.fileMode(), func(k vfs.Lock) error { return k.Lock(ctx, vfs.ModeExclusive) })
+	release, ok, err := wal.LockExclusive(r.o.FS, r.dir, r.o.Known, r.o.fileMode(), func(k vfs.Lock) error { return k.Lock(ctx, vfs.ModeExclusive) })
 	if err != nil {
 		if ctx.Err() != nil && r.ctx.Err() == nil {
-			err = &errs.LockError{Path: r.Path("wal", "open.lock"), Err: err}
+			err = &errs.LockError{Path: r.path("wal", "open.lock"), Err: err}
 		}
 		return err
 	}
 	if !ok {
 		list := r.attached()
 		r.report.Processes, r.report.Unsure, r.report.Elsewhere = split(list)
-		return &errs.LockError{Path: r.Path("wal", "attach.lock"),
+		return &errs.LockError{Path: r.path("wal", "attach.lock"),
 			Err: fmt.Errorf("stop the processes %v, then run memctl repair again", list)}
 	}
 	defer release()
@@ -183,7 +170,7 @@ func (r *repairer) alone(list []repair.Action) error {
 		case repair.Reopen:
 			d.Result = "done by opening it"
 			if a.Path == index.BaseName {
-				err = errors.Join(r.IntendAny(&d, index.BaseName), r.IntendAny(&d, index.DeltaName))
+				err = errors.Join(r.keepFor(&d, index.BaseName), r.keepFor(&d, index.DeltaName))
 			}
 		}
 		if err := r.done(d, err); err != nil {
@@ -195,7 +182,7 @@ func (r *repairer) alone(list []repair.Action) error {
 
 // done notes an action. Only what makes going on senseless is an error.
 func (r *repairer) done(d repair.Done, err error) error {
-	if errors.Is(err, journal.ErrNothing) {
+	if errors.Is(err, errNothing) {
 		d.Result, err = err.Error(), nil
 	}
 	d.Err = r.o.Explain(err)
@@ -207,6 +194,13 @@ func (r *repairer) done(d repair.Done, err error) error {
 		return err
 	}
 	return nil
+}
+
+// token returns the name of the folder in tmp/ of a flusher that the repair uses.
+func (r *repairer) token() string {
+	var salt [3]byte
+	_ = r.o.Random(salt[:]) // without it the time distinguishes repairs
+	return "repair-" + strings.Replace(r.clock().UTC().Format("20060102-150405.000000"), ".", "-", 1) + "-" + hex.EncodeToString(salt[:])
 }
 
 // attached are the processes that have the store open now.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/varve-db/varve/internal/human"
-	"github.com/varve-db/varve/internal/journal"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
@@ -13,22 +12,22 @@ import (
 // archived sets a damaged copy of a segment aside. If no other copy exists, its sound frames become
 // the copy, with gaps in the place of the others.
 func (h *healer) archived(held *wal.Held, d *repair.Done) error {
-	log, why := h.v.Source.Log, journal.Why(d.Findings)
+	log, why := h.v.Source.Log, reasonOf(d.Findings)
 	var number uint64
 	if _, err := fmt.Sscanf(d.Path, "wal/archive/%d.zst", &number); err != nil || d.Findings[0].Severity != repair.Lost {
-		return h.r.Aside(d, d.Path, why)
+		return h.r.setAside(d, d.Path, why)
 	}
 	m, err := log.MendArchived(h.r.ctx, number)
 	if places.Gone(err) {
-		return journal.ErrNothing
+		return errNothing
 	}
 	if err != nil {
 		return err
 	}
 	if m == nil {
-		return h.r.Aside(d, d.Path, why)
+		return h.r.setAside(d, d.Path, why)
 	}
-	if err := h.r.IntendAny(d, d.Path); err != nil {
+	if err := h.r.keepFor(d, d.Path); err != nil {
 		return err
 	}
 	d.Result = "the sound part was written again"

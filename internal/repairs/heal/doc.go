@@ -1,5 +1,4 @@
-// Package heal carries out repair plans: it repairs a store, which other processes may have open,
-// and undoes a repair.
+// Package heal carries out repair plans: it repairs a store, which other processes may have open.
 //
 // # Plan and Apply
 //
@@ -48,8 +47,10 @@
 // metadata has "varve_partial": true. The file is kept. A file that can be read, but has rotted and has no copy, is treated in the same
 // way: its content is not reliable.
 //
-// # Undo
+// # Interruption
 //
-// Undo restores the previous files, including damage, if nothing has changed in their places since;
-// quarantine keeps its files.
+// Apply may be killed before any of its operations, and run again. No record of it is needed: what it rebuilds is
+// derived from log and files, a second name in quarantine is durable before its first is replaced or removed
+// (changer.go), and each action is decided again from what is there. A repair cannot be undone; package varve's
+// Quarantine restores a document that was set aside.
 package heal

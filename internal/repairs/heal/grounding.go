@@ -10,7 +10,6 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/journal"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/vfs"
@@ -23,12 +22,12 @@ import (
 
 // fixConfig writes a config.json with the members that are valid.
 func (r *repairer) fixConfig(d *repair.Done) error {
-	text, err := vfs.ReadFile(r.o.FS, r.Path("config.json"), places.ConfigMost)
+	text, err := vfs.ReadFile(r.o.FS, r.path("config.json"), places.ConfigMost)
 	if err != nil && !places.Gone(err) && !errors.Is(err, errs.ErrTooLarge) && !errors.Is(err, vfs.ErrNotRegular) {
 		return err
 	}
 	if err == nil && r.o.Config(text) == nil {
-		return journal.ErrNothing
+		return errNothing
 	}
 	var read map[string]json.RawMessage
 	if json.Unmarshal(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), &read) != nil { // an editor may have put the mark there
@@ -59,7 +58,7 @@ func (r *repairer) fixConfig(d *repair.Done) error {
 		d.Result = "the file could not be read at all: all settings have their defaults now"
 	}
 	// What is not known may have said that these remove less than their defaults do.
-	backups, err := index.Backups(r.o.FS, r.Dir)
+	backups, err := index.Backups(r.o.FS, r.dir)
 	if err != nil {
 		return err
 	}
@@ -78,7 +77,7 @@ func (r *repairer) fixConfig(d *repair.Done) error {
 	if len(kept) > 0 {
 		d.Result += ", except that nothing is removed by " + strings.Join(kept, " and ") + ": set or unset them"
 	}
-	return r.Write(d, "config.json", encode())
+	return r.write(d, "config.json", encode())
 }
 
 // asideOfLog sets a file of the log aside. A segment that could not be read when the plan was made may be another one by
@@ -86,7 +85,7 @@ func (r *repairer) fixConfig(d *repair.Done) error {
 func (r *repairer) asideOfLog(d *repair.Done) error {
 	f := &d.Findings[0]
 	if f.Kind.General() == repair.SegmentDamaged && f.Remarks&repair.Unopened != 0 {
-		b, err := vfs.ReadFile(r.o.FS, r.Path("wal", path.Base(d.Path)), segment.MaxSize)
+		b, err := vfs.ReadFile(r.o.FS, r.path("wal", path.Base(d.Path)), segment.MaxSize)
 		var start segment.Start
 		if err == nil {
 			start, _, err = segment.ParseStart(b)
@@ -95,44 +94,44 @@ func (r *repairer) asideOfLog(d *repair.Done) error {
 			err = segment.ErrHeader
 		}
 		if err == nil || errors.Is(err, segment.ErrEnd) {
-			return journal.ErrNothing
+			return errNothing
 		}
 	}
-	return r.Aside(d, d.Path, journal.Why(d.Findings))
+	return r.setAside(d, d.Path, reasonOf(d.Findings))
 }
 
 // newMarks writes the checkpoint that holds into a file of its own; without one
 // it takes the file away, and opening finds the marks in the segments.
 func (r *repairer) newMarks(d *repair.Done) error {
-	c, err := wal.ReadCheckpoint(r.o.FS, r.Dir)
+	c, err := wal.ReadCheckpoint(r.o.FS, r.dir)
 	for _, f := range d.Findings {
 		if f.Kind == repair.CheckpointMark || f.Remarks&repair.OtherLog != 0 {
 			err = errors.New("its positions belong to another log")
 		}
 	}
 	if err != nil {
-		if err := r.IntendAny(d, "checkpoint"); err != nil {
+		if err := r.keepFor(d, "checkpoint"); err != nil {
 			return err
 		}
 		d.Result = "opening finds the marks in the segments"
-		return r.Remove("checkpoint")
+		return r.remove("checkpoint")
 	}
-	if err := r.IntendAny(d, "checkpoint"); err != nil {
+	if err := r.keepFor(d, "checkpoint"); err != nil {
 		return err
 	}
 	d.Result = "from the sound slot"
-	return wal.NewCheckpoint(r.o.FS, r.Dir, c, r.o.fileMode())
+	return wal.NewCheckpoint(r.o.FS, r.dir, c, r.o.fileMode())
 }
 
 // indexAside takes base and delta away; opening rebuilds the index.
 func (r *repairer) indexAside(d *repair.Done) error {
 	for _, name := range []string{index.BaseName, index.DeltaName} {
-		if err := r.IntendAny(d, name); err != nil {
+		if err := r.keepFor(d, name); err != nil {
 			return err
 		}
 	}
 	for _, name := range []string{index.DeltaName, index.BaseName} { // never a delta without its base
-		if err := r.Remove(name); err != nil {
+		if err := r.remove(name); err != nil {
 			return err
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
-	"github.com/varve-db/varve/internal/journal"
 	"github.com/varve-db/varve/internal/repairs/past"
 	"github.com/varve-db/varve/internal/repairs/verify"
 	"github.com/varve-db/varve/repair"
@@ -40,17 +39,17 @@ func (h *healer) heal(d *repair.Done) error {
 		d.Result = "looked through"
 		return nil // Settle does
 	case repair.Rebuild:
-		if err := h.r.IntendAny(d, index.BaseName); err != nil {
+		if err := h.r.keepFor(d, index.BaseName); err != nil {
 			return err
 		}
-		if err := h.r.IntendAny(d, index.DeltaName); err != nil {
+		if err := h.r.keepFor(d, index.DeltaName); err != nil {
 			return err
 		}
 		d.Result = "rebuilt"
 		return h.s.Reindex(h.r.ctx, slices.ContainsFunc(d.Findings, func(f repair.Finding) bool { return f.Kind != repair.IndexDamaged }))
 	case repair.RebuildVectors:
 		for _, name := range vector.Files() {
-			if err := h.r.IntendAny(d, name); err != nil {
+			if err := h.r.keepFor(d, name); err != nil {
 				return err
 			}
 		}
@@ -84,7 +83,7 @@ func (h *healer) heal(d *repair.Done) error {
 	case d.Findings[0].Kind == repair.ArchiveDamaged:
 		return h.archived(held, d)
 	case k == nil:
-		return h.r.Aside(d, d.Path, journal.Why(d.Findings))
+		return h.r.setAside(d, d.Path, reasonOf(d.Findings))
 	case d.Do == repair.TakeOut, d.Do == repair.Recompute:
 		return h.rebuildAssembly(held, k, d)
 	case isStray(&d.Findings[0]):
@@ -94,7 +93,7 @@ func (h *healer) heal(d *repair.Done) error {
 		}
 		return err
 	case d.Do == repair.SetAside:
-		return h.r.Aside(d, d.Path, journal.Why(d.Findings))
+		return h.r.setAside(d, d.Path, reasonOf(d.Findings))
 	}
 	return h.document(held, k, d)
 }
@@ -113,21 +112,11 @@ func (h *healer) recall(k *document.Kind) error {
 	for _, name := range names {
 		present[name] = true
 	}
-	undone, err := journal.Undone(h.r.o.keys(), h.r.Dir)
-	if err != nil {
-		return err
-	}
-	known, err := h.v.Past.Known(k, present, undone)
+	known, err := h.v.Past.Known(k, present)
 	if err == nil {
 		h.names[k.At], h.known[k.At] = present, known
 	}
 	return err
-}
-
-// formerly writes down that a document's newest version is going to change, and
-// keeps the edit that stands in its file for Undo.
-func (h *healer) formerly(k *document.Kind, d *repair.Done, was *journal.Stands, version wal.LSN) error {
-	return h.r.Manifest.Intend(journal.Change{Do: d.Do, Path: k.File(d.ID), Before: was, ID: d.ID, Was: version, Any: true})
 }
 
 // document heals one whose file holds none of its versions.
@@ -138,7 +127,7 @@ func (h *healer) document(held *wal.Held, k *document.Kind, d *repair.Done) erro
 		return j.Err
 	}
 	if j.Finding == nil || j.Finding.Kind.General() == repair.MemoryTime {
-		return journal.ErrNothing
+		return errNothing
 	}
 	if j.Finding.Kind.General() == repair.MemoryEdited || j.Finding.Kind == repair.Stranger {
 		return fmt.Errorf("the file was saved meanwhile: run memctl repair again")
@@ -149,7 +138,7 @@ func (h *healer) document(held *wal.Held, k *document.Kind, d *repair.Done) erro
 	}
 	newest := list[0]
 	if newest.Absent {
-		return journal.ErrNothing
+		return errNothing
 	}
 	if doc, mtime, from := v.Past.Document(k, id, newest.Version, newest.Line.ContentHash); doc != nil {
 		return h.restore(held, k, d, newest.Version, mtime.UnixMicro(), doc, from)
@@ -175,17 +164,14 @@ func (h *healer) lost(held *wal.Held, k *document.Kind, d *repair.Done, newest *
 	if err != nil {
 		return err
 	}
-	n := journal.NoteOf(d)
+	n := noteOf(d)
 	n.Why, n.Version, n.Known, n.From = "no copy of it is left: "+n.Why, newest.Version, line, k.File(d.ID)
-	switch err := h.r.AsideNote(d, k.File(d.ID), n); {
-	case errors.Is(err, journal.ErrNothing):
-		if d.Where, err = h.r.Quarantine.Bytes(docfile.FileName(d.ID)+".lost", append([]byte(nil), line...), n); err != nil {
+	switch err := h.r.setAsideWith(d, k.File(d.ID), n); {
+	case errors.Is(err, errNothing):
+		if d.Where, err = h.r.aside.Bytes(docfile.FileName(d.ID)+".lost", append([]byte(nil), line...), n); err != nil {
 			return err
 		}
 	case err != nil:
-		return err
-	}
-	if err := h.r.Manifest.Intend(journal.Change{Do: d.Do, Path: k.File(d.ID), ID: d.ID, Was: newest.Version}); err != nil {
 		return err
 	}
 	d.Result = "recorded in " + d.Where
@@ -209,40 +195,26 @@ func (h *healer) rawLine(k *document.Kind, id string) ([]byte, error) {
 // salvage takes what could be read of a document as its newest version.
 func (h *healer) salvage(held *wal.Held, k *document.Kind, d *repair.Done, c document.Content, doc []byte, was wal.LSN) error {
 	d.ID = c.ID
-	kept, err := h.r.Keep(d.Path, journal.NoteOf(d))
+	where, info, err := h.r.keep(d.Path, noteOf(d))
 	if err != nil {
 		return err
 	}
-	if kept == nil {
-		return journal.ErrNothing
+	if where == "" {
+		return errNothing
 	}
-	d.Where = kept.Kept
-	if err := h.formerly(k, d, kept, was); err != nil {
-		return err
-	}
-	version, err := h.s.Adopt(h.r.ctx, held, k.Letter, doc, kept.Mtime, was)
-	if err != nil {
+	d.Where = where
+	if _, err := h.s.Adopt(h.r.ctx, held, k.Letter, doc, info.Mtime.UTC(), was); err != nil {
 		return err
 	}
 	d.Do = repair.Salvage
-	d.Result = fmt.Sprintf("%s, marked %s; the file lies in %s", c.Size(), repair.PartialKey, kept.Kept)
-	return h.r.Manifest.Became(version)
+	d.Result = fmt.Sprintf("%s, marked %s; the file lies in %s", c.Size(), repair.PartialKey, where)
+	return nil
 }
 
 // restore puts a document back. What stands in its place is kept.
 func (h *healer) restore(held *wal.Held, k *document.Kind, d *repair.Done, version wal.LSN, mtime int64, doc []byte, from string) error {
 	rel := k.File(d.ID)
-	if err := h.r.Clear(d, rel); err != nil {
-		return err
-	}
-	was, err := h.r.Keep(rel, journal.NoteOf(d))
-	if err != nil {
-		return err
-	}
-	if was != nil {
-		d.Where = was.Kept
-	}
-	if err := h.r.Manifest.Intend(journal.Change{Do: d.Do, Path: rel, Before: was, Any: true}); err != nil {
+	if err := h.r.keepFor(d, rel); err != nil {
 		return err
 	}
 	d.From, d.Result = from, "put back, from the "+from

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/journal"
 	"github.com/varve-db/varve/internal/repairs/diagnose"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/view"
@@ -82,14 +81,12 @@ type Options struct {
 	Clock      func() time.Time
 	FileMode   fs.FileMode
 	FolderMode fs.FileMode
-	// Random fills an id; its source decides whether runs repeat.
+	// Random fills the nonce of a new log; its source decides whether runs repeat.
 	Random func([]byte) error
 	// Known are features of the store, besides those that package wal knows.
 	Known wal.Features
 	// LockWait bounds the wait for open.lock.
 	LockWait time.Duration
-	// StateDir is where the key is by which a manifest is known as this copy's; "": nowhere.
-	StateDir string
 	Explain  func(error) error // adds to an error of the system what helps
 	// Verify is how the store is looked at; Part and Parts plan for a sample.
 	Verify repair.VerifyOptions
@@ -143,12 +140,8 @@ func (o Options) look(ctx context.Context, p *repair.RepairPlan) error {
 	return o.judgeFiles(ctx, p)
 }
 
-func (o *Options) keys() *journal.Keys {
-	return &journal.Keys{FS: o.FS, Dir: o.StateDir, Random: o.Random}
-}
-
-func (o *Options) changer(dir string) *journal.Changer {
-	return journal.NewChanger(o.layout(dir), o.fileMode(), o.Clock)
+func (o *Options) changer(dir string) *changer {
+	return newChanger(o.layout(dir), o.fileMode(), o.Clock)
 }
 
 func (o *Options) layout(dir string) docfile.Layout {

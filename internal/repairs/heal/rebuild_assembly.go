@@ -7,7 +7,6 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
-	"github.com/varve-db/varve/internal/journal"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
 )
@@ -25,7 +24,7 @@ func (h *healer) rebuildAssembly(held *wal.Held, k *document.Kind, d *repair.Don
 	}
 	p, err := v.Source.State.Find(k.Letter, d.ID)
 	if errors.Is(err, errs.ErrNotFound) {
-		return journal.ErrNothing
+		return errNothing
 	}
 	if err != nil {
 		return err
@@ -45,16 +44,9 @@ func (h *healer) rebuildAssembly(held *wal.Held, k *document.Kind, d *repair.Don
 		}
 	}
 	if d.Do == repair.TakeOut && len(out) == 0 {
-		return journal.ErrNothing
+		return errNothing
 	}
-	was, err := h.r.Keep(d.Path, journal.NoteOf(d))
-	if err != nil {
-		return err
-	}
-	if was != nil {
-		d.Where = was.Kept
-	}
-	if err := h.formerly(k, d, was, p.Version); err != nil {
+	if d.Where, _, err = h.r.keep(d.Path, noteOf(d)); err != nil {
 		return err
 	}
 	version, err := h.s.RebuildAssembly(h.r.ctx, held, d.ID, p.Version, out)
@@ -65,5 +57,5 @@ func (h *healer) rebuildAssembly(held *wal.Held, k *document.Kind, d *repair.Don
 	if len(out) > 0 {
 		d.Result = fmt.Sprintf("%d of %d members were taken out; %s", len(out), len(c.Members), d.Result)
 	}
-	return h.r.Manifest.Became(version)
+	return nil
 }

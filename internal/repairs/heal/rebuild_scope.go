@@ -12,7 +12,6 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
-	"github.com/varve-db/varve/internal/journal"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
@@ -28,9 +27,9 @@ func (h *healer) rebuildScope(held *wal.Held, d *repair.Done) error {
 		return err
 	}
 	if how == "" {
-		return journal.ErrNothing
+		return errNothing
 	}
-	if err := h.r.Aside(d, d.Path, journal.Why(d.Findings)); err != nil && !errors.Is(err, journal.ErrNothing) {
+	if err := h.r.setAside(d, d.Path, reasonOf(d.Findings)); err != nil && !errors.Is(err, errNothing) {
 		return err
 	}
 	d.Result = strings.TrimPrefix(d.Result+"; "+how, "; ")
@@ -42,12 +41,12 @@ func (n *renewal) scopes() error {
 	if len(n.worked) == 0 {
 		return nil
 	}
-	layout := n.r.o.layout(n.r.Dir)
+	layout := n.r.o.layout(n.r.dir)
 	folder := layout.Folder(places.Working)
 	if err := folder.Make(); err != nil {
 		return err
 	}
-	fl, err := docfile.NewFlusher(docfile.Options{Layout: layout, Token: "repair-" + n.r.Manifest.ID + "-w", Clock: n.r.o.Clock, Workers: 1, Limit: places.DocumentMost})
+	fl, err := docfile.NewFlusher(docfile.Options{Layout: layout, Token: n.r.token() + "-w", Clock: n.r.o.Clock, Workers: 1, Limit: places.DocumentMost})
 	if err != nil {
 		return err
 	}

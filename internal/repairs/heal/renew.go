@@ -14,7 +14,6 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/human"
-	"github.com/varve-db/varve/internal/journal"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/repairs/past"
@@ -75,7 +74,7 @@ func (r *repairer) newLog(d *repair.Done) error {
 	src := s.Source()
 	n := &renewal{r: r, d: d, s: s, v: verify.New(r.ctx, src, repair.VerifyOptions{Workers: 1}, nil), log: src.Log,
 		newest: map[string]found{}, older: map[string]found{}, hashes: map[string][][32]byte{}, worked: map[string][]wal.LSN{}}
-	if n.c, err = wal.ReadCheckpoint(r.o.FS, r.Dir); places.Gone(err) || errors.Is(err, errs.ErrCorrupt) {
+	if n.c, err = wal.ReadCheckpoint(r.o.FS, r.dir); places.Gone(err) || errors.Is(err, errs.ErrCorrupt) {
 		n.c, err = n.log.Marks(), nil
 	}
 	if err != nil {
@@ -219,7 +218,7 @@ func (n *renewal) files() error {
 	if len(due) == 0 {
 		return nil
 	}
-	fl, err := docfile.NewFlusher(docfile.Options{Layout: n.r.o.layout(n.r.Dir), Token: "repair-" + n.r.Manifest.ID, Clock: n.r.o.Clock, Workers: 1, Limit: int64(n.v.Source.FileLimit)})
+	fl, err := docfile.NewFlusher(docfile.Options{Layout: n.r.o.layout(n.r.dir), Token: n.r.token(), Clock: n.r.o.Clock, Workers: 1, Limit: int64(n.v.Source.FileLimit)})
 	if err != nil {
 		return err
 	}
@@ -277,13 +276,13 @@ func (n *renewal) putBack(key string, version wal.LSN, f *repair.Finding) error 
 	if err != nil {
 		return err
 	}
-	name := n.r.Path(filepath.FromSlash(f.Path))
+	name := n.r.path(filepath.FromSlash(f.Path))
 	if info, err := n.r.o.FS.Stat(name); err == nil && !info.Mode.IsRegular() {
-		if err := n.r.AsideSpecial(&d, f.Path, journal.Why(d.Findings)); err != nil {
+		if err := n.r.setSpecialAside(&d, f.Path, noteOf(&d)); err != nil {
 			return err
 		}
 	}
-	if err := n.r.WriteAt(&d, f.Path, doc, e.Time); err != nil {
+	if err := n.r.writeAt(&d, f.Path, doc, e.Time); err != nil {
 		return err
 	}
 	d.Result = "put back, from the log"

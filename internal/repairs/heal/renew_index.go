@@ -44,12 +44,12 @@ func (n *renewal) begin() error {
 	if err := r.o.Random(nonce[:]); err != nil {
 		return err
 	}
-	if err := r.IntendAny(n.d, "wal/"+segment.Name(number)); err != nil {
+	if err := r.keepFor(n.d, "wal/"+segment.Name(number)); err != nil {
 		return err
 	}
 	geo := segment.Geometry{UUID: n.log.UUID(), Size: n.log.SegmentSize()}
 	h := segment.Header{Nonce: binary.LittleEndian.Uint32(nonce[:]), Time: max(r.o.Clock().UnixMicro(), n.c.Time+1, n.lastTime+1)}
-	mark, err := wal.NewSegment(r.o.FS, r.Dir, geo, number, h, r.o.fileMode())
+	mark, err := wal.NewSegment(r.o.FS, r.dir, geo, number, h, r.o.fileMode())
 	if err != nil {
 		return err
 	}
@@ -58,10 +58,10 @@ func (n *renewal) begin() error {
 	}
 	c := n.c
 	c.UUID, c.SegmentSize, c.Flushed, c.Spilled, c.Attested, c.Time, c.Mtimes = geo.UUID, geo.Size, mark, mark, mark, h.Time, [wal.Folders]int64{}
-	if err := r.IntendAny(n.d, "checkpoint"); err != nil {
+	if err := r.keepFor(n.d, "checkpoint"); err != nil {
 		return err
 	}
-	if err := wal.NewCheckpoint(r.o.FS, r.Dir, c, r.o.fileMode()); err != nil {
+	if err := wal.NewCheckpoint(r.o.FS, r.dir, c, r.o.fileMode()); err != nil {
 		return err
 	}
 	n.d.Result = strings.TrimPrefix(n.d.Result+"; the log goes on in "+segment.Name(number), "; ")
@@ -72,7 +72,7 @@ func (n *renewal) begin() error {
 func (n *renewal) index(mark wal.Mark) error {
 	r, src := n.r, n.s.Source()
 	for _, name := range []string{index.BaseName, index.DeltaName} {
-		if err := r.IntendAny(n.d, name); err != nil {
+		if err := r.keepFor(n.d, name); err != nil {
 			return err
 		}
 	}
@@ -91,7 +91,7 @@ func (n *renewal) index(mark wal.Mark) error {
 		}
 	}
 	for _, name := range []string{index.DeltaName, index.BaseName} {
-		if err := r.Remove(name); err != nil {
+		if err := r.remove(name); err != nil {
 			return err
 		}
 	}
@@ -130,7 +130,7 @@ func (n *renewal) writeIndex(set *index.Set, mark wal.Mark) error {
 		model = n.model
 	}
 	_, err := index.WriteBase(set, index.Target{
-		FS: r.o.FS, Dir: r.Dir, Temp: r.Path("tmp", "index.repair"), Perm: r.o.fileMode(),
+		FS: r.o.FS, Dir: r.dir, Temp: r.path("tmp", "index.repair"), Perm: r.o.fileMode(),
 		Store: uuid.UUID(n.log.UUID()).String(), LSN: mark.LSN, Chain: mark.Sum, Now: r.o.Clock(), Model: model,
 	}, ch)
 	return err

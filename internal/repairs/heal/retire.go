@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/varve-db/varve/internal/journal"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/repairs/past"
 	"github.com/varve-db/varve/repair"
@@ -44,7 +43,7 @@ func (r *repairer) retireBelow(d *repair.Done, log *wal.FileLog, number uint64, 
 			return err
 		}
 		if unbegun {
-			if err := r.Remove(rel); err != nil {
+			if err := r.remove(rel); err != nil {
 				return err
 			}
 			continue
@@ -57,8 +56,8 @@ func (r *repairer) retireBelow(d *repair.Done, log *wal.FileLog, number uint64, 
 		if sound {
 			// Zeros from where a frame began look as an end does. Then a copy that is made lacks what was there, and
 			// goes again when the segment comes back.
-			if _, gone := r.o.FS.Stat(r.Path(filepath.FromSlash(copied))); cut && places.Gone(gone) {
-				err = r.IntendAny(d, copied)
+			if _, gone := r.o.FS.Stat(r.path(filepath.FromSlash(copied))); cut && places.Gone(gone) {
+				err = r.keepFor(d, copied)
 			}
 			if err == nil {
 				err = log.ArchiveSegment(f.Number)
@@ -70,7 +69,7 @@ func (r *repairer) retireBelow(d *repair.Done, log *wal.FileLog, number uint64, 
 			return err
 		}
 		one := repair.Done{Action: repair.Action{Do: d.Do, Path: rel, Findings: d.Findings}}
-		if err := r.Aside(&one, rel, journal.Why(d.Findings)); err != nil && !errors.Is(err, journal.ErrNothing) {
+		if err := r.setAside(&one, rel, reasonOf(d.Findings)); err != nil && !errors.Is(err, errNothing) {
 			return err
 		}
 		if d.Where == "" || rel == d.Path {
@@ -87,7 +86,7 @@ func (r *repairer) salvage(d *repair.Done, log *wal.FileLog, list []wal.SegmentF
 	if len(next) > 0 && next[0].Err == nil && next[0].Start.PrevEnd == end {
 		last.Sum = next[0].Start.PrevSum
 	}
-	if err := r.IntendAny(d, copied); err != nil {
+	if err := r.keepFor(d, copied); err != nil {
 		return err
 	}
 	_, err := log.SalvageSegment(r.ctx, f.Number, last)

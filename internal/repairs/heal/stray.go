@@ -10,7 +10,6 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
-	"github.com/varve-db/varve/internal/journal"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/repairs/verify"
 	"github.com/varve-db/varve/repair"
@@ -50,7 +49,7 @@ type changedError struct{}
 func (changedError) Error() string {
 	return "the file or the store has changed since: it is planned again"
 }
-func (changedError) Unwrap() error { return journal.ErrNothing }
+func (changedError) Unwrap() error { return errNothing }
 
 // twiceError is a file with the id of another one that no entry accounts for either, and that is adopted.
 type twiceError struct{ other string } // in the folder of the kind
@@ -100,7 +99,7 @@ func (o *Options) judgeFiles(ctx context.Context, p *repair.RepairPlan) error {
 		return nil // what is said without it stays
 	}
 	defer func() { _ = s.Close() }()
-	h := &healer{r: &repairer{ctx: ctx, Changer: o.changer(p.Dir), o: *o}, s: s, v: verify.New(ctx, s.Source(), repair.VerifyOptions{Workers: 1}, nil)}
+	h := &healer{r: &repairer{ctx: ctx, changer: o.changer(p.Dir), o: *o}, s: s, v: verify.New(ctx, s.Source(), repair.VerifyOptions{Workers: 1}, nil)}
 	adopted := map[string]string{} // the file, by kind and id
 	for i := range all {
 		f := &all[i]
@@ -118,7 +117,7 @@ func (o *Options) judgeFiles(ctx context.Context, p *repair.RepairPlan) error {
 		if err := h.recall(k); err != nil {
 			return err
 		}
-		why := journal.Why([]repair.Finding{*f})
+		why := reasonOf([]repair.Finding{*f})
 		is, err := h.judge(k, name, "", why)
 		if err == nil && is.add != nil {
 			key := string(k.Letter) + is.id
@@ -128,7 +127,7 @@ func (o *Options) judgeFiles(ctx context.Context, p *repair.RepairPlan) error {
 				adopted[key] = name
 			}
 		}
-		if errors.Is(err, journal.ErrNothing) {
+		if errors.Is(err, errNothing) {
 			continue
 		}
 		if err != nil {
@@ -158,7 +157,7 @@ func (h *healer) judge(k *document.Kind, name, other, why string) (*verdict, err
 	v := h.v
 	f := v.Read(k, name)
 	if places.Gone(f.Err) {
-		return nil, journal.ErrNothing
+		return nil, errNothing
 	}
 	aside := func(why string) *verdict { return &verdict{heals: repair.ByMoving, why: why} }
 	if f.Err != nil {
@@ -178,7 +177,7 @@ func (h *healer) judge(k *document.Kind, name, other, why string) (*verdict, err
 	_, err = v.Source.State.Find(k.Letter, c.ID)
 	switch {
 	case err == nil && docfile.FileName(c.ID) == name:
-		return nil, journal.ErrNothing // it has an entry by now
+		return nil, errNothing // it has an entry by now
 	case err == nil: // the document is in its place, or should be
 		if back, err := h.judgeBack(k, &f, c.ID); back != nil || err != nil {
 			return back, err
@@ -267,7 +266,7 @@ func (h *healer) judgeUnparsable(k *document.Kind, name, why string) (*verdict, 
 // stray carries out what judge decides, if that is what the plan says; what it returns is to be adopted.
 func (h *healer) stray(held *wal.Held, k *document.Kind, d *repair.Done) (*newcomer, error) {
 	f := &d.Findings[0]
-	is, err := h.judge(k, strings.TrimPrefix(d.Path, k.Folder+"/"), twice(f.Err), journal.Why(d.Findings))
+	is, err := h.judge(k, strings.TrimPrefix(d.Path, k.Folder+"/"), twice(f.Err), reasonOf(d.Findings))
 	if err != nil {
 		return nil, err
 	}
@@ -297,7 +296,7 @@ func (h *healer) stray(held *wal.Held, k *document.Kind, d *repair.Done) (*newco
 		}
 		return nil, nil
 	}
-	return nil, h.r.Aside(d, d.Path, is.why)
+	return nil, h.r.setAside(d, d.Path, is.why)
 }
 
 // putBack gives a document its file back that lies under another name.
@@ -309,20 +308,14 @@ func (h *healer) putBack(held *wal.Held, d *repair.Done, b *returned) error {
 			return err
 		}
 		d.Do = repair.Restore
-		return h.r.Aside(d, d.Path, result+"; it was put back under its own")
+		return h.r.setAside(d, d.Path, result+"; it was put back under its own")
 	}
-	if err := h.formerly(k, d, nil, b.newest.Version); err != nil {
-		return err
-	}
-	version, err := h.s.Adopt(h.r.ctx, held, k.Letter, b.file.Data, b.file.Info.Mtime, b.newest.Version)
-	if err == nil {
-		err = h.r.Manifest.Became(version)
-	}
+	_, err := h.s.Adopt(h.r.ctx, held, k.Letter, b.file.Data, b.file.Info.Mtime, b.newest.Version)
 	if err != nil {
 		return fmt.Errorf("%s: %w", id, err)
 	}
 	d.Do = repair.Adopt
-	return h.r.Aside(d, d.Path, result+"; it was adopted under its own")
+	return h.r.setAside(d, d.Path, result+"; it was adopted under its own")
 }
 
 // salvageable returns what can be read of a file that is no document, while neither index nor log may be whole: nil if

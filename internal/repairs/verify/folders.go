@@ -3,12 +3,11 @@ package verify
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/human"
-	"github.com/varve-db/varve/internal/journal"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
@@ -49,26 +48,16 @@ func (v *Run) temp() error {
 
 // quarantine counts what was set aside.
 func (v *Run) quarantine() error {
-	names, err := v.Source.FS.ReadDir(v.path("quarantine"))
-	if places.Gone(err) {
-		return nil
-	}
+	layout := docfile.Layout{FS: v.Source.FS, Root: v.Source.Dir}
+	n, notes, err := docfile.NewQuarantine(layout, nil).Count()
 	if err != nil {
 		return err
 	}
-	notes := 0
-	for _, name := range names {
-		switch {
-		case strings.HasSuffix(name, ".note.json"):
-			notes++
-		case filepath.Ext(name) != ".part" && !strings.HasSuffix(name, journal.Tail):
-			v.sum.Quarantined++
-		}
-	}
+	v.sum.Quarantined += int64(n)
 	if v.sum.Quarantined == 0 {
 		return nil
 	}
-	return v.report(repair.Finding{Kind: repair.Quarantined, Path: "quarantine", Offset: -1, Stake: "what was set aside, until you have inspected it",
+	return v.report(repair.Finding{Kind: repair.Quarantined, Path: "quarantine", Offset: -1, Stake: "what was set aside, until you have inspected it", Next: repair.NextQuarantine,
 		Err: fmt.Errorf("%s set aside, %d with a note that says why", human.Count(int(v.sum.Quarantined), "file is", "files are"), notes)})
 }
 

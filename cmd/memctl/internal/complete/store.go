@@ -40,6 +40,23 @@ func Scopes(a *cli.App) cobra.CompletionFunc {
 	})
 }
 
+// Quarantine offers the names of what was set aside, the newest first.
+func Quarantine(a *cli.App) cobra.CompletionFunc {
+	return fromStore(a, func(ctx context.Context, st *varve.Store, _ string, offer func(word) bool) {
+		var list []varve.Quarantined
+		for q, err := range st.Admin().Quarantine().All(ctx) {
+			if err == nil {
+				list = append(list, q)
+			}
+		}
+		for _, q := range slices.Backward(list) {
+			if !offer(word{q.Name, about(q.From + " " + q.Reason)}) {
+				return
+			}
+		}
+	})
+}
+
 // spans are how long ago the memories that were written last may have been written: most stores have
 // enough of them in a day or less, and reading a whole store takes longer than a person waits.
 var spans = []time.Duration{10 * time.Minute, 2 * time.Hour, 24 * time.Hour, 30 * 24 * time.Hour}

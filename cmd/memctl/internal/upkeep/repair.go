@@ -2,7 +2,6 @@ package upkeep
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 
@@ -14,9 +13,9 @@ import (
 )
 
 func Repair(a *cli.App) *cobra.Command {
-	var apply, undo, members bool
+	var apply, members bool
 	c := &cobra.Command{
-		Use:   "repair [ID]",
+		Use:   "repair",
 		Short: "Repair what verify finds",
 		Long: `Print what would repair the store: each step, the copy from which it restores, and what no copy
 has. Nothing is changed without --apply. Replaced or removed files are in quarantine/ afterwards,
@@ -25,37 +24,20 @@ with a note that says why, and verify no longer finds anything.
 An assembly may name memories that do not exist, if it was imported that way. This is not damage
 and is not changed; with --missing-members those ids are removed from the assembly.
 
---undo restores the state before the newest repair, or before the repair with this ID, including
-the damage. It is refused if the store has changed since, and if another copy of the store was
-repaired: in a clone, and wherever a store was copied to other than by migrate.`,
-		Example: "  memctl repair                    what would be done\n  memctl repair --apply\n  memctl repair --undo",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 || len(args) == 1 && !undo {
-				return cli.Usagef(cmd.CommandPath(), "one ID may be given, and only with --undo")
-			}
-			return nil
-		},
-		RunE: a.DoWhole(func(cmd *cobra.Command, args []string) error {
-			if (apply || members) && undo {
-				return cli.Usagef(cmd.CommandPath(), "--undo cannot be combined with --apply or --missing-members")
-			}
+A repair has no undo: what it rebuilds is derived, and the files that it replaced are in quarantine/.
+memctl quarantine restore brings a document back from there.`,
+		Example: "  memctl repair                    what would be done\n  memctl repair --apply\n  memctl quarantine list           what it set aside",
+		Args:    cli.NoArguments,
+		RunE: a.DoWhole(func(cmd *cobra.Command, _ []string) error {
 			dir, err := a.Locate()
 			if err != nil {
 				return err
-			}
-			if undo {
-				id := ""
-				if len(args) > 0 {
-					id = args[0]
-				}
-				return undoRepair(cmd.Context(), a, dir, id)
 			}
 			return repairStore(cmd.Context(), a, dir, apply, members)
 		}),
 	}
 	c.Flags().BoolVar(&apply, "apply", false, "perform the repair")
 	c.Flags().BoolVar(&members, "missing-members", false, "remove ids of missing memories from assemblies")
-	c.Flags().BoolVar(&undo, "undo", false, "restore the state before a repair")
 	return c
 }
 
@@ -162,6 +144,7 @@ func showPlan(a *cli.App, p *varve.RepairPlan) {
 	showMembers(a, p)
 	if len(p.Actions) == 0 && v.count() == 0 {
 		a.Say("nothing to repair")
+		saySetAside(a, p.Summary.Quarantined)
 		return
 	}
 	if n, pids := p.Alone(), others(p.Processes); n > 0 && len(pids)+len(p.Elsewhere) > 0 {
@@ -199,7 +182,6 @@ func plannedFor(p *varve.RepairPlan) (list []varve.Finding) {
 }
 
 func showRepair(a *cli.App, r *varve.RepairReport, err error) {
-	a.Document.Member("repair", r.ID)
 	a.Document.Begin("actions")
 	for _, d := range r.Done {
 		x := actionOf(d.Action)
@@ -244,43 +226,15 @@ func showRepair(a *cli.App, r *varve.RepairReport, err error) {
 	} else if v.count() == 0 && err == nil { // else nobody has looked
 		a.Say("verified: %s", &v)
 	}
-	if r.NoUndo != nil {
-		a.Note("this repair cannot be undone by memctl: %s", cli.Printable(r.NoUndo.Error()))
-	} else if r.ID != "" && len(r.Done) > 0 {
-		a.Say("to undo: memctl repair --undo %s", r.ID)
-	}
+	saySetAside(a, r.Summary.Quarantined)
 	v.note(a, "memctl verify names the remedy for each remaining finding")
 }
 
-func undoRepair(ctx context.Context, a *cli.App, dir, id string) error {
-	r, err := varve.UndoRepair(ctx, dir, storeOptions(a), id)
-	var refused *varve.UndoRefused
-	if errors.As(err, &refused) {
-		return cli.WithFix(err, "the files that the repair set aside are in quarantine/, each with a note")
+// saySetAside names the command that shows what is in quarantine/.
+func saySetAside(a *cli.App, n int64) {
+	if n > 0 {
+		a.Say("%s in quarantine/: memctl quarantine list", cli.Count(int(n), "file is", "files are"))
 	}
-	var foreign *varve.UndoForeign
-	if errors.As(err, &foreign) {
-		return cli.WithFix(err, foreign.Fix())
-	}
-	if err != nil {
-		if errors.Is(err, varve.ErrNotFound) {
-			return cli.WithFix(fmt.Errorf("%w", err), "the files quarantine/repair-*.undo.jsonl name the repairs")
-		}
-		return err
-	}
-	if a.Document != nil {
-		a.Document.Member("undone", append([]string{}, r.Undone...))
-		a.Document.Member("left", append([]string{}, r.Left...))
-		return nil
-	}
-	for _, s := range r.Undone {
-		a.Say("restored: %s", cli.Printable(s))
-	}
-	for _, s := range r.Left {
-		a.Say("not restored: %s", cli.Printable(s))
-	}
-	a.Say("undid repair %s", r.ID)
-	return nil
 }
 
 // others leaves this process out of a list.

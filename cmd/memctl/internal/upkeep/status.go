@@ -59,7 +59,8 @@ type State struct {
 	LastFlush  *time.Time `json:"last_flush"`
 	LastBackup *time.Time `json:"last_backup"`
 	Refused    *refused   `json:"refused_edits"`
-	Embedder   *embedder  `json:"embedder"` // null: no service is configured
+	SetAside   int        `json:"quarantined"` // things in quarantine/
+	Embedder   *embedder  `json:"embedder"`    // null: no service is configured
 	Problems   []string   `json:"problems"`
 	Next       string     `json:"next"`
 
@@ -175,6 +176,9 @@ func stateOf(ctx context.Context, dir string, st *varve.Store) State {
 			s.Scopes++
 		}
 	}
+	if n, err := st.Admin().Quarantine().Count(); err == nil {
+		s.SetAside = n
+	}
 	s.Limits = limitsIn(st.Admin().Config())
 	s.Next = next(&s)
 	return s
@@ -271,6 +275,9 @@ func showState(a *cli.App, s State) {
 		if s.Polls != "" {
 			line("", "notifications are missing: %s", s.Polls)
 		}
+	}
+	if s.SetAside > 0 {
+		line("set aside", "%s in quarantine/: memctl quarantine list", cli.Count(s.SetAside, "file", "files"))
 	}
 	line("last flush", "%s", ago(a, s.LastFlush))
 	if s.LastBackup == nil {

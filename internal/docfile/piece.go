@@ -1,0 +1,241 @@
+package docfile
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+const (
+	noteMost = 64 << 20 // bytes of a note: it may have a line of the index
+
+	// The undo files of stores that an older version repaired. Nothing reads them any more.
+	undoHead = "repair-"
+	undoTail = ".undo.jsonl"
+)
+
+// IsUndo reports whether a name in quarantine/ is that of an undo file of an older version.
+func IsUndo(name string) bool {
+	return strings.HasPrefix(name, undoHead) && strings.HasSuffix(name, undoTail)
+}
+
+// Piece is one thing in quarantine/.
+type Piece struct {
+	Name string
+	Info vfs.Info
+	Note *Note // nil: none, or one that cannot be read
+	Err  error // why the note cannot be read
+	Lone bool  // it is a note whose subject is gone
+}
+
+// Pieces returns what is in quarantine, the oldest first. Interrupted writes, and what a purge overwrites next, are not
+// among it. What is removed meanwhile is left out.
+func (q *Quarantine) Pieces() ([]Piece, error) {
+	names, err := q.names()
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Piece, 0, len(names))
+	for _, name := range names {
+		if isNote(name, names) {
+			continue
+		}
+		p, err := q.Piece(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, p)
+	}
+	slices.SortFunc(list, func(a, b Piece) int {
+		return cmp.Or(a.When().Compare(b.When()), strings.Compare(a.Name, b.Name))
+	})
+	return list, nil
+}
+
+// Count returns how many things are in quarantine, and how many of these have a note. Undo files are not counted.
+func (q *Quarantine) Count() (n, noted int, err error) {
+	names, err := q.names()
+	for _, name := range names {
+		switch {
+		case isNote(name, names):
+			noted++
+		case !IsUndo(name):
+			n++
+		}
+	}
+	return n, noted, err
+}
+
+// checkPiece refuses what is no name in a folder. A foreign file may have one that the store would not give.
+func checkPiece(name string) error {
+	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") ||
+		strings.ContainsRune(name, filepath.Separator) {
+		return &errs.FieldError{Field: "file name", Value: human.Quote(name), Err: errors.New("must be one element of a path")}
+	}
+	return nil
+}
+
+// names returns the names in the folder, sorted, without those of unfinished writes.
+func (q *Quarantine) names() ([]string, error) {
+	dir := q.l.path(quarantineFolder)
+	switch err := q.l.checkFolder(dir); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	names, err := q.l.FS.ReadDir(dir)
+	if err != nil {
+		return nil, failure("list", quarantineFolder, err)
+	}
+	names = slices.DeleteFunc(vfs.WithoutLost(q.l.FS, dir, names), func(name string) bool {
+		return strings.HasSuffix(name, partSuffix) || strings.HasSuffix(name, ".purged")
+	})
+	slices.Sort(names)
+	return names, nil
+}
+
+// Piece returns one thing in quarantine by its name, fs.ErrNotExist if there is none.
+func (q *Quarantine) Piece(name string) (Piece, error) {
+	p := Piece{Name: name}
+	if err := checkPiece(name); err != nil {
+		return p, err
+	}
+	if err := q.l.checkFolder(q.l.path(quarantineFolder)); err != nil {
+		return p, err
+	}
+	var err error
+	path := q.l.path(quarantineFolder, name)
+	if p.Info, err = q.l.FS.Stat(path); err != nil {
+		return p, failure("look at", q.l.rel(path), err)
+	}
+	note := path + noteSuffix
+	if _, err := q.l.FS.Stat(note); errors.Is(err, fs.ErrNotExist) {
+		if note, p.Lone = path, strings.HasSuffix(name, noteSuffix); !p.Lone {
+			return p, nil
+		}
+	}
+	b, err := vfs.ReadText(q.l.FS, note, noteMost)
+	var n Note
+	if err == nil {
+		err = json.Unmarshal(b, &n)
+	}
+	if err == nil && n.Why == "" && n.From == "" {
+		err = errs.ErrInvalid
+	}
+	if err != nil {
+		p.Lone = false // a document whose id ends like this, perhaps
+		if note != path {
+			p.Err = failure("read", q.l.rel(note), err)
+		}
+		return p, nil
+	}
+	p.Note = &n
+	return p, nil
+}
+
+// Open opens a piece that is a regular file.
+func (q *Quarantine) Open(name string) (vfs.File, error) {
+	if err := checkPiece(name); err != nil {
+		return nil, err
+	}
+	path := q.l.path(quarantineFolder, name)
+	f, err := q.l.FS.OpenFile(path, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, failure("open", q.l.rel(path), err)
+	}
+	return f, nil
+}
+
+// Drop removes pieces and their notes, durably, and returns the names of those that it removed. A folder is removed with
+// everything in it, and no link is followed. missing returns the error for a name that is not there. Only the holder of
+// flush.lock may call it: a round may rely on the bytes of an edit that are there already.
+func (q *Quarantine) Drop(ctx context.Context, names []string, missing func(name string) error) ([]string, error) {
+	var dropped []string
+	var fails []error
+	for _, name := range names {
+		if err := ctx.Err(); err != nil {
+			fails = append(fails, err)
+			break
+		}
+		err := q.drop(name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			fails = append(fails, missing(name))
+		case err != nil:
+			fails = append(fails, err)
+		default:
+			dropped = append(dropped, name)
+		}
+	}
+	if len(dropped) > 0 {
+		fails = append(fails, q.sync())
+	}
+	return dropped, errors.Join(fails...)
+}
+
+func (q *Quarantine) drop(name string) error {
+	if err := checkPiece(name); err != nil {
+		return err
+	}
+	if err := q.l.checkFolder(q.l.path(quarantineFolder)); err != nil {
+		return err
+	}
+	path := q.l.path(quarantineFolder, name)
+	if err := q.removeAll(path); err != nil {
+		return failure("remove", q.l.rel(path), err)
+	}
+	// The note goes last: an interrupted removal leaves what says why something was here.
+	for _, suffix := range []string{noteSuffix, noteSuffix + partSuffix} {
+		info, err := q.l.FS.Stat(path + suffix)
+		if err == nil && info.Mode.IsRegular() { // a note is nothing else
+			err = q.l.FS.Remove(path + suffix)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return failure("remove", q.l.rel(path+suffix), err)
+		}
+	}
+	return nil
+}
+
+// removeAll removes a file, or a folder with everything in it.
+func (q *Quarantine) removeAll(path string) error {
+	info, err := q.l.FS.Stat(path)
+	if err != nil {
+		return err
+	}
+	if info.Mode.IsDir() {
+		names, err := q.l.FS.ReadDir(path)
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			if err := q.removeAll(filepath.Join(path, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	return q.l.FS.Remove(path)
+}
+
+// When returns the time at which a piece was set aside: that of its note, else of its last change.
+func (p *Piece) When() time.Time {
+	if p.Note != nil && !p.Note.When.IsZero() {
+		return p.Note.When
+	}
+	return p.Info.Mtime
+}

@@ -1,0 +1,225 @@
+package heal
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/repair"
+)
+
+// errNothing is the error of an action that is no longer necessary.
+var errNothing = errors.New("nothing to do any more")
+
+// changer replaces and removes files of a store. The previous file has a second name in quarantine/, with a note,
+// durably, before its place changes.
+type changer struct {
+	fs     vfs.FS
+	dir    string
+	layout docfile.Layout
+	mode   fs.FileMode // of the files that it creates
+	clock  func() time.Time
+	aside  *docfile.Quarantine
+}
+
+func newChanger(layout docfile.Layout, mode fs.FileMode, clock func() time.Time) *changer {
+	return &changer{
+		fs: layout.FS, dir: layout.Root, layout: layout, mode: mode, clock: clock, aside: docfile.NewQuarantine(layout, clock),
+	}
+}
+
+// keep gives the file at a path in the store a second name in quarantine, and returns that name and the file's
+// attributes: "" if there is no file.
+func (c *changer) keep(rel string, n docfile.Note) (where string, info vfs.Info, err error) {
+	name, err := places.Enter(c.fs, c.dir, rel)
+	if err == nil {
+		info, err = c.fs.Stat(name)
+	}
+	if places.Gone(err) {
+		return "", info, nil
+	}
+	if err != nil {
+		return "", info, err
+	}
+	n.From = rel
+	if n.Why == "" {
+		n.Why = "repair replaced it"
+	}
+	where, err = c.aside.Keep(name, n)
+	return where, info, err
+}
+
+// setAside moves the file at a path into quarantine.
+func (c *changer) setAside(d *repair.Done, rel, why string) error {
+	return c.setAsideWith(d, rel, docfile.Note{Why: why, ID: d.ID})
+}
+
+// setAsideWith does the same with a note that says more than why.
+func (c *changer) setAsideWith(d *repair.Done, rel string, n docfile.Note) error {
+	special, err := c.special(rel)
+	if err != nil {
+		return err
+	}
+	if special {
+		return c.setSpecialAside(d, rel, n)
+	}
+	where, _, err := c.keep(rel, n)
+	if err != nil {
+		return err
+	}
+	if where == "" {
+		return errNothing
+	}
+	d.Where, d.Result = where, "now in "+where
+	return c.remove(rel)
+}
+
+// special reports whether what is at a path in the store cannot have two names, or is too large or too sparse to be
+// hashed: it is renamed into quarantine. errNothing if nothing is there.
+func (c *changer) special(rel string) (bool, error) {
+	name, err := places.Enter(c.fs, c.dir, rel)
+	var info vfs.Info
+	if err == nil {
+		info, err = c.fs.Stat(name)
+	}
+	if places.Gone(err) {
+		return false, errNothing
+	}
+	if err != nil {
+		return false, err
+	}
+	return !info.Mode.IsRegular() || info.Size > docfile.HashMost || vfs.SparseAt(c.fs, name, info.Size), nil
+}
+
+// setSpecialAside renames what special reports.
+func (c *changer) setSpecialAside(d *repair.Done, rel string, n docfile.Note) error {
+	name, err := places.Enter(c.fs, c.dir, rel)
+	if err != nil {
+		return err
+	}
+	where, err := c.aside.Special(name, n)
+	if places.Gone(err) {
+		return errNothing
+	}
+	if err != nil {
+		return err
+	}
+	d.Where, d.Result = where, "now in "+where
+	return nil
+}
+
+// remove removes a file that has a second name in quarantine, durably.
+func (c *changer) remove(rel string) error {
+	name, err := places.Enter(c.fs, c.dir, rel)
+	if err != nil {
+		return err
+	}
+	if err := c.fs.Remove(name); err != nil && !places.Gone(err) {
+		return err
+	}
+	return c.fs.SyncDir(filepath.Dir(name))
+}
+
+// clear sets aside what is in the place of a file and is special: no second name keeps it while it is replaced.
+func (c *changer) clear(d *repair.Done, rel string) error {
+	special, err := c.special(rel)
+	if errors.Is(err, errNothing) || err == nil && !special {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	done := *d
+	err = c.setSpecialAside(&done, rel, noteOf(d))
+	d.Where = done.Where
+	return err
+}
+
+// keepFor keeps a file that an action is going to replace or remove.
+func (c *changer) keepFor(d *repair.Done, rel string) error {
+	if err := c.clear(d, rel); err != nil {
+		return err
+	}
+	where, _, err := c.keep(rel, noteOf(d))
+	if where != "" && d.Where == "" {
+		d.Where = where
+	}
+	return err
+}
+
+// write puts bytes in the place of a file, which is kept.
+func (c *changer) write(d *repair.Done, rel string, data []byte) error {
+	return c.writeAt(d, rel, data, c.clock())
+}
+
+// writeAt does so and gives the file a time.
+func (c *changer) writeAt(d *repair.Done, rel string, data []byte, mtime time.Time) error {
+	if err := c.clear(d, rel); err != nil {
+		return err
+	}
+	where, _, err := c.keep(rel, noteOf(d))
+	if err != nil {
+		return err
+	}
+	if where != "" {
+		d.Where = where
+	}
+	name, err := places.Enter(c.fs, c.dir, rel)
+	if err != nil {
+		return err
+	}
+	temp := c.path("tmp", "repair."+filepath.Base(name))
+	if err := c.layout.Folder("tmp").Make(); err != nil {
+		return err
+	}
+	if err := c.fs.Remove(temp); err != nil && !places.Gone(err) {
+		return err
+	}
+	f, err := c.fs.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, c.mode)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(data, 0)
+	if err == nil {
+		err = f.SetMtime(mtime)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := c.fs.Rename(temp, name); err != nil {
+		return err
+	}
+	return c.fs.SyncDir(filepath.Dir(name))
+}
+
+// path returns the path of a file of the store.
+func (c *changer) path(elem ...string) string {
+	return filepath.Join(append([]string{c.dir}, elem...)...)
+}
+
+// noteOf returns the note of what an action replaces.
+func noteOf(d *repair.Done) docfile.Note {
+	n := docfile.Note{Why: reasonOf(d.Findings), ID: d.ID}
+	for _, f := range d.Findings {
+		n.Version = max(n.Version, f.LSN)
+	}
+	return n
+}
+
+// reasonOf returns the first reason of some findings.
+func reasonOf(list []repair.Finding) string {
+	for _, f := range list {
+		if f.Err != nil {
+			return string(f.Kind) + ": " + f.Err.Error()
+		}
+	}
+	return "repair"
+}

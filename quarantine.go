@@ -1,0 +1,304 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/memstore"
+)
+
+// Quarantine is what was set aside in quarantine/: by a repair, by the adoption of an edit, by a flush, by the recovery
+// of the log, or by a person. Nothing is removed from it except by Drop and Purge.
+type Quarantine struct{ st *Store }
+
+// Quarantine returns what was set aside.
+func (ad Admin) Quarantine() Quarantine { return Quarantine{ad.st} }
+
+// Quarantined is one thing in quarantine/. Its name may be any that the file system accepts.
+type Quarantined struct {
+	Name  string
+	What  QuarantinedKind
+	Mode  fs.FileMode // the type of what is no regular file, and the permissions
+	Size  int64       // in bytes, as it is now
+	Time  time.Time   // when it was set aside; without a note, when it was last changed
+	Noted bool        // it has a note, from which the following is
+
+	From    string // the path that it had in the store, with slashes
+	ID      string // of the document, "" if it is unknown or none
+	Version uint64 // the newest version of the document that was known then, 0 if it is unknown
+	Reason  string
+	Hash    string // "sha256:…" of the bytes that were set aside, "" if they were not hashed
+	Known   string // what the index had of the document, as JSON; "" for nothing
+}
+
+// QuarantinedKind tells kinds of things in quarantine/ apart.
+type QuarantinedKind string
+
+// The kinds of things in quarantine/.
+const (
+	QuarantinedFile    QuarantinedKind = "file"
+	QuarantinedSpecial QuarantinedKind = "special" // a folder, a link or another thing that is no regular file
+	QuarantinedNote    QuarantinedKind = "note"    // the note of a thing that is gone
+	QuarantinedUndo    QuarantinedKind = "undo"    // the record of a repair by an older version: nothing reads it
+)
+
+// RestoredDocument is a document that Quarantine.Restore put back.
+type RestoredDocument struct {
+	Assembly bool // else it is a memory
+	ID       string
+	Version  uint64
+}
+
+func (q Quarantine) folder() *docfile.Quarantine {
+	return docfile.NewQuarantine(q.st.inner.Engine.Layout(), q.st.inner.Engine.Env().Clock)
+}
+
+// All yields what is in quarantine/, the oldest first. An error is the last value.
+func (q Quarantine) All(ctx context.Context) iter.Seq2[Quarantined, error] {
+	return engine.Whole(ctx, func(yield func(Quarantined, error) bool) {
+		if err := q.st.inner.Engine.BeginUse(); err != nil {
+			yield(Quarantined{}, err)
+			return
+		}
+		defer q.st.inner.Engine.EndUse()
+		list, err := q.folder().Pieces()
+		if err != nil {
+			yield(Quarantined{}, err)
+			return
+		}
+		for i := range list {
+			if ctx.Err() != nil || !yield(quarantinedOf(&list[i]), nil) {
+				return
+			}
+		}
+	})
+}
+
+// Count returns how many things are in quarantine/, without the undo files of older versions.
+func (q Quarantine) Count() (int, error) {
+	if err := q.st.inner.Engine.BeginUse(); err != nil {
+		return 0, err
+	}
+	defer q.st.inner.Engine.EndUse()
+	n, _, err := q.folder().Count()
+	return n, err
+}
+
+// Get returns one thing in quarantine/ by its name, which is no path: ErrNotFound if there is none.
+func (q Quarantine) Get(_ context.Context, name string) (Quarantined, error) {
+	if err := q.st.inner.Engine.BeginUse(); err != nil {
+		return Quarantined{}, err
+	}
+	defer q.st.inner.Engine.EndUse()
+	p, err := q.piece(name)
+	return quarantinedOf(&p), err
+}
+
+func (q Quarantine) piece(name string) (docfile.Piece, error) {
+	p, err := q.folder().Piece(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = notQuarantined(name)
+	}
+	return p, err
+}
+
+func notQuarantined(name string) error {
+	return fmt.Errorf("quarantine/%s: %w", places.Shown(name), errs.ErrNotFound)
+}
+
+func quarantinedOf(p *docfile.Piece) Quarantined {
+	d := Quarantined{Name: p.Name, What: QuarantinedFile, Mode: p.Info.Mode, Size: p.Info.Size, Time: p.When()}
+	switch {
+	case p.Lone:
+		d.What = QuarantinedNote
+	case !p.Info.Mode.IsRegular():
+		d.What, d.Size = QuarantinedSpecial, 0
+	case docfile.IsUndo(p.Name):
+		d.What = QuarantinedUndo
+	}
+	switch n := p.Note; {
+	case n != nil:
+		d.Noted, d.From, d.ID, d.Version = true, n.From, n.ID, n.Version
+		d.Reason, d.Hash, d.Known = n.Why, n.Hash, string(n.Known)
+	case p.Err != nil:
+		d.Reason = "the note cannot be read: " + p.Err.Error()
+	}
+	return d
+}
+
+// Copy writes the exact bytes of a regular file in quarantine/ to w, and returns their number.
+func (q Quarantine) Copy(ctx context.Context, name string, w io.Writer) (int64, error) {
+	if err := q.st.inner.Engine.BeginUse(); err != nil {
+		return 0, err
+	}
+	defer q.st.inner.Engine.EndUse()
+	p, err := q.piece(name)
+	if err != nil {
+		return 0, err
+	}
+	if !p.Info.Mode.IsRegular() {
+		return 0, fmt.Errorf("quarantine/%s is %s, not a regular file: %w",
+			places.Shown(name), vfs.KindOf(p.Info.Mode), errs.ErrInvalid)
+	}
+	f, err := q.folder().Open(name)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return io.Copy(w, &untilDone{ctx, io.NewSectionReader(f, 0, info.Size)})
+}
+
+// untilDone is a reader that ends with an error when its context does.
+type untilDone struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (u *untilDone) Read(b []byte) (int, error) {
+	if err := u.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return u.r.Read(b)
+}
+
+// Restore writes a memory or an assembly that was set aside, as a new version of its id. The present version, if there
+// is one, stays in the history. An expires_at that is over does not come back, nor does the embedding of a model that
+// was replaced since. ErrInvalid if the file is not a document that the store accepts; a *ConflictError if a condition
+// does not hold. The file stays in quarantine/.
+func (q Quarantine) Restore(ctx context.Context, name string, conds ...Cond) (RestoredDocument, error) {
+	if err := q.st.inner.Engine.BeginUse(); err != nil {
+		return RestoredDocument{}, err
+	}
+	defer q.st.inner.Engine.EndUse()
+	if err := q.st.inner.Engine.Writable(); err != nil {
+		return RestoredDocument{}, err
+	}
+	p, err := q.piece(name)
+	if err != nil {
+		return RestoredDocument{}, err
+	}
+	r, err := q.restore(ctx, &p, conds)
+	if err != nil {
+		err = fmt.Errorf("restoring quarantine/%s: %w", places.Shown(name), err)
+	}
+	return r, err
+}
+
+func (q Quarantine) restore(ctx context.Context, p *docfile.Piece, conds []Cond) (RestoredDocument, error) {
+	m, a, err := q.document(p)
+	if err != nil {
+		return RestoredDocument{}, err
+	}
+	options := []PutOption{AllowMissing()}
+	for _, c := range conds {
+		options = append(options, c)
+	}
+	if a != nil {
+		stored, err := q.st.Assemblies().Put(ctx, *a, options...)
+		return RestoredDocument{Assembly: true, ID: a.ID, Version: stored.Version}, err
+	}
+	if !m.ExpiresAt.IsZero() && !q.st.inner.Engine.Env().Clock().Before(m.ExpiresAt) {
+		m.ExpiresAt = time.Time{}
+	}
+	if n := p.Note; n != nil && n.Version != 0 && q.st.inner.Vectors.Model().LSN > n.Version {
+		m.Embedding = nil
+	}
+	stored, err := q.st.put(ctx, *m, options[1:])
+	return RestoredDocument{ID: m.ID, Version: stored.Version}, err
+}
+
+// document reads a piece as the kind of document whose folder it was in, else as the others. One of the results is
+// nil.
+func (q Quarantine) document(p *docfile.Piece) (*Memory, *Assembly, error) {
+	switch d := quarantinedOf(p); d.What {
+	case QuarantinedSpecial:
+		return nil, nil, fmt.Errorf("%s is not a document: %w", vfs.KindOf(d.Mode), errs.ErrInvalid)
+	case QuarantinedNote, QuarantinedUndo:
+		return nil, nil, fmt.Errorf("the %s file is not a document: %w", d.What, errs.ErrInvalid)
+	}
+	from, id := "", ""
+	if n := p.Note; n != nil {
+		if from = n.From; docfile.FileName(n.ID) == path.Base(from) {
+			id = n.ID // of a document without an id, which is that of its own place
+		}
+	}
+	dir, _, inFolder := strings.Cut(from, "/")
+	if inFolder && dir != "tmp" && document.At(from) == nil {
+		return nil, nil, fmt.Errorf("%s is not the place of a memory or an assembly: %w", places.Shown(from), errs.ErrInvalid)
+	}
+	env := q.st.inner.Engine.Env()
+	data, err := vfs.ReadText(env.FS, filepath.Join(env.Dir, docfile.QuarantineFolder, p.Name), places.StoredMost)
+	if err != nil {
+		return nil, nil, env.IOError("reading", filepath.Join(env.Dir, docfile.QuarantineFolder, p.Name), err)
+	}
+	limits := memstore.DecodeOptions{Limits: document.Stored, Location: env.NaiveTimes}
+	m, merr := memstore.Decode(data, limits)
+	group := document.At(from) == document.Assemblies
+	if merr == nil && !group {
+		return m, nil, nil
+	}
+	groupLimits := assembly.DecodeOptions{Limits: document.StoredAssembly, Location: env.NaiveTimes}
+	a, aerr := assembly.Decode(data, groupLimits)
+	switch {
+	case aerr == nil:
+		return nil, a, nil
+	case merr == nil:
+		return m, nil, nil
+	}
+	// A document without an id has that of its place.
+	limits.IDOptional, groupLimits.IDOptional = true, true
+	switch {
+	case group && id != "":
+		if named, err := assembly.Decode(data, groupLimits); err == nil && named.ID == "" {
+			named.ID = id
+			return nil, named, nil
+		}
+	case document.At(from) == document.Memories && id != "":
+		if named, err := memstore.Decode(data, limits); err == nil && named.ID == "" {
+			named.ID = id
+			return named, nil, nil
+		}
+	}
+	if group {
+		return nil, nil, aerr
+	}
+	return nil, nil, merr
+}
+
+// Drop removes things from quarantine/ with their notes, durably, and returns the names of those that it removed. A
+// folder is removed with everything in it. Their bytes are not overwritten: see Purge. The errors of those that cannot
+// be removed are joined; ErrNotFound for a name that is not there.
+func (q Quarantine) Drop(ctx context.Context, names ...string) (dropped []string, err error) {
+	if err := q.st.inner.Engine.BeginUse(); err != nil {
+		return nil, err
+	}
+	defer q.st.inner.Engine.EndUse()
+	if err := q.st.inner.Engine.Writable(); err != nil {
+		return nil, err
+	}
+	held, err := q.st.inner.Engine.Log().LockFlush(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer held.Unlock()
+	return q.folder().Drop(ctx, names, notQuarantined)
+}
