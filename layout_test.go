@@ -52,6 +52,8 @@ var order = []string{
 	"internal/words/narrow",
 	"segment",
 	"internal/forge",
+	"wal/page",
+	"wal/past",
 	"wal",
 	"index",
 	"memstore",

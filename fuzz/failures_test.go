@@ -493,7 +493,7 @@ func script10(m *machine, h *history, part int) {
 }
 
 // 13: a stale second checkpointer resets a log that is in use. sight and the
-// fresh Checkpoint at the head of flush.go round; raise in wal/shared.go.
+// fresh Checkpoint at the head of flush.go round; raise in wal/page.
 func TestFailures13(t *testing.T) {
 	b := newBench(t)
 	a, _ := b.start("a")

@@ -158,7 +158,7 @@ func (w *watcher) readMore(ctx context.Context) error {
 		}
 		// Released under the reader: the archive has it.
 	}
-	return w.collect(ctx, to, h.engine.Log().History(ctx, w.at))
+	return w.collect(ctx, to, h.engine.Log().Past().Entries(ctx, wal.Mark{LSN: w.at}, h.engine.Log().Durable()))
 }
 
 // collect takes whole batches, those up to a position or as many as are read at once.

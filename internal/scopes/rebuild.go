@@ -90,7 +90,7 @@ func (ws *Scopes) scopeNamed(ctx context.Context, file string) (key string, err 
 	if key, err := ws.scopeOf(file); err == nil {
 		return key, nil
 	}
-	for e, err := range ws.engine.Log().History(ctx, 0) {
+	for e, err := range ws.engine.Log().Past().Entries(ctx, wal.Mark{LSN: 0}, ws.engine.Log().Durable()) {
 		if err != nil {
 			if ctx.Err() != nil || !errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrTruncated) {
 				return "", err
@@ -126,7 +126,7 @@ func (s *scope) past(ctx context.Context) (p played, last wal.LSN, missing bool,
 	p.state = working.NewState()
 	missing = true
 	var grown size
-	for e, err := range ws.engine.Log().History(ctx, 0) {
+	for e, err := range ws.engine.Log().Past().Entries(ctx, wal.Mark{LSN: 0}, ws.engine.Log().Durable()) {
 		if err != nil {
 			if ctx.Err() != nil || !errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrTruncated) {
 				return p, 0, false, err

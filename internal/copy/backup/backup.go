@@ -27,6 +27,7 @@ import (
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // Source is an open store whose files were just flushed, as a backup sees it.
@@ -352,7 +353,7 @@ func (b *backup) log(ctx context.Context, end wal.Mark) error {
 // moments reads the copied log from end to end, and says between which moments
 // the backup can be restored.
 func (b *backup) moments(ctx context.Context, end wal.Mark, newest int64) error {
-	past := &wal.Past{FS: b.n.fs, Dir: b.n.path(backupWAL), Geometry: geometryOf(&b.info)}
+	past := &past.Log{FS: b.n.fs, Dir: b.n.path(backupWAL), Geometry: geometryOf(&b.info)}
 	if err := checkLog(ctx, past, b.from, end); err != nil {
 		return fmt.Errorf("the copied log does not read back: %w", err)
 	}
@@ -393,7 +394,7 @@ func unread(err error) error {
 }
 
 // checkLog follows the chain from one mark to another.
-func checkLog(ctx context.Context, past *wal.Past, from, end wal.Mark) error {
+func checkLog(ctx context.Context, past *past.Log, from, end wal.Mark) error {
 	for _, err := range past.Entries(ctx, from, end.LSN) {
 		if err != nil {
 			return unread(err)

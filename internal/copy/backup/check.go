@@ -20,7 +20,7 @@ import (
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
-	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // faultsMost bounds the faults of one backup that Check names.
@@ -55,7 +55,7 @@ func Check(ctx context.Context, fsys vfs.FS, dir string, progress func(done, tot
 
 // checkOwnLog follows the log of a backup.
 func checkOwnLog(ctx context.Context, fsys vfs.FS, dir string, info *repair.BackupInfo) error {
-	past := &wal.Past{FS: fsys, Dir: filepath.Join(dir, backupWAL), Geometry: geometryOf(info)}
+	past := &past.Log{FS: fsys, Dir: filepath.Join(dir, backupWAL), Geometry: geometryOf(info)}
 	from, err := markAt(info.From)
 	if err != nil {
 		return damagedBackup(repair.BackupName, err)

@@ -23,6 +23,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // What is damaged in a backup does not keep the rest from being restored. A document is taken only
@@ -321,7 +322,7 @@ func (r *restore) healed(f *lost, data []byte, mtime time.Time, version uint64, 
 }
 
 // healFrom looks in a log.
-func (r *restore) healFrom(ctx context.Context, past *wal.Past, from, to wal.LSN, done string) error {
+func (r *restore) healFrom(ctx context.Context, past *past.Log, from, to wal.LSN, done string) error {
 	var codec record.Codec
 	codec.Bound(past.Geometry.Limit())
 	for e, err := range past.Entries(ctx, wal.Mark{LSN: from}, to) {
@@ -352,11 +353,11 @@ func (r *restore) healFrom(ctx context.Context, past *wal.Past, from, to wal.LSN
 }
 
 // own is the log in the backup.
-func (r *restore) own() *wal.Past {
+func (r *restore) own() *past.Log {
 	if r.mended != nil {
 		return r.mended
 	}
-	return &wal.Past{FS: r.s.FS, Dir: filepath.Join(r.s.Backup, backupWAL), Geometry: geometryOf(&r.info)}
+	return &past.Log{FS: r.s.FS, Dir: filepath.Join(r.s.Backup, backupWAL), Geometry: geometryOf(&r.info)}
 }
 
 // nothingLeft says that a backup has nothing that can be restored.

@@ -19,6 +19,7 @@ import (
 	"github.com/varve-db/varve/internal/worklog"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // RestoreSource says from what and to where.
@@ -39,7 +40,7 @@ type RestoreSource struct {
 
 	// The log of the store that was backed up, where it still lives: it goes on
 	// where the backup's ends. nil: none.
-	Living *wal.Past
+	Living *past.Log
 	To     wal.LSN // up to where it is durable
 	// Has reports whether that store has a document now, expired or not.
 	Has func(letter byte, id string) (bool, error)
@@ -113,7 +114,7 @@ type restore struct {
 	names  map[string]bool            // their files, with the folder
 	scopes map[string]*worklog.Replay // by file: those that the log says something of
 	past   []stretch
-	mended *wal.Past        // the backup's log, if it is damaged
+	mended *past.Log        // the backup's log, if it is damaged
 	holed  bool             // and has holes
 	cause  error            // why, until one is met
 	fresh  map[string]bool  // the files that are newer than what such a log has

@@ -16,7 +16,7 @@ import (
 	"github.com/varve-db/varve/internal/copy/backup"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
-	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // mirror makes the rest of the new place equal to the old one, which is at rest.
@@ -211,7 +211,7 @@ func (m *migrate) wholeCopy(path string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	_, whole, ok := wal.InflateCopy(b)
+	_, whole, ok := past.InflateCopy(b)
 	return ok && whole, nil
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // doomedSuffix marks what is being overwritten: half of it gone, nothing would
@@ -185,7 +186,7 @@ func (t *Set) inFile(fsys vfs.FS, folder, name string) (is bool, left []byte, er
 		return false, nil, err
 	}
 	from := whence(fsys, folder, name)
-	plain, whole, archived := wal.InflateCopy(b)
+	plain, whole, archived := past.InflateCopy(b)
 	if archived {
 		b = plain
 	}

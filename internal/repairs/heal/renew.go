@@ -23,6 +23,7 @@ import (
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal"
+	walpast "github.com/varve-db/varve/wal/past"
 )
 
 // A log with damage in it cannot be mended in place: each frame names the one
@@ -95,7 +96,7 @@ func (n *renewal) read() error {
 		return err
 	}
 	n.attested = max(n.c.Attested.LSN, known)
-	list, _, err := n.log.SegmentFiles()
+	list, _, err := n.log.Past().SegmentFiles()
 	if err != nil {
 		return err
 	}
@@ -103,7 +104,7 @@ func (n *renewal) read() error {
 	var batch []wal.Entry
 	ended, begun := false, map[uint64]bool{}
 	for i, f := range list {
-		unbegun, err := n.log.Unbegun(f)
+		unbegun, err := n.log.Past().Unbegun(f)
 		if err != nil && !places.Gone(err) {
 			return err
 		}
@@ -112,7 +113,7 @@ func (n *renewal) read() error {
 		}
 		begun[f.Number] = true
 		end, _ := past.FramesEnd(n.log, list[i:])
-		_, err = n.log.WalkSegment(n.r.ctx, f.Number, prev, end, func(end wal.Mark, e *wal.Entry) error {
+		_, err = n.log.Past().WalkSegment(n.r.ctx, f.Number, prev, end, func(end wal.Mark, e *wal.Entry) error {
 			if ended {
 				return nil
 			}
@@ -150,15 +151,15 @@ func (n *renewal) read() error {
 // holes adds the segments that are missing between spilled and what was durable; begun holds those that
 // are there.
 func (n *renewal) holes(list []wal.SegmentFile, begun map[uint64]bool) {
-	first, _ := n.log.Place(n.c.Spilled.LSN - 1)
-	last, _ := n.log.Place(n.attested - 1)
-	if newest := wal.NewestSegment(list); last > newest+1 { // a mark may say anything
-		n.gaps = append(n.gaps, wal.Gap{At: max(n.c.Spilled.LSN, n.log.SegmentEnd(newest)), To: n.attested, Err: segment.ErrEnd})
+	first, _ := n.log.Past().Place(n.c.Spilled.LSN - 1)
+	last, _ := n.log.Past().Place(n.attested - 1)
+	if newest := walpast.NewestSegment(list); last > newest+1 { // a mark may say anything
+		n.gaps = append(n.gaps, wal.Gap{At: max(n.c.Spilled.LSN, n.log.Past().SegmentEnd(newest)), To: n.attested, Err: segment.ErrEnd})
 		last = newest
 	}
 	for number := first; number <= last; number++ {
 		if !begun[number] {
-			end := n.log.SegmentEnd(number)
+			end := n.log.Past().SegmentEnd(number)
 			n.gaps = append(n.gaps, wal.Gap{At: end - n.log.SegmentSize(), To: min(end, n.attested), Err: segment.ErrEnd})
 		}
 	}

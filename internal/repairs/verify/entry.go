@@ -67,8 +67,8 @@ func (r *row) visit(end wal.Mark, e *wal.Entry) error {
 func (r *row) invalid(e *wal.Entry, err error) error {
 	f := r.finding(repair.EntryInvalid, e.LSN, e.Key, err)
 	f.Stake = "this version"
-	spilled, _ := r.v.Source.Log.Place(r.v.Source.Log.Spilled() - 1)
-	number, _ := r.v.Source.Log.Place(e.LSN)
+	spilled, _ := r.v.Source.Log.Past().Place(r.v.Source.Log.Spilled() - 1)
+	number, _ := r.v.Source.Log.Past().Place(e.LSN)
 	if number < spilled {
 		f.Remarks |= repair.Released
 	}
@@ -137,7 +137,7 @@ func (r *row) asIndexed(e *wal.Entry) bool {
 const hashMember = `"content_hash":"sha256:`
 
 func (r *row) finding(kind repair.Kind, at wal.LSN, key string, err error) repair.Finding {
-	n, offset := r.v.Source.Log.Place(at)
+	n, offset := r.v.Source.Log.Past().Place(at)
 	f := repair.Finding{Kind: kind, Severity: repair.Lost, Path: "wal/" + segment.Name(n), Offset: offset, LSN: at, Next: repair.NextRepair, Err: err}
 	if len(key) > 1 {
 		f.ID = strings.ToValidUTF8(key[1:], "\ufffd")
@@ -238,7 +238,7 @@ func (r *row) vanished() error {
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(r.absent), func(a, b string) int { return cmp.Compare(r.absent[a], r.absent[b]) }) {
 		at := r.absent[key]
-		n, _ := r.v.Source.Log.Place(at)
+		n, _ := r.v.Source.Log.Past().Place(at)
 		p, err := r.v.Source.State.Find(key[0], key[1:])
 		if !errors.Is(err, errs.ErrNotFound) || p.Version >= at || !r.sound(n) || r.ahead(at) {
 			continue

@@ -1,4 +1,4 @@
-package wal
+package past
 
 import (
 	"encoding/binary"
@@ -17,11 +17,11 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// segmentCopy reads an archived segment by position, as if it were the segment's file.
+// Copy reads an archived segment by position, as if it were the segment's file.
 // Every block but the last is full, so a position names its block; where that
 // begins in the file is found along the heads, as far as they are needed. One
 // block is kept inflated. What is damaged reads as segment.ErrPayload.
-type segmentCopy struct {
+type Copy struct {
 	f       vfs.File
 	info    vfs.Info
 	size    int64
@@ -34,16 +34,16 @@ type segmentCopy struct {
 	held    int // the block in plain, -1 for none
 }
 
-// openCopy opens the copy of a segment in dir/archive. A missing one is errNoSegment.
-func openCopy(fsys vfs.FS, dir string, number uint64) (*segmentCopy, error) {
-	f, err := fsys.OpenFile(filepath.Join(dir, archiveName(number)), os.O_RDONLY, 0)
+// OpenCopy opens the copy of a segment in dir/archive. A missing one is ErrNoSegment.
+func OpenCopy(fsys vfs.FS, dir string, number uint64) (*Copy, error) {
+	f, err := fsys.OpenFile(filepath.Join(dir, CopyName(number)), os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("segment %d, also in the archive: %w", number, errNoSegment)
+		return nil, fmt.Errorf("segment %d, also in the archive: %w", number, ErrNoSegment)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("opening an archived segment: %w", err)
 	}
-	c := &segmentCopy{f: f, held: -1, starts: []int64{archiveHead}}
+	c := &Copy{f: f, held: -1, starts: []int64{archiveHead}}
 	if err := c.open(number); err != nil {
 		_ = c.Close()
 		return nil, err
@@ -51,14 +51,14 @@ func openCopy(fsys vfs.FS, dir string, number uint64) (*segmentCopy, error) {
 	return c, nil
 }
 
-func (c *segmentCopy) open(number uint64) error {
+func (c *Copy) open(number uint64) error {
 	info, err := c.f.Stat()
 	if err != nil {
 		return err
 	}
 	c.info, c.size = info, info.Size
 	var head [archiveHead]byte
-	n, err := readFull(c.f, head[:], 0)
+	n, err := ReadFull(c.f, head[:], 0)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (c *segmentCopy) open(number uint64) error {
 	}
 	c.version = min(version, ArchiveFormat)
 	// Its own checksum covers what the one of zstd does.
-	c.dec, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.IgnoreChecksum(true), zstd.WithDecoderMaxMemory(2*archiveBlock))
+	c.dec, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.IgnoreChecksum(true), zstd.WithDecoderMaxMemory(2*BlockSize))
 	if err == nil && bad != nil {
 		// A bit of the version that has flipped makes no newer program: then the blocks
 		// are as this one writes them.
@@ -81,10 +81,10 @@ func (c *segmentCopy) open(number uint64) error {
 }
 
 // Name is the path of the copy.
-func (c *segmentCopy) Name() string { return c.f.Name() }
+func (c *Copy) Name() string { return c.f.Name() }
 
 // Close lets the file go.
-func (c *segmentCopy) Close() error {
+func (c *Copy) Close() error {
 	if c.dec != nil {
 		c.dec.Close()
 	}
@@ -92,14 +92,14 @@ func (c *segmentCopy) Close() error {
 }
 
 // ReadAt implements io.ReaderAt for the bytes of the segment.
-func (c *segmentCopy) ReadAt(b []byte, off int64) (int, error) {
+func (c *Copy) ReadAt(b []byte, off int64) (int, error) {
 	n := 0
 	for n < len(b) {
 		at := off + int64(n)
-		if err := c.block(int(at / archiveBlock)); err != nil {
+		if err := c.block(int(at / BlockSize)); err != nil {
 			return n, err
 		}
-		from := at % archiveBlock
+		from := at % BlockSize
 		if from >= int64(len(c.plain)) {
 			return n, io.EOF
 		}
@@ -109,7 +109,7 @@ func (c *segmentCopy) ReadAt(b []byte, off int64) (int, error) {
 }
 
 // block inflates a block into plain; one behind the last is empty.
-func (c *segmentCopy) block(i int) error {
+func (c *Copy) block(i int) error {
 	if i == c.held {
 		return nil
 	}
@@ -129,7 +129,7 @@ func (c *segmentCopy) block(i int) error {
 		c.packed = make([]byte, size)
 	}
 	c.packed = c.packed[:size]
-	n, err := readFull(c.f, c.packed, at+blockHead)
+	n, err := ReadFull(c.f, c.packed, at+blockHead)
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (c *segmentCopy) block(i int) error {
 }
 
 // unpack inflates the block at a place of the file into dst, and checks it against its head.
-func (c *segmentCopy) unpack(dec *zstd.Decoder, at int64, head *[blockHead]byte, packed, dst []byte) ([]byte, error) {
+func (c *Copy) unpack(dec *zstd.Decoder, at int64, head *[blockHead]byte, packed, dst []byte) ([]byte, error) {
 	le := binary.LittleEndian
 	plain, err := dec.DecodeAll(packed, dst)
 	if err == nil && (len(plain) != int(le.Uint32(head[4:])) || blockSum(c.version, packed, plain) != le.Uint64(head[8:])) {
@@ -155,9 +155,9 @@ func (c *segmentCopy) unpack(dec *zstd.Decoder, at int64, head *[blockHead]byte,
 // inflateAtOnce is how many blocks are inflated at the same time.
 const inflateAtOnce = 2
 
-// inflate reads the whole segment, as far as there is room for it, and returns how many bytes of it are in b.
-func (c *segmentCopy) inflate(b []byte) (n int, err error) {
-	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(inflateAtOnce), zstd.IgnoreChecksum(true), zstd.WithDecoderMaxMemory(2*archiveBlock))
+// Inflate reads the whole segment, as far as there is room for it, and returns how many bytes of it are in b.
+func (c *Copy) Inflate(b []byte) (n int, err error) {
+	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(inflateAtOnce), zstd.IgnoreChecksum(true), zstd.WithDecoderMaxMemory(2*BlockSize))
 	if err != nil {
 		return 0, err
 	}
@@ -172,7 +172,7 @@ func (c *segmentCopy) inflate(b []byte) (n int, err error) {
 		le, at := binary.LittleEndian, c.starts[i]
 		full := int(le.Uint32(head[4:]))
 		packed := make([]byte, le.Uint32(head[:]))
-		m, err := readFull(c.f, packed, at+blockHead)
+		m, err := ReadFull(c.f, packed, at+blockHead)
 		if err != nil {
 			return n, errors.Join(err, g.Wait())
 		}
@@ -184,18 +184,18 @@ func (c *segmentCopy) inflate(b []byte) (n int, err error) {
 			}
 			return err
 		})
-		if n += len(place); full < archiveBlock {
+		if n += len(place); full < BlockSize {
 			break // the last one
 		}
 	}
 	return n, g.Wait()
 }
 
-// longer says, once all of it was read, that the file goes on behind the last block.
-func (c *segmentCopy) longer() bool { return c.starts[len(c.starts)-1] < c.size }
+// Longer reports, once all of it was read, whether the file goes on behind the last block.
+func (c *Copy) Longer() bool { return c.starts[len(c.starts)-1] < c.size }
 
 // seek finds a block and returns its head, nil behind the last.
-func (c *segmentCopy) seek(i int) (*[blockHead]byte, error) {
+func (c *Copy) seek(i int) (*[blockHead]byte, error) {
 	for {
 		k := min(i, len(c.starts)-1)
 		at := c.starts[k]
@@ -203,19 +203,19 @@ func (c *segmentCopy) seek(i int) (*[blockHead]byte, error) {
 			return nil, nil
 		}
 		var head [blockHead]byte
-		n, err := readFull(c.f, head[:], at)
+		n, err := ReadFull(c.f, head[:], at)
 		if err != nil {
 			return nil, err
 		}
 		le := binary.LittleEndian
 		size, full := int64(le.Uint32(head[:])), int64(le.Uint32(head[4:]))
 		// A length beyond what a block can be is not followed.
-		if n < len(head) || size > 2*archiveBlock || full == 0 || full > archiveBlock || size > c.size-at-blockHead {
+		if n < len(head) || size > 2*BlockSize || full == 0 || full > BlockSize || size > c.size-at-blockHead {
 			return nil, c.bad(at, errors.New("no block begins here, or the file breaks off in it"))
 		}
 		if k+1 == len(c.starts) {
 			c.starts = append(c.starts, at+blockHead+size)
-			c.last = full < archiveBlock
+			c.last = full < BlockSize
 		}
 		if k == i {
 			return &head, nil
@@ -223,7 +223,7 @@ func (c *segmentCopy) seek(i int) (*[blockHead]byte, error) {
 	}
 }
 
-func (c *segmentCopy) bad(at int64, err error) error {
+func (c *Copy) bad(at int64, err error) error {
 	return fmt.Errorf("%s at byte %d: %w: %w", c.Name(), at, segment.ErrPayload, err)
 }
 
@@ -238,7 +238,7 @@ func InflateCopy(b []byte) (plain []byte, whole, ok bool) {
 	number := le.Uint64(b[16:])
 	version, err := archiveStart(b, number)
 	version, whole = min(version, ArchiveFormat), err == nil
-	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(2*archiveBlock))
+	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(2*BlockSize))
 	if err != nil {
 		return nil, false, false
 	}
@@ -246,7 +246,7 @@ func InflateCopy(b []byte) (plain []byte, whole, ok bool) {
 	at := archiveHead
 	for at+blockHead <= len(b) {
 		size, full := int(le.Uint32(b[at:])), int(le.Uint32(b[at+4:]))
-		if size > 2*archiveBlock || size > len(b)-at-blockHead {
+		if size > 2*BlockSize || size > len(b)-at-blockHead {
 			break
 		}
 		packed := b[at+blockHead : at+blockHead+size]
@@ -261,3 +261,41 @@ func InflateCopy(b []byte) (plain []byte, whole, ok bool) {
 	start, _, err := segment.ParseStart(plain)
 	return plain, whole && at == len(b) && err == nil && start.Number == number, true
 }
+
+// Packed returns a block of the file with its head if it has these bytes, otherwise nil.
+func (c *Copy) Packed(i int, plain []byte) []byte {
+	head, err := c.seek(i)
+	if err != nil || head == nil || c.version != ArchiveFormat {
+		return nil
+	}
+	le := binary.LittleEndian
+	if int(le.Uint32(head[4:])) != len(plain) {
+		return nil
+	}
+	b := make([]byte, blockHead+int(le.Uint32(head[:])))
+	if n, err := ReadFull(c.f, b, c.starts[i]); err != nil || n < len(b) {
+		return nil
+	}
+	if blockSum(ArchiveFormat, b[blockHead:], plain) != le.Uint64(b[8:]) {
+		return nil
+	}
+	return b
+}
+
+// EachBlock calls do for each block of the segment with its offset.
+func (c *Copy) EachBlock(do func(b []byte, at int64) error) error {
+	for i := 0; ; i++ {
+		if err := c.block(i); err != nil {
+			return err
+		}
+		if len(c.plain) == 0 {
+			return nil
+		}
+		if err := do(c.plain, int64(i)*BlockSize); err != nil {
+			return err
+		}
+	}
+}
+
+// Info returns what the file of the copy was when it was opened.
+func (c *Copy) Info() vfs.Info { return c.info }

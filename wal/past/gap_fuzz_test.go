@@ -1,4 +1,4 @@
-package wal
+package past
 
 import (
 	"context"
@@ -20,7 +20,7 @@ func gapped(geo segment.Geometry) []byte {
 	h := segment.Header{Time: 1}
 	b := segment.AppendStart(nil, segment.Start{Geometry: geo, Number: 1}, &h)
 	frame := func(key string) segment.Header {
-		f := segment.Header{Kind: kindUser, LSN: geo.Start(1) + uint64(len(b)), Time: h.Time + 1, Previous: h.Sum}
+		f := segment.Header{Kind: KindUser, LSN: geo.Start(1) + uint64(len(b)), Time: h.Time + 1, Previous: h.Sum}
 		b = geo.AppendFrame(b, &f, key, []byte("value of "+key))
 		return f
 	}
@@ -44,7 +44,7 @@ func TestGapped(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, segment.Name(1)), gapped(geo), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := &Past{FS: vfs.OS(), Dir: dir, Geometry: geo}
+	p := &Log{FS: vfs.OS(), Dir: dir, Geometry: geo}
 	var got []string
 	for e, err := range p.Entries(t.Context(), Mark{LSN: geo.Start(1)}, geo.Start(1)+600) {
 		var gap *errs.GapError
@@ -92,7 +92,7 @@ func FuzzGapped(f *testing.F) {
 		if err := os.WriteFile(filepath.Join(dir, segment.Name(1)), b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		p := &Past{FS: vfs.OS(), Dir: dir, Geometry: geo}
+		p := &Log{FS: vfs.OS(), Dir: dir, Geometry: geo}
 		var last LSN
 		n := 0
 		for e, err := range p.Entries(context.Background(), Mark{LSN: geo.Start(1)}, geo.End(1)) {

@@ -1,4 +1,4 @@
-package wal
+package past
 
 import (
 	"context"
@@ -12,11 +12,11 @@ import (
 // From is where Entries begins to read, for a caller that has seen everything before a position and
 // no later entry: 0 is as far back as there is no hole. The position need not be where a frame
 // begins. *errs.TruncatedError when something between it and the oldest entry that is kept is gone.
-func (p *Past) From(ctx context.Context, from, to LSN) (LSN, error) {
+func (p *Log) From(ctx context.Context, from, to LSN) (LSN, error) {
 	if from >= to {
 		return to, nil
 	}
-	oldest, began, _, err := p.oldest(to)
+	oldest, began, _, err := p.Oldest(to)
 	switch {
 	case err != nil:
 		return 0, err
@@ -26,7 +26,7 @@ func (p *Past) From(ctx context.Context, from, to LSN) (LSN, error) {
 		return 0, &errs.TruncatedError{Oldest: oldest}
 	}
 	number := p.Geometry.Number(from)
-	_, h, err := p.start(number)
+	_, h, err := p.Start(number)
 	if err != nil {
 		return 0, err
 	}
@@ -58,15 +58,15 @@ func (p *Past) From(ctx context.Context, from, to LSN) (LSN, error) {
 //
 // The times of frames are sorted, and no reading is later than the time of its frame, so the search
 // for the segment goes by these: no entry before it has such a reading.
-func (p *Past) Since(ctx context.Context, t time.Time, to LSN) (LSN, error) {
-	oldest, _, whole, err := p.oldest(to)
+func (p *Log) Since(ctx context.Context, t time.Time, to LSN) (LSN, error) {
+	oldest, _, whole, err := p.Oldest(to)
 	if err != nil || oldest >= to {
 		return to, err
 	}
 	since := t.UnixMicro()
 	from := oldest
 	for n := p.Geometry.Number(to - 1); p.Geometry.Start(n) >= p.Geometry.Size; n-- {
-		_, h, err := p.start(n)
+		_, h, err := p.Start(n)
 		if err != nil {
 			return 0, err
 		}
@@ -86,7 +86,7 @@ func (p *Past) Since(ctx context.Context, t time.Time, to LSN) (LSN, error) {
 			lost = err
 			return false
 		}
-		if h.Kind < kindUser {
+		if h.Kind < KindUser {
 			return true
 		}
 		if _, _, f := h.Split(payload); f.Reading < since {
@@ -109,10 +109,10 @@ func (p *Past) Since(ctx context.Context, t time.Time, to LSN) (LSN, error) {
 // earlier; 0 when there is none. Readings are not sorted, so all of the log is read: batches before
 // that one may have later readings, as one has that was committed while the clock was ahead. What
 // cannot be read, which reading from there on reports, has none.
-func (p *Past) Until(ctx context.Context, from Mark, t time.Time, to LSN) (last LSN, err error) {
+func (p *Log) Until(ctx context.Context, from Mark, t time.Time, to LSN) (last LSN, err error) {
 	until := t.UnixMicro()
 	err = p.walk(ctx, from, to, func(h *segment.Header, payload []byte, err error) bool {
-		if err != nil || h.Kind < kindUser || h.More() {
+		if err != nil || h.Kind < KindUser || h.More() {
 			return true
 		}
 		if _, _, f := h.Split(payload); f.Reading <= until {

@@ -1,4 +1,4 @@
-package wal
+package past
 
 import (
 	"errors"
@@ -11,24 +11,28 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// pastFiles has one segment open: its file, or its copy where there is no file,
+// Files has one segment open: its file, or its copy where there is no file,
 // or where that was not what it should be.
-type pastFiles struct {
-	p      *Past
+type Files struct {
+	p      *Log
 	number uint64
-	src    source
+	src    Source
 	shut   func() error
 	fell   map[uint64]bool // whose copies are asked first
 }
 
-func (f *pastFiles) open(number uint64) (source, error) {
+// Files returns the files of the log, for reading by position.
+func (p *Log) Files() *Files { return &Files{p: p} }
+
+// Open returns the bytes of a segment, until the next call.
+func (f *Files) Open(number uint64) (Source, error) {
 	if f.src != nil && f.number == number {
 		return f.src, nil
 	}
-	f.close()
+	f.Close()
 	f.number = number
 	if f.fell[number] {
-		if err := f.openCopy(); err == nil || !errors.Is(err, errNoSegment) {
+		if err := f.OpenCopy(); err == nil || !errors.Is(err, ErrNoSegment) {
 			return f.src, err
 		}
 	}
@@ -41,21 +45,21 @@ func (f *pastFiles) open(number uint64) (source, error) {
 		return nil, fmt.Errorf("opening a segment: %w", err)
 	}
 	// Recycling makes the copy first. What is no file has none of the segment, and counts as missing.
-	return f.src, f.openCopy()
+	return f.src, f.OpenCopy()
 }
 
-func (f *pastFiles) openCopy() error {
-	c, err := openCopy(f.p.FS, f.p.Dir, f.number)
+func (f *Files) OpenCopy() error {
+	c, err := OpenCopy(f.p.FS, f.p.Dir, f.number)
 	if err == nil {
 		f.src, f.shut = c, c.Close
 	}
 	return err
 }
 
-// fallOver has the copies asked for what should stand at a position: that of its
+// FallOver has the copies asked for what should stand at a position: that of its
 // segment and of the one in which the log goes on. false when they were already.
-func (f *pastFiles) fallOver(at LSN) bool {
-	f.close()
+func (f *Files) FallOver(at LSN) bool {
+	f.Close()
 	n := f.p.Geometry.Number(at)
 	if f.fell[n] && f.fell[n+1] {
 		return false
@@ -67,7 +71,8 @@ func (f *pastFiles) fallOver(at LSN) bool {
 	return true
 }
 
-func (f *pastFiles) close() {
+// Close closes the file that is open.
+func (f *Files) Close() {
 	if f.src != nil {
 		_ = f.shut()
 		f.src = nil
