@@ -127,5 +127,5 @@
 //	search vectors                                      search; comparing vectors; embedders and a change of the model
 //	working                                             working memory in the store
 //	quarantine                                          what was set aside in quarantine/; internal/docfile keeps it
-//	admin verify repair purging backup migrate health   the work of internal/repairs/verify, heal, trace, copy and migrate, and the state of the store
+//	admin verify repair purging backup migrate health   internal/repairs, erase, copy; the state of the store
 package varve

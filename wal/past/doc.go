@@ -12,7 +12,7 @@
 //
 // # Pieces
 //
-// Log.Pieces returns the log as raw bytes. A piece lies in one segment and consists of whole batches,
+// Log.Pieces returns the log as raw bytes. A piece is in one segment and consists of whole batches,
 // byte for byte as they are in the file or the copy; the start frame of the segment precedes them where
 // the piece is the first of the segment. Frames whose payload a purge has erased are included as they
 // are. The frames of a batch never straddle two segments, so neither does a piece. The zeros behind the
