@@ -68,7 +68,8 @@ func (as Assemblies) GetRaw(ctx context.Context, id string) ([]byte, error) {
 }
 
 // Update changes one assembly by a function, which may run again; see Store.Update.
-func (as Assemblies) Update(ctx context.Context, id string, f func(a *Assembly) error, options ...PutOption) (Assembly, error) {
+func (as Assemblies) Update(ctx context.Context, id string, f func(a *Assembly) error,
+	options ...PutOption) (Assembly, error) {
 	var result *Assembly
 	err := as.st.Transact(ctx, func(tx *Tx) error {
 		a, err := tx.Assembly(id)
@@ -81,7 +82,8 @@ func (as Assemblies) Update(ctx context.Context, id string, f func(a *Assembly) 
 			return err
 		}
 		if changed.ID != id {
-			return &errs.FieldError{Field: "assembly_id", Value: human.Quote(changed.ID), Err: fmt.Errorf("%w: Update cannot change it from %s", errs.ErrInvalid, human.Quote(id))}
+			return &errs.FieldError{Field: "assembly_id", Value: human.Quote(changed.ID),
+				Err: fmt.Errorf("%w: Update cannot change it from %s", errs.ErrInvalid, human.Quote(id))}
 		}
 		result = &changed
 		tx.tx.PutAssemblyAt(&changed, conditionsOf(options))
@@ -103,7 +105,8 @@ func (as Assemblies) Delete(ctx context.Context, id string, conds ...Cond) error
 	if err := st.inner.Engine.Writable(); err != nil {
 		return err
 	}
-	return st.inner.Committer.Commit(ctx, []commit.Op{{Group: true, ID: id, Conds: conditionsOf(conds), MustExist: true}}, nil, 0)
+	return st.inner.Committer.Commit(ctx, []commit.Op{{Group: true, ID: id, Conds: conditionsOf(conds), MustExist: true}},
+		nil, 0)
 }
 
 // Add appends memories to the members; memories that are members already keep their place. They
@@ -118,7 +121,8 @@ func (as Assemblies) Remove(ctx context.Context, id string, memories []string, o
 }
 
 // change writes what f changed, if anything.
-func (as Assemblies) change(ctx context.Context, id string, options []PutOption, f func(*Assembly) int) (Assembly, error) {
+func (as Assemblies) change(ctx context.Context, id string, options []PutOption,
+	f func(*Assembly) int) (Assembly, error) {
 	c := conditionsOf(options)
 	return as.Update(ctx, id, func(a *Assembly) error {
 		if f(a) == 0 && !c.Any() {

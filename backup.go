@@ -42,7 +42,8 @@ func (st *Store) Backup(ctx context.Context, dir string, o BackupOptions) (Backu
 		return BackupInfo{}, fmt.Errorf("a backup needs a store that can be flushed: %w", err)
 	}
 	source.Config = func() []byte {
-		b, err := vfs.ReadFile(st.inner.Engine.Env().FS, filepath.Join(st.inner.Engine.Env().Dir, settings.Name), settings.Limit)
+		b, err := vfs.ReadFile(st.inner.Engine.Env().FS, filepath.Join(st.inner.Engine.Env().Dir, settings.Name),
+			settings.Limit)
 		if err != nil {
 			st.inner.Engine.Env().Logger.Warn("config.json is not in the backup", "err", err)
 			return nil
@@ -92,7 +93,8 @@ func Restore(ctx context.Context, from, dir string, o *RestoreOptions) (RestoreR
 		o = new(RestoreOptions)
 	}
 	if o.Version != 0 && !o.Time.IsZero() {
-		return RestoreReport{}, &errs.FieldError{Field: "Version and Time", Err: fmt.Errorf("give one of the two: %w", errs.ErrInvalid)}
+		return RestoreReport{}, &errs.FieldError{Field: "Version and Time",
+			Err: fmt.Errorf("give one of the two: %w", errs.ErrInvalid)}
 	}
 	var opt Options
 	if o.Options != nil {
@@ -111,8 +113,10 @@ func Restore(ctx context.Context, from, dir string, o *RestoreOptions) (RestoreR
 	place := opt.environment(dir)
 	s := backup.RestoreSource{
 		Self: place.Self, Random: place.Random,
-		FS: vfs.Patient(vfs.Only(opt.env.System.FS, opt.StateDir, from, dir), opt.LockWait), Backup: from, Dir: dir, FileMode: opt.FileMode, FolderMode: opt.FolderMode,
-		Known: wal.Features(opt.env.System.Features), LSN: o.Version, Time: o.Time, Strict: o.Strict, Progress: o.Progress, Files: map[string][]byte{".gitignore": []byte(engine.Ignore)},
+		FS: vfs.Patient(vfs.Only(opt.env.System.FS, opt.StateDir, from, dir), opt.LockWait), Backup: from, Dir: dir,
+		FileMode: opt.FileMode, FolderMode: opt.FolderMode,
+		Known: wal.Features(opt.env.System.Features), LSN: o.Version, Time: o.Time, Strict: o.Strict, Progress: o.Progress,
+		Files: map[string][]byte{".gitignore": []byte(engine.Ignore)},
 	}
 	if o.Log != "" {
 		past := opt

@@ -16,7 +16,8 @@ type Config struct {
 	AutoRepair       *bool `json:"auto_repair,omitempty"`        // repair at open what is cheap to repair: true
 	BackupInterval   *int  `json:"backup_interval,omitempty"`    // seconds between two index backups: 3600
 	FlushThreshold   *int  `json:"flush_threshold,omitempty"`    // changes that start a flush: 20
-	AdoptDeletions   *bool `json:"adopt_deletions,omitempty"`    // while a process watches, deleting a file deletes its memory: true
+	// while a process watches, deleting a file deletes its memory: true
+	AdoptDeletions *bool `json:"adopt_deletions,omitempty"`
 
 	// Limits of one document, put or edited by hand; what is already stored is read regardless.
 	MaxMemoryBytes   int `json:"max_memory_bytes,omitempty"`   // bytes of one memory's JSON: 16 MiB
@@ -25,7 +26,8 @@ type Config struct {
 	MaxEmbeddingDims int `json:"max_embedding_dims,omitempty"` // 65,536
 
 	MaxAssemblyMembers int `json:"max_assembly_members,omitempty"` // 100,000
-	ActivationHalfLife int `json:"activation_half_life,omitempty"` // seconds in which an assembly's activation halves: 86,400
+	// seconds in which an assembly's activation halves: 86,400
+	ActivationHalfLife int `json:"activation_half_life,omitempty"`
 
 	// Limits of the store; 0 means unlimited. They count the files with their embeddings, including
 	// what has expired and is not deleted yet; not derived data (index, vectors), the log,
@@ -45,9 +47,11 @@ type Config struct {
 	// at once.
 	MaxAge int64 `json:"max_age,omitempty"`
 
-	HistoryBytes *int64 `json:"history_bytes,omitempty"` // bytes of history kept besides the log's own: 256 MiB; 0 keeps none
-	HistoryDays  int    `json:"history_days,omitempty"`  // days after which that history is removed; 0 means never
-	BacklogBytes int64  `json:"backlog_bytes,omitempty"` // log that may be ahead of the files: 96 MiB; more buys a longer burst and a longer recovery, not throughput
+	// bytes of history kept besides the log's own: 256 MiB; 0 keeps none
+	HistoryBytes *int64 `json:"history_bytes,omitempty"`
+	HistoryDays  int    `json:"history_days,omitempty"` // days after which that history is removed; 0 means never
+	// log that may be ahead of the files: 96 MiB; more buys a longer burst and a longer recovery, not throughput
+	BacklogBytes int64 `json:"backlog_bytes,omitempty"`
 
 	// TextLanguage has words found by the stems of this language: "en" when empty. The next flush applies it.
 	TextLanguage string        `json:"text_language,omitempty"`
@@ -59,7 +63,8 @@ type Config struct {
 const (
 	AtLimitRefuse      = settings.AtLimitRefuse      // ErrLimit
 	AtLimitEvictOldest = settings.AtLimitEvictOldest // memories written longest ago are deleted
-	AtLimitEvictLowest = settings.AtLimitEvictLowest // memories with the lowest quickrecal_score are deleted, the oldest of several first
+	// memories with the lowest quickrecal_score are deleted, the oldest of several first
+	AtLimitEvictLowest = settings.AtLimitEvictLowest
 )
 
 // TextConfig says where words are searched for. The next flush applies a change; until then the previous
@@ -89,13 +94,27 @@ type VectorConfig struct {
 // in and out of package settings, which has the same fields.
 func (c *Config) in() *settings.Config {
 	return &settings.Config{
-		Format: c.Format, IndexBackupCount: c.IndexBackupCount, AutoRepair: c.AutoRepair, BackupInterval: c.BackupInterval, FlushThreshold: c.FlushThreshold, AdoptDeletions: c.AdoptDeletions, MaxMemoryBytes: c.MaxMemoryBytes, MaxIDBytes: c.MaxIDBytes, MaxDepth: c.MaxDepth, MaxEmbeddingDims: c.MaxEmbeddingDims, MaxAssemblyMembers: c.MaxAssemblyMembers, ActivationHalfLife: c.ActivationHalfLife, MaxMemories: c.MaxMemories, MaxBytes: c.MaxBytes, MaxSessionMemories: c.MaxSessionMemories, MaxSessionBytes: c.MaxSessionBytes, AtLimit: c.AtLimit, MaxAge: c.MaxAge, HistoryBytes: c.HistoryBytes, HistoryDays: c.HistoryDays, BacklogBytes: c.BacklogBytes, TextLanguage: c.TextLanguage, Text: (*settings.TextConfig)(c.Text), Vectors: (*settings.VectorConfig)(c.Vectors),
+		Format: c.Format, IndexBackupCount: c.IndexBackupCount, AutoRepair: c.AutoRepair, BackupInterval: c.BackupInterval,
+		FlushThreshold: c.FlushThreshold, AdoptDeletions: c.AdoptDeletions, MaxMemoryBytes: c.MaxMemoryBytes,
+		MaxIDBytes: c.MaxIDBytes, MaxDepth: c.MaxDepth, MaxEmbeddingDims: c.MaxEmbeddingDims,
+		MaxAssemblyMembers: c.MaxAssemblyMembers, ActivationHalfLife: c.ActivationHalfLife, MaxMemories: c.MaxMemories,
+		MaxBytes: c.MaxBytes, MaxSessionMemories: c.MaxSessionMemories, MaxSessionBytes: c.MaxSessionBytes,
+		AtLimit: c.AtLimit, MaxAge: c.MaxAge, HistoryBytes: c.HistoryBytes, HistoryDays: c.HistoryDays,
+		BacklogBytes: c.BacklogBytes, TextLanguage: c.TextLanguage, Text: (*settings.TextConfig)(c.Text),
+		Vectors: (*settings.VectorConfig)(c.Vectors),
 	}
 }
 
 func configOf(c *settings.Config) Config {
 	return Config{
-		Format: c.Format, IndexBackupCount: c.IndexBackupCount, AutoRepair: c.AutoRepair, BackupInterval: c.BackupInterval, FlushThreshold: c.FlushThreshold, AdoptDeletions: c.AdoptDeletions, MaxMemoryBytes: c.MaxMemoryBytes, MaxIDBytes: c.MaxIDBytes, MaxDepth: c.MaxDepth, MaxEmbeddingDims: c.MaxEmbeddingDims, MaxAssemblyMembers: c.MaxAssemblyMembers, ActivationHalfLife: c.ActivationHalfLife, MaxMemories: c.MaxMemories, MaxBytes: c.MaxBytes, MaxSessionMemories: c.MaxSessionMemories, MaxSessionBytes: c.MaxSessionBytes, AtLimit: c.AtLimit, MaxAge: c.MaxAge, HistoryBytes: c.HistoryBytes, HistoryDays: c.HistoryDays, BacklogBytes: c.BacklogBytes, TextLanguage: c.TextLanguage, Text: (*TextConfig)(c.Text), Vectors: (*VectorConfig)(c.Vectors),
+		Format: c.Format, IndexBackupCount: c.IndexBackupCount, AutoRepair: c.AutoRepair, BackupInterval: c.BackupInterval,
+		FlushThreshold: c.FlushThreshold, AdoptDeletions: c.AdoptDeletions, MaxMemoryBytes: c.MaxMemoryBytes,
+		MaxIDBytes: c.MaxIDBytes, MaxDepth: c.MaxDepth, MaxEmbeddingDims: c.MaxEmbeddingDims,
+		MaxAssemblyMembers: c.MaxAssemblyMembers, ActivationHalfLife: c.ActivationHalfLife, MaxMemories: c.MaxMemories,
+		MaxBytes: c.MaxBytes, MaxSessionMemories: c.MaxSessionMemories, MaxSessionBytes: c.MaxSessionBytes,
+		AtLimit: c.AtLimit, MaxAge: c.MaxAge, HistoryBytes: c.HistoryBytes, HistoryDays: c.HistoryDays,
+		BacklogBytes: c.BacklogBytes, TextLanguage: c.TextLanguage, Text: (*TextConfig)(c.Text),
+		Vectors: (*VectorConfig)(c.Vectors),
 	}
 }
 

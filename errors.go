@@ -31,8 +31,10 @@ var (
 	ErrModel          = errs.ErrModel          // see ModelError
 	ErrEmbedderDown   = errs.ErrEmbedderDown   // see EmbedderError
 	ErrMoved          = errs.ErrMoved          // see MovedError
-	ErrReplaced       = errs.ErrReplaced       // the folder of the open store was removed, renamed or replaced: open it again
-	ErrSkip           = errs.ErrSkip           // returned by the function of Update or Transact: ends the call without writing and without an error
+	// the folder of the open store was removed, renamed or replaced: open it again
+	ErrReplaced = errs.ErrReplaced
+	// returned by the function of Update or Transact: ends the call without writing and without an error
+	ErrSkip = errs.ErrSkip
 )
 
 // The error types of the store; reach them with errors.As.

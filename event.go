@@ -24,49 +24,67 @@ type EventKind string
 
 // The kinds of events.
 const (
-	EventTornTail       = EventKind(env.EventTornTail)       // unacknowledged bytes after the last commit
-	EventCorruption     = EventKind(env.EventCorruption)     // stored data is damaged: Path, LSN; Err says how
-	EventSyncFailed     = EventKind(env.EventSyncFailed)     // writes wait until one succeeds
-	EventSyncHealed     = EventKind(env.EventSyncHealed)     // a sync succeeded again; writes continue
-	EventSlowSync       = EventKind(env.EventSlowSync)       // a sync of the log took over a second; Took
-	EventLockWait       = EventKind(env.EventLockWait)       // Note names the holder
-	EventRecovered      = EventKind(env.EventRecovered)      // the log was read after an end without Close
-	EventDiskFull       = EventKind(env.EventDiskFull)       // a write failed for want of space or of inodes; Err is a DiskFullError
-	EventLowSpace       = EventKind(env.EventLowSpace)       // Bytes are left; Note says how many there should be. Sent once until there is enough space
-	EventSpaceBack      = EventKind(env.EventSpaceBack)      // there is enough space again
-	EventHealed         = EventKind(env.EventHealed)         // Path was restored; Note names the source
-	EventHoldBroken     = EventKind(env.EventHoldBroken)     // a backup took longer than the log's budget allows
-	EventArchiveGap     = EventKind(env.EventArchiveGap)     // the history has a hole; no memory is lost
-	EventReplaced       = EventKind(env.EventReplaced)       // the folder was replaced: Err is the difference, and the store writes nothing more; see ErrReplaced
-	EventArchiveCut     = EventKind(env.EventArchiveCut)     // Path was removed on a full disk: Bytes of the oldest history; no memory is lost
-	EventArchiveOld     = EventKind(env.EventArchiveOld)     // Bytes of the oldest history were removed by history_bytes or history_days: see Note
-	EventFlush          = EventKind(env.EventFlush)          // Count files became durable
-	EventFlushError     = EventKind(env.EventFlushError)     // the flush is tried again
-	EventIndex          = EventKind(env.EventIndex)          // the index was written as of LSN
-	EventMerged         = EventKind(env.EventMerged)         // Count segments of the index of words were merged, or written without what is deleted; Path, LSN, Took
-	EventRebuilt        = EventKind(env.EventRebuilt)        // from a backup or from the files; Note says why
-	EventRestored       = EventKind(env.EventRestored)       // Path was damaged or missing; restored from the log or the archive
-	EventEdit           = EventKind(env.EventEdit)           // Path is in quarantine/
-	EventAdopted        = EventKind(env.EventAdopted)        // an edit of Path by hand became a new version of ID
-	EventDeleted        = EventKind(env.EventDeleted)        // the file of ID was deleted; its versions are kept in the history; Note: it was the only copy
-	EventWatching       = EventKind(env.EventWatching)       // Note says how; Err says why not as intended
-	EventDrift          = EventKind(env.EventDrift)          // files and index do not agree: Count files in Path, or Note says what
-	EventConfig         = EventKind(env.EventConfig)         // config.json is invalid: the last valid one remains in force; at open, its valid members
-	EventBackupFail     = EventKind(env.EventBackupFail)     //
-	EventEmbedFailed    = EventKind(env.EventEmbedFailed)    // Count texts; the memories are stored and get their vectors later
-	EventEmbedWorks     = EventKind(env.EventEmbedWorks)     // the embedding service answers again
-	EventEmbedDown      = EventKind(env.EventEmbedDown)      // Count failures in a row; writes do not wait for it until Took has passed; Err is the last
+	EventTornTail   = EventKind(env.EventTornTail)   // unacknowledged bytes after the last commit
+	EventCorruption = EventKind(env.EventCorruption) // stored data is damaged: Path, LSN; Err says how
+	EventSyncFailed = EventKind(env.EventSyncFailed) // writes wait until one succeeds
+	EventSyncHealed = EventKind(env.EventSyncHealed) // a sync succeeded again; writes continue
+	EventSlowSync   = EventKind(env.EventSlowSync)   // a sync of the log took over a second; Took
+	EventLockWait   = EventKind(env.EventLockWait)   // Note names the holder
+	EventRecovered  = EventKind(env.EventRecovered)  // the log was read after an end without Close
+	// a write failed for want of space or of inodes; Err is a DiskFullError
+	EventDiskFull = EventKind(env.EventDiskFull)
+	// Bytes are left; Note says how many there should be. Sent once until there is enough space
+	EventLowSpace   = EventKind(env.EventLowSpace)
+	EventSpaceBack  = EventKind(env.EventSpaceBack)  // there is enough space again
+	EventHealed     = EventKind(env.EventHealed)     // Path was restored; Note names the source
+	EventHoldBroken = EventKind(env.EventHoldBroken) // a backup took longer than the log's budget allows
+	EventArchiveGap = EventKind(env.EventArchiveGap) // the history has a hole; no memory is lost
+	// the folder was replaced: Err is the difference, and the store writes nothing more; see ErrReplaced
+	EventReplaced = EventKind(env.EventReplaced)
+	// Path was removed on a full disk: Bytes of the oldest history; no memory is lost
+	EventArchiveCut = EventKind(env.EventArchiveCut)
+	// Bytes of the oldest history were removed by history_bytes or history_days: see Note
+	EventArchiveOld = EventKind(env.EventArchiveOld)
+	EventFlush      = EventKind(env.EventFlush)      // Count files became durable
+	EventFlushError = EventKind(env.EventFlushError) // the flush is tried again
+	EventIndex      = EventKind(env.EventIndex)      // the index was written as of LSN
+	// Count segments of the index of words were merged, or written without what is deleted; Path, LSN, Took
+	EventMerged  = EventKind(env.EventMerged)
+	EventRebuilt = EventKind(env.EventRebuilt) // from a backup or from the files; Note says why
+	// Path was damaged or missing; restored from the log or the archive
+	EventRestored = EventKind(env.EventRestored)
+	EventEdit     = EventKind(env.EventEdit)    // Path is in quarantine/
+	EventAdopted  = EventKind(env.EventAdopted) // an edit of Path by hand became a new version of ID
+	// the file of ID was deleted; its versions are kept in the history; Note: it was the only copy
+	EventDeleted  = EventKind(env.EventDeleted)
+	EventWatching = EventKind(env.EventWatching) // Note says how; Err says why not as intended
+	// files and index do not agree: Count files in Path, or Note says what
+	EventDrift = EventKind(env.EventDrift)
+	// config.json is invalid: the last valid one remains in force; at open, its valid members
+	EventConfig     = EventKind(env.EventConfig)
+	EventBackupFail = EventKind(env.EventBackupFail) //
+	// Count texts; the memories are stored and get their vectors later
+	EventEmbedFailed = EventKind(env.EventEmbedFailed)
+	EventEmbedWorks  = EventKind(env.EventEmbedWorks) // the embedding service answers again
+	// Count failures in a row; writes do not wait for it until Took has passed; Err is the last
+	EventEmbedDown      = EventKind(env.EventEmbedDown)
 	EventVectors        = EventKind(env.EventVectors)        // Count vectors in all; Path
 	EventVectorsRebuilt = EventKind(env.EventVectorsRebuilt) // the vectors were rebuilt from the memories; Err says why
-	EventVectorsSkipped = EventKind(env.EventVectorsSkipped) // the index is written without the vectors; they are completed later
-	EventViewError      = EventKind(env.EventViewError)      // Path; the index is written without it, and the next flush tries again
-	EventSwept          = EventKind(env.EventSwept)          // Count memories; Note says whether they had expired or were older than max_age
-	EventEvicted        = EventKind(env.EventEvicted)        // Count memories, to make room for a write; ID is the first
-	EventFitted         = EventKind(env.EventFitted)         // Note has the old and the new dimension
-	EventSlowed         = EventKind(env.EventSlowed)         // commits wait for the files or the index, which are Bytes behind the log; Note says why. Once, until none has waited for ten seconds
+	// the index is written without the vectors; they are completed later
+	EventVectorsSkipped = EventKind(env.EventVectorsSkipped)
+	// Path; the index is written without it, and the next flush tries again
+	EventViewError = EventKind(env.EventViewError)
+	// Count memories; Note says whether they had expired or were older than max_age
+	EventSwept   = EventKind(env.EventSwept)
+	EventEvicted = EventKind(env.EventEvicted) // Count memories, to make room for a write; ID is the first
+	EventFitted  = EventKind(env.EventFitted)  // Note has the old and the new dimension
+	// commits wait for the files or the index, which are Bytes behind the log; Note says why. Once, until none has waited
+	// for ten seconds
+	EventSlowed = EventKind(env.EventSlowed)
 )
 
 // publicEvent is an event as a host receives it.
 func publicEvent(e env.Event) Event {
-	return Event{Kind: EventKind(e.Kind), Path: e.Path, ID: e.ID, LSN: e.LSN, Note: e.Note, Count: e.Count, Bytes: e.Bytes, Took: e.Took, Err: e.Err}
+	return Event{Kind: EventKind(e.Kind), Path: e.Path, ID: e.ID, LSN: e.LSN, Note: e.Note, Count: e.Count, Bytes: e.Bytes,
+		Took: e.Took, Err: e.Err}
 }

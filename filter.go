@@ -28,12 +28,18 @@ func happened(s engine.Span) Filter {
 
 // Created passes memories first written at a time or later, and before another. Zero: any.
 func Created(since, until time.Time) Filter {
-	return filterFunc(func(f *engine.Filters) { f.Created = engine.Within(f.Created, engine.Span{Since: since, Until: until}) })
+	return filterFunc(func(f *engine.Filters) {
+		f.Created = engine.Within(f.Created,
+			engine.Span{Since: since, Until: until})
+	})
 }
 
 // Updated passes memories last written at a time or later, and before another. Zero: any.
 func Updated(since, until time.Time) Filter {
-	return filterFunc(func(f *engine.Filters) { f.Updated = engine.Within(f.Updated, engine.Span{Since: since, Until: until}) })
+	return filterFunc(func(f *engine.Filters) {
+		f.Updated = engine.Within(f.Updated,
+			engine.Span{Since: since, Until: until})
+	})
 }
 
 // WithPrefix passes ids that begin with this prefix.

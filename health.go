@@ -21,8 +21,9 @@ type Space struct {
 	Total int64 // of the volume, 0 when unknown
 	Low   int64 // the store warns below this
 
-	Inodes    int64 // files that may still be made
-	AllInodes int64 // that the volume may hold, 0 when unknown or not limited; the store warns below a twentieth, at most 256
+	Inodes int64 // files that may still be made
+	// that the volume may hold, 0 when unknown or not limited; the store warns below a twentieth, at most 256
+	AllInodes int64
 }
 
 // Short reports whether the space is below the warning level.
@@ -36,10 +37,14 @@ type Health struct {
 	OK       bool
 	Writable bool
 	Problems []error // the problems, gravest first
-	ReadOnly error   // why nothing can be written to a store that was opened read-only: the system refuses it, or it is a *LinkedError; nil otherwise
+	// why nothing can be written to a store that was opened read-only: the system refuses it, or it is a *LinkedError; nil
+	// otherwise
+	ReadOnly error
 	Space    Space
-	Slowed   string // why commits wait until files and index have followed the log, "" when they do not: no problem, but the rate of this machine
-	Pending  int64  // memories that wait for their embedding, as far as this process knows; Problems has why
+	// why commits wait until files and index have followed the log, "" when they do not: no problem, but the rate of this
+	// machine
+	Slowed   string
+	Pending  int64 // memories that wait for their embedding, as far as this process knows; Problems has why
 	Embedder EmbedderHealth
 
 	// SettingsUnknown reports that config.json is missing or not valid, which Problems explains: until it is right,
@@ -110,7 +115,8 @@ func (st *Store) Health(ctx context.Context) Health {
 	}
 	if st.o.Embed != nil {
 		e := st.inner.Embedding.Breaker().Health()
-		h.Embedder = EmbedderHealth{State: EmbedderState(e.State), Since: e.Since, Failures: e.Failures, Err: e.Err, Next: e.Next}
+		h.Embedder = EmbedderHealth{State: EmbedderState(e.State), Since: e.Since, Failures: e.Failures, Err: e.Err,
+			Next: e.Next}
 	}
 	if err := st.inner.Engine.Settings().Err(); err != nil {
 		h.SettingsUnknown = true
@@ -174,9 +180,13 @@ func (ad Admin) Stats() Stats {
 	defer ad.st.inner.Engine.EndUse()
 	_ = ad.st.inner.Engine.CatchUp(context.Background()) // the numbers of a moment ago are numbers too
 	s := Stats{
-		Dir: ad.st.inner.Engine.Env().Dir, UUID: uuid.UUID(ad.st.inner.Engine.Log().UUID()).String(), Memories: ad.st.inner.Engine.State().Live(kind.Memories.Letter), Assemblies: ad.st.inner.Engine.State().Live(kind.Assemblies.Letter),
-		Durable: ad.st.inner.Engine.Log().Durable(), Flushed: ad.st.inner.Engine.Log().Flushed(), Spilled: ad.st.inner.Engine.Log().Spilled(), Backlog: ad.st.inner.Engine.Log().Backlog(),
-		Overlay: ad.st.inner.Engine.State().Overlay().Len(), Watcher: ad.st.inner.Engine.Log().Leader(), WatcherPolls: ad.st.inner.Engine.Log().Polling().String(),
+		Dir: ad.st.inner.Engine.Env().Dir, UUID: uuid.UUID(ad.st.inner.Engine.Log().UUID()).String(),
+		Memories:   ad.st.inner.Engine.State().Live(kind.Memories.Letter),
+		Assemblies: ad.st.inner.Engine.State().Live(kind.Assemblies.Letter),
+		Durable:    ad.st.inner.Engine.Log().Durable(), Flushed: ad.st.inner.Engine.Log().Flushed(),
+		Spilled: ad.st.inner.Engine.Log().Spilled(), Backlog: ad.st.inner.Engine.Log().Backlog(),
+		Overlay: ad.st.inner.Engine.State().Overlay().Len(), Watcher: ad.st.inner.Engine.Log().Leader(),
+		WatcherPolls: ad.st.inner.Engine.Log().Polling().String(),
 	}
 	for _, a := range ad.st.inner.Engine.Log().Attached() {
 		if a.Elsewhere {

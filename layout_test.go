@@ -10,6 +10,8 @@ import (
 	"go/parser"
 	"go/token"
 	"io"
+	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +19,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/varve-db/varve/internal/proofs"
 )
@@ -466,5 +469,62 @@ func list(t *testing.T, goos string, args ...string) []listed {
 			t.Fatal(fmt.Errorf("go list for %s: %w", goos, err))
 		}
 		all = append(all, p)
+	}
+}
+
+// longLines are the lines of more than 120 columns that cannot be broken, or not without harm: texts for an agent,
+// expressions, formats. The numbers may only fall.
+var longLines = map[string]int{
+	"cmd/memctl/internal/workingcmd/working.go": 1,
+	"internal/erase/trace/quarantine.go":        1,
+	"mcpserver/instructions.go":                 6,
+	"mcpserver/memory_tools.go":                 2,
+	"wal/leftover.go":                           1,
+	"working/glob.go":                           1,
+	"working/scope.go":                          1,
+}
+
+// longTestLines is how many lines of tests and of bench/ have more than 120 columns. The number may only fall.
+const longTestLines = 1795
+
+// TestLineLength: a line has at most 120 columns.
+func TestLineLength(t *testing.T) {
+	t.Parallel()
+	proofs.OneGoroutine(t)
+	tests, left := 0, maps.Clone(longLines)
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			if err == nil && path != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules" || d.Name() == "testdata") {
+				return filepath.SkipDir
+			}
+			return err
+		}
+		if !strings.HasSuffix(path, ".go") {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		for i, line := range strings.Split(string(text), "\n") {
+			if utf8.RuneCountInString(line) <= 120 {
+				continue
+			}
+			name := filepath.ToSlash(path)
+			if strings.HasSuffix(path, "_test.go") || strings.HasPrefix(name, "bench/") {
+				tests++
+			} else if left[name]--; left[name] < 0 {
+				t.Errorf("%s:%d has %d columns, at most 120", path, i+1, utf8.RuneCountInString(line))
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, n := range left {
+		if n > 0 {
+			t.Errorf("%s has %d long lines less than longLines has: lower the number", name, n)
+		}
+	}
+	if tests != longTestLines {
+		t.Errorf("%d lines of tests and of bench/ have more than 120 columns, longTestLines is %d: it may only fall", tests, longTestLines)
 	}
 }

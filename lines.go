@@ -39,7 +39,9 @@ func (st *Store) linesOf(ctx context.Context, k *engine.Kind, filters []Filter) 
 	return engine.Reading(ctx, st.inner.Engine, func(yield func(Line, error) bool) {
 		f := filtersOf(filters)
 		if f.Reads() {
-			yield(Line{}, fmt.Errorf("%w: a listing of lines reads no document, and cannot select by category, key, metadata or when it happened", errs.ErrInvalid))
+			yield(Line{},
+				fmt.Errorf("%w: a listing of lines reads no document, and cannot select by category, key, metadata or when it "+
+					"happened", errs.ErrInvalid))
 			return
 		}
 		for l, err := range st.inner.Engine.Lines(ctx, k, f) {

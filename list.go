@@ -11,7 +11,8 @@ import (
 // them. A memory that cannot be read yields its error, and the next ones follow; where the filters ask
 // the index of words, only if it may pass by that. Concurrent writes may or may not be seen.
 func (st *Store) Memories(ctx context.Context, filters ...Filter) iter.Seq2[Memory, error] {
-	return engine.Reading(ctx, st.inner.Engine, func(yield func(Memory, error) bool) { st.inner.Engine.Each(ctx, filtersOf(filters), yield) })
+	return engine.Reading(ctx, st.inner.Engine,
+		func(yield func(Memory, error) bool) { st.inner.Engine.Each(ctx, filtersOf(filters), yield) })
 }
 
 // Count returns the number of memories that pass the filters. Filters that read documents leave out those that

@@ -74,8 +74,10 @@ func Migrate(ctx context.Context, from, to string, o *MigrateOptions) (MigrateRe
 	look := opt
 	look.ReadOnly = true
 	r, err := migrate.Run(ctx, migrate.Source{
-		FS: vfs.Patient(vfs.Only(filled.env.System.FS, filled.StateDir, from, to), filled.LockWait), From: from, To: to, FileMode: filled.FileMode, FolderMode: filled.FolderMode,
-		Known: wal.Features(filled.env.System.Features), LockWait: filled.LockWait, Clock: filled.Clock, Random: own.Random, Self: own.Self, Ignore: engine.IgnoreMoves,
+		FS: vfs.Patient(vfs.Only(filled.env.System.FS, filled.StateDir, from, to), filled.LockWait), From: from, To: to,
+		FileMode: filled.FileMode, FolderMode: filled.FolderMode,
+		Known: wal.Features(filled.env.System.Features), LockWait: filled.LockWait, Clock: filled.Clock, Random: own.Random,
+		Self: own.Self, Ignore: engine.IgnoreMoves,
 		Switch: o.Switch, RemoveSource: o.RemoveSource, Progress: o.Progress,
 		Open: func(ctx context.Context) (backup.Source, func() error, error) {
 			st, err := Open(ctx, from, &opt)
@@ -104,7 +106,8 @@ func Migrate(ctx context.Context, from, to string, o *MigrateOptions) (MigrateRe
 	})
 	if err != nil {
 		place := to
-		if pe := (*fs.PathError)(nil); errors.As(err, &pe) && (pe.Path == from || strings.HasPrefix(pe.Path, from+string(filepath.Separator))) {
+		if pe := (*fs.PathError)(nil); errors.As(err, &pe) &&
+			(pe.Path == from || strings.HasPrefix(pe.Path, from+string(filepath.Separator))) {
 			place = from
 		}
 		err = fmt.Errorf("moving the store %s to %s: %w", from, to, filled.environment(place).Explain(err))
@@ -142,7 +145,8 @@ func (st *Store) copied(ctx context.Context, unflushed bool) (backup.Source, err
 		case err == nil:
 		case unflushed && vfs.CanWait(err) && !vfs.IsDiskFull(err) && ctx.Err() == nil:
 			// A folder that takes no files, such as an immutable one, does not prevent the copy.
-			st.inner.Engine.Env().Logger.Warn("copying a store whose files cannot be written now: what they lack is taken from the log", "err", err)
+			st.inner.Engine.Env().Logger.Warn("copying a store whose files cannot be written now: what they lack is taken "+
+				"from the log", "err", err)
 			again = nil
 		default:
 			return backup.Source{}, err
@@ -160,7 +164,8 @@ func (st *Store) copied(ctx context.Context, unflushed bool) (backup.Source, err
 	read := func(k *engine.Kind) func(context.Context, string) (backup.Document, error) {
 		return func(ctx context.Context, id string) (backup.Document, error) {
 			v, err := st.inner.Engine.Find(ctx, k, id, true)
-			return backup.Document{Bytes: v.Doc, Version: v.LSN, Vector: v.Line.VectorNumber(), Time: engine.TimeOf(&v.Line)}, err
+			return backup.Document{Bytes: v.Doc, Version: v.LSN, Vector: v.Line.VectorNumber(), Time: engine.TimeOf(&v.Line)},
+				err
 		}
 	}
 	var documents []backup.Documents
@@ -168,9 +173,12 @@ func (st *Store) copied(ctx context.Context, unflushed bool) (backup.Source, err
 		documents = append(documents, backup.Documents{Kind: k.Kind, IDs: ids(k), Read: read(k)})
 	}
 	return backup.Source{
-		FS: st.inner.Engine.Env().FS, Dir: st.inner.Engine.Env().Dir, Log: st.inner.Engine.Log(), FileMode: st.inner.Engine.Env().FileMode, FolderMode: st.inner.Engine.Env().FolderMode, Clock: st.inner.Engine.Env().Clock,
-		Self: st.inner.Engine.Env().Self, Random: st.inner.Engine.Env().Random,
-		Count: live, CatchUp: st.inner.Engine.CatchUp, Flush: again, ModelAsOf: st.inner.Engine.State().ModelAsOf, Model: st.inner.Engine.State().Model,
+		FS: st.inner.Engine.Env().FS, Dir: st.inner.Engine.Env().Dir, Log: st.inner.Engine.Log(),
+		FileMode: st.inner.Engine.Env().FileMode, FolderMode: st.inner.Engine.Env().FolderMode,
+		Clock: st.inner.Engine.Env().Clock,
+		Self:  st.inner.Engine.Env().Self, Random: st.inner.Engine.Env().Random,
+		Count: live, CatchUp: st.inner.Engine.CatchUp, Flush: again, ModelAsOf: st.inner.Engine.State().ModelAsOf,
+		Model:     st.inner.Engine.State().Model,
 		Documents: documents,
 		ScopeKeys: st.inner.Scopes.KeysToCopy, ReadScope: st.inner.Scopes.ReadCopy,
 	}, nil
@@ -193,7 +201,8 @@ func sound(ctx context.Context, from, dir string, o *Options) error {
 			err = ferr
 		case f.Severity == SeverityInfo || f.Kind == repair.Leftover || f.Kind == repair.Foreign:
 		case err == nil:
-			err = fmt.Errorf("the store is damaged: %s: %w: repair it before moving it: memctl --store %s repair --apply", f.String(), errors.Join(f.Err, errs.ErrCorrupt), from)
+			err = fmt.Errorf("the store is damaged: %s: %w: repair it before moving it: memctl --store %s repair --apply",
+				f.String(), errors.Join(f.Err, errs.ErrCorrupt), from)
 		}
 	}
 	return errors.Join(err, st.Close())

@@ -53,8 +53,8 @@ type Options struct {
 	// the ctx of the write ends meanwhile, the write returns its error and nothing is stored.
 	// Package vector/embed has embedders.
 	Embed func(ctx context.Context, texts []string) ([][]float32, error)
-	// EmbedModel is the name of the model that Embed uses, without the template (VectorConfig.Template). The model of the first vector that is
-	// put becomes the store's; a process with another model stores its memories without a vector,
+	// EmbedModel is the name of the model that Embed uses, without the template (VectorConfig.Template). The model of the
+	// first vector that is put becomes the store's; a process with another model stores its memories without a vector,
 	// pending, until Vectors.Reembed has changed the store's model to it (ModelError).
 	EmbedModel string
 	EmbedBatch int
@@ -115,17 +115,24 @@ type Options struct {
 func (o *Options) Validate() error {
 	switch {
 	case o.LockWait < 0:
-		return &errs.FieldError{Field: "LockWait", Value: o.LockWait.String(), Err: fmt.Errorf("negative: %w", errs.ErrInvalid)}
+		return &errs.FieldError{Field: "LockWait", Value: o.LockWait.String(),
+			Err: fmt.Errorf("negative: %w", errs.ErrInvalid)}
 	case o.EmbedTimeout < 0:
-		return &errs.FieldError{Field: "EmbedTimeout", Value: o.EmbedTimeout.String(), Err: fmt.Errorf("negative: %w", errs.ErrInvalid)}
+		return &errs.FieldError{Field: "EmbedTimeout", Value: o.EmbedTimeout.String(),
+			Err: fmt.Errorf("negative: %w", errs.ErrInvalid)}
 	case o.EmbedBatch < 0:
-		return &errs.FieldError{Field: "EmbedBatch", Value: fmt.Sprint(o.EmbedBatch), Err: fmt.Errorf("negative: %w", errs.ErrInvalid)}
-	case o.SegmentSize != 0 && (o.SegmentSize < segment.MinSize || o.SegmentSize > segment.MaxSize || o.SegmentSize%4096 != 0):
-		return &errs.FieldError{Field: "SegmentSize", Value: fmt.Sprint(o.SegmentSize), Limit: fmt.Sprintf("%d to %d, a multiple of 4096", segment.MinSize, segment.MaxSize), Err: errs.ErrInvalid}
+		return &errs.FieldError{Field: "EmbedBatch", Value: fmt.Sprint(o.EmbedBatch),
+			Err: fmt.Errorf("negative: %w", errs.ErrInvalid)}
+	case o.SegmentSize != 0 && (o.SegmentSize < segment.MinSize || o.SegmentSize > segment.MaxSize ||
+		o.SegmentSize%4096 != 0):
+		return &errs.FieldError{Field: "SegmentSize", Value: fmt.Sprint(o.SegmentSize),
+			Limit: fmt.Sprintf("%d to %d, a multiple of 4096", segment.MinSize, segment.MaxSize), Err: errs.ErrInvalid}
 	case o.FileMode&^fs.ModePerm != 0 || o.FileMode != 0 && o.FileMode&0o600 != 0o600:
-		return &errs.FieldError{Field: "FileMode", Value: o.FileMode.String(), Err: fmt.Errorf("the owner must read and write: %w", errs.ErrInvalid)}
+		return &errs.FieldError{Field: "FileMode", Value: o.FileMode.String(),
+			Err: fmt.Errorf("the owner must read and write: %w", errs.ErrInvalid)}
 	case o.FolderMode&^fs.ModePerm != 0 || o.FolderMode != 0 && o.FolderMode&0o700 != 0o700:
-		return &errs.FieldError{Field: "FolderMode", Value: o.FolderMode.String(), Err: fmt.Errorf("the owner must read, write and search: %w", errs.ErrInvalid)}
+		return &errs.FieldError{Field: "FolderMode", Value: o.FolderMode.String(),
+			Err: fmt.Errorf("the owner must read, write and search: %w", errs.ErrInvalid)}
 	}
 	return nil
 }
@@ -190,7 +197,8 @@ func init() {
 		func(o any) *open.Environment { return &o.(*Options).env },
 		func(store any) open.Parts {
 			st := store.(*Store)
-			return open.Parts{Engine: st.inner.Engine, Vectors: st.inner.Vectors, Commits: st.inner.Committer, Purger: st.inner.Purger}
+			return open.Parts{Engine: st.inner.Engine, Vectors: st.inner.Vectors, Commits: st.inner.Committer,
+				Purger: st.inner.Purger}
 		},
 	)
 }
@@ -198,8 +206,11 @@ func init() {
 // environment is that of a store in a folder; o is filled.
 func (o *Options) environment(dir string) *env.Env {
 	return &env.Env{
-		Dir: dir, FS: vfs.Patient(vfs.Only(o.env.System.FS, o.StateDir, dir), o.LockWait), ReadOnly: o.ReadOnly, NoBackground: o.NoBackground, LockWait: o.LockWait,
-		Logger: o.Logger, Listener: func(e env.Event) { o.Listener(publicEvent(e)) }, Clock: o.Clock, NaiveTimes: o.NaiveTimes,
-		FileMode: o.FileMode, FolderMode: o.FolderMode, Shared: o.Shared, StateDir: o.StateDir, Self: vfs.SelfOn(o.env.System.FS, os.Getenv), System: o.env.System,
+		Dir: dir, FS: vfs.Patient(vfs.Only(o.env.System.FS, o.StateDir, dir), o.LockWait), ReadOnly: o.ReadOnly,
+		NoBackground: o.NoBackground, LockWait: o.LockWait,
+		Logger: o.Logger, Listener: func(e env.Event) { o.Listener(publicEvent(e)) }, Clock: o.Clock,
+		NaiveTimes: o.NaiveTimes,
+		FileMode:   o.FileMode, FolderMode: o.FolderMode, Shared: o.Shared, StateDir: o.StateDir,
+		Self: vfs.SelfOn(o.env.System.FS, os.Getenv), System: o.env.System,
 	}
 }

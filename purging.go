@@ -10,22 +10,31 @@ import (
 
 // PurgeReport reports what a purge did.
 type PurgeReport struct {
-	Deleted   []string  // ids that existed and were deleted
-	TakenOut  []string  // assemblies from which a purged memory that did not exist was removed
-	Frames    int       // versions and deletions that were erased from the archive
-	Segments  int       // segments of the log that were overwritten
-	Copies    int       // segments in the archive that were rewritten
-	Backups   int       // backups of the index that were rewritten
-	Dropped   int       // backups of the index that had a purged line and were removed: damaged, of another store, or no space to rewrite them
-	Lost      []error   // what could not be read in the log, the archive and backups of the index: it was overwritten, and is lost from the history
-	Removed   []string  // what was overwritten in quarantine, among parked files, and files in memories/, assemblies/ or working/ that belong to no document
-	Left      []error   // where traces may remain, with a remedy, including what could not be overwritten; Purge also returns these, joined
-	Mentions  []Mention // the user's own files that contain part of what was purged: they are kept
-	Unlinked  []string  // derived files, mostly of the index, that were removed without being overwritten: another process has them mapped, or the system cannot tell
-	Device    string    // why the device may keep overwritten bytes, with a remedy; "" if the file system overwrites in place
-	Backup    []string  // full backups within the folder, and .git: not covered
-	Processes []int     // other processes that have the store open: purged data leaves their memory as they read on
-	Elsewhere []int     // likewise, of another PID namespace, such as a container: their ids there
+	Deleted  []string // ids that existed and were deleted
+	TakenOut []string // assemblies from which a purged memory that did not exist was removed
+	Frames   int      // versions and deletions that were erased from the archive
+	Segments int      // segments of the log that were overwritten
+	Copies   int      // segments in the archive that were rewritten
+	Backups  int      // backups of the index that were rewritten
+	// backups of the index that had a purged line and were removed: damaged, of another store, or no space to rewrite them
+	Dropped int
+	// what could not be read in the log, the archive and backups of the index: it was overwritten, and is lost from the
+	// history
+	Lost []error
+	// what was overwritten in quarantine, among parked files, and files in memories/, assemblies/ or working/ that belong
+	// to no document
+	Removed []string
+	// where traces may remain, with a remedy, including what could not be overwritten; Purge also returns these, joined
+	Left     []error
+	Mentions []Mention // the user's own files that contain part of what was purged: they are kept
+	// derived files, mostly of the index, that were removed without being overwritten: another process has them mapped, or
+	// the system cannot tell
+	Unlinked []string
+	// why the device may keep overwritten bytes, with a remedy; "" if the file system overwrites in place
+	Device    string
+	Backup    []string // full backups within the folder, and .git: not covered
+	Processes []int    // other processes that have the store open: purged data leaves their memory as they read on
+	Elsewhere []int    // likewise, of another PID namespace, such as a container: their ids there
 }
 
 // Mention is a file that does not belong to a memory and contains part of one.

@@ -82,8 +82,10 @@ func repairOptions(dir string, o *Options, v VerifyOptions) (heal.Options, error
 	filled.fill()
 	at := filled.environment(dir)
 	return heal.Options{
-		FS: vfs.Patient(vfs.Only(filled.env.System.FS, filled.StateDir, dir), filled.LockWait), Clock: filled.Clock, FileMode: filled.FileMode, FolderMode: filled.FolderMode,
-		Random: at.Random, Known: wal.Features(filled.env.System.Features), LockWait: filled.LockWait, Verify: v, Explain: at.Explain,
+		FS: vfs.Patient(vfs.Only(filled.env.System.FS, filled.StateDir, dir), filled.LockWait), Clock: filled.Clock,
+		FileMode: filled.FileMode, FolderMode: filled.FolderMode,
+		Random: at.Random, Known: wal.Features(filled.env.System.Features), LockWait: filled.LockWait, Verify: v,
+		Explain: at.Explain,
 		Open: func(ctx context.Context, readOnly bool) (heal.Store, error) {
 			o := own
 			o.ReadOnly = readOnly
@@ -104,16 +106,20 @@ func (r repairStore) Source() view.Source { return r.st.source() }
 
 func (r repairStore) Close() error { return r.st.Close() }
 
-func (r repairStore) PutBack(ctx context.Context, held *wal.Held, letter byte, id string, version wal.LSN, mtime time.Time, doc []byte) error {
+func (r repairStore) PutBack(ctx context.Context, held *wal.Held, letter byte, id string, version wal.LSN,
+	mtime time.Time, doc []byte) error {
 	k, err := r.st.inner.Engine.Kinds().Named(letter)
 	if err != nil {
 		return err
 	}
-	v := engine.Version{LSN: version, Doc: doc, Line: index.Entry{Mtime: mtime.UnixMicro(), Size: int64(len(doc)), Version: version, Dimension: index.UnknownDimension}}
+	v := engine.Version{LSN: version, Doc: doc,
+		Line: index.Entry{Mtime: mtime.UnixMicro(), Size: int64(len(doc)), Version: version,
+			Dimension: index.UnknownDimension}}
 	return r.st.inner.Adopter.PutBack(ctx, held, k, id, v)
 }
 
-func (r repairStore) Adopt(ctx context.Context, held *wal.Held, letter byte, doc []byte, mtime time.Time, was wal.LSN) (wal.LSN, error) {
+func (r repairStore) Adopt(ctx context.Context, held *wal.Held, letter byte, doc []byte, mtime time.Time,
+	was wal.LSN) (wal.LSN, error) {
 	k, err := r.st.inner.Engine.Kinds().Named(letter)
 	if err != nil {
 		return 0, err
@@ -152,7 +158,8 @@ func (r repairStore) Judge(ctx context.Context, letter byte, list []*heal.Judgem
 	}
 	due := make([]adopt.Suspect, len(list))
 	for i, j := range list {
-		due[i] = adopt.Suspect{Name: k.FileName(j.ID), ID: j.ID, Adopted: func(a *adopt.Adoption) { j.Was, j.Version = a.Precondition.LSN, a.Entry.LSN }}
+		due[i] = adopt.Suspect{Name: k.FileName(j.ID), ID: j.ID,
+			Adopted: func(a *adopt.Adoption) { j.Was, j.Version = a.Precondition.LSN, a.Entry.LSN }}
 	}
 	err = st.inner.Adopter.JudgeAll(ctx, k, due)
 	for _, j := range list {
@@ -217,7 +224,8 @@ func (st *Store) emptied() error {
 	for _, c := range []struct {
 		folder string
 		n      int64
-	}{{kind.Memories.Folder, st.inner.Engine.State().Live(kind.Memories.Letter)}, {kind.Assemblies.Folder, st.inner.Engine.State().Live(kind.Assemblies.Letter)}} {
+	}{{kind.Memories.Folder, st.inner.Engine.State().Live(kind.Memories.Letter)},
+		{kind.Assemblies.Folder, st.inner.Engine.State().Live(kind.Assemblies.Letter)}} {
 		if c.n == 0 {
 			continue
 		}
@@ -226,8 +234,9 @@ func (st *Store) emptied() error {
 			return st.inner.Engine.Env().IOError("reading", filepath.Join(st.inner.Engine.Env().Dir, c.folder), err)
 		}
 		if !slices.ContainsFunc(names, func(name string) bool { return strings.HasSuffix(name, ".json") }) {
-			return &errs.CorruptionError{Path: c.folder, Offset: -1, Err: fmt.Errorf("the folder is empty, but the index names %d %s: "+
-				"restore the folder, or run memctl repair to restore what the log still has", c.n, c.folder)}
+			return &errs.CorruptionError{Path: c.folder, Offset: -1,
+				Err: fmt.Errorf("the folder is empty, but the index names %d %s: "+
+					"restore the folder, or run memctl repair to restore what the log still has", c.n, c.folder)}
 		}
 	}
 	return nil

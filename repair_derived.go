@@ -33,21 +33,23 @@ func (r repairStore) RebuildView(ctx context.Context, folder string) error {
 // rebuildVectors rebuilds all vectors, whatever the current ones say of themselves; these stay until the
 // new ones are complete.
 func (st *Store) rebuildVectors(ctx context.Context, why error) error {
-	return st.inner.Vectors.CompleteBy(ctx, func(held *wal.Held, idx *index.Set, to wal.Mark, list []index.Change) (wal.LSN, error) {
-		set := vector.Empty()
-		defer func() { _ = set.Release() }()
-		at, _, err := st.inner.Vectors.WriteOver(ctx, held, set, why, idx, to, list, true)
-		if err == nil && at == 0 {
-			err = vector.Remove(st.inner.Engine.Env().FS, st.inner.Engine.Env().Dir) // no document has an embedding
-		}
-		if err == nil {
-			st.inner.Vectors.Damaged().Store(false)
-		}
-		return at, err
-	})
+	return st.inner.Vectors.CompleteBy(ctx,
+		func(held *wal.Held, idx *index.Set, to wal.Mark, list []index.Change) (wal.LSN, error) {
+			set := vector.Empty()
+			defer func() { _ = set.Release() }()
+			at, _, err := st.inner.Vectors.WriteOver(ctx, held, set, why, idx, to, list, true)
+			if err == nil && at == 0 {
+				err = vector.Remove(st.inner.Engine.Env().FS, st.inner.Engine.Env().Dir) // no document has an embedding
+			}
+			if err == nil {
+				st.inner.Vectors.Damaged().Store(false)
+			}
+			return at, err
+		})
 }
 
-func (r repairStore) RebuildAssembly(ctx context.Context, held *wal.Held, id string, was wal.LSN, out []string) (wal.LSN, error) {
+func (r repairStore) RebuildAssembly(ctx context.Context, held *wal.Held, id string, was wal.LSN,
+	out []string) (wal.LSN, error) {
 	st := r.st
 	j := st.inner.Committer.Joint(ctx)
 	j.Load = st.inner.Engine.Settled

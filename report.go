@@ -10,13 +10,15 @@ type OpenReport struct {
 	Replayed  int   // entries of the log that were read
 	LogBytes  int64 // bytes of the log that were read
 
-	TornTail   *TornTail             // unacknowledged bytes after the last commit were cut
-	Healed     *errs.CorruptionError // damage in the log that lost nothing
-	HealedFrom string                // the copy in the archive from which the segment was restored; "" if the files had everything
+	TornTail *TornTail             // unacknowledged bytes after the last commit were cut
+	Healed   *errs.CorruptionError // damage in the log that lost nothing
+	// the copy in the archive from which the segment was restored; "" if the files had everything
+	HealedFrom string
 	Damage     *errs.CorruptionError // damage in the durable part of the log: the store is read-only
 	Rebuilt    *Rebuilt              // the index was rebuilt
 
-	Drift         *Drift // of memories/; nil if nothing was compared: the folder is unchanged, or the comparison is running
+	// of memories/; nil if nothing was compared: the folder is unchanged, or the comparison is running
+	Drift         *Drift
 	AssemblyDrift *Drift // of assemblies/, in the same way
 
 	HistoryGone *errs.HistoryGoneError // the log that the store had is gone, a new one was begun
@@ -34,8 +36,9 @@ type TornTail struct {
 
 // Rebuilt describes how the index was rebuilt.
 type Rebuilt struct {
-	Why      error
-	From     string // the older index from which it was rebuilt, together with the log; "" if it was rebuilt from the files
+	Why error
+	// the older index from which it was rebuilt, together with the log; "" if it was rebuilt from the files
+	From     string
 	Memories int
 }
 
@@ -45,7 +48,8 @@ func (ad Admin) OpenReport() *OpenReport {
 	l := ad.st.inner.Engine.Log().Report()
 	r := &OpenReport{
 		Created: l.Created, Recovered: l.Recovered, Clean: l.Clean, Replayed: l.Replayed, LogBytes: l.Bytes,
-		Healed: l.Healed, HealedFrom: l.HealedFrom, Damage: l.Damage, Drift: (*Drift)(ad.st.inner.Adopter.Drifts()[0].Load()), AssemblyDrift: (*Drift)(ad.st.inner.Adopter.Drifts()[1].Load()),
+		Healed: l.Healed, HealedFrom: l.HealedFrom, Damage: l.Damage, Drift: (*Drift)(ad.st.inner.Adopter.Drifts()[0].Load()),
+		AssemblyDrift: (*Drift)(ad.st.inner.Adopter.Drifts()[1].Load()),
 	}
 	if t := l.TornTail; t != nil {
 		r.TornTail = &TornTail{LSN: t.At, Bytes: t.Bytes, Path: t.Path}

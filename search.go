@@ -28,8 +28,8 @@ type Query struct {
 	// and words that are in every text do not count. A memory is also found by what the ones before
 	// and behind it in its session say. The grammar: "a phrase", rom* (words that begin so), +must,
 	// -not, tag:travel (a field), tag:a OR tag:b (one of both); no text is an error of syntax. The
-	// score is BM25F over all memories, at least 0 and without an upper bound. With Vector as well, the best 200 of each are
-	// ranked together, by the sum of two scores from 0 to 1; behind them all others follow with the score
+	// score is BM25F over all memories, at least 0 and without an upper bound. With Vector as well, the best 200 of each
+	// are ranked together, by the sum of two scores from 0 to 1; behind them all others follow with the score
 	// 0, those by words before those by vector.
 	Text       string
 	Share      float64 // the weight of Vector where Text is given too, whose weight is 1; 0 means 0.25
@@ -92,8 +92,8 @@ type (
 // each that it compares; one by words takes about 20 bytes for each memory while it runs.
 //
 // Memories that cannot be read do not keep the others from being found: the error names those that were to be
-// read, for a filter or because they are among the best, and the hits are those among the others. Concurrent writes may or may not be seen; memories that are
-// deleted by the end are omitted.
+// read, for a filter or because they are among the best, and the hits are those among the others. Concurrent writes may
+// or may not be seen; memories that are deleted by the end are omitted.
 func (st *Store) Search(ctx context.Context, q Query, filters ...Filter) ([]Hit, error) {
 	found, err := st.inner.Search.Memories(ctx, search.Query(q), filtersOf(filters))
 	var hits []Hit

@@ -87,9 +87,11 @@ func openOnce(ctx context.Context, dir string, o *Options) (*Store, error) {
 // config says how internal/store opens a store in a folder; o is filled.
 func (o *Options) config(dir string) store.Config {
 	return store.Config{
-		Env: o.environment(dir), MustExist: o.MustExist, SegmentSize: int64(o.SegmentSize), CacheBytes: o.CacheBytes, Inflate: o.Inflate,
+		Env: o.environment(dir), MustExist: o.MustExist, SegmentSize: int64(o.SegmentSize), CacheBytes: o.CacheBytes,
+		Inflate: o.Inflate,
 		Embedder: embedding.Config{
-			Call: o.Embed, Batch: o.EmbedBatch, Model: o.EmbedModel, Fit: o.VectorFit, Timeout: o.EmbedTimeout, Service: o.EmbedService,
+			Call: o.Embed, Batch: o.EmbedBatch, Model: o.EmbedModel, Fit: o.VectorFit, Timeout: o.EmbedTimeout,
+			Service: o.EmbedService,
 		},
 		Views: o.env.Views, Watcher: o.env.Watcher, Unfinished: o.unfinished, Restored: o.restored, Closed: o.closed,
 	}

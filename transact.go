@@ -18,8 +18,8 @@ type Tx struct{ tx *commit.Tx }
 // everything that it read is unchanged at that moment; otherwise the function runs again. It must
 // have no other effects that cannot be repeated. Within one run, two reads may see different
 // moments; such a run is not committed. If a short function (20 ms) has run in vain for 300 ms, all
-// other writers wait for its next run: it must not itself wait for another write. With InSession the transaction neither reads nor writes the
-// memories of any other session.
+// other writers wait for its next run: it must not itself wait for another write. With InSession the transaction
+// neither reads nor writes the memories of any other session.
 func (st *Store) Transact(ctx context.Context, f func(tx *Tx) error, in ...SessionOption) error {
 	return st.transactIn(ctx, sessionOf(in), func(tx *commit.Tx) error { return f(&Tx{tx}) })
 }
@@ -53,7 +53,8 @@ func (st *Store) Update(ctx context.Context, id string, f func(m *Memory) error,
 			return err
 		}
 		if m.ID != id {
-			return &errs.FieldError{Field: "id", Value: human.Quote(m.ID), Err: fmt.Errorf("%w: Update cannot change it from %s", errs.ErrInvalid, human.Quote(id))}
+			return &errs.FieldError{Field: "id", Value: human.Quote(m.ID),
+				Err: fmt.Errorf("%w: Update cannot change it from %s", errs.ErrInvalid, human.Quote(id))}
 		}
 		result = m
 		tx.PutAt(&result, c)

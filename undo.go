@@ -104,26 +104,36 @@ func (st *Store) deleted(ctx context.Context, k *engine.Kind, id string) (last V
 		return last, ctx.Err()
 	case end.LSN == 0:
 		if errors.Is(err, errs.ErrTruncated) && !errors.Is(err, errs.ErrNotFound) {
-			err = fmt.Errorf("%s %s: %w; all of its versions may be among those that are lost: %w", k.Noun, human.Quote(id), errs.ErrNotFound, err)
+			err = fmt.Errorf("%s %s: %w; all of its versions may be among those that are lost: %w", k.Noun, human.Quote(id),
+				errs.ErrNotFound, err)
 		}
 		return last, err
 	case !end.Deleted:
-		if m, derr := end.Decode(); k == st.inner.Engine.Kinds().Memories && derr == nil && !m.ExpiresAt.IsZero() && !st.inner.Engine.Env().Clock().Before(m.ExpiresAt) {
+		if m,
+			derr := end.Decode(); k == st.inner.Engine.Kinds().Memories && derr == nil && !m.ExpiresAt.IsZero() &&
+			!st.inner.Engine.Env().Clock().Before(m.ExpiresAt) {
 			return last, nil
 		}
 		if _, nerr := st.newest(ctx, k, id); since != nil && errors.Is(nerr, errs.ErrNotFound) {
-			return last, fmt.Errorf("%s %s was deleted, and what was lost may hold later versions of it; the last one that is kept is %d: memctl revert restores it: %w", k.Noun, human.Quote(id), end.LSN, err)
+			return last,
+				fmt.Errorf("%s %s was deleted, and what was lost may hold later versions of it; the last one that is kept is %d: "+
+					"memctl revert restores it: %w", k.Noun, human.Quote(id), end.LSN, err)
 		}
-		return last, fmt.Errorf("%w: %s %s is not deleted; memctl history lists its versions, memctl revert restores one of them", errs.ErrInvalid, k.Noun, human.Quote(id))
+		return last,
+			fmt.Errorf("%w: %s %s is not deleted; memctl history lists its versions, memctl revert restores one of them",
+				errs.ErrInvalid, k.Noun, human.Quote(id))
 	case last.LSN == 0:
 		why := error(errs.ErrTruncated)
 		if end.HistoryGone {
 			why = errs.ErrHistoryGone
 		}
-		return last, fmt.Errorf("nothing but the deletion is kept: %w: %w", &errs.NoVersionError{Kind: k.Noun, ID: id, Version: end.Previous}, errors.Join(why, err))
-	case end.Previous != last.LSN && end.Previous != 0 && (end.Previous&7 == 0 || err != nil): // else its number was made up, by a rebuild of the index from the files
+		return last, fmt.Errorf("nothing but the deletion is kept: %w: %w",
+			&errs.NoVersionError{Kind: k.Noun, ID: id, Version: end.Previous}, errors.Join(why, err))
+	case end.Previous != last.LSN && end.Previous != 0 && (end.Previous&7 == 0 || err != nil):
+		// else its number was made up, by a rebuild of the index from the files
 		lost := error(&errs.NoVersionError{Kind: k.Noun, ID: id, Version: end.Previous, Oldest: first, Newest: last.LSN})
-		return last, fmt.Errorf("the version that was deleted is not kept: %w: memctl revert restores one of these", errors.Join(lost, err))
+		return last, fmt.Errorf("the version that was deleted is not kept: %w: memctl revert restores one of these",
+			errors.Join(lost, err))
 	}
 	return last, nil
 }
@@ -132,7 +142,8 @@ func (st *Store) deleted(ctx context.Context, k *engine.Kind, id string) (last V
 func (st *Store) earlier(ctx context.Context, k *engine.Kind, id string, version uint64) (Version, PutOption, error) {
 	v, err := st.versionAt(ctx, k, id, version)
 	if err == nil && v.Deleted {
-		err = fmt.Errorf("%w: version %d of %s %s is its deletion: memctl rm deletes it", errs.ErrInvalid, version, k.Noun, human.Quote(id))
+		err = fmt.Errorf("%w: version %d of %s %s is its deletion: memctl rm deletes it", errs.ErrInvalid, version, k.Noun,
+			human.Quote(id))
 	}
 	if err != nil {
 		return v, nil, err

@@ -82,7 +82,8 @@ func reembedReport(r *embedding.Report) *ReembedReport {
 	if r == nil {
 		return nil
 	}
-	report := &ReembedReport{Total: r.Total, Resumed: r.Resumed, Computed: r.Computed, Written: r.Written, Changed: r.Changed, Refused: r.Refused}
+	report := &ReembedReport{Total: r.Total, Resumed: r.Resumed, Computed: r.Computed, Written: r.Written,
+		Changed: r.Changed, Refused: r.Refused}
 	for _, x := range r.Refusals {
 		report.Refusals = append(report.Refusals, Refusal(x))
 	}

@@ -50,7 +50,8 @@ func (st *Store) source() view.Source {
 		token = "" // it is not among the processes, and has nothing in tmp/
 	}
 	return view.Source{
-		FS: st.inner.Engine.Env().FS, Dir: st.inner.Engine.Env().Dir, Log: st.inner.Engine.Log(), State: st.inner.Engine.State(), Codec: st.inner.Engine.Codec(),
+		FS: st.inner.Engine.Env().FS, Dir: st.inner.Engine.Env().Dir, Log: st.inner.Engine.Log(),
+		State: st.inner.Engine.State(), Codec: st.inner.Engine.Codec(),
 		CatchUp: st.inner.Engine.CatchUp, Token: token, Inline: st.inner.Engine.Env().System.Inline,
 		FileLimit: places.StoredMost, Limits: kind.StoredLimits, Location: st.inner.Engine.Env().NaiveTimes,
 		Fits: func(letter byte, doc []byte) error {

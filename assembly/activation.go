@@ -32,7 +32,8 @@ func (a *Assembly) ActivationAt(now time.Time, halfLife time.Duration) float64 {
 // whole microseconds, and never moves LastActivation back.
 func (a *Assembly) Activate(now time.Time, boost float64, halfLife time.Duration) error {
 	if math.IsNaN(boost) || math.IsInf(boost, 0) {
-		return &errs.FieldError{Field: "boost", Value: strconv.FormatFloat(boost, 'g', -1, 64), Err: errors.New("not a finite number")}
+		return &errs.FieldError{Field: "boost", Value: strconv.FormatFloat(boost, 'g', -1, 64),
+			Err: errors.New("not a finite number")}
 	}
 	a.ActivationLevel = min(max(a.ActivationAt(now, halfLife)+boost, 0), 1)
 	if now = now.UTC().Truncate(time.Microsecond); now.After(a.LastActivation) {

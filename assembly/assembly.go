@@ -78,7 +78,8 @@ const (
 
 // memberOrder is the order in which they are written.
 func memberOrder() []string {
-	return []string{memberID, memberName, memberDescription, memberMemoryIDs, memberComposite, memberHyperbolic, memberEmotion,
+	return []string{memberID, memberName, memberDescription, memberMemoryIDs, memberComposite, memberHyperbolic,
+		memberEmotion,
 		memberKeywords, memberTags, memberTopics, memberCreationTime, memberLastAccess, memberAccessCount, memberLevel,
 		memberLastActivation, memberActivationCount, memberActive, memberMergedFrom, memberIndexedAt, memberSchema,
 		memberCreatedAt, memberUpdatedAt}
@@ -117,7 +118,8 @@ func (a *Assembly) Equal(o *Assembly) bool {
 	return a.ID == o.ID && a.Name == o.Name && a.Description == o.Description && a.SchemaVersion == o.SchemaVersion &&
 		a.AccessCount == o.AccessCount && a.ActivationLevel == o.ActivationLevel && a.ActivationCount == o.ActivationCount &&
 		a.Inactive == o.Inactive &&
-		slices.Equal(a.CompositeEmbedding, o.CompositeEmbedding) && slices.Equal(a.HyperbolicEmbedding, o.HyperbolicEmbedding) &&
+		slices.Equal(a.CompositeEmbedding, o.CompositeEmbedding) &&
+		slices.Equal(a.HyperbolicEmbedding, o.HyperbolicEmbedding) &&
 		(len(a.EmotionProfile) == 0 && len(o.EmotionProfile) == 0 || reflect.DeepEqual(a.EmotionProfile, o.EmotionProfile))
 }
 
@@ -132,7 +134,8 @@ type namedTime struct {
 
 func (a *Assembly) times() [6]namedTime {
 	return [6]namedTime{
-		{memberCreationTime, &a.CreationTime}, {memberLastAccess, &a.LastAccessTime}, {memberLastActivation, &a.LastActivation},
+		{memberCreationTime, &a.CreationTime}, {memberLastAccess, &a.LastAccessTime},
+		{memberLastActivation, &a.LastActivation},
 		{memberIndexedAt, &a.VectorIndexUpdatedAt}, {memberCreatedAt, &a.CreatedAt}, {memberUpdatedAt, &a.UpdatedAt},
 	}
 }

@@ -20,14 +20,16 @@ type Limits struct {
 
 // DefaultLimits gives the limits of a store whose config sets none.
 func DefaultLimits() Limits {
-	return Limits{AssemblyBytes: 16 << 20, IDBytes: jsondoc.MaxID, Depth: jsondoc.MaxDepth, EmbeddingDim: 1 << 16, Members: 100_000}
+	return Limits{AssemblyBytes: 16 << 20, IDBytes: jsondoc.MaxID, Depth: jsondoc.MaxDepth, EmbeddingDim: 1 << 16,
+		Members: 100_000}
 }
 
 // Resolved puts the defaults in for zero fields.
 func (l Limits) Resolved() Limits {
 	d := DefaultLimits()
 	for _, f := range []struct{ have, def *int }{
-		{&l.AssemblyBytes, &d.AssemblyBytes}, {&l.IDBytes, &d.IDBytes}, {&l.Depth, &d.Depth}, {&l.EmbeddingDim, &d.EmbeddingDim}, {&l.Members, &d.Members},
+		{&l.AssemblyBytes, &d.AssemblyBytes}, {&l.IDBytes, &d.IDBytes}, {&l.Depth, &d.Depth},
+		{&l.EmbeddingDim, &d.EmbeddingDim}, {&l.Members, &d.Members},
 	} {
 		if *f.have <= 0 {
 			*f.have = *f.def
@@ -45,8 +47,10 @@ func (l Limits) checkSize(n int) error { return jsondoc.CheckSize(wholeName, n, 
 // checkIDs refuses a list that is too long, or that holds what is no id.
 func (l Limits) checkIDs(field string, ids []string) error {
 	if len(ids) > l.Members {
-		return &errs.FieldError{Field: field, Value: fmt.Sprintf("of %d ids", len(ids)), Limit: fmt.Sprintf("%d ids", l.Members),
-			Err: fmt.Errorf("%w: split it into several assemblies, or raise max_assembly_members in config.json", errs.ErrLimit)}
+		return &errs.FieldError{Field: field, Value: fmt.Sprintf("of %d ids", len(ids)),
+			Limit: fmt.Sprintf("%d ids", l.Members),
+			Err: fmt.Errorf("%w: split it into several assemblies, or raise max_assembly_members in config.json",
+				errs.ErrLimit)}
 	}
 	for i, id := range ids {
 		if err := jsondoc.CheckID(fmt.Sprintf("%s[%d]", field, i), id, l.IDBytes); err != nil {

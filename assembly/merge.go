@@ -36,7 +36,8 @@ func Merge(dst *Assembly, halfLife time.Duration, sources ...*Assembly) error {
 	all := []*Assembly{dst}
 	for _, s := range sources {
 		if s.ID == dst.ID {
-			return &errs.FieldError{Field: memberMergedFrom, Value: human.Quote(s.ID), Err: errors.New("an assembly cannot be merged into itself")}
+			return &errs.FieldError{Field: memberMergedFrom, Value: human.Quote(s.ID),
+				Err: errors.New("an assembly cannot be merged into itself")}
 		}
 		if !slices.ContainsFunc(all, func(o *Assembly) bool { return o.ID == s.ID }) {
 			all = append(all, s)

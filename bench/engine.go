@@ -139,7 +139,8 @@ func (s *source) next() Doc { return s.under(s.id()) }
 
 func (s *source) id() string {
 	a, b := s.rng.Uint64(), s.rng.Uint64()
-	return fmt.Sprintf("%08x-%04x-7%03x-%04x-%012x", uint32(a>>32), uint16(a>>16), a&0xfff, uint16(b>>48), b&0xffffffffffff)
+	return fmt.Sprintf("%08x-%04x-7%03x-%04x-%012x", uint32(a>>32), uint16(a>>16), a&0xfff, uint16(b>>48),
+		b&0xffffffffffff)
 }
 
 const beforeID = `{"id":"`

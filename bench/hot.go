@@ -17,7 +17,8 @@ type adder interface {
 
 // hot measures puts of a few documents by everybody, and changes of them that depend on what was
 // there. Beside the rate is the longest that one of them took.
-func hot(e Engine, kind string, goroutines int, d time.Duration, seed uint64) (rate float64, longest time.Duration, err error) {
+func hot(e Engine, kind string, goroutines int, d time.Duration,
+	seed uint64) (rate float64, longest time.Duration, err error) {
 	a, _ := e.(adder)
 	docs := make([]Doc, 64*hotIDs) // SQLite writes nothing for a document that is the same
 	for i, src := 0, newSource(seed); i < len(docs); i++ {

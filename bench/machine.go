@@ -13,7 +13,8 @@ import (
 // machine says what the numbers were measured on.
 func machine(dir string) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "- %s, %d cores, %s memory\n", field("/proc/cpuinfo", "model name"), runtime.NumCPU(), field("/proc/meminfo", "MemTotal"))
+	fmt.Fprintf(&out, "- %s, %d cores, %s memory\n", field("/proc/cpuinfo", "model name"), runtime.NumCPU(),
+		field("/proc/meminfo", "MemTotal"))
 	fmt.Fprintf(&out, "- %s %s, %s, %s\n", runtime.GOOS, said("uname", "-r"), runtime.GOARCH, runtime.Version())
 	fmt.Fprintf(&out, "- disk: %s\n", said("df", "--output=source,fstype,size", dir))
 	fmt.Fprintf(&out, "- %s\n", time.Now().UTC().Format(time.DateOnly))

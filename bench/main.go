@@ -34,13 +34,15 @@ func main() {
 }
 
 func command() error {
-	quick := flag.Bool("quick", false, "a smoke run: seconds in all, numbers that mean little, no file written unless -o is given")
+	quick := flag.Bool("quick", false,
+		"a smoke run: seconds in all, numbers that mean little, no file written unless -o is given")
 	rounds := flag.Int("rounds", 3, "`rounds`; each number is the median of them")
 	seconds := flag.Float64("seconds", 3, "length of each burst in `seconds`")
 	n := flag.Int("n", 100_000, "`documents` in the filled store")
 	files := flag.Int("files", 20_000, "`files` to settle")
 	dir := flag.String("dir", ".data", "a `folder` on the disk to measure; what is made in it is removed")
-	keep := flag.Bool("keep", false, "do not remove it: removing many files spoils the next run, as the package comment says")
+	keep := flag.Bool("keep", false,
+		"do not remove it: removing many files spoils the next run, as the package comment says")
 	list := flag.String("engines", "", "comma-separated parts of engine `names`; all by default")
 	only := flag.String("only", "", "comma-separated `names` of workloads; all by default")
 	profile := flag.String("cpuprofile", "", "write a CPU profile to this `file`")
@@ -48,15 +50,19 @@ func command() error {
 	rates := flag.Bool("rates", false, "measure how rates depend on what the store holds, of Varve or of -engines")
 	sizes := flag.String("steps", "", "comma-separated `sizes` of the store for -rates; 100 to 100,000 by default")
 	workerOf := flag.String("worker", "", "for its own use: put into this `engine`'s store in -dir")
-	steady := flag.String("steady", "", "measure minutes under steady load, and keep each cell in this `folder`: what is there is not measured again")
+	steady := flag.String("steady", "",
+		"measure minutes under steady load, and keep each cell in this `folder`: what is there is not measured again")
 	minutes := flag.Float64("minutes", 3, "`minutes` of each cell of -steady")
 	mixed := flag.Float64("mixed", 10, "`minutes` of the mixed load of -steady")
 	steadyWorker := flag.String("steadyworker", "", "for its own use: a process of a cell with this `load`")
 	hotKind := flag.String("hot", "", "for its own use: what the worker does to a few documents")
-	recovers := flag.Bool("recover", false, "measure how long a store takes to open after kill -9 under a steady load: -rounds times, each after -seconds of it; 5 of 10 by default")
+	recovers := flag.Bool("recover", false,
+		"measure how long a store takes to open after kill -9 under a steady load: -rounds times, each after -seconds of "+
+			"it; 5 of 10 by default")
 	openerOf := flag.String("opener", "", "for its own use: open what a killed process of this `load` has left")
 	seed := flag.Uint64("seed", 1, "seed of the ids")
-	flag.BoolVar(&prose, "prose", false, "documents of words, as -steady has, and not of random letters, of which nearly every word is new")
+	flag.BoolVar(&prose, "prose", false,
+		"documents of words, as -steady has, and not of random letters, of which nearly every word is new")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		return fmt.Errorf("no arguments are taken: %q", flag.Args())
@@ -74,7 +80,8 @@ func command() error {
 		}
 	}
 	if *recovers {
-		for name, f := range map[string]func(){"rounds": func() { *rounds = 5 }, "seconds": func() { *seconds = 10 }, "o": func() { *out = "" }, "engines": func() { *list = "varve" }} {
+		for name, f := range map[string]func(){"rounds": func() { *rounds = 5 }, "seconds": func() { *seconds = 10 },
+			"o": func() { *out = "" }, "engines": func() { *list = "varve" }} {
 			if !given[name] {
 				f()
 			}

@@ -165,5 +165,6 @@ func settle(e Engine, docs []Doc) (s settled, err error) {
 		return s, err
 	}
 	took, n := time.Since(start), float64(len(docs))
-	return settled{n / took.Seconds(), acked.Seconds() / took.Seconds(), float64((used() - before).Nanoseconds()) / 1e3 / n}, nil
+	return settled{n / took.Seconds(), acked.Seconds() / took.Seconds(),
+		float64((used() - before).Nanoseconds()) / 1e3 / n}, nil
 }

@@ -21,7 +21,8 @@ func processes(name, dir, hot string, d time.Duration, seed uint64) (rate, longe
 	var c children.Children
 	defer func() { err = c.Close(err) }()
 	for i := range processCount {
-		if err := c.Start("-worker", name, "-prose="+strconv.FormatBool(prose), "-hot", hot, "-dir", dir, "-seconds", strconv.FormatFloat(d.Seconds(), 'f', -1, 64),
+		if err := c.Start("-worker", name, "-prose="+strconv.FormatBool(prose), "-hot", hot, "-dir", dir, "-seconds",
+			strconv.FormatFloat(d.Seconds(), 'f', -1, 64),
 			"-seed", strconv.FormatUint(seed*processCount+uint64(i), 10)); err != nil {
 			return 0, 0, err
 		}

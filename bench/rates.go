@@ -34,7 +34,9 @@ func stepsOf(list string) ([]int, error) {
 // in a folder with as many.
 func (c *config) rates() error {
 	var out strings.Builder
-	fmt.Fprintf(&out, "# Rates by the size of the store\n\nMade by `%s` in `bench/`; %d rounds, each with a store of its own.\n\n%s\n", commandLine(), c.rounds, machine(c.dir))
+	fmt.Fprintf(&out,
+		"# Rates by the size of the store\n\nMade by `%s` in `bench/`; %d rounds, each with a store of its own.\n\n%s\n",
+		commandLine(), c.rounds, machine(c.dir))
 	began := time.Now()
 	for _, makeEngine := range c.engines {
 		name := makeEngine().Name()
@@ -50,11 +52,14 @@ func (c *config) rates() error {
 				at := fmt.Sprint(size)
 				settled, _ := res.median(at, "create")
 				limit, _ := res.median(at, "limit")
-				fmt.Fprintf(os.Stderr, "round %d, %s with %s: %.1fs, settled %s of %s; %.0fs in all\n", round+1, name, number(float64(size)),
+				fmt.Fprintf(os.Stderr, "round %d, %s with %s: %.1fs, settled %s of %s; %.0fs in all\n", round+1, name,
+					number(float64(size)),
 					time.Since(start).Seconds(), number(settled), number(limit), time.Since(began).Seconds())
 			}
 		}
-		fmt.Fprintf(&out, "## %s\n\n| holds | puts/s, 1 goroutine | puts/s, 64 goroutines | settled/s | the files' calls/s | share | with log and index/s | share |\n|---:|---:|---:|---:|---:|---:|---:|---:|\n", name)
+		fmt.Fprintf(&out,
+			"## %s\n\n| holds | puts/s, 1 goroutine | puts/s, 64 goroutines | settled/s | the files' calls/s | share | with "+
+				"log and index/s | share |\n|---:|---:|---:|---:|---:|---:|---:|---:|\n", name)
 		for _, size := range c.steps {
 			at := fmt.Sprint(size)
 			share := func(of string) string {
@@ -65,7 +70,8 @@ func (c *config) rates() error {
 				}
 				return fmt.Sprintf("%.2f", settled/limit)
 			}
-			fmt.Fprintf(&out, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", number(float64(size)), res.cell(at, "put1"), res.cell(at, "put64"),
+			fmt.Fprintf(&out, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", number(float64(size)), res.cell(at, "put1"),
+				res.cell(at, "put64"),
 				res.cell(at, "create"), res.cell(at, "limit"), share("limit"), res.cell(at, "limit+log"), share("limit+log"))
 		}
 		out.WriteString("\n")

@@ -33,8 +33,14 @@ type recovery struct {
 // recoverAll repeats each load and its recovery, and writes a table.
 func (c *config) recoverAll() error {
 	var out strings.Builder
-	fmt.Fprintf(&out, "# Recovery after kill -9\n\nMade by `%s` in `bench/`: %.0f s of load by one process, kill -9, and another process opens the store. Milliseconds since it began, median of %d with the least and the greatest. The log is as far ahead as the load, slowed by the engine, left it; the page cache is warm. The design asks for less than 100 ms until it is open with 64 MiB of log to replay, and less than 500 ms with 1 GiB.\n\n%s\n", commandLine(), c.seconds.Seconds(), c.rounds, machine(c.dir))
-	out.WriteString("| load | log to replay, MiB | ahead of the files, MiB | opened | first get | first put | flushed |\n|---|---:|---:|---:|---:|---:|---:|\n")
+	fmt.Fprintf(&out,
+		"# Recovery after kill -9\n\nMade by `%s` in `bench/`: %.0f s of load by one process, kill -9, and another process "+
+			"opens the store. Milliseconds since it began, median of %d with the least and the greatest. The log is as far "+
+			"ahead as the load, slowed by the engine, left it; the page cache is warm. The design asks for less than 100 ms "+
+			"until it is open with 64 MiB of log to replay, and less than 500 ms with 1 GiB.\n\n%s\n", commandLine(),
+		c.seconds.Seconds(), c.rounds, machine(c.dir))
+	out.WriteString("| load | log to replay, MiB | ahead of the files, MiB | opened | first get | first put | flushed " +
+		"|\n|---|---:|---:|---:|---:|---:|---:|\n")
 	for _, load := range recoverLoads {
 		if len(c.only) > 0 && !slices.Contains(c.only, load) {
 			continue
@@ -83,7 +89,8 @@ func spread(all []recovery, of func(recovery) float64) string {
 func (c *config) recoverOnce(engine, load, dir string, round int) (r recovery, err error) {
 	var writer children.Children
 	// It works for longer than it lives.
-	if err := writer.Start("-steadyworker", load, "-engines", engine, "-dir", dir, "-n", "1", "-seconds", "600", "-seed", strconv.Itoa(round+1)); err != nil {
+	if err := writer.Start("-steadyworker", load, "-engines", engine, "-dir", dir, "-n", "1", "-seconds", "600", "-seed",
+		strconv.Itoa(round+1)); err != nil {
 		return r, err
 	}
 	began, err := false, writer.AwaitReady()

@@ -77,7 +77,8 @@ var tables = []struct {
 		{"put64", "64 goroutines, /s"}, {"put64.p50", "p50 µs"}, {"put64.p99", "p99 µs"},
 		{"batch1000", "batches of 1,000, docs/s"}, {"put4x16", "4 processes × 16, /s"}}},
 	{"Four documents, changed by 4 processes × 16", "Longest: of all operations.", []column{
-		{"hot.put", "puts/s"}, {"hot.put.longest", "longest ms"}, {"hot.update", "updates/s"}, {"hot.update.longest", "longest ms"},
+		{"hot.put", "puts/s"}, {"hot.put.longest", "longest ms"}, {"hot.update", "updates/s"},
+		{"hot.update.longest", "longest ms"},
 		{"hot.count", "increments/s"}, {"hot.count.longest", "longest ms"}}},
 	{"Reads of what was just put", "", []column{
 		{"new.1", "gets/s, first"}, {"new.2", "again"}, {"flushed.1", "after a flush"}, {"flushed.2", "again"},
@@ -85,17 +86,22 @@ var tables = []struct {
 	{"Reads, and the filled store", "", []column{
 		{"get1", "gets/s, 1 goroutine"}, {"get2", "gets/s, 2 goroutines"}, {"open", "open, ms"},
 		{"disk", "disk, MiB"}, {"heap", "Go heap, MiB"}}},
-	{"Settled: files and index durable", "Counted from the first put (64 goroutines) to the end of a flush. The limit has the calls of the files with their guards; " +
-		"the row below it also those of the log, of the index, and of reading what is replaced.", []column{
-		{"create", "new files/s"}, {"create.cpu", "CPU µs each"}, {"create.acked", "of the time, puts"},
-		{"replace", "replaced files/s"}, {"replace.cpu", "CPU µs each"}, {"replace.acked", "of the time, puts"}}},
+	{"Settled: files and index durable",
+		"Counted from the first put (64 goroutines) to the end of a flush. The limit has the calls of the files with their " +
+			"guards; " +
+			"the row below it also those of the log, of the index, and of reading what is replaced.", []column{
+			{"create", "new files/s"}, {"create.cpu", "CPU µs each"}, {"create.acked", "of the time, puts"},
+			{"replace", "replaced files/s"}, {"replace.cpu", "CPU µs each"}, {"replace.acked", "of the time, puts"}}},
 }
 
 func (c *config) report(res results) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "# Results\n\nMade by `%s` in `bench/`.\n\n%s\n", commandLine(), machine(c.dir))
-	fmt.Fprintf(&out, "%d rounds, engines interleaved; **median** (least–greatest). Bursts of %v, documents of %d bytes of %s, %s in the filled store, %s files settled.\n",
-		c.rounds, c.seconds, docSize, map[bool]string{true: "words", false: "random letters"}[prose], number(float64(c.n)), number(float64(c.files)))
+	fmt.Fprintf(&out,
+		"%d rounds, engines interleaved; **median** (least–greatest). Bursts of %v, documents of %d bytes of %s, %s in the "+
+			"filled store, %s files settled.\n",
+		c.rounds, c.seconds, docSize, map[bool]string{true: "words", false: "random letters"}[prose], number(float64(c.n)),
+		number(float64(c.files)))
 	for _, t := range tables {
 		head, rows := fmt.Sprintf("\n## %s\n\n", t.title), ""
 		if t.note != "" {
@@ -111,7 +117,8 @@ func (c *config) report(res results) string {
 			for _, col := range t.columns {
 				cell := res.cell(name, col.measure)
 				any = any || cell != ""
-				if cell == "" && (len(c.only) == 0 || slices.Contains(c.only, "put4x16")) && col.measure == "put4x16" && name != limitName && name != allCallsName {
+				if cell == "" && (len(c.only) == 0 || slices.Contains(c.only, "put4x16")) && col.measure == "put4x16" &&
+					name != limitName && name != allCallsName {
 					cell = "refuses a second process"
 				}
 				row += " | " + cell

@@ -9,7 +9,9 @@ import (
 // sameRead makes the calls of the system that a get of a file makes, and its hash: it opens it through no
 // link, looks whether it is what the index has, reads it, and compares its content.
 func sameRead(name string) error {
-	fd, err := unix.Openat2(unix.AT_FDCWD, name, &unix.OpenHow{Flags: unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NOCTTY | unix.O_NONBLOCK, Resolve: unix.RESOLVE_NO_SYMLINKS})
+	fd, err := unix.Openat2(unix.AT_FDCWD, name,
+		&unix.OpenHow{Flags: unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NOCTTY | unix.O_NONBLOCK,
+			Resolve: unix.RESOLVE_NO_SYMLINKS})
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,8 @@ func (s *sqlite) Open(dir string) error {
 	if _, err = s.w.Exec(`CREATE TABLE IF NOT EXISTS m (id TEXT PRIMARY KEY, doc BLOB NOT NULL)`); err != nil {
 		return err
 	}
-	if s.insert, err = s.w.Prepare(`INSERT INTO m VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET doc = excluded.doc`); err != nil {
+	if s.insert,
+		err = s.w.Prepare(`INSERT INTO m VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET doc = excluded.doc`); err != nil {
 		return err
 	}
 	s.change = sync.OnceValue(s.prepareChange)

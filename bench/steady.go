@@ -86,7 +86,9 @@ func (c *steadyConfig) run() error {
 				continue
 			}
 			path := filepath.Join(c.results, cellName(e.Name(), load.name))
-			if was, err := readCell(path); err == nil && was.Seconds == c.secondsOf(load) && was.N == c.fillOf(load) && was.Timeline.Reads != nil {
+			if was,
+				err := readCell(path); err == nil && was.Seconds == c.secondsOf(load) && was.N == c.fillOf(load) &&
+				was.Timeline.Reads != nil {
 				fmt.Fprintln(os.Stderr, path, "is there already")
 				continue
 			}
@@ -169,11 +171,13 @@ func (c *steadyConfig) syncProbe() (quantiles [2]float64, err error) {
 }
 
 // runWorkers starts the processes of a cell, lets them begin together, and adds up what they saw.
-func (c *steadyConfig) runWorkers(engine string, load steadyLoad, dir string, seconds float64) (sum timeline, err error) {
+func (c *steadyConfig) runWorkers(engine string, load steadyLoad, dir string,
+	seconds float64) (sum timeline, err error) {
 	var all children.Children
 	defer func() { err = all.Close(err) }()
 	for i := range load.processes {
-		args := []string{"-steadyworker", load.name, "-engines", engine, "-dir", dir, "-n", strconv.Itoa(c.n), "-seconds", strconv.FormatFloat(seconds, 'f', -1, 64), "-seed", strconv.Itoa(i + 1)}
+		args := []string{"-steadyworker", load.name, "-engines", engine, "-dir", dir, "-n", strconv.Itoa(c.n), "-seconds",
+			strconv.FormatFloat(seconds, 'f', -1, 64), "-seed", strconv.Itoa(i + 1)}
 		if c.profile != "" && i == 0 {
 			args = append(args, "-cpuprofile", c.profile)
 		}
@@ -249,7 +253,8 @@ func (l latency) at(q float64) float64 {
 }
 
 func newTimeline(seconds int) *timeline {
-	t := &timeline{Docs: make([]int, seconds), Reads: make([]int, seconds), Ops: make([]int, seconds), Kinds: map[string]latency{}, Levels: map[string][]int64{}, lat: make([]latency, seconds)}
+	t := &timeline{Docs: make([]int, seconds), Reads: make([]int, seconds), Ops: make([]int, seconds),
+		Kinds: map[string]latency{}, Levels: map[string][]int64{}, lat: make([]latency, seconds)}
 	for i := range t.lat {
 		t.lat[i] = latency{}
 	}
@@ -327,8 +332,10 @@ func (t *timeline) line(seconds float64) string {
 	l := t.writes()
 	reads := ""
 	if l := t.Kinds["get"]; len(l) > 0 {
-		reads = fmt.Sprintf(", %s gets/s, p50 %s µs, p99 %s µs", number(perSecond(t.Reads)), number(l.at(0.5)), number(l.at(0.99)))
+		reads = fmt.Sprintf(", %s gets/s, p50 %s µs, p99 %s µs", number(perSecond(t.Reads)), number(l.at(0.5)),
+			number(l.at(0.99)))
 	}
 	return fmt.Sprintf("%.0f s, %s docs/s, p50 %s µs, p99 %s µs, p99.9 %s µs, longest %s ms, %d seconds without a commit%s",
-		seconds, number(perSecond(t.Docs)), number(l.at(0.5)), number(l.at(0.99)), number(l.at(0.999)), number(l.at(1)/1e3), t.idle(), reads)
+		seconds, number(perSecond(t.Docs)), number(l.at(0.5)), number(l.at(0.99)), number(l.at(0.999)), number(l.at(1)/1e3),
+		t.idle(), reads)
 }

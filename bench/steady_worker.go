@@ -189,7 +189,8 @@ func (w *steadyWorker) during(load *steadyLoad, began time.Time, d time.Duration
 					t.lat[at].note(now.Sub(from))
 				}
 				// What was due before the end is counted too, where the engine is behind, for as long again.
-				if from = from.Add(load.every); load.every == 0 && now.Sub(began) >= d || from.Sub(began) >= d || now.Sub(began) >= 2*d {
+				if from = from.Add(load.every); load.every == 0 && now.Sub(began) >= d || from.Sub(began) >= d ||
+					now.Sub(began) >= 2*d {
 					return
 				}
 			}

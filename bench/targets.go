@@ -30,7 +30,8 @@ var designTargets = []target{
 
 // elsewhere is what the design asks and other commands measure.
 var elsewhere = []string{
-	"open, 1,000,000 memories: this command with `-n 1000000 -engines varve`, column open (clean close; target < 1 ms); after kill -9: `go run . -recover` (target < 100 ms with 64 MiB of log, < 500 ms with 1 GiB)",
+	"open, 1,000,000 memories: this command with `-n 1000000 -engines varve`, column open (clean close; target < 1 ms); " +
+		"after kill -9: `go run . -recover` (target < 100 ms with 64 MiB of log, < 500 ms with 1 GiB)",
 	"heap with 1,000,000 memories: the same command, column Go heap (target < 64 MB)",
 	"share of the limit by store size, burst rate by store size: `go run . -rates` (target ≥ 0.9)",
 	"exact search beside FAISS: `go run ./vectors -n 10000,100000`, see VECTORS.md",

@@ -77,7 +77,8 @@ func closed(e Engine, err error) error {
 	return err
 }
 
-func (c *config) puts(name string, goroutines int, make func() Engine, dir string, seed uint64) (map[string]float64, error) {
+func (c *config) puts(name string, goroutines int, make func() Engine, dir string,
+	seed uint64) (map[string]float64, error) {
 	e, err := opened(make, dir)
 	if err != nil {
 		return nil, err

@@ -30,7 +30,8 @@ func (e *ConflictError) Error() string {
 		return fmt.Sprintf("%v: %s was written at %s, as version %d, after %s: %s", ErrConflict, id,
 			e.Written.UTC().Format(time.RFC3339Nano), e.Found, e.Since.UTC().Format(time.RFC3339Nano), remedy)
 	case e.Found == 0:
-		return fmt.Sprintf("conflict: %s: expected version %d, but there is none (deleted, or never written): %s", id, e.Expected, remedy)
+		return fmt.Sprintf("conflict: %s: expected version %d, but there is none (deleted, or never written): %s", id,
+			e.Expected, remedy)
 	case e.Expected == 0:
 		return fmt.Sprintf("conflict: %s exists as version %d, but was expected not to exist: %s", id, e.Found, remedy)
 	}

@@ -20,7 +20,8 @@ type EmbedderError struct {
 
 // Error is the message, in one line.
 func (e *EmbedderError) Error() string {
-	s := fmt.Sprintf("%v since %s (%d failures in a row) and is not asked again before %s", ErrEmbedderDown, e.Since.UTC().Format(time.RFC3339), e.Failures, e.Next.UTC().Format(time.RFC3339))
+	s := fmt.Sprintf("%v since %s (%d failures in a row) and is not asked again before %s", ErrEmbedderDown,
+		e.Since.UTC().Format(time.RFC3339), e.Failures, e.Next.UTC().Format(time.RFC3339))
 	if e.Err != nil {
 		s += ": " + e.Err.Error()
 	}

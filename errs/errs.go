@@ -41,7 +41,8 @@ var (
 	// succeeds.
 	ErrSyncFailed = errors.New("the disk did not accept a sync; writes wait until it does")
 	// ErrTooManyFiles: no more files can be opened. Nothing was changed; repeat the call later.
-	ErrTooManyFiles = errors.New("too many open files in this process or the system: close some, or raise the limit (ulimit -n)")
+	ErrTooManyFiles = errors.New("too many open files in this process or the system: close some, or raise the limit " +
+		"(ulimit -n)")
 	// ErrOutcomeUnknown: the write may or may not have happened.
 	ErrOutcomeUnknown = errors.New("outcome unknown: the write may or may not have happened")
 	// ErrTruncated: the log and its archive no longer reach back that far. See TruncatedError.
@@ -156,7 +157,8 @@ type EmptiedError struct {
 
 // Error is the message, in one line.
 func (e *EmptiedError) Error() string {
-	return fmt.Sprintf("%v: %s has the log of a store, but config.json and all documents are gone, as in a git branch without the store; nothing was created",
+	return fmt.Sprintf("%v: %s has the log of a store, but config.json and all documents are gone, as in a git branch "+
+		"without the store; nothing was created",
 		ErrNoStore, e.Path)
 }
 
@@ -216,7 +218,8 @@ func (e *LimitError) Error() string {
 	if e.Session != "" {
 		who = "session " + human.Quote(e.Session)
 	}
-	return fmt.Sprintf("%v: %s has %d of at most %d %s (%s), and the write would add %d: %s", ErrLimit, who, e.Have, e.Limit, e.What, e.Setting, e.Add, e.Remedy())
+	return fmt.Sprintf("%v: %s has %d of at most %d %s (%s), and the write would add %d: %s", ErrLimit, who, e.Have,
+		e.Limit, e.What, e.Setting, e.Add, e.Remedy())
 }
 
 // Remedy is the end of the message: what helps.
@@ -239,8 +242,10 @@ type InflatedError struct {
 
 // Error is the message, in one line.
 func (e *InflatedError) Error() string {
-	return fmt.Sprintf("%v: %s of the log (wal/) would become files of %d bytes with %s, more than 64 times as much (at most %d bytes of such files are written unasked)",
-		ErrLimit, human.Count(int(e.Packed), "byte", "bytes"), e.Size, human.Count(e.Documents, "document", "documents"), e.Most)
+	return fmt.Sprintf("%v: %s of the log (wal/) would become files of %d bytes with %s, more than 64 times as much (at "+
+		"most %d bytes of such files are written unasked)",
+		ErrLimit, human.Count(int(e.Packed), "byte", "bytes"), e.Size, human.Count(e.Documents, "document", "documents"),
+		e.Most)
 }
 
 // Unwrap makes the error match ErrLimit.
@@ -322,7 +327,8 @@ type HistoryGoneError struct {
 
 // Error is the message, in one line.
 func (e *HistoryGoneError) Error() string {
-	return fmt.Sprintf("%v: the folder wal/ was deleted or not copied, and a new log begins at position %d; versions before it are in no log and no archive", ErrHistoryGone, e.Begin)
+	return fmt.Sprintf("%v: the folder wal/ was deleted or not copied, and a new log begins at position %d; versions "+
+		"before it are in no log and no archive", ErrHistoryGone, e.Begin)
 }
 
 // Unwrap makes the error match ErrHistoryGone and ErrTruncated.
@@ -360,7 +366,9 @@ type LinkedError struct {
 
 // Error is the message, in one line.
 func (e *LinkedError) Error() string {
-	return fmt.Sprintf("%v: %s consists of hard links (%s has %d names), as cp -al makes them, and the log belongs to the folder that they were made from: to write, make a copy with files of its own and use that: cp -a %s NEW-FOLDER", ErrReadOnly, e.Path, e.File, e.Links, e.Path)
+	return fmt.Sprintf("%v: %s consists of hard links (%s has %d names), as cp -al makes them, and the log belongs to "+
+		"the folder that they were made from: to write, make a copy with files of its own and use that: cp -a %s NEW-FOLDER",
+		ErrReadOnly, e.Path, e.File, e.Links, e.Path)
 }
 
 // Unwrap makes the error match ErrReadOnly.
@@ -395,7 +403,8 @@ type FeatureError struct {
 
 // Error is the message, in one line.
 func (e *FeatureError) Error() string {
-	s := fmt.Sprintf("%s has features that this program does not know (%s): %v", e.Path, strings.Join(e.Lacks, ", "), ErrNewerFormat)
+	s := fmt.Sprintf("%s has features that this program does not know (%s): %v", e.Path, strings.Join(e.Lacks, ", "),
+		ErrNewerFormat)
 	if e.Readable {
 		s += "; reading works: this program can open the store read-only"
 	}

@@ -61,7 +61,8 @@ type PermissionError struct {
 
 // Error is the message, in one line.
 func (e *PermissionError) Error() string {
-	s := fmt.Sprintf("%v: %s %s (mode %s, owned by user %d; you are user %d)", e.Err, e.Path, e.Why, e.Mode, e.Owner, e.You)
+	s := fmt.Sprintf("%v: %s %s (mode %s, owned by user %d; you are user %d)", e.Err, e.Path, e.Why, e.Mode, e.Owner,
+		e.You)
 	if e.Fix != "" {
 		s += ": " + e.Fix
 	}

@@ -185,7 +185,8 @@ func (r *run) lacks() error {
 			first += ", …"
 		}
 		err := r.problem(Problem{Path: l.path, ID: l.id, Kind: KindMember, Taken: true,
-			Reason: fmt.Sprintf("not memories of the source: %d of its %d members; their ids stay in the assembly: %s", len(ids), l.members, first)})
+			Reason: fmt.Sprintf("not memories of the source: %d of its %d members; their ids stay in the assembly: %s", len(ids),
+				l.members, first)})
 		if err != nil {
 			return err
 		}
@@ -221,7 +222,8 @@ func (r *run) copies(name string, doc *object) error {
 			Reason: "a copy, inside an assembly, of a memory that exists nowhere else"}
 		if !p.Taken {
 			p.Reason += "; to import it, import files that were set aside too"
-		} else if _, err := r.item(Item{ID: copied.id, JSON: copied.text, Path: at, Note: "a copy inside an assembly", names: copied.names}, copied.text); err != nil {
+		} else if _, err := r.item(Item{ID: copied.id, JSON: copied.text, Path: at, Note: "a copy inside an assembly",
+			names: copied.names}, copied.text); err != nil {
 			return err
 		}
 		return r.problem(p)

@@ -57,8 +57,10 @@ func Detect(path string) (Format, error) {
 			return format, err
 		}
 	}
-	return "", fmt.Errorf("%w: %s has no known format: no %s, no session file (Vizor), no memory file with id and content, no .jsonl file, no records of mem0, LangChain or llama_index",
-		errs.ErrInvalid, path, indexName)
+	return "",
+		fmt.Errorf("%w: %s has no known format: no %s, no session file (Vizor), no memory file with id and content, no "+
+			".jsonl file, no records of mem0, LangChain or llama_index",
+			errs.ErrInvalid, path, indexName)
 }
 
 // isStore looks for the member by which config.json makes a folder a store.
@@ -192,6 +194,8 @@ func detectFile(path string) (Format, error) {
 	if form := formOf(raw); form != "" {
 		return form, nil
 	}
-	return "", fmt.Errorf("%w: %s has no known format: neither lines or an array of JSON objects with content, nor records of mem0, LangChain, llama_index or a chat, nor a session file (Vizor)",
-		errs.ErrInvalid, path)
+	return "",
+		fmt.Errorf("%w: %s has no known format: neither lines or an array of JSON objects with content, nor records of "+
+			"mem0, LangChain, llama_index or a chat, nor a session file (Vizor)",
+			errs.ErrInvalid, path)
 }

@@ -80,7 +80,8 @@ func embeddingOf(it *Item) (v []float32, name string, err error) {
 		return a.CompositeEmbedding, "composite_embedding", nil
 	}
 	const huge = 1 << 30
-	m, err := memstore.Decode(it.JSON, memstore.DecodeOptions{Limits: memstore.Limits{MemoryBytes: huge, IDBytes: huge, Depth: huge, EmbeddingDim: huge}})
+	m, err := memstore.Decode(it.JSON,
+		memstore.DecodeOptions{Limits: memstore.Limits{MemoryBytes: huge, IDBytes: huge, Depth: huge, EmbeddingDim: huge}})
 	if err != nil {
 		return nil, "", err
 	}

@@ -114,7 +114,8 @@ func recognise(o *object) *reading {
 	case f.kind("memory") == '"' && !o.content:
 		return readMem0(f)
 	case f.kind("vector") == '[' && f.kind("text") == '"':
-		r := &reading{form: LangChain, id: f.text("id"), content: f.text("text"), embedding: f.by["vector"], rest: f.without("id", "vector", "text", "metadata"),
+		r := &reading{form: LangChain, id: f.text("id"), content: f.text("text"), embedding: f.by["vector"],
+			rest:    f.without("id", "vector", "text", "metadata"),
 			renamed: map[string]string{"vector": "embedding"}}
 		r.meta(f, "metadata")
 		return r
@@ -160,7 +161,8 @@ func (r *reading) when(f fields, names ...string) string {
 }
 
 func readMem0(f fields) *reading {
-	r := &reading{form: Mem0, id: idOf(f.by["id"]), content: f.text("memory"), renamed: map[string]string{"memory": "content"}}
+	r := &reading{form: Mem0, id: idOf(f.by["id"]), content: f.text("memory"),
+		renamed: map[string]string{"memory": "content"}}
 	taken := r.when(f, "timestamp", "created_at")
 	if taken == "created_at" {
 		taken = "" // it stays where it is, too
@@ -205,7 +207,8 @@ func readConstructor(f fields) *reading {
 }
 
 func readLangDocument(f fields) *reading {
-	r := &reading{form: LangChain, id: f.text("id"), content: f.text("page_content"), renamed: map[string]string{"page_content": "content"}}
+	r := &reading{form: LangChain, id: f.text("id"), content: f.text("page_content"),
+		renamed: map[string]string{"page_content": "content"}}
 	r.rest = f.without("id", "page_content", "metadata", "type", r.when(f, "timestamp"))
 	r.meta(f, "metadata")
 	return r
@@ -213,7 +216,8 @@ func readLangDocument(f fields) *reading {
 
 func isMessageType(s string) bool {
 	s = strings.ToLower(strings.TrimSuffix(strings.TrimSuffix(s, "Chunk"), "Message"))
-	return slices.Contains([]string{"human", "ai", "system", "chat", "function", "tool", "generic", "developer", "remove", "user", "assistant"}, s)
+	return slices.Contains([]string{"human", "ai", "system", "chat", "function", "tool", "generic", "developer", "remove",
+		"user", "assistant"}, s)
 }
 
 func readLangMessage(kind string, f fields) *reading {

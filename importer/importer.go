@@ -135,7 +135,8 @@ func Open(path string, format Format, opts Options) (*Source, error) {
 		return nil, fmt.Errorf("open the source: %w", err)
 	}
 	if !info.IsDir() && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("open the source: %w; name a file or a folder", &vfs.NotRegularError{Path: path, Mode: info.Mode()})
+		return nil, fmt.Errorf("open the source: %w; name a file or a folder",
+			&vfs.NotRegularError{Path: path, Mode: info.Mode()})
 	}
 	if format == "" {
 		if format, err = Detect(path); err != nil {
@@ -149,7 +150,8 @@ func Open(path string, format Format, opts Options) (*Source, error) {
 	dir := path
 	if !info.IsDir() {
 		if format == Synthians {
-			return nil, fmt.Errorf("%w: %s is a file; name the folder with memory_index.json and the memories", errs.ErrInvalid, path)
+			return nil, fmt.Errorf("%w: %s is a file; name the folder with memory_index.json and the memories", errs.ErrInvalid,
+				path)
 		}
 		dir, s.only = filepath.Split(path)
 		dir = cmp.Or(dir, ".")
@@ -188,7 +190,8 @@ func (s *Source) Close() error {
 // itself can be read no further or ctx has ended.
 func (s *Source) All(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		r := &run{Source: s, ctx: ctx, yield: yield, seen: map[string]origin{}, groups: map[string]origin{}, census: newCensus()}
+		r := &run{Source: s, ctx: ctx, yield: yield, seen: map[string]origin{}, groups: map[string]origin{},
+			census: newCensus()}
 		defer func() { s.report = r.census.report() }()
 		var err error
 		switch s.format {

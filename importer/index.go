@@ -34,7 +34,8 @@ var indexOwn = map[string]bool{
 // readIndex reads memory_index.json as a stream. What it has read until
 // something is wrong counts: it is only a hint where files are.
 func (r *run) readIndex() (*index, error) {
-	ix := &index{files: map[string]string{}, byPath: map[string]string{}, groups: map[string]string{}, groupAt: map[string]string{}}
+	ix := &index{files: map[string]string{}, byPath: map[string]string{}, groups: map[string]string{},
+		groupAt: map[string]string{}}
 	f, err := r.open(indexName)
 	if errors.Is(err, fs.ErrNotExist) {
 		return ix, nil
@@ -46,7 +47,8 @@ func (r *run) readIndex() (*index, error) {
 	}
 	if err != nil {
 		return ix, r.problem(Problem{Path: indexName, Kind: KindIndex,
-			Reason: fmt.Sprintf("%v; read up to there: %s; every memory file is imported, whether the index names it or not", clip(err), human.Count(len(ix.files), "entry", "entries"))})
+			Reason: fmt.Sprintf("%v; read up to there: %s; every memory file is imported, whether the index names it or not",
+				clip(err), human.Count(len(ix.files), "entry", "entries"))})
 	}
 	ix.complete = true
 	return ix, nil

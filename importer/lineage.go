@@ -75,7 +75,9 @@ func (f *folder) readMerges(name string) error {
 		line, err := f.line(in)
 		if errors.Is(err, errEndless) {
 			at := fmt.Sprintf("%s:%d", name, n)
-			if err := f.problem(Problem{Path: at, Kind: KindIndex, Reason: fmt.Sprintf("the line has more than %d bytes; the lines after it were not read", f.longest())}); err != nil {
+			if err := f.problem(Problem{Path: at, Kind: KindIndex,
+				Reason: fmt.Sprintf("the line has more than %d bytes; the lines after it were not read",
+					f.longest())}); err != nil {
 				return err
 			}
 			break
@@ -84,7 +86,8 @@ func (f *folder) readMerges(name string) error {
 			if errors.Is(err, errTooLarge) || !f.history.event(bare) {
 				bad++
 				at := fmt.Sprintf("%s:%d", name, n)
-				if err := f.problem(Problem{Path: at, Kind: KindIndex, Reason: "not an event of a merge; the other lines are read"}); err != nil {
+				if err := f.problem(Problem{Path: at, Kind: KindIndex,
+					Reason: "not an event of a merge; the other lines are read"}); err != nil {
 					return err
 				}
 			} else {
@@ -95,7 +98,9 @@ func (f *folder) readMerges(name string) error {
 			break
 		}
 	}
-	f.census.file(name, fmt.Sprintf("%s read into merged_from, %d not readable; the times and similarities of the merges, which only the log has, are not imported", human.Count(events, "event", "events"), bad))
+	f.census.file(name,
+		fmt.Sprintf("%s read into merged_from, %d not readable; the times and similarities of the merges, which only the "+
+			"log has, are not imported", human.Count(events, "event", "events"), bad))
 	return f.ctx.Err()
 }
 
@@ -103,8 +108,9 @@ func (f *folder) readMerges(name string) error {
 func (l *lineage) event(line []byte) bool {
 	var kind, event, of, target, status string
 	var sources []string
-	text := map[string]*string{"event_type": &kind, "merge_event_id": &event, "target_merge_event_id": &of, "target_assembly_id": &target,
-		"new_status": &status, "status": &status, "cleanup_status": &status}
+	text := map[string]*string{"event_type": &kind, "merge_event_id": &event, "target_merge_event_id": &of,
+		"target_assembly_id": &target,
+		"new_status":         &status, "status": &status, "cleanup_status": &status}
 	doc, _, err := parse(line)
 	if err != nil {
 		return false
@@ -156,7 +162,8 @@ func (f *folder) readStats(name string) error {
 		}
 		return count(id, val)
 	})
-	f.census.file(name, fmt.Sprintf("%s read into activation_count", human.Count(len(f.history.activations), "count", "counts")))
+	f.census.file(name, fmt.Sprintf("%s read into activation_count",
+		human.Count(len(f.history.activations), "count", "counts")))
 	return nil
 }
 
@@ -243,7 +250,8 @@ func (f *folder) unknownHistory() error {
 	for _, m := range f.history.merges {
 		_, there := f.run.groups[m.target]
 		if !there {
-			reason := fmt.Sprintf("by the log it was merged from %s, but it has no file and no entry in the index", strings.Join(m.sources, ", "))
+			reason := fmt.Sprintf("by the log it was merged from %s, but it has no file and no entry in the index",
+				strings.Join(m.sources, ", "))
 			if err := f.problem(Problem{Path: f.history.mergeLog, ID: m.target, Kind: KindGhost, Reason: reason}); err != nil {
 				return err
 			}
@@ -252,7 +260,8 @@ func (f *folder) unknownHistory() error {
 			// FAILURES 42: a crash between a merge and its clean-up. Whether it was made again
 			// since is unknown, so nothing is dropped.
 			if o, ok := f.run.groups[s]; ok && there && s != m.target && f.run.groups[m.target] != o {
-				reason := fmt.Sprintf("by the log it was merged into %s (clean-up: %s), but it still exists; both were imported, merge them again to finish",
+				reason := fmt.Sprintf("by the log it was merged into %s (clean-up: %s), but it still exists; both were imported, "+
+					"merge them again to finish",
 					m.target, cleanup(f.history.status[m.event]))
 				if err := f.problem(Problem{Path: o.path, ID: s, Kind: KindMerge, Reason: reason, Taken: true}); err != nil {
 					return err
@@ -262,7 +271,8 @@ func (f *folder) unknownHistory() error {
 	}
 	for _, id := range slices.Sorted(maps.Keys(f.history.activations)) {
 		if _, ok := f.run.groups[id]; !ok {
-			reason := fmt.Sprintf("activated %s by the stats, but it has no file and no entry in the index", human.Count(int(f.history.activations[id]), "time", "times"))
+			reason := fmt.Sprintf("activated %s by the stats, but it has no file and no entry in the index",
+				human.Count(int(f.history.activations[id]), "time", "times"))
 			if err := f.problem(Problem{Path: f.history.stats, ID: id, Kind: KindGhost, Reason: reason}); err != nil {
 				return err
 			}

@@ -63,9 +63,12 @@ func (r *run) linesOf(src io.Reader, name string) error {
 		case r.ctx.Err() != nil:
 			return r.ctx.Err()
 		case errors.Is(err, errEndless):
-			return r.problem(Problem{Path: at, Kind: KindTooLarge, Reason: fmt.Sprintf("the line has more than %d bytes; the lines after it were not read: correct the line and import the file again", r.longest())})
+			return r.problem(Problem{Path: at, Kind: KindTooLarge,
+				Reason: fmt.Sprintf("the line has more than %d bytes; the lines after it were not read: correct the line and "+
+					"import the file again", r.longest())})
 		case errors.Is(err, errTooLarge):
-			if err := r.problem(Problem{Path: at, Kind: KindTooLarge, Reason: fmt.Sprintf("the line has more than %d bytes", r.opts.MaxBytes)}); err != nil {
+			if err := r.problem(Problem{Path: at, Kind: KindTooLarge,
+				Reason: fmt.Sprintf("the line has more than %d bytes", r.opts.MaxBytes)}); err != nil {
 				return err
 			}
 			continue
@@ -132,12 +135,14 @@ func (r *run) own(found where, doc *object, line []byte, mends []string) error {
 		if err := r.copies(at, doc); err != nil {
 			return err
 		}
-		return r.group(at, doc, line, mends, group{id: contentID(doc.text), note: "had no id; this one was made from the content"})
+		return r.group(at, doc, line, mends, group{id: contentID(doc.text),
+			note: "had no id; this one was made from the content"})
 	case !doc.content && !(doc.idText && doc.embedding):
 		kind, why := whatIsThis(doc)
 		return r.problem(Problem{Path: at, ID: doc.id, Kind: kind, Reason: why, LeftOut: true})
 	case doc.deleted():
-		return r.problem(Problem{Path: at, ID: doc.id, Kind: KindNotMemory, Reason: "not imported: the source has deleted this memory (state: deleted)"})
+		return r.problem(Problem{Path: at, ID: doc.id, Kind: KindNotMemory,
+			Reason: "not imported: the source has deleted this memory (state: deleted)"})
 	}
 	id, note := doc.id, ""
 	if id == "" {

@@ -22,7 +22,8 @@ const ordinalMapping = "id_to_index_mapping.json"
 
 // mappingNames are the files that map an id to its vector. The first that names an
 // id counts; the last two are a store's own, what came later first.
-var mappingNames = []string{"faiss_index.bin.mapping.json", ordinalMapping, "id_to_index.json", deltaMapping, baseMapping}
+var mappingNames = []string{"faiss_index.bin.mapping.json", ordinalMapping, "id_to_index.json", deltaMapping,
+	baseMapping}
 
 const (
 	baseMapping  = "mapping.json"
@@ -137,7 +138,8 @@ func (r *run) number() error {
 			owner[p.number], r.numbers[p.key] = p.key, p.number
 			kept++
 		}
-		r.census.file(m.name, fmt.Sprintf("%s of vectors, %d kept if the memory or assembly exists", human.Count(len(m.pairs), "number", "numbers"), kept))
+		r.census.file(m.name, fmt.Sprintf("%s of vectors, %d kept if the memory or assembly exists",
+			human.Count(len(m.pairs), "number", "numbers"), kept))
 	}
 	for k, n := range r.numbers {
 		if contested[n] {
@@ -163,14 +165,16 @@ func (r *run) ghosts(known func(id string) bool) error {
 	for _, m := range r.mapped {
 		for _, p := range m.pairs {
 			is := known(p.String())
-			problem := Problem{Path: m.name, ID: p.String(), Kind: KindGhost, Reason: fmt.Sprintf("the mapping gives it vector %d, but it has no file and no entry in the index", p.number)}
+			problem := Problem{Path: m.name, ID: p.String(), Kind: KindGhost,
+				Reason: fmt.Sprintf("the mapping gives it vector %d, but it has no file and no entry in the index", p.number)}
 			var field *errs.FieldError
 			switch {
 			case errors.As(p.err, &field) && is:
 				problem.Kind, problem.Taken = KindNumber, true
 				problem.Reason = fmt.Sprintf("mapped to %s, which is no 64-bit integer; it gets a number of its own", field.Value)
 			case errors.As(p.err, &field):
-				problem.Reason = fmt.Sprintf("mapped to %s, which is no 64-bit integer, and there is no file and no entry", field.Value)
+				problem.Reason = fmt.Sprintf("mapped to %s, which is no 64-bit integer, and there is no file and no entry",
+					field.Value)
 			case is || p.number == 0 && path.Base(m.name) == deltaMapping: // there it says that a vector is gone
 				continue
 			}
@@ -180,7 +184,8 @@ func (r *run) ghosts(known func(id string) bool) error {
 		}
 		if m.err != nil {
 			err := r.problem(Problem{Path: m.name, Kind: KindIndex,
-				Reason: fmt.Sprintf("%v; read up to there: %s; the embeddings in the documents are not affected", clip(m.err), human.Count(len(m.pairs), "member", "members"))})
+				Reason: fmt.Sprintf("%v; read up to there: %s; the embeddings in the documents are not affected", clip(m.err),
+					human.Count(len(m.pairs), "member", "members"))})
 			if err != nil {
 				return err
 			}

@@ -32,7 +32,8 @@ func (o *object) isAssembly() bool { return o.grouping && !o.content }
 
 // deleted reports whether OpenMemory, which keeps what was deleted, has this memory as deleted.
 func (o *object) deleted() bool {
-	return slices.Contains(o.names, "state") && (slices.Contains(o.names, "category_ids") || slices.Contains(o.names, "categories")) &&
+	return slices.Contains(o.names, "state") &&
+		(slices.Contains(o.names, "category_ids") || slices.Contains(o.names, "categories")) &&
 		fieldsOf(o.text).text("state") == "deleted"
 }
 

@@ -43,8 +43,9 @@ type Vectors struct {
 type Member struct {
 	Of    string `json:"of"` // memory or assembly
 	Name  string `json:"name"`
-	Count int    `json:"count"`        // documents that have it
-	As    string `json:"as,omitempty"` // what it is read as; "": kept where it stands, as a member that the store does not know
+	Count int    `json:"count"` // documents that have it
+	// what it is read as; "": kept where it stands, as a member that the store does not know
+	As string `json:"as,omitempty"`
 }
 
 // File is a file that was read for information about others.
@@ -108,7 +109,10 @@ func (c *census) report() Report {
 	for format, n := range c.forms {
 		r.Forms = append(r.Forms, Form{format, n})
 	}
-	slices.SortFunc(r.Forms, func(a, b Form) int { return cmp.Or(-cmp.Compare(a.Count, b.Count), cmp.Compare(a.Format, b.Format)) })
+	slices.SortFunc(r.Forms, func(a,
+		b Form) int {
+		return cmp.Or(-cmp.Compare(a.Count, b.Count), cmp.Compare(a.Format, b.Format))
+	})
 	if r.Files == nil {
 		r.Files = []File{}
 	}

@@ -46,7 +46,8 @@ func (f *folder) setAside(dir string) error {
 		}
 		id, note := doc.id, ""
 		if !doc.idText {
-			id, note = stamp.ReplaceAllString(strings.TrimSuffix(path.Base(name), ".json"), ""), "the id is that of the file name"
+			id, note = stamp.ReplaceAllString(strings.TrimSuffix(path.Base(name), ".json"), ""),
+				"the id is that of the file name"
 		}
 		if _, ok := f.seen[id]; ok || told[id] {
 			known++
@@ -54,10 +55,12 @@ func (f *folder) setAside(dir string) error {
 		}
 		told[id] = true
 		alone++
-		p := Problem{Path: name, ID: id, Kind: KindSetAside, Reason: "a valid memory that exists nowhere else", Taken: f.opts.SetAside}
+		p := Problem{Path: name, ID: id, Kind: KindSetAside, Reason: "a valid memory that exists nowhere else",
+			Taken: f.opts.SetAside}
 		if !f.opts.SetAside {
 			p.Reason += "; importing what was set aside takes it"
-		} else if _, err := f.item(Item{ID: id, JSON: doc.withID(id), Path: name, Note: note, names: doc.names}, raw); err != nil {
+		} else if _, err := f.item(Item{ID: id, JSON: doc.withID(id), Path: name, Note: note, names: doc.names},
+			raw); err != nil {
 			return err
 		} else if len(mends) > 0 {
 			p.Reason += "; " + strings.Join(mends, "; ")
@@ -67,5 +70,6 @@ func (f *folder) setAside(dir string) error {
 		}
 	}
 	return f.problem(Problem{Path: dir, Kind: KindSetAside, Taken: f.opts.SetAside && alone > 0,
-		Reason: fmt.Sprintf("%s: copies of memories that exist elsewhere: %d; memories that exist nowhere else: %d; unreadable: %d; others: %d", human.Count(len(names), "file", "files"), known, alone, broken, other)})
+		Reason: fmt.Sprintf("%s: copies of memories that exist elsewhere: %d; memories that exist nowhere else: %d; "+
+			"unreadable: %d; others: %d", human.Count(len(names), "file", "files"), known, alone, broken, other)})
 }

@@ -16,13 +16,14 @@ import (
 // folder is one pass over a Synthians folder.
 type folder struct {
 	*run
-	ix      *index
-	files   map[string]bool // every file of the root, memories/ and assemblies/, and what the index adds
-	barren  map[string]bool // those that gave nothing and were reported
-	bare    []string        // well-named files without an embedding: the dimension of the others decides whether they get one
-	waiting []string        // files that are read when all well-named ones are
-	groups  []string        // files of assemblies, which come last
-	history lineage         // what merge log and stats say of them
+	ix     *index
+	files  map[string]bool // every file of the root, memories/ and assemblies/, and what the index adds
+	barren map[string]bool // those that gave nothing and were reported
+	// well-named files without an embedding: the dimension of the others decides whether they get one
+	bare    []string
+	waiting []string // files that are read when all well-named ones are
+	groups  []string // files of assemblies, which come last
+	history lineage  // what merge log and stats say of them
 }
 
 func (r *run) synthians() error {
@@ -105,7 +106,8 @@ func derived(name string) bool {
 func (f *folder) spare(name string) {
 	switch base := path.Base(name); {
 	case name == indexName:
-		f.census.file(name, fmt.Sprintf("read as a hint: %s, %s; the files take precedence", human.Count(len(f.ix.files), "memory", "memories"), human.Count(len(f.ix.groups), "assembly", "assemblies")))
+		f.census.file(name, fmt.Sprintf("read as a hint: %s, %s; the files take precedence",
+			human.Count(len(f.ix.files), "memory", "memories"), human.Count(len(f.ix.groups), "assembly", "assemblies")))
 	case slices.Contains(mappingNames, base) && path.Dir(name) != "memories", f.vectors.looked(name):
 	default:
 		f.census.file(name, "not imported: can be computed from the memories")
@@ -198,7 +200,8 @@ func (f *folder) idOf(name string, doc *object) (id, note string) {
 func (f *folder) place(id string) (string, bool) {
 	plain := id + ".json"
 	for _, p := range [...]string{f.ix.files[id], plain} {
-		for _, p := range [...]string{p, nameOf(p), "memories/" + p, "memories/" + nameOf(p), path.Base(p), "memories/" + path.Base(p)} {
+		for _, p := range [...]string{p, nameOf(p), "memories/" + p, "memories/" + nameOf(p), path.Base(p),
+			"memories/" + path.Base(p)} {
 			if f.files[p] {
 				return p, true
 			}
@@ -243,7 +246,8 @@ func (f *folder) take(name, id, note string, doc *object, raw []byte, mends []st
 		err = f.problem(Problem{Path: name, ID: id, Kind: KindMended, Reason: strings.Join(mends, "; "), Taken: true})
 	}
 	if _, named := f.ix.files[id]; err == nil && f.ix.complete && !named && f.ix.byPath[name] == "" {
-		err = f.problem(Problem{Path: name, ID: id, Kind: KindUnindexed, Reason: "no entry of " + indexName + " names the file; imported nevertheless", Taken: true})
+		err = f.problem(Problem{Path: name, ID: id, Kind: KindUnindexed,
+			Reason: "no entry of " + indexName + " names the file; imported nevertheless", Taken: true})
 	}
 	return true, err
 }

@@ -82,7 +82,9 @@ func (r *run) valuesFrom(src io.Reader, name string) error {
 	case err != nil:
 		return r.problem(Problem{Path: name, Kind: KindUnread, Reason: err.Error()})
 	case len(raw) > r.longestDocument():
-		return r.problem(Problem{Path: name, Kind: KindTooLarge, Reason: fmt.Sprintf("the document has more than %d bytes: write its records as lines or as an array", r.longestDocument())})
+		return r.problem(Problem{Path: name, Kind: KindTooLarge,
+			Reason: fmt.Sprintf("the document has more than %d bytes: write its records as lines or as an array",
+				r.longestDocument())})
 	}
 	return r.value(where{path: name, session: sessionOf(name)}, bytes.TrimSpace(raw))
 }
@@ -155,7 +157,8 @@ func (r *run) array(src io.Reader, name string) error {
 		}
 		at := where{path: fmt.Sprintf("%s[%d]", name, n), session: session, nth: n}
 		if len(v) > r.opts.MaxBytes {
-			err := r.problem(Problem{Path: at.path, Kind: KindTooLarge, Reason: fmt.Sprintf("the element has more than %d bytes", r.opts.MaxBytes)})
+			err := r.problem(Problem{Path: at.path, Kind: KindTooLarge,
+				Reason: fmt.Sprintf("the element has more than %d bytes", r.opts.MaxBytes)})
 			if err != nil {
 				return err
 			}
@@ -179,16 +182,19 @@ func (r *run) array(src io.Reader, name string) error {
 	case err == nil && n == 0:
 		return r.problem(Problem{Path: name, Kind: KindNotMemory, Reason: "an empty array"})
 	case err == nil && in.found > 0:
-		return r.problem(Problem{Path: name, Kind: KindMended, Reason: "NaN or Infinity, which are not JSON, became null", Taken: true})
+		return r.problem(Problem{Path: name, Kind: KindMended, Reason: "NaN or Infinity, which are not JSON, became null",
+			Taken: true})
 	case err == nil:
 		return nil
 	case r.ctx.Err() != nil:
 		return r.ctx.Err()
 	case errors.Is(err, errEndless):
 		return r.problem(Problem{Path: fmt.Sprintf("%s[%d]", name, n), Kind: KindTooLarge,
-			Reason: fmt.Sprintf("the element has more than %d bytes; the elements after it were not read: correct it and import the file again", share.most)})
+			Reason: fmt.Sprintf("the element has more than %d bytes; the elements after it were not read: correct it and "+
+				"import the file again", share.most)})
 	case isSyntax(err), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-		return r.problem(Problem{Path: name, Kind: KindCorrupt, Reason: fmt.Sprintf("%v; the %d elements before that were read", clip(err), n)})
+		return r.problem(Problem{Path: name, Kind: KindCorrupt,
+			Reason: fmt.Sprintf("%v; the %d elements before that were read", clip(err), n)})
 	}
 	return r.problem(Problem{Path: name, Kind: KindUnread, Reason: err.Error()})
 }
@@ -236,7 +242,8 @@ type element struct {
 
 func (r *run) each(at where, many iter.Seq[element]) error {
 	if at.depth == nestMost {
-		return r.problem(Problem{Path: at.path, Kind: KindNotMemory, Reason: fmt.Sprintf("a list in a list, more than %d deep", nestMost), LeftOut: true})
+		return r.problem(Problem{Path: at.path, Kind: KindNotMemory,
+			Reason: fmt.Sprintf("a list in a list, more than %d deep", nestMost), LeftOut: true})
 	}
 	for e := range many {
 		inner := where{path: at.path + e.name, session: at.session, nth: e.nth, depth: at.depth + 1}
@@ -254,7 +261,8 @@ func (r *run) each(at where, many iter.Seq[element]) error {
 }
 
 // nestMost is how many lists a record is in at most: a list of conversations in an array is two. Each list is read as
-// a whole before what is in it is, so that a file which is nothing but lists in lists would take the square of its size.
+// a whole before what is in it is, so that a file which is nothing but lists in lists would take the square of its
+// size.
 const nestMost = 4
 
 // elements returns the records that a value holds, one after the other: all at once they would take many times the
@@ -384,7 +392,8 @@ func whatIsThis(doc *object) (Kind, string) {
 	if len(names) > namedMembers {
 		names, more = names[:namedMembers], ", …"
 	}
-	return KindNotMemory, "a JSON object without content, in no known form; its members are " + strings.Join(names, ", ") + more
+	return KindNotMemory, "a JSON object without content, in no known form; its members are " + strings.Join(names,
+		", ") + more
 }
 
 func kindName(k jsontext.Kind) string {

@@ -43,7 +43,8 @@ func (v *vectors) looked(name string) bool { return v.tried[name] }
 
 // isVectors knows a vector file by its name.
 func isVectors(base string) bool {
-	return base == "faiss_index" || strings.HasPrefix(base, "faiss_index") && path.Ext(base) == ".bin" || path.Ext(base) == ".faiss"
+	return base == "faiss_index" || strings.HasPrefix(base, "faiss_index") && path.Ext(base) == ".bin" ||
+		path.Ext(base) == ".faiss"
 }
 
 // openVectors opens those that can be read, and reports the others.
@@ -66,7 +67,8 @@ func (r *run) openVectors(top []string) error {
 			f, err := r.openIndex(name)
 			if err != nil {
 				err = r.problem(Problem{Path: name, Kind: KindVectors,
-					Reason: fmt.Sprintf("%v; no vector of the file was imported; the embeddings in the documents are not affected", err)})
+					Reason: fmt.Sprintf("%v; no vector of the file was imported; the embeddings in the documents are not affected",
+						err)})
 				if err != nil {
 					return err
 				}
@@ -101,8 +103,11 @@ func (r *run) closeVectors() {
 	for _, f := range r.vectors.files {
 		f.file.Close()
 		r.census.vectors = append(r.census.vectors, f.Vectors)
-		r.census.file(f.Path, fmt.Sprintf("%s of dimension %d, %s: %d as the documents have them, %d given to documents that had none, %d stale, %d of another dimension, %d unusable, %d without an owner", human.Count(int(f.Rows), "vector", "vectors"), f.Dimension,
-			f.Index, f.Same, f.Taken, f.Stale, f.Unfit, f.Useless, f.Unclaimed))
+		r.census.file(f.Path,
+			fmt.Sprintf("%s of dimension %d, %s: %d as the documents have them, %d given to documents that had none, %d "+
+				"stale, %d of another dimension, %d unusable, %d without an owner", human.Count(int(f.Rows), "vector", "vectors"),
+				f.Dimension,
+				f.Index, f.Same, f.Taken, f.Stale, f.Unfit, f.Useless, f.Unclaimed))
 	}
 }
 
@@ -133,7 +138,8 @@ func (r *run) placeRows() error {
 		are := v.numbering(m, dirs)
 		if are == either {
 			err := r.problem(Problem{Path: m.name, Kind: KindVectors, Taken: true,
-				Reason: "the numbers may be rows of the vector file or the numbers of its vectors, and the two readings differ: the mapping was not used for vectors; the embeddings in the documents are not affected"})
+				Reason: "the numbers may be rows of the vector file or the numbers of its vectors, and the two readings differ: " +
+					"the mapping was not used for vectors; the embeddings in the documents are not affected"})
 			if err != nil {
 				return err
 			}
@@ -268,20 +274,24 @@ func (r *run) unclaimed() error {
 				continue
 			}
 			err := r.problem(Problem{Path: f.Path, Kind: KindGhost,
-				Reason: fmt.Sprintf("vector %d, row %d: belongs to no id, neither by the mappings nor by the existing ids", f.index.ID(int64(row)), row)})
+				Reason: fmt.Sprintf("vector %d, row %d: belongs to no id, neither by the mappings nor by the existing ids",
+					f.index.ID(int64(row)), row)})
 			if err != nil {
 				return err
 			}
 		}
 		if n := f.Unclaimed - unclaimedMost; n > 0 {
-			if err := r.problem(Problem{Path: f.Path, Kind: KindGhost, Reason: fmt.Sprintf("and %s without an owner", human.Count(n, "more vector", "more vectors"))}); err != nil {
+			if err := r.problem(Problem{Path: f.Path, Kind: KindGhost,
+				Reason: fmt.Sprintf("and %s without an owner", human.Count(n, "more vector", "more vectors"))}); err != nil {
 				return err
 			}
 		}
 		if n := f.Unfit; n > 0 {
-			reason := fmt.Sprintf("the vectors have dimension %d, but the embeddings of %s another: the documents take precedence", f.Dimension, human.Count(n-f.bare, "document", "documents"))
+			reason := fmt.Sprintf("the vectors have dimension %d, but the embeddings of %s another: the documents take "+
+				"precedence", f.Dimension, human.Count(n-f.bare, "document", "documents"))
 			if f.bare > 0 {
-				reason += fmt.Sprintf("; %s without an embedding got no vector, because no document has an embedding of dimension %d", human.Count(f.bare, "document", "documents"), f.Dimension)
+				reason += fmt.Sprintf("; %s without an embedding got no vector, because no document has an embedding of "+
+					"dimension %d", human.Count(f.bare, "document", "documents"), f.Dimension)
 			}
 			if err := r.problem(Problem{Path: f.Path, Kind: KindVectors, Reason: reason, Taken: true}); err != nil {
 				return err

@@ -34,7 +34,8 @@ func (r *run) vizor() error {
 		if strings.HasPrefix(name, ".") {
 			continue
 		}
-		if err := r.problem(Problem{Path: name, Kind: KindNotMemory, Reason: "a folder: its files were not read"}); err != nil {
+		if err := r.problem(Problem{Path: name, Kind: KindNotMemory,
+			Reason: "a folder: its files were not read"}); err != nil {
 			return err
 		}
 	}
@@ -74,13 +75,16 @@ func (r *run) session(name string) error {
 	case errors.Is(err, errStop) || r.ctx.Err() != nil:
 		return err
 	case isSyntax(err):
-		return r.problem(Problem{Path: name, Kind: KindCorrupt, Reason: fmt.Sprintf("%v; the records before that were imported", clip(err))})
+		return r.problem(Problem{Path: name, Kind: KindCorrupt,
+			Reason: fmt.Sprintf("%v; the records before that were imported", clip(err))})
 	case err != nil:
 		return r.problem(Problem{Path: name, Kind: KindUnread, Reason: err.Error()})
 	case !memories:
-		return r.problem(Problem{Path: name, Kind: KindNotMemory, Reason: `not a session file: the object "memories" is missing`})
+		return r.problem(Problem{Path: name, Kind: KindNotMemory,
+			Reason: `not a session file: the object "memories" is missing`})
 	case bare > 0:
-		return r.problem(Problem{Path: name, Kind: KindMended, Reason: "NaN or Infinity, which are not JSON, became null", Taken: true})
+		return r.problem(Problem{Path: name, Kind: KindMended, Reason: "NaN or Infinity, which are not JSON, became null",
+			Taken: true})
 	}
 	return nil
 }
@@ -116,7 +120,8 @@ func (r *run) eachOf(name string, f func(dec *jsontext.Decoder, member string) e
 
 func (r *run) category(dec *jsontext.Decoder, name, session, category, note string) error {
 	if dec.PeekKind() != '{' {
-		if err := r.problem(Problem{Path: name, Kind: KindNotMemory, Reason: fmt.Sprintf("category %q has no records", category), LeftOut: true}); err != nil {
+		if err := r.problem(Problem{Path: name, Kind: KindNotMemory,
+			Reason: fmt.Sprintf("category %q has no records", category), LeftOut: true}); err != nil {
 			return err
 		}
 		return dec.SkipValue()
@@ -139,18 +144,21 @@ func (r *run) record(name, session, category, key, note string, val jsontext.Val
 	id := vizorID(session, category, key)
 	at := Problem{Path: name, ID: id}
 	if rec.content == nil {
-		at.Kind, at.Reason, at.LeftOut = KindNotMemory, fmt.Sprintf("category %q, key %q: the record has no value", category, key), true
+		at.Kind, at.Reason, at.LeftOut = KindNotMemory,
+			fmt.Sprintf("category %q, key %q: the record has no value", category, key), true
 		return r.problem(at)
 	}
 	if len(val) > r.opts.MaxBytes {
-		at.Kind, at.Reason = KindTooLarge, fmt.Sprintf("category %q, key %q: more than %d bytes", category, key, r.opts.MaxBytes)
+		at.Kind, at.Reason = KindTooLarge, fmt.Sprintf("category %q, key %q: more than %d bytes", category, key,
+			r.opts.MaxBytes)
 		return r.problem(at)
 	}
 	body := rec.body(session, category, key)
 	if was, ok := r.seen[id]; ok && was.sum != sum(body) {
 		// Two files of one session that disagree: both are kept.
 		at.Kind, at.Taken = KindDuplicate, true
-		at.Reason = fmt.Sprintf("category %q, key %q has another value in %s; imported under its own id", category, key, was.path)
+		at.Reason = fmt.Sprintf("category %q, key %q has another value in %s; imported under its own id", category, key,
+			was.path)
 		id = vizorID(session, category, key, string(body))
 		if _, ok := r.seen[id]; !ok {
 			if err := r.problem(at); err != nil {
@@ -164,6 +172,7 @@ func (r *run) record(name, session, category, key, note string, val jsontext.Val
 	if err != nil || !taken || rec.odd == "" {
 		return err
 	}
-	at.ID, at.Kind, at.Reason, at.Taken = id, KindMended, fmt.Sprintf("category %q, key %q: %s", category, key, rec.odd), true
+	at.ID, at.Kind, at.Reason, at.Taken = id, KindMended, fmt.Sprintf("category %q, key %q: %s", category, key, rec.odd),
+		true
 	return r.problem(at)
 }

@@ -16,7 +16,8 @@ var sizeMember = []byte(`,"size":`)
 // a backslash before it, so ,"size": can only be the member.
 func Finish(dst, line []byte, version uint64, mtime int64) ([]byte, error) {
 	at := bytes.Index(line, sizeMember)
-	if at < 0 || !bytes.HasPrefix(line, []byte(`{"filepath":"`)) || line[len(line)-1] != '}' || bytes.IndexByte(line, '\n') >= 0 {
+	if at < 0 || !bytes.HasPrefix(line, []byte(`{"filepath":"`)) || line[len(line)-1] != '}' ||
+		bytes.IndexByte(line, '\n') >= 0 {
 		return dst, fmt.Errorf("%w: %.60q", errLine, line)
 	}
 	digits := at + len(sizeMember)

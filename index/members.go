@@ -117,7 +117,8 @@ func (ch *Changes) without(s *Set, ids []string) error {
 			return err
 		}
 		was, is := countMember(e.MemberCount), countMember(int64(len(members)))
-		ch.List = append(ch.List, Change{Section: Assemblies, ID: a, Version: e.Version, Members: members, Finished: bytes.Replace(line, was, is, 1)})
+		ch.List = append(ch.List, Change{Section: Assemblies, ID: a, Version: e.Version, Members: members,
+			Finished: bytes.Replace(line, was, is, 1)})
 	}
 	return nil
 }

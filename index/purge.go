@@ -98,7 +98,8 @@ func (r *PurgedBackups) unusable(dir string, fsys vfs.FS, b Backup, section int,
 	gone := &r.Removed
 	if !slices.ContainsFunc(ids, func(id string) bool {
 		key := jsondoc.AppendEscaped([]byte("\n\""), id)
-		return bytes.Contains(all, append(key, `":`...)) || bytes.Contains(all, []byte(`"`+Schema().Sections[section].Name+"/"+jsondoc.FileName(id)+`"`)) ||
+		return bytes.Contains(all, append(key, `":`...)) ||
+			bytes.Contains(all, []byte(`"`+Schema().Sections[section].Name+"/"+jsondoc.FileName(id)+`"`)) ||
 			bytes.Contains(all, append(key, `\u0000`...)) // a pair
 	}) {
 		if whole(fsys, dir, b) {

@@ -43,7 +43,8 @@ var added []table.Section
 // AddDocuments adds a section for another kind of document, behind all others, and returns its
 // number. No index is open at that time: see kind.Register.
 func AddDocuments(name string) int {
-	added = append(added, table.Section{Name: name, Count: name + "_count", Optional: true, Dead: IsTombstone, Valid: validLine})
+	added = append(added, table.Section{Name: name, Count: name + "_count", Optional: true, Dead: IsTombstone,
+		Valid: validLine})
 	return ByMember + len(added)
 }
 

@@ -98,7 +98,9 @@ func (v *verifier) sections() {
 		if n != v.s.Count(sec) && !v.fault("section %d has %d entries, the metadata say %d", sec, n, v.s.Count(sec)) {
 			return
 		}
-		if sum, known := MemoryBytes(v.s); sec == Memories && known && sum != v.bytes && !v.fault("the memories have %d bytes, the metadata say %d", v.bytes, sum) {
+		if sum,
+			known := MemoryBytes(v.s); sec == Memories && known && sum != v.bytes &&
+			!v.fault("the memories have %d bytes, the metadata say %d", v.bytes, sum) {
 			return
 		}
 	}
@@ -123,7 +125,8 @@ func (v *verifier) memory(it Item) bool {
 	if e.SessionID != "" && !v.has(BySession, SessionKey(e.SessionID, id)) && !v.fault("%q is missing in by_session", id) {
 		return false
 	}
-	if !e.ExpiresAt.IsZero() && !v.has(ByExpiry, ExpiryKey(e.ExpiresAt, id)) && !v.fault("%q is missing in by_expiry", id) {
+	if !e.ExpiresAt.IsZero() && !v.has(ByExpiry, ExpiryKey(e.ExpiresAt, id)) &&
+		!v.fault("%q is missing in by_expiry", id) {
 		return false
 	}
 	return true

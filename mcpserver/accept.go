@@ -14,7 +14,8 @@ const maxListens = 100
 // accept takes a call in. It runs when its turn comes; what is returned is for the SDK before
 // that, nil mostly.
 func (c *connection) accept(e *envelope, in input) jsonrpc.Message {
-	k := &call{Request: &jsonrpc.Request{Method: e.method, Params: e.params}, id: bytes.Clone(e.id), listens: e.method == "subscriptions/listen"}
+	k := &call{Request: &jsonrpc.Request{Method: e.method, Params: e.params}, id: bytes.Clone(e.id),
+		listens: e.method == "subscriptions/listen"}
 	k.key, _ = idKey(e.id)
 	k.size, k.large = in.small()+int64(len(e.id)), in.large
 	rest, arguments := e.params, []byte(nil)
@@ -23,7 +24,9 @@ func (c *connection) accept(e *envelope, in input) jsonrpc.Message {
 	}
 	if len(rest) > maxRest {
 		c.holdsLarge(-in.large)
-		c.reply(refuse(e.id, jsonrpc.CodeInvalidRequest, "params of %d bytes, not counting the arguments of a tool, are more than the %d that they may be", len(rest), maxRest))
+		c.reply(refuse(e.id, jsonrpc.CodeInvalidRequest,
+			"params of %d bytes, not counting the arguments of a tool, are more than the %d that they may be", len(rest),
+			maxRest))
 		return nil
 	}
 	if k.mayGoAside() && !c.asked() {

@@ -70,9 +70,11 @@ func (a *answer) result(t *tool, extra *mcp.RequestExtra) *mcp.CallToolResult {
 	}
 	if c := callOf(extra); c != nil && n > smallAnswer {
 		c.answer = a
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: slotText}}, StructuredContent: json.RawMessage(`"` + slotStructured + `"`)}
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: slotText}},
+			StructuredContent: json.RawMessage(`"` + slotStructured + `"`)}
 	}
-	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(written(a.text, true))}}, StructuredContent: json.RawMessage(written(a.structured, false))}
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(written(a.text, true))}},
+		StructuredContent: json.RawMessage(written(a.structured, false))}
 }
 
 func written(f func(*writer), pretty bool) []byte {

@@ -22,7 +22,8 @@ func (t *tool) arguments(raw json.RawMessage) (args, error) {
 		}
 	}
 	if lines := t.in.check(v, false, "", nil); lines != nil {
-		return nil, fmt.Errorf("MCP error -32602: Input validation error: Invalid arguments for tool %s: %s", t.name, strings.Join(lines, "\n"))
+		return nil, fmt.Errorf("MCP error -32602: Input validation error: Invalid arguments for tool %s: %s", t.name,
+			strings.Join(lines, "\n"))
 	}
 	return v.(map[string]any), nil
 }

@@ -22,7 +22,8 @@ const asideFrom = 16 << 10
 const aboutCall = "github.com/varve-db/varve/mcpserver"
 
 func (c *call) extra(of *connection) *mcp.RequestExtra {
-	return &mcp.RequestExtra{TokenInfo: &auth.TokenInfo{Extra: map[string]any{aboutCall: c, aboutCall + ".connection": of}}}
+	return &mcp.RequestExtra{TokenInfo: &auth.TokenInfo{Extra: map[string]any{aboutCall: c,
+		aboutCall + ".connection": of}}}
 }
 
 // callOf is the call that a request came with, nil where the transport is not Stdio.

@@ -84,7 +84,8 @@ func openLine(line []byte) (*envelope, error) {
 	case method[0] != '"':
 		return nil, refuse(id, jsonrpc.CodeInvalidRequest, "the method must be a string")
 	case len(e.id) > maxID:
-		return nil, refuse(nil, jsonrpc.CodeInvalidRequest, "an id of %d bytes is longer than the %d that it may be", len(e.id), maxID)
+		return nil, refuse(nil, jsonrpc.CodeInvalidRequest, "an id of %d bytes is longer than the %d that it may be",
+			len(e.id), maxID)
 	case e.id != nil && !valid:
 		return nil, refuse(id, jsonrpc.CodeInvalidRequest, "the id must be a string or an integer")
 	}
@@ -273,7 +274,8 @@ func batch(line []byte) []*refusal {
 	if err := within(line); err != nil {
 		return []*refusal{refuse(nil, jsonrpc.CodeInvalidRequest, "a message %v; nothing of it was done", err)}
 	}
-	const why = "a message must be an object: batches are not supported, nothing of it was done; send each call on a line of its own"
+	const why = "a message must be an object: batches are not supported, nothing of it was done; send each call on a " +
+		"line of its own"
 	var all []*refusal
 	d := decoder(line)
 	_, err := d.ReadToken()

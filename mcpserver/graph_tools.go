@@ -31,7 +31,8 @@ func graphTools() []tool {
 			},
 		},
 		{
-			"create_relations", "Create Relations", "Create multiple new relations between entities in the knowledge graph. Relations should be in active voice",
+			"create_relations", "Create Relations",
+			"Create multiple new relations between entities in the knowledge graph. Relations should be in active voice",
 			relations, relations, hints{},
 			func(ctx context.Context, s *server, a args) (*answer, error) {
 				made, err := s.createRelations(ctx, relationsOf(a))
@@ -52,7 +53,8 @@ func graphTools() []tool {
 			},
 		},
 		{
-			"delete_entities", "Delete Entities", "Delete multiple entities and their associated relations from the knowledge graph",
+			"delete_entities", "Delete Entities",
+			"Delete multiple entities and their associated relations from the knowledge graph",
 			object(needs("entityNames", array(str("")).described("An array of entity names to delete"))), outcome,
 			hints{destructive: true, idempotent: true},
 			func(ctx context.Context, s *server, a args) (*answer, error) {
@@ -67,7 +69,8 @@ func graphTools() []tool {
 			)))), outcome,
 			hints{destructive: true, idempotent: true},
 			func(ctx context.Context, s *server, a args) (*answer, error) {
-				return done("Observations deleted successfully"), s.deleteObservations(ctx, observationsOf(a, "deletions", "observations"))
+				return done("Observations deleted successfully"),
+					s.deleteObservations(ctx, observationsOf(a, "deletions", "observations"))
 			},
 		},
 		{
@@ -87,7 +90,8 @@ func graphTools() []tool {
 		},
 		{
 			"search_nodes", "Search Nodes", "Search for nodes in the knowledge graph based on a query",
-			object(needs("query", str("The search query to match against entity names, types, and observation content"))), graphShape,
+			object(needs("query", str("The search query to match against entity names, types, and observation content"))),
+			graphShape,
 			hints{readOnly: true, idempotent: true},
 			func(ctx context.Context, s *server, a args) (*answer, error) {
 				return answerGraph("search_nodes")(s.searchNodes(ctx, a.text("query")))
@@ -120,7 +124,8 @@ func answerGraph(tool string) func(*found, error) (*answer, error) {
 func entitiesOf(a args) []graph.Entity {
 	var all []graph.Entity
 	for _, o := range a.objects("entities") {
-		all = append(all, graph.Entity{Name: o.text("name"), Type: o.text("entityType"), Observations: o.texts("observations")})
+		all = append(all, graph.Entity{Name: o.text("name"), Type: o.text("entityType"),
+			Observations: o.texts("observations")})
 	}
 	return all
 }

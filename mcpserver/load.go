@@ -32,7 +32,8 @@ func (l *loading) get(tx *varve.Tx, id string) (m varve.Memory, err error) {
 	}
 	m, err = tx.Get(id)
 	if l.bytes += size(&m); l.bytes > maxChange {
-		err = fmt.Errorf("%w: the changed data exceeds the %d bytes that one call may change", varve.ErrBatchTooLarge, maxChange)
+		err = fmt.Errorf("%w: the changed data exceeds the %d bytes that one call may change", varve.ErrBatchTooLarge,
+			maxChange)
 	}
 	if l.bytes < muchBytes {
 		l.done()

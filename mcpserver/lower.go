@@ -56,5 +56,6 @@ func cased(r rune) bool {
 }
 
 func ignorable(r rune) bool {
-	return unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf, unicode.Lm, unicode.Sk) || strings.ContainsRune("'.:·’․‧︓﹒﹕＇．：", r)
+	return unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf, unicode.Lm, unicode.Sk) ||
+		strings.ContainsRune("'.:·’․‧︓﹒﹕＇．：", r)
 }

@@ -169,7 +169,8 @@ func (s scan) node(ctx context.Context, raw varve.Raw) (*entity, *relation, erro
 
 // isOne says that an error is about one memory, and the others can be had.
 func isOne(err error) bool {
-	return errors.Is(err, varve.ErrCorrupt) || errors.Is(err, varve.ErrInvalid) || errors.Is(err, varve.ErrTooLarge) || errors.Is(err, varve.ErrPermission)
+	return errors.Is(err, varve.ErrCorrupt) || errors.Is(err, varve.ErrInvalid) || errors.Is(err, varve.ErrTooLarge) ||
+		errors.Is(err, varve.ErrPermission)
 }
 
 func (s scan) named(ctx context.Context, name string) (*entity, error) {

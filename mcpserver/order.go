@@ -212,7 +212,8 @@ func reachOf(r *jsonrpc.Request) *reach {
 	}
 	to, a := &reach{of: map[string]bool{}}, &p.Arguments
 	switch p.Name {
-	case "create_entities", "add_observations", "delete_observations", "create_relations", "delete_relations", "delete_entities", "open_nodes":
+	case "create_entities", "add_observations", "delete_observations", "create_relations", "delete_relations",
+		"delete_entities", "open_nodes":
 		to.reads, to.wide = p.Name == "open_nodes", p.Name == "delete_entities"
 		to.big = to.reads
 		for _, list := range [][]named{a.Entities, a.Observations, a.Deletions} {

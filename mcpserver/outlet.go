@@ -17,7 +17,8 @@ type outlet struct {
 	wrote  atomic.Int64 // when something was last written
 }
 
-var errAbandoned = fmt.Errorf("the connection was abandoned: %w", io.EOF) // io.EOF: for the SDK it is an end, no failure
+// io.EOF: for the SDK it is an end, no failure
+var errAbandoned = fmt.Errorf("the connection was abandoned: %w", io.EOF)
 
 func (o *outlet) write(ctx context.Context, f func(io.Writer) error) error {
 	select {

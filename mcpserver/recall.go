@@ -118,7 +118,8 @@ func (s *server) recall(ctx context.Context, a args) (*answer, error) {
 		return nil, fmt.Errorf("share: %v: must be more than 0", share)
 	}
 	limit := a.number("limit", 10)
-	q := varve.Query{Text: query, Offset: offset, Limit: limit + 1, PerSession: a.number("per_session", 0), Fragment: a.number("fragment", 0), Explain: a.flag("explain"), MinScore: a.float("min_score")}
+	q := varve.Query{Text: query, Offset: offset, Limit: limit + 1, PerSession: a.number("per_session", 0),
+		Fragment: a.number("fragment", 0), Explain: a.flag("explain"), MinScore: a.float("min_score")}
 	q.Share, q.RankFusion = a.float("share"), a.flag("ranks")
 	q.Recency, q.Importance = a.float("recency"), a.float("importance")
 	for _, name := range []string{"recency", "importance"} {
@@ -177,7 +178,8 @@ func (a args) both(can bool) error {
 		case a.text("by") == "words" || a.text("by") == "meaning":
 			return fmt.Errorf(`%s: is of a search by "both", not by %q: omit one of them`, name, a.text("by"))
 		case !can:
-			return fmt.Errorf("%s: is of a search by words and meaning, which needs an embedder, and this server has none: omit it", name)
+			return fmt.Errorf("%s: is of a search by words and meaning, which needs an embedder, and this server has none: "+
+				"omit it", name)
 		}
 	}
 	return nil
@@ -215,7 +217,9 @@ func recallCursor(cursor string) (by string, offset int, err error) {
 	case !ok || err != nil || offset < 0 || !slices.Contains(recallBy, by):
 		return "", 0, fmt.Errorf("cursor %q: must be next of the previous page", cursor)
 	case offset > lastHit:
-		return "", 0, fmt.Errorf("cursor %q: recall returns at most the first %d; use a more specific query, or list_memories", cursor, lastHit)
+		return "", 0,
+			fmt.Errorf("cursor %q: recall returns at most the first %d; use a more specific query, or list_memories", cursor,
+				lastHit)
 	}
 	return by, offset, nil
 }
@@ -226,7 +230,8 @@ var recallBy = []string{"both", "meaning", "words"}
 // search looks by words and meaning where that can be, and for words where it cannot, or
 // finds nothing and was not asked for. Where a score or a place was given it is of that search
 // alone: scores by words are on another scale.
-func (s *server) search(ctx context.Context, q varve.Query, by string, filters []varve.Filter) ([]varve.Hit, string, error) {
+func (s *server) search(ctx context.Context, q varve.Query, by string,
+	filters []varve.Filter) ([]varve.Hit, string, error) {
 	if (by == "meaning" || by == "both") && s.o.Embed == nil {
 		return nil, "", fmt.Errorf(`by %q needs an embedder, and this server has none: search by "words"`, by)
 	}
@@ -306,7 +311,8 @@ func (p *page) add(m *varve.Memory, score float64) bool {
 	}
 	p.chars -= utf8.RuneCountInString(text)
 	it := item{id: m.ID, text: text, session: m.Session(), cut: isCut, score: score,
-		of: varve.Memory{ID: m.ID, Timestamp: m.Timestamp, CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt, ExpiresAt: m.ExpiresAt}}
+		of: varve.Memory{ID: m.ID, Timestamp: m.Timestamp, CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt,
+			ExpiresAt: m.ExpiresAt}}
 	if isCut {
 		it.text = strings.Clone(text)
 	}
@@ -428,7 +434,8 @@ func (s *server) listMemories(ctx context.Context, a args) (*answer, error) {
 	}
 	if a.flag("sessions") {
 		if name := a.chooses(); name != "" {
-			return nil, fmt.Errorf("%s: chooses or orders memories, and sessions lists all sessions by their ids: omit one of them", name)
+			return nil,
+				fmt.Errorf("%s: chooses or orders memories, and sessions lists all sessions by their ids: omit one of them", name)
 		}
 		return s.listSessions(ctx, a.text("cursor"), a.number("limit", 50))
 	}

@@ -237,10 +237,13 @@ func (s *server) forget(ctx context.Context, a args) (*answer, error) {
 	}
 	for _, id := range ids {
 		if graph.IsID(id) {
-			return nil, fmt.Errorf("%q belongs to the knowledge graph: use delete_entities or delete_relations; nothing was forgotten", id)
+			return nil,
+				fmt.Errorf("%q belongs to the knowledge graph: use delete_entities or delete_relations; nothing was forgotten", id)
 		}
 		if id == takenID {
-			return nil, fmt.Errorf("%q records that the old file was taken over, so that memories deleted since are not restored; nothing was forgotten", id)
+			return nil,
+				fmt.Errorf("%q records that the old file was taken over, so that memories deleted since are not restored; "+
+					"nothing was forgotten", id)
 		}
 	}
 	var forgotten, missing []string

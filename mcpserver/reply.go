@@ -164,7 +164,9 @@ func (c *connection) answerUndone() {
 		if k.id != nil && !k.listens && !k.givenUp && !k.written {
 			k.givenUp = true
 			c.undone.Add(1)
-			c.replyLocked(refuse(k.id, jsonrpc.CodeInternalError, "the input has ended, and this took longer than %v: if it changes something, all of it is done or nothing", Patience))
+			c.replyLocked(refuse(k.id, jsonrpc.CodeInternalError,
+				"the input has ended, and this took longer than %v: if it changes something, all of it is done or nothing",
+				Patience))
 		}
 	}
 	c.mu.Unlock()

@@ -121,7 +121,8 @@ func (s *server) watch(ctx context.Context, st *varve.Store, from uint64) {
 			case <-ctx.Done():
 				return
 			case <-changed:
-				if err := s.updates.server.ResourceUpdated(ctx, &mcp.ResourceUpdatedNotificationParams{URI: resourceURI}); err != nil {
+				if err := s.updates.server.ResourceUpdated(ctx,
+					&mcp.ResourceUpdatedNotificationParams{URI: resourceURI}); err != nil {
 					s.o.Logger.Warn("telling of a change", "err", err)
 				}
 			}

@@ -98,7 +98,9 @@ type Options struct {
 func (o *Options) Validate() error {
 	for _, g := range o.Groups {
 		if !slices.Contains(Groups(), g) {
-			return &varve.FieldError{Field: "groups", Value: g, Err: fmt.Errorf("%w: there is no such group of tools; there are %s", varve.ErrInvalid, strings.Join(Groups(), ", "))}
+			return &varve.FieldError{Field: "groups", Value: g,
+				Err: fmt.Errorf("%w: there is no such group of tools; there are %s", varve.ErrInvalid,
+					strings.Join(Groups(), ", "))}
 		}
 	}
 	return nil
@@ -156,7 +158,8 @@ func New(st *varve.Store, o Options) *mcp.Server {
 			about = append(about, g.instructions)
 		}
 	}
-	options := &mcp.ServerOptions{Instructions: strings.Join(about, "\n\n"), Logger: quieter(o.Logger), Capabilities: &mcp.ServerCapabilities{}}
+	options := &mcp.ServerOptions{Instructions: strings.Join(about, "\n\n"), Logger: quieter(o.Logger),
+		Capabilities: &mcp.ServerCapabilities{}}
 	offersGraph := slices.Contains(o.Groups, Graph)
 	if offersGraph {
 		s.subscriptions(options)
@@ -227,7 +230,8 @@ func tellEvicted(r *mcp.CallToolResult, evicted func() (int, string)) {
 	if n > 1 {
 		was, others = fmt.Sprintf("%d memories were", n), " and others"
 	}
-	r.Content = append(r.Content, &mcp.TextContent{Text: fmt.Sprintf("The store is at its limit: %s deleted to make room: %s%s", was, first, others)})
+	r.Content = append(r.Content,
+		&mcp.TextContent{Text: fmt.Sprintf("The store is at its limit: %s deleted to make room: %s%s", was, first, others)})
 	if r.Meta == nil {
 		r.Meta = mcp.Meta{}
 	}
@@ -280,7 +284,8 @@ func (s *server) asReference(next mcp.MethodHandler) mcp.MethodHandler {
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "Method not found"}
 		case "resources/read":
 			if p, ok := req.GetParams().(*mcp.ReadResourceParams); ok && p.URI != resourceURI {
-				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("MCP error -32602: Resource %s not found", p.URI)}
+				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams,
+					Message: fmt.Sprintf("MCP error -32602: Resource %s not found", p.URI)}
 			}
 		}
 		return next(ctx, method, req)
@@ -323,7 +328,8 @@ func rawKind(raw json.RawMessage) string {
 }
 
 func noRecord(kind string) string {
-	return "[\n  {\n    \"expected\": \"record\",\n    \"code\": \"invalid_type\",\n    \"path\": [\n      \"params\",\n      \"arguments\"\n    ],\n" +
+	return "[\n  {\n    \"expected\": \"record\",\n    \"code\": \"invalid_type\",\n    \"path\": [\n      " +
+		"\"params\",\n      \"arguments\"\n    ],\n" +
 		"    \"message\": \"Invalid input: expected record, received " + kind + "\"\n  }\n]"
 }
 

@@ -50,7 +50,8 @@ func (s *server) reopen(ctx context.Context, was *varve.Store, err error) error 
 		s.st, s.view = next, newView(next, s.o.GraphBytes, s.unreadable, s.o.Clock)
 	}
 	if errors.Is(err, varve.ErrOutcomeUnknown) {
-		return fmt.Errorf("%w; the store that is there now is served from here on: check whether the call was done before you repeat it", err)
+		return fmt.Errorf("%w; the store that is there now is served from here on: check whether the call was done before "+
+			"you repeat it", err)
 	}
 	return fmt.Errorf("%w; the store that is there now is served from here on: repeat the call", err)
 }

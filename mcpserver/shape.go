@@ -153,7 +153,8 @@ func (s *shape) unknown(members map[string]any, at string) (lines []string) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		if s.prop(name) == nil && len(lines) < maxLines {
-			lines = append(lines, fmt.Sprintf("Unrecognized key: %s%s; there are %s", appendString(nil, name), at, strings.Join(names, ", ")))
+			lines = append(lines, fmt.Sprintf("Unrecognized key: %s%s; there are %s", appendString(nil, name), at,
+				strings.Join(names, ", ")))
 		}
 	}
 	return lines

@@ -39,7 +39,8 @@ func Stdio(in io.Reader, out io.Writer, log *slog.Logger) *Transport {
 		log = slog.New(slog.DiscardHandler)
 	}
 	c := &connection{
-		in: in, log: log, lines: make(chan input), closed: make(chan struct{}), free: make(chan struct{}, 1), room: make(chan struct{}, 1),
+		in: in, log: log, lines: make(chan input), closed: make(chan struct{}), free: make(chan struct{}, 1),
+		room:  make(chan struct{}, 1),
 		calls: map[jsonrpc.ID]*call{}, ids: map[string]*call{},
 	}
 	c.out = outlet{to: out, turn: make(chan struct{}, 1), closed: c.closed}
@@ -281,7 +282,8 @@ func noAnswer(id []byte, why error) jsonrpc.Message {
 	if err != nil {
 		return nil
 	}
-	return &jsonrpc.Response{ID: m.(*jsonrpc.Response).ID, Error: &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: why.Error()}}
+	return &jsonrpc.Response{ID: m.(*jsonrpc.Response).ID,
+		Error: &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: why.Error()}}
 }
 
 // manyTells is of how many lines the logger hears: its reader may read nothing.
@@ -318,7 +320,8 @@ func (c *connection) cancelled(params []byte) jsonrpc.Message {
 		return nil
 	}
 	number, _ := json.Marshal(k.ID.Raw())
-	return &jsonrpc.Request{Method: "notifications/cancelled", Params: json.RawMessage(`{"requestId":` + string(number) + `}`)}
+	return &jsonrpc.Request{Method: "notifications/cancelled",
+		Params: json.RawMessage(`{"requestId":` + string(number) + `}`)}
 }
 
 // Close ends the session; the streams are the caller's.

@@ -310,9 +310,11 @@ func (t *Taken) memory(sum hash.Hash, now time.Time, room int) varve.Memory {
 	}
 	return varve.Memory{
 		ID: takenID, Timestamp: now,
-		Content: fmt.Sprintf("%d entities and %d relations were taken over from %s; %d lines could not be", t.Entities, t.Relations, path, len(t.Aside)),
+		Content: fmt.Sprintf("%d entities and %d relations were taken over from %s; %d lines could not be", t.Entities,
+			t.Relations, path, len(t.Aside)),
 		Metadata: map[string]any{
-			"category": "import", "source": path, "source_bytes": float64(t.size), "source_sha256": hex.EncodeToString(sum.Sum(nil)), "aside": aside,
+			"category": "import", "source": path, "source_bytes": float64(t.size),
+			"source_sha256": hex.EncodeToString(sum.Sum(nil)), "aside": aside,
 		},
 	}
 }

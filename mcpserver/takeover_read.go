@@ -83,7 +83,8 @@ func (t *Taken) read(f io.Reader) (lines []taken, sum hash.Hash, torn bool, err 
 			line, perr := graph.ParseLine(bare)
 			torn = perr != nil && err != nil
 			if perr == nil && !t.merge(&lines, at, taken{line, n, len(bare)}) {
-				perr = errors.New("another entity of this name, with another type or other members, comes before it; its observations were added to that one")
+				perr = errors.New("another entity of this name, with another type or other members, comes before it; its " +
+					"observations were added to that one")
 			}
 			if perr != nil {
 				t.aside(n, bare, perr)

@@ -23,7 +23,8 @@ func (t *tool) declaration() *mcp.Tool {
 	return &mcp.Tool{
 		Name: t.name, Title: t.title, Description: t.about, InputSchema: t.in.schema(false), OutputSchema: t.out.schema(true),
 		Annotations: &mcp.ToolAnnotations{
-			ReadOnlyHint: t.hints.readOnly, DestructiveHint: &t.hints.destructive, IdempotentHint: t.hints.idempotent, OpenWorldHint: &open,
+			ReadOnlyHint: t.hints.readOnly, DestructiveHint: &t.hints.destructive, IdempotentHint: t.hints.idempotent,
+			OpenWorldHint: &open,
 		},
 	}
 }
@@ -31,7 +32,8 @@ func (t *tool) declaration() *mcp.Tool {
 // json is the tool in a listing.
 func (t *tool) json() json.RawMessage {
 	var b []byte
-	for _, m := range []struct{ name, value string }{{`{"name":`, t.name}, {`,"title":`, t.title}, {`,"description":`, t.about}} {
+	for _, m := range []struct{ name, value string }{{`{"name":`, t.name}, {`,"title":`, t.title},
+		{`,"description":`, t.about}} {
 		b = appendString(append(b, m.name...), m.value)
 	}
 	b = append(append(b, `,"inputSchema":`...), t.in.schema(false)...)

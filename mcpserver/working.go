@@ -19,7 +19,8 @@ type workingCall struct {
 
 // working opens the working memory that a call names and answers with what f gives.
 // A scope comes into being with its first use, as it does everywhere.
-func (s *server) working(ctx context.Context, a args, f func(ctx context.Context, w *workingCall) (any, error)) (*answer, error) {
+func (s *server) working(ctx context.Context, a args,
+	f func(ctx context.Context, w *workingCall) (any, error)) (*answer, error) {
 	scope, err := working.ForSession(a.text("session"), a.text("project"), a.text("agent"))
 	if err != nil {
 		return nil, err
@@ -168,7 +169,8 @@ func (w *workingCall) task(ctx context.Context) (any, error) {
 		}
 		if err == nil && !set {
 			t, err = w.m.SetTask(ctx, working.Task{Description: w.args.text("description"), Status: w.args.text("status"),
-				CurrentStep: w.args.number("step", 0), TotalSteps: w.args.number("steps", 0), Progress: float64(w.args.number("progress", 0))})
+				CurrentStep: w.args.number("step", 0), TotalSteps: w.args.number("steps", 0),
+				Progress: float64(w.args.number("progress", 0))})
 			set = err == nil
 		}
 	}

@@ -83,7 +83,8 @@ func (m *Memory) encodeNew(lim Limits, buffer []byte) ([]byte, error) {
 // sizeHint is usually enough and seldom twice too much: 16 bytes a float and its
 // indent, 60 bytes a metadata member.
 func (m *Memory) sizeHint() int {
-	return 512 + len(m.ID) + len(m.Content) + len(m.Content)/16 + 60*len(m.Metadata) + 18*(len(m.Embedding)+len(m.HyperbolicEmbedding))
+	return 512 + len(m.ID) + len(m.Content) + len(m.Content)/16 + 60*len(m.Metadata) +
+		18*(len(m.Embedding)+len(m.HyperbolicEmbedding))
 }
 
 // encodeOver writes a Memory over the text that it was decoded from. kept: there

@@ -57,7 +57,8 @@ const (
 
 // memberOrder is the order in which they are written.
 func memberOrder() []string {
-	return []string{memberID, memberContent, memberEmbedding, memberTimestamp, memberScore, memberScoreUpdated, memberMetadata,
+	return []string{memberID, memberContent, memberEmbedding, memberTimestamp, memberScore, memberScoreUpdated,
+		memberMetadata,
 		memberAccessCount, memberLastAccess, memberHyperbolic, memberCreatedAt, memberUpdatedAt, memberExpiresAt}
 }
 
@@ -100,8 +101,10 @@ func (m *Memory) Clone() *Memory {
 // Equal reports whether the fields of both are equal; the documents from which they were decoded,
 // and Version, are not compared.
 func (m *Memory) Equal(o *Memory) bool {
-	return m.ID == o.ID && m.Content == o.Content && m.QuickRecalScore == o.QuickRecalScore && m.AccessCount == o.AccessCount &&
-		m.Timestamp.Equal(o.Timestamp) && m.QuickRecalUpdated.Equal(o.QuickRecalUpdated) && m.LastAccessTime.Equal(o.LastAccessTime) &&
+	return m.ID == o.ID && m.Content == o.Content && m.QuickRecalScore == o.QuickRecalScore &&
+		m.AccessCount == o.AccessCount &&
+		m.Timestamp.Equal(o.Timestamp) && m.QuickRecalUpdated.Equal(o.QuickRecalUpdated) &&
+		m.LastAccessTime.Equal(o.LastAccessTime) &&
 		m.CreatedAt.Equal(o.CreatedAt) && m.UpdatedAt.Equal(o.UpdatedAt) && m.ExpiresAt.Equal(o.ExpiresAt) &&
 		slices.Equal(m.Embedding, o.Embedding) && slices.Equal(m.HyperbolicEmbedding, o.HyperbolicEmbedding) &&
 		(len(m.Metadata) == 0 && len(o.Metadata) == 0 || reflect.DeepEqual(m.Metadata, o.Metadata))

@@ -88,7 +88,8 @@ func ParseOrder(key, place string) (*Order, error) {
 	name, down := strings.CutPrefix(key, "-")
 	by := slices.Index(orderNames, cmp.Or(orderMembers[name], name))
 	if by < 0 {
-		return nil, &errs.FieldError{Field: "order", Value: human.Quote(key), Err: fmt.Errorf("%w: must be %s, or one of them after -", errs.ErrInvalid, strings.Join(OrderNames(), ", "))}
+		return nil, &errs.FieldError{Field: "order", Value: human.Quote(key),
+			Err: fmt.Errorf("%w: must be %s, or one of them after -", errs.ErrInvalid, strings.Join(OrderNames(), ", "))}
 	}
 	o := &Order{By: OrderKey(by), Down: down}
 	if place == "" {
@@ -99,7 +100,8 @@ func ParseOrder(key, place string) (*Order, error) {
 	number, id, ok := strings.Cut(at, " ")
 	n, nerr := strconv.ParseInt(number, 10, 64)
 	if err = errors.Join(err, nerr); err != nil || !ok || of != o.Key() {
-		return nil, &errs.FieldError{Field: "place", Value: human.Quote(place), Err: fmt.Errorf("%w: not a place of a listing by %s", errs.ErrInvalid, key)}
+		return nil, &errs.FieldError{Field: "place", Value: human.Quote(place),
+			Err: fmt.Errorf("%w: not a place of a listing by %s", errs.ErrInvalid, key)}
 	}
 	o.At = &Place{Key: n, ID: id}
 	return o, nil

@@ -156,9 +156,11 @@ func (m *Memory) checkSession(lim Limits) error {
 	case v == nil:
 		return nil
 	case !ok:
-		return &errs.FieldError{Field: metadataSessionPath, Value: human.Quote(fmt.Sprint(v)), Err: fmt.Errorf("must be a string, is a %T", v)}
+		return &errs.FieldError{Field: metadataSessionPath, Value: human.Quote(fmt.Sprint(v)),
+			Err: fmt.Errorf("must be a string, is a %T", v)}
 	case len(s) > lim.IDBytes:
-		return &errs.FieldError{Field: metadataSessionPath, Value: human.Quote(s), Limit: fmt.Sprintf("%d bytes", lim.IDBytes), Err: errs.ErrTooLarge}
+		return &errs.FieldError{Field: metadataSessionPath, Value: human.Quote(s),
+			Limit: fmt.Sprintf("%d bytes", lim.IDBytes), Err: errs.ErrTooLarge}
 	case !utf8.ValidString(s):
 		return &errs.FieldError{Field: metadataSessionPath, Value: human.Quote(s), Err: errors.New("not valid UTF-8")}
 	}

@@ -114,10 +114,11 @@ type RestoreReport struct {
 	Scopes     int64            // of working memory
 	Others     map[string]int64 // of other kinds of documents, by folder
 	FromLog    int64            // of all of them
-	Purged     int64            // memories and assemblies of the backup that were purged before the moment, and are left out
-	Damaged    []DamagedFile    // when the backup was made
-	Damage     []Damage         // of the backup itself
-	Left       []string         // as in BackupInfo, beside the restored store
+	// memories and assemblies of the backup that were purged before the moment, and are left out
+	Purged  int64
+	Damaged []DamagedFile // when the backup was made
+	Damage  []Damage      // of the backup itself
+	Left    []string      // as in BackupInfo, beside the restored store
 }
 
 // Damage is a file of a backup that is not what was backed up, and what a restore did about it.

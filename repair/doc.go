@@ -14,5 +14,6 @@
 //	Verify  ─→ findings ─→ RepairPlan ─→ Apply ─→ RepairReport
 //
 // Verify changes nothing; see internal/repairs/verify, and internal/repairs/diagnose for stores that cannot be
-// opened. internal/repairs/heal applies plans. internal/copy/backup makes and restores backups, internal/copy/migrate moves stores.
+// opened. internal/repairs/heal applies plans. internal/copy/backup makes and restores backups, internal/copy/migrate
+// moves stores.
 package repair

@@ -61,8 +61,9 @@ const (
 
 	ViewWrong Kind = "view wrong" // the files of a view cannot be used, or are not what the index says
 
-	WorkingDamaged Kind = "working memory damaged" // a scope's file cannot be read, or is not the state from which the log continues
-	WorkingEdited  Kind = "working memory edited"  // saved by hand, and valid
+	// a scope's file cannot be read, or is not the state from which the log continues
+	WorkingDamaged Kind = "working memory damaged"
+	WorkingEdited  Kind = "working memory edited" // saved by hand, and valid
 
 	Stranger        Kind = "file without entry" // a memory or assembly that the store does not know
 	Misplaced       Kind = "file misplaced"     // one in a place that is not its id's

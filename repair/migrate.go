@@ -30,7 +30,8 @@ type MigrateReport struct {
 type UnfinishedError struct{ From, To string }
 
 func (e *UnfinishedError) Error() string {
-	return fmt.Sprintf("%v: the folder is the unfinished copy of a store, which is in %s until memctl migrate --switch (if that store is lost, removing %s makes a store of what was copied)",
+	return fmt.Sprintf("%v: the folder is the unfinished copy of a store, which is in %s until memctl migrate --switch "+
+		"(if that store is lost, removing %s makes a store of what was copied)",
 		errs.ErrNoStore, e.From, filepath.Join(e.To, places.MigrationName))
 }
 

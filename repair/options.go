@@ -25,7 +25,8 @@ type VerifyOptions struct {
 func (o *VerifyOptions) Validate() error {
 	switch {
 	case o.Parts < 0 || o.Part < 0 || o.Part > o.Parts || o.Parts > 0 && o.Part == 0:
-		return &errs.FieldError{Field: "sample", Value: fmt.Sprintf("%d/%d", o.Part, o.Parts), Limit: "n/t with 1 ≤ n ≤ t", Err: errs.ErrInvalid}
+		return &errs.FieldError{Field: "sample", Value: fmt.Sprintf("%d/%d", o.Part, o.Parts), Limit: "n/t with 1 ≤ n ≤ t",
+			Err: errs.ErrInvalid}
 	case o.Workers < 0:
 		return &errs.FieldError{Field: "workers", Value: fmt.Sprint(o.Workers), Limit: "1 or more", Err: errs.ErrInvalid}
 	}

@@ -14,31 +14,34 @@ type Verb string
 
 // The verbs, in the order in which they are applied.
 const (
-	MakeRoom       Verb = "make room for the folder"  // what is in its place goes to quarantine/, and nothing that it leads to
-	MoveOut        Verb = "move out of the way"       // what is in the place of a file and is not a file
-	FixConfig      Verb = "write a valid config.json" // its invalid members become their defaults
-	NewMarks       Verb = "rewrite the checkpoint"
-	NewLog         Verb = "begin a new log"          // what can be read of the old one goes to files and index
-	SetSegment     Verb = "set the segment aside"    // released: all that it held is elsewhere, or history
-	SetIndexAside  Verb = "set the index aside"      // opening rebuilds it
-	Reopen         Verb = "rebuild log and index"    // opening does
-	Rebuild        Verb = "rebuild the index"        // from log and files
-	SetAside       Verb = "set aside"                // into quarantine/, with a note
-	Restore        Verb = "restore the file"         // from the copy in log or archive
-	Adopt          Verb = "adopt"                    // the file's content becomes the newest version
-	Salvage        Verb = "salvage"                  // what can be read of it, marked as partial
-	RecordLost     Verb = "record as lost"           // a note with all that is known; the entry is deleted
-	RebuildScope   Verb = "rebuild the scope"        // from what log and archive have; its file is set aside
-	TakeOut        Verb = "take out what is missing" // members of an assembly that are not there; see RepairPlan.TakeOutMissing
-	Recompute      Verb = "recompute the composite"  // from the members' embeddings
-	RebuildVectors Verb = "rebuild the vectors"      // from the embeddings in the documents
-	RebuildView    Verb = "rebuild the view"         // from the index
-	Tidy           Verb = "tidy tmp/"                // what processes left there that are gone
+	// what is in its place goes to quarantine/, and nothing that it leads to
+	MakeRoom      Verb = "make room for the folder"
+	MoveOut       Verb = "move out of the way"       // what is in the place of a file and is not a file
+	FixConfig     Verb = "write a valid config.json" // its invalid members become their defaults
+	NewMarks      Verb = "rewrite the checkpoint"
+	NewLog        Verb = "begin a new log"       // what can be read of the old one goes to files and index
+	SetSegment    Verb = "set the segment aside" // released: all that it held is elsewhere, or history
+	SetIndexAside Verb = "set the index aside"   // opening rebuilds it
+	Reopen        Verb = "rebuild log and index" // opening does
+	Rebuild       Verb = "rebuild the index"     // from log and files
+	SetAside      Verb = "set aside"             // into quarantine/, with a note
+	Restore       Verb = "restore the file"      // from the copy in log or archive
+	Adopt         Verb = "adopt"                 // the file's content becomes the newest version
+	Salvage       Verb = "salvage"               // what can be read of it, marked as partial
+	RecordLost    Verb = "record as lost"        // a note with all that is known; the entry is deleted
+	RebuildScope  Verb = "rebuild the scope"     // from what log and archive have; its file is set aside
+	// members of an assembly that are not there; see RepairPlan.TakeOutMissing
+	TakeOut        Verb = "take out what is missing"
+	Recompute      Verb = "recompute the composite" // from the members' embeddings
+	RebuildVectors Verb = "rebuild the vectors"     // from the embeddings in the documents
+	RebuildView    Verb = "rebuild the view"        // from the index
+	Tidy           Verb = "tidy tmp/"               // what processes left there that are gone
 )
 
 // order is the place of a verb among the others.
 var order = map[Verb]int{
-	MakeRoom: -1, MoveOut: 0, FixConfig: 1, NewMarks: 2, NewLog: 3, SetSegment: 4, SetIndexAside: 5, Reopen: 6, Rebuild: 7, SetAside: 8, Restore: 9, Adopt: 10, Salvage: 11, RecordLost: 12,
+	MakeRoom: -1, MoveOut: 0, FixConfig: 1, NewMarks: 2, NewLog: 3, SetSegment: 4, SetIndexAside: 5, Reopen: 6, Rebuild: 7,
+	SetAside: 8, Restore: 9, Adopt: 10, Salvage: 11, RecordLost: 12,
 	RebuildScope: 13, TakeOut: 14, Recompute: 15, RebuildVectors: 16, RebuildView: 17, Tidy: 18}
 
 // Action is one step of a plan.

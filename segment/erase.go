@@ -49,7 +49,8 @@ type Erased struct {
 // erased, and bytes that are not a sound frame, whose owner cannot be determined, become zeros; unknown,
 // which may be nil, is called with them before. For a damaged frame with a sound header wanted gets
 // the key and no value. The last frame of a piece may lack zeros at its end.
-func (g Geometry) EraseIn(b []byte, at LSN, wanted func(key string, value []byte) bool, unknown func(b []byte)) (found Erased) {
+func (g Geometry) EraseIn(b []byte, at LSN, wanted func(key string, value []byte) bool,
+	unknown func(b []byte)) (found Erased) {
 	clean := 0 // up to where b was gone through
 	clearTo := func(off int) {
 		if n := off - clean - bytes.Count(b[clean:off], zeros[:1]); n > 0 {

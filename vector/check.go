@@ -99,7 +99,8 @@ func (c *checker) level(i int, l *level) bool {
 			case err != nil:
 				return c.yield(err)
 			case is != id:
-				if !c.yield(l.f.damaged(l.f.idsAt()+idsHead+8*row, fmt.Errorf("the row has the id %d, but the mapping gives %q the id %d", is, name, id))) {
+				if !c.yield(l.f.damaged(l.f.idsAt()+idsHead+8*row,
+					fmt.Errorf("the row has the id %d, but the mapping gives %q the id %d", is, name, id))) {
 					return false
 				}
 			}
@@ -121,7 +122,8 @@ func (c *checker) level(i int, l *level) bool {
 func (c *checker) counts() {
 	for kind := range kinds {
 		if c.live[kind] != c.s.count[kind] {
-			if !c.yield(corrupt(c.s.top().t.Name(), fmt.Errorf("%d vectors, the metadata say %d", c.live[kind], c.s.count[kind]))) {
+			if !c.yield(corrupt(c.s.top().t.Name(),
+				fmt.Errorf("%d vectors, the metadata say %d", c.live[kind], c.s.count[kind]))) {
 				return
 			}
 		}

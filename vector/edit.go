@@ -67,7 +67,8 @@ func (l *listed) Next() (Edit, bool, error) {
 // Changes returns edits without those that the set has already: the same number with the same bits,
 // or no vector where there is none to lose. An equal number alone does not suffice: an import may
 // bring it again with another vector.
-func (s *Set) Changes(kind Kind, edits []Edit, vector func(dst []float32, kind Kind, e Edit) ([]float32, bool, error)) ([]Edit, error) {
+func (s *Set) Changes(kind Kind, edits []Edit,
+	vector func(dst []float32, kind Kind, e Edit) ([]float32, bool, error)) ([]Edit, error) {
 	var left []Edit
 	var v []float32
 	var old, now []byte

@@ -119,8 +119,10 @@ func parseHeader(name string, b []byte, size int64) (shape, error) {
 func indexType(magic string) string {
 	name := map[string]string{
 		magicIDMap: "an IndexIDMap", magicIDMap2: "an IndexIDMap2", magicIP: "an IndexFlatIP", magicL2: "an IndexFlatL2",
-		"IwFl": "an IndexIVFFlat", "IwPQ": "an IndexIVFPQ", "IwSq": "an IndexIVFScalarQuantizer", "IxPq": "an IndexPQ", "IxSQ": "an IndexScalarQuantizer",
-		"IHNf": "an IndexHNSWFlat", "IHNp": "an IndexHNSWPQ", "IHNs": "an IndexHNSWSQ", "IxHe": "an IndexLSH", "IxFl": "an IndexFlat of another metric", "IxPT": "an IndexPreTransform", "IxRF": "an IndexRefineFlat",
+		"IwFl": "an IndexIVFFlat", "IwPQ": "an IndexIVFPQ", "IwSq": "an IndexIVFScalarQuantizer", "IxPq": "an IndexPQ",
+		"IxSQ": "an IndexScalarQuantizer",
+		"IHNf": "an IndexHNSWFlat", "IHNp": "an IndexHNSWPQ", "IHNs": "an IndexHNSWSQ", "IxHe": "an IndexLSH",
+		"IxFl": "an IndexFlat of another metric", "IxPT": "an IndexPreTransform", "IxRF": "an IndexRefineFlat",
 	}[magic]
 	if name == "" {
 		return fmt.Sprintf("%q: not a known FAISS index", magic)

@@ -69,7 +69,8 @@ func (x *Index) readIDs() error {
 		return x.damaged(x.idsAt(), fmt.Errorf("%d ids for %d vectors", n, x.rows))
 	}
 	if x.rows > maxRows {
-		return fmt.Errorf("%s: %w", x.name, &errs.FieldError{Field: "vectors", Value: fmt.Sprint(x.rows), Limit: fmt.Sprint(maxRows), Err: errs.ErrTooLarge})
+		return fmt.Errorf("%s: %w", x.name, &errs.FieldError{Field: "vectors", Value: fmt.Sprint(x.rows),
+			Limit: fmt.Sprint(maxRows), Err: errs.ErrTooLarge})
 	}
 	b := make([]byte, 8*min(x.rows, idsPiece))
 	piece := make([]idRow, 0, len(b)/8)
@@ -97,7 +98,8 @@ func (x *Index) twice(list []idRow) error {
 	slices.SortFunc(list, func(a, b idRow) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.row, b.row)) })
 	for i := 1; i < len(list); i++ {
 		if list[i].id == list[i-1].id {
-			return x.damaged(x.idsAt()+idsHead+8*list[i].row, fmt.Errorf("%w: %d, of rows %d and %d", errTwice, list[i].id, list[i-1].row, list[i].row))
+			return x.damaged(x.idsAt()+idsHead+8*list[i].row,
+				fmt.Errorf("%w: %d, of rows %d and %d", errTwice, list[i].id, list[i-1].row, list[i].row))
 		}
 	}
 	return nil

@@ -53,7 +53,8 @@ func openFile(fsys vfs.FS, dir, name string, want shape, f faissFile) (*file, er
 	if err != nil {
 		return nil, fmt.Errorf("map %s: %w", name, err)
 	}
-	o := &file{shape: want, name: name, mapping: m, data: m.Bytes(), hashes: f.Blocks, seen: make([]atomic.Uint64, (len(f.Blocks)/16+63)/64)}
+	o := &file{shape: want, name: name, mapping: m, data: m.Bytes(), hashes: f.Blocks,
+		seen: make([]atomic.Uint64, (len(f.Blocks)/16+63)/64)}
 	if err := o.belongs(info, f); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}

@@ -199,7 +199,8 @@ func (p *mappingReader) pair(kind Kind, id string) error {
 	}
 	n, err := strconv.ParseInt(string(v), 10, 64)
 	if err != nil {
-		err = &errs.FieldError{Field: "vector of " + human.Quote(id), Value: human.Quote(string(v)), Err: errors.New("not a 64-bit integer")}
+		err = &errs.FieldError{Field: "vector of " + human.Quote(id), Value: human.Quote(string(v)),
+			Err: errors.New("not a 64-bit integer")}
 		n = 0
 	}
 	return p.add(kind, id, n, err)

@@ -102,7 +102,8 @@ func zero(row []byte) bool {
 func CheckFinite(field string, v []float32) error {
 	for i, x := range v {
 		if d := x - x; d != 0 { // NaN for all that is not finite
-			return &errs.FieldError{Field: fmt.Sprintf("%s[%d]", field, i), Value: fmt.Sprint(x), Err: errors.New("not a finite number")}
+			return &errs.FieldError{Field: fmt.Sprintf("%s[%d]", field, i), Value: fmt.Sprint(x),
+				Err: errors.New("not a finite number")}
 		}
 	}
 	return nil

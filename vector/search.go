@@ -89,7 +89,8 @@ func (v *View) Search(ctx context.Context, q Query) ([]Hit, error) {
 
 func (v *View) checkQuery(vector []float32, dim int) error {
 	if len(vector) != dim {
-		return &errs.FieldError{Field: "vector", Value: fmt.Sprintf("of %d dimensions", len(vector)), Limit: fmt.Sprintf("%d, as the store's", dim), Err: ErrDimension}
+		return &errs.FieldError{Field: "vector", Value: fmt.Sprintf("of %d dimensions", len(vector)),
+			Limit: fmt.Sprintf("%d, as the store's", dim), Err: ErrDimension}
 	}
 	if err := CheckFinite("vector", vector); err != nil {
 		return err

@@ -107,7 +107,8 @@ func openLevel(fsys vfs.FS, dir, store string, i int, prev *Set) (*level, error)
 	l := &level{t: t}
 	l.refs.Start()
 	if got := t.Meta().Store; got != store {
-		return nil, errors.Join(fmt.Errorf("%s %w: the file names store %s, this is store %s", t.Name(), ErrForeign, got, store), l.release())
+		return nil, errors.Join(fmt.Errorf("%s %w: the file names store %s, this is store %s", t.Name(), ErrForeign, got,
+			store), l.release())
 	}
 	return l, nil
 }
@@ -122,7 +123,8 @@ func (s *Set) fill() error {
 	if d != nil {
 		top = d
 		if d.f.dim != b.f.dim || d.f.metric != b.f.metric {
-			return corrupt(DeltaMapping, fmt.Errorf("%d dimensions, %v, over a base of %d, %v", d.f.dim, d.f.metric, b.f.dim, b.f.metric))
+			return corrupt(DeltaMapping, fmt.Errorf("%d dimensions, %v, over a base of %d, %v", d.f.dim, d.f.metric, b.f.dim,
+				b.f.metric))
 		}
 	}
 	s.shape = shape{metric: top.f.metric, dim: top.f.dim}

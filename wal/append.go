@@ -120,7 +120,9 @@ func (l *FileLog) request(b *Batch) (*request, error) {
 			if len(b.Entries) == 1 {
 				err = errs.ErrTooLarge
 			}
-			return nil, fmt.Errorf("%w: the batch takes more than the %d bytes that one commit may have in this log (half a segment): write it in parts", err, limit)
+			return nil,
+				fmt.Errorf("%w: the batch takes more than the %d bytes that one commit may have in this log (half a segment): "+
+					"write it in parts", err, limit)
 		}
 	}
 	return r, nil

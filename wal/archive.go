@@ -34,8 +34,10 @@ func (l *FileLog) archiveNaming(number uint64) (lost []error, err error) {
 		}
 		path := "wal/" + segment.Name(number)
 		if lost = lostIn(path, gaps); len(lost) > 0 {
-			l.o.Logger.Warn("a segment of the log was damaged and is archived without what does not verify", "segment", segment.Name(number), "why", lost[0])
-			l.o.Event(Event{Kind: EventArchiveGap, Path: path, LSN: gaps[0].At, Err: errors.Join(lost...), Note: "archived without what does not verify"})
+			l.o.Logger.Warn("a segment of the log was damaged and is archived without what does not verify", "segment",
+				segment.Name(number), "why", lost[0])
+			l.o.Event(Event{Kind: EventArchiveGap, Path: path, LSN: gaps[0].At, Err: errors.Join(lost...),
+				Note: "archived without what does not verify"})
 		}
 		if err != nil {
 			_ = l.letGo(l.o.wal(past.CopyName(number)) + ".new")

@@ -104,7 +104,8 @@ func (l *FileLog) listed() (list []Attached) {
 	for i := range page.Places {
 		if pid := l.shared.PID(i); pid != 0 {
 			birth := l.shared.Birth(i)
-			list = append(list, Attached{PID: pid, Life: vfs.LifeOf(l.host, pid, birth), Elsewhere: vfs.Elsewhere(l.host, birth), slot: i})
+			list = append(list, Attached{PID: pid, Life: vfs.LifeOf(l.host, pid, birth), Elsewhere: vfs.Elsewhere(l.host, birth),
+				slot: i})
 		}
 	}
 	return list

@@ -24,14 +24,16 @@ type Checkpoint struct {
 	Sequence    uint64
 	UUID        [16]byte
 	SegmentSize uint64
-	Flushed     Mark           // below it the JSON files are authoritative
-	Spilled     Mark           // below it the index is authoritative
-	Attested    Mark           // below it the log was durable: what does not verify there is damage
-	Time        int64          // of the newest commit, Unix microseconds
-	Mtimes      [Folders]int64 // of the folders, Unix nanoseconds, after the last change of ours; of one that was changed from outside, as before, until it is compared
-	Features    Features       // of the store; readCheckpoint gives those of both slots
-	Home        uint64         // inode of the folder wal/ in which the log is at home, 0 when none is recorded
-	Config      bool           // the store has had a config.json: a missing one is unknown settings, not the defaults
+	Flushed     Mark  // below it the JSON files are authoritative
+	Spilled     Mark  // below it the index is authoritative
+	Attested    Mark  // below it the log was durable: what does not verify there is damage
+	Time        int64 // of the newest commit, Unix microseconds
+	// of the folders, Unix nanoseconds, after the last change of ours; of one that was changed from outside, as before,
+	// until it is compared
+	Mtimes   [Folders]int64
+	Features Features // of the store; readCheckpoint gives those of both slots
+	Home     uint64   // inode of the folder wal/ in which the log is at home, 0 when none is recorded
+	Config   bool     // the store has had a config.json: a missing one is unknown settings, not the defaults
 }
 
 const (
@@ -92,7 +94,9 @@ func (c *Checkpoint) encode() []byte {
 }
 
 // errSlot: neither slot verifies, or there is no such file.
-var errSlot = &errs.CorruptionError{Path: "checkpoint", Offset: -1, Err: errors.New("neither slot verifies: close the store in all processes and open it again: opening rebuilds the checkpoint from the log")}
+var errSlot = &errs.CorruptionError{Path: "checkpoint", Offset: -1,
+	Err: errors.New("neither slot verifies: close the store in all processes and open it again: opening rebuilds the " +
+		"checkpoint from the log")}
 
 // errOneSlot is of one slot, whatever the other is.
 var errOneSlot = &errs.CorruptionError{Path: "checkpoint", Offset: -1, Err: errors.New("the slot does not verify")}
@@ -154,7 +158,8 @@ func (c *Checkpoint) check() error {
 	}
 	switch {
 	case c.Spilled.LSN > c.Flushed.LSN || c.Flushed.LSN > c.Attested.LSN:
-		return fmt.Errorf("the marks are out of order: spilled %d, flushed %d, attested %d", c.Spilled.LSN, c.Flushed.LSN, c.Attested.LSN)
+		return fmt.Errorf("the marks are out of order: spilled %d, flushed %d, attested %d", c.Spilled.LSN, c.Flushed.LSN,
+			c.Attested.LSN)
 	case c.Attested.LSN == 0 || geo.Number(c.Attested.LSN) > segment.MaxNumber/2: // a repair begins a log behind it
 		return fmt.Errorf("the mark attested is %d, which no log can reach", c.Attested.LSN)
 	case c.Time > past.MostTime:

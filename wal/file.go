@@ -29,15 +29,16 @@ type FileLog struct {
 	shared      page.Page
 	generation  atomic.Uint64
 	slot        int
-	hasFeatures bool       // wal/features was there when the segments were listed
-	required    Features   // of the store, as the recovery or the private replay of this process found them; shared has those of now
-	unmarked    LSN        // without a checkpoint: up to where files that cannot be read may have had frames; 0: none
-	marks       Checkpoint // as whence has found them
-	was         before     // what the page knew before this process recovered the log
-	report      Report
-	home        uint64      // inode of wal/, of a process that may write
-	private     atomic.Bool // read-only on a log that nobody has recovered: the end is what we find
-	looked      time.Time   // for the page, when private
+	hasFeatures bool // wal/features was there when the segments were listed
+	// of the store, as the recovery or the private replay of this process found them; shared has those of now
+	required Features
+	unmarked LSN        // without a checkpoint: up to where files that cannot be read may have had frames; 0: none
+	marks    Checkpoint // as whence has found them
+	was      before     // what the page knew before this process recovered the log
+	report   Report
+	home     uint64      // inode of wal/, of a process that may write
+	private  atomic.Bool // read-only on a log that nobody has recovered: the end is what we find
+	looked   time.Time   // for the page, when private
 
 	damage atomic.Pointer[errs.CorruptionError]
 
@@ -61,19 +62,22 @@ type FileLog struct {
 
 // Report is what Open found and did.
 type Report struct {
-	Created    bool  // a new log
-	Recovered  bool  // no other process had it open: the log was read, and its end made durable again
-	Clean      bool  // the log ended where it was last attested
-	Replayed   int   // entries
-	Bytes      int64 // of log replayed
-	TornTail   *TornTail
-	Healed     *errs.CorruptionError // damage without loss: the archive has a copy, or, below flushed, the files have the data
+	Created   bool  // a new log
+	Recovered bool  // no other process had it open: the log was read, and its end made durable again
+	Clean     bool  // the log ended where it was last attested
+	Replayed  int   // entries
+	Bytes     int64 // of log replayed
+	TornTail  *TornTail
+	// damage without loss: the archive has a copy, or, below flushed, the files have the data
+	Healed     *errs.CorruptionError
 	HealedFrom string                // the copy from which the segment was restored, "" for the files
 	Damage     *errs.CorruptionError // the log is damaged below what was durable: it is read-only
 	Flushed    LSN                   // where flushed stood; everything above is to be written to files again
 	Mtimes     [Folders]int64
-	Gone       LSN               // where the new log begins, when the one that the checkpoint names is not there any more; else 0
-	Linked     *errs.LinkedError // of a read-only handle in a folder of links whose log is at home elsewhere: it follows no page
+	// where the new log begins, when the one that the checkpoint names is not there any more; else 0
+	Gone LSN
+	// of a read-only handle in a folder of links whose log is at home elsewhere: it follows no page
+	Linked *errs.LinkedError
 }
 
 // TornTail describes the bytes that recovery cut off behind the last complete batch.

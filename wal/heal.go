@@ -18,7 +18,8 @@ const healLimit = 100
 
 // healAll puts back segment after segment, and replays again, until the log is
 // sound or the archive has no more to give. It returns what replay says at last.
-func (l *FileLog) healAll(ctx context.Context, c Checkpoint, attested LSN, end Mark, damage *errs.CorruptionError) (Mark, *errs.CorruptionError, error) {
+func (l *FileLog) healAll(ctx context.Context, c Checkpoint, attested LSN, end Mark,
+	damage *errs.CorruptionError) (Mark, *errs.CorruptionError, error) {
 	for n := 0; damage != nil && n < healLimit; n++ {
 		from, err := l.heal(ctx, damage)
 		if err != nil || from == "" {
@@ -58,8 +59,10 @@ func (l *FileLog) heal(ctx context.Context, damage *errs.CorruptionError) (strin
 			return "", l.ioError("healing", l.o.wal(segment.Name(number)), err)
 		}
 		name := "wal/" + past.CopyName(number)
-		l.o.Logger.Warn("a damaged segment of the log was restored from its copy", "segment", segment.Name(number), "why", damage.Err)
-		l.o.Event(Event{Kind: EventHealed, Path: "wal/" + segment.Name(number), LSN: damage.LSN, Err: damage, Note: "from " + name})
+		l.o.Logger.Warn("a damaged segment of the log was restored from its copy", "segment", segment.Name(number), "why",
+			damage.Err)
+		l.o.Event(Event{Kind: EventHealed, Path: "wal/" + segment.Name(number), LSN: damage.LSN, Err: damage,
+			Note: "from " + name})
 		return name, nil
 	}
 	return "", nil
@@ -146,7 +149,8 @@ func (l *FileLog) putBack(number uint64, damage *errs.CorruptionError) error {
 	}
 	l.forgetFiles(number + 1)
 	if _, err := l.o.FS.Stat(name); err == nil {
-		why := fmt.Sprintf("a damaged segment of the log; the segment was restored from wal/%s: %v", past.CopyName(number), damage)
+		why := fmt.Sprintf("a damaged segment of the log; the segment was restored from wal/%s: %v", past.CopyName(number),
+			damage)
 		if _, err := l.quarantine().File(name, docfile.Note{Why: why, When: l.o.Clock().UTC()}); err != nil {
 			return err
 		}
@@ -161,5 +165,6 @@ func (l *FileLog) putBack(number uint64, damage *errs.CorruptionError) error {
 
 // quarantine is where the log sets things aside.
 func (l *FileLog) quarantine() *docfile.Quarantine {
-	return docfile.NewQuarantine(docfile.Layout{FS: l.o.FS, Root: l.o.Dir, FileMode: l.o.FileMode, FolderMode: l.o.DirMode}, l.o.Clock)
+	return docfile.NewQuarantine(docfile.Layout{FS: l.o.FS, Root: l.o.Dir, FileMode: l.o.FileMode,
+		FolderMode: l.o.DirMode}, l.o.Clock)
 }

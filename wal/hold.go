@@ -73,7 +73,8 @@ func (h *Hold) Held() error {
 		return nil
 	}
 	if piled, over := h.l.overstayed(); over {
-		return fmt.Errorf("%w: the log has grown by %d bytes since the copy began, the limit is %d: copy to a faster disk, or when less is written",
+		return fmt.Errorf("%w: the log has grown by %d bytes since the copy began, the limit is %d: copy to a faster disk, "+
+			"or when less is written",
 			errs.ErrLimit, piled, h.l.holdLimit())
 	}
 	return h.l.stillOurs()
@@ -111,7 +112,8 @@ func (l *FileLog) copied(_ *Held, oldest uint64) (copied, locked bool, err error
 	if !over {
 		return true, false, nil
 	}
-	l.o.Logger.Warn("a backup holds the log for too long; the log is released nevertheless", "bytes", piled, "limit", l.holdLimit())
+	l.o.Logger.Warn("a backup holds the log for too long; the log is released nevertheless", "bytes", piled, "limit",
+		l.holdLimit())
 	l.o.Event(Event{Kind: EventHoldBroken, Path: "wal/" + segment.Name(oldest), Bytes: int64(piled)})
 	return false, false, nil
 }

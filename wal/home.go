@@ -135,7 +135,8 @@ func (l *FileLog) dwell() error {
 	if l.home = d.own; d.linked == "" || d.home == d.own {
 		return nil
 	}
-	l.o.Logger.Warn("files of the log have names in another folder as well; this folder is the log's home from here on", "file", d.linked)
+	l.o.Logger.Warn("files of the log have names in another folder as well; this folder is the log's home from here on",
+		"file", d.linked)
 	if p, ok := ownPage(l.o.FS, l.o.Dir, l.o.FileMode); ok {
 		p.SetHome(d.own)
 		return p.Close()

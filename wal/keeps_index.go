@@ -47,7 +47,8 @@ func compareNoted(a, b notedFrame) int {
 }
 
 func (n *copyNote) isOf(file vfs.Info) bool {
-	return n != nil && n.file.Ino == file.Ino && n.file.Dev == file.Dev && n.file.Size == file.Size && n.file.Mtime.Equal(file.Mtime)
+	return n != nil && n.file.Ino == file.Ino && n.file.Dev == file.Dev && n.file.Size == file.Size &&
+		n.file.Mtime.Equal(file.Mtime)
 }
 
 // notedIn says whether the frame of a key at a position is known to be in the copy of its segment,

@@ -123,7 +123,8 @@ func (c PollCause) String() string {
 	case NoWatches:
 		return "this user has no inotify watches left: raise fs.inotify.max_user_watches (sysctl)"
 	case NoInstances:
-		return "this user has no inotify instances left, or the process no open files: raise fs.inotify.max_user_instances (sysctl) or ulimit -n"
+		return "this user has no inotify instances left, or the process no open files: raise fs.inotify.max_user_instances " +
+			"(sysctl) or ulimit -n"
 	}
 	return "the system does not notify of changes there"
 }

@@ -208,7 +208,8 @@ func (l *FileLog) holder(role int) errs.Holder {
 		h.Since = since
 		return h
 	}
-	return errs.Holder{PID: pid, Command: vfs.Process(pid).Command, Host: l.host.Name, PIDNamespace: l.host.PIDNamespace, Since: since}
+	return errs.Holder{PID: pid, Command: vfs.Process(pid).Command, Host: l.host.Name, PIDNamespace: l.host.PIDNamespace,
+		Since: since}
 }
 
 // stillOurs is asked after each acquire: is this page still of our boot and of
@@ -235,4 +236,5 @@ func (l *FileLog) lost() error {
 	return errors.Join(errs.ErrReplaced, errs.ErrClosed, errLost)
 }
 
-var errLost = errors.New("another process has recovered this log while this one had it open (was wal/attach.lock replaced?): open the store again")
+var errLost = errors.New("another process has recovered this log while this one had it open (was wal/attach.lock " +
+	"replaced?): open the store again")

@@ -32,7 +32,8 @@ type LostError struct {
 
 // Error is the message, in one line.
 func (e *LostError) Error() string {
-	return fmt.Sprintf("%s was damaged: the versions from %d to %d are lost from the history, memories are not: %v", e.Path, e.From, e.To, e.Err)
+	return fmt.Sprintf("%s was damaged: the versions from %d to %d are lost from the history, memories are not: %v",
+		e.Path, e.From, e.To, e.Err)
 }
 
 // Unwrap returns the damage.

@@ -19,7 +19,8 @@ import (
 // LockExclusive takes open.lock and attach.lock exclusively, as a recovery does, so that no other process
 // can open the store for writing until release. false: another process has it open. wait: wait for
 // open.lock. A store that has features beyond the known ones is refused: *errs.FeatureError.
-func LockExclusive(fsys vfs.FS, dir string, known Features, mode fs.FileMode, wait func(vfs.Lock) error) (release func(), ok bool, err error) {
+func LockExclusive(fsys vfs.FS, dir string, known Features, mode fs.FileMode,
+	wait func(vfs.Lock) error) (release func(), ok bool, err error) {
 	var held []vfs.Lock
 	release = func() {
 		for i := len(held) - 1; i >= 0; i-- {
@@ -93,7 +94,8 @@ func mayChange(fsys vfs.FS, dir string, known Features) error {
 
 // NewSegment creates a segment that restarts a log, like the first segment of a store, and makes it
 // durable: it refers to nothing before it. It returns the mark behind its start.
-func NewSegment(fsys vfs.FS, dir string, g segment.Geometry, number uint64, h segment.Header, mode fs.FileMode) (Mark, error) {
+func NewSegment(fsys vfs.FS, dir string, g segment.Geometry, number uint64, h segment.Header,
+	mode fs.FileMode) (Mark, error) {
 	b := segment.AppendStart(nil, segment.Start{Geometry: g, Number: number}, &h)
 	end := Mark{LSN: h.End(), Sum: h.Sum}
 	b = append(b, make([]byte, 4096-len(b))...)
@@ -101,7 +103,8 @@ func NewSegment(fsys vfs.FS, dir string, g segment.Geometry, number uint64, h se
 	if _, err := fsys.Stat(name); !errors.Is(err, fs.ErrNotExist) {
 		return end, fmt.Errorf("making wal/%s: %w", segment.Name(number), errors.Join(err, fs.ErrExist))
 	}
-	return end, vfs.WriteDurable(fsys, filepath.Join(dir, "wal", fmt.Sprintf("%d-renew.new", fsys.Host().PID)), name, b, mode)
+	return end, vfs.WriteDurable(fsys, filepath.Join(dir, "wal", fmt.Sprintf("%d-renew.new", fsys.Host().PID)), name, b,
+		mode)
 }
 
 // NewCheckpoint replaces the checkpoint, whatever it is, by one slot.

@@ -26,7 +26,8 @@ func (l *FileLog) onTop(g *group, r *request, i int, at LSN) bool {
 		return false
 	}
 	e := &b.Entries[0]
-	if r.size = segment.FrameSize(uint64(len(e.Key) + len(e.Value))); r.size > l.Limit() || uint64(e.Inflated) > l.Limit() {
+	if r.size = segment.FrameSize(uint64(len(e.Key) + len(e.Value))); r.size > l.Limit() ||
+		uint64(e.Inflated) > l.Limit() {
 		return false
 	}
 	b.Preconditions[i] = Precondition{Key: e.Key, LSN: at}

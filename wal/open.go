@@ -113,7 +113,8 @@ func (l *FileLog) openShared(ctx context.Context) error {
 	}
 	if !alone {
 		if !volume.Coherent {
-			return &errs.LockError{Path: l.o.Dir, Err: fmt.Errorf("on %s only one process can use a store at a time", volume.Type)}
+			return &errs.LockError{Path: l.o.Dir,
+				Err: fmt.Errorf("on %s only one process can use a store at a time", volume.Type)}
 		}
 		return l.joinWhole(ctx)
 	}
@@ -208,7 +209,8 @@ func (l *FileLog) join(ctx context.Context) error {
 	if !l.shared.Mapped() {
 		p, err := l.o.FS.OpenShared(l.o.wal("shared"), false, l.o.FileMode)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid) {
-			return fmt.Errorf("other processes have this store open, but %s is missing or cut short: %w", l.o.wal("shared"), errNoPage)
+			return fmt.Errorf("other processes have this store open, but %s is missing or cut short: %w", l.o.wal("shared"),
+				errNoPage)
 		}
 		if err != nil {
 			return l.ioError("opening", l.o.wal("shared"), err)
@@ -216,7 +218,8 @@ func (l *FileLog) join(ctx context.Context) error {
 		l.shared = page.New(p)
 	}
 	if !l.shared.Valid(l.host) {
-		return fmt.Errorf("%w: other processes have this store open, but %s is not of this boot: close the store in all of them, then open it again", errs.ErrLocked, l.o.wal("shared"))
+		return fmt.Errorf("%w: other processes have this store open, but %s is not of this boot: close the store in all of "+
+			"them, then open it again", errs.ErrLocked, l.o.wal("shared"))
 	}
 	l.generation.Store(l.shared.Generation())
 	if err := l.still(); err != nil {
@@ -227,7 +230,8 @@ func (l *FileLog) join(ctx context.Context) error {
 	}
 	l.slot = l.shared.Claim(l.host, uint64(l.o.Known))
 	if l.shared.Poison() == page.Damaged {
-		l.damage.Store(&errs.CorruptionError{Path: "wal", Offset: -1, Err: errors.New("the log is damaged: run memctl verify")})
+		l.damage.Store(&errs.CorruptionError{Path: "wal", Offset: -1,
+			Err: errors.New("the log is damaged: run memctl verify")})
 		l.report.Damage = l.Damage()
 	}
 	return l.follow(ctx)

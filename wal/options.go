@@ -31,8 +31,9 @@ type Options struct {
 	Archive     Budget              // of archive/, as it is at the moment; 256 MiB of any age when nil
 	Config      func() bool         // the store has a config.json, which the checkpoint records; never when nil
 	Aged        Aged                // by which the age of copies is judged; the clock when nil
-	MakeRoom    func() bool         // remove something less needed than history, for a full disk; false: there is nothing left
-	HoldBytes   int64               // bytes of log that a backup may keep from being recycled; 1 GiB when 0
+	// remove something less needed than history, for a full disk; false: there is nothing left
+	MakeRoom  func() bool
+	HoldBytes int64 // bytes of log that a backup may keep from being recycled; 1 GiB when 0
 
 	Clock  func() time.Time
 	Nonce  func() uint32

@@ -88,7 +88,9 @@ func (l *FileLog) otherKernel(ctx context.Context) error {
 	}
 	now, ok, err := l.steadyOwner(ctx)
 	if err == nil && ok && now != first {
-		return &errs.LockError{Path: l.o.Dir, Err: errors.New("the store is in use through another kernel (a container and its host, or another machine), and locks do not work between kernels")}
+		return &errs.LockError{Path: l.o.Dir,
+			Err: errors.New("the store is in use through another kernel (a container and its host, or another machine), and " +
+				"locks do not work between kernels")}
 	}
 	return err
 }
@@ -102,7 +104,9 @@ func (l *FileLog) Heartbeat() error {
 		return err
 	}
 	now := l.o.Clock()
-	if o, ok, err := l.readOwner(); err == nil && ok && o.boot == l.host.Boot && now.Sub(o.beat) < HeartbeatEvery && !now.Before(o.beat) {
+	if o, ok,
+		err := l.readOwner(); err == nil && ok && o.boot == l.host.Boot && now.Sub(o.beat) < HeartbeatEvery &&
+		!now.Before(o.beat) {
 		return nil
 	}
 	return l.writeOwner(owner{l.host.Boot, now})

@@ -58,7 +58,8 @@ type place struct {
 	ino, dev uint64      // of wal/shared, as this process mapped it
 	opened   atomic.Bool // the log is in use
 	gone     atomic.Pointer[replacedError]
-	left     atomic.Bool // the folder was left: what was applied by then is all that is ever read, for the page may be a later log's
+	// the folder was left: what was applied by then is all that is ever read, for the page may be a later log's
+	left atomic.Bool
 
 	lead    atomic.Pointer[Lead] // of this process, nil while it does not lead
 	mu      sync.Mutex
@@ -148,7 +149,8 @@ func (l *FileLog) orReplaced(err error) error {
 // isOfRemoval reports whether a failure may be due to files that are being removed. A missing checkpoint reads as
 // a damaged one.
 func (l *FileLog) isOfRemoval(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, past.ErrNoSegment) || errors.Is(err, errNoPage) || l.Unrecorded(err)
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, past.ErrNoSegment) || errors.Is(err, errNoPage) ||
+		l.Unrecorded(err)
 }
 
 // Unrecorded reports whether a failure is that of a missing checkpoint. As long as the log is open no process makes
@@ -292,7 +294,8 @@ func (l *FileLog) rescues() bool {
 		switch sameFile := err == nil && at.Ino == l.place.ino && at.Dev == l.place.dev; {
 		case err == nil && !sameFile && l.otherPage():
 			return false
-		case l.state.appliedAt.Load() > l.shared.Durable(): // an older copy was written over the files: nothing is written to its page
+		case l.state.appliedAt.Load() > l.shared.Durable():
+			// an older copy was written over the files: nothing is written to its page
 			return false
 		}
 		if l.lostSegments() {
@@ -501,7 +504,8 @@ func (l *FileLog) waitFolder(ctx context.Context, other func() bool) (free bool,
 		if time.Since(began) > l.o.LockWait {
 			pid := vfs.LockedBy(l.o.Dir)
 			return false, &errs.LockError{
-				Path: l.o.Dir, Holder: errs.Holder{PID: pid, Command: vfs.Process(pid).Command, Host: l.host.Name, PIDNamespace: l.host.PIDNamespace},
+				Path: l.o.Dir, Holder: errs.Holder{PID: pid, Command: vfs.Process(pid).Command, Host: l.host.Name,
+					PIDNamespace: l.host.PIDNamespace},
 				Err: errors.New("a process still uses the previous log of this folder, whose files were removed or replaced"),
 			}
 		}
@@ -605,8 +609,8 @@ func (l *FileLog) AwaitRescue(ctx context.Context) error {
 	}
 }
 
-// Leave is AwaitRescue for a log that is being closed: a rescue that failed is tried once more, and its error returned, by
-// the first call.
+// Leave is AwaitRescue for a log that is being closed: a rescue that failed is tried once more, and its error returned,
+// by the first call.
 func (l *FileLog) Leave(ctx context.Context) error {
 	p := &l.place
 	p.mu.Lock()

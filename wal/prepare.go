@@ -168,7 +168,8 @@ func (l *FileLog) ensureSegment(number uint64) error {
 
 // makeSegment writes a file of zeros behind a start, synced, under a name of its own. pace is
 // called after each MiB, with what is made by then and the time that this one took.
-func (l *FileLog) makeSegment(size uint64, start []byte, pace func(f vfs.File, made uint64, took time.Duration) error) (string, error) {
+func (l *FileLog) makeSegment(size uint64, start []byte,
+	pace func(f vfs.File, made uint64, took time.Duration) error) (string, error) {
 	tmp := l.o.wal(fmt.Sprintf("%d-%d.new", l.host.PID, l.prep.made.Add(1)))
 	f, err := vfs.CreateNew(l.o.FS, tmp, l.o.FileMode)
 	if err != nil {

@@ -72,7 +72,8 @@ func (l *FileLog) rollOnce(ctx context.Context) (LSN, error) {
 	h := segment.Header{Nonce: l.o.Nonce(), Durable: l.shared.Durable(), Time: clock}
 	from := l.state.w.At
 	g := &group{at: l.geo.Start(number)}
-	g.buf = segment.AppendStart(nil, segment.Start{Geometry: l.geo, Number: number, PrevEnd: from.LSN, PrevSum: from.Sum}, &h)
+	g.buf = segment.AppendStart(nil, segment.Start{Geometry: l.geo, Number: number, PrevEnd: from.LSN, PrevSum: from.Sum},
+		&h)
 	g.buf = append(g.buf, make([]byte, segment.HeaderSize)...)
 	g.end = Mark{LSN: h.End(), Sum: h.Sum}
 	g.entries, g.marks = []Entry{past.EntryIn(&h, nil)}, []Mark{g.end}
@@ -87,12 +88,13 @@ func (l *FileLog) rollOnce(ctx context.Context) (LSN, error) {
 
 // Purged is what Purge did.
 type Purged struct {
-	Segments int     // that were overwritten and removed
-	Copies   int     // in the archive, written again
-	Frames   int     // erased in them
-	Lost     []error // what could not be read in segments and copies, and was overwritten: *LostError, or why a copy was removed
-	Damaged  []error // copies of a newer format, which were kept
-	Unwiped  []error // files that were removed, or stay, without being overwritten: *vfs.UnwipedError
+	Segments int // that were overwritten and removed
+	Copies   int // in the archive, written again
+	Frames   int // erased in them
+	// what could not be read in segments and copies, and was overwritten: *LostError, or why a copy was removed
+	Lost    []error
+	Damaged []error // copies of a newer format, which were kept
+	Unwiped []error // files that were removed, or stay, without being overwritten: *vfs.UnwipedError
 }
 
 // Purge takes the frames that are wanted out of segments and archive, below spilled. Roll was
@@ -100,7 +102,8 @@ type Purged struct {
 // both slots. What cannot be read of a segment or a copy is overwritten as well, and named in Lost; only
 // a copy of a newer format is kept, and named in Damaged. While a backup copies the log the error is
 // errs.ErrLocked.
-func (l *FileLog) Purge(ctx context.Context, held *Held, wanted func(key string, value []byte) bool) (p Purged, err error) {
+func (l *FileLog) Purge(ctx context.Context, held *Held,
+	wanted func(key string, value []byte) bool) (p Purged, err error) {
 	if err := held.proves(l); err != nil {
 		return p, err
 	}
@@ -110,10 +113,12 @@ func (l *FileLog) Purge(ctx context.Context, held *Held, wanted func(key string,
 	}
 	if !ok {
 		return p, &errs.LockError{Path: l.o.wal(roleNames[roleHold]), Holder: l.holder(roleHold),
-			Err: fmt.Errorf("a backup is copying the log, in one of the processes %v: wait until it is done, or end it, then purge again", l.Attached())}
+			Err: fmt.Errorf("a backup is copying the log, in one of the processes %v: wait until it is done, or end it, then "+
+				"purge again", l.Attached())}
 	}
 	defer l.unlock(roleHold)
-	defer func() { p.Unwiped, l.unwiped = append(p.Unwiped, l.unwiped...), nil }() // also of what the flush before has let go
+	// also of what the flush before has let go
+	defer func() { p.Unwiped, l.unwiped = append(p.Unwiped, l.unwiped...), nil }()
 	if err := l.wipeSegments(ctx, &p); err != nil {
 		return p, err
 	}
@@ -227,7 +232,9 @@ func (l *FileLog) purgeArchive(ctx context.Context, wanted func(key string, valu
 			continue
 		}
 		if errors.Is(err, errs.ErrNewerFormat) {
-			p.Damaged = append(p.Damaged, fmt.Errorf("wal/%s may still contain purged data: purge again with the program that made the file: %w", past.CopyName(n), err))
+			p.Damaged = append(p.Damaged,
+				fmt.Errorf("wal/%s may still contain purged data: purge again with the program that made the file: %w",
+					past.CopyName(n), err))
 			continue
 		}
 		if past.IsNoFrame(err) || errors.Is(err, errNotThrough) {
@@ -266,7 +273,8 @@ func (l *FileLog) dropCopy(number uint64, p *Purged) error {
 		return l.ioError("overwriting", l.o.wal(name), err)
 	}
 	p.Copies++
-	p.Lost = append(p.Lost, &LostError{Path: "wal/" + name, From: l.geo.Start(number), To: l.geo.End(number), Err: errNothingSound})
+	p.Lost = append(p.Lost, &LostError{Path: "wal/" + name, From: l.geo.Start(number), To: l.geo.End(number),
+		Err: errNothingSound})
 	if err := l.o.FS.SyncDir(l.o.wal("archive")); err != nil {
 		return l.ioError("syncing", l.o.wal("archive"), err)
 	}

@@ -98,7 +98,8 @@ func (l *FileLog) mayRaise(f Features) (known bool, err error) {
 		return false, errs.ErrReadOnly
 	}
 	if lacks := f &^ l.o.Known; lacks != 0 {
-		return false, fmt.Errorf("raising the features %s of %s: this program does not know %s: %w", f, l.o.Dir, lacks, errs.ErrInvalid)
+		return false, fmt.Errorf("raising the features %s of %s: this program does not know %s: %w", f, l.o.Dir, lacks,
+			errs.ErrInvalid)
 	}
 	return l.Features()&f == f, nil
 }
@@ -109,7 +110,8 @@ func (l *FileLog) raise(_ *Held, f Features) error {
 		return nil // another writer was faster
 	}
 	if l.shared.Poison() == page.Damaged {
-		return fmt.Errorf("raising the features %s of %s: the log is damaged: run memctl repair: %w", f, l.o.Dir, errs.ErrReadOnly)
+		return fmt.Errorf("raising the features %s of %s: the log is damaged: run memctl repair: %w", f, l.o.Dir,
+			errs.ErrReadOnly)
 	}
 	c, err := l.Checkpoint()
 	if err != nil {
@@ -125,7 +127,8 @@ func (l *FileLog) raise(_ *Held, f Features) error {
 		}
 	}
 	l.shared.AddFeatures(uint64(c.Features))
-	l.o.Logger.Info("features were raised; programs that do not know them can no longer write to this store", "raised", f.String(), "all", c.Features.String())
+	l.o.Logger.Info("features were raised; programs that do not know them can no longer write to this store", "raised",
+		f.String(), "all", c.Features.String())
 	return nil
 }
 
@@ -182,7 +185,8 @@ func (l *FileLog) lockToRaise(ctx context.Context, f Features) (*Held, error) {
 		l.unlock(roleOpen)
 		if err := l.o.Sleep(wait, raiseRests); err != nil || wait.Err() != nil {
 			if flushing {
-				return nil, &errs.LockError{Path: l.o.wal(roleNames[roleFlush]), Holder: l.holder(roleFlush), Err: context.Cause(ctx)}
+				return nil, &errs.LockError{Path: l.o.wal(roleNames[roleFlush]), Holder: l.holder(roleFlush),
+					Err: context.Cause(ctx)}
 			}
 			return nil, l.inTheWay(f, lacking, more, context.Cause(ctx))
 		}
@@ -248,7 +252,8 @@ func (l *FileLog) inTheWay(f Features, list []Attached, more string, cause error
 	if more != "" {
 		names = append(names, more)
 	}
-	err := fmt.Errorf("raising the features %s: these processes have the store open and do not know the features: %s: end them, or restart them with this version",
+	err := fmt.Errorf("raising the features %s: these processes have the store open and do not know the features: %s: "+
+		"end them, or restart them with this version",
 		f, strings.Join(names, ", "))
 	if cause != nil {
 		err = fmt.Errorf("%w: %w", err, cause)
@@ -330,7 +335,8 @@ func readFeatures(fsys vfs.FS, dir string) (Features, error) {
 	}
 	le := binary.LittleEndian
 	if n < len(b) || string(b[:8]) != featuresMagic || xxhash.Sum64(b[:16]) != le.Uint64(b[16:]) {
-		return 0, &errs.CorruptionError{Path: "wal/" + FeaturesName, Offset: -1, Err: errors.New("the file does not match its checksum")}
+		return 0, &errs.CorruptionError{Path: "wal/" + FeaturesName, Offset: -1,
+			Err: errors.New("the file does not match its checksum")}
 	}
 	return Features(le.Uint64(b[8:])), nil
 }
@@ -339,5 +345,6 @@ func readFeatures(fsys vfs.FS, dir string) (Features, error) {
 // can be read. To open it as a store without features could let a program write that lacks
 // one, so nobody opens it until a person has decided.
 func unknownFeatures(err error) error {
-	return fmt.Errorf("neither slot of the checkpoint verifies, so nothing says which features the store has; remove wal/%s, and open the store with the newest program that has written to it: %w", FeaturesName, err)
+	return fmt.Errorf("neither slot of the checkpoint verifies, so nothing says which features the store has; remove "+
+		"wal/%s, and open the store with the newest program that has written to it: %w", FeaturesName, err)
 }

@@ -74,7 +74,8 @@ func (l *FileLog) raiseFields(ctx context.Context) error {
 		return err
 	}
 	l.refused.Store(l.now())
-	l.o.Logger.Warn("the clock is behind the newest entry, and the log cannot note what it says: history shows the time of that entry instead", "err", err)
+	l.o.Logger.Warn("the clock is behind the newest entry, and the log cannot note what it says: history shows the time "+
+		"of that entry instead", "err", err)
 	return nil
 }
 

@@ -36,7 +36,8 @@ func (l *FileLog) recover(ctx context.Context) error {
 		return l.create(ctx, c.Spilled.LSN > 0)
 	}
 	if !l.was.sound(l.geo) {
-		l.o.Logger.Warn("ignoring wal/shared: inconsistent positions", "durable", l.was.durable, "tail", l.was.tail, "flushed", l.was.flushed, "spilled", l.was.spilled)
+		l.o.Logger.Warn("ignoring wal/shared: inconsistent positions", "durable", l.was.durable, "tail", l.was.tail,
+			"flushed", l.was.flushed, "spilled", l.was.spilled)
 		l.was = before{}
 	}
 	l.report.Recovered, l.report.Flushed, l.report.Mtimes = true, c.Flushed.LSN, c.Mtimes
@@ -76,7 +77,8 @@ func (l *FileLog) recover(ctx context.Context) error {
 			return err
 		}
 	}
-	l.report.Clean = end.LSN == c.Attested.LSN && end.LSN == c.Flushed.LSN && l.report.TornTail == nil && l.report.Healed == nil
+	l.report.Clean = end.LSN == c.Attested.LSN && end.LSN == c.Flushed.LSN && l.report.TornTail == nil &&
+		l.report.Healed == nil
 	if l.report.Clean && c.Sequence > 0 {
 		// The end is where the checkpoint attests it: it was synced before that was
 		// written, there is nothing behind it, and nothing to write down. A checkpoint
@@ -141,7 +143,8 @@ func (l *FileLog) findMarks() (c Checkpoint, fresh bool, err error) {
 	})
 	switch {
 	case known && len(segments) > 0 && (!sized || c.Spilled.LSN == 0): // 0: killed before it could say where it began
-		l.o.Logger.Warn("the checkpoint belongs to another log; the log is read without it", "size", c.SegmentSize, "spilled", c.Spilled.LSN)
+		l.o.Logger.Warn("the checkpoint belongs to another log; the log is read without it", "size", c.SegmentSize, "spilled",
+			c.Spilled.LSN)
 		return l.bySegments(segments)
 	case known && (ours || broken != nil || l.holds(c)):
 		l.geo = segment.Geometry{UUID: c.UUID, Size: c.SegmentSize}
@@ -168,7 +171,8 @@ func (l *FileLog) noted(known bool) error {
 	case !known:
 		return unknownFeatures(err)
 	default:
-		l.o.Logger.Warn("ignoring a damaged file; the checkpoint has the same features", "path", "wal/"+FeaturesName, "err", err)
+		l.o.Logger.Warn("ignoring a damaged file; the checkpoint has the same features", "path", "wal/"+FeaturesName, "err",
+			err)
 	}
 	return nil
 }
@@ -177,7 +181,8 @@ func (l *FileLog) noted(known bool) error {
 // that have the UUID of the store's other files: a segment that was put into the folder by mistake may have a higher
 // number. If none has it, or no other file is there, the newest segment is of the log.
 func (l *FileLog) bySegments(segments []found) (Checkpoint, bool, error) {
-	if l.o.Named != nil && slices.ContainsFunc(segments, func(f found) bool { return f.start.UUID != segments[0].start.UUID }) {
+	if l.o.Named != nil && slices.ContainsFunc(segments,
+		func(f found) bool { return f.start.UUID != segments[0].start.UUID }) {
 		if id, ok := l.o.Named(); ok {
 			for i := len(segments) - 1; i >= 0; i-- {
 				if segments[i].start.UUID == id {
@@ -191,7 +196,8 @@ func (l *FileLog) bySegments(segments []found) (Checkpoint, bool, error) {
 	oldest := oldestChain(segments, l.geo)
 	var err error
 	l.unmarked, err = l.unreadable(segments[len(segments)-1].start.Number)
-	return Checkpoint{UUID: l.geo.UUID, SegmentSize: l.geo.Size, Features: l.required, Flushed: oldest, Spilled: oldest, Attested: oldest}, false, err
+	return Checkpoint{UUID: l.geo.UUID, SegmentSize: l.geo.Size, Features: l.required, Flushed: oldest, Spilled: oldest,
+		Attested: oldest}, false, err
 }
 
 // unreadable returns up to where the files behind the last segment that begins as one may have frames, 0 if
@@ -347,7 +353,8 @@ func (l *FileLog) list() (all []found, broken *errs.CorruptionError, err error) 
 		case err == nil && s.Number == number:
 			all = append(all, found{s, Mark{LSN: h.End(), Sum: h.Sum}})
 		case err == nil || errors.Is(err, segment.ErrHeader) || errors.Is(err, segment.ErrPayload):
-			broken = &errs.CorruptionError{Path: "wal/" + name, Segment: number, Err: fmt.Errorf("the file does not begin as a segment: %w", errors.Join(err, segment.ErrHeader))}
+			broken = &errs.CorruptionError{Path: "wal/" + name, Segment: number,
+				Err: fmt.Errorf("the file does not begin as a segment: %w", errors.Join(err, segment.ErrHeader))}
 		case !errors.Is(err, segment.ErrEnd):
 			return nil, nil, err
 		}

@@ -123,7 +123,8 @@ func (l *FileLog) recycle(number uint64) error {
 		}
 		next++
 	}
-	if uint64(info.Size) != l.geo.Size || info.Nlink > 1 || !errors.Is(err, fs.ErrNotExist) { // of a linked one only our name goes
+	// of a linked one only our name goes
+	if uint64(info.Size) != l.geo.Size || info.Nlink > 1 || !errors.Is(err, fs.ErrNotExist) {
 		return l.remove(name)
 	}
 	f, err := l.o.FS.OpenFile(name, os.O_RDWR, 0)

@@ -9,7 +9,8 @@ import (
 // noSpace says how much is missing for the log to go on: the next step that is
 // written out ahead of the tail, and the reserve behind it.
 func (l *FileLog) noSpace(err error) error {
-	full := vfs.Full(l.o.FS, l.o.walDir(), fmt.Errorf("%w (deletes still work; puts work again as soon as there is space)", err))
+	full := vfs.Full(l.o.FS, l.o.walDir(), fmt.Errorf("%w (deletes still work; puts work again as soon as there is space)",
+		err))
 	if l.geo.Size > 0 && l.shared.Mapped() {
 		full.Need = int64(l.step(l.shared.Tail()) + l.reserve())
 	}

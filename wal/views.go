@@ -24,7 +24,8 @@ func (l *FileLog) Checkpoint() (Checkpoint, error) {
 		l.state.mu.Lock()
 		defer l.state.mu.Unlock()
 		m := l.state.applied
-		return Checkpoint{UUID: l.geo.UUID, SegmentSize: l.geo.Size, Flushed: m, Spilled: m, Attested: m, Time: l.state.lastTime, Features: l.required}, nil
+		return Checkpoint{UUID: l.geo.UUID, SegmentSize: l.geo.Size, Flushed: m, Spilled: m, Attested: m,
+			Time: l.state.lastTime, Features: l.required}, nil
 	}
 	if err != nil {
 		return c, l.ioError("reading", filepath.Join(l.o.Dir, "checkpoint"), err)
@@ -40,9 +41,11 @@ func (l *FileLog) SetCheckpoint(held *Held, flushed, spilled Mark, mtimes [Folde
 	}
 	attested := l.AppliedMark()
 	if attested.LSN < flushed.LSN || attested.LSN < spilled.LSN {
-		return fmt.Errorf("checkpoint: flushed %d and spilled %d beyond what is applied, %d", flushed.LSN, spilled.LSN, attested.LSN)
+		return fmt.Errorf("checkpoint: flushed %d and spilled %d beyond what is applied, %d", flushed.LSN, spilled.LSN,
+			attested.LSN)
 	}
-	if err := l.putCheckpoint(Checkpoint{Flushed: flushed, Spilled: spilled, Attested: attested, Mtimes: mtimes}); err != nil {
+	if err := l.putCheckpoint(Checkpoint{Flushed: flushed, Spilled: spilled, Attested: attested,
+		Mtimes: mtimes}); err != nil {
 		return err
 	}
 	l.shared.RaiseFlushed(flushed.LSN)
@@ -87,7 +90,8 @@ func (l *FileLog) putCheckpoint(c Checkpoint) error {
 	}
 	c.Features |= last.Features | l.required | l.Features() // in a recovery shared does not say them yet
 	c.Home, c.Config = l.home, last.Config || l.o.Config()
-	if path := filepath.Join(l.o.Dir, "checkpoint"); l.linked(path) { // linked while the log is open: the other name keeps its own
+	// linked while the log is open: the other name keeps its own
+	if path := filepath.Join(l.o.Dir, "checkpoint"); l.linked(path) {
 		if err := l.copyOver(path); err != nil {
 			return l.ioError("giving the log a file of its own instead of a hard link:", path, err)
 		}
@@ -126,7 +130,8 @@ func (l *FileLog) putAside(t *TornTail) error {
 	}
 	t.Bytes = int64(n)
 	why := "the end of the log was torn: what was written last is not whole, and was cut off"
-	where, err := l.quarantine().Bytes(fmt.Sprintf("torn-tail-%d.bin", t.At), b[:n], docfile.Note{Why: why, From: "wal/" + segment.Name(number)})
+	where, err := l.quarantine().Bytes(fmt.Sprintf("torn-tail-%d.bin", t.At), b[:n],
+		docfile.Note{Why: why, From: "wal/" + segment.Name(number)})
 	t.Path = filepath.FromSlash(where)
 	return err
 }

@@ -66,7 +66,8 @@ func sameJSON(a, b []byte) bool {
 // Update replaces a value by the result of fn, atomically: if another writer writes meanwhile, fn
 // runs again on the new value. found is false if there is none. ErrSkip from fn writes nothing and
 // is not returned; any other error is returned unchanged. Update returns the resulting value.
-func (m *Memory) Update(ctx context.Context, key string, fn func(value any, found bool) (any, error), opts ...SetOption) (any, error) {
+func (m *Memory) Update(ctx context.Context, key string, fn func(value any, found bool) (any, error),
+	opts ...SetOption) (any, error) {
 	it, err := m.change(ctx, key, opts, func(now []byte, found bool) (_ []byte, err error) {
 		var v any
 		if found {
@@ -85,7 +86,8 @@ func (m *Memory) Update(ctx context.Context, key string, fn func(value any, foun
 	return m.numbers.value(ValueName(key), it.Value)
 }
 
-func (m *Memory) change(ctx context.Context, key string, opts []SetOption, fn func([]byte, bool) ([]byte, error)) (Item, error) {
+func (m *Memory) change(ctx context.Context, key string, opts []SetOption,
+	fn func([]byte, bool) ([]byte, error)) (Item, error) {
 	if err := checkKey(key); err != nil {
 		return Item{}, err
 	}
@@ -98,7 +100,8 @@ func (m *Memory) change(ctx context.Context, key string, opts []SetOption, fn fu
 
 // changeItem reads, lets fn work, and writes if nobody wrote in between; else it
 // starts over. Each failure is somebody else's success, so all together go on.
-func (m *Memory) changeItem(ctx context.Context, name string, life lifetime, fn func([]byte, bool) ([]byte, error)) (Item, error) {
+func (m *Memory) changeItem(ctx context.Context, name string, life lifetime,
+	fn func([]byte, bool) ([]byte, error)) (Item, error) {
 	for {
 		it, err := m.one(ctx, OpGet{Names: []string{name}})
 		if err != nil {

@@ -68,7 +68,8 @@ type changeJSON struct {
 func (d *Delta) Encode() ([]byte, error) {
 	list := make([]changeJSON, len(d.Changes))
 	for i, c := range d.Changes {
-		list[i] = changeJSON{Kind: c.Kind, Name: c.Name, Value: jsontext.Value(c.Value), Deadline: c.Deadline, ID: c.ID, Text: c.Text, Keep: c.Keep}
+		list[i] = changeJSON{Kind: c.Kind, Name: c.Name, Value: jsontext.Value(c.Value), Deadline: c.Deadline, ID: c.ID,
+			Text: c.Text, Keep: c.Keep}
 	}
 	out, err := json.Marshal(list)
 	if err != nil {
@@ -85,14 +86,18 @@ func DecodeDelta(text []byte) (*Delta, error) {
 	}
 	d := &Delta{}
 	for i, c := range list {
-		if !slices.Contains(changeKinds, c.Kind) || (c.Kind == ChangePut) != (len(c.Value) > 0) || (c.Kind == ChangePut || c.Kind == ChangeDelete) != itemName(c.Name) {
-			return nil, &errs.FieldError{Field: fmt.Sprintf("changes[%d]", i), Value: human.Quote(string(c.Kind)), Err: errors.New("not a change of working memory")}
+		if !slices.Contains(changeKinds, c.Kind) || (c.Kind == ChangePut) != (len(c.Value) > 0) ||
+			(c.Kind == ChangePut || c.Kind == ChangeDelete) != itemName(c.Name) {
+			return nil, &errs.FieldError{Field: fmt.Sprintf("changes[%d]", i), Value: human.Quote(string(c.Kind)),
+				Err: errors.New("not a change of working memory")}
 		}
-		d.add(Change{Kind: c.Kind, Name: c.Name, Value: slices.Clone(c.Value), Deadline: c.Deadline, ID: c.ID, Text: c.Text, Keep: c.Keep})
+		d.add(Change{Kind: c.Kind, Name: c.Name, Value: slices.Clone(c.Value), Deadline: c.Deadline, ID: c.ID, Text: c.Text,
+			Keep: c.Keep})
 	}
 	return d, nil
 }
 
-var changeKinds = []ChangeKind{ChangeAttach, ChangePut, ChangeDelete, ChangeAppend, ChangeEmpty, ChangeMark, ChangeDiscard, ChangeRestore, ChangeDrop}
+var changeKinds = []ChangeKind{ChangeAttach, ChangePut, ChangeDelete, ChangeAppend, ChangeEmpty, ChangeMark,
+	ChangeDiscard, ChangeRestore, ChangeDrop}
 
 func itemName(name string) bool { return name == taskName || len(name) > 1 && isUser(name) }

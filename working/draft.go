@@ -47,7 +47,8 @@ func Drafts(scope Scope, s *Snapshot, notes bool, patterns ...string) ([]Draft, 
 			b.WriteString(n.Text)
 			b.WriteByte('\n')
 		}
-		all = append(all, Draft{Content: b.String(), Metadata: scope.metadata("scratchpad"), Time: s.Notes[len(s.Notes)-1].Time})
+		all = append(all, Draft{Content: b.String(), Metadata: scope.metadata("scratchpad"),
+			Time: s.Notes[len(s.Notes)-1].Time})
 	}
 	return all, nil
 }
@@ -63,7 +64,8 @@ func matchAny(patterns []string, key string) bool {
 
 func (s Scope) metadata(category string) map[string]any {
 	m := map[string]any{"category": category}
-	for name, id := range map[string]string{"session_id": s.Session, "project": s.Project, "agent_type": s.AgentType, "agent_instance": s.Agent} {
+	for name, id := range map[string]string{"session_id": s.Session, "project": s.Project, "agent_type": s.AgentType,
+		"agent_instance": s.Agent} {
 		if id != "" {
 			m[name] = id
 		}

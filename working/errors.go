@@ -49,7 +49,8 @@ type LimitError struct {
 }
 
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("%v: %s of %s: %d, the limit is %d; delete or expire some, raise Options.Max%s, or set Options.Evict",
+	return fmt.Sprintf("%v: %s of %s: %d, the limit is %d; delete or expire some, raise Options.Max%s, or set "+
+		"Options.Evict",
 		errs.ErrLimit, e.What, e.Scope.Key(), e.Need, e.Limit, map[string]string{"keys": "Keys", "bytes": "Bytes"}[e.What])
 }
 

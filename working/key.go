@@ -49,7 +49,8 @@ func display(name string) string {
 func checkKey(key string) error {
 	switch {
 	case key == "":
-		return &errs.FieldError{Field: "key", Limit: fmt.Sprintf("1 to %d bytes", MaxKey), Err: errors.New("a key must not be empty")}
+		return &errs.FieldError{Field: "key", Limit: fmt.Sprintf("1 to %d bytes", MaxKey),
+			Err: errors.New("a key must not be empty")}
 	case strings.HasPrefix(key, "_"):
 		return &errs.FieldError{Field: "key", Value: human.Quote(key), Err: ErrReserved}
 	}

@@ -36,7 +36,8 @@ func Open(ctx context.Context, h Home, s Scope, opts *Options) (*Memory, error) 
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
-	m := &Memory{home: h, scope: s, opts: *opts, numbers: decoder(opts.AsWritten), limits: opts.limits(), defaultTTL: Forever, clock: opts.Clock}
+	m := &Memory{home: h, scope: s, opts: *opts, numbers: decoder(opts.AsWritten), limits: opts.limits(),
+		defaultTTL: Forever, clock: opts.Clock}
 	if m.clock == nil {
 		m.clock = SystemClock()
 	}

@@ -39,7 +39,8 @@ func checkParts(text []byte) error {
 			}
 		}
 		if parts > most || lines > most {
-			return &errs.FieldError{Limit: fmt.Sprintf("%d values, notes, checkpoints and changes in %d bytes", most, len(text)), Err: errs.ErrTooLarge}
+			return &errs.FieldError{Limit: fmt.Sprintf("%d values, notes, checkpoints and changes in %d bytes", most, len(text)),
+				Err: errs.ErrTooLarge}
 		}
 	}
 	return nil

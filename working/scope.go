@@ -47,7 +47,8 @@ func (s *Scope) ids() [len(levels)]*string {
 func ForSession(session, project, agent string) (Scope, error) {
 	s := Scope{Project: project, Agent: agent, Session: session}
 	if session == "" {
-		return Scope{}, &errs.FieldError{Field: string(Session), Limit: fmt.Sprintf("1 to %d bytes", MaxID), Err: errors.New("a session needs an id")}
+		return Scope{}, &errs.FieldError{Field: string(Session), Limit: fmt.Sprintf("1 to %d bytes", MaxID),
+			Err: errors.New("a session needs an id")}
 	}
 	return s, s.Validate()
 }

@@ -72,7 +72,8 @@ func NewSessions(h Home, o *SessionsOptions) (*Sessions, error) {
 		s.opts = *o
 	}
 	if s.opts.Open < 0 {
-		return nil, &errs.FieldError{Field: "SessionsOptions.Open", Value: fmt.Sprint(s.opts.Open), Err: errors.New("must not be negative")}
+		return nil, &errs.FieldError{Field: "SessionsOptions.Open", Value: fmt.Sprint(s.opts.Open),
+			Err: errors.New("must not be negative")}
 	}
 	if s.opts.Open == 0 {
 		s.opts.Open = DefaultOpen

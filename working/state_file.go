@@ -99,8 +99,9 @@ func (t *ticks) UnmarshalJSON(raw []byte) error {
 
 // Encode writes the document of a scope: JSON, indent 2, names sorted.
 func (s *State) Encode(scope Scope) ([]byte, error) {
-	f := stateJSON{Scope: scope.Key(), Created: micros(s.created), Version: s.version, Tick: ticks(s.tick), Values: map[string]*cellJSON{},
-		Notes: []noteJSON{}, Checkpoints: []markJSON{}}
+	f := stateJSON{Scope: scope.Key(), Created: micros(s.created), Version: s.version, Tick: ticks(s.tick),
+		Values: map[string]*cellJSON{},
+		Notes:  []noteJSON{}, Checkpoints: []markJSON{}}
 	for name, it := range s.items {
 		if key, ok := UserKey(name); ok {
 			f.Values[key] = it.cell.json()
@@ -125,14 +126,16 @@ func (s *State) Encode(scope Scope) ([]byte, error) {
 }
 
 func (c *cell) json() *cellJSON {
-	return &cellJSON{Value: jsontext.Value(c.value), Version: c.version, Updated: micros(c.updated), Expires: ticks(c.deadline)}
+	return &cellJSON{Value: jsontext.Value(c.value), Version: c.version, Updated: micros(c.updated),
+		Expires: ticks(c.deadline)}
 }
 
 func (n *note) json() noteJSON { return noteJSON{Seq: n.seq, Text: n.text, Time: micros(n.time)} }
 
 func (m *mark) json() markJSON {
-	j := markJSON{ID: m.id, Description: m.description, Created: micros(m.time), Tick: ticks(m.tick), Keys: m.keys, Entries: m.notes,
-		Values: map[string]*cellJSON{}, Notes: []noteJSON{}}
+	j := markJSON{ID: m.id, Description: m.description, Created: micros(m.time), Tick: ticks(m.tick), Keys: m.keys,
+		Entries: m.notes,
+		Values:  map[string]*cellJSON{}, Notes: []noteJSON{}}
 	for _, name := range slices.Sorted(maps.Keys(m.cells)) {
 		c := m.cells[name]
 		switch key, user := UserKey(name); {
@@ -282,7 +285,8 @@ func decodeNotes(list []noteJSON, version uint64) ([]note, error) {
 }
 
 func (j *markJSON) decode(version uint64) (*mark, error) {
-	m := &mark{id: j.ID, description: j.Description, time: int64(j.Created), tick: int64(j.Tick), keys: j.Keys, notes: j.Entries, cells: map[string]*cell{}}
+	m := &mark{id: j.ID, description: j.Description, time: int64(j.Created), tick: int64(j.Tick), keys: j.Keys,
+		notes: j.Entries, cells: map[string]*cell{}}
 	if err := checkCheckpoint(j.ID); err != nil {
 		return nil, err
 	}

@@ -66,7 +66,8 @@ func (s *State) judgeMark(op Op, d *Delta) (res Result, err error) {
 // changes.
 func (s *State) mark(at Moment, id, description string) {
 	c := s.count(at.Tick)
-	m := &mark{id: id, description: description, time: at.Time, tick: at.Tick, keys: c.Keys, notes: c.Notes, cells: map[string]*cell{}}
+	m := &mark{id: id, description: description, time: at.Time, tick: at.Tick, keys: c.Keys, notes: c.Notes,
+		cells: map[string]*cell{}}
 	if len(s.marks) > 0 {
 		for name := range s.dirty {
 			m.cells[name] = s.present(name, at.Tick)

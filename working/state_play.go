@@ -60,7 +60,8 @@ func (s *State) trim(n int) {
 
 // findNote gives the entry of a name, nil if it is not there.
 func (s *State) findNote(name string) *note {
-	i, ok := slices.BinarySearchFunc(s.notes, noteSeq(name), func(n note, seq uint64) int { return cmp.Compare(n.seq, seq) })
+	i, ok := slices.BinarySearchFunc(s.notes, noteSeq(name),
+		func(n note, seq uint64) int { return cmp.Compare(n.seq, seq) })
 	if !ok {
 		return nil
 	}

@@ -39,7 +39,8 @@ type TaskUpdate struct {
 	Remove      []string       // these members of Extra go
 }
 
-var taskMembers = []string{"description", "status", "current_step", "total_steps", "progress_percent", "started_at", "updated_at"}
+var taskMembers = []string{"description", "status", "current_step", "total_steps", "progress_percent", "started_at",
+	"updated_at"}
 
 // SetTask sets the state of the task, in place of what there was.
 func (m *Memory) SetTask(ctx context.Context, t Task) (Task, error) {
@@ -150,7 +151,8 @@ func (t *Task) members() (map[string]any, error) {
 	case t.TotalSteps < 0:
 		return bad("total_steps", t.TotalSteps, "the number of steps must not be negative")
 	}
-	all := map[string]any{"description": t.Description, "status": t.Status, "current_step": t.CurrentStep, "total_steps": t.TotalSteps,
+	all := map[string]any{"description": t.Description, "status": t.Status, "current_step": t.CurrentStep,
+		"total_steps":      t.TotalSteps,
 		"progress_percent": min(100, max(0, t.Progress)), "started_at": taskTime(t.StartedAt)}
 	for name, v := range t.Extra {
 		if slices.Contains(taskMembers, name) {

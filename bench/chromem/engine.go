@@ -54,7 +54,8 @@ func (s *chromemStore) open(dir string) (err error) {
 	if s.db, err = chromem.NewPersistentDB(dir, false); err != nil {
 		return err
 	}
-	s.c, err = s.db.GetOrCreateCollection("documents", nil, func(context.Context, string) ([]float32, error) { return nil, errNoEmbedder })
+	s.c, err = s.db.GetOrCreateCollection("documents", nil,
+		func(context.Context, string) ([]float32, error) { return nil, errNoEmbedder })
 	return err
 }
 
@@ -175,7 +176,8 @@ func same(a, b []hit) bool {
 		return false
 	}
 	for i, h := range a {
-		if !slices.ContainsFunc(b[max(0, i-1):min(len(b), i+2)], func(o hit) bool { return o.id == h.id && near(o.score, h.score) }) {
+		if !slices.ContainsFunc(b[max(0, i-1):min(len(b), i+2)],
+			func(o hit) bool { return o.id == h.id && near(o.score, h.score) }) {
 			return false
 		}
 	}

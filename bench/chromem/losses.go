@@ -47,7 +47,8 @@ func losses(dir string, seed uint64, d int) error {
 		name string
 		of   int64 // what is left of the file is its size divided by this; 0: nothing
 	}{{"half", 2}, {"nothing", 0}} {
-		fmt.Printf("\n%d documents, of one file %s is left\n\n| | opens | whole documents | the one |\n|---|---|---:|---|\n", len(docs), part.name)
+		fmt.Printf("\n%d documents, of one file %s is left\n\n| | opens | whole documents | the one |\n|---|---|---:|---|\n",
+			len(docs), part.name)
 		cut := func(file string) error {
 			info, err := os.Stat(file)
 			if err != nil {
@@ -88,7 +89,8 @@ func filled(e engine, dir string, docs []document) error {
 // meet adds two documents whose files have one name in chromem.
 func meet(dir string, seed uint64, d int) error {
 	a, b := meeting()
-	fmt.Printf("\n%s and %s: the SHA-256 of both begins with %08x\n\n| | documents added | after opening again | lost |\n|---|---:|---:|---|\n", a, b, prefix(a))
+	fmt.Printf("\n%s and %s: the SHA-256 of both begins with %08x\n\n| | documents added | after opening again | lost "+
+		"|\n|---|---:|---:|---|\n", a, b, prefix(a))
 	docs := documents(seed, 2, d)
 	docs[0].id, docs[1].id = a, b
 	for _, e := range []engine{&chromemStore{workers: 1}, &varveStore{workers: 1}} {
@@ -155,7 +157,8 @@ func tornVarve(dir string, docs []document, cut func(string) error) error {
 	for _, v := range []struct {
 		name          string
 		files, repair bool
-	}{{"Varve", false, false}, {"Varve, repaired", false, true}, {"Varve, the files alone", true, false}, {"Varve, the files alone, repaired", true, true}} {
+	}{{"Varve", false, false}, {"Varve, repaired", false, true}, {"Varve, the files alone", true, false},
+		{"Varve, the files alone, repaired", true, true}} {
 		at := filepath.Join(dir, v.name)
 		if err := filled(&varveStore{}, at, docs); err != nil {
 			return err

@@ -38,7 +38,8 @@ func command() error {
 		return err
 	}
 	defer os.RemoveAll(work)
-	fmt.Printf("seed %d, %d dimensions, %d rounds; %s, %d cores, %s, chromem-go %s\n", *seed, *d, *rounds, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), version())
+	fmt.Printf("seed %d, %d dimensions, %d rounds; %s, %d cores, %s, chromem-go %s\n", *seed, *d, *rounds, runtime.GOARCH,
+		runtime.NumCPU(), runtime.Version(), version())
 	for _, s := range strings.Split(*sizes, ",") {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < nearest {
@@ -69,7 +70,8 @@ func version() string {
 type numbers map[string][]float64
 
 func measure(dir string, docs []document, rounds int, seed uint64) error {
-	ways := []engine{&chromemStore{workers: 1}, &chromemStore{workers: 64}, &varveStore{workers: 1}, &varveStore{workers: 64}, &varveStore{}}
+	ways := []engine{&chromemStore{workers: 1}, &chromemStore{workers: 64}, &varveStore{workers: 1},
+		&varveStore{workers: 64}, &varveStore{}}
 	all := make([]numbers, len(ways))
 	for i := range all {
 		all[i] = numbers{}

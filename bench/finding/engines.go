@@ -123,7 +123,8 @@ func (f *fts) Shared() string { return "fts5" }
 type fts struct{ w, r *sql.DB }
 
 func (f *fts) Open(dir string) (err error) {
-	dsn := "file:" + filepath.ToSlash(filepath.Join(dir, "fts.db")) + "?_pragma=busy_timeout(30000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_txlock=immediate"
+	dsn := "file:" + filepath.ToSlash(filepath.Join(dir, "fts.db")) +
+		"?_pragma=busy_timeout(30000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_txlock=immediate"
 	if f.w, err = sql.Open("sqlite", dsn); err != nil {
 		return err
 	}
@@ -131,7 +132,8 @@ func (f *fts) Open(dir string) (err error) {
 	if f.r, err = sql.Open("sqlite", dsn); err != nil {
 		return err
 	}
-	_, err = f.w.Exec(`CREATE VIRTUAL TABLE IF NOT EXISTS m USING fts5(id UNINDEXED, session UNINDEXED, text, tokenize = 'porter unicode61')`)
+	_,
+		err = f.w.Exec(`CREATE VIRTUAL TABLE IF NOT EXISTS m USING fts5(id UNINDEXED, session UNINDEXED, text, tokenize = 'porter unicode61')`)
 	return err
 }
 

@@ -23,7 +23,8 @@ func (r *result) four(name, dir string, stream uint64) (err error) {
 	var all children.Children
 	defer func() { err = all.Close(err) }()
 	for i := range processes {
-		if err := all.Start("-worker", name, "-dir", dir, "-data", *data, "-before", *before, "-seed", fmt.Sprint(*seed+stream+uint64(i))); err != nil {
+		if err := all.Start("-worker", name, "-dir", dir, "-data", *data, "-before", *before, "-seed",
+			fmt.Sprint(*seed+stream+uint64(i))); err != nil {
 			return err
 		}
 	}

@@ -22,9 +22,11 @@ var (
 	rounds = flag.Int("rounds", 3, "rounds")
 	names  = flag.String("engines", "varve,bleve,fts5", "which")
 	dir    = flag.String("dir", "", "folder for the stores; empty: a temporary one")
-	puts   = flag.Int("puts", 10_000, "memories of the stores in which puts are measured with and without the view of words; 0: not")
-	seed   = flag.Uint64("seed", 1, "seed of the texts")
-	dims   = flag.Int("dims", 0, "dimensions of an embedding of each memory, of Varve; 0: there are none, and no searches by both")
+	puts   = flag.Int("puts", 10_000,
+		"memories of the stores in which puts are measured with and without the view of words; 0: not")
+	seed = flag.Uint64("seed", 1, "seed of the texts")
+	dims = flag.Int("dims", 0,
+		"dimensions of an embedding of each memory, of Varve; 0: there are none, and no searches by both")
 	worker = flag.String("worker", "", "for its own use: search with this engine in -dir")
 )
 
@@ -60,7 +62,8 @@ func run() error {
 		return err
 	}
 	defer os.RemoveAll(at)
-	fmt.Printf("| memories | engine | build s | index B | disk B | heap MiB | %s |\n|---:|---|---:|---:|---:|---:|%s\n", strings.Join(columns, " | "), strings.Repeat("---:|", len(columns)))
+	fmt.Printf("| memories | engine | build s | index B | disk B | heap MiB | %s |\n|---:|---|---:|---:|---:|---:|%s\n",
+		strings.Join(columns, " | "), strings.Repeat("---:|", len(columns)))
 	for _, text := range strings.Split(*sizes, ",") {
 		n, err := strconv.Atoi(text)
 		if err != nil {

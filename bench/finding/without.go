@@ -37,7 +37,8 @@ func without(at string, n int) error {
 			writer
 		}
 		r *result
-	}{{"with the view", &store{}, &result{took: map[string][]time.Duration{}}}, {"without", &plain{}, &result{took: map[string][]time.Duration{}}}}
+	}{{"with the view", &store{}, &result{took: map[string][]time.Duration{}}},
+		{"without", &plain{}, &result{took: map[string][]time.Duration{}}}}
 	for i, l := range list {
 		dir := filepath.Join(at, fmt.Sprint("puts", i))
 		if err := l.r.fill(l.e, dir, n); err != nil {

@@ -30,9 +30,11 @@ func run(ctx context.Context) error {
 	by := flag.String("by", "", "only by `words`, meaning or both")
 	cache := flag.String("vectors", "", "a `file` that keeps vectors for the next run; none is asked for that it has")
 	every := flag.Int("every", 1, "ask every so-manieth `question` only")
-	template := flag.String("template", "", "what is embedded: content, turns (the default here), or a `template` of your own")
+	template := flag.String("template", "",
+		"what is embedded: content, turns (the default here), or a `template` of your own")
 	language := flag.String("language", "", "of the stems: the setting `text_language`; none: words as they are")
-	apart := flag.Bool("apart", false, "ask by words, of stores of one conversation each: how rare a word is within it counts, and not in all")
+	apart := flag.Bool("apart", false,
+		"ask by words, of stores of one conversation each: how rare a word is within it counts, and not in all")
 	ranks := flag.Bool("ranks", false, "by both, count places instead of scores")
 	flag.Parse()
 	if *data == "" || flag.NArg() > 0 || *every < 1 {
@@ -122,7 +124,8 @@ func byWords(q *question) varve.Query { return varve.Query{Text: q.text} }
 
 // askMeaning makes the vectors of the questions first, so that the time is that
 // of the search.
-func askMeaning(ctx context.Context, st *varve.Store, e *embedder, questions []question, top int, by string, ranks bool) error {
+func askMeaning(ctx context.Context, st *varve.Store, e *embedder, questions []question, top int, by string,
+	ranks bool) error {
 	var texts []string
 	for _, q := range questions {
 		texts = append(texts, q.text)
@@ -138,7 +141,8 @@ func askMeaning(ctx context.Context, st *varve.Store, e *embedder, questions []q
 		vectors[text] = list[i]
 	}
 	if by != "both" {
-		err := ask(ctx, st, "meaning", questions, top, func(q *question) varve.Query { return varve.Query{Vector: vectors[q.text]} })
+		err := ask(ctx, st, "meaning", questions, top,
+			func(q *question) varve.Query { return varve.Query{Vector: vectors[q.text]} })
 		if err != nil || by == "meaning" {
 			return err
 		}
@@ -150,7 +154,8 @@ func askMeaning(ctx context.Context, st *varve.Store, e *embedder, questions []q
 
 // ask asks all questions, of all conversations and of their own, and tells for
 // how many a turn of the evidence is among the first.
-func ask(ctx context.Context, st *varve.Store, by string, questions []question, top int, query func(*question) varve.Query) error {
+func ask(ctx context.Context, st *varve.Store, by string, questions []question, top int,
+	query func(*question) varve.Query) error {
 	for _, own := range []bool{false, true} {
 		r := result{found: map[int]int{}, asked: map[int]int{}}
 		for i := range questions {
@@ -173,7 +178,8 @@ func ask(ctx context.Context, st *varve.Store, by string, questions []question, 
 }
 
 // askApart asks all questions by words, each of a store that has its conversation alone.
-func askApart(ctx context.Context, dir string, memories []varve.Memory, questions []question, top int, language string) error {
+func askApart(ctx context.Context, dir string, memories []varve.Memory, questions []question, top int,
+	language string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -194,7 +200,8 @@ func askApart(ctx context.Context, dir string, memories []varve.Memory, question
 			return err
 		}
 		defer st.Close()
-		if err := st.Admin().UpdateConfig(ctx, func(c *varve.Config) error { c.TextLanguage = language; return nil }); err != nil {
+		if err := st.Admin().UpdateConfig(ctx,
+			func(c *varve.Config) error { c.TextLanguage = language; return nil }); err != nil {
 			return err
 		}
 		if _, err := st.PutAll(ctx, slices.Values(of[name])); err != nil {
@@ -225,7 +232,8 @@ type result struct {
 	took         []time.Duration
 }
 
-func (r *result) ask(ctx context.Context, st *varve.Store, q *question, x varve.Query, top int, filters ...varve.Filter) error {
+func (r *result) ask(ctx context.Context, st *varve.Store, q *question, x varve.Query, top int,
+	filters ...varve.Filter) error {
 	if len(q.evidence) == 0 {
 		return nil
 	}
@@ -254,7 +262,8 @@ func (r *result) print(by, where string, top int) {
 		return
 	}
 	slices.Sort(r.took)
-	fmt.Printf("by %s, %s: %d (%.1f %%) among the first %d, MRR %.3f; %.2f ms median, %.2f ms p99; by category", by, where, total,
+	fmt.Printf("by %s, %s: %d (%.1f %%) among the first %d, MRR %.3f; %.2f ms median, %.2f ms p99; by category", by, where,
+		total,
 		100*float64(total)/float64(n), top, r.ranks/float64(n), ms(r.took[n/2]), ms(r.took[n*99/100]))
 	for _, c := range slices.Sorted(maps.Keys(r.asked)) {
 		fmt.Printf(" %d: %d/%d", c, r.found[c], r.asked[c])

@@ -34,7 +34,8 @@ func start(ctx context.Context, env []string, command ...string) (*client, error
 	if err := c.cmd.Start(); err != nil {
 		return nil, err
 	}
-	_, err = c.call("initialize", `{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}`)
+	_, err = c.call("initialize",
+		`{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}`)
 	if err == nil {
 		_, err = io.WriteString(c.in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n")
 	}
@@ -43,7 +44,8 @@ func start(ctx context.Context, env []string, command ...string) (*client, error
 
 func (c *client) call(method, params string) ([]byte, error) {
 	c.id++
-	if _, err := fmt.Fprintf(c.in, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", c.id, method, params); err != nil {
+	if _, err := fmt.Fprintf(c.in, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", c.id, method,
+		params); err != nil {
 		return nil, err
 	}
 	return c.out.ReadBytes('\n')
@@ -54,7 +56,8 @@ func (c *client) tool(name, args string) error {
 	if err != nil {
 		return err
 	}
-	if head := answer[:min(len(answer), 2000)]; bytes.Contains(head, []byte(`"error":`)) || bytes.Contains(answer[max(0, len(answer)-100):], []byte(`"isError":true`)) {
+	if head := answer[:min(len(answer), 2000)]; bytes.Contains(head, []byte(`"error":`)) ||
+		bytes.Contains(answer[max(0, len(answer)-100):], []byte(`"isError":true`)) {
 		return fmt.Errorf("it answered %s", head)
 	}
 	return nil

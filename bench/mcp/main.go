@@ -66,7 +66,8 @@ func run(ctx context.Context, memctl, reference, dir, sizes string, each time.Du
 			return err
 		}
 		for i, t := range theirs {
-			fmt.Printf("| %d | %s | %s | %s | %s | %s | %s |\n", n, t.call, t.rate(), t.quantile(50), ours[i].rate(), ours[i].quantile(50), ours[i].quantile(99))
+			fmt.Printf("| %d | %s | %s | %s | %s | %s | %s |\n", n, t.call, t.rate(), t.quantile(50), ours[i].rate(),
+				ours[i].quantile(50), ours[i].quantile(99))
 		}
 	}
 	return nil
@@ -109,7 +110,8 @@ func takeOver(ctx context.Context, at string, env []string, memctl string, n int
 	if err == nil {
 		err = first.end()
 	}
-	fmt.Fprintf(os.Stderr, "%d entities and relations each were taken over, flushed and closed in %v\n", n, time.Since(began).Round(time.Millisecond))
+	fmt.Fprintf(os.Stderr, "%d entities and relations each were taken over, flushed and closed in %v\n", n,
+		time.Since(began).Round(time.Millisecond))
 	return err
 }
 
@@ -121,7 +123,8 @@ func writeGraph(name string, n int) error {
 	}
 	w := bufio.NewWriter(f)
 	for i := range n {
-		fmt.Fprintf(w, `{"type":"entity","name":"entity %d","entityType":"kind %d","observations":["was seen at place %d","weighs %d grams"]}`+"\n", i, i%7, i*31%1000, i)
+		fmt.Fprintf(w,
+			`{"type":"entity","name":"entity %d","entityType":"kind %d","observations":["was seen at place %d","weighs %d grams"]}`+"\n", i, i%7, i*31%1000, i)
 	}
 	for i := range n {
 		fmt.Fprintf(w, `{"type":"relation","from":"entity %d","to":"entity %d","relationType":"leads to"}`+"\n", i, (i+1)%n)

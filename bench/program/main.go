@@ -39,7 +39,8 @@ func main() {
 	}
 }
 
-var targets = [][2]string{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"}, {"windows", "arm64"}}
+var targets = [][2]string{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"},
+	{"windows", "amd64"}, {"windows", "arm64"}}
 
 func measure(quick bool, runs int) (string, error) {
 	work, err := os.MkdirTemp("", "program")
@@ -48,7 +49,9 @@ func measure(quick bool, runs int) (string, error) {
 	}
 	defer os.RemoveAll(work)
 	var b strings.Builder
-	fmt.Fprintf(&b, "# The program\n\nMade by `go run ./program` in `bench/`: %s/%s, %s, %s.\n\n| built for | MiB | packed, MiB |\n|---|---:|---:|\n",
+	fmt.Fprintf(&b,
+		"# The program\n\nMade by `go run ./program` in `bench/`: %s/%s, %s, %s.\n\n| built for | MiB | packed, MiB "+
+			"|\n|---|---:|---:|\n",
 		runtime.GOOS, runtime.GOARCH, runtime.Version(), time.Now().UTC().Format(time.DateOnly))
 	own := [2]string{runtime.GOOS, runtime.GOARCH}
 	list := targets
@@ -70,12 +73,14 @@ func measure(quick bool, runs int) (string, error) {
 		}
 		fmt.Fprintf(&b, "| %s/%s | %.1f | %.1f |\n", target[0], target[1], float64(plain)/(1<<20), float64(packed)/(1<<20))
 	}
-	fmt.Fprintf(&b, "\n| command | ms, median of %d (least–greatest) | CPU ms | must be | |\n|---|---:|---:|---|---|\n", runs)
+	fmt.Fprintf(&b, "\n| command | ms, median of %d (least–greatest) | CPU ms | must be | |\n|---|---:|---:|---|---|\n",
+		runs)
 	store := filepath.Join(work, "store")
 	if err := fill(memctl, store); err != nil {
 		return "", err
 	}
-	for _, args := range [][]string{{"version"}, {"help"}, {"get", "m500"}, {"list"}, {"status"}, {"__complete", "get", ""}, {"put", "x", "--id", "x"}} {
+	for _, args := range [][]string{{"version"}, {"help"}, {"get", "m500"}, {"list"}, {"status"},
+		{"__complete", "get", ""}, {"put", "x", "--id", "x"}} {
 		times, cpu, err := started(memctl, store, args, runs)
 		if err != nil {
 			return "", err
@@ -85,7 +90,8 @@ func measure(quick bool, runs int) (string, error) {
 			must = fmt.Sprintf("< %d", most)
 			met = map[bool]string{true: "met", false: "missed"}[median < most]
 		}
-		fmt.Fprintf(&b, "| `memctl %s` | **%.1f** (%.1f–%.1f) | %.1f | %s | %s |\n", strings.Join(args, " "), times[len(times)/2], times[0], times[len(times)-1], cpu[len(cpu)/2], must, met)
+		fmt.Fprintf(&b, "| `memctl %s` | **%.1f** (%.1f–%.1f) | %.1f | %s | %s |\n", strings.Join(args, " "),
+			times[len(times)/2], times[0], times[len(times)-1], cpu[len(cpu)/2], must, met)
 	}
 	return b.String(), nil
 }

@@ -34,7 +34,8 @@ func run(ctx context.Context) error {
 	}
 	defer os.RemoveAll(dir)
 	memories, list := questions.Load(*order)
-	fmt.Printf("%d memories, %d questions; found among the first %d, and MRR\n\n| | %s | all |\n|---|%s\n", len(memories), len(list), questions.Top,
+	fmt.Printf("%d memories, %d questions; found among the first %d, and MRR\n\n| | %s | all |\n|---|%s\n", len(memories),
+		len(list), questions.Top,
 		strings.Join(questions.Kinds, " | "), strings.Repeat("---:|", len(questions.Kinds)+1))
 	if err := line("scan", list, questions.Scan(memories)); err != nil {
 		return err

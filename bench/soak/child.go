@@ -200,12 +200,14 @@ func (w *work) step(g int) {
 			return err
 		})
 	case n < 990:
-		w.write("working", w.next(), func(state string) error { return w.scope.Set(ctx, "state", content(state)) }, w.prefix+".w")
+		w.write("working", w.next(), func(state string) error { return w.scope.Set(ctx, "state", content(state)) },
+			w.prefix+".w")
 	case n < 998:
 		w.session(ctx)
 	default:
 		// A purge waits for the files of everything before it, and writes the archive again.
-		if turn := time.Now().Unix() / int64(purgeEvery/time.Second); g == 0 && turn != w.purged && int(turn)%w.processes == w.slot {
+		if turn := time.Now().Unix() / int64(purgeEvery/time.Second); g == 0 && turn != w.purged &&
+			int(turn)%w.processes == w.slot {
 			w.purged = turn
 			w.purge(ctx)
 		}

@@ -48,7 +48,8 @@ func command() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	s := &soak{
-		dir: dir, length: time.Duration(*length * float64(time.Minute)), every: *every, check: *check, processes: *processes, goroutines: *goroutines, seed: *seed,
+		dir: dir, length: time.Duration(*length * float64(time.Minute)), every: *every, check: *check, processes: *processes,
+		goroutines: *goroutines, seed: *seed,
 		limits: limits{*memory, *handles, *disk},
 	}
 	fmt.Fprintf(os.Stderr, "seed %d\n", *seed)
@@ -69,8 +70,12 @@ func command() error {
 // report is the table, and what is wrong.
 func (s *soak) report() string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "# Soak\n\nMade by `go run ./soak %s` in `bench/`, seed %d: %d processes of %d goroutines, one killed every %s, the judge looks every %s. %d keys, %d answers. Commits are puts, updates, batches, deletes and working memory; purges wait for files and are not among them.\n\n%s\n",
-		strings.Join(os.Args[1:], " "), s.seed, s.processes, s.goroutines, s.every, s.check, s.told.Len(), s.told.Ops, table(s.minutes))
+	fmt.Fprintf(&out,
+		"# Soak\n\nMade by `go run ./soak %s` in `bench/`, seed %d: %d processes of %d goroutines, one killed every %s, "+
+			"the judge looks every %s. %d keys, %d answers. Commits are puts, updates, batches, deletes and working memory; "+
+			"purges wait for files and are not among them.\n\n%s\n",
+		strings.Join(os.Args[1:], " "), s.seed, s.processes, s.goroutines, s.every, s.check, s.told.Len(), s.told.Ops,
+		table(s.minutes))
 	wrong := s.wrong()
 	if len(wrong) == 0 {
 		out.WriteString("Nothing is wrong.\n")

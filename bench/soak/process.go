@@ -30,8 +30,10 @@ func (s *soak) start(slot, life int) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &process{slot: slot, life: life, ready: make(chan struct{}), paused: make(chan struct{}, 1), ended: make(chan struct{})}
-	p.cmd = exec.Command(self, "-child", "-slot", strconv.Itoa(slot), "-life", strconv.Itoa(life), "-processes", strconv.Itoa(s.processes), "-goroutines", strconv.Itoa(s.goroutines),
+	p := &process{slot: slot, life: life, ready: make(chan struct{}), paused: make(chan struct{}, 1),
+		ended: make(chan struct{})}
+	p.cmd = exec.Command(self, "-child", "-slot", strconv.Itoa(slot), "-life", strconv.Itoa(life), "-processes",
+		strconv.Itoa(s.processes), "-goroutines", strconv.Itoa(s.goroutines),
 		"-seed", strconv.FormatUint(s.seed+uint64(slot)<<32+uint64(life), 10), s.dir)
 	p.cmd.Stderr = os.Stderr
 	if p.in, err = p.cmd.StdinPipe(); err != nil {

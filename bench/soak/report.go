@@ -79,7 +79,8 @@ func judge(minutes []*minute, l limits) (wrong []string) {
 		for _, b := range []struct {
 			what        string
 			value, most int64
-		}{{"bytes of memory in one process", m.memory, l.memory}, {"open files in one process", m.handles, l.handles}, {"bytes on disk", m.disk, l.disk}} {
+		}{{"bytes of memory in one process", m.memory, l.memory}, {"open files in one process", m.handles, l.handles},
+			{"bytes on disk", m.disk, l.disk}} {
 			if b.most > 0 && b.value > b.most {
 				wrong = append(wrong, fmt.Sprintf("minute %d: %d %s, the bound is %d", i+1, b.value, b.what, b.most))
 			}
@@ -92,7 +93,8 @@ func judge(minutes []*minute, l limits) (wrong []string) {
 	for _, g := range growths {
 		first, last := median(minutes[:third], g.of), median(minutes[len(minutes)-third:], g.of)
 		if last > first*g.times+g.slack {
-			wrong = append(wrong, fmt.Sprintf("%s: %.1f in the median of the first %d minutes, %.1f in that of the last", g.what, first, third, last))
+			wrong = append(wrong, fmt.Sprintf("%s: %.1f in the median of the first %d minutes, %.1f in that of the last", g.what,
+				first, third, last))
 		}
 	}
 	return wrong
@@ -121,13 +123,18 @@ func mib(n int64) float64        { return float64(n) / (1 << 20) }
 // table is the report by minute.
 func table(minutes []*minute) string {
 	var out strings.Builder
-	out.WriteString("| minute | commits/s | emptiest second | commit p50 ms | p99 | longest ms | get p50 ms | p99 | search p50 ms | p99 | purge p50 ms | longest | gave up | memory MiB, most | never killed | open files | disk MiB | of it log | files | kills | next open ms | checks | wrong |\n")
+	out.WriteString("| minute | commits/s | emptiest second | commit p50 ms | p99 | longest ms | get p50 ms | p99 | " +
+		"search p50 ms | p99 | purge p50 ms | longest | gave up | memory MiB, most | never killed | open files | disk MiB " +
+		"| of it log | files | kills | next open ms | checks | wrong |\n")
 	out.WriteString("|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n")
 	for i, m := range minutes {
 		rate, emptiest, _ := m.rate()
-		fmt.Fprintf(&out, "| %d | %d | %d | %.2f | %.1f | %.0f (%s) | %.3f | %.2f | %.2f | %.1f | %.0f | %.0f | %d | %.0f | %.0f | %d | %.0f | %.0f | %d | %d | %.0f | %d | %d |\n",
+		fmt.Fprintf(&out,
+			"| %d | %d | %d | %.2f | %.1f | %.0f (%s) | %.3f | %.2f | %.2f | %.1f | %.0f | %.0f | %d | %.0f | %.0f | %d | "+
+				"%.0f | %.0f | %d | %d | %.0f | %d | %d |\n",
 			i+1, rate, emptiest, ms(quantile(m.commits, 0.5)), ms(quantile(m.commits, 0.99)), ms(m.longest), m.longestKind,
-			ms(quantile(m.gets, 0.5)), ms(quantile(m.gets, 0.99)), ms(quantile(m.searches, 0.5)), ms(quantile(m.searches, 0.99)), ms(quantile(m.purges, 0.5)), ms(quantile(m.purges, 1)), m.gaveUp,
+			ms(quantile(m.gets, 0.5)), ms(quantile(m.gets, 0.99)), ms(quantile(m.searches, 0.5)), ms(quantile(m.searches, 0.99)),
+			ms(quantile(m.purges, 0.5)), ms(quantile(m.purges, 1)), m.gaveUp,
 			mib(m.memory), mib(m.elder), m.handles, mib(m.disk), mib(m.log), m.files, m.kills, ms(m.restart), m.checks, m.broken)
 	}
 	return out.String()

@@ -323,7 +323,8 @@ func (s *soak) compare(ctx context.Context) (err error) {
 		}
 		found += n
 		after := st.Admin().Stats()
-		s.problem("after %s, look %d: %d findings; durable, flushed, spilled %d %d %d before, %d %d %d after", (uptime() - s.began).Round(time.Second), look, n,
+		s.problem("after %s, look %d: %d findings; durable, flushed, spilled %d %d %d before, %d %d %d after",
+			(uptime() - s.began).Round(time.Second), look, n,
 			before.Durable, before.Flushed, before.Spilled, after.Durable, after.Flushed, after.Spilled)
 	}
 	s.mu.Lock()

@@ -75,17 +75,19 @@ func write(dir string, n, d int, metric vector.Metric) error {
 	for i := range edits {
 		edits[i] = vector.Edit{Key: fmt.Sprintf("mem_%08d", i), ID: int64(i + 1)}
 	}
-	plan, err := vector.List([2][]vector.Edit{edits}, func(dst []float32, _ vector.Kind, _ vector.Edit) ([]float32, bool, error) {
-		for range d {
-			dst = append(dst, float32(r.NormFloat64()))
-		}
-		return dst, true, nil
-	})
+	plan, err := vector.List([2][]vector.Edit{edits},
+		func(dst []float32, _ vector.Kind, _ vector.Edit) ([]float32, bool, error) {
+			for range d {
+				dst = append(dst, float32(r.NormFloat64()))
+			}
+			return dst, true, nil
+		})
 	if err != nil {
 		return err
 	}
 	_, err = vector.WriteBase(vector.Empty(), vector.Target{
-		FS: vfs.OS(), Dir: dir, Temp: filepath.Join(dir, "temp"), Store: store, LSN: 8, Now: time.Now(), Metric: metric, Dim: d,
+		FS: vfs.OS(), Dir: dir, Temp: filepath.Join(dir, "temp"), Store: store, LSN: 8, Now: time.Now(), Metric: metric,
+		Dim: d,
 	}, plan)
 	return err
 }
@@ -120,8 +122,10 @@ func measure(dir string, n, d int, metric vector.Metric, rounds int) error {
 	if err := os.WriteFile(file, raw, 0o600); err != nil {
 		return err
 	}
-	fmt.Printf("\n%d × %d, %v, nearest 10; %s, %d cores, FAISS %s\n\n", n, d, metric, runtime.GOARCH, runtime.NumCPU(), peer.version)
-	fmt.Printf("opened in **%.3f** ms (%.3f–%.3f of %d), %d KB of heap\n\n", ms(median(opened)), ms(opened[0]), ms(opened[len(opened)-1]), len(opened), heap/1000)
+	fmt.Printf("\n%d × %d, %v, nearest 10; %s, %d cores, FAISS %s\n\n", n, d, metric, runtime.GOARCH, runtime.NumCPU(),
+		peer.version)
+	fmt.Printf("opened in **%.3f** ms (%.3f–%.3f of %d), %d KB of heap\n\n", ms(median(opened)), ms(opened[0]),
+		ms(opened[len(opened)-1]), len(opened), heap/1000)
 	began := time.Now()
 	if _, err := view.Search(context.Background(), vector.Query{Vector: queries[0], Limit: 10, Workers: 2}); err != nil {
 		return err
@@ -150,7 +154,8 @@ func measure(dir string, n, d int, metric vector.Metric, rounds int) error {
 			end := time.Now().Add(time.Second / 2)
 			for i := 0; i < len(queries) || time.Now().Before(end); i++ {
 				began := time.Now()
-				hits, err := view.Search(context.Background(), vector.Query{Vector: queries[i%len(queries)], Limit: 10, Workers: threads})
+				hits, err := view.Search(context.Background(),
+					vector.Query{Vector: queries[i%len(queries)], Limit: 10, Workers: threads})
 				if err != nil {
 					return err
 				}
@@ -166,7 +171,8 @@ func measure(dir string, n, d int, metric vector.Metric, rounds int) error {
 			times []time.Duration
 		}{{"memory, read only", reads}, {"Varve", ours}, {"FAISS", theirs}} {
 			m := median(row.times)
-			fmt.Printf("| %d | %s | **%.3f** (%.3f–%.3f) | %.1f | %.0f %% |\n", threads, row.name, ms(m), ms(row.times[0]), ms(row.times[len(row.times)-1]),
+			fmt.Printf("| %d | %s | **%.3f** (%.3f–%.3f) | %.1f | %.0f %% |\n", threads, row.name, ms(m), ms(row.times[0]),
+				ms(row.times[len(row.times)-1]),
 				bytes/m.Seconds()/1e9, 100*bytes/m.Seconds()/best)
 		}
 	}

@@ -35,7 +35,8 @@ func measureStore(dir string, n, d int, metric string, rounds int) error {
 	if err := st.Close(); err != nil {
 		return err
 	}
-	fmt.Printf("\na store of %d memories with %d dimensions: put in %.0f s, settled in %.0f s\n\n", n, d, put.Seconds(), time.Since(began).Seconds())
+	fmt.Printf("\na store of %d memories with %d dimensions: put in %.0f s, settled in %.0f s\n\n", n, d, put.Seconds(),
+		time.Since(began).Seconds())
 	fmt.Println("| open, ms | heap, KB | first get, ms | first search, ms | later searches, ms | heap with them, KB |")
 	fmt.Println("|---:|---:|---:|---:|---:|---:|")
 	r := rand.New(rand.NewPCG(2, 2))
@@ -96,7 +97,8 @@ func memories(n, d int) iter.Seq[varve.Memory] {
 	return func(yield func(varve.Memory) bool) {
 		r := rand.New(rand.NewPCG(1, uint64(n)))
 		for i := range n {
-			if !yield(varve.Memory{ID: memoryName(i), Content: fmt.Sprintf("memory number %d of a store that was filled to be measured", i), Embedding: numbers(r, d)}) {
+			if !yield(varve.Memory{ID: memoryName(i),
+				Content: fmt.Sprintf("memory number %d of a store that was filled to be measured", i), Embedding: numbers(r, d)}) {
 				return
 			}
 		}

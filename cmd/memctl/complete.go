@@ -33,13 +33,17 @@ func completions(a *cli.App) map[string]cobra.CompletionFunc {
 		return memories(cmd, args, begun)
 	}
 	return map[string]cobra.CompletionFunc{
-		"get": memories, "edit": once(memories), "rm": memories, "purge": either, "history": once(either), "diff": either, "revert": once(either),
+		"get": memories, "edit": once(memories), "rm": memories, "purge": either, "history": once(either), "diff": either,
+		"revert":        once(either),
 		"assembly show": assemblies, "assembly put": memories, "assembly add": members, "assembly remove": members,
 		"assembly merge": assemblies, "assembly activate": assemblies, "assembly rm": assemblies,
 		"sessions show": sessions, "sessions rm": sessions,
-		"quarantine show": once(complete.Quarantine(a)), "quarantine restore": once(complete.Quarantine(a)), "quarantine drop": complete.Quarantine(a),
-		"config get": once(complete.Words(settingNames()...)), "config set": settingAndValue, "config unset": complete.Words(settingNames()...),
-		"init": once(complete.Folders), "demo": once(complete.Folders), "backup": once(complete.Folders), "manual": once(complete.Folders), "restore": complete.Folders,
+		"quarantine show": once(complete.Quarantine(a)), "quarantine restore": once(complete.Quarantine(a)),
+		"quarantine drop": complete.Quarantine(a),
+		"config get":      once(complete.Words(settingNames()...)), "config set": settingAndValue,
+		"config unset": complete.Words(settingNames()...),
+		"init":         once(complete.Folders), "demo": once(complete.Folders), "backup": once(complete.Folders),
+		"manual": once(complete.Folders), "restore": complete.Folders,
 		"import": files,
 	}
 }

@@ -32,7 +32,8 @@ func completeTree(a *cli.App, c *cobra.Command) {
 	}
 }
 
-func flagValue(values map[string]cobra.CompletionFunc, c *cobra.Command, flag *pflag.Flag) (cobra.CompletionFunc, bool) {
+func flagValue(values map[string]cobra.CompletionFunc, c *cobra.Command,
+	flag *pflag.Flag) (cobra.CompletionFunc, bool) {
 	if f, ok := values[pathBelow(c)+" --"+flag.Name]; ok {
 		return f, true
 	}

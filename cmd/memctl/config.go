@@ -59,34 +59,61 @@ func orElse[T any](p *T, d T) any {
 // settings are those that a user may change, with the values that hold.
 func settings() []setting {
 	return []setting{
-		{"index_backup_count", "number of older indexes kept in backups/", func(c *varve.Config) any { return orElse(c.IndexBackupCount, 3) }},
-		{"auto_repair", "repair at once what is cheap to repair", func(c *varve.Config) any { return orElse(c.AutoRepair, true) }},
-		{"adopt_deletions", "deleting a file deletes its memory; false: the file is restored", func(c *varve.Config) any { return orElse(c.AdoptDeletions, true) }},
-		{"backup_interval", "time between two backups of the index (seconds)", func(c *varve.Config) any { return orElse(c.BackupInterval, 3600) }},
-		{"flush_threshold", "changes that start a flush; one also starts within a second", func(c *varve.Config) any { return orElse(c.FlushThreshold, 20) }},
+		{"index_backup_count", "number of older indexes kept in backups/",
+			func(c *varve.Config) any { return orElse(c.IndexBackupCount, 3) }},
+		{"auto_repair", "repair at once what is cheap to repair",
+			func(c *varve.Config) any { return orElse(c.AutoRepair, true) }},
+		{"adopt_deletions", "deleting a file deletes its memory; false: the file is restored",
+			func(c *varve.Config) any { return orElse(c.AdoptDeletions, true) }},
+		{"backup_interval", "time between two backups of the index (seconds)",
+			func(c *varve.Config) any { return orElse(c.BackupInterval, 3600) }},
+		{"flush_threshold", "changes that start a flush; one also starts within a second",
+			func(c *varve.Config) any { return orElse(c.FlushThreshold, 20) }},
 		{"max_memory_bytes", "bytes of one memory's JSON", func(c *varve.Config) any { return cli.LimitsOf(*c).MemoryBytes }},
 		{"max_id_bytes", "bytes of an id", func(c *varve.Config) any { return cli.LimitsOf(*c).IDBytes }},
 		{"max_depth", "levels of nesting in one memory", func(c *varve.Config) any { return cli.LimitsOf(*c).Depth }},
-		{"max_embedding_dims", "numbers in one embedding", func(c *varve.Config) any { return cli.LimitsOf(*c).EmbeddingDim }},
-		{"max_assembly_members", "memories in one assembly", func(c *varve.Config) any { return c.Resolved().MaxAssemblyMembers }},
-		{"activation_half_life", "time in which an assembly's activation halves (seconds)", func(c *varve.Config) any { return c.Resolved().ActivationHalfLife }},
+		{"max_embedding_dims", "numbers in one embedding",
+			func(c *varve.Config) any { return cli.LimitsOf(*c).EmbeddingDim }},
+		{"max_assembly_members", "memories in one assembly",
+			func(c *varve.Config) any { return c.Resolved().MaxAssemblyMembers }},
+		{"activation_half_life", "time in which an assembly's activation halves (seconds)",
+			func(c *varve.Config) any { return c.Resolved().ActivationHalfLife }},
 		{"max_memories", "memories in the store; 0 means unlimited", func(c *varve.Config) any { return c.MaxMemories }},
-		{"max_bytes", "bytes of all memories' JSON files, embeddings included; 0 means unlimited", func(c *varve.Config) any { return c.MaxBytes }},
-		{"max_session_memories", "memories in each session; 0 means unlimited", func(c *varve.Config) any { return c.MaxSessionMemories }},
-		{"max_session_bytes", "bytes of the JSON files of each session; 0 means unlimited", func(c *varve.Config) any { return c.MaxSessionBytes }},
-		{"at_limit", "what a put does at a limit: refuse, evict_oldest, evict_lowest (score)", func(c *varve.Config) any { return cmp.Or(c.AtLimit, varve.AtLimitRefuse) }},
-		{"max_age", "time from its last write after which a memory expires (seconds); it is deleted an hour or two later and can be read until then; 0 means never", func(c *varve.Config) any { return c.MaxAge }},
-		{"history_bytes", "bytes of history kept in wal/archive/, the oldest removed first; 0: only what the log still has", func(c *varve.Config) any { return *c.Resolved().HistoryBytes }},
-		{"history_days", "age at which a part of the archived history is removed, with the next index or memctl flush (days); 0 means never", func(c *varve.Config) any { return c.HistoryDays }},
-		{"backlog_bytes", "bytes that the log may be ahead of the files; from half of it on writers are slowed. More buys a longer burst and a longer recovery, not throughput", func(c *varve.Config) any { return c.Resolved().BacklogBytes }},
-		{"text_language", "language by whose stems words are found: a code such as en, de, fr, or none; memctl flush applies it", func(c *varve.Config) any { return cmp.Or(c.TextLanguage, "en") }},
-		{textFields, "members of the metadata that are searched, by field of a query; memctl flush applies it", func(c *varve.Config) any { return searchedFields(c) }},
-		{embedTemplate, "text of a memory that is embedded: content, turns (with what is before it in its session, speaker, caption), a text such as \"{previous} {speaker}: {content}\", or keep (what is embedded now); memctl reindex applies it", func(c *varve.Config) any {
-			return cmp.Or(vectorsOf(c).Template, keepTemplate)
-		}},
-		{queryTemplate, "text of a query that is embedded, for models that want a prefix: \"search_query: {query}\"; {query} is the query as it is. It counts at once, also for the vectors that there are", func(c *varve.Config) any {
-			return cmp.Or(vectorsOf(c).QueryTemplate, template.Query)
-		}},
+		{"max_bytes", "bytes of all memories' JSON files, embeddings included; 0 means unlimited",
+			func(c *varve.Config) any { return c.MaxBytes }},
+		{"max_session_memories", "memories in each session; 0 means unlimited",
+			func(c *varve.Config) any { return c.MaxSessionMemories }},
+		{"max_session_bytes", "bytes of the JSON files of each session; 0 means unlimited",
+			func(c *varve.Config) any { return c.MaxSessionBytes }},
+		{"at_limit", "what a put does at a limit: refuse, evict_oldest, evict_lowest (score)",
+			func(c *varve.Config) any { return cmp.Or(c.AtLimit, varve.AtLimitRefuse) }},
+		{"max_age",
+			"time from its last write after which a memory expires (seconds); it is deleted an hour or two later and can be " +
+				"read until then; 0 means never", func(c *varve.Config) any { return c.MaxAge }},
+		{"history_bytes", "bytes of history kept in wal/archive/, the oldest removed first; 0: only what the log still has",
+			func(c *varve.Config) any { return *c.Resolved().HistoryBytes }},
+		{"history_days",
+			"age at which a part of the archived history is removed, with the next index or memctl flush (days); 0 means never",
+			func(c *varve.Config) any { return c.HistoryDays }},
+		{"backlog_bytes",
+			"bytes that the log may be ahead of the files; from half of it on writers are slowed. More buys a longer burst " +
+				"and a longer recovery, not throughput", func(c *varve.Config) any { return c.Resolved().BacklogBytes }},
+		{"text_language",
+			"language by whose stems words are found: a code such as en, de, fr, or none; memctl flush applies it",
+			func(c *varve.Config) any { return cmp.Or(c.TextLanguage, "en") }},
+		{textFields, "members of the metadata that are searched, by field of a query; memctl flush applies it",
+			func(c *varve.Config) any { return searchedFields(c) }},
+		{embedTemplate,
+			"text of a memory that is embedded: content, turns (with what is before it in its session, speaker, caption), a " +
+				"text such as \"{previous} {speaker}: {content}\", or keep (what is embedded now); memctl reindex applies it",
+			func(c *varve.Config) any {
+				return cmp.Or(vectorsOf(c).Template, keepTemplate)
+			}},
+		{queryTemplate,
+			"text of a query that is embedded, for models that want a prefix: \"search_query: {query}\"; {query} is the query " +
+				"as it is. It counts at once, also for the vectors that there are", func(c *varve.Config) any {
+				return cmp.Or(vectorsOf(c).QueryTemplate, template.Query)
+			}},
 	}
 }
 
@@ -132,7 +159,9 @@ func configArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return cli.Usagef(cmd.CommandPath(), "there is no command %q: memctl config get NAME prints a setting, memctl config set NAME VALUE changes it, memctl config unset NAME restores its default", "config "+args[0])
+	return cli.Usagef(cmd.CommandPath(),
+		"there is no command %q: memctl config get NAME prints a setting, memctl config set NAME VALUE changes it, memctl "+
+			"config unset NAME restores its default", "config "+args[0])
 }
 
 func configCommand(a *cli.App) *cobra.Command {
@@ -141,13 +170,16 @@ func configCommand(a *cli.App) *cobra.Command {
 		Short: "Show and change the store's settings",
 		Long: `Show the settings of the store's config.json. They hold for every process that uses it. Settings
 that are a number of seconds or days are shown as durations and may be set as such: 90m, 1h30m, 7d, 2w3d.`,
-		Example: "  memctl config\n  memctl config get flush_threshold\n  memctl config set max_memory_bytes 1048576\n  memctl config set max_session_memories 1000\n  memctl config set at_limit evict_oldest\n  memctl config set max_age 30d\n  memctl config unset max_age",
-		Args:    configArguments,
-		RunE:    a.Do(func(cmd *cobra.Command, _ []string) error { return listConfig(a, cmd) }),
+		Example: "  memctl config\n  memctl config get flush_threshold\n  memctl config set max_memory_bytes 1048576\n  " +
+			"memctl config set max_session_memories 1000\n  memctl config set at_limit evict_oldest\n  memctl config set " +
+			"max_age 30d\n  memctl config unset max_age",
+		Args: configArguments,
+		RunE: a.Do(func(cmd *cobra.Command, _ []string) error { return listConfig(a, cmd) }),
 	}
 	c.AddCommand(
 		&cobra.Command{
-			Use: "list", Short: "Show all settings", Example: "  memctl config list --json", Args: cli.NoArguments, RunE: a.Do(func(cmd *cobra.Command, _ []string) error { return listConfig(a, cmd) }),
+			Use: "list", Short: "Show all settings", Example: "  memctl config list --json", Args: cli.NoArguments,
+			RunE: a.Do(func(cmd *cobra.Command, _ []string) error { return listConfig(a, cmd) }),
 		},
 		&cobra.Command{
 			Use: "get NAME", Short: "Print one setting",
@@ -211,8 +243,9 @@ func configSetCommand(a *cli.App) *cobra.Command {
 has, with at_limit evict_oldest or evict_lowest, or max_age) it says how many and which, and asks
 for confirmation on a terminal; elsewhere it requires --yes. The same where history that is kept
 would be removed (history_bytes, history_days).`,
-		Example: "  memctl config set auto_repair false\n  memctl config set max_memories 1000 --yes", Args: cli.Exactly(2, "a name and a value"),
-		RunE: a.Do(func(cmd *cobra.Command, args []string) error { return setConfig(a, cmd, args, yes) }),
+		Example: "  memctl config set auto_repair false\n  memctl config set max_memories 1000 --yes",
+		Args:    cli.Exactly(2, "a name and a value"),
+		RunE:    a.Do(func(cmd *cobra.Command, args []string) error { return setConfig(a, cmd, args, yes) }),
 	}
 	c.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
 	return c

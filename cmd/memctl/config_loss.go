@@ -37,7 +37,8 @@ func mayLose(cmd *cobra.Command, a *cli.App, st *varve.Store, was, is *varve.Con
 	if len(gone) > len(names) {
 		names = append(names, "…")
 	}
-	what := fmt.Sprintf("With this setting, %d of %s would be deleted by the next writes, first %s", len(gone), cli.Count(all, "memory", "memories"), strings.Join(names, ", "))
+	what := fmt.Sprintf("With this setting, %d of %s would be deleted by the next writes, first %s", len(gone),
+		cli.Count(all, "memory", "memories"), strings.Join(names, ", "))
 	return agree(cmd, a, what)
 }
 
@@ -59,11 +60,15 @@ func historyLoss(st *varve.Store, was, is *varve.Config, now time.Time) string {
 		since = ", which begins at " + day(s.HistorySince) + ","
 	}
 	if fewer && s.HistoryBytes > bytes(is) {
-		return fmt.Sprintf("With this setting, %s of %s of history%s would be removed by the next flush of the index, the oldest first: deleted memories and older versions in it cannot be restored", cli.Size(s.HistoryBytes-bytes(is)), cli.Size(s.HistoryBytes), since)
+		return fmt.Sprintf("With this setting, %s of %s of history%s would be removed by the next flush of the index, the "+
+			"oldest first: deleted memories and older versions in it cannot be restored", cli.Size(s.HistoryBytes-bytes(is)),
+			cli.Size(s.HistoryBytes), since)
 	}
 	until := now.AddDate(0, 0, -is.HistoryDays)
 	if shorter && (s.HistorySince.IsZero() || s.HistorySince.Before(until)) {
-		return fmt.Sprintf("With this setting, of %s of history%s what is older than %s would be removed by the next flush of the index: deleted memories and older versions in it cannot be restored", cli.Size(s.HistoryBytes), since, day(until))
+		return fmt.Sprintf("With this setting, of %s of history%s what is older than %s would be removed by the next flush "+
+			"of the index: deleted memories and older versions in it cannot be restored", cli.Size(s.HistoryBytes), since,
+			day(until))
 	}
 	return ""
 }
@@ -71,9 +76,11 @@ func historyLoss(st *varve.Store, was, is *varve.Config, now time.Time) string {
 // agree has the user agree to a loss.
 func agree(cmd *cobra.Command, a *cli.App, what string) error {
 	if _, ok := cli.Terminal(a.In); !ok {
-		return cli.WithFix(fmt.Errorf("%w: nothing was changed: %s", varve.ErrInvalid, strings.ToLower(what[:1])+what[1:]), "to change it nevertheless: --yes")
+		return cli.WithFix(fmt.Errorf("%w: nothing was changed: %s", varve.ErrInvalid, strings.ToLower(what[:1])+what[1:]),
+			"to change it nevertheless: --yes")
 	}
-	return upkeep.Confirm(cmd.Context(), a, what+".", fmt.Errorf("%w: nothing was changed: the loss was not confirmed", varve.ErrInvalid))
+	return upkeep.Confirm(cmd.Context(), a, what+".",
+		fmt.Errorf("%w: nothing was changed: the loss was not confirmed", varve.ErrInvalid))
 }
 
 func evicts(c *varve.Config) bool {
@@ -105,7 +112,8 @@ func (r room) over(n, bytes int64) bool {
 
 // losses are the memories that settings would delete, those that go first before the others, and
 // how many there are.
-func losses(ctx context.Context, st *varve.Store, c *varve.Config, now time.Time) (gone []varve.Line, all int, err error) {
+func losses(ctx context.Context, st *varve.Store, c *varve.Config,
+	now time.Time) (gone []varve.Line, all int, err error) {
 	var list []varve.Line
 	type sum struct{ n, bytes int64 }
 	var whole sum

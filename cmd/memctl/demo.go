@@ -120,7 +120,8 @@ func demoPut(ctx context.Context, a *cli.App, dir string) error {
 		for id, text := range map[string]string{
 			"likes": "prefers short answers", "project": "builds a bridge of timber, span 50 m", "name": "is called Ada",
 		} {
-			if _, err := st.Put(ctx, varve.Memory{ID: id, Content: text, Metadata: map[string]any{"session_id": "demo"}}); err != nil {
+			if _, err := st.Put(ctx,
+				varve.Memory{ID: id, Content: text, Metadata: map[string]any{"session_id": "demo"}}); err != nil {
 				return err
 			}
 		}

@@ -23,7 +23,8 @@ func diffCommand(a *cli.App) *cobra.Command {
 current one (diff ID VERSION), two versions (diff ID VERSION VERSION), or two memories, each as it
 is or as ID@VERSION. Members are compared by value: order and white space are ignored. --json lists
 the members that differ, each with its path (RFC 6901) and both values.`,
-		Example: "  memctl diff notes\n  memctl diff notes 65664\n  memctl diff notes@65664 notes\n  memctl diff notes@65664 notes@70112 --json | jq '.changes[].path'",
+		Example: "  memctl diff notes\n  memctl diff notes 65664\n  memctl diff notes@65664 notes\n  memctl diff " +
+			"notes@65664 notes@70112 --json | jq '.changes[].path'",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 || len(args) == 2 || len(args) == 3 && isVersion(args[1]) && isVersion(args[2]) {
 				return nil
@@ -51,7 +52,8 @@ func isVersion(arg string) bool {
 }
 
 // compared are the two versions that the arguments of diff name.
-func compared(ctx context.Context, a *cli.App, st *varve.Store, assemblies bool, args []string) (was, is varve.Version, err error) {
+func compared(ctx context.Context, a *cli.App, st *varve.Store, assemblies bool,
+	args []string) (was, is varve.Version, err error) {
 	is, err = namedOrEnding(ctx, a, st, assemblies, args[0])
 	if err != nil {
 		return was, is, err
@@ -99,7 +101,8 @@ func before(ctx context.Context, st *varve.Store, assemblies bool, is *varve.Ver
 		}
 	}
 	if was.LSN == 0 {
-		return was, fmt.Errorf("%s %s: %w: no version before %d is kept", is.Kind, cli.PrintableID(is.ID), varve.ErrNotFound, is.LSN)
+		return was, fmt.Errorf("%s %s: %w: no version before %d is kept", is.Kind, cli.PrintableID(is.ID), varve.ErrNotFound,
+			is.LSN)
 	}
 	return was, nil
 }
@@ -146,7 +149,8 @@ func diffVersions(ctx context.Context, a *cli.App, st *varve.Store, assemblies b
 	return nil
 }
 
-func namedOrEnding(ctx context.Context, a *cli.App, st *varve.Store, assemblies bool, arg string) (v varve.Version, err error) {
+func namedOrEnding(ctx context.Context, a *cli.App, st *varve.Store, assemblies bool,
+	arg string) (v varve.Version, err error) {
 	err = orEnding(ctx, a, st, assemblies, arg, func(arg string) (err error) {
 		v, err = named(ctx, st, assemblies, arg)
 		return err

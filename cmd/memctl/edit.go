@@ -81,9 +81,11 @@ func editMemory(ctx context.Context, a *cli.App, id string) error {
 	if err != nil && !cli.Committed(err) {
 		if _, serr := os.Stat(file); serr != nil { // the editor has removed it
 			_ = os.RemoveAll(temp)
-			return cli.WithFix(fmt.Errorf("%w; nothing was stored, and the edited file is gone", err), "edit the current version: memctl edit "+cli.ShellQuote(id))
+			return cli.WithFix(fmt.Errorf("%w; nothing was stored, and the edited file is gone", err),
+				"edit the current version: memctl edit "+cli.ShellQuote(id))
 		}
-		return cli.WithFix(fmt.Errorf("%w; the text is kept in %s", err, file), "copy what you want to keep into the current version: memctl edit "+cli.ShellQuote(id))
+		return cli.WithFix(fmt.Errorf("%w; the text is kept in %s", err, file),
+			"copy what you want to keep into the current version: memctl edit "+cli.ShellQuote(id))
 	}
 	if err := os.RemoveAll(temp); err != nil {
 		a.Note("the edited text could not be removed: %v", err)
@@ -115,7 +117,8 @@ func saveEdited(ctx context.Context, a *cli.App, dir string, m *varve.Memory, ve
 
 // edited runs the editor until its text is a memory, or the user has enough of
 // it. It is nil when nothing was changed.
-func edited(ctx context.Context, a *cli.App, id, file string, before []byte, limits memstore.Limits) (*varve.Memory, error) {
+func edited(ctx context.Context, a *cli.App, id, file string, before []byte,
+	limits memstore.Limits) (*varve.Memory, error) {
 	for {
 		if err := runEditor(ctx, a, file); err != nil {
 			return nil, err
@@ -166,7 +169,8 @@ func runEditor(ctx context.Context, a *cli.App, file string) error {
 	}
 	editor := cmp.Or(a.Getenv("VISUAL"), a.Getenv("EDITOR"), fallback)
 	line := editor + ` "$@"`
-	if first, _, _ := strings.Cut(editor, " "); !strings.ContainsAny(editor, ";|&<>(){}`\n") && !strings.Contains(first, "=") {
+	if first, _, _ := strings.Cut(editor, " "); !strings.ContainsAny(editor, ";|&<>(){}`\n") && !strings.Contains(first,
+		"=") {
 		line = "exec " + line // the shell becomes the editor, which a signal then reaches
 	}
 	cmd := exec.CommandContext(ctx, "sh", "-c", line, editor, file)

@@ -27,14 +27,16 @@ reads this format. Working memory is not exported: see memctl working export.
 
 With --to server-memory, write only the entities and relations of the knowledge graph that
 memctl mcp serves, in the format of the MCP reference memory server.`,
-		Example: "  memctl export --file all.jsonl\n  memctl export --session s1 | jq .content\n  memctl export --to server-memory --file memory.jsonl",
-		Args:    cli.NoArguments,
+		Example: "  memctl export --file all.jsonl\n  memctl export --session s1 | jq .content\n  memctl export --to " +
+			"server-memory --file memory.jsonl",
+		Args: cli.NoArguments,
 		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
 			if to != "" && to != string(importer.JSONL) && to != string(importer.ServerMemory) {
 				return cli.Usagef(cmd.CommandPath(), "--to %q: must be jsonl or server-memory", to)
 			}
 			if a.Document != nil && (file == "" || file == "-") {
-				return cli.Usagef(cmd.CommandPath(), "export writes lines to stdout, --json one document: give --file, or omit --json")
+				return cli.Usagef(cmd.CommandPath(),
+					"export writes lines to stdout, --json one document: give --file, or omit --json")
 			}
 			filters, err := f.filters(cmd, a.Clock())
 			if err != nil {
@@ -80,7 +82,8 @@ memctl mcp serves, in the format of the MCP reference memory server.`,
 }
 
 // exportMemories writes one line a memory.
-func exportMemories(ctx context.Context, a *cli.App, st *varve.Store, filters []varve.Filter, w io.Writer) (int, error) {
+func exportMemories(ctx context.Context, a *cli.App, st *varve.Store, filters []varve.Filter,
+	w io.Writer) (int, error) {
 	return exportLines(ctx, a, st.Memories(ctx, filters...), w, func(m *varve.Memory) ([]byte, error) {
 		doc, err := cli.MemoryLine(m)
 		return doc, cli.About("memory", m.ID, err)
@@ -95,7 +98,8 @@ func exportAssemblies(ctx context.Context, a *cli.App, st *varve.Store, w io.Wri
 }
 
 // exportLines writes one line each. One that cannot be read does not end it.
-func exportLines[T any](ctx context.Context, a *cli.App, all iter.Seq2[T, error], w io.Writer, line func(*T) ([]byte, error)) (int, error) {
+func exportLines[T any](ctx context.Context, a *cli.App, all iter.Seq2[T, error], w io.Writer,
+	line func(*T) ([]byte, error)) (int, error) {
 	n := 0
 	for v, err := range all {
 		if ctx.Err() != nil {

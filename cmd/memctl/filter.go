@@ -27,11 +27,18 @@ func (f *filterFlags) add(c *cobra.Command) {
 	fl.StringVar(&f.category, "category", "", "only memories of this `category`")
 	fl.StringVar(&f.key, "key", "", "only memories with this `key` (metadata.key)")
 	fl.StringVar(&f.prefix, "prefix", "", "only memories whose id begins with this `prefix`")
-	fl.StringArrayVar(&f.tags, "tag", nil, "only memories with this `tag` (metadata.tags); may be repeated: with all of them")
-	fl.StringArrayVar(&f.where, "where", nil, "only memories whose metadata is as a condition says, `name=value`: source=desk, source!=desk, priority>=3, path^=docs/, tags=a,b (one of them), source (has it), !source; may be repeated")
-	fl.String("since", "", "only memories of what happened at this `time` or later: 2026-01-31, 31 Jan 2026, 2026-01, 2026-01-31T15:04, yesterday, last week, 7d, 3 days ago; in the local zone if it names none")
-	fl.String("until", "", "only memories of what happened before this `time`, or in it if it is a day, week, month or year")
-	fl.String("before", "", "only memories of what happened before this `time`, also before the beginning of a day, week, month or year")
+	fl.StringArrayVar(&f.tags, "tag", nil,
+		"only memories with this `tag` (metadata.tags); may be repeated: with all of them")
+	fl.StringArrayVar(&f.where, "where", nil,
+		"only memories whose metadata is as a condition says, `name=value`: source=desk, source!=desk, priority>=3, "+
+			"path^=docs/, tags=a,b (one of them), source (has it), !source; may be repeated")
+	fl.String("since", "",
+		"only memories of what happened at this `time` or later: 2026-01-31, 31 Jan 2026, 2026-01, 2026-01-31T15:04, "+
+			"yesterday, last week, 7d, 3 days ago; in the local zone if it names none")
+	fl.String("until", "",
+		"only memories of what happened before this `time`, or in it if it is a day, week, month or year")
+	fl.String("before", "",
+		"only memories of what happened before this `time`, also before the beginning of a day, week, month or year")
 	fl.String("created-since", "", "only memories first written at this `time` or later")
 	fl.String("created-until", "", "only memories first written before this `time`, or in it, as --until")
 	fl.String("updated-since", "", "only memories last written at this `time` or later")
@@ -41,22 +48,28 @@ func (f *filterFlags) add(c *cobra.Command) {
 // addAfter adds --after as a time; that of list is a place in it.
 func (f *filterFlags) addAfter(c *cobra.Command) {
 	f.timed = true
-	c.Flags().String("after", "", "only memories of what happened after this `time`, also after the end of a day, week, month or year")
+	c.Flags().String("after", "",
+		"only memories of what happened after this `time`, also after the end of a day, week, month or year")
 }
 
 // filters are the flags as the store wants them.
 func (f *filterFlags) filters(cmd *cobra.Command, now time.Time) ([]varve.Filter, error) {
 	switch {
 	case cmd.Flags().Changed("session") && f.session == "":
-		return nil, cli.Usagef(cmd.CommandPath(), "--session is empty, and every session has a name: give one, or omit it; --where '!session_id' chooses memories without one")
+		return nil, cli.Usagef(cmd.CommandPath(),
+			"--session is empty, and every session has a name: give one, or omit it; --where '!session_id' chooses memories "+
+				"without one")
 	case cmd.Flags().Changed("category") && f.category == "":
-		return nil, cli.Usagef(cmd.CommandPath(), "--category is empty: give a category, or omit it; --where '!category' chooses memories without one")
+		return nil, cli.Usagef(cmd.CommandPath(),
+			"--category is empty: give a category, or omit it; --where '!category' chooses memories without one")
 	case cmd.Flags().Changed("key") && f.key == "":
-		return nil, cli.Usagef(cmd.CommandPath(), "--key is empty: give a key, or omit it; --where '!key' chooses memories without one")
+		return nil, cli.Usagef(cmd.CommandPath(),
+			"--key is empty: give a key, or omit it; --where '!key' chooses memories without one")
 	case cmd.Flags().Changed("prefix") && f.prefix == "":
 		return nil, cli.Usagef(cmd.CommandPath(), "--prefix is empty: give the beginning of an id, or omit it")
 	case slices.Contains(f.tags, ""):
-		return nil, cli.Usagef(cmd.CommandPath(), "--tag is empty: give a tag, or omit it; --where '!tags' chooses memories without one")
+		return nil, cli.Usagef(cmd.CommandPath(),
+			"--tag is empty: give a tag, or omit it; --where '!tags' chooses memories without one")
 	}
 	all, err := queryargs.ByTime(now, func(name string) (string, bool) {
 		value, err := cmd.Flags().GetString(name)

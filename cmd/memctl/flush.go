@@ -29,10 +29,12 @@ all; --inflate writes all of them.`,
 				return err
 			}
 			more := func(o *varve.Options) { o.Inflate = inflate }
-			return a.WithIn(cmd.Context(), dir, cli.Write, more, func(st *varve.Store) error { return flushAll(cmd.Context(), a, st) })
+			return a.WithIn(cmd.Context(), dir, cli.Write, more,
+				func(st *varve.Store) error { return flushAll(cmd.Context(), a, st) })
 		}),
 	}
-	c.Flags().BoolVar(&inflate, "inflate", false, "also write memories that the log compresses more than 64-fold, however many they are")
+	c.Flags().BoolVar(&inflate, "inflate", false,
+		"also write memories that the log compresses more than 64-fold, however many they are")
 	return c
 }
 

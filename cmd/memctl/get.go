@@ -29,8 +29,9 @@ others from being printed. The ending of an id that memctl list shows is enough.
 
 With @VERSION, print that version, as long as the log or the archive has it; memctl history lists
 the versions. If an id itself ends in @ and a number, the id takes precedence.`,
-		Example: "  memctl get notes\n  memctl get notes --content\n  memctl get notes@65664\n  memctl get a b c --json --no-embedding | jq '.memories[].version'",
-		Args:    cli.AtLeastOne("the id of a memory"),
+		Example: "  memctl get notes\n  memctl get notes --content\n  memctl get notes@65664\n  memctl get a b c --json " +
+			"--no-embedding | jq '.memories[].version'",
+		Args: cli.AtLeastOne("the id of a memory"),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
 			show, err := f.show(a, cmd, len(args) > 1)
 			if err != nil {
@@ -49,14 +50,16 @@ the versions. If an id itself ends in @ and a number, the id takes precedence.`,
 	c.Flags().BoolVar(&f.with, "embedding", false, "print the embedding, also on a terminal")
 	c.Flags().BoolVar(&f.without, "no-embedding", false, "omit the embedding, also in JSON")
 	a.OutputFlag(c, cli.FormJSON, cli.FormJSONL, cli.FormID)
-	for _, two := range [][]string{{"content", "raw"}, {"content", "output"}, {"raw", "output"}, {"embedding", "no-embedding"}, {"raw", "no-embedding"}, {"content", "embedding"}, {"content", "no-embedding"}} {
+	for _, two := range [][]string{{"content", "raw"}, {"content", "output"}, {"raw", "output"},
+		{"embedding", "no-embedding"}, {"raw", "no-embedding"}, {"content", "embedding"}, {"content", "no-embedding"}} {
 		c.MarkFlagsMutuallyExclusive(two...)
 	}
 	return c
 }
 
 // show is how each memory is printed.
-func (f *getFlags) show(a *cli.App, cmd *cobra.Command, several bool) (func(context.Context, *cli.App, *varve.Store, string) error, error) {
+func (f *getFlags) show(a *cli.App, cmd *cobra.Command,
+	several bool) (func(context.Context, *cli.App, *varve.Store, string) error, error) {
 	switch {
 	case f.content && a.Document != nil:
 		return nil, cli.Usagef(cmd.CommandPath(), "--content and --json cannot be combined")

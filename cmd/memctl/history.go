@@ -66,7 +66,8 @@ func (l *versionList) begin(id string) {
 		return
 	}
 	l.a.Document.Member("id", id)
-	l.List = l.a.List("versions", nil, cli.Column{Name: "VERSION", Right: true}, cli.Column{Name: "TIME"}, cli.Column{Name: "SIZE", Right: true}, cli.Column{Name: "HASH"})
+	l.List = l.a.List("versions", nil, cli.Column{Name: "VERSION", Right: true}, cli.Column{Name: "TIME"},
+		cli.Column{Name: "SIZE", Right: true}, cli.Column{Name: "HASH"})
 }
 
 func (l *versionList) show(ctx context.Context, vs versions, id string) error {
@@ -79,7 +80,8 @@ func (l *versionList) show(ctx context.Context, vs versions, id string) error {
 			complete = false
 			if lost := (*varve.GapError)(nil); errors.As(err, &lost) {
 				holed = true
-				a.Note("the log was damaged between the versions %d and %d and was repaired: versions from there, perhaps of this one, are lost", lost.From, lost.To)
+				a.Note("the log was damaged between the versions %d and %d and was repaired: versions from there, perhaps of "+
+					"this one, are lost", lost.From, lost.To)
 				continue
 			}
 			a.Fail(err)
@@ -101,7 +103,8 @@ func (l *versionList) show(ctx context.Context, vs versions, id string) error {
 	case a.Document != nil:
 		a.Document.Member("complete", complete)
 	case gone:
-		a.Note("the history is gone: wal/ was deleted, or the store was copied or restored without it; older versions, if there were any, are in a backup or nowhere")
+		a.Note("the history is gone: wal/ was deleted, or the store was copied or restored without it; older versions, if " +
+			"there were any, are in a backup or nowhere")
 	case !complete && !holed:
 		a.Note("older versions, if there were any, are no longer kept")
 	}

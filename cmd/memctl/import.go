@@ -59,7 +59,8 @@ that is not a store yet, a store is created there.`,
 	fl := c.Flags()
 	fl.StringVar(&f.from, "from", "", "`format`: "+formats()+"; detected if omitted")
 	fl.StringVar(&f.zone, "zone", "UTC", "time `zone` of times without one: UTC, Local, Europe/Berlin, +02:00")
-	fl.BoolVar(&f.setAside, "set-aside", false, "also import from backups/, corrupted_backups/ and ltm/ what is found nowhere else")
+	fl.BoolVar(&f.setAside, "set-aside", false,
+		"also import from backups/, corrupted_backups/ and ltm/ what is found nowhere else")
 	fl.BoolVar(&f.replace, "replace", false, "replace memories and assemblies that the store has with another text")
 	return c
 }
@@ -101,8 +102,11 @@ func importFrom(a *cli.App, cmd *cobra.Command, from string, f *importFlags) err
 		return err
 	}
 	err = a.WithIn(ctx, dir, how, more, func(st *varve.Store) error {
-		in := &intake.Intake{Store: st, Limits: cli.LimitsOf(st.Admin().Config()), Groups: cli.AssemblyLimitsOf(st.Admin().Config()), Zone: zone, Replace: f.replace, Progress: counter(a), Began: a.Clock()}
-		in.Report = intake.Report{From: string(src.Format()), Source: from, Store: dir, Problems: []importer.Problem{}, Counts: map[importer.Kind]int{}}
+		in := &intake.Intake{Store: st, Limits: cli.LimitsOf(st.Admin().Config()),
+			Groups: cli.AssemblyLimitsOf(st.Admin().Config()), Zone: zone, Replace: f.replace, Progress: counter(a),
+			Began: a.Clock()}
+		in.Report = intake.Report{From: string(src.Format()), Source: from, Store: dir, Problems: []importer.Problem{},
+			Counts: map[importer.Kind]int{}}
 		err := in.Run(ctx, src)
 		if ferr := st.Flush(ctx); err == nil { // of one that was interrupted, closing the store does it
 			err = ferr
@@ -110,7 +114,8 @@ func importFrom(a *cli.App, cmd *cobra.Command, from string, f *importFlags) err
 		reportImport(a, &in.Report)
 		if in.Failed > 0 {
 			a.Tell(&cli.Failure{
-				Kind: "refused", Message: fmt.Sprintf("%s of the source could not be imported; see the problems", cli.Count(in.Failed, "entry", "entries")),
+				Kind: "refused", Message: fmt.Sprintf("%s of the source could not be imported; see the problems",
+					cli.Count(in.Failed, "entry", "entries")),
 				Path: from, Fix: "correct the files that the problems name, then import again", Code: cli.CodeRefused,
 			})
 		}
@@ -119,7 +124,8 @@ func importFrom(a *cli.App, cmd *cobra.Command, from string, f *importFlags) err
 	return cli.Resumable(err, "only what is missing is added")
 }
 
-func openSource(a *cli.App, cmd *cobra.Command, from string, f *importFlags, o importer.Options) (*importer.Source, error) {
+func openSource(a *cli.App, cmd *cobra.Command, from string, f *importFlags,
+	o importer.Options) (*importer.Source, error) {
 	if from != "-" {
 		src, err := importer.Open(from, importer.Format(f.from), o)
 		if errors.Is(err, vfs.ErrNotRegular) {
@@ -128,7 +134,8 @@ func openSource(a *cli.App, cmd *cobra.Command, from string, f *importFlags, o i
 		return src, err
 	}
 	if f.from == string(importer.Synthians) || f.from == string(importer.Vizor) {
-		return nil, cli.Usagef(cmd.CommandPath(), "only lines can be read from stdin; --from %s needs a folder or file", f.from)
+		return nil, cli.Usagef(cmd.CommandPath(), "only lines can be read from stdin; --from %s needs a folder or file",
+			f.from)
 	}
 	return importer.OpenLines(intake.Interruptible(cmd.Context(), a.In), "stdin", o), nil
 }
@@ -155,10 +162,12 @@ func reportImport(a *cli.App, r *intake.Report) {
 		return
 	}
 	a.Say("%s: %s (%s) into %s: %d new, %d present already, %d different and kept, %d replaced",
-		cli.Printable(r.Source), cli.Count(r.Total(), "memory", "memories"), r.From, cli.Printable(r.Store), r.New, r.Same, r.Kept, r.Replaced)
+		cli.Printable(r.Source), cli.Count(r.Total(), "memory", "memories"), r.From, cli.Printable(r.Store), r.New, r.Same,
+		r.Kept, r.Replaced)
 	sayForms(a, r)
 	if as := &r.Assemblies; as.Total() > 0 {
-		a.Say("%s: %d new, %d present already, %d different and kept, %d replaced", cli.Count(as.Total(), "assembly", "assemblies"), as.New, as.Same, as.Kept, as.Replaced)
+		a.Say("%s: %d new, %d present already, %d different and kept, %d replaced",
+			cli.Count(as.Total(), "assembly", "assemblies"), as.New, as.Same, as.Kept, as.Replaced)
 	}
 	sayRead(a, &r.Report)
 	problems := slices.Clone(r.Problems)

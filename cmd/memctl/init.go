@@ -57,10 +57,13 @@ could read what is made in it.`,
 			}
 			made := !cli.IsStore(dir)
 			if made && shared == "user" && cmd.Flags().Changed("shared") && vfs.IsShared(vfs.OS(), dir) {
-				return cli.WithFix(fmt.Errorf("%s is open to its group: %w", dir, varve.ErrInvalid), "name another folder, or close this one first: chmod g-rwxs "+cli.ShellPath(dir))
+				return cli.WithFix(fmt.Errorf("%s is open to its group: %w", dir, varve.ErrInvalid),
+					"name another folder, or close this one first: chmod g-rwxs "+cli.ShellPath(dir))
 			}
 			if shared == "group" && !made && !vfs.IsShared(vfs.OS(), dir) {
-				return cli.WithFix(fmt.Errorf("%s is a store already, and not one of a group: %w", dir, varve.ErrInvalid), "while no process uses it: chmod -R g+rwX "+cli.ShellPath(dir)+" && find "+cli.ShellPath(dir)+" -type d -exec chmod g+s {} +")
+				return cli.WithFix(fmt.Errorf("%s is a store already, and not one of a group: %w", dir, varve.ErrInvalid),
+					"while no process uses it: chmod -R g+rwX "+cli.ShellPath(dir)+" && find "+cli.ShellPath(dir)+
+						" -type d -exec chmod g+s {} +")
 			}
 			sized := func(o *varve.Options) { o.SegmentSize, o.Shared = segment, shared == "group" }
 			return a.WithIn(cmd.Context(), dir, cli.Create, sized, func(st *varve.Store) error {
@@ -76,13 +79,15 @@ could read what is made in it.`,
 				}
 				a.Say("created a store in %s", path)
 				if found, err := a.Locate(); err != nil || !sameFolder(found, dir) {
-					a.Say("name this store with --store %s, or once with: export %s=%s", cli.ShellPath(dir), cli.StoreVariable, cli.ShellPath(path))
+					a.Say("name this store with --store %s, or once with: export %s=%s", cli.ShellPath(dir), cli.StoreVariable,
+						cli.ShellPath(path))
 				}
 				return nil
 			})
 		}),
 	}
-	c.Flags().IntVar(&segment, "segment-size", 0, "size of a segment of the log in `bytes`; one commit takes at most half (default 67108864)")
+	c.Flags().IntVar(&segment, "segment-size", 0,
+		"size of a segment of the log in `bytes`; one commit takes at most half (default 67108864)")
 	c.Flags().StringVar(&shared, "shared", "user", "who may use a new store: `mode` user (you alone) or group")
 	return c
 }
@@ -94,7 +99,8 @@ func notFound(a *cli.App, dir string) error {
 	if err != nil {
 		return fmt.Errorf("finding the current folder: %w", err)
 	}
-	return a.Admit(locate.Storage, filepath.Join(here, dir), "name the folder if the store is to be there: memctl init "+cli.ShellPath(dir))
+	return a.Admit(locate.Storage, filepath.Join(here, dir),
+		"name the folder if the store is to be there: memctl init "+cli.ShellPath(dir))
 }
 
 func sameFolder(a, b string) bool {

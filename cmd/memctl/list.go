@@ -72,9 +72,11 @@ others write meanwhile does not shift the pages. --offset skips memories.`,
 	}
 	f.add(c)
 	fl := c.Flags()
-	fl.StringVar(&f.after, "after", "", "only memories after this `id`; of a sorted list, after the place where a page ended")
+	fl.StringVar(&f.after, "after", "",
+		"only memories after this `id`; of a sorted list, after the place where a page ended")
 	fl.IntVarP(&f.limit, "limit", "n", 50, "list at most `N` memories; 0 means all")
-	fl.StringVar(&f.sort, "sort", "", "sort by this `key`: created, updated, score, size, timestamp or id; -key is the opposite order")
+	fl.StringVar(&f.sort, "sort", "",
+		"sort by this `key`: created, updated, score, size, timestamp or id; -key is the opposite order")
 	fl.BoolVar(&f.reverse, "reverse", false, "list in the opposite order")
 	fl.IntVar(&f.offset, "offset", 0, "skip the first `N` memories of a sorted list")
 	a.OutputFlag(c, cli.FormTable, cli.FormJSON, cli.FormJSONL, cli.FormID)
@@ -98,7 +100,8 @@ type listed struct {
 
 func listedOf(m *varve.Memory) listed {
 	return listed{
-		m.ID, m.Version, m.Content, cli.OrNil(m.Timestamp), cli.OrNil(m.CreatedAt), cli.OrNil(m.UpdatedAt), cli.OrNil(m.ExpiresAt),
+		m.ID, m.Version, m.Content, cli.OrNil(m.Timestamp), cli.OrNil(m.CreatedAt), cli.OrNil(m.UpdatedAt),
+		cli.OrNil(m.ExpiresAt),
 		m.QuickRecalScore, m.AccessCount, len(m.Embedding), m.Metadata,
 	}
 }
@@ -111,11 +114,13 @@ type memoryList struct {
 
 func newMemoryList(a *cli.App, st *varve.Store, member, first string) *memoryList {
 	return &memoryList{a, a.List(member, st.Admin().Lines,
-		cli.Column{Name: "ID"}, cli.Column{Name: first, Right: true}, cli.Column{Name: "SESSION", Most: 12}, cli.Column{Name: "TEXT"})}
+		cli.Column{Name: "ID"}, cli.Column{Name: first, Right: true}, cli.Column{Name: "SESSION", Most: 12},
+		cli.Column{Name: "TEXT"})}
 }
 
 // listMemories lists each memory as it is read, by id where there is no other order.
-func listMemories(cmd *cobra.Command, a *cli.App, st *varve.Store, l *memoryList, order *memstore.Order, filters []varve.Filter, f *listFlags) error {
+func listMemories(cmd *cobra.Command, a *cli.App, st *varve.Store, l *memoryList, order *memstore.Order,
+	filters []varve.Filter, f *listFlags) error {
 	ctx, limit, chosen := cmd.Context(), f.limit, filters
 	if order != nil {
 		filters = append(filters, varve.Sorted(order))
@@ -178,5 +183,6 @@ func memoryLine(m *varve.Memory) string {
 	if !m.ExpiresAt.IsZero() {
 		text += "\texpires " + m.ExpiresAt.UTC().Format(time.RFC3339)
 	}
-	return fmt.Sprintf("%s\t%s\t%s\t%s", cli.PrintableID(m.ID), m.UpdatedAt.Format(time.RFC3339), cli.Printable(m.Session()), text)
+	return fmt.Sprintf("%s\t%s\t%s\t%s", cli.PrintableID(m.ID), m.UpdatedAt.Format(time.RFC3339),
+		cli.Printable(m.Session()), text)
 }

@@ -23,19 +23,22 @@ func (f *listFlags) order(cmd *cobra.Command) (*memstore.Order, error) {
 	o, err := memstore.ParseOrder(key, "")
 	switch {
 	case err != nil || strings.HasPrefix(key, "-"):
-		return nil, cli.Usagef(path, "--sort %q: must be %s, or one of them after -", f.sort, strings.Join(memstore.OrderNames(), ", "))
+		return nil, cli.Usagef(path, "--sort %q: must be %s, or one of them after -", f.sort,
+			strings.Join(memstore.OrderNames(), ", "))
 	case f.offset < 0:
 		return nil, cli.Usagef(path, "--offset %d: must be 0 or more", f.offset)
 	}
 	if o.Down = down != f.reverse; key == "id" && !o.Down {
 		if f.offset > 0 {
-			return nil, cli.Usagef(path, "--offset is for a list sorted by another key; the list by id continues with --after ID")
+			return nil, cli.Usagef(path,
+				"--offset is for a list sorted by another key; the list by id continues with --after ID")
 		}
 		return nil, nil
 	}
 	if f.sorted = true; cmd.Flags().Changed("after") {
 		if o, err = memstore.ParseOrder(o.Key(), f.after); err != nil {
-			return nil, cli.Usagef(path, "--after %q: must be \"next\" of a list sorted by %s; for times there are --since and --before", f.after, name)
+			return nil, cli.Usagef(path,
+				"--after %q: must be \"next\" of a list sorted by %s; for times there are --since and --before", f.after, name)
 		}
 	}
 	o.Skip = f.offset
@@ -67,5 +70,7 @@ func (f *listFlags) place(cmd *cobra.Command, st *varve.Store, now time.Time) er
 		}
 	}
 	from := at.After().Local().Format(time.RFC3339)
-	return cli.Usagef(cmd.CommandPath(), "--after %q: is an id here, after which the list continues, and no memory has or had it; for what happened after that time, --since %s", f.after, from)
+	return cli.Usagef(cmd.CommandPath(),
+		"--after %q: is an id here, after which the list continues, and no memory has or had it; for what happened after "+
+			"that time, --since %s", f.after, from)
 }

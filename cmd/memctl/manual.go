@@ -75,7 +75,8 @@ func manualDate(a *cli.App, cmd *cobra.Command) (string, error) {
 	if s := a.Getenv("SOURCE_DATE_EPOCH"); s != "" {
 		seconds, err := strconv.ParseInt(s, 10, 64)
 		if err != nil || seconds < 0 || seconds > lastSecond {
-			return "", cli.Usagef(cmd.CommandPath(), "SOURCE_DATE_EPOCH is %q: must be a number of seconds from 0 to %d", s, lastSecond)
+			return "", cli.Usagef(cmd.CommandPath(), "SOURCE_DATE_EPOCH is %q: must be a number of seconds from 0 to %d", s,
+				lastSecond)
 		}
 		return time.Unix(seconds, 0).UTC().Format(time.DateOnly), nil
 	}

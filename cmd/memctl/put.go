@@ -72,7 +72,8 @@ are validated before any is written, and they are written in one commit if it ca
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
 			options := f.options(cmd)
 			if f.input != "" {
-				return a.WithEmbedder(cmd.Context(), func(st *varve.Store) error { return putInput(cmd.Context(), a, st, f.input, options) })
+				return a.WithEmbedder(cmd.Context(),
+					func(st *varve.Store) error { return putInput(cmd.Context(), a, st, f.input, options) })
 			}
 			if err := f.check(cmd, args); err != nil {
 				return err
@@ -98,18 +99,23 @@ are validated before any is written, and they are written in one commit if it ca
 	fl.StringVar(&f.key, "key", "", "`key` of the memory (metadata.key)")
 	fl.StringArrayVarP(&f.meta, "meta", "m", nil, "metadata: `name=text`, or name:=JSON; may be repeated")
 	fl.StringArrayVar(&f.tags, "tag", nil, "a `tag` of the memory (metadata.tags); may be repeated")
-	fl.StringVar(&f.happened, "timestamp", "", "`time` at which it happened, now if omitted: 2026-01-31, yesterday 17:00, 3 days ago")
+	fl.StringVar(&f.happened, "timestamp", "",
+		"`time` at which it happened, now if omitted: 2026-01-31, yesterday 17:00, 3 days ago")
 	fl.StringVar(&f.embedding, "embedding", "", "embedding: a `JSON` list of numbers, or a file with one")
 	fl.StringVar(&f.ttl, "ttl", "", "`duration` after which the memory expires: 90m, 24h, 7d, 2w")
-	fl.StringVar(&f.expires, "expires", "", "`time` to come at which the memory expires: 2026-01-31, 2026-01-31T15:04:05Z, tomorrow, friday (the next one), next month, in 3 days")
+	fl.StringVar(&f.expires, "expires", "",
+		"`time` to come at which the memory expires: 2026-01-31, 2026-01-31T15:04:05Z, tomorrow, friday (the next one), "+
+			"next month, in 3 days")
 	fl.BoolVar(&f.ifAbsent, "if-absent", false, "only if no memory has this id")
 	fl.Uint64Var(&f.ifVersion, "if-version", 0, "only if this `version` is the newest")
 	c.MarkFlagsMutuallyExclusive("if-absent", "if-version")
 	c.MarkFlagsMutuallyExclusive("ttl", "expires")
-	for _, other := range []string{"file", "id", "session", "category", "key", "meta", "tag", "timestamp", "embedding", "ttl", "expires", "if-version", "append"} {
+	for _, other := range []string{"file", "id", "session", "category", "key", "meta", "tag", "timestamp", "embedding",
+		"ttl", "expires", "if-version", "append"} {
 		c.MarkFlagsMutuallyExclusive("json-input", other)
 	}
-	for _, other := range []string{"id", "session", "category", "key", "meta", "tag", "timestamp", "embedding", "ttl", "expires", "if-absent"} {
+	for _, other := range []string{"id", "session", "category", "key", "meta", "tag", "timestamp", "embedding", "ttl",
+		"expires", "if-absent"} {
 		c.MarkFlagsMutuallyExclusive("append", other)
 	}
 	return c
@@ -167,7 +173,8 @@ func (f *putFlags) times(cmd *cobra.Command, now time.Time) error {
 }
 
 // putOne stores what arguments and flags say.
-func putOne(ctx context.Context, a *cli.App, st *varve.Store, args []string, f *putFlags, options []varve.PutOption) error {
+func putOne(ctx context.Context, a *cli.App, st *varve.Store, args []string, f *putFlags,
+	options []varve.PutOption) error {
 	limit := cli.LimitsOf(st.Admin().Config()).MemoryBytes
 	m := varve.Memory{ID: f.id, Timestamp: f.at, ExpiresAt: f.until}
 	var err error

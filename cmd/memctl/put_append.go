@@ -11,7 +11,8 @@ import (
 
 // appendText adds text to a memory that exists. Update runs the change again on what another
 // process has written meanwhile, so that no text is lost.
-func appendText(ctx context.Context, a *cli.App, st *varve.Store, args []string, f *putFlags, options []varve.PutOption) error {
+func appendText(ctx context.Context, a *cli.App, st *varve.Store, args []string, f *putFlags,
+	options []varve.PutOption) error {
 	text, err := content(ctx, a, args, f.file, cli.LimitsOf(st.Admin().Config()).MemoryBytes)
 	if err != nil {
 		return err

@@ -14,7 +14,8 @@ import (
 // putInput stores whole memories. All are read before any is written.
 func putInput(ctx context.Context, a *cli.App, st *varve.Store, name string, options []varve.PutOption) error {
 	limits := cli.LimitsOf(st.Admin().Config())
-	all, err := intake.ReadEach(ctx, a.In, name, "memory", func(raw []byte) (varve.Memory, error) { return intake.DecodeMemory(raw, limits, a.NewID) })
+	all, err := intake.ReadEach(ctx, a.In, name, "memory",
+		func(raw []byte) (varve.Memory, error) { return intake.DecodeMemory(raw, limits, a.NewID) })
 	if err != nil {
 		return err
 	}
@@ -31,7 +32,8 @@ func putInput(ctx context.Context, a *cli.App, st *varve.Store, name string, opt
 		}
 	}
 	if err != nil && n > 0 {
-		err = cli.WithFix(fmt.Errorf("stored the first %d of %d memories: %w", n, len(all), err), "correct the input, then put the remaining memories")
+		err = cli.WithFix(fmt.Errorf("stored the first %d of %d memories: %w", n, len(all), err),
+			"correct the input, then put the remaining memories")
 	}
 	return err
 }

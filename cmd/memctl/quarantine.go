@@ -235,7 +235,8 @@ func showSetAside(ctx context.Context, a *cli.App, quarantine varve.Quarantine, 
 }
 
 // contentOf reads what can be shown of a piece, and reports whether there is something.
-func contentOf(ctx context.Context, quarantine varve.Quarantine, q *varve.Quarantined) (content []byte, text bool, err error) {
+func contentOf(ctx context.Context, quarantine varve.Quarantine,
+	q *varve.Quarantined) (content []byte, text bool, err error) {
 	if q.What != varve.QuarantinedFile && q.What != varve.QuarantinedUndo || q.Size == 0 || q.Size > shownMost {
 		return nil, false, nil
 	}
@@ -311,7 +312,8 @@ func notRestored(err error, q *varve.Quarantined) error {
 	}
 	for _, refused := range []error{varve.ErrInvalid, varve.ErrTooLarge, varve.ErrDimension, varve.ErrCorrupt} {
 		if errors.Is(err, refused) {
-			return cli.WithFix(err, "memctl quarantine show "+cli.ShellQuote(q.Name)+" --raw --file FILE copies it out; correct it there, and put it")
+			return cli.WithFix(err,
+				"memctl quarantine show "+cli.ShellQuote(q.Name)+" --raw --file FILE copies it out; correct it there, and put it")
 		}
 	}
 	return err
@@ -356,7 +358,8 @@ On a terminal quarantine drop asks for confirmation; elsewhere it requires --yes
 	return c
 }
 
-func dropSetAside(cmd *cobra.Command, a *cli.App, quarantine varve.Quarantine, args []string, age time.Duration, yes bool) error {
+func dropSetAside(cmd *cobra.Command, a *cli.App, quarantine varve.Quarantine, args []string, age time.Duration,
+	yes bool) error {
 	ctx := cmd.Context()
 	list, err := allSetAside(ctx, quarantine)
 	if err != nil {
@@ -414,7 +417,8 @@ func allSetAside(ctx context.Context, quarantine varve.Quarantine) (list []varve
 }
 
 // findSetAside returns what a name, or a beginning or ending of one, names.
-func findSetAside(ctx context.Context, cmd *cobra.Command, quarantine varve.Quarantine, arg string) (varve.Quarantined, error) {
+func findSetAside(ctx context.Context, cmd *cobra.Command, quarantine varve.Quarantine,
+	arg string) (varve.Quarantined, error) {
 	list, err := allSetAside(ctx, quarantine)
 	if err != nil {
 		return varve.Quarantined{}, err
@@ -428,7 +432,8 @@ const namesShown = 10
 func nameSetAside(cmd *cobra.Command, list []varve.Quarantined, arg string) (varve.Quarantined, error) {
 	name := strings.TrimPrefix(arg, "quarantine/") // as repair and verify print it
 	if name == "" || strings.Contains(name, "/") {
-		return varve.Quarantined{}, cli.Usagef(cmd.CommandPath(), "%q is not the name of something that was set aside: memctl quarantine list shows the names", arg)
+		return varve.Quarantined{}, cli.Usagef(cmd.CommandPath(),
+			"%q is not the name of something that was set aside: memctl quarantine list shows the names", arg)
 	}
 	var like []varve.Quarantined
 	for _, q := range list {
@@ -457,6 +462,7 @@ func nameSetAside(cmd *cobra.Command, list []varve.Quarantined, arg string) (var
 	if n := len(like) - namesShown; n > 0 {
 		more = fmt.Sprintf(" and %d more", n)
 	}
-	err := fmt.Errorf("%w: %s is a beginning or an ending of several names: %s%s", varve.ErrInvalid, cli.PrintableID(name), strings.Join(names, ", "), more)
+	err := fmt.Errorf("%w: %s is a beginning or an ending of several names: %s%s", varve.ErrInvalid, cli.PrintableID(name),
+		strings.Join(names, ", "), more)
 	return varve.Quarantined{}, cli.WithFix(err, "type more of the name")
 }

@@ -71,7 +71,8 @@ measures distances; that of both is from 0 to 1, a fifth of it by meaning (--sha
 200 by words and by meaning are ranked together; the others follow, with the score 0. --recency and
 --importance raise the scores of the best 200. The file of a vector holds a JSON list of numbers, or the
 numbers as consecutive float32, little-endian.`,
-		Example: "  memctl search \"short answers\" --session s1\n  memctl search --like note-7 --limit 3 --min-score 0.5\n  memctl search --vector query.f32 --json | jq -r '.hits[].id'",
+		Example: "  memctl search \"short answers\" --session s1\n  memctl search --like note-7 --limit 3 --min-score " +
+			"0.5\n  memctl search --vector query.f32 --json | jq -r '.hits[].id'",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && (cmd.Flags().Changed("like") || cmd.Flags().Changed("vector")) {
 				return cli.Usagef(cmd.CommandPath(), "words, --like and --vector cannot be combined")
@@ -94,7 +95,8 @@ numbers as consecutive float32, little-endian.`,
 			if err != nil {
 				return err
 			}
-			q := varve.Query{Text: strings.Join(args, " "), Like: f.like, Limit: f.limit + 1, Offset: f.offset, MinScore: f.least, Explain: f.explain, Fragment: f.fragment, PerSession: f.perSession,
+			q := varve.Query{Text: strings.Join(args, " "), Like: f.like, Limit: f.limit + 1, Offset: f.offset,
+				MinScore: f.least, Explain: f.explain, Fragment: f.fragment, PerSession: f.perSession,
 				Recency: f.recency, HalfLife: f.halfLife, Importance: f.importance, Held: heldMost}
 			if q.Text != "" && q.Fragment == 0 && a.Out.Screen {
 				q.Fragment = tableFragment
@@ -105,7 +107,8 @@ numbers as consecutive float32, little-endian.`,
 			}
 			return a.WithIn(cmd.Context(), dir, cli.Read, upkeep.Query(e), func(st *varve.Store) error {
 				if f.vector != "" {
-					if q.Vector, err = intake.Vector(cmd.Context(), a.In, "--vector", f.vector, cli.LimitsOf(st.Admin().Config())); err != nil {
+					if q.Vector, err = intake.Vector(cmd.Context(), a.In, "--vector", f.vector,
+						cli.LimitsOf(st.Admin().Config())); err != nil {
 						return err
 					}
 				}
@@ -133,14 +136,19 @@ numbers as consecutive float32, little-endian.`,
 	fl.IntVar(&f.offset, "offset", 0, "skip the first `N` memories")
 	fl.Float64Var(&f.least, "min-score", 0, "omit memories with a lower `score`; 0 keeps all")
 	fl.IntVar(&f.perSession, "per-session", 0, "show at most `N` memories of one session, the best; 0 means any number")
-	fl.StringVar(&f.sort, "sort", "", "show the best in another order, by `key`: created, updated, timestamp or id; -key is the opposite order")
+	fl.StringVar(&f.sort, "sort", "",
+		"show the best in another order, by `key`: created, updated, timestamp or id; -key is the opposite order")
 	fl.Float64Var(&f.share, "share", 0.25, "weight of meaning in a search by both; words weigh 1")
-	fl.BoolVar(&f.ranks, "ranks", false, "in a search by both, count the places by words and by meaning instead of the scores")
-	fl.Float64Var(&f.recency, "recency", 0, "raise the scores of the best 200 by up to `N` times themselves, more for what happened later")
+	fl.BoolVar(&f.ranks, "ranks", false,
+		"in a search by both, count the places by words and by meaning instead of the scores")
+	fl.Float64Var(&f.recency, "recency", 0,
+		"raise the scores of the best 200 by up to `N` times themselves, more for what happened later")
 	fl.Var(span.Flag(&f.halfLife), "half-life", "time ago at which --recency adds half as much, 30d by default")
-	fl.Float64Var(&f.importance, "importance", 0, "raise the scores of the best 200 by up to `N` times themselves, by their quickrecal_score")
+	fl.Float64Var(&f.importance, "importance", 0,
+		"raise the scores of the best 200 by up to `N` times themselves, by their quickrecal_score")
 	fl.BoolVar(&f.explain, "explain", false, "show what each score is made of")
-	fl.IntVar(&f.fragment, "fragment", 0, "show only the piece of a text with the most words of the query, at most `N` bytes")
+	fl.IntVar(&f.fragment, "fragment", 0,
+		"show only the piece of a text with the most words of the query, at most `N` bytes")
 	a.OutputFlag(c, cli.FormTable, cli.FormJSON, cli.FormJSONL, cli.FormID)
 	c.MarkFlagsMutuallyExclusive("like", "vector")
 	return c
@@ -149,19 +157,23 @@ numbers as consecutive float32, little-endian.`,
 func (f *searchFlags) check(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0 && f.like == "" && f.vector == "":
-		return cli.Usagef(cmd.CommandPath(), "the query is missing: give words, --like ID or --vector FILE; memctl list lists all memories")
+		return cli.Usagef(cmd.CommandPath(),
+			"the query is missing: give words, --like ID or --vector FILE; memctl list lists all memories")
 	case len(args) > 0 && strings.TrimSpace(strings.Join(args, "")) == "":
-		return cli.Usagef(cmd.CommandPath(), "the words are empty: give words, --like ID or --vector FILE; memctl list lists all memories")
+		return cli.Usagef(cmd.CommandPath(),
+			"the words are empty: give words, --like ID or --vector FILE; memctl list lists all memories")
 	case f.by != "" && f.by != byMeaning && f.by != byWords && f.by != byBoth:
 		return cli.Usagef(cmd.CommandPath(), "--by %q: must be both, meaning or words", f.by)
 	case (cmd.Flags().Changed("share") || f.ranks) && (len(args) == 0 || f.by != "" && f.by != byBoth):
-		return cli.Usagef(cmd.CommandPath(), "--share and --ranks are for a search by words and meaning: omit them, or --by, --like and --vector")
+		return cli.Usagef(cmd.CommandPath(),
+			"--share and --ranks are for a search by words and meaning: omit them, or --by, --like and --vector")
 	case f.by != "" && len(args) == 0:
 		return cli.Usagef(cmd.CommandPath(), "--by needs words to search for")
 	case f.limit < 1:
 		return cli.Usagef(cmd.CommandPath(), "--limit %d: must be 1 or more", f.limit)
 	case f.limit > mostHits || f.offset > mostHits-f.limit:
-		return cli.Usagef(cmd.CommandPath(), "--limit %d and --offset %d: must be at most %d together; memctl list has no limit", f.limit, f.offset, mostHits)
+		return cli.Usagef(cmd.CommandPath(),
+			"--limit %d and --offset %d: must be at most %d together; memctl list has no limit", f.limit, f.offset, mostHits)
 	case f.perSession < 0:
 		return cli.Usagef(cmd.CommandPath(), "--per-session %d: must be 0 or more", f.perSession)
 	case !(f.share > 0) || math.IsInf(f.share, 0):
@@ -194,7 +206,9 @@ func (f *searchFlags) sorting(cmd *cobra.Command) (*memstore.Order, error) {
 	}
 	o, err := memstore.ParseOrder(f.sort, "")
 	if err != nil || o.By == memstore.OrderScore || o.By == memstore.OrderSize {
-		return nil, cli.Usagef(cmd.CommandPath(), "--sort %q: must be created, id, timestamp or updated, or one of them after -; without it the best come first", f.sort)
+		return nil, cli.Usagef(cmd.CommandPath(),
+			"--sort %q: must be created, id, timestamp or updated, or one of them after -; without it the best come first",
+			f.sort)
 	}
 	return o, nil
 }
@@ -210,10 +224,13 @@ func (f *searchFlags) embedder(a *cli.App, cmd *cobra.Command, args []string) (*
 	}
 	e, err := a.Embedder()
 	if e == nil && err == nil && f.by != "" {
-		err = cli.Usagef(cmd.CommandPath(), "--by %s needs an embedding service: set VARVE_EMBED_URL and VARVE_EMBED_MODEL", f.by)
+		err = cli.Usagef(cmd.CommandPath(), "--by %s needs an embedding service: set VARVE_EMBED_URL and VARVE_EMBED_MODEL",
+			f.by)
 	}
 	if e == nil && err == nil && (cmd.Flags().Changed("share") || f.ranks) {
-		err = cli.Usagef(cmd.CommandPath(), "--share and --ranks are for a search by words and meaning, which needs an embedding service: set VARVE_EMBED_URL and VARVE_EMBED_MODEL")
+		err = cli.Usagef(cmd.CommandPath(),
+			"--share and --ranks are for a search by words and meaning, which needs an embedding service: set VARVE_EMBED_URL "+
+				"and VARVE_EMBED_MODEL")
 	}
 	return e, err
 }
@@ -281,7 +298,8 @@ func (p *searched) memories(ctx context.Context, q varve.Query, filters []varve.
 	return p.show(ctx, hits, err, q, filters, by)
 }
 
-func (p *searched) show(ctx context.Context, hits []varve.Hit, err error, q varve.Query, filters []varve.Filter, by string) error {
+func (p *searched) show(ctx context.Context, hits []varve.Hit, err error, q varve.Query, filters []varve.Filter,
+	by string) error {
 	if err != nil && hits == nil {
 		return remedied(err)
 	}
@@ -354,7 +372,8 @@ func (l *memoryList) hit(ctx context.Context, h *varve.Hit) error {
 		return cells
 	}}
 	if l.a.Encodes() {
-		f := found{ID: h.ID, Score: h.Score, listed: listedOf(&h.Memory), Explanation: explanationOf(h.Explanation), Fragment: fragmentOf(h.Fragment)}
+		f := found{ID: h.ID, Score: h.Score, listed: listedOf(&h.Memory), Explanation: explanationOf(h.Explanation),
+			Fragment: fragmentOf(h.Fragment)}
 		if h.Words != 0 || h.Vector != 0 {
 			f.Parts = &scoredBy{h.Words, h.Vector}
 		}

@@ -21,7 +21,8 @@ func remedied(err error) error {
 	case f.Field == "query Text" && f.Limit == "":
 		return cli.WithFix(err, "give a word that is to be there, of letters or digits; memctl list lists all memories")
 	case f.Field == "query Like":
-		return cli.WithFix(err, "search by words, or with an embedding service compute what is missing: memctl reindex --missing")
+		return cli.WithFix(err,
+			"search by words, or with an embedding service compute what is missing: memctl reindex --missing")
 	}
 	return err
 }
@@ -55,9 +56,11 @@ func (p *searched) nothing(ctx context.Context, q varve.Query, filters []varve.F
 		switch {
 		case !ok || known || !member.MatchString(name) || !begins.MatchString(value):
 		case name == "session" || name == "session_id":
-			return fmt.Sprintf("%s: %s: is no field of a query; choose a session with --session %s", why, name, cli.ShellQuote(value))
+			return fmt.Sprintf("%s: %s: is no field of a query; choose a session with --session %s", why, name,
+				cli.ShellQuote(value))
 		default:
-			return fmt.Sprintf("%s: %s: is no field of a query; choose by the metadata with --where %s", why, name, cli.ShellQuote(name+"="+value))
+			return fmt.Sprintf("%s: %s: is no field of a query; choose by the metadata with --where %s", why, name,
+				cli.ShellQuote(name+"="+value))
 		}
 	}
 	if oneWord.MatchString(q.Text) && q.Vector == nil {

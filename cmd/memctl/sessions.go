@@ -56,11 +56,13 @@ func newSessionList(a *cli.App) *sessionList {
 // add adds a session, whose item of the document is v.
 func (l *sessionList) add(ctx context.Context, s varve.Session, v any) error {
 	return l.Add(ctx, cli.Item{ID: s.ID, JSON: v, Text: func() string {
-		return fmt.Sprintf("%s\t%d\t%d\t%s\t%s", cli.PrintableID(s.ID), s.Memories, s.Bytes, s.First.Format(time.RFC3339), s.Last.Format(time.RFC3339))
+		return fmt.Sprintf("%s\t%d\t%d\t%s\t%s", cli.PrintableID(s.ID), s.Memories, s.Bytes, s.First.Format(time.RFC3339),
+			s.Last.Format(time.RFC3339))
 	}, Cells: func() []string {
 		now := l.a.Clock()
 		ago := func(t time.Time) string { return span.Age(now.Sub(t)) + " ago" }
-		return []string{cli.PrintableID(s.ID), strconv.FormatInt(s.Memories, 10), cli.Size(s.Bytes), ago(s.First), ago(s.Last)}
+		return []string{cli.PrintableID(s.ID), strconv.FormatInt(s.Memories, 10), cli.Size(s.Bytes), ago(s.First),
+			ago(s.Last)}
 	}})
 }
 
@@ -74,8 +76,9 @@ func sessionsListCommand(a *cli.App) *cobra.Command {
 bytes of their files, time of the first memory and time of the last write (both UTC), separated by
 tabs. With --limit a note has the command that continues, and "next" in the JSON document is the
 value for --after.`,
-		Example: "  memctl sessions list\n  memctl sessions list --limit 100\n  memctl sessions list --json | jq '.sessions[].id'",
-		Args:    cli.NoArguments,
+		Example: "  memctl sessions list\n  memctl sessions list --limit 100\n  memctl sessions list --json | jq " +
+			"'.sessions[].id'",
+		Args: cli.NoArguments,
 		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
 			if limit < 0 {
 				return cli.Usagef(cmd.CommandPath(), "--limit %d: must be 0 (all) or more", limit)
@@ -127,7 +130,8 @@ func listSessions(cmd *cobra.Command, a *cli.App, st *varve.Store, after string,
 
 func sessionsShowCommand(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
-		Use: "show SESSION...", Short: "Show sessions", Long: `Show sessions, one per line, in the format of memctl sessions list.`,
+		Use: "show SESSION...", Short: "Show sessions",
+		Long:    `Show sessions, one per line, in the format of memctl sessions list.`,
 		Example: "  memctl sessions show s1\n  memctl sessions show s1 --json",
 		Args:    cli.AtLeastOne("the id of a session"),
 		RunE: a.OnStore(cli.Read, func(ctx context.Context, st *varve.Store, args []string) error {
@@ -175,9 +179,11 @@ On a terminal sessions rm asks for confirmation; elsewhere it requires --yes.`,
 		Args:    cli.AtLeastOne("the id of a session"),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
 			if _, ok := cli.Terminal(a.In); !ok && !yes {
-				return cli.Usagef(cmd.CommandPath(), "nothing was deleted: without a terminal, deleting a session with its memories needs --yes")
+				return cli.Usagef(cmd.CommandPath(),
+					"nothing was deleted: without a terminal, deleting a session with its memories needs --yes")
 			}
-			err := a.With(cmd.Context(), cli.Write, func(st *varve.Store) error { return removeSessions(cmd.Context(), a, st, args, yes) })
+			err := a.With(cmd.Context(), cli.Write,
+				func(st *varve.Store) error { return removeSessions(cmd.Context(), a, st, args, yes) })
 			return cli.Resumable(err, "the rest is deleted")
 		}),
 	}
@@ -198,8 +204,10 @@ func removeSessions(ctx context.Context, a *cli.App, st *varve.Store, args []str
 			names[i] = cli.PrintableID(id)
 		}
 		if all > 0 {
-			what := fmt.Sprintf("%s of %s will be deleted.", cli.Count(int(all), "memory", "memories"), strings.Join(names, ", "))
-			if err := upkeep.Confirm(ctx, a, what, fmt.Errorf("%w: nothing was deleted: the deletion was not confirmed", varve.ErrInvalid)); err != nil {
+			what := fmt.Sprintf("%s of %s will be deleted.", cli.Count(int(all), "memory", "memories"),
+				strings.Join(names, ", "))
+			if err := upkeep.Confirm(ctx, a, what,
+				fmt.Errorf("%w: nothing was deleted: the deletion was not confirmed", varve.ErrInvalid)); err != nil {
 				return err
 			}
 		}
@@ -233,8 +241,9 @@ func sessionsSweepCommand(a *cli.App) *cobra.Command {
 		Long: `List the sessions that were not written to for some time (--older-than), or all except the N
 written to last (--keep); with both flags, the sessions to which either applies. Nothing is
 deleted without --apply. A session that is written to meanwhile is kept.`,
-		Example: "  memctl sessions sweep --older-than 30d\n  memctl sessions sweep --older-than 30d --apply\n  memctl sessions sweep --keep 100 --apply --json",
-		Args:    cli.NoArguments,
+		Example: "  memctl sessions sweep --older-than 30d\n  memctl sessions sweep --older-than 30d --apply\n  memctl " +
+			"sessions sweep --keep 100 --apply --json",
+		Args: cli.NoArguments,
 		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
 			o := varve.SweepOptions{Keep: keep, Apply: apply}
 			path := cmd.CommandPath()
@@ -292,7 +301,8 @@ func tellSwept(ctx context.Context, a *cli.App, list []varve.SessionSweep, apply
 	case len(list) == 0:
 		a.Note("no session to delete")
 	case apply:
-		a.Note("deleted %s of %s", cli.Count(int(memories), "memory", "memories"), cli.Count(len(list)-spared, "session", "sessions"))
+		a.Note("deleted %s of %s", cli.Count(int(memories), "memory", "memories"),
+			cli.Count(len(list)-spared, "session", "sessions"))
 	default:
 		a.Note("would delete %s; --apply does", cli.Count(len(list), "session", "sessions"))
 	}

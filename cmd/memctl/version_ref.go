@@ -94,7 +94,8 @@ func named(ctx context.Context, st *varve.Store, assemblies bool, arg string) (v
 
 // orEnding runs f with ID or ID@LSN and, where there is no such memory or assembly, with the one
 // whose id ends so.
-func orEnding(ctx context.Context, a *cli.App, st *varve.Store, assemblies bool, arg string, f func(arg string) error) error {
+func orEnding(ctx context.Context, a *cli.App, st *varve.Store, assemblies bool, arg string,
+	f func(arg string) error) error {
 	try := a.Memory
 	if assemblies {
 		try = a.Assembly

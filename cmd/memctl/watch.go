@@ -61,7 +61,9 @@ systemd run it.`,
 		}),
 	}
 	fl := c.Flags()
-	fl.StringVar(&f.since, "since", "now", "start at this `position`: now, a version, a line's next, 0 for everything that is kept, or a time as in list; a number alone is a version")
+	fl.StringVar(&f.since, "since", "now",
+		"start at this `position`: now, a version, a line's next, 0 for everything that is kept, or a time as in list; a "+
+			"number alone is a version")
 	fl.StringVar(&f.kind, "kind", "", "only changes of this `kind`: memory or assembly")
 	fl.BoolVar(&f.assembly, "assembly", false, "only changes of assemblies")
 	fl.StringVar(&f.session, "session", "", "only changes of memories of this `session`")
@@ -148,40 +150,41 @@ func follow(a *cli.App, cmd *cobra.Command, f watchFlags, filters []varve.WatchF
 
 // followIn watches the store in a folder; n counts the changes shown.
 func followIn(a *cli.App, cmd *cobra.Command, dir string, f watchFlags, filters []varve.WatchFilter, n *int) error {
-	return a.WithIn(cmd.Context(), dir, cli.Read, func(o *varve.Options) { o.NoBackground, o.WatchFiles = false, true }, func(st *varve.Store) error {
-		from, err := position(a, cmd, st, f.since)
-		spelled, _ := timearg.Spelled(f.since, a.Clock().Local())
-		if err != nil {
-			return kept(err, spelled)
-		}
-		if !a.Quiet && a.Document == nil {
-			a.Note("watching from position %d; Ctrl-C ends memctl", from)
-		}
-		at := from
-		for c, err := range st.Watch(cmd.Context(), from, filters...) {
-			switch {
-			case err != nil && c.LSN == 0:
-				return ended(cmd.Context(), a, at, spelled, err)
-			case err != nil:
-				a.Fail(err)
-			default:
-				err = changed(a, st, &c)
-			}
-			if cli.BrokenPipe(err) { // nobody reads on
-				a.Out.Discard()
-				a.Document.Discard()
-				return nil
-			}
+	return a.WithIn(cmd.Context(), dir, cli.Read, func(o *varve.Options) { o.NoBackground, o.WatchFiles = false, true },
+		func(st *varve.Store) error {
+			from, err := position(a, cmd, st, f.since)
+			spelled, _ := timearg.Spelled(f.since, a.Clock().Local())
 			if err != nil {
-				return fmt.Errorf("writing a line: %w", err)
+				return kept(err, spelled)
 			}
-			at = c.Next
-			if *n++; *n == f.limit {
-				break
+			if !a.Quiet && a.Document == nil {
+				a.Note("watching from position %d; Ctrl-C ends memctl", from)
 			}
-		}
-		return nil
-	})
+			at := from
+			for c, err := range st.Watch(cmd.Context(), from, filters...) {
+				switch {
+				case err != nil && c.LSN == 0:
+					return ended(cmd.Context(), a, at, spelled, err)
+				case err != nil:
+					a.Fail(err)
+				default:
+					err = changed(a, st, &c)
+				}
+				if cli.BrokenPipe(err) { // nobody reads on
+					a.Out.Discard()
+					a.Document.Discard()
+					return nil
+				}
+				if err != nil {
+					return fmt.Errorf("writing a line: %w", err)
+				}
+				at = c.Next
+				if *n++; *n == f.limit {
+					break
+				}
+			}
+			return nil
+		})
 }
 
 // ended tells how to continue.
@@ -209,7 +212,9 @@ func kept(err error, spelled string) error {
 		fixes = append(fixes, "a number alone is a version; the time is memctl watch --since "+spelled)
 	}
 	if errors.As(err, &gone) { // also of a number that looks like a time: versions grow as large
-		fixes = append(fixes, fmt.Sprintf("list the memories (memctl list --limit 0), then watch from the oldest change that is kept: memctl watch --since %d", gone.Oldest))
+		fixes = append(fixes,
+			fmt.Sprintf("list the memories (memctl list --limit 0), then watch from the oldest change that is kept: memctl "+
+				"watch --since %d", gone.Oldest))
 	}
 	if fixes == nil {
 		return err
@@ -233,7 +238,8 @@ func changed(a *cli.App, st *varve.Store, c *varve.Change) error {
 			did += " " + c.Kind
 		}
 		fmt.Fprintln(a.Out, strings.Join([]string{
-			strconv.FormatUint(c.LSN, 10), c.Time.Format("2006-01-02T15:04:05.000000Z07:00"), did, cli.PrintableID(c.ID), cli.Printable(session), cli.Printable(text),
+			strconv.FormatUint(c.LSN, 10), c.Time.Format("2006-01-02T15:04:05.000000Z07:00"), did, cli.PrintableID(c.ID),
+			cli.Printable(session), cli.Printable(text),
 		}, "\t"))
 		return a.Out.Flush()
 	}

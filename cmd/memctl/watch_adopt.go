@@ -114,10 +114,12 @@ func adoptIn(ctx context.Context, a *cli.App, dir string, limit int) error {
 	}
 	err := a.WithIn(ctx, dir, cli.Attend, options, func(st *varve.Store) error {
 		if damage := st.Admin().OpenReport().Damage; damage != nil {
-			return fmt.Errorf("edits cannot be adopted: the log is damaged and the store is read-only until it is repaired: %w", damage)
+			return fmt.Errorf("edits cannot be adopted: the log is damaged and the store is read-only until it is repaired: %w",
+				damage)
 		}
 		if other := st.Admin().Stats().Watcher; other != 0 && other != os.Getpid() {
-			a.Note("process %d watches the files already and adopts the edits; this process takes over when that one ends", other)
+			a.Note("process %d watches the files already and adopts the edits; this process takes over when that one ends",
+				other)
 		}
 		for n := 0; limit == 0 || n < limit; n++ {
 			ad, ok := heard.next(ctx, func() { a.Note("watching the files of %s", cli.Printable(dir)) })

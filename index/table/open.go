@@ -78,7 +78,8 @@ func (t *Table) readEnd() error {
 	last := t.data[size-endWidth:]
 	off, hash, ok := parseEnd(last)
 	if !ok {
-		return t.damaged(int64(size-endWidth), errors.New("the last line is not that of a table: cut short, or of another program"))
+		return t.damaged(int64(size-endWidth),
+			errors.New("the last line is not that of a table: cut short, or of another program"))
 	}
 	if off >= uint64(size-endWidth) {
 		return t.damaged(int64(size-endWidth), errors.New("the last line points outside the file"))
@@ -98,7 +99,8 @@ func (t *Table) readEnd() error {
 		return t.damaged(int64(t.body), err)
 	}
 	if t.meta.LSN >= mostLSN || t.meta.From >= mostLSN {
-		return t.damaged(int64(t.body), fmt.Errorf("the metadata cover the log from %d to %d, which no log can reach", t.meta.From, t.meta.LSN))
+		return t.damaged(int64(t.body), fmt.Errorf("the metadata cover the log from %d to %d, which no log can reach",
+			t.meta.From, t.meta.LSN))
 	}
 	t.present = len(t.sections)
 	n := (t.body + blockSize - 1) / blockSize
@@ -123,7 +125,8 @@ func (t *Table) checkSpans() error {
 	at := int64(0)
 	for i, s := range t.sections {
 		at += int64(len(t.sch.head(i)))
-		if s.start != at || s.end < s.start || s.end > int64(t.body) || (s.lines == 0) != (s.start == s.end) || s.lines > (s.end-s.start)/minLine {
+		if s.start != at || s.end < s.start || s.end > int64(t.body) || (s.lines == 0) != (s.start == s.end) ||
+			s.lines > (s.end-s.start)/minLine {
 			return fmt.Errorf("section %q is not where the metadata say", t.sch.Sections[i].Name)
 		}
 		at = s.end
@@ -142,7 +145,8 @@ const minLine = 5
 
 // parseEnd takes the last line apart.
 func parseEnd(b []byte) (off, hash uint64, ok bool) {
-	if len(b) != endWidth || !bytes.HasPrefix(b, []byte(endHead)) || !bytes.HasSuffix(b, []byte(endTail)) || b[len(endHead)+16] != ' ' {
+	if len(b) != endWidth || !bytes.HasPrefix(b, []byte(endHead)) || !bytes.HasSuffix(b, []byte(endTail)) ||
+		b[len(endHead)+16] != ' ' {
 		return 0, 0, false
 	}
 	off, ok1 := parseHash(b[len(endHead):])

@@ -85,7 +85,8 @@ func (t *Table) At(sec int, line int64) (key string, value []byte, err error) {
 			at += i + 1
 		}
 		if at < int(s.start) || at >= int(s.end) {
-			return t.damaged(int64(at), fmt.Errorf("section %q does not have the lines that the metadata say", t.sch.Sections[sec].Name))
+			return t.damaged(int64(at), fmt.Errorf("section %q does not have the lines that the metadata say",
+				t.sch.Sections[sec].Name))
 		}
 		end, err := t.lineEnd(at, at, int(s.end))
 		if err != nil {

@@ -66,7 +66,8 @@ func WriteDelta(s *Set, to Target, p Plan) (Result, error) {
 	}
 	to.Meta.From, to.Keep = s.base.meta.LSN, nil
 	if to.Meta.LSN <= s.base.meta.LSN {
-		return Result{}, fmt.Errorf("%s up to %d would add nothing to the base up to %d", s.sch.Delta(), to.Meta.LSN, s.base.meta.LSN)
+		return Result{}, fmt.Errorf("%s up to %d would add nothing to the base up to %d", s.sch.Delta(), to.Meta.LSN,
+			s.base.meta.LSN)
 	}
 	return write(s, to, p, s.sch.Delta(), true)
 }

@@ -138,7 +138,8 @@ func (r *Record) CheckSince(since map[string]int, get func(key string) string) {
 	defer r.mu.Unlock()
 	for key, w := range r.keys {
 		if state := get(key); w.at(state, since[key]) < 0 {
-			r.Wrong = append(r.Wrong, fmt.Sprintf("copy: %s is %q, but it was one of %q since", key, state, w.states[since[key]:]))
+			r.Wrong = append(r.Wrong, fmt.Sprintf("copy: %s is %q, but it was one of %q since", key, state,
+				w.states[since[key]:]))
 		}
 	}
 }

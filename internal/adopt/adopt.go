@@ -17,8 +17,9 @@ type Adopter struct {
 	commits *commit.Committer
 	flusher *flush.Flusher
 
-	drifts  [kind.Most]atomic.Pointer[Drift] // by kind
-	settled [kind.Most]atomic.Int64          // by kind: time of the folder of which the missing files were judged, Unix nanoseconds
+	drifts [kind.Most]atomic.Pointer[Drift] // by kind
+	// by kind: time of the folder of which the missing files were judged, Unix nanoseconds
+	settled [kind.Most]atomic.Int64
 	parking parking
 }
 

@@ -9,7 +9,8 @@ import (
 )
 
 // AdoptOver takes over one document in the place of the version was, which stands; 0 is none.
-func (ed *Adopter) AdoptOver(ctx context.Context, held *wal.Held, k *engine.Kind, doc []byte, mtime time.Time, was wal.LSN) (engine.Version, error) {
+func (ed *Adopter) AdoptOver(ctx context.Context, held *wal.Held, k *engine.Kind, doc []byte, mtime time.Time,
+	was wal.LSN) (engine.Version, error) {
 	p, err := k.Parse(doc, "")
 	if err != nil {
 		return engine.Version{}, err

@@ -72,7 +72,8 @@ func (ed *Adopter) asideOf(ctx context.Context, e *docfile.Edit) (*engine.Kind, 
 	if k == nil || e.Where == "" {
 		return nil, nil
 	}
-	data, err := vfs.ReadText(ed.engine.Env().FS, filepath.Join(ed.engine.Env().Dir, filepath.FromSlash(e.Where)), places.StoredMost)
+	data, err := vfs.ReadText(ed.engine.Env().FS, filepath.Join(ed.engine.Env().Dir, filepath.FromSlash(e.Where)),
+		places.StoredMost)
 	if err != nil {
 		return nil, nil
 	}

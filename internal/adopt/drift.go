@@ -52,7 +52,8 @@ func (ed *Adopter) Reconcile(ctx context.Context) {
 		}
 		ed.drifts[k.At].Store(drift)
 		if drift.Count > 0 {
-			ed.engine.Env().Logger.Warn("files and index do not agree: run memctl verify", "folder", k.Name(), "missing", len(drift.Missing)-len(drift.Restored)-len(drift.Deleted),
+			ed.engine.Env().Logger.Warn("files and index do not agree: run memctl verify", "folder", k.Name(), "missing",
+				len(drift.Missing)-len(drift.Restored)-len(drift.Deleted),
 				"put back", len(drift.Restored), "deleted by hand", len(drift.Deleted), "strangers", len(drift.Stranger))
 			ed.engine.Env().Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Count: drift.Count})
 		}

@@ -71,12 +71,14 @@ func (ed *Adopter) deletesByHand(k *engine.Kind) bool {
 	if ed.engine.Settings().Unknown() {
 		return true
 	}
-	return ed.engine.Settings().Now().AdoptsDeletions() && (ed.engine.Log().Leader() != 0 || !ed.engine.Log().Distrusted() && !ed.quiet(k))
+	return ed.engine.Settings().Now().AdoptsDeletions() &&
+		(ed.engine.Log().Leader() != 0 || !ed.engine.Log().Distrusted() && !ed.quiet(k))
 }
 
 // newestOf is the newest version of a document, and whether it is in its file: else a
 // flush is due, and that judges what stands there.
-func (ed *Adopter) newestOf(ctx context.Context, k *engine.Kind, id string) (v engine.Version, flushed bool, err error) {
+func (ed *Adopter) newestOf(ctx context.Context, k *engine.Kind,
+	id string) (v engine.Version, flushed bool, err error) {
 	to := ed.engine.Log().Flushed() // before: what it does not cover now, is not judged
 	v, err = ed.engine.Find(ctx, k, id, false)
 	return v, err == nil && v.LSN < to, err

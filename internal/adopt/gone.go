@@ -89,7 +89,8 @@ func accident(gone, all int64) bool {
 }
 
 // errUndecided is the error of files that are gone while the setting that decides about them is unknown.
-var errUndecided = fmt.Errorf("%w: files are missing, and config.json is not valid: correct it, then they are restored or adopted as deleted",
+var errUndecided = fmt.Errorf("%w: files are missing, and config.json is not valid: correct it, then they are "+
+	"restored or adopted as deleted",
 	errs.ErrInvalid)
 
 // Restore makes a folder again that is gone though nothing was in it: git stash -u removes empty folders, and
@@ -130,7 +131,8 @@ func (f *Files) settle(ctx context.Context, folder string, ids []string, unseen 
 	ed.engine.Settings().Reread()
 	if ed.engine.Settings().Gone() {
 		ed.engine.Env().Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Count: len(ids),
-			Note: "config.json is gone too, as in a git branch without the store: nothing is deleted or restored until it is back"})
+			Note: "config.json is gone too, as in a git branch without the store: nothing is deleted or restored until it is " +
+				"back"})
 		return nil
 	}
 	if ed.engine.Settings().Unknown() {
@@ -144,13 +146,15 @@ func (f *Files) settle(ctx context.Context, folder string, ids []string, unseen 
 		if err := k.Make(); err != nil {
 			return err
 		}
-		ed.engine.Env().Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Err: err, Count: len(ids), Note: "the folder was missing and was created again"})
+		ed.engine.Env().Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Err: err, Count: len(ids),
+			Note: "the folder was missing and was created again"})
 	case err != nil:
 		return err
 	case adopt && accident(int64(len(ids)), all):
 		adopt = false
 		ed.engine.Env().Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Count: len(ids),
-			Note: fmt.Sprintf("%d of %d files are missing at once, which is not treated as their deletion: memctl rm deletes", len(ids), all)})
+			Note: fmt.Sprintf("%d of %d files are missing at once, which is not treated as their deletion: memctl rm deletes",
+				len(ids), all)})
 	}
 	strays, err := f.strays(ctx, k, ids)
 	if err != nil {
@@ -172,7 +176,8 @@ func (f *Files) settle(ctx context.Context, folder string, ids []string, unseen 
 }
 
 // stillGone says whether the file of a document's newest version is gone.
-func (ed *Adopter) stillGone(ctx context.Context, _ *wal.Held, k *engine.Kind, id string) (v engine.Version, gone bool, err error) {
+func (ed *Adopter) stillGone(ctx context.Context, _ *wal.Held, k *engine.Kind,
+	id string) (v engine.Version, gone bool, err error) {
 	v, flushed, err := ed.newestOf(ctx, k, id)
 	if err != nil || !flushed {
 		return v, false, ignoreNotFound(err) // written again meanwhile, or deleted
@@ -198,7 +203,8 @@ func (ed *Adopter) DeletionPart(k *engine.Kind, id string, was wal.LSN) *commit.
 func (ed *Adopter) kept(ctx context.Context, k *engine.Kind, id string, at wal.LSN) (engine.Version, error) {
 	v, ok := ed.engine.FromLog(ctx, k, id, at)
 	if !ok {
-		return v, &errs.CorruptionError{Path: k.File(id), Offset: -1, LSN: at, Err: errors.New("the file is missing, and the log no longer has it: run memctl verify")}
+		return v, &errs.CorruptionError{Path: k.File(id), Offset: -1, LSN: at,
+			Err: errors.New("the file is missing, and the log no longer has it: run memctl verify")}
 	}
 	return v, nil
 }

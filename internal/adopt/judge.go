@@ -55,7 +55,8 @@ func (ed *Adopter) unread(ctx context.Context, k *engine.Kind, id string) (engin
 	if _, _, err := k.Read(k.FileName(id), places.StoredMost); vfs.IsPermission(err) {
 		return engine.Version{}, ed.engine.Env().IOError("reading", k.Path(k.FileName(id)), err)
 	}
-	return engine.Version{}, &errs.CorruptionError{Path: k.File(id), Offset: -1, LSN: place.Version, Err: engine.ErrMismatch}
+	return engine.Version{}, &errs.CorruptionError{Path: k.File(id), Offset: -1, LSN: place.Version,
+		Err: engine.ErrMismatch}
 }
 
 func (ed *Adopter) judgeLocked(ctx context.Context, held *wal.Held, k *engine.Kind, id string) (engine.Version, error) {
@@ -133,8 +134,10 @@ func (ed *Adopter) decide(ctx context.Context, k *engine.Kind, is *Verdict) erro
 		} else if other.ID != id {
 			err = k.Misplaced(other.ID)
 		}
-		return ed.keepServing(ctx, k, is, old, err, "edited by hand, and not valid", &errs.CorruptionError{Path: k.File(id), Offset: -1, LSN: old.LSN,
-			Err: fmt.Errorf("the file was edited by hand and is not valid, and the log no longer has the version before: correct it, or run memctl verify: %w", err)})
+		return ed.keepServing(ctx, k, is, old, err, "edited by hand, and not valid",
+			&errs.CorruptionError{Path: k.File(id), Offset: -1, LSN: old.LSN,
+				Err: fmt.Errorf("the file was edited by hand and is not valid, and the log no longer has the version before: "+
+					"correct it, or run memctl verify: %w", err)})
 	}
 	if !p.Updated.IsZero() && p.Updated.Truncate(time.Microsecond).Before(old.Line.UpdatedAt.Truncate(time.Microsecond)) {
 		// It was made of an older version than the one that stood here: an editor that had the
@@ -151,13 +154,15 @@ func (ed *Adopter) decide(ctx context.Context, k *engine.Kind, is *Verdict) erro
 
 // keepServing leaves a file that cannot be taken over where it is, tells of it once, and
 // serves what was there before; lost is the error when nothing has that any more.
-func (ed *Adopter) keepServing(ctx context.Context, k *engine.Kind, is *Verdict, old engine.Version, why error, what string, lost error) error {
+func (ed *Adopter) keepServing(ctx context.Context, k *engine.Kind, is *Verdict, old engine.Version, why error,
+	what string, lost error) error {
 	v, ok := ed.engine.FromLog(ctx, k, is.ID, old.LSN)
 	if !ok {
 		return lost
 	}
 	if info, err := k.Stat(is.name); err != nil || ed.engine.Health().TellOnce(k.File(is.ID), info, why) {
-		ed.engine.Env().Event(env.Event{Kind: env.EventDrift, ID: is.ID, Path: k.File(is.ID), Err: why, Note: what + "; the version before it is served"})
+		ed.engine.Env().Event(env.Event{Kind: env.EventDrift, ID: is.ID, Path: k.File(is.ID), Err: why,
+			Note: what + "; the version before it is served"})
 	}
 	is.Version = v
 	return nil
@@ -166,7 +171,8 @@ func (ed *Adopter) keepServing(ctx context.Context, k *engine.Kind, is *Verdict,
 // conflict says whether an edit was made of an older version than the newest, which is
 // then kept: the edit is set aside and reported. When the log no longer has the newer
 // one, the edit is all that there is.
-func (ed *Adopter) conflict(ctx context.Context, k *engine.Kind, old engine.Version, p *engine.Parsed) (engine.Version, bool) {
+func (ed *Adopter) conflict(ctx context.Context, k *engine.Kind, old engine.Version,
+	p *engine.Parsed) (engine.Version, bool) {
 	v, ok := ed.engine.FromLog(ctx, k, p.ID, old.LSN)
 	if !ok {
 		return engine.Version{}, false
@@ -176,7 +182,8 @@ func (ed *Adopter) conflict(ctx context.Context, k *engine.Kind, old engine.Vers
 	if stood, err := k.Parse(v.Doc, p.ID); err == nil && !p.Updated.Before(*stood.Updated) {
 		return engine.Version{}, false
 	}
-	why := fmt.Errorf("edited from the version of %s, which that of %s had replaced", p.Updated.Format(time.RFC3339Nano), old.Line.UpdatedAt.Format(time.RFC3339Nano))
+	why := fmt.Errorf("edited from the version of %s, which that of %s had replaced", p.Updated.Format(time.RFC3339Nano),
+		old.Line.UpdatedAt.Format(time.RFC3339Nano))
 	ed.engine.Env().Event(env.Event{Kind: env.EventEdit, ID: p.ID, Path: k.File(p.ID), Err: why})
 	return v, true
 }
@@ -196,7 +203,8 @@ func (ed *Adopter) restore(ctx context.Context, k *engine.Kind, is *Verdict, old
 	is.back = is.restored
 	if errors.Is(why, fs.ErrNotExist) { // no damage: it was deleted by hand
 		if is.note = deletedByHand; !is.back {
-			ed.engine.Env().Event(env.Event{Kind: env.EventDrift, ID: is.ID, Path: k.File(is.ID), Note: is.note, Err: fs.ErrNotExist})
+			ed.engine.Env().Event(env.Event{Kind: env.EventDrift, ID: is.ID, Path: k.File(is.ID), Note: is.note,
+				Err: fs.ErrNotExist})
 		}
 		return nil
 	}
@@ -204,6 +212,7 @@ func (ed *Adopter) restore(ctx context.Context, k *engine.Kind, is *Verdict, old
 	if is.restored && !ed.engine.Env().ReadOnly {
 		what = "restored from the log"
 	}
-	ed.engine.Env().Event(env.Event{Kind: env.EventCorruption, ID: is.ID, Path: k.File(is.ID), Err: fmt.Errorf("%w; %s", why, what)})
+	ed.engine.Env().Event(env.Event{Kind: env.EventCorruption, ID: is.ID, Path: k.File(is.ID),
+		Err: fmt.Errorf("%w; %s", why, what)})
 	return nil
 }

@@ -66,7 +66,8 @@ func (f *Files) Look(ctx context.Context, folder string, names []string) (absent
 
 // suspects are those among some files, and the names of files that somebody has edited
 // before the version that they were made of was flushed, and of files that are not there.
-func (ed *Adopter) suspects(ctx context.Context, k *engine.Kind, names []string) (due []Suspect, early, absent []string, err error) {
+func (ed *Adopter) suspects(ctx context.Context, k *engine.Kind,
+	names []string) (due []Suspect, early, absent []string, err error) {
 	for _, name := range names {
 		if ctx.Err() != nil {
 			return due, early, absent, ctx.Err()
@@ -189,7 +190,8 @@ func (ed *Adopter) judgeSome(ctx context.Context, k *engine.Kind, due []Suspect)
 			due[i].Adopted(a)
 		}
 		switch {
-		case v.Err == nil, errors.Is(v.Err, fs.ErrNotExist), errors.Is(v.Err, errs.ErrNotFound): // not of this moment any more
+		case v.Err == nil, errors.Is(v.Err, fs.ErrNotExist), errors.Is(v.Err, errs.ErrNotFound):
+			// not of this moment any more
 		case errors.Is(v.Err, errs.ErrClosed), errors.Is(v.Err, errs.ErrReadOnly), ctx.Err() != nil:
 			return n, nil, v.Err
 		case errors.Is(v.Err, errs.ErrConflict), errors.Is(v.Err, engine.ErrMoved), errors.Is(v.Err, errs.ErrTruncated):
@@ -248,5 +250,6 @@ func (ed *Adopter) reported(k *engine.Kind, name string, err error) {
 		return
 	}
 	ed.engine.Env().Logger.Warn("an edit could not be taken over", "path", path, "err", err)
-	ed.engine.Env().Event(env.Event{Kind: env.EventDrift, Path: path, Err: err, Note: "the file stays as it is until it is corrected or replaced"})
+	ed.engine.Env().Event(env.Event{Kind: env.EventDrift, Path: path, Err: err,
+		Note: "the file stays as it is until it is corrected or replaced"})
 }

@@ -21,9 +21,11 @@ const olderLook = 100
 // tell, for a re-embedding leaves that. ok is false where it is to be taken as it is; a vector that
 // the log no longer has cannot be told from a person's. stood is the version that the edit
 // replaces.
-func (ed *Adopter) withoutOlder(ctx context.Context, k *engine.Kind, p *engine.Parsed, data []byte, old engine.Version) (doc []byte, stood engine.Version, ok bool, err error) {
+func (ed *Adopter) withoutOlder(ctx context.Context, k *engine.Kind, p *engine.Parsed, data []byte,
+	old engine.Version) (doc []byte, stood engine.Version, ok bool, err error) {
 	model := ed.vectors.Model()
-	if k != ed.engine.Kinds().Memories || model.Since == 0 || old.LSN < model.Since || len(p.Vector) == 0 || model.Older(old.LSN, old.Line.VectorNumber()) {
+	if k != ed.engine.Kinds().Memories || model.Since == 0 || old.LSN < model.Since || len(p.Vector) == 0 ||
+		model.Older(old.LSN, old.Line.VectorNumber()) {
 		return nil, stood, false, nil
 	}
 	if stood, ok = ed.engine.FromLog(ctx, k, p.ID, old.LSN); !ok {
@@ -33,7 +35,8 @@ func (ed *Adopter) withoutOlder(ctx context.Context, k *engine.Kind, p *engine.P
 	if err != nil || slices.Equal(has.Vector, p.Vector) || !ed.hadBefore(ctx, k, p, old.LSN, model.Since) {
 		return nil, stood, false, nil
 	}
-	m, err := memstore.Decode(data, memstore.DecodeOptions{Limits: kind.Stored, Location: ed.engine.Env().NaiveTimes, ID: p.ID})
+	m, err := memstore.Decode(data,
+		memstore.DecodeOptions{Limits: kind.Stored, Location: ed.engine.Env().NaiveTimes, ID: p.ID})
 	if err != nil {
 		return nil, stood, false, err
 	}

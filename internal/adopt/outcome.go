@@ -37,7 +37,8 @@ func (ed *Adopter) carryOut(ctx context.Context, held *wal.Held, k *engine.Kind,
 		case err != nil:
 			ed.engine.Env().Logger.Error("putting a damaged file back", "id", v.ID, "err", err)
 		default:
-			ed.engine.Env().Event(env.Event{Kind: env.EventRestored, ID: v.ID, Path: k.File(v.ID), LSN: v.Version.LSN, Note: v.note})
+			ed.engine.Env().Event(env.Event{Kind: env.EventRestored, ID: v.ID, Path: k.File(v.ID), LSN: v.Version.LSN,
+				Note: v.note})
 		}
 	}
 	// A file that was empty may have been half saved, and the rest have come since.
@@ -52,7 +53,8 @@ func (ed *Adopter) PutBack(ctx context.Context, held *wal.Held, k *engine.Kind, 
 
 // putAllBack puts versions into their files again. What stands there is not ours, and the round
 // sets it aside: the edits.
-func (ed *Adopter) putAllBack(ctx context.Context, _ *wal.Held, k *engine.Kind, list []*Verdict) ([]docfile.Edit, error) {
+func (ed *Adopter) putAllBack(ctx context.Context, _ *wal.Held, k *engine.Kind,
+	list []*Verdict) ([]docfile.Edit, error) {
 	changes := make([]docfile.Change, len(list))
 	for i, is := range list {
 		v := is.Version

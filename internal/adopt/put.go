@@ -26,7 +26,8 @@ type Adoption struct {
 // adoption prepares the bytes of an edited file for the log, except for an embedding of an older
 // model. old is the version that it replaces, zero where it is a file that somebody made; mtime is
 // the file's, for such a one.
-func (ed *Adopter) adoption(ctx context.Context, k *engine.Kind, p *engine.Parsed, data []byte, mtime time.Time, old engine.Version) (*Adoption, error) {
+func (ed *Adopter) adoption(ctx context.Context, k *engine.Kind, p *engine.Parsed, data []byte, mtime time.Time,
+	old engine.Version) (*Adoption, error) {
 	a := &Adoption{file: data, doc: data}
 	ed.times(p, &old, mtime)
 	doc, stood, renewed, err := ed.withoutOlder(ctx, k, p, data, old)
@@ -61,7 +62,8 @@ func (ed *Adopter) adoption(ctx context.Context, k *engine.Kind, p *engine.Parse
 	if previous == 0 { // a file that somebody made
 		previous = ed.engine.State().Deletion(k.Letter, p.ID)
 	}
-	value, inflated := ed.engine.Codec().Encode(nil, &record.Record{Previous: previous, Created: old.LSN == 0, Line: line, Vector: p.Vector, Doc: a.doc})
+	value, inflated := ed.engine.Codec().Encode(nil,
+		&record.Record{Previous: previous, Created: old.LSN == 0, Line: line, Vector: p.Vector, Doc: a.doc})
 	a.Part = commit.Part{
 		ID:           p.ID,
 		Entry:        wal.Entry{Key: k.Key(p.ID), Kind: record.KindPut, Value: value, Inflated: inflated},
@@ -73,7 +75,8 @@ func (ed *Adopter) adoption(ctx context.Context, k *engine.Kind, p *engine.Parse
 }
 
 // Adopt takes over one document, in the place of a version if there is one.
-func (ed *Adopter) Adopt(ctx context.Context, held *wal.Held, k *engine.Kind, p *engine.Parsed, data []byte, mtime time.Time, old engine.Version) (engine.Version, error) {
+func (ed *Adopter) Adopt(ctx context.Context, held *wal.Held, k *engine.Kind, p *engine.Parsed, data []byte,
+	mtime time.Time, old engine.Version) (engine.Version, error) {
 	a, err := ed.adoption(ctx, k, p, data, mtime, old)
 	if err != nil {
 		return engine.Version{}, err

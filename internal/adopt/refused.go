@@ -109,7 +109,8 @@ func (ed *Adopter) Problems() (problems []error) {
 		}
 	}
 	if n > engine.ProblemsShown {
-		problems = append(problems, fmt.Errorf("%s cannot be taken over: run memctl verify", human.Count(int(n-engine.ProblemsShown), "more file", "more files")))
+		problems = append(problems, fmt.Errorf("%s cannot be taken over: run memctl verify",
+			human.Count(int(n-engine.ProblemsShown), "more file", "more files")))
 	}
 	return problems
 }

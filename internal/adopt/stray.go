@@ -48,7 +48,8 @@ func (f *Files) strays(ctx context.Context, k *engine.Kind, ids []string) (map[s
 				if wanted[p.ID] && (in != k || k.FileName(p.ID) != name) {
 					found[p.ID] = append(found[p.ID], s)
 				}
-			case errors.Is(err, fs.ErrNotExist), errors.Is(err, errs.ErrInvalid), errors.Is(err, errs.ErrCorrupt), errors.Is(err, errs.ErrTooLarge), vfs.IsPermission(err):
+			case errors.Is(err, fs.ErrNotExist), errors.Is(err, errs.ErrInvalid), errors.Is(err, errs.ErrCorrupt),
+				errors.Is(err, errs.ErrTooLarge), vfs.IsPermission(err):
 			default: // not read is not absent
 				return nil, fmt.Errorf("looking for what was renamed: %s: %w", s.path(), err)
 			}
@@ -71,7 +72,8 @@ func (s *stray) read(k *engine.Kind) (data []byte, p engine.Parsed, err error) {
 // one of the files with another name does, or is an edit of it, which is taken over then;
 // not an older copy. They stay as they are, and are told as every one that is in the wrong
 // place.
-func (ed *Adopter) renamed(ctx context.Context, _ *wal.Held, k *engine.Kind, id string, was engine.Version, strays []*stray) (*Verdict, error) {
+func (ed *Adopter) renamed(ctx context.Context, _ *wal.Held, k *engine.Kind, id string, was engine.Version,
+	strays []*stray) (*Verdict, error) {
 	is := &Verdict{ID: id, name: k.FileName(id)}
 	var err error
 	if is.Version, err = ed.kept(ctx, k, id, was.LSN); err == nil {

@@ -44,7 +44,8 @@ func (ed *Adopter) Newcomer(ctx context.Context, k *engine.Kind, data []byte, na
 	if err != nil {
 		v.Err = err
 		if _, stored := k.Parse(data, ""); stored != nil { // else only today's limits refuse it
-			v.Err = &errs.CorruptionError{Path: k.Name() + "/" + name, Offset: -1, Err: ed.engine.Kinds().Elsewhere(k, data, err)}
+			v.Err = &errs.CorruptionError{Path: k.Name() + "/" + name, Offset: -1,
+				Err: ed.engine.Kinds().Elsewhere(k, data, err)}
 		}
 		return v
 	}

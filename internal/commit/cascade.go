@@ -37,7 +37,8 @@ func (a *along) explain(err error) error {
 	if len(a.entries) == 0 || !errors.Is(err, errs.ErrBatchTooLarge) {
 		return err
 	}
-	return fmt.Errorf("%w; the batch also rewrites %d assemblies (%s is in some of them): remove the memories from some of them first", err, len(a.entries), human.Quote(a.of))
+	return fmt.Errorf("%w; the batch also rewrites %d assemblies (%s is in some of them): remove the memories from some "+
+		"of them first", err, len(a.entries), human.Quote(a.of))
 }
 
 // Joint prepares the assemblies of a commit: those that it names and those that
@@ -72,7 +73,8 @@ type touch struct {
 
 // Joint begins one.
 func (cm *Committer) Joint(ctx context.Context) *Joint {
-	return &Joint{st: cm, ctx: ctx, memories: map[string]MemoryChange{}, touched: map[string]*touch{}, Load: cm.engine.Load, model: cm.vectors.Model()}
+	return &Joint{st: cm, ctx: ctx, memories: map[string]MemoryChange{}, touched: map[string]*touch{},
+		Load: cm.engine.Load, model: cm.vectors.Model()}
 }
 
 // prepareAlong prepares the assemblies of a batch whose memories are prepared.
@@ -127,7 +129,8 @@ func (cm *Committer) prepareAlong(ctx context.Context, w *work, ops []Op) error 
 }
 
 // goAlong adds to a batch what changes along with the memories that it writes or deletes.
-func (cm *Committer) goAlong(ctx context.Context, held *wal.Held, memories map[string]MemoryChange, b *wal.Batch) error {
+func (cm *Committer) goAlong(ctx context.Context, held *wal.Held, memories map[string]MemoryChange,
+	b *wal.Batch) error {
 	b.Frees = true
 	for _, c := range memories {
 		b.Frees = b.Frees && c.Deleted
@@ -215,7 +218,8 @@ func (j *Joint) others() error {
 			continue // gone since
 		}
 		if errors.Is(err, errs.ErrCorrupt) {
-			j.st.engine.Env().Logger.Warn("an assembly stays as it is: it cannot be read: run memctl verify", "id", id, "err", err)
+			j.st.engine.Env().Logger.Warn("an assembly stays as it is: it cannot be read: run memctl verify", "id", id, "err",
+				err)
 			continue
 		}
 		if err != nil {
@@ -231,7 +235,8 @@ func (j *Joint) others() error {
 		// One whose members move is written even if they leave its composite where it is: a process
 		// that is just composing it may have read some of them before and some after, and learns of
 		// that by its version alone.
-		if removed == 0 && !t.moved && slices.Equal(a.CompositeEmbedding, was.CompositeEmbedding) && slices.Equal(a.HyperbolicEmbedding, was.HyperbolicEmbedding) {
+		if removed == 0 && !t.moved && slices.Equal(a.CompositeEmbedding, was.CompositeEmbedding) &&
+			slices.Equal(a.HyperbolicEmbedding, was.HyperbolicEmbedding) {
 			continue
 		}
 		entry, err := j.Entry(a, &old, old.LSN)
@@ -389,10 +394,14 @@ func (j *Joint) Entry(a *assembly.Assembly, old *engine.Version, previous wal.LS
 	if err != nil {
 		return wal.Entry{}, err
 	}
-	doc, line, err := assembly.Prepare(a, prev, cm.engine.Env().Clock(), assembly.PrepareOptions{Limits: cm.engine.Settings().Now().AssemblyLimits(), Rand: cm.engine.Env().System.Rand, Misfit: misfit})
+	doc, line, err := assembly.Prepare(a, prev, cm.engine.Env().Clock(),
+		assembly.PrepareOptions{Limits: cm.engine.Settings().Now().AssemblyLimits(), Rand: cm.engine.Env().System.Rand,
+			Misfit: misfit})
 	if err != nil {
 		return wal.Entry{}, err
 	}
-	value, inflated := cm.engine.Codec().Encode(nil, &record.Record{Previous: previous, Created: old.LSN == 0, Line: line, Vector: a.CompositeEmbedding, Doc: doc})
-	return wal.Entry{Key: cm.engine.Kinds().Assemblies.Key(a.ID), Kind: record.KindPut, Value: value, Inflated: inflated}, nil
+	value, inflated := cm.engine.Codec().Encode(nil,
+		&record.Record{Previous: previous, Created: old.LSN == 0, Line: line, Vector: a.CompositeEmbedding, Doc: doc})
+	return wal.Entry{Key: cm.engine.Kinds().Assemblies.Key(a.ID), Kind: record.KindPut, Value: value, Inflated: inflated},
+		nil
 }

@@ -114,7 +114,8 @@ func (cm *Committer) commit(ctx context.Context, ops []Op, seen Reads, listed wa
 			if err := turn.take(ctx, conflict.Key); err != nil {
 				return err
 			}
-			cm.engine.Env().Logger.Debug("preparing again: it was changed meanwhile", "key", conflict.Key, "expected", conflict.LSN, "found", conflict.Found)
+			cm.engine.Env().Logger.Debug("preparing again: it was changed meanwhile", "key", conflict.Key, "expected",
+				conflict.LSN, "found", conflict.Found)
 			continue
 		}
 		if err != nil {
@@ -139,7 +140,8 @@ const busyPause = time.Millisecond
 
 // attempt prepares the operations and appends them, once. What it returns are they with
 // the deletions that the store's limits have added; nil when there was nothing to do.
-func (cm *Committer) attempt(ctx context.Context, w *work, ops []Op, seen Reads, listed wal.LSN, puts bool) ([]Op, error) {
+func (cm *Committer) attempt(ctx context.Context, w *work, ops []Op, seen Reads, listed wal.LSN,
+	puts bool) ([]Op, error) {
 	defer func() { cm.counts.Evictions.Leave(w.turn) }()
 	all, err := cm.prepare(ctx, w, ops, seen, listed)
 	if err != nil {
@@ -238,7 +240,8 @@ func (cm *Committer) prepare(ctx context.Context, w *work, ops []Op, seen Reads,
 				late, of = i, &ops[i].Conds
 			}
 			if of.Any() {
-				return nil, &errs.BatchError{Index: late, Key: ops[late].ID, Err: fmt.Errorf("%w: a condition on an id that the batch has named before", errs.ErrInvalid)}
+				return nil, &errs.BatchError{Index: late, Key: ops[late].ID,
+					Err: fmt.Errorf("%w: a condition on an id that the batch has named before", errs.ErrInvalid)}
 			}
 			ops[j].Conds.inherit(&ops[i].Conds)
 			continue
@@ -334,14 +337,16 @@ func (cm *Committer) prepareAll(ctx context.Context, w *work, ops []Op) {
 	for k := range n {
 		from, to, values := k*len(ops)/n, (k+1)*len(ops)/n, w.arena(k)
 		wg.Go(func() {
-			cm.prepareSome(ctx, ops[from:to], w.prepared[from:to], values, func(i int) time.Time { return began.Add(time.Duration(from+i) * time.Microsecond) })
+			cm.prepareSome(ctx, ops[from:to], w.prepared[from:to], values,
+				func(i int) time.Time { return began.Add(time.Duration(from+i) * time.Microsecond) })
 		})
 	}
 	wg.Wait()
 }
 
 // prepareSome prepares operations, each as of its time.
-func (cm *Committer) prepareSome(ctx context.Context, ops []Op, out []prepared, values *arena, at func(i int) time.Time) {
+func (cm *Committer) prepareSome(ctx context.Context, ops []Op, out []prepared, values *arena,
+	at func(i int) time.Time) {
 	for i := range out {
 		if out[i].wanted && ops[i].kind == cm.engine.Kinds().Memories {
 			out[i].err = cm.prepareOne(ctx, &ops[i], &out[i], values, at(i))
@@ -433,7 +438,8 @@ func (cm *Committer) prepareOne(ctx context.Context, o *Op, p *prepared, values 
 }
 
 // preparePut prepares a put that replaces old, which has no LSN where there is none.
-func (cm *Committer) preparePut(o *Op, p *prepared, values *arena, old *engine.Version, hint uint64, now time.Time) error {
+func (cm *Committer) preparePut(o *Op, p *prepared, values *arena, old *engine.Version, hint uint64,
+	now time.Time) error {
 	found, previous := old.LSN != 0, old.LSN
 	if !found {
 		previous = cm.engine.State().Deletion(kind.Memories.Letter, o.ID)
@@ -458,7 +464,9 @@ func (cm *Committer) preparePut(o *Op, p *prepared, values *arena, old *engine.V
 	if prev != nil && prev.VectorID == number {
 		number = 0 // the vector that had it may be another one
 	}
-	doc, line, err := memstore.Prepare(m, prev, now, memstore.PrepareOptions{Limits: cm.engine.Settings().Now().MemoryLimits(), Rand: cm.engine.Env().System.Rand, Buffer: values.scratch, VectorID: number, KeepUpdated: o.Derived})
+	doc, line, err := memstore.Prepare(m, prev, now,
+		memstore.PrepareOptions{Limits: cm.engine.Settings().Now().MemoryLimits(), Rand: cm.engine.Env().System.Rand,
+			Buffer: values.scratch, VectorID: number, KeepUpdated: o.Derived})
 	if err != nil {
 		return err
 	}
@@ -469,7 +477,8 @@ func (cm *Committer) preparePut(o *Op, p *prepared, values *arena, old *engine.V
 		p.doc = bytes.Clone(doc)
 	}
 	p.effect.Is, p.effect.IsSession = counts.Sum{N: 1, Bytes: int64(len(doc))}, m.Session()
-	p.precondition = wal.Precondition{Key: engine.MemoryKey(m.ID), LSN: old.LSN, Hint: hint, Chained: !found, Deletion: previous}
+	p.precondition = wal.Precondition{Key: engine.MemoryKey(m.ID), LSN: old.LSN, Hint: hint, Chained: !found,
+		Deletion: previous}
 	p.entry = wal.Entry{Key: p.precondition.Key, Kind: record.KindPut, Value: value, Inflated: inflated}
 	o.Written = true
 	return nil

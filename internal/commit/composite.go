@@ -54,7 +54,8 @@ func (j *Joint) Compose(a, was *assembly.Assembly) error {
 		return failed
 	}
 	if odd > 0 {
-		j.st.engine.Env().Logger.Warn("members whose embedding has another dimension do not count in the composite", "assembly", a.ID, "members", odd)
+		j.st.engine.Env().Logger.Warn("members whose embedding has another dimension do not count in the composite",
+			"assembly", a.ID, "members", odd)
 	}
 	a.CompositeEmbedding = composite
 	j.curve(a)
@@ -79,7 +80,8 @@ func (j *Joint) Dimension() (int, error) {
 // found. Where no vector has decided it yet this one does; see fitVectors.
 func (j *Joint) fits(a, given, was *assembly.Assembly) error {
 	n := len(a.CompositeEmbedding)
-	if j.Held != nil || n == 0 || !slices.Equal(a.CompositeEmbedding, given.CompositeEmbedding) || was != nil && slices.Equal(a.CompositeEmbedding, was.CompositeEmbedding) {
+	if j.Held != nil || n == 0 || !slices.Equal(a.CompositeEmbedding, given.CompositeEmbedding) ||
+		was != nil && slices.Equal(a.CompositeEmbedding, was.CompositeEmbedding) {
 		return nil
 	}
 	dim, decided, err := j.st.vectors.Dimension(j.ctx)
@@ -93,7 +95,8 @@ func (j *Joint) fits(a, given, was *assembly.Assembly) error {
 		j.out.preconditions = append(j.out.preconditions, decided)
 	}
 	if dim != 0 && n != dim {
-		return &errs.FieldError{Field: "composite_embedding", Value: fmt.Sprintf("of %d dimensions", n), Limit: fmt.Sprintf("%d dimensions, as the store's vectors", dim), Err: vector.ErrDimension}
+		return &errs.FieldError{Field: "composite_embedding", Value: fmt.Sprintf("of %d dimensions", n),
+			Limit: fmt.Sprintf("%d dimensions, as the store's vectors", dim), Err: vector.ErrDimension}
 	}
 	return nil
 }

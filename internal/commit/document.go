@@ -29,7 +29,8 @@ func (cm *Committer) PutDocument(ctx context.Context, k *engine.Kind, doc []byte
 		if old == 0 {
 			previous = cm.engine.State().Deletion(k.Letter, p.ID)
 		}
-		value, inflated := cm.engine.Codec().Encode(nil, &record.Record{Previous: previous, Created: old == 0, Line: line, Doc: doc})
+		value, inflated := cm.engine.Codec().Encode(nil,
+			&record.Record{Previous: previous, Created: old == 0, Line: line, Doc: doc})
 		return &Part{
 			ID:           p.ID,
 			Entry:        wal.Entry{Key: k.Key(p.ID), Kind: record.KindPut, Value: value, Inflated: inflated},
@@ -55,7 +56,8 @@ func (cm *Committer) DeleteDocument(ctx context.Context, k *engine.Kind, id stri
 }
 
 // document commits what part makes of the newest version of a document, 0 where there is none.
-func (cm *Committer) document(ctx context.Context, k *engine.Kind, id string, part func(old wal.LSN) (*Part, error)) (wal.LSN, error) {
+func (cm *Committer) document(ctx context.Context, k *engine.Kind, id string,
+	part func(old wal.LSN) (*Part, error)) (wal.LSN, error) {
 	for try := 1; ; try++ {
 		old, err := cm.engine.Find(ctx, k, id, false)
 		if err != nil && !errors.Is(err, errs.ErrNotFound) {

@@ -139,10 +139,12 @@ func (cm *Committer) keepOne(p predecessor) (wal.Entry, bool, error) {
 		return wal.Entry{}, false, unreadable(k, id, p.at, err)
 	}
 	if err != nil {
-		cm.engine.Env().Logger.Warn("the version that is replaced is in neither log nor archive, and cannot be read: history will not have it", "kind", k.Noun, "id", id, "version", p.at, "err", err)
+		cm.engine.Env().Logger.Warn("the version that is replaced is in neither log nor archive, and cannot be read: "+
+			"history will not have it", "kind", k.Noun, "id", id, "version", p.at, "err", err)
 		return wal.Entry{}, false, nil
 	}
-	value, inflated := cm.engine.Codec().Encode(nil, &record.Record{Previous: p.at, Line: record.KeptLine(nil, place.Entry.Mtime, line), Doc: doc})
+	value, inflated := cm.engine.Codec().Encode(nil,
+		&record.Record{Previous: p.at, Line: record.KeptLine(nil, place.Entry.Mtime, line), Doc: doc})
 	return wal.Entry{Key: record.KeptKey(p.key), Kind: record.KindKept, Value: value, Inflated: inflated}, true, nil
 }
 
@@ -157,12 +159,14 @@ func unreadable(k *engine.Kind, id string, at wal.LSN, err error) error {
 	if vfs.IsPermission(err) {
 		remedy = "retry when it can be read, or remove it without a copy: memctl purge ID"
 	}
-	return fmt.Errorf("%s %s: version %d has no copy but its file, which cannot be read now, so that it is neither replaced nor deleted: %w; %s", k.Noun, human.Quote(id), at, err, remedy)
+	return fmt.Errorf("%s %s: version %d has no copy but its file, which cannot be read now, so that it is neither "+
+		"replaced nor deleted: %w; %s", k.Noun, human.Quote(id), at, err, remedy)
 }
 
 // oversized is a file that was not put into this log: it was restored, or taken in, as it is.
 func oversized(k *engine.Kind, id string, at wal.LSN, limit uint64) error {
-	return fmt.Errorf("%s %s: %w: version %d has no copy but its file, and one would take more than the %d bytes that a commit may have in this log (half a segment); remove it without a copy: memctl purge %s",
+	return fmt.Errorf("%s %s: %w: version %d has no copy but its file, and one would take more than the %d bytes that a "+
+		"commit may have in this log (half a segment); remove it without a copy: memctl purge %s",
 		k.Noun, human.Quote(id), errs.ErrTooLarge, at, limit, human.Quote(id))
 }
 
@@ -178,7 +182,9 @@ func (cm *Committer) mayKeep(ctx context.Context, held *wal.Held) error {
 	}
 	ok, err := log.RaiseFlushing(held, wal.FeatureKept)
 	if err == nil && !ok {
-		err = &errs.LockError{Path: cm.engine.Env().Dir, Err: errors.New("a program of an older version has the store open, or others are just opening it: retry, or end the older one")}
+		err = &errs.LockError{Path: cm.engine.Env().Dir,
+			Err: errors.New("a program of an older version has the store open, or others are just opening it: retry, or end " +
+				"the older one")}
 	}
 	return err
 }
@@ -188,5 +194,6 @@ func unkept(err error) error {
 	if !errors.Is(err, errs.ErrDiskFull) { // or nil
 		return err
 	}
-	return fmt.Errorf("%w; what is replaced or deleted has no copy but its file, and the log has no room for one: make room, or remove it without a copy: memctl purge ID", err)
+	return fmt.Errorf("%w; what is replaced or deleted has no copy but its file, and the log has no room for one: make "+
+		"room, or remove it without a copy: memctl purge ID", err)
 }

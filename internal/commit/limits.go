@@ -148,7 +148,8 @@ func (cm *Committer) inTurn(ctx context.Context, w *work, list []*counts.Demand,
 
 // evict adds the deletions that make room for a demand; looked is how far the log was applied
 // when the tally was read.
-func (cm *Committer) evict(ctx context.Context, w *work, ops []Op, seen Reads, d *counts.Demand, need counts.Sum, looked wal.LSN) ([]Op, error) {
+func (cm *Committer) evict(ctx context.Context, w *work, ops []Op, seen Reads, d *counts.Demand, need counts.Sum,
+	looked wal.LSN) ([]Op, error) {
 	if d.Never() {
 		return nil, d.Refusal()
 	}
@@ -165,7 +166,8 @@ func (cm *Committer) evict(ctx context.Context, w *work, ops []Op, seen Reads, d
 	var freed counts.Sum
 	busy := false
 	for n, tries := 0, 0; n < mostEvict && tries < 10*mostEvict && (freed.N < need.N || freed.Bytes < need.Bytes); {
-		c, taken, err := cm.counts.Evictions.Next(ctx, cm.counts, d.Session, func(id string) bool { _, read := seen[engine.MemoryKey(id)]; return own[id] || read })
+		c, taken, err := cm.counts.Evictions.Next(ctx, cm.counts, d.Session,
+			func(id string) bool { _, read := seen[engine.MemoryKey(id)]; return own[id] || read })
 		if err != nil {
 			return nil, err
 		}
@@ -176,7 +178,8 @@ func (cm *Committer) evict(ctx context.Context, w *work, ops []Op, seen Reads, d
 		tries++
 		o := Op{kind: cm.engine.Kinds().Memories, ID: c.ID, evicted: true}
 		p := prepared{wanted: true}
-		if err := cm.prepareOne(ctx, &o, &p, w.arena(0), cm.engine.Env().Clock()); err != nil && !errors.Is(err, errs.ErrNotFound) {
+		if err := cm.prepareOne(ctx, &o, &p, w.arena(0), cm.engine.Env().Clock()); err != nil &&
+			!errors.Is(err, errs.ErrNotFound) {
 			cm.counts.Evictions.Release([]counts.Candidate{*c}, true) // another one may do
 			return nil, fmt.Errorf("making room: memory %s: %w", human.Quote(c.ID), err)
 		}

@@ -39,7 +39,8 @@ func (cm *Committer) OlderComposite(ctx context.Context, model *index.Model, p *
 
 // countingVector is the vector that counts for the newest version of a memory; had
 // says that its document has one, whatever it is.
-func (cm *Committer) countingVector(ctx context.Context, model *index.Model, id string) (v []float32, had bool, err error) {
+func (cm *Committer) countingVector(ctx context.Context, model *index.Model,
+	id string) (v []float32, had bool, err error) {
 	j := cm.Joint(ctx)
 	j.Load = cm.engine.Settled
 	own, known, err := j.stored(id)

@@ -69,7 +69,8 @@ func forAll(ctx context.Context, err error) bool {
 	if ctx.Err() != nil {
 		return true
 	}
-	for _, all := range []error{errs.ErrClosed, errs.ErrReadOnly, errs.ErrDiskFull, errs.ErrSyncFailed, errs.ErrOutcomeUnknown, errs.ErrPermission, errs.ErrLocked} {
+	for _, all := range []error{errs.ErrClosed, errs.ErrReadOnly, errs.ErrDiskFull, errs.ErrSyncFailed,
+		errs.ErrOutcomeUnknown, errs.ErrPermission, errs.ErrLocked} {
 		if errors.Is(err, all) {
 			return true
 		}

@@ -62,7 +62,8 @@ func (cm *Committer) Transact(ctx context.Context, session *string, write Write,
 	var ran time.Duration
 	for tries := 1; ; tries++ {
 		took := cm.engine.Env().Clock().Sub(began)
-		if !held && (len(interests) > 0 && (tries > patience || took > longPatience) || tries > patience && took > someTime && ran < shortFunction) {
+		if !held && (len(interests) > 0 && (tries > patience || took > longPatience) ||
+			tries > patience && took > someTime && ran < shortFunction) {
 			x, err := cm.engine.Log().Exclusive(ctx)
 			if err != nil {
 				return err
@@ -77,7 +78,8 @@ func (cm *Committer) Transact(ctx context.Context, session *string, write Write,
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		tx := &Tx{cm: cm, ctx: ctx, session: session, seen: Reads{}, wrote: map[string]int{}, turn: &turn, interests: &interests}
+		tx := &Tx{cm: cm, ctx: ctx, session: session, seen: Reads{}, wrote: map[string]int{}, turn: &turn,
+			interests: &interests}
 		start := cm.engine.Env().Clock()
 		err := tx.run(f)
 		ran = cm.engine.Env().Clock().Sub(start)
@@ -93,7 +95,8 @@ func (cm *Committer) Transact(ctx context.Context, session *string, write Write,
 		}
 		var conflict *wal.ConflictError
 		if errors.As(err, &conflict) {
-			cm.engine.Env().Logger.Debug("running a transaction again", "key", conflict.Key, "expected", conflict.LSN, "found", conflict.Found)
+			cm.engine.Env().Logger.Debug("running a transaction again", "key", conflict.Key, "expected", conflict.LSN, "found",
+				conflict.Found)
 			if err := turn.take(ctx, conflict.Key); err != nil {
 				return err
 			}
@@ -152,7 +155,8 @@ func (tx *Tx) Load(k *engine.Kind, id string) (engine.Version, error) {
 }
 
 // load is Load by a way to read.
-func (tx *Tx) load(k *engine.Kind, id string, read func(ctx context.Context, k *engine.Kind, id string) (engine.Version, error)) (engine.Version, error) {
+func (tx *Tx) load(k *engine.Kind, id string,
+	read func(ctx context.Context, k *engine.Kind, id string) (engine.Version, error)) (engine.Version, error) {
 	v, err := read(tx.ctx, k, id)
 	gone := errors.Is(err, errs.ErrNotFound)
 	if err != nil && !gone {

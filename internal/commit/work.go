@@ -44,7 +44,8 @@ func New(eng *engine.Engine, vs *vectors.Vectors, cs *counts.Counts, pace Pace, 
 // Pace is what the flusher has to do with writers.
 type Pace interface {
 	Pressure(ctx context.Context, bytes func() int64) error // slows a writer while the log is far ahead of the files
-	BeatInline()                                            // says that this process lives, where nothing runs in the background
+	// says that this process lives, where nothing runs in the background
+	BeatInline()
 	RoundInline(ctx context.Context)
 	Wake(changes int) // hears of what was committed
 }

@@ -52,7 +52,9 @@ func (s Space) Full() bool { return s.Total > 0 && s.Free <= 0 || s.AllInodes > 
 // Say is what Health and the event say of it.
 func (s Space) Say(dir string) string {
 	if s.fewInodes() && s.Free > 0 {
-		return fmt.Sprintf("%s left on the file system of %s, every file takes one (df -i shows them): remove files, or delete memories", human.Count(int(s.Inodes), "inode is", "inodes are"), dir)
+		return fmt.Sprintf("%s left on the file system of %s, every file takes one (df -i shows them): remove files, or "+
+			"delete memories", human.Count(int(s.Inodes), "inode is", "inodes are"), dir)
 	}
-	return fmt.Sprintf("%s are left for %s, it should be %s: make room, or delete memories", human.Bytes(s.Free), dir, human.Bytes(s.Low))
+	return fmt.Sprintf("%s are left for %s, it should be %s: make room, or delete memories", human.Bytes(s.Free), dir,
+		human.Bytes(s.Low))
 }

@@ -18,7 +18,9 @@ func Look(eng *engine.Engine) (Space, error) {
 		return Space{}, err
 	}
 	durable, flushed := eng.Log().Durable(), eng.Log().Flushed()
-	s := Space{Free: v.Free, Total: v.Total, Low: low(v.Total, int64(eng.Log().SegmentSize()), int64(durable-min(durable, flushed))), Inodes: v.FreeFiles, AllInodes: v.Files}
+	s := Space{Free: v.Free, Total: v.Total,
+		Low: low(v.Total, int64(eng.Log().SegmentSize()), int64(durable-min(durable, flushed))), Inodes: v.FreeFiles,
+		AllInodes: v.Files}
 	if set := eng.State().Set(); set != nil {
 		defer set.Release()
 		if set.Base() != nil {

@@ -156,7 +156,8 @@ func (w *worker) postpone(c *Change, path string, err error) error {
 
 func (c *Change) note() Note {
 	n := Note{
-		Why:     "the file is not the one that was written here and matches no known version: it was created or saved by hand, or it is damaged",
+		Why: "the file is not the one that was written here and matches no known version: it was created or saved by " +
+			"hand, or it is damaged",
 		From:    c.Folder.rel(c.Name),
 		ID:      c.ID,
 		Version: c.Version,

@@ -199,7 +199,8 @@ func (e *emptying) file(path string, depth int) (doomed *temp) {
 	marked := info.Size == 0 || info.Mtime.Equal(surplusTime) || isDoomed(path)
 	switch {
 	case !marked && (e.surplus == nil || !e.surplus(rel, info, read)):
-		n := Note{Why: "left in tmp/ by a process that was killed: an edit that had just been displaced, or an incomplete temp file", From: rel}
+		n := Note{Why: "left in tmp/ by a process that was killed: an edit that had just been displaced, or an incomplete " +
+			"temp file", From: rel}
 		k, err := e.f.quarantine.take(f, path, n, granted)
 		if err != nil {
 			e.fail("set aside", path, err)
@@ -240,5 +241,6 @@ func (e *emptying) closed(path string) error {
 }
 
 func (e *emptying) park(path string, info vfs.Info) {
-	e.fail("park", path, e.f.parked.add(path, believed{folder: tempFolder, name: filepath.Base(path), size: info.Size, mtime: info.Mtime}))
+	e.fail("park", path, e.f.parked.add(path,
+		believed{folder: tempFolder, name: filepath.Base(path), size: info.Size, mtime: info.Mtime}))
 }

@@ -78,7 +78,8 @@ func (f *Folder) Read(name string, limit int64) ([]byte, vfs.Info, error) {
 			return data, info, err
 		}
 	}
-	return nil, vfs.Info{}, fmt.Errorf("read %s: it was replaced %d times while it was being opened", f.rel(name), readTries)
+	return nil, vfs.Info{}, fmt.Errorf("read %s: it was replaced %d times while it was being opened", f.rel(name),
+		readTries)
 }
 
 func (f *Folder) readOnce(name string, limit int64) (_ []byte, info vfs.Info, again bool, err error) {
@@ -130,7 +131,8 @@ func (f *Folder) regular(name string, info vfs.Info) error {
 	if info.Mode.IsRegular() {
 		return nil
 	}
-	return fmt.Errorf("%s is %s; it is neither followed nor replaced, move it away: %w", f.rel(name), kindOf(info.Mode), errs.ErrInvalid)
+	return fmt.Errorf("%s is %s; it is neither followed nor replaced, move it away: %w", f.rel(name), kindOf(info.Mode),
+		errs.ErrInvalid)
 }
 
 // readAll reads size bytes from the start, unless they are zeros: see vfs.ReadText.

@@ -95,7 +95,8 @@ func (f *Flusher) clear(name string) ([]Edit, error) {
 	if err != nil {
 		return nil, ignoreMissing(err)
 	}
-	return []Edit{{Change: -1, Folder: path.Dir(f.o.rel(name)), Name: filepath.Base(name), Where: where, Info: vfs.Info{Mode: info.Mode, Mtime: info.Mtime}}}, nil
+	return []Edit{{Change: -1, Folder: path.Dir(f.o.rel(name)), Name: filepath.Base(name), Where: where,
+		Info: vfs.Info{Mode: info.Mode, Mtime: info.Mtime}}}, nil
 }
 
 // MoveBeside gives what is in the place of quarantine/ itself another name in its folder,

@@ -113,7 +113,8 @@ func kindOf(m fs.FileMode) string {
 // checkName refuses what is not one plain element of a path.
 func checkName(name string) error {
 	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\\\x00") {
-		return &errs.FieldError{Field: "file name", Value: human.Quote(name), Err: errors.New("must be one element of a path")}
+		return &errs.FieldError{Field: "file name", Value: human.Quote(name),
+			Err: errors.New("must be one element of a path")}
 	}
 	return nil
 }

@@ -19,7 +19,8 @@ const documentMost = 256 << 20
 func hashMostOf(rel string) int64 {
 	top, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
 	switch {
-	case top == "wal", top == "vector_index", top == "backups", top == "quarantine", strings.HasPrefix(top, "memory_index"):
+	case top == "wal", top == "vector_index", top == "backups", top == "quarantine",
+		strings.HasPrefix(top, "memory_index"):
 		return HashMost
 	}
 	return documentMost

@@ -84,7 +84,8 @@ func (q *Quarantine) Count() (n, noted int, err error) {
 func checkPiece(name string) error {
 	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") ||
 		strings.ContainsRune(name, filepath.Separator) {
-		return &errs.FieldError{Field: "file name", Value: human.Quote(name), Err: errors.New("must be one element of a path")}
+		return &errs.FieldError{Field: "file name", Value: human.Quote(name),
+			Err: errors.New("must be one element of a path")}
 	}
 	return nil
 }
@@ -161,9 +162,9 @@ func (q *Quarantine) Open(name string) (vfs.File, error) {
 	return f, nil
 }
 
-// Drop removes pieces and their notes, durably, and returns the names of those that it removed. A folder is removed with
-// everything in it, and no link is followed. missing returns the error for a name that is not there. Only the holder of
-// flush.lock may call it: a round may rely on the bytes of an edit that are there already.
+// Drop removes pieces and their notes, durably, and returns the names of those that it removed. A folder is removed
+// with everything in it, and no link is followed. missing returns the error for a name that is not there. Only the
+// holder of flush.lock may call it: a round may rely on the bytes of an edit that are there already.
 func (q *Quarantine) Drop(ctx context.Context, names []string, missing func(name string) error) ([]string, error) {
 	var dropped []string
 	var fails []error

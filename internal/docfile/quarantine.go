@@ -219,7 +219,8 @@ func (q *Quarantine) keep(f vfs.File, name string, n Note, equalWillDo bool) (ke
 	if err != nil {
 		return kept{}, failure("sync", q.l.rel(name), err)
 	}
-	n.Size, n.Mtime, n.NotHashed = info.Size, info.Mtime.UTC(), Unhashed(n.From, info.Size, f != nil && vfs.Sparse(f, info.Size))
+	n.Size, n.Mtime, n.NotHashed = info.Size, info.Mtime.UTC(),
+		Unhashed(n.From, info.Size, f != nil && vfs.Sparse(f, info.Size))
 	if sum != nil {
 		n.Hash = "sha256:" + hex.EncodeToString(sum)
 	}
@@ -384,5 +385,6 @@ func (q *Quarantine) sync() error {
 }
 
 func (q *Quarantine) tooMany(name string) error {
-	return fmt.Errorf("quarantine has %d files like %s that other programs had open: inspect them and remove what is not needed", copies, name)
+	return fmt.Errorf("quarantine has %d files like %s that other programs had open: inspect them and remove what is "+
+		"not needed", copies, name)
 }

@@ -127,7 +127,8 @@ func (f *Flusher) zero(t *temp) (done bool, err error) {
 		return false, failure("look at", f.o.rel(t.path), err)
 	}
 	if info.Nlink != 1 {
-		return false, f.parked.add(t.path, believed{folder: tempFolder, name: filepath.Base(t.path), size: info.Size, mtime: info.Mtime})
+		return false, f.parked.add(t.path,
+			believed{folder: tempFolder, name: filepath.Base(t.path), size: info.Size, mtime: info.Mtime})
 	}
 	if err := vfs.Overwrite(t.file, 0); err != nil {
 		return false, failure("overwrite", f.o.rel(t.path), err)

@@ -103,7 +103,8 @@ func (w *worker) place(i int, c *Change, t *temp, data []byte) (placed bool, err
 		}
 		empty = true // as far as we know; RenameNew finds out
 	}
-	return false, fmt.Errorf("%s: another program keeps creating and removing this file; gave up after %d attempts", c.Folder.rel(c.Name), placeTries)
+	return false, fmt.Errorf("%s: another program keeps creating and removing this file; gave up after %d attempts",
+		c.Folder.rel(c.Name), placeTries)
 }
 
 // replace swaps t with what stands in the place and looks at what came out.

@@ -23,7 +23,8 @@ type said struct{ own, text string }
 
 // texts are what the embedder is asked of memories: with what is before each in its session, among
 // the memories of the operations that are written together, and those that are stored.
-func (em *Embedding) texts(ctx context.Context, t *template.Template, of []*memstore.Memory, ops []commit.Op) (map[*memstore.Memory]string, error) {
+func (em *Embedding) texts(ctx context.Context, t *template.Template, of []*memstore.Memory,
+	ops []commit.Op) (map[*memstore.Memory]string, error) {
 	var before map[*memstore.Memory]string
 	if t.Previous() && em.precedes != nil {
 		var err error
@@ -39,7 +40,8 @@ func (em *Embedding) texts(ctx context.Context, t *template.Template, of []*mems
 }
 
 // before is the content of what is before memories in their sessions.
-func (em *Embedding) before(ctx context.Context, of []*memstore.Memory, ops []commit.Op) (map[*memstore.Memory]string, error) {
+func (em *Embedding) before(ctx context.Context, of []*memstore.Memory,
+	ops []commit.Op) (map[*memstore.Memory]string, error) {
 	var places []words.Place
 	var placed []*memstore.Memory
 	now := em.engine.Env().Clock()
@@ -58,7 +60,8 @@ func (em *Embedding) before(ctx context.Context, of []*memstore.Memory, ops []co
 		return nil, err
 	}
 	stored := map[string]*memstore.Memory{}
-	err = em.eachOf(ctx, slices.Compact(slices.Sorted(slices.Values(ids))), func(m *memstore.Memory, _ wal.LSN) { stored[m.ID] = m })
+	err = em.eachOf(ctx, slices.Compact(slices.Sorted(slices.Values(ids))),
+		func(m *memstore.Memory, _ wal.LSN) { stored[m.ID] = m })
 	before := map[*memstore.Memory]string{}
 	for i, m := range placed {
 		is := near[m]

@@ -53,12 +53,13 @@ type Embedding struct {
 
 // Config says which embedder a store has.
 type Config struct {
-	Call    func(ctx context.Context, texts []string) ([][]float32, error) // nil: there is no embedder
-	Batch   int                                                            // of texts that it gets at once
-	Model   string                                                         // of its vectors
-	Fit     bool                                                           // a vector of another dimension is cut or padded
-	Timeout time.Duration                                                  // of a call that a write or a query waits for
-	Service string                                                         // "": its failures are not shared with other processes of the user
+	Call  func(ctx context.Context, texts []string) ([][]float32, error) // nil: there is no embedder
+	Batch int                                                            // of texts that it gets at once
+	Model string                                                         // of its vectors
+	// a vector of another dimension is cut or padded
+	Fit     bool
+	Timeout time.Duration // of a call that a write or a query waits for
+	Service string        // "": its failures are not shared with other processes of the user
 }
 
 // New returns what a store knows of its embedder. before finds what precedes a memory in its session.
@@ -202,7 +203,8 @@ func (em *Embedding) Query(ctx context.Context, texts []string) ([][]float32, er
 // callEmbedder gives the embedder up, whatever it does, when ctx ends, after a limit, or when the
 // store closes. A panic of it is an error like any other: it is foreign code, and
 // the memory is to be stored all the same.
-func (em *Embedding) callEmbedder(ctx context.Context, texts []string, limit time.Duration) (list [][]float32, err error) {
+func (em *Embedding) callEmbedder(ctx context.Context, texts []string,
+	limit time.Duration) (list [][]float32, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	call := func() (list [][]float32, err error) {
@@ -265,7 +267,8 @@ func (em *Embedding) checkVectors(ctx context.Context, list [][]float32, texts i
 		case len(v) != want:
 			return fmt.Errorf("the embedder returned a vector of %d dimensions, others have %d", len(v), want)
 		case len(v) > most:
-			return fmt.Errorf("the embedder returned a vector of %d dimensions, the limit is %d (max_embedding_dims)", len(v), most)
+			return fmt.Errorf("the embedder returned a vector of %d dimensions, the limit is %d (max_embedding_dims)", len(v),
+				most)
 		}
 		for j, x := range v {
 			if x != x || math.IsInf(float64(x), 0) {

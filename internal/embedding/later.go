@@ -285,7 +285,8 @@ func (em *Embedding) embedStored(ctx context.Context, ids []string, by waiter) (
 	if err != nil {
 		return 0, err
 	}
-	n, err := em.inParts(ids, func(ids []string) (int64, error) { return em.setEmbeddings(ctx, ids, contents, known, how) })
+	n, err := em.inParts(ids,
+		func(ids []string) (int64, error) { return em.setEmbeddings(ctx, ids, contents, known, how) })
 	if err == nil {
 		em.Dequeue(ids, false)
 		return n, nil
@@ -315,7 +316,8 @@ func (em *Embedding) inParts(ids []string, write func(ids []string) (int64, erro
 }
 
 // setEmbeddings gives memories that still say this their vectors.
-func (em *Embedding) setEmbeddings(ctx context.Context, ids []string, contents map[string]said, known embedded, by *maker) (n int64, err error) {
+func (em *Embedding) setEmbeddings(ctx context.Context, ids []string, contents map[string]said, known embedded,
+	by *maker) (n int64, err error) {
 	err = em.Transact(ctx, nil, func(tx *commit.Tx) error {
 		n = 0
 		if err := tx.Suits(by.name); err != nil {
@@ -368,7 +370,8 @@ func (em *Embedding) eachOf(ctx context.Context, ids []string, take func(m *mems
 
 // embedContents asks for the vectors of what memories say, each text once, in the order
 // of the ids.
-func (em *Embedding) embedContents(ctx context.Context, contents map[string]said, by *maker, wait waiter) (embedded, error) {
+func (em *Embedding) embedContents(ctx context.Context, contents map[string]said, by *maker,
+	wait waiter) (embedded, error) {
 	known := embedded{}
 	var texts []string
 	for _, id := range slices.Sorted(maps.Keys(contents)) {

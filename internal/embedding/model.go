@@ -112,7 +112,9 @@ func (em *Embedding) next(ctx context.Context) (*maker, error) {
 	case err != nil:
 		return nil, err
 	case em.config.Model == "" && t != nil && t.String() != template.Content:
-		return nil, &errs.FieldError{Field: "EmbedModel", Err: fmt.Errorf("%w: vectors.template is %s, and a store remembers a template with the name of the model: give it", errs.ErrInvalid, human.Quote(c.Template))}
+		return nil, &errs.FieldError{Field: "EmbedModel",
+			Err: fmt.Errorf("%w: vectors.template is %s, and a store remembers a template with the name of the model: give it",
+				errs.ErrInvalid, human.Quote(c.Template))}
 	case em.config.Model == "":
 		return &maker{template: template.Of("")}, nil
 	case t == nil && cmp.Or(model.Name, c.Model) != "":

@@ -19,7 +19,8 @@ type embedded map[string][]float32
 
 // Commit commits operations whose memories have got the vectors that
 // they lack. Those that could not be had follow later.
-func (em *Embedding) Commit(ctx context.Context, ops []commit.Op, seen commit.Reads, listed wal.LSN, known embedded) error {
+func (em *Embedding) Commit(ctx context.Context, ops []commit.Op, seen commit.Reads, listed wal.LSN,
+	known embedded) error {
 	if model := em.vectors.Model(); model.Since != 0 {
 		for i := range ops {
 			if err := em.commits.RefreshVector(ctx, &ops[i], &model); err != nil {
@@ -59,7 +60,8 @@ func (em *Embedding) Commit(ctx context.Context, ops []commit.Op, seen commit.Re
 // embedAll gives the memories of operations their vectors, in batches, and
 // returns those that got one and those that have none because the embedder failed. After a failure
 // it is not asked again: puts wait for a service that is down only once.
-func (em *Embedding) embedAll(ctx context.Context, ops []commit.Op, known embedded) (got, waiting []*memstore.Memory, err error) {
+func (em *Embedding) embedAll(ctx context.Context, ops []commit.Op,
+	known embedded) (got, waiting []*memstore.Memory, err error) {
 	var want []*memstore.Memory
 	of := map[*memstore.Memory]*commit.Op{}
 	seen, session := false, false

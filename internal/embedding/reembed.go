@@ -29,7 +29,8 @@ type Report struct {
 	Refusals []Refusal // the first of them
 }
 
-var errNone = &errs.FieldError{Field: "Embed", Err: fmt.Errorf("%w: the store was opened without an embedder", errs.ErrInvalid)}
+var errNone = &errs.FieldError{Field: "Embed",
+	Err: fmt.Errorf("%w: the store was opened without an embedder", errs.ErrInvalid)}
 
 // Reembed gives every memory that has a content an embedding by the embedder, and changes
 // the store's model to its.

@@ -97,7 +97,8 @@ func (r *reembed) probe(ctx context.Context, next bool) error {
 }
 
 // divide finds the texts that made all of them fail.
-func (r *reembed) divide(ctx context.Context, ids []string, texts map[string]said, next bool, known embedded, why error) error {
+func (r *reembed) divide(ctx context.Context, ids []string, texts map[string]said, next bool, known embedded,
+	why error) error {
 	if len(ids) == 1 {
 		return r.alone(ctx, ids[0], texts, next, known, why)
 	}
@@ -114,7 +115,8 @@ func (r *reembed) divide(ctx context.Context, ids []string, texts map[string]sai
 }
 
 // alone tells a text that is refused from an embedder that does not answer.
-func (r *reembed) alone(ctx context.Context, id string, texts map[string]said, next bool, known embedded, why error) error {
+func (r *reembed) alone(ctx context.Context, id string, texts map[string]said, next bool, known embedded,
+	why error) error {
 	for try := 1; ; try++ {
 		if err := r.probe(ctx, next); err != nil {
 			return err
@@ -132,7 +134,8 @@ func (r *reembed) alone(ctx context.Context, id string, texts map[string]said, n
 		r.refused = map[string]refused{}
 	}
 	r.refused[id] = refused{sha256.Sum256([]byte(texts[id].own)), why}
-	r.em.engine.Env().Logger.Warn("the embedder refuses the content of a memory, which stays without an embedding", "id", id, "err", why)
+	r.em.engine.Env().Logger.Warn("the embedder refuses the content of a memory, which stays without an embedding", "id",
+		id, "err", why)
 	return nil
 }
 
@@ -160,7 +163,8 @@ func (r *reembed) askAgain(ctx context.Context) error {
 // none says why no content has a vector, if there is any that should.
 func (r *reembed) none() error {
 	for _, id := range slices.Sorted(maps.Keys(r.refused)) {
-		return fmt.Errorf("the embedder refuses all of the %d contents, the first is that of memory %s: %w", len(r.refused), human.Quote(id), r.refused[id].err)
+		return fmt.Errorf("the embedder refuses all of the %d contents, the first is that of memory %s: %w", len(r.refused),
+			human.Quote(id), r.refused[id].err)
 	}
 	return nil
 }

@@ -156,7 +156,8 @@ func (r *reembed) computeAll(ctx context.Context) error {
 		if err := em.engine.CatchUp(ctx); err != nil {
 			return err
 		}
-		for id, err := range em.engine.IDs(ctx, em.engine.Kinds().Memories, engine.Filters{After: after}) { // not longer than needed: it holds the index
+		// not longer than needed: it holds the index
+		for id, err := range em.engine.IDs(ctx, em.engine.Kinds().Memories, engine.Filters{After: after}) {
 			if err != nil {
 				if id == "" || ctx.Err() != nil {
 					return err
@@ -210,7 +211,8 @@ func (r *reembed) contented(ctx context.Context, ids []string) (map[string]conte
 
 // computeSome adds the vectors of memories to the file, except for those that say what
 // known has.
-func (r *reembed) computeSome(ctx context.Context, ids []string, known map[string][32]byte) ([]vectors.ComputedVector, error) {
+func (r *reembed) computeSome(ctx context.Context, ids []string,
+	known map[string][32]byte) ([]vectors.ComputedVector, error) {
 	em := r.em
 	all, err := r.contented(ctx, ids)
 	if err != nil {
@@ -234,14 +236,16 @@ func (r *reembed) computeSome(ctx context.Context, ids []string, known map[strin
 	for _, id := range ids {
 		c, ok := texts[id]
 		if v := vecs[c.text]; ok && v != nil {
-			list = append(list, vectors.ComputedVector{ID: id, Version: all[id].version, Sum: sha256.Sum256([]byte(c.own)), Vector: v})
+			list = append(list, vectors.ComputedVector{ID: id, Version: all[id].version, Sum: sha256.Sum256([]byte(c.own)),
+				Vector: v})
 		}
 	}
 	if len(list) == 0 {
 		return nil, nil
 	}
 	if n := len(list[0].Vector); r.file.Dim != 0 && n != r.file.Dim {
-		return nil, &errs.FieldError{Field: "embeddings of " + human.Quote(r.maker.name), Value: fmt.Sprintf("of %d dimensions", n),
+		return nil, &errs.FieldError{Field: "embeddings of " + human.Quote(r.maker.name),
+			Value: fmt.Sprintf("of %d dimensions", n),
 			Limit: fmt.Sprintf("%d dimensions, which those have that an earlier run has computed", r.file.Dim),
 			Err:   fmt.Errorf("%w: to forget these, run memctl reindex --restart", vector.ErrDimension)}
 	}

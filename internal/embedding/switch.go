@@ -124,7 +124,8 @@ func (em *Embedding) anyRow(ctx context.Context) (found bool, err error) {
 func (r *reembed) askDimension(ctx context.Context) (int, error) {
 	list, err := r.em.embedContents(ctx, map[string]said{"": {text: ProbeText}}, nil, forUser)
 	if err != nil {
-		return 0, fmt.Errorf("no memory has a content, so the embedder was asked for %s, to know its dimension: %w", human.Quote(ProbeText), err)
+		return 0, fmt.Errorf("no memory has a content, so the embedder was asked for %s, to know its dimension: %w",
+			human.Quote(ProbeText), err)
 	}
 	return len(list[ProbeText]), nil
 }
@@ -134,7 +135,8 @@ func (r *reembed) settleName(ctx context.Context, model *index.Model) error {
 	em := r.em
 	c := em.engine.Settings().Now().Clone()
 	v := c.VectorSettings()
-	if r.file.Dim != 0 || model.Name == "" || model.Name != r.maker.name || v == (settings.VectorConfig{}) || v.Model == model.Name {
+	if r.file.Dim != 0 || model.Name == "" || model.Name != r.maker.name || v == (settings.VectorConfig{}) ||
+		v.Model == model.Name {
 		return nil
 	}
 	return em.UpdateVectors(ctx, func(v *settings.VectorConfig) { v.Model = model.Name })
@@ -244,7 +246,8 @@ func (r *reembed) changedSince(ctx context.Context, since wal.LSN) (ids []string
 func (r *reembed) settleConfig(ctx context.Context) error {
 	em := r.em
 	model := em.vectors.Model()
-	if c := em.engine.Settings().Now().Clone(); c.VectorSettings().Dimension == model.Dimension && c.VectorSettings().Model == model.Name {
+	if c := em.engine.Settings().Now().Clone(); c.VectorSettings().Dimension == model.Dimension &&
+		c.VectorSettings().Model == model.Name {
 		return nil
 	}
 	return em.UpdateVectors(ctx, func(v *settings.VectorConfig) { v.Dimension, v.Model = model.Dimension, model.Name })

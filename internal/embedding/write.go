@@ -171,7 +171,8 @@ func (r *reembed) restOf(ctx context.Context, model *index.Model, ids []string) 
 }
 
 // write gives memories vectors, in one commit if that can take them.
-func (r *reembed) write(ctx context.Context, model *index.Model, ids []string, vectors map[string]vectors.ComputedVector) (int64, error) {
+func (r *reembed) write(ctx context.Context, model *index.Model, ids []string,
+	vectors map[string]vectors.ComputedVector) (int64, error) {
 	if len(ids) == 0 {
 		return 0, nil
 	}
@@ -185,7 +186,8 @@ func (r *reembed) write(ctx context.Context, model *index.Model, ids []string, v
 }
 
 // writeSome writes those that still have the content, and no vector by the new model.
-func (r *reembed) writeSome(ctx context.Context, model *index.Model, ids []string, computed map[string]vectors.ComputedVector) (n int64, err error) {
+func (r *reembed) writeSome(ctx context.Context, model *index.Model, ids []string,
+	computed map[string]vectors.ComputedVector) (n int64, err error) {
 	em := r.em
 	err = em.Transact(ctx, nil, func(tx *commit.Tx) error {
 		n = 0

@@ -10,10 +10,11 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// StateAt lists what changed in [from, to) as it stood at to; from is up to where an index covers the log. ErrMoved when
-// a newer one was mapped since: what that took in is not listed any more. A key that changed again since is taken with
-// the version that it had then, and listed in overtaken with its newest.
-func (eng *Engine) StateAt(ctx context.Context, from, to wal.LSN) (list []index.Change, overtaken []index.At, err error) {
+// StateAt lists what changed in [from, to) as it stood at to; from is up to where an index covers the log. ErrMoved
+// when a newer one was mapped since: what that took in is not listed any more. A key that changed again since is taken
+// with the version that it had then, and listed in overtaken with its newest.
+func (eng *Engine) StateAt(ctx context.Context, from,
+	to wal.LSN) (list []index.Change, overtaken []index.At, err error) {
 	_, changes, covered := eng.state.Moment(from, false)
 	if covered > from {
 		return nil, nil, ErrMoved

@@ -105,7 +105,8 @@ func (eng *Engine) isNewest(c *cached, id string) bool {
 	seen, swaps := eng.log.Applied(), eng.state.Swaps()
 	p, err := eng.state.Find(c.kind.Letter, id)
 	// Many documents have a version that is no position of a frame, in more than one index.
-	if err != nil || p.InLog || p.Version != c.lsn || p.Version%8 != 0 || eng.log.Applied() < seen || !eng.looksLike(c, id, &p.Entry) {
+	if err != nil || p.InLog || p.Version != c.lsn || p.Version%8 != 0 || eng.log.Applied() < seen ||
+		!eng.looksLike(c, id, &p.Entry) {
 		return false
 	}
 	c.swaps.Store(swaps)
@@ -140,7 +141,8 @@ func Written(eng *Engine, m *memstore.Memory, doc []byte, e *wal.Entry, swaps ui
 	}
 	k := eng.kinds.Memories
 	c := &cached{
-		kind: k, lsn: e.LSN, doc: doc, expires: m.ExpiresAt.Truncate(time.Microsecond), created: m.CreatedAt.Truncate(time.Microsecond),
+		kind: k, lsn: e.LSN, doc: doc, expires: m.ExpiresAt.Truncate(time.Microsecond),
+		created: m.CreatedAt.Truncate(time.Microsecond),
 		updated: m.UpdatedAt, mtime: e.Time.UnixMicro(), vector: int64(e.LSN), session: m.Session(),
 	}
 	if len(m.Embedding) > 0 { // which may be that of an older version

@@ -66,7 +66,8 @@ func (eng *Engine) enter(ctx context.Context, mustExist bool) error {
 		// A slip of the pen in config.json, or a flipped bit, must not keep anybody
 		// from his memories.
 		if errors.Is(err, settings.ErrForeign) {
-			err = fmt.Errorf("%w: %w: the log beside it belongs to a store, so the file was damaged: memctl repair --apply rebuilds it", errs.ErrInvalid, err)
+			err = fmt.Errorf("%w: %w: the log beside it belongs to a store, so the file was damaged: memctl repair --apply "+
+				"rebuilds it", errs.ErrInvalid, err)
 		}
 		eng.unknownSettings(c, err)
 		return nil
@@ -160,12 +161,14 @@ func (eng *Engine) foreign() error {
 		return eng.env.IOError("reading", eng.env.Dir, err)
 	}
 	hint := func(format string) error {
-		return fmt.Errorf("%w: the folder has memories of another system; import them into a new folder:\n\tmemctl import --from %s %s --store NEW-FOLDER", errs.ErrNoStore, format, eng.env.Dir)
+		return fmt.Errorf("%w: the folder has memories of another system; import them into a new folder:\n\tmemctl import "+
+			"--from %s %s --store NEW-FOLDER", errs.ErrNoStore, format, eng.env.Dir)
 	}
 	for _, name := range names {
 		switch {
 		case name == repair.BackupName:
-			return fmt.Errorf("%w: the folder is a backup, not a store; create a store from it in a new folder:\n\tmemctl restore %s NEW-FOLDER", errs.ErrNoStore, eng.env.Dir)
+			return fmt.Errorf("%w: the folder is a backup, not a store; create a store from it in a new folder:\n\tmemctl "+
+				"restore %s NEW-FOLDER", errs.ErrNoStore, eng.env.Dir)
 		case strings.HasPrefix(name, "session_") && strings.HasSuffix(name, ".json"):
 			return hint("vizor")
 		case strings.HasPrefix(name, "mem_") && strings.HasSuffix(name, ".json"),
@@ -194,7 +197,8 @@ func (eng *Engine) makeStore() error {
 	}
 	if eng.env.Shared {
 		// Everything in it would be the group's.
-		if names, err := vfs.Contents(eng.env.FS, eng.env.Dir); err != nil || len(names) > 0 && !vfs.IsShared(eng.env.FS, eng.env.Dir) {
+		if names, err := vfs.Contents(eng.env.FS, eng.env.Dir); err != nil || len(names) > 0 && !vfs.IsShared(eng.env.FS,
+			eng.env.Dir) {
 			if err == nil {
 				err = fmt.Errorf("%w: the folder is not empty and not shared with its group: name a new folder", errs.ErrInvalid)
 			}

@@ -57,7 +57,8 @@ func (f *Filters) Line(id string, e *index.Entry, now time.Time) bool {
 
 // All says that every live memory passes.
 func (f *Filters) All() bool {
-	return f.Session == nil && f.Created == (Span{}) && f.Updated == (Span{}) && f.Prefix == "" && f.After == "" && !f.Reads()
+	return f.Session == nil && f.Created == (Span{}) && f.Updated == (Span{}) && f.Prefix == "" && f.After == "" &&
+		!f.Reads()
 }
 
 // Reads says that the documents have to be read.
@@ -72,7 +73,8 @@ func (f *Filters) Memory(m *memstore.Memory) bool {
 			return false
 		}
 	}
-	return (f.Category == nil || m.Category() == *f.Category) && (f.Key == nil || m.Key() == *f.Key) && f.Happened.has(m.Timestamp)
+	return (f.Category == nil || m.Category() == *f.Category) && (f.Key == nil || m.Key() == *f.Key) &&
+		f.Happened.has(m.Timestamp)
 }
 
 // Still judges a memory that may have changed since its line was judged.

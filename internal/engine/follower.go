@@ -126,7 +126,8 @@ func (f *Follower) catchUp(ctx context.Context, eng *Engine, set *index.Set) (li
 // ViewFolder is where a view that plugs in has its files; see package internal/views.
 func (eng *Engine) ViewFolder(name string) *view.Folder {
 	return &view.Folder{
-		FS: eng.env.FS, Path: filepath.Join(eng.env.Dir, places.Views, name), Temp: filepath.Join(eng.env.Dir, "tmp", "index."+eng.token),
+		FS: eng.env.FS, Path: filepath.Join(eng.env.Dir, places.Views, name),
+		Temp:     filepath.Join(eng.env.Dir, "tmp", "index."+eng.token),
 		FileMode: eng.env.FileMode, FolderMode: eng.env.FolderMode,
 	}
 }

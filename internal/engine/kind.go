@@ -38,8 +38,9 @@ func (k *Kind) CacheKey(id string) string {
 // kinds are those of a store.
 type kinds struct {
 	Memories, Assemblies *Kind
-	Scopes               *Kind   // of working memory: no lines in the index, and a kind for purge only
-	All                  []*Kind // those of package kind, in the order of the index's sections and of the checkpoint's times
+	Scopes               *Kind // of working memory: no lines in the index, and a kind for purge only
+	// those of package kind, in the order of the index's sections and of the checkpoint's times
+	All []*Kind
 }
 
 // newKinds returns the kinds in a store's folder. Times without a zone are in zone; limits are
@@ -54,7 +55,8 @@ func newKinds(in docfile.Layout, zone *time.Location, limits func() (memstore.Li
 			},
 			parseNew: func(data []byte, id string) (Parsed, error) {
 				memory, group := limits()
-				return k.Decode(data, kind.DecodeOptions{Limits: kind.Limits{Memory: memory, Assembly: group}, Location: zone, ID: id})
+				return k.Decode(data, kind.DecodeOptions{Limits: kind.Limits{Memory: memory, Assembly: group}, Location: zone,
+					ID: id})
 			},
 		})
 	}
@@ -64,7 +66,8 @@ func newKinds(in docfile.Layout, zone *time.Location, limits func() (memstore.Li
 
 // Misplaced says of a document in a file that is not its id's whose it is.
 func (k *Kind) Misplaced(id string) error {
-	return fmt.Errorf("%w: it holds the id %s, whose file is %s: give it that name, or another id", errs.ErrInvalid, human.Quote(id), k.File(id))
+	return fmt.Errorf("%w: it holds the id %s, whose file is %s: give it that name, or another id", errs.ErrInvalid,
+		human.Quote(id), k.File(id))
 }
 
 // Elsewhere says of a document that is none of its folder's, for it has no such id,
@@ -76,7 +79,8 @@ func (ks *kinds) Elsewhere(k *Kind, data []byte, why error) error {
 	}
 	for _, other := range ks.All {
 		if p, err := other.Parse(data, ""); other != k && err == nil {
-			return fmt.Errorf("%w: it is the %s %s, whose file is %s: move it there", errs.ErrInvalid, other.Noun, human.Quote(p.ID), other.File(p.ID))
+			return fmt.Errorf("%w: it is the %s %s, whose file is %s: move it there", errs.ErrInvalid, other.Noun,
+				human.Quote(p.ID), other.File(p.ID))
 		}
 	}
 	return why

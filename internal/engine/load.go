@@ -35,7 +35,8 @@ func (eng *Engine) Get(ctx context.Context, k *Kind, id string) (Version, error)
 
 // Decode makes a memory of a version.
 func (eng *Engine) Decode(id string, v Version) (memstore.Memory, error) {
-	m, err := memstore.Decode(v.Doc, memstore.DecodeOptions{Limits: kind.Stored, Location: eng.env.NaiveTimes, ID: id, Owned: !eng.caches(v.Doc)})
+	m, err := memstore.Decode(v.Doc,
+		memstore.DecodeOptions{Limits: kind.Stored, Location: eng.env.NaiveTimes, ID: id, Owned: !eng.caches(v.Doc)})
 	if err != nil {
 		return memstore.Memory{}, eng.undecoded(eng.kinds.Memories, id, v.LSN, err)
 	}
@@ -59,12 +60,14 @@ func (eng *Engine) undecoded(k *Kind, id string, at wal.LSN, err error) error {
 	if errors.Is(err, errs.ErrNewerFormat) {
 		return fmt.Errorf("%s %s, version %d: %w", k.Noun, human.Quote(id), at, err)
 	}
-	return fmt.Errorf("%s %s, version %d: %w", k.Noun, human.Quote(id), at, &errs.CorruptionError{Path: k.File(id), LSN: at, Offset: -1, Err: err})
+	return fmt.Errorf("%s %s, version %d: %w", k.Noun, human.Quote(id), at,
+		&errs.CorruptionError{Path: k.File(id), LSN: at, Offset: -1, Err: err})
 }
 
 // DecodeAssembly makes an assembly of a version.
 func (eng *Engine) DecodeAssembly(id string, v Version) (assembly.Assembly, error) {
-	a, err := assembly.Decode(v.Doc, assembly.DecodeOptions{Limits: kind.StoredAssembly, Location: eng.env.NaiveTimes, ID: id})
+	a, err := assembly.Decode(v.Doc,
+		assembly.DecodeOptions{Limits: kind.StoredAssembly, Location: eng.env.NaiveTimes, ID: id})
 	if err != nil {
 		return assembly.Assembly{}, eng.undecoded(eng.kinds.Assemblies, id, v.LSN, err)
 	}

@@ -59,7 +59,8 @@ func (m *machine) Begin(ctx context.Context, start wal.Start) error {
 		if !errors.Is(err, errs.ErrCorrupt) { // older than the log, of another one, or gone
 			err = &errs.CorruptionError{Path: index.BaseName, Offset: -1, Err: err}
 		}
-		return fmt.Errorf("the index cannot be used: %w: close the other processes and open the store again: it will be rebuilt from the files", err)
+		return fmt.Errorf("the index cannot be used: %w: close the other processes and open the store again: it will be "+
+			"rebuilt from the files", err)
 	}
 	set, from, n, rerr := eng.host.RebuildIndex(ctx, &start)
 	if rerr != nil {
@@ -71,7 +72,8 @@ func (m *machine) Begin(ctx context.Context, start wal.Start) error {
 	if n > 0 || !start.Fresh {
 		eng.opened.Remade = &remadeIndex{Why: err, From: from, Memories: n}
 		eng.env.Logger.Warn("the index was made again", "from", Origin(from), "why", err, "memories", n)
-		eng.env.Event(env.Event{Kind: env.EventRebuilt, Path: index.BaseName, Err: err, Count: n, Note: "from " + Origin(from)})
+		eng.env.Event(env.Event{Kind: env.EventRebuilt, Path: index.BaseName, Err: err, Count: n,
+			Note: "from " + Origin(from)})
 	}
 	made := n > 0 || !start.Fresh // an empty one for a new log knows nothing too much
 	return eng.state.Begin(set, from == "" && made || from != "" && state.Rebuilt(set))

@@ -92,7 +92,8 @@ func (eng *Engine) Finish(wait time.Duration) error {
 	for _, what := range slices.Sorted(maps.Keys(l.left)) {
 		list = append(list, fmt.Sprintf("%s: %d", what, l.left[what]))
 	}
-	return fmt.Errorf("%w: the log accepted no writes for %v; abandoned: %s", errs.ErrOutcomeUnknown, wait, strings.Join(list, ", "))
+	return fmt.Errorf("%w: the log accepted no writes for %v; abandoned: %s", errs.ErrOutcomeUnknown, wait,
+		strings.Join(list, ", "))
 }
 
 // BeginUse is called at the start of every operation; ended at its end.

@@ -20,7 +20,8 @@ import (
 type Orders interface {
 	// Page is the memories behind a place whose lines pass, as far as most of them, and where it ended;
 	// at is nil where there are no more.
-	Page(ctx context.Context, f *Filters, s *memstore.Order, most int) (ids []memstore.Place, at *memstore.Place, ok bool, err error)
+	Page(ctx context.Context, f *Filters, s *memstore.Order, most int) (ids []memstore.Place, at *memstore.Place, ok bool,
+		err error)
 	// Count is how many memories pass.
 	Count(ctx context.Context, f *Filters) (n int64, ok bool, err error)
 	// Among is the memories, in no order and without regard to After, among which all that pass are: by
@@ -61,7 +62,8 @@ func (eng *Engine) sorted(ctx context.Context, k *Kind, f Filters) iter.Seq2[mem
 			s.Move(p)
 			return !f.Reads() && s.Skips() || yield(p, nil)
 		}
-		for most := pageFirst; eng.tuning.Orders != nil && k == eng.kinds.Memories && s.By != memstore.OrderID; most = min(2*most, pageMost) {
+		for most := pageFirst; eng.tuning.Orders != nil && k == eng.kinds.Memories &&
+			s.By != memstore.OrderID; most = min(2*most, pageMost) {
 			list, at, ok, err := eng.tuning.Orders.Page(ctx, &f, s, most+min(s.Skip, pageMost))
 			if err != nil {
 				yield(memstore.Place{}, err)
@@ -90,7 +92,8 @@ func (eng *Engine) sorted(ctx context.Context, k *Kind, f Filters) iter.Seq2[mem
 }
 
 // sortAll reads the index, and documents where their times are asked for.
-func (eng *Engine) sortAll(ctx context.Context, k *Kind, f *Filters, yield func(memstore.Place, error) bool) (list []memstore.Place, more bool) {
+func (eng *Engine) sortAll(ctx context.Context, k *Kind, f *Filters,
+	yield func(memstore.Place, error) bool) (list []memstore.Place, more bool) {
 	s, all := f.Sort, *f
 	all.Sort, more = nil, true
 	take := func(id string, key int64, err error) bool {

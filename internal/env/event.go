@@ -24,46 +24,58 @@ type EventKind string
 
 // The kinds of events.
 const (
-	EventTornTail       EventKind = "torn tail cut"                  // unacknowledged bytes behind the last commit
-	EventCorruption     EventKind = "corruption found"               //
-	EventSyncFailed     EventKind = "sync failed"                    // writes wait until one succeeds
-	EventSyncHealed     EventKind = "sync works again"               //
-	EventSlowSync       EventKind = "slow sync"                      // of the log, over a second; Took
-	EventLockWait       EventKind = "waited for a lock"              // Note names the holder
-	EventRecovered      EventKind = "recovered"                      // the log was read after an end without Close
-	EventDiskFull       EventKind = "disk full"                      //
-	EventLowSpace       EventKind = "low space"                      // Bytes are left; Note says how many it should be. Once, until there is enough
-	EventSpaceBack      EventKind = "enough space again"             //
-	EventHealed         EventKind = "log healed"                     // Path was put back; Note says from what
-	EventHoldBroken     EventKind = "log released under a backup"    // it took longer than the log's budget allows
-	EventArchiveGap     EventKind = "segment not archived"           // history has a hole; memories have none
-	EventReplaced       EventKind = "store replaced"                 // Err is the difference; the store writes nothing more, see errs.ErrReplaced
-	EventArchiveCut     EventKind = "history removed for space"      // Path, a copy of old log with Bytes, on a full disk; memories are complete
-	EventArchiveOld     EventKind = "old history removed"            // Bytes of copies of old log; Note says which, and by which setting
-	EventFlush          EventKind = "flushed"                        // Count files became durable
-	EventFlushError     EventKind = "flush failed"                   // it is tried again
-	EventIndex          EventKind = "index written"                  //
-	EventMerged         EventKind = "words merged"                   // Count segments of the index of words, or one written without what is deleted; Path, LSN, Took
-	EventRebuilt        EventKind = "index rebuilt"                  // from a backup or from the files; Note says why
-	EventRestored       EventKind = "memory file put back"           // Path was damaged or gone; from log or archive
-	EventEdit           EventKind = "edited file set aside"          // Path is in quarantine/
-	EventAdopted        EventKind = "edited file adopted"            //
-	EventDeleted        EventKind = "deleted by hand"                // the file of ID was; its versions stay in the history, and Note says when it was the only copy
-	EventWatching       EventKind = "edits are watched"              // Note says how; Err, why not as it should be
-	EventDrift          EventKind = "files and index do not agree"   //
-	EventConfig         EventKind = "config.json is not valid"       // the last valid settings apply; at open, its valid members
-	EventBackupFail     EventKind = "index backup could not be made" //
-	EventEmbedFailed    EventKind = "embedding failed"               // Count texts; the memories are stored, and their vectors follow
-	EventEmbedWorks     EventKind = "embedding works again"          //
-	EventEmbedDown      EventKind = "embedder down"                  // Count failures in a row; it is not asked for as long as Took
-	EventVectors        EventKind = "vectors written"                // Count of them, in all; Path
-	EventVectorsRebuilt EventKind = "vectors rebuilt"                // from the memories; Err says why
-	EventViewError      EventKind = "view not written"               // the index goes on without; the next flush tries again
-	EventVectorsSkipped EventKind = "vectors not written"            // the index goes on without; they are made up for later
-	EventSwept          EventKind = "old memories deleted"           // Count; Note says whether they had expired or were older than max_age
-	EventEvicted        EventKind = "memories evicted"               // Count, to make room for one that was written; ID is the first
-	EventFitted         EventKind = "embedding padded or cut"        // Note says from what to what
-	EventSlowed         EventKind = "writers slowed"                 // commits wait for the files or the index, Bytes behind the log; Note says why. Once, until nobody has waited for a while
+	EventTornTail   EventKind = "torn tail cut"     // unacknowledged bytes behind the last commit
+	EventCorruption EventKind = "corruption found"  //
+	EventSyncFailed EventKind = "sync failed"       // writes wait until one succeeds
+	EventSyncHealed EventKind = "sync works again"  //
+	EventSlowSync   EventKind = "slow sync"         // of the log, over a second; Took
+	EventLockWait   EventKind = "waited for a lock" // Note names the holder
+	EventRecovered  EventKind = "recovered"         // the log was read after an end without Close
+	EventDiskFull   EventKind = "disk full"         //
+	// Bytes are left; Note says how many it should be. Once, until there is enough
+	EventLowSpace   EventKind = "low space"
+	EventSpaceBack  EventKind = "enough space again"          //
+	EventHealed     EventKind = "log healed"                  // Path was put back; Note says from what
+	EventHoldBroken EventKind = "log released under a backup" // it took longer than the log's budget allows
+	EventArchiveGap EventKind = "segment not archived"        // history has a hole; memories have none
+	// Err is the difference; the store writes nothing more, see errs.ErrReplaced
+	EventReplaced EventKind = "store replaced"
+	// Path, a copy of old log with Bytes, on a full disk; memories are complete
+	EventArchiveCut EventKind = "history removed for space"
+	// Bytes of copies of old log; Note says which, and by which setting
+	EventArchiveOld EventKind = "old history removed"
+	EventFlush      EventKind = "flushed"       // Count files became durable
+	EventFlushError EventKind = "flush failed"  // it is tried again
+	EventIndex      EventKind = "index written" //
+	// Count segments of the index of words, or one written without what is deleted; Path, LSN, Took
+	EventMerged   EventKind = "words merged"
+	EventRebuilt  EventKind = "index rebuilt"         // from a backup or from the files; Note says why
+	EventRestored EventKind = "memory file put back"  // Path was damaged or gone; from log or archive
+	EventEdit     EventKind = "edited file set aside" // Path is in quarantine/
+	EventAdopted  EventKind = "edited file adopted"   //
+	// the file of ID was; its versions stay in the history, and Note says when it was the only copy
+	EventDeleted  EventKind = "deleted by hand"
+	EventWatching EventKind = "edits are watched"            // Note says how; Err, why not as it should be
+	EventDrift    EventKind = "files and index do not agree" //
+	// the last valid settings apply; at open, its valid members
+	EventConfig     EventKind = "config.json is not valid"
+	EventBackupFail EventKind = "index backup could not be made" //
+	// Count texts; the memories are stored, and their vectors follow
+	EventEmbedFailed EventKind = "embedding failed"
+	EventEmbedWorks  EventKind = "embedding works again" //
+	// Count failures in a row; it is not asked for as long as Took
+	EventEmbedDown      EventKind = "embedder down"
+	EventVectors        EventKind = "vectors written"     // Count of them, in all; Path
+	EventVectorsRebuilt EventKind = "vectors rebuilt"     // from the memories; Err says why
+	EventViewError      EventKind = "view not written"    // the index goes on without; the next flush tries again
+	EventVectorsSkipped EventKind = "vectors not written" // the index goes on without; they are made up for later
+	// Count; Note says whether they had expired or were older than max_age
+	EventSwept   EventKind = "old memories deleted"
+	EventEvicted EventKind = "memories evicted"        // Count, to make room for one that was written; ID is the first
+	EventFitted  EventKind = "embedding padded or cut" // Note says from what to what
+	// commits wait for the files or the index, Bytes behind the log; Note says why. Once, until nobody has waited for a
+	// while
+	EventSlowed EventKind = "writers slowed"
 )
 
 // Event tells the host.
@@ -71,5 +83,6 @@ func (e *Env) Event(what Event) { e.Listener(what) }
 
 // LogEvent passes an event of the log on.
 func (e *Env) LogEvent(what wal.Event) {
-	e.Event(Event{Kind: EventKind(what.Kind), Path: what.Path, LSN: what.LSN, Note: what.Note, Bytes: what.Bytes, Took: what.Took, Err: what.Err})
+	e.Event(Event{Kind: EventKind(what.Kind), Path: what.Path, LSN: what.LSN, Note: what.Note, Bytes: what.Bytes,
+		Took: what.Took, Err: what.Err})
 }

@@ -178,19 +178,23 @@ func refuses(dir, at string, info, root *vfs.Info, you int, flags vfs.Flags) (wh
 		case outside && perm&0o1 != 0 && root.Mode != 0: // the store is there, and one may pass through to it
 			return "", ""
 		case outside && perm&0o1 != 0: // the store is to be made in it
-			return "does not let you write", fmt.Sprintf("name a folder of your own, or sudo install -d -o %d -m 700 %s", you, quotePath(dir))
+			return "does not let you write", fmt.Sprintf("name a folder of your own, or sudo install -d -o %d -m 700 %s", you,
+				quotePath(dir))
 		case outside:
 			return "does not let you in", asOwner
 		case at != dir && vfs.InfoIsShared(root) && info.GID == root.GID:
-			return "is closed to the group that the store belongs to", fmt.Sprintf("its owner opens it: chmod g+%s %s", bits, quotePath(at))
+			return "is closed to the group that the store belongs to",
+				fmt.Sprintf("its owner opens it: chmod g+%s %s", bits, quotePath(at))
 		case at != dir && vfs.InfoIsShared(root):
-			return "is closed to the group that the store belongs to", fmt.Sprintf("its owner opens it: chgrp -h %d %s && chmod g+%s %s", root.GID, quotePath(at), bits, quotePath(at))
+			return "is closed to the group that the store belongs to",
+				fmt.Sprintf("its owner opens it: chgrp -h %d %s && chmod g+%s %s", root.GID, quotePath(at), bits, quotePath(at))
 		case at != dir && int(root.UID) == you:
 			return "belongs to another user", fmt.Sprintf("sudo chown -h %d %s", you, quotePath(at))
 		}
 		return "belongs to another user", asOwner
 	case int(info.UID) != you && perm&need != need && !inGroup(info.GID):
-		return fmt.Sprintf("belongs to group %d, which you are not in", info.GID), "have the administrator add you to the group, or " + asOwner
+		return fmt.Sprintf("belongs to group %d, which you are not in", info.GID),
+			"have the administrator add you to the group, or " + asOwner
 	}
 	return "", ""
 }
@@ -203,7 +207,8 @@ func inGroup(gid uint32) bool {
 // quotePath makes a path one word of a shell.
 func quotePath(path string) string {
 	for _, r := range path {
-		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '/' || r == '.' || r == '-' || r == '_') {
+		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '/' || r == '.' || r == '-' ||
+			r == '_') {
 			return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 		}
 	}

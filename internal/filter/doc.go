@@ -14,6 +14,6 @@
 // space is refused unless an operator follows, as source:desk is meant to be source=desk.
 //
 // A number and a text have no order, so that n>x holds for no number n, and priority>=3 for no text "high"; a
-// text that begins as a number does, such as a date, is compared with a number by its bytes. Tally says so of memories that a
-// condition does not choose.
+// text that begins as a number does, such as a date, is compared with a number by its bytes. Tally says so of memories
+// that a condition does not choose.
 package filter

@@ -30,11 +30,13 @@ func Parse(s string) (*Cond, error) {
 		if remedy == nil {
 			remedy = []string{"it is like source=desk, priority>=3, path^=docs/, source or !source"}
 		}
-		return nil, &errs.FieldError{Field: "condition", Value: human.Quote(s), Err: fmt.Errorf("%w: %s: %s", errs.ErrInvalid, why, remedy[0])}
+		return nil, &errs.FieldError{Field: "condition", Value: human.Quote(s),
+			Err: fmt.Errorf("%w: %s: %s", errs.ErrInvalid, why, remedy[0])}
 	}
 	c, name, value := &Cond{}, strings.TrimSpace(s), ""
 	not, negated := strings.CutPrefix(name, "!")
-	if quoted, err := strconv.QuotedPrefix(strings.TrimSpace(not)); err == nil && quoted[0] == '"' { // a name as it is, whatever it has in it
+	// a name as it is, whatever it has in it
+	if quoted, err := strconv.QuotedPrefix(strings.TrimSpace(not)); err == nil && quoted[0] == '"' {
 		one, _ := strconv.Unquote(quoted)
 		c.path, not = []string{one}, strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(not), quoted))
 		if name = not; negated && name != "" || name != "" && !strings.ContainsAny(name[:1], "!=<>^") {
@@ -79,7 +81,8 @@ func Parse(s string) (*Cond, error) {
 		return bad("a condition has one operator", "give each condition by itself, all must hold; or the value in quotes")
 	}
 	if strings.TrimSpace(value) == "" && c.op != "=" && c.op != "!=" {
-		return bad("there is no value behind "+c.op, "it is like source=desk; a name alone says that there is one, of any value")
+		return bad("there is no value behind "+c.op,
+			"it is like source=desk; a name alone says that there is one, of any value")
 	}
 	for more := true; more; {
 		var one string
@@ -117,7 +120,8 @@ func miswritten(name, op, value string) string {
 		return ""
 	}
 	value = strings.TrimSpace(cmp.Or(strings.Trim(name[at:], ":~ \t"), value))
-	if word, rest, ok := strings.Cut(value, " "); ok && slices.Contains([]string{"is", "in", "equals", "contains", "like"}, strings.ToLower(word)) {
+	if word, rest, ok := strings.Cut(value, " "); ok && slices.Contains([]string{"is", "in", "equals", "contains", "like"},
+		strings.ToLower(word)) {
 		value = rest
 	}
 	if value == "" {
@@ -223,8 +227,8 @@ func (c *Cond) one(v any, op string) bool {
 	return false
 }
 
-// unordered reports whether a text has no order with a number: "high" is not more than 3. A text that begins as a number
-// does is compared by its bytes, as the date 2026-01-31 is with 2026.
+// unordered reports whether a text has no order with a number: "high" is not more than 3. A text that begins as a
+// number does is compared by its bytes, as the date 2026-01-31 is with 2026.
 func unordered(text, want string) bool {
 	if _, err := strconv.ParseFloat(want, 64); err != nil || !json.Valid([]byte(want)) {
 		return false

@@ -88,7 +88,8 @@ func (t *Tally) String() string {
 	case t.kinds["object"] > 0 && len(t.below) == 0:
 		return name + " is an object without members"
 	case t.kinds["object"] > 0:
-		return fmt.Sprintf("%s is an object: name a member of it, as in %s.%s", name, strings.Join(c.path, "."), usual(t.below)[0])
+		return fmt.Sprintf("%s is an object: name a member of it, as in %s.%s", name, strings.Join(c.path, "."),
+			usual(t.below)[0])
 	case t.kinds["number"] > 0 && c.op == "^=":
 		return name + " is a number, and ^= is for texts"
 	case value == "":
@@ -105,7 +106,10 @@ func (t *Tally) String() string {
 // missing says which members there are.
 func (t *Tally) missing(name string) string {
 	all := usual(t.names)
-	if like := slices.IndexFunc(all, func(s string) bool { return strings.EqualFold(s, t.c.path[0]) && s != t.c.path[0] }); like >= 0 {
+	if like := slices.IndexFunc(all, func(s string) bool {
+		return strings.EqualFold(s, t.c.path[0]) &&
+			s != t.c.path[0]
+	}); like >= 0 {
 		return fmt.Sprintf("none has %s in its metadata, but %s", name, human.Quote(all[like]))
 	}
 	if len(all) == 0 {

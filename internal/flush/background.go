@@ -143,7 +143,9 @@ func (fl *Flusher) beat(ctx context.Context) {
 // was nothing to do.
 func (fl *Flusher) FlushBackground(ctx context.Context) (rest time.Duration, did bool) {
 	durable := fl.engine.Log().Durable()
-	if fl.engine.Log().Damage() != nil || fl.engine.Log().Flushed() >= durable && !fl.engine.Log().Distrusted() && !fl.engine.Damaged().Load() && !fl.views.Due() && !fl.overdue() {
+	if fl.engine.Log().Damage() != nil ||
+		fl.engine.Log().Flushed() >= durable && !fl.engine.Log().Distrusted() && !fl.engine.Damaged().Load() &&
+			!fl.views.Due() && !fl.overdue() {
 		fl.unflushed.Store(0) // another process has done it
 		return 0, false
 	}

@@ -39,7 +39,8 @@ func (fl *Flusher) FlushClosing(ctx context.Context) error {
 	}
 	ctx = Unpaced(ctx)
 	until := fl.engine.Log().Durable()
-	if len(fl.aside) == 0 && fl.engine.Log().Flushed() >= until && !fl.engine.Log().Distrusted() && !fl.engine.Damaged().Load() && fl.engine.State().Overlay().Len() <= closingSpill {
+	if len(fl.aside) == 0 && fl.engine.Log().Flushed() >= until && !fl.engine.Log().Distrusted() &&
+		!fl.engine.Damaged().Load() && fl.engine.State().Overlay().Len() <= closingSpill {
 		c, err := fl.engine.Log().Checkpoint()
 		if err == nil && c.Attested.LSN >= until {
 			return nil
@@ -68,10 +69,12 @@ func (fl *Flusher) FlushClosing(ctx context.Context) error {
 		case over && fl.filedTo(m, until):
 			return nil
 		case over:
-			return fmt.Errorf("the time for closing is over, and %s of the log are not in files yet: %w", human.Bytes(fl.engine.Log().Unfiled()), cmp.Or(err, round.Err()))
+			return fmt.Errorf("the time for closing is over, and %s of the log are not in files yet: %w",
+				human.Bytes(fl.engine.Log().Unfiled()), cmp.Or(err, round.Err()))
 		case err != nil || again && !more:
 			return err
-		case fl.filedTo(m, until) && (more || m == mergeEnding || fl.engine.Log().Spilled() >= until || fl.engine.State().Overlay().Len() <= closingSpill):
+		case fl.filedTo(m, until) && (more || m == mergeEnding || fl.engine.Log().Spilled() >= until ||
+			fl.engine.State().Overlay().Len() <= closingSpill):
 			return nil // more is of others, who make an index of it
 		}
 		again = !more // once more, for the index, where the last round was made beside words
@@ -85,7 +88,9 @@ func (fl *Flusher) FlushClosing(ctx context.Context) error {
 // for which it must have flush.lock. One that must end soon leaves it to others to trust the files again, and to
 // write an index in the place of a rotten one.
 func (fl *Flusher) filedTo(m Merge, until wal.LSN) bool {
-	return fl.engine.Log().Flushed() >= until && (m == mergeEnding || !fl.engine.Log().Distrusted() && !fl.engine.Damaged().Load()) && !fl.leftovers && len(fl.aside) == 0
+	return fl.engine.Log().Flushed() >= until &&
+		(m == mergeEnding || !fl.engine.Log().Distrusted() && !fl.engine.Damaged().Load()) && !fl.leftovers &&
+		len(fl.aside) == 0
 }
 
 // lockClosing waits for flush.lock: once more as long as one waits for a lock where files have got on meanwhile. It
@@ -95,7 +100,8 @@ func (fl *Flusher) lockClosing(ctx context.Context, m Merge, until wal.LSN) (*wa
 	for {
 		filed, flushed := fl.engine.Log().FiledTo(), fl.engine.Log().Flushed()
 		held, err := fl.engine.Log().LockFlushUnless(ctx, func() bool { return fl.filedTo(m, until) })
-		if err == nil || !errors.Is(err, errs.ErrLocked) || ctx.Err() != nil || fl.engine.Log().FiledTo() == filed && fl.engine.Log().Flushed() == flushed {
+		if err == nil || !errors.Is(err, errs.ErrLocked) || ctx.Err() != nil ||
+			fl.engine.Log().FiledTo() == filed && fl.engine.Log().Flushed() == flushed {
 			return held, err
 		}
 	}

@@ -29,7 +29,8 @@ type oldTable struct {
 // still has them mapped must not read zeros, and that is known only when their names are gone.
 //
 // A file of a view that cannot be seen or opened just now ends a purge before anything replaces it: its
-// bytes would be in free blocks then, where no purge finds them. Another round goes on, and leaves the views as they are.
+// bytes would be in free blocks then, where no purge finds them. Another round goes on, and leaves the views as they
+// are.
 func (fl *Flusher) DoomIndex(ctx context.Context, held *wal.Held, purge bool) (oldIndex, error) {
 	if err := fl.vectors.Lock.Lock(ctx); err != nil {
 		return nil, err
@@ -58,7 +59,8 @@ func (fl *Flusher) DoomIndex(ctx context.Context, held *wal.Held, purge bool) (o
 			second = fmt.Sprint("view.", i) // a view's names are its own: two may be equal, or too long
 		}
 		if err == nil {
-			f, err = vfs.Doom(fl.engine.Env().FS, path, filepath.Join(fl.engine.Env().Dir, filepath.FromSlash(PurgeFolder), second+docfile.DoomedSuffix), true)
+			f, err = vfs.Doom(fl.engine.Env().FS, path,
+				filepath.Join(fl.engine.Env().Dir, filepath.FromSlash(PurgeFolder), second+docfile.DoomedSuffix), true)
 		}
 		switch {
 		case err == nil:

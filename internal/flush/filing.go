@@ -73,7 +73,8 @@ func (fl *Flusher) roundOf(list []index.At, most int) int {
 }
 
 // put puts the newest versions in place, in rounds. Those before the last are
-// durable when it returns. held: the list has all that changed behind what is in files, and it is told how far they are.
+// durable when it returns. held: the list has all that changed behind what is in files, and it is told how far they
+// are.
 func (f *filing) put(ctx context.Context, held *wal.Held, list []index.At) error {
 	tells := held != nil && slices.IsSortedFunc(list, func(a, b index.At) int { return cmp.Compare(a.Pos, b.Pos) })
 	for first := true; len(list) > 0; first = false {
@@ -85,7 +86,8 @@ func (f *filing) put(ctx context.Context, held *wal.Held, list []index.At) error
 			return fmt.Errorf("putting files in place: %w", err)
 		}
 		if tells && !first {
-			if err := f.fl.engine.Log().Filed(held, list[0].Pos, 0, 0); err != nil { // a process that waits for the lock sees it get on
+			// a process that waits for the lock sees it get on
+			if err := f.fl.engine.Log().Filed(held, list[0].Pos, 0, 0); err != nil {
 				return err
 			}
 		}
@@ -156,7 +158,8 @@ func (f *filing) end(err error) error {
 	switch {
 	case err == nil:
 		return serr
-	case errors.Is(serr, errs.ErrSyncFailed) && !errors.Is(err, errs.ErrSyncFailed): // of a round before the one that was given up
+	case errors.Is(serr, errs.ErrSyncFailed) && !errors.Is(err, errs.ErrSyncFailed):
+		// of a round before the one that was given up
 		return errors.Join(err, serr)
 	}
 	return err
@@ -195,7 +198,8 @@ func (s *frames) Folders() []*docfile.Folder {
 	fl := s.f.fl
 	var folders []*docfile.Folder
 	for _, k := range fl.engine.Kinds().All {
-		if k.Kind != kind.Assemblies || fl.engine.State().MembershipRebuilt() { // else there is nothing to be made durable in that one
+		// else there is nothing to be made durable in that one
+		if k.Kind != kind.Assemblies || fl.engine.State().MembershipRebuilt() {
 			folders = append(folders, k.Folder)
 		}
 	}
@@ -282,7 +286,8 @@ func (s *frames) change(worker, i int, c *docfile.Change) (bool, error) {
 
 // standing is the version of a document that should stand in its file: the newest
 // below flushed, found along the chain of previous versions; zero if none.
-func (fl *Flusher) standing(ctx context.Context, k *engine.Kind, id string, previous, flushed wal.LSN) (engine.Version, error) {
+func (fl *Flusher) standing(ctx context.Context, k *engine.Kind, id string, previous,
+	flushed wal.LSN) (engine.Version, error) {
 	for previous != 0 {
 		if previous < fl.engine.State().From() {
 			line, err := fl.engine.State().Line(k.Letter, id)
@@ -308,7 +313,8 @@ func (fl *Flusher) standing(ctx context.Context, k *engine.Kind, id string, prev
 
 // Ours says whether a file holds a version of this document that we know: one of
 // the chain, or the one that the index names.
-func (fl *Flusher) Ours(ctx context.Context, k *engine.Kind, id string, newest wal.LSN, info vfs.Info, data func() ([]byte, error)) bool {
+func (fl *Flusher) Ours(ctx context.Context, k *engine.Kind, id string, newest wal.LSN, info vfs.Info,
+	data func() ([]byte, error)) bool {
 	var content []byte
 	same := func(line *index.Entry) bool {
 		if line.Size != info.Size {
@@ -381,6 +387,7 @@ func (fl *Flusher) Edited(_ context.Context, edits []docfile.Edit) {
 	for _, e := range edits {
 		fl.engine.Env().Logger.Warn("a file that the store did not write was moved aside", "name", e.Name, "where", e.Where)
 		fl.engine.Health().Edit()
-		fl.engine.Env().Event(env.Event{Kind: env.EventEdit, Path: e.Where, Note: filepath.Join(e.Folder, e.Name), Bytes: e.Info.Size})
+		fl.engine.Env().Event(env.Event{Kind: env.EventEdit, Path: e.Where, Note: filepath.Join(e.Folder, e.Name),
+			Bytes: e.Info.Size})
 	}
 }

@@ -255,7 +255,8 @@ func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) erro
 	}
 	fl.judgeAside(ctx, held)
 	if n > 0 || spilled {
-		fl.engine.Env().Event(env.Event{Kind: env.EventFlush, Count: n, LSN: fl.engine.Log().Flushed(), Took: fl.engine.Env().Clock().Sub(began)})
+		fl.engine.Env().Event(env.Event{Kind: env.EventFlush, Count: n, LSN: fl.engine.Log().Flushed(),
+			Took: fl.engine.Env().Clock().Sub(began)})
 	}
 	return nil
 }
@@ -402,7 +403,8 @@ func (fl *Flusher) Due(ctx context.Context, m Merge, c wal.Checkpoint) ([]index.
 	// Once the files are there that were not trusted at first, one round takes all: beside writers that go on the
 	// pieces have no end.
 	fl.trusts = false
-	whole := m != MergeWhenDue && !closing(m) || distrusted && from >= fl.suspect || failed && (fl.reached == 0 || !closing(m))
+	whole := m != MergeWhenDue && !closing(m) || distrusted && from >= fl.suspect ||
+		failed && (fl.reached == 0 || !closing(m))
 	if !whole {
 		most := PaceFiles
 		if failed && m == mergeEnding { // each is synced by itself
@@ -464,7 +466,8 @@ func (fl *Flusher) Compared(kind int, changed int64) { fl.compared[kind].Store(c
 
 func (fl *Flusher) folderTimes() [wal.Folders]int64 {
 	var t [wal.Folders]int64
-	for i, k := range fl.engine.Kinds().All[:min(len(fl.engine.Kinds().All), wal.Folders)] { // the checkpoint has room for no more
+	// the checkpoint has room for no more
+	for i, k := range fl.engine.Kinds().All[:min(len(fl.engine.Kinds().All), wal.Folders)] {
 		if info, err := fl.engine.Env().FS.Stat(filepath.Clean(k.Path(""))); err == nil {
 			t[i] = info.Mtime.UnixNano()
 		}

@@ -37,7 +37,8 @@ func (f *filing) hold(ctx context.Context, c wal.Checkpoint, to wal.Mark, m Merg
 	}
 	behind.Scopes = nil
 	f.held = true
-	if m != MergeWhenDue || f.distrusted || f.repeats || fl.following == nil && int64(to.LSN-c.Spilled.LSN) > fl.engine.Env().System.SpillBytes {
+	if m != MergeWhenDue || f.distrusted || f.repeats ||
+		fl.following == nil && int64(to.LSN-c.Spilled.LSN) > fl.engine.Env().System.SpillBytes {
 		return to, nil
 	}
 	first := to.LSN

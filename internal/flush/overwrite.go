@@ -73,7 +73,8 @@ func (fl *Flusher) flushOverwriting(ctx context.Context, held *wal.Held, m Merge
 	}
 	fl.Unlinked = append(fl.Unlinked, r.Unlinked...)
 	for _, name := range r.Unlinked {
-		fl.engine.Env().Logger.Warn("part of the index was replaced after a purge that has not finished, and could not be overwritten: another process has it mapped, or that cannot be told", "name", name)
+		fl.engine.Env().Logger.Warn("part of the index was replaced after a purge that has not finished, and could not be "+
+			"overwritten: another process has it mapped, or that cannot be told", "name", name)
 	}
 	for _, left := range r.Left {
 		fl.engine.Env().Logger.Warn("after a purge that has not finished", "err", left)
@@ -126,7 +127,8 @@ func DropPurgeFolder(fl *Flusher) error {
 	if names, err := fl.engine.Env().FS.ReadDir(dir); errors.Is(err, fs.ErrNotExist) || err == nil && len(names) > 0 {
 		return nil
 	}
-	if err := errors.Join(fl.engine.Env().FS.SyncDir(dir), fl.engine.Env().FS.Remove(dir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := errors.Join(fl.engine.Env().FS.SyncDir(dir), fl.engine.Env().FS.Remove(dir)); err != nil &&
+		!errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
@@ -157,7 +159,8 @@ func PurgeWasCut(fl *Flusher) bool {
 
 // endPurge overwrites what a purge that was cut would have; the round is in place durably, up to flushed.
 func (fl *Flusher) endPurge(ctx context.Context, _ *wal.Held, flushed wal.LSN) {
-	if !fl.engine.Log().Displaced() || fl.engine.Log().Purging() || fl.following != nil { // a purge does it itself; what goes on beside rounds has files in tmp/
+	// a purge does it itself; what goes on beside rounds has files in tmp/
+	if !fl.engine.Log().Displaced() || fl.engine.Log().Purging() || fl.following != nil {
 		return
 	}
 	edits, err := fl.files.WipeTemp(fl.Surplus(ctx))

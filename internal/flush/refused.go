@@ -52,8 +52,10 @@ func (fl *Flusher) NoteRefused(e *wal.Entry, err error) {
 	}
 	r.list[e.LSN] = &refusal{err: err}
 	fl.engine.NoteProblem(err)
-	fl.engine.Env().Logger.Error("an entry of the log is not valid and was passed over: run memctl verify", "lsn", e.LSN, "err", err)
-	fl.engine.Env().Event(env.Event{Kind: env.EventCorruption, Path: "wal", LSN: e.LSN, Err: err}) // the log may still be being opened
+	fl.engine.Env().Logger.Error("an entry of the log is not valid and was passed over: run memctl verify", "lsn", e.LSN,
+		"err", err)
+	// the log may still be being opened
+	fl.engine.Env().Event(env.Event{Kind: env.EventCorruption, Path: "wal", LSN: e.LSN, Err: err})
 }
 
 // refusedEntries are problems: what this process has met of them.
@@ -64,7 +66,8 @@ func (fl *Flusher) refusedEntries() (problems []error) {
 	n := len(r.list) + r.more
 	for _, at := range slices.Sorted(maps.Keys(r.list)) {
 		if len(problems) == engine.ProblemsShown {
-			problems = append(problems, fmt.Errorf("%s not valid: run memctl verify", human.Count(int(n-engine.ProblemsShown), "more entry of the log is", "more entries of the log are")))
+			problems = append(problems, fmt.Errorf("%s not valid: run memctl verify",
+				human.Count(int(n-engine.ProblemsShown), "more entry of the log is", "more entries of the log are")))
 			break
 		}
 		problems = append(problems, r.list[at].err)
@@ -90,8 +93,9 @@ func (fl *Flusher) keepRefused(ctx context.Context, _ *wal.Held, to wal.LSN) {
 		e, err := fl.engine.Log().ReadAt(ctx, at)
 		if err == nil {
 			_, err = q.Bytes(fmt.Sprintf("entry-%d.bin", at), e.Value, docfile.Note{
-				Why: r.list[at].err.Error(), When: fl.engine.Env().Clock().UTC(), From: "wal/" + segment.Name(fl.engine.Log().Past().SegmentOf(at)),
-				ID: strings.ToValidUTF8(e.Key[min(1, len(e.Key)):], "\ufffd"), Version: at,
+				Why: r.list[at].err.Error(), When: fl.engine.Env().Clock().UTC(),
+				From: "wal/" + segment.Name(fl.engine.Log().Past().SegmentOf(at)),
+				ID:   strings.ToValidUTF8(e.Key[min(1, len(e.Key)):], "\ufffd"), Version: at,
 			})
 		}
 		if err != nil && !errors.Is(err, errs.ErrTruncated) {

@@ -26,7 +26,9 @@ import (
 func (fl *Flusher) Rescue(ctx context.Context, _ *wal.Held) (again bool, err error) {
 	n, again, err := fl.rescue(ctx)
 	if err == nil {
-		fl.engine.Env().Logger.Warn("the log was removed while the store was open: what only the log had was written to files", "documents", n)
+		fl.engine.Env().Logger.Warn(
+			"the log was removed while the store was open: what only the log had was written to files",
+			"documents", n)
 	}
 	return again, err
 }

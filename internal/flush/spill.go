@@ -63,7 +63,8 @@ type spilling struct {
 }
 
 // spillOf writes the index of a round, or says what is to be written beside the next ones.
-func (fl *Flusher) spillOf(ctx context.Context, held *wal.Held, to wal.Mark, files *filing, m Merge) (beside *spilling, spilled bool, err error) {
+func (fl *Flusher) spillOf(ctx context.Context, held *wal.Held, to wal.Mark, files *filing,
+	m Merge) (beside *spilling, spilled bool, err error) {
 	if !fl.spillBeside(m) {
 		return nil, true, fl.spill(ctx, held, to, files, m == MergeAlways)
 	}
@@ -112,7 +113,8 @@ func (fl *Flusher) spill(ctx context.Context, held *wal.Held, to wal.Mark, files
 // memory must have been in its file at some time, or the next process to replace that file would
 // take our own older version for an edit: so a memory that was changed before the mark, and again
 // since, is put into its file first, as it is now.
-func (fl *Flusher) spilling(ctx context.Context, held *wal.Held, to wal.Mark, files *filing, always bool) (*spilling, error) {
+func (fl *Flusher) spilling(ctx context.Context, held *wal.Held, to wal.Mark, files *filing,
+	always bool) (*spilling, error) {
 	_ = fl.engine.KeepUp(held)
 	set := fl.engine.State().Set()
 	if set == nil {
@@ -169,9 +171,11 @@ func (fl *Flusher) write(ctx context.Context, s *spilling, always bool) error {
 		return err
 	}
 	if err != nil {
-		return fmt.Errorf("writing the index: %w", fl.engine.Env().IOError("writing", filepath.Join(fl.engine.Env().Dir, index.BaseName), err))
+		return fmt.Errorf("writing the index: %w",
+			fl.engine.Env().IOError("writing", filepath.Join(fl.engine.Env().Dir, index.BaseName), err))
 	}
-	fl.engine.Env().Event(env.Event{Kind: env.EventIndex, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: len(s.list), Took: fl.engine.Env().Clock().Sub(began)})
+	fl.engine.Env().Event(env.Event{Kind: env.EventIndex, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: len(s.list),
+		Took: fl.engine.Env().Clock().Sub(began)})
 	return nil
 }
 

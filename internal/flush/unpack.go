@@ -42,7 +42,8 @@ func (f *filing) unpacks(ctx context.Context, at wal.LSN) error {
 			return err
 		}
 		view, err := state.Read(&e)
-		if err != nil || fl.engine.Kinds().Of(e.Key) == nil || !view.Overpacked() || fl.engine.Codec().Fits(&view, places.StoredMost) != nil {
+		if err != nil || fl.engine.Kinds().Of(e.Key) == nil || !view.Overpacked() ||
+			fl.engine.Codec().Fits(&view, places.StoredMost) != nil {
 			continue
 		}
 		over.Documents++

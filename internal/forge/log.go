@@ -117,7 +117,8 @@ func (l *Log) Append(f Frame) segment.LSN {
 	if f.Inflated == 0 {
 		f.Inflated = uint32(len(f.Key) + len(f.Fields) + len(f.Value))
 	}
-	h := segment.Header{Kind: f.Kind, Flags: f.Flags, LSN: l.at, Time: f.Time, Previous: l.sum, Inflated: f.Inflated, Nonce: 1}
+	h := segment.Header{Kind: f.Kind, Flags: f.Flags, LSN: l.at, Time: f.Time, Previous: l.sum, Inflated: f.Inflated,
+		Nonce: 1}
 	begin := len(l.tail)
 	l.tail = l.Geometry.AppendFrameWith(l.tail, &h, f.Key, f.Fields, f.Value)
 	if f.Header != nil {
@@ -170,7 +171,8 @@ func WriteAt(fsys vfs.FS, name string, b []byte, at int64) error {
 // SealSegment computes all checksums of a segment's frames again, and has each name the
 // one before it, as long as the lengths lead on. It returns where the last one ends, and
 // its checksum; each is told of all of them, unless it is nil.
-func SealSegment(geo segment.Geometry, number uint64, b []byte, each func(end segment.LSN, sum uint64)) (end segment.LSN, sum uint64) {
+func SealSegment(geo segment.Geometry, number uint64, b []byte,
+	each func(end segment.LSN, sum uint64)) (end segment.LSN, sum uint64) {
 	le := binary.LittleEndian
 	off := 0
 	for off+segment.HeaderSize <= len(b) {

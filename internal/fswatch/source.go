@@ -47,7 +47,8 @@ func notify(folders map[string]string) (source, error) {
 	if err != nil {
 		return nil, limited("watching files", err)
 	}
-	n := &notified{w: w, folders: folders, events: make(chan event), done: make(chan struct{}), stopped: make(chan struct{})}
+	n := &notified{w: w, folders: folders, events: make(chan event), done: make(chan struct{}),
+		stopped: make(chan struct{})}
 	for path := range folders {
 		err := isFolder(path)
 		if err == nil {

@@ -67,7 +67,8 @@ func (w *Watcher) run(ctx context.Context, f files) {
 	for release == nil {
 		var err error
 		if release, err = f.Lead(ctx); err != nil {
-			if ctx.Err() != nil || errors.Is(err, errs.ErrReadOnly) || errors.Is(err, errs.ErrClosed) || errors.Is(err, errs.ErrReplaced) {
+			if ctx.Err() != nil || errors.Is(err, errs.ErrReadOnly) || errors.Is(err, errs.ErrClosed) ||
+				errors.Is(err, errs.ErrReplaced) {
 				return
 			}
 			f.Report("not yet", err)

@@ -38,7 +38,7 @@
 //	entity:<name>                              a name of at most 256 bytes
 //	entity#<sha256 of the name, hex>           a longer one; metadata.key has it
 //	relation:<from>|<type>|<to>                % and | in the parts are %25 and %7C; at most 768 bytes
-//	relation#<sha256, hex>                     a longer one: of the parts, each behind its length as 8 bytes, little-endian
+//	relation#<sha256, hex>                     a longer one: of the parts, each behind its length, 8 bytes little-endian
 //
 // A memory with such an id and another name in its metadata is not an entity.
 //

@@ -109,7 +109,8 @@ func EntityOf(m *memstore.Memory) (Entity, bool) {
 // Memory is a new relation as a memory; see Entity.Memory.
 func (r Relation) Memory(at time.Time, extra map[string]any) memstore.Memory {
 	m := memstore.Memory{
-		ID: r.ID(), Timestamp: at, Content: strings.Join(slices.DeleteFunc([]string{r.From, r.Type, r.To}, func(s string) bool { return s == "" }), " "),
+		ID: r.ID(), Timestamp: at, Content: strings.Join(slices.DeleteFunc([]string{r.From, r.Type, r.To},
+			func(s string) bool { return s == "" }), " "),
 		Metadata: map[string]any{"category": RelationCategory, memberFrom: r.From, memberTo: r.To, memberRelation: r.Type},
 	}
 	if len(extra) > 0 {

@@ -45,7 +45,8 @@ type Version struct {
 // Decode is the version's document as a Memory. ErrNotFound for a deletion.
 func (v *Version) Decode() (memstore.Memory, error) {
 	if v.Deleted {
-		return memstore.Memory{}, fmt.Errorf("memory %s: %w: version %d is its deletion", human.Quote(v.ID), errs.ErrNotFound, v.LSN)
+		return memstore.Memory{}, fmt.Errorf("memory %s: %w: version %d is its deletion", human.Quote(v.ID), errs.ErrNotFound,
+			v.LSN)
 	}
 	m, err := memstore.Decode(v.Document, memstore.DecodeOptions{Limits: kind.Stored, ID: v.ID})
 	if err != nil {
@@ -58,7 +59,8 @@ func (v *Version) Decode() (memstore.Memory, error) {
 // DecodeAssembly is the document of an assembly's version. ErrNotFound for a deletion.
 func (v *Version) DecodeAssembly() (assembly.Assembly, error) {
 	if v.Deleted {
-		return assembly.Assembly{}, fmt.Errorf("assembly %s: %w: version %d is its deletion", human.Quote(v.ID), errs.ErrNotFound, v.LSN)
+		return assembly.Assembly{}, fmt.Errorf("assembly %s: %w: version %d is its deletion", human.Quote(v.ID),
+			errs.ErrNotFound, v.LSN)
 	}
 	a, err := assembly.Decode(v.Document, assembly.DecodeOptions{Limits: kind.StoredAssembly, ID: v.ID})
 	if err != nil {
@@ -84,7 +86,8 @@ func (h *History) Each(ctx context.Context, k *engine.Kind, id string, yield fun
 		return yield(v, err) && ctx.Err() == nil
 	}
 	standing, err := h.engine.Find(ctx, k, id, true)
-	if err != nil && !errors.Is(err, errs.ErrNotFound) && !give(Version{}, fmt.Errorf("%s %s: %w", k.Noun, human.Quote(id), err)) {
+	if err != nil && !errors.Is(err, errs.ErrNotFound) &&
+		!give(Version{}, fmt.Errorf("%s %s: %w", k.Noun, human.Quote(id), err)) {
 		return any
 	}
 	known := err == nil
@@ -154,7 +157,8 @@ func Readable(ctx context.Context, h *History, k *engine.Kind, ids []string, yie
 	if err != nil {
 		return ctx.Err() // what cannot be read is not yielded
 	}
-	for e, err := range h.engine.Log().Past().EntriesOf(ctx, wal.Mark{LSN: oldest}, durable, func(key []byte) bool { return wanted[string(key)] }) {
+	for e, err := range h.engine.Log().Past().EntriesOf(ctx, wal.Mark{LSN: oldest}, durable,
+		func(key []byte) bool { return wanted[string(key)] }) {
 		if err == nil && ctx.Err() == nil && !e.Delete {
 			of := h.versionOf
 			if e.Key[0] == record.Kept {
@@ -173,7 +177,8 @@ func Readable(ctx context.Context, h *History, k *engine.Kind, ids []string, yie
 
 // standingVersion is what the file has.
 func (h *History) standingVersion(k *engine.Kind, id string, v *engine.Version) Version {
-	r := Version{Kind: k.Noun, LSN: v.LSN, ID: id, FromFile: true, Size: int64(len(v.Doc)), ContentHash: sha256.Sum256(v.Doc), Document: append([]byte(nil), v.Doc...)}
+	r := Version{Kind: k.Noun, LSN: v.LSN, ID: id, FromFile: true, Size: int64(len(v.Doc)),
+		ContentHash: sha256.Sum256(v.Doc), Document: append([]byte(nil), v.Doc...)}
 	if v.Line.Mtime != 0 {
 		r.Time = h.timeOf(&v.Line)
 	}
@@ -214,7 +219,8 @@ func (h *History) versionOf(k *engine.Kind, e wal.Entry) (Version, error) {
 // keptVersion is the version of which an entry is a copy.
 func (h *History) keptVersion(k *engine.Kind, e wal.Entry) (Version, error) {
 	line, doc, err := state.KeptDocument(h.engine.Codec(), &e, places.StoredMost)
-	v := Version{Kind: k.Noun, LSN: line.Version, Kept: true, ID: e.Key[2:], Document: doc, Size: int64(len(doc)), ContentHash: line.ContentHash}
+	v := Version{Kind: k.Noun, LSN: line.Version, Kept: true, ID: e.Key[2:], Document: doc, Size: int64(len(doc)),
+		ContentHash: line.ContentHash}
 	if err != nil {
 		return v, fmt.Errorf("entry %d: %w", e.LSN, err)
 	}

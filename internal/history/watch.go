@@ -112,7 +112,8 @@ func (w *watcher) begin(ctx context.Context, from wal.LSN) error {
 		from = to
 	}
 	if from > to {
-		return fmt.Errorf("%w: position %d, and the log of %s ends at %d: is it of another store?", errs.ErrInvalid, from, h.engine.Env().Dir, to)
+		return fmt.Errorf("%w: position %d, and the log of %s ends at %d: is it of another store?", errs.ErrInvalid, from,
+			h.engine.Env().Dir, to)
 	}
 	var err error
 	w.at, err = h.engine.Log().Past().From(ctx, from, to)
@@ -213,7 +214,8 @@ func (h *History) awaitBeyond(ctx context.Context, from uint64) error {
 			err = h.engine.Log().CatchUp(ctx)
 		}
 		durable := h.engine.Log().Durable()
-		if now := h.engine.Env().Clock(); err == nil && durable <= from && (now.Sub(looked) >= engine.MovedLook || now.Before(looked)) {
+		if now := h.engine.Env().Clock(); err == nil && durable <= from &&
+			(now.Sub(looked) >= engine.MovedLook || now.Before(looked)) {
 			looked, err = now, h.engine.Log().InPlace()
 		}
 		h.engine.EndUse()
@@ -237,7 +239,8 @@ func (h *History) awaitBeyond(ctx context.Context, from uint64) error {
 
 // changeOf decodes what was written.
 func (h *History) changeOf(e watched) (Change, error) {
-	c := Change{Kind: e.kind.Noun, LSN: e.LSN, Next: e.next, Time: e.Reading, ID: e.Key[1:], Deleted: e.Delete, More: e.more}
+	c := Change{Kind: e.kind.Noun, LSN: e.LSN, Next: e.next, Time: e.Reading, ID: e.Key[1:], Deleted: e.Delete,
+		More: e.more}
 	if e.Delete {
 		return c, nil
 	}

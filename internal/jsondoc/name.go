@@ -50,7 +50,8 @@ func CheckID(field, id string, limit int) error {
 	}
 	switch {
 	case id == "":
-		return &errs.FieldError{Field: field, Limit: fmt.Sprintf("1 to %d bytes", limit), Err: errors.New("an id must not be empty")}
+		return &errs.FieldError{Field: field, Limit: fmt.Sprintf("1 to %d bytes", limit),
+			Err: errors.New("an id must not be empty")}
 	case len(id) > limit:
 		return &errs.FieldError{Field: field, Value: human.Quote(id), Limit: fmt.Sprintf("%d bytes", limit),
 			Err: fmt.Errorf("%w: the id has %d bytes", errs.ErrTooLarge, len(id))}
@@ -68,7 +69,8 @@ func CheckDocumentID(field, id, want string, optional bool, limit int) error {
 	case id == "" && optional && want == "":
 		return nil
 	case want != "" && id != want:
-		return &errs.FieldError{Field: field, Value: human.Quote(id), Err: fmt.Errorf("the document should be that of %s", human.Quote(want))}
+		return &errs.FieldError{Field: field, Value: human.Quote(id),
+			Err: fmt.Errorf("the document should be that of %s", human.Quote(want))}
 	}
 	return CheckID(field, id, limit)
 }

@@ -64,7 +64,8 @@ func dimsOf(raw []byte) int {
 }
 
 func tooManyDims(maxDims int) error {
-	return &errs.FieldError{Limit: fmt.Sprintf("%d dimensions", maxDims), Err: fmt.Errorf("%w: too many dimensions", errs.ErrTooLarge)}
+	return &errs.FieldError{Limit: fmt.Sprintf("%d dimensions", maxDims),
+		Err: fmt.Errorf("%w: too many dimensions", errs.ErrTooLarge)}
 }
 
 // appendParsed makes a string of its own for the message, so that the one that
@@ -72,7 +73,8 @@ func tooManyDims(maxDims int) error {
 func appendParsed[T ~string | ~[]byte](list []float32, text T) ([]float32, error) {
 	f, err := strconv.ParseFloat(string(text), 32)
 	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
-		return nil, &errs.FieldError{Field: index(len(list)), Value: human.Quote(string(text)), Err: errors.New("not a number in the range of float32")}
+		return nil, &errs.FieldError{Field: index(len(list)), Value: human.Quote(string(text)),
+			Err: errors.New("not a number in the range of float32")}
 	}
 	return append(list, float32(f)), nil
 }
@@ -141,7 +143,10 @@ func (o *Object) ListPrinted(name string) {
 }
 
 func printedFields(body string) iter.Seq[string] {
-	return strings.FieldsFuncSeq(body, func(r rune) bool { return r == ' ' || r == '\n' || r == '\r' || r == '\t' || r == ',' })
+	return strings.FieldsFuncSeq(body, func(r rune) bool {
+		return r == ' ' || r == '\n' || r == '\r' || r == '\t' ||
+			r == ','
+	})
 }
 
 // AppendFloats appends a vector as a list at this indent level, null when it is

@@ -15,8 +15,9 @@ func CheckSize(whole string, n, limit int) error {
 	if n <= limit {
 		return nil
 	}
-	return &errs.FieldError{Field: whole, Value: fmt.Sprintf("of %d bytes", n), Limit: fmt.Sprintf("%d bytes of JSON", limit),
-		Err: errs.ErrTooLarge}
+	return &errs.FieldError{Field: whole, Value: fmt.Sprintf("of %d bytes", n),
+		Limit: fmt.Sprintf("%d bytes of JSON", limit),
+		Err:   errs.ErrTooLarge}
 }
 
 // CheckDim refuses a vector of more dimensions than the limit.
@@ -24,6 +25,7 @@ func CheckDim(field string, n, limit int) error {
 	if n <= limit {
 		return nil
 	}
-	return &errs.FieldError{Field: field, Value: fmt.Sprintf("of %d dimensions", n), Limit: fmt.Sprintf("%d dimensions", limit),
-		Err: errs.ErrTooLarge}
+	return &errs.FieldError{Field: field, Value: fmt.Sprintf("of %d dimensions", n),
+		Limit: fmt.Sprintf("%d dimensions", limit),
+		Err:   errs.ErrTooLarge}
 }

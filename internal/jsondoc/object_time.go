@@ -24,7 +24,7 @@ var errTime = errors.New("not a time; write RFC 3339, ISO 8601, or seconds or mi
 //	"2025-03-06T19:27:36.532083Z", "…+02:00"   RFC 3339
 //	"2025-03-06 19:27:36.532083"               without a zone: in loc (nil: UTC)
 //	"2025-03-06"                               midnight
-//	1741289256.5320833                         seconds, to the microsecond, rounded half to even as Python's datetime does
+//	1741289256.5320833                         seconds, to the microsecond, rounded half to even as by Python's datetime
 //	1741289256532                              milliseconds: whole numbers from 1e11
 func DecodeTime(raw []byte, loc *time.Location) (time.Time, error) {
 	var t time.Time
@@ -54,7 +54,8 @@ func CheckTime(t time.Time) error {
 	if t.IsZero() || writable(t) {
 		return nil
 	}
-	return &errs.FieldError{Value: t.UTC().Format(time.RFC3339), Limit: "years 1 to 9999", Err: errors.New("cannot be written as RFC 3339")}
+	return &errs.FieldError{Value: t.UTC().Format(time.RFC3339), Limit: "years 1 to 9999",
+		Err: errors.New("cannot be written as RFC 3339")}
 }
 
 func writable(t time.Time) bool { y := t.UTC().Year(); return 1 <= y && y <= 9999 }

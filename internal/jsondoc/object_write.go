@@ -154,7 +154,8 @@ func invalidAt(s string) int {
 // no such numbers.
 func AppendFloat(dst []byte, f float64, bits int) ([]byte, error) {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return dst, &errs.FieldError{Value: strconv.FormatFloat(f, 'g', -1, bits), Err: errors.New("JSON has no NaN and no infinity")}
+		return dst, &errs.FieldError{Value: strconv.FormatFloat(f, 'g', -1, bits),
+			Err: errors.New("JSON has no NaN and no infinity")}
 	}
 	abs := math.Abs(f)
 	if abs == 0 || 1e-6 <= abs && abs < 1e21 {

@@ -7,5 +7,6 @@ func Gone(lost bool) error {
 	if lost {
 		return errors.New("no such file, and no copy of it is known")
 	}
-	return errors.New("deleted by hand: the next read adopts the deletion, or restores the file if adopt_deletions is false; repair restores it")
+	return errors.New("deleted by hand: the next read adopts the deletion, or restores the file if adopt_deletions is " +
+		"false; repair restores it")
 }

@@ -41,18 +41,21 @@ type Kind struct {
 // The kinds of a store, in the order of the index's sections and of the checkpoint's times.
 var (
 	Memories = &Kind{
-		At: 0, Letter: record.Memory, Section: index.Memories, Folder: record.MemoryFolder, Noun: "memory", IDName: "id", Vectors: true,
-		Decode: decodeMemory, QuickLine: quickMemory,
+		At: 0, Letter: record.Memory, Section: index.Memories, Folder: record.MemoryFolder, Noun: "memory", IDName: "id",
+		Vectors: true,
+		Decode:  decodeMemory, QuickLine: quickMemory,
 	}
 	Assemblies = &Kind{
-		At: 1, Letter: record.Assembly, Section: index.Assemblies, Folder: record.AssemblyFolder, Noun: "assembly", IDName: "assembly_id", Vectors: true,
+		At: 1, Letter: record.Assembly, Section: index.Assemblies, Folder: record.AssemblyFolder, Noun: "assembly",
+		IDName: "assembly_id", Vectors: true,
 		Decode: decodeAssembly, CheckLine: checkMembers,
 	}
 
 	Kinds = []*Kind{Memories, Assemblies}
 
 	// Scopes are of working memory: a kind for purge only. They have no section and no vectors.
-	Scopes = &Kind{At: -1, Letter: record.Working, Section: -1, Folder: places.Working, Noun: "working memory", IDName: "scope"}
+	Scopes = &Kind{At: -1, Letter: record.Working, Section: -1, Folder: places.Working, Noun: "working memory",
+		IDName: "scope"}
 )
 
 // Most is the number of kinds that an array indexed by Kind.At has room for.
@@ -71,10 +74,13 @@ func Register(k *Kind) error {
 	case len(Kinds) == Most:
 		return fmt.Errorf("%w: kind %q is one too many: a store has at most %d", errs.ErrInvalid, k.Noun, Most)
 	case k.Letter <= ' ' || k.Letter > '~' || strings.IndexByte(Reserved, k.Letter) >= 0 || Lettered(k.Letter) != nil:
-		return fmt.Errorf("%w: kind %q: the letter %q is taken or not printable ASCII; choose another", errs.ErrInvalid, k.Noun, k.Letter)
+		return fmt.Errorf("%w: kind %q: the letter %q is taken or not printable ASCII; choose another", errs.ErrInvalid,
+			k.Noun, k.Letter)
 	case k.Folder == "" || strings.ContainsAny(k.Folder, `/\`) || places.IsTaken(k.Folder):
-		return fmt.Errorf("%w: kind %q: a store has another use for the folder %q; choose another", errs.ErrInvalid, k.Noun, k.Folder)
-	case k.Noun == "" || k.Noun == Scopes.Noun || slices.ContainsFunc(Kinds, func(o *Kind) bool { return o.Noun == k.Noun }):
+		return fmt.Errorf("%w: kind %q: a store has another use for the folder %q; choose another", errs.ErrInvalid, k.Noun,
+			k.Folder)
+	case k.Noun == "" || k.Noun == Scopes.Noun ||
+		slices.ContainsFunc(Kinds, func(o *Kind) bool { return o.Noun == k.Noun }):
 		return fmt.Errorf("%w: the name %q of a kind is taken or empty; choose another", errs.ErrInvalid, k.Noun)
 	}
 	k.At, k.Section = len(Kinds), index.AddDocuments(k.Folder)
@@ -172,19 +178,25 @@ type Content struct {
 }
 
 func decodeMemory(data []byte, o DecodeOptions) (Content, error) {
-	m, err := memstore.Decode(data, memstore.DecodeOptions{Limits: o.Limits.Memory, Location: o.Location, ID: o.ID, IDOptional: o.IDOptional, Owned: o.Owned})
+	m, err := memstore.Decode(data,
+		memstore.DecodeOptions{Limits: o.Limits.Memory, Location: o.Location, ID: o.ID, IDOptional: o.IDOptional,
+			Owned: o.Owned})
 	if err != nil {
 		return Content{}, err
 	}
-	return Content{ID: m.ID, Created: &m.CreatedAt, Updated: &m.UpdatedAt, Vector: m.Embedding, Memory: m, Line: m.Line}, nil
+	return Content{ID: m.ID, Created: &m.CreatedAt, Updated: &m.UpdatedAt, Vector: m.Embedding, Memory: m, Line: m.Line},
+		nil
 }
 
 func decodeAssembly(data []byte, o DecodeOptions) (Content, error) {
-	a, err := assembly.Decode(data, assembly.DecodeOptions{Limits: o.Limits.Assembly, Location: o.Location, ID: o.ID, IDOptional: o.IDOptional, Owned: o.Owned})
+	a, err := assembly.Decode(data,
+		assembly.DecodeOptions{Limits: o.Limits.Assembly, Location: o.Location, ID: o.ID, IDOptional: o.IDOptional,
+			Owned: o.Owned})
 	if err != nil {
 		return Content{}, err
 	}
-	return Content{ID: a.ID, Created: &a.CreatedAt, Updated: &a.UpdatedAt, Vector: a.CompositeEmbedding, Members: a.MemoryIDs, Group: a, Line: a.Line}, nil
+	return Content{ID: a.ID, Created: &a.CreatedAt, Updated: &a.UpdatedAt, Vector: a.CompositeEmbedding,
+		Members: a.MemoryIDs, Group: a, Line: a.Line}, nil
 }
 
 // quickMemory is index.QuickLine: a replay reads the lines of all memories.

@@ -13,7 +13,8 @@ const MembersMost = 1 << 24
 // writing. How many bytes of a file are read is in package places.
 var (
 	Stored         = memstore.Limits{MemoryBytes: places.StoredMost, IDBytes: 1024, Depth: 1000, EmbeddingDim: 1 << 20}
-	StoredAssembly = assembly.Limits{AssemblyBytes: places.StoredMost, IDBytes: 1024, Depth: 1000, EmbeddingDim: 1 << 20, Members: MembersMost}
+	StoredAssembly = assembly.Limits{AssemblyBytes: places.StoredMost, IDBytes: 1024, Depth: 1000, EmbeddingDim: 1 << 20,
+		Members: MembersMost}
 
 	StoredLimits = Limits{Memory: Stored, Assembly: StoredAssembly}
 )

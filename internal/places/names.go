@@ -22,7 +22,8 @@ var (
 	viewFolder = regexp.MustCompile(`^[a-z]+$`)
 	viewFile   = regexp.MustCompile(`^[0-9a-f]{16}\.(seg|[0-9a-f]{16}\.st)$|^manifest\.json$|^\.gitignore$`)
 	vectorName = regexp.MustCompile(`^(memory_vectors|mapping|reembed)[a-z._]*$`)
-	makingName = regexp.MustCompile(`\.(([0-9a-f]{12}|[0-9]+-[0-9]+)\.)?new$`) // what a name ends with until the file is whole
+	// what a name ends with until the file is whole
+	makingName = regexp.MustCompile(`\.(([0-9a-f]{12}|[0-9]+-[0-9]+)\.)?new$`)
 )
 
 // IsToken reports whether a name in tmp/ is what a process calls its own there: see engine.NewToken.

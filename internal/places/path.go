@@ -42,7 +42,8 @@ func Enter(fsys vfs.FS, dir, rel string) (string, error) {
 			return "", err
 		}
 		if !info.Mode.IsDir() {
-			return "", fmt.Errorf("%s is not a folder (%s), and a store follows no links: %w: put a real folder there", Shown(rel[:len(rel)-len(more)-1]), info.Mode, errs.ErrInvalid)
+			return "", fmt.Errorf("%s is not a folder (%s), and a store follows no links: %w: put a real folder there",
+				Shown(rel[:len(rel)-len(more)-1]), info.Mode, errs.ErrInvalid)
 		}
 	}
 }

@@ -12,7 +12,8 @@ func SharedData(t testing.TB, name string) string {
 	t.Helper()
 	path := FindSharedData(name)
 	if path == "" {
-		t.Skipf("the shared data %s is not here: neither does VARVE_SHARED name its folder, nor is there a folder shared/ beside the project", name)
+		t.Skipf("the shared data %s is not here: neither does VARVE_SHARED name its folder, nor is there a folder shared/ "+
+			"beside the project", name)
 	}
 	return path
 }

@@ -17,12 +17,14 @@ import (
 // Times returns the names of the filters by time. since and until take in the day, month or year that they are
 // given, before and after do not.
 func Times() []string {
-	return []string{"since", "until", "before", "after", "created-since", "created-until", "updated-since", "updated-until"}
+	return []string{"since", "until", "before", "after", "created-since", "created-until", "updated-since",
+		"updated-until"}
 }
 
 // ByTime are the filters by time that are given, of times as people write them; as is how the caller spells a name
 // before what is wrong with it.
-func ByTime(now time.Time, given func(name string) (value string, ok bool), as func(name string) string) (all []varve.Filter, err error) {
+func ByTime(now time.Time, given func(name string) (value string, ok bool),
+	as func(name string) string) (all []varve.Filter, err error) {
 	type end struct {
 		at   time.Time
 		name string
@@ -53,7 +55,8 @@ func ByTime(now time.Time, given func(name string) (value string, ok bool), as f
 			*one = end{at, name}
 		}
 		if other.name != "" && !first[about].at.Before(last[about].at) {
-			return nil, fmt.Errorf("%s and %s: no time is in both, so that no memory passes", strings.TrimSuffix(as(first[about].name), ":"), strings.TrimSuffix(as(last[about].name), ":"))
+			return nil, fmt.Errorf("%s and %s: no time is in both, so that no memory passes",
+				strings.TrimSuffix(as(first[about].name), ":"), strings.TrimSuffix(as(last[about].name), ":"))
 		}
 		all = append(all, timeFilter(about, begins, at))
 	}

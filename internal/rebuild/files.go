@@ -78,26 +78,28 @@ func (mk *Maker) rebuildIndex(ctx context.Context, r Want) (*index.Set, int, err
 	}
 	empty := index.Empty(r.At.LSN)
 	defer empty.Release()
-	_, err := index.WriteBase(empty, target, index.Changes{List: list, Line: func(dst []byte, c index.Change) ([]byte, error) {
-		k := mk.engine.Kinds().In(c.Section)
-		p, doc, err := ParseFile(mk.engine, k, k.FileName(c.ID))
-		if err != nil {
-			return nil, err
-		}
-		was := facts[k.Key(c.ID)]
-		if !was.updated.IsZero() {
-			*p.Created, *p.Updated = was.created, was.updated
-		}
-		line, err := p.Line(doc.Bytes, was.vector)
-		if err != nil {
-			return nil, err
-		}
-		return index.Finish(dst, line, c.Version, doc.mtime.UnixMicro())
-	}})
+	_, err := index.WriteBase(empty, target,
+		index.Changes{List: list, Line: func(dst []byte, c index.Change) ([]byte, error) {
+			k := mk.engine.Kinds().In(c.Section)
+			p, doc, err := ParseFile(mk.engine, k, k.FileName(c.ID))
+			if err != nil {
+				return nil, err
+			}
+			was := facts[k.Key(c.ID)]
+			if !was.updated.IsZero() {
+				*p.Created, *p.Updated = was.created, was.updated
+			}
+			line, err := p.Line(doc.Bytes, was.vector)
+			if err != nil {
+				return nil, err
+			}
+			return index.Finish(dst, line, c.Version, doc.mtime.UnixMicro())
+		}})
 	if err != nil {
 		return nil, 0, mk.engine.Env().IOError("writing", filepath.Join(mk.engine.Env().Dir, index.BaseName), err)
 	}
-	set, err := index.Load(mk.engine.Env().FS, mk.engine.Env().Dir, index.Want{Store: r.Store.String(), Spilled: r.At.LSN}, nil)
+	set, err := index.Load(mk.engine.Env().FS, mk.engine.Env().Dir, index.Want{Store: r.Store.String(), Spilled: r.At.LSN},
+		nil)
 	if err != nil && env.Passing(err) {
 		err = mk.engine.Env().IOError("reading", filepath.Join(mk.engine.Env().Dir, index.BaseName), err)
 	}
@@ -106,7 +108,8 @@ func (mk *Maker) rebuildIndex(ctx context.Context, r Want) (*index.Set, int, err
 
 // scanFiles adds the documents of a folder to the list, and what is known of them: their vectors'
 // ids, where these are not the versions, and their times, where their files do not say them.
-func (mk *Maker) scanFiles(ctx context.Context, k *engine.Kind, r Want, list []index.Change, facts map[string]known) ([]index.Change, error) {
+func (mk *Maker) scanFiles(ctx context.Context, k *engine.Kind, r Want, list []index.Change,
+	facts map[string]known) ([]index.Change, error) {
 	for e, err := range k.Scan() {
 		if errors.Is(err, fs.ErrNotExist) && e.Name == "" {
 			break // no such folder yet
@@ -158,12 +161,14 @@ func (mk *Maker) scanFiles(ctx context.Context, k *engine.Kind, r Want, list []i
 // keeps every version. A rebuild on request (asked) does not believe what index and backups say,
 // however sound they look: then it is made from the files. Of the versions those are kept whose
 // document the file still holds; see versions.
-func (mk *Maker) Again(ctx context.Context, held *wal.Held, at wal.Mark, recent []index.Change, why error, asked bool) error {
+func (mk *Maker) Again(ctx context.Context, held *wal.Held, at wal.Mark, recent []index.Change, why error,
+	asked bool) error {
 	past := mk.versions(recent)
 	defer past.release()
-	r := Want{Store: mk.engine.Log().UUID(), At: at, version: func(k *engine.Kind, id string, sum [32]byte) (known, error) {
-		return past.of(ctx, k, id, sum)
-	}}
+	r := Want{Store: mk.engine.Log().UUID(), At: at,
+		version: func(k *engine.Kind, id string, sum [32]byte) (known, error) {
+			return past.of(ctx, k, id, sum)
+		}}
 	var set *index.Set
 	var from string
 	var n int
@@ -180,9 +185,11 @@ func (mk *Maker) Again(ctx context.Context, held *wal.Held, at wal.Mark, recent 
 		return errors.Join(err, set.Release())
 	}
 	if !asked {
-		mk.engine.Env().Logger.Error("the index was damaged and was made again", "from", engine.Origin(from), "why", why, "memories", n)
+		mk.engine.Env().Logger.Error("the index was damaged and was made again", "from", engine.Origin(from), "why", why,
+			"memories", n)
 	}
-	mk.engine.Env().Event(env.Event{Kind: env.EventRebuilt, Path: index.BaseName, Err: why, Count: n, Note: "from " + engine.Origin(from)})
+	mk.engine.Env().Event(env.Event{Kind: env.EventRebuilt, Path: index.BaseName, Err: why, Count: n,
+		Note: "from " + engine.Origin(from)})
 	return set.Release()
 }
 

@@ -46,8 +46,12 @@ func (mk *Maker) From(ctx context.Context, r Want, past *past.Log) (set *index.S
 	if r.restored = mk.restored; r.restored != nil {
 		r.model = r.restored.Model
 	}
-	if _, serr := mk.engine.Env().FS.Stat(mk.vectors.ComputedPath(vectors.ComputedName)); serr == nil && r.restored == nil && r.model.LSN == 0 && mk.engine.State().Model().LSN == 0 {
-		mk.engine.NoteProblem(fmt.Errorf("%s/%s: a re-embedding was under way, and the log and the index, which had its progress, are gone: the embeddings may be of two models: run memctl reindex, which continues it", vectors.VectorFolder, vectors.ComputedName))
+	if _,
+		serr := mk.engine.Env().FS.Stat(mk.vectors.ComputedPath(vectors.ComputedName)); serr == nil && r.restored == nil &&
+		r.model.LSN == 0 && mk.engine.State().Model().LSN == 0 {
+		mk.engine.NoteProblem(fmt.Errorf("%s/%s: a re-embedding was under way, and the log and the index, which had its "+
+			"progress, are gone: the embeddings may be of two models: run memctl reindex, which continues it",
+			vectors.VectorFolder, vectors.ComputedName))
 	}
 	set, n, err = mk.rebuildIndex(ctx, r)
 	return set, "", n, err
@@ -84,7 +88,9 @@ func (mk *Maker) pastModel(ctx context.Context, to wal.Mark, past *past.Log) (mo
 		whole = whole && err == nil
 	}
 	// The end of a switch may be what cannot be read; then what it was made with is gone.
-	if _, err := mk.engine.Env().FS.Stat(mk.vectors.ComputedPath(vectors.ComputedName)); !whole && model.Switching() && err != nil {
+	if _,
+		err := mk.engine.Env().FS.Stat(mk.vectors.ComputedPath(vectors.ComputedName)); !whole && model.Switching() &&
+		err != nil {
 		return index.Model{}, nil
 	}
 	return model, nil
@@ -166,10 +172,14 @@ func (mk *Maker) fallBack(ctx context.Context, name string, r Want, past *past.L
 }
 
 // since is what the log says in [from, to), the newest of each key; of the model too.
-func (mk *Maker) since(ctx context.Context, past *past.Log, from wal.Mark, to wal.LSN, model *index.Model) (*index.Changes, error) {
+func (mk *Maker) since(ctx context.Context, past *past.Log, from wal.Mark, to wal.LSN,
+	model *index.Model) (*index.Changes, error) {
 	place := map[string]int{}
 	lines := map[wal.LSN][]byte{}
-	ch := &index.Changes{Line: func(dst []byte, c index.Change) ([]byte, error) { return append(dst, lines[c.Version]...), nil }}
+	ch := &index.Changes{Line: func(dst []byte, c index.Change) ([]byte, error) {
+		return append(dst, lines[c.Version]...),
+			nil
+	}}
 	for e, err := range past.Entries(ctx, from, to) {
 		if err == nil {
 			if _, err = state.Check(&e); errors.Is(err, state.ErrEntry) {

@@ -36,11 +36,14 @@ type Swept struct {
 func (r *Retention) SweepSessions(ctx context.Context, o SweepOptions) ([]Swept, error) {
 	switch {
 	case o.IdleFor < 0:
-		return nil, &errs.FieldError{Field: "IdleFor", Value: o.IdleFor.String(), Err: fmt.Errorf("negative: %w", errs.ErrInvalid)}
+		return nil, &errs.FieldError{Field: "IdleFor", Value: o.IdleFor.String(),
+			Err: fmt.Errorf("negative: %w", errs.ErrInvalid)}
 	case o.Keep < 0:
-		return nil, &errs.FieldError{Field: "Keep", Value: fmt.Sprint(o.Keep), Err: fmt.Errorf("negative: %w", errs.ErrInvalid)}
+		return nil, &errs.FieldError{Field: "Keep", Value: fmt.Sprint(o.Keep),
+			Err: fmt.Errorf("negative: %w", errs.ErrInvalid)}
 	case o.IdleFor == 0 && o.Keep == 0:
-		return nil, &errs.FieldError{Field: "SweepOptions", Err: fmt.Errorf("give the idle time or the number of sessions to keep: %w", errs.ErrInvalid)}
+		return nil, &errs.FieldError{Field: "SweepOptions",
+			Err: fmt.Errorf("give the idle time or the number of sessions to keep: %w", errs.ErrInvalid)}
 	}
 	if o.Apply {
 		if err := r.engine.Writable(); err != nil {
@@ -140,7 +143,8 @@ func (r *Retention) sessionAsIs(ctx context.Context, s Session) (ops []commit.Op
 
 // deleteUnused deletes what one commit takes of it on the condition that nothing was put
 // into the session, and the rest in further ones.
-func (r *Retention) deleteUnused(ctx context.Context, ops []commit.Op, unused commit.Reads, listed wal.LSN) (done int, err error) {
+func (r *Retention) deleteUnused(ctx context.Context, ops []commit.Op, unused commit.Reads,
+	listed wal.LSN) (done int, err error) {
 	for len(ops) > 0 {
 		part := ops[:r.deletable(len(ops), func(i int) string { return ops[i].ID })]
 		err := r.commits.Commit(ctx, part, unused, listed)

@@ -23,7 +23,8 @@ type Retention struct {
 }
 
 // New returns the retention of a store. orders lists memories by age and session, ticks has the clock of the machine.
-func New(eng *engine.Engine, cm *commit.Committer, cs *counts.Counts, orders *words.Orders, ticks *scopes.Scopes) *Retention {
+func New(eng *engine.Engine, cm *commit.Committer, cs *counts.Counts, orders *words.Orders,
+	ticks *scopes.Scopes) *Retention {
 	r := &Retention{engine: eng, commits: cm, counts: cs, orders: orders, uptime: ticks}
 	r.Expiry, r.aged = Hour{r: r, name: ExpiryName}, Hour{r: r, name: AgedName}
 	return r

@@ -83,7 +83,8 @@ func (r *Retention) SweepExpired(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n, err := r.deleteIf(ctx, r.commits.Upkeep, ids, func(line *index.Entry) bool { return !line.ExpiresAt.IsZero() && !line.ExpiresAt.After(cut) })
+	n, err := r.deleteIf(ctx, r.commits.Upkeep, ids,
+		func(line *index.Entry) bool { return !line.ExpiresAt.IsZero() && !line.ExpiresAt.After(cut) })
 	if n > 0 {
 		r.engine.Env().Event(env.Event{Kind: env.EventSwept, Count: n, Note: "expired"})
 	}
@@ -141,7 +142,8 @@ type committing func(ctx context.Context, ops []commit.Op, seen commit.Reads, li
 
 // deleteIf deletes memories of which something still holds in the commit, and says how
 // many. What one commit cannot take goes in several.
-func (r *Retention) deleteIf(ctx context.Context, do committing, ids []string, only func(line *index.Entry) bool) (int, error) {
+func (r *Retention) deleteIf(ctx context.Context, do committing, ids []string,
+	only func(line *index.Entry) bool) (int, error) {
 	if len(ids) == 0 {
 		return 0, nil
 	}

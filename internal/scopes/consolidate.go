@@ -19,7 +19,8 @@ type Consolidation struct {
 }
 
 // Consolidate turns a scope into memories in one commit, which write makes.
-func (ws *Scopes) Consolidate(ctx context.Context, of working.Scope, o Consolidation, write commit.Write) ([]memstore.Memory, error) {
+func (ws *Scopes) Consolidate(ctx context.Context, of working.Scope, o Consolidation,
+	write commit.Write) ([]memstore.Memory, error) {
 	if err := of.Validate(); err != nil {
 		return nil, err
 	}

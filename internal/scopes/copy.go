@@ -85,7 +85,8 @@ func (s *scope) copyFirst(ctx context.Context) error {
 	}
 	now := s.state.Clone()
 	now.Skip(1)
-	e := &working.LogEntry{At: working.Moment{Time: ws.engine.Env().Clock().UnixMicro(), Tick: now.Tick()}, Version: now.Version(), State: now}
+	e := &working.LogEntry{At: working.Moment{Time: ws.engine.Env().Clock().UnixMicro(), Tick: now.Tick()},
+		Version: now.Version(), State: now}
 	b, err := s.documentEntry(version, e)
 	if err != nil {
 		return err
@@ -98,7 +99,8 @@ func (s *scope) copyFirst(ctx context.Context) error {
 	case errors.Is(err, errs.ErrTooLarge), errors.Is(err, errs.ErrBatchTooLarge):
 		return s.copyFile()
 	case errors.Is(err, errs.ErrDiskFull):
-		return fmt.Errorf("%w; the log has no copy of scope %s, and no room for one: make room, or remove the scope without a copy: memctl purge --working %s",
+		return fmt.Errorf("%w; the log has no copy of scope %s, and no room for one: make room, or remove the scope "+
+			"without a copy: memctl purge --working %s",
 			err, human.Quote(s.key), human.Quote(s.key))
 	case err != nil:
 		return fmt.Errorf("copying scope %s into the log before it is changed: %w", human.Quote(s.key), err)
@@ -117,7 +119,8 @@ func (s *scope) copyFile() error {
 	s.mu.Lock()
 	is, before := wholeAt{at: s.lacks.from, file: true}, s.lsn
 	s.mu.Unlock()
-	q := docfile.NewQuarantine(docfile.Layout{FS: env.FS, Root: env.Dir, FileMode: env.FileMode, FolderMode: env.FolderMode}, env.Clock)
+	q := docfile.NewQuarantine(docfile.Layout{FS: env.FS, Root: env.Dir, FileMode: env.FileMode,
+		FolderMode: env.FolderMode}, env.Clock)
 	where, err := q.Keep(s.ws.engine.Kinds().Scopes.Path(kind.Scopes.FileName(s.key)), docfile.Note{
 		Why:  "the scope was changed, and the log had no copy of it and no room for one in a commit",
 		From: s.path(), ID: s.key, When: env.Clock().UTC(),
@@ -125,7 +128,8 @@ func (s *scope) copyFile() error {
 	if err != nil {
 		return fmt.Errorf("copying scope %s to quarantine before it is changed: %w", human.Quote(s.key), err)
 	}
-	env.Logger.Warn("working memory was copied to quarantine before a change: the log has no room for it in a commit", "scope", s.key, "copy", where)
+	env.Logger.Warn("working memory was copied to quarantine before a change: the log has no room for it in a commit",
+		"scope", s.key, "copy", where)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if is.at != 0 || s.lsn == before { // else the copy may lack what came meanwhile

@@ -29,7 +29,8 @@ import (
 // what it displaces stays until that is durable: docfile.Flusher.Repeat.
 
 // PutScopes writes the files of the scopes that changed, durably.
-func (ws *Scopes) PutScopes(ctx context.Context, keys []string, distrusted bool, spares func(string, error) bool) error {
+func (ws *Scopes) PutScopes(ctx context.Context, keys []string, distrusted bool,
+	spares func(string, error) bool) error {
 	if err := ws.engine.Kinds().Scopes.Make(); err != nil {
 		return err
 	}
@@ -50,7 +51,8 @@ func (ws *Scopes) PutScopes(ctx context.Context, keys []string, distrusted bool,
 			if !first {
 				return b.Err
 			}
-			c := docfile.Change{Folder: ws.engine.Kinds().Scopes.Folder, Name: kind.Scopes.FileName(src.keys[b.Change]), ID: src.keys[b.Change], Version: uint64(b.Change)}
+			c := docfile.Change{Folder: ws.engine.Kinds().Scopes.Folder, Name: kind.Scopes.FileName(src.keys[b.Change]),
+				ID: src.keys[b.Change], Version: uint64(b.Change)}
 			if err := ws.flusher.MoveAway(&c, b.Err); err != nil {
 				return err
 			}
@@ -113,7 +115,8 @@ func (s *scopeFiles) Change(_, i int, c *docfile.Change) (bool, error) {
 		return false, err
 	}
 	*c = docfile.Change{
-		Folder: ws.engine.Kinds().Scopes.Folder, Name: kind.Scopes.FileName(key), Delete: f.State.Empty(), Mtime: f.Time, ID: key, Version: f.LSN,
+		Folder: ws.engine.Kinds().Scopes.Folder, Name: kind.Scopes.FileName(key), Delete: f.State.Empty(), Mtime: f.Time,
+		ID: key, Version: f.LSN,
 		Ours: func(_ vfs.Info, data func() ([]byte, error)) bool { return ws.OursScope(key, before.lsn, data) },
 	}
 	if before.size > 0 && !s.distrusted {
@@ -153,7 +156,8 @@ func (s *scopeFiles) unpacks(over *errs.InflatedError) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o := s.over
-	o.Documents, o.Packed, o.Size, o.Most = o.Documents+over.Documents, o.Packed+over.Packed, o.Size+over.Size, flush.UnpackedMost
+	o.Documents, o.Packed, o.Size, o.Most = o.Documents+over.Documents, o.Packed+over.Packed, o.Size+over.Size,
+		flush.UnpackedMost
 	if o.Size > o.Most && !s.ws.flusher.Inflates() {
 		return &o // what is refused does not count for the next one
 	}
@@ -164,7 +168,8 @@ func (s *scopeFiles) unpacks(over *errs.InflatedError) error {
 // snapshot is what the file of the scope is to be. filed is called when it is written now, with the entries of
 // which it is made that are compressed a lot, and may refuse it. When the writing fails, the next round lets
 // nothing lag.
-func (s *scope) snapshot(ctx context.Context, filed func(over *errs.InflatedError) error) (*working.File, believed, error) {
+func (s *scope) snapshot(ctx context.Context,
+	filed func(over *errs.InflatedError) error) (*working.File, believed, error) {
 	for asItIs := false; ; {
 		s.mu.Lock()
 		if err := s.sync(ctx); err != nil {
@@ -173,7 +178,8 @@ func (s *scope) snapshot(ctx context.Context, filed func(over *errs.InflatedErro
 		}
 		if !s.edited || asItIs {
 			defer s.mu.Unlock()
-			f := &working.File{Scope: s.scope, State: s.state.Clone(), Store: uuid.UUID(s.ws.engine.Log().UUID()).String(), LSN: s.lsn, Time: s.time}
+			f := &working.File{Scope: s.scope, State: s.state.Clone(), Store: uuid.UUID(s.ws.engine.Log().UUID()).String(),
+				LSN: s.lsn, Time: s.time}
 			if !s.whole.file {
 				f.Whole = s.whole.at
 			}
@@ -299,7 +305,8 @@ func (ws *Scopes) scopeOf(name string) (string, error) {
 		ws.names.Store(name, key)
 		return key, nil
 	}
-	return "", &errs.CorruptionError{Path: filepath.ToSlash(filepath.Join(ws.engine.Kinds().Scopes.Name(), name)), Offset: 0, Err: errors.New("not the document of a scope")}
+	return "", &errs.CorruptionError{Path: filepath.ToSlash(filepath.Join(ws.engine.Kinds().Scopes.Name(), name)),
+		Offset: 0, Err: errors.New("not the document of a scope")}
 }
 
 func sortedTrue(m map[string]bool) []string {

@@ -158,7 +158,8 @@ func (ws *Scopes) workEntry(ctx context.Context, key string, at wal.LSN) (logged
 	}
 	entry.Fresh = entry.Fresh || e.Delete // nothing is left of what was there before
 	return loggedWork{
-		lsn: at, previous: view.Previous, time: e.Time, bytes: int64(len(e.Value)), size: int64(view.Size()), entry: entry, over: view.Overpacked(),
+		lsn: at, previous: view.Previous, time: e.Time, bytes: int64(len(e.Value)), size: int64(view.Size()), entry: entry,
+		over:  view.Overpacked(),
 		whole: entry.Fresh || entry.State != nil,
 	}, nil
 }
@@ -209,7 +210,8 @@ func (b *size) check(s *working.State, added int64, at wal.LSN) error {
 	}
 	b.since = 0
 	if n := s.Bytes(); n > stateMost {
-		return &errs.CorruptionError{Path: "wal", LSN: at, Offset: -1, Err: fmt.Errorf("working memory of %d bytes, the limit is %d: %w", n, int64(stateMost), errs.ErrTooLarge)}
+		return &errs.CorruptionError{Path: "wal", LSN: at, Offset: -1,
+			Err: fmt.Errorf("working memory of %d bytes, the limit is %d: %w", n, int64(stateMost), errs.ErrTooLarge)}
 	}
 	return nil
 }
@@ -295,7 +297,8 @@ func (s *scope) newerStays(ctx context.Context, told wal.LSN, breaks uint64) (do
 	if err != nil {
 		return false, err
 	}
-	e := env.Event{Kind: env.EventEdit, ID: s.key, Path: s.path(), Err: errors.New("the file was replaced by an older version")}
+	e := env.Event{Kind: env.EventEdit, ID: s.key, Path: s.path(),
+		Err: errors.New("the file was replaced by an older version")}
 	switch {
 	case is.n > 0 && is.lsn == told && is.state.Empty():
 		return false, nil

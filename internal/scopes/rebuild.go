@@ -41,7 +41,8 @@ func (ws *Scopes) RebuildScope(ctx context.Context, file string) (string, error)
 	}
 	how := is.how(missing)
 	tick, _ := ws.Tick()
-	e := &working.LogEntry{At: working.Moment{Time: ws.engine.Env().Clock().UnixMicro(), Tick: max(is.state.Tick(), tick)}, State: is.state}
+	e := &working.LogEntry{At: working.Moment{Time: ws.engine.Env().Clock().UnixMicro(), Tick: max(is.state.Tick(), tick)},
+		State: is.state}
 	w := wal.Entry{Key: s.logKey(), Kind: record.KindPut}
 	rec := record.Record{Previous: last}
 	if is.state.Empty() {
@@ -51,14 +52,16 @@ func (ws *Scopes) RebuildScope(ctx context.Context, file string) (string, error)
 	} else {
 		e.Version = is.state.Version() + 1
 		is.state.Edited(e.Version)
-		f := working.File{Scope: of, State: is.state, Store: uuid.UUID(ws.engine.Log().UUID()).String(), LSN: last, Time: is.time}
+		f := working.File{Scope: of, State: is.state, Store: uuid.UUID(ws.engine.Log().UUID()).String(), LSN: last,
+			Time: is.time}
 		if rec.Doc, err = f.Encode(); err != nil {
 			return "", err
 		}
 	}
 	rec.Line = e.Head()
 	w.Value, w.Inflated = ws.engine.Codec().Encode(nil, &rec)
-	_, err = ws.engine.Log().Append(ctx, &wal.Batch{Entries: []wal.Entry{w}, Preconditions: []wal.Precondition{{Key: s.logKey(), LSN: version}}})
+	_, err = ws.engine.Log().Append(ctx,
+		&wal.Batch{Entries: []wal.Entry{w}, Preconditions: []wal.Precondition{{Key: s.logKey(), LSN: version}}})
 	s.state, s.ahead = nil, nil
 	return how, err
 }
@@ -79,7 +82,8 @@ func (s *scope) recall(ctx context.Context, why error) error {
 	}
 	s.state, s.lsn, s.time, s.breaks = is.state, is.lsn, is.time, breaks
 	s.ahead, s.edited, s.file, s.lacks, s.whole = nil, false, believed{}, lacks{}, wholeAt{}
-	ws.engine.Env().Logger.Error("working memory was rebuilt: its file cannot be used", "scope", s.key, "err", why, "how", is.how(missing))
+	ws.engine.Env().Logger.Error("working memory was rebuilt: its file cannot be used", "scope", s.key, "err", why, "how",
+		is.how(missing))
 	ws.engine.Env().Event(env.Event{Kind: env.EventCorruption, ID: s.key, Path: s.path(), Err: why, Note: is.how(missing)})
 	return nil
 }

@@ -213,7 +213,8 @@ func (s *scope) try(ctx context.Context, list []*asked) (n int, again bool, err 
 		s.ahead = nil
 		var conflict *wal.ConflictError
 		if errors.As(err, &conflict) {
-			ws.engine.Env().Logger.Debug("judging again: the scope was changed meanwhile", "scope", s.key, "expected", conflict.LSN, "found", conflict.Found)
+			ws.engine.Env().Logger.Debug("judging again: the scope was changed meanwhile", "scope", s.key, "expected",
+				conflict.LSN, "found", conflict.Found)
 			return 0, true, nil
 		}
 		return n, false, err
@@ -225,7 +226,8 @@ func (s *scope) try(ctx context.Context, list []*asked) (n int, again bool, err 
 
 // entry is what the log is to carry; gone says that nothing is left of the scope.
 func (s *scope) entry(e *working.LogEntry, body []byte, previous wal.LSN, gone bool) wal.Entry {
-	value, inflated := s.ws.engine.Codec().Encode(nil, &record.Record{Previous: previous, Created: e.Fresh, Line: e.Head(), Doc: body})
+	value, inflated := s.ws.engine.Codec().Encode(nil,
+		&record.Record{Previous: previous, Created: e.Fresh, Line: e.Head(), Doc: body})
 	w := wal.Entry{Key: s.logKey(), Kind: record.KindPut, Delete: gone, Value: value, Inflated: inflated}
 	if gone {
 		w.Kind = record.KindDelete
@@ -245,7 +247,8 @@ func (s *scope) current(ctx context.Context) (wal.LSN, error) {
 		switch {
 		case state.IsWork(at) && at == s.lsn:
 			return at, nil
-		case !state.IsWork(at) && s.newest.Load() <= s.lsn && s.lsn < s.ws.engine.Log().Applied() && s.breaks == s.ws.engine.State().Breaks():
+		case !state.IsWork(at) && s.newest.Load() <= s.lsn && s.lsn < s.ws.engine.Log().Applied() &&
+			s.breaks == s.ws.engine.State().Breaks():
 			return at, nil
 		}
 		// Our own last entry is on its way to the overlay, or another one came.
@@ -269,7 +272,8 @@ func (s *scope) judge(list []*asked) (e *working.LogEntry, body []byte, n int, e
 		d, res, err := s.ahead.Judge(now, q.r)
 		if err == nil && s.grows(&d) {
 			err = &errs.FieldError{Field: "scope", Value: human.Quote(s.key), Limit: fmt.Sprintf("%d bytes", s.ws.tuning.Most),
-				Err: fmt.Errorf("%w: its file has about %d bytes; delete checkpoints or values", errs.ErrTooLarge, s.file.size+s.grown)}
+				Err: fmt.Errorf("%w: its file has about %d bytes; delete checkpoints or values", errs.ErrTooLarge,
+					s.file.size+s.grown)}
 		}
 		if err == nil && !d.Empty() {
 			line, err := d.Encode()
@@ -312,7 +316,8 @@ func (s *scope) grows(d *working.Delta) bool {
 // log already.
 func (s *scope) wrote(base wal.LSN, w *wal.Entry, e *working.LogEntry) {
 	if s.state != nil && s.lsn == base {
-		if s.play(context.Background(), []loggedWork{{lsn: w.LSN, time: w.Time, bytes: int64(len(w.Value)), entry: e, whole: e.Fresh}}) != nil {
+		if s.play(context.Background(), []loggedWork{{lsn: w.LSN, time: w.Time, bytes: int64(len(w.Value)), entry: e,
+			whole: e.Fresh}}) != nil {
 			s.state = nil // who reads it next is told
 		}
 	}
@@ -323,8 +328,8 @@ func (s *scope) wrote(base wal.LSN, w *wal.Entry, e *working.LogEntry) {
 	s.ws.flusher.BeatInline()
 }
 
-// documentEntry returns a batch of one entry with the whole document of a scope, on the condition that its newest entry is
-// version. The caller holds mu, and documentEntry releases it.
+// documentEntry returns a batch of one entry with the whole document of a scope, on the condition that its newest entry
+// is version. The caller holds mu, and documentEntry releases it.
 func (s *scope) documentEntry(version wal.LSN, e *working.LogEntry) (*wal.Batch, error) {
 	store := uuid.UUID(s.ws.engine.Log().UUID()).String()
 	f := working.File{Scope: s.scope, State: e.State, Store: store, LSN: s.lsn, Time: s.time}

@@ -36,7 +36,8 @@ func in(parent string) (dir string, remove func(), ok bool) {
 	}
 	// In a folder that all users write to another may have made this one first.
 	info, err := os.Lstat(parent)
-	if err != nil || !info.IsDir() || info.Mode().Perm()&0o022 != 0 || int(info.Sys().(*syscall.Stat_t).Uid) != os.Getuid() {
+	if err != nil || !info.IsDir() || info.Mode().Perm()&0o022 != 0 ||
+		int(info.Sys().(*syscall.Stat_t).Uid) != os.Getuid() {
 		return "", nil, false
 	}
 	// One at a time: a folder that is new and not locked yet looks as if it were left behind.

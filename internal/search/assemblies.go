@@ -24,10 +24,12 @@ func (s *Search) Assemblies(ctx context.Context, q Query) ([]AssemblyHit, error)
 		return nil, err
 	}
 	if q.Text != "" {
-		return nil, &errs.FieldError{Field: "query Text", Err: fmt.Errorf("%w: assemblies are found by Vector and by Like", errs.ErrInvalid)}
+		return nil, &errs.FieldError{Field: "query Text",
+			Err: fmt.Errorf("%w: assemblies are found by Vector and by Like", errs.ErrInvalid)}
 	}
 	if q.boosts() {
-		return nil, &errs.FieldError{Field: "query Recency and Importance", Err: fmt.Errorf("%w: they apply to memories only", errs.ErrInvalid)}
+		return nil, &errs.FieldError{Field: "query Recency and Importance",
+			Err: fmt.Errorf("%w: they apply to memories only", errs.ErrInvalid)}
 	}
 	if err := s.engine.BeginUse(); err != nil {
 		return nil, err
@@ -39,17 +41,22 @@ func (s *Search) Assemblies(ctx context.Context, q Query) ([]AssemblyHit, error)
 			return nil, err
 		}
 		model := s.vectors.Model()
-		if q.Vector, err = s.vectors.EmbeddingNow(ctx, &model, s.engine.Kinds().Assemblies, a.ID, a.Version, a.CompositeEmbedding); err != nil {
+		if q.Vector, err = s.vectors.EmbeddingNow(ctx, &model, s.engine.Kinds().Assemblies, a.ID, a.Version,
+			a.CompositeEmbedding); err != nil {
 			return nil, err
 		}
 		if len(q.Vector) == 0 {
-			return nil, &errs.FieldError{Field: "query Like", Value: human.Quote(q.Like), Err: fmt.Errorf("%w: this assembly has no composite embedding", errs.ErrInvalid)}
+			return nil, &errs.FieldError{Field: "query Like", Value: human.Quote(q.Like),
+				Err: fmt.Errorf("%w: this assembly has no composite embedding", errs.ErrInvalid)}
 		}
 		if vector.Norm(q.Vector) == 0 {
-			return nil, &errs.FieldError{Field: "query Like", Value: human.Quote(q.Like), Err: fmt.Errorf("%w: the composite of this assembly is all zero, so nothing is similar to it: its members need embeddings that are not (memctl reindex)", errs.ErrInvalid)}
+			return nil, &errs.FieldError{Field: "query Like", Value: human.Quote(q.Like),
+				Err: fmt.Errorf("%w: the composite of this assembly is all zero, so nothing is similar to it: its members need "+
+					"embeddings that are not (memctl reindex)", errs.ErrInvalid)}
 		}
 	}
-	v := vector.Query{Kind: vector.Assemblies, Vector: q.Vector, Limit: q.Offset + q.limit(), MinScore: q.MinScore, Workers: s.Scanners()}
+	v := vector.Query{Kind: vector.Assemblies, Vector: q.Vector, Limit: q.Offset + q.limit(), MinScore: q.MinScore,
+		Workers: s.Scanners()}
 	if q.Like != "" {
 		v.Accept = func(id string) (bool, error) { return id != q.Like, nil }
 	}

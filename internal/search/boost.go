@@ -32,20 +32,24 @@ func (q *Query) validateBoosts() error {
 		value float64
 	}{{"Recency", q.Recency}, {"Importance", q.Importance}} {
 		if !(b.value >= 0 && b.value <= MostBoost) {
-			return &errs.FieldError{Field: "query " + b.field, Value: fmt.Sprint(b.value), Limit: fmt.Sprintf("0 to %d", MostBoost), Err: errs.ErrInvalid}
+			return &errs.FieldError{Field: "query " + b.field, Value: fmt.Sprint(b.value),
+				Limit: fmt.Sprintf("0 to %d", MostBoost), Err: errs.ErrInvalid}
 		}
 	}
 	switch {
 	case q.HalfLife < 0:
-		return &errs.FieldError{Field: "query HalfLife", Value: q.HalfLife.String(), Err: fmt.Errorf("%w: negative", errs.ErrInvalid)}
+		return &errs.FieldError{Field: "query HalfLife", Value: q.HalfLife.String(),
+			Err: fmt.Errorf("%w: negative", errs.ErrInvalid)}
 	case q.HalfLife > 0 && q.Recency == 0:
-		return &errs.FieldError{Field: "query HalfLife", Value: q.HalfLife.String(), Err: fmt.Errorf("%w: requires Recency, which is 0", errs.ErrInvalid)}
+		return &errs.FieldError{Field: "query HalfLife", Value: q.HalfLife.String(),
+			Err: fmt.Errorf("%w: requires Recency, which is 0", errs.ErrInvalid)}
 	}
 	return nil
 }
 
 // boosted finds the n best with the scores of the window raised.
-func (s *Search) boosted(ctx context.Context, q *Query, f *engine.Filters, n int, least float64, bad *unreadable, a *asked) ([]found, error) {
+func (s *Search) boosted(ctx context.Context, q *Query, f *engine.Filters, n int, least float64, bad *unreadable,
+	a *asked) ([]found, error) {
 	list, err := s.ranked(ctx, q, f, max(window, n), math.Inf(-1), bad, a)
 	if err == nil {
 		err = s.raise(ctx, q, list)

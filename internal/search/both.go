@@ -28,7 +28,8 @@ const vectorShare = 0.25
 const rankOffset = 60
 
 // both finds the n best by words and by a vector.
-func (s *Search) both(ctx context.Context, q *Query, f *engine.Filters, n int, least float64, bad *unreadable, a *asked) ([]found, error) {
+func (s *Search) both(ctx context.Context, q *Query, f *engine.Filters, n int, least float64, bad *unreadable,
+	a *asked) ([]found, error) {
 	each := max(window, n)
 	by, err := s.byWords(ctx, q, f, each, math.Inf(-1), bad, a)
 	if err != nil {

@@ -17,7 +17,8 @@ type asked struct {
 
 // explained is the explanation of one hit.
 func (a *asked) explained(h *found, m *memstore.Memory) *memstore.Explanation {
-	e := &memstore.Explanation{Own: h.parts.Own, Session: h.parts.Session, Similarity: h.similarity, Recency: h.recency, Importance: h.importance}
+	e := &memstore.Explanation{Own: h.parts.Own, Session: h.parts.Session, Similarity: h.similarity, Recency: h.recency,
+		Importance: h.importance}
 	if a.query == nil || len(h.shares) == 0 {
 		return e
 	}
@@ -25,14 +26,16 @@ func (a *asked) explained(h *found, m *memstore.Memory) *memstore.Explanation {
 	for _, t := range view.DocOf(m, m.Version, a.from).Texts {
 		seen := map[int]bool{}
 		for _, m := range a.query.Marks(t.Field, t.Text[:min(len(t.Text), mostSearched)], a.analyzer) {
-			if name := t.Field.String(); !seen[m.Word] && (len(fields[m.Word]) == 0 || fields[m.Word][len(fields[m.Word])-1] != name) {
+			if name := t.Field.String(); !seen[m.Word] &&
+				(len(fields[m.Word]) == 0 || fields[m.Word][len(fields[m.Word])-1] != name) {
 				fields[m.Word] = append(fields[m.Word], name)
 			}
 			seen[m.Word] = true
 		}
 	}
 	for _, s := range h.shares {
-		e.Words = append(e.Words, memstore.WordShare{Word: a.query.All[s.Word].Term, Score: s.Score, Near: s.Near, Fields: fields[s.Word]})
+		e.Words = append(e.Words, memstore.WordShare{Word: a.query.All[s.Word].Term, Score: s.Score, Near: s.Near,
+			Fields: fields[s.Word]})
 	}
 	return e
 }

@@ -96,7 +96,8 @@ func marked(content string, from, to int, marks []query.Mark) *memstore.Fragment
 	trimmed := strings.TrimLeftFunc(text, unicode.IsSpace)
 	from += len(text) - len(trimmed)
 	text = strings.TrimRightFunc(trimmed, unicode.IsSpace)
-	f := &memstore.Fragment{Text: text, From: from, Cut: from+len(text) < len(strings.TrimRightFunc(content, unicode.IsSpace)), Marks: [][2]int{}}
+	f := &memstore.Fragment{Text: text, From: from,
+		Cut: from+len(text) < len(strings.TrimRightFunc(content, unicode.IsSpace)), Marks: [][2]int{}}
 	for _, m := range marks {
 		if m.From >= from && m.To <= from+len(text) {
 			f.Marks = append(f.Marks, [2]int{m.From - from, m.To - from})

@@ -161,7 +161,8 @@ func spare(gone int) int { return 2*gone + 8 }
 
 // searchOnce finds the n best and reads those behind the offset; full says that there
 // may be more of them, gone how many were there no more.
-func (s *Search) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n int, least float64) (hits []Hit, full bool, gone int, unread unreadable, err error) {
+func (s *Search) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n int,
+	least float64) (hits []Hit, full bool, gone int, unread unreadable, err error) {
 	var list []found
 	var as asked
 	if q.boosts() {
@@ -215,7 +216,8 @@ func (s *Search) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n 
 }
 
 // ranked finds the n best by what the query has.
-func (s *Search) ranked(ctx context.Context, q *Query, f *engine.Filters, n int, least float64, bad *unreadable, a *asked) ([]found, error) {
+func (s *Search) ranked(ctx context.Context, q *Query, f *engine.Filters, n int, least float64, bad *unreadable,
+	a *asked) ([]found, error) {
 	switch {
 	case q.Text != "" && q.Vector != nil:
 		return s.both(ctx, q, f, n, least, bad, a)
@@ -268,17 +270,21 @@ func (q *Query) validate() error {
 	case q.Offset < 0:
 		return bad("Offset", fmt.Sprint(q.Offset), "negative")
 	case q.MaxRareTerms < 0 || q.MaxRareTerms > query.MostWords:
-		return &errs.FieldError{Field: "query MaxRareTerms", Value: fmt.Sprint(q.MaxRareTerms), Limit: fmt.Sprintf("0 to %d", query.MostWords), Err: errs.ErrInvalid}
+		return &errs.FieldError{Field: "query MaxRareTerms", Value: fmt.Sprint(q.MaxRareTerms),
+			Limit: fmt.Sprintf("0 to %d", query.MostWords), Err: errs.ErrInvalid}
 	case q.Fragment < 0 || q.Fragment > MostFragment:
-		return &errs.FieldError{Field: "query Fragment", Value: fmt.Sprint(q.Fragment), Limit: fmt.Sprintf("0 to %d bytes", MostFragment), Err: errs.ErrInvalid}
+		return &errs.FieldError{Field: "query Fragment", Value: fmt.Sprint(q.Fragment),
+			Limit: fmt.Sprintf("0 to %d bytes", MostFragment), Err: errs.ErrInvalid}
 	case q.PerSession < 0:
 		return bad("PerSession", fmt.Sprint(q.PerSession), "negative")
 	case q.PerSession > 0 && (q.Limit > mostVaried || q.Offset > mostVaried-q.limit()):
-		return &errs.FieldError{Field: "query Limit and Offset with PerSession", Value: fmt.Sprintf("%d and %d", q.Limit, q.Offset), Limit: fmt.Sprint(mostVaried), Err: errs.ErrInvalid}
+		return &errs.FieldError{Field: "query Limit and Offset with PerSession",
+			Value: fmt.Sprintf("%d and %d", q.Limit, q.Offset), Limit: fmt.Sprint(mostVaried), Err: errs.ErrInvalid}
 	case q.MaxRareTerms > 0 && q.Text == "":
 		return bad("MaxRareTerms", fmt.Sprint(q.MaxRareTerms), "requires Text")
 	case q.Limit > MostHits || q.Offset > MostHits-q.limit():
-		return &errs.FieldError{Field: "query Limit and Offset", Value: fmt.Sprintf("%d and %d", q.Limit, q.Offset), Limit: fmt.Sprint(MostHits), Err: errs.ErrInvalid}
+		return &errs.FieldError{Field: "query Limit and Offset", Value: fmt.Sprintf("%d and %d", q.Limit, q.Offset),
+			Limit: fmt.Sprint(MostHits), Err: errs.ErrInvalid}
 	case math.IsNaN(q.MinScore) || math.IsInf(q.MinScore, 0):
 		return bad("MinScore", fmt.Sprint(q.MinScore), "it must be a number")
 	case q.Model != "" && q.Vector == nil:
@@ -314,7 +320,8 @@ func (q *Query) parsed(an *analyzer.Analyzer) *query.Query {
 }
 
 func tooManyWords(n int) error {
-	return &errs.FieldError{Field: "query Text", Value: fmt.Sprintf("of %d different words and phrases", n), Limit: fmt.Sprint(query.MostWords), Err: errs.ErrInvalid}
+	return &errs.FieldError{Field: "query Text", Value: fmt.Sprintf("of %d different words and phrases", n),
+		Limit: fmt.Sprint(query.MostWords), Err: errs.ErrInvalid}
 }
 
 // found is a memory that was found and is not read yet.
@@ -367,7 +374,8 @@ func (u *unreadable) join() error {
 }
 
 // searchLike finds what is like a memory, without itself.
-func (s *Search) searchLike(ctx context.Context, id string, f *engine.Filters, n int, least float64, bad *unreadable) ([]found, error) {
+func (s *Search) searchLike(ctx context.Context, id string, f *engine.Filters, n int, least float64,
+	bad *unreadable) ([]found, error) {
 	m, err := s.get(ctx, id)
 	if err != nil {
 		return nil, err
@@ -375,7 +383,8 @@ func (s *Search) searchLike(ctx context.Context, id string, f *engine.Filters, n
 	for range engine.FindTries {
 		model := s.vectors.Model()
 		var v []float32
-		if v, err = s.vectors.EmbeddingNow(ctx, &model, s.engine.Kinds().Memories, id, m.Version, m.Embedding); !errors.Is(err, vectors.ErrBehind) {
+		if v, err = s.vectors.EmbeddingNow(ctx, &model, s.engine.Kinds().Memories, id, m.Version,
+			m.Embedding); !errors.Is(err, vectors.ErrBehind) {
 			m.Embedding = v
 			break
 		}
@@ -387,10 +396,13 @@ func (s *Search) searchLike(ctx context.Context, id string, f *engine.Filters, n
 		return nil, err
 	}
 	if len(m.Embedding) == 0 {
-		return nil, &errs.FieldError{Field: "query Like", Value: human.Quote(id), Err: fmt.Errorf("%w: this memory has no embedding", errs.ErrInvalid)}
+		return nil, &errs.FieldError{Field: "query Like", Value: human.Quote(id),
+			Err: fmt.Errorf("%w: this memory has no embedding", errs.ErrInvalid)}
 	}
 	if vector.Norm(m.Embedding) == 0 {
-		return nil, &errs.FieldError{Field: "query Like", Value: human.Quote(id), Err: fmt.Errorf("%w: the embedding of this memory is all zero, so nothing is similar to it: compute it again (memctl reindex), or search by words", errs.ErrInvalid)}
+		return nil, &errs.FieldError{Field: "query Like", Value: human.Quote(id),
+			Err: fmt.Errorf("%w: the embedding of this memory is all zero, so nothing is similar to it: compute it again "+
+				"(memctl reindex), or search by words", errs.ErrInvalid)}
 	}
 	list, err := s.nearest(ctx, m.Embedding, f, n+1, least, bad, "")
 	for i := range list {
@@ -431,7 +443,8 @@ func (s *Search) sized(ctx context.Context, id string) (memstore.Memory, int64, 
 
 // bare returns what a hit that is not held has of its memory.
 func bare(m *memstore.Memory) memstore.Memory {
-	return memstore.Memory{ID: m.ID, Version: m.Version, Timestamp: m.Timestamp, CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt, ExpiresAt: m.ExpiresAt}
+	return memstore.Memory{ID: m.ID, Version: m.Version, Timestamp: m.Timestamp, CreatedAt: m.CreatedAt,
+		UpdatedAt: m.UpdatedAt, ExpiresAt: m.ExpiresAt}
 }
 
 // Scanners is how many goroutines read vectors, or documents.

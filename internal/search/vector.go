@@ -25,13 +25,15 @@ const comparedShare = 4
 // filters leave of one session, under one prefix, by their words or by times is looked up and compared;
 // the others are asked about candidates, the nearest first. Those that cannot be
 // judged go to bad.
-func (s *Search) nearest(ctx context.Context, v []float32, f *engine.Filters, n int, least float64, bad *unreadable, model string) ([]found, error) {
+func (s *Search) nearest(ctx context.Context, v []float32, f *engine.Filters, n int, least float64, bad *unreadable,
+	model string) ([]found, error) {
 	q := vector.Query{Kind: vector.Memories, Vector: v, Limit: n, Workers: s.Scanners()}
 	if !math.IsInf(least, -1) {
 		q.MinScore = least
 	}
 	ids, ok, err := engine.Among(ctx, s.engine, f, comparedShare)
-	if timed := f.Happened != (engine.Span{}) || f.Created != (engine.Span{}) || f.Updated != (engine.Span{}); timed && err == nil && !ok {
+	if timed := f.Happened != (engine.Span{}) || f.Created != (engine.Span{}) ||
+		f.Updated != (engine.Span{}); timed && err == nil && !ok {
 		if ids, ok, err = engine.Timed(ctx, s.engine, f, timedShare); err != nil && ctx.Err() == nil {
 			ok, err = false, nil // each is judged
 		}

@@ -12,7 +12,8 @@ import (
 )
 
 // byWords finds the n memories that a text describes best.
-func (s *Search) byWords(ctx context.Context, of *Query, f *engine.Filters, n int, least float64, bad *unreadable, a *asked) (list []found, err error) {
+func (s *Search) byWords(ctx context.Context, of *Query, f *engine.Filters, n int, least float64, bad *unreadable,
+	a *asked) (list []found, err error) {
 	err = s.words.With(ctx, func(snap *view.Snapshot) error {
 		list, *bad = nil, unreadable{}
 		q := of.parsed(snap.Analyzer)
@@ -49,7 +50,8 @@ func (s *Search) byWords(ctx context.Context, of *Query, f *engine.Filters, n in
 }
 
 // accepts judges by what the words do not know; nil where they know all.
-func (s *Search) accepts(ctx context.Context, a *asked, f *engine.Filters, bad *unreadable) func(words.Hit) (bool, error) {
+func (s *Search) accepts(ctx context.Context, a *asked, f *engine.Filters,
+	bad *unreadable) func(words.Hit) (bool, error) {
 	q := a.query
 	left := *f
 	left.Session, left.Prefix = nil, ""

@@ -27,7 +27,8 @@ type Config struct {
 	AutoRepair       *bool `json:"auto_repair,omitempty"`        // heal at open what costs little: true
 	BackupInterval   *int  `json:"backup_interval,omitempty"`    // seconds between two index backups: 3600
 	FlushThreshold   *int  `json:"flush_threshold,omitempty"`    // changes that start a flush: 20
-	AdoptDeletions   *bool `json:"adopt_deletions,omitempty"`    // deleting a file deletes what it holds, else it is put back: true
+	// deleting a file deletes what it holds, else it is put back: true
+	AdoptDeletions *bool `json:"adopt_deletions,omitempty"`
 
 	// What one document may have, put or edited by hand; what is stored is read all the same.
 	MaxMemoryBytes   int `json:"max_memory_bytes,omitempty"`   // of one memory's JSON: 16 MiB
@@ -36,7 +37,8 @@ type Config struct {
 	MaxEmbeddingDims int `json:"max_embedding_dims,omitempty"` // 65,536
 
 	MaxAssemblyMembers int `json:"max_assembly_members,omitempty"` // 100,000
-	ActivationHalfLife int `json:"activation_half_life,omitempty"` // seconds in which an assembly's activation fades to half: 86,400
+	// seconds in which an assembly's activation fades to half: 86,400
+	ActivationHalfLife int `json:"activation_half_life,omitempty"`
 
 	// What the store may hold, 0: as much as there is room for. What stands in the
 	// files counts, with embeddings, also what has expired and is not deleted yet; not
@@ -198,7 +200,8 @@ func (c *Config) MemoryLimits() memstore.Limits {
 // AssemblyLimits are those of one assembly.
 func (c *Config) AssemblyLimits() assembly.Limits {
 	return assembly.Limits{
-		AssemblyBytes: c.MaxMemoryBytes, IDBytes: c.MaxIDBytes, Depth: c.MaxDepth, EmbeddingDim: c.MaxEmbeddingDims, Members: c.MaxAssemblyMembers,
+		AssemblyBytes: c.MaxMemoryBytes, IDBytes: c.MaxIDBytes, Depth: c.MaxDepth, EmbeddingDim: c.MaxEmbeddingDims,
+		Members: c.MaxAssemblyMembers,
 	}
 }
 
@@ -271,26 +274,32 @@ func (c *Config) Validate() error {
 		name   string
 		v, top int64
 	}{
-		{"max_memories", c.MaxMemories, 1 << 53}, {"max_bytes", c.MaxBytes, 1 << 53}, {"max_session_memories", c.MaxSessionMemories, 1 << 53},
+		{"max_memories", c.MaxMemories, 1 << 53}, {"max_bytes", c.MaxBytes, 1 << 53},
+		{"max_session_memories", c.MaxSessionMemories, 1 << 53},
 		{"max_session_bytes", c.MaxSessionBytes, 1 << 53}, {"max_age", c.MaxAge, 1 << 33},
 	} {
 		if f.v < 0 || f.v > f.top {
-			return &errs.FieldError{Field: Name + " " + f.name, Value: fmt.Sprint(f.v), Limit: fmt.Sprintf("0 (none) to %d", f.top), Err: errs.ErrInvalid}
+			return &errs.FieldError{Field: Name + " " + f.name, Value: fmt.Sprint(f.v),
+				Limit: fmt.Sprintf("0 (none) to %d", f.top), Err: errs.ErrInvalid}
 		}
 	}
 	if n := c.HistoryBytes; n != nil && (*n < 0 || *n > HistoryMost) {
-		return &errs.FieldError{Field: Name + " history_bytes", Value: fmt.Sprint(*n), Limit: fmt.Sprintf("0 (only what the log has) to %d", HistoryMost), Err: errs.ErrInvalid}
+		return &errs.FieldError{Field: Name + " history_bytes", Value: fmt.Sprint(*n),
+			Limit: fmt.Sprintf("0 (only what the log has) to %d", HistoryMost), Err: errs.ErrInvalid}
 	}
 	if n := c.BacklogBytes; n != 0 && (n < leastBacklog || n > mostBacklog) {
-		return &errs.FieldError{Field: Name + " backlog_bytes", Value: fmt.Sprint(n), Limit: fmt.Sprintf("0 (the default), or %d to %d", leastBacklog, mostBacklog), Err: errs.ErrInvalid}
+		return &errs.FieldError{Field: Name + " backlog_bytes", Value: fmt.Sprint(n),
+			Limit: fmt.Sprintf("0 (the default), or %d to %d", leastBacklog, mostBacklog), Err: errs.ErrInvalid}
 	}
 	switch c.AtLimit {
 	case "", AtLimitRefuse, AtLimitEvictOldest, AtLimitEvictLowest:
 	default:
-		return &errs.FieldError{Field: Name + " at_limit", Value: human.Quote(c.AtLimit), Limit: strings.Join([]string{AtLimitRefuse, AtLimitEvictOldest, AtLimitEvictLowest}, ", "), Err: errs.ErrInvalid}
+		return &errs.FieldError{Field: Name + " at_limit", Value: human.Quote(c.AtLimit),
+			Limit: strings.Join([]string{AtLimitRefuse, AtLimitEvictOldest, AtLimitEvictLowest}, ", "), Err: errs.ErrInvalid}
 	}
 	if all := analyzer.Languages(); c.TextLanguage != "" && !slices.Contains(all, c.TextLanguage) {
-		return &errs.FieldError{Field: Name + " text_language", Value: human.Quote(c.TextLanguage), Limit: strings.Join(all, ", "), Err: errs.ErrInvalid}
+		return &errs.FieldError{Field: Name + " text_language", Value: human.Quote(c.TextLanguage),
+			Limit: strings.Join(all, ", "), Err: errs.ErrInvalid}
 	}
 	if c.Text != nil {
 		if _, err := query.ReadSources(c.Text.Fields); err != nil {
@@ -318,7 +327,8 @@ func (c *Config) Clone() Config {
 	for _, p := range []**int{&d.IndexBackupCount, &d.BackupInterval, &d.FlushThreshold} {
 		*p = cloned(*p)
 	}
-	d.AutoRepair, d.AdoptDeletions, d.Vectors, d.HistoryBytes = cloned(c.AutoRepair), cloned(c.AdoptDeletions), cloned(c.Vectors), cloned(c.HistoryBytes)
+	d.AutoRepair, d.AdoptDeletions, d.Vectors, d.HistoryBytes = cloned(c.AutoRepair), cloned(c.AdoptDeletions),
+		cloned(c.Vectors), cloned(c.HistoryBytes)
 	if d.Text = cloned(c.Text); d.Text != nil {
 		fields := map[string][]string{}
 		for name, of := range d.Text.Fields {

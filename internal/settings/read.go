@@ -126,7 +126,8 @@ func (c *Config) setMember(name string, value json.RawMessage) error {
 	if errors.As(err, &kind) {
 		var short bytes.Buffer
 		_ = json.Compact(&short, value)
-		err = &errs.FieldError{Field: Name + " " + kind.Field, Value: cutValue(short.String()), Err: errors.New("must be " + kindName(kind.Type.Kind()))}
+		err = &errs.FieldError{Field: Name + " " + kind.Field, Value: cutValue(short.String()),
+			Err: errors.New("must be " + kindName(kind.Type.Kind()))}
 	}
 	return err
 }

@@ -193,7 +193,8 @@ func (s *Settings) Reread() bool {
 
 // tell reports that the file does not hold.
 func (s *Settings) tell(err error, note string) {
-	s.env.Logger.Warn("config.json is not valid; the last valid settings apply, and nothing is removed by them", "err", err)
+	s.env.Logger.Warn("config.json is not valid; the last valid settings apply, and nothing is removed by them", "err",
+		err)
 	s.env.Event(env.Event{Kind: env.EventConfig, Path: Name, Note: note, Err: err})
 }
 

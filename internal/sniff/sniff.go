@@ -34,7 +34,8 @@ func Foreign(head []byte) error {
 			return fmt.Errorf("%s: %s", k.name, k.remedy)
 		}
 	}
-	if len(head) >= 4 && (head[0] == 0) != (head[1] == 0) && (head[0] == 0) == (head[2] == 0) && (head[1] == 0) == (head[3] == 0) {
+	if len(head) >= 4 && (head[0] == 0) != (head[1] == 0) && (head[0] == 0) == (head[2] == 0) &&
+		(head[1] == 0) == (head[3] == 0) {
 		return fmt.Errorf("text in UTF-16: %s", utf8)
 	}
 	if len(head) > 0 && head[0] == 0 {

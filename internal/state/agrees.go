@@ -15,7 +15,8 @@ func Agrees(set *index.Set, end uint64, chain func(uint64) (uint64, bool)) error
 		return nil
 	}
 	if set.LSN() > end {
-		return &errs.CorruptionError{Path: index.BaseName, Offset: -1, Err: fmt.Errorf("it covers the log up to %d, which ends at %d", set.LSN(), end)}
+		return &errs.CorruptionError{Path: index.BaseName, Offset: -1,
+			Err: fmt.Errorf("it covers the log up to %d, which ends at %d", set.LSN(), end)}
 	}
 	was, ok := index.Chain(set)
 	if is, known := chain(set.LSN()); ok && known && is != was {

@@ -181,7 +181,8 @@ func checkLine(e *wal.Entry, view *record.View, line *index.Entry) error {
 		return fmt.Errorf("it names a document of %d bytes, not %d", line.Size, view.Size())
 	case line.Dimension != index.UnknownDimension && line.Dimension != view.Dims():
 		return fmt.Errorf("it names a vector of %d dimensions, not %d", line.Dimension, view.Dims())
-	case line.VectorID < 0 || line.VectorID < foreignVectors && (uint64(line.VectorID) > e.LSN || line.VectorID != 0 && view.Created):
+	case line.VectorID < 0 || line.VectorID < foreignVectors && (uint64(line.VectorID) > e.LSN ||
+		line.VectorID != 0 && view.Created):
 		return fmt.Errorf("it names the vector %d, which is none of it", line.VectorID)
 	}
 	return nil

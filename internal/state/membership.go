@@ -79,8 +79,9 @@ func MembersKey(id string) string { return string(rune(Members)) + id }
 // membership lies over members and by_member of the set, as the overlay lies over
 // its lines: it has the assemblies that changed since.
 type membership struct {
-	mu    sync.Mutex          // all that changes changes under it
-	epoch atomic.Uint64       // goes up behind every change, also of the set below: a reader that reads it first has seen all that it counts
+	mu sync.Mutex // all that changes changes under it
+	// goes up behind every change, also of the set below: a reader that reads it first has seen all that it counts
+	epoch atomic.Uint64
 	any   atomic.Bool         // there may be an assembly
 	of    map[string]*group   // by assembly, those that are gone as well
 	in    map[string][]*group // by memory; also groups that do not count any more
@@ -216,7 +217,8 @@ func (s *State) below(id string) ([]group, error) {
 			return nil, err
 		}
 		if !ok {
-			return nil, fmt.Errorf("%w: by_member names the assembly %s, which is not in the index", errs.ErrCorrupt, human.Quote(a))
+			return nil, fmt.Errorf("%w: by_member names the assembly %s, which is not in the index", errs.ErrCorrupt,
+				human.Quote(a))
 		}
 		buf = line
 		e, err := index.ParseLine(line)

@@ -124,7 +124,8 @@ func (s *State) Counts(e *wal.Entry) []wal.Amount {
 	}
 	list = append(list, wal.Amount{Key: putsKey(PutBytes, 0), N: c.size})
 	if c.slot != 0 {
-		list = append(list, wal.Amount{Key: putsKey(Puts, c.slot), N: 1}, wal.Amount{Key: putsKey(PutBytes, c.slot), N: c.size})
+		list = append(list, wal.Amount{Key: putsKey(Puts, c.slot), N: 1},
+			wal.Amount{Key: putsKey(PutBytes, c.slot), N: c.size})
 	}
 	return list
 }

@@ -14,7 +14,7 @@
 //	purger, search
 //
 // Some parts call upwards: the engine has an edited file judged, the flusher has the files that a round set aside
-// judged, the committer asks the embedder which vectors suit. These calls are the interfaces Host of their packages, and
-// host implements them all. A host calls a part only when the store is open or being opened, and by then every part
+// judged, the committer asks the embedder which vectors suit. These calls are the interfaces Host of their packages,
+// and host implements them all. A host calls a part only when the store is open or being opened, and by then every part
 // exists.
 package store

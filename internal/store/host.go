@@ -25,7 +25,8 @@ var (
 
 // The engine's.
 
-func (h host) RebuildIndex(ctx context.Context, start *wal.Start) (set *index.Set, from string, memories int, err error) {
+func (h host) RebuildIndex(ctx context.Context,
+	start *wal.Start) (set *index.Set, from string, memories int, err error) {
 	want := rebuild.Want{Store: start.UUID, At: wal.Mark{LSN: start.Spilled, Sum: start.Sum}}
 	return h.st.Rebuilder.From(ctx, want, start.Past)
 }
@@ -62,7 +63,8 @@ func (h host) Upkeep(ctx context.Context) { h.st.Retention.Upkeep(ctx) }
 
 func (h host) CheckParked(ctx context.Context) { h.st.Adopter.CheckParked(ctx) }
 
-func (h host) PutScopes(ctx context.Context, keys []string, distrusted bool, spares func(key string, err error) bool) error {
+func (h host) PutScopes(ctx context.Context, keys []string, distrusted bool,
+	spares func(key string, err error) bool) error {
 	return h.st.Scopes.PutScopes(ctx, keys, distrusted, spares)
 }
 

@@ -105,10 +105,12 @@ func unfinished(c *Config) error {
 	case !is || c.Restored != nil:
 		return nil
 	case vfs.IsMount(e.FS, e.Dir): // whose content no restore removes
-		return fmt.Errorf("%w: the %s that filled %s was killed, so it may lack documents: remove what is in it, and run that again",
+		return fmt.Errorf("%w: the %s that filled %s was killed, so it may lack documents: remove what is in it, and run "+
+			"that again",
 			errs.ErrInvalid, m.Kind, e.Dir)
 	}
-	return fmt.Errorf("%w: the %s that made %s was killed, so the folder may lack documents, and the next %s removes it: run that again; "+
+	return fmt.Errorf("%w: the %s that made %s was killed, so the folder may lack documents, and the next %s removes "+
+		"it: run that again; "+
 		"to use what is there, rename the folder", errs.ErrInvalid, m.Kind, e.Dir, m.Kind)
 }
 

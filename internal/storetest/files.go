@@ -25,7 +25,8 @@ func Rewrite(t testing.TB, name string, f func([]byte) []byte) {
 	if bytes.Equal(changed, b) {
 		t.Fatalf("%s was not changed", name)
 	}
-	if err := errors.Join(os.WriteFile(name, changed, 0o600), os.Chtimes(name, info.ModTime(), info.ModTime())); err != nil {
+	if err := errors.Join(os.WriteFile(name, changed, 0o600),
+		os.Chtimes(name, info.ModTime(), info.ModTime())); err != nil {
 		t.Fatal(err)
 	}
 }

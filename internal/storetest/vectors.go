@@ -81,7 +81,10 @@ func CheckVectors[S any](ctx context.Context, store *S) (VectorReport, error) {
 }
 
 func memories(ctx context.Context, eng *engine.Engine) iter.Seq2[memstore.Memory, error] {
-	return engine.Reading(ctx, eng, func(yield func(memstore.Memory, error) bool) { eng.Each(ctx, engine.Filters{}, yield) })
+	return engine.Reading(ctx, eng, func(yield func(memstore.Memory, error) bool) {
+		eng.Each(ctx, engine.Filters{},
+			yield)
+	})
 }
 
 func assemblies(ctx context.Context, eng *engine.Engine) iter.Seq2[assembly.Assembly, error] {

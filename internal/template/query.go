@@ -29,7 +29,8 @@ func CheckQuery(s string) error {
 	default:
 		return nil
 	}
-	return &errs.FieldError{Field: "query_template", Value: human.Quote(s), Limit: `{query}, or a text such as "search_query: {query}"`, Err: fmt.Errorf("%w: %s", errs.ErrInvalid, why)}
+	return &errs.FieldError{Field: "query_template", Value: human.Quote(s),
+		Limit: `{query}, or a text such as "search_query: {query}"`, Err: fmt.Errorf("%w: %s", errs.ErrInvalid, why)}
 }
 
 // Queries are the texts of queries as the template says that they are embedded.

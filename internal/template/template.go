@@ -56,7 +56,9 @@ func Parse(s string) (*Template, error) {
 		return alone, nil
 	}
 	bad := func(why string) (*Template, error) {
-		return nil, &errs.FieldError{Field: "template", Value: human.Quote(s), Limit: `content, turns, or a text such as "{previous} {speaker}: {content}"`, Err: fmt.Errorf("%w: %s", errs.ErrInvalid, why)}
+		return nil, &errs.FieldError{Field: "template", Value: human.Quote(s),
+			Limit: `content, turns, or a text such as "{previous} {speaker}: {content}"`,
+			Err:   fmt.Errorf("%w: %s", errs.ErrInvalid, why)}
 	}
 	switch {
 	case len(s) > Most:

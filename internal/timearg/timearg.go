@@ -23,7 +23,8 @@ func (s Span) After() time.Time {
 }
 
 // Forms tells people what Parse reads.
-const Forms = "write a day (2026-11-22, 22 Nov 2026, yesterday, last friday), a month or a year (2026-11, last month, 2026), " +
+const Forms = "write a day (2026-11-22, 22 Nov 2026, yesterday, last friday), a month or a year (2026-11, last " +
+	"month, 2026), " +
 	"a moment (2026-11-22T10:00, with a zone 2026-11-22T10:00:00Z), or how long ago (7d, 36h, 3 days ago)"
 
 // Parse reads a time, in the zone of now where it has none. It reads none that is not after the zero
@@ -152,7 +153,8 @@ var weekdays = []string{"sunday", "monday", "tuesday", "wednesday", "thursday", 
 // day reads one.
 func day(s string, now time.Time) (Span, bool) {
 	plain := strings.ReplaceAll(s, ",", "")
-	for _, layout := range []string{time.DateOnly, "20060102", "2006/01/02", "2.1.2006", "2 Jan 2006", "2 January 2006", "Jan 2 2006", "January 2 2006", "Mon 2 Jan 2006", "Monday 2 January 2006"} {
+	for _, layout := range []string{time.DateOnly, "20060102", "2006/01/02", "2.1.2006", "2 Jan 2006", "2 January 2006",
+		"Jan 2 2006", "January 2 2006", "Mon 2 Jan 2006", "Monday 2 January 2006"} {
 		t, err := time.Parse(layout, plain)
 		if named := strings.HasPrefix(layout, "Mon"); err == nil && (!named || strings.HasPrefix(plain, weekday(t)[:3])) {
 			return dayOf(t, now.Location()), true
@@ -261,7 +263,8 @@ func clocked(s string, now time.Time) (Span, bool) {
 	return Span{}, false
 }
 
-var numbers = []string{"zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"}
+var numbers = []string{"zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
+	"twelve"}
 
 // ago reads how long ago a moment is.
 func ago(s string, now time.Time) (time.Time, error) {

@@ -18,7 +18,8 @@ const (
 // every step that a position makes.
 func (p *page) Await(word int, was uint64, most time.Duration) {
 	t := unix.NsecToTimespec(int64(most))
-	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, p.low(word), futexWait, uintptr(uint32(was)), uintptr(unsafe.Pointer(&t)), 0, 0)
+	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, p.low(word), futexWait, uintptr(uint32(was)), uintptr(unsafe.Pointer(&t)), 0,
+		0)
 }
 
 // Wake implements Awaiter.

@@ -28,7 +28,8 @@ func (b *below) openGuarded(name string, at, flag int, perm fs.FileMode) (int, e
 
 // openFrom opens what is below a folder.
 func openFrom(root int, rest string, flag int, perm fs.FileMode) (int, error) {
-	fd, err := openNoLinks(root, rest, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS|unix.RESOLVE_NO_MAGICLINKS, flag, perm)
+	fd, err := openNoLinks(root, rest, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS|unix.RESOLVE_NO_MAGICLINKS, flag,
+		perm)
 	if lacking(err) {
 		return walk(root, rest, flag, perm)
 	}

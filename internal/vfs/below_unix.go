@@ -42,7 +42,8 @@ func (b *below) foldersOf(one, two string, op func(fd1 int, base1 string, fd2 in
 		return err
 	}
 	defer done1()
-	if at := strings.LastIndexByte(one, os.PathSeparator); fd1 != unix.AT_FDCWD && at == strings.LastIndexByte(two, os.PathSeparator) && one[:at] == two[:at] {
+	if at := strings.LastIndexByte(one, os.PathSeparator); fd1 != unix.AT_FDCWD &&
+		at == strings.LastIndexByte(two, os.PathSeparator) && one[:at] == two[:at] {
 		return retry(func() error { return op(fd1, base1, fd1, two[at+1:]) })
 	}
 	fd2, base2, done2, err := b.folderOf(two)

@@ -37,9 +37,9 @@
 // sandbox refuses it. So a folder that is exchanged with a link meanwhile leads nowhere. The
 // descriptor is closed after each operation. That of the root is kept where Hold was called, as an open
 // store does: whatever has the path of the root later, operations stay in the folder that was held, also
-// where it was renamed, removed or covered by a mount. What is directly in a root costs no call more; an operation one folder deeper costs an open
-// and a close in the place of a look. Stat of a file one folder deep follows the folder: it tells
-// sizes and times, and nothing is done there. On Windows each folder is looked at before.
+// where it was renamed, removed or covered by a mount. What is directly in a root costs no call more; an operation one
+// folder deeper costs an open and a close in the place of a look. Stat of a file one folder deep follows the folder: it
+// tells sizes and times, and nothing is done there. On Windows each folder is looked at before.
 //
 // # Locks
 //

@@ -25,7 +25,8 @@ var joined = reflect.TypeOf(errors.Join(io.EOF))
 func CanWait(err error) bool {
 	inflates := (*errs.InflatedError)(nil)
 	if errors.Is(err, errs.ErrSyncFailed) || errors.Is(err, errs.ErrOutcomeUnknown) ||
-		!IsDiskFull(err) && !IsPermission(err) && !errors.Is(err, errs.ErrLocked) && !errors.Is(err, context.DeadlineExceeded) &&
+		!IsDiskFull(err) && !IsPermission(err) && !errors.Is(err, errs.ErrLocked) &&
+			!errors.Is(err, context.DeadlineExceeded) &&
 			!errors.As(err, &inflates) {
 		return false
 	}

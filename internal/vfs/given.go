@@ -28,7 +28,8 @@ func OpenFolderIn(root *os.Root, name string) (*os.File, error) {
 	return root.OpenFile(name, os.O_RDONLY|nonblock, 0)
 }
 
-func openGiven(name string, stat func(string) (fs.FileInfo, error), open func(string, int, fs.FileMode) (*os.File, error)) (*os.File, error) {
+func openGiven(name string, stat func(string) (fs.FileInfo, error),
+	open func(string, int, fs.FileMode) (*os.File, error)) (*os.File, error) {
 	info, err := stat(name)
 	if err != nil {
 		return nil, err

@@ -26,7 +26,8 @@ func openFresh(way opener, p *patience, name string, perm fs.FileMode) (lockable
 	}
 	flag := os.O_RDWR | lockFlags
 	if way == nil {
-		flag |= os.O_CREATE // else the opener makes it: the library would at the end of whatever the path leads through by then
+		// else the opener makes it: the library would at the end of whatever the path leads through by then
+		flag |= os.O_CREATE
 	}
 	return &freshLock{name, perm, way, p, gofrs.New(name, gofrs.SetFlag(flag), gofrs.SetPermissions(perm))}, nil
 }
@@ -59,7 +60,8 @@ func (l *freshLock) lock(mode Mode) error {
 }
 
 func (l *freshLock) acquire(by func(*gofrs.Flock) (bool, error)) (bool, error) {
-	ok, err := l.patience.lock(l.name, func() (bool, error) { return uninterrupted(func() (bool, error) { return by(l.f) }) })
+	ok, err := l.patience.lock(l.name,
+		func() (bool, error) { return uninterrupted(func() (bool, error) { return by(l.f) }) })
 	if l.way != nil && errors.Is(err, fs.ErrNotExist) {
 		made, merr := openLockFile(l.way, l.patience, l.name, l.perm)
 		if merr != nil {

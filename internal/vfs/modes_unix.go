@@ -182,7 +182,8 @@ func (b *below) shareWith(fd int, dir string, gid int) error {
 	if info, err = fdInfo(fd); err != nil || InfoIsShared(&info) {
 		return err
 	}
-	return pathError("chmod", dir, fmt.Errorf("%w: it belongs to group %d, which you are not in: give it one of yours with chgrp", unix.EPERM, info.GID))
+	return pathError("chmod", dir,
+		fmt.Errorf("%w: it belongs to group %d, which you are not in: give it one of yours with chgrp", unix.EPERM, info.GID))
 }
 
 func (b *below) alike(dir, other string) error {

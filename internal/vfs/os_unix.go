@@ -142,7 +142,8 @@ func (b *below) Glance(name string, buf []byte, limit int64) ([]byte, Info, erro
 	return glance(b.openFD, name, buf, limit)
 }
 
-func glance(open func(string, int, fs.FileMode) (int, error), name string, buf []byte, limit int64) ([]byte, Info, error) {
+func glance(open func(string, int, fs.FileMode) (int, error), name string, buf []byte,
+	limit int64) ([]byte, Info, error) {
 	fd, err := open(name, unix.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return buf[:0], Info{}, pathError("open", name, err)

@@ -18,7 +18,8 @@ type OutsideError struct {
 }
 
 func (e *OutsideError) Error() string {
-	return e.Path + " is outside of " + strings.Join(e.Roots, " and ") + ", and a store's files lead nowhere else: nothing was done with it; memctl verify names what is wrong in the store"
+	return e.Path + " is outside of " + strings.Join(e.Roots, " and ") +
+		", and a store's files lead nowhere else: nothing was done with it; memctl verify names what is wrong in the store"
 }
 
 func (e *OutsideError) Unwrap() []error { return []error{ErrOutside, errs.ErrInvalid} }

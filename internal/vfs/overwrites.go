@@ -20,7 +20,8 @@ const (
 // blocks (reflinks), snapshots below the file system, and the mapping of an SSD do not show.
 func (v Volume) Overwrites() Overwrites {
 	switch v.Type {
-	case "ext4", "xfs", "tmpfs", "ramfs", "ocfs2", "gfs2", "vfat", "exfat", "ntfs", "ntfs3", "NTFS", "hfs", "msdos", "FAT32", "exFAT":
+	case "ext4", "xfs", "tmpfs", "ramfs", "ocfs2", "gfs2", "vfat", "exfat", "ntfs", "ntfs3", "NTFS", "hfs", "msdos",
+		"FAT32", "exFAT":
 		return OverwritesInPlace
 	case "btrfs", "zfs", "bcachefs", "f2fs", "apfs", "ReFS":
 		return OverwritesElsewhere

@@ -14,8 +14,8 @@ import (
 
 // ReplaceGiven writes a file of mode perm that a user named. The file takes its name when it is complete; if that
 // fails, nothing is left beside it. What is not a regular file (a FIFO, a device), or is an open file of this
-// process, is written to as it is, provided that it belongs to this user or to root, or is an open file of this process such as
-// /dev/stdout: another user who puts a FIFO in the place of an output file does not get the output.
+// process, is written to as it is, provided that it belongs to this user or to root, or is an open file of this process
+// such as /dev/stdout: another user who puts a FIFO in the place of an output file does not get the output.
 func ReplaceGiven(name string, perm fs.FileMode, write func(io.Writer) error) error {
 	info, err := os.Stat(name)
 	if err == nil && (!info.Mode().IsRegular() || inherited(name)) {
@@ -80,7 +80,8 @@ func inherited(name string) bool {
 
 // ownSink refuses what another user made, and a link of another user to anything.
 func ownSink(name string, info fs.FileInfo) error {
-	for _, at := range []func() (fs.FileInfo, error){func() (fs.FileInfo, error) { return os.Lstat(name) }, func() (fs.FileInfo, error) { return info, nil }} {
+	for _, at := range []func() (fs.FileInfo, error){func() (fs.FileInfo, error) { return os.Lstat(name) },
+		func() (fs.FileInfo, error) { return info, nil }} {
 		i, err := at()
 		if err != nil {
 			return err
@@ -88,7 +89,8 @@ func ownSink(name string, info fs.FileInfo) error {
 		if owner, known := ownerOf(i); known && owner != 0 && owner != os.Geteuid() {
 			return &errs.PermissionError{
 				Path: name, Why: "is " + KindOf(i.Mode()) + " of another user and may pass on what is written",
-				Fix: "name another file, or write to stdout", Owner: uint32(owner), Mode: i.Mode(), You: os.Geteuid(), Err: fs.ErrPermission,
+				Fix: "name another file, or write to stdout", Owner: uint32(owner), Mode: i.Mode(), You: os.Geteuid(),
+				Err: fs.ErrPermission,
 			}
 		}
 	}

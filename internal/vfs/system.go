@@ -13,8 +13,10 @@ type System struct {
 	Inline bool                                       // start no goroutines: all work is done in the caller's
 	Rand   io.Reader                                  // for ids, nonces and names
 	Sleep  func(context.Context, time.Duration) error // a wait that ends with ctx
-	Mono   func() time.Duration                       // since any fixed moment, never backwards; the store's clock tells without it
-	Uptime func() time.Duration                       // since the machine's boot, the same for all processes; without it the machine's, unless Inline or Mono is set
+	// since any fixed moment, never backwards; the store's clock tells without it
+	Mono func() time.Duration
+	// since the machine's boot, the same for all processes; without it the machine's, unless Inline or Mono is set
+	Uptime func() time.Duration
 
 	SpillBytes   int64  // the log since spilled that makes a new index due; 64 MiB
 	BacklogBytes int64  // the log since spilled at which puts wait for the flushers, however fast they are; 1 GiB

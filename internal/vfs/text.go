@@ -38,7 +38,8 @@ func ReadTextAt(f io.ReaderAt, size int64) ([]byte, error) {
 	for err == nil && int64(len(b)) < size && len(b)%textStep == 0 && len(b) > 0 {
 		at := len(b) - textStep
 		if bytes.Equal(b[at:], zeroStep[:]) {
-			return nil, fmt.Errorf("%w: from byte %d on; it is not read further (%d bytes): %w", ErrZeros, at, size, errs.ErrCorrupt)
+			return nil, fmt.Errorf("%w: from byte %d on; it is not read further (%d bytes): %w", ErrZeros, at, size,
+				errs.ErrCorrupt)
 		}
 		if at == 0 {
 			b = append(make([]byte, 0, size), b...)

@@ -57,7 +57,8 @@ func (vs *Views) enter(held *wal.Held) (bool, error) {
 func (vs *Views) strange() error {
 	names, err := vs.engine.Env().FS.ReadDir(vs.path())
 	switch {
-	case errors.Is(err, fs.ErrNotExist), err == nil && (len(names) == 0 || slices.Equal(names, []string{".gitignore"})), vs.ours():
+	case errors.Is(err, fs.ErrNotExist), err == nil && (len(names) == 0 || slices.Equal(names, []string{".gitignore"})),
+		vs.ours():
 		return nil
 	case err != nil:
 		return vs.engine.Env().IOError("reading", vs.path(), err)

@@ -193,7 +193,8 @@ func (vs *Views) failed(ctx context.Context, name string, err error) {
 	if name != "" {
 		path += "/" + name
 	}
-	if was := vs.remember(fmt.Errorf("the view in %s lags behind: %w", path, err)); was != nil && (vfs.IsDiskFull(was) && vfs.IsDiskFull(err) || sameCause(was, err)) {
+	if was := vs.remember(fmt.Errorf("the view in %s lags behind: %w", path, err)); was != nil &&
+		(vfs.IsDiskFull(was) && vfs.IsDiskFull(err) || sameCause(was, err)) {
 		return
 	}
 	vs.engine.Env().Logger.Warn("a view was not written; a later flush tries again", "path", path, "err", err)

@@ -3,7 +3,8 @@ package words
 import "github.com/varve-db/varve/internal/words/order"
 
 // keyColumns are the sections that have the keys of rows.
-var keyColumns = [...]int{order.ByTime: secTime, order.ByCreated: secCreated, order.ByUpdated: secUpdated, order.ByScore: secScore}
+var keyColumns = [...]int{order.ByTime: secTime, order.ByCreated: secCreated, order.ByUpdated: secUpdated,
+	order.ByScore: secScore}
 
 // Key is that of a row in an order.
 func (s *Segment) Key(o order.Order, r uint32) (int64, error) {

@@ -95,7 +95,8 @@ func newScratch(lay *layout, rows, sessions int) *scratch {
 		s = &scratch{}
 	}
 	if cap(s.score) < rows {
-		s.content, s.other, s.score, s.mark = make([]int32, rows), make([]int32, rows), make([]float64, rows), bitset.New(rows)
+		s.content, s.other, s.score, s.mark = make([]int32, rows), make([]int32, rows), make([]float64, rows),
+			bitset.New(rows)
 	}
 	if cap(s.tops) < sessions {
 		s.tops, s.shares = make([]top, sessions), make([]float64, sessions)
@@ -148,7 +149,8 @@ type search struct {
 
 // Search finds the n best documents that score at least least and pass the filter and accept, the
 // best first, those of one score by id. accept, which may be nil, is asked in this order.
-func (v *Set) Search(ctx context.Context, q *query.Query, f Filter, n int, least float64, accept func(Hit) (bool, error)) ([]Hit, error) {
+func (v *Set) Search(ctx context.Context, q *query.Query, f Filter, n int, least float64,
+	accept func(Hit) (bool, error)) ([]Hit, error) {
 	if docs, _ := v.Docs(); docs == 0 || n <= 0 {
 		return nil, nil
 	}

@@ -50,7 +50,8 @@ func OpenSegment(b []byte) (*Segment, error) {
 		head, has = oldHeader, oldSections
 	}
 	s := &Segment{
-		b: b, Rows: int(le.Uint32(b[12:])), Print: le.Uint64(b[16:]), Total: le.Uint64(b[24:]), Sessions: int(le.Uint32(b[32:])), terms: int(le.Uint32(b[36:])),
+		b: b, Rows: int(le.Uint32(b[12:])), Print: le.Uint64(b[16:]), Total: le.Uint64(b[24:]),
+		Sessions: int(le.Uint32(b[32:])), terms: int(le.Uint32(b[36:])),
 		Sorted: f == format,
 	}
 	for i := range has + 1 {
@@ -76,10 +77,13 @@ func OpenSegment(b []byte) (*Segment, error) {
 		return nil, err
 	}
 	for _, f := range []struct{ section, n, width int }{
-		{secLSN, s.Rows, 8}, {secTime, s.Rows, 8}, {secLength, s.Rows, 4}, {secSession, s.Rows, 4}, {secIDEnd, s.Rows, 4}, {secHashes, s.Rows, 8}, {secHashRow, s.Rows, 4},
+		{secLSN, s.Rows, 8}, {secTime, s.Rows, 8}, {secLength, s.Rows, 4}, {secSession, s.Rows, 4}, {secIDEnd, s.Rows, 4},
+		{secHashes, s.Rows, 8}, {secHashRow, s.Rows, 4},
 		{secNameEnd, s.Sessions, 4}, {secFirstRow, s.Sessions, 4}, {secBlockAt, (s.terms + termBlock - 1) / termBlock, 4},
-		{secCreated, s.sorted(), 8}, {secUpdated, s.sorted(), 8}, {secExpires, s.sorted(), 8}, {secScore, s.sorted(), 8}, {secSize, s.sorted(), 4},
-		{secByTime, s.sorted(), 4}, {secByTime + 1, s.sorted(), 4}, {secByTime + 2, s.sorted(), 4}, {secByTime + 3, s.sorted(), 4}, {secByTime + 4, s.sorted(), 4},
+		{secCreated, s.sorted(), 8}, {secUpdated, s.sorted(), 8}, {secExpires, s.sorted(), 8}, {secScore, s.sorted(), 8},
+		{secSize, s.sorted(), 4},
+		{secByTime, s.sorted(), 4}, {secByTime + 1, s.sorted(), 4}, {secByTime + 2, s.sorted(), 4},
+		{secByTime + 3, s.sorted(), 4}, {secByTime + 4, s.sorted(), 4},
 	} {
 		if have := s.at[f.section+1] - s.at[f.section]; have != (f.n*f.width+7)&^7 {
 			return nil, broken("section %d has %d bytes for %d of %d", f.section, have, f.n, f.width)

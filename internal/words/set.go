@@ -263,7 +263,8 @@ func (e *edit) point(at place, before bool, to place, has bool) error {
 }
 
 // around finds what is before and behind a time and id in a session, of all parts but one.
-func (e *edit) around(session string, time int64, id string, but int) (before place, hasBefore bool, behind place, hasBehind bool, err error) {
+func (e *edit) around(session string, time int64, id string,
+	but int) (before place, hasBefore bool, behind place, hasBehind bool, err error) {
 	fail := func(err error) (place, bool, place, bool, error) { return place{}, false, place{}, false, err }
 	for i, p := range e.parts {
 		if i == but {
@@ -455,5 +456,6 @@ func (e *edit) nearer(before place, has bool, own place) (bool, error) {
 }
 
 func (p *Part) String() string {
-	return fmt.Sprintf("part %d: %d rows, %d dead, %d links, %d bytes", p.ID, p.Seg.Rows, p.deaths, len(p.links), p.Seg.Size())
+	return fmt.Sprintf("part %d: %d rows, %d dead, %d links, %d bytes", p.ID, p.Seg.Rows, p.deaths, len(p.links),
+		p.Seg.Size())
 }

@@ -110,7 +110,8 @@ func ReadState(id uint64, seg *Segment, b []byte) (*Part, error) {
 	if b == nil {
 		return p, nil
 	}
-	if len(b) < len(stateMagic)+8 || string(b[:len(stateMagic)]) != stateMagic || build.SumOf(b[:len(b)-8], 0) != binary.LittleEndian.Uint64(b[len(b)-8:]) {
+	if len(b) < len(stateMagic)+8 || string(b[:len(stateMagic)]) != stateMagic ||
+		build.SumOf(b[:len(b)-8], 0) != binary.LittleEndian.Uint64(b[len(b)-8:]) {
 		return nil, broken("checksum mismatch of the state of part %d", id)
 	}
 	s := &stateReader{b: b[len(stateMagic) : len(b)-8]}

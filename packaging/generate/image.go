@@ -18,7 +18,8 @@ func (o *options) image(dir string) error {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	err := w.WriteHeader(&tar.Header{
-		Typeflag: tar.TypeDir, Name: "store/", Mode: 0o700, Uid: imageUser, Gid: imageUser, ModTime: time.Unix(o.time, 0), Format: tar.FormatUSTAR,
+		Typeflag: tar.TypeDir, Name: "store/", Mode: 0o700, Uid: imageUser, Gid: imageUser, ModTime: time.Unix(o.time, 0),
+		Format: tar.FormatUSTAR,
 	})
 	if err != nil {
 		return err

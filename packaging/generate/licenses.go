@@ -27,12 +27,15 @@ func (o *options) licenses(dir string) error {
 	}
 	modules := []module{{"the Go standard library", "", strings.TrimSpace(string(root))}}
 	for _, goos := range []string{"linux", "darwin", "windows"} {
-		list, err := o.outputOn(goos, "go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Version}}\t{{.Dir}}{{end}}{{end}}", "github.com/varve-db/varve/cmd/memctl")
+		list, err := o.outputOn(goos, "go", "list", "-deps", "-f",
+			"{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Version}}\t{{.Dir}}{{end}}{{end}}",
+			"github.com/varve-db/varve/cmd/memctl")
 		if err != nil {
 			return err
 		}
 		for line := range strings.Lines(string(list)) {
-			if f := strings.Split(strings.TrimSpace(line), "\t"); len(f) == 3 && !slices.Contains(modules, module{f[0], f[1], f[2]}) {
+			if f := strings.Split(strings.TrimSpace(line), "\t"); len(f) == 3 &&
+				!slices.Contains(modules, module{f[0], f[1], f[2]}) {
 				modules = append(modules, module{f[0], f[1], f[2]})
 			}
 		}
@@ -64,7 +67,8 @@ func (m *module) licenses(text *bytes.Buffer) error {
 		}
 		found = true
 		name := strings.TrimSpace(m.path + " " + m.version)
-		fmt.Fprintf(text, "\n%[1]s\n%[2]s, %[3]s\n%[1]s\n\n%[4]s\n", strings.Repeat("=", 80), name, e.Name(), bytes.TrimSpace(bytes.ReplaceAll(b, []byte("\r\n"), []byte("\n"))))
+		fmt.Fprintf(text, "\n%[1]s\n%[2]s, %[3]s\n%[1]s\n\n%[4]s\n", strings.Repeat("=", 80), name, e.Name(),
+			bytes.TrimSpace(bytes.ReplaceAll(b, []byte("\r\n"), []byte("\n"))))
 	}
 	if !found {
 		return fmt.Errorf("no licence is found in %s: see what %s is published under", m.dir, m.path)

@@ -43,7 +43,8 @@ const (
 )
 
 // completions are the shells, with the name under which each finds the script of a command.
-var completions = [][2]string{{"bash", "memctl.bash"}, {"fish", "memctl.fish"}, {"powershell", "memctl.ps1"}, {"zsh", "_memctl"}}
+var completions = [][2]string{{"bash", "memctl.bash"}, {"fish", "memctl.fish"}, {"powershell", "memctl.ps1"},
+	{"zsh", "_memctl"}}
 
 func (o *options) generate(dir string) error {
 	if err := clear(dir); err != nil {

@@ -135,8 +135,9 @@ func (d *document) add(p pkg, r relationship) {
 // it is a reference, and no checksum.
 func about(path, version, sum string) pkg {
 	p := pkg{
-		Name: path, Version: version, Download: noAssertion, Concluded: noAssertion, Declared: noAssertion, Copyright: noAssertion,
-		Refs: []ref{{"PACKAGE-MANAGER", "purl", "pkg:golang/" + path + "@" + version}},
+		Name: path, Version: version, Download: noAssertion, Concluded: noAssertion, Declared: noAssertion,
+		Copyright: noAssertion,
+		Refs:      []ref{{"PACKAGE-MANAGER", "purl", "pkg:golang/" + path + "@" + version}},
 	}
 	if hash, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(sum, "h1:")); sum != "" && err == nil {
 		p.Refs = append(p.Refs, ref{"OTHER", "go-sum-sha256", hex.EncodeToString(hash)})

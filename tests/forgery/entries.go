@@ -25,7 +25,8 @@ import (
 // line is an index line as a put writes it, for a document.
 func (s *Store) line(id string, doc []byte, change func(*index.Entry)) []byte {
 	now := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
-	e := index.Entry{Filepath: "memories/" + jsondoc.FileName(id), CreatedAt: now, UpdatedAt: now, Score: 0.5, Size: int64(len(doc)), ContentHash: sha256.Sum256(doc)}
+	e := index.Entry{Filepath: "memories/" + jsondoc.FileName(id), CreatedAt: now, UpdatedAt: now, Score: 0.5,
+		Size: int64(len(doc)), ContentHash: sha256.Sum256(doc)}
 	if change != nil {
 		change(&e)
 	}
@@ -299,7 +300,8 @@ var entries = []Forgery{
 		s.save()
 	}},
 	{Name: "working memory that names itself", do: func(s *Store) {
-		value, inflated := new(record.Codec).Encode(nil, &record.Record{Previous: s.log.End(), Line: []byte(`{"time":1,"tick":1,"version":1}`)})
+		value, inflated := new(record.Codec).Encode(nil,
+			&record.Record{Previous: s.log.End(), Line: []byte(`{"time":1,"tick":1,"version":1}`)})
 		s.log.Append(forge.Frame{Key: "wscratchpad/agent", Value: value, Inflated: inflated})
 		s.save()
 	}},
@@ -373,7 +375,8 @@ var entries = []Forgery{
 		s.save()
 	}},
 	{Name: "model: wild numbers", do: func(s *Store) {
-		value, _ := new(record.Codec).Encode(nil, &record.Record{Line: []byte(`{"name":"x","dim":-9223372036854775808,"since":18446744073709551615,"next":"y"}`)})
+		value, _ := new(record.Codec).Encode(nil,
+			&record.Record{Line: []byte(`{"name":"x","dim":-9223372036854775808,"since":18446744073709551615,"next":"y"}`)})
 		s.log.Append(forge.Frame{Key: "v", Value: value, Kind: record.KindModel})
 		s.save()
 	}},
@@ -393,13 +396,17 @@ var entries = []Forgery{
 	{Name: "time: the year 5000", do: func(s *Store) {
 		doc := document("x")
 		value, inflated := new(record.Codec).Encode(nil, &record.Record{Created: true, Line: s.line("x", doc, nil), Doc: doc})
-		s.log.Append(forge.Frame{Key: "mx", Value: value, Inflated: inflated, Time: time.Date(5000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()})
+		s.log.Append(forge.Frame{Key: "mx", Value: value, Inflated: inflated,
+			Time: time.Date(5000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()})
 		s.save()
 	}},
-	sound(read("the first that is believed", (&segment.Fields{Reading: time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()}).AppendTo(nil))),
+	sound(read("the first that is believed",
+		(&segment.Fields{Reading: time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()}).AppendTo(nil))),
 	sound(read("before 1970", (&segment.Fields{Reading: -1}).AppendTo(nil))),
-	sound(read("the year 0", (&segment.Fields{Reading: time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()}).AppendTo(nil))),
-	sound(read("the year 9999", (&segment.Fields{Reading: time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC).UnixMicro()}).AppendTo(nil))),
+	sound(read("the year 0", (&segment.Fields{Reading: time.Date(0, 1, 1, 0, 0, 0, 0,
+		time.UTC).UnixMicro()}).AppendTo(nil))),
+	sound(read("the year 9999", (&segment.Fields{Reading: time.Date(9999, 12, 31, 0, 0, 0, 0,
+		time.UTC).UnixMicro()}).AppendTo(nil))),
 	sound(read("the first microsecond", (&segment.Fields{Reading: math.MinInt64}).AppendTo(nil))),
 	sound(read("the last microsecond", (&segment.Fields{Reading: math.MaxInt64}).AppendTo(nil))),
 	sound(read("twice", []byte{20, 0, 1, 8, 1, 0, 0, 0, 0, 0, 0, 0, 1, 8, 2, 0, 0, 0, 0, 0, 0, 0})),

@@ -31,5 +31,6 @@
 //	go test ./tests/hostile -hostile.case '^store/tmp fifo put$' -v
 //
 // Each case is named by place, kind and command; a failure prints the line that runs it again. A
-// seed, which is printed, determines the sample; the long tests have one of 20 minutes. TMPDIR is the folder of the copies.
+// seed, which is printed, determines the sample; the long tests have one of 20 minutes. TMPDIR is the folder of the
+// copies.
 package hostile

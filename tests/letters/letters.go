@@ -105,7 +105,8 @@ func (l *Letters) Verify(ctx context.Context, f *view.Folder, set *index.Set) er
 		return err
 	}
 	if !maps.Equal(is.ids, l.ids) {
-		return &errs.CorruptionError{Path: f.Path, Offset: -1, Err: fmt.Errorf("it has %d memories, the index %d others", len(l.ids), len(is.ids))}
+		return &errs.CorruptionError{Path: f.Path, Offset: -1,
+			Err: fmt.Errorf("it has %d memories, the index %d others", len(l.ids), len(is.ids))}
 	}
 	return nil
 }

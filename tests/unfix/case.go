@@ -114,7 +114,8 @@ func (t Tree) find(block []string, changed Tree) (name string, at int, err error
 	case 0:
 		return "", 0, fmt.Errorf("nowhere in the tree:\n%s", strings.Join(block, "\n"))
 	}
-	return "", 0, fmt.Errorf("in %d places (%s), give it more lines:\n%s", len(places), strings.Join(places, ", "), strings.Join(block, "\n"))
+	return "", 0, fmt.Errorf("in %d places (%s), give it more lines:\n%s", len(places), strings.Join(places, ", "),
+		strings.Join(block, "\n"))
 }
 
 func matches(lines, block []string) bool {

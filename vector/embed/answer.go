@@ -38,7 +38,8 @@ func (e *Embedder) vectors(body io.Reader, texts int) ([][]float32, *Error) {
 		var fault *Error
 		switch {
 		case a.in.over:
-			return nil, e.wrong("the answer is longer than %d bytes, or one part of it longer than %d", e.mostBytes(texts), tokenBytes)
+			return nil, e.wrong("the answer is longer than %d bytes, or one part of it longer than %d", e.mostBytes(texts),
+				tokenBytes)
 		case errors.As(err, &fault):
 			return nil, fault
 		case a.in.err != nil:

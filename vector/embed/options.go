@@ -172,7 +172,8 @@ func FromEnv(get func(string) string) (e *Embedder, ok bool, err error) {
 	if o.Model == "" {
 		return nil, false, errors.New("VARVE_EMBED_URL is set, but VARVE_EMBED_MODEL is not: name the model")
 	}
-	if u, err := url.Parse(o.URL); err == nil && o.Key == "" && u.Scheme == "https" && strings.EqualFold(u.Hostname(), openAIHost) {
+	if u, err := url.Parse(o.URL); err == nil && o.Key == "" && u.Scheme == "https" && strings.EqualFold(u.Hostname(),
+		openAIHost) {
 		o.Key = get("OPENAI_API_KEY")
 	}
 	if e, err = New(o); err != nil {

@@ -120,7 +120,8 @@ func words(b []byte) string {
 func tooMuch(message string) bool {
 	m := strings.ToLower(message)
 	for _, s := range []string{
-		"too long", "too large", "too many tokens", "too many input", "context length", "maximum context", "max_tokens_per_request",
+		"too long", "too large", "too many tokens", "too many input", "context length", "maximum context",
+		"max_tokens_per_request",
 		"maximum sequence length", "exceeds the maximum", "input length exceeds", "batch size", "reduce the length",
 	} {
 		if strings.Contains(m, s) {

@@ -24,13 +24,14 @@ func (p *Log) FirstReading(number uint64, otherwise time.Time) time.Time {
 	if err != nil {
 		return otherwise
 	}
-	_ = p.walk(context.Background(), Mark{h.End(), h.Sum}, p.Geometry.End(number), func(h *segment.Header, payload []byte, err error) bool {
-		if err != nil || h.Kind < KindUser {
-			return err == nil
-		}
-		_, _, f := h.Split(payload)
-		otherwise = time.UnixMicro(f.Reading).UTC()
-		return false
-	})
+	_ = p.walk(context.Background(), Mark{h.End(), h.Sum}, p.Geometry.End(number),
+		func(h *segment.Header, payload []byte, err error) bool {
+			if err != nil || h.Kind < KindUser {
+				return err == nil
+			}
+			_, _, f := h.Split(payload)
+			otherwise = time.UnixMicro(f.Reading).UTC()
+			return false
+		})
 	return otherwise
 }

@@ -17,7 +17,7 @@ import (
 //	0   8 bytes "VARVEZST"
 //	8   uint32 version 2, uint32 block size (1 MiB)
 //	16  uint64 number
-//	24  blocks: uint32 length, uint32 plain length, uint64 xxhash64 of the zstd bytes and the plain ones after them, then zstd
+//	24  blocks: uint32 length, uint32 plain length, uint64 xxhash64 of the zstd bytes, then of the plain ones; zstd
 //
 // Each block can be read without the others, so a damaged one costs itself only. In version 1 the
 // hash is of the plain bytes alone: a bit that another zstd may read otherwise

@@ -68,12 +68,14 @@ func (c *Copy) open(number uint64) error {
 	}
 	c.version = min(version, ArchiveFormat)
 	// Its own checksum covers what the one of zstd does.
-	c.dec, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.IgnoreChecksum(true), zstd.WithDecoderMaxMemory(2*BlockSize))
+	c.dec, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.IgnoreChecksum(true),
+		zstd.WithDecoderMaxMemory(2*BlockSize))
 	if err == nil && bad != nil {
 		// A bit of the version that has flipped makes no newer program: then the blocks
 		// are as this one writes them.
 		if c.block(0) == nil && len(c.plain) > 0 {
-			bad = fmt.Errorf("%w: the file does not begin like a copy of segment %d, but continues like one", segment.ErrHeader, number)
+			bad = fmt.Errorf("%w: the file does not begin like a copy of segment %d, but continues like one", segment.ErrHeader,
+				number)
 		}
 		err = fmt.Errorf("%s: %w", c.Name(), bad)
 	}
@@ -143,7 +145,8 @@ func (c *Copy) block(i int) error {
 func (c *Copy) unpack(dec *zstd.Decoder, at int64, head *[blockHead]byte, packed, dst []byte) ([]byte, error) {
 	le := binary.LittleEndian
 	plain, err := dec.DecodeAll(packed, dst)
-	if err == nil && (len(plain) != int(le.Uint32(head[4:])) || blockSum(c.version, packed, plain) != le.Uint64(head[8:])) {
+	if err == nil && (len(plain) != int(le.Uint32(head[4:])) ||
+		blockSum(c.version, packed, plain) != le.Uint64(head[8:])) {
 		err = errors.New("the block does not match its checksum")
 	}
 	if err != nil {
@@ -157,7 +160,8 @@ const inflateAtOnce = 2
 
 // Inflate reads the whole segment, as far as there is room for it, and returns how many bytes of it are in b.
 func (c *Copy) Inflate(b []byte) (n int, err error) {
-	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(inflateAtOnce), zstd.IgnoreChecksum(true), zstd.WithDecoderMaxMemory(2*BlockSize))
+	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(inflateAtOnce), zstd.IgnoreChecksum(true),
+		zstd.WithDecoderMaxMemory(2*BlockSize))
 	if err != nil {
 		return 0, err
 	}

@@ -49,7 +49,8 @@ func EntryIn(h *segment.Header, payload []byte) Entry {
 	}
 	return Entry{
 		LSN: h.LSN, Time: at, Reading: reading, Key: unsafeString(key), Kind: h.Kind,
-		Delete: h.Flags&segment.FlagDelete != 0, More: h.More(), Size: h.Size(), Inflated: h.Inflated, Value: value[:len(value):len(value)],
+		Delete: h.Flags&segment.FlagDelete != 0, More: h.More(), Size: h.Size(), Inflated: h.Inflated,
+		Value: value[:len(value):len(value)],
 	}
 }
 

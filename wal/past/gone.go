@@ -23,7 +23,8 @@ func (p *Log) Begun(to LSN) (LSN, error) {
 	if err != nil || !whole || began <= p.Geometry.Start(1) {
 		return 0, err
 	}
-	if first, err := p.First(to); err != nil || first < began { // a repair has begun the log again, and its past is in the archive
+	// a repair has begun the log again, and its past is in the archive
+	if first, err := p.First(to); err != nil || first < began {
 		return 0, err
 	}
 	return began, nil

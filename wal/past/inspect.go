@@ -86,7 +86,8 @@ func (p *Log) SegmentFile(number uint64) (SegmentFile, error) {
 	case s.Start.UUID != p.Geometry.UUID:
 		s.Err = fmt.Errorf("%w: the file belongs to another store", segment.ErrHeader)
 	case s.Start.Size != p.Geometry.Size || s.Start.Number != number:
-		s.Err = fmt.Errorf("%w: the file says that it is segment %d of %d bytes", segment.ErrHeader, s.Start.Number, s.Start.Size)
+		s.Err = fmt.Errorf("%w: the file says that it is segment %d of %d bytes", segment.ErrHeader, s.Start.Number,
+			s.Start.Size)
 	}
 	return s, nil
 }
@@ -273,7 +274,8 @@ func (p *Log) Archived() (numbers []uint64, others []string, err error) {
 // ReadArchive reads an archived segment block by block; plain bytes are valid during the call,
 // which may end the reading with false. Damage is a *errs.CorruptionError; damage affects only its
 // block: if the head of the block is sound, reading continues behind it.
-func (p *Log) ReadArchive(ctx context.Context, number uint64, block func(offset int64, plain []byte) bool) (damage []*errs.CorruptionError, err error) {
+func (p *Log) ReadArchive(ctx context.Context, number uint64,
+	block func(offset int64, plain []byte) bool) (damage []*errs.CorruptionError, err error) {
 	f, err := p.FS.OpenFile(p.path(CopyName(number)), os.O_RDONLY, 0)
 	if err != nil {
 		return nil, err

@@ -105,7 +105,8 @@ func (p *Log) walk(ctx context.Context, from Mark, to LSN, visit func(*segment.H
 }
 
 // walkRaw is walk with the bytes of each frame.
-func (p *Log) walkRaw(ctx context.Context, from Mark, to LSN, visit func(h *segment.Header, payload, raw []byte, err error) bool) (err error) {
+func (p *Log) walkRaw(ctx context.Context, from Mark, to LSN,
+	visit func(h *segment.Header, payload, raw []byte, err error) bool) (err error) {
 	files := &Files{p: p}
 	defer files.Close()
 	w := NewWalker(p.Geometry, files.Open, from)
@@ -387,16 +388,17 @@ func (p *Log) within(ctx context.Context, at, to LSN, visit func(*segment.Header
 		return nil
 	}
 	var lost error
-	err = p.walk(ctx, Mark{h.End(), h.Sum}, min(to, p.Geometry.End(number)), func(h *segment.Header, payload []byte, err error) bool {
-		if gap := (*errs.GapError)(nil); errors.As(err, &gap) && at >= gap.To {
-			return true
-		}
-		if err != nil {
-			lost = err
-			return false
-		}
-		return visit(h, payload)
-	})
+	err = p.walk(ctx, Mark{h.End(), h.Sum}, min(to, p.Geometry.End(number)),
+		func(h *segment.Header, payload []byte, err error) bool {
+			if gap := (*errs.GapError)(nil); errors.As(err, &gap) && at >= gap.To {
+				return true
+			}
+			if err != nil {
+				lost = err
+				return false
+			}
+			return visit(h, payload)
+		})
 	if errors.Is(err, errStop) {
 		err = lost
 	}

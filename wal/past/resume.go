@@ -35,16 +35,17 @@ func (p *Log) From(ctx context.Context, from, to LSN) (LSN, error) {
 		return at, nil
 	}
 	var lost error
-	err = p.walk(ctx, Mark{h.End(), h.Sum}, min(to, p.Geometry.End(number)), func(h *segment.Header, _ []byte, err error) bool {
-		if err != nil {
-			lost = err
-			return false
-		}
-		if h.LSN < from {
-			at = h.End()
-		}
-		return h.LSN < from
-	})
+	err = p.walk(ctx, Mark{h.End(), h.Sum}, min(to, p.Geometry.End(number)),
+		func(h *segment.Header, _ []byte, err error) bool {
+			if err != nil {
+				lost = err
+				return false
+			}
+			if h.LSN < from {
+				at = h.End()
+			}
+			return h.LSN < from
+		})
 	if errors.Is(err, errStop) {
 		err = lost
 	}

@@ -97,7 +97,8 @@ func (s *Salvaged) fill(g *Gap, before, prev, end Mark, number uint64) error {
 	at, previous := g.At, before.Sum
 	if at == s.geo.Start(number) { // the segment's own start is gone
 		h := segment.Header{}
-		b := segment.AppendStart(nil, segment.Start{Geometry: s.geo, Number: number, PrevEnd: prev.LSN, PrevSum: prev.Sum}, &h)
+		b := segment.AppendStart(nil, segment.Start{Geometry: s.geo, Number: number, PrevEnd: prev.LSN, PrevSum: prev.Sum},
+			&h)
 		s.patches = append(s.patches, segment.Gap{At: at, Len: uint64(len(b)), Bytes: b})
 		at, previous = h.End(), h.Sum
 	}
@@ -162,7 +163,8 @@ func SalvageCopy(fsys vfs.FS, name string, number uint64) (plain []byte, bad []e
 	if version, _ := archiveStart(head[:n], number); version == 1 {
 		c.version = 1
 	}
-	c.dec, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.IgnoreChecksum(true), zstd.WithDecoderMaxMemory(2*BlockSize))
+	c.dec, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.IgnoreChecksum(true),
+		zstd.WithDecoderMaxMemory(2*BlockSize))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -177,7 +179,8 @@ func SalvageCopy(fsys vfs.FS, name string, number uint64) (plain []byte, bad []e
 			return nil, nil, err
 		}
 		bad = append(bad, err)
-		plain = append(plain, make([]byte, BlockSize)...) // of the last one perhaps more than it had: nothing is a frame there
+		// of the last one perhaps more than it had: nothing is a frame there
+		plain = append(plain, make([]byte, BlockSize)...)
 		if end == 0 {
 			if end, err = c.nextBlock(at + 1); err != nil {
 				return nil, nil, err

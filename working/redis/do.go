@@ -86,7 +86,8 @@ func (h *Home) dispatch(ctx context.Context, r *working.Request) (res working.Re
 		res.N = run(s.discard, op.ID).int()
 	case working.OpCount:
 		v := run(s.count)
-		res.Counts = working.Counts{Keys: int(v.at(0).int()), Expired: int(v.at(1).int()), Bytes: v.at(2).int(), Notes: int(v.at(3).int()),
+		res.Counts = working.Counts{Keys: int(v.at(0).int()), Expired: int(v.at(1).int()), Bytes: v.at(2).int(),
+			Notes:       int(v.at(3).int()),
 			Checkpoints: int(v.at(4).int()), Task: v.at(5).int() == 1, Created: v.at(6).time()}
 	case working.OpDrop:
 		res.N = run(s.drop).int()
@@ -114,7 +115,8 @@ func (h *Home) put(ctx context.Context, r *working.Request, items []working.PutI
 	return res, err
 }
 
-func (h *Home) increment(ctx context.Context, r *working.Request, op working.OpIncrement) (res working.Result, err error) {
+func (h *Home) increment(ctx context.Context, r *working.Request,
+	op working.OpIncrement) (res working.Result, err error) {
 	v, err := h.run(ctx, h.scripts.put, r, append(limits(r.Limits), op.Name, "", op.TTL, op.IfNew, 3, op.By)...)
 	res.N = reply{v, &err}.at(2).int()
 	return res, err

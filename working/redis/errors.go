@@ -51,7 +51,8 @@ var kinds = []struct {
 	{"MOVED", errs.ErrInvalid, "this is a cluster; add cluster=true to the URL"},
 	{"CROSSSLOT", errs.ErrInvalid, ""},
 	{"ERR max number of clients", working.ErrUnavailable, ""},
-	{"ERR This instance has cluster support disabled", errs.ErrInvalid, "the server is not a cluster; remove cluster=true from the URL"},
+	{"ERR This instance has cluster support disabled", errs.ErrInvalid,
+		"the server is not a cluster; remove cluster=true from the URL"},
 	{"ERR DB index", errs.ErrInvalid, "the server has no such database"},
 }
 
@@ -120,7 +121,9 @@ func refusal(r *working.Request, err error) error {
 	}
 	switch word {
 	case "VARVETYPE":
-		return &errs.CorruptionError{Path: part[2], Offset: -1, Err: fmt.Errorf("%w: the key holds a %s, not a %s: another program wrote it; remove the key, or use another Options.Prefix", working.ErrWrongType, part[0], part[1])}
+		return &errs.CorruptionError{Path: part[2], Offset: -1,
+			Err: fmt.Errorf("%w: the key holds a %s, not a %s: another program wrote it; remove the key, or use another "+
+				"Options.Prefix", working.ErrWrongType, part[0], part[1])}
 	case "VARVECONFLICT":
 		return &working.ConflictError{Name: rest}
 	case "VARVELIMIT":
@@ -134,7 +137,8 @@ func refusal(r *working.Request, err error) error {
 	case "VARVEMISSING":
 		return &working.CheckpointError{ID: rest, Err: errs.ErrNotFound}
 	case "VARVECORRUPT":
-		return &working.CheckpointError{ID: part[0], Err: fmt.Errorf("%w: checkpoint %s, on which this one is based, is missing or damaged", errs.ErrCorrupt, part[1])}
+		return &working.CheckpointError{ID: part[0],
+			Err: fmt.Errorf("%w: checkpoint %s, on which this one is based, is missing or damaged", errs.ErrCorrupt, part[1])}
 	}
 	return nil
 }

@@ -170,7 +170,8 @@ func collect(l *working.Local) []Written {
 
 // empty is a scope that was only attached to.
 func (w *Written) empty() bool {
-	return w.Err == nil && len(w.Checkpoints) == 0 && len(w.State.Values) == 0 && len(w.State.Notes) == 0 && w.State.Task == nil
+	return w.Err == nil && len(w.Checkpoints) == 0 && len(w.State.Values) == 0 && len(w.State.Notes) == 0 &&
+		w.State.Task == nil
 }
 
 // Meanwhile hands over what fallbacks that have ended came to hold, and forgets

@@ -72,7 +72,8 @@ func (o *Options) parse() (*goredis.Options, *goredis.ClusterOptions, error) {
 		return nil, nil, &errs.FieldError{Field: field, Value: human.Quote(value), Err: err}
 	}
 	if strings.ContainsAny(o.Prefix, "{}") {
-		return bad("Options.Prefix", o.Prefix, errors.New("must not contain braces: they mark the hash tag of a key in a cluster"))
+		return bad("Options.Prefix", o.Prefix,
+			errors.New("must not contain braces: they mark the hash tag of a key in a cluster"))
 	}
 	if o.RetryAfter < 0 {
 		return bad("Options.RetryAfter", o.RetryAfter.String(), errors.New("must not be negative"))
@@ -93,7 +94,8 @@ func (o *Options) parse() (*goredis.Options, *goredis.ClusterOptions, error) {
 		if err != nil {
 			return bad("Options.URL", hidden, err)
 		}
-		c.MaxRetries, c.Protocol, c.DisableRoutingPolicies, c.DisableIdentity, c.MaintNotificationsConfig = -1, 2, true, true, off
+		c.MaxRetries, c.Protocol, c.DisableRoutingPolicies, c.DisableIdentity, c.MaintNotificationsConfig = -1, 2, true, true,
+			off
 		c.Dialer = dialer(&goredis.Options{DialTimeout: dialTimeout(c.DialTimeout), TLSConfig: c.TLSConfig})
 		return nil, c, nil
 	}

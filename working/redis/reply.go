@@ -20,7 +20,8 @@ type reply struct {
 
 func (r reply) fail(what string) {
 	if *r.err == nil {
-		*r.err = &errs.CorruptionError{Path: "redis", Offset: -1, Err: fmt.Errorf("a reply has %T where %s should be", r.v, what)}
+		*r.err = &errs.CorruptionError{Path: "redis", Offset: -1,
+			Err: fmt.Errorf("a reply has %T where %s should be", r.v, what)}
 	}
 }
 
@@ -78,7 +79,8 @@ func (r reply) item(name string) working.Item {
 	if r.v == nil {
 		return working.Item{Name: name}
 	}
-	return working.Item{Name: name, Found: true, Value: []byte(r.at(0).text()), Version: uint64(r.at(1).int()), Updated: r.at(2).time(), TTL: r.at(3).int()}
+	return working.Item{Name: name, Found: true, Value: []byte(r.at(0).text()), Version: uint64(r.at(1).int()),
+		Updated: r.at(2).time(), TTL: r.at(3).int()}
 }
 
 // named has its name in front, and may have nothing else.
@@ -108,7 +110,8 @@ func (r reply) checkpoint() working.CheckpointInfo {
 	list, _ := r.v.([]any)
 	info := working.CheckpointInfo{ID: r.at(0).text()}
 	if len(list) == 1 {
-		info.Err = &working.CheckpointError{ID: info.ID, Err: fmt.Errorf("%w: its contents are missing or damaged", errs.ErrCorrupt)}
+		info.Err = &working.CheckpointError{ID: info.ID,
+			Err: fmt.Errorf("%w: its contents are missing or damaged", errs.ErrCorrupt)}
 		return info
 	}
 	info.Created, info.Keys, info.Notes = r.at(1).time(), int(r.at(2).int()), int(r.at(3).int())

@@ -12,7 +12,8 @@ var sources embed.FS
 
 // scripts are the operations as the server carries them out.
 type scripts struct {
-	attach, get, list, put, del, expire, clear, append, clearNotes, checkpoint, checkpoints, load, restore, discard, count, drop *script
+	attach, get, list, put, del, expire, clear, append, clearNotes, checkpoint, checkpoints, load, restore, discard, count,
+	drop *script
 }
 
 // script is what EVAL takes, and the name by which EVALSHA knows it.

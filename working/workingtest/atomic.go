@@ -74,7 +74,8 @@ var atomicCases = []Case{
 		_, err = m.Increment(t.Ctx, "n", -1)
 		t.Fails(err, working.ErrOverflow)
 		t.Has(m, "n", float64(math.MinInt64))
-		for _, v := range []any{"1", nil, 1.5, true, []any{}, map[string]any{}, json.Number("9223372036854775808"), json.Number("1e2"), json.Number("-0"), json.Number("1.0")} {
+		for _, v := range []any{"1", nil, 1.5, true, []any{}, map[string]any{}, json.Number("9223372036854775808"),
+			json.Number("1e2"), json.Number("-0"), json.Number("1.0")} {
 			t.Set(m, "bad", v)
 			_, err := m.Increment(t.Ctx, "bad", 1)
 			t.Fails(err, working.ErrNotInteger)
@@ -159,7 +160,8 @@ var atomicCases = []Case{
 			t.Set(m, "k", 1)
 			e, found, err := m.Entry(t.Ctx, "k")
 			t.OK(err)
-			t.Equal("entry", []any{found, e.Key, e.Value, e.TTL, e.Updated.IsZero()}, []any{true, "k", 1.0, time.Duration(-1), false})
+			t.Equal("entry", []any{found, e.Key, e.Value, e.TTL, e.Updated.IsZero()},
+				[]any{true, "k", 1.0, time.Duration(-1), false})
 			if seen[e.Version] {
 				t.Errorf("version %d again", e.Version)
 			}

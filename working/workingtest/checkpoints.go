@@ -61,7 +61,8 @@ var checkpointCases = []Case{
 		list, err := m.Checkpoints(t.Ctx)
 		t.OK(err)
 		t.Equal("list", list, []working.CheckpointInfo{first, second})
-		t.Equal("first", []any{len(first.ID), first.Description, first.Keys, first.Notes, first.Created.IsZero()}, []any{36, "the first", 2, 1, false})
+		t.Equal("first", []any{len(first.ID), first.Description, first.Keys, first.Notes, first.Created.IsZero()},
+			[]any{36, "the first", 2, 1, false})
 		s, err := m.LoadCheckpoint(t.Ctx, first.ID)
 		t.OK(err)
 		t.Equal("loaded", []any{s.Info, s.Values, s.Task.Status, len(s.Notes), s.Notes[0].Text, len(s.TTL)},
@@ -211,7 +212,8 @@ var checkpointCases = []Case{
 	{"unknown ones", func(t *T) {
 		m := t.Open(nil)
 		t.Set(m, "k", 1)
-		for _, id := range []string{"0198c5a1-0000-4000-8000-000000000000", "", "no uuid", "../x", "0198C5A1-0000-4000-8000-000000000000", "{0198c5a1-0000-4000-8000-000000000000}"} {
+		for _, id := range []string{"0198c5a1-0000-4000-8000-000000000000", "", "no uuid", "../x",
+			"0198C5A1-0000-4000-8000-000000000000", "{0198c5a1-0000-4000-8000-000000000000}"} {
 			_, err := m.Restore(t.Ctx, id)
 			t.Fails(err, working.ErrNotFound)
 			var ce *working.CheckpointError
@@ -275,8 +277,10 @@ var checkpointCases = []Case{
 		t.OK(err)
 		d, err = m.Diff(t.Ctx, a.ID, "")
 		t.OK(err)
-		t.Equal("diff", []any{d.Added, d.Removed, d.Changed, d.NotesAdded, len(d.NotesRemoved), d.Task[0] == nil, d.Task[1].Status},
-			[]any{map[string]any{"added": nil}, map[string]any{"removed": nil}, map[string][2]any{"changed": {1.0, []any{2.0}}}, []working.Note{two}, 0, true, "new"})
+		t.Equal("diff", []any{d.Added, d.Removed, d.Changed, d.NotesAdded, len(d.NotesRemoved), d.Task[0] == nil,
+			d.Task[1].Status},
+			[]any{map[string]any{"added": nil}, map[string]any{"removed": nil}, map[string][2]any{"changed": {1.0, []any{2.0}}},
+				[]working.Note{two}, 0, true, "new"})
 		b := t.Mark(m, "")
 		back, err := m.Diff(t.Ctx, b.ID, a.ID)
 		t.OK(err)

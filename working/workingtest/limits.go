@@ -14,7 +14,8 @@ var limitCases = []Case{
 		m := t.Open(&working.Options{MaxKeys: 2})
 		t.OK(m.SetMany(t.Ctx, map[string]any{"a": 1, "b": 2}))
 		for _, err := range []error{
-			m.Set(t.Ctx, "c", 3), m.SetMany(t.Ctx, map[string]any{"a": 9, "c": 3}), errOf(m.SetIfAbsent(t.Ctx, "c", 3)), errOf(m.Increment(t.Ctx, "c", 1)),
+			m.Set(t.Ctx, "c", 3), m.SetMany(t.Ctx, map[string]any{"a": 9, "c": 3}), errOf(m.SetIfAbsent(t.Ctx, "c", 3)),
+			errOf(m.Increment(t.Ctx, "c", 1)),
 			errOf(m.Update(t.Ctx, "c", func(any, bool) (any, error) { return 1, nil })),
 		} {
 			t.Fails(err, working.ErrLimit)
@@ -127,7 +128,8 @@ var limitCases = []Case{
 		t.Equal("counts", []any{s.UserKeys, s.Bytes, s.Total}, []any{1, int64(10), 12})
 	}},
 	{"without limits", func(t *T) {
-		m := t.Open(&working.Options{MaxKeys: working.Unlimited, MaxBytes: working.Unlimited, MaxNotes: working.Unlimited, Checkpoints: working.Unlimited})
+		m := t.Open(&working.Options{MaxKeys: working.Unlimited, MaxBytes: working.Unlimited, MaxNotes: working.Unlimited,
+			Checkpoints: working.Unlimited})
 		t.Set(m, "k", 1)
 		_, err := m.Append(t.Ctx, "x")
 		t.OK(err)

@@ -177,7 +177,8 @@ func (is *model) compare(t *T, m *working.Memory, what string) {
 	}
 	t.Equal(what+": checkpoints", t.Marks(m), ids)
 	c := t.Stats(m)
-	t.Equal(what+": counts", []int{c.UserKeys, c.Notes, c.Checkpoints}, []int{len(is.state.at(is.now)), len(is.state.notes), len(ids)})
+	t.Equal(what+": counts", []int{c.UserKeys, c.Notes, c.Checkpoints},
+		[]int{len(is.state.at(is.now)), len(is.state.notes), len(ids)})
 }
 
 func same(t *T, what string, got *working.Snapshot, want modelState, now time.Duration) {

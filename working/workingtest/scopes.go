@@ -12,9 +12,12 @@ import (
 var scopeCases = []Case{
 	{"F60 two scopes never see each other", func(t *T) {
 		scopes := []working.Scope{
-			{}, {Project: "a"}, {AgentType: "a"}, {Agent: "a"}, {Session: "a"}, {Project: "a", Session: "a"}, {Project: "a:b", Session: "c"}, {Project: "a", Session: "b:c"},
-			{Project: "a/session:b"}, {Project: "a", Session: "b"}, {Session: "a%2Fb"}, {Session: "a/b"}, {Session: "{a}"}, {Session: "}a{"}, {Session: "a}"}, {Session: "global"},
-			{Session: "*"}, {Session: "A"}, {Session: " a"}, {Session: "a\n"}, {Session: "a\x00"}, {Session: "ü"}, {Session: "u\u0308"}, {Session: "../a"}, {Session: strings.Repeat("x", working.MaxID)},
+			{}, {Project: "a"}, {AgentType: "a"}, {Agent: "a"}, {Session: "a"}, {Project: "a", Session: "a"},
+			{Project: "a:b", Session: "c"}, {Project: "a", Session: "b:c"},
+			{Project: "a/session:b"}, {Project: "a", Session: "b"}, {Session: "a%2Fb"}, {Session: "a/b"}, {Session: "{a}"},
+			{Session: "}a{"}, {Session: "a}"}, {Session: "global"},
+			{Session: "*"}, {Session: "A"}, {Session: " a"}, {Session: "a\n"}, {Session: "a\x00"}, {Session: "ü"},
+			{Session: "u\u0308"}, {Session: "../a"}, {Session: strings.Repeat("x", working.MaxID)},
 			{Project: "p", AgentType: "t", Agent: "i", Session: "s"},
 		}
 		all := make([]*working.Memory, len(scopes))
@@ -142,9 +145,11 @@ var scopeCases = []Case{
 		t.OK(err)
 		t.Mark(m, "")
 		got := t.Stats(m)
-		t.Equal("latency", []bool{got.Latency.Operations > 0, got.Latency.P50 <= got.Latency.P95, got.Latency.P95 <= got.Latency.P99}, []bool{true, true, true})
+		t.Equal("latency", []bool{got.Latency.Operations > 0, got.Latency.P50 <= got.Latency.P95,
+			got.Latency.P95 <= got.Latency.P99}, []bool{true, true, true})
 		got.Latency = working.Latency{}
-		t.Equal("stats", got, working.Stats{Level: working.Agent, ID: "i", Scope: "project:p/agent_instance:i", Created: m.Created(), Total: 5, UserKeys: 2,
+		t.Equal("stats", got, working.Stats{Level: working.Agent, ID: "i", Scope: "project:p/agent_instance:i",
+			Created: m.Created(), Total: 5, UserKeys: 2,
 			Bytes: 6, Checkpoints: 1, Notes: 1, HasTask: true, Home: t.Home.Name()})
 		t.Equal("fallback", m.UsingFallback(), false)
 	}},

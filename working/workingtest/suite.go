@@ -30,7 +30,8 @@ func Run(t *testing.T, open func(t *testing.T) *Fixture) {
 		cases []Case
 	}{
 		{"values", valueCases}, {"atomic", atomicCases}, {"ttl", ttlCases}, {"limits", limitCases}, {"task", taskCases},
-		{"scratchpad", scratchpadCases}, {"checkpoints", checkpointCases}, {"scopes", scopeCases}, {"concurrent", concurrentCases},
+		{"scratchpad", scratchpadCases}, {"checkpoints", checkpointCases}, {"scopes", scopeCases},
+		{"concurrent", concurrentCases},
 	} {
 		t.Run(group.name, func(t *testing.T) {
 			for _, c := range group.cases {

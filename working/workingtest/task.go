@@ -36,7 +36,8 @@ var taskCases = []Case{
 		t.Equal("set", set, true)
 		t.Equal("times", []bool{got.StartedAt.Equal(start), got.UpdatedAt.IsZero()}, []bool{true, false})
 		want := in
-		want.Extra, want.StartedAt, want.UpdatedAt = map[string]any{"owner": "x", "list": []any{1.0, nil}}, got.StartedAt, got.UpdatedAt
+		want.Extra, want.StartedAt, want.UpdatedAt = map[string]any{"owner": "x", "list": []any{1.0, nil}}, got.StartedAt,
+			got.UpdatedAt
 		t.Equal("task", got, want)
 		t.Equal("has task", t.Stats(m).HasTask, true)
 		t.Keys(m)
@@ -49,7 +50,8 @@ var taskCases = []Case{
 	}},
 	{"progress is clamped", func(t *T) {
 		m := t.Open(nil)
-		for in, want := range map[float64]float64{-5: 0, 0: 0, 55.5: 55.5, 100: 100, 150: 100, math.Inf(1): 100, math.Inf(-1): 0} {
+		for in, want := range map[float64]float64{-5: 0, 0: 0, 55.5: 55.5, 100: 100, 150: 100, math.Inf(1): 100,
+			math.Inf(-1): 0} {
 			got, err := m.SetTask(t.Ctx, working.Task{Progress: in})
 			t.OK(err)
 			t.Equal("set", got.Progress, want)
@@ -58,20 +60,23 @@ var taskCases = []Case{
 			t.Equal("update", got.Progress, want)
 		}
 		nan, minus := math.NaN(), -1
-		for _, u := range []working.TaskUpdate{{Progress: &nan}, {CurrentStep: &minus}, {TotalSteps: &minus}, {Extra: map[string]any{"status": 1}}, {Extra: map[string]any{"x": math.NaN()}}} {
+		for _, u := range []working.TaskUpdate{{Progress: &nan}, {CurrentStep: &minus}, {TotalSteps: &minus},
+			{Extra: map[string]any{"status": 1}}, {Extra: map[string]any{"x": math.NaN()}}} {
 			_, _, err := m.UpdateTask(t.Ctx, u)
 			t.Fails(err, working.ErrInvalid)
 		}
 	}},
 	{"partial updates", func(t *T) {
 		m := t.Open(nil)
-		first, err := m.SetTask(t.Ctx, working.Task{Description: "d", Status: "s", TotalSteps: 3, Extra: map[string]any{"a": 1.0, "b": 2.0}})
+		first, err := m.SetTask(t.Ctx,
+			working.Task{Description: "d", Status: "s", TotalSteps: 3, Extra: map[string]any{"a": 1.0, "b": 2.0}})
 		t.OK(err)
 		if first.StartedAt.IsZero() {
 			t.Error("not started")
 		}
 		step := 2
-		got, set, err := m.UpdateTask(t.Ctx, working.TaskUpdate{CurrentStep: &step, Extra: map[string]any{"b": nil, "c": "x"}, Remove: []string{"a", "none"}})
+		got, set, err := m.UpdateTask(t.Ctx,
+			working.TaskUpdate{CurrentStep: &step, Extra: map[string]any{"b": nil, "c": "x"}, Remove: []string{"a", "none"}})
 		t.OK(err)
 		want := first
 		want.CurrentStep, want.Extra, want.UpdatedAt = 2, map[string]any{"b": nil, "c": "x"}, got.UpdatedAt
@@ -91,7 +96,8 @@ var taskCases = []Case{
 		for i := range 8 {
 			wg.Go(func() {
 				for n := range 10 {
-					if _, _, err := m.UpdateTask(t.Ctx, working.TaskUpdate{Extra: map[string]any{string(rune('a' + i)): float64(n)}}); err != nil {
+					if _, _, err := m.UpdateTask(t.Ctx,
+						working.TaskUpdate{Extra: map[string]any{string(rune('a' + i)): float64(n)}}); err != nil {
 						t.Error(err)
 					}
 				}

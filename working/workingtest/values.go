@@ -10,7 +10,8 @@ import (
 
 // keys that some home could stumble over.
 var oddKeys = []string{
-	"a", "a:b", "a/b", "a b", "{a}", "}{", "a{b}c", "*", "?", "[", `\`, "%41", "ключ", "🙂", "a\nb", "a\x00b", "\"", "'", "-1", "0",
+	"a", "a:b", "a/b", "a b", "{a}", "}{", "a{b}c", "*", "?", "[", `\`, "%41", "ключ", "🙂", "a\nb", "a\x00b", "\"", "'",
+	"-1", "0",
 	"v", "t", "n0000000000000001", "task_state", "A", strings.Repeat("k", working.MaxKey),
 }
 
@@ -18,8 +19,10 @@ var valueCases = []Case{
 	{"every kind of JSON", func(t *T) {
 		m := t.Open(nil)
 		for _, v := range []any{
-			nil, true, false, "", "text", "null", "a\x00\n\"\\ ü 🙂", 0.0, -1.5, 1e300, json.Number("12345678901234567890"), json.Number("0.1234567890123456789"),
-			[]any{}, map[string]any{}, []any{nil, "x", 1.0, []any{map[string]any{"a": nil}}}, map[string]any{"": 1.0, "b": map[string]any{"c": []any{}}},
+			nil, true, false, "", "text", "null", "a\x00\n\"\\ ü 🙂", 0.0, -1.5, 1e300, json.Number("12345678901234567890"),
+			json.Number("0.1234567890123456789"),
+			[]any{}, map[string]any{}, []any{nil, "x", 1.0, []any{map[string]any{"a": nil}}},
+			map[string]any{"": 1.0, "b": map[string]any{"c": []any{}}},
 		} {
 			t.Set(m, "k", v)
 			t.Has(m, "k", v)
@@ -90,7 +93,8 @@ var valueCases = []Case{
 		v.(map[string]any)["list"] = nil
 		t.Has(m, "k", want)
 		// The home's own answer is the caller's too.
-		for _, op := range []working.Op{working.OpGet{Names: []string{working.ValueName("k")}}, working.OpList{Values: true}, working.OpLoad{}} {
+		for _, op := range []working.Op{working.OpGet{Names: []string{working.ValueName("k")}}, working.OpList{Values: true},
+			working.OpLoad{}} {
 			res, err := t.Home.Do(t.Ctx, &working.Request{Scope: session, Op: op})
 			t.OK(err)
 			clear(res.Items[0].Value)
@@ -130,8 +134,10 @@ var valueCases = []Case{
 			t.Set(m, key, 1)
 		}
 		for pattern, want := range map[string][]string{
-			"*": {"a", "a*c", "a/b", "ab", "abc", "b", "ü"}, "a*": {"a", "a*c", "a/b", "ab", "abc"}, "?": {"a", "b", "ü"}, "a?c": {"a*c", "abc"},
-			`a\*c`: {"a*c"}, "[ab]": {"a", "b"}, "[^a]": {"b", "ü"}, "[a-z]": {"a", "b"}, "*b*": {"a/b", "ab", "abc", "b"}, "": {}, "x*": {}, "**c": {"a*c", "abc"},
+			"*": {"a", "a*c", "a/b", "ab", "abc", "b", "ü"}, "a*": {"a", "a*c", "a/b", "ab", "abc"}, "?": {"a", "b", "ü"},
+			"a?c":  {"a*c", "abc"},
+			`a\*c`: {"a*c"}, "[ab]": {"a", "b"}, "[^a]": {"b", "ü"}, "[a-z]": {"a", "b"}, "*b*": {"a/b", "ab", "abc", "b"},
+			"": {}, "x*": {}, "**c": {"a*c", "abc"},
 			"_*": {}, "a[*]c": {"a*c"},
 		} {
 			keys, err := m.Keys(t.Ctx, pattern)
@@ -210,7 +216,8 @@ var valueCases = []Case{
 	}},
 	{"bad keys", func(t *T) {
 		m := t.Open(nil)
-		for key, want := range map[string]error{"": working.ErrInvalid, strings.Repeat("k", working.MaxKey+1): working.ErrTooLarge, "\xff": working.ErrInvalid} {
+		for key, want := range map[string]error{"": working.ErrInvalid,
+			strings.Repeat("k", working.MaxKey+1): working.ErrTooLarge, "\xff": working.ErrInvalid} {
 			for name, err := range everyKey(t, m, key) {
 				if t.Fails(err, want); err == nil {
 					t.Errorf("%s takes %q", name, key)
@@ -228,7 +235,8 @@ var valueCases = []Case{
 		}
 		loop := map[string]any{}
 		loop["loop"] = loop
-		for _, v := range []any{math.NaN(), math.Inf(1), make(chan int), func() {}, "\xff", map[string]any{"a": []any{math.NaN()}}, deep, loop, json.Number("x")} {
+		for _, v := range []any{math.NaN(), math.Inf(1), make(chan int), func() {}, "\xff",
+			map[string]any{"a": []any{math.NaN()}}, deep, loop, json.Number("x")} {
 			t.Fails(m.Set(t.Ctx, "k", v), working.ErrInvalid)
 			_, err := m.SetIfAbsent(t.Ctx, "new", v)
 			t.Fails(err, working.ErrInvalid)

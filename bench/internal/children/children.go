@@ -105,7 +105,8 @@ func (c *Children) Kill() (err error) {
 		_ = k.in.Close()
 		werr := k.cmd.Wait()
 		if runtime.GOOS != "windows" && k.cmd.ProcessState.Exited() { // there, killed is exited
-			err = errors.Join(err, fmt.Errorf("a process ended before it was killed: %w", cmp.Or(werr, errors.New("with success"))))
+			err = errors.Join(err, fmt.Errorf("a process ended before it was killed: %w",
+				cmp.Or(werr, errors.New("with success"))))
 		}
 	}
 	return err

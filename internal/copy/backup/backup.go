@@ -88,7 +88,8 @@ const HeldEvery = 16
 // from being saved: Damaged of the result names them.
 func Backup(ctx context.Context, s Source, dir string, o repair.BackupOptions) (info repair.BackupInfo, err error) {
 	if places.Within(dir, s.Dir) && !places.Within(dir, filepath.Join(s.Dir, "backups")) {
-		return info, fmt.Errorf("%s lies within the store: %w: name a folder elsewhere, or in %s", dir, errs.ErrInvalid, filepath.Join(s.Dir, "backups"))
+		return info, fmt.Errorf("%s lies within the store: %w: name a folder elsewhere, or in %s", dir, errs.ErrInvalid,
+			filepath.Join(s.Dir, "backups"))
 	}
 	hold, err := s.Log.Hold(ctx)
 	if err != nil {
@@ -96,7 +97,8 @@ func Backup(ctx context.Context, s Source, dir string, o repair.BackupOptions) (
 	}
 	defer func() { err = errors.Join(err, hold.Release()) }()
 	n, err := makeFolder(target{
-		fs: s.FS, dir: dir, source: s.Dir, kind: kindBackup, store: s.Log.UUID(), file: s.FileMode, folder: s.FolderMode, self: s.Self, random: s.Random,
+		fs: s.FS, dir: dir, source: s.Dir, kind: kindBackup, store: s.Log.UUID(), file: s.FileMode, folder: s.FolderMode,
+		self: s.Self, random: s.Random,
 	})
 	if err != nil {
 		return info, err
@@ -131,7 +133,8 @@ func (b *backup) run(ctx context.Context) error {
 	}
 	b.from, b.whole = c.Flushed, c.Flushed.LSN
 	b.info = repair.BackupInfo{
-		Format: modelless, Store: b.s.Log.UUID(), SegmentSize: b.s.Log.SegmentSize(), Made: b.s.Clock().UTC(), From: position(b.from),
+		Format: modelless, Store: b.s.Log.UUID(), SegmentSize: b.s.Log.SegmentSize(), Made: b.s.Clock().UTC(),
+		From: position(b.from),
 	}
 	for _, folder := range append(kind.Folders(), backupWAL) {
 		if err := b.n.fs.Mkdir(b.n.path(folder), b.n.folder); err != nil {
@@ -164,7 +167,8 @@ func (b *backup) run(ctx context.Context) error {
 	if err := b.models(ctx); err != nil {
 		return err
 	}
-	if err := errors.Join(checkDocuments(ctx, b.n.fs, b.n.part, &b.info, nil, func(err error) error { return err }), checkComputed(ctx, b.n.fs, b.n.part, &b.info)); err != nil {
+	if err := errors.Join(checkDocuments(ctx, b.n.fs, b.n.part, &b.info, nil, func(err error) error { return err }),
+		checkComputed(ctx, b.n.fs, b.n.part, &b.info)); err != nil {
 		return fmt.Errorf("what was copied does not read back: %w", err)
 	}
 	if err := b.moments(ctx, end, c.Time); err != nil {
@@ -243,7 +247,9 @@ func counted(folder string, n int64, memories, assemblies *int64, others *map[st
 }
 
 // copy copies the documents of one kind.
-func (b *backup) copy(ctx context.Context, out io.Writer, k *kind.Kind, ids func(context.Context) iter.Seq2[string, error], read func(context.Context, string) (Document, error), count *int64) error {
+func (b *backup) copy(ctx context.Context, out io.Writer, k *kind.Kind,
+	ids func(context.Context) iter.Seq2[string, error], read func(context.Context, string) (Document, error),
+	count *int64) error {
 	began, folder := false, k.Folder
 	for id, err := range ids(ctx) {
 		if err != nil {

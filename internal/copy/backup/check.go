@@ -69,7 +69,8 @@ func checkOwnLog(ctx context.Context, fsys vfs.FS, dir string, info *repair.Back
 
 // checkDocuments reads every file that the list names. fault says whether it goes on behind one: with
 // nil.
-func checkDocuments(ctx context.Context, fsys vfs.FS, dir string, info *repair.BackupInfo, progress func(done, total int64), fault func(error) error) error {
+func checkDocuments(ctx context.Context, fsys vfs.FS, dir string, info *repair.BackupInfo,
+	progress func(done, total int64), fault func(error) error) error {
 	n := int64(0)
 	for f, err := range listed(fsys, dir, info) {
 		if cerr := ctx.Err(); cerr != nil {
@@ -123,7 +124,8 @@ func (f *listedFile) read(fsys vfs.FS, dir string) ([]byte, vfs.Info, error) {
 // notAFile: in the place of a backup's file, or of the folder that it is in, is something
 // else, it is larger than any, or the medium does not give it back.
 func notAFile(err error) bool {
-	return errors.Is(err, vfs.ErrNotRegular) || errors.Is(err, syscall.EIO) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, errs.ErrTooLarge) || errors.Is(err, vfs.ErrZeros)
+	return errors.Is(err, vfs.ErrNotRegular) || errors.Is(err, syscall.EIO) || errors.Is(err, syscall.ENOTDIR) ||
+		errors.Is(err, errs.ErrTooLarge) || errors.Is(err, vfs.ErrZeros)
 }
 
 // listed yields the lines of a backup's list, and at the end an error if it is
@@ -152,7 +154,8 @@ func listed(fsys vfs.FS, dir string, info *repair.BackupInfo) func(yield func(li
 			}
 			_, err := hex.Decode(l.hash[:], []byte(hash[:min(len(hash), 2*len(l.hash))]))
 			folder, base, _ := strings.Cut(name, "/")
-			if !ok || err != nil || len(hash) != 2*len(l.hash) || !slices.Contains(kind.Folders(), folder) || places.Local(name) != nil || strings.Contains(base, "/") || base == "" {
+			if !ok || err != nil || len(hash) != 2*len(l.hash) || !slices.Contains(kind.Folders(), folder) ||
+				places.Local(name) != nil || strings.Contains(base, "/") || base == "" {
 				fail(damagedBackup(backupList, fmt.Errorf("line %d is not a hash and a file", n+1)))
 				return
 			}

@@ -65,7 +65,8 @@ var letters = base32.StdEncoding.WithPadding(base32.NoPadding)
 func makeFolder(t target) (*newFolder, error) {
 	t.dir = filepath.Clean(t.dir)
 	within := t.mounted()
-	n := &newFolder{dir: t.dir, mode: t.file, folder: t.folder, within: within, mark: vfs.Mark{Kind: t.kind, Store: t.store}}
+	n := &newFolder{dir: t.dir, mode: t.file, folder: t.folder, within: within,
+		mark: vfs.Mark{Kind: t.kind, Store: t.store}}
 	parent := filepath.Dir(t.dir)
 	if within { // nothing can take its place, and its parent may be on another file system
 		parent = t.dir
@@ -135,7 +136,8 @@ func (t *target) free() error {
 	case err != nil:
 		return fmt.Errorf("looking at %s: %w", t.dir, err)
 	case len(names) > 0:
-		return fmt.Errorf("%s is not empty (it holds %s): %w: name a new folder", t.dir, human.Quote(slices.Min(names)), errs.ErrInvalid)
+		return fmt.Errorf("%s is not empty (it holds %s): %w: name a new folder", t.dir, human.Quote(slices.Min(names)),
+			errs.ErrInvalid)
 	}
 	info, err := fsys.Stat(t.dir + "/.")
 	if err != nil {

@@ -110,7 +110,8 @@ func ReadInfo(fsys vfs.FS, dir string) (repair.BackupInfo, error) {
 	var i repair.BackupInfo
 	b, err := vfs.ReadText(fsys, filepath.Join(dir, repair.BackupName), places.BackupMost)
 	if errors.Is(err, fs.ErrNotExist) {
-		return i, fmt.Errorf("%s: %w: %s is missing: not a backup, or an incomplete one", dir, errs.ErrNoStore, repair.BackupName)
+		return i, fmt.Errorf("%s: %w: %s is missing: not a backup, or an incomplete one", dir, errs.ErrNoStore,
+			repair.BackupName)
 	}
 	if errors.Is(err, vfs.ErrNotRegular) || errors.Is(err, errs.ErrTooLarge) || errors.Is(err, vfs.ErrZeros) {
 		return i, damagedBackup(repair.BackupName, err)

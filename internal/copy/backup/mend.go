@@ -106,7 +106,8 @@ func (r *restore) passed(err error) bool {
 		return false
 	}
 	r.cause = nil
-	r.noteDamage(damagedLog(err), reason(err), missing+": versions in it; a document that was last written there is as its file in the backup has it")
+	r.noteDamage(damagedLog(err), reason(err),
+		missing+": versions in it; a document that was last written there is as its file in the backup has it")
 	return true
 }
 
@@ -230,7 +231,8 @@ func (f mendedFile) ReadAt(b []byte, off int64) (int, error) {
 
 // each mends a log where an error says that no frame is: at the position, or at the beginning of the
 // segment in which the log goes on.
-func (m *mendedFS) each(ctx context.Context, past *past.Log, err error, mend func(context.Context, *past.Log, vfs.File, string, wal.LSN) bool) bool {
+func (m *mendedFS) each(ctx context.Context, past *past.Log, err error,
+	mend func(context.Context, *past.Log, vfs.File, string, wal.LSN) bool) bool {
 	var c *errs.CorruptionError
 	if geo := past.Geometry; errors.As(err, &c) && c.LSN != 0 && geo.Size != 0 {
 		for _, at := range []wal.LSN{c.LSN, geo.Start(geo.Number(c.LSN) + 1)} {
@@ -343,5 +345,6 @@ func (r *restore) readInfo(ctx context.Context) (err error) {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w; without it nothing says what the backup is of: its documents are plain files, which memctl repair --apply adopts in a new store: memctl init, then copy memories and assemblies into its folder", cause)
+	return fmt.Errorf("%w; without it nothing says what the backup is of: its documents are plain files, which memctl "+
+		"repair --apply adopts in a new store: memctl init, then copy memories and assemblies into its folder", cause)
 }

@@ -89,7 +89,8 @@ func (b *backup) computed(ctx context.Context) error {
 		was, err = in.Stat()
 	}
 	if err == nil && b.info.Computed != nil {
-		if is, err = b.s.FS.Stat(source); errors.Is(err, fs.ErrNotExist) || err == nil && (is.Ino != was.Ino || overwritten(in)) {
+		if is, err = b.s.FS.Stat(source); errors.Is(err,
+			fs.ErrNotExist) || err == nil && (is.Ino != was.Ino || overwritten(in)) {
 			return b.n.fs.Remove(b.n.path(filepath.FromSlash(next)))
 		}
 	}
@@ -178,7 +179,8 @@ func (b *backup) models(ctx context.Context) error {
 const copyPiece = 1 << 20
 
 // copy copies the first whole bytes of a file, over one that may be there.
-func (n *newFolder) copy(ctx context.Context, in vfs.File, whole int64, name string, before func() error) (size int64, sum string, err error) {
+func (n *newFolder) copy(ctx context.Context, in vfs.File, whole int64, name string,
+	before func() error) (size int64, sum string, err error) {
 	out, err := n.fs.OpenFile(n.path(filepath.FromSlash(name)), os.O_RDWR|os.O_CREATE, n.mode)
 	if err != nil {
 		return 0, "", err
@@ -330,6 +332,7 @@ func (r *restore) computed(ctx context.Context) error {
 		return damagedBackup(places.Computed, err)
 	}
 	r.noteDamage(places.Computed, reason(err), "the sound part was taken, the rest is computed again")
-	r.report.Damaged = append(r.report.Damaged, repair.DamagedFile{ID: path.Base(places.Computed), In: path.Dir(places.Computed), Why: err.Error()})
+	r.report.Damaged = append(r.report.Damaged,
+		repair.DamagedFile{ID: path.Base(places.Computed), In: path.Dir(places.Computed), Why: err.Error()})
 	return nil
 }

@@ -179,7 +179,8 @@ func (r *restore) relist(ctx context.Context) (files []listedFile, err error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(lines)) {
 		l := lines[name]
-		if folder, base, _ := strings.Cut(name, "/"); !l.valid() || !hashes[l.sum] || !slices.Contains(kind.Folders(), folder) || places.Local(name) != nil || strings.Contains(base, "/") {
+		if folder, base, _ := strings.Cut(name, "/"); !l.valid() || !hashes[l.sum] || !slices.Contains(kind.Folders(),
+			folder) || places.Local(name) != nil || strings.Contains(base, "/") {
 			continue // a file of another name has these bytes
 		}
 		f := listedFile{name: name, older: l.older}
@@ -252,7 +253,8 @@ func (r *restore) spoilt(ctx context.Context, f listedFile, cause error) error {
 	at, err := places.Enter(r.s.FS, r.s.Backup, f.name)
 	if err == nil {
 		var b []byte
-		if b, err = vfs.ReadText(r.s.FS, at, places.DocumentMost); err == nil && unflip(ctx, b, func(b []byte) bool { return sha256.Sum256(b) == f.hash }) {
+		if b, err = vfs.ReadText(r.s.FS, at, places.DocumentMost); err == nil && unflip(ctx, b,
+			func(b []byte) bool { return sha256.Sum256(b) == f.hash }) {
 			r.noteDamage(f.name, reason(cause), "healed: one bit was turned back, its hash is right")
 			return r.deliver(f, b, r.mtime(r.s.FS, at), 0, 0)
 		}

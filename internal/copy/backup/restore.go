@@ -87,7 +87,8 @@ func Restore(ctx context.Context, s RestoreSource) (report repair.RestoreReport,
 		return report, err
 	}
 	r.n, err = makeFolder(target{
-		fs: s.FS, dir: s.Dir, source: s.Backup, kind: kindRestore, store: r.info.Store, file: s.FileMode, folder: s.FolderMode, self: s.Self, random: s.Random,
+		fs: s.FS, dir: s.Dir, source: s.Backup, kind: kindRestore, store: r.info.Store, file: s.FileMode,
+		folder: s.FolderMode, self: s.Self, random: s.Random,
 	})
 	if err != nil {
 		return report, err

@@ -214,7 +214,8 @@ func (m *migrate) others(ctx context.Context, d *backup.Documents) error {
 		if err == nil {
 			info, err = m.fs.Stat(path)
 		}
-		if places.Gone(err) || err == nil && (!info.Mode.IsRegular() || info.Size != int64(len(doc.Bytes)) || !sameTime(info.Mtime, doc.Time)) {
+		if places.Gone(err) || err == nil && (!info.Mode.IsRegular() || info.Size != int64(len(doc.Bytes)) ||
+			!sameTime(info.Mtime, doc.Time)) {
 			continue
 		}
 		if err != nil {

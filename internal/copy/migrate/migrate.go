@@ -167,7 +167,8 @@ func (m *migrate) run(ctx context.Context) error {
 	}
 	if !m.s.Switch {
 		if m.s.RemoveSource {
-			return fmt.Errorf("%s is still the store: %w: it can be emptied only after the switch: memctl --store %s migrate --to %s --switch --remove-source",
+			return fmt.Errorf("%s is still the store: %w: it can be emptied only after the switch: memctl --store %s migrate "+
+				"--to %s --switch --remove-source",
 				m.s.From, errs.ErrInvalid, m.s.From, m.s.To)
 		}
 		return nil
@@ -216,7 +217,8 @@ func (m *migrate) begin(ctx context.Context) error {
 	}
 	if note, was, err := readMoved(m.fs, m.s.To); err != nil || was && note.Store != m.report.Store {
 		if err == nil {
-			err = fmt.Errorf("%s holds the note that another store went from there to %s: %w: name a new folder", m.s.To, note.To, errs.ErrInvalid)
+			err = fmt.Errorf("%s holds the note that another store went from there to %s: %w: name a new folder", m.s.To,
+				note.To, errs.ErrInvalid)
 		}
 		return err
 	}
@@ -270,7 +272,8 @@ func (m *migrate) take() (err error) {
 	}
 	ok, err := m.lock.TryLock(vfs.ModeExclusive)
 	if err == nil && !ok {
-		err = &errs.LockError{Path: m.to(migrationLock), Err: errors.New("another migration to this folder is under way: wait for it or end it")}
+		err = &errs.LockError{Path: m.to(migrationLock),
+			Err: errors.New("another migration to this folder is under way: wait for it or end it")}
 	}
 	return err
 }
@@ -288,7 +291,8 @@ func (m *migrate) empty(names []string) error {
 		case name == migrationLock, name == places.MigrationName+".new", name == places.MovedName:
 		case was && places.IsTopFolder(name) && m.bare(name, 3):
 		default:
-			return fmt.Errorf("%s is not empty (it holds %s) and no unfinished migration: %w: name a new folder", m.s.To, human.Quote(name), errs.ErrInvalid)
+			return fmt.Errorf("%s is not empty (it holds %s) and no unfinished migration: %w: name a new folder", m.s.To,
+				human.Quote(name), errs.ErrInvalid)
 		}
 	}
 	return nil
@@ -300,10 +304,12 @@ func (m *migrate) empty(names []string) error {
 func (m *migrate) bare(rel string, depth int) bool {
 	info, err := m.fs.Stat(m.to(rel))
 	if err != nil || !info.Mode.IsDir() || depth == 0 {
-		return err == nil && info.Mode.IsRegular() && (places.OfTheMachine(filepath.ToSlash(rel)) || filepath.ToSlash(rel) == places.SecondNote)
+		return err == nil && info.Mode.IsRegular() &&
+			(places.OfTheMachine(filepath.ToSlash(rel)) || filepath.ToSlash(rel) == places.SecondNote)
 	}
 	names, err := places.Names(m.fs, m.to(rel))
-	return err == nil && !slices.ContainsFunc(names, func(name string) bool { return !m.bare(filepath.Join(rel, name), depth-1) })
+	return err == nil && !slices.ContainsFunc(names,
+		func(name string) bool { return !m.bare(filepath.Join(rel, name), depth-1) })
 }
 
 // own reads the state of an earlier run, or makes one.
@@ -328,14 +334,16 @@ func (m *migrate) own() error {
 		return nil
 	}
 	if state.Store != m.report.Store {
-		return fmt.Errorf("%s is the unfinished copy of another store, the one in %s: %w: name a new folder", m.s.To, state.From, errs.ErrInvalid)
+		return fmt.Errorf("%s is the unfinished copy of another store, the one in %s: %w: name a new folder", m.s.To,
+			state.From, errs.ErrInvalid)
 	}
 	// Ready, and the place it was copied from says so: it is the store, though nobody has opened it
 	// yet. A store with the same UUID now is an older copy of it.
 	if state.State == stateReady {
 		note, gone, err := readMoved(m.fs, state.From)
 		if err == nil && gone && note.ID == state.ID {
-			err = fmt.Errorf("%s has been the store since it was moved from %s; %s is an older copy: %w", m.s.To, state.From, m.s.From, errs.ErrInvalid)
+			err = fmt.Errorf("%s has been the store since it was moved from %s; %s is an older copy: %w", m.s.To, state.From,
+				m.s.From, errs.ErrInvalid)
 		}
 		if err != nil {
 			return err
@@ -398,7 +406,8 @@ func (m *migrate) explain(err error) error {
 	if !vfs.IsDiskFull(err) {
 		return err
 	}
-	full := vfs.Full(m.fs, m.s.To, fmt.Errorf("%w; the store in %s is as it was; the same command continues", err, m.s.From))
+	full := vfs.Full(m.fs, m.s.To, fmt.Errorf("%w; the store in %s is as it was; the same command continues", err,
+		m.s.From))
 	full.Need = m.missing
 	return full
 }
@@ -416,7 +425,8 @@ func names(list []wal.Attached) string {
 func (m *migrate) alone(ctx context.Context) (release func(), err error) {
 	wait, cancel := context.WithTimeout(ctx, m.s.LockWait)
 	defer cancel()
-	release, ok, err := wal.LockExclusive(m.fs, m.s.From, m.s.Known, m.s.FileMode, func(k vfs.Lock) error { return k.Lock(wait, vfs.ModeExclusive) })
+	release, ok, err := wal.LockExclusive(m.fs, m.s.From, m.s.Known, m.s.FileMode,
+		func(k vfs.Lock) error { return k.Lock(wait, vfs.ModeExclusive) })
 	if err != nil {
 		if wait.Err() != nil && ctx.Err() == nil {
 			err = &errs.LockError{Path: m.from("wal", "open.lock"), Err: err}
@@ -425,7 +435,8 @@ func (m *migrate) alone(ctx context.Context) (release func(), err error) {
 	}
 	if !ok {
 		return nil, &errs.LockError{Path: m.from("wal", "attach.lock"),
-			Err: fmt.Errorf("the switch needs the store for itself: stop the processes %s, then run the same command again", names(m.s.Processes(ctx)))}
+			Err: fmt.Errorf("the switch needs the store for itself: stop the processes %s, then run the same command again",
+				names(m.s.Processes(ctx)))}
 	}
 	return release, nil
 }

@@ -202,7 +202,8 @@ func (c *mirror) replaceable(name string) error {
 		return nil
 	}
 	return &errs.CorruptionError{Path: m.from(name), Offset: -1, Err: fmt.Errorf(
-		"the file or its copy %s has changed on the disk: size and time are equal, the content is not; both are kept: run the same command again, which finds the damaged one", m.to(name))}
+		"the file or its copy %s has changed on the disk: size and time are equal, the content is not; both are kept: run "+
+			"the same command again, which finds the damaged one", m.to(name))}
 }
 
 // wholeCopy says whether a segment's copy in an archive is sound.
@@ -222,7 +223,8 @@ const asksRoom = 64 << 20
 func (m *migrate) copyFile(name string, info vfs.Info) error {
 	if info.Size >= asksRoom {
 		if v, err := m.fs.Volume(m.s.To); err == nil && v.Free < info.Size {
-			return &errs.DiskFullError{Path: m.s.To, Need: info.Size, Free: v.Free, Err: fmt.Errorf("%s has %d bytes; move it away if it is not the store's", m.from(name), info.Size)}
+			return &errs.DiskFullError{Path: m.s.To, Need: info.Size, Free: v.Free,
+				Err: fmt.Errorf("%s has %d bytes; move it away if it is not the store's", m.from(name), info.Size)}
 		}
 	}
 	from, err := m.fs.OpenFile(m.from(name), os.O_RDONLY, 0)

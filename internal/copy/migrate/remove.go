@@ -17,7 +17,8 @@ import (
 func (m *migrate) remove(ctx context.Context) error {
 	note, gone, err := readMoved(m.fs, m.s.From)
 	if err == nil && (!gone || note.To != m.s.To) {
-		err = fmt.Errorf("%s does not say that the store was moved to %s: %w", m.from(places.MovedName), m.s.To, errs.ErrInvalid)
+		err = fmt.Errorf("%s does not say that the store was moved to %s: %w", m.from(places.MovedName), m.s.To,
+			errs.ErrInvalid)
 	}
 	if err != nil {
 		return err
@@ -123,7 +124,8 @@ func (m *migrate) continues(ctx context.Context, note *moved) error {
 		return fmt.Errorf("%s has another store now: %w", m.s.To, errs.ErrInvalid)
 	}
 	if old, err := wal.ReadCheckpoint(m.fs, m.s.From); err == nil && old.Attested.LSN > c.Attested.LSN {
-		return fmt.Errorf("the log of %s reaches less far (%d) than that of %s (%d): %w", m.s.To, c.Attested.LSN, m.s.From, old.Attested.LSN, errs.ErrInvalid)
+		return fmt.Errorf("the log of %s reaches less far (%d) than that of %s (%d): %w", m.s.To, c.Attested.LSN, m.s.From,
+			old.Attested.LSN, errs.ErrInvalid)
 	}
 	return m.s.Sound(ctx)
 }
@@ -133,7 +135,8 @@ func (m *migrate) continues(ctx context.Context, note *moved) error {
 func ofTheLog(name string) bool {
 	dir, base := filepath.Split(name)
 	_, segments := segment.ParseName(base)
-	return name == "checkpoint" || places.OfTheMachine(filepath.ToSlash(name)) || filepath.Clean(dir) == "wal" && (base == places.MovedName || base == wal.FeaturesName || segments)
+	return name == "checkpoint" || places.OfTheMachine(filepath.ToSlash(name)) ||
+		filepath.Clean(dir) == "wal" && (base == places.MovedName || base == wal.FeaturesName || segments)
 }
 
 // newBackup says whether a folder is a full backup that the new place does not

@@ -55,7 +55,8 @@ func readState(fsys vfs.FS, dir, name string, v any) (bool, error) {
 	if err == nil {
 		if err = json.Unmarshal(b, v); err != nil {
 			// Nothing else knows what it said, so repair leaves it as it is.
-			err = &errs.CorruptionError{Path: name, Offset: -1, Err: fmt.Errorf("%w: it says %s; remove it if that was never done here", err, tells(name))}
+			err = &errs.CorruptionError{Path: name, Offset: -1,
+				Err: fmt.Errorf("%w: it says %s; remove it if that was never done here", err, tells(name))}
 		}
 	}
 	if err != nil {
@@ -75,7 +76,8 @@ func tells(name string) string {
 func readMigration(fsys vfs.FS, dir string) (m migration, ok bool, err error) {
 	ok, err = readState(fsys, dir, places.MigrationName, &m)
 	if err == nil && ok && m.Format > migrationFormat {
-		err = &errs.NewerError{Path: filepath.Join(dir, places.MigrationName), Format: uint64(m.Format), Reads: migrationFormat}
+		err = &errs.NewerError{Path: filepath.Join(dir, places.MigrationName), Format: uint64(m.Format),
+			Reads: migrationFormat}
 	}
 	return m, ok, err
 }
@@ -90,7 +92,8 @@ func readMoved(fsys vfs.FS, dir string) (m moved, ok bool, err error) {
 	switch {
 	case err != nil || !ok:
 	case m.Format > movedFormat:
-		err = &errs.NewerError{Path: filepath.Join(dir, filepath.FromSlash(name)), Format: uint64(m.Format), Reads: movedFormat}
+		err = &errs.NewerError{Path: filepath.Join(dir, filepath.FromSlash(name)), Format: uint64(m.Format),
+			Reads: movedFormat}
 	case m.To == "" || m.ID == uuid.Nil:
 		err = &errs.CorruptionError{Path: name, Offset: -1, Err: errors.New("the note does not say where the store is")}
 	}
@@ -123,7 +126,8 @@ func writeState(fsys vfs.FS, dir, name string, v any, mode fs.FileMode) error {
 	if err != nil {
 		return err
 	}
-	if err := vfs.WriteDurable(fsys, filepath.Join(dir, name+".new"), filepath.Join(dir, name), append(b, '\n'), mode); err != nil {
+	if err := vfs.WriteDurable(fsys, filepath.Join(dir, name+".new"), filepath.Join(dir, name), append(b, '\n'),
+		mode); err != nil {
 		return fmt.Errorf("writing %s: %w", filepath.Join(dir, name), err)
 	}
 	return nil
@@ -151,11 +155,14 @@ func Residence(fsys vfs.FS, dir string) (done func() error, err error) {
 		note, ok, err := readMoved(fsys, m.From)
 		if _, ok := errors.AsType[*errs.CorruptionError](err); ok {
 			// What migrate.json names may be anything: only the advice on this one is given.
-			err = &errs.CorruptionError{Path: places.MigrationName, Offset: -1, Err: fmt.Errorf("it names a folder in which %s is no note of memctl migrate; remove %s if nothing was migrated to here", places.MovedName, filepath.Join(dir, places.MigrationName))}
+			err = &errs.CorruptionError{Path: places.MigrationName, Offset: -1,
+				Err: fmt.Errorf("it names a folder in which %s is no note of memctl migrate; remove %s if nothing was migrated "+
+					"to here", places.MovedName, filepath.Join(dir, places.MigrationName))}
 		}
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("%s is the copy of a store that is being moved; %s tells whether it is the store already: %w", dir, m.From, err)
+			return nil, fmt.Errorf("%s is the copy of a store that is being moved; %s tells whether it is the store already: %w",
+				dir, m.From, err)
 		case ok && note.ID == m.ID:
 			return func() error { return settle(fsys, m.From, dir) }, nil
 		}

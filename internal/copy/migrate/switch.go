@@ -19,7 +19,8 @@ import (
 // the note.
 func (m *migrate) switchOver(ctx context.Context) error {
 	if n := len(m.report.Damaged); n > 0 {
-		return fmt.Errorf("%d memories or assemblies cannot be read, the first of them is %s: %w: heal the store before it is moved: memctl --store %s repair --apply",
+		return fmt.Errorf("%d memories or assemblies cannot be read, the first of them is %s: %w: heal the store before it "+
+			"is moved: memctl --store %s repair --apply",
 			n, human.Quote(m.report.Damaged[0].ID), errs.ErrCorrupt, m.s.From)
 	}
 	release, err := m.alone(ctx)
@@ -119,7 +120,8 @@ func (m *migrate) finish(ctx context.Context, note *moved) error {
 	m.report.Store, m.report.Switched = note.Store, true
 	state, unfinished, err := readMigration(m.fs, m.s.To)
 	if err == nil && unfinished && (state.ID != note.ID || state.State != stateReady) {
-		err = fmt.Errorf("%s says that the store is in %s, where another migration is under way: %w", m.from(places.MovedName), m.s.To, errs.ErrInvalid)
+		err = fmt.Errorf("%s says that the store is in %s, where another migration is under way: %w",
+			m.from(places.MovedName), m.s.To, errs.ErrInvalid)
 	}
 	if err == nil && unfinished {
 		err = m.fs.SyncDir(m.s.From) // see settle
@@ -132,7 +134,8 @@ func (m *migrate) finish(ctx context.Context, note *moved) error {
 	}
 	if c, cerr := wal.ReadCheckpoint(m.fs, m.s.To); err == nil && (cerr != nil || c.UUID != note.Store) {
 		m.report.Switched = false
-		err = fmt.Errorf("%s says that the store is in %s, but it is not there: %w: is its disk mounted?", m.from(places.MovedName), m.s.To, errors.Join(errs.ErrNoStore, cerr))
+		err = fmt.Errorf("%s says that the store is in %s, but it is not there: %w: is its disk mounted?",
+			m.from(places.MovedName), m.s.To, errors.Join(errs.ErrNoStore, cerr))
 	}
 	if err == nil && m.s.RemoveSource {
 		err = m.apart() // the folders may have been moved since

@@ -22,7 +22,9 @@ func (p *Purger) overwrites() string {
 		if v.Type == "btrfs" {
 			also = "rewrite the chunks (btrfs balance), "
 		}
-		return fmt.Sprintf("%s writes to new blocks: the old ones keep what was purged until they are used again, and snapshots keep it: delete these, %s%s", v.Type, also, helps)
+		return fmt.Sprintf("%s writes to new blocks: the old ones keep what was purged until they are used again, and "+
+			"snapshots keep it: delete these, %s%s", v.Type, also, helps)
 	}
-	return fmt.Sprintf("%s may not overwrite files in place: the storage below it decides, and may keep what was purged until its blocks are used again: %s there", v.Type, helps)
+	return fmt.Sprintf("%s may not overwrite files in place: the storage below it decides, and may keep what was purged "+
+		"until its blocks are used again: %s there", v.Type, helps)
 }

@@ -31,7 +31,9 @@ func (p *Purger) purgedVectors(k *engine.Kind, ids []string, r *Report) error {
 		}
 	}
 	if why != nil {
-		r.Left = append(r.Left, fmt.Errorf("%s may hold vectors of what was purged: run memctl repair --apply, then purge again: %w", vector.Folder, why))
+		r.Left = append(r.Left,
+			fmt.Errorf("%s may hold vectors of what was purged: run memctl repair --apply, then purge again: %w", vector.Folder,
+				why))
 	}
 	return nil
 }

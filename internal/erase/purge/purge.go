@@ -27,22 +27,31 @@ import (
 
 // Report is what Purge did.
 type Report struct {
-	Deleted   []string         // ids that there was one of
-	TakenOut  []string         // assemblies that named a memory which was not there, and do no more
-	Frames    int              // versions and deletions that were erased from the archive
-	Segments  int              // of the log, overwritten
-	Copies    int              // of segments in the archive, written again
-	Backups   int              // of the index, written again
-	Dropped   int              // backups of the index that had a line of it, and went: damaged, another store's, or there was no room to write them again
-	Lost      []error          // what could not be read in log, archive and backups of the index: it was overwritten, and is lost from the history
-	Removed   []string         // what was overwritten in quarantine, of parked files, and in memories/, assemblies/ or working/, of what none has
-	Left      []error          // where something may still be, and what helps; then Purge returns these, joined. Among them what could not be overwritten
-	Mentions  []repair.Mention // the user's own files that have something of it: they stay, for the user to deal with
-	Unlinked  []string         // files that can be made again, mostly of the index, which went without being overwritten: another process has them mapped, this user may not write them, or the system cannot tell
-	Device    string           // why overwriting may not reach what the device has, and what helps; "" where the file system overwrites in place
-	Backup    []string         // full backups within the folder, and .git: not covered
-	Processes []int            // others that have the store open: what they have in memory goes as they read on
-	Elsewhere []int            // likewise, of another PID namespace
+	Deleted  []string // ids that there was one of
+	TakenOut []string // assemblies that named a memory which was not there, and do no more
+	Frames   int      // versions and deletions that were erased from the archive
+	Segments int      // of the log, overwritten
+	Copies   int      // of segments in the archive, written again
+	Backups  int      // of the index, written again
+	// backups of the index that had a line of it, and went: damaged, another store's, or there was no room to write them
+	// again
+	Dropped int
+	// what could not be read in log, archive and backups of the index: it was overwritten, and is lost from the history
+	Lost []error
+	// what was overwritten in quarantine, of parked files, and in memories/, assemblies/ or working/, of what none has
+	Removed []string
+	// where something may still be, and what helps; then Purge returns these, joined. Among them what could not be
+	// overwritten
+	Left     []error
+	Mentions []repair.Mention // the user's own files that have something of it: they stay, for the user to deal with
+	// files that can be made again, mostly of the index, which went without being overwritten: another process has them
+	// mapped, this user may not write them, or the system cannot tell
+	Unlinked []string
+	// why overwriting may not reach what the device has, and what helps; "" where the file system overwrites in place
+	Device    string
+	Backup    []string // full backups within the folder, and .git: not covered
+	Processes []int    // others that have the store open: what they have in memory goes as they read on
+	Elsewhere []int    // likewise, of another PID namespace
 }
 
 // found says that anything was there to purge.
@@ -151,7 +160,8 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 		for i, id := range ids {
 			names[i] = human.Quote(id)
 		}
-		return r, fmt.Errorf("%s %s: %w: there is nothing of it in the store", k.Noun, strings.Join(names, ", "), errs.ErrNotFound)
+		return r, fmt.Errorf("%s %s: %w: there is nothing of it in the store", k.Noun, strings.Join(names, ", "),
+			errs.ErrNotFound)
 	}
 	return r, nil
 }
@@ -232,7 +242,8 @@ func (p *Purger) purgeEntries(ctx context.Context, k *engine.Kind, ids []string,
 		} else if k != p.engine.Kinds().Memories && k != p.engine.Kinds().Assemblies {
 			err = p.commits.DeleteDocument(ctx, k, id)
 		} else {
-			err = p.commits.Commit(ctx, []commit.Op{{Group: k == p.engine.Kinds().Assemblies, ID: id, Conds: commit.Conditions{Unkept: true}}}, nil, 0)
+			err = p.commits.Commit(ctx, []commit.Op{{Group: k == p.engine.Kinds().Assemblies, ID: id,
+				Conds: commit.Conditions{Unkept: true}}}, nil, 0)
 		}
 		if err != nil {
 			return fmt.Errorf("deleting %s: %w", human.Quote(id), err)
@@ -291,7 +302,8 @@ func (p *Purger) takeOut(ctx context.Context, from, id string) error {
 // purgeLocked removes the traces. In this order: the log goes on in a new segment; files and index
 // cover all that came before; then nothing needs the older segments, and every place is gone
 // through.
-func (p *Purger) purgeLocked(ctx context.Context, held *wal.Held, k *engine.Kind, ids []string, traces *trace.Set, cut bool, r *Report) error {
+func (p *Purger) purgeLocked(ctx context.Context, held *wal.Held, k *engine.Kind, ids []string, traces *trace.Set,
+	cut bool, r *Report) error {
 	made := false
 	room := func(step func() error) error {
 		err := step()
@@ -343,7 +355,8 @@ func (p *Purger) purgeLocked(ctx context.Context, held *wal.Held, k *engine.Kind
 		return err
 	}
 	done, err := p.engine.Log().Purge(ctx, held, traces.Entry)
-	r.Segments, r.Copies, r.Frames, r.Left = done.Segments, done.Copies, done.Frames, slices.Concat(r.Left, done.Damaged, done.Unwiped)
+	r.Segments, r.Copies, r.Frames, r.Left = done.Segments, done.Copies, done.Frames,
+		slices.Concat(r.Left, done.Damaged, done.Unwiped)
 	r.Lost = append(r.Lost, done.Lost...)
 	if err != nil {
 		return err
@@ -373,7 +386,8 @@ func (p *Purger) purgeRoom(ctx context.Context, k *engine.Kind, ids []string, r 
 	if k == p.engine.Kinds().Scopes {
 		return nil // they have nothing of it
 	}
-	dropped, unlinked, err := index.DropBackups(p.engine.Env().FS, p.engine.Env().Dir, uuid.UUID(p.engine.Log().UUID()).String(), k.Section, ids)
+	dropped, unlinked, err := index.DropBackups(p.engine.Env().FS, p.engine.Env().Dir,
+		uuid.UUID(p.engine.Log().UUID()).String(), k.Section, ids)
 	r.Dropped += len(dropped)
 	r.Unlinked = append(r.Unlinked, unlinked...)
 	if err != nil {
@@ -398,7 +412,8 @@ func (p *Purger) purgeBackups(held *wal.Held, k *engine.Kind, ids []string, c wa
 		r.Backup = append(r.Backup, ".git")
 	}
 	for _, name := range names {
-		if _, err := p.engine.Env().FS.Stat(filepath.Join(p.engine.Env().Dir, index.BackupsDir, name, repair.BackupName)); err == nil {
+		if _, err := p.engine.Env().FS.Stat(filepath.Join(p.engine.Env().Dir, index.BackupsDir, name,
+			repair.BackupName)); err == nil {
 			r.Backup = append(r.Backup, index.BackupsDir+"/"+name)
 		}
 	}
@@ -440,7 +455,9 @@ func (p *Purger) purgeAside(ctx context.Context, held *wal.Held, traces *trace.S
 		return err
 	}
 	for _, name := range open {
-		r.Left = append(r.Left, fmt.Errorf("%s: %w: another program has this file open, and may save into it: close it there, then purge again", name, errs.ErrLocked))
+		r.Left = append(r.Left,
+			fmt.Errorf("%s: %w: another program has this file open, and may save into it: close it there, then purge again",
+				name, errs.ErrLocked))
 	}
 	aside, unlinked, err := trace.PurgeQuarantine(ctx, held, p.engine.Env().Dir, traces, o)
 	r.Unlinked = append(r.Unlinked, unlinked...)
@@ -454,7 +471,8 @@ func (p *Purger) purgeAside(ctx context.Context, held *wal.Held, traces *trace.S
 	}
 	for _, u := range traces.Unread() {
 		r.Left = append(r.Left, &errs.CorruptionError{Path: u.Path, Offset: -1,
-			Err: fmt.Errorf("it may hold what was purged, %s: if you need nothing of it, overwrite and remove it (shred -u), then purge again", u.Why)})
+			Err: fmt.Errorf("it may hold what was purged, %s: if you need nothing of it, overwrite and remove it (shred -u), "+
+				"then purge again", u.Why)})
 	}
 	own := p.engine.Env().FS.Host().PID
 	for _, a := range p.engine.Log().Attached() {

@@ -22,7 +22,8 @@ type Purger struct {
 }
 
 // New returns what purges a store.
-func New(eng *engine.Engine, vs *vectors.Vectors, cm *commit.Committer, fl *flush.Flusher, ws *scopes.Scopes, r *retention.Retention,
+func New(eng *engine.Engine, vs *vectors.Vectors, cm *commit.Committer, fl *flush.Flusher, ws *scopes.Scopes,
+	r *retention.Retention,
 	h *history.History) *Purger {
 	return &Purger{engine: eng, vectors: vs, commits: cm, flusher: fl, scopes: ws, retention: r, history: h}
 }

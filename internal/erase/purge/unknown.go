@@ -25,7 +25,8 @@ func (p *Purger) Unknown(ctx context.Context, k *engine.Kind, ids []string) ([]s
 			return nil, ctx.Err()
 		} // what cannot be read is there
 	}
-	for _, known := range []func(context.Context, *engine.Kind, map[string]bool) error{p.knownAside, p.knownBackups, p.knownPast} {
+	for _, known := range []func(context.Context, *engine.Kind, map[string]bool) error{p.knownAside, p.knownBackups,
+		p.knownPast} {
 		if len(left) == 0 {
 			break
 		}

@@ -99,7 +99,8 @@ func Strangers(ctx context.Context, fsys vfs.FS, dir string) (paths []string, er
 			break
 		}
 		switch {
-		case name != kind.Memories.Folder && places.IsDocuments(name), name == places.Views, !places.IsTopFile(name) && !places.IsTopFolder(name):
+		case name != kind.Memories.Folder && places.IsDocuments(name), name == places.Views,
+			!places.IsTopFile(name) && !places.IsTopFolder(name):
 			err = walk(name, 12)
 		case name == kind.Memories.Folder, name == "backups":
 			err = foldersIn(fsys, dir, name, func(rel string) error { return walk(rel, 12) })
@@ -136,7 +137,8 @@ func foldersIn(fsys vfs.FS, dir, name string, visit func(string) error) error {
 }
 
 // MentionedIn looks into files of a store's folder.
-func (t *Set) MentionedIn(ctx context.Context, fsys vfs.FS, dir string, paths []string) (list []repair.Mention, err error) {
+func (t *Set) MentionedIn(ctx context.Context, fsys vfs.FS, dir string,
+	paths []string) (list []repair.Mention, err error) {
 	for _, rel := range paths {
 		if err := ctx.Err(); err != nil {
 			return list, err

@@ -68,7 +68,8 @@ func (t *Set) look(p *piece) (f fate) {
 		f.left = p.b
 	}
 	if !f.has && found.Unknown > 0 {
-		f.unknown = fmt.Sprintf("%s of it are in no sound entry of the log, beside %s of others", human.Bytes(int64(found.Unknown)), human.Count(found.Others, "entry", "entries"))
+		f.unknown = fmt.Sprintf("%s of it are in no sound entry of the log, beside %s of others",
+			human.Bytes(int64(found.Unknown)), human.Count(found.Others, "entry", "entries"))
 	}
 	return f
 }
@@ -132,5 +133,6 @@ func (t *Set) worked(value []byte) bool {
 
 // proof says that bytes are not only a mention.
 func (t *Set) proof(b []byte) bool {
-	return has(b, t.members) || slices.ContainsFunc(t.names, func(n string) bool { return bytes.Contains(b, []byte(t.kind.Folder+"/"+n)) })
+	return has(b, t.members) || slices.ContainsFunc(t.names,
+		func(n string) bool { return bytes.Contains(b, []byte(t.kind.Folder+"/"+n)) })
 }

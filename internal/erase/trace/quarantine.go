@@ -35,7 +35,8 @@ const doomedSuffix = ".purged"
 //
 // An index or vectors that were set aside a moment ago may still be mapped: unlinked are those that
 // went without being overwritten, since a process has them open, or that cannot be told.
-func PurgeQuarantine(ctx context.Context, _ *wal.Held, dir string, t *Set, o Options) (removed, unlinked []string, err error) {
+func PurgeQuarantine(ctx context.Context, _ *wal.Held, dir string, t *Set,
+	o Options) (removed, unlinked []string, err error) {
 	folder := filepath.Join(dir, "quarantine")
 	names, err := o.FS.ReadDir(folder)
 	if places.Gone(err) {
@@ -67,7 +68,8 @@ func PurgeQuarantine(ctx context.Context, _ *wal.Held, dir string, t *Set, o Opt
 			}
 			if left != nil {
 				path := filepath.Join(folder, name)
-				if err := t.replace(o, path+".reduced"+doomedSuffix, path, left); err != nil { // the purge that finds it overwrites it
+				// the purge that finds it overwrites it
+				if err := t.replace(o, path+".reduced"+doomedSuffix, path, left); err != nil {
 					return removed, unlinked, err
 				}
 				removed = append(removed, "quarantine/"+name)
@@ -221,7 +223,8 @@ func (t *Set) inFile(fsys vfs.FS, folder, name string) (is bool, left []byte, er
 		return false, nil, nil // what a memory says of assemblies or scopes is its own
 	}
 	var doc outline
-	if strings.HasPrefix(name, kind.Assemblies.Folder+"@") && json.Unmarshal(b, &doc) == nil { // parked: an older version of one that is there
+	// parked: an older version of one that is there
+	if strings.HasPrefix(name, kind.Assemblies.Folder+"@") && json.Unmarshal(b, &doc) == nil {
 		return true, nil, nil
 	}
 	// An index, or what cannot be told, holds other memories too, perhaps as their only copy:

@@ -177,9 +177,11 @@ func has(b []byte, list [][]byte) bool {
 // it has, an assembly also about its members; anything else about whom it names.
 func (t *Set) In(b []byte) bool {
 	var doc outline
-	if json.Unmarshal(b, &doc) == nil && (doc.ID != nil || doc.Assembly != nil || doc.From != "" || doc.Scope != nil && t.kind == kind.Scopes) {
+	if json.Unmarshal(b, &doc) == nil && (doc.ID != nil || doc.Assembly != nil || doc.From != "" ||
+		doc.Scope != nil && t.kind == kind.Scopes) {
 		if doc.From != "" { // a note has the id of what it is about
-			return !t.elsewhere(doc.From) && (doc.ID != nil && t.ids[*doc.ID] || t.Named(filepath.Base(filepath.FromSlash(doc.From))))
+			return !t.elsewhere(doc.From) && (doc.ID != nil && t.ids[*doc.ID] ||
+				t.Named(filepath.Base(filepath.FromSlash(doc.From))))
 		}
 		return t.about(&doc) || t.among(&doc, b)
 	}
@@ -200,7 +202,8 @@ func (t *Set) among(doc *outline, b []byte) bool {
 		return false
 	}
 	var ids []string
-	return has(b, t.members) || json.Unmarshal(doc.Members, &ids) == nil && slices.ContainsFunc(ids, func(id string) bool { return t.ids[id] })
+	return has(b, t.members) || json.Unmarshal(doc.Members, &ids) == nil && slices.ContainsFunc(ids,
+		func(id string) bool { return t.ids[id] })
 }
 
 // elsewhere says whether a path in the store is in the folder of another kind, where

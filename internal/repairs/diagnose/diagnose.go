@@ -73,7 +73,8 @@ func Closed(ctx context.Context, dir string, opening error, o Options) iter.Seq2
 			}
 		}
 		if err == nil && len(g.list) == 0 {
-			g.add(repair.Finding{Kind: repair.StoreUnreadable, Severity: repair.Lost, Path: ".", Stake: "the whole store", Err: opening})
+			g.add(repair.Finding{Kind: repair.StoreUnreadable, Severity: repair.Lost, Path: ".", Stake: "the whole store",
+				Err: opening})
 		}
 		for _, f := range g.list {
 			if err == nil && !yield(f, nil) {
@@ -183,8 +184,10 @@ func (g *ground) path(elem ...string) string {
 func (g *ground) damage(opening error) error {
 	var unfinished *repair.UnfinishedError
 	switch {
-	case errors.Is(opening, errs.ErrMoved), errors.As(opening, &unfinished), errors.Is(opening, errs.ErrNewerFormat), errors.Is(opening, errs.ErrLocked), errors.Is(opening, errs.ErrPermission),
-		vfs.IsPermission(opening), vfs.IsStarved(opening), errors.Is(opening, context.Canceled), errors.Is(opening, context.DeadlineExceeded):
+	case errors.Is(opening, errs.ErrMoved), errors.As(opening, &unfinished), errors.Is(opening, errs.ErrNewerFormat),
+		errors.Is(opening, errs.ErrLocked), errors.Is(opening, errs.ErrPermission),
+		vfs.IsPermission(opening), vfs.IsStarved(opening), errors.Is(opening, context.Canceled),
+		errors.Is(opening, context.DeadlineExceeded):
 		return opening
 	}
 	if _, err := g.o.FS.Stat(g.path("wal", "open.lock")); err == nil {
@@ -231,7 +234,8 @@ func (g *ground) log() error {
 		if errors.Is(err, errs.ErrNewerFormat) || vfs.IsPermission(err) {
 			return err
 		}
-		g.add(repair.Finding{Kind: repair.CheckpointSlot, Severity: repair.Healable, Path: "checkpoint", Offset: -1, Err: err, Stake: "where recovery begins", Heals: repair.ByLog})
+		g.add(repair.Finding{Kind: repair.CheckpointSlot, Severity: repair.Healable, Path: "checkpoint", Offset: -1, Err: err,
+			Stake: "where recovery begins", Heals: repair.ByLog})
 	}
 	names, err := g.o.FS.ReadDir(g.path("wal"))
 	if err != nil && !places.Gone(err) {
@@ -257,9 +261,11 @@ func (g *ground) log() error {
 			g.noCheckpoint()
 			return nil
 		default: // neither this file nor a checkpoint says how to read it
-			unreadable = append(unreadable, repair.Finding{Kind: repair.SegmentDamaged, Severity: repair.Lost, Path: "wal/" + name,
+			unreadable = append(unreadable, repair.Finding{Kind: repair.SegmentDamaged, Severity: repair.Lost,
+				Path:  "wal/" + name,
 				Stake: "acknowledged writes that were in no file yet, if there were any, and the history",
-				Err:   &errs.CorruptionError{Path: "wal/" + name, Segment: number, Err: fmt.Errorf("the file does not begin as a segment, and there is no checkpoint: %w", err)}})
+				Err: &errs.CorruptionError{Path: "wal/" + name, Segment: number,
+					Err: fmt.Errorf("the file does not begin as a segment, and there is no checkpoint: %w", err)}})
 		}
 	}
 	g.noLog = true
@@ -273,7 +279,8 @@ func (g *ground) log() error {
 		Stake: "the history of the memories; their newest versions are in files", Err: errors.New("wal/ has no segment")}
 	if g.hasMark && g.mark.Attested.LSN > g.mark.Flushed.LSN {
 		f.Severity, f.Heals = repair.Lost, ""
-		f.Stake = fmt.Sprintf("acknowledged writes that were not in files yet: %d bytes of log", g.mark.Attested.LSN-g.mark.Flushed.LSN)
+		f.Stake = fmt.Sprintf("acknowledged writes that were not in files yet: %d bytes of log",
+			g.mark.Attested.LSN-g.mark.Flushed.LSN)
 	}
 	g.add(f)
 	return nil
@@ -282,7 +289,8 @@ func (g *ground) log() error {
 // noCheckpoint: there is a log, and nothing says where its marks are.
 func (g *ground) noCheckpoint() {
 	if _, err := g.o.FS.Stat(g.path("checkpoint")); places.Gone(err) {
-		g.add(repair.Finding{Kind: repair.CheckpointSlot, Severity: repair.Healable, Path: "checkpoint", Offset: -1, Err: errAbsent, Stake: "where recovery begins", Heals: repair.ByLog})
+		g.add(repair.Finding{Kind: repair.CheckpointSlot, Severity: repair.Healable, Path: "checkpoint", Offset: -1,
+			Err: errAbsent, Stake: "where recovery begins", Heals: repair.ByLog})
 	}
 }
 
@@ -338,7 +346,8 @@ func (g *ground) folder(k *kind.Kind, yield func(repair.Finding, error) bool) (m
 		return true, nil
 	}
 	if err != nil {
-		return yield(repair.Finding{Kind: verify.KindOf(k, repair.MemoryUnreadable), Severity: repair.Lost, Path: k.Folder, Offset: -1, Err: err, Stake: "all that lies there", Next: repair.NextRepair}, nil), nil
+		return yield(repair.Finding{Kind: verify.KindOf(k, repair.MemoryUnreadable), Severity: repair.Lost, Path: k.Folder,
+			Offset: -1, Err: err, Stake: "all that lies there", Next: repair.NextRepair}, nil), nil
 	}
 	for i, name := range names {
 		if err := g.ctx.Err(); err != nil {
@@ -394,10 +403,13 @@ func (o *Options) misshapen(dir string) ([]repair.Finding, error) {
 // isStore says whether what has a link in it is a store, and one that is used in this
 // place, so that the link is in the place of one of its folders.
 func isStore(dir string, o Options) bool {
-	if _, err := migrate.Residence(o.FS, dir); err != nil && vfs.EnterError(err) == nil && !errors.Is(err, syscall.ENOTDIR) { // as of a FIFO in the place of wal/
+	// as of a FIFO in the place of wal/
+	if _, err := migrate.Residence(o.FS, dir); err != nil && vfs.EnterError(err) == nil && !errors.Is(err,
+		syscall.ENOTDIR) {
 		return false
 	}
-	if b, err := vfs.ReadFile(o.FS, filepath.Join(dir, "config.json"), places.ConfigMost); err == nil && o.Config(b) == nil {
+	if b, err := vfs.ReadFile(o.FS, filepath.Join(dir, "config.json"),
+		places.ConfigMost); err == nil && o.Config(b) == nil {
 		return true
 	}
 	info, err := o.FS.Stat(filepath.Join(dir, "wal"))

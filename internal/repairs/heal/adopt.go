@@ -25,7 +25,8 @@ func together(list []repair.Action) int {
 	edits := func(a *repair.Action) bool { return a.Findings[0].Kind.General() == repair.MemoryEdited }
 	first := &list[0]
 	n := 1
-	for first.Do == repair.Adopt && n < min(len(list), adoptMost) && list[n].Do == repair.Adopt && kind.At(list[n].Path) == kind.At(first.Path) && edits(&list[n]) == edits(first) {
+	for first.Do == repair.Adopt && n < min(len(list), adoptMost) && list[n].Do == repair.Adopt &&
+		kind.At(list[n].Path) == kind.At(first.Path) && edits(&list[n]) == edits(first) {
 		n++
 	}
 	return n

@@ -135,7 +135,8 @@ func (r *repairer) alone(list []repair.Action) error {
 	}
 	ctx, cancel := context.WithTimeout(r.ctx, r.o.LockWait)
 	defer cancel()
-	release, ok, err := wal.LockExclusive(r.o.FS, r.dir, r.o.Known, r.o.fileMode(), func(k vfs.Lock) error { return k.Lock(ctx, vfs.ModeExclusive) })
+	release, ok, err := wal.LockExclusive(r.o.FS, r.dir, r.o.Known, r.o.fileMode(),
+		func(k vfs.Lock) error { return k.Lock(ctx, vfs.ModeExclusive) })
 	if err != nil {
 		if ctx.Err() != nil && r.ctx.Err() == nil {
 			err = &errs.LockError{Path: r.path("wal", "open.lock"), Err: err}
@@ -200,7 +201,8 @@ func (r *repairer) done(d repair.Done, err error) error {
 func (r *repairer) token() string {
 	var salt [3]byte
 	_ = r.o.Random(salt[:]) // without it the time distinguishes repairs
-	return "repair-" + strings.Replace(r.clock().UTC().Format("20060102-150405.000000"), ".", "-", 1) + "-" + hex.EncodeToString(salt[:])
+	return "repair-" + strings.Replace(r.clock().UTC().Format("20060102-150405.000000"), ".", "-", 1) + "-" +
+		hex.EncodeToString(salt[:])
 }
 
 // attached are the processes that have the store open now.

@@ -29,7 +29,8 @@ type changer struct {
 
 func newChanger(layout docfile.Layout, mode fs.FileMode, clock func() time.Time) *changer {
 	return &changer{
-		fs: layout.FS, dir: layout.Root, layout: layout, mode: mode, clock: clock, aside: docfile.NewQuarantine(layout, clock),
+		fs: layout.FS, dir: layout.Root, layout: layout, mode: mode, clock: clock,
+		aside: docfile.NewQuarantine(layout, clock),
 	}
 }
 

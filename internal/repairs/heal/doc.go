@@ -44,8 +44,8 @@
 // Salvage is for documents that the store has, or, while it cannot be opened, may have had. A
 // truncated document is read as far as it goes; of a conflict that a merge has marked the first side
 // is used. A file that is new to the store is set aside instead. The result is a new version, whose
-// metadata has "varve_partial": true. The file is kept. A file that can be read, but has rotted and has no copy, is treated in the same
-// way: its content is not reliable.
+// metadata has "varve_partial": true. The file is kept. A file that can be read, but has rotted and has no copy, is
+// treated in the same way: its content is not reliable.
 //
 // # Interruption
 //

@@ -30,7 +30,8 @@ func (r *repairer) fixConfig(d *repair.Done) error {
 		return errNothing
 	}
 	var read map[string]json.RawMessage
-	if json.Unmarshal(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), &read) != nil { // an editor may have put the mark there
+	// an editor may have put the mark there
+	if json.Unmarshal(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), &read) != nil {
 		read = nil
 	}
 	out := map[string]json.RawMessage{"varve": json.RawMessage("1")}
@@ -64,7 +65,8 @@ func (r *repairer) fixConfig(d *repair.Done) error {
 	}
 	var kept []string
 	for _, s := range []struct{ name, value string }{
-		{"adopt_deletions", "false"}, {"history_bytes", strconv.Itoa(settings.HistoryMost)}, {"index_backup_count", strconv.Itoa(min(len(backups), settings.BackupsMost))},
+		{"adopt_deletions", "false"}, {"history_bytes", strconv.Itoa(settings.HistoryMost)},
+		{"index_backup_count", strconv.Itoa(min(len(backups), settings.BackupsMost))},
 	} {
 		if s.name == "index_backup_count" && len(backups) <= (&settings.Config{}).Backups() {
 			continue // the default removes none
@@ -80,8 +82,8 @@ func (r *repairer) fixConfig(d *repair.Done) error {
 	return r.write(d, "config.json", encode())
 }
 
-// asideOfLog sets a file of the log aside. A segment that could not be read when the plan was made may be another one by
-// now: a second repair that waited for the lock would set aside the log that the first one has begun.
+// asideOfLog sets a file of the log aside. A segment that could not be read when the plan was made may be another one
+// by now: a second repair that waited for the lock would set aside the log that the first one has begun.
 func (r *repairer) asideOfLog(d *repair.Done) error {
 	f := &d.Findings[0]
 	if f.Kind.General() == repair.SegmentDamaged && f.Remarks&repair.Unopened != 0 {

@@ -45,7 +45,8 @@ func (h *healer) heal(d *repair.Done) error {
 			return err
 		}
 		d.Result = "rebuilt"
-		return h.s.Reindex(h.r.ctx, slices.ContainsFunc(d.Findings, func(f repair.Finding) bool { return f.Kind != repair.IndexDamaged }))
+		return h.s.Reindex(h.r.ctx, slices.ContainsFunc(d.Findings,
+			func(f repair.Finding) bool { return f.Kind != repair.IndexDamaged }))
 	case repair.RebuildVectors:
 		for _, name := range vector.Files() {
 			if err := h.r.keepFor(d, name); err != nil {
@@ -211,7 +212,8 @@ func (h *healer) salvage(held *wal.Held, k *kind.Kind, d *repair.Done, c kind.Co
 }
 
 // restore puts a document back. What stands in its place is kept.
-func (h *healer) restore(held *wal.Held, k *kind.Kind, d *repair.Done, version wal.LSN, mtime int64, doc []byte, from string) error {
+func (h *healer) restore(held *wal.Held, k *kind.Kind, d *repair.Done, version wal.LSN, mtime int64, doc []byte,
+	from string) error {
 	rel := k.File(d.ID)
 	if err := h.r.keepFor(d, rel); err != nil {
 		return err

@@ -11,9 +11,10 @@ import (
 // countLost adds to what renews the log, or a segment of it, the versions that are lost with it.
 func (o *Options) countLost(ctx context.Context, p *repair.RepairPlan) error {
 	i := slices.IndexFunc(p.Actions, func(a repair.Action) bool {
-		return (a.Do == repair.NewLog || a.Do == repair.SetSegment) && slices.ContainsFunc(a.Findings, func(f repair.Finding) bool {
-			return f.Kind == repair.SegmentDamaged || f.Kind == repair.SegmentMissing
-		})
+		return (a.Do == repair.NewLog || a.Do == repair.SetSegment) &&
+			slices.ContainsFunc(a.Findings, func(f repair.Finding) bool {
+				return f.Kind == repair.SegmentDamaged || f.Kind == repair.SegmentMissing
+			})
 	})
 	if i < 0 {
 		return nil

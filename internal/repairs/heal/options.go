@@ -133,7 +133,8 @@ func split(list []wal.Attached) (pids, unsure, elsewhere []int) {
 // look verifies the store and makes actions of what it finds.
 func (o Options) look(ctx context.Context, p *repair.RepairPlan) error {
 	o.Verify.Summary = &p.Summary
-	found := diagnose.Look(ctx, p.Dir, o.ground(), func(s view.Source) { p.Processes, p.Unsure, p.Elsewhere = split(s.Log.Attached()) })
+	found := diagnose.Look(ctx, p.Dir, o.ground(),
+		func(s view.Source) { p.Processes, p.Unsure, p.Elsewhere = split(s.Log.Attached()) })
 	if err := p.SetFindings(found); err != nil {
 		return err
 	}

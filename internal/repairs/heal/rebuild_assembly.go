@@ -38,7 +38,8 @@ func (h *healer) rebuildAssembly(held *wal.Held, k *kind.Kind, d *repair.Done) e
 	}
 	var out []string
 	for _, id := range c.Members {
-		if _, err := v.Source.State.Find(kind.Memories.Letter, id); d.Do == repair.TakeOut && errors.Is(err, errs.ErrNotFound) {
+		if _, err := v.Source.State.Find(kind.Memories.Letter, id); d.Do == repair.TakeOut && errors.Is(err,
+			errs.ErrNotFound) {
 			out = append(out, id)
 		}
 	}

@@ -46,7 +46,8 @@ func (n *renewal) scopes() error {
 	if err := folder.Make(); err != nil {
 		return err
 	}
-	fl, err := docfile.NewFlusher(docfile.Options{Layout: layout, Token: n.r.token() + "-w", Clock: n.r.o.Clock, Workers: 1, Limit: places.DocumentMost})
+	fl, err := docfile.NewFlusher(docfile.Options{Layout: layout, Token: n.r.token() + "-w", Clock: n.r.o.Clock,
+		Workers: 1, Limit: places.DocumentMost})
 	if err != nil {
 		return err
 	}

@@ -73,7 +73,8 @@ func (r *repairer) newLog(d *repair.Done) error {
 	defer func() { _ = s.Close() }()
 	src := s.Source()
 	n := &renewal{r: r, d: d, s: s, v: verify.New(r.ctx, src, repair.VerifyOptions{Workers: 1}, nil), log: src.Log,
-		newest: map[string]found{}, older: map[string]found{}, hashes: map[string][][32]byte{}, worked: map[string][]wal.LSN{}}
+		newest: map[string]found{}, older: map[string]found{}, hashes: map[string][][32]byte{},
+		worked: map[string][]wal.LSN{}}
 	if n.c, err = wal.ReadCheckpoint(r.o.FS, r.dir); places.Gone(err) || errors.Is(err, errs.ErrCorrupt) {
 		n.c, err = n.log.Marks(), nil
 	}
@@ -122,7 +123,8 @@ func (n *renewal) read() error {
 				return nil
 			}
 			n.lastTime = max(n.lastTime, e.Time.UnixMicro())
-			batch = append(batch, wal.Entry{LSN: e.LSN, Time: e.Time, Key: strings.Clone(e.Key), Kind: e.Kind, Delete: e.Delete, Value: slices.Clone(e.Value)})
+			batch = append(batch, wal.Entry{LSN: e.LSN, Time: e.Time, Key: strings.Clone(e.Key), Kind: e.Kind, Delete: e.Delete,
+				Value: slices.Clone(e.Value)})
 			if !e.More || e.LSN < n.attested {
 				for _, e := range batch {
 					n.saw(&e)
@@ -154,7 +156,8 @@ func (n *renewal) holes(list []wal.SegmentFile, begun map[uint64]bool) {
 	first, _ := n.log.Past().Place(n.c.Spilled.LSN - 1)
 	last, _ := n.log.Past().Place(n.attested - 1)
 	if newest := walpast.NewestSegment(list); last > newest+1 { // a mark may say anything
-		n.gaps = append(n.gaps, wal.Gap{At: max(n.c.Spilled.LSN, n.log.Past().SegmentEnd(newest)), To: n.attested, Err: segment.ErrEnd})
+		n.gaps = append(n.gaps, wal.Gap{At: max(n.c.Spilled.LSN, n.log.Past().SegmentEnd(newest)), To: n.attested,
+			Err: segment.ErrEnd})
 		last = newest
 	}
 	for number := first; number <= last; number++ {
@@ -218,7 +221,8 @@ func (n *renewal) files() error {
 	if len(due) == 0 {
 		return nil
 	}
-	fl, err := docfile.NewFlusher(docfile.Options{Layout: n.r.o.layout(n.r.dir), Token: n.r.token(), Clock: n.r.o.Clock, Workers: 1, Limit: int64(n.v.Source.FileLimit)})
+	fl, err := docfile.NewFlusher(docfile.Options{Layout: n.r.o.layout(n.r.dir), Token: n.r.token(), Clock: n.r.o.Clock,
+		Workers: 1, Limit: int64(n.v.Source.FileLimit)})
 	if err != nil {
 		return err
 	}
@@ -239,7 +243,8 @@ func (n *renewal) files() error {
 			return errors.Join(err, fl.Close())
 		}
 	}
-	n.d.Result = human.Count(len(due), "document of the log was written to its file", "documents of the log were written to their files")
+	n.d.Result = human.Count(len(due), "document of the log was written to its file",
+		"documents of the log were written to their files")
 	return fl.Close()
 }
 
@@ -267,7 +272,8 @@ func (n *renewal) damagedFiles() error {
 }
 
 func (n *renewal) putBack(key string, version wal.LSN, f *repair.Finding) error {
-	d := repair.Done{Action: repair.Action{Do: repair.Restore, Path: f.Path, ID: f.ID, From: repair.ByLog, Findings: []repair.Finding{*f}}}
+	d := repair.Done{Action: repair.Action{Do: repair.Restore, Path: f.Path, ID: f.ID, From: repair.ByLog,
+		Findings: []repair.Finding{*f}}}
 	e, err := n.log.ReadAt(n.r.ctx, version)
 	if err != nil {
 		return err

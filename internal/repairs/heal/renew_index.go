@@ -48,7 +48,8 @@ func (n *renewal) begin() error {
 		return err
 	}
 	geo := segment.Geometry{UUID: n.log.UUID(), Size: n.log.SegmentSize()}
-	h := segment.Header{Nonce: binary.LittleEndian.Uint32(nonce[:]), Time: max(r.o.Clock().UnixMicro(), n.c.Time+1, n.lastTime+1)}
+	h := segment.Header{Nonce: binary.LittleEndian.Uint32(nonce[:]),
+		Time: max(r.o.Clock().UnixMicro(), n.c.Time+1, n.lastTime+1)}
 	mark, err := wal.NewSegment(r.o.FS, r.dir, geo, number, h, r.o.fileMode())
 	if err != nil {
 		return err
@@ -57,7 +58,8 @@ func (n *renewal) begin() error {
 		return err
 	}
 	c := n.c
-	c.UUID, c.SegmentSize, c.Flushed, c.Spilled, c.Attested, c.Time, c.Mtimes = geo.UUID, geo.Size, mark, mark, mark, h.Time, [wal.Folders]int64{}
+	c.UUID, c.SegmentSize, c.Flushed, c.Spilled, c.Attested, c.Time, c.Mtimes = geo.UUID, geo.Size, mark, mark, mark,
+		h.Time, [wal.Folders]int64{}
 	if err := r.keepFor(n.d, "checkpoint"); err != nil {
 		return err
 	}

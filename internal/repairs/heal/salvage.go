@@ -26,7 +26,8 @@ func salvaged(v *verify.Run, k *kind.Kind, data []byte, id string) (kind.Content
 	if err != nil {
 		return kind.Content{}, nil, err
 	}
-	c, err := k.Decode(text, kind.DecodeOptions{Limits: v.Source.Limits, Location: v.Source.Location, IDOptional: id != ""})
+	c, err := k.Decode(text,
+		kind.DecodeOptions{Limits: v.Source.Limits, Location: v.Source.Location, IDOptional: id != ""})
 	if err != nil {
 		return kind.Content{}, nil, err
 	}
@@ -40,12 +41,14 @@ func salvaged(v *verify.Run, k *kind.Kind, data []byte, id string) (kind.Content
 		if a.ID = c.ID; a.Name == "" && len(a.MemoryIDs) == 0 {
 			return kind.Content{}, nil, fmt.Errorf("%w: neither a name nor members can be read", errs.ErrInvalid)
 		}
-		doc, err := a.Encode(assembly.Limits{AssemblyBytes: v.Source.Limits.Assembly.AssemblyBytes, Members: kind.MembersMost})
+		doc, err := a.Encode(assembly.Limits{AssemblyBytes: v.Source.Limits.Assembly.AssemblyBytes,
+			Members: kind.MembersMost})
 		return c, doc, err
 	}
 	m := c.Memory
 	if m == nil { // only a memory has a member that marks it as incomplete
-		return kind.Content{}, nil, fmt.Errorf("%w: the document of a %s is kept only where it can be read whole", errs.ErrInvalid, k.Noun)
+		return kind.Content{}, nil, fmt.Errorf("%w: the document of a %s is kept only where it can be read whole",
+			errs.ErrInvalid, k.Noun)
 	}
 	if m.ID = c.ID; m.Content == "" && len(m.Metadata) == 0 {
 		return kind.Content{}, nil, fmt.Errorf("%w: neither content nor metadata can be read", errs.ErrInvalid)

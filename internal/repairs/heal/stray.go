@@ -98,7 +98,8 @@ func (o *Options) judgeFiles(ctx context.Context, p *repair.RepairPlan) error {
 		return nil // what is said without it stays
 	}
 	defer func() { _ = s.Close() }()
-	h := &healer{r: &repairer{ctx: ctx, changer: o.changer(p.Dir), o: *o}, s: s, v: verify.New(ctx, s.Source(), repair.VerifyOptions{Workers: 1}, nil)}
+	h := &healer{r: &repairer{ctx: ctx, changer: o.changer(p.Dir), o: *o}, s: s,
+		v: verify.New(ctx, s.Source(), repair.VerifyOptions{Workers: 1}, nil)}
 	adopted := map[string]string{} // the file, by kind and id
 	for i := range all {
 		f := &all[i]
@@ -235,7 +236,8 @@ func (h *healer) judgeBack(k *kind.Kind, f *verify.File, id string) (*verdict, e
 	case v.Fits(k, f.Data) != nil:
 		return nil, nil
 	}
-	return &verdict{heals: repair.ByAdoption, id: id, back: back, stake: "the " + k.Noun + ", of which no other copy is left"}, nil
+	return &verdict{heals: repair.ByAdoption, id: id, back: back,
+		stake: "the " + k.Noun + ", of which no other copy is left"}, nil
 }
 
 // judgeUnparsable decides about a file that is no document: if log or archive have the one whose place it takes, that
@@ -259,7 +261,8 @@ func (h *healer) judgeUnparsable(k *kind.Kind, name, why string) (*verdict, erro
 	if err != nil {
 		return nil, err
 	}
-	return &verdict{heals: from, id: c.ID, whole: &recovered{c, doc, from}, stake: "the " + k.Noun + ", which index and file do not have"}, nil
+	return &verdict{heals: from, id: c.ID, whole: &recovered{c, doc, from},
+		stake: "the " + k.Noun + ", which index and file do not have"}, nil
 }
 
 // stray carries out what judge decides, if that is what the plan says; what it returns is to be adopted.

@@ -32,7 +32,8 @@ type Loss struct {
 func (l Loss) String() string {
 	says := ""
 	if l.Versions > 0 {
-		says = human.Count(l.Versions, "old version", "old versions") + " of " + human.Count(l.Documents, "document", "documents")
+		says = human.Count(l.Versions, "old version", "old versions") + " of " +
+			human.Count(l.Documents, "document", "documents")
 	}
 	if l.Bytes == 0 {
 		return says
@@ -142,7 +143,8 @@ func (d *damage) loss(ctx context.Context, log *wal.FileLog, archived []uint64) 
 		}
 	}
 	for _, g := range d.gaps {
-		if number, _ := log.Past().Place(g.At); slices.Contains(archived, number) || d.named[g.At] != "" && errors.Is(g.Err, segment.ErrPayload) {
+		if number, _ := log.Past().Place(g.At); slices.Contains(archived, number) || d.named[g.At] != "" && errors.Is(g.Err,
+			segment.ErrPayload) {
 			continue
 		}
 		if g.Key != "" { // a single frame
@@ -175,7 +177,8 @@ func (d *damage) loss(ctx context.Context, log *wal.FileLog, archived []uint64) 
 // after it says; else its end.
 func FramesEnd(log *wal.FileLog, list []wal.SegmentFile) (end wal.LSN, said bool) {
 	end = log.Past().SegmentEnd(list[0].Number)
-	if len(list) > 1 && list[1].Err == nil && list[1].Number == list[0].Number+1 && list[1].Start.PrevEnd > end-log.SegmentSize() {
+	if len(list) > 1 && list[1].Err == nil && list[1].Number == list[0].Number+1 &&
+		list[1].Start.PrevEnd > end-log.SegmentSize() {
 		return min(end, list[1].Start.PrevEnd), true
 	}
 	return end, false
@@ -183,7 +186,8 @@ func FramesEnd(log *wal.FileLog, list []wal.SegmentFile) (end wal.LSN, said bool
 
 // Frames reads the first of some segments, of a log that was durable up to attested: up to where it has, or had,
 // frames, whether it has them to its end, and whether that is cut, where zeros begin at a frame as they do at an end.
-func Frames(ctx context.Context, log *wal.FileLog, list []wal.SegmentFile, attested wal.LSN) (end wal.LSN, sound, cut bool, err error) {
+func Frames(ctx context.Context, log *wal.FileLog, list []wal.SegmentFile,
+	attested wal.LSN) (end wal.LSN, sound, cut bool, err error) {
 	f := list[0]
 	end, said := FramesEnd(log, list)
 	sound = f.Err == nil
@@ -196,10 +200,11 @@ func Frames(ctx context.Context, log *wal.FileLog, list []wal.SegmentFile, attes
 	default:
 		reached = 0 // nothing says where it ended
 	}
-	_, err = log.Past().WalkSegment(ctx, f.Number, wal.Mark{}, end, func(wal.Mark, *wal.Entry) error { return nil }, func(g wal.Gap) {
-		sound = sound && errors.Is(g.Err, segment.ErrEnd) && g.To == end
-		cut = cut || g.At < reached
-	})
+	_, err = log.Past().WalkSegment(ctx, f.Number, wal.Mark{}, end, func(wal.Mark, *wal.Entry) error { return nil },
+		func(g wal.Gap) {
+			sound = sound && errors.Is(g.Err, segment.ErrEnd) && g.To == end
+			cut = cut || g.At < reached
+		})
 	if !sound && in == f.Number {
 		end = min(end, attested)
 	}

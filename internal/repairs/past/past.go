@@ -50,7 +50,8 @@ func (v *Reader) All(k *kind.Kind, wanted func(id string) bool) (map[string][]Ve
 		if err != nil {
 			return
 		}
-		p := Version{ID: string([]byte(e.Key[1:])), Version: e.LSN, Deleted: e.Delete, Time: e.Time, archive: archive, Hash: line.ContentHash}
+		p := Version{ID: string([]byte(e.Key[1:])), Version: e.LSN, Deleted: e.Delete, Time: e.Time, archive: archive,
+			Hash: line.ContentHash}
 		if list := all[p.ID]; len(list) > 0 && list[len(list)-1].Version >= p.Version {
 			return // archived, and not recycled yet
 		}
@@ -114,7 +115,8 @@ func (v *Reader) archivedEntries(n uint64, visit func(*wal.Entry)) error {
 }
 
 // Document reads the document of a version out of log or archive, if it has this hash.
-func (v *Reader) Document(k *kind.Kind, id string, version wal.LSN, hash [32]byte) (doc []byte, mtime time.Time, from string) {
+func (v *Reader) Document(k *kind.Kind, id string, version wal.LSN,
+	hash [32]byte) (doc []byte, mtime time.Time, from string) {
 	for _, source := range []struct {
 		heals string
 		read  func() (wal.Entry, error)

@@ -36,7 +36,8 @@ func (v *Run) archive() error {
 		if pid := len(name) > 8 && name[len(name)-8:] == ".zst.new"; pid {
 			continue
 		}
-		if err := v.report(repair.Finding{Kind: repair.Foreign, Severity: repair.Healable, Path: path, Offset: -1, Err: errors.New("the archive has no such file"),
+		if err := v.report(repair.Finding{Kind: repair.Foreign, Severity: repair.Healable, Path: path, Offset: -1,
+			Err:   errors.New("the archive has no such file"),
 			Stake: "nothing of this store", Heals: repair.ByMoving, Next: repair.NextRepair}); err != nil {
 			return err
 		}
@@ -45,7 +46,8 @@ func (v *Run) archive() error {
 }
 
 func (v *Run) archived(n uint64) error {
-	f := repair.Finding{Kind: repair.ArchiveDamaged, Severity: repair.Lost, Path: fmt.Sprintf("wal/archive/%08d.zst", n), Next: repair.NextRepair, Stake: "the history of the memories written there, and restoring to a moment in it"}
+	f := repair.Finding{Kind: repair.ArchiveDamaged, Severity: repair.Lost, Path: fmt.Sprintf("wal/archive/%08d.zst", n),
+		Next: repair.NextRepair, Stake: "the history of the memories written there, and restoring to a moment in it"}
 	if s, err := v.Source.Log.Past().SegmentFile(n); err == nil && s.Err == nil {
 		f.Severity, f.Heals = repair.Healable, repair.ByLog // it has not been recycled yet
 	}
@@ -124,7 +126,8 @@ func (v *Run) lookAtCopy(n uint64) (c archivedCopy) {
 	}
 	c.holes, c.gaps, c.err = v.Source.Log.Past().CheckArchived(v.ctx, n)
 	if errors.Is(c.err, segment.ErrPayload) || errors.Is(c.err, segment.ErrHeader) { // since the blocks were read
-		c.damage = append(c.damage, &errs.CorruptionError{Path: fmt.Sprintf("wal/archive/%08d.zst", n), Segment: n, Offset: -1, Err: c.err})
+		c.damage = append(c.damage, &errs.CorruptionError{Path: fmt.Sprintf("wal/archive/%08d.zst", n), Segment: n,
+			Offset: -1, Err: c.err})
 		c.err = nil
 	}
 	return c

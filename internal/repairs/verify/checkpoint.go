@@ -51,7 +51,8 @@ func (v *Run) checkpoint() error {
 		v.marks = []wal.Mark{c.Flushed, c.Spilled, c.Attested}
 		if c.UUID != v.Source.Log.UUID() || c.SegmentSize != v.Source.Log.SegmentSize() {
 			f.Remarks |= repair.OtherLog
-			f.Offset, f.Err = int64(best)*wal.SlotSize, fmt.Errorf("the checkpoint belongs to another log (%x, segments of %d bytes)", c.UUID, c.SegmentSize)
+			f.Offset, f.Err = int64(best)*wal.SlotSize,
+				fmt.Errorf("the checkpoint belongs to another log (%x, segments of %d bytes)", c.UUID, c.SegmentSize)
 			return v.report(f)
 		}
 	}

@@ -92,7 +92,8 @@ func (r *row) contradicts(e *wal.Entry, line, indexed index.Entry) error {
 	if c, err := r.v.Decode(kind.Of(e.Key), doc); err != nil || len(c.Vector) != indexed.Dimension {
 		return nil
 	}
-	return fmt.Errorf("its index line names an embedding of %d dimensions, its document has %d", line.Dimension, indexed.Dimension)
+	return fmt.Errorf("its index line names an embedding of %d dimensions, its document has %d", line.Dimension,
+		indexed.Dimension)
 }
 
 // asIndexed is the short way for an entry whose line stands in the index, byte for byte, and names
@@ -116,7 +117,8 @@ func (r *row) asIndexed(e *wal.Entry) bool {
 	if r.indexed, ok, err = r.set.Get(r.indexed[:0], k.Section, e.Key[1:]); err != nil || !ok {
 		return false
 	}
-	if r.finished, err = index.Finish(r.finished[:0], view.Line, e.LSN, e.Time.UnixMicro()); err != nil || !bytes.Equal(r.finished, r.indexed) {
+	if r.finished, err = index.Finish(r.finished[:0], view.Line, e.LSN,
+		e.Time.UnixMicro()); err != nil || !bytes.Equal(r.finished, r.indexed) {
 		return false
 	}
 	doc, give, err := r.v.Source.Codec.Lend(r.v.ctx, &view, r.v.Source.FileLimit)
@@ -138,7 +140,8 @@ const hashMember = `"content_hash":"sha256:`
 
 func (r *row) finding(kind repair.Kind, at wal.LSN, key string, err error) repair.Finding {
 	n, offset := r.v.Source.Log.Past().Place(at)
-	f := repair.Finding{Kind: kind, Severity: repair.Lost, Path: "wal/" + segment.Name(n), Offset: offset, LSN: at, Next: repair.NextRepair, Err: err}
+	f := repair.Finding{Kind: kind, Severity: repair.Lost, Path: "wal/" + segment.Name(n), Offset: offset, LSN: at,
+		Next: repair.NextRepair, Err: err}
 	if len(key) > 1 {
 		f.ID = strings.ToValidUTF8(key[1:], "\ufffd")
 	}
@@ -199,14 +202,17 @@ func (r *row) known(e *wal.Entry, line index.Entry) error {
 			}
 			f := r.finding(repair.IndexLine, e.LSN, e.Key, errors.New("the index and the log differ about this version"))
 			f.Path, f.Offset = index.BaseName, -1
-			f.Stake, f.Severity, f.Heals, f.Next = "what lists and filters say of it", repair.Healable, repair.ByIndex, repair.NextRebuild
+			f.Stake, f.Severity, f.Heals, f.Next = "what lists and filters say of it", repair.Healable, repair.ByIndex,
+				repair.NextRebuild
 			return r.v.report(f)
 		case p.Version >= e.LSN, try == tries && r.ahead(e.LSN):
 			return nil
 		}
 		if try == tries {
-			f := r.finding(repair.EntryUnknown, e.LSN, e.Key, fmt.Errorf("the newest version that the store knows is %d", p.Version))
-			f.Stake, f.Severity, f.Heals, f.Next = "this version is not served", repair.Healable, repair.ByIndex, repair.NextRebuild
+			f := r.finding(repair.EntryUnknown, e.LSN, e.Key,
+				fmt.Errorf("the newest version that the store knows is %d", p.Version))
+			f.Stake, f.Severity, f.Heals, f.Next = "this version is not served", repair.Healable, repair.ByIndex,
+				repair.NextRebuild
 			return r.v.report(f)
 		}
 		if err := r.v.Source.CatchUp(r.v.ctx); err != nil {
@@ -236,14 +242,16 @@ func (r *row) vanished() error {
 	if err := r.v.Source.CatchUp(r.v.ctx); err != nil {
 		return err
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(r.absent), func(a, b string) int { return cmp.Compare(r.absent[a], r.absent[b]) }) {
+	for _, key := range slices.SortedFunc(maps.Keys(r.absent),
+		func(a, b string) int { return cmp.Compare(r.absent[a], r.absent[b]) }) {
 		at := r.absent[key]
 		n, _ := r.v.Source.Log.Past().Place(at)
 		p, err := r.v.Source.State.Find(key[0], key[1:])
 		if !errors.Is(err, errs.ErrNotFound) || p.Version >= at || !r.sound(n) || r.ahead(at) {
 			continue
 		}
-		f := r.finding(repair.EntryUnknown, at, key, errors.New("the index does not have it, and the log has no deletion of it"))
+		f := r.finding(repair.EntryUnknown, at, key,
+			errors.New("the index does not have it, and the log has no deletion of it"))
 		f.Stake, f.Severity, f.Heals, f.Next = "it is not served", repair.Healable, repair.ByIndex, repair.NextRebuild
 		if err := r.v.report(f); err != nil {
 			return err

@@ -66,7 +66,8 @@ func (v *Run) files() error {
 func (v *Run) folder(k *kind.Kind) error {
 	names, err := v.names[k.At]()
 	if err != nil && !places.Gone(err) {
-		return v.report(repair.Finding{Kind: KindOf(k, repair.MemoryUnreadable), Severity: repair.Lost, Path: k.Folder, Offset: -1, Err: err, Stake: "all that lies there", Next: repair.NextRepair})
+		return v.report(repair.Finding{Kind: KindOf(k, repair.MemoryUnreadable), Severity: repair.Lost, Path: k.Folder,
+			Offset: -1, Err: err, Stake: "all that lies there", Next: repair.NextRepair})
 	}
 	l := &listing{kind: k, names: names, known: make([]bool, len(names))}
 	v.total += max(int64(len(names)), v.Source.State.Live(k.Letter))
@@ -178,16 +179,19 @@ func (v *Run) unknown(k *kind.Kind, name string) error {
 	if places.Gone(err) {
 		return nil
 	}
-	out := &repair.Finding{Kind: repair.Foreign, Path: k.Folder + "/" + name, Offset: -1, Stake: "nothing of the store", Next: repair.NextRepair, Err: err}
+	out := &repair.Finding{Kind: repair.Foreign, Path: k.Folder + "/" + name, Offset: -1, Stake: "nothing of the store",
+		Next: repair.NextRepair, Err: err}
 	switch {
 	case err != nil:
 		out.Severity = repair.Healable
 	case !info.Mode.IsRegular():
-		out.Severity, out.Heals, out.Err = repair.Healable, repair.ByMoving, fmt.Errorf("a store does not follow it (%s)", info.Mode)
+		out.Severity, out.Heals, out.Err = repair.Healable, repair.ByMoving,
+			fmt.Errorf("a store does not follow it (%s)", info.Mode)
 	case strings.HasSuffix(name, jsondoc.Extension) && !strings.HasPrefix(name, ".") && !strings.HasPrefix(name, "#"):
 		return v.json(k, out, name)
 	default: // editors and tools leave such beside what they save
-		out.Heals, out.Next, out.Err = repair.ByMoving, "", fmt.Errorf("it is the file of no %s: what editors and tools leave may stay, or be removed", k.Noun)
+		out.Heals, out.Next, out.Err = repair.ByMoving, "",
+			fmt.Errorf("it is the file of no %s: what editors and tools leave may stay, or be removed", k.Noun)
 	}
 	return v.report(*out)
 }
@@ -248,7 +252,8 @@ func (v *Run) json(k *kind.Kind, out *repair.Finding, name string) error {
 
 // stranger says what a file is that no entry accounts for.
 func (v *Run) stranger(k *kind.Kind, out *repair.Finding, f *File) *repair.Finding {
-	out.Severity, out.Stake, out.Heals = repair.Healable, "the "+k.Noun+", which the store does not know", repair.ByAdoption
+	out.Severity, out.Stake, out.Heals = repair.Healable, "the "+k.Noun+", which the store does not know",
+		repair.ByAdoption
 	c, err := kind.Content{}, f.Err
 	if err == nil {
 		c, err = v.Decode(k, append([]byte(nil), f.Data...))

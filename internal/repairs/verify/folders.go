@@ -38,8 +38,10 @@ func (v *Run) temp() error {
 		if _, err := v.Source.FS.Stat(v.path("tmp", name)); places.Gone(err) || len(v.Source.Log.Processes()) > self {
 			continue
 		}
-		if err := v.report(repair.Finding{Kind: repair.Leftover, Path: "tmp/" + name, Offset: -1, Stake: "space; or an edit that was displaced at the moment of a crash",
-			Heals: repair.ByMoving, Next: repair.NextRepair, Err: fmt.Errorf("its process has ended; after an unclean end the next flush examines it")}); err != nil {
+		if err := v.report(repair.Finding{Kind: repair.Leftover, Path: "tmp/" + name, Offset: -1,
+			Stake: "space; or an edit that was displaced at the moment of a crash",
+			Heals: repair.ByMoving, Next: repair.NextRepair,
+			Err: fmt.Errorf("its process has ended; after an unclean end the next flush examines it")}); err != nil {
 			return err
 		}
 	}
@@ -57,8 +59,10 @@ func (v *Run) quarantine() error {
 	if v.sum.Quarantined == 0 {
 		return nil
 	}
-	return v.report(repair.Finding{Kind: repair.Quarantined, Path: "quarantine", Offset: -1, Stake: "what was set aside, until you have inspected it", Next: repair.NextQuarantine,
-		Err: fmt.Errorf("%s set aside, %d with a note that says why", human.Count(int(v.sum.Quarantined), "file is", "files are"), notes)})
+	return v.report(repair.Finding{Kind: repair.Quarantined, Path: "quarantine", Offset: -1,
+		Stake: "what was set aside, until you have inspected it", Next: repair.NextQuarantine,
+		Err: fmt.Errorf("%s set aside, %d with a note that says why",
+			human.Count(int(v.sum.Quarantined), "file is", "files are"), notes)})
 }
 
 // folders reports them of an open store, and names the links in backups/, which may be a
@@ -73,8 +77,9 @@ func (v *Run) folders() error {
 	for _, name := range names {
 		path := v.path("backups", name)
 		if info, err := v.Source.FS.Stat(path); err == nil && !info.Mode.IsDir() && !info.Mode.IsRegular() {
-			list = append(list, repair.Finding{Kind: repair.NotFolder, Severity: repair.Info, Path: "backups/" + name, Offset: -1,
-				Stake: "nothing: it is not entered", Err: &vfs.NotFolderError{Path: path, Mode: info.Mode}})
+			list = append(list, repair.Finding{Kind: repair.NotFolder, Severity: repair.Info, Path: "backups/" + name,
+				Offset: -1,
+				Stake:  "nothing: it is not entered", Err: &vfs.NotFolderError{Path: path, Mode: info.Mode}})
 		}
 	}
 	for _, f := range list {

@@ -74,8 +74,10 @@ func (s *vectors) pairs(c *kind.Content) *repair.Finding {
 		return nil
 	}
 	return &repair.Finding{Kind: repair.IndexMembers, Severity: repair.Healable, Path: index.BaseName, Offset: -1,
-		Err:   fmt.Errorf("the index names %d members of it, its document %d, and they are not the same", len(named), len(c.Members)),
-		Stake: "finding what a memory is in, and taking it out when it is deleted", Heals: repair.ByFiles, Next: repair.NextRebuild}
+		Err: fmt.Errorf("the index names %d members of it, its document %d, and they are not the same", len(named),
+			len(c.Members)),
+		Stake: "finding what a memory is in, and taking it out when it is deleted", Heals: repair.ByFiles,
+		Next: repair.NextRebuild}
 }
 
 // missing lists the members that are not there, in the index or since. An import
@@ -102,8 +104,10 @@ func (s *vectors) missing(c *kind.Content) *repair.Finding {
 	if n := len(gone) - len(names); n > 0 {
 		more = fmt.Sprintf(" and %d more", n)
 	}
-	return &repair.Finding{Kind: repair.AssemblyMembers, Severity: repair.Info, Path: kind.Assemblies.File(c.ID), Offset: -1,
-		Err:   fmt.Errorf("%d of its %d members are not there: %s%s", len(gone), len(c.Members), strings.Join(names, ", "), more),
+	return &repair.Finding{Kind: repair.AssemblyMembers, Severity: repair.Info, Path: kind.Assemblies.File(c.ID),
+		Offset: -1,
+		Err: fmt.Errorf("%d of its %d members are not there: %s%s", len(gone), len(c.Members), strings.Join(names, ", "),
+			more),
 		Stake: "nothing of the store: it may name what is not there yet", Heals: repair.ByTakingOut, Next: repair.NextMembers}
 }
 
@@ -138,8 +142,9 @@ func (s *vectors) composite(c *kind.Content) *repair.Finding {
 
 // compareComposite says where an assembly's composite is not the one that it should have.
 func compareComposite(c *kind.Content, want []float32) *repair.Finding {
-	f := &repair.Finding{Kind: repair.CompositeWrong, Severity: repair.Healable, Path: kind.Assemblies.File(c.ID), Offset: -1,
-		Stake: "finding the assembly by what its members say", Heals: repair.ByRecomputing, Next: repair.NextRepair}
+	f := &repair.Finding{Kind: repair.CompositeWrong, Severity: repair.Healable, Path: kind.Assemblies.File(c.ID),
+		Offset: -1,
+		Stake:  "finding the assembly by what its members say", Heals: repair.ByRecomputing, Next: repair.NextRepair}
 	has, curved := c.Group.CompositeEmbedding, c.Group.HyperbolicEmbedding
 	switch {
 	case len(has) != len(want):

@@ -55,7 +55,8 @@ func (v *Run) index() error {
 		}
 		if err := v.report(repair.Finding{
 			Kind: repair.IndexDamaged, Severity: repair.Healable, Path: path, Offset: offset, Err: err,
-			Stake: "finding and listing memories; the memories themselves are in their files", Heals: repair.ByIndex, Next: repair.NextRebuild,
+			Stake: "finding and listing memories; the memories themselves are in their files", Heals: repair.ByIndex,
+			Next: repair.NextRebuild,
 		}); err != nil {
 			return err
 		}
@@ -166,8 +167,10 @@ func (v *Run) backups() error {
 		}
 		for _, err := range distinct(faults) {
 			path, offset := view.Place(err, b.Name)
-			if err := v.report(repair.Finding{Kind: repair.BackupDamaged, Severity: repair.Healable, Path: path, Offset: offset, LSN: b.LSN, Err: err,
-				Stake: "falling back on this older index; the present one serves", Heals: repair.ByMoving, Next: repair.NextRepair}); err != nil {
+			if err := v.report(repair.Finding{Kind: repair.BackupDamaged, Severity: repair.Healable, Path: path, Offset: offset,
+				LSN: b.LSN, Err: err,
+				Stake: "falling back on this older index; the present one serves", Heals: repair.ByMoving,
+				Next: repair.NextRepair}); err != nil {
 				return err
 			}
 		}

@@ -61,7 +61,8 @@ func (v *Run) Document(k *kind.Kind, id string, line *index.Entry, swaps uint64)
 			j.Err = err
 			return j
 		}
-		if _, _, over := v.Source.State.Overlay().Get(k.Letter, id); line != nil && !over && v.Source.State.Swaps() == swaps && f.Has(line) && f.sameTime(line) {
+		if _, _, over := v.Source.State.Overlay().Get(k.Letter,
+			id); line != nil && !over && v.Source.State.Swaps() == swaps && f.Has(line) && f.sameTime(line) {
 			j.Finding, j.more = v.content(k, id, &f, line.Version)
 			return j
 		}
@@ -86,7 +87,8 @@ func (v *Run) Document(k *kind.Kind, id string, line *index.Entry, swaps uint64)
 }
 
 // compare says what is wrong with a file that may hold one of these versions.
-func (v *Run) compare(k *kind.Kind, id string, f *File, list []Standing, flushed wal.LSN) (*repair.Finding, []repair.Finding) {
+func (v *Run) compare(k *kind.Kind, id string, f *File, list []Standing,
+	flushed wal.LSN) (*repair.Finding, []repair.Finding) {
 	moved := false
 	for i := range list {
 		s := &list[i]
@@ -101,7 +103,8 @@ func (v *Run) compare(k *kind.Kind, id string, f *File, list []Standing, flushed
 		}
 	}
 	newest := &list[0]
-	if newest.Version >= flushed && (v.Source.Log.Unsettled() || places.Gone(f.Err) || v.Past.Passed(list[len(list)-1].Version, func() (index.Entry, error) { return v.Line(k, id) }, f.Has)) {
+	if newest.Version >= flushed && (v.Source.Log.Unsettled() || places.Gone(f.Err) ||
+		v.Past.Passed(list[len(list)-1].Version, func() (index.Entry, error) { return v.Line(k, id) }, f.Has)) {
 		// A flush writes it again, whatever stands there, and has passed over versions that it would have
 		// replaced. And where files cannot be exchanged the place is empty while one is replaced, for as
 		// long as the process that does it is stopped, or has been killed.
@@ -109,7 +112,8 @@ func (v *Run) compare(k *kind.Kind, id string, f *File, list []Standing, flushed
 	}
 	out := &repair.Finding{Path: k.File(id), Offset: -1, ID: id, LSN: newest.Version, Next: repair.NextRepair}
 	if moved {
-		out.Kind, out.Err = KindOf(k, repair.MemoryTime), fmt.Errorf("it was moved to %s; the bytes are right", f.Info.Mtime.UTC())
+		out.Kind, out.Err = KindOf(k, repair.MemoryTime),
+			fmt.Errorf("it was moved to %s; the bytes are right", f.Info.Mtime.UTC())
 		out.Stake, out.Heals, out.Next = "nothing: reading it takes a little longer", repair.ByAdoption, ""
 		return out, v.related(k, id, f)
 	}
@@ -135,7 +139,8 @@ func (v *Run) content(k *kind.Kind, id string, f *File, version wal.LSN) (*repai
 	if err == nil && c.ID == id {
 		return nil, v.relations(k, id, f.Hash, &c)
 	}
-	out := &repair.Finding{Kind: KindOf(k, repair.MemoryInvalid), Severity: repair.Lost, Path: k.File(id), Offset: kind.OffsetOf(err), ID: id, LSN: version,
+	out := &repair.Finding{Kind: KindOf(k, repair.MemoryInvalid), Severity: repair.Lost, Path: k.File(id),
+		Offset: kind.OffsetOf(err), ID: id, LSN: version,
 		Stake: "this " + k.Noun + ": it was stored as it stands", Heals: repair.ByHand, Next: repair.NextRepair, Err: err}
 	if err == nil {
 		out.Kind, out.Err = KindOf(k, repair.MemoryWrongID), fmt.Errorf("it holds the id %s", human.Quote(c.ID))
@@ -174,7 +179,8 @@ func (v *Run) classify(k *kind.Kind, out *repair.Finding, f *File, want *Standin
 	case err != nil:
 		out.Kind, out.Err, out.Offset, out.Stake = repair.MemoryInvalid, err, kind.OffsetOf(err), byHand(k, out, f)
 	case c.ID != out.ID:
-		out.Kind, out.Offset, out.Err, out.Stake = repair.MemoryWrongID, -1, fmt.Errorf("it holds the id %s", human.Quote(c.ID)), byHand(k, out, f)
+		out.Kind, out.Offset, out.Err, out.Stake = repair.MemoryWrongID, -1,
+			fmt.Errorf("it holds the id %s", human.Quote(c.ID)), byHand(k, out, f)
 	case v.Past.Older(want.Version, f.Has):
 		out.Kind, out.Offset, out.Err = repair.MemoryStale, -1, fmt.Errorf("it holds an older version than %d", want.Version)
 	case v.Fits(k, f.Data) != nil:
@@ -189,7 +195,8 @@ func (v *Run) classify(k *kind.Kind, out *repair.Finding, f *File, want *Standin
 // byHand says what is at stake with a file that somebody saved, and that cannot be taken
 // over as it is.
 func byHand(k *kind.Kind, out *repair.Finding, f *File) string {
-	saved := fmt.Sprintf("what was saved in it at %s: correct the file, and it is adopted", f.Info.Mtime.UTC().Format("2006-01-02 15:04:05 MST"))
+	saved := fmt.Sprintf("what was saved in it at %s: correct the file, and it is adopted",
+		f.Info.Mtime.UTC().Format("2006-01-02 15:04:05 MST"))
 	if out.Severity == repair.Lost {
 		return "this version of the " + k.Noun + ", of which no other copy is known, and " + saved
 	}

@@ -55,7 +55,8 @@ func (v *Run) log() error {
 		return err
 	}
 	r.last, _ = v.Source.Log.Past().Place(r.durable - 1)
-	spilled, _ := v.Source.Log.Past().Place(v.Source.Log.Spilled()) // after the list: what it held from here on was not recycled since
+	// after the list: what it held from here on was not recycled since
+	spilled, _ := v.Source.Log.Past().Place(v.Source.Log.Spilled())
 	r.need = min(spilled, r.last)
 	first := r.need
 	for _, s := range list {
@@ -101,7 +102,8 @@ func (r *row) within(list []wal.SegmentFile) error {
 	f := repair.Finding{
 		Kind: repair.CheckpointMark, Severity: repair.Healable, Path: "checkpoint", Offset: -1, LSN: r.durable,
 		Stake: "where recovery begins, and what it takes for damage", Heals: repair.ByLog, Next: repair.NextRepair,
-		Err: fmt.Errorf("it says that the log was durable up to %d, in %s; the newest segment is %s", r.durable, segment.Name(number), segment.Name(newest)),
+		Err: fmt.Errorf("it says that the log was durable up to %d, in %s; the newest segment is %s", r.durable,
+			segment.Name(number), segment.Name(newest)),
 	}
 	r.durable = r.v.Source.Log.Past().SegmentEnd(newest + 1)
 	return r.v.report(f)
@@ -152,7 +154,8 @@ func (r *row) segment(n uint64, prev wal.Mark) (wal.Mark, error) {
 	at, err := v.Source.Log.Past().WalkSegment(v.ctx, n, prev, end, r.visit, func(g wal.Gap) { gaps = append(gaps, g) })
 	for i := 0; i < tries && err == nil && len(gaps) > 0; i++ {
 		gaps = gaps[:0]
-		at, err = v.Source.Log.Past().WalkSegment(v.ctx, n, prev, end, func(wal.Mark, *wal.Entry) error { return nil }, func(g wal.Gap) { gaps = append(gaps, g) })
+		at, err = v.Source.Log.Past().WalkSegment(v.ctx, n, prev, end, func(wal.Mark, *wal.Entry) error { return nil },
+			func(g wal.Gap) { gaps = append(gaps, g) })
 	}
 	if places.Gone(err) {
 		return wal.Mark{}, r.missing(n)
@@ -212,7 +215,8 @@ func (r *row) missing(n uint64) error {
 	if _, err := r.v.Source.Log.Past().SegmentFile(n); !places.Gone(err) || r.released(n) && !r.older(n) {
 		return nil
 	}
-	f := repair.Finding{Kind: repair.SegmentMissing, Path: "wal/" + segment.Name(n), Offset: -1, Next: repair.NextRepair, Err: errors.New("there is no such file")}
+	f := repair.Finding{Kind: repair.SegmentMissing, Path: "wal/" + segment.Name(n), Offset: -1, Next: repair.NextRepair,
+		Err: errors.New("there is no such file")}
 	start, _ := r.bounds(n)
 	f.LSN = start
 	r.stake(&f, n, min(r.v.Source.Log.Past().SegmentEnd(n), r.durable))
@@ -266,8 +270,9 @@ func (r *row) archived(n uint64) bool {
 
 func (r *row) damaged(n uint64, g wal.Gap) error {
 	_, offset := r.v.Source.Log.Past().Place(g.At)
-	f := repair.Finding{Kind: repair.SegmentDamaged, Path: "wal/" + segment.Name(n), Offset: offset, LSN: g.At, Next: repair.NextRepair,
-		Err: fmt.Errorf("%d bytes hold no frame of this log: %w", g.To-g.At, g.Err)}
+	f := repair.Finding{Kind: repair.SegmentDamaged, Path: "wal/" + segment.Name(n), Offset: offset, LSN: g.At,
+		Next: repair.NextRepair,
+		Err:  fmt.Errorf("%d bytes hold no frame of this log: %w", g.To-g.At, g.Err)}
 	r.stake(&f, n, g.To)
 	return r.v.report(f)
 }
@@ -282,7 +287,8 @@ func (r *row) unmet() error {
 		err := r.v.report(repair.Finding{
 			Kind: repair.CheckpointMark, Severity: repair.Healable, Path: "checkpoint", Offset: -1, LSN: m.LSN,
 			Stake: "where recovery begins, and what it takes for damage", Heals: repair.ByLog, Next: repair.NextRepair,
-			Err: fmt.Errorf("its mark %d is not the end of the frame that ends at byte %d of %s", m.LSN, offset+1, segment.Name(n)),
+			Err: fmt.Errorf("its mark %d is not the end of the frame that ends at byte %d of %s", m.LSN, offset+1,
+				segment.Name(n)),
 		})
 		if err != nil {
 			return err
@@ -297,13 +303,15 @@ func (v *Run) besideSegments(names []string) error {
 		if places.InLog(name) {
 			continue
 		}
-		f := repair.Finding{Kind: repair.Foreign, Severity: repair.Healable, Path: "wal/" + name, Offset: -1, Err: errors.New("the log has no such file"),
+		f := repair.Finding{Kind: repair.Foreign, Severity: repair.Healable, Path: "wal/" + name, Offset: -1,
+			Err:   errors.New("the log has no such file"),
 			Stake: "nothing of this store", Heals: repair.ByMoving, Next: repair.NextRepair}
 		if pid, ok := preparing(name); ok {
 			if slices.Contains(v.Source.Log.Processes(), pid) {
 				continue // at work
 			}
-			f.Kind, f.Severity, f.Err = repair.Leftover, repair.Info, fmt.Errorf("process %d did not finish it; the next open removes it", pid)
+			f.Kind, f.Severity, f.Err = repair.Leftover, repair.Info,
+				fmt.Errorf("process %d did not finish it; the next open removes it", pid)
 		}
 		if _, err := v.Source.FS.Stat(v.path("wal", name)); places.Gone(err) {
 			continue

@@ -80,8 +80,9 @@ func Misshapen(fsys vfs.FS, dir string) (list []repair.Finding, err error) {
 
 // wrongKind is the finding of one such place.
 func wrongKind(rel string, info vfs.Info) repair.Finding {
-	f := repair.Finding{Kind: repair.WrongKind, Severity: repair.Healable, Path: rel, Offset: -1, Heals: repair.ByMoving, Next: repair.NextRepair,
-		Err: &vfs.NotRegularError{Path: rel, Mode: info.Mode}, Stake: "what belongs there; nothing in it was examined"}
+	f := repair.Finding{Kind: repair.WrongKind, Severity: repair.Healable, Path: rel, Offset: -1, Heals: repair.ByMoving,
+		Next: repair.NextRepair,
+		Err:  &vfs.NotRegularError{Path: rel, Mode: info.Mode}, Stake: "what belongs there; nothing in it was examined"}
 	if info.Mode.IsRegular() {
 		f.Err = fmt.Errorf("%w: %d bytes, limit %d", errs.ErrTooLarge, info.Size, places.Limit(rel))
 	}

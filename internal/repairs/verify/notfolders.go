@@ -17,11 +17,13 @@ func NotFolders(fsys vfs.FS, dir string) (list []repair.Finding, blocked bool) {
 		if err != nil || info.Mode.IsDir() {
 			return false, err == nil
 		}
-		f := repair.Finding{Kind: repair.NotFolder, Severity: repair.Healable, Path: rel, Offset: -1, Heals: repair.ByMoving, Next: repair.NextRepair,
-			Err: &vfs.NotFolderError{Path: path, Mode: info.Mode}, Stake: "nothing: it is made again"}
+		f := repair.Finding{Kind: repair.NotFolder, Severity: repair.Healable, Path: rel, Offset: -1, Heals: repair.ByMoving,
+			Next: repair.NextRepair,
+			Err:  &vfs.NotFolderError{Path: path, Mode: info.Mode}, Stake: "nothing: it is made again"}
 		switch {
 		case places.Sole(rel):
-			f.Stake = "what should be there: if it leads to a folder of yours, put that in its place; repair heals from what else there is"
+			f.Stake = "what should be there: if it leads to a folder of yours, put that in its place; repair heals from what " +
+				"else there is"
 		case rel == "quarantine" || rel == "backups":
 			f.Stake = "what was kept there before"
 		case rel == "wal/archive":

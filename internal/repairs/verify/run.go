@@ -104,7 +104,8 @@ func (v *Run) beside(part func(*Run) error) (wait func(listening bool) error) {
 		err := <-ended
 		cancel()
 		v.sum.Vectors = max(v.sum.Vectors, other.sum.Vectors)
-		v.sum.Segments, v.sum.Archived, v.sum.Entries, v.sum.Bytes = v.sum.Segments+other.sum.Segments, v.sum.Archived+other.sum.Archived,
+		v.sum.Segments, v.sum.Archived, v.sum.Entries, v.sum.Bytes = v.sum.Segments+other.sum.Segments,
+			v.sum.Archived+other.sum.Archived,
 			v.sum.Entries+other.sum.Entries, v.sum.Bytes+other.sum.Bytes
 		if !listening {
 			return nil
@@ -219,6 +220,7 @@ func (v *Run) config() error {
 	}
 	return v.report(repair.Finding{
 		Kind: repair.ConfigInvalid, Severity: repair.Healable, Path: "config.json", Offset: -1, Err: err,
-		Stake: "limits and intervals: the last valid ones or the defaults apply", Heals: repair.ByDefaults, Next: repair.NextRepair,
+		Stake: "limits and intervals: the last valid ones or the defaults apply", Heals: repair.ByDefaults,
+		Next: repair.NextRepair,
 	})
 }

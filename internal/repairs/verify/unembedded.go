@@ -59,8 +59,10 @@ func (v *Run) reportUnembedded() error {
 		more = ", …"
 	}
 	return v.report(repair.Finding{
-		Kind: repair.EmbeddingsPending, Severity: repair.Info, Path: vector.BaseMapping, Offset: -1, Heals: repair.ByEmbedding, Next: repair.NextReindex + " --missing",
-		Stake: "finding them by vector: the embedder has not embedded them yet, or refuses them (a changed text is tried at once)",
-		Err:   fmt.Errorf("memories with a content and no embedding: %d (%s%s)", u.count, strings.Join(names, ", "), more),
+		Kind: repair.EmbeddingsPending, Severity: repair.Info, Path: vector.BaseMapping, Offset: -1,
+		Heals: repair.ByEmbedding, Next: repair.NextReindex + " --missing",
+		Stake: "finding them by vector: the embedder has not embedded them yet, or refuses them (a changed text is tried " +
+			"at once)",
+		Err: fmt.Errorf("memories with a content and no embedding: %d (%s%s)", u.count, strings.Join(names, ", "), more),
 	})
 }

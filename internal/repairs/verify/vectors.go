@@ -28,7 +28,8 @@ func (v *Run) vectorFiles() error {
 				return errors.Join(err, set.Release())
 			}
 			if set.LSN() > v.Source.Log.Durable() {
-				err = &errs.CorruptionError{Path: vector.BaseMapping, Offset: -1, Err: fmt.Errorf("it covers the log up to %d, which ends at %d", set.LSN(), v.Source.Log.Durable())}
+				err = &errs.CorruptionError{Path: vector.BaseMapping, Offset: -1,
+					Err: fmt.Errorf("it covers the log up to %d, which ends at %d", set.LSN(), v.Source.Log.Durable())}
 			}
 		}
 		if err != nil {
@@ -58,7 +59,8 @@ func (v *Run) vectorFiles() error {
 		path, offset := view.Place(err, vector.BaseMapping)
 		if err := v.report(repair.Finding{
 			Kind: repair.VectorsDamaged, Severity: repair.Healable, Path: path, Offset: offset, Err: err,
-			Stake: "searching by vector; the embeddings themselves are in their documents", Heals: repair.ByDocuments, Next: repair.NextRepair,
+			Stake: "searching by vector; the embeddings themselves are in their documents", Heals: repair.ByDocuments,
+			Next: repair.NextRepair,
 		}); err != nil {
 			return err
 		}
@@ -196,21 +198,26 @@ func (s *vectors) line(k *kind.Kind, id string, line *index.Entry, embedding *[]
 	if row != nil {
 		s.has[k.At].Add(1)
 	}
-	out := &repair.Finding{Path: vector.BaseMapping, Offset: -1, ID: id, LSN: line.Version, Severity: repair.Healable, Heals: repair.ByDocuments, Next: repair.NextRepair,
+	out := &repair.Finding{Path: vector.BaseMapping, Offset: -1, ID: id, LSN: line.Version, Severity: repair.Healable,
+		Heals: repair.ByDocuments, Next: repair.NextRepair,
 		Stake: "finding the " + k.Noun + " by its vector"}
 	switch {
 	case embedding != nil && dims != len(*embedding):
 		out.Kind, out.Path, out.Heals, out.Next = repair.IndexLine, index.BaseName, repair.ByIndex, repair.NextRebuild
 		out.Err = fmt.Errorf("its line names an embedding of %d dimensions, its document has %d", dims, len(*embedding))
 	case dims == 0 && row != nil:
-		out.Kind, out.Err = repair.VectorGhost, fmt.Errorf("vector %d is of %s %s, which has no embedding", number, k.Noun, human.Quote(id))
+		out.Kind, out.Err = repair.VectorGhost,
+			fmt.Errorf("vector %d is of %s %s, which has no embedding", number, k.Noun, human.Quote(id))
 	case dims > 0 && dims != s.set.Dim() && s.set.Exists():
-		out.Kind, out.Severity, out.Heals, out.Next, out.Path = repair.VectorMisfit, repair.Info, repair.ByHand, "", k.File(id)
-		out.Err = fmt.Errorf("its embedding has %d dimensions, the vectors of this store have %d: it has none", dims, s.set.Dim())
+		out.Kind, out.Severity, out.Heals, out.Next, out.Path = repair.VectorMisfit, repair.Info, repair.ByHand, "",
+			k.File(id)
+		out.Err = fmt.Errorf("its embedding has %d dimensions, the vectors of this store have %d: it has none", dims,
+			s.set.Dim())
 		if row == nil {
 			break
 		}
-		out.Kind, out.Severity, out.Heals, out.Next, out.Path = repair.VectorStale, repair.Healable, repair.ByDocuments, repair.NextRepair, vector.BaseMapping
+		out.Kind, out.Severity, out.Heals, out.Next, out.Path = repair.VectorStale, repair.Healable, repair.ByDocuments,
+			repair.NextRepair, vector.BaseMapping
 		out.Err = fmt.Errorf("vector %d is not its embedding, which has %d dimensions", number, dims)
 	case dims > 0 && row == nil:
 		if s.lacking.Add(1); !s.known {
@@ -223,7 +230,8 @@ func (s *vectors) line(k *kind.Kind, id string, line *index.Entry, embedding *[]
 		if s.lacking.Add(1); !s.known {
 			return nil
 		}
-		out.Kind, out.Err = repair.VectorStale, fmt.Errorf("it has vector %d, its embedding is %d", number, line.VectorNumber())
+		out.Kind, out.Err = repair.VectorStale,
+			fmt.Errorf("it has vector %d, its embedding is %d", number, line.VectorNumber())
 	case embedding == nil || bytes.Equal(s.set.Metric().Row(nil, *embedding), row):
 		return nil
 	case !s.known && line.VectorID != 0 && line.Version >= s.set.LSN():
@@ -255,8 +263,10 @@ func (s *vectors) ghosts(k *kind.Kind) error {
 			s.lacking.Add(1)
 			return nil
 		}
-		return v.report(repair.Finding{Kind: repair.VectorGhost, Severity: repair.Healable, Path: vector.BaseMapping, Offset: -1, ID: id,
-			Stake: "a search may find a missing memory", Heals: repair.ByDocuments, Next: repair.NextRepair, Err: fmt.Errorf("vector %d has no %s", number, k.Noun)})
+		return v.report(repair.Finding{Kind: repair.VectorGhost, Severity: repair.Healable, Path: vector.BaseMapping,
+			Offset: -1, ID: id,
+			Stake: "a search may find a missing memory", Heals: repair.ByDocuments, Next: repair.NextRepair,
+			Err: fmt.Errorf("vector %d has no %s", number, k.Noun)})
 	})
 	if errors.Is(err, errs.ErrCorrupt) {
 		return nil // told by vectorFiles
@@ -272,12 +282,14 @@ func (s *vectors) completeness() error {
 	}
 	v := s.v
 	f := repair.Finding{Kind: repair.VectorsBehind, Severity: repair.Healable, Path: vector.BaseMapping, Offset: -1,
-		Stake: "searching by vector, until the next search or flush makes them again", Heals: repair.ByDocuments, Next: repair.NextRepair}
+		Stake: "searching by vector, until the next search or flush makes them again", Heals: repair.ByDocuments,
+		Next: repair.NextRepair}
 	switch {
 	case s.set == nil || s.embedded.Load() == 0:
 		return nil
 	case s.changing():
-		f.Kind, f.Severity, f.Stake = repair.VectorsPending, repair.Info, "nothing: until a re-embedding has ended, vectors and documents are not compared"
+		f.Kind, f.Severity, f.Stake = repair.VectorsPending, repair.Info,
+			"nothing: until a re-embedding has ended, vectors and documents are not compared"
 		f.Err = errors.New("the model was changed, and the index has documents by the previous one")
 		if f.Next = repair.NextFlush; s.v.Source.State.Model().Switching() {
 			f.Next = repair.NextReindex
@@ -285,9 +297,11 @@ func (s *vectors) completeness() error {
 	case s.behind != 0 && !s.set.Exists():
 		f.Err = fmt.Errorf("there are no vectors; the index was written with those of %d", s.behind)
 	case s.behind != 0:
-		f.LSN, f.Err = s.set.LSN(), fmt.Errorf("these vectors are of %d; the index was written with those of %d", s.set.LSN(), s.behind)
+		f.LSN, f.Err = s.set.LSN(), fmt.Errorf("these vectors are of %d; the index was written with those of %d", s.set.LSN(),
+			s.behind)
 	case !s.known && s.lacking.Load() > 0:
-		f.Kind, f.Severity, f.Stake = repair.VectorsPending, repair.Info, "nothing: the next search by vector, or memctl flush, makes them complete"
+		f.Kind, f.Severity, f.Stake = repair.VectorsPending, repair.Info,
+			"nothing: the next search by vector, or memctl flush, makes them complete"
 		f.Err = fmt.Errorf("%s not made yet", human.Count(int(s.lacking.Load()), "vector is", "vectors are"))
 		f.Next = ""
 	default:

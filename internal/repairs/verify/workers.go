@@ -126,8 +126,9 @@ func (v *Run) entry(job *entryJob, swaps uint64, buf *[]byte) Judged {
 	if line.Filepath != job.kind.Folder+"/"+job.name && !v.indexBad {
 		return Judged{Finding: &repair.Finding{
 			Kind: repair.IndexLine, Severity: repair.Healable, Path: index.BaseName, Offset: -1, ID: job.id, LSN: line.Version,
-			Stake: "other programs that take file names from the index; the store finds the file", Heals: repair.ByIndex, Next: repair.NextRebuild,
-			Err: fmt.Errorf("its line names the file %s, not %s", human.Quote(line.Filepath), job.kind.File(job.id)),
+			Stake: "other programs that take file names from the index; the store finds the file", Heals: repair.ByIndex,
+			Next: repair.NextRebuild,
+			Err:  fmt.Errorf("its line names the file %s, not %s", human.Quote(line.Filepath), job.kind.File(job.id)),
 		}}
 	}
 	if j, ok := v.glance(job, &line, swaps, buf); ok {

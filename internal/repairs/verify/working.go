@@ -25,7 +25,8 @@ func (v *Run) scopes() error {
 	folder := docfile.Layout{FS: v.Source.FS, Root: v.Source.Dir}.Folder(places.Working)
 	names, err := folder.Names()
 	if err != nil && !places.Gone(err) {
-		return v.report(repair.Finding{Kind: repair.WorkingDamaged, Severity: repair.Lost, Path: places.Working, Offset: -1, Err: err, Stake: "all that lies there", Next: repair.NextRepair})
+		return v.report(repair.Finding{Kind: repair.WorkingDamaged, Severity: repair.Lost, Path: places.Working, Offset: -1,
+			Err: err, Stake: "all that lies there", Next: repair.NextRepair})
 	}
 	slices.Sort(names)
 	logged := map[string]string{} // file name: key
@@ -59,7 +60,8 @@ func (v *Run) scopes() error {
 // scope judges one file, and what the log has of its scope where that is known.
 func (v *Run) scope(folder *docfile.Folder, name, key string) error {
 	for try := 0; ; try++ {
-		out := repair.Finding{Severity: repair.Healable, Path: places.Working + "/" + name, Offset: -1, Next: repair.NextRepair}
+		out := repair.Finding{Severity: repair.Healable, Path: places.Working + "/" + name, Offset: -1,
+			Next: repair.NextRepair}
 		f, ok := v.scopeFile(folder, name, key, &out)
 		if key != "" {
 			rests, err := v.rests(key, f)
@@ -94,10 +96,12 @@ func (v *Run) scopeFile(folder *docfile.Folder, name, key string, out *repair.Fi
 	case places.Gone(err):
 		return nil, true
 	case err == nil && !info.Mode.IsRegular():
-		out.Kind, out.Heals, out.Err = repair.Foreign, repair.ByMoving, fmt.Errorf("a store does not follow it (%s)", info.Mode)
+		out.Kind, out.Heals, out.Err = repair.Foreign, repair.ByMoving,
+			fmt.Errorf("a store does not follow it (%s)", info.Mode)
 		return nil, false
 	case !strings.HasSuffix(name, jsondoc.Extension):
-		out.Kind, out.Severity, out.Heals, out.Err = repair.Foreign, repair.Info, repair.ByMoving, errors.New("it is the file of no scope")
+		out.Kind, out.Severity, out.Heals, out.Err = repair.Foreign, repair.Info, repair.ByMoving,
+			errors.New("it is the file of no scope")
 		return nil, false
 	}
 	doc, _, err := folder.Read(name, places.DocumentMost)
@@ -109,14 +113,16 @@ func (v *Run) scopeFile(folder *docfile.Folder, name, key string, out *repair.Fi
 		f, err = working.DecodeFile(doc)
 	}
 	if err != nil {
-		out.Kind, out.ID, out.Severity, out.Stake, out.Heals, out.Err = repair.WorkingDamaged, key, repair.Lost, "what the scope held", repair.ByArchive, err
+		out.Kind, out.ID, out.Severity, out.Stake, out.Heals, out.Err = repair.WorkingDamaged, key, repair.Lost,
+			"what the scope held", repair.ByArchive, err
 		return nil, false
 	}
 	v.sum.Bytes += int64(len(doc))
 	out.ID = f.Scope.Key()
 	switch {
 	case kind.Scopes.FileName(out.ID) != name:
-		out.Kind, out.Heals, out.Err = repair.Misplaced, repair.ByMoving, fmt.Errorf("the file of this scope is %s/%s", places.Working, kind.Scopes.FileName(out.ID))
+		out.Kind, out.Heals, out.Err = repair.Misplaced, repair.ByMoving,
+			fmt.Errorf("the file of this scope is %s/%s", places.Working, kind.Scopes.FileName(out.ID))
 		return f, false
 	case !f.Intact:
 		out.Kind, out.Severity, out.Heals, out.Next = repair.WorkingEdited, repair.Info, repair.ByAdoption, ""

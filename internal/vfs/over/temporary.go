@@ -22,7 +22,8 @@ const (
 
 // Temporary lays a new folder of the system's temporary one over dir; remove takes it away again. known
 // reports whether a store gives a name to one of its files. wait bounds the waits for leases: see vfs.Patient.
-func Temporary(dir string, known func(rel string, folder bool) bool, wait time.Duration) (over *FS, remove func() error, err error) {
+func Temporary(dir string, known func(rel string, folder bool) bool,
+	wait time.Duration) (over *FS, remove func() error, err error) {
 	sweep(os.TempDir(), known)
 	temp, err := vfs.MkdirTemp("", prefix)
 	if err != nil {

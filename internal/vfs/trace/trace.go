@@ -81,7 +81,8 @@ func Format(op *Op, root string, err error) string {
 
 // reason is an error in words that are the same on every system.
 func reason(err error) string {
-	for _, known := range []error{fs.ErrNotExist, fs.ErrExist, fs.ErrPermission, fs.ErrClosed, errors.ErrUnsupported, io.EOF} {
+	for _, known := range []error{fs.ErrNotExist, fs.ErrExist, fs.ErrPermission, fs.ErrClosed, errors.ErrUnsupported,
+		io.EOF} {
 		if errors.Is(err, known) {
 			return known.Error()
 		}

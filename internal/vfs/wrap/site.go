@@ -36,7 +36,8 @@ func (s *sites) caller() string {
 func name(pc uintptr) string {
 	f, _ := runtime.CallersFrames([]uintptr{pc}).Next()
 	test := strings.HasSuffix(f.File, "_test.go")
-	if strings.Contains(f.Function, "/internal/vfs") && !test || strings.HasPrefix(f.Function, "runtime.") || strings.HasPrefix(f.Function, "io.") {
+	if strings.Contains(f.Function, "/internal/vfs") && !test || strings.HasPrefix(f.Function, "runtime.") ||
+		strings.HasPrefix(f.Function, "io.") {
 		return ""
 	}
 	dir, file := path.Split(f.File)

@@ -61,7 +61,8 @@ const (
 // Next takes the first of those that may go, which belongs to the caller until release. It
 // is nil when there is nobody; busy says then that another commit of this process has taken
 // one that would do.
-func (x *Evictions) Next(ctx context.Context, cs *Counts, session string, spared func(id string) bool) (c *Candidate, busy bool, err error) {
+func (x *Evictions) Next(ctx context.Context, cs *Counts, session string,
+	spared func(id string) bool) (c *Candidate, busy bool, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if p := LimitsOf(cs.engine.Settings().Now()); p != nil && p.At != x.policy {

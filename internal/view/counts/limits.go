@@ -102,7 +102,8 @@ func (cs *Counts) PutTotals(session string) Sum {
 // Refusal is the error of a write that a limit does not admit.
 func (d *Demand) Refusal() error {
 	o := d.Over()
-	e := &errs.LimitError{Session: d.Session, What: "memories", Setting: "max_memories", Limit: d.Limit.N, Have: d.Have.N, Add: d.Add.N}
+	e := &errs.LimitError{Session: d.Session, What: "memories", Setting: "max_memories", Limit: d.Limit.N, Have: d.Have.N,
+		Add: d.Add.N}
 	if o.N == 0 {
 		e.What, e.Setting, e.Limit, e.Have, e.Add = "bytes", "max_bytes", d.Limit.Bytes, d.Have.Bytes, d.Add.Bytes
 	}

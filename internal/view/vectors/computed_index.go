@@ -77,7 +77,8 @@ func (vs *Vectors) computed(ctx context.Context, model *index.Model, id string) 
 }
 
 // ComputedFor is that of a memory with a content.
-func (vs *Vectors) ComputedFor(ctx context.Context, model *index.Model, id string, sum [32]byte) ([]float32, bool, error) {
+func (vs *Vectors) ComputedFor(ctx context.Context, model *index.Model, id string,
+	sum [32]byte) ([]float32, bool, error) {
 	if !model.Switching() {
 		return nil, false, nil
 	}

@@ -37,7 +37,8 @@ var errOtherDimension = fmt.Errorf("%w: memctl reindex changes the model of all 
 // OtherDimension refuses a vector of another dimension than the store's, and says
 // what is going on where the store's model is being changed.
 func (vs *Vectors) OtherDimension(field string, got, dim int) error {
-	err := error(&errs.FieldError{Field: field, Value: fmt.Sprintf("of %d dimensions", got), Limit: fmt.Sprintf("%d dimensions, as the store's", dim), Err: errOtherDimension})
+	err := error(&errs.FieldError{Field: field, Value: fmt.Sprintf("of %d dimensions", got),
+		Limit: fmt.Sprintf("%d dimensions, as the store's", dim), Err: errOtherDimension})
 	model := vs.Model()
 	if model.Next == "" && !model.Switching() {
 		return err

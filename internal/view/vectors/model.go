@@ -56,7 +56,8 @@ func (vs *Vectors) SetModel(ctx context.Context, was index.Model, c state.Change
 
 // olderVector is the vector that counts for a version which Older says has an older
 // model's; nil for none.
-func (vs *Vectors) olderVector(ctx context.Context, model *index.Model, k *engine.Kind, id string, at wal.LSN) ([]float32, error) {
+func (vs *Vectors) olderVector(ctx context.Context, model *index.Model, k *engine.Kind, id string,
+	at wal.LSN) ([]float32, error) {
 	var found ComputedVector
 	if k == vs.engine.Kinds().Memories {
 		c, ok, err := vs.computed(ctx, model, id)
@@ -117,7 +118,8 @@ func (vs *Vectors) parsedVersion(ctx context.Context, k *engine.Kind, id string,
 }
 
 // NewestVector is the vector that counts for the newest version of a memory.
-func (vs *Vectors) NewestVector(ctx context.Context, model *index.Model, id string) (v []float32, older bool, err error) {
+func (vs *Vectors) NewestVector(ctx context.Context, model *index.Model,
+	id string) (v []float32, older bool, err error) {
 	if !model.Switching() {
 		return nil, false, nil
 	}
@@ -145,7 +147,8 @@ func (vs *Vectors) NewestVector(ctx context.Context, model *index.Model, id stri
 
 // EmbeddingNow is the embedding that counts for a document as it was read: its own, or
 // what stands for an older model's.
-func (vs *Vectors) EmbeddingNow(ctx context.Context, model *index.Model, k *engine.Kind, id string, at wal.LSN, own []float32) ([]float32, error) {
+func (vs *Vectors) EmbeddingNow(ctx context.Context, model *index.Model, k *engine.Kind, id string, at wal.LSN,
+	own []float32) ([]float32, error) {
 	if !model.Switching() {
 		return own, nil
 	}

@@ -18,7 +18,8 @@ import (
 // begins again; behind it searches live on the file, so that a copy without them takes its place.
 // What could not be overwritten is added to left, and to unlinked, by name, where it went all the
 // same.
-func (vs *Vectors) PurgeComputed(ctx context.Context, _ *wal.Held, ids []string, left *[]error, unlinked *[]string) error {
+func (vs *Vectors) PurgeComputed(ctx context.Context, _ *wal.Held, ids []string, left *[]error,
+	unlinked *[]string) error {
 	if model := vs.Model(); !model.Switching() {
 		return vs.WipeComputed(left)
 	}

@@ -26,7 +26,8 @@ import (
 //
 // They are derived: when they cannot be written the index goes on without, and says that it is
 // unknown which are complete. A caller that needs them then compares.
-func (vs *Vectors) Spill(ctx context.Context, held *wal.Held, idx *index.Set, to wal.Mark, list []index.Change, always bool, target *index.Target) error {
+func (vs *Vectors) Spill(ctx context.Context, held *wal.Held, idx *index.Set, to wal.Mark, list []index.Change,
+	always bool, target *index.Target) error {
 	at, dim, err := vs.Write(ctx, held, idx, to, list, always)
 	switch {
 	case err == nil:
@@ -53,7 +54,8 @@ func (vs *Vectors) Complete(ctx context.Context) error {
 
 // CompleteBy has the vectors written as of now, under flush.lock, and
 // remembers that they are complete as of then.
-func (vs *Vectors) CompleteBy(ctx context.Context, write func(*wal.Held, *index.Set, wal.Mark, []index.Change) (wal.LSN, error)) error {
+func (vs *Vectors) CompleteBy(ctx context.Context,
+	write func(*wal.Held, *index.Set, wal.Mark, []index.Change) (wal.LSN, error)) error {
 	held, err := vs.engine.Log().LockFlush(ctx)
 	if err != nil {
 		return err
@@ -70,7 +72,8 @@ func (vs *Vectors) CompleteBy(ctx context.Context, write func(*wal.Held, *index.
 }
 
 // completeOver is CompleteBy over the index that is mapped.
-func (vs *Vectors) completeOver(ctx context.Context, held *wal.Held, write func(*wal.Held, *index.Set, wal.Mark, []index.Change) (wal.LSN, error)) error {
+func (vs *Vectors) completeOver(ctx context.Context, held *wal.Held,
+	write func(*wal.Held, *index.Set, wal.Mark, []index.Change) (wal.LSN, error)) error {
 	idx := vs.engine.State().Set()
 	if idx == nil {
 		return errs.ErrClosed
@@ -111,10 +114,13 @@ func (vs *Vectors) Merge(ctx context.Context, held *wal.Held) error {
 
 // Write makes the vectors complete as of a mark, by writing no more than
 // has changed, and returns the LSN of those that are, and their dimension.
-func (vs *Vectors) Write(ctx context.Context, held *wal.Held, idx *index.Set, to wal.Mark, list []index.Change, always bool) (wal.LSN, int, error) {
+func (vs *Vectors) Write(ctx context.Context, held *wal.Held, idx *index.Set, to wal.Mark, list []index.Change,
+	always bool) (wal.LSN, int, error) {
 	// What an index from before a change of the model says holds no longer (Cover): vectors may
 	// be due by this one, and a search may have written some, which the deletions in list end.
-	if at, dim, known := index.Vectors(idx); known && at == 0 && !always && !vs.damaged.Load() && !anyVector(list) && idx.LSN() > vs.Model().Since {
+	if at, dim,
+		known := index.Vectors(idx); known && at == 0 && !always && !vs.damaged.Load() && !anyVector(list) &&
+		idx.LSN() > vs.Model().Since {
 		return 0, dim, nil // there is none, and none came
 	}
 	set, why := vs.Load(nil)
@@ -155,7 +161,8 @@ func (vs *Vectors) dropOlderVectors() error {
 	if err := set.Release(); err != nil || !older {
 		return err
 	}
-	return vs.engine.Env().IOError("removing", filepath.Join(vs.engine.Env().Dir, vector.Folder), vector.Remove(vs.engine.Env().FS, vs.engine.Env().Dir))
+	return vs.engine.Env().IOError("removing", filepath.Join(vs.engine.Env().Dir, vector.Folder),
+		vector.Remove(vs.engine.Env().FS, vs.engine.Env().Dir))
 }
 
 // WriteOver writes over the existing vectors, or, where why says that they cannot be used, all of
@@ -163,7 +170,8 @@ func (vs *Vectors) dropOlderVectors() error {
 //
 // A switch to another model may end meanwhile, and what was computed for it is let go then: the
 // documents have it. They are behind the mark, so it begins again as of what is applied now.
-func (vs *Vectors) WriteOver(ctx context.Context, held *wal.Held, set *vector.Set, why error, idx *index.Set, to wal.Mark, list []index.Change, always bool) (wal.LSN, int, error) {
+func (vs *Vectors) WriteOver(ctx context.Context, held *wal.Held, set *vector.Set, why error, idx *index.Set,
+	to wal.Mark, list []index.Change, always bool) (wal.LSN, int, error) {
 	for tries := 0; ; tries++ {
 		at, dim, err := vs.tryWriteOver(ctx, held, set, why, idx, to, list, always)
 		if !errors.Is(err, ErrBehind) || tries == 3 || ctx.Err() != nil {
@@ -176,7 +184,8 @@ func (vs *Vectors) WriteOver(ctx context.Context, held *wal.Held, set *vector.Se
 	}
 }
 
-func (vs *Vectors) tryWriteOver(ctx context.Context, _ *wal.Held, set *vector.Set, why error, idx *index.Set, to wal.Mark, list []index.Change, always bool) (wal.LSN, int, error) {
+func (vs *Vectors) tryWriteOver(ctx context.Context, _ *wal.Held, set *vector.Set, why error, idx *index.Set,
+	to wal.Mark, list []index.Change, always bool) (wal.LSN, int, error) {
 	if why != nil {
 		set = vector.Empty()
 	}
@@ -186,7 +195,8 @@ func (vs *Vectors) tryWriteOver(ctx context.Context, _ *wal.Held, set *vector.Se
 	}
 	_, complete := vs.Cover(set, idx)
 	complete = complete && why == nil
-	if set.LSN() > to.LSN || model.Since >= to.LSN { // a search made them complete, and the round takes a part only; or what makes them has changed since
+	// a search made them complete, and the round takes a part only; or what makes them has changed since
+	if set.LSN() > to.LSN || model.Since >= to.LSN {
 		if complete && set.LSN() > to.LSN {
 			return set.LSN(), set.Dim(), nil
 		}
@@ -216,8 +226,11 @@ func (vs *Vectors) tryWriteOver(ctx context.Context, _ *wal.Held, set *vector.Se
 		return 0, 0, err
 	}
 	target := vector.Target{
-		FS: vs.engine.Env().FS, Dir: vs.engine.Env().Dir, Temp: filepath.Join(vs.engine.Env().Dir, "tmp", "index."+vs.engine.Token()+".vectors"), Perm: vs.engine.Env().FileMode, FolderPerm: vs.engine.Env().FolderMode,
-		Store: uuid.UUID(vs.engine.Log().UUID()).String(), LSN: to.LSN, Chain: to.Sum, Now: vs.engine.Env().Clock(), Metric: metric, Dim: p.dim, Model: vs.Recorded(set),
+		FS: vs.engine.Env().FS, Dir: vs.engine.Env().Dir,
+		Temp: filepath.Join(vs.engine.Env().Dir, "tmp", "index."+vs.engine.Token()+".vectors"),
+		Perm: vs.engine.Env().FileMode, FolderPerm: vs.engine.Env().FolderMode,
+		Store: uuid.UUID(vs.engine.Log().UUID()).String(), LSN: to.LSN, Chain: to.Sum, Now: vs.engine.Env().Clock(),
+		Metric: metric, Dim: p.dim, Model: vs.Recorded(set),
 	}
 	write := vector.WriteDelta
 	// Over a base as of the same position there is no delta: nothing was written since, but the
@@ -227,14 +240,17 @@ func (vs *Vectors) tryWriteOver(ctx context.Context, _ *wal.Held, set *vector.Se
 	}
 	w, err := write(set, target, plan)
 	if err != nil {
-		return 0, 0, fmt.Errorf("writing the vectors: %w", vs.engine.Env().IOError("writing", filepath.Join(vs.engine.Env().Dir, vector.Folder), err))
+		return 0, 0, fmt.Errorf("writing the vectors: %w",
+			vs.engine.Env().IOError("writing", filepath.Join(vs.engine.Env().Dir, vector.Folder), err))
 	}
 	took := vs.engine.Env().Clock().Sub(began)
 	if why != nil {
 		vs.engine.Env().Logger.Warn("the vectors were rebuilt", "why", why, "vectors", w.Vectors)
-		vs.engine.Env().Event(env.Event{Kind: env.EventVectorsRebuilt, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: int(w.Vectors), Took: took, Err: why})
+		vs.engine.Env().Event(env.Event{Kind: env.EventVectorsRebuilt, Path: w.Name, LSN: w.LSN, Bytes: w.Size,
+			Count: int(w.Vectors), Took: took, Err: why})
 	} else {
-		vs.engine.Env().Event(env.Event{Kind: env.EventVectors, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: int(w.Vectors), Took: took})
+		vs.engine.Env().Event(env.Event{Kind: env.EventVectors, Path: w.Name, LSN: w.LSN, Bytes: w.Size,
+			Count: int(w.Vectors), Took: took})
 	}
 	return w.LSN, p.dim, nil
 }

@@ -232,7 +232,8 @@ func (vs *Vectors) openView(ctx context.Context) error {
 		}
 		switch err := vs.Complete(ctx); {
 		case err == nil:
-		case ctx.Err() != nil, errors.Is(err, errs.ErrClosed), errors.Is(err, errs.ErrTruncated), errors.Is(err, engine.ErrMoved):
+		case ctx.Err() != nil, errors.Is(err, errs.ErrClosed), errors.Is(err, errs.ErrTruncated),
+			errors.Is(err, engine.ErrMoved):
 			return err
 		default:
 			vs.engine.Env().Logger.Warn("the vectors could not be made complete; this search has the rest in memory", "err", err)
@@ -342,7 +343,8 @@ func (vs *Vectors) strangeVectors(set *vector.Set) error {
 	}
 	model := vs.Model()
 	if metric, dim := vs.Shape(set, &model); metric != set.Metric() || dim != set.Dim() {
-		return fmt.Errorf("%s has %d dimensions, %v, and %s wants %d, %v", vector.BaseMapping, set.Dim(), set.Metric(), settings.Name, dim, metric)
+		return fmt.Errorf("%s has %d dimensions, %v, and %s wants %d, %v", vector.BaseMapping, set.Dim(), set.Metric(),
+			settings.Name, dim, metric)
 	}
 	return nil
 }

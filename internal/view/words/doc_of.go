@@ -36,7 +36,8 @@ func unread(id string, line *index.Entry, lsn uint64) *words.Doc {
 
 // lineOf is what the index knows of a memory, as orders have it.
 func lineOf(e *index.Entry) order.Line {
-	l := order.Line{Created: e.CreatedAt.UnixMicro(), Updated: e.UpdatedAt.UnixMicro(), Expires: order.Never, Score: e.Score, Size: uint32(e.Size)}
+	l := order.Line{Created: e.CreatedAt.UnixMicro(), Updated: e.UpdatedAt.UnixMicro(), Expires: order.Never,
+		Score: e.Score, Size: uint32(e.Size)}
 	if !e.ExpiresAt.IsZero() {
 		l.Expires = e.ExpiresAt.UnixMicro()
 	}

@@ -246,7 +246,8 @@ func (w *Words) save(f *view.Folder, at wal.Mark) error {
 		return err
 	}
 	took := w.eng.Env().Clock().Sub(began)
-	m := &manifest{Format: formatVersion, LSN: at.LSN, Sum: at.Sum, Language: w.an.Language(), Fields: w.sources.Given(), Next: w.next, Segments: []listing{}}
+	m := &manifest{Format: formatVersion, LSN: at.LSN, Sum: at.Sum, Language: w.an.Language(), Fields: w.sources.Given(),
+		Next: w.next, Segments: []listing{}}
 	keep := map[string]bool{manifestName: true}
 	for _, p := range w.set.Parts() {
 		name, live := p.Name, p.Live

@@ -54,7 +54,8 @@ func (o *Orders) Among(ctx context.Context, f *engine.Filters, share int) (ids [
 		ids, narrowed = nil, false
 		only, n, err := s.Narrow(f, o.eng.Tune().Few)
 		docs, _ := s.Set.Docs()
-		if err != nil || only == nil || n > max(sessionLeast, int(docs)/share) || (f.Session != nil || f.Prefix != "") && n > sessionLeast {
+		if err != nil || only == nil || n > max(sessionLeast, int(docs)/share) ||
+			(f.Session != nil || f.Prefix != "") && n > sessionLeast {
 			return err
 		}
 		narrowed = true
@@ -76,7 +77,8 @@ func (o *Orders) Times(ctx context.Context, f *engine.Filters, most int) (ids []
 
 // passing are, of some rows or of all, those that pass by what rows know; few is false, and the rest not looked
 // at, where they are more than most.
-func (o *Orders) passing(ctx context.Context, s *Snapshot, only narrow.Rows, f *engine.Filters, most int) (ids []string, few bool, err error) {
+func (o *Orders) passing(ctx context.Context, s *Snapshot, only narrow.Rows, f *engine.Filters,
+	most int) (ids []string, few bool, err error) {
 	c := o.chosen(f)
 	few = true
 	err = rows.Among(s.Set, only, func(r *rows.Row) (bool, error) {

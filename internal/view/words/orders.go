@@ -113,7 +113,8 @@ func (o *Orders) with(ctx context.Context, use func(*Snapshot) error) (ok bool, 
 	case ctx.Err() != nil, errors.Is(err, errs.ErrClosed):
 		return false, err
 	case err != nil:
-		o.eng.Env().Logger.Warn("the orders of the memories cannot be read; the index is", "path", o.eng.ViewFolder(Name).Path, "err", err)
+		o.eng.Env().Logger.Warn("the orders of the memories cannot be read; the index is", "path",
+			o.eng.ViewFolder(Name).Path, "err", err)
 		damaged := errors.Is(err, errs.ErrCorrupt)
 		_ = o.follow.Forget(true, func() error {
 			if damaged {
@@ -199,7 +200,8 @@ func timeBounds(s engine.Span) bounds {
 }
 
 func (o *Orders) chosen(f *engine.Filters) *chosen {
-	return &chosen{f: f, now: o.eng.Env().Clock().UnixMicro(), spans: [3]bounds{timeBounds(f.Happened), lineBounds(f.Created), lineBounds(f.Updated)}}
+	return &chosen{f: f, now: o.eng.Env().Clock().UnixMicro(),
+		spans: [3]bounds{timeBounds(f.Happened), lineBounds(f.Created), lineBounds(f.Updated)}}
 }
 
 // judge says whether a row passes, and whether only its line or its document says so.
@@ -300,7 +302,8 @@ const (
 )
 
 // Page implements engine.Orders. Those of which only the document says whether they pass are among them.
-func (o *Orders) Page(ctx context.Context, f *engine.Filters, s *memstore.Order, most int) (list []memstore.Place, at *memstore.Place, ok bool, err error) {
+func (o *Orders) Page(ctx context.Context, f *engine.Filters, s *memstore.Order,
+	most int) (list []memstore.Place, at *memstore.Place, ok bool, err error) {
 	if f.After != "" {
 		return nil, nil, false, nil
 	}

@@ -114,7 +114,8 @@ func (q *Query) With(ctx context.Context, use func(*Snapshot) error) error {
 		if !errors.Is(err, errs.ErrCorrupt) || try == damagedTries {
 			return err
 		}
-		q.eng.Env().Logger.Warn("the words of the memories are damaged; they are read from the documents", "path", q.eng.ViewFolder(Name).Path, "err", err)
+		q.eng.Env().Logger.Warn("the words of the memories are damaged; they are read from the documents", "path",
+			q.eng.ViewFolder(Name).Path, "err", err)
 		q.distrust()
 		q.damaged()
 	}

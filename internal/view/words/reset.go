@@ -80,11 +80,15 @@ func (w *Words) rebuild(ctx context.Context, set *index.Set, f *view.Folder) err
 
 // spill puts the segment of a builder into its file, and the file into the set.
 func (w *Words) spill(f *view.Folder, b *build.Builder) error {
-	return w.file(f, b.Writer().Write, func(seg *words.Segment) (*words.Set, error) { return w.set.With(w.next, seg, nil) })
+	return w.file(f, b.Writer().Write, func(seg *words.Segment) (*words.Set,
+		error) {
+		return w.set.With(w.next, seg, nil)
+	})
 }
 
 // file has the next segment written into its file, which is in the set then.
-func (w *Words) file(f *view.Folder, write func(to func([]byte) error) error, with func(*words.Segment) (*words.Set, error)) error {
+func (w *Words) file(f *view.Folder, write func(to func([]byte) error) error,
+	with func(*words.Segment) (*words.Set, error)) error {
 	name := segmentName(w.next)
 	w.written = append(w.written, name)
 	if err := f.WriteBy(name, write); err != nil {
@@ -172,7 +176,8 @@ func stray(f *view.Folder, names []string) []string {
 		return nil
 	}
 	return slices.DeleteFunc(names, func(name string) bool {
-		return slices.ContainsFunc(m.Segments, func(l listing) bool { return name == segmentName(l.Number) || name == l.State })
+		return slices.ContainsFunc(m.Segments,
+			func(l listing) bool { return name == segmentName(l.Number) || name == l.State })
 	})
 }
 
@@ -299,7 +304,8 @@ func idsOf(set *index.Set) iter.Seq2[[]string, error] {
 
 // read reads the documents of the first of some ids, in as many goroutines as there are analyzers: all, or
 // as many as reach chunkBytes.
-func (w *Words) read(ctx context.Context, set *index.Set, ids []string, ans []*analyzer.Analyzer) ([]*words.Doc, error) {
+func (w *Words) read(ctx context.Context, set *index.Set, ids []string,
+	ans []*analyzer.Analyzer) ([]*words.Doc, error) {
 	docs, failed := make([]*words.Doc, len(ids)), make([]error, len(ans))
 	var next, bytes atomic.Int64
 	some := func(n int) {

@@ -155,7 +155,8 @@ func (w *Words) Apply(ctx context.Context, _ *index.Set, e *wal.Entry) error {
 
 // decode makes a row of a document, whose bytes are its own.
 func (w *Words) decode(id string, doc []byte, line *index.Entry, lsn uint64) *words.Doc {
-	m, err := memstore.Decode(doc, memstore.DecodeOptions{Limits: kind.Stored, Location: w.eng.Env().NaiveTimes, ID: id, Owned: true})
+	m, err := memstore.Decode(doc,
+		memstore.DecodeOptions{Limits: kind.Stored, Location: w.eng.Env().NaiveTimes, ID: id, Owned: true})
 	if err != nil {
 		return unread(id, line, lsn)
 	}

@@ -131,7 +131,8 @@ func (a *Analyzer) Term(w []byte) []byte {
 
 // stemmed is the stem of a word of another language than English, whose stemmers know the marks of letters.
 func (a *Analyzer) stemmed(w []byte) []byte {
-	if len(w) <= MostTerm && utf8.Valid(w) && bytes.IndexFunc(w, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) }) < 0 {
+	if len(w) <= MostTerm && utf8.Valid(w) &&
+		bytes.IndexFunc(w, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) }) < 0 {
 		w = a.stemOf(norm.NFC.Bytes(w))
 	}
 	return cut(withoutMarks(w))

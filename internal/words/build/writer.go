@@ -130,10 +130,12 @@ func (w *Writer) sort() {
 	for o := order.ByTime; o <= order.BySize; o++ {
 		key := func(i int) int64 { return int64(le.Uint32(p[SecSize][4*i:])) }
 		if o != order.BySize {
-			column := p[[...]int{order.ByTime: SecTime, order.ByCreated: SecCreated, order.ByUpdated: SecUpdated, order.ByScore: SecScore}[o]]
+			column := p[[...]int{order.ByTime: SecTime, order.ByCreated: SecCreated, order.ByUpdated: SecUpdated,
+				order.ByScore: SecScore}[o]]
 			key = func(i int) int64 { return int64(le.Uint64(column[8*i:])) }
 		}
-		p[SecByTime+int(o)-1] = order.Sorted(w.rows, func(i int) order.Place { return order.Place{Key: key(i), ID: id(i)} }, w.step)
+		p[SecByTime+int(o)-1] = order.Sorted(w.rows, func(i int) order.Place { return order.Place{Key: key(i), ID: id(i)} },
+			w.step)
 	}
 }
 

@@ -39,7 +39,8 @@ type wanted struct {
 
 // Of finds the rows, and how many live ones there are of them. bare says that the rows of a part have no
 // words.
-func Of(v *words.Set, conds []Cond, an *analyzer.Analyzer, from *query.Sources, bare func(*words.Part) bool) (rows Rows, n int, err error) {
+func Of(v *words.Set, conds []Cond, an *analyzer.Analyzer, from *query.Sources,
+	bare func(*words.Part) bool) (rows Rows, n int, err error) {
 	var all []wanted
 	for i := range conds[:min(len(conds), mostConds)] {
 		if w, ok := wantedOf(&conds[i], an, from); ok {

@@ -29,7 +29,8 @@ var sourced = []Field{Name, Caption, Title, Tags, Category, Key}
 // DefaultSources are those of a store that says nothing else.
 func DefaultSources() *Sources {
 	s := &Sources{}
-	s.fields[Name], s.fields[Caption], s.fields[Title] = []string{"speaker", "author", "name"}, []string{"caption"}, []string{"title"}
+	s.fields[Name], s.fields[Caption], s.fields[Title] = []string{"speaker", "author", "name"}, []string{"caption"},
+		[]string{"title"}
 	s.fields[Tags], s.fields[Category], s.fields[Key] = []string{"tags"}, []string{"category"}, []string{"key"}
 	return s
 }
@@ -39,7 +40,9 @@ func DefaultSources() *Sources {
 func ReadSources(given map[string][]string) (*Sources, error) {
 	s := DefaultSources()
 	bad := func(field, why string) (*Sources, error) {
-		return nil, &errs.FieldError{Field: "fields", Value: human.Quote(field), Limit: "speaker, caption, title, tag, category, key, each with names of members of the metadata", Err: fmt.Errorf("%w: %s", errs.ErrInvalid, why)}
+		return nil, &errs.FieldError{Field: "fields", Value: human.Quote(field),
+			Limit: "speaker, caption, title, tag, category, key, each with names of members of the metadata",
+			Err:   fmt.Errorf("%w: %s", errs.ErrInvalid, why)}
 	}
 	of := map[string]Field{}
 	for _, field := range slices.Sorted(maps.Keys(given)) {
@@ -58,7 +61,9 @@ func ReadSources(given map[string][]string) (*Sources, error) {
 				if name == "" || len(name) > mostName || !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool {
 					return r == ',' || r == '=' || unicode.IsSpace(r) || unicode.IsControl(r)
 				}) {
-					return bad(field, fmt.Sprintf("the name %s is empty, longer than %d bytes, or has a space, a comma or an equals sign", human.Quote(name), mostName))
+					return bad(field,
+						fmt.Sprintf("the name %s is empty, longer than %d bytes, or has a space, a comma or an equals sign",
+							human.Quote(name), mostName))
 				}
 				if _, twice := of[name]; twice {
 					return bad(field, fmt.Sprintf("the name %s is given twice", human.Quote(name)))
@@ -82,7 +87,8 @@ func ParseSources(s string) (map[string][]string, error) {
 		field, names, ok := strings.Cut(piece, "=")
 		_, twice := given[field]
 		if !ok || twice {
-			return nil, &errs.FieldError{Field: "fields", Value: human.Quote(s), Limit: `fields and their names, such as "speaker=from,author tag=labels"`, Err: errs.ErrInvalid}
+			return nil, &errs.FieldError{Field: "fields", Value: human.Quote(s),
+				Limit: `fields and their names, such as "speaker=from,author tag=labels"`, Err: errs.ErrInvalid}
 		}
 		given[field] = []string{}
 		if names != "" {

@@ -109,7 +109,8 @@ func (s *Session) add(rows, bytes, first, last int64) {
 // Sessions are the sessions that have documents at a time, by key, and until when that stays so; it was
 // so from another time on. What each part has is kept with it, so that a change of some documents costs
 // their parts only.
-func Sessions(v *words.Set, now int64, key func(string) (string, error)) (list []Session, from, until int64, err error) {
+func Sessions(v *words.Set, now int64, key func(string) (string,
+	error)) (list []Session, from, until int64, err error) {
 	from, until = math.MinInt64, math.MaxInt64
 	var lists [][]Session
 	for _, p := range v.Parts() {

@@ -22,7 +22,8 @@ memory may be a member of several; deleting a memory removes it from all of them
 		Example: `  memctl assembly put --id rome --name "the trip to Rome" m1 m2
   memctl assembly add rome m3
   memctl assembly list --containing m1`,
-	}, assemblyListCommand(a), assemblyShowCommand(a), assemblyPutCommand(a), assemblyAddCommand(a), assemblyRemoveCommand(a),
+	}, assemblyListCommand(a), assemblyShowCommand(a), assemblyPutCommand(a), assemblyAddCommand(a),
+		assemblyRemoveCommand(a),
 		assemblyMergeCommand(a), assemblyActivateCommand(a), assemblyRmCommand(a))
 }
 

@@ -34,13 +34,14 @@ place. If one of the memories does not exist, none is added.`,
 			if missing {
 				options = append(options, varve.AllowMissing())
 			}
-			return changeAssembly(cmd.Context(), a, args[0], func(ctx context.Context, st *varve.Store, id string) (as varve.Assembly, err error) {
-				err = withMembers(ctx, a, st, args[1:], func(ids []string) error {
-					as, err = st.Assemblies().Add(ctx, id, ids, options...)
-					return err
+			return changeAssembly(cmd.Context(), a, args[0],
+				func(ctx context.Context, st *varve.Store, id string) (as varve.Assembly, err error) {
+					err = withMembers(ctx, a, st, args[1:], func(ids []string) error {
+						as, err = st.Assemblies().Add(ctx, id, ids, options...)
+						return err
+					})
+					return as, err
 				})
-				return as, err
-			})
 		}),
 	}
 	allowMissing(c, &missing)
@@ -56,22 +57,23 @@ ignored.`,
 		Example: "  memctl assembly remove rome m3",
 		Args:    idAndMore("memories to remove"),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
-			return changeAssembly(cmd.Context(), a, args[0], func(ctx context.Context, st *varve.Store, id string) (varve.Assembly, error) {
-				now, err := st.Assemblies().Get(ctx, id)
-				if err != nil {
-					return now, err
-				}
-				ids := slices.Clone(args[1:])
-				for i, arg := range ids {
-					if slices.Contains(now.MemoryIDs, arg) {
-						continue
-					}
-					if ids[i], err = a.WholeMemory(ctx, st, arg); err != nil {
+			return changeAssembly(cmd.Context(), a, args[0],
+				func(ctx context.Context, st *varve.Store, id string) (varve.Assembly, error) {
+					now, err := st.Assemblies().Get(ctx, id)
+					if err != nil {
 						return now, err
 					}
-				}
-				return st.Assemblies().Remove(ctx, id, ids)
-			})
+					ids := slices.Clone(args[1:])
+					for i, arg := range ids {
+						if slices.Contains(now.MemoryIDs, arg) {
+							continue
+						}
+						if ids[i], err = a.WholeMemory(ctx, st, arg); err != nil {
+							return now, err
+						}
+					}
+					return st.Assemblies().Remove(ctx, id, ids)
+				})
 		}),
 	}
 }
@@ -85,26 +87,28 @@ topics are united, counts are added up, and merged_from lists the merged assembl
 		Example: "  memctl assembly merge rome rome-2 italy",
 		Args:    idAndMore("assemblies to merge into it"),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
-			return changeAssembly(cmd.Context(), a, args[0], func(ctx context.Context, st *varve.Store, id string) (varve.Assembly, error) {
-				from := slices.Clone(args[1:])
-				for i, arg := range from {
-					err := a.AssemblyToChange(ctx, st, arg, func(id string) error {
-						_, err := st.Assemblies().GetRaw(ctx, id)
-						from[i] = id
-						return err
-					})
-					if err != nil {
-						return varve.Assembly{}, err
+			return changeAssembly(cmd.Context(), a, args[0],
+				func(ctx context.Context, st *varve.Store, id string) (varve.Assembly, error) {
+					from := slices.Clone(args[1:])
+					for i, arg := range from {
+						err := a.AssemblyToChange(ctx, st, arg, func(id string) error {
+							_, err := st.Assemblies().GetRaw(ctx, id)
+							from[i] = id
+							return err
+						})
+						if err != nil {
+							return varve.Assembly{}, err
+						}
 					}
-				}
-				return st.Assemblies().Merge(ctx, id, from...)
-			})
+					return st.Assemblies().Merge(ctx, id, from...)
+				})
 		}),
 	}
 }
 
 // changeAssembly changes one, named by its id or an ending, and tells of it.
-func changeAssembly(ctx context.Context, a *cli.App, arg string, f func(ctx context.Context, st *varve.Store, id string) (varve.Assembly, error)) error {
+func changeAssembly(ctx context.Context, a *cli.App, arg string,
+	f func(ctx context.Context, st *varve.Store, id string) (varve.Assembly, error)) error {
 	return a.With(ctx, cli.Write, func(st *varve.Store) error {
 		a.Document.Begin("assemblies")
 		var as varve.Assembly
@@ -134,7 +138,8 @@ the activation. An activation halves in a day, or in the time set as activation_
 			return eachAssembly(ctx, a, st, args, func(id string) error {
 				as, err := st.Assemblies().Activate(ctx, id, boost)
 				if err == nil {
-					tellWritten(a, &as, "%s: activation %.3f, activated %s", cli.PrintableID(id), as.ActivationLevel, cli.Count(int(as.ActivationCount), "time", "times"))
+					tellWritten(a, &as, "%s: activation %.3f, activated %s", cli.PrintableID(id), as.ActivationLevel,
+						cli.Count(int(as.ActivationCount), "time", "times"))
 				}
 				return err
 			})

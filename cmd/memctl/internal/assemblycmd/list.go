@@ -84,7 +84,8 @@ type Listed struct {
 	Updated        *time.Time `json:"updated_at,omitempty"`
 }
 
-func listAssemblies(cmd *cobra.Command, a *cli.App, st *varve.Store, all iter.Seq2[varve.Assembly, error], pass func(*varve.Assembly) bool, limit int) error {
+func listAssemblies(cmd *cobra.Command, a *cli.App, st *varve.Store, all iter.Seq2[varve.Assembly, error],
+	pass func(*varve.Assembly) bool, limit int) error {
 	ctx := cmd.Context()
 	l := a.List("assemblies", st.Assemblies().Lines, cli.Column{Name: "ID"}, cli.Column{Name: "AGE", Right: true},
 		cli.Column{Name: "MEMBERS", Right: true}, cli.Column{Name: "ACTIVATION", Right: true}, cli.Column{Name: "NAME"})
@@ -119,13 +120,16 @@ func listAssemblies(cmd *cobra.Command, a *cli.App, st *varve.Store, all iter.Se
 
 func ListedOf(as *varve.Assembly, level float64) Listed {
 	return Listed{
-		as.ID, as.Version, as.Name, as.Description, len(as.MemoryIDs), !as.Inactive, level, as.ActivationCount, cli.OrNil(as.LastActivation),
-		len(as.CompositeEmbedding), as.Keywords, as.Tags, as.Topics, as.MergedFrom, cli.OrNil(as.CreatedAt), cli.OrNil(as.UpdatedAt),
+		as.ID, as.Version, as.Name, as.Description, len(as.MemoryIDs), !as.Inactive, level, as.ActivationCount,
+		cli.OrNil(as.LastActivation),
+		len(as.CompositeEmbedding), as.Keywords, as.Tags, as.Topics, as.MergedFrom, cli.OrNil(as.CreatedAt),
+		cli.OrNil(as.UpdatedAt),
 	}
 }
 
 func assemblyItem(a *cli.App, as *varve.Assembly, level float64) cli.Item {
-	id, members, activation, name := cli.PrintableID(as.ID), strconv.Itoa(len(as.MemoryIDs)), strconv.FormatFloat(level, 'f', 3, 64), cli.Printable(as.Name)
+	id, members, activation, name := cli.PrintableID(as.ID), strconv.Itoa(len(as.MemoryIDs)),
+		strconv.FormatFloat(level, 'f', 3, 64), cli.Printable(as.Name)
 	return cli.Item{
 		ID: as.ID, JSON: ListedOf(as, level),
 		Text: func() string {

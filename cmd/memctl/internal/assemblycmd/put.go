@@ -111,7 +111,8 @@ func (f *assemblyFlags) options(cmd *cobra.Command) []varve.PutOption {
 }
 
 // putAssemblies writes one commit.
-func putAssemblies(ctx context.Context, a *cli.App, st *varve.Store, all []varve.Assembly, options []varve.PutOption) error {
+func putAssemblies(ctx context.Context, a *cli.App, st *varve.Store, all []varve.Assembly,
+	options []varve.PutOption) error {
 	if len(all) == 1 {
 		as, err := st.Assemblies().Put(ctx, all[0], options...)
 		if err != nil {

@@ -29,7 +29,8 @@ type build struct {
 }
 
 func ThisBuild() *build {
-	b := &build{Version: "(devel)", Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH, Formats: map[string]int{}, Features: formats.Features()}
+	b := &build{Version: "(devel)", Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH,
+		Formats: map[string]int{}, Features: formats.Features()}
 	for _, f := range formats.All() {
 		b.Formats[f.Name] = f.Writes
 	}

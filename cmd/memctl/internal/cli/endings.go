@@ -45,7 +45,8 @@ func (e *EndingError) Error() string {
 	for i, id := range e.IDs {
 		list[i] = PrintableID(id)
 	}
-	s := fmt.Sprintf("%s %s: no such id, and it is the ending of several ids: %s", e.What, PrintableID(e.Ending), strings.Join(list, ", "))
+	s := fmt.Sprintf("%s %s: no such id, and it is the ending of several ids: %s", e.What, PrintableID(e.Ending),
+		strings.Join(list, ", "))
 	if e.More > 0 {
 		s += fmt.Sprintf(" and %d more", e.More)
 	}
@@ -74,7 +75,8 @@ func (a *App) AssemblyToChange(ctx context.Context, st *varve.Store, id string, 
 }
 
 // traceless calls f with another id than was typed only where the store has no trace of that one.
-func traceless(ctx context.Context, typed string, unknown func(context.Context, ...string) ([]string, error), f func(id string) error) func(id string) error {
+func traceless(ctx context.Context, typed string, unknown func(context.Context, ...string) ([]string, error),
+	f func(id string) error) func(id string) error {
 	return func(id string) error {
 		if id == typed {
 			return f(id)
@@ -106,10 +108,12 @@ func (a *App) WholeMemory(ctx context.Context, st *varve.Store, arg string) (str
 
 // WholeAssembly is WholeMemory for an assembly.
 func (a *App) WholeAssembly(ctx context.Context, st *varve.Store, arg string) (string, error) {
-	return whole(ctx, arg, st.Assemblies().GetRaw, func(f func(id string) error) error { return a.Assembly(ctx, st, arg, f) })
+	return whole(ctx, arg, st.Assemblies().GetRaw,
+		func(f func(id string) error) error { return a.Assembly(ctx, st, arg, f) })
 }
 
-func whole(ctx context.Context, arg string, get func(ctx context.Context, id string) ([]byte, error), try func(f func(id string) error) error) (string, error) {
+func whole(ctx context.Context, arg string, get func(ctx context.Context, id string) ([]byte, error),
+	try func(f func(id string) error) error) (string, error) {
 	found := arg
 	err := try(func(id string) error {
 		_, err := get(ctx, id)
@@ -124,7 +128,8 @@ func whole(ctx context.Context, arg string, get func(ctx context.Context, id str
 	return found, err
 }
 
-func orEnding(ctx context.Context, what string, lines lineSource, id string, exists func(id string) bool, f func(id string) error) error {
+func orEnding(ctx context.Context, what string, lines lineSource, id string, exists func(id string) bool,
+	f func(id string) error) error {
 	err := f(id)
 	if !missing(err) || exists(id) { // what is missing may be another thing
 		return err
@@ -184,7 +189,8 @@ func shortens(id string) bool {
 // Endings are the endings by which the ids of a table are shown: each of at least leastShown
 // characters, that no other id of the store has, and longer where that is not enough. It lists all
 // ids once; see the cost above. An id that the store no longer has is shown whole.
-func Endings(ctx context.Context, lines func(ctx context.Context, filters ...varve.Filter) iter.Seq2[varve.Line, error], ids []string) (map[string]string, error) {
+func Endings(ctx context.Context, lines func(ctx context.Context, filters ...varve.Filter) iter.Seq2[varve.Line, error],
+	ids []string) (map[string]string, error) {
 	length := make(map[string]int, len(ids)) // of the ending of each
 	like := map[string][]string{}            // those with this ending of leastShown bytes
 	for _, id := range ids {

@@ -40,6 +40,7 @@ func (a *App) tellEvicted() {
 		a.Document.Member("evicted", &evictions{Count: n, First: first})
 	default:
 		others := map[bool]string{true: " and others"}[n > 1]
-		a.Note("%s deleted to make room: %s%s; memctl undelete ID restores one", Count(n, "memory was", "memories were"), PrintableID(first), others)
+		a.Note("%s deleted to make room: %s%s; memctl undelete ID restores one", Count(n, "memory was", "memories were"),
+			PrintableID(first), others)
 	}
 }

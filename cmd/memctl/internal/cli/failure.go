@@ -75,49 +75,63 @@ var classes = []struct {
 	{is(varve.ErrMoved), CodeNoStore, "moved", "use the store where it is now"},
 	{is(varve.ErrReplaced), CodeNoStore, "replaced", againOpens},
 	{is(varve.ErrNewerFormat), CodeNewer, "newer format", "install the newest memctl"},
-	{both(varve.ErrOutcomeUnknown, context.Canceled), CodeInterrupted, "interrupted", "check whether it was stored: memctl get ID"},
+	{both(varve.ErrOutcomeUnknown, context.Canceled), CodeInterrupted, "interrupted",
+		"check whether it was stored: memctl get ID"},
 	{is(varve.ErrOutcomeUnknown), CodeInternal, "outcome unknown", "check whether it was stored: memctl get ID"},
 	{both(varve.ErrLocked, context.Canceled), CodeInterrupted, "interrupted", again},
 	{is(varve.ErrLocked), CodeLocked, "locked", "wait for that process or end it; --wait says how long to wait"},
-	{as[*vfs.NotFolderError], CodeDamage, "not a folder", "memctl repair --apply moves the link (or file) out of the way, and nothing that it leads to"},
+	{as[*vfs.NotFolderError], CodeDamage, "not a folder",
+		"memctl repair --apply moves the link (or file) out of the way, and nothing that it leads to"},
 	{is(varve.ErrCorrupt), CodeLost, "unreadable", "memctl verify says what is damaged and what helps"},
 	{is(varve.ErrConflict), CodeConflict, "conflict", "read the current version (memctl get ID)" + andRetry},
 	{as[*EndingError], CodeRefused, "ambiguous", "give more of the id, or the whole id: memctl list --output id"},
 	{as[*varve.NoVersionError], CodeNotFound, "not found", "memctl history ID lists the versions that are kept"},
 	{is(varve.ErrNotFound), CodeNotFound, "not found", "memctl list shows the memories of the store"},
-	{is(varve.ErrTruncated), CodeRefused, "no longer kept", "log and archive do not reach back that far; a backup may: memctl restore BACKUP DIR --at TIME"},
+	{is(varve.ErrTruncated), CodeRefused, "no longer kept",
+		"log and archive do not reach back that far; a backup may: memctl restore BACKUP DIR --at TIME"},
 	{is(varve.ErrNoStore), CodeNoStore, "no store", "create one with memctl init DIR, or name one with --store DIR"},
 	{vfs.IsDiskFull, CodeDiskFull, "disk full", "free disk space"},
 	{vfs.IsPermission, CodePermission, "permission", "change the owner or the mode, or run memctl as the owner"},
-	{as[*varve.LinkedError], CodePermission, "read-only", "make a copy that has files of its own (cp -a) and use that; reading works here"},
+	{as[*varve.LinkedError], CodePermission, "read-only",
+		"make a copy that has files of its own (cp -a) and use that; reading works here"},
 	{is(varve.ErrReadOnly), CodePermission, "read-only", "memctl status says why"},
 	{is(varve.ErrTooLarge), CodeRefused, "too large", "limits are in config.json: memctl config"},
-	{is(varve.ErrBatchTooLarge), CodeRefused, "too large", "put fewer memories at once, or use memctl import --from jsonl"},
-	{as[*varve.InflatedError], CodeRefused, "limit", "if the store is yours, memctl flush --inflate writes them; else delete them (memctl list --sort -size)"},
+	{is(varve.ErrBatchTooLarge), CodeRefused, "too large",
+		"put fewer memories at once, or use memctl import --from jsonl"},
+	{as[*varve.InflatedError], CodeRefused, "limit",
+		"if the store is yours, memctl flush --inflate writes them; else delete them (memctl list --sort -size)"},
 	{is(varve.ErrLimit), CodeRefused, "limit", "limits are in config.json: memctl config"},
 	{vfs.IsStarved, CodeRefused, "limit", starved},
 	{is(varve.ErrTooManyFiles), CodeRefused, "limit", starved},
 	{is(varve.ErrSession), CodeRefused, "refused", ""},
 	{as[*keptError], CodeRefused, "refused", ""},
-	{is(vfs.ErrNotFolder), CodeRefused, "wrong kind", "memctl verify names what is in the way; memctl repair --apply moves it into quarantine/"},
-	{is(vfs.ErrNotRegular), CodeRefused, "wrong kind", "memctl verify names what is in the way; memctl repair --apply moves it into quarantine/"},
+	{is(vfs.ErrNotFolder), CodeRefused, "wrong kind",
+		"memctl verify names what is in the way; memctl repair --apply moves it into quarantine/"},
+	{is(vfs.ErrNotRegular), CodeRefused, "wrong kind",
+		"memctl verify names what is in the way; memctl repair --apply moves it into quarantine/"},
 	{is(syscall.ENXIO), CodeRefused, "not a file", "name a file; a socket or a device without a driver cannot be read"},
-	{is(syscall.ENOTDIR), CodeRefused, "wrong kind", "a file is in the place of a folder: in a store memctl verify names it; elsewhere check the path"},
+	{is(syscall.ENOTDIR), CodeRefused, "wrong kind",
+		"a file is in the place of a folder: in a store memctl verify names it; elsewhere check the path"},
 	{is(varve.ErrModel), CodeRefused, "another model", anotherModel},
-	{is(varve.ErrDimension), CodeRefused, "invalid", "use the model that made the store's embeddings (memctl status)" + nothingWritten},
+	{is(varve.ErrDimension), CodeRefused, "invalid",
+		"use the model that made the store's embeddings (memctl status)" + nothingWritten},
 	{is(varve.ErrInvalid), CodeRefused, "invalid", "correct the input" + nothingWritten},
 	{is(fs.ErrNotExist), CodeRefused, "no such file", "check the name"},
 	{is(syscall.EISDIR), CodeRefused, "not a file", "name a file; only memctl import reads folders"},
-	{as[*embed.Error], CodeInternal, "embedding service", "check VARVE_EMBED_URL, VARVE_EMBED_MODEL and VARVE_EMBED_KEY; memctl search --by words does not need the service"},
+	{as[*embed.Error], CodeInternal, "embedding service",
+		"check VARVE_EMBED_URL, VARVE_EMBED_MODEL and VARVE_EMBED_KEY; memctl search --by words does not need the service"},
 	{is(context.Canceled), CodeInterrupted, "interrupted", again},
-	{is(syscall.EIO), CodeInternal, "internal", "the disk, or the way to it, fails: see the log of the system (dmesg), then memctl verify"},
-	{is(syscall.EBUSY), CodeInternal, "internal", "the file is in use by the system or another program, as a mount point is: end that" + thenAgain},
+	{is(syscall.EIO), CodeInternal, "internal",
+		"the disk, or the way to it, fails: see the log of the system (dmesg), then memctl verify"},
+	{is(syscall.EBUSY), CodeInternal, "internal",
+		"the file is in use by the system or another program, as a mount point is: end that" + thenAgain},
 }
 
 const (
-	anotherModel = "use the store's model (VARVE_EMBED_MODEL), search by words (memctl search --by words), or switch the store to another model with memctl reindex"
-	starvedFix   = "raise the limit of open files or of memory (ulimit -n shows and sets the number of files)"
-	starved      = starvedFix + thenAgain
+	anotherModel = "use the store's model (VARVE_EMBED_MODEL), search by words (memctl search --by words), or switch " +
+		"the store to another model with memctl reindex"
+	starvedFix = "raise the limit of open files or of memory (ulimit -n shows and sets the number of files)"
+	starved    = starvedFix + thenAgain
 )
 
 func is(target error) func(error) bool { return func(err error) bool { return errors.Is(err, target) } }
@@ -175,7 +189,8 @@ func Classify(err error) *Failure {
 	}
 	var emptied *varve.EmptiedError
 	if errors.As(err, &emptied) {
-		f.Fix = "switch to the branch that has the store, or restore what the log has: memctl --store " + ShellQuote(emptied.Path) + " repair --apply"
+		f.Fix = "switch to the branch that has the store, or restore what the log has: memctl --store " +
+			ShellQuote(emptied.Path) + " repair --apply"
 	}
 	var begun *varve.UnfinishedError
 	if errors.As(err, &begun) {

@@ -26,7 +26,9 @@ func (a *App) Each(ctx context.Context, ids []string, f func(id string) error) e
 }
 
 // Deletes makes c a command that deletes what its arguments name, by ids or by their endings.
-func (a *App) Deletes(what string, c *cobra.Command, orEnding func(ctx context.Context, st *varve.Store, id string, f func(id string) error) error, del func(ctx context.Context, st *varve.Store, id string, conds []varve.Cond) error) *cobra.Command {
+func (a *App) Deletes(what string, c *cobra.Command,
+	orEnding func(ctx context.Context, st *varve.Store, id string, f func(id string) error) error,
+	del func(ctx context.Context, st *varve.Store, id string, conds []varve.Cond) error) *cobra.Command {
 	var version uint64
 	c.Use, c.Aliases, c.SuggestFor = "rm ID...", []string{"delete"}, []string{"remove", "forget", "del"}
 	c.Args = AtLeastOne("at least one id")

@@ -33,7 +33,8 @@ func NoLimits() memstore.Limits {
 func AssemblyLimitsOf(c varve.Config) assembly.Limits {
 	l := LimitsOf(c)
 	return assembly.Limits{
-		AssemblyBytes: l.MemoryBytes, IDBytes: l.IDBytes, Depth: l.Depth, EmbeddingDim: l.EmbeddingDim, Members: c.Resolved().MaxAssemblyMembers,
+		AssemblyBytes: l.MemoryBytes, IDBytes: l.IDBytes, Depth: l.Depth, EmbeddingDim: l.EmbeddingDim,
+		Members: c.Resolved().MaxAssemblyMembers,
 	}
 }
 

@@ -43,9 +43,11 @@ func (a *App) Locate() (string, error) {
 	case len(passed) > 0 && passed[0].Link != "":
 		err = WithFix(err, "if it is the store that you want, name it: --store "+ShellQuote(passed[0].Path))
 	case len(passed) > 0:
-		err = WithFix(err, "if you trust what is in it, name the store of the other user: --store "+ShellQuote(passed[0].Path))
+		err = WithFix(err,
+			"if you trust what is in it, name the store of the other user: --store "+ShellQuote(passed[0].Path))
 	case derr == nil && IsStore(served):
-		err = WithFix(err, "create one with memctl init DIR, or name one with --store DIR; the store of memctl mcp is "+ShellQuote(served))
+		err = WithFix(err,
+			"create one with memctl init DIR, or name one with --store DIR; the store of memctl mcp is "+ShellQuote(served))
 	}
 	return found, err
 }

@@ -98,7 +98,8 @@ func (a *App) NamedBy() string {
 }
 
 // OnStore makes a command of what it does with the store.
-func (a *App) OnStore(how Access, f func(ctx context.Context, st *varve.Store, args []string) error) func(*cobra.Command, []string) error {
+func (a *App) OnStore(how Access, f func(ctx context.Context, st *varve.Store,
+	args []string) error) func(*cobra.Command, []string) error {
 	return a.Do(func(cmd *cobra.Command, args []string) error {
 		return a.With(cmd.Context(), how, func(st *varve.Store) error { return f(cmd.Context(), st, args) })
 	})
@@ -116,7 +117,8 @@ func (a *App) With(ctx context.Context, how Access, f func(st *varve.Store) erro
 	return a.WithIn(ctx, dir, how, nil, f)
 }
 
-func (a *App) WithIn(ctx context.Context, dir string, how Access, more func(*varve.Options), f func(st *varve.Store) error) error {
+func (a *App) WithIn(ctx context.Context, dir string, how Access, more func(*varve.Options),
+	f func(st *varve.Store) error) error {
 	st, err := a.open(ctx, dir, how, more)
 	if err != nil {
 		return err
@@ -134,7 +136,8 @@ func (a *App) WithIn(ctx context.Context, dir string, how Access, more func(*var
 	defer a.tellEvicted()
 	cerr := closed()
 	switch {
-	case cerr == nil, how == Serve && errors.Is(cerr, varve.ErrReplaced) && !as[*varve.UnfiledError](cerr): // it has said so
+	case cerr == nil, how == Serve && errors.Is(cerr, varve.ErrReplaced) && !as[*varve.UnfiledError](cerr):
+		// it has said so
 	case done && how == Read && !errors.Is(cerr, varve.ErrReplaced): // the answer is complete
 		a.warnUnwritten(how, done, cerr)
 	case (done || vfs.CanWait(err) && !errors.Is(err, context.DeadlineExceeded)) && vfs.CanWait(cerr):
@@ -158,7 +161,8 @@ func (a *App) Reopen(ctx context.Context, dir string, more func(*varve.Options))
 
 // CloseServed closes a store that was served and is not the last one: what it says has been told.
 func (a *App) CloseServed(st *varve.Store) {
-	if err := st.CloseWithin(lastLocks); err != nil && (!errors.Is(err, varve.ErrReplaced) || as[*varve.UnfiledError](err)) {
+	if err := st.CloseWithin(lastLocks); err != nil &&
+		(!errors.Is(err, varve.ErrReplaced) || as[*varve.UnfiledError](err)) {
 		a.Note("closing the store: %v", err)
 	}
 }
@@ -181,7 +185,8 @@ func (a *App) warnUnwritten(how Access, done bool, err error) {
 	case !done: // its own failure says it
 	case a.committed() > 0:
 		_ = a.Out.Flush()
-		a.Warn("the change is committed and safe in the log, do not repeat it; the files are written %s: %s; %s", when, f.Message, f.Fix)
+		a.Warn("the change is committed and safe in the log, do not repeat it; the files are written %s: %s; %s", when,
+			f.Message, f.Fix)
 	case vfs.CanWait(err):
 		a.Note("note: changes that are safe in the log are written to the files %s: %s; %s", when, f.Message, f.Fix)
 	default:
@@ -189,7 +194,8 @@ func (a *App) warnUnwritten(how Access, done bool, err error) {
 			f.Fix = "memctl flush repeats that"
 		}
 		_ = a.Out.Flush()
-		a.Warn("the answer is complete; changes that are safe in the log could not be written to the files: %s; %s", f.Message, f.Fix)
+		a.Warn("the answer is complete; changes that are safe in the log could not be written to the files: %s; %s",
+			f.Message, f.Fix)
 	}
 }
 
@@ -200,7 +206,8 @@ func (a *App) Heard(e varve.Event) {
 	case varve.EventEvicted:
 		a.evicted.add(&e)
 		return
-	case varve.EventTornTail, varve.EventCorruption, varve.EventEdit, varve.EventAdopted, varve.EventDeleted, varve.EventRebuilt, varve.EventHealed, varve.EventDrift,
+	case varve.EventTornTail, varve.EventCorruption, varve.EventEdit, varve.EventAdopted, varve.EventDeleted,
+		varve.EventRebuilt, varve.EventHealed, varve.EventDrift,
 		varve.EventConfig, varve.EventSyncFailed, varve.EventSyncHealed, varve.EventDiskFull,
 		varve.EventLowSpace, varve.EventSpaceBack, varve.EventEmbedFailed:
 	case varve.EventLockWait:
@@ -223,7 +230,8 @@ func (a *App) Heard(e varve.Event) {
 		return
 	}
 	if e.Kind == varve.EventDrift && e.Note == "" && e.Err == nil { // found at open; Path is the folder
-		a.remark("note: files and index do not agree: %s in %s/ missing or not known to the index; memctl verify names them", Count(e.Count, "file is", "files are"), e.Path)
+		a.remark("note: files and index do not agree: %s in %s/ missing or not known to the index; memctl verify names them",
+			Count(e.Count, "file is", "files are"), e.Path)
 		return
 	}
 	s := string(e.Kind)

@@ -28,7 +28,8 @@ func (e *committedError) Error() string {
 	case e.done:
 		return "the change is committed and durable, do not repeat it; " + e.err.Error()
 	}
-	return fmt.Sprintf("%v; what the command wrote before (%s) is committed and durable", e.err, Count(int(e.commits), "commit", "commits"))
+	return fmt.Sprintf("%v; what the command wrote before (%s) is committed and durable", e.err,
+		Count(int(e.commits), "commit", "commits"))
 }
 
 func (e *committedError) Unwrap() error { return e.err }

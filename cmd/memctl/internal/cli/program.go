@@ -23,8 +23,10 @@ func (a *App) Program(commands func(*App) *cobra.Command) *cobra.Command {
 	c.PersistentFlags().BoolVarP(&a.Quiet, "quiet", "q", false, "print only errors")
 	a.Wait = defaultWait
 	c.PersistentFlags().Var(span.Flag(&a.Wait), "wait", "`duration` to wait for a lock of another process")
-	c.PersistentFlags().StringVar(&a.paint, "color", "auto", "use colors in this `mode`: auto (on a terminal, unless NO_COLOR is set), always, never")
-	_ = c.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp))
+	c.PersistentFlags().StringVar(&a.paint, "color", "auto",
+		"use colors in this `mode`: auto (on a terminal, unless NO_COLOR is set), always, never")
+	_ = c.RegisterFlagCompletionFunc("color",
+		cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp))
 	c.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		if err := a.chooseForm(cmd); err != nil {
 			return err
@@ -58,7 +60,8 @@ func (a *App) Program(commands func(*App) *cobra.Command) *cobra.Command {
 			err = fmt.Errorf("%s: must be %s", what, want)
 		}
 		if strings.HasPrefix(err.Error(), "unknown ") && cmd.HasParent() { // a text or an id, perhaps
-			return WithFix(Usage(cmd.CommandPath(), err), cmd.CommandPath()+" --help shows the flags; an argument that begins with - goes after --")
+			return WithFix(Usage(cmd.CommandPath(), err),
+				cmd.CommandPath()+" --help shows the flags; an argument that begins with - goes after --")
 		}
 		return Usage(cmd.CommandPath(), err)
 	})
@@ -106,7 +109,8 @@ func (a *App) completeCommands(root *cobra.Command) {
 	})
 	root.InitDefaultHelpCmd()
 	root.AddCommand(exitCodesTopic())
-	root.SetHelpTemplate("{{with (or .Long .Short)}}{{. | trimTrailingWhitespaces}}\n\n{{end}}{{.UsageString}}\n" + exitStatus)
+	root.SetHelpTemplate("{{with (or .Long .Short)}}{{. | trimTrailingWhitespaces}}\n\n{{end}}{{.UsageString}}\n" +
+		exitStatus)
 	plain := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		a.chooseOutput()

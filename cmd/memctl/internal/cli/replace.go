@@ -36,7 +36,8 @@ func (a *App) NotInStore(name string) error {
 	case err != nil:
 		return err
 	case above != "":
-		err = fmt.Errorf("%w: %s is inside of the store %s, whose files only the store writes: nothing was written", varve.ErrInvalid, name, above)
+		err = fmt.Errorf("%w: %s is inside of the store %s, whose files only the store writes: nothing was written",
+			varve.ErrInvalid, name, above)
 		return WithFix(err, "name a file outside of it")
 	}
 	return nil

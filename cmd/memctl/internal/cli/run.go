@@ -59,7 +59,8 @@ type App struct {
 }
 
 // Run runs the program whose commands are root's; it returns the exit code.
-func Run(ctx context.Context, commands func(*App) *cobra.Command, args []string, in io.Reader, out, errOut io.Writer, env Environment) int {
+func Run(ctx context.Context, commands func(*App) *cobra.Command, args []string, in io.Reader, out, errOut io.Writer,
+	env Environment) int {
 	a := &App{Environment: env, In: in, Out: newOutput(out, env), ErrOut: unbuffered(errOut, env)}
 	root := a.Program(commands)
 	root.SetArgs(args)

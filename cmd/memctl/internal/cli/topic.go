@@ -30,7 +30,8 @@ func exitCodesText() string {
 		}
 		fmt.Fprintf(&b, " %d", code)
 	}
-	b.WriteString(".\n\nWith --json the document ends with the failures: \"error\" is the gravest, and \"errors\" has all of\n" +
+	b.WriteString(".\n\nWith --json the document ends with the failures: \"error\" is the gravest, and \"errors\" has " +
+		"all of\n" +
 		"several. Each has a \"kind\", which is finer than the exit status:\n\n")
 	for _, k := range Kinds() {
 		fmt.Fprintf(&b, "%5d  %s\n", k.Code, k.Kind)

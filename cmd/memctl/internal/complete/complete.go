@@ -97,7 +97,8 @@ func fromStore(a *cli.App, read source) cobra.CompletionFunc {
 // plain says whether every shell takes the text for one word as it is.
 func plain(s string) bool {
 	odd := func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_.:/@+,=%", r) || r == unicode.ReplacementChar
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_.:/@+,=%", r) ||
+			r == unicode.ReplacementChar
 	}
 	return s != "" && s[0] != '-' && s[0] != '=' && strings.IndexFunc(s, odd) < 0
 }

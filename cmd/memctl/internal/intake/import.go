@@ -82,7 +82,8 @@ type item struct {
 }
 
 func (it *item) options() []varve.PutOption {
-	list := []varve.PutOption{varve.AnyDimension(), varve.VectorNumber(it.source.VectorID)} // a memory is worth more than its vector
+	// a memory is worth more than its vector
+	list := []varve.PutOption{varve.AnyDimension(), varve.VectorNumber(it.source.VectorID)}
 	if it.cond != nil {
 		list = append(list, it.cond)
 	}
@@ -158,7 +159,8 @@ func (in *Intake) take(ctx context.Context, it *importer.Item) error {
 		return nil
 	}
 	there, err := in.Store.Get(ctx, m.ID)
-	cond, wanted, err := in.decide(it, there.Version, err, func() (bool, error) { return saysTheSame(m, &there, it.Vector) })
+	cond, wanted, err := in.decide(it, there.Version, err,
+		func() (bool, error) { return saysTheSame(m, &there, it.Vector) })
 	if err != nil || !wanted {
 		return err
 	}
@@ -179,7 +181,8 @@ func (in *Intake) take(ctx context.Context, it *importer.Item) error {
 
 // decide says whether an item is to be written, and on which condition (nil:
 // none), by what getting what is there gave.
-func (in *Intake) decide(it *importer.Item, there uint64, err error, same func() (bool, error)) (cond varve.Cond, wanted bool, _ error) {
+func (in *Intake) decide(it *importer.Item, there uint64, err error,
+	same func() (bool, error)) (cond varve.Cond, wanted bool, _ error) {
 	switch {
 	case errors.Is(err, varve.ErrNotFound):
 		return varve.IfAbsent(), true, nil

@@ -57,7 +57,8 @@ func (r *interruptibleReader) Read(p []byte) (int, error) {
 
 // ReadEach reads all values of a file, or of stdin for -, before any is used: one object, an
 // array of objects, or objects one after another. what is the noun for one.
-func ReadEach[T any](ctx context.Context, in io.Reader, name, what string, decode func(raw []byte) (T, error)) (all []T, err error) {
+func ReadEach[T any](ctx context.Context, in io.Reader, name, what string,
+	decode func(raw []byte) (T, error)) (all []T, err error) {
 	_, err = cli.Await(ctx, func() ([]byte, error) {
 		r, err := source(in, name)
 		if err != nil {

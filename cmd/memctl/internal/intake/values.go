@@ -63,7 +63,8 @@ func decodeEach[T any](r io.Reader, what string, decode func(raw []byte) (T, err
 }
 
 func NoID(field string, limit int) error {
-	return &varve.FieldError{Field: field, Value: `""`, Limit: fmt.Sprintf("1 to %d bytes", limit), Err: errors.New("an id must not be empty")}
+	return &varve.FieldError{Field: field, Value: `""`, Limit: fmt.Sprintf("1 to %d bytes", limit),
+		Err: errors.New("an id must not be empty")}
 }
 
 // hasID: an id that is null counts as none, one that is empty does not.

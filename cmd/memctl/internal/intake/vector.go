@@ -30,7 +30,8 @@ func floats(what string, b []byte) ([]float32, error) {
 	if err := json.Unmarshal(b, new(json.RawMessage)); err != nil { // or its place would be one in what is decoded below
 		return nil, Invalid(what, err)
 	}
-	m, err := memstore.Decode(slices.Concat([]byte(`{"embedding":`), b, []byte("}")), memstore.DecodeOptions{IDOptional: true})
+	m, err := memstore.Decode(slices.Concat([]byte(`{"embedding":`), b, []byte("}")),
+		memstore.DecodeOptions{IDOptional: true})
 	if err != nil {
 		return nil, Invalid(what, err)
 	}
@@ -55,7 +56,8 @@ func Vector(ctx context.Context, in io.Reader, what, name string, limits memstor
 		}
 	}
 	if len(b) == 0 || len(b)%4 != 0 {
-		return nil, Invalid(what, errors.New("the file holds neither a JSON list of numbers nor float32 values: its length is not a multiple of 4"))
+		return nil, Invalid(what,
+			errors.New("the file holds neither a JSON list of numbers nor float32 values: its length is not a multiple of 4"))
 	}
 	v := make([]float32, len(b)/4)
 	for i := range v {

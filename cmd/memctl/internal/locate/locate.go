@@ -47,7 +47,8 @@ func Nearest(dir, variable string, self Users) (found string, passed []Passed, e
 			break
 		}
 	}
-	return "", passed, fmt.Errorf("%w: searched %s, and %s is not set", varve.ErrNoStore, strings.Join(searched, ", "), variable)
+	return "", passed, fmt.Errorf("%w: searched %s, and %s is not set", varve.ErrNoStore, strings.Join(searched, ", "),
+		variable)
 }
 
 // closed says that a folder does not tell this user what is in it: the name alone says that it may be a store.
@@ -59,7 +60,8 @@ func closed(dir string) bool {
 // looksLike says that a folder may be a store, by names alone.
 func looksLike(dir string) bool {
 	memories, err := os.Lstat(filepath.Join(dir, "memories"))
-	return isFile(filepath.Join(dir, movedName)) || hasLog(dir) || isFile(filepath.Join(dir, configName)) && err == nil && memories.IsDir()
+	return isFile(filepath.Join(dir, movedName)) || hasLog(dir) ||
+		isFile(filepath.Join(dir, configName)) && err == nil && memories.IsDir()
 }
 
 // looking is the file system for a look: a lease of another process on a file delays it for a moment only.

@@ -10,7 +10,8 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-const withoutMark = "without this memory the next memctl mcp takes the file over again and restores what was deleted since"
+const withoutMark = "without this memory the next memctl mcp takes the file over again and restores what was deleted " +
+	"since"
 
 // KeepMark says why rm leaves the memory by which a take-over is known.
 func KeepMark(ctx context.Context, st *varve.Store) error {
@@ -22,7 +23,8 @@ func KeepMark(ctx context.Context, st *varve.Store) error {
 	if aside, _ := m.Metadata["aside"].([]any); len(aside) > 0 {
 		lines = " and keeps " + cli.Count(len(aside), "line", "lines") + " that could not be read,"
 	}
-	err = cli.NotDeleted(fmt.Errorf("memory %q was not deleted: it records that %s was taken over into this store,%s and %s", m.ID, takenFrom(&m), lines, withoutMark))
+	err = cli.NotDeleted(fmt.Errorf("memory %q was not deleted: it records that %s was taken over into this store,%s "+
+		"and %s", m.ID, takenFrom(&m), lines, withoutMark))
 	return cli.WithFix(err, "to take the file over once more, delete the memory with: memctl purge "+m.ID)
 }
 

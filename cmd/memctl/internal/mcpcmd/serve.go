@@ -43,7 +43,8 @@ stdout carries only the protocol.`,
 		Example: "  memctl mcp\n  memctl mcp --store ~/agent/memory --tools graph\n  claude mcp add memory -- memctl mcp",
 		Args:    cli.NoArguments,
 	}
-	c.Flags().StringSliceVar(&groups, "tools", groups, "`groups` of tools to offer: "+strings.Join(mcpserver.Groups(), ", "))
+	c.Flags().StringSliceVar(&groups, "tools", groups,
+		"`groups` of tools to offer: "+strings.Join(mcpserver.Groups(), ", "))
 	c.RunE = a.DoWhole(func(cmd *cobra.Command, _ []string) error {
 		if a.Document != nil {
 			return cli.Usagef(cmd.CommandPath(), "stdout carries the protocol: omit --json")
@@ -54,7 +55,8 @@ stdout carries only the protocol.`,
 		for i := range groups {
 			groups[i] = strings.TrimSpace(groups[i])
 		}
-		o := mcpserver.Options{Groups: groups, Logger: logger(a), Version: cli.ThisBuild().Version, Clock: a.Clock, Evicted: a.Evicted}
+		o := mcpserver.Options{Groups: groups, Logger: logger(a), Version: cli.ThisBuild().Version, Clock: a.Clock,
+			Evicted: a.Evicted}
 		if err := o.Validate(); err != nil {
 			return cli.Usagef(cmd.CommandPath(), "--tools: %w", err)
 		}
@@ -83,7 +85,8 @@ func mcpStore(a *cli.App, command string) (dir string, file *memoryFile, err err
 			return "", nil, err
 		}
 		if !filepath.IsAbs(path) { // which the old server looks for beside its own program
-			a.Note("%s is not an absolute path: using %s, relative to the folder in which the server was started", MemoryFileVariable, file.path)
+			a.Note("%s is not an absolute path: using %s, relative to the folder in which the server was started",
+				MemoryFileVariable, file.path)
 		}
 		dir = file.path + ".varve"
 		return dir, file, admit(a, dir, file.path)
@@ -225,7 +228,9 @@ func serveOn(ctx context.Context, a *cli.App, st *varve.Store, o mcpserver.Optio
 	case <-time.After(lastCalls):
 	}
 	if n := client.Undone(); n > 0 && ctx.Err() == nil {
-		return cli.WithFix(fmt.Errorf("%w: %s abandoned %v after the end of stdin", varve.ErrOutcomeUnknown, cli.Count(int(n), "call was", "calls were"), mcpserver.Patience), "read the answers to all calls before closing stdin")
+		return cli.WithFix(fmt.Errorf("%w: %s abandoned %v after the end of stdin", varve.ErrOutcomeUnknown,
+			cli.Count(int(n), "call was", "calls were"), mcpserver.Patience),
+			"read the answers to all calls before closing stdin")
 	}
 	return nil
 }

@@ -54,16 +54,20 @@ func takeOver(ctx context.Context, a *cli.App, st *varve.Store, from *memoryFile
 	}
 	switch {
 	case t.Before && t.Changed:
-		a.Note("%s has changed since it was taken over; to add what the store does not have, including what was deleted from it: memctl import --from server-memory %s --store %s", file, cli.ShellQuote(file), cli.ShellQuote(st.Admin().Stats().Dir))
+		a.Note("%s has changed since it was taken over; to add what the store does not have, including what was deleted "+
+			"from it: memctl import --from server-memory %s --store %s", file, cli.ShellQuote(file),
+			cli.ShellQuote(st.Admin().Stats().Dir))
 	case t.Entities+t.Relations+len(t.Aside) > 0:
-		a.Note("took over %s and %s from %s; the file was not changed", cli.Count(t.Entities, "entity", "entities"), cli.Count(t.Relations, "relation", "relations"), file)
+		a.Note("took over %s and %s from %s; the file was not changed", cli.Count(t.Entities, "entity", "entities"),
+			cli.Count(t.Relations, "relation", "relations"), file)
 	}
 	if t.There > 0 {
 		a.Note("%d of them were in the store already and were not changed", t.There)
 	}
 	for i, s := range t.Aside {
 		if i == asideTold {
-			a.Note("%s kept aside; memctl get %s shows all", cli.Count(len(t.Aside)-i, "more line was", "more lines were"), memstore.TakeOverID)
+			a.Note("%s kept aside; memctl get %s shows all", cli.Count(len(t.Aside)-i, "more line was", "more lines were"),
+				memstore.TakeOverID)
 			break
 		}
 		a.Note("%s:%d was kept aside in the memory %s: %s", file, s.Line, memstore.TakeOverID, s.Why)

@@ -28,7 +28,8 @@ func Command(a *cli.App) *cobra.Command {
 		Long: `Install or remove a unit of systemd that runs memctl watch --adopt for the store, so that edits of the
 files are adopted also while no program has the store open. Without --system it is a unit of the
 user, which runs while the user is logged in, or always after loginctl enable-linger.`,
-		Example: "  memctl service install\n  sudo memctl --store /srv/memory service install --system\n  memctl service uninstall",
+		Example: "  memctl service install\n  sudo memctl --store /srv/memory service install --system\n  memctl service " +
+			"uninstall",
 	}, installCommand(a), uninstallCommand(a))
 }
 
@@ -52,8 +53,9 @@ func installCommand(a *cli.App) *cobra.Command {
 		Long: `Write a unit that names the store and this memctl, enable it and start it. A unit of the system runs as
 the owner of the store, can write nowhere else, and has no network. --print writes the unit to
 stdout and changes nothing.`,
-		Example: "  memctl service install\n  memctl service install --print\n  sudo memctl --store /srv/memory service install --system",
-		Args:    cli.NoArguments,
+		Example: "  memctl service install\n  memctl service install --print\n  sudo memctl --store /srv/memory service " +
+			"install --system",
+		Args: cli.NoArguments,
 		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
 			if s.print && a.Document != nil {
 				return cli.Usagef(cmd.CommandPath(), "--print and --json cannot be combined")
@@ -96,7 +98,8 @@ func storePath(a *cli.App) (string, error) {
 	}
 	dir = resolved(dir, mostLinks)
 	if !printable(dir) {
-		return "", fmt.Errorf("the path %q has control characters, which a unit of systemd cannot have: %w", dir, varve.ErrInvalid)
+		return "", fmt.Errorf("the path %q has control characters, which a unit of systemd cannot have: %w", dir,
+			varve.ErrInvalid)
 	}
 	return dir, nil
 }
@@ -129,7 +132,8 @@ const mostLinks = 40
 // fileOf is where the unit is.
 func fileOf(a *cli.App, s *settings, name string) (string, error) {
 	if runtime.GOOS != "linux" {
-		return "", cli.WithFix(fmt.Errorf("memctl service writes units of systemd, which %s does not have: %w", runtime.GOOS, varve.ErrInvalid),
+		return "", cli.WithFix(fmt.Errorf("memctl service writes units of systemd, which %s does not have: %w", runtime.GOOS,
+			varve.ErrInvalid),
 			"use launchd or Task Scheduler to run memctl watch --adopt")
 	}
 	if s.system {
@@ -139,7 +143,8 @@ func fileOf(a *cli.App, s *settings, name string) (string, error) {
 	if !filepath.IsAbs(base) { // by the specification a relative one does not count
 		home := a.Getenv("HOME")
 		if !filepath.IsAbs(home) {
-			return "", cli.WithFix(fmt.Errorf("there is no home folder, so no place for a unit of the user: %w", varve.ErrInvalid), "set HOME or XDG_CONFIG_HOME, or use --system")
+			return "", cli.WithFix(fmt.Errorf("there is no home folder, so no place for a unit of the user: %w",
+				varve.ErrInvalid), "set HOME or XDG_CONFIG_HOME, or use --system")
 		}
 		base = filepath.Join(home, ".config")
 	}
@@ -191,7 +196,9 @@ func install(ctx context.Context, a *cli.App, s *settings) error {
 	started := false
 	if !s.noStart {
 		if err := systemctl(ctx, s, []string{"daemon-reload"}, []string{"enable", "--now", name}); err != nil {
-			return cli.WithFix(fmt.Errorf("the unit %s was written and not started: %w", path, err), "when systemd can be reached: systemctl "+scope(s)+"daemon-reload && systemctl "+scope(s)+"enable --now "+cli.ShellQuote(name))
+			return cli.WithFix(fmt.Errorf("the unit %s was written and not started: %w", path, err),
+				"when systemd can be reached: systemctl "+scope(s)+"daemon-reload && systemctl "+scope(s)+"enable --now "+
+					cli.ShellQuote(name))
 		}
 		started = true
 	}
@@ -211,7 +218,8 @@ func uninstall(ctx context.Context, a *cli.App, s *settings) error {
 	}
 	switch err := ours(path); {
 	case errors.Is(err, fs.ErrNotExist):
-		return cli.WithFix(fmt.Errorf("there is no service for the store %s: %s: %w", store, path, varve.ErrNotFound), "memctl service install installs one; --system is for one of the system")
+		return cli.WithFix(fmt.Errorf("there is no service for the store %s: %s: %w", store, path, varve.ErrNotFound),
+			"memctl service install installs one; --system is for one of the system")
 	case err != nil:
 		return err
 	}
@@ -248,9 +256,11 @@ func ours(path string) error {
 	}
 	switch first, rest, _ := strings.Cut(string(text), "\n"); {
 	case !strings.HasPrefix(first, mark):
-		return cli.WithFix(fmt.Errorf("%s was not written by memctl service install: %w", path, varve.ErrInvalid), "move the file away")
+		return cli.WithFix(fmt.Errorf("%s was not written by memctl service install: %w", path, varve.ErrInvalid),
+			"move the file away")
 	case first != firstLine(rest):
-		return cli.WithFix(fmt.Errorf("%s was changed after memctl service install wrote it: %w", path, varve.ErrInvalid), "keep the changes in a drop-in (systemctl edit), then remove the file")
+		return cli.WithFix(fmt.Errorf("%s was changed after memctl service install wrote it: %w", path, varve.ErrInvalid),
+			"keep the changes in a drop-in (systemctl edit), then remove the file")
 	}
 	return nil
 }

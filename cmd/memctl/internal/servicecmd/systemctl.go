@@ -29,5 +29,6 @@ func systemctl(ctx context.Context, s *settings, calls ...[]string) error {
 // unreachable says that there is no systemd to tell: no systemctl, or no manager behind it.
 func unreachable(err error) bool {
 	text := err.Error()
-	return errors.Is(err, exec.ErrNotFound) || strings.Contains(text, "connect to bus") || strings.Contains(text, "not been booted with systemd") || strings.Contains(text, "$DBUS_SESSION_BUS_ADDRESS")
+	return errors.Is(err, exec.ErrNotFound) || strings.Contains(text, "connect to bus") ||
+		strings.Contains(text, "not been booted with systemd") || strings.Contains(text, "$DBUS_SESSION_BUS_ADDRESS")
 }

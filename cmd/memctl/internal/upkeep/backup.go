@@ -52,7 +52,8 @@ func isBackups(dir, store string) bool {
 
 // unsound tells each fault of a backup, and returns the last one.
 func unsound(a *cli.App, err error) error {
-	const fix = "restore it, which takes what is sound, or another backup; if the store still exists, make a new backup: memctl backup DIR"
+	const fix = "restore it, which takes what is sound, or another backup; if the store still exists, make a new " +
+		"backup: memctl backup DIR"
 	if all, ok := err.(interface{ Unwrap() []error }); ok {
 		faults := all.Unwrap()
 		err = faults[len(faults)-1]
@@ -123,7 +124,8 @@ func nounIn(folder string) string {
 
 func backedUp(a *cli.App, what, dir string, info *varve.BackupInfo) {
 	s := savedBackup{dir, info.Store.String(), info.Made, info.Memories, info.Assemblies, info.Bytes,
-		savedMoment{info.First.LSN, info.First.Time}, savedMoment{info.Last.LSN, info.Last.Time}, info.First.Time, info.Until, []string{}}
+		savedMoment{info.First.LSN, info.First.Time}, savedMoment{info.Last.LSN, info.Last.Time}, info.First.Time, info.Until,
+		[]string{}}
 	for _, d := range info.Damaged {
 		s.Damaged = append(s.Damaged, d.ID)
 	}
@@ -132,9 +134,11 @@ func backedUp(a *cli.App, what, dir string, info *varve.BackupInfo) {
 	} else {
 		a.Say("%s %s: %s, %s", dir, what, documents(s.Memories, s.Assemblies), cli.Size(s.Bytes))
 		a.Say("restore it with: memctl restore %s NEW-DIR", cli.ShellPath(dir))
-		a.Say("--at takes any moment from %s to %s; with --log STORE also later ones", s.From.Format(time.RFC3339Nano), s.To.Format(time.RFC3339Nano))
+		a.Say("--at takes any moment from %s to %s; with --log STORE also later ones", s.From.Format(time.RFC3339Nano),
+			s.To.Format(time.RFC3339Nano))
 	}
 	for _, d := range info.Damaged {
-		a.Fail(cli.WithFix(fmt.Errorf("%s %s is not in the backup: %w: %s", nounIn(d.In), cli.PrintableID(d.ID), varve.ErrCorrupt, d.Why), "an older backup may have it; memctl verify says more"))
+		a.Fail(cli.WithFix(fmt.Errorf("%s %s is not in the backup: %w: %s", nounIn(d.In), cli.PrintableID(d.ID),
+			varve.ErrCorrupt, d.Why), "an older backup may have it; memctl verify says more"))
 	}
 }

@@ -34,8 +34,9 @@ To upgrade: there is one format so far. A newer program opens older formats as t
 migrate writes the newest format to the copy. Until the old folder is emptied you can go back, as
 long as nothing was written to the new one: remove the new folder, then the notes moved.json and
 wal/moved.json in the old one.`,
-		Example: "  memctl migrate --to /mnt/new/storage\n  memctl migrate --to /mnt/new/storage --switch\n  memctl --store storage migrate --to /mnt/new/storage --remove-source",
-		Args:    cli.Exactly(0, "no arguments, but the new folder in --to"),
+		Example: "  memctl migrate --to /mnt/new/storage\n  memctl migrate --to /mnt/new/storage --switch\n  memctl " +
+			"--store storage migrate --to /mnt/new/storage --remove-source",
+		Args: cli.Exactly(0, "no arguments, but the new folder in --to"),
 		RunE: a.DoWhole(func(cmd *cobra.Command, _ []string) error {
 			if to == "" {
 				return cli.Usagef(cmd.CommandPath(), "name the new folder with --to")
@@ -52,8 +53,10 @@ wal/moved.json in the old one.`,
 		}),
 	}
 	c.Flags().StringVar(&to, "to", "", "the new `folder`: missing, empty, or begun by an earlier call")
-	c.Flags().BoolVar(&o.Switch, "switch", false, "make the new folder the store; no other process may have the store open")
-	c.Flags().BoolVar(&o.RemoveSource, "remove-source", false, "after the switch, empty the old folder, except for the note")
+	c.Flags().BoolVar(&o.Switch, "switch", false,
+		"make the new folder the store; no other process may have the store open")
+	c.Flags().BoolVar(&o.RemoveSource, "remove-source", false,
+		"after the switch, empty the old folder, except for the note")
 	return c
 }
 
@@ -100,13 +103,16 @@ func migrateStore(ctx context.Context, a *cli.App, from, to string, o *varve.Mig
 	}
 	info, ferr := vfs.OS().Stat(from)
 	if made, err := vfs.OS().Stat(to); ferr == nil && err == nil && !r.Removed && info.UID != made.UID {
-		a.Note("the store belongs to user %d, the copy to user %d: root makes a copy that belongs to the owner of the store", info.UID, made.UID)
+		a.Note("the store belongs to user %d, the copy to user %d: root makes a copy that belongs to the owner of the store",
+			info.UID, made.UID)
 	}
 	for _, d := range r.Damaged {
-		a.Fail(cli.WithFix(fmt.Errorf("memory %s is not in the copy: %w: %s", cli.PrintableID(d.ID), varve.ErrCorrupt, d.Why), "repair the store with memctl repair --apply, then continue the migration"))
+		a.Fail(cli.WithFix(fmt.Errorf("memory %s is not in the copy: %w: %s", cli.PrintableID(d.ID), varve.ErrCorrupt, d.Why),
+			"repair the store with memctl repair --apply, then continue the migration"))
 	}
 	if a.Document != nil {
-		m := migrated{from, to, r.Store.String(), r.LSN, r.Memories, r.Bytes, r.Copied, r.CaughtUp, r.Compared, r.Switched, r.Removed, []string{}, []string{}}
+		m := migrated{from, to, r.Store.String(), r.LSN, r.Memories, r.Bytes, r.Copied, r.CaughtUp, r.Compared, r.Switched,
+			r.Removed, []string{}, []string{}}
 		m.Left = append(m.Left, r.Left...)
 		for _, d := range r.Damaged {
 			m.Damaged = append(m.Damaged, d.ID)
@@ -115,7 +121,8 @@ func migrateStore(ctx context.Context, a *cli.App, from, to string, o *varve.Mig
 		return nil
 	}
 	if r.Compared > 0 || !r.Switched {
-		a.Say("%s, %s: %d copied now, %d of them written meanwhile, %d compared", cli.Count(int(r.Memories), "memory", "memories"), cli.Size(r.Bytes), r.Copied, r.CaughtUp, r.Compared)
+		a.Say("%s, %s: %d copied now, %d of them written meanwhile, %d compared",
+			cli.Count(int(r.Memories), "memory", "memories"), cli.Size(r.Bytes), r.Copied, r.CaughtUp, r.Compared)
 	}
 	switch {
 	case !r.Switched:
@@ -125,7 +132,8 @@ func migrateStore(ctx context.Context, a *cli.App, from, to string, o *varve.Mig
 		a.Say("%s is the store now; %s holds a note that says so", to, from)
 		a.Say("next: memctl --store %s status; to remove the old files: %s --remove-source", cli.ShellQuote(to), again)
 	default:
-		a.Say("%s is the store now; in %s only the note is left%s", to, from, map[bool]string{true: ", and the files named below"}[len(r.Left) > 0])
+		a.Say("%s is the store now; in %s only the note is left%s", to, from,
+			map[bool]string{true: ", and the files named below"}[len(r.Left) > 0])
 	}
 	for _, name := range r.Left {
 		a.Note("%s was kept: not a file of the store, or changed after it was copied", filepath.Join(from, name))

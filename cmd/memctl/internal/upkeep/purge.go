@@ -58,11 +58,13 @@ key can be destroyed.
 On a terminal purge asks for confirmation; elsewhere it requires --yes. The ending of an id that
 memctl list shows is enough where purge asks; with --yes the id must be whole. With several ids, nothing
 is purged if the store has no trace of one of them, since it may be mistyped (exit status 4).`,
-		Example: "  memctl purge notes\n  memctl purge notes draft --yes --json\n  memctl purge --assembly project-x\n  memctl purge --working session:s1",
-		Args:    cli.AtLeastOne("the id of a memory, or with --assembly of an assembly, or with --working a scope"),
+		Example: "  memctl purge notes\n  memctl purge notes draft --yes --json\n  memctl purge --assembly project-x\n  " +
+			"memctl purge --working session:s1",
+		Args: cli.AtLeastOne("the id of a memory, or with --assembly of an assembly, or with --working a scope"),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
 			if _, ok := cli.Terminal(a.In); !ok && !yes {
-				return cli.Usagef(cmd.CommandPath(), "nothing was purged: a purge cannot be undone, and without a terminal it needs --yes")
+				return cli.Usagef(cmd.CommandPath(),
+					"nothing was purged: a purge cannot be undone, and without a terminal it needs --yes")
 			}
 			if groups && scopes {
 				return cli.Usagef(cmd.CommandPath(), "purge takes --assembly or --working, not both")
@@ -110,10 +112,12 @@ is purged if the store has no trace of one of them, since it may be mistyped (ex
 						left = cli.WithFix(notWiped{u}, u.Help())
 					}
 					var piece *varve.CorruptionError
-					if errors.As(left, &piece) && (strings.HasPrefix(piece.Path, "quarantine/") || strings.HasPrefix(piece.Path, "tmp/parked/")) {
+					if errors.As(left, &piece) && (strings.HasPrefix(piece.Path, "quarantine/") ||
+						strings.HasPrefix(piece.Path, "tmp/parked/")) {
 						fix := "inspect this piece before you remove it: another memory may have its only copy there"
 						if len(r.Deleted)+len(r.TakenOut)+r.Frames+len(r.Removed)+r.Backups+r.Dropped == 0 {
-							fix = "nothing was found that certainly belongs to " + cli.PrintableID(args[0]) + ": check the id before you remove anything"
+							fix = "nothing was found that certainly belongs to " + cli.PrintableID(args[0]) +
+								": check the id before you remove anything"
 						}
 						left = cli.WithFix(left, fix)
 					}
@@ -150,7 +154,8 @@ func allKnown(ctx context.Context, unknownOf func(context.Context, ...string) ([
 	for i, id := range unknown {
 		unknown[i] = cli.PrintableID(id)
 	}
-	return cli.WithFix(fmt.Errorf("%w: the store has no trace of %s: %w", varve.ErrNotFound, strings.Join(unknown, ", "), errUnconfirmed),
+	return cli.WithFix(fmt.Errorf("%w: the store has no trace of %s: %w", varve.ErrNotFound, strings.Join(unknown, ", "),
+		errUnconfirmed),
 		"correct the ids; to search the whole store for one of them, purge it alone")
 }
 
@@ -163,7 +168,8 @@ func confirmPurge(ctx context.Context, a *cli.App, ids []string, yes bool) error
 	for i, id := range ids {
 		list[i] = cli.PrintableID(id)
 	}
-	return Confirm(ctx, a, fmt.Sprintf("Every version of %s will be removed. This cannot be undone.", strings.Join(list, ", ")),
+	return Confirm(ctx, a, fmt.Sprintf("Every version of %s will be removed. This cannot be undone.",
+		strings.Join(list, ", ")),
 		fmt.Errorf("%w: the purge was not confirmed: %w", varve.ErrInvalid, errUnconfirmed))
 }
 
@@ -212,7 +218,8 @@ func tellPurged(a *cli.App, ids []string, r *varve.PurgeReport, complete bool) {
 			rest = "the files named below were not searched"
 		}
 		a.Say("purged: %s in the archive, %s, %s set aside; %s",
-			cli.Count(int(r.Frames), "version or deletion", "versions and deletions"), cli.Count(r.Backups+r.Dropped, "index backup", "index backups"), cli.Count(len(r.Removed), "file", "files"), rest)
+			cli.Count(int(r.Frames), "version or deletion", "versions and deletions"),
+			cli.Count(r.Backups+r.Dropped, "index backup", "index backups"), cli.Count(len(r.Removed), "file", "files"), rest)
 	}
 	for _, lost := range r.Lost {
 		a.Note("overwritten, since it could not be read: %v", lost)
@@ -222,13 +229,16 @@ func tellPurged(a *cli.App, ids []string, r *varve.PurgeReport, complete bool) {
 	}
 	for _, m := range r.Mentions {
 		if strings.HasPrefix(m.Path, "working/") {
-			a.Note("%s %s; this scope of working memory was not purged and is kept: inspect it, then use memctl working rm or memctl purge --working", m.Path, m.How)
+			a.Note("%s %s; this scope of working memory was not purged and is kept: inspect it, then use memctl working rm or "+
+				"memctl purge --working", m.Path, m.How)
 			continue
 		}
-		a.Note("%s %s; it does not belong to what was purged and is kept: inspect the file, and remove it yourself if necessary", m.Path, m.How)
+		a.Note("%s %s; it does not belong to what was purged and is kept: inspect the file, and remove it yourself if "+
+			"necessary", m.Path, m.How)
 	}
 	for _, name := range r.Unlinked {
-		a.Note("the former %s was removed, but not overwritten: another process has it mapped, or the system cannot tell; its blocks are freed when that process reads the store again", name)
+		a.Note("the former %s was removed, but not overwritten: another process has it mapped, or the system "+
+			"cannot tell; its blocks are freed when that process reads the store again", name)
 	}
 	for _, name := range r.Backup {
 		a.Note("%s keeps old states and was not changed: its contents are not purged", name)
@@ -240,10 +250,12 @@ func tellPurged(a *cli.App, ids []string, r *varve.PurgeReport, complete bool) {
 		a.Note("%s", r.Device)
 	}
 	if complete {
-		a.Note("files that were removed before this purge, of versions replaced or deleted earlier, may persist in free blocks of the file system: memctl purge --help says what helps")
+		a.Note("files that were removed before this purge, of versions replaced or deleted earlier, may persist in free " +
+			"blocks of the file system: memctl purge --help says what helps")
 	}
 	if len(r.Processes)+len(r.Elsewhere) > 0 {
-		a.Note("processes %s have the store open, and may have purged data in memory until they read the store again", running(r.Processes, r.Elsewhere))
+		a.Note("processes %s have the store open, and may have purged data in memory until they read the store again",
+			running(r.Processes, r.Elsewhere))
 	}
 }
 

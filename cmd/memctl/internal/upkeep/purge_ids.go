@@ -11,7 +11,8 @@ import (
 // wholeIDs are the ids that the arguments name. An id of which the store has any trace, also one that
 // is deleted, is that id. An ending of another is taken only where a person sees the whole id and
 // confirms it: a purge cannot be undone.
-func wholeIDs(ctx context.Context, a *cli.App, st *varve.Store, assemblies, yes bool, unknown func(context.Context, ...string) ([]string, error), args []string) ([]string, error) {
+func wholeIDs(ctx context.Context, a *cli.App, st *varve.Store, assemblies, yes bool,
+	unknown func(context.Context, ...string) ([]string, error), args []string) ([]string, error) {
 	find := a.WholeMemory
 	if assemblies {
 		find = a.WholeAssembly
@@ -31,7 +32,8 @@ func wholeIDs(ctx context.Context, a *cli.App, st *varve.Store, assemblies, yes 
 		case len(none) == 0:
 			ids[i] = arg
 		case yes:
-			return nil, cli.WithFix(fmt.Errorf("%w: %s is the ending of an id, and with --yes purge takes whole ids: %w", varve.ErrNotFound, cli.PrintableID(arg), errUnconfirmed),
+			return nil, cli.WithFix(fmt.Errorf("%w: %s is the ending of an id, and with --yes purge takes whole ids: %w",
+				varve.ErrNotFound, cli.PrintableID(arg), errUnconfirmed),
 				"if it is the one: memctl purge --yes "+cli.ShellQuote(id))
 		}
 	}

@@ -113,20 +113,24 @@ func reindexStore(ctx context.Context, a *cli.App, st *varve.Store, o varve.Reem
 		}
 		a.Document.All(d)
 	} else if err == nil {
-		a.Say("computed %s%s, rewrote %s", cli.Count(int(r.Computed), "embedding", "embeddings"), resumed(r.Resumed), cli.Count(int(r.Written), "memory", "memories"))
+		a.Say("computed %s%s, rewrote %s", cli.Count(int(r.Computed), "embedding", "embeddings"), resumed(r.Resumed),
+			cli.Count(int(r.Written), "memory", "memories"))
 	}
 	if err == nil && r.Refused > 0 {
 		for _, f := range r.Refusals[:min(len(r.Refusals), 10)] {
 			a.Note("the embedding service refused the text of memory %s: %v", cli.PrintableID(f.ID), f.Err)
 		}
-		a.Note("%s left without an embedding: shorten the texts, and they are tried again; memctl verify names them", cli.Count(int(r.Refused), "memory is", "memories are"))
+		a.Note("%s left without an embedding: shorten the texts, and they are tried again; memctl verify names them",
+			cli.Count(int(r.Refused), "memory is", "memories are"))
 	}
 	if err != nil && r.Resumed+r.Computed > 0 {
 		again := "memctl reindex continues"
 		if f := cli.Classify(err); f.Fix != "" && !errors.Is(err, context.Canceled) {
 			again = f.Fix + "; then " + again
 		}
-		err = cli.WithFix(fmt.Errorf("%s computed, %s rewritten: %w", cli.Count(int(r.Resumed+r.Computed), "embedding", "embeddings"), cli.Count(int(r.Written), "memory", "memories"), err), again)
+		err = cli.WithFix(fmt.Errorf("%s computed, %s rewritten: %w",
+			cli.Count(int(r.Resumed+r.Computed), "embedding", "embeddings"), cli.Count(int(r.Written), "memory", "memories"),
+			err), again)
 	}
 	return err
 }

@@ -26,8 +26,9 @@ and is not changed; with --missing-members those ids are removed from the assemb
 
 A repair has no undo: what it rebuilds is derived, and the files that it replaced are in quarantine/.
 memctl quarantine restore brings a document back from there.`,
-		Example: "  memctl repair                    what would be done\n  memctl repair --apply\n  memctl quarantine list           what it set aside",
-		Args:    cli.NoArguments,
+		Example: "  memctl repair                    what would be done\n  memctl repair --apply\n  memctl quarantine list " +
+			"          what it set aside",
+		Args: cli.NoArguments,
 		RunE: a.DoWhole(func(cmd *cobra.Command, _ []string) error {
 			dir, err := a.Locate()
 			if err != nil {
@@ -148,7 +149,8 @@ func showPlan(a *cli.App, p *varve.RepairPlan) {
 		return
 	}
 	if n, pids := p.Alone(), others(p.Processes); n > 0 && len(pids)+len(p.Elsewhere) > 0 {
-		a.Note("%s that no other process has the store open; first stop the processes %s%s", cli.Count(n, "step requires", "steps require"), running(pids, p.Elsewhere), mayBeDead(p.Unsure))
+		a.Note("%s that no other process has the store open; first stop the processes %s%s",
+			cli.Count(n, "step requires", "steps require"), running(pids, p.Elsewhere), mayBeDead(p.Unsure))
 	}
 	for _, f := range p.Left {
 		if f.Severity != repair.Info && a.Document == nil {
@@ -170,7 +172,8 @@ func showMembers(a *cli.App, p *varve.RepairPlan) {
 		}
 	}
 	if n > 0 && a.Document == nil {
-		a.Say("%s; --missing-members removes these ids", cli.Count(n, "assembly names missing memories", "assemblies name missing memories"))
+		a.Say("%s; --missing-members removes these ids",
+			cli.Count(n, "assembly names missing memories", "assemblies name missing memories"))
 	}
 }
 
@@ -214,7 +217,8 @@ func showRepair(a *cli.App, r *varve.RepairReport, err error) {
 		a.Say("remains: %s", cli.Printable(r.Remaining[i].String()))
 	}
 	if pids := others(r.Processes); len(r.Waiting) > 0 {
-		a.Note("%s until no other process has the store open; stop the processes %s%s and run memctl repair --apply again", cli.Count(len(r.Waiting), "step waits", "steps wait"), running(pids, r.Elsewhere), mayBeDead(r.Unsure))
+		a.Note("%s until no other process has the store open; stop the processes %s%s and run memctl repair --apply again",
+			cli.Count(len(r.Waiting), "step waits", "steps wait"), running(pids, r.Elsewhere), mayBeDead(r.Unsure))
 	}
 	if a.Document != nil {
 		a.Document.Begin("waiting")

@@ -29,8 +29,9 @@ backup all that is sound is restored; what is damaged is taken from its log, or 
 store, where they have it, and is named with exit status 2 otherwise. Existing files are never
 overwritten; the new store has its own UUID, and
 its folder gets its name only after everything was written and read back.`,
-		Example: "  memctl restore /mnt/backups/2026-01-31 restored\n  memctl restore /mnt/backups/2026-01-31 before --at 2026-01-31T09:59:00Z --log storage\n  memctl restore /mnt/backups/2026-01-31 before --at 67108992",
-		Args:    cli.Exactly(2, "a backup and the folder of the new store"),
+		Example: "  memctl restore /mnt/backups/2026-01-31 restored\n  memctl restore /mnt/backups/2026-01-31 before --at " +
+			"2026-01-31T09:59:00Z --log storage\n  memctl restore /mnt/backups/2026-01-31 before --at 67108992",
+		Args: cli.Exactly(2, "a backup and the folder of the new store"),
 		RunE: a.DoWhole(func(cmd *cobra.Command, args []string) error {
 			if _, err := a.Outside(args[1], "a store"); err != nil {
 				return err
@@ -49,7 +50,9 @@ its folder gets its name only after everything was written and read back.`,
 			return restoreBackup(cmd.Context(), a, args[0], args[1], o, spelled)
 		}),
 	}
-	c.Flags().StringVar(&at, "at", "", "restore this `moment`: a time (2026-01-31T15:04:05Z, 2026-01-31, yesterday 17:00, 90m, 7d ago) or a version, which a number alone is")
+	c.Flags().StringVar(&at, "at", "",
+		"restore this `moment`: a time (2026-01-31T15:04:05Z, 2026-01-31, yesterday 17:00, 90m, 7d ago) or a version, "+
+			"which a number alone is")
 	c.Flags().StringVar(&log, "log", "", "the `store` that was backed up, if it still exists; it is only read")
 	c.Flags().BoolVar(&strict, "strict", false, "refuse a damaged backup (exit status 3)")
 	return c
@@ -95,7 +98,9 @@ func restoreBackup(ctx context.Context, a *cli.App, backup, dir string, o varve.
 		err = cli.WithFix(err, fix)
 	}
 	if errors.Is(err, varve.ErrCorrupt) {
-		err = cli.WithFix(err, "memctl backup --check "+cli.ShellPath(backup)+" reads all of the backup; restore an older one, or if the store still exists, make a new one: memctl backup DIR")
+		err = cli.WithFix(err,
+			"memctl backup --check "+cli.ShellPath(backup)+
+				" reads all of the backup; restore an older one, or if the store still exists, make a new one: memctl backup DIR")
 	}
 	if errors.Is(err, varve.ErrNoStore) {
 		err = cli.WithFix(err, "name a folder made by memctl backup, and a store with --log")
@@ -103,7 +108,8 @@ func restoreBackup(ctx context.Context, a *cli.App, backup, dir string, o varve.
 	if err != nil {
 		return err
 	}
-	s := restored{dir, r.Memories, r.Assemblies, r.Bytes, r.Moment.LSN, cli.OrNil(r.Moment.Time), []string{}, []rescued{}, r.Purged}
+	s := restored{dir, r.Memories, r.Assemblies, r.Bytes, r.Moment.LSN, cli.OrNil(r.Moment.Time), []string{}, []rescued{},
+		r.Purged}
 	for _, d := range r.Damaged {
 		if d.In == "vector_index" { // no memory
 			s.Damaged = append(s.Damaged, d.In+"/"+d.ID)
@@ -122,10 +128,12 @@ func restoreBackup(ctx context.Context, a *cli.App, backup, dir string, o varve.
 	}
 	tellLeft(a, r.Left)
 	if r.Purged > 0 {
-		a.Note("left out %s of the backup: purged in the store before that moment", cli.Count(int(r.Purged), "document", "documents"))
+		a.Note("left out %s of the backup: purged in the store before that moment",
+			cli.Count(int(r.Purged), "document", "documents"))
 	}
 	a.Document.Member("restored", s)
-	a.Say("%s is a store: %s, %s, as of %s", dir, documents(s.Memories, s.Assemblies), cli.Size(s.Bytes), r.Moment.Time.Format(time.RFC3339Nano))
+	a.Say("%s is a store: %s, %s, as of %s", dir, documents(s.Memories, s.Assemblies), cli.Size(s.Bytes),
+		r.Moment.Time.Format(time.RFC3339Nano))
 	if o.Time.After(a.Clock()) && o.Time.After(r.Moment.Time) {
 		a.Note("%s is in the future: this is the newest state", o.Time.Format(time.RFC3339))
 	}
@@ -133,10 +141,12 @@ func restoreBackup(ctx context.Context, a *cli.App, backup, dir string, o varve.
 	if len(r.Damage) == 0 {
 		return nil
 	}
-	f := &cli.Failure{Kind: "damage", Message: fmt.Sprintf("%s of the backup damaged; everything in it was restored", cli.Count(len(r.Damage), "file is", "files are")), Path: backup, Code: cli.CodeDamage,
+	f := &cli.Failure{Kind: "damage", Message: fmt.Sprintf("%s of the backup damaged; everything in it was restored",
+		cli.Count(len(r.Damage), "file is", "files are")), Path: backup, Code: cli.CodeDamage,
 		Fix: "make a new backup: memctl backup DIR"}
 	if left > 0 {
-		f.Message = fmt.Sprintf("%s of the backup damaged; of %d not everything was restored", cli.Count(len(r.Damage), "file is", "files are"), left)
+		f.Message = fmt.Sprintf("%s of the backup damaged; of %d not everything was restored",
+			cli.Count(len(r.Damage), "file is", "files are"), left)
 		f.Fix = "an older backup may have it; memctl --store " + cli.ShellQuote(dir) + " status looks at what was restored"
 		if o.Log == "" {
 			f.Fix = "name the store that was backed up, if it still exists, with --log, and a new folder; " + f.Fix

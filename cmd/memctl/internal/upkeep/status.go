@@ -34,28 +34,30 @@ missing log and index are built from the files.`,
 
 // State is what status shows.
 type State struct {
-	Store      string     `json:"store"`
-	UUID       string     `json:"uuid"`
-	Memories   int64      `json:"memories"`
-	Assemblies int64      `json:"assemblies"`
-	Vectors    *vectors   `json:"vectors"` // null: they cannot be read now, and a problem says why
-	Bytes      int64      `json:"memory_bytes"`
-	Scopes     int64      `json:"working_scopes"` // that have working memory
-	Expired    int64      `json:"expired"`        // of the memories: absent already, and not deleted yet
-	Limits     *limits    `json:"limits"`         // null: there are none
-	IndexBytes int64      `json:"index_bytes"`
-	LogBytes   int64      `json:"log_bytes"`                  // that an open would read
-	Unflushed  int64      `json:"unflushed_bytes"`            // of log that are not in files yet
-	Slowed     string     `json:"slowed,omitempty"`           // why commits wait
-	Unknown    bool       `json:"settings_unknown,omitempty"` // config.json is missing or not valid: nothing is removed by it
-	History    int64      `json:"history_bytes"`              // of old log kept besides the log itself
-	Since      *time.Time `json:"history_since"`              // when the oldest of what log and history have began, null: not known
-	Writable   bool       `json:"writable"`
-	ReadOnly   string     `json:"read_only,omitempty"` // why the system refuses to write
-	Processes  []int      `json:"processes"`
-	Unseen     []int      `json:"processes_unseen,omitempty"` // that said so and are not seen here
-	Watcher    *int       `json:"watcher"`                    // the process that takes over edits of files, null: none does
-	Polls      string     `json:"watcher_polls,omitempty"`    // why it looks at all files each minute instead
+	Store      string   `json:"store"`
+	UUID       string   `json:"uuid"`
+	Memories   int64    `json:"memories"`
+	Assemblies int64    `json:"assemblies"`
+	Vectors    *vectors `json:"vectors"` // null: they cannot be read now, and a problem says why
+	Bytes      int64    `json:"memory_bytes"`
+	Scopes     int64    `json:"working_scopes"` // that have working memory
+	Expired    int64    `json:"expired"`        // of the memories: absent already, and not deleted yet
+	Limits     *limits  `json:"limits"`         // null: there are none
+	IndexBytes int64    `json:"index_bytes"`
+	LogBytes   int64    `json:"log_bytes"`        // that an open would read
+	Unflushed  int64    `json:"unflushed_bytes"`  // of log that are not in files yet
+	Slowed     string   `json:"slowed,omitempty"` // why commits wait
+	// config.json is missing or not valid: nothing is removed by it
+	Unknown   bool       `json:"settings_unknown,omitempty"`
+	History   int64      `json:"history_bytes"` // of old log kept besides the log itself
+	Since     *time.Time `json:"history_since"` // when the oldest of what log and history have began, null: not known
+	Writable  bool       `json:"writable"`
+	ReadOnly  string     `json:"read_only,omitempty"` // why the system refuses to write
+	Processes []int      `json:"processes"`
+	Unseen    []int      `json:"processes_unseen,omitempty"` // that said so and are not seen here
+	// the process that takes over edits of files, null: none does
+	Watcher    *int       `json:"watcher"`
+	Polls      string     `json:"watcher_polls,omitempty"` // why it looks at all files each minute instead
 	LastFlush  *time.Time `json:"last_flush"`
 	LastBackup *time.Time `json:"last_backup"`
 	Refused    *refused   `json:"refused_edits"`
@@ -114,9 +116,11 @@ func stateOf(ctx context.Context, dir string, st *varve.Store) State {
 	files := vfs.Below(vfs.OS(), dir)
 	n, report, health := st.Admin().Stats(), st.Admin().OpenReport(), st.Health(ctx)
 	s := State{
-		Store: dir, UUID: n.UUID, Memories: n.Memories, Assemblies: n.Assemblies, IndexBytes: n.IndexSize, LogBytes: n.Backlog, Unflushed: n.Unflushed, Slowed: health.Slowed,
+		Store: dir, UUID: n.UUID, Memories: n.Memories, Assemblies: n.Assemblies, IndexBytes: n.IndexSize,
+		LogBytes: n.Backlog, Unflushed: n.Unflushed, Slowed: health.Slowed,
 		Unknown: health.SettingsUnknown, Writable: report.Damage == nil, Processes: n.Processes, Problems: []string{},
-		LastFlush: modified(files, filepath.Join(dir, "checkpoint")), LastBackup: newest(files, filepath.Join(dir, "backups")),
+		LastFlush:  modified(files, filepath.Join(dir, "checkpoint")),
+		LastBackup: newest(files, filepath.Join(dir, "backups")),
 	}
 	if s.History = n.HistoryBytes; !n.HistorySince.IsZero() {
 		s.Since = &n.HistorySince
@@ -233,7 +237,8 @@ func showState(a *cli.App, s State) {
 	}
 	line("assemblies", "%d", s.Assemblies)
 	if s.Scopes > 0 {
-		line("working", "%s: memctl working list", cli.Count(int(s.Scopes), "scope has working memory", "scopes have working memory"))
+		line("working", "%s: memctl working list",
+			cli.Count(int(s.Scopes), "scope has working memory", "scopes have working memory"))
 	}
 	line("vectors", "%s", s.Vectors)
 	if s.Embedder != nil {
@@ -254,7 +259,8 @@ func showState(a *cli.App, s State) {
 		processes = strings.Trim(fmt.Sprint(s.Processes), "[]")
 	}
 	if n := len(s.Unseen); n > 0 {
-		processes += "; " + cli.Count(n, "more is", "more are") + " registered but not visible from here: killed, or in another container"
+		processes += "; " + cli.Count(n, "more is", "more are") +
+			" registered but not visible from here: killed, or in another container"
 		if len(s.away) > 0 {
 			processes += fmt.Sprintf(" (of another PID namespace, with the ids %v there)", s.away)
 		}

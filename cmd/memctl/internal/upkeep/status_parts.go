@@ -60,13 +60,14 @@ type vectors struct {
 	Dimension int    `json:"dimension"`
 	Metric    string `json:"metric"`
 	Bytes     int64  `json:"bytes"`
-	Drift     *int64 `json:"drift"`   // vectors that are missing, stale or too much as of the index; null: too many to count here
-	Misfits   int64  `json:"misfits"` // embeddings of another dimension, which have none
-	Pending   int64  `json:"pending"` // what changed since the index was written
-	Without   int64  `json:"without"` // memories that have no embedding, as of the index
-	Model     string `json:"model,omitempty"`
-	Next      string `json:"next_model,omitempty"` // a reindex by it has begun, and is not there yet
-	Older     int64  `json:"older,omitempty"`      // documents that it has not rewritten yet
+	// vectors that are missing, stale or too much as of the index; null: too many to count here
+	Drift   *int64 `json:"drift"`
+	Misfits int64  `json:"misfits"` // embeddings of another dimension, which have none
+	Pending int64  `json:"pending"` // what changed since the index was written
+	Without int64  `json:"without"` // memories that have no embedding, as of the index
+	Model   string `json:"model,omitempty"`
+	Next    string `json:"next_model,omitempty"` // a reindex by it has begun, and is not there yet
+	Older   int64  `json:"older,omitempty"`      // documents that it has not rewritten yet
 }
 
 // mostCounted is how many vectors status compares with the index: it is to answer
@@ -74,7 +75,8 @@ type vectors struct {
 const mostCounted = 100_000
 
 func vectorsOf(ctx context.Context, st *varve.Store, n *varve.Stats) (*vectors, error) {
-	v := &vectors{Count: n.Vectors, Dimension: n.Dimension, Metric: n.Metric, Bytes: n.VectorBytes, Model: n.Model, Next: n.NextModel}
+	v := &vectors{Count: n.Vectors, Dimension: n.Dimension, Metric: n.Metric, Bytes: n.VectorBytes, Model: n.Model,
+		Next: n.NextModel}
 	if n.Memories+n.Assemblies > mostCounted {
 		return v, nil
 	}
@@ -93,7 +95,8 @@ func (v *vectors) String() string {
 	}
 	s := "none"
 	if v.Dimension != 0 {
-		s = fmt.Sprintf("%d of %s (%s), %s", v.Count, cli.Count(v.Dimension, "dimension", "dimensions"), v.Metric, cli.Size(v.Bytes))
+		s = fmt.Sprintf("%d of %s (%s), %s", v.Count, cli.Count(v.Dimension, "dimension", "dimensions"), v.Metric,
+			cli.Size(v.Bytes))
 	}
 	if v.Model != "" {
 		s += ", by " + v.Model
@@ -108,10 +111,12 @@ func (v *vectors) String() string {
 		s += fmt.Sprintf("; a reindex by %s is not complete: memctl reindex continues it", v.Next)
 	}
 	if v.Older != 0 {
-		s += "; " + cli.Count(int(v.Older), "document has", "documents have") + " the previous model's embedding: memctl reindex rewrites them"
+		s += "; " + cli.Count(int(v.Older), "document has", "documents have") +
+			" the previous model's embedding: memctl reindex rewrites them"
 	}
 	if v.Drift != nil && *v.Drift != 0 {
-		s += "; " + cli.Count(int(*v.Drift), "vector differs", "vectors differ") + " from the index: the next flush or search corrects this"
+		s += "; " + cli.Count(int(*v.Drift), "vector differs", "vectors differ") +
+			" from the index: the next flush or search corrects this"
 	}
 	if v.Misfits != 0 {
 		s += "; " + cli.Count(int(v.Misfits), "embedding", "embeddings") + " of another dimension without a vector"

@@ -24,7 +24,8 @@ func (v *verdict) add(f *varve.Finding) {
 		v.lost++
 	case repair.Healable:
 		v.healable++
-		v.past = v.past || slices.Contains([]varve.FindingKind{repair.SegmentDamaged, repair.SegmentMissing, repair.EntryInvalid, repair.LogMissing, repair.ArchiveDamaged}, f.Kind.General())
+		v.past = v.past || slices.Contains([]varve.FindingKind{repair.SegmentDamaged, repair.SegmentMissing,
+			repair.EntryInvalid, repair.LogMissing, repair.ArchiveDamaged}, f.Kind.General())
 	}
 }
 

@@ -23,8 +23,9 @@ func Verify(a *cli.App) *cobra.Command {
 		Long: `Read everything, compare the index, the files and the log, and report each finding: the place,
 what is at stake, what would repair it, and the next command. Nothing is changed, and other
 processes may use the store meanwhile. A store that cannot be opened is checked as well.`,
-		Example: "  memctl verify\n  memctl verify --sample 1/7       one part of seven, for every day of the week\n  memctl verify --json | jq .summary",
-		Args:    cli.NoArguments,
+		Example: "  memctl verify\n  memctl verify --sample 1/7       one part of seven, for every day of the week\n  " +
+			"memctl verify --json | jq .summary",
+		Args: cli.NoArguments,
 		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
 			o := varve.VerifyOptions{Summary: new(varve.VerifySummary)}
 			if cmd.Flags().Changed("sample") {
@@ -108,8 +109,10 @@ func verifyStore(ctx context.Context, a *cli.App, dir string, o varve.VerifyOpti
 	if a.Document != nil {
 		a.Document.Member("summary", s)
 	} else {
-		a.Say("read %s, %s, %s, %s, %s of the log, %s: %s", cli.Count(int(s.Memories), "memory", "memories"), cli.Count(int(s.Assemblies), "assembly", "assemblies"),
-			cli.Count(int(s.Vectors), "vector", "vectors"), cli.Count(int(s.Files), "file", "files"), cli.Count(int(s.Entries), "entry", "entries"), cli.Size(s.Bytes), &v)
+		a.Say("read %s, %s, %s, %s, %s of the log, %s: %s", cli.Count(int(s.Memories), "memory", "memories"),
+			cli.Count(int(s.Assemblies), "assembly", "assemblies"),
+			cli.Count(int(s.Vectors), "vector", "vectors"), cli.Count(int(s.Files), "file", "files"),
+			cli.Count(int(s.Entries), "entry", "entries"), cli.Size(s.Bytes), &v)
 	}
 	v.note(a, "memctl repair shows what would repair them")
 	return nil
@@ -128,7 +131,8 @@ func tellMore(a *cli.App, infos map[varve.FindingKind]int64) {
 }
 
 func summaryOf(s *varve.VerifySummary, n int) summary {
-	r := summary{s.Memories, s.Assemblies, s.Vectors, s.Files, s.Bytes, s.Segments, s.Archived, s.Entries, s.Quarantined, map[string]int64{}, ""}
+	r := summary{s.Memories, s.Assemblies, s.Vectors, s.Files, s.Bytes, s.Segments, s.Archived, s.Entries, s.Quarantined,
+		map[string]int64{}, ""}
 	for kind, n := range s.Findings {
 		r.Findings[string(kind)] = n
 	}

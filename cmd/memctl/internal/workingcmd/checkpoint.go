@@ -24,7 +24,8 @@ lifetimes, the task state and the scratchpad; it takes space for what changed si
 		Example: `  memctl working checkpoint create "before the refactoring" --scope session:s1
   memctl working checkpoint list --scope session:s1
   memctl working checkpoint restore 6f1f… --scope session:s1`,
-	}, w.createCheckpointCommand(), w.checkpointsCommand(), w.showCheckpointCommand(), w.restoreCheckpointCommand(), w.diffCheckpointCommand(), w.rmCheckpointCommand())
+	}, w.createCheckpointCommand(), w.checkpointsCommand(), w.showCheckpointCommand(), w.restoreCheckpointCommand(),
+		w.diffCheckpointCommand(), w.rmCheckpointCommand())
 }
 
 // aboutCheckpoint puts the right remedy to an error.
@@ -84,7 +85,8 @@ the scratchpad and description, separated by tabs.`,
 				case w.Document != nil:
 					w.Document.Item(c)
 				default:
-					fmt.Fprintf(w.Out, "%s\t%s\t%d\t%d\t%s\n", c.ID, c.Created.Format(time.RFC3339), c.Keys, c.Notes, cli.Printable(c.Description))
+					fmt.Fprintf(w.Out, "%s\t%s\t%d\t%d\t%s\n", c.ID, c.Created.Format(time.RFC3339), c.Keys, c.Notes,
+						cli.Printable(c.Description))
 				}
 			}
 			return nil
@@ -139,7 +141,8 @@ previous state becomes a checkpoint, whose id is shown: restoring it undoes the 
 				return aboutCheckpoint(err)
 			}
 			w.Document.Member("undo", undo)
-			w.Say("restored %s; to undo: memctl working checkpoint restore %s --scope %s", args[0], undo.ID, cli.ShellQuote(m.Scope().Key()))
+			w.Say("restored %s; to undo: memctl working checkpoint restore %s --scope %s", args[0], undo.ID,
+				cli.ShellQuote(m.Scope().Key()))
 			return nil
 		}),
 	}
@@ -156,7 +159,8 @@ only the second has it, with - if only the first has it, and with ~ if they diff
 			if len(args) == 1 || len(args) == 2 {
 				return nil
 			}
-			return cli.Usagef(cmd.CommandPath(), "%s takes one or two checkpoints, not %d arguments", cmd.CommandPath(), len(args))
+			return cli.Usagef(cmd.CommandPath(), "%s takes one or two checkpoints, not %d arguments", cmd.CommandPath(),
+				len(args))
 		},
 		RunE: w.onScope(cli.Read, func(ctx context.Context, m *working.Memory, args []string) error {
 			d, err := m.Diff(ctx, args[0], append(args, "")[1])

@@ -41,7 +41,8 @@ all of it.`,
 		Args:    cli.NoArguments,
 		RunE: w.Do(func(cmd *cobra.Command, _ []string) error {
 			if w.Document != nil && (file == "" || file == "-") {
-				return cli.Usagef(cmd.CommandPath(), "export writes lines to stdout, --json one document: give --file, or omit --json")
+				return cli.Usagef(cmd.CommandPath(),
+					"export writes lines to stdout, --json one document: give --file, or omit --json")
 			}
 			return w.With(cmd.Context(), cli.Read, func(st *varve.Store) error {
 				n := 0

@@ -38,8 +38,9 @@ is none. Progress is limited to 0 to 100.`,
 			changes := clear
 			for name, set := range map[string]func(){
 				"description": func() { u.Description = &text[0] }, "status": func() { u.Status = &text[1] },
-				"step": func() { u.CurrentStep = &numbers[0] }, "steps": func() { u.TotalSteps = &numbers[1] }, "progress": func() { u.Progress = &progress },
-				"set": func() { u.Extra = map[string]any{} }, "unset": func() {},
+				"step": func() { u.CurrentStep = &numbers[0] }, "steps": func() { u.TotalSteps = &numbers[1] },
+				"progress": func() { u.Progress = &progress },
+				"set":      func() { u.Extra = map[string]any{} }, "unset": func() {},
 			} {
 				if fl.Changed(name) {
 					set()
@@ -61,7 +62,8 @@ is none. Progress is limited to 0 to 100.`,
 				return w.on(cmd, cli.Read, func(ctx context.Context, m *working.Memory) error {
 					t, set, err := m.Task(ctx)
 					if err == nil && !set {
-						err = cli.WithFix(fmt.Errorf("task state: %w", varve.ErrNotFound), "memctl working task --description TEXT sets one")
+						err = cli.WithFix(fmt.Errorf("task state: %w", varve.ErrNotFound),
+							"memctl working task --description TEXT sets one")
 					}
 					return w.showTask(&t, err)
 				})
@@ -77,7 +79,9 @@ is none. Progress is limited to 0 to 100.`,
 				}
 				t, set, err := m.UpdateTask(ctx, u)
 				if err == nil && !set {
-					t, err = m.SetTask(ctx, working.Task{Description: text[0], Status: text[1], CurrentStep: numbers[0], TotalSteps: numbers[1], Progress: progress, Extra: u.Extra})
+					t, err = m.SetTask(ctx,
+						working.Task{Description: text[0], Status: text[1], CurrentStep: numbers[0], TotalSteps: numbers[1],
+							Progress: progress, Extra: u.Extra})
 				}
 				return w.showTask(&t, err)
 			})
@@ -103,7 +107,8 @@ func (w *scopeApp) showTask(t *working.Task, err error) error {
 		w.Document.Member("task", t)
 		return nil
 	}
-	w.Say("description\t%s\nstatus\t%s\nstep\t%d of %d\nprogress\t%g %%\nstarted\t%s\nupdated\t%s", cli.Printable(t.Description), cli.Printable(t.Status),
+	w.Say("description\t%s\nstatus\t%s\nstep\t%d of %d\nprogress\t%g %%\nstarted\t%s\nupdated\t%s",
+		cli.Printable(t.Description), cli.Printable(t.Status),
 		t.CurrentStep, t.TotalSteps, t.Progress, t.StartedAt.Format(time.RFC3339), t.UpdatedAt.Format(time.RFC3339))
 	for _, name := range slices.Sorted(maps.Keys(t.Extra)) {
 		w.Say("%s\t%s", cli.Printable(name), cli.Printable(valueText(t.Extra[name])))

@@ -98,7 +98,8 @@ does not begin with "_". A new scope is created.`,
 					if err == nil && !done {
 						var e working.Entry
 						if e, _, err = m.Entry(ctx, args[0]); err == nil {
-							err = cli.WithFix(fmt.Errorf("key %q exists: %w", args[0], &working.ConflictError{Name: args[0], Found: e.Version}), "omit --if-absent to replace the value")
+							err = cli.WithFix(fmt.Errorf("key %q exists: %w", args[0],
+								&working.ConflictError{Name: args[0], Found: e.Version}), "omit --if-absent to replace the value")
 						}
 					}
 					if err != nil {
@@ -125,7 +126,8 @@ does not begin with "_". A new scope is created.`,
 	}
 	c.Flags().BoolVar(&text, "text", false, "store the value as a text, even if it is JSON")
 	c.Flags().BoolVar(&absent, "if-absent", false, "only if the key has no value; otherwise exit status 5")
-	c.Flags().Var(span.Flag(&ttl), "ttl", "`duration` after which the value expires, 0 at once; by default it does not expire")
+	c.Flags().Var(span.Flag(&ttl), "ttl",
+		"`duration` after which the value expires, 0 at once; by default it does not expire")
 	return c
 }
 

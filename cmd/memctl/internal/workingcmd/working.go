@@ -29,7 +29,8 @@ task, a scratchpad, and checkpoints to go back to. Each belongs to a scope, whic
   memctl working get draft --scope session:s1
   memctl working checkpoint create --scope session:s1
   memctl working list`,
-	}, w.listCommand(), w.getCommand(), w.setCommand(), w.rmCommand(), w.keysCommand(), w.taskCommand(), w.scratchpadCommand(),
+	}, w.listCommand(), w.getCommand(), w.setCommand(), w.rmCommand(), w.keysCommand(), w.taskCommand(),
+		w.scratchpadCommand(),
 		w.checkpointCommand(), w.exportCommand(), w.statsCommand(), w.dropCommand())
 	c.PersistentFlags().StringVar(&w.scope, "scope", "", "`scope` of the working memory, as memctl working list shows it")
 	return c
@@ -80,7 +81,8 @@ func open(ctx context.Context, st *varve.Store, scope working.Scope) (*working.M
 }
 
 // onScope makes a command of what it does with the working memory of the scope.
-func (w *scopeApp) onScope(how cli.Access, f func(ctx context.Context, m *working.Memory, args []string) error) func(*cobra.Command, []string) error {
+func (w *scopeApp) onScope(how cli.Access,
+	f func(ctx context.Context, m *working.Memory, args []string) error) func(*cobra.Command, []string) error {
 	return w.Do(func(cmd *cobra.Command, args []string) error {
 		return w.on(cmd, how, func(ctx context.Context, m *working.Memory) error { return f(ctx, m, args) })
 	})
@@ -89,7 +91,8 @@ func (w *scopeApp) onScope(how cli.Access, f func(ctx context.Context, m *workin
 func exists(ctx context.Context, st *varve.Store, scope working.Scope) error {
 	res, err := st.Working().Home().Do(ctx, &working.Request{Scope: scope, Op: working.OpCount{}})
 	if err == nil && res.Counts.Created.IsZero() {
-		err = cli.WithFix(fmt.Errorf("scope %s: %w", scope.Key(), varve.ErrNotFound), "memctl working list shows the scopes of the store")
+		err = cli.WithFix(fmt.Errorf("scope %s: %w", scope.Key(), varve.ErrNotFound),
+			"memctl working list shows the scopes of the store")
 	}
 	return err
 }
@@ -144,7 +147,8 @@ func (w *scopeApp) listed(scope working.Scope, c working.Counts) {
 		w.Document.Item(listedScope{scope.Key(), c.Created, c.Keys, c.Bytes, c.Notes, c.Checkpoints, c.Task})
 		return
 	}
-	fmt.Fprintf(w.Out, "%s\t%s\t%d\t%d\t%d\n", cli.Printable(scope.Key()), c.Created.Format(time.RFC3339), c.Keys, c.Notes, c.Checkpoints)
+	fmt.Fprintf(w.Out, "%s\t%s\t%d\t%d\t%d\n", cli.Printable(scope.Key()), c.Created.Format(time.RFC3339), c.Keys, c.Notes,
+		c.Checkpoints)
 }
 
 func (w *scopeApp) statsCommand() *cobra.Command {
@@ -164,7 +168,8 @@ func (w *scopeApp) statsCommand() *cobra.Command {
 				return nil
 			}
 			w.Say("scope\t%s\ncreated\t%s\nkeys\t%d\nexpired\t%d\nbytes\t%d\nscratchpad\t%d\ncheckpoints\t%d\ntask\t%v\nhome\t%s",
-				cli.Printable(s.Scope), s.Created.Format(time.RFC3339), s.UserKeys, s.Expired, s.Bytes, s.Notes, s.Checkpoints, s.HasTask, s.Home)
+				cli.Printable(s.Scope), s.Created.Format(time.RFC3339), s.UserKeys, s.Expired, s.Bytes, s.Notes, s.Checkpoints,
+				s.HasTask, s.Home)
 			return nil
 		}),
 	}
