@@ -27,7 +27,7 @@ import (
 type Quarantine struct{ st *Store }
 
 // Quarantine returns what was set aside.
-func (ad Admin) Quarantine() Quarantine { return Quarantine{ad.st} }
+func (ad Admin) Quarantine() Quarantine { return Quarantine(ad) }
 
 // Quarantined is one thing in quarantine/. Its name may be any that the file system accepts.
 type Quarantined struct {
