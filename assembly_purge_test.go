@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/vector"
@@ -152,7 +153,7 @@ func TestPurgeAssembly(t *testing.T) {
 	}
 	// A damaged file of it goes to quarantine when it is written again, and a
 	// displaced one is in the pool.
-	path := filepath.Join(dir, "assemblies", docfile.FileName(secret))
+	path := filepath.Join(dir, "assemblies", jsondoc.FileName(secret))
 	b, err := os.ReadFile(path)
 	if err == nil {
 		err = os.WriteFile(path, b[:len(b)*3/4], 0o600)
@@ -217,7 +218,7 @@ func TestPurgeOfOneKind(t *testing.T) {
 		const id = "twice-named"
 		spoil := func(folder string) {
 			t.Helper()
-			path := filepath.Join(dir, folder, docfile.FileName(id))
+			path := filepath.Join(dir, folder, jsondoc.FileName(id))
 			b, err := os.ReadFile(path)
 			if err == nil {
 				err = os.WriteFile(path, b[:len(b)-4], 0o600)
@@ -270,10 +271,10 @@ func TestPurgeOfOneKind(t *testing.T) {
 		if n := versions(history); n != before {
 			t.Errorf("%s: the other has %d versions, not %d", which, n, before)
 		}
-		if _, err := os.Stat(filepath.Join(dir, kept, docfile.FileName(id))); err != nil {
+		if _, err := os.Stat(filepath.Join(dir, kept, jsondoc.FileName(id))); err != nil {
 			t.Error(which, err)
 		}
-		if _, err := os.Stat(filepath.Join(dir, folder, docfile.FileName(id))); err == nil {
+		if _, err := os.Stat(filepath.Join(dir, folder, jsondoc.FileName(id))); err == nil {
 			t.Errorf("%s: its file stands", which)
 		}
 		if n := len(quarantined(t, dir)); n != 2 {

@@ -14,6 +14,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
+	walpast "github.com/varve-db/varve/wal/past"
 )
 
 // Of backups; see internal/copy/backup.
@@ -141,7 +142,7 @@ func Restore(ctx context.Context, from, dir string, o *RestoreOptions) (RestoreR
 }
 
 // past is the store's log as far back as it is kept, and up to where it is durable.
-func (st *Store) past() (*wal.Past, wal.LSN) {
+func (st *Store) past() (*walpast.Log, wal.LSN) {
 	return st.inner.Engine.Log().Past(), st.inner.Engine.Log().Durable()
 }
 

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/jsondoc"
 )
 
 // A folder of few files that is emptied at once is an accident as that of many is, and its files are
@@ -69,7 +69,7 @@ func (e *editing) unwatched() error {
 		if err != nil {
 			return err
 		}
-		if _, err := k.Stat(docfile.FileName(id)); errors.Is(err, os.ErrNotExist) {
+		if _, err := k.Stat(jsondoc.FileName(id)); errors.Is(err, os.ErrNotExist) {
 			_, err := e.st.inner.Adopter.JudgeEdit(e.t.Context(), k, id)
 			if err != nil && !errors.Is(err, ErrNotFound) {
 				return err

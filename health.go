@@ -6,12 +6,11 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/diskspace"
 	"github.com/varve-db/varve/internal/embedding"
 	"github.com/varve-db/varve/internal/human"
-	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/vector"
 )
@@ -175,7 +174,7 @@ func (ad Admin) Stats() Stats {
 	defer ad.st.inner.Engine.EndUse()
 	_ = ad.st.inner.Engine.CatchUp(context.Background()) // the numbers of a moment ago are numbers too
 	s := Stats{
-		Dir: ad.st.inner.Engine.Env().Dir, UUID: uuid.UUID(ad.st.inner.Engine.Log().UUID()).String(), Memories: ad.st.inner.Engine.State().Live(record.Memory), Assemblies: ad.st.inner.Engine.State().Live(record.Assembly),
+		Dir: ad.st.inner.Engine.Env().Dir, UUID: uuid.UUID(ad.st.inner.Engine.Log().UUID()).String(), Memories: ad.st.inner.Engine.State().Live(kind.Memories.Letter), Assemblies: ad.st.inner.Engine.State().Live(kind.Assemblies.Letter),
 		Durable: ad.st.inner.Engine.Log().Durable(), Flushed: ad.st.inner.Engine.Log().Flushed(), Spilled: ad.st.inner.Engine.Log().Spilled(), Backlog: ad.st.inner.Engine.Log().Backlog(),
 		Overlay: ad.st.inner.Engine.State().Overlay().Len(), Watcher: ad.st.inner.Engine.Log().Leader(), WatcherPolls: ad.st.inner.Engine.Log().Polling().String(),
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/wal"
 	"github.com/varve-db/varve/working"
 )
 
@@ -21,7 +22,7 @@ import (
 func logHas(t *testing.T, st *Store, text string) bool {
 	t.Helper()
 	var codec record.Codec
-	for e, err := range st.inner.Engine.Log().History(context.Background(), 0) {
+	for e, err := range st.inner.Engine.Log().Past().Entries(context.Background(), wal.Mark{LSN: 0}, st.inner.Engine.Log().Durable()) {
 		if err != nil {
 			t.Fatal(err)
 		}

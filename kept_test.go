@@ -15,6 +15,7 @@ import (
 
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
+	walpast "github.com/varve-db/varve/wal/past"
 )
 
 // lastCopies makes a store whose documents are in neither log nor archive: the memories m0 to m5
@@ -362,7 +363,7 @@ func filesWith(t *testing.T, dir, secret string) (list []string) {
 		if err != nil {
 			return err
 		}
-		if plain, _, ok := wal.InflateCopy(b); ok {
+		if plain, _, ok := walpast.InflateCopy(b); ok {
 			b = plain
 		}
 		if bytes.Contains(b, []byte(secret)) {

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/storetest"
 )
 
@@ -76,7 +76,7 @@ func lagging(ctx context.Context, mode, dir string) error {
 // holding opens a document as any program does, reads half of it, and the rest when
 // it is told to.
 func holding(_ context.Context, _, dir string) error {
-	f, err := os.Open(filepath.Join(dir, "memories", docfile.FileName(lagKey(0))))
+	f, err := os.Open(filepath.Join(dir, "memories", jsondoc.FileName(lagKey(0))))
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/varve-db/varve/internal/copy/migrate"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/flush"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
@@ -116,7 +117,7 @@ func (o *Options) keepModes(dir string) {
 	filled := *o
 	filled.fill()
 	file, ferr := filled.env.System.FS.Stat(filepath.Join(dir, settings.Name))
-	folder, derr := filled.env.System.FS.Stat(filepath.Join(dir, "memories"))
+	folder, derr := filled.env.System.FS.Stat(filepath.Join(dir, kind.Memories.Folder))
 	kept := *o
 	if ferr == nil && o.FileMode == 0 {
 		kept.FileMode = file.Mode.Perm()
@@ -162,11 +163,15 @@ func (st *Store) copied(ctx context.Context, unflushed bool) (backup.Source, err
 			return backup.Document{Bytes: v.Doc, Version: v.LSN, Vector: v.Line.VectorNumber(), Time: engine.TimeOf(&v.Line)}, err
 		}
 	}
+	var documents []backup.Documents
+	for _, k := range st.inner.Engine.Kinds().All {
+		documents = append(documents, backup.Documents{Kind: k.Kind, IDs: ids(k), Read: read(k)})
+	}
 	return backup.Source{
 		FS: st.inner.Engine.Env().FS, Dir: st.inner.Engine.Env().Dir, Log: st.inner.Engine.Log(), FileMode: st.inner.Engine.Env().FileMode, FolderMode: st.inner.Engine.Env().FolderMode, Clock: st.inner.Engine.Env().Clock,
 		Self: st.inner.Engine.Env().Self, Random: st.inner.Engine.Env().Random,
 		Count: live, CatchUp: st.inner.Engine.CatchUp, Flush: again, ModelAsOf: st.inner.Engine.State().ModelAsOf, Model: st.inner.Engine.State().Model,
-		IDs: ids(st.inner.Engine.Kinds().Memories), Read: read(st.inner.Engine.Kinds().Memories), AssemblyIDs: ids(st.inner.Engine.Kinds().Assemblies), ReadAssembly: read(st.inner.Engine.Kinds().Assemblies),
+		Documents: documents,
 		ScopeKeys: st.inner.Scopes.KeysToCopy, ReadScope: st.inner.Scopes.ReadCopy,
 	}, nil
 }

@@ -190,7 +190,7 @@ func init() {
 		func(o any) *open.Environment { return &o.(*Options).env },
 		func(store any) open.Parts {
 			st := store.(*Store)
-			return open.Parts{Engine: st.inner.Engine, Vectors: st.inner.Vectors}
+			return open.Parts{Engine: st.inner.Engine, Vectors: st.inner.Vectors, Commits: st.inner.Committer, Purger: st.inner.Purger}
 		},
 	)
 }

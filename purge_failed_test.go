@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/flush"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
@@ -166,7 +166,7 @@ func TestPurgeOfAnOpenFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.disk.KeepFreed()
-	editor, err := r.disk.Process("editor").OpenFile("/s/memories/"+docfile.FileName("secret"), os.O_RDONLY, 0)
+	editor, err := r.disk.Process("editor").OpenFile("/s/memories/"+jsondoc.FileName("secret"), os.O_RDONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/erase/trace"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -83,7 +84,7 @@ func TestPurgeSparesSecondNames(t *testing.T) {
 	if err := errors.Join(os.MkdirAll(parked, 0o700), os.WriteFile(snapshot, []byte(text), 0o600), os.Link(snapshot, name)); err != nil {
 		t.Fatal(err)
 	}
-	removed, held, err := trace.PurgeParked(nil, dir, trace.Of('m', []string{"a"}), trace.Options{FS: vfs.OS()})
+	removed, held, err := trace.PurgeParked(nil, dir, trace.Of(kind.Memories, []string{"a"}), trace.Options{FS: vfs.OS()})
 	if err != nil || len(removed) != 1 || len(held) != 0 {
 		t.Fatal(removed, held, err)
 	}
@@ -100,7 +101,7 @@ func TestPurgeNamesParked(t *testing.T) {
 	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte("torn: see the journal of monday"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	set := trace.Of('m', []string{"journal"})
+	set := trace.Of(kind.Memories, []string{"journal"})
 	removed, held, err := trace.PurgeParked(nil, dir, set, trace.Options{FS: vfs.OS()})
 	if err != nil || len(removed) != 0 || len(held) != 0 {
 		t.Fatal(removed, held, err)

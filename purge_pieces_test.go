@@ -14,6 +14,7 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal"
+	walpast "github.com/varve-db/varve/wal/past"
 )
 
 // A segment or a torn tail in quarantine that has a purged memory loses that, and what
@@ -77,7 +78,7 @@ func TestPurgeKeepsOthersInPieces(t *testing.T) {
 	if err := errors.Join(os.MkdirAll(old, 0o700), os.Rename(piece, filepath.Join(old, filepath.Base(segments[0])))); err != nil {
 		t.Fatal(err)
 	}
-	past := &wal.Past{FS: vfs.OS(), Dir: old, Geometry: geo}
+	past := &walpast.Log{FS: vfs.OS(), Dir: old, Geometry: geo}
 	var keys []string
 	for e, err := range past.Entries(ctx, wal.Mark{}, last+1<<14) {
 		if err != nil {

@@ -18,7 +18,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
@@ -64,7 +64,7 @@ func secretive(t testing.TB, st *Store, seed uint64) *secrets {
 	}
 	for _, id := range s.ids {
 		s.add("id "+id, []byte(id))
-		s.add("file "+id, []byte(docfile.FileName(id)))
+		s.add("file "+id, []byte(jsondoc.FileName(id)))
 	}
 	put := func(m Memory) {
 		t.Helper()
@@ -244,7 +244,7 @@ func TestPurge(t *testing.T) {
 	}
 	// An edit that is not valid goes to quarantine when the memory is written again;
 	// so does a file that stood where it was deleted.
-	path := filepath.Join(dir, "memories", docfile.FileName(s.ids[0]))
+	path := filepath.Join(dir, "memories", jsondoc.FileName(s.ids[0]))
 	spoil := func() {
 		b, err := os.ReadFile(path)
 		if err == nil {
@@ -300,7 +300,7 @@ func TestPurge(t *testing.T) {
 	b, err := os.ReadFile(path)
 	if err == nil {
 		err = errors.Join(os.WriteFile(filepath.Join(dir, "memories", "copy of it.json"), b, 0o600),
-			os.WriteFile(filepath.Join(dir, "memories", docfile.FileName(s.ids[1])), []byte("what was "+s.ids[1]), 0o600),
+			os.WriteFile(filepath.Join(dir, "memories", jsondoc.FileName(s.ids[1])), []byte("what was "+s.ids[1]), 0o600),
 			os.WriteFile(filepath.Join(dir, "memories", "notes.txt"), []byte("mine"), 0o600))
 	}
 	if err != nil {
@@ -521,7 +521,7 @@ func TestPurgeRefused(t *testing.T) {
 		if err := st.Flush(ctx); err != nil {
 			t.Fatal(err)
 		}
-		f, err := os.Open(filepath.Join(dir, "memories", docfile.FileName(s.ids[0])))
+		f, err := os.Open(filepath.Join(dir, "memories", jsondoc.FileName(s.ids[0])))
 		if err != nil {
 			t.Fatal(err)
 		}

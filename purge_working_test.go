@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/working"
@@ -27,12 +27,12 @@ func TestPurgeWorking(t *testing.T) {
 	beside := openTest(t, dir, smallLog)
 	of, near := working.Scope{Session: "forgotten 1"}, working.Scope{Session: "forgotten 10"}
 	s := &secrets{parts: map[string][]byte{}}
-	s.add("file", []byte(docfile.FileName(of.Key())))
+	s.add("file", []byte(jsondoc.FileName(of.Key())))
 	w, err := st.Working().Open(ctx, of, nil)
 	must(t, err)
 	n, err := beside.Working().Open(ctx, near, nil)
 	must(t, err)
-	path := filepath.Join(dir, "working", docfile.FileName(of.Key()))
+	path := filepath.Join(dir, "working", jsondoc.FileName(of.Key()))
 	for i := range 12 {
 		must(t, w.Set(ctx, "k", s.text(rng, fmt.Sprint("value ", i), 100+i*700)))
 		must(t, n.Set(ctx, fmt.Sprint("k", i), strings.Repeat("n", 2000)))
@@ -119,7 +119,7 @@ func TestPurgeConsolidated(t *testing.T) {
 	must(t, kept.Set(ctx, "copy", "he said: "+text))
 	r, err := st.Admin().Purge(ctx, all[0].ID)
 	must(t, err)
-	if len(r.Mentions) != 1 || r.Mentions[0].Path != "working/"+docfile.FileName("session:kept") {
+	if len(r.Mentions) != 1 || r.Mentions[0].Path != "working/"+jsondoc.FileName("session:kept") {
 		t.Errorf("%+v", r.Mentions)
 	}
 	if v, _, err := kept.Get(ctx, "copy"); v != "he said: "+text || err != nil {

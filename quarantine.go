@@ -15,8 +15,9 @@ import (
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/jsondoc"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/memstore"
@@ -237,12 +238,12 @@ func (q Quarantine) document(p *docfile.Piece) (*Memory, *Assembly, error) {
 	}
 	from, id := "", ""
 	if n := p.Note; n != nil {
-		if from = n.From; docfile.FileName(n.ID) == path.Base(from) {
+		if from = n.From; jsondoc.FileName(n.ID) == path.Base(from) {
 			id = n.ID // of a document without an id, which is that of its own place
 		}
 	}
 	dir, _, inFolder := strings.Cut(from, "/")
-	if inFolder && dir != "tmp" && document.At(from) == nil {
+	if inFolder && dir != "tmp" && kind.At(from) == nil {
 		return nil, nil, fmt.Errorf("%s is not the place of a memory or an assembly: %w", places.Shown(from), errs.ErrInvalid)
 	}
 	env := q.st.inner.Engine.Env()
@@ -250,13 +251,13 @@ func (q Quarantine) document(p *docfile.Piece) (*Memory, *Assembly, error) {
 	if err != nil {
 		return nil, nil, env.IOError("reading", filepath.Join(env.Dir, docfile.QuarantineFolder, p.Name), err)
 	}
-	limits := memstore.DecodeOptions{Limits: document.Stored, Location: env.NaiveTimes}
+	limits := memstore.DecodeOptions{Limits: kind.Stored, Location: env.NaiveTimes}
 	m, merr := memstore.Decode(data, limits)
-	group := document.At(from) == document.Assemblies
+	group := kind.At(from) == kind.Assemblies
 	if merr == nil && !group {
 		return m, nil, nil
 	}
-	groupLimits := assembly.DecodeOptions{Limits: document.StoredAssembly, Location: env.NaiveTimes}
+	groupLimits := assembly.DecodeOptions{Limits: kind.StoredAssembly, Location: env.NaiveTimes}
 	a, aerr := assembly.Decode(data, groupLimits)
 	switch {
 	case aerr == nil:
@@ -272,7 +273,7 @@ func (q Quarantine) document(p *docfile.Piece) (*Memory, *Assembly, error) {
 			named.ID = id
 			return nil, named, nil
 		}
-	case document.At(from) == document.Memories && id != "":
+	case kind.At(from) == kind.Memories && id != "":
 		if named, err := memstore.Decode(data, limits); err == nil && named.ID == "" {
 			named.ID = id
 			return named, nil, nil

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/places"
@@ -113,7 +112,8 @@ func (r *rawReader) Read(ctx context.Context, l engine.Listing) bool {
 // stands there, and find has to tell what that means. The hash makes up for the looks
 // at the place that docfile's Read takes.
 func (r *rawReader) file(l *engine.Listing) (doc []byte, ok bool) {
-	doc, info, err := r.st.inner.Engine.Kinds().Memories.Glance(docfile.FileName(l.ID), r.buf, min(l.Line.Size, places.StoredMost))
+	k := r.st.inner.Engine.Kinds().Memories
+	doc, info, err := k.Glance(k.FileName(l.ID), r.buf, min(l.Line.Size, places.StoredMost))
 	r.buf = doc[:0]
 	if err != nil || !engine.Matches(&l.Line, info) || sha256.Sum256(doc) != l.Line.ContentHash {
 		return nil, false

@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -44,7 +44,7 @@ func TestRebuildIndexBelievesTheFiles(t *testing.T) {
 	if err := base.Release(); err != nil {
 		t.Fatal(err)
 	}
-	alter(t, filepath.Join(dir, "memories", docfile.FileName(edited)), func(b []byte) []byte {
+	alter(t, filepath.Join(dir, "memories", jsondoc.FileName(edited)), func(b []byte) []byte {
 		return append(b[:len(b)-2], []byte(",\n  \"mine\": 1\n}\n")...)
 	})
 	st := openTest(t, dir, smallLog)

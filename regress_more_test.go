@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -56,7 +56,7 @@ func TestRegressFolderInThePlaceOfAFile(t *testing.T) {
 				if err := st.Close(); err != nil {
 					t.Fatal(err)
 				}
-				path := filepath.Join(dir, "memories", docfile.FileName("a"))
+				path := filepath.Join(dir, "memories", jsondoc.FileName("a"))
 				if err := errors.Join(os.Remove(path), put(path)); err != nil {
 					t.Skipf("shared data: this system makes no %s: %v", what, err)
 				}

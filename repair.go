@@ -15,10 +15,9 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/adopt"
 	"github.com/varve-db/varve/internal/commit"
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/flush"
-	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/repairs/heal"
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/vfs"
@@ -106,17 +105,32 @@ func (r repairStore) Source() view.Source { return r.st.source() }
 func (r repairStore) Close() error { return r.st.Close() }
 
 func (r repairStore) PutBack(ctx context.Context, held *wal.Held, letter byte, id string, version wal.LSN, mtime time.Time, doc []byte) error {
+	k, err := r.st.inner.Engine.Kinds().Named(letter)
+	if err != nil {
+		return err
+	}
 	v := engine.Version{LSN: version, Doc: doc, Line: index.Entry{Mtime: mtime.UnixMicro(), Size: int64(len(doc)), Version: version, Dimension: index.UnknownDimension}}
-	return r.st.inner.Adopter.PutBack(ctx, held, r.st.inner.Engine.Kinds().Named(letter), id, v)
+	return r.st.inner.Adopter.PutBack(ctx, held, k, id, v)
 }
 
 func (r repairStore) Adopt(ctx context.Context, held *wal.Held, letter byte, doc []byte, mtime time.Time, was wal.LSN) (wal.LSN, error) {
-	v, err := r.st.inner.Adopter.AdoptOver(ctx, held, r.st.inner.Engine.Kinds().Named(letter), doc, mtime, was)
+	k, err := r.st.inner.Engine.Kinds().Named(letter)
+	if err != nil {
+		return 0, err
+	}
+	v, err := r.st.inner.Adopter.AdoptOver(ctx, held, k, doc, mtime, was)
 	return v.LSN, err
 }
 
 func (r repairStore) AdoptNew(ctx context.Context, held *wal.Held, letter byte, list []*heal.Adoption) {
-	st, k := r.st, r.st.inner.Engine.Kinds().Named(letter)
+	st := r.st
+	k, err := st.inner.Engine.Kinds().Named(letter)
+	if err != nil {
+		for _, a := range list {
+			a.Err = err
+		}
+		return
+	}
 	verdicts := make([]*adopt.Verdict, len(list))
 	for i, a := range list {
 		verdicts[i] = st.inner.Adopter.Newcomer(ctx, k, a.Doc, "", a.Mtime)
@@ -128,12 +142,19 @@ func (r repairStore) AdoptNew(ctx context.Context, held *wal.Held, letter byte, 
 }
 
 func (r repairStore) Judge(ctx context.Context, letter byte, list []*heal.Judgement) {
-	st, k := r.st, r.st.inner.Engine.Kinds().Named(letter)
+	st := r.st
+	k, err := st.inner.Engine.Kinds().Named(letter)
+	if err != nil {
+		for _, j := range list {
+			j.Err = err
+		}
+		return
+	}
 	due := make([]adopt.Suspect, len(list))
 	for i, j := range list {
-		due[i] = adopt.Suspect{Name: docfile.FileName(j.ID), ID: j.ID, Adopted: func(a *adopt.Adoption) { j.Was, j.Version = a.Precondition.LSN, a.Entry.LSN }}
+		due[i] = adopt.Suspect{Name: k.FileName(j.ID), ID: j.ID, Adopted: func(a *adopt.Adoption) { j.Was, j.Version = a.Precondition.LSN, a.Entry.LSN }}
 	}
-	err := st.inner.Adopter.JudgeAll(ctx, k, due)
+	err = st.inner.Adopter.JudgeAll(ctx, k, due)
 	for _, j := range list {
 		if j.Err = err; err == nil {
 			_, j.Err = st.inner.Engine.Find(ctx, k, j.ID, true)
@@ -142,7 +163,10 @@ func (r repairStore) Judge(ctx context.Context, letter byte, list []*heal.Judgem
 }
 
 func (r repairStore) Delete(ctx context.Context, held *wal.Held, letter byte, id string, was wal.LSN) error {
-	k := r.st.inner.Engine.Kinds().Named(letter)
+	k, err := r.st.inner.Engine.Kinds().Named(letter)
+	if err != nil {
+		return err
+	}
 	return r.st.inner.Committer.CommitTogether(ctx, held, k, []*commit.Part{r.st.inner.Adopter.DeletionPart(k, id, was)})
 }
 
@@ -193,7 +217,7 @@ func (st *Store) emptied() error {
 	for _, c := range []struct {
 		folder string
 		n      int64
-	}{{"memories", st.inner.Engine.State().Live(record.Memory)}, {"assemblies", st.inner.Engine.State().Live(record.Assembly)}} {
+	}{{kind.Memories.Folder, st.inner.Engine.State().Live(kind.Memories.Letter)}, {kind.Assemblies.Folder, st.inner.Engine.State().Live(kind.Assemblies.Letter)}} {
 		if c.n == 0 {
 			continue
 		}

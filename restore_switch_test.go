@@ -21,6 +21,7 @@ import (
 	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/internal/views"
 	"github.com/varve-db/varve/vector"
+	"github.com/varve-db/varve/wal"
 )
 
 // oneModel says by which model the rows are that there are, of any memories; "" and
@@ -304,7 +305,7 @@ func restoreMoments(t *testing.T, when string) {
 	}
 	var moments []uint64
 	said := map[uint64]bool{}
-	for e, err := range st.inner.Engine.Log().History(ctx, 0) {
+	for e, err := range st.inner.Engine.Log().Past().Entries(ctx, wal.Mark{LSN: 0}, st.inner.Engine.Log().Durable()) {
 		if err != nil {
 			t.Fatal(err)
 		}

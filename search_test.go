@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/jsondoc"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/search"
@@ -139,9 +139,9 @@ func TestSearchText(t *testing.T) {
 			t.Fatal(err)
 		}
 		for m := range st.Memories(ctx) { // somebody edits one by hand
-			path := filepath.Join(dir, "memories", docfile.FileName(m.ID))
+			path := filepath.Join(dir, "memories", jsondoc.FileName(m.ID))
 			m.Content = "zebra zebra"
-			doc, err := m.Encode(document.Stored)
+			doc, err := m.Encode(kind.Stored)
 			if err == nil {
 				err = os.WriteFile(path, doc, 0o600)
 			}

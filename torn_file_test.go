@@ -10,7 +10,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/jsondoc"
 )
 
 // FAILURES 20: with one torn file chromem-go does not open ("unexpected EOF",
@@ -34,7 +34,7 @@ func TestTornFile(t *testing.T) {
 			if err := st.Close(); err != nil {
 				t.Fatal(err)
 			}
-			rel := "memories/" + docfile.FileName("m7")
+			rel := "memories/" + jsondoc.FileName("m7")
 			file := filepath.Join(dir, filepath.FromSlash(rel))
 			was, err := os.ReadFile(file)
 			if err != nil {
@@ -97,7 +97,7 @@ func TestTornFileServes(t *testing.T) {
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Truncate(filepath.Join(dir, "memories", docfile.FileName("m7")), 100); err != nil {
+	if err := os.Truncate(filepath.Join(dir, "memories", jsondoc.FileName("m7")), 100); err != nil {
 		t.Fatal(err)
 	}
 	st = openTest(t, dir, &Options{NoBackground: true, MustExist: true})

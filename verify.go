@@ -4,8 +4,8 @@ import (
 	"context"
 	"iter"
 
-	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/repairs/verify"
 	"github.com/varve-db/varve/internal/settings"
@@ -52,9 +52,12 @@ func (st *Store) source() view.Source {
 	return view.Source{
 		FS: st.inner.Engine.Env().FS, Dir: st.inner.Engine.Env().Dir, Log: st.inner.Engine.Log(), State: st.inner.Engine.State(), Codec: st.inner.Engine.Codec(),
 		CatchUp: st.inner.Engine.CatchUp, Token: token, Inline: st.inner.Engine.Env().System.Inline,
-		FileLimit: places.StoredMost, Limits: document.Stored, Location: st.inner.Engine.Env().NaiveTimes,
+		FileLimit: places.StoredMost, Limits: kind.StoredLimits, Location: st.inner.Engine.Env().NaiveTimes,
 		Fits: func(letter byte, doc []byte) error {
-			_, err := st.inner.Engine.Kinds().Named(letter).ParseEdit(doc, "")
+			k, err := st.inner.Engine.Kinds().Named(letter)
+			if err == nil {
+				_, err = k.ParseEdit(doc, "")
+			}
 			return err
 		},
 		Views:   st.inner.Views.Findings,

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -90,7 +90,7 @@ func TestDriftBesideReplacing(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	var placing, commit func()
-	name := docfile.FileName("x")
+	name := jsondoc.FileName("x")
 	looks := 0
 	fsys := wrap.New(vfs.OS(), func(op *wrap.Op, call func() error) (err error) {
 		if commit == nil || op.Kind != wrap.Stat || filepath.Base(op.Path) != name {

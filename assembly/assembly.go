@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/jsondoc"
 )
 
 // Assembly is a group of memories. It may be copied; a copy shares the slices
@@ -47,7 +47,7 @@ type Assembly struct {
 
 	// source is what this was decoded from, nil if it was not. Copies share it:
 	// nobody writes to it.
-	source *docfile.Object
+	source *jsondoc.Object
 }
 
 // The members of the document.
@@ -94,7 +94,7 @@ func (a *Assembly) Clone() *Assembly {
 	c.CompositeEmbedding = slices.Clone(a.CompositeEmbedding)
 	c.HyperbolicEmbedding = slices.Clone(a.HyperbolicEmbedding)
 	if a.EmotionProfile != nil {
-		c.EmotionProfile = docfile.CloneMap(a.EmotionProfile, docfile.DeepestDepth)
+		c.EmotionProfile = jsondoc.CloneMap(a.EmotionProfile, jsondoc.DeepestDepth)
 	}
 	return &c
 }

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"time"
 
-	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/jsondoc"
 )
 
 // DecodeOptions says how a document is to be read; the zero value is suitable for
@@ -20,7 +20,7 @@ type DecodeOptions struct {
 // Decode reads one assembly in any of the forms that the package comment lists. The result shares
 // nothing with data, unless opts.Owned.
 //
-// A text that is not JSON is a *docfile.SyntaxError with its offset, a member that cannot be read a
+// A text that is not JSON is a *jsondoc.SyntaxError with its offset, a member that cannot be read a
 // *errs.FieldError; both match errs.ErrInvalid.
 func Decode(data []byte, opts DecodeOptions) (*Assembly, error) {
 	lim := opts.Limits.Resolved()
@@ -37,10 +37,10 @@ func Decode(data []byte, opts DecodeOptions) (*Assembly, error) {
 	a := &Assembly{source: source}
 	for _, member := range source.Members() {
 		if err := a.decodeMember(member.Name, member.Value, lim, opts.Location); err != nil {
-			return nil, docfile.InField(member.Name, err)
+			return nil, jsondoc.InField(member.Name, err)
 		}
 	}
-	if err := docfile.CheckDocumentID(memberID, a.ID, opts.ID, opts.IDOptional, lim.IDBytes); err != nil {
+	if err := jsondoc.CheckDocumentID(memberID, a.ID, opts.ID, opts.IDOptional, lim.IDBytes); err != nil {
 		return nil, err
 	}
 	a.MemoryIDs = united(a.MemoryIDs)
@@ -51,8 +51,8 @@ func Decode(data []byte, opts DecodeOptions) (*Assembly, error) {
 }
 
 // parse gives the document under the present names.
-func parse(data []byte, lim Limits) (*docfile.Object, error) {
-	o, err := docfile.Parse(data, lim.Depth)
+func parse(data []byte, lim Limits) (*jsondoc.Object, error) {
+	o, err := jsondoc.Parse(data, lim.Depth)
 	if err != nil {
 		return nil, err
 	}
@@ -87,35 +87,35 @@ func (a *Assembly) checkLists(lim Limits) error {
 func (a *Assembly) decodeMember(name string, raw []byte, lim Limits, loc *time.Location) (err error) {
 	for _, t := range a.times() {
 		if t.name == name {
-			*t.value, err = docfile.DecodeTime(raw, loc)
+			*t.value, err = jsondoc.DecodeTime(raw, loc)
 			return err
 		}
 	}
 	for _, l := range a.lists() {
 		if l.name == name {
-			*l.value, err = docfile.DecodeStrings(raw)
+			*l.value, err = jsondoc.DecodeStrings(raw)
 			return err
 		}
 	}
 	switch name {
 	case memberID:
-		a.ID, err = docfile.DecodeText(raw)
+		a.ID, err = jsondoc.DecodeText(raw)
 	case memberName:
-		a.Name, err = docfile.DecodeText(raw)
+		a.Name, err = jsondoc.DecodeText(raw)
 	case memberDescription:
-		a.Description, err = docfile.DecodeText(raw)
+		a.Description, err = jsondoc.DecodeText(raw)
 	case memberComposite:
-		a.CompositeEmbedding, err = docfile.DecodeFloats(raw, lim.EmbeddingDim)
+		a.CompositeEmbedding, err = jsondoc.DecodeFloats(raw, lim.EmbeddingDim)
 	case memberHyperbolic:
-		a.HyperbolicEmbedding, err = docfile.DecodeFloats(raw, lim.EmbeddingDim)
+		a.HyperbolicEmbedding, err = jsondoc.DecodeFloats(raw, lim.EmbeddingDim)
 	case memberEmotion:
-		a.EmotionProfile, err = docfile.DecodeMap(raw)
+		a.EmotionProfile, err = jsondoc.DecodeMap(raw)
 	case memberAccessCount:
-		a.AccessCount, err = docfile.DecodeCount(raw)
+		a.AccessCount, err = jsondoc.DecodeCount(raw)
 	case memberLevel:
-		a.ActivationLevel, err = docfile.DecodeFloat(raw)
+		a.ActivationLevel, err = jsondoc.DecodeFloat(raw)
 	case memberActivationCount:
-		a.ActivationCount, err = docfile.DecodeCount(raw)
+		a.ActivationCount, err = jsondoc.DecodeCount(raw)
 	case memberActive:
 		a.Inactive, err = decodeInactive(raw)
 	case memberSchema:
@@ -128,7 +128,7 @@ func decodeInactive(raw []byte) (bool, error) {
 	if raw[0] == 'n' {
 		return false, nil
 	}
-	active, err := docfile.DecodeBool(raw)
+	active, err := jsondoc.DecodeBool(raw)
 	return err == nil && !active, err
 }
 
@@ -137,7 +137,7 @@ func decodeSchema(raw []byte) (string, error) {
 	if raw[0] == '-' || '0' <= raw[0] && raw[0] <= '9' {
 		return string(raw), nil
 	}
-	return docfile.DecodeText(raw)
+	return jsondoc.DecodeText(raw)
 }
 
 // UnmarshalJSON reads a as Decode does with default options; the id may be

@@ -43,8 +43,8 @@
 //	                           which are stale, are removed by the next write; see takeCopies
 //	last_activated             seconds, beside last_activation or instead of it
 //
-// The six named times are read in the forms of docfile.DecodeTime, the embeddings in those of
-// docfile.DecodeFloats.
+// The six named times are read in the forms of jsondoc.DecodeTime, the embeddings in those of
+// jsondoc.DecodeFloats.
 //
 // # What is kept
 //

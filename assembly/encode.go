@@ -1,6 +1,6 @@
 package assembly
 
-import "github.com/varve-db/varve/internal/docfile"
+import "github.com/varve-db/varve/internal/jsondoc"
 
 // Encode returns the document of a without setting or defaulting anything. Errors are
 // *errs.FieldError.
@@ -8,10 +8,10 @@ func (a *Assembly) Encode(limits Limits) ([]byte, error) { return a.encode(limit
 
 // encode puts the document into the buffer if it fits.
 func (a *Assembly) encode(lim Limits, buffer []byte) (doc []byte, err error) {
-	if err := docfile.CheckDim(memberComposite, len(a.CompositeEmbedding), lim.EmbeddingDim); err != nil {
+	if err := jsondoc.CheckDim(memberComposite, len(a.CompositeEmbedding), lim.EmbeddingDim); err != nil {
 		return nil, err
 	}
-	if err := docfile.CheckDim(memberHyperbolic, len(a.HyperbolicEmbedding), lim.EmbeddingDim); err != nil {
+	if err := jsondoc.CheckDim(memberHyperbolic, len(a.HyperbolicEmbedding), lim.EmbeddingDim); err != nil {
 		return nil, err
 	}
 	// An obvious giant is refused before it is copied.
@@ -25,8 +25,8 @@ func (a *Assembly) encode(lim Limits, buffer []byte) (doc []byte, err error) {
 		return nil, err
 	}
 	for _, t := range a.times() {
-		if err := docfile.CheckTime(*t.value); err != nil {
-			return nil, docfile.InField(t.name, err)
+		if err := jsondoc.CheckTime(*t.value); err != nil {
+			return nil, jsondoc.InField(t.name, err)
 		}
 	}
 	if a.source != nil {
@@ -49,7 +49,7 @@ func (a *Assembly) encodeNew(lim Limits, buffer []byte) ([]byte, error) {
 	if n := a.sizeHint(); cap(buffer) < n {
 		buffer = make([]byte, 0, n)
 	}
-	w := docfile.NewMemberWriter(buffer, lim.Depth)
+	w := jsondoc.NewMemberWriter(buffer, lim.Depth)
 	w.Text(memberID, a.ID)
 	w.Text(memberName, a.Name)
 	w.Text(memberDescription, a.Description)
@@ -95,7 +95,7 @@ func (a *Assembly) sizeHint() int {
 
 // encodeOver writes an Assembly over the text that it was decoded from.
 func (a *Assembly) encodeOver(lim Limits) ([]byte, error) {
-	e := docfile.NewMemberEditor(a.source, memberOrder, lim.Depth)
+	e := jsondoc.NewMemberEditor(a.source, memberOrder, lim.Depth)
 	e.Text(memberID, a.ID)
 	e.Text(memberName, a.Name)
 	e.Text(memberDescription, a.Description)

@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/jsondoc"
 )
 
 // Limits bounds one assembly. They hold alike for writing and reading. A zero
@@ -20,7 +20,7 @@ type Limits struct {
 
 // DefaultLimits gives the limits of a store whose config sets none.
 func DefaultLimits() Limits {
-	return Limits{AssemblyBytes: 16 << 20, IDBytes: docfile.MaxID, Depth: docfile.MaxDepth, EmbeddingDim: 1 << 16, Members: 100_000}
+	return Limits{AssemblyBytes: 16 << 20, IDBytes: jsondoc.MaxID, Depth: jsondoc.MaxDepth, EmbeddingDim: 1 << 16, Members: 100_000}
 }
 
 // Resolved puts the defaults in for zero fields.
@@ -33,14 +33,14 @@ func (l Limits) Resolved() Limits {
 			*f.have = *f.def
 		}
 	}
-	l.Depth = min(l.Depth, docfile.DeepestDepth)
+	l.Depth = min(l.Depth, jsondoc.DeepestDepth)
 	return l
 }
 
 // wholeName is what an error calls the document as a whole.
 const wholeName = "assembly"
 
-func (l Limits) checkSize(n int) error { return docfile.CheckSize(wholeName, n, l.AssemblyBytes) }
+func (l Limits) checkSize(n int) error { return jsondoc.CheckSize(wholeName, n, l.AssemblyBytes) }
 
 // checkIDs refuses a list that is too long, or that holds what is no id.
 func (l Limits) checkIDs(field string, ids []string) error {
@@ -49,7 +49,7 @@ func (l Limits) checkIDs(field string, ids []string) error {
 			Err: fmt.Errorf("%w: split it into several assemblies, or raise max_assembly_members in config.json", errs.ErrLimit)}
 	}
 	for i, id := range ids {
-		if err := docfile.CheckID(fmt.Sprintf("%s[%d]", field, i), id, l.IDBytes); err != nil {
+		if err := jsondoc.CheckID(fmt.Sprintf("%s[%d]", field, i), id, l.IDBytes); err != nil {
 			return err
 		}
 	}

@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/jsondoc"
+	"github.com/varve-db/varve/internal/record"
 )
 
 // Line is the line of a with this document, as the log carries it; see the
@@ -19,12 +20,12 @@ import (
 func (a *Assembly) Line(doc []byte, vectorID int64) ([]byte, error) {
 	sum := sha256.Sum256(doc)
 	dst := make([]byte, 0, 420+2*len(a.Name)+40*len(a.MemoryIDs))
-	dst = append(dst, `{"filepath":"assemblies/`...)
-	dst = append(dst, docfile.FileName(a.ID)...) // lower-case ASCII, nothing to escape
+	dst = append(dst, `{"filepath":"`+record.AssemblyFolder+`/`...)
+	dst = append(dst, jsondoc.FileName(a.ID)...) // lower-case ASCII, nothing to escape
 	dst = append(dst, `","created_at":`...)
-	dst = docfile.AppendTime(dst, a.CreatedAt.Truncate(time.Microsecond))
+	dst = jsondoc.AppendTime(dst, a.CreatedAt.Truncate(time.Microsecond))
 	dst = append(dst, `,"updated_at":`...)
-	dst = docfile.AppendTime(dst, a.UpdatedAt)
+	dst = jsondoc.AppendTime(dst, a.UpdatedAt)
 	dst = append(dst, `,"member_count":`...)
 	dst = strconv.AppendInt(dst, int64(len(a.MemoryIDs)), 10)
 	dst = append(dst, `,"content_hash":"sha256:`...)
@@ -40,8 +41,8 @@ func (a *Assembly) Line(doc []byte, vectorID int64) ([]byte, error) {
 	var err error
 	if a.Name != "" {
 		dst = append(dst, `,"name":`...)
-		if dst, err = docfile.AppendString(dst, a.Name); err != nil {
-			return nil, docfile.InField(memberName, err)
+		if dst, err = jsondoc.AppendString(dst, a.Name); err != nil {
+			return nil, jsondoc.InField(memberName, err)
 		}
 	}
 	if a.Inactive {
@@ -52,8 +53,8 @@ func (a *Assembly) Line(doc []byte, vectorID int64) ([]byte, error) {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		if dst, err = docfile.AppendString(dst, id); err != nil {
-			return nil, docfile.InField(fmt.Sprintf("%s[%d]", memberMemoryIDs, i), err)
+		if dst, err = jsondoc.AppendString(dst, id); err != nil {
+			return nil, jsondoc.InField(fmt.Sprintf("%s[%d]", memberMemoryIDs, i), err)
 		}
 	}
 	return append(dst, ']', '}'), nil
@@ -76,7 +77,7 @@ func MembersOf(line []byte) ([]string, error) {
 	if !bytes.HasSuffix(rest, []byte("]}")) {
 		return nil, lineError(line, errors.New("the member members is not the last one"))
 	}
-	ids, err := docfile.DecodeStrings(rest[:len(rest)-1])
+	ids, err := jsondoc.DecodeStrings(rest[:len(rest)-1])
 	if err != nil {
 		return nil, lineError(line, err)
 	}

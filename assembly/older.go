@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/jsondoc"
 )
 
 // The names of other systems: old, present.
@@ -22,7 +22,7 @@ func olderNames() [2][2]string {
 // isMemory says of a document without assembly_id that it is not an assembly by its
 // older name: a memory that somebody moved among the assemblies has an id as well,
 // and a content, which none of them has.
-func isMemory(o *docfile.Object) bool {
+func isMemory(o *jsondoc.Object) bool {
 	_, ok := o.Get("content")
 	return ok
 }
@@ -31,7 +31,7 @@ func isMemory(o *docfile.Object) bool {
 // out: the copies in it are stale, and would stay so forever. Where both stand, what only memories
 // has comes behind. A memories that is something else stays, beside memory_ids; alone, it is an
 // error: members would be lost.
-func takeCopies(o *docfile.Object) (taken bool, err error) {
+func takeCopies(o *jsondoc.Object) (taken bool, err error) {
 	raw, ok := o.Get(olderMembers)
 	if !ok || raw[0] == 'n' {
 		return false, nil
@@ -42,18 +42,18 @@ func takeCopies(o *docfile.Object) (taken bool, err error) {
 		if named {
 			return false, nil
 		}
-		return false, docfile.InField(olderMembers, err)
+		return false, jsondoc.InField(olderMembers, err)
 	}
 	if named {
-		first, err := docfile.DecodeStrings(listed)
+		first, err := jsondoc.DecodeStrings(listed)
 		if err != nil {
-			return false, docfile.InField(memberMemoryIDs, err)
+			return false, jsondoc.InField(memberMemoryIDs, err)
 		}
 		ids = united(first, ids)
 	}
-	text, err := docfile.AppendStrings(nil, ids, 1)
+	text, err := jsondoc.AppendStrings(nil, ids, 1)
 	if err != nil {
-		return false, docfile.InField(olderMembers, err)
+		return false, jsondoc.InField(olderMembers, err)
 	}
 	o.Set(memberMemoryIDs, text, memberOrder())
 	o.Remove(olderMembers)
@@ -63,15 +63,15 @@ func takeCopies(o *docfile.Object) (taken bool, err error) {
 // idsOf reads a list of ids, or of objects that have one.
 func idsOf(raw []byte) ([]string, error) {
 	ids := []string{}
-	err := docfile.EachElement(raw, func(i int, v []byte) error {
+	err := jsondoc.EachElement(raw, func(i int, v []byte) error {
 		if v[0] == '{' {
-			o, err := docfile.Parse(v, docfile.DeepestDepth)
+			o, err := jsondoc.Parse(v, jsondoc.DeepestDepth)
 			if err != nil {
 				return err
 			}
 			v, _ = o.Get("id")
 		}
-		id, ok := docfile.DecodeString(v)
+		id, ok := jsondoc.DecodeString(v)
 		if !ok || id == "" {
 			return &errs.FieldError{Field: fmt.Sprintf("[%d]", i), Err: errors.New("neither an id nor an object with an id")}
 		}
@@ -84,12 +84,12 @@ func idsOf(raw []byte) ([]string, error) {
 // dropStale takes an older name out that stood beside the present one, when the present one now
 // says something else: it would lie. It is not written again, since only one reader in the wild
 // looks at it, and that one reads both.
-func (a *Assembly) dropStale(e *docfile.MemberEditor) {
-	if raw, ok := a.source.Get(memberID); ok && !docfile.EqualString(raw, a.ID) {
+func (a *Assembly) dropStale(e *jsondoc.MemberEditor) {
+	if raw, ok := a.source.Get(memberID); ok && !jsondoc.EqualString(raw, a.ID) {
 		e.Remove(olderID)
 	}
 	if raw, ok := a.source.Get(memberLastActivation); ok {
-		was, err := docfile.DecodeTime(raw, nil)
+		was, err := jsondoc.DecodeTime(raw, nil)
 		// The year 1 is no time, and is not written: the older name would come to count.
 		if gone := a.LastActivation.IsZero() && raw[0] != 'n'; gone || err != nil || !was.Equal(a.LastActivation) {
 			e.Remove(olderLastActivation)
@@ -101,5 +101,5 @@ func (a *Assembly) dropStale(e *docfile.MemberEditor) {
 // that is kept unchanged.
 func ReadAs(name string) string {
 	older := olderNames()
-	return docfile.ReadAs(name, memberOrder(), append(older[:], [2]string{olderMembers, memberMemoryIDs})...)
+	return jsondoc.ReadAs(name, memberOrder(), append(older[:], [2]string{olderMembers, memberMemoryIDs})...)
 }

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/memstore"
 )
 
@@ -62,7 +62,7 @@ func Prepare(a *Assembly, old *Previous, now time.Time, opts PrepareOptions) (do
 		if n.ID, err = memstore.NewID(now, opts.Rand); err != nil {
 			return nil, nil, fmt.Errorf("make an id: %w", err)
 		}
-	} else if err := docfile.CheckID(memberID, n.ID, lim.IDBytes); err != nil {
+	} else if err := jsondoc.CheckID(memberID, n.ID, lim.IDBytes); err != nil {
 		return nil, nil, err
 	}
 	if old == nil {
@@ -101,13 +101,13 @@ func Prepare(a *Assembly, old *Previous, now time.Time, opts PrepareOptions) (do
 }
 
 // parse gives the old document, nil when there is none or none that can be read.
-func (p *Previous) parse() *docfile.Object {
+func (p *Previous) parse() *jsondoc.Object {
 	if p.Document == nil {
 		return nil
 	}
 	// Not the limits of today: it was stored under those of its day. A copy,
 	// because the Assembly may come to share it.
-	o, err := parse(bytes.Clone(p.Document), Limits{Depth: docfile.DeepestDepth})
+	o, err := parse(bytes.Clone(p.Document), Limits{Depth: jsondoc.DeepestDepth})
 	if err != nil {
 		return nil
 	}
@@ -116,7 +116,7 @@ func (p *Previous) parse() *docfile.Object {
 
 // stampVector sets VectorIndexUpdatedAt and gives the number of the vector; 0 is
 // that of the frame.
-func (a *Assembly) stampVector(before *docfile.Object, kept, brought int64, now time.Time) int64 {
+func (a *Assembly) stampVector(before *jsondoc.Object, kept, brought int64, now time.Time) int64 {
 	if len(a.CompositeEmbedding) == 0 {
 		a.VectorIndexUpdatedAt = time.Time{}
 		return 0
@@ -129,11 +129,11 @@ func (a *Assembly) stampVector(before *docfile.Object, kept, brought int64, now 
 	if !ok {
 		return brought
 	}
-	if was, err := docfile.DecodeFloats(raw, math.MaxInt); err != nil || !slices.Equal(was, a.CompositeEmbedding) {
+	if was, err := jsondoc.DecodeFloats(raw, math.MaxInt); err != nil || !slices.Equal(was, a.CompositeEmbedding) {
 		return brought
 	}
 	if raw, ok := before.Get(memberIndexedAt); ok {
-		if at, err := docfile.DecodeTime(raw, nil); err == nil && !at.IsZero() {
+		if at, err := jsondoc.DecodeTime(raw, nil); err == nil && !at.IsZero() {
 			a.VectorIndexUpdatedAt = at
 		}
 	}

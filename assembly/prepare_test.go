@@ -14,7 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/jsondoc"
 )
 
 func TestPrepareNew(t *testing.T) {
@@ -55,7 +55,7 @@ func TestPrepareNew(t *testing.T) {
 	}
 	wantLine := fmt.Sprintf(`{"filepath":"assemblies/%s","created_at":"2026-01-02T03:04:05.000006Z",`+
 		`"updated_at":"2026-01-02T03:04:05.000006Z","member_count":2,"content_hash":"sha256:%x","size":%d,"dimension":2,`+
-		`"name":"n\"","members":["m2","m1"]}`, docfile.FileName("A/1"), sha256.Sum256(doc), len(doc))
+		`"name":"n\"","members":["m2","m1"]}`, jsondoc.FileName("A/1"), sha256.Sum256(doc), len(doc))
 	if string(line) != wantLine {
 		t.Errorf("line:\n%s\nwant\n%s", line, wantLine)
 	}

@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	varve "github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -144,7 +144,7 @@ func (a *actor) settled(fsys vfs.FS, raw map[string][]byte) {
 	}
 	expected := map[string]bool{}
 	for id, line := range ix.Memories {
-		name := docfile.FileName(id)
+		name := jsondoc.FileName(id)
 		expected[name] = true
 		b, ok := raw[id]
 		if !ok && a.h.bulk[id] || a.h.harmed[id] {
@@ -181,7 +181,7 @@ func (a *actor) settled(fsys vfs.FS, raw map[string][]byte) {
 		a.h.bad("%s: %v", a.name, err)
 	}
 	for id := range a.h.harmed {
-		expected[docfile.FileName(id)] = true
+		expected[jsondoc.FileName(id)] = true
 	}
 	for _, name := range names {
 		if !expected[name] && !a.h.edited(fsys, name) {

@@ -17,7 +17,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	varve "github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
 	"github.com/varve-db/varve/internal/vfs/sim"
@@ -49,7 +49,7 @@ var harmable = []string{"a", "k07", "n0", "n1"}
 
 func (e *editor) step() error {
 	id := ids[e.rng.IntN(len(ids))]
-	path := filepath.Join(e.h.dir, "memories", docfile.FileName(id))
+	path := filepath.Join(e.h.dir, "memories", jsondoc.FileName(id))
 	switch n := e.rng.IntN(12); {
 	case n < 4 && !e.byRename:
 		return e.inPlace(path)
@@ -203,7 +203,7 @@ func ignore(err error) error {
 func (e *editor) harm() (id, path string) {
 	id = harmable[e.rng.IntN(2)]
 	e.h.harm(id)
-	return id, filepath.Join(e.h.dir, "memories", docfile.FileName(id))
+	return id, filepath.Join(e.h.dir, "memories", jsondoc.FileName(id))
 }
 
 func (h *history) harm(id string) {
@@ -246,7 +246,7 @@ func (e *editor) conflict() error {
 // create makes a file for a memory that the store does not know, or not yet.
 func (e *editor) create() error {
 	id := harmable[2+e.rng.IntN(2)]
-	path := filepath.Join(e.h.dir, "memories", docfile.FileName(id))
+	path := filepath.Join(e.h.dir, "memories", jsondoc.FileName(id))
 	if _, err := e.fsys.Stat(path); err == nil {
 		return nil
 	}
@@ -278,7 +278,7 @@ func (h *history) adopts(disk func() *crash.Disk) func(varve.Event) {
 		d := disk()
 		look := d.NonBlocking("listener")
 		for _, id := range ids {
-			b, _ := vfs.ReadFile(look, filepath.Join(h.dir, "memories", docfile.FileName(id)), 1<<30)
+			b, _ := vfs.ReadFile(look, filepath.Join(h.dir, "memories", jsondoc.FileName(id)), 1<<30)
 			h.over(b)
 		}
 		d.Kill(look)

@@ -14,7 +14,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	varve "github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
@@ -79,7 +79,7 @@ func TestFailures09(t *testing.T) {
 // real one. begin in views.go never takes an index for empty; restore in edit.go
 // never takes a file for deleted.
 func TestFailures11(t *testing.T) {
-	for _, name := range []string{"memory_index.json", "checkpoint", "config.json", "memories/" + docfile.FileName("x")} {
+	for _, name := range []string{"memory_index.json", "checkpoint", "config.json", "memories/" + jsondoc.FileName("x")} {
 		for _, size := range []int{0, 1, 10} {
 			b := newBench(t)
 			a, _ := b.start("a")
@@ -158,7 +158,7 @@ func TestFailures19(t *testing.T) {
 		a.put("x", 100, "s1", 0)
 		a.put("y", 100, "s1", 0)
 		a.flush()
-		old, err := vfs.ReadFile(fsys, filepath.Join(dir, "memories", docfile.FileName("x")), 1<<20)
+		old, err := vfs.ReadFile(fsys, filepath.Join(dir, "memories", jsondoc.FileName("x")), 1<<20)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,7 +173,7 @@ func TestFailures19(t *testing.T) {
 		case "closed":
 			a.close()
 			// Somebody's sync tool puts the file back.
-			if err := vfs.WriteDurable(fsys, dir+"/back", filepath.Join(dir, "memories", docfile.FileName("x")), old, 0o600); err != nil {
+			if err := vfs.WriteDurable(fsys, dir+"/back", filepath.Join(dir, "memories", jsondoc.FileName("x")), old, 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -197,12 +197,12 @@ func TestFailures20(t *testing.T) {
 	}
 	a.flush()
 	a.close()
-	b.edit("memories/"+docfile.FileName("k3"), func(d []byte) []byte { return d[:len(d)/2] })
+	b.edit("memories/"+jsondoc.FileName("k3"), func(d []byte) []byte { return d[:len(d)/2] })
 	next, _ := b.start("next")
 	for i := range 20 {
 		_, err := next.st.Get(ctx, fmt.Sprint("k", i))
 		var damage *varve.CorruptionError
-		if i == 3 && err != nil && (!errors.As(err, &damage) || damage.Path != "memories/"+docfile.FileName("k3")) || i != 3 && err != nil {
+		if i == 3 && err != nil && (!errors.As(err, &damage) || damage.Path != "memories/"+jsondoc.FileName("k3")) || i != 3 && err != nil {
 			t.Errorf("k%d: %v", i, err)
 		}
 	}
@@ -289,8 +289,8 @@ func TestFailures69(t *testing.T) {
 	a.put("y", 300, "", 0)
 	b.lose(crash.LoseAll)
 	var other []byte
-	b.edit("memories/"+docfile.FileName("y"), func(d []byte) []byte { other = d; return d })
-	b.edit("memories/"+docfile.FileName("x"), func([]byte) []byte { return other })
+	b.edit("memories/"+jsondoc.FileName("y"), func(d []byte) []byte { other = d; return d })
+	b.edit("memories/"+jsondoc.FileName("x"), func([]byte) []byte { return other })
 	b.recovered(true)
 }
 
@@ -373,7 +373,7 @@ func TestFailures81Parked(t *testing.T) {
 		first, _ := a.put("x", 100, "", 0)
 		a.flush()
 		hand, _ := b.m.process("hand")
-		path := filepath.Join(dir, "memories", docfile.FileName("x"))
+		path := filepath.Join(dir, "memories", jsondoc.FileName("x"))
 		f, err := hand.OpenFile(path, os.O_RDWR, 0)
 		if err != nil {
 			t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	varve "github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
@@ -306,7 +306,7 @@ func TestFailures05(t *testing.T) {
 	a.put("y", 100, "s1", 0)
 	b.lose(crash.LoseAll)
 	fsys, _ := b.m.process("look")
-	for _, name := range []string{"memories/" + docfile.FileName("x"), "memory_index.json", "checkpoint", "config.json"} {
+	for _, name := range []string{"memories/" + jsondoc.FileName("x"), "memory_index.json", "checkpoint", "config.json"} {
 		if b, err := vfs.ReadFile(fsys, filepath.Join(dir, name), 1<<30); err != nil || len(b) == 0 {
 			t.Errorf("%s after Flush and a loss of power: %d bytes, %v", name, len(b), err)
 		}
@@ -493,7 +493,7 @@ func script10(m *machine, h *history, part int) {
 }
 
 // 13: a stale second checkpointer resets a log that is in use. sight and the
-// fresh Checkpoint at the head of flush.go round; raise in wal/shared.go.
+// fresh Checkpoint at the head of flush.go round; raise in wal/page.
 func TestFailures13(t *testing.T) {
 	b := newBench(t)
 	a, _ := b.start("a")
@@ -628,7 +628,7 @@ func TestFailures63(t *testing.T) {
 	a.put("y", 300, "", 0)
 	a.flush()
 	other, _ := b.m.process("reader")
-	name := func(id string) string { return filepath.Join(dir, "memories", docfile.FileName(id)) }
+	name := func(id string) string { return filepath.Join(dir, "memories", jsondoc.FileName(id)) }
 	before := map[string][]byte{}
 	for _, id := range []string{"x", "y"} {
 		before[id], _ = vfs.ReadFile(fsys, name(id), 1<<20)

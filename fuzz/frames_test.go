@@ -8,6 +8,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // FuzzFrames appends entries to a log that are signed, whatever they say. An input is a
@@ -110,7 +111,7 @@ func soundEntries(f *testing.F, r *rotten) (list []forge.Frame) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	past := &wal.Past{FS: fsys, Dir: dir + "/wal", Geometry: segment.Geometry{UUID: s.UUID, Size: s.SegmentSize}}
+	past := &past.Log{FS: fsys, Dir: dir + "/wal", Geometry: segment.Geometry{UUID: s.UUID, Size: s.SegmentSize}}
 	for e, err := range past.Entries(ctx, wal.Mark{}, l.End()) {
 		if err != nil {
 			f.Fatal(err)

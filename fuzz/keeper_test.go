@@ -14,7 +14,7 @@ import (
 
 	varve "github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/copy/backup"
-	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/sim"
 	"github.com/varve-db/varve/repair"
@@ -232,7 +232,7 @@ func (k *keeper) restoring() {
 func (k *keeper) spoil() {
 	k.restoring()
 	id := ids[k.rng.IntN(len(ids))]
-	path := filepath.Join(k.w.h.dir, "memories", docfile.FileName(id))
+	path := filepath.Join(k.w.h.dir, "memories", jsondoc.FileName(id))
 	b, err := vfs.ReadFile(k.p.FS, path, 1<<30)
 	info, serr := k.p.FS.Stat(path)
 	if err != nil || serr != nil || len(b) < 40 {

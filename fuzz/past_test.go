@@ -17,7 +17,7 @@ import (
 
 	varve "github.com/varve-db/varve"
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
 	"github.com/varve-db/varve/internal/vfs/sim"
@@ -437,7 +437,7 @@ func (w *pasts) step(p *sim.Proc, st *varve.Store, rng *rand.Rand) error {
 	case 5, 6:
 		return w.done("delete", st.Delete(ctx, id))
 	case 7, 8:
-		return w.edit(p, filepath.Join(w.dir, "memories", docfile.FileName(id)), id, rng)
+		return w.edit(p, filepath.Join(w.dir, "memories", jsondoc.FileName(id)), id, rng)
 	case 9:
 		return w.done("flush", st.Admin().Compact(ctx))
 	case 10:

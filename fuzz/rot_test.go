@@ -17,7 +17,7 @@ import (
 	"time"
 
 	varve "github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
@@ -88,7 +88,7 @@ func rotSmall(m *machine, h *history) *actor {
 	a.do("delete a group", st.Assemblies().Delete(ctx, "group gone"))
 	a.flush()
 	// Somebody's file in the place of a memory: set aside, with a note.
-	h.bad2(overwrite(fsys, "memories/"+docfile.FileName("b"), func([]byte) []byte { return []byte("{ not a memory") }))
+	h.bad2(overwrite(fsys, "memories/"+jsondoc.FileName("b"), func([]byte) []byte { return []byte("{ not a memory") }))
 	a.put("b", 90, "s2", 0)
 	a.put("e", 30, "", 0)
 	a.flush()
@@ -806,7 +806,7 @@ func rotClass(name string) string {
 // isBulk: the file of one of many that are alike.
 func (r *rotten) isBulk(name string) bool {
 	for id := range r.h.bulk {
-		if name == "memories/"+docfile.FileName(id) {
+		if name == "memories/"+jsondoc.FileName(id) {
 			return true
 		}
 	}

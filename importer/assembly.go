@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/assembly"
-	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/jsondoc"
 )
 
 const groupFolder = "assemblies"
@@ -200,7 +200,7 @@ func (r *run) copies(name string, doc *object) error {
 	if !slices.Contains(doc.names, "memories") {
 		return nil
 	}
-	whole, err := docfile.Parse(doc.text, docfile.DeepestDepth)
+	whole, err := jsondoc.Parse(doc.text, jsondoc.DeepestDepth)
 	if err != nil {
 		return nil // the store refuses it
 	}
@@ -208,7 +208,7 @@ func (r *run) copies(name string, doc *object) error {
 	if len(list) == 0 || list[0] != '[' {
 		return nil
 	}
-	return docfile.EachElement(list, func(i int, text []byte) error {
+	return jsondoc.EachElement(list, func(i int, text []byte) error {
 		copied, err := look(slices.Clone(text))
 		if err != nil || !copied.idText || !copied.content {
 			return nil

@@ -13,8 +13,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/jsondoc"
 )
 
 // lineage is what is kept of assemblies outside of them: which were merged into
@@ -115,7 +115,7 @@ func (l *lineage) event(line []byte) bool {
 		}
 		if name == "source_assembly_ids" && val.Kind() == '[' {
 			var err error
-			sources, err = docfile.DecodeStrings(val.Clone())
+			sources, err = jsondoc.DecodeStrings(val.Clone())
 			return err
 		}
 		return nil
@@ -145,7 +145,7 @@ func (f *folder) readStats(name string) error {
 	}
 	f.history.stats = name
 	count := func(id string, val jsontext.Value) error {
-		if n, err := docfile.DecodeCount(val); err == nil && val.Kind() == '0' {
+		if n, err := jsondoc.DecodeCount(val); err == nil && val.Kind() == '0' {
 			f.history.activations[id] = n
 		}
 		return nil
@@ -168,7 +168,7 @@ func (l *lineage) enrich(it *Item) error {
 	if len(sources) == 0 && !counted {
 		return nil
 	}
-	doc, err := docfile.Parse(it.JSON, docfile.DeepestDepth)
+	doc, err := jsondoc.Parse(it.JSON, jsondoc.DeepestDepth)
 	if err != nil {
 		return err
 	}
@@ -182,7 +182,7 @@ func (l *lineage) enrich(it *Item) error {
 			}
 		}
 		if len(merged) > n {
-			text, err := docfile.AppendStrings(nil, merged, 1)
+			text, err := jsondoc.AppendStrings(nil, merged, 1)
 			if err != nil {
 				return err
 			}
@@ -207,7 +207,7 @@ func listed(raw []byte) ([]string, bool) {
 	if raw == nil {
 		return nil, true
 	}
-	list, err := docfile.DecodeStrings(raw)
+	list, err := jsondoc.DecodeStrings(raw)
 	return list, err == nil
 }
 
@@ -215,7 +215,7 @@ func countOf(raw []byte, there bool) (int64, error) {
 	if !there {
 		return 0, nil
 	}
-	return docfile.DecodeCount(raw)
+	return jsondoc.DecodeCount(raw)
 }
 
 // sourcesOf gives the ids that went into an assembly by the log, what went into

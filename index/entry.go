@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/jsondoc"
 )
 
 // Entry is a line of the index.
@@ -97,7 +97,7 @@ func (e *Entry) AppendMemory(dst []byte) ([]byte, error) {
 	dst = e.appendFile(dst)
 	if e.SessionID != "" {
 		dst = append(dst, `,"session_id":"`...)
-		dst = docfile.AppendEscaped(dst, e.SessionID)
+		dst = jsondoc.AppendEscaped(dst, e.SessionID)
 		dst = append(dst, '"')
 	}
 	if !e.ExpiresAt.IsZero() {
@@ -145,7 +145,7 @@ func (e *Entry) check() error {
 
 func (e *Entry) appendHead(dst []byte) []byte {
 	dst = append(dst, `{"filepath":"`...)
-	dst = docfile.AppendEscaped(dst, e.Filepath)
+	dst = jsondoc.AppendEscaped(dst, e.Filepath)
 	dst = append(dst, `","created_at":"`...)
 	dst = appendTime(dst, e.CreatedAt)
 	dst = append(dst, `","updated_at":"`...)

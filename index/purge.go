@@ -10,6 +10,7 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index/table"
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -21,9 +22,6 @@ type PurgedBackups struct {
 	Unlinked  []string // whose old bytes were not overwritten, because a process has them mapped, or this is unknown
 	Unwiped   []error  // likewise, because they have another name, or are not writable: *vfs.UnwipedError
 }
-
-// folders are where the files of a section are.
-var folders = map[int]string{Memories: "memories/", Assemblies: "assemblies/"}
 
 // backupMost is the largest damaged backup that is looked through.
 const backupMost = 2 << 30
@@ -99,8 +97,8 @@ func (r *PurgedBackups) unusable(dir string, fsys vfs.FS, b Backup, section int,
 	}
 	gone := &r.Removed
 	if !slices.ContainsFunc(ids, func(id string) bool {
-		key := docfile.AppendEscaped([]byte("\n\""), id)
-		return bytes.Contains(all, append(key, `":`...)) || bytes.Contains(all, []byte(`"`+folders[section]+docfile.FileName(id)+`"`)) ||
+		key := jsondoc.AppendEscaped([]byte("\n\""), id)
+		return bytes.Contains(all, append(key, `":`...)) || bytes.Contains(all, []byte(`"`+Schema().Sections[section].Name+"/"+jsondoc.FileName(id)+`"`)) ||
 			bytes.Contains(all, append(key, `\u0000`...)) // a pair
 	}) {
 		if whole(fsys, dir, b) {

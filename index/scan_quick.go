@@ -3,7 +3,7 @@ package index
 import (
 	"bytes"
 
-	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/jsondoc"
 )
 
 // QuickLine reports of the line of a memory's entry, without parsing it, that ParseLine would
@@ -17,11 +17,11 @@ func QuickLine(line []byte, folder, id string, size, dims int, vectors uint64) b
 	q.text(`{"filepath":"`)
 	q.text(folder)
 	q.text("/")
-	if docfile.PlainName(id) {
+	if jsondoc.PlainName(id) {
 		q.text(id)
-		q.text(docfile.Extension)
+		q.text(jsondoc.Extension)
 	} else {
-		q.text(docfile.FileName(id))
+		q.text(jsondoc.FileName(id))
 	}
 	q.text(`","created_at":"`)
 	q.time()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/varve-db/varve/index/table"
+	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -36,16 +37,26 @@ type (
 	Result  = table.Result  // what was written
 )
 
+// added are the sections of the kinds of documents that AddDocuments has added.
+var added []table.Section
+
+// AddDocuments adds a section for another kind of document, behind all others, and returns its
+// number. No index is open at that time: see kind.Register.
+func AddDocuments(name string) int {
+	added = append(added, table.Section{Name: name, Count: name + "_count", Optional: true, Dead: IsTombstone, Valid: validLine})
+	return ByMember + len(added)
+}
+
 // Schema is the layout of memory_index.json.
 func Schema() *table.Schema {
-	return &table.Schema{Name: "memory_index", Sections: []table.Section{
-		{Name: "memories", Count: "memory_count", Dead: IsTombstone, Valid: validLine},
-		{Name: "assemblies", Count: "assembly_count", Dead: IsTombstone, Valid: validLine},
+	return &table.Schema{Name: "memory_index", Sections: append([]table.Section{
+		{Name: record.MemoryFolder, Count: "memory_count", Dead: IsTombstone, Valid: validLine},
+		{Name: record.AssemblyFolder, Count: "assembly_count", Dead: IsTombstone, Valid: validLine},
 		{Name: "by_session", Dead: isDeadPair, Valid: validPair},
 		{Name: "by_expiry", Dead: isDeadPair, Valid: validPair},
 		{Name: "members", Optional: true, Dead: isDeadPair, Valid: validPair},
 		{Name: "by_member", Optional: true, Dead: isDeadPair, Valid: validPair},
-	}}
+	}, added...)}
 }
 
 // Load maps the index of a store; see table.Load. prev may be nil.

@@ -79,7 +79,11 @@ func (v *verifier) fault(format string, args ...any) bool {
 }
 
 func (v *verifier) sections() {
-	for sec, agrees := range []func(Item) bool{v.memory, v.assembly, v.session, v.expiry, v.member, v.containing} {
+	for sec := range Schema().Sections {
+		agrees := v.document
+		if own := []func(Item) bool{v.memory, v.assembly, v.session, v.expiry, v.member, v.containing}; sec < len(own) {
+			agrees = own[sec]
+		}
 		n := int64(0)
 		for it, err := range v.s.Range(sec, Span{}) {
 			if err != nil {
@@ -87,7 +91,7 @@ func (v *verifier) sections() {
 				return
 			}
 			n++
-			if agrees != nil && !agrees(it) {
+			if !agrees(it) {
 				return
 			}
 		}
@@ -98,6 +102,14 @@ func (v *verifier) sections() {
 			return
 		}
 	}
+}
+
+// document is for a kind whose lines have no pairs.
+func (v *verifier) document(it Item) bool {
+	if _, err := ParseLine(it.Value); err != nil {
+		return v.fault("%q: %w", it.Key, err)
+	}
+	return true
 }
 
 // memory looks up the pairs of a memory.

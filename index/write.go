@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/index/table"
-	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -334,7 +334,7 @@ func pairsOf(line []byte) (lp linePairs, err error) {
 	return lp, nil
 }
 
-func escape(s string) string { return string(docfile.AppendEscaped(nil, s)) }
+func escape(s string) string { return string(jsondoc.AppendEscaped(nil, s)) }
 
 // swapPair adds the edits that replace a pair. key is written already, and
 // escapes stand for themselves, so the parts can be joined.

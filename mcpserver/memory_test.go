@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/jsondoc"
 )
 
 // as decodes an answer's structured content.
@@ -84,7 +84,7 @@ func TestKeyIsInTheName(t *testing.T) {
 		`{"text":"f","key":"日本"}`:                                  "note-id-",
 	} {
 		id := as[remembered](t, c, "remember", args).ID
-		if name := docfile.FileName(id); !strings.HasPrefix(name, want) || strings.Contains(name, "~") || seen[id] {
+		if name := jsondoc.FileName(id); !strings.HasPrefix(name, want) || strings.Contains(name, "~") || seen[id] {
 			t.Errorf("%s: the file is %s", args, name)
 		}
 		seen[id] = true

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/graph"
+	"github.com/varve-db/varve/internal/jsondoc"
 )
 
 // keyed returns the id of what is remembered under a key, so that it is found, and replaced, in one
@@ -31,7 +31,7 @@ func keyed(session, category, key string) (id, old string) {
 		io.WriteString(h, part)
 	}
 	sum := hex.EncodeToString(h.Sum(nil)[:16])
-	return "note-" + docfile.Slug(key, maxKeySlug) + "-" + sum[:16], "note-" + sum
+	return "note-" + jsondoc.Slug(key, maxKeySlug) + "-" + sum[:16], "note-" + sum
 }
 
 // maxKeySlug is how many bytes of a key are in an id: with the rest it stays a plain file name.

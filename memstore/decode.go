@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"time"
 
-	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/jsondoc"
 )
 
 // DecodeOptions says how a document is to be read; the zero value is suitable for
@@ -20,7 +20,7 @@ type DecodeOptions struct {
 // Decode reads one memory in any of the forms that the package comment lists. The result shares
 // nothing with data, unless opts.Owned.
 //
-// A text that is not JSON is a *docfile.SyntaxError with its offset, a member that cannot be read a
+// A text that is not JSON is a *jsondoc.SyntaxError with its offset, a member that cannot be read a
 // *errs.FieldError; both match errs.ErrInvalid.
 func Decode(data []byte, opts DecodeOptions) (*Memory, error) {
 	lim := opts.Limits.Resolved()
@@ -37,18 +37,18 @@ func Decode(data []byte, opts DecodeOptions) (*Memory, error) {
 	m := &Memory{source: source}
 	for _, member := range source.Members() {
 		if err := m.decodeMember(member.Name, member.Value, lim, opts.Location); err != nil {
-			return nil, docfile.InField(member.Name, err)
+			return nil, jsondoc.InField(member.Name, err)
 		}
 	}
-	if err := docfile.CheckDocumentID(memberID, m.ID, opts.ID, opts.IDOptional, lim.IDBytes); err != nil {
+	if err := jsondoc.CheckDocumentID(memberID, m.ID, opts.ID, opts.IDOptional, lim.IDBytes); err != nil {
 		return nil, err
 	}
 	return m, nil
 }
 
 // parse gives the document under the present names.
-func parse(data []byte, lim Limits) (*docfile.Object, error) {
-	o, err := docfile.Parse(data, lim.Depth)
+func parse(data []byte, lim Limits) (*jsondoc.Object, error) {
+	o, err := jsondoc.Parse(data, lim.Depth)
 	if err != nil {
 		return nil, err
 	}
@@ -68,31 +68,31 @@ func parse(data []byte, lim Limits) (*docfile.Object, error) {
 func (m *Memory) decodeMember(name string, raw []byte, lim Limits, loc *time.Location) (err error) {
 	switch name {
 	case memberID:
-		m.ID, err = docfile.DecodeText(raw)
+		m.ID, err = jsondoc.DecodeText(raw)
 	case memberContent:
-		m.Content, err = docfile.DecodeText(raw)
+		m.Content, err = jsondoc.DecodeText(raw)
 	case memberEmbedding:
-		m.Embedding, err = docfile.DecodeFloats(raw, lim.EmbeddingDim)
+		m.Embedding, err = jsondoc.DecodeFloats(raw, lim.EmbeddingDim)
 	case memberTimestamp:
-		m.Timestamp, err = docfile.DecodeTime(raw, loc)
+		m.Timestamp, err = jsondoc.DecodeTime(raw, loc)
 	case memberScore:
-		m.QuickRecalScore, err = docfile.DecodeFloat(raw)
+		m.QuickRecalScore, err = jsondoc.DecodeFloat(raw)
 	case memberScoreUpdated:
-		m.QuickRecalUpdated, err = docfile.DecodeTime(raw, loc)
+		m.QuickRecalUpdated, err = jsondoc.DecodeTime(raw, loc)
 	case memberMetadata:
-		m.Metadata, err = docfile.DecodeMap(raw)
+		m.Metadata, err = jsondoc.DecodeMap(raw)
 	case memberAccessCount:
-		m.AccessCount, err = docfile.DecodeCount(raw)
+		m.AccessCount, err = jsondoc.DecodeCount(raw)
 	case memberLastAccess:
-		m.LastAccessTime, err = docfile.DecodeTime(raw, loc)
+		m.LastAccessTime, err = jsondoc.DecodeTime(raw, loc)
 	case memberHyperbolic:
-		m.HyperbolicEmbedding, err = docfile.DecodeFloats(raw, lim.EmbeddingDim)
+		m.HyperbolicEmbedding, err = jsondoc.DecodeFloats(raw, lim.EmbeddingDim)
 	case memberCreatedAt:
-		m.CreatedAt, err = docfile.DecodeTime(raw, loc)
+		m.CreatedAt, err = jsondoc.DecodeTime(raw, loc)
 	case memberUpdatedAt:
-		m.UpdatedAt, err = docfile.DecodeTime(raw, loc)
+		m.UpdatedAt, err = jsondoc.DecodeTime(raw, loc)
 	case memberExpiresAt:
-		m.ExpiresAt, err = docfile.DecodeTime(raw, loc)
+		m.ExpiresAt, err = jsondoc.DecodeTime(raw, loc)
 	}
 	return err
 }

@@ -34,8 +34,8 @@
 //
 // The names of older systems: text (content), significance (quickrecal_score), last_access
 // (last_access_time); they are read only if the present name is missing, and are written under the
-// present name. The six named times are read in the forms of docfile.DecodeTime, embeddings in
-// those of docfile.DecodeFloats.
+// present name. The six named times are read in the forms of jsondoc.DecodeTime, embeddings in
+// those of jsondoc.DecodeFloats.
 //
 // # What is kept
 //

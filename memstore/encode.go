@@ -3,7 +3,7 @@ package memstore
 import (
 	"time"
 
-	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/jsondoc"
 )
 
 // Encode returns the document of m without setting or defaulting anything. Errors are
@@ -16,10 +16,10 @@ func (m *Memory) Encode(limits Limits) ([]byte, error) {
 // encode puts the document into the buffer if it fits. kept says that the
 // embedding is that of the text which m was decoded from.
 func (m *Memory) encode(lim Limits, buffer []byte) (doc []byte, kept bool, err error) {
-	if err := docfile.CheckDim(memberEmbedding, len(m.Embedding), lim.EmbeddingDim); err != nil {
+	if err := jsondoc.CheckDim(memberEmbedding, len(m.Embedding), lim.EmbeddingDim); err != nil {
 		return nil, false, err
 	}
-	if err := docfile.CheckDim(memberHyperbolic, len(m.HyperbolicEmbedding), lim.EmbeddingDim); err != nil {
+	if err := jsondoc.CheckDim(memberHyperbolic, len(m.HyperbolicEmbedding), lim.EmbeddingDim); err != nil {
 		return nil, false, err
 	}
 	// An obvious giant is refused before it is copied.
@@ -27,8 +27,8 @@ func (m *Memory) encode(lim Limits, buffer []byte) (doc []byte, kept bool, err e
 		return nil, false, err
 	}
 	for _, t := range m.times() {
-		if err := docfile.CheckTime(*t.value); err != nil {
-			return nil, false, docfile.InField(t.name, err)
+		if err := jsondoc.CheckTime(*t.value); err != nil {
+			return nil, false, jsondoc.InField(t.name, err)
 		}
 	}
 	if m.source != nil {
@@ -63,7 +63,7 @@ func (m *Memory) encodeNew(lim Limits, buffer []byte) ([]byte, error) {
 	if n := m.sizeHint(); cap(buffer) < n {
 		buffer = make([]byte, 0, n)
 	}
-	w := docfile.NewMemberWriter(buffer, lim.Depth)
+	w := jsondoc.NewMemberWriter(buffer, lim.Depth)
 	w.Text(memberID, m.ID)
 	w.Text(memberContent, m.Content)
 	w.Floats(memberEmbedding, m.Embedding)
@@ -89,7 +89,7 @@ func (m *Memory) sizeHint() int {
 // encodeOver writes a Memory over the text that it was decoded from. kept: there
 // is an embedding, and it was left alone.
 func (m *Memory) encodeOver(lim Limits) (doc []byte, kept bool, err error) {
-	e := docfile.NewMemberEditor(m.source, memberOrder, lim.Depth)
+	e := jsondoc.NewMemberEditor(m.source, memberOrder, lim.Depth)
 	e.Text(memberID, m.ID)
 	e.Text(memberContent, m.Content)
 	e.Floats(memberEmbedding, m.Embedding)

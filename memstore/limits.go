@@ -1,6 +1,6 @@
 package memstore
 
-import "github.com/varve-db/varve/internal/docfile"
+import "github.com/varve-db/varve/internal/jsondoc"
 
 // Limits bounds one memory. They hold alike for writing and reading. A zero
 // field means its default.
@@ -13,7 +13,7 @@ type Limits struct {
 
 // DefaultLimits gives the limits of a store whose config sets none.
 func DefaultLimits() Limits {
-	return Limits{MemoryBytes: 16 << 20, IDBytes: docfile.MaxID, Depth: docfile.MaxDepth, EmbeddingDim: 1 << 16}
+	return Limits{MemoryBytes: 16 << 20, IDBytes: jsondoc.MaxID, Depth: jsondoc.MaxDepth, EmbeddingDim: 1 << 16}
 }
 
 // Resolved puts the defaults in for zero fields.
@@ -31,11 +31,11 @@ func (l Limits) Resolved() Limits {
 	if l.EmbeddingDim <= 0 {
 		l.EmbeddingDim = d.EmbeddingDim
 	}
-	l.Depth = min(l.Depth, docfile.DeepestDepth)
+	l.Depth = min(l.Depth, jsondoc.DeepestDepth)
 	return l
 }
 
 // wholeName is what an error calls the document as a whole.
 const wholeName = "memory"
 
-func (l Limits) checkSize(n int) error { return docfile.CheckSize(wholeName, n, l.MemoryBytes) }
+func (l Limits) checkSize(n int) error { return jsondoc.CheckSize(wholeName, n, l.MemoryBytes) }

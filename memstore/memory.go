@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/jsondoc"
 )
 
 // Memory is one memory. It may be copied; a copy shares the slices and maps,
@@ -31,7 +31,7 @@ type Memory struct {
 
 	// source is what this was decoded from, nil if it was not. Copies share it:
 	// nobody writes to it.
-	source *docfile.Object
+	source *jsondoc.Object
 }
 
 // The members of the document.
@@ -92,7 +92,7 @@ func (m *Memory) Clone() *Memory {
 	c.Embedding = slices.Clone(m.Embedding)
 	c.HyperbolicEmbedding = slices.Clone(m.HyperbolicEmbedding)
 	if m.Metadata != nil {
-		c.Metadata = docfile.CloneMap(m.Metadata, docfile.DeepestDepth)
+		c.Metadata = jsondoc.CloneMap(m.Metadata, jsondoc.DeepestDepth)
 	}
 	return &c
 }
@@ -115,5 +115,5 @@ func (m *Memory) Decoded() bool { return m.source != nil }
 // that is kept unchanged.
 func ReadAs(name string) string {
 	older := olderNames()
-	return docfile.ReadAs(name, memberOrder(), older[:]...)
+	return jsondoc.ReadAs(name, memberOrder(), older[:]...)
 }

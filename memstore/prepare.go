@@ -11,8 +11,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/jsondoc"
+	"github.com/varve-db/varve/internal/record"
 )
 
 // Previous is what a write needs of the version that it replaces.
@@ -64,7 +65,7 @@ func Prepare(m *Memory, old *Previous, now time.Time, opts PrepareOptions) (doc,
 		if n.ID, err = NewID(now, opts.Rand); err != nil {
 			return nil, nil, fmt.Errorf("make an id: %w", err)
 		}
-	} else if err := docfile.CheckID(memberID, n.ID, lim.IDBytes); err != nil {
+	} else if err := jsondoc.CheckID(memberID, n.ID, lim.IDBytes); err != nil {
 		return nil, nil, err
 	}
 	if !opts.KeepUpdated || n.UpdatedAt.IsZero() {
@@ -87,7 +88,7 @@ func Prepare(m *Memory, old *Previous, now time.Time, opts PrepareOptions) (doc,
 	base := n
 	if base.source == nil && old != nil && old.Document != nil {
 		// Not the limits of today: the old text was stored under those of its day.
-		base.source, _ = parse(old.Document, Limits{Depth: docfile.DeepestDepth})
+		base.source, _ = parse(old.Document, Limits{Depth: jsondoc.DeepestDepth})
 	}
 	doc, kept, err := base.encode(lim, opts.Buffer)
 	if err != nil {
@@ -117,12 +118,12 @@ func (m *Memory) unchanged(old *Previous, kept bool) bool {
 	if len(m.Embedding) == 0 || old.Document == nil {
 		return false
 	}
-	text, err := parse(old.Document, Limits{Depth: docfile.DeepestDepth})
+	text, err := parse(old.Document, Limits{Depth: jsondoc.DeepestDepth})
 	if err != nil {
 		return false
 	}
 	raw, ok := text.Get(memberEmbedding)
-	return ok && docfile.EqualFloats(raw, m.Embedding)
+	return ok && jsondoc.EqualFloats(raw, m.Embedding)
 }
 
 // KeepsEmbedding says that m was decoded, and has the embedding that it was
@@ -135,7 +136,7 @@ func (m *Memory) KeepsEmbedding() bool {
 	if !ok {
 		return len(m.Embedding) == 0
 	}
-	return docfile.EqualFloats(raw, m.Embedding)
+	return jsondoc.EqualFloats(raw, m.Embedding)
 }
 
 // Reworded says that m was decoded, with another content than it has now.
@@ -144,7 +145,7 @@ func (m *Memory) Reworded() bool {
 		return false
 	}
 	raw, ok := m.source.Get(memberContent)
-	return ok && !docfile.EqualString(raw, m.Content)
+	return ok && !jsondoc.EqualString(raw, m.Content)
 }
 
 // checkSession refuses a session that the index could not file.
@@ -176,16 +177,16 @@ func (m *Memory) appendLine(dst, doc []byte, vectorID int64) ([]byte, error) {
 	if n := 400 + 2*len(session); cap(dst)-len(dst) < n {
 		dst = make([]byte, 0, n)
 	}
-	dst = append(dst, `{"filepath":"memories/`...)
-	dst = append(dst, docfile.FileName(m.ID)...) // lower-case ASCII, nothing to escape
+	dst = append(dst, `{"filepath":"`+record.MemoryFolder+`/`...)
+	dst = append(dst, jsondoc.FileName(m.ID)...) // lower-case ASCII, nothing to escape
 	dst = append(dst, `","created_at":`...)
-	dst = docfile.AppendTime(dst, m.CreatedAt.Truncate(time.Microsecond))
+	dst = jsondoc.AppendTime(dst, m.CreatedAt.Truncate(time.Microsecond))
 	dst = append(dst, `,"updated_at":`...)
-	dst = docfile.AppendTime(dst, m.UpdatedAt)
+	dst = jsondoc.AppendTime(dst, m.UpdatedAt)
 	dst = append(dst, `,"quickrecal_score":`...)
-	dst, err := docfile.AppendFloat(dst, m.QuickRecalScore, 64)
+	dst, err := jsondoc.AppendFloat(dst, m.QuickRecalScore, 64)
 	if err != nil {
-		return nil, docfile.InField(memberScore, err)
+		return nil, jsondoc.InField(memberScore, err)
 	}
 	dst = append(dst, `,"content_hash":"sha256:`...)
 	dst = hex.AppendEncode(dst, sum[:])
@@ -199,13 +200,13 @@ func (m *Memory) appendLine(dst, doc []byte, vectorID int64) ([]byte, error) {
 	}
 	if session != "" {
 		dst = append(dst, `,"session_id":`...)
-		if dst, err = docfile.AppendString(dst, session); err != nil {
-			return nil, docfile.InField(metadataSessionPath, err)
+		if dst, err = jsondoc.AppendString(dst, session); err != nil {
+			return nil, jsondoc.InField(metadataSessionPath, err)
 		}
 	}
 	if !m.ExpiresAt.IsZero() {
 		dst = append(dst, `,"expires_at":`...)
-		dst = docfile.AppendTime(dst, m.ExpiresAt.Truncate(time.Microsecond))
+		dst = jsondoc.AppendTime(dst, m.ExpiresAt.Truncate(time.Microsecond))
 	}
 	return append(dst, '}'), nil
 }

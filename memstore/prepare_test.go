@@ -14,7 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/jsondoc"
 )
 
 func TestPrepareNew(t *testing.T) {
@@ -46,7 +46,7 @@ func TestPrepareNew(t *testing.T) {
 	}
 	wantLine := fmt.Sprintf(`{"filepath":"memories/%s","created_at":"2026-01-02T03:04:05.000006Z",`+
 		`"updated_at":"2026-01-02T03:04:05.000006Z","quickrecal_score":0.85,"content_hash":"sha256:%x","size":%d,"dimension":1,`+
-		`"session_id":"s\"1","expires_at":"2027-01-01T00:00:00.000001Z"}`, docfile.FileName("A/1"), sha256.Sum256(doc), len(doc))
+		`"session_id":"s\"1","expires_at":"2027-01-01T00:00:00.000001Z"}`, jsondoc.FileName("A/1"), sha256.Sum256(doc), len(doc))
 	if string(line) != wantLine {
 		t.Errorf("line:\n%s\nwant\n%s", line, wantLine)
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/proofs"
 )
 
@@ -146,7 +146,7 @@ func checkUnmarshalled(t *testing.T, file string, was map[string]json.RawMessage
 func sameInstant(t *testing.T, was, is []byte) bool {
 	t.Helper()
 	var s string
-	if err := json.Unmarshal(is, &s); err != nil || !strings.HasSuffix(s, "Z") || !docfile.NormalTime(is) {
+	if err := json.Unmarshal(is, &s); err != nil || !strings.HasSuffix(s, "Z") || !jsondoc.NormalTime(is) {
 		return false
 	}
 	got, err := time.Parse(time.RFC3339Nano, s)

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/vector"
 )
@@ -87,7 +87,7 @@ func plannedFor(f Finding) (a Action, ok bool) {
 	case BackupDamaged:
 		a.Do = SetAside
 	case MemoryMissing, MemoryEmpty, MemoryRot, MemoryInvalid, MemoryWrongID, MemoryStale, MemoryUnreadable:
-		if document.At(f.Path) == nil {
+		if kind.At(f.Path) == nil {
 			return a, false // the folder as a whole
 		}
 		return forDocument(a, f)

@@ -23,8 +23,10 @@ type BackupInfo struct {
 	Memories    int64     `json:"memories"`             // files
 	Assemblies  int64     `json:"assemblies,omitempty"` // likewise
 	Scopes      int64     `json:"scopes,omitempty"`     // of working memory, likewise
-	Bytes       int64     `json:"bytes"`                // in all of them
-	List        string    `json:"list"`                 // sha256 of files.sha256
+	// Others are those of other kinds of documents, by folder.
+	Others map[string]int64 `json:"others,omitempty"`
+	Bytes  int64            `json:"bytes"` // in all of them
+	List   string           `json:"list"`  // sha256 of files.sha256
 
 	From  Position `json:"from"`  // the log begins here; the files hold everything before
 	Whole uint64   `json:"whole"` // the files may have versions that were written below this, and lack earlier ones
@@ -109,12 +111,13 @@ type RestoreReport struct {
 	Memories   int64
 	Assemblies int64
 	Bytes      int64
-	Scopes     int64         // of working memory
-	FromLog    int64         // of all of them
-	Purged     int64         // memories and assemblies of the backup that were purged before the moment, and are left out
-	Damaged    []DamagedFile // when the backup was made
-	Damage     []Damage      // of the backup itself
-	Left       []string      // as in BackupInfo, beside the restored store
+	Scopes     int64            // of working memory
+	Others     map[string]int64 // of other kinds of documents, by folder
+	FromLog    int64            // of all of them
+	Purged     int64            // memories and assemblies of the backup that were purged before the moment, and are left out
+	Damaged    []DamagedFile    // when the backup was made
+	Damage     []Damage         // of the backup itself
+	Left       []string         // as in BackupInfo, beside the restored store
 }
 
 // Damage is a file of a backup that is not what was backed up, and what a restore did about it.

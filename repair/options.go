@@ -44,16 +44,17 @@ func (o *VerifyOptions) Chosen(name string) bool {
 
 // Summary counts what was read.
 type Summary struct {
-	Memories    int64 // whose files were compared
-	Assemblies  int64 // likewise
-	Scopes      int64 // of working memory, whose files were read
-	Files       int64 // read in memories/, assemblies/ and working/
-	Bytes       int64 // read, in files, log and archive
-	Segments    int64 // of the log
-	Archived    int64 // segments of the archive
-	Entries     int64 // of the log
-	Vectors     int64 // in their files
-	Quarantined int64 // things that lie in quarantine/
+	Memories    int64            // whose files were compared
+	Assemblies  int64            // likewise
+	Others      map[string]int64 // likewise, of other kinds of documents, by folder; nil: none
+	Scopes      int64            // of working memory, whose files were read
+	Files       int64            // read in memories/, assemblies/ and working/
+	Bytes       int64            // read, in files, log and archive
+	Segments    int64            // of the log
+	Archived    int64            // segments of the archive
+	Entries     int64            // of the log
+	Vectors     int64            // in their files
+	Quarantined int64            // things that lie in quarantine/
 	Findings    map[Kind]int64
 	Worst       Severity // of the findings
 }

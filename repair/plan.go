@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/kind"
 )
 
 // Verb is what an action does.
@@ -59,7 +59,7 @@ func (a Action) String() string {
 	default:
 		s += " " + a.Path
 	}
-	if k := document.At(a.Path); a.ID != "" && (k == nil || a.Path != k.File(a.ID)) {
+	if k := kind.At(a.Path); a.ID != "" && (k == nil || a.Path != k.File(a.ID)) {
 		s += " (" + human.Quote(a.ID) + ")"
 	}
 	if a.From != "" {

@@ -9,10 +9,10 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index/table"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/record"
 )
 
 // Kind is the kind of document that a vector belongs to: the section of the mapping.
@@ -43,7 +43,7 @@ const (
 func Schema() *table.Schema {
 	return &table.Schema{Name: mappingName, Sections: []table.Section{
 		{Name: "ids", Count: "vector_count", Dead: isDead, Valid: validID},
-		{Name: "assemblies", Count: "assembly_vector_count", Dead: isDead, Valid: validID},
+		{Name: record.AssemblyFolder, Count: "assembly_vector_count", Dead: isDead, Valid: validID},
 	}}
 }
 
@@ -172,7 +172,7 @@ func (p *mappingReader) top(name string) error {
 		switch name {
 		case "ids":
 			return p.object(func(id string) error { return p.pair(Memories, id) })
-		case "assemblies":
+		case record.AssemblyFolder:
 			return p.object(func(id string) error { return p.pair(Assemblies, id) })
 		}
 		if err := p.d.SkipValue(); err != nil {

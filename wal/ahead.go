@@ -16,7 +16,7 @@ import (
 func (l *FileLog) Ahead(ctx context.Context, key string) (e Entry, sole, ok bool) {
 	l.state.mu.Lock()
 	defer l.state.mu.Unlock()
-	if err := l.advance(ctx, l.shared.tail(), l.shared.durable()); err != nil {
+	if err := l.advance(ctx, l.shared.Tail(), l.shared.Durable()); err != nil {
 		return Entry{}, false, false // who reads what is durable hears of it
 	}
 	at, ok := l.state.pending[key]
@@ -33,7 +33,7 @@ func (l *FileLog) Ahead(ctx context.Context, key string) (e Entry, sole, ok bool
 }
 
 // Written is up to where the log is written, by whatever process.
-func (l *FileLog) Written() LSN { return l.shared.tail() }
+func (l *FileLog) Written() LSN { return l.shared.Tail() }
 
 // Settle returns when the entry at a position is durable and applied.
 func (l *FileLog) Settle(ctx context.Context, at LSN) error {

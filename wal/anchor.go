@@ -11,42 +11,28 @@ type Anchor struct {
 
 // Anchor returns the anchor of this boot, the zero Anchor if there is none or it cannot be read.
 func (l *FileLog) Anchor() Anchor {
-	if l.shared.Shared == nil || !l.shared.ofBoot(l.host) {
+	if !l.shared.Mapped() || !l.shared.OfBoot(l.host) {
 		return Anchor{}
 	}
-	offset := l.shared.Load(wordTicks)
-	if offset == 0 {
+	offset, at, settled, ok := l.shared.Anchor()
+	if !ok {
 		return Anchor{}
 	}
-	at := l.shared.Load(wordTicksAt)
-	return Anchor{Offset: int64(offset ^ anchorBit), At: int64(at &^ settledBit), Settled: at&settledBit != 0}
+	return Anchor{Offset: offset, At: at, Settled: settled}
 }
 
 // SettleAnchor records that a reading of the clock has confirmed an anchor.
 func (l *FileLog) SettleAnchor(a Anchor) {
-	if !l.o.ReadOnly && l.shared.Shared != nil {
-		l.shared.raise(wordTicksAt, uint64(a.At)|settledBit)
+	if !l.o.ReadOnly && l.shared.Mapped() {
+		l.shared.SettleAnchor(a.At)
 	}
 }
-
-// settledBit is in the word of Anchor.At. An older program sees an anchor cast long ago, which it does not replace.
-const settledBit = 1 << 63
-
-// anchorBit makes of every offset but one that no clock has a word that is not 0.
-const anchorBit = 1 << 63
 
 // CastAnchor replaces an anchor, and reports whether it did: another process may have replaced it
 // first.
 func (l *FileLog) CastAnchor(was, is Anchor) bool {
-	if l.o.ReadOnly || l.shared.Shared == nil {
+	if l.o.ReadOnly || !l.shared.Mapped() {
 		return false
 	}
-	old := uint64(0)
-	if was != (Anchor{}) {
-		old = uint64(was.Offset) ^ anchorBit
-	}
-	// A process that sees the one sees the other. The moment only goes up: one who was stopped here
-	// and has been overtaken takes nothing from the newer one.
-	l.shared.raise(wordTicksAt, uint64(is.At))
-	return l.shared.CompareAndSwap(wordTicks, old, uint64(is.Offset)^anchorBit)
+	return l.shared.CastAnchor(was.Offset, was != (Anchor{}), is.Offset, is.At)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // A group of batches is written at once: at most groupLimit bytes, or one batch.
@@ -109,7 +110,7 @@ func (l *FileLog) request(b *Batch) (*request, error) {
 	r.batch, r.deletes, r.since = b, true, l.o.Clock()
 	for i := range b.Entries {
 		e := &b.Entries[i]
-		if len(e.Key) == 0 || len(e.Key) > segment.MaxKey || e.Kind < kindUser {
+		if len(e.Key) == 0 || len(e.Key) > segment.MaxKey || e.Kind < past.KindUser {
 			return nil, fmt.Errorf("entry %d of the batch: %w key or kind", i, errs.ErrInvalid)
 		}
 		r.size += segment.FrameSize(uint64(len(e.Key) + len(e.Value)))

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // TestArchiveOverwritesACutCopy: a copy that was cut has left a file that a purge cannot reach
@@ -18,7 +19,7 @@ func TestArchiveOverwritesACutCopy(t *testing.T) {
 	l, _ := open(t, dir)
 	defer l.Close()
 	fill(t, l, 2)
-	name := filepath.Join(l.o.wal("archive"), filepath.Base(archiveName(1))+".new")
+	name := filepath.Join(l.o.wal("archive"), filepath.Base(past.CopyName(1))+".new")
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +56,7 @@ func TestArchiveOfALongFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	size := uint64(0)
-	damage, err := l.ReadArchive(t.Context(), 1, func(_ int64, plain []byte) bool { size += uint64(len(plain)); return true })
+	damage, err := l.Past().ReadArchive(t.Context(), 1, func(_ int64, plain []byte) bool { size += uint64(len(plain)); return true })
 	if err != nil || len(damage) > 0 || size != l.geo.Size {
 		t.Errorf("the copy has %d bytes of a segment of %d: %v %v", size, l.geo.Size, damage, err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // archivedCopy is the copy of a segment whose frames compress a little.
@@ -32,12 +33,12 @@ func archivedCopy(t *testing.T) (l *FileLog, name string, plain []byte) {
 	if err := l.archive(1); err != nil {
 		t.Fatal(err)
 	}
-	return l, filepath.Join(l.o.Dir, "wal", archiveName(1)), readCopy(t, l)
+	return l, filepath.Join(l.o.Dir, "wal", past.CopyName(1)), readCopy(t, l)
 }
 
 func readCopy(t *testing.T, l *FileLog) []byte {
 	t.Helper()
-	c, err := openCopy(l.o.FS, l.o.walDir(), 1)
+	c, err := past.OpenCopy(l.o.FS, l.o.walDir(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +66,7 @@ func TestArchiveEveryBit(t *testing.T) {
 		if err := os.WriteFile(name, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		damage, err := l.ReadArchive(context.Background(), 1, func(int64, []byte) bool { return true })
+		damage, err := l.Past().ReadArchive(context.Background(), 1, func(int64, []byte) bool { return true })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,11 +76,11 @@ func TestArchiveEveryBit(t *testing.T) {
 		if bit/8 >= archiveHead+blockHead && bit%61 != 0 || bit%8 != bit/8%8 {
 			continue // making a decoder takes long: one bit of each byte of the heads
 		}
-		if _, whole, _ := InflateCopy(b); whole {
+		if _, whole, _ := past.InflateCopy(b); whole {
 			t.Fatalf("it is said to be whole with bit %d of %d", bit, 8*len(good))
 		}
 	}
-	if _, whole, ok := InflateCopy(good); !whole || !ok {
+	if _, whole, ok := past.InflateCopy(good); !whole || !ok {
 		t.Error("a good one is not whole")
 	}
 	t.Logf("%d bits", 8*len(good))
@@ -102,7 +103,7 @@ func TestArchiveVersion1(t *testing.T) {
 	if got := readCopy(t, l); string(got) != string(plain) {
 		t.Errorf("%d bytes, not %d", len(got), len(plain))
 	}
-	damage, err := l.ReadArchive(context.Background(), 1, func(int64, []byte) bool { return true })
+	damage, err := l.Past().ReadArchive(context.Background(), 1, func(int64, []byte) bool { return true })
 	if err != nil || len(damage) > 0 {
 		t.Error(damage, err)
 	}
@@ -119,18 +120,18 @@ func TestNewerArchive(t *testing.T) {
 	}
 	for _, newer := range []bool{true, false} {
 		b := append([]byte(nil), good...)
-		b[8] = ArchiveFormat + 1
+		b[8] = past.ArchiveFormat + 1
 		if newer {
 			b[archiveHead+8] ^= 1 // and other checksums, or whatever it is
 		}
 		if err := os.WriteFile(name, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		damage, err := l.ReadArchive(context.Background(), 1, func(int64, []byte) bool { return true })
+		damage, err := l.Past().ReadArchive(context.Background(), 1, func(int64, []byte) bool { return true })
 		if errors.Is(err, errs.ErrNewerFormat) != newer || len(damage) > 0 == newer {
 			t.Errorf("newer %v: %v, %v", newer, damage, err)
 		}
-		c, err := openCopy(l.o.FS, l.o.walDir(), 1)
+		c, err := past.OpenCopy(l.o.FS, l.o.walDir(), 1)
 		if err == nil {
 			_ = c.Close()
 		}
@@ -146,3 +147,9 @@ func TestNewerArchive(t *testing.T) {
 		}
 	}
 }
+
+// The sizes of what the head of package past draws.
+const (
+	archiveHead = 24
+	blockHead   = 16
+)

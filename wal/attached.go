@@ -5,6 +5,7 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/wal/page"
 )
 
 // Attached is a process that has the log open for writing.
@@ -81,10 +82,7 @@ func (l *FileLog) RemoveDead(held *Held, list []Attached) error {
 		return err
 	}
 	for _, a := range list {
-		// The number last: until then no other process takes the place.
-		l.shared.unsay(a.slot)
-		l.shared.Store(wordBirths+a.slot, 0)
-		l.shared.CompareAndSwap(wordPIDs+a.slot, uint64(a.PID), 0)
+		l.shared.Remove(a.slot, a.PID)
 	}
 	return nil
 }
@@ -100,12 +98,12 @@ func (l *FileLog) Dead() (list []Attached) {
 }
 
 func (l *FileLog) listed() (list []Attached) {
-	if l.shared.Shared == nil {
+	if !l.shared.Mapped() {
 		return nil
 	}
-	for i := range maxPIDs {
-		if pid := int(l.shared.Load(wordPIDs + i)); pid != 0 {
-			birth := l.shared.Load(wordBirths + i)
+	for i := range page.Places {
+		if pid := l.shared.PID(i); pid != 0 {
+			birth := l.shared.Birth(i)
 			list = append(list, Attached{PID: pid, Life: vfs.LifeOf(l.host, pid, birth), Elsewhere: vfs.Elsewhere(l.host, birth), slot: i})
 		}
 	}

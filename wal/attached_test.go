@@ -24,7 +24,7 @@ func TestBuryOnlyThoseLookedAfter(t *testing.T) {
 		if err := cmd.Run(); err != nil {
 			t.Fatal(err)
 		}
-		l.shared.claim(vfs.Host{PID: cmd.Process.Pid, Birth: l.host.Birth&^0xffffffff | 7}, 0)
+		l.shared.Claim(vfs.Host{PID: cmd.Process.Pid, Birth: l.host.Birth&^0xffffffff | 7}, 0)
 		return cmd.Process.Pid
 	}
 	die()
@@ -54,8 +54,8 @@ func TestAttachedElsewhere(t *testing.T) {
 	if l.host.Birth == 0 {
 		t.Skip("processes cannot be told apart here: mount the /proc of this namespace")
 	}
-	l.shared.claim(vfs.Host{PID: os.Getpid(), Birth: l.host.Birth ^ 1<<40}, 0)
-	l.shared.claim(vfs.Host{PID: 1, Birth: l.host.Birth ^ 1<<40}, 0)
+	l.shared.Claim(vfs.Host{PID: os.Getpid(), Birth: l.host.Birth ^ 1<<40}, 0)
+	l.shared.Claim(vfs.Host{PID: 1, Birth: l.host.Birth ^ 1<<40}, 0)
 	here, away := 0, 0
 	for _, a := range l.Attached() {
 		if !a.Elsewhere {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/wal/page"
 )
 
 // watched counts who sleeps on a page and who wakes him.
@@ -15,8 +16,13 @@ type watched struct {
 	awaits, wakes atomic.Int64
 }
 
+func (w *watched) around(words vfs.Shared) vfs.Shared {
+	w.Shared = words
+	return w
+}
+
 func (w *watched) Await(word int, was uint64, most time.Duration) {
-	if word == wordLet || word == wordLet+1 {
+	if page.Name(word) == "releases" {
 		w.awaits.Add(1)
 		most = time.Hour // it must be woken
 	}
@@ -24,7 +30,7 @@ func (w *watched) Await(word int, was uint64, most time.Duration) {
 }
 
 func (w *watched) Wake(word int) {
-	if word == wordLet || word == wordLet+1 {
+	if page.Name(word) == "releases" {
 		w.wakes.Add(1)
 	}
 	w.Shared.(vfs.Awaiter).Wake(word)
@@ -39,8 +45,8 @@ func TestBriefLock(t *testing.T) {
 	two, _ := open(t, dir)
 	defer one.Close()
 	defer two.Close()
-	w1, w2 := &watched{Shared: one.shared.Shared}, &watched{Shared: two.shared.Shared}
-	one.shared.Shared, two.shared.Shared = w1, w2
+	w1, w2 := new(watched), new(watched)
+	one.shared, two.shared = one.shared.Around(w1.around), two.shared.Around(w2.around)
 	for _, role := range []int{roleAppend, roleSync} {
 		for _, needless := range []bool{false, true} {
 			w1.wakes.Store(0)
@@ -58,7 +64,7 @@ func TestBriefLock(t *testing.T) {
 				held, err := two.lockUnless(context.WithoutCancel(t.Context()), role, vfs.ModeExclusive, over.Load)
 				got <- answer{held, err}
 			}()
-			for one.shared.Load(wordWanted+role-roleAppend) == 0 || w2.awaits.Load() == 0 {
+			for one.shared.Waiters(role-roleAppend) == 0 || w2.awaits.Load() == 0 {
 				time.Sleep(time.Millisecond)
 			}
 			select {
@@ -76,7 +82,7 @@ func TestBriefLock(t *testing.T) {
 			if n := w1.wakes.Load(); n != 1 {
 				t.Errorf("%s: woke %d times", roleNames[role], n)
 			}
-			if n := one.shared.Load(wordWanted + role - roleAppend); n != 0 {
+			if n := one.shared.Waiters(role - roleAppend); n != 0 {
 				t.Errorf("%s: %d are said to sleep", roleNames[role], n)
 			}
 			// It is free: nobody has it who did not need it.

@@ -1,15 +1,13 @@
 package wal
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
 	"time"
 
-	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // The archive has a budget: bytes, and the age of what is in it. It is kept when the
@@ -35,7 +33,7 @@ func (l *FileLog) archiveFiles() (list []copyOf, total int64, err error) {
 	}
 	for _, name := range names {
 		var n uint64
-		if _, err := fmt.Sscanf(name, "%d.zst", &n); err != nil || "archive/"+name != archiveName(n) {
+		if _, err := fmt.Sscanf(name, "%d.zst", &n); err != nil || "archive/"+name != past.CopyName(n) {
 			continue
 		}
 		if info, err := l.o.FS.Stat(l.o.wal("archive/" + name)); err == nil {
@@ -139,7 +137,7 @@ func (l *FileLog) removeCopy(c copyOf) error {
 func (l *FileLog) endedBefore(list []copyOf, t time.Time) bool {
 	p := l.Past()
 	for _, c := range list[1:] {
-		if began, err := p.began(c.number); err == nil {
+		if began, err := p.Began(c.number); err == nil {
 			return began.Before(t)
 		}
 	}
@@ -151,37 +149,11 @@ func (l *FileLog) endedBefore(list []copyOf, t time.Time) bool {
 		if n <= list[len(list)-1].number {
 			continue
 		}
-		if began, err := p.began(n); err == nil {
+		if began, err := p.Began(n); err == nil {
 			return began.Before(t)
 		}
 	}
 	return false
-}
-
-// began is when the first frame of a segment was written.
-func (p *Past) began(number uint64) (time.Time, error) {
-	_, h, err := p.start(number)
-	if err == nil && (h.Time <= 0 || h.Time > mostTime) {
-		err = fmt.Errorf("the start of segment %d has no time: %w", number, errs.ErrCorrupt)
-	}
-	return time.UnixMicro(h.Time).UTC(), err
-}
-
-// firstReading returns the reading of a segment's first entry, otherwise what is given.
-func (p *Past) firstReading(number uint64, otherwise time.Time) time.Time {
-	_, h, err := p.start(number)
-	if err != nil {
-		return otherwise
-	}
-	_ = p.walk(context.Background(), Mark{h.End(), h.Sum}, p.Geometry.End(number), func(h *segment.Header, payload []byte, err error) bool {
-		if err != nil || h.Kind < kindUser {
-			return err == nil
-		}
-		_, _, f := h.Split(payload)
-		otherwise = time.UnixMicro(f.Reading).UTC()
-		return false
-	})
-	return otherwise
 }
 
 // cutArchive makes room on a full disk for the copy of a segment: MakeRoom first, then the oldest copy
@@ -219,9 +191,9 @@ func (l *FileLog) Kept() (bytes int64, since time.Time) {
 	slices.Sort(numbers)
 	p := l.Past()
 	for _, n := range slices.Compact(numbers) {
-		if since, err = p.began(n); err == nil {
+		if since, err = p.Began(n); err == nil {
 			if since.After(l.o.Clock()) {
-				since = p.firstReading(n, since)
+				since = p.FirstReading(n, since)
 			}
 			return bytes, since
 		}

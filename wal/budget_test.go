@@ -98,7 +98,7 @@ func TestArchiveBudget(t *testing.T) {
 		t.Fatalf("copies %v", all)
 	}
 	began := func(n uint64) time.Time {
-		at, err := f.l.Past().began(n)
+		at, err := f.l.Past().Began(n)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,14 +13,8 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal/past"
 )
-
-// Mark is a position and the chain hash there: the checksum of the last frame
-// before it. Two logs that agree in a mark agree in everything before it.
-type Mark struct {
-	LSN LSN
-	Sum uint64
-}
 
 // Folders is how many folders have their modification time in a checkpoint.
 const Folders = 4
@@ -163,7 +157,7 @@ func (c *Checkpoint) check() error {
 		return fmt.Errorf("the marks are out of order: spilled %d, flushed %d, attested %d", c.Spilled.LSN, c.Flushed.LSN, c.Attested.LSN)
 	case c.Attested.LSN == 0 || geo.Number(c.Attested.LSN) > segment.MaxNumber/2: // a repair begins a log behind it
 		return fmt.Errorf("the mark attested is %d, which no log can reach", c.Attested.LSN)
-	case c.Time > mostTime:
+	case c.Time > past.MostTime:
 		return fmt.Errorf("the time of the newest commit is %d microseconds since 1970", c.Time)
 	}
 	return nil
@@ -186,7 +180,7 @@ func readCheckpoint(fsys vfs.FS, dir string) (Checkpoint, error) {
 	best, found := Checkpoint{}, false
 	var features Features
 	b := make([]byte, 2*slotSize)
-	n, err := readFull(f, b, 0)
+	n, err := past.ReadFull(f, b, 0)
 	if err != nil {
 		return Checkpoint{}, err
 	}

@@ -10,6 +10,8 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal/page"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // The commit. One goroutine of a process leads: it takes what is queued as a
@@ -138,14 +140,14 @@ func (l *FileLog) writeLocked(ctx context.Context, these []*request) (*group, er
 	}
 	l.state.mu.Lock()
 	defer l.state.mu.Unlock()
-	tail := l.shared.tail()
-	if err := l.advance(ctx, tail, l.shared.durable()); err != nil {
+	tail := l.shared.Tail()
+	if err := l.advance(ctx, tail, l.shared.Durable()); err != nil {
 		return nil, err
 	}
 	if err := l.atTail(tail); err != nil {
 		return nil, err
 	}
-	before := l.shared.Load(wordPrepared)
+	before := l.shared.Prepared()
 	if these == nil {
 		if l.lacksFields() {
 			return nil, errNoFields
@@ -158,7 +160,7 @@ func (l *FileLog) writeLocked(ctx context.Context, these []*request) (*group, er
 	}
 	err := l.put(g)
 	if err != nil {
-		if l.shared.Load(wordPrepared) != before {
+		if l.shared.Prepared() != before {
 			l.unprepare(l.geo.Number(g.at), before)
 		}
 		for _, r := range g.requests {
@@ -174,17 +176,17 @@ func (l *FileLog) writeLocked(ctx context.Context, these []*request) (*group, er
 // appendable says whether the log takes entries. After a failed sync it takes
 // none until a sync has succeeded, which this call tries.
 func (l *FileLog) appendable(ctx context.Context) error {
-	switch l.shared.Load(wordPoison) {
-	case poisonNone:
+	switch l.shared.Poison() {
+	case page.Healthy:
 		return nil
-	case poisonDamaged:
+	case page.Damaged:
 		return fmt.Errorf("%w: the log is damaged: run memctl verify", errs.ErrReadOnly)
 	}
 	if err := l.lock(ctx, roleSync, vfs.ModeExclusive); err != nil {
 		return err
 	}
 	defer l.unlock(roleSync)
-	if l.shared.Load(wordPoison) == poisonNone {
+	if l.shared.Poison() == page.Healthy {
 		return nil
 	}
 	return l.syncLocked()
@@ -194,7 +196,7 @@ func (l *FileLog) appendable(ctx context.Context) error {
 // segment: a writer that was killed before it published may have left frames there that link to the
 // last one, and a reader would follow them.
 func (l *FileLog) endSegment(at LSN) error {
-	tail := l.state.w.at.LSN
+	tail := l.state.w.At.LSN
 	if at == tail || l.geo.Offset(tail) == 0 {
 		return nil
 	}
@@ -239,8 +241,8 @@ func (l *FileLog) put(g *group) error {
 		s.await(&g.entries[i], g.beside[g.entries[i].LSN])
 	}
 	s.owned = len(s.ahead)
-	s.w.at, s.w.linked = g.end, true
-	l.shared.Store(wordTail, g.end.LSN)
+	s.w.At, s.w.Linked = g.end, true
+	l.shared.SetTail(g.end.LSN)
 	l.kickPrepare(g.end.LSN)
 	return nil
 }
@@ -254,7 +256,7 @@ func (l *FileLog) gather(requests []*request) *group {
 	clear(l.latest)
 	clear(l.gone)
 	clear(l.totals)
-	g := &group{at: s.w.at.LSN, end: s.w.at, latest: l.latest, gone: l.gone, totals: l.totals, reading: l.now()}
+	g := &group{at: s.w.At.LSN, end: s.w.At, latest: l.latest, gone: l.gone, totals: l.totals, reading: l.now()}
 	g.clock = max(g.reading, s.lastTime+1)
 	if apart(g.clock, g.reading) && l.Features()&FeatureFields != 0 {
 		g.fields = (&segment.Fields{Reading: g.reading}).AppendTo(nil)
@@ -351,7 +353,7 @@ func (g *group) size(r *request) (n uint64) {
 
 func (g *group) last() LSN {
 	for i := len(g.entries) - 1; i >= 0; i-- {
-		if g.entries[i].Kind >= kindUser {
+		if g.entries[i].Kind >= past.KindUser {
 			return g.entries[i].LSN
 		}
 	}
@@ -378,19 +380,19 @@ func (l *FileLog) fit(g *group, r *request, nonce uint32) (bool, error) {
 	if err := l.enter(number); err != nil {
 		return false, err
 	}
-	h := segment.Header{Nonce: nonce, Durable: l.shared.durable(), Time: g.clock}
+	h := segment.Header{Nonce: nonce, Durable: l.shared.Durable(), Time: g.clock}
 	start := segment.Start{Geometry: l.geo, Number: number, PrevEnd: g.end.LSN, PrevSum: g.end.Sum}
 	g.buf = segment.AppendStart(g.buf, start, &h)
 	g.clock++
-	g.at, g.end = l.geo.Start(number), Mark{h.End(), h.Sum}
-	g.entries = append(g.entries, EntryIn(&h, nil))
+	g.at, g.end = l.geo.Start(number), Mark{LSN: h.End(), Sum: h.Sum}
+	g.entries = append(g.entries, past.EntryIn(&h, nil))
 	g.marks = append(g.marks, g.end)
 	return true, l.room(g.end.LSN+size, r.deletes)
 }
 
 // encode appends the frames of an accepted request.
 func (l *FileLog) encode(g *group, r *request, nonce uint32) {
-	durable := l.shared.durable()
+	durable := l.shared.Durable()
 	for i := range r.batch.Entries {
 		e := &r.batch.Entries[i]
 		h := segment.Header{
@@ -408,7 +410,7 @@ func (l *FileLog) encode(g *group, r *request, nonce uint32) {
 			h.Flags |= segment.FlagMore
 		}
 		g.buf = l.geo.AppendFrameWith(g.buf, &h, e.Key, g.fields, e.Value)
-		g.end = Mark{h.End(), h.Sum}
+		g.end = Mark{LSN: h.End(), Sum: h.Sum}
 		e.LSN, e.Time = h.LSN, time.UnixMicro(g.clock).UTC()
 		if e.Reading = e.Time; len(g.fields) > 0 {
 			e.Reading = time.UnixMicro(g.reading).UTC()
@@ -433,7 +435,7 @@ func (l *FileLog) lockSince(ctx context.Context, role int, since time.Time) erro
 	}
 	ok, err := l.locks[role].TryLock(vfs.ModeExclusive)
 	if ok && err == nil {
-		l.shared.holder(role, l.host.PID, l.o.Clock())
+		l.shared.SetHolder(role, l.host.PID, l.o.Clock())
 		return nil
 	}
 	left := l.o.LockWait - l.o.Clock().Sub(since)

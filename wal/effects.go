@@ -1,5 +1,9 @@
 package wal
 
+import (
+	"github.com/varve-db/varve/wal/past"
+)
+
 // effects is what an entry stands for besides its own key, for preconditions that are
 // judged before it is applied: further keys of which it is the newest entry, and what
 // it adds to running totals.
@@ -12,7 +16,7 @@ func (b *effects) empty() bool { return len(b.keys) == 0 && len(b.adds) == 0 }
 
 // effects asks the Machine about an entry that a user wrote.
 func (l *FileLog) effectsOf(e *Entry) effects {
-	if e.Kind < kindUser {
+	if e.Kind < past.KindUser {
 		return effects{}
 	}
 	return effects{keys: l.o.Machine.Also(e), adds: l.o.Machine.Counts(e)}

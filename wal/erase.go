@@ -2,12 +2,12 @@ package wal
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal/past"
 )
 
 var errNotThrough = errors.New("the frames do not reach to the end of the copy")
@@ -15,19 +15,19 @@ var errNotThrough = errors.New("the frames do not reach to the end of the copy")
 // erased is a segment out of the archive with some frames erased, and
 // zeros behind the last one. It is in b where that is large enough.
 func (l *FileLog) erased(number uint64, b []byte, wanted func(key string, value []byte) bool) (frames int, changed bool, _ []byte, err error) {
-	c, err := openCopy(l.o.FS, l.o.walDir(), number)
+	c, err := past.OpenCopy(l.o.FS, l.o.walDir(), number)
 	if err != nil {
 		return 0, false, b, err
 	}
 	defer c.Close()
-	start, _, err := readStart(c)
+	start, _, err := past.ReadStart(c)
 	if err != nil {
 		return 0, false, b, err
 	}
 	if uint64(cap(b)) < start.Size {
 		b = make([]byte, start.Size)
 	}
-	n, err := c.inflate(b[:start.Size])
+	n, err := c.Inflate(b[:start.Size])
 	if err != nil {
 		return 0, false, b, err
 	}
@@ -37,7 +37,7 @@ func (l *FileLog) erased(number uint64, b []byte, wanted func(key string, value 
 		return 0, false, b, err
 	}
 	tail := b[min(int64(at-start.Geometry.Start(number)), int64(len(b))):]
-	changed = frames > 0 || c.longer() || slices.ContainsFunc(tail, func(c byte) bool { return c != 0 })
+	changed = frames > 0 || c.Longer() || slices.ContainsFunc(tail, func(c byte) bool { return c != 0 })
 	clear(tail)
 	return frames, changed, b, nil
 }
@@ -78,7 +78,7 @@ func (l *FileLog) through(number uint64, geo segment.Geometry, end LSN, here err
 			return fmt.Errorf("%w: the frames end at %d, the next segment says %d: %w", errNotThrough, end, next.PrevEnd, here)
 		}
 		return nil
-	case err != nil && !isNoFrame(err):
+	case err != nil && !past.IsNoFrame(err):
 		return err
 	case !errors.Is(here, segment.ErrEnd):
 		return fmt.Errorf("%w: %w", errNotThrough, here)
@@ -87,9 +87,9 @@ func (l *FileLog) through(number uint64, geo segment.Geometry, end LSN, here err
 }
 
 func (l *FileLog) startOf(number uint64) (segment.Start, error) {
-	if c, err := openCopy(l.o.FS, l.o.walDir(), number); err == nil {
+	if c, err := past.OpenCopy(l.o.FS, l.o.walDir(), number); err == nil {
 		defer c.Close()
-		if s, _, err := readStart(c); err == nil {
+		if s, _, err := past.ReadStart(c); err == nil {
 			return s, nil
 		}
 	}
@@ -97,14 +97,14 @@ func (l *FileLog) startOf(number uint64) (segment.Start, error) {
 	if err != nil {
 		return segment.Start{}, err
 	}
-	s, _, err := readStart(f)
+	s, _, err := past.ReadStart(f)
 	return s, err
 }
 
-// erasedSegment is a segment in memory, as the source of a copy that replaces an older one.
+// erasedSegment is a segment in memory, as the past.Source of a copy that replaces an older one.
 type erasedSegment struct {
 	*bytes.Reader
-	old *segmentCopy // nil if it cannot be opened
+	old *past.Copy // nil if it cannot be opened
 }
 
 // Name is the path of the copy that it replaces.
@@ -115,26 +115,11 @@ func (e *erasedSegment) Name() string {
 	return e.old.Name()
 }
 
-// packed is block i with its head, as the older copy has it, where nothing in it has changed: most blocks
+// Packed is block i with its head, as the older copy has it, where nothing in it has changed: most blocks
 // have nothing of what is purged, and need not be deflated again. nil where that is not so.
-func (e *erasedSegment) packed(i int, plain []byte) []byte {
+func (e *erasedSegment) Packed(i int, plain []byte) []byte {
 	if e.old == nil {
 		return nil
 	}
-	head, err := e.old.seek(i)
-	if err != nil || head == nil || e.old.version != ArchiveFormat {
-		return nil
-	}
-	le := binary.LittleEndian
-	if int(le.Uint32(head[4:])) != len(plain) {
-		return nil
-	}
-	b := make([]byte, blockHead+int(le.Uint32(head[:])))
-	if n, err := readFull(e.old.f, b, e.old.starts[i]); err != nil || n < len(b) {
-		return nil
-	}
-	if blockSum(ArchiveFormat, b[blockHead:], plain) != le.Uint64(b[8:]) {
-		return nil
-	}
-	return b
+	return e.old.Packed(i, plain)
 }

@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/varve-db/varve/wal/past"
 )
 
 // A purge deflates only those blocks of a copy again that have something of what is purged, and what comes
@@ -17,7 +20,7 @@ func TestErasedBlocks(t *testing.T) {
 	l, _ := open(t, t.TempDir(), func(o *Options) { o.Inline, o.SegmentSize = true, 8<<20 })
 	defer func() { _ = l.Close() }()
 	rng := rand.New(rand.NewPCG(1, 2))
-	for i := 0; l.shared.tail() < l.geo.End(1)-1<<20; i++ {
+	for i := 0; l.shared.Tail() < l.geo.End(1)-1<<20; i++ {
 		pad := make([]byte, 4000)
 		for k := range pad {
 			pad[k] = byte(rng.IntN(4)) + 'a'
@@ -35,41 +38,31 @@ func TestErasedBlocks(t *testing.T) {
 		t.Fatal(err)
 	}
 	blocks := func() (list []string) {
-		c, err := openCopy(l.o.FS, l.o.walDir(), 1)
+		file, err := os.ReadFile(filepath.Join(l.o.walDir(), past.CopyName(1)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer c.Close()
-		for i := 0; ; i++ {
-			head, err := c.seek(i)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if head == nil {
-				return list
-			}
-			b := make([]byte, blockHead+binary.LittleEndian.Uint32(head[:]))
-			if _, err := readFull(c.f, b, c.starts[i]); err != nil {
-				t.Fatal(err)
-			}
-			list = append(list, string(b))
+		for b := file[archiveHead:]; len(b) > 0; {
+			n := blockHead + binary.LittleEndian.Uint32(b)
+			list, b = append(list, string(b[:n])), b[n:]
 		}
+		return list
 	}
 	before, plain := blocks(), make([]byte, l.geo.Size)
-	c, err := openCopy(l.o.FS, l.o.walDir(), 1)
+	c, err := past.OpenCopy(l.o.FS, l.o.walDir(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := c.inflate(plain)
+	n, err := c.Inflate(plain)
 	if err != nil || n < len(plain)-1<<20 {
 		t.Fatal(n, err)
 	}
 	want := make([]byte, l.geo.Size)
-	if m, err := readFull(c, want, 0); err != nil || m != n || !bytes.Equal(plain, want) {
+	if m, err := past.ReadFull(c, want, 0); err != nil || m != n || !bytes.Equal(plain, want) {
 		t.Fatal("inflate and ReadAt differ", m, n, err)
 	}
 	short := make([]byte, 3<<20-5)
-	if n, err := c.inflate(short); err != nil || n != len(short) || !bytes.Equal(short, want[:len(short)]) {
+	if n, err := c.Inflate(short); err != nil || n != len(short) || !bytes.Equal(short, want[:len(short)]) {
 		t.Fatal("with less room than the segment has", n, err)
 	}
 	if err := c.Close(); err != nil {
@@ -96,7 +89,7 @@ func TestErasedBlocks(t *testing.T) {
 		t.Error("the copy is not what was erased")
 	}
 	// What is behind the last block is nobody's, and goes.
-	path := l.o.wal(archiveName(1))
+	path := l.o.wal(past.CopyName(1))
 	whole, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -124,23 +117,23 @@ func TestErasedBlocks(t *testing.T) {
 
 	// A block that rots meanwhile is not taken over.
 	file := whole
-	old, err := openCopy(l.o.FS, l.o.walDir(), 1)
+	old, err := past.OpenCopy(l.o.FS, l.o.walDir(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer old.Close()
 	e := &erasedSegment{bytes.NewReader(b), old}
-	if e.packed(1, b[archiveBlock:2*archiveBlock]) == nil || e.packed(1, b[:archiveBlock]) != nil || e.packed(99, b[:archiveBlock]) != nil {
+	if e.Packed(1, b[past.BlockSize:2*past.BlockSize]) == nil || e.Packed(1, b[:past.BlockSize]) != nil || e.Packed(99, b[:past.BlockSize]) != nil {
 		t.Error("which blocks may be taken over")
 	}
-	file[old.starts[1]+blockHead+100] ^= 1
+	file[archiveHead+blockHead+binary.LittleEndian.Uint32(file[archiveHead:])+blockHead+100] ^= 1 // in the second
 	if err := os.WriteFile(path, file, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if e.packed(1, b[archiveBlock:2*archiveBlock]) != nil {
+	if e.Packed(1, b[past.BlockSize:2*past.BlockSize]) != nil {
 		t.Error("a block that is damaged was taken over")
 	}
-	if _, err := old.inflate(plain); !strings.Contains(fmt.Sprint(err), "checksum") && !isNoFrame(err) {
+	if _, err := old.Inflate(plain); !strings.Contains(fmt.Sprint(err), "checksum") && !past.IsNoFrame(err) {
 		t.Error("damage that inflate does not tell:", err)
 	}
 }

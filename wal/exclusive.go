@@ -56,7 +56,7 @@ func (l *FileLog) lockExclusive(ctx context.Context) (*Exclusive, error) {
 	err = l.tookOurs()
 	if err == nil {
 		l.took(roleAppend)
-		err = l.syncTo(ctx, l.shared.tail()) // what is written is seen from here on
+		err = l.syncTo(ctx, l.shared.Tail()) // what is written is seen from here on
 	}
 	if err == nil {
 		err = l.CatchUp(ctx)
@@ -75,7 +75,7 @@ func (x *Exclusive) In(ctx context.Context) context.Context {
 // Release lets the others write.
 func (x *Exclusive) Release() error {
 	if x.l.Replaced() == nil {
-		x.l.shared.unhold(roleAppend)
+		x.l.shared.ClearHolder(roleAppend)
 	}
 	err := x.lock.Close()
 	x.l.rouse(roleAppend)

@@ -18,6 +18,7 @@ import (
 	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal/page"
 )
 
 const testFeatures = FeatureTestWrite | FeatureTestRead
@@ -235,10 +236,9 @@ func TestFeaturesRaiseWaits(t *testing.T) {
 	t.Parallel()
 	for name, older := range map[string]func(t *testing.T, l, other *FileLog){
 		"lacks it":     func(*testing.T, *FileLog, *FileLog) {},
-		"does not say": func(_ *testing.T, l, other *FileLog) { l.shared.unsay(other.slot) },
+		"does not say": func(_ *testing.T, l, other *FileLog) { l.shared.Unsay(other.slot) },
 		"said by before": func(_ *testing.T, l, other *FileLog) { // an older program took the place of one that knew it
-			l.shared.say(other.slot, vfs.Host{PID: 1 << 30}, testFeatures)
-			l.shared.putSaid(other.slot, l.shared.Load(wordKnows+other.slot/sayPerWord)>>(other.slot%sayPerWord*sayBits)&(1<<saySet-1)|sayer(1<<30, 5))
+			l.shared.Say(other.slot, vfs.Host{PID: 1 << 30}, uint64(testFeatures))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -362,23 +362,21 @@ func TestFeaturesListIsFull(t *testing.T) {
 	l, _ := open(t, dir, knowing(testFeatures), quick)
 	defer l.Close()
 	taken := []int{}
-	for i := range maxPIDs {
-		if l.shared.CompareAndSwap(wordPIDs+i, 0, 1<<30) {
-			taken = append(taken, i)
-		}
+	for range page.Places - 1 {
+		taken = append(taken, l.shared.Claim(vfs.Host{PID: 1 << 30}, 0))
 	}
 	other, _ := open(t, dir)
 	for _, i := range taken {
-		l.shared.Store(wordPIDs+i, 0)
+		l.shared.Release(i, 1<<30)
 	}
 	if err := l.Raise(context.Background(), FeatureTestWrite); !errors.Is(err, errs.ErrLocked) || !strings.Contains(err.Error(), "192") {
 		t.Fatalf("raised beside a process that is not on the list: %v", err)
 	}
-	l.shared.or(wordFeatures, uint64(FeatureTestWrite))
+	l.shared.AddFeatures(uint64(FeatureTestWrite))
 	if _, err := other.Append(context.Background(), put("mk", "1")); !errors.Is(err, errs.ErrNewerFormat) {
 		t.Errorf("appended without knowing a feature: %v", err)
 	}
-	l.shared.Store(wordFeatures, 0)
+	l.shared.SetFeatures(0)
 	mustClose(t, other)
 	mustRaise(t, l, FeatureTestWrite)
 }
@@ -394,9 +392,9 @@ func TestFeaturesSaid(t *testing.T) {
 		logs = append(logs, l)
 	}
 	for i, l := range logs {
-		known, ok := l.shared.said(l.slot)
-		if want := Features(1)<<(i+2) | KnownFeatures; ok != (i < maxSets) || ok && known != want {
-			t.Errorf("process %d says %s, %v", i, known, ok)
+		known, ok := l.shared.Said(l.slot)
+		if want := Features(1)<<(i+2) | KnownFeatures; ok != (i < page.Sets) || ok && Features(known) != want {
+			t.Errorf("process %d says %s, %v", i, Features(known), ok)
 		}
 	}
 	for i, l := range logs {
@@ -405,7 +403,7 @@ func TestFeaturesSaid(t *testing.T) {
 		}
 	}
 	for i := 1; i < len(logs); i++ {
-		if _, ok := logs[0].shared.said(i); ok {
+		if _, ok := logs[0].shared.Said(i); ok {
 			t.Errorf("process %d still says something", i)
 		}
 	}

@@ -15,6 +15,8 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal/page"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // FileLog is the log in the files of wal/.
@@ -24,7 +26,7 @@ type FileLog struct {
 	geo  segment.Geometry
 
 	locks       [roles]vfs.Lock
-	shared      page
+	shared      page.Page
 	generation  atomic.Uint64
 	slot        int
 	hasFeatures bool       // wal/features was there when the segments were listed
@@ -112,7 +114,7 @@ func (l *FileLog) AppliedMark() Mark {
 func (l *FileLog) Read() LSN {
 	l.state.mu.Lock()
 	defer l.state.mu.Unlock()
-	return l.state.w.at.LSN
+	return l.state.w.At.LSN
 }
 
 // Durable is the position up to which the log is durable, through any process.
@@ -120,7 +122,7 @@ func (l *FileLog) Durable() LSN {
 	if l.private.Load() {
 		return l.Applied()
 	}
-	return l.shared.durable()
+	return l.shared.Durable()
 }
 
 // Flushed is the mark below which the JSON files are authoritative.
@@ -128,7 +130,7 @@ func (l *FileLog) Flushed() LSN {
 	if l.private.Load() {
 		return l.report.Flushed
 	}
-	return l.shared.Load(wordFlushed)
+	return l.shared.Flushed()
 }
 
 // Spilled is the mark below which the index is authoritative.
@@ -136,7 +138,7 @@ func (l *FileLog) Spilled() LSN {
 	if l.private.Load() {
 		return l.state.from.Load()
 	}
-	return l.shared.Load(wordSpilled)
+	return l.shared.Spilled()
 }
 
 // Backlog is how many bytes of log a replay would have to read.
@@ -145,12 +147,12 @@ func (l *FileLog) Backlog() int64 {
 		return int64(l.Applied() - l.state.from.Load())
 	}
 	spilled := l.Spilled()
-	return int64(max(l.shared.tail(), spilled) - spilled) // no tail: somebody is recovering the log
+	return int64(max(l.shared.Tail(), spilled) - spilled) // no tail: somebody is recovering the log
 }
 
 // Poisoned reports that a sync has failed and none has succeeded since.
 func (l *FileLog) Poisoned() bool {
-	return l.shared.Shared != nil && l.shared.Load(wordPoison) == poisonSync
+	return l.shared.Mapped() && l.shared.Poison() == page.SyncFailed
 }
 
 // files are the open segments.
@@ -159,9 +161,7 @@ type files struct {
 	open map[uint64]vfs.File
 }
 
-var errNoSegment = errors.New("no such segment")
-
-// segment returns the open file of a segment. A missing one is errNoSegment.
+// segment returns the open file of a segment. A missing one is past.ErrNoSegment.
 func (l *FileLog) segment(number uint64) (vfs.File, error) {
 	l.files.mu.Lock()
 	defer l.files.mu.Unlock()
@@ -174,7 +174,7 @@ func (l *FileLog) segment(number uint64) (vfs.File, error) {
 	}
 	f, err := l.o.FS.OpenFile(l.o.wal(segment.Name(number)), flag, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("segment %d: %w", number, errNoSegment)
+		return nil, fmt.Errorf("segment %d: %w", number, past.ErrNoSegment)
 	}
 	if err != nil {
 		return nil, l.ioError("opening", l.o.wal(segment.Name(number)), err)
@@ -182,6 +182,9 @@ func (l *FileLog) segment(number uint64) (vfs.File, error) {
 	l.files.open[number] = f
 	return f, nil
 }
+
+// source is segment for a walker.
+func (l *FileLog) source(number uint64) (past.Source, error) { return l.segment(number) }
 
 // forgetFiles closes a segment that was recycled; a reader that still has it in
 // hand finds frames that fail their seed.
@@ -221,4 +224,9 @@ func (l *FileLog) ioError(doing, path string, err error) error {
 		return fmt.Errorf("%s %s: %w: %w", doing, path, errs.ErrTooManyFiles, err)
 	}
 	return fmt.Errorf("%s %s: %w", doing, path, err)
+}
+
+// Past returns the past of this log.
+func (l *FileLog) Past() *past.Log {
+	return &past.Log{FS: l.o.FS, Dir: l.o.walDir(), Geometry: l.geo}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // healLimit bounds the segments that one open puts back: each pass reads the log again.
@@ -48,7 +49,7 @@ func (l *FileLog) heal(ctx context.Context, damage *errs.CorruptionError) (strin
 	for _, number := range []uint64{l.geo.Number(damage.LSN), l.geo.Number(damage.LSN) + 1} {
 		serves, err := l.copyServes(ctx, number)
 		if err != nil || !serves {
-			if err == nil || isNoFrame(err) || errors.Is(err, errs.ErrCorrupt) || errors.Is(err, errs.ErrTruncated) {
+			if err == nil || past.IsNoFrame(err) || errors.Is(err, errs.ErrCorrupt) || errors.Is(err, errs.ErrTruncated) {
 				continue
 			}
 			return "", err
@@ -56,7 +57,7 @@ func (l *FileLog) heal(ctx context.Context, damage *errs.CorruptionError) (strin
 		if err := l.putBack(number, damage); err != nil {
 			return "", l.ioError("healing", l.o.wal(segment.Name(number)), err)
 		}
-		name := "wal/" + archiveName(number)
+		name := "wal/" + past.CopyName(number)
 		l.o.Logger.Warn("a damaged segment of the log was restored from its copy", "segment", segment.Name(number), "why", damage.Err)
 		l.o.Event(Event{Kind: EventHealed, Path: "wal/" + segment.Name(number), LSN: damage.LSN, Err: damage, Note: "from " + name})
 		return name, nil
@@ -67,79 +68,59 @@ func (l *FileLog) heal(ctx context.Context, damage *errs.CorruptionError) (strin
 // copyServes says whether the copy of a segment is sound from end to end, is of
 // this log, and has other bytes than the segment.
 func (l *FileLog) copyServes(ctx context.Context, number uint64) (bool, error) {
-	c, err := openCopy(l.o.FS, l.o.walDir(), number)
+	c, err := past.OpenCopy(l.o.FS, l.o.walDir(), number)
 	if err != nil {
 		return false, err
 	}
 	defer c.Close()
-	w := walker{geo: l.geo, past: func(n uint64) (source, error) {
-		if n != number {
-			return nil, errNoSegment
-		}
-		return c, nil
-	}}
-	_, h, err := w.start(number)
+	w := past.NewWalker(l.geo, past.OneSegment(number, c), Mark{})
+	_, h, err := w.Start(number)
 	if err != nil {
 		return false, err
 	}
-	w.at, w.linked = Mark{h.End(), h.Sum}, true
+	w.At, w.Linked = Mark{LSN: h.End(), Sum: h.Sum}, true
 	for {
 		if err := ctx.Err(); err != nil {
 			return false, err
 		}
-		h, _, ferr := w.frame(l.geo.End(number))
+		h, _, ferr := w.Frame(l.geo.End(number))
 		if err = ferr; err != nil {
 			break
 		}
 		if h.Kind == segment.KindGap { // it has no more than the segment
 			return false, nil
 		}
-		if _, _, err = w.next(l.geo.End(number)); err != nil {
+		if _, _, err = w.Next(l.geo.End(number)); err != nil {
 			return false, err
 		}
 	}
-	if w.at.LSN != l.geo.End(number) && !errors.Is(err, segment.ErrEnd) {
+	if w.At.LSN != l.geo.End(number) && !errors.Is(err, segment.ErrEnd) {
 		return false, err
 	}
 	// It was archived when the log had gone on: its successor says where it ended.
-	s, _, err := l.Past().start(number + 1)
-	if err != nil || s.PrevEnd != w.at.LSN || s.PrevSum != w.at.Sum {
+	s, _, err := l.Past().Start(number + 1)
+	if err != nil || s.PrevEnd != w.At.LSN || s.PrevSum != w.At.Sum {
 		return false, err
 	}
 	f, err := l.segment(number)
-	if errors.Is(err, errNoSegment) {
+	if errors.Is(err, past.ErrNoSegment) {
 		return true, nil
 	}
 	if err != nil {
 		return false, err
 	}
 	differs := false
-	err = eachBlock(c, func(b []byte, at int64) error {
+	err = c.EachBlock(func(b []byte, at int64) error {
 		have := make([]byte, len(b))
-		n, err := readFull(f, have, at)
+		n, err := past.ReadFull(f, have, at)
 		differs = differs || n < len(b) || string(have) != string(b)
 		return err
 	})
 	return differs, err
 }
 
-// eachBlock reads what a copy holds.
-func eachBlock(c *segmentCopy, do func(b []byte, at int64) error) error {
-	for i := 0; ; i++ {
-		if err := c.block(i); err != nil {
-			return err
-		}
-		if len(c.plain) == 0 {
-			return nil
-		}
-		if err := do(c.plain, int64(i)*archiveBlock); err != nil {
-			return err
-		}
-	}
-}
-
 func (l *FileLog) putBack(number uint64, damage *errs.CorruptionError) error {
-	c, err := openCopy(l.o.FS, l.o.walDir(), number)
+	c, err := past.OpenCopy(l.o.FS, l.o.walDir(), number)
 	if err != nil {
 		return err
 	}
@@ -150,7 +131,7 @@ func (l *FileLog) putBack(number uint64, damage *errs.CorruptionError) error {
 	if err != nil {
 		return err
 	}
-	err = eachBlock(c, func(b []byte, at int64) error {
+	err = c.EachBlock(func(b []byte, at int64) error {
 		_, err := f.WriteAt(b, at)
 		return err
 	})
@@ -165,7 +146,7 @@ func (l *FileLog) putBack(number uint64, damage *errs.CorruptionError) error {
 	}
 	l.forgetFiles(number + 1)
 	if _, err := l.o.FS.Stat(name); err == nil {
-		why := fmt.Sprintf("a damaged segment of the log; the segment was restored from wal/%s: %v", archiveName(number), damage)
+		why := fmt.Sprintf("a damaged segment of the log; the segment was restored from wal/%s: %v", past.CopyName(number), damage)
 		if _, err := l.quarantine().File(name, docfile.Note{Why: why, When: l.o.Clock().UTC()}); err != nil {
 			return err
 		}

@@ -35,7 +35,7 @@ func (l *FileLog) Hold(ctx context.Context) (*Hold, error) {
 	if err := l.lockHold(ctx, lock, name); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
-	l.shared.CompareAndSwap(wordHeld, 0, l.shared.tail())
+	l.shared.BeginCopy()
 	h := &Hold{l: l, lock: lock}
 	if err := l.tookOurs(); err != nil {
 		return nil, errors.Join(err, h.Release())
@@ -48,7 +48,7 @@ func (l *FileLog) Hold(ctx context.Context) (*Hold, error) {
 func (l *FileLog) lockHold(ctx context.Context, lock vfs.Lock, name string) error {
 	ok, err := lock.TryLock(vfs.ModeExclusive)
 	if err == nil && ok {
-		l.shared.Store(wordHeld, 0)
+		l.shared.ClearCopyStart()
 		err = lock.Unlock() // never converted
 	}
 	if err == nil {
@@ -93,7 +93,7 @@ func (l *FileLog) holdLimit() uint64 { return max(uint64(l.o.HoldBytes), 2*l.geo
 // overstayed is how much log was written since the oldest hold was taken, and
 // whether that is more than a hold is good for. It stays so as long as it is held.
 func (l *FileLog) overstayed() (piled uint64, over bool) {
-	from, tail := l.shared.Load(wordHeld), l.shared.tail()
+	from, tail := l.shared.CopyStart(), l.shared.Tail()
 	if from == 0 || tail <= from {
 		return 0, false
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/wal/page"
 )
 
 // FAILURES 14, 83: while somebody copies nothing goes, in his process or in
@@ -119,7 +120,7 @@ func TestCloseWhilePreparing(t *testing.T) {
 	}
 	a.prep.once.Do(func() { a.prep.stopped.Go(a.prepareLoop) })
 	a.prep.kick <- struct{}{}
-	for a.shared.Load(wordWanted) == 0 && len(a.prep.kick) > 0 { // it waits, or is about to
+	for a.shared.Waiters(page.AppendLock) == 0 && len(a.prep.kick) > 0 { // it waits, or is about to
 		runtime.Gosched()
 	}
 	closed := make(chan error, 1)

@@ -8,11 +8,12 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/wal/page"
 )
 
 // cp -al makes a second folder of hard links: two stores with one log, one page and one set of lock
 // files. Nothing in these files tells the two folders apart, but their folders wal/ have inodes of
-// their own. The page says which of them is the home of the log (wordHome), and so does the
+// their own. The page says which of them is the home of the log, and so does the
 // checkpoint, which outlives a page that a power cut took. The home goes on as ever, and gets
 // files of its own (sever). The other folder may be read only, from its own files: it follows no
 // page, and takes no lock.
@@ -69,7 +70,7 @@ func dwells(fsys vfs.FS, dir string, mode fs.FileMode) (d dwelling, err error) {
 		return d, nil
 	}
 	if p, ok := ownPage(fsys, dir, mode); ok {
-		d.home = p.Load(wordHome)
+		d.home = p.Home()
 		_ = p.Close()
 	}
 	if d.home == 0 {
@@ -106,16 +107,16 @@ func setAside(fsys vfs.FS, dir string) (map[uint64]uint64, error) {
 }
 
 // ownPage maps the page of a folder if it is this file's: a copied one knows nothing of the copy.
-func ownPage(fsys vfs.FS, dir string, mode fs.FileMode) (page, bool) {
+func ownPage(fsys vfs.FS, dir string, mode fs.FileMode) (page.Page, bool) {
 	name := filepath.Join(dir, "wal", "shared")
 	s, err := fsys.OpenShared(name, false, mode)
 	if err != nil {
-		return page{}, false
+		return page.Page{}, false
 	}
-	p := page{s}
-	if info, err := fsys.Stat(name); err != nil || p.Load(wordMagic) != sharedMagic || p.Load(wordInode) != info.Ino {
+	p := page.New(s)
+	if info, err := fsys.Stat(name); err != nil || !p.IsPage() || p.Inode() != info.Ino {
 		_ = p.Close()
-		return page{}, false
+		return page.Page{}, false
 	}
 	return p, true
 }
@@ -136,7 +137,7 @@ func (l *FileLog) dwell() error {
 	}
 	l.o.Logger.Warn("files of the log have names in another folder as well; this folder is the log's home from here on", "file", d.linked)
 	if p, ok := ownPage(l.o.FS, l.o.Dir, l.o.FileMode); ok {
-		p.Store(wordHome, d.own)
+		p.SetHome(d.own)
 		return p.Close()
 	}
 	return nil

@@ -2,6 +2,7 @@ package wal
 
 import (
 	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // Reach answers which versions log and archive still have. It is for one goroutine, which closes
@@ -9,12 +10,12 @@ import (
 type Reach struct {
 	l     *FileLog
 	live  LSN // everything from here on is in the log
-	files pastFiles
+	files *past.Files
 }
 
 // Reach begins a look.
 func (l *FileLog) Reach() *Reach {
-	return &Reach{l: l, live: l.Spilled(), files: pastFiles{p: l.Past()}}
+	return &Reach{l: l, live: l.Spilled(), files: l.Past().Files()}
 }
 
 // Live says that a version is in the part of the log that is replayed, which costs nothing to know.
@@ -36,34 +37,34 @@ func (r *Reach) Keeps(key string, at LSN) bool {
 		return true
 	}
 	number := r.l.geo.Number(at)
-	if f, err := r.files.open(number); err == nil && r.has(f, key, at) {
+	if f, err := r.files.Open(number); err == nil && r.has(f, key, at) {
 		return true
 	}
-	if !r.files.fallOver(at) {
+	if !r.files.FallOver(at) {
 		return false
 	}
-	f, err := r.files.open(number)
+	f, err := r.files.Open(number)
 	return err == nil && r.has(f, key, at)
 }
 
 // has says whether the frame of a key begins at a position.
-func (r *Reach) has(f source, key string, at LSN) bool {
+func (r *Reach) has(f past.Source, key string, at LSN) bool {
 	geo := r.l.geo
-	if c, ok := f.(*segmentCopy); ok {
+	if c, ok := f.(*past.Copy); ok {
 		defer r.l.lookedInto(geo.Number(at), c)
 	}
 	b := make([]byte, min(readGuess, geo.End(geo.Number(at))-at))
-	n, err := readFull(f, b, geo.Offset(at))
+	n, err := past.ReadFull(f, b, geo.Offset(at))
 	if err != nil {
 		return false
 	}
 	h, err := geo.ParseHeader(b[:n], at)
-	if err != nil || h.Kind < kindUser {
+	if err != nil || h.Kind < past.KindUser {
 		return false
 	}
 	if size := segment.HeaderSize + int(h.Length); size > n {
 		b = make([]byte, size)
-		if n, err = readFull(f, b, geo.Offset(at)); err != nil || n < size {
+		if n, err = past.ReadFull(f, b, geo.Offset(at)); err != nil || n < size {
 			return false
 		}
 	}
@@ -72,4 +73,4 @@ func (r *Reach) has(f source, key string, at LSN) bool {
 }
 
 // Close lets the files go.
-func (r *Reach) Close() { r.files.close() }
+func (r *Reach) Close() { r.files.Close() }

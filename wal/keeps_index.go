@@ -2,7 +2,6 @@ package wal
 
 import (
 	"cmp"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -10,6 +9,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // To look for one frame in a copy inflates a block of it. So where many are looked for, the copy is
@@ -65,7 +65,7 @@ func (l *FileLog) notedIn(key string, at LSN) bool {
 	if !found {
 		return false
 	}
-	file, err := l.o.FS.Stat(filepath.Join(l.o.walDir(), archiveName(number)))
+	file, err := l.o.FS.Stat(filepath.Join(l.o.walDir(), past.CopyName(number)))
 	if err == nil && note.isOf(file) {
 		return true
 	}
@@ -83,20 +83,20 @@ func (c *copyNotes) drop(number uint64) {
 }
 
 // lookedInto counts a look into a copy, and notes what is in it when it is time to.
-func (l *FileLog) lookedInto(number uint64, f *segmentCopy) {
+func (l *FileLog) lookedInto(number uint64, f *past.Copy) {
 	c := &l.copies
 	c.mu.Lock()
 	note := c.of[number]
-	if !note.isOf(f.info) {
+	if !note.isOf(f.Info()) {
 		c.drop(number)
 		if c.of == nil {
 			c.of = map[uint64]*copyNote{}
 		}
-		note = &copyNote{file: f.info}
+		note = &copyNote{file: f.Info()}
 		c.of[number] = note
 	}
 	note.looks++
-	due := note.looks == int((l.geo.Size+archiveBlock-1)/archiveBlock)
+	due := note.looks == int((l.geo.Size+past.BlockSize-1)/past.BlockSize)
 	c.mu.Unlock()
 	if !due {
 		return
@@ -120,17 +120,12 @@ func (l *FileLog) lookedInto(number uint64, f *segmentCopy) {
 }
 
 // framesIn are the entries of a copy, along the chain of its frames, up to damage, if there is any.
-func (l *FileLog) framesIn(number uint64, f *segmentCopy) (frames []notedFrame) {
-	w := walker{geo: l.geo, past: func(n uint64) (source, error) {
-		if n != number {
-			return nil, fmt.Errorf("segment %d: %w", n, errNoSegment)
-		}
-		return f, nil
-	}}
-	_, h, err := w.start(number)
-	for w.at, w.linked = (Mark{h.End(), h.Sum}), true; err == nil && len(frames) < mostNoted; {
+func (l *FileLog) framesIn(number uint64, f *past.Copy) (frames []notedFrame) {
+	w := past.NewWalker(l.geo, past.OneSegment(number, f), Mark{})
+	_, h, err := w.Start(number)
+	for w.At, w.Linked = (Mark{LSN: h.End(), Sum: h.Sum}), true; err == nil && len(frames) < mostNoted; {
 		var payload []byte
-		if h, payload, err = w.next(l.geo.End(number)); err == nil && h.Kind >= kindUser {
+		if h, payload, err = w.Next(l.geo.End(number)); err == nil && h.Kind >= past.KindUser {
 			frames = append(frames, noteOf(uint64(l.geo.Offset(h.LSN)), unsafeString(payload[:h.KeyLen])))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // What is noted of a copy in the archive is of that file alone: not of one that has replaced it, such
@@ -20,7 +21,7 @@ func TestNotesOfCopies(t *testing.T) {
 		if err != nil {
 			break
 		}
-		if h.Kind >= kindUser {
+		if h.Kind >= past.KindUser {
 			at = append(at, h.LSN)
 		}
 		off += h.End() - h.LSN
@@ -42,12 +43,12 @@ func TestNotesOfCopies(t *testing.T) {
 	}
 	look := func() {
 		t.Helper()
-		c, err := openCopy(l.o.FS, l.o.walDir(), 1)
+		c, err := past.OpenCopy(l.o.FS, l.o.walDir(), 1)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		for range l.geo.Size/archiveBlock + 1 {
+		for range l.geo.Size/past.BlockSize + 1 {
 			l.lookedInto(1, c)
 		}
 	}
@@ -130,7 +131,7 @@ func TestSalvageBeforeTheEnd(t *testing.T) {
 	if err != nil || len(gaps) != 1 {
 		t.Fatalf("%v, %v", gaps, err)
 	}
-	c, err := openCopy(l.o.FS, l.o.walDir(), 1)
+	c, err := past.OpenCopy(l.o.FS, l.o.walDir(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}

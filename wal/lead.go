@@ -36,14 +36,14 @@ func (l *FileLog) Lead(ctx context.Context) (*Lead, error) {
 		return nil, errors.Join(err, lead.end())
 	}
 	l.Polls(NotPolling)
-	l.shared.Store(wordLeader, uint64(l.host.PID))
+	l.shared.SetLeader(l.host.PID)
 	return lead, nil
 }
 
 // Release lets another process lead.
 func (d *Lead) Release() error {
 	if d.l.Replaced() == nil { // else the page may be that of a later log, which even a vain exchange marks as changed
-		d.l.shared.CompareAndSwap(wordLeader, uint64(d.l.host.PID), 0)
+		d.l.shared.ClearLeader(d.l.host.PID)
 	}
 	d.l.place.lead.CompareAndSwap(d, nil)
 	return d.end()
@@ -58,10 +58,10 @@ func (d *Lead) end() error {
 
 // Leader is the id of the leading process, 0 if none is known; only the lock is authoritative.
 func (l *FileLog) Leader() int {
-	if l.shared.Shared == nil {
+	if !l.shared.Mapped() {
 		return 0
 	}
-	pid := int(l.shared.Load(wordLeader))
+	pid := l.shared.Leader()
 	if pid == 0 || pid == l.host.PID {
 		return pid
 	}
@@ -130,14 +130,14 @@ func (c PollCause) String() string {
 
 // Polls tells all processes why the leader, which is this process, polls.
 func (l *FileLog) Polls(why PollCause) {
-	if l.shared.Shared == nil || l.Replaced() != nil {
+	if !l.shared.Mapped() || l.Replaced() != nil {
 		return
 	}
-	v := uint64(0)
-	if why != NotPolling {
-		v = uint64(l.host.PID)<<8 | uint64(why)
+	leader := l.host.PID
+	if why == NotPolling {
+		leader = 0
 	}
-	l.shared.Store(wordPolls, v)
+	l.shared.SetPolls(leader, uint8(why))
 }
 
 // Polling returns why the leader polls, NotPolling if there is no leader or it is notified.
@@ -146,8 +146,8 @@ func (l *FileLog) Polling() PollCause {
 	if leader == 0 {
 		return NotPolling
 	}
-	if v := l.shared.Load(wordPolls); v>>8 == uint64(leader) {
-		return PollCause(v)
+	if polls, why := l.shared.Polls(); polls == leader {
+		return PollCause(why)
 	}
 	return NotPolling
 }

@@ -33,7 +33,7 @@ func TestLeftOfMakers(t *testing.T) {
 	if err := os.Chtimes(alive, now, now); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.prepareNext(context.Background(), l.geo.Number(l.shared.tail()-1)+1); err != nil {
+	if err := l.prepareNext(context.Background(), l.geo.Number(l.shared.Tail()-1)+1); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(dead); !errors.Is(err, fs.ErrNotExist) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/wal/page"
 )
 
 // The locks, in the order in which they are taken.
@@ -54,7 +55,7 @@ func (l *FileLog) lockUnless(ctx context.Context, role int, mode vfs.Mode, done 
 		}
 		return false, l.lockError(l.o.wal(roleNames[role]), err)
 	}
-	if held && l.shared.Shared != nil && !l.o.ReadOnly && l.Replaced() == nil {
+	if held && l.shared.Mapped() && !l.o.ReadOnly && l.Replaced() == nil {
 		l.took(role)
 	}
 	return held, nil
@@ -63,10 +64,12 @@ func (l *FileLog) lockUnless(ctx context.Context, role int, mode vfs.Mode, done 
 // took writes down who has a lock. One who died with flush.lock has not taken
 // his name off, and may have left files in tmp/ that nobody has looked at.
 func (l *FileLog) took(role int) {
-	if role == roleFlush && l.shared.Load(wordHolders+role) != 0 {
-		l.shared.Store(wordAbandon, 1)
+	if role == roleFlush {
+		if _, _, named := l.shared.Holder(role); named {
+			l.shared.SetAbandoned(true)
+		}
 	}
-	l.shared.holder(role, l.host.PID, l.o.Clock())
+	l.shared.SetHolder(role, l.host.PID, l.o.Clock())
 }
 
 func (l *FileLog) lockSlow(ctx context.Context, role int, mode vfs.Mode, done func() bool) (held bool, err error) {
@@ -102,20 +105,19 @@ const (
 	tryTimes = 100
 )
 
-// brief is the word for a lock that is waited for on the shared page.
-func (l *FileLog) brief(role int) (vfs.Awaiter, int, bool) {
+// brief returns the number that the shared page has for a lock that is waited for on it.
+func (l *FileLog) brief(role int) (lock int, ok bool) {
 	if role != roleAppend && role != roleSync || l.o.Inline || l.o.ReadOnly {
-		return nil, 0, false
+		return 0, false
 	}
-	page, ok := l.shared.Shared.(vfs.Awaiter)
-	return page, role - roleAppend, ok
+	return role - roleAppend + page.AppendLock, l.shared.Sleeps()
 }
 
 // waitLock waits for a lock until ctx ends or done holds.
 func (l *FileLog) waitLock(ctx context.Context, role int, mode vfs.Mode, done func() bool) (held bool, err error) {
-	if page, word, ok := l.brief(role); ok {
+	if lock, ok := l.brief(role); ok {
 		for range lookTimes {
-			was := l.shared.Load(wordLet + word)
+			was := l.shared.Releases(lock)
 			if done != nil && done() {
 				return false, nil
 			}
@@ -126,9 +128,7 @@ func (l *FileLog) waitLock(ctx context.Context, role int, mode vfs.Mode, done fu
 			if err := ctx.Err(); err != nil {
 				return false, err
 			}
-			l.shared.add(wordWanted+word, 1)
-			page.Await(wordLet+word, was, lookAgain)
-			l.shared.add(wordWanted+word, ^uint64(0))
+			l.shared.AwaitRelease(lock, was, lookAgain)
 		}
 	}
 	if done != nil && !l.o.Inline { // there the other one does not go on while this one asks
@@ -175,8 +175,8 @@ func (l *FileLog) lockFor(ctx context.Context, role int, mode vfs.Mode, most tim
 }
 
 func (l *FileLog) unlock(role int) {
-	if l.shared.Shared != nil && !l.o.ReadOnly && l.Replaced() == nil { // else the page may be that of a later log
-		l.shared.unhold(role)
+	if l.shared.Mapped() && !l.o.ReadOnly && l.Replaced() == nil { // else the page may be that of a later log
+		l.shared.ClearHolder(role)
 	}
 	if err := l.locks[role].Unlock(); err != nil {
 		l.o.Logger.Error("unlocking", "lock", roleNames[role], "err", err)
@@ -186,28 +186,24 @@ func (l *FileLog) unlock(role int) {
 
 // rouse wakes those that wait for a lock on the shared page. Without it they try again after lookAgain.
 func (l *FileLog) rouse(role int) {
-	if page, word, ok := l.brief(role); ok && l.Replaced() == nil { // else the page may be that of a later log
-		l.shared.add(wordLet+word, 1)
-		if l.shared.Load(wordWanted+word) != 0 {
-			page.Wake(wordLet + word)
-		}
+	if lock, ok := l.brief(role); ok && l.Replaced() == nil { // else the page may be that of a later log
+		l.shared.Released(lock)
 	}
 }
 
 // holder is the process that last said that it took the lock; flock is the truth, and is asked
 // where nobody says so: between taking it and that, a stopped process may stay for long.
 func (l *FileLog) holder(role int) errs.Holder {
-	v := uint64(0)
-	if l.shared.Shared != nil {
-		v = l.shared.Load(wordHolders + role)
+	pid, since, named := 0, time.Time{}, false
+	if l.shared.Mapped() {
+		pid, since, named = l.shared.Holder(role)
 	}
-	pid, since := int(v>>32), time.Unix(int64(uint32(v)), 0)
-	if v == 0 {
+	if !named {
 		if pid, since = vfs.LockedBy(l.o.wal(roleNames[role])), (time.Time{}); pid == 0 {
 			return errs.Holder{}
 		}
 	}
-	if v != 0 && l.elsewhere(pid) {
+	if named && l.elsewhere(pid) {
 		h := l.process(pid)
 		h.Since = since
 		return h
@@ -229,10 +225,10 @@ func (l *FileLog) stillOurs() error {
 // lost is stillOurs without the features: what is written already is as durable as ever. Every commit asks several
 // times. The generation is enough: a page without it is of another life, or of none.
 func (l *FileLog) lost() error {
-	if l.shared.generation() == l.generation.Load() && !l.shared.cut() {
+	if l.shared.Generation() == l.generation.Load() && !l.shared.Cut() {
 		return nil
 	}
-	if l.shared.cut() {
+	if l.shared.Cut() {
 		l.lose(pageCut)
 		return l.Replaced()
 	}

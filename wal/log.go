@@ -2,30 +2,28 @@ package wal
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal/past"
+)
+
+// The types of package past that belong to the log itself.
+type (
+	// Entry is one change of one key.
+	Entry = past.Entry
+	// Mark is a position and the chain hash there: the checksum of the last frame before it. Two logs that
+	// agree in a mark agree in everything before it.
+	Mark = past.Mark
+	// Gap is a place in a segment where a frame is missing.
+	Gap = past.Gap
+	// SegmentFile is a file in wal/ with a segment's name.
+	SegmentFile = past.SegmentFile
 )
 
 // LSN is a position in the log. Marks (durable, flushed, spilled) are
 // exclusive: everything with an LSN below the mark is covered.
 type LSN = segment.LSN
-
-// Entry is one change of one key.
-type Entry struct {
-	LSN      LSN       // where it stands; set by Append and by reading
-	Time     time.Time // of the commit, whole microseconds, different for every entry; set likewise
-	Reading  time.Time // of the clock at the commit: Time, or what the clock said that was behind it; set likewise
-	Key      string    // whose change it is
-	Kind     uint8     // the kind of the value, 16…255; the log does not interpret the value
-	Delete   bool      // the key is absent after this
-	More     bool      // the batch continues; set by reading
-	Own      bool      // this handle wrote the entry, and did not read it; set when it is applied
-	Size     uint64    // bytes of log that the entry takes, from LSN on; set by reading
-	Inflated uint32    // bytes of Value after decompression; 0 means len(Value)
-	Value    []byte
-}
 
 // Precondition holds when the newest entry of Key has this LSN; LSN 0 when the
 // key is absent. The empty key stands for the log as a whole: nothing may have

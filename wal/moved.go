@@ -3,8 +3,6 @@ package wal
 import (
 	"sync"
 	"time"
-
-	"github.com/varve-db/varve/internal/vfs"
 )
 
 // sentry sleeps on the shared page for all of this process who wait until durable
@@ -28,8 +26,7 @@ func (l *FileLog) Moved() <-chan struct{} {
 	if l.o.Inline || l.o.ReadOnly {
 		return nil
 	}
-	page, ok := l.shared.Shared.(vfs.Awaiter)
-	if !ok {
+	if !l.shared.Sleeps() {
 		return nil
 	}
 	s := &l.sentry
@@ -41,10 +38,10 @@ func (l *FileLog) Moved() <-chan struct{} {
 			close(s.moved)
 			return s.moved
 		}
-		was := l.shared.durable()
+		was := l.shared.Durable()
 		s.done.Go(func() {
-			l.shared.raise(wordWaiting, was)
-			page.Await(wordDurable, was, sentryMost)
+			l.shared.RaiseSleeper(was)
+			l.shared.AwaitDurable(was, sentryMost)
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			close(s.moved)
@@ -64,18 +61,17 @@ func (l *FileLog) Moved() <-chan struct{} {
 // is now may be about to: he is left to the next. One that was killed in its sleep is forgotten
 // with the others.
 func (l *FileLog) wake() {
-	page, ok := l.shared.Shared.(vfs.Awaiter)
-	if !ok {
+	if !l.shared.Sleeps() {
 		return
 	}
-	at := l.shared.Load(wordWaiting)
+	at := l.shared.Sleeper()
 	if at == 0 {
 		return
 	}
-	if at < l.shared.durable() {
-		l.shared.CompareAndSwap(wordWaiting, at, 0)
+	if at < l.shared.Durable() {
+		l.shared.ClearSleeper(at)
 	}
-	page.Wake(wordDurable)
+	l.shared.WakeDurable()
 }
 
 // closeSentry wakes who sleeps and waits for him, before the page is unmapped.
@@ -88,10 +84,9 @@ func (l *FileLog) closeSentry() {
 	if sleeping == nil {
 		return
 	}
-	page, _ := l.shared.Shared.(vfs.Awaiter)
 	t := time.NewTicker(time.Millisecond) // it may be about to fall asleep
 	defer t.Stop()
-	for page.Wake(wordDurable); ; page.Wake(wordDurable) {
+	for l.shared.WakeDurable(); ; l.shared.WakeDurable() {
 		select {
 		case <-sleeping:
 			s.done.Wait()

@@ -29,9 +29,9 @@ func TestWaiterKilled(t *testing.T) {
 		}
 	}
 	put(one)
-	one.shared.raise(wordWaiting, one.Durable()) // and was killed
+	one.shared.RaiseSleeper(one.Durable()) // and was killed
 	put(two)
-	if at := one.shared.Load(wordWaiting); at != 0 {
+	if at := one.shared.Sleeper(); at != 0 {
 		t.Errorf("somebody who is dead waits for %d, durable is %d", at, one.Durable())
 	}
 	// Many who wait, beside commits: nobody is left to the second after which he looks

@@ -10,6 +10,7 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // What repair does to a log that cannot be read through. Nobody may have it
@@ -94,7 +95,7 @@ func mayChange(fsys vfs.FS, dir string, known Features) error {
 // durable: it refers to nothing before it. It returns the mark behind its start.
 func NewSegment(fsys vfs.FS, dir string, g segment.Geometry, number uint64, h segment.Header, mode fs.FileMode) (Mark, error) {
 	b := segment.AppendStart(nil, segment.Start{Geometry: g, Number: number}, &h)
-	end := Mark{h.End(), h.Sum}
+	end := Mark{LSN: h.End(), Sum: h.Sum}
 	b = append(b, make([]byte, 4096-len(b))...)
 	name := filepath.Join(dir, "wal", segment.Name(number))
 	if _, err := fsys.Stat(name); !errors.Is(err, fs.ErrNotExist) {
@@ -119,8 +120,8 @@ func (l *FileLog) ArchiveSegment(number uint64) error { return l.archive(number)
 // read up to there: by its marks, and behind damage by the frames there.
 func (l *FileLog) Known() (LSN, error) {
 	known := max(l.Durable(), l.unmarked)
-	if l.shared.Shared != nil && l.shared.ofBoot(l.host) {
-		known = max(known, l.shared.durable())
+	if l.shared.Mapped() && l.shared.OfBoot(l.host) {
+		known = max(known, l.shared.Durable())
 	}
 	d := l.Damage()
 	if d == nil {
@@ -145,7 +146,7 @@ func (l *FileLog) Marks() Checkpoint { return l.marks }
 
 // claimed is the most that a segment's frames say was durable.
 func (l *FileLog) claimed(number uint64, most LSN) (LSN, error) {
-	f, err := l.openSegment(number)
+	f, err := l.Past().OpenSegment(number)
 	if errors.Is(err, fs.ErrNotExist) {
 		return most, nil
 	}
@@ -156,10 +157,10 @@ func (l *FileLog) claimed(number uint64, most LSN) (LSN, error) {
 	end := l.geo.End(number)
 	var b [segment.HeaderSize]byte
 	for at := l.geo.Start(number); at < end; {
-		if at, err = nextHeader(l.geo, f, number, at, end); err != nil || at >= end {
+		if at, err = past.NextHeader(l.geo, f, number, at, end); err != nil || at >= end {
 			return most, err
 		}
-		n, err := readFull(f, b[:], l.geo.Offset(at))
+		n, err := past.ReadFull(f, b[:], l.geo.Offset(at))
 		if err != nil {
 			return most, err
 		}

@@ -15,7 +15,7 @@ import (
 // An entry below flushed is left to the caller: its file may have been edited.
 func (l *FileLog) onTop(g *group, r *request, i int, at LSN) bool {
 	b := r.batch
-	if b.OnTop == nil || len(b.Entries) != 1 || at < l.shared.Load(wordFlushed) || b.Preconditions[i].Key != b.Entries[0].Key {
+	if b.OnTop == nil || len(b.Entries) != 1 || at < l.shared.Flushed() || b.Preconditions[i].Key != b.Entries[0].Key {
 		return false
 	}
 	newest, err := l.entryAt(g, at)

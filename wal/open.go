@@ -8,6 +8,7 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/wal/page"
 )
 
 // Open opens the log of a store.
@@ -21,7 +22,7 @@ func Open(ctx context.Context, o Options) (*FileLog, error) {
 		return nil, fmt.Errorf("%w options: a log needs a Machine", errs.ErrInvalid)
 	}
 	o.fill()
-	l := &FileLog{o: o, host: o.FS.Host(), slot: noSlot}
+	l := &FileLog{o: o, host: o.FS.Host(), slot: page.NoSlot}
 	l.files.open = map[uint64]vfs.File{}
 	l.syncing = make(chan struct{}, 1)
 	l.prep.kick, l.prep.stop = make(chan struct{}, 1), make(chan struct{})
@@ -92,7 +93,7 @@ func (l *FileLog) openShared(ctx context.Context) error {
 	defer l.unlock(roleOpen)
 	// The one that was mapped may have gone since, with a store that was moved away and back: a
 	// process that went on with it would share nothing with the others.
-	if l.namedPage(); l.shared.Shared != nil {
+	if l.namedPage(); l.shared.Mapped() {
 		l.took(roleOpen)
 	}
 	if l.o.Resides != nil {
@@ -140,7 +141,7 @@ func (l *FileLog) openShared(ctx context.Context) error {
 	if err := l.recover(ctx); err != nil {
 		return err
 	}
-	l.slot = l.shared.claim(l.host, l.o.Known)
+	l.slot = l.shared.Claim(l.host, uint64(l.o.Known))
 	if err := l.shareFolder(ctx); err != nil {
 		return err
 	}
@@ -164,13 +165,13 @@ func (l *FileLog) openShared(ctx context.Context) error {
 
 // namedPage maps the page that has the name now, if there is one that is this folder's alone.
 func (l *FileLog) namedPage() {
-	if l.shared.Shared != nil {
+	if l.shared.Mapped() {
 		_ = l.shared.Close()
-		l.shared = page{}
+		l.shared = page.Page{}
 	}
 	if !l.linked(l.o.wal("shared")) {
 		if p, err := l.o.FS.OpenShared(l.o.wal("shared"), false, l.o.FileMode); err == nil {
-			l.shared = page{p}
+			l.shared = page.New(p)
 		}
 	}
 }
@@ -204,7 +205,7 @@ func (l *FileLog) join(ctx context.Context) error {
 	if ok, err := l.locks[roleAttach].TryLock(vfs.ModeShared); err != nil || !ok {
 		return &errs.LockError{Path: l.o.wal("attach.lock"), Holder: l.holder(roleOpen), Err: err}
 	}
-	if l.shared.Shared == nil {
+	if !l.shared.Mapped() {
 		p, err := l.o.FS.OpenShared(l.o.wal("shared"), false, l.o.FileMode)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid) {
 			return fmt.Errorf("other processes have this store open, but %s is missing or cut short: %w", l.o.wal("shared"), errNoPage)
@@ -212,20 +213,20 @@ func (l *FileLog) join(ctx context.Context) error {
 		if err != nil {
 			return l.ioError("opening", l.o.wal("shared"), err)
 		}
-		l.shared = page{p}
+		l.shared = page.New(p)
 	}
-	if !l.shared.valid(l.host) {
+	if !l.shared.Valid(l.host) {
 		return fmt.Errorf("%w: other processes have this store open, but %s is not of this boot: close the store in all of them, then open it again", errs.ErrLocked, l.o.wal("shared"))
 	}
-	l.generation.Store(l.shared.generation())
+	l.generation.Store(l.shared.Generation())
 	if err := l.still(); err != nil {
 		return err
 	}
 	if err := l.shareFolder(ctx); err != nil {
 		return err
 	}
-	l.slot = l.shared.claim(l.host, l.o.Known)
-	if l.shared.Load(wordPoison) == poisonDamaged {
+	l.slot = l.shared.Claim(l.host, uint64(l.o.Known))
+	if l.shared.Poison() == page.Damaged {
 		l.damage.Store(&errs.CorruptionError{Path: "wal", Offset: -1, Err: errors.New("the log is damaged: run memctl verify")})
 		l.report.Damage = l.Damage()
 	}
@@ -251,7 +252,7 @@ func (l *FileLog) follow(ctx context.Context) error {
 		if err = l.begin(ctx, c.Spilled, Start{}); err != nil {
 			return err
 		}
-		durable := l.shared.durable()
+		durable := l.shared.Durable()
 		if err = l.readTo(durable, durable); !errors.Is(err, errs.ErrTruncated) {
 			break
 		}
@@ -307,9 +308,9 @@ func (l *FileLog) Close() error {
 
 func (l *FileLog) closeAll() error {
 	first := l.Leave(context.Background())
-	if l.shared.Shared != nil {
+	if l.shared.Mapped() {
 		if !l.o.ReadOnly && l.Replaced() == nil { // else the page may be that of a later log
-			l.shared.release(l.slot, l.host.PID)
+			l.shared.Release(l.slot, l.host.PID)
 		}
 		_ = l.shared.Close()
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // Options is what a file log is opened with.
@@ -102,13 +103,13 @@ const (
 // Start is where the replay begins.
 type Start struct {
 	UUID    [16]byte
-	Spilled LSN    // the views must cover everything below
-	Sum     uint64 // the chain hash there
-	Fresh   bool   // nothing was ever spilled
-	Rebuild bool   // the index must not be used: rebuild it from the files, which are authoritative below Spilled
-	Alone   bool   // no other process has the store open, and open.lock is held
-	Gone    LSN    // the log that the store had is gone: a new one begins here; 0 when it is not
-	Past    *Past  // the log, as far back as it is kept
+	Spilled LSN       // the views must cover everything below
+	Sum     uint64    // the chain hash there
+	Fresh   bool      // nothing was ever spilled
+	Rebuild bool      // the index must not be used: rebuild it from the files, which are authoritative below Spilled
+	Alone   bool      // no other process has the store open, and open.lock is held
+	Gone    LSN       // the log that the store had is gone: a new one begins here; 0 when it is not
+	Past    *past.Log // the log, as far back as it is kept
 }
 
 func (o *Options) fill() {

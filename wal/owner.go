@@ -12,6 +12,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // Two kernels on one folder (a container's and its host's, through different file systems) do not
@@ -65,7 +66,7 @@ func (l *FileLog) readOwner() (o owner, ok bool, err error) {
 	defer f.Close()
 	var b [32]byte
 	le := binary.LittleEndian
-	n, err := readFull(f, b[:], 0)
+	n, err := past.ReadFull(f, b[:], 0)
 	if err != nil {
 		return o, false, l.ioError("reading", l.o.wal("owner"), err)
 	}

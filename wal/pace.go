@@ -12,19 +12,19 @@ import (
 // Unfiled is how many durable bytes of log are in no file yet. A scope of working memory whose file
 // may lag does not count.
 func (l *FileLog) Unfiled() int64 {
-	if l.shared.Shared == nil || l.private.Load() {
+	if !l.shared.Mapped() || l.private.Load() {
 		return 0
 	}
 	files := l.FiledTo()
-	return int64(max(l.shared.durable(), files) - files)
+	return int64(max(l.shared.Durable(), files) - files)
 }
 
 // FiledTo is the position below which all is in files, apart from scopes of working memory that may lag.
 func (l *FileLog) FiledTo() LSN {
-	if l.shared.Shared == nil || l.private.Load() {
+	if !l.shared.Mapped() || l.private.Load() {
 		return l.Flushed()
 	}
-	return max(l.Flushed(), l.shared.Load(wordFiled))
+	return max(l.Flushed(), l.shared.Filed())
 }
 
 // settleSpan is the time of flushing over which its rate is the mean: longer than a round that
@@ -40,29 +40,28 @@ func (l *FileLog) Filed(held *Held, to LSN, bytes uint64, took time.Duration) er
 	if err := held.proves(l); err != nil {
 		return err
 	}
-	l.shared.raise(wordFiled, to)
+	l.shared.RaiseFiled(to)
 	if took <= 0 || took > longRound {
 		return nil
 	}
 	keep := math.Exp(-float64(took) / float64(settleSpan))
-	sum := keep*float64(l.shared.Load(wordSettled)) + float64(bytes)
-	spent := keep*float64(l.shared.Load(wordSettling)) + float64(took)
-	l.shared.Store(wordSettled, uint64(min(sum, 1<<50)))
-	l.shared.Store(wordSettling, uint64(spent))
+	sum := keep*float64(l.shared.FlushBytes()) + float64(bytes)
+	spent := keep*float64(l.shared.FlushTime()) + float64(took)
+	l.shared.SetFlushRate(uint64(min(sum, 1<<50)), uint64(spent))
 	return nil
 }
 
 // SettleRate is how many bytes of log a second the flushers put into files while they do nothing
 // else, 0 while that is not known.
 func (l *FileLog) SettleRate() float64 {
-	if l.shared.Shared == nil {
+	if !l.shared.Mapped() {
 		return 0
 	}
-	spent := time.Duration(l.shared.Load(wordSettling))
+	spent := time.Duration(l.shared.FlushTime())
 	if spent < settleSpan/10 || spent > time.Hour {
 		return 0
 	}
-	return float64(l.shared.Load(wordSettled)) / spent.Seconds()
+	return float64(l.shared.FlushBytes()) / spent.Seconds()
 }
 
 // mostTurns is how far ahead the writers' clock may be: what is said beyond it is not believed.
@@ -76,13 +75,13 @@ const (
 // clock would no longer be trusted: then those behind it begin when it does.
 func (l *FileLog) Turn(now, cost time.Duration) (begins, ends time.Duration) {
 	for {
-		v := l.shared.Load(wordTurn)
+		v := l.shared.Turns()
 		begins = max(now, time.Duration(v))
 		if begins > now+mostTurns+turnsSlack {
 			begins = now
 		}
 		ends = max(begins, min(begins+cost, now+mostTurns))
-		if l.shared.CompareAndSwap(wordTurn, v, uint64(ends)) {
+		if l.shared.SwapTurns(v, uint64(ends)) {
 			return begins, ends
 		}
 	}
@@ -91,8 +90,8 @@ func (l *FileLog) Turn(now, cost time.Duration) (begins, ends time.Duration) {
 // GiveBack takes a turn off the clock that its writer did not use.
 func (l *FileLog) GiveBack(cost time.Duration) {
 	for {
-		v := l.shared.Load(wordTurn)
-		if v < uint64(cost) || l.shared.CompareAndSwap(wordTurn, v, v-uint64(cost)) {
+		v := l.shared.Turns()
+		if v < uint64(cost) || l.shared.SwapTurns(v, v-uint64(cost)) {
 			return
 		}
 	}

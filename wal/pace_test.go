@@ -37,7 +37,7 @@ func TestTurns(t *testing.T) {
 		}
 	}
 	for _, v := range []uint64{1 << 63, 1<<64 - 1, uint64(now + 2*mostTurns)} {
-		one.shared.Store(wordTurn, v)
+		one.shared.SwapTurns(one.shared.Turns(), v)
 		if at, _ := two.Turn(now, time.Second); at != now {
 			t.Errorf("%d: begins at %v", v, at)
 		}
@@ -90,7 +90,7 @@ func TestSettleRate(t *testing.T) {
 	if got := two.Unfiled(); got != 0 {
 		t.Errorf("%d bytes in no file", got)
 	}
-	one.shared.Store(wordSettling, 1<<63)
+	one.shared.SetFlushRate(one.shared.FlushBytes(), 1<<63)
 	if r := two.SettleRate(); r != 0 {
 		t.Errorf("%v from a page that cannot be", r)
 	}

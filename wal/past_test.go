@@ -16,9 +16,10 @@ import (
 	"github.com/varve-db/varve/internal/vfs/fault"
 	"github.com/varve-db/varve/internal/vfs/wrap"
 	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal/past"
 )
 
-func copyPath(dir string, n uint64) string { return filepath.Join(dir, "wal", archiveName(n)) }
+func copyPath(dir string, n uint64) string { return filepath.Join(dir, "wal", past.CopyName(n)) }
 
 // fill appends until the log has reached a segment, and returns what it appended.
 func fill(t testing.TB, l *FileLog, until uint64) (list []Entry) {
@@ -55,7 +56,7 @@ func let(t testing.TB, l *FileLog) {
 func sameEntries(t testing.TB, l *FileLog, from LSN, want []Entry) {
 	t.Helper()
 	i := 0
-	for e, err := range l.History(context.Background(), from) {
+	for e, err := range l.Past().Entries(context.Background(), Mark{LSN: from}, l.Durable()) {
 		if err != nil {
 			t.Fatalf("entry %d: %v", i, err)
 		}
@@ -81,7 +82,7 @@ func TestPastReadsArchiveAndLog(t *testing.T) {
 	want := fill(t, l, 6)
 	let(t, l)
 	want = append(want, fill(t, l, 9)...)
-	if numbers, _, err := l.Archived(); err != nil || len(numbers) != 5 {
+	if numbers, _, err := l.Past().Archived(); err != nil || len(numbers) != 5 {
 		t.Fatalf("archived: %v, %v", numbers, err)
 	}
 	ro, _ := open(t, dir, func(o *Options) { o.ReadOnly, o.Create = true, false })
@@ -98,7 +99,7 @@ func TestPastReadsArchiveAndLog(t *testing.T) {
 				t.Fatalf("At where no entry begins: %v", err)
 			}
 		}
-		if oldest, _, whole, err := h.Past().oldest(h.Durable()); err != nil || !whole || oldest != l.geo.Size+segment.StartSize {
+		if oldest, _, whole, err := h.Past().Oldest(h.Durable()); err != nil || !whole || oldest != l.geo.Size+segment.StartSize {
 			t.Fatalf("oldest %d, %v, %v", oldest, whole, err)
 		}
 	}
@@ -123,7 +124,7 @@ func TestPastHole(t *testing.T) {
 	for _, from := range []LSN{want[0].LSN, l.geo.Start(4), l.geo.Start(4) + 8*1000, l.geo.Size} {
 		var got []Entry
 		var hole *errs.TruncatedError
-		for e, err := range l.History(context.Background(), from) {
+		for e, err := range l.Past().Entries(context.Background(), Mark{LSN: from}, l.Durable()) {
 			if err != nil {
 				if hole != nil || !errors.As(err, &hole) || hole.Oldest != oldest {
 					t.Fatalf("from %d: %v, oldest is %d", from, err, oldest)
@@ -185,7 +186,7 @@ func TestPastDamagedCopy(t *testing.T) {
 			t.Fatal(err)
 		}
 		bad, n := 0, 0
-		for e, err := range l.History(context.Background(), want[0].LSN) {
+		for e, err := range l.Past().Entries(context.Background(), Mark{LSN: want[0].LSN}, l.Durable()) {
 			if err != nil {
 				if !errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrTruncated) {
 					t.Fatalf("%s: %v", what, err)
@@ -241,7 +242,7 @@ func TestPastBesideRelease(t *testing.T) {
 				default:
 				}
 				last, n := LSN(0), 0
-				for e, err := range l.History(context.Background(), from) {
+				for e, err := range l.Past().Entries(context.Background(), Mark{LSN: from}, l.Durable()) {
 					if err != nil || e.LSN <= last {
 						t.Errorf("after %d entries, at %d: %v", n, e.LSN, err)
 						return

@@ -15,6 +15,8 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal/page"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // A handle belongs to the folder that it opened. Users and programs replace that folder while it is open:
@@ -94,7 +96,7 @@ func (l *FileLog) InPlace() error {
 	switch {
 	case l.private.Load(): // reading without a page, which may be mapped just now
 		why = l.otherFolder()
-	case l.shared.Shared != nil && (l.place.ino != 0 || l.o.ReadOnly):
+	case l.shared.Mapped() && (l.place.ino != 0 || l.o.ReadOnly):
 		why = l.outOfPlace()
 	}
 	if why == "" {
@@ -146,7 +148,7 @@ func (l *FileLog) orReplaced(err error) error {
 // isOfRemoval reports whether a failure may be due to files that are being removed. A missing checkpoint reads as
 // a damaged one.
 func (l *FileLog) isOfRemoval(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNoSegment) || errors.Is(err, errNoPage) || l.Unrecorded(err)
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, past.ErrNoSegment) || errors.Is(err, errNoPage) || l.Unrecorded(err)
 }
 
 // Unrecorded reports whether a failure is that of a missing checkpoint. As long as the log is open no process makes
@@ -165,7 +167,7 @@ func (l *FileLog) keeps(at LSN) error {
 	if err := l.InPlace(); err != nil {
 		return err
 	}
-	if l.shared.durable() < at {
+	if l.shared.Durable() < at {
 		return l.older()
 	}
 	return nil
@@ -183,7 +185,7 @@ func (l *FileLog) older() error {
 
 // atTail returns an error unless the frames that were read end at the tail; append.lock and state.mu are held.
 func (l *FileLog) atTail(tail LSN) error {
-	switch at := l.state.w.at.LSN; {
+	switch at := l.state.w.At.LSN; {
 	case at > tail:
 		return l.older()
 	case at < tail:
@@ -279,18 +281,18 @@ const (
 // there yet, nothing tells how long the removal takes, so the entries are rescued, too; if the segments stay, the
 // next process finds the same in them.
 func (l *FileLog) rescues() bool {
-	if l.place.folder == nil || l.shared.durable() <= l.shared.Load(wordFlushed) {
+	if l.place.folder == nil || l.shared.Durable() <= l.shared.Flushed() {
 		return false
 	}
 	for began := time.Now(); ; time.Sleep(placePause) {
-		if !l.folderIsOurs() || !l.shared.cut() && l.lost() != nil { // with a page that was cut, segments may go as well
+		if !l.folderIsOurs() || !l.shared.Cut() && l.lost() != nil { // with a page that was cut, segments may go as well
 			return false
 		}
 		at, err := l.o.FS.Stat(l.o.wal("shared"))
 		switch sameFile := err == nil && at.Ino == l.place.ino && at.Dev == l.place.dev; {
 		case err == nil && !sameFile && l.otherPage():
 			return false
-		case l.state.appliedAt.Load() > l.shared.durable(): // an older copy was written over the files: nothing is written to its page
+		case l.state.appliedAt.Load() > l.shared.Durable(): // an older copy was written over the files: nothing is written to its page
 			return false
 		}
 		if l.lostSegments() {
@@ -326,7 +328,7 @@ func (l *FileLog) otherFolder() string {
 
 // lostSegments reports whether a segment that has entries above flushed has no name any more.
 func (l *FileLog) lostSegments() bool {
-	for n := l.geo.Number(l.shared.Load(wordFlushed)); n <= l.geo.Number(l.shared.durable()-1); n++ {
+	for n := l.geo.Number(l.shared.Flushed()); n <= l.geo.Number(l.shared.Durable()-1); n++ {
 		f, err := l.segment(n)
 		if err != nil {
 			continue // there is nothing to read it from
@@ -343,7 +345,7 @@ func (l *FileLog) outOfPlace() string {
 	info, ok, err := vfs.AtPath(l.o.FS, l.o.wal("shared"))
 	ino, dev := l.place.ino, l.place.dev
 	if ino == 0 { // a handle that only reads maps the page when there is one
-		ino, dev = l.shared.Load(wordInode), info.Dev
+		ino, dev = l.shared.Inode(), info.Dev
 	}
 	switch {
 	case !ok:
@@ -357,10 +359,10 @@ func (l *FileLog) outOfPlace() string {
 		return "" // the path cannot be looked at, which says nothing about what is there
 	case (info.Ino != ino || info.Dev != dev) && (l.o.ReadOnly || l.otherPage()):
 		return "another wal/shared is there"
-	case info.Size < vfs.PageSize, l.shared.cut():
+	case info.Size < vfs.PageSize, l.shared.Cut():
 		return pageCut
 	case !l.o.ReadOnly && l.lost() != nil:
-		if l.shared.cut() { // which only an access finds out
+		if l.shared.Cut() { // which only an access finds out
 			return pageCut
 		}
 		return "another process has recovered its log"
@@ -376,7 +378,7 @@ func (l *FileLog) outOfPlace() string {
 func (l *FileLog) unlinked() string {
 	for last := LSN(0); ; {
 		applied := l.state.appliedAt.Load() // before durable, which only grows: nothing beyond it is applied
-		durable := l.shared.durable()
+		durable := l.shared.Durable()
 		if durable == 0 {
 			return ""
 		}
@@ -403,7 +405,7 @@ const pageCut = "wal/shared was cut short"
 // nameless returns what is wrong with the name of a segment, "" for nothing.
 func (l *FileLog) nameless(number uint64) string {
 	f, err := l.segment(number)
-	if errors.Is(err, errNoSegment) && l.shared.Load(wordPoison) != poisonDamaged {
+	if errors.Is(err, past.ErrNoSegment) && l.shared.Poison() != page.Damaged {
 		return "the newest file of the log is missing"
 	}
 	if err == nil && !l.named(number, f) {
@@ -443,10 +445,9 @@ func (l *FileLog) otherPage() bool {
 			errors.Is(err, vfs.ErrNotRegular) || vfs.IsPermission(err)
 	}
 	defer p.Close()
-	l.shared.add(wordProbe, 1)
-	from := l.shared.Load(wordProbe)
-	at := p.Load(wordProbe)
-	return at < from || at > l.shared.Load(wordProbe)
+	from := l.shared.Probe()
+	at := page.New(p).Probed()
+	return at < from || at > l.shared.Probed()
 }
 
 // settlePlace remembers what was mapped, after the page is this process's.
@@ -456,7 +457,7 @@ func (l *FileLog) settlePlace() error {
 		return l.ioError("looking at", l.o.wal("shared"), err)
 	}
 	l.place.ino, l.place.dev = info.Ino, info.Dev
-	if info.Ino != l.shared.Load(wordInode) { // it was replaced since
+	if info.Ino != l.shared.Inode() { // it was replaced since
 		return &replacedError{l.o.Dir, "another wal/shared is there"}
 	}
 	return nil
@@ -513,14 +514,14 @@ func (l *FileLog) waitFolder(ctx context.Context, other func() bool) (free bool,
 // pageIsLive reports whether the page at the path belongs to processes that have the log open: it is of
 // this boot, recovered, and no copy, and has segments.
 func (l *FileLog) pageIsLive() bool {
-	if l.shared.Shared == nil {
+	if !l.shared.Mapped() {
 		l.namedPage()
 	}
-	if l.shared.Shared == nil {
+	if !l.shared.Mapped() {
 		return false
 	}
 	info, err := l.o.FS.Stat(l.o.wal("shared"))
-	if err != nil || !l.shared.valid(l.host) || l.shared.Load(wordInode) != info.Ino {
+	if err != nil || !l.shared.Valid(l.host) || l.shared.Inode() != info.Ino {
 		return false
 	}
 	segments, err := l.numbers()

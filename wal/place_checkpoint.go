@@ -26,7 +26,7 @@ type openedCheckpoint struct {
 func (l *FileLog) knowCheckpoint() {
 	p := &l.place.checkpoint
 	p.close()
-	p.sequence = l.shared.Load(wordSequence) // first: until the file is opened another process may replace it, and write
+	p.sequence = l.shared.Sequence() // first: until the file is opened another process may replace it, and write
 	p.file, _ = l.o.FS.OpenFile(filepath.Join(l.o.Dir, "checkpoint"), os.O_RDONLY, 0)
 }
 
@@ -39,7 +39,7 @@ func (p *openedCheckpoint) close() {
 
 // wroteCheckpoint notes what this process has written.
 func (l *FileLog) wroteCheckpoint(c *Checkpoint) {
-	l.shared.Store(wordSequence, c.Sequence)
+	l.shared.SetSequence(c.Sequence)
 	l.place.checkpoint.sequence = c.Sequence
 }
 
@@ -62,7 +62,7 @@ func (l *FileLog) sameCheckpoint(c *Checkpoint, newest uint64) error {
 // ownCheckpoint is sameCheckpoint for a process that is about to write, which also compares the file; flush.lock is
 // held.
 func (l *FileLog) ownCheckpoint(c *Checkpoint) error {
-	if err := l.sameCheckpoint(c, l.shared.Load(wordSequence)); err != nil {
+	if err := l.sameCheckpoint(c, l.shared.Sequence()); err != nil {
 		return err
 	}
 	p := &l.place.checkpoint

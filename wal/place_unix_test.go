@@ -15,6 +15,7 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/wal/page"
 )
 
 // copyOver writes the bytes of a file into another one, in place or, with fresh, as a new file.
@@ -192,7 +193,7 @@ type movingPage struct {
 
 func (p *movingPage) Load(word int) uint64 {
 	v := p.Shared.Load(word)
-	if move := p.move; move != nil && word == wordDurable {
+	if move := p.move; move != nil && page.Name(word) == "durable" {
 		p.move = nil
 		move()
 	}
@@ -214,7 +215,9 @@ func TestInPlaceOfMovingLog(t *testing.T) {
 			l, _ := open(t, t.TempDir(), func(o *Options) { o.Inline = true })
 			defer l.Close()
 			mustAppend(t, l, put("ma", "1"))
-			l.shared.Shared = &movingPage{l.shared.Shared, func() { move(t, l) }}
+			l.shared = l.shared.Around(func(words vfs.Shared) vfs.Shared {
+				return &movingPage{words, func() { move(t, l) }}
+			})
 			if err := l.InPlace(); err != nil {
 				t.Fatal(err)
 			}

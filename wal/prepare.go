@@ -78,7 +78,7 @@ func (l *FileLog) room(end LSN, deletes bool) error {
 // unprepare takes back what room has prepared for a write that did not happen:
 // between it and what was prepared before there is a hole. append.lock is held.
 func (l *FileLog) unprepare(number uint64, before LSN) {
-	tail := l.shared.tail()
+	tail := l.shared.Tail()
 	if l.geo.Number(before-1) != number && l.geo.Number(tail-1) != number {
 		before = l.geo.Start(number) + l.step(l.geo.Start(number)) // the write would have opened the segment
 	}
@@ -86,7 +86,7 @@ func (l *FileLog) unprepare(number uint64, before LSN) {
 		return // what was prepared is not known: a hole costs deletes their space, a cut would cost what is written
 	}
 	l.cut(number, int64(before-l.geo.Start(number)))
-	l.shared.Store(wordPrepared, before)
+	l.shared.SetPrepared(before)
 }
 
 // cut shortens a segment; on a full disk that only frees space. One that was recycled
@@ -104,7 +104,7 @@ func (l *FileLog) cut(number uint64, size int64) {
 // prepared is up to where a segment is written out. The shared word is about
 // the newest segment that somebody has entered.
 func (l *FileLog) prepared(number uint64) (LSN, error) {
-	at := l.shared.Load(wordPrepared)
+	at := l.shared.Prepared()
 	if at > l.geo.Start(number) && at <= l.geo.End(number) {
 		return at, nil
 	}
@@ -140,7 +140,7 @@ func (l *FileLog) writeOut(number uint64, from, end LSN) error {
 			return fmt.Errorf("writing out %s: %w", segment.Name(number), err)
 		}
 		from += n
-		l.shared.Store(wordPrepared, from)
+		l.shared.SetPrepared(from)
 	}
 	return nil
 }
@@ -226,7 +226,7 @@ func (l *FileLog) enter(number uint64) error {
 		return l.ioError("looking at", f.Name(), err)
 	}
 	size := min(uint64(info.Size), l.geo.Size)
-	l.shared.Store(wordPrepared, l.geo.Start(number)+size)
+	l.shared.SetPrepared(l.geo.Start(number) + size)
 	return nil
 }
 
@@ -251,7 +251,7 @@ func (l *FileLog) kickPrepare(tail LSN) {
 // segment: a file of its own, so that no commit waits for its zeros.
 func (l *FileLog) wantsPrepare(tail LSN) bool {
 	number := l.geo.Number(tail - 1)
-	prepared, last := l.shared.Load(wordPrepared), l.geo.End(number)
+	prepared, last := l.shared.Prepared(), l.geo.End(number)
 	if prepared < last && l.low(tail, prepared) {
 		return true
 	}
@@ -294,12 +294,12 @@ func (l *FileLog) prepare(ctx context.Context) error {
 		return err
 	}
 	err := l.stillOurs()
-	tail := l.shared.tail()
+	tail := l.shared.Tail()
 	if err == nil && tail == 0 {
 		err = l.older()
 	}
 	number := l.geo.Number(tail - 1)
-	prepared, last := l.shared.Load(wordPrepared), l.geo.End(number)
+	prepared, last := l.shared.Prepared(), l.geo.End(number)
 	if err == nil && prepared < last && l.low(tail, prepared) {
 		err = l.writeOut(number, max(prepared, tail), min(prepared+l.step(tail-1), last))
 	}
@@ -324,13 +324,13 @@ func (l *FileLog) prepareNext(ctx context.Context, number uint64) error {
 	if _, err := l.o.FS.Stat(l.o.wal(segment.Name(number))); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if !l.shared.raise(wordMaking, number) {
+	if !l.shared.RaiseCreating(number) {
 		return nil // another process is at it; should it die, room makes what is needed
 	}
 	if err := l.dropLeft(); err != nil {
 		l.o.Logger.Debug("removing what was left of a segment", "err", err)
 	}
-	begun := l.shared.tail()
+	begun := l.shared.Tail()
 	left := l.geo.End(number-1) - begun
 	tmp, err := l.makeSegment(l.geo.Size, nil, func(f vfs.File, made uint64, took time.Duration) error {
 		select {
@@ -342,7 +342,7 @@ func (l *FileLog) prepareNext(ctx context.Context, number uint64) error {
 		if err := f.Datasync(); err != nil {
 			return err
 		}
-		if l.shared.tail()-begun > left*made/l.geo.Size {
+		if l.shared.Tail()-begun > left*made/l.geo.Size {
 			return nil // the tail comes nearer faster than we get on
 		}
 		return l.o.Sleep(ctx, took+l.o.Clock().Sub(began))
@@ -367,7 +367,7 @@ func (l *FileLog) nameNext(ctx context.Context, tmp string, number uint64) error
 		return err
 	}
 	err := l.stillOurs()
-	passed := err != nil || l.geo.Number(l.shared.tail()-1) >= number
+	passed := err != nil || l.geo.Number(l.shared.Tail()-1) >= number
 	if passed {
 		err = errors.Join(err, l.o.FS.Remove(tmp))
 	} else {

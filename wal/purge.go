@@ -13,6 +13,7 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // A purge takes the frames of some keys out of all that is kept of the log. First
@@ -48,8 +49,8 @@ func (l *FileLog) rollOnce(ctx context.Context) (LSN, error) {
 	}
 	l.state.mu.Lock()
 	defer l.state.mu.Unlock()
-	tail := l.shared.tail()
-	if err := l.advance(ctx, tail, l.shared.durable()); err != nil {
+	tail := l.shared.Tail()
+	if err := l.advance(ctx, tail, l.shared.Durable()); err != nil {
 		return 0, err
 	}
 	if err := l.atTail(tail); err != nil {
@@ -63,20 +64,20 @@ func (l *FileLog) rollOnce(ctx context.Context) (LSN, error) {
 	default:
 		number++
 	}
-	before := l.shared.Load(wordPrepared)
+	before := l.shared.Prepared()
 	if err := l.enter(number); err != nil {
 		return 0, err
 	}
 	clock := max(l.now(), l.state.lastTime+1)
-	h := segment.Header{Nonce: l.o.Nonce(), Durable: l.shared.durable(), Time: clock}
-	from := l.state.w.at
+	h := segment.Header{Nonce: l.o.Nonce(), Durable: l.shared.Durable(), Time: clock}
+	from := l.state.w.At
 	g := &group{at: l.geo.Start(number)}
 	g.buf = segment.AppendStart(nil, segment.Start{Geometry: l.geo, Number: number, PrevEnd: from.LSN, PrevSum: from.Sum}, &h)
 	g.buf = append(g.buf, make([]byte, segment.HeaderSize)...)
-	g.end = Mark{h.End(), h.Sum}
-	g.entries, g.marks = []Entry{EntryIn(&h, nil)}, []Mark{g.end}
+	g.end = Mark{LSN: h.End(), Sum: h.Sum}
+	g.entries, g.marks = []Entry{past.EntryIn(&h, nil)}, []Mark{g.end}
 	if err := l.put(g); err != nil {
-		if l.shared.Load(wordPrepared) != before {
+		if l.shared.Prepared() != before {
 			l.unprepare(number, before)
 		}
 		return 0, err
@@ -125,7 +126,7 @@ func (l *FileLog) Purge(ctx context.Context, held *Held, wanted func(key string,
 
 // wipeSegments overwrites and removes what is released.
 func (l *FileLog) wipeSegments(ctx context.Context, p *Purged) error {
-	spilled := l.shared.Load(wordSpilled)
+	spilled := l.shared.Spilled()
 	if spilled == 0 { // another program has written over the page
 		return l.older()
 	}
@@ -148,7 +149,7 @@ func (l *FileLog) wipeSegments(ctx context.Context, p *Purged) error {
 			return err
 		}
 		// One without a start was overwritten by a purge that was cut: its copy is made.
-		if _, _, err := readStart(f); !errors.Is(err, segment.ErrEnd) {
+		if _, _, err := past.ReadStart(f); !errors.Is(err, segment.ErrEnd) {
 			lost, err := l.archiveNaming(n)
 			if p.Lost = append(p.Lost, lost...); err != nil {
 				return err
@@ -176,7 +177,7 @@ func (l *FileLog) wipeAhead(ctx context.Context) error {
 	if err := l.stillOurs(); err != nil {
 		return err
 	}
-	tail := l.shared.tail()
+	tail := l.shared.Tail()
 	names, err := l.o.FS.ReadDir(l.o.walDir())
 	if err != nil {
 		return l.ioError("reading", l.o.walDir(), err)
@@ -209,7 +210,7 @@ func (l *FileLog) purgeArchive(ctx context.Context, wanted func(key string, valu
 	if err := l.clearArchive(dir); err != nil {
 		return l.ioError("clearing", dir, err)
 	}
-	numbers, _, err := l.Archived()
+	numbers, _, err := l.Past().Archived()
 	if err != nil {
 		return err
 	}
@@ -222,14 +223,14 @@ func (l *FileLog) purgeArchive(ctx context.Context, wanted func(key string, valu
 		var frames int
 		var changed bool
 		frames, changed, b, err = l.erased(n, b, wanted)
-		if errors.Is(err, errNoSegment) {
+		if errors.Is(err, past.ErrNoSegment) {
 			continue
 		}
 		if errors.Is(err, errs.ErrNewerFormat) {
-			p.Damaged = append(p.Damaged, fmt.Errorf("wal/%s may still contain purged data: purge again with the program that made the file: %w", archiveName(n), err))
+			p.Damaged = append(p.Damaged, fmt.Errorf("wal/%s may still contain purged data: purge again with the program that made the file: %w", past.CopyName(n), err))
 			continue
 		}
-		if isNoFrame(err) || errors.Is(err, errNotThrough) {
+		if past.IsNoFrame(err) || errors.Is(err, errNotThrough) {
 			// It may contain what is purged where nothing can be read: only what is sound stays.
 			m, merr := l.MendArchived(ctx, n)
 			if merr == nil && m == nil {
@@ -250,7 +251,7 @@ func (l *FileLog) purgeArchive(ctx context.Context, wanted func(key string, valu
 			continue
 		}
 		if err := l.replaceCopy(n, b); err != nil {
-			return l.ioError("rewriting", l.o.wal(archiveName(n)), err)
+			return l.ioError("rewriting", l.o.wal(past.CopyName(n)), err)
 		}
 		p.Copies++
 		p.Frames += frames
@@ -260,7 +261,7 @@ func (l *FileLog) purgeArchive(ctx context.Context, wanted func(key string, valu
 
 // dropCopy overwrites and removes a copy of which nothing can be read.
 func (l *FileLog) dropCopy(number uint64, p *Purged) error {
-	name := archiveName(number)
+	name := past.CopyName(number)
 	if err := vfs.Unwiped(&l.unwiped, vfs.Wipe(l.o.FS, l.o.wal(name))); err != nil {
 		return l.ioError("overwriting", l.o.wal(name), err)
 	}
@@ -279,10 +280,10 @@ var errPurging = errors.New("another purge is running: wait until it is done, or
 // replaceCopy puts a copy in the place of the one there, which is overwritten.
 // It is whole under one of its names at every moment; see clearArchive.
 func (l *FileLog) replaceCopy(number uint64, b []byte) error {
-	name := l.o.wal(archiveName(number))
+	name := l.o.wal(past.CopyName(number))
 	made, dir := name+purgeSuffix, l.o.wal("archive")
-	old, err := openCopy(l.o.FS, l.o.walDir(), number)
-	if err != nil && !isNoFrame(err) {
+	old, err := past.OpenCopy(l.o.FS, l.o.walDir(), number)
+	if err != nil && !past.IsNoFrame(err) {
 		return err
 	}
 	err = l.writeCopy(made, number, &erasedSegment{bytes.NewReader(b), old})

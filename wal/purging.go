@@ -9,6 +9,7 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal/page"
 )
 
 // While a purge is under way nobody may let go of what it is to overwrite: the file of
@@ -22,18 +23,18 @@ const purgeLook = 20 * time.Millisecond
 
 // Purging reports that a purge is running, or was killed and no process has noticed yet.
 func (l *FileLog) Purging() bool {
-	return l.shared.Shared != nil && l.shared.Load(wordPurging) != 0
+	return l.shared.Mapped() && l.shared.Purger() != 0
 }
 
 // BeginPurge announces a purge, and waits for other purges: they take turns, and each of them goes through
 // all that is kept of the log, so it gives up when for LockWait the one that is announced is of the same
 // process. The purge of a process that was killed counts as failed.
 func (l *FileLog) BeginPurge(ctx context.Context) error {
-	own := purger(l.host.PID, l.host.Birth)
+	own := page.NamePurger(l.host.PID, l.host.Birth)
 	var other uint64
 	began := l.o.Clock()
-	for !l.shared.CompareAndSwap(wordPurging, 0, own) {
-		v := l.shared.Load(wordPurging)
+	for !l.shared.SwapPurger(0, own) {
+		v := l.shared.Purger()
 		if v == 0 {
 			continue
 		}
@@ -56,18 +57,18 @@ func (l *FileLog) BeginPurge(ctx context.Context) error {
 
 // EndPurge announces its end.
 func (l *FileLog) EndPurge() {
-	l.shared.CompareAndSwap(wordPurging, purger(l.host.PID, l.host.Birth), 0)
+	l.shared.SwapPurger(page.NamePurger(l.host.PID, l.host.Birth), 0)
 }
 
 // DropPurge withdraws the announcement of a process that was killed during its purge, which has failed. What
 // says so comes first: at no time does a round find neither.
 func (l *FileLog) DropPurge() bool {
-	v := l.shared.Load(wordPurging)
+	v := l.shared.Purger()
 	if v == 0 || l.lifeOf(v) != vfs.Dead {
 		return false
 	}
 	l.FailPurge()
-	return l.shared.CompareAndSwap(wordPurging, v, 0)
+	return l.shared.SwapPurger(v, 0)
 }
 
 // LivingPurge names the process that purges, if it is known to be alive; 0 where none does.
@@ -75,7 +76,7 @@ func (l *FileLog) LivingPurge() uint64 {
 	if !l.Purging() {
 		return 0
 	}
-	if v := l.shared.Load(wordPurging); l.lifeOf(v) == vfs.Alive {
+	if v := l.shared.Purger(); l.lifeOf(v) == vfs.Alive {
 		return v
 	}
 	return 0
@@ -84,48 +85,43 @@ func (l *FileLog) LivingPurge() uint64 {
 // lifeOf is that of the process which an announcement names: Dead also where it is not attached.
 func (l *FileLog) lifeOf(purge uint64) vfs.Life {
 	for _, a := range l.Attached() {
-		if purge == purger(a.PID, l.shared.Load(wordBirths+a.slot)) {
+		if purge == page.NamePurger(a.PID, l.shared.Birth(a.slot)) {
 			return a.Life
 		}
 	}
 	return vfs.Dead
 }
 
-// purger is a process as wordPurging names it: its number may be another's by now.
-func purger(pid int, birth uint64) uint64 {
-	return uint64(pid)<<32 | uint64(uint32(birth))
-}
-
 // FailPurge records that a purge has failed, or was killed, and left data to overwrite. All processes
 // overwrite the files of the log that they release then, until a purge is completed; and what they displace
 // of documents, until all that the log has now is in files.
 func (l *FileLog) FailPurge() {
-	l.shared.raise(wordDisplaced, l.shared.tail())
-	l.shared.Store(wordUnpurged, 1)
+	l.shared.RaiseDisplacedBelow(l.shared.Tail())
+	l.shared.SetPurgeFailed(true)
 }
 
 // Unpurged reports that a purge has failed or was killed, and none was completed since, by whatever process.
 func (l *FileLog) Unpurged() bool {
-	return l.shared.Shared != nil && l.shared.Load(wordUnpurged) != 0
+	return l.shared.Mapped() && l.shared.PurgeFailed()
 }
 
 // Displaced reports that what is displaced is to be overwritten for a purge that has failed.
 func (l *FileLog) Displaced() bool {
-	return l.shared.Shared != nil && l.shared.Load(wordDisplaced) != 0
+	return l.shared.Mapped() && l.shared.DisplacedBelow() != 0
 }
 
 // WipedDisplaced records that all entries below a position are in files, and what these displaced is
 // overwritten.
 func (l *FileLog) WipedDisplaced(below LSN) {
-	if v := l.shared.Load(wordDisplaced); v <= below {
-		l.shared.CompareAndSwap(wordDisplaced, v, 0)
+	if v := l.shared.DisplacedBelow(); v <= below {
+		l.shared.SwapDisplacedBelow(v)
 	}
 }
 
 // DonePurge records that a purge was completed: what those before it left is overwritten too.
 func (l *FileLog) DonePurge() {
-	l.shared.Store(wordUnpurged, 0)
-	l.shared.Store(wordDisplaced, 0)
+	l.shared.SetPurgeFailed(false)
+	l.shared.ClearDisplacedBelow()
 }
 
 // Overwrites reports that released files must be overwritten: a purge is running, or one has failed

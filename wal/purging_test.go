@@ -8,6 +8,7 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/wal/page"
 )
 
 // Purges of several processes take turns: one that waits gives up only when one of them does not come to
@@ -18,7 +19,7 @@ func TestPurgesInTurn(t *testing.T) {
 	defer l.Close()
 	others := []vfs.Host{{PID: 1 << 22, Birth: 5<<32 | 1}, {PID: 1<<22 + 1, Birth: 5<<32 | 2}, {PID: 1<<22 + 2, Birth: 5<<32 | 3}}
 	for _, h := range others { // of another place: whether they live is not known
-		l.shared.claim(h, 0)
+		l.shared.Claim(h, 0)
 	}
 	now := time.Unix(1790000000, 0)
 	began := now
@@ -28,12 +29,12 @@ func TestPurgesInTurn(t *testing.T) {
 		now = now.Add(time.Second)
 		v := uint64(0)
 		if i := turn(); i < len(others) {
-			v = purger(others[i].PID, others[i].Birth)
+			v = page.NamePurger(others[i].PID, others[i].Birth)
 		}
-		l.shared.Store(wordPurging, v)
+		l.shared.SwapPurger(l.shared.Purger(), v)
 		return ctx.Err()
 	}
-	l.shared.Store(wordPurging, purger(others[0].PID, others[0].Birth))
+	l.shared.SwapPurger(l.shared.Purger(), page.NamePurger(others[0].PID, others[0].Birth))
 	if l.LivingPurge() != 0 {
 		t.Error("a purge of a process that may be dead is taken for one that goes on")
 	}
@@ -49,19 +50,19 @@ func TestPurgesInTurn(t *testing.T) {
 	}
 
 	began = now.Add(-40 * time.Second) // the last of them, which does not end
-	last := purger(others[2].PID, others[2].Birth)
+	last := page.NamePurger(others[2].PID, others[2].Birth)
 	l.o.Sleep = func(context.Context, time.Duration) error {
 		now = now.Add(time.Second)
 		return nil
 	}
-	l.shared.Store(wordPurging, last)
+	l.shared.SwapPurger(l.shared.Purger(), last)
 	from := now
 	var locked *errs.LockError
 	if err := l.BeginPurge(t.Context()); !errors.As(err, &locked) || locked.Holder.PID != others[2].PID || now.Sub(from) != l.o.LockWait {
 		t.Fatal(err, now.Sub(from))
 	}
 	// That of a dead process is nobody's.
-	l.shared.Store(wordPurging, purger(1<<22+9, 5<<32|9))
+	l.shared.SwapPurger(l.shared.Purger(), page.NamePurger(1<<22+9, 5<<32|9))
 	if l.LivingPurge() != 0 {
 		t.Error("a purge of a process that is not attached lives")
 	}
@@ -74,11 +75,11 @@ func TestPurgesInTurn(t *testing.T) {
 	looks := 0
 	l.o.Clock = func() time.Time { // asked first, and for each process that is new
 		if looks++; looks > 1 {
-			l.shared.Store(wordPurging, 0)
+			l.shared.SwapPurger(l.shared.Purger(), 0)
 		}
 		return now
 	}
-	l.shared.Store(wordPurging, last)
+	l.shared.SwapPurger(l.shared.Purger(), last)
 	if err := l.BeginPurge(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -15,14 +15,16 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/wal/page"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // Features returns the features of the store that are raised and durable.
 func (l *FileLog) Features() Features {
-	if l.shared.Shared == nil || l.private.Load() {
+	if !l.shared.Mapped() || l.private.Load() {
 		return l.required
 	}
-	return Features(l.shared.Load(wordFeatures))
+	return Features(l.shared.Features())
 }
 
 // Raise adds features to those of the store. When it returns nil they are durable, and
@@ -106,7 +108,7 @@ func (l *FileLog) raise(_ *Held, f Features) error {
 	if l.Features()&f == f {
 		return nil // another writer was faster
 	}
-	if l.shared.Load(wordPoison) == poisonDamaged {
+	if l.shared.Poison() == page.Damaged {
 		return fmt.Errorf("raising the features %s of %s: the log is damaged: run memctl repair: %w", f, l.o.Dir, errs.ErrReadOnly)
 	}
 	c, err := l.Checkpoint()
@@ -122,7 +124,7 @@ func (l *FileLog) raise(_ *Held, f Features) error {
 			return err
 		}
 	}
-	l.shared.or(wordFeatures, uint64(c.Features))
+	l.shared.AddFeatures(uint64(c.Features))
 	l.o.Logger.Info("features were raised; programs that do not know them can no longer write to this store", "raised", f.String(), "all", c.Features.String())
 	return nil
 }
@@ -212,16 +214,16 @@ func (l *FileLog) lacking(f Features) (list []Attached, more string) {
 		if a.slot == l.slot || a.Life == vfs.Dead {
 			continue
 		}
-		if known, ok := l.shared.said(a.slot); !ok || f&^known != 0 {
+		if known, ok := l.shared.Said(a.slot); !ok || f&^Features(known) != 0 {
 			list = append(list, a)
 		}
 	}
-	others := l.shared.Load(wordUnlisted)
-	if l.slot == unlisted {
+	others := l.shared.Unlisted()
+	if l.slot == page.Unlisted {
 		others--
 	}
-	if others > 0 || len(all) == maxPIDs {
-		more = fmt.Sprintf("others for which the list of %d may have no room", maxPIDs)
+	if others > 0 || len(all) == page.Places {
+		more = fmt.Sprintf("others for which the list of %d may have no room", page.Places)
 	}
 	return list, more
 }
@@ -259,7 +261,7 @@ func (l *FileLog) admit(f Features) error { return f.Lacking(l.o.Known, l.o.Dir,
 
 // still is admit for a process that has the log open. The list that a raise goes by may miss
 // a process, see lacking, and it has no read-only ones.
-func (l *FileLog) still() error { return l.admit(Features(l.shared.Load(wordFeatures))) }
+func (l *FileLog) still() error { return l.admit(Features(l.shared.Features())) }
 
 // settleFeatures makes the store say its features everywhere: a raise may have been cut, a
 // slot damaged, or the checkpoint lost. A recovery calls it when it has settled the log's end.
@@ -322,7 +324,7 @@ func readFeatures(fsys vfs.FS, dir string) (Features, error) {
 	}
 	defer f.Close()
 	var b [featuresSize]byte
-	n, err := readFull(f, b[:], 0)
+	n, err := past.ReadFull(f, b[:], 0)
 	if err != nil {
 		return 0, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // readGuess is how much of a frame is read at once: most are smaller.
@@ -21,10 +22,10 @@ func (l *FileLog) ReadAt(ctx context.Context, at LSN) (Entry, error) {
 		return e, nil
 	}
 	// Recycled or renamed under our handle, or damage: the spilled mark tells.
-	if isNoFrame(err) {
+	if past.IsNoFrame(err) {
 		if l.left(at) {
 			l.forgetFiles(l.geo.Number(at) + 1)
-			return Entry{}, &errs.TruncatedError{Oldest: l.shared.Load(wordSpilled)}
+			return Entry{}, &errs.TruncatedError{Oldest: l.shared.Spilled()}
 		}
 		// A segment that was archived and not recycled yet has a second copy.
 		if l.archived(l.geo.Number(at)) {
@@ -32,7 +33,7 @@ func (l *FileLog) ReadAt(ctx context.Context, at LSN) (Entry, error) {
 				return e, nil
 			}
 		}
-		return Entry{}, l.corruption(&errNoFrame{at: at, here: err})
+		return Entry{}, l.corruption(&past.NoFrameError{At: at, Here: err})
 	}
 	return Entry{}, err
 }
@@ -44,7 +45,7 @@ func (l *FileLog) readAt(at LSN) (Entry, error) {
 		return Entry{}, err
 	}
 	b := make([]byte, min(readGuess, l.geo.End(number)-at))
-	n, err := readFull(f, b, l.geo.Offset(at))
+	n, err := past.ReadFull(f, b, l.geo.Offset(at))
 	if err != nil {
 		return Entry{}, err
 	}
@@ -55,7 +56,7 @@ func (l *FileLog) readAt(at LSN) (Entry, error) {
 	if size := segment.HeaderSize + int(h.Length); size > n {
 		whole := make([]byte, size)
 		copy(whole, b[:n])
-		if m, err := readFull(f, whole[n:], l.geo.Offset(at)+int64(n)); err != nil || n+m < size {
+		if m, err := past.ReadFull(f, whole[n:], l.geo.Offset(at)+int64(n)); err != nil || n+m < size {
 			return Entry{}, errors.Join(segment.ErrPayload, err)
 		}
 		b = whole
@@ -64,7 +65,7 @@ func (l *FileLog) readAt(at LSN) (Entry, error) {
 	if _, _, err := h.Check(payload); err != nil {
 		return Entry{}, err
 	}
-	e := EntryIn(&h, payload)
+	e := past.EntryIn(&h, payload)
 	e.Key = strings.Clone(e.Key)
 	return e, nil
 }
@@ -76,25 +77,25 @@ func (l *FileLog) readAt(at LSN) (Entry, error) {
 func (l *FileLog) Scan(ctx context.Context, from LSN) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		to := l.Durable()
-		w := walker{geo: l.geo, open: l.segment, at: Mark{LSN: from}}
-		for w.at.LSN < to {
+		w := past.NewWalker(l.geo, l.source, Mark{LSN: from})
+		for w.At.LSN < to {
 			if err := ctx.Err(); err != nil {
 				yield(Entry{}, err)
 				return
 			}
-			h, payload, err := w.next(to)
+			h, payload, err := w.Next(to)
 			if err != nil {
-				var none *errNoFrame
+				var none *past.NoFrameError
 				if errors.As(err, &none) {
 					err = l.missing(none)
 				}
 				yield(Entry{}, err)
 				return
 			}
-			if h.Kind < kindUser {
+			if h.Kind < past.KindUser {
 				continue
 			}
-			e := entryOf(&h, payload)
+			e := past.EntryOf(&h, payload)
 			if !yield(e, nil) {
 				return
 			}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // Reader reads entries by position, as FileLog.ReadAt does, for one goroutine that requests them in
@@ -51,7 +52,7 @@ func (r *Reader) buffered(at LSN) (Entry, bool) {
 	if _, _, err := h.Check(payload); err != nil {
 		return Entry{}, false
 	}
-	e := EntryIn(&h, payload)
+	e := past.EntryIn(&h, payload)
 	e.Key = strings.Clone(e.Key)
 	return e, true
 }
@@ -79,7 +80,7 @@ func (r *Reader) fill(at LSN) bool {
 	if cap(r.buf) < int(to-at) {
 		r.buf = make([]byte, r.step)
 	}
-	n, err := readFull(f, r.buf[:to-at], r.l.geo.Offset(at))
+	n, err := past.ReadFull(f, r.buf[:to-at], r.l.geo.Offset(at))
 	r.buf = r.buf[:n]
 	return err == nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // set is a clock that a test sets.
@@ -41,7 +42,7 @@ const decade = 10 * 365 * 24 * time.Hour
 // history reads everything that the log has, by its key.
 func history(t testing.TB, l *FileLog) (list []Entry) {
 	t.Helper()
-	for e, err := range l.History(context.Background(), 0) {
+	for e, err := range l.Past().Entries(context.Background(), Mark{LSN: 0}, l.Durable()) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -182,7 +183,7 @@ func TestReadingsBesideOlder(t *testing.T) {
 	l, _ := open(t, dir, clocked(clock))
 	mustAppend(t, l, put("mahead", "1"))
 	other, _ := open(t, dir, clocked(clock))
-	l.shared.unsay(other.slot) // it says nothing: it is from before features
+	l.shared.Unsay(other.slot) // it says nothing: it is from before features
 	clock.to(right)
 	began := time.Now()
 	b := put("mk", "1")
@@ -297,7 +298,7 @@ func TestReadingsForged(t *testing.T) {
 		if err != nil || string(key) != "mk" || string(value) != "value" {
 			t.Fatal(key, value, err)
 		}
-		if e := EntryIn(&h, b[segment.HeaderSize:][:h.Length]); e.Reading.UnixMicro() != c.want || e.Time.UnixMicro() != frame {
+		if e := past.EntryIn(&h, b[segment.HeaderSize:][:h.Length]); e.Reading.UnixMicro() != c.want || e.Time.UnixMicro() != frame {
 			t.Errorf("reading %d is %d, want %d", c.reading, e.Reading.UnixMicro(), c.want)
 		}
 	}
@@ -308,7 +309,7 @@ func TestReadingsForged(t *testing.T) {
 	} {
 		h := segment.Header{Kind: 16, Flags: segment.FlagFields, LSN: geo.Start(1) + segment.StartSize, Time: frame}
 		b := geo.AppendFrame(nil, &h, "mk", []byte(fields))
-		if e := EntryIn(&h, b[segment.HeaderSize:][:h.Length]); string(e.Value) != value || !e.Reading.Equal(right) {
+		if e := past.EntryIn(&h, b[segment.HeaderSize:][:h.Length]); string(e.Value) != value || !e.Reading.Equal(right) {
 			t.Errorf("%q: value %q, reading %s", fields, e.Value, e.Reading)
 		}
 	}
@@ -336,7 +337,7 @@ func TestReadingsSinceCut(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	oldest, _, whole, err := l.Past().oldest(l.Durable())
+	oldest, _, whole, err := l.Past().Oldest(l.Durable())
 	if err != nil || whole {
 		t.Fatal(err, whole)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/wal/page"
 )
 
 // A read-only handle attaches to nothing and changes nothing. Where the shared
@@ -27,8 +28,8 @@ func (l *FileLog) openReadOnly(ctx context.Context) error {
 	if err := l.strays(); err != nil {
 		return err
 	}
-	if l.mapPage() && l.shared.valid(l.host) && l.shared.Load(wordPoison) != poisonDamaged {
-		l.generation.Store(l.shared.generation())
+	if l.mapPage() && l.shared.Valid(l.host) && l.shared.Poison() != page.Damaged {
+		l.generation.Store(l.shared.Generation())
 		err := l.follow(ctx)
 		if !errors.Is(err, errs.ErrCorrupt) {
 			return err
@@ -43,17 +44,18 @@ func (l *FileLog) mapPage() bool {
 	if l.report.Linked != nil {
 		return false
 	}
-	if l.shared.Shared == nil {
-		p, err := l.o.FS.OpenShared(l.o.wal("shared"), false, l.o.FileMode)
+	if !l.shared.Mapped() {
+		words, err := l.o.FS.OpenShared(l.o.wal("shared"), false, l.o.FileMode)
 		if err != nil {
 			return false
 		}
+		p := page.New(words)
 		info, err := l.o.FS.Stat(l.o.wal("shared"))
-		if err != nil || p.Load(wordInode) != info.Ino {
+		if err != nil || p.Inode() != info.Ino {
 			_ = p.Close() // a copy of another store's
 			return false
 		}
-		l.shared = page{p}
+		l.shared = p
 	}
 	return true
 }
@@ -78,8 +80,8 @@ func (l *FileLog) openPrivate(ctx context.Context) error {
 		return err
 	}
 	attested := max(c.Attested.LSN, l.unmarked)
-	if l.shared.Shared != nil && l.shared.ofBoot(l.host) {
-		attested = max(attested, l.shared.durable())
+	if l.shared.Mapped() && l.shared.OfBoot(l.host) {
+		attested = max(attested, l.shared.Durable())
 	}
 	end, damage, err := l.replay(ctx, attested, c.Attested)
 	if damage != nil {
@@ -97,22 +99,22 @@ const pageEvery = 50 * time.Millisecond
 // or whether there is one by now.
 func (l *FileLog) watchPage(ctx context.Context) error {
 	private := l.private.Load()
-	if !private && (l.stillOurs() == nil || l.shared.cut()) || l.Damage() != nil {
+	if !private && (l.stillOurs() == nil || l.shared.Cut()) || l.Damage() != nil {
 		return nil // of a page that was cut short, what is known still holds
 	}
 	l.state.mu.Lock()
 	defer l.state.mu.Unlock()
 	if private {
 		now := l.o.Clock()
-		if l.shared.Shared == nil && now.Sub(l.looked) < pageEvery && !now.Before(l.looked) {
+		if !l.shared.Mapped() && now.Sub(l.looked) < pageEvery && !now.Before(l.looked) {
 			return nil
 		}
 		l.looked = now
 	}
-	if !l.mapPage() || !l.shared.valid(l.host) {
+	if !l.mapPage() || !l.shared.Valid(l.host) {
 		return nil // being recovered, or nobody has: what is known still holds
 	}
-	l.generation.Store(l.shared.generation())
+	l.generation.Store(l.shared.Generation())
 	if err := l.restart(ctx); err != nil {
 		if private && errors.Is(err, errs.ErrCorrupt) {
 			return nil // what made this handle private in the first place
@@ -120,6 +122,6 @@ func (l *FileLog) watchPage(ctx context.Context) error {
 		return err
 	}
 	l.private.Store(false)
-	durable := l.shared.durable()
+	durable := l.shared.Durable()
 	return l.advance(ctx, durable, durable)
 }

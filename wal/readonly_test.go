@@ -73,15 +73,15 @@ func TestReadOnlyReadsWhatIsDurable(t *testing.T) {
 	if _, err := l.write(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
-	if err := ro.CatchUp(t.Context()); err != nil || ro.Applied() != l.Durable() || ro.shared.tail() == l.Durable() {
-		t.Fatal(err, ro.Applied(), ro.shared.tail())
+	if err := ro.CatchUp(t.Context()); err != nil || ro.Applied() != l.Durable() || ro.shared.Tail() == l.Durable() {
+		t.Fatal(err, ro.Applied(), ro.shared.Tail())
 	}
-	if w := &ro.state.w; w.base+uint64(w.have) > l.Durable() {
-		t.Errorf("has read up to %d, durable is %d", w.base+uint64(w.have), l.Durable())
+	if w := &ro.state.w; w.ReadTo() > l.Durable() {
+		t.Errorf("has read up to %d, durable is %d", w.ReadTo(), l.Durable())
 	}
 	l.settle(t.Context(), r)
 	l.q.pass()
-	if err := ro.CatchUp(t.Context()); err != nil || ro.Applied() != l.shared.tail() {
-		t.Error(err, ro.Applied(), l.shared.tail())
+	if err := ro.CatchUp(t.Context()); err != nil || ro.Applied() != l.shared.Tail() {
+		t.Error(err, ro.Applied(), l.shared.Tail())
 	}
 }

@@ -10,8 +10,9 @@ import (
 	"sort"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal/page"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // recover reads the log's end when nobody is attached; open.lock is held, and
@@ -80,7 +81,7 @@ func (l *FileLog) recover(ctx context.Context) error {
 		// The end is where the checkpoint attests it: it was synced before that was
 		// written, there is nothing behind it, and nothing to write down. A checkpoint
 		// that whence made of the segments attests nothing yet.
-		return l.publish(end, c, poisonNone)
+		return l.publish(end, c, page.Healthy)
 	}
 	if err := l.settleEnd(ctx, c.Attested, end); err != nil {
 		return err
@@ -90,7 +91,7 @@ func (l *FileLog) recover(ctx context.Context) error {
 		return err
 	}
 	l.o.Event(Event{Kind: EventRecovered, LSN: end.LSN, Bytes: l.report.Bytes})
-	return l.publish(end, c, poisonNone)
+	return l.publish(end, c, page.Healthy)
 }
 
 // agrees asks whether the views are of this log.
@@ -199,26 +200,26 @@ func (l *FileLog) bySegments(segments []found) (Checkpoint, bool, error) {
 func (l *FileLog) unreadable(last uint64) (most LSN, err error) {
 	for n := last + 1; ; n++ {
 		f, err := l.segment(n)
-		if errors.Is(err, errNoSegment) {
+		if errors.Is(err, past.ErrNoSegment) {
 			return most, nil
 		}
 		if err != nil {
 			return most, err
 		}
-		_, _, err = readStart(f)
+		_, _, err = past.ReadStart(f)
 		if err == nil || errors.Is(err, segment.ErrEnd) {
 			return most, nil
 		}
-		if !isNoFrame(err) {
+		if !past.IsNoFrame(err) {
 			return most, err
 		}
 		most = l.geo.Start(n) + segment.StartSize
 		var b [segment.HeaderSize]byte
 		for at, end := l.geo.Start(n), l.geo.End(n); ; at += 8 {
-			if at, err = nextHeader(l.geo, f, n, at, end); err != nil || at >= end {
+			if at, err = past.NextHeader(l.geo, f, n, at, end); err != nil || at >= end {
 				break
 			}
-			k, rerr := readFull(f, b[:], l.geo.Offset(at))
+			k, rerr := past.ReadFull(f, b[:], l.geo.Offset(at))
 			if rerr != nil {
 				return most, rerr
 			}
@@ -259,70 +260,58 @@ func (b before) sound(geo segment.Geometry) bool {
 // was another folder's as well, whose home it names.
 func (l *FileLog) takePage() error {
 	name := l.o.wal("shared")
-	if l.shared.Shared == nil {
+	if !l.shared.Mapped() {
 		p, err := l.o.FS.OpenShared(name, true, l.o.FileMode)
 		if err != nil {
 			return l.ioError("making", name, err)
 		}
-		l.shared = page{p}
+		l.shared = page.New(p)
 	}
 	info, err := l.o.FS.Stat(name)
 	if err != nil {
 		return l.ioError("looking at", name, err)
 	}
 	p := l.shared
-	home := p.Load(wordHome)
-	if p.ofBoot(l.host) && p.Load(wordInode) == info.Ino && (home == 0 || home == l.home) {
-		l.was = before{p.durable(), p.tail(), p.Load(wordFlushed), p.Load(wordSpilled)}
+	home := p.Home()
+	if p.OfBoot(l.host) && p.Inode() == info.Ino && (home == 0 || home == l.home) {
+		l.was = before{p.Durable(), p.Tail(), p.Flushed(), p.Spilled()}
 	}
-	l.generation.Store(max(p.generation()+1, uint64(l.o.Clock().UnixMicro())))
-	p.Store(wordRecovered, 0)
-	sameBoot := p.ofBoot(l.host)
-	for w := range vfs.Words {
-		switch w {
-		case wordHolders + roleOpen, wordMagic, wordBoot0, wordBoot1, wordInode, wordHome, wordDurable, wordFlushed, wordSpilled:
-		case wordTicks, wordTicksAt:
-			if !sameBoot {
-				p.Store(w, 0)
-			}
-		default:
-			p.Store(w, 0)
-		}
-	}
-	p.Store(wordDurable, l.was.durable)
-	p.Store(wordFlushed, l.was.flushed)
-	p.Store(wordSpilled, l.was.spilled)
-	p.Store(wordInode, info.Ino)
-	p.Store(wordHome, l.home)
+	l.generation.Store(max(p.Generation()+1, uint64(l.o.Clock().UnixMicro())))
+	p.SetGeneration(0)
+	sameBoot := p.OfBoot(l.host)
+	p.Clear(sameBoot)
+	p.SetDurable(l.was.durable)
+	p.SetFlushed(l.was.flushed)
+	p.SetSpilled(l.was.spilled)
+	p.SetInode(info.Ino)
+	p.SetHome(l.home)
 	return nil
 }
 
 // publish sets the marks and, last, the generation. Before that the features of the store are
 // durable wherever they are stored.
-func (l *FileLog) publish(end Mark, c Checkpoint, poison uint64) error {
+func (l *FileLog) publish(end Mark, c Checkpoint, poison page.Poison) error {
 	if err := l.settleFeatures(c); err != nil {
 		return err
 	}
 	p := l.shared
-	p.Store(wordMagic, sharedMagic)
-	p.Store(wordBoot0, l.host.Boot[0])
-	p.Store(wordBoot1, l.host.Boot[1])
-	p.Store(wordTail, end.LSN)
-	p.Store(wordDurable, end.LSN)
-	p.Store(wordFlushed, c.Flushed.LSN)
-	p.Store(wordSpilled, c.Spilled.LSN)
-	p.Store(wordPoison, poison)
-	p.Store(wordFeatures, uint64(l.required))
-	p.raise(wordSequence, c.Sequence)
+	p.SetBoot(l.host.Boot)
+	p.SetTail(end.LSN)
+	p.SetDurable(end.LSN)
+	p.SetFlushed(c.Flushed.LSN)
+	p.SetSpilled(c.Spilled.LSN)
+	p.SetPoison(poison)
+	p.SetFeatures(uint64(l.required))
+	p.RaiseSequence(c.Sequence)
 	if !l.report.Clean {
-		p.Store(wordDistrust, 1)
+		p.SetDistrusted(true)
 	}
 	if f, err := l.segment(l.geo.Number(end.LSN - 1)); err == nil {
 		if info, err := f.Stat(); err == nil {
-			p.Store(wordPrepared, l.geo.Start(l.geo.Number(end.LSN-1))+min(uint64(info.Size), l.geo.Size))
+			p.SetPrepared(l.geo.Start(l.geo.Number(end.LSN-1)) + min(uint64(info.Size), l.geo.Size))
 		}
 	}
-	p.Store(wordRecovered, l.generation.Load())
+	p.SetGeneration(l.generation.Load())
 	return nil
 }
 
@@ -353,10 +342,10 @@ func (l *FileLog) list() (all []found, broken *errs.CorruptionError, err error) 
 		if err != nil {
 			return nil, nil, err
 		}
-		s, h, err := readStart(f)
+		s, h, err := past.ReadStart(f)
 		switch {
 		case err == nil && s.Number == number:
-			all = append(all, found{s, Mark{h.End(), h.Sum}})
+			all = append(all, found{s, Mark{LSN: h.End(), Sum: h.Sum}})
 		case err == nil || errors.Is(err, segment.ErrHeader) || errors.Is(err, segment.ErrPayload):
 			broken = &errs.CorruptionError{Path: "wal/" + name, Segment: number, Err: fmt.Errorf("the file does not begin as a segment: %w", errors.Join(err, segment.ErrHeader))}
 		case !errors.Is(err, segment.ErrEnd):
@@ -391,7 +380,7 @@ func (l *FileLog) openDamaged(c Checkpoint, end Mark, attested LSN, damage *errs
 		return err
 	}
 	c.Flushed.LSN = min(c.Flushed.LSN, end.LSN)
-	return l.publish(end, c, poisonDamaged)
+	return l.publish(end, c, page.Damaged)
 }
 
 // settleEnd makes the end durable: puts a torn tail aside, writes what is above
@@ -430,7 +419,7 @@ func (l *FileLog) settleEnd(ctx context.Context, attested, end Mark) error {
 			continue
 		}
 		f, err := l.segment(n)
-		if errors.Is(err, errNoSegment) && n < number {
+		if errors.Is(err, past.ErrNoSegment) && n < number {
 			continue
 		}
 		if err == nil {
@@ -448,13 +437,13 @@ func (l *FileLog) settleEnd(ctx context.Context, attested, end Mark) error {
 func (l *FileLog) dropBehind(number uint64) error {
 	for n := number + 1; ; n++ {
 		f, err := l.segment(n)
-		if errors.Is(err, errNoSegment) {
+		if errors.Is(err, past.ErrNoSegment) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		if _, _, err := readStart(f); errors.Is(err, segment.ErrEnd) {
+		if _, _, err := past.ReadStart(f); errors.Is(err, segment.ErrEnd) {
 			continue
 		}
 		if _, err := f.WriteAt(make([]byte, 4096), 0); err != nil {
@@ -529,7 +518,7 @@ func (l *FileLog) create(ctx context.Context, gone bool) error {
 	}
 	h := segment.Header{Nonce: l.o.Nonce(), Time: l.now()}
 	b := segment.AppendStart(nil, segment.Start{Geometry: l.geo, Number: number}, &h)
-	end := Mark{h.End(), h.Sum}
+	end := Mark{LSN: h.End(), Sum: h.Sum}
 	if err := l.startSegment(number, append(b, make([]byte, segment.HeaderSize)...)); err != nil {
 		return err
 	}
@@ -543,7 +532,7 @@ func (l *FileLog) create(ctx context.Context, gone bool) error {
 	if err := l.begin(ctx, end, Start{Alone: true, Gone: l.report.Gone}); err != nil {
 		return err
 	}
-	l.state.w.linked = true
+	l.state.w.Linked = true
 	l.report.Created, l.report.Clean, l.report.Flushed = true, true, end.LSN
-	return l.publish(end, c, poisonNone)
+	return l.publish(end, c, page.Healthy)
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal/page"
 )
 
 func flip(t *testing.T, path string, at int64) {
@@ -543,7 +544,7 @@ func TestRegressPrivateRace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Store(wordBoot0, 1)
+	page.New(p).SetBoot([2]uint64{1, l.host.Boot[1]})
 	p.Close()
 	ro, _ := open(t, dir, func(o *Options) { o.ReadOnly = true })
 	defer ro.Close()

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // freer remembers what may go. A segment goes one call after it was released,
@@ -44,7 +45,7 @@ func (l *FileLog) Forget(held *Held, holder string, below LSN) error {
 		lowest = min(lowest, at)
 	}
 	ripe := min(l.free.ripe, lowest)
-	l.free.ripe = min(lowest, l.shared.Load(wordSpilled))
+	l.free.ripe = min(lowest, l.shared.Spilled())
 	l.free.mu.Unlock()
 	if ripe == 0 {
 		return nil
@@ -101,11 +102,6 @@ func (l *FileLog) numbers() (list []uint64, err error) {
 	return list, nil
 }
 
-// spares is how many segments are kept ready behind the tail's. The next is
-// prepared before one is released (see prepareNext), so one more makes sure that
-// a store which is written to goes round without new files.
-const spares = 2
-
 // recycle gives a segment's file the number of the next one that will be
 // needed, or removes it. Its first block is zeroed and synced before the rename,
 // so under the new number there is no start; the frames behind it fail their seed. A process that
@@ -116,12 +112,12 @@ func (l *FileLog) recycle(number uint64) error {
 	if err != nil {
 		return err
 	}
-	if l.shared.tail() == 0 { // another program has written over the page, or another process recovers
+	if l.shared.Tail() == 0 { // another program has written over the page, or another process recovers
 		return l.older()
 	}
-	tail := l.geo.Number(l.shared.tail() - 1)
+	tail := l.geo.Number(l.shared.Tail() - 1)
 	next := tail + 1
-	for next <= tail+spares {
+	for next <= tail+past.Spares {
 		if _, err = l.o.FS.Stat(l.o.wal(segment.Name(next))); err != nil {
 			break
 		}

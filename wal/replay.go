@@ -7,19 +7,20 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // replay follows and applies the frames to the end of the log and decides what
 // an end is: below what was durable it is damage.
 func (l *FileLog) replay(ctx context.Context, attested LSN, chain Mark) (Mark, *errs.CorruptionError, error) {
 	s := &l.state
-	end := s.w.at // behind the last whole batch
-	passed := s.w.at.LSN >= chain.LSN
-	wrong := s.w.at.LSN == chain.LSN && chain.Sum != 0 && s.w.at.Sum != chain.Sum
-	var none *errNoFrame
+	end := s.w.At // behind the last whole batch
+	passed := s.w.At.LSN >= chain.LSN
+	wrong := s.w.At.LSN == chain.LSN && chain.Sum != 0 && s.w.At.Sum != chain.Sum
+	var none *past.NoFrameError
 	for none == nil && !wrong {
-		for n := 0; n == 0 || s.w.buffered(); n++ {
-			h, payload, err := s.w.next(1 << 63)
+		for n := 0; n == 0 || s.w.Buffered(); n++ {
+			h, payload, err := s.w.Next(1 << 63)
 			if errors.As(err, &none) {
 				break
 			}
@@ -29,17 +30,17 @@ func (l *FileLog) replay(ctx context.Context, attested LSN, chain Mark) (Mark, *
 			if !passed && h.End() >= chain.LSN {
 				passed = true
 				if wrong = chain.Sum != 0 && (h.End() != chain.LSN || h.Sum != chain.Sum); wrong {
-					none = &errNoFrame{at: h.LSN, here: errors.New("not the frame that the checkpoint attests here")}
+					none = &past.NoFrameError{At: h.LSN, Here: errors.New("not the frame that the checkpoint attests here")}
 					break
 				}
 			}
 			l.push(&h, payload)
 			l.report.Bytes += int64(h.Size())
-			if h.Kind >= kindUser {
+			if h.Kind >= past.KindUser {
 				l.report.Replayed++
 			}
 			if !h.More() {
-				end = s.w.at
+				end = s.w.At
 			}
 		}
 		if err := l.applyTo(end.LSN); err != nil {
@@ -51,17 +52,18 @@ func (l *FileLog) replay(ctx context.Context, attested LSN, chain Mark) (Mark, *
 		}
 	}
 	if wrong && none == nil {
-		none = &errNoFrame{at: s.w.at.LSN, here: errors.New("the checkpoint's marks contradict each other")}
+		none = &past.NoFrameError{At: s.w.At.LSN, Here: errors.New("the checkpoint's marks contradict each other")}
 	}
 	// What is left is the beginning of a batch without its end.
 	s.drop(len(s.ahead))
 	if s.lastEntry >= end.LSN {
 		s.lastEntry = end.LSN - 1 // there may be one anywhere before
 	}
-	s.w = walker{geo: l.geo, open: l.segment, at: end, linked: true}
+	s.w = past.NewWalker(l.geo, l.source, end)
+	s.w.Linked = true
 	s.forgetPending()
 	behind := wrong || end.LSN < attested
-	if _, err := l.segment(l.geo.Number(end.LSN - 1)); errors.Is(err, errNoSegment) {
+	if _, err := l.segment(l.geo.Number(end.LSN - 1)); errors.Is(err, past.ErrNoSegment) {
 		behind = true // the checkpoint's marks lie where there is no log
 	} else if err != nil {
 		return end, nil, err
@@ -70,19 +72,19 @@ func (l *FileLog) replay(ctx context.Context, attested LSN, chain Mark) (Mark, *
 	// there behind a bad place would have moved the tail first.
 	if !behind && (l.was.tail == 0 || end.LSN < l.was.tail) {
 		var err error
-		if behind, err = l.attestedBehind(none.at); err != nil {
+		if behind, err = l.attestedBehind(none.At); err != nil {
 			return end, nil, err // not read is not torn
 		}
 	}
 	if behind {
 		c := l.corruption(none)
-		l.o.Logger.Error("the log is damaged", "at", none.at, "err", none)
-		l.o.Event(Event{Kind: EventCorruption, Path: c.Path, LSN: none.at, Err: c})
+		l.o.Logger.Error("the log is damaged", "at", none.At, "err", none)
+		l.o.Event(Event{Kind: EventCorruption, Path: c.Path, LSN: none.At, Err: c})
 		return end, c, nil
 	}
 	l.report.TornTail = nil
-	if !errors.Is(none.here, segment.ErrEnd) || none.at != end.LSN {
-		l.report.TornTail = &TornTail{At: end.LSN, Err: none.here}
+	if !errors.Is(none.Here, segment.ErrEnd) || none.At != end.LSN {
+		l.report.TornTail = &TornTail{At: end.LSN, Err: none.Here}
 	}
 	return end, nil, nil
 }
@@ -118,9 +120,9 @@ func (l *FileLog) attests(number uint64, from, bad LSN) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	buf := make([]byte, min(walkChunk, l.geo.Size)+segment.HeaderSize)
-	for at := (from + 7) &^ 7; at < l.geo.End(number); at += walkChunk {
-		n, err := readFull(f, buf, int64(at-l.geo.Start(number)))
+	buf := make([]byte, min(past.Chunk, l.geo.Size)+segment.HeaderSize)
+	for at := (from + 7) &^ 7; at < l.geo.End(number); at += past.Chunk {
+		n, err := past.ReadFull(f, buf, int64(at-l.geo.Start(number)))
 		if err != nil {
 			return false, err
 		}

@@ -63,11 +63,11 @@ func TestFrom(t *testing.T) {
 	if err := os.Remove(copyPath(dir, 4)); err != nil {
 		t.Fatal(err)
 	}
-	oldest, _, _, err := l.Past().oldest(l.Durable())
+	oldest, _, _, err := l.Past().Oldest(l.Durable())
 	if err != nil || l.geo.Number(oldest) != 5 {
 		t.Fatal(oldest, err)
 	}
-	s, _, err := l.Past().start(5)
+	s, _, err := l.Past().Start(5)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestSince(t *testing.T) {
 	if err := os.Remove(copyPath(dir, 2)); err != nil {
 		t.Fatal(err)
 	}
-	oldest, _, _, err := l.Past().oldest(l.Durable())
+	oldest, _, _, err := l.Past().Oldest(l.Durable())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,8 +10,8 @@ import (
 // written out ahead of the tail, and the reserve behind it.
 func (l *FileLog) noSpace(err error) error {
 	full := vfs.Full(l.o.FS, l.o.walDir(), fmt.Errorf("%w (deletes still work; puts work again as soon as there is space)", err))
-	if l.geo.Size > 0 && l.shared.Shared != nil {
-		full.Need = int64(l.step(l.shared.tail()) + l.reserve())
+	if l.geo.Size > 0 && l.shared.Mapped() {
+		full.Need = int64(l.step(l.shared.Tail()) + l.reserve())
 	}
 	return full
 }

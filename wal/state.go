@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // state is how far this process has read and applied the log. Entries between
@@ -18,7 +17,7 @@ import (
 // look at them.
 type state struct {
 	mu        sync.Mutex
-	w         walker // w.at is how far we have read
+	w         past.Walker // w.At is how far we have read
 	applied   Mark
 	appliedAt atomic.Uint64
 	from      atomic.Uint64 // the mark at which this process began to apply
@@ -37,14 +36,9 @@ type state struct {
 // Commit times become the mtimes of files, and file systems know none behind 2446. So no
 // clock gives a moment behind the start of 2300, and what a frame or a checkpoint says
 // behind that of 2399 is not believed, or the next commit would be later still.
-const (
-	mostClock = 10413792000_000000 // microseconds since 1970
-	mostTime  = 13537929600_000000
-)
+const mostClock = 10413792000_000000 // microseconds since 1970
 
 func (l *FileLog) now() int64 { return min(l.o.Clock().UnixMicro(), mostClock) }
-
-const kindUser = 16 // kinds below are the log's own
 
 // CatchUp applies everything that is durable by now.
 func (l *FileLog) CatchUp(ctx context.Context) error {
@@ -56,7 +50,7 @@ func (l *FileLog) CatchUp(ctx context.Context) error {
 			return err
 		}
 	}
-	durable := l.shared.durable()
+	durable := l.shared.Durable()
 	if l.state.appliedAt.Load() >= durable || l.place.left.Load() {
 		return nil
 	}
@@ -82,7 +76,7 @@ func (l *FileLog) advance(ctx context.Context, read, durable LSN) error {
 		if err = l.restart(ctx); err != nil {
 			continue
 		}
-		durable = l.shared.durable()
+		durable = l.shared.Durable()
 		err = l.readTo(max(read, durable), durable)
 	}
 	return err
@@ -95,13 +89,13 @@ func (l *FileLog) readTo(limit, durable LSN) error {
 		return err // what could not be applied before comes first, and nothing piles up behind it
 	}
 	if !l.o.ReadOnly { // as long as one is attached what is written stays as it is
-		s.w.ahead = l.shared.tail() // one read for this and the next time
+		s.w.Ahead = l.shared.Tail() // one read for this and the next time
 	}
-	for s.w.at.LSN < limit {
+	for s.w.At.LSN < limit {
 		// One buffer full at a time: the payloads lie in it.
-		for n := 0; s.w.at.LSN < limit && (n == 0 || s.w.buffered()); n++ {
-			h, payload, err := s.w.next(limit)
-			var none *errNoFrame
+		for n := 0; s.w.At.LSN < limit && (n == 0 || s.w.Buffered()); n++ {
+			h, payload, err := s.w.Next(limit)
+			var none *past.NoFrameError
 			if errors.As(err, &none) {
 				return l.missing(none)
 			}
@@ -121,37 +115,16 @@ func (l *FileLog) readTo(limit, durable LSN) error {
 
 // push appends a frame that was read to ahead.
 func (l *FileLog) push(h *segment.Header, payload []byte) {
-	l.state.push(EntryIn(h, payload), Mark{h.End(), h.Sum})
-}
-
-// EntryIn returns the entry of a frame whose payload was checked. Key and value alias the payload.
-func EntryIn(h *segment.Header, payload []byte) Entry {
-	key, value, fields := h.Split(payload)
-	at := time.UnixMicro(h.Time).UTC()
-	reading := at
-	if fields.Reading != h.Time {
-		reading = time.UnixMicro(fields.Reading).UTC()
-	}
-	return Entry{
-		LSN: h.LSN, Time: at, Reading: reading, Key: unsafeString(key), Kind: h.Kind,
-		Delete: h.Flags&segment.FlagDelete != 0, More: h.More(), Size: h.Size(), Inflated: h.Inflated, Value: value[:len(value):len(value)],
-	}
-}
-
-// entryOf is EntryIn with a key and a value of its own.
-func entryOf(h *segment.Header, payload []byte) Entry {
-	e := EntryIn(h, payload)
-	e.Key, e.Value = strings.Clone(e.Key), append([]byte(nil), e.Value...)
-	return e
+	l.state.push(past.EntryIn(h, payload), Mark{LSN: h.End(), Sum: h.Sum})
 }
 
 func (s *state) push(e Entry, end Mark) {
 	s.ahead = append(s.ahead, e)
 	s.marks = append(s.marks, end)
-	if at := e.Time.UnixMicro(); at <= mostTime {
+	if at := e.Time.UnixMicro(); at <= past.MostTime {
 		s.lastTime = max(s.lastTime, at)
 	}
-	if e.Kind >= kindUser {
+	if e.Kind >= past.KindUser {
 		s.lastEntry = e.LSN
 	}
 }
@@ -173,7 +146,7 @@ func (l *FileLog) applyTo(durable LSN) error {
 	}
 	for from := 0; from < n; {
 		to := from
-		for to < n && s.ahead[to].Kind >= kindUser {
+		for to < n && s.ahead[to].Kind >= past.KindUser {
 			to++
 		}
 		if to > from {
@@ -181,7 +154,7 @@ func (l *FileLog) applyTo(durable LSN) error {
 				return err
 			}
 		}
-		for to < n && s.ahead[to].Kind < kindUser {
+		for to < n && s.ahead[to].Kind < past.KindUser {
 			to++
 		}
 		from = to
@@ -234,7 +207,7 @@ func (s *state) own(of func(*Entry) effects) {
 // await lays an entry over what is applied, for preconditions: over its key and
 // over those that it counts for as well.
 func (s *state) await(e *Entry, b effects) {
-	if e.Kind < kindUser {
+	if e.Kind < past.KindUser {
 		return
 	}
 	s.pending[e.Key] = e.LSN
@@ -270,9 +243,9 @@ func (l *FileLog) current(p Precondition) (at, gone LSN, waits bool, err error) 
 
 // missing judges a place within the log where no frame is: this process was
 // left behind by the log's release, or the log is damaged.
-func (l *FileLog) missing(none *errNoFrame) error {
-	if l.left(none.at) {
-		return &errs.TruncatedError{Oldest: l.shared.Load(wordSpilled)}
+func (l *FileLog) missing(none *past.NoFrameError) error {
+	if l.left(none.At) {
+		return &errs.TruncatedError{Oldest: l.shared.Spilled()}
 	}
 	return l.corruption(none)
 }
@@ -282,20 +255,20 @@ func (l *FileLog) left(at LSN) bool {
 	if l.private.Load() {
 		return false
 	}
-	return at < l.shared.Load(wordSpilled) || l.stillOurs() != nil
+	return at < l.shared.Spilled() || l.stillOurs() != nil
 }
 
-func (l *FileLog) corruption(none *errNoFrame) *errs.CorruptionError {
-	number := l.geo.Number(none.at)
+func (l *FileLog) corruption(none *past.NoFrameError) *errs.CorruptionError {
+	number := l.geo.Number(none.At)
 	return &errs.CorruptionError{
-		Path: "wal/" + segment.Name(number), Segment: number, Offset: l.geo.Offset(none.at), LSN: none.at, Err: none,
+		Path: "wal/" + segment.Name(number), Segment: number, Offset: l.geo.Offset(none.At), LSN: none.At, Err: none,
 	}
 }
 
 // restart begins again from the newest views, after this process has lost its
 // place in the log; mu is held.
 func (l *FileLog) restart(ctx context.Context) error {
-	l.forgetFiles(l.geo.Number(l.shared.Load(wordSpilled)))
+	l.forgetFiles(l.geo.Number(l.shared.Spilled()))
 	c, err := readCheckpoint(l.o.FS, l.o.Dir)
 	if err != nil {
 		return fmt.Errorf("starting again behind the log's release: %w", err)
@@ -315,7 +288,7 @@ func (l *FileLog) firstMark(at LSN) bool {
 	if err != nil {
 		return false
 	}
-	s, _, err := readStart(f)
+	s, _, err := past.ReadStart(f)
 	return err == nil && s.PrevEnd == 0
 }
 
@@ -327,7 +300,10 @@ func (l *FileLog) begin(ctx context.Context, spilled Mark, start Start) error {
 		return err
 	}
 	s := &l.state
-	s.w = walker{geo: l.geo, open: l.segment, at: spilled, linked: true, buf: s.w.buf[:0]}
+	w := past.NewWalker(l.geo, l.source, spilled)
+	w.Linked = true
+	w.Reuse(&s.w)
+	s.w = w
 	s.applied = spilled
 	s.from.Store(spilled.LSN)
 	s.appliedAt.Store(spilled.LSN)

@@ -9,6 +9,8 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal/page"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // After a sync that failed, the kernel marks the pages clean although they were
@@ -33,19 +35,19 @@ const slowSync = time.Second
 func (l *FileLog) syncTo(ctx context.Context, end LSN) error {
 	pause := backoffFirst
 	began := l.o.Clock()
-	for l.shared.durable() < end {
+	for l.shared.Durable() < end {
 		select {
 		case l.syncing <- struct{}{}:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		if l.shared.durable() >= end {
+		if l.shared.Durable() >= end {
 			<-l.syncing
 			return nil
 		}
 		err := l.syncOnce(ctx, end)
 		<-l.syncing
-		if err == nil && l.shared.tail() < end {
+		if err == nil && l.shared.Tail() < end {
 			err = l.older() // it would never become durable
 		}
 		if err == nil {
@@ -64,7 +66,7 @@ func (l *FileLog) syncTo(ctx context.Context, end LSN) error {
 }
 
 func (l *FileLog) syncOnce(ctx context.Context, end LSN) error {
-	held, err := l.lockUnless(ctx, roleSync, vfs.ModeExclusive, func() bool { return l.shared.durable() >= end })
+	held, err := l.lockUnless(ctx, roleSync, vfs.ModeExclusive, func() bool { return l.shared.Durable() >= end })
 	if err != nil {
 		return err
 	}
@@ -72,7 +74,7 @@ func (l *FileLog) syncOnce(ctx context.Context, end LSN) error {
 		return l.lost()
 	}
 	defer l.unlock(roleSync)
-	if err := l.lost(); err != nil || l.shared.durable() >= end {
+	if err := l.lost(); err != nil || l.shared.Durable() >= end {
 		return err
 	}
 	return l.syncLocked()
@@ -80,19 +82,19 @@ func (l *FileLog) syncOnce(ctx context.Context, end LSN) error {
 
 // syncLocked makes durable what is written by now; sync.lock is held.
 func (l *FileLog) syncLocked() error {
-	from, to := l.shared.durable(), l.shared.tail()
+	from, to := l.shared.Durable(), l.shared.Tail()
 	open, err := l.toSync(from, to)
 	if vfs.IsUnopened(err) {
 		return err // nothing was tried, so nothing failed
 	}
-	if err == nil && l.shared.Load(wordSyncing) != 0 {
+	if err == nil && l.shared.Syncing() {
 		err = l.rewrite(from, to)
 	}
 	if err != nil {
-		l.shared.Store(wordPoison, poisonSync)
+		l.shared.SetPoison(page.SyncFailed)
 		return fmt.Errorf("%w: %w", errs.ErrSyncFailed, err)
 	}
-	l.shared.Store(wordSyncing, 1)
+	l.shared.SetSyncing(true)
 	for _, s := range open {
 		began := l.o.Clock()
 		err := s.file.Datasync()
@@ -101,17 +103,17 @@ func (l *FileLog) syncLocked() error {
 			l.o.Event(Event{Kind: EventSlowSync, Path: "wal/" + segment.Name(s.number), Took: took, Err: err})
 		}
 		if err != nil {
-			l.shared.Store(wordPoison, poisonSync)
+			l.shared.SetPoison(page.SyncFailed)
 			l.o.Logger.Error("sync failed", "segment", s.number, "err", err)
 			l.o.Event(Event{Kind: EventSyncFailed, Path: "wal/" + segment.Name(s.number), Err: err})
 			return fmt.Errorf("%w: %w", errs.ErrSyncFailed, err)
 		}
 	}
-	l.shared.raise(wordDurable, to)
-	l.shared.Store(wordSyncing, 0)
+	l.shared.RaiseDurable(to)
+	l.shared.SetSyncing(false)
 	l.wake()
-	if l.shared.Load(wordPoison) == poisonSync {
-		l.shared.Store(wordPoison, poisonNone)
+	if l.shared.Poison() == page.SyncFailed {
+		l.shared.SetPoison(page.Healthy)
 		l.o.Event(Event{Kind: EventSyncHealed, Path: "wal"})
 	}
 	return nil
@@ -128,7 +130,7 @@ func (l *FileLog) toSync(from, to LSN) ([]numbered, error) {
 	var list []numbered
 	for n := l.geo.Number(from); n <= l.geo.Number(to-1); n++ {
 		f, err := l.segment(n)
-		if errors.Is(err, errNoSegment) && n == l.geo.Number(from) && l.geo.Number(to-1) > n {
+		if errors.Is(err, past.ErrNoSegment) && n == l.geo.Number(from) && l.geo.Number(to-1) > n {
 			continue // durable stands at the end of a segment that has been released
 		}
 		if err != nil {
@@ -143,7 +145,7 @@ func (l *FileLog) toSync(from, to LSN) ([]numbered, error) {
 // may go on behind them meanwhile. Frames that lie side by side are one write:
 // of 64 MiB of small ones, the calls took longer than all the rest of a recovery.
 func (l *FileLog) rewrite(from, to LSN) error {
-	w := walker{geo: l.geo, open: l.segment, at: Mark{LSN: from}}
+	w := past.NewWalker(l.geo, l.source, Mark{LSN: from})
 	var run []byte
 	at := from // where run goes
 	write := func() error {
@@ -157,19 +159,19 @@ func (l *FileLog) rewrite(from, to LSN) error {
 		run = run[:0]
 		return err
 	}
-	for w.at.LSN < to {
-		n := w.at.LSN
-		h, payload, err := w.next(to)
+	for w.At.LSN < to {
+		n := w.At.LSN
+		h, payload, err := w.Next(to)
 		if err != nil {
 			return fmt.Errorf("%w: %w", errRewrite, err)
 		}
 		if l.geo.Number(h.LSN) != l.geo.Number(n) || h.Kind == segment.KindStart {
-			// The walker has moved on over a start frame, which it does not hand out.
+			// The past.Walker has moved on over a start frame, which it does not hand out.
 			if payload, err = l.startBytes(h.LSN); err != nil {
 				return fmt.Errorf("%w: %w", errRewrite, err)
 			}
 		}
-		if h.LSN != at+uint64(len(run)) || l.geo.Offset(h.LSN) == 0 || len(run) >= walkChunk {
+		if h.LSN != at+uint64(len(run)) || l.geo.Offset(h.LSN) == 0 || len(run) >= past.Chunk {
 			if err := write(); err != nil {
 				return err
 			}
@@ -187,7 +189,7 @@ func (l *FileLog) startBytes(at LSN) ([]byte, error) {
 		return nil, err
 	}
 	var b [segment.StartSize]byte
-	if _, err := readFull(f, b[:], 0); err != nil {
+	if _, err := past.ReadFull(f, b[:], 0); err != nil {
 		return nil, err
 	}
 	return b[segment.HeaderSize:], nil

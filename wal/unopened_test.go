@@ -45,7 +45,7 @@ func TestNoFilesLeftToSync(t *testing.T) {
 		_, err := l.Append(ctx, put("ma", "x"))
 		done <- err
 	}()
-	for end := l.shared.durable(); l.shared.tail() == end; {
+	for end := l.shared.Durable(); l.shared.Tail() == end; {
 		time.Sleep(time.Millisecond) // it is written, and waits for sync.lock
 	}
 	left.Store(3)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // What those who keep views of the log (files, index) write down here.
@@ -15,8 +16,8 @@ import (
 // Checkpoint reads the checkpoint that was written last.
 func (l *FileLog) Checkpoint() (Checkpoint, error) {
 	newest := uint64(0)
-	if l.shared.Shared != nil && !l.private.Load() {
-		newest = l.shared.Load(wordSequence)
+	if l.shared.Mapped() && !l.private.Load() {
+		newest = l.shared.Sequence()
 	}
 	c, err := readCheckpoint(l.o.FS, l.o.Dir)
 	if errors.Is(err, errSlot) && l.private.Load() { // nobody can write one: what was read is all there is
@@ -44,8 +45,8 @@ func (l *FileLog) SetCheckpoint(held *Held, flushed, spilled Mark, mtimes [Folde
 	if err := l.putCheckpoint(Checkpoint{Flushed: flushed, Spilled: spilled, Attested: attested, Mtimes: mtimes}); err != nil {
 		return err
 	}
-	l.shared.raise(wordFlushed, flushed.LSN)
-	l.shared.raise(wordSpilled, spilled.LSN)
+	l.shared.RaiseFlushed(flushed.LSN)
+	l.shared.RaiseSpilled(spilled.LSN)
 	return nil
 }
 
@@ -106,14 +107,14 @@ func (l *FileLog) putCheckpoint(c Checkpoint) error {
 func (l *FileLog) putAside(t *TornTail) error {
 	number := l.geo.Number(t.At)
 	f, err := l.segment(number)
-	if errors.Is(err, errNoSegment) {
+	if errors.Is(err, past.ErrNoSegment) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	b := make([]byte, min(tornKept, l.geo.End(number)-t.At))
-	n, err := readFull(f, b, l.geo.Offset(t.At))
+	n, err := past.ReadFull(f, b, l.geo.Offset(t.At))
 	if err != nil {
 		return err
 	}
@@ -137,13 +138,13 @@ const tornKept = 8<<20 + segment.HeaderSize
 // Distrusted reports that the log was recovered after an unclean end and that the files above
 // flushed have not been written again since: they may contain anything.
 func (l *FileLog) Distrusted() bool {
-	return l.shared.Shared != nil && l.shared.Load(wordDistrust) != 0
+	return l.shared.Mapped() && l.shared.Distrusted()
 }
 
 // Abandoned reports that a process died while it had flush.lock, and that Tidied has not been
 // called since.
 func (l *FileLog) Abandoned() bool {
-	return l.shared.Shared != nil && l.shared.Load(wordAbandon) != 0
+	return l.shared.Mapped() && l.shared.Abandoned()
 }
 
 // Tidied records that tmp/ was searched.
@@ -151,17 +152,17 @@ func (l *FileLog) Tidied(held *Held) error {
 	if err := held.proves(l); err != nil {
 		return err
 	}
-	l.shared.Store(wordAbandon, 0)
+	l.shared.SetAbandoned(false)
 	return nil
 }
 
 // Remade is how often, in this boot, the index was rebuilt in place of an existing one. A process
 // that finds another number than last time maps the current one, also when spilled has not moved.
 func (l *FileLog) Remade() uint64 {
-	if l.shared.Shared == nil {
+	if !l.shared.Mapped() {
 		return 0
 	}
-	return l.shared.Load(wordRemade)
+	return l.shared.IndexRebuilds()
 }
 
 // SayRemade records that the index was rebuilt, once the new one is in its place.
@@ -169,7 +170,7 @@ func (l *FileLog) SayRemade(held *Held) error {
 	if err := held.proves(l); err != nil {
 		return err
 	}
-	l.shared.raise(wordRemade, l.shared.Load(wordRemade)+1)
+	l.shared.AddIndexRebuild()
 	return nil
 }
 
@@ -179,16 +180,16 @@ func (l *FileLog) SetRest(held *Held, until int64) error {
 	if err := held.proves(l); err != nil {
 		return err
 	}
-	l.shared.Store(wordRest, uint64(until))
+	l.shared.SetRest(uint64(until))
 	return nil
 }
 
 // Rest is the last value of SetRest, 0 if there is none.
 func (l *FileLog) Rest() int64 {
-	if l.shared.Shared == nil {
+	if !l.shared.Mapped() {
 		return 0
 	}
-	return int64(l.shared.Load(wordRest))
+	return int64(l.shared.Rest())
 }
 
 // Trust records that these files have been written again.
@@ -196,7 +197,7 @@ func (l *FileLog) Trust(held *Held) error {
 	if err := held.proves(l); err != nil {
 		return err
 	}
-	l.shared.Store(wordDistrust, 0)
+	l.shared.SetDistrusted(false)
 	return nil
 }
 
@@ -207,13 +208,13 @@ func (l *FileLog) MarkBefore(_ context.Context, at LSN) (Mark, error) {
 		return Mark{}, err
 	}
 	var b [segment.HeaderSize]byte
-	n, err := readFull(f, b[:], l.geo.Offset(at))
+	n, err := past.ReadFull(f, b[:], l.geo.Offset(at))
 	if err != nil {
 		return Mark{}, err
 	}
 	h, err := l.geo.ParseHeader(b[:n], at)
 	if err != nil {
-		return Mark{}, l.corruption(&errNoFrame{at: at, here: err})
+		return Mark{}, l.corruption(&past.NoFrameError{At: at, Here: err})
 	}
 	return Mark{LSN: at, Sum: h.Previous}, nil
 }

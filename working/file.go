@@ -10,7 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/jsondoc"
 )
 
 // File is the document of a scope as a store keeps it: with the place in the log
@@ -48,7 +48,7 @@ func (f *File) Encode() ([]byte, error) {
 	if f.Whole != 0 {
 		doc = fmt.Appendf(doc, ",\n  \"whole_at\": %d", f.Whole)
 	}
-	doc = docfile.AppendTime(append(doc, ",\n  \"updated_at\": "...), f.Time)
+	doc = jsondoc.AppendTime(append(doc, ",\n  \"updated_at\": "...), f.Time)
 	sum := sha256.Sum256(doc)
 	doc = append(doc, checksumMember...)
 	doc = hex.AppendEncode(doc, sum[:])

@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/jsondoc"
 )
 
 // LogEntry is what the log of a home says of a scope at one place: what some
@@ -55,7 +55,7 @@ func DecodeLogEntry(head, body []byte) (*LogEntry, error) {
 		return e, nil
 	}
 	if err := checkParts(body); err != nil {
-		return nil, docfile.InField("changes", err)
+		return nil, jsondoc.InField("changes", err)
 	}
 	for len(body) > 0 {
 		line, rest, ok := bytes.Cut(body, []byte{'\n'})

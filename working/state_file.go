@@ -11,8 +11,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/jsondoc"
 )
 
 // The document of a scope; the package comment draws it. Ticks are Unix
@@ -68,12 +68,12 @@ type (
 
 // MarshalJSON writes RFC 3339.
 func (t micros) MarshalJSON() ([]byte, error) {
-	return docfile.AppendTime(nil, time.UnixMicro(int64(t))), nil
+	return jsondoc.AppendTime(nil, time.UnixMicro(int64(t))), nil
 }
 
-// UnmarshalJSON reads what docfile.DecodeTime reads.
+// UnmarshalJSON reads what jsondoc.DecodeTime reads.
 func (t *micros) UnmarshalJSON(raw []byte) error {
-	at, err := docfile.DecodeTime(raw, nil)
+	at, err := jsondoc.DecodeTime(raw, nil)
 	*t = micros(at.UnixMicro())
 	return err
 }
@@ -81,10 +81,10 @@ func (t *micros) UnmarshalJSON(raw []byte) error {
 // MarshalJSON writes RFC 3339; beyond the year 9999 the number.
 func (t ticks) MarshalJSON() ([]byte, error) {
 	at := time.UnixMilli(int64(t))
-	if docfile.CheckTime(at) != nil {
+	if jsondoc.CheckTime(at) != nil {
 		return fmt.Appendf(nil, "%d", int64(t)), nil
 	}
-	return docfile.AppendTime(nil, at), nil
+	return jsondoc.AppendTime(nil, at), nil
 }
 
 // UnmarshalJSON reads both.
@@ -92,7 +92,7 @@ func (t *ticks) UnmarshalJSON(raw []byte) error {
 	if len(raw) > 0 && raw[0] != '"' {
 		return json.Unmarshal(raw, (*int64)(t))
 	}
-	at, err := docfile.DecodeTime(raw, nil)
+	at, err := jsondoc.DecodeTime(raw, nil)
 	*t = ticks(at.UnixMilli())
 	return err
 }
@@ -175,7 +175,7 @@ func DecodeState(doc []byte) (*State, Scope, error) {
 	bad := func(field string, err error) (*State, Scope, error) {
 		return nil, Scope{}, &errs.FieldError{Field: field, Err: err}
 	}
-	if err := docfile.CheckDepth(doc, 0, docfile.MaxDepth+8); err != nil {
+	if err := jsondoc.CheckDepth(doc, 0, jsondoc.MaxDepth+8); err != nil {
 		return bad("document", err)
 	}
 	if err := checkParts(doc); err != nil {

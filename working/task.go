@@ -12,7 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/jsondoc"
 )
 
 // Task is the state of the task that the agent is at. Its JSON has the members
@@ -162,7 +162,7 @@ func (t *Task) members() (map[string]any, error) {
 }
 
 func (d decoder) task(it Item) (Task, error) {
-	o, err := docfile.Parse(it.Value, 0)
+	o, err := jsondoc.Parse(it.Value, 0)
 	if err != nil {
 		return Task{}, notJSON(TaskName, err)
 	}
@@ -174,7 +174,7 @@ func (d decoder) task(it Item) (Task, error) {
 		case known:
 			err = json.Unmarshal(member.Value, into)
 		case member.Name == "started_at":
-			t.StartedAt, err = docfile.DecodeTime(member.Value, nil)
+			t.StartedAt, err = jsondoc.DecodeTime(member.Value, nil)
 		case member.Name == "updated_at": // the home knows better
 		default:
 			if t.Extra == nil {

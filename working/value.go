@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/jsondoc"
 )
 
 // MaxValue is the longest value and the longest text, in bytes of JSON.
@@ -17,20 +17,20 @@ const MaxValue = 16 << 20
 // encodeValue gives the text of a value: compact JSON with sorted names, so
 // that equal values have equal texts. It shares nothing with v.
 func encodeValue(field string, v any) ([]byte, error) {
-	raw, err := docfile.AppendValue(nil, v, 0, 0)
+	raw, err := jsondoc.AppendValue(nil, v, 0, 0)
 	if err == nil {
-		err = docfile.CheckDepth(raw, 0, 0)
+		err = jsondoc.CheckDepth(raw, 0, 0)
 	}
 	if err == nil {
-		err = docfile.CheckCounts(raw)
+		err = jsondoc.CheckCounts(raw)
 	}
 	if err != nil {
-		return nil, docfile.InField(field, err)
+		return nil, jsondoc.InField(field, err)
 	}
 	if len(raw) > 0 && (raw[0] == '{' || raw[0] == '[') {
 		text := jsontext.Value(raw)
 		if err := text.Compact(); err != nil {
-			return nil, docfile.InField(field, err)
+			return nil, jsondoc.InField(field, err)
 		}
 		raw = text
 	}
@@ -52,9 +52,9 @@ const (
 // text returns the Go value of a valid JSON text.
 func (d decoder) text(raw []byte) (any, error) {
 	if d == asWritten {
-		return docfile.DecodeWritten(raw)
+		return jsondoc.DecodeWritten(raw)
 	}
-	return docfile.DecodeValue(raw)
+	return jsondoc.DecodeValue(raw)
 }
 
 // value returns the Go value of what is stored: nil, bool, string, a number, []any, map[string]any.

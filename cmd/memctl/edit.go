@@ -19,7 +19,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
-	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/memstore"
 )
@@ -69,7 +69,7 @@ func editMemory(ctx context.Context, a *cli.App, id string) error {
 	if err != nil {
 		return fmt.Errorf("creating a folder for the text to edit: %w", err)
 	}
-	file := filepath.Join(temp, docfile.FileName(id))
+	file := filepath.Join(temp, jsondoc.FileName(id))
 	write := func(w io.Writer) error { _, err := w.Write(doc); return err }
 	if err := vfs.ReplaceGiven(file, 0o600, write); err != nil {
 		return fmt.Errorf("writing the text to edit: %w", err)

@@ -16,7 +16,7 @@ import (
 
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/segment"
-	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // The store of the tests below: three memories in the first segment of the log, each with a text of
@@ -89,7 +89,7 @@ func traces(t *testing.T, dir string, texts ...string) (in []string) {
 		if err != nil {
 			return err
 		}
-		if plain, _, ok := wal.InflateCopy(b); ok {
+		if plain, _, ok := past.InflateCopy(b); ok {
 			b = append(b, plain...)
 		}
 		for _, text := range texts {
@@ -286,7 +286,7 @@ func forgeCopy(t *testing.T, path string, at int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plain, whole, ok := wal.InflateCopy(b)
+	plain, whole, ok := past.InflateCopy(b)
 	if !ok || !whole {
 		t.Fatal("the copy is not whole")
 	}

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/jsondoc"
 )
 
 var errKeyText = errors.New("the key is not valid UTF-8")
@@ -33,7 +33,7 @@ func EncodeKey(key string) (string, error) {
 	if clean {
 		return key, nil
 	}
-	return string(docfile.AppendEscaped(make([]byte, 0, len(key)+16), key)), nil
+	return string(jsondoc.AppendEscaped(make([]byte, 0, len(key)+16), key)), nil
 }
 
 // appendDecoded appends the key whose written form is enc. ok is false when enc

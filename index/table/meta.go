@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/jsondoc"
 )
 
 const (
@@ -54,7 +54,7 @@ func appendMeta(dst []byte, sch *Schema, m *Meta, sections []span) []byte {
 		}
 	}
 	dst = append(dst, `,"store":"`...)
-	dst = docfile.AppendEscaped(dst, m.Store)
+	dst = jsondoc.AppendEscaped(dst, m.Store)
 	dst = append(dst, `","from":`...)
 	dst = strconv.AppendUint(dst, m.From, 10)
 	dst = append(dst, `,"lsn":`...)

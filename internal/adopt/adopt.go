@@ -6,6 +6,7 @@ import (
 	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/flush"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/view/vectors"
 )
 
@@ -16,13 +17,13 @@ type Adopter struct {
 	commits *commit.Committer
 	flusher *flush.Flusher
 
-	drifts  [2]atomic.Pointer[Drift] // by kind
-	settled [2]atomic.Int64          // by kind: time of the folder of which the missing files were judged, Unix nanoseconds
+	drifts  [kind.Most]atomic.Pointer[Drift] // by kind
+	settled [kind.Most]atomic.Int64          // by kind: time of the folder of which the missing files were judged, Unix nanoseconds
 	parking parking
 }
 
 // Drifts returns the last comparison of the files of each kind with the index; an element is nil before the first.
-func (ed *Adopter) Drifts() *[2]atomic.Pointer[Drift] { return &ed.drifts }
+func (ed *Adopter) Drifts() *[kind.Most]atomic.Pointer[Drift] { return &ed.drifts }
 
 // New returns an Adopter.
 func New(eng *engine.Engine, vs *vectors.Vectors, cm *commit.Committer, fl *flush.Flusher) *Adopter {

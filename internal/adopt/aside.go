@@ -77,7 +77,7 @@ func (ed *Adopter) asideOf(ctx context.Context, e *docfile.Edit) (*engine.Kind, 
 		return nil, nil
 	}
 	p, err := k.ParseEdit(data, "")
-	if err != nil || docfile.FileName(p.ID) != e.Name || p.Updated.IsZero() {
+	if err != nil || k.FileName(p.ID) != e.Name || p.Updated.IsZero() {
 		return nil, nil
 	}
 	newest, err := ed.engine.Settled(ctx, k, p.ID)

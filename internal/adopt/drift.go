@@ -9,7 +9,6 @@ import (
 	"sort"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/rebuild"
@@ -37,7 +36,7 @@ func (ed *Adopter) Reconcile(ctx context.Context) {
 	before := ed.engine.Log().Report().Mtimes
 	for i, k := range ed.engine.Kinds().All {
 		info, err := ed.engine.Env().FS.Stat(k.Path(""))
-		if err != nil || before[i] == 0 || info.Mtime.UnixNano() == before[i] {
+		if i >= len(before) || err != nil || before[i] == 0 || info.Mtime.UnixNano() == before[i] {
 			continue
 		}
 		drift, err := ed.Drift(ctx, k)
@@ -85,7 +84,7 @@ func (ed *Adopter) repairDrift(ctx context.Context, k *engine.Kind, d *Drift) {
 		if _, err := ed.engine.Find(ctx, k, id, true); err != nil {
 			continue
 		}
-		if _, err := k.Stat(docfile.FileName(id)); err == nil {
+		if _, err := k.Stat(k.FileName(id)); err == nil {
 			d.Restored = append(d.Restored, id)
 		}
 	}
@@ -108,7 +107,7 @@ func (ed *Adopter) Drift(ctx context.Context, k *engine.Kind) (*Drift, error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		name := docfile.FileName(id)
+		name := k.FileName(id)
 		if i, ok := slices.BinarySearch(names, name); ok {
 			known[i] = true
 			continue

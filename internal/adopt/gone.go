@@ -10,10 +10,10 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/commit"
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/flush"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/wal"
 )
@@ -39,9 +39,9 @@ func (f *Files) Gone(ctx context.Context, folder string, absent []string) (ids [
 	}
 	var hashed []string // names that do not say their id
 	for _, name := range absent {
-		id := strings.TrimSuffix(name, docfile.Extension)
+		id := strings.TrimSuffix(name, jsondoc.Extension)
 		switch {
-		case docfile.FileName(id) != name:
+		case k.FileName(id) != name:
 			hashed = append(hashed, name)
 		case ed.ReallyMissing(ctx, k, id, name):
 			ids = append(ids, id)
@@ -53,7 +53,7 @@ func (f *Files) Gone(ctx context.Context, folder string, absent []string) (ids [
 			if err != nil {
 				return nil, err
 			}
-			name := docfile.FileName(id)
+			name := k.FileName(id)
 			if _, ok := slices.BinarySearch(hashed, name); ok && ed.ReallyMissing(ctx, k, id, name) {
 				ids = append(ids, id)
 			}
@@ -66,8 +66,8 @@ func (f *Files) Gone(ctx context.Context, folder string, absent []string) (ids [
 // unflushed says that the document of a file is there, and newer than what is flushed;
 // also of a name that does not say whose it is.
 func (ed *Adopter) unflushed(ctx context.Context, k *engine.Kind, name string) bool {
-	id := strings.TrimSuffix(name, docfile.Extension)
-	if docfile.FileName(id) != name {
+	id := strings.TrimSuffix(name, jsondoc.Extension)
+	if k.FileName(id) != name {
 		return ed.engine.Log().Flushed() < ed.engine.Log().Durable()
 	}
 	_, flushed, err := ed.newestOf(ctx, k, id)
@@ -177,7 +177,7 @@ func (ed *Adopter) stillGone(ctx context.Context, _ *wal.Held, k *engine.Kind, i
 	if err != nil || !flushed {
 		return v, false, ignoreNotFound(err) // written again meanwhile, or deleted
 	}
-	if _, err := k.Stat(docfile.FileName(id)); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := k.Stat(k.FileName(id)); !errors.Is(err, fs.ErrNotExist) {
 		return v, false, err
 	}
 	return v, true, nil

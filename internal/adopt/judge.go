@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/places"
@@ -27,7 +26,7 @@ func (ed *Adopter) JudgeEdit(ctx context.Context, k *engine.Kind, id string) (en
 	if err := ed.engine.Writable(); err != nil {
 		return ed.unread(ctx, k, id)
 	}
-	if _, err := k.Stat(docfile.FileName(id)); errors.Is(err, fs.ErrNotExist) {
+	if _, err := k.Stat(k.FileName(id)); errors.Is(err, fs.ErrNotExist) {
 		if err := ed.unwatched(ctx, k); err != nil {
 			return engine.Version{}, err
 		}
@@ -53,8 +52,8 @@ func (ed *Adopter) unread(ctx context.Context, k *engine.Kind, id string) (engin
 	if v, ok := ed.engine.FromLog(ctx, k, id, place.Version); ok {
 		return v, nil
 	}
-	if _, _, err := k.Read(docfile.FileName(id), places.StoredMost); vfs.IsPermission(err) {
-		return engine.Version{}, ed.engine.Env().IOError("reading", k.Path(docfile.FileName(id)), err)
+	if _, _, err := k.Read(k.FileName(id), places.StoredMost); vfs.IsPermission(err) {
+		return engine.Version{}, ed.engine.Env().IOError("reading", k.Path(k.FileName(id)), err)
 	}
 	return engine.Version{}, &errs.CorruptionError{Path: k.File(id), Offset: -1, LSN: place.Version, Err: engine.ErrMismatch}
 }
@@ -82,7 +81,7 @@ type Verdict struct {
 
 // verdict judges one file. It changes nothing.
 func (ed *Adopter) verdict(ctx context.Context, _ *wal.Held, k *engine.Kind, id string) *Verdict {
-	is := &Verdict{ID: id, name: docfile.FileName(id)}
+	is := &Verdict{ID: id, name: k.FileName(id)}
 	is.Err = ed.decide(ctx, k, is)
 	return is
 }

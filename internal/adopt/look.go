@@ -9,10 +9,10 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/commit"
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/flush"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/rebuild"
 	"github.com/varve-db/varve/wal"
@@ -110,8 +110,8 @@ func (ed *Adopter) suspect(ctx context.Context, k *engine.Kind, name string) (s 
 	if !info.Mode.IsRegular() {
 		return s, false, nil // not a document; a flush that needs the place puts it aside
 	}
-	s.ID = strings.TrimSuffix(name, docfile.Extension)
-	if docfile.FileName(s.ID) != name { // the name does not say the id
+	s.ID = strings.TrimSuffix(name, jsondoc.Extension)
+	if k.FileName(s.ID) != name { // the name does not say the id
 		p, _, err := rebuild.ParseFile(ed.engine, k, name)
 		if err != nil {
 			return s, false, err

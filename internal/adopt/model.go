@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/varve-db/varve/internal/commit"
-	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
@@ -33,12 +33,12 @@ func (ed *Adopter) withoutOlder(ctx context.Context, k *engine.Kind, p *engine.P
 	if err != nil || slices.Equal(has.Vector, p.Vector) || !ed.hadBefore(ctx, k, p, old.LSN, model.Since) {
 		return nil, stood, false, nil
 	}
-	m, err := memstore.Decode(data, memstore.DecodeOptions{Limits: document.Stored, Location: ed.engine.Env().NaiveTimes, ID: p.ID})
+	m, err := memstore.Decode(data, memstore.DecodeOptions{Limits: kind.Stored, Location: ed.engine.Env().NaiveTimes, ID: p.ID})
 	if err != nil {
 		return nil, stood, false, err
 	}
 	commit.SetEmbedding(m, has.Vector)
-	doc, err = m.Encode(document.Stored)
+	doc, err = m.Encode(kind.Stored)
 	return doc, stood, err == nil, err
 }
 

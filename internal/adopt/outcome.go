@@ -26,7 +26,7 @@ func (ed *Adopter) carryOut(ctx context.Context, held *wal.Held, k *engine.Kind,
 	for _, v := range back {
 		if v.restored {
 			for _, e := range edits {
-				if e.Name == docfile.FileName(v.ID) {
+				if e.Name == k.FileName(v.ID) {
 					restored = append(restored, e)
 				}
 			}
@@ -57,7 +57,7 @@ func (ed *Adopter) putAllBack(ctx context.Context, _ *wal.Held, k *engine.Kind, 
 	for i, is := range list {
 		v := is.Version
 		changes[i] = docfile.Change{
-			Folder: k.Folder, Name: docfile.FileName(is.ID), Mtime: engine.TimeOf(&v.Line), ID: is.ID, Version: v.LSN,
+			Folder: k.Folder, Name: k.FileName(is.ID), Mtime: engine.TimeOf(&v.Line), ID: is.ID, Version: v.LSN,
 			Data: func() ([]byte, error) { return v.Doc, nil },
 		}
 	}

@@ -46,7 +46,7 @@ func (ed *Adopter) adoption(ctx context.Context, k *engine.Kind, p *engine.Parse
 		p, a.doc = &again, doc
 	}
 	number, counts, model := int64(0), p.Vector, ed.vectors.Model()
-	if model.Older(old.LSN, old.Line.VectorNumber()) && old.LSN%8 == 0 {
+	if k.Vectors && model.Older(old.LSN, old.Line.VectorNumber()) && old.LSN%8 == 0 {
 		// What a person edits is not the embedding: it stays the older model's.
 		number = int64(old.LSN)
 		if counts, _, err = ed.vectors.ComputedFor(ctx, &model, p.ID, vectors.SumOf(&model, p.Memory)); err != nil {

@@ -11,9 +11,9 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 )
@@ -66,9 +66,9 @@ func (ed *Adopter) refusal(ctx context.Context, k *engine.Kind, name string) (wh
 	p, why := k.Parse(data, "")
 	if why != nil {
 		why = ed.engine.Kinds().Elsewhere(k, data, why)
-		p.ID = strings.TrimSuffix(name, docfile.Extension)
+		p.ID = strings.TrimSuffix(name, jsondoc.Extension)
 	}
-	if docfile.FileName(p.ID) != name {
+	if k.FileName(p.ID) != name {
 		if why == nil {
 			why = k.Misplaced(p.ID)
 		}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
@@ -46,7 +45,7 @@ func (f *Files) strays(ctx context.Context, k *engine.Kind, ids []string) (map[s
 			_, p, err := s.read(k)
 			switch {
 			case err == nil:
-				if wanted[p.ID] && (in != k || docfile.FileName(p.ID) != name) {
+				if wanted[p.ID] && (in != k || k.FileName(p.ID) != name) {
 					found[p.ID] = append(found[p.ID], s)
 				}
 			case errors.Is(err, fs.ErrNotExist), errors.Is(err, errs.ErrInvalid), errors.Is(err, errs.ErrCorrupt), errors.Is(err, errs.ErrTooLarge), vfs.IsPermission(err):
@@ -73,7 +72,7 @@ func (s *stray) read(k *engine.Kind) (data []byte, p engine.Parsed, err error) {
 // not an older copy. They stay as they are, and are told as every one that is in the wrong
 // place.
 func (ed *Adopter) renamed(ctx context.Context, _ *wal.Held, k *engine.Kind, id string, was engine.Version, strays []*stray) (*Verdict, error) {
-	is := &Verdict{ID: id, name: docfile.FileName(id)}
+	is := &Verdict{ID: id, name: k.FileName(id)}
 	var err error
 	if is.Version, err = ed.kept(ctx, k, id, was.LSN); err == nil {
 		is.back = true

@@ -7,7 +7,6 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
 )
 
@@ -40,7 +39,7 @@ func (f *Files) Suspects(ctx context.Context, folder string) iter.Seq2[string, e
 				yield("", err)
 				return
 			}
-			name := docfile.FileName(l.ID)
+			name := k.FileName(l.ID)
 			if i, ok := slices.BinarySearch(names, name); ok {
 				known[i] = true
 			}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
 )
 
@@ -49,7 +48,7 @@ func (ed *Adopter) Newcomer(ctx context.Context, k *engine.Kind, data []byte, na
 		}
 		return v
 	}
-	if v.ID = p.ID; name != "" && docfile.FileName(p.ID) != name {
+	if v.ID = p.ID; name != "" && k.FileName(p.ID) != name {
 		v.Err = &errs.CorruptionError{Path: k.Name() + "/" + name, Offset: -1, Err: k.Misplaced(p.ID)}
 		return v
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
 )
 
@@ -38,7 +37,7 @@ func (ed *Adopter) unwatched(ctx context.Context, k *engine.Kind) error {
 		if err != nil {
 			return err
 		}
-		if ed.ReallyMissing(ctx, k, id, docfile.FileName(id)) {
+		if ed.ReallyMissing(ctx, k, id, k.FileName(id)) {
 			ids = append(ids, id)
 		}
 	}

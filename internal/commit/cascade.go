@@ -12,6 +12,7 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/view/vectors"
@@ -305,7 +306,7 @@ func (j *Joint) named(o *Op, i int, p *prepared) error {
 	previous := old.LSN
 	if !found {
 		if a.ID != "" {
-			previous = cm.engine.State().Deletion(record.Assembly, a.ID)
+			previous = cm.engine.State().Deletion(kind.Assemblies.Letter, a.ID)
 		}
 		p.precondition.Chained, p.precondition.Deletion = true, previous
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/view/counts"
@@ -435,7 +436,7 @@ func (cm *Committer) prepareOne(ctx context.Context, o *Op, p *prepared, values 
 func (cm *Committer) preparePut(o *Op, p *prepared, values *arena, old *engine.Version, hint uint64, now time.Time) error {
 	found, previous := old.LSN != 0, old.LSN
 	if !found {
-		previous = cm.engine.State().Deletion(record.Memory, o.ID)
+		previous = cm.engine.State().Deletion(kind.Memories.Letter, o.ID)
 	}
 	var prev *memstore.Previous
 	if found {

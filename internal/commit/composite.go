@@ -8,7 +8,7 @@ import (
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/human"
-	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/vector"
@@ -178,7 +178,7 @@ func (j *Joint) vector(id string) ([]float32, error) {
 // read, or the memory is not there.
 func (j *Joint) stored(id string) (vector []float32, known bool, err error) {
 	cm := j.st
-	if place, err := cm.engine.State().Find(record.Memory, id); err == nil && place.InLog {
+	if place, err := cm.engine.State().Find(kind.Memories.Letter, id); err == nil && place.InLog {
 		if _, view, err := cm.engine.Frame(j.ctx, cm.engine.Kinds().Memories, id, place.Version); err == nil {
 			return view.Vector(nil), true, nil
 		}

@@ -10,7 +10,6 @@ import (
 	"syscall"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/places"
@@ -124,7 +123,7 @@ func (cm *Committer) keepOne(p predecessor) (wal.Entry, bool, error) {
 	if err != nil || place.InLog || place.Version != p.at {
 		return wal.Entry{}, false, nil // the condition on it says so
 	}
-	doc, _, err := k.Read(docfile.FileName(id), places.StoredMost)
+	doc, _, err := k.Read(k.FileName(id), places.StoredMost)
 	if err == nil && sha256.Sum256(doc) != place.Entry.ContentHash {
 		err = engine.ErrMismatch
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/human"
-	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/view/counts"
 	"github.com/varve-db/varve/wal"
@@ -184,7 +184,7 @@ func (cm *Committer) evict(ctx context.Context, w *work, ops []Op, seen Reads, d
 			cm.counts.Evictions.Release([]counts.Candidate{*c}, true)
 			// Deleted since the look, as the overlay knows, or an index by now: others make the same
 			// room, and the sum is of before.
-			if s := cm.engine.State(); !o.Written && (s.Deletion(record.Memory, c.ID) >= looked || s.From() > looked) {
+			if s := cm.engine.State(); !o.Written && (s.Deletion(kind.Memories.Letter, c.ID) >= looked || s.From() > looked) {
 				return nil, &busyError{d.Refusal()}
 			}
 			continue // it was changed since

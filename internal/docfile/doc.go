@@ -1,9 +1,7 @@
 // Package docfile keeps each document in a file: it reads files, puts them in place, deletes, lists
-// and sets them aside. The packages above define the members of a document; this package handles
-// bytes, names and times, and the JSON form of all documents.
-//
-// FileName maps an id to its file. Object reads and writes a document so that unknown members are
-// kept. Folder, Flusher and Quarantine do what follows.
+// and sets them aside. This package handles names, bytes and times of files, and reads nothing in
+// them: the JSON text of a document is package jsondoc's. Folder, Flusher and Quarantine do what
+// follows.
 //
 // # On disk
 //

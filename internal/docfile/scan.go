@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -83,7 +84,7 @@ func entryKind(name string, mode fs.FileMode) Kind {
 		return Special
 	case isLeftover(name):
 		return Leftover
-	case strings.HasSuffix(name, Extension):
+	case strings.HasSuffix(name, jsondoc.Extension):
 		return Document
 	}
 	return Foreign

@@ -11,7 +11,7 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/human"
-	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/vfs"
@@ -221,7 +221,7 @@ func (r *reembed) changedSince(ctx context.Context, since wal.LSN) (ids []string
 			if err != nil {
 				return nil, err
 			}
-			if e.Key[0] == record.Memory && !e.Delete {
+			if kind.Of(e.Key) == kind.Memories && !e.Delete {
 				ids = append(ids, string([]byte(e.Key[1:])))
 			}
 		}

@@ -6,9 +6,7 @@ import (
 	"time"
 
 	"github.com/maypok86/otter/v2"
-
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
@@ -116,7 +114,7 @@ func (eng *Engine) isNewest(c *cached, id string) bool {
 
 // looksLike says that the file has the size and the time that it should have.
 func (eng *Engine) looksLike(c *cached, id string, file *index.Entry) bool {
-	info, err := c.kind.Stat(docfile.FileName(id))
+	info, err := c.kind.Stat(c.kind.FileName(id))
 	if err != nil || !Matches(file, info) {
 		return false
 	}

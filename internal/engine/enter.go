@@ -14,8 +14,8 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/env"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
@@ -23,8 +23,13 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// folders are those of a store, besides wal/, which the log makes.
-var folders = []string{"memories", "assemblies", "tmp", "backups", "quarantine"}
+// folders are those of a store, besides wal/, which the log makes, and working/, which the first scope makes.
+func folders() (names []string) {
+	for _, k := range kind.Kinds {
+		names = append(names, k.Folder)
+	}
+	return append(names, "tmp", "backups", "quarantine")
+}
 
 // enter finds out what the folder is, and makes a store of it where it may.
 func (eng *Engine) enter(ctx context.Context, mustExist bool) error {
@@ -112,7 +117,7 @@ func (eng *Engine) looksLikeStore() bool {
 	if eng.hasLog() {
 		return true
 	}
-	names, err := eng.env.FS.ReadDir(filepath.Join(eng.env.Dir, "memories"))
+	names, err := eng.env.FS.ReadDir(filepath.Join(eng.env.Dir, kind.Memories.Folder))
 	return err == nil && HasDocuments(names)
 }
 
@@ -123,7 +128,7 @@ func (eng *Engine) emptied() bool {
 	if _, err := eng.env.FS.Stat(filepath.Join(eng.env.Dir, "checkpoint")); err != nil || !eng.hasLog() {
 		return false
 	}
-	for _, folder := range document.Folders {
+	for _, folder := range kind.Folders() {
 		names, err := eng.env.FS.ReadDir(filepath.Join(eng.env.Dir, folder))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) || HasDocuments(names) {
 			return false
@@ -257,7 +262,7 @@ func (eng *Engine) endOf(name string) (string, error) {
 // store should be: it could lead anywhere.
 func (eng *Engine) makeFolders() error {
 	made := false
-	for _, name := range folders {
+	for _, name := range folders() {
 		path := filepath.Join(eng.env.Dir, name)
 		info, err := eng.env.FS.Stat(path)
 		switch {

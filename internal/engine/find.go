@@ -10,7 +10,6 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
@@ -155,7 +154,7 @@ func (eng *Engine) Read(ctx context.Context, k *Kind, id string, place state.Pla
 	if !doc {
 		return v, nil
 	}
-	name := docfile.FileName(id)
+	name := k.FileName(id)
 	// The hash makes up for the looks at the place that docfile's Read takes.
 	if n := v.Line.Size; n > 0 && n <= glanceMost {
 		data, info, err := k.Glance(name, make([]byte, n), n)
@@ -169,7 +168,7 @@ func (eng *Engine) Read(ctx context.Context, k *Kind, id string, place state.Pla
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errs.ErrCorrupt) || NotOurs(err) || vfs.IsPermission(err) {
 			return v, fmt.Errorf("%w: %w", ErrMismatch, err)
 		}
-		return v, eng.env.IOError("reading", k.Path(docfile.FileName(id)), err)
+		return v, eng.env.IOError("reading", k.Path(k.FileName(id)), err)
 	}
 	if !Matches(&v.Line, info) || sha256.Sum256(data) != v.Line.ContentHash {
 		return v, ErrMismatch
@@ -192,9 +191,9 @@ func (eng *Engine) readLog(ctx context.Context, k *Kind, id string, at wal.LSN, 
 		return v, err
 	}
 	if at < eng.log.Flushed() {
-		info, err := k.Stat(docfile.FileName(id))
+		info, err := k.Stat(k.FileName(id))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return v, eng.env.IOError("looking at", k.Path(docfile.FileName(id)), err)
+			return v, eng.env.IOError("looking at", k.Path(k.FileName(id)), err)
 		}
 		if err != nil || !Matches(&v.Line, info) {
 			return v, ErrMismatch

@@ -8,10 +8,8 @@ import (
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/human"
-	"github.com/varve-db/varve/internal/places"
-	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/working"
 )
@@ -19,81 +17,49 @@ import (
 // Kind is a kind of document in an open store: with the folder of its files, and how one is
 // read there.
 type Kind struct {
-	*document.Kind
+	*kind.Kind
 	*docfile.Folder
 	Parse    func(data []byte, id string) (Parsed, error)
 	parseNew func(data []byte, id string) (Parsed, error) // by today's limits, which hold for what is written
 }
 
-// Parsed is a document that was read: what a line of the index and an entry of
-// the log are made of.
-type Parsed struct {
-	ID               string
-	Created, Updated *time.Time // as the document has them; may be filled in
-	Vector           []float32
-	Memory           *memstore.Memory                                 // nil: an assembly
-	Members          []string                                         // of an assembly
-	Line             func(doc []byte, vectorID int64) ([]byte, error) // vectorID: 0 when it is the version itself
-}
+// Parsed is a document that was read; see package kind.
+type Parsed = kind.Content
 
 // CacheKey is what a document is cached under. Ids are valid UTF-8; a look-up of one that is not
 // compares the kind.
 func (k *Kind) CacheKey(id string) string {
-	if k.Letter == record.Memory {
+	if k.Kind == kind.Memories {
 		return id
 	}
-	return "\xff" + id
+	return "\xff" + string(rune(k.Letter)) + id
 }
 
 // kinds are those of a store.
 type kinds struct {
 	Memories, Assemblies *Kind
 	Scopes               *Kind   // of working memory: no lines in the index, and a kind for purge only
-	All                  []*Kind // memories and assemblies, in the order of the index's sections and of the checkpoint's times
+	All                  []*Kind // those of package kind, in the order of the index's sections and of the checkpoint's times
 }
 
 // newKinds returns the kinds in a store's folder. Times without a zone are in zone; limits are
 // those of today.
 func newKinds(in docfile.Layout, zone *time.Location, limits func() (memstore.Limits, assembly.Limits)) *kinds {
-	memory := func(data []byte, id string, l memstore.Limits) (Parsed, error) {
-		m, err := memstore.Decode(data, memstore.DecodeOptions{Limits: l, Location: zone, ID: id})
-		if err != nil {
-			return Parsed{}, err
-		}
-		return parsedMemory(m), nil
-	}
-	group := func(data []byte, id string, l assembly.Limits) (Parsed, error) {
-		a, err := assembly.Decode(data, assembly.DecodeOptions{Limits: l, Location: zone, ID: id})
-		if err != nil {
-			return Parsed{}, err
-		}
-		return Parsed{ID: a.ID, Created: &a.CreatedAt, Updated: &a.UpdatedAt, Vector: a.CompositeEmbedding, Members: a.MemoryIDs, Line: a.Line}, nil
-	}
-	ks := &kinds{
-		Memories: &Kind{
-			Kind: document.Memories, Folder: in.Folder(document.Memories.Folder),
-			Parse: func(data []byte, id string) (Parsed, error) { return memory(data, id, document.Stored) },
-			parseNew: func(data []byte, id string) (Parsed, error) {
-				l, _ := limits()
-				return memory(data, id, l)
+	ks := &kinds{Scopes: &Kind{Kind: kind.Scopes, Folder: in.Folder(kind.Scopes.Folder)}}
+	for _, k := range kind.Kinds {
+		ks.All = append(ks.All, &Kind{
+			Kind: k, Folder: in.Folder(k.Folder),
+			Parse: func(data []byte, id string) (Parsed, error) {
+				return k.Decode(data, kind.DecodeOptions{Limits: kind.StoredLimits, Location: zone, ID: id})
 			},
-		},
-		Assemblies: &Kind{
-			Kind: document.Assemblies, Folder: in.Folder(document.Assemblies.Folder),
-			Parse: func(data []byte, id string) (Parsed, error) { return group(data, id, document.StoredAssembly) },
 			parseNew: func(data []byte, id string) (Parsed, error) {
-				_, l := limits()
-				return group(data, id, l)
+				memory, group := limits()
+				return k.Decode(data, kind.DecodeOptions{Limits: kind.Limits{Memory: memory, Assembly: group}, Location: zone, ID: id})
 			},
-		},
-		Scopes: &Kind{Kind: document.Scopes, Folder: in.Folder(places.Working)},
+		})
 	}
-	ks.All = []*Kind{ks.Memories, ks.Assemblies}
+	ks.Memories, ks.Assemblies = ks.All[kind.Memories.At], ks.All[kind.Assemblies.At]
 	return ks
-}
-
-func parsedMemory(m *memstore.Memory) Parsed {
-	return Parsed{ID: m.ID, Created: &m.CreatedAt, Updated: &m.UpdatedAt, Vector: m.Embedding, Memory: m, Line: m.Line}
 }
 
 // Misplaced says of a document in a file that is not its id's whose it is.
@@ -131,31 +97,24 @@ func (k *Kind) ParseEdit(data []byte, id string) (Parsed, error) {
 
 // In is the kind whose lines stand in a section of the index.
 func (ks *kinds) In(section int) *Kind {
-	for _, k := range ks.All {
-		if k.Section == section {
-			return k
-		}
+	if k := kind.In(section); k != nil {
+		return ks.All[k.At]
 	}
 	return nil
 }
 
-// Named is the kind whose keys begin with a letter.
-func (ks *kinds) Named(letter byte) *Kind {
-	if letter == ks.Assemblies.Letter {
-		return ks.Assemblies
+// Named is the kind whose keys begin with a letter, and errs.ErrInvalid for any other letter.
+func (ks *kinds) Named(letter byte) (*Kind, error) {
+	if k := kind.Lettered(letter); k != nil {
+		return ks.All[k.At], nil
 	}
-	return ks.Memories
+	return nil, fmt.Errorf("%w: no kind of document has the letter %q", errs.ErrInvalid, letter)
 }
 
 // Of is the kind of an entry's key, nil when it is the key of no document.
 func (ks *kinds) Of(key string) *Kind {
-	if len(key) < 2 {
-		return nil
-	}
-	for _, k := range ks.All {
-		if key[0] == k.Letter {
-			return k
-		}
+	if k := kind.Of(key); k != nil {
+		return ks.All[k.At]
 	}
 	return nil
 }

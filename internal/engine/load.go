@@ -8,8 +8,8 @@ import (
 
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
 )
@@ -35,7 +35,7 @@ func (eng *Engine) Get(ctx context.Context, k *Kind, id string) (Version, error)
 
 // Decode makes a memory of a version.
 func (eng *Engine) Decode(id string, v Version) (memstore.Memory, error) {
-	m, err := memstore.Decode(v.Doc, memstore.DecodeOptions{Limits: document.Stored, Location: eng.env.NaiveTimes, ID: id, Owned: !eng.caches(v.Doc)})
+	m, err := memstore.Decode(v.Doc, memstore.DecodeOptions{Limits: kind.Stored, Location: eng.env.NaiveTimes, ID: id, Owned: !eng.caches(v.Doc)})
 	if err != nil {
 		return memstore.Memory{}, eng.undecoded(eng.kinds.Memories, id, v.LSN, err)
 	}
@@ -64,7 +64,7 @@ func (eng *Engine) undecoded(k *Kind, id string, at wal.LSN, err error) error {
 
 // DecodeAssembly makes an assembly of a version.
 func (eng *Engine) DecodeAssembly(id string, v Version) (assembly.Assembly, error) {
-	a, err := assembly.Decode(v.Doc, assembly.DecodeOptions{Limits: document.StoredAssembly, Location: eng.env.NaiveTimes, ID: id})
+	a, err := assembly.Decode(v.Doc, assembly.DecodeOptions{Limits: kind.StoredAssembly, Location: eng.env.NaiveTimes, ID: id})
 	if err != nil {
 		return assembly.Assembly{}, eng.undecoded(eng.kinds.Assemblies, id, v.LSN, err)
 	}

@@ -3,12 +3,12 @@ package engine
 import (
 	"strings"
 
-	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/jsondoc"
 )
 
 // DocumentName says whether a file is named as a document is: the others are what editors and people put beside.
 func DocumentName(name string) bool {
-	return strings.HasSuffix(name, docfile.Extension) && !strings.HasPrefix(name, ".")
+	return strings.HasSuffix(name, jsondoc.Extension) && !strings.HasPrefix(name, ".")
 }
 
 // HasDocuments says whether a folder's names include a document's.

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -21,4 +21,4 @@ func SameTime(a, b time.Time) bool { return a.UnixMicro() == b.UnixMicro() }
 func TimeOf(line *index.Entry) time.Time { return time.UnixMicro(line.Mtime).UTC() }
 
 // MemoryKey is the key of a memory in the log.
-func MemoryKey(id string) string { return string(rune(record.Memory)) + id }
+func MemoryKey(id string) string { return kind.Memories.Key(id) }

@@ -17,6 +17,7 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
@@ -192,9 +193,11 @@ func (s *frames) Len() int { return len(s.list) }
 
 func (s *frames) Folders() []*docfile.Folder {
 	fl := s.f.fl
-	folders := []*docfile.Folder{fl.engine.Kinds().Memories.Folder}
-	if fl.engine.State().MembershipRebuilt() { // else there is nothing to be made durable in the other
-		folders = append(folders, fl.engine.Kinds().Assemblies.Folder)
+	var folders []*docfile.Folder
+	for _, k := range fl.engine.Kinds().All {
+		if k.Kind != kind.Assemblies || fl.engine.State().MembershipRebuilt() { // else there is nothing to be made durable in that one
+			folders = append(folders, k.Folder)
+		}
 	}
 	return folders
 }
@@ -228,7 +231,7 @@ func (s *frames) change(worker, i int, c *docfile.Change) (bool, error) {
 	}
 	fl, id, at := s.f.fl, e.Key[1:], e.LSN
 	if e.Key[0] == record.Working {
-		if !s.f.behind || !fl.superseded(fl.engine.Kinds().Scopes.Folder, &e) {
+		if !s.f.behind || !fl.superseded(fl.engine.Kinds().Scopes, &e) {
 			s.f.worked.add(strings.Clone(e.Key[1:]))
 		}
 		return false, nil
@@ -237,7 +240,7 @@ func (s *frames) change(worker, i int, c *docfile.Change) (bool, error) {
 	if k == nil {
 		return false, nil
 	}
-	if s.f.behind && fl.superseded(k.Folder, &e) {
+	if s.f.behind && fl.superseded(k, &e) {
 		return false, nil
 	}
 	view, err := state.Read(&e)
@@ -245,7 +248,7 @@ func (s *frames) change(worker, i int, c *docfile.Change) (bool, error) {
 		return false, err
 	}
 	*c = docfile.Change{
-		Folder: k.Folder, Name: docfile.FileName(id), Delete: e.Delete, Mtime: e.Time, ID: id, Version: at,
+		Folder: k.Folder, Name: k.FileName(id), Delete: e.Delete, Mtime: e.Time, ID: id, Version: at,
 		Ours: func(info vfs.Info, data func() ([]byte, error)) bool {
 			return fl.Ours(s.ctx, k, id, at, info, data)
 		},

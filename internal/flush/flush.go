@@ -464,7 +464,7 @@ func (fl *Flusher) Compared(kind int, changed int64) { fl.compared[kind].Store(c
 
 func (fl *Flusher) folderTimes() [wal.Folders]int64 {
 	var t [wal.Folders]int64
-	for i, k := range fl.engine.Kinds().All {
+	for i, k := range fl.engine.Kinds().All[:min(len(fl.engine.Kinds().All), wal.Folders)] { // the checkpoint has room for no more
 		if info, err := fl.engine.Env().FS.Stat(filepath.Clean(k.Path(""))); err == nil {
 			t[i] = info.Mtime.UnixNano()
 		}

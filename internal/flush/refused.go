@@ -90,7 +90,7 @@ func (fl *Flusher) keepRefused(ctx context.Context, _ *wal.Held, to wal.LSN) {
 		e, err := fl.engine.Log().ReadAt(ctx, at)
 		if err == nil {
 			_, err = q.Bytes(fmt.Sprintf("entry-%d.bin", at), e.Value, docfile.Note{
-				Why: r.list[at].err.Error(), When: fl.engine.Env().Clock().UTC(), From: "wal/" + segment.Name(fl.engine.Log().SegmentOf(at)),
+				Why: r.list[at].err.Error(), When: fl.engine.Env().Clock().UTC(), From: "wal/" + segment.Name(fl.engine.Log().Past().SegmentOf(at)),
 				ID: strings.ToValidUTF8(e.Key[min(1, len(e.Key)):], "\ufffd"), Version: at,
 			})
 		}

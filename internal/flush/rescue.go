@@ -11,7 +11,7 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/vfs"
@@ -159,7 +159,7 @@ func (fl *Flusher) isFiled(e *wal.Entry) bool {
 	if k == nil {
 		return e.Key[0] != record.Working // no document
 	}
-	info, err := k.Folder.Stat(docfile.FileName(e.Key[1:]))
+	info, err := k.Folder.Stat(k.FileName(e.Key[1:]))
 	if e.Delete {
 		return errors.Is(err, fs.ErrNotExist)
 	}
@@ -168,8 +168,8 @@ func (fl *Flusher) isFiled(e *wal.Entry) bool {
 
 // superseded reports whether the file of a document has a version that is newer than e. A process that could not
 // read the end of a removed log does not know what another process that could has put into files.
-func (fl *Flusher) superseded(folder *docfile.Folder, e *wal.Entry) bool {
-	info, err := folder.Stat(docfile.FileName(e.Key[1:]))
+func (fl *Flusher) superseded(k *engine.Kind, e *wal.Entry) bool {
+	info, err := k.Stat(k.FileName(e.Key[1:]))
 	return err == nil && info.Mtime.After(e.Time)
 }
 

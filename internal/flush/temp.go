@@ -98,16 +98,14 @@ func (fl *Flusher) inPlace(info vfs.Info, data func() ([]byte, error)) bool {
 	if err != nil {
 		return false
 	}
-	folder := fl.engine.Kinds().Scopes.Folder
+	k := fl.engine.Kinds().Scopes
 	id, ok := LeadingScope(b)
 	if !ok {
-		var k *engine.Kind
 		if k, id = fl.leadingID(b); k == nil {
 			return false
 		}
-		folder = k.Folder
 	}
-	at, err := folder.Stat(docfile.FileName(id))
+	at, err := k.Stat(k.FileName(id))
 	return err == nil && at.Ino == info.Ino && at.Dev == info.Dev
 }
 

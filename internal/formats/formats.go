@@ -7,6 +7,7 @@ import (
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // Format is one format. All versions from Oldest to Writes are read; a store has the lowest
@@ -22,7 +23,7 @@ type Format struct {
 // documents in memories/, assemblies/ and working/ are JSON, and the vectors are files of FAISS.
 func All() []Format {
 	return []Format{
-		{"archive", "wal/archive/*.zst", wal.ArchiveFormat, 1},
+		{"archive", "wal/archive/*.zst", past.ArchiveFormat, 1},
 		{"backup", "backup.json of a backup", backup.BackupFormat, 1},
 		{"checkpoint", "checkpoint", wal.CheckpointFormat, 1},
 		{"config", settings.Name, settings.Format, 1},

@@ -10,9 +10,9 @@ import (
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
@@ -47,7 +47,7 @@ func (v *Version) Decode() (memstore.Memory, error) {
 	if v.Deleted {
 		return memstore.Memory{}, fmt.Errorf("memory %s: %w: version %d is its deletion", human.Quote(v.ID), errs.ErrNotFound, v.LSN)
 	}
-	m, err := memstore.Decode(v.Document, memstore.DecodeOptions{Limits: document.Stored, ID: v.ID})
+	m, err := memstore.Decode(v.Document, memstore.DecodeOptions{Limits: kind.Stored, ID: v.ID})
 	if err != nil {
 		return memstore.Memory{}, fmt.Errorf("memory %s, version %d: %w", human.Quote(v.ID), v.LSN, err)
 	}
@@ -60,7 +60,7 @@ func (v *Version) DecodeAssembly() (assembly.Assembly, error) {
 	if v.Deleted {
 		return assembly.Assembly{}, fmt.Errorf("assembly %s: %w: version %d is its deletion", human.Quote(v.ID), errs.ErrNotFound, v.LSN)
 	}
-	a, err := assembly.Decode(v.Document, assembly.DecodeOptions{Limits: document.StoredAssembly, ID: v.ID})
+	a, err := assembly.Decode(v.Document, assembly.DecodeOptions{Limits: kind.StoredAssembly, ID: v.ID})
 	if err != nil {
 		return assembly.Assembly{}, fmt.Errorf("assembly %s, version %d: %w", human.Quote(v.ID), v.LSN, err)
 	}

@@ -158,7 +158,7 @@ func (w *watcher) readMore(ctx context.Context) error {
 		}
 		// Released under the reader: the archive has it.
 	}
-	return w.collect(ctx, to, h.engine.Log().History(ctx, w.at))
+	return w.collect(ctx, to, h.engine.Log().Past().Entries(ctx, wal.Mark{LSN: w.at}, h.engine.Log().Durable()))
 }
 
 // collect takes whole batches, those up to a position or as many as are read at once.
@@ -246,10 +246,12 @@ func (h *History) changeOf(e watched) (Change, error) {
 		return c, err
 	}
 	doc := engine.Version{LSN: e.LSN, Doc: v.Document}
-	if e.kind == h.engine.Kinds().Assemblies {
+	switch e.kind {
+	case h.engine.Kinds().Assemblies:
 		c.Assembly, err = h.engine.DecodeAssembly(c.ID, doc)
-	} else {
+	case h.engine.Kinds().Memories:
 		c.Memory, err = h.engine.Decode(c.ID, doc)
+	default: // the caller reads the document itself
 	}
 	return c, err
 }

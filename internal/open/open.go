@@ -1,7 +1,9 @@
 package open
 
 import (
+	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/erase/purge"
 	"github.com/varve-db/varve/internal/store"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/view/vectors"
@@ -36,6 +38,8 @@ func Of[O any](o *O) *Environment { return environment(o) }
 type Parts struct {
 	Engine  *engine.Engine
 	Vectors *vectors.Vectors
+	Commits *commit.Committer
+	Purger  *purge.Purger
 }
 
 // Inside gives the parts of a store. S is varve.Store.

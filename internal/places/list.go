@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/vector"
 )
 
@@ -75,9 +76,9 @@ var list = slices.Concat([]place{
 	{"wal/hold.lock", named | machine},
 	{"wal/watch.lock", named | machine},
 }, vectorFiles(), []place{
-	{"assemblies", folder | top | sole},
+	{record.AssemblyFolder, folder | top | sole},
 	{index.BackupsDir, folder | top},
-	{"memories", folder | top | sole},
+	{record.MemoryFolder, folder | top | sole},
 	{"quarantine", folder | top},
 	{"tmp", folder | top},
 	{"tmp/parked", folder | optional},
@@ -89,6 +90,29 @@ var list = slices.Concat([]place{
 	{"wal/archive", folder},
 	{Working, folder | top | sole},
 })
+
+// documents are the folders with a file for each document, named after its id.
+var documents = []string{record.MemoryFolder, record.AssemblyFolder, Working}
+
+// AddDocuments adds the folder of another kind of document; see kind.Register.
+func AddDocuments(name string) {
+	documents = append(documents, name)
+	list = append(list, place{name, folder | top | sole})
+}
+
+// Documents are the folders with a file for each document, named after its id.
+func Documents() []string { return slices.Clone(documents) }
+
+// IsDocuments reports whether a folder of a store has a file for each document.
+func IsDocuments(rel string) bool { return slices.Contains(documents, rel) }
+
+// IsTaken reports whether a store has something of this name in its folder.
+func IsTaken(name string) bool {
+	return slices.ContainsFunc(list, func(p place) bool {
+		first, _, _ := strings.Cut(p.path, "/")
+		return strings.EqualFold(first, name)
+	})
+}
 
 func vectorFiles() (list []place) {
 	for _, name := range vector.Files() {

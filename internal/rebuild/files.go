@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/copy/backup"
@@ -81,7 +80,7 @@ func (mk *Maker) rebuildIndex(ctx context.Context, r Want) (*index.Set, int, err
 	defer empty.Release()
 	_, err := index.WriteBase(empty, target, index.Changes{List: list, Line: func(dst []byte, c index.Change) ([]byte, error) {
 		k := mk.engine.Kinds().In(c.Section)
-		p, doc, err := ParseFile(mk.engine, k, docfile.FileName(c.ID))
+		p, doc, err := ParseFile(mk.engine, k, k.FileName(c.ID))
 		if err != nil {
 			return nil, err
 		}
@@ -202,7 +201,7 @@ func ParseFile(eng *engine.Engine, k *engine.Kind, name string) (engine.Parsed, 
 	p, err := k.Parse(data, "")
 	if err != nil {
 		err = eng.Kinds().Elsewhere(k, data, err)
-	} else if docfile.FileName(p.ID) != name {
+	} else if k.FileName(p.ID) != name {
 		err = k.Misplaced(p.ID)
 	}
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // From makes a new base where the one that stands cannot be trusted: from
@@ -21,7 +22,7 @@ import (
 // archive have since; that keeps every version. Else from the files, which are
 // the truth below r.at but know no versions. from names the older index, "" for
 // the files.
-func (mk *Maker) From(ctx context.Context, r Want, past *wal.Past) (set *index.Set, from string, n int, err error) {
+func (mk *Maker) From(ctx context.Context, r Want, past *past.Log) (set *index.Set, from string, n int, err error) {
 	older, err := mk.olderIndexes()
 	if err != nil {
 		return nil, "", 0, err
@@ -54,7 +55,7 @@ func (mk *Maker) From(ctx context.Context, r Want, past *wal.Past) (set *index.S
 
 // pastModel is what log and archive below a mark say of the model, the zero Model where
 // nobody spoke of it, or that cannot be read any more.
-func (mk *Maker) pastModel(ctx context.Context, to wal.Mark, past *wal.Past) (model index.Model, err error) {
+func (mk *Maker) pastModel(ctx context.Context, to wal.Mark, past *past.Log) (model index.Model, err error) {
 	if past == nil {
 		return model, nil
 	}
@@ -127,7 +128,7 @@ func (mk *Maker) openOlder(name, store string) (*index.Set, error) {
 
 // fallBack brings an older index up to r.at. It is used only if every byte of it
 // is sound, its chain hash is the log's, and not one record since is missing.
-func (mk *Maker) fallBack(ctx context.Context, name string, r Want, past *wal.Past) (*index.Set, error) {
+func (mk *Maker) fallBack(ctx context.Context, name string, r Want, past *past.Log) (*index.Set, error) {
 	old, err := mk.openOlder(name, r.Store.String())
 	if err != nil {
 		return nil, err
@@ -165,7 +166,7 @@ func (mk *Maker) fallBack(ctx context.Context, name string, r Want, past *wal.Pa
 }
 
 // since is what the log says in [from, to), the newest of each key; of the model too.
-func (mk *Maker) since(ctx context.Context, past *wal.Past, from wal.Mark, to wal.LSN, model *index.Model) (*index.Changes, error) {
+func (mk *Maker) since(ctx context.Context, past *past.Log, from wal.Mark, to wal.LSN, model *index.Model) (*index.Changes, error) {
 	place := map[string]int{}
 	lines := map[wal.LSN][]byte{}
 	ch := &index.Changes{Line: func(dst []byte, c index.Change) ([]byte, error) { return append(dst, lines[c.Version]...), nil }}

@@ -102,7 +102,7 @@ func (v *versions) openOlder() error {
 // readLog reads what log and archive have; what is damaged or gone there says nothing.
 func (v *versions) readLog(ctx context.Context) error {
 	v.logged = map[string]logged{}
-	for e, err := range v.mk.engine.Log().History(ctx, 0) {
+	for e, err := range v.mk.engine.Log().Past().Entries(ctx, wal.Mark{LSN: 0}, v.mk.engine.Log().Durable()) {
 		if err != nil {
 			if ctx.Err() != nil || !errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrTruncated) {
 				return err

@@ -26,6 +26,13 @@ const (
 	Kept     = 'k' // of copies of older versions: followed by the document's key, see kept.go
 )
 
+// The folders of the files of each kind of document. The sections of the index and of the vectors
+// have the same names.
+const (
+	MemoryFolder   = "memories"
+	AssemblyFolder = "assemblies"
+)
+
 // Record is what one entry tells.
 type Record struct {
 	Previous uint64

@@ -9,6 +9,7 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/wal"
 	"github.com/varve-db/varve/working"
 )
@@ -117,7 +118,7 @@ func (s *scope) copyFile() error {
 	is, before := wholeAt{at: s.lacks.from, file: true}, s.lsn
 	s.mu.Unlock()
 	q := docfile.NewQuarantine(docfile.Layout{FS: env.FS, Root: env.Dir, FileMode: env.FileMode, FolderMode: env.FolderMode}, env.Clock)
-	where, err := q.Keep(s.ws.engine.Kinds().Scopes.Path(docfile.FileName(s.key)), docfile.Note{
+	where, err := q.Keep(s.ws.engine.Kinds().Scopes.Path(kind.Scopes.FileName(s.key)), docfile.Note{
 		Why:  "the scope was changed, and the log had no copy of it and no room for one in a commit",
 		From: s.path(), ID: s.key, When: env.Clock().UTC(),
 	})

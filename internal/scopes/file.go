@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/copy/backup"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/flush"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal"
 	"github.com/varve-db/varve/working"
@@ -50,7 +50,7 @@ func (ws *Scopes) PutScopes(ctx context.Context, keys []string, distrusted bool,
 			if !first {
 				return b.Err
 			}
-			c := docfile.Change{Folder: ws.engine.Kinds().Scopes.Folder, Name: docfile.FileName(src.keys[b.Change]), ID: src.keys[b.Change], Version: uint64(b.Change)}
+			c := docfile.Change{Folder: ws.engine.Kinds().Scopes.Folder, Name: kind.Scopes.FileName(src.keys[b.Change]), ID: src.keys[b.Change], Version: uint64(b.Change)}
 			if err := ws.flusher.MoveAway(&c, b.Err); err != nil {
 				return err
 			}
@@ -113,7 +113,7 @@ func (s *scopeFiles) Change(_, i int, c *docfile.Change) (bool, error) {
 		return false, err
 	}
 	*c = docfile.Change{
-		Folder: ws.engine.Kinds().Scopes.Folder, Name: docfile.FileName(key), Delete: f.State.Empty(), Mtime: f.Time, ID: key, Version: f.LSN,
+		Folder: ws.engine.Kinds().Scopes.Folder, Name: kind.Scopes.FileName(key), Delete: f.State.Empty(), Mtime: f.Time, ID: key, Version: f.LSN,
 		Ours: func(_ vfs.Info, data func() ([]byte, error)) bool { return ws.OursScope(key, before.lsn, data) },
 	}
 	if before.size > 0 && !s.distrusted {
@@ -295,7 +295,7 @@ func (ws *Scopes) scopeOf(name string) (string, error) {
 			}
 		}
 	}
-	if ok && docfile.FileName(key) == name {
+	if ok && kind.Scopes.FileName(key) == name {
 		ws.names.Store(name, key)
 		return key, nil
 	}

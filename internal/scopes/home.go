@@ -10,8 +10,9 @@ import (
 	"sync/atomic"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/jsondoc"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/working"
 )
@@ -185,10 +186,10 @@ func (ws *Scopes) listWorking(ctx context.Context) (keys []string, bad []error, 
 	}
 	named := map[string]bool{}
 	for key := range there {
-		named[docfile.FileName(key)] = true
+		named[kind.Scopes.FileName(key)] = true
 	}
 	for _, name := range names {
-		if !strings.HasSuffix(name, docfile.Extension) || named[name] {
+		if !strings.HasSuffix(name, jsondoc.Extension) || named[name] {
 			continue
 		}
 		if key, ok := ws.names.Load(name); ok { // it was in the folder a moment ago

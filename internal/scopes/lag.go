@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -39,7 +39,7 @@ func (ws *Scopes) MayLag(ctx context.Context, key string, flushed wal.LSN) (firs
 	at := w.open[key] != nil
 	w.mu.RUnlock()
 	if !at { // nobody has it at hand: what it is costs more to know than to write, if it is small
-		if info, err := ws.engine.Env().FS.Stat(ws.engine.Kinds().Scopes.Path(docfile.FileName(key))); err != nil || info.Size < w.tuning.Least {
+		if info, err := ws.engine.Env().FS.Stat(ws.engine.Kinds().Scopes.Path(kind.Scopes.FileName(key))); err != nil || info.Size < w.tuning.Least {
 			return 0, false
 		}
 	}

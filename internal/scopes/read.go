@@ -9,11 +9,10 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
@@ -84,7 +83,7 @@ func (s *scope) sync(ctx context.Context) error {
 }
 
 func (s *scope) path() string {
-	return s.ws.engine.Kinds().Scopes.Name() + "/" + docfile.FileName(s.key)
+	return s.ws.engine.Kinds().Scopes.Name() + "/" + kind.Scopes.FileName(s.key)
 }
 
 // follow plays what was applied since; mu is held. errMismatch when the state is
@@ -313,7 +312,7 @@ func (s *scope) newerStays(ctx context.Context, told wal.LSN, breaks uint64) (do
 
 // readFile reads the file of the scope; a File without a State if there is none.
 func (s *scope) readFile() (*working.File, error) {
-	name := docfile.FileName(s.key)
+	name := kind.Scopes.FileName(s.key)
 	doc, info, err := s.ws.engine.Kinds().Scopes.Read(name, scopeLimit)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -7,10 +7,9 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
-
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/env"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/wal"
@@ -91,14 +90,14 @@ func (ws *Scopes) scopeNamed(ctx context.Context, file string) (key string, err 
 	if key, err := ws.scopeOf(file); err == nil {
 		return key, nil
 	}
-	for e, err := range ws.engine.Log().History(ctx, 0) {
+	for e, err := range ws.engine.Log().Past().Entries(ctx, wal.Mark{LSN: 0}, ws.engine.Log().Durable()) {
 		if err != nil {
 			if ctx.Err() != nil || !errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrTruncated) {
 				return "", err
 			}
 			continue
 		}
-		if len(e.Key) > 1 && e.Key[0] == record.Working && docfile.FileName(e.Key[1:]) == file {
+		if len(e.Key) > 1 && e.Key[0] == record.Working && kind.Scopes.FileName(e.Key[1:]) == file {
 			return strings.Clone(e.Key[1:]), nil
 		}
 	}
@@ -127,7 +126,7 @@ func (s *scope) past(ctx context.Context) (p played, last wal.LSN, missing bool,
 	p.state = working.NewState()
 	missing = true
 	var grown size
-	for e, err := range ws.engine.Log().History(ctx, 0) {
+	for e, err := range ws.engine.Log().Past().Entries(ctx, wal.Mark{LSN: 0}, ws.engine.Log().Durable()) {
 		if err != nil {
 			if ctx.Err() != nil || !errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrTruncated) {
 				return p, 0, false, err

@@ -5,6 +5,7 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/kind"
 )
 
 // Agrees refuses an index of another life of this folder: one that knows more than a log that ends there
@@ -27,8 +28,8 @@ func Agrees(set *index.Set, end uint64, chain func(uint64) (uint64, bool)) error
 // that was killed before it wrote another: it may know what came after its lsn.
 // All its lines then have the version that rebuildIndex gives, which no frame has.
 func Rebuilt(set *index.Set) bool {
-	for _, section := range []int{index.Memories, index.Assemblies} {
-		for e, err := range set.Range(section, index.Span{}) {
+	for _, k := range kind.Kinds {
+		for e, err := range set.Range(k.Section, index.Span{}) {
 			if err != nil {
 				return false
 			}

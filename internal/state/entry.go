@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/jsondoc"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/wal"
 	"github.com/varve-db/varve/working"
@@ -63,31 +63,31 @@ func Read(e *wal.Entry) (record.View, error) {
 	return view, nil
 }
 
-// isOf says whether the key of an entry, which may be no key at all, begins with a letter.
-func isOf(e *wal.Entry, letter byte) bool { return len(e.Key) > 0 && e.Key[0] == letter }
+// isOf reports whether the key of an entry, which may be no key at all, is that of a document of kind k.
+func isOf(e *wal.Entry, k *kind.Kind) bool { return len(e.Key) > 0 && e.Key[0] == k.Letter }
 
 // checkKey wants the key of a document, of a scope or of the model, and the kind of
 // entry that it has.
 func checkKey(e *wal.Entry) error {
-	kind := uint8(record.KindPut)
+	want := uint8(record.KindPut)
 	if e.Delete {
-		kind = record.KindDelete
+		want = record.KindDelete
 	}
 	if len(e.Key) > 0 {
 		var err error
-		switch e.Key[0] {
-		case record.Memory, record.Assembly:
-			err = docfile.CheckID("key", e.Key[1:], 0)
-		case record.Working:
+		switch letter := e.Key[0]; {
+		case kind.Lettered(letter) != nil:
+			err = jsondoc.CheckID("key", e.Key[1:], 0)
+		case letter == record.Working:
 			_, err = working.ParseScope(e.Key[1:])
-		case record.Kept:
-			if kind = record.KindKept; e.Delete || len(e.Key) < 3 || e.Key[1] != record.Memory && e.Key[1] != record.Assembly {
+		case letter == record.Kept:
+			if want = record.KindKept; e.Delete || len(e.Key) < 3 || kind.Lettered(e.Key[1]) == nil {
 				err = fmt.Errorf("%s is not a key", human.Quote(e.Key))
 			} else {
-				err = docfile.CheckID("key", e.Key[2:], 0)
+				err = jsondoc.CheckID("key", e.Key[2:], 0)
 			}
-		case record.Model:
-			if kind = record.KindModel; e.Key != ModelKey || e.Delete {
+		case letter == record.Model:
+			if want = record.KindModel; e.Key != ModelKey || e.Delete {
 				err = fmt.Errorf("%s is not a key", human.Quote(e.Key))
 			}
 		default:
@@ -99,7 +99,7 @@ func checkKey(e *wal.Entry) error {
 	} else {
 		return errors.New("it has no key")
 	}
-	if e.Kind != kind {
+	if e.Kind != want {
 		return fmt.Errorf("an entry of %s is not of kind %d", human.Quote(e.Key), e.Kind)
 	}
 	return nil
@@ -112,21 +112,20 @@ func Check(e *wal.Entry) (record.View, error) {
 	if err != nil || e.Delete {
 		return view, err
 	}
-	switch e.Key[0] {
-	case record.Memory:
+	k := kind.Lettered(e.Key[0])
+	switch {
+	case k != nil:
 		vectors := e.LSN
 		if view.Created { // it can have no older vector
 			vectors = 0
 		}
-		if index.QuickLine(view.Line, "memories", e.Key[1:], view.Size(), view.Dims(), vectors) && view.Finite() {
+		if k.QuickLine != nil && k.QuickLine(view.Line, e.Key[1:], view.Size(), view.Dims(), vectors) && view.Finite() {
 			return view, nil
 		}
 		_, view, err = LineIn(e)
-	case record.Assembly:
-		_, view, err = LineIn(e)
-	case record.Kept:
+	case e.Key[0] == record.Kept:
 		_, view, err = KeptIn(e)
-	case record.Model:
+	case e.Key[0] == record.Model:
 		_, err = modelIn(e.LSN, view.Line)
 		if err != nil {
 			err = invalid(e, err)
@@ -161,28 +160,19 @@ const foreignVectors = 1 << 48
 
 // checkLine wants the line of this very entry, before it enters a table.
 func checkLine(e *wal.Entry, view *record.View, line *index.Entry) error {
-	folder := "memories/"
-	if e.Key[0] == record.Assembly {
-		folder = "assemblies/"
-		members, err := assembly.MembersOf(view.Line)
-		if err != nil {
+	k := kind.Of(e.Key)
+	if k == nil {
+		return fmt.Errorf("%s is not the key of a document", human.Quote(e.Key))
+	}
+	if k.CheckLine != nil {
+		if err := k.CheckLine(view.Line, line); err != nil {
 			return err
 		}
-		if int64(len(members)) != line.MemberCount {
-			return fmt.Errorf("it counts %d members, and names %d", line.MemberCount, len(members))
-		}
-		for _, id := range members {
-			if err := docfile.CheckID("members", id, 0); err != nil {
-				return err
-			}
-		}
-	} else if e.Key[0] != record.Memory {
-		return fmt.Errorf("%s is not the key of a document", human.Quote(e.Key))
 	}
 	if !view.Finite() {
 		return errors.New("the vector contains NaN or infinity")
 	}
-	switch file := folder + docfile.FileName(e.Key[1:]); {
+	switch file := k.File(e.Key[1:]); {
 	case line.Deleted || line.Version != 0 || line.Mtime != 0:
 		return errors.New("it is one that a table has")
 	case line.Filepath != file:

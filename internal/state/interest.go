@@ -6,7 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -124,7 +124,7 @@ func (in *interests) keys(e *wal.Entry) (keys []string) {
 // of are those that a memory that is put concerns. What cannot be read Apply tells.
 func (in *interests) of(e *wal.Entry) (of []*Interest) {
 	all := in.all()
-	if len(all) == 0 || !isOf(e, record.Memory) || e.Delete {
+	if len(all) == 0 || !isOf(e, kind.Memories) || e.Delete {
 		return nil
 	}
 	v, err := Read(e)

@@ -11,7 +11,7 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/human"
-	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -52,10 +52,10 @@ const Members = 'r'
 
 // Also is wal.Machine.Also.
 func (s *State) Also(e *wal.Entry) []string {
-	if isOf(e, record.Memory) {
+	if isOf(e, kind.Memories) {
 		return s.interests.keys(e)
 	}
-	if !isOf(e, record.Assembly) || e.Delete {
+	if !isOf(e, kind.Assemblies) || e.Delete {
 		return nil
 	}
 	v, err := Read(e)

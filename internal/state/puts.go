@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -137,7 +137,7 @@ type counted struct {
 
 // of is what an entry adds, if it puts a memory and that is asked for.
 func (p *puts) of(e *wal.Entry) (c counted, ok bool) {
-	if !p.on.Load() || !isOf(e, record.Memory) || e.Delete {
+	if !p.on.Load() || !isOf(e, kind.Memories) || e.Delete {
 		return c, false
 	}
 	v, err := Read(e)

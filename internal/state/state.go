@@ -10,6 +10,7 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/wal"
 )
@@ -75,8 +76,9 @@ func (s *State) Begin(set *index.Set, inexact bool) error {
 }
 
 func (s *State) count(set *index.Set) {
-	s.live[record.Memory] = set.Count(index.Memories)
-	s.live[record.Assembly] = set.Count(index.Assemblies)
+	for _, k := range kind.Kinds {
+		s.live[k.Letter] = set.Count(k.Section)
+	}
 }
 
 // recount takes in what a rebuilt set knows and the current one, which covers the same, had lost,
@@ -87,8 +89,9 @@ func (s *State) recount(set *index.Set) {
 		s.count(set)
 		return
 	}
-	s.live[record.Memory] += set.Count(index.Memories) - old.Count(index.Memories)
-	s.live[record.Assembly] += set.Count(index.Assemblies) - old.Count(index.Assemblies)
+	for _, k := range kind.Kinds {
+		s.live[k.Letter] += set.Count(k.Section) - old.Count(k.Section)
+	}
 	_ = old.Release() // not the last one: it is still the current set
 }
 
@@ -112,42 +115,42 @@ func (s *State) Apply(entries []wal.Entry) error {
 		if err != nil {
 			return err
 		}
-		kind := e.Key[0]
-		if kind == record.Working {
+		letter := e.Key[0]
+		if letter == record.Working {
 			s.work(e)
 			continue
 		}
-		if kind == record.Model {
+		if letter == record.Model {
 			if err := s.models.apply(e.LSN, v.Line); err != nil {
 				return fmt.Errorf("entry %d: %w", e.LSN, err)
 			}
 			s.applied = e.LSN
 			continue
 		}
-		if kind == record.Kept {
+		if letter == record.Kept {
 			s.applied = e.LSN // it changes nothing
 			continue
 		}
 		created := v.Created
 		if s.inexact {
-			if created, err = s.creates(kind, e.Key[1:]); err != nil {
+			if created, err = s.creates(letter, e.Key[1:]); err != nil {
 				return err
 			}
 		}
-		overlay.Put(kind, e.Key[1:], e.LSN, e.Delete)
-		if kind == record.Assembly {
+		overlay.Put(letter, e.Key[1:], e.LSN, e.Delete)
+		if letter == kind.Assemblies.Letter {
 			if err := s.grouping(e, v.Line); err != nil {
 				return err
 			}
 		}
-		if kind == record.Memory && index.MayExpire(v.Line) {
+		if letter == kind.Memories.Letter && index.MayExpire(v.Line) {
 			s.mortal = e.LSN
 		}
 		switch {
 		case e.Delete && !(s.inexact && created):
-			s.live[kind]--
+			s.live[letter]--
 		case created && !e.Delete:
-			s.live[kind]++
+			s.live[letter]++
 		}
 		s.applied = e.LSN
 	}
@@ -170,8 +173,8 @@ func (s *State) refuse(e *wal.Entry, err error) {
 	}
 }
 
-func (s *State) creates(kind byte, id string) (bool, error) {
-	_, err := s.Find(kind, id)
+func (s *State) creates(letter byte, id string) (bool, error) {
+	_, err := s.Find(letter, id)
 	if errors.Is(err, errs.ErrNotFound) {
 		return true, nil
 	}
@@ -202,17 +205,17 @@ func (s *State) Current(key string) (wal.LSN, error) {
 }
 
 // Find says where the newest version of a document is; errs.ErrNotFound if there is none.
-func (s *State) Find(kind byte, id string) (Place, error) {
-	if pos, deleted, ok := s.overlay.Load().Get(kind, id); ok {
+func (s *State) Find(letter byte, id string) (Place, error) {
+	if pos, deleted, ok := s.overlay.Load().Get(letter, id); ok {
 		if deleted {
 			return Place{}, errs.ErrNotFound
 		}
 		return Place{Version: pos, InLog: true}, nil
 	}
-	if kind == record.Working {
+	if letter == record.Working {
 		return Place{}, errs.ErrNotFound // its file may have it: see Work
 	}
-	e, err := s.Line(kind, id)
+	e, err := s.Line(letter, id)
 	if err != nil {
 		return Place{}, err
 	}
@@ -221,15 +224,19 @@ func (s *State) Find(kind byte, id string) (Place, error) {
 
 // Deletion is where the newest entry of a key is, if that is a deletion which
 // the overlay still knows; else 0.
-func (s *State) Deletion(kind byte, id string) uint64 {
-	if pos, deleted, ok := s.overlay.Load().Get(kind, id); ok && deleted {
+func (s *State) Deletion(letter byte, id string) uint64 {
+	if pos, deleted, ok := s.overlay.Load().Get(letter, id); ok && deleted {
 		return pos
 	}
 	return 0
 }
 
 // Line is what the set says of a key, whatever the overlay knows.
-func (s *State) Line(kind byte, id string) (index.Entry, error) {
+func (s *State) Line(letter byte, id string) (index.Entry, error) {
+	k := kind.Lettered(letter)
+	if k == nil {
+		return index.Entry{}, errs.ErrNotFound
+	}
 	set := s.sets.Acquire()
 	if set == nil {
 		return index.Entry{}, errs.ErrClosed
@@ -240,7 +247,7 @@ func (s *State) Line(kind byte, id string) (index.Entry, error) {
 		buf = new([]byte)
 	}
 	defer s.lines.Put(buf)
-	line, ok, err := set.Get((*buf)[:0], section(kind), id)
+	line, ok, err := set.Get((*buf)[:0], k.Section, id)
 	*buf = line[:0]
 	if err != nil {
 		return index.Entry{}, err
@@ -257,8 +264,8 @@ func (s *State) Line(kind byte, id string) (index.Entry, error) {
 
 // Changed says whether a key whose newest version, 0 when absent, was known when
 // the swap counter stood at since may have another one now.
-func (s *State) Changed(kind byte, id string, version, since uint64) bool {
-	if pos, deleted, ok := s.overlay.Load().Get(kind, id); ok {
+func (s *State) Changed(letter byte, id string, version, since uint64) bool {
+	if pos, deleted, ok := s.overlay.Load().Get(letter, id); ok {
 		if deleted {
 			pos = 0
 		}
@@ -287,10 +294,10 @@ func (s *State) Unchanged(p wal.Precondition) bool {
 func (s *State) Swaps() uint64 { return s.swaps.Load() }
 
 // Live is the number of things of a kind.
-func (s *State) Live(kind byte) int64 {
+func (s *State) Live(letter byte) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.live[kind]
+	return s.live[letter]
 }
 
 // Set is the current set with a reference for the caller.
@@ -343,12 +350,12 @@ func (s *State) Moment(from uint64, mortal bool) (live int64, list []index.At, c
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if mortal && s.mortal < from {
-		return s.live[record.Memory], nil, s.from.Load()
+		return s.live[kind.Memories.Letter], nil, s.from.Load()
 	}
 	for at := range s.overlay.Load().Changes(from, 1<<62) {
 		list = append(list, at)
 	}
-	return s.live[record.Memory], list, s.from.Load()
+	return s.live[kind.Memories.Letter], list, s.from.Load()
 }
 
 // FirstChanges are the first of the Changes, at most so many.
@@ -368,10 +375,3 @@ func (s *State) FirstChanges(from, to uint64, most int) []index.At {
 
 // Close gives the set back.
 func (s *State) Close() error { return s.sets.Swap(nil) }
-
-func section(kind byte) int {
-	if kind == record.Assembly {
-		return index.Assemblies
-	}
-	return index.Memories
-}

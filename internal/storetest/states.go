@@ -12,7 +12,7 @@ import (
 
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/memstore"
 )
 
@@ -104,7 +104,7 @@ func StatesBelow(dir string) func(id string) string {
 		if IsGroup(id) {
 			folder = "assemblies"
 		}
-		b, err := os.ReadFile(filepath.Join(dir, folder, docfile.FileName(id)))
+		b, err := os.ReadFile(filepath.Join(dir, folder, jsondoc.FileName(id)))
 		if errors.Is(err, os.ErrNotExist) {
 			return "-"
 		}

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/vfs"
-	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
 )
@@ -35,7 +35,7 @@ type Source struct {
 	Inline bool
 	// FileLimit bounds the bytes of one document, Limits what is in it.
 	FileLimit int
-	Limits    memstore.Limits
+	Limits    kind.Limits
 	Location  *time.Location // of times without a zone
 	// Fits says why a document of a kind may not be written by today's limits.
 	Fits func(kind byte, doc []byte) error

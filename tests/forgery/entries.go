@@ -15,8 +15,8 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/forge"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
@@ -25,7 +25,7 @@ import (
 // line is an index line as a put writes it, for a document.
 func (s *Store) line(id string, doc []byte, change func(*index.Entry)) []byte {
 	now := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
-	e := index.Entry{Filepath: "memories/" + docfile.FileName(id), CreatedAt: now, UpdatedAt: now, Score: 0.5, Size: int64(len(doc)), ContentHash: sha256.Sum256(doc)}
+	e := index.Entry{Filepath: "memories/" + jsondoc.FileName(id), CreatedAt: now, UpdatedAt: now, Score: 0.5, Size: int64(len(doc)), ContentHash: sha256.Sum256(doc)}
 	if change != nil {
 		change(&e)
 	}

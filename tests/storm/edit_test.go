@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/storetest"
 )
 
@@ -30,7 +30,7 @@ var contentMember = regexp.MustCompile(`"content": "[^"]*"`)
 func (s *storm) edit(round int) {
 	for k := range stormEdited {
 		time.Sleep(time.Duration(s.editor.IntN(200)) * time.Millisecond)
-		name := filepath.Join(s.dir, "memories", docfile.FileName(editedID(k)))
+		name := filepath.Join(s.dir, "memories", jsondoc.FileName(editedID(k)))
 		b, err := os.ReadFile(name)
 		if err != nil {
 			s.t.Errorf("edit: %v", err)

@@ -19,15 +19,15 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // Source is an open store whose files were just flushed, as a backup sees it.
@@ -51,16 +51,20 @@ type Source struct {
 	// more by now.
 	ModelAsOf func(wal.LSN) (index.Model, bool)
 	Model     func() index.Model // now
-	// IDs are those of all memories, also of those whose time is over.
-	IDs func(context.Context) iter.Seq2[string, error]
-	// Read gives the newest version; errs.ErrNotFound when it is gone since.
-	Read func(context.Context, string) (Document, error)
-	// AssemblyIDs and ReadAssembly are the same for assemblies.
-	AssemblyIDs  func(context.Context) iter.Seq2[string, error]
-	ReadAssembly func(context.Context, string) (Document, error)
+	// Documents are those of each kind, in the order of kind.Kinds.
+	Documents []Documents
 	// ScopeKeys and ReadScope are the same for working memory.
 	ScopeKeys func(context.Context) iter.Seq2[string, error]
 	ReadScope func(context.Context, string) (Document, error)
+}
+
+// Documents are the documents of a kind.
+type Documents struct {
+	Kind *kind.Kind
+	// IDs are those of all, also of those whose time is over.
+	IDs func(context.Context) iter.Seq2[string, error]
+	// Read gives the newest version; errs.ErrNotFound when it is gone since.
+	Read func(context.Context, string) (Document, error)
 }
 
 // Document is a version of a memory or an assembly as its file has it.
@@ -129,7 +133,7 @@ func (b *backup) run(ctx context.Context) error {
 	b.info = repair.BackupInfo{
 		Format: modelless, Store: b.s.Log.UUID(), SegmentSize: b.s.Log.SegmentSize(), Made: b.s.Clock().UTC(), From: position(b.from),
 	}
-	for _, folder := range append(document.Folders, backupWAL) {
+	for _, folder := range append(kind.Folders(), backupWAL) {
 		if err := b.n.fs.Mkdir(b.n.path(folder), b.n.folder); err != nil {
 			return err
 		}
@@ -177,7 +181,7 @@ func (b *backup) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	folders := append(slices.Clone(document.Folders), backupWAL)
+	folders := append(slices.Clone(kind.Folders()), backupWAL)
 	if b.info.Computed != nil {
 		folders = append(folders, path.Dir(places.Computed))
 	}
@@ -202,13 +206,14 @@ func (b *backup) documents(ctx context.Context) error {
 	if err := b.s.CatchUp(ctx); err != nil {
 		return err
 	}
-	if err := b.copy(ctx, out, document.Memories.Folder, b.s.IDs, b.s.Read, &b.info.Memories); err != nil {
-		return err
+	for _, d := range b.s.Documents {
+		n := int64(0)
+		if err := b.copy(ctx, out, d.Kind, d.IDs, d.Read, &n); err != nil {
+			return err
+		}
+		counted(d.Kind.Folder, n, &b.info.Memories, &b.info.Assemblies, &b.info.Others)
 	}
-	if err := b.copy(ctx, out, document.Assemblies.Folder, b.s.AssemblyIDs, b.s.ReadAssembly, &b.info.Assemblies); err != nil {
-		return err
-	}
-	if err := b.copy(ctx, out, places.Working, b.s.ScopeKeys, b.s.ReadScope, &b.info.Scopes); err != nil {
+	if err := b.copy(ctx, out, kind.Scopes, b.s.ScopeKeys, b.s.ReadScope, &b.info.Scopes); err != nil {
 		return err
 	}
 	err = out.Flush()
@@ -222,9 +227,24 @@ func (b *backup) documents(ctx context.Context) error {
 	return err
 }
 
-// copy copies the documents of one folder.
-func (b *backup) copy(ctx context.Context, out io.Writer, folder string, ids func(context.Context) iter.Seq2[string, error], read func(context.Context, string) (Document, error), count *int64) error {
-	began := false
+// counted adds documents of a folder to the numbers of a report.
+func counted(folder string, n int64, memories, assemblies *int64, others *map[string]int64) {
+	switch {
+	case folder == kind.Memories.Folder:
+		*memories += n
+	case folder == kind.Assemblies.Folder:
+		*assemblies += n
+	case n != 0:
+		if *others == nil {
+			*others = map[string]int64{}
+		}
+		(*others)[folder] += n
+	}
+}
+
+// copy copies the documents of one kind.
+func (b *backup) copy(ctx context.Context, out io.Writer, k *kind.Kind, ids func(context.Context) iter.Seq2[string, error], read func(context.Context, string) (Document, error), count *int64) error {
+	began, folder := false, k.Folder
 	for id, err := range ids(ctx) {
 		if err != nil {
 			return err
@@ -249,7 +269,7 @@ func (b *backup) copy(ctx context.Context, out io.Writer, folder string, ids fun
 			continue
 		case errors.Is(err, errs.ErrCorrupt):
 			d := repair.DamagedFile{ID: id, Why: err.Error()}
-			if folder != document.Memories.Folder {
+			if k != kind.Memories {
 				d.In = folder
 			}
 			b.info.Damaged = append(b.info.Damaged, d)
@@ -260,13 +280,13 @@ func (b *backup) copy(ctx context.Context, out io.Writer, folder string, ids fun
 		if doc.Version >= b.from.LSN {
 			b.whole = max(b.whole, doc.Version+1)
 		}
-		name := docfile.FileName(id)
+		name := k.FileName(id)
 		if err := b.n.write(filepath.Join(folder, name), doc.Bytes, doc.Time); err != nil {
 			return err
 		}
 		h := sha256.Sum256(doc.Bytes)
 		mark := ' '
-		if folder != places.Working && b.model.Older(doc.Version, doc.Vector) {
+		if k.Vectors && b.model.Older(doc.Version, doc.Vector) {
 			mark = olderMark
 		}
 		if _, err := fmt.Fprintf(out, "%s %c%s/%s\n", hex.EncodeToString(h[:]), mark, folder, name); err != nil {
@@ -333,7 +353,7 @@ func (b *backup) log(ctx context.Context, end wal.Mark) error {
 // moments reads the copied log from end to end, and says between which moments
 // the backup can be restored.
 func (b *backup) moments(ctx context.Context, end wal.Mark, newest int64) error {
-	past := &wal.Past{FS: b.n.fs, Dir: b.n.path(backupWAL), Geometry: geometryOf(&b.info)}
+	past := &past.Log{FS: b.n.fs, Dir: b.n.path(backupWAL), Geometry: geometryOf(&b.info)}
 	if err := checkLog(ctx, past, b.from, end); err != nil {
 		return fmt.Errorf("the copied log does not read back: %w", err)
 	}
@@ -374,7 +394,7 @@ func unread(err error) error {
 }
 
 // checkLog follows the chain from one mark to another.
-func checkLog(ctx context.Context, past *wal.Past, from, end wal.Mark) error {
+func checkLog(ctx context.Context, past *past.Log, from, end wal.Mark) error {
 	for _, err := range past.Entries(ctx, from, end.LSN) {
 		if err != nil {
 			return unread(err)

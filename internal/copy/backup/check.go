@@ -16,11 +16,11 @@ import (
 	"syscall"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
-	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // faultsMost bounds the faults of one backup that Check names.
@@ -55,7 +55,7 @@ func Check(ctx context.Context, fsys vfs.FS, dir string, progress func(done, tot
 
 // checkOwnLog follows the log of a backup.
 func checkOwnLog(ctx context.Context, fsys vfs.FS, dir string, info *repair.BackupInfo) error {
-	past := &wal.Past{FS: fsys, Dir: filepath.Join(dir, backupWAL), Geometry: geometryOf(info)}
+	past := &past.Log{FS: fsys, Dir: filepath.Join(dir, backupWAL), Geometry: geometryOf(info)}
 	from, err := markAt(info.From)
 	if err != nil {
 		return damagedBackup(repair.BackupName, err)
@@ -152,7 +152,7 @@ func listed(fsys vfs.FS, dir string, info *repair.BackupInfo) func(yield func(li
 			}
 			_, err := hex.Decode(l.hash[:], []byte(hash[:min(len(hash), 2*len(l.hash))]))
 			folder, base, _ := strings.Cut(name, "/")
-			if !ok || err != nil || len(hash) != 2*len(l.hash) || !slices.Contains(document.Folders, folder) || places.Local(name) != nil || strings.Contains(base, "/") || base == "" {
+			if !ok || err != nil || len(hash) != 2*len(l.hash) || !slices.Contains(kind.Folders(), folder) || places.Local(name) != nil || strings.Contains(base, "/") || base == "" {
 				fail(damagedBackup(backupList, fmt.Errorf("line %d is not a hash and a file", n+1)))
 				return
 			}

@@ -11,10 +11,8 @@ import (
 	"strconv"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
-	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/segment"
@@ -37,16 +35,11 @@ const olderMark = '*'
 // backupFile is where the document of a key in the log is in a backup, and in a
 // store; false when it is the key of no document.
 func backupFile(key string) (string, bool) {
-	if len(key) < 2 {
+	k := kind.Of(key)
+	if k == nil {
 		return "", false
 	}
-	switch key[0] {
-	case record.Memory:
-		return document.Memories.Folder + "/" + docfile.FileName(key[1:]), true
-	case record.Assembly:
-		return document.Assemblies.Folder + "/" + docfile.FileName(key[1:]), true
-	}
-	return "", false
+	return k.File(key[1:]), true
 }
 
 func position(m wal.Mark) repair.Position {
@@ -78,7 +71,16 @@ func featuresOf(i *repair.BackupInfo) (wal.Features, error) {
 }
 
 // filesOf is how many a backup has.
-func filesOf(i *repair.BackupInfo) int64 { return i.Memories + i.Assemblies + i.Scopes }
+func filesOf(i *repair.BackupInfo) int64 {
+	return i.Memories + i.Assemblies + i.Scopes + sum(i.Others)
+}
+
+func sum(others map[string]int64) (n int64) {
+	for _, of := range others {
+		n += of
+	}
+	return n
+}
 
 // sumOf is that of what a backup says of itself.
 func sumOf(i *repair.BackupInfo) (string, error) {

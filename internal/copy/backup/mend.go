@@ -20,6 +20,7 @@ import (
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // A damaged log of a backup is read in this order: with single wrong bits turned back, which the
@@ -28,7 +29,7 @@ import (
 
 // stretch is a part of the log.
 type stretch struct {
-	past *wal.Past
+	past *past.Log
 	from wal.Mark
 	to   wal.LSN
 }
@@ -82,7 +83,7 @@ func holeIn(err error) bool {
 }
 
 // firstHole is the first place that is damaged, and not known as a gap.
-func firstHole(ctx context.Context, past *wal.Past, from, end wal.Mark) error {
+func firstHole(ctx context.Context, past *past.Log, from, end wal.Mark) error {
 	for _, err := range past.Entries(ctx, from, end.LSN) {
 		if gap := (*errs.GapError)(nil); err != nil && !errors.As(err, &gap) {
 			return err
@@ -126,7 +127,7 @@ func (r *restore) unmet() {
 
 // fresher finds the documents whose file in the backup is newer than what a log with holes has of
 // them: their bytes are of no entry, and of a later time than each.
-func (r *restore) fresher(ctx context.Context, own *wal.Past, from, end wal.Mark) error {
+func (r *restore) fresher(ctx context.Context, own *past.Log, from, end wal.Mark) error {
 	type known struct {
 		hashes [][sha256.Size]byte
 		last   time.Time
@@ -229,7 +230,7 @@ func (f mendedFile) ReadAt(b []byte, off int64) (int, error) {
 
 // each mends a log where an error says that no frame is: at the position, or at the beginning of the
 // segment in which the log goes on.
-func (m *mendedFS) each(ctx context.Context, past *wal.Past, err error, mend func(context.Context, *wal.Past, vfs.File, string, wal.LSN) bool) bool {
+func (m *mendedFS) each(ctx context.Context, past *past.Log, err error, mend func(context.Context, *past.Log, vfs.File, string, wal.LSN) bool) bool {
 	var c *errs.CorruptionError
 	if geo := past.Geometry; errors.As(err, &c) && c.LSN != 0 && geo.Size != 0 {
 		for _, at := range []wal.LSN{c.LSN, geo.Start(geo.Number(c.LSN) + 1)} {
@@ -256,7 +257,7 @@ func pieceOf(f vfs.File, n int, off int64) []byte {
 }
 
 // mend turns back one bit of a frame.
-func (m *mendedFS) mend(ctx context.Context, past *wal.Past, f vfs.File, path string, at wal.LSN) bool {
+func (m *mendedFS) mend(ctx context.Context, past *past.Log, f vfs.File, path string, at wal.LSN) bool {
 	geo := past.Geometry
 	offset := geo.Offset(at)
 	turn := func(b []byte, off int64, right func([]byte) bool) bool {
@@ -286,7 +287,7 @@ func (m *mendedFS) mend(ctx context.Context, past *wal.Past, f vfs.File, path st
 
 // fill puts a gap over what is not read of a segment, up to the next frame whose header is sound. That
 // the frame at the position is damaged the gap says.
-func (m *mendedFS) fill(ctx context.Context, past *wal.Past, f vfs.File, path string, at wal.LSN) bool {
+func (m *mendedFS) fill(ctx context.Context, past *past.Log, f vfs.File, path string, at wal.LSN) bool {
 	geo := past.Geometry
 	if m.mend(ctx, past, f, path, at) {
 		return true

@@ -4,19 +4,18 @@ import (
 	"context"
 	"path"
 
-	"github.com/varve-db/varve/internal/document"
-	"github.com/varve-db/varve/memstore"
+	"github.com/varve-db/varve/internal/kind"
 )
 
 // wasPurged reports whether a document of the backup was purged between the backup and the moment. A purge erases the
 // entries of what it purges, its deletion among them: the document is not in the living store any more, and no
 // entry behind the moment deletes it either. To restore it would make a state that never was.
 func (r *restore) wasPurged(ctx context.Context, name string, data []byte) (bool, error) {
-	k := document.At(name)
+	k := kind.At(name)
 	if k == nil || path.Dir(name) != k.Folder || r.s.Has == nil {
 		return false, nil
 	}
-	c, err := k.Decode(append([]byte(nil), data...), memstore.DecodeOptions{Limits: document.Stored})
+	c, err := k.Decode(append([]byte(nil), data...), kind.DecodeOptions{Limits: kind.StoredLimits})
 	if err != nil {
 		return false, nil // it is restored as it is
 	}

@@ -16,14 +16,14 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // What is damaged in a backup does not keep the rest from being restored. A document is taken only
@@ -43,10 +43,8 @@ type lost struct {
 // noteDamage adds to the report.
 func (r *restore) noteDamage(name, why, done string) {
 	d := repair.Damage{Path: name, Why: why, Done: done, Missing: strings.HasPrefix(done, missing)}
-	if folder, base, ok := strings.Cut(name, "/"); ok && slices.Contains(document.Folders, folder) && folder != places.Working {
-		if id := strings.TrimSuffix(base, ".json"); docfile.FileName(id) == base {
-			d.ID = id
-		}
+	if k := kind.At(name); k != nil {
+		d.ID, _ = k.ID(name)
 	}
 	r.report.Damage = append(r.report.Damage, d)
 }
@@ -126,7 +124,7 @@ func (r *restore) relist(ctx context.Context) (files []listedFile, err error) {
 	var order bytes.Buffer // the list, if all files are there and sound
 	var doubted []listedFile
 	seen := map[string]bool{}
-	for _, folder := range document.Folders {
+	for _, folder := range kind.Folders() {
 		dir, err := places.Enter(r.s.FS, r.s.Backup, folder)
 		var names []string
 		if err == nil {
@@ -181,7 +179,7 @@ func (r *restore) relist(ctx context.Context) (files []listedFile, err error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(lines)) {
 		l := lines[name]
-		if folder, base, _ := strings.Cut(name, "/"); !l.valid() || !hashes[l.sum] || !slices.Contains(document.Folders, folder) || places.Local(name) != nil || strings.Contains(base, "/") {
+		if folder, base, _ := strings.Cut(name, "/"); !l.valid() || !hashes[l.sum] || !slices.Contains(kind.Folders(), folder) || places.Local(name) != nil || strings.Contains(base, "/") {
 			continue // a file of another name has these bytes
 		}
 		f := listedFile{name: name, older: l.older}
@@ -324,7 +322,7 @@ func (r *restore) healed(f *lost, data []byte, mtime time.Time, version uint64, 
 }
 
 // healFrom looks in a log.
-func (r *restore) healFrom(ctx context.Context, past *wal.Past, from, to wal.LSN, done string) error {
+func (r *restore) healFrom(ctx context.Context, past *past.Log, from, to wal.LSN, done string) error {
 	var codec record.Codec
 	codec.Bound(past.Geometry.Limit())
 	for e, err := range past.Entries(ctx, wal.Mark{LSN: from}, to) {
@@ -355,16 +353,16 @@ func (r *restore) healFrom(ctx context.Context, past *wal.Past, from, to wal.LSN
 }
 
 // own is the log in the backup.
-func (r *restore) own() *wal.Past {
+func (r *restore) own() *past.Log {
 	if r.mended != nil {
 		return r.mended
 	}
-	return &wal.Past{FS: r.s.FS, Dir: filepath.Join(r.s.Backup, backupWAL), Geometry: geometryOf(&r.info)}
+	return &past.Log{FS: r.s.FS, Dir: filepath.Join(r.s.Backup, backupWAL), Geometry: geometryOf(&r.info)}
 }
 
 // nothingLeft says that a backup has nothing that can be restored.
 func (r *restore) nothingLeft() error {
-	if r.report.Memories+r.report.Assemblies+r.report.Scopes > 0 {
+	if r.report.Memories+r.report.Assemblies+r.report.Scopes+sum(r.report.Others) > 0 {
 		return nil
 	}
 	for _, d := range r.report.Damage {

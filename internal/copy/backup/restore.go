@@ -11,13 +11,15 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/worklog"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // RestoreSource says from what and to where.
@@ -38,7 +40,7 @@ type RestoreSource struct {
 
 	// The log of the store that was backed up, where it still lives: it goes on
 	// where the backup's ends. nil: none.
-	Living *wal.Past
+	Living *past.Log
 	To     wal.LSN // up to where it is durable
 	// Has reports whether that store has a document now, expired or not.
 	Has func(letter byte, id string) (bool, error)
@@ -108,11 +110,11 @@ type restore struct {
 
 	features wal.Features // that the new store has
 
-	newest map[string]changed          // by key: what the log says of the moment
-	names  map[string]bool             // their files, with the folder
-	scopes map[string]*document.Replay // by file: those that the log says something of
+	newest map[string]changed         // by key: what the log says of the moment
+	names  map[string]bool            // their files, with the folder
+	scopes map[string]*worklog.Replay // by file: those that the log says something of
 	past   []stretch
-	mended *wal.Past        // the backup's log, if it is damaged
+	mended *past.Log        // the backup's log, if it is damaged
 	holed  bool             // and has holes
 	cause  error            // why, until one is met
 	fresh  map[string]bool  // the files that are newer than what such a log has
@@ -211,7 +213,7 @@ func (r *restore) choose(ctx context.Context) error {
 			return r.impossible("the backup was not whole yet; take an older one")
 		}
 	}
-	r.newest, r.names, r.scopes = map[string]changed{}, map[string]bool{}, map[string]*document.Replay{}
+	r.newest, r.names, r.scopes = map[string]changed{}, map[string]bool{}, map[string]*worklog.Replay{}
 	if m := r.info.Models; m != nil {
 		r.restored.Model, r.restored.Later = m.From, m.End
 	}
@@ -300,7 +302,7 @@ func (r *restore) take(e *wal.Entry) {
 }
 
 func (r *restore) run(ctx context.Context) error {
-	for _, folder := range document.Folders {
+	for _, folder := range kind.Folders() {
 		if err := r.n.fs.Mkdir(r.n.path(folder), r.n.folder); err != nil {
 			return err
 		}
@@ -325,7 +327,7 @@ func (r *restore) run(ctx context.Context) error {
 			return fmt.Errorf("%w: %w", errs.ErrSyncFailed, err)
 		}
 	}
-	for _, folder := range document.Folders {
+	for _, folder := range kind.Folders() {
 		if err := r.n.fs.SyncDir(r.n.path(folder)); err != nil {
 			return fmt.Errorf("%w: %w", errs.ErrSyncFailed, err)
 		}
@@ -433,13 +435,10 @@ func (r *restore) fromLog(ctx context.Context) error {
 }
 
 func (r *restore) put(name string, data []byte, mtime time.Time) error {
-	switch path.Dir(name) {
-	case document.Memories.Folder:
-		r.report.Memories++
-	case document.Assemblies.Folder:
-		r.report.Assemblies++
-	default:
+	if folder := path.Dir(name); folder == kind.Scopes.Folder {
 		r.report.Scopes++
+	} else {
+		counted(folder, 1, &r.report.Memories, &r.report.Assemblies, &r.report.Others)
 	}
 	r.report.Bytes += int64(len(data))
 	return r.n.write(filepath.FromSlash(name), data, mtime)

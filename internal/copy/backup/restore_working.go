@@ -4,10 +4,9 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/document"
-	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/worklog"
 	"github.com/varve-db/varve/wal"
 	"github.com/varve-db/varve/working"
 )
@@ -19,7 +18,7 @@ import (
 
 func (r *restore) takeWork(e *wal.Entry) {
 	if len(e.Key) > 1 && e.Key[0] == record.Working {
-		r.scopes[places.Working+"/"+docfile.FileName(e.Key[1:])] = &document.Replay{Store: r.info.Store.String()}
+		r.scopes[kind.Scopes.File(e.Key[1:])] = &worklog.Replay{Store: r.info.Store.String()}
 	}
 }
 
@@ -41,7 +40,7 @@ func (r *restore) playWork(codec *record.Codec, e *wal.Entry) error {
 	if len(e.Key) < 2 || e.Key[0] != record.Working {
 		return nil
 	}
-	s := r.scopes[places.Working+"/"+docfile.FileName(e.Key[1:])]
+	s := r.scopes[kind.Scopes.File(e.Key[1:])]
 	if s == nil {
 		return nil
 	}

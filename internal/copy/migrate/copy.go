@@ -17,11 +17,9 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/copy/backup"
-	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
-	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
@@ -38,7 +36,7 @@ const (
 
 // memories copies them, catches up, and compares.
 func (m *migrate) memories(ctx context.Context) error {
-	if err := m.folder(document.Memories.Folder); err != nil {
+	if err := m.folder(kind.Memories.Folder); err != nil {
 		return err
 	}
 	at, err := m.pass(ctx, "copying", false)
@@ -78,8 +76,8 @@ func (m *migrate) settled(at wal.LSN) error {
 	if err := m.durable(); err != nil {
 		return err
 	}
-	if err := m.fs.SyncDir(m.to(document.Memories.Folder)); err != nil {
-		return fmt.Errorf("syncing %s: %w: %w", m.to(document.Memories.Folder), errs.ErrSyncFailed, err)
+	if err := m.fs.SyncDir(m.to(kind.Memories.Folder)); err != nil {
+		return fmt.Errorf("syncing %s: %w: %w", m.to(kind.Memories.Folder), errs.ErrSyncFailed, err)
 	}
 	m.state.LSN, m.report.LSN = at, at
 	return writeState(m.fs, m.s.To, places.MigrationName, &m.state, m.s.FileMode)
@@ -93,7 +91,7 @@ func (m *migrate) pass(ctx context.Context, step string, compare bool) (wal.LSN,
 		return 0, err
 	}
 	at := m.live.Log.Applied()
-	names, err := m.fs.ReadDir(m.to(document.Memories.Folder))
+	names, err := m.fs.ReadDir(m.to(kind.Memories.Folder))
 	if err != nil {
 		return 0, err
 	}
@@ -103,7 +101,7 @@ func (m *migrate) pass(ctx context.Context, step string, compare bool) (wal.LSN,
 	}
 	m.report.Damaged = nil
 	var count, size int64
-	for id, err := range m.live.IDs(ctx) {
+	for id, err := range m.live.Documents[kind.Memories.At].IDs(ctx) {
 		if err == nil {
 			err = ctx.Err()
 		}
@@ -113,7 +111,7 @@ func (m *migrate) pass(ctx context.Context, step string, compare bool) (wal.LSN,
 		if count++; count%backup.HeldEvery == 0 {
 			m.progress(step, count, max(count, m.live.Count))
 		}
-		name := docfile.FileName(id)
+		name := kind.Memories.FileName(id)
 		n, err := m.memory(ctx, id, name, compare)
 		if err != nil {
 			// As large as those before, if that is known, each in blocks of the disk.
@@ -131,7 +129,7 @@ func (m *migrate) pass(ctx context.Context, step string, compare bool) (wal.LSN,
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(surplus)) {
-		rel := document.Memories.Folder + "/" + name
+		rel := kind.Memories.Folder + "/" + name
 		if !places.IsName(rel, false) {
 			continue // the comparison with the old folder says what becomes of it
 		}
@@ -142,8 +140,12 @@ func (m *migrate) pass(ctx context.Context, step string, compare bool) (wal.LSN,
 	m.report.Memories, m.report.Bytes = count, size
 	if compare {
 		m.report.Compared = count
-		if err := m.assemblies(ctx); err != nil {
-			return 0, err
+		for i := range m.live.Documents {
+			if d := &m.live.Documents[i]; d.Kind != kind.Memories {
+				if err := m.others(ctx, d); err != nil {
+					return 0, err
+				}
+			}
 		}
 	}
 	m.progress(step, count, count)
@@ -157,7 +159,7 @@ const unreadable = -2
 // memory brings one copy up to date; it returns its size, -1 when there is to be
 // none, or unreadable.
 func (m *migrate) memory(ctx context.Context, id, name string, compare bool) (int64, error) {
-	doc, err := m.live.Read(ctx, id)
+	doc, err := m.live.Documents[kind.Memories.At].Read(ctx, id)
 	switch {
 	case errors.Is(err, errs.ErrNotFound):
 		return -1, nil
@@ -167,7 +169,7 @@ func (m *migrate) memory(ctx context.Context, id, name string, compare bool) (in
 	case err != nil:
 		return -1, fmt.Errorf("memory %s: %w", human.Quote(id), err)
 	}
-	file := m.to(document.Memories.Folder, name)
+	file := m.to(kind.Memories.Folder, name)
 	info, err := m.fs.Stat(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return -1, err
@@ -182,32 +184,32 @@ func (m *migrate) memory(ctx context.Context, id, name string, compare bool) (in
 	}
 	if !same {
 		m.report.Copied++
-		return int64(len(doc.Bytes)), m.write(filepath.Join(document.Memories.Folder, name), doc.Bytes, doc.Time)
+		return int64(len(doc.Bytes)), m.write(filepath.Join(kind.Memories.Folder, name), doc.Bytes, doc.Time)
 	}
 	return int64(len(doc.Bytes)), nil
 }
 
-// assemblies, which are few, are copied at the switch. A copy that a run before has left,
-// and that is not what the store answers though size and time say so, goes.
-func (m *migrate) assemblies(ctx context.Context) error {
-	for id, err := range m.live.AssemblyIDs(ctx) {
+// others are the documents of a kind that has few, and is copied at the switch. A copy that a run before has
+// left, and that is not what the store answers though size and time say so, goes.
+func (m *migrate) others(ctx context.Context, d *backup.Documents) error {
+	for id, err := range d.IDs(ctx) {
 		if err == nil {
 			err = ctx.Err()
 		}
 		if err != nil {
 			return err
 		}
-		doc, err := m.live.ReadAssembly(ctx, id)
+		doc, err := d.Read(ctx, id)
 		switch {
 		case errors.Is(err, errs.ErrNotFound):
 			continue
 		case errors.Is(err, errs.ErrCorrupt):
-			m.report.Damaged = append(m.report.Damaged, repair.DamagedFile{ID: id, In: document.Assemblies.Folder, Why: err.Error()})
+			m.report.Damaged = append(m.report.Damaged, repair.DamagedFile{ID: id, In: d.Kind.Folder, Why: err.Error()})
 			continue
 		case err != nil:
-			return fmt.Errorf("assembly %s: %w", human.Quote(id), err)
+			return fmt.Errorf("%s %s: %w", d.Kind.Noun, human.Quote(id), err)
 		}
-		path, err := places.Enter(m.fs, m.s.To, document.Assemblies.File(id))
+		path, err := places.Enter(m.fs, m.s.To, d.Kind.File(id))
 		var info vfs.Info
 		if err == nil {
 			info, err = m.fs.Stat(path)
@@ -246,7 +248,7 @@ func (m *migrate) catchUp(ctx context.Context, at wal.LSN) (wal.LSN, error) {
 			if err = eerr; err != nil {
 				break
 			}
-			if len(e.Key) > 0 && e.Key[0] == record.Memory {
+			if kind.Of(e.Key) == kind.Memories {
 				ids[e.Key[1:]] = true
 			}
 		}
@@ -283,8 +285,8 @@ func sameTime(copied, want time.Time) bool {
 
 // changed brings the copy of a memory up to date that was written or deleted meanwhile.
 func (m *migrate) changed(ctx context.Context, id string) error {
-	name := docfile.FileName(id)
-	old, err := m.fs.Stat(m.to(document.Memories.Folder, name))
+	name := kind.Memories.FileName(id)
+	old, err := m.fs.Stat(m.to(kind.Memories.Folder, name))
 	had := err == nil
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -305,7 +307,7 @@ func (m *migrate) changed(ctx context.Context, id string) error {
 		return nil
 	}
 	if had {
-		return m.fs.Remove(m.to(document.Memories.Folder, name))
+		return m.fs.Remove(m.to(kind.Memories.Folder, name))
 	}
 	return nil
 }
@@ -321,7 +323,7 @@ func (m *migrate) write(name string, data []byte, mtime time.Time) error {
 func (m *migrate) put(name string, mtime time.Time, fill func(vfs.File) error) error {
 	path := m.to(name)
 	temp := path + tempMark
-	if filepath.Dir(name) == document.Memories.Folder || len(filepath.Base(temp)) > nameMost {
+	if filepath.Dir(name) == kind.Memories.Folder || len(filepath.Base(temp)) > nameMost {
 		temp = m.to(places.MigrationName + tempMark) // a name may have no room for more
 	}
 	if err := m.fs.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -14,10 +14,9 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/copy/backup"
-	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
-	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // mirror makes the rest of the new place equal to the old one, which is at rest.
@@ -189,7 +188,7 @@ func (c *mirror) replaceable(name string) error {
 	m := c.m
 	top, _, _ := strings.Cut(filepath.ToSlash(name), "/")
 	switch {
-	case top == document.Memories.Folder, top == document.Assemblies.Folder:
+	case top != places.Working && places.IsDocuments(top):
 	case filepath.Ext(name) == ".zst":
 		from, err := m.wholeCopy(m.from(name))
 		if err != nil || from {
@@ -212,7 +211,7 @@ func (m *migrate) wholeCopy(path string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	_, whole, ok := wal.InflateCopy(b)
+	_, whole, ok := past.InflateCopy(b)
 	return ok && whole, nil
 }
 

@@ -91,7 +91,7 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 		p.engine.Log().EndPurge()
 	}
 	defer end()
-	traces := trace.Of(k.Letter, ids)
+	traces := trace.Of(k.Kind, ids)
 	traces.Log = p.engine.Log().Past().Geometry
 	err := p.preparePurge(ctx, r)
 	if err == nil {
@@ -229,6 +229,8 @@ func (p *Purger) purgeEntries(ctx context.Context, k *engine.Kind, ids []string,
 		err := error(nil)
 		if k == p.engine.Kinds().Scopes {
 			err = p.dropScope(ctx, id)
+		} else if k != p.engine.Kinds().Memories && k != p.engine.Kinds().Assemblies {
+			err = p.commits.DeleteDocument(ctx, k, id)
 		} else {
 			err = p.commits.Commit(ctx, []commit.Op{{Group: k == p.engine.Kinds().Assemblies, ID: id, Conds: commit.Conditions{Unkept: true}}}, nil, 0)
 		}
@@ -244,7 +246,7 @@ func (p *Purger) purgeEntries(ctx context.Context, k *engine.Kind, ids []string,
 			p.engine.Cache().Invalidate(k.CacheKey(id))
 		}
 	}
-	if k == p.engine.Kinds().Assemblies {
+	if k != p.engine.Kinds().Memories {
 		return nil
 	}
 	for _, id := range ids {

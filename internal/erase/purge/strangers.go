@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/erase/trace"
 	"github.com/varve-db/varve/internal/flush"
@@ -34,7 +33,7 @@ func (p *Purger) purgeStrangers(ctx context.Context, k *engine.Kind, traces *tra
 		if err != nil {
 			return err
 		}
-		if i, ok := slices.BinarySearch(names, docfile.FileName(id)); ok {
+		if i, ok := slices.BinarySearch(names, k.FileName(id)); ok {
 			known[i] = true
 		}
 	}

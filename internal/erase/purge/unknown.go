@@ -7,10 +7,8 @@ import (
 	"slices"
 
 	"github.com/google/uuid"
-
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/erase/trace"
 	"github.com/varve-db/varve/internal/record"
@@ -47,10 +45,10 @@ func (p *Purger) Unknown(ctx context.Context, k *engine.Kind, ids []string) ([]s
 // knownAside strikes out those that have a file somewhere.
 func (p *Purger) knownAside(_ context.Context, k *engine.Kind, left map[string]bool) error {
 	for _, id := range sorted(left) {
-		_, err := p.engine.Env().FS.Stat(k.Path(docfile.FileName(id)))
+		_, err := p.engine.Env().FS.Stat(k.Path(k.FileName(id)))
 		stands := err == nil
 		if !stands {
-			if stands, err = trace.HasAside(p.engine.Env().FS, p.engine.Env().Dir, trace.Of(k.Letter, []string{id})); err != nil {
+			if stands, err = trace.HasAside(p.engine.Env().FS, p.engine.Env().Dir, trace.Of(k.Kind, []string{id})); err != nil {
 				return err
 			}
 		}

@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/jsondoc"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
@@ -42,7 +42,7 @@ func (t *Set) Learn(content string) {
 			continue
 		}
 		t.content.add([]byte(piece))
-		if quoted := docfile.AppendEscaped(nil, piece); string(quoted) != piece {
+		if quoted := jsondoc.AppendEscaped(nil, piece); string(quoted) != piece {
 			t.content.add(quoted)
 		}
 	}
@@ -50,7 +50,7 @@ func (t *Set) Learn(content string) {
 
 // Mentioned says what a file has of one of the memories; "" when it has nothing.
 func (t *Set) Mentioned(name string, b []byte) string {
-	inPath := func(n string) bool { return bytes.Contains(b, []byte(t.folder+"/"+n)) }
+	inPath := func(n string) bool { return bytes.Contains(b, []byte(t.kind.Folder+"/"+n)) }
 	switch {
 	case t.content.in(b):
 		return mentionsContent
@@ -99,9 +99,9 @@ func Strangers(ctx context.Context, fsys vfs.FS, dir string) (paths []string, er
 			break
 		}
 		switch {
-		case name == "assemblies", name == "working", name == places.Views, !places.IsTopFile(name) && !places.IsTopFolder(name):
+		case name != kind.Memories.Folder && places.IsDocuments(name), name == places.Views, !places.IsTopFile(name) && !places.IsTopFolder(name):
 			err = walk(name, 12)
-		case name == document.Memories.Folder, name == "backups":
+		case name == kind.Memories.Folder, name == "backups":
 			err = foldersIn(fsys, dir, name, func(rel string) error { return walk(rel, 12) })
 		}
 	}

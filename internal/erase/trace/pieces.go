@@ -11,6 +11,7 @@ import (
 
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/vfs"
@@ -93,11 +94,11 @@ func (t *Set) Entry(key string, value []byte) bool {
 	switch {
 	case len(key) < 2:
 		return false
-	case key[0] == t.letter:
+	case key[0] == t.kind.Letter:
 		return t.ids[key[1:]]
-	case key[0] == record.Working && t.letter == record.Memory:
+	case key[0] == record.Working && t.kind == kind.Memories:
 		return t.worked(value)
-	case key[0] != record.Assembly:
+	case t.kind != kind.Memories || kind.Of(key) != kind.Assemblies:
 		return false
 	}
 	view, err := record.Parse(value)
@@ -131,5 +132,5 @@ func (t *Set) worked(value []byte) bool {
 
 // proof says that bytes are not only a mention.
 func (t *Set) proof(b []byte) bool {
-	return has(b, t.members) || slices.ContainsFunc(t.names, func(n string) bool { return bytes.Contains(b, []byte(t.folder+"/"+n)) })
+	return has(b, t.members) || slices.ContainsFunc(t.names, func(n string) bool { return bytes.Contains(b, []byte(t.kind.Folder+"/"+n)) })
 }

@@ -13,13 +13,13 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
-	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // doomedSuffix marks what is being overwritten: half of it gone, nothing would
@@ -186,7 +186,7 @@ func (t *Set) inFile(fsys vfs.FS, folder, name string) (is bool, left []byte, er
 		return false, nil, err
 	}
 	from := whence(fsys, folder, name)
-	plain, whole, archived := wal.InflateCopy(b)
+	plain, whole, archived := past.InflateCopy(b)
 	if archived {
 		b = plain
 	}
@@ -214,14 +214,14 @@ func (t *Set) inFile(fsys vfs.FS, folder, name string) (is bool, left []byte, er
 		}
 		return is, nil, nil
 	}
-	if strings.HasPrefix(from, t.folder+"/") {
+	if strings.HasPrefix(from, t.kind.Folder+"/") {
 		return t.Holds(b), nil, nil
 	}
-	if t.letter != record.Memory && t.elsewhere(from) || !t.In(b) {
+	if t.kind != kind.Memories && t.elsewhere(from) || !t.In(b) {
 		return false, nil, nil // what a memory says of assemblies or scopes is its own
 	}
 	var doc outline
-	if strings.HasPrefix(name, "assemblies@") && json.Unmarshal(b, &doc) == nil { // parked: an older version of one that is there
+	if strings.HasPrefix(name, kind.Assemblies.Folder+"@") && json.Unmarshal(b, &doc) == nil { // parked: an older version of one that is there
 		return true, nil, nil
 	}
 	// An index, or what cannot be told, holds other memories too, perhaps as their only copy:
@@ -252,7 +252,7 @@ func HasAside(fsys vfs.FS, dir string, t *Set) (bool, error) {
 
 // whence is where what was set aside, or parked, stood; "" where nothing says so.
 func whence(fsys vfs.FS, folder, name string) string {
-	for _, dir := range document.Folders {
+	for _, dir := range kind.Folders() {
 		if rest, ok := strings.CutPrefix(name, dir+"@"); ok { // see docfile.Parked
 			return dir + "/" + rest
 		}

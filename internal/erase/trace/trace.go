@@ -10,10 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/document"
-	"github.com/varve-db/varve/internal/places"
-	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/jsondoc"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
 )
@@ -30,8 +28,7 @@ func (o *Options) fileMode() fs.FileMode { return cmp.Or(o.FileMode, 0o600) }
 // Set finds out whether a file that was set aside is about one of some
 // memories, assemblies, or scopes of working memory, or holds one.
 type Set struct {
-	letter  byte   // record.Memory, record.Assembly or record.Working
-	folder  string // of their files
+	kind    *kind.Kind
 	ids     map[string]bool
 	names   []string // of their files
 	members [][]byte // their id as a document's first member has it
@@ -89,28 +86,20 @@ func (t *Set) ask(folder, name, why string) {
 // rare is how long an id must be for its bare bytes to mean it.
 const rare = 6
 
-// Of are those of some memories (record.Memory), assemblies (record.Assembly), or
-// scopes, whose ids are their keys (record.Working).
-func Of(letter byte, ids []string) *Set {
-	t := &Set{letter: letter, folder: "memories", ids: map[string]bool{}}
-	head := "id"
-	switch letter {
-	case record.Assembly:
-		t.folder, head = "assemblies", "assembly_id"
-	case record.Working:
-		t.folder, head = places.Working, "scope"
-	}
+// Of are those of some documents of a kind; the ids of scopes are their keys.
+func Of(k *kind.Kind, ids []string) *Set {
+	t := &Set{kind: k, ids: map[string]bool{}}
 	for _, id := range ids {
 		t.ids[id] = true
-		t.names = append(t.names, docfile.FileName(id))
-		quoted := append(docfile.AppendEscaped([]byte(`"`), id), '"')
+		t.names = append(t.names, k.FileName(id))
+		quoted := append(jsondoc.AppendEscaped([]byte(`"`), id), '"')
 		for _, space := range []string{" ", ""} {
-			t.members = append(t.members, append([]byte(`"`+head+`":`+space), quoted...))
+			t.members = append(t.members, append([]byte(`"`+k.IDName+`":`+space), quoted...))
 		}
-		if letter == record.Working {
+		if k == kind.Scopes {
 			// What the log says of it has no document that names it: its key stands before
 			// the first byte of a record. A key alone may be the beginning of another one.
-			t.members = append(t.members, []byte(string(rune(letter))+id+"\x01"))
+			t.members = append(t.members, []byte(k.Key(id)+"\x01"))
 		} else if len(id) >= rare {
 			t.plain = append(t.plain, []byte(id), bytes.Trim(quoted, `"`))
 		}
@@ -159,7 +148,7 @@ type outline struct {
 // about says whether a document, with an id, is one of these: as package importer
 // a memory may name the assembly that it belongs to.
 func (t *Set) about(doc *outline) bool {
-	if t.letter == record.Working {
+	if t.kind == kind.Scopes {
 		return doc.Scope != nil && doc.ID == nil && t.ids[*doc.Scope]
 	}
 	group := (doc.Assembly != nil || doc.Members != nil) && doc.Content == nil
@@ -167,7 +156,7 @@ func (t *Set) about(doc *outline) bool {
 	if group && doc.Assembly != nil {
 		id = doc.Assembly
 	}
-	return group == (t.letter == record.Assembly) && id != nil && t.ids[*id]
+	return group == (t.kind == kind.Assemblies) && id != nil && t.ids[*id]
 }
 
 // Holds says whether a document, whole or broken, is one of theirs: what it says of
@@ -188,7 +177,7 @@ func has(b []byte, list [][]byte) bool {
 // it has, an assembly also about its members; anything else about whom it names.
 func (t *Set) In(b []byte) bool {
 	var doc outline
-	if json.Unmarshal(b, &doc) == nil && (doc.ID != nil || doc.Assembly != nil || doc.From != "" || doc.Scope != nil && t.letter == record.Working) {
+	if json.Unmarshal(b, &doc) == nil && (doc.ID != nil || doc.Assembly != nil || doc.From != "" || doc.Scope != nil && t.kind == kind.Scopes) {
 		if doc.From != "" { // a note has the id of what it is about
 			return !t.elsewhere(doc.From) && (doc.ID != nil && t.ids[*doc.ID] || t.Named(filepath.Base(filepath.FromSlash(doc.From))))
 		}
@@ -196,7 +185,7 @@ func (t *Set) In(b []byte) bool {
 	}
 	for _, name := range t.names {
 		for _, slash := range []string{"/", `\/`, `\\`} {
-			if bytes.Contains(b, []byte(t.folder+slash+name)) {
+			if bytes.Contains(b, []byte(t.kind.Folder+slash+name)) {
 				return true
 			}
 		}
@@ -207,7 +196,7 @@ func (t *Set) In(b []byte) bool {
 // among says whether a document is an assembly that has one of the memories: its
 // composite is made of that one's embedding, and older forms hold whole copies.
 func (t *Set) among(doc *outline, b []byte) bool {
-	if t.letter != record.Memory || doc.Content != nil || doc.Assembly == nil && doc.Members == nil {
+	if t.kind != kind.Memories || doc.Content != nil || doc.Assembly == nil && doc.Members == nil {
 		return false
 	}
 	var ids []string
@@ -218,5 +207,5 @@ func (t *Set) among(doc *outline, b []byte) bool {
 // names mean other ids.
 func (t *Set) elsewhere(from string) bool {
 	dir, _, _ := strings.Cut(from, "/")
-	return dir != t.folder && slices.Contains(document.Folders, dir)
+	return dir != t.kind.Folder && slices.Contains(kind.Folders(), dir)
 }

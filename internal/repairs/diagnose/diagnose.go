@@ -11,17 +11,16 @@ import (
 	"syscall"
 
 	"github.com/google/uuid"
-
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/copy/migrate"
 	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/jsondoc"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/repairs/verify"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/view"
-	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal"
@@ -194,10 +193,10 @@ func (g *ground) damage(opening error) error {
 	if b, err := vfs.ReadFile(g.o.FS, g.path("config.json"), places.ConfigMost); err == nil && g.o.Config(b) == nil {
 		return nil
 	}
-	names, err := g.o.FS.ReadDir(g.path("memories"))
+	names, err := g.o.FS.ReadDir(g.path(kind.Memories.Folder))
 	if err == nil {
 		for _, n := range names {
-			if strings.HasSuffix(n, docfile.Extension) {
+			if strings.HasSuffix(n, jsondoc.Extension) {
 				return nil
 			}
 		}
@@ -324,7 +323,7 @@ func (g *ground) index() error {
 
 // files reads each file of each kind: whether it is one, and in its place.
 func (g *ground) files(yield func(repair.Finding, error) bool) (more bool, err error) {
-	for _, k := range document.Kinds {
+	for _, k := range kind.Kinds {
 		if more, err = g.folder(k, yield); !more || err != nil {
 			break
 		}
@@ -332,7 +331,7 @@ func (g *ground) files(yield func(repair.Finding, error) bool) (more bool, err e
 	return more, err
 }
 
-func (g *ground) folder(k *document.Kind, yield func(repair.Finding, error) bool) (more bool, err error) {
+func (g *ground) folder(k *kind.Kind, yield func(repair.Finding, error) bool) (more bool, err error) {
 	folder := docfile.Layout{FS: g.o.FS, Root: g.dir}.Folder(k.Folder)
 	names, err := folder.Names()
 	if places.Gone(err) {
@@ -348,7 +347,7 @@ func (g *ground) folder(k *document.Kind, yield func(repair.Finding, error) bool
 		if p := g.o.Verify.Progress; p != nil && i%toldEvery == 0 {
 			p(int64(i), int64(len(names)))
 		}
-		if !strings.HasSuffix(name, docfile.Extension) || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "#") {
+		if !strings.HasSuffix(name, jsondoc.Extension) || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "#") {
 			continue
 		}
 		f := repair.Finding{Path: k.Folder + "/" + name, Offset: -1, Next: repair.NextRepair, Remarks: repair.Unopened}
@@ -357,20 +356,20 @@ func (g *ground) folder(k *document.Kind, yield func(repair.Finding, error) bool
 		}
 		data, _, err := folder.Read(name, places.StoredMost)
 		g.sum.Files, g.sum.Bytes = g.sum.Files+1, g.sum.Bytes+int64(len(data))
-		var c document.Content
+		var c kind.Content
 		if err == nil {
-			c, err = k.Decode(data, memstore.DecodeOptions{Limits: document.Stored, Owned: true})
+			c, err = k.Decode(data, kind.DecodeOptions{Limits: kind.StoredLimits, Owned: true})
 		}
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			continue
 		case err != nil:
-			f.Kind, f.Severity, f.Offset, f.Err = repair.Unparsable, repair.Lost, document.OffsetOf(err), err
+			f.Kind, f.Severity, f.Offset, f.Err = repair.Unparsable, repair.Lost, kind.OffsetOf(err), err
 			f.Stake, f.Heals = "this "+k.Noun+"; log and archive are searched for it when the store is open", repair.BySalvage
-			if errors.Is(err, docfile.ErrMergeConflict) {
+			if errors.Is(err, jsondoc.ErrMergeConflict) {
 				f.Heals = repair.ByMoving // half of a conflict is no document
 			}
-		case docfile.FileName(c.ID) != name:
+		case k.FileName(c.ID) != name:
 			f.Kind, f.Severity, f.ID, f.Heals = repair.Misplaced, repair.Healable, c.ID, repair.ByMoving
 			f.Stake, f.Err = "nothing, if the "+k.Noun+" is in its place", k.Elsewhere(c.ID)
 		default:

@@ -7,8 +7,7 @@ import (
 	"slices"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/repairs/verify"
 	"github.com/varve-db/varve/repair"
@@ -26,7 +25,7 @@ func together(list []repair.Action) int {
 	edits := func(a *repair.Action) bool { return a.Findings[0].Kind.General() == repair.MemoryEdited }
 	first := &list[0]
 	n := 1
-	for first.Do == repair.Adopt && n < min(len(list), adoptMost) && list[n].Do == repair.Adopt && document.At(list[n].Path) == document.At(first.Path) && edits(&list[n]) == edits(first) {
+	for first.Do == repair.Adopt && n < min(len(list), adoptMost) && list[n].Do == repair.Adopt && kind.At(list[n].Path) == kind.At(first.Path) && edits(&list[n]) == edits(first) {
 		n++
 	}
 	return n
@@ -37,7 +36,7 @@ func (h *healer) adoptAll(list []*repair.Done) []error {
 	if d := h.v.Source.Log.Damage(); d != nil {
 		return all(len(list), fmt.Errorf("the log is damaged: %w", d))
 	}
-	k := document.At(list[0].Path)
+	k := kind.At(list[0].Path)
 	if list[0].Findings[0].Kind.General() == repair.MemoryEdited {
 		return h.edited(k, list)
 	}
@@ -62,7 +61,7 @@ func all(n int, err error) []error {
 }
 
 // edited lets the store judge edits as it does when somebody reads them.
-func (h *healer) edited(k *document.Kind, list []*repair.Done) []error {
+func (h *healer) edited(k *kind.Kind, list []*repair.Done) []error {
 	fails := make([]error, len(list))
 	var due []int
 	var judged []*Judgement
@@ -89,10 +88,10 @@ func (h *healer) edited(k *document.Kind, list []*repair.Done) []error {
 }
 
 // stands returns errNothing if the store has no such document, or the document has no file.
-func (h *healer) stands(k *document.Kind, id string) error {
+func (h *healer) stands(k *kind.Kind, id string) error {
 	_, err := h.v.Source.State.Find(k.Letter, id)
 	if err == nil {
-		_, err = h.r.fs.Stat(h.r.path(k.Folder, docfile.FileName(id)))
+		_, err = h.r.fs.Stat(h.r.path(k.Folder, k.FileName(id)))
 	}
 	if errors.Is(err, errs.ErrNotFound) || places.Gone(err) {
 		return errNothing
@@ -108,7 +107,7 @@ type newcomer struct {
 }
 
 // strays judges files that no entry accounts for, and adopts those that are new.
-func (h *healer) strays(held *wal.Held, k *document.Kind, list []*repair.Done) []error {
+func (h *healer) strays(held *wal.Held, k *kind.Kind, list []*repair.Done) []error {
 	fails := make([]error, len(list))
 	if err := h.v.Source.CatchUp(h.r.ctx); err != nil {
 		return all(len(list), err)
@@ -143,7 +142,7 @@ func (h *healer) strays(held *wal.Held, k *document.Kind, list []*repair.Done) [
 
 // adoptNew takes files into the log as documents, and gives the error of each; one that
 // lies under another name is set aside then.
-func (h *healer) adoptNew(held *wal.Held, k *document.Kind, list []*newcomer) []error {
+func (h *healer) adoptNew(held *wal.Held, k *kind.Kind, list []*newcomer) []error {
 	if len(list) == 0 {
 		return nil
 	}
@@ -168,4 +167,7 @@ func (h *healer) adoptNew(held *wal.Held, k *document.Kind, list []*newcomer) []
 	return fails
 }
 
-func (a *newcomer) inPlace() bool { return docfile.FileName(a.id) == path.Base(a.d.Path) }
+func (a *newcomer) inPlace() bool {
+	k := kind.At(a.d.Path)
+	return k != nil && k.FileName(a.id) == path.Base(a.d.Path)
+}

@@ -9,8 +9,7 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/repairs/past"
 	"github.com/varve-db/varve/internal/repairs/verify"
 	"github.com/varve-db/varve/repair"
@@ -27,8 +26,8 @@ type healer struct {
 	s Store
 	v *verify.Run
 	// archive and log were read for these names; see recall.
-	names [2]map[string]bool           // of each kind
-	known [2]map[string][]past.Version // by file name
+	names [kind.Most]map[string]bool           // of each kind
+	known [kind.Most]map[string][]past.Version // by file name
 }
 
 // heal does one action.
@@ -63,7 +62,7 @@ func (h *healer) heal(d *repair.Done) error {
 	if d := log.Damage(); d != nil {
 		return fmt.Errorf("the log is damaged: %w", d)
 	}
-	k := document.At(d.Path)
+	k := kind.At(d.Path)
 	if k != nil && isStray(&d.Findings[0]) {
 		if err := h.recall(k); err != nil {
 			return err
@@ -100,7 +99,7 @@ func (h *healer) heal(d *repair.Done) error {
 
 // recall reads log and archive once for what they know of the files that no
 // entry accounts for.
-func (h *healer) recall(k *document.Kind) error {
+func (h *healer) recall(k *kind.Kind) error {
 	if h.names[k.At] != nil {
 		return nil
 	}
@@ -120,7 +119,7 @@ func (h *healer) recall(k *document.Kind) error {
 }
 
 // document heals one whose file holds none of its versions.
-func (h *healer) document(held *wal.Held, k *document.Kind, d *repair.Done) error {
+func (h *healer) document(held *wal.Held, k *kind.Kind, d *repair.Done) error {
 	v, id := h.v, d.ID
 	j := v.Document(k, id, nil, 0)
 	if j.Err != nil {
@@ -143,7 +142,7 @@ func (h *healer) document(held *wal.Held, k *document.Kind, d *repair.Done) erro
 	if doc, mtime, from := v.Past.Document(k, id, newest.Version, newest.Line.ContentHash); doc != nil {
 		return h.restore(held, k, d, newest.Version, mtime.UnixMicro(), doc, from)
 	}
-	if f := v.Read(k, docfile.FileName(id)); f.Err == nil {
+	if f := v.Read(k, k.FileName(id)); f.Err == nil {
 		if c, doc, err := salvaged(v, k, f.Data, id); err == nil {
 			if d.Do != repair.Salvage {
 				return changedError{}
@@ -159,7 +158,7 @@ func (h *healer) document(held *wal.Held, k *document.Kind, d *repair.Done) erro
 
 // lost sets what is left of a document aside, with all that is known of it, and
 // takes its entry away.
-func (h *healer) lost(held *wal.Held, k *document.Kind, d *repair.Done, newest *verify.Standing) error {
+func (h *healer) lost(held *wal.Held, k *kind.Kind, d *repair.Done, newest *verify.Standing) error {
 	line, err := h.rawLine(k, d.ID)
 	if err != nil {
 		return err
@@ -168,7 +167,7 @@ func (h *healer) lost(held *wal.Held, k *document.Kind, d *repair.Done, newest *
 	n.Why, n.Version, n.Known, n.From = "no copy of it is left: "+n.Why, newest.Version, line, k.File(d.ID)
 	switch err := h.r.setAsideWith(d, k.File(d.ID), n); {
 	case errors.Is(err, errNothing):
-		if d.Where, err = h.r.aside.Bytes(docfile.FileName(d.ID)+".lost", append([]byte(nil), line...), n); err != nil {
+		if d.Where, err = h.r.aside.Bytes(k.FileName(d.ID)+".lost", append([]byte(nil), line...), n); err != nil {
 			return err
 		}
 	case err != nil:
@@ -179,7 +178,7 @@ func (h *healer) lost(held *wal.Held, k *document.Kind, d *repair.Done, newest *
 }
 
 // rawLine is the index line of a document, as it stands in index or log.
-func (h *healer) rawLine(k *document.Kind, id string) ([]byte, error) {
+func (h *healer) rawLine(k *kind.Kind, id string) ([]byte, error) {
 	set := h.v.Source.State.Set()
 	if set == nil {
 		return nil, errs.ErrClosed
@@ -193,7 +192,7 @@ func (h *healer) rawLine(k *document.Kind, id string) ([]byte, error) {
 }
 
 // salvage takes what could be read of a document as its newest version.
-func (h *healer) salvage(held *wal.Held, k *document.Kind, d *repair.Done, c document.Content, doc []byte, was wal.LSN) error {
+func (h *healer) salvage(held *wal.Held, k *kind.Kind, d *repair.Done, c kind.Content, doc []byte, was wal.LSN) error {
 	d.ID = c.ID
 	where, info, err := h.r.keep(d.Path, noteOf(d))
 	if err != nil {
@@ -212,7 +211,7 @@ func (h *healer) salvage(held *wal.Held, k *document.Kind, d *repair.Done, c doc
 }
 
 // restore puts a document back. What stands in its place is kept.
-func (h *healer) restore(held *wal.Held, k *document.Kind, d *repair.Done, version wal.LSN, mtime int64, doc []byte, from string) error {
+func (h *healer) restore(held *wal.Held, k *kind.Kind, d *repair.Done, version wal.LSN, mtime int64, doc []byte, from string) error {
 	rel := k.File(d.ID)
 	if err := h.r.keepFor(d, rel); err != nil {
 		return err

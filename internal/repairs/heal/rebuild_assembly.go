@@ -5,15 +5,14 @@ import (
 	"fmt"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
 )
 
 // rebuildAssembly takes members that are not there out of an assembly, or leaves them, and has its
 // composite recomputed. The document of before is kept.
-func (h *healer) rebuildAssembly(held *wal.Held, k *document.Kind, d *repair.Done) error {
+func (h *healer) rebuildAssembly(held *wal.Held, k *kind.Kind, d *repair.Done) error {
 	v := h.v
 	j := v.Document(k, d.ID, nil, 0)
 	if j.Err != nil {
@@ -29,7 +28,7 @@ func (h *healer) rebuildAssembly(held *wal.Held, k *document.Kind, d *repair.Don
 	if err != nil {
 		return err
 	}
-	f := v.Read(k, docfile.FileName(d.ID))
+	f := v.Read(k, k.FileName(d.ID))
 	if f.Err != nil {
 		return f.Err // not in its file yet: the next run finds it there
 	}
@@ -39,7 +38,7 @@ func (h *healer) rebuildAssembly(held *wal.Held, k *document.Kind, d *repair.Don
 	}
 	var out []string
 	for _, id := range c.Members {
-		if _, err := v.Source.State.Find(document.Memories.Letter, id); d.Do == repair.TakeOut && errors.Is(err, errs.ErrNotFound) {
+		if _, err := v.Source.State.Find(kind.Memories.Letter, id); d.Do == repair.TakeOut && errors.Is(err, errs.ErrNotFound) {
 			out = append(out, id)
 		}
 	}

@@ -8,12 +8,12 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
-
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/worklog"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
 	"github.com/varve-db/varve/working"
@@ -79,8 +79,8 @@ func (n *renewal) scope(folder *docfile.Folder, key string, list []wal.LSN) (*do
 	if err != nil {
 		return nil, nil // the key of no scope: EntryInvalid said so
 	}
-	name, store := docfile.FileName(key), uuid.UUID(n.log.UUID()).String()
-	r := document.Replay{Store: store, Partial: true}
+	name, store := kind.Scopes.FileName(key), uuid.UUID(n.log.UUID()).String()
+	r := worklog.Replay{Store: store, Partial: true}
 	if doc, _, err := folder.Read(name, places.DocumentMost); err == nil {
 		if was, err := working.DecodeFile(doc); err == nil && was.Scope == of {
 			r.File = was

@@ -12,8 +12,8 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/repairs/past"
@@ -23,6 +23,7 @@ import (
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal"
+	walpast "github.com/varve-db/varve/wal/past"
 )
 
 // A log with damage in it cannot be mended in place: each frame names the one
@@ -95,7 +96,7 @@ func (n *renewal) read() error {
 		return err
 	}
 	n.attested = max(n.c.Attested.LSN, known)
-	list, _, err := n.log.SegmentFiles()
+	list, _, err := n.log.Past().SegmentFiles()
 	if err != nil {
 		return err
 	}
@@ -103,7 +104,7 @@ func (n *renewal) read() error {
 	var batch []wal.Entry
 	ended, begun := false, map[uint64]bool{}
 	for i, f := range list {
-		unbegun, err := n.log.Unbegun(f)
+		unbegun, err := n.log.Past().Unbegun(f)
 		if err != nil && !places.Gone(err) {
 			return err
 		}
@@ -112,7 +113,7 @@ func (n *renewal) read() error {
 		}
 		begun[f.Number] = true
 		end, _ := past.FramesEnd(n.log, list[i:])
-		_, err = n.log.WalkSegment(n.r.ctx, f.Number, prev, end, func(end wal.Mark, e *wal.Entry) error {
+		_, err = n.log.Past().WalkSegment(n.r.ctx, f.Number, prev, end, func(end wal.Mark, e *wal.Entry) error {
 			if ended {
 				return nil
 			}
@@ -150,15 +151,15 @@ func (n *renewal) read() error {
 // holes adds the segments that are missing between spilled and what was durable; begun holds those that
 // are there.
 func (n *renewal) holes(list []wal.SegmentFile, begun map[uint64]bool) {
-	first, _ := n.log.Place(n.c.Spilled.LSN - 1)
-	last, _ := n.log.Place(n.attested - 1)
-	if newest := wal.NewestSegment(list); last > newest+1 { // a mark may say anything
-		n.gaps = append(n.gaps, wal.Gap{At: max(n.c.Spilled.LSN, n.log.SegmentEnd(newest)), To: n.attested, Err: segment.ErrEnd})
+	first, _ := n.log.Past().Place(n.c.Spilled.LSN - 1)
+	last, _ := n.log.Past().Place(n.attested - 1)
+	if newest := walpast.NewestSegment(list); last > newest+1 { // a mark may say anything
+		n.gaps = append(n.gaps, wal.Gap{At: max(n.c.Spilled.LSN, n.log.Past().SegmentEnd(newest)), To: n.attested, Err: segment.ErrEnd})
 		last = newest
 	}
 	for number := first; number <= last; number++ {
 		if !begun[number] {
-			end := n.log.SegmentEnd(number)
+			end := n.log.Past().SegmentEnd(number)
 			n.gaps = append(n.gaps, wal.Gap{At: end - n.log.SegmentSize(), To: min(end, n.attested), Err: segment.ErrEnd})
 		}
 	}
@@ -209,7 +210,7 @@ func (n *renewal) saw(e *wal.Entry) {
 func (n *renewal) files() error {
 	var due []string
 	for key, f := range n.newest {
-		if f.version >= n.c.Flushed.LSN && document.Of(key) != nil {
+		if f.version >= n.c.Flushed.LSN && kind.Of(key) != nil {
 			due = append(due, key)
 		}
 	}
@@ -247,7 +248,7 @@ func (n *renewal) files() error {
 func (n *renewal) damagedFiles() error {
 	for _, key := range slices.Sorted(maps.Keys(n.older)) {
 		at := n.older[key]
-		k := document.Of(key)
+		k := kind.Of(key)
 		if k == nil || at.deleted || n.newest[key].version > at.version {
 			continue
 		}
@@ -289,7 +290,7 @@ func (n *renewal) putBack(key string, version wal.LSN, f *repair.Finding) error 
 }
 
 func (n *renewal) change(key string) (docfile.Change, error) {
-	id, at, k := key[1:], n.newest[key], document.Of(key)
+	id, at, k := key[1:], n.newest[key], kind.Of(key)
 	e, err := n.log.ReadAt(n.r.ctx, at.version)
 	if err != nil {
 		return docfile.Change{}, err
@@ -299,7 +300,7 @@ func (n *renewal) change(key string) (docfile.Change, error) {
 		return docfile.Change{}, err
 	}
 	return docfile.Change{
-		Folder: n.v.Folders[k.At], Name: docfile.FileName(id), Delete: e.Delete, Mtime: e.Time, ID: id, Version: e.LSN,
+		Folder: n.v.Folders[k.At], Name: k.FileName(id), Delete: e.Delete, Mtime: e.Time, ID: id, Version: e.LSN,
 		Data: func() ([]byte, error) { return n.s.Source().Codec.Doc(&view, n.v.Source.FileLimit) },
 		Ours: func(_ vfs.Info, data func() ([]byte, error)) bool {
 			b, err := data()
@@ -313,6 +314,6 @@ func (n *renewal) ours(key string, hash [32]byte) bool {
 	if slices.Contains(n.hashes[key], hash) {
 		return true
 	}
-	line, err := n.v.Line(document.Of(key), key[1:])
+	line, err := n.v.Line(kind.Of(key), key[1:])
 	return err == nil && line.ContentHash == hash
 }

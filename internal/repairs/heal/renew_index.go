@@ -12,22 +12,23 @@ import (
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // begin makes the new segment, the index as of its start, and the checkpoint
 // that names it; then the old segments go.
 func (n *renewal) begin() error {
 	r, src := n.r, n.s.Source()
-	list, _, err := n.log.SegmentFiles()
+	list, _, err := n.log.Past().SegmentFiles()
 	if err != nil {
 		return err
 	}
-	highest, _ := n.log.Place(max(n.attested, n.c.Flushed.LSN, src.State.From()))
-	if highest = max(highest, wal.NewestSegment(list)); highest >= segment.MaxNumber/2 {
+	highest, _ := n.log.Past().Place(max(n.attested, n.c.Flushed.LSN, src.State.From()))
+	if highest = max(highest, past.NewestSegment(list)); highest >= segment.MaxNumber/2 {
 		// A mark or a name may say anything. Behind this one no checkpoint would hold: the
 		// log begins behind what there is of it, and the index, which knows positions that
 		// are still to come, is made from the files.
@@ -111,12 +112,12 @@ func (n *renewal) writeIndex(set *index.Set, mark wal.Mark) error {
 		return index.Finish(dst, view.Line, c.Version, e.Time.UnixMicro())
 	}}
 	for _, key := range slices.Sorted(maps.Keys(n.newest)) {
-		k := document.Of(key)
+		k := kind.Of(key)
 		if k == nil {
 			continue
 		}
 		c := index.Change{Section: k.Section, ID: key[1:], Version: n.newest[key].version, Deleted: n.newest[key].deleted}
-		if k == document.Assemblies && !c.Deleted {
+		if k == kind.Assemblies && !c.Deleted {
 			var err error
 			if c.Members, err = n.members(c.Version); err != nil {
 				return err

@@ -20,7 +20,7 @@ func (r *repairer) retire(d *repair.Done) error {
 	}
 	defer func() { _ = s.Close() }()
 	log := s.Source().Log
-	below, _ := log.Place(log.Spilled() - 1)
+	below, _ := log.Past().Place(log.Spilled() - 1)
 	d.Result = "the log does not need it"
 	return r.retireBelow(d, log, below, log.Durable())
 }
@@ -29,7 +29,7 @@ func (r *repairer) retire(d *repair.Done) error {
 // into the archive, of the damaged ones what is sound, and all lie in quarantine. The log was durable
 // up to attested.
 func (r *repairer) retireBelow(d *repair.Done, log *wal.FileLog, number uint64, attested wal.LSN) error {
-	list, _, err := log.SegmentFiles()
+	list, _, err := log.Past().SegmentFiles()
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (r *repairer) retireBelow(d *repair.Done, log *wal.FileLog, number uint64, 
 			break
 		}
 		rel := "wal/" + segment.Name(f.Number)
-		unbegun, err := log.Unbegun(f)
+		unbegun, err := log.Past().Unbegun(f)
 		if err != nil {
 			return err
 		}

@@ -8,13 +8,11 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/repairs/verify"
-	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/repair"
 )
 
@@ -23,37 +21,40 @@ import (
 // merge left is taken with its first side. id is the document's, "" when only it
 // tells. It fails when there is nothing worth keeping: no id, or neither content
 // nor metadata, or of an assembly neither members nor a name.
-func salvaged(v *verify.Run, k *document.Kind, data []byte, id string) (document.Content, []byte, error) {
-	text, err := asFarAsItGoes(firstSide(data), k == document.Assemblies)
+func salvaged(v *verify.Run, k *kind.Kind, data []byte, id string) (kind.Content, []byte, error) {
+	text, err := asFarAsItGoes(firstSide(data), k == kind.Assemblies)
 	if err != nil {
-		return document.Content{}, nil, err
+		return kind.Content{}, nil, err
 	}
-	c, err := k.Decode(text, memstore.DecodeOptions{Limits: v.Source.Limits, Location: v.Source.Location, IDOptional: id != ""})
+	c, err := k.Decode(text, kind.DecodeOptions{Limits: v.Source.Limits, Location: v.Source.Location, IDOptional: id != ""})
 	if err != nil {
-		return document.Content{}, nil, err
+		return kind.Content{}, nil, err
 	}
 	if c.ID == "" {
 		c.ID = id
 	}
 	if id != "" && c.ID != id {
-		return document.Content{}, nil, fmt.Errorf("%w: it holds the id %s", errs.ErrInvalid, human.Quote(c.ID))
+		return kind.Content{}, nil, fmt.Errorf("%w: it holds the id %s", errs.ErrInvalid, human.Quote(c.ID))
 	}
 	if a := c.Group; a != nil {
 		if a.ID = c.ID; a.Name == "" && len(a.MemoryIDs) == 0 {
-			return document.Content{}, nil, fmt.Errorf("%w: neither a name nor members can be read", errs.ErrInvalid)
+			return kind.Content{}, nil, fmt.Errorf("%w: neither a name nor members can be read", errs.ErrInvalid)
 		}
-		doc, err := a.Encode(assembly.Limits{AssemblyBytes: v.Source.Limits.MemoryBytes, Members: document.MembersMost})
+		doc, err := a.Encode(assembly.Limits{AssemblyBytes: v.Source.Limits.Assembly.AssemblyBytes, Members: kind.MembersMost})
 		return c, doc, err
 	}
 	m := c.Memory
+	if m == nil { // only a memory has a member that marks it as incomplete
+		return kind.Content{}, nil, fmt.Errorf("%w: the document of a %s is kept only where it can be read whole", errs.ErrInvalid, k.Noun)
+	}
 	if m.ID = c.ID; m.Content == "" && len(m.Metadata) == 0 {
-		return document.Content{}, nil, fmt.Errorf("%w: neither content nor metadata can be read", errs.ErrInvalid)
+		return kind.Content{}, nil, fmt.Errorf("%w: neither content nor metadata can be read", errs.ErrInvalid)
 	}
 	if m.Metadata == nil {
 		m.Metadata = map[string]any{}
 	}
 	m.Metadata[repair.PartialKey] = true
-	doc, err := m.Encode(v.Source.Limits)
+	doc, err := m.Encode(v.Source.Limits.Memory)
 	return c, doc, err
 }
 

@@ -8,8 +8,7 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/repairs/verify"
 	"github.com/varve-db/varve/repair"
@@ -30,14 +29,14 @@ type verdict struct {
 
 // recovered is what could be read of a file that is no document.
 type recovered struct {
-	content document.Content
+	content kind.Content
 	doc     []byte
 	from    string // the log or the archive, which have all of it; "": the file
 }
 
 // returned is a document whose only copy lies under another name than its id's.
 type returned struct {
-	kind   *document.Kind
+	kind   *kind.Kind
 	file   verify.File
 	newest verify.Standing
 	as     bool // the file is that version; else it is adopted as a new one
@@ -82,7 +81,7 @@ func (o *Options) judgeFiles(ctx context.Context, p *repair.RepairPlan) error {
 	due := false
 	for _, a := range p.Actions {
 		for _, f := range a.Findings {
-			if f.Remarks&repair.Unopened == 0 && document.At(f.Path) != nil {
+			if f.Remarks&repair.Unopened == 0 && kind.At(f.Path) != nil {
 				if a.Do == repair.Salvage && !isStray(&f) {
 					salvage[len(all)] = true
 				}
@@ -103,7 +102,7 @@ func (o *Options) judgeFiles(ctx context.Context, p *repair.RepairPlan) error {
 	adopted := map[string]string{} // the file, by kind and id
 	for i := range all {
 		f := &all[i]
-		k := document.At(f.Path)
+		k := kind.At(f.Path)
 		if k == nil || !isStray(f) && !salvage[i] {
 			continue
 		}
@@ -153,7 +152,7 @@ func (o *Options) judgeFiles(ctx context.Context, p *repair.RepairPlan) error {
 
 // judge decides about a file that no entry accounts for. other is a file that is adopted instead if it has the same id,
 // "" for none; why is what is wrong with it, if that is all there is.
-func (h *healer) judge(k *document.Kind, name, other, why string) (*verdict, error) {
+func (h *healer) judge(k *kind.Kind, name, other, why string) (*verdict, error) {
 	v := h.v
 	f := v.Read(k, name)
 	if places.Gone(f.Err) {
@@ -165,7 +164,7 @@ func (h *healer) judge(k *document.Kind, name, other, why string) (*verdict, err
 	}
 	c, err := v.Decode(k, append([]byte(nil), f.Data...))
 	if err != nil {
-		for _, other := range document.Kinds { // moved into the folder of another kind
+		for _, other := range kind.Kinds { // moved into the folder of another kind
 			if c, oerr := v.Decode(other, append([]byte(nil), f.Data...)); other != k && oerr == nil {
 				if back, err := h.judgeBack(other, &f, c.ID); back != nil || err != nil {
 					return back, err
@@ -176,7 +175,7 @@ func (h *healer) judge(k *document.Kind, name, other, why string) (*verdict, err
 	}
 	_, err = v.Source.State.Find(k.Letter, c.ID)
 	switch {
-	case err == nil && docfile.FileName(c.ID) == name:
+	case err == nil && k.FileName(c.ID) == name:
 		return nil, errNothing // it has an entry by now
 	case err == nil: // the document is in its place, or should be
 		if back, err := h.judgeBack(k, &f, c.ID); back != nil || err != nil {
@@ -186,7 +185,7 @@ func (h *healer) judge(k *document.Kind, name, other, why string) (*verdict, err
 	case !errors.Is(err, errs.ErrNotFound):
 		return nil, err
 	}
-	if own := docfile.FileName(c.ID); own != name && h.holds(k, own, c.ID) { // that counts
+	if own := k.FileName(c.ID); own != name && h.holds(k, own, c.ID) { // that counts
 		return aside(k.Elsewhere(c.ID).Error() + ", which is there"), nil
 	}
 	if other != "" && h.holds(k, other, c.ID) {
@@ -198,14 +197,14 @@ func (h *healer) judge(k *document.Kind, name, other, why string) (*verdict, err
 		return aside(err.Error()), nil
 	}
 	is := &verdict{heals: repair.ByAdoption, id: c.ID, add: &newcomer{id: c.ID, file: f}}
-	if list := h.known[k.At][docfile.FileName(c.ID)]; len(list) > 0 && list[len(list)-1].Deleted {
+	if list := h.known[k.At][k.FileName(c.ID)]; len(list) > 0 && list[len(list)-1].Deleted {
 		is.err = errReturned // as where a process watches the files
 	}
 	return is, nil
 }
 
 // holds reports whether a file is a document with an id.
-func (h *healer) holds(k *document.Kind, name, id string) bool {
+func (h *healer) holds(k *kind.Kind, name, id string) bool {
 	f := h.v.Read(k, name)
 	if f.Err != nil {
 		return false
@@ -216,9 +215,9 @@ func (h *healer) holds(k *document.Kind, name, id string) bool {
 
 // judgeBack decides about a document under another name than its id's, where that is the only copy: what neither log
 // nor archive has any more. nil: there is another, or its file is in its place.
-func (h *healer) judgeBack(k *document.Kind, f *verify.File, id string) (*verdict, error) {
+func (h *healer) judgeBack(k *kind.Kind, f *verify.File, id string) (*verdict, error) {
 	v := h.v
-	if !places.Gone(v.Read(k, docfile.FileName(id)).Err) {
+	if !places.Gone(v.Read(k, k.FileName(id)).Err) {
 		return nil, nil
 	}
 	list, err := v.May(k, id, v.Source.Log.Flushed())
@@ -241,7 +240,7 @@ func (h *healer) judgeBack(k *document.Kind, f *verify.File, id string) (*verdic
 
 // judgeUnparsable decides about a file that is no document: if log or archive have the one whose place it takes, that
 // is restored. Nothing is made of what can be read of the file itself: it may be half of a conflict.
-func (h *healer) judgeUnparsable(k *document.Kind, name, why string) (*verdict, error) {
+func (h *healer) judgeUnparsable(k *kind.Kind, name, why string) (*verdict, error) {
 	v := h.v
 	aside := &verdict{heals: repair.ByMoving, why: why}
 	list := h.known[k.At][name]
@@ -264,7 +263,7 @@ func (h *healer) judgeUnparsable(k *document.Kind, name, why string) (*verdict, 
 }
 
 // stray carries out what judge decides, if that is what the plan says; what it returns is to be adopted.
-func (h *healer) stray(held *wal.Held, k *document.Kind, d *repair.Done) (*newcomer, error) {
+func (h *healer) stray(held *wal.Held, k *kind.Kind, d *repair.Done) (*newcomer, error) {
 	f := &d.Findings[0]
 	is, err := h.judge(k, strings.TrimPrefix(d.Path, k.Folder+"/"), twice(f.Err), reasonOf(d.Findings))
 	if err != nil {
@@ -320,11 +319,11 @@ func (h *healer) putBack(held *wal.Held, d *repair.Done, b *returned) error {
 
 // salvageable returns what can be read of a file that is no document, while neither index nor log may be whole: nil if
 // that is nothing worth keeping, or if the store has a document of that id.
-func (h *healer) salvageable(k *document.Kind, d *repair.Done) (*recovered, error) {
+func (h *healer) salvageable(k *kind.Kind, d *repair.Done) (*recovered, error) {
 	name := strings.TrimPrefix(d.Path, k.Folder+"/")
 	f := h.v.Read(k, name)
 	c, doc, err := salvaged(h.v, k, f.Data, "")
-	if f.Err != nil || err != nil || docfile.FileName(c.ID) != name {
+	if f.Err != nil || err != nil || k.FileName(c.ID) != name {
 		return nil, nil
 	}
 	if _, err := h.v.Source.State.Find(k.Letter, c.ID); !errors.Is(err, errs.ErrNotFound) {

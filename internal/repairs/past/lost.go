@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/segment"
@@ -55,11 +55,11 @@ func (l Loss) String() string {
 // Lost counts the versions that only the damaged places of the log had, and the documents that they
 // are of.
 func Lost(ctx context.Context, log *wal.FileLog, s *state.State) (Loss, error) {
-	list, _, err := log.SegmentFiles()
+	list, _, err := log.Past().SegmentFiles()
 	if err != nil {
 		return Loss{}, err
 	}
-	archived, _, err := log.Archived()
+	archived, _, err := log.Past().Archived()
 	if err != nil {
 		return Loss{}, err
 	}
@@ -70,12 +70,12 @@ func Lost(ctx context.Context, log *wal.FileLog, s *state.State) (Loss, error) {
 			continue // not of this log
 		}
 		if next != 0 && f.Number > next && !slices.Contains(archived, next) {
-			d.gap(wal.Gap{At: log.SegmentEnd(next - 1), To: log.SegmentEnd(f.Number - 1)})
+			d.gap(wal.Gap{At: log.Past().SegmentEnd(next - 1), To: log.Past().SegmentEnd(f.Number - 1)})
 		}
 		if next != 0 || f.Err == nil { // the first may be no segment of this log
 			next = f.Number + 1
 		}
-		unbegun, err := log.Unbegun(f)
+		unbegun, err := log.Past().Unbegun(f)
 		if err != nil && !places.Gone(err) {
 			return Loss{}, err
 		}
@@ -83,7 +83,7 @@ func Lost(ctx context.Context, log *wal.FileLog, s *state.State) (Loss, error) {
 			continue
 		}
 		end, _ := FramesEnd(log, list[i:])
-		_, err = log.WalkSegment(ctx, f.Number, wal.Mark{}, end, d.entry, func(g wal.Gap) {
+		_, err = log.Past().WalkSegment(ctx, f.Number, wal.Mark{}, end, d.entry, func(g wal.Gap) {
 			if !errors.Is(g.Err, segment.ErrEnd) || g.To != end {
 				d.gap(g)
 			}
@@ -119,7 +119,7 @@ func (d *damage) entry(_ wal.Mark, e *wal.Entry) error {
 	for i := len(d.gaps) - 1; i >= 0 && d.gaps[i].before.IsZero(); i-- {
 		d.gaps[i].before = e.Reading
 	}
-	if len(e.Key) == 0 || document.Of(e.Key) == nil {
+	if len(e.Key) == 0 || kind.Of(e.Key) == nil {
 		return nil
 	}
 	if view, err := state.Read(e); err == nil && view.Previous != 0 {
@@ -136,17 +136,17 @@ func (d *damage) loss(ctx context.Context, log *wal.FileLog, archived []uint64) 
 	}
 	for at, key := range d.named {
 		if slices.ContainsFunc(d.gaps, func(g hole) bool { return at >= g.At && at < g.To }) {
-			if _, err := log.ArchivedAt(ctx, at); err != nil {
+			if _, err := log.Past().ArchivedAt(ctx, at); err != nil {
 				count(key)
 			}
 		}
 	}
 	for _, g := range d.gaps {
-		if number, _ := log.Place(g.At); slices.Contains(archived, number) || d.named[g.At] != "" && errors.Is(g.Err, segment.ErrPayload) {
+		if number, _ := log.Past().Place(g.At); slices.Contains(archived, number) || d.named[g.At] != "" && errors.Is(g.Err, segment.ErrPayload) {
 			continue
 		}
 		if g.Key != "" { // a single frame
-			if document.Of(g.Key) == nil {
+			if kind.Of(g.Key) == nil {
 				continue
 			}
 			if now, err := d.current(g.Key); err == nil && now == g.At {
@@ -174,7 +174,7 @@ func (d *damage) loss(ctx context.Context, log *wal.FileLog, archived []uint64) 
 // FramesEnd is up to where the first of some segments holds frames, as the one
 // after it says; else its end.
 func FramesEnd(log *wal.FileLog, list []wal.SegmentFile) (end wal.LSN, said bool) {
-	end = log.SegmentEnd(list[0].Number)
+	end = log.Past().SegmentEnd(list[0].Number)
 	if len(list) > 1 && list[1].Err == nil && list[1].Number == list[0].Number+1 && list[1].Start.PrevEnd > end-log.SegmentSize() {
 		return min(end, list[1].Start.PrevEnd), true
 	}
@@ -188,7 +188,7 @@ func Frames(ctx context.Context, log *wal.FileLog, list []wal.SegmentFile, attes
 	end, said := FramesEnd(log, list)
 	sound = f.Err == nil
 	reached := end
-	in, _ := log.Place(attested - 1)
+	in, _ := log.Past().Place(attested - 1)
 	switch {
 	case said:
 	case in == f.Number:
@@ -196,7 +196,7 @@ func Frames(ctx context.Context, log *wal.FileLog, list []wal.SegmentFile, attes
 	default:
 		reached = 0 // nothing says where it ended
 	}
-	_, err = log.WalkSegment(ctx, f.Number, wal.Mark{}, end, func(wal.Mark, *wal.Entry) error { return nil }, func(g wal.Gap) {
+	_, err = log.Past().WalkSegment(ctx, f.Number, wal.Mark{}, end, func(wal.Mark, *wal.Entry) error { return nil }, func(g wal.Gap) {
 		sound = sound && errors.Is(g.Err, segment.ErrEnd) && g.To == end
 		cut = cut || g.At < reached
 	})

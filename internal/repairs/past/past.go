@@ -9,13 +9,14 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // Reader reads what log and archive of a store have.
@@ -39,7 +40,7 @@ type Version struct {
 
 // All reads all that archive and log still have of the documents of a kind that
 // are wanted, by id, the oldest version first. What is damaged there is left out.
-func (v *Reader) All(k *document.Kind, wanted func(id string) bool) (map[string][]Version, error) {
+func (v *Reader) All(k *kind.Kind, wanted func(id string) bool) (map[string][]Version, error) {
 	all := map[string][]Version{}
 	visit := func(e *wal.Entry, archive bool) {
 		if len(e.Key) < 2 || e.Key[0] != k.Letter || !wanted(e.Key[1:]) {
@@ -55,7 +56,7 @@ func (v *Reader) All(k *document.Kind, wanted func(id string) bool) (map[string]
 		}
 		all[p.ID] = append(all[p.ID], p)
 	}
-	numbers, _, err := v.s.Log.Archived()
+	numbers, _, err := v.s.Log.Past().Archived()
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +82,7 @@ func (v *Reader) All(k *document.Kind, wanted func(id string) bool) (map[string]
 // their order; Document reads single ones.
 func (v *Reader) archivedEntries(n uint64, visit func(*wal.Entry)) error {
 	var plain []byte
-	damage, err := v.s.Log.ReadArchive(v.ctx, n, func(offset int64, b []byte) bool {
+	damage, err := v.s.Log.Past().ReadArchive(v.ctx, n, func(offset int64, b []byte) bool {
 		if int64(len(plain)) != offset {
 			return false // a block before this one is damaged
 		}
@@ -103,7 +104,7 @@ func (v *Reader) archivedEntries(n uint64, visit func(*wal.Entry)) error {
 		}
 		payload := rest[segment.HeaderSize : segment.HeaderSize+int(h.Length)]
 		if key, _, err := h.Check(payload); err == nil && len(key) > 0 {
-			e := wal.EntryIn(&h, payload)
+			e := past.EntryIn(&h, payload)
 			e.Key = strings.Clone(e.Key)
 			visit(&e)
 		}
@@ -113,13 +114,13 @@ func (v *Reader) archivedEntries(n uint64, visit func(*wal.Entry)) error {
 }
 
 // Document reads the document of a version out of log or archive, if it has this hash.
-func (v *Reader) Document(k *document.Kind, id string, version wal.LSN, hash [32]byte) (doc []byte, mtime time.Time, from string) {
+func (v *Reader) Document(k *kind.Kind, id string, version wal.LSN, hash [32]byte) (doc []byte, mtime time.Time, from string) {
 	for _, source := range []struct {
 		heals string
 		read  func() (wal.Entry, error)
 	}{
 		{repair.ByLog, func() (wal.Entry, error) { return v.s.Log.ReadAt(v.ctx, version) }},
-		{repair.ByArchive, func() (wal.Entry, error) { return v.s.Log.ArchivedAt(v.ctx, version) }},
+		{repair.ByArchive, func() (wal.Entry, error) { return v.s.Log.Past().ArchivedAt(v.ctx, version) }},
 	} {
 		e, err := source.read()
 		if err != nil || e.Key != k.Key(id) || e.LSN != version {
@@ -137,7 +138,7 @@ func (v *Reader) Document(k *document.Kind, id string, version wal.LSN, hash [32
 // that is spilled already.
 func (v *Reader) Oldest() uint64 {
 	from := v.s.State.From()
-	list, _, err := v.s.Log.SegmentFiles()
+	list, _, err := v.s.Log.Past().SegmentFiles()
 	if err != nil {
 		return from
 	}
@@ -158,7 +159,7 @@ func (v *Reader) Older(at wal.LSN, is func(*index.Entry) bool) bool {
 		}
 		e, err := v.s.Log.ReadAt(v.ctx, at)
 		if err != nil {
-			e, err = v.s.Log.ArchivedAt(v.ctx, at)
+			e, err = v.s.Log.Past().ArchivedAt(v.ctx, at)
 		}
 		return e, err == nil
 	}, is)

@@ -15,7 +15,7 @@ import (
 // archive reads the copies of recycled segments, and walks their frames. They have no end mark of their
 // own: that a copy is whole is told by the start of the segment after it.
 func (v *Run) archive() error {
-	numbers, others, err := v.Source.Log.Archived()
+	numbers, others, err := v.Source.Log.Past().Archived()
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (v *Run) archive() error {
 
 func (v *Run) archived(n uint64) error {
 	f := repair.Finding{Kind: repair.ArchiveDamaged, Severity: repair.Lost, Path: fmt.Sprintf("wal/archive/%08d.zst", n), Next: repair.NextRepair, Stake: "the history of the memories written there, and restoring to a moment in it"}
-	if s, err := v.Source.Log.SegmentFile(n); err == nil && s.Err == nil {
+	if s, err := v.Source.Log.Past().SegmentFile(n); err == nil && s.Err == nil {
 		f.Severity, f.Heals = repair.Healable, repair.ByLog // it has not been recycled yet
 	}
 	c := v.lookAtCopy(n)
@@ -104,7 +104,7 @@ func (c *archivedCopy) suspect() bool {
 
 // lookAtCopy reads the blocks of a copy, and then the frames: sound blocks may contain a damaged frame.
 func (v *Run) lookAtCopy(n uint64) (c archivedCopy) {
-	c.damage, c.err = v.Source.Log.ReadArchive(v.ctx, n, func(offset int64, plain []byte) bool {
+	c.damage, c.err = v.Source.Log.Past().ReadArchive(v.ctx, n, func(offset int64, plain []byte) bool {
 		if offset == 0 {
 			s, _, err := segment.ParseStart(plain)
 			if err == nil && (s.UUID != v.Source.Log.UUID() || s.Number != n) {
@@ -122,7 +122,7 @@ func (v *Run) lookAtCopy(n uint64) (c archivedCopy) {
 	if c.end = v.endOf(n); c.end > c.size {
 		return c
 	}
-	c.holes, c.gaps, c.err = v.Source.Log.CheckArchived(v.ctx, n)
+	c.holes, c.gaps, c.err = v.Source.Log.Past().CheckArchived(v.ctx, n)
 	if errors.Is(c.err, segment.ErrPayload) || errors.Is(c.err, segment.ErrHeader) { // since the blocks were read
 		c.damage = append(c.damage, &errs.CorruptionError{Path: fmt.Sprintf("wal/archive/%08d.zst", n), Segment: n, Offset: -1, Err: c.err})
 		c.err = nil
@@ -134,10 +134,10 @@ func (v *Run) lookAtCopy(n uint64) (c archivedCopy) {
 // says; 0 when that one is neither in the log nor in the archive.
 func (v *Run) endOf(n uint64) int64 {
 	var start segment.Start
-	if s, err := v.Source.Log.SegmentFile(n + 1); err == nil && s.Err == nil {
+	if s, err := v.Source.Log.Past().SegmentFile(n + 1); err == nil && s.Err == nil {
 		start = s.Start
 	} else {
-		_, err := v.Source.Log.ReadArchive(v.ctx, n+1, func(_ int64, plain []byte) bool {
+		_, err := v.Source.Log.Past().ReadArchive(v.ctx, n+1, func(_ int64, plain []byte) bool {
 			start, _, _ = segment.ParseStart(plain)
 			return false
 		})
@@ -148,7 +148,7 @@ func (v *Run) endOf(n uint64) int64 {
 	if start.PrevEnd == 0 || start.UUID != v.Source.Log.UUID() {
 		return 0
 	}
-	if in, offset := v.Source.Log.Place(start.PrevEnd - 1); in == n {
+	if in, offset := v.Source.Log.Past().Place(start.PrevEnd - 1); in == n {
 		return offset + 1
 	}
 	return 0

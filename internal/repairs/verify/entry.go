@@ -13,10 +13,11 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/internal/worklog"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal"
@@ -40,14 +41,14 @@ func (r *row) visit(end wal.Mark, e *wal.Entry) error {
 	if r.asIndexed(e) {
 		return nil
 	}
-	line, kind := index.Entry{}, document.Of(e.Key)
+	line, kind := index.Entry{}, kind.Of(e.Key)
 	_, err := state.Read(e)
 	switch {
 	case err != nil:
 	case e.Key[0] == record.Model:
 		_, err = state.ModelIn(e)
 	case e.Key[0] == record.Working:
-		_, _, err = document.Work(r.v.Source.Codec, e)
+		_, _, err = worklog.Work(r.v.Source.Codec, e)
 	case e.Key[0] == record.Kept:
 		_, _, err = state.KeptDocument(r.v.Source.Codec, e, r.v.Source.FileLimit)
 	default:
@@ -66,8 +67,8 @@ func (r *row) visit(end wal.Mark, e *wal.Entry) error {
 func (r *row) invalid(e *wal.Entry, err error) error {
 	f := r.finding(repair.EntryInvalid, e.LSN, e.Key, err)
 	f.Stake = "this version"
-	spilled, _ := r.v.Source.Log.Place(r.v.Source.Log.Spilled() - 1)
-	number, _ := r.v.Source.Log.Place(e.LSN)
+	spilled, _ := r.v.Source.Log.Past().Place(r.v.Source.Log.Spilled() - 1)
+	number, _ := r.v.Source.Log.Past().Place(e.LSN)
 	if number < spilled {
 		f.Remarks |= repair.Released
 	}
@@ -88,7 +89,7 @@ func (r *row) contradicts(e *wal.Entry, line, indexed index.Entry) error {
 	if err != nil {
 		return err
 	}
-	if c, err := r.v.Decode(document.Of(e.Key), doc); err != nil || len(c.Vector) != indexed.Dimension {
+	if c, err := r.v.Decode(kind.Of(e.Key), doc); err != nil || len(c.Vector) != indexed.Dimension {
 		return nil
 	}
 	return fmt.Errorf("its index line names an embedding of %d dimensions, its document has %d", line.Dimension, indexed.Dimension)
@@ -100,7 +101,7 @@ func (r *row) asIndexed(e *wal.Entry) bool {
 	if e.Delete || r.v.indexBad || r.set == nil || e.LSN >= r.set.LSN() {
 		return false
 	}
-	k := document.Of(e.Key)
+	k := kind.Of(e.Key)
 	if k == nil {
 		return false
 	}
@@ -136,7 +137,7 @@ func (r *row) asIndexed(e *wal.Entry) bool {
 const hashMember = `"content_hash":"sha256:`
 
 func (r *row) finding(kind repair.Kind, at wal.LSN, key string, err error) repair.Finding {
-	n, offset := r.v.Source.Log.Place(at)
+	n, offset := r.v.Source.Log.Past().Place(at)
 	f := repair.Finding{Kind: kind, Severity: repair.Lost, Path: "wal/" + segment.Name(n), Offset: offset, LSN: at, Next: repair.NextRepair, Err: err}
 	if len(key) > 1 {
 		f.ID = strings.ToValidUTF8(key[1:], "\ufffd")
@@ -145,7 +146,7 @@ func (r *row) finding(kind repair.Kind, at wal.LSN, key string, err error) repai
 }
 
 // record checks what an entry carries, and returns its line, zero for a deletion.
-func (v *Run) record(k *document.Kind, e *wal.Entry) (index.Entry, error) {
+func (v *Run) record(k *kind.Kind, e *wal.Entry) (index.Entry, error) {
 	line, view, err := state.LineIn(e)
 	if err != nil || e.Delete {
 		return index.Entry{}, err
@@ -237,7 +238,7 @@ func (r *row) vanished() error {
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(r.absent), func(a, b string) int { return cmp.Compare(r.absent[a], r.absent[b]) }) {
 		at := r.absent[key]
-		n, _ := r.v.Source.Log.Place(at)
+		n, _ := r.v.Source.Log.Past().Place(at)
 		p, err := r.v.Source.State.Find(key[0], key[1:])
 		if !errors.Is(err, errs.ErrNotFound) || p.Version >= at || !r.sound(n) || r.ahead(at) {
 			continue

@@ -9,8 +9,8 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/jsondoc"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/repair"
 )
@@ -24,7 +24,7 @@ const suspectsMost = 1 << 16
 
 // entryJob is a document whose file is due.
 type entryJob struct {
-	kind *document.Kind
+	kind *kind.Kind
 	id   string
 	name string // of its file
 	line []byte // of the set, nil when it has none
@@ -32,7 +32,7 @@ type entryJob struct {
 
 // listing is the names of a folder, and which of them an entry accounts for.
 type listing struct {
-	kind  *document.Kind
+	kind  *kind.Kind
 	names []string
 	known []bool
 }
@@ -49,7 +49,7 @@ func (v *Run) files() error {
 		_ = v.vectors.release()
 		v.vectors = nil
 	}()
-	for _, k := range document.Kinds {
+	for _, k := range kind.Kinds {
 		if err := v.folder(k); err != nil {
 			return err
 		}
@@ -63,7 +63,7 @@ func (v *Run) files() error {
 // folder compares one, in both directions. The names are listed first: what is
 // listed then is known to index or overlay now, or it is judged by what its file
 // says.
-func (v *Run) folder(k *document.Kind) error {
+func (v *Run) folder(k *kind.Kind) error {
 	names, err := v.names[k.At]()
 	if err != nil && !places.Gone(err) {
 		return v.report(repair.Finding{Kind: KindOf(k, repair.MemoryUnreadable), Severity: repair.Lost, Path: k.Folder, Offset: -1, Err: err, Stake: "all that lies there", Next: repair.NextRepair})
@@ -117,7 +117,7 @@ func (v *Run) indexed(l *listing) error {
 			break // damaged, and reported; the files are told by the names
 		}
 		id := string(it.Key)
-		name := docfile.FileName(id)
+		name := l.kind.FileName(id)
 		l.mark(name)
 		if !v.o.Chosen(name) {
 			v.skip()
@@ -147,7 +147,7 @@ func (v *Run) overlaid(l *listing) error {
 			continue // spilled since: then its file is judged by what it says
 		}
 		id := e.Key[1:]
-		name := docfile.FileName(id)
+		name := l.kind.FileName(id)
 		l.mark(name)
 		if _, err := v.Source.State.Line(l.kind.Letter, id); err == nil || !v.o.Chosen(name) {
 			continue // compared with the set's lines
@@ -173,7 +173,7 @@ func (v *Run) skip() {
 }
 
 // unknown judges a name that belongs to no entry.
-func (v *Run) unknown(k *document.Kind, name string) error {
+func (v *Run) unknown(k *kind.Kind, name string) error {
 	info, err := v.Folders[k.At].Stat(name)
 	if places.Gone(err) {
 		return nil
@@ -184,7 +184,7 @@ func (v *Run) unknown(k *document.Kind, name string) error {
 		out.Severity = repair.Healable
 	case !info.Mode.IsRegular():
 		out.Severity, out.Heals, out.Err = repair.Healable, repair.ByMoving, fmt.Errorf("a store does not follow it (%s)", info.Mode)
-	case strings.HasSuffix(name, docfile.Extension) && !strings.HasPrefix(name, ".") && !strings.HasPrefix(name, "#"):
+	case strings.HasSuffix(name, jsondoc.Extension) && !strings.HasPrefix(name, ".") && !strings.HasPrefix(name, "#"):
 		return v.json(k, out, name)
 	default: // editors and tools leave such beside what they save
 		out.Heals, out.Next, out.Err = repair.ByMoving, "", fmt.Errorf("it is the file of no %s: what editors and tools leave may stay, or be removed", k.Noun)
@@ -194,7 +194,7 @@ func (v *Run) unknown(k *document.Kind, name string) error {
 
 // json judges a JSON file that no entry names: made by somebody, of a document
 // that was created or deleted meanwhile, or a copy.
-func (v *Run) json(k *document.Kind, out *repair.Finding, name string) error {
+func (v *Run) json(k *kind.Kind, out *repair.Finding, name string) error {
 	for range tries {
 		flushed := v.Source.Log.Flushed()
 		f := v.Read(k, name)
@@ -219,7 +219,7 @@ func (v *Run) json(k *document.Kind, out *repair.Finding, name string) error {
 			return err
 		}
 		known := len(list) > 1 || !list[0].Absent
-		if docfile.FileName(out.ID) != name {
+		if k.FileName(out.ID) != name {
 			out.Kind, out.Heals = repair.Misplaced, repair.ByMoving
 			out.Err = k.Elsewhere(out.ID)
 			if known {
@@ -247,14 +247,14 @@ func (v *Run) json(k *document.Kind, out *repair.Finding, name string) error {
 }
 
 // stranger says what a file is that no entry accounts for.
-func (v *Run) stranger(k *document.Kind, out *repair.Finding, f *File) *repair.Finding {
+func (v *Run) stranger(k *kind.Kind, out *repair.Finding, f *File) *repair.Finding {
 	out.Severity, out.Stake, out.Heals = repair.Healable, "the "+k.Noun+", which the store does not know", repair.ByAdoption
-	c, err := document.Content{}, f.Err
+	c, err := kind.Content{}, f.Err
 	if err == nil {
 		c, err = v.Decode(k, append([]byte(nil), f.Data...))
 	}
 	if err != nil {
-		out.Kind, out.Offset, out.Err = repair.Unparsable, document.OffsetOf(err), err
+		out.Kind, out.Offset, out.Err = repair.Unparsable, kind.OffsetOf(err), err
 		out.Stake, out.Heals = "nothing that the store knows of", repair.ByMoving
 		if f.Err != nil && errors.Is(f.Err, errs.ErrCorrupt) { // it is empty: what was in it, if anything, nobody has
 			out.Severity, out.Stake = repair.Lost, "what it said, if it ever was a "+k.Noun+": no copy is left"

@@ -11,9 +11,8 @@ import (
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/repair"
@@ -26,7 +25,7 @@ const Tolerance = 1e-4
 // relations compares a document, whose bytes the index names, with what was derived
 // from it and what it was derived from: its vector; of an assembly the pairs, the
 // members, the composite. The result is nil where that was not possible.
-func (v *Run) relations(k *document.Kind, id string, hash [32]byte, c *document.Content) (list []repair.Finding) {
+func (v *Run) relations(k *kind.Kind, id string, hash [32]byte, c *kind.Content) (list []repair.Finding) {
 	s := v.vectors
 	if s == nil || v.indexBad {
 		return nil
@@ -37,7 +36,7 @@ func (v *Run) relations(k *document.Kind, id string, hash [32]byte, c *document.
 	}
 	line, err := index.ParseLine(b)
 	if !ok || err != nil || line.ContentHash != hash { // changed since this index
-		if k == document.Assemblies {
+		if k == kind.Assemblies {
 			return s.recent(hash, c)
 		}
 		return nil
@@ -49,7 +48,7 @@ func (v *Run) relations(k *document.Kind, id string, hash [32]byte, c *document.
 	if f := s.line(k, id, &line, &c.Vector); f != nil {
 		list = append(list, *f)
 	}
-	if k != document.Assemblies {
+	if k != kind.Assemblies {
 		return list
 	}
 	for _, f := range []*repair.Finding{s.pairs(c), s.missing(c), s.composite(c)} {
@@ -62,7 +61,7 @@ func (v *Run) relations(k *document.Kind, id string, hash [32]byte, c *document.
 }
 
 // pairs compares who is in an assembly with the pairs of the index.
-func (s *vectors) pairs(c *document.Content) *repair.Finding {
+func (s *vectors) pairs(c *kind.Content) *repair.Finding {
 	if base := s.idx.Base(); base != nil && !base.Has(index.Members) {
 		return nil // from before there was the section
 	}
@@ -81,13 +80,13 @@ func (s *vectors) pairs(c *document.Content) *repair.Finding {
 
 // missing lists the members that are not there, in the index or since. An import
 // may name such, so it is no damage.
-func (s *vectors) missing(c *document.Content) *repair.Finding {
+func (s *vectors) missing(c *kind.Content) *repair.Finding {
 	var gone []string
 	for _, id := range c.Members {
 		if _, ok, err := s.idx.Get(nil, index.Memories, id); ok || err != nil {
 			continue
 		}
-		if _, err := s.v.Source.State.Find(document.Memories.Letter, id); errors.Is(err, errs.ErrNotFound) {
+		if _, err := s.v.Source.State.Find(kind.Memories.Letter, id); errors.Is(err, errs.ErrNotFound) {
 			gone = append(gone, id)
 		}
 	}
@@ -103,25 +102,25 @@ func (s *vectors) missing(c *document.Content) *repair.Finding {
 	if n := len(gone) - len(names); n > 0 {
 		more = fmt.Sprintf(" and %d more", n)
 	}
-	return &repair.Finding{Kind: repair.AssemblyMembers, Severity: repair.Info, Path: document.Assemblies.File(c.ID), Offset: -1,
+	return &repair.Finding{Kind: repair.AssemblyMembers, Severity: repair.Info, Path: kind.Assemblies.File(c.ID), Offset: -1,
 		Err:   fmt.Errorf("%d of its %d members are not there: %s%s", len(gone), len(c.Members), strings.Join(names, ", "), more),
 		Stake: "nothing of the store: it may name what is not there yet", Heals: repair.ByTakingOut, Next: repair.NextMembers}
 }
 
 // composite compares that of an assembly with what the vectors of its members give.
 // As long as none of them ever had one it is what somebody said.
-func (s *vectors) composite(c *document.Content) *repair.Finding {
-	if s.set == nil || !s.set.Exists() || s.behind != 0 || !s.known || !s.judged(document.Assemblies, c.ID) {
+func (s *vectors) composite(c *kind.Content) *repair.Finding {
+	if s.set == nil || !s.set.Exists() || s.behind != 0 || !s.known || !s.judged(kind.Assemblies, c.ID) {
 		return nil
 	}
 	counted, whole := false, true
 	want, _ := assembly.Composite(s.set.Dim(), func(yield func([]float32) bool) {
 		for _, id := range c.Members {
-			if !s.judged(document.Memories, id) {
+			if !s.judged(kind.Memories, id) {
 				whole = false
 				return
 			}
-			row, _, ok := s.row(document.Memories, id)
+			row, _, ok := s.row(kind.Memories, id)
 			if whole = ok; !ok {
 				return
 			}
@@ -138,8 +137,8 @@ func (s *vectors) composite(c *document.Content) *repair.Finding {
 }
 
 // compareComposite says where an assembly's composite is not the one that it should have.
-func compareComposite(c *document.Content, want []float32) *repair.Finding {
-	f := &repair.Finding{Kind: repair.CompositeWrong, Severity: repair.Healable, Path: document.Assemblies.File(c.ID), Offset: -1,
+func compareComposite(c *kind.Content, want []float32) *repair.Finding {
+	f := &repair.Finding{Kind: repair.CompositeWrong, Severity: repair.Healable, Path: kind.Assemblies.File(c.ID), Offset: -1,
 		Stake: "finding the assembly by what its members say", Heals: repair.ByRecomputing, Next: repair.NextRepair}
 	has, curved := c.Group.CompositeEmbedding, c.Group.HyperbolicEmbedding
 	switch {
@@ -177,14 +176,14 @@ func floats(row []byte) []float32 {
 // recent judges an assembly that the index does not know as it is. Changing the embedding of a
 // member, or deleting it, writes the assembly in the same commit: so what was read of the members
 // belongs together if that is still the same version.
-func (s *vectors) recent(hash [32]byte, c *document.Content) []repair.Finding {
+func (s *vectors) recent(hash [32]byte, c *kind.Content) []repair.Finding {
 	v := s.v
-	was, err := v.Source.State.Find(document.Assemblies.Letter, c.ID)
+	was, err := v.Source.State.Find(kind.Assemblies.Letter, c.ID)
 	if err != nil || !was.InLog {
 		return nil // the index went on meanwhile
 	}
 	e, err := v.Source.Log.ReadAt(v.ctx, was.Version)
-	if err != nil || e.Key != document.Assemblies.Key(c.ID) {
+	if err != nil || e.Key != kind.Assemblies.Key(c.ID) {
 		return nil
 	}
 	line, _, err := state.LineIn(&e)
@@ -216,7 +215,7 @@ func (s *vectors) recent(hash [32]byte, c *document.Content) []repair.Finding {
 	if err := v.Source.CatchUp(v.ctx); err != nil {
 		return nil
 	}
-	if now, err := v.Source.State.Find(document.Assemblies.Letter, c.ID); err != nil || now.Version != was.Version {
+	if now, err := v.Source.State.Find(kind.Assemblies.Letter, c.ID); err != nil || now.Version != was.Version {
 		return nil
 	}
 	for _, f := range found {
@@ -231,7 +230,7 @@ func (s *vectors) recent(hash [32]byte, c *document.Content) []repair.Finding {
 // embedding is that of a memory's newest version; none where there is no such
 // memory. ok is false where it cannot be read.
 func (v *Run) embedding(id string) (vector []float32, ok bool) {
-	p, err := v.Source.State.Find(document.Memories.Letter, id)
+	p, err := v.Source.State.Find(kind.Memories.Letter, id)
 	if errors.Is(err, errs.ErrNotFound) {
 		return nil, true
 	}
@@ -239,16 +238,16 @@ func (v *Run) embedding(id string) (vector []float32, ok bool) {
 		return nil, false
 	}
 	if p.InLog {
-		if e, err := v.Source.Log.ReadAt(v.ctx, p.Version); err == nil && e.Key == document.Memories.Key(id) {
+		if e, err := v.Source.Log.ReadAt(v.ctx, p.Version); err == nil && e.Key == kind.Memories.Key(id) {
 			view, err := state.Read(&e)
 			return view.Vector(nil), err == nil
 		}
 		return nil, false
 	}
-	f := v.Read(document.Memories, docfile.FileName(id))
+	f := v.Read(kind.Memories, kind.Memories.FileName(id))
 	if f.Err != nil || f.Hash != p.Entry.ContentHash {
 		return nil, false
 	}
-	c, err := v.Decode(document.Memories, f.Data)
+	c, err := v.Decode(kind.Memories, f.Data)
 	return c.Vector, err == nil
 }

@@ -7,12 +7,10 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
-	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
 )
@@ -26,7 +24,7 @@ type File struct {
 }
 
 // Read reads the file of a document.
-func (v *Run) Read(k *document.Kind, name string) (f File) {
+func (v *Run) Read(k *kind.Kind, name string) (f File) {
 	f.Data, f.Info, f.Err = v.Folders[k.At].Read(name, int64(v.Source.FileLimit))
 	if f.Err == nil {
 		f.Hash = sha256.Sum256(f.Data)
@@ -53,8 +51,8 @@ type Judged struct {
 
 // Document compares a document with its file. line is what the set said of it when
 // its swap counter stood at swaps, nil when nothing did.
-func (v *Run) Document(k *document.Kind, id string, line *index.Entry, swaps uint64) (j Judged) {
-	name := docfile.FileName(id)
+func (v *Run) Document(k *kind.Kind, id string, line *index.Entry, swaps uint64) (j Judged) {
+	name := k.FileName(id)
 	for range tries {
 		flushed := v.Source.Log.Flushed()
 		f := v.Read(k, name)
@@ -88,7 +86,7 @@ func (v *Run) Document(k *document.Kind, id string, line *index.Entry, swaps uin
 }
 
 // compare says what is wrong with a file that may hold one of these versions.
-func (v *Run) compare(k *document.Kind, id string, f *File, list []Standing, flushed wal.LSN) (*repair.Finding, []repair.Finding) {
+func (v *Run) compare(k *kind.Kind, id string, f *File, list []Standing, flushed wal.LSN) (*repair.Finding, []repair.Finding) {
 	moved := false
 	for i := range list {
 		s := &list[i]
@@ -122,7 +120,7 @@ func (v *Run) compare(k *document.Kind, id string, f *File, list []Standing, flu
 }
 
 // related is relations for a file whose bytes are right.
-func (v *Run) related(k *document.Kind, id string, f *File) []repair.Finding {
+func (v *Run) related(k *kind.Kind, id string, f *File) []repair.Finding {
 	c, err := v.Decode(k, f.Data)
 	if err != nil || c.ID != id {
 		return nil
@@ -132,12 +130,12 @@ func (v *Run) related(k *document.Kind, id string, f *File) []repair.Finding {
 
 // content checks that a file that has the bytes of a version is a document, and
 // this one, and what was derived from it.
-func (v *Run) content(k *document.Kind, id string, f *File, version wal.LSN) (*repair.Finding, []repair.Finding) {
+func (v *Run) content(k *kind.Kind, id string, f *File, version wal.LSN) (*repair.Finding, []repair.Finding) {
 	c, err := v.Decode(k, f.Data)
 	if err == nil && c.ID == id {
 		return nil, v.relations(k, id, f.Hash, &c)
 	}
-	out := &repair.Finding{Kind: KindOf(k, repair.MemoryInvalid), Severity: repair.Lost, Path: k.File(id), Offset: document.OffsetOf(err), ID: id, LSN: version,
+	out := &repair.Finding{Kind: KindOf(k, repair.MemoryInvalid), Severity: repair.Lost, Path: k.File(id), Offset: kind.OffsetOf(err), ID: id, LSN: version,
 		Stake: "this " + k.Noun + ": it was stored as it stands", Heals: repair.ByHand, Next: repair.NextRepair, Err: err}
 	if err == nil {
 		out.Kind, out.Err = KindOf(k, repair.MemoryWrongID), fmt.Errorf("it holds the id %s", human.Quote(c.ID))
@@ -146,13 +144,13 @@ func (v *Run) content(k *document.Kind, id string, f *File, version wal.LSN) (*r
 }
 
 // classify says what became of a file that holds none of the versions it may hold.
-func (v *Run) classify(k *document.Kind, out *repair.Finding, f *File, want *Standing) *repair.Finding {
+func (v *Run) classify(k *kind.Kind, out *repair.Finding, f *File, want *Standing) *repair.Finding {
 	out.Stake = "this version of the " + k.Noun
 	copied := v.copyOf(k, out, want)
 	defer func() { out.Kind = KindOf(k, out.Kind) }()
 	switch {
 	case places.Gone(f.Err):
-		out.Kind, out.Err = repair.MemoryMissing, document.Gone(out.Severity == repair.Lost)
+		out.Kind, out.Err = repair.MemoryMissing, kind.Gone(out.Severity == repair.Lost)
 		return out
 	case f.Err != nil && errors.Is(f.Err, errs.ErrCorrupt):
 		out.Kind, out.Err = repair.MemoryEmpty, f.Err
@@ -170,11 +168,11 @@ func (v *Run) classify(k *document.Kind, out *repair.Finding, f *File, want *Sta
 		if err != nil {
 			out.Err = fmt.Errorf("%w: %w", out.Err, err)
 			if out.Offset < 0 {
-				out.Offset = document.OffsetOf(err)
+				out.Offset = kind.OffsetOf(err)
 			}
 		}
 	case err != nil:
-		out.Kind, out.Err, out.Offset, out.Stake = repair.MemoryInvalid, err, document.OffsetOf(err), byHand(k, out, f)
+		out.Kind, out.Err, out.Offset, out.Stake = repair.MemoryInvalid, err, kind.OffsetOf(err), byHand(k, out, f)
 	case c.ID != out.ID:
 		out.Kind, out.Offset, out.Err, out.Stake = repair.MemoryWrongID, -1, fmt.Errorf("it holds the id %s", human.Quote(c.ID)), byHand(k, out, f)
 	case v.Past.Older(want.Version, f.Has):
@@ -190,7 +188,7 @@ func (v *Run) classify(k *document.Kind, out *repair.Finding, f *File, want *Sta
 
 // byHand says what is at stake with a file that somebody saved, and that cannot be taken
 // over as it is.
-func byHand(k *document.Kind, out *repair.Finding, f *File) string {
+func byHand(k *kind.Kind, out *repair.Finding, f *File) string {
 	saved := fmt.Sprintf("what was saved in it at %s: correct the file, and it is adopted", f.Info.Mtime.UTC().Format("2006-01-02 15:04:05 MST"))
 	if out.Severity == repair.Lost {
 		return "this version of the " + k.Noun + ", of which no other copy is known, and " + saved
@@ -199,7 +197,7 @@ func byHand(k *document.Kind, out *repair.Finding, f *File) string {
 }
 
 // copyOf looks for the document of a version in log and archive, and says so.
-func (v *Run) copyOf(k *document.Kind, out *repair.Finding, want *Standing) []byte {
+func (v *Run) copyOf(k *kind.Kind, out *repair.Finding, want *Standing) []byte {
 	out.Severity, out.Heals, out.Next = repair.Lost, "", repair.NextRepair
 	doc, _, from := v.Past.Document(k, out.ID, want.Version, want.Line.ContentHash)
 	if doc != nil {
@@ -221,20 +219,20 @@ func firstDifference(a, b []byte) int64 {
 }
 
 // KindOf is what a finding of a memory's file is called of one of this kind.
-func KindOf(k *document.Kind, of repair.Kind) repair.Kind {
-	if k == document.Assemblies {
+func KindOf(k *kind.Kind, of repair.Kind) repair.Kind {
+	if k == kind.Assemblies {
 		return of.OfAssembly()
 	}
 	return of
 }
 
 // Decode reads a document; what it returns may share bytes with data.
-func (v *Run) Decode(k *document.Kind, data []byte) (document.Content, error) {
-	return k.Decode(data, memstore.DecodeOptions{Limits: v.Source.Limits, Location: v.Source.Location, Owned: true})
+func (v *Run) Decode(k *kind.Kind, data []byte) (kind.Content, error) {
+	return k.Decode(data, kind.DecodeOptions{Limits: v.Source.Limits, Location: v.Source.Location, Owned: true})
 }
 
 // Fits says why a document may not be written by today's limits: then it is not adopted.
-func (v *Run) Fits(k *document.Kind, data []byte) error {
+func (v *Run) Fits(k *kind.Kind, data []byte) error {
 	if v.Source.Fits == nil {
 		return nil
 	}

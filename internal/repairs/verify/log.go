@@ -12,6 +12,7 @@ import (
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // row is the segments that should be there, and what is known of them.
@@ -46,15 +47,15 @@ func (v *Run) log() error {
 		r.durable = max(r.durable, m.LSN) // a log that is damaged below what was attested ends early
 	}
 	r.met, r.absent = make([]bool, len(v.marks)), map[string]wal.LSN{}
-	list, others, err := v.Source.Log.SegmentFiles()
+	list, others, err := v.Source.Log.Past().SegmentFiles()
 	if err != nil {
 		return err
 	}
 	if err := r.within(list); err != nil {
 		return err
 	}
-	r.last, _ = v.Source.Log.Place(r.durable - 1)
-	spilled, _ := v.Source.Log.Place(v.Source.Log.Spilled()) // after the list: what it held from here on was not recycled since
+	r.last, _ = v.Source.Log.Past().Place(r.durable - 1)
+	spilled, _ := v.Source.Log.Past().Place(v.Source.Log.Spilled()) // after the list: what it held from here on was not recycled since
 	r.need = min(spilled, r.last)
 	first := r.need
 	for _, s := range list {
@@ -92,8 +93,8 @@ func (v *Run) log() error {
 // within bounds what is to be read by the segments that there are: a mark may say
 // anything, and a segment beyond the next one is not only missing.
 func (r *row) within(list []wal.SegmentFile) error {
-	number, _ := r.v.Source.Log.Place(r.durable - 1)
-	newest := wal.NewestSegment(list)
+	number, _ := r.v.Source.Log.Past().Place(r.durable - 1)
+	newest := past.NewestSegment(list)
 	if number <= newest+1 {
 		return nil
 	}
@@ -102,14 +103,14 @@ func (r *row) within(list []wal.SegmentFile) error {
 		Stake: "where recovery begins, and what it takes for damage", Heals: repair.ByLog, Next: repair.NextRepair,
 		Err: fmt.Errorf("it says that the log was durable up to %d, in %s; the newest segment is %s", r.durable, segment.Name(number), segment.Name(newest)),
 	}
-	r.durable = r.v.Source.Log.SegmentEnd(newest + 1)
+	r.durable = r.v.Source.Log.Past().SegmentEnd(newest + 1)
 	return r.v.report(f)
 }
 
 // released says that a segment is being recycled, or has been.
 func (r *row) released(n uint64) bool {
-	s, err := r.v.Source.Log.SegmentFile(n)
-	spilled, _ := r.v.Source.Log.Place(r.v.Source.Log.Spilled())
+	s, err := r.v.Source.Log.Past().SegmentFile(n)
+	spilled, _ := r.v.Source.Log.Past().Place(r.v.Source.Log.Spilled())
 	if n < spilled && err == nil && s.Zero {
 		return !r.v.Source.Log.Holds(s)
 	}
@@ -122,7 +123,7 @@ func (r *row) outside(s wal.SegmentFile) error {
 		if s.Err == nil || s.Zero {
 			return nil // prepared, just begun, or about to be recycled
 		}
-		now, err := r.v.Source.Log.SegmentFile(s.Number)
+		now, err := r.v.Source.Log.Past().SegmentFile(s.Number)
 		if places.Gone(err) {
 			return nil
 		}
@@ -131,7 +132,7 @@ func (r *row) outside(s wal.SegmentFile) error {
 		}
 		s = now
 	}
-	if last, _ := r.v.Source.Log.Place(r.v.Source.Log.Durable() - 1); s.Number > r.last && s.Number <= last {
+	if last, _ := r.v.Source.Log.Past().Place(r.v.Source.Log.Durable() - 1); s.Number > r.last && s.Number <= last {
 		return nil // the log has come here meanwhile: the next run reads it
 	}
 	return r.v.report(repair.Finding{
@@ -148,10 +149,10 @@ func (r *row) segment(n uint64, prev wal.Mark) (wal.Mark, error) {
 	}
 	end, open := r.end(n)
 	var gaps []wal.Gap
-	at, err := v.Source.Log.WalkSegment(v.ctx, n, prev, end, r.visit, func(g wal.Gap) { gaps = append(gaps, g) })
+	at, err := v.Source.Log.Past().WalkSegment(v.ctx, n, prev, end, r.visit, func(g wal.Gap) { gaps = append(gaps, g) })
 	for i := 0; i < tries && err == nil && len(gaps) > 0; i++ {
 		gaps = gaps[:0]
-		at, err = v.Source.Log.WalkSegment(v.ctx, n, prev, end, func(wal.Mark, *wal.Entry) error { return nil }, func(g wal.Gap) { gaps = append(gaps, g) })
+		at, err = v.Source.Log.Past().WalkSegment(v.ctx, n, prev, end, func(wal.Mark, *wal.Entry) error { return nil }, func(g wal.Gap) { gaps = append(gaps, g) })
 	}
 	if places.Gone(err) {
 		return wal.Mark{}, r.missing(n)
@@ -196,9 +197,9 @@ func (r *row) end(n uint64) (end wal.LSN, open bool) {
 	if n == r.last {
 		return r.durable, false
 	}
-	whole := r.v.Source.Log.SegmentEnd(n)
+	whole := r.v.Source.Log.Past().SegmentEnd(n)
 	if next, ok := r.files[n+1]; ok && next.Err == nil {
-		if in, _ := r.v.Source.Log.Place(next.Start.PrevEnd - 1); next.Start.PrevEnd != 0 && in == n {
+		if in, _ := r.v.Source.Log.Past().Place(next.Start.PrevEnd - 1); next.Start.PrevEnd != 0 && in == n {
 			return next.Start.PrevEnd, false
 		}
 	}
@@ -208,25 +209,25 @@ func (r *row) end(n uint64) (end wal.LSN, open bool) {
 // missing judges a hole. Segments go in rising order, so one that is not there
 // while an older one is, or that recovery needs, was not recycled.
 func (r *row) missing(n uint64) error {
-	if _, err := r.v.Source.Log.SegmentFile(n); !places.Gone(err) || r.released(n) && !r.older(n) {
+	if _, err := r.v.Source.Log.Past().SegmentFile(n); !places.Gone(err) || r.released(n) && !r.older(n) {
 		return nil
 	}
 	f := repair.Finding{Kind: repair.SegmentMissing, Path: "wal/" + segment.Name(n), Offset: -1, Next: repair.NextRepair, Err: errors.New("there is no such file")}
 	start, _ := r.bounds(n)
 	f.LSN = start
-	r.stake(&f, n, min(r.v.Source.Log.SegmentEnd(n), r.durable))
+	r.stake(&f, n, min(r.v.Source.Log.Past().SegmentEnd(n), r.durable))
 	return r.v.report(f)
 }
 
 func (r *row) bounds(n uint64) (from, to wal.LSN) {
-	to = r.v.Source.Log.SegmentEnd(n)
+	to = r.v.Source.Log.Past().SegmentEnd(n)
 	return to - r.v.Source.Log.SegmentSize(), to
 }
 
 func (r *row) older(n uint64) bool {
 	for number, s := range r.files {
 		if number < n && s.Err == nil {
-			if now, err := r.v.Source.Log.SegmentFile(number); err == nil && now.Err == nil {
+			if now, err := r.v.Source.Log.Past().SegmentFile(number); err == nil && now.Err == nil {
 				return true
 			}
 		}
@@ -245,7 +246,7 @@ func (r *row) stake(f *repair.Finding, n uint64, to wal.LSN) {
 		f.Stake = "acknowledged writes that are not in files yet, and all that come after them"
 	}
 	f.Severity, f.Heals = repair.Lost, ""
-	spilled, _ := r.v.Source.Log.Place(r.v.Source.Log.Spilled() - 1)
+	spilled, _ := r.v.Source.Log.Past().Place(r.v.Source.Log.Spilled() - 1)
 	if n < spilled {
 		f.Remarks |= repair.Released
 	}
@@ -259,12 +260,12 @@ func (r *row) stake(f *repair.Finding, n uint64, to wal.LSN) {
 
 // archived says whether a sound copy of a segment lies in the archive.
 func (r *row) archived(n uint64) bool {
-	damage, err := r.v.Source.Log.ReadArchive(r.v.ctx, n, func(int64, []byte) bool { return true })
+	damage, err := r.v.Source.Log.Past().ReadArchive(r.v.ctx, n, func(int64, []byte) bool { return true })
 	return err == nil && len(damage) == 0
 }
 
 func (r *row) damaged(n uint64, g wal.Gap) error {
-	_, offset := r.v.Source.Log.Place(g.At)
+	_, offset := r.v.Source.Log.Past().Place(g.At)
 	f := repair.Finding{Kind: repair.SegmentDamaged, Path: "wal/" + segment.Name(n), Offset: offset, LSN: g.At, Next: repair.NextRepair,
 		Err: fmt.Errorf("%d bytes hold no frame of this log: %w", g.To-g.At, g.Err)}
 	r.stake(&f, n, g.To)
@@ -274,7 +275,7 @@ func (r *row) damaged(n uint64, g wal.Gap) error {
 // unmet reports marks of the checkpoint at which no frame ends.
 func (r *row) unmet() error {
 	for i, m := range r.v.marks {
-		n, offset := r.v.Source.Log.Place(m.LSN - 1)
+		n, offset := r.v.Source.Log.Past().Place(m.LSN - 1)
 		if r.met[i] || !r.clean[n] {
 			continue
 		}

@@ -6,8 +6,8 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/wal"
 )
@@ -28,7 +28,7 @@ var errUnjudged = errors.New("the log cannot tell")
 // May lists the versions that a document's file may hold if flushed was read
 // before the file: the newest one first, and back along the chain to the first
 // below flushed.
-func (v *Run) May(k *document.Kind, id string, flushed wal.LSN) ([]Standing, error) {
+func (v *Run) May(k *kind.Kind, id string, flushed wal.LSN) ([]Standing, error) {
 	at, deleted, inLog := v.Source.State.Overlay().Get(k.Letter, id)
 	if !inLog {
 		s, err := v.inSet(k, id)
@@ -71,7 +71,7 @@ func (v *Run) May(k *document.Kind, id string, flushed wal.LSN) ([]Standing, err
 	}
 }
 
-func (v *Run) inSet(k *document.Kind, id string) (Standing, error) {
+func (v *Run) inSet(k *kind.Kind, id string) (Standing, error) {
 	line, err := v.Line(k, id)
 	switch {
 	case errors.Is(err, errs.ErrNotFound):
@@ -86,7 +86,7 @@ func (v *Run) inSet(k *document.Kind, id string) (Standing, error) {
 
 // Line is what the index says of a document; of a damaged one, what its sound
 // blocks say.
-func (v *Run) Line(k *document.Kind, id string) (index.Entry, error) {
+func (v *Run) Line(k *kind.Kind, id string) (index.Entry, error) {
 	if !v.indexBad {
 		return v.Source.State.Line(k.Letter, id)
 	}

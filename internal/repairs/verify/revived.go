@@ -5,8 +5,7 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/state"
 )
@@ -32,8 +31,8 @@ func (v *Run) revived() error {
 		files := make(map[string]*File, len(suspects)) // by key
 		versions := make(map[string][]Standing, len(suspects))
 		for _, s := range suspects {
-			k := document.At(s.Path)
-			f := v.Read(k, docfile.FileName(s.ID))
+			k := kind.At(s.Path)
+			f := v.Read(k, k.FileName(s.ID))
 			f.Data = nil
 			files[k.Key(s.ID)] = &f
 			set, err := v.inSet(k, s.ID)
@@ -54,14 +53,14 @@ func (v *Run) revived() error {
 		}
 		left := suspects[:0]
 		for _, s := range suspects {
-			if key := document.At(s.Path).Key(s.ID); !fits(files[key], versions[key], flushed) {
+			if key := kind.At(s.Path).Key(s.ID); !fits(files[key], versions[key], flushed) {
 				left = append(left, s)
 			}
 		}
 		suspects = left
 	}
 	for _, s := range suspects {
-		if j := v.Document(document.At(s.Path), s.ID, nil, 0); j.Finding != nil { // not flushed meanwhile
+		if j := v.Document(kind.At(s.Path), s.ID, nil, 0); j.Finding != nil { // not flushed meanwhile
 			if err := v.report(*j.Finding); err != nil {
 				return err
 			}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/repairs/past"
 	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/repair"
@@ -163,7 +163,7 @@ func New(ctx context.Context, s view.Source, o repair.VerifyOptions, yield func(
 		v.sum = new(repair.Summary)
 	}
 	*v.sum = repair.Summary{Findings: map[repair.Kind]int64{}}
-	for _, k := range document.Kinds {
+	for _, k := range kind.Kinds {
 		folder := docfile.Layout{FS: s.FS, Root: s.Dir}.Folder(k.Folder)
 		names := folder.Names
 		if v.o.Workers > 1 {

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/vector"
@@ -31,8 +31,8 @@ func (u *unembedded) add(id string) {
 }
 
 // embeds says that memories with a content are to have an embedding.
-func (s *vectors) embeds(k *document.Kind) bool {
-	return s != nil && k == document.Memories && s.model.Name != "" && !s.changing()
+func (s *vectors) embeds(k *kind.Kind) bool {
+	return s != nil && k == kind.Memories && s.model.Name != "" && !s.changing()
 }
 
 // lacks says that a memory is one of them, for unembedded: a file may be judged more

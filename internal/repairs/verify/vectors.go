@@ -9,9 +9,8 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/index/table"
-	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/vector"
@@ -82,7 +81,7 @@ type vectors struct {
 	behind       uint64 // the index wants vectors of this LSN, and these are older
 
 	embedded, lacking atomic.Int64
-	has               [2]atomic.Int64 // documents with a vector
+	has               [kind.Most]atomic.Int64 // documents with a vector
 }
 
 // vectorsNow loads what the folder holds, and goes on counting.
@@ -147,7 +146,7 @@ func (s *vectors) changing() bool {
 
 // judged says whether what the vectors have of a document can be compared with its
 // line: it may have changed since the index, and the vectors be ahead of it.
-func (s *vectors) judged(k *document.Kind, id string) bool {
+func (s *vectors) judged(k *kind.Kind, id string) bool {
 	if s.set == nil || s.behind != 0 {
 		return false
 	}
@@ -163,8 +162,8 @@ func (s *vectors) judged(k *document.Kind, id string) bool {
 
 // row is the vector of a document, nil if it has none; ok is false where that
 // cannot be read, which vectorFiles tells.
-func (s *vectors) row(k *document.Kind, id string) (row []byte, number int64, ok bool) {
-	row, number, has, err := s.set.Row(nil, k.Vectors(), id)
+func (s *vectors) row(k *kind.Kind, id string) (row []byte, number int64, ok bool) {
+	row, number, has, err := s.set.Row(nil, k.VectorKind(), id)
 	if err != nil {
 		return nil, 0, false
 	}
@@ -176,10 +175,13 @@ func (s *vectors) row(k *document.Kind, id string) (row []byte, number int64, ok
 
 // line compares the vector of a document with its line. embedding is what the
 // document says, if hash is that of the line; nil when that was not read.
-func (s *vectors) line(k *document.Kind, id string, line *index.Entry, embedding *[]float32) *repair.Finding {
+func (s *vectors) line(k *kind.Kind, id string, line *index.Entry, embedding *[]float32) *repair.Finding {
 	dims := line.Dimension
 	if embedding != nil && dims == index.UnknownDimension {
 		dims = len(*embedding)
+	}
+	if !k.Vectors {
+		return nil
 	}
 	if dims > 0 {
 		s.embedded.Add(1)
@@ -234,19 +236,19 @@ func (s *vectors) line(k *document.Kind, id string, line *index.Entry, embedding
 }
 
 // ghosts tells the vectors without a document.
-func (s *vectors) ghosts(k *document.Kind) error {
+func (s *vectors) ghosts(k *kind.Kind) error {
 	v := s.v
-	if s.set == nil || s.behind != 0 || v.o.Parts < 2 && s.has[k.At].Load() == s.set.Count(k.Vectors()) {
+	if !k.Vectors || s.set == nil || s.behind != 0 || v.o.Parts < 2 && s.has[k.At].Load() == s.set.Count(k.VectorKind()) {
 		return nil
 	}
-	err := s.set.Walk(k.Vectors(), func(id string, number int64) error {
+	err := s.set.Walk(k.VectorKind(), func(id string, number int64) error {
 		if err := v.ctx.Err(); err != nil {
 			return err
 		}
 		if _, ok, err := s.idx.Get(nil, k.Section, id); ok || err != nil || !s.judged(k, id) {
 			return nil
 		}
-		if name := docfile.FileName(id); !v.o.Chosen(name) {
+		if name := k.FileName(id); !v.o.Chosen(name) {
 			return nil
 		}
 		if !s.known {

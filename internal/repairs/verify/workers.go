@@ -9,8 +9,8 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/repair"
 )
 
@@ -78,10 +78,16 @@ func (c *atWork) report(v *Run) error {
 		if j.Err != nil {
 			return j.Err
 		}
-		if c.jobs[i].kind == document.Memories {
+		switch c.jobs[i].kind {
+		case kind.Memories:
 			v.sum.Memories++
-		} else {
+		case kind.Assemblies:
 			v.sum.Assemblies++
+		default:
+			if v.sum.Others == nil {
+				v.sum.Others = map[string]int64{}
+			}
+			v.sum.Others[c.jobs[i].kind.Folder]++
 		}
 		v.sum.Bytes += j.bytes
 		if j.read {
@@ -159,7 +165,7 @@ func (v *Run) glance(job *entryJob, line *index.Entry, swaps uint64, buf *[]byte
 		return Judged{}, false
 	}
 	j := Judged{bytes: int64(len(data)), read: true}
-	if s := v.vectors; job.kind == document.Assemblies || line.Dimension != 0 && s.judged(job.kind, job.id) {
+	if s := v.vectors; job.kind == kind.Assemblies || line.Dimension != 0 && s.judged(job.kind, job.id) {
 		j.more = v.related(job.kind, job.id, &f)
 	} else {
 		if lf := s.line(job.kind, job.id, line, nil); lf != nil {

@@ -9,10 +9,12 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/jsondoc"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/internal/worklog"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/working"
 )
@@ -31,9 +33,9 @@ func (v *Run) scopes() error {
 		e, err := v.Source.Log.ReadAt(v.ctx, at.Pos)
 		if err == nil && len(e.Key) > 1 && e.Key[0] == record.Working {
 			key := strings.Clone(e.Key[1:])
-			logged[docfile.FileName(key)] = key
-			if _, found := slices.BinarySearch(names, docfile.FileName(key)); !found {
-				names = append(names, docfile.FileName(key))
+			logged[kind.Scopes.FileName(key)] = key
+			if _, found := slices.BinarySearch(names, kind.Scopes.FileName(key)); !found {
+				names = append(names, kind.Scopes.FileName(key))
 			}
 		}
 	}
@@ -94,7 +96,7 @@ func (v *Run) scopeFile(folder *docfile.Folder, name, key string, out *repair.Fi
 	case err == nil && !info.Mode.IsRegular():
 		out.Kind, out.Heals, out.Err = repair.Foreign, repair.ByMoving, fmt.Errorf("a store does not follow it (%s)", info.Mode)
 		return nil, false
-	case !strings.HasSuffix(name, docfile.Extension):
+	case !strings.HasSuffix(name, jsondoc.Extension):
 		out.Kind, out.Severity, out.Heals, out.Err = repair.Foreign, repair.Info, repair.ByMoving, errors.New("it is the file of no scope")
 		return nil, false
 	}
@@ -113,8 +115,8 @@ func (v *Run) scopeFile(folder *docfile.Folder, name, key string, out *repair.Fi
 	v.sum.Bytes += int64(len(doc))
 	out.ID = f.Scope.Key()
 	switch {
-	case docfile.FileName(out.ID) != name:
-		out.Kind, out.Heals, out.Err = repair.Misplaced, repair.ByMoving, fmt.Errorf("the file of this scope is %s/%s", places.Working, docfile.FileName(out.ID))
+	case kind.Scopes.FileName(out.ID) != name:
+		out.Kind, out.Heals, out.Err = repair.Misplaced, repair.ByMoving, fmt.Errorf("the file of this scope is %s/%s", places.Working, kind.Scopes.FileName(out.ID))
 		return f, false
 	case !f.Intact:
 		out.Kind, out.Severity, out.Heals, out.Next = repair.WorkingEdited, repair.Info, repair.ByAdoption, ""
@@ -127,7 +129,7 @@ func (v *Run) scopeFile(folder *docfile.Folder, name, key string, out *repair.Fi
 // rests follows what the log has of a scope back to its file, nil if there is none.
 // rests says whether it needs that; an error, what it lacks.
 func (v *Run) rests(key string, f *working.File) (rests bool, err error) {
-	base := (&document.Replay{Store: v.store(), File: f}).Base()
+	base := (&worklog.Replay{Store: v.store(), File: f}).Base()
 	at := v.Source.State.Work(key)
 	if !state.IsWork(at) {
 		return true, nil // spilled since: the file has it
@@ -140,11 +142,11 @@ func (v *Run) rests(key string, f *working.File) (rests bool, err error) {
 		if err != nil {
 			return true, err
 		}
-		w, view, err := document.Work(v.Source.Codec, &e)
+		w, view, err := worklog.Work(v.Source.Codec, &e)
 		if err != nil {
 			return true, err
 		}
-		if document.Begins(w) {
+		if worklog.Begins(w) {
 			return false, nil
 		}
 		if at = view.Previous; at < base {

@@ -11,7 +11,7 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
@@ -161,7 +161,7 @@ func (x *Evictions) reset() {
 // fill rebuilds a list.
 func (x *Evictions) fill(ctx context.Context, cs *Counts, session string, least int) (*queue, error) {
 	f := engine.Filters{Expired: true}
-	n := cs.engine.State().Live(record.Memory)
+	n := cs.engine.State().Live(kind.Memories.Letter)
 	if session != "" {
 		f.Session, n = &session, leastQueue*queueShare
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
@@ -120,7 +121,7 @@ func (vs *Vectors) NewestVector(ctx context.Context, model *index.Model, id stri
 	if !model.Switching() {
 		return nil, false, nil
 	}
-	place, err := vs.engine.State().Find(record.Memory, id)
+	place, err := vs.engine.State().Find(kind.Memories.Letter, id)
 	if errors.Is(err, errs.ErrNotFound) {
 		return nil, false, nil
 	}

@@ -9,9 +9,9 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
@@ -40,7 +40,11 @@ func (p *vectorPlan) collect(list []index.Change, complete bool) error {
 	}
 	var edits [2][]vector.Edit
 	for i := range list {
-		kind := sectionKind(list[i].Section)
+		of := kind.In(list[i].Section)
+		if of == nil || !of.Vectors {
+			continue
+		}
+		kind := of.VectorKind()
 		e, err := p.edit(&list[i])
 		if err != nil {
 			return err
@@ -72,19 +76,8 @@ func (p *vectorPlan) collect(list []index.Change, complete bool) error {
 	return nil
 }
 
-func sectionKind(section int) vector.Kind {
-	if section == index.Assemblies {
-		return vector.Assemblies
-	}
-	return vector.Memories
-}
-
-func kindSection(kind vector.Kind) int {
-	if kind == vector.Assemblies {
-		return index.Assemblies
-	}
-	return index.Memories
-}
+// kindSection is the section of the index with the documents that have vectors of a kind.
+func kindSection(of vector.Kind) int { return kind.Kinds[of].Section }
 
 // edit is what a change means for the vectors.
 func (p *vectorPlan) edit(c *index.Change) (vector.Edit, error) {
@@ -250,7 +243,7 @@ func (p *vectorPlan) read(dst []float32, kind vector.Kind, e vector.Edit) ([]flo
 	if err != nil {
 		return dst, err
 	}
-	data, _, err := k.Read(docfile.FileName(e.Key), places.StoredMost)
+	data, _, err := k.Read(k.FileName(e.Key), places.StoredMost)
 	switch {
 	case err == nil && sha256.Sum256(data) == want.ContentHash:
 	case err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errs.ErrCorrupt) && !engine.NotOurs(err):

@@ -10,11 +10,11 @@ import (
 	"sync/atomic"
 
 	"github.com/google/uuid"
-
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/state"
@@ -196,11 +196,8 @@ func (vs *Vectors) overlayVector(ctx context.Context, view *vector.View, e *wal.
 
 // KindOf is the kind of vectors of a kind of documents; false where it has none.
 func KindOf(key byte) (vector.Kind, bool) {
-	switch key {
-	case record.Memory:
-		return vector.Memories, true
-	case record.Assembly:
-		return vector.Assemblies, true
+	if k := kind.Lettered(key); k != nil && k.Vectors {
+		return k.VectorKind(), true
 	}
 	return 0, false
 }

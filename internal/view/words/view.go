@@ -11,8 +11,8 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/vfs"
@@ -155,7 +155,7 @@ func (w *Words) Apply(ctx context.Context, _ *index.Set, e *wal.Entry) error {
 
 // decode makes a row of a document, whose bytes are its own.
 func (w *Words) decode(id string, doc []byte, line *index.Entry, lsn uint64) *words.Doc {
-	m, err := memstore.Decode(doc, memstore.DecodeOptions{Limits: document.Stored, Location: w.eng.Env().NaiveTimes, ID: id, Owned: true})
+	m, err := memstore.Decode(doc, memstore.DecodeOptions{Limits: kind.Stored, Location: w.eng.Env().NaiveTimes, ID: id, Owned: true})
 	if err != nil {
 		return unread(id, line, lsn)
 	}

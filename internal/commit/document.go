@@ -1,0 +1,73 @@
+package commit
+
+import (
+	"context"
+	"errors"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/wal"
+)
+
+// documentTries is how often a document is written again that another writer wrote meanwhile.
+const documentTries = 100
+
+// PutDocument writes a document of a kind that has no rules of its own: no vector, no members, no
+// session, no limit on how many there are. It returns the version.
+func (cm *Committer) PutDocument(ctx context.Context, k *engine.Kind, doc []byte) (wal.LSN, error) {
+	p, err := k.ParseEdit(doc, "")
+	if err != nil {
+		return 0, err
+	}
+	line, err := p.Line(doc, 0)
+	if err != nil {
+		return 0, err
+	}
+	return cm.document(ctx, k, p.ID, func(old wal.LSN) (*Part, error) {
+		previous := old
+		if old == 0 {
+			previous = cm.engine.State().Deletion(k.Letter, p.ID)
+		}
+		value, inflated := cm.engine.Codec().Encode(nil, &record.Record{Previous: previous, Created: old == 0, Line: line, Doc: doc})
+		return &Part{
+			ID:           p.ID,
+			Entry:        wal.Entry{Key: k.Key(p.ID), Kind: record.KindPut, Value: value, Inflated: inflated},
+			Precondition: wal.Precondition{Key: k.Key(p.ID), LSN: old, Chained: old == 0, Deletion: previous},
+		}, nil
+	})
+}
+
+// DeleteDocument deletes a document of such a kind; errs.ErrNotFound where there is none.
+func (cm *Committer) DeleteDocument(ctx context.Context, k *engine.Kind, id string) error {
+	_, err := cm.document(ctx, k, id, func(old wal.LSN) (*Part, error) {
+		if old == 0 {
+			return nil, errs.ErrNotFound
+		}
+		value, _ := cm.engine.Codec().Encode(nil, &record.Record{Previous: old})
+		return &Part{
+			ID:           id,
+			Entry:        wal.Entry{Key: k.Key(id), Kind: record.KindDelete, Delete: true, Value: value},
+			Precondition: wal.Precondition{Key: k.Key(id), LSN: old},
+		}, nil
+	})
+	return err
+}
+
+// document commits what part makes of the newest version of a document, 0 where there is none.
+func (cm *Committer) document(ctx context.Context, k *engine.Kind, id string, part func(old wal.LSN) (*Part, error)) (wal.LSN, error) {
+	for try := 1; ; try++ {
+		old, err := cm.engine.Find(ctx, k, id, false)
+		if err != nil && !errors.Is(err, errs.ErrNotFound) {
+			return 0, err
+		}
+		p, err := part(old.LSN)
+		if err != nil {
+			return 0, err
+		}
+		err = cm.CommitTogether(ctx, nil, k, []*Part{p})
+		if !errors.Is(err, errs.ErrConflict) || try == documentTries {
+			return p.Entry.LSN, cm.engine.Log().Explained(err)
+		}
+	}
+}

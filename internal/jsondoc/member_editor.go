@@ -1,0 +1,186 @@
+package jsondoc
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// MemberEditor writes a document over the text that it was decoded from: every member is compared
+// with its text, and only what differs is written again. A zero value leaves a member that is null
+// or absent as it is.
+type MemberEditor struct {
+	source *Object
+	doc    *Object
+	order  func() []string
+	depth  int
+	err    error
+}
+
+// NewMemberEditor begins with the text of source, which stays as it is. order
+// says where new members go (see Object.Set), depth how deep the document may nest.
+func NewMemberEditor(source *Object, order func() []string, depth int) MemberEditor {
+	return MemberEditor{source: source, doc: source.Clone(), order: order, depth: depth}
+}
+
+// Document gives the text, or the first error, which names its member; whole is
+// what the document as a whole is called in an error.
+func (e *MemberEditor) Document(whole string) ([]byte, error) {
+	if e.err != nil {
+		return nil, e.err
+	}
+	size := 8
+	for _, member := range e.doc.Members() {
+		size += len(member.Name) + len(member.Value) + 16
+	}
+	doc := e.doc.AppendDocument(make([]byte, 0, size))
+	// What was kept may have been read under a higher limit.
+	if err := checkShape(doc, 0, e.depth, MostMembers); err != nil {
+		return nil, InField(whole, err)
+	}
+	return doc, nil
+}
+
+// Kept says that a member is there and has the text that it had.
+func (e *MemberEditor) Kept(name string) bool {
+	before, was := e.source.Get(name)
+	after, is := e.doc.Get(name)
+	return was && is && bytes.Equal(before, after)
+}
+
+// Remove takes a member out.
+func (e *MemberEditor) Remove(name string) { e.doc.Remove(name) }
+
+func (e *MemberEditor) set(name string, value []byte, err error) {
+	if err != nil {
+		if e.err == nil {
+			e.err = InField(name, err)
+		}
+		return
+	}
+	e.doc.Set(name, value, e.order())
+}
+
+// blank says that there is no text, or null.
+func (e *MemberEditor) blank(name string) bool {
+	raw, ok := e.doc.Get(name)
+	return !ok || raw[0] == 'n'
+}
+
+// Text writes a string.
+func (e *MemberEditor) Text(name, s string) {
+	if s == "" && e.blank(name) {
+		return
+	}
+	if raw, ok := e.doc.Get(name); ok && EqualString(raw, s) {
+		return
+	}
+	value, err := AppendString(nil, s)
+	e.set(name, value, err)
+}
+
+// Floats writes a vector; nil removes it.
+func (e *MemberEditor) Floats(name string, list []float32) {
+	if list == nil {
+		if !e.blank(name) {
+			e.doc.Remove(name)
+		}
+		return
+	}
+	if raw, ok := e.doc.Get(name); ok && EqualFloats(raw, list) {
+		return
+	}
+	value, err := AppendFloats(nil, list, 1)
+	e.set(name, value, err)
+}
+
+// Time writes a time, and normalises the text of the same one; zero removes it.
+func (e *MemberEditor) Time(name string, t time.Time) {
+	raw, ok := e.doc.Get(name)
+	if ok && NormalTime(raw) {
+		if old, err := DecodeTime(raw, nil); err == nil && old.Equal(t) {
+			return
+		}
+	}
+	if !t.IsZero() {
+		e.set(name, AppendTime(nil, t), nil)
+	} else if !e.blank(name) {
+		e.doc.Remove(name)
+	}
+}
+
+// Float writes a number.
+func (e *MemberEditor) Float(name string, f float64) {
+	if f == 0 && e.blank(name) {
+		return
+	}
+	if raw, ok := e.doc.Get(name); ok {
+		if old, err := DecodeFloat(raw); err == nil && old == f {
+			return
+		}
+	}
+	value, err := AppendFloat(nil, f, 64)
+	e.set(name, value, err)
+}
+
+// Count writes a whole number.
+func (e *MemberEditor) Count(name string, n int64) {
+	if n == 0 && e.blank(name) {
+		return
+	}
+	if raw, ok := e.doc.Get(name); ok {
+		if old, err := DecodeCount(raw); err == nil && old == n {
+			return
+		}
+	}
+	e.set(name, strconv.AppendInt(nil, n, 10), nil)
+}
+
+// Bool writes true or false; absent is what a missing member and null say.
+func (e *MemberEditor) Bool(name string, b, absent bool) {
+	if b == absent && e.blank(name) {
+		return
+	}
+	if raw, ok := e.doc.Get(name); ok && raw[0] != 'n' {
+		if old, err := DecodeBool(raw); err == nil && old == b {
+			return
+		}
+	}
+	e.set(name, strconv.AppendBool(nil, b), nil)
+}
+
+// Map writes an object and keeps the text of every part that stays as it was.
+func (e *MemberEditor) Map(name string, m map[string]any) {
+	if len(m) == 0 && e.blank(name) {
+		return
+	}
+	var value []byte
+	var same bool
+	var err error
+	if raw, ok := e.doc.Get(name); ok {
+		value, same, err = MergeValue(raw, m, 1, e.depth)
+	} else {
+		value, err = AppendValue(nil, m, 1, e.depth)
+	}
+	if err == nil && !same {
+		err = checkCounts(value, MostMembers)
+	}
+	if err != nil || !same {
+		e.set(name, value, err)
+	}
+}
+
+// Strings writes a list of strings.
+func (e *MemberEditor) Strings(name string, list []string) {
+	if len(list) == 0 && e.blank(name) {
+		return
+	}
+	if raw, ok := e.doc.Get(name); ok {
+		if old, err := DecodeStrings(raw); err == nil && slices.Equal(old, list) {
+			return
+		}
+	}
+	value, err := AppendStrings(nil, list, 1)
+	e.set(name, value, err)
+}

@@ -1,0 +1,121 @@
+package jsondoc
+
+import (
+	"strconv"
+	"time"
+)
+
+// MemberWriter writes a document that has no text yet, member by member, in one
+// pass. Its first error, completed with the member's name, is kept and given by
+// Document.
+type MemberWriter struct {
+	dst    []byte
+	depth  int
+	member string
+	err    error
+}
+
+// NewMemberWriter begins a document in what buffer has room for; depth is how
+// deep it may nest.
+func NewMemberWriter(buffer []byte, depth int) MemberWriter {
+	return MemberWriter{dst: append(buffer[:0], '{'), depth: depth}
+}
+
+// Document ends it.
+func (w *MemberWriter) Document() ([]byte, error) {
+	w.dst = append(w.dst, '\n', '}', '\n')
+	return w.dst, w.err
+}
+
+func (w *MemberWriter) name(name string) {
+	if w.member != "" {
+		w.dst = append(w.dst, ',')
+	}
+	w.member = name
+	w.dst = append(w.dst, "\n  \""...)
+	w.dst = append(w.dst, name...)
+	w.dst = append(w.dst, `": `...)
+}
+
+func (w *MemberWriter) done(dst []byte, err error) {
+	w.dst = dst
+	if err != nil && w.err == nil {
+		w.err = InField(w.member, err)
+	}
+}
+
+// Text writes a string.
+func (w *MemberWriter) Text(name, s string) {
+	w.name(name)
+	w.done(AppendString(w.dst, s))
+}
+
+// Floats writes a vector, unless it is nil.
+func (w *MemberWriter) Floats(name string, list []float32) {
+	if list != nil {
+		w.name(name)
+		w.done(AppendFloats(w.dst, list, 1))
+	}
+}
+
+// Time writes a time, unless it is zero.
+func (w *MemberWriter) Time(name string, t time.Time) {
+	if !t.IsZero() {
+		w.name(name)
+		w.dst = AppendTime(w.dst, t)
+	}
+}
+
+// Float writes a number.
+func (w *MemberWriter) Float(name string, f float64) {
+	w.name(name)
+	w.done(AppendFloat(w.dst, f, 64))
+}
+
+// Count writes a whole number.
+func (w *MemberWriter) Count(name string, n int64) {
+	w.name(name)
+	w.dst = strconv.AppendInt(w.dst, n, 10)
+}
+
+// Bool writes true or false.
+func (w *MemberWriter) Bool(name string, b bool) {
+	w.name(name)
+	w.dst = strconv.AppendBool(w.dst, b)
+}
+
+// Map writes an object.
+func (w *MemberWriter) Map(name string, m map[string]any) {
+	w.name(name)
+	before := len(w.dst)
+	dst, err := AppendValue(w.dst, m, 1, w.depth)
+	if err == nil {
+		err = checkCounts(dst[before:], MostMembers)
+	}
+	w.done(dst, err)
+}
+
+// Strings writes a list of strings, nil as an empty one.
+func (w *MemberWriter) Strings(name string, list []string) {
+	w.name(name)
+	w.done(AppendStrings(w.dst, list, 1))
+}
+
+// AppendStrings appends a list of strings at this indent level, nil as an empty
+// one. Its errors name the element.
+func AppendStrings(dst []byte, list []string, level int) ([]byte, error) {
+	if len(list) == 0 {
+		return append(dst, '[', ']'), nil
+	}
+	dst = append(dst, '[')
+	for i, s := range list {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		var err error
+		if dst, err = AppendString(AppendNewline(dst, level+1), s); err != nil {
+			return dst, InField(index(i), err)
+		}
+	}
+	return append(AppendNewline(dst, level), ']'), nil
+}

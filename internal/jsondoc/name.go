@@ -1,0 +1,125 @@
+package jsondoc
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/human"
+)
+
+const (
+	// Extension ends the name of every document.
+	Extension = ".json"
+	// MaxID is the longest id, in bytes, when the store's config sets no other limit.
+	MaxID = 1024
+
+	maxPlain = 100 // bytes of an id that is used as a name as it is
+	maxSlug  = 60  // bytes of the readable part of every other name
+	hashLen  = 26  // base32 characters of the id's sha256: 130 bits
+)
+
+// FileName gives the name of the document with this id, Extension included.
+//
+//	[a-z0-9._-]{1,100}, no dot at either end, no device name     <id>.json
+//	every other id                            <slug ≤ 60>~<26 base32>.json
+//
+// Two ids never get one name, also where the file system folds case or
+// normalises Unicode: every name is lower-case ASCII, a plain name has no "~",
+// and the others carry 130 bits of the id's sha256. Any bytes are safe here: a
+// name never holds a separator and is never "." or "..".
+func FileName(id string) string {
+	if PlainName(id) {
+		return id + Extension
+	}
+	sum := sha256.Sum256([]byte(id))
+	hash := strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))
+	return Slug(id, maxSlug) + "~" + hash[:hashLen] + Extension
+}
+
+// CheckID refuses an id that is empty, not UTF-8, or longer than limit bytes
+// (0: MaxID). Everything else is an id, control characters included: the file
+// name does not depend on them, and JSON can write them.
+func CheckID(field, id string, limit int) error {
+	if limit <= 0 {
+		limit = MaxID
+	}
+	switch {
+	case id == "":
+		return &errs.FieldError{Field: field, Limit: fmt.Sprintf("1 to %d bytes", limit), Err: errors.New("an id must not be empty")}
+	case len(id) > limit:
+		return &errs.FieldError{Field: field, Value: human.Quote(id), Limit: fmt.Sprintf("%d bytes", limit),
+			Err: fmt.Errorf("%w: the id has %d bytes", errs.ErrTooLarge, len(id))}
+	case !utf8.ValidString(id):
+		return &errs.FieldError{Field: field, Value: human.Quote(id), Err: errors.New("the id is not valid UTF-8")}
+	}
+	return nil
+}
+
+// CheckDocumentID judges the id that a document has: it must be an id, and the
+// wanted one where one is wanted. Where it is optional and none is wanted, it may
+// be missing.
+func CheckDocumentID(field, id, want string, optional bool, limit int) error {
+	switch {
+	case id == "" && optional && want == "":
+		return nil
+	case want != "" && id != want:
+		return &errs.FieldError{Field: field, Value: human.Quote(id), Err: fmt.Errorf("the document should be that of %s", human.Quote(want))}
+	}
+	return CheckID(field, id, limit)
+}
+
+// PlainName says that the file of this id is called as it, Extension behind it.
+func PlainName(id string) bool {
+	if len(id) == 0 || len(id) > maxPlain || id[0] == '.' || id[len(id)-1] == '.' {
+		return false
+	}
+	for i := range len(id) {
+		if c := id[i]; !slugByte(c) && c != '.' && c != '_' {
+			return false
+		}
+	}
+	return !deviceName(id)
+}
+
+func slugByte(c byte) bool { return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-' }
+
+// deviceName says whether Windows would open a device instead of a file. It
+// looks at what stands before the first dot, whatever follows. com0 and lpt0 are
+// reserved too (Microsoft, "Naming Files, Paths, and Namespaces").
+func deviceName(name string) bool {
+	stem, _, _ := strings.Cut(name, ".")
+	switch stem {
+	case "con", "prn", "aux", "nul":
+		return true
+	}
+	return len(stem) == 4 && (stem[:3] == "com" || stem[:3] == "lpt") && '0' <= stem[3] && stem[3] <= '9'
+}
+
+// Slug returns the readable part of a text, at most most bytes: ASCII letters in lower case, digits and "_";
+// every run of other characters is one "-", and "id" stands for a text that has nothing else. It has no dot,
+// so that "con.txt" does not become a device again.
+func Slug(id string, most int) string {
+	b := make([]byte, 0, most)
+	for i := 0; i < len(id) && len(b) < most; i++ {
+		c := id[i]
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if !slugByte(c) && c != '_' {
+			c = '-'
+		}
+		if c == '-' && (len(b) == 0 || b[len(b)-1] == '-') {
+			continue
+		}
+		b = append(b, c)
+	}
+	if s := strings.Trim(string(b), "-"); s != "" {
+		return s
+	}
+	return "id"
+}

@@ -1,0 +1,86 @@
+package jsondoc
+
+import "slices"
+
+// Set gives a member a new value, in its place when it has one. A new member
+// that order names goes directly behind the nearest present one that order names
+// before it, so that unknown members stay where they are; a new member that
+// order does not name goes to the end. value must be valid JSON at indent level 1
+// and is kept as it is.
+func (o *Object) Set(name string, value []byte, order []string) {
+	if i := o.index(name); i >= 0 {
+		o.members[i].Value = value
+		return
+	}
+	o.members = slices.Insert(o.members, o.place(name, order), Member{Name: name, Value: value})
+}
+
+func (o *Object) place(name string, order []string) int {
+	rank := slices.Index(order, name)
+	if rank < 0 {
+		return len(o.members)
+	}
+	for r := rank - 1; r >= 0; r-- {
+		if i := o.index(order[r]); i >= 0 {
+			return i + 1
+		}
+	}
+	for r := rank + 1; r < len(order); r++ {
+		if i := o.index(order[r]); i >= 0 {
+			return i
+		}
+	}
+	return len(o.members)
+}
+
+// Remove takes a member out and says whether it was there.
+func (o *Object) Remove(name string) bool {
+	i := o.index(name)
+	if i >= 0 {
+		o.members = slices.Delete(o.members, i, i+1)
+	}
+	return i >= 0
+}
+
+// Rename gives a member another name in its place. It does nothing, and says so,
+// when there is no such member or the new name is taken.
+func (o *Object) Rename(old, name string) bool {
+	i := o.index(old)
+	if i < 0 || o.index(name) >= 0 {
+		return false
+	}
+	o.members[i].Name, o.members[i].quoted = name, nil
+	return true
+}
+
+// Arrange puts the members that order names into that order, within the places
+// that they hold together; all others keep theirs.
+func (o *Object) Arrange(order []string) {
+	var places []int
+	var known []Member
+	for i, m := range o.members {
+		if slices.Contains(order, m.Name) {
+			places, known = append(places, i), append(known, m)
+		}
+	}
+	slices.SortStableFunc(known, func(a, b Member) int {
+		return slices.Index(order, a.Name) - slices.Index(order, b.Name)
+	})
+	for k, i := range places {
+		o.members[i] = known[k]
+	}
+}
+
+// ReadAs is the member that one of this name is read as, among those in order and the older names
+// (old, present); "" for an unknown one.
+func ReadAs(name string, order []string, older ...[2]string) string {
+	for _, o := range older {
+		if name == o[0] {
+			return o[1]
+		}
+	}
+	if slices.Contains(order, name) {
+		return name
+	}
+	return ""
+}

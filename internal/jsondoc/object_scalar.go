@@ -1,0 +1,129 @@
+package jsondoc
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/human"
+)
+
+// What a member may be, read. In all of these null is the zero value, as for a
+// member that is absent; an error is a *errs.FieldError without a field.
+
+func refuse(raw []byte, why string) error {
+	return &errs.FieldError{Value: human.Quote(string(raw)), Err: errors.New(why)}
+}
+
+// DecodeText reads a string.
+func DecodeText(raw []byte) (string, error) {
+	if raw[0] == 'n' {
+		return "", nil
+	}
+	s, ok := DecodeString(raw)
+	if !ok {
+		return "", refuse(raw, "not a string")
+	}
+	return s, nil
+}
+
+// DecodeFloat reads a number that float64 can hold.
+func DecodeFloat(raw []byte) (float64, error) {
+	if raw[0] == 'n' {
+		return 0, nil
+	}
+	f, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil || math.IsInf(f, 0) {
+		return 0, refuse(raw, "not a number in the range of float64")
+	}
+	return f, nil
+}
+
+// DecodeCount takes 3.0 for 3, as languages write it that know no integers.
+func DecodeCount(raw []byte) (int64, error) {
+	if raw[0] == 'n' {
+		return 0, nil
+	}
+	if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
+		return n, nil
+	}
+	f, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
+		return 0, refuse(raw, "not a whole number")
+	}
+	return int64(f), nil
+}
+
+// DecodeMap reads an object; see DecodeValue.
+func DecodeMap(raw []byte) (map[string]any, error) {
+	if raw[0] == 'n' {
+		return nil, nil
+	}
+	if raw[0] != '{' {
+		return nil, refuse(raw, "not an object")
+	}
+	v, err := DecodeValue(raw)
+	if err != nil {
+		return nil, err
+	}
+	return v.(map[string]any), nil
+}
+
+// DecodeBool reads true or false.
+func DecodeBool(raw []byte) (bool, error) {
+	switch raw[0] {
+	case 'n', 't', 'f':
+		return raw[0] == 't', nil
+	}
+	return false, refuse(raw, "neither true nor false")
+}
+
+// DecodeStrings reads a list of strings. Its errors name the element.
+func DecodeStrings(raw []byte) ([]string, error) {
+	switch raw[0] {
+	case 'n':
+		return nil, nil
+	case '[':
+	default:
+		return nil, refuse(raw, "not a list of strings")
+	}
+	list := make([]string, 0, min(dimsOf(raw), 1<<16))
+	err := EachElement(raw, func(i int, v []byte) error {
+		s, ok := DecodeString(v)
+		if !ok {
+			return InField(index(i), refuse(v, "not a string"))
+		}
+		list = append(list, s)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+// EachElement calls f with the text of each element of a list; the text is valid
+// during the call.
+func EachElement(raw []byte, f func(i int, v []byte) error) error {
+	dec := jsontext.NewDecoder(bytes.NewBuffer(raw))
+	if _, err := dec.ReadToken(); err != nil {
+		return syntaxError(raw, 0, err)
+	}
+	for i := 0; dec.PeekKind() != ']'; i++ {
+		v, err := dec.ReadValue()
+		if err != nil {
+			return syntaxError(raw, 0, err)
+		}
+		if err := f(i, v); err != nil {
+			return err
+		}
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return syntaxError(raw, 0, err)
+	}
+	return atEnd(dec, raw)
+}

@@ -1,0 +1,194 @@
+package jsondoc
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/human"
+)
+
+// AppendDocument appends the whole as a file holds it: indent 2, a line feed at
+// the end.
+func (o *Object) AppendDocument(dst []byte) []byte {
+	return append(o.Append(dst, 0), '\n')
+}
+
+// Append appends the object as the value of a member at this indent level.
+func (o *Object) Append(dst []byte, level int) []byte {
+	if len(o.members) == 0 {
+		return append(dst, '{', '}')
+	}
+	dst = append(dst, '{')
+	for i, m := range o.members {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = AppendNewline(dst, level+1)
+		if m.quoted != nil {
+			dst = append(dst, m.quoted...)
+		} else {
+			dst = appendQuoted(dst, m.Name)
+		}
+		dst = append(dst, ':', ' ')
+		dst = append(dst, m.Value...)
+	}
+	return append(AppendNewline(dst, level), '}')
+}
+
+const blanks = "                                                                "
+
+// AppendNewline begins a new line at this indent level.
+func AppendNewline(dst []byte, level int) []byte {
+	dst = append(dst, '\n')
+	n := 2 * level
+	for n > len(blanks) {
+		dst, n = append(dst, blanks...), n-len(blanks)
+	}
+	return append(dst, blanks[:n]...)
+}
+
+// AppendString appends s as RFC 8785 writes a string: only what JSON demands is
+// escaped. The error is a *errs.FieldError without a field (see InField) when s
+// is not UTF-8.
+func AppendString(dst []byte, s string) ([]byte, error) {
+	n := plainPrefix(s)
+	if n == len(s) {
+		return append(append(append(dst, '"'), s...), '"'), nil
+	}
+	if !utf8.ValidString(s[n:]) {
+		return dst, &errs.FieldError{Value: human.Quote(s), Err: fmt.Errorf("not valid UTF-8 at byte %d", invalidAt(s))}
+	}
+	return appendQuoted(dst, s), nil
+}
+
+func appendQuoted(dst []byte, s string) []byte {
+	return append(AppendEscaped(append(dst, '"'), s), '"')
+}
+
+// AppendEscaped appends what stands between the quotes of a string as RFC 8785
+// writes it. s is valid UTF-8.
+func AppendEscaped(dst []byte, s string) []byte {
+	const hex = "0123456789abcdef"
+	from := 0
+	for i := plainPrefix(s); i < len(s); {
+		c := s[i]
+		i++
+		if c >= utf8.RuneSelf {
+			continue
+		}
+		if plain(c) {
+			i += plainPrefix(s[i:])
+			continue
+		}
+		dst = append(dst, s[from:i-1]...)
+		from = i
+		switch c {
+		case '"', '\\':
+			dst = append(dst, '\\', c)
+		case '\b':
+			dst = append(dst, '\\', 'b')
+		case '\f':
+			dst = append(dst, '\\', 'f')
+		case '\n':
+			dst = append(dst, '\\', 'n')
+		case '\r':
+			dst = append(dst, '\\', 'r')
+		case '\t':
+			dst = append(dst, '\\', 't')
+		default:
+			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		}
+	}
+	return append(dst, s[from:]...)
+}
+
+// plain says that a byte of ASCII stands in a JSON string as it is.
+func plain(c byte) bool { return c >= ' ' && c != '"' && c != '\\' }
+
+// plainPrefix is how many bytes at the beginning are ASCII and plain. It looks at eight
+// at once: three times as fast, and every put looks at all of its text.
+func plainPrefix(s string) int {
+	const (
+		ones = 0x0101010101010101
+		tops = 0x8080808080808080
+	)
+	i := 0
+	for ; i+8 <= len(s); i += 8 {
+		b := s[i : i+8]
+		w := uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
+			uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
+		quote, slash := w^ones*'"', w^ones*'\\'
+		// (x-ones)&^x has a top bit if a byte of x is 0, (w-ones*' ')&^w if one is below ' '.
+		if (w|(w-ones*' ')&^w|(quote-ones)&^quote|(slash-ones)&^slash)&tops != 0 {
+			break
+		}
+	}
+	for i < len(s) && s[i] < utf8.RuneSelf && plain(s[i]) {
+		i++
+	}
+	return i
+}
+
+func invalidAt(s string) int {
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		if r == utf8.RuneError && n == 1 {
+			return i
+		}
+		i += n
+	}
+	return len(s)
+}
+
+// AppendFloat appends f as RFC 8785 writes a number: the shortest digits that
+// read back as f, with bits (32 or 64) of precision; exponents below 1e-6 and
+// from 1e21. Two things differ from it: the sign of zero is kept, and digits that
+// look like an exact integer but are not (beyond 2^53) get an exponent, so that
+// Number does not take them for one. NaN and the infinities are refused: JSON has
+// no such numbers.
+func AppendFloat(dst []byte, f float64, bits int) ([]byte, error) {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return dst, &errs.FieldError{Value: strconv.FormatFloat(f, 'g', -1, bits), Err: errors.New("JSON has no NaN and no infinity")}
+	}
+	abs := math.Abs(f)
+	if abs == 0 || 1e-6 <= abs && abs < 1e21 {
+		from := len(dst)
+		dst = strconv.AppendFloat(dst, f, 'f', -1, bits)
+		if abs < 1<<53 || exactInteger(dst[from:], f) {
+			return dst, nil
+		}
+		dst = dst[:from]
+	}
+	dst = strconv.AppendFloat(dst, f, 'e', -1, bits)
+	if n := len(dst); dst[n-4] == 'e' && dst[n-2] == '0' { // e-07 is e-7
+		dst[n-2] = dst[n-1]
+		dst = dst[:n-1]
+	}
+	return dst, nil
+}
+
+// InField puts name before the field that err complains of.
+func InField(name string, err error) error {
+	var f *errs.FieldError
+	if !errors.As(err, &f) {
+		return &errs.FieldError{Field: name, Err: err}
+	}
+	g := *f
+	g.Field = name + g.Field
+	return &g
+}
+
+// unquote gives the text of a JSON string that has been checked.
+func unquote(raw []byte) string {
+	if body := raw[1 : len(raw)-1]; !hasEscape(body) {
+		return string(body)
+	}
+	b, _ := jsontext.AppendUnquote(make([]byte, 0, len(raw)), raw)
+	return string(b)
+}

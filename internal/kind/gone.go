@@ -1,0 +1,11 @@
+package kind
+
+import "errors"
+
+// Gone says of a document whose file is gone what that means; lost: no copy of it is known.
+func Gone(lost bool) error {
+	if lost {
+		return errors.New("no such file, and no copy of it is known")
+	}
+	return errors.New("deleted by hand: the next read adopts the deletion, or restores the file if adopt_deletions is false; repair restores it")
+}

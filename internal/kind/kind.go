@@ -1,0 +1,235 @@
+package kind
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/jsondoc"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/memstore"
+	"github.com/varve-db/varve/vector"
+)
+
+// Kind is a kind of document: all that differs between a memory, an assembly and a document of
+// another kind for the code that compares, heals, copies or erases one.
+type Kind struct {
+	At      int    // its index in Kinds
+	Letter  byte   // its keys in the log begin with it
+	Section int    // of the index; -1: its documents have no lines there
+	Folder  string // of its files
+	Noun    string
+	IDName  string // the member of a document that is its id
+	Vectors bool   // its documents have vectors; see VectorKind
+
+	// Decode reads a document of this kind. What it returns may share bytes with data.
+	Decode func(data []byte, o DecodeOptions) (Content, error)
+	// CheckLine checks what only the lines of this kind have. nil: they have nothing more.
+	CheckLine func(line []byte, e *index.Entry) error
+	// QuickLine reports, without parsing the line, that it is valid; false is no verdict. nil:
+	// every line is parsed.
+	QuickLine func(line []byte, id string, size, dims int, vectors uint64) bool
+}
+
+// The kinds of a store, in the order of the index's sections and of the checkpoint's times.
+var (
+	Memories = &Kind{
+		At: 0, Letter: record.Memory, Section: index.Memories, Folder: record.MemoryFolder, Noun: "memory", IDName: "id", Vectors: true,
+		Decode: decodeMemory, QuickLine: quickMemory,
+	}
+	Assemblies = &Kind{
+		At: 1, Letter: record.Assembly, Section: index.Assemblies, Folder: record.AssemblyFolder, Noun: "assembly", IDName: "assembly_id", Vectors: true,
+		Decode: decodeAssembly, CheckLine: checkMembers,
+	}
+
+	Kinds = []*Kind{Memories, Assemblies}
+
+	// Scopes are of working memory: a kind for purge only. They have no section and no vectors.
+	Scopes = &Kind{At: -1, Letter: record.Working, Section: -1, Folder: places.Working, Noun: "working memory", IDName: "scope"}
+)
+
+// Most is the number of kinds that an array indexed by Kind.At has room for.
+const Most = 8
+
+// Reserved are the letters of keys that are no documents: those of package record, and those that
+// package state keeps for preconditions.
+const Reserved = string(record.Working) + string(record.Model) + string(record.Kept) + "benr"
+
+// Register adds a kind, and with it a section to every index and a folder to every store that is
+// opened or made afterwards. It sets k.At and k.Section. It refuses a letter, a folder or a noun that
+// something else in a store has. The program registers no kind; a test does,
+// before it opens a store, to show that what works on documents needs nothing but the table.
+func Register(k *Kind) error {
+	switch {
+	case len(Kinds) == Most:
+		return fmt.Errorf("%w: kind %q is one too many: a store has at most %d", errs.ErrInvalid, k.Noun, Most)
+	case k.Letter <= ' ' || k.Letter > '~' || strings.IndexByte(Reserved, k.Letter) >= 0 || Lettered(k.Letter) != nil:
+		return fmt.Errorf("%w: kind %q: the letter %q is taken or not printable ASCII; choose another", errs.ErrInvalid, k.Noun, k.Letter)
+	case k.Folder == "" || strings.ContainsAny(k.Folder, `/\`) || places.IsTaken(k.Folder):
+		return fmt.Errorf("%w: kind %q: a store has another use for the folder %q; choose another", errs.ErrInvalid, k.Noun, k.Folder)
+	case k.Noun == "" || k.Noun == Scopes.Noun || slices.ContainsFunc(Kinds, func(o *Kind) bool { return o.Noun == k.Noun }):
+		return fmt.Errorf("%w: the name %q of a kind is taken or empty; choose another", errs.ErrInvalid, k.Noun)
+	}
+	k.At, k.Section = len(Kinds), index.AddDocuments(k.Folder)
+	places.AddDocuments(k.Folder)
+	Kinds = append(Kinds, k)
+	return nil
+}
+
+// Folders have a file for each of their documents, named after its id.
+func Folders() []string { return places.Documents() }
+
+// Key is that of a document in the log.
+func (k *Kind) Key(id string) string { return string(rune(k.Letter)) + id }
+
+// VectorKind is the kind of its vectors, where it has any.
+func (k *Kind) VectorKind() vector.Kind { return vector.Kind(k.At) }
+
+// FileName is the name of a document's file in Folder.
+func (k *Kind) FileName(id string) string { return jsondoc.FileName(id) }
+
+// File is the place of a document, relative to the store.
+func (k *Kind) File(id string) string { return k.Folder + "/" + k.FileName(id) }
+
+// ID returns the id of the document that a file name, or a path that ends in it, belongs to. It
+// reports false for a name that has a hash in the place of the id, and for any other name.
+func (k *Kind) ID(name string) (id string, ok bool) {
+	name = name[strings.LastIndexByte(name, '/')+1:]
+	id, ok = strings.CutSuffix(name, jsondoc.Extension)
+	return id, ok && jsondoc.PlainName(id)
+}
+
+// Lettered is the kind whose keys begin with a letter, nil for the letter of no kind.
+func Lettered(letter byte) *Kind {
+	for _, k := range Kinds {
+		if k.Letter == letter {
+			return k
+		}
+	}
+	return nil
+}
+
+// In is the kind whose lines are in a section of the index, nil for any other section.
+func In(section int) *Kind {
+	for _, k := range Kinds {
+		if k.Section == section {
+			return k
+		}
+	}
+	return nil
+}
+
+// At is the kind whose folder a path of the store leads into, nil for another.
+func At(rel string) *Kind {
+	for _, k := range Kinds {
+		if strings.HasPrefix(rel, k.Folder+"/") {
+			return k
+		}
+	}
+	return nil
+}
+
+// Of is the kind of an entry's key, nil for the key of no document.
+func Of(key string) *Kind {
+	if len(key) < 2 {
+		return nil
+	}
+	return Lettered(key[0])
+}
+
+// Limits are those that a document of any kind is read with.
+type Limits struct {
+	Memory   memstore.Limits
+	Assembly assembly.Limits
+}
+
+// DecodeOptions are the options of Decode.
+type DecodeOptions struct {
+	Limits     Limits
+	Location   *time.Location // of times without a zone
+	ID         string         // the id that the document must have; "": any
+	IDOptional bool
+	Owned      bool // what is returned shares no bytes with data
+}
+
+// Content is a document that was read: what a line of the index and an entry of the log are made
+// of.
+type Content struct {
+	ID               string
+	Created, Updated *time.Time // as the document has them; may be filled in
+	Vector           []float32
+	Members          []string // of an assembly
+	Memory           *memstore.Memory
+	Group            *assembly.Assembly
+	Line             func(doc []byte, vectorID int64) ([]byte, error) // vectorID: 0 when it is the version itself
+}
+
+func decodeMemory(data []byte, o DecodeOptions) (Content, error) {
+	m, err := memstore.Decode(data, memstore.DecodeOptions{Limits: o.Limits.Memory, Location: o.Location, ID: o.ID, IDOptional: o.IDOptional, Owned: o.Owned})
+	if err != nil {
+		return Content{}, err
+	}
+	return Content{ID: m.ID, Created: &m.CreatedAt, Updated: &m.UpdatedAt, Vector: m.Embedding, Memory: m, Line: m.Line}, nil
+}
+
+func decodeAssembly(data []byte, o DecodeOptions) (Content, error) {
+	a, err := assembly.Decode(data, assembly.DecodeOptions{Limits: o.Limits.Assembly, Location: o.Location, ID: o.ID, IDOptional: o.IDOptional, Owned: o.Owned})
+	if err != nil {
+		return Content{}, err
+	}
+	return Content{ID: a.ID, Created: &a.CreatedAt, Updated: &a.UpdatedAt, Vector: a.CompositeEmbedding, Members: a.MemoryIDs, Group: a, Line: a.Line}, nil
+}
+
+// quickMemory is index.QuickLine: a replay reads the lines of all memories.
+func quickMemory(line []byte, id string, size, dims int, vectors uint64) bool {
+	return index.QuickLine(line, record.MemoryFolder, id, size, dims, vectors)
+}
+
+// checkMembers checks the members that the line of an assembly names.
+func checkMembers(line []byte, e *index.Entry) error {
+	members, err := assembly.MembersOf(line)
+	if err != nil {
+		return err
+	}
+	if int64(len(members)) != e.MemberCount {
+		return fmt.Errorf("it counts %d members, and names %d", e.MemberCount, len(members))
+	}
+	for _, id := range members {
+		if err := jsondoc.CheckID("members", id, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Elsewhere says of a document in a place that is not its id's where that is.
+func (k *Kind) Elsewhere(id string) error {
+	return fmt.Errorf("it holds the id %s, whose file is %s", human.Quote(id), k.FileName(id))
+}
+
+// Size says how much was read.
+func (c *Content) Size() string {
+	switch {
+	case c.Group != nil:
+		return fmt.Sprintf("%d members", len(c.Members))
+	case c.Memory != nil:
+		return fmt.Sprintf("%d bytes of content", len(c.Memory.Content))
+	}
+	return "a document"
+}
+
+// OffsetOf is the byte at which a document is no JSON, -1 where an error says nothing of that.
+func OffsetOf(err error) int64 {
+	var s *jsondoc.SyntaxError
+	if errors.As(err, &s) {
+		return s.Offset
+	}
+	return -1
+}

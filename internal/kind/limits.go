@@ -1,0 +1,19 @@
+package kind
+
+import (
+	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/memstore"
+)
+
+// MembersMost is how many members a stored assembly may have.
+const MembersMost = 1 << 24
+
+// The limits for reading what is stored, wider than those of config.json, which are for
+// writing. How many bytes of a file are read is in package places.
+var (
+	Stored         = memstore.Limits{MemoryBytes: places.StoredMost, IDBytes: 1024, Depth: 1000, EmbeddingDim: 1 << 20}
+	StoredAssembly = assembly.Limits{AssemblyBytes: places.StoredMost, IDBytes: 1024, Depth: 1000, EmbeddingDim: 1 << 20, Members: MembersMost}
+
+	StoredLimits = Limits{Memory: Stored, Assembly: StoredAssembly}
+)

@@ -1,0 +1,515 @@
+package kinds
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	varve "github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/history"
+	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/vfs/crash"
+	"github.com/varve-db/varve/internal/vfs/wrap"
+)
+
+func TestMain(m *testing.M) {
+	if err := Register(); err != nil {
+		panic(err)
+	}
+	storetest.Main(m, putting)
+}
+
+func opened(t *testing.T, dir string) *varve.Store {
+	t.Helper()
+	st, err := varve.Open(t.Context(), dir, &varve.Options{NoBackground: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	return st
+}
+
+func notes(st *varve.Store) *engine.Kind {
+	k, err := open.Inside(st).Engine.Kinds().Named(Notes.Letter)
+	if err != nil {
+		panic(err)
+	}
+	return k
+}
+
+// put stores a note as a package of its own would: by its document.
+func put(ctx context.Context, st *varve.Store, id, text string) error {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	doc, err := (&Note{ID: id, Text: text, Created: at, Updated: at}).Encode()
+	if err == nil {
+		_, err = open.Inside(st).Commits.PutDocument(ctx, notes(st), doc)
+	}
+	return err
+}
+
+func remove(ctx context.Context, st *varve.Store, id string) error {
+	return open.Inside(st).Commits.DeleteDocument(ctx, notes(st), id)
+}
+
+// text is what the store answers for a note, "" where there is none.
+func text(t *testing.T, st *varve.Store, id string) string {
+	t.Helper()
+	v, err := open.Inside(st).Engine.Find(t.Context(), notes(st), id, true)
+	if errors.Is(err, varve.ErrNotFound) {
+		return ""
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return field(t, v.Doc)
+}
+
+func field(t *testing.T, doc []byte) string {
+	t.Helper()
+	_, rest, _ := strings.Cut(string(doc), `"text": "`)
+	text, _, ok := strings.Cut(rest, `"`)
+	if !ok {
+		t.Fatalf("not a note: %q", doc)
+	}
+	return text
+}
+
+func expect(t *testing.T, st *varve.Store, want map[string]string) {
+	t.Helper()
+	for id, w := range want {
+		if has := text(t, st, id); has != w {
+			t.Errorf("note %s is %q, want %q", id, has, w)
+		}
+	}
+	eng, n, found := open.Inside(st).Engine, 0, 0
+	for _, w := range want {
+		if w != "" {
+			n++
+		}
+	}
+	for _, err := range eng.IDs(t.Context(), notes(st), engine.Filters{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		found++
+	}
+	if live := eng.State().Live(Notes.Letter); int(live) != n || found != n {
+		t.Errorf("%d notes are counted, %d listed, want %d", live, found, n)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func clean(t *testing.T, st *varve.Store) {
+	t.Helper()
+	storetest.AllWell(t, st.Admin().Verify(t.Context(), varve.VerifyOptions{}))
+}
+
+var long = strings.Repeat("a long id ", 30)
+
+// filled is a store with notes beside a memory and an assembly of the same id.
+func filled(t *testing.T, dir string) *varve.Store {
+	t.Helper()
+	st := opened(t, dir)
+	_, err := st.Put(t.Context(), varve.Memory{ID: "a", Content: "a memory"})
+	must(t, err)
+	_, err = st.Assemblies().Put(t.Context(), varve.Assembly{ID: "a", MemoryIDs: []string{"a"}})
+	must(t, err)
+	must(t, put(t.Context(), st, "a", "first"))
+	must(t, put(t.Context(), st, "b", "the zebra sleeps"))
+	must(t, put(t.Context(), st, long, "third"))
+	return st
+}
+
+var all = map[string]string{"a": "first", "b": "the zebra sleeps", long: "third"}
+
+// TestPut: notes are put, replaced and deleted, before a flush and after it, by two handles.
+func TestPut(t *testing.T) {
+	dir := t.TempDir()
+	st := filled(t, dir)
+	expect(t, st, all)
+	must(t, st.Flush(t.Context()))
+	expect(t, st, all)
+	b, err := os.ReadFile(filepath.Join(dir, Notes.File("a")))
+	if err != nil || field(t, b) != "first" {
+		t.Errorf("the file has %q, %v", b, err)
+	}
+	other := opened(t, dir)
+	must(t, put(t.Context(), other, "a", "second"))
+	must(t, remove(t.Context(), other, "b"))
+	if err := remove(t.Context(), other, "b"); !errors.Is(err, varve.ErrNotFound) {
+		t.Errorf("deleting what is not there: %v", err)
+	}
+	now := map[string]string{"a": "second", "b": "", long: "third"}
+	expect(t, st, now)
+	must(t, st.Flush(t.Context()))
+	expect(t, other, now)
+	if _, err := os.Stat(filepath.Join(dir, Notes.File("b"))); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the file of a deleted note: %v", err)
+	}
+	must(t, put(t.Context(), st, "b", "again"))
+	now["b"] = "again"
+	must(t, st.Close())
+	expect(t, other, now)
+	clean(t, other)
+	m, err := other.Get(t.Context(), "a")
+	if err != nil || m.Content != "a memory" {
+		t.Errorf("the memory of the same id: %+v, %v", m, err)
+	}
+}
+
+// putting puts and deletes until it is killed, and flushes now and then.
+func putting(ctx context.Context, _, dir string) error {
+	st, err := varve.Open(ctx, dir, &varve.Options{NoBackground: true})
+	for i := 0; err == nil; i++ {
+		if err = put(ctx, st, fmt.Sprint("k", i), fmt.Sprint("text ", i)); err == nil && i%7 == 0 {
+			err = st.Flush(ctx)
+		}
+		if err == nil && i%5 == 4 {
+			err = remove(ctx, st, fmt.Sprint("k", i-2))
+		}
+		fmt.Println(i)
+	}
+	return err
+}
+
+// TestKilled: what was acknowledged before SIGKILL is there, and all files are right.
+func TestKilled(t *testing.T) {
+	dir := t.TempDir()
+	for round := range storetest.Repeat(t, 3) {
+		child, out := storetest.Start(t, "putting", dir)
+		n := 20 + 13*round
+		for range n {
+			if _, err := out.ReadString('\n'); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_ = child.Process.Kill()
+		_ = child.Wait()
+		st := opened(t, dir)
+		clean(t, st)
+		for i := range n {
+			want := fmt.Sprint("text ", i)
+			if has := text(t, st, fmt.Sprint("k", i)); has != want && !(has == "" && i%5 == 2) {
+				t.Errorf("note k%d is %q", i, has)
+			}
+		}
+		must(t, st.Flush(t.Context()))
+		clean(t, st)
+		must(t, st.Close())
+	}
+}
+
+// TestRebuild: the index is made again from the files, and from the log.
+func TestRebuild(t *testing.T) {
+	dir := t.TempDir()
+	st := filled(t, dir)
+	must(t, st.Admin().RebuildIndex(t.Context()))
+	expect(t, st, all)
+	clean(t, st)
+	must(t, st.Close())
+	for _, pattern := range []string{"memory_index*", "backups/*", "checkpoint", "wal"} {
+		names, err := filepath.Glob(filepath.Join(dir, pattern))
+		must(t, err)
+		for _, name := range names {
+			must(t, os.RemoveAll(name))
+		}
+		st = opened(t, dir)
+		expect(t, st, all)
+		must(t, st.Flush(t.Context()))
+		clean(t, st)
+		must(t, st.Close())
+	}
+}
+
+// TestEdit: what a user writes into a file of a note, or into a new one, is taken over; a file that
+// a user deletes is missed.
+func TestEdit(t *testing.T) {
+	dir := t.TempDir()
+	st := filled(t, dir)
+	must(t, st.Flush(t.Context()))
+	name := filepath.Join(dir, Notes.File("a"))
+	b, err := os.ReadFile(name)
+	must(t, err)
+	must(t, os.WriteFile(name, bytes.Replace(b, []byte("first"), []byte("edited by hand"), 1), 0o600))
+	now := map[string]string{"a": "edited by hand", "b": all["b"], long: all[long]}
+	expect(t, st, now)
+	must(t, st.Flush(t.Context()))
+	clean(t, st)
+}
+
+// TestVerify: verify names what is wrong with a file of a note, and repair mends it.
+func TestVerify(t *testing.T) {
+	dir := t.TempDir()
+	st := filled(t, dir)
+	must(t, st.Flush(t.Context()))
+	must(t, st.Close())
+	name := filepath.Join(dir, Notes.File("b"))
+	info, err := os.Stat(name)
+	must(t, err)
+	b, err := os.ReadFile(name)
+	must(t, err)
+	b[len(b)/2] ^= 1
+	must(t, os.WriteFile(name, b, 0o600))
+	must(t, os.Chtimes(name, info.ModTime(), info.ModTime()))
+	found := 0
+	st = opened(t, dir)
+	for f, err := range st.Admin().Verify(t.Context(), varve.VerifyOptions{}) {
+		must(t, err)
+		if f.Path == Notes.File("b") {
+			found++
+		}
+	}
+	if found == 0 {
+		t.Error("a flipped bit was not found")
+	}
+	must(t, st.Close())
+	plan, err := varve.PlanRepair(t.Context(), dir, nil, varve.VerifyOptions{})
+	must(t, err)
+	_, err = plan.Apply(t.Context())
+	must(t, err)
+	st = opened(t, dir)
+	expect(t, st, all)
+	clean(t, st)
+}
+
+// TestPurge: nothing of a purged note is left in the store; the others, and the memory and the
+// assembly of the same id, stay.
+func TestPurge(t *testing.T) {
+	dir := t.TempDir()
+	st := filled(t, dir)
+	must(t, st.Flush(t.Context()))
+	must(t, put(t.Context(), st, "b", "the zebra wakes"))
+	must(t, st.Flush(t.Context()))
+	_, err := open.Inside(st).Purger.Purge(t.Context(), notes(st), []string{"b"})
+	must(t, err)
+	expect(t, st, map[string]string{"a": "first", "b": "", long: "third"})
+	must(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if bytes.Contains(b, []byte("zebra")) {
+			t.Errorf("%s has the text", path)
+		}
+		return err
+	}))
+	if _, err := st.Get(t.Context(), "a"); err != nil {
+		t.Error(err)
+	}
+	clean(t, st)
+}
+
+// TestBackup: a backup has the notes, checks, and is restored, also as of a moment.
+func TestBackup(t *testing.T) {
+	dir, to, back := t.TempDir(), filepath.Join(t.TempDir(), "backup"), filepath.Join(t.TempDir(), "back")
+	st := filled(t, dir)
+	info, err := st.Backup(t.Context(), to, varve.BackupOptions{})
+	must(t, err)
+	if info.Others[Notes.Folder] != 3 || info.Memories != 1 || info.Assemblies != 1 {
+		t.Errorf("the backup has %d memories, %d assemblies, others %v", info.Memories, info.Assemblies, info.Others)
+	}
+	_, err = varve.CheckBackup(t.Context(), to)
+	must(t, err)
+	must(t, put(t.Context(), st, "d", "after the backup"))
+	must(t, st.Close())
+	report, err := varve.Restore(t.Context(), to, back, &varve.RestoreOptions{Log: dir})
+	must(t, err)
+	if report.Others[Notes.Folder] != 4 {
+		t.Errorf("restored: %+v", report)
+	}
+	st = opened(t, back)
+	expect(t, st, map[string]string{"a": "first", "b": all["b"], long: "third", "d": "after the backup"})
+	clean(t, st)
+}
+
+// TestMigrate: a store is moved with its notes.
+func TestMigrate(t *testing.T) {
+	dir, to := t.TempDir(), filepath.Join(t.TempDir(), "new")
+	st := filled(t, dir)
+	must(t, st.Close())
+	_, err := varve.Migrate(t.Context(), dir, to, &varve.MigrateOptions{Switch: true})
+	must(t, err)
+	st = opened(t, to)
+	expect(t, st, all)
+	clean(t, st)
+}
+
+// TestPowerCut: what was acknowledged survives a loss of power at any moment, with what of the
+// unsynced the disk keeps, and all files are right afterwards.
+func TestPowerCut(t *testing.T) {
+	clock := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	run := func(disk *crash.Disk, dieAt int, job func(st *varve.Store) error) (ops int, died bool) {
+		process := disk.Process("p")
+		disk.SetClock(func() time.Time { return clock })
+		fsys := wrap.New(process, func(_ *wrap.Op, call func() error) error {
+			clock = clock.Add(10 * time.Microsecond)
+			if ops++; ops == dieAt {
+				disk.Kill(process)
+				runtime.Goexit()
+			}
+			return call()
+		})
+		options := open.In(&varve.Options{Clock: func() time.Time { return clock }, SegmentSize: 64 << 10, NoBackground: true},
+			open.Environment{System: vfs.System{FS: fsys, Inline: true, Rand: rand.NewChaCha8([32]byte{byte(dieAt)}), Sleep: func(ctx context.Context, d time.Duration) error {
+				clock = clock.Add(d)
+				return ctx.Err()
+			}}})
+		died = true
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			st, err := varve.Open(t.Context(), "/store", options)
+			if err == nil {
+				err = errors.Join(job(st), st.Close())
+			}
+			if err != nil {
+				t.Error(err)
+			}
+			died = false
+		}()
+		<-done
+		return ops, died
+	}
+	patterns := crash.Patterns()
+	died := true
+	for dieAt, n := 1, 0; died && !t.Failed(); dieAt, n = dieAt+29, n+1 {
+		disk := crash.New()
+		acknowledged, begun := map[string]string{}, map[string]string{}
+		change := func(st *varve.Store, id, text string) (err error) {
+			begun[id] = text
+			if text == "" {
+				err = remove(t.Context(), st, id)
+			} else {
+				err = put(t.Context(), st, id, text)
+			}
+			if err == nil {
+				acknowledged[id] = text
+			}
+			return err
+		}
+		_, died = run(disk, dieAt, func(st *varve.Store) error {
+			for i, c := range [][2]string{{"a", "first"}, {"b", "second"}, {long, "third"}, {"a", "first again"}, {"b", ""}, {"c", "fourth"}, {"b", "back"}} {
+				if err := change(st, c[0], c[1]); err != nil {
+					return err
+				}
+				if i%3 == 2 {
+					if err := st.Flush(t.Context()); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		})
+		pattern := patterns[n%len(patterns)]
+		clock = clock.Add(time.Second)
+		run(disk.Crash(pattern, rand.New(rand.NewPCG(uint64(dieAt), uint64(pattern)))), 0, func(st *varve.Store) error {
+			for id, want := range begun {
+				if has := text(t, st, id); has != want && has != acknowledged[id] {
+					t.Errorf("cut at operation %d, %s: note %s is %q, want %q or %q", dieAt, pattern, id, has, want, acknowledged[id])
+				}
+			}
+			if err := st.Flush(t.Context()); err != nil {
+				return err
+			}
+			clean(t, st)
+			return nil
+		})
+	}
+}
+
+// TestPast: history and watch have the versions of a note; verify counts it.
+func TestPast(t *testing.T) {
+	st := filled(t, t.TempDir())
+	must(t, put(t.Context(), st, "a", "second"))
+	must(t, remove(t.Context(), st, "a"))
+	var seen []string
+	for c, err := range st.Admin().Changes(t.Context(), 0) {
+		must(t, err)
+		seen = append(seen, fmt.Sprint(c.Kind, " ", c.ID, " ", c.Deleted))
+		if c.Kind == Notes.Noun && (c.Memory.ID != "" || c.Assembly.ID != "") {
+			t.Errorf("the change of a note has a memory or an assembly: %+v", c)
+		}
+	}
+	want := []string{"memory a false", "assembly a false", "note a false", "note b false", "note " + long + " false", "note a false", "note a true"}
+	if !slices.Equal(seen, want) {
+		t.Errorf("seen %q, want %q", seen, want)
+	}
+	var versions []string
+	history.New(open.Inside(st).Engine).Each(t.Context(), notes(st), "a", func(v history.Version, err error) bool {
+		must(t, err)
+		if v.Deleted {
+			versions = append(versions, "")
+		} else {
+			versions = append(versions, field(t, v.Document))
+		}
+		return true
+	})
+	slices.Sort(versions)
+	if !slices.Equal(versions, []string{"", "first", "second"}) {
+		t.Errorf("the history is %q", versions)
+	}
+	must(t, st.Flush(t.Context()))
+	var sum varve.VerifySummary
+	storetest.AllWell(t, st.Admin().Verify(t.Context(), varve.VerifyOptions{Summary: &sum}))
+	if sum.Memories != 1 || sum.Assemblies != 1 || sum.Others[Notes.Folder] != 2 {
+		t.Errorf("compared %d memories, %d assemblies, others %v", sum.Memories, sum.Assemblies, sum.Others)
+	}
+}
+
+// TestSalvage: a note that cannot be read, and of which the log has no version, is set aside by a
+// repair as it is; no part of it is taken for a memory.
+func TestSalvage(t *testing.T) {
+	dir := t.TempDir()
+	st := filled(t, dir)
+	must(t, st.Flush(t.Context()))
+	must(t, st.Close())
+	name := filepath.Join(dir, Notes.File("b"))
+	broken := []byte(`{"note_id": "b", "text": "the zebra sle`)
+	must(t, os.WriteFile(name, broken, 0o600))
+	for _, pattern := range []string{"memory_index*", "backups/*", "checkpoint", "wal"} {
+		names, err := filepath.Glob(filepath.Join(dir, pattern))
+		must(t, err)
+		for _, name := range names {
+			must(t, os.RemoveAll(name))
+		}
+	}
+	plan, err := varve.PlanRepair(t.Context(), dir, nil, varve.VerifyOptions{})
+	must(t, err)
+	_, err = plan.Apply(t.Context())
+	must(t, err)
+	kept := 0
+	must(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if bytes.Equal(b, broken) {
+			kept++
+		}
+		return err
+	}))
+	if kept == 0 {
+		t.Error("the bytes of the broken note are gone")
+	}
+	st = opened(t, dir)
+	expect(t, st, map[string]string{"a": "first", "b": "", long: "third"})
+}

@@ -1,0 +1,35 @@
+package page
+
+// settledBit is in the word of the anchor's time. An older program sees an anchor cast long ago, which it
+// does not replace.
+const settledBit = 1 << 63
+
+// anchorBit makes of every offset except one that no clock has a word that is not 0.
+const anchorBit = 1 << 63
+
+// Anchor returns the anchor: the difference between time and uptime, the uptime at which it was set, and
+// whether a later reading of the clock has confirmed it. ok is false if there is none. The offset is loaded
+// first, the time only if there is an anchor.
+func (p Page) Anchor() (offset, at int64, settled, ok bool) {
+	v := p.words.Load(wordAnchorOffset)
+	if v == 0 {
+		return 0, 0, false, false
+	}
+	t := p.words.Load(wordAnchorTime)
+	return int64(v ^ anchorBit), int64(t &^ settledBit), t&settledBit != 0, true
+}
+
+// SettleAnchor records that the anchor was confirmed.
+func (p Page) SettleAnchor(at int64) { p.raise(wordAnchorTime, uint64(at)|settledBit) }
+
+// CastAnchor raises the time of the anchor, then replaces the offset, was if had is true, and reports
+// whether it was still that one. A process that sees the new offset sees the new time; the time only goes
+// up, so a process that was stopped here and overtaken takes nothing from the newer anchor.
+func (p Page) CastAnchor(was int64, had bool, offset, at int64) bool {
+	old := uint64(0)
+	if had {
+		old = uint64(was) ^ anchorBit
+	}
+	p.raise(wordAnchorTime, uint64(at))
+	return p.words.CompareAndSwap(wordAnchorOffset, old, uint64(offset)^anchorBit)
+}

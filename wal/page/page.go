@@ -1,0 +1,335 @@
+package page
+
+import (
+	"time"
+
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// Roles is how many locks of the log have a word that names their last taker.
+const Roles = 6
+
+// The words; the package comment draws them.
+const (
+	wordMagic = iota
+	wordBoot0
+	wordBoot1
+	wordRecovered
+	wordTail
+	wordDurable
+	wordSyncing
+	wordPoison
+	wordFlushed
+	wordSpilled
+	wordPrepared
+	wordInode
+	wordDistrusted
+	wordCreating
+	wordAbandoned
+	wordIndexRebuilds
+
+	wordHolders        = 16 // one for each lock
+	wordCopyStart      = wordHolders + Roles
+	wordSleeper        = wordCopyStart + 1
+	wordLeader         = wordCopyStart + 2
+	wordAnchorOffset   = wordCopyStart + 3
+	wordAnchorTime     = wordCopyStart + 4
+	wordRest           = wordCopyStart + 5
+	wordReleases       = wordCopyStart + 6  // of append.lock and sync.lock
+	wordWaiters        = wordCopyStart + 8  // likewise
+	wordPurger         = wordCopyStart + 10 // see Purger
+	wordHome           = wordCopyStart + 11
+	wordFiled          = wordCopyStart + 12
+	wordFlushBytes     = wordCopyStart + 13
+	wordFlushTime      = wordCopyStart + 14
+	wordTurns          = wordCopyStart + 15
+	wordPurgeFailed    = wordCopyStart + 16
+	wordDisplacedBelow = wordCopyStart + 17
+	wordProbe          = wordCopyStart + 18
+	wordPolls          = wordCopyStart + 19
+	wordSequence       = wordCopyStart + 20
+
+	wordFeatures = 48
+	wordUnlisted = 49
+	wordSets     = 50
+	wordPIDs     = 64
+	wordBirths   = wordPIDs + Places
+	wordKnows    = wordBirths + Places
+	_            = uint(vfs.Words - wordKnows - Places/sayPerWord) // they fit
+)
+
+const magic = 0x3165726168737676 // "vvshare1"
+
+// Poison is what forbids appending.
+type Poison uint64
+
+// The values of Poison.
+const (
+	Healthy    Poison = 0
+	SyncFailed Poison = 1 // appends wait until a sync has succeeded
+	Damaged    Poison = 2 // the log is damaged below what was durable: it is read-only
+)
+
+// Page is a mapped shared page. The zero Page is none: only Mapped, Cut and Sleeps may be called.
+type Page struct{ words vfs.Shared }
+
+// New returns the page that is mapped in words.
+func New(words vfs.Shared) Page { return Page{words} }
+
+// Mapped reports whether there is a page.
+func (p Page) Mapped() bool { return p.words != nil }
+
+// Close unmaps the page.
+func (p Page) Close() error { return p.words.Close() }
+
+// Around returns a page with other words, which wrap makes of the words of this one: a test observes
+// accesses with it. Name tells it which word is accessed.
+func (p Page) Around(wrap func(vfs.Shared) vfs.Shared) Page { return Page{wrap(p.words)} }
+
+// Name returns the name of a word that a test observes: "durable", "releases", or "".
+func Name(word int) string {
+	switch word {
+	case wordDurable:
+		return "durable"
+	case wordReleases + AppendLock, wordReleases + SyncLock:
+		return "releases"
+	}
+	return ""
+}
+
+// Cut reports whether the file of the page was cut short: then the page is this process's alone, and frozen.
+func (p Page) Cut() bool { return p.words != nil && vfs.IsCut(p.words) }
+
+// Valid reports whether the page is of this boot and a process has recovered the log.
+func (p Page) Valid(h vfs.Host) bool {
+	return p.OfBoot(h) && p.words.Load(wordRecovered) != 0
+}
+
+// IsPage reports whether the words begin as those of a page do.
+func (p Page) IsPage() bool { return p.words.Load(wordMagic) == magic }
+
+// OfBoot reports whether the page was written in this boot.
+func (p Page) OfBoot(h vfs.Host) bool {
+	return p.IsPage() && p.words.Load(wordBoot0) == h.Boot[0] && p.words.Load(wordBoot1) == h.Boot[1]
+}
+
+// SetBoot stores the magic number, then the boot id.
+func (p Page) SetBoot(boot [2]uint64) {
+	p.words.Store(wordMagic, magic)
+	p.words.Store(wordBoot0, boot[0])
+	p.words.Store(wordBoot1, boot[1])
+}
+
+// Generation returns the generation, 0 during a recovery.
+func (p Page) Generation() uint64 { return p.words.Load(wordRecovered) }
+
+// SetGeneration ends a recovery, or begins one with 0.
+func (p Page) SetGeneration(g uint64) { p.words.Store(wordRecovered, g) }
+
+// Clear stores 0 in each word from the lowest on, apart from those that a recovery keeps: the identity of
+// the page, its home, the holder of open.lock (the lock with number 0), durable, flushed, spilled, and the
+// anchor where keepAnchor says so.
+func (p Page) Clear(keepAnchor bool) {
+	for w := range vfs.Words {
+		switch w {
+		case wordHolders, wordMagic, wordBoot0, wordBoot1, wordInode, wordHome, wordDurable, wordFlushed, wordSpilled:
+		case wordAnchorOffset, wordAnchorTime:
+			if !keepAnchor {
+				p.words.Store(w, 0)
+			}
+		default:
+			p.words.Store(w, 0)
+		}
+	}
+}
+
+// Tail returns the position below which everything is written.
+func (p Page) Tail() uint64 { return p.words.Load(wordTail) }
+
+// SetTail publishes the tail.
+func (p Page) SetTail(at uint64) { p.words.Store(wordTail, at) }
+
+// Durable returns the position below which everything is synced.
+func (p Page) Durable() uint64 { return p.words.Load(wordDurable) }
+
+// RaiseDurable moves durable up.
+func (p Page) RaiseDurable(to uint64) { p.raise(wordDurable, to) }
+
+// SetDurable is for a recovery.
+func (p Page) SetDurable(at uint64) { p.words.Store(wordDurable, at) }
+
+// Flushed returns the position below which everything is in files.
+func (p Page) Flushed() uint64 { return p.words.Load(wordFlushed) }
+
+// RaiseFlushed moves flushed up.
+func (p Page) RaiseFlushed(to uint64) { p.raise(wordFlushed, to) }
+
+// SetFlushed is for a recovery.
+func (p Page) SetFlushed(at uint64) { p.words.Store(wordFlushed, at) }
+
+// Spilled returns the position below which everything is in the index.
+func (p Page) Spilled() uint64 { return p.words.Load(wordSpilled) }
+
+// RaiseSpilled moves spilled up.
+func (p Page) RaiseSpilled(to uint64) { p.raise(wordSpilled, to) }
+
+// SetSpilled is for a recovery.
+func (p Page) SetSpilled(at uint64) { p.words.Store(wordSpilled, at) }
+
+// Syncing reports whether a sync was begun that has not succeeded.
+func (p Page) Syncing() bool { return p.words.Load(wordSyncing) != 0 }
+
+// SetSyncing records that.
+func (p Page) SetSyncing(on bool) { p.set(wordSyncing, on) }
+
+// Poison returns what forbids appending.
+func (p Page) Poison() Poison { return Poison(p.words.Load(wordPoison)) }
+
+// SetPoison records that.
+func (p Page) SetPoison(v Poison) { p.words.Store(wordPoison, uint64(v)) }
+
+// Prepared returns up to where the newest segment is written out.
+func (p Page) Prepared() uint64 { return p.words.Load(wordPrepared) }
+
+// SetPrepared records that.
+func (p Page) SetPrepared(at uint64) { p.words.Store(wordPrepared, at) }
+
+// Inode returns the inode of the page's file, as the process that recovered the log found it.
+func (p Page) Inode() uint64 { return p.words.Load(wordInode) }
+
+// SetInode records that.
+func (p Page) SetInode(ino uint64) { p.words.Store(wordInode, ino) }
+
+// Home returns the inode of the folder wal/ in which the log is at home, 0 if none is recorded.
+func (p Page) Home() uint64 { return p.words.Load(wordHome) }
+
+// SetHome records that.
+func (p Page) SetHome(ino uint64) { p.words.Store(wordHome, ino) }
+
+// Distrusted reports whether the files above flushed are to be written again.
+func (p Page) Distrusted() bool { return p.words.Load(wordDistrusted) != 0 }
+
+// SetDistrusted records that.
+func (p Page) SetDistrusted(on bool) { p.set(wordDistrusted, on) }
+
+// RaiseCreating records that this process creates a segment, and reports whether no other one does.
+func (p Page) RaiseCreating(number uint64) bool { return p.raise(wordCreating, number) }
+
+// Abandoned reports whether a holder of flush.lock died and tmp/ was not searched since.
+func (p Page) Abandoned() bool { return p.words.Load(wordAbandoned) != 0 }
+
+// SetAbandoned records that.
+func (p Page) SetAbandoned(on bool) { p.set(wordAbandoned, on) }
+
+// IndexRebuilds returns how often an existing index was replaced by a rebuilt one.
+func (p Page) IndexRebuilds() uint64 { return p.words.Load(wordIndexRebuilds) }
+
+// AddIndexRebuild counts one more.
+func (p Page) AddIndexRebuild() { p.raise(wordIndexRebuilds, p.words.Load(wordIndexRebuilds)+1) }
+
+// Sequence returns the sequence of the newest checkpoint, 0 if none is recorded.
+func (p Page) Sequence() uint64 { return p.words.Load(wordSequence) }
+
+// SetSequence records that.
+func (p Page) SetSequence(n uint64) { p.words.Store(wordSequence, n) }
+
+// RaiseSequence records that unless a higher one is recorded.
+func (p Page) RaiseSequence(n uint64) { p.raise(wordSequence, n) }
+
+// Features returns the set of features of the store.
+func (p Page) Features() uint64 { return p.words.Load(wordFeatures) }
+
+// SetFeatures records the set.
+func (p Page) SetFeatures(set uint64) { p.words.Store(wordFeatures, set) }
+
+// AddFeatures adds features to the set.
+func (p Page) AddFeatures(set uint64) {
+	for {
+		if v := p.words.Load(wordFeatures); v&set == set || p.words.CompareAndSwap(wordFeatures, v, v|set) {
+			return
+		}
+	}
+}
+
+// CopyStart returns where the tail was when the oldest running copy of the log began, 0 if there is none.
+func (p Page) CopyStart() uint64 { return p.words.Load(wordCopyStart) }
+
+// BeginCopy records where the tail is, unless an older copy is running. The tail is loaded first.
+func (p Page) BeginCopy() { p.words.CompareAndSwap(wordCopyStart, 0, p.Tail()) }
+
+// ClearCopyStart records that no copy is running.
+func (p Page) ClearCopyStart() { p.words.Store(wordCopyStart, 0) }
+
+// Probe raises the word that tells the page from its copies, and returns it.
+func (p Page) Probe() uint64 {
+	p.add(wordProbe, 1)
+	return p.words.Load(wordProbe)
+}
+
+// Probed returns the word that Probe raises.
+func (p Page) Probed() uint64 { return p.words.Load(wordProbe) }
+
+// Leader returns the id of the process that has watch.lock, 0 if none does.
+func (p Page) Leader() int { return int(p.words.Load(wordLeader)) }
+
+// SetLeader records that.
+func (p Page) SetLeader(pid int) { p.words.Store(wordLeader, uint64(pid)) }
+
+// ClearLeader removes the leader unless it is another one by now.
+func (p Page) ClearLeader(pid int) { p.words.CompareAndSwap(wordLeader, uint64(pid), 0) }
+
+// Polls returns the id of a leader that has no notifications, and why.
+func (p Page) Polls() (leader int, why uint8) {
+	v := p.words.Load(wordPolls)
+	return int(v >> 8), uint8(v)
+}
+
+// SetPolls records that; 0 is a leader that has notifications.
+func (p Page) SetPolls(leader int, why uint8) {
+	p.words.Store(wordPolls, uint64(leader)<<8|uint64(why))
+}
+
+// set stores a word that is 0 or 1.
+func (p Page) set(word int, on bool) {
+	v := uint64(0)
+	if on {
+		v = 1
+	}
+	p.words.Store(word, v)
+}
+
+// raise moves a word up, never down, and reports whether this call did.
+func (p Page) raise(word int, to uint64) bool {
+	for {
+		v := p.words.Load(word)
+		if v >= to {
+			return false
+		}
+		if p.words.CompareAndSwap(word, v, to) {
+			return true
+		}
+	}
+}
+
+// add adds to a word.
+func (p Page) add(word int, n uint64) {
+	for {
+		if v := p.words.Load(word); p.words.CompareAndSwap(word, v, v+n) {
+			return
+		}
+	}
+}
+
+// Holder returns the last taker of a lock and when it took it, in Unix seconds; ok is false if none is named.
+func (p Page) Holder(role int) (pid int, since time.Time, ok bool) {
+	v := p.words.Load(wordHolders + role)
+	return int(v >> 32), time.Unix(int64(uint32(v)), 0), v != 0
+}
+
+// SetHolder records the taker of a lock, for messages.
+func (p Page) SetHolder(role, pid int, now time.Time) {
+	p.words.Store(wordHolders+role, uint64(pid)<<32|uint64(uint32(now.Unix())))
+}
+
+// ClearHolder records that a lock was released.
+func (p Page) ClearHolder(role int) { p.words.Store(wordHolders+role, 0) }

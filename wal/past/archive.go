@@ -1,0 +1,111 @@
+package past
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/segment"
+)
+
+// An archived segment is wal/archive/<number>.zst:
+//
+//	0   8 bytes "VARVEZST"
+//	8   uint32 version 2, uint32 block size (1 MiB)
+//	16  uint64 number
+//	24  blocks: uint32 length, uint32 plain length, uint64 xxhash64 of the zstd bytes and the plain ones after them, then zstd
+//
+// Each block can be read without the others, so a damaged one costs itself only. In version 1 the
+// hash is of the plain bytes alone: a bit that another zstd may read otherwise
+// could flip unseen.
+const (
+	archiveMagic = "VARVEZST"
+	// ArchiveFormat is the version that this package writes, and the highest that it reads.
+	ArchiveFormat = 2
+	BlockSize     = 1 << 20
+	archiveHead   = 24
+	blockHead     = 16
+)
+
+// archiveStart reads the head of the copy of a segment. The error matches
+// segment.ErrHeader when it is none, errs.ErrNewerFormat when a newer program made it.
+func archiveStart(head []byte, number uint64) (version uint32, err error) {
+	le := binary.LittleEndian
+	if len(head) >= archiveHead && string(head[:8]) == archiveMagic {
+		version = le.Uint32(head[8:])
+		if version > ArchiveFormat {
+			return version, &errs.NewerError{Path: "wal/" + CopyName(number), Format: uint64(version), Reads: ArchiveFormat}
+		}
+		if version >= 1 && le.Uint32(head[12:]) == BlockSize && le.Uint64(head[16:]) == number {
+			return version, nil
+		}
+	}
+	return version, fmt.Errorf("%w: the file does not begin like a copy of segment %d", segment.ErrHeader, number)
+}
+
+// blockSum is the checksum of a block.
+func blockSum(version uint32, packed, plain []byte) uint64 {
+	if version == 1 {
+		return xxhash.Sum64(plain)
+	}
+	d := xxhash.New()
+	_, _ = d.Write(packed)
+	_, _ = d.Write(plain)
+	return d.Sum64()
+}
+
+func CopyName(number uint64) string { return fmt.Sprintf("archive/%08d.zst", number) }
+
+// WriteCopy writes the copy of a segment into a new file, and syncs it. A Source that has a method Packed
+// gives blocks as an older copy has them.
+func WriteCopy(out vfs.File, geo segment.Geometry, number uint64, in Source) error {
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest))
+	if err != nil {
+		return err
+	}
+	defer enc.Close()
+	le := binary.LittleEndian
+	block := min(BlockSize, geo.Size)
+	b := append(make([]byte, 0, 2*block), archiveMagic...)
+	b = le.AppendUint32(b, ArchiveFormat)
+	b = le.AppendUint32(b, BlockSize)
+	b = le.AppendUint64(b, number)
+	plain := make([]byte, block)
+	var at, end int64
+	for i := 0; ; i++ {
+		// What a file has beyond a segment's size, perhaps a hole of terabytes, is none of the log's.
+		n, err := ReadFull(in, plain[:min(block, geo.Size-uint64(at))], at)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			break
+		}
+		var packed []byte
+		if e, ok := in.(interface {
+			Packed(block int, plain []byte) []byte
+		}); ok {
+			packed = e.Packed(i, plain[:n])
+		}
+		at += int64(n)
+		if head := len(b); packed != nil {
+			b = append(b, packed...)
+		} else {
+			b = append(b, make([]byte, blockHead)...)
+			b = enc.EncodeAll(plain[:n], b)
+			le.PutUint32(b[head:], uint32(len(b)-head-blockHead))
+			le.PutUint32(b[head+4:], uint32(n))
+			le.PutUint64(b[head+8:], blockSum(ArchiveFormat, b[head+blockHead:], plain[:n]))
+		}
+		if _, err := out.WriteAt(b, end); err != nil {
+			return err
+		}
+		end += int64(len(b))
+		b = b[:0]
+	}
+	return out.Sync()
+}

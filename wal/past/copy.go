@@ -1,0 +1,301 @@
+package past
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/klauspost/compress/zstd"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/segment"
+)
+
+// Copy reads an archived segment by position, as if it were the segment's file.
+// Every block but the last is full, so a position names its block; where that
+// begins in the file is found along the heads, as far as they are needed. One
+// block is kept inflated. What is damaged reads as segment.ErrPayload.
+type Copy struct {
+	f       vfs.File
+	info    vfs.Info
+	size    int64
+	dec     *zstd.Decoder
+	starts  []int64 // of the blocks that were found, and behind the last of them
+	last    bool    // there is none behind
+	version uint32
+	packed  []byte
+	plain   []byte
+	held    int // the block in plain, -1 for none
+}
+
+// OpenCopy opens the copy of a segment in dir/archive. A missing one is ErrNoSegment.
+func OpenCopy(fsys vfs.FS, dir string, number uint64) (*Copy, error) {
+	f, err := fsys.OpenFile(filepath.Join(dir, CopyName(number)), os.O_RDONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("segment %d, also in the archive: %w", number, ErrNoSegment)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening an archived segment: %w", err)
+	}
+	c := &Copy{f: f, held: -1, starts: []int64{archiveHead}}
+	if err := c.open(number); err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *Copy) open(number uint64) error {
+	info, err := c.f.Stat()
+	if err != nil {
+		return err
+	}
+	c.info, c.size = info, info.Size
+	var head [archiveHead]byte
+	n, err := ReadFull(c.f, head[:], 0)
+	if err != nil {
+		return err
+	}
+	version, bad := archiveStart(head[:n], number)
+	if bad != nil && !errors.Is(bad, errs.ErrNewerFormat) {
+		return fmt.Errorf("%s: %w", c.Name(), bad)
+	}
+	c.version = min(version, ArchiveFormat)
+	// Its own checksum covers what the one of zstd does.
+	c.dec, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.IgnoreChecksum(true), zstd.WithDecoderMaxMemory(2*BlockSize))
+	if err == nil && bad != nil {
+		// A bit of the version that has flipped makes no newer program: then the blocks
+		// are as this one writes them.
+		if c.block(0) == nil && len(c.plain) > 0 {
+			bad = fmt.Errorf("%w: the file does not begin like a copy of segment %d, but continues like one", segment.ErrHeader, number)
+		}
+		err = fmt.Errorf("%s: %w", c.Name(), bad)
+	}
+	return err
+}
+
+// Name is the path of the copy.
+func (c *Copy) Name() string { return c.f.Name() }
+
+// Close lets the file go.
+func (c *Copy) Close() error {
+	if c.dec != nil {
+		c.dec.Close()
+	}
+	return c.f.Close()
+}
+
+// ReadAt implements io.ReaderAt for the bytes of the segment.
+func (c *Copy) ReadAt(b []byte, off int64) (int, error) {
+	n := 0
+	for n < len(b) {
+		at := off + int64(n)
+		if err := c.block(int(at / BlockSize)); err != nil {
+			return n, err
+		}
+		from := at % BlockSize
+		if from >= int64(len(c.plain)) {
+			return n, io.EOF
+		}
+		n += copy(b[n:], c.plain[from:])
+	}
+	return n, nil
+}
+
+// block inflates a block into plain; one behind the last is empty.
+func (c *Copy) block(i int) error {
+	if i == c.held {
+		return nil
+	}
+	c.held = -1
+	head, err := c.seek(i)
+	if err != nil {
+		return err
+	}
+	if head == nil {
+		c.plain, c.held = c.plain[:0], i
+		return nil
+	}
+	at := c.starts[i]
+	le := binary.LittleEndian
+	size := int(le.Uint32(head[:]))
+	if cap(c.packed) < size {
+		c.packed = make([]byte, size)
+	}
+	c.packed = c.packed[:size]
+	n, err := ReadFull(c.f, c.packed, at+blockHead)
+	if err != nil {
+		return err
+	}
+	if c.plain, err = c.unpack(c.dec, at, head, c.packed[:n], c.plain[:0]); err == nil {
+		c.held = i
+	}
+	return err
+}
+
+// unpack inflates the block at a place of the file into dst, and checks it against its head.
+func (c *Copy) unpack(dec *zstd.Decoder, at int64, head *[blockHead]byte, packed, dst []byte) ([]byte, error) {
+	le := binary.LittleEndian
+	plain, err := dec.DecodeAll(packed, dst)
+	if err == nil && (len(plain) != int(le.Uint32(head[4:])) || blockSum(c.version, packed, plain) != le.Uint64(head[8:])) {
+		err = errors.New("the block does not match its checksum")
+	}
+	if err != nil {
+		err = c.bad(at, err)
+	}
+	return plain, err
+}
+
+// inflateAtOnce is how many blocks are inflated at the same time.
+const inflateAtOnce = 2
+
+// Inflate reads the whole segment, as far as there is room for it, and returns how many bytes of it are in b.
+func (c *Copy) Inflate(b []byte) (n int, err error) {
+	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(inflateAtOnce), zstd.IgnoreChecksum(true), zstd.WithDecoderMaxMemory(2*BlockSize))
+	if err != nil {
+		return 0, err
+	}
+	defer dec.Close()
+	var g errgroup.Group
+	g.SetLimit(inflateAtOnce)
+	for i := 0; n < len(b); i++ {
+		head, err := c.seek(i)
+		if err != nil || head == nil {
+			return n, errors.Join(err, g.Wait())
+		}
+		le, at := binary.LittleEndian, c.starts[i]
+		full := int(le.Uint32(head[4:]))
+		packed := make([]byte, le.Uint32(head[:]))
+		m, err := ReadFull(c.f, packed, at+blockHead)
+		if err != nil {
+			return n, errors.Join(err, g.Wait())
+		}
+		place := b[n:min(n+full, len(b))]
+		g.Go(func() error {
+			plain, err := c.unpack(dec, at, head, packed[:m], place[:0:len(place)])
+			if err == nil && &plain[0] != &place[0] { // it had no room
+				copy(place, plain)
+			}
+			return err
+		})
+		if n += len(place); full < BlockSize {
+			break // the last one
+		}
+	}
+	return n, g.Wait()
+}
+
+// Longer reports, once all of it was read, whether the file goes on behind the last block.
+func (c *Copy) Longer() bool { return c.starts[len(c.starts)-1] < c.size }
+
+// seek finds a block and returns its head, nil behind the last.
+func (c *Copy) seek(i int) (*[blockHead]byte, error) {
+	for {
+		k := min(i, len(c.starts)-1)
+		at := c.starts[k]
+		if at == c.size || c.last && k < i {
+			return nil, nil
+		}
+		var head [blockHead]byte
+		n, err := ReadFull(c.f, head[:], at)
+		if err != nil {
+			return nil, err
+		}
+		le := binary.LittleEndian
+		size, full := int64(le.Uint32(head[:])), int64(le.Uint32(head[4:]))
+		// A length beyond what a block can be is not followed.
+		if n < len(head) || size > 2*BlockSize || full == 0 || full > BlockSize || size > c.size-at-blockHead {
+			return nil, c.bad(at, errors.New("no block begins here, or the file breaks off in it"))
+		}
+		if k+1 == len(c.starts) {
+			c.starts = append(c.starts, at+blockHead+size)
+			c.last = full < BlockSize
+		}
+		if k == i {
+			return &head, nil
+		}
+	}
+}
+
+func (c *Copy) bad(at int64, err error) error {
+	return fmt.Errorf("%s at byte %d: %w: %w", c.Name(), at, segment.ErrPayload, err)
+}
+
+// InflateCopy returns the contents of the blocks of an archived segment, as far as they can be read
+// despite damage; whole reports that all could be read and match their checksums. ok is false for
+// bytes that are not an archived segment.
+func InflateCopy(b []byte) (plain []byte, whole, ok bool) {
+	if len(b) < archiveHead || string(b[:8]) != archiveMagic {
+		return nil, false, false
+	}
+	le := binary.LittleEndian
+	number := le.Uint64(b[16:])
+	version, err := archiveStart(b, number)
+	version, whole = min(version, ArchiveFormat), err == nil
+	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(2*BlockSize))
+	if err != nil {
+		return nil, false, false
+	}
+	defer dec.Close()
+	at := archiveHead
+	for at+blockHead <= len(b) {
+		size, full := int(le.Uint32(b[at:])), int(le.Uint32(b[at+4:]))
+		if size > 2*BlockSize || size > len(b)-at-blockHead {
+			break
+		}
+		packed := b[at+blockHead : at+blockHead+size]
+		block, err := dec.DecodeAll(packed, nil)
+		if len(plain)+len(block) > segment.MaxSize { // small blocks may inflate to anything
+			return plain, false, true
+		}
+		whole = whole && err == nil && len(block) == full && blockSum(version, packed, block) == le.Uint64(b[at+8:])
+		plain = append(plain, block...)
+		at += blockHead + size
+	}
+	start, _, err := segment.ParseStart(plain)
+	return plain, whole && at == len(b) && err == nil && start.Number == number, true
+}
+
+// Packed returns a block of the file with its head if it has these bytes, otherwise nil.
+func (c *Copy) Packed(i int, plain []byte) []byte {
+	head, err := c.seek(i)
+	if err != nil || head == nil || c.version != ArchiveFormat {
+		return nil
+	}
+	le := binary.LittleEndian
+	if int(le.Uint32(head[4:])) != len(plain) {
+		return nil
+	}
+	b := make([]byte, blockHead+int(le.Uint32(head[:])))
+	if n, err := ReadFull(c.f, b, c.starts[i]); err != nil || n < len(b) {
+		return nil
+	}
+	if blockSum(ArchiveFormat, b[blockHead:], plain) != le.Uint64(b[8:]) {
+		return nil
+	}
+	return b
+}
+
+// EachBlock calls do for each block of the segment with its offset.
+func (c *Copy) EachBlock(do func(b []byte, at int64) error) error {
+	for i := 0; ; i++ {
+		if err := c.block(i); err != nil {
+			return err
+		}
+		if len(c.plain) == 0 {
+			return nil
+		}
+		if err := do(c.plain, int64(i)*BlockSize); err != nil {
+			return err
+		}
+	}
+}
+
+// Info returns what the file of the copy was when it was opened.
+func (c *Copy) Info() vfs.Info { return c.info }

@@ -1,0 +1,64 @@
+package past
+
+import (
+	"strings"
+	"time"
+	"unsafe"
+
+	"github.com/varve-db/varve/segment"
+)
+
+// LSN is a position in the log, see wal.LSN.
+type LSN = segment.LSN
+
+// Mark is a position and the chain hash there: the checksum of the last frame
+// before it. Two logs that agree in a mark agree in everything before it.
+type Mark struct {
+	LSN LSN
+	Sum uint64
+}
+
+// MostTime is the latest time that is believed of a frame, in microseconds since 1970: the start of 2399.
+const MostTime = 13537929600_000000
+
+// KindUser is the lowest kind of a value: kinds below are the log's own.
+const KindUser = 16
+
+// Entry is one change of one key.
+type Entry struct {
+	LSN      LSN       // where it stands; set by Append and by reading
+	Time     time.Time // of the commit, whole microseconds, different for every entry; set likewise
+	Reading  time.Time // of the clock at the commit: Time, or what the clock said that was behind it; set likewise
+	Key      string    // whose change it is
+	Kind     uint8     // the kind of the value, 16…255; the log does not interpret the value
+	Delete   bool      // the key is absent after this
+	More     bool      // the batch continues; set by reading
+	Own      bool      // this handle wrote the entry, and did not read it; set when it is applied
+	Size     uint64    // bytes of log that the entry takes, from LSN on; set by reading
+	Inflated uint32    // bytes of Value after decompression; 0 means len(Value)
+	Value    []byte
+}
+
+// EntryIn returns the entry of a frame whose payload was checked. Key and value alias the payload.
+func EntryIn(h *segment.Header, payload []byte) Entry {
+	key, value, fields := h.Split(payload)
+	at := time.UnixMicro(h.Time).UTC()
+	reading := at
+	if fields.Reading != h.Time {
+		reading = time.UnixMicro(fields.Reading).UTC()
+	}
+	return Entry{
+		LSN: h.LSN, Time: at, Reading: reading, Key: unsafeString(key), Kind: h.Kind,
+		Delete: h.Flags&segment.FlagDelete != 0, More: h.More(), Size: h.Size(), Inflated: h.Inflated, Value: value[:len(value):len(value)],
+	}
+}
+
+// EntryOf is EntryIn with a key and a value of its own.
+func EntryOf(h *segment.Header, payload []byte) Entry {
+	e := EntryIn(h, payload)
+	e.Key, e.Value = strings.Clone(e.Key), append([]byte(nil), e.Value...)
+	return e
+}
+
+// unsafeString is a key that lies in a buffer; to keep it, copy it.
+func unsafeString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

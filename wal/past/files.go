@@ -1,0 +1,80 @@
+package past
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/segment"
+)
+
+// Files has one segment open: its file, or its copy where there is no file,
+// or where that was not what it should be.
+type Files struct {
+	p      *Log
+	number uint64
+	src    Source
+	shut   func() error
+	fell   map[uint64]bool // whose copies are asked first
+}
+
+// Files returns the files of the log, for reading by position.
+func (p *Log) Files() *Files { return &Files{p: p} }
+
+// Open returns the bytes of a segment, until the next call.
+func (f *Files) Open(number uint64) (Source, error) {
+	if f.src != nil && f.number == number {
+		return f.src, nil
+	}
+	f.Close()
+	f.number = number
+	if f.fell[number] {
+		if err := f.OpenCopy(); err == nil || !errors.Is(err, ErrNoSegment) {
+			return f.src, err
+		}
+	}
+	file, err := f.p.FS.OpenFile(filepath.Join(f.p.Dir, segment.Name(number)), os.O_RDONLY, 0)
+	if err == nil {
+		f.src, f.shut = file, file.Close
+		return f.src, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, vfs.ErrNotRegular) {
+		return nil, fmt.Errorf("opening a segment: %w", err)
+	}
+	// Recycling makes the copy first. What is no file has none of the segment, and counts as missing.
+	return f.src, f.OpenCopy()
+}
+
+func (f *Files) OpenCopy() error {
+	c, err := OpenCopy(f.p.FS, f.p.Dir, f.number)
+	if err == nil {
+		f.src, f.shut = c, c.Close
+	}
+	return err
+}
+
+// FallOver has the copies asked for what should stand at a position: that of its
+// segment and of the one in which the log goes on. false when they were already.
+func (f *Files) FallOver(at LSN) bool {
+	f.Close()
+	n := f.p.Geometry.Number(at)
+	if f.fell[n] && f.fell[n+1] {
+		return false
+	}
+	if f.fell == nil {
+		f.fell = map[uint64]bool{}
+	}
+	f.fell[n], f.fell[n+1] = true, true
+	return true
+}
+
+// Close closes the file that is open.
+func (f *Files) Close() {
+	if f.src != nil {
+		_ = f.shut()
+		f.src = nil
+	}
+}

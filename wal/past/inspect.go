@@ -1,0 +1,446 @@
+package past
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/segment"
+)
+
+// What verify and repair read of a log. Nothing here changes a file or takes a lock, and no file stays
+// open: a segment may be recycled while it is read, and a caller that finds something wrong checks
+// whether that is why.
+
+// SegmentFile is a file in wal/ with a segment's name.
+type SegmentFile struct {
+	Number uint64
+	Size   int64
+	Start  segment.Start // when Err is nil
+	Zero   bool          // the file begins with zeros: prepared and not yet begun, or about to be recycled
+	Err    error         // why the file is not a segment of this log
+}
+
+// SegmentFiles lists wal/: segments by number, and the other files.
+func (p *Log) SegmentFiles() (list []SegmentFile, others []string, err error) {
+	names, err := p.FS.ReadDir(p.Dir)
+	if err != nil {
+		return nil, nil, readError("reading", p.Dir, err)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		number, ok := segment.ParseName(name)
+		if !ok {
+			others = append(others, name)
+			continue
+		}
+		s, err := p.SegmentFile(number)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			s.Err = err
+		}
+		list = append(list, s)
+	}
+	slices.SortFunc(list, func(a, b SegmentFile) int {
+		if a.Number < b.Number {
+			return -1
+		}
+		return 1
+	})
+	return list, others, nil
+}
+
+// SegmentFile returns the present state of one segment.
+func (p *Log) SegmentFile(number uint64) (SegmentFile, error) {
+	s := SegmentFile{Number: number}
+	f, err := p.OpenSegment(number)
+	if err != nil {
+		return s, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return s, err
+	}
+	s.Size = info.Size
+	var b [segment.StartSize]byte
+	n, err := ReadFull(f, b[:], 0)
+	if err != nil {
+		return s, err
+	}
+	s.Zero = n == len(b) && b == [segment.StartSize]byte{}
+	s.Start, _, s.Err = segment.ParseStart(b[:n])
+	switch {
+	case s.Err != nil:
+	case s.Start.UUID != p.Geometry.UUID:
+		s.Err = fmt.Errorf("%w: the file belongs to another store", segment.ErrHeader)
+	case s.Start.Size != p.Geometry.Size || s.Start.Number != number:
+		s.Err = fmt.Errorf("%w: the file says that it is segment %d of %d bytes", segment.ErrHeader, s.Start.Number, s.Start.Size)
+	}
+	return s, nil
+}
+
+// NewestSegment is the highest number of the segments that are there.
+func NewestSegment(list []SegmentFile) (newest uint64) {
+	for _, f := range list {
+		newest = max(newest, f.Number)
+	}
+	return newest
+}
+
+// Unbegun says that a segment is prepared and not yet begun: it begins with zeros, and holds no frame.
+// One of which only the first page was lost begins with zeros as well.
+func (p *Log) Unbegun(s SegmentFile) (bool, error) {
+	if !s.Zero {
+		return false, nil
+	}
+	holds, err := p.HoldsFrame(s.Number)
+	return err == nil && !holds, err
+}
+
+// HoldsFrame looks for a frame of this log in a segment's file, whatever its beginning says: the
+// checksum of each is seeded with the store and the segment's number.
+func (p *Log) HoldsFrame(number uint64) (bool, error) {
+	f, err := p.OpenSegment(number)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	end := p.Geometry.End(number)
+	next, err := NextHeader(p.Geometry, f, number, p.Geometry.Start(number), end)
+	return err == nil && next != end, err
+}
+
+func (p *Log) OpenSegment(number uint64) (vfs.File, error) {
+	return p.FS.OpenFile(p.path(segment.Name(number)), os.O_RDONLY, 0)
+}
+
+// Place is the segment of a position and the byte in its file.
+func (p *Log) Place(at LSN) (number uint64, offset int64) {
+	return p.Geometry.Number(at), p.Geometry.Offset(at)
+}
+
+// SegmentOf is the number of the segment of a position, as long as the log is open.
+func (p *Log) SegmentOf(at LSN) uint64 { return p.Geometry.Number(at) }
+
+// SegmentEnd is the position behind a segment.
+func (p *Log) SegmentEnd(number uint64) LSN { return p.Geometry.End(number) }
+
+// Gap is a place in a segment where a frame is missing. Reading continues at To; To is the end if
+// nothing was found behind the gap.
+type Gap struct {
+	At, To LSN
+	Key    string // that the one frame of the gap has, where its header is sound; it may be damaged, too
+	Err    error
+}
+
+// WalkSegment reads the frames of a segment up to end, where one ends: from the next segment's
+// start, or durable. visit gets the end of each frame with its entry, nil for the log's own frames;
+// the entry is valid during the call. gap is called for each place without a frame. prev is the end
+// of the previous segment, zero if unknown. The result is the position reached, zero if that is not
+// end.
+func (p *Log) WalkSegment(ctx context.Context, number uint64, prev Mark, end LSN,
+	visit func(Mark, *Entry) error, gap func(Gap)) (Mark, error) {
+	f, err := p.OpenSegment(number)
+	if err != nil {
+		return Mark{}, err
+	}
+	defer f.Close()
+	return WalkFrames(ctx, p.Geometry, f, number, prev, end, func(at Mark, h *segment.Header, payload []byte) error {
+		if h.Kind < KindUser {
+			return visit(at, nil)
+		}
+		e := EntryIn(h, payload)
+		return visit(at, &e)
+	}, gap)
+}
+
+// WalkFrames is WalkSegment for the bytes of a segment in a file, in a copy or in memory. frame gets
+// every frame, the start of the segment included.
+func WalkFrames(ctx context.Context, geo segment.Geometry, f Source, number uint64, prev Mark, end LSN,
+	frame func(at Mark, h *segment.Header, payload []byte) error, gap func(Gap)) (Mark, error) {
+	w := NewWalker(geo, func(uint64) (Source, error) { return f, nil }, Mark{})
+	s, h, err := w.Start(number)
+	switch {
+	case err == nil && prev.LSN != 0 && (s.PrevEnd != prev.LSN || s.PrevSum != prev.Sum):
+		gap(Gap{At: geo.Start(number), To: h.End(), Err: ErrUnlinked})
+		w.At, w.Linked = Mark{h.End(), h.Sum}, true
+	case err == nil:
+		w.At, w.Linked = Mark{h.End(), h.Sum}, true
+	case IsNoFrame(err) || errors.Is(err, errs.ErrNewerFormat):
+		w.At = Mark{LSN: geo.Start(number) + segment.StartSize}
+		gap(Gap{At: geo.Start(number), To: w.At.LSN, Err: err})
+	default:
+		return Mark{}, err
+	}
+	if err == nil {
+		if err := frame(w.At, &h, nil); err != nil {
+			return Mark{}, err
+		}
+	}
+	for n := 0; w.At.LSN < end; n++ {
+		if n%1024 == 0 && ctx.Err() != nil {
+			return Mark{}, ctx.Err()
+		}
+		h, payload, err := w.Frame(end)
+		if err != nil && !IsNoFrame(err) {
+			return Mark{}, err
+		}
+		if err == nil {
+			w.At, w.Linked = Mark{h.End(), h.Follow(payload)}, true
+			if err := frame(w.At, &h, payload); err != nil {
+				return Mark{}, err
+			}
+			continue
+		}
+		missing := Gap{At: w.At.LSN, Err: err}
+		if errors.Is(err, segment.ErrPayload) && h.LSN == missing.At && h.End() <= end {
+			w.At, w.Linked = Mark{h.End(), h.Sum}, h.Kind != segment.KindGap // the header is sound, the chain continues
+			missing.Key = string(payload[:min(int(h.KeyLen), len(payload))])
+		} else {
+			next, err := NextHeader(geo, f, number, missing.At+8, end)
+			if err != nil {
+				return Mark{}, err
+			}
+			w.At, w.Linked = Mark{LSN: next}, false
+		}
+		missing.To = w.At.LSN
+		gap(missing)
+	}
+	if !w.Linked || w.At.LSN != end {
+		return Mark{}, nil
+	}
+	return w.At, nil
+}
+
+// NextHeader searches for the next sound header of a segment.
+func NextHeader(geo segment.Geometry, f Source, number uint64, from, end LSN) (LSN, error) {
+	buf := make([]byte, Chunk+segment.HeaderSize)
+	for at := (from + 7) &^ 7; at < end; at += Chunk {
+		n, err := ReadFull(f, buf, int64(at-geo.Start(number)))
+		if err != nil {
+			return 0, err
+		}
+		for i := 0; i+segment.HeaderSize <= n && at+uint64(i) < end; i += 8 {
+			if !segment.MayBeHeader(buf[i:], at+uint64(i)) {
+				continue
+			}
+			if _, err := geo.ParseHeader(buf[i:n], at+uint64(i)); err == nil {
+				return at + uint64(i), nil
+			}
+		}
+		if n < len(buf) {
+			break
+		}
+	}
+	return end, nil
+}
+
+// Archived lists the numbers of the archived segments, and the other files in the archive.
+func (p *Log) Archived() (numbers []uint64, others []string, err error) {
+	names, err := p.FS.ReadDir(p.path("archive"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, readError("reading", p.path("archive"), err)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		base, ok := strings.CutSuffix(name, ".zst")
+		number, ok2 := segment.ParseName(base + ".wal")
+		if ok && ok2 {
+			numbers = append(numbers, number)
+		} else {
+			others = append(others, name)
+		}
+	}
+	slices.Sort(numbers)
+	return numbers, others, nil
+}
+
+// ReadArchive reads an archived segment block by block; plain bytes are valid during the call,
+// which may end the reading with false. Damage is a *errs.CorruptionError; damage affects only its
+// block: if the head of the block is sound, reading continues behind it.
+func (p *Log) ReadArchive(ctx context.Context, number uint64, block func(offset int64, plain []byte) bool) (damage []*errs.CorruptionError, err error) {
+	f, err := p.FS.OpenFile(p.path(CopyName(number)), os.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(2*BlockSize))
+	if err != nil {
+		return nil, err
+	}
+	defer dec.Close()
+	bad := func(at int64, err error) {
+		damage = append(damage, &errs.CorruptionError{Path: "wal/" + CopyName(number), Segment: number, Offset: at, Err: err})
+	}
+	le := binary.LittleEndian
+	head := make([]byte, archiveHead)
+	n, err := ReadFull(f, head, 0)
+	if err != nil {
+		return nil, err
+	}
+	version, err := archiveStart(head[:n], number)
+	if errors.Is(err, errs.ErrNewerFormat) {
+		var c *Copy
+		if c, err = OpenCopy(p.FS, p.Dir, number); err == nil { // another took its place
+			return nil, c.Close()
+		}
+		if errors.Is(err, errs.ErrNewerFormat) {
+			return nil, err // no damage, and nothing to repair
+		}
+		version = ArchiveFormat
+	}
+	if err != nil {
+		bad(0, err)
+	}
+	var packed, plain []byte
+	var offset int64
+	for at := int64(24); at < info.Size; {
+		if err := ctx.Err(); err != nil {
+			return damage, err
+		}
+		n, err := ReadFull(f, head[:16], at)
+		if err != nil {
+			return damage, err
+		}
+		size, full := int64(le.Uint32(head)), int64(le.Uint32(head[4:]))
+		// A length beyond what a block can be is not followed.
+		if n < 16 || size > 2*BlockSize || full > BlockSize || full == 0 || size > info.Size-at-16 {
+			bad(at, errors.New("no block begins here, or the file breaks off in it"))
+			return damage, nil
+		}
+		packed = append(packed[:0], make([]byte, size)...)
+		if n, err = ReadFull(f, packed, at+16); err != nil {
+			return damage, err
+		}
+		plain, err = dec.DecodeAll(packed[:n], plain[:0])
+		switch {
+		case err != nil:
+			bad(at, err)
+		case int64(len(plain)) != full || blockSum(version, packed[:n], plain) != le.Uint64(head[8:]):
+			bad(at, errors.New("the block does not match its checksum"))
+		case !block(offset, plain):
+			return damage, nil
+		}
+		at += 16 + size
+		offset += full
+	}
+	return damage, nil
+}
+
+// ArchivedAt reads the entry at a position from the archive; fs.ErrNotExist when its segment is not
+// there.
+func (p *Log) ArchivedAt(ctx context.Context, at LSN) (Entry, error) {
+	number, offset := p.Place(at)
+	var frame []byte
+	need := int64(segment.HeaderSize)
+	var h segment.Header
+	var herr error
+	damage, err := p.ReadArchive(ctx, number, func(base int64, plain []byte) bool {
+		from := offset + int64(len(frame)) - base
+		if from < 0 {
+			herr = segment.ErrPayload // a block before this one is damaged
+			return false
+		}
+		if from >= int64(len(plain)) {
+			return true
+		}
+		frame = append(frame, plain[from:min(int64(len(plain)), from+need-int64(len(frame)))]...)
+		if len(frame) == segment.HeaderSize && need == segment.HeaderSize {
+			if h, herr = p.Geometry.ParseHeader(frame, at); herr != nil {
+				return false
+			}
+			need += int64(h.Length)
+			from += segment.HeaderSize
+			frame = append(frame, plain[from:min(int64(len(plain)), from+int64(h.Length))]...)
+		}
+		return int64(len(frame)) < need
+	})
+	switch {
+	case err != nil:
+		return Entry{}, err
+	case herr != nil:
+		return Entry{}, herr
+	case h.LSN != at || int64(len(frame)) < need:
+		for _, d := range damage {
+			return Entry{}, d
+		}
+		return Entry{}, segment.ErrEnd
+	}
+	if _, _, err := h.Check(frame[segment.HeaderSize:]); err != nil {
+		return Entry{}, err
+	}
+	return EntryIn(&h, frame[segment.HeaderSize:]), nil
+}
+
+// EndOf returns where the frames of a segment end, as the start of the next one says. Without one it
+// is the end of the segment, without a checksum.
+func (p *Log) EndOf(number uint64) (Mark, error) {
+	s, _, err := p.Start(number + 1)
+	switch {
+	case err == nil && s.PrevEnd != 0 && p.Geometry.Number(s.PrevEnd-1) == number:
+		return Mark{s.PrevEnd, s.PrevSum}, nil
+	case err == nil, IsNoFrame(err), errors.Is(err, errs.ErrNewerFormat):
+		return Mark{LSN: p.Geometry.End(number)}, nil
+	}
+	return Mark{}, err
+}
+
+// CheckArchived walks the frames of an archived segment. holes are the places without a frame, gaps
+// those of which an earlier repair, purge or archiving found nothing. The error matches
+// segment.ErrPayload when a block cannot be read: ReadArchive says which.
+func (p *Log) CheckArchived(ctx context.Context, number uint64) (holes []Gap, gaps []*errs.GapError, err error) {
+	c, err := OpenCopy(p.FS, p.Dir, number)
+	if errors.Is(err, ErrNoSegment) {
+		return nil, nil, fmt.Errorf("%s: %w", CopyName(number), fs.ErrNotExist)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	defer c.Close()
+	end, err := p.EndOf(number)
+	if err != nil {
+		return nil, nil, err
+	}
+	at, err := WalkFrames(ctx, p.Geometry, c, number, Mark{}, end.LSN, func(_ Mark, h *segment.Header, _ []byte) error {
+		if h.Kind != segment.KindGap {
+			return nil
+		}
+		if n := len(gaps); n > 0 && gaps[n-1].To == h.LSN {
+			gaps[n-1].To = h.End()
+		} else {
+			gaps = append(gaps, &errs.GapError{From: h.LSN, To: h.End()})
+		}
+		return nil
+	}, func(g Gap) {
+		switch n := len(holes); {
+		case end.Sum == 0 && errors.Is(g.Err, segment.ErrEnd) && g.To == end.LSN: // the frames end here
+		case n > 0 && holes[n-1].To == g.At:
+			holes[n-1].To = g.To
+		default:
+			holes = append(holes, g)
+		}
+	})
+	if err == nil && len(holes) == 0 && end.Sum != 0 && at != end {
+		holes = append(holes, Gap{At: end.LSN, To: end.LSN, Err: ErrUnlinked})
+	}
+	return holes, gaps, err
+}

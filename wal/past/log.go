@@ -1,0 +1,436 @@
+package past
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/segment"
+)
+
+// Log reads a log as far back as it is kept: its segments, and the copies in archive/ of those
+// that were recycled. It takes no lock and keeps no file open between two calls, so it can be used
+// for a read-only handle and for a folder that is no longer written to, such as a backup's.
+//
+// If a segment is recycled during a read, reading continues in its copy, which is durable before
+// the recycling begins. If neither exists, the past has a hole: that is a *errs.TruncatedError, and
+// never treated as the log's end.
+type Log struct {
+	FS       vfs.FS
+	Dir      string // where the segments lie, and archive/
+	Geometry segment.Geometry
+}
+
+// path is where a file of the log is.
+func (p *Log) path(name string) string { return filepath.Join(p.Dir, name) }
+
+// readError adds what was read to an error of the system.
+func readError(doing, path string, err error) error {
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	case vfs.IsPermission(err):
+		return fmt.Errorf("%s %s: %w: %w", doing, path, errs.ErrPermission, err)
+	case vfs.IsUnopened(err) && !errors.Is(err, errs.ErrTooManyFiles):
+		return fmt.Errorf("%s %s: %w: %w", doing, path, errs.ErrTooManyFiles, err)
+	}
+	return fmt.Errorf("%s %s: %w", doing, path, err)
+}
+
+// Entries reads the entries in [from, to). from is where a frame begins or where the frames of a
+// segment end; with its chain hash, the first frame must follow that hash, without it the first
+// frame is verified by its own checksum only. from 0 is as far back as there is no hole below to.
+// Reading continues in the archive. After an error that is damage or a hole, reading on yields what
+// follows it.
+func (p *Log) Entries(ctx context.Context, from Mark, to LSN) iter.Seq2[Entry, error] {
+	return p.EntriesOf(ctx, from, to, nil)
+}
+
+// EntriesOf reads the entries whose keys are wanted; nil: all. The others cost only their reading.
+func (p *Log) EntriesOf(ctx context.Context, from Mark, to LSN, want func(key []byte) bool) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		if from.LSN == 0 {
+			oldest, _, _, err := p.Oldest(to)
+			if err != nil {
+				yield(Entry{}, err)
+				return
+			}
+			from.LSN = oldest
+		}
+		err := p.walk(ctx, from, to, func(h *segment.Header, payload []byte, err error) bool {
+			switch {
+			case err != nil:
+				return yield(Entry{}, err)
+			case h.Kind < KindUser, want != nil && !want(payload[:h.KeyLen]):
+				return true
+			}
+			return yield(EntryOf(h, payload), nil)
+		})
+		if err != nil && !errors.Is(err, errStop) {
+			yield(Entry{}, err)
+		}
+	}
+}
+
+// Erased reports whether a purge has erased a frame between a position and another.
+func (p *Log) Erased(ctx context.Context, from Mark, to LSN) (found bool, err error) {
+	if from.LSN >= to {
+		return false, nil
+	}
+	err = p.walk(ctx, from, to, func(h *segment.Header, _ []byte, err error) bool {
+		found = found || err == nil && h.Kind == segment.KindErased
+		return !found
+	})
+	if found || errors.Is(err, errStop) {
+		err = nil
+	}
+	return found, err
+}
+
+var errStop = errors.New("the caller ended the reading")
+
+// walk visits the frames of [from, to). Damage and holes are told to visit,
+// which may have the walk go on behind them.
+func (p *Log) walk(ctx context.Context, from Mark, to LSN, visit func(*segment.Header, []byte, error) bool) error {
+	return p.walkRaw(ctx, from, to, func(h *segment.Header, payload, _ []byte, err error) bool {
+		return visit(h, payload, err)
+	})
+}
+
+// walkRaw is walk with the bytes of each frame.
+func (p *Log) walkRaw(ctx context.Context, from Mark, to LSN, visit func(h *segment.Header, payload, raw []byte, err error) bool) (err error) {
+	files := &Files{p: p}
+	defer files.Close()
+	w := NewWalker(p.Geometry, files.Open, from)
+	var gap *errs.GapError // the frames that were just passed say that nothing is left
+	defer func() {
+		if gap != nil && err == nil && !visit(nil, nil, nil, gap) {
+			err = errStop
+		}
+	}()
+	var first *NoFrameError // what was found before the copies were asked
+	var anew LSN            // a position that was looked at from the beginning a second time
+	for n := 0; w.At.LSN < to; n++ {
+		if n%256 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		h, payload, err := p.next(&w, to)
+		var none *NoFrameError
+		if errors.As(err, &none) {
+			if first == nil {
+				first = none
+			}
+			if files.FallOver(w.At.LSN) {
+				w.Forget()
+				continue
+			}
+			if anew != w.At.LSN {
+				// A copy that was not there yet may be now, and the file that was asked
+				// in its place recycled.
+				anew, files.fell, w.have = w.At.LSN, nil, 0
+				continue
+			}
+			lost, next, err := p.hole(first, to)
+			if err != nil {
+				return err
+			}
+			if lost != nil && !visit(nil, nil, nil, lost) {
+				return errStop
+			}
+			if next >= to {
+				return nil
+			}
+			w.At, w.Linked, w.have, first = Mark{LSN: next}, false, 0, nil
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		first = nil
+		if gap != nil && h.Kind != segment.KindGap {
+			lost := gap
+			if gap = nil; !visit(nil, nil, nil, lost) {
+				return errStop
+			}
+		}
+		if h.End() > to {
+			return nil // a position inside a frame is behind what was asked for
+		}
+		if h.Kind == segment.KindGap {
+			if gap == nil {
+				gap = &errs.GapError{From: h.LSN}
+			}
+			gap.To = h.End()
+			continue
+		}
+		if !visit(&h, payload, w.raw, nil) {
+			return errStop
+		}
+	}
+	return nil
+}
+
+// next is the walker's, and begins also at the very start of a segment.
+func (p *Log) next(w *Walker, to LSN) (segment.Header, []byte, error) {
+	number := p.Geometry.Number(w.At.LSN)
+	if w.Linked || p.Geometry.Offset(w.At.LSN) != 0 {
+		return w.Next(to)
+	}
+	_, h, err := w.Start(number)
+	if err != nil && IsNoFrame(err) {
+		err = &NoFrameError{At: w.At.LSN, Here: segment.ErrEnd, Next: err}
+	}
+	if err == nil {
+		w.At, w.Linked = Mark{h.End(), h.Sum}, true
+	}
+	return h, nil, err
+}
+
+// hole says what is at a place below to where no frame is, and where reading may go on behind it: a
+// segment that is nowhere any more, damage, or nothing that is lost.
+func (p *Log) hole(none *NoFrameError, to LSN) (lost error, next LSN, err error) {
+	geo := p.Geometry
+	number := geo.Number(none.At)
+	if geo.Offset(none.At) == 0 {
+		number-- // the frames of the segment before filled it
+	}
+	_, _, here := p.Start(number)
+	_, _, after := p.Start(number + 1)
+	for _, err := range []error{here, after} {
+		if err != nil && !IsNoFrame(err) {
+			return nil, 0, err // not read is neither damaged nor gone
+		}
+	}
+	ended := errors.Is(none.Here, segment.ErrEnd)
+	missing := gone(here) || ended && gone(after) && to > geo.Start(number+1)
+	behind, err := p.numbers()
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, n := range behind { // not by what to says, which may be a mark that was made up
+		if n <= number || n > geo.Number(to-1) {
+			continue
+		}
+		if s, h, err := p.Start(n); err == nil {
+			if next = h.End(); s.PrevEnd == 0 && ended && n <= number+2+Spares {
+				return nil, next, nil // a repair has begun the log again behind its end
+			}
+			break
+		} else if !IsNoFrame(err) {
+			return nil, 0, err
+		}
+	}
+	if next == 0 {
+		next = to
+	}
+	if missing {
+		lost, err = p.truncated(none.At, to)
+		return lost, next, err
+	}
+	return p.damage(none), next, nil
+}
+
+func (p *Log) damage(none *NoFrameError) *errs.CorruptionError {
+	number := p.Geometry.Number(none.At)
+	path := "wal/" + segment.Name(number)
+	if _, err := p.FS.Stat(filepath.Join(p.Dir, segment.Name(number))); errors.Is(err, fs.ErrNotExist) {
+		path = "wal/" + CopyName(number)
+	}
+	return &errs.CorruptionError{Path: path, Segment: number, Offset: p.Geometry.Offset(none.At), LSN: none.At, Err: none}
+}
+
+// gone says that a segment is neither there nor in the archive: not begun, or recycled.
+func gone(err error) bool {
+	return errors.Is(err, ErrNoSegment) || errors.Is(err, segment.ErrEnd)
+}
+
+// start reads the first frame of a segment, from its file or its copy. Damage in
+// the one is told only if the other has it not either.
+func (p *Log) Start(number uint64) (segment.Start, segment.Header, error) {
+	files := &Files{p: p}
+	defer files.Close()
+	w := NewWalker(p.Geometry, files.Open, Mark{})
+	s, h, err := w.Start(number)
+	if err != nil && IsNoFrame(err) && files.FallOver(p.Geometry.Start(number)) {
+		s, h, err = w.Start(number)
+	}
+	return s, h, err
+}
+
+// oldest is how far back the log below an LSN is kept without a hole: the first position behind a
+// segment's start. whole says that nothing was before it, began where that segment goes on from: a
+// reader that has seen everything before began has missed nothing.
+func (p *Log) Oldest(to LSN) (oldest, began LSN, whole bool, err error) {
+	oldest, began = to, to
+	if to == 0 {
+		return 0, 0, true, nil
+	}
+	for n := p.Geometry.Number(to - 1); n > 0; n-- {
+		s, h, err := p.Start(n)
+		if err != nil && !IsNoFrame(err) {
+			return 0, 0, false, err
+		}
+		if err != nil {
+			break
+		}
+		oldest, began = h.End(), s.PrevEnd
+		if s.PrevEnd == 0 {
+			return oldest, p.Geometry.Start(n), true, nil
+		}
+	}
+	return oldest, began, false, nil
+}
+
+// First is where the oldest segment begins that is kept in any state: reading from there reports
+// every hole and all damage.
+func (p *Log) First(to LSN) (LSN, error) {
+	numbers, err := p.numbers()
+	if err != nil {
+		return 0, err
+	}
+	for _, n := range numbers {
+		if p.Geometry.Start(n) >= to {
+			break
+		}
+		_, _, err := p.Start(n)
+		switch {
+		case gone(err) || errors.Is(err, errOtherLog):
+		case err == nil || IsNoFrame(err):
+			return p.Geometry.Start(n), nil
+		default:
+			return 0, err
+		}
+	}
+	return to, nil
+}
+
+// numbers are those of the segments that are kept, in files or in the archive, ascending.
+func (p *Log) numbers() (numbers []uint64, err error) {
+	for _, dir := range []string{p.Dir, filepath.Join(p.Dir, "archive")} {
+		names, err := p.FS.ReadDir(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", dir, err)
+		}
+		for _, name := range names {
+			if base, ok := strings.CutSuffix(name, ".zst"); ok {
+				name = base + ".wal"
+			}
+			if n, ok := segment.ParseName(name); ok {
+				numbers = append(numbers, n)
+			}
+		}
+	}
+	slices.Sort(numbers)
+	return slices.Compact(numbers), nil
+}
+
+// At reads the entry that begins at an LSN, found along the chain of its segment, so that only real
+// entries are found. errs.ErrNotFound when no entry begins there, errs.ErrTruncated when the log is
+// no longer kept there.
+func (p *Log) At(ctx context.Context, at, to LSN) (Entry, error) {
+	if at >= to || at < p.Geometry.Size {
+		return Entry{}, errs.ErrNotFound
+	}
+	var e Entry
+	found := false
+	err := p.within(ctx, at, to, func(h *segment.Header, payload []byte) bool {
+		if h.LSN == at && h.Kind >= KindUser {
+			e = EntryOf(h, payload)
+			found = true
+		}
+		return h.LSN < at
+	})
+	if err == nil && !found {
+		err = errs.ErrNotFound
+	}
+	return e, err
+}
+
+// Chain is the chain hash where a frame ends; errs.ErrNotFound where none does.
+func (p *Log) Chain(ctx context.Context, at LSN) (Mark, error) {
+	if at < p.Geometry.Size {
+		return Mark{}, errs.ErrNotFound
+	}
+	var m Mark
+	err := p.within(ctx, at-1, at, func(h *segment.Header, _ []byte) bool {
+		m = Mark{h.End(), h.Sum}
+		return h.End() < at
+	})
+	if err == nil && m.LSN != at {
+		err = errs.ErrNotFound
+	}
+	return m, err
+}
+
+// within visits the frames of the segment of a position from its start on.
+func (p *Log) within(ctx context.Context, at, to LSN, visit func(*segment.Header, []byte) bool) error {
+	number := p.Geometry.Number(at)
+	_, h, err := p.Start(number)
+	if gone(err) {
+		lost, err := p.truncated(at, to)
+		return errors.Join(lost, err)
+	}
+	if err != nil {
+		return err
+	}
+	if !visit(&h, nil) {
+		return nil
+	}
+	var lost error
+	err = p.walk(ctx, Mark{h.End(), h.Sum}, min(to, p.Geometry.End(number)), func(h *segment.Header, payload []byte, err error) bool {
+		if gap := (*errs.GapError)(nil); errors.As(err, &gap) && at >= gap.To {
+			return true
+		}
+		if err != nil {
+			lost = err
+			return false
+		}
+		return visit(h, payload)
+	})
+	if errors.Is(err, errStop) {
+		err = lost
+	}
+	return err
+}
+
+// CopySegment writes the bytes of a segment up to a position into a file, from the segment or from
+// its copy. They are not checked: read the written file to check them.
+func (p *Log) CopySegment(ctx context.Context, number uint64, to LSN, out vfs.File) error {
+	files := &Files{p: p}
+	defer files.Close()
+	f, err := files.Open(number)
+	if err != nil {
+		return err
+	}
+	geo := p.Geometry
+	b := make([]byte, Chunk)
+	for at := geo.Start(number); at < min(to, geo.End(number)); {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		n, err := ReadFull(f, b[:min(uint64(len(b)), to-at, geo.End(number)-at)], geo.Offset(at))
+		if err != nil || n == 0 {
+			return err
+		}
+		if _, err := out.WriteAt(b[:n], geo.Offset(at)); err != nil {
+			return err
+		}
+		at += uint64(n)
+	}
+	return nil
+}
+
+// Spares is how many segments are kept ready behind the tail's. The next is
+// prepared before one is released (see prepareNext), so one more makes sure that
+// a store which is written to goes round without new files.
+const Spares = 2

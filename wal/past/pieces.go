@@ -1,0 +1,157 @@
+package past
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/segment"
+)
+
+// Piece is a part of the log: whole batches of one segment.
+type Piece struct {
+	From  Mark   // where the log ends before it
+	At    LSN    // where Bytes begin: From.LSN, or the start of the next segment
+	To    Mark   // where the log ends with it
+	Bytes []byte // frames with their padding; valid until the next one is asked for
+}
+
+// GapError is a place of the log that cannot be read: it was pruned, it is damaged, or a repair has found
+// nothing there. It wraps the reason.
+type GapError struct {
+	From, To LSN // reading continues at To, which is the limit if nothing behind From can be read
+	Err      error
+}
+
+// Error is the message, in one line.
+func (e *GapError) Error() string {
+	return fmt.Sprintf("the log cannot be read from %d to %d, it continues at %d: %v", e.From, e.To, e.To, e.Err)
+}
+
+// Unwrap returns the reason: *errs.TruncatedError, *errs.HistoryGoneError, *errs.CorruptionError or
+// *errs.GapError.
+func (e *GapError) Unwrap() error { return e.Err }
+
+// pieceSize is from how many bytes on a piece ends at the next border of a batch.
+const pieceSize = 1 << 20
+
+// Pieces returns the log in [from, to) as raw bytes. from is where a batch ends: with its chain hash, the
+// first frame must follow it; without, the first frame is verified by its own checksum only. From 0 is as
+// far back as there is no hole. to is a position up to which the log is durable, FileLog.Durable or the
+// attested mark of a checkpoint, and where a frame ends; a batch that does not end at or below it is left out.
+//
+// A gap yields a *GapError; reading on yields what follows it, from the next border of a batch. Any other
+// error ends the reading.
+func (p *Log) Pieces(ctx context.Context, from Mark, to LSN) iter.Seq2[Piece, error] {
+	return func(yield func(Piece, error) bool) {
+		if from.LSN == 0 {
+			oldest, _, _, err := p.Oldest(to)
+			if err != nil {
+				yield(Piece{}, err)
+				return
+			}
+			from.LSN = oldest
+		}
+		g := gathering{yield: yield, geo: p.Geometry, border: from, at: from.LSN, to: to}
+		err := p.walkRaw(ctx, from, to, g.visit)
+		switch {
+		case errors.Is(err, errStop):
+		case err != nil && (!g.flush() || !yield(Piece{}, err)):
+		case err == nil:
+			g.end()
+		}
+	}
+}
+
+// ErrBegunAgain is the reason of a gap behind which another log begins: a repair has begun it.
+var ErrBegunAgain = errors.New("another log begins here, which a repair has begun")
+
+// gathering makes pieces of frames.
+type gathering struct {
+	yield func(Piece, error) bool
+	geo   segment.Geometry
+	to    LSN
+
+	border Mark      // where the last whole batch ends, or the reading began
+	at     LSN       // where the next frame is expected
+	piece  Piece     // begun when buf has bytes
+	buf    []byte    // whole batches, and the frames of a batch that has not ended
+	whole  int       // how much of buf is whole batches
+	gap    *GapError // not reported yet: To is not known
+	rest   bool      // frames up to the next border may belong to a batch that began in the gap
+}
+
+// visit takes a frame with its bytes, or what is in the place of frames.
+func (g *gathering) visit(h *segment.Header, payload, raw []byte, err error) bool {
+	if err != nil {
+		return g.broken(err)
+	}
+	start := h.Kind == segment.KindStart && g.geo.Offset(h.LSN) == 0
+	if !start && h.LSN != g.at && g.gap == nil && !g.broken(ErrBegunAgain) {
+		return false
+	}
+	end := Mark{h.End(), h.Follow(payload)}
+	if g.at = end.LSN; g.gap != nil {
+		if g.rest && !start {
+			g.rest = h.More()
+			g.gap.To, g.border = end.LSN, end
+			return true
+		}
+		g.border = Mark{h.LSN, h.Previous}
+		g.gap.To = h.LSN
+		if !g.tell() {
+			return false
+		}
+	}
+	if len(g.buf) > 0 && g.geo.Number(h.LSN) != g.geo.Number(g.piece.At) && !g.flush() {
+		return false
+	}
+	if len(g.buf) == 0 {
+		g.piece = Piece{From: g.border, At: h.LSN}
+	}
+	if g.buf = append(g.buf, raw...); h.More() {
+		return true
+	}
+	g.whole, g.border = len(g.buf), end
+	return start || len(g.buf) < pieceSize || g.flush()
+}
+
+// flush yields the piece. What is behind its last whole batch is dropped: a gap or the limit follows it.
+func (g *gathering) flush() bool {
+	p := g.piece
+	p.To, p.Bytes = g.border, g.buf[:g.whole]
+	ok := g.whole == 0 || g.yield(p, nil)
+	g.buf, g.whole = g.buf[:0], 0
+	return ok
+}
+
+// broken begins a gap.
+func (g *gathering) broken(err error) bool {
+	if !g.flush() {
+		return false
+	}
+	if g.gap == nil {
+		g.gap = &GapError{From: g.border.LSN, Err: err}
+	}
+	var hole *errs.GapError
+	g.rest = errors.As(err, &hole)
+	return true
+}
+
+// tell yields the gap.
+func (g *gathering) tell() bool {
+	gap := g.gap
+	g.gap, g.rest = nil, false
+	return g.yield(Piece{}, gap)
+}
+
+// end yields what is left at the limit.
+func (g *gathering) end() bool {
+	if g.gap != nil {
+		g.gap.To = g.to
+		return g.tell()
+	}
+	return g.flush()
+}

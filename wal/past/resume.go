@@ -1,0 +1,124 @@
+package past
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/segment"
+)
+
+// From is where Entries begins to read, for a caller that has seen everything before a position and
+// no later entry: 0 is as far back as there is no hole. The position need not be where a frame
+// begins. *errs.TruncatedError when something between it and the oldest entry that is kept is gone.
+func (p *Log) From(ctx context.Context, from, to LSN) (LSN, error) {
+	if from >= to {
+		return to, nil
+	}
+	oldest, began, _, err := p.Oldest(to)
+	switch {
+	case err != nil:
+		return 0, err
+	case from == 0 || from >= began && from <= oldest:
+		return oldest, nil
+	case from < oldest:
+		return 0, &errs.TruncatedError{Oldest: oldest}
+	}
+	number := p.Geometry.Number(from)
+	_, h, err := p.Start(number)
+	if err != nil {
+		return 0, err
+	}
+	at := h.End()
+	if from <= at {
+		return at, nil
+	}
+	var lost error
+	err = p.walk(ctx, Mark{h.End(), h.Sum}, min(to, p.Geometry.End(number)), func(h *segment.Header, _ []byte, err error) bool {
+		if err != nil {
+			lost = err
+			return false
+		}
+		if h.LSN < from {
+			at = h.End()
+		}
+		return h.LSN < from
+	})
+	if errors.Is(err, errStop) {
+		err = lost
+	}
+	return at, err
+}
+
+// Since returns where the first entry begins whose reading (Entry.Reading) is a time or later, or the
+// end. Readings are not sorted: an entry behind it may have an earlier one. *errs.TruncatedError when
+// the log is not kept back to then: entries before the oldest one are gone, and that has a reading at
+// or after the time.
+//
+// The times of frames are sorted, and no reading is later than the time of its frame, so the search
+// for the segment goes by these: no entry before it has such a reading.
+func (p *Log) Since(ctx context.Context, t time.Time, to LSN) (LSN, error) {
+	oldest, _, whole, err := p.Oldest(to)
+	if err != nil || oldest >= to {
+		return to, err
+	}
+	since := t.UnixMicro()
+	from := oldest
+	for n := p.Geometry.Number(to - 1); p.Geometry.Start(n) >= p.Geometry.Size; n-- {
+		_, h, err := p.Start(n)
+		if err != nil {
+			return 0, err
+		}
+		from = h.End()
+		if h.Time < since {
+			whole = true
+			break
+		}
+		if from <= oldest {
+			break
+		}
+	}
+	at := to
+	var lost error
+	err = p.walk(ctx, Mark{LSN: from}, to, func(h *segment.Header, payload []byte, err error) bool {
+		if err != nil {
+			lost = err
+			return false
+		}
+		if h.Kind < KindUser {
+			return true
+		}
+		if _, _, f := h.Split(payload); f.Reading < since {
+			whole = true
+			return true
+		}
+		at = h.LSN
+		return false
+	})
+	if errors.Is(err, errStop) {
+		err = lost
+	}
+	if err == nil && !whole {
+		return 0, &errs.TruncatedError{Oldest: oldest}
+	}
+	return at, err
+}
+
+// Until returns the LSN of the last entry of the last batch, in [from, to), whose reading is a time or
+// earlier; 0 when there is none. Readings are not sorted, so all of the log is read: batches before
+// that one may have later readings, as one has that was committed while the clock was ahead. What
+// cannot be read, which reading from there on reports, has none.
+func (p *Log) Until(ctx context.Context, from Mark, t time.Time, to LSN) (last LSN, err error) {
+	until := t.UnixMicro()
+	err = p.walk(ctx, from, to, func(h *segment.Header, payload []byte, err error) bool {
+		if err != nil || h.Kind < KindUser || h.More() {
+			return true
+		}
+		if _, _, f := h.Split(payload); f.Reading <= until {
+			last = h.LSN
+		}
+		return true
+	})
+	return last, err
+}

@@ -1,0 +1,237 @@
+package past
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/segment"
+)
+
+// NewSalvaged returns a segment whose holes Patch fills.
+func NewSalvaged(src Source, geo segment.Geometry) *Salvaged { return &Salvaged{Source: src, geo: geo} }
+
+// Frames returns how many sound entries Patch has found.
+func (s *Salvaged) Frames() int { return s.frames }
+
+// Size returns up to where the patched segment has bytes.
+func (s *Salvaged) Size() int64 { return s.size }
+
+// Salvaged reads a segment with its holes filled.
+type Salvaged struct {
+	Source
+	geo     segment.Geometry
+	patches []segment.Gap
+	size    int64 // behind it nothing is read
+	frames  int   // sound entries
+}
+
+// ReadAt implements io.ReaderAt.
+func (s *Salvaged) ReadAt(b []byte, off int64) (int, error) {
+	if off >= s.size {
+		return 0, nil
+	}
+	b = b[:min(int64(len(b)), s.size-off)]
+	n, err := s.Source.ReadAt(b, off)
+	for i := range s.patches {
+		p := &s.patches[i]
+		at := s.geo.Offset(p.At)
+		from, to := max(at, off), min(at+int64(p.Len), off+int64(len(b)))
+		if from >= to {
+			continue
+		}
+		piece := b[from-off : to-off]
+		clear(piece)
+		if head := from - at; head < int64(len(p.Bytes)) {
+			copy(piece, p.Bytes[head:])
+		}
+		if n = max(n, int(to-off)); n == len(b) {
+			err = nil // what the file lacks at its end is patched
+		}
+	}
+	return n, err
+}
+
+// Patch finds the holes of a segment and what stands in their place.
+func (s *Salvaged) Patch(ctx context.Context, number uint64, prev, end Mark) (gaps []Gap, err error) {
+	var before []Mark // of the gaps: the frame in front of each
+	last := Mark{}
+	reached, frames := s.geo.Start(number), end.LSN
+	_, err = WalkFrames(ctx, s.geo, s.Source, number, Mark{}, end.LSN, func(m Mark, h *segment.Header, _ []byte) error {
+		if last, reached = m, m.LSN; h.Kind >= KindUser {
+			s.frames++
+		}
+		return nil
+	}, func(g Gap) {
+		if errors.Is(g.Err, segment.ErrEnd) && g.To == end.LSN && end.Sum == 0 {
+			frames = g.At // they end here
+			return
+		}
+		if n := len(gaps); n > 0 && gaps[n-1].To == g.At {
+			gaps[n-1].To = g.To
+		} else {
+			gaps, before = append(gaps, g), append(before, last)
+		}
+		reached = g.To
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.size, end.LSN = s.geo.Offset(reached-1)+1, frames
+	for i := range gaps {
+		if err := s.fill(&gaps[i], before[i], prev, end, number); err != nil {
+			return nil, err
+		}
+	}
+	return gaps, nil
+}
+
+// fill puts frames into a hole.
+func (s *Salvaged) fill(g *Gap, before, prev, end Mark, number uint64) error {
+	at, previous := g.At, before.Sum
+	if at == s.geo.Start(number) { // the segment's own start is gone
+		h := segment.Header{}
+		b := segment.AppendStart(nil, segment.Start{Geometry: s.geo, Number: number, PrevEnd: prev.LSN, PrevSum: prev.Sum}, &h)
+		s.patches = append(s.patches, segment.Gap{At: at, Len: uint64(len(b)), Bytes: b})
+		at, previous = h.End(), h.Sum
+	}
+	for g.To < end.LSN && g.To < at+segment.MinGap { // there is no room to say so: the frame behind goes too
+		h, err := s.header(g.To)
+		if err != nil {
+			return err
+		}
+		g.To = h.End()
+	}
+	sum := end.Sum
+	if g.To < end.LSN {
+		h, err := s.header(g.To)
+		if err != nil {
+			return err
+		}
+		sum = h.Previous
+	}
+	if g.To < at+segment.MinGap {
+		return nil
+	}
+	s.patches = append(s.patches, s.geo.Gaps(at, g.To, previous, sum, 0)...)
+	return nil
+}
+
+// header reads the sound header of a frame.
+func (s *Salvaged) header(at LSN) (segment.Header, error) {
+	var b [segment.HeaderSize]byte
+	n, err := ReadFull(s.Source, b[:], s.geo.Offset(at))
+	if err != nil {
+		return segment.Header{}, err
+	}
+	h, err := s.geo.ParseHeader(b[:n], at)
+	if err != nil {
+		return h, fmt.Errorf("the frame behind a hole: %w", err)
+	}
+	return h, nil
+}
+
+// zstdMagic begins the compressed bytes of a block.
+var zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
+
+// SalvageCopy inflates the blocks of an archived segment that verify, whatever the head of the file
+// says. Zeros take the place of a block that does not verify; bad has an error for each. Where the head of a block is
+// damaged, the next block is found by its own head and checksum.
+func SalvageCopy(fsys vfs.FS, name string, number uint64) (plain []byte, bad []error, err error) {
+	f, err := fsys.OpenFile(name, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	c := &Copy{f: f, size: info.Size, version: ArchiveFormat}
+	var head [archiveHead]byte
+	n, err := ReadFull(f, head[:], 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	if version, _ := archiveStart(head[:n], number); version == 1 {
+		c.version = 1
+	}
+	c.dec, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.IgnoreChecksum(true), zstd.WithDecoderMaxMemory(2*BlockSize))
+	if err != nil {
+		return nil, nil, err
+	}
+	defer c.dec.Close()
+	for at := int64(archiveHead); at < info.Size && len(plain) < segment.MaxSize; {
+		block, end, err := c.blockAt(at)
+		if err == nil {
+			plain, at = append(plain, block...), end
+			continue
+		}
+		if !IsNoFrame(err) {
+			return nil, nil, err
+		}
+		bad = append(bad, err)
+		plain = append(plain, make([]byte, BlockSize)...) // of the last one perhaps more than it had: nothing is a frame there
+		if end == 0 {
+			if end, err = c.nextBlock(at + 1); err != nil {
+				return nil, nil, err
+			}
+		}
+		at = end
+	}
+	return plain, bad, nil
+}
+
+// blockAt inflates the block that begins at a byte of the file. end is the byte behind it, 0 if its
+// head does not say.
+func (c *Copy) blockAt(at int64) (plain []byte, end int64, err error) {
+	c.starts, c.last = []int64{at}, false
+	head, err := c.seek(0)
+	if err != nil || head == nil {
+		return nil, 0, err
+	}
+	packed := make([]byte, binary.LittleEndian.Uint32(head[:]))
+	n, err := ReadFull(c.f, packed, at+blockHead)
+	if err != nil {
+		return nil, 0, err
+	}
+	plain, err = c.unpack(c.dec, at, head, packed[:n], nil)
+	if end = c.starts[1]; err != nil && end < c.size {
+		c.starts, c.last = []int64{end}, false
+		if _, after := c.seek(0); after != nil {
+			end = 0 // the length may be damaged
+		}
+	}
+	return plain, end, err
+}
+
+// nextBlock searches for a sound block from a byte of the file on, as far as two damaged blocks reach,
+// and returns where it begins, or the size of the file.
+func (c *Copy) nextBlock(from int64) (int64, error) {
+	rest := make([]byte, min(c.size-from, 4*BlockSize))
+	n, err := ReadFull(c.f, rest, from)
+	if err != nil {
+		return 0, err
+	}
+	for off := blockHead; ; off++ {
+		i := bytes.Index(rest[min(off, n):n], zstdMagic)
+		if i < 0 {
+			return c.size, nil
+		}
+		off += i
+		at := from + int64(off) - blockHead
+		_, _, err := c.blockAt(at)
+		if err == nil {
+			return at, nil
+		}
+		if !IsNoFrame(err) {
+			return 0, err
+		}
+	}
+}

@@ -1,0 +1,246 @@
+package past
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"github.com/varve-db/varve/segment"
+)
+
+// Walker follows the chain of frames. It is the only reader of sequences of
+// frames: catching up, scanning and recovery differ in where they stop and in
+// what an end means to them.
+//
+// Its owner may set the exported fields between two calls.
+type Walker struct {
+	At     Mark // the next frame begins here and links to this sum
+	Linked bool // At.Sum is known; without it the first frame is verified by its own checksum only
+	Ahead  LSN  // up to where bytes may be read before they are asked for, if that is beyond the limit
+
+	geo  segment.Geometry
+	open func(number uint64) (Source, error)
+
+	buf  []byte
+	base LSN    // position of buf[0]
+	have int    // valid bytes in buf
+	raw  []byte // of the frame that was returned last
+}
+
+// NewWalker returns a walker at a mark, without a chain hash if that is 0. open returns the bytes of a segment,
+// which stay the caller's to close.
+func NewWalker(geo segment.Geometry, open func(number uint64) (Source, error), at Mark) Walker {
+	return Walker{geo: geo, open: open, At: at, Linked: at.Sum != 0}
+}
+
+// OneSegment is open of a walker that reads one segment.
+func OneSegment(number uint64, src Source) func(uint64) (Source, error) {
+	return func(n uint64) (Source, error) {
+		if n != number {
+			return nil, fmt.Errorf("segment %d: %w", n, ErrNoSegment)
+		}
+		return src, nil
+	}
+}
+
+// Reuse takes over the memory of a walker that is not used any more.
+func (w *Walker) Reuse(old *Walker) { w.buf = old.buf[:0] }
+
+// Forget drops the bytes that were read ahead.
+func (w *Walker) Forget() { w.have = 0 }
+
+// ReadTo returns up to where bytes were read.
+func (w *Walker) ReadTo() LSN { return w.base + uint64(w.have) }
+
+// Source is what a segment's bytes are read from: its file, or its copy in the archive.
+type Source interface {
+	io.ReaderAt
+	Name() string
+}
+
+// NoFrameError says that no frame of the log stands at a position: the end of the
+// log, or damage; the caller knows which.
+type NoFrameError struct {
+	At   LSN
+	Here error // what was found at the position
+	Next error // and at the start of the next segment
+}
+
+func (e *NoFrameError) Error() string {
+	return fmt.Sprintf("no frame at %d: %v; next segment: %v", e.At, e.Here, e.Next)
+}
+
+func (e *NoFrameError) Unwrap() []error { return []error{e.Here, e.Next} }
+
+// ErrNoSegment says that a segment is missing.
+var ErrNoSegment = errors.New("no such segment")
+
+var errOtherLog = errors.New("the segment belongs to another log")
+
+// ErrUnlinked says that a frame is not the successor of the one before it.
+var ErrUnlinked = errors.New("the frame does not follow the one before it")
+
+// Chunk is how much is read at once.
+const Chunk = 1 << 20
+
+// Next returns the next frame, if it begins before limit. Nothing at or behind limit is
+// read, unless ahead allows it. The payload is valid until the following call.
+func (w *Walker) Next(limit LSN) (segment.Header, []byte, error) {
+	here := error(segment.ErrEnd)
+	if w.geo.Offset(w.At.LSN) != 0 {
+		h, payload, err := w.Frame(limit)
+		if err == nil {
+			w.At, w.Linked = Mark{h.End(), h.Follow(payload)}, true
+			return h, payload, nil
+		}
+		if !IsNoFrame(err) {
+			return h, nil, err
+		}
+		here = err
+	}
+	h, err := w.roll()
+	if err == nil {
+		return h, nil, nil
+	}
+	if !IsNoFrame(err) {
+		return h, nil, err
+	}
+	return h, nil, &NoFrameError{At: w.At.LSN, Here: here, Next: err}
+}
+
+// IsNoFrame reports whether an error says that no frame of the log stands at a position.
+func IsNoFrame(err error) bool {
+	return errors.Is(err, segment.ErrEnd) || errors.Is(err, segment.ErrHeader) ||
+		errors.Is(err, segment.ErrPayload) || errors.Is(err, ErrUnlinked) || errors.Is(err, ErrNoSegment)
+}
+
+// Frame returns the frame at the position of the walker without moving it.
+func (w *Walker) Frame(limit LSN) (segment.Header, []byte, error) {
+	b, err := w.peek(segment.HeaderSize, limit)
+	if err != nil {
+		return segment.Header{}, nil, err
+	}
+	h, err := w.geo.ParseHeader(b, w.At.LSN)
+	if err != nil {
+		return h, nil, err
+	}
+	if w.Linked && h.Previous != w.At.Sum {
+		return h, nil, ErrUnlinked
+	}
+	b, err = w.peek(segment.HeaderSize+int(h.Length), limit)
+	if err != nil {
+		return h, nil, err
+	}
+	if len(b) < segment.HeaderSize+int(h.Length) {
+		return h, nil, segment.ErrPayload
+	}
+	payload := b[segment.HeaderSize : segment.HeaderSize+int(h.Length)]
+	w.raw = b[:min(h.Size(), uint64(len(b)))]
+	_, _, err = h.Check(payload)
+	return h, payload, err
+}
+
+// Buffered reports whether the next frame lies whole in the buffer, so that next will
+// not use it again.
+func (w *Walker) Buffered() bool {
+	at, end := w.At.LSN, w.base+uint64(w.have)
+	if at < w.base || at+segment.HeaderSize > end {
+		return false
+	}
+	h, err := w.geo.ParseHeader(w.buf[at-w.base:w.have], at)
+	return err == nil && h.End() <= end
+}
+
+// peek returns at least n bytes at the current position, fewer only where the
+// file, the segment or the limit ends.
+func (w *Walker) peek(n int, limit LSN) ([]byte, error) {
+	if at := w.At.LSN; at >= w.base && at+uint64(n) <= w.base+uint64(w.have) {
+		return w.buf[at-w.base : w.have], nil
+	}
+	f, err := w.open(w.geo.Number(w.At.LSN))
+	if err != nil {
+		return nil, err
+	}
+	room := min(max(limit, w.Ahead), w.geo.End(w.geo.Number(w.At.LSN))) - w.At.LSN
+	want := min(max(uint64(n), Chunk), room)
+	if uint64(cap(w.buf)) < want {
+		w.buf = make([]byte, want)
+	}
+	w.buf = w.buf[:want]
+	got, err := ReadFull(f, w.buf, w.geo.Offset(w.At.LSN))
+	if err != nil {
+		w.have = 0
+		return nil, err
+	}
+	w.base, w.have = w.At.LSN, got
+	return w.buf[:got], nil
+}
+
+// roll moves to the next segment if its first frame names exactly this end.
+func (w *Walker) roll() (segment.Header, error) {
+	number := w.geo.Number(w.At.LSN)
+	if w.geo.Offset(w.At.LSN) != 0 {
+		number++
+	}
+	s, h, err := w.Start(number)
+	if err != nil {
+		return h, err
+	}
+	if s.PrevEnd != w.At.LSN || w.Linked && s.PrevSum != w.At.Sum {
+		return h, fmt.Errorf("segment %d: %w", number, ErrUnlinked)
+	}
+	w.At, w.Linked = Mark{h.End(), h.Sum}, true
+	return h, nil
+}
+
+// Start returns the first frame of a segment without moving the walker.
+func (w *Walker) Start(number uint64) (segment.Start, segment.Header, error) {
+	f, err := w.open(number)
+	if err != nil {
+		return segment.Start{}, segment.Header{}, err
+	}
+	w.raw = nil
+	var b [segment.StartSize]byte
+	n, err := ReadFull(f, b[:], 0)
+	if err != nil {
+		return segment.Start{}, segment.Header{}, err
+	}
+	s, h, err := segment.ParseStart(b[:n])
+	if err == nil && (s.Geometry != w.geo || s.Number != number) {
+		err = fmt.Errorf("%w: %w: segment %d", segment.ErrHeader, errOtherLog, number)
+	}
+	if err == nil {
+		w.raw = append([]byte(nil), b[:h.End()-h.LSN]...)
+	}
+	return s, h, err
+}
+
+// ReadStart reads the first frame of a segment.
+func ReadStart(f Source) (segment.Start, segment.Header, error) {
+	var b [segment.StartSize]byte
+	n, err := ReadFull(f, b[:], 0)
+	if err != nil {
+		return segment.Start{}, segment.Header{}, err
+	}
+	return segment.ParseStart(b[:n])
+}
+
+// ReadFull reads until b is full or the file ends; the end is not an error.
+func ReadFull(f Source, b []byte, off int64) (int, error) {
+	n := 0
+	for n < len(b) {
+		m, err := f.ReadAt(b[n:], off+int64(n))
+		n += m
+		if errors.Is(err, io.EOF) || m == 0 && err == nil {
+			return n, nil
+		}
+		if errors.Is(err, fs.ErrClosed) {
+			return n, fmt.Errorf("%s: %w", f.Name(), ErrNoSegment) // released meanwhile
+		}
+		if err != nil {
+			return n, fmt.Errorf("reading %s at byte %d: %w", f.Name(), off+int64(n), err)
+		}
+	}
+	return n, nil
+}
