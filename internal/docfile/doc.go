@@ -24,7 +24,8 @@
 //
 // <hash> is the first 16 hex digits of the sha256 of the bytes: the same file is set aside once,
 // not at each start. A name in quarantine/ that ends in ".part" is an interrupted write of our own;
-// the next attempt overwrites it. ".2", ".3" … behind <name> are files with equal bytes that
+// the next attempt overwrites it; one that ends in ".purged" is removed by the next purge. A <name>
+// with such an ending gets "_" behind it. ".2", ".3" … behind <name> are files with equal bytes that
 // another process had open. Everything that is set aside has such a name; older versions also used
 // aside-<time>.<n>-<name>, <version>.<n>-<name>, repair-<id>.<n>-<name>, torn-tail-<lsn>.bin without a note, and
 // repair-<id>.undo.jsonl, the record of a repair, which nothing reads (IsUndo).

@@ -104,7 +104,7 @@ func (q *Quarantine) names() ([]string, error) {
 		return nil, failure("list", quarantineFolder, err)
 	}
 	names = slices.DeleteFunc(vfs.WithoutLost(q.l.FS, dir, names), func(name string) bool {
-		return strings.HasSuffix(name, partSuffix) || strings.HasSuffix(name, ".purged")
+		return isUnfinished(name)
 	})
 	slices.Sort(names)
 	return names, nil

@@ -159,3 +159,42 @@ func TestDropLeavesWhatIsNoNote(t *testing.T) {
 		}
 	}
 }
+
+// What is set aside is listed whatever its name was, and has no name of an unfinished write or purge.
+func TestSetAsideUnderAReservedName(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, nil)
+	q := b.fl.quarantine
+	var want []string
+	for _, name := range []string{"a.part", "a.purged", "a.note.json"} {
+		if err := b.fs.Mkdir(b.folder.Path(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		where, err := b.fl.Aside(b.folder.Path(name), Note{Why: "a folder"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, filepath.Base(where))
+		where, err = q.Bytes(name, []byte(name), Note{Why: "a test"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, filepath.Base(where))
+	}
+	list, err := q.Pieces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, p := range list {
+		names = append(names, p.Name)
+		if p.Note == nil || p.Lone || isUnfinished(p.Name) {
+			t.Errorf("%+v", p)
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(names)
+	if !slices.Equal(names, want) {
+		t.Errorf("%q, want %q", names, want)
+	}
+}

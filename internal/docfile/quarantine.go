@@ -341,6 +341,15 @@ func (q *Quarantine) sameBytes(name string, size int64, sum []byte) bool {
 	return err == nil && string(h.Sum(nil)) == string(sum)
 }
 
+// doomedSuffix is the ending of what a purge is going to overwrite; see package trace.
+const doomedSuffix = ".purged"
+
+// isUnfinished reports whether a name in quarantine/ is that of an interrupted write or of a file that a purge is going
+// to overwrite. Nothing that is set aside gets such a name: it would not be listed, and a purge would remove it.
+func isUnfinished(name string) bool {
+	return strings.HasSuffix(name, partSuffix) || strings.HasSuffix(name, doomedSuffix)
+}
+
 // target is the i-th path for bytes with this hash.
 func (q *Quarantine) target(sum []byte, from string, i int) string {
 	prefix := unreadable
@@ -352,6 +361,9 @@ func (q *Quarantine) target(sum []byte, from string, i int) string {
 		name = "unnamed"
 	}
 	name = human.Tail(name, 150) // some file systems refuse a name that is not UTF-8
+	if isUnfinished(name) {
+		name += "_"
+	}
 	if i > 1 {
 		name += "." + strconv.Itoa(i)
 	}
