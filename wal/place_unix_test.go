@@ -492,6 +492,25 @@ func TestReplacedTouchesNothing(t *testing.T) {
 	}
 }
 
+// TestReplacedKeepsNewSegment: a process that makes a segment while its log is replaced leaves the unnamed file to the
+// recovery of the other log.
+func TestReplacedKeepsNewSegment(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	l, _ := open(t, dir)
+	defer l.Close()
+	mustAppend(t, l, put("ma", "1"))
+	stopped := errors.New("stopped")
+	_, err := l.makeSegment(l.geo.Size, nil, func(vfs.File, uint64, time.Duration) error {
+		l.lose("for the test")
+		return stopped
+	})
+	left, gerr := filepath.Glob(filepath.Join(dir, "wal", "*.new"))
+	if !errors.Is(err, stopped) || gerr != nil || len(left) != 1 {
+		t.Errorf("%v; in wal/ is %q, %v", err, left, gerr)
+	}
+}
+
 // A page whose inode is another one, and that cannot be opened just now, is not taken for another page.
 func TestInPlaceWithoutFiles(t *testing.T) { // not parallel: it leaves the process no file to open
 	l, _ := open(t, t.TempDir())

@@ -191,17 +191,26 @@ func (l *FileLog) makeSegment(size uint64, start []byte,
 		err = err2
 	}
 	if err != nil {
-		_ = l.o.FS.Remove(tmp)
+		_ = l.dropNew(tmp)
 		return "", err
 	}
 	return tmp, nil
+}
+
+// dropNew removes a file that this process made in wal/ and that has not got its name, unless the log was
+// replaced meanwhile: then the folder is that of another log, whose recovery removes such files.
+func (l *FileLog) dropNew(tmp string) error {
+	if err := l.InPlace(); err != nil {
+		return err
+	}
+	return l.o.FS.Remove(tmp)
 }
 
 // rename gives a file of zeros the number of a segment, unless another writer was faster.
 func (l *FileLog) rename(tmp string, number uint64) error {
 	err := l.o.FS.RenameNew(tmp, l.o.wal(segment.Name(number)))
 	if err != nil {
-		_ = l.o.FS.Remove(tmp)
+		_ = l.dropNew(tmp)
 		if errors.Is(err, fs.ErrExist) {
 			return nil
 		}
@@ -364,13 +373,15 @@ func (l *FileLog) prepareNext(ctx context.Context, number uint64) error {
 // that does so itself (enter).
 func (l *FileLog) nameNext(ctx context.Context, tmp string, number uint64) error {
 	if err := l.lock(ctx, roleAppend, vfs.ModeExclusive); err != nil {
-		_ = l.o.FS.Remove(tmp)
+		_ = l.dropNew(tmp)
 		return err
 	}
 	err := l.stillOurs()
 	passed := err != nil || l.geo.Number(l.shared.Tail()-1) >= number
 	if passed {
-		err = errors.Join(err, l.o.FS.Remove(tmp))
+		if l.Replaced() == nil { // stillOurs has just looked
+			err = errors.Join(err, l.o.FS.Remove(tmp))
+		}
 	} else {
 		err = l.rename(tmp, number)
 	}
