@@ -549,7 +549,7 @@ func TestAdoptCut(t *testing.T) {
 	}
 }
 
-// inQuarantine says whether a text was set aside.
+// inQuarantine reports whether a text was set aside.
 func inQuarantine(t *testing.T, r *rig, text []byte) bool {
 	t.Helper()
 	fsys := open.Of(r.options(8)).System.FS

@@ -131,7 +131,7 @@ func TestUpdateFollows(t *testing.T) {
 	}
 }
 
-// waitsIn says that a goroutine is in a function.
+// waitsIn reports whether a goroutine is in a function.
 func waitsIn(name string) bool {
 	buf := make([]byte, 4<<20)
 	return strings.Contains(string(buf[:runtime.Stack(buf, true)]), name)

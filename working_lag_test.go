@@ -251,7 +251,7 @@ func lagAfterFailedRebuild(t *testing.T, why error) {
 	}
 }
 
-// has says whether the one file of a scope has a text.
+// has reports whether the one file of a scope has a text.
 func has(t *testing.T, dir, text string) bool {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dir, "working", "*.json"))

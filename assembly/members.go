@@ -9,7 +9,7 @@ func CheckMembers(ids []string, limits Limits) error {
 	return limits.Resolved().checkIDs(memberMemoryIDs, ids)
 }
 
-// Has says whether a memory is a member.
+// Has reports whether a memory is a member.
 func (a *Assembly) Has(id string) bool { return slices.Contains(a.MemoryIDs, id) }
 
 // Add appends memories to the members; memories that are members already keep their place. It

@@ -32,7 +32,7 @@ type PrepareOptions struct {
 	// VectorID is the number that a new composite brings along, from an import;
 	// 0: it gets that of its frame.
 	VectorID int64
-	// Misfit says that the composite gets no vector: it has another dimension than the
+	// Misfit reports whether the composite gets no vector: it has another dimension than the
 	// store's. Then VectorIndexUpdatedAt is none.
 	Misfit bool
 	// Buffer is memory that the document may be put into, if it is large enough;

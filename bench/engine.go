@@ -25,7 +25,7 @@ type Engine interface {
 	PutBatch([]Doc) error
 	Get(id string) ([]byte, error)
 	Close() error
-	// MultiProcess says whether several processes may have it open.
+	// MultiProcess reports whether several processes may have it open.
 	MultiProcess() bool
 }
 

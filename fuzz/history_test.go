@@ -337,7 +337,7 @@ func (j *judge) look(id string, o observation, writes []*write, events []event) 
 	j.bad("%s [%d,%d]: %.20q holds %s: %s", o.what, o.start, o.end, id, held, why)
 }
 
-// since says whether a value was written after a hand had deleted the file, and before it was looked
+// since reports whether a value was written after a hand had deleted the file, and before it was looked
 // for: the deletion is of what the file held.
 func (j *judge) since(removal *write, o observation, writes []*write) bool {
 	return slices.ContainsFunc(writes, func(w *write) bool {

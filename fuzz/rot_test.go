@@ -857,7 +857,7 @@ func rotPoints(size, few int64) func(yield func(int64) bool) {
 	}
 }
 
-// judge says whether the damage was named. In a store that was closed all that
+// judge reports whether the damage was named. In a store that was closed all that
 // holds data must be: elsewhere the next flush writes again what was not attested.
 func (c *rotCase) judge(name string, at int64, cut bool) {
 	offsets := []int64{}

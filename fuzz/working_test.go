@@ -155,7 +155,7 @@ func lag(o *varve.Options) {
 
 func noLag(*varve.Options) {}
 
-// lags says that a round in the background has left something to lag.
+// lags reports whether a round in the background has left something to lag.
 func lags(o *varve.Options, st *varve.Store) bool {
 	s := st.Admin().Stats()
 	return open.Of(o).System.Rounds == 1 && s.Flushed < s.Durable

@@ -13,7 +13,7 @@ import (
 
 const groupFolder = "assemblies"
 
-// isGroup says that a file holds an assembly: by its members, by the index, or
+// isGroup reports whether a file holds an assembly: by its members, by the index, or
 // by where it lies.
 func (f *folder) isGroup(name string, doc *object) bool {
 	if doc.isAssembly() || f.ix.groupAt[name] != "" || path.Dir(name) == groupFolder {

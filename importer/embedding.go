@@ -92,7 +92,7 @@ func embeddingOf(it *Item) (v []float32, name string, err error) {
 // systems made lengths 1 in float32.
 const nearEnough = 1e-4
 
-// alike says that a row is the embedding as it is, or of length 1.
+// alike reports whether a row is the embedding as it is, or of length 1.
 func alike(row, embedding []float32) bool {
 	norm := vector.Norm(embedding)
 	var plain, unit float64

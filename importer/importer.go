@@ -55,7 +55,7 @@ type Item struct {
 	Note     string // what a reader would not expect, "" mostly
 	VectorID int64  // the number of its vector in the source, 0: none that could be kept
 
-	// Vector says that the document had no embedding, and has that of the vector
+	// Vector reports whether the document had no embedding, and has that of the vector
 	// file now; see KindVector.
 	Vector bool
 

@@ -104,7 +104,7 @@ func (f *folder) readMerges(name string) error {
 	return f.ctx.Err()
 }
 
-// event says whether the line is one.
+// event reports whether the line is one.
 func (l *lineage) event(line []byte) bool {
 	var kind, event, of, target, status string
 	var sources []string

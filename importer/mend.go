@@ -66,7 +66,7 @@ func mend(text []byte) (out []byte, mends []string) {
 	return out, mends
 }
 
-// withoutNumber says that the member is to be left out: it was a number that
+// withoutNumber reports whether the member is to be left out: it was a number that
 // is none. A vector with such a number is as a whole no vector.
 func withoutNumber(name string, val *jsontext.Value) bool {
 	switch name {

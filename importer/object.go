@@ -26,7 +26,7 @@ type object struct {
 	names     []string // of all members
 }
 
-// isAssembly says that it is no memory. A memory may well name the assembly that
+// isAssembly reports whether it is no memory. A memory may well name the assembly that
 // it belongs to.
 func (o *object) isAssembly() bool { return o.grouping && !o.content }
 

@@ -95,7 +95,7 @@ func (r *run) synthians() error {
 	return r.unclaimed()
 }
 
-// derived says that a file can be made again from the memories.
+// derived reports whether a file can be made again from the memories.
 func derived(name string) bool {
 	base := path.Base(name)
 	return base == indexName || slices.Contains(mappingNames, base) ||
@@ -333,7 +333,7 @@ func (f *folder) missing() error {
 	return nil
 }
 
-// known says that a file or an entry has the id, readable or not.
+// known reports whether a file or an entry has the id, readable or not.
 func (f *folder) known(id string) bool {
 	if _, ok := f.seen[id]; ok {
 		return true

@@ -38,7 +38,7 @@ type place struct {
 
 func (v *vectors) any() bool { return len(v.files) > 0 }
 
-// looked says that something is or will be said of a file.
+// looked reports whether something is or will be said of a file.
 func (v *vectors) looked(name string) bool { return v.tried[name] }
 
 // isVectors knows a vector file by its name.

@@ -117,7 +117,7 @@ func (r *PurgedBackups) unusable(dir string, fsys vfs.FS, b Backup, section int,
 	return nil
 }
 
-// whole says whether a table, be it another store's, is what it was written as.
+// whole reports whether a table, be it another store's, is what it was written as.
 func whole(fsys vfs.FS, dir string, b Backup) bool {
 	t, err := table.Open(fsys, dir, filepath.FromSlash(b.Name), Schema())
 	if err != nil {
@@ -206,7 +206,7 @@ func purging(set *Set, section int, version uint64, ids []string) (ch Changes, e
 	return ch, err
 }
 
-// passing says that a file could not be read now, which is no damage.
+// passing reports whether a file could not be read now, which is no damage.
 func passing(err error) bool {
 	var pe *fs.PathError
 	return !errors.Is(err, errs.ErrCorrupt) && errors.As(err, &pe)

@@ -178,7 +178,7 @@ const (
 	deltaShare = 8         // a delta larger than this part of the base is merged
 )
 
-// MergeDue says whether the next round should write a base: there is none, it
+// MergeDue reports whether the next round should write a base: there is none, it
 // is small, or the delta has grown to an eighth of it.
 func MergeDue(s *Set) bool {
 	if s.Base() == nil || s.Base().Size() < smallBase {

@@ -55,7 +55,7 @@ func (c *connection) accept(e *envelope, in input) jsonrpc.Message {
 	return nil
 }
 
-// mayGoAside says that something of the call, or of its answer, may go past the SDK.
+// mayGoAside reports whether something of the call, or of its answer, may go past the SDK.
 func (c *call) mayGoAside() bool { return c.Method == "tools/call" || c.Method == "resources/read" }
 
 // add gives a call a number in the place of its id towards the SDK. The SDK clears the id in

@@ -133,7 +133,7 @@ func noEOF(err error) error {
 	return err
 }
 
-// atEnd says whether something follows.
+// atEnd reports whether something follows.
 func atEnd(d *jsontext.Decoder) error {
 	switch _, err := d.ReadToken(); {
 	case errors.Is(err, io.EOF):
@@ -153,7 +153,7 @@ func unquoted(quoted []byte) string {
 	return string(s)
 }
 
-// within says whether a text is within the limits of a message.
+// within reports whether a text is within the limits of a message.
 func within(b []byte) error {
 	depth, deepest, values, inText := 0, 0, 1, 0
 	for i := 0; i < len(b); i++ {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hungUp says that the other end of a pipe, socket or terminal is gone, also while there is
+// hungUp reports whether the other end of a pipe, socket or terminal is gone, also while there is
 // something left to read. False where that cannot be known.
 func hungUp(in io.Reader) bool {
 	f, ok := in.(syscall.Conn)

@@ -41,7 +41,7 @@ func (l *loading) get(tx *varve.Tx, id string) (m varve.Memory, err error) {
 	return m, err
 }
 
-// has says whether there is a memory.
+// has reports whether there is a memory.
 func (l *loading) has(tx *varve.Tx, id string) error {
 	held := l.holds
 	if err := l.hold(); err != nil {

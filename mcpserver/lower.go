@@ -28,7 +28,7 @@ func lower(s string) string {
 	return b.String()
 }
 
-// isFinal says that the sigma at i has a letter before it and none behind it, not counting marks on
+// isFinal reports whether the sigma at i has a letter before it and none behind it, not counting marks on
 // letters or between them.
 func isFinal(s string, i int) bool {
 	before := false

@@ -167,7 +167,7 @@ func (s scan) node(ctx context.Context, raw varve.Raw) (*entity, *relation, erro
 	return entityOf(&m), relationOf(&m), nil
 }
 
-// isOne says that an error is about one memory, and the others can be had.
+// isOne reports whether an error is about one memory, and the others can be had.
 func isOne(err error) bool {
 	return errors.Is(err, varve.ErrCorrupt) || errors.Is(err, varve.ErrInvalid) || errors.Is(err, varve.ErrTooLarge) ||
 		errors.Is(err, varve.ErrPermission)

@@ -111,7 +111,7 @@ func count(list []*call, is func(*call) bool) (n int) {
 	return n
 }
 
-// waits says that some call does not run yet.
+// waits reports whether some call does not run yet.
 func (o *order) waits() bool {
 	return len(o.free) > 0 || slices.ContainsFunc(o.calls, func(c *call) bool { return !c.running })
 }
@@ -128,7 +128,7 @@ func (o *order) answered(id jsonrpc.ID) {
 	o.busy = slices.DeleteFunc(o.busy, is)
 }
 
-// cancelled says that the client has given up a call. One that runs does not hold up
+// cancelled reports whether the client has given up a call. One that runs does not hold up
 // others any more, one that does not never will: waited says that it is one of these.
 func (o *order) cancelled(id jsonrpc.ID) (waited bool) {
 	is := func(c *call) bool { return c.ID == id }
@@ -154,7 +154,7 @@ func (c *call) reaches() *reach {
 	return c.reach
 }
 
-// after says whether a call must wait for an earlier one.
+// after reports whether a call must wait for an earlier one.
 func (c *call) after(earlier *call) bool {
 	if earlier.givenUp {
 		return false

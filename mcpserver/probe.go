@@ -39,7 +39,7 @@ func (c *connection) ask(line *input) jsonrpc.Message {
 	return k.Request
 }
 
-// asked says whether the server has been.
+// asked reports whether the server has been.
 func (c *connection) asked() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -172,14 +172,14 @@ func (c *connection) next() jsonrpc.Message {
 	return nil
 }
 
-// full says that no line may be taken.
+// full reports whether no line may be taken.
 func (c *connection) full() (full, hung bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.queued >= maxQueued, c.hung
 }
 
-// allAnswered says that everything is that a client waits for.
+// allAnswered reports whether everything is that a client waits for.
 func (c *connection) allAnswered() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -202,7 +202,7 @@ func (c *connection) lookForEnd() {
 	signal(c.free)
 }
 
-// givesUp says that the input has ended and nothing has moved for Patience.
+// givesUp reports whether the input has ended and nothing has moved for Patience.
 func (c *connection) givesUp() bool {
 	c.lookForEnd()
 	c.mu.Lock()

@@ -145,7 +145,7 @@ func regular(info fs.FileInfo) error {
 	return fmt.Errorf("%w: it is %s", varve.ErrInvalid, what)
 }
 
-// changed says whether the file is another one than was taken over. It is read only where
+// changed reports whether the file is another one than was taken over. It is read only where
 // its time is not that of before. One that cannot be read has not been seen to be.
 func changed(done *varve.Memory, path string) bool {
 	f, info, err := source(path)
@@ -281,7 +281,7 @@ func (t *Taken) store(ctx context.Context, st *varve.Store, lines []taken, sum h
 	}
 }
 
-// isLine says that an error is about what a line says, or how much several do.
+// isLine reports whether an error is about what a line says, or how much several do.
 func isLine(err error) bool {
 	return errors.Is(err, varve.ErrTooLarge) || errors.Is(err, varve.ErrInvalid) || errors.Is(err, varve.ErrBatchTooLarge)
 }

@@ -98,7 +98,7 @@ func (v *view) refresh(ctx context.Context) (small bool, err error) {
 // between is the least time between two looks that are not for each question.
 const between = 5 * time.Second
 
-// due says that what could not be read is to be tried again: a file that is put back,
+// due reports whether what could not be read is to be tried again: a file that is put back,
 // or may be read again, is no change in the log.
 func (v *view) due() bool {
 	passed := v.clock().Sub(v.looked)

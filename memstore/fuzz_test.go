@@ -133,7 +133,7 @@ func TestAnyMemoryRoundTrips(t *testing.T) {
 	})
 }
 
-// samePrinted says whether a list has exactly the numbers of a printed vector,
+// samePrinted reports whether a list has exactly the numbers of a printed vector,
 // as float64.
 func samePrinted(printed, list []byte) bool {
 	var s string

@@ -81,7 +81,7 @@ func (m *Memory) metadataString(name string) string {
 	return s
 }
 
-// Expired says whether the memory's time is over at now.
+// Expired reports whether the memory's time is over at now.
 func (m *Memory) Expired(now time.Time) bool {
 	return !m.ExpiresAt.IsZero() && !now.Before(m.ExpiresAt)
 }

@@ -144,7 +144,7 @@ func (o *Order) Compare(a, b *Memory) int {
 	return n
 }
 
-// Skips says that one that passes is left out.
+// Skips reports whether one that passes is left out.
 func (o *Order) Skips() bool {
 	if o == nil || o.Skip == 0 {
 		return false

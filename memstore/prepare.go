@@ -109,7 +109,7 @@ func Prepare(m *Memory, old *Previous, now time.Time, opts PrepareOptions) (doc,
 	return doc, line, nil
 }
 
-// unchanged says that the embedding is that of old: kept, when it was compared
+// unchanged reports whether the embedding is that of old: kept, when it was compared
 // with old's text, be it that m was decoded from it. Otherwise it is looked up.
 func (m *Memory) unchanged(old *Previous, kept bool) bool {
 	if m.source == nil || old.Version != 0 && m.Version == old.Version {
@@ -126,7 +126,7 @@ func (m *Memory) unchanged(old *Previous, kept bool) bool {
 	return ok && jsondoc.EqualFloats(raw, m.Embedding)
 }
 
-// KeepsEmbedding says that m was decoded, and has the embedding that it was
+// KeepsEmbedding reports whether m was decoded, and has the embedding that it was
 // decoded with.
 func (m *Memory) KeepsEmbedding() bool {
 	if m.source == nil {
@@ -139,7 +139,7 @@ func (m *Memory) KeepsEmbedding() bool {
 	return jsondoc.EqualFloats(raw, m.Embedding)
 }
 
-// Reworded says that m was decoded, with another content than it has now.
+// Reworded reports whether m was decoded, with another content than it has now.
 func (m *Memory) Reworded() bool {
 	if m.source == nil {
 		return false

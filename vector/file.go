@@ -61,7 +61,7 @@ func openFile(fsys vfs.FS, dir, name string, want shape, f faissFile) (*file, er
 	return o, nil
 }
 
-// belongs says whether this is the file that was written with the mapping.
+// belongs reports whether this is the file that was written with the mapping.
 func (f *file) belongs(info vfs.Info, want faissFile) error {
 	if int64(len(f.data)) != want.Size || want.Size != f.size() {
 		return f.damaged(-1, fmt.Errorf("%w: %d bytes, the mapping says %d", errPair, len(f.data), want.Size))

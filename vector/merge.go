@@ -135,7 +135,7 @@ func (m *merger) pass(key []byte) error {
 	return nil
 }
 
-// inBase says whether a delta's key replaces one of the base.
+// inBase reports whether a delta's key replaces one of the base.
 func (m *merger) inBase(enc []byte) (bool, error) {
 	if m.s.levels[base] == nil {
 		return false, nil

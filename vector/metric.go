@@ -88,7 +88,7 @@ func (m Metric) query(v []float32) []float32 {
 	return q
 }
 
-// zero says whether a row is the zero vector, which never matches. Minus zero is zero.
+// zero reports whether a row is the zero vector, which never matches. Minus zero is zero.
 func zero(row []byte) bool {
 	for ; len(row) >= 4; row = row[4:] {
 		if binary.LittleEndian.Uint32(row)<<1 != 0 {

@@ -189,7 +189,7 @@ func (s *Set) ready() error {
 // LSN is the position up to which the set covers everything.
 func (s *Set) LSN() uint64 { return s.lsn }
 
-// Exists says whether there is any file.
+// Exists reports whether there is any file.
 func (s *Set) Exists() bool { return s.levels[base] != nil }
 
 // Count is the number of vectors of a kind.

@@ -8,7 +8,7 @@ type candidate struct {
 	row int64
 }
 
-// worse says that a stands behind b: rows are in the order of the ids.
+// worse reports whether a stands behind b: rows are in the order of the ids.
 func worse(a, b candidate) bool { return a.val < b.val || a.val == b.val && a.row > b.row }
 
 // top holds the best k candidates in a heap whose root is the worst of them.
@@ -17,7 +17,7 @@ type top struct {
 	heap []candidate
 }
 
-// wants says whether a candidate would get in.
+// wants reports whether a candidate would get in.
 func (t *top) wants(c candidate) bool {
 	return len(t.heap) < t.k || len(t.heap) > 0 && worse(t.heap[0], c)
 }

@@ -46,7 +46,7 @@ var ErrNoBase = table.ErrNoBase
 
 const deltaShare = 8 // a delta larger than this part of the base is merged
 
-// MergeDue says whether the next write should be a base: there is none, it is
+// MergeDue reports whether the next write should be a base: there is none, it is
 // smaller than small, or the delta has grown to an eighth of it.
 func (s *Set) MergeDue(small int64) bool {
 	b, d := s.levels[base], s.levels[delta]
@@ -56,7 +56,7 @@ func (s *Set) MergeDue(small int64) bool {
 	return d != nil && d.f.size() > b.f.size()/deltaShare
 }
 
-// HasDelta says whether the set is in two pairs of files.
+// HasDelta reports whether the set is in two pairs of files.
 func (s *Set) HasDelta() bool { return s.levels[delta] != nil }
 
 // WriteBase merges the set and the edits into a new base and removes the delta.

@@ -46,7 +46,7 @@ func (l *FileLog) Settle(ctx context.Context, at LSN) error {
 	return l.CatchUp(ctx)
 }
 
-// early says that a caller goes on before its batch is durable: a refusal rests on what he does not
+// early reports whether a caller goes on before its batch is durable: a refusal rests on what he does not
 // pass on, and he is told at once.
 func (b *Batch) early() bool { return b.Written != nil }
 

@@ -164,7 +164,7 @@ func (q *queue) gather(ctx context.Context) error {
 	}
 }
 
-// worthWhile says that enough are waiting; mu is held.
+// worthWhile reports whether enough are waiting; mu is held.
 func (q *queue) worthWhile() bool { return len(q.waiting) >= min(groupEnough, max(1, q.written/2)) }
 
 // release lets the leader go on; mu is held.

@@ -51,7 +51,7 @@ func (l *FileLog) archiveNaming(number uint64) (lost []error, err error) {
 	return lost, l.keepBudget()
 }
 
-// archived says whether the copy of a segment is there. One that begins as
+// archived reports whether the copy of a segment is there. One that begins as
 // another, of an earlier life of this folder or damaged, is made again.
 func (l *FileLog) archived(number uint64) bool {
 	c, err := past.OpenCopy(l.o.FS, l.o.walDir(), number)

@@ -130,7 +130,7 @@ func (l *FileLog) removeCopy(c copyOf) error {
 	return nil
 }
 
-// endedBefore says that every entry of the first copy was written before a time: the next segment that
+// endedBefore reports whether every entry of the first copy was written before a time: the next segment that
 // can be read began before it. Of what follows no segment it says nothing. It goes by the times of
 // frames, which no clock that is behind makes earlier: after a commit with the clock ahead, segments
 // seem younger than they are, and are kept.

@@ -173,7 +173,7 @@ func (l *FileLog) writeLocked(ctx context.Context, these []*request) (*group, er
 	return g, nil
 }
 
-// appendable says whether the log takes entries. After a failed sync it takes
+// appendable reports whether the log takes entries. After a failed sync it takes
 // none until a sync has succeeded, which this call tries.
 func (l *FileLog) appendable(ctx context.Context) error {
 	switch l.shared.Poison() {

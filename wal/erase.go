@@ -70,7 +70,7 @@ func eraseFrames(geo segment.Geometry, number uint64, b []byte,
 	}
 }
 
-// through says whether the frames of a copy were all seen: the next segment names
+// through reports whether the frames of a copy were all seen: the next segment names
 // their end; without it they end with a header of zeros.
 func (l *FileLog) through(number uint64, geo segment.Geometry, end LSN, here error) error {
 	next, err := l.startOf(number + 1)

@@ -82,7 +82,7 @@ func (x *Exclusive) Release() error {
 	return err
 }
 
-// exclusive says that this log's append.lock is held for an Append with ctx.
+// exclusive reports whether this log's append.lock is held for an Append with ctx.
 func (l *FileLog) exclusive(ctx context.Context) bool {
 	x, ok := ctx.Value(exclusiveKey{}).(*Exclusive)
 	return ok && x.l == l

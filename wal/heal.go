@@ -68,7 +68,7 @@ func (l *FileLog) heal(ctx context.Context, damage *errs.CorruptionError) (strin
 	return "", nil
 }
 
-// copyServes says whether the copy of a segment is sound from end to end, is of
+// copyServes reports whether the copy of a segment is sound from end to end, is of
 // this log, and has other bytes than the segment.
 func (l *FileLog) copyServes(ctx context.Context, number uint64) (bool, error) {
 	c, err := past.OpenCopy(l.o.FS, l.o.walDir(), number)

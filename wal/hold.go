@@ -101,7 +101,7 @@ func (l *FileLog) overstayed() (piled uint64, over bool) {
 	return tail - from, tail-from > l.holdLimit()
 }
 
-// copied says whether somebody copies from the log for whom the segments from the
+// copied reports whether somebody copies from the log for whom the segments from the
 // oldest on are to stay; locked says that hold.lock is held as well.
 func (l *FileLog) copied(_ *Held, oldest uint64) (copied, locked bool, err error) {
 	ok, err := l.locks[roleHold].TryLock(vfs.ModeExclusive)

@@ -30,7 +30,7 @@ type dwelling struct {
 	links  uint64
 }
 
-// astray says that the log belongs to another folder.
+// astray reports whether the log belongs to another folder.
 func (d *dwelling) astray() bool {
 	return d.own != 0 && d.home != 0 && d.home != d.own && d.linked != ""
 }

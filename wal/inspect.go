@@ -13,7 +13,7 @@ import (
 // lock, and no file stays open: a segment may be recycled while it is read, and a caller that finds
 // something wrong checks whether that is why.
 
-// Holds says that history needs a segment's file: it is one of this log, also where its beginning
+// Holds reports whether history needs a segment's file: it is one of this log, also where its beginning
 // is damaged. A segment that is recycled begins with zeros too, but its copy is in the archive then,
 // or no history is kept. One that cannot be read holds nothing.
 func (l *FileLog) Holds(s SegmentFile) bool {

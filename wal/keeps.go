@@ -18,12 +18,12 @@ func (l *FileLog) Reach() *Reach {
 	return &Reach{l: l, live: l.Spilled(), files: l.Past().Files()}
 }
 
-// Live says that a version is in the part of the log that is replayed, which costs nothing to know.
+// Live reports whether a version is in the part of the log that is replayed, which costs nothing to know.
 // A number that is no position of a frame is in none: so it is with a version that was made up when
 // the index was rebuilt from the files.
 func (r *Reach) Live(at LSN) bool { return at&7 == 0 && at >= r.live }
 
-// Keeps says whether the version of a key at a position can still be read from the log or from its
+// Keeps reports whether the version of a key at a position can still be read from the log or from its
 // archive. In both the frame itself is looked for, or noted when the copy was read: one that a repair
 // wrote may lack it, and a log that has begun again has others.
 func (r *Reach) Keeps(key string, at LSN) bool {
@@ -47,7 +47,7 @@ func (r *Reach) Keeps(key string, at LSN) bool {
 	return err == nil && r.has(f, key, at)
 }
 
-// has says whether the frame of a key begins at a position.
+// has reports whether the frame of a key begins at a position.
 func (r *Reach) has(f past.Source, key string, at LSN) bool {
 	geo := r.l.geo
 	if c, ok := f.(*past.Copy); ok {

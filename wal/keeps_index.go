@@ -51,7 +51,7 @@ func (n *copyNote) isOf(file vfs.Info) bool {
 		n.file.Mtime.Equal(file.Mtime)
 }
 
-// notedIn says whether the frame of a key at a position is known to be in the copy of its segment,
+// notedIn reports whether the frame of a key at a position is known to be in the copy of its segment,
 // which is still that copy.
 func (l *FileLog) notedIn(key string, at LSN) bool {
 	number := l.geo.Number(at)

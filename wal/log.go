@@ -58,7 +58,7 @@ type Amount struct {
 type Batch struct {
 	Entries       []Entry
 	Preconditions []Precondition
-	// Frees says that the batch frees space in the end, although it writes: like a batch of
+	// Frees reports whether the batch frees space in the end, although it writes: like a batch of
 	// deletions, it may use the last of the space.
 	Frees bool
 	// OnTop, of a batch of one entry, is called when the precondition on the entry's key does not

@@ -257,7 +257,7 @@ func (l *FileLog) kickPrepare(tail LSN) {
 	}
 }
 
-// wantsPrepare says whether the segment's next step is due, or the whole next
+// wantsPrepare reports whether the segment's next step is due, or the whole next
 // segment: a file of its own, so that no commit waits for its zeros.
 func (l *FileLog) wantsPrepare(tail LSN) bool {
 	number := l.geo.Number(tail - 1)
@@ -268,7 +268,7 @@ func (l *FileLog) wantsPrepare(tail LSN) bool {
 	return l.wantsNext(tail) && l.prep.next.Load() <= number
 }
 
-// low says that less is written out than the reserve and half a step.
+// low reports whether less is written out than the reserve and half a step.
 func (l *FileLog) low(tail, prepared LSN) bool {
 	return tail+l.reserve()+min(l.step(tail-1), 512<<10)/2 > prepared
 }

@@ -91,7 +91,7 @@ func (l *FileLog) lockHeld() (bool, error) {
 	return ok, nil
 }
 
-// mayRaise says whether the store has the features already, or why this process cannot raise
+// mayRaise reports whether the store has the features already, or why this process cannot raise
 // them.
 func (l *FileLog) mayRaise(f Features) (known bool, err error) {
 	if l.o.ReadOnly {

@@ -239,7 +239,7 @@ func (l *FileLog) unreadable(last uint64) (most LSN, err error) {
 	}
 }
 
-// holds says whether the segment that a checkpoint attests is there at all.
+// holds reports whether the segment that a checkpoint attests is there at all.
 func (l *FileLog) holds(c Checkpoint) bool {
 	if c.SegmentSize == 0 || c.Attested.LSN == 0 {
 		return false
@@ -251,7 +251,7 @@ func (l *FileLog) holds(c Checkpoint) bool {
 // before is what the shared page of this boot still knew.
 type before struct{ durable, tail, flushed, spilled LSN }
 
-// sound says that a log of this geometry can have left it: what was made up is not
+// sound reports whether a log of this geometry can have left it: what was made up is not
 // believed. Where a recovery was killed it has no tail.
 func (b before) sound(geo segment.Geometry) bool {
 	return b.durable == 0 || geo.Holds(b.durable) && (b.tail == 0 || b.durable <= b.tail && geo.Holds(b.tail)) &&

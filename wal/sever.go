@@ -47,7 +47,7 @@ func (l *FileLog) sever() error {
 	return nil
 }
 
-// linked says that a file has another name.
+// linked reports whether a file has another name.
 func (l *FileLog) linked(name string) bool {
 	info, err := l.o.FS.Stat(name)
 	return err == nil && info.Mode.IsRegular() && info.Nlink > 1

@@ -250,7 +250,7 @@ func (l *FileLog) missing(none *past.NoFrameError) error {
 	return l.corruption(none)
 }
 
-// left says that a position is no longer in the log, as far as this process can know.
+// left reports whether a position is no longer in the log, as far as this process can know.
 func (l *FileLog) left(at LSN) bool {
 	if l.private.Load() {
 		return false
@@ -279,7 +279,7 @@ func (l *FileLog) restart(ctx context.Context) error {
 	return l.begin(ctx, c.Spilled, Start{})
 }
 
-// firstMark says whether a mark is the one at which the log began.
+// firstMark reports whether a mark is the one at which the log began.
 func (l *FileLog) firstMark(at LSN) bool {
 	if l.geo.Offset(at) != segment.StartSize {
 		return false

@@ -30,7 +30,7 @@ type Home interface {
 
 // Fallback is implemented by a Home that may be replaced by a substitute when it cannot be reached.
 type Fallback interface {
-	// UsingFallback tells whether operations go elsewhere at the moment.
+	// UsingFallback reports whether operations go elsewhere at the moment.
 	UsingFallback() bool
 }
 

@@ -169,7 +169,7 @@ func (s *varveStore) count() (int, error) {
 
 func (s *varveStore) close() error { return s.st.Close() }
 
-// same says whether both found the same; neighbours that rounding exchanges
+// same reports whether both found the same; neighbours that rounding exchanges
 // count as equal.
 func same(a, b []hit) bool {
 	if len(a) != len(b) {

@@ -44,7 +44,7 @@ func (s *setting) text(c *varve.Config) string {
 // days is the setting that is a number of days.
 const days = "history_days"
 
-// seconds says whether a setting is a duration in seconds.
+// seconds reports whether a setting is a duration in seconds.
 func seconds(name string) bool {
 	return name == "backup_interval" || name == "activation_half_life" || name == "max_age"
 }

@@ -87,7 +87,7 @@ func evicts(c *varve.Config) bool {
 	return c.AtLimit == varve.AtLimitEvictOldest || c.AtLimit == varve.AtLimitEvictLowest
 }
 
-// stricter says whether a change of the settings can delete anything.
+// stricter reports whether a change of the settings can delete anything.
 func stricter(was, is *varve.Config) bool {
 	lower := func(was, is int64) bool { return is > 0 && (was == 0 || is < was) }
 	switch {
@@ -105,7 +105,7 @@ func stricter(was, is *varve.Config) bool {
 // room is what a limit allows; 0 is anything.
 type room struct{ n, bytes int64 }
 
-// over says that memories which remain are more than is allowed.
+// over reports whether memories which remain are more than is allowed.
 func (r room) over(n, bytes int64) bool {
 	return r.n > 0 && n > r.n || r.bytes > 0 && bytes > r.bytes
 }

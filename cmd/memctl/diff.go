@@ -45,7 +45,7 @@ type side struct {
 	Version uint64 `json:"version"`
 }
 
-// isVersion says whether an argument may be a version without its id.
+// isVersion reports whether an argument may be a version without its id.
 func isVersion(arg string) bool {
 	_, err := strconv.ParseUint(arg, 10, 64)
 	return err == nil
@@ -84,7 +84,7 @@ func compared(ctx context.Context, a *cli.App, st *varve.Store, assemblies bool,
 	return was, is, nil
 }
 
-// exists says whether there is a memory or an assembly of just this id.
+// exists reports whether there is a memory or an assembly of just this id.
 func exists(ctx context.Context, st *varve.Store, assemblies bool, id string) bool {
 	_, err := versionsOf(st, assemblies).GetRaw(ctx, id)
 	return err == nil

@@ -85,7 +85,7 @@ func openedAgain(a *cli.App, replaced error) (dir string, err error) {
 	return dir, nil
 }
 
-// onlyInterrupted says whether an error at the end tells no more than that the end came: a lock that
+// onlyInterrupted reports whether an error at the end tells no more than that the end came: a lock that
 // another process holds then keeps nothing from being found in the log.
 func onlyInterrupted(err error) bool {
 	if err == nil {

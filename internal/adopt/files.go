@@ -64,7 +64,7 @@ func (f *Files) folder(name string) *engine.Kind {
 	return nil
 }
 
-// deletesByHand says that a file which is missing may have been deleted by hand, which is not to be
+// deletesByHand reports whether a file which is missing may have been deleted by hand, which is not to be
 // judged now: the process that watches does that, or, where none does, a read when the folder has
 // not changed for a while; and neither while config.json is not valid.
 func (ed *Adopter) deletesByHand(k *engine.Kind) bool {
@@ -84,7 +84,7 @@ func (ed *Adopter) newestOf(ctx context.Context, k *engine.Kind,
 	return v, err == nil && v.LSN < to, err
 }
 
-// deletedSince says that the deletion of a document waits to be flushed.
+// deletedSince reports whether the deletion of a document waits to be flushed.
 func (ed *Adopter) deletedSince(k *engine.Kind, id string) bool {
 	to := ed.engine.Log().Flushed()
 	at := ed.engine.State().Deletion(k.Letter, id)

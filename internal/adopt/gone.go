@@ -63,7 +63,7 @@ func (f *Files) Gone(ctx context.Context, folder string, absent []string) (ids [
 	return slices.Compact(ids), ctx.Err()
 }
 
-// unflushed says that the document of a file is there, and newer than what is flushed;
+// unflushed reports whether the document of a file is there, and newer than what is flushed;
 // also of a name that does not say whose it is.
 func (ed *Adopter) unflushed(ctx context.Context, k *engine.Kind, name string) bool {
 	id := strings.TrimSuffix(name, jsondoc.Extension)
@@ -82,7 +82,7 @@ const (
 	leastEmptied = 2
 )
 
-// accident says that so many files of a folder that has all are not gone at once because somebody
+// accident reports whether so many files of a folder that has all are not gone at once because somebody
 // wanted to delete them.
 func accident(gone, all int64) bool {
 	return gone >= massDeletion && 2*gone > all || gone >= leastEmptied && gone >= all
@@ -175,7 +175,7 @@ func (f *Files) settle(ctx context.Context, folder string, ids []string, unseen 
 	return ed.flusher.Flush(context.WithoutCancel(ctx), flush.MergeWhenDue)
 }
 
-// stillGone says whether the file of a document's newest version is gone.
+// stillGone reports whether the file of a document's newest version is gone.
 func (ed *Adopter) stillGone(ctx context.Context, _ *wal.Held, k *engine.Kind,
 	id string) (v engine.Version, gone bool, err error) {
 	v, flushed, err := ed.newestOf(ctx, k, id)

@@ -168,7 +168,7 @@ func (ed *Adopter) keepServing(ctx context.Context, k *engine.Kind, is *Verdict,
 	return nil
 }
 
-// conflict says whether an edit was made of an older version than the newest, which is
+// conflict reports whether an edit was made of an older version than the newest, which is
 // then kept: the edit is set aside and reported. When the log no longer has the newer
 // one, the edit is all that there is.
 func (ed *Adopter) conflict(ctx context.Context, k *engine.Kind, old engine.Version,

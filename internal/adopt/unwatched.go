@@ -48,7 +48,7 @@ func (ed *Adopter) unwatched(ctx context.Context, k *engine.Kind) error {
 	return nil
 }
 
-// quiet says that nothing has changed in a folder for a while. A clock that is behind the file
+// quiet reports whether nothing has changed in a folder for a while. A clock that is behind the file
 // system's says nothing.
 func (ed *Adopter) quiet(k *engine.Kind) bool {
 	info, err := ed.engine.Env().FS.Stat(k.Path(""))

@@ -168,7 +168,7 @@ func (cm *Committer) attempt(ctx context.Context, w *work, ops []Op, seen Reads,
 	return all, w.along.explain(err)
 }
 
-// tx says whether a conflict is about something that a transaction has read.
+// tx reports whether a conflict is about something that a transaction has read.
 func (cm *Committer) tx(c *wal.ConflictError, seen Reads, listed wal.LSN) bool {
 	if c.Key == "" {
 		return listed != 0 // else it is about the store's dimension
@@ -373,7 +373,7 @@ func (cm *Committer) before(ctx context.Context, o *Op) (engine.Version, error) 
 	return cm.engine.Find(ctx, o.kind, o.ID, false)
 }
 
-// unheard says that this process knows nothing of a document, without asking what
+// unheard reports whether this process knows nothing of a document, without asking what
 // others have made durable since it last did. For who demands nothing that is enough: the log
 // judges by everything whether there is none, and a refused writer has heard of it by then. It is
 // not enough under a limit, which refuses what is new before the log is asked. Measured, 4

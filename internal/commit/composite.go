@@ -110,7 +110,7 @@ func (j *Joint) given() int {
 	return dim
 }
 
-// misfit says that a composite has another dimension than the store's vectors, and so
+// misfit reports whether a composite has another dimension than the store's vectors, and so
 // gets none.
 func (j *Joint) misfit(a *assembly.Assembly) (bool, error) {
 	n := len(a.CompositeEmbedding)
@@ -124,7 +124,7 @@ func (j *Joint) misfit(a *assembly.Assembly) (bool, error) {
 	return dim != 0 && dim != n, err
 }
 
-// same says that an assembly has the members that it had, and that the commit
+// same reports whether an assembly has the members that it had, and that the commit
 // changes none of them.
 func (j *Joint) same(a, was *assembly.Assembly) bool {
 	return slices.Equal(a.MemoryIDs, was.MemoryIDs) && !slices.ContainsFunc(a.MemoryIDs, func(id string) bool {
@@ -133,7 +133,7 @@ func (j *Joint) same(a, was *assembly.Assembly) bool {
 	})
 }
 
-// counted says whether any member that an assembly had had a vector.
+// counted reports whether any member that an assembly had had a vector.
 func (j *Joint) counted(was *assembly.Assembly) (bool, error) {
 	if len(was.CompositeEmbedding) == 0 {
 		return false, nil

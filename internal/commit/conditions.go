@@ -22,7 +22,7 @@ type Conditions struct {
 	inherited bool    // from an operation before: a batch that is prepared again finds it so
 }
 
-// Any says that something is demanded.
+// Any reports whether something is demanded.
 func (c *Conditions) Any() bool { return c.Version != nil || c.Absent || c.Modified != nil }
 
 // inherit takes over what was demanded by an operation on the same id that this one

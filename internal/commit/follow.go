@@ -73,7 +73,7 @@ func (tx *Tx) latest(ctx context.Context, k *engine.Kind, id string) (engine.Ver
 	return v, err
 }
 
-// mayFollow says that nothing but the version before goes into a put.
+// mayFollow reports whether nothing but the version before goes into a put.
 func (cm *Committer) mayFollow() bool {
 	return !cm.embeds && cm.engine.Log().Damage() == nil && !cm.engine.State().Grouped() &&
 		counts.LimitsOf(cm.engine.Settings().Now()) == nil && cm.vectors.Model().Since == 0

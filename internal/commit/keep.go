@@ -148,7 +148,7 @@ func (cm *Committer) keepOne(p predecessor) (wal.Entry, bool, error) {
 	return wal.Entry{Key: record.KeptKey(p.key), Kind: record.KindKept, Value: value, Inflated: inflated}, true, nil
 }
 
-// unread says that a file could not be read now, by the state of this process or of the disk. A link
+// unread reports whether a file could not be read now, by the state of this process or of the disk. A link
 // or a folder in its place is no such thing: that is damage.
 func unread(err error) bool {
 	return vfs.IsStarved(err) || vfs.IsUnopened(err) || vfs.IsPermission(err) || errors.Is(err, syscall.EIO)

@@ -15,7 +15,7 @@ import (
 // the puts of one memory go into one write like those of many. Measured, 4 processes of 16
 // goroutines and four memories: a put was prepared 10 times before.
 
-// restsOnAny says that a prepared batch is one such put, and that nothing else in it depends on the
+// restsOnAny reports whether a prepared batch is one such put, and that nothing else in it depends on the
 // version before.
 func (cm *Committer) restsOnAny(w *work, ops []Op, seen Reads, listed wal.LSN) bool {
 	if len(ops) != 1 || len(seen) > 0 || listed != 0 || len(w.batch.Entries) != 1 || w.kept > 0 {

@@ -83,7 +83,7 @@ func (cm *Committer) again(w *work) {
 	}
 }
 
-// clear says that a work may be used again, which it is not while the log still has to
+// clear reports whether a work may be used again, which it is not while the log still has to
 // apply its entries: they point into its values. applied is where the log is.
 func (w *work) clear(applied wal.LSN) bool {
 	n := len(w.batch.Entries)

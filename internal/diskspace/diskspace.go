@@ -39,7 +39,7 @@ type Space struct {
 	AllInodes int64 // that the volume may hold, 0 when unknown or not limited
 }
 
-// Short says that the space is low.
+// Short reports whether the space is low.
 func (s Space) Short() bool { return s.Total > 0 && s.Free < s.Low || s.fewInodes() }
 
 func (s Space) fewInodes() bool {

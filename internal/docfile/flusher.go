@@ -27,7 +27,7 @@ type Options struct {
 
 	// TempFiles is how many files a worker makes in one folder before it goes on in another; 0 means 65,536.
 	TempFiles int
-	// Keeps says that a purge is under way, in whatever process: nothing that is displaced
+	// Keeps reports whether a purge is under way, in whatever process: nothing that is displaced
 	// is reused or removed, for the purge overwrites it. nil: never.
 	Keeps func() bool
 	// Leaves says of a name in tmp/ that it is to be left as it is just now: a purge works
@@ -113,7 +113,7 @@ func (f *Flusher) Distrust() { f.fresh = true }
 // itself; call it before each where the repetition takes several.
 func (f *Flusher) Repeat() { f.fresh, f.distrust = true, true }
 
-// Last says whether the rounds that follow are followed by Close: what that one displaces gets the
+// Last reports whether the rounds that follow are followed by Close: what that one displaces gets the
 // name under which it is overwritten at once. The syncs of the round then write this down as
 // well, where a file system has one journal, and Close finds nothing left to write.
 func (f *Flusher) Last(is bool) { f.last = is }
@@ -136,7 +136,7 @@ func (f *Flusher) prepare() error {
 	return nil
 }
 
-// keeps says that what goes is kept for a purge.
+// keeps reports whether what goes is kept for a purge.
 func (f *Flusher) keeps() bool { return f.o.Keeps != nil && f.o.Keeps() }
 
 // Wipe overwrites this engine's pool, durably, and removes it. What stands in the

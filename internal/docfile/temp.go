@@ -78,7 +78,7 @@ func (w *worker) reopen(path string) (*temp, error) {
 	return nil, file.Close()
 }
 
-// leadsTo says whether the name is still that of this inode.
+// leadsTo reports whether the name is still that of this inode.
 func (w *worker) leadsTo(path string, info vfs.Info) bool {
 	at, err := w.f.o.FS.Stat(path)
 	return err == nil && inodeOf(at) == inodeOf(info)

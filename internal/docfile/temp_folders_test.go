@@ -200,7 +200,7 @@ func editIsKept(t *testing.T, seed uint64, closes bool) bool {
 	return isAnywhere(next.Process("after"), "/store", handmade)
 }
 
-// isAnywhere says whether a file below a folder has this content.
+// isAnywhere reports whether a file below a folder has this content.
 func isAnywhere(fsys vfs.FS, dir, content string) bool {
 	names, _ := fsys.ReadDir(dir)
 	return slices.ContainsFunc(names, func(name string) bool {

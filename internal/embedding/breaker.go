@@ -48,7 +48,7 @@ func (s *standing) next() time.Time {
 
 func (s *standing) down() bool { return s.Failures >= breakerFailures }
 
-// due says whether the back-off has passed, and no other process asks. A clock that was set back
+// due reports whether the back-off has passed, and no other process asks. A clock that was set back
 // does not lengthen it.
 func (s *standing) due(now time.Time) bool {
 	ahead := func(t time.Time, most time.Duration) bool { return now.Before(t) && t.Sub(now) <= most }
@@ -234,7 +234,7 @@ func (b *Breaker) Health() Health {
 	return h
 }
 
-// answered says that the embedder answered, and refused what it was asked: asking again costs no
+// answered reports whether the embedder answered, and refused what it was asked: asking again costs no
 // waiting. Errors of package vector/embed say so.
 func answered(err error) bool {
 	var a interface{ Answered() bool }

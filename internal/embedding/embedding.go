@@ -279,7 +279,7 @@ func (em *Embedding) checkVectors(ctx context.Context, list [][]float32, texts i
 	return nil
 }
 
-// unsuited says whether a commit was refused for the vectors that the embedder
+// unsuited reports whether a commit was refused for the vectors that the embedder
 // gave: somebody decided another dimension while it was asked.
 func (em *Embedding) unsuited(ctx context.Context, got []*memstore.Memory, err error) bool {
 	if dim, _, derr := em.vectors.Dimension(ctx); derr != nil || dim == len(got[0].Embedding) {

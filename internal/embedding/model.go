@@ -129,7 +129,7 @@ func (em *Embedding) next(ctx context.Context) (*maker, error) {
 	return &maker{name: template.Join(em.config.Model, t), template: t}, nil
 }
 
-// sessions says whether a memory is in a session.
+// sessions reports whether a memory is in a session.
 func (em *Embedding) sessions(ctx context.Context) (bool, error) {
 	if err := em.engine.CatchUp(ctx); err != nil {
 		return false, err

@@ -130,7 +130,7 @@ func (em *Embedding) embedAll(ctx context.Context, ops []commit.Op,
 	return got, waiting, nil
 }
 
-// wantsEmbedding says whether the embedder is to be asked about a memory: it has
+// wantsEmbedding reports whether the embedder is to be asked about a memory: it has
 // none, or that which it was read with and another content, or what it says itself (template.Own) has
 // changed and its embedding is that of the version which it replaces. One that is written again, saying
 // what is there, takes the embedding over. What is stored may change until the commit; the vector

@@ -65,7 +65,7 @@ func (r *reembed) by(next bool) *maker {
 	return r.maker
 }
 
-// passes says that an error may be of one of the texts.
+// passes reports whether an error may be of one of the texts.
 func passes(ctx context.Context, err error) bool {
 	var model *errs.ModelError
 	return ctx.Err() == nil && !errors.As(err, &model) && !errors.Is(err, vector.ErrDimension)
@@ -139,7 +139,7 @@ func (r *reembed) alone(ctx context.Context, id string, texts map[string]said, n
 	return nil
 }
 
-// refuses says whether a content of a memory was refused in this run; that of one which
+// refuses reports whether a content of a memory was refused in this run; that of one which
 // has changed since was not.
 func (r *reembed) refuses(id string, sum [32]byte) bool {
 	was, ok := r.refused[id]

@@ -94,7 +94,7 @@ func (r *reembed) contentless(ctx context.Context, model *index.Model) (state.Ch
 	return state.Change{Name: r.maker.name, Dimension: r.makes, Switch: true}, nil
 }
 
-// anyRow says that some document has a vector, and its time is not over.
+// anyRow reports whether some document has a vector, and its time is not over.
 func (em *Embedding) anyRow(ctx context.Context) (found bool, err error) {
 	view, err := em.vectors.View(ctx)
 	if err != nil {

@@ -93,7 +93,7 @@ func (eng *Engine) Load(ctx context.Context, k *Kind, id string) (Version, error
 	return v, err
 }
 
-// isNewest says that what is cached is the newest version, as far as this process has caught up.
+// isNewest reports whether what is cached is the newest version, as far as this process has caught up.
 func (eng *Engine) isNewest(c *cached, id string) bool {
 	file := index.Entry{Size: int64(len(c.doc)), Mtime: c.mtime}
 	if !eng.state.Changed(c.kind.Letter, id, c.lsn, c.swaps.Load()) {
@@ -113,7 +113,7 @@ func (eng *Engine) isNewest(c *cached, id string) bool {
 	return true
 }
 
-// looksLike says that the file has the size and the time that it should have.
+// looksLike reports whether the file has the size and the time that it should have.
 func (eng *Engine) looksLike(c *cached, id string, file *index.Entry) bool {
 	info, err := c.kind.Stat(c.kind.FileName(id))
 	if err != nil || !Matches(file, info) {

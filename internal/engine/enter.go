@@ -112,7 +112,7 @@ func (eng *Engine) unknownSettings(c *settings.Config, err error) {
 	eng.NoteProblem(err)
 }
 
-// looksLikeStore says whether a folder without a readable config.json is one of
+// looksLikeStore reports whether a folder without a readable config.json is one of
 // ours all the same: a rescued copy.
 func (eng *Engine) looksLikeStore() bool {
 	if eng.hasLog() {
@@ -138,7 +138,7 @@ func (eng *Engine) emptied() bool {
 	return true
 }
 
-// hasLog says whether a store's log lies in the folder.
+// hasLog reports whether a store's log lies in the folder.
 func (eng *Engine) hasLog() bool {
 	wal := filepath.Join(eng.env.Dir, "wal")
 	if _, err := eng.env.FS.Stat(filepath.Join(wal, "open.lock")); err == nil {

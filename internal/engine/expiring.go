@@ -74,7 +74,7 @@ func (x *Expiring) Apply(_ context.Context, set *index.Set, e *wal.Entry) error 
 	return nil
 }
 
-// AnyExpiry says whether any memory has a time to live. It may say yes where it is not so.
+// AnyExpiry reports whether any memory has a time to live. It may say yes where it is not so.
 func (eng *Engine) AnyExpiry(ctx context.Context) (any bool) {
 	x := &eng.expiring
 	err := x.follow.With(ctx, eng, func(set *index.Set, _ int64) error {

@@ -55,13 +55,13 @@ func (f *Filters) Line(id string, e *index.Entry, now time.Time) bool {
 	return strings.HasPrefix(id, f.Prefix)
 }
 
-// All says that every live memory passes.
+// All reports whether every live memory passes.
 func (f *Filters) All() bool {
 	return f.Session == nil && f.Created == (Span{}) && f.Updated == (Span{}) && f.Prefix == "" && f.After == "" &&
 		!f.Reads()
 }
 
-// Reads says that the documents have to be read.
+// Reads reports whether the documents have to be read.
 func (f *Filters) Reads() bool {
 	return f.Category != nil || f.Key != nil || len(f.Where) > 0 || f.Happened != (Span{})
 }

@@ -25,7 +25,7 @@ type Version struct {
 	Doc  []byte
 }
 
-// Expired says that its time is over at now.
+// Expired reports whether its time is over at now.
 func (v *Version) Expired(now time.Time) bool {
 	return !v.Line.ExpiresAt.IsZero() && !now.Before(v.Line.ExpiresAt)
 }

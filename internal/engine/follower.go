@@ -29,7 +29,7 @@ type Follower struct {
 	Fold view.Fold
 	// Passes says of a fold as it is that what has no time to live does not change it.
 	Passes func(set *index.Set) bool
-	// Stale says that what the fold was read from is another by now, though no index was written; nil: never.
+	// Stale reports whether what the fold was read from is another by now, though no index was written; nil: never.
 	Stale func() bool
 
 	mu    sync.Mutex

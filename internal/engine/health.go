@@ -27,7 +27,7 @@ type telling struct {
 	Why  error
 }
 
-// Same says whether the file is as it was when it was told of.
+// Same reports whether the file is as it was when it was told of.
 func (t *telling) Same(info vfs.Info) bool {
 	return t.info.Size == info.Size && t.info.Mtime.Equal(info.Mtime) && t.info.Ino == info.Ino
 }
@@ -39,7 +39,7 @@ func (h *health) Adoptions() int {
 	return h.Edits
 }
 
-// TellOnce says whether this state of a file is news.
+// TellOnce reports whether this state of a file is news.
 func (h *health) TellOnce(path string, info vfs.Info, why error) bool {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()

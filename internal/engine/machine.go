@@ -89,7 +89,7 @@ func (m *machine) Agrees(end wal.Mark, chain func(wal.LSN) (uint64, bool)) error
 	return state.Agrees(set, end.LSN, chain)
 }
 
-// hasFiles says whether there is any document.
+// hasFiles reports whether there is any document.
 func (eng *Engine) hasFiles() (bool, error) {
 	for _, k := range eng.kinds.All {
 		names, err := k.Names()

@@ -130,7 +130,7 @@ func (eng *Engine) KeepUp(_ *wal.Held) error {
 	return eng.remap(true)
 }
 
-// stands says whether the index that is mapped is the one in the folder.
+// stands reports whether the index that is mapped is the one in the folder.
 func (eng *Engine) stands() bool {
 	set := eng.state.Set()
 	if set == nil {

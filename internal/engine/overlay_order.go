@@ -116,7 +116,7 @@ func find(list []*change, key string) (i int, found bool) {
 	return slices.BinarySearchFunc(list, key, func(c *change, k string) int { return strings.Compare(c.key, k) })
 }
 
-// Overtaken says whether the overlay knows the key.
+// Overtaken reports whether the overlay knows the key.
 func Overtaken(list []*change, key string) bool {
 	_, found := find(list, key)
 	return found

@@ -110,7 +110,7 @@ func (eng *Engine) BeginUse() error {
 // EndUse is the end of what Begun began.
 func (eng *Engine) EndUse() { eng.operations.Done() }
 
-// Writable says whether this handle may write at all.
+// Writable reports whether this handle may write at all.
 func (eng *Engine) Writable() error {
 	if eng.linked != nil {
 		return eng.linked

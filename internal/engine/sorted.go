@@ -157,7 +157,7 @@ func (eng *Engine) lineNow(ctx context.Context, k *Kind, id string, f *Filters) 
 	return Listing{ID: id, Line: v.Line}, f.Line(id, &v.Line, eng.env.Clock()), nil
 }
 
-// Passes says whether a memory passes, by its line and by its document.
+// Passes reports whether a memory passes, by its line and by its document.
 func Passes(ctx context.Context, eng *Engine, f *Filters, id string) (bool, error) {
 	l, ok, err := eng.lineNow(ctx, eng.kinds.Memories, id, f)
 	if err != nil || !ok || !f.Reads() {

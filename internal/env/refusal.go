@@ -215,7 +215,7 @@ func quotePath(path string) string {
 	return path
 }
 
-// Passing says that something could not be read now, which is not to say that it is
+// Passing reports whether something could not be read now, which is not to say that it is
 // damaged or gone: a table of open files that is full, a cable, a newer format.
 func Passing(err error) bool {
 	var no syscall.Errno

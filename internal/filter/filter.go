@@ -136,7 +136,7 @@ func miswritten(name, op, value string) string {
 	return fmt.Sprintf("write %s%s%s; a name with such characters is in quotes", name[:at], op, value)
 }
 
-// Texts says that only texts can hold: a member of the metadata, or one of its list, that is one of these
+// Texts reports whether only texts can hold: a member of the metadata, or one of its list, that is one of these
 // values, or begins with one. ok is false for all other conditions.
 func (c *Cond) Texts() (name string, values []string, begins, ok bool) {
 	begins = c.op == "^="

@@ -185,7 +185,7 @@ type yielded struct {
 	since time.Time
 }
 
-// yields says that flush.lock is left to a purge that is running, in whatever process: it puts into files
+// yields reports whether flush.lock is left to a purge that is running, in whatever process: it puts into files
 // all that came before, and each round beside it makes it longer, for what rounds displace meanwhile is the
 // purge's to overwrite, and what they write of the index they write twice. Measured with four busy
 // processes: four to eight rounds and 10,000 displaced files in a purge. Flushers go on once writers are

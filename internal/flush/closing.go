@@ -84,7 +84,7 @@ func (fl *Flusher) FlushClosing(ctx context.Context) error {
 	}
 }
 
-// filedTo says that everything before a position is in files, and that this process knows of nothing else
+// filedTo reports whether everything before a position is in files, and that this process knows of nothing else
 // for which it must have flush.lock. One that must end soon leaves it to others to trust the files again, and to
 // write an index in the place of a rotten one.
 func (fl *Flusher) filedTo(m Merge, until wal.LSN) bool {

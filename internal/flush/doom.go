@@ -117,7 +117,7 @@ func (o oldIndex) Wipe(held *wal.Held, fl *Flusher, r *Remains) (err error) {
 	return err
 }
 
-// indexHas says whether an inode is still in its place, or is a backup of the index.
+// indexHas reports whether an inode is still in its place, or is a backup of the index.
 func (fl *Flusher) indexHas(path string, ino uint64) (bool, error) {
 	is := func(path string) (bool, error) {
 		now, err := fl.engine.Env().FS.Stat(path)

@@ -311,7 +311,7 @@ func (fl *Flusher) standing(ctx context.Context, k *engine.Kind, id string, prev
 	return engine.Version{}, nil
 }
 
-// Ours says whether a file holds a version of this document that we know: one of
+// Ours reports whether a file holds a version of this document that we know: one of
 // the chain, or the one that the index names.
 func (fl *Flusher) Ours(ctx context.Context, k *engine.Kind, id string, newest wal.LSN, info vfs.Info,
 	data func() ([]byte, error)) bool {

@@ -261,7 +261,7 @@ func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) erro
 	return nil
 }
 
-// givenUp says that what failed was given up, not that it cannot be done.
+// givenUp reports whether what failed was given up, not that it cannot be done.
 func givenUp(ctx context.Context, err error) bool {
 	return err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) && !errors.Is(err, errs.ErrSyncFailed)
 }

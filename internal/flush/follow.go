@@ -54,7 +54,7 @@ func (fl *Flusher) followed() (err error) {
 	return err
 }
 
-// spillBeside says that a round may write its index beside the next ones. One that is damaged is made
+// spillBeside reports whether a round may write its index beside the next ones. One that is damaged is made
 // again by the round itself, and a small one is written sooner than another mark is.
 func (fl *Flusher) spillBeside(m Merge) bool {
 	set := fl.engine.State().Set()
@@ -112,7 +112,7 @@ func (fl *Flusher) indexStands() {
 	fl.indexAfter.Store(0)
 }
 
-// indexWaits says that an index which could not be written is not tried again yet.
+// indexWaits reports whether an index which could not be written is not tried again yet.
 func (fl *Flusher) indexWaits() bool { return int64(time.Since(fl.made)) < fl.indexAfter.Load() }
 
 // spilledTo moves the mark of the index behind one that was written beside rounds.
@@ -160,7 +160,7 @@ func (fl *Flusher) mapIndex(held *wal.Held) error {
 	return nil
 }
 
-// overdue says that an index is due of what the files have already: none could be written while the one
+// overdue reports whether an index is due of what the files have already: none could be written while the one
 // before was followed.
 func (fl *Flusher) overdue() bool {
 	flushed, spilled := fl.engine.Log().Flushed(), fl.engine.Log().Spilled()

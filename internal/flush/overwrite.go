@@ -28,7 +28,7 @@ type Remains struct {
 	Unlinked []string // what went without being overwritten
 }
 
-// keepsDisplaced says that nothing that is displaced may be reused or removed. A round that was there before
+// keepsDisplaced reports whether nothing that is displaced may be reused or removed. A round that was there before
 // the purge has nothing of what it deletes: between its announcement and the first deletion it takes flush.lock.
 func (fl *Flusher) keepsDisplaced() bool {
 	// In this order: one that fails says so before it ends.

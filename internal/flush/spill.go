@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// spillDue says whether this round writes the index: the log since the last one
+// spillDue reports whether this round writes the index: the log since the last one
 // has passed its budget, the index is small, or a flush or a close wants it; more: a round of a close
 // leaves something to the next one.
 func (fl *Flusher) spillDue(m Merge, c wal.Checkpoint, more bool) bool {

@@ -109,7 +109,7 @@ func (fl *Flusher) inPlace(info vfs.Info, data func() ([]byte, error)) bool {
 	return err == nil && at.Ino == info.Ino && at.Dev == info.Dev
 }
 
-// halfWritten says whether a file is one of our documents, whole, or begun, or
+// halfWritten reports whether a file is one of our documents, whole, or begun, or
 // written over a longer one and not cut yet: what a flusher leaves that is
 // killed at it. An edit is none of these.
 func (fl *Flusher) halfWritten(ctx context.Context, info vfs.Info, b []byte) bool {

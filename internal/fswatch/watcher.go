@@ -124,5 +124,5 @@ func causeOf(err error) wal.PollCause {
 	return wal.NoNotices
 }
 
-// sleep says whether it slept on.
+// sleep reports whether it slept on.
 func sleep(ctx context.Context, d time.Duration) bool { return vfs.Sleep(ctx, d) == nil }

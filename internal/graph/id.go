@@ -29,14 +29,14 @@ const (
 	maxRelation = 768
 )
 
-// IsID says whether an id is one of the graph's.
+// IsID reports whether an id is one of the graph's.
 func IsID(id string) bool { return isEntityID(id) || IsRelationID(id) }
 
 func isEntityID(id string) bool {
 	return strings.HasPrefix(id, entityPrefix) || strings.HasPrefix(id, entityHashed)
 }
 
-// IsRelationID says whether an id is one of a relation's.
+// IsRelationID reports whether an id is one of a relation's.
 func IsRelationID(id string) bool {
 	return strings.HasPrefix(id, relationPrefix) || strings.HasPrefix(id, relationHashed)
 }

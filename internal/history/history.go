@@ -70,7 +70,7 @@ func (v *Version) DecodeAssembly() (assembly.Assembly, error) {
 	return *a, nil
 }
 
-// Each says whether it has yielded anything.
+// Each reports whether it has yielded anything.
 func (h *History) Each(ctx context.Context, k *engine.Kind, id string, yield func(Version, error) bool) (any bool) {
 	give := func(v Version, err error) bool {
 		any = true

@@ -42,7 +42,7 @@ func (e *MemberEditor) Document(whole string) ([]byte, error) {
 	return doc, nil
 }
 
-// Kept says that a member is there and has the text that it had.
+// Kept reports whether a member is there and has the text that it had.
 func (e *MemberEditor) Kept(name string) bool {
 	before, was := e.source.Get(name)
 	after, is := e.doc.Get(name)
@@ -62,7 +62,7 @@ func (e *MemberEditor) set(name string, value []byte, err error) {
 	e.doc.Set(name, value, e.order())
 }
 
-// blank says that there is no text, or null.
+// blank reports whether there is no text, or null.
 func (e *MemberEditor) blank(name string) bool {
 	raw, ok := e.doc.Get(name)
 	return !ok || raw[0] == 'n'

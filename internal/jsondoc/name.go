@@ -75,7 +75,7 @@ func CheckDocumentID(field, id, want string, optional bool, limit int) error {
 	return CheckID(field, id, limit)
 }
 
-// PlainName says that the file of this id is called as it, Extension behind it.
+// PlainName reports whether the file of this id is called as it, Extension behind it.
 func PlainName(id string) bool {
 	if len(id) == 0 || len(id) > maxPlain || id[0] == '.' || id[len(id)-1] == '.' {
 		return false
@@ -90,7 +90,7 @@ func PlainName(id string) bool {
 
 func slugByte(c byte) bool { return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-' }
 
-// deviceName says whether Windows would open a device instead of a file. It
+// deviceName reports whether Windows would open a device instead of a file. It
 // looks at what stands before the first dot, whatever follows. com0 and lpt0 are
 // reserved too (Microsoft, "Naming Files, Paths, and Namespaces").
 func deviceName(name string) bool {

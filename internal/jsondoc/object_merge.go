@@ -49,7 +49,7 @@ func MergeValue(raw []byte, v any, level, maxDepth int) (out []byte, same bool, 
 	return text, false, nil
 }
 
-// isFloat says that a number is read as v: a large integer that a float64 holds exactly has fewer
+// isFloat reports whether a number is read as v: a large integer that a float64 holds exactly has fewer
 // digits when that is written.
 func isFloat(raw []byte, v any) bool {
 	f, ok := v.(float64)

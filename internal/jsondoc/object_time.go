@@ -94,7 +94,7 @@ func AppendTime(dst []byte, t time.Time) []byte {
 // twoDigits writes a number below 100 with a leading zero.
 func twoDigits(b []byte, n int) { b[0], b[1] = byte('0'+n/10), byte('0'+n%10) }
 
-// NormalTime says whether raw is a time as we leave it alone: RFC 3339 in UTC,
+// NormalTime reports whether raw is a time as we leave it alone: RFC 3339 in UTC,
 // with a Z, to the nanosecond at most.
 func NormalTime(raw []byte) bool {
 	s, ok := DecodeString(raw)

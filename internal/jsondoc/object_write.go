@@ -108,7 +108,7 @@ func AppendEscaped(dst []byte, s string) []byte {
 	return append(dst, s[from:]...)
 }
 
-// plain says that a byte of ASCII stands in a JSON string as it is.
+// plain reports whether a byte of ASCII stands in a JSON string as it is.
 func plain(c byte) bool { return c >= ' ' && c != '"' && c != '\\' }
 
 // plainPrefix is how many bytes at the beginning are ASCII and plain. It looks at eight

@@ -121,7 +121,7 @@ func vectorFiles() (list []place) {
 	return list
 }
 
-// is says whether a path is that of a place of this use.
+// is reports whether a path is that of a place of this use.
 func is(rel string, u use) bool {
 	return slices.ContainsFunc(list, func(p place) bool { return p.path == rel && p.use&u == u })
 }
@@ -158,22 +158,22 @@ func Inside(rel string) (rels []string) {
 	return rels
 }
 
-// Optional says that a store opens when something else is in the place of this folder.
+// Optional reports whether a store opens when something else is in the place of this folder.
 func Optional(rel string) bool { return is(rel, folder|optional) }
 
-// Sole says whether the files of a folder may be the only copy of something.
+// Sole reports whether the files of a folder may be the only copy of something.
 func Sole(rel string) bool { return is(rel, folder|sole) }
 
 // Named are the files that a store opens by their names.
 func Named() []string { return paths(named, 0) }
 
-// OfTheMachine says whether a path is that of a file that says which processes use a store, here
+// OfTheMachine reports whether a path is that of a file that says which processes use a store, here
 // and now.
 func OfTheMachine(rel string) bool {
 	return is(rel, machine) || path.Dir(rel) == "wal" && strings.HasSuffix(rel, ".lock")
 }
 
-// InLog says whether the log has something of this name beside its segments.
+// InLog reports whether the log has something of this name beside its segments.
 func InLog(name string) bool { return name != "" && isAny("wal/"+name) && !is("wal/"+name, note) }
 
 func isAny(rel string) bool { return is(rel, 0) }

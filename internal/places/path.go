@@ -57,7 +57,7 @@ func Shown(rel string) string {
 	return rel
 }
 
-// Within says whether a path lies in a folder.
+// Within reports whether a path lies in a folder.
 func Within(path, folder string) bool {
 	a, err1 := filepath.Abs(path)
 	b, err2 := filepath.Abs(folder)
@@ -76,5 +76,5 @@ func Names(fsys vfs.FS, dir string) ([]string, error) {
 	return names, err
 }
 
-// Gone says that nothing is there.
+// Gone reports whether nothing is there.
 func Gone(err error) bool { return errors.Is(err, fs.ErrNotExist) }

@@ -5,14 +5,14 @@ import (
 	"testing"
 )
 
-// Long says that the proofs run whole.
+// Long reports whether the proofs run whole.
 func Long() bool { return os.Getenv("VARVE_LONG") == "1" }
 
-// Race says that this is the run with the race detector, which finds nothing in what one goroutine
+// Race reports whether this is the run with the race detector, which finds nothing in what one goroutine
 // does at a time: simulators, and calls one after the other.
 func Race() bool { return os.Getenv("VARVE_CI") == "race" && !Long() }
 
-// Everyday says that this is go test alone, which has to end soon.
+// Everyday reports whether this is go test alone, which has to end soon.
 func Everyday() bool { return !Long() && os.Getenv("VARVE_CI") == "" }
 
 // Every returns which share of many cases runs, of those that one goroutine goes through: each 3nth in

@@ -96,7 +96,7 @@ func (mk *Maker) pastModel(ctx context.Context, to wal.Mark, past *past.Log) (mo
 	return model, nil
 }
 
-// starved says that this process lacks something just now: what it could not
+// starved reports whether this process lacks something just now: what it could not
 // read is not damaged.
 func starved(err error) bool {
 	return vfs.IsStarved(err)

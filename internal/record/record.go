@@ -134,7 +134,7 @@ func (v *View) Vector(dst []float32) []float32 {
 	return dst
 }
 
-// Finite says that every number of the vector is one: no NaN, and not infinite.
+// Finite reports whether every number of the vector is one: no NaN, and not infinite.
 func (v *View) Finite() bool {
 	const exponent = 0xff << 23
 	for b := v.vector; len(b) >= 4; b = b[4:] {

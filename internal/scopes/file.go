@@ -250,7 +250,7 @@ func (ws *Scopes) ReadCopy(ctx context.Context, key string) (backup.Document, er
 	return backup.Document{Bytes: doc, Version: f.LSN, Time: f.Time}, err
 }
 
-// OursScope says whether a file holds the document of a scope as this store wrote it,
+// OursScope reports whether a file holds the document of a scope as this store wrote it,
 // and not one from before what is known to have stood there: that somebody put back.
 func (ws *Scopes) OursScope(key string, least wal.LSN, data func() ([]byte, error)) bool {
 	doc, err := data()

@@ -31,7 +31,7 @@ func (l *lacks) take(e *loggedWork) {
 	}
 }
 
-// MayLag says whether the file of a scope need not be written now, and the first entry
+// MayLag reports whether the file of a scope need not be written now, and the first entry
 // that it lacks.
 func (ws *Scopes) MayLag(ctx context.Context, key string, flushed wal.LSN) (first wal.LSN, ok bool) {
 	w := ws

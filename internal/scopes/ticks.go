@@ -100,7 +100,7 @@ func (s *scope) moment(marks bool) (now, logged working.Moment) {
 	return now, logged
 }
 
-// marksAny says whether one of some operations makes or restores a checkpoint.
+// marksAny reports whether one of some operations makes or restores a checkpoint.
 func marksAny(list []*asked) bool {
 	for _, q := range list {
 		switch q.r.Op.(type) {

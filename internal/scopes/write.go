@@ -297,7 +297,7 @@ func (s *scope) judge(list []*asked) (e *working.LogEntry, body []byte, n int, e
 	return e, body, n, nil
 }
 
-// grows says that a change would make the scope larger, and that it is as large as
+// grows reports whether a change would make the scope larger, and that it is as large as
 // it may be; mu is held.
 func (s *scope) grows(d *working.Delta) bool {
 	if s.file.size+s.grown < s.ws.tuning.Most {

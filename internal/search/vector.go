@@ -159,7 +159,7 @@ func (s *Search) vectorsRot(ctx context.Context, err error) error {
 	return s.vectors.Fault(err)
 }
 
-// behind says whether id is listed after another one.
+// behind reports whether id is listed after another one.
 func behind(id, other string) bool {
 	a, aerr := table.EncodeKey(id)
 	b, berr := table.EncodeKey(other)

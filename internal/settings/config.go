@@ -168,10 +168,10 @@ func (c *Config) Backups() int {
 	return *c.IndexBackupCount
 }
 
-// MayRepair says that damaged and missing files are put back.
+// MayRepair reports whether damaged and missing files are put back.
 func (c *Config) MayRepair() bool { return c.AutoRepair == nil || *c.AutoRepair }
 
-// AdoptsDeletions says that a file which somebody deletes deletes its document.
+// AdoptsDeletions reports whether a file which somebody deletes deletes its document.
 func (c *Config) AdoptsDeletions() bool { return c.AdoptDeletions == nil || *c.AdoptDeletions }
 
 // BackupEvery is the time between two backups of the index.

@@ -25,7 +25,7 @@ func Agrees(set *index.Set, end uint64, chain func(uint64) (uint64, bool)) error
 	return nil
 }
 
-// Rebuilt says whether a set was made from the files, by this process or by one
+// Rebuilt reports whether a set was made from the files, by this process or by one
 // that was killed before it wrote another: it may know what came after its lsn.
 // All its lines then have the version that rebuildIndex gives, which no frame has.
 func Rebuilt(set *index.Set) bool {

@@ -36,7 +36,7 @@ func invalid(e *wal.Entry, err error) error {
 // no moment behind 2300 (package wal): file systems know no later one.
 var mostTime, leastTime = time.Date(2400, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Dated says whether the time of an entry is one that a store gives.
+// Dated reports whether the time of an entry is one that a store gives.
 func Dated(e *wal.Entry) bool { return !e.Time.Before(leastTime) && !e.Time.After(mostTime) }
 
 // Read is the record that an entry carries, of which all was checked but the line and

@@ -230,7 +230,7 @@ func (s *State) below(id string) ([]group, error) {
 	return list, nil
 }
 
-// Grouped says whether there may be an assembly: false is certain.
+// Grouped reports whether there may be an assembly: false is certain.
 func (s *State) Grouped() bool { return s.members.any.Load() }
 
 // MembershipRebuilt reports whether any assembly changed since the set was written.

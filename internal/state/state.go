@@ -262,7 +262,7 @@ func (s *State) Line(letter byte, id string) (index.Entry, error) {
 	return e, nil
 }
 
-// Changed says whether a key whose newest version, 0 when absent, was known when
+// Changed reports whether a key whose newest version, 0 when absent, was known when
 // the swap counter stood at since may have another one now.
 func (s *State) Changed(letter byte, id string, version, since uint64) bool {
 	if pos, deleted, ok := s.overlay.Load().Get(letter, id); ok {

@@ -27,7 +27,7 @@ func (s *State) Work(scope string) uint64 {
 	return s.swaps.Load()<<3 | 1
 }
 
-// IsWork says whether a number that Work has given is a position.
+// IsWork reports whether a number that Work has given is a position.
 func IsWork(at uint64) bool { return at&7 == 0 }
 
 // Breaks counts how often entries were skipped: they are in a set, and in the files

@@ -38,7 +38,7 @@ func StopIdle(t testing.TB, p *os.Process, dir string) {
 	t.Fatal("it holds a lock of the log whenever it is stopped")
 }
 
-// unlocked says whether nobody has a lock of the log that is taken for a moment.
+// unlocked reports whether nobody has a lock of the log that is taken for a moment.
 func unlocked(t testing.TB, dir string) bool {
 	t.Helper()
 	free := true

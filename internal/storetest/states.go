@@ -71,7 +71,7 @@ func Vector(id, state string) []float32 {
 	return v
 }
 
-// IsGroup says that a key is that of an assembly.
+// IsGroup reports whether a key is that of an assembly.
 func IsGroup(id string) bool { return strings.HasSuffix(id, ".group") }
 
 // MemberIDs are the memories that a key stands for.

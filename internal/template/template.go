@@ -108,7 +108,7 @@ func Parse(s string) (*Template, error) {
 // String is the template as its identity has it.
 func (t *Template) String() string { return t.text }
 
-// Previous says that the memory before is part of a text.
+// Previous reports whether the memory before is part of a text.
 func (t *Template) Previous() bool { return t.previous }
 
 // Own is what a memory itself gives to its text.

@@ -220,7 +220,7 @@ func (b *below) enter(name string) error {
 	})
 }
 
-// isRoot says whether a name is one of the roots.
+// isRoot reports whether a name is one of the roots.
 func (b *below) isRoot(name string) bool {
 	for _, p := range b.roots {
 		if name == p.root {

@@ -82,7 +82,7 @@ func freeSecond(fsys FS, name, second string) (string, error) {
 	}
 }
 
-// SameFile says that two names lead to one file.
+// SameFile reports whether two names lead to one file.
 func SameFile(fsys FS, a, b string) bool {
 	x, err := fsys.Stat(a)
 	if err != nil {

@@ -19,7 +19,7 @@ func IsDiskFull(err error) bool {
 
 var joined = reflect.TypeOf(errors.Join(io.EOF))
 
-// CanWait says that what failed was hindered only from outside, and is done as well by the next that
+// CanWait reports whether what failed was hindered only from outside, and is done as well by the next that
 // comes: the disk is full, a file may not be written, another process has a lock, the time was over, or its
 // user has to agree to what it writes; and that no other error is joined to it.
 func CanWait(err error) bool {

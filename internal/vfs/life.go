@@ -10,7 +10,7 @@ const (
 	Dead
 )
 
-// LifeOf says whether the process that called itself pid and birth (see Host) is
+// LifeOf reports whether the process that called itself pid and birth (see Host) is
 // there. It is Dead only if that is certain: its number is unused, or used by
 // another one by now. own is the process that asks.
 func LifeOf(own Host, pid int, birth uint64) Life {

@@ -174,7 +174,7 @@ func TestCloseWhileWaiting(t *testing.T) {
 	}
 }
 
-// inFlock says whether the goroutine that waits for l has called flock, and so has opened the
+// inFlock reports whether the goroutine that waits for l has called flock, and so has opened the
 // file that it waits for.
 func inFlock(l *flock) bool {
 	stacks := make([]byte, 1<<20)

@@ -53,7 +53,7 @@ func InfoIsShared(folder *Info) bool {
 	return folder.Mode&fs.ModeSetgid != 0 && folder.Mode&0o070 == 0o070
 }
 
-// IsShared says that a folder is one that its group shares: see Share.
+// IsShared reports whether a folder is one that its group shares: see Share.
 func IsShared(fsys FS, dir string) bool {
 	info, err := fsys.Stat(throughLink(dir))
 	return err == nil && info.Mode.IsDir() && InfoIsShared(&info)

@@ -2,7 +2,7 @@ package vfs
 
 import "golang.org/x/sys/unix"
 
-// isMount says whether a folder is where something is mounted; also a folder of the same volume
+// isMount reports whether a folder is where something is mounted; also a folder of the same volume
 // (mount --bind), which the number of the device does not tell. Linux says so since 5.8.
 func isMount(name string) bool {
 	var st unix.Statx_t

@@ -74,7 +74,7 @@ func SparseAt(fsys FS, name string, size int64) bool {
 	return Sparse(f, size)
 }
 
-// Sparse says that a file is large and consists of holes for the most part: none that a store has
+// Sparse reports whether a file is large and consists of holes for the most part: none that a store has
 // written, and reading it may take hours. Where the system does not tell, it is not.
 func Sparse(f File, size int64) bool {
 	if size <= sparseMost {

@@ -149,12 +149,12 @@ type Volume struct {
 	// Files is how many files the volume may hold (its inodes), 0 where it does not say or has no
 	// fixed number; FreeFiles how many of them are free.
 	Files, FreeFiles int64
-	// Coherent says that locks and shared mappings are known to work between processes.
+	// Coherent reports whether locks and shared mappings are known to work between processes.
 	Coherent bool
 	ReadOnly bool
 }
 
-// NoFile says that another file cannot be made though bytes are free.
+// NoFile reports whether another file cannot be made though bytes are free.
 func (v *Volume) NoFile() bool { return v.Files > 0 && v.FreeFiles == 0 && v.Free > 0 }
 
 // Host identifies a process on a machine.

@@ -25,7 +25,7 @@ type Fold interface {
 	// Where neither has it, keep the id as one that is unknown: an error here is tried again with
 	// each round.
 	Apply(ctx context.Context, set *index.Set, e *wal.Entry) error
-	// Covered says whether what it has goes on being right over a newer index, whose log it
+	// Covered reports whether what it has goes on being right over a newer index, whose log it
 	// has seen to the end; false: Reset follows.
 	Covered(set *index.Set) bool
 }

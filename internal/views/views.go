@@ -71,7 +71,7 @@ func (vs *Views) damaged() {
 	vs.due.Store(len(vs.list) > 0)
 }
 
-// Due says whether a round is wanted though no document has changed.
+// Due reports whether a round is wanted though no document has changed.
 func (vs *Views) Due() bool {
 	if as := vs.as.Load(); as != nil && *as != vs.engine.Settings().Now().Words() {
 		return true
@@ -174,7 +174,7 @@ func (vs *Views) Round(ctx context.Context, held *wal.Held, written bool) {
 	}
 }
 
-// outdated says that another process has made a view, since the last round of this one, by settings that
+// outdated reports whether another process has made a view, since the last round of this one, by settings that
 // are not those of now.
 func (vs *Views) outdated() bool {
 	return slices.ContainsFunc(vs.list, func(v view.View) bool {
@@ -201,7 +201,7 @@ func (vs *Views) failed(ctx context.Context, name string, err error) {
 	vs.engine.Env().Event(env.Event{Kind: env.EventViewError, Path: path, Err: err})
 }
 
-// sameCause says that two errors have one reason: what they say may name a temporary file.
+// sameCause reports whether two errors have one reason: what they say may name a temporary file.
 func sameCause(was, err error) bool {
 	var a, b syscall.Errno
 	if errors.As(was, &a) && errors.As(err, &b) {

@@ -243,7 +243,7 @@ func (s *Segment) FindSession(name string) (n uint32, ok bool, err error) {
 	return uint32(i), err == nil && string(b) == name, err
 }
 
-// before says whether row r comes before what has this time and id in a session.
+// before reports whether row r comes before what has this time and id in a session.
 func (s *Segment) before(r uint32, time int64, id string) (bool, error) {
 	t, err := s.Time(r)
 	if err != nil || t != time {

@@ -43,7 +43,7 @@ type Part struct {
 // Rows is how many live rows it has.
 func (p *Part) Rows() int { return p.Seg.Rows - p.deaths }
 
-// Dead says that a row is.
+// Dead reports whether a row is.
 func (p *Part) Dead(r uint32) bool { return p.dead.Has(r) }
 
 // Kept goes with the live rows.
@@ -180,7 +180,7 @@ func (p *Part) adjoins(r uint32, before bool) (uint32, bool, error) {
 	return r, err == nil && n == session, err
 }
 
-// nameless says that a session has no name, so that its rows have no neighbours.
+// nameless reports whether a session has no name, so that its rows have no neighbours.
 func (p *Part) nameless(session uint32) (bool, error) {
 	if session != 0 {
 		return false, nil

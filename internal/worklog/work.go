@@ -24,7 +24,7 @@ func Work(codec *record.Codec, e *wal.Entry) (*working.LogEntry, record.View, er
 	return w, view, nil
 }
 
-// Begins says that an entry says all of its scope: nothing before it is needed.
+// Begins reports whether an entry says all of its scope: nothing before it is needed.
 func Begins(w *working.LogEntry) bool { return w.Fresh || w.State != nil }
 
 // Replay plays what the log has of a scope on its file.

@@ -212,7 +212,7 @@ func leaks(dir string) ([]string, error) {
 	return all, err
 }
 
-// mentions says whether a file holds the secret. It is not read as a whole: the memory of this
+// mentions reports whether a file holds the secret. It is not read as a whole: the memory of this
 // process counts as that of its children, until they have begun.
 func mentions(path string) (bool, error) {
 	f, err := os.Open(path)

@@ -19,7 +19,7 @@ const stormEdited = 4
 
 func editedID(k int) string { return fmt.Sprintf("hand.%d", k) }
 
-// ofEditor says that something is about a file that somebody is just saving by
+// ofEditor reports whether something is about a file that somebody is just saving by
 // hand: who reads it meanwhile may say that it is not whole.
 func ofEditor(text string) bool { return strings.Contains(text, "hand.") }
 

@@ -100,7 +100,7 @@ func (e *Embedder) patiently(ctx context.Context, texts []string) ([][]float32, 
 	}
 }
 
-// passing says that the same request may go well later.
+// passing reports whether the same request may go well later.
 func (e *Error) passing() bool {
 	switch e.Status {
 	case 408, 425, 429, 500, 502, 503, 504, 529:

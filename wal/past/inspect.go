@@ -100,7 +100,7 @@ func NewestSegment(list []SegmentFile) (newest uint64) {
 	return newest
 }
 
-// Unbegun says that a segment is prepared and not yet begun: it begins with zeros, and holds no frame.
+// Unbegun reports whether a segment is prepared and not yet begun: it begins with zeros, and holds no frame.
 // One of which only the first page was lost begins with zeros as well.
 func (p *Log) Unbegun(s SegmentFile) (bool, error) {
 	if !s.Zero {

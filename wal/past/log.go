@@ -247,7 +247,7 @@ func (p *Log) damage(none *NoFrameError) *errs.CorruptionError {
 	return &errs.CorruptionError{Path: path, Segment: number, Offset: p.Geometry.Offset(none.At), LSN: none.At, Err: none}
 }
 
-// gone says that a segment is neither there nor in the archive: not begun, or recycled.
+// gone reports whether a segment is neither there nor in the archive: not begun, or recycled.
 func gone(err error) bool {
 	return errors.Is(err, ErrNoSegment) || errors.Is(err, segment.ErrEnd)
 }

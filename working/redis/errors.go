@@ -78,13 +78,13 @@ func failure(op, prefix string, writes bool, err error) error {
 	return &Error{Op: op, Kind: working.ErrUnavailable, Err: err}
 }
 
-// notSent tells that the command never left: no connection, or none free.
+// notSent reports whether the command never left: no connection, or none free.
 func notSent(err error) bool {
 	var dial *dialError
 	return errors.As(err, &dial) || crowded(err)
 }
 
-// crowded tells that all connections were in use: Redis is there, and the host
+// crowded reports whether all connections were in use: Redis is there, and the host
 // wants more of it than the pool allows.
 func crowded(err error) bool {
 	return errors.Is(err, goredis.ErrPoolTimeout) || errors.Is(err, goredis.ErrPoolExhausted)

@@ -93,7 +93,7 @@ func (s *server) start() {
 	}
 }
 
-// answers tells whether the server reads commands, whoever may give them.
+// answers reports whether the server reads commands, whoever may give them.
 func (s *server) answers() bool {
 	dial := &net.Dialer{Timeout: time.Second}
 	c, err := dial.Dial("tcp", s.addr())

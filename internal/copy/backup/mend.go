@@ -77,7 +77,7 @@ func (r *restore) log(ctx context.Context, from, end wal.Mark) (stretch, error) 
 	return stretch{own, from, end.LSN}, nil
 }
 
-// holeIn says that an error is a place of a log that cannot be read, and not that reading failed.
+// holeIn reports whether an error is a place of a log that cannot be read, and not that reading failed.
 func holeIn(err error) bool {
 	return errors.Is(err, errs.ErrCorrupt) || errors.Is(err, errs.ErrTruncated)
 }
@@ -172,7 +172,7 @@ func (r *restore) fresher(ctx context.Context, own *past.Log, from, end wal.Mark
 	return nil
 }
 
-// newerFile says that the file in the backup is newer than the log's versions, for a restore to its
+// newerFile reports whether the file in the backup is newer than the log's versions, for a restore to its
 // end.
 func (r *restore) newerFile(name string) bool {
 	return r.fresh[name] && r.s.LSN == 0 && r.s.Time.IsZero()

@@ -151,7 +151,7 @@ func backedRecords(ctx context.Context, f vfs.File) (int64, error) {
 	return whole, err
 }
 
-// overwritten says that a file of records is being overwritten, which begins at its
+// overwritten reports whether a file of records is being overwritten, which begins at its
 // beginning: where that still stands all was read before.
 func overwritten(f vfs.File) bool {
 	var head [8]byte
@@ -264,13 +264,13 @@ type Restored struct {
 	older   []uint64    // of the names of files, ascending
 }
 
-// Older says that a file, as memories/x.json, has the vector of the model before.
+// Older reports whether a file, as memories/x.json, has the vector of the model before.
 func (r *Restored) Older(name string) bool {
 	_, ok := slices.BinarySearch(r.older, xxhash.Sum64String(name))
 	return ok
 }
 
-// settled says that the model is that of config.json: none was switched to between, and
+// settled reports whether the model is that of config.json: none was switched to between, and
 // none took another's name where nothing had a content.
 func (r *Restored) settled() bool {
 	m, l := &r.Model, &r.Later

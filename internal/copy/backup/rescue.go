@@ -49,7 +49,7 @@ func (r *restore) noteDamage(name, why, done string) {
 	r.report.Damage = append(r.report.Damage, d)
 }
 
-// tolerated says that an error is damage that a restore goes on behind.
+// tolerated reports whether an error is damage that a restore goes on behind.
 func (r *restore) tolerated(err error) bool {
 	return !r.s.Strict && errors.Is(err, errs.ErrCorrupt)
 }
@@ -206,7 +206,7 @@ func (l *oldLine) valid() bool {
 	return err == nil && len(b) == sha256.Size
 }
 
-// near says that a hash in a list is this one with a few digits damaged: no other is so close.
+// near reports whether a hash in a list is this one with a few digits damaged: no other is so close.
 func near(a, b string) bool {
 	same := 0
 	for i := range min(len(a), len(b)) {

@@ -149,7 +149,7 @@ func (r *restore) impossible(why string) error {
 	return &repair.MomentError{Asked: r.asked(), First: r.info.First, Last: r.info.Last, Why: why}
 }
 
-// included says whether a commit whose last entry is this one belongs to the moment.
+// included reports whether a commit whose last entry is this one belongs to the moment.
 func (r *restore) included(e *wal.Entry) bool {
 	switch {
 	case r.s.LSN != 0:

@@ -278,7 +278,7 @@ func (m *migrate) catchUp(ctx context.Context, at wal.LSN) (wal.LSN, error) {
 // coarsest is how far apart the times of a file are on the coarsest file systems.
 const coarsest = 2 * time.Second
 
-// sameTime says whether a copy bears the time that it was given: some file systems
+// sameTime reports whether a copy bears the time that it was given: some file systems
 // keep whole seconds only, or every second one. Then the bytes decide.
 func sameTime(copied, want time.Time) bool {
 	return copied.Equal(want) || copied.Nanosecond() == 0 && copied.Before(want) && want.Sub(copied) < coarsest
@@ -366,5 +366,5 @@ func (m *migrate) removeCopy(rel string) error {
 	})
 }
 
-// temporary says whether a name is that of a file that is not in place yet.
+// temporary reports whether a name is that of a file that is not in place yet.
 func temporary(name string) bool { return strings.HasSuffix(name, tempMark) }

@@ -80,7 +80,7 @@ func (m *migrate) readList(id uuid.UUID) (map[uint64]bool, error) {
 	return list, nil
 }
 
-// proven says whether all bytes of a file in the old place were copied, or are in the new place
+// proven reports whether all bytes of a file in the old place were copied, or are in the new place
 // now: size and times prove nothing.
 func (m *migrate) proven(name string, info vfs.Info) (bool, error) {
 	if v, err := m.fs.Volume(m.s.To); err == nil && info.Size > v.Total && info.Size >= asksRoom {

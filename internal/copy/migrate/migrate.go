@@ -141,7 +141,7 @@ func (m *migrate) apart() error {
 	return err
 }
 
-// under says whether a folder lies in another, or is it, wherever links lead: the
+// under reports whether a folder lies in another, or is it, wherever links lead: the
 // system follows them, and then goes up from where it is.
 func (m *migrate) under(dir string, other vfs.Info) (bool, error) {
 	at := dir + string(filepath.Separator) + "."

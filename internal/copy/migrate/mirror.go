@@ -180,7 +180,7 @@ func (c *mirror) file(name string) error {
 	return err
 }
 
-// replaceable says whether a copy that size and time call equal, and bytes do not, may
+// replaceable reports whether a copy that size and time call equal, and bytes do not, may
 // be written again: not when it may be the good one. Of the file of a memory or an assembly
 // this run has compared the copy with what the store answers, which has the hash that the
 // index knows; of the archive blocks have sums. All else is judged when the copy is verified.
@@ -206,7 +206,7 @@ func (c *mirror) replaceable(name string) error {
 			"the same command again, which finds the damaged one", m.to(name))}
 }
 
-// wholeCopy says whether a segment's copy in an archive is sound.
+// wholeCopy reports whether a segment's copy in an archive is sound.
 func (m *migrate) wholeCopy(path string) (bool, error) {
 	b, err := vfs.ReadFile(m.fs, path, places.CopyMost)
 	if err != nil {

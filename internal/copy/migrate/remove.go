@@ -139,7 +139,7 @@ func ofTheLog(name string) bool {
 		filepath.Clean(dir) == "wal" && (base == places.MovedName || base == wal.FeaturesName || segments)
 }
 
-// newBackup says whether a folder is a full backup that the new place does not
+// newBackup reports whether a folder is a full backup that the new place does not
 // have: one made after the switch, whose files are as old as the memories in them.
 func (m *migrate) newBackup(name string) bool {
 	if filepath.Dir(name) != "backups" {

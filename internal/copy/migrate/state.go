@@ -133,7 +133,7 @@ func writeState(fsys vfs.FS, dir, name string, v any, mode fs.FileMode) error {
 	return nil
 }
 
-// Residence says whether the store of a folder lives there: a *errs.MovedError when it
+// Residence reports whether the store of a folder lives there: a *errs.MovedError when it
 // has gone elsewhere, errs.ErrNoStore when the folder is a copy that a migration has not
 // finished. done is the way to finish one whose switch has happened; nil: there
 // is nothing to do.
@@ -170,7 +170,7 @@ func Residence(fsys vfs.FS, dir string) (done func() error, err error) {
 	return nil, &repair.UnfinishedError{From: m.From, To: dir}
 }
 
-// elsewhere says that a volume of Windows is another one's than that of the copy, and named by \\: a host of
+// elsewhere reports whether a volume of Windows is another one's than that of the copy, and named by \\: a host of
 // the network, which would be told who looks, or a device. What migrate.json says does not
 // lead there; the command that is repeated does.
 func elsewhere(volume, of string) bool {

@@ -54,7 +54,7 @@ type Report struct {
 	Elsewhere []int    // likewise, of another PID namespace
 }
 
-// found says that anything was there to purge.
+// found reports whether anything was there to purge.
 func (r *Report) found() bool {
 	return len(r.Deleted)+len(r.TakenOut)+r.Frames+len(r.Removed)+r.Backups+r.Dropped > 0
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// there says whether something is there now: ErrNotFound when it is not.
+// there reports whether something is there now: ErrNotFound when it is not.
 func (p *Purger) there(ctx context.Context, k *engine.Kind, id string) error {
 	if k != p.engine.Kinds().Scopes {
 		_, err := p.engine.Find(ctx, k, id, false)

@@ -35,7 +35,7 @@ func (c *contents) add(piece []byte) {
 	c.may[word] |= bit
 }
 
-// in says whether bytes have one of them.
+// in reports whether bytes have one of them.
 func (c *contents) in(b []byte) bool {
 	for ; len(b) >= pieceSize; b = b[1:] {
 		if word, bit := bitOf(b); c.may[word]&bit == 0 {

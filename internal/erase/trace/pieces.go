@@ -25,7 +25,7 @@ type piece struct {
 	b  []byte
 }
 
-// pieceOf says whether a file is one. A segment whose start is damaged is of this log.
+// pieceOf reports whether a file is one. A segment whose start is damaged is of this log.
 func (t *Set) pieceOf(name, from string, b []byte) (p *piece, ok bool) {
 	p = &piece{g: t.Log, b: b}
 	if start, _, err := segment.ParseStart(b); err == nil {
@@ -83,7 +83,7 @@ func (t *Set) replace(o Options, temp, path string, b []byte) error {
 	return vfs.Unwiped(&t.unwiped, err)
 }
 
-// Entry says whether an entry of the log is of one of them, or of an assembly that
+// Entry reports whether an entry of the log is of one of them, or of an assembly that
 // had one of the memories: that has its id, and a composite made of its embedding; or
 // one of working memory that has pieces of what they said, for that may be what they
 // were made of.
@@ -116,7 +116,7 @@ func (t *Set) Entry(key string, value []byte) bool {
 	return err == nil && slices.ContainsFunc(members, func(id string) bool { return t.ids[id] })
 }
 
-// worked says whether an entry of working memory has a piece of what they said.
+// worked reports whether an entry of working memory has a piece of what they said.
 func (t *Set) worked(value []byte) bool {
 	if t.content.none() {
 		return false
@@ -131,7 +131,7 @@ func (t *Set) worked(value []byte) bool {
 	return err == nil && t.content.in(body)
 }
 
-// proof says that bytes are not only a mention.
+// proof reports whether bytes are not only a mention.
 func (t *Set) proof(b []byte) bool {
 	return has(b, t.members) || slices.ContainsFunc(t.names,
 		func(n string) bool { return bytes.Contains(b, []byte(t.kind.Folder+"/"+n)) })

@@ -160,12 +160,12 @@ func PurgeQuarantine(ctx context.Context, _ *wal.Held, dir string, t *Set,
 // mappable are files that others may have mapped, under the names they have in quarantine.
 var mappable = regexp.MustCompile(`-(memory_index\.([a-z0-9]+\.)?json|mapping\.(delta\.)?json|memory_vectors\.([a-z]+\.)*faiss)(\.[0-9]+)?$`)
 
-// called says whether what was set aside, or parked, is called after one of their files.
+// called reports whether what was set aside, or parked, is called after one of their files.
 func (t *Set) called(fsys vfs.FS, folder, name string) bool {
 	return t.Named(name) && !t.elsewhere(whence(fsys, folder, name))
 }
 
-// inFile says whether a file has one of them. left is what can be kept of it, a piece of the log that has entries of
+// inFile reports whether a file has one of them. left is what can be kept of it, a piece of the log that has entries of
 // others too. What its user has to decide is added to unread.
 func (t *Set) inFile(fsys vfs.FS, folder, name string) (is bool, left []byte, err error) {
 	if t.called(fsys, folder, name) {
@@ -236,7 +236,7 @@ func (t *Set) inFile(fsys vfs.FS, folder, name string) (is bool, left []byte, er
 	return true, nil, nil
 }
 
-// HasAside says whether anything in quarantine or among the parked files is about one
+// HasAside reports whether anything in quarantine or among the parked files is about one
 // of the memories.
 func HasAside(fsys vfs.FS, dir string, t *Set) (bool, error) {
 	for _, folder := range []string{filepath.Join(dir, "quarantine"), filepath.Join(dir, "tmp", "parked")} {

@@ -107,7 +107,7 @@ func Of(k *kind.Kind, ids []string) *Set {
 	return t
 }
 
-// Stands says whether a file in memories/, or in assemblies/, has the name of one of theirs.
+// Stands reports whether a file in memories/, or in assemblies/, has the name of one of theirs.
 func (t *Set) Stands(name string) bool { return slices.Contains(t.names, name) }
 
 // What quarantine puts before and behind a file's name. A dash or a dot alone tells
@@ -117,7 +117,7 @@ var (
 	behindName = regexp.MustCompile(`^((\.[0-9]+)?(\.(lost|why))?(\.[0-9]+)?(\.note\.json)?(\.part)?(\.purged)?|@.*)$`)
 )
 
-// Named says whether a file, also in quarantine/ or tmp/parked/, was called after one
+// Named reports whether a file, also in quarantine/ or tmp/parked/, was called after one
 // of the memories' files.
 func (t *Set) Named(name string) bool {
 	for _, n := range t.names {
@@ -145,7 +145,7 @@ type outline struct {
 	From     string          `json:"from"` // of a note
 }
 
-// about says whether a document, with an id, is one of these: as package importer
+// about reports whether a document, with an id, is one of these: as package importer
 // a memory may name the assembly that it belongs to.
 func (t *Set) about(doc *outline) bool {
 	if t.kind == kind.Scopes {
@@ -159,7 +159,7 @@ func (t *Set) about(doc *outline) bool {
 	return group == (t.kind == kind.Assemblies) && id != nil && t.ids[*id]
 }
 
-// Holds says whether a document, whole or broken, is one of theirs: what it says of
+// Holds reports whether a document, whole or broken, is one of theirs: what it says of
 // others is its own.
 func (t *Set) Holds(b []byte) bool {
 	var doc outline
@@ -173,7 +173,7 @@ func has(b []byte, list [][]byte) bool {
 	return slices.ContainsFunc(list, func(part []byte) bool { return bytes.Contains(b, part) })
 }
 
-// In says whether bytes are about one of them. A whole document is about whose id
+// In reports whether bytes are about one of them. A whole document is about whose id
 // it has, an assembly also about its members; anything else about whom it names.
 func (t *Set) In(b []byte) bool {
 	var doc outline
@@ -195,7 +195,7 @@ func (t *Set) In(b []byte) bool {
 	return has(b, t.members) || has(b, t.plain)
 }
 
-// among says whether a document is an assembly that has one of the memories: its
+// among reports whether a document is an assembly that has one of the memories: its
 // composite is made of that one's embedding, and older forms hold whole copies.
 func (t *Set) among(doc *outline, b []byte) bool {
 	if t.kind != kind.Memories || doc.Content != nil || doc.Assembly == nil && doc.Members == nil {
@@ -206,7 +206,7 @@ func (t *Set) among(doc *outline, b []byte) bool {
 		func(id string) bool { return t.ids[id] })
 }
 
-// elsewhere says whether a path in the store is in the folder of another kind, where
+// elsewhere reports whether a path in the store is in the folder of another kind, where
 // names mean other ids.
 func (t *Set) elsewhere(from string) bool {
 	dir, _, _ := strings.Cut(from, "/")

@@ -400,7 +400,7 @@ func (o *Options) misshapen(dir string) ([]repair.Finding, error) {
 	return verify.Misshapen(o.FS, dir)
 }
 
-// isStore says whether what has a link in it is a store, and one that is used in this
+// isStore reports whether what has a link in it is a store, and one that is used in this
 // place, so that the link is in the place of one of its folders.
 func isStore(dir string, o Options) bool {
 	// as of a FIFO in the place of wal/

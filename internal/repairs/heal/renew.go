@@ -315,7 +315,7 @@ func (n *renewal) change(key string) (docfile.Change, error) {
 	}, nil
 }
 
-// ours says whether bytes are a version of a document that log or index know.
+// ours reports whether bytes are a version of a document that log or index know.
 func (n *renewal) ours(key string, hash [32]byte) bool {
 	if slices.Contains(n.hashes[key], hash) {
 		return true

@@ -152,7 +152,7 @@ func (v *Reader) Oldest() uint64 {
 	return from
 }
 
-// Older says whether a version of a document, or one before it, is the one that is looked for.
+// Older reports whether a version of a document, or one before it, is the one that is looked for.
 func (v *Reader) Older(at wal.LSN, is func(*index.Entry) bool) bool {
 	n := 0
 	return meets(at, func(at wal.LSN) (e wal.Entry, ok bool) {
@@ -167,7 +167,7 @@ func (v *Reader) Older(at wal.LSN, is func(*index.Entry) bool) bool {
 	}, is)
 }
 
-// Passed says whether flushes may have passed over the versions of a document up to at, so that its file
+// Passed reports whether flushes may have passed over the versions of a document up to at, so that its file
 // still is what is looked for: a version that the log has since the index was written, or that of the index.
 func (v *Reader) Passed(at wal.LSN, settled func() (index.Entry, error), is func(*index.Entry) bool) bool {
 	if line, err := settled(); err == nil && is(&line) {

@@ -260,13 +260,13 @@ func (r *row) vanished() error {
 	return nil
 }
 
-// ahead says that this process has not come to an entry: the log is being recovered beside it,
+// ahead reports whether this process has not come to an entry: the log is being recovered beside it,
 // which it does not follow if it has replayed the log by itself. Damage ends what it comes to, too.
 func (r *row) ahead(at wal.LSN) bool {
 	return at >= r.v.Source.Log.Applied() && r.v.Source.Log.Damage() == nil
 }
 
-// sound says that everything from a segment on was read: no deletion was missed.
+// sound reports whether everything from a segment on was read: no deletion was missed.
 func (r *row) sound(n uint64) bool {
 	for ; n <= r.last; n++ {
 		if !r.clean[n] {

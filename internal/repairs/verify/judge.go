@@ -32,7 +32,7 @@ func (v *Run) Read(k *kind.Kind, name string) (f File) {
 	return f
 }
 
-// Has says whether the file is the one that a line of the index names.
+// Has reports whether the file is the one that a line of the index names.
 func (f *File) Has(line *index.Entry) bool {
 	return f.Err == nil && f.Info.Size == line.Size && f.Hash == line.ContentHash
 }

@@ -109,7 +109,7 @@ func (r *row) within(list []wal.SegmentFile) error {
 	return r.v.report(f)
 }
 
-// released says that a segment is being recycled, or has been.
+// released reports whether a segment is being recycled, or has been.
 func (r *row) released(n uint64) bool {
 	s, err := r.v.Source.Log.Past().SegmentFile(n)
 	spilled, _ := r.v.Source.Log.Past().Place(r.v.Source.Log.Spilled())
@@ -262,7 +262,7 @@ func (r *row) stake(f *repair.Finding, n uint64, to wal.LSN) {
 	}
 }
 
-// archived says whether a sound copy of a segment lies in the archive.
+// archived reports whether a sound copy of a segment lies in the archive.
 func (r *row) archived(n uint64) bool {
 	damage, err := r.v.Source.Log.Past().ReadArchive(r.v.ctx, n, func(int64, []byte) bool { return true })
 	return err == nil && len(damage) == 0

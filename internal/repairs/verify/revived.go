@@ -16,7 +16,7 @@ import (
 // log finds. Those whose file looks wrong for this reason alone wait for one
 // scan for all of them.
 
-// began says that a chain begins with a version that is not flushed.
+// began reports whether a chain begins with a version that is not flushed.
 func began(list []Standing, flushed uint64) bool {
 	n := len(list)
 	return n >= 2 && list[n-1].Absent && list[n-1].Version == 0 && list[n-2].Version >= flushed
@@ -85,7 +85,7 @@ func (v *Run) collect(from uint64, versions map[string][]Standing) error {
 	return nil
 }
 
-// fits says whether a file holds the newest version below flushed or one above it.
+// fits reports whether a file holds the newest version below flushed or one above it.
 func fits(f *File, list []Standing, flushed uint64) bool {
 	first := 0
 	for i, s := range list {

@@ -30,7 +30,7 @@ func (u *unembedded) add(id string) {
 	}
 }
 
-// embeds says that memories with a content are to have an embedding.
+// embeds reports whether memories with a content are to have an embedding.
 func (s *vectors) embeds(k *kind.Kind) bool {
 	return s != nil && k == kind.Memories && s.model.Name != "" && !s.changing()
 }

@@ -140,13 +140,13 @@ func (s *vectors) release() error {
 	return err
 }
 
-// changing says that the documents as of the index are not all by the model that
+// changing reports whether the documents as of the index are not all by the model that
 // the vectors are of, or that these may be ahead of it by a change of the model.
 func (s *vectors) changing() bool {
 	return s.model.Switching() || s.v.Source.State.Model().Since >= s.idx.LSN()
 }
 
-// judged says whether what the vectors have of a document can be compared with its
+// judged reports whether what the vectors have of a document can be compared with its
 // line: it may have changed since the index, and the vectors be ahead of it.
 func (s *vectors) judged(k *kind.Kind, id string) bool {
 	if s.set == nil || s.behind != 0 {

@@ -47,7 +47,7 @@ func (f *FS) above(name string) string {
 	return filepath.Join(f.upper, rel)
 }
 
-// below says whether the lower folder has a file or folder there that counts.
+// below reports whether the lower folder has a file or folder there that counts.
 func (f *FS) below(name string) (vfs.Info, bool) {
 	if f.hidden(name) {
 		return vfs.Info{}, false

@@ -61,7 +61,7 @@ func (d *Demand) Over() Sum {
 	return o
 }
 
-// Never says that it passes its limit also where there is nothing else.
+// Never reports whether it passes its limit also where there is nothing else.
 func (d *Demand) Never() bool {
 	return d.Limit.N > 0 && d.Add.N > d.Limit.N || d.Limit.Bytes > 0 && d.Add.Bytes > d.Limit.Bytes
 }
@@ -81,7 +81,7 @@ func (d *Demand) Within(before Sum) (list []wal.Precondition) {
 	return list
 }
 
-// Grows says that it adds something that is limited.
+// Grows reports whether it adds something that is limited.
 func (d *Demand) Grows() bool {
 	return d.Limit.N > 0 && d.Add.N > 0 || d.Limit.Bytes > 0 && d.Add.Bytes > 0
 }

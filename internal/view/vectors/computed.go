@@ -108,7 +108,7 @@ type ComputedHeader struct {
 
 const computedFormat = 2
 
-// serves says that a file was begun for a model, and not used up by a switch that
+// serves reports whether a file was begun for a model, and not used up by a switch that
 // has ended.
 func (h *ComputedHeader) serves(model string, by *index.Model) bool {
 	return h.Format == computedFormat && h.Model == model && (by.Switching() || h.After >= by.Since)
@@ -324,7 +324,7 @@ func (vs *Vectors) WipeComputed(unwiped *[]error) error {
 	return vs.engine.Env().FS.SyncDir(filepath.Join(vs.engine.Env().Dir, VectorFolder))
 }
 
-// Under says that a file may be of a run that was under way when the store's model was
+// Under reports whether a file may be of a run that was under way when the store's model was
 // this one. One by the very model that serves is announced to nobody.
 func (h *ComputedHeader) Under(model *index.Model) bool {
 	switch {

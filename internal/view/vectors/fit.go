@@ -86,7 +86,7 @@ func (d *decider) precondition() wal.Precondition {
 	return wal.Precondition{Key: d.key, LSN: d.pos}
 }
 
-// stillDecides says whether what decided still does, and follows it to its newest version.
+// stillDecides reports whether what decided still does, and follows it to its newest version.
 func (vs *Vectors) stillDecides(ctx context.Context, d *decider, dim int) (bool, error) {
 	if d.key == "" {
 		return true, nil

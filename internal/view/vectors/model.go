@@ -189,5 +189,5 @@ func SumOf(model *index.Model, m *memstore.Memory) [32]byte {
 	return sha256.Sum256([]byte(template.Of(model.Name).Own(m)))
 }
 
-// Embeddable says whether a content is anything that an embedder can be asked about.
+// Embeddable reports whether a content is anything that an embedder can be asked about.
 func Embeddable(content string) bool { return strings.TrimSpace(content) != "" }

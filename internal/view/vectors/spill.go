@@ -255,7 +255,7 @@ func (vs *Vectors) tryWriteOver(ctx context.Context, _ *wal.Held, set *vector.Se
 	return w.LSN, p.dim, nil
 }
 
-// anyVector says whether a change brings a vector, or may.
+// anyVector reports whether a change brings a vector, or may.
 func anyVector(list []index.Change) bool {
 	for i := range list {
 		if c := &list[i]; !c.Deleted && lineDimension(c.Finished) != 0 {

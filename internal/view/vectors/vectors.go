@@ -153,7 +153,7 @@ func (vs *Vectors) fillView(ctx context.Context) error {
 	return nil
 }
 
-// reshaped says that config.json wants other vectors than a view has.
+// reshaped reports whether config.json wants other vectors than a view has.
 func (vs *Vectors) reshaped(view *vector.View) bool {
 	model := vs.Model()
 	metric, dim := vs.Shape(view.Set(), &model)

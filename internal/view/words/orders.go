@@ -204,7 +204,7 @@ func (o *Orders) chosen(f *engine.Filters) *chosen {
 		spans: [3]bounds{timeBounds(f.Happened), lineBounds(f.Created), lineBounds(f.Updated)}}
 }
 
-// judge says whether a row passes, and whether only its line or its document says so.
+// judge reports whether a row passes, and whether only its line or its document says so.
 func (c *chosen) judge(r *rows.Row) (yes, ask bool, err error) {
 	if !c.f.Expired {
 		if at, err := r.Expires(); err != nil || at <= c.now {

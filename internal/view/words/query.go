@@ -163,7 +163,7 @@ type files struct {
 // Covered implements view.Fold.
 func (f *files) Covered(set *index.Set) bool { return !f.Outdated() && f.goesOn(set) }
 
-// goesOn says whether it goes on with what it has over a newer index. Where much of that is in memory, it
+// goesOn reports whether it goes on with what it has over a newer index. Where much of that is in memory, it
 // begins again with the files, which have it too. But files follow an index by seconds: before they
 // are there, all that the index took in would be read from the log once more, by each process that
 // searches, and just when the one that makes them needs the processors. So it waits for them, up to
@@ -182,7 +182,7 @@ func (f *files) goesOn(set *index.Set) bool {
 	return !f.came()
 }
 
-// came says that the files have come to where it waits for them.
+// came reports whether the files have come to where it waits for them.
 func (f *files) came() bool {
 	if f.wait == (wal.Mark{}) {
 		return false
@@ -205,7 +205,7 @@ func (f *files) settle() error {
 	return err
 }
 
-// stale says that the files that it waits for are there, or other ones than those that were loaded, which
+// stale reports whether the files that it waits for are there, or other ones than those that were loaded, which
 // are not in the language of the settings: a flush that had nothing to write into the index has made them.
 func (f *files) stale() bool {
 	if !f.Outdated() {

@@ -86,7 +86,7 @@ func (w *Words) begin() {
 	}
 }
 
-// Outdated says that what was loaded is in another language, or from other fields, than the setting, or in
+// Outdated reports whether what was loaded is in another language, or from other fields, than the setting, or in
 // a format without orders.
 func (w *Words) Outdated() bool {
 	return !rows.Sorted(w.set) || w.an.Language()+" "+w.sources.Given() != w.eng.Settings().Now().Words()
@@ -111,7 +111,7 @@ func (w *Words) Covered(*index.Set) bool {
 	return !w.Outdated() && w.few()
 }
 
-// few says that not much is in memory.
+// few reports whether not much is in memory.
 func (w *Words) few() bool {
 	rows, _ := w.loose()
 	return rows < pendingRows

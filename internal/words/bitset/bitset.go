@@ -5,7 +5,7 @@ import "math/bits"
 // Set is a set of rows; nil is empty.
 type Set []uint64
 
-// Has says whether a row is in it.
+// Has reports whether a row is in it.
 func (b Set) Has(r uint32) bool { return b != nil && b[r>>6]&(1<<(r&63)) != 0 }
 
 // LiveBehind is the first row behind r that is not in the set.

@@ -15,7 +15,7 @@ type texts struct {
 	words []map[string]bool // all that a segment would have
 }
 
-// Holds says whether the texts of a document have the query's phrases, and of groups with phrases a member.
+// Holds reports whether the texts of a document have the query's phrases, and of groups with phrases a member.
 // Other words are not asked.
 func (q *Query) Holds(list []Text, an *analyzer.Analyzer) bool {
 	t := &texts{list, an, make([][]string, len(list)), make([]map[string]bool, len(list))}
@@ -83,7 +83,7 @@ func (t *texts) hasWord(w *Word) bool {
 	return false
 }
 
-// contains says whether a part stands in a list, in time of the sum of their lengths (Knuth, Morris, Pratt).
+// contains reports whether a part stands in a list, in time of the sum of their lengths (Knuth, Morris, Pratt).
 func contains(list, part []string) bool {
 	back := make([]int, len(part)+1) // of what fits so far, how much fits where that does not go on
 	for i, n := 1, 0; i < len(part); i++ {

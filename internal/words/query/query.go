@@ -75,7 +75,7 @@ func (q *Query) Size() int {
 	return n
 }
 
-// Phrases says whether documents have to be read to know that their words stand in order.
+// Phrases reports whether documents have to be read to know that their words stand in order.
 func (q *Query) Phrases() bool {
 	return len(q.phrases) > 0 || slices.ContainsFunc(q.Either, Group.phrases)
 }
@@ -228,7 +228,7 @@ func Plain(s string, an *analyzer.Analyzer) *Query {
 	return q
 }
 
-// begins says whether a word or a phrase stands here.
+// begins reports whether a word or a phrase stands here.
 func begins(s string) bool {
 	r, _ := utf8.DecodeRuneInString(s)
 	return r == '"' || unicode.IsLetter(r) || unicode.IsNumber(r)

@@ -181,7 +181,7 @@ func Walk(v *words.Set, o order.Order, down bool, behind *order.Place, visit fun
 	return nil
 }
 
-// Sorted says that every part has orders.
+// Sorted reports whether every part has orders.
 func Sorted(v *words.Set) bool {
 	return !slices.ContainsFunc(v.Parts(), func(p *words.Part) bool { return !p.Seg.Sorted })
 }

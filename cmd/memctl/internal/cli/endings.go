@@ -144,7 +144,7 @@ func orEnding(ctx context.Context, what string, lines lineSource, id string, exi
 	return f(whole)
 }
 
-// missing says that there is no such document: a condition on a version says it as a conflict.
+// missing reports whether there is no such document: a condition on a version says it as a conflict.
 func missing(err error) bool {
 	var c *varve.ConflictError
 	return errors.Is(err, varve.ErrNotFound) || errors.As(err, &c) && c.Found == 0 && c.Expected != 0
@@ -179,7 +179,7 @@ func named(ctx context.Context, what string, lines lineSource, ending string) (s
 	return "", nil
 }
 
-// shortens says whether tables show only the ending of an id, which can then be typed: of those that
+// shortens reports whether tables show only the ending of an id, which can then be typed: of those that
 // memctl and the library make, UUIDv7 in lower case.
 func shortens(id string) bool {
 	u, err := uuid.Parse(id)

@@ -47,7 +47,7 @@ func (a *App) chooseForm(cmd *cobra.Command) error {
 	return nil
 }
 
-// asksJSON says whether arguments that cannot be parsed ask for JSON.
+// asksJSON reports whether arguments that cannot be parsed ask for JSON.
 func asksJSON(args []string) bool {
 	if end := slices.Index(args, "--"); end >= 0 {
 		args = args[:end]
@@ -68,7 +68,7 @@ func asksJSON(args []string) bool {
 // Form is what --output asks for besides JSON, "" when nothing was asked for.
 func (a *App) Form() string { return a.form }
 
-// Encodes says whether the items of a list are written as JSON.
+// Encodes reports whether the items of a list are written as JSON.
 func (a *App) Encodes() bool { return a.Document != nil || a.form == FormJSONL }
 
 // Item is one of a list.

@@ -68,7 +68,7 @@ type unready struct{ err error }
 func (e *unready) Error() string { return e.err.Error() }
 func (e *unready) Unwrap() error { return e.err }
 
-// IsUnready says whether opening the store for writing would make what it lacks.
+// IsUnready reports whether opening the store for writing would make what it lacks.
 func IsUnready(err error) bool { return as[*unready](err) }
 
 func lacksView(dir string, err error) bool {

@@ -14,7 +14,7 @@ func (a *App) NewBar(most int64, what string, more ...progressbar.Option) *progr
 	}, more...)...)
 }
 
-// Animated says whether progress may be shown.
+// Animated reports whether progress may be shown.
 func (a *App) Animated() bool { return a.ErrOut.Screen && !a.Quiet && a.Getenv("TERM") != "dumb" }
 
 // Bar shows on a terminal how far something is; the second function ends that.

@@ -211,7 +211,7 @@ const (
 	Dim   = "\x1b[2m"
 )
 
-// Terminal says whether a stream is one, and gives its descriptor.
+// Terminal reports whether a stream is one, and gives its descriptor.
 func Terminal(stream any) (int, bool) {
 	f, ok := stream.(*os.File)
 	if !ok {

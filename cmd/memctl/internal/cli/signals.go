@@ -93,7 +93,7 @@ func (a *App) lastWord() {
 	}
 }
 
-// mayFinish says whether the command still ends by itself. Where guard was faster it does
+// mayFinish reports whether the command still ends by itself. Where guard was faster it does
 // not return.
 func (a *App) mayFinish() {
 	if !a.ending.CompareAndSwap(false, true) {

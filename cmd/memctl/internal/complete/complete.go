@@ -94,7 +94,7 @@ func fromStore(a *cli.App, read source) cobra.CompletionFunc {
 	}
 }
 
-// plain says whether every shell takes the text for one word as it is.
+// plain reports whether every shell takes the text for one word as it is.
 func plain(s string) bool {
 	odd := func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_.:/@+,=%", r) ||

@@ -42,7 +42,7 @@ const (
 	kindRefused importer.Kind = "refused"
 )
 
-// Refusal says that a problem is about a memory that may have been lost.
+// Refusal reports whether a problem is about a memory that may have been lost.
 func Refusal(p importer.Problem) bool {
 	if p.LeftOut {
 		return true
@@ -179,7 +179,7 @@ func (in *Intake) take(ctx context.Context, it *importer.Item) error {
 	return nil
 }
 
-// decide says whether an item is to be written, and on which condition (nil:
+// decide reports whether an item is to be written, and on which condition (nil:
 // none), by what getting what is there gave.
 func (in *Intake) decide(it *importer.Item, there uint64, err error,
 	same func() (bool, error)) (cond varve.Cond, wanted bool, _ error) {

@@ -51,13 +51,13 @@ func Nearest(dir, variable string, self Users) (found string, passed []Passed, e
 		variable)
 }
 
-// closed says that a folder does not tell this user what is in it: the name alone says that it may be a store.
+// closed reports whether a folder does not tell this user what is in it: the name alone says that it may be a store.
 func closed(dir string) bool {
 	_, err := os.Lstat(filepath.Join(dir, configName))
 	return vfs.IsPermission(err)
 }
 
-// looksLike says that a folder may be a store, by names alone.
+// looksLike reports whether a folder may be a store, by names alone.
 func looksLike(dir string) bool {
 	memories, err := os.Lstat(filepath.Join(dir, "memories"))
 	return isFile(filepath.Join(dir, movedName)) || hasLog(dir) ||

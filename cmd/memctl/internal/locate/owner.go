@@ -13,7 +13,7 @@ type Users vfs.Users
 // Self is the user of this process, and for root under sudo also the user who called it.
 func Self(getenv func(string) string) Users { return Users(vfs.Self(getenv)) }
 
-// Own says that a folder is not known to be another user's.
+// Own reports whether a folder is not known to be another user's.
 func (u Users) Own(dir string) bool { return u.foreign(dir) == nil }
 
 // Passed is a store that is used only where it is named.

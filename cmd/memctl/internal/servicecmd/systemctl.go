@@ -26,7 +26,7 @@ func systemctl(ctx context.Context, s *settings, calls ...[]string) error {
 	return nil
 }
 
-// unreachable says that there is no systemd to tell: no systemctl, or no manager behind it.
+// unreachable reports whether there is no systemd to tell: no systemctl, or no manager behind it.
 func unreachable(err error) bool {
 	text := err.Error()
 	return errors.Is(err, exec.ErrNotFound) || strings.Contains(text, "connect to bus") ||

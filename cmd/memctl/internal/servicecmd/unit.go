@@ -103,7 +103,7 @@ func one(yes bool, a, b string) string {
 	return b
 }
 
-// below says whether the store or memctl is in one of these folders.
+// below reports whether the store or memctl is in one of these folders.
 func (u *unit) below(folders ...string) bool {
 	for _, f := range folders {
 		if strings.HasPrefix(u.store+"/", f+"/") || strings.HasPrefix(u.memctl, f+"/") {
@@ -126,7 +126,7 @@ func (u *unit) quoted(path string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(u.expanding(path)) + `"`
 }
 
-// printable says whether a path can be a part of a line.
+// printable reports whether a path can be a part of a line.
 func printable(path string) bool {
 	return utf8.ValidString(path) && strings.IndexFunc(path, unicode.IsControl) < 0
 }

@@ -44,7 +44,7 @@ end to end instead.`,
 	return c
 }
 
-// isBackups says that a folder lies in the one that a store has for them.
+// isBackups reports whether a folder lies in the one that a store has for them.
 func isBackups(dir, store string) bool {
 	above, err := locate.Above(dir, func(dir string) bool { return dir == filepath.Join(store, "backups") })
 	return err == nil && above != ""
