@@ -27,7 +27,7 @@ type Query struct {
 	// name and caption in their metadata, and of the date. Words are English stems without accents,
 	// and words that are in every text do not count. A memory is also found by what the ones before
 	// and behind it in its session say. The grammar: "a phrase", rom* (words that begin so), +must,
-	// -not, tag:travel (a field), tag:a OR tag:b (one of both); no text is an error of syntax. The
+	// -not, tag:travel (a field), tag:a OR tag:b (one of both). A query never fails to parse. The
 	// score is BM25F over all memories, at least 0 and without an upper bound. With Vector as well, the best 200 of each
 	// are ranked together, by the sum of two scores from 0 to 1; behind them all others follow with the score
 	// 0, those by words before those by vector.

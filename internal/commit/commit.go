@@ -39,7 +39,7 @@ type Op struct {
 	MustExist      bool                         // a deletion of what is not there is ErrNotFound
 	When           func(line *index.Entry) bool // a deletion: of what this holds of, else nothing is written
 	evicted        bool                         // it makes room for the others
-	Written        bool                         // by the commit: not overtaken by a later one of the same id, not a no-op
+	Written        bool                         // set by Commit: this operation changed the store
 	EmbeddedHere   bool                         // its embedding by this process's embedder
 	EmbeddedBy     string                       // what the store would know the model by that made it
 	NeedsEmbedding bool                         // it has none, and shall get one
@@ -374,11 +374,11 @@ func (cm *Committer) before(ctx context.Context, o *Op) (engine.Version, error) 
 }
 
 // unheard reports whether this process knows nothing of a document, without asking what
-// others have made durable since it last did. For who demands nothing that is enough: the log
-// judges by everything whether there is none, and a refused writer has heard of it by then. It is
-// not enough under a limit, which refuses what is new before the log is asked. Measured, 4
-// processes of 16 goroutines that put: to catch up for each put took the log's mutex from the one
-// who was writing it.
+// other processes have made durable since it last caught up. An unconditional put needs no more:
+// the log evaluates its precondition against all entries, and a put that is refused has read them
+// by then. A limit needs more: it refuses a new document before the log is asked. Measured with 4
+// processes of 16 goroutines that put: catching up before each put took the log's mutex from the
+// goroutine that was writing.
 func (cm *Committer) unheard(k *engine.Kind, id string) bool {
 	if cm.engine.Log().Damage() != nil || counts.LimitsOf(cm.engine.Settings().Now()) != nil {
 		return false

@@ -10,10 +10,10 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 )
 
-// turns are for those of this process that write one document, and have been beaten: from then on
-// one of them tries at a time, and who demands nothing lets it go first. A turn decides about no
-// write: it ends after mostTurn, so a function of a transaction that itself waits for another write
-// of the same document waits no longer for itself.
+// turns orders the writers of one document in this process that have met a conflict: from then on
+// one of them tries at a time, and an unconditional put lets it go first. A turn decides about no
+// write: it ends after mostTurn, so that the function of a transaction which itself waits for
+// another write of the same document does not wait for itself.
 type turns struct {
 	mu   sync.Mutex
 	of   map[string]*waiters

@@ -65,9 +65,9 @@ func (f *Folder) Stat(name string) (vfs.Info, error) {
 // known of the file they come from. An absent one matches fs.ErrNotExist and
 // nothing else does: an empty one is damage.
 //
-// The bytes are those of one file that stood in this place while it was open, even if files are
-// replaced and recycled meanwhile; a save in place by somebody else may still tear them, which the
-// content hash tells.
+// The bytes are those of one file that had this name while it was open, even if files are replaced
+// and recycled meanwhile. Another program that saves in place may still tear them, which the content
+// hash detects.
 func (f *Folder) Read(name string, limit int64) ([]byte, vfs.Info, error) {
 	if err := checkName(name); err != nil {
 		return nil, vfs.Info{}, err

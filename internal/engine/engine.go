@@ -72,7 +72,7 @@ type Engine struct {
 
 	remade     atomic.Uint64 // the log's Remade, when the index was last mapped
 	refreshing sync.Mutex
-	damaged    atomic.Bool // a read met damage in the index: it is made again in the next round
+	damaged    atomic.Bool // a read met damage in the index, which the next flush rebuilds
 
 	linked     *errs.LinkedError // the log belongs to another folder: this handle reads only
 	unfinished bool              // see Config

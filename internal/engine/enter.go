@@ -63,8 +63,7 @@ func (eng *Engine) enter(ctx context.Context, mustExist bool) error {
 	case errors.Is(err, settings.ErrForeign) && !eng.hasLog():
 		return fmt.Errorf("%w: %w: choose another folder", errs.ErrNoStore, err)
 	case errors.Is(err, settings.ErrForeign), errors.Is(err, errs.ErrInvalid) && eng.looksLikeStore():
-		// A slip of the pen in config.json, or a flipped bit, must not keep anybody
-		// from his memories.
+		// A typo or bit flip in config.json must not lock users out.
 		if errors.Is(err, settings.ErrForeign) {
 			err = fmt.Errorf("%w: %w: the log beside it belongs to a store, so the file was damaged: memctl repair --apply "+
 				"rebuilds it", errs.ErrInvalid, err)

@@ -81,7 +81,7 @@ func (eng *Engine) Find(ctx context.Context, k *Kind, id string, doc bool) (Vers
 	return Version{}, fmt.Errorf("reading %s %s: gave up, because it keeps changing: %w", k.Noun, human.Quote(id), last)
 }
 
-// MarkDamaged notes that the index is damaged: it is made again in the next round.
+// MarkDamaged schedules an index rebuild for the next flush if err is damage.
 func (eng *Engine) MarkDamaged(err error) {
 	if errors.Is(err, errs.ErrCorrupt) && eng.damaged.CompareAndSwap(false, true) {
 		eng.host.FlushDue()

@@ -64,14 +64,14 @@ func newKinds(in docfile.Layout, zone *time.Location, limits func() (memstore.Li
 	return ks
 }
 
-// Misplaced says of a document in a file that is not its id's whose it is.
+// Misplaced returns the error for a document in the file of another id.
 func (k *Kind) Misplaced(id string) error {
-	return fmt.Errorf("%w: it holds the id %s, whose file is %s: give it that name, or another id", errs.ErrInvalid,
+	return fmt.Errorf("%w: contains id %s, which belongs in %s; rename the file or change the id", errs.ErrInvalid,
 		human.Quote(id), k.File(id))
 }
 
-// Elsewhere says of a document that is none of its folder's, for it has no such id,
-// where it belongs, if it is one of another kind.
+// Elsewhere returns the error for a file that is not a document of its folder: why, or, if the file is a document of
+// another kind, one that names the place where it belongs.
 func (ks *kinds) Elsewhere(k *Kind, data []byte, why error) error {
 	var field *errs.FieldError
 	if !errors.As(why, &field) || field.Field != k.IDName || field.Value != "" {
@@ -79,7 +79,7 @@ func (ks *kinds) Elsewhere(k *Kind, data []byte, why error) error {
 	}
 	for _, other := range ks.All {
 		if p, err := other.Parse(data, ""); other != k && err == nil {
-			return fmt.Errorf("%w: it is the %s %s, whose file is %s: move it there", errs.ErrInvalid, other.Noun,
+			return fmt.Errorf("%w: contains %s %s, which belongs in %s; move the file there", errs.ErrInvalid, other.Noun,
 				human.Quote(p.ID), other.File(p.ID))
 		}
 	}

@@ -2,7 +2,7 @@ package kind
 
 import "errors"
 
-// Gone says of a document whose file is gone what that means; lost: no copy of it is known.
+// Gone returns the error for a document whose file is missing. lost reports whether no copy of it is known.
 func Gone(lost bool) error {
 	if lost {
 		return errors.New("no such file, and no copy of it is known")

@@ -221,9 +221,9 @@ func checkMembers(line []byte, e *index.Entry) error {
 	return nil
 }
 
-// Elsewhere says of a document in a place that is not its id's where that is.
+// Elsewhere returns the error for a document in the place of another id.
 func (k *Kind) Elsewhere(id string) error {
-	return fmt.Errorf("it holds the id %s, whose file is %s", human.Quote(id), k.FileName(id))
+	return fmt.Errorf("contains id %s, which belongs in %s", human.Quote(id), k.FileName(id))
 }
 
 // Size says how much was read.

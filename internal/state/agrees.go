@@ -8,8 +8,8 @@ import (
 	"github.com/varve-db/varve/internal/kind"
 )
 
-// Agrees refuses an index of another life of this folder: one that knows more than a log that ends there
-// does, or whose log went another way. chain is the log's hash at a position, if that is known.
+// Agrees returns an error for an index of an earlier log of this folder: one that covers more than this log, which
+// ends at end, or whose log diverged from it. chain is the log's hash at a position, if that is known.
 func Agrees(set *index.Set, end uint64, chain func(uint64) (uint64, bool)) error {
 	if set.Base() == nil {
 		return nil

@@ -17,8 +17,8 @@ import (
 // precondition on it fails when the scope changed, and also when it did not but the index was
 // replaced: a writer that fails looks again. Positions are multiples of 8, so that number is none.
 
-// Work is the position of a scope's newest entry, or a number that is none and
-// changes whenever the overlay may have let such a position go.
+// Work returns the position of a scope's newest entry, or, if there is none, a number that is no position and that
+// changes whenever the overlay may have dropped such a position.
 func (s *State) Work(scope string) uint64 {
 	// In this order: what is dropped between the two is dropped behind a swap.
 	if at, _, ok := s.overlay.Load().Get(record.Working, scope); ok {

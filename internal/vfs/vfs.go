@@ -75,7 +75,7 @@ type File interface {
 
 // Mapping is a file mapped into memory.
 type Mapping interface {
-	// Bytes is valid until Close. Reading behind a cut made by somebody else faults:
+	// Bytes is valid until Close. Reading behind the end of a file that another program cut short faults:
 	// wrap reads with vfs.Guard.
 	Bytes() []byte
 	Close() error

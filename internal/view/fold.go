@@ -25,8 +25,8 @@ type Fold interface {
 	// Where neither has it, keep the id as one that is unknown: an error here is tried again with
 	// each round.
 	Apply(ctx context.Context, set *index.Set, e *wal.Entry) error
-	// Covered reports whether what it has goes on being right over a newer index, whose log it
-	// has seen to the end; false: Reset follows.
+	// Covered reports whether the fold stays valid for a newer index, whose log it has seen to the
+	// end; false: Reset follows.
 	Covered(set *index.Set) bool
 }
 

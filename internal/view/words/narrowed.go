@@ -38,7 +38,7 @@ func (s *Snapshot) Narrow(f *engine.Filters, few int) (narrow.Rows, int, error) 
 // narrowShare is of how many memories one may be among those that are read one by one, instead of all.
 const narrowShare = 4
 
-// few says of so many rows that reading them is less than reading all.
+// few reports whether reading n rows is cheaper than a full scan.
 func (s *Snapshot) few(only narrow.Rows, n int) bool {
 	docs, _ := s.Set.Docs()
 	return only != nil && int64(n) <= docs/narrowShare

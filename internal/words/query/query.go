@@ -96,7 +96,7 @@ func (g Group) phrases() bool {
 //	tag:a OR tag:b   documents with neither are not found. Between words that need not be there anyway, and
 //	                 beside what has no words, OR says nothing; what excludes does so beside it too
 //
-// No text is wrong: what is none of these is words. Punctuation separates words.
+// A query never fails to parse: anything else is treated as words. Punctuation separates words.
 func Parse(s string, an *analyzer.Analyzer) *Query {
 	q := &Query{known: map[Word]int{}}
 	var chain []item // what OR stands between, mostly one
