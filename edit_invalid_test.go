@@ -229,7 +229,7 @@ func TestOneIDTwice(t *testing.T) {
 		t.Errorf("told: %+v", told)
 	}
 	for _, ev := range told {
-		if !strings.Contains(fmt.Sprint(ev.Err), "give it that name, or another id") {
+		if !strings.Contains(fmt.Sprint(ev.Err), "rename the file or change the id") {
 			t.Errorf("%v", ev.Err)
 		}
 	}

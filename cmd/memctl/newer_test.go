@@ -25,7 +25,8 @@ import (
 var storeless = []string{
 	"init", "restore", "demo", "manual", "version", "help", "completion", "completion bash", "completion fish", "completion powershell", "completion zsh",
 	"service", "service install", "service uninstall",
-	"assembly", "quarantine", "sessions", "working", "working checkpoint", "working scratchpad", // which name their commands
+	"assembly", "quarantine", "sessions", // which name their commands
+	"working", "working checkpoint", "working scratchpad",
 }
 
 // A store of which any part is of a newer format ends every command with exit code 12

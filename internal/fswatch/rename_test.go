@@ -131,7 +131,8 @@ func TestRenamedAssembly(t *testing.T) {
 		t.Errorf("%+v, %v", g, err)
 	}
 	h.until("told", func() bool { return h.told("memories/g.json") == 1 })
-	if err := fmt.Sprint(h.first("memories/g.json").Err); !strings.Contains(err, "assemblies/g.json: move it there") {
+	const where = "belongs in assemblies/g.json; move the file there"
+	if err := fmt.Sprint(h.first("memories/g.json").Err); !strings.Contains(err, where) {
 		t.Error(err)
 	}
 }
