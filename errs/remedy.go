@@ -13,7 +13,7 @@ type DiskFullError struct {
 	Free int64  // bytes that may still be written there, -1 when unknown
 	Need int64  // approximate number of bytes that the refused operation takes, -1 when unknown
 	Err  error  // the system's error, may be nil
-	// Inodes reports whether bytes are free, and that the file system can hold no other file.
+	// Inodes reports whether the file system can hold no other file although bytes are free.
 	Inodes bool
 }
 
