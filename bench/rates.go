@@ -58,7 +58,8 @@ func (c *config) rates() error {
 			}
 		}
 		fmt.Fprintf(&out,
-			"## %s\n\n| holds | puts/s, 1 goroutine | puts/s, 64 goroutines | settled/s | the files' calls/s | share | with "+
+			"## %s\n\n"+
+				"| holds | puts/s, 1 goroutine | puts/s, 64 goroutines | settled/s | the files' calls/s | share | with "+
 				"log and index/s | share |\n|---:|---:|---:|---:|---:|---:|---:|---:|\n", name)
 		for _, size := range c.steps {
 			at := fmt.Sprint(size)

@@ -34,9 +34,10 @@ type recovery struct {
 func (c *config) recoverAll() error {
 	var out strings.Builder
 	fmt.Fprintf(&out,
-		"# Recovery after kill -9\n\nMade by `%s` in `bench/`: %.0f s of load by one process, kill -9, and another process "+
-			"opens the store. Milliseconds since it began, median of %d with the least and the greatest. The log is as far "+
-			"ahead as the load, slowed by the engine, left it; the page cache is warm. The design asks for less than 100 ms "+
+		"# Recovery after kill -9\n\nMade by `%s` in `bench/`: %.0f s of load by one process, kill -9, and another "+
+			"process opens the store. Milliseconds since it began, median of %d with the least and the greatest. "+
+			"The log is as far ahead as the load, slowed by the engine, left it; the page cache is warm. "+
+			"The design asks for less than 100 ms "+
 			"until it is open with 64 MiB of log to replay, and less than 500 ms with 1 GiB.\n\n%s\n", commandLine(),
 		c.seconds.Seconds(), c.rounds, machine(c.dir))
 	out.WriteString("| load | log to replay, MiB | ahead of the files, MiB | opened | first get | first put | flushed " +

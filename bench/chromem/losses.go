@@ -47,7 +47,8 @@ func losses(dir string, seed uint64, d int) error {
 		name string
 		of   int64 // what is left of the file is its size divided by this; 0: nothing
 	}{{"half", 2}, {"nothing", 0}} {
-		fmt.Printf("\n%d documents, of one file %s is left\n\n| | opens | whole documents | the one |\n|---|---|---:|---|\n",
+		fmt.Printf("\n%d documents, of one file %s is left\n\n"+
+			"| | opens | whole documents | the one |\n|---|---|---:|---|\n",
 			len(docs), part.name)
 		cut := func(file string) error {
 			info, err := os.Stat(file)

@@ -133,7 +133,8 @@ func (f *fts) Open(dir string) (err error) {
 		return err
 	}
 	_,
-		err = f.w.Exec(`CREATE VIRTUAL TABLE IF NOT EXISTS m USING fts5(id UNINDEXED, session UNINDEXED, text, tokenize = 'porter unicode61')`)
+		err = f.w.Exec(`CREATE VIRTUAL TABLE IF NOT EXISTS m USING fts5(
+			id UNINDEXED, session UNINDEXED, text, tokenize = 'porter unicode61')`)
 	return err
 }
 

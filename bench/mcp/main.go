@@ -124,7 +124,8 @@ func writeGraph(name string, n int) error {
 	w := bufio.NewWriter(f)
 	for i := range n {
 		fmt.Fprintf(w,
-			`{"type":"entity","name":"entity %d","entityType":"kind %d","observations":["was seen at place %d","weighs %d grams"]}`+"\n", i, i%7, i*31%1000, i)
+			`{"type":"entity","name":"entity %d","entityType":"kind %d",`+
+				`"observations":["was seen at place %d","weighs %d grams"]}`+"\n", i, i%7, i*31%1000, i)
 	}
 	for i := range n {
 		fmt.Fprintf(w, `{"type":"relation","from":"entity %d","to":"entity %d","relationType":"leads to"}`+"\n", i, (i+1)%n)
