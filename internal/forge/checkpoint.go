@@ -134,14 +134,3 @@ func Checkpoint(fsys vfs.FS, dir string, change func(*Slot)) error {
 	}
 	return err
 }
-
-// NewestSlot changes what the newer slot says, and signs it.
-func NewestSlot(fsys vfs.FS, dir string, change func(*Slot)) error {
-	s, err := Newest(fsys, dir)
-	if err != nil {
-		return err
-	}
-	at := int64(s.Sequence%2) * SlotSize
-	change(&s)
-	return WriteAt(fsys, filepath.Join(dir, "checkpoint"), s.Encode(), at)
-}

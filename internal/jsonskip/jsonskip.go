@@ -14,12 +14,6 @@ type Scan struct {
 // New begins at the beginning of b, which must not change.
 func New(b []byte) *Scan { return &Scan{b: b} }
 
-// At is the place, in bytes.
-func (s *Scan) At() int { return s.i }
-
-// Since is what stands between an earlier place and this one.
-func (s *Scan) Since(at int) []byte { return s.b[at:s.i:s.i] }
-
 // Space steps over white space.
 func (s *Scan) Space() {
 	for s.i < len(s.b) && (s.b[s.i] == ' ' || s.b[s.i] == '\n' || s.b[s.i] == '\t' || s.b[s.i] == '\r') {
