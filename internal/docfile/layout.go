@@ -111,8 +111,11 @@ func kindOf(m fs.FileMode) string {
 }
 
 // checkName refuses what is not one plain element of a path.
-func checkName(name string) error {
-	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\\\x00") {
+func checkName(name string) error { return checkElement(name, "/\\\x00") }
+
+// checkElement refuses what is not one element of a path, or has one of some characters.
+func checkElement(name, refused string) error {
+	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, refused) {
 		return &errs.FieldError{Field: "file name", Value: human.Quote(name),
 			Err: errors.New("must be one element of a path")}
 	}

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -81,14 +80,7 @@ func (q *Quarantine) Count() (n, noted int, err error) {
 }
 
 // checkPiece refuses what is no name in a folder. A foreign file may have one that the store would not give.
-func checkPiece(name string) error {
-	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") ||
-		strings.ContainsRune(name, filepath.Separator) {
-		return &errs.FieldError{Field: "file name", Value: human.Quote(name),
-			Err: errors.New("must be one element of a path")}
-	}
-	return nil
-}
+func checkPiece(name string) error { return checkElement(name, "/\x00"+string(filepath.Separator)) }
 
 // names returns the names in the folder, sorted, without those of unfinished writes.
 func (q *Quarantine) names() ([]string, error) {
@@ -110,7 +102,7 @@ func (q *Quarantine) names() ([]string, error) {
 	return names, nil
 }
 
-// Piece returns one thing in quarantine by its name, fs.ErrNotExist if there is none.
+// Piece returns one thing in quarantine by its name, fs.ErrNotExist if nothing has that name.
 func (q *Quarantine) Piece(name string) (Piece, error) {
 	p := Piece{Name: name}
 	if err := checkPiece(name); err != nil {

@@ -160,15 +160,8 @@ func (c *changer) write(d *repair.Done, rel string, data []byte) error {
 
 // writeAt does so and gives the file a time.
 func (c *changer) writeAt(d *repair.Done, rel string, data []byte, mtime time.Time) error {
-	if err := c.clear(d, rel); err != nil {
+	if err := c.keepFor(d, rel); err != nil {
 		return err
-	}
-	where, _, err := c.keep(rel, noteOf(d))
-	if err != nil {
-		return err
-	}
-	if where != "" {
-		d.Where = where
 	}
 	name, err := places.Enter(c.fs, c.dir, rel)
 	if err != nil {

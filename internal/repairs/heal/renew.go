@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -281,12 +280,6 @@ func (n *renewal) putBack(key string, version wal.LSN, f *repair.Finding) error 
 	doc, _, err := state.DocumentIn(n.s.Source().Codec, &e, n.v.Source.FileLimit)
 	if err != nil {
 		return err
-	}
-	name := n.r.path(filepath.FromSlash(f.Path))
-	if info, err := n.r.o.FS.Stat(name); err == nil && !info.Mode.IsRegular() {
-		if err := n.r.setSpecialAside(&d, f.Path, noteOf(&d)); err != nil {
-			return err
-		}
 	}
 	if err := n.r.writeAt(&d, f.Path, doc, e.Time); err != nil {
 		return err
