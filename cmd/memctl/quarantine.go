@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -365,30 +366,27 @@ func dropSetAside(cmd *cobra.Command, a *cli.App, quarantine varve.Quarantine, a
 	if err != nil {
 		return err
 	}
-	var names []string
-	bytes := int64(0)
+	var chosen []varve.Quarantined
 	if age > 0 {
 		before := a.Clock().Add(-age)
-		for _, q := range list {
-			if !q.Time.After(before) {
-				names, bytes = append(names, q.Name), bytes+q.Size
-			}
-		}
+		chosen = slices.DeleteFunc(list, func(q varve.Quarantined) bool { return q.Time.After(before) })
 	}
-	chosen := map[string]bool{}
 	for _, arg := range args {
 		q, err := nameSetAside(cmd, list, arg)
 		if err != nil {
 			return err
 		}
-		if !chosen[q.Name] {
-			chosen[q.Name] = true
-			names, bytes = append(names, q.Name), bytes+q.Size
+		if !slices.ContainsFunc(chosen, func(o varve.Quarantined) bool { return o.Name == q.Name }) {
+			chosen = append(chosen, q)
 		}
+	}
+	names, size := make([]string, len(chosen)), int64(0)
+	for i, q := range chosen {
+		names[i], size = q.Name, size+q.Size
 	}
 	if len(names) > 0 && !yes {
 		what := fmt.Sprintf("%s of %s will be removed from quarantine/. This cannot be undone.",
-			cli.Count(len(names), "file", "files"), cli.Size(bytes))
+			cli.Count(len(names), "file", "files"), cli.Size(size))
 		refused := fmt.Errorf("%w: nothing was removed: the removal was not confirmed", varve.ErrInvalid)
 		if err := upkeep.Confirm(ctx, a, what, refused); err != nil {
 			return err
