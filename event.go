@@ -57,7 +57,7 @@ const (
 	EventAdopted  = EventKind(env.EventAdopted) // an edit of Path by hand became a new version of ID
 	// the file of ID was deleted; its versions are kept in the history; Note: it was the only copy
 	EventDeleted  = EventKind(env.EventDeleted)
-	EventWatching = EventKind(env.EventWatching) // Note says how; Err says why not as intended
+	EventWatching = EventKind(env.EventWatching) // Note: by notifications or by polling; Err: why by polling
 	// files and index do not agree: Count files in Path, or Note says what
 	EventDrift = EventKind(env.EventDrift)
 	// config.json is invalid: the last valid one remains in force; at open, its valid members

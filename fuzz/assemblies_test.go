@@ -289,7 +289,7 @@ func (g *grouper) whereabouts(when, id string, there map[string]varve.Assembly) 
 	}
 }
 
-// ended reports whether somebody has begun to delete an assembly, or one that it may
+// ended reports whether a process has begun to delete an assembly, or one that the assembly may
 // have been merged into.
 func (g *grouper) ended(id string) bool {
 	for range len(g.made) + 1 {

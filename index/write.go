@@ -178,8 +178,8 @@ const (
 	deltaShare = 8         // a delta larger than this part of the base is merged
 )
 
-// MergeDue reports whether the next round should write a base: there is none, it
-// is small, or the delta has grown to an eighth of it.
+// MergeDue reports whether the next round should write a base: the set has no base, its base is
+// small, or the delta has grown to an eighth of the base.
 func MergeDue(s *Set) bool {
 	if s.Base() == nil || s.Base().Size() < smallBase {
 		return true

@@ -26,7 +26,7 @@ var (
 		"memories of the stores in which puts are measured with and without the view of words; 0: not")
 	seed = flag.Uint64("seed", 1, "seed of the texts")
 	dims = flag.Int("dims", 0,
-		"dimensions of an embedding of each memory, of Varve; 0: there are none, and no searches by both")
+		"dimensions of an embedding of each memory in Varve; 0: memories have no embedding, and no search is by both")
 	worker = flag.String("worker", "", "for its own use: search with this engine in -dir")
 )
 

@@ -301,7 +301,8 @@ aside: memctl quarantine show --raw copies it out.`,
 			})
 		}),
 	}
-	c.Flags().Uint64Var(&version, "if-version", 0, "only if this `version` is the newest; 0: if there is none")
+	c.Flags().Uint64Var(&version, "if-version", 0,
+		"only if this `version` is the newest; 0: only if the store has no such document")
 	c.Flags().BoolVar(&drop, "drop", false, "remove it from quarantine/ afterwards")
 	return c
 }

@@ -170,7 +170,7 @@ func followIn(a *cli.App, cmd *cobra.Command, dir string, f watchFlags, filters 
 				default:
 					err = changed(a, st, &c)
 				}
-				if cli.BrokenPipe(err) { // nobody reads on
+				if cli.BrokenPipe(err) { // the reader has closed the pipe
 					a.Out.Discard()
 					a.Document.Discard()
 					return nil

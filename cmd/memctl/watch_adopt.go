@@ -126,7 +126,7 @@ func adoptIn(ctx context.Context, a *cli.App, dir string, limit int) error {
 			if !ok {
 				return nil
 			}
-			if err := showAdoption(a, &ad); cli.BrokenPipe(err) { // nobody reads on
+			if err := showAdoption(a, &ad); cli.BrokenPipe(err) { // the reader has closed the pipe
 				a.Out.Discard()
 				a.Document.Discard()
 				return nil

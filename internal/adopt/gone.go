@@ -82,8 +82,8 @@ const (
 	leastEmptied = 2
 )
 
-// accident reports whether so many files of a folder that has all are not gone at once because somebody
-// wanted to delete them.
+// accident reports whether the loss of gone files of a folder at once, of all that it had, is treated as an
+// accident and not as their deletion.
 func accident(gone, all int64) bool {
 	return gone >= massDeletion && 2*gone > all || gone >= leastEmptied && gone >= all
 }

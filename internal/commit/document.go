@@ -39,7 +39,7 @@ func (cm *Committer) PutDocument(ctx context.Context, k *engine.Kind, doc []byte
 	})
 }
 
-// DeleteDocument deletes a document of such a kind; errs.ErrNotFound where there is none.
+// DeleteDocument deletes a document of such a kind; errs.ErrNotFound if the id has no document.
 func (cm *Committer) DeleteDocument(ctx context.Context, k *engine.Kind, id string) error {
 	_, err := cm.document(ctx, k, id, func(old wal.LSN) (*Part, error) {
 		if old == 0 {
@@ -55,7 +55,7 @@ func (cm *Committer) DeleteDocument(ctx context.Context, k *engine.Kind, id stri
 	return err
 }
 
-// document commits what part makes of the newest version of a document, 0 where there is none.
+// document commits the part that is made of a document's newest version: of 0 if the id has no document.
 func (cm *Committer) document(ctx context.Context, k *engine.Kind, id string,
 	part func(old wal.LSN) (*Part, error)) (wal.LSN, error) {
 	for try := 1; ; try++ {

@@ -82,7 +82,7 @@ func (t *turn) join(ctx context.Context, key string) error {
 	return t.take(ctx, key)
 }
 
-// busy reports whether somebody has the turn of a document, or waits for it.
+// busy reports whether a writer has the turn of a document, or waits for it.
 func (ts *turns) busy(key string) bool {
 	if ts.some.Load() == 0 {
 		return false

@@ -13,8 +13,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// before finds the ids of what is before some places in their sessions, "" where nothing is; those of
-// except do not count.
+// Before returns, for each of some places, the id of the memory before it in its session, "" where the place is the
+// first. Memories of except are passed over.
 type Before func(ctx context.Context, of []words.Place, except map[string]bool) ([]string, error)
 
 // said is what the embedder is asked of a memory: text. own is the memory's own part of it, which tells

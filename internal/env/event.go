@@ -55,7 +55,7 @@ const (
 	EventAdopted  EventKind = "edited file adopted"   //
 	// the file of ID was; its versions stay in the history, and Note says when it was the only copy
 	EventDeleted  EventKind = "deleted by hand"
-	EventWatching EventKind = "edits are watched"            // Note says how; Err, why not as it should be
+	EventWatching EventKind = "edits are watched"            // Note: by notifications or by polling; Err: why by polling
 	EventDrift    EventKind = "files and index do not agree" //
 	// the last valid settings apply; at open, its valid members
 	EventConfig     EventKind = "config.json is not valid"

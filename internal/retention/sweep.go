@@ -34,7 +34,7 @@ const (
 	SweepMost = 1000 // memories in one go
 )
 
-// sweeper deletes what is over. One process does at a time, or several in vain.
+// Sweeper deletes what has expired. If several processes sweep at a time, one of them deletes.
 type Sweeper struct {
 	mu   sync.Mutex
 	aged time.Time // when this process last looked for what passes max_age, and found nothing more

@@ -252,8 +252,8 @@ func gone(err error) bool {
 	return errors.Is(err, ErrNoSegment) || errors.Is(err, segment.ErrEnd)
 }
 
-// start reads the first frame of a segment, from its file or its copy. Damage in
-// the one is told only if the other has it not either.
+// Start reads the first frame of a segment from its file or its copy. It returns an error only if neither
+// can be read.
 func (p *Log) Start(number uint64) (segment.Start, segment.Header, error) {
 	files := &Files{p: p}
 	defer files.Close()
@@ -265,9 +265,9 @@ func (p *Log) Start(number uint64) (segment.Start, segment.Header, error) {
 	return s, h, err
 }
 
-// oldest is how far back the log below an LSN is kept without a hole: the first position behind a
-// segment's start. whole says that nothing was before it, began where that segment goes on from: a
-// reader that has seen everything before began has missed nothing.
+// Oldest returns how far back the log below an LSN is kept without a hole: the first position behind a
+// segment's start. whole reports whether the log began there. began is the end of the segment before it: a
+// reader that has read everything below began has missed nothing.
 func (p *Log) Oldest(to LSN) (oldest, began LSN, whole bool, err error) {
 	oldest, began = to, to
 	if to == 0 {

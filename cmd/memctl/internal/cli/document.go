@@ -144,7 +144,7 @@ func (d *Document) endList() {
 	}
 }
 
-// Discard has it write nothing any more: nobody reads on.
+// Discard makes it drop what is written from now on: the reader has closed the pipe.
 func (d *Document) Discard() {
 	if d == nil {
 		return

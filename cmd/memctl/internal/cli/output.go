@@ -78,7 +78,7 @@ func (p *Output) end() error {
 	return p.w.Flush()
 }
 
-// Discard has it write nothing any more: nobody reads on.
+// Discard makes it drop what is written from now on: the reader has closed the pipe.
 func (p *Output) Discard() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

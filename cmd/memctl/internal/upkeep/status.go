@@ -42,7 +42,7 @@ type State struct {
 	Bytes      int64    `json:"memory_bytes"`
 	Scopes     int64    `json:"working_scopes"` // that have working memory
 	Expired    int64    `json:"expired"`        // of the memories: absent already, and not deleted yet
-	Limits     *limits  `json:"limits"`         // null: there are none
+	Limits     *limits  `json:"limits"`         // null: the store has no limits
 	IndexBytes int64    `json:"index_bytes"`
 	LogBytes   int64    `json:"log_bytes"`        // that an open would read
 	Unflushed  int64    `json:"unflushed_bytes"`  // of log that are not in files yet
