@@ -85,3 +85,37 @@ func TestCopyOverBesideFlush(t *testing.T) {
 		}
 	}
 }
+
+// TestCopyOverMappedIndex: a copy that is written in place cuts the mapped index short. What a reader of the open store
+// gets is ErrReplaced: it is not told that its store is damaged.
+func TestCopyOverMappedIndex(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	dir := filepath.Join(t.TempDir(), "s")
+	st := openTest(t, dir, &Options{NoBackground: true, CacheBytes: -1})
+	for i := range 400 {
+		_, err := st.Put(ctx, Memory{ID: fmt.Sprintf("m%03d", i), Content: strings.Repeat("x", 300)})
+		must(t, err)
+	}
+	must(t, st.Close())
+	a, err := Open(ctx, dir, &Options{NoBackground: true, CacheBytes: -1})
+	must(t, err)
+	t.Cleanup(func() { _ = a.Close() }) // ErrReplaced
+	_, err = a.Get(ctx, "m000")
+	must(t, err)
+	must(t, os.Truncate(filepath.Join(dir, "memory_index.json"), 0))
+	must(t, os.Truncate(filepath.Join(dir, "wal", "shared"), 0)) // that of the copy has another life's numbers
+	_, err = a.Get(ctx, "m399")
+	if !errors.Is(err, ErrReplaced) || errors.Is(err, ErrCorrupt) {
+		t.Errorf("Get: %v", err)
+	}
+	for _, err := range a.Memories(ctx) {
+		if err != nil && !errors.Is(err, ErrReplaced) {
+			t.Errorf("Memories: %v", err)
+		}
+	}
+	_, err = a.Search(ctx, Query{Text: "x"})
+	if err != nil && !errors.Is(err, ErrReplaced) {
+		t.Errorf("Search: %v", err)
+	}
+}

@@ -58,8 +58,7 @@ func (eng *Engine) Find(ctx context.Context, k *Kind, id string, doc bool) (Vers
 				last = err
 				continue
 			}
-			eng.MarkDamaged(err)
-			return Version{}, eng.beyondDamage(err)
+			return Version{}, eng.beyondDamage(eng.DamageOf(err))
 		}
 		v, err := eng.Read(ctx, k, id, place, doc)
 		switch {
@@ -81,19 +80,32 @@ func (eng *Engine) Find(ctx context.Context, k *Kind, id string, doc bool) (Vers
 	return Version{}, fmt.Errorf("reading %s %s: gave up, because it keeps changing: %w", k.Noun, human.Quote(id), last)
 }
 
-// MarkDamaged schedules an index rebuild for the next flush if err is damage.
-func (eng *Engine) MarkDamaged(err error) {
+// DamageOf returns the error with which a reader of the index answers. If err is damage, it schedules an index rebuild
+// for the next flush and returns err; if the folder was replaced under the open store, it returns that error instead: a
+// program that copies over mapped files cuts them short, and then the store is not damaged.
+func (eng *Engine) DamageOf(err error) error {
+	err = eng.orReplaced(err)
 	if errors.Is(err, errs.ErrCorrupt) && eng.damaged.CompareAndSwap(false, true) {
 		eng.host.FlushDue()
 	}
+	return err
+}
+
+// orReplaced returns err, or, if it is damage and the folder was replaced under the open store, that error.
+func (eng *Engine) orReplaced(err error) error {
+	if errors.Is(err, errs.ErrCorrupt) {
+		if replaced := eng.log.InPlace(); replaced != nil {
+			return replaced
+		}
+	}
+	return err
 }
 
 // Containing are the assemblies that contain a memory, and the version of that.
 func (eng *Engine) Containing(id string) ([]string, wal.LSN, error) {
 	assemblies, newest, err := eng.state.Containing(id)
 	if err != nil {
-		eng.MarkDamaged(err)
-		return nil, 0, fmt.Errorf("the assemblies of memory %s: %w", human.Quote(id), err)
+		return nil, 0, fmt.Errorf("the assemblies of memory %s: %w", human.Quote(id), eng.DamageOf(err))
 	}
 	return assemblies, newest, nil
 }

@@ -44,7 +44,7 @@ type Follower struct {
 // there are in that moment. The fold does not change as long as use runs.
 //
 // It is as of what this process knows. To have all that any process has made durable, call
-// Engine.CatchUp before; give an error to Engine.MarkDamaged, which has a damaged index made again.
+// Engine.CatchUp before; pass an error through Engine.DamageOf, which has a damaged index rebuilt.
 func (f *Follower) With(ctx context.Context, eng *Engine, use func(set *index.Set, live int64) error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

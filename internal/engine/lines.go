@@ -132,8 +132,7 @@ func (eng *Engine) countAll(ctx context.Context) (int64, error) {
 		if errors.Is(err, errs.ErrCorrupt) && eng.Healed(swaps) {
 			continue
 		}
-		eng.MarkDamaged(err)
-		return live - expired, err
+		return live - expired, eng.DamageOf(err)
 	}
 }
 
@@ -240,7 +239,7 @@ func (eng *Engine) base(k *Kind, f Filters) iter.Seq2[Item, error] {
 					again = true
 					break
 				}
-				if !yield(it, err) {
+				if err = eng.orReplaced(err); !yield(it, err) {
 					break
 				}
 				if err == nil {

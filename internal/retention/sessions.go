@@ -195,7 +195,7 @@ func (r *Retention) inSessions() iter.Seq2[engine.Item, error] {
 						again = true
 						break
 					}
-					r.engine.MarkDamaged(err)
+					err = r.engine.DamageOf(err)
 				}
 				if !yield(it, err) {
 					break

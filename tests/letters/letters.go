@@ -138,7 +138,7 @@ func (q *Query) Counts(ctx context.Context) (map[byte]int, error) {
 		return nil
 	})
 	if err != nil {
-		q.eng.MarkDamaged(err)
+		err = q.eng.DamageOf(err)
 	}
 	return counts, err
 }

@@ -88,8 +88,7 @@ func (t *Tally) Look(ctx context.Context, sessions []string) (all Sum, in map[st
 		return err
 	})
 	if err != nil {
-		eng.MarkDamaged(err)
-		return Sum{}, nil, fmt.Errorf("counting: %w", err)
+		return Sum{}, nil, fmt.Errorf("counting: %w", eng.DamageOf(err))
 	}
 	return all, in, nil
 }

@@ -88,10 +88,7 @@ func (q *Query) snapshot(ctx context.Context) (s *Snapshot, err error) {
 		}
 		return nil
 	})
-	if err != nil {
-		q.eng.MarkDamaged(err)
-	}
-	return s, err
+	return s, q.eng.DamageOf(err)
 }
 
 // damagedTries is how often what a search finds damaged is made again for it.
