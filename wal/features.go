@@ -24,6 +24,9 @@ const (
 	// FeatureKept: the log has copies of versions that neither it nor its archive had, entries of
 	// a kind of their own. A purge overwrites those of what it purges.
 	FeatureKept Features = 1 << 1
+	// FeatureTerms: the index of words has terms of version 2. A program that knows only those of version 1
+	// would take it for damaged and make it again, in turns with the others.
+	FeatureTerms Features = 1 << 2
 
 	// FeatureFields: frames of the log have fields between key and value, see package segment. A
 	// program that does not know them would take them for a part of the value.
@@ -35,7 +38,7 @@ const (
 )
 
 // KnownFeatures are the features that this build knows.
-const KnownFeatures = FeatureViews | FeatureKept | FeatureFields
+const KnownFeatures = FeatureViews | FeatureKept | FeatureTerms | FeatureFields
 
 // forReaders are the features that a program must know also to read.
 const forReaders Features = 0xffffffff << 32
@@ -46,6 +49,8 @@ func (f Features) name() string {
 		return "views"
 	case FeatureKept:
 		return "kept"
+	case FeatureTerms:
+		return "terms"
 	case FeatureFields:
 		return "fields"
 	case FeatureTestWrite:

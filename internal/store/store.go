@@ -167,7 +167,8 @@ func (st *Store) openLog(ctx context.Context, c *Config) error {
 	err = eng.OpenLog(ctx, wal.Options{
 		FS: e.FS, Dir: e.Dir, SegmentSize: uint64(c.SegmentSize), UUID: id,
 		NewAbove: eng.HighestKnown, Named: eng.NamedUUID,
-		Create: !e.ReadOnly, ReadOnly: e.ReadOnly, Known: wal.Features(e.System.Features), LockWait: e.LockWait,
+		Create: !e.ReadOnly, ReadOnly: e.ReadOnly, Known: wal.Features(e.System.Features),
+		Lacks: wal.Features(e.System.Lacks), LockWait: e.LockWait,
 		Inline: e.System.Inline, HoldBytes: e.System.BacklogBytes, FileMode: e.FileMode, DirMode: e.FolderMode,
 		Clock: e.Clock, Nonce: e.Nonce, Sleep: e.System.Sleep, Logger: e.Logger, Event: e.LogEvent,
 		Archive: eng.Settings().History, Config: eng.Settings().Exists, Aged: st.Retention.HistoryCut,
