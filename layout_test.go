@@ -352,7 +352,7 @@ var exported = map[string]int{
 	"internal/retention":    18,
 	"internal/erase/purge":  2,
 	"internal/view/counts":  19,
-	"internal/view/vectors": 37,
+	"internal/view/vectors": 38,
 	"internal/scopes":       23, // DropBare is for a purge
 }
 
