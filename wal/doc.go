@@ -11,6 +11,8 @@
 //	wal/owner          boot id and heartbeat of the processes that use the log
 //	wal/*.lock         open attach flush append sync hold, taken in this order; watch is independent
 //	wal/features       a copy of the features that checkpoint has; absent until the first is raised
+//	wal/ended          why earlier logs of the store have ended; absent until one has, see package past
+//	wal/sent           up to where a copy elsewhere has the log; absent without such a copy, see package past
 //	wal/expiry         not part of the log: when the store saw that something had expired
 //	wal/aged           likewise: that history was older than history_days
 //	wal/archive/*.zst  copies of released segments
@@ -129,6 +131,12 @@
 //
 // The archive keeps nothing that does not verify: a segment is archived frame by frame, with gaps for
 // what is damaged, and named; see mend.go.
+//
+// # Copies elsewhere
+//
+// A program that ships pieces of the log (past.Log.Pieces) to a copy elsewhere records up to where the copy has it.
+// What it lacks stays in the archive, up to a bound; see sent.go. Everything that begins another log tells that
+// program why, through past.Log.Broken; see broken.go.
 //
 // # Choices
 //

@@ -10,6 +10,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal/page"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // While a purge is under way nobody may let go of what it is to overwrite: the file of
@@ -118,10 +119,16 @@ func (l *FileLog) WipedDisplaced(below LSN) {
 	}
 }
 
-// DonePurge records that a purge was completed: what those before it left is overwritten too.
-func (l *FileLog) DonePurge() {
+// DonePurge records that a purge was completed: what those before it left is overwritten too. A copy of the log
+// that was made before contains what was purged, so it is told to begin again; where that cannot be recorded the
+// purge has failed.
+func (l *FileLog) DonePurge() error {
+	if err := l.broken(past.Purged, l.Durable()); err != nil {
+		return err
+	}
 	l.shared.SetPurgeFailed(false)
 	l.shared.ClearDisplacedBelow()
+	return nil
 }
 
 // Overwrites reports that released files must be overwritten: a purge is running, or one has failed

@@ -127,10 +127,10 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 			return r, err
 		}
 	}
-	err = p.purgeLocked(ctx, held, k, ids, traces, cut, r)
-	if deleted = err != nil; !deleted {
-		p.engine.Log().DonePurge()
-	} else {
+	if err = p.purgeLocked(ctx, held, k, ids, traces, cut, r); err == nil {
+		err = p.engine.Log().DonePurge()
+	}
+	if deleted = err != nil; deleted {
 		if vfs.IsDiskFull(err) {
 			err = fmt.Errorf("the %s are deleted, but traces of them are left: make room, then purge again: %w", k.Name(), err)
 		}
