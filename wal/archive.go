@@ -20,7 +20,7 @@ func (l *FileLog) archive(number uint64) error {
 
 // archiveNaming is archive, and returns what does not verify: *LostError.
 func (l *FileLog) archiveNaming(number uint64) (lost []error, err error) {
-	if bytes, _ := l.o.Archive(); bytes > 0 {
+	if bytes, _ := l.o.Archive(); bytes > 0 || l.o.Unsent() > 0 && number >= l.unsent() {
 		gaps, err := l.copySegment(number)
 		for vfs.IsDiskFull(err) {
 			given, gerr := l.cutArchive(number)

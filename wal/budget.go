@@ -13,7 +13,8 @@ import (
 // The archive has a budget: bytes, and the age of what is in it. It is kept when the
 // log is released, so that a changed budget holds from the next index on; KeepBudget does it where
 // nothing is released. On a full disk the oldest copies give way to the newest. What goes by age goes
-// an hour or two late, so that a clock that is ahead for a moment removes nothing: see Aged.
+// an hour or two late, so that a clock that is ahead for a moment removes nothing: see Aged. What a copy
+// elsewhere lacks may stay longer: see sent.go.
 
 // copyOf is a file of the archive.
 type copyOf struct {
@@ -60,12 +61,16 @@ func (l *FileLog) keepBudget() error {
 	large, old := removal{why: "history_bytes"}, removal{why: "history_days"}
 	defer large.tell(l)
 	defer old.tell(l)
+	unsent := l.unsent()
 	for i, c := range list {
 		r := &large
 		if total <= bytes {
 			if r = &old; cut.IsZero() || !l.endedBefore(list[i:], cut.Add(-age)) {
 				break
 			}
+		}
+		if c.number >= unsent && total-bytes <= l.o.Unsent() {
+			break
 		}
 		if err := l.removeCopy(c); err != nil {
 			return err
