@@ -103,7 +103,8 @@ func (c *Config) in() *settings.Config {
 		MaxAssemblyMembers: c.MaxAssemblyMembers, ActivationHalfLife: c.ActivationHalfLife, MaxMemories: c.MaxMemories,
 		MaxBytes: c.MaxBytes, MaxSessionMemories: c.MaxSessionMemories, MaxSessionBytes: c.MaxSessionBytes,
 		AtLimit: c.AtLimit, MaxAge: c.MaxAge, HistoryBytes: c.HistoryBytes, HistoryDays: c.HistoryDays,
-		UnsentBytes: c.UnsentBytes, BacklogBytes: c.BacklogBytes, TextLanguage: c.TextLanguage, Text: (*settings.TextConfig)(c.Text),
+		UnsentBytes: c.UnsentBytes, BacklogBytes: c.BacklogBytes, TextLanguage: c.TextLanguage,
+		Text:    (*settings.TextConfig)(c.Text),
 		Vectors: (*settings.VectorConfig)(c.Vectors),
 	}
 }

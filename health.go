@@ -206,10 +206,10 @@ func (ad Admin) Stats() Stats {
 		Assemblies: ad.st.inner.Engine.State().Live(kind.Assemblies.Letter),
 		Durable:    ad.st.inner.Engine.Log().Durable(), Flushed: ad.st.inner.Engine.Log().Flushed(),
 		Spilled: ad.st.inner.Engine.Log().Spilled(), Backlog: ad.st.inner.Engine.Log().Backlog(),
-		Overlay: ad.st.inner.Engine.State().Overlay().Len(), Watcher: ad.st.inner.Engine.Log().Leader(),
-		WatcherPolls: ad.st.inner.Engine.Log().Polling().String(),
+		Overlay: ad.st.inner.Engine.State().Overlay().Len(), Watcher: ad.st.inner.Engine.Log().Processes().Leader(),
+		WatcherPolls: ad.st.inner.Engine.Log().Processes().Polling().String(),
 	}
-	for _, a := range ad.st.inner.Engine.Log().Attached() {
+	for _, a := range ad.st.inner.Engine.Log().Processes().All() {
 		if a.Elsewhere {
 			s.Elsewhere = append(s.Elsewhere, a.PID)
 			continue
@@ -229,7 +229,7 @@ func (ad Admin) Stats() Stats {
 			s.IndexSize += set.Delta().Size()
 		}
 	}
-	s.HistoryBytes, s.HistorySince = ad.st.inner.Engine.Log().Kept()
+	s.HistoryBytes, s.HistorySince = ad.st.inner.Engine.Log().Archive().Kept()
 	ad.st.countVectors(&s)
 	ad.st.inner.Engine.Health().Mu.Lock()
 	s.LastFlush, s.Edits = ad.st.inner.Engine.Health().At, ad.st.inner.Engine.Health().Edits

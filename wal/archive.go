@@ -85,7 +85,7 @@ func (l *FileLog) putCopy(number uint64, in past.Source) error {
 
 // writeCopy writes the copy of a segment, under a name of its own, and syncs it.
 func (l *FileLog) writeCopy(name string, number uint64, in past.Source) error {
-	if l.Overwrites() { // a copy that was cut has left one of this name
+	if l.Purges().Overwrites() { // a copy that was cut has left one of this name
 		if err := l.letGo(name); err != nil {
 			return err
 		}

@@ -30,7 +30,8 @@ func TestBrokenByOpen(t *testing.T) {
 			}
 		}},
 		"files and checkpoint lost": {want: past.FilesLost, change: func(t *testing.T, dir string, _ *FileLog) {
-			if err := errors.Join(os.RemoveAll(filepath.Join(dir, "wal")), os.Remove(filepath.Join(dir, "checkpoint"))); err != nil {
+			if err := errors.Join(os.RemoveAll(filepath.Join(dir, "wal")), os.Remove(filepath.Join(dir,
+				"checkpoint"))); err != nil {
 				t.Fatal(err)
 			}
 		}},
@@ -87,7 +88,8 @@ func TestBrokenByOpen(t *testing.T) {
 					c.none = true // the log itself is the same: its pieces are right
 				}
 				err = now.ship(l.Past(), l.Durable())
-				if c.none != (err == nil) || !c.none && (!errors.As(err, &piece) || piece.Reason != c.want || !errors.Is(err, past.ErrBegunAgain)) {
+				if c.none != (err == nil) || !c.none && (!errors.As(err, &piece) || piece.Reason != c.want ||
+					!errors.Is(err, past.ErrBegunAgain)) {
 					t.Errorf("pieces: %v, want %v", err, c.want)
 				}
 				if c.want == past.RecordLost {

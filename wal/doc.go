@@ -102,6 +102,14 @@
 // FileLog.LockFlush returns a Held, the proof that the lock is held. Functions that only the holder
 // may call take a Held, here and in the packages above; a Held that was unlocked is refused.
 //
+// # The types
+//
+// FileLog has what every user of the log needs. What one collaborator needs is a method of a type that FileLog
+// returns, see parts.go: Archive (what is kept behind the segments that are needed), Purges, Processes (which of
+// them have the log open), Folder (whether the log is still where it was opened), Pace, Clock and Notes (what
+// processes tell each other). Held is the proof that flush.lock is held, Hold keeps segments for a backup, Lead is
+// the one process that watches the files.
+//
 // # Invariants
 //
 //   - Bytes before the tail are never changed; at most the same bytes are written again. The holder

@@ -36,7 +36,7 @@ func (l *FileLog) dropLeft() error {
 		}
 		// The clock may be ahead: what a living process makes stays, whatever its age.
 		var maker int
-		if n, _ := fmt.Sscanf(name, "%d-", &maker); n == 1 && slices.Contains(l.Processes(), maker) {
+		if n, _ := fmt.Sscanf(name, "%d-", &maker); n == 1 && slices.Contains(l.Processes().IDs(), maker) {
 			continue
 		}
 		l.o.Logger.Info("removing a segment that a process began to make and did not finish", "name", name)

@@ -45,7 +45,7 @@ type Options struct {
 	// Rescue puts what is durable and in no file yet into files. It is called in a goroutine of its own,
 	// when files of the log were removed and the store's folder is still the one that was opened: nothing but
 	// documents may be written, and no other process of the store puts files in place meanwhile. again reports
-	// that a later call may do what this one could not: then it is called again until FileLog.Leave, whose error
+	// that a later call may do what this one could not: then it is called again until Folder.Leave, whose error
 	// the last one is. nil: nothing is rescued.
 	Rescue func(ctx context.Context, held *Held) (again bool, err error)
 

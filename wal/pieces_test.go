@@ -51,7 +51,8 @@ func (s *shipped) entries(t testing.TB, geo segment.Geometry, want []Entry) {
 	t.Helper()
 	dir := t.TempDir()
 	for n, b := range s.bytes {
-		if err := os.WriteFile(filepath.Join(dir, segment.Name(n)), append(b, make([]byte, segment.HeaderSize)...), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, segment.Name(n)), append(b, make([]byte, segment.HeaderSize)...),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -78,6 +79,8 @@ func TestPiecesBesideWriter(t *testing.T) {
 	l, dir := openIn(t)
 	var s shipped
 	s.begin(t, l)
+	list := fill(t, l, 4) // the reader is behind: it finds the first segments in the archive
+	let(t, l)
 	done, failed := make(chan struct{}), make(chan error, 1)
 	go func() {
 		defer close(failed)
@@ -93,8 +96,7 @@ func TestPiecesBesideWriter(t *testing.T) {
 			}
 		}
 	}()
-	var list []Entry
-	for n := uint64(3); n <= 12; n++ {
+	for n := uint64(5); n <= 12; n++ {
 		list = append(list, fill(t, l, n)...)
 		let(t, l)
 	}
@@ -133,9 +135,4 @@ func TestPiecesThroughFileLog(t *testing.T) {
 	}
 	through.entries(t, l.geo, list)
 	beside.entries(t, l.geo, list)
-	// What is written and not durable is in no piece.
-	before := through.at
-	if err := through.ship(l.Past(), l.Durable()); err != nil || through.at != before {
-		t.Error(err)
-	}
 }

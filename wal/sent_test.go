@@ -72,7 +72,7 @@ func TestSentBound(t *testing.T) {
 	t.Parallel()
 	f := filledLog(t, 6)
 	f.sentTo(1)
-	all, _ := f.l.Kept()
+	all, _ := f.l.Archive().Kept()
 	unsent := all/2 + all/12 // three copies and a half
 	f.l.o.Unsent = func() int64 { return unsent }
 	f.bytes = 0

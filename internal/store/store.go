@@ -170,7 +170,8 @@ func (st *Store) openLog(ctx context.Context, c *Config) error {
 		Create: !e.ReadOnly, ReadOnly: e.ReadOnly, Known: wal.Features(e.System.Features), LockWait: e.LockWait,
 		Inline: e.System.Inline, HoldBytes: e.System.BacklogBytes, FileMode: e.FileMode, DirMode: e.FolderMode,
 		Clock: e.Clock, Nonce: e.Nonce, Sleep: e.System.Sleep, Logger: e.Logger, Event: e.LogEvent,
-		Archive: eng.Settings().History, Unsent: eng.Settings().Unsent, Config: eng.Settings().Exists, Aged: st.Retention.HistoryCut,
+		Archive: eng.Settings().History, Unsent: eng.Settings().Unsent, Config: eng.Settings().Exists,
+		Aged:     st.Retention.HistoryCut,
 		MakeRoom: func() bool { return diskspace.MakeRoom(eng) }, Machine: eng.Machine(),
 		Rescue: st.Flusher.Rescue, Resides: eng.CheckMoved,
 	})

@@ -247,7 +247,8 @@ func TestBehind(t *testing.T) {
 	f.begin()
 	f.fill(st, 2)
 	h := st.Health(t.Context())
-	if kept := st.Admin().Stats().HistoryBytes; !h.OK || !h.Copy.Follows || h.Copy.Sent != f.at.LSN || h.Copy.Behind < 100<<10 ||
+	if kept := st.Admin().Stats().HistoryBytes; !h.OK || !h.Copy.Follows || h.Copy.Sent != f.at.LSN ||
+		h.Copy.Behind < 100<<10 ||
 		kept < 64<<10 {
 		t.Fatalf("a copy that lacks two segments: %+v, %d bytes kept", h, kept)
 	}

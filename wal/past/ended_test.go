@@ -56,7 +56,8 @@ func TestEnded(t *testing.T) {
 		var ended *past.EndedError
 		if !errors.As(err, &ended) || ended.Reason != f.want || ended.At != at.LSN || !errors.Is(err, past.ErrBegunAgain) {
 			t.Errorf("want %v: %v", f.want, err)
-		} else if text := err.Error(); !strings.Contains(text, f.want.String()) || !strings.Contains(text, "→") || strings.Contains(text, "\n") {
+		} else if text := err.Error(); !strings.Contains(text, f.want.String()) || !strings.Contains(text, "→") ||
+			strings.Contains(text, "\n") {
 			t.Error(text)
 		}
 	}
@@ -208,7 +209,8 @@ func TestSent(t *testing.T) {
 		}
 	}
 	set(at)
-	if s, ok, err := p.Sent(w.end.LSN); !ok || err != nil || s.Mark != at || s.ID != id || !s.Time.Equal(moment) || s.Behind != w.end.LSN-at.LSN {
+	if s, ok, err := p.Sent(w.end.LSN); !ok || err != nil || s.Mark != at || s.ID != id || !s.Time.Equal(moment) ||
+		s.Behind != w.end.LSN-at.LSN {
 		t.Fatalf("%+v %v %v", s, ok, err)
 	}
 	if _, ok, err := p.Sent(at.LSN - 8); !ok || !errors.Is(err, past.ErrBegunAgain) {
@@ -233,7 +235,8 @@ func TestSent(t *testing.T) {
 	}
 	set(w.before(at.LSN))
 	var behind *errs.CopyBehindError
-	if _, ok, err := p.Sent(w.end.LSN); !ok || !errors.As(err, &behind) || behind.Oldest != geo.Start(3)+segment.StartSize ||
+	if _, ok, err := p.Sent(w.end.LSN); !ok || !errors.As(err, &behind) ||
+		behind.Oldest != geo.Start(3)+segment.StartSize ||
 		!errors.Is(err, errs.ErrCopyBehind) {
 		t.Error("what was not sent is removed:", ok, err)
 	}

@@ -276,7 +276,8 @@ func TestPiecesFilledGap(t *testing.T) {
 		switch {
 		case len(gaps) != 1 || last != w.end.LSN || !errors.As(gaps[0].Err, &hole):
 			t.Fatalf("frame %d: read up to %d, gaps %v", frame, last, gaps)
-		case gaps[0].From != w.before(w.frames[frame]).LSN && gaps[0].From != w.before(at).LSN || gaps[0].To < w.frames[frame]:
+		case gaps[0].From != w.before(w.frames[frame]).LSN && gaps[0].From != w.before(at).LSN ||
+			gaps[0].To < w.frames[frame]:
 			t.Errorf("frame %d, damaged at %d: gap from %d to %d", frame, at, gaps[0].From, gaps[0].To)
 		case w.borders[gaps[0].To] == 0:
 			t.Errorf("frame %d: reading continues at %d, within a batch", frame, gaps[0].To)
@@ -307,7 +308,8 @@ func TestPiecesBegunAgain(t *testing.T) {
 					continue // nothing tells of it yet
 				}
 				var ended *past.EndedError
-				if len(gaps) != 1 || gaps[0].From != old.LSN || !errors.As(gaps[0], &ended) || !errors.Is(gaps[0], past.ErrBegunAgain) ||
+				if len(gaps) != 1 || gaps[0].From != old.LSN || !errors.As(gaps[0], &ended) ||
+					!errors.Is(gaps[0], past.ErrBegunAgain) ||
 					end != w.end.LSN {
 					t.Fatalf("empty %v, recorded %v, from %d: read up to %d, gaps %v", empty, recorded, from.LSN, end, gaps)
 				}
@@ -316,7 +318,8 @@ func TestPiecesBegunAgain(t *testing.T) {
 					t.Errorf("recorded %v: %+v", recorded, ended)
 				}
 			}
-			if gaps, end, _ := w.check(t, p, past.Mark{LSN: geo.Start(4) + segment.StartSize}, w.end.LSN); len(gaps) > 0 || end != w.end.LSN {
+			if gaps, end, _ := w.check(t, p, past.Mark{LSN: geo.Start(4) + segment.StartSize},
+				w.end.LSN); len(gaps) > 0 || end != w.end.LSN {
 				t.Errorf("a reader of the other log: read up to %d, gaps %v", end, gaps)
 			}
 		}
