@@ -17,7 +17,7 @@ func (ad Admin) InPlace() error {
 		return err
 	}
 	defer ad.st.inner.Engine.EndUse()
-	return ad.st.inner.Engine.Log().InPlace()
+	return ad.st.inner.Engine.Log().Folder().InPlace()
 }
 
 // Commits returns the number of commits that calls of this handle made durable: puts, deletions, batches and

@@ -134,7 +134,7 @@ func TestRestForAll(t *testing.T) {
 	}
 	held, err := two.inner.Engine.Log().LockFlush(t.Context())
 	if err == nil {
-		err = two.inner.Engine.Log().SetRest(held, (up + 2*flush.FlushEvery).Milliseconds())
+		err = two.inner.Engine.Log().Pace().SetRest(held, (up + 2*flush.FlushEvery).Milliseconds())
 		held.Unlock()
 	}
 	if err != nil {

@@ -229,7 +229,7 @@ func TestCloseWithinAfterUncleanEnd(t *testing.T) {
 		t.Errorf("rounds of %d files", counts)
 	}
 	st = openTest(t, crashed, &Options{NoBackground: true})
-	if st.inner.Engine.Log().Distrusted() || !st.Admin().OpenReport().Clean {
+	if st.inner.Engine.Log().Notes().Distrusted() || !st.Admin().OpenReport().Clean {
 		t.Error("it is not closed cleanly")
 	}
 	if got, err := st.Count(t.Context()); err != nil || got != n {
@@ -245,7 +245,7 @@ func TestFlushTellsHowFar(t *testing.T) {
 	var seen sync.Map
 	fsys := fault.New(vfs.OS(), func(op *fault.Op) error {
 		if st := flushed.Load(); st != nil && op.Kind == wrap.RenameNew {
-			seen.Store(st.inner.Engine.Log().FiledTo(), true)
+			seen.Store(st.inner.Engine.Log().Pace().FiledTo(), true)
 		}
 		return nil
 	})
@@ -279,7 +279,7 @@ func TestTrustBesideWriters(t *testing.T) {
 		}
 	}})
 	rounds := 0
-	for ; st.inner.Engine.Log().Distrusted() && rounds < 10; rounds++ {
+	for ; st.inner.Engine.Log().Notes().Distrusted() && rounds < 10; rounds++ {
 		if _, err := st.Put(t.Context(), Memory{ID: "hot", Content: fmt.Sprint(rounds)}); err != nil {
 			t.Fatal(err)
 		}

@@ -50,6 +50,9 @@ type Config struct {
 	// bytes of history kept besides the log's own: 256 MiB; 0 keeps none
 	HistoryBytes *int64 `json:"history_bytes,omitempty"`
 	HistoryDays  int    `json:"history_days,omitempty"` // days after which that history is removed; 0 means never
+	// UnsentBytes is how many bytes more of that history are kept while a copy of the store elsewhere lacks them:
+	// 1 GiB; 0 keeps none.
+	UnsentBytes *int64 `json:"unsent_bytes,omitempty"`
 	// log that may be ahead of the files: 96 MiB; more buys a longer burst and a longer recovery, not throughput
 	BacklogBytes int64 `json:"backlog_bytes,omitempty"`
 
@@ -100,7 +103,8 @@ func (c *Config) in() *settings.Config {
 		MaxAssemblyMembers: c.MaxAssemblyMembers, ActivationHalfLife: c.ActivationHalfLife, MaxMemories: c.MaxMemories,
 		MaxBytes: c.MaxBytes, MaxSessionMemories: c.MaxSessionMemories, MaxSessionBytes: c.MaxSessionBytes,
 		AtLimit: c.AtLimit, MaxAge: c.MaxAge, HistoryBytes: c.HistoryBytes, HistoryDays: c.HistoryDays,
-		BacklogBytes: c.BacklogBytes, TextLanguage: c.TextLanguage, Text: (*settings.TextConfig)(c.Text),
+		UnsentBytes: c.UnsentBytes, BacklogBytes: c.BacklogBytes, TextLanguage: c.TextLanguage,
+		Text:    (*settings.TextConfig)(c.Text),
 		Vectors: (*settings.VectorConfig)(c.Vectors),
 	}
 }
@@ -113,7 +117,7 @@ func configOf(c *settings.Config) Config {
 		MaxAssemblyMembers: c.MaxAssemblyMembers, ActivationHalfLife: c.ActivationHalfLife, MaxMemories: c.MaxMemories,
 		MaxBytes: c.MaxBytes, MaxSessionMemories: c.MaxSessionMemories, MaxSessionBytes: c.MaxSessionBytes,
 		AtLimit: c.AtLimit, MaxAge: c.MaxAge, HistoryBytes: c.HistoryBytes, HistoryDays: c.HistoryDays,
-		BacklogBytes: c.BacklogBytes, TextLanguage: c.TextLanguage, Text: (*TextConfig)(c.Text),
+		UnsentBytes: c.UnsentBytes, BacklogBytes: c.BacklogBytes, TextLanguage: c.TextLanguage, Text: (*TextConfig)(c.Text),
 		Vectors: (*VectorConfig)(c.Vectors),
 	}
 }

@@ -32,7 +32,7 @@ func TestEditedAgainAmidFailure(t *testing.T) {
 				return nil
 			})
 			st := openTest(t, dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: fsys, Inline: true}}))
-			lead, err := st.inner.Engine.Log().Lead(ctx)
+			lead, err := st.inner.Engine.Log().Processes().Lead(ctx)
 			must(t, err)
 			defer func() { must(t, lead.Release()) }()
 			_, err = st.Put(ctx, Memory{ID: "a", Content: "first"})

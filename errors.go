@@ -25,6 +25,7 @@ var (
 	ErrOutcomeUnknown = errs.ErrOutcomeUnknown // the write may or may not have happened
 	ErrHistoryGone    = errs.ErrHistoryGone    // the log was lost: a new one begins later
 	ErrTruncated      = errs.ErrTruncated      // the log no longer reaches back that far
+	ErrCopyBehind     = errs.ErrCopyBehind     // a copy elsewhere lacks log that is no longer kept
 	ErrLimit          = errs.ErrLimit          // a limit of config.json is reached
 	ErrSession        = errs.ErrSession        // the memory belongs to another session
 	ErrCorrupt        = errs.ErrCorrupt        // see CorruptionError
@@ -48,6 +49,7 @@ type (
 	InflatedError       = errs.InflatedError
 	UnfiledError        = errs.UnfiledError
 	TruncatedError      = errs.TruncatedError
+	CopyBehindError     = errs.CopyBehindError
 	MovedError          = errs.MovedError
 	EmptiedError        = errs.EmptiedError
 	LinkedError         = errs.LinkedError

@@ -47,10 +47,25 @@ type Health struct {
 	Pending  int64 // memories that wait for their embedding, as far as this process knows; Problems has why
 	Embedder EmbedderHealth
 
+	// Copy is how far a copy elsewhere that follows the log of the store has come. If the copy cannot continue,
+	// Problems has why.
+	Copy CopyHealth
+
 	// SettingsUnknown reports that config.json is missing or not valid, which Problems explains: until it is right,
 	// no history is removed by its settings, no memory is evicted or deleted by age, and no missing file is treated
 	// as a deletion.
 	SettingsUnknown bool
+}
+
+// CopyHealth reports what is known of a copy elsewhere that follows the log of the store.
+type CopyHealth struct {
+	Follows bool      // there is one; the other fields are zero otherwise
+	Sent    uint64    // the position in the log up to which the copy has it
+	At      time.Time // when it last said so
+	Behind  int64     // bytes of log that are durable here, and not sent
+	// why the copy cannot continue: a *CopyBehindError, a *past.EndedError of package wal/past, or its mark is
+	// damaged; nil if it can
+	Err error
 }
 
 // EmbedderHealth reports what is known about Options.Embed. An embedder that is down is a problem
@@ -117,6 +132,12 @@ func (st *Store) Health(ctx context.Context) Health {
 		e := st.inner.Embedding.Breaker().Health()
 		h.Embedder = EmbedderHealth{State: EmbedderState(e.State), Since: e.Since, Failures: e.Failures, Err: e.Err,
 			Next: e.Next}
+	}
+	if s, ok, err := st.inner.Engine.Log().Past().Sent(st.inner.Engine.Log().Durable()); ok {
+		h.Copy = CopyHealth{Follows: true, Sent: s.Mark.LSN, At: s.Time, Behind: int64(s.Behind), Err: err}
+		if err != nil {
+			bad(fmt.Errorf("the copy elsewhere cannot continue: %w", err), true)
+		}
 	}
 	if err := st.inner.Engine.Settings().Err(); err != nil {
 		h.SettingsUnknown = true
@@ -185,10 +206,10 @@ func (ad Admin) Stats() Stats {
 		Assemblies: ad.st.inner.Engine.State().Live(kind.Assemblies.Letter),
 		Durable:    ad.st.inner.Engine.Log().Durable(), Flushed: ad.st.inner.Engine.Log().Flushed(),
 		Spilled: ad.st.inner.Engine.Log().Spilled(), Backlog: ad.st.inner.Engine.Log().Backlog(),
-		Overlay: ad.st.inner.Engine.State().Overlay().Len(), Watcher: ad.st.inner.Engine.Log().Leader(),
-		WatcherPolls: ad.st.inner.Engine.Log().Polling().String(),
+		Overlay: ad.st.inner.Engine.State().Overlay().Len(), Watcher: ad.st.inner.Engine.Log().Processes().Leader(),
+		WatcherPolls: ad.st.inner.Engine.Log().Processes().Polling().String(),
 	}
-	for _, a := range ad.st.inner.Engine.Log().Attached() {
+	for _, a := range ad.st.inner.Engine.Log().Processes().All() {
 		if a.Elsewhere {
 			s.Elsewhere = append(s.Elsewhere, a.PID)
 			continue
@@ -208,7 +229,7 @@ func (ad Admin) Stats() Stats {
 			s.IndexSize += set.Delta().Size()
 		}
 	}
-	s.HistoryBytes, s.HistorySince = ad.st.inner.Engine.Log().Kept()
+	s.HistoryBytes, s.HistorySince = ad.st.inner.Engine.Log().Archive().Kept()
 	ad.st.countVectors(&s)
 	ad.st.inner.Engine.Health().Mu.Lock()
 	s.LastFlush, s.Edits = ad.st.inner.Engine.Health().At, ad.st.inner.Engine.Health().Edits

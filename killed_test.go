@@ -46,7 +46,7 @@ func TestKilledIdle(t *testing.T) {
 		t.Fatal(err)
 	}
 	// It is known to be dead before anybody has waited for it.
-	for began := time.Now(); len(st.inner.Engine.Log().Dead()) == 0 && time.Since(began) < 10*time.Second; {
+	for began := time.Now(); len(st.inner.Engine.Log().Processes().Dead()) == 0 && time.Since(began) < 10*time.Second; {
 		time.Sleep(time.Millisecond)
 	}
 	want := []int{os.Getpid(), living.Process.Pid}

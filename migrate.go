@@ -96,7 +96,7 @@ func Migrate(ctx context.Context, from, to string, o *MigrateOptions) (MigrateRe
 				return nil
 			}
 			defer func() { _ = st.Close() }()
-			return st.inner.Engine.Log().Attached()
+			return st.inner.Engine.Log().Processes().All()
 		},
 		Sound: func(ctx context.Context) error {
 			whole := look

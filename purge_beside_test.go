@@ -31,13 +31,13 @@ func TestPurgeIsLeftTheLock(t *testing.T) {
 	}
 	behind := func() bool { return one.inner.Engine.Log().Flushed() < one.inner.Engine.Log().Durable() }
 	put("a", "x")
-	if err := two.inner.Engine.Log().BeginPurge(t.Context()); err != nil {
+	if err := two.inner.Engine.Log().Purges().Begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if rest, did := one.inner.Flusher.FlushBackground(t.Context()); !did || rest == 0 || !behind() {
 		t.Errorf("a round beside a purge: rests %v, %v, behind: %v", rest, did, behind())
 	}
-	for i := 0; one.inner.Engine.Log().Unfiled() < 600<<10; i++ {
+	for i := 0; one.inner.Engine.Log().Pace().Unfiled() < 600<<10; i++ {
 		put(fmt.Sprint("b", i), strings.Repeat("y", 10_000))
 	}
 	if _, did := one.inner.Flusher.FlushBackground(t.Context()); !did || behind() {
@@ -55,12 +55,12 @@ func TestPurgeIsLeftTheLock(t *testing.T) {
 	if _, did := one.inner.Flusher.FlushBackground(t.Context()); !did || behind() {
 		t.Errorf("a round beside a purge that does not end: %v, behind: %v", did, behind())
 	}
-	two.inner.Engine.Log().EndPurge()
-	if err := two.inner.Engine.Log().BeginPurge(t.Context()); err != nil {
+	two.inner.Engine.Log().Purges().End()
+	if err := two.inner.Engine.Log().Purges().Begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	put("e", "x")
-	two.inner.Engine.Log().EndPurge()
+	two.inner.Engine.Log().Purges().End()
 	if _, did := one.inner.Flusher.FlushBackground(t.Context()); !did || behind() {
 		t.Errorf("a round after the purge: %v, behind: %v", did, behind())
 	}

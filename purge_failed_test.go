@@ -21,14 +21,14 @@ import (
 // failedPurge is what a purge leaves that fails once it has deleted.
 func failedPurge(t *testing.T, st *Store, id string) {
 	t.Helper()
-	if err := st.inner.Engine.Log().BeginPurge(t.Context()); err != nil {
+	if err := st.inner.Engine.Log().Purges().Begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := st.Delete(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
-	st.inner.Engine.Log().FailPurge()
-	st.inner.Engine.Log().EndPurge()
+	st.inner.Engine.Log().Purges().Fail()
+	st.inner.Engine.Log().Purges().End()
 }
 
 // Rounds overwrite what they displace until the deletion of a purge that failed has its file, however much is
@@ -56,7 +56,7 @@ func TestPurgeFailedBehindBacklog(t *testing.T) {
 	r.disk.KeepFreed()
 	failedPurge(t, st, "secret")
 	rounds := 0
-	for ; st.inner.Engine.Log().Displaced(); rounds++ {
+	for ; st.inner.Engine.Log().Purges().Displaced(); rounds++ {
 		if rounds == 10 {
 			t.Fatal("what is displaced is overwritten still after 10 rounds")
 		}
@@ -91,19 +91,20 @@ func TestPurgeFailedElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	failedPurge(t, one, "a")
-	if l := two.inner.Engine.Log(); !l.Overwrites() || !l.Displaced() {
+	if l := two.inner.Engine.Log(); !l.Purges().Overwrites() || !l.Purges().Displaced() {
 		t.Error("another process does not know of it")
 	}
 	if err := two.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if l := one.inner.Engine.Log(); !l.Overwrites() || l.Displaced() {
-		t.Errorf("after a round of another process: overwrites log and index: %v, documents: %v", l.Overwrites(), l.Displaced())
+	if l := one.inner.Engine.Log(); !l.Purges().Overwrites() || l.Purges().Displaced() {
+		t.Errorf("after a round of another process: overwrites log and index: %v, documents: %v",
+			l.Purges().Overwrites(), l.Purges().Displaced())
 	}
 	if _, err := two.Admin().Purge(t.Context(), "b"); err != nil {
 		t.Fatal(err)
 	}
-	if l := one.inner.Engine.Log(); l.Overwrites() || l.Displaced() {
+	if l := one.inner.Engine.Log(); l.Purges().Overwrites() || l.Purges().Displaced() {
 		t.Error("it is not over after a purge of another process")
 	}
 }
@@ -117,7 +118,7 @@ func TestPurgeAnnouncedAmidARound(t *testing.T) {
 	one := openTest(t, dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: wrap.New(vfs.OS(), func(op *wrap.Op, call func() error) error {
 		if announce && op.Kind == wrap.Exchange {
 			announce = false
-			if err := two.inner.Engine.Log().BeginPurge(t.Context()); err != nil {
+			if err := two.inner.Engine.Log().Purges().Begin(t.Context()); err != nil {
 				t.Error(err)
 			}
 		}
@@ -148,7 +149,7 @@ func TestPurgeAnnouncedAmidARound(t *testing.T) {
 	}); err != nil || files > 100 {
 		t.Errorf("%d files are kept for a purge that had not begun, %v", files, err)
 	}
-	two.inner.Engine.Log().EndPurge()
+	two.inner.Engine.Log().Purges().End()
 }
 
 // What another program had open during a purge is overwritten once it is closed, also when nobody purges again.
@@ -218,7 +219,7 @@ func TestPurgeGivenUp(t *testing.T) {
 		if err = errors.Join(err, st.Flush(ctx)); err != nil {
 			t.Fatal(err)
 		}
-		if st.inner.Engine.Log().Overwrites() {
+		if st.inner.Engine.Log().Purges().Overwrites() {
 			t.Fatalf("operation %d failed, and log and index are overwritten still", k)
 		}
 	}

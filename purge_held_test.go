@@ -72,7 +72,7 @@ func TestPurgeBesideFlusher(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.disk.KeepFreed()
-	if err := st.inner.Engine.Log().BeginPurge(ctx); err != nil {
+	if err := st.inner.Engine.Log().Purges().Begin(ctx); err != nil {
 		t.Fatal(err)
 	}
 	var ids []string
@@ -85,7 +85,7 @@ func TestPurgeBesideFlusher(t *testing.T) {
 	if err := beside.Flush(ctx); err != nil {
 		t.Fatal(err)
 	}
-	st.inner.Engine.Log().EndPurge()
+	st.inner.Engine.Log().Purges().End()
 	if _, err := st.Admin().Purge(ctx, ids...); err != nil {
 		t.Fatal(err)
 	}

@@ -502,7 +502,7 @@ func TestPurgeRefused(t *testing.T) {
 	}
 	t.Run("a backup copies the log", func(t *testing.T) {
 		st, s, dir := make(t)
-		hold, err := st.inner.Engine.Log().Hold(ctx)
+		hold, err := st.inner.Engine.Log().Archive().Hold(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -69,8 +69,8 @@ func TestHealedIndexIsSeenByOthers(t *testing.T) {
 				t.Fatalf("%v; the index was made %d times", err, healed.Load())
 			}
 			if !told {
-				other.inner.Engine.Remade().Store(other.inner.Engine.Log().Remade())
-				lister.inner.Engine.Remade().Store(lister.inner.Engine.Log().Remade())
+				other.inner.Engine.Remade().Store(other.inner.Engine.Log().Notes().IndexRebuilds())
+				lister.inner.Engine.Remade().Store(lister.inner.Engine.Log().Notes().IndexRebuilds())
 			}
 			for id, w := range want {
 				if m, err := other.Get(ctx, id); err != nil || m.Version != w.Version {
@@ -144,7 +144,7 @@ func TestRebuiltIndexStays(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !told {
-				other.inner.Engine.Remade().Store(other.inner.Engine.Log().Remade())
+				other.inner.Engine.Remade().Store(other.inner.Engine.Log().Notes().IndexRebuilds())
 			} else {
 				if m, err := other.Get(ctx, lost); err != nil || m.Version != want[lost].Version {
 					t.Errorf("%s in the other process: version %d, %v; want %d", lost, m.Version, err, want[lost].Version)

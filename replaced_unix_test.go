@@ -419,7 +419,7 @@ func TestReplacedContentRemoved(t *testing.T) {
 	}
 	wait, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	if err := a.inner.Engine.Log().AwaitRescue(wait); err != nil { // before b makes folders
+	if err := a.inner.Engine.Log().Folder().AwaitRescue(wait); err != nil { // before b makes folders
 		t.Fatal("the removed store keeps the folder:", err)
 	}
 	b := openTest(t, dir, nil)

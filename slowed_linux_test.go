@@ -45,7 +45,7 @@ func TestCutPurgeInBackground(t *testing.T) {
 		}
 		files[name] = fd
 	}
-	st.inner.Engine.Log().FailPurge() // as one that finds tmp/purge of a worker that was killed
+	st.inner.Engine.Log().Purges().Fail() // as one that finds tmp/purge of a worker that was killed
 	for _, id := range ids {
 		if err := st.Delete(t.Context(), id); err != nil {
 			t.Fatal(err)

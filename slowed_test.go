@@ -58,7 +58,7 @@ func slowFiles(t *testing.T, st *Store) *wal.Held {
 	must(t, st.Admin().SetConfig(c))
 	held, err := st.inner.Engine.Log().LockFlush(t.Context())
 	must(t, err)
-	must(t, st.inner.Engine.Log().Filed(held, 0, 5*slowRate, 5*time.Second))
+	must(t, st.inner.Engine.Log().Pace().Filed(held, 0, 5*slowRate, 5*time.Second))
 	return held
 }
 
@@ -227,13 +227,13 @@ func TestSlowedScope(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer held.Unlock()
-	for i := 0; st.inner.Engine.Log().Unfiled() < 600<<10; i++ {
+	for i := 0; st.inner.Engine.Log().Pace().Unfiled() < 600<<10; i++ {
 		if _, err := st.Put(t.Context(), Memory{ID: fmt.Sprint(i), Content: strings.Repeat("slow ", 4<<10)}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	armed.Store(true)
-	st.inner.Engine.Log().Turn(clock.uptime(), 30*time.Second) // as of a batch
+	st.inner.Engine.Log().Pace().Turn(clock.uptime(), 30*time.Second) // as of a batch
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- w.Set(ctx, "a", 2) }()

@@ -246,7 +246,7 @@ func TestWorkingUptime(t *testing.T) {
 	}
 	set(t, w, "k", time.Hour)
 	wantLeft(t, "now", w, "k", time.Hour)
-	if a := st.inner.Engine.Log().Anchor(); a.At == 0 {
+	if a := st.inner.Engine.Log().Clock().Anchor(); a.At == 0 {
 		t.Error("the store's time was not tied to it")
 	}
 	if tick, _ := st.inner.Scopes.Tick(); time.Since(time.UnixMilli(tick)).Abs() > time.Minute {

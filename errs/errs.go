@@ -50,6 +50,9 @@ var (
 	// ErrHistoryGone: the log was lost, and the store continues with a new one: what was before is in
 	// no log and no archive. Such an error matches ErrTruncated too. See HistoryGoneError.
 	ErrHistoryGone = errors.New("the history is gone")
+	// ErrCopyBehind: a copy of the store elsewhere lacks a part of the log that is no longer kept. See
+	// CopyBehindError.
+	ErrCopyBehind = errors.New("the copy elsewhere is too far behind")
 	// ErrLimit: a limit of config.json, or of the operation, is reached. See LimitError.
 	ErrLimit = errors.New("limit reached")
 	// ErrSession: the memory belongs to another session. See SessionError.
@@ -333,6 +336,22 @@ func (e *HistoryGoneError) Error() string {
 
 // Unwrap makes the error match ErrHistoryGone and ErrTruncated.
 func (e *HistoryGoneError) Unwrap() []error { return []error{ErrHistoryGone, ErrTruncated} }
+
+// CopyBehindError reports that the log behind what was sent to a copy elsewhere was removed: more than unsent_bytes
+// had to be kept for the copy, or the disk was full. It matches ErrCopyBehind.
+type CopyBehindError struct {
+	Sent   uint64 // the copy has the log up to here
+	Oldest uint64 // the log is kept from here on
+}
+
+// Error is the message, in one line.
+func (e *CopyBehindError) Error() string {
+	return fmt.Sprintf("%v: sent up to %d, and the log is kept from %d on → begin with a full copy, or raise "+
+		"unsent_bytes", ErrCopyBehind, e.Sent, e.Oldest)
+}
+
+// Unwrap makes the error match ErrCopyBehind.
+func (e *CopyBehindError) Unwrap() error { return ErrCopyBehind }
 
 // MovedError reports the folder to which a store was moved. It matches ErrMoved.
 type MovedError struct {

@@ -10,29 +10,29 @@ type Anchor struct {
 }
 
 // Anchor returns the anchor of this boot, the zero Anchor if there is none or it cannot be read.
-func (l *FileLog) Anchor() Anchor {
-	if !l.shared.Mapped() || !l.shared.OfBoot(l.host) {
+func (c Clock) Anchor() Anchor {
+	if !c.l.shared.Mapped() || !c.l.shared.OfBoot(c.l.host) {
 		return Anchor{}
 	}
-	offset, at, settled, ok := l.shared.Anchor()
+	offset, at, settled, ok := c.l.shared.Anchor()
 	if !ok {
 		return Anchor{}
 	}
 	return Anchor{Offset: offset, At: at, Settled: settled}
 }
 
-// SettleAnchor records that a reading of the clock has confirmed an anchor.
-func (l *FileLog) SettleAnchor(a Anchor) {
-	if !l.o.ReadOnly && l.shared.Mapped() {
-		l.shared.SettleAnchor(a.At)
+// Settle records that a reading of the clock has confirmed an anchor.
+func (c Clock) Settle(a Anchor) {
+	if !c.l.o.ReadOnly && c.l.shared.Mapped() {
+		c.l.shared.SettleAnchor(a.At)
 	}
 }
 
-// CastAnchor replaces an anchor, and reports whether it did: another process may have replaced it
+// Cast replaces an anchor, and reports whether it did: another process may have replaced it
 // first.
-func (l *FileLog) CastAnchor(was, is Anchor) bool {
-	if l.o.ReadOnly || !l.shared.Mapped() {
+func (c Clock) Cast(was, is Anchor) bool {
+	if c.l.o.ReadOnly || !c.l.shared.Mapped() {
 		return false
 	}
-	return l.shared.CastAnchor(was.Offset, was != (Anchor{}), is.Offset, is.At)
+	return c.l.shared.CastAnchor(was.Offset, was != (Anchor{}), is.Offset, is.At)
 }

@@ -9,15 +9,15 @@ func TestAnchorOvertaken(t *testing.T) {
 	l, _ := open(t, t.TempDir())
 	defer l.Close()
 	first, second := Anchor{Offset: -7, At: 100}, Anchor{Offset: 20, At: 5000}
-	if l.Anchor() != (Anchor{}) || !l.CastAnchor(Anchor{}, first) || l.Anchor() != first {
-		t.Fatalf("%+v", l.Anchor())
+	if l.Clock().Anchor() != (Anchor{}) || !l.Clock().Cast(Anchor{}, first) || l.Clock().Anchor() != first {
+		t.Fatalf("%+v", l.Clock().Anchor())
 	}
-	if !l.CastAnchor(first, second) || l.Anchor() != second {
-		t.Fatalf("%+v", l.Anchor())
+	if !l.Clock().Cast(first, second) || l.Clock().Anchor() != second {
+		t.Fatalf("%+v", l.Clock().Anchor())
 	}
 	for _, was := range []Anchor{{}, first} {
-		if l.CastAnchor(was, Anchor{Offset: 30, At: 200}) || l.Anchor() != second {
-			t.Errorf("after one who saw %+v: %+v", was, l.Anchor())
+		if l.Clock().Cast(was, Anchor{Offset: 30, At: 200}) || l.Clock().Anchor() != second {
+			t.Errorf("after one who saw %+v: %+v", was, l.Clock().Anchor())
 		}
 	}
 }

@@ -20,7 +20,7 @@ func (l *FileLog) archive(number uint64) error {
 
 // archiveNaming is archive, and returns what does not verify: *LostError.
 func (l *FileLog) archiveNaming(number uint64) (lost []error, err error) {
-	if bytes, _ := l.o.Archive(); bytes > 0 {
+	if bytes, _ := l.o.Archive(); bytes > 0 || l.o.Unsent() > 0 && number >= l.unsent() {
 		gaps, err := l.copySegment(number)
 		for vfs.IsDiskFull(err) {
 			given, gerr := l.cutArchive(number)
@@ -85,7 +85,7 @@ func (l *FileLog) putCopy(number uint64, in past.Source) error {
 
 // writeCopy writes the copy of a segment, under a name of its own, and syncs it.
 func (l *FileLog) writeCopy(name string, number uint64, in past.Source) error {
-	if l.Overwrites() { // a copy that was cut has left one of this name
+	if l.Purges().Overwrites() { // a copy that was cut has left one of this name
 		if err := l.letGo(name); err != nil {
 			return err
 		}

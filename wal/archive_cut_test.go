@@ -31,8 +31,8 @@ func TestArchiveOverwritesACutCopy(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	l.FailPurge()
-	if err := l.ArchiveSegment(1); err != nil {
+	l.Purges().Fail()
+	if err := l.Archive().Copy(1); err != nil {
 		t.Fatal(err)
 	}
 	if b, err := io.ReadAll(f); err != nil || bytes.Contains(b, []byte("secret")) {
@@ -52,7 +52,7 @@ func TestArchiveOfALongFile(t *testing.T) {
 	if err := os.Truncate(name, 1<<30); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.ArchiveSegment(1); err != nil {
+	if err := l.Archive().Copy(1); err != nil {
 		t.Fatal(err)
 	}
 	size := uint64(0)

@@ -26,10 +26,10 @@ func (a Attached) String() string {
 	return fmt.Sprint(a.PID)
 }
 
-// Attached returns the attached processes. Processes that were killed while others have the log
+// All returns the attached processes. Processes that were killed while others have the log
 // open are omitted, as far as that is known.
-func (l *FileLog) Attached() (list []Attached) {
-	for _, a := range l.listed() {
+func (ps Processes) All() (list []Attached) {
+	for _, a := range ps.l.listed() {
 		if a.Life != vfs.Dead {
 			list = append(list, a)
 		}
@@ -67,29 +67,29 @@ func (l *FileLog) process(pid int) errs.Holder {
 	return errs.Holder{PID: pid, Command: vfs.Process(pid).Command, Host: l.host.Name}
 }
 
-// Processes returns the ids of the attached processes, also of those of another PID namespace.
-func (l *FileLog) Processes() (pids []int) {
-	for _, a := range l.Attached() {
+// IDs returns the ids of the attached processes, also of those of another PID namespace.
+func (ps Processes) IDs() (pids []int) {
+	for _, a := range ps.All() {
 		pids = append(pids, a.PID)
 	}
 	return pids
 }
 
 // RemoveDead removes dead processes from the list, once their leftovers were handled. A process that has
-// died since the call of Dead stays for the next Bury.
-func (l *FileLog) RemoveDead(held *Held, list []Attached) error {
-	if err := held.proves(l); err != nil {
+// died since the call of Dead stays for the next RemoveDead.
+func (ps Processes) RemoveDead(held *Held, list []Attached) error {
+	if err := held.proves(ps.l); err != nil {
 		return err
 	}
 	for _, a := range list {
-		l.shared.Remove(a.slot, a.PID)
+		ps.l.shared.Remove(a.slot, a.PID)
 	}
 	return nil
 }
 
-// Dead returns the processes on the list that are certainly dead and not yet removed by Bury.
-func (l *FileLog) Dead() (list []Attached) {
-	for _, a := range l.listed() {
+// Dead returns the processes on the list that are certainly dead and not yet removed by RemoveDead.
+func (ps Processes) Dead() (list []Attached) {
+	for _, a := range ps.l.listed() {
 		if a.Life == vfs.Dead {
 			list = append(list, a)
 		}

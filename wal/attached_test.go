@@ -28,20 +28,20 @@ func TestBuryOnlyThoseLookedAfter(t *testing.T) {
 		return cmd.Process.Pid
 	}
 	die()
-	dead := l.Dead()
+	dead := l.Processes().Dead()
 	late := die()
 	held := mustHold(t, l)
 	defer held.Unlock()
-	if err := l.RemoveDead(held, dead); err != nil {
+	if err := l.Processes().RemoveDead(held, dead); err != nil {
 		t.Fatal(err)
 	}
-	if left := l.Dead(); len(dead) != 1 || len(left) != 1 || left[0].PID != late {
+	if left := l.Processes().Dead(); len(dead) != 1 || len(left) != 1 || left[0].PID != late {
 		t.Errorf("looked after %v, then dead on the list: %v, not %d", dead, left, late)
 	}
-	if err := l.RemoveDead(held, l.Dead()); err != nil {
+	if err := l.Processes().RemoveDead(held, l.Processes().Dead()); err != nil {
 		t.Fatal(err)
 	}
-	if left := l.Attached(); len(left) != 1 || left[0].PID != os.Getpid() {
+	if left := l.Processes().All(); len(left) != 1 || left[0].PID != os.Getpid() {
 		t.Errorf("attached: %v", left)
 	}
 }
@@ -57,7 +57,7 @@ func TestAttachedElsewhere(t *testing.T) {
 	l.shared.Claim(vfs.Host{PID: os.Getpid(), Birth: l.host.Birth ^ 1<<40}, 0)
 	l.shared.Claim(vfs.Host{PID: 1, Birth: l.host.Birth ^ 1<<40}, 0)
 	here, away := 0, 0
-	for _, a := range l.Attached() {
+	for _, a := range l.Processes().All() {
 		if !a.Elsewhere {
 			here++
 			continue

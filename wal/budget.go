@@ -13,7 +13,8 @@ import (
 // The archive has a budget: bytes, and the age of what is in it. It is kept when the
 // log is released, so that a changed budget holds from the next index on; KeepBudget does it where
 // nothing is released. On a full disk the oldest copies give way to the newest. What goes by age goes
-// an hour or two late, so that a clock that is ahead for a moment removes nothing: see Aged.
+// an hour or two late, so that a clock that is ahead for a moment removes nothing: see Aged. What a copy
+// elsewhere lacks may stay longer: see sent.go.
 
 // copyOf is a file of the archive.
 type copyOf struct {
@@ -60,12 +61,16 @@ func (l *FileLog) keepBudget() error {
 	large, old := removal{why: "history_bytes"}, removal{why: "history_days"}
 	defer large.tell(l)
 	defer old.tell(l)
+	unsent := l.unsent()
 	for i, c := range list {
 		r := &large
 		if total <= bytes {
 			if r = &old; cut.IsZero() || !l.endedBefore(list[i:], cut.Add(-age)) {
 				break
 			}
+		}
+		if c.number >= unsent && total-bytes <= l.o.Unsent() {
+			break
 		}
 		if err := l.removeCopy(c); err != nil {
 			return err
@@ -105,22 +110,22 @@ func (r *removal) tell(l *FileLog) {
 }
 
 // KeepBudget keeps the budget of the archive without releasing anything, unless a backup is copying.
-func (l *FileLog) KeepBudget(held *Held) error {
-	if err := held.proves(l); err != nil {
+func (a Archive) KeepBudget(held *Held) error {
+	if err := held.proves(a.l); err != nil {
 		return err
 	}
-	numbers, err := l.numbers()
+	numbers, err := a.l.numbers()
 	if err != nil || len(numbers) == 0 {
 		return err
 	}
-	copied, locked, err := l.copied(held, numbers[0])
+	copied, locked, err := a.l.copied(held, numbers[0])
 	if err != nil || copied {
 		return err
 	}
 	if locked {
-		defer l.unlock(roleHold)
+		defer a.l.unlock(roleHold)
 	}
-	return l.keepBudget()
+	return a.l.keepBudget()
 }
 
 func (l *FileLog) removeCopy(c copyOf) error {
@@ -176,12 +181,12 @@ func (l *FileLog) cutArchive(number uint64) (bool, error) {
 // Kept returns how many bytes the archive takes, and when the oldest segment began of those that log
 // and archive still have; the zero time when that cannot be read. It reads no more than names, sizes
 // and, mostly, one start. Where that is later than the clock, the reading of the first entry counts.
-func (l *FileLog) Kept() (bytes int64, since time.Time) {
-	list, bytes, err := l.archiveFiles()
+func (a Archive) Kept() (bytes int64, since time.Time) {
+	list, bytes, err := a.l.archiveFiles()
 	if err != nil {
 		return 0, since
 	}
-	numbers, err := l.numbers()
+	numbers, err := a.l.numbers()
 	if err != nil {
 		return bytes, since
 	}
@@ -189,10 +194,10 @@ func (l *FileLog) Kept() (bytes int64, since time.Time) {
 		numbers = append(numbers, c.number)
 	}
 	slices.Sort(numbers)
-	p := l.Past()
+	p := a.l.Past()
 	for _, n := range slices.Compact(numbers) {
 		if since, err = p.Began(n); err == nil {
-			if since.After(l.o.Clock()) {
+			if since.After(a.l.o.Clock()) {
 				since = p.FirstReading(n, since)
 			}
 			return bytes, since

@@ -82,7 +82,7 @@ func (f *filled) numbers() (numbers []uint64) {
 	for _, c := range list {
 		numbers = append(numbers, c.number)
 	}
-	if bytes, _ := f.l.Kept(); bytes != total {
+	if bytes, _ := f.l.Archive().Kept(); bytes != total {
 		f.Fatalf("%d bytes are kept, the files have %d", bytes, total)
 	}
 	return numbers
@@ -104,10 +104,10 @@ func TestArchiveBudget(t *testing.T) {
 		}
 		return at
 	}
-	if _, since := f.l.Kept(); !since.Equal(began(1)) {
+	if _, since := f.l.Archive().Kept(); !since.Equal(began(1)) {
 		t.Errorf("kept since %v", since)
 	}
-	bytes, _ := f.l.Kept()
+	bytes, _ := f.l.Archive().Kept()
 	f.bytes = bytes // as it is
 	f.release()
 	if got := f.numbers(); len(got) != 8 {
@@ -119,7 +119,7 @@ func TestArchiveBudget(t *testing.T) {
 		t.Errorf("of a lower budget %v are left", got)
 	}
 	first := f.numbers()[0]
-	if _, since := f.l.Kept(); !since.Equal(began(first)) {
+	if _, since := f.l.Archive().Kept(); !since.Equal(began(first)) {
 		t.Errorf("kept since %v", since)
 	}
 	// The newest entry of segment 6 is as old as the start of segment 7, at most.
@@ -139,7 +139,7 @@ func TestArchiveBudget(t *testing.T) {
 	if got := f.numbers(); len(got) != 0 {
 		t.Errorf("of no budget %v are left", got)
 	}
-	if bytes, since := f.l.Kept(); bytes != 0 || since.IsZero() {
+	if bytes, since := f.l.Archive().Kept(); bytes != 0 || since.IsZero() {
 		t.Errorf("the log has %d bytes in the archive, since %v", bytes, since)
 	}
 	var settings []string

@@ -129,7 +129,7 @@ func (l *FileLog) write(ctx context.Context, own *request) (*group, error) {
 // errNoFields says that the entries would lack their readings because the store lacks FeatureFields;
 // not for the holder of an Exclusive, who cannot raise it.
 func (l *FileLog) writeLocked(ctx context.Context, these []*request) (*group, error) {
-	if err := l.InPlace(); err != nil {
+	if err := l.Folder().InPlace(); err != nil {
 		return nil, err
 	}
 	if err := l.stillOurs(); err != nil {
@@ -430,7 +430,7 @@ func (l *FileLog) encode(g *group, r *request, nonce uint32) {
 
 // lockSince takes a lock for one who has been waiting for a while already.
 func (l *FileLog) lockSince(ctx context.Context, role int, since time.Time) error {
-	if err := l.Replaced(); err != nil { // its files may be another process's by now
+	if err := l.Folder().Replaced(); err != nil { // its files may be another process's by now
 		return err
 	}
 	ok, err := l.locks[role].TryLock(vfs.ModeExclusive)

@@ -11,6 +11,8 @@
 //	wal/owner          boot id and heartbeat of the processes that use the log
 //	wal/*.lock         open attach flush append sync hold, taken in this order; watch is independent
 //	wal/features       a copy of the features that checkpoint has; absent until the first is raised
+//	wal/ended          why earlier logs of the store have ended; absent until one has, see package past
+//	wal/sent           up to where a copy elsewhere has the log; absent without such a copy, see package past
 //	wal/expiry         not part of the log: when the store saw that something had expired
 //	wal/aged           likewise: that history was older than history_days
 //	wal/archive/*.zst  copies of released segments
@@ -100,6 +102,14 @@
 // FileLog.LockFlush returns a Held, the proof that the lock is held. Functions that only the holder
 // may call take a Held, here and in the packages above; a Held that was unlocked is refused.
 //
+// # The types
+//
+// FileLog has what every user of the log needs. What one collaborator needs is a method of a type that FileLog
+// returns, see parts.go: Archive (what is kept behind the segments that are needed), Purges, Processes (which of
+// them have the log open), Folder (whether the log is still where it was opened), Pace, Clock and Notes (what
+// processes tell each other). Held is the proof that flush.lock is held, Hold keeps segments for a backup, Lead is
+// the one process that watches the files.
+//
 // # Invariants
 //
 //   - Bytes before the tail are never changed; at most the same bytes are written again. The holder
@@ -129,6 +139,12 @@
 //
 // The archive keeps nothing that does not verify: a segment is archived frame by frame, with gaps for
 // what is damaged, and named; see mend.go.
+//
+// # Copies elsewhere
+//
+// A program that ships pieces of the log (past.Log.Pieces) to a copy elsewhere records up to where the copy has it.
+// What it lacks stays in the archive, up to a bound; see sent.go. Everything that begins another log tells that
+// program why, through past.Log.Broken; see broken.go.
 //
 // # Choices
 //

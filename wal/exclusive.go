@@ -74,7 +74,7 @@ func (x *Exclusive) In(ctx context.Context) context.Context {
 
 // Release lets the others write.
 func (x *Exclusive) Release() error {
-	if x.l.Replaced() == nil {
+	if x.l.Folder().Replaced() == nil {
 		x.l.shared.ClearHolder(roleAppend)
 	}
 	err := x.lock.Close()

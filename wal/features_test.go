@@ -147,8 +147,8 @@ func TestFeaturesRefused(t *testing.T) {
 			if err := tryOpen(dir, knowing(f)); err != nil {
 				t.Errorf("%s, joined %v: opened by a build that knows it: %v", f, joined, err)
 			}
-			if joined && len(l.Attached()) != 1 {
-				t.Errorf("%s: attached after all are gone: %v", f, l.Attached())
+			if joined && len(l.Processes().All()) != 1 {
+				t.Errorf("%s: attached after all are gone: %v", f, l.Processes().All())
 			}
 		}
 	}

@@ -30,6 +30,7 @@ type FileLog struct {
 	generation  atomic.Uint64
 	slot        int
 	hasFeatures bool // wal/features was there when the segments were listed
+	hasEnded    bool // and wal/ended
 	// of the store, as the recovery or the private replay of this process found them; shared has those of now
 	required Features
 	unmarked LSN        // without a checkpoint: up to where files that cannot be read may have had frames; 0: none

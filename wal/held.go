@@ -54,7 +54,7 @@ func (l *FileLog) TryLockFlush() (*Held, error) {
 	if l.o.ReadOnly {
 		return nil, errs.ErrReadOnly
 	}
-	if err := l.InPlace(); err != nil {
+	if err := l.Folder().InPlace(); err != nil {
 		return nil, err
 	}
 	ok, err := l.locks[roleFlush].TryLock(vfs.ModeExclusive)
@@ -69,7 +69,7 @@ func (l *FileLog) TryLockFlush() (*Held, error) {
 // longer ours.
 func (l *FileLog) heldNow() (*Held, error) {
 	l.place.begins()
-	err := l.InPlace()
+	err := l.Folder().InPlace()
 	if err == nil {
 		err = l.stillOurs()
 	}
@@ -97,5 +97,5 @@ func (h *Held) proves(l *FileLog) error {
 	if h.rescue {
 		return nil
 	}
-	return l.InPlace()
+	return l.Folder().InPlace()
 }

@@ -35,14 +35,14 @@ func TestHeldProves(t *testing.T) {
 	m, nobody := one.AppliedMark(), func(string, []byte) bool { return false }
 	calls := map[string]func(*Held) error{
 		"SetCheckpoint": func(h *Held) error { return one.SetCheckpoint(h, m, m, [Folders]int64{}) },
-		"Forget":        func(h *Held) error { return one.Forget(h, "index", 0) },
-		"Bury":          func(h *Held) error { return one.RemoveDead(h, nil) },
-		"Tidied":        func(h *Held) error { return one.Tidied(h) },
-		"SayRemade":     func(h *Held) error { return one.SayRemade(h) },
-		"Filed":         func(h *Held) error { return one.Filed(h, 0, 0, 0) },
-		"SetRest":       func(h *Held) error { return one.SetRest(h, 0) },
-		"Trust":         func(h *Held) error { return one.Trust(h) },
-		"Purge":         func(h *Held) error { _, err := one.Purge(context.Background(), h, nobody); return err },
+		"Forget":        func(h *Held) error { return one.Archive().Release(h, "index", 0) },
+		"Bury":          func(h *Held) error { return one.Processes().RemoveDead(h, nil) },
+		"Tidied":        func(h *Held) error { return one.Notes().Tidied(h) },
+		"SayRemade":     func(h *Held) error { return one.Notes().IndexRebuilt(h) },
+		"Filed":         func(h *Held) error { return one.Pace().Filed(h, 0, 0, 0) },
+		"SetRest":       func(h *Held) error { return one.Pace().SetRest(h, 0) },
+		"Trust":         func(h *Held) error { return one.Notes().Trust(h) },
+		"Purge":         func(h *Held) error { _, err := one.Purges().Erase(context.Background(), h, nobody); return err },
 		"RaiseFlushing": func(h *Held) error { _, err := one.RaiseFlushing(h, FeatureTestWrite); return err },
 	}
 	refused := func(what string, h *Held) {
@@ -55,8 +55,9 @@ func TestHeldProves(t *testing.T) {
 	}
 	refused("none", nil)
 	refused("another log's", other)
-	if now, err := one.Checkpoint(); err != nil || now != before || one.Features() != 0 || one.Remade() != 0 {
-		t.Errorf("something was done all the same: %+v, %s, %d, %v", now, one.Features(), one.Remade(), err)
+	if now, err := one.Checkpoint(); err != nil || now != before || one.Features() != 0 ||
+		one.Notes().IndexRebuilds() != 0 {
+		t.Errorf("something was done all the same: %+v, %s, %d, %v", now, one.Features(), one.Notes().IndexRebuilds(), err)
 	}
 	for name, call := range calls {
 		if err := call(held); err != nil {

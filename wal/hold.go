@@ -23,21 +23,21 @@ type Hold struct {
 // the one with which this process releases. A read-only handle holds nothing: on a medium that
 // takes no writes nothing is released. Where others write, a segment that was released during a copy
 // is an error of the copy.
-func (l *FileLog) Hold(ctx context.Context) (*Hold, error) {
-	if l.o.ReadOnly {
-		return &Hold{l: l}, nil
+func (a Archive) Hold(ctx context.Context) (*Hold, error) {
+	if a.l.o.ReadOnly {
+		return &Hold{l: a.l}, nil
 	}
-	name := l.o.wal(roleNames[roleHold])
-	lock, err := l.openLock(name)
+	name := a.l.o.wal(roleNames[roleHold])
+	lock, err := a.l.openLock(name)
 	if err != nil {
 		return nil, err
 	}
-	if err := l.lockHold(ctx, lock, name); err != nil {
+	if err := a.l.lockHold(ctx, lock, name); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
-	l.shared.BeginCopy()
-	h := &Hold{l: l, lock: lock}
-	if err := l.tookOurs(); err != nil {
+	a.l.shared.BeginCopy()
+	h := &Hold{l: a.l, lock: lock}
+	if err := a.l.tookOurs(); err != nil {
 		return nil, errors.Join(err, h.Release())
 	}
 	return h, nil

@@ -23,7 +23,7 @@ func TestHold(t *testing.T) {
 	other, _ := open(t, dir, budget)
 	defer other.Close()
 	fill(t, l, 3)
-	h, err := other.Hold(context.Background())
+	h, err := other.Archive().Hold(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestHoldCountsAsTheReleaserDoes(t *testing.T) {
 	l, _ := open(t, t.TempDir(), budget)
 	defer l.Close()
 	fill(t, l, 14) // more than a hold is good for
-	killed, err := l.Hold(ctx)
+	killed, err := l.Archive().Hold(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestHoldCountsAsTheReleaserDoes(t *testing.T) {
 	if err := killed.lock.Unlock(); err != nil { // as the system does
 		t.Fatal(err)
 	}
-	h, err := l.Hold(ctx)
+	h, err := l.Archive().Hold(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}

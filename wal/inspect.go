@@ -13,24 +13,24 @@ import (
 // lock, and no file stays open: a segment may be recycled while it is read, and a caller that finds
 // something wrong checks whether that is why.
 
-// Holds reports whether history needs a segment's file: it is one of this log, also where its beginning
+// Needs reports whether history needs a segment's file: it is one of this log, also where its beginning
 // is damaged. A segment that is recycled begins with zeros too, but its copy is in the archive then,
 // or no history is kept. One that cannot be read holds nothing.
-func (l *FileLog) Holds(s SegmentFile) bool {
+func (a Archive) Needs(s SegmentFile) bool {
 	if s.Err == nil {
 		return true
 	}
-	if bytes, _ := l.o.Archive(); s.Zero && (bytes <= 0 || l.archived(s.Number)) {
+	if bytes, _ := a.l.o.Archive(); s.Zero && (bytes <= 0 || a.l.archived(s.Number)) {
 		return false
 	}
-	holds, err := l.Past().HoldsFrame(s.Number)
+	holds, err := a.l.Past().HoldsFrame(s.Number)
 	return err == nil && holds
 }
 
 // Unsettled reports that files above flushed may contain anything, until the first flush after an
 // unclean end has written them again.
-func (l *FileLog) Unsettled() bool {
-	return l.private.Load() || l.Distrusted() || l.shared.Mapped() && !l.shared.Valid(l.host)
+func (n Notes) Unsettled() bool {
+	return n.l.private.Load() || n.Distrusted() || n.l.shared.Mapped() && !n.l.shared.Valid(n.l.host)
 }
 
 // Slot is one of the two places of a checkpoint.

@@ -14,8 +14,8 @@ type Reach struct {
 }
 
 // Reach begins a look.
-func (l *FileLog) Reach() *Reach {
-	return &Reach{l: l, live: l.Spilled(), files: l.Past().Files()}
+func (a Archive) Reach() *Reach {
+	return &Reach{l: a.l, live: a.l.Spilled(), files: a.l.Past().Files()}
 }
 
 // Live reports whether a version is in the part of the log that is replayed, which costs nothing to know.

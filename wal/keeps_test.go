@@ -127,7 +127,7 @@ func TestSalvageBeforeTheEnd(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	gaps, err := l.SalvageSegment(t.Context(), 1, Mark{LSN: l.geo.Start(1) + off})
+	gaps, err := l.Archive().Salvage(t.Context(), 1, Mark{LSN: l.geo.Start(1) + off})
 	if err != nil || len(gaps) != 1 {
 		t.Fatalf("%v, %v", gaps, err)
 	}

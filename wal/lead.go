@@ -21,28 +21,30 @@ type Lead struct {
 
 // Lead waits until no other process leads, or until ctx ends. When a leader dies another process
 // takes over.
-func (l *FileLog) Lead(ctx context.Context) (*Lead, error) {
-	name := l.o.wal("watch.lock")
-	lock, err := l.openLock(name)
+func (ps Processes) Lead(ctx context.Context) (*Lead, error) {
+	name := ps.l.o.wal("watch.lock")
+	lock, err := ps.l.openLock(name)
 	if err != nil {
 		return nil, err
 	}
 	if err := lock.Lock(ctx, vfs.ModeExclusive); err != nil {
-		return nil, errors.Join(l.lockError(name, err), lock.Close())
+		return nil, errors.Join(ps.l.lockError(name, err), lock.Close())
 	}
-	lead := &Lead{l: l, lock: lock}
-	l.place.lead.Store(lead) // before the comparison: settleLoss ends what is there when the log is found to be replaced
-	if err := l.tookOurs(); err != nil {
+	lead := &Lead{l: ps.l, lock: lock}
+	// before the comparison: settleLoss ends what is there when the log is found to be replaced
+	ps.l.place.lead.Store(lead)
+	if err := ps.l.tookOurs(); err != nil {
 		return nil, errors.Join(err, lead.end())
 	}
-	l.Polls(NotPolling)
-	l.shared.SetLeader(l.host.PID)
+	ps.SetPolling(NotPolling)
+	ps.l.shared.SetLeader(ps.l.host.PID)
 	return lead, nil
 }
 
 // Release lets another process lead.
 func (d *Lead) Release() error {
-	if d.l.Replaced() == nil { // else the page may be that of a later log, which even a vain exchange marks as changed
+	// else the page may be that of a later log, which even a vain exchange marks as changed
+	if d.l.Folder().Replaced() == nil {
 		d.l.shared.ClearLeader(d.l.host.PID)
 	}
 	d.l.place.lead.CompareAndSwap(d, nil)
@@ -57,15 +59,15 @@ func (d *Lead) end() error {
 }
 
 // Leader is the id of the leading process, 0 if none is known; only the lock is authoritative.
-func (l *FileLog) Leader() int {
-	if !l.shared.Mapped() {
+func (ps Processes) Leader() int {
+	if !ps.l.shared.Mapped() {
 		return 0
 	}
-	pid := l.shared.Leader()
-	if pid == 0 || pid == l.host.PID {
+	pid := ps.l.shared.Leader()
+	if pid == 0 || pid == ps.l.host.PID {
 		return pid
 	}
-	for _, a := range l.Attached() {
+	for _, a := range ps.All() {
 		if a.PID == pid {
 			return pid
 		}
@@ -78,7 +80,7 @@ func (l *FileLog) openLock(name string) (vfs.Lock, error) {
 	if l.o.ReadOnly {
 		return nil, errs.ErrReadOnly
 	}
-	if err := l.InPlace(); err != nil { // else the lock file would be another log's
+	if err := l.Folder().InPlace(); err != nil { // else the lock file would be another log's
 		return nil, err
 	}
 	lock, err := l.o.FS.OpenLock(name, l.o.FileMode)
@@ -90,7 +92,7 @@ func (l *FileLog) openLock(name string) (vfs.Lock, error) {
 
 // lockError is ioError for a lock that could not be taken, perhaps because its folder is gone.
 func (l *FileLog) lockError(name string, err error) error {
-	if perr := l.InPlace(); perr != nil {
+	if perr := l.Folder().InPlace(); perr != nil {
 		return perr
 	}
 	return l.ioError("locking", name, err)
@@ -98,7 +100,7 @@ func (l *FileLog) lockError(name string, err error) error {
 
 // tookOurs is stillOurs for the holder of a lock of openLock: the log may have been replaced while the holder waited.
 func (l *FileLog) tookOurs() error {
-	if err := l.InPlace(); err != nil {
+	if err := l.Folder().InPlace(); err != nil {
 		return err
 	}
 	return l.stillOurs()
@@ -129,25 +131,25 @@ func (c PollCause) String() string {
 	return "the system does not notify of changes there"
 }
 
-// Polls tells all processes why the leader, which is this process, polls.
-func (l *FileLog) Polls(why PollCause) {
-	if !l.shared.Mapped() || l.Replaced() != nil {
+// SetPolling tells all processes why the leader, which is this process, polls.
+func (ps Processes) SetPolling(why PollCause) {
+	if !ps.l.shared.Mapped() || ps.l.Folder().Replaced() != nil {
 		return
 	}
-	leader := l.host.PID
+	leader := ps.l.host.PID
 	if why == NotPolling {
 		leader = 0
 	}
-	l.shared.SetPolls(leader, uint8(why))
+	ps.l.shared.SetPolls(leader, uint8(why))
 }
 
 // Polling returns why the leader polls, NotPolling if there is no leader or it is notified.
-func (l *FileLog) Polling() PollCause {
-	leader := l.Leader()
+func (ps Processes) Polling() PollCause {
+	leader := ps.Leader()
 	if leader == 0 {
 		return NotPolling
 	}
-	if polls, why := l.shared.Polls(); polls == leader {
+	if polls, why := ps.l.shared.Polls(); polls == leader {
 		return PollCause(why)
 	}
 	return NotPolling

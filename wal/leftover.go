@@ -9,7 +9,7 @@ import (
 
 // making are the names that the log gives to its files until they are whole: those of segments and
 // pages, and of what is made in the folder of a group, see package vfs.
-var making = regexp.MustCompile(`^([0-9]+-([0-9]+|renew|own|features)|([0-9]{8,}\.wal|shared|owner|features|expiry|moved\.json|[a-z]+\.lock))(\.new)?(\.[0-9]+-[0-9]+)?\.new$`)
+var making = regexp.MustCompile(`^([0-9]+-([0-9]+|renew|own|features|ended|sent)|([0-9]{8,}\.wal|shared|owner|features|ended|sent|expiry|moved\.json|[a-z]+\.lock))(\.new)?(\.[0-9]+-[0-9]+)?\.new$`)
 
 // IsMaking reports whether a name in wal/ is one that the log gives to a file until the file is whole.
 // Any other name that ends in ".new" is a user's, and stays.
@@ -36,7 +36,7 @@ func (l *FileLog) dropLeft() error {
 		}
 		// The clock may be ahead: what a living process makes stays, whatever its age.
 		var maker int
-		if n, _ := fmt.Sscanf(name, "%d-", &maker); n == 1 && slices.Contains(l.Processes(), maker) {
+		if n, _ := fmt.Sscanf(name, "%d-", &maker); n == 1 && slices.Contains(l.Processes().IDs(), maker) {
 			continue
 		}
 		l.o.Logger.Info("removing a segment that a process began to make and did not finish", "name", name)

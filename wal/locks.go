@@ -36,11 +36,11 @@ func (l *FileLog) lock(ctx context.Context, role int, mode vfs.Mode) error {
 // lockUnless is lock for one who does not need it any more, and has not got it, when
 // done holds: the holder may have done his work.
 func (l *FileLog) lockUnless(ctx context.Context, role int, mode vfs.Mode, done func() bool) (held bool, err error) {
-	if err := l.Replaced(); err != nil {
+	if err := l.Folder().Replaced(); err != nil {
 		return false, err // its files may be another process's by now
 	}
 	if role != roleAppend && role != roleSync { // else the lock file is made again
-		if err := l.InPlace(); err != nil {
+		if err := l.Folder().InPlace(); err != nil {
 			return false, err
 		}
 	}
@@ -55,7 +55,7 @@ func (l *FileLog) lockUnless(ctx context.Context, role int, mode vfs.Mode, done 
 		}
 		return false, l.lockError(l.o.wal(roleNames[role]), err)
 	}
-	if held && l.shared.Mapped() && !l.o.ReadOnly && l.Replaced() == nil {
+	if held && l.shared.Mapped() && !l.o.ReadOnly && l.Folder().Replaced() == nil {
 		l.took(role)
 	}
 	return held, nil
@@ -141,7 +141,7 @@ func (l *FileLog) waitLock(ctx context.Context, role int, mode vfs.Mode, done fu
 // lockAsking waits for a lock until ctx ends or done holds, which is asked first and last.
 func (l *FileLog) lockAsking(ctx context.Context, role int, mode vfs.Mode, done func() bool) (held bool, err error) {
 	for n := 0; ; n++ {
-		if rerr := l.Replaced(); rerr != nil {
+		if rerr := l.Folder().Replaced(); rerr != nil {
 			return false, rerr
 		}
 		if done() {
@@ -175,7 +175,7 @@ func (l *FileLog) lockFor(ctx context.Context, role int, mode vfs.Mode, most tim
 }
 
 func (l *FileLog) unlock(role int) {
-	if l.shared.Mapped() && !l.o.ReadOnly && l.Replaced() == nil { // else the page may be that of a later log
+	if l.shared.Mapped() && !l.o.ReadOnly && l.Folder().Replaced() == nil { // else the page may be that of a later log
 		l.shared.ClearHolder(role)
 	}
 	if err := l.locks[role].Unlock(); err != nil {
@@ -186,7 +186,7 @@ func (l *FileLog) unlock(role int) {
 
 // rouse wakes those that wait for a lock on the shared page. Without it they try again after lookAgain.
 func (l *FileLog) rouse(role int) {
-	if lock, ok := l.brief(role); ok && l.Replaced() == nil { // else the page may be that of a later log
+	if lock, ok := l.brief(role); ok && l.Folder().Replaced() == nil { // else the page may be that of a later log
 		l.shared.Released(lock)
 	}
 }
@@ -231,7 +231,7 @@ func (l *FileLog) lost() error {
 	}
 	if l.shared.Cut() {
 		l.lose(pageCut)
-		return l.Replaced()
+		return l.Folder().Replaced()
 	}
 	return errors.Join(errs.ErrReplaced, errs.ErrClosed, errLost)
 }

@@ -116,28 +116,28 @@ type Mended struct {
 	geo  segment.Geometry
 }
 
-// MendArchived reads a damaged copy as far as its blocks and frames verify; nil if nothing does, or if it is of
+// Mend reads a damaged copy as far as its blocks and frames verify; nil if nothing does, or if it is of
 // another log. It changes nothing.
-func (l *FileLog) MendArchived(ctx context.Context, number uint64) (*Mended, error) {
+func (a Archive) Mend(ctx context.Context, number uint64) (*Mended, error) {
 	path := "wal/" + past.CopyName(number)
-	plain, bad, err := past.SalvageCopy(l.o.FS, l.o.wal(past.CopyName(number)), number)
+	plain, bad, err := past.SalvageCopy(a.l.o.FS, a.l.o.wal(past.CopyName(number)), number)
 	if err != nil {
 		return nil, err
 	}
-	m := &Mended{geo: l.geo}
+	m := &Mended{geo: a.l.geo}
 	if start, _, err := segment.ParseStart(plain); err == nil && start.Number == number {
 		m.geo = start.Geometry
-		if start.UUID != l.geo.UUID {
+		if start.UUID != a.l.geo.UUID {
 			return nil, nil // of another log: mended it would be that still
 		}
 	}
 	end := Mark{LSN: m.geo.End(number)}
 	var prev Mark
-	if m.geo == l.geo {
-		if end, err = l.Past().EndOf(number); err != nil {
+	if m.geo == a.l.geo {
+		if end, err = a.l.Past().EndOf(number); err != nil {
 			return nil, err
 		}
-		if prev, err = l.endBefore(ctx, number, memory{bytes.NewReader(plain), path}); err != nil {
+		if prev, err = a.l.endBefore(ctx, number, memory{bytes.NewReader(plain), path}); err != nil {
 			return nil, err
 		}
 	}
@@ -158,12 +158,12 @@ func (l *FileLog) MendArchived(ctx context.Context, number uint64) (*Mended, err
 }
 
 // WriteMended puts the sound part of a damaged copy in the place of the copy.
-func (l *FileLog) WriteMended(held *Held, number uint64, m *Mended) error {
-	if err := held.proves(l); err != nil {
+func (a Archive) WriteMended(held *Held, number uint64, m *Mended) error {
+	if err := held.proves(a.l); err != nil {
 		return err
 	}
-	if err := l.putCopy(number, memory{bytes.NewReader(m.b), past.CopyName(number)}); err != nil {
-		return l.ioError("rewriting", l.o.wal(past.CopyName(number)), err)
+	if err := a.l.putCopy(number, memory{bytes.NewReader(m.b), past.CopyName(number)}); err != nil {
+		return a.l.ioError("rewriting", a.l.o.wal(past.CopyName(number)), err)
 	}
 	return nil
 }

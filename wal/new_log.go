@@ -116,8 +116,8 @@ func NewCheckpoint(fsys vfs.FS, dir string, c Checkpoint, mode fs.FileMode) erro
 	return vfs.WriteDurable(fsys, filepath.Join(dir, "tmp", "checkpoint.new"), path, b, mode)
 }
 
-// ArchiveSegment copies a segment into the archive, as releasing it does.
-func (l *FileLog) ArchiveSegment(number uint64) error { return l.archive(number) }
+// Copy copies a segment into the archive, as releasing it does.
+func (a Archive) Copy(number uint64) error { return a.l.archive(number) }
 
 // Known is the position up to which the log is known to have been durable, even if it cannot be
 // read up to there: by its marks, and behind damage by the frames there.

@@ -37,7 +37,7 @@ func Open(ctx context.Context, o Options) (*FileLog, error) {
 		err = l.settlePlace()
 	}
 	if err == nil {
-		err = l.Heartbeat()
+		err = l.Processes().Heartbeat()
 	}
 	if err != nil {
 		l.closeAll()
@@ -298,12 +298,12 @@ func (l *FileLog) folders() error {
 // Close detaches the process. For a clean end, flush and attest before.
 func (l *FileLog) Close() error {
 	l.q.close()
-	replaced := l.InPlace() != nil
+	replaced := l.Folder().InPlace() != nil
 	close(l.prep.stop)
 	l.prep.stopped.Wait()
 	l.closeSentry()
 	if !l.o.ReadOnly && !replaced {
-		if others := l.Processes(); len(others) == 0 || len(others) == 1 && l.slot >= 0 {
+		if others := l.Processes().IDs(); len(others) == 0 || len(others) == 1 && l.slot >= 0 {
 			_ = l.writeOwner(owner{beat: l.o.Clock()}) // a courtesy to the next boot
 		}
 	}
@@ -311,9 +311,9 @@ func (l *FileLog) Close() error {
 }
 
 func (l *FileLog) closeAll() error {
-	first := l.Leave(context.Background())
+	first := l.Folder().Leave(context.Background())
 	if l.shared.Mapped() {
-		if !l.o.ReadOnly && l.Replaced() == nil { // else the page may be that of a later log
+		if !l.o.ReadOnly && l.Folder().Replaced() == nil { // else the page may be that of a later log
 			l.shared.Release(l.slot, l.host.PID)
 		}
 		_ = l.shared.Close()

@@ -30,6 +30,7 @@ type Options struct {
 	FileMode    fs.FileMode         // 0600 when 0
 	DirMode     fs.FileMode         // 0700 when 0
 	Archive     Budget              // of archive/, as it is at the moment; 256 MiB of any age when nil
+	Unsent      func() int64        // bytes that archive/ may have beyond its budget, see sent.go; 1 GiB when nil
 	Config      func() bool         // the store has a config.json, which the checkpoint records; never when nil
 	Aged        Aged                // by which the age of copies is judged; the clock when nil
 	// remove something less needed than history, for a full disk; false: there is nothing left
@@ -45,7 +46,7 @@ type Options struct {
 	// Rescue puts what is durable and in no file yet into files. It is called in a goroutine of its own,
 	// when files of the log were removed and the store's folder is still the one that was opened: nothing but
 	// documents may be written, and no other process of the store puts files in place meanwhile. again reports
-	// that a later call may do what this one could not: then it is called again until FileLog.Leave, whose error
+	// that a later call may do what this one could not: then it is called again until Folder.Leave, whose error
 	// the last one is. nil: nothing is rescued.
 	Rescue func(ctx context.Context, held *Held) (again bool, err error)
 
@@ -130,6 +131,9 @@ func (o *Options) fill() {
 	}
 	if o.Archive == nil {
 		o.Archive = func() (int64, time.Duration) { return 256 << 20, 0 }
+	}
+	if o.Unsent == nil {
+		o.Unsent = func() int64 { return 1 << 30 }
 	}
 	if o.Config == nil {
 		o.Config = func() bool { return false }

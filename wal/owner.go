@@ -96,20 +96,20 @@ func (l *FileLog) otherKernel(ctx context.Context) error {
 }
 
 // Heartbeat records that this log is in use, unless a process has just recorded it.
-func (l *FileLog) Heartbeat() error {
-	if l.o.ReadOnly {
+func (ps Processes) Heartbeat() error {
+	if ps.l.o.ReadOnly {
 		return nil
 	}
-	if err := l.InPlace(); err != nil {
+	if err := ps.l.Folder().InPlace(); err != nil {
 		return err
 	}
-	now := l.o.Clock()
+	now := ps.l.o.Clock()
 	if o, ok,
-		err := l.readOwner(); err == nil && ok && o.boot == l.host.Boot && now.Sub(o.beat) < HeartbeatEvery &&
+		err := ps.l.readOwner(); err == nil && ok && o.boot == ps.l.host.Boot && now.Sub(o.beat) < HeartbeatEvery &&
 		!now.Before(o.beat) {
 		return nil
 	}
-	return l.writeOwner(owner{l.host.Boot, now})
+	return ps.l.writeOwner(owner{ps.l.host.Boot, now})
 }
 
 func (l *FileLog) writeOwner(o owner) error {

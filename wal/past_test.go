@@ -47,7 +47,7 @@ func let(t testing.TB, l *FileLog) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := l.Forget(held, "index", m.LSN); err != nil {
+		if err := l.Archive().Release(held, "index", m.LSN); err != nil {
 			t.Fatal(err)
 		}
 	}

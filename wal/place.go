@@ -25,7 +25,7 @@ import (
 // old files, a mount. A process that went on would acknowledge what no other process can ever read, and
 // would write files into a store that another process has open. Two things prevent this:
 //
-// The identity of the log is compared with what stands at the path (FileLog.InPlace) before anything is
+// The identity of the log is compared with what stands at the path (Folder.InPlace) before anything is
 // written, and after a sync before the write is acknowledged. The second look is what makes an
 // acknowledgement true: at that moment, the log at the path was the one that has the entry. Compared are the
 // inode of wal/shared, the generation in the mapped page, whether the newest segment still has its name, and
@@ -89,43 +89,44 @@ func (e *replacedError) Unwrap() error { return errs.ErrReplaced }
 // written from then on.
 //
 // While the log is being opened nothing is compared: settlePlace does that at its end.
-func (l *FileLog) InPlace() error {
-	if err := l.Replaced(); err != nil {
+func (d Folder) InPlace() error {
+	if err := d.Replaced(); err != nil {
 		return err
 	}
 	var why string
 	switch {
-	case l.private.Load(): // reading without a page, which may be mapped just now
-		why = l.otherFolder()
-	case l.shared.Mapped() && (l.place.ino != 0 || l.o.ReadOnly):
-		why = l.outOfPlace()
+	case d.l.private.Load(): // reading without a page, which may be mapped just now
+		why = d.l.otherFolder()
+	case d.l.shared.Mapped() && (d.l.place.ino != 0 || d.l.o.ReadOnly):
+		why = d.l.outOfPlace()
 	}
 	if why == "" {
 		return nil
 	}
-	l.lose(why)
-	return l.Replaced()
+	d.l.lose(why)
+	return d.Replaced()
 }
 
 // Replaced returns what InPlace has found, without looking.
-func (l *FileLog) Replaced() error {
-	if e := l.place.gone.Load(); e != nil {
+func (d Folder) Replaced() error {
+	if e := d.l.place.gone.Load(); e != nil {
 		return e
 	}
 	return nil
 }
 
-// Explained returns what InPlace finds in the place of a failure that it explains: a file or a folder is missing
+// Explain returns what InPlace finds in the place of a failure that it explains: a file or a folder is missing
 // because the store's folder goes. Its page may go last, so that is waited for.
-func (l *FileLog) Explained(err error) error {
-	if err = l.orReplaced(err); err == nil || errors.Is(err, errs.ErrReplaced) || l.o.ReadOnly || !l.isOfRemoval(err) {
+func (d Folder) Explain(err error) error {
+	if err = d.l.orReplaced(err); err == nil || errors.Is(err, errs.ErrReplaced) || d.l.o.ReadOnly ||
+		!d.l.isOfRemoval(err) {
 		return err
 	}
-	if _, told, _ := vfs.AtPath(l.o.FS, l.o.Dir); !told {
+	if _, told, _ := vfs.AtPath(d.l.o.FS, d.l.o.Dir); !told {
 		return err
 	}
 	for began := time.Now(); ; time.Sleep(placePause) {
-		if perr := l.InPlace(); perr != nil {
+		if perr := d.InPlace(); perr != nil {
 			return perr
 		}
 		if time.Since(began) > rescuePatience {
@@ -134,13 +135,13 @@ func (l *FileLog) Explained(err error) error {
 	}
 }
 
-// orReplaced is Explained without a wait.
+// orReplaced is Explain without a wait.
 func (l *FileLog) orReplaced(err error) error {
 	if err == nil || l.o.ReadOnly || errors.Is(err, errs.ErrReplaced) ||
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	if perr := l.InPlace(); perr != nil {
+	if perr := l.Folder().InPlace(); perr != nil {
 		return perr
 	}
 	return err
@@ -150,14 +151,14 @@ func (l *FileLog) orReplaced(err error) error {
 // a damaged one.
 func (l *FileLog) isOfRemoval(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, past.ErrNoSegment) || errors.Is(err, errNoPage) ||
-		l.Unrecorded(err)
+		l.Folder().Unrecorded(err)
 }
 
 // Unrecorded reports whether a failure is that of a missing checkpoint. As long as the log is open no process makes
 // another one.
-func (l *FileLog) Unrecorded(err error) bool {
+func (d Folder) Unrecorded(err error) bool {
 	if errors.Is(err, errSlot) {
-		_, err = l.o.FS.Stat(filepath.Join(l.o.Dir, "checkpoint"))
+		_, err = d.l.o.FS.Stat(filepath.Join(d.l.o.Dir, "checkpoint"))
 		return errors.Is(err, fs.ErrNotExist)
 	}
 	return false
@@ -166,7 +167,7 @@ func (l *FileLog) Unrecorded(err error) bool {
 // keeps is InPlace for a caller that has seen durable at or behind a position: an older copy of the page has an
 // earlier one.
 func (l *FileLog) keeps(at LSN) error {
-	if err := l.InPlace(); err != nil {
+	if err := l.Folder().InPlace(); err != nil {
 		return err
 	}
 	if l.shared.Durable() < at {
@@ -182,7 +183,7 @@ func (l *FileLog) older() error {
 		return err
 	}
 	l.lose("wal/shared is an older one")
-	return l.Replaced()
+	return l.Folder().Replaced()
 }
 
 // atTail returns an error unless the frames that were read end at the tail; append.lock and state.mu are held.
@@ -594,10 +595,10 @@ func (p *place) ends() {
 
 // AwaitRescue returns when this process no longer touches a folder whose log was replaced (InPlace), and what could be
 // rescued of it is in files; at once where the log is in its place.
-func (l *FileLog) AwaitRescue(ctx context.Context) error {
-	l.place.mu.Lock()
-	settled := l.place.settled
-	l.place.mu.Unlock()
+func (d Folder) AwaitRescue(ctx context.Context) error {
+	d.l.place.mu.Lock()
+	settled := d.l.place.settled
+	d.l.place.mu.Unlock()
 	if settled == nil {
 		return nil
 	}
@@ -611,8 +612,8 @@ func (l *FileLog) AwaitRescue(ctx context.Context) error {
 
 // Leave is AwaitRescue for a log that is being closed: a rescue that failed is tried once more, and its error returned,
 // by the first call.
-func (l *FileLog) Leave(ctx context.Context) error {
-	p := &l.place
+func (d Folder) Leave(ctx context.Context) error {
+	p := &d.l.place
 	p.mu.Lock()
 	select {
 	case <-p.leaving:
@@ -620,7 +621,7 @@ func (l *FileLog) Leave(ctx context.Context) error {
 		close(p.leaving)
 	}
 	p.mu.Unlock()
-	err := l.AwaitRescue(ctx)
+	err := d.AwaitRescue(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err == nil {
@@ -640,7 +641,7 @@ func (l *FileLog) watchPlace() {
 			return
 		case <-t.C:
 		}
-		if err := l.InPlace(); err != nil {
+		if err := l.Folder().InPlace(); err != nil {
 			l.o.Logger.Error("the store's folder was replaced: nothing is written any more", "err", err)
 			l.o.Event(Event{Kind: EventReplaced, Path: "wal/shared", Err: err})
 			return

@@ -56,7 +56,7 @@ func (l *FileLog) sameCheckpoint(c *Checkpoint, newest uint64) error {
 		return nil
 	}
 	l.lose("the checkpoint is an older one")
-	return l.Replaced()
+	return l.Folder().Replaced()
 }
 
 // ownCheckpoint is sameCheckpoint for a process that is about to write, which also compares the file; flush.lock is
@@ -82,5 +82,5 @@ func (l *FileLog) ownCheckpoint(c *Checkpoint) error {
 		return nil
 	}
 	l.lose("another checkpoint is there")
-	return l.Replaced()
+	return l.Folder().Replaced()
 }

@@ -126,7 +126,7 @@ func TestInPlace(t *testing.T) {
 			l, dir := openIn(t)
 			mustAppend(t, l, put("ma", "1"))
 			c.change(t, l, dir)
-			err := l.InPlace()
+			err := l.Folder().InPlace()
 			if same := err == nil; same != c.same || err != nil && !errors.Is(err, errs.ErrReplaced) {
 				t.Fatalf("in place: %v", err)
 			}
@@ -218,7 +218,7 @@ func TestInPlaceOfMovingLog(t *testing.T) {
 			l.shared = l.shared.Around(func(words vfs.Shared) vfs.Shared {
 				return &movingPage{words, func() { move(t, l) }}
 			})
-			if err := l.InPlace(); err != nil {
+			if err := l.Folder().InPlace(); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -283,7 +283,7 @@ func TestReplacedTakesNoLock(t *testing.T) {
 	waits, _ := open(t, dir)
 	defer waits.Close()
 	mustAppend(t, leads, put("ma", "1"))
-	lead, err := leads.Lead(t.Context())
+	lead, err := leads.Processes().Lead(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,7 +291,7 @@ func TestReplacedTakesNoLock(t *testing.T) {
 	defer cancel()
 	waited := make(chan error, 1)
 	go func() {
-		_, err := waits.Lead(ctx)
+		_, err := waits.Processes().Lead(ctx)
 		waited <- err
 	}()
 	time.Sleep(10 * time.Millisecond) // mostly it waits by then; otherwise this shows less
@@ -307,15 +307,15 @@ func TestReplacedTakesNoLock(t *testing.T) {
 		t.Errorf("Lead that waited: %v", err)
 	}
 	for name, take := range map[string]func() error{
-		"Lead":      func() error { _, err := waits.Lead(ctx); return err },
-		"Hold":      func() error { _, err := waits.Hold(ctx); return err },
+		"Lead":      func() error { _, err := waits.Processes().Lead(ctx); return err },
+		"Hold":      func() error { _, err := waits.Archive().Hold(ctx); return err },
 		"Exclusive": func() error { _, err := waits.Exclusive(ctx); return err },
 	} {
 		if err := take(); !errors.Is(err, errs.ErrReplaced) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if lead, err = next.Lead(ctx); err != nil {
+	if lead, err = next.Processes().Lead(ctx); err != nil {
 		t.Fatal("the log that is there now:", err)
 	}
 	if err := lead.Release(); err != nil {
@@ -362,7 +362,7 @@ func TestInPlaceReading(t *testing.T) {
 				if err := change(dir); err != nil {
 					t.Fatal(err)
 				}
-				if err := ro.InPlace(); (err == nil) != (name == "") || err != nil && !errors.Is(err, errs.ErrReplaced) {
+				if err := ro.Folder().InPlace(); (err == nil) != (name == "") || err != nil && !errors.Is(err, errs.ErrReplaced) {
 					t.Fatalf("in place: %v", err)
 				}
 			})
@@ -384,13 +384,13 @@ func TestMissingCheckpointExplained(t *testing.T) {
 	if !errors.Is(damaged, errs.ErrCorrupt) {
 		t.Fatal(damaged)
 	}
-	if err := l.Explained(damaged); !errors.Is(err, errs.ErrCorrupt) { // the log stays
+	if err := l.Folder().Explain(damaged); !errors.Is(err, errs.ErrCorrupt) { // the log stays
 		t.Fatal(err)
 	}
 	if err := os.RemoveAll(filepath.Join(dir, "wal")); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Explained(damaged); !errors.Is(err, errs.ErrReplaced) {
+	if err := l.Folder().Explain(damaged); !errors.Is(err, errs.ErrReplaced) {
 		t.Fatal(err)
 	}
 }
@@ -436,7 +436,7 @@ func TestOlderPageBesideCommit(t *testing.T) {
 			lsn := mustAppend(t, l, put("mb", "2"))
 			copyOver(t, page+".was", page, false)
 			l.state.appliedAt.Store(first) // as before the commit was applied
-			if err := l.InPlace(); err != nil {
+			if err := l.Folder().InPlace(); err != nil {
 				t.Fatal(err)
 			}
 			if err := next(l, lsn); !errors.Is(err, errs.ErrReplaced) {
@@ -455,7 +455,7 @@ func TestReplacedTouchesNothing(t *testing.T) {
 	defer l.Close()
 	mustAppend(t, l, put("ma", "1"))
 	l.lose("for the test")
-	if err := l.AwaitRescue(t.Context()); err != nil {
+	if err := l.Folder().AwaitRescue(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	locks, err := filepath.Glob(filepath.Join(dir, "wal", "*.lock"))
@@ -472,17 +472,17 @@ func TestReplacedTouchesNothing(t *testing.T) {
 		"LockFlush":    func() error { _, err := l.LockFlush(t.Context()); return err },
 		"TryLockFlush": func() error { _, err := l.TryLockFlush(); return err },
 		"Exclusive":    func() error { _, err := l.Exclusive(t.Context()); return err },
-		"Hold":         func() error { _, err := l.Hold(t.Context()); return err },
-		"Lead":         func() error { _, err := l.Lead(t.Context()); return err },
-		"Roll":         func() error { return l.Roll(t.Context()) },
+		"Hold":         func() error { _, err := l.Archive().Hold(t.Context()); return err },
+		"Lead":         func() error { _, err := l.Processes().Lead(t.Context()); return err },
+		"Roll":         func() error { return l.Purges().Roll(t.Context()) },
 		"Raise":        func() error { return l.Raise(t.Context(), FeatureFields) },
-		"Heartbeat":    l.Heartbeat,
+		"Heartbeat":    l.Processes().Heartbeat,
 	} {
 		if err := use(); !errors.Is(err, errs.ErrReplaced) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	l.Polls(NoNotices)
+	l.Processes().SetPolling(NoNotices)
 	after, err := os.ReadFile(filepath.Join(dir, "wal", "shared"))
 	if err != nil || string(before) != string(after) {
 		t.Error("the page has changed", err)
@@ -517,7 +517,7 @@ func TestInPlaceWithoutFiles(t *testing.T) { // not parallel: it leaves the proc
 	defer l.Close()
 	mustAppend(t, l, put("ma", "1"))
 	l.place.ino++ // as overlay file systems may change it
-	if err := l.InPlace(); err != nil {
+	if err := l.Folder().InPlace(); err != nil {
 		t.Fatal(err)
 	}
 	var limit unix.Rlimit
@@ -529,14 +529,14 @@ func TestInPlaceWithoutFiles(t *testing.T) { // not parallel: it leaves the proc
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &none); err != nil {
 		t.Fatal(err)
 	}
-	err := l.InPlace()
+	err := l.Folder().InPlace()
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		t.Fatal(err)
 	}
 	if err != nil {
 		t.Error(err)
 	}
-	if err := l.InPlace(); err != nil {
+	if err := l.Folder().InPlace(); err != nil {
 		t.Error(err)
 	}
 }
@@ -581,7 +581,7 @@ func TestReplacedLeadsNoLonger(t *testing.T) {
 	leads, _ := open(t, dir)
 	defer leads.Close()
 	mustAppend(t, leads, put("ma", "1"))
-	lead, err := leads.Lead(t.Context())
+	lead, err := leads.Processes().Lead(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -589,17 +589,17 @@ func TestReplacedLeadsNoLonger(t *testing.T) {
 	if err := errors.Join(err, os.Remove(filepath.Join(dir, "checkpoint"))); err != nil {
 		t.Fatal(err)
 	}
-	if err := leads.InPlace(); !errors.Is(err, errs.ErrReplaced) {
+	if err := leads.Folder().InPlace(); !errors.Is(err, errs.ErrReplaced) {
 		t.Fatal(err)
 	}
-	if err := leads.AwaitRescue(t.Context()); err != nil {
+	if err := leads.Folder().AwaitRescue(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	next, _ := open(t, dir)
 	defer next.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	leader, err := next.Lead(ctx)
+	leader, err := next.Processes().Lead(ctx)
 	if err != nil {
 		t.Fatal("the first process is idle, and leads still:", err)
 	}

@@ -93,7 +93,7 @@ func (l *FileLog) unprepare(number uint64, before LSN) {
 // holds older frames behind the cut: for a purge they are overwritten before, and where
 // that fails they stay in the file, for the next purge to overwrite (see wipeAhead).
 func (l *FileLog) cut(number uint64, size int64) {
-	if l.Overwrites() && l.zero(number, size) != nil {
+	if l.Purges().Overwrites() && l.zero(number, size) != nil {
 		return
 	}
 	if f, err := l.segment(number); err == nil {
@@ -200,7 +200,7 @@ func (l *FileLog) makeSegment(size uint64, start []byte,
 // dropNew removes a file that this process made in wal/ and that has not got its name, unless the log was
 // replaced meanwhile: then the folder is that of another log, whose recovery removes such files.
 func (l *FileLog) dropNew(tmp string) error {
-	if err := l.InPlace(); err != nil {
+	if err := l.Folder().InPlace(); err != nil {
 		return err
 	}
 	return l.o.FS.Remove(tmp)
@@ -289,7 +289,7 @@ func (l *FileLog) prepareLoop() {
 			return
 		case <-l.prep.kick:
 		}
-		if l.InPlace() != nil {
+		if l.Folder().InPlace() != nil {
 			return
 		}
 		if err := l.prepare(ctx); err != nil {
@@ -379,7 +379,7 @@ func (l *FileLog) nameNext(ctx context.Context, tmp string, number uint64) error
 	err := l.stillOurs()
 	passed := err != nil || l.geo.Number(l.shared.Tail()-1) >= number
 	if passed {
-		if l.Replaced() == nil { // stillOurs has just looked
+		if l.Folder().Replaced() == nil { // stillOurs has just looked
 			err = errors.Join(err, l.o.FS.Remove(tmp))
 		}
 	} else {

@@ -25,18 +25,18 @@ import (
 
 // Roll begins a new segment, unless the newest is empty, and returns once that is durable and
 // applied.
-func (l *FileLog) Roll(ctx context.Context) error {
-	if err := l.CatchUp(ctx); err != nil {
+func (g Purges) Roll(ctx context.Context) error {
+	if err := g.l.CatchUp(ctx); err != nil {
 		return err
 	}
-	end, err := l.rollOnce(ctx)
+	end, err := g.l.rollOnce(ctx)
 	if err != nil {
 		return err
 	}
-	if err := l.syncTo(ctx, end); err != nil {
+	if err := g.l.syncTo(ctx, end); err != nil {
 		return err
 	}
-	return l.CatchUp(ctx)
+	return g.l.CatchUp(ctx)
 }
 
 func (l *FileLog) rollOnce(ctx context.Context) (LSN, error) {
@@ -97,35 +97,35 @@ type Purged struct {
 	Unwiped []error // files that were removed, or stay, without being overwritten: *vfs.UnwipedError
 }
 
-// Purge takes the frames that are wanted out of segments and archive, below spilled. Roll was
+// Erase takes the frames that are wanted out of segments and archive, below spilled. Roll was
 // called before files and index were brought up to the end, and the checkpoint that says so is in
 // both slots. What cannot be read of a segment or a copy is overwritten as well, and named in Lost; only
 // a copy of a newer format is kept, and named in Damaged. While a backup copies the log the error is
 // errs.ErrLocked.
-func (l *FileLog) Purge(ctx context.Context, held *Held,
+func (g Purges) Erase(ctx context.Context, held *Held,
 	wanted func(key string, value []byte) bool) (p Purged, err error) {
-	if err := held.proves(l); err != nil {
+	if err := held.proves(g.l); err != nil {
 		return p, err
 	}
-	ok, err := l.locks[roleHold].TryLock(vfs.ModeExclusive)
+	ok, err := g.l.locks[roleHold].TryLock(vfs.ModeExclusive)
 	if err != nil {
-		return p, l.ioError("locking", l.o.wal(roleNames[roleHold]), err)
+		return p, g.l.ioError("locking", g.l.o.wal(roleNames[roleHold]), err)
 	}
 	if !ok {
-		return p, &errs.LockError{Path: l.o.wal(roleNames[roleHold]), Holder: l.holder(roleHold),
+		return p, &errs.LockError{Path: g.l.o.wal(roleNames[roleHold]), Holder: g.l.holder(roleHold),
 			Err: fmt.Errorf("a backup is copying the log, in one of the processes %v: wait until it is done, or end it, then "+
-				"purge again", l.Attached())}
+				"purge again", g.l.Processes().All())}
 	}
-	defer l.unlock(roleHold)
+	defer g.l.unlock(roleHold)
 	// also of what the flush before has let go
-	defer func() { p.Unwiped, l.unwiped = append(p.Unwiped, l.unwiped...), nil }()
-	if err := l.wipeSegments(ctx, &p); err != nil {
+	defer func() { p.Unwiped, g.l.unwiped = append(p.Unwiped, g.l.unwiped...), nil }()
+	if err := g.l.wipeSegments(ctx, &p); err != nil {
 		return p, err
 	}
-	if err := l.wipeAhead(ctx); err != nil {
+	if err := g.l.wipeAhead(ctx); err != nil {
 		return p, err
 	}
-	err = l.purgeArchive(ctx, wanted, &p)
+	err = g.l.purgeArchive(ctx, wanted, &p)
 	return p, err
 }
 
@@ -239,7 +239,7 @@ func (l *FileLog) purgeArchive(ctx context.Context, wanted func(key string, valu
 		}
 		if past.IsNoFrame(err) || errors.Is(err, errNotThrough) {
 			// It may contain what is purged where nothing can be read: only what is sound stays.
-			m, merr := l.MendArchived(ctx, n)
+			m, merr := l.Archive().Mend(ctx, n)
 			if merr == nil && m == nil {
 				if err := l.dropCopy(n, p); err != nil {
 					return err

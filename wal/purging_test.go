@@ -35,17 +35,17 @@ func TestPurgesInTurn(t *testing.T) {
 		return ctx.Err()
 	}
 	l.shared.SwapPurger(l.shared.Purger(), page.NamePurger(others[0].PID, others[0].Birth))
-	if l.LivingPurge() != 0 {
+	if l.Purges().Living() != 0 {
 		t.Error("a purge of a process that may be dead is taken for one that goes on")
 	}
-	if err := l.BeginPurge(t.Context()); err != nil || now.Sub(began) < time.Minute {
+	if err := l.Purges().Begin(t.Context()); err != nil || now.Sub(began) < time.Minute {
 		t.Fatal(err, now.Sub(began))
 	}
-	if l.host.Birth != 0 && l.LivingPurge() == 0 {
+	if l.host.Birth != 0 && l.Purges().Living() == 0 {
 		t.Error("a purge of this process does not live")
 	}
-	l.EndPurge()
-	if l.LivingPurge() != 0 || l.Unpurged() {
+	l.Purges().End()
+	if l.Purges().Living() != 0 || l.Purges().Failed() {
 		t.Error("a purge that ended lives, or has failed")
 	}
 
@@ -58,18 +58,19 @@ func TestPurgesInTurn(t *testing.T) {
 	l.shared.SwapPurger(l.shared.Purger(), last)
 	from := now
 	var locked *errs.LockError
-	if err := l.BeginPurge(t.Context()); !errors.As(err, &locked) || locked.Holder.PID != others[2].PID || now.Sub(from) != l.o.LockWait {
+	if err := l.Purges().Begin(t.Context()); !errors.As(err, &locked) || locked.Holder.PID != others[2].PID ||
+		now.Sub(from) != l.o.LockWait {
 		t.Fatal(err, now.Sub(from))
 	}
 	// That of a dead process is nobody's.
 	l.shared.SwapPurger(l.shared.Purger(), page.NamePurger(1<<22+9, 5<<32|9))
-	if l.LivingPurge() != 0 {
+	if l.Purges().Living() != 0 {
 		t.Error("a purge of a process that is not attached lives")
 	}
-	if err := l.BeginPurge(t.Context()); err != nil || !l.Unpurged() {
+	if err := l.Purges().Begin(t.Context()); err != nil || !l.Purges().Failed() {
 		t.Fatal("of a purge that was killed nothing is known:", err)
 	}
-	l.EndPurge()
+	l.Purges().End()
 
 	// One that ends between two looks is nobody's to wait for.
 	looks := 0
@@ -80,8 +81,8 @@ func TestPurgesInTurn(t *testing.T) {
 		return now
 	}
 	l.shared.SwapPurger(l.shared.Purger(), last)
-	if err := l.BeginPurge(t.Context()); err != nil {
+	if err := l.Purges().Begin(t.Context()); err != nil {
 		t.Error(err)
 	}
-	l.EndPurge()
+	l.Purges().End()
 }

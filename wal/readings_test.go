@@ -369,7 +369,7 @@ func TestReadingsKept(t *testing.T) {
 	if err := vfs.OS().Remove(l.o.wal(segment.Name(1))); err != nil {
 		t.Fatal(err)
 	}
-	if _, since := l.Kept(); !since.Equal(right) {
+	if _, since := l.Archive().Kept(); !since.Equal(right) {
 		t.Errorf("kept since %s, want %s", since, right)
 	}
 	mustClose(t, l)

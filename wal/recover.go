@@ -33,8 +33,9 @@ func (l *FileLog) recover(ctx context.Context) error {
 		return err
 	}
 	if fresh {
-		return l.create(ctx, c.Spilled.LSN > 0)
+		return l.create(ctx, c.Spilled.LSN > 0, c.Spilled.LSN == 0 && c.Attested.LSN > 0)
 	}
+	l.mendEnded(c.Attested.LSN)
 	if !l.was.sound(l.geo) {
 		l.o.Logger.Warn("ignoring wal/shared: inconsistent positions", "durable", l.was.durable, "tail", l.was.tail,
 			"flushed", l.was.flushed, "spilled", l.was.spilled)
@@ -336,6 +337,7 @@ func (l *FileLog) list() (all []found, broken *errs.CorruptionError, err error) 
 	}
 	sort.Strings(names)
 	l.hasFeatures = slices.Contains(names, FeaturesName)
+	l.hasEnded = slices.Contains(names, past.EndedName)
 	for _, name := range names {
 		if IsMaking(name) && !l.o.ReadOnly {
 			_ = l.o.FS.Remove(l.o.wal(name))
@@ -506,7 +508,7 @@ func (l *FileLog) startIn(number uint64, start []byte) error {
 
 // create begins a new log: above everything that any view knows, so that no
 // position means two things.
-func (l *FileLog) create(ctx context.Context, gone bool) error {
+func (l *FileLog) create(ctx context.Context, gone, restored bool) error {
 	if !l.o.Create {
 		return fmt.Errorf("%s holds no segments: %w", l.o.walDir(), errs.ErrNoStore)
 	}
@@ -522,6 +524,9 @@ func (l *FileLog) create(ctx context.Context, gone bool) error {
 	if number > segment.MaxNumber {
 		l.o.Logger.Warn("the index claims a position that no log reaches; it is rebuilt", "lsn", l.geo.Start(number-1))
 		number = 1
+	}
+	if err := l.brokenByCreate(number, restored, gone); err != nil {
+		return err
 	}
 	h := segment.Header{Nonce: l.o.Nonce(), Time: l.now()}
 	b := segment.AppendStart(nil, segment.Start{Geometry: l.geo, Number: number}, &h)

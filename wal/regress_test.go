@@ -250,7 +250,7 @@ func TestRegressRestartMissesCommitsForTheLog(t *testing.T) {
 		if err := b.SetCheckpoint(held, mk, mk, [Folders]int64{}); err != nil {
 			t.Fatal(err)
 		}
-		if err := b.Forget(held, "index", mk.LSN); err != nil {
+		if err := b.Archive().Release(held, "index", mk.LSN); err != nil {
 			t.Fatal(err)
 		}
 		held.Unlock()
@@ -284,7 +284,7 @@ func TestRegressReleaseTakesTheLastStart(t *testing.T) {
 		if err := l.SetCheckpoint(held, mk, mk, [Folders]int64{}); err != nil {
 			t.Fatal(err)
 		}
-		if err := l.Forget(held, "index", mk.LSN); err != nil {
+		if err := l.Archive().Release(held, "index", mk.LSN); err != nil {
 			t.Fatal(err)
 		}
 		held.Unlock()
@@ -321,8 +321,9 @@ func TestRegressUnflushedIsNotClean(t *testing.T) {
 	os.Remove(filepath.Join(dir, "wal", "shared"))
 	l, _ = open(t, dir)
 	defer l.Close()
-	if l.Report().Clean || !l.Distrusted() {
-		t.Fatalf("clean %v, distrusted %v, with flushed %d below durable %d", l.Report().Clean, l.Distrusted(), l.Flushed(), l.Durable())
+	if l.Report().Clean || !l.Notes().Distrusted() {
+		t.Fatalf("clean %v, distrusted %v, with flushed %d below durable %d", l.Report().Clean,
+			l.Notes().Distrusted(), l.Flushed(), l.Durable())
 	}
 }
 
@@ -335,13 +336,13 @@ func TestRegressDistrustDoesNotSurvive(t *testing.T) {
 	l.Close()
 	os.Remove(filepath.Join(dir, "wal", "shared"))
 	l, _ = open(t, dir)
-	if !l.Distrusted() {
+	if !l.Notes().Distrusted() {
 		t.Fatal("not even once")
 	}
 	l.Close() // killed
 	l, _ = open(t, dir)
 	defer l.Close()
-	if !l.Distrusted() {
+	if !l.Notes().Distrusted() {
 		t.Fatal("nothing was flushed since the unclean end, and the files are trusted")
 	}
 }

@@ -28,29 +28,29 @@ func (f *freer) start(spilled LSN) {
 	f.ripe = max(f.ripe, spilled)
 }
 
-// Forget allows everything below an LSN to be dropped, as far as this named holder is concerned;
+// Release allows everything below an LSN to be dropped, as far as this named holder is concerned;
 // the lowest position of all holders decides. The flusher calls it. Holders in other processes are
 // represented by the spilled mark and hold.lock.
-func (l *FileLog) Forget(held *Held, holder string, below LSN) error {
-	if err := held.proves(l); err != nil {
+func (a Archive) Release(held *Held, holder string, below LSN) error {
+	if err := held.proves(a.l); err != nil {
 		return err
 	}
-	l.free.mu.Lock()
-	if l.free.holders == nil {
-		l.free.holders = map[string]LSN{}
+	a.l.free.mu.Lock()
+	if a.l.free.holders == nil {
+		a.l.free.holders = map[string]LSN{}
 	}
-	l.free.holders[holder] = below
+	a.l.free.holders[holder] = below
 	lowest := LSN(math.MaxUint64)
-	for _, at := range l.free.holders {
+	for _, at := range a.l.free.holders {
 		lowest = min(lowest, at)
 	}
-	ripe := min(l.free.ripe, lowest)
-	l.free.ripe = min(lowest, l.shared.Spilled())
-	l.free.mu.Unlock()
+	ripe := min(a.l.free.ripe, lowest)
+	a.l.free.ripe = min(lowest, a.l.shared.Spilled())
+	a.l.free.mu.Unlock()
 	if ripe == 0 {
 		return nil
 	}
-	return l.release(held, ripe)
+	return a.l.release(held, ripe)
 }
 
 // release archives and recycles the segments that lie wholly below a mark, and keeps the budget of

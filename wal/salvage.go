@@ -8,39 +8,39 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// A segment with a hole in it cannot be served, but its sound frames are history. SalvageSegment
+// A segment with a hole in it cannot be served, but its sound frames are history. Archive.Salvage
 // writes them into the copy of the segment in the archive, each at its position, and in the place of
 // the hole a frame that says from where to where nothing is left, and how the chain continues.
 //
 // Behind a hole a frame is found by its header: its own checksum, which is seeded with the store and
 // the segment, must be right, and it must name the position at which it stands.
 
-// SalvageSegment makes the copy of a segment that cannot be read through, and returns its gaps. end
+// Salvage makes the copy of a segment that cannot be read through, and returns its gaps. end
 // is up to where the segment has frames, with the chain hash there if it is known. A copy that is
 // there stays.
-func (l *FileLog) SalvageSegment(ctx context.Context, number uint64, end Mark) (gaps []Gap, err error) {
-	if bytes, _ := l.o.Archive(); bytes <= 0 || l.archived(number) {
+func (a Archive) Salvage(ctx context.Context, number uint64, end Mark) (gaps []Gap, err error) {
+	if bytes, _ := a.l.o.Archive(); bytes <= 0 || a.l.archived(number) {
 		return nil, nil
 	}
-	f, err := l.Past().OpenSegment(number)
+	f, err := a.l.Past().OpenSegment(number)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	s := past.NewSalvaged(f, l.geo)
-	prev, err := l.endBefore(ctx, number, f)
+	s := past.NewSalvaged(f, a.l.geo)
+	prev, err := a.l.endBefore(ctx, number, f)
 	if err != nil {
 		return nil, err
 	}
 	if gaps, err = s.Patch(ctx, number, prev, end); err != nil || len(gaps) == 0 {
 		return gaps, err
 	}
-	if err = l.putCopy(number, s); err != nil {
-		_ = l.letGo(l.o.wal(past.CopyName(number)) + ".new")
+	if err = a.l.putCopy(number, s); err != nil {
+		_ = a.l.letGo(a.l.o.wal(past.CopyName(number)) + ".new")
 		if !vfs.IsDiskFull(err) {
-			return gaps, l.ioError("archiving", l.o.wal(segment.Name(number)), err)
+			return gaps, a.l.ioError("archiving", a.l.o.wal(segment.Name(number)), err)
 		}
-		l.o.Event(Event{Kind: EventArchiveGap, Path: "wal/" + segment.Name(number), Err: err})
+		a.l.o.Event(Event{Kind: EventArchiveGap, Path: "wal/" + segment.Name(number), Err: err})
 	}
 	return gaps, nil
 }

@@ -55,7 +55,7 @@ func (l *FileLog) CatchUp(ctx context.Context) error {
 		return nil
 	}
 	err := l.advanceTo(ctx, durable)
-	if err != nil && !l.o.ReadOnly && ctx.Err() == nil && l.InPlace() != nil {
+	if err != nil && !l.o.ReadOnly && ctx.Err() == nil && l.Folder().InPlace() != nil {
 		return nil // the rest went with the log; what was read before is served
 	}
 	return err

@@ -142,67 +142,67 @@ const tornKept = 8<<20 + segment.HeaderSize
 
 // Distrusted reports that the log was recovered after an unclean end and that the files above
 // flushed have not been written again since: they may contain anything.
-func (l *FileLog) Distrusted() bool {
-	return l.shared.Mapped() && l.shared.Distrusted()
+func (n Notes) Distrusted() bool {
+	return n.l.shared.Mapped() && n.l.shared.Distrusted()
 }
 
 // Abandoned reports that a process died while it had flush.lock, and that Tidied has not been
 // called since.
-func (l *FileLog) Abandoned() bool {
-	return l.shared.Mapped() && l.shared.Abandoned()
+func (n Notes) Abandoned() bool {
+	return n.l.shared.Mapped() && n.l.shared.Abandoned()
 }
 
 // Tidied records that tmp/ was searched.
-func (l *FileLog) Tidied(held *Held) error {
-	if err := held.proves(l); err != nil {
+func (n Notes) Tidied(held *Held) error {
+	if err := held.proves(n.l); err != nil {
 		return err
 	}
-	l.shared.SetAbandoned(false)
+	n.l.shared.SetAbandoned(false)
 	return nil
 }
 
-// Remade is how often, in this boot, the index was rebuilt in place of an existing one. A process
+// IndexRebuilds is how often, in this boot, the index was rebuilt in place of an existing one. A process
 // that finds another number than last time maps the current one, also when spilled has not moved.
-func (l *FileLog) Remade() uint64 {
-	if !l.shared.Mapped() {
+func (n Notes) IndexRebuilds() uint64 {
+	if !n.l.shared.Mapped() {
 		return 0
 	}
-	return l.shared.IndexRebuilds()
+	return n.l.shared.IndexRebuilds()
 }
 
-// SayRemade records that the index was rebuilt, once the new one is in its place.
-func (l *FileLog) SayRemade(held *Held) error {
-	if err := held.proves(l); err != nil {
+// IndexRebuilt records that the index was rebuilt, once the new one is in its place.
+func (n Notes) IndexRebuilt(held *Held) error {
+	if err := held.proves(n.l); err != nil {
 		return err
 	}
-	l.shared.AddIndexRebuild()
+	n.l.shared.AddIndexRebuild()
 	return nil
 }
 
 // SetRest sets until when no process needs to put files in place in the background, in milliseconds
 // of the machine's uptime.
-func (l *FileLog) SetRest(held *Held, until int64) error {
-	if err := held.proves(l); err != nil {
+func (pc Pace) SetRest(held *Held, until int64) error {
+	if err := held.proves(pc.l); err != nil {
 		return err
 	}
-	l.shared.SetRest(uint64(until))
+	pc.l.shared.SetRest(uint64(until))
 	return nil
 }
 
 // Rest is the last value of SetRest, 0 if there is none.
-func (l *FileLog) Rest() int64 {
-	if !l.shared.Mapped() {
+func (pc Pace) Rest() int64 {
+	if !pc.l.shared.Mapped() {
 		return 0
 	}
-	return int64(l.shared.Rest())
+	return int64(pc.l.shared.Rest())
 }
 
 // Trust records that these files have been written again.
-func (l *FileLog) Trust(held *Held) error {
-	if err := held.proves(l); err != nil {
+func (n Notes) Trust(held *Held) error {
+	if err := held.proves(n.l); err != nil {
 		return err
 	}
-	l.shared.SetDistrusted(false)
+	n.l.shared.SetDistrusted(false)
 	return nil
 }
 

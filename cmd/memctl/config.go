@@ -95,6 +95,8 @@ func settings() []setting {
 		{"history_days",
 			"age at which a part of the archived history is removed, with the next index or memctl flush (days); 0 means never",
 			func(c *varve.Config) any { return c.HistoryDays }},
+		{"unsent_bytes", "bytes of history kept beyond history_bytes while a copy of the store elsewhere lacks them",
+			func(c *varve.Config) any { return *c.Resolved().UnsentBytes }},
 		{"backlog_bytes",
 			"bytes that the log may be ahead of the files; from half of it on writers are slowed. More buys a longer burst " +
 				"and a longer recovery, not throughput", func(c *varve.Config) any { return c.Resolved().BacklogBytes }},

@@ -115,7 +115,7 @@ var sentinels = map[string]error{
 	"ErrReadOnly": varve.ErrReadOnly, "ErrDiskFull": varve.ErrDiskFull, "ErrPermission": varve.ErrPermission, "ErrLocked": varve.ErrLocked,
 	"ErrTooLarge": varve.ErrTooLarge, "ErrBatchTooLarge": varve.ErrBatchTooLarge, "ErrInvalid": varve.ErrInvalid, "ErrNoStore": varve.ErrNoStore,
 	"ErrNewerFormat": varve.ErrNewerFormat, "ErrSyncFailed": varve.ErrSyncFailed, "ErrTooManyFiles": fmt.Errorf("%w: %w", varve.ErrTooManyFiles, syscall.EMFILE),
-	"ErrOutcomeUnknown": varve.ErrOutcomeUnknown, "ErrTruncated": varve.ErrTruncated, "ErrHistoryGone": &varve.HistoryGoneError{}, "ErrLimit": varve.ErrLimit, "ErrSession": varve.ErrSession,
+	"ErrOutcomeUnknown": varve.ErrOutcomeUnknown, "ErrTruncated": varve.ErrTruncated, "ErrCopyBehind": &varve.CopyBehindError{}, "ErrHistoryGone": &varve.HistoryGoneError{}, "ErrLimit": varve.ErrLimit, "ErrSession": varve.ErrSession,
 	"ErrCorrupt": varve.ErrCorrupt, "ErrModel": varve.ErrModel, "ErrMoved": varve.ErrMoved, "ErrReplaced": varve.ErrReplaced, "ErrEmbedderDown": varve.ErrEmbedderDown, "ErrSkip": varve.ErrSkip,
 }
 

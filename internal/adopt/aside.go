@@ -21,7 +21,7 @@ import (
 // moment in which that was put into its file. What was set aside stays there as well.
 // Where nobody watches, nothing was adopted a moment ago.
 func (ed *Adopter) AdoptAside(ctx context.Context, held *wal.Held, aside []docfile.Edit) {
-	if len(aside) == 0 || ed.engine.Log().Leader() == 0 {
+	if len(aside) == 0 || ed.engine.Log().Processes().Leader() == 0 {
 		return
 	}
 	lists := map[*engine.Kind][]*Verdict{}

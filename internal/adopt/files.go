@@ -32,7 +32,7 @@ func (f *Files) Path(folder string) string { return filepath.Join(f.ed.engine.En
 // Lead returns once this process is the one that watches the store: when no process does, or when
 // the one that did has closed it or died. release ends that.
 func (f *Files) Lead(ctx context.Context) (release func(), err error) {
-	lead, err := f.ed.engine.Log().Lead(ctx)
+	lead, err := f.ed.engine.Log().Processes().Lead(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (f *Files) Lead(ctx context.Context) (release func(), err error) {
 }
 
 // Polls tells all processes why the files are looked at in intervals, instead of being watched.
-func (f *Files) Polls(why wal.PollCause) { f.ed.engine.Log().Polls(why) }
+func (f *Files) Polls(why wal.PollCause) { f.ed.engine.Log().Processes().SetPolling(why) }
 
 // Report tells the host how the files are watched, and why if that is not as it should be.
 func (f *Files) Report(note string, err error) {
@@ -72,7 +72,7 @@ func (ed *Adopter) deletesByHand(k *engine.Kind) bool {
 		return true
 	}
 	return ed.engine.Settings().Now().AdoptsDeletions() &&
-		(ed.engine.Log().Leader() != 0 || !ed.engine.Log().Distrusted() && !ed.quiet(k))
+		(ed.engine.Log().Processes().Leader() != 0 || !ed.engine.Log().Notes().Distrusted() && !ed.quiet(k))
 }
 
 // newestOf is the newest version of a document, and whether it is in its file: else a

@@ -25,7 +25,7 @@ func (f *Files) Gone(ctx context.Context, folder string, absent []string) (ids [
 	if k == nil || len(absent) == 0 {
 		return nil, nil
 	}
-	if err := ed.engine.Log().InPlace(); err != nil { // as in Look
+	if err := ed.engine.Log().Folder().InPlace(); err != nil { // as in Look
 		return nil, err
 	}
 	if err := ed.engine.Log().CatchUp(ctx); err != nil {
@@ -107,7 +107,7 @@ func (f *Files) Restore(ctx context.Context, folder string) error {
 	if ed.engine.Settings().Gone() || ed.engine.State().Live(k.Letter) > 0 {
 		return nil
 	}
-	if err := ed.engine.Log().InPlace(); err != nil {
+	if err := ed.engine.Log().Folder().InPlace(); err != nil {
 		return err
 	}
 	return k.Make()

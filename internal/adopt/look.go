@@ -28,10 +28,10 @@ func (f *Files) Look(ctx context.Context, folder string, names []string) (absent
 	if k == nil {
 		return nil, nil
 	}
-	if err := ed.engine.Log().InPlace(); err != nil { // the files are those of the next log by now
+	if err := ed.engine.Log().Folder().InPlace(); err != nil { // the files are those of the next log by now
 		return nil, err
 	}
-	if ed.engine.Log().Distrusted() {
+	if ed.engine.Log().Notes().Distrusted() {
 		// After an unclean end places may hold anything, until they are written again.
 		if err := ed.flusher.Flush(ctx, flush.MergeWhenDue); err != nil {
 			return nil, err

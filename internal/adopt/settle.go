@@ -80,7 +80,7 @@ func (s *settling) findLast() {
 	if len(s.deleted) == 0 {
 		return
 	}
-	reach := s.ed.engine.Log().Reach()
+	reach := s.ed.engine.Log().Archive().Reach()
 	defer reach.Close()
 	for _, p := range s.deleted {
 		if at := p.Precondition.LSN; !reach.Live(at) && !reach.Keeps(p.Entry.Key, at) {

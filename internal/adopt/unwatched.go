@@ -15,7 +15,7 @@ const quietFor = 2 * time.Second
 // where no process watches: their deletion is adopted, or, where config.json has adopt_deletions false,
 // they are put back.
 func (ed *Adopter) unwatched(ctx context.Context, k *engine.Kind) error {
-	if ed.engine.Log().Leader() != 0 || ed.engine.Log().Distrusted() {
+	if ed.engine.Log().Processes().Leader() != 0 || ed.engine.Log().Notes().Distrusted() {
 		return nil
 	}
 	if ed.engine.Settings().Reread(); ed.engine.Settings().Unknown() {

@@ -119,7 +119,7 @@ func (cm *Committer) commit(ctx context.Context, ops []Op, seen Reads, listed wa
 			continue
 		}
 		if err != nil {
-			return cm.engine.Log().Explained(err)
+			return cm.engine.Log().Folder().Explain(err)
 		}
 		if all == nil {
 			return nil

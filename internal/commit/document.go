@@ -69,7 +69,7 @@ func (cm *Committer) document(ctx context.Context, k *engine.Kind, id string,
 		}
 		err = cm.CommitTogether(ctx, nil, k, []*Part{p})
 		if !errors.Is(err, errs.ErrConflict) || try == documentTries {
-			return p.Entry.LSN, cm.engine.Log().Explained(err)
+			return p.Entry.LSN, cm.engine.Log().Folder().Explain(err)
 		}
 	}
 }

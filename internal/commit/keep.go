@@ -47,7 +47,7 @@ func (cm *Committer) keep(ctx context.Context, held *wal.Held, entries []wal.Ent
 			continue
 		}
 		if reach == nil {
-			reach = cm.engine.Log().Reach()
+			reach = cm.engine.Log().Archive().Reach()
 			defer reach.Close()
 		}
 		if !reach.Live(at) {

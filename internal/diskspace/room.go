@@ -10,7 +10,7 @@ import (
 // MakeRoom removes the oldest backup of the index, for a full disk: the history is given for space only
 // after them. false when there is none, or none that may go.
 func MakeRoom(eng *engine.Engine) bool {
-	if eng.Log() == nil || eng.Log().Overwrites() {
+	if eng.Log() == nil || eng.Log().Purges().Overwrites() {
 		return false // a purge deals with them
 	}
 	name := index.DropOldest(eng.Env().FS, eng.Env().Dir)

@@ -70,7 +70,7 @@ type Engine struct {
 	expiring Expiring
 	tuning   Tuning
 
-	remade     atomic.Uint64 // the log's Remade, when the index was last mapped
+	remade     atomic.Uint64 // the log's Notes.IndexRebuilds, when the index was last mapped
 	refreshing sync.Mutex
 	damaged    atomic.Bool // a read met damage in the index, which the next flush rebuilds
 
@@ -186,7 +186,7 @@ func (eng *Engine) Tune() *Tuning { return &eng.tuning }
 // SetOrders gives the engine what answers filters without reading the index. It is called before OpenLog.
 func (eng *Engine) SetOrders(o Orders, t Times) { eng.tuning.Orders, eng.tuning.Times = o, t }
 
-// Remade returns the log's Remade, when the index was last mapped.
+// Remade returns the log's Notes.IndexRebuilds, when the index was last mapped.
 func (eng *Engine) Remade() *atomic.Uint64 { return &eng.remade }
 
 // Damaged reports whether a read met damage in the index: it is rebuilt in the next round.

@@ -94,7 +94,7 @@ func (eng *Engine) DamageOf(err error) error {
 // orReplaced returns err, or, if it is damage and the folder was replaced under the open store, that error.
 func (eng *Engine) orReplaced(err error) error {
 	if errors.Is(err, errs.ErrCorrupt) {
-		if replaced := eng.log.InPlace(); replaced != nil {
+		if replaced := eng.log.Folder().InPlace(); replaced != nil {
 			return replaced
 		}
 	}

@@ -57,10 +57,10 @@ func (eng *Engine) CatchUp(ctx context.Context) error {
 
 // RemapDue maps the index that another process has written, if one has.
 func (eng *Engine) RemapDue() {
-	if eng.log.Replaced() != nil {
+	if eng.log.Folder().Replaced() != nil {
 		return // the index at its place may be that of another store
 	}
-	if eng.log.Spilled() > eng.state.From() || eng.log.Remade() != eng.remade.Load() {
+	if eng.log.Spilled() > eng.state.From() || eng.log.Notes().IndexRebuilds() != eng.remade.Load() {
 		_ = eng.Refresh() // the old one and the overlay still say the same
 	}
 }
@@ -77,7 +77,7 @@ func (eng *Engine) Refresh() error {
 
 // remap maps the index that is in its place; held against the log, none of another life of this folder.
 func (eng *Engine) remap(held bool) error {
-	remade := eng.log.Remade()
+	remade := eng.log.Notes().IndexRebuilds()
 	set, err := eng.loadIndex(eng.log.UUID(), eng.log.Spilled(), false)
 	if err == nil && held {
 		if err = state.Agrees(set, eng.log.Durable(), eng.chain); err != nil {

@@ -121,7 +121,7 @@ func (eng *Engine) Writable() error {
 		}
 		return errs.ErrReadOnly
 	}
-	if err := eng.log.Replaced(); err != nil {
+	if err := eng.log.Folder().Replaced(); err != nil {
 		return err
 	}
 	if d := eng.log.Damage(); d != nil {

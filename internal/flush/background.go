@@ -43,7 +43,7 @@ func (fl *Flusher) Resting() time.Duration {
 	if fl.uptime == nil {
 		return 0
 	}
-	left := time.Duration(fl.engine.Log().Rest())*time.Millisecond - fl.uptime()
+	left := time.Duration(fl.engine.Log().Pace().Rest())*time.Millisecond - fl.uptime()
 	if left > FlushEvery {
 		return 0
 	}
@@ -89,7 +89,7 @@ func (fl *Flusher) Run(ctx context.Context) {
 				continue // the rest after a round is not over
 			}
 		}
-		if fl.engine.Log().Replaced() != nil { // nothing is written any more
+		if fl.engine.Log().Folder().Replaced() != nil { // nothing is written any more
 			return
 		}
 		if left := fl.Resting(); left > 0 && fl.full() < slowFrom {
@@ -117,7 +117,7 @@ func (fl *Flusher) BeatInline() {
 	}
 	now := fl.engine.Env().Clock().UnixNano()
 	if last := fl.lastBeat.Load(); now-last >= int64(wal.HeartbeatEvery) && fl.lastBeat.CompareAndSwap(last, now) {
-		if err := fl.engine.Log().Heartbeat(); err != nil {
+		if err := fl.engine.Log().Processes().Heartbeat(); err != nil {
 			fl.engine.Env().Logger.Warn("heartbeat", "err", err)
 		}
 	}
@@ -131,7 +131,7 @@ func (fl *Flusher) RoundInline(ctx context.Context) {
 }
 
 func (fl *Flusher) beat(ctx context.Context) {
-	if err := fl.engine.Log().Heartbeat(); err != nil {
+	if err := fl.engine.Log().Processes().Heartbeat(); err != nil {
 		fl.engine.Env().Logger.Warn("heartbeat", "err", err)
 	}
 	diskspace.Watch(fl.engine)
@@ -144,7 +144,7 @@ func (fl *Flusher) beat(ctx context.Context) {
 func (fl *Flusher) FlushBackground(ctx context.Context) (rest time.Duration, did bool) {
 	durable := fl.engine.Log().Durable()
 	if fl.engine.Log().Damage() != nil ||
-		fl.engine.Log().Flushed() >= durable && !fl.engine.Log().Distrusted() && !fl.engine.Damaged().Load() &&
+		fl.engine.Log().Flushed() >= durable && !fl.engine.Log().Notes().Distrusted() && !fl.engine.Damaged().Load() &&
 			!fl.views.Due() && !fl.overdue() {
 		fl.unflushed.Store(0) // another process has done it
 		return 0, false
@@ -168,7 +168,7 @@ func (fl *Flusher) FlushBackground(ctx context.Context) (rest time.Duration, did
 		rest = min(rest, shortRest)
 	}
 	if fl.uptime != nil {
-		if err := fl.engine.Log().SetRest(held, (fl.uptime() + rest).Milliseconds()); err != nil {
+		if err := fl.engine.Log().Pace().SetRest(held, (fl.uptime() + rest).Milliseconds()); err != nil {
 			fl.engine.Env().Logger.Warn("flush", "err", err)
 		}
 	}
@@ -196,7 +196,7 @@ func (fl *Flusher) yields() bool {
 		return false
 	}
 	now := fl.engine.Env().Clock()
-	switch purge := fl.engine.Log().LivingPurge(); purge {
+	switch purge := fl.engine.Log().Purges().Living(); purge {
 	case 0:
 		fl.yielded.to = 0
 		return false

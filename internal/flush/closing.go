@@ -39,7 +39,7 @@ func (fl *Flusher) FlushClosing(ctx context.Context) error {
 	}
 	ctx = Unpaced(ctx)
 	until := fl.engine.Log().Durable()
-	if len(fl.aside) == 0 && fl.engine.Log().Flushed() >= until && !fl.engine.Log().Distrusted() &&
+	if len(fl.aside) == 0 && fl.engine.Log().Flushed() >= until && !fl.engine.Log().Notes().Distrusted() &&
 		!fl.engine.Damaged().Load() && fl.engine.State().Overlay().Len() <= closingSpill {
 		c, err := fl.engine.Log().Checkpoint()
 		if err == nil && c.Attested.LSN >= until {
@@ -60,7 +60,7 @@ func (fl *Flusher) FlushClosing(ctx context.Context) error {
 		if len(fl.aside) > 0 { // of a round that failed
 			fl.judgeAside(ctx, held)
 		}
-		if fl.engine.Log().Unrecorded(err) {
+		if fl.engine.Log().Folder().Unrecorded(err) {
 			err = errors.Join(err, fl.rescueUnrecorded(round, held))
 		}
 		held.Unlock()
@@ -70,7 +70,7 @@ func (fl *Flusher) FlushClosing(ctx context.Context) error {
 			return nil
 		case over:
 			return fmt.Errorf("the time for closing is over, and %s of the log are not in files yet: %w",
-				human.Bytes(fl.engine.Log().Unfiled()), cmp.Or(err, round.Err()))
+				human.Bytes(fl.engine.Log().Pace().Unfiled()), cmp.Or(err, round.Err()))
 		case err != nil || again && !more:
 			return err
 		case fl.filedTo(m, until) && (more || m == mergeEnding || fl.engine.Log().Spilled() >= until ||
@@ -89,7 +89,7 @@ func (fl *Flusher) FlushClosing(ctx context.Context) error {
 // write an index in the place of a rotten one.
 func (fl *Flusher) filedTo(m Merge, until wal.LSN) bool {
 	return fl.engine.Log().Flushed() >= until &&
-		(m == mergeEnding || !fl.engine.Log().Distrusted() && !fl.engine.Damaged().Load()) && !fl.leftovers &&
+		(m == mergeEnding || !fl.engine.Log().Notes().Distrusted() && !fl.engine.Damaged().Load()) && !fl.leftovers &&
 		len(fl.aside) == 0
 }
 
@@ -98,10 +98,10 @@ func (fl *Flusher) filedTo(m Merge, until wal.LSN) bool {
 // lock.
 func (fl *Flusher) lockClosing(ctx context.Context, m Merge, until wal.LSN) (*wal.Held, error) {
 	for {
-		filed, flushed := fl.engine.Log().FiledTo(), fl.engine.Log().Flushed()
+		filed, flushed := fl.engine.Log().Pace().FiledTo(), fl.engine.Log().Flushed()
 		held, err := fl.engine.Log().LockFlushUnless(ctx, func() bool { return fl.filedTo(m, until) })
 		if err == nil || !errors.Is(err, errs.ErrLocked) || ctx.Err() != nil ||
-			fl.engine.Log().FiledTo() == filed && fl.engine.Log().Flushed() == flushed {
+			fl.engine.Log().Pace().FiledTo() == filed && fl.engine.Log().Flushed() == flushed {
 			return held, err
 		}
 	}

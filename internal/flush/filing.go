@@ -87,7 +87,7 @@ func (f *filing) put(ctx context.Context, held *wal.Held, list []index.At) error
 		}
 		if tells && !first {
 			// a process that waits for the lock sees it get on
-			if err := f.fl.engine.Log().Filed(held, list[0].Pos, 0, 0); err != nil {
+			if err := f.fl.engine.Log().Pace().Filed(held, list[0].Pos, 0, 0); err != nil {
 				return err
 			}
 		}

@@ -136,7 +136,7 @@ func (fl *Flusher) Inflates() bool { return fl.inflate }
 func (f *Flusher) Close() error {
 	f.rescuing.Lock() // it may be found only now that the log was removed
 	defer f.rescuing.Unlock()
-	if f.files == nil || f.engine.Log().Replaced() != nil { // tmp/ may be another process's
+	if f.files == nil || f.engine.Log().Folder().Replaced() != nil { // tmp/ may be another process's
 		return nil
 	}
 	return f.files.Close()
@@ -173,7 +173,7 @@ func (fl *Flusher) Flush(ctx context.Context, m Merge) error {
 		return err
 	}
 	defer held.Unlock()
-	return fl.engine.Log().Explained(fl.FlushLocked(ctx, held, m))
+	return fl.engine.Log().Folder().Explain(fl.FlushLocked(ctx, held, m))
 }
 
 // FlushLocked is a round, and after a purge that was cut, or beside one, what the round
@@ -182,11 +182,11 @@ func (fl *Flusher) FlushLocked(ctx context.Context, held *wal.Held, m Merge) err
 	ctx = held.In(Unpaced(ctx))
 	fl.lookForPurge(held)
 	// Asked once: a purge that is announced from here on is not concerned, see keepsDisplaced.
-	purging := fl.engine.Log().Purging()
+	purging := fl.engine.Log().Purges().Running()
 	fl.earlier.Store(!purging)
 	defer fl.earlier.Store(false)
-	overwrites := purging || fl.engine.Log().Unpurged()
-	if overwrites || fl.engine.Log().Distrusted() || fl.engine.Log().Abandoned() || fl.leftovers {
+	overwrites := purging || fl.engine.Log().Purges().Failed()
+	if overwrites || fl.engine.Log().Notes().Distrusted() || fl.engine.Log().Notes().Abandoned() || fl.leftovers {
 		if err := fl.followed(); err != nil { // what comes removes files that it uses
 			return err
 		}
@@ -226,7 +226,7 @@ func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) erro
 		err = fl.vectors.Merge(ctx, held)
 	}
 	if err == nil && m == MergeAlways && !spilled { // an index that is written releases the log, which does it too
-		if berr := fl.engine.Log().KeepBudget(held); berr != nil {
+		if berr := fl.engine.Log().Archive().KeepBudget(held); berr != nil {
 			fl.engine.Env().Logger.Warn("keeping the budget of the history", "err", berr)
 		}
 	}
@@ -239,7 +239,7 @@ func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) erro
 	if err != nil || fl.engine.Log().Flushed() >= fl.reached {
 		fl.reached = 0
 	}
-	if err = fl.engine.Log().Explained(err); err != nil {
+	if err = fl.engine.Log().Folder().Explain(err); err != nil {
 		err = fl.engine.Env().Explain(err)
 		fl.failed.Add(1)
 		fl.tell(err)
@@ -285,8 +285,8 @@ func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, s
 		return 0, false, err
 	}
 	fl.lookForChanges(c)
-	distrusted := fl.engine.Log().Distrusted()
-	if distrusted || fl.leftovers || fl.engine.Log().Abandoned() {
+	distrusted := fl.engine.Log().Notes().Distrusted()
+	if distrusted || fl.leftovers || fl.engine.Log().Notes().Abandoned() {
 		if fl.following != nil { // it has a file there
 			if err := fl.followed(); err != nil {
 				return 0, false, err
@@ -299,12 +299,13 @@ func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, s
 			return 0, false, err
 		}
 		fl.leftovers = false
-		if fl.engine.Log().Abandoned() {
-			if err := fl.engine.Log().SayRemade(held); err != nil { // it may have put one in place, and not have come to say so
+		if fl.engine.Log().Notes().Abandoned() {
+			// The index may be in its place already, and the note missing.
+			if err := fl.engine.Log().Notes().IndexRebuilt(held); err != nil {
 				return 0, false, err
 			}
 		}
-		if err := fl.engine.Log().Tidied(held); err != nil {
+		if err := fl.engine.Log().Notes().Tidied(held); err != nil {
 			return 0, false, err
 		}
 	}
@@ -362,7 +363,7 @@ func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, s
 		return len(list), false, err
 	}
 	if fl.trusts {
-		if err := fl.engine.Log().Trust(held); err != nil {
+		if err := fl.engine.Log().Notes().Trust(held); err != nil {
 			return len(list), false, err
 		}
 	}
@@ -390,7 +391,7 @@ const (
 // truth after it: everything, or in the background and at a close a part.
 func (fl *Flusher) Due(ctx context.Context, m Merge, c wal.Checkpoint) ([]index.At, wal.Mark, error) {
 	to := fl.engine.Log().AppliedMark()
-	distrusted, failed := fl.engine.Log().Distrusted(), fl.failed.Load() > 0
+	distrusted, failed := fl.engine.Log().Notes().Distrusted(), fl.failed.Load() > 0
 	if distrusted || failed {
 		fl.Lagging = lag{}
 	}

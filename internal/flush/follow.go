@@ -135,7 +135,7 @@ func (fl *Flusher) spilledTo(ctx context.Context, held *wal.Held, to wal.Mark) e
 func (fl *Flusher) follow(ctx context.Context, held *wal.Held) {
 	work := func() {
 		fl.views.Round(ctx, held, true)
-		if err := fl.engine.Log().Forget(held, "index", fl.engine.Log().Spilled()); err != nil {
+		if err := fl.engine.Log().Archive().Release(held, "index", fl.engine.Log().Spilled()); err != nil {
 			// The log keeps what it could not let go; nothing else depends on it.
 			fl.engine.Env().Logger.Warn("releasing the log", "err", err)
 		}
@@ -180,7 +180,7 @@ func (fl *Flusher) flushOn(ctx context.Context, held *wal.Held, m Merge) (err er
 	for {
 		if now := time.Now(); now.Sub(beat) >= wal.HeartbeatEvery {
 			beat = now
-			if err := fl.engine.Log().Heartbeat(); err != nil {
+			if err := fl.engine.Log().Processes().Heartbeat(); err != nil {
 				fl.engine.Env().Logger.Warn("heartbeat", "err", err)
 			}
 		}

@@ -16,7 +16,7 @@ import (
 // still. The next round displaces these. It keeps them for a purge as well, overwrites them
 // when the round is durable. That there was one is known until one is done: until then what
 // is let go of log and index is overwritten as well. What says so: the shared page while
-// the store is open, see wal.FileLog.FailPurge; the folder tmp/purge, durable before the first deletion.
+// the store is open, see wal.Purges.Fail; the folder tmp/purge, durable before the first deletion.
 
 // PurgeFolder is where index backups are written again, and where what stood in a
 // document's folder is overwritten.
@@ -32,12 +32,12 @@ type Remains struct {
 // the purge has nothing of what it deletes: between its announcement and the first deletion it takes flush.lock.
 func (fl *Flusher) keepsDisplaced() bool {
 	// In this order: one that fails says so before it ends.
-	return fl.engine.Log().Purging() && !fl.earlier.Load() || fl.engine.Log().Displaced()
+	return fl.engine.Log().Purges().Running() && !fl.earlier.Load() || fl.engine.Log().Purges().Displaced()
 }
 
 // purgesIn says of a name in tmp/ that a purge has files in it that it works on.
 func (fl *Flusher) purgesIn(name string) bool {
-	return name == filepath.Base(PurgeFolder) && (fl.dooming || fl.engine.Log().Purging())
+	return name == filepath.Base(PurgeFolder) && (fl.dooming || fl.engine.Log().Purges().Running())
 }
 
 // flushOverwriting is a round while nothing that may have something of a purged memory is
@@ -68,7 +68,7 @@ func (fl *Flusher) flushOverwriting(ctx context.Context, held *wal.Held, m Merge
 	}
 	// The folder stays until a purge is done: the next process to open the store is to know.
 	err = old.Wipe(held, fl, &r)
-	if !fl.engine.Log().Overwrites() { // it was given up before it deleted
+	if !fl.engine.Log().Purges().Overwrites() { // it was given up before it deleted
 		_ = DropPurgeFolder(fl)
 	}
 	fl.Unlinked = append(fl.Unlinked, r.Unlinked...)
@@ -136,7 +136,7 @@ func DropPurgeFolder(fl *Flusher) error {
 
 // lookForPurge looks whether one was cut, and none was done since.
 func (fl *Flusher) lookForPurge(_ *wal.Held) {
-	if !fl.engine.Log().DropPurge() && !fl.engine.Log().Purging() {
+	if !fl.engine.Log().Purges().Drop() && !fl.engine.Log().Purges().Running() {
 		PurgeWasCut(fl)
 	}
 }
@@ -145,22 +145,22 @@ func (fl *Flusher) lookForPurge(_ *wal.Held) {
 // failed: it was killed with all processes. It returns whether what the next rounds displace may be of such
 // a one, or that cannot be told now.
 func PurgeWasCut(fl *Flusher) bool {
-	if !fl.engine.Log().Unpurged() {
+	if !fl.engine.Log().Purges().Failed() {
 		info, err := fl.engine.Env().FS.Stat(filepath.Join(fl.engine.Env().Dir, filepath.FromSlash(PurgeFolder)))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return true
 		}
 		if err == nil && info.Mode.IsDir() { // a file belongs to no purge: EmptyTemp deals with it
-			fl.engine.Log().FailPurge()
+			fl.engine.Log().Purges().Fail()
 		}
 	}
-	return fl.engine.Log().Displaced()
+	return fl.engine.Log().Purges().Displaced()
 }
 
 // endPurge overwrites what a purge that was cut would have; the round is in place durably, up to flushed.
 func (fl *Flusher) endPurge(ctx context.Context, _ *wal.Held, flushed wal.LSN) {
 	// a purge does it itself; what goes on beside rounds has files in tmp/
-	if !fl.engine.Log().Displaced() || fl.engine.Log().Purging() || fl.following != nil {
+	if !fl.engine.Log().Purges().Displaced() || fl.engine.Log().Purges().Running() || fl.following != nil {
 		return
 	}
 	edits, err := fl.files.WipeTemp(fl.Surplus(ctx))
@@ -169,5 +169,5 @@ func (fl *Flusher) endPurge(ctx context.Context, _ *wal.Held, flushed wal.LSN) {
 		fl.engine.Env().Logger.Warn("overwriting leftovers of an interrupted purge", "err", err) // the next round tries again
 		return
 	}
-	fl.engine.Log().WipedDisplaced(flushed)
+	fl.engine.Log().Purges().WipedDisplaced(flushed)
 }

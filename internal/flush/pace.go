@@ -54,7 +54,7 @@ const (
 func (fl *Flusher) full() float64 { return max(fl.unfiled(), fl.unspilled()) }
 
 func (fl *Flusher) unfiled() float64 {
-	return float64(fl.engine.Log().Unfiled()) / float64(fl.engine.Settings().Now().Backlog())
+	return float64(fl.engine.Log().Pace().Unfiled()) / float64(fl.engine.Settings().Now().Backlog())
 }
 
 // unspilled is how far the log since the index is on the way to what it may never pass: it passes the
@@ -65,7 +65,7 @@ func (fl *Flusher) unspilled() float64 {
 
 // turnOf is how long the turn of a commit lasts.
 func (fl *Flusher) turnOf(bytes int64) time.Duration {
-	rate := fl.engine.Log().SettleRate()
+	rate := fl.engine.Log().Pace().Rate()
 	if rate == 0 {
 		rate = rateFirst
 	}
@@ -112,14 +112,14 @@ func (fl *Flusher) Pressure(ctx context.Context, bytes func() int64) error {
 	default:
 	}
 	now, turn := fl.uptime(), fl.turnOf(bytes())
-	begins, ends := fl.engine.Log().Turn(now, turn)
+	begins, ends := fl.engine.Log().Pace().Turn(now, turn)
 	wait := begins - now
 	if wait <= slack {
 		return nil
 	}
 	fl.slowed.note(fl, wait)
 	if err := fl.engine.Env().Sleep(ctx, wait-slack/2); err != nil {
-		fl.engine.Log().GiveBack(ends - begins)
+		fl.engine.Log().Pace().GiveBack(ends - begins)
 		return err
 	}
 	return nil
@@ -134,7 +134,7 @@ const stopPause = 10 * time.Millisecond
 func (fl *Flusher) stopped(ctx context.Context) error {
 	least, since := int64(math.MaxInt64), time.Now()
 	for {
-		if err := fl.engine.Log().Replaced(); err != nil {
+		if err := fl.engine.Log().Folder().Replaced(); err != nil {
 			return err
 		}
 		now := fl.engine.Log().Backlog()
@@ -209,7 +209,7 @@ func (s *slowed) note(fl *Flusher, wait time.Duration) {
 // behind says why writers are slowed, and how many bytes of log what they wait for is behind.
 func (fl *Flusher) behind() (bytes int64, why string) {
 	rate := "not known yet"
-	if r := fl.engine.Log().SettleRate(); r > 0 {
+	if r := fl.engine.Log().Pace().Rate(); r > 0 {
 		rate = human.Bytes(int64(r)) + " a second"
 	}
 	if files, index := fl.turns(); index > files {
@@ -218,7 +218,7 @@ func (fl *Flusher) behind() (bytes int64, why string) {
 			fmt.Sprintf("the index, with the views that are made of it, is %s behind the log, of %s at most; the files follow "+
 				"at a rate of %s", human.Bytes(bytes), human.Bytes(fl.engine.Env().System.BacklogBytes), rate)
 	}
-	bytes = fl.engine.Log().Unfiled()
+	bytes = fl.engine.Log().Pace().Unfiled()
 	return bytes,
 		fmt.Sprintf("the files are %s behind the log, of %s that backlog_bytes allows; they follow at a rate of %s",
 			human.Bytes(bytes), human.Bytes(fl.engine.Settings().Now().Backlog()), rate)
@@ -244,6 +244,6 @@ func (fl *Flusher) timed() func(held *wal.Held) error {
 		if fl.moved == before {
 			return nil
 		}
-		return fl.engine.Log().Filed(held, fl.Lagging.filed, fl.moved-before, fl.uptime()-began)
+		return fl.engine.Log().Pace().Filed(held, fl.Lagging.filed, fl.moved-before, fl.uptime()-began)
 	}
 }

@@ -48,7 +48,7 @@ func (fl *Flusher) reindexAll(ctx context.Context, held *wal.Held, why error) er
 	if err != nil {
 		return err
 	}
-	distrusted := fl.engine.Log().Distrusted()
+	distrusted := fl.engine.Log().Notes().Distrusted()
 	if distrusted {
 		fl.files.Distrust()
 	}
@@ -86,7 +86,7 @@ func (fl *Flusher) reindexAll(ctx context.Context, held *wal.Held, why error) er
 		return err
 	}
 	if distrusted {
-		if err := fl.engine.Log().Trust(held); err != nil {
+		if err := fl.engine.Log().Notes().Trust(held); err != nil {
 			return err
 		}
 	}

@@ -109,7 +109,7 @@ func (fl *Flusher) rescueTo(ctx context.Context, left *rescued) ([]index.At, err
 		}
 	}()
 	fl.Lagging = lag{}
-	distrusted := fl.engine.Log().Distrusted()
+	distrusted := fl.engine.Log().Notes().Distrusted()
 	files := fl.filing(ctx, flushed, distrusted)
 	files.rescues, files.behind = left, to.LSN < fl.engine.Log().Durable()
 	err = files.put(ctx, nil, list)

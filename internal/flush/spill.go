@@ -186,7 +186,8 @@ func (fl *Flusher) backupDue(to *index.Target) {
 	if fl.engine.Settings().Unknown() {
 		return
 	}
-	if keep == 0 || fl.engine.Log().Overwrites() { // it would have lines of what is purged, and make an older one go
+	// it would have lines of what is purged, and make an older one go
+	if keep == 0 || fl.engine.Log().Purges().Overwrites() {
 		return
 	}
 	if fl.backupAt.IsZero() {

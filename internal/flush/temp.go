@@ -39,7 +39,7 @@ func (fl *Flusher) ClearTemp(_ *wal.Held, folder string) error {
 // the store open, so that it does not stay until the log is recovered one day. What may be a
 // living one's is not touched.
 func (fl *Flusher) sweepTemp(ctx context.Context, held *wal.Held) error {
-	dead := fl.engine.Log().Dead()
+	dead := fl.engine.Log().Processes().Dead()
 	if len(dead) == 0 {
 		return nil
 	}
@@ -47,7 +47,7 @@ func (fl *Flusher) sweepTemp(ctx context.Context, held *wal.Held) error {
 	edits, err := fl.files.SweepTemp(func(name string) bool { return leftByDead(own, name) }, fl.Surplus(ctx))
 	fl.Edited(ctx, edits)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		err = fl.engine.Log().RemoveDead(held, dead)
+		err = fl.engine.Log().Processes().RemoveDead(held, dead)
 	}
 	return err
 }

@@ -59,7 +59,7 @@ func (h *History) explained(err error) error {
 		return err
 	}
 	defer h.engine.EndUse()
-	return h.engine.Log().Explained(err)
+	return h.engine.Log().Folder().Explain(err)
 }
 
 // Until yields what is committed from a position on, and ends with what is committed when
@@ -216,7 +216,7 @@ func (h *History) awaitBeyond(ctx context.Context, from uint64) error {
 		durable := h.engine.Log().Durable()
 		if now := h.engine.Env().Clock(); err == nil && durable <= from &&
 			(now.Sub(looked) >= engine.MovedLook || now.Before(looked)) {
-			looked, err = now, h.engine.Log().InPlace()
+			looked, err = now, h.engine.Log().Folder().InPlace()
 		}
 		h.engine.EndUse()
 		if err != nil || durable > from {

@@ -62,6 +62,8 @@ var list = slices.Concat([]place{
 	{"wal/expiry", named},
 	{"wal/aged", named},
 	{"wal/features", named},
+	{"wal/ended", named},
+	{"wal/sent", named},
 	{MovedName, named | note},
 	{SecondNote, named | note},
 	{MigrationName, named | note},

@@ -181,7 +181,7 @@ func (mk *Maker) Again(ctx context.Context, held *wal.Held, at wal.Mark, recent 
 	if err != nil {
 		return err
 	}
-	if err := mk.engine.Log().SayRemade(held); err != nil {
+	if err := mk.engine.Log().Notes().IndexRebuilt(held); err != nil {
 		return errors.Join(err, set.Release())
 	}
 	if !asked {

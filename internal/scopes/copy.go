@@ -31,7 +31,7 @@ func (s *scope) copyDue(ctx context.Context, changes []*working.Delta, tick int6
 	if s.state.Empty() || !s.state.Loses(changes, tick) || s.whole.file && s.whole.at == 0 {
 		return false, nil
 	}
-	reach := s.ws.engine.Log().Reach()
+	reach := s.ws.engine.Log().Archive().Reach()
 	defer reach.Close()
 	if s.whole.at == 0 {
 		at, err := s.findWhole(ctx, reach)

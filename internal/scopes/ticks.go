@@ -63,7 +63,7 @@ func (ws *Scopes) Tick() (now, doubted int64) {
 func (ws *Scopes) sharedTick(up int64) (now, doubted int64, ok bool) {
 	up = max(up, 1)
 	for {
-		a := ws.engine.Log().Anchor()
+		a := ws.engine.Log().Clock().Anchor()
 		if a.Settled {
 			return up + a.Offset, 0, true
 		}
@@ -72,10 +72,11 @@ func (ws *Scopes) sharedTick(up int64) (now, doubted int64, ok bool) {
 			if up-a.At < engine.ClockGrace.Milliseconds() || ws.engine.Env().ReadOnly {
 				return up + a.Offset, a.At + a.Offset, true
 			}
-			ws.engine.Log().SettleAnchor(a)
+			ws.engine.Log().Clock().Settle(a)
 			return up + a.Offset, 0, true
 		}
-		if !ws.engine.Log().CastAnchor(a, wal.Anchor{Offset: wall - up, At: up}) && ws.engine.Log().Anchor() == a {
+		c := ws.engine.Log().Clock()
+		if !c.Cast(a, wal.Anchor{Offset: wall - up, At: up}) && c.Anchor() == a {
 			return 0, 0, false
 		}
 	}

@@ -60,6 +60,9 @@ type Config struct {
 	// How much of the history the store keeps besides what its log has: copies of old segments.
 	HistoryBytes *int64 `json:"history_bytes,omitempty"` // of the copies: 256 MiB; 0: only what the log has
 	HistoryDays  int    `json:"history_days,omitempty"`  // after which a copy goes, 0: never
+	// UnsentBytes is how much larger than HistoryBytes the copies may be while a copy of the store elsewhere
+	// lacks them: 1 GiB; 0: none.
+	UnsentBytes *int64 `json:"unsent_bytes,omitempty"`
 
 	// How far the log may be ahead of the files: 96 MiB. From half of it on writers are slowed. More
 	// buys a longer burst and a longer recovery, not throughput.
@@ -111,12 +114,13 @@ const (
 	// Limit bounds the file, in bytes.
 	Limit = 1 << 20
 
-	// HistoryMost is the highest history_bytes.
+	// HistoryMost is the highest history_bytes, and unsent_bytes.
 	HistoryMost = 1 << 53
 	// BackupsMost is the highest index_backup_count.
 	BackupsMost = 1000
 
 	defaultHistory = 256 << 20
+	defaultUnsent  = 1 << 30
 	defaultBacklog = 96 << 20
 	leastBacklog   = 1 << 20
 	mostBacklog    = 1 << 30
@@ -226,6 +230,14 @@ func (c *Config) History(standard int64) (bytes int64, age time.Duration) {
 	return bytes, time.Duration(c.HistoryDays) * 24 * time.Hour
 }
 
+// Unsent is UnsentBytes, or the default.
+func (c *Config) Unsent() int64 {
+	if c.UnsentBytes != nil {
+		return *c.UnsentBytes
+	}
+	return defaultUnsent
+}
+
 // WithDefaults spells out what a user may want to change.
 func (c *Config) WithDefaults() *Config {
 	d := *c
@@ -241,7 +253,8 @@ func (c Config) Resolved() Config {
 	d.MaxMemoryBytes, d.MaxIDBytes, d.MaxDepth, d.MaxEmbeddingDims = l.MemoryBytes, l.IDBytes, l.Depth, l.EmbeddingDim
 	d.MaxAssemblyMembers, d.ActivationHalfLife = d.AssemblyLimits().Resolved().Members, int(d.HalfLife().Seconds())
 	history, _ := d.History(0)
-	d.HistoryBytes, d.BacklogBytes = &history, d.Backlog()
+	unsent := d.Unsent()
+	d.HistoryBytes, d.UnsentBytes, d.BacklogBytes = &history, &unsent, d.Backlog()
 	return d
 }
 
@@ -287,6 +300,10 @@ func (c *Config) Validate() error {
 		return &errs.FieldError{Field: Name + " history_bytes", Value: fmt.Sprint(*n),
 			Limit: fmt.Sprintf("0 (only what the log has) to %d", HistoryMost), Err: errs.ErrInvalid}
 	}
+	if n := c.UnsentBytes; n != nil && (*n < 0 || *n > HistoryMost) {
+		return &errs.FieldError{Field: Name + " unsent_bytes", Value: fmt.Sprint(*n),
+			Limit: fmt.Sprintf("0 (none) to %d", HistoryMost), Err: errs.ErrInvalid}
+	}
 	if n := c.BacklogBytes; n != 0 && (n < leastBacklog || n > mostBacklog) {
 		return &errs.FieldError{Field: Name + " backlog_bytes", Value: fmt.Sprint(n),
 			Limit: fmt.Sprintf("0 (the default), or %d to %d", leastBacklog, mostBacklog), Err: errs.ErrInvalid}
@@ -329,6 +346,7 @@ func (c *Config) Clone() Config {
 	}
 	d.AutoRepair, d.AdoptDeletions, d.Vectors, d.HistoryBytes = cloned(c.AutoRepair), cloned(c.AdoptDeletions),
 		cloned(c.Vectors), cloned(c.HistoryBytes)
+	d.UnsentBytes = cloned(c.UnsentBytes)
 	if d.Text = cloned(c.Text); d.Text != nil {
 		fields := map[string][]string{}
 		for name, of := range d.Text.Fields {

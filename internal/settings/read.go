@@ -104,6 +104,8 @@ func unset(err error, was, is *Config) string {
 		switch name {
 		case "history_bytes":
 			same = was.HistoryBytes == nil && is.HistoryBytes == nil
+		case "unsent_bytes":
+			same = was.UnsentBytes == nil && is.UnsentBytes == nil
 		case "adopt_deletions":
 			same = was.AdoptDeletions == nil && is.AdoptDeletions == nil
 		case "index_backup_count":

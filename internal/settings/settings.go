@@ -51,6 +51,9 @@ func (s *Settings) History() (bytes int64, age time.Duration) {
 	return s.Now().History(s.env.System.ArchiveBytes)
 }
 
+// Unsent is how many bytes may be kept beyond that for a copy elsewhere; see Config.Unsent.
+func (s *Settings) Unsent() int64 { return s.Now().Unsent() }
+
 // Unknown reports whether the file, or members of it, do not hold. Then nothing may be removed by what
 // Now says: the defaults and the last good settings are not what the user has set.
 func (s *Settings) Unknown() bool { return s.unknown.Load() }

@@ -14,9 +14,10 @@ func (st *Store) inPlace() error {
 	if st.Engine.Env().ReadOnly {
 		return nil
 	}
-	err := st.Engine.Log().InPlace()
+	err := st.Engine.Log().Folder().InPlace()
 	if err != nil {
-		err = errors.Join(err, st.Engine.Log().Leave(context.Background())) // the views that it needs are closed next
+		// the views that it needs are closed next
+		err = errors.Join(err, st.Engine.Log().Folder().Leave(context.Background()))
 	}
 	return err
 }

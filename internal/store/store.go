@@ -171,7 +171,8 @@ func (st *Store) openLog(ctx context.Context, c *Config) error {
 		Lacks: wal.Features(e.System.Lacks), LockWait: e.LockWait,
 		Inline: e.System.Inline, HoldBytes: e.System.BacklogBytes, FileMode: e.FileMode, DirMode: e.FolderMode,
 		Clock: e.Clock, Nonce: e.Nonce, Sleep: e.System.Sleep, Logger: e.Logger, Event: e.LogEvent,
-		Archive: eng.Settings().History, Config: eng.Settings().Exists, Aged: st.Retention.HistoryCut,
+		Archive: eng.Settings().History, Unsent: eng.Settings().Unsent, Config: eng.Settings().Exists,
+		Aged:     st.Retention.HistoryCut,
 		MakeRoom: func() bool { return diskspace.MakeRoom(eng) }, Machine: eng.Machine(),
 		Rescue: st.Flusher.Rescue, Resides: eng.CheckMoved,
 	})

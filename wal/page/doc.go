@@ -55,7 +55,7 @@
 //	        index are overwritten before they are removed
 //	39      where the tail was when that was noticed: flushers keep and overwrite what they displace
 //	        until all entries below it are in files; 0 when none need to
-//	40      raised to tell the page from a copy of it, see FileLog.InPlace
+//	40      raised to tell the page from a copy of it, see Folder.InPlace
 //	41      while the leader (word 24) has no notifications: its id, and in the low byte a PollCause
 //	42      sequence of the newest checkpoint, 0 when none is recorded: an older one is a copy that
 //	        was put over it

@@ -22,5 +22,27 @@
 // a repair has filled a hole. It names the position from which the log continues. A piece never spans a
 // gap, and the piece behind a gap has the mark at which its own frames begin.
 //
+// # The end of a log
+//
+// A copy elsewhere that is made of pieces continues only as long as the log is the same one. Whatever begins
+// another log calls Log.Broken with a reason before the first segment of that log exists: the process that opens a
+// restored store (Restored) or one whose segments are missing (FilesLost), and a repair (Repaired). A purge calls it
+// when it is complete (Purged), because a copy contains what was purged. The records are in wal/ended; ended.go
+// draws the file. Each record is a new epoch of the store, and the store's UUID with the epoch is the ID of a log.
+//
+// A reader keeps the ID and the mark up to which it has the log. Log.Continues compares both, when the reader
+// begins and after it was away; Log.Pieces compares the mark only. The error of both is *EndedError, which has the
+// reason. Where files were replaced from outside, by an older state of the same folder for example, nothing is
+// recorded, and the chain hash of the mark tells that the log is another one (Unknown).
+//
+// # What was sent
+//
+// Log.SetSent records in wal/sent up to where a copy elsewhere has the log; sent.go draws the file. The mark
+// keeps what was not sent from being removed, up to a bound: package wal does that (sent.go there). Log.Sent returns
+// the mark, and why the copy cannot continue.
+//
+// Both files are input: what does not match its checksum, is of another store, or contains what no program
+// writes, is damage. Neither is read where a store has none.
+//
 // The package is called by wal and by the packages above it; it calls package segment and package vfs.
 package past

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/segment"
@@ -30,8 +31,8 @@ func (e *GapError) Error() string {
 	return fmt.Sprintf("the log cannot be read from %d to %d, it continues at %d: %v", e.From, e.To, e.To, e.Err)
 }
 
-// Unwrap returns the reason: *errs.TruncatedError, *errs.HistoryGoneError, *errs.CorruptionError or
-// *errs.GapError.
+// Unwrap returns the reason: *errs.TruncatedError, *errs.HistoryGoneError, *errs.CorruptionError,
+// *errs.GapError, or *EndedError, which may wrap one of the others.
 func (e *GapError) Unwrap() error { return e.Err }
 
 // pieceSize is from how many bytes on a piece ends at the next border of a batch.
@@ -44,8 +45,18 @@ const pieceSize = 1 << 20
 //
 // A gap yields a *GapError; reading on yields what follows it, from the next border of a batch. Any other
 // error ends the reading.
+//
+// Where another log begins within [from, to), the gap before it wraps a *EndedError with the reason. If the log
+// does not contain from, because another one is in its place, that is the reason of the first gap. Neither tells
+// of a purge: Continues does.
 func (p *Log) Pieces(ctx context.Context, from Mark, to LSN) iter.Seq2[Piece, error] {
 	return func(yield func(Piece, error) bool) {
+		if from.LSN > to {
+			if err := p.contains(ctx, from); err != nil {
+				yield(Piece{}, err)
+			}
+			return
+		}
 		if from.LSN == 0 {
 			oldest, _, _, err := p.Oldest(to)
 			if err != nil {
@@ -54,8 +65,13 @@ func (p *Log) Pieces(ctx context.Context, from Mark, to LSN) iter.Seq2[Piece, er
 			}
 			from.LSN = oldest
 		}
-		g := gathering{yield: yield, geo: p.Geometry, border: from, at: from.LSN, to: to}
-		err := p.walkRaw(ctx, from, to, g.visit)
+		list, err := p.Endings()
+		if err != nil && !errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrNewerFormat) {
+			yield(Piece{}, err)
+			return
+		}
+		g := gathering{ctx: ctx, p: p, yield: yield, endings: list, from: from, border: from, at: from.LSN, to: to}
+		err = p.walkRaw(ctx, from, to, g.visit)
 		switch {
 		case errors.Is(err, errStop):
 		case err != nil && (!g.flush() || !yield(Piece{}, err)):
@@ -65,14 +81,14 @@ func (p *Log) Pieces(ctx context.Context, from Mark, to LSN) iter.Seq2[Piece, er
 	}
 }
 
-// ErrBegunAgain is the reason of a gap behind which another log begins: a repair has begun it.
-var ErrBegunAgain = errors.New("another log begins here, which a repair has begun")
-
 // gathering makes pieces of frames.
 type gathering struct {
-	yield func(Piece, error) bool
-	geo   segment.Geometry
-	to    LSN
+	ctx     context.Context
+	p       *Log
+	yield   func(Piece, error) bool
+	endings []Ending // empty where wal/ended cannot be read: then the reason of an end is not known
+	from    Mark
+	to      LSN
 
 	border Mark      // where the last whole batch ends, or the reading began
 	at     LSN       // where the next frame is expected
@@ -88,8 +104,8 @@ func (g *gathering) visit(h *segment.Header, payload, raw []byte, err error) boo
 	if err != nil {
 		return g.broken(err)
 	}
-	start := h.Kind == segment.KindStart && g.geo.Offset(h.LSN) == 0
-	if !start && h.LSN != g.at && g.gap == nil && !g.broken(ErrBegunAgain) {
+	start := h.Kind == segment.KindStart && g.p.Geometry.Offset(h.LSN) == 0
+	if !start && h.LSN != g.at && g.gap == nil && !g.broken(nil) { // see Log.hole: another log begins
 		return false
 	}
 	end := Mark{h.End(), h.Follow(payload)}
@@ -105,7 +121,7 @@ func (g *gathering) visit(h *segment.Header, payload, raw []byte, err error) boo
 			return false
 		}
 	}
-	if len(g.buf) > 0 && g.geo.Number(h.LSN) != g.geo.Number(g.piece.At) && !g.flush() {
+	if len(g.buf) > 0 && g.p.Geometry.Number(h.LSN) != g.p.Geometry.Number(g.piece.At) && !g.flush() {
 		return false
 	}
 	if len(g.buf) == 0 {
@@ -127,7 +143,7 @@ func (g *gathering) flush() bool {
 	return ok
 }
 
-// broken begins a gap.
+// broken begins a gap. Without an error nothing is missing, and another log begins.
 func (g *gathering) broken(err error) bool {
 	if !g.flush() {
 		return false
@@ -144,14 +160,47 @@ func (g *gathering) broken(err error) bool {
 func (g *gathering) tell() bool {
 	gap := g.gap
 	g.gap, g.rest = nil, false
+	if err := g.ended(gap); err != nil {
+		gap.Err = err
+	}
 	return g.yield(Piece{}, gap)
 }
 
-// end yields what is left at the limit.
-func (g *gathering) end() bool {
-	if g.gap != nil {
-		g.gap.To = g.to
-		return g.tell()
+// ended returns *EndedError if another log begins behind a gap, or is in the place of the one that was followed.
+func (g *gathering) ended(gap *GapError) error {
+	for i := range g.endings {
+		if e := &g.endings[i]; e.Reason.moves() && gap.From < e.Next && e.Next <= gap.To {
+			return e.error(gap.From, gap.Err)
+		}
 	}
-	return g.flush()
+	if gap.Err == nil {
+		return (&Ending{}).error(gap.From, nil)
+	}
+	if gap.From != g.from.LSN {
+		return nil
+	}
+	var ended *EndedError
+	if errors.As(g.p.contains(g.ctx, g.from), &ended) {
+		ended.Err = gap.Err
+		return ended
+	}
+	return nil
+}
+
+// end yields what is left at the limit. Another log that has no entry yet is a gap, too.
+func (g *gathering) end() bool {
+	if g.gap == nil {
+		if !g.flush() {
+			return false
+		}
+		last := GapError{From: g.border.LSN, To: g.to}
+		if last.To <= last.From || !slices.ContainsFunc(g.endings, func(e Ending) bool {
+			return e.Reason.moves() && last.From < e.Next && e.Next <= last.To
+		}) {
+			return true
+		}
+		g.gap = &last
+	}
+	g.gap.To = g.to
+	return g.tell()
 }

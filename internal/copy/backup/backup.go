@@ -91,7 +91,7 @@ func Backup(ctx context.Context, s Source, dir string, o repair.BackupOptions) (
 		return info, fmt.Errorf("%s lies within the store: %w: name a folder elsewhere, or in %s", dir, errs.ErrInvalid,
 			filepath.Join(s.Dir, "backups"))
 	}
-	hold, err := s.Log.Hold(ctx)
+	hold, err := s.Log.Archive().Hold(ctx)
 	if err != nil {
 		return info, fmt.Errorf("keeping the log from being recycled: %w", err)
 	}

@@ -83,7 +83,7 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 		p.retention.ForgetTouched(ids)
 	}
 	// From before the first deletion: the process that flushes that keeps the file for this purge.
-	if err := p.engine.Log().BeginPurge(ctx); err != nil {
+	if err := p.engine.Log().Purges().Begin(ctx); err != nil {
 		return r, err
 	}
 	cut := flush.PurgeWasCut(p.flusher) // before this one makes the folder that says so of itself
@@ -95,9 +95,9 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 		}
 		ended = true
 		if deleted {
-			p.engine.Log().FailPurge()
+			p.engine.Log().Purges().Fail()
 		}
-		p.engine.Log().EndPurge()
+		p.engine.Log().Purges().End()
 	}
 	defer end()
 	traces := trace.Of(k.Kind, ids)
@@ -107,7 +107,7 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 		err = p.learn(ctx, k, ids, traces)
 	}
 	if err != nil {
-		if !cut && !p.engine.Log().Unpurged() {
+		if !cut && !p.engine.Log().Purges().Failed() {
 			p.leaveFolder()
 		}
 		return r, err
@@ -127,10 +127,10 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 			return r, err
 		}
 	}
-	err = p.purgeLocked(ctx, held, k, ids, traces, cut, r)
-	if deleted = err != nil; !deleted {
-		p.engine.Log().DonePurge()
-	} else {
+	if err = p.purgeLocked(ctx, held, k, ids, traces, cut, r); err == nil {
+		err = p.engine.Log().Purges().Done()
+	}
+	if deleted = err != nil; deleted {
 		if vfs.IsDiskFull(err) {
 			err = fmt.Errorf("the %s are deleted, but traces of them are left: make room, then purge again: %w", k.Name(), err)
 		}
@@ -316,7 +316,7 @@ func (p *Purger) purgeLocked(ctx context.Context, held *wal.Held, k *engine.Kind
 		}
 		return step()
 	}
-	if err := room(func() error { return p.engine.Log().Roll(ctx) }); err != nil {
+	if err := room(func() error { return p.engine.Log().Purges().Roll(ctx) }); err != nil {
 		return fmt.Errorf("beginning a new segment: %w", err)
 	}
 	old, err := p.flusher.DoomIndex(ctx, held, true)
@@ -354,7 +354,7 @@ func (p *Purger) purgeLocked(ctx context.Context, held *wal.Held, k *engine.Kind
 	if err := p.engine.Log().SetCheckpoint(held, c.Flushed, c.Spilled, p.flusher.FolderTimes()); err != nil {
 		return err
 	}
-	done, err := p.engine.Log().Purge(ctx, held, traces.Entry)
+	done, err := p.engine.Log().Purges().Erase(ctx, held, traces.Entry)
 	r.Segments, r.Copies, r.Frames, r.Left = done.Segments, done.Copies, done.Frames,
 		slices.Concat(r.Left, done.Damaged, done.Unwiped)
 	r.Lost = append(r.Lost, done.Lost...)
@@ -475,7 +475,7 @@ func (p *Purger) purgeAside(ctx context.Context, held *wal.Held, traces *trace.S
 				"then purge again", u.Why)})
 	}
 	own := p.engine.Env().FS.Host().PID
-	for _, a := range p.engine.Log().Attached() {
+	for _, a := range p.engine.Log().Processes().All() {
 		switch {
 		case a.Elsewhere:
 			r.Elsewhere = append(r.Elsewhere, a.PID)

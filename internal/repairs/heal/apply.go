@@ -212,7 +212,7 @@ func (r *repairer) attached() []wal.Attached {
 		return nil
 	}
 	defer func() { _ = s.Close() }()
-	return s.Source().Log.Attached()
+	return s.Source().Log.Processes().All()
 }
 
 // live works on the open store.

@@ -17,7 +17,7 @@ func (h *healer) archived(held *wal.Held, d *repair.Done) error {
 	if _, err := fmt.Sscanf(d.Path, "wal/archive/%d.zst", &number); err != nil || d.Findings[0].Severity != repair.Lost {
 		return h.r.setAside(d, d.Path, why)
 	}
-	m, err := log.MendArchived(h.r.ctx, number)
+	m, err := log.Archive().Mend(h.r.ctx, number)
 	if places.Gone(err) {
 		return errNothing
 	}
@@ -34,5 +34,5 @@ func (h *healer) archived(held *wal.Held, d *repair.Done) error {
 	if n := len(m.Lost); n > 0 {
 		d.Result += fmt.Sprintf(", with %s", human.Count(n, "gap", "gaps"))
 	}
-	return log.WriteMended(held, number, m)
+	return log.Archive().WriteMended(held, number, m)
 }

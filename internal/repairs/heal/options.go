@@ -134,7 +134,7 @@ func split(list []wal.Attached) (pids, unsure, elsewhere []int) {
 func (o Options) look(ctx context.Context, p *repair.RepairPlan) error {
 	o.Verify.Summary = &p.Summary
 	found := diagnose.Look(ctx, p.Dir, o.ground(),
-		func(s view.Source) { p.Processes, p.Unsure, p.Elsewhere = split(s.Log.Attached()) })
+		func(s view.Source) { p.Processes, p.Unsure, p.Elsewhere = split(s.Log.Processes().All()) })
 	if err := p.SetFindings(found); err != nil {
 		return err
 	}

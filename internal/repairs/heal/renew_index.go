@@ -50,6 +50,10 @@ func (n *renewal) begin() error {
 	geo := segment.Geometry{UUID: n.log.UUID(), Size: n.log.SegmentSize()}
 	h := segment.Header{Nonce: binary.LittleEndian.Uint32(nonce[:]),
 		Time: max(r.o.Clock().UnixMicro(), n.c.Time+1, n.lastTime+1)}
+	// A copy elsewhere cannot continue, and is told: behind this point nothing but the new segment is missing.
+	if err := n.log.Past().Broken(past.Repaired, geo.Start(number), r.o.Clock(), r.o.fileMode()); err != nil {
+		return err
+	}
 	mark, err := wal.NewSegment(r.o.FS, r.dir, geo, number, h, r.o.fileMode())
 	if err != nil {
 		return err

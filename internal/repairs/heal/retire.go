@@ -60,7 +60,7 @@ func (r *repairer) retireBelow(d *repair.Done, log *wal.FileLog, number uint64, 
 				err = r.keepFor(d, copied)
 			}
 			if err == nil {
-				err = log.ArchiveSegment(f.Number)
+				err = log.Archive().Copy(f.Number)
 			}
 		} else {
 			err = r.salvage(d, log, list[i:], end, copied)
@@ -89,6 +89,6 @@ func (r *repairer) salvage(d *repair.Done, log *wal.FileLog, list []wal.SegmentF
 	if err := r.keepFor(d, copied); err != nil {
 		return err
 	}
-	_, err := log.SalvageSegment(r.ctx, f.Number, last)
+	_, err := log.Archive().Salvage(r.ctx, f.Number, last)
 	return err
 }

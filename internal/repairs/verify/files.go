@@ -243,7 +243,7 @@ func (v *Run) json(k *kind.Kind, out *repair.Finding, name string) error {
 		}
 		*out = *found
 	}
-	if v.Source.Log.Damage() != nil || v.Source.Log.Unsettled() && out.Kind == repair.Unparsable {
+	if v.Source.Log.Damage() != nil || v.Source.Log.Notes().Unsettled() && out.Kind == repair.Unparsable {
 		return nil
 	}
 	v.sum.Files++

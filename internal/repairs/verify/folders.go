@@ -27,7 +27,7 @@ func (v *Run) temp() error {
 	if v.Source.Token != "" {
 		self = 1
 	}
-	if len(v.Source.Log.Processes()) > self {
+	if len(v.Source.Log.Processes().IDs()) > self {
 		return nil
 	}
 	slices.Sort(names)
@@ -35,7 +35,8 @@ func (v *Run) temp() error {
 		if name == "parked" || v.Source.Token != "" && strings.Contains(name, v.Source.Token) {
 			continue
 		}
-		if _, err := v.Source.FS.Stat(v.path("tmp", name)); places.Gone(err) || len(v.Source.Log.Processes()) > self {
+		_, err := v.Source.FS.Stat(v.path("tmp", name))
+		if places.Gone(err) || len(v.Source.Log.Processes().IDs()) > self {
 			continue
 		}
 		if err := v.report(repair.Finding{Kind: repair.Leftover, Path: "tmp/" + name, Offset: -1,

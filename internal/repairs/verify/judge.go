@@ -103,7 +103,7 @@ func (v *Run) compare(k *kind.Kind, id string, f *File, list []Standing,
 		}
 	}
 	newest := &list[0]
-	if newest.Version >= flushed && (v.Source.Log.Unsettled() || places.Gone(f.Err) ||
+	if newest.Version >= flushed && (v.Source.Log.Notes().Unsettled() || places.Gone(f.Err) ||
 		v.Past.Passed(list[len(list)-1].Version, func() (index.Entry, error) { return v.Line(k, id) }, f.Has)) {
 		// A flush writes it again, whatever stands there, and has passed over versions that it would have
 		// replaced. And where files cannot be exchanged the place is empty while one is replaced, for as

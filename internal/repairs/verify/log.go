@@ -63,7 +63,7 @@ func (v *Run) log() error {
 		if r.files[s.Number] = s; s.Number >= first {
 			continue // a spare one is not searched for frames
 		}
-		if v.Source.Log.Holds(s) {
+		if v.Source.Log.Archive().Needs(s) {
 			first = s.Number
 		}
 	}
@@ -114,7 +114,7 @@ func (r *row) released(n uint64) bool {
 	s, err := r.v.Source.Log.Past().SegmentFile(n)
 	spilled, _ := r.v.Source.Log.Past().Place(r.v.Source.Log.Spilled())
 	if n < spilled && err == nil && s.Zero {
-		return !r.v.Source.Log.Holds(s)
+		return !r.v.Source.Log.Archive().Needs(s)
 	}
 	return n < spilled && places.Gone(err)
 }
@@ -307,7 +307,7 @@ func (v *Run) besideSegments(names []string) error {
 			Err:   errors.New("the log has no such file"),
 			Stake: "nothing of this store", Heals: repair.ByMoving, Next: repair.NextRepair}
 		if pid, ok := preparing(name); ok {
-			if slices.Contains(v.Source.Log.Processes(), pid) {
+			if slices.Contains(v.Source.Log.Processes().IDs(), pid) {
 				continue // at work
 			}
 			f.Kind, f.Severity, f.Err = repair.Leftover, repair.Info,

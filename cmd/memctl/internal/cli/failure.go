@@ -87,6 +87,7 @@ var classes = []struct {
 	{as[*EndingError], CodeRefused, "ambiguous", "give more of the id, or the whole id: memctl list --output id"},
 	{as[*varve.NoVersionError], CodeNotFound, "not found", "memctl history ID lists the versions that are kept"},
 	{is(varve.ErrNotFound), CodeNotFound, "not found", "memctl list shows the memories of the store"},
+	{is(varve.ErrCopyBehind), CodeRefused, "no longer kept", "begin the copy again with a full copy"},
 	{is(varve.ErrTruncated), CodeRefused, "no longer kept",
 		"log and archive do not reach back that far; a backup may: memctl restore BACKUP DIR --at TIME"},
 	{is(varve.ErrNoStore), CodeNoStore, "no store", "create one with memctl init DIR, or name one with --store DIR"},

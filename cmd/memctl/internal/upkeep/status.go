@@ -63,6 +63,7 @@ type State struct {
 	Refused    *refused   `json:"refused_edits"`
 	SetAside   int        `json:"quarantined"` // things in quarantine/
 	Embedder   *embedder  `json:"embedder"`    // null: no service is configured
+	Copy       *copied    `json:"copy"`        // null: no copy elsewhere follows the log
 	Problems   []string   `json:"problems"`
 	Next       string     `json:"next"`
 
@@ -70,6 +71,30 @@ type State struct {
 	full    bool  // the disk is full, or soon is
 	filled  error // the disk is full
 	away    []int // of Unseen, those of another PID namespace
+}
+
+// copied is how far a copy elsewhere that follows the log has come.
+type copied struct {
+	Sent    uint64     `json:"sent"`              // position in the log up to which it has the log
+	At      *time.Time `json:"at"`                // when it last said so, null: not known
+	Behind  int64      `json:"behind_bytes"`      // of log that it lacks
+	Problem string     `json:"problem,omitempty"` // why it cannot continue
+
+	err error
+}
+
+func copiedOf(h *varve.CopyHealth) *copied {
+	if !h.Follows {
+		return nil
+	}
+	c := &copied{Sent: h.Sent, Behind: h.Behind, err: h.Err}
+	if !h.At.IsZero() {
+		c.At = &h.At
+	}
+	if h.Err != nil {
+		c.Problem = h.Err.Error()
+	}
+	return c
 }
 
 func ShowStatus(ctx context.Context, a *cli.App) error {
@@ -122,6 +147,7 @@ func stateOf(ctx context.Context, dir string, st *varve.Store) State {
 		LastFlush:  modified(files, filepath.Join(dir, "checkpoint")),
 		LastBackup: newest(files, filepath.Join(dir, "backups")),
 	}
+	s.Copy = copiedOf(&health.Copy)
 	if s.History = n.HistoryBytes; !n.HistorySince.IsZero() {
 		s.Since = &n.HistorySince
 	}
@@ -158,6 +184,9 @@ func stateOf(ctx context.Context, dir string, st *varve.Store) State {
 	s.Refused, edits = refusedIn(ctx, st)
 	for _, err := range slices.Concat(health.Problems, report.Problems, edits) {
 		if errors.As(err, &linked) { // it is no damage, and said as what keeps it from being written
+			continue
+		}
+		if s.Copy != nil && s.Copy.err != nil && errors.Is(err, s.Copy.err) { // the store itself works
 			continue
 		}
 		switch full := errors.Is(err, varve.ErrDiskFull); {
@@ -254,6 +283,13 @@ func showState(a *cli.App, s State) {
 		history += " besides the log, since " + s.Since.Local().Format("2006-01-02 15:04:05")
 	}
 	line("history", "%s", history)
+	switch c := s.Copy; {
+	case c == nil:
+	case c.Problem != "":
+		line("copy", "cannot continue: %s", cli.Printable(c.Problem))
+	default:
+		line("copy", "lacks %s of log, last sent %s", cli.Size(c.Behind), ago(a, c.At))
+	}
 	processes := "no other process has the store open"
 	if len(s.Processes) > 0 {
 		processes = strings.Trim(fmt.Sprint(s.Processes), "[]")

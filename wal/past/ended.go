@@ -1,0 +1,322 @@
+package past
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/segment"
+)
+
+// A reader that ships pieces of the log to a copy can continue only as long as the log is the same one.
+// The file wal/ended has a record for each event after which such a copy must begin again:
+//
+//	0   8 bytes "VARVEEND"
+//	8   uint32 version 1, uint32 number of records, at most 64
+//	16  16 bytes UUID of the store
+//	32  records, the oldest first: uint64 epoch, uint64 position, int64 time (Unix microseconds),
+//	    uint64 reason
+//	..  uint64 xxhash64 of everything before
+//
+// An epoch is greater than every earlier one of the store, also where the file with those was lost: it is
+// the time of the record in microseconds, or one more than the last epoch. A store without the file is in
+// epoch 0. Where a 65th record is added, the oldest one goes.
+const (
+	EndedName = "ended" // in wal/
+
+	endedMagic   = "VARVEEND"
+	endedVersion = 1
+	endedHead    = 32
+	endedRecord  = 32
+	endedMost    = 64
+	epochMost    = 1 << 62
+)
+
+// Reason is why a log has ended.
+type Reason uint64
+
+// The reasons. Programs of a later version may record others.
+const (
+	// Unknown: the log does not contain the mark, and nothing records why: files of another log, or of an
+	// earlier moment, were put in their place.
+	Unknown Reason = iota
+	// Restored: the store was restored from a backup.
+	Restored
+	// FilesLost: the segments were missing when the store was opened.
+	FilesLost
+	// Repaired: a repair has begun another log behind the damaged one.
+	Repaired
+	// Purged: a purge has erased entries, which an earlier copy still contains. The log itself continues.
+	Purged
+	// RecordLost: the file with the records was damaged.
+	RecordLost
+)
+
+var reasons = [...]string{
+	Unknown:    "files of another log, or of an earlier moment, are in their place",
+	Restored:   "the store was restored from a backup",
+	FilesLost:  "the files of the log were missing",
+	Repaired:   "a repair has begun another log",
+	Purged:     "a purge has erased entries that the copy contains",
+	RecordLost: "the record of ended logs, wal/ended, was damaged",
+}
+
+// String returns the reason in words.
+func (r Reason) String() string {
+	if r < Reason(len(reasons)) {
+		return reasons[r]
+	}
+	return fmt.Sprintf("a later version of the program has recorded reason %d", uint64(r))
+}
+
+// moves reports whether another log begins behind the positions of the ended one.
+func (r Reason) moves() bool { return r == Restored || r == FilesLost || r == Repaired }
+
+// Ending is the end of a log, as it was recorded.
+type Ending struct {
+	Epoch  uint64 // of the log that follows
+	Next   LSN    // where that log begins; where it is the same one, up to where the ending applies
+	Time   time.Time
+	Reason Reason
+}
+
+// ErrBegunAgain matches every EndedError: the log that was followed is over, and a copy of it can continue
+// only from a full copy of the store.
+var ErrBegunAgain = errors.New("the log that was followed has ended")
+
+// EndedError is the error of a reader whose log has ended. It matches ErrBegunAgain.
+type EndedError struct {
+	Reason Reason
+	At     LSN       // up to where the reader has followed the log
+	Next   LSN       // where another log begins, 0 if that is not known
+	Time   time.Time // when that was recorded; zero if it was not
+	Err    error     // what was found in the place of the log, nil if nothing else was
+}
+
+// Error is the message, in one line.
+func (e *EndedError) Error() string {
+	when := ""
+	if !e.Time.IsZero() {
+		when = " at " + e.Time.UTC().Format(time.RFC3339)
+	}
+	return fmt.Sprintf("%v: followed up to %d: %v%s → begin with a full copy", ErrBegunAgain, e.At, e.Reason, when)
+}
+
+// Unwrap returns ErrBegunAgain and what was found.
+func (e *EndedError) Unwrap() []error {
+	if e.Err == nil {
+		return []error{ErrBegunAgain}
+	}
+	return []error{ErrBegunAgain, e.Err}
+}
+
+// error returns the error of a reader that has followed the log up to a position.
+func (e *Ending) error(at LSN, err error) *EndedError {
+	ended := &EndedError{Reason: e.Reason, At: at, Time: e.Time, Err: err}
+	if e.Reason.moves() {
+		ended.Next = e.Next
+	}
+	return ended
+}
+
+// ID names one log. It changes with every event after which a copy must begin again.
+type ID struct {
+	Store [16]byte
+	Epoch uint64 // 0: no log of the store has ended
+}
+
+// ID returns the id of the log. A damaged wal/ended is a *errs.CorruptionError; the next process that opens the
+// store alone mends it.
+func (p *Log) ID() (ID, error) {
+	list, err := p.Endings()
+	id := ID{Store: p.Geometry.UUID}
+	if len(list) > 0 {
+		id.Epoch = list[len(list)-1].Epoch
+	}
+	return id, err
+}
+
+// Endings returns what is recorded of logs that have ended, the oldest first.
+func (p *Log) Endings() ([]Ending, error) {
+	b, err := p.readSmall(EndedName, endedHead+endedMost*endedRecord+8)
+	if err != nil || b == nil {
+		return nil, err
+	}
+	list, store, err := decodeEndings(b)
+	if err == nil && store != p.Geometry.UUID {
+		err = errOfOther
+	}
+	if err != nil {
+		return nil, badSmall(EndedName, err)
+	}
+	return list, nil
+}
+
+// badSmall returns the error of a small file whose content cannot be used.
+func badSmall(name string, err error) error {
+	if errors.Is(err, errs.ErrNewerFormat) {
+		return err
+	}
+	return &errs.CorruptionError{Path: "wal/" + name, Offset: -1, Err: err}
+}
+
+// readSmall reads a small file in the folder of the log, nil if there is none.
+func (p *Log) readSmall(name string, most int64) ([]byte, error) {
+	b, err := vfs.ReadFile(p.FS, p.path(name), most)
+	switch {
+	case err == nil:
+		return append([]byte{}, b...), nil
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case errors.Is(err, errs.ErrTooLarge), errors.Is(err, errs.ErrInvalid), errors.Is(err, vfs.ErrNotRegular):
+		return nil, badSmall(name, err)
+	}
+	return nil, readError("reading", p.path(name), err)
+}
+
+var (
+	errSum     = errors.New("the file does not match its checksum")
+	errOfOther = errors.New("the file belongs to another store")
+	errContent = errors.New("the file matches its checksum, but no program writes this content")
+)
+
+func decodeEndings(b []byte) (list []Ending, store [16]byte, err error) {
+	le := binary.LittleEndian
+	if len(b) < endedHead+8 || string(b[:8]) != endedMagic ||
+		xxhash.Sum64(b[:len(b)-8]) != le.Uint64(b[len(b)-8:]) {
+		return nil, store, errSum
+	}
+	if v := le.Uint32(b[8:]); v != endedVersion {
+		return nil, store, &errs.NewerError{Path: "wal/" + EndedName, Format: uint64(v), Reads: endedVersion}
+	}
+	n := int(le.Uint32(b[12:]))
+	if n < 1 || n > endedMost || len(b) != endedHead+n*endedRecord+8 {
+		return nil, store, errContent
+	}
+	copy(store[:], b[16:])
+	last := uint64(0)
+	for i := range n {
+		r := b[endedHead+i*endedRecord:]
+		epoch, micro := le.Uint64(r), int64(le.Uint64(r[16:]))
+		if epoch <= last || epoch > epochMost || micro < 0 || micro > MostTime {
+			return nil, store, errContent
+		}
+		last = epoch
+		list = append(list, Ending{epoch, le.Uint64(r[8:]), time.UnixMicro(micro).UTC(), Reason(le.Uint64(r[24:]))})
+	}
+	return list, store, nil
+}
+
+func encodeEndings(list []Ending, store [16]byte) []byte {
+	le := binary.LittleEndian
+	b := append(make([]byte, 0, endedHead+len(list)*endedRecord+8), endedMagic...)
+	b = le.AppendUint32(b, endedVersion)
+	b = le.AppendUint32(b, uint32(len(list)))
+	b = append(b, store[:]...)
+	for _, e := range list {
+		b = le.AppendUint64(b, e.Epoch)
+		b = le.AppendUint64(b, e.Next)
+		b = le.AppendUint64(b, uint64(e.Time.UnixMicro()))
+		b = le.AppendUint64(b, uint64(e.Reason))
+	}
+	return le.AppendUint64(b, xxhash.Sum64(b))
+}
+
+// Broken records, durably, that the log has ended, and why: every reader that has followed it is told to begin
+// with a full copy. Everything that begins another log calls it before the first segment of that log exists,
+// with the position where it begins; a purge calls it when it is complete. Two callers never run at the same
+// time: one has the log alone, or flush.lock.
+//
+// Records that cannot be read are replaced, with an epoch that is not used yet.
+func (p *Log) Broken(reason Reason, next LSN, now time.Time, mode fs.FileMode) error {
+	list, err := p.Endings()
+	if err != nil && !errors.Is(err, errs.ErrCorrupt) {
+		return err
+	}
+	micro := min(max(now.UnixMicro(), 1), MostTime)
+	epoch := uint64(micro)
+	if n := len(list); n > 0 && list[n-1].Epoch < epochMost {
+		epoch = max(epoch, list[n-1].Epoch+1)
+	} else {
+		list = nil
+	}
+	list = append(list, Ending{Epoch: epoch, Next: next, Time: time.UnixMicro(micro), Reason: reason})
+	list = list[max(0, len(list)-endedMost):]
+	return p.writeSmall(EndedName, encodeEndings(list, p.Geometry.UUID), mode)
+}
+
+// writeSmall replaces a small file in the folder of the log, durably. A killed process leaves a name for which
+// wal.IsMaking holds.
+func (p *Log) writeSmall(name string, b []byte, mode fs.FileMode) error {
+	temp := p.path(fmt.Sprintf("%d-%s.new", p.FS.Host().PID, name))
+	if err := vfs.WriteDurable(p.FS, temp, p.path(name), b, mode); err != nil {
+		return readError("writing", p.path(name), err)
+	}
+	return nil
+}
+
+// Continues returns nil if a reader that has followed the log of an id up to a mark can continue, *EndedError
+// if that log has ended. It reads the segment of the mark up to there, so a reader calls it when it begins, not
+// with every piece. The mark of a segment that is no longer kept is not compared: Pieces reports the gap.
+func (p *Log) Continues(ctx context.Context, id ID, at Mark) error {
+	if err := p.continues(id, at); err != nil {
+		return err
+	}
+	return p.contains(ctx, at)
+}
+
+// continues is Continues by the records alone.
+func (p *Log) continues(id ID, at Mark) error {
+	list, err := p.Endings()
+	if err != nil {
+		return err
+	}
+	if id.Store != p.Geometry.UUID {
+		ending := Ending{}
+		if n := len(list); n > 0 {
+			ending = list[n-1]
+		}
+		return ending.error(at.LSN, nil)
+	}
+	last := uint64(0)
+	for i := range list {
+		if last = list[i].Epoch; last > id.Epoch {
+			return list[i].error(at.LSN, nil)
+		}
+	}
+	if last != id.Epoch { // the record was lost with files that were replaced
+		return (&Ending{}).error(at.LSN, nil)
+	}
+	return nil
+}
+
+// contains returns *EndedError unless the log has a mark. What cannot be read is no difference.
+func (p *Log) contains(ctx context.Context, at Mark) error {
+	if at.LSN == 0 || at.Sum == 0 {
+		return nil
+	}
+	end, err := p.EndOf(p.Geometry.Number(at.LSN - 1))
+	if err != nil || end == at {
+		return err
+	}
+	m, err := p.Chain(ctx, at.LSN)
+	var none *NoFrameError
+	switch {
+	case err == nil && m == at, errors.Is(err, errs.ErrTruncated):
+		return nil
+	case err == nil, errors.Is(err, errs.ErrNotFound):
+		return (&Ending{}).error(at.LSN, nil)
+	case errors.As(err, &none) && errors.Is(none.Here, segment.ErrEnd) && (end.Sum == 0 || end.LSN < at.LSN):
+		return (&Ending{}).error(at.LSN, err) // the frames of the log end before the mark
+	case IsNoFrame(err):
+		return nil // damage, of which Pieces returns a gap
+	}
+	return err
+}

@@ -1,0 +1,147 @@
+package past
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/varve-db/varve/errs"
+)
+
+// A reader that ships pieces of the log to a copy records in wal/sent up to where the copy has them. What is
+// behind that mark stays in the archive, up to a bound, also where the settings of the history would remove it:
+//
+//	0   8 bytes "VARVESNT"
+//	8   uint32 version 1, uint32 0
+//	16  16 bytes UUID of the store, uint64 epoch of the log: its ID
+//	40  uint64 position, uint64 chain hash there
+//	56  int64 time of the record, Unix microseconds
+//	64  uint64 xxhash64 of everything before
+//
+// The file is a hint: the copy itself says what it has. A store without the file has no such copy.
+const (
+	sentName    = "sent"
+	sentMagic   = "VARVESNT"
+	sentVersion = 1
+	sentSize    = 72
+)
+
+// Sent is up to where a copy elsewhere has the log.
+type Sent struct {
+	ID   ID
+	Mark Mark
+	Time time.Time // of the record
+
+	Behind uint64 // bytes of the log that are durable, and not sent
+}
+
+// Sent returns the recorded mark, and false if there is none. durable is a position up to which the log is durable.
+// The error says why the copy cannot continue, or that this is not known: *EndedError if the mark is of a log that
+// has ended, *errs.CopyBehindError if the log behind the mark is no longer kept, *errs.CorruptionError if the mark,
+// or wal/ended, is damaged.
+func (p *Log) Sent(durable LSN) (s Sent, ok bool, err error) {
+	b, err := p.readSmall(sentName, sentSize)
+	if err != nil || b == nil {
+		return s, err != nil, err
+	}
+	s, err = decodeSent(b)
+	if err == nil && s.ID.Store != p.Geometry.UUID {
+		err = errOfOther
+	}
+	if err == nil && !p.Geometry.Holds(s.Mark.LSN) {
+		err = errContent
+	}
+	if err != nil {
+		return Sent{}, true, badSmall(sentName, err)
+	}
+	if err := p.continues(s.ID, s.Mark); err != nil {
+		return s, true, err
+	}
+	if s.Mark.LSN > durable { // files of an earlier moment were put back
+		return s, true, (&Ending{}).error(s.Mark.LSN, nil)
+	}
+	s.Behind = durable - s.Mark.LSN
+	return s, true, p.reaches(s.Mark.LSN, durable)
+}
+
+// reaches returns *errs.CopyBehindError if the log is no longer kept from a mark on.
+func (p *Log) reaches(at, durable LSN) error {
+	number := p.Geometry.Number(at - 1)
+	if _, _, err := p.Start(number); !gone(err) {
+		return nil // there, or damaged, which verify reports
+	}
+	if s, _, err := p.Start(number + 1); err == nil && s.PrevEnd == at {
+		return nil // the mark is where the removed segment ends
+	}
+	oldest, _, _, err := p.Oldest(durable)
+	if err != nil || oldest <= at {
+		return err
+	}
+	return &errs.CopyBehindError{Sent: at, Oldest: oldest}
+}
+
+// SetSent records, durably, that a copy elsewhere has the log below a mark at which a batch ends. id is the one
+// that was read when the copy was begun: if the log has ended since, nothing is recorded, and the error is a
+// *EndedError.
+func (p *Log) SetSent(id ID, at Mark, now time.Time, mode fs.FileMode) error {
+	if !p.Geometry.Holds(at.LSN) {
+		return fmt.Errorf("%w: no batch ends at %d", errs.ErrInvalid, at.LSN)
+	}
+	if err := p.continues(id, at); err != nil {
+		return err
+	}
+	micro := min(max(now.UnixMicro(), 0), MostTime)
+	s := Sent{ID: id, Mark: at, Time: time.UnixMicro(micro)}
+	return p.writeSmall(sentName, s.encode(), mode)
+}
+
+// ForgetSent removes the mark: no copy elsewhere needs the log any more.
+func (p *Log) ForgetSent() error {
+	err := p.FS.Remove(p.path(sentName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = p.FS.SyncDir(p.Dir)
+	}
+	if err != nil {
+		return readError("removing", p.path(sentName), err)
+	}
+	return nil
+}
+
+func (s *Sent) encode() []byte {
+	le := binary.LittleEndian
+	b := append(make([]byte, 0, sentSize), sentMagic...)
+	b = le.AppendUint32(b, sentVersion)
+	b = le.AppendUint32(b, 0)
+	b = append(b, s.ID.Store[:]...)
+	b = le.AppendUint64(b, s.ID.Epoch)
+	b = le.AppendUint64(b, s.Mark.LSN)
+	b = le.AppendUint64(b, s.Mark.Sum)
+	b = le.AppendUint64(b, uint64(s.Time.UnixMicro()))
+	return le.AppendUint64(b, xxhash.Sum64(b))
+}
+
+func decodeSent(b []byte) (s Sent, err error) {
+	le := binary.LittleEndian
+	if len(b) != sentSize || string(b[:8]) != sentMagic || xxhash.Sum64(b[:sentSize-8]) != le.Uint64(b[sentSize-8:]) {
+		return s, errSum
+	}
+	if v := le.Uint32(b[8:]); v != sentVersion {
+		return s, &errs.NewerError{Path: "wal/" + sentName, Format: uint64(v), Reads: sentVersion}
+	}
+	micro := int64(le.Uint64(b[56:]))
+	if micro < 0 || micro > MostTime {
+		return s, errContent
+	}
+	copy(s.ID.Store[:], b[16:])
+	s.ID.Epoch = le.Uint64(b[32:])
+	s.Mark = Mark{le.Uint64(b[40:]), le.Uint64(b[48:])}
+	s.Time = time.UnixMicro(micro).UTC()
+	return s, nil
+}
