@@ -54,6 +54,25 @@ func (s *Scanner) other(b []byte, i int, to Sink) int {
 // scan visits all but the last word, which end visits.
 func (o *run) scan(b []byte, i int, to Sink) int {
 	o.begin()
+	if end, ok := simple(b, i); ok {
+		for i < end {
+			r, n, k := rune(b[i]), 1, letter
+			if r < utf8.RuneSelf {
+				r = rune(lower[r])
+			} else {
+				r, n = utf8.DecodeRune(b[i:])
+				if r == sharpS {
+					o.take('s', k, i, i+n, to)
+					r = 's'
+				} else {
+					r, k = foldSimple(r)
+				}
+			}
+			o.take(r, k, i, i+n, to)
+			i += n
+		}
+		return end
+	}
 	from, end := i, i // of what is normalised at once
 	marks, most, odd := 0, 0, false
 	add := func() {
@@ -264,41 +283,45 @@ func (o *run) words(to Sink) {
 		x, y := o.pieces[p].from, o.pieces[p].to
 		r, n := utf8.DecodeRune(o.out[i:])
 		i += n
-		switch kindOf(r, n) {
-		case nothing:
-			continue
-		case between, symbol:
-			o.end(to)
-			continue
-		case letter:
-			if o.at >= 0 {
-				o.end(to)
-			}
-			if len(o.word) == 0 {
-				o.from = x
-			}
-		case mark:
-			if len(o.word) == 0 {
-				continue
-			}
-		case unspaced:
-			switch {
-			case o.at < 0:
-				o.end(to)
-				o.at, o.from = 0, x
-			default:
-				o.visit(to)
-				if o.at > 0 {
-					o.from = o.mid
-				}
-				o.word = o.word[:copy(o.word, o.word[o.at:])]
-				o.at, o.mid = len(o.word), x
-			}
-		}
-		o.word = utf8.AppendRune(o.word, r)
-		o.last = y
+		o.take(r, kindOf(r, n), x, y, to)
 	}
 	o.out, o.pieces, o.splits = o.out[:0], o.pieces[:0], o.splits[:0]
+}
+
+// take takes a folded letter, mark or number, or what is between them, which stands from x to y in the text.
+func (o *run) take(r rune, k class, x, y int, to Sink) {
+	switch k {
+	case nothing:
+		return
+	case between, symbol:
+		o.end(to)
+		return
+	case letter:
+		if o.at >= 0 {
+			o.end(to)
+		}
+		if len(o.word) == 0 {
+			o.from = x
+		}
+	case mark:
+		if len(o.word) == 0 {
+			return
+		}
+	case unspaced:
+		if o.at < 0 {
+			o.end(to)
+			o.at, o.from = 0, x
+			break
+		}
+		o.visit(to)
+		if o.at > 0 {
+			o.from = o.mid
+		}
+		o.word = o.word[:copy(o.word, o.word[o.at:])]
+		o.at, o.mid = len(o.word), x
+	}
+	o.word = utf8.AppendRune(o.word, r)
+	o.last = y
 }
 
 // visit visits the word so far.
