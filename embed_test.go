@@ -475,7 +475,8 @@ func TestEmbedModelIsRecorded(t *testing.T) {
 	}
 }
 
-// TestEmbedZerosAgain: an embedding of zeros, which an earlier version took from the embedder, is missing as one that is
+// TestEmbedZerosAgain: an embedding of zeros, which an earlier version took from the embedder, is missing as
+// one that is
 // not there is.
 func TestEmbedZerosAgain(t *testing.T) {
 	t.Parallel()

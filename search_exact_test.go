@@ -109,9 +109,11 @@ func TestConditionsHold(t *testing.T) {
 // TestFieldOrWords: what looks like a field in which no memory has the word is words, and a note says so.
 func TestFieldOrWords(t *testing.T) {
 	t.Parallel()
-	list := saying("redis: a key and value store", "image: docker pull with tag latest", "dune: Dune is a title of Herbert",
+	list := saying("redis: a key and value store", "image: docker pull with tag latest",
+		"dune: Dune is a title of Herbert",
 		"time: note at 10:30")
-	list = append(list, Memory{ID: "trip", Content: "ferry", Metadata: map[string]any{"tags": []any{"travel"}, "title": "Como"}})
+	list = append(list, Memory{ID: "trip", Content: "ferry", Metadata: map[string]any{"tags": []any{"travel"},
+		"title": "Como"}})
 	e := exactly(t, list...)
 	e.finds(map[string]string{
 		"key:value store":          "redis",
@@ -146,8 +148,10 @@ func TestFieldOrWords(t *testing.T) {
 // TestScripts: texts that are equal to a reader find each other.
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	exactly(t, saying("ko: \u1112\u1161\u11ab\u1100\u116e\u11a8 여행", "ja: か\u3099くせい ﾃｽﾄ", "ar: \u0627\u0653 ب", "ta: க\u0bc6\u0bbe",
-		"bn: \u0995\u09c7\u09be", "fi: ﬁnding a ﬂat", "ss: die Straße", "big: GROSSE STRASSE", "no: Å i Lofoten", "a: a day", "half: ガ",
+	exactly(t, saying("ko: \u1112\u1161\u11ab\u1100\u116e\u11a8 여행", "ja: か\u3099くせい ﾃｽﾄ", "ar: \u0627\u0653 ب",
+		"ta: க\u0bc6\u0bbe",
+		"bn: \u0995\u09c7\u09be", "fi: ﬁnding a ﬂat", "ss: die Straße", "big: GROSSE STRASSE", "no: Å i Lofoten",
+		"a: a day", "half: ガ",
 		"vi: Vie\u0323\u0302t Nam", "el: Οδός ᾳσμα", "wide: ＡＢＣ１２")...).finds(map[string]string{
 		"한국":               "ko",
 		"がくせい":             "ja",
@@ -180,9 +184,12 @@ func TestScripts(t *testing.T) {
 // TestNames: names of code, versions, emoji and words without their apostrophe are found as they are written.
 func TestNames(t *testing.T) {
 	t.Parallel()
-	exactly(t, saying("cpp: written in C++ and fast", "cs: C# for games", "c: the C compiler", "v2: release 2.10.3 of Go", "v1: release 2.1 and 10 fixes",
-		"f: call getUserById here", "g: the user has an id", "dont: I don't know", "dont2: dont panic", "party: 🎉 tonight", "dev: 👩🏽‍💻 at work",
-		"rd: head of R&D", "uuid: 550e8400-e29b", "pi: python3.11 only", "http: class HTTPServer", "well: we'll see")...).finds(map[string]string{
+	exactly(t, saying("cpp: written in C++ and fast", "cs: C# for games", "c: the C compiler",
+		"v2: release 2.10.3 of Go", "v1: release 2.1 and 10 fixes",
+		"f: call getUserById here", "g: the user has an id", "dont: I don't know", "dont2: dont panic",
+		"party: 🎉 tonight", "dev: 👩🏽‍💻 at work",
+		"rd: head of R&D", "uuid: 550e8400-e29b", "pi: python3.11 only", "http: class HTTPServer",
+		"well: we'll see")...).finds(map[string]string{
 		"C++":                 "cpp",
 		"c++":                 "cpp",
 		"+C++":                "cpp",
@@ -226,11 +233,14 @@ func TestNames(t *testing.T) {
 func TestNeighboursComeBehind(t *testing.T) {
 	t.Parallel()
 	var list []Memory
-	for i, s := range []string{"zebra zebra", "quiet", "zebra herd", "storm zebra", "calm", "storm harbour now", "boats left", "evening"} {
-		list = append(list, Memory{ID: fmt.Sprint("s", i), Content: s, Metadata: map[string]any{"session_id": "s"}, Timestamp: time.Date(2026, 1, 1, 0, i, 0, 0, time.UTC)})
+	for i, s := range []string{"zebra zebra", "quiet", "zebra herd", "storm zebra", "calm", "storm harbour now",
+		"boats left", "evening"} {
+		list = append(list, Memory{ID: fmt.Sprint("s", i), Content: s, Metadata: map[string]any{"session_id": "s"},
+			Timestamp: time.Date(2026, 1, 1, 0, i, 0, 0, time.UTC)})
 	}
 	list = append(list, Memory{ID: "long", Content: "a zebra " + strings.Repeat("and many other words of all kinds ", 40)},
-		Memory{ID: "tagged", Content: strings.Repeat("and many other words of all kinds ", 40), Metadata: map[string]any{"caption": "zebra"}})
+		Memory{ID: "tagged", Content: strings.Repeat("and many other words of all kinds ", 40),
+			Metadata: map[string]any{"caption": "zebra"}})
 	e := exactly(t, list...)
 	for _, when := range []string{"in the log", "in the files"} {
 		hits, err := e.st.Search(t.Context(), Query{Text: "zebra", Limit: 20, Explain: true})

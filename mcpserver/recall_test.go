@@ -106,7 +106,8 @@ func TestRecallFilters(t *testing.T) {
 	if r := as[recalled](t, c, "recall", `{"query":"who is it"}`); r.ids() != "" || r.Note != "" {
 		t.Errorf("a query of common words, which no memory has: %+v", r)
 	}
-	if r := as[recalled](t, c, "recall", `{"query":"title:trip"}`); r.ids() == "" || r.Note != "no memory has trip in the field title: title:trip is taken as words" {
+	if r := as[recalled](t, c, "recall",
+		`{"query":"title:trip"}`); r.ids() == "" || r.Note != "no memory has trip in the field title: title:trip is taken as words" {
 		t.Errorf("a field that no memory has: %+v", r)
 	}
 	if r := as[recalled](t, c, "list_memories", `{"where":["!n","n>x"]}`); r.ids() != "" || r.Note != "none has metadata" {

@@ -276,7 +276,8 @@ func (em *Embedding) checkVectors(ctx context.Context, list [][]float32, texts i
 			}
 		}
 		if !em.vectors.Meaningful(v) {
-			return fmt.Errorf("the embedder returned a vector of zeros for text %d of %d, which is similar to nothing", i+1, texts)
+			return fmt.Errorf("the embedder returned a vector of zeros for text %d of %d, which is similar to nothing", i+1,
+				texts)
 		}
 	}
 	return nil

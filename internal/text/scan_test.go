@@ -41,7 +41,8 @@ func TestScanSimple(t *testing.T) {
 	if n < 30_000 {
 		t.Errorf("%d letters are simple", n)
 	}
-	piece := rapid.OneOf(rapid.SampledFrom([]string{"größe", "Öl", "東", "京", "か", "ー", "한", "국", "ΟΔΟΣ", "ς", "Борщ", "7", "x", "İ", "ı", "-", " ", "C++", "2.10"}),
+	piece := rapid.OneOf(rapid.SampledFrom([]string{"größe", "Öl", "東", "京", "か", "ー", "한", "국", "ΟΔΟΣ", "ς",
+		"Борщ", "7", "x", "İ", "ı", "-", " ", "C++", "2.10"}),
 		rapid.StringOf(rapid.RuneFrom([]rune("aÀéŁßжЖあア漢韓한ÿŸ"))))
 	rapid.Check(t, func(r *rapid.T) {
 		s := strings.Join(rapid.SliceOf(piece).Draw(r, "text"), "")

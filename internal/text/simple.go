@@ -2,8 +2,8 @@ package text
 
 import "unicode/utf8"
 
-// simple finds the end of a run of letters and numbers that are in normal form whatever stands beside them: most runs of
-// Latin, Greek, Cyrillic, Chinese, Japanese and Korean texts. false: the run has others.
+// simple finds the end of a run of letters and numbers that are in normal form whatever stands beside them: most
+// runs of Latin, Greek, Cyrillic, Chinese, Japanese and Korean texts are. false: the run has others.
 func simple(b []byte, i int) (end int, ok bool) {
 	for i < len(b) {
 		r, n := rune(b[i]), 1

@@ -21,7 +21,8 @@ import (
 
 // older are the options of a program that knows the first version of the terms only.
 func older() *varve.Options {
-	return inside.In(&varve.Options{NoBackground: true}, inside.Environment{System: vfs.System{Lacks: uint64(wal.FeatureTerms)}})
+	return inside.In(&varve.Options{NoBackground: true},
+		inside.Environment{System: vfs.System{Lacks: uint64(wal.FeatureTerms)}})
 }
 
 // firstTerms makes a store whose files have terms of the first version.
@@ -30,7 +31,8 @@ func firstTerms(t *testing.T) (dir string) {
 	dir = t.TempDir()
 	st := with(t, dir, older())
 	put(t, st, 0, 300)
-	if _, err := st.Put(t.Context(), varve.Memory{ID: "cpp", Content: "the boat is written in C++, not in C, Straße 2.10"}); err != nil {
+	if _, err := st.Put(t.Context(), varve.Memory{ID: "cpp",
+		Content: "the boat is written in C++, not in C, Straße 2.10"}); err != nil {
 		t.Fatal(err)
 	}
 	flush(t, st)
@@ -121,7 +123,8 @@ func TestTermsBesideAnOlderProgram(t *testing.T) {
 	if m := manifestOf(t, dir); m.Format != 2 || m.Terms != 2 {
 		t.Errorf("%+v", m)
 	}
-	for text, want := range map[string]string{"C++": "cpp", "strasse": "cpp", "2.10": "cpp", `"not in c"`: "cpp", "+not": "cpp"} {
+	for text, want := range map[string]string{"C++": "cpp", "strasse": "cpp", "2.10": "cpp", `"not in c"`: "cpp",
+		"+not": "cpp"} {
 		if got := idsOf(t, now, text); got != want {
 			t.Errorf("%s: %q, want %q", text, got, want)
 		}
@@ -140,7 +143,8 @@ func TestTermsBesideAnOlderProgram(t *testing.T) {
 	}
 }
 
-// TestTermsAnswerThroughout: while the files are made again, searches of all processes answer from those that are there,
+// TestTermsAnswerThroughout: while the files are made again, searches of all processes answer from those that
+// are there,
 // also what is put meanwhile; documents and log stay. A round that fails leaves the old ones, and the next one ends it.
 func TestTermsAnswerThroughout(t *testing.T) {
 	t.Parallel()
@@ -148,19 +152,21 @@ func TestTermsAnswerThroughout(t *testing.T) {
 	var written atomic.Int64
 	var fail atomic.Bool
 	during := make(chan chan bool, 1)
-	o := inside.In(&varve.Options{NoBackground: true}, inside.Environment{System: vfs.System{WordsRows: 50, FS: wrap.New(vfs.OS(), func(op *wrap.Op, call func() error) error {
-		if op.Kind == wrap.Rename && filepath.Ext(op.To) == ".seg" {
-			switch n := written.Add(1); {
-			case n == 3 && fail.Load():
-				return errors.New("the disk fails")
-			case n == 4 && !fail.Load():
-				done := make(chan bool)
-				during <- done
-				<-done
-			}
-		}
-		return call()
-	})}})
+	o := inside.In(&varve.Options{NoBackground: true},
+		inside.Environment{System: vfs.System{WordsRows: 50, FS: wrap.New(vfs.OS(),
+			func(op *wrap.Op, call func() error) error {
+				if op.Kind == wrap.Rename && filepath.Ext(op.To) == ".seg" {
+					switch n := written.Add(1); {
+					case n == 3 && fail.Load():
+						return errors.New("the disk fails")
+					case n == 4 && !fail.Load():
+						done := make(chan bool)
+						during <- done
+						<-done
+					}
+				}
+				return call()
+			})}})
 	ro := with(t, dir, &varve.Options{ReadOnly: true})
 	want := answers(t, ro)
 	before := files(t, dir)
@@ -245,16 +251,18 @@ func TestTermsAnswerThroughout(t *testing.T) {
 // upgrading is a child that makes the files of a store again, says so in the middle, and waits.
 func upgrading(ctx context.Context, _, dir string) error {
 	written := 0
-	st, err := varve.Open(ctx, dir, inside.In(&varve.Options{NoBackground: true}, inside.Environment{System: vfs.System{WordsRows: 50, Inline: true, FS: wrap.New(vfs.OS(), func(op *wrap.Op, call func() error) error {
-		err := call()
-		if op.Kind == wrap.Rename && filepath.Ext(op.To) == ".seg" {
-			if written++; written == 3 {
-				fmt.Println("half")
-				select {}
-			}
-		}
-		return err
-	})}}))
+	st, err := varve.Open(ctx, dir, inside.In(&varve.Options{NoBackground: true},
+		inside.Environment{System: vfs.System{WordsRows: 50, Inline: true, FS: wrap.New(vfs.OS(),
+			func(op *wrap.Op, call func() error) error {
+				err := call()
+				if op.Kind == wrap.Rename && filepath.Ext(op.To) == ".seg" {
+					if written++; written == 3 {
+						fmt.Println("half")
+						select {}
+					}
+				}
+				return err
+			})}}))
 	if err != nil {
 		return err
 	}
@@ -264,7 +272,8 @@ func upgrading(ctx context.Context, _, dir string) error {
 	return errors.New("the files were not made again")
 }
 
-// TestTermsKilledHalfway: a process that is killed while it makes the files again leaves the old ones, which answer; the
+// TestTermsKilledHalfway: a process that is killed while it makes the files again leaves the old ones, which
+// answer; the
 // next round makes them, and removes what it left.
 func TestTermsKilledHalfway(t *testing.T) {
 	t.Parallel()

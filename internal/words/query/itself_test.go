@@ -56,7 +56,8 @@ func TestFindsItself(t *testing.T) {
 		for range r.IntN(12) {
 			switch r.IntN(4) {
 			case 0:
-				b.WriteString([]string{" ", "a", "e\u0301", "I", "ß", "'t", "++", "2.10", "\u0301\u0327", "\u200d", "Ab"}[r.IntN(11)])
+				b.WriteString([]string{" ", "a", "e\u0301", "I", "ß", "'t", "++", "2.10", "\u0301\u0327", "\u200d",
+					"Ab"}[r.IntN(11)])
 			default:
 				b.WriteRune(one())
 			}
@@ -94,7 +95,8 @@ func TestFindsItselfLong(t *testing.T) {
 	}
 }
 
-// TestMarksInAnyOrder: a letter with more marks than norm takes at once is the same letter with its marks in another order
+// TestMarksInAnyOrder: a letter with more marks than norm takes at once is the same letter with its marks in
+// another order
 // that is canonically equal.
 func TestMarksInAnyOrder(t *testing.T) {
 	t.Parallel()

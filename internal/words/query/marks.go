@@ -22,7 +22,7 @@ func (q *Query) Marks(f Field, s string, an *analyzer.Analyzer) (list []Mark) {
 	exact, prefixes := map[string]int{}, []int{}
 	for i, w := range q.All {
 		switch {
-		case w.Not || w.Fields&Of(f) == 0:
+		case w.Not || w.Quiet || w.Fields&Of(f) == 0:
 		case w.Prefix:
 			prefixes = append(prefixes, i)
 		default:
