@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"iter"
-	"path"
 	"path/filepath"
 	"strings"
 	"time"
@@ -16,7 +15,6 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
@@ -238,7 +236,7 @@ func (q Quarantine) document(p *docfile.Piece) (*Memory, *Assembly, error) {
 	}
 	from, id := "", ""
 	if n := p.Note; n != nil {
-		if from = n.From; jsondoc.FileName(n.ID) == path.Base(from) {
+		if from = n.From; kind.At(from) != nil && kind.At(from).File(n.ID) == from {
 			id = n.ID // of a document without an id, which is that of its own place
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/index/table"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -179,10 +180,11 @@ func TestPurgeMembers(t *testing.T) {
 	if err := os.Mkdir(to.Dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := PurgeBackups(dir, to, Memories, []string{"y", "gone"}); err != nil || len(r.Rewritten) != 1 {
+	if r, err := PurgeBackups(dir, to, Memories, []string{"y", "gone"}, memoryFile); err != nil || len(r.Rewritten) != 1 {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	if r, err := PurgeBackups(dir, to, Assemblies, []string{"c", "x"}); err != nil || len(r.Rewritten) != 1 {
+	if r, err := PurgeBackups(dir, to, Assemblies, []string{"c", "x"},
+		func(id string) string { return "assemblies/" + jsondoc.FileName(id) }); err != nil || len(r.Rewritten) != 1 {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	old, err := OpenBackup(vfs.OS(), dir, list[0], store)

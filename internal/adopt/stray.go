@@ -38,7 +38,7 @@ func (f *Files) strays(ctx context.Context, k *engine.Kind, ids []string) (map[s
 			switch {
 			case err != nil:
 				return nil, err
-			case name == "" || !engine.DocumentName(name):
+			case name == "" || !in.IsDocument(name):
 				continue
 			}
 			s := &stray{in, name}

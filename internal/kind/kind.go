@@ -28,6 +28,7 @@ type Kind struct {
 	Noun    string
 	IDName  string // the member of a document that is its id
 	Vectors bool   // its documents have vectors; see VectorKind
+	Paths   Paths  // how its files are named; nil: as package jsondoc names them, in one folder
 
 	// Decode reads a document of this kind. What it returns may share bytes with data.
 	Decode func(data []byte, o DecodeOptions) (Content, error)
@@ -84,7 +85,7 @@ func Register(k *Kind) error {
 		return fmt.Errorf("%w: the name %q of a kind is taken or empty; choose another", errs.ErrInvalid, k.Noun)
 	}
 	k.At, k.Section = len(Kinds), index.AddDocuments(k.Folder)
-	places.AddDocuments(k.Folder)
+	places.AddDocuments(k.Folder, k.paths().IsOwn)
 	Kinds = append(Kinds, k)
 	return nil
 }
@@ -97,20 +98,6 @@ func (k *Kind) Key(id string) string { return string(rune(k.Letter)) + id }
 
 // VectorKind is the kind of its vectors, where it has any.
 func (k *Kind) VectorKind() vector.Kind { return vector.Kind(k.At) }
-
-// FileName is the name of a document's file in Folder.
-func (k *Kind) FileName(id string) string { return jsondoc.FileName(id) }
-
-// File is the place of a document, relative to the store.
-func (k *Kind) File(id string) string { return k.Folder + "/" + k.FileName(id) }
-
-// ID returns the id of the document that a file name, or a path that ends in it, belongs to. It
-// reports false for a name that has a hash in the place of the id, and for any other name.
-func (k *Kind) ID(name string) (id string, ok bool) {
-	name = name[strings.LastIndexByte(name, '/')+1:]
-	id, ok = strings.CutSuffix(name, jsondoc.Extension)
-	return id, ok && jsondoc.PlainName(id)
-}
 
 // Lettered is the kind whose keys begin with a letter, nil for the letter of no kind.
 func Lettered(letter byte) *Kind {

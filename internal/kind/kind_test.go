@@ -17,10 +17,10 @@ func TestTable(t *testing.T) {
 		if strings.IndexByte(Reserved, k.Letter) >= 0 {
 			t.Errorf("the letter of %s is reserved", k.Noun)
 		}
-		if id, ok := k.ID(k.File("notes.of-2026")); !ok || id != "notes.of-2026" {
+		if id, ok := k.ID(k.FileName("notes.of-2026")); !ok || id != "notes.of-2026" {
 			t.Errorf("%s: the file of an id gives %q, %v", k.Noun, id, ok)
 		}
-		if id, ok := k.ID(k.File("An id")); ok {
+		if id, ok := k.ID(k.FileName("An id")); ok {
 			t.Errorf("%s: a name with a hash gives the id %q", k.Noun, id)
 		}
 	}
@@ -49,6 +49,7 @@ func TestRegisterRefuses(t *testing.T) {
 	}
 	kinds, folders := len(Kinds), len(Folders())
 	for _, k := range refused {
+		k.IDName = "id"
 		if err := Register(k); !errors.Is(err, errs.ErrInvalid) {
 			t.Errorf("letter %q, folder %q, noun %q: %v", k.Letter, k.Folder, k.Noun, err)
 		}

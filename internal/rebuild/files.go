@@ -13,7 +13,6 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/copy/backup"
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/places"
@@ -114,7 +113,7 @@ func (mk *Maker) scanFiles(ctx context.Context, k *engine.Kind, r Want, list []i
 		if errors.Is(err, fs.ErrNotExist) && e.Name == "" {
 			break // no such folder yet
 		}
-		if err == nil && e.Kind != docfile.Document {
+		if err == nil && (!e.Info.Mode.IsRegular() || !k.IsDocument(e.Name)) {
 			continue
 		}
 		if err == nil {

@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -91,6 +90,13 @@ func checkDocuments(ctx context.Context, fsys vfs.FS, dir string, info *repair.B
 	return nil
 }
 
+// isListed reports whether a path in a backup may be that of a document or a scope.
+func isListed(name string) bool {
+	folder, base, _ := strings.Cut(name, "/")
+	k := kind.Filing(folder)
+	return k != nil && base != "" && places.Local(name) == nil && (k.Tree() || !strings.Contains(base, "/"))
+}
+
 // listedFile is a line of files.sha256.
 type listedFile struct {
 	name  string // memories/x.json
@@ -153,9 +159,7 @@ func listed(fsys vfs.FS, dir string, info *repair.BackupInfo) func(yield func(li
 				l.older, name = name[0] == olderMark, name[1:]
 			}
 			_, err := hex.Decode(l.hash[:], []byte(hash[:min(len(hash), 2*len(l.hash))]))
-			folder, base, _ := strings.Cut(name, "/")
-			if !ok || err != nil || len(hash) != 2*len(l.hash) || !slices.Contains(kind.Folders(), folder) ||
-				places.Local(name) != nil || strings.Contains(base, "/") || base == "" {
+			if !ok || err != nil || len(hash) != 2*len(l.hash) || !isListed(name) {
 				fail(damagedBackup(backupList, fmt.Errorf("line %d is not a hash and a file", n+1)))
 				return
 			}

@@ -44,7 +44,7 @@ type lost struct {
 func (r *restore) noteDamage(name, why, done string) {
 	d := repair.Damage{Path: name, Why: why, Done: done, Missing: strings.HasPrefix(done, missing)}
 	if k := kind.At(name); k != nil {
-		d.ID, _ = k.ID(name)
+		d.ID, _ = k.ID(k.Below(name))
 	}
 	r.report.Damage = append(r.report.Damage, d)
 }
@@ -124,7 +124,8 @@ func (r *restore) relist(ctx context.Context) (files []listedFile, err error) {
 	var order bytes.Buffer // the list, if all files are there and sound
 	var doubted []listedFile
 	seen := map[string]bool{}
-	for _, folder := range kind.Folders() {
+	for _, k := range kind.Filed() {
+		folder := k.Folder
 		dir, err := places.Enter(r.s.FS, r.s.Backup, folder)
 		var names []string
 		if err == nil {
@@ -134,7 +135,9 @@ func (r *restore) relist(ctx context.Context) (files []listedFile, err error) {
 			return nil, err
 		}
 		slices.SortFunc(names, func(a, b string) int {
-			return strings.Compare(strings.TrimSuffix(a, ".json"), strings.TrimSuffix(b, ".json"))
+			x, _ := k.ID(a)
+			y, _ := k.ID(b)
+			return strings.Compare(x, y)
 		})
 		for _, base := range names {
 			if err := ctx.Err(); err != nil {
@@ -179,8 +182,7 @@ func (r *restore) relist(ctx context.Context) (files []listedFile, err error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(lines)) {
 		l := lines[name]
-		if folder, base, _ := strings.Cut(name, "/"); !l.valid() || !hashes[l.sum] || !slices.Contains(kind.Folders(),
-			folder) || places.Local(name) != nil || strings.Contains(base, "/") {
+		if !l.valid() || !hashes[l.sum] || !isListed(name) {
 			continue // a file of another name has these bytes
 		}
 		f := listedFile{name: name, older: l.older}

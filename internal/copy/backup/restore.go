@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/varve-db/varve/errs"
@@ -436,7 +436,7 @@ func (r *restore) fromLog(ctx context.Context) error {
 }
 
 func (r *restore) put(name string, data []byte, mtime time.Time) error {
-	if folder := path.Dir(name); folder == kind.Scopes.Folder {
+	if folder, _, _ := strings.Cut(name, "/"); folder == kind.Scopes.Folder {
 		r.report.Scopes++
 	} else {
 		counted(folder, 1, &r.report.Memories, &r.report.Assemblies, &r.report.Others)

@@ -430,7 +430,7 @@ func (p *Purger) purgeIndexBackups(held *wal.Held, k *engine.Kind, ids []string,
 	}
 	to := p.engine.Target(uuid.UUID(p.engine.Log().UUID()), c.Spilled)
 	to.Dir, to.Temp, to.Ready = dir, filepath.Join(dir, "index.new"), nil
-	done, err := index.PurgeBackups(p.engine.Env().Dir, to, k.Section, ids)
+	done, err := index.PurgeBackups(p.engine.Env().Dir, to, k.Section, ids, k.File)
 	r.Backups, r.Dropped = len(done.Rewritten), r.Dropped+len(done.Removed)
 	r.Unlinked = append(r.Unlinked, done.Unlinked...)
 	r.Dropped += len(done.Unread)

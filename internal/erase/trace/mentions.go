@@ -124,7 +124,7 @@ func foldersIn(fsys vfs.FS, dir, name string, visit func(string) error) error {
 			if _, err := fsys.Stat(filepath.Join(dir, rel, repair.BackupName)); err == nil {
 				continue // named as a whole
 			}
-		} else if strings.HasSuffix(n, ".json") {
+		} else if kind.Memories.IsDocument(n) {
 			continue // of a million most are memories: not one look each
 		} else if info, err := fsys.Stat(filepath.Join(dir, rel)); err != nil || !info.Mode.IsDir() {
 			continue

@@ -3,7 +3,6 @@ package heal
 import (
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 
 	"github.com/varve-db/varve/errs"
@@ -170,5 +169,5 @@ func (h *healer) adoptNew(held *wal.Held, k *kind.Kind, list []*newcomer) []erro
 
 func (a *newcomer) inPlace() bool {
 	k := kind.At(a.d.Path)
-	return k != nil && k.FileName(a.id) == path.Base(a.d.Path)
+	return k != nil && k.File(a.id) == a.d.Path
 }

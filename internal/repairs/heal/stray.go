@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/kind"
@@ -107,7 +106,7 @@ func (o *Options) judgeFiles(ctx context.Context, p *repair.RepairPlan) error {
 		if k == nil || !isStray(f) && !salvage[i] {
 			continue
 		}
-		name := strings.TrimPrefix(f.Path, k.Folder+"/")
+		name := k.Below(f.Path)
 		if salvage[i] {
 			if _, _, err := salvaged(h.v, k, h.v.Read(k, name).Data, f.ID); err != nil {
 				f.Heals = repair.ByRecording
@@ -268,7 +267,7 @@ func (h *healer) judgeUnparsable(k *kind.Kind, name, why string) (*verdict, erro
 // stray carries out what judge decides, if that is what the plan says; what it returns is to be adopted.
 func (h *healer) stray(held *wal.Held, k *kind.Kind, d *repair.Done) (*newcomer, error) {
 	f := &d.Findings[0]
-	is, err := h.judge(k, strings.TrimPrefix(d.Path, k.Folder+"/"), twice(f.Err), reasonOf(d.Findings))
+	is, err := h.judge(k, k.Below(d.Path), twice(f.Err), reasonOf(d.Findings))
 	if err != nil {
 		return nil, err
 	}
@@ -323,7 +322,7 @@ func (h *healer) putBack(held *wal.Held, d *repair.Done, b *returned) error {
 // salvageable returns what can be read of a file that is no document, while neither index nor log may be whole: nil if
 // that is nothing worth keeping, or if the store has a document of that id.
 func (h *healer) salvageable(k *kind.Kind, d *repair.Done) (*recovered, error) {
-	name := strings.TrimPrefix(d.Path, k.Folder+"/")
+	name := k.Below(d.Path)
 	f := h.v.Read(k, name)
 	c, doc, err := salvaged(h.v, k, f.Data, "")
 	if f.Err != nil || err != nil || k.FileName(c.ID) != name {

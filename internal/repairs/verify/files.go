@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/repair"
@@ -187,8 +185,8 @@ func (v *Run) unknown(k *kind.Kind, name string) error {
 	case !info.Mode.IsRegular():
 		out.Severity, out.Heals, out.Err = repair.Healable, repair.ByMoving,
 			fmt.Errorf("a store does not follow it (%s)", info.Mode)
-	case strings.HasSuffix(name, jsondoc.Extension) && !strings.HasPrefix(name, ".") && !strings.HasPrefix(name, "#"):
-		return v.json(k, out, name)
+	case k.IsDocument(name):
+		return v.unlisted(k, out, name)
 	default: // editors and tools leave such beside what they save
 		out.Heals, out.Next, out.Err = repair.ByMoving, "",
 			fmt.Errorf("it is the file of no %s: what editors and tools leave may stay, or be removed", k.Noun)
@@ -196,9 +194,9 @@ func (v *Run) unknown(k *kind.Kind, name string) error {
 	return v.report(*out)
 }
 
-// json judges a JSON file that no entry names: made by somebody, of a document
+// unlisted judges a file named as a document that no entry names: created by hand, of a document
 // that was created or deleted meanwhile, or a copy.
-func (v *Run) json(k *kind.Kind, out *repair.Finding, name string) error {
+func (v *Run) unlisted(k *kind.Kind, out *repair.Finding, name string) error {
 	for range tries {
 		flushed := v.Source.Log.Flushed()
 		f := v.Read(k, name)

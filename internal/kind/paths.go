@@ -1,0 +1,105 @@
+package kind
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/varve-db/varve/internal/jsondoc"
+)
+
+// Paths are the paths of the files of a kind, and what they say. A path is relative to the folder of
+// the kind and has slashes.
+type Paths interface {
+	// Path returns the path of a document's file. No two ids have the same one.
+	Path(id string) string
+	// ID returns the id of the document that a path belongs to. It reports false for a path that does
+	// not say its id, such as one with a hash in the place of the id, and returns then what the path
+	// says in the place of the id.
+	ID(path string) (id string, ok bool)
+	// IsDocument reports whether a file at a path may be that of a document: others are left by editors
+	// and tools. It may be right of a path that Path never returns.
+	IsDocument(path string) bool
+	// IsOwn reports whether the store gives this path to a file, or to a folder.
+	IsOwn(path string, folder bool) bool
+	// Tree reports whether a path may have folders. Without them only the folder of the kind is looked into.
+	Tree() bool
+}
+
+// jsonPaths are those of a kind whose documents are JSON: <name>.json, in one folder.
+type jsonPaths struct{}
+
+func (jsonPaths) Path(id string) string { return jsondoc.FileName(id) }
+
+func (jsonPaths) ID(path string) (id string, ok bool) {
+	id, ok = strings.CutSuffix(path, jsondoc.Extension)
+	return id, ok && jsondoc.PlainName(id)
+}
+
+func (jsonPaths) IsDocument(path string) bool {
+	return strings.HasSuffix(path, jsondoc.Extension) && !strings.HasPrefix(path, ".") && !strings.HasPrefix(path, "#")
+}
+
+func (jsonPaths) IsOwn(path string, folder bool) bool {
+	return !folder && jsondoc.IsFileName(path)
+}
+
+func (jsonPaths) Tree() bool { return false }
+
+func (k *Kind) paths() Paths {
+	if k.Paths == nil {
+		return jsonPaths{}
+	}
+	return k.Paths
+}
+
+// FileName is the path of a document's file in Folder; see Paths.
+func (k *Kind) FileName(id string) string {
+	if k.Paths == nil {
+		return jsondoc.FileName(id)
+	}
+	return k.Paths.Path(id)
+}
+
+// File is the place of a document, relative to the store.
+func (k *Kind) File(id string) string { return k.Folder + "/" + k.FileName(id) }
+
+// Below returns the path in Folder of a place that is relative to the store.
+func (k *Kind) Below(rel string) string { return strings.TrimPrefix(rel, k.Folder+"/") }
+
+// ID returns the id of the document that a path in Folder belongs to. It reports false for a path that
+// does not say its id, and for any other path.
+func (k *Kind) ID(name string) (id string, ok bool) { return k.paths().ID(name) }
+
+// IsDocument reports whether a file at a path in Folder is named as a document is: others are what
+// editors and tools leave, and what people put there.
+func (k *Kind) IsDocument(name string) bool { return k.paths().IsDocument(name) }
+
+// HasDocuments reports whether one of the paths in Folder is named as a document is.
+func (k *Kind) HasDocuments(names []string) bool { return slices.ContainsFunc(names, k.IsDocument) }
+
+// Tree reports whether the documents of the kind are in folders in Folder.
+func (k *Kind) Tree() bool { return k.paths().Tree() }
+
+// Filed returns all kinds whose documents have files: Kinds and Scopes, in the order of Folders.
+func Filed() []*Kind {
+	folders := Folders()
+	list := make([]*Kind, len(folders))
+	for i, folder := range folders {
+		list[i] = Filing(folder)
+	}
+	return list
+}
+
+// Filing returns the kind that has its files in a folder of the store, Scopes among them; nil for any
+// other folder.
+func Filing(folder string) *Kind {
+	if folder == Scopes.Folder {
+		return Scopes
+	}
+	for _, k := range Kinds {
+		if k.Folder == folder {
+			return k
+		}
+	}
+	return nil
+}
