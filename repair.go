@@ -114,13 +114,13 @@ func (r repairStore) PutBack(ctx context.Context, held *wal.Held, letter byte, i
 	return r.st.inner.Adopter.PutBack(ctx, held, k, id, v)
 }
 
-func (r repairStore) Adopt(ctx context.Context, held *wal.Held, letter byte, doc []byte, mtime time.Time,
-	was wal.LSN) (wal.LSN, error) {
+func (r repairStore) Adopt(ctx context.Context, held *wal.Held, letter byte, id string, doc []byte,
+	mtime time.Time, was wal.LSN) (wal.LSN, error) {
 	k, err := r.st.inner.Engine.Kinds().Named(letter)
 	if err != nil {
 		return 0, err
 	}
-	v, err := r.st.inner.Adopter.AdoptOver(ctx, held, k, doc, mtime, was)
+	v, err := r.st.inner.Adopter.AdoptOver(ctx, held, k, id, doc, mtime, was)
 	return v.LSN, err
 }
 
@@ -135,7 +135,7 @@ func (r repairStore) AdoptNew(ctx context.Context, held *wal.Held, letter byte, 
 	}
 	verdicts := make([]*adopt.Verdict, len(list))
 	for i, a := range list {
-		verdicts[i] = st.inner.Adopter.Newcomer(ctx, k, a.Doc, "", a.Mtime)
+		verdicts[i] = st.inner.Adopter.Newcomer(ctx, k, a.Doc, "", a.ID, a.Mtime)
 	}
 	st.inner.Adopter.AdoptAll(ctx, held, k, verdicts)
 	for i, v := range verdicts {

@@ -54,10 +54,10 @@ func (st *Store) source() view.Source {
 		State: st.inner.Engine.State(), Codec: st.inner.Engine.Codec(),
 		CatchUp: st.inner.Engine.CatchUp, Token: token, Inline: st.inner.Engine.Env().System.Inline,
 		FileLimit: places.StoredMost, Limits: kind.StoredLimits, Location: st.inner.Engine.Env().NaiveTimes,
-		Fits: func(letter byte, doc []byte) error {
+		Fits: func(letter byte, id string, doc []byte) error {
 			k, err := st.inner.Engine.Kinds().Named(letter)
 			if err == nil {
-				_, err = k.ParseEdit(doc, "")
+				_, err = k.ParseEdit(doc, id)
 			}
 			return err
 		},

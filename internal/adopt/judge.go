@@ -129,7 +129,7 @@ func (ed *Adopter) decide(ctx context.Context, k *engine.Kind, is *Verdict) erro
 	}
 	p, err := k.ParseEdit(data, id)
 	if err != nil {
-		if other, perr := k.Parse(data, ""); perr != nil {
+		if other, perr := k.Parse(data, k.IDAt(is.name)); perr != nil {
 			err = ed.engine.Kinds().Elsewhere(k, data, perr)
 		} else if other.ID != id {
 			err = k.Misplaced(other.ID)
@@ -139,7 +139,7 @@ func (ed *Adopter) decide(ctx context.Context, k *engine.Kind, is *Verdict) erro
 				Err: fmt.Errorf("the file was edited by hand and is not valid, and the log no longer has the version before: "+
 					"correct it, or run memctl verify: %w", err)})
 	}
-	if !p.Updated.IsZero() && p.Updated.Truncate(time.Microsecond).Before(old.Line.UpdatedAt.Truncate(time.Microsecond)) {
+	if k.Conflicts(old.Line.UpdatedAt, &p) {
 		// It was made of an older version than the one that stood here: an editor that had the
 		// file open for an hour saved over what came since. One that says a later time continues
 		// it: another copy of the store wrote it, and a pull has brought it.

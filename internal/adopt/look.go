@@ -227,7 +227,7 @@ func (ed *Adopter) verdictOf(ctx context.Context, held *wal.Held, k *engine.Kind
 		v.Err = fmt.Errorf("reading %s/%s: %w", k.Name(), s.Name, err)
 		return v
 	}
-	is := ed.Newcomer(ctx, k, data, s.Name, info.Mtime)
+	is := ed.Newcomer(ctx, k, data, s.Name, "", info.Mtime)
 	if is.Adopt == nil {
 		return is
 	}

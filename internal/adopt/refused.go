@@ -62,7 +62,7 @@ func (ed *Adopter) refusal(ctx context.Context, k *engine.Kind, name string) (wh
 	case err != nil:
 		return err, nil
 	}
-	p, why := k.Parse(data, "")
+	p, why := k.Parse(data, k.IDAt(name))
 	if why != nil {
 		why = ed.engine.Kinds().Elsewhere(k, data, why)
 		p.ID, _ = k.ID(name)

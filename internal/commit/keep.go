@@ -133,6 +133,7 @@ func (cm *Committer) keepOne(p predecessor) (wal.Entry, bool, error) {
 	}
 	var line []byte
 	if err == nil {
+		content.Date(place.Entry.CreatedAt, place.Entry.UpdatedAt)
 		line, err = content.Line(doc, place.Entry.VectorNumber())
 	}
 	if unread(err) {

@@ -74,7 +74,7 @@ func (k *Kind) Misplaced(id string) error {
 // another kind, one that names the place where it belongs.
 func (ks *kinds) Elsewhere(k *Kind, data []byte, why error) error {
 	var field *errs.FieldError
-	if !errors.As(why, &field) || field.Field != k.IDName || field.Value != "" {
+	if k.Opaque || !errors.As(why, &field) || field.Field != k.IDName || field.Value != "" {
 		return why
 	}
 	for _, other := range ks.All {

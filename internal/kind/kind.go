@@ -29,6 +29,10 @@ type Kind struct {
 	IDName  string // the member of a document that is its id
 	Vectors bool   // its documents have vectors; see VectorKind
 	Paths   Paths  // how its files are named; nil: as package jsondoc names them, in one folder
+	// Opaque: its documents are bytes that say neither their id, which is that of their path, nor their
+	// times. IDName is empty, and Decode needs an id. An edit of a file never conflicts with the newest
+	// version: it replaces that.
+	Opaque bool
 
 	// Decode reads a document of this kind. What it returns may share bytes with data.
 	Decode func(data []byte, o DecodeOptions) (Content, error)
@@ -80,6 +84,9 @@ func Register(k *Kind) error {
 	case k.Folder == "" || strings.ContainsAny(k.Folder, `/\`) || places.IsTaken(k.Folder):
 		return fmt.Errorf("%w: kind %q: a store has another use for the folder %q; choose another", errs.ErrInvalid, k.Noun,
 			k.Folder)
+	case k.Opaque != (k.IDName == ""):
+		return fmt.Errorf("%w: kind %q: a kind is either opaque or has the name of the member that is the id",
+			errs.ErrInvalid, k.Noun)
 	case k.Noun == "" || k.Noun == Scopes.Noun ||
 		slices.ContainsFunc(Kinds, func(o *Kind) bool { return o.Noun == k.Noun }):
 		return fmt.Errorf("%w: the name %q of a kind is taken or empty; choose another", errs.ErrInvalid, k.Noun)
@@ -213,6 +220,23 @@ func (k *Kind) Elsewhere(id string) error {
 	return fmt.Errorf("contains id %s, which belongs in %s", human.Quote(id), k.FileName(id))
 }
 
+// Date fills in the times that a document does not have.
+func (c *Content) Date(created, updated time.Time) {
+	if c.Created.IsZero() {
+		*c.Created = created
+	}
+	if c.Updated.IsZero() {
+		*c.Updated = updated
+	}
+}
+
+// Conflicts reports whether an edit was made of an older version than one of which the time of the last
+// change is given: then it does not replace that version.
+func (k *Kind) Conflicts(newest time.Time, edit *Content) bool {
+	return !k.Opaque && !edit.Updated.IsZero() &&
+		edit.Updated.Truncate(time.Microsecond).Before(newest.Truncate(time.Microsecond))
+}
+
 // Size says how much was read.
 func (c *Content) Size() string {
 	switch {
@@ -224,7 +248,8 @@ func (c *Content) Size() string {
 	return "a document"
 }
 
-// OffsetOf is the byte at which a document is no JSON, -1 where an error says nothing of that.
+// OffsetOf returns the byte at which a document is not valid, -1 where the error does not say it: only the
+// errors of JSON do.
 func OffsetOf(err error) int64 {
 	var s *jsondoc.SyntaxError
 	if errors.As(err, &s) {

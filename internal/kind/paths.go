@@ -70,6 +70,15 @@ func (k *Kind) Below(rel string) string { return strings.TrimPrefix(rel, k.Folde
 // does not say its id, and for any other path.
 func (k *Kind) ID(name string) (id string, ok bool) { return k.paths().ID(name) }
 
+// IDAt returns the id that Decode needs for the file at a path in Folder: "" where the document says it.
+func (k *Kind) IDAt(name string) string {
+	if !k.Opaque {
+		return ""
+	}
+	id, _ := k.ID(name)
+	return id
+}
+
 // IsDocument reports whether a file at a path in Folder is named as a document is: others are what
 // editors and tools leave, and what people put there.
 func (k *Kind) IsDocument(name string) bool { return k.paths().IsDocument(name) }

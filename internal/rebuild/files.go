@@ -204,7 +204,7 @@ func ParseFile(eng *engine.Engine, k *engine.Kind, name string) (engine.Parsed, 
 	if err != nil {
 		return engine.Parsed{}, stored{}, fmt.Errorf("reading %s/%s: %w", k.Name(), name, err)
 	}
-	p, err := k.Parse(data, "")
+	p, err := k.Parse(data, k.IDAt(name))
 	if err != nil {
 		err = eng.Kinds().Elsewhere(k, data, err)
 	} else if k.FileName(p.ID) != name {

@@ -38,7 +38,7 @@ type Source struct {
 	Limits    kind.Limits
 	Location  *time.Location // of times without a zone
 	// Fits says why a document of a kind may not be written by today's limits.
-	Fits func(kind byte, doc []byte) error
+	Fits func(kind byte, id string, doc []byte) error
 	// Explain adds to an error of the system what helps; nil where nothing is known.
 	Explain func(error) error
 }

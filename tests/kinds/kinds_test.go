@@ -55,7 +55,7 @@ func put(ctx context.Context, st *varve.Store, id, text string) error {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	doc, err := (&Note{ID: id, Text: text, Created: at, Updated: at}).Encode()
 	if err == nil {
-		_, err = open.Inside(st).Commits.PutDocument(ctx, notes(st), doc)
+		_, err = open.Inside(st).Commits.PutDocument(ctx, notes(st), "", doc)
 	}
 	return err
 }

@@ -14,7 +14,8 @@ func (r *restore) wasPurged(ctx context.Context, name string, data []byte) (bool
 	if k == nil || !k.IsDocument(k.Below(name)) || r.s.Has == nil {
 		return false, nil
 	}
-	c, err := k.Decode(append([]byte(nil), data...), kind.DecodeOptions{Limits: kind.StoredLimits})
+	c, err := k.Decode(append([]byte(nil), data...),
+		kind.DecodeOptions{Limits: kind.StoredLimits, ID: k.IDAt(k.Below(name))})
 	if err != nil {
 		return false, nil // it is restored as it is
 	}

@@ -94,6 +94,9 @@ func Of(k *kind.Kind, ids []string) *Set {
 		t.names = append(t.names, k.FileName(id))
 		quoted := append(jsondoc.AppendEscaped([]byte(`"`), id), '"')
 		for _, space := range []string{" ", ""} {
+			if k.Opaque { // its documents do not say their ids
+				break
+			}
 			t.members = append(t.members, append([]byte(`"`+k.IDName+`":`+space), quoted...))
 		}
 		if k == kind.Scopes {
@@ -148,6 +151,9 @@ type outline struct {
 // about reports whether a document, with an id, is one of these: as package importer
 // a memory may name the assembly that it belongs to.
 func (t *Set) about(doc *outline) bool {
+	if t.kind.Opaque {
+		return false
+	}
 	if t.kind == kind.Scopes {
 		return doc.Scope != nil && doc.ID == nil && t.ids[*doc.Scope]
 	}

@@ -362,7 +362,7 @@ func (g *ground) folder(k *kind.Kind, yield func(repair.Finding, error) bool) (m
 		g.sum.Files, g.sum.Bytes = g.sum.Files+1, g.sum.Bytes+int64(len(data))
 		var c kind.Content
 		if err == nil {
-			c, err = k.Decode(data, kind.DecodeOptions{Limits: kind.StoredLimits, Owned: true})
+			c, err = k.Decode(data, kind.DecodeOptions{Limits: kind.StoredLimits, ID: k.IDAt(name), Owned: true})
 		}
 		switch {
 		case errors.Is(err, fs.ErrNotExist):

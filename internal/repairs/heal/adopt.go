@@ -148,7 +148,7 @@ func (h *healer) adoptNew(held *wal.Held, k *kind.Kind, list []*newcomer) []erro
 	}
 	docs := make([]*Adoption, len(list))
 	for i, a := range list {
-		docs[i] = &Adoption{Doc: a.file.Data, Mtime: a.file.Info.Mtime}
+		docs[i] = &Adoption{ID: a.id, Doc: a.file.Data, Mtime: a.file.Info.Mtime}
 	}
 	h.s.AdoptNew(h.r.ctx, held, k.Letter, docs)
 	fails := make([]error, len(list))

@@ -162,10 +162,10 @@ func (h *healer) judge(k *kind.Kind, name, other, why string) (*verdict, error) 
 	if f.Err != nil {
 		return aside(why), nil
 	}
-	c, err := v.Decode(k, append([]byte(nil), f.Data...))
+	c, err := v.Decode(k, name, append([]byte(nil), f.Data...))
 	if err != nil {
 		for _, other := range kind.Kinds { // moved into the folder of another kind
-			if c, oerr := v.Decode(other, append([]byte(nil), f.Data...)); other != k && oerr == nil {
+			if c, oerr := v.Decode(other, "", append([]byte(nil), f.Data...)); other != k && oerr == nil {
 				if back, err := h.judgeBack(other, &f, c.ID); back != nil || err != nil {
 					return back, err
 				}
@@ -193,7 +193,7 @@ func (h *healer) judge(k *kind.Kind, name, other, why string) (*verdict, error) 
 		is.err = &twiceError{other}
 		return is, nil
 	}
-	if err := v.Fits(k, f.Data); err != nil {
+	if err := v.Fits(k, c.ID, f.Data); err != nil {
 		return aside(err.Error()), nil
 	}
 	is := &verdict{heals: repair.ByAdoption, id: c.ID, add: &newcomer{id: c.ID, file: f}}
@@ -209,7 +209,7 @@ func (h *healer) holds(k *kind.Kind, name, id string) bool {
 	if f.Err != nil {
 		return false
 	}
-	c, err := h.v.Decode(k, f.Data)
+	c, err := h.v.Decode(k, name, f.Data)
 	return err == nil && c.ID == id
 }
 
@@ -232,7 +232,7 @@ func (h *healer) judgeBack(k *kind.Kind, f *verify.File, id string) (*verdict, e
 	switch {
 	case back.as:
 		return &verdict{heals: repair.ByFiles, id: id, back: back, stake: "the " + k.Noun + ", whose only copy this is"}, nil
-	case v.Fits(k, f.Data) != nil:
+	case v.Fits(k, id, f.Data) != nil:
 		return nil, nil
 	}
 	return &verdict{heals: repair.ByAdoption, id: id, back: back,
@@ -256,7 +256,7 @@ func (h *healer) judgeUnparsable(k *kind.Kind, name, why string) (*verdict, erro
 	if doc == nil {
 		return aside, nil
 	}
-	c, err := v.Decode(k, append([]byte(nil), doc...))
+	c, err := v.Decode(k, name, append([]byte(nil), doc...))
 	if err != nil {
 		return nil, err
 	}
@@ -311,7 +311,7 @@ func (h *healer) putBack(held *wal.Held, d *repair.Done, b *returned) error {
 		d.Do = repair.Restore
 		return h.r.setAside(d, d.Path, result+"; it was put back under its own")
 	}
-	_, err := h.s.Adopt(h.r.ctx, held, k.Letter, b.file.Data, b.file.Info.Mtime, b.newest.Version)
+	_, err := h.s.Adopt(h.r.ctx, held, k.Letter, id, b.file.Data, b.file.Info.Mtime, b.newest.Version)
 	if err != nil {
 		return fmt.Errorf("%s: %w", id, err)
 	}
@@ -324,7 +324,7 @@ func (h *healer) putBack(held *wal.Held, d *repair.Done, b *returned) error {
 func (h *healer) salvageable(k *kind.Kind, d *repair.Done) (*recovered, error) {
 	name := k.Below(d.Path)
 	f := h.v.Read(k, name)
-	c, doc, err := salvaged(h.v, k, f.Data, "")
+	c, doc, err := salvaged(h.v, k, f.Data, k.IDAt(name))
 	if f.Err != nil || err != nil || k.FileName(c.ID) != name {
 		return nil, nil
 	}

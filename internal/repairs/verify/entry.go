@@ -89,7 +89,8 @@ func (r *row) contradicts(e *wal.Entry, line, indexed index.Entry) error {
 	if err != nil {
 		return err
 	}
-	if c, err := r.v.Decode(kind.Of(e.Key), doc); err != nil || len(c.Vector) != indexed.Dimension {
+	k := kind.Of(e.Key)
+	if c, err := r.v.Decode(k, k.FileName(e.Key[1:]), doc); err != nil || len(c.Vector) != indexed.Dimension {
 		return nil
 	}
 	return fmt.Errorf("its index line names an embedding of %d dimensions, its document has %d", line.Dimension,
@@ -165,7 +166,7 @@ func (v *Run) record(k *kind.Kind, e *wal.Entry) (index.Entry, error) {
 	if e.LSN < v.Source.Log.Flushed() {
 		return line, nil // its file is looked at
 	}
-	c, err := v.Decode(k, doc)
+	c, err := v.Decode(k, k.FileName(e.Key[1:]), doc)
 	if err == nil && c.ID != e.Key[1:] {
 		err = fmt.Errorf("it holds the id %s", human.Quote(c.ID))
 	}

@@ -254,7 +254,7 @@ func (v *Run) stranger(k *kind.Kind, out *repair.Finding, f *File) *repair.Findi
 		repair.ByAdoption
 	c, err := kind.Content{}, f.Err
 	if err == nil {
-		c, err = v.Decode(k, append([]byte(nil), f.Data...))
+		c, err = v.Decode(k, k.Below(out.Path), append([]byte(nil), f.Data...))
 	}
 	if err != nil {
 		out.Kind, out.Offset, out.Err = repair.Unparsable, kind.OffsetOf(err), err
@@ -264,7 +264,7 @@ func (v *Run) stranger(k *kind.Kind, out *repair.Finding, f *File) *repair.Findi
 		}
 		return out
 	}
-	if err := v.Fits(k, f.Data); err != nil {
+	if err := v.Fits(k, c.ID, f.Data); err != nil {
 		out.Kind, out.ID, out.Err = repair.Unparsable, c.ID, err
 		out.Stake, out.Heals = "nothing that the store knows of", repair.ByMoving
 		return out
