@@ -244,6 +244,10 @@ func (q Quarantine) document(p *docfile.Piece) (*Memory, *Assembly, error) {
 	if inFolder && dir != "tmp" && kind.At(from) == nil {
 		return nil, nil, fmt.Errorf("%s is not the place of a memory or an assembly: %w", places.Shown(from), errs.ErrInvalid)
 	}
+	if k := kind.At(from); k != nil && k != kind.Memories && k != kind.Assemblies {
+		return nil, nil, fmt.Errorf("%s is the file of a %s, which is not restored: %w: write the output of memctl quarantine "+
+			"show --raw where it belongs", places.Shown(from), k.Noun, errs.ErrInvalid)
+	}
 	env := q.st.inner.Engine.Env()
 	data, err := vfs.ReadText(env.FS, filepath.Join(env.Dir, docfile.QuarantineFolder, p.Name), places.StoredMost)
 	if err != nil {

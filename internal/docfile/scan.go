@@ -43,10 +43,15 @@ func (f *Folder) Scan() iter.Seq2[Entry, error] {
 	}
 }
 
-// Names returns all names in the folder, sorted, without looking at what they are.
+// Names returns all names in the folder, sorted, without looking at what they are. Of a tree these are the
+// paths of all but the folders in it.
 func (f *Folder) Names() ([]string, error) {
 	if err := f.Check(); err != nil {
 		return nil, err
+	}
+	if f.o.Tree {
+		names, _, err := f.list()
+		return names, err
 	}
 	names, err := f.l.FS.ReadDir(filepath.Clean(f.dir))
 	if err != nil {

@@ -129,7 +129,7 @@ func (eng *Engine) emptied() bool {
 		return false
 	}
 	for _, k := range kind.Filed() {
-		names, err := eng.env.FS.ReadDir(filepath.Join(eng.env.Dir, k.Folder))
+		names, err := k.In(eng.Layout()).Names()
 		if err != nil && !errors.Is(err, fs.ErrNotExist) || k.HasDocuments(names) {
 			return false
 		}

@@ -373,7 +373,12 @@ func (fl *Flusher) unblock(ctx context.Context, src *frames, blocked []docfile.B
 // in quarantine.
 func (fl *Flusher) MoveAway(c *docfile.Change, why error) error {
 	note := docfile.Note{Why: why.Error(), From: c.Folder.Name() + "/" + c.Name, ID: c.ID, Version: c.Version}
-	where, err := fl.files.Aside(c.Folder.Path(c.Name), note)
+	name := c.Folder.InTheWay(c.Name)
+	if name == "" {
+		return nil // gone meanwhile, or by a change of the same round
+	}
+	note.From = c.Folder.Name() + "/" + name
+	where, err := fl.files.Aside(c.Folder.Path(name), note)
 	if err != nil {
 		return fmt.Errorf("%s/%s is in the way: %w; moving it aside failed: %w", c.Folder.Name(), c.Name, why, err)
 	}

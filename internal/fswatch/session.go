@@ -123,6 +123,8 @@ func (s *session) happened(ctx context.Context, e event) (ended bool) {
 		// What happened meanwhile is found by the sweep with which the next session begins.
 		s.restoreFolders(ctx)
 		return true
+	case e.moved:
+		s.sweep(ctx)
 	case e.all:
 		s.f.Report("by looking at everything: the system's queue of notifications was full", errs.ErrLimit)
 		s.sweep(ctx)

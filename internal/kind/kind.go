@@ -30,8 +30,8 @@ type Kind struct {
 	Vectors bool   // its documents have vectors; see VectorKind
 	Paths   Paths  // how its files are named; nil: as package jsondoc names them, in one folder
 	// Opaque: its documents are bytes that say neither their id, which is that of their path, nor their
-	// times. IDName is empty, and Decode needs an id. An edit of a file never conflicts with the newest
-	// version: it replaces that.
+	// times. They may be empty. IDName is empty, and Decode needs an id. An edit of a file never conflicts
+	// with the newest version: it replaces that.
 	Opaque bool
 
 	// Decode reads a document of this kind. What it returns may share bytes with data.

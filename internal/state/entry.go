@@ -75,16 +75,16 @@ func checkKey(e *wal.Entry) error {
 	}
 	if len(e.Key) > 0 {
 		var err error
-		switch letter := e.Key[0]; {
-		case kind.Lettered(letter) != nil:
-			err = jsondoc.CheckID("key", e.Key[1:], 0)
+		switch letter, k := e.Key[0], kind.Lettered(e.Key[0]); {
+		case k != nil:
+			err = checkID(k, e.Key[1:])
 		case letter == record.Working:
 			_, err = working.ParseScope(e.Key[1:])
 		case letter == record.Kept:
 			if want = record.KindKept; e.Delete || len(e.Key) < 3 || kind.Lettered(e.Key[1]) == nil {
 				err = fmt.Errorf("%s is not a key", human.Quote(e.Key))
 			} else {
-				err = jsondoc.CheckID("key", e.Key[2:], 0)
+				err = checkID(kind.Lettered(e.Key[1]), e.Key[2:])
 			}
 		case letter == record.Model:
 			if want = record.KindModel; e.Key != ModelKey || e.Delete {
@@ -103,6 +103,14 @@ func checkKey(e *wal.Entry) error {
 		return fmt.Errorf("an entry of %s is not of kind %d", human.Quote(e.Key), e.Kind)
 	}
 	return nil
+}
+
+// checkID wants the id of a document of a kind.
+func checkID(k *kind.Kind, id string) error {
+	if err := jsondoc.CheckID("key", id, 0); err != nil {
+		return err
+	}
+	return k.CheckID(id)
 }
 
 // Check says what is wrong with an entry, nil when State takes it in: all that Read

@@ -17,6 +17,7 @@ import (
 
 	varve "github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/fswatch"
 	"github.com/varve-db/varve/internal/history"
 	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/storetest"
@@ -52,11 +53,7 @@ func notes(st *varve.Store) *engine.Kind {
 
 // put stores a note as a package of its own would: by its document.
 func put(ctx context.Context, st *varve.Store, id, text string) error {
-	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	doc, err := (&Note{ID: id, Text: text, Created: at, Updated: at}).Encode()
-	if err == nil {
-		_, err = open.Inside(st).Commits.PutDocument(ctx, notes(st), "", doc)
-	}
+	_, err := open.Inside(st).Commits.PutDocument(ctx, notes(st), id, []byte(text))
 	return err
 }
 
@@ -74,17 +71,7 @@ func text(t *testing.T, st *varve.Store, id string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return field(t, v.Doc)
-}
-
-func field(t *testing.T, doc []byte) string {
-	t.Helper()
-	_, rest, _ := strings.Cut(string(doc), `"text": "`)
-	text, _, ok := strings.Cut(rest, `"`)
-	if !ok {
-		t.Fatalf("not a note: %q", doc)
-	}
-	return text
+	return string(v.Doc)
 }
 
 func expect(t *testing.T, st *varve.Store, want map[string]string) {
@@ -123,7 +110,13 @@ func clean(t *testing.T, st *varve.Store) {
 	storetest.AllWell(t, st.Admin().Verify(t.Context(), varve.VerifyOptions{}))
 }
 
-var long = strings.Repeat("a long id ", 30)
+// The ids of notes: one has the id of a memory, one is in folders, one in many.
+const (
+	plain = "a"
+	deep  = "b/c d/zebra.md"
+)
+
+var long = strings.Repeat("a long name/", 30) + "ü@%.txt"
 
 // filled is a store with notes beside a memory and an assembly of the same id.
 func filled(t *testing.T, dir string) *varve.Store {
@@ -133,13 +126,13 @@ func filled(t *testing.T, dir string) *varve.Store {
 	must(t, err)
 	_, err = st.Assemblies().Put(t.Context(), varve.Assembly{ID: "a", MemoryIDs: []string{"a"}})
 	must(t, err)
-	must(t, put(t.Context(), st, "a", "first"))
-	must(t, put(t.Context(), st, "b", "the zebra sleeps"))
+	must(t, put(t.Context(), st, plain, "first"))
+	must(t, put(t.Context(), st, deep, "the zebra sleeps"))
 	must(t, put(t.Context(), st, long, "third"))
 	return st
 }
 
-var all = map[string]string{"a": "first", "b": "the zebra sleeps", long: "third"}
+var all = map[string]string{plain: "first", deep: "the zebra sleeps", long: "third"}
 
 // TestPut: notes are put, replaced and deleted, before a flush and after it, by two handles.
 func TestPut(t *testing.T) {
@@ -148,25 +141,28 @@ func TestPut(t *testing.T) {
 	expect(t, st, all)
 	must(t, st.Flush(t.Context()))
 	expect(t, st, all)
-	b, err := os.ReadFile(filepath.Join(dir, Notes.File("a")))
-	if err != nil || field(t, b) != "first" {
+	b, err := os.ReadFile(filepath.Join(dir, Notes.File(plain)))
+	if err != nil || string(b) != "first" {
 		t.Errorf("the file has %q, %v", b, err)
 	}
 	other := opened(t, dir)
-	must(t, put(t.Context(), other, "a", "second"))
-	must(t, remove(t.Context(), other, "b"))
-	if err := remove(t.Context(), other, "b"); !errors.Is(err, varve.ErrNotFound) {
+	must(t, put(t.Context(), other, plain, "second"))
+	must(t, remove(t.Context(), other, deep))
+	if err := remove(t.Context(), other, deep); !errors.Is(err, varve.ErrNotFound) {
 		t.Errorf("deleting what is not there: %v", err)
 	}
-	now := map[string]string{"a": "second", "b": "", long: "third"}
+	now := map[string]string{plain: "second", deep: "", long: "third"}
 	expect(t, st, now)
 	must(t, st.Flush(t.Context()))
 	expect(t, other, now)
-	if _, err := os.Stat(filepath.Join(dir, Notes.File("b"))); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(dir, Notes.File(deep))); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the file of a deleted note: %v", err)
 	}
-	must(t, put(t.Context(), st, "b", "again"))
-	now["b"] = "again"
+	if _, err := os.Stat(filepath.Join(dir, "notes", "b")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the folders of a deleted note: %v", err)
+	}
+	must(t, put(t.Context(), st, deep, "again"))
+	now[deep] = "again"
 	must(t, st.Close())
 	expect(t, other, now)
 	clean(t, other)
@@ -176,15 +172,17 @@ func TestPut(t *testing.T) {
 	}
 }
 
+func numbered(i int) string { return fmt.Sprintf("k%d/%d/n.md", i%3, i) }
+
 // putting puts and deletes until it is killed, and flushes now and then.
 func putting(ctx context.Context, _, dir string) error {
 	st, err := varve.Open(ctx, dir, &varve.Options{NoBackground: true})
 	for i := 0; err == nil; i++ {
-		if err = put(ctx, st, fmt.Sprint("k", i), fmt.Sprint("text ", i)); err == nil && i%7 == 0 {
+		if err = put(ctx, st, numbered(i), fmt.Sprint("text ", i)); err == nil && i%7 == 0 {
 			err = st.Flush(ctx)
 		}
 		if err == nil && i%5 == 4 {
-			err = remove(ctx, st, fmt.Sprint("k", i-2))
+			err = remove(ctx, st, numbered(i-2))
 		}
 		fmt.Println(i)
 	}
@@ -208,8 +206,8 @@ func TestKilled(t *testing.T) {
 		clean(t, st)
 		for i := range n {
 			want := fmt.Sprint("text ", i)
-			if has := text(t, st, fmt.Sprint("k", i)); has != want && !(has == "" && i%5 == 2) {
-				t.Errorf("note k%d is %q", i, has)
+			if has := text(t, st, numbered(i)); has != want && !(has == "" && i%5 == 2) {
+				t.Errorf("note %s is %q", numbered(i), has)
 			}
 		}
 		must(t, st.Flush(t.Context()))
@@ -246,12 +244,55 @@ func TestEdit(t *testing.T) {
 	dir := t.TempDir()
 	st := filled(t, dir)
 	must(t, st.Flush(t.Context()))
-	name := filepath.Join(dir, Notes.File("a"))
+	name := filepath.Join(dir, Notes.File(plain))
 	b, err := os.ReadFile(name)
 	must(t, err)
 	must(t, os.WriteFile(name, bytes.Replace(b, []byte("first"), []byte("edited by hand"), 1), 0o600))
-	now := map[string]string{"a": "edited by hand", "b": all["b"], long: all[long]}
+	now := map[string]string{plain: "edited by hand", deep: all[deep], long: all[long]}
 	expect(t, st, now)
+	must(t, st.Flush(t.Context()))
+	clean(t, st)
+}
+
+// TestWatched: where a process watches, what a user does to files and folders is taken over: an edit, a new file in
+// new folders, a file and a folder that are removed, and a folder that gets another name.
+func TestWatched(t *testing.T) {
+	dir := t.TempDir()
+	st, err := varve.Open(t.Context(), dir, open.In(&varve.Options{}, open.Environment{Watcher: fswatch.New(fswatch.Options{
+		Quiet: 30 * time.Millisecond, Gone: 60 * time.Millisecond, Sweep: 200 * time.Millisecond})}))
+	must(t, err)
+	t.Cleanup(func() { _ = st.Close() })
+	for i := range 8 { // more than half of them stay
+		must(t, put(t.Context(), st, fmt.Sprintf("stay/%d.md", i), "stays"))
+	}
+	must(t, put(t.Context(), st, "x/y/edit.md", "before"))
+	must(t, put(t.Context(), st, "x/gone.md", "before"))
+	must(t, put(t.Context(), st, "all/gone.md", "before"))
+	must(t, put(t.Context(), st, "old/name.md", "moved"))
+	must(t, st.Flush(t.Context()))
+	await := func(id, want string) {
+		t.Helper()
+		for end := time.Now().Add(20 * time.Second); text(t, st, id) != want; time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("note %s is %q, want %q", id, text(t, st, id), want)
+			}
+		}
+	}
+	at := func(name string) string { return filepath.Join(dir, filepath.FromSlash(Notes.File(name))) }
+	must(t, os.WriteFile(at("x/y/edit.md"), []byte("after"), 0o600))
+	must(t, os.MkdirAll(at("new/folder/in"), 0o700))
+	must(t, os.WriteFile(at("new/folder/in/it.txt"), []byte("found"), 0o600))
+	await("x/y/edit.md", "after")
+	await("new/folder/in/it.txt", "found")
+	must(t, os.WriteFile(at("new/folder/later"), []byte("seen"), 0o600))
+	await("new/folder/later", "seen")
+	must(t, os.Remove(at("x/gone.md")))
+	must(t, os.RemoveAll(at("all")))
+	await("x/gone.md", "")
+	await("all/gone.md", "")
+	must(t, os.Rename(at("old"), at("other")))
+	await("other/name.md", "moved")
+	await("old/name.md", "")
 	must(t, st.Flush(t.Context()))
 	clean(t, st)
 }
@@ -262,7 +303,7 @@ func TestVerify(t *testing.T) {
 	st := filled(t, dir)
 	must(t, st.Flush(t.Context()))
 	must(t, st.Close())
-	name := filepath.Join(dir, Notes.File("b"))
+	name := filepath.Join(dir, Notes.File(deep))
 	info, err := os.Stat(name)
 	must(t, err)
 	b, err := os.ReadFile(name)
@@ -274,7 +315,7 @@ func TestVerify(t *testing.T) {
 	st = opened(t, dir)
 	for f, err := range st.Admin().Verify(t.Context(), varve.VerifyOptions{}) {
 		must(t, err)
-		if f.Path == Notes.File("b") {
+		if f.Path == Notes.File(deep) {
 			found++
 		}
 	}
@@ -297,11 +338,11 @@ func TestPurge(t *testing.T) {
 	dir := t.TempDir()
 	st := filled(t, dir)
 	must(t, st.Flush(t.Context()))
-	must(t, put(t.Context(), st, "b", "the zebra wakes"))
+	must(t, put(t.Context(), st, deep, "the zebra wakes"))
 	must(t, st.Flush(t.Context()))
-	_, err := open.Inside(st).Purger.Purge(t.Context(), notes(st), []string{"b"})
+	_, err := open.Inside(st).Purger.Purge(t.Context(), notes(st), []string{deep})
 	must(t, err)
-	expect(t, st, map[string]string{"a": "first", "b": "", long: "third"})
+	expect(t, st, map[string]string{plain: "first", deep: "", long: "third"})
 	must(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return err
@@ -337,7 +378,7 @@ func TestBackup(t *testing.T) {
 		t.Errorf("restored: %+v", report)
 	}
 	st = opened(t, back)
-	expect(t, st, map[string]string{"a": "first", "b": all["b"], long: "third", "d": "after the backup"})
+	expect(t, st, map[string]string{plain: "first", deep: all[deep], long: "third", "d": "after the backup"})
 	clean(t, st)
 }
 
@@ -407,7 +448,10 @@ func TestPowerCut(t *testing.T) {
 			return err
 		}
 		_, died = run(disk, dieAt, func(st *varve.Store) error {
-			for i, c := range [][2]string{{"a", "first"}, {"b", "second"}, {long, "third"}, {"a", "first again"}, {"b", ""}, {"c", "fourth"}, {"b", "back"}} {
+			for i, c := range [][2]string{
+				{"a/x.md", "first"}, {deep, "second"}, {long, "third"}, {"a/x.md", "first again"}, {deep, ""}, {"b/e", "fourth"},
+				{deep, "back"}, {"b/e", ""},
+			} {
 				if err := change(st, c[0], c[1]); err != nil {
 					return err
 				}
@@ -439,8 +483,8 @@ func TestPowerCut(t *testing.T) {
 // TestPast: history and watch have the versions of a note; verify counts it.
 func TestPast(t *testing.T) {
 	st := filled(t, t.TempDir())
-	must(t, put(t.Context(), st, "a", "second"))
-	must(t, remove(t.Context(), st, "a"))
+	must(t, put(t.Context(), st, plain, "second"))
+	must(t, remove(t.Context(), st, plain))
 	var seen []string
 	for c, err := range st.Admin().Changes(t.Context(), 0) {
 		must(t, err)
@@ -449,17 +493,17 @@ func TestPast(t *testing.T) {
 			t.Errorf("the change of a note has a memory or an assembly: %+v", c)
 		}
 	}
-	want := []string{"memory a false", "assembly a false", "note a false", "note b false", "note " + long + " false", "note a false", "note a true"}
+	want := []string{"memory a false", "assembly a false", "note a false", "note " + deep + " false", "note " + long + " false", "note a false", "note a true"}
 	if !slices.Equal(seen, want) {
 		t.Errorf("seen %q, want %q", seen, want)
 	}
 	var versions []string
-	history.New(open.Inside(st).Engine).Each(t.Context(), notes(st), "a", func(v history.Version, err error) bool {
+	history.New(open.Inside(st).Engine).Each(t.Context(), notes(st), plain, func(v history.Version, err error) bool {
 		must(t, err)
 		if v.Deleted {
 			versions = append(versions, "")
 		} else {
-			versions = append(versions, field(t, v.Document))
+			versions = append(versions, string(v.Document))
 		}
 		return true
 	})
@@ -475,16 +519,16 @@ func TestPast(t *testing.T) {
 	}
 }
 
-// TestSalvage: a note that cannot be read, and of which the log has no version, is set aside by a
-// repair as it is; no part of it is taken for a memory.
+// TestSalvage: a note of which neither index nor log knows anything is what its file has, and an empty file
+// is no note.
 func TestSalvage(t *testing.T) {
 	dir := t.TempDir()
 	st := filled(t, dir)
 	must(t, st.Flush(t.Context()))
 	must(t, st.Close())
-	name := filepath.Join(dir, Notes.File("b"))
-	broken := []byte(`{"note_id": "b", "text": "the zebra sle`)
-	must(t, os.WriteFile(name, broken, 0o600))
+	const broken = `{"note_id": "b", "text": "the zebra sle`
+	must(t, os.WriteFile(filepath.Join(dir, Notes.File(deep)), []byte(broken), 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, Notes.File("empty.md")), nil, 0o600))
 	for _, pattern := range []string{"memory_index*", "backups/*", "checkpoint", "wal"} {
 		names, err := filepath.Glob(filepath.Join(dir, pattern))
 		must(t, err)
@@ -496,20 +540,6 @@ func TestSalvage(t *testing.T) {
 	must(t, err)
 	_, err = plan.Apply(t.Context())
 	must(t, err)
-	kept := 0
-	must(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return err
-		}
-		b, err := os.ReadFile(path)
-		if bytes.Equal(b, broken) {
-			kept++
-		}
-		return err
-	}))
-	if kept == 0 {
-		t.Error("the bytes of the broken note are gone")
-	}
 	st = opened(t, dir)
-	expect(t, st, map[string]string{"a": "first", "b": "", long: "third"})
+	expect(t, st, map[string]string{plain: "first", deep: broken, long: "third", "empty.md": ""})
 }

@@ -309,6 +309,9 @@ func (b *backup) copy(ctx context.Context, out io.Writer, k *kind.Kind,
 
 // write makes a file that is not there yet.
 func (n *newFolder) write(name string, data []byte, mtime time.Time) error {
+	if err := n.enter(name); err != nil {
+		return err
+	}
 	f, err := n.fs.OpenFile(n.path(name), os.O_RDWR|os.O_CREATE|os.O_EXCL, n.mode)
 	if err != nil {
 		return err

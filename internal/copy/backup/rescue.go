@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
@@ -130,6 +131,9 @@ func (r *restore) relist(ctx context.Context) (files []listedFile, err error) {
 		var names []string
 		if err == nil {
 			names, err = r.s.FS.ReadDir(dir)
+			if k.Tree() {
+				names, err = k.In(docfile.Layout{FS: r.s.FS, Root: r.s.Backup}).Names()
+			}
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) && !notAFile(err) {
 			return nil, err
@@ -148,7 +152,7 @@ func (r *restore) relist(ctx context.Context) (files []listedFile, err error) {
 				continue
 			}
 			seen[name] = true
-			b, err := vfs.ReadText(r.s.FS, filepath.Join(dir, base), places.DocumentMost)
+			b, err := vfs.ReadText(r.s.FS, filepath.Join(dir, filepath.FromSlash(base)), places.DocumentMost)
 			if err != nil {
 				continue // where it is listed it is read once more
 			}

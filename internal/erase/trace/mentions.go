@@ -62,6 +62,9 @@ func (t *Set) Mentioned(name string, b []byte) string {
 	return ""
 }
 
+// deepest is how many folders in each other are looked into.
+const deepest = 64
+
 // Strangers are the files in a store's folder that are neither the log's, the index's
 // nor what purge itself goes through, nor lie in memories/ itself: what somebody
 // has put there. Links are not followed; .git is not looked into.
@@ -101,9 +104,9 @@ func Strangers(ctx context.Context, fsys vfs.FS, dir string) (paths []string, er
 		switch {
 		case name != kind.Memories.Folder && places.IsDocuments(name), name == places.Views,
 			!places.IsTopFile(name) && !places.IsTopFolder(name):
-			err = walk(name, 12)
+			err = walk(name, deepest)
 		case name == kind.Memories.Folder, name == "backups":
-			err = foldersIn(fsys, dir, name, func(rel string) error { return walk(rel, 12) })
+			err = foldersIn(fsys, dir, name, func(rel string) error { return walk(rel, deepest) })
 		}
 	}
 	return paths, err

@@ -162,7 +162,24 @@ var mappable = regexp.MustCompile(`-(memory_index\.([a-z0-9]+\.)?json|mapping\.(
 
 // called reports whether what was set aside, or parked, is called after one of their files.
 func (t *Set) called(fsys vfs.FS, folder, name string) bool {
+	if t.kind.Tree() { // the last element of a path says nothing
+		return t.calledByPath(fsys, folder, name)
+	}
 	return t.Named(name) && !t.elsewhere(whence(fsys, folder, name))
+}
+
+// calledByPath is called for a kind whose documents are in folders.
+func (t *Set) calledByPath(fsys vfs.FS, folder, name string) bool {
+	if rest, ok := strings.CutPrefix(name, t.kind.Folder+"@"); ok {
+		parked, _, _ := strings.Cut(rest, "@")
+		return slices.ContainsFunc(t.names, func(n string) bool { return docfile.ParkedName(n) == parked })
+	}
+	return t.from(whence(fsys, folder, name))
+}
+
+// from reports whether a path in the store is that of one of them.
+func (t *Set) from(rel string) bool {
+	return kind.At(rel) == t.kind && slices.Contains(t.names, t.kind.Below(rel))
 }
 
 // inFile reports whether a file has one of them. left is what can be kept of it, a piece of the log that has entries of

@@ -186,7 +186,7 @@ func (t *Set) In(b []byte) bool {
 	if json.Unmarshal(b, &doc) == nil && (doc.ID != nil || doc.Assembly != nil || doc.From != "" ||
 		doc.Scope != nil && t.kind == kind.Scopes) {
 		if doc.From != "" { // a note has the id of what it is about
-			return !t.elsewhere(doc.From) && (doc.ID != nil && t.ids[*doc.ID] ||
+			return !t.elsewhere(doc.From) && (doc.ID != nil && t.ids[*doc.ID] || t.from(doc.From) ||
 				t.Named(filepath.Base(filepath.FromSlash(doc.From))))
 		}
 		return t.about(&doc) || t.among(&doc, b)

@@ -335,7 +335,7 @@ func (g *ground) files(yield func(repair.Finding, error) bool) (more bool, err e
 }
 
 func (g *ground) folder(k *kind.Kind, yield func(repair.Finding, error) bool) (more bool, err error) {
-	folder := docfile.Layout{FS: g.o.FS, Root: g.dir}.Folder(k.Folder)
+	folder := k.In(docfile.Layout{FS: g.o.FS, Root: g.dir})
 	names, err := folder.Names()
 	if places.Gone(err) {
 		return true, nil
