@@ -2,6 +2,7 @@ package adopt
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"time"
 
@@ -89,6 +90,7 @@ func (ed *Adopter) Adopt(ctx context.Context, held *wal.Held, k *engine.Kind, p 
 // AdoptAll takes over what was judged to be an edit, in as few commits as may be. Each has its own
 // outcome: one that another writer wrote meanwhile is ErrConflict, and the others go on.
 func (ed *Adopter) AdoptAll(ctx context.Context, held *wal.Held, k *engine.Kind, list []*Verdict) {
+	defer ed.place(ctx, k, list)()
 	var parts []*commit.Part
 	for _, v := range list {
 		switch a := v.Adopt; {
@@ -120,4 +122,23 @@ func (ed *Adopter) AdoptAll(ctx context.Context, held *wal.Held, k *engine.Kind,
 		}
 		v.back = !bytes.Equal(v.Version.Doc, a.file) // it has another embedding than the file
 	}
+}
+
+// place looks for what is in the way of those that are new, of a kind whose documents are in folders: the verdict about
+// one that cannot be beside another document becomes an error. end is called after the commit.
+func (ed *Adopter) place(ctx context.Context, k *engine.Kind, list []*Verdict) (end func()) {
+	var created []*Verdict
+	var ids []string
+	for _, v := range list {
+		if a := v.Adopt; a != nil && a.stood == nil && a.Precondition.LSN == 0 {
+			created, ids = append(created, v), append(ids, v.ID)
+		}
+	}
+	places, fails, err := ed.commits.Places(ctx, k, ids)
+	for i, v := range created {
+		if v.Adopt.Places = places; err != nil || fails[i] != nil {
+			v.Adopt, v.Err = nil, cmp.Or(err, fails[i])
+		}
+	}
+	return places.End
 }

@@ -83,6 +83,9 @@ func (ed *Adopter) refusal(ctx context.Context, k *engine.Kind, name string) (wh
 	if why == nil {
 		_, why = k.ParseEdit(data, p.ID)
 	}
+	if why == nil && errors.Is(err, errs.ErrNotFound) {
+		why = ed.commits.MayCreate(ctx, k, p.ID)
+	}
 	return why, nil
 }
 

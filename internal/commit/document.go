@@ -68,17 +68,35 @@ func (cm *Committer) DeleteDocument(ctx context.Context, k *engine.Kind, id stri
 func (cm *Committer) document(ctx context.Context, k *engine.Kind, id string,
 	part func(was *engine.Version) (*Part, error)) (wal.LSN, error) {
 	for try := 1; ; try++ {
-		old, err := cm.engine.Find(ctx, k, id, false)
-		if err != nil && !errors.Is(err, errs.ErrNotFound) {
-			return 0, err
+		version, err := cm.documentOnce(ctx, k, id, part)
+		if !errors.Is(err, errs.ErrConflict) || try == documentTries {
+			return version, cm.engine.Log().Folder().Explain(err)
 		}
-		p, err := part(&old)
+	}
+}
+
+// documentOnce is document, without another try.
+func (cm *Committer) documentOnce(ctx context.Context, k *engine.Kind, id string,
+	part func(was *engine.Version) (*Part, error)) (wal.LSN, error) {
+	old, err := cm.engine.Find(ctx, k, id, false)
+	if err != nil && !errors.Is(err, errs.ErrNotFound) {
+		return 0, err
+	}
+	p, err := part(&old)
+	if err != nil {
+		return 0, err
+	}
+	if old.LSN == 0 {
+		places, fails, err := cm.Places(ctx, k, []string{p.ID})
+		if err == nil {
+			err = fails[0]
+		}
+		defer places.End()
 		if err != nil {
 			return 0, err
 		}
-		err = cm.CommitTogether(ctx, nil, k, []*Part{p})
-		if !errors.Is(err, errs.ErrConflict) || try == documentTries {
-			return p.Entry.LSN, cm.engine.Log().Folder().Explain(err)
-		}
+		p.Places = places
 	}
+	err = cm.CommitTogether(ctx, nil, k, []*Part{p})
+	return p.Entry.LSN, err
 }

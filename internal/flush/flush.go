@@ -72,8 +72,9 @@ type Flusher struct {
 	trusts     bool           // this round leaves no file that is not trusted
 	Lagging    lag
 
-	compared   [wal.Folders]atomic.Int64 // by kind: see Compared
-	uncompared [wal.Folders]int64        // times of folders that were changed from outside, as the checkpoint has them; else 0
+	compared [wal.Folders]atomic.Int64 // by kind: see Compared
+	// times of folders that were changed from outside, as the checkpoint has them; else 0
+	uncompared [wal.Folders]int64
 }
 
 // Host is what a flusher calls back: what judges edited files, what deletes by age and limits, and working memory,

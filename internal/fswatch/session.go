@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/kind"
 )
 
 // look is what a session asks of *adopt.Files.
@@ -259,6 +260,9 @@ func (s *session) missing(ctx context.Context, name string, fo *folder) {
 		if err := s.f.Settle(ctx, name, gone); err != nil {
 			s.failed(name, err)
 			return
+		}
+		if k := kind.Filing(name); k != nil && k.Tree() {
+			s.sweep(ctx) // a file was refused where a document was whose file is gone: a/b while a was there
 		}
 	}
 	clear(fo.absent)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -15,6 +16,7 @@ import (
 	"github.com/varve-db/varve/internal/copy/backup"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/wal"
 )
@@ -109,6 +111,7 @@ func (mk *Maker) rebuildIndex(ctx context.Context, r Want) (*index.Set, int, err
 // ids, where these are not the versions, and their times, where their files do not say them.
 func (mk *Maker) scanFiles(ctx context.Context, k *engine.Kind, r Want, list []index.Change,
 	facts map[string]known) ([]index.Change, error) {
+	first, versions := len(list), map[string]bool{} // the files that are a version that log or index have
 	for e, err := range k.Scan() {
 		if errors.Is(err, fs.ErrNotExist) && e.Name == "" {
 			break // no such folder yet
@@ -140,7 +143,7 @@ func (mk *Maker) scanFiles(ctx context.Context, k *engine.Kind, r Want, list []i
 			}
 		}
 		if was.at != 0 {
-			c.Version = was.at
+			c.Version, versions[p.ID] = was.at, true
 		} else if len(p.Vector) > 0 {
 			was.vector = index.StrayVector(sum)
 		}
@@ -152,7 +155,28 @@ func (mk *Maker) scanFiles(ctx context.Context, k *engine.Kind, r Want, list []i
 		}
 		list = append(list, c)
 	}
+	if k.Tree() {
+		list = append(list[:first], mk.placed(k, list[first:], versions)...)
+	}
 	return list, nil
+}
+
+// placed returns the documents of a list that can be beside each other, first those of which a version is known. A
+// file of any other one stays where it is, and is noted.
+func (mk *Maker) placed(k *engine.Kind, list []index.Change, versions map[string]bool) []index.Change {
+	beside, refused := kind.NewBeside(k.Kind), map[string]bool{}
+	for _, known := range []bool{true, false} {
+		for _, c := range list {
+			if versions[c.ID] != known {
+				continue
+			}
+			if other, clashes := beside.Add(c.ID); clashes {
+				refused[c.ID] = true
+				mk.engine.NoteProblem(k.Clashing(c.ID, other))
+			}
+		}
+	}
+	return slices.DeleteFunc(list, func(c index.Change) bool { return refused[c.ID] })
 }
 
 // Again replaces the index of a store that is in use, when the files are durable up to the mark.

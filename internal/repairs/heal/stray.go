@@ -196,6 +196,9 @@ func (h *healer) judge(k *kind.Kind, name, other, why string) (*verdict, error) 
 	if err := v.Fits(k, c.ID, f.Data); err != nil {
 		return aside(err.Error()), nil
 	}
+	if err := v.Creates(k, c.ID); err != nil {
+		return aside(err.Error()), nil
+	}
 	is := &verdict{heals: repair.ByAdoption, id: c.ID, add: &newcomer{id: c.ID, file: f}}
 	if list := h.known[k.At][k.FileName(c.ID)]; len(list) > 0 && list[len(list)-1].Deleted {
 		is.err = errReturned // as where a process watches the files

@@ -180,9 +180,9 @@ func (v *Run) unknown(k *kind.Kind, name string) error {
 	out := &repair.Finding{Kind: repair.Foreign, Path: k.Folder + "/" + name, Offset: -1, Stake: "nothing of the store",
 		Next: repair.NextRepair, Err: err}
 	switch {
-	case err != nil:
+	case err != nil && k.IsDocument(name):
 		out.Severity = repair.Healable
-	case !info.Mode.IsRegular():
+	case err == nil && !info.Mode.IsRegular():
 		out.Severity, out.Heals, out.Err = repair.Healable, repair.ByMoving,
 			fmt.Errorf("a store does not follow it (%s)", info.Mode)
 	case k.IsDocument(name):
@@ -267,6 +267,11 @@ func (v *Run) stranger(k *kind.Kind, out *repair.Finding, f *File) *repair.Findi
 	if err := v.Fits(k, c.ID, f.Data); err != nil {
 		out.Kind, out.ID, out.Err = repair.Unparsable, c.ID, err
 		out.Stake, out.Heals = "nothing that the store knows of", repair.ByMoving
+		return out
+	}
+	if err := v.Creates(k, c.ID); err != nil {
+		out.Kind, out.ID, out.Err = repair.Foreign, c.ID, err
+		out.Stake, out.Heals = "the "+k.Noun+" in it, which the store does not know", repair.ByMoving
 		return out
 	}
 	out.Kind, out.ID = repair.Stranger, c.ID

@@ -239,6 +239,14 @@ func (v *Run) Decode(k *kind.Kind, name string, data []byte) (kind.Content, erro
 		Owned: true})
 }
 
+// Creates says why a document that the store does not have may not be created: another one is in its way.
+func (v *Run) Creates(k *kind.Kind, id string) error {
+	if v.Source.Creates == nil {
+		return nil
+	}
+	return v.Source.Creates(k.Letter, id)
+}
+
 // Fits says why a document may not be written by today's limits: then it is not adopted.
 func (v *Run) Fits(k *kind.Kind, id string, data []byte) error {
 	if v.Source.Fits == nil {
