@@ -23,7 +23,14 @@
 // not taken over where the file was the last copy (unwatched.go).
 //
 // The files of an opaque kind have no rule of validity and no time of their own: each edit is made of the
-// newest version. One that a round has set aside is adopted if it was saved later than that.
+// newest version. One that a round has set aside is adopted if it was saved later than that. A file that was emptied
+// a moment ago is not judged by a read, which returns the newest version: an editor may be saving it. A file does
+// not say its id, so that another name is another document: mv a.md b.md is the deletion of a.md and the creation
+// of b.md, each with a history of its own.
+//
+// A file that appears where another document is in its way (kind.Beside) stays and is reported; it is adopted once
+// that document is gone. A file that was replaced by a folder is missing: its deletion is adopted first, and then what
+// is in the folder.
 //
 // Files that are gone, or came while no process had the store open, show in the time of the folder: Reconcile
 // compares the names then. The flusher keeps that time in the checkpoint until this was done, so that flushes do
