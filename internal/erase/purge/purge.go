@@ -198,7 +198,9 @@ func (p *Purger) learn(ctx context.Context, k *engine.Kind, ids []string, traces
 			return
 		}
 		of[v.ContentHash] = true
-		if k == p.engine.Kinds().Assemblies {
+		if k.Opaque {
+			traces.LearnDocument(v.Document)
+		} else if k == p.engine.Kinds().Assemblies {
 			if a, err := v.DecodeAssembly(); err == nil {
 				traces.Learn(a.Name)
 				traces.Learn(a.Description)

@@ -3,6 +3,7 @@ package trace
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -235,6 +236,15 @@ func (t *Set) inFile(fsys vfs.FS, folder, name string) (is bool, left []byte, er
 	}
 	if strings.HasPrefix(from, t.kind.Folder+"/") {
 		return t.Holds(b), nil, nil
+	}
+	if t.kind.Opaque && kind.At(from) == nil { // the pool in tmp/, or a place that nothing says
+		if t.documents[sha256.Sum256(b)] {
+			return true, nil, nil
+		}
+		if t.content.in(b) {
+			t.ask(folder, name, mentionsContent)
+			return false, nil, nil
+		}
 	}
 	if t.kind != kind.Memories && t.elsewhere(from) || !t.In(b) {
 		return false, nil, nil // what a memory says of assemblies or scopes is its own

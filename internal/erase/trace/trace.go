@@ -34,6 +34,8 @@ type Set struct {
 	members [][]byte // their id as a document's first member has it
 	plain   [][]byte // ids that are long enough not to be met by chance
 	content contents // pieces of what they said
+	// the sums of documents of an opaque kind, which say no id
+	documents map[[32]byte]bool
 
 	// Log is that of the store: of a piece of it without a start, which has entries of others
 	// as well, these are kept.
@@ -88,7 +90,7 @@ const rare = 6
 
 // Of are those of some documents of a kind; the ids of scopes are their keys.
 func Of(k *kind.Kind, ids []string) *Set {
-	t := &Set{kind: k, ids: map[string]bool{}}
+	t := &Set{kind: k, ids: map[string]bool{}, documents: map[[32]byte]bool{}}
 	for _, id := range ids {
 		t.ids[id] = true
 		t.names = append(t.names, k.FileName(id))
@@ -187,7 +189,7 @@ func (t *Set) In(b []byte) bool {
 		doc.Scope != nil && t.kind == kind.Scopes) {
 		if doc.From != "" { // a note has the id of what it is about
 			return !t.elsewhere(doc.From) && (doc.ID != nil && t.ids[*doc.ID] || t.from(doc.From) ||
-				t.Named(filepath.Base(filepath.FromSlash(doc.From))))
+				!t.kind.Tree() && t.Named(filepath.Base(filepath.FromSlash(doc.From))))
 		}
 		return t.about(&doc) || t.among(&doc, b)
 	}
