@@ -19,6 +19,7 @@ type Change struct {
 	Deleted  bool
 	Memory   Memory   // as it was written; zero when deleted
 	Assembly Assembly // likewise
+	Document []byte   // the bytes of a document of another kind than these two; nil when deleted
 	More     bool     // the next change is of the same batch
 }
 

@@ -231,7 +231,7 @@ func changed(a *cli.App, st *varve.Store, c *varve.Change) error {
 			did = "delete"
 		case c.Kind == "memory":
 			session, text = c.Memory.Session(), c.Memory.Content
-		default:
+		case c.Kind == "assembly":
 			text = c.Assembly.Name
 		}
 		if c.Kind != "memory" {
@@ -249,7 +249,7 @@ func changed(a *cli.App, st *varve.Store, c *varve.Change) error {
 	case c.Kind == "memory":
 		m := listedOf(&c.Memory)
 		l.Memory = &m
-	default:
+	case c.Kind == "assembly":
 		g := assemblycmd.ListedOf(&c.Assembly, st.Assemblies().Level(&c.Assembly))
 		l.Assembly = &g
 	}

@@ -15,16 +15,17 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Change is one committed change of one memory or one assembly, by whatever process.
+// Change is one committed change of one document, by whatever process.
 type Change struct {
 	LSN      uint64    // the version that it made; the changes of a batch have rising ones
 	Next     uint64    // where to go on: Watch(ctx, Next)
 	Time     time.Time // what the clock said at the commit; of a later change it may be earlier
-	Kind     string    // "memory" or "assembly"
+	Kind     string    // the noun of the kind: "memory" or "assembly"
 	ID       string
 	Deleted  bool
 	Memory   memstore.Memory   // as it was written; zero when deleted
 	Assembly assembly.Assembly // likewise
+	Document []byte            // the bytes of a document of another kind; nil when deleted
 	More     bool              // the batch goes on in the next change
 }
 
@@ -254,7 +255,8 @@ func (h *History) changeOf(e watched) (Change, error) {
 		c.Assembly, err = h.engine.DecodeAssembly(c.ID, doc)
 	case h.engine.Kinds().Memories:
 		c.Memory, err = h.engine.Decode(c.ID, doc)
-	default: // the caller reads the document itself
+	default:
+		c.Document = v.Document
 	}
 	return c, err
 }
