@@ -245,8 +245,8 @@ func (q Quarantine) document(p *docfile.Piece) (*Memory, *Assembly, error) {
 		return nil, nil, fmt.Errorf("%s is not the place of a memory or an assembly: %w", places.Shown(from), errs.ErrInvalid)
 	}
 	if k := kind.At(from); k != nil && k != kind.Memories && k != kind.Assemblies {
-		return nil, nil, fmt.Errorf("%s is the file of a %s, which is not restored: %w: write the output of memctl quarantine "+
-			"show --raw where it belongs", places.Shown(from), k.Noun, errs.ErrInvalid)
+		return nil, nil, fmt.Errorf("%s is the file of a %s, which is not restored: %w: write the output of memctl "+
+			"quarantine show --raw where it belongs", places.Shown(from), k.Noun, errs.ErrInvalid)
 	}
 	env := q.st.inner.Engine.Env()
 	data, err := vfs.ReadText(env.FS, filepath.Join(env.Dir, docfile.QuarantineFolder, p.Name), places.StoredMost)

@@ -4,5 +4,6 @@
 // backed up, restored and migrated.
 //
 // A note is text at a path. The file notes/<path> has its bytes and nothing else, in folders and with
-// the extension that the path has. The id of a note is its path. No element of it begins with a dot.
+// the extension that the path has; it may be empty. The id of a note is its path. No element of it begins
+// with a dot. Two notes cannot have paths that differ only in case or in how Unicode is normalised.
 package kinds

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/text/unicode/norm"
+
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/kind"
@@ -35,6 +37,9 @@ func (paths) IsOwn(path string, _ bool) bool { return isPath(path) }
 
 func (paths) Tree() bool { return true }
 
+// Fold is how a file system without case compares paths.
+func (paths) Fold(path string) string { return strings.ToLower(norm.NFC.String(path)) }
+
 func isPath(path string) bool {
 	return path != "." && fs.ValidPath(path) && !strings.HasPrefix(path, ".") && !strings.Contains(path, "/.")
 }
@@ -45,9 +50,6 @@ func decode(data []byte, o kind.DecodeOptions) (kind.Content, error) {
 	}
 	if !isPath(o.ID) {
 		return kind.Content{}, &errs.FieldError{Field: "path", Err: errors.New("not the path of a note")}
-	}
-	if len(data) == 0 {
-		return kind.Content{}, &errs.FieldError{Field: "text", Err: errors.New("a note has a text")}
 	}
 	n := &note{path: o.ID}
 	return kind.Content{ID: o.ID, Created: &n.created, Updated: &n.updated, Line: n.line}, nil

@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -43,6 +44,17 @@ func opened(t *testing.T, dir string) *varve.Store {
 	return st
 }
 
+// watched opens a store whose files this process watches.
+func watched(t *testing.T, dir string) *varve.Store {
+	t.Helper()
+	watcher := fswatch.New(fswatch.Options{
+		Quiet: 30 * time.Millisecond, Gone: 60 * time.Millisecond, Sweep: 200 * time.Millisecond})
+	st, err := varve.Open(t.Context(), dir, open.In(&varve.Options{}, open.Environment{Watcher: watcher}))
+	must(t, err)
+	t.Cleanup(func() { _ = st.Close() })
+	return st
+}
+
 func notes(st *varve.Store) *engine.Kind {
 	k, err := open.Inside(st).Engine.Kinds().Named(Notes.Letter)
 	if err != nil {
@@ -61,12 +73,15 @@ func remove(ctx context.Context, st *varve.Store, id string) error {
 	return open.Inside(st).Commits.DeleteDocument(ctx, notes(st), id)
 }
 
-// text is what the store answers for a note, "" where there is none.
+// none is in the place of the text of a note that is not there.
+const none = "(none)"
+
+// text is what the store answers for a note, none where there is none.
 func text(t *testing.T, st *varve.Store, id string) string {
 	t.Helper()
 	v, err := open.Inside(st).Engine.Find(t.Context(), notes(st), id, true)
 	if errors.Is(err, varve.ErrNotFound) {
-		return ""
+		return none
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +98,7 @@ func expect(t *testing.T, st *varve.Store, want map[string]string) {
 	}
 	eng, n, found := open.Inside(st).Engine, 0, 0
 	for _, w := range want {
-		if w != "" {
+		if w != none {
 			n++
 		}
 	}
@@ -95,6 +110,18 @@ func expect(t *testing.T, st *varve.Store, want map[string]string) {
 	}
 	if live := eng.State().Live(Notes.Letter); int(live) != n || found != n {
 		t.Errorf("%d notes are counted, %d listed, want %d", live, found, n)
+	}
+}
+
+// await waits until the notes have these texts.
+func await(t *testing.T, st *varve.Store, want map[string]string) {
+	t.Helper()
+	for id, w := range want {
+		for end := time.Now().Add(20 * time.Second); text(t, st, id) != w; time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("note %s is %q, want %q", id, text(t, st, id), w)
+			}
+		}
 	}
 }
 
@@ -110,10 +137,11 @@ func clean(t *testing.T, st *varve.Store) {
 	storetest.AllWell(t, st.Admin().Verify(t.Context(), varve.VerifyOptions{}))
 }
 
-// The ids of notes: one has the id of a memory, one is in folders, one in many.
+// The ids of notes: one has the id of a memory, one is in folders, one in many, one is of a note without a text.
 const (
 	plain = "a"
 	deep  = "b/c d/zebra.md"
+	empty = "b/empty.md"
 )
 
 var long = strings.Repeat("a long name/", 30) + "ü@%.txt"
@@ -129,10 +157,11 @@ func filled(t *testing.T, dir string) *varve.Store {
 	must(t, put(t.Context(), st, plain, "first"))
 	must(t, put(t.Context(), st, deep, "the zebra sleeps"))
 	must(t, put(t.Context(), st, long, "third"))
+	must(t, put(t.Context(), st, empty, ""))
 	return st
 }
 
-var all = map[string]string{plain: "first", deep: "the zebra sleeps", long: "third"}
+var all = map[string]string{plain: "first", deep: "the zebra sleeps", long: "third", empty: ""}
 
 // TestPut: notes are put, replaced and deleted, before a flush and after it, by two handles.
 func TestPut(t *testing.T) {
@@ -151,7 +180,8 @@ func TestPut(t *testing.T) {
 	if err := remove(t.Context(), other, deep); !errors.Is(err, varve.ErrNotFound) {
 		t.Errorf("deleting what is not there: %v", err)
 	}
-	now := map[string]string{plain: "second", deep: "", long: "third"}
+	must(t, remove(t.Context(), other, empty))
+	now := map[string]string{plain: "second", deep: none, long: "third", empty: none}
 	expect(t, st, now)
 	must(t, st.Flush(t.Context()))
 	expect(t, other, now)
@@ -162,7 +192,9 @@ func TestPut(t *testing.T) {
 		t.Errorf("the folders of a deleted note: %v", err)
 	}
 	must(t, put(t.Context(), st, deep, "again"))
-	now[deep] = "again"
+	must(t, put(t.Context(), st, empty, ""))
+	must(t, put(t.Context(), st, plain, ""))
+	now[deep], now[empty], now[plain] = "again", "", ""
 	must(t, st.Close())
 	expect(t, other, now)
 	clean(t, other)
@@ -206,7 +238,7 @@ func TestKilled(t *testing.T) {
 		clean(t, st)
 		for i := range n {
 			want := fmt.Sprint("text ", i)
-			if has := text(t, st, numbered(i)); has != want && !(has == "" && i%5 == 2) {
+			if has := text(t, st, numbered(i)); has != want && !(has == none && i%5 == 2) {
 				t.Errorf("note %s is %q", numbered(i), has)
 			}
 		}
@@ -248,7 +280,15 @@ func TestEdit(t *testing.T) {
 	b, err := os.ReadFile(name)
 	must(t, err)
 	must(t, os.WriteFile(name, bytes.Replace(b, []byte("first"), []byte("edited by hand"), 1), 0o600))
-	now := map[string]string{plain: "edited by hand", deep: all[deep], long: all[long]}
+	now := map[string]string{plain: "edited by hand", deep: all[deep], long: all[long], empty: ""}
+	expect(t, st, now)
+	must(t, st.Flush(t.Context()))
+	clean(t, st)
+	must(t, os.WriteFile(name, nil, 0o600))
+	expect(t, st, now) // an editor may be about to write it
+	old := time.Now().Add(-time.Minute)
+	must(t, os.Chtimes(name, old, old))
+	now[plain] = ""
 	expect(t, st, now)
 	must(t, st.Flush(t.Context()))
 	clean(t, st)
@@ -258,10 +298,7 @@ func TestEdit(t *testing.T) {
 // new folders, a file and a folder that are removed, and a folder that gets another name.
 func TestWatched(t *testing.T) {
 	dir := t.TempDir()
-	st, err := varve.Open(t.Context(), dir, open.In(&varve.Options{}, open.Environment{Watcher: fswatch.New(fswatch.Options{
-		Quiet: 30 * time.Millisecond, Gone: 60 * time.Millisecond, Sweep: 200 * time.Millisecond})}))
-	must(t, err)
-	t.Cleanup(func() { _ = st.Close() })
+	st := watched(t, dir)
 	for i := range 8 { // more than half of them stay
 		must(t, put(t.Context(), st, fmt.Sprintf("stay/%d.md", i), "stays"))
 	}
@@ -272,11 +309,7 @@ func TestWatched(t *testing.T) {
 	must(t, st.Flush(t.Context()))
 	await := func(id, want string) {
 		t.Helper()
-		for end := time.Now().Add(20 * time.Second); text(t, st, id) != want; time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("note %s is %q, want %q", id, text(t, st, id), want)
-			}
-		}
+		await(t, st, map[string]string{id: want})
 	}
 	at := func(name string) string { return filepath.Join(dir, filepath.FromSlash(Notes.File(name))) }
 	must(t, os.WriteFile(at("x/y/edit.md"), []byte("after"), 0o600))
@@ -288,11 +321,11 @@ func TestWatched(t *testing.T) {
 	await("new/folder/later", "seen")
 	must(t, os.Remove(at("x/gone.md")))
 	must(t, os.RemoveAll(at("all")))
-	await("x/gone.md", "")
-	await("all/gone.md", "")
+	await("x/gone.md", none)
+	await("all/gone.md", none)
 	must(t, os.Rename(at("old"), at("other")))
 	await("other/name.md", "moved")
-	await("old/name.md", "")
+	await("old/name.md", none)
 	must(t, st.Flush(t.Context()))
 	clean(t, st)
 }
@@ -342,7 +375,7 @@ func TestPurge(t *testing.T) {
 	must(t, st.Flush(t.Context()))
 	_, err := open.Inside(st).Purger.Purge(t.Context(), notes(st), []string{deep})
 	must(t, err)
-	expect(t, st, map[string]string{plain: "first", deep: "", long: "third"})
+	expect(t, st, map[string]string{plain: "first", deep: none, long: "third", empty: ""})
 	must(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return err
@@ -365,7 +398,7 @@ func TestBackup(t *testing.T) {
 	st := filled(t, dir)
 	info, err := st.Backup(t.Context(), to, varve.BackupOptions{})
 	must(t, err)
-	if info.Others[Notes.Folder] != 3 || info.Memories != 1 || info.Assemblies != 1 {
+	if info.Others[Notes.Folder] != 4 || info.Memories != 1 || info.Assemblies != 1 {
 		t.Errorf("the backup has %d memories, %d assemblies, others %v", info.Memories, info.Assemblies, info.Others)
 	}
 	_, err = varve.CheckBackup(t.Context(), to)
@@ -374,11 +407,11 @@ func TestBackup(t *testing.T) {
 	must(t, st.Close())
 	report, err := varve.Restore(t.Context(), to, back, &varve.RestoreOptions{Log: dir})
 	must(t, err)
-	if report.Others[Notes.Folder] != 4 {
+	if report.Others[Notes.Folder] != 5 {
 		t.Errorf("restored: %+v", report)
 	}
 	st = opened(t, back)
-	expect(t, st, map[string]string{plain: "first", deep: all[deep], long: "third", "d": "after the backup"})
+	expect(t, st, map[string]string{plain: "first", deep: all[deep], long: "third", empty: "", "d": "after the backup"})
 	clean(t, st)
 }
 
@@ -436,8 +469,11 @@ func TestPowerCut(t *testing.T) {
 		disk := crash.New()
 		acknowledged, begun := map[string]string{}, map[string]string{}
 		change := func(st *varve.Store, id, text string) (err error) {
+			if _, ok := acknowledged[id]; !ok {
+				acknowledged[id] = none
+			}
 			begun[id] = text
-			if text == "" {
+			if text == none {
 				err = remove(t.Context(), st, id)
 			} else {
 				err = put(t.Context(), st, id, text)
@@ -449,8 +485,9 @@ func TestPowerCut(t *testing.T) {
 		}
 		_, died = run(disk, dieAt, func(st *varve.Store) error {
 			for i, c := range [][2]string{
-				{"a/x.md", "first"}, {deep, "second"}, {long, "third"}, {"a/x.md", "first again"}, {deep, ""}, {"b/e", "fourth"},
-				{deep, "back"}, {"b/e", ""},
+				{"a/x.md", "first"}, {deep, "second"}, {long, "third"}, {"a/x.md", "first again"}, {deep, none}, {"b/e", "fourth"},
+				{deep, "back"}, {"b/e", none}, {"b/e", ""}, {"a/x.md", none}, {"a", "a file now"}, {deep, ""}, {"a", none},
+				{"a/y/z.md", "a folder again"},
 			} {
 				if err := change(st, c[0], c[1]); err != nil {
 					return err
@@ -492,8 +529,12 @@ func TestPast(t *testing.T) {
 		if c.Kind == Notes.Noun && (c.Memory.ID != "" || c.Assembly.ID != "") {
 			t.Errorf("the change of a note has a memory or an assembly: %+v", c)
 		}
+		if has := string(c.Document); c.Kind == Notes.Noun && !c.Deleted && has != all[c.ID] && has != "second" {
+			t.Errorf("the change of note %s has the document %q", c.ID, has)
+		}
 	}
-	want := []string{"memory a false", "assembly a false", "note a false", "note " + deep + " false", "note " + long + " false", "note a false", "note a true"}
+	want := []string{"memory a false", "assembly a false", "note a false", "note " + deep + " false",
+		"note " + long + " false", "note " + empty + " false", "note a false", "note a true"}
 	if !slices.Equal(seen, want) {
 		t.Errorf("seen %q, want %q", seen, want)
 	}
@@ -514,13 +555,12 @@ func TestPast(t *testing.T) {
 	must(t, st.Flush(t.Context()))
 	var sum varve.VerifySummary
 	storetest.AllWell(t, st.Admin().Verify(t.Context(), varve.VerifyOptions{Summary: &sum}))
-	if sum.Memories != 1 || sum.Assemblies != 1 || sum.Others[Notes.Folder] != 2 {
+	if sum.Memories != 1 || sum.Assemblies != 1 || sum.Others[Notes.Folder] != 3 {
 		t.Errorf("compared %d memories, %d assemblies, others %v", sum.Memories, sum.Assemblies, sum.Others)
 	}
 }
 
-// TestSalvage: a note of which neither index nor log knows anything is what its file has, and an empty file
-// is no note.
+// TestSalvage: a note of which neither index nor log knows anything is what its file has.
 func TestSalvage(t *testing.T) {
 	dir := t.TempDir()
 	st := filled(t, dir)
@@ -541,5 +581,217 @@ func TestSalvage(t *testing.T) {
 	_, err = plan.Apply(t.Context())
 	must(t, err)
 	st = opened(t, dir)
-	expect(t, st, map[string]string{plain: "first", deep: broken, long: "third", "empty.md": ""})
+	expect(t, st, map[string]string{plain: "first", deep: broken, long: "third", empty: "", "empty.md": ""})
+}
+
+// TestBeside: a note is where no folder of another one is, and in no place that differs only in case or in how
+// Unicode is written. What is refused changes nothing.
+func TestBeside(t *testing.T) {
+	dir := t.TempDir()
+	st := filled(t, dir)
+	must(t, put(t.Context(), st, "k/caf\u00e9.md", "composed"))
+	for _, flushed := range []bool{false, true} {
+		for id, with := range map[string]string{"a/b": "a", "a/b/c": "a", "b": "b/", "b/c d": deep, "B/new.md": "b/",
+			"A": "a", "b/C D/x": deep, "b/EMPTY.md": empty, "k/cafe\u0301.md": "caf\u00e9", "B": "b/"} {
+			err := put(t.Context(), st, id, "refused")
+			if !errors.Is(err, varve.ErrInvalid) || !strings.Contains(err.Error(), with) {
+				t.Errorf("flushed %v: %s: %v", flushed, id, err)
+			}
+		}
+		for _, id := range []string{"", "/a", "x/", "x//y", "x/../y", ".x", "x/.y", `x\y`, "x\ny",
+			strings.Repeat("d/", 60) + "x", "x/" + strings.Repeat("n", 256), strings.Repeat("long/", 250)} {
+			err := put(t.Context(), st, id, "refused")
+			if !errors.Is(err, varve.ErrInvalid) && !errors.Is(err, varve.ErrTooLarge) {
+				t.Errorf("flushed %v: %q: %v", flushed, id, err)
+			}
+		}
+		must(t, st.Flush(t.Context()))
+	}
+	must(t, put(t.Context(), st, "b/other.md", "beside"))
+	must(t, put(t.Context(), st, strings.Repeat("d/", 59)+"x", "the deepest"))
+	// A file becomes a folder, and a folder a file, in one round.
+	for range 2 {
+		must(t, remove(t.Context(), st, "a"))
+		must(t, put(t.Context(), st, "a/b/c", "below"))
+		must(t, st.Flush(t.Context()))
+		clean(t, st)
+		must(t, remove(t.Context(), st, "a/b/c"))
+		must(t, put(t.Context(), st, "a", "first"))
+		must(t, st.Flush(t.Context()))
+		clean(t, st)
+	}
+	now := map[string]string{"k/caf\u00e9.md": "composed", "b/other.md": "beside",
+		strings.Repeat("d/", 59) + "x": "the deepest"}
+	for id, text := range all {
+		now[id] = text
+	}
+	expect(t, st, now)
+}
+
+// TestBesideTogether: of two processes that create a file and a folder of one name, or names that differ in case, at
+// once, one is refused.
+func TestBesideTogether(t *testing.T) {
+	dir := t.TempDir()
+	stores := []*varve.Store{opened(t, dir), opened(t, dir)}
+	for i := range 60 {
+		ids := []string{fmt.Sprintf("x%d", i), fmt.Sprintf("x%d/in/y", i), fmt.Sprintf("X%d", i), fmt.Sprintf("X%d/z", i)}
+		fails := make([]error, len(ids))
+		var wg sync.WaitGroup
+		for j, id := range ids {
+			wg.Go(func() { fails[j] = put(t.Context(), stores[j%2], id, "text") })
+		}
+		wg.Wait()
+		done := 0
+		for j, err := range fails {
+			if err == nil {
+				done++
+			} else if !errors.Is(err, varve.ErrInvalid) {
+				t.Errorf("%s: %v", ids[j], err)
+			}
+		}
+		if done != 1 {
+			t.Fatalf("of %q %d were created: %v", ids, done, fails)
+		}
+	}
+	must(t, stores[0].Flush(t.Context()))
+	clean(t, stores[1])
+}
+
+// TestForeign: what is in the folders and is no note is named by verify and left alone, also by a repair unless it has
+// the path of a note, and no link is followed.
+func TestForeign(t *testing.T) {
+	dir, out := t.TempDir(), t.TempDir()
+	st := filled(t, dir)
+	must(t, st.Flush(t.Context()))
+	at := func(name string) string { return filepath.Join(dir, filepath.FromSlash(Notes.File(name))) }
+	must(t, os.WriteFile(filepath.Join(out, "secret.md"), []byte("outside"), 0o600))
+	foreign := []string{".hidden", "b/.dot/f.md", "b/draft.md~", strings.Repeat("e/", 59) + "deep/er/x", "A"}
+	if runtime.GOOS != "windows" {
+		must(t, os.Symlink(out, at("b/link")))
+		must(t, os.Symlink(filepath.Join(out, "secret.md"), at("b/link.md")))
+		foreign = append(foreign, "b/link", "b/link.md")
+	}
+	for _, name := range foreign[:5] {
+		must(t, os.MkdirAll(filepath.Dir(at(name)), 0o700))
+		if _, err := os.Stat(at(name)); err == nil { // the file system ignores case
+			foreign = slices.DeleteFunc(foreign, func(n string) bool { return n == name })
+			continue
+		}
+		must(t, os.WriteFile(at(name), []byte("not a note"), 0o600))
+	}
+	must(t, put(t.Context(), st, "b/link/x", "in the place of the link"))
+	must(t, st.Admin().RebuildIndex(t.Context()))
+	must(t, st.Close())
+	st = opened(t, dir)
+	named := map[string]bool{}
+	for f, err := range st.Admin().Verify(t.Context(), varve.VerifyOptions{}) {
+		must(t, err)
+		named[f.Path] = true
+	}
+	for _, name := range foreign {
+		if name == "b/link" {
+			continue // set aside, for a note needed the place
+		}
+		if !named[Notes.File(name)] {
+			t.Errorf("%s is not named: %v", name, named)
+		}
+		if _, err := os.Lstat(at(name)); err != nil {
+			t.Error(err)
+		}
+	}
+	if names, err := os.ReadDir(out); err != nil || len(names) != 1 {
+		t.Errorf("behind the link: %v, %v", names, err)
+	}
+	must(t, st.Close())
+	plan, err := varve.PlanRepair(t.Context(), dir, nil, varve.VerifyOptions{})
+	must(t, err)
+	_, err = plan.Apply(t.Context())
+	must(t, err)
+	for _, name := range foreign { // a repair sets aside what has the path of a note, and leaves the rest alone
+		_, err := os.Lstat(at(name))
+		if aside := name == "A" || strings.HasPrefix(name, "b/link.md"); aside != (err != nil) && name != "b/link" {
+			t.Errorf("%s after a repair: %v", name, err)
+		}
+	}
+	if b, err := os.ReadFile(filepath.Join(out, "secret.md")); err != nil || string(b) != "outside" {
+		t.Errorf("behind the link: %q, %v", b, err)
+	}
+	st = opened(t, dir)
+	now := map[string]string{"b/link/x": "in the place of the link"}
+	for id, text := range all {
+		now[id] = text
+	}
+	expect(t, st, now)
+}
+
+// TestRenamed: a file that gets another name by hand is deleted, and created under that name.
+func TestRenamed(t *testing.T) {
+	dir := t.TempDir()
+	st := watched(t, dir)
+	at := func(name string) string { return filepath.Join(dir, filepath.FromSlash(Notes.File(name))) }
+	must(t, put(t.Context(), st, "x/one.md", "the text"))
+	must(t, put(t.Context(), st, "x/two.md", "another"))
+	must(t, st.Flush(t.Context()))
+	must(t, os.Rename(at("x/one.md"), at("one.md")))
+	await(t, st, map[string]string{"one.md": "the text", "x/one.md": none, "x/two.md": "another"})
+	// All files at once, by the name of their folder.
+	must(t, os.Rename(at("x"), at("y")))
+	await(t, st, map[string]string{"y/two.md": "another", "x/two.md": none})
+	// A folder in the place of a file.
+	must(t, os.Remove(at("one.md")))
+	must(t, os.Mkdir(at("one.md"), 0o700))
+	must(t, os.WriteFile(at("one.md/in.md"), []byte("below"), 0o600))
+	await(t, st, map[string]string{"one.md": none, "one.md/in.md": "below"})
+	must(t, st.Flush(t.Context()))
+	clean(t, st)
+	var versions []string
+	history.New(open.Inside(st).Engine).Each(t.Context(), notes(st), "x/one.md", func(v history.Version, err error) bool {
+		must(t, err)
+		versions = append(versions, fmt.Sprint(v.Deleted, " ", string(v.Document)))
+		return true
+	})
+	slices.Sort(versions)
+	if !slices.Equal(versions, []string{"false the text", "true "}) {
+		t.Errorf("the history is %q", versions)
+	}
+}
+
+// TestPurgeAside: a purge of a note takes what was set aside of it, under its path or without one, and nothing of
+// another note.
+func TestPurgeAside(t *testing.T) {
+	dir := t.TempDir()
+	st := filled(t, dir)
+	must(t, put(t.Context(), st, "zebra.md", "of the name only"))
+	must(t, st.Flush(t.Context()))
+	aside := func(id, text string) {
+		t.Helper()
+		must(t, put(t.Context(), st, id, "newer"))
+		must(t, os.WriteFile(filepath.Join(dir, Notes.File(id)), []byte(text), 0o600))
+		must(t, st.Flush(t.Context()))
+	}
+	aside(deep, "an edit of the zebra that is aside")
+	aside("zebra.md", "an edit that stays")
+	lost := filepath.Join(dir, "quarantine", "0123456789abcdef-7")
+	must(t, os.WriteFile(lost, []byte("the zebra sleeps"), 0o600))
+	must(t, os.WriteFile(lost+".note.json", []byte(`{"why":"left in tmp/","from":"tmp/0123456789abcdef/0/7"}`), 0o600))
+	texts := func() (list []string) {
+		names, err := os.ReadDir(filepath.Join(dir, "quarantine"))
+		must(t, err)
+		for _, n := range names {
+			b, err := os.ReadFile(filepath.Join(dir, "quarantine", n.Name()))
+			if err == nil && !strings.HasSuffix(n.Name(), ".json") {
+				list = append(list, string(b))
+			}
+		}
+		slices.Sort(list)
+		return list
+	}
+	if got := texts(); len(got) != 3 {
+		t.Fatalf("set aside: %q", got)
+	}
+	_, err := open.Inside(st).Purger.Purge(t.Context(), notes(st), []string{deep})
+	must(t, err)
+	if got := texts(); !slices.Equal(got, []string{"an edit that stays"}) {
+		t.Errorf("left: %q", got)
+	}
 }
