@@ -526,7 +526,7 @@ var longLines = map[string]int{
 }
 
 // longTestLines is how many lines of tests and of bench/ have more than 120 columns. The number may only fall.
-const longTestLines = 1790
+const longTestLines = 1788
 
 // TestLineLength: a line has at most 120 columns.
 func TestLineLength(t *testing.T) {
