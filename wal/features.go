@@ -25,6 +25,12 @@ const (
 	// a kind of their own. A purge overwrites those of what it purges.
 	FeatureKept Features = 1 << 1
 
+	// FeatureWriters: entries have the numbers of their writers, entries of a key of their own explain
+	// these, wal/writers has the explanations that the log has released, and the lines of the index
+	// have the numbers. A program that does not know them would write an index without them, and
+	// release what explains a number. It is raised together with FeatureFields.
+	FeatureWriters Features = 1 << 2
+
 	// FeatureFields: frames of the log have fields between key and value, see package segment. A
 	// program that does not know them would take them for a part of the value.
 	FeatureFields Features = 1 << 32
@@ -35,7 +41,7 @@ const (
 )
 
 // KnownFeatures are the features that this build knows.
-const KnownFeatures = FeatureViews | FeatureKept | FeatureFields
+const KnownFeatures = FeatureViews | FeatureKept | FeatureWriters | FeatureFields
 
 // forReaders are the features that a program must know also to read.
 const forReaders Features = 0xffffffff << 32
@@ -46,6 +52,8 @@ func (f Features) name() string {
 		return "views"
 	case FeatureKept:
 		return "kept"
+	case FeatureWriters:
+		return "writers"
 	case FeatureFields:
 		return "fields"
 	case FeatureTestWrite:
