@@ -37,8 +37,10 @@ var order = []string{
 	"internal/sniff",
 	"internal/timearg",
 	"errs",
+	"writer",
 	"internal/refcount",
 	"internal/vfs",
+	"internal/writerfile",
 	"internal/jsondoc",
 	"internal/docfile",
 	"internal/record",
@@ -340,14 +342,14 @@ func TestLayoutNamesFiles(t *testing.T) {
 // exported is how many methods each package of the house may export: what one offers the
 // others grows on purpose. The public API is counted by itself.
 var exported = map[string]int{
-	"internal/engine":       101,
-	"internal/commit":       37, // PutDocument, DeleteDocument, Places: kinds without rules of their own
+	"internal/engine":       110, // nine are for writers
+	"internal/commit":       37,  // PutDocument, DeleteDocument, Places: kinds without rules of their own
 	"internal/rebuild":      2,
 	"internal/flush":        38,
 	"internal/views":        11,
 	"internal/adopt":        26,
 	"internal/embedding":    20,
-	"internal/history":      6,
+	"internal/history":      7,
 	"internal/search":       5,
 	"internal/retention":    18,
 	"internal/erase/purge":  2,
@@ -432,7 +434,7 @@ func TestFileLogIsSmall(t *testing.T) {
 func TestStoreIsSmall(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
-	const most = 28
+	const most = 29
 	names, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
