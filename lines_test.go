@@ -38,7 +38,7 @@ func TestLines(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want = append(want, Line{m.ID, m.Version, m.CreatedAt, m.UpdatedAt, m.ExpiresAt, m.QuickRecalScore, m.Session(), int64(len(raw))})
+		want = append(want, Line{m.ID, m.Version, m.CreatedAt, m.UpdatedAt, m.ExpiresAt, m.QuickRecalScore, m.Session(), int64(len(raw)), 0})
 	}
 	n := 0
 	for l, err := range st.Admin().Lines(ctx) {

@@ -35,6 +35,9 @@ var listings = map[string]struct {
 	"Store.History": {all: func(ctx context.Context, st *walked) iter.Seq2[any, error] {
 		return anything(st.History(ctx, "m000"))
 	}},
+	"Store.Log": {all: func(ctx context.Context, st *walked) iter.Seq2[any, error] {
+		return anything(st.Log(ctx, varve.LogOptions{}))
+	}},
 	"Store.Watch": {all: func(ctx context.Context, st *walked) iter.Seq2[any, error] {
 		return anything(st.Watch(ctx, 0))
 	}},

@@ -26,11 +26,11 @@ func TestLineRoundTrip(t *testing.T) {
 	short := e
 	short.Version, short.Mtime = 0, 0
 	line, _ := short.AppendMemory(nil)
-	if got, err := Finish(nil, line, 17, 1767323045000006); err != nil || string(got) != contractLine {
+	if got, err := Finish(nil, line, 17, 1767323045000006, 0); err != nil || string(got) != contractLine {
 		t.Errorf("Finish: %s, %v", got, err)
 	}
 	for _, bad := range []string{contractLine, `{}`, string(line[:len(line)-1]), strings.Replace(string(line), "{", "{ ", 1), strings.Replace(string(line), "1043", "", 1), strings.Replace(string(line), "1043", "1043 ", 1)} {
-		if got, err := Finish(nil, []byte(bad), 1, 1); !errors.Is(err, errLine) {
+		if got, err := Finish(nil, []byte(bad), 1, 1, 0); !errors.Is(err, errLine) {
 			t.Errorf("Finish(%s) = %s, %v", bad, got, err)
 		}
 	}
@@ -62,7 +62,7 @@ func TestLineRandom(t *testing.T) {
 			t.Fatalf("%s\n%+v\n%+v\n%v", line, got, e, err)
 		}
 		version, mtime := rapid.Uint64Min(1).Draw(t, "version"), rapid.Int64().Draw(t, "mtime")
-		done, err := Finish(nil, line, version, mtime)
+		done, err := Finish(nil, line, version, mtime, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -169,7 +169,7 @@ func BenchmarkFinish(b *testing.B) {
 	line, _ := e.AppendMemory(nil)
 	var dst []byte
 	for b.Loop() {
-		dst, _ = Finish(dst[:0], line, 17, 1)
+		dst, _ = Finish(dst[:0], line, 17, 1, 0)
 	}
 }
 
@@ -205,5 +205,41 @@ func TestSamePairs(t *testing.T) {
 	unstamped := []byte(strings.Replace(contractLine, `"mtime"`, `"x":1,"mtime"`, 1))
 	if samePairs(unstamped, unstamped) {
 		t.Error("not as this package writes it")
+	}
+}
+
+// The number of a writer stands behind the version, and does not hide that session and expiry are the same.
+func TestLineBy(t *testing.T) {
+	line := []byte(`{"filepath":"memories/a.json",` +
+		`"created_at":"2026-01-02T03:04:05Z","updated_at":"2026-01-02T03:04:05Z",` +
+		`"quickrecal_score":0.5,` +
+		`"content_hash":"sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",` +
+		`"size":7,"dimension":2,"session_id":"s"}`)
+	with, err := Finish(nil, line, 16, 5, 1<<32-1)
+	if err != nil || !strings.Contains(string(with), `,"mtime":5,"version":16,"by":4294967295,"dimension":2`) {
+		t.Fatalf("%s, %v", with, err)
+	}
+	e, err := ParseLine(with)
+	if err != nil || e.By != 1<<32-1 || e.Version != 16 || e.SessionID != "s" {
+		t.Errorf("%+v, %v", e, err)
+	}
+	if again, err := e.AppendMemory(nil); err != nil || !strings.Contains(string(again), `"version":16,"by":4294967295,`) {
+		t.Errorf("%s, %v", again, err)
+	}
+	without, err := Finish(nil, line, 24, 6, 0)
+	if err != nil || strings.Contains(string(without), "by\"") || !samePairs(with, without) {
+		t.Errorf("%s, %v", without, err)
+	}
+	o, err := ParseLine(without)
+	if o.Version, o.Mtime = e.Version, e.Mtime; err != nil || !e.Agrees(o) || !o.Agrees(e) {
+		t.Error("a line without a writer does not agree with one that has it")
+	}
+	if o.By = 7; e.Agrees(o) {
+		t.Error("lines of two writers agree")
+	}
+	for _, bad := range []string{"0", "4294967296", "-1", `"1"`} {
+		if _, err := ParseLine([]byte(strings.Replace(string(with), "4294967295", bad, 1))); err == nil {
+			t.Errorf("the writer %s is accepted", bad)
+		}
 	}
 }

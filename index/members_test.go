@@ -22,7 +22,7 @@ func TestFinishMembers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	without, err := Finish(nil, plain, 17, 5)
+	without, err := Finish(nil, plain, 17, 5, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func TestFinishMembers(t *testing.T) {
 		if _, err := ParseLine([]byte(line)); err != nil {
 			t.Error(err)
 		}
-		with, err := Finish(nil, []byte(line), 17, 5)
+		with, err := Finish(nil, []byte(line), 17, 5, 0)
 		if err != nil || string(with) != string(without) {
 			t.Errorf("finished: %s, %v\nwithout:  %s", with, err, without)
 		}
@@ -42,7 +42,7 @@ func TestFinishMembers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if with, err := Finish(nil, line, 17, 5); err != nil || len(with) < len(line) {
+	if with, err := Finish(nil, line, 17, 5, 0); err != nil || len(with) < len(line) {
 		t.Errorf("of a memory: %s, %v", with, err)
 	}
 }

@@ -191,7 +191,7 @@ func (ed *Adopter) DeletionPart(k *engine.Kind, id string, was wal.LSN) *commit.
 	value, _ := ed.engine.Codec().Encode(nil, &record.Record{Previous: was})
 	return &commit.Part{
 		ID:           id,
-		Entry:        wal.Entry{Key: k.Key(id), Kind: record.KindDelete, Delete: true, Value: value},
+		Entry:        wal.Entry{Key: k.Key(id), Kind: record.KindDelete, Delete: true, Value: value, Cause: wal.CauseEdited},
 		Precondition: wal.Precondition{Key: k.Key(id), LSN: was},
 		Change:       commit.MemoryChange{Deleted: true},
 	}

@@ -66,8 +66,9 @@ func (ed *Adopter) adoption(ctx context.Context, k *engine.Kind, p *engine.Parse
 	value, inflated := ed.engine.Codec().Encode(nil,
 		&record.Record{Previous: previous, Created: old.LSN == 0, Line: line, Vector: p.Vector, Doc: a.doc})
 	a.Part = commit.Part{
-		ID:           p.ID,
-		Entry:        wal.Entry{Key: k.Key(p.ID), Kind: record.KindPut, Value: value, Inflated: inflated},
+		ID: p.ID,
+		Entry: wal.Entry{Key: k.Key(p.ID), Kind: record.KindPut, Value: value, Inflated: inflated,
+			Cause: wal.CauseEdited},
 		Precondition: wal.Precondition{Key: k.Key(p.ID), LSN: old.LSN, Chained: old.LSN == 0, Deletion: previous},
 		Model:        wal.Precondition{Key: state.ModelKey, LSN: model.LSN},
 		Change:       commit.MemoryChange{Vector: counts},

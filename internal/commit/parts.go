@@ -154,7 +154,7 @@ func (cm *Committer) CommitTogether(ctx context.Context, held *wal.Held, k *engi
 	if len(kept) > 0 {
 		b.Entries, b.Frees = append(kept, b.Entries...), false
 	}
-	if _, err := cm.engine.Log().Append(ctx, b); err != nil {
+	if _, err := cm.engine.Append(ctx, b); err != nil {
 		return err
 	}
 	for i, p := range list {

@@ -13,6 +13,7 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/writer"
 )
 
 // Change is one committed change of one document, by whatever process.
@@ -27,6 +28,8 @@ type Change struct {
 	Assembly assembly.Assembly // likewise
 	Document []byte            // the bytes of a document of another kind; nil when deleted
 	More     bool              // the batch goes on in the next change
+	Writer   writer.Writer     // who wrote it; Number 0: not known
+	Cause    string            // why the store wrote it: see Changed
 }
 
 // Filter chooses changes.
@@ -241,7 +244,7 @@ func (h *History) awaitBeyond(ctx context.Context, from uint64) error {
 // changeOf decodes what was written.
 func (h *History) changeOf(e watched) (Change, error) {
 	c := Change{Kind: e.kind.Noun, LSN: e.LSN, Next: e.next, Time: e.Reading, ID: e.Key[1:], Deleted: e.Delete,
-		More: e.more}
+		More: e.more, Writer: h.engine.Writer(e.Writer, e.LSN), Cause: causeOf(e.Cause)}
 	if e.Delete {
 		return c, nil
 	}

@@ -65,6 +65,7 @@ var list = slices.Concat([]place{
 	{"wal/features", named},
 	{"wal/ended", named},
 	{"wal/sent", named},
+	{"wal/writers", named},
 	{MovedName, named | note},
 	{SecondNote, named | note},
 	{MigrationName, named | note},

@@ -48,12 +48,13 @@ func (r *Want) stray(file string) wal.LSN {
 type known struct {
 	at               wal.LSN
 	vector           int64
+	by               uint32 // its writer
 	created, updated time.Time
 }
 
 // knownOf is the version that a line of the index names.
 func knownOf(at wal.LSN, line *index.Entry) known {
-	return known{at, line.VectorID, line.CreatedAt, line.UpdatedAt}
+	return known{at, line.VectorID, line.By, line.CreatedAt, line.UpdatedAt}
 }
 
 // rebuildIndex makes a new base from the files of all kinds. A version that is no longer known
@@ -94,7 +95,7 @@ func (mk *Maker) rebuildIndex(ctx context.Context, r Want) (*index.Set, int, err
 			if err != nil {
 				return nil, err
 			}
-			return index.Finish(dst, line, c.Version, doc.mtime.UnixMicro())
+			return index.Finish(dst, line, c.Version, doc.mtime.UnixMicro(), was.by)
 		}})
 	if err != nil {
 		return nil, 0, mk.engine.Env().IOError("writing", filepath.Join(mk.engine.Env().Dir, index.BaseName), err)
@@ -150,7 +151,7 @@ func (mk *Maker) scanFiles(ctx context.Context, k *engine.Kind, r Want, list []i
 		if was.updated.Equal(*p.Updated) && was.created.Equal(*p.Created) {
 			was.created, was.updated = time.Time{}, time.Time{} // as the file says
 		}
-		if was.vector != 0 || !was.updated.IsZero() {
+		if was.vector != 0 || was.by != 0 || !was.updated.IsZero() {
 			facts[k.Key(p.ID)] = was
 		}
 		list = append(list, c)
@@ -186,6 +187,9 @@ func (mk *Maker) placed(k *engine.Kind, list []index.Change, versions map[string
 // document the file still holds; see versions.
 func (mk *Maker) Again(ctx context.Context, held *wal.Held, at wal.Mark, recent []index.Change, why error,
 	asked bool) error {
+	if err := mk.engine.SaveWriters(ctx, at.LSN); err != nil {
+		return err
+	}
 	past := mk.versions(recent)
 	defer past.release()
 	r := Want{Store: mk.engine.Log().UUID(), At: at,

@@ -47,6 +47,8 @@ func (r *row) visit(end wal.Mark, e *wal.Entry) error {
 	case err != nil:
 	case e.Key[0] == record.Model:
 		_, err = state.ModelIn(e)
+	case e.Key[0] == record.Writer:
+		_, err = state.Check(e)
 	case e.Key[0] == record.Working:
 		_, _, err = worklog.Work(r.v.Source.Codec, e)
 	case e.Key[0] == record.Kept:
@@ -118,8 +120,8 @@ func (r *row) asIndexed(e *wal.Entry) bool {
 	if r.indexed, ok, err = r.set.Get(r.indexed[:0], k.Section, e.Key[1:]); err != nil || !ok {
 		return false
 	}
-	if r.finished, err = index.Finish(r.finished[:0], view.Line, e.LSN,
-		e.Time.UnixMicro()); err != nil || !bytes.Equal(r.finished, r.indexed) {
+	if r.finished, err = index.Finish(r.finished[:0], view.Line, e.LSN, e.Time.UnixMicro(),
+		e.Writer); err != nil || !bytes.Equal(r.finished, r.indexed) {
 		return false
 	}
 	doc, give, err := r.v.Source.Codec.Lend(r.v.ctx, &view, r.v.Source.FileLimit)
