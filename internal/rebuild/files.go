@@ -148,6 +148,9 @@ func (mk *Maker) scanFiles(ctx context.Context, k *engine.Kind, r Want, list []i
 		} else if len(p.Vector) > 0 {
 			was.vector = index.StrayVector(sum)
 		}
+		if r.restored != nil {
+			was.by = r.restored.By(k.Name() + "/" + e.Name)
+		}
 		if was.updated.Equal(*p.Updated) && was.created.Equal(*p.Created) {
 			was.created, was.updated = time.Time{}, time.Time{} // as the file says
 		}

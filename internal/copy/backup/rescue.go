@@ -284,6 +284,7 @@ func (r *restore) deliver(f listedFile, data []byte, mtime time.Time, version ui
 		return r.scope(f.name, data)
 	}
 	r.note(f.name, f.older, version, number)
+	r.writers.keep(f.name)
 	return r.put(f.name, data, mtime)
 }
 
