@@ -35,6 +35,7 @@ var commandCases = map[string]commandCase{
 	"rm":                         {args: []string{"a"}, writes: true, opens: true},
 	"purge":                      {args: []string{"a", "--yes"}, writes: true, opens: true},
 	"history":                    {args: []string{"a"}, opens: true},
+	"log":                        {opens: true},
 	"undelete":                   {args: []string{"gone"}, writes: true, opens: true},
 	"revert":                     {args: []string{"a", "FIRST"}, writes: true, opens: true},
 	"diff":                       {args: []string{"a@FIRST", "a"}, opens: true},

@@ -54,7 +54,7 @@ func TestCompletes(t *testing.T) {
 		{[]string{"working", "keys", "--scope", "se"}, []string{"session:s1"}},
 		{[]string{"config", "get", "max_ag"}, []string{"max_age"}},
 		{[]string{"config", "set", "auto_repair", ""}, []string{"true", "false"}},
-		{[]string{"search", "--by", ""}, []string{"both", "meaning", "words"}},
+		{[]string{"search", "--mode", ""}, []string{"both", "meaning", "words"}},
 		{[]string{"watch", "--kind", "a"}, []string{"assembly"}},
 		{[]string{"help", "vers"}, []string{"version\tPrint the version of memctl"}},
 		{[]string{"put", ""}, nil},

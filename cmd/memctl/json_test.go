@@ -158,6 +158,7 @@ func TestJSONDocuments(t *testing.T) {
 	try("search", "", "two")
 	try("search", "", "--like", "c")
 	try("history", "", "a")
+	try("log", "")
 	try("diff", "", "a@"+string(version), "a")
 	try("revert", "", "a", string(version))
 	try("watch", "", "--since", "0", "--limit", "1")

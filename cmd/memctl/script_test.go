@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/varve-db/varve/internal/scratch"
@@ -28,10 +29,12 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
 			// Nothing of the machine decides: neither its store nor its zone.
-			for _, v := range []string{cli.StoreVariable, "NO_COLOR", "VISUAL", "EDITOR", "VARVE_EMBED_URL", "VARVE_EMBED_MODEL", "VARVE_EMBED_KEY", "VARVE_EMBED_DIMENSIONS", "OPENAI_API_KEY"} {
+			for _, v := range []string{cli.StoreVariable, "NO_COLOR", "VISUAL", "EDITOR", "VARVE_EMBED_URL", "VARVE_EMBED_MODEL", "VARVE_EMBED_KEY", "VARVE_EMBED_DIMENSIONS", "OPENAI_API_KEY", cli.AgentVariable, cli.SessionVariable} {
 				env.Setenv(v, "")
 			}
 			env.Setenv("TZ", "UTC")
+			env.Setenv("LONG_NAME", strings.Repeat("n", 2048))
+			env.Setenv("RED_NAME", "c\x1b[31md")
 			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, ".state"))
 			return nil
 		},
