@@ -242,3 +242,51 @@ func startOlder(t *testing.T, memctl, dir string) (cmd *exec.Cmd, end func()) {
 		}
 	}
 }
+
+// An older program beside writers: as long as it has the store open, versions are written without a
+// writer; then the features are raised, and it is refused.
+func TestWritersBesideOlder(t *testing.T) {
+	t.Parallel()
+	memctl := olderMemctl(t)
+	ctx, dir := t.Context(), filepath.Join(t.TempDir(), "storage")
+	if out, err := exec.Command(memctl, "--store", dir, "init").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	_, end := startOlder(t, memctl, dir)
+	clock := clockAt(time.Now())
+	o := knowing(0)
+	o.Clock, o.Writer, o.NoBackground = clock.now, &Writer{Program: "test", Agent: "one"}, true
+	st := openTest(t, dir, o)
+	put := func(id string) {
+		t.Helper()
+		_, err := st.Put(ctx, Memory{ID: id, Content: "x"})
+		must(t, err)
+	}
+	put("a")
+	if got := writersOf(t, st, "a"); len(got) != 1 || got[0] != UnknownWriter {
+		t.Errorf("beside the older program: %v", got)
+	}
+	if f := st.inner.Engine.Log().Features(); f != 0 {
+		t.Errorf("raised beside the older program: %s", f)
+	}
+	out, err := exec.Command(memctl, "--store", dir, "get", "a").CombinedOutput()
+	if err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	end()
+	clock.add(2 * time.Minute)
+	put("b")
+	if got := writersOf(t, st, "b"); len(got) != 1 || got[0] != "one" {
+		t.Errorf("without it: %v", got)
+	}
+	before := snapshot(t, dir)
+	for _, args := range [][]string{{"get", "a"}, {"put", "x", "--id", "never"}, {"repair", "--apply"}} {
+		cmd := exec.Command(memctl, append([]string{"--store", dir}, args...)...)
+		if out, err := cmd.CombinedOutput(); err == nil || cmd.ProcessState.ExitCode() != 12 {
+			t.Errorf("%v: %v: %s", args, err, out)
+		}
+	}
+	if !maps.Equal(snapshot(t, dir), before) {
+		t.Error("the older program has changed the store")
+	}
+}

@@ -35,6 +35,7 @@ func child(ctx context.Context, job, dir string) error {
 	name, arg, _ := strings.Cut(job, ":")
 	if run := map[string]func(ctx context.Context, arg, dir string) error{
 		"reembed": reembedChild, "churn": churn, "lag": lagging, "limit": limitChild, "holding": holding, "attached": attached, "raising": raising, "committing": committing,
+		"writing": writingChild,
 	}[name]; run != nil {
 		return run(ctx, arg, dir)
 	}

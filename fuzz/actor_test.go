@@ -141,7 +141,7 @@ func (a *actor) put(id string, size int, session string, ttl time.Duration, opti
 
 // putIf replaces a version that was read.
 func (a *actor) putIf(id string, size int, was varve.Memory) error {
-	w := a.h.begin(&write{id: id, size: size, base: was.Version, based: true})
+	w := a.h.begin(&write{actor: a.name, id: id, size: size, base: was.Version, based: true})
 	m, err := a.st.Put(ctx, w.memory(), varve.IfVersion(was.Version))
 	if err == nil {
 		w.version = m.Version
@@ -154,7 +154,7 @@ func (a *actor) putIf(id string, size int, was varve.Memory) error {
 }
 
 func (a *actor) putAbsent(id string, size int) error {
-	w := a.h.begin(&write{id: id, size: size})
+	w := a.h.begin(&write{actor: a.name, id: id, size: size})
 	m, err := a.st.Put(ctx, w.memory(), varve.IfAbsent())
 	if err == nil {
 		w.version = m.Version
@@ -167,7 +167,7 @@ func (a *actor) putAbsent(id string, size int) error {
 }
 
 func (a *actor) delete(id string) error {
-	w := a.h.begin(&write{id: id, del: true})
+	w := a.h.begin(&write{actor: a.name, id: id, del: true})
 	err := a.st.Delete(ctx, id)
 	if !a.answered("delete", err, w) {
 		a.refusedBy("delete", id, w.start, err)
@@ -194,7 +194,7 @@ func (a *actor) batch(changes ...change) error {
 		if last[c.id] != i {
 			continue // of several operations on one memory the last counts
 		}
-		w := a.h.begin(&write{id: c.id, del: c.del, size: c.size, session: c.session, batch: a.h.batches})
+		w := a.h.begin(&write{actor: a.name, id: c.id, del: c.del, size: c.size, session: c.session, batch: a.h.batches})
 		ws = append(ws, w)
 		if c.del {
 			b.Delete(c.id)
@@ -213,7 +213,8 @@ func (a *actor) update(id string, size int) error {
 		if w != nil {
 			a.h.answer(refused, w) // that run was not committed
 		}
-		w = a.h.begin(&write{id: id, size: size, session: m.Session(), expires: m.ExpiresAt, base: m.Version, based: true})
+		w = a.h.begin(&write{actor: a.name, id: id, size: size, session: m.Session(), expires: m.ExpiresAt,
+			base: m.Version, based: true})
 		m.Content = content(w.token, size)
 		return nil
 	})
@@ -244,8 +245,8 @@ func (a *actor) move(from, to string, size int) error {
 			return err
 		}
 		a.h.batches++
-		d := a.h.begin(&write{id: from, del: true, batch: a.h.batches})
-		p := a.h.begin(&write{id: to, size: size, batch: a.h.batches})
+		d := a.h.begin(&write{actor: a.name, id: from, del: true, batch: a.h.batches})
+		p := a.h.begin(&write{actor: a.name, id: to, size: size, batch: a.h.batches})
 		ws = []*write{d, p}
 		if err := tx.Delete(from); err != nil {
 			return err

@@ -56,6 +56,7 @@ type write struct {
 	batch   int  // writes of one batch share it; 0: alone
 	hand    bool // an edit: it may be adopted at any time, or never
 	labels  bool // it has what filters are about
+	actor   string
 }
 
 // observation is that a memory had a value at some moment between two ticks.

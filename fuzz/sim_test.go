@@ -41,6 +41,7 @@ type world struct {
 
 	watching *watching // nil: nobody watches
 	plugged  bool      // the stores have the view of package letters
+	writers  *writers  // nil: entries have no writers
 	waits    map[*sim.Proc]func()
 }
 
@@ -82,6 +83,9 @@ func (w *world) options(p *sim.Proc) *varve.Options {
 	open.Of(o).System.ArchiveBytes = w.archive
 	if w.plugged {
 		plug(o)
+	}
+	if w.writers != nil {
+		o.Writer = &varve.Writer{Program: "sim", Agent: fmt.Sprintf("%s/%d", p.Name, p.PID)}
 	}
 	if w.editing {
 		o.Listener = w.h.adopts(w.s.Disk)
@@ -181,6 +185,9 @@ func (w *world) look(boot int, deep bool) {
 			w.lookAround(p)
 		}
 		recovery(w.h, p.FS, w.options(p), deep)
+		if w.writers != nil {
+			w.writers.look(w, p)
+		}
 		if w.watching != nil {
 			w.watched(p)
 		}
