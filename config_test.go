@@ -178,7 +178,7 @@ func TestConfigReadAgain(t *testing.T) {
 	}
 	says := func() int {
 		c := st.Admin().Config()
-		return c.in().VectorSettings().Dimension
+		return vectorSettings(c).Dimension
 	}
 	for _, dim := range []int{3, 4} {
 		set(dim)

@@ -258,6 +258,6 @@ func TestConfigRecorded(t *testing.T) {
 // filled are the options of a store on this machine.
 func filled() *Options {
 	o := new(Options)
-	o.fill()
+	o.Fill()
 	return o
 }

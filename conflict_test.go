@@ -56,7 +56,7 @@ func TestConflictError(t *testing.T) {
 		"async":            {of(st.PutAsync(m, IfVersion(other)).Wait(ctx)), ConflictError{ID: "m", Expected: other, Found: m.Version}},
 		"assembly":         {of(st.Assemblies().Put(ctx, as, IfVersion(other))), ConflictError{ID: "m", Expected: other, Found: as.Version}},
 		"assembly, absent": {of(st.Assemblies().Put(ctx, as, IfAbsent())), ConflictError{ID: "m", Found: as.Version}},
-		"regroup":          {of(repairStore{st}.RebuildAssembly(ctx, nil, "m", other, nil)), ConflictError{ID: "m", Expected: other, Found: as.Version, Remedy: "run memctl repair again"}},
+		"regroup":          {of(st.RebuildAssembly(ctx, "m", other)), ConflictError{ID: "m", Expected: other, Found: as.Version, Remedy: "run memctl repair again"}},
 		"working":          {&working.ConflictError{Name: "k", Expected: other, Found: e.Version}, ConflictError{ID: "k", Expected: other, Found: e.Version}},
 	} {
 		var got *ConflictError

@@ -473,3 +473,11 @@ func TestEmbedModelIsRecorded(t *testing.T) {
 		}
 	}
 }
+
+// vectorSettings returns the settings of the vectors, the zero value where a store has none.
+func vectorSettings(c Config) VectorConfig {
+	if c.Vectors == nil {
+		return VectorConfig{}
+	}
+	return *c.Vectors
+}

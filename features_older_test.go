@@ -33,7 +33,7 @@ func olderMemctl(t *testing.T) string {
 	dir := t.TempDir()
 	archive := filepath.Join(dir, "older.tar")
 	for _, c := range [][]string{
-		{"git", "archive", "--output", archive, beforeFeatures},
+		{"git", "-C", moduleRoot(), "archive", "--output", archive, beforeFeatures},
 		{"tar", "-C", dir, "-xf", archive},
 	} {
 		if out, err := exec.Command(c[0], c[1:]...).CombinedOutput(); err != nil {

@@ -33,7 +33,7 @@ import (
 //
 // once for each format, by the program that wrote it first, and never again:
 // TestGolden holds every later program to them.
-const goldenRoot = "testdata/golden"
+var goldenRoot = filepath.Join(moduleRoot(), "testdata", "golden")
 
 func TestMakeGolden(t *testing.T) {
 	name := os.Getenv("VARVE_GOLDEN")
@@ -117,6 +117,21 @@ func TestMakeGolden(t *testing.T) {
 }
 
 // pack writes a folder as it is, and what a reader finds in it.
+// moduleRoot returns the folder of the module's go.mod: tests run in the folder of their package.
+func moduleRoot() string {
+	dir, err := os.Getwd()
+	for err == nil {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		if filepath.Dir(dir) == dir {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	panic("no go.mod above the folder of the test")
+}
+
 func pack(t *testing.T, dir, name string) {
 	t.Helper()
 	f, err := os.Create(name + ".tar.gz")

@@ -186,7 +186,7 @@ func TestBackupBehindAnIndex(t *testing.T) {
 				}
 			}
 			put("before", "")
-			source, err := st.copied(t.Context(), false)
+			source, err := st.Copied(t.Context(), false)
 			if err != nil {
 				t.Fatal(err)
 			}

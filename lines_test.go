@@ -38,7 +38,10 @@ func TestLines(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want = append(want, Line{m.ID, m.Version, m.CreatedAt, m.UpdatedAt, m.ExpiresAt, m.QuickRecalScore, m.Session(), int64(len(raw)), 0})
+		want = append(want, Line{
+			ID: m.ID, Version: m.Version, CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt, ExpiresAt: m.ExpiresAt,
+			Score: m.QuickRecalScore, Session: m.Session(), Size: int64(len(raw)),
+		})
 	}
 	n := 0
 	for l, err := range st.Admin().Lines(ctx) {

@@ -33,68 +33,85 @@ func busyOptions() *Options {
 // child is what a process that a test has started does: name:arg.
 func child(ctx context.Context, job, dir string) error {
 	name, arg, _ := strings.Cut(job, ":")
-	if run := map[string]func(ctx context.Context, arg, dir string) error{
-		"reembed": reembedChild, "churn": churn, "lag": lagging, "limit": limitChild, "holding": holding, "attached": attached, "raising": raising, "committing": committing,
-		"writing": writingChild,
-	}[name]; run != nil {
-		return run(ctx, arg, dir)
+	run := map[string]func(ctx context.Context, arg, dir string) error{
+		"reembed": reembedChild, "churn": churn, "lag": lagging, "limit": limitChild, "holding": holding,
+		"attached": attached, "raising": raising, "committing": committing, "writer": writing, "writing": writingChild, "load": loading, "idle": idling,
+	}[name]
+	if run == nil {
+		return fmt.Errorf("no such job: %s", job)
 	}
+	return run(ctx, arg, dir)
+}
+
+// writing is the job of a process: 20 puts at once, then a clean end.
+func writing(ctx context.Context, arg, dir string) error {
 	st, err := Open(ctx, dir, nil)
 	if err != nil {
 		return err
 	}
-	switch name {
-	case "writer": // 20 puts at once, then a clean end
-		var wg sync.WaitGroup
-		errs := make([]error, 20)
-		for i := range errs {
-			wg.Go(func() {
-				_, errs[i] = st.Put(ctx, Memory{ID: fmt.Sprintf("w%s-%d", arg, i), Content: "x"})
-			})
-		}
-		wg.Wait()
-		return errors.Join(append(errs, st.Close())...)
-	case "load": // puts and batches until killed; says what was acknowledged
-		for i := 0; ; i++ {
-			id := fmt.Sprintf("%s-%d", arg, i)
-			if i%10 == 9 {
-				b := new(Batch)
-				for j := range 5 {
-					b.Put(Memory{ID: fmt.Sprintf("%s.%d", id, j), Content: strings.Repeat(id, 50)})
-				}
-				if err := st.Apply(ctx, b); err != nil {
-					return err
-				}
-				fmt.Println("batch", id)
-				continue
-			}
-			if _, err := st.Put(ctx, Memory{ID: id, Content: strings.Repeat(id, 50)}); err != nil {
-				return err
-			}
-			fmt.Println("put", id)
-			if i%50 == 41 {
-				fmt.Println("deleting", fmt.Sprintf("%s-%d", arg, i-1)) // killed from here on, it may be there or not
-				if err := st.Delete(ctx, fmt.Sprintf("%s-%d", arg, i-1)); err != nil {
-					return err
-				}
-				fmt.Println("delete", fmt.Sprintf("%s-%d", arg, i-1))
-			}
-		}
-	case "idle": // flushes, so that it has a pool, and does nothing until killed
-		for v := range 2 {
-			for i := range 3 {
-				if _, err := st.Put(ctx, Memory{ID: fmt.Sprint("idle", i), Content: fmt.Sprint("version ", v)}); err != nil {
-					return err
-				}
-			}
-			if err := st.Flush(ctx); err != nil {
-				return err
-			}
-		}
-		fmt.Println(st.inner.Engine.Token())
-		select {}
+	var wg sync.WaitGroup
+	errs := make([]error, 20)
+	for i := range errs {
+		wg.Go(func() {
+			_, errs[i] = st.Put(ctx, Memory{ID: fmt.Sprintf("w%s-%d", arg, i), Content: "x"})
+		})
 	}
-	return fmt.Errorf("no such job: %s", job)
+	wg.Wait()
+	return errors.Join(append(errs, st.Close())...)
+}
+
+// loading is the job of a process: puts, batches and deletions until it is killed. It prints what was acknowledged.
+func loading(ctx context.Context, arg, dir string) error {
+	st, err := Open(ctx, dir, nil)
+	if err != nil {
+		return err
+	}
+	for i := 0; ; i++ {
+		id := fmt.Sprintf("%s-%d", arg, i)
+		if i%10 == 9 {
+			b := new(Batch)
+			for j := range 5 {
+				b.Put(Memory{ID: fmt.Sprintf("%s.%d", id, j), Content: strings.Repeat(id, 50)})
+			}
+			if err := st.Apply(ctx, b); err != nil {
+				return err
+			}
+			fmt.Println("batch", id)
+			continue
+		}
+		if _, err := st.Put(ctx, Memory{ID: id, Content: strings.Repeat(id, 50)}); err != nil {
+			return err
+		}
+		fmt.Println("put", id)
+		if i%50 == 41 {
+			before := fmt.Sprintf("%s-%d", arg, i-1)
+			fmt.Println("deleting", before) // killed from here on, it may be there or not
+			if err := st.Delete(ctx, before); err != nil {
+				return err
+			}
+			fmt.Println("delete", before)
+		}
+	}
+}
+
+// idling is the job of a process: it flushes, so that it has a pool, and does nothing until it is killed.
+func idling(ctx context.Context, _, dir string) error {
+	st, err := Open(ctx, dir, nil)
+	if err != nil {
+		return err
+	}
+	for v := range 2 {
+		for i := range 3 {
+			if _, err := st.Put(ctx, Memory{ID: fmt.Sprint("idle", i), Content: fmt.Sprint("version ", v)}); err != nil {
+				return err
+			}
+		}
+		if err := st.Flush(ctx); err != nil {
+			return err
+		}
+	}
+	fmt.Println(st.inner.Engine.Token())
+	select {}
 }
 
 // FAILURES 12, 27: of 10 × 20 concurrent writes others keep 1, 3 or 20.

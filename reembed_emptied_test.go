@@ -246,7 +246,7 @@ func TestEmptiedByConfig(t *testing.T) {
 	st := emptiedStore(t, dir, o, 60, false)
 	defer st.Close()
 	c := st.Admin().Config()
-	v := c.in().VectorSettings()
+	v := vectorSettings(c)
 	v.Dimension = 4
 	c.Vectors = (*VectorConfig)(&v)
 	must(t, st.Admin().SetConfig(c))

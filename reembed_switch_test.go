@@ -12,7 +12,6 @@ import (
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/view/vectors"
@@ -208,7 +207,7 @@ func TestReembedSwitch(t *testing.T) {
 				}
 			}
 			// The vectors that were written while it went on are those of the documents.
-			if err := st.rebuildVectors(ctx, flush.ErrFound); err != nil {
+			if err := st.RebuildVectors(ctx); err != nil {
 				t.Fatal(err)
 			}
 			if by, why := served(t, st, models); by != "new" {

@@ -340,7 +340,7 @@ func restoreMoments(t *testing.T, when string) {
 			t.Fatalf("as of %d it answers by %q, the model is %+v, %q are missing: %s", at, by, model, missing, why)
 		}
 		config := r.Admin().Config()
-		if c := config.in().VectorSettings(); model.Done && c.Dimension != 4 || model.Since == 0 && c.Dimension == 4 {
+		if c := vectorSettings(config); model.Done && c.Dimension != 4 || model.Since == 0 && c.Dimension == 4 {
 			t.Fatalf("as of %d config.json says %+v, the model is %+v", at, c, model)
 		}
 		if _, err := r.Vectors().Reembed(ctx, ReembedOptions{}); err != nil {
@@ -472,7 +472,7 @@ func TestRestoreBeforeSwitchBehindTheEnd(t *testing.T) {
 		t.Fatalf("by %q, without %q: %s", by, missing, why)
 	}
 	config := r.Admin().Config()
-	if c := config.in().VectorSettings(); c.Dimension == 4 || c.Model == "new" {
+	if c := vectorSettings(config); c.Dimension == 4 || c.Model == "new" {
 		t.Errorf("config.json says %+v", c)
 	}
 }
@@ -518,7 +518,7 @@ func TestRestoreBehindAnotherName(t *testing.T) {
 		t.Error(hits, err)
 	}
 	config := r.Admin().Config()
-	if c := config.in().VectorSettings(); c.Model != "new" {
+	if c := vectorSettings(config); c.Model != "new" {
 		t.Errorf("config.json says %+v", c)
 	}
 }

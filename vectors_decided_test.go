@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/vector"
 )
@@ -41,7 +40,7 @@ func TestDecidedTogether(t *testing.T) {
 				must(t, a.Delete(ctx, "first"))
 				must(t, a.Flush(ctx))
 				must(t, vector.Remove(a.inner.Engine.Env().FS, dir))
-				must(t, a.rebuildVectors(ctx, flush.ErrFound))
+				must(t, a.RebuildVectors(ctx))
 				_, err := a.Put(ctx, Memory{ID: "plain"})
 				must(t, err)
 				must(t, a.Flush(ctx))

@@ -17,7 +17,7 @@ func TestVerifyBesideCommit(t *testing.T) {
 	dir := t.TempDir()
 	st := openTest(t, dir, &Options{NoBackground: true})
 	other := openTest(t, dir, &Options{NoBackground: true})
-	src := st.source()
+	src := st.Source()
 	late := 0
 	src.CatchUp = func(ctx context.Context) error {
 		err := st.inner.Engine.CatchUp(ctx)

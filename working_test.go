@@ -79,6 +79,8 @@ func TestConformance(t *testing.T) {
 	})
 }
 
+// BenchmarkWorking measures working memory in a store: each set is durable. Beside
+// it stand BenchmarkMemory in working/ and BenchmarkRedis in working/redis.
 func BenchmarkWorking(b *testing.B) {
 	st, err := varve.Open(b.Context(), b.TempDir(), nil)
 	if err != nil {
