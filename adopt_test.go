@@ -17,7 +17,6 @@ import (
 
 	"github.com/varve-db/varve/internal/adopt"
 	"github.com/varve-db/varve/internal/commit"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -203,7 +202,7 @@ func TestAdoptedBesideOthers(t *testing.T) {
 		}
 		return call()
 	}
-	e := edited(t, 20, open.In(&Options{}, open.Environment{System: vfs.System{FS: wrap.New(vfs.OS(), hook)}}))
+	e := edited(t, 20, storetest.In(&Options{}, storetest.Environment{System: vfs.System{FS: wrap.New(vfs.OS(), hook)}}))
 	stale := e.text("k7")
 	if _, err := e.st.Put(t.Context(), Memory{ID: "k7", Content: "newer"}); err != nil {
 		t.Fatal(err)
@@ -276,11 +275,11 @@ func TestStaleOnFullDisk(t *testing.T) {
 		return call()
 	}
 	told := 0
-	e := edited(t, 3, open.In(&Options{Listener: func(ev Event) {
+	e := edited(t, 3, storetest.In(&Options{Listener: func(ev Event) {
 		if ev.Kind == EventDrift && ev.Path == "memories/k1.json" && errors.Is(ev.Err, syscall.ENOSPC) {
 			told++
 		}
-	}}, open.Environment{System: vfs.System{FS: wrap.New(vfs.OS(), hook)}}))
+	}}, storetest.Environment{System: vfs.System{FS: wrap.New(vfs.OS(), hook)}}))
 	stale := e.text("k1")
 	if _, err := e.st.Put(t.Context(), Memory{ID: "k1", Content: "newer"}); err != nil {
 		t.Fatal(err)
@@ -326,7 +325,7 @@ func TestSavedSlowly(t *testing.T) {
 		}
 		return err
 	}
-	e := edited(t, 2, open.In(&Options{}, open.Environment{System: vfs.System{FS: wrap.New(vfs.OS(), hook)}}))
+	e := edited(t, 2, storetest.In(&Options{}, storetest.Environment{System: vfs.System{FS: wrap.New(vfs.OS(), hook)}}))
 	release, err := adopt.NewFiles(e.st.inner.Adopter).Lead(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -447,7 +446,7 @@ func TestAdoptCut(t *testing.T) {
 	prepare := func(t *testing.T) *rig {
 		r, _ := whole(t)
 		o := r.options(2)
-		stale, err := vfs.ReadFile(open.Of(o).System.FS, "/s/memories/k4.json", 1<<20)
+		stale, err := vfs.ReadFile(storetest.Of(o).System.FS, "/s/memories/k4.json", 1<<20)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -463,13 +462,13 @@ func TestAdoptCut(t *testing.T) {
 		}
 		save := func(id string, text []byte) {
 			texts[id] = text
-			if err := vfs.WriteDurable(open.Of(o).System.FS, "/s/edit.new", "/s/memories/"+id+".json", text, 0o600); err != nil {
+			if err := vfs.WriteDurable(storetest.Of(o).System.FS, "/s/edit.new", "/s/memories/"+id+".json", text, 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
 		for i := range list {
 			id := fmt.Sprint("k", i)
-			text, err := vfs.ReadFile(open.Of(o).System.FS, "/s/memories/"+id+".json", 1<<20)
+			text, err := vfs.ReadFile(storetest.Of(o).System.FS, "/s/memories/"+id+".json", 1<<20)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -477,10 +476,10 @@ func TestAdoptCut(t *testing.T) {
 		}
 		save("k4", bytes.Replace(stale, []byte(`"content": "`), []byte(`"content": "stale `), 1))
 		save("new", []byte(`{"id":"new","content":"made by hand"}`))
-		if err := open.Of(o).System.FS.Remove("/s/memories/k5.json"); err != nil {
+		if err := storetest.Of(o).System.FS.Remove("/s/memories/k5.json"); err != nil {
 			t.Fatal(err)
 		}
-		if err := open.Of(o).System.FS.SyncDir("/s/memories"); err != nil {
+		if err := storetest.Of(o).System.FS.SyncDir("/s/memories"); err != nil {
 			t.Fatal(err)
 		}
 		return r
@@ -552,7 +551,7 @@ func TestAdoptCut(t *testing.T) {
 // inQuarantine reports whether a text was set aside.
 func inQuarantine(t *testing.T, r *rig, text []byte) bool {
 	t.Helper()
-	fsys := open.Of(r.options(8)).System.FS
+	fsys := storetest.Of(r.options(8)).System.FS
 	names, err := fsys.ReadDir("/s/quarantine")
 	if err != nil {
 		t.Fatal(err)

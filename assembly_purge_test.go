@@ -18,7 +18,7 @@ import (
 
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/jsondoc"
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/vector"
 )
@@ -129,7 +129,7 @@ func TestPurgeAssembly(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
 	clock := clockAt(time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC))
-	o := open.In(&Options{SegmentSize: 64 << 10, NoBackground: true, Clock: clock.now}, open.Environment{System: vfs.System{SmallVectors: 1}})
+	o := storetest.In(&Options{SegmentSize: 64 << 10, NoBackground: true, Clock: clock.now}, storetest.Environment{System: vfs.System{SmallVectors: 1}})
 	st := openTest(t, dir, o)
 	const secret, says = "the-secret-group", "those who know of the thing that is not to be told"
 	put(t, st, "a", 3, 4)

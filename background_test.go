@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/flush"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/scratch"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -100,11 +100,11 @@ func TestRestForAll(t *testing.T) {
 	dir, up := t.TempDir(), time.Hour
 	var during atomic.Pointer[func()]
 	options := func() *Options {
-		return open.In(&Options{NoBackground: true, Listener: func(e Event) {
+		return storetest.In(&Options{NoBackground: true, Listener: func(e Event) {
 			if f := during.Load(); f != nil && e.Kind == EventFlush {
 				(*f)()
 			}
-		}}, open.Environment{System: vfs.System{Uptime: func() time.Duration { return up }}})
+		}}, storetest.Environment{System: vfs.System{Uptime: func() time.Duration { return up }}})
 	}
 	one, two := openTest(t, dir, options()), openTest(t, dir, options())
 	put := func(st *Store, id string) {
@@ -153,7 +153,7 @@ func TestRestForAll(t *testing.T) {
 func TestFlushInRounds(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	o := open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{RoundBytes: 128 << 10}})
+	o := storetest.In(&Options{NoBackground: true}, storetest.Environment{System: vfs.System{RoundBytes: 128 << 10}})
 	st := openTest(t, dir, o)
 	const n = 1000
 	for pass := range 3 {
@@ -216,7 +216,7 @@ func TestFailedBarrierAmongRounds(t *testing.T) {
 		return call()
 	}
 	// On a tmpfs there is no barrier: see vfs.
-	st := openTest(t, scratch.Disk(t), open.In(&Options{NoBackground: true, Logger: slog.New(slog.DiscardHandler)}, open.Environment{System: vfs.System{RoundBytes: 128 << 10, FS: wrap.New(vfs.OS(), hook)}}))
+	st := openTest(t, scratch.Disk(t), storetest.In(&Options{NoBackground: true, Logger: slog.New(slog.DiscardHandler)}, storetest.Environment{System: vfs.System{RoundBytes: 128 << 10, FS: wrap.New(vfs.OS(), hook)}}))
 	const n = 1200
 	put := func(content string) {
 		t.Helper()
@@ -274,9 +274,9 @@ func TestFlushGivenUp(t *testing.T) {
 	})
 	var log bytes.Buffer
 	var told events
-	st := openTest(t, dir, open.In(&Options{
+	st := openTest(t, dir, storetest.In(&Options{
 		NoBackground: true, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})), Listener: told.hear,
-	}, open.Environment{System: vfs.System{FS: fsys}}))
+	}, storetest.Environment{System: vfs.System{FS: fsys}}))
 	for i := range 20 {
 		if _, err := st.Put(t.Context(), Memory{ID: fmt.Sprint("m", i), Content: "x"}); err != nil {
 			t.Fatal(err)

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/copy/backup"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -55,9 +55,9 @@ func (r *rig) options(seed byte) *Options {
 		}
 		return call()
 	})
-	return open.In(&Options{
+	return storetest.In(&Options{
 		Clock: func() time.Time { return r.clock }, SegmentSize: 64 << 10, NoBackground: true, CacheBytes: -1,
-	}, open.Environment{System: vfs.System{FS: fsys, Inline: true, Rand: rand.NewChaCha8([32]byte{seed}), Sleep: func(ctx context.Context, d time.Duration) error {
+	}, storetest.Environment{System: vfs.System{FS: fsys, Inline: true, Rand: rand.NewChaCha8([32]byte{seed}), Sleep: func(ctx context.Context, d time.Duration) error {
 		r.clock = r.clock.Add(d)
 		return ctx.Err()
 	}}})
@@ -181,7 +181,7 @@ func TestBackupCut(t *testing.T) {
 				return errors.Join(err, st.Close())
 			}, func(t *testing.T, r *rig, done bool) {
 				o := r.options(3)
-				fsys := open.Of(o).System.FS
+				fsys := storetest.Of(o).System.FS
 				if missing(fsys, "/b") {
 					if done {
 						t.Error("a backup that was called done is gone")
@@ -240,7 +240,7 @@ func TestRestoreCut(t *testing.T) {
 				return err
 			}, func(t *testing.T, r *rig, done bool) {
 				o := r.options(5)
-				fsys, next := open.Of(o).System.FS, "/r"
+				fsys, next := storetest.Of(o).System.FS, "/r"
 				if !missing(fsys, "/r") {
 					next = "/q"
 				} else if done {

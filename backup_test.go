@@ -18,7 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
@@ -427,7 +426,7 @@ func TestBackupPastTheBudget(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
-	o := open.In(&Options{SegmentSize: 64 << 10, NoBackground: true}, open.Environment{System: vfs.System{BacklogBytes: 512 << 10}})
+	o := storetest.In(&Options{SegmentSize: 64 << 10, NoBackground: true}, storetest.Environment{System: vfs.System{BacklogBytes: 512 << 10}})
 	st := openTest(t, filepath.Join(dir, "s"), o)
 	other := openTest(t, filepath.Join(dir, "s"), o)
 	for i := range 50 {

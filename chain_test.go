@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -28,7 +28,7 @@ func TestRegressChainOverDeletion(t *testing.T) {
 		}
 		return time.Now()
 	}
-	st := openTest(t, dir, open.In(&Options{NoBackground: true, Clock: clock}, open.Environment{System: vfs.System{Inline: true}})) // nobody else asks for the time
+	st := openTest(t, dir, storetest.In(&Options{NoBackground: true, Clock: clock}, storetest.Environment{System: vfs.System{Inline: true}})) // nobody else asks for the time
 	met := 0
 	// The clock is asked before, between and after reading and writing.
 	for call := 1; call < 12; call++ {

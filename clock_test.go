@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -27,7 +27,7 @@ func (c *clock) jump(d time.Duration) { c.at.Add(int64(d)) }
 // on returns the options of a store on a machine with this clock and its uptime.
 func (c *clock) on(o *Options) *Options {
 	up := func() time.Duration { return time.Duration(c.up.Load()) + time.Hour }
-	return open.In(o, open.Environment{System: vfs.System{Uptime: up}})
+	return storetest.In(o, storetest.Environment{System: vfs.System{Uptime: up}})
 }
 
 // tick is now for who wants every look to be a microsecond later.

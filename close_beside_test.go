@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/flush"
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -107,7 +107,7 @@ func TestCloseInRounds(t *testing.T) {
 				indexes++
 			}
 		}}
-		st, err := Open(t.Context(), dir, open.In(o, open.Environment{System: vfs.System{Sleep: sleep, FS: fsys}}))
+		st, err := Open(t.Context(), dir, storetest.In(o, storetest.Environment{System: vfs.System{Sleep: sleep, FS: fsys}}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,7 +183,7 @@ func TestCloseBesideWords(t *testing.T) {
 		}
 		return nil
 	})
-	st, err := Open(t.Context(), dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: fsys}}))
+	st, err := Open(t.Context(), dir, storetest.In(&Options{NoBackground: true}, storetest.Environment{System: vfs.System{FS: fsys}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +249,7 @@ func TestFlushTellsHowFar(t *testing.T) {
 		}
 		return nil
 	})
-	st, err := Open(t.Context(), dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: fsys, RoundBytes: 64 << 10}}))
+	st, err := Open(t.Context(), dir, storetest.In(&Options{NoBackground: true}, storetest.Environment{System: vfs.System{FS: fsys, RoundBytes: 64 << 10}}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -27,7 +27,7 @@ func TestCloseOnSlowLog(t *testing.T) {
 		}
 		return nil
 	})
-	st, err := Open(t.Context(), t.TempDir(), open.In(&Options{NoBackground: true, LockWait: wait}, open.Environment{System: vfs.System{FS: fsys}}))
+	st, err := Open(t.Context(), t.TempDir(), storetest.In(&Options{NoBackground: true, LockWait: wait}, storetest.Environment{System: vfs.System{FS: fsys}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func testCloseOnPoisonedLog(t *testing.T, named string, begin func(st *Store, w 
 	})
 	// By a clock that stands, no writer gives up by itself.
 	clock := func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
-	st, err := Open(t.Context(), t.TempDir(), open.In(&Options{NoBackground: true, Clock: clock, LockWait: 300 * time.Millisecond}, open.Environment{System: vfs.System{FS: fsys}}))
+	st, err := Open(t.Context(), t.TempDir(), storetest.In(&Options{NoBackground: true, Clock: clock, LockWait: 300 * time.Millisecond}, storetest.Environment{System: vfs.System{FS: fsys}}))
 	if err != nil {
 		t.Fatal(err)
 	}

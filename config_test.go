@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/settings"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -166,7 +166,7 @@ func TestConfigReadAgain(t *testing.T) {
 		}
 		return nil
 	})
-	st := openTest(t, dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: fsys}}))
+	st := openTest(t, dir, storetest.In(&Options{NoBackground: true}, storetest.Environment{System: vfs.System{FS: fsys}}))
 	other := openTest(t, dir, &Options{NoBackground: true})
 	name := filepath.Join(dir, settings.Name)
 	set := func(dim int) {

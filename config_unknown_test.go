@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/settings"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -49,8 +49,8 @@ func TestConfigUnknown(t *testing.T) {
 				var heard []Event
 				listen := func(e Event) { heard = append(heard, e) }
 				o := c.on(&Options{SegmentSize: 64 << 10, NoBackground: true, Clock: c.tick, Listener: listen})
-				open.Of(o).System.SpillBytes = 64 << 10
-				open.Of(o).System.ArchiveBytes = 1 << 10 // what the default would leave
+				storetest.Of(o).System.SpillBytes = 64 << 10
+				storetest.Of(o).System.ArchiveBytes = 1 << 10 // what the default would leave
 				st := openTest(t, dir, o)
 				large, no := int64(1<<40), false
 				if err := st.Admin().UpdateConfig(ctx, func(c *Config) error {
@@ -209,7 +209,7 @@ func TestConfigRecorded(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	recorded := func() bool {
 		t.Helper()
-		c, err := wal.ReadCheckpoint(open.Of(filled()).System.FS, dir)
+		c, err := wal.ReadCheckpoint(storetest.Of(filled()).System.FS, dir)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
@@ -31,7 +31,7 @@ func TestDimensionOfAnIndexAhead(t *testing.T) {
 		}
 		return call()
 	})
-	st := openTest(t, dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: fsys}}))
+	st := openTest(t, dir, storetest.In(&Options{NoBackground: true}, storetest.Environment{System: vfs.System{FS: fsys}}))
 	puts("b")
 	armed.Store(true)
 	dim, on, err := st.inner.Vectors.Dimension(ctx)

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -31,7 +31,7 @@ func TestEditedAgainAmidFailure(t *testing.T) {
 				}
 				return nil
 			})
-			st := openTest(t, dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: fsys, Inline: true}}))
+			st := openTest(t, dir, storetest.In(&Options{NoBackground: true}, storetest.Environment{System: vfs.System{FS: fsys, Inline: true}}))
 			lead, err := st.inner.Engine.Log().Processes().Lead(ctx)
 			must(t, err)
 			defer func() { must(t, lead.Release()) }()

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/adopt"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/wrap"
 	"github.com/varve-db/varve/repair"
@@ -348,11 +348,11 @@ func TestUnreadableEdit(t *testing.T) {
 		return call()
 	}
 	var told []Event
-	e := edited(t, 3, open.In(&Options{CacheBytes: -1, Listener: func(ev Event) {
+	e := edited(t, 3, storetest.In(&Options{CacheBytes: -1, Listener: func(ev Event) {
 		if ev.Kind == EventDrift {
 			told = append(told, ev)
 		}
-	}}, open.Environment{System: vfs.System{FS: wrap.New(vfs.OS(), hook)}}))
+	}}, storetest.Environment{System: vfs.System{FS: wrap.New(vfs.OS(), hook)}}))
 	text := e.edit("k0", "was", "is")
 	if err := os.Chtimes(e.path("k0"), time.Time{}, time.Now().Add(-time.Minute)); err != nil {
 		t.Fatal(err)

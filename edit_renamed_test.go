@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/adopt"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 )
@@ -23,7 +23,7 @@ import (
 // their files.
 func forgotten(t *testing.T, heard func(Event)) *editing {
 	t.Helper()
-	e := edited(t, 3, open.In(&Options{CacheBytes: -1, SegmentSize: 64 << 10, Listener: heard}, open.Environment{System: vfs.System{SpillBytes: 64 << 10, ArchiveBytes: -1}}))
+	e := edited(t, 3, storetest.In(&Options{CacheBytes: -1, SegmentSize: 64 << 10, Listener: heard}, storetest.Environment{System: vfs.System{SpillBytes: 64 << 10, ArchiveBytes: -1}}))
 	e.forget("k0")
 	return e
 }
@@ -390,11 +390,11 @@ func TestDeletedUnwatched(t *testing.T) {
 	ctx := t.Context()
 	var ahead atomic.Int64
 	var kinds []EventKind
-	e := edited(t, 3, open.In(&Options{CacheBytes: -1, NoBackground: true, SegmentSize: 64 << 10, Clock: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }, Listener: func(ev Event) {
+	e := edited(t, 3, storetest.In(&Options{CacheBytes: -1, NoBackground: true, SegmentSize: 64 << 10, Clock: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }, Listener: func(ev Event) {
 		if ev.Kind == EventDeleted || ev.Kind == EventCorruption || ev.Kind == EventRestored {
 			kinds = append(kinds, ev.Kind)
 		}
-	}}, open.Environment{System: vfs.System{SpillBytes: 64 << 10, ArchiveBytes: -1}}))
+	}}, storetest.Environment{System: vfs.System{SpillBytes: 64 << 10, ArchiveBytes: -1}}))
 	e.forget("k0")
 	if _, err := e.st.Put(ctx, Memory{ID: "k1", Content: "in the log"}); err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/vector/embed"
 )
@@ -164,7 +164,7 @@ func TestEmbedderDownInTheBackground(t *testing.T) {
 	}
 	broken := func([]string) ([][]float32, error) { return nil, errors.New("no service") }
 	waits := make(chan time.Duration)
-	st := openTest(t, t.TempDir(), open.In(&Options{Embed: e.embed, Clock: c.now}, open.Environment{System: vfs.System{Sleep: func(ctx context.Context, d time.Duration) error {
+	st := openTest(t, t.TempDir(), storetest.In(&Options{Embed: e.embed, Clock: c.now}, storetest.Environment{System: vfs.System{Sleep: func(ctx context.Context, d time.Duration) error {
 		if d < time.Second {
 			return nil
 		}

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/memstore"
 )
@@ -69,7 +69,7 @@ func TestEmbedAtPut(t *testing.T) {
 	ctx := context.Background()
 	for _, inline := range []bool{false, true} {
 		e := &teller{}
-		st := openTest(t, t.TempDir(), open.In(&Options{NoBackground: true, Embed: e.embed, EmbedBatch: 2}, open.Environment{System: vfs.System{Inline: inline}}))
+		st := openTest(t, t.TempDir(), storetest.In(&Options{NoBackground: true, Embed: e.embed, EmbedBatch: 2}, storetest.Environment{System: vfs.System{Inline: inline}}))
 		check := func(what, id string, want []float32, calls ...string) {
 			t.Helper()
 			m, err := st.Get(ctx, id)
@@ -198,7 +198,7 @@ func TestEmbedFails(t *testing.T) {
 			waits, wake := make(chan time.Duration), make(chan bool)
 			var mu sync.Mutex
 			var events []Event
-			st := openTest(t, t.TempDir(), open.In(&Options{
+			st := openTest(t, t.TempDir(), storetest.In(&Options{
 				Embed: e.embed, Listener: func(ev Event) {
 					mu.Lock()
 					defer mu.Unlock()
@@ -206,7 +206,7 @@ func TestEmbedFails(t *testing.T) {
 						events = append(events, ev)
 					}
 				},
-			}, open.Environment{System: vfs.System{Sleep: func(ctx context.Context, d time.Duration) error {
+			}, storetest.Environment{System: vfs.System{Sleep: func(ctx context.Context, d time.Duration) error {
 				if d < time.Second {
 					return nil
 				}
@@ -386,7 +386,7 @@ func TestEmbedAtOpen(t *testing.T) {
 			})
 			return nil, nil
 		})
-		reopened = openTest(t, dir, open.In(&Options{Embed: e.embed, NoBackground: !background}, open.Environment{System: vfs.System{Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }}}))
+		reopened = openTest(t, dir, storetest.In(&Options{Embed: e.embed, NoBackground: !background}, storetest.Environment{System: vfs.System{Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }}}))
 		close(ready)
 		st = reopened
 		if !background {

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -97,7 +97,7 @@ func TestRefusalNamesTheRemedy(t *testing.T) {
 			if you == 0 && !c.root {
 				return // modes do not count for root; TestRefuses of internal/env has the rule
 			}
-			_, err := Open(t.Context(), dir, open.In(&Options{}, open.Environment{System: vfs.System{FS: c.fs}}))
+			_, err := Open(t.Context(), dir, storetest.In(&Options{}, storetest.Environment{System: vfs.System{FS: c.fs}}))
 			var p *PermissionError
 			if !errors.Is(err, ErrPermission) || !errors.As(err, &p) {
 				t.Fatal(err)

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/wrap"
 	"github.com/varve-db/varve/working"
@@ -38,7 +38,7 @@ func TestFailures28(t *testing.T) {
 		}
 		return call()
 	})
-	st := openTest(t, t.TempDir(), open.In(&Options{NoBackground: true, CacheBytes: -1}, open.Environment{System: vfs.System{FS: fsys, Inline: true}}))
+	st := openTest(t, t.TempDir(), storetest.In(&Options{NoBackground: true, CacheBytes: -1}, storetest.Environment{System: vfs.System{FS: fsys, Inline: true}}))
 	limitTo(t, st, func(c *Config) { c.MaxMemories, c.MaxBytes = 1_000_000, 1<<40 })
 	n := 0
 	fill := func(to int) {
@@ -107,7 +107,7 @@ func TestFailures29(t *testing.T) {
 			for _, released := range []bool{false, true} {
 				t.Run(fmt.Sprint(part, reopen, released), func(t *testing.T) {
 					dir := t.TempDir()
-					o := open.In(&Options{NoBackground: true, CacheBytes: -1, SegmentSize: 64 << 10}, open.Environment{System: vfs.System{SpillBytes: 64 << 10, ArchiveBytes: -1}})
+					o := storetest.In(&Options{NoBackground: true, CacheBytes: -1, SegmentSize: 64 << 10}, storetest.Environment{System: vfs.System{SpillBytes: 64 << 10, ArchiveBytes: -1}})
 					st, err := Open(ctx, dir, o)
 					if err != nil {
 						t.Fatal(err)

@@ -13,8 +13,8 @@ import (
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -366,7 +366,7 @@ func TestIndexFallBackPassingError(t *testing.T) {
 	dir, want := aged(t)
 	alter(t, filepath.Join(dir, index.BaseName), indexDamage["cut"])
 	o := *smallLog
-	open.Of(&o).System = vfs.System{FS: fault.New(vfs.OS(), fault.Nth(1, 1, func(op *fault.Op) bool {
+	storetest.Of(&o).System = vfs.System{FS: fault.New(vfs.OS(), fault.Nth(1, 1, func(op *fault.Op) bool {
 		return op.Kind == wrap.Open && strings.Contains(filepath.ToSlash(op.Path), "/backups/")
 	}, syscall.EMFILE))}
 	if st, err := Open(context.Background(), dir, &o); !errors.Is(err, syscall.EMFILE) {

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/views"
@@ -24,7 +23,7 @@ const bothFeatures = wal.FeatureTestWrite | wal.FeatureTestRead
 
 // knowing are the options of a build that knows features.
 func knowing(f wal.Features) *Options {
-	return open.In(&Options{}, open.Environment{System: vfs.System{Features: uint64(f)}, Views: []views.Maker{}})
+	return storetest.In(&Options{}, storetest.Environment{System: vfs.System{Features: uint64(f)}, Views: []views.Maker{}})
 }
 
 func mustRaise(t testing.TB, st *Store, f wal.Features) {

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -67,7 +67,7 @@ func openSlowIndex(t *testing.T) *slowIndex {
 		s.entered <- struct{}{}
 		return fate.do()
 	})
-	st, err := Open(t.Context(), s.dir, open.In(&Options{}, open.Environment{System: vfs.System{FS: fsys, SpillBytes: 64 << 10}}))
+	st, err := Open(t.Context(), s.dir, storetest.In(&Options{}, storetest.Environment{System: vfs.System{FS: fsys, SpillBytes: 64 << 10}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,7 +287,7 @@ func TestIndexTakenBeside(t *testing.T) {
 		}
 		return nil
 	})
-	other, err := Open(t.Context(), s.dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: fsys, SpillBytes: 64 << 10}}))
+	other, err := Open(t.Context(), s.dir, storetest.In(&Options{NoBackground: true}, storetest.Environment{System: vfs.System{FS: fsys, SpillBytes: 64 << 10}}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
@@ -44,7 +44,7 @@ func TestUpdateFollows(t *testing.T) {
 				}
 				return call()
 			})
-			st, err := Open(t.Context(), t.TempDir(), open.In(&Options{NoBackground: true, LockWait: 100 * time.Millisecond}, open.Environment{System: vfs.System{FS: fsys}}))
+			st, err := Open(t.Context(), t.TempDir(), storetest.In(&Options{NoBackground: true, LockWait: 100 * time.Millisecond}, storetest.Environment{System: vfs.System{FS: fsys}}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -152,7 +152,7 @@ func TestUpdateAfterDeletion(t *testing.T) {
 	l := &conflicts{}
 	runs := 0
 	l.each = func() { runs++ }
-	st, err := Open(t.Context(), t.TempDir(), open.In(&Options{NoBackground: true, Logger: l.logger()}, open.Environment{System: vfs.System{FS: fsys}}))
+	st, err := Open(t.Context(), t.TempDir(), storetest.In(&Options{NoBackground: true, Logger: l.logger()}, storetest.Environment{System: vfs.System{FS: fsys}}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/flush"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
@@ -56,7 +55,7 @@ func TestMakeGoldenFields(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "s")
 	clock := clockAt(time.Date(2036, 5, 1, 12, 0, 0, 0, time.UTC))
 	o := func(seed byte) *Options {
-		return open.In(&Options{Clock: clock.now, NoBackground: true, SegmentSize: 64 << 10}, open.Environment{System: vfs.System{SpillBytes: 1, Inline: true, Rand: rand.NewChaCha8([32]byte{seed})}})
+		return storetest.In(&Options{Clock: clock.now, NoBackground: true, SegmentSize: 64 << 10}, storetest.Environment{System: vfs.System{SpillBytes: 1, Inline: true, Rand: rand.NewChaCha8([32]byte{seed})}})
 	}
 	write := func(name string) {
 		pack(t, dir, filepath.Join(goldenFields, name))

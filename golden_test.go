@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/flush"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
@@ -48,9 +47,9 @@ func TestMakeGolden(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "s")
 	clock := ticking()
 	o := func(seed byte) *Options {
-		return open.In(&Options{
+		return storetest.In(&Options{
 			Clock: clock, NoBackground: true, SegmentSize: 64 << 10,
-		}, open.Environment{System: vfs.System{SpillBytes: 1, Inline: true, Rand: rand.NewChaCha8([32]byte{seed})}})
+		}, storetest.Environment{System: vfs.System{SpillBytes: 1, Inline: true, Rand: rand.NewChaCha8([32]byte{seed})}})
 	}
 	st, err := Open(ctx, dir, o(1))
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/working"
 )
@@ -80,7 +80,7 @@ func TestMakeGoldenWorking(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "s")
 	clock := ticking()
 	o := func(seed byte) *Options {
-		return open.In(&Options{Clock: clock, NoBackground: true, SegmentSize: 64 << 10}, open.Environment{System: vfs.System{SpillBytes: 1, Inline: true, Rand: rand.NewChaCha8([32]byte{seed})}})
+		return storetest.In(&Options{Clock: clock, NoBackground: true, SegmentSize: 64 << 10}, storetest.Environment{System: vfs.System{SpillBytes: 1, Inline: true, Rand: rand.NewChaCha8([32]byte{seed})}})
 	}
 	write := func(name string) {
 		pack(t, dir, filepath.Join(goldenWorking, name))

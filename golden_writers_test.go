@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/flush"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
@@ -61,8 +60,8 @@ func TestMakeGoldenWriters(t *testing.T) {
 	clock := clockAt(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
 	o := func(seed byte, w *Writer) *Options {
 		system := vfs.System{SpillBytes: 1, Inline: true, Rand: rand.NewChaCha8([32]byte{seed})}
-		return open.In(&Options{Clock: clock.now, NoBackground: true, SegmentSize: 64 << 10, Writer: w},
-			open.Environment{System: system})
+		return storetest.In(&Options{Clock: clock.now, NoBackground: true, SegmentSize: 64 << 10, Writer: w},
+			storetest.Environment{System: system})
 	}
 	described := func(agent string) *Writer {
 		return &Writer{Program: "golden", Host: "made-here", PID: 7, Agent: agent, Session: "s-" + agent}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 )
 
 // history_bytes and history_days hold without opening the store again: the oldest history goes with the
@@ -24,7 +24,7 @@ func TestHistorySettings(t *testing.T) {
 			cut = append(cut, e)
 		}
 	}})
-	open.Of(o).System.SpillBytes = 64 << 10
+	storetest.Of(o).System.SpillBytes = 64 << 10
 	st := openTest(t, t.TempDir(), o)
 	random := rand.New(rand.NewPCG(1, 2)) // nothing that zstd makes small
 	day := func() {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -13,7 +13,7 @@ import (
 func BenchmarkReplaceArchived(b *testing.B) {
 	const memories = 1000
 	ctx := context.Background()
-	st := openTest(b, b.TempDir(), open.In(&Options{SegmentSize: 1 << 20, NoBackground: true}, open.Environment{System: vfs.System{SpillBytes: 64 << 10}}))
+	st := openTest(b, b.TempDir(), storetest.In(&Options{SegmentSize: 1 << 20, NoBackground: true}, storetest.Environment{System: vfs.System{SpillBytes: 64 << 10}}))
 	content := func(i int) string { return fmt.Sprintf("%d %0800d", i, 1) }
 	put := func(n int, name string) {
 		for i := range n {

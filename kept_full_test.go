@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
@@ -23,7 +23,7 @@ func TestNoRoomForTheLastCopy(t *testing.T) {
 	dir, _ := lastCopies(t, "clone", c)
 	var full atomic.Bool
 	o := &Options{NoBackground: true, Clock: c.tick}
-	open.Of(o).System.FS = wrap.New(vfs.OS(), func(op *wrap.Op, call func() error) error {
+	storetest.Of(o).System.FS = wrap.New(vfs.OS(), func(op *wrap.Op, call func() error) error {
 		if full.Load() && op.Kind == wrap.Write && strings.HasSuffix(op.Path, ".wal") && op.Size > 400 && op.Size < 4096 { // a copy, and no deletion alone
 			return syscall.ENOSPC
 		}

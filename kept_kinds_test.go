@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
@@ -116,8 +116,8 @@ func TestCopyFirst(t *testing.T) {
 				ctx := t.Context()
 				up, wall := 5*time.Hour, time.Unix(1_800_000_000, 0)
 				in := func() *Options {
-					return open.In(&Options{NoBackground: true, Clock: func() time.Time { return wall }},
-						open.Environment{System: vfs.System{Uptime: func() time.Duration { return up }}})
+					return storetest.In(&Options{NoBackground: true, Clock: func() time.Time { return wall }},
+						storetest.Environment{System: vfs.System{Uptime: func() time.Duration { return up }}})
 				}
 				top := t.TempDir()
 				from, dir := filepath.Join(top, "from"), filepath.Join(top, "store")

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/working"
 )
@@ -29,7 +29,7 @@ func TestCopyFirstByPosition(t *testing.T) {
 				c := clockAt(time.Unix(1_800_000_000, 0))
 				in := func() *Options {
 					o := c.on(&Options{NoBackground: true, Clock: c.tick, SegmentSize: 64 << 10})
-					open.Of(o).System.SpillBytes = 64 << 10
+					storetest.Of(o).System.SpillBytes = 64 << 10
 					return o
 				}
 				top := t.TempDir()
@@ -129,8 +129,8 @@ func TestCopyOfAFileIsOfItsTime(t *testing.T) {
 	t.Parallel()
 	ctx, top := t.Context(), t.TempDir()
 	in := func() *Options {
-		o := open.In(&Options{NoBackground: true, SegmentSize: 64 << 10}, open.Environment{})
-		open.Of(o).System.SpillBytes = 64 << 10
+		o := storetest.In(&Options{NoBackground: true, SegmentSize: 64 << 10}, storetest.Environment{})
+		storetest.Of(o).System.SpillBytes = 64 << 10
 		return o
 	}
 	scope := working.Scope{Session: "s"}
@@ -204,7 +204,7 @@ func TestCopyFirstOnce(t *testing.T) {
 	dir := t.TempDir()
 	grown := uint64(0)
 	for i := range 5 {
-		st := openTest(t, dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{}}))
+		st := openTest(t, dir, storetest.In(&Options{NoBackground: true}, storetest.Environment{System: vfs.System{}}))
 		before := st.Admin().Stats().Durable
 		wm, err := st.Working().Open(ctx, working.Scope{Session: "s"}, nil)
 		if err != nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -24,7 +24,7 @@ func TestUnreadLastCopy(t *testing.T) {
 		dir, versions := lastCopies(t, "clone", c)
 		var fail atomic.Bool
 		o := &Options{NoBackground: true, Clock: c.tick}
-		open.Of(o).System.FS = fault.New(vfs.OS(), func(op *fault.Op) error {
+		storetest.Of(o).System.FS = fault.New(vfs.OS(), func(op *fault.Op) error {
 			if fail.Load() && op.Kind == wrap.Open && strings.HasSuffix(op.Path, "m1.json") {
 				return no
 			}

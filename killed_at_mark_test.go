@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve/internal/copy/backup"
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -40,7 +40,7 @@ func TestFilesBehindAnIndex(t *testing.T) {
 			var killed atomic.Bool
 			var again atomic.Int64
 			dir := t.TempDir()
-			other := openTest(t, dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: killedAtMark(&killed)}}))
+			other := openTest(t, dir, storetest.In(&Options{NoBackground: true}, storetest.Environment{System: vfs.System{FS: killedAtMark(&killed)}}))
 			put := func(n int, name string) {
 				t.Helper()
 				_, err := other.PutAll(t.Context(), func(yield func(Memory) bool) {
@@ -58,7 +58,7 @@ func TestFilesBehindAnIndex(t *testing.T) {
 			if err := other.Flush(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			st := openTest(t, dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: fault.New(vfs.OS(), func(op *fault.Op) error {
+			st := openTest(t, dir, storetest.In(&Options{NoBackground: true}, storetest.Environment{System: vfs.System{FS: fault.New(vfs.OS(), func(op *fault.Op) error {
 				if killed.Load() && (op.Kind == wrap.Exchange || op.Kind == wrap.RenameNew) && strings.Contains(op.Path+op.To, "memories") {
 					again.Add(1)
 				}
@@ -177,7 +177,7 @@ func TestBackupBehindAnIndex(t *testing.T) {
 			if changed {
 				o.Embed, o.EmbedModel = embed, "m"
 			}
-			other := openTest(t, dir, open.In(o, open.Environment{System: vfs.System{FS: killedAtMark(&killed)}}))
+			other := openTest(t, dir, storetest.In(o, storetest.Environment{System: vfs.System{FS: killedAtMark(&killed)}}))
 			st := openTest(t, dir, &Options{NoBackground: true})
 			put := func(id, content string) {
 				t.Helper()

@@ -101,7 +101,6 @@ var order = []string{
 	"internal/retention",
 	"internal/erase/purge",
 	"internal/store",
-	"internal/open",      // for tests
 	"internal/storetest", // for tests
 	"",                   // the root
 	"importer",
@@ -233,7 +232,7 @@ func TestStoresFilesAreBelow(t *testing.T) {
 		"backup.go":  "vfs.Only(vfs.OS(), \"\", dir)",
 	}
 	// All up to the root, except what is the way to the disk itself and what only tests have.
-	none := []string{"internal/vfs", "internal/forge", "internal/fswatch", "internal/open", "internal/proofs", "internal/scratch", "internal/storetest"}
+	none := []string{"internal/vfs", "internal/forge", "internal/fswatch", "internal/proofs", "internal/scratch", "internal/storetest"}
 	below := append(slices.Clone(order[:slices.Index(order, "")]), ".")
 	below = slices.DeleteFunc(below, func(dir string) bool { return slices.Contains(none, dir) })
 	for _, dir := range below {
@@ -463,14 +462,13 @@ func TestStoreIsSmall(t *testing.T) {
 	}
 }
 
-// TestOpenIsForTests: of what is built, only the root imports internal/open, which replaces the
-// machine, and the helpers of tests.
-func TestOpenIsForTests(t *testing.T) {
+// TestHelpersAreForTests: nothing that is built imports the helpers of tests, which replace the machine.
+func TestHelpersAreForTests(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
 	for _, p := range list(t, "linux", "./...") {
-		if slices.Contains(p.Imports, module+"/internal/open") && p.ImportPath != module && p.ImportPath != module+"/internal/storetest" {
-			t.Errorf("%s imports internal/open, which only tests may", p.ImportPath)
+		if slices.Contains(p.Imports, module+"/internal/storetest") && p.ImportPath != module+"/internal/fixture" {
+			t.Errorf("%s imports internal/storetest, which only tests may", p.ImportPath)
 		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"maps"
 	"testing"
 
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs/crash"
 )
 
@@ -95,7 +95,7 @@ func TestMigrateCut(t *testing.T) {
 				if usable(t, r, "/s", after) || !usable(t, r, "/t", after) {
 					t.Error("called again: the store is not where it should be")
 				}
-				fsys := open.Of(r.options(10)).System.FS
+				fsys := storetest.Of(r.options(10)).System.FS
 				if names, err := fsys.ReadDir("/s"); err != nil || len(names) != 1 {
 					t.Errorf("the old place holds %v, %v", names, err)
 				}

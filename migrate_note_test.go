@@ -6,7 +6,7 @@ import (
 	"sort"
 	"testing"
 
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs/crash"
 )
 
@@ -35,12 +35,12 @@ func TestMigrateNoteIsDurableBeforeTheNewPlaceIsUsed(t *testing.T) {
 	_, all, _ := kill(0)
 	first := sort.Search(all, func(at int) bool {
 		r, _, _ := kill(at + 1)
-		return !missing(open.Of(r.options(4)).System.FS, "/s/moved.json")
+		return !missing(storetest.Of(r.options(4)).System.FS, "/s/moved.json")
 	})
 	tried := 0
 	for at := first + 1; ; at++ {
 		r, _, died := kill(at)
-		fsys := open.Of(r.options(4)).System.FS
+		fsys := storetest.Of(r.options(4)).System.FS
 		if !missing(fsys, "/s/moved.json") && !missing(fsys, "/t/migrate.json") {
 			tried++
 			st, err := Open(ctx, "/t", r.options(5))

@@ -8,7 +8,7 @@ import (
 
 	"github.com/varve-db/varve/internal/proofs"
 
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
@@ -24,7 +24,7 @@ func TestMovedWhileOpening(t *testing.T) {
 		o := r.options(2)
 		n := 0
 		var migrated error
-		open.Of(o).System.FS = wrap.New(open.Of(o).System.FS, func(op *wrap.Op, call func() error) error {
+		storetest.Of(o).System.FS = wrap.New(storetest.Of(o).System.FS, func(op *wrap.Op, call func() error) error {
 			if n++; n == at {
 				third := r.options(3)
 				third.LockWait = time.Millisecond // the opening has it as long as this takes

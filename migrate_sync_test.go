@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -37,7 +37,7 @@ func TestMigrateAfterAFailedSync(t *testing.T) {
 			t.Fatalf("barrier %d, called again: %v", nth, err)
 		}
 		r.disk.DropCaches()
-		fsys := open.Of(r.options(4)).System.FS
+		fsys := storetest.Of(r.options(4)).System.FS
 		for _, folder := range []string{"", "memories", "wal"} {
 			names, err := fsys.ReadDir(path.Join("/s", folder))
 			if err != nil {

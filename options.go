@@ -14,8 +14,8 @@ import (
 	"github.com/varve-db/varve/internal/embedding"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/fswatch"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/scopes"
+	"github.com/varve-db/varve/internal/store"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/writer"
@@ -109,8 +109,8 @@ type Options struct {
 	// means $XDG_STATE_HOME/varve, or the folder that the system has for this purpose.
 	StateDir string
 
-	// env is what internal/open puts here, for the project's own tests.
-	env open.Environment
+	// env replaces parts of the machine in the project's own tests: see internal/storetest.
+	env store.Environment
 
 	// unfinished opens the copy that a migration makes, before it is a store.
 	unfinished bool
@@ -205,17 +205,6 @@ func (o *Options) fill() {
 	if s.RoundBytes == 0 {
 		s.RoundBytes = 64 << 20
 	}
-}
-
-func init() {
-	open.Register(
-		func(o any) *open.Environment { return &o.(*Options).env },
-		func(store any) open.Parts {
-			st := store.(*Store)
-			return open.Parts{Engine: st.inner.Engine, Vectors: st.inner.Vectors, Commits: st.inner.Committer,
-				Purger: st.inner.Purger}
-		},
-	)
 }
 
 // environment is that of a store in a folder; o is filled.

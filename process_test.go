@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
@@ -27,7 +26,7 @@ func TestMain(m *testing.M) { storetest.Main(m, child) }
 // busyOptions make everything happen often: segments are left, released, archived and
 // recycled within a second.
 func busyOptions() *Options {
-	return open.In(&Options{SegmentSize: 64 << 10}, open.Environment{System: vfs.System{SpillBytes: 256 << 10, BacklogBytes: 4 << 20, ArchiveBytes: 512 << 10}})
+	return storetest.In(&Options{SegmentSize: 64 << 10}, storetest.Environment{System: vfs.System{SpillBytes: 256 << 10, BacklogBytes: 4 << 20, ArchiveBytes: 512 << 10}})
 }
 
 // child is what a process that a test has started does: name:arg.
@@ -274,7 +273,7 @@ func committing(ctx context.Context, _, dir string) error {
 		}
 		return call()
 	})
-	st, err := Open(ctx, dir, open.In(&Options{}, open.Environment{System: vfs.System{FS: fsys, Inline: true}}))
+	st, err := Open(ctx, dir, storetest.In(&Options{}, storetest.Environment{System: vfs.System{FS: fsys, Inline: true}}))
 	if err != nil {
 		return err
 	}

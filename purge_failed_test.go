@@ -12,7 +12,7 @@ import (
 
 	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/jsondoc"
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -115,7 +115,7 @@ func TestPurgeAnnouncedAmidARound(t *testing.T) {
 	dir := t.TempDir()
 	two := openTest(t, dir, &Options{NoBackground: true})
 	announce := false
-	one := openTest(t, dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: wrap.New(vfs.OS(), func(op *wrap.Op, call func() error) error {
+	one := openTest(t, dir, storetest.In(&Options{NoBackground: true}, storetest.Environment{System: vfs.System{FS: wrap.New(vfs.OS(), func(op *wrap.Op, call func() error) error {
 		if announce && op.Kind == wrap.Exchange {
 			announce = false
 			if err := two.inner.Engine.Log().Purges().Begin(t.Context()); err != nil {
@@ -183,7 +183,7 @@ func TestPurgeOfAnOpenFile(t *testing.T) {
 	if err := errors.Join(st.Flush(ctx), st.Close()); err != nil {
 		t.Fatal(err)
 	}
-	names, err := open.Of(o).System.FS.ReadDir("/s/tmp/parked")
+	names, err := storetest.Of(o).System.FS.ReadDir("/s/tmp/parked")
 	if err == nil && len(names) > 0 {
 		t.Errorf("%q are left", names)
 	}

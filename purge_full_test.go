@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -25,8 +25,8 @@ func TestPurgeOnAFullDisk(t *testing.T) {
 		}
 		defer st.Close()
 		fsys := vfs.OS()
-		if open.Of(&o).System.FS != nil {
-			fsys = open.Of(&o).System.FS
+		if storetest.Of(&o).System.FS != nil {
+			fsys = storetest.Of(&o).System.FS
 		}
 		s := secretive(t, st, 5)
 		if err := st.Flush(ctx); err != nil {
@@ -40,7 +40,7 @@ func TestPurgeOnAFullDisk(t *testing.T) {
 		}
 		// Where the next segment was made before the disk was full, nothing has to go:
 		// the simulated one never has it, a real one when its goroutine was quick.
-		if open.Of(&o).System.FS != nil && r.Dropped == 0 {
+		if storetest.Of(&o).System.FS != nil && r.Dropped == 0 {
 			t.Errorf("the disk was not full: %+v", r)
 		}
 		compare(t, contents(t, st), want, true)

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
 )
@@ -43,7 +43,7 @@ func TestPurgeMany(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.checkFreed(t, r.disk, true)
-	if left := s.traces(t, open.Of(r.options(2)).System.FS, "/s"); len(left) > 0 {
+	if left := s.traces(t, storetest.Of(r.options(2)).System.FS, "/s"); len(left) > 0 {
 		t.Error(left[0])
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -37,7 +37,7 @@ func TestPurgeOverwritesTheIndex(t *testing.T) {
 			}
 			return nil
 		})
-		st := openTest(t, dir, open.In(&Options{SegmentSize: 64 << 10, NoBackground: true}, open.Environment{System: vfs.System{FS: fsys}}))
+		st := openTest(t, dir, storetest.In(&Options{SegmentSize: 64 << 10, NoBackground: true}, storetest.Environment{System: vfs.System{FS: fsys}}))
 		secretive(t, st, 3)
 		c, rarely := st.Admin().Config(), 3600 // else the base of before is a backup
 		c.BackupInterval = &rarely

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
 )
@@ -28,9 +28,9 @@ func (h hosted) Host() vfs.Host {
 }
 
 func of(o *Options, pid int, birth uint64) *Options {
-	e := *open.Of(o)
+	e := *storetest.Of(o)
 	e.System.FS = hosted{e.System.FS, pid, birth}
-	return open.In(&Options{Clock: o.Clock, SegmentSize: o.SegmentSize, NoBackground: true, CacheBytes: -1}, e)
+	return storetest.In(&Options{Clock: o.Clock, SegmentSize: o.SegmentSize, NoBackground: true, CacheBytes: -1}, e)
 }
 
 // What a purge that was killed leaves is overwritten by whichever process comes next, also after one there
@@ -92,7 +92,7 @@ func TestPurgeKilledBeside(t *testing.T) {
 				t.Error(err)
 			}
 			s.checkFreed(t, r.disk, true)
-			if left := s.traces(t, open.Of(later.options(4)).System.FS, "/s"); len(left) > 0 {
+			if left := s.traces(t, storetest.Of(later.options(4)).System.FS, "/s"); len(left) > 0 {
 				t.Error(left[0])
 			}
 			if t.Failed() {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
@@ -51,7 +51,7 @@ func TestPurgeBesideMapping(t *testing.T) {
 		}
 		return call()
 	})
-	st = openTest(t, dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: slow}}))
+	st = openTest(t, dir, storetest.In(&Options{NoBackground: true}, storetest.Environment{System: vfs.System{FS: slow}}))
 	for id, content := range map[string]string{"kept": "calm", "secret": "okapi"} {
 		if _, err := st.Put(t.Context(), Memory{ID: id, Content: content}); err != nil {
 			t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs/crash"
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
@@ -30,7 +30,7 @@ func TestPurgeSyncsNames(t *testing.T) {
 	r = r.lose(crash.KeepAll, 1)
 	o := r.options(3)
 	refused := 0
-	open.Of(o).System.FS = wrap.New(open.Of(o).System.FS, func(op *wrap.Op, call func() error) error {
+	storetest.Of(o).System.FS = wrap.New(storetest.Of(o).System.FS, func(op *wrap.Op, call func() error) error {
 		if op.Kind == wrap.Remove && filepath.Dir(op.Path) == "/s/tmp" && len(filepath.Base(op.Path)) == 16 {
 			refused++
 			return errors.New("injected")
@@ -50,7 +50,7 @@ func TestPurgeSyncsNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	r = r.lose(crash.LoseAll, 1)
-	for _, where := range s.traces(t, open.Of(r.options(4)).System.FS, "/s") {
+	for _, where := range s.traces(t, storetest.Of(r.options(4)).System.FS, "/s") {
 		if !strings.HasPrefix(where, "/s/wal/") {
 			t.Error(where)
 		}

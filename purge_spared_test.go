@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs/crash"
 )
 
@@ -64,7 +64,7 @@ func TestPurgeAfterAnother(t *testing.T) {
 			t.Error(err)
 		}
 		s.checkFreed(t, r.disk, true)
-		if left := s.traces(t, open.Of(r.options(4)).System.FS, "/s"); len(left) > 0 {
+		if left := s.traces(t, storetest.Of(r.options(4)).System.FS, "/s"); len(left) > 0 {
 			t.Error(left[0])
 		}
 	})

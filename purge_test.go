@@ -19,8 +19,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/varve-db/varve/internal/jsondoc"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
 	"github.com/varve-db/varve/internal/views"
@@ -376,7 +376,7 @@ func TestPurgeCut(t *testing.T) {
 			options := func(r *rig, seed byte) *Options {
 				o := r.options(seed)
 				if what == "killed" {
-					open.Of(o).Views = []views.Maker{letters.New} // which has a file with ids
+					storetest.Of(o).Views = []views.Maker{letters.New} // which has a file with ids
 				}
 				return o
 			}
@@ -398,7 +398,7 @@ func TestPurgeCut(t *testing.T) {
 				if err := st.Close(); err != nil {
 					t.Fatal(err)
 				}
-				setAsideASegment(t, open.Of(o).System.FS, "/s")
+				setAsideASegment(t, storetest.Of(o).System.FS, "/s")
 				made = r
 				return made.lose(crash.KeepAll, 1)
 			}, fault, func(r *rig) error {
@@ -414,7 +414,7 @@ func TestPurgeCut(t *testing.T) {
 				if done {
 					// After a loss of power a file that is never synced has what its blocks
 					// held when they were another's. The next open writes it anew.
-					left := slices.DeleteFunc(s.traces(t, open.Of(o).System.FS, "/s"), func(where string) bool {
+					left := slices.DeleteFunc(s.traces(t, storetest.Of(o).System.FS, "/s"), func(where string) bool {
 						return strings.HasPrefix(where, "/s/wal/shared at") || strings.HasPrefix(where, "/s/wal/owner at")
 					})
 					if len(left) > 0 {
@@ -441,7 +441,7 @@ func TestPurgeCut(t *testing.T) {
 				if err := st.Close(); err != nil {
 					t.Error(err)
 				}
-				if left := s.traces(t, open.Of(o).System.FS, "/s"); len(left) > 0 {
+				if left := s.traces(t, storetest.Of(o).System.FS, "/s"); len(left) > 0 {
 					t.Errorf("done again, and left:\n%s", strings.Join(left[:min(len(left), 20)], "\n"))
 				}
 				if done || what != "lacking" {

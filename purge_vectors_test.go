@@ -12,7 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -38,7 +38,7 @@ func TestPurgeOverwritesTheVectors(t *testing.T) {
 		}
 		return nil
 	})
-	o := open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: fsys}})
+	o := storetest.In(&Options{NoBackground: true}, storetest.Environment{System: vfs.System{FS: fsys}})
 	st := openTest(t, dir, o)
 	r := rand.New(rand.NewPCG(9, 9))
 	putVectors(t, st, r, 0, 50)

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs/crash"
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
@@ -33,18 +33,18 @@ func TestPurgeOfUnseenWords(t *testing.T) {
 				s.add("its word at 0", []byte("xylophonequark"))
 				r, on := &rig{disk: crash.New()}, new(atomic.Bool)
 				o := r.options(1)
-				e := *open.Of(o)
+				e := *storetest.Of(o)
 				e.System.FS = wrap.New(e.System.FS, func(op *wrap.Op, call func() error) error {
 					if on.Load() && strings.HasPrefix(op.Path, "/s/view_index/words") && fails(op) {
 						return syscall.EIO
 					}
 					return call()
 				})
-				st, err := Open(ctx, "/s", open.In(&Options{Clock: o.Clock, SegmentSize: o.SegmentSize, NoBackground: true, CacheBytes: -1}, e))
+				st, err := Open(ctx, "/s", storetest.In(&Options{Clock: o.Clock, SegmentSize: o.SegmentSize, NoBackground: true, CacheBytes: -1}, e))
 				if err != nil {
 					t.Fatal(err)
 				}
-				beside, err := Open(ctx, "/s", open.In(&Options{Clock: o.Clock, SegmentSize: o.SegmentSize, NoBackground: true, CacheBytes: -1}, e))
+				beside, err := Open(ctx, "/s", storetest.In(&Options{Clock: o.Clock, SegmentSize: o.SegmentSize, NoBackground: true, CacheBytes: -1}, e))
 				if err != nil {
 					t.Fatal(err)
 				}

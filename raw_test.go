@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 )
@@ -146,7 +146,7 @@ func TestScanRawBesideTheUnreadable(t *testing.T) {
 		}
 		return nil
 	})
-	st = openTest(t, dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: fsys}}))
+	st = openTest(t, dir, storetest.In(&Options{NoBackground: true}, storetest.Environment{System: vfs.System{FS: fsys}}))
 	docs, errs := rawAll(t, st)
 	if len(docs) != 1000 || len(errs) != 1 || !errors.Is(errs[0], syscall.EIO) || !strings.HasPrefix(errs[0].Error(), "m7: ") {
 		t.Errorf("%d, %v", len(docs), errs)

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/view/vectors"
@@ -72,7 +71,7 @@ func TestReembedEmptied(t *testing.T) {
 			for _, name := range []string{"new", "old", ""} {
 				t.Run(fmt.Sprint(told, small, name), func(t *testing.T) {
 					dir := t.TempDir()
-					o := open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{SmallVectors: small}})
+					o := storetest.In(&Options{NoBackground: true}, storetest.Environment{System: vfs.System{SmallVectors: small}})
 					was := emptiedStore(t, dir, o, 60, told)
 					defer was.Close()
 					plain, reader := openTest(t, dir, o), openTest(t, dir, &Options{ReadOnly: true})
@@ -142,7 +141,7 @@ func TestReembedEmptiedLeavesNothing(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
-	o := open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{SmallVectors: 1}})
+	o := storetest.In(&Options{NoBackground: true}, storetest.Environment{System: vfs.System{SmallVectors: 1}})
 	st := emptiedStore(t, dir, o, 60, false)
 	defer st.Close()
 	row := vector.IP.Row(nil, modelOf("old", 3)("text 2"))
@@ -341,7 +340,7 @@ func TestReembedOfNoVectors(t *testing.T) {
 		for _, rebuilt := range []bool{false, true} { // the index, which then says nothing of the vectors
 			t.Run(fmt.Sprint(had, ", rebuilt ", rebuilt), func(t *testing.T) {
 				dir := t.TempDir()
-				o := open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{SmallVectors: 1}})
+				o := storetest.In(&Options{NoBackground: true}, storetest.Environment{System: vfs.System{SmallVectors: 1}})
 				if had != "no vectors ever" {
 					must(t, emptiedStore(t, dir, o, 60, true).Close())
 				}
@@ -413,7 +412,7 @@ func TestReembedOfNoVectorsThenEmptied(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
-	o := open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{SmallVectors: 1}})
+	o := storetest.In(&Options{NoBackground: true}, storetest.Environment{System: vfs.System{SmallVectors: 1}})
 	plain := openTest(t, dir, o)
 	for i := range 4 {
 		_, err := plain.Put(ctx, Memory{ID: fmt.Sprint("m", i), Content: fmt.Sprint("text ", i)})

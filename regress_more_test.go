@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve/internal/jsondoc"
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
@@ -137,7 +137,7 @@ func TestRegressReplaceReadsOnce(t *testing.T) {
 	})
 	o := *smallLog
 	o.CacheBytes = -1
-	open.Of(&o).System = vfs.System{FS: fsys}
+	storetest.Of(&o).System = vfs.System{FS: fsys}
 	st := openTest(t, filepath.Join(t.TempDir(), "s"), &o)
 	defer st.Close()
 	put := func(id string) int64 {

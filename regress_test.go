@@ -18,8 +18,8 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve/internal/flush"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
@@ -295,7 +295,7 @@ func TestRegressRebuildTakesAPassingErrorForAbsence(t *testing.T) {
 				t.Fatal(err)
 			}
 			os.Remove(filepath.Join(dir, "memory_index.json"))
-			st, err = Open(ctx, dir, open.In(&Options{}, open.Environment{System: failing(func(op *wrap.Op) error {
+			st, err = Open(ctx, dir, storetest.In(&Options{}, storetest.Environment{System: failing(func(op *wrap.Op) error {
 				if what == "file" && op.Kind == wrap.Open && strings.HasSuffix(op.Path, "k3.json") ||
 					what == "folder" && op.Kind == wrap.ReadDir && strings.HasSuffix(op.Path, "memories") {
 					return &os.PathError{Op: "open", Path: op.Path, Err: syscall.EMFILE}
@@ -439,7 +439,7 @@ func TestRegressFailedFlushRace(t *testing.T) {
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "s")
 	var bad atomic.Bool
-	st, err := Open(ctx, dir, open.In(&Options{}, open.Environment{System: failing(func(op *wrap.Op) error {
+	st, err := Open(ctx, dir, storetest.In(&Options{}, storetest.Environment{System: failing(func(op *wrap.Op) error {
 		if bad.Load() && op.Kind == wrap.Create && strings.Contains(op.Path, "/s/tmp/") {
 			return &os.PathError{Op: "open", Path: op.Path, Err: syscall.EIO}
 		}
@@ -462,7 +462,7 @@ func TestRegressDamageBelowFlushedServesOldVersions(t *testing.T) {
 	proofs.OneGoroutine(t)
 	if dir := os.Getenv("REVIEW_DAMAGE"); dir != "" {
 		ctx := context.Background()
-		st, _ := Open(ctx, dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{SpillBytes: 1 << 30}}))
+		st, _ := Open(ctx, dir, storetest.In(&Options{NoBackground: true}, storetest.Environment{System: vfs.System{SpillBytes: 1 << 30}}))
 		for i := range 1500 {
 			st.Put(ctx, Memory{ID: fmt.Sprint("k", i), Content: "x"})
 		}

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
@@ -41,7 +41,7 @@ func TestRefusedRepair(t *testing.T) {
 			return err
 		},
 	} {
-		o := open.In(&Options{}, open.Environment{System: vfs.System{FS: wrap.New(vfs.OS(), func(op *wrap.Op, call func() error) error {
+		o := storetest.In(&Options{}, storetest.Environment{System: vfs.System{FS: wrap.New(vfs.OS(), func(op *wrap.Op, call func() error) error {
 			if strings.HasSuffix(op.Path, "archive") && op.Kind == wrap.ReadDir || filepath.Base(op.Path) == "backup.json" {
 				return &fs.PathError{Op: "open", Path: op.Path, Err: syscall.EACCES}
 			}

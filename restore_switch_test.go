@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/storetest"
@@ -456,7 +455,7 @@ func TestRestoreBeforeSwitchBehindTheEnd(t *testing.T) {
 		return nil
 	})
 	backup := filepath.Join(dir, "b")
-	info, err := openTest(t, path, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: fsys}})).Backup(ctx, backup, BackupOptions{})
+	info, err := openTest(t, path, storetest.In(&Options{NoBackground: true}, storetest.Environment{System: vfs.System{FS: fsys}})).Backup(ctx, backup, BackupOptions{})
 	if err != nil || !begun || st.Admin().Stats().Model != "new" {
 		t.Fatal(err, begun, st.Admin().Stats())
 	}
@@ -530,7 +529,7 @@ func TestBackupFormat(t *testing.T) {
 	for name, want := range map[string]int{"": 1, "old": 2} {
 		dir := t.TempDir()
 		e := &teller{}
-		o := open.In(&Options{NoBackground: true}, open.Environment{Views: []views.Maker{}})
+		o := storetest.In(&Options{NoBackground: true}, storetest.Environment{Views: []views.Maker{}})
 		if name != "" {
 			o.Embed, o.EmbedModel = e.embed, name
 		}
@@ -593,7 +592,7 @@ func TestBackupBesideOverwriting(t *testing.T) {
 		}
 		return nil
 	})
-	o := open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: fsys}})
+	o := storetest.In(&Options{NoBackground: true}, storetest.Environment{System: vfs.System{FS: fsys}})
 	info, err := openTest(t, path, o).Backup(ctx, backup, BackupOptions{})
 	if err != nil || looks != 2 {
 		t.Fatal(err, looks)

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 )
@@ -133,7 +133,7 @@ func TestBoostsUnreadable(t *testing.T) {
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
-	st = openTest(t, dir, open.In(&Options{NoBackground: true, CacheBytes: -1}, open.Environment{System: unreadable("memories/m02.json")}))
+	st = openTest(t, dir, storetest.In(&Options{NoBackground: true, CacheBytes: -1}, storetest.Environment{System: unreadable("memories/m02.json")}))
 	q := Query{Text: "ferry", Limit: 5, Recency: 1}
 	for ; q.Offset < 15; q.Offset += 5 {
 		hits, err := st.Search(ctx, q)
@@ -168,7 +168,7 @@ func TestBoostsWithoutWords(t *testing.T) {
 			}
 			return nil
 		})
-		st := openTest(t, dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: fsys}}))
+		st := openTest(t, dir, storetest.In(&Options{NoBackground: true}, storetest.Environment{System: vfs.System{FS: fsys}}))
 		hits, err := st.Search(ctx, Query{Vector: []float32{1, 0}, Importance: 1, Limit: 30})
 		if err != nil || len(hits) != 30 || hits[0].ID != "m29" || hits[29].ID != "m0" || math.Abs(hits[0].Score-1.29) > 1e-6 {
 			t.Errorf("broken %v: %q, %v", broken, idsOf(hits), err)

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 )
@@ -26,7 +26,7 @@ func TestSearchAfterPutReadsLittle(t *testing.T) {
 		}
 		return nil
 	})
-	st := openTest(t, t.TempDir(), open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: fsys, Inline: true}}))
+	st := openTest(t, t.TempDir(), storetest.In(&Options{NoBackground: true}, storetest.Environment{System: vfs.System{FS: fsys, Inline: true}}))
 	const many = 2000
 	var b *Batch
 	for i := range many {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
@@ -99,7 +99,7 @@ func TestSearchOfAnAssemblyThatGoes(t *testing.T) {
 	}
 	var ops atomic.Int64
 	var at atomic.Int64
-	st := openTest(t, dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: wrap.New(vfs.OS(), func(op *wrap.Op, call func() error) error {
+	st := openTest(t, dir, storetest.In(&Options{NoBackground: true}, storetest.Environment{System: vfs.System{FS: wrap.New(vfs.OS(), func(op *wrap.Op, call func() error) error {
 		if ops.Add(1) == at.Load() {
 			must(t, other.Assemblies().Delete(ctx, "a"))
 		}

@@ -16,9 +16,9 @@ import (
 
 	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/kind"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/search"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	view "github.com/varve-db/varve/internal/view/words"
 	"github.com/varve-db/varve/internal/words"
@@ -81,7 +81,7 @@ func TestSearchText(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 2))
 	for _, inline := range []bool{false, true} {
 		dir := t.TempDir()
-		o := open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{SpillBytes: 32 << 10, Inline: inline}})
+		o := storetest.In(&Options{NoBackground: true}, storetest.Environment{System: vfs.System{SpillBytes: 32 << 10, Inline: inline}})
 		st := openTest(t, dir, o)
 		ctx := context.Background()
 		all := map[string]Memory{}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 	"github.com/varve-db/varve/memstore"
@@ -41,7 +41,7 @@ func TestSearchBesideTheUnreadable(t *testing.T) {
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
-	st = openTest(t, dir, open.In(&Options{NoBackground: true}, open.Environment{System: unreadable("memories/a.json")}))
+	st = openTest(t, dir, storetest.In(&Options{NoBackground: true}, storetest.Environment{System: unreadable("memories/a.json")}))
 	for _, filters := range [][]Filter{nil, {InCategory("k")}, {InSession("s")}, {InSession("s"), InCategory("k")}, {After("0"), InCategory("k")}} {
 		for _, q := range []Query{{Vector: []float32{1, 2}}, {Like: "b"}, {Text: "word"}, {Text: "word", Recency: 1}, {Vector: []float32{1, 2}, Limit: 1}} {
 			want := 2
@@ -71,7 +71,7 @@ func TestIndexedThenUnreadable(t *testing.T) {
 	if err := errors.Join(st.Apply(ctx, &b), st.Admin().Compact(ctx), st.Close()); err != nil {
 		t.Fatal(err)
 	}
-	st = openTest(t, dir, open.In(&Options{NoBackground: true}, open.Environment{System: unreadable("memories/m0003.json")}))
+	st = openTest(t, dir, storetest.In(&Options{NoBackground: true}, storetest.Environment{System: unreadable("memories/m0003.json")}))
 	names := func(err error) bool { return err != nil && strings.Contains(err.Error(), `"m0003"`) }
 	for _, c := range []struct {
 		name          string
@@ -142,7 +142,7 @@ func TestSearchCancelledInARead(t *testing.T) {
 		}
 		return nil
 	})
-	st = openTest(t, dir, open.In(&Options{NoBackground: true, CacheBytes: -1}, open.Environment{System: vfs.System{FS: fsys}}))
+	st = openTest(t, dir, storetest.In(&Options{NoBackground: true, CacheBytes: -1}, storetest.Environment{System: vfs.System{FS: fsys}}))
 	for _, with = range []error{nil, syscall.EIO} {
 		for _, filters := range [][]Filter{nil, {WithTag("t")}} {
 			for _, q := range []Query{{Text: "word"}, {Text: `"word"`}, {Vector: []float32{1, 2}}} {

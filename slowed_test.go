@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/flush"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal"
@@ -71,13 +70,13 @@ func TestSlowedWriters(t *testing.T) {
 	var mu sync.Mutex
 	var events []Event
 	options := func() *Options {
-		return open.In(&Options{Listener: func(e Event) {
+		return storetest.In(&Options{Listener: func(e Event) {
 			mu.Lock()
 			defer mu.Unlock()
 			if e.Kind == EventSlowed {
 				events = append(events, e)
 			}
-		}}, open.Environment{System: vfs.System{Uptime: clock.uptime, Sleep: clock.sleep}})
+		}}, storetest.Environment{System: vfs.System{Uptime: clock.uptime, Sleep: clock.sleep}})
 	}
 	one, two := openTest(t, dir, options()), openTest(t, dir, options())
 	held := slowFiles(t, one)
@@ -145,7 +144,7 @@ func TestSlowedWriters(t *testing.T) {
 func TestSlowedBatches(t *testing.T) {
 	t.Parallel()
 	clock := &machineTime{now: time.Hour}
-	st := openTest(t, t.TempDir(), open.In(&Options{}, open.Environment{System: vfs.System{Uptime: clock.uptime, Sleep: clock.sleep}}))
+	st := openTest(t, t.TempDir(), storetest.In(&Options{}, storetest.Environment{System: vfs.System{Uptime: clock.uptime, Sleep: clock.sleep}}))
 	defer slowFiles(t, st).Unlock()
 	fill := func(to int64) {
 		t.Helper()
@@ -209,7 +208,7 @@ func TestSlowedScope(t *testing.T) {
 		}
 		return clock.sleep(ctx, d)
 	}
-	st := openTest(t, t.TempDir(), open.In(&Options{}, open.Environment{System: vfs.System{Uptime: clock.uptime, Sleep: sleep}}))
+	st := openTest(t, t.TempDir(), storetest.In(&Options{}, storetest.Environment{System: vfs.System{Uptime: clock.uptime, Sleep: sleep}}))
 	c := st.Admin().Config()
 	c.BacklogBytes = 1 << 20
 	if err := st.Admin().SetConfig(c); err != nil {
@@ -255,7 +254,7 @@ func TestSlowedScope(t *testing.T) {
 // Where the index is what the writers wait for, Health names it, and not the files.
 func TestSlowedByIndex(t *testing.T) {
 	t.Parallel()
-	st := openTest(t, t.TempDir(), open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{BacklogBytes: 1 << 20}}))
+	st := openTest(t, t.TempDir(), storetest.In(&Options{NoBackground: true}, storetest.Environment{System: vfs.System{BacklogBytes: 1 << 20}}))
 	for i := 0; st.Admin().Stats().Backlog < 600<<10; i++ {
 		if _, err := st.Put(t.Context(), Memory{ID: fmt.Sprint(i), Content: strings.Repeat("slow ", 4<<10)}); err != nil {
 			t.Fatal(err)

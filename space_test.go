@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
@@ -35,7 +34,7 @@ func disks(t *testing.T, test func(t *testing.T, d *smallDisk)) {
 		clock := ticking()
 		disk.SetClock(clock)
 		test(t, &smallDisk{
-			dir: "/s", o: *open.In(&Options{Clock: clock, SegmentSize: 64 << 10, NoBackground: true}, open.Environment{System: vfs.System{FS: view, Inline: true, Rand: rand.NewChaCha8([32]byte{1}), Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }}}),
+			dir: "/s", o: *storetest.In(&Options{Clock: clock, SegmentSize: 64 << 10, NoBackground: true}, storetest.Environment{System: vfs.System{FS: view, Inline: true, Rand: rand.NewChaCha8([32]byte{1}), Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }}}),
 			fill: func(leave int64) {
 				f, err := view.OpenFile("/ballast", os.O_RDWR|os.O_CREATE, 0o600)
 				if err == nil {
@@ -231,7 +230,7 @@ func TestMigrateToAFullDisk(t *testing.T) {
 	disks(t, func(t *testing.T, d *smallDisk) {
 		ctx := context.Background()
 		from, o := "/from", d.o
-		if open.Of(&o).System.FS == nil {
+		if storetest.Of(&o).System.FS == nil {
 			from = filepath.Join(t.TempDir(), "from")
 		}
 		st, err := Open(ctx, from, &o)

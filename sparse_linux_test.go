@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
@@ -56,7 +56,7 @@ func testSparse(t *testing.T, rel string, size int64) {
 		}
 		return call()
 	})
-	o := open.In(&Options{NoBackground: true, StateDir: t.TempDir()}, open.Environment{System: vfs.System{FS: fsys}})
+	o := storetest.In(&Options{NoBackground: true, StateDir: t.TempDir()}, storetest.Environment{System: vfs.System{FS: fsys}})
 	cheap := func(what string, do func()) {
 		t.Helper()
 		bytes.Store(0)

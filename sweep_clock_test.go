@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/retention"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -23,7 +23,7 @@ func TestSweepTwoJumps(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			dir := t.TempDir()
 			c, up := clockAt(time.Unix(1_700_000_000, 0)), time.Hour
-			o := open.In(&Options{Clock: c.now, NoBackground: true}, open.Environment{System: vfs.System{Uptime: func() time.Duration { return up }}})
+			o := storetest.In(&Options{Clock: c.now, NoBackground: true}, storetest.Environment{System: vfs.System{Uptime: func() time.Duration { return up }}})
 			m := Memory{ID: "a", Content: "x"}
 			st := openTest(t, dir, o)
 			if what == "max_age" {
@@ -127,7 +127,7 @@ func (f unknownBoot) Host() vfs.Host {
 // An uptime counts for nothing where nobody knows since which boot.
 func TestSweepInUnknownBoot(t *testing.T) {
 	t.Parallel()
-	st := openTest(t, t.TempDir(), open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: unknownBoot{vfs.OS()}}}))
+	st := openTest(t, t.TempDir(), storetest.In(&Options{NoBackground: true}, storetest.Environment{System: vfs.System{FS: unknownBoot{vfs.OS()}}}))
 	st.inner.Scopes.Tune().Uptime = func() time.Duration { return 5 * time.Hour }
 	if err := st.inner.Retention.Expiry.Note(time.Now().Add(-2 * time.Hour)); err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/vector"
 )
@@ -22,11 +22,11 @@ func TestVectorsOfAnIndexMadeAnew(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 9))
 	dir := t.TempDir()
 	written := 0
-	o := open.In(&Options{NoBackground: true, Listener: func(e Event) {
+	o := storetest.In(&Options{NoBackground: true, Listener: func(e Event) {
 		if e.Kind == EventVectors {
 			written++
 		}
-	}}, open.Environment{System: vfs.System{SmallVectors: 1}})
+	}}, storetest.Environment{System: vfs.System{SmallVectors: 1}})
 	st := openTest(t, dir, o)
 	putVectors(t, st, r, 0, 30)
 	if err := st.Admin().Compact(ctx); err != nil {

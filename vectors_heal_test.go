@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
@@ -48,7 +47,7 @@ func withVectors(t testing.TB, r *rand.Rand) string {
 	t.Helper()
 	ctx := context.Background()
 	dir := t.TempDir()
-	st := openTest(t, dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{SmallVectors: 1}}))
+	st := openTest(t, dir, storetest.In(&Options{NoBackground: true}, storetest.Environment{System: vfs.System{SmallVectors: 1}}))
 	putVectors(t, st, r, 0, 57)
 	if err := st.Flush(ctx); err != nil {
 		t.Fatal(err)
@@ -230,11 +229,11 @@ func TestVectorsFail(t *testing.T) {
 			return nil
 		})
 		var unvectored int
-		st := openTest(t, dir, open.In(&Options{NoBackground: true, Listener: func(e Event) {
+		st := openTest(t, dir, storetest.In(&Options{NoBackground: true, Listener: func(e Event) {
 			if e.Kind == EventVectorsSkipped {
 				unvectored++
 			}
-		}}, open.Environment{System: vfs.System{FS: fsys}}))
+		}}, storetest.Environment{System: vfs.System{FS: fsys}}))
 		putVectors(t, st, r, 58, 65)
 		if err := st.Delete(ctx, "m3"); err != nil {
 			t.Fatal(err)
@@ -345,7 +344,7 @@ func TestPurgeVectors(t *testing.T) {
 	ctx := context.Background()
 	for _, before := range []bool{false, true} {
 		dir := t.TempDir()
-		st := openTest(t, dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{SmallVectors: 1}}))
+		st := openTest(t, dir, storetest.In(&Options{NoBackground: true}, storetest.Environment{System: vfs.System{SmallVectors: 1}}))
 		r := rand.New(rand.NewPCG(9, 9))
 		putVectors(t, st, r, 0, 50)
 		secret := randomVector(r, 16)

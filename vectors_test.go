@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
@@ -105,7 +104,7 @@ func TestSearchVector(t *testing.T) {
 	const dim = 24
 	for _, inline := range []bool{false, true} {
 		dir := t.TempDir()
-		o := open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{SpillBytes: 32 << 10, Inline: inline}})
+		o := storetest.In(&Options{NoBackground: true}, storetest.Environment{System: vfs.System{SpillBytes: 32 << 10, Inline: inline}})
 		st := openTest(t, dir, o)
 		other := openTest(t, dir, o)
 		check := func(what string) {

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve/internal/jsondoc"
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
@@ -35,8 +35,8 @@ func replaced(t *testing.T, placing func(), fsys vfs.FS) (other *Store, dir stri
 	t.Helper()
 	ctx := t.Context()
 	dir = t.TempDir()
-	st := openTest(t, dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: stepwise(placing)}}))
-	other = openTest(t, dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: fsys}}))
+	st := openTest(t, dir, storetest.In(&Options{NoBackground: true}, storetest.Environment{System: vfs.System{FS: stepwise(placing)}}))
+	other = openTest(t, dir, storetest.In(&Options{NoBackground: true}, storetest.Environment{System: vfs.System{FS: fsys}}))
 	n := 0
 	next = func() {
 		n++

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
@@ -16,7 +15,7 @@ import (
 
 // churnOptions recycle a segment every moment.
 func churnOptions() *Options {
-	return open.In(&Options{SegmentSize: 64 << 10}, open.Environment{System: vfs.System{SpillBytes: 64 << 10, BacklogBytes: 4 << 20, ArchiveBytes: 256 << 20}})
+	return storetest.In(&Options{SegmentSize: 64 << 10}, storetest.Environment{System: vfs.System{SpillBytes: 64 << 10, BacklogBytes: 4 << 20, ArchiveBytes: 256 << 20}})
 }
 
 // churn writes, one commit after the other, and says what was acknowledged: batches of
@@ -107,7 +106,7 @@ func TestWatchProcesses(t *testing.T) {
 	dir := t.TempDir()
 	var segments openSegments
 	o := churnOptions()
-	open.Of(o).System.FS = segments.fs()
+	storetest.Of(o).System.FS = segments.fs()
 	st := openTest(t, dir, o)
 	from := st.Admin().Stats().Durable
 	if _, err := st.Put(ctx, Memory{ID: "begin", Content: "begin"}); err != nil {

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
@@ -82,7 +82,7 @@ func TestWatchTruncated(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	for _, archive := range []int64{-1, 100 << 10} {
-		st := openTest(t, t.TempDir(), open.In(&Options{SegmentSize: 64 << 10, NoBackground: true}, open.Environment{System: vfs.System{ArchiveBytes: archive, SpillBytes: 64 << 10}}))
+		st := openTest(t, t.TempDir(), storetest.In(&Options{SegmentSize: 64 << 10, NoBackground: true}, storetest.Environment{System: vfs.System{ArchiveBytes: archive, SpillBytes: 64 << 10}}))
 		from := st.Admin().Stats().Durable
 		random := rand.New(rand.NewPCG(1, 2)) // nothing that zstd makes small
 		var versions []uint64
@@ -135,7 +135,7 @@ func TestWatchTruncated(t *testing.T) {
 func TestWatchArchive(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	st := openTest(t, t.TempDir(), open.In(&Options{SegmentSize: 64 << 10, NoBackground: true}, open.Environment{System: vfs.System{SpillBytes: 64 << 10}}))
+	st := openTest(t, t.TempDir(), storetest.In(&Options{SegmentSize: 64 << 10, NoBackground: true}, storetest.Environment{System: vfs.System{SpillBytes: 64 << 10}}))
 	from := st.Admin().Stats().Durable
 	n := 0
 	write := func() {
@@ -348,7 +348,7 @@ func TestReleasedFilesAreClosed(t *testing.T) {
 	dir := t.TempDir()
 	var segments openSegments
 	o := func(fsys vfs.FS) *Options {
-		return open.In(&Options{SegmentSize: 64 << 10, NoBackground: true}, open.Environment{System: vfs.System{FS: fsys, SpillBytes: 64 << 10}})
+		return storetest.In(&Options{SegmentSize: 64 << 10, NoBackground: true}, storetest.Environment{System: vfs.System{FS: fsys, SpillBytes: 64 << 10}})
 	}
 	writer, reader := openTest(t, dir, o(nil)), openTest(t, dir, o(segments.fs()))
 	most := int64(0)

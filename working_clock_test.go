@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/working"
 )
@@ -58,7 +58,7 @@ func (m *machine) open(t *testing.T, dir string, readOnly bool) (*Store, *workin
 	t.Helper()
 	o := &Options{NoBackground: true, ReadOnly: readOnly}
 	o.Clock = func() time.Time { return m.set(time.Microsecond) }
-	open.Of(o).System = vfs.System{Uptime: m.uptime}
+	storetest.Of(o).System = vfs.System{Uptime: m.uptime}
 	st, err := Open(t.Context(), dir, o)
 	if err != nil {
 		t.Fatal(err)

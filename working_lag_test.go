@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/flush"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
@@ -52,7 +51,7 @@ func TestWorkingLag(t *testing.T) {
 		dir := t.TempDir()
 		count := countWrites()
 		clock := clockAt(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
-		o := open.In(&Options{NoBackground: true, Clock: clock.tick}, open.Environment{System: vfs.System{FS: count}})
+		o := storetest.In(&Options{NoBackground: true, Clock: clock.tick}, storetest.Environment{System: vfs.System{FS: count}})
 		st, err := Open(t.Context(), dir, o)
 		must(t, err)
 		w, err := st.Working().Open(t.Context(), working.Scope{Session: "s"}, nil)
@@ -153,7 +152,7 @@ func TestWorkingLagAfterFailure(t *testing.T) {
 		return nil
 	})
 	clock := clockAt(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
-	o := open.In(&Options{NoBackground: true, Clock: clock.tick}, open.Environment{System: vfs.System{FS: fsys}})
+	o := storetest.In(&Options{NoBackground: true, Clock: clock.tick}, storetest.Environment{System: vfs.System{FS: fsys}})
 	st, err := Open(t.Context(), dir, o)
 	must(t, err)
 	defer st.Close()
@@ -203,7 +202,7 @@ func lagAfterFailedRebuild(t *testing.T, why error) {
 		return nil
 	})
 	clock := clockAt(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
-	o := open.In(&Options{NoBackground: true, Clock: clock.tick}, open.Environment{System: vfs.System{FS: fsys}})
+	o := storetest.In(&Options{NoBackground: true, Clock: clock.tick}, storetest.Environment{System: vfs.System{FS: fsys}})
 	st, err := Open(t.Context(), dir, o)
 	must(t, err)
 	defer st.Close()
@@ -277,7 +276,7 @@ func TestWorkingLagRandom(t *testing.T) {
 		open := func() []*Store {
 			var list []*Store
 			for range 2 {
-				st, err := Open(t.Context(), dir, open.In(&Options{NoBackground: true, Clock: clock.tick, SegmentSize: 64 << 10}, open.Environment{System: vfs.System{SpillBytes: spill}}))
+				st, err := Open(t.Context(), dir, storetest.In(&Options{NoBackground: true, Clock: clock.tick, SegmentSize: 64 << 10}, storetest.Environment{System: vfs.System{SpillBytes: spill}}))
 				must(t, err)
 				st.inner.Scopes.Tune().Least = 1
 				list = append(list, st)

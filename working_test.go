@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/working"
 	"github.com/varve-db/varve/working/workingtest"
 )
@@ -49,7 +49,7 @@ func openWorkStore(t testing.TB, dir string, c *workClock) *varve.Store {
 	if c != nil {
 		// Each process has its own fixed moment; here they share one.
 		started := c.passed()
-		o.Clock, open.Of(o).System.Mono = c.now, func() time.Duration { return c.passed() - started }
+		o.Clock, storetest.Of(o).System.Mono = c.now, func() time.Duration { return c.passed() - started }
 	}
 	st, err := varve.Open(t.Context(), dir, o)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 
 	varve "github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/jsondoc"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -226,7 +226,7 @@ func TestFailures20(t *testing.T) {
 func TestFailures23(t *testing.T) {
 	proofs.OneGoroutine(t)
 	b := newBench(t)
-	a, _ := b.start("a", func(o *varve.Options) { open.Of(o).System.ArchiveBytes = 100 << 10 })
+	a, _ := b.start("a", func(o *varve.Options) { storetest.Of(o).System.ArchiveBytes = 100 << 10 })
 	used := func() int64 {
 		for i := range 100 {
 			a.put(fmt.Sprint("k", i%7), 8000+i, "", 0)

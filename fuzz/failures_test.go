@@ -14,8 +14,8 @@ import (
 
 	varve "github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/jsondoc"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
 	"github.com/varve-db/varve/internal/vfs/sim"
@@ -48,7 +48,7 @@ func newBench(t *testing.T) *bench {
 func (b *bench) start(name string, change ...func(*varve.Options)) (*actor, vfs.FS) {
 	b.t.Helper()
 	fsys, o := b.m.process(name)
-	open.Of(o).System.FS = wrap.New(fsys, func(op *wrap.Op, call func() error) error {
+	storetest.Of(o).System.FS = wrap.New(fsys, func(op *wrap.Op, call func() error) error {
 		if b.before != nil && !b.busy {
 			b.busy = true
 			b.before(name, op)
@@ -197,7 +197,7 @@ func (b *bench) view(name string) *crash.Process { return b.m.views[name] }
 // between the open is damage.
 func TestFailures03(t *testing.T) {
 	b := newBench(t)
-	a, _ := b.start("a", func(o *varve.Options) { open.Of(o).System.BacklogBytes = 1 << 30 })
+	a, _ := b.start("a", func(o *varve.Options) { storetest.Of(o).System.BacklogBytes = 1 << 30 })
 	var versions []uint64
 	for i := range 12 {
 		m, _ := a.put(fmt.Sprint("k", i), 19000, "", 0)
@@ -233,7 +233,7 @@ func TestFailures03Roll(t *testing.T) {
 	for seed := uint64(0); seed < 40; seed += uint64(proofs.Every(4)) {
 		for _, p := range []crash.Pattern{crash.KeepRandom, crash.KeepLate, crash.LoseAll, crash.KeepAll} {
 			b := newBench(t)
-			big := func(o *varve.Options) { open.Of(o).System.BacklogBytes = 1 << 30 }
+			big := func(o *varve.Options) { storetest.Of(o).System.BacklogBytes = 1 << 30 }
 			other, _ := b.start("other", big)
 			a, _ := b.start("a", big)
 			for i := range 3 {
@@ -365,7 +365,7 @@ func TestFailures05Making(t *testing.T) {
 // writes into it. The SyncDir in wal/prepare.go enter.
 func TestFailures05Roll(t *testing.T) {
 	b := newBench(t)
-	big := func(o *varve.Options) { open.Of(o).System.BacklogBytes = 1 << 30 }
+	big := func(o *varve.Options) { storetest.Of(o).System.BacklogBytes = 1 << 30 }
 	other, _ := b.start("other", big)
 	a, _ := b.start("a", big)
 	named, killed := false, false
@@ -425,7 +425,7 @@ func TestFailures07(t *testing.T) {
 	proofs.OneGoroutine(t)
 	for spare := int64(0); spare < 200<<10; spare += 12 << 10 {
 		b := newBench(t)
-		a, _ := b.start("a", func(o *varve.Options) { open.Of(o).System.BacklogBytes = 1 << 30 })
+		a, _ := b.start("a", func(o *varve.Options) { storetest.Of(o).System.BacklogBytes = 1 << 30 })
 		a.faulty = true
 		a.put("x", 100, "", 0)
 		b.m.disk.SetCapacity(b.m.disk.Used() + spare)
@@ -686,7 +686,7 @@ func TestFailures64(t *testing.T) {
 func TestFailures64Roll(t *testing.T) {
 	for _, p := range []crash.Pattern{crash.KeepAll, crash.LoseAll, crash.KeepRandom, crash.KeepLate} {
 		b := newBench(t)
-		big := func(o *varve.Options) { open.Of(o).System.BacklogBytes = 1 << 30 }
+		big := func(o *varve.Options) { storetest.Of(o).System.BacklogBytes = 1 << 30 }
 		other, _ := b.start("other", big)
 		reader, _ := b.start("reader", big)
 		for i := range 3 {
@@ -850,8 +850,8 @@ func TestFailures71(t *testing.T) {
 		for n := 1; n < 4; n++ {
 			b := newBench(t)
 			a, _ := b.start("a", func(o *varve.Options) {
-				open.Of(o).System.RoundBytes = 1 << 20
-				open.Of(o).System.ArchiveBytes = -1 // or its copies heal what was lost
+				storetest.Of(o).System.RoundBytes = 1 << 20
+				storetest.Of(o).System.ArchiveBytes = -1 // or its copies heal what was lost
 			})
 			a.faulty = true
 			for range 2 {

@@ -15,8 +15,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	varve "github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/sim"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -51,7 +51,7 @@ func (w *purging) options(p *sim.Proc) *varve.Options {
 // the shared page and in tmp/purge it cannot reach: they need not overwrite it.
 func (w *purging) purger(p *sim.Proc) *varve.Options {
 	o := w.options(p)
-	open.Of(o).System.FS = wrap.New(p.FS, func(op *wrap.Op, call func() error) error {
+	storetest.Of(o).System.FS = wrap.New(p.FS, func(op *wrap.Op, call func() error) error {
 		err := call()
 		if !w.begun && err == nil && op.Kind == wrap.SyncDir && op.Path == filepath.Join(dir, "tmp", "purge") {
 			w.begun = true

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	varve "github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs/crash"
 	"github.com/varve-db/varve/internal/vfs/sim"
 )
@@ -65,7 +65,7 @@ func (w *world) work(p *sim.Proc) {
 			return
 		}
 		a.st = st
-		open.Inside(st).Engine.Tune().Few = 0 // so that filters ask the words
+		storetest.Inner(st).Engine.Tune().Few = 0 // so that filters ask the words
 		a.opened()
 		for n := 5 + a.rng.IntN(60); n > 0 && w.acts > 0; n-- {
 			w.acts--
@@ -80,7 +80,7 @@ func (w *world) now(p *sim.Proc) time.Time { return p.Now().Add(w.ahead) }
 
 func (w *world) options(p *sim.Proc) *varve.Options {
 	o := options(p.FS, p.Rand(), func() time.Time { return w.now(p) }, p.Wait)
-	open.Of(o).System.ArchiveBytes = w.archive
+	storetest.Of(o).System.ArchiveBytes = w.archive
 	if w.plugged {
 		plug(o)
 	}
@@ -98,7 +98,7 @@ func (w *world) options(p *sim.Proc) *varve.Options {
 		}
 	}
 	if w.watching != nil {
-		open.Of(o).System.Sleep = func(ctx context.Context, d time.Duration) error {
+		storetest.Of(o).System.Sleep = func(ctx context.Context, d time.Duration) error {
 			if waits := w.waits[p]; waits != nil {
 				waits()
 			}

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	varve "github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs/trace"
 )
 
@@ -31,7 +31,7 @@ func traced(t *testing.T, prefix string, w *varve.Writer) {
 	open := func() {
 		fsys, o := m.process("trace")
 		o.Writer = w
-		open.Of(o).System.FS = trace.New(fsys, dir, trace.Changing, func(line string) {
+		storetest.Of(o).System.FS = trace.New(fsys, dir, trace.Changing, func(line string) {
 			if lines != nil {
 				fmt.Fprintln(lines, line)
 			}

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	varve "github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs/crash"
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
@@ -212,7 +212,7 @@ func lookWords(h *history, o *varve.Options) {
 		return
 	}
 	a.st = st
-	open.Inside(st).Engine.Tune().Few = 0
+	storetest.Inner(st).Engine.Tune().Few = 0
 	if d := st.Admin().OpenReport().Damage; d != nil {
 		h.bad("damage after a crash: %v", d)
 	}

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	varve "github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
 	"github.com/varve-db/varve/internal/vfs/sim"
@@ -149,8 +149,8 @@ func expectedWork(t *testing.T) []string {
 // lag lets files of scopes lag that have a few KiB, and does a round as in the background
 // after each commit.
 func lag(o *varve.Options) {
-	open.Of(o).System.LagBytes, open.Of(o).System.Rounds = 1, 1
-	open.Of(o).System.SpillBytes, open.Of(o).System.BacklogBytes = 40<<10, 100<<10
+	storetest.Of(o).System.LagBytes, storetest.Of(o).System.Rounds = 1, 1
+	storetest.Of(o).System.SpillBytes, storetest.Of(o).System.BacklogBytes = 40<<10, 100<<10
 }
 
 func noLag(*varve.Options) {}
@@ -158,7 +158,7 @@ func noLag(*varve.Options) {}
 // lags reports whether a round in the background has left something to lag.
 func lags(o *varve.Options, st *varve.Store) bool {
 	s := st.Admin().Stats()
-	return open.Of(o).System.Rounds == 1 && s.Flushed < s.Durable
+	return storetest.Of(o).System.Rounds == 1 && s.Flushed < s.Durable
 }
 
 // workScript does these steps in a store, among memories, flushes and closes. at is
@@ -304,7 +304,7 @@ func cutWork(t *testing.T, change func(*varve.Options)) {
 		t.Errorf("%d steps done, not %d", at, len(want)-1)
 	}
 	_, o := m.process("end")
-	if change(o); open.Of(o).System.Rounds > 0 && lagged < 5 {
+	if change(o); storetest.Of(o).System.Rounds > 0 && lagged < 5 {
 		t.Errorf("a file lagged after %d steps only", lagged)
 	}
 	t.Logf("%d cuts before %d operations that change the disk; a file lagged after %d steps", cuts, changes, lagged)

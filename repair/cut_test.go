@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -53,9 +53,9 @@ func (m *machine) options() (vfs.FS, *varve.Options) {
 		}
 		return call()
 	})
-	return fsys, open.In(&varve.Options{
+	return fsys, storetest.In(&varve.Options{
 		Clock: m.now, SegmentSize: 64 << 10, NoBackground: true, CacheBytes: -1, MustExist: true,
-	}, open.Environment{System: vfs.System{
+	}, storetest.Environment{System: vfs.System{
 		FS: fsys, Inline: true, Rand: rand.NewChaCha8([32]byte{m.started}), SpillBytes: 12 << 10, RoundBytes: 8 << 10,
 		Sleep: func(ctx context.Context, d time.Duration) error { m.clock = m.clock.Add(d); return ctx.Err() },
 	}})

@@ -17,7 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -124,13 +124,13 @@ func makeTemplate(t testing.TB) {
 		t.Fatal(err)
 	}
 	delta := make(chan struct{}, 1000)
-	st = openStore(t, template.dir, open.In(&varve.Options{
+	st = openStore(t, template.dir, storetest.In(&varve.Options{
 		Listener: func(e varve.Event) {
 			if e.Kind == varve.EventIndex && strings.HasSuffix(e.Path, "delta.json") {
 				delta <- struct{}{}
 			}
 		},
-	}, open.Environment{System: vfs.System{SpillBytes: 1}}))
+	}, storetest.Environment{System: vfs.System{SpillBytes: 1}}))
 	put(t, st, 400, settled)
 	<-delta
 	if err := st.Close(); err != nil {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 )
@@ -134,8 +134,8 @@ func TestNoFalseAlarm(t *testing.T) {
 		rounds = 5
 	}
 	dir := filepath.Join(t.TempDir(), "s")
-	o := *open.In(&varve.Options{}, open.Environment{System: vfs.System{SpillBytes: 100 << 10, RoundBytes: 32 << 10}})
-	a, b := openStore(t, dir, &o), openStore(t, dir, open.In(&varve.Options{}, open.Environment{System: open.Of(&o).System}))
+	o := *storetest.In(&varve.Options{}, storetest.Environment{System: vfs.System{SpillBytes: 100 << 10, RoundBytes: 32 << 10}})
+	a, b := openStore(t, dir, &o), openStore(t, dir, storetest.In(&varve.Options{}, storetest.Environment{System: storetest.Of(&o).System}))
 	put(t, a, 0, 900)
 	if err := a.Flush(t.Context()); err != nil {
 		t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -18,7 +18,7 @@ func TestHistoryLoss(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
-	st, err := varve.Open(ctx, dir, open.In(&varve.Options{SegmentSize: 64 << 10, NoBackground: true}, open.Environment{System: vfs.System{SpillBytes: 64 << 10}}))
+	st, err := varve.Open(ctx, dir, storetest.In(&varve.Options{SegmentSize: 64 << 10, NoBackground: true}, storetest.Environment{System: vfs.System{SpillBytes: 64 << 10}}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/fswatch"
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 )
 
 func (h *host) remove(ids ...string) {
@@ -193,7 +193,7 @@ func TestWatchAfterReplaced(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	watching, looked := make(chan struct{}, 1), atomic.Int64{}
-	first, err := varve.Open(t.Context(), dir, open.In(&varve.Options{Listener: func(e varve.Event) {
+	first, err := varve.Open(t.Context(), dir, storetest.In(&varve.Options{Listener: func(e varve.Event) {
 		if e.Kind != varve.EventWatching {
 			return
 		}
@@ -204,7 +204,7 @@ func TestWatchAfterReplaced(t *testing.T) {
 		case watching <- struct{}{}:
 		default:
 		}
-	}}, open.Environment{Watcher: fswatch.New(quick)}))
+	}}, storetest.Environment{Watcher: fswatch.New(quick)}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,6 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/fswatch"
 	"github.com/varve-db/varve/internal/history"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
@@ -49,14 +48,14 @@ func watched(t *testing.T, dir string) *varve.Store {
 	t.Helper()
 	watcher := fswatch.New(fswatch.Options{
 		Quiet: 30 * time.Millisecond, Gone: 60 * time.Millisecond, Sweep: 200 * time.Millisecond})
-	st, err := varve.Open(t.Context(), dir, open.In(&varve.Options{}, open.Environment{Watcher: watcher}))
+	st, err := varve.Open(t.Context(), dir, storetest.In(&varve.Options{}, storetest.Environment{Watcher: watcher}))
 	must(t, err)
 	t.Cleanup(func() { _ = st.Close() })
 	return st
 }
 
 func notes(st *varve.Store) *engine.Kind {
-	k, err := open.Inside(st).Engine.Kinds().Named(Notes.Letter)
+	k, err := storetest.Inner(st).Engine.Kinds().Named(Notes.Letter)
 	if err != nil {
 		panic(err)
 	}
@@ -65,12 +64,12 @@ func notes(st *varve.Store) *engine.Kind {
 
 // put stores a note as a package of its own would: by its document.
 func put(ctx context.Context, st *varve.Store, id, text string) error {
-	_, err := open.Inside(st).Commits.PutDocument(ctx, notes(st), id, []byte(text))
+	_, err := storetest.Inner(st).Committer.PutDocument(ctx, notes(st), id, []byte(text))
 	return err
 }
 
 func remove(ctx context.Context, st *varve.Store, id string) error {
-	return open.Inside(st).Commits.DeleteDocument(ctx, notes(st), id)
+	return storetest.Inner(st).Committer.DeleteDocument(ctx, notes(st), id)
 }
 
 // none is in the place of the text of a note that is not there.
@@ -79,7 +78,7 @@ const none = "(none)"
 // text is what the store answers for a note, none where there is none.
 func text(t *testing.T, st *varve.Store, id string) string {
 	t.Helper()
-	v, err := open.Inside(st).Engine.Find(t.Context(), notes(st), id, true)
+	v, err := storetest.Inner(st).Engine.Find(t.Context(), notes(st), id, true)
 	if errors.Is(err, varve.ErrNotFound) {
 		return none
 	}
@@ -96,7 +95,7 @@ func expect(t *testing.T, st *varve.Store, want map[string]string) {
 			t.Errorf("note %s is %q, want %q", id, has, w)
 		}
 	}
-	eng, n, found := open.Inside(st).Engine, 0, 0
+	eng, n, found := storetest.Inner(st).Engine, 0, 0
 	for _, w := range want {
 		if w != none {
 			n++
@@ -373,7 +372,7 @@ func TestPurge(t *testing.T) {
 	must(t, st.Flush(t.Context()))
 	must(t, put(t.Context(), st, deep, "the zebra wakes"))
 	must(t, st.Flush(t.Context()))
-	_, err := open.Inside(st).Purger.Purge(t.Context(), notes(st), []string{deep})
+	_, err := storetest.Inner(st).Purger.Purge(t.Context(), notes(st), []string{deep})
 	must(t, err)
 	expect(t, st, map[string]string{plain: "first", deep: none, long: "third", empty: ""})
 	must(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
@@ -442,8 +441,8 @@ func TestPowerCut(t *testing.T) {
 			}
 			return call()
 		})
-		options := open.In(&varve.Options{Clock: func() time.Time { return clock }, SegmentSize: 64 << 10, NoBackground: true},
-			open.Environment{System: vfs.System{FS: fsys, Inline: true, Rand: rand.NewChaCha8([32]byte{byte(dieAt)}), Sleep: func(ctx context.Context, d time.Duration) error {
+		options := storetest.In(&varve.Options{Clock: func() time.Time { return clock }, SegmentSize: 64 << 10, NoBackground: true},
+			storetest.Environment{System: vfs.System{FS: fsys, Inline: true, Rand: rand.NewChaCha8([32]byte{byte(dieAt)}), Sleep: func(ctx context.Context, d time.Duration) error {
 				clock = clock.Add(d)
 				return ctx.Err()
 			}}})
@@ -539,7 +538,7 @@ func TestPast(t *testing.T) {
 		t.Errorf("seen %q, want %q", seen, want)
 	}
 	var versions []string
-	history.New(open.Inside(st).Engine).Each(t.Context(), notes(st), plain, func(v history.Version, err error) bool {
+	history.New(storetest.Inner(st).Engine).Each(t.Context(), notes(st), plain, func(v history.Version, err error) bool {
 		must(t, err)
 		if v.Deleted {
 			versions = append(versions, "")
@@ -745,7 +744,7 @@ func TestRenamed(t *testing.T) {
 	must(t, st.Flush(t.Context()))
 	clean(t, st)
 	var versions []string
-	history.New(open.Inside(st).Engine).Each(t.Context(), notes(st), "x/one.md", func(v history.Version, err error) bool {
+	history.New(storetest.Inner(st).Engine).Each(t.Context(), notes(st), "x/one.md", func(v history.Version, err error) bool {
 		must(t, err)
 		versions = append(versions, fmt.Sprint(v.Deleted, " ", string(v.Document)))
 		return true
@@ -789,7 +788,7 @@ func TestPurgeAside(t *testing.T) {
 	if got := texts(); len(got) != 3 {
 		t.Fatalf("set aside: %q", got)
 	}
-	_, err := open.Inside(st).Purger.Purge(t.Context(), notes(st), []string{deep})
+	_, err := storetest.Inner(st).Purger.Purge(t.Context(), notes(st), []string{deep})
 	must(t, err)
 	if got := texts(); !slices.Equal(got, []string{"an edit that stays"}) {
 		t.Errorf("left: %q", got)

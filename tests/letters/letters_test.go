@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	varve "github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/views"
 	"github.com/varve-db/varve/repair"
@@ -29,7 +28,7 @@ func options(letters bool) *varve.Options {
 	if letters {
 		list = append(list, New)
 	}
-	return open.In(&varve.Options{NoBackground: true}, open.Environment{Views: list})
+	return storetest.In(&varve.Options{NoBackground: true}, storetest.Environment{Views: list})
 }
 
 func opened(t *testing.T, dir string, letters bool) *varve.Store {
@@ -114,7 +113,7 @@ func TestQuery(t *testing.T) {
 	put(t, st, "anna", "bert")
 	flush(t, st)
 	other := opened(t, dir, true)
-	q := NewQuery(open.Inside(other).Engine)
+	q := NewQuery(storetest.Inner(other).Engine)
 	counted := func(want string) {
 		t.Helper()
 		counts, err := q.Counts(t.Context())
@@ -135,7 +134,7 @@ func TestQuery(t *testing.T) {
 		t.Errorf("it was made from the index %d times", q.view.resets)
 	}
 	write(t, filepath.Join(dir, Folder, File), "damaged")
-	q = NewQuery(open.Inside(other).Engine)
+	q = NewQuery(storetest.Inner(other).Engine)
 	counted("map[97:2]")
 	if q.view.resets != 1 {
 		t.Errorf("with a damaged file it was made from the index %d times", q.view.resets)

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
@@ -51,7 +50,7 @@ func TestMigrateRotOfAnAssembly(t *testing.T) {
 		t.Fatal(err)
 	}
 	flips := 0
-	o := open.In(&varve.Options{}, open.Environment{System: vfs.System{FS: fault.New(vfs.OS(), func(op *fault.Op) error {
+	o := storetest.In(&varve.Options{}, storetest.Environment{System: vfs.System{FS: fault.New(vfs.OS(), func(op *fault.Op) error {
 		if b, _ := os.ReadFile(target); op.Kind == wrap.Open && op.Path == source && string(b) == string(good) && flips == 0 {
 			flips++
 			storetest.Rewrite(t, source, func(b []byte) []byte { b[len(b)/2] ^= 4; return b })

@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
@@ -249,7 +248,7 @@ func TestMigrateUnderOneWhoOpens(t *testing.T) {
 	})
 	opened := make(chan error)
 	go func() {
-		st, err := varve.Open(ctx, dir, open.In(&varve.Options{}, open.Environment{System: vfs.System{FS: fsys}}))
+		st, err := varve.Open(ctx, dir, storetest.In(&varve.Options{}, storetest.Environment{System: vfs.System{FS: fsys}}))
 		if err == nil {
 			err = errors.Join(st.Close(), errors.New("it is open"))
 		}

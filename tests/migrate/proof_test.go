@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
@@ -37,7 +36,7 @@ func TestMigrateRemovesOnlyWhatIsProven(t *testing.T) {
 		if err := st.Close(); err != nil {
 			t.Fatal(err)
 		}
-		o := open.In(&varve.Options{}, open.Environment{System: vfs.System{FS: fault.New(vfs.OS(), func(op *fault.Op) error {
+		o := storetest.In(&varve.Options{}, storetest.Environment{System: vfs.System{FS: fault.New(vfs.OS(), func(op *fault.Op) error {
 			if full && op.Kind == wrap.Rename && strings.Contains(op.Path, "moved.json.files") {
 				return syscall.ENOSPC
 			}
@@ -107,7 +106,7 @@ func TestMigrateRotBeforeTheSwitch(t *testing.T) {
 		t.Fatal(err)
 	}
 	flips := 0
-	o := open.In(&varve.Options{}, open.Environment{System: vfs.System{FS: fault.New(vfs.OS(), func(op *fault.Op) error {
+	o := storetest.In(&varve.Options{}, storetest.Environment{System: vfs.System{FS: fault.New(vfs.OS(), func(op *fault.Op) error {
 		// The copy is whole, and nobody has the store open any more.
 		if b, _ := os.ReadFile(target); op.Kind == wrap.OpenLock && filepath.Base(op.Path) == "attach.lock" && string(b) == string(good) && flips == 0 {
 			flips++

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -43,7 +43,7 @@ func TestMigrateOfAnOlderCopy(t *testing.T) {
 		}
 		return nil
 	})
-	if _, err := varve.Migrate(ctx, dir, to, &varve.MigrateOptions{Switch: true, Options: open.In(&varve.Options{}, open.Environment{System: vfs.System{FS: fsys}})}); !errors.Is(err, stop) {
+	if _, err := varve.Migrate(ctx, dir, to, &varve.MigrateOptions{Switch: true, Options: storetest.In(&varve.Options{}, storetest.Environment{System: vfs.System{FS: fsys}})}); !errors.Is(err, stop) {
 		t.Fatal(err)
 	}
 	if _, err := varve.Migrate(ctx, older, to, nil); !errors.Is(err, varve.ErrInvalid) {

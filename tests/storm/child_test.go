@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/memstore"
@@ -23,7 +22,7 @@ import (
 // stormOptions make everything happen often: segments are left, released,
 // archived and recycled within a second.
 func stormOptions() *varve.Options {
-	return open.In(&varve.Options{SegmentSize: 64 << 10}, open.Environment{System: vfs.System{SpillBytes: 256 << 10, BacklogBytes: 4 << 20, ArchiveBytes: 512 << 10}})
+	return storetest.In(&varve.Options{SegmentSize: 64 << 10}, storetest.Environment{System: vfs.System{SpillBytes: 256 << 10, BacklogBytes: 4 << 20, ArchiveBytes: 512 << 10}})
 }
 
 // What one process of a storm has.

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/memstore"
@@ -31,7 +30,7 @@ func TestCloseBesideEverything(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		open.Inside(st).Engine.Tune().Few = 0 // filters ask the words
+		storetest.Inner(st).Engine.Tune().Few = 0 // filters ask the words
 		var wg sync.WaitGroup
 		ctx := context.Background()
 		ok := func(what string, err error) {

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	varve "github.com/varve-db/varve"
-	inside "github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -45,7 +45,7 @@ type call struct {
 
 func newFullDisk(dir string) *fullDisk {
 	d := &fullDisk{dir: dir, from: -1, clock: time.Now()}
-	d.o = inside.In(&varve.Options{
+	d.o = storetest.In(&varve.Options{
 		NoBackground: true,
 		Clock: func() time.Time {
 			d.mu.Lock()
@@ -59,7 +59,7 @@ func newFullDisk(dir string) *fullDisk {
 				d.events = append(d.events, e)
 			}
 		},
-	}, inside.Environment{System: vfs.System{WordsRows: 50, FS: fault.New(vfs.OS(), d.rule)}})
+	}, storetest.Environment{System: vfs.System{WordsRows: 50, FS: fault.New(vfs.OS(), d.rule)}})
 	return d
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	varve "github.com/varve-db/varve"
-	inside "github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	view "github.com/varve-db/varve/internal/view/words"
 	"github.com/varve-db/varve/internal/words"
 	"github.com/varve-db/varve/internal/words/build"
@@ -122,7 +122,7 @@ func (m listed) write(t *testing.T, dir string) {
 // fromFiles expects that searches of a store read so many segments, which are files: none is made of documents.
 func fromFiles(t *testing.T, st *varve.Store, segments int) {
 	t.Helper()
-	q := view.NewQuery(inside.Inside(st).Engine, func() { t.Error("the files are damaged") })
+	q := view.NewQuery(storetest.Inner(st).Engine, func() { t.Error("the files are damaged") })
 	if err := q.With(t.Context(), func(s *view.Snapshot) error {
 		var made []string
 		for _, p := range s.Set.Parts() {

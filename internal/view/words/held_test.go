@@ -16,8 +16,8 @@ import (
 	"time"
 
 	varve "github.com/varve-db/varve"
-	inside "github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/internal/storetest"
 	view "github.com/varve-db/varve/internal/view/words"
 	"github.com/varve-db/varve/internal/words"
 	"github.com/varve-db/varve/internal/words/query"
@@ -129,7 +129,7 @@ func TestHeldOverRounds(t *testing.T) {
 					}
 				}
 			}
-			q := view.NewQuery(inside.Inside(reader).Engine, func() { t.Error("the files are damaged") })
+			q := view.NewQuery(storetest.Inner(reader).Engine, func() { t.Error("the files are damaged") })
 			defer q.Close()
 			sessions, stop := iter.Pull2(reader.Sessions().All(t.Context()))
 			defer stop()

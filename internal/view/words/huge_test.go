@@ -12,8 +12,8 @@ import (
 	"time"
 
 	varve "github.com/varve-db/varve"
-	inside "github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
@@ -142,7 +142,7 @@ func TestRebuildHolds(t *testing.T) {
 		mu.Unlock()
 		return call()
 	}
-	o := inside.In(&varve.Options{NoBackground: true}, inside.Environment{System: vfs.System{WordsRows: 2, Inline: true, FS: wrap.New(vfs.OS(), count)}})
+	o := storetest.In(&varve.Options{NoBackground: true}, storetest.Environment{System: vfs.System{WordsRows: 2, Inline: true, FS: wrap.New(vfs.OS(), count)}})
 	st, err := varve.Open(t.Context(), dir, o)
 	if err != nil {
 		t.Fatal(err)

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	varve "github.com/varve-db/varve"
-	inside "github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/memstore"
 )
 
@@ -70,7 +70,7 @@ func BenchmarkFilters(b *testing.B) {
 		}
 		return nil
 	}
-	eng := inside.Inside(st).Engine
+	eng := storetest.Inner(st).Engine
 	few := eng.Tune().Few
 	for _, asked := range []string{"words", "all"} {
 		eng.Tune().Few = few

@@ -16,8 +16,8 @@ import (
 	varve "github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/filter"
-	inside "github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/view/words"
 	inverted "github.com/varve-db/varve/internal/words"
 	"github.com/varve-db/varve/internal/words/analyzer"
@@ -251,7 +251,7 @@ func filtered(t *testing.T, seed uint64, language string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		inside.Inside(st).Engine.Tune().Few = 0
+		storetest.Inner(st).Engine.Tune().Few = 0
 		return st
 	}
 	must := func(err error) {
@@ -367,7 +367,7 @@ func bothWays(t *testing.T, r *rand.Rand, seed uint64, st *varve.Store, asked *a
 	case 2:
 		filters = append(filters, varve.Created(time.Now().Add(-time.Hour), time.Time{}))
 	}
-	eng := inside.Inside(st).Engine
+	eng := storetest.Inner(st).Engine
 	orders, few := eng.Tune().Orders, eng.Tune().Few
 	defer func() { eng.Tune().Orders, eng.Tune().Few = orders, few }()
 	after := fmt.Sprintf("b-%d", r.IntN(60))

@@ -16,8 +16,8 @@ import (
 
 	varve "github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/engine"
-	inside "github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/view/words"
 	"github.com/varve-db/varve/memstore"
 )
@@ -214,7 +214,7 @@ func history(t *testing.T, seed uint64) {
 // compare compares what the view says with what the index and the documents say.
 func compare(t *testing.T, r *rand.Rand, seed uint64, st *varve.Store, now time.Time, all *asked) {
 	t.Helper()
-	eng := inside.Inside(st).Engine
+	eng := storetest.Inner(st).Engine
 	orders := eng.Tune().Orders.(*words.Orders)
 	defer func() { eng.Tune().Orders = orders }()
 	all.Orders = orders

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	varve "github.com/varve-db/varve"
-	inside "github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -23,7 +23,7 @@ func TestPurgeInAnotherLanguage(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	var stays atomic.Bool
-	o := inside.In(&varve.Options{NoBackground: true}, inside.Environment{System: vfs.System{FS: fault.New(vfs.OS(), func(op *wrap.Op) error {
+	o := storetest.In(&varve.Options{NoBackground: true}, storetest.Environment{System: vfs.System{FS: fault.New(vfs.OS(), func(op *wrap.Op) error {
 		if stays.Load() && op.Kind == wrap.Remove && strings.HasPrefix(op.Path, filepath.Join(dir, folder)) && filepath.Ext(op.Path) == ".seg" {
 			return syscall.EBUSY
 		}

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	varve "github.com/varve-db/varve"
-	inside "github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/storetest"
@@ -384,7 +383,7 @@ func TestStarved(t *testing.T) {
 		t.Fatal(err)
 	}
 	var starved atomic.Bool
-	o := inside.In(&varve.Options{NoBackground: true}, inside.Environment{System: vfs.System{FS: wrap.New(vfs.OS(), func(op *wrap.Op, call func() error) error {
+	o := storetest.In(&varve.Options{NoBackground: true}, storetest.Environment{System: vfs.System{FS: wrap.New(vfs.OS(), func(op *wrap.Op, call func() error) error {
 		if starved.Load() && op.Kind == wrap.Open && strings.Contains(op.Path, "memories/") {
 			return &fs.PathError{Op: "open", Path: op.Path, Err: syscall.EMFILE}
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 )
@@ -26,7 +26,7 @@ func putting(dir string, armed *atomic.Bool, rule fault.Rule, ids []string, then
 		root := &cobra.Command{Use: "memctl"}
 		root.AddCommand(&cobra.Command{Use: "put", RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
 			faulty := func(o *varve.Options) {
-				open.Of(o).System = vfs.System{FS: fault.New(vfs.OS(), func(op *fault.Op) error {
+				storetest.Of(o).System = vfs.System{FS: fault.New(vfs.OS(), func(op *fault.Op) error {
 					if !armed.Load() {
 						return nil
 					}
@@ -119,7 +119,7 @@ func TestAnsweredAndFailed(t *testing.T) {
 			reading := func(a *App) *cobra.Command {
 				root := &cobra.Command{Use: "memctl"}
 				root.AddCommand(&cobra.Command{Use: "get", RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
-					faulty := func(o *varve.Options) { open.Of(o).System = vfs.System{FS: fault.New(vfs.OS(), rule)} }
+					faulty := func(o *varve.Options) { storetest.Of(o).System = vfs.System{FS: fault.New(vfs.OS(), rule)} }
 					return a.WithIn(cmd.Context(), dir, Read, faulty, func(st *varve.Store) error {
 						m, err := st.Get(cmd.Context(), "a")
 						if err == nil {
