@@ -129,7 +129,7 @@
 //	get raw list lines filter                           reading; based on internal/engine
 //	flushing                                            from the log into files and index; internal/flush does it
 //	edited                                              edits by hand; internal/adopt judges them
-//	history changes watch log undo                      the versions of a memory, and all commits
+//	history watch log undo                      the versions of a memory, and all commits
 //	sessions session usage                              sessions, the sweep, and the size of the store
 //	assemblies                                          groups of memories
 //	search vectors                                      search; comparing vectors; embedders and a change of the model

@@ -1,4 +1,4 @@
-package varve
+package varve_test
 
 import (
 	"context"
@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/fixture"
 	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/storetest"
@@ -25,22 +27,22 @@ import (
 //	VARVE_GOLDEN=writers go test . -run '^TestMakeGoldenWriters$'
 //
 // as those of goldenRoot are: once, and never again.
-var goldenWriters = filepath.Join(goldenRoot, "writers")
+var goldenWriters = filepath.Join(fixture.GoldenRoot, "writers")
 
 // goldenNames are the writers and causes of the versions of the memories of such a store, by "id version".
-func goldenNames(t *testing.T, st *Store) map[string]string {
+func goldenNames(t *testing.T, st *varve.Store) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for _, id := range []string{"by none", "m0", "m1", "m2", "gone", "expired", "not flushed"} {
 		n := 0
 		for v, err := range st.History(context.Background(), id) {
-			if errors.Is(err, ErrNotFound) {
+			if errors.Is(err, varve.ErrNotFound) {
 				break
 			}
 			if n++; err != nil {
 				t.Errorf("%s: %v", id, err)
 			}
-			name := UnknownWriter
+			name := varve.UnknownWriter
 			if v.Writer.Since != 0 {
 				name = v.Writer.String()
 			}
@@ -54,82 +56,82 @@ func TestMakeGoldenWriters(t *testing.T) {
 	if os.Getenv("VARVE_GOLDEN") != "writers" {
 		t.Skip("the golden stores with writers are made by VARVE_GOLDEN=writers, once")
 	}
-	must(t, os.MkdirAll(goldenWriters, 0o755))
+	fixture.Must(t, os.MkdirAll(goldenWriters, 0o755))
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "s")
-	clock := clockAt(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
-	o := func(seed byte, w *Writer) *Options {
+	clock := fixture.ClockAt(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
+	o := func(seed byte, w *varve.Writer) *varve.Options {
 		system := vfs.System{SpillBytes: 1, Inline: true, Rand: rand.NewChaCha8([32]byte{seed})}
-		return storetest.In(&Options{Clock: clock.now, NoBackground: true, SegmentSize: 64 << 10, Writer: w},
+		return storetest.In(&varve.Options{Clock: clock.Now, NoBackground: true, SegmentSize: 64 << 10, Writer: w},
 			storetest.Environment{System: system})
 	}
-	described := func(agent string) *Writer {
-		return &Writer{Program: "golden", Host: "made-here", PID: 7, Agent: agent, Session: "s-" + agent}
+	described := func(agent string) *varve.Writer {
+		return &varve.Writer{Program: "golden", Host: "made-here", PID: 7, Agent: agent, Session: "s-" + agent}
 	}
 	write := func(name string) {
 		pack(t, dir, filepath.Join(goldenWriters, name))
 		copied := filepath.Join(t.TempDir(), "s")
-		must(t, os.CopyFS(copied, os.DirFS(dir)))
-		st, err := Open(ctx, copied, &Options{NoBackground: true, Clock: clock.now})
-		must(t, err)
+		fixture.Must(t, os.CopyFS(copied, os.DirFS(dir)))
+		st, err := varve.Open(ctx, copied, &varve.Options{NoBackground: true, Clock: clock.Now})
+		fixture.Must(t, err)
 		b, err := json.MarshalIndent(goldenNames(t, st), "", " ")
-		must(t, errors.Join(err, st.Close()))
-		must(t, os.WriteFile(filepath.Join(goldenWriters, name+".writers.json"), append(b, '\n'), 0o644))
+		fixture.Must(t, errors.Join(err, st.Close()))
+		fixture.Must(t, os.WriteFile(filepath.Join(goldenWriters, name+".writers.json"), append(b, '\n'), 0o644))
 	}
-	var st *Store
-	put := func(ctx context.Context, m Memory) {
+	var st *varve.Store
+	put := func(ctx context.Context, m varve.Memory) {
 		t.Helper()
-		clock.add(time.Minute)
+		clock.Add(time.Minute)
 		_, err := st.Put(ctx, m)
-		must(t, err)
+		fixture.Must(t, err)
 	}
-	for seed, w := range []*Writer{nil, described("one"), described("two")} {
+	for seed, w := range []*varve.Writer{nil, described("one"), described("two")} {
 		var err error
-		st, err = Open(ctx, dir, o(byte(seed+7), w))
-		must(t, err)
+		st, err = varve.Open(ctx, dir, o(byte(seed+7), w))
+		fixture.Must(t, err)
 		if w == nil {
-			put(ctx, Memory{ID: "by none", Content: "before there were writers"})
-			must(t, st.Close())
+			put(ctx, varve.Memory{ID: "by none", Content: "before there were writers"})
+			fixture.Must(t, st.Close())
 			continue
 		}
-		client := WithWriter(ctx, Writer{Client: "a client", ClientVersion: "1.2", Token: "laptop"})
+		client := varve.WithWriter(ctx, varve.Writer{Client: "a client", ClientVersion: "1.2", Token: "laptop"})
 		for i := range 6 {
 			for j := range 3 {
 				ctx := ctx
 				if j == 2 {
 					ctx = client
 				}
-				put(ctx, Memory{ID: fmt.Sprint("m", j), Content: fmt.Sprint("version ", i, strings.Repeat(" and more", 400)),
+				put(ctx, varve.Memory{ID: fmt.Sprint("m", j), Content: fmt.Sprint("version ", i, strings.Repeat(" and more", 400)),
 					Embedding: []float32{float32(i), 1, float32(j)}})
 			}
-			put(ctx, Memory{ID: "gone", Content: "x"})
-			clock.add(time.Minute)
-			must(t, st.Delete(client, "gone"))
+			put(ctx, varve.Memory{ID: "gone", Content: "x"})
+			clock.Add(time.Minute)
+			fixture.Must(t, st.Delete(client, "gone"))
 			if i%3 == 1 {
-				must(t, st.inner.Flusher.Flush(ctx, flush.MergeFlush))
+				fixture.Must(t, storetest.Inner(st).Flusher.Flush(ctx, flush.MergeFlush))
 			}
 		}
-		put(ctx, Memory{ID: "expired", Content: "soon", ExpiresAt: clock.now().Add(2 * time.Minute)})
+		put(ctx, varve.Memory{ID: "expired", Content: "soon", ExpiresAt: clock.Now().Add(2 * time.Minute)})
 		for range 3 { // it is seen, and an hour later deleted
-			clock.add(time.Hour)
-			must(t, st.inner.Retention.SweepExpired(ctx))
+			clock.Add(time.Hour)
+			fixture.Must(t, storetest.Inner(st).Retention.SweepExpired(ctx))
 		}
-		must(t, errors.Join(st.Flush(ctx), st.Close()))
+		fixture.Must(t, errors.Join(st.Flush(ctx), st.Close()))
 	}
 	if names, _ := filepath.Glob(filepath.Join(dir, "wal", "archive", "*.zst")); len(names) == 0 {
 		t.Error("there is no archive")
 	}
 	write("closed")
-	st, err := Open(ctx, dir, o(10, described("three")))
-	must(t, err)
-	put(ctx, Memory{ID: "not flushed", Content: "only in the log"})
-	b := new(Batch)
-	b.Put(Memory{ID: "m0", Content: "in a batch"})
-	b.Put(Memory{ID: "m1", Content: "in a batch"})
-	clock.add(time.Minute)
-	must(t, st.Apply(ctx, b))
+	st, err := varve.Open(ctx, dir, o(10, described("three")))
+	fixture.Must(t, err)
+	put(ctx, varve.Memory{ID: "not flushed", Content: "only in the log"})
+	b := new(varve.Batch)
+	b.Put(varve.Memory{ID: "m0", Content: "in a batch"})
+	b.Put(varve.Memory{ID: "m1", Content: "in a batch"})
+	clock.Add(time.Minute)
+	fixture.Must(t, st.Apply(ctx, b))
 	write("killed")
-	must(t, st.Close())
+	fixture.Must(t, st.Close())
 }
 
 // A store with writers, which a program of the past has written, is read, verified, and written by today's,
@@ -141,44 +143,44 @@ func TestGoldenWriters(t *testing.T) {
 		name = filepath.Join(goldenWriters, name)
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			want, writers := map[string]string{}, map[string]string{}
-			must(t, json.Unmarshal(readBytes(t, name+".json"), &want))
-			must(t, json.Unmarshal(readBytes(t, name+".writers.json"), &writers))
+			fixture.Must(t, json.Unmarshal(fixture.ReadBytes(t, name+".json"), &want))
+			fixture.Must(t, json.Unmarshal(fixture.ReadBytes(t, name+".writers.json"), &writers))
 			if len(want) < 4 || len(writers) < 12 {
 				t.Fatal(len(want), len(writers))
 			}
-			dir := unpack(t, name)
-			before := snapshot(t, dir)
-			storetest.SameTexts(t, "read-only", texts(t, dir), want)
-			st, err := Open(ctx, dir, &Options{ReadOnly: true})
-			must(t, err)
+			dir := fixture.Unpack(t, name)
+			before := fixture.Snapshot(t, dir)
+			storetest.SameTexts(t, "read-only", fixture.TextsOf(t, dir), want)
+			st, err := varve.Open(ctx, dir, &varve.Options{ReadOnly: true})
+			fixture.Must(t, err)
 			if got := goldenNames(t, st); !maps.Equal(got, writers) {
 				t.Errorf("read-only: %v, want %v", got, writers)
 			}
-			must(t, st.Close())
-			if !maps.Equal(snapshot(t, dir), before) {
+			fixture.Must(t, st.Close())
+			if !maps.Equal(fixture.Snapshot(t, dir), before) {
 				t.Error("reading has changed something")
 			}
-			well(t, dir)
-			st, err = Open(ctx, dir, &Options{Writer: &Writer{Program: "test", Agent: "of today"}})
-			must(t, err)
-			if f := st.inner.Engine.Log().Features(); f&wal.FeatureWriters == 0 {
+			fixture.Sound(t, dir)
+			st, err = varve.Open(ctx, dir, &varve.Options{Writer: &varve.Writer{Program: "test", Agent: "of today"}})
+			fixture.Must(t, err)
+			if f := storetest.Inner(st).Engine.Log().Features(); f&wal.FeatureWriters == 0 {
 				t.Errorf("features %s", f)
 			}
-			_, err = st.Put(ctx, Memory{ID: "new", Content: "today"})
-			must(t, err)
+			_, err = st.Put(ctx, varve.Memory{ID: "new", Content: "today"})
+			fixture.Must(t, err)
 			if got := goldenNames(t, st); !maps.Equal(got, writers) {
 				t.Errorf("%v, want %v", got, writers)
 			}
-			if got := idsBy(t, st, "of today"); len(got) != 1 || got[0] != "new" {
+			if got := fixture.IdsBy(t, st, "of today"); len(got) != 1 || got[0] != "new" {
 				t.Errorf("the memories by the writer of today are %v", got)
 			}
 			if all, err := st.Admin().Writers(ctx); err != nil || len(all) < 4 || all[len(all)-1].Number != uint32(len(all)) {
 				t.Errorf("%v, %v", all, err)
 			}
-			must(t, st.Close())
+			fixture.Must(t, st.Close())
 			want["new"] = "today"
-			storetest.SameTexts(t, "written", texts(t, dir), want)
-			well(t, dir)
+			storetest.SameTexts(t, "written", fixture.TextsOf(t, dir), want)
+			fixture.Sound(t, dir)
 		})
 	}
 }
