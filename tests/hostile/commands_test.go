@@ -61,6 +61,7 @@ func commands() []command {
 		{name: "export", args: []string{"export"}},
 		{name: "export --file", args: []string{"export", "--file", "{box}/out/all.jsonl"}},
 		{name: "history", args: []string{"history", "a"}},
+		{name: "log", args: []string{"log"}},
 		{name: "undelete", args: []string{"undelete", "gone", "a"}},
 		{name: "revert", args: []string{"revert", "a", "64"}},
 		{name: "diff", args: []string{"diff", "a@1", "a"}},
