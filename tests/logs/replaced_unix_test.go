@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -27,7 +28,11 @@ func removeLog(t *testing.T, dir string) {
 	t.Helper()
 	for _, name := range []string{"wal", "tmp", "backups", "vector_index", "checkpoint", "memory_index.json",
 		"memory_index.delta.json"} {
-		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+		err := os.RemoveAll(filepath.Join(dir, name))
+		for try := 0; errors.Is(err, syscall.ENOTEMPTY) && try < 100; try++ { // the next segment is just being made
+			err = os.RemoveAll(filepath.Join(dir, name))
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
