@@ -225,3 +225,30 @@ func TestGolden(t *testing.T) {
 		})
 	}
 }
+
+// checkNoted opens a golden store that has notes on its versions beside it, name+"."+what+".json": it can be read
+// only, which changes nothing, and verified, and it has the texts and the notes that it was made with. checkNoted
+// returns its folder, the texts and the notes.
+func checkNoted(t *testing.T, name, what string,
+	notes func(*testing.T, *varve.Store) map[string]string) (dir string, texts, noted map[string]string) {
+	t.Helper()
+	fixture.Must(t, json.Unmarshal(fixture.ReadBytes(t, name+".json"), &texts))
+	fixture.Must(t, json.Unmarshal(fixture.ReadBytes(t, name+"."+what+".json"), &noted))
+	if len(texts) < 4 || len(noted) < 12 {
+		t.Fatal(len(texts), len(noted))
+	}
+	dir = fixture.Unpack(t, name)
+	before := fixture.Snapshot(t, dir)
+	storetest.SameTexts(t, "read-only", fixture.TextsOf(t, dir), texts)
+	st, err := varve.Open(t.Context(), dir, &varve.Options{ReadOnly: true})
+	fixture.Must(t, err)
+	if got := notes(t, st); !maps.Equal(got, noted) {
+		t.Errorf("read-only: %v, want %v", got, noted)
+	}
+	fixture.Must(t, st.Close())
+	if !maps.Equal(fixture.Snapshot(t, dir), before) {
+		t.Error("reading has changed something")
+	}
+	fixture.Sound(t, dir)
+	return dir, texts, noted
+}

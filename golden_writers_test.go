@@ -142,26 +142,8 @@ func TestGoldenWriters(t *testing.T) {
 	for _, name := range []string{"closed", "killed"} {
 		name = filepath.Join(goldenWriters, name)
 		t.Run(filepath.Base(name), func(t *testing.T) {
-			want, writers := map[string]string{}, map[string]string{}
-			fixture.Must(t, json.Unmarshal(fixture.ReadBytes(t, name+".json"), &want))
-			fixture.Must(t, json.Unmarshal(fixture.ReadBytes(t, name+".writers.json"), &writers))
-			if len(want) < 4 || len(writers) < 12 {
-				t.Fatal(len(want), len(writers))
-			}
-			dir := fixture.Unpack(t, name)
-			before := fixture.Snapshot(t, dir)
-			storetest.SameTexts(t, "read-only", fixture.TextsOf(t, dir), want)
-			st, err := varve.Open(ctx, dir, &varve.Options{ReadOnly: true})
-			fixture.Must(t, err)
-			if got := goldenNames(t, st); !maps.Equal(got, writers) {
-				t.Errorf("read-only: %v, want %v", got, writers)
-			}
-			fixture.Must(t, st.Close())
-			if !maps.Equal(fixture.Snapshot(t, dir), before) {
-				t.Error("reading has changed something")
-			}
-			fixture.Sound(t, dir)
-			st, err = varve.Open(ctx, dir, &varve.Options{Writer: &varve.Writer{Program: "test", Agent: "of today"}})
+			dir, want, writers := checkNoted(t, name, "writers", goldenNames)
+			st, err := varve.Open(ctx, dir, &varve.Options{Writer: &varve.Writer{Program: "test", Agent: "of today"}})
 			fixture.Must(t, err)
 			if f := storetest.Inner(st).Engine.Log().Features(); f&wal.FeatureWriters == 0 {
 				t.Errorf("features %s", f)
