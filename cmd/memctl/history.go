@@ -46,15 +46,15 @@ changed since.`,
 
 // listedVersion is one of history's list.
 type listedVersion struct {
-	Version  uint64     `json:"version"`
-	Time     *time.Time `json:"time,omitempty"`
-	Deleted  bool       `json:"deleted"`
-	Size     int64      `json:"size"`
-	Hash     string     `json:"content_hash,omitempty"`
-	Previous uint64     `json:"previous,omitempty"`
-	Kept     bool       `json:"kept,omitempty"`
-	Writer   *writerOf  `json:"writer,omitempty"`
-	Cause    string     `json:"cause,omitempty"`
+	Version  uint64        `json:"version"`
+	Time     *time.Time    `json:"time,omitempty"`
+	Deleted  bool          `json:"deleted"`
+	Size     int64         `json:"size"`
+	Hash     string        `json:"content_hash,omitempty"`
+	Previous uint64        `json:"previous,omitempty"`
+	Kept     bool          `json:"kept,omitempty"`
+	Writer   *varve.Writer `json:"writer,omitempty"`
+	Cause    string        `json:"cause,omitempty"`
 }
 
 // versionList is a list of versions, begun when the id is known.

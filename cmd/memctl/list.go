@@ -96,11 +96,11 @@ type listed struct {
 	Accesses  int64          `json:"access_count"`
 	Dims      int            `json:"embedding_dims"`
 	Metadata  map[string]any `json:"metadata,omitempty"`
-	Writer    *writerOf      `json:"writer,omitempty"`
+	Writer    *varve.Writer  `json:"writer,omitempty"`
 }
 
 // listedOf returns a memory as a list has it, with the writer of its version, nil for none.
-func listedOf(m *varve.Memory, by *writerOf) listed {
+func listedOf(m *varve.Memory, by *varve.Writer) listed {
 	return listed{
 		m.ID, m.Version, m.Content, cli.OrNil(m.Timestamp), cli.OrNil(m.CreatedAt), cli.OrNil(m.UpdatedAt),
 		cli.OrNil(m.ExpiresAt),
@@ -116,7 +116,7 @@ type memoryList struct {
 }
 
 // by returns the writer of a memory as documents have it.
-func (l *memoryList) by(m *varve.Memory) *writerOf {
+func (l *memoryList) by(m *varve.Memory) *varve.Writer {
 	w := l.st.Admin().WriterOf(m.By, m.Version)
 	return writerItem(&w)
 }

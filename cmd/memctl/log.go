@@ -106,11 +106,11 @@ func (f *logFlags) options(cmd *cobra.Command, now time.Time) (o varve.LogOption
 
 // commitItem is a commit in a document.
 type commitItem struct {
-	Position uint64       `json:"position"`
-	Next     uint64       `json:"next"`
-	Time     time.Time    `json:"time"`
-	Writer   *writerOf    `json:"writer,omitempty"`
-	Changes  []changeItem `json:"changes"`
+	Position uint64        `json:"position"`
+	Next     uint64        `json:"next"`
+	Time     time.Time     `json:"time"`
+	Writer   *varve.Writer `json:"writer,omitempty"`
+	Changes  []changeItem  `json:"changes"`
 }
 
 type changeItem struct {

@@ -122,7 +122,7 @@ type change struct {
 	ID       string              `json:"id"`
 	Deleted  bool                `json:"deleted"`
 	More     bool                `json:"more"` // the commit goes on in the next line
-	Writer   *writerOf           `json:"writer,omitempty"`
+	Writer   *varve.Writer       `json:"writer,omitempty"`
 	Cause    string              `json:"cause,omitempty"`
 	Memory   *listed             `json:"memory,omitempty"`
 	Assembly *assemblycmd.Listed `json:"assembly,omitempty"`
