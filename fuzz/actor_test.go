@@ -66,7 +66,8 @@ func (w *write) memory() varve.Memory {
 	return m
 }
 
-var refusal = []error{varve.ErrConflict, varve.ErrNotFound, varve.ErrTooLarge, varve.ErrBatchTooLarge, varve.ErrInvalid, varve.ErrClosed, varve.ErrReadOnly}
+var refusal = []error{varve.ErrConflict, varve.ErrNotFound, varve.ErrTooLarge, varve.ErrBatchTooLarge, varve.ErrInvalid,
+	varve.ErrClosed, varve.ErrReadOnly}
 
 func isRefusal(err error) bool {
 	if errors.Is(err, varve.ErrOutcomeUnknown) {
@@ -123,7 +124,8 @@ func (a *actor) refusedBy(what, id string, start int, err error) {
 	}
 }
 
-func (a *actor) put(id string, size int, session string, ttl time.Duration, options ...varve.PutOption) (varve.Memory, error) {
+func (a *actor) put(id string, size int, session string, ttl time.Duration,
+	options ...varve.PutOption) (varve.Memory, error) {
 	w := &write{id: id, size: size, session: session}
 	if ttl > 0 {
 		w.expires = a.now().Add(ttl).UTC().Truncate(time.Microsecond)
@@ -145,7 +147,8 @@ func (a *actor) putIf(id string, size int, was varve.Memory) error {
 	m, err := a.st.Put(ctx, w.memory(), varve.IfVersion(was.Version))
 	if err == nil {
 		w.version = m.Version
-		a.h.observe(observation{id: id, token: tokenOf(was.Content), version: was.Version, start: w.start, at: a.now(), what: a.name + " putIf"})
+		a.h.observe(observation{id: id, token: tokenOf(was.Content), version: was.Version, start: w.start, at: a.now(),
+			what: a.name + " putIf"})
 	}
 	if !a.answered("put if version", err, w) {
 		a.refusedBy("put if version", id, w.start, err)
@@ -287,8 +290,10 @@ func (a *actor) got(what, id string, start int, m varve.Memory, err error) error
 	if w == nil {
 		return nil // the verdict says so
 	}
-	if m.ID != id || w.id != id || m.Content != content(w.token, w.size) || m.Session() != w.session || !m.ExpiresAt.Equal(w.expires) {
-		a.h.bad("%s: %.20q is not what %v put: content of %d bytes, session %q, expires %v", a.name, id, w, len(m.Content), m.Session(), m.ExpiresAt)
+	if m.ID != id || w.id != id || m.Content != content(w.token, w.size) || m.Session() != w.session ||
+		!m.ExpiresAt.Equal(w.expires) {
+		a.h.bad("%s: %.20q is not what %v put: content of %d bytes, session %q, expires %v", a.name, id, w, len(m.Content),
+			m.Session(), m.ExpiresAt)
 	}
 	return nil
 }

@@ -173,7 +173,8 @@ func TestFailures19(t *testing.T) {
 		case "closed":
 			a.close()
 			// Somebody's sync tool puts the file back.
-			if err := vfs.WriteDurable(fsys, dir+"/back", filepath.Join(dir, "memories", jsondoc.FileName("x")), old, 0o600); err != nil {
+			if err := vfs.WriteDurable(fsys, dir+"/back", filepath.Join(dir, "memories", jsondoc.FileName("x")), old,
+				0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -202,7 +203,8 @@ func TestFailures20(t *testing.T) {
 	for i := range 20 {
 		_, err := next.st.Get(ctx, fmt.Sprint("k", i))
 		var damage *varve.CorruptionError
-		if i == 3 && err != nil && (!errors.As(err, &damage) || damage.Path != "memories/"+jsondoc.FileName("k3")) || i != 3 && err != nil {
+		if i == 3 && err != nil && (!errors.As(err, &damage) || damage.Path != "memories/"+jsondoc.FileName("k3")) ||
+			i != 3 && err != nil {
 			t.Errorf("k%d: %v", i, err)
 		}
 	}

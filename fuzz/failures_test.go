@@ -177,7 +177,8 @@ func TestFailures02(t *testing.T) {
 		if r := after.st.Admin().OpenReport(); r.Damage == nil || r.TornTail != nil {
 			t.Fatalf("%s boot: %+v", boot, r)
 		}
-		if _, err := after.st.Put(ctx, varve.Memory{Content: "no"}); !errors.Is(err, varve.ErrReadOnly) || !errors.As(err, &damage) {
+		if _, err := after.st.Put(ctx, varve.Memory{Content: "no"}); !errors.Is(err, varve.ErrReadOnly) || !errors.As(err,
+			&damage) {
 			t.Fatalf("%s boot: put: %v", boot, err)
 		}
 		if _, err := after.st.Get(ctx, "x"); err != nil {
@@ -672,7 +673,8 @@ func TestFailures64(t *testing.T) {
 					kill()
 				}
 			}
-			a.batch(change{id: "p", size: 100}, change{id: "q", size: 200}, change{id: "x", del: true}, change{id: "r", size: 900}, change{id: "s", size: 900})
+			a.batch(change{id: "p", size: 100}, change{id: "q", size: 200}, change{id: "x", del: true},
+				change{id: "r", size: 900}, change{id: "s", size: 900})
 		})
 		b.before = nil
 		other.put("y", size, "", 0)
@@ -792,7 +794,8 @@ func TestFailures67(t *testing.T) {
 // 70: a store folder is cloned by git, or loses its wal/. create in
 // wal/recover.go starts above every LSN known; views of another UUID do not count.
 func TestFailures70(t *testing.T) {
-	for _, lost := range [][]string{{"wal"}, {"wal", "checkpoint"}, {"wal", "checkpoint", "memory_index.json", "tmp", "backups"}} {
+	for _, lost := range [][]string{{"wal"}, {"wal", "checkpoint"},
+		{"wal", "checkpoint", "memory_index.json", "tmp", "backups"}} {
 		b := newBench(t)
 		a, _ := b.start("a")
 		versions := map[string]uint64{}
@@ -818,7 +821,8 @@ func TestFailures70(t *testing.T) {
 			if err != nil {
 				t.Fatalf("without %v: %v", lost, err)
 			}
-			if _, err := after.st.Put(ctx, varve.Memory{ID: id, Content: "stale"}, varve.IfVersion(v)); !errors.Is(err, varve.ErrConflict) {
+			if _, err := after.st.Put(ctx, varve.Memory{ID: id, Content: "stale"}, varve.IfVersion(v)); !errors.Is(err,
+				varve.ErrConflict) {
 				t.Errorf("without %v: a version of the life before is taken for one of this: %v", lost, err)
 			}
 			n, err := after.st.Put(ctx, varve.Memory{ID: id, Content: "new"}, varve.IfVersion(m.Version))
@@ -1095,7 +1099,8 @@ func TestFailures84(t *testing.T) {
 	for _, text := range []string{`{}`, `{"name":"my-project","version":1}`, `[1]`, `not json`, ``} {
 		m := newMachine()
 		fsys, o := m.process("a")
-		if err := errors.Join(fsys.Mkdir(dir, 0o700), vfs.WriteDurable(fsys, dir+"/t", dir+"/config.json", []byte(text), 0o600)); err != nil {
+		if err := errors.Join(fsys.Mkdir(dir, 0o700),
+			vfs.WriteDurable(fsys, dir+"/t", dir+"/config.json", []byte(text), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 		if st, err := varve.Open(ctx, dir, o); err == nil {

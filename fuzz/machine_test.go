@@ -147,7 +147,8 @@ func (m *machine) process(name string) (vfs.FS, *varve.Options) {
 }
 
 // options make a store small: little work reaches spills, merges, rolls and recycling.
-func options(fsys vfs.FS, rnd io.Reader, now func() time.Time, sleep func(context.Context, time.Duration) error) *varve.Options {
+func options(fsys vfs.FS, rnd io.Reader, now func() time.Time,
+	sleep func(context.Context, time.Duration) error) *varve.Options {
 	return storetest.In(&varve.Options{
 		Clock: now, SegmentSize: 64 << 10, NoBackground: true, CacheBytes: 256 << 10,
 	}, storetest.Environment{System: vfs.System{

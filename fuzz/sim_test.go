@@ -48,7 +48,8 @@ type world struct {
 // work opens the store and does things until enough is done, sometimes closing
 // and opening it again.
 func (w *world) work(p *sim.Proc) {
-	a := &actor{h: w.h, name: fmt.Sprintf("%s/%d", p.Name, p.PID), now: func() time.Time { return w.now(p) }, rng: rand.New(rand.NewPCG(w.rng.Uint64(), 1))}
+	a := &actor{h: w.h, name: fmt.Sprintf("%s/%d", p.Name, p.PID), now: func() time.Time { return w.now(p) },
+		rng: rand.New(rand.NewPCG(w.rng.Uint64(), 1))}
 	if w.editing {
 		a.more = harmable
 	}
@@ -129,7 +130,8 @@ func (w *world) run(processes, boots int) error {
 		if w.jumps != nil {
 			w.ahead = w.jumps(w, boot)
 		}
-		w.s.Odds = sim.Odds{Switch: 2 + w.rng.IntN(40), Stop: 3000, Kill: []int{0, 4000, 1500}[w.rng.IntN(3)], Cut: []int{0, 1000, 5000}[w.rng.IntN(3)]}
+		w.s.Odds = sim.Odds{Switch: 2 + w.rng.IntN(40), Stop: 3000, Kill: []int{0, 4000, 1500}[w.rng.IntN(3)],
+			Cut: []int{0, 1000, 5000}[w.rng.IntN(3)]}
 		w.cuts = w.s.Odds.Cut > 0
 		for i := range processes {
 			w.s.Process(fmt.Sprint("p", i), w.work)
@@ -224,7 +226,8 @@ func (n *simTally) String() string {
 	if len(n.did) > 0 {
 		kept = "; kept: " + sorted(n.did)
 	}
-	return fmt.Sprintf("%d seeds, %d operations of the disk, %d kills, %d writes, %d looks; %s%s", n.seeds, n.ops, n.kills, n.writes, n.looks, t.reach(), kept)
+	return fmt.Sprintf("%d seeds, %d operations of the disk, %d kills, %d writes, %d looks; %s%s", n.seeds, n.ops, n.kills,
+		n.writes, n.looks, t.reach(), kept)
 }
 
 func (n *simTally) seed(t *testing.T, name string, seed uint64, processes int, change func(*world)) {
@@ -345,7 +348,8 @@ func TestSimLacking(t *testing.T) { simulate(t, 2, 80, lacking) }
 // that are stopped, killed and cut.
 func jumpingAhead(w *world) {
 	w.jumps = func(w *world, _ int) time.Duration {
-		return w.ahead + []time.Duration{0, 50 * time.Minute, 70 * time.Minute, 3 * time.Hour, 40 * 24 * time.Hour}[w.rng.IntN(5)]
+		return w.ahead + []time.Duration{0, 50 * time.Minute, 70 * time.Minute, 3 * time.Hour,
+			40 * 24 * time.Hour}[w.rng.IntN(5)]
 	}
 }
 

@@ -29,7 +29,9 @@ func TestLineRoundTrip(t *testing.T) {
 	if got, err := Finish(nil, line, 17, 1767323045000006, 0); err != nil || string(got) != contractLine {
 		t.Errorf("Finish: %s, %v", got, err)
 	}
-	for _, bad := range []string{contractLine, `{}`, string(line[:len(line)-1]), strings.Replace(string(line), "{", "{ ", 1), strings.Replace(string(line), "1043", "", 1), strings.Replace(string(line), "1043", "1043 ", 1)} {
+	for _, bad := range []string{contractLine, `{}`, string(line[:len(line)-1]),
+		strings.Replace(string(line), "{", "{ ", 1), strings.Replace(string(line), "1043", "", 1),
+		strings.Replace(string(line), "1043", "1043 ", 1)} {
 		if got, err := Finish(nil, []byte(bad), 1, 1, 0); !errors.Is(err, errLine) {
 			t.Errorf("Finish(%s) = %s, %v", bad, got, err)
 		}
@@ -39,9 +41,11 @@ func TestLineRoundTrip(t *testing.T) {
 func TestLineRandom(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringOf(rapid.RuneFrom([]rune("ab,\"\\:{}\x00\x1f\n\u2028é😀")))
-		at := rapid.Map(rapid.Int64Range(-62135596800, 253402300799), func(s int64) time.Time { return time.Unix(s, s%1e9*7%1e9+(s%1e9*7%1e9>>63&1e9)).UTC() })
+		at := rapid.Map(rapid.Int64Range(-62135596800, 253402300799),
+			func(s int64) time.Time { return time.Unix(s, s%1e9*7%1e9+(s%1e9*7%1e9>>63&1e9)).UTC() })
 		e := Entry{
-			Filepath: text.Draw(t, "path"), SessionID: text.Draw(t, "session"), CreatedAt: at.Draw(t, "c"), UpdatedAt: at.Draw(t, "u"),
+			Filepath: text.Draw(t, "path"), SessionID: text.Draw(t, "session"), CreatedAt: at.Draw(t, "c"),
+			UpdatedAt: at.Draw(t, "u"),
 			ExpiresAt: at.Draw(t, "e"), Score: rapid.Float64().Draw(t, "score"), Size: rapid.Int64Min(0).Draw(t, "size"),
 		}
 		if e.Score == 0 {
@@ -92,10 +96,14 @@ func TestParseLineStrict(t *testing.T) {
 		strings.Replace(contractLine, `"size":1043`, `"size":1043,"size":1043`, 1),
 		strings.Replace(contractLine, "1043", "01043", 1), strings.Replace(contractLine, "1043", "1.5", 1),
 		strings.Replace(contractLine, "1043", "99999999999999999999", 1), strings.Replace(contractLine, "0.85", "NaN", 1),
-		strings.Replace(contractLine, "0.85", "1e999", 1), strings.Replace(contractLine, "0.85", ".5", 1), strings.Replace(contractLine, "e3b0", "E3b0", 1),
-		strings.Replace(contractLine, "s1", "\xff", 1), strings.Replace(contractLine, "s1", `\ud83d`, 1), strings.Replace(contractLine, "s1", "\n", 1),
-		strings.Replace(contractLine, `"dimension":768`, `"dimension":-1`, 1), strings.Replace(contractLine, `"dimension":768`, `"dimension":9999999999`, 1),
-		strings.Replace(contractLine, `"vector_id":16`, `"vector_id":0`, 1), strings.Replace(contractLine, `"vector_id":16`, `"vector_id":9223372036854775808`, 1),
+		strings.Replace(contractLine, "0.85", "1e999", 1), strings.Replace(contractLine, "0.85", ".5", 1),
+		strings.Replace(contractLine, "e3b0", "E3b0", 1),
+		strings.Replace(contractLine, "s1", "\xff", 1), strings.Replace(contractLine, "s1", `\ud83d`, 1),
+		strings.Replace(contractLine, "s1", "\n", 1),
+		strings.Replace(contractLine, `"dimension":768`, `"dimension":-1`, 1),
+		strings.Replace(contractLine, `"dimension":768`, `"dimension":9999999999`, 1),
+		strings.Replace(contractLine, `"vector_id":16`, `"vector_id":0`, 1),
+		strings.Replace(contractLine, `"vector_id":16`, `"vector_id":9223372036854775808`, 1),
 		strings.Replace(contractLine, "T03", " 03", 1), `{"deleted":true}`, `{"deleted":false,"version":9}`,
 		strings.Replace(contractLine, `"size"`, `"x":`+strings.Repeat("[", 200)+strings.Repeat("]", 200)+`,"size"`, 1),
 	}
@@ -118,7 +126,9 @@ func TestParseLineStrict(t *testing.T) {
 }
 
 func TestFloat(t *testing.T) {
-	for f, want := range map[float64]string{0: "0", math.Copysign(0, -1): "0", 1: "1", 0.85: "0.85", 1e21: "1e+21", 1e20: "100000000000000000000", 1e-6: "0.000001", 1e-7: "1e-7", -1.5e-300: "-1.5e-300", 5e-324: "5e-324", 1.5e22: "1.5e+22"} {
+	for f, want := range map[float64]string{0: "0", math.Copysign(0, -1): "0", 1: "1", 0.85: "0.85", 1e21: "1e+21",
+		1e20: "100000000000000000000", 1e-6: "0.000001", 1e-7: "1e-7", -1.5e-300: "-1.5e-300", 5e-324: "5e-324",
+		1.5e22: "1.5e+22"} {
 		if got := string(appendFloat([]byte("x"), f)); got != "x"+want {
 			t.Errorf("%v is written %s, want %s", f, got, want)
 		}
@@ -182,7 +192,8 @@ func TestSamePairs(t *testing.T) {
 				Filepath:  rapid.SampledFrom([]string{"a", `,"size":1,"mtime":2,"version":3`, "\""}).Draw(t, label+"path"),
 				SessionID: rapid.SampledFrom([]string{"", "s", `","version":9`, `,"size":1`}).Draw(t, label+"session"),
 				Version:   rapid.Uint64Min(1).Draw(t, label+"version"), Mtime: rapid.Int64Min(0).Draw(t, label+"mtime"),
-				Dimension: rapid.IntRange(UnknownDimension, 3).Draw(t, label+"dimension"), VectorID: rapid.Int64Range(0, 1).Draw(t, label+"vector"),
+				Dimension: rapid.IntRange(UnknownDimension, 3).Draw(t, label+"dimension"),
+				VectorID:  rapid.Int64Range(0, 1).Draw(t, label+"vector"),
 			}
 			if rapid.Bool().Draw(t, label+"expires") {
 				e.ExpiresAt = t0.Add(time.Duration(rapid.IntRange(0, 1).Draw(t, label+"at")) * time.Second)

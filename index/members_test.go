@@ -53,7 +53,8 @@ func TestMembersMissing(t *testing.T) {
 	m.put(Assemblies, "a", "", time.Time{}, "x", "y")
 	ch := m.take()
 	ch.List[0].Members = nil
-	if _, err := WriteBase(Empty(8), target(vfs.OS(), t.TempDir(), m.lsn), ch); err == nil || !strings.Contains(err.Error(), "counts 2 members") {
+	if _, err := WriteBase(Empty(8), target(vfs.OS(), t.TempDir(), m.lsn),
+		ch); err == nil || !strings.Contains(err.Error(), "counts 2 members") {
 		t.Error(err)
 	}
 }
@@ -111,7 +112,10 @@ func TestVerifyMembers(t *testing.T) {
 		"a pair too few":            func(p *pairs) { p.members = p.members[1:] },
 		"the other pair is missing": func(p *pairs) { p.byMember = p.byMember[1:] },
 		"no such assembly":          func(p *pairs) { p.pair("b", "x", true) },
-		"not in members":            func(p *pairs) { p.byMember = append(p.byMember, pairEdit{escape(MemberKey("z", "a")), true}) },
+		"not in members": func(p *pairs) {
+			p.byMember = append(p.byMember,
+				pairEdit{escape(MemberKey("z", "a")), true})
+		},
 	} {
 		dir := t.TempDir()
 		m := newModel()

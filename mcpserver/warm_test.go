@@ -100,7 +100,8 @@ func TestGraphAfterAReadThatFailed(t *testing.T) {
 		}
 		return nil
 	})
-	st := openStore(t, dir, storetest.In(&varve.Options{NoBackground: true}, storetest.Environment{System: vfs.System{FS: fsys}}))
+	st := openStore(t, dir, storetest.In(&varve.Options{NoBackground: true},
+		storetest.Environment{System: vfs.System{FS: fsys}}))
 	s := &server{st: st}
 	s.view = newView(st, defaultGraphBytes, func(err error) { t.Error(err) }, time.Now)
 	if f, err := s.searchNodes(t.Context(), "e7"); !errors.Is(err, syscall.EIO) {
@@ -127,7 +128,8 @@ func TestGraphAndWhoGivesUp(t *testing.T) {
 		}
 		return nil
 	})
-	st := openStore(t, entities(t), storetest.In(&varve.Options{NoBackground: true}, storetest.Environment{System: vfs.System{FS: fsys}}))
+	st := openStore(t, entities(t), storetest.In(&varve.Options{NoBackground: true},
+		storetest.Environment{System: vfs.System{FS: fsys}}))
 	s := &server{st: st}
 	s.view = newView(st, defaultGraphBytes, func(err error) { t.Error(err) }, time.Now)
 	first := make(chan error)
@@ -179,7 +181,8 @@ func TestGraphHasAgainWhatCanBeReadAgain(t *testing.T) {
 		}
 		return nil
 	})
-	st := openStore(t, entities(t), storetest.In(&varve.Options{NoBackground: true}, storetest.Environment{System: vfs.System{FS: fsys}}))
+	st := openStore(t, entities(t), storetest.In(&varve.Options{NoBackground: true},
+		storetest.Environment{System: vfs.System{FS: fsys}}))
 	s, told, now := &server{st: st}, 0, time.Now()
 	s.view = newView(st, defaultGraphBytes, func(err error) { told++; t.Log(err) }, func() time.Time { return now })
 	has := func(n int) {

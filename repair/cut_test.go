@@ -176,7 +176,8 @@ func cutStore(t *testing.T, log bool) string {
 	}
 	put := func(from, to int) {
 		for i := from; i < to; i++ {
-			if _, err := st.Put(t.Context(), varve.Memory{ID: id(i), Content: fmt.Sprintf("memory %d %s", i, strings.Repeat("x", 300))}); err != nil {
+			if _, err := st.Put(t.Context(),
+				varve.Memory{ID: id(i), Content: fmt.Sprintf("memory %d %s", i, strings.Repeat("x", 300))}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -25,8 +25,10 @@ func TestNoFalseAlarmGroups(t *testing.T) {
 		rounds = 6
 	}
 	dir := filepath.Join(t.TempDir(), "s")
-	o := *storetest.In(&varve.Options{}, storetest.Environment{System: vfs.System{SpillBytes: 60 << 10, RoundBytes: 32 << 10}})
-	a, b := openStore(t, dir, &o), openStore(t, dir, storetest.In(&varve.Options{}, storetest.Environment{System: storetest.Of(&o).System}))
+	o := *storetest.In(&varve.Options{}, storetest.Environment{System: vfs.System{SpillBytes: 60 << 10,
+		RoundBytes: 32 << 10}})
+	a, b := openStore(t, dir, &o), openStore(t, dir,
+		storetest.In(&varve.Options{}, storetest.Environment{System: storetest.Of(&o).System}))
 	fillGroups(t, a)
 	put(t, a, 1000, 1200) // so that the index is not small
 	if err := a.Flush(t.Context()); err != nil {
@@ -39,7 +41,8 @@ func TestNoFalseAlarmGroups(t *testing.T) {
 		writers.Go(func() {
 			r := rand.New(rand.NewPCG(seed, 3))
 			for i := 0; ctx.Err() == nil; i++ {
-				if err := changeGroups(st, r, i); err != nil && !errors.Is(err, varve.ErrNotFound) && !errors.Is(err, varve.ErrConflict) {
+				if err := changeGroups(st, r, i); err != nil && !errors.Is(err, varve.ErrNotFound) &&
+					!errors.Is(err, varve.ErrConflict) {
 					t.Error(err)
 					return
 				}

@@ -42,7 +42,8 @@ func TestWriterOfEntries(t *testing.T) {
 		is          uint32
 		most        uint64 // bytes more
 	}{
-		{0, 0, 0, 0, 0}, {7, 0, 0, 7, 8}, {7, 3, 0, 7, 8}, {0, 3, CauseUpkeep, 3, 16}, {1<<32 - 1, 0, CauseEdited, 1<<32 - 1, 16},
+		{0, 0, 0, 0, 0}, {7, 0, 0, 7, 8}, {7, 3, 0, 7, 8}, {0, 3, CauseUpkeep, 3, 16},
+		{1<<32 - 1, 0, CauseEdited, 1<<32 - 1, 16},
 		{0, 0, CauseEvicted, 0, 8},
 	} {
 		e, size := write(c.writer, c.own, c.cause)

@@ -30,7 +30,8 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
 			// Nothing of the machine decides: neither its store nor its zone.
-			for _, v := range []string{cli.StoreVariable, "NO_COLOR", "VISUAL", "EDITOR", "VARVE_EMBED_URL", "VARVE_EMBED_MODEL", "VARVE_EMBED_KEY", "VARVE_EMBED_DIMENSIONS", "OPENAI_API_KEY", cli.AgentVariable, cli.SessionVariable} {
+			for _, v := range []string{cli.StoreVariable, "NO_COLOR", "VISUAL", "EDITOR", "VARVE_EMBED_URL", "VARVE_EMBED_MODEL",
+				"VARVE_EMBED_KEY", "VARVE_EMBED_DIMENSIONS", "OPENAI_API_KEY", cli.AgentVariable, cli.SessionVariable} {
 				env.Setenv(v, "")
 			}
 			env.Setenv("TZ", "UTC")

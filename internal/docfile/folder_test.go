@@ -26,7 +26,8 @@ func TestRead(t *testing.T) {
 		t.Errorf("too large: %v", err)
 	}
 	b.fs.on = func(op, _ string) error { return &fs.PathError{Op: op, Err: errors.New("EMFILE")} }
-	if _, _, err := b.folder.Read("a.json", 0); err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, errs.ErrCorrupt) {
+	if _, _, err := b.folder.Read("a.json", 0); err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err,
+		errs.ErrCorrupt) {
 		t.Errorf("unreadable: %v", err)
 	}
 	for _, n := range []string{"", ".", "..", "a/b", `a\b`, "a\x00"} {

@@ -59,7 +59,8 @@ func TestTree(t *testing.T) {
 		t.Errorf("a document in no folder: %v", err)
 	}
 	for _, n := range []string{"", "..", "a//b", "/a", "a/", "a/../b", `a\b`, "a\nb", "a\xffb",
-		strings.Repeat("x/", MostDepth) + "x", strings.Repeat("x", MostElement+1), strings.Repeat("xxxxxxxx/", MostPath/9) + "xxxxxxxx"} {
+		strings.Repeat("x/", MostDepth) + "x", strings.Repeat("x", MostElement+1),
+		strings.Repeat("xxxxxxxx/", MostPath/9) + "xxxxxxxx"} {
 		if _, _, err := b.folder.Read(n, 0); err == nil || errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%q: %v", n, err)
 		}

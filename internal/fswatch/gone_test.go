@@ -56,7 +56,8 @@ func TestDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.remove("a")
-	if m, err := h.st.Get(t.Context(), "a"); err == nil && m.Content != "one" || err != nil && !errors.Is(err, varve.ErrNotFound) {
+	if m, err := h.st.Get(t.Context(), "a"); err == nil && m.Content != "one" || err != nil && !errors.Is(err,
+		varve.ErrNotFound) {
 		t.Errorf("just deleted: %+v, %v", m, err)
 	}
 	h.await(varve.EventDeleted, "a", nil)

@@ -42,7 +42,8 @@ func child(job, dir string) error {
 	ctx := context.Background()
 	st, err := varve.Open(ctx, dir, storetest.In(&varve.Options{Listener: func(e varve.Event) {
 		switch e.Kind {
-		case varve.EventWatching, varve.EventAdopted, varve.EventEdit, varve.EventDrift, varve.EventDeleted, varve.EventCorruption, varve.EventRestored:
+		case varve.EventWatching, varve.EventAdopted, varve.EventEdit, varve.EventDrift, varve.EventDeleted,
+			varve.EventCorruption, varve.EventRestored:
 			fmt.Printf("event %s %s %s %v\n", e.Kind, e.ID, e.Path, e.Err)
 		}
 	}}, storetest.Environment{Watcher: fswatch.New(quick)}))
@@ -111,7 +112,8 @@ func openHost(t *testing.T, dir string, o fswatch.Options) *host {
 	t.Helper()
 	h := &host{t: t, dir: dir}
 	h.more = sync.NewCond(&h.mu)
-	st, err := varve.Open(t.Context(), dir, storetest.In(&varve.Options{Listener: h.heard, CacheBytes: -1}, storetest.Environment{Watcher: fswatch.New(o)}))
+	st, err := varve.Open(t.Context(), dir,
+		storetest.In(&varve.Options{Listener: h.heard, CacheBytes: -1}, storetest.Environment{Watcher: fswatch.New(o)}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,8 @@ func TestRegisterRefuses(t *testing.T) {
 	for _, letter := range []byte(Reserved + "ma\x00 \n\x7f\xe9") {
 		refused = append(refused, &Kind{Letter: letter, Folder: "free", Noun: "free"})
 	}
-	for _, folder := range []string{"", "memories", "Memories", "assemblies", "working", "wal", "tmp", "quarantine", "backups",
+	for _, folder := range []string{"", "memories", "Memories", "assemblies", "working", "wal", "tmp", "quarantine",
+		"backups",
 		"config.json", "checkpoint", "view_index", "a/b", `a\b`} {
 		refused = append(refused, &Kind{Letter: 'x', Folder: folder, Noun: "free"})
 	}

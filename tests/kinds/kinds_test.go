@@ -441,11 +441,13 @@ func TestPowerCut(t *testing.T) {
 			}
 			return call()
 		})
-		options := storetest.In(&varve.Options{Clock: func() time.Time { return clock }, SegmentSize: 64 << 10, NoBackground: true},
-			storetest.Environment{System: vfs.System{FS: fsys, Inline: true, Rand: rand.NewChaCha8([32]byte{byte(dieAt)}), Sleep: func(ctx context.Context, d time.Duration) error {
-				clock = clock.Add(d)
-				return ctx.Err()
-			}}})
+		options := storetest.In(&varve.Options{Clock: func() time.Time { return clock }, SegmentSize: 64 << 10,
+			NoBackground: true},
+			storetest.Environment{System: vfs.System{FS: fsys, Inline: true, Rand: rand.NewChaCha8([32]byte{byte(dieAt)}),
+				Sleep: func(ctx context.Context, d time.Duration) error {
+					clock = clock.Add(d)
+					return ctx.Err()
+				}}})
 		died = true
 		done := make(chan struct{})
 		go func() {
@@ -744,11 +746,12 @@ func TestRenamed(t *testing.T) {
 	must(t, st.Flush(t.Context()))
 	clean(t, st)
 	var versions []string
-	history.New(storetest.Inner(st).Engine).Each(t.Context(), notes(st), "x/one.md", func(v history.Version, err error) bool {
-		must(t, err)
-		versions = append(versions, fmt.Sprint(v.Deleted, " ", string(v.Document)))
-		return true
-	})
+	history.New(storetest.Inner(st).Engine).Each(t.Context(), notes(st), "x/one.md",
+		func(v history.Version, err error) bool {
+			must(t, err)
+			versions = append(versions, fmt.Sprint(v.Deleted, " ", string(v.Document)))
+			return true
+		})
 	slices.Sort(versions)
 	if !slices.Equal(versions, []string{"false the text", "true "}) {
 		t.Errorf("the history is %q", versions)

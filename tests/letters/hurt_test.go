@@ -88,7 +88,8 @@ func TestPurgeSaysWhatIsLeft(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	on = false
-	if _, err := st.Admin().Purge(t.Context(), "secret"); err != nil && !errors.Is(err, varve.ErrNotFound) { // nothing else has it
+	// nothing else has it
+	if _, err := st.Admin().Purge(t.Context(), "secret"); err != nil && !errors.Is(err, varve.ErrNotFound) {
 		t.Error(err)
 	}
 	expect(t, dir, "anna")

@@ -287,9 +287,11 @@ func TestCopies(t *testing.T) {
 	st := opened(t, dir, true)
 	put(t, st, "anna", "bert")
 	flush(t, st)
-	backup, restored, moved := filepath.Join(t.TempDir(), "b"), filepath.Join(t.TempDir(), "r"), filepath.Join(t.TempDir(), "m")
+	backup, restored, moved := filepath.Join(t.TempDir(), "b"), filepath.Join(t.TempDir(), "r"),
+		filepath.Join(t.TempDir(), "m")
 	// A program that knows of no views restores it as any other.
-	if info, err := st.Backup(t.Context(), backup, varve.BackupOptions{}); err != nil || info.Format != 1 || info.Features != "" {
+	if info, err := st.Backup(t.Context(), backup,
+		varve.BackupOptions{}); err != nil || info.Format != 1 || info.Features != "" {
 		t.Fatalf("%+v, %v", info, err)
 	}
 	put(t, st, "cleo")
@@ -303,7 +305,8 @@ func TestCopies(t *testing.T) {
 	flush(t, st)
 	expect(t, restored, "anna", "bert")
 	clean(t, st)
-	if _, err := varve.Migrate(t.Context(), dir, moved, &varve.MigrateOptions{Options: options(true), Switch: true}); err != nil {
+	if _, err := varve.Migrate(t.Context(), dir, moved,
+		&varve.MigrateOptions{Options: options(true), Switch: true}); err != nil {
 		t.Fatal(err)
 	}
 	st = opened(t, moved, true)
@@ -368,7 +371,8 @@ func TestOtherLog(t *testing.T) {
 	st := opened(t, dir, true)
 	put(t, st, "next")
 	flush(t, st)
-	if has := stored(t, dir); len(has) != 2 || slices.Contains(has, filepath.Base(filepath.Dir(other))+"-"+filepath.Base(other)) {
+	if has := stored(t, dir); len(has) != 2 ||
+		slices.Contains(has, filepath.Base(filepath.Dir(other))+"-"+filepath.Base(other)) {
 		t.Errorf("the file has %q", has)
 	}
 	clean(t, st)

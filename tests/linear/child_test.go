@@ -26,7 +26,8 @@ const linearWorkers = 4
 
 // linearOptions make everything happen every few histories.
 func linearOptions() *varve.Options {
-	return storetest.In(&varve.Options{SegmentSize: 64 << 10, CacheBytes: 64 << 10}, storetest.Environment{System: vfs.System{SpillBytes: 64 << 10, BacklogBytes: 1 << 20, ArchiveBytes: 256 << 10}})
+	return storetest.In(&varve.Options{SegmentSize: 64 << 10, CacheBytes: 64 << 10},
+		storetest.Environment{System: vfs.System{SpillBytes: 64 << 10, BacklogBytes: 1 << 20, ArchiveBytes: 256 << 10}})
 }
 
 // linearProcess is one process of the histories.

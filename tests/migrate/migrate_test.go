@@ -104,7 +104,8 @@ func TestMigrateBesideWriters(t *testing.T) {
 		t.Error("nothing was written meanwhile")
 	}
 	_, err = varve.Migrate(ctx, dir, to, &varve.MigrateOptions{Switch: true})
-	if !errors.Is(err, varve.ErrLocked) || !strings.Contains(err.Error(), fmt.Sprintf("stop the processes %d", os.Getpid())) {
+	if !errors.Is(err, varve.ErrLocked) || !strings.Contains(err.Error(),
+		fmt.Sprintf("stop the processes %d", os.Getpid())) {
 		t.Errorf("switched under writers: %v", err)
 	}
 	close(stop)
@@ -202,7 +203,8 @@ func TestMigrateFindsRot(t *testing.T) {
 	flip(filepath.Join(dir, "memories", "k3.json"))
 	other := filepath.Join(t.TempDir(), "u")
 	rep, err := varve.Migrate(ctx, dir, other, &varve.MigrateOptions{Switch: true})
-	if !errors.Is(err, varve.ErrCorrupt) || rep.Switched || len(rep.Damaged) != 1 || !strings.Contains(err.Error(), "repair --apply") {
+	if !errors.Is(err, varve.ErrCorrupt) || rep.Switched || len(rep.Damaged) != 1 ||
+		!strings.Contains(err.Error(), "repair --apply") {
 		t.Errorf("rot in the store: %+v, %v", rep, err)
 	}
 	plan, err := varve.PlanRepair(ctx, dir, nil, varve.VerifyOptions{})

@@ -128,7 +128,8 @@ func imagesOf(t *testing.T, fs, host string) {
 	for _, w := range s.told.Wrong {
 		t.Error(w)
 	}
-	t.Logf("%s: %d moments of a load of %d answered operations, counted to %d; at most %d entries replayed, %d torn tails, %d files set aside",
+	t.Logf("%s: %d moments of a load of %d answered operations, counted to %d; at most %d entries replayed, %d torn "+
+		"tails, %d files set aside",
 		fs, len(moments), s.told.Ops, c.Acked, worst, torn, aside)
 }
 

@@ -65,7 +65,8 @@ func newFullDisk(dir string) *fullDisk {
 
 // rule fails what needs room, or says only then that there is none.
 func (d *fullDisk) rule(op *wrap.Op) error {
-	inView := strings.HasPrefix(op.Path, filepath.Join(d.dir, folder)) || strings.HasPrefix(op.Path, filepath.Join(d.dir, "tmp", "index."))
+	inView := strings.HasPrefix(op.Path, filepath.Join(d.dir, folder)) ||
+		strings.HasPrefix(op.Path, filepath.Join(d.dir, "tmp", "index."))
 	switch op.Kind {
 	case wrap.Create, wrap.Mkdir, wrap.Write, wrap.Rename, wrap.Sync, wrap.SyncDir, wrap.Truncate:
 	default:
@@ -236,7 +237,8 @@ func TestFullDisk(t *testing.T) {
 			}
 			more := func(st *varve.Store) {
 				t.Helper()
-				if _, err := st.Put(t.Context(), varve.Memory{ID: "later", Content: "a kangaroo", Timestamp: time.Unix(7, 0)}); err != nil {
+				if _, err := st.Put(t.Context(),
+					varve.Memory{ID: "later", Content: "a kangaroo", Timestamp: time.Unix(7, 0)}); err != nil {
 					t.Fatal(err)
 				}
 				if m, err := st.Get(t.Context(), "m0050"); err != nil || m.ID != "m0050" {
@@ -318,7 +320,8 @@ func TestFullDisk(t *testing.T) {
 							t.Errorf("%s: %+v", what, e)
 						}
 					}
-					if err == nil && !mended && (h.OK || !slices.ContainsFunc(h.Problems, func(err error) bool { return strings.Contains(err.Error(), "view_index") })) {
+					if err == nil && !mended && (h.OK ||
+						!slices.ContainsFunc(h.Problems, func(err error) bool { return strings.Contains(err.Error(), "view_index") })) {
 						t.Errorf("%s: %+v", what, h)
 					}
 					if got := answers(t, st); got != before && got != between {

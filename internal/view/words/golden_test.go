@@ -66,7 +66,8 @@ func unpack(t *testing.T, name string) string {
 func foundIn(t *testing.T, st *varve.Store) string {
 	t.Helper()
 	var b strings.Builder
-	for _, q := range []string{"port3", "boats sailing to port1", "number12*", "tag:t1 anna", `"sails to port2"`, "boat -bert", "anna", "café zurich", "東京", "1970"} {
+	for _, q := range []string{"port3", "boats sailing to port1", "number12*", "tag:t1 anna", `"sails to port2"`,
+		"boat -bert", "anna", "café zurich", "東京", "1970"} {
 		hits, err := st.Search(t.Context(), varve.Query{Text: q, Limit: 20})
 		if err != nil {
 			t.Fatal(err)
