@@ -52,24 +52,14 @@ func (eng *Engine) setWriter(w *writer.Writer) {
 // described completes a description with what a base says, and with host and process.
 func (eng *Engine) described(w, base writer.Writer) *writer.Writer {
 	host := eng.env.FS.Host()
-	for _, f := range []struct {
-		to        *string
-		of, known string
-	}{
-		{&w.Program, base.Program, ""}, {&w.Host, base.Host, host.Name}, {&w.Agent, base.Agent, ""},
-		{&w.Session, base.Session, ""}, {&w.Client, base.Client, ""}, {&w.ClientVersion, base.ClientVersion, ""},
-		{&w.Token, base.Token, ""},
-	} {
-		if *f.to == "" {
-			*f.to = f.of
-		}
-		if *f.to == "" {
-			*f.to = f.known
-		}
-	}
-	if w.PID == 0 {
-		w.PID = cmp.Or(base.PID, host.PID)
-	}
+	w.Program = cmp.Or(w.Program, base.Program)
+	w.Host = cmp.Or(w.Host, base.Host, host.Name)
+	w.Agent = cmp.Or(w.Agent, base.Agent)
+	w.Session = cmp.Or(w.Session, base.Session)
+	w.Client = cmp.Or(w.Client, base.Client)
+	w.ClientVersion = cmp.Or(w.ClientVersion, base.ClientVersion)
+	w.Token = cmp.Or(w.Token, base.Token)
+	w.PID = cmp.Or(w.PID, base.PID, host.PID)
 	if w.Started.IsZero() {
 		w.Started = base.Started
 	}

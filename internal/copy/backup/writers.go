@@ -16,8 +16,6 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
-	"github.com/varve-db/varve/internal/kind"
-	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
@@ -125,7 +123,7 @@ func parseWriters(b []byte, store [16]byte, document func(name string, at uint64
 		n++
 		position, name, found := bytes.Cut(bytes.TrimSuffix(line, []byte("\n")), []byte(" "))
 		at, err := strconv.ParseUint(string(position), 10, 64)
-		if k := kind.At(string(name)); !found || err != nil || k == nil || places.Local(string(name)) != nil {
+		if !found || err != nil || !isListed(string(name)) {
 			return fmt.Errorf("line %d is not a position and a file", n)
 		}
 		document(string(name), at)
