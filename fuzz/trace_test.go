@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "write the golden files")
 // create, write, sync, rename, folder sync, lock and store is seen in review.
 func TestTrace(t *testing.T) { traced(t, "", nil) }
 
-// A store that keeps writers makes the same calls, but for the explanation of the writer in front of its
+// A store that keeps writers makes the same calls, except that it commits the explanation of the writer in front of its
 // first put and wal/writers in front of the index, and with larger frames.
 func TestTraceWriters(t *testing.T) { traced(t, "writers-", &varve.Writer{Program: "trace"}) }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/fixture"
 	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
@@ -198,7 +199,7 @@ func cutStore(t *testing.T, log bool) string {
 	}
 	put(14, 20)
 	crashed := filepath.Join(t.TempDir(), "crashed")
-	copyTree(t, dir, crashed)
+	fixture.CopyDir(t, dir, crashed)
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -93,7 +93,7 @@ func (p *Places) End() {
 	}
 }
 
-// inTheWay returns the id of a document that cannot be beside that of an id, "" if there is none.
+// inTheWay returns the id of a document that excludes one with this id, "" if no document does.
 func (cm *Committer) inTheWay(ctx context.Context, k *engine.Kind, id string) (string, error) {
 	path := k.FileName(id)
 	for at := range len(path) {

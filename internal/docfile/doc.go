@@ -43,9 +43,9 @@
 //
 // A round makes the folders that it needs, each durable in the one above before a file is put into it, and removes
 // those that a deletion has emptied. A round that is not made durable by a barrier syncs all folders that its changes
-// were in, also those that were there: a process that was killed may have made one. What is in the place of a folder
-// and is none blocks the change; a regular file there means that the documents below are missing, a link that they
-// cannot be read: no link is followed. A folder in the place of a document means that the document is missing; it
+// were in, also those that were there: a process that was killed may have made one. Anything else in the place of a
+// folder blocks the change. With a regular file there the documents below are missing; with a link they cannot be
+// read, because no link is followed. A folder in the place of a document means that the document is missing; it
 // blocks a change that writes the document. That no document is in the place of a folder of another is the business
 // of the caller: see kind.Beside.
 //

@@ -41,7 +41,7 @@ type Config struct {
 	// Limits returns the limits of documents of today.
 	Limits     func() (memstore.Limits, assembly.Limits)
 	CacheBytes int64          // of documents in memory; not positive: no cache
-	Writer     *writer.Writer // who writes through this handle; nil: nobody that is known
+	Writer     *writer.Writer // of this handle; nil: unknown
 	Unfinished bool           // the store is the copy that a migration makes, before it is a store
 }
 

@@ -27,7 +27,7 @@ const needsWriters = wal.FeatureWriters | wal.FeatureFields
 // because an older program has the store open.
 const writersRefused = time.Minute
 
-// writing is by whom this handle writes, and the writers that it has read.
+// writing has the writer of this handle, and the writers that it has read.
 type writing struct {
 	self    atomic.Pointer[writer.Writer] // nil: entries have no writer
 	opened  time.Time
@@ -39,7 +39,7 @@ type writing struct {
 	size  int64         // of the file by then
 }
 
-// setWriter sets who writes through this handle; nil: nobody that is known, and entries have no writer.
+// setWriter sets the writer of this handle. With nil it is unknown, and entries have no writer.
 // What the description lacks of host and process is filled in.
 func (eng *Engine) setWriter(w *writer.Writer) {
 	if w == nil {
@@ -49,7 +49,7 @@ func (eng *Engine) setWriter(w *writer.Writer) {
 	eng.writing.self.Store(eng.described(*w, writer.Writer{}))
 }
 
-// described completes a description with what a base says, and with host and process.
+// described completes a description from a base, and with the host and the process of this handle.
 func (eng *Engine) described(w, base writer.Writer) *writer.Writer {
 	host := eng.env.FS.Host()
 	w.Program = cmp.Or(w.Program, base.Program)
@@ -78,7 +78,7 @@ func By(ctx context.Context, w writer.Writer) context.Context {
 	return context.WithValue(ctx, writerKey{}, &w)
 }
 
-// WriterIn returns the writer that By has put into a context, nil if there is none.
+// WriterIn returns the writer that By has put into a context, nil for a context without one.
 func WriterIn(ctx context.Context) *writer.Writer {
 	w, _ := ctx.Value(writerKey{}).(*writer.Writer)
 	return w
@@ -93,7 +93,7 @@ func ByWriter(ctx context.Context, w *writer.Writer) context.Context {
 	return context.WithValue(ctx, writerKey{}, w)
 }
 
-// writerOf returns who writes in a context, nil if that is not known.
+// writerOf returns the writer of a context, nil if it is unknown.
 func (eng *Engine) writerOf(ctx context.Context) *writer.Writer {
 	self := eng.writing.self.Load()
 	w := WriterIn(ctx)
@@ -106,8 +106,8 @@ func (eng *Engine) writerOf(ctx context.Context) *writer.Writer {
 	return eng.described(*w, *self)
 }
 
-// WriterNow returns who writes in a context, with the number that the store has issued; the zero Writer
-// if that is not known.
+// WriterNow returns the writer of a context with the number that the store has issued, the zero Writer if it is
+// unknown.
 func (eng *Engine) WriterNow(ctx context.Context) writer.Writer {
 	described := eng.writerOf(ctx)
 	if described == nil {
@@ -378,7 +378,7 @@ func (eng *Engine) Writer(number uint32, version uint64) writer.Writer {
 // UnknownWriter is the name of the writer of a version whose writer is not known.
 const UnknownWriter = "unknown"
 
-// WrittenBy returns what judges whether a version is by a writer: by its number, or one of its names
+// WrittenBy returns a function that reports whether a version is by a writer: by its number, or one of its names
 // (writer.Writer.Is), or UnknownWriter. No version below first is by it. A number is that of the writer
 // to which it was issued last.
 func (eng *Engine) WrittenBy(ctx context.Context,
@@ -399,7 +399,7 @@ func (eng *Engine) WrittenBy(ctx context.Context,
 	return set.Has, set.First(), nil
 }
 
-// Resolve makes By of Writers. Of a writer whose name cannot be read no version is.
+// Resolve sets By to the condition that Writers are. No version is by a writer whose name cannot be read.
 func (eng *Engine) Resolve(ctx context.Context, f *Filters) {
 	if len(f.Writers) == 0 {
 		return

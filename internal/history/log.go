@@ -190,8 +190,8 @@ func (h *History) changed(ctx context.Context, f *LogFilter, e *wal.Entry) (Chan
 
 const kindWorking = "working memory"
 
-// inSession reports whether an entry is of a memory of a session, or deletes one. Of a deletion whose
-// predecessor is not kept that is not known, and it is none.
+// inSession reports whether an entry is of a memory of a session, or deletes one. The session of a
+// deletion whose predecessor is not kept is unknown, and inSession returns false.
 func (h *History) inSession(ctx context.Context, k *engine.Kind, e *wal.Entry, view *record.View,
 	session string) (bool, error) {
 	if k != h.engine.Kinds().Memories {

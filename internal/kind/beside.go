@@ -31,8 +31,8 @@ func NewBeside(k *Kind, ids ...string) *Beside {
 	return b
 }
 
-// Clash returns the id of a document in b that cannot be beside that of an id, and false if there is none. A
-// document is not in its own way.
+// Clash returns the id of a document in b that excludes one with this id, and false if no document does. A
+// document does not exclude itself.
 func (b *Beside) Clash(id string) (other string, clashes bool) {
 	b.each(id, func(at string, p place) bool {
 		if was, ok := b.places[at]; ok && (was.path != p.path || was.folder != p.folder) {

@@ -44,7 +44,7 @@ type Config struct {
 	MustExist   bool
 	SegmentSize int64          // of a new store's log, in bytes
 	CacheBytes  int64          // of documents in memory; not positive: no cache
-	Writer      *writer.Writer // who writes; nil: nobody that is known
+	Writer      *writer.Writer // of this handle; nil: unknown
 	Inflate     bool           // all documents become files, however much they are compressed
 	Embedder    embedding.Config
 	Views       []views.Maker // nil: views.All

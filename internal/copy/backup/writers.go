@@ -116,7 +116,7 @@ func parseWriters(b []byte, store [16]byte, document func(name string, at uint64
 		lines, rows, ok = nil, b[1:], true
 	}
 	if !ok {
-		return errors.New("it has no explanations")
+		return errors.New("the explanations of the writers are missing")
 	}
 	n := 0
 	for line := range bytes.Lines(lines) {
