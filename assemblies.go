@@ -191,7 +191,7 @@ func (as Assemblies) Merge(ctx context.Context, into string, from ...string) (As
 func (as Assemblies) All(ctx context.Context, filters ...Filter) iter.Seq2[Assembly, error] {
 	st := as.st
 	return engine.Reading(ctx, st.inner.Engine, func(yield func(Assembly, error) bool) {
-		f := filtersOf(filters)
+		f := filtersOf(ctx, as.st.inner.Engine, filters)
 		if f.Session != nil || f.Reads() {
 			return
 		}

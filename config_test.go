@@ -1,4 +1,4 @@
-package varve
+package varve_test
 
 import (
 	"bytes"
@@ -11,8 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/fixture"
 	"github.com/varve-db/varve/internal/settings"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -34,7 +36,7 @@ func TestConfigWrongMember(t *testing.T) {
 		{`"varve":"x"`, `config.json varve "x": must be a whole number`},
 	} {
 		dir := t.TempDir()
-		if err := openTest(t, dir, nil).Close(); err != nil {
+		if err := fixture.Open(t, dir, nil).Close(); err != nil {
 			t.Fatal(err)
 		}
 		text := `{"max_bytes":3000,"varve":1,` + c.member + "}"
@@ -45,19 +47,19 @@ func TestConfigWrongMember(t *testing.T) {
 			t.Fatal(err)
 		}
 		var heard []error
-		st := openTest(t, dir, &Options{NoBackground: true, Listener: func(e Event) {
-			if e.Kind == EventConfig {
+		st := fixture.Open(t, dir, &varve.Options{NoBackground: true, Listener: func(e varve.Event) {
+			if e.Kind == varve.EventConfig {
 				heard = append(heard, e.Err)
 			}
 		}})
 		p := st.Admin().OpenReport().Problems
-		if len(p) != 1 || len(heard) != 1 || !errors.Is(p[0], ErrInvalid) || !strings.HasPrefix(p[0].Error(), c.says) {
+		if len(p) != 1 || len(heard) != 1 || !errors.Is(p[0], varve.ErrInvalid) || !strings.HasPrefix(p[0].Error(), c.says) {
 			t.Errorf("%s: %v, heard %v", c.member, p, heard)
 		}
 		if got := st.Admin().Config(); got.MaxBytes != 3000 || got.Format != 1 {
 			t.Errorf("%s: %+v holds", c.member, got)
 		}
-		if _, err := st.Put(t.Context(), Memory{Content: strings.Repeat("x", 4000)}); !errors.Is(err, ErrLimit) {
+		if _, err := st.Put(t.Context(), varve.Memory{Content: strings.Repeat("x", 4000)}); !errors.Is(err, varve.ErrLimit) {
 			t.Errorf("%s: a put beyond max_bytes: %v", c.member, err)
 		}
 		// Setting one member mends the file, and leaves the others as they were.
@@ -83,13 +85,14 @@ func TestConfigWrongMember(t *testing.T) {
 func TestConfigNewerWithOtherTypes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := openTest(t, dir, nil).Close(); err != nil {
+	if err := fixture.Open(t, dir, nil).Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, settings.Name), []byte(`{"auto_repair":{"at":"open"},"varve":2}`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, settings.Name), []byte(`{"auto_repair":{"at":"open"},"varve":2}`),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
-	if st, err := Open(t.Context(), dir, nil); !errors.Is(err, ErrNewerFormat) {
+	if st, err := varve.Open(t.Context(), dir, nil); !errors.Is(err, varve.ErrNewerFormat) {
 		if err == nil {
 			_ = st.Close()
 		}
@@ -105,10 +108,10 @@ func TestOpenAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{name, filepath.Join(name, "in")} {
-		if st, err := Open(t.Context(), dir, nil); err == nil {
+		if st, err := varve.Open(t.Context(), dir, nil); err == nil {
 			_ = st.Close()
 			t.Error("opened")
-		} else if os.PathSeparator == '/' && !errors.Is(err, ErrNoStore) {
+		} else if os.PathSeparator == '/' && !errors.Is(err, varve.ErrNoStore) {
 			t.Error(err)
 		}
 	}
@@ -119,15 +122,17 @@ func TestOpenAFile(t *testing.T) {
 func TestUpdateConfig(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	a, b := openTest(t, dir, &Options{NoBackground: true}), openTest(t, dir, &Options{NoBackground: true})
+	a, b := fixture.Open(t, dir, &varve.Options{NoBackground: true}),
+		fixture.Open(t, dir, &varve.Options{NoBackground: true})
 	for i := range 20 {
 		before := b.Admin().Config()
 		threshold := i + 100 // sizes and, on coarse clocks, times stay the same
-		err := a.Admin().UpdateConfig(t.Context(), func(c *Config) error { c.FlushThreshold = &threshold; return nil })
+		err := a.Admin().UpdateConfig(t.Context(), func(c *varve.Config) error { c.FlushThreshold = &threshold; return nil })
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := b.Admin().UpdateConfig(t.Context(), func(c *Config) error { c.MaxMemories = int64(i + 100); return nil }); err != nil {
+		if err := b.Admin().UpdateConfig(t.Context(),
+			func(c *varve.Config) error { c.MaxMemories = int64(i + 100); return nil }); err != nil {
 			t.Fatal(err)
 		}
 		if c := b.Admin().Config(); c.MaxMemories != int64(i+100) || c.FlushThreshold == nil || *c.FlushThreshold != i+100 {
@@ -140,10 +145,12 @@ func TestUpdateConfig(t *testing.T) {
 		t.Errorf("flush_threshold became %d in the store", *c.FlushThreshold)
 	}
 	refused := errors.New("no")
-	if err := a.Admin().UpdateConfig(t.Context(), func(c *Config) error { c.MaxMemories = 1; return refused }); !errors.Is(err, refused) {
+	if err := a.Admin().UpdateConfig(t.Context(),
+		func(c *varve.Config) error { c.MaxMemories = 1; return refused }); !errors.Is(err, refused) {
 		t.Error(err)
 	}
-	if err := a.Admin().UpdateConfig(t.Context(), func(c *Config) error { c.MaxAge = -1; return nil }); !errors.Is(err, ErrInvalid) {
+	if err := a.Admin().UpdateConfig(t.Context(),
+		func(c *varve.Config) error { c.MaxAge = -1; return nil }); !errors.Is(err, varve.ErrInvalid) {
 		t.Error(err)
 	}
 	if c := b.Admin().Config(); c.MaxMemories != 119 || c.MaxAge != 0 {
@@ -166,33 +173,34 @@ func TestConfigReadAgain(t *testing.T) {
 		}
 		return nil
 	})
-	st := openTest(t, dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: fsys}}))
-	other := openTest(t, dir, &Options{NoBackground: true})
+	st := fixture.Open(t, dir, storetest.In(&varve.Options{NoBackground: true},
+		storetest.Environment{System: vfs.System{FS: fsys}}))
+	other := fixture.Open(t, dir, &varve.Options{NoBackground: true})
 	name := filepath.Join(dir, settings.Name)
 	set := func(dim int) {
 		t.Helper()
 		c := other.Admin().Config()
-		c.Vectors = &VectorConfig{Dimension: dim}
-		must(t, other.Admin().SetConfig(c))
-		must(t, os.Chtimes(name, time.Time{}, time.Unix(1_700_000_000, 0)))
+		c.Vectors = &varve.VectorConfig{Dimension: dim}
+		fixture.Must(t, other.Admin().SetConfig(c))
+		fixture.Must(t, os.Chtimes(name, time.Time{}, time.Unix(1_700_000_000, 0)))
 	}
 	says := func() int {
 		c := st.Admin().Config()
-		return c.in().VectorSettings().Dimension
+		return fixture.VectorSettings(c).Dimension
 	}
 	for _, dim := range []int{3, 4} {
 		set(dim)
-		if !st.inner.Engine.Settings().Reread() || says() != dim {
+		if !storetest.Inner(st).Engine.Settings().Reread() || says() != dim {
 			t.Errorf("it says %d, not %d", says(), dim)
 		}
 	}
 	set(12)
 	fails = true
-	if st.inner.Engine.Settings().Reread() || says() != 4 {
+	if storetest.Inner(st).Engine.Settings().Reread() || says() != 4 {
 		t.Errorf("not read, and it says %d", says())
 	}
 	fails = false
-	if !st.inner.Engine.Settings().Reread() || says() != 12 {
+	if !storetest.Inner(st).Engine.Settings().Reread() || says() != 12 {
 		t.Errorf("it says %d", says())
 	}
 }
@@ -202,15 +210,15 @@ func TestConfigReadAgain(t *testing.T) {
 func TestUpdateConfigOfAnotherHand(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	st := openTest(t, dir, &Options{NoBackground: true})
+	st := fixture.Open(t, dir, &varve.Options{NoBackground: true})
 	name := filepath.Join(dir, settings.Name)
-	more := func(c *Config) error { c.MaxMemories = 7; return nil }
+	more := func(c *varve.Config) error { c.MaxMemories = 7; return nil }
 	for _, c := range []struct {
 		text, stays string
 		err         error
 	}{
 		{`{"varve":1,"max_bytes":5000,"at_limit":"drop"}`, `"max_bytes": 5000`, nil},
-		{`{"varve":2,"max_bytes":"big"}`, `{"varve":2,"max_bytes":"big"}`, ErrNewerFormat},
+		{`{"varve":2,"max_bytes":"big"}`, `{"varve":2,"max_bytes":"big"}`, varve.ErrNewerFormat},
 	} {
 		if err := os.WriteFile(name, []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)

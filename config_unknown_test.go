@@ -1,4 +1,4 @@
-package varve
+package varve_test
 
 import (
 	"errors"
@@ -10,8 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/fixture"
 	"github.com/varve-db/varve/internal/settings"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -45,17 +47,17 @@ func TestConfigUnknown(t *testing.T) {
 			t.Run(how+"/"+opened, func(t *testing.T) {
 				t.Parallel()
 				ctx, dir := t.Context(), t.TempDir()
-				c := clockAt(time.Now().Add(time.Hour))
-				var heard []Event
-				listen := func(e Event) { heard = append(heard, e) }
-				o := c.on(&Options{SegmentSize: 64 << 10, NoBackground: true, Clock: c.tick, Listener: listen})
-				open.Of(o).System.SpillBytes = 64 << 10
-				open.Of(o).System.ArchiveBytes = 1 << 10 // what the default would leave
-				st := openTest(t, dir, o)
+				c := fixture.ClockAt(time.Now().Add(time.Hour))
+				var heard []varve.Event
+				listen := func(e varve.Event) { heard = append(heard, e) }
+				o := c.On(&varve.Options{SegmentSize: 64 << 10, NoBackground: true, Clock: c.Tick, Listener: listen})
+				storetest.Of(o).System.SpillBytes = 64 << 10
+				storetest.Of(o).System.ArchiveBytes = 1 << 10 // what the default would leave
+				st := fixture.Open(t, dir, o)
 				large, no := int64(1<<40), false
-				if err := st.Admin().UpdateConfig(ctx, func(c *Config) error {
+				if err := st.Admin().UpdateConfig(ctx, func(c *varve.Config) error {
 					c.HistoryBytes, c.AdoptDeletions = &large, &no
-					c.MaxAge, c.MaxMemories, c.AtLimit = 7200, 100, AtLimitEvictOldest
+					c.MaxAge, c.MaxMemories, c.AtLimit = 7200, 100, varve.AtLimitEvictOldest
 					return nil
 				}); err != nil {
 					t.Fatal(err)
@@ -68,7 +70,7 @@ func TestConfigUnknown(t *testing.T) {
 						for j := range text {
 							text[j] = 'a' + byte(random.IntN(26))
 						}
-						if _, err := st.Put(ctx, Memory{ID: fmt.Sprint("k", i), Content: string(text)}); err != nil {
+						if _, err := st.Put(ctx, varve.Memory{ID: fmt.Sprint("k", i), Content: string(text)}); err != nil {
 							t.Fatal(err)
 						}
 						if i%50 == 49 {
@@ -99,18 +101,18 @@ func TestConfigUnknown(t *testing.T) {
 					t.Fatal(err)
 				}
 				if opened == "after" {
-					st = openTest(t, dir, o)
+					st = fixture.Open(t, dir, o)
 				}
 				gone := filepath.Join(dir, "memories", "k7.json")
 				if err := os.Remove(gone); err != nil {
 					t.Fatal(err)
 				}
 				heard = nil
-				if _, err := st.Put(ctx, Memory{ID: "one too many", Content: "x"}); err != nil {
+				if _, err := st.Put(ctx, varve.Memory{ID: "one too many", Content: "x"}); err != nil {
 					t.Errorf("a put at the limit: %v", err)
 				}
 				for range 4 { // everything is older than max_age, and adopt_deletions finds the folder quiet
-					c.add(3 * time.Hour)
+					c.Add(3 * time.Hour)
 					if err := errors.Join(st.Flush(ctx), st.Admin().Compact(ctx)); err != nil {
 						t.Fatal(err)
 					}
@@ -126,7 +128,7 @@ func TestConfigUnknown(t *testing.T) {
 				}
 				for _, e := range heard {
 					switch e.Kind {
-					case EventSwept, EventEvicted, EventArchiveOld, EventArchiveCut, EventDeleted:
+					case varve.EventSwept, varve.EventEvicted, varve.EventArchiveOld, varve.EventArchiveCut, varve.EventDeleted:
 						t.Errorf("%+v", e)
 					}
 				}
@@ -138,7 +140,7 @@ func TestConfigUnknown(t *testing.T) {
 				}
 				// Nothing that writes the file by itself makes it valid with what the defaults remove.
 				if how != "member" {
-					err := st.inner.Embedding.UpdateVectors(ctx, func(v *settings.VectorConfig) { v.Model = "x" })
+					err := storetest.Inner(st).Embedding.UpdateVectors(ctx, func(v *settings.VectorConfig) { v.Model = "x" })
 					if err == nil && opened == "after" {
 						b, _ := os.ReadFile(name)
 						t.Errorf("it was written without what it said: %s", b)
@@ -150,7 +152,7 @@ func TestConfigUnknown(t *testing.T) {
 				if err := os.WriteFile(name, right, 0o600); err != nil {
 					t.Fatal(err)
 				}
-				c.add(time.Second)
+				c.Add(time.Second)
 				if err := st.Flush(ctx); err != nil {
 					t.Fatal(err)
 				}
@@ -158,7 +160,7 @@ func TestConfigUnknown(t *testing.T) {
 					t.Errorf("it is right again: %v", h.Problems)
 				}
 				for range 4 {
-					c.add(3 * time.Hour)
+					c.Add(3 * time.Hour)
 					if err := st.Flush(ctx); err != nil {
 						t.Fatal(err)
 					}
@@ -176,7 +178,7 @@ func TestConfigUnknown(t *testing.T) {
 func TestConfigUnknownSet(t *testing.T) {
 	t.Parallel()
 	ctx, dir := t.Context(), t.TempDir()
-	st := openTest(t, dir, &Options{NoBackground: true})
+	st := fixture.Open(t, dir, &varve.Options{NoBackground: true})
 	name := filepath.Join(dir, settings.Name)
 	for _, member := range []string{`"history_bytes":"1 GiB"`, `"adopt_deletions":"no"`, `"index_backup_count":-1`} {
 		text := []byte(`{"varve":1,` + member + `}`)
@@ -184,13 +186,13 @@ func TestConfigUnknownSet(t *testing.T) {
 			t.Fatal(err)
 		}
 		field, _, _ := strings.Cut(strings.Trim(member, `"`), `"`)
-		err := st.Admin().UpdateConfig(ctx, func(c *Config) error { c.MaxDepth = 50; return nil })
+		err := st.Admin().UpdateConfig(ctx, func(c *varve.Config) error { c.MaxDepth = 50; return nil })
 		b, _ := os.ReadFile(name)
 		if err == nil || !strings.Contains(err.Error(), "set "+field) || string(b) != string(text) {
 			t.Errorf("%s: %v: %s", member, err, b)
 		}
 		n, yes, count := int64(1<<30), false, 5
-		if err := st.Admin().UpdateConfig(ctx, func(c *Config) error {
+		if err := st.Admin().UpdateConfig(ctx, func(c *varve.Config) error {
 			c.HistoryBytes, c.AdoptDeletions, c.IndexBackupCount = &n, &yes, &count
 			return nil
 		}); err != nil {
@@ -209,14 +211,14 @@ func TestConfigRecorded(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	recorded := func() bool {
 		t.Helper()
-		c, err := wal.ReadCheckpoint(open.Of(filled()).System.FS, dir)
+		c, err := wal.ReadCheckpoint(storetest.Of(filled()).System.FS, dir)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return c.Config
 	}
-	st := openTest(t, dir, &Options{NoBackground: true})
-	if _, err := st.Put(ctx, Memory{ID: "a", Content: "x"}); err != nil {
+	st := fixture.Open(t, dir, &varve.Options{NoBackground: true})
+	if _, err := st.Put(ctx, varve.Memory{ID: "a", Content: "x"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := st.Close(); err != nil {
@@ -225,7 +227,7 @@ func TestConfigRecorded(t *testing.T) {
 	if !recorded() {
 		t.Error("of a new store it is not recorded")
 	}
-	alter(t, filepath.Join(dir, "checkpoint"), func(b []byte) []byte { // as older programs write it
+	fixture.Alter(t, filepath.Join(dir, "checkpoint"), func(b []byte) []byte { // as older programs write it
 		for _, slot := range []int{0, 4096} {
 			clear(b[slot+176 : slot+192])
 		}
@@ -238,26 +240,26 @@ func TestConfigRecorded(t *testing.T) {
 	if err := os.Remove(name); err != nil {
 		t.Fatal(err)
 	}
-	if err := openTest(t, dir, &Options{NoBackground: true}).Close(); err != nil {
+	if err := fixture.Open(t, dir, &varve.Options{NoBackground: true}).Close(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(name); err != nil || !recorded() {
 		t.Errorf("an older store without the file: %v, recorded %v", err, recorded())
 	}
-	alter(t, filepath.Join(dir, "checkpoint"), func(b []byte) []byte {
+	fixture.Alter(t, filepath.Join(dir, "checkpoint"), func(b []byte) []byte {
 		for _, slot := range []int{0, 4096} {
 			clear(b[slot+176 : slot+192])
 		}
 		return b
 	})
-	if err := openTest(t, dir, &Options{NoBackground: true}).Close(); err != nil || !recorded() {
+	if err := fixture.Open(t, dir, &varve.Options{NoBackground: true}).Close(); err != nil || !recorded() {
 		t.Errorf("opened once: %v, recorded %v", err, recorded())
 	}
 }
 
 // filled are the options of a store on this machine.
-func filled() *Options {
-	o := new(Options)
-	o.fill()
+func filled() *varve.Options {
+	o := new(varve.Options)
+	o.Fill()
 	return o
 }

@@ -1,4 +1,4 @@
-package varve
+package varve_test
 
 import (
 	"errors"
@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/fixture"
 	"github.com/varve-db/varve/working"
 )
 
@@ -15,12 +17,12 @@ import (
 func TestConflictError(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	st := openTest(t, t.TempDir(), &Options{NoBackground: true})
-	m, err := st.Put(ctx, Memory{ID: "m", Content: "x"})
+	st := fixture.Open(t, t.TempDir(), &varve.Options{NoBackground: true})
+	m, err := st.Put(ctx, varve.Memory{ID: "m", Content: "x"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	as, err := st.Assemblies().Put(ctx, Assembly{ID: "m", MemoryIDs: []string{"m"}})
+	as, err := st.Assemblies().Put(ctx, varve.Assembly{ID: "m", MemoryIDs: []string{"m"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,33 +36,44 @@ func TestConflictError(t *testing.T) {
 		t.Fatal(err, eerr)
 	}
 	of := func(_ any, err error) error { return err }
-	apply := func(options ...PutOption) error {
-		b := new(Batch)
-		b.Put(Memory{ID: "first", Content: "x"})
-		b.Put(Memory{ID: "m", Content: "x"}, options...)
+	apply := func(options ...varve.PutOption) error {
+		b := new(varve.Batch)
+		b.Put(varve.Memory{ID: "first", Content: "x"})
+		b.Put(varve.Memory{ID: "m", Content: "x"}, options...)
 		return st.Apply(ctx, b)
 	}
 	for name, c := range map[string]struct {
 		err  error
-		want ConflictError
+		want varve.ConflictError
 	}{
-		"version":          {of(st.Put(ctx, m, IfVersion(other))), ConflictError{ID: "m", Expected: other, Found: m.Version}},
-		"absent":           {of(st.Put(ctx, m, IfAbsent())), ConflictError{ID: "m", Found: m.Version}},
-		"version 0":        {of(st.Put(ctx, m, IfVersion(0))), ConflictError{ID: "m", Found: m.Version}},
-		"gone":             {of(st.Put(ctx, Memory{ID: "none", Content: "x"}, IfVersion(other))), ConflictError{ID: "none", Expected: other}},
-		"unmodified":       {of(st.Put(ctx, m, IfUnmodifiedSince(time.Unix(1, 0)))), ConflictError{ID: "m", Found: m.Version, Since: time.Unix(1, 0), Written: m.UpdatedAt}},
-		"delete":           {st.Delete(ctx, "m", IfVersion(other)), ConflictError{ID: "m", Expected: other, Found: m.Version}},
-		"update":           {of(st.Update(ctx, "m", func(m *Memory) error { m.Content = "y"; return nil }, IfVersion(other))), ConflictError{ID: "m", Expected: other, Found: m.Version}},
-		"transact":         {st.Transact(ctx, func(tx *Tx) error { return of(tx.Put(m, IfVersion(other))) }), ConflictError{ID: "m", Expected: other, Found: m.Version}},
-		"batch":            {apply(IfVersion(other)), ConflictError{ID: "m", Expected: other, Found: m.Version}},
-		"async":            {of(st.PutAsync(m, IfVersion(other)).Wait(ctx)), ConflictError{ID: "m", Expected: other, Found: m.Version}},
-		"assembly":         {of(st.Assemblies().Put(ctx, as, IfVersion(other))), ConflictError{ID: "m", Expected: other, Found: as.Version}},
-		"assembly, absent": {of(st.Assemblies().Put(ctx, as, IfAbsent())), ConflictError{ID: "m", Found: as.Version}},
-		"regroup":          {of(repairStore{st}.RebuildAssembly(ctx, nil, "m", other, nil)), ConflictError{ID: "m", Expected: other, Found: as.Version, Remedy: "run memctl repair again"}},
-		"working":          {&working.ConflictError{Name: "k", Expected: other, Found: e.Version}, ConflictError{ID: "k", Expected: other, Found: e.Version}},
+		"version": {of(st.Put(ctx, m, varve.IfVersion(other))),
+			varve.ConflictError{ID: "m", Expected: other, Found: m.Version}},
+		"absent":    {of(st.Put(ctx, m, varve.IfAbsent())), varve.ConflictError{ID: "m", Found: m.Version}},
+		"version 0": {of(st.Put(ctx, m, varve.IfVersion(0))), varve.ConflictError{ID: "m", Found: m.Version}},
+		"gone": {of(st.Put(ctx, varve.Memory{ID: "none", Content: "x"}, varve.IfVersion(other))),
+			varve.ConflictError{ID: "none", Expected: other}},
+		"unmodified": {of(st.Put(ctx, m, varve.IfUnmodifiedSince(time.Unix(1, 0)))),
+			varve.ConflictError{ID: "m", Found: m.Version, Since: time.Unix(1, 0), Written: m.UpdatedAt}},
+		"delete": {st.Delete(ctx, "m", varve.IfVersion(other)),
+			varve.ConflictError{ID: "m", Expected: other, Found: m.Version}},
+		"update": {of(st.Update(ctx, "m", func(m *varve.Memory) error { m.Content = "y"; return nil },
+			varve.IfVersion(other))), varve.ConflictError{ID: "m", Expected: other, Found: m.Version}},
+		"transact": {st.Transact(ctx, func(tx *varve.Tx) error { return of(tx.Put(m, varve.IfVersion(other))) }),
+			varve.ConflictError{ID: "m", Expected: other, Found: m.Version}},
+		"batch": {apply(varve.IfVersion(other)), varve.ConflictError{ID: "m", Expected: other, Found: m.Version}},
+		"async": {of(st.PutAsync(m, varve.IfVersion(other)).Wait(ctx)),
+			varve.ConflictError{ID: "m", Expected: other, Found: m.Version}},
+		"assembly": {of(st.Assemblies().Put(ctx, as, varve.IfVersion(other))),
+			varve.ConflictError{ID: "m", Expected: other, Found: as.Version}},
+		"assembly, absent": {of(st.Assemblies().Put(ctx, as, varve.IfAbsent())),
+			varve.ConflictError{ID: "m", Found: as.Version}},
+		"regroup": {of(st.RebuildAssembly(ctx, "m", other)),
+			varve.ConflictError{ID: "m", Expected: other, Found: as.Version, Remedy: "run memctl repair again"}},
+		"working": {&working.ConflictError{Name: "k", Expected: other, Found: e.Version},
+			varve.ConflictError{ID: "k", Expected: other, Found: e.Version}},
 	} {
-		var got *ConflictError
-		if !errors.As(c.err, &got) || !errors.Is(c.err, ErrConflict) {
+		var got *varve.ConflictError
+		if !errors.As(c.err, &got) || !errors.Is(c.err, varve.ErrConflict) {
 			t.Errorf("%s: no *ConflictError that matches ErrConflict: %v", name, c.err)
 			continue
 		}
@@ -76,11 +89,11 @@ func TestConflictError(t *testing.T) {
 			}
 		}
 	}
-	var batch *BatchError
-	if err := apply(IfAbsent()); !errors.As(err, &batch) || batch.Index != 1 || batch.Key != "m" {
+	var batch *varve.BatchError
+	if err := apply(varve.IfAbsent()); !errors.As(err, &batch) || batch.Index != 1 || batch.Key != "m" {
 		t.Errorf("which operation it was: %v", err)
 	}
-	if _, err := st.Get(ctx, "first"); !errors.Is(err, ErrNotFound) {
+	if _, err := st.Get(ctx, "first"); !errors.Is(err, varve.ErrNotFound) {
 		t.Errorf("the rest of the batch: %v", err)
 	}
 }

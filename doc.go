@@ -74,6 +74,14 @@
 // one memory, max_age is housekeeping. Every process that has the store open to write sweeps, in
 // the background, or with NoBackground in Flush and Close.
 //
+// # Writers
+//
+// With Options.Writer, each version has a writer: a number that the store issues for a description of
+// the program, its process, and the agent, session and client for which it writes. WithWriter describes
+// another one for the calls of a context. Version.Writer, Change.Writer and Commit.Writer have it, and
+// WrittenBy filters by it. Store.Log lists the commits, the newest first. What a program says about
+// itself is not verified; of edits by hand, and of what was written without a writer, it is unknown.
+//
 // # Where data is read
 //
 // A look-up reads the overlay (changes since the index was written, on the heap), then the index
@@ -121,7 +129,7 @@
 //	get raw list lines filter                           reading; based on internal/engine
 //	flushing                                            from the log into files and index; internal/flush does it
 //	edited                                              edits by hand; internal/adopt judges them
-//	history changes watch undo                          the versions of a memory, and all commits
+//	history watch log undo                      the versions of a memory, and all commits
 //	sessions session usage                              sessions, the sweep, and the size of the store
 //	assemblies                                          groups of memories
 //	search vectors                                      search; comparing vectors; embedders and a change of the model

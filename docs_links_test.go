@@ -1,4 +1,4 @@
-package varve
+package varve_test
 
 import (
 	"io/fs"
@@ -21,7 +21,8 @@ func documents(t *testing.T) (list []string) {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && path != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "node_modules"):
+		case d.IsDir() && path != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" ||
+			d.Name() == "node_modules"):
 			return filepath.SkipDir
 		case !d.IsDir() && strings.HasSuffix(path, ".md"):
 			list = append(list, filepath.ToSlash(path))

@@ -1,4 +1,4 @@
-package varve
+package varve_test
 
 import (
 	"fmt"

@@ -16,7 +16,10 @@ type Event struct {
 	Count int           // number of items, where the kind says so
 	Bytes int64         // where the kind says so
 	Took  time.Duration // where the kind says so
-	Err   error
+	// Writer is the writer of the version that was put back, or of the write that evicted memories or
+	// deleted old ones; Number 0: unknown.
+	Writer Writer
+	Err    error
 }
 
 // EventKind is the kind of an event.
@@ -86,5 +89,5 @@ const (
 // publicEvent is an event as a host receives it.
 func publicEvent(e env.Event) Event {
 	return Event{Kind: EventKind(e.Kind), Path: e.Path, ID: e.ID, LSN: e.LSN, Note: e.Note, Count: e.Count, Bytes: e.Bytes,
-		Took: e.Took, Err: e.Err}
+		Took: e.Took, Writer: e.Writer, Err: e.Err}
 }

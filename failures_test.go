@@ -1,4 +1,4 @@
-package varve
+package varve_test
 
 import (
 	"context"
@@ -15,8 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/fixture"
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/wrap"
 	"github.com/varve-db/varve/working"
@@ -38,16 +40,18 @@ func TestFailures28(t *testing.T) {
 		}
 		return call()
 	})
-	st := openTest(t, t.TempDir(), open.In(&Options{NoBackground: true, CacheBytes: -1}, open.Environment{System: vfs.System{FS: fsys, Inline: true}}))
-	limitTo(t, st, func(c *Config) { c.MaxMemories, c.MaxBytes = 1_000_000, 1<<40 })
+	st := fixture.Open(t, t.TempDir(), storetest.In(&varve.Options{NoBackground: true, CacheBytes: -1},
+		storetest.Environment{System: vfs.System{FS: fsys, Inline: true}}))
+	fixture.LimitTo(t, st, func(c *varve.Config) { c.MaxMemories, c.MaxBytes = 1_000_000, 1<<40 })
 	n := 0
 	fill := func(to int) {
-		var list []Memory
+		var list []varve.Memory
 		for ; n < to; n++ {
-			list = append(list, Memory{ID: fmt.Sprintf("m%06d", n), Content: "x", Metadata: inSession(fmt.Sprint("s", n%10))})
+			list = append(list, varve.Memory{ID: fmt.Sprintf("m%06d", n), Content: "x",
+				Metadata: fixture.InSession(fmt.Sprint("s", n%10))})
 		}
 		for i := range 100 { // those that cost has deleted
-			list = append(list, Memory{ID: fmt.Sprintf("m%06d", i), Content: "x"})
+			list = append(list, varve.Memory{ID: fmt.Sprintf("m%06d", i), Content: "x"})
 		}
 		if _, err := st.PutAll(ctx, slices.Values(list)); err != nil {
 			t.Fatal(err)
@@ -74,7 +78,7 @@ func TestFailures28(t *testing.T) {
 		}
 		for i := range 100 {
 			timed("put", func() error {
-				_, err := st.Put(ctx, Memory{ID: fmt.Sprintf("p%06d", n+i), Content: "x", Metadata: inSession("s1")})
+				_, err := st.Put(ctx, varve.Memory{ID: fmt.Sprintf("p%06d", n+i), Content: "x", Metadata: fixture.InSession("s1")})
 				return err
 			})
 			timed("delete", func() error { return st.Delete(ctx, fmt.Sprintf("m%06d", i)) })
@@ -89,7 +93,8 @@ func TestFailures28(t *testing.T) {
 	b := cost()
 	t.Logf("among %d memories %+v, among %d %+v", few, a, many, b)
 	if b.written > a.written+a.written/4 || b.ops > a.ops+a.ops/4 {
-		t.Errorf("a hundred puts and deletes write %d bytes in %d operations among %d memories, %d in %d among %d", a.written, a.ops, few, b.written, b.ops, many)
+		t.Errorf("a hundred puts and deletes write %d bytes in %d operations among %d memories, %d in %d among %d", a.written,
+			a.ops, few, b.written, b.ops, many)
 	}
 	for what, took := range b.fastest { // 20 times as many memories
 		if was := a.fastest[what]; took > 4*was+200*time.Microsecond {
@@ -107,12 +112,13 @@ func TestFailures29(t *testing.T) {
 			for _, released := range []bool{false, true} {
 				t.Run(fmt.Sprint(part, reopen, released), func(t *testing.T) {
 					dir := t.TempDir()
-					o := open.In(&Options{NoBackground: true, CacheBytes: -1, SegmentSize: 64 << 10}, open.Environment{System: vfs.System{SpillBytes: 64 << 10, ArchiveBytes: -1}})
-					st, err := Open(ctx, dir, o)
+					o := storetest.In(&varve.Options{NoBackground: true, CacheBytes: -1, SegmentSize: 64 << 10},
+						storetest.Environment{System: vfs.System{SpillBytes: 64 << 10, ArchiveBytes: -1}})
+					st, err := varve.Open(ctx, dir, o)
 					if err != nil {
 						t.Fatal(err)
 					}
-					first, err := st.Put(ctx, Memory{ID: "a", Content: "first", Metadata: inSession("s")})
+					first, err := st.Put(ctx, varve.Memory{ID: "a", Content: "first", Metadata: fixture.InSession("s")})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -120,10 +126,10 @@ func TestFailures29(t *testing.T) {
 						t.Fatal(err)
 					}
 					for i := 0; released; i++ { // only the index still knows of it
-						if _, err := st.Put(ctx, Memory{ID: "b", Content: strings.Repeat("x", 3000)}); err != nil {
+						if _, err := st.Put(ctx, varve.Memory{ID: "b", Content: strings.Repeat("x", 3000)}); err != nil {
 							t.Fatal(err)
 						}
-						if _, err := st.inner.Engine.Log().ReadAt(ctx, first.Version); errors.Is(err, ErrTruncated) {
+						if _, err := storetest.Inner(st).Engine.Log().ReadAt(ctx, first.Version); errors.Is(err, varve.ErrTruncated) {
 							break
 						}
 						if i%50 == 49 {
@@ -147,7 +153,7 @@ func TestFailures29(t *testing.T) {
 						if err := st.Close(); err != nil {
 							t.Fatal(err)
 						}
-						st = openTest(t, dir, o)
+						st = fixture.Open(t, dir, o)
 					} else {
 						t.Cleanup(func() {
 							if err := st.Close(); err != nil {
@@ -158,13 +164,16 @@ func TestFailures29(t *testing.T) {
 					if s, err := st.Sessions().Get(ctx, "s"); err != nil || s.Memories != 1 {
 						t.Errorf("the session is %+v, %v", s, err)
 					}
-					if _, err := st.Put(ctx, Memory{ID: "a", Content: "theirs"}, InSession("t")); !errors.Is(err, ErrSession) {
+					if _, err := st.Put(ctx, varve.Memory{ID: "a", Content: "theirs"}, varve.InSession("t")); !errors.Is(err,
+						varve.ErrSession) {
 						t.Errorf("another session takes it: %v", err)
 					}
-					if m, err := st.Get(ctx, "a"); err == nil && (m.Session() != "s" || m.Content != "first") || errors.Is(err, ErrNotFound) {
+					if m, err := st.Get(ctx, "a"); err == nil && (m.Session() != "s" || m.Content != "first") || errors.Is(err,
+						varve.ErrNotFound) {
 						t.Errorf("read as %+v, %v", m, err)
 					}
-					if m, err := st.Put(ctx, Memory{ID: "a", Content: "second"}, InSession("s")); err != nil || m.Session() != "s" {
+					if m, err := st.Put(ctx, varve.Memory{ID: "a", Content: "second"},
+						varve.InSession("s")); err != nil || m.Session() != "s" {
 						t.Errorf("%+v, %v", m, err)
 					}
 					if err := st.Flush(ctx); err != nil {
@@ -184,15 +193,18 @@ func TestFailures31(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
-	st := openTest(t, dir, &Options{NoBackground: true, CacheBytes: -1})
+	st := fixture.Open(t, dir, &varve.Options{NoBackground: true, CacheBytes: -1})
 	markers := []string{
-		`"id":`, `{"id":"b","content":"c"}`, `,"session_id":"t"`, `,"session_id":"t"}`, `","session_id":"t`, `,"size":9,"mtime":1,"version":8`,
-		`{"deleted":true,"version":8}`, `,"members":["a"]`, "\n},\"by_session\": {\n", `,"sections":{`, "<<<<<<< HEAD\n=======\n>>>>>>> main\n", "}\n", "\x00", "\x01",
-		`\u0000`, "s\x00t", "~", "--- MEMORY ---", "```", `"metadata": {"session_id": "t"}`, "varve_partial", `,"expires_at":"2001-01-01T00:00:00Z"`,
+		`"id":`, `{"id":"b","content":"c"}`, `,"session_id":"t"`, `,"session_id":"t"}`, `","session_id":"t`,
+		`,"size":9,"mtime":1,"version":8`,
+		`{"deleted":true,"version":8}`, `,"members":["a"]`, "\n},\"by_session\": {\n", `,"sections":{`,
+		"<<<<<<< HEAD\n=======\n>>>>>>> main\n", "}\n", "\x00", "\x01",
+		`\u0000`, "s\x00t", "~", "--- MEMORY ---", "```", `"metadata": {"session_id": "t"}`, "varve_partial",
+		`,"expires_at":"2001-01-01T00:00:00Z"`,
 	}
 	ids := make([]string, len(markers))
 	for i, s := range markers {
-		m, err := st.Put(ctx, Memory{ID: "id" + s, Content: "walrus " + s + " end", Metadata: map[string]any{
+		m, err := st.Put(ctx, varve.Memory{ID: "id" + s, Content: "walrus " + s + " end", Metadata: map[string]any{
 			"session_id": "s" + s, "category": s, "key": s, s: s, "list": []any{s, map[string]any{s: s}},
 		}})
 		if err != nil {
@@ -200,25 +212,26 @@ func TestFailures31(t *testing.T) {
 		}
 		ids[i] = m.ID
 	}
-	look := func(st *Store) {
+	look := func(st *varve.Store) {
 		t.Helper()
 		for i, s := range markers {
 			m, err := st.Get(ctx, ids[i])
-			if err != nil || m.Content != "walrus "+s+" end" || m.Session() != "s"+s || m.Category() != s || m.Key() != s || m.Metadata[s] == nil {
+			if err != nil || m.Content != "walrus "+s+" end" || m.Session() != "s"+s || m.Category() != s || m.Key() != s ||
+				m.Metadata[s] == nil {
 				t.Errorf("%q: %+v, %v", s, m, err)
 			}
 			one, err := st.Sessions().Get(ctx, "s"+s)
 			if err != nil || one.Memories != 1 {
 				t.Errorf("%q: the session is %+v, %v", s, one, err)
 			}
-			if n, err := st.Count(ctx, InCategory(s), WithKey(s)); err != nil || n != 1 {
+			if n, err := st.Count(ctx, varve.InCategory(s), varve.WithKey(s)); err != nil || n != 1 {
 				t.Errorf("%q: %d with the category, %v", s, n, err)
 			}
 		}
-		if n := counted(t, st); n != int64(len(markers)) {
+		if n := fixture.CheckCount(t, st); n != int64(len(markers)) {
 			t.Errorf("%d are there", n)
 		}
-		hits, err := st.Search(ctx, Query{Text: "walrus", Limit: 1000})
+		hits, err := st.Search(ctx, varve.Query{Text: "walrus", Limit: 1000})
 		if err != nil || len(hits) != len(markers) {
 			t.Errorf("%d are found, %v", len(hits), err)
 		}
@@ -235,8 +248,8 @@ func TestFailures31(t *testing.T) {
 		t.Fatal(err)
 	}
 	look(st)
-	look(openTest(t, dir, &Options{ReadOnly: true}))
-	for f, err := range st.Admin().Verify(ctx, VerifyOptions{}) {
+	look(fixture.Open(t, dir, &varve.Options{ReadOnly: true}))
+	for f, err := range st.Admin().Verify(ctx, varve.VerifyOptions{}) {
 		t.Errorf("verify: %+v, %v", f, err)
 	}
 }
@@ -251,24 +264,28 @@ func TestFailures32(t *testing.T) {
 	})
 	defer watchdog.Stop()
 	dir := t.TempDir()
-	stores := []*Store{openTest(t, dir, nil), openTest(t, dir, nil)}
+	stores := []*varve.Store{fixture.Open(t, dir, nil), fixture.Open(t, dir, nil)}
 	one := 1
-	limitTo(t, stores[0], func(c *Config) { c.FlushThreshold, c.MaxMemories, c.AtLimit = &one, 30, AtLimitEvictOldest })
-	stores[1].inner.Engine.Settings().Reread()
+	fixture.LimitTo(t, stores[0], func(c *varve.Config) {
+		c.FlushThreshold, c.MaxMemories, c.AtLimit = &one, 30,
+			varve.AtLimitEvictOldest
+	})
+	storetest.Inner(stores[1]).Engine.Settings().Reread()
 	var wg sync.WaitGroup
 	for g := range 6 {
 		st := stores[g%2]
 		wg.Go(func() {
 			for i := range 30 {
 				id, s := fmt.Sprint(g, "-", i), fmt.Sprint("s", i%3)
-				_, err := st.Put(ctx, Memory{ID: id, Content: strings.Repeat("x", 100)}, InSession(s))
+				_, err := st.Put(ctx, varve.Memory{ID: id, Content: strings.Repeat("x", 100)}, varve.InSession(s))
 				if err == nil {
-					_, err = st.Assemblies().Put(ctx, Assembly{ID: fmt.Sprint("a", g), MemoryIDs: []string{id}}, AllowMissing())
+					_, err = st.Assemblies().Put(ctx, varve.Assembly{ID: fmt.Sprint("a", g), MemoryIDs: []string{id}},
+						varve.AllowMissing())
 				}
 				switch {
 				case err != nil:
 				case i%3 == 0:
-					err = st.Delete(ctx, id, InSession(s))
+					err = st.Delete(ctx, id, varve.InSession(s))
 				case i%3 == 1:
 					err = st.Flush(ctx)
 				case i%10 == 2:
@@ -276,7 +293,7 @@ func TestFailures32(t *testing.T) {
 				default:
 					err = st.Admin().Compact(ctx)
 				}
-				if err != nil && !errors.Is(err, ErrNotFound) {
+				if err != nil && !errors.Is(err, varve.ErrNotFound) {
 					t.Error(err)
 				}
 			}
@@ -291,38 +308,43 @@ func TestFailures44(t *testing.T) {
 	t.Parallel()
 	ctx, dir := context.Background(), t.TempDir()
 	nan, inf := math.NaN(), float32(math.Inf(1))
-	st := openTest(t, dir, &Options{NoBackground: true, Embed: func(_ context.Context, texts []string) ([][]float32, error) {
-		list := make([][]float32, len(texts))
-		for i, text := range texts {
-			if list[i] = []float32{1, 2}; strings.Contains(text, "makes NaN") {
-				list[i][1] = float32(nan)
+	st := fixture.Open(t, dir, &varve.Options{NoBackground: true,
+		Embed: func(_ context.Context, texts []string) ([][]float32, error) {
+			list := make([][]float32, len(texts))
+			for i, text := range texts {
+				if list[i] = []float32{1, 2}; strings.Contains(text, "makes NaN") {
+					list[i][1] = float32(nan)
+				}
 			}
-		}
-		return list, nil
-	}, EmbedModel: "m"})
-	if _, err := st.Put(ctx, Memory{ID: "good", Content: "x", Metadata: map[string]any{"f": 1.5}}); err != nil {
+			return list, nil
+		}, EmbedModel: "m"})
+	if _, err := st.Put(ctx, varve.Memory{ID: "good", Content: "x", Metadata: map[string]any{"f": 1.5}}); err != nil {
 		t.Fatal(err)
 	}
-	for name, m := range map[string]Memory{
-		"embedding": {Embedding: []float32{1, inf}}, "hyperbolic": {HyperbolicEmbedding: []float32{inf}}, "score": {QuickRecalScore: nan},
+	for name, m := range map[string]varve.Memory{
+		"embedding": {Embedding: []float32{1, inf}}, "hyperbolic": {HyperbolicEmbedding: []float32{inf}},
+		"score":    {QuickRecalScore: nan},
 		"metadata": {Metadata: map[string]any{"a": []any{nan}}},
 	} {
 		m.ID, m.Content = name, "x"
 		_, err := st.Put(ctx, m)
-		if f := (*FieldError)(nil); !errors.As(err, &f) {
+		if f := (*varve.FieldError)(nil); !errors.As(err, &f) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, err := st.Get(ctx, name); !errors.Is(err, ErrNotFound) {
+		if _, err := st.Get(ctx, name); !errors.Is(err, varve.ErrNotFound) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := st.Update(ctx, "good", func(m *Memory) error { m.Metadata["f"] = nan; return nil }); !errors.Is(err, ErrInvalid) {
+	if _, err := st.Update(ctx, "good", func(m *varve.Memory) error { m.Metadata["f"] = nan; return nil }); !errors.Is(err,
+		varve.ErrInvalid) {
 		t.Errorf("update: %v", err)
 	}
-	if _, err := st.Put(ctx, Memory{ID: "embedded", Content: "makes NaN"}); err != nil {
+	if _, err := st.Put(ctx, varve.Memory{ID: "embedded", Content: "makes NaN"}); err != nil {
 		t.Errorf("the text is stored whatever the embedder gives: %v", err)
 	}
-	if _, err := st.Assemblies().Put(ctx, Assembly{ID: "g", MemoryIDs: []string{"good"}, EmotionProfile: map[string]any{"joy": nan}}); !errors.Is(err, ErrInvalid) {
+	if _, err := st.Assemblies().Put(ctx,
+		varve.Assembly{ID: "g", MemoryIDs: []string{"good"}, EmotionProfile: map[string]any{"joy": nan}}); !errors.Is(err,
+		varve.ErrInvalid) {
 		t.Errorf("assembly: %v", err)
 	}
 	w, err := st.Working().Open(ctx, working.Scope{Session: "s"}, nil)
@@ -336,11 +358,12 @@ func TestFailures44(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A hand writes what Python's json module would write.
-	if err := os.WriteFile(filepath.Join(dir, "memories", "by-hand.json"), []byte(`{"id":"by-hand","content":"x","quickrecal_score":NaN}`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "memories", "by-hand.json"),
+		[]byte(`{"id":"by-hand","content":"x","quickrecal_score":NaN}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	named := false
-	for f, err := range st.Admin().Verify(ctx, VerifyOptions{}) {
+	for f, err := range st.Admin().Verify(ctx, varve.VerifyOptions{}) {
 		named = named || err == nil && f.Path == "memories/by-hand.json"
 	}
 	if !named {
@@ -350,7 +373,8 @@ func TestFailures44(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := 0
-	for _, pattern := range []string{"memories/*.json", "assemblies/*.json", "working/*.json", "*.json", "vector_index/*.json"} {
+	for _, pattern := range []string{"memories/*.json", "assemblies/*.json", "working/*.json", "*.json",
+		"vector_index/*.json"} {
 		files, _ := filepath.Glob(filepath.Join(dir, pattern))
 		for _, name := range files {
 			b, err := os.ReadFile(name)

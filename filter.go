@@ -1,6 +1,7 @@
 package varve
 
 import (
+	"context"
 	"time"
 
 	"github.com/varve-db/varve/internal/engine"
@@ -72,11 +73,18 @@ func WithTag(tag string) Filter {
 // Sorted has Memories and Admin.Lines yield in an order: see memstore.ParseOrder. After is not for it.
 func Sorted(o *memstore.Order) Filter { return filterFunc(func(f *engine.Filters) { f.Sort = o }) }
 
+// WrittenBy passes memories whose newest version is by a writer: by its number, one of its names
+// (program, agent, session, client, token), or UnknownWriter.
+func WrittenBy(name string) Filter {
+	return filterFunc(func(f *engine.Filters) { f.Writers = append(f.Writers, name) })
+}
+
 // filtersOf is called for each listing, as an order among them is begun.
-func filtersOf(list []Filter) (f engine.Filters) {
+func filtersOf(ctx context.Context, eng *engine.Engine, list []Filter) (f engine.Filters) {
 	for _, g := range list {
 		g.choose(&f)
 	}
+	eng.Resolve(ctx, &f)
 	if f.Sort != nil {
 		f.Sort = f.Sort.Begin()
 	}

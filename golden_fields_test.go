@@ -1,4 +1,4 @@
-package varve
+package varve_test
 
 import (
 	"context"
@@ -13,8 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/fixture"
 	"github.com/varve-db/varve/internal/flush"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
@@ -26,16 +27,16 @@ import (
 //	VARVE_GOLDEN=fields go test . -run '^TestMakeGoldenFields$'
 //
 // as those of goldenRoot are: once, and never again.
-var goldenFields = filepath.Join(goldenRoot, "fields")
+var goldenFields = filepath.Join(fixture.GoldenRoot, "fields")
 
 // goldenTimes are the times of the versions of the memories of such a store, by "id version".
-func goldenTimes(t *testing.T, st *Store) map[string]string {
+func goldenTimes(t *testing.T, st *varve.Store) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for _, id := range []string{"ahead", "m0", "m1", "m2", "gone", "not flushed"} {
 		n := 0
 		for v, err := range st.History(context.Background(), id) {
-			if errors.Is(err, ErrNotFound) {
+			if errors.Is(err, varve.ErrNotFound) {
 				break
 			}
 			if n++; err != nil {
@@ -51,58 +52,61 @@ func TestMakeGoldenFields(t *testing.T) {
 	if os.Getenv("VARVE_GOLDEN") != "fields" {
 		t.Skip("the golden stores of frames with fields are made by VARVE_GOLDEN=fields, once")
 	}
-	must(t, os.MkdirAll(goldenFields, 0o755))
+	fixture.Must(t, os.MkdirAll(goldenFields, 0o755))
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "s")
-	clock := clockAt(time.Date(2036, 5, 1, 12, 0, 0, 0, time.UTC))
-	o := func(seed byte) *Options {
-		return open.In(&Options{Clock: clock.now, NoBackground: true, SegmentSize: 64 << 10}, open.Environment{System: vfs.System{SpillBytes: 1, Inline: true, Rand: rand.NewChaCha8([32]byte{seed})}})
+	clock := fixture.ClockAt(time.Date(2036, 5, 1, 12, 0, 0, 0, time.UTC))
+	o := func(seed byte) *varve.Options {
+		return storetest.In(&varve.Options{Clock: clock.Now, NoBackground: true, SegmentSize: 64 << 10},
+			storetest.Environment{System: vfs.System{SpillBytes: 1, Inline: true, Rand: rand.NewChaCha8([32]byte{seed})}})
 	}
 	write := func(name string) {
 		pack(t, dir, filepath.Join(goldenFields, name))
 		copied := filepath.Join(t.TempDir(), "s")
-		must(t, os.CopyFS(copied, os.DirFS(dir)))
-		st, err := Open(ctx, copied, &Options{NoBackground: true})
-		must(t, err)
+		fixture.Must(t, os.CopyFS(copied, os.DirFS(dir)))
+		st, err := varve.Open(ctx, copied, &varve.Options{NoBackground: true})
+		fixture.Must(t, err)
 		b, err := json.MarshalIndent(goldenTimes(t, st), "", " ")
-		must(t, errors.Join(err, st.Close(), os.WriteFile(filepath.Join(goldenFields, name+".times.json"), append(b, '\n'), 0o644)))
+		fixture.Must(t, errors.Join(err, st.Close(),
+			os.WriteFile(filepath.Join(goldenFields, name+".times.json"), append(b, '\n'), 0o644)))
 	}
-	st, err := Open(ctx, dir, o(5))
-	must(t, err)
-	put := func(m Memory) {
+	st, err := varve.Open(ctx, dir, o(5))
+	fixture.Must(t, err)
+	put := func(m varve.Memory) {
 		t.Helper()
-		clock.add(time.Minute)
+		clock.Add(time.Minute)
 		_, err := st.Put(ctx, m)
-		must(t, err)
+		fixture.Must(t, err)
 	}
-	put(Memory{ID: "ahead", Content: "with the clock ten years ahead"})
-	clock.add(-10 * 365 * 24 * time.Hour)
+	put(varve.Memory{ID: "ahead", Content: "with the clock ten years ahead"})
+	clock.Add(-10 * 365 * 24 * time.Hour)
 	for i := range 12 {
 		for j := range 3 {
-			put(Memory{ID: fmt.Sprint("m", j), Content: fmt.Sprint("version ", i, strings.Repeat(" and more", 400)), Embedding: []float32{float32(i), 1, float32(j)}})
+			put(varve.Memory{ID: fmt.Sprint("m", j), Content: fmt.Sprint("version ", i, strings.Repeat(" and more", 400)),
+				Embedding: []float32{float32(i), 1, float32(j)}})
 		}
-		put(Memory{ID: "gone", Content: "x"})
-		clock.add(time.Minute)
-		must(t, st.Delete(ctx, "gone"))
+		put(varve.Memory{ID: "gone", Content: "x"})
+		clock.Add(time.Minute)
+		fixture.Must(t, st.Delete(ctx, "gone"))
 		if i%3 == 1 {
-			must(t, st.inner.Flusher.Flush(ctx, flush.MergeFlush))
+			fixture.Must(t, storetest.Inner(st).Flusher.Flush(ctx, flush.MergeFlush))
 		}
 	}
 	if names, _ := filepath.Glob(filepath.Join(dir, "wal", "archive", "*.zst")); len(names) == 0 {
 		t.Error("there is no archive")
 	}
-	must(t, errors.Join(st.Flush(ctx), st.Close()))
+	fixture.Must(t, errors.Join(st.Flush(ctx), st.Close()))
 	write("closed")
-	st, err = Open(ctx, dir, o(6))
-	must(t, err)
-	put(Memory{ID: "not flushed", Content: "only in the log"})
-	b := new(Batch)
-	b.Put(Memory{ID: "m0", Content: "in a batch"})
-	b.Put(Memory{ID: "m1", Content: "in a batch"})
-	clock.add(time.Minute)
-	must(t, st.Apply(ctx, b))
+	st, err = varve.Open(ctx, dir, o(6))
+	fixture.Must(t, err)
+	put(varve.Memory{ID: "not flushed", Content: "only in the log"})
+	b := new(varve.Batch)
+	b.Put(varve.Memory{ID: "m0", Content: "in a batch"})
+	b.Put(varve.Memory{ID: "m1", Content: "in a batch"})
+	clock.Add(time.Minute)
+	fixture.Must(t, st.Apply(ctx, b))
 	write("killed")
-	must(t, st.Close())
+	fixture.Must(t, st.Close())
 }
 
 // A store whose frames have fields, which a program of the past has written, is read, verified, and
@@ -113,33 +117,15 @@ func TestGoldenFields(t *testing.T) {
 	for _, name := range []string{"closed", "killed"} {
 		name = filepath.Join(goldenFields, name)
 		t.Run(filepath.Base(name), func(t *testing.T) {
-			want, times := map[string]string{}, map[string]string{}
-			must(t, json.Unmarshal(readBytes(t, name+".json"), &want))
-			must(t, json.Unmarshal(readBytes(t, name+".times.json"), &times))
-			if len(want) < 4 || len(times) < 12 {
-				t.Fatal(len(want), len(times))
-			}
-			dir := unpack(t, name)
-			before := snapshot(t, dir)
-			storetest.SameTexts(t, "read-only", texts(t, dir), want)
-			st, err := Open(ctx, dir, &Options{ReadOnly: true})
-			must(t, err)
-			if got := goldenTimes(t, st); !maps.Equal(got, times) {
-				t.Errorf("read-only: %v, want %v", got, times)
-			}
-			must(t, st.Close())
-			if !maps.Equal(snapshot(t, dir), before) {
-				t.Error("reading has changed something")
-			}
-			well(t, dir)
-			st, err = Open(ctx, dir, nil)
-			must(t, err)
-			if f := st.inner.Engine.Log().Features(); f&wal.FeatureFields == 0 {
+			dir, want, times := checkNoted(t, name, "times", goldenTimes)
+			st, err := varve.Open(ctx, dir, nil)
+			fixture.Must(t, err)
+			if f := storetest.Inner(st).Engine.Log().Features(); f&wal.FeatureFields == 0 {
 				t.Errorf("features %s", f)
 			}
 			now := time.Now()
-			_, err = st.Put(ctx, Memory{ID: "new", Content: "today"})
-			must(t, err)
+			_, err = st.Put(ctx, varve.Memory{ID: "new", Content: "today"})
+			fixture.Must(t, err)
 			if got := goldenTimes(t, st); !maps.Equal(got, times) {
 				t.Errorf("%v, want %v", got, times)
 			}
@@ -148,10 +134,10 @@ func TestGoldenFields(t *testing.T) {
 					t.Errorf("put at %s, history says %s, %v", now, v.Time, err)
 				}
 			}
-			must(t, st.Close())
+			fixture.Must(t, st.Close())
 			want["new"] = "today"
-			storetest.SameTexts(t, "written", texts(t, dir), want)
-			well(t, dir)
+			storetest.SameTexts(t, "written", fixture.TextsOf(t, dir), want)
+			fixture.Sound(t, dir)
 		})
 	}
 }

@@ -1,4 +1,4 @@
-package varve
+package varve_test
 
 import (
 	"archive/tar"
@@ -7,56 +7,45 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/fixture"
 	"github.com/varve-db/varve/internal/flush"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
-	"github.com/varve-db/varve/repair"
 )
-
-// The golden stores: testdata/golden/v<format>/<name>.tar.gz, and beside each the
-// ids and contents that it must have, <name>.json. They are made with
-//
-//	VARVE_GOLDEN=v1 go test . -run '^TestMakeGolden$'
-//
-// once for each format, by the program that wrote it first, and never again:
-// TestGolden holds every later program to them.
-const goldenRoot = "testdata/golden"
 
 func TestMakeGolden(t *testing.T) {
 	name := os.Getenv("VARVE_GOLDEN")
 	if name == "" {
 		t.Skip("golden stores are made by VARVE_GOLDEN=v1, once")
 	}
-	into := filepath.Join(goldenRoot, name)
+	into := filepath.Join(fixture.GoldenRoot, name)
 	if err := os.MkdirAll(into, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "s")
-	clock := ticking()
-	o := func(seed byte) *Options {
-		return open.In(&Options{
+	clock := fixture.Ticking()
+	o := func(seed byte) *varve.Options {
+		return storetest.In(&varve.Options{
 			Clock: clock, NoBackground: true, SegmentSize: 64 << 10,
-		}, open.Environment{System: vfs.System{SpillBytes: 1, Inline: true, Rand: rand.NewChaCha8([32]byte{seed})}})
+		}, storetest.Environment{System: vfs.System{SpillBytes: 1, Inline: true, Rand: rand.NewChaCha8([32]byte{seed})}})
 	}
-	st, err := Open(ctx, dir, o(1))
+	st, err := varve.Open(ctx, dir, o(1))
 	if err != nil {
 		t.Fatal(err)
 	}
-	put := func(m Memory) {
+	put := func(m varve.Memory) {
 		t.Helper()
 		if _, err := st.Put(ctx, m); err != nil {
 			t.Fatal(err)
@@ -65,24 +54,26 @@ func TestMakeGolden(t *testing.T) {
 	// Long ids of sessions make a base that is not merged in every round.
 	session := strings.Repeat("a long session ", 60)
 	for i := range 150 {
-		put(Memory{ID: fmt.Sprintf("m%03d", i), Content: fmt.Sprint("memory ", i), Metadata: map[string]any{"session_id": session, "n": i}})
+		put(varve.Memory{ID: fmt.Sprintf("m%03d", i), Content: fmt.Sprint("memory ", i),
+			Metadata: map[string]any{"session_id": session, "n": i}})
 	}
-	put(Memory{ID: "large", Content: strings.Repeat("compressed in the log. ", 400)})
-	put(Memory{ID: "Ünïcode / id", Content: "日本語 \u2028 \"quoted\"", Metadata: map[string]any{"deep": map[string]any{"list": []any{1, "two", nil, 3.5}}}})
-	put(Memory{ID: "vector", Content: "with an embedding", Embedding: []float32{0.25, -1, 3.5}})
-	put(Memory{ID: "expires", Content: "in a hundred years", ExpiresAt: time.Date(2126, 1, 1, 0, 0, 0, 0, time.UTC)})
-	put(Memory{ID: "deleted in the base", Content: "x"})
+	put(varve.Memory{ID: "large", Content: strings.Repeat("compressed in the log. ", 400)})
+	put(varve.Memory{ID: "Ünïcode / id", Content: "日本語 \u2028 \"quoted\"",
+		Metadata: map[string]any{"deep": map[string]any{"list": []any{1, "two", nil, 3.5}}}})
+	put(varve.Memory{ID: "vector", Content: "with an embedding", Embedding: []float32{0.25, -1, 3.5}})
+	put(varve.Memory{ID: "expires", Content: "in a hundred years", ExpiresAt: time.Date(2126, 1, 1, 0, 0, 0, 0, time.UTC)})
+	put(varve.Memory{ID: "deleted in the base", Content: "x"})
 	if err := errors.Join(st.Delete(ctx, "deleted in the base"), st.Flush(ctx)); err != nil {
 		t.Fatal(err)
 	}
-	put(Memory{ID: "in the delta", Content: "new"})
-	put(Memory{ID: "m003", Content: "changed in the delta"})
+	put(varve.Memory{ID: "in the delta", Content: "new"})
+	put(varve.Memory{ID: "m003", Content: "changed in the delta"})
 	if err := st.Delete(ctx, "m004"); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 { // released, and one round later recycled
-		put(Memory{ID: "m001", Content: "changed"})
-		if err := st.inner.Flusher.Flush(ctx, flush.MergeFlush); err != nil {
+		put(varve.Memory{ID: "m001", Content: "changed"})
+		if err := storetest.Inner(st).Flusher.Flush(ctx, flush.MergeFlush); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -99,13 +90,13 @@ func TestMakeGolden(t *testing.T) {
 	}
 	pack(t, dir, filepath.Join(into, "closed"))
 
-	if st, err = Open(ctx, dir, o(2)); err != nil {
+	if st, err = varve.Open(ctx, dir, o(2)); err != nil {
 		t.Fatal(err)
 	}
-	put(Memory{ID: "not flushed", Content: "only in the log"})
-	b := new(Batch)
-	b.Put(Memory{ID: "in a batch", Content: "one"})
-	b.Put(Memory{ID: "m005", Content: "two"})
+	put(varve.Memory{ID: "not flushed", Content: "only in the log"})
+	b := new(varve.Batch)
+	b.Put(varve.Memory{ID: "in a batch", Content: "one"})
+	b.Put(varve.Memory{ID: "m005", Content: "two"})
 	b.Delete("m006")
 	if err := st.Apply(ctx, b); err != nil {
 		t.Fatal(err)
@@ -116,7 +107,6 @@ func TestMakeGolden(t *testing.T) {
 	}
 }
 
-// pack writes a folder as it is, and what a reader finds in it.
 func pack(t *testing.T, dir, name string) {
 	t.Helper()
 	f, err := os.Create(name + ".tar.gz")
@@ -135,7 +125,8 @@ func pack(t *testing.T, dir, name string) {
 			return err
 		}
 		rel, _ := filepath.Rel(dir, path)
-		h := &tar.Header{Name: filepath.ToSlash(rel), Mode: int64(info.Mode().Perm()), ModTime: info.ModTime(), Format: tar.FormatPAX, Typeflag: tar.TypeDir}
+		h := &tar.Header{Name: filepath.ToSlash(rel), Mode: int64(info.Mode().Perm()), ModTime: info.ModTime(),
+			Format: tar.FormatPAX, Typeflag: tar.TypeDir}
 		if !d.IsDir() {
 			h.Typeflag, h.Size = tar.TypeReg, info.Size()
 		}
@@ -151,7 +142,7 @@ func pack(t *testing.T, dir, name string) {
 	if err := errors.Join(err, w.Close(), z.Close()); err != nil {
 		t.Fatal(err)
 	}
-	b, err := json.MarshalIndent(texts(t, dir), "", " ")
+	b, err := json.MarshalIndent(fixture.TextsOf(t, dir), "", " ")
 	if err == nil {
 		err = os.WriteFile(name+".json", append(b, '\n'), 0o644)
 	}
@@ -160,53 +151,9 @@ func pack(t *testing.T, dir, name string) {
 	}
 }
 
-// unpack makes the folder that was packed, times included.
-func unpack(t *testing.T, name string) string {
-	t.Helper()
-	f, err := os.Open(name + ".tar.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	times := map[string]time.Time{}
-	for r := tar.NewReader(z); ; {
-		h, err := r.Next()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		path := filepath.Join(dir, filepath.FromSlash(h.Name))
-		times[path] = h.ModTime
-		if h.Typeflag == tar.TypeDir {
-			err = os.MkdirAll(path, 0o700)
-		} else {
-			var b []byte
-			if b, err = io.ReadAll(r); err == nil {
-				err = os.WriteFile(path, b, 0o600)
-			}
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	for path, at := range times {
-		if err := os.Chtimes(path, at, at); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
-}
-
 func goldens(t *testing.T) []string {
 	t.Helper()
-	list, err := filepath.Glob(filepath.Join(goldenRoot, "v*", "*.tar.gz"))
+	list, err := filepath.Glob(filepath.Join(fixture.GoldenRoot, "v*", "*.tar.gz"))
 	if err != nil || len(list) < 2 {
 		t.Fatalf("%v, %v", list, err)
 	}
@@ -231,15 +178,15 @@ func TestGolden(t *testing.T) {
 			if err != nil || len(want) < 100 {
 				t.Fatal(len(want), err)
 			}
-			dir := unpack(t, name)
-			before := snapshot(t, dir)
-			storetest.SameTexts(t, "read-only", texts(t, dir), want)
-			if !maps.Equal(snapshot(t, dir), before) {
+			dir := fixture.Unpack(t, name)
+			before := fixture.Snapshot(t, dir)
+			storetest.SameTexts(t, "read-only", fixture.TextsOf(t, dir), want)
+			if !maps.Equal(fixture.Snapshot(t, dir), before) {
 				t.Error("reading has changed something")
 			}
-			well(t, dir)
+			fixture.Sound(t, dir)
 
-			st, err := Open(ctx, dir, nil)
+			st, err := varve.Open(ctx, dir, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -256,10 +203,10 @@ func TestGolden(t *testing.T) {
 			if versions != 2 {
 				t.Errorf("%d versions of m003", versions)
 			}
-			if _, err := st.Put(ctx, Memory{ID: "m003", Content: "today"}, IfVersion(m.Version)); err != nil {
+			if _, err := st.Put(ctx, varve.Memory{ID: "m003", Content: "today"}, varve.IfVersion(m.Version)); err != nil {
 				t.Error(err)
 			}
-			if _, err := st.Put(ctx, Memory{ID: "new", Content: "today"}); err != nil {
+			if _, err := st.Put(ctx, varve.Memory{ID: "new", Content: "today"}); err != nil {
 				t.Error(err)
 			}
 			if err := errors.Join(st.Delete(ctx, "large"), st.Close()); err != nil {
@@ -267,54 +214,41 @@ func TestGolden(t *testing.T) {
 			}
 			want["m003"], want["new"] = "today", "today"
 			delete(want, "large")
-			storetest.SameTexts(t, "written", texts(t, dir), want)
-			well(t, dir)
+			storetest.SameTexts(t, "written", fixture.TextsOf(t, dir), want)
+			fixture.Sound(t, dir)
 			to := filepath.Join(t.TempDir(), "moved")
-			if _, err := Migrate(ctx, dir, to, &MigrateOptions{Switch: true}); err != nil {
+			if _, err := varve.Migrate(ctx, dir, to, &varve.MigrateOptions{Switch: true}); err != nil {
 				t.Fatal(err)
 			}
-			storetest.SameTexts(t, "moved", texts(t, to), want)
-			well(t, to)
+			storetest.SameTexts(t, "moved", fixture.TextsOf(t, to), want)
+			fixture.Sound(t, to)
 		})
 	}
 }
 
-func well(t *testing.T, dir string) {
+// checkNoted opens a golden store that has notes on its versions beside it, name+"."+what+".json": it can be read
+// only, which changes nothing, and verified, and it has the texts and the notes that it was made with. checkNoted
+// returns its folder, the texts and the notes.
+func checkNoted(t *testing.T, name, what string,
+	notes func(*testing.T, *varve.Store) map[string]string) (dir string, texts, noted map[string]string) {
 	t.Helper()
-	for f, err := range VerifyFolder(context.Background(), dir, nil, VerifyOptions{}) {
-		if err != nil || f.Severity != repair.Info {
-			t.Errorf("%v %v", f, err)
-		}
+	fixture.Must(t, json.Unmarshal(fixture.ReadBytes(t, name+".json"), &texts))
+	fixture.Must(t, json.Unmarshal(fixture.ReadBytes(t, name+"."+what+".json"), &noted))
+	if len(texts) < 4 || len(noted) < 12 {
+		t.Fatal(len(texts), len(noted))
 	}
-}
-
-// snapshot is what a folder holds, but for the files that say who uses it just now.
-func snapshot(t *testing.T, dir string) map[string]string {
-	t.Helper()
-	all := map[string]string{}
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		info, err := d.Info()
-		if err != nil {
-			return err
-		}
-		rel, _ := filepath.Rel(dir, path)
-		base := filepath.Base(rel)
-		if slices.Contains([]string{"shared", "owner"}, base) || strings.HasSuffix(base, ".lock") {
-			return nil
-		}
-		if d.IsDir() {
-			all[rel] = "folder"
-			return nil
-		}
-		b, err := os.ReadFile(path)
-		all[rel] = fmt.Sprint(info.ModTime().UnixNano(), " ", string(b))
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
+	dir = fixture.Unpack(t, name)
+	before := fixture.Snapshot(t, dir)
+	storetest.SameTexts(t, "read-only", fixture.TextsOf(t, dir), texts)
+	st, err := varve.Open(t.Context(), dir, &varve.Options{ReadOnly: true})
+	fixture.Must(t, err)
+	if got := notes(t, st); !maps.Equal(got, noted) {
+		t.Errorf("read-only: %v, want %v", got, noted)
 	}
-	return all
+	fixture.Must(t, st.Close())
+	if !maps.Equal(fixture.Snapshot(t, dir), before) {
+		t.Error("reading has changed something")
+	}
+	fixture.Sound(t, dir)
+	return dir, texts, noted
 }

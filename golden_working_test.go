@@ -1,4 +1,4 @@
-package varve
+package varve_test
 
 import (
 	"context"
@@ -14,7 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/fixture"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/working"
 )
@@ -24,14 +26,14 @@ import (
 //	VARVE_GOLDEN=working go test . -run '^TestMakeGoldenWorking$'
 //
 // as those of goldenRoot are: once, and never again.
-var goldenWorking = filepath.Join(goldenRoot, "working")
+var goldenWorking = filepath.Join(fixture.GoldenRoot, "working")
 
 // goldenScopes is all that the scopes of a store hold, by their keys.
 func goldenScopes(t *testing.T, dir string, readOnly bool) map[string]string {
 	t.Helper()
 	ctx := context.Background()
-	st, err := Open(ctx, dir, &Options{ReadOnly: readOnly, NoBackground: true})
-	must(t, err)
+	st, err := varve.Open(ctx, dir, &varve.Options{ReadOnly: readOnly, NoBackground: true})
+	fixture.Must(t, err)
 	defer st.Close()
 	type state struct {
 		Values  map[string]any
@@ -50,21 +52,21 @@ func goldenScopes(t *testing.T, dir string, readOnly bool) map[string]string {
 	}
 	all := map[string]string{}
 	for scope, err := range st.Working().Home().Scopes(ctx) {
-		must(t, err)
+		fixture.Must(t, err)
 		m, err := st.Working().Open(ctx, scope, nil)
-		must(t, err)
+		fixture.Must(t, err)
 		now, err := m.Snapshot(ctx)
-		must(t, err)
+		fixture.Must(t, err)
 		list, err := m.Checkpoints(ctx)
-		must(t, err)
+		fixture.Must(t, err)
 		states := []state{shown(now)}
 		for _, c := range list {
 			s, err := m.LoadCheckpoint(ctx, c.ID)
-			must(t, err)
+			fixture.Must(t, err)
 			states = append(states, shown(s))
 		}
 		text, err := json.Marshal(states)
-		must(t, err)
+		fixture.Must(t, err)
 		all[scope.Key()] = string(text)
 	}
 	return all
@@ -75,63 +77,68 @@ func TestMakeGoldenWorking(t *testing.T) {
 	if os.Getenv("VARVE_GOLDEN") != "working" {
 		t.Skip("the golden stores of working memory are made by VARVE_GOLDEN=working, once")
 	}
-	must(t, os.MkdirAll(goldenWorking, 0o755))
+	fixture.Must(t, os.MkdirAll(goldenWorking, 0o755))
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "s")
-	clock := ticking()
-	o := func(seed byte) *Options {
-		return open.In(&Options{Clock: clock, NoBackground: true, SegmentSize: 64 << 10}, open.Environment{System: vfs.System{SpillBytes: 1, Inline: true, Rand: rand.NewChaCha8([32]byte{seed})}})
+	clock := fixture.Ticking()
+	o := func(seed byte) *varve.Options {
+		return storetest.In(&varve.Options{Clock: clock, NoBackground: true, SegmentSize: 64 << 10},
+			storetest.Environment{System: vfs.System{SpillBytes: 1, Inline: true, Rand: rand.NewChaCha8([32]byte{seed})}})
 	}
 	write := func(name string) {
 		pack(t, dir, filepath.Join(goldenWorking, name))
 		copied := filepath.Join(t.TempDir(), "s")
-		must(t, os.CopyFS(copied, os.DirFS(dir)))
+		fixture.Must(t, os.CopyFS(copied, os.DirFS(dir)))
 		b, err := json.MarshalIndent(goldenScopes(t, copied, false), "", " ")
-		must(t, err)
-		must(t, os.WriteFile(filepath.Join(goldenWorking, name+".json"), append(b, '\n'), 0o644))
+		fixture.Must(t, err)
+		fixture.Must(t, os.WriteFile(filepath.Join(goldenWorking, name+".json"), append(b, '\n'), 0o644))
 	}
-	st, err := Open(ctx, dir, o(3))
-	must(t, err)
+	st, err := varve.Open(ctx, dir, o(3))
+	fixture.Must(t, err)
 	list := []working.Scope{{}, {Session: "s1"}, {Project: "p/1: Ü", AgentType: "coder", Agent: "a", Session: "日本"}}
 	for _, scope := range list {
 		m, err := st.Working().Open(ctx, scope, nil)
-		must(t, err)
-		must(t, m.SetMany(ctx, map[string]any{"null": nil, "text": "äöü \u2028 \"quoted\"", "deep": map[string]any{"list": []any{1, "two", nil, 3.5}}, "big": strings.Repeat("compressed in the log. ", 400)}))
-		must(t, m.Set(ctx, "expires", "in a hundred years", working.Expires(100*365*24*time.Hour)))
-		must(t, m.Set(ctx, "over", "by now", working.Expires(time.Millisecond)))
-		_, err = m.SetTask(ctx, working.Task{Description: "d", Status: "running", CurrentStep: 1, TotalSteps: 3, Progress: 33.5, Extra: map[string]any{"branch": "main"}})
-		must(t, err)
+		fixture.Must(t, err)
+		fixture.Must(t, m.SetMany(ctx,
+			map[string]any{"null": nil, "text": "äöü \u2028 \"quoted\"",
+				"deep": map[string]any{"list": []any{1, "two", nil, 3.5}}, "big": strings.Repeat("compressed in the log. ", 400)}))
+		fixture.Must(t, m.Set(ctx, "expires", "in a hundred years", working.Expires(100*365*24*time.Hour)))
+		fixture.Must(t, m.Set(ctx, "over", "by now", working.Expires(time.Millisecond)))
+		_, err = m.SetTask(ctx,
+			working.Task{Description: "d", Status: "running", CurrentStep: 1, TotalSteps: 3, Progress: 33.5,
+				Extra: map[string]any{"branch": "main"}})
+		fixture.Must(t, err)
 		for i := range 5 {
 			_, err := m.Append(ctx, fmt.Sprint("note ", i))
-			must(t, err)
+			fixture.Must(t, err)
 		}
 		_, err = m.Checkpoint(ctx, "first")
-		must(t, err)
+		fixture.Must(t, err)
 		_, err = m.Increment(ctx, "n", 41)
-		must(t, err)
+		fixture.Must(t, err)
 		_, err = m.Delete(ctx, "text")
-		must(t, err)
+		fixture.Must(t, err)
 		cp, err := m.Checkpoint(ctx, "second")
-		must(t, err)
-		must(t, m.Set(ctx, "n", 0))
+		fixture.Must(t, err)
+		fixture.Must(t, m.Set(ctx, "n", 0))
 		_, err = m.Restore(ctx, cp.ID)
-		must(t, err)
+		fixture.Must(t, err)
 	}
-	must(t, errors.Join(st.Flush(ctx), st.Close()))
+	fixture.Must(t, errors.Join(st.Flush(ctx), st.Close()))
 	write("closed")
-	st, err = Open(ctx, dir, o(4))
-	must(t, err)
+	st, err = varve.Open(ctx, dir, o(4))
+	fixture.Must(t, err)
 	m, err := st.Working().Open(ctx, list[1], nil)
-	must(t, err)
-	must(t, m.Set(ctx, "only in the log", true))
+	fixture.Must(t, err)
+	fixture.Must(t, m.Set(ctx, "only in the log", true))
 	_, err = m.Append(ctx, "only in the log")
-	must(t, err)
+	fixture.Must(t, err)
 	_, err = m.Checkpoint(ctx, "third")
-	must(t, err)
-	_, err = st.Working().Consolidate(ctx, list[0], Consolidation{Values: []string{"n"}})
-	must(t, err)
+	fixture.Must(t, err)
+	_, err = st.Working().Consolidate(ctx, list[0], varve.Consolidation{Values: []string{"n"}})
+	fixture.Must(t, err)
 	write("killed")
-	must(t, st.Close())
+	fixture.Must(t, st.Close())
 }
 
 // Working memory that a program of the past has written is read, verified, written, put
@@ -143,7 +150,7 @@ func TestGoldenWorking(t *testing.T) {
 		name = filepath.Join(goldenWorking, name)
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			want := map[string]string{}
-			must(t, json.Unmarshal(readBytes(t, name+".json"), &want))
+			fixture.Must(t, json.Unmarshal(fixture.ReadBytes(t, name+".json"), &want))
 			if len(want) < 2 {
 				t.Fatal(len(want))
 			}
@@ -159,41 +166,41 @@ func TestGoldenWorking(t *testing.T) {
 					}
 				}
 			}
-			dir := unpack(t, name)
-			before := snapshot(t, dir)
+			dir := fixture.Unpack(t, name)
+			before := fixture.Snapshot(t, dir)
 			same("read-only", dir, true)
-			if !maps.Equal(snapshot(t, dir), before) {
+			if !maps.Equal(fixture.Snapshot(t, dir), before) {
 				t.Error("reading has changed something")
 			}
-			well(t, dir)
+			fixture.Sound(t, dir)
 			same("opened", dir, false)
-			well(t, dir)
-			st, err := Open(ctx, dir, nil)
-			must(t, err)
+			fixture.Sound(t, dir)
+			st, err := varve.Open(ctx, dir, nil)
+			fixture.Must(t, err)
 			backup := filepath.Join(t.TempDir(), "backup")
-			if _, err := st.Backup(ctx, backup, BackupOptions{}); err != nil {
+			if _, err := st.Backup(ctx, backup, varve.BackupOptions{}); err != nil {
 				t.Error(err)
 			}
-			must(t, st.Close())
+			fixture.Must(t, st.Close())
 			restored, moved := filepath.Join(t.TempDir(), "restored"), filepath.Join(t.TempDir(), "moved")
-			if _, err := Restore(ctx, backup, restored, nil); err != nil {
+			if _, err := varve.Restore(ctx, backup, restored, nil); err != nil {
 				t.Fatal(err)
 			}
 			same("restored", restored, false)
-			if _, err := Migrate(ctx, dir, moved, &MigrateOptions{Switch: true}); err != nil {
+			if _, err := varve.Migrate(ctx, dir, moved, &varve.MigrateOptions{Switch: true}); err != nil {
 				t.Fatal(err)
 			}
 			same("moved", moved, false)
-			st, err = Open(ctx, moved, nil)
-			must(t, err)
+			st, err = varve.Open(ctx, moved, nil)
+			fixture.Must(t, err)
 			m, err := st.Working().Open(ctx, working.Scope{Session: "s1"}, nil)
-			must(t, err)
+			fixture.Must(t, err)
 			n, err := m.Increment(ctx, "n", 1)
 			if err != nil || n != 42 {
 				t.Error(n, err)
 			}
-			must(t, st.Close())
-			well(t, moved)
+			fixture.Must(t, st.Close())
+			fixture.Sound(t, moved)
 		})
 	}
 }

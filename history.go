@@ -26,6 +26,8 @@ type Version struct {
 	HistoryGone bool     // the log that had the versions before it is gone: asking for one is ErrHistoryGone
 	Kept        bool     // a copy, made when the version was replaced and nothing but its file had it: likewise
 	Document    []byte   // the exact bytes of the file; the caller may change them
+	Writer      Writer   // who wrote the version; Number 0: unknown
+	Cause       string   // why the store wrote it, see CommitChange; "": a caller asked for it
 }
 
 // Decode returns the version's document as a Memory. ErrNotFound for a deletion.

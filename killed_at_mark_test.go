@@ -1,4 +1,4 @@
-package varve
+package varve_test
 
 import (
 	"context"
@@ -11,8 +11,10 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/copy/backup"
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/fixture"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -34,18 +36,20 @@ func killedAtMark(killed *atomic.Bool) vfs.FS {
 // the index says that it is right.
 func TestFilesBehindAnIndex(t *testing.T) {
 	t.Parallel()
-	for name, before := range map[string]int{"a base": 0, "the first delta": 3000} { // a base of 0.9 MB is not written again
+	// a base of 0.9 MB is not written again
+	for name, before := range map[string]int{"a base": 0, "the first delta": 3000} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var killed atomic.Bool
 			var again atomic.Int64
 			dir := t.TempDir()
-			other := openTest(t, dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: killedAtMark(&killed)}}))
+			other := fixture.Open(t, dir, storetest.In(&varve.Options{NoBackground: true},
+				storetest.Environment{System: vfs.System{FS: killedAtMark(&killed)}}))
 			put := func(n int, name string) {
 				t.Helper()
-				_, err := other.PutAll(t.Context(), func(yield func(Memory) bool) {
+				_, err := other.PutAll(t.Context(), func(yield func(varve.Memory) bool) {
 					for i := range n {
-						if !yield(Memory{ID: fmt.Sprint(name, i), Content: "some words, so that its line has a length"}) {
+						if !yield(varve.Memory{ID: fmt.Sprint(name, i), Content: "some words, so that its line has a length"}) {
 							return
 						}
 					}
@@ -58,12 +62,14 @@ func TestFilesBehindAnIndex(t *testing.T) {
 			if err := other.Flush(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			st := openTest(t, dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: fault.New(vfs.OS(), func(op *fault.Op) error {
-				if killed.Load() && (op.Kind == wrap.Exchange || op.Kind == wrap.RenameNew) && strings.Contains(op.Path+op.To, "memories") {
-					again.Add(1)
-				}
-				return nil
-			})}}))
+			st := fixture.Open(t, dir, storetest.In(&varve.Options{NoBackground: true},
+				storetest.Environment{System: vfs.System{FS: fault.New(vfs.OS(), func(op *fault.Op) error {
+					if killed.Load() && (op.Kind == wrap.Exchange || op.Kind == wrap.RenameNew) &&
+						strings.Contains(op.Path+op.To, "memories") {
+						again.Add(1)
+					}
+					return nil
+				})}}))
 			put(2, "last")
 			killed.Store(true)
 			if err := other.Flush(t.Context()); err == nil {
@@ -76,7 +82,7 @@ func TestFilesBehindAnIndex(t *testing.T) {
 				t.Errorf("%d renames in memories: files were put there again", n)
 			}
 			killed.Store(false)
-			for f, err := range st.Admin().Verify(t.Context(), VerifyOptions{}) {
+			for f, err := range st.Admin().Verify(t.Context(), varve.VerifyOptions{}) {
 				t.Error(f, err)
 			}
 		})
@@ -91,10 +97,10 @@ func TestIndexOfACopy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir, fork := t.TempDir(), filepath.Join(t.TempDir(), "fork")
-			st := openTest(t, dir, &Options{NoBackground: true})
-			put := func(st *Store, id string) {
+			st := fixture.Open(t, dir, &varve.Options{NoBackground: true})
+			put := func(st *varve.Store, id string) {
 				t.Helper()
-				if _, err := st.Put(t.Context(), Memory{ID: id}); err != nil {
+				if _, err := st.Put(t.Context(), varve.Memory{ID: id}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -102,15 +108,15 @@ func TestIndexOfACopy(t *testing.T) {
 			if err := st.Close(); err != nil {
 				t.Fatal(err)
 			}
-			copyDir(t, dir, fork)
-			other := openTest(t, fork, &Options{NoBackground: true})
+			fixture.CopyDir(t, dir, fork)
+			other := fixture.Open(t, fork, &varve.Options{NoBackground: true})
 			for i := range 20 {
 				put(other, fmt.Sprint("fork", i))
 			}
 			if err := other.Close(); err != nil {
 				t.Fatal(err)
 			}
-			st = openTest(t, dir, &Options{NoBackground: true})
+			st = fixture.Open(t, dir, &varve.Options{NoBackground: true})
 			put(st, "mine")
 			for i := range n {
 				put(st, fmt.Sprint("more", i))
@@ -138,25 +144,25 @@ func TestIndexOfACopy(t *testing.T) {
 func TestIndexAtTheEndOfASegment(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	other := openTest(t, dir, &Options{NoBackground: true, SegmentSize: 64 << 10})
-	st := openTest(t, dir, &Options{NoBackground: true})
+	other := fixture.Open(t, dir, &varve.Options{NoBackground: true, SegmentSize: 64 << 10})
+	st := fixture.Open(t, dir, &varve.Options{NoBackground: true})
 	put := func(id string) {
 		t.Helper()
-		if _, err := other.Put(t.Context(), Memory{ID: id, Content: randomText(5000)}); err != nil {
+		if _, err := other.Put(t.Context(), varve.Memory{ID: id, Content: fixture.RandomText(5000)}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	first := other.inner.Engine.Log().Durable() / (64 << 10)
-	for i := 0; other.inner.Engine.Log().Durable()/(64<<10) < first+12; i++ {
+	first := storetest.Inner(other).Engine.Log().Durable() / (64 << 10)
+	for i := 0; storetest.Inner(other).Engine.Log().Durable()/(64<<10) < first+12; i++ {
 		put(fmt.Sprint("m", i))
 		if err := other.Flush(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		put(fmt.Sprint("behind", i))
-		if err := st.inner.Engine.Log().CatchUp(t.Context()); err != nil {
+		if err := storetest.Inner(st).Engine.Log().CatchUp(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := st.inner.Engine.KeepUp(nil); err != nil {
+		if err := storetest.Inner(st).Engine.KeepUp(nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -173,20 +179,20 @@ func TestBackupBehindAnIndex(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var killed atomic.Bool
-			dir, o := t.TempDir(), &Options{NoBackground: true}
+			dir, o := t.TempDir(), &varve.Options{NoBackground: true}
 			if changed {
 				o.Embed, o.EmbedModel = embed, "m"
 			}
-			other := openTest(t, dir, open.In(o, open.Environment{System: vfs.System{FS: killedAtMark(&killed)}}))
-			st := openTest(t, dir, &Options{NoBackground: true})
+			other := fixture.Open(t, dir, storetest.In(o, storetest.Environment{System: vfs.System{FS: killedAtMark(&killed)}}))
+			st := fixture.Open(t, dir, &varve.Options{NoBackground: true})
 			put := func(id, content string) {
 				t.Helper()
-				if _, err := other.Put(t.Context(), Memory{ID: id, Content: content}); err != nil {
+				if _, err := other.Put(t.Context(), varve.Memory{ID: id, Content: content}); err != nil {
 					t.Fatal(err)
 				}
 			}
 			put("before", "")
-			source, err := st.copied(t.Context(), false)
+			source, err := st.Copied(t.Context(), false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -208,7 +214,7 @@ func TestBackupBehindAnIndex(t *testing.T) {
 			if _, err := backup.Backup(t.Context(), source, to, repair.BackupOptions{}); err != nil {
 				t.Error(err)
 			}
-			if _, err := CheckBackup(t.Context(), to); err != nil {
+			if _, err := varve.CheckBackup(t.Context(), to); err != nil {
 				t.Error(err)
 			}
 		})

@@ -45,7 +45,8 @@ var spoken = []habit{
 	{regexp.MustCompile(`\bWork\s+on\b`), "Manage"},
 	{regexp.MustCompile(`\bMake\s+a\s+(new\s+)?store\b`), "Create a store"},
 	{regexp.MustCompile(`(?i)\bwhat\s+there\s+is\b`), "name it: the memories of the store"},
-	{regexp.MustCompile(`: it (is|was|has|had|must|does|did|belongs|changes)\b`), "name the thing, or leave the pronoun out"},
+	{regexp.MustCompile(`: it (is|was|has|had|must|does|did|belongs|changes)\b`),
+		"name the thing, or leave the pronoun out"},
 	{regexp.MustCompile(`(?i)\bleave\s+(\S+\s+)?out\b`), "omit"},
 	{regexp.MustCompile(`(?i)\b(go|goes|went)\s+on\b`), "continue"},
 	{regexp.MustCompile(`(?i)\bcall(s|ed)?\s+(\S+\s+){0,4}off\b`), "cancel"},
@@ -151,7 +152,8 @@ func TestLanguage(t *testing.T) {
 func TestLanguagePlain(t *testing.T) {
 	proofs.OneGoroutine(t)
 	places := maps.Clone(plain)
-	for _, dir := range []string{"", "/internal/assemblycmd", "/internal/cli", "/internal/diff", "/internal/intake", "/internal/mcpcmd", "/internal/upkeep", "/internal/workingcmd"} {
+	for _, dir := range []string{"", "/internal/assemblycmd", "/internal/cli", "/internal/diff", "/internal/intake",
+		"/internal/mcpcmd", "/internal/upkeep", "/internal/workingcmd"} {
 		places["cmd/memctl"+dir] = struct{ spoken, told bool }{spoken: true}
 	}
 	for dir, what := range places {
@@ -215,7 +217,8 @@ func TestLanguageOfPackages(t *testing.T) {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && path != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || path == "cmd" || path == "bench"):
+		case d.IsDir() && path != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || path == "cmd" ||
+			path == "bench"):
 			return filepath.SkipDir
 		case d.Name() != "doc.go":
 			return nil

@@ -143,7 +143,8 @@ func imported(t *testing.T, path string) *types.Package {
 		}
 		files[p.ImportPath] = p.Export
 	}
-	p, err := importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) { return os.Open(files[path]) }).Import(module)
+	p, err := importer.ForCompiler(token.NewFileSet(), "gc",
+		func(path string) (io.ReadCloser, error) { return os.Open(files[path]) }).Import(module)
 	if err != nil {
 		t.Fatal(err)
 	}

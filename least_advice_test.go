@@ -1,4 +1,4 @@
-package varve
+package varve_test
 
 import (
 	"io/fs"
@@ -22,7 +22,8 @@ func TestLeastAdvice(t *testing.T) {
 		if d.IsDir() && (d.Name() == ".git" || d.Name() == "testdata" || path == "bench") {
 			return filepath.SkipDir
 		}
-		if d.IsDir() || strings.HasSuffix(path, "_test.go") || !strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, ".md") {
+		if d.IsDir() || strings.HasSuffix(path, "_test.go") ||
+			!strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, ".md") {
 			return nil
 		}
 		files++

@@ -21,6 +21,7 @@ type Line struct {
 	Score     float64   // quickrecal_score
 	Session   string    // "" for none
 	Size      int64     // of the document, in bytes
+	By        uint32    // number of the version's writer, see Admin.Writers; 0: unknown
 }
 
 // Lines yields what the index has of the memories that pass the filters, in the order of their ids
@@ -37,7 +38,7 @@ func (as Assemblies) Lines(ctx context.Context, filters ...Filter) iter.Seq2[Lin
 
 func (st *Store) linesOf(ctx context.Context, k *engine.Kind, filters []Filter) iter.Seq2[Line, error] {
 	return engine.Reading(ctx, st.inner.Engine, func(yield func(Line, error) bool) {
-		f := filtersOf(filters)
+		f := filtersOf(ctx, st.inner.Engine, filters)
 		if f.Reads() {
 			yield(Line{},
 				fmt.Errorf("%w: a listing of lines reads no document, and cannot select by category, key, metadata or when it "+
@@ -46,7 +47,7 @@ func (st *Store) linesOf(ctx context.Context, k *engine.Kind, filters []Filter) 
 		}
 		for l, err := range st.inner.Engine.Lines(ctx, k, f) {
 			e := &l.Line
-			if !yield(Line{l.ID, e.Version, e.CreatedAt, e.UpdatedAt, e.ExpiresAt, e.Score, e.SessionID, e.Size}, err) {
+			if !yield(Line{l.ID, e.Version, e.CreatedAt, e.UpdatedAt, e.ExpiresAt, e.Score, e.SessionID, e.Size, e.By}, err) {
 				return
 			}
 		}

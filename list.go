@@ -12,7 +12,9 @@ import (
 // the index of words, only if it may pass by that. Concurrent writes may or may not be seen.
 func (st *Store) Memories(ctx context.Context, filters ...Filter) iter.Seq2[Memory, error] {
 	return engine.Reading(ctx, st.inner.Engine,
-		func(yield func(Memory, error) bool) { st.inner.Engine.Each(ctx, filtersOf(filters), yield) })
+		func(yield func(Memory, error) bool) {
+			st.inner.Engine.Each(ctx, filtersOf(ctx, st.inner.Engine, filters), yield)
+		})
 }
 
 // Count returns the number of memories that pass the filters. Filters that read documents leave out those that
@@ -22,5 +24,5 @@ func (st *Store) Count(ctx context.Context, filters ...Filter) (int64, error) {
 		return 0, err
 	}
 	defer st.inner.Engine.EndUse()
-	return st.inner.Engine.Count(ctx, filtersOf(filters))
+	return st.inner.Engine.Count(ctx, filtersOf(ctx, st.inner.Engine, filters))
 }

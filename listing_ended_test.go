@@ -35,6 +35,9 @@ var listings = map[string]struct {
 	"Store.History": {all: func(ctx context.Context, st *walked) iter.Seq2[any, error] {
 		return anything(st.History(ctx, "m000"))
 	}},
+	"Store.Log": {all: func(ctx context.Context, st *walked) iter.Seq2[any, error] {
+		return anything(st.Log(ctx, varve.LogOptions{}))
+	}},
 	"Store.Watch": {all: func(ctx context.Context, st *walked) iter.Seq2[any, error] {
 		return anything(st.Watch(ctx, 0))
 	}},
@@ -137,7 +140,8 @@ func newWalked(t *testing.T) *walked {
 	}
 	t.Cleanup(func() { _ = st.Close() })
 	for i := range 60 {
-		m := varve.Memory{ID: fmt.Sprintf("m%03d", i), Content: "one", Metadata: map[string]any{"category": "even", "tags": []any{"t"}}}
+		m := varve.Memory{ID: fmt.Sprintf("m%03d", i), Content: "one",
+			Metadata: map[string]any{"category": "even", "tags": []any{"t"}}}
 		m.Metadata["session_id"] = "s"
 		if i >= 30 {
 			m.Metadata["session_id"] = fmt.Sprint("s", i)
@@ -159,7 +163,8 @@ func newWalked(t *testing.T) *walked {
 		if err := os.WriteFile(piece, []byte("text"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := st.Assemblies().Put(ctx, varve.Assembly{ID: fmt.Sprintf("a%02d", i), Name: "a", MemoryIDs: []string{"m000"}}); err != nil {
+		if _, err := st.Assemblies().Put(ctx,
+			varve.Assembly{ID: fmt.Sprintf("a%02d", i), Name: "a", MemoryIDs: []string{"m000"}}); err != nil {
 			t.Fatal(err)
 		}
 		w, err := st.Working().Open(ctx, working.Scope{Session: fmt.Sprint("s", i)}, nil)
@@ -212,7 +217,8 @@ func TestListingEnds(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for _, filter := range []varve.Filter{varve.InCategory("even"), varve.InSession("s"), varve.WithPrefix("m"), varve.After("m")} {
+	for _, filter := range []varve.Filter{varve.InCategory("even"), varve.InSession("s"), varve.WithPrefix("m"),
+		varve.After("m")} {
 		if n, err := st.Count(ctx, filter); !errors.Is(err, context.Canceled) {
 			t.Errorf("Count returns %d and %v", n, err)
 		}
@@ -286,7 +292,8 @@ func TestOrderServesAgain(t *testing.T) {
 			}
 			return n
 		}
-		for _, all := range []iter.Seq2[any, error]{memories(filter)(t.Context(), st), lines(filter)(t.Context(), st), memories(filter, varve.WithTag("t"))(t.Context(), st)} {
+		for _, all := range []iter.Seq2[any, error]{memories(filter)(t.Context(), st), lines(filter)(t.Context(), st),
+			memories(filter, varve.WithTag("t"))(t.Context(), st)} {
 			for range 2 {
 				if n := read(all, 3); n != 3 || o.Place() == "" {
 					t.Fatalf("%s: %d values, at %q", key, n, o.Place())

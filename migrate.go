@@ -19,6 +19,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/writer"
 )
 
 // Of migrations; see internal/copy/migrate.
@@ -164,8 +165,8 @@ func (st *Store) copied(ctx context.Context, unflushed bool) (backup.Source, err
 	read := func(k *engine.Kind) func(context.Context, string) (backup.Document, error) {
 		return func(ctx context.Context, id string) (backup.Document, error) {
 			v, err := st.inner.Engine.Find(ctx, k, id, true)
-			return backup.Document{Bytes: v.Doc, Version: v.LSN, Vector: v.Line.VectorNumber(), Time: engine.TimeOf(&v.Line)},
-				err
+			return backup.Document{Bytes: v.Doc, Version: v.LSN, Vector: v.Line.VectorNumber(), By: v.Line.By,
+				Time: engine.TimeOf(&v.Line)}, err
 		}
 	}
 	var documents []backup.Documents
@@ -178,7 +179,12 @@ func (st *Store) copied(ctx context.Context, unflushed bool) (backup.Source, err
 		Clock: st.inner.Engine.Env().Clock,
 		Self:  st.inner.Engine.Env().Self, Random: st.inner.Engine.Env().Random,
 		Count: live, CatchUp: st.inner.Engine.CatchUp, Flush: again, ModelAsOf: st.inner.Engine.State().ModelAsOf,
-		Model:     st.inner.Engine.State().Model,
+		Model:  st.inner.Engine.State().Model,
+		Writer: st.inner.Engine.Writer,
+		Writers: func() ([]writer.Writer, error) {
+			t, err := st.inner.Engine.Writers(ctx)
+			return t.All(), err
+		},
 		Documents: documents,
 		ScopeKeys: st.inner.Scopes.KeysToCopy, ReadScope: st.inner.Scopes.ReadCopy,
 	}, nil

@@ -14,10 +14,11 @@ import (
 	"github.com/varve-db/varve/internal/embedding"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/fswatch"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/scopes"
+	"github.com/varve-db/varve/internal/store"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/writer"
 )
 
 // Options are the settings of this process; the settings of the store are in its config.json. The
@@ -86,6 +87,14 @@ type Options struct {
 	// version, and a forged one.
 	Inflate bool
 
+	// Writer describes who writes through this handle: the program, the agent, its session, the client. The
+	// store gives the description a number, which each version carries from then on: see Version.Writer,
+	// WrittenBy and Store.Log. Host, PID and Started are filled in. nil: versions have no writer, and the
+	// store is written as before there were any. The first Writer raises a feature of the store: older
+	// programs can then no longer write to it. A name has at most writer.MostName bytes; control characters
+	// in it are escaped.
+	Writer *Writer
+
 	// SegmentSize is the size in bytes of the log's segments in a new store; 0 means 64 MiB. One
 	// commit takes at most half a segment.
 	SegmentSize int
@@ -100,8 +109,8 @@ type Options struct {
 	// means $XDG_STATE_HOME/varve, or the folder that the system has for this purpose.
 	StateDir string
 
-	// env is what internal/open puts here, for the project's own tests.
-	env open.Environment
+	// env replaces parts of the machine in the project's own tests: see internal/storetest.
+	env store.Environment
 
 	// unfinished opens the copy that a migration makes, before it is a store.
 	unfinished bool
@@ -133,6 +142,12 @@ func (o *Options) Validate() error {
 	case o.FolderMode&^fs.ModePerm != 0 || o.FolderMode != 0 && o.FolderMode&0o700 != 0o700:
 		return &errs.FieldError{Field: "FolderMode", Value: o.FolderMode.String(),
 			Err: fmt.Errorf("the owner must read, write and search: %w", errs.ErrInvalid)}
+	}
+	if o.Writer != nil {
+		if name, value := o.Writer.TooLong(); name != "" {
+			return &errs.FieldError{Field: "Writer." + name, Value: fmt.Sprintf("of %d bytes", len(value)),
+				Limit: fmt.Sprintf("%d bytes", writer.MostName), Err: errs.ErrTooLarge}
+		}
 	}
 	return nil
 }
@@ -190,17 +205,6 @@ func (o *Options) fill() {
 	if s.RoundBytes == 0 {
 		s.RoundBytes = 64 << 20
 	}
-}
-
-func init() {
-	open.Register(
-		func(o any) *open.Environment { return &o.(*Options).env },
-		func(store any) open.Parts {
-			st := store.(*Store)
-			return open.Parts{Engine: st.inner.Engine, Vectors: st.inner.Vectors, Commits: st.inner.Committer,
-				Purger: st.inner.Purger}
-		},
-	)
 }
 
 // environment is that of a store in a folder; o is filled.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"iter"
-	"path"
 	"path/filepath"
 	"strings"
 	"time"
@@ -16,7 +15,6 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
@@ -238,13 +236,17 @@ func (q Quarantine) document(p *docfile.Piece) (*Memory, *Assembly, error) {
 	}
 	from, id := "", ""
 	if n := p.Note; n != nil {
-		if from = n.From; jsondoc.FileName(n.ID) == path.Base(from) {
+		if from = n.From; kind.At(from) != nil && kind.At(from).File(n.ID) == from {
 			id = n.ID // of a document without an id, which is that of its own place
 		}
 	}
 	dir, _, inFolder := strings.Cut(from, "/")
 	if inFolder && dir != "tmp" && kind.At(from) == nil {
 		return nil, nil, fmt.Errorf("%s is not the place of a memory or an assembly: %w", places.Shown(from), errs.ErrInvalid)
+	}
+	if k := kind.At(from); k != nil && k != kind.Memories && k != kind.Assemblies {
+		return nil, nil, fmt.Errorf("%s is the file of a %s, which is not restored: %w: write the output of memctl "+
+			"quarantine show --raw where it belongs", places.Shown(from), k.Noun, errs.ErrInvalid)
 	}
 	env := q.st.inner.Engine.Env()
 	data, err := vfs.ReadText(env.FS, filepath.Join(env.Dir, docfile.QuarantineFolder, p.Name), places.StoredMost)

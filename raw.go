@@ -36,7 +36,7 @@ func (ad Admin) ScanRaw(ctx context.Context, f func(r Raw, err error), filters .
 	if err := ad.st.inner.Engine.CatchUp(ctx); err != nil {
 		return err
 	}
-	chosen := filtersOf(filters)
+	chosen := filtersOf(ctx, ad.st.inner.Engine, filters)
 	readers := make([]*rawReader, ad.st.inner.Search.Scanners())
 	for i := range readers {
 		readers[i] = &rawReader{st: ad.st, f: &chosen, take: f}

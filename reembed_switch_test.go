@@ -1,114 +1,54 @@
-package varve
+package varve_test
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/flush"
+	"github.com/varve-db/varve/internal/fixture"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/vector"
 )
 
-// modelOf is a model: its vectors have n dimensions and differ by text.
-func modelOf(name string, n int) func(text string) []float32 {
-	return func(text string) []float32 {
-		h := sha256.Sum256([]byte(name + text))
-		v := make([]float32, n)
-		for i := range v {
-			v[i] = float32(int(h[i]) - 128)
-		}
-		return v
-	}
-}
-
-func asking(model func(string) []float32) func([]string) ([][]float32, error) {
-	return func(texts []string) ([][]float32, error) {
-		var list [][]float32
-		for _, text := range texts {
-			list = append(list, model(text))
-		}
-		return list, nil
-	}
-}
-
-// served says by which model all vectors are that a handle finds; "" and why, when
-// they are not all one's.
-func served(t *testing.T, st *Store, models map[string]func(string) []float32) (string, string) {
-	t.Helper()
-	ctx := context.Background()
-	view, err := st.inner.Vectors.View(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer view.Release()
-	contents := map[string]string{}
-	for m, err := range st.Memories(ctx) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if m.Content != "" {
-			contents[m.ID] = m.Content
-		}
-	}
-	why := ""
-	for name, of := range models {
-		wrong := ""
-		for id, text := range contents {
-			row, _, _, err := view.Row(nil, vector.Memories, id)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !bytes.Equal(row, view.Metric().Row(nil, of(text))) {
-				wrong = fmt.Sprintf("%s %q has %d bytes that are not by %s", id, text, len(row), name)
-			}
-		}
-		if wrong == "" {
-			return name, ""
-		}
-		why += wrong + "; "
-	}
-	return "", why
-}
-
 // TestReembedSwitch: every handle finds all old vectors or all new ones, whatever
 // the moment, also in another process, and one that has just opened the store.
 func TestReembedSwitch(t *testing.T) {
 	t.Parallel()
-	for name, of := range map[string]func(string) []float32{"same dimension": modelOf("new", 3), "another dimension": modelOf("new", 4)} {
+	for name, of := range map[string]func(string) []float32{"same dimension": fixture.ModelOf("new", 3),
+		"another dimension": fixture.ModelOf("new", 4)} {
 		t.Run(name, func(t *testing.T) {
-			was := modelOf("old", 3)
+			was := fixture.ModelOf("old", 3)
 			ctx := context.Background()
 			dir := t.TempDir()
-			older := &teller{}
-			older.set(asking(was))
-			old := openTest(t, dir, &Options{NoBackground: true, Embed: older.embed})
+			older := &fixture.Embedder{}
+			older.Set(fixture.AnswerBy(was))
+			old := fixture.Open(t, dir, &varve.Options{NoBackground: true, Embed: older.Embed})
 			for i := range 10 {
-				if _, err := old.Put(ctx, Memory{ID: fmt.Sprint("m", i), Content: fmt.Sprint("text e", i)}); err != nil {
+				if _, err := old.Put(ctx, varve.Memory{ID: fmt.Sprint("m", i), Content: fmt.Sprint("text e", i)}); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if _, err := old.Put(ctx, Memory{ID: "zblank", Embedding: []float32{5, 5, 5}}); err != nil {
+			if _, err := old.Put(ctx, varve.Memory{ID: "zblank", Embedding: []float32{5, 5, 5}}); err != nil {
 				t.Fatal(err)
 			}
-			e := &teller{}
-			e.set(asking(of))
-			st := openTest(t, dir, &Options{NoBackground: true, Embed: e.embed, EmbedModel: "other", EmbedBatch: 2, Clock: secondly()})
-			reader := openTest(t, dir, &Options{ReadOnly: true})
+			e := &fixture.Embedder{}
+			e.Set(fixture.AnswerBy(of))
+			st := fixture.Open(t, dir, &varve.Options{NoBackground: true, Embed: e.Embed, EmbedModel: "other", EmbedBatch: 2,
+				Clock: fixture.Secondly()})
+			reader := fixture.Open(t, dir, &varve.Options{ReadOnly: true})
 			var members []string
 			for i := range 5 {
 				members = append(members, fmt.Sprint("m", i))
 			}
-			if _, err := st.Assemblies().Put(ctx, Assembly{ID: "a", Name: "a", MemoryIDs: members}); err != nil {
+			if _, err := st.Assemblies().Put(ctx, varve.Assembly{ID: "a", Name: "a", MemoryIDs: members}); err != nil {
 				t.Fatal(err)
 			}
 			if err := old.Flush(ctx); err != nil {
@@ -125,10 +65,10 @@ func TestReembedSwitch(t *testing.T) {
 			seen := map[string]int{}
 			look := func() {
 				t.Helper()
-				fresh := openTest(t, dir, &Options{ReadOnly: true})
+				fresh := fixture.Open(t, dir, &varve.Options{ReadOnly: true})
 				by := ""
-				for i, h := range []*Store{st, old, reader, fresh} {
-					got, why := served(t, h, models)
+				for i, h := range []*varve.Store{st, old, reader, fresh} {
+					got, why := fixture.ModelServed(t, h, models)
 					if got == "" || by != "" && got != by {
 						t.Fatalf("handle %d serves %q, after %q: %s", i, got, by, why)
 					}
@@ -137,17 +77,18 @@ func TestReembedSwitch(t *testing.T) {
 					if err != nil || r.Drift() != 0 {
 						t.Fatalf("handle %d: %+v, %v", i, r, err)
 					}
-					hits, err := h.Search(ctx, Query{Vector: models[by]("text e3"), Limit: 1})
+					hits, err := h.Search(ctx, varve.Query{Vector: models[by]("text e3"), Limit: 1})
 					if err != nil || len(hits) != 1 || hits[0].ID != "m3" {
 						t.Fatalf("handle %d finds %v, %v by %s", i, hits, err, by)
 					}
-					if hits, err = h.Search(ctx, Query{Like: "m4", Limit: 20}); err != nil || len(hits) < 9 {
+					if hits, err = h.Search(ctx, varve.Query{Like: "m4", Limit: 20}); err != nil || len(hits) < 9 {
 						t.Fatalf("handle %d finds %d like m4, %v", i, len(hits), err)
 					}
-					var me *ModelError
+					var me *varve.ModelError
 					other := map[string]string{"old": "new", "new": "old"}[by]
-					if _, err := h.Search(ctx, Query{Vector: models[other]("text e3")}); name == "another dimension" &&
-						(!errors.As(err, &me) || !errors.Is(err, ErrDimension) || me.Dimension != len(models[by]("x")) || me.Got != len(models[other]("x")) || me.Next == "" && me.Since == 0) {
+					if _, err := h.Search(ctx, varve.Query{Vector: models[other]("text e3")}); name == "another dimension" &&
+						(!errors.As(err, &me) || !errors.Is(err, varve.ErrDimension) || me.Dimension != len(models[by]("x")) ||
+							me.Got != len(models[other]("x")) || me.Next == "" && me.Since == 0) {
 						t.Fatalf("a vector of the other dimension: %v", err)
 					}
 				}
@@ -156,13 +97,13 @@ func TestReembedSwitch(t *testing.T) {
 				}
 				seen[by]++
 			}
-			e.set(func(texts []string) ([][]float32, error) {
-				if st.inner.Vectors.Model().Next != "" {
+			e.Set(func(texts []string) ([][]float32, error) {
+				if storetest.Inner(st).Vectors.Model().Next != "" {
 					look()
 				}
-				return asking(of)(texts)
+				return fixture.AnswerBy(of)(texts)
 			})
-			r, err := st.Vectors().Reembed(ctx, ReembedOptions{Progress: func(r ReembedReport) {
+			r, err := st.Vectors().Reembed(ctx, varve.ReembedOptions{Progress: func(r varve.ReembedReport) {
 				look()
 				if r.Written == 4 {
 					if err := old.Flush(ctx); err != nil {
@@ -177,8 +118,8 @@ func TestReembedSwitch(t *testing.T) {
 			if seen["old"] < 10 || seen["new"] < 5 {
 				t.Fatalf("looked %v", seen)
 			}
-			for i, h := range []*Store{st, old} {
-				if by, why := served(t, h, models); by != "new" {
+			for i, h := range []*varve.Store{st, old} {
+				if by, why := fixture.ModelServed(t, h, models); by != "new" {
 					t.Fatalf("handle %d: %s", i, why)
 				}
 			}
@@ -202,16 +143,16 @@ func TestReembedSwitch(t *testing.T) {
 			if err := st.Admin().Compact(ctx); err != nil {
 				t.Fatal(err)
 			}
-			for f, err := range st.Admin().Verify(ctx, VerifyOptions{}) {
+			for f, err := range st.Admin().Verify(ctx, varve.VerifyOptions{}) {
 				if err != nil || f.Severity > 0 {
 					t.Errorf("verify: %+v, %v", f, err)
 				}
 			}
 			// The vectors that were written while it went on are those of the documents.
-			if err := st.rebuildVectors(ctx, flush.ErrFound); err != nil {
+			if err := st.RebuildVectors(ctx); err != nil {
 				t.Fatal(err)
 			}
-			if by, why := served(t, st, models); by != "new" {
+			if by, why := fixture.ModelServed(t, st, models); by != "new" {
 				t.Fatal(why)
 			}
 			if v := *st.Admin().Config().Vectors; v.Dimension != len(of("x")) || v.Model != "other" {
@@ -227,20 +168,20 @@ func TestReembedFileOfTheNextRun(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
-	e := &teller{}
-	e.set(asking(modelOf("new", 3)))
-	plain := openTest(t, dir, &Options{NoBackground: true})
-	v, err := plain.Put(ctx, Memory{ID: "m", Content: "text"})
-	must(t, err)
-	st := openTest(t, dir, &Options{NoBackground: true, Embed: e.embed, EmbedModel: "new"})
+	e := &fixture.Embedder{}
+	e.Set(fixture.AnswerBy(fixture.ModelOf("new", 3)))
+	plain := fixture.Open(t, dir, &varve.Options{NoBackground: true})
+	v, err := plain.Put(ctx, varve.Memory{ID: "m", Content: "text"})
+	fixture.Must(t, err)
+	st := fixture.Open(t, dir, &varve.Options{NoBackground: true, Embed: e.Embed, EmbedModel: "new"})
 	var amid index.Model
 	reembed := func(f func()) {
 		t.Helper()
-		_, err := st.Vectors().Reembed(ctx, ReembedOptions{Restart: true, Progress: func(ReembedReport) { f() }})
-		must(t, err)
+		_, err := st.Vectors().Reembed(ctx, varve.ReembedOptions{Restart: true, Progress: func(varve.ReembedReport) { f() }})
+		fixture.Must(t, err)
 	}
 	reembed(func() {
-		if m := st.inner.Vectors.Model(); m.Switching() {
+		if m := storetest.Inner(st).Vectors.Model(); m.Switching() {
 			amid = m
 		}
 	})
@@ -249,11 +190,12 @@ func TestReembedFileOfTheNextRun(t *testing.T) {
 	}
 	looked := false
 	reembed(func() {
-		if st.inner.Vectors.Model().Since != amid.Since {
+		if storetest.Inner(st).Vectors.Model().Since != amid.Since {
 			return
 		}
 		looked = true
-		got, err := plain.inner.Vectors.EmbeddingNow(ctx, &amid, plain.inner.Engine.Kinds().Memories, "m", v.Version, nil)
+		got, err := storetest.Inner(plain).Vectors.EmbeddingNow(ctx, &amid, storetest.Inner(plain).Engine.Kinds().Memories,
+			"m", v.Version, nil)
 		if !errors.Is(err, vectors.ErrBehind) {
 			t.Errorf("%v, %v", got, err)
 		}
@@ -273,43 +215,43 @@ func TestWriteVectorsBehindASwitch(t *testing.T) {
 			t.Parallel()
 			ctx := context.Background()
 			dir := t.TempDir()
-			of := modelOf("new", 3)
-			e := &teller{}
-			e.set(asking(of))
-			plain := openTest(t, dir, &Options{NoBackground: true})
+			of := fixture.ModelOf("new", 3)
+			e := &fixture.Embedder{}
+			e.Set(fixture.AnswerBy(of))
+			plain := fixture.Open(t, dir, &varve.Options{NoBackground: true})
 			for _, id := range []string{"m0", "m1"} {
-				_, err := plain.Put(ctx, Memory{ID: id, Content: "text of " + id})
-				must(t, err)
+				_, err := plain.Put(ctx, varve.Memory{ID: id, Content: "text of " + id})
+				fixture.Must(t, err)
 			}
-			st := openTest(t, dir, &Options{NoBackground: true, Embed: e.embed, EmbedModel: "new", EmbedBatch: 1})
-			_, err := st.Vectors().Reembed(ctx, ReembedOptions{Progress: func(r ReembedReport) {
-				if st.inner.Vectors.Model().Switching() && r.Written == 1 {
-					must(t, plain.inner.Engine.CatchUp(ctx)) // the last that it sees of the log
+			st := fixture.Open(t, dir, &varve.Options{NoBackground: true, Embed: e.Embed, EmbedModel: "new", EmbedBatch: 1})
+			_, err := st.Vectors().Reembed(ctx, varve.ReembedOptions{Progress: func(r varve.ReembedReport) {
+				if storetest.Inner(st).Vectors.Model().Switching() && r.Written == 1 {
+					fixture.Must(t, storetest.Inner(plain).Engine.CatchUp(ctx)) // the last that it sees of the log
 				}
 			}})
-			must(t, err)
-			if !plain.inner.Vectors.Model().Switching() {
+			fixture.Must(t, err)
+			if !storetest.Inner(plain).Vectors.Model().Switching() {
 				t.Fatal("the case is too weak: this process does not think that the switch goes on")
 			}
 			if replaced {
-				_, err := st.Put(ctx, Memory{ID: "m2", Content: "text of m2"})
-				must(t, err)
-				must(t, st.Flush(ctx))
-				must(t, vector.Remove(vfs.OS(), dir)) // as one that could not write them
-				_, err = st.Put(ctx, Memory{ID: "m3", Content: "text of m3"})
-				must(t, err)
+				_, err := st.Put(ctx, varve.Memory{ID: "m2", Content: "text of m2"})
+				fixture.Must(t, err)
+				fixture.Must(t, st.Flush(ctx))
+				fixture.Must(t, vector.Remove(vfs.OS(), dir)) // as one that could not write them
+				_, err = st.Put(ctx, varve.Memory{ID: "m3", Content: "text of m3"})
+				fixture.Must(t, err)
 			}
-			held, err := plain.inner.Engine.Log().LockFlush(ctx)
-			must(t, err)
-			err = plain.inner.Vectors.Merge(ctx, held)
+			held, err := storetest.Inner(plain).Engine.Log().LockFlush(ctx)
+			fixture.Must(t, err)
+			err = storetest.Inner(plain).Vectors.Merge(ctx, held)
 			held.Unlock()
 			if !replaced {
-				must(t, err)
+				fixture.Must(t, err)
 			} else if !errors.Is(err, engine.ErrMoved) {
 				t.Errorf("%v, not that it has to begin again", err)
 			}
-			for i, h := range []*Store{plain, st} {
-				if by, why := served(t, h, map[string]func(string) []float32{"new": of}); by != "new" {
+			for i, h := range []*varve.Store{plain, st} {
+				if by, why := fixture.ModelServed(t, h, map[string]func(string) []float32{"new": of}); by != "new" {
 					t.Errorf("handle %d: %s", i, why)
 				}
 			}

@@ -1,4 +1,4 @@
-package varve
+package varve_test
 
 import (
 	"bytes"
@@ -11,8 +11,10 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/fixture"
 	"github.com/varve-db/varve/internal/jsondoc"
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
@@ -33,8 +35,8 @@ func TestRegressFolderInThePlaceOfAFile(t *testing.T) {
 		for _, where := range []string{"log", "index", "archive"} {
 			t.Run(what+"/"+where, func(t *testing.T) {
 				dir := filepath.Join(t.TempDir(), "s")
-				st := openTest(t, dir, smallLog)
-				if _, err := st.Put(ctx, Memory{ID: "a", Content: "here"}); err != nil {
+				st := fixture.Open(t, dir, fixture.SmallLog)
+				if _, err := st.Put(ctx, varve.Memory{ID: "a", Content: "here"}); err != nil {
 					t.Fatal(err)
 				}
 				if err := st.Flush(ctx); err != nil {
@@ -46,7 +48,7 @@ func TestRegressFolderInThePlaceOfAFile(t *testing.T) {
 					}
 				}
 				for i := 0; where == "archive" && i < 40; i++ {
-					if _, err := st.Put(ctx, Memory{ID: fmt.Sprint("n", i%2), Content: strings.Repeat("x", 10000)}); err != nil {
+					if _, err := st.Put(ctx, varve.Memory{ID: fmt.Sprint("n", i%2), Content: strings.Repeat("x", 10000)}); err != nil {
 						t.Fatal(err)
 					}
 					if err := st.Admin().Compact(ctx); err != nil {
@@ -60,8 +62,8 @@ func TestRegressFolderInThePlaceOfAFile(t *testing.T) {
 				if err := errors.Join(os.Remove(path), put(path)); err != nil {
 					t.Skipf("shared data: this system makes no %s: %v", what, err)
 				}
-				for _, o := range []*Options{{ReadOnly: true}, smallLog} {
-					st := openTest(t, dir, o)
+				for _, o := range []*varve.Options{{ReadOnly: true}, fixture.SmallLog} {
+					st := fixture.Open(t, dir, o)
 					m, err := st.Get(ctx, "a")
 					if err != nil || m.Content != "here" {
 						t.Fatalf("read-only %v: %q, %v", o.ReadOnly, m.Content, err)
@@ -73,11 +75,12 @@ func TestRegressFolderInThePlaceOfAFile(t *testing.T) {
 				if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
 					t.Error("the file was not put back:", info, err)
 				}
-				aside := quarantined(t, dir) // and its note
+				aside := fixture.Quarantined(t, dir) // and its note
 				if len(aside) != 2 || aside[1] != aside[0]+".note.json" {
 					t.Fatal(aside)
 				}
-				if b, err := os.ReadFile(filepath.Join(dir, "quarantine", aside[0], "mine.txt")); what == "a folder" && (err != nil || string(b) != "keep me") {
+				if b, err := os.ReadFile(filepath.Join(dir, "quarantine", aside[0],
+					"mine.txt")); what == "a folder" && (err != nil || string(b) != "keep me") {
 					t.Error(err)
 				}
 			})
@@ -91,21 +94,22 @@ func TestRegressFlippedMember(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "s")
-	st := openTest(t, dir, nil)
-	if _, err := st.Put(ctx, Memory{ID: "a", Content: "here"}); err != nil {
+	st := fixture.Open(t, dir, nil)
+	if _, err := st.Put(ctx, varve.Memory{ID: "a", Content: "here"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
 	name := filepath.Join(dir, "config.json")
-	alter(t, name, func(b []byte) []byte { return bytes.Replace(b, []byte(`"varve"`), []byte(`"warve"`), 1) })
-	for _, o := range []*Options{{ReadOnly: true}, {}, {MustExist: true}} {
-		st := openTest(t, dir, o)
+	fixture.Alter(t, name, func(b []byte) []byte { return bytes.Replace(b, []byte(`"varve"`), []byte(`"warve"`), 1) })
+	for _, o := range []*varve.Options{{ReadOnly: true}, {}, {MustExist: true}} {
+		st := fixture.Open(t, dir, o)
 		if m, err := st.Get(ctx, "a"); err != nil || m.Content != "here" {
 			t.Fatal(m, err)
 		}
-		if p := st.Admin().OpenReport().Problems; len(p) != 1 || !errors.Is(p[0], ErrInvalid) || !strings.Contains(p[0].Error(), "config.json") {
+		if p := st.Admin().OpenReport().Problems; len(p) != 1 || !errors.Is(p[0], varve.ErrInvalid) ||
+			!strings.Contains(p[0].Error(), "config.json") {
 			t.Error(p)
 		}
 		if err := st.Close(); err != nil {
@@ -116,7 +120,7 @@ func TestRegressFlippedMember(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(dir, "wal")); err != nil {
 		t.Fatal(err)
 	}
-	if st, err := Open(ctx, dir, nil); !errors.Is(err, ErrNoStore) {
+	if st, err := varve.Open(ctx, dir, nil); !errors.Is(err, varve.ErrNoStore) {
 		if err == nil {
 			st.Close()
 		}
@@ -135,15 +139,15 @@ func TestRegressReplaceReadsOnce(t *testing.T) {
 		}
 		return call()
 	})
-	o := *smallLog
+	o := *fixture.SmallLog
 	o.CacheBytes = -1
-	open.Of(&o).System = vfs.System{FS: fsys}
-	st := openTest(t, filepath.Join(t.TempDir(), "s"), &o)
+	storetest.Of(&o).System = vfs.System{FS: fsys}
+	st := fixture.Open(t, filepath.Join(t.TempDir(), "s"), &o)
 	defer st.Close()
 	put := func(id string) int64 {
 		t.Helper()
 		reads.Store(0)
-		if _, err := st.Put(ctx, Memory{ID: id, Content: "x"}); err != nil {
+		if _, err := st.Put(ctx, varve.Memory{ID: id, Content: "x"}); err != nil {
 			t.Fatal(err)
 		}
 		return reads.Load()

@@ -1,8 +1,8 @@
-package varve
+package varve_test
 
 // Each of these was a bug, found by reading; it fails when its fix is taken out.
 //
-//	go test . -run TestRegress        (some need -race to see it)
+//	go test . ./tests/backups ./tests/edits -run TestRegress        (some need -race to see it)
 
 import (
 	"context"
@@ -17,9 +17,11 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/fixture"
 	"github.com/varve-db/varve/internal/flush"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
@@ -32,25 +34,16 @@ func killMyself() {
 	select {}
 }
 
-func quarantined(t *testing.T, dir string) (names []string) {
-	t.Helper()
-	list, _ := os.ReadDir(filepath.Join(dir, "quarantine"))
-	for _, e := range list {
-		names = append(names, e.Name())
-	}
-	return names
-}
-
 // PutAsync of one id, twice by one goroutine: the first may win.
 func TestRegressPutAsyncOrder(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	st := openTest(t, filepath.Join(t.TempDir(), "s"), nil)
+	st := fixture.Open(t, filepath.Join(t.TempDir(), "s"), nil)
 	wrong := 0
 	for i := range 200 {
 		id := fmt.Sprint("k", i)
-		a := st.PutAsync(Memory{ID: id, Content: "first"})
-		b := st.PutAsync(Memory{ID: id, Content: "second"})
+		a := st.PutAsync(varve.Memory{ID: id, Content: "first"})
+		b := st.PutAsync(varve.Memory{ID: id, Content: "second"})
 		if _, err := a.Wait(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -70,20 +63,20 @@ func TestRegressPutAsyncOrder(t *testing.T) {
 func TestRegressPutAsyncAndClose(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	st, err := Open(ctx, filepath.Join(t.TempDir(), "s"), nil)
+	st, err := varve.Open(ctx, filepath.Join(t.TempDir(), "s"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var list []*Pending
+	var list []*varve.Pending
 	for i := range 500 {
-		list = append(list, st.PutAsync(Memory{ID: fmt.Sprint("k", i), Content: "x"}))
+		list = append(list, st.PutAsync(varve.Memory{ID: fmt.Sprint("k", i), Content: "x"}))
 	}
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
 	n := 0
 	for _, p := range list {
-		if _, err := p.Wait(ctx); errors.Is(err, ErrClosed) {
+		if _, err := p.Wait(ctx); errors.Is(err, varve.ErrClosed) {
 			n++
 		}
 	}
@@ -102,7 +95,7 @@ func TestRegressOpenNewTogether(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 8 {
 			wg.Go(func() {
-				st, err := Open(context.Background(), dir, nil)
+				st, err := varve.Open(context.Background(), dir, nil)
 				if err != nil {
 					mu.Lock()
 					bad[strings.ReplaceAll(err.Error(), dir, "DIR")]++
@@ -125,27 +118,27 @@ func TestRegressRecreatedIsTakenForAnEdit(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "s")
-	st := openTest(t, dir, &Options{NoBackground: true})
+	st := fixture.Open(t, dir, &varve.Options{NoBackground: true})
 	for i := range 1500 { // an index above 256 KiB, so that not every round writes it
-		if _, err := st.Put(ctx, Memory{ID: fmt.Sprint("k", i), Content: "x"}); err != nil {
+		if _, err := st.Put(ctx, varve.Memory{ID: fmt.Sprint("k", i), Content: "x"}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if err := st.Flush(ctx); err != nil {
 		t.Fatal(err)
 	}
-	st.Put(ctx, Memory{ID: "x", Content: "secret"})
-	if err := st.inner.Flusher.Flush(ctx, flush.MergeWhenDue); err != nil {
+	st.Put(ctx, varve.Memory{ID: "x", Content: "secret"})
+	if err := storetest.Inner(st).Flusher.Flush(ctx, flush.MergeWhenDue); err != nil {
 		t.Fatal(err)
 	}
 	if err := st.Delete(ctx, "x"); err != nil {
 		t.Fatal(err)
 	}
-	st.Put(ctx, Memory{ID: "x", Content: "other"})
-	if err := st.inner.Flusher.Flush(ctx, flush.MergeWhenDue); err != nil {
+	st.Put(ctx, varve.Memory{ID: "x", Content: "other"})
+	if err := storetest.Inner(st).Flusher.Flush(ctx, flush.MergeWhenDue); err != nil {
 		t.Fatal(err)
 	}
-	if q := quarantined(t, dir); len(q) > 0 || st.Admin().Stats().Edits > 0 {
+	if q := fixture.Quarantined(t, dir); len(q) > 0 || st.Admin().Stats().Edits > 0 {
 		t.Fatalf("nobody edited anything, and yet: %v", q)
 	}
 }
@@ -155,7 +148,7 @@ func TestRegressHotKeyIsTakenForAnEdit(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "s")
-	st := openTest(t, dir, &Options{NoBackground: true})
+	st := fixture.Open(t, dir, &varve.Options{NoBackground: true})
 	// As many puts as go on during a flush on a disk: without a bound, where an fsync takes no time,
 	// each flush reads thousands.
 	puts := make(chan struct{}, 64)
@@ -165,7 +158,7 @@ func TestRegressHotKeyIsTakenForAnEdit(t *testing.T) {
 			i := 0
 			for range puts {
 				i++
-				if _, err := st.Put(ctx, Memory{ID: fmt.Sprint("hot", i%2), Content: fmt.Sprint("v", w, i)}); err != nil {
+				if _, err := st.Put(ctx, varve.Memory{ID: fmt.Sprint("hot", i%2), Content: fmt.Sprint("v", w, i)}); err != nil {
 					t.Error(err)
 					return
 				}
@@ -176,14 +169,14 @@ func TestRegressHotKeyIsTakenForAnEdit(t *testing.T) {
 		for len(puts) < cap(puts) {
 			puts <- struct{}{}
 		}
-		if err := st.inner.Flusher.Flush(ctx, flush.MergeWhenDue); err != nil {
+		if err := storetest.Inner(st).Flusher.Flush(ctx, flush.MergeWhenDue); err != nil {
 			t.Error(err)
 			break
 		}
 	}
 	close(puts)
 	wg.Wait()
-	if q := quarantined(t, dir); len(q) > 0 {
+	if q := fixture.Quarantined(t, dir); len(q) > 0 {
 		t.Fatalf("nobody edited anything, and yet %d: %v", len(q), q[:1])
 	}
 }
@@ -192,22 +185,23 @@ func TestRegressHotKeyIsTakenForAnEdit(t *testing.T) {
 func TestRegressStateAtForgetsADelete(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	st := openTest(t, filepath.Join(t.TempDir(), "s"), &Options{NoBackground: true})
-	st.Put(ctx, Memory{ID: "x", Content: "1"})
+	st := fixture.Open(t, filepath.Join(t.TempDir(), "s"), &varve.Options{NoBackground: true})
+	st.Put(ctx, varve.Memory{ID: "x", Content: "1"})
 	if err := st.Flush(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if err := st.Delete(ctx, "x"); err != nil {
 		t.Fatal(err)
 	}
-	to := st.inner.Engine.Log().AppliedMark()
-	st.Put(ctx, Memory{ID: "x", Content: "2"})
-	list, _, err := st.inner.Engine.StateAt(ctx, st.inner.Engine.State().From(), to.LSN)
+	to := storetest.Inner(st).Engine.Log().AppliedMark()
+	st.Put(ctx, varve.Memory{ID: "x", Content: "2"})
+	list, _, err := storetest.Inner(st).Engine.StateAt(ctx, storetest.Inner(st).Engine.State().From(), to.LSN)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(list) != 1 || !list[0].Deleted {
-		t.Fatalf("at %d x was deleted; the index written for it says %+v, and keeps the old line (a later replay counts x twice)", to.LSN, list)
+		t.Fatalf("at %d x was deleted; the index written for it says %+v, and keeps the old line (a later replay counts x "+
+			"twice)", to.LSN, list)
 	}
 }
 
@@ -217,12 +211,12 @@ func TestRegressIndexRotIsNeverHealed(t *testing.T) {
 	proofs.OneGoroutine(t)
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "s")
-	st, err := Open(ctx, dir, nil)
+	st, err := varve.Open(ctx, dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range 1000 {
-		if _, err := st.Put(ctx, Memory{ID: fmt.Sprintf("k%04d", i), Content: "x"}); err != nil {
+		if _, err := st.Put(ctx, varve.Memory{ID: fmt.Sprintf("k%04d", i), Content: "x"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -241,7 +235,7 @@ func TestRegressIndexRotIsNeverHealed(t *testing.T) {
 	var last []string
 	for range 3 { // open after open
 		last = nil
-		st, err := Open(ctx, dir, nil)
+		st, err := varve.Open(ctx, dir, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -250,7 +244,7 @@ func TestRegressIndexRotIsNeverHealed(t *testing.T) {
 				last = append(last, err.Error())
 			}
 		}
-		if _, err := st.Put(ctx, Memory{ID: "new", Content: "y"}); err != nil {
+		if _, err := st.Put(ctx, varve.Memory{ID: "new", Content: "y"}); err != nil {
 			last = append(last, "put: "+err.Error())
 		}
 		if err := st.Flush(ctx); err != nil {
@@ -282,12 +276,12 @@ func TestRegressRebuildTakesAPassingErrorForAbsence(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			ctx := context.Background()
 			dir := filepath.Join(t.TempDir(), "s")
-			st, err := Open(ctx, dir, nil)
+			st, err := varve.Open(ctx, dir, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for i := range 10 {
-				if _, err := st.Put(ctx, Memory{ID: fmt.Sprintf("k%d", i), Content: "x"}); err != nil {
+				if _, err := st.Put(ctx, varve.Memory{ID: fmt.Sprintf("k%d", i), Content: "x"}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -295,19 +289,20 @@ func TestRegressRebuildTakesAPassingErrorForAbsence(t *testing.T) {
 				t.Fatal(err)
 			}
 			os.Remove(filepath.Join(dir, "memory_index.json"))
-			st, err = Open(ctx, dir, open.In(&Options{}, open.Environment{System: failing(func(op *wrap.Op) error {
-				if what == "file" && op.Kind == wrap.Open && strings.HasSuffix(op.Path, "k3.json") ||
-					what == "folder" && op.Kind == wrap.ReadDir && strings.HasSuffix(op.Path, "memories") {
-					return &os.PathError{Op: "open", Path: op.Path, Err: syscall.EMFILE}
-				}
-				return nil
-			})}))
+			st, err = varve.Open(ctx, dir,
+				storetest.In(&varve.Options{}, storetest.Environment{System: failing(func(op *wrap.Op) error {
+					if what == "file" && op.Kind == wrap.Open && strings.HasSuffix(op.Path, "k3.json") ||
+						what == "folder" && op.Kind == wrap.ReadDir && strings.HasSuffix(op.Path, "memories") {
+						return &os.PathError{Op: "open", Path: op.Path, Err: syscall.EMFILE}
+					}
+					return nil
+				})}))
 			if err != nil {
 				t.Logf("refused: %v", err)
 			} else if err := st.Close(); err != nil {
 				t.Logf("close: %v", err)
 			}
-			st = openTest(t, dir, nil) // all is well again
+			st = fixture.Open(t, dir, nil) // all is well again
 			n, err := st.Count(ctx)
 			if err != nil || n != 10 {
 				t.Fatalf("%d of 10 memories are left (%v)", n, err)
@@ -322,11 +317,12 @@ func TestRegressShortSessionsNeverReleaseTheLog(t *testing.T) {
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "s")
 	for i := range 40 {
-		st, err := Open(ctx, dir, &Options{NoBackground: true, SegmentSize: 64 << 10})
+		st, err := varve.Open(ctx, dir, &varve.Options{NoBackground: true, SegmentSize: 64 << 10})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := st.Put(ctx, Memory{ID: fmt.Sprint("k", i%3), Content: fmt.Sprint(i, randomText(24<<10))}); err != nil {
+		if _, err := st.Put(ctx,
+			varve.Memory{ID: fmt.Sprint("k", i%3), Content: fmt.Sprint(i, fixture.RandomText(24<<10))}); err != nil {
 			t.Fatal(err)
 		}
 		if err := st.Close(); err != nil {
@@ -339,27 +335,15 @@ func TestRegressShortSessionsNeverReleaseTheLog(t *testing.T) {
 	}
 }
 
-func randomText(n int) string {
-	var b strings.Builder
-	x := uint64(88172645463325252)
-	for b.Len() < n {
-		x ^= x << 13
-		x ^= x >> 7
-		x ^= x << 17
-		fmt.Fprintf(&b, "%x", x)
-	}
-	return b.String()
-}
-
 // The whole store: one flipped bit in the first block of the only segment.
 func TestRegressDamagedStartLosesWhatIsNotFlushed(t *testing.T) {
 	t.Parallel()
 	if dir := os.Getenv("VARVE_KILLED"); dir != "" {
-		st, err := Open(context.Background(), dir, &Options{NoBackground: true})
+		st, err := varve.Open(context.Background(), dir, &varve.Options{NoBackground: true})
 		if err != nil {
 			t.Fatal(err)
 		}
-		st.Put(context.Background(), Memory{ID: "x", Content: "acknowledged"})
+		st.Put(context.Background(), varve.Memory{ID: "x", Content: "acknowledged"})
 		if os.Getenv("VARVE_FLUSH") != "" {
 			st.Flush(context.Background())
 		}
@@ -378,7 +362,7 @@ func TestRegressDamagedStartLosesWhatIsNotFlushed(t *testing.T) {
 	b[0] ^= 1
 	f.WriteAt(b, 20)
 	f.Close()
-	st, err := Open(context.Background(), dir, nil)
+	st, err := varve.Open(context.Background(), dir, nil)
 	if err != nil {
 		return // refused is right, too
 	}
@@ -397,11 +381,11 @@ func TestRegressTempOfTheKilledStays(t *testing.T) {
 		c.Env = append(os.Environ(), "VARVE_KILLED="+dir, "VARVE_FLUSH=1")
 		c.Run()
 	}
-	st, err := Open(context.Background(), dir, nil)
+	st, err := varve.Open(context.Background(), dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	st.Put(context.Background(), Memory{ID: "y", Content: "z"})
+	st.Put(context.Background(), varve.Memory{ID: "y", Content: "z"})
 	st.Flush(context.Background())
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
@@ -417,19 +401,20 @@ func TestRegressOldEditOverNewVersion(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "s")
-	st := openTest(t, dir, &Options{NoBackground: true, CacheBytes: -1})
-	st.Put(ctx, Memory{ID: "x", Content: "one"})
+	st := fixture.Open(t, dir, &varve.Options{NoBackground: true, CacheBytes: -1})
+	st.Put(ctx, varve.Memory{ID: "x", Content: "one"})
 	st.Flush(ctx)
 	name := filepath.Join(dir, "memories", "x.json")
 	opened, _ := os.ReadFile(name)
-	st.Put(ctx, Memory{ID: "x", Content: "two, acknowledged"})
+	st.Put(ctx, varve.Memory{ID: "x", Content: "two, acknowledged"})
 	st.Flush(ctx)
 	if err := os.WriteFile(name, []byte(strings.Replace(string(opened), "one", "one, edited", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	m, err := st.Get(ctx, "x")
 	if err != nil || m.Content != "two, acknowledged" {
-		t.Fatalf("the newer version gave way to an edit of an older one: %q %v; set aside: %v", m.Content, err, quarantined(t, dir))
+		t.Fatalf("the newer version gave way to an edit of an older one: %q %v; set aside: %v", m.Content, err,
+			fixture.Quarantined(t, dir))
 	}
 }
 
@@ -439,18 +424,19 @@ func TestRegressFailedFlushRace(t *testing.T) {
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "s")
 	var bad atomic.Bool
-	st, err := Open(ctx, dir, open.In(&Options{}, open.Environment{System: failing(func(op *wrap.Op) error {
-		if bad.Load() && op.Kind == wrap.Create && strings.Contains(op.Path, "/s/tmp/") {
-			return &os.PathError{Op: "open", Path: op.Path, Err: syscall.EIO}
-		}
-		return nil
-	})}))
+	st, err := varve.Open(ctx, dir,
+		storetest.In(&varve.Options{}, storetest.Environment{System: failing(func(op *wrap.Op) error {
+			if bad.Load() && op.Kind == wrap.Create && strings.Contains(op.Path, "/s/tmp/") {
+				return &os.PathError{Op: "open", Path: op.Path, Err: syscall.EIO}
+			}
+			return nil
+		})}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	bad.Store(true)
 	for i := range 100 {
-		st.Put(ctx, Memory{ID: fmt.Sprint("k", i), Content: "x"})
+		st.Put(ctx, varve.Memory{ID: fmt.Sprint("k", i), Content: "x"})
 		st.Flush(ctx)
 	}
 	st.Close()
@@ -462,16 +448,17 @@ func TestRegressDamageBelowFlushedServesOldVersions(t *testing.T) {
 	proofs.OneGoroutine(t)
 	if dir := os.Getenv("REVIEW_DAMAGE"); dir != "" {
 		ctx := context.Background()
-		st, _ := Open(ctx, dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{SpillBytes: 1 << 30}}))
+		st, _ := varve.Open(ctx, dir,
+			storetest.In(&varve.Options{NoBackground: true}, storetest.Environment{System: vfs.System{SpillBytes: 1 << 30}}))
 		for i := range 1500 {
-			st.Put(ctx, Memory{ID: fmt.Sprint("k", i), Content: "x"})
+			st.Put(ctx, varve.Memory{ID: fmt.Sprint("k", i), Content: "x"})
 		}
 		st.Flush(ctx)
-		st.Put(ctx, Memory{ID: "x", Content: "one"})
-		m, _ := st.Put(ctx, Memory{ID: "y", Content: "between"})
-		st.Put(ctx, Memory{ID: "x", Content: "two"})
-		st.Put(ctx, Memory{ID: "z", Content: "three"})
-		st.inner.Flusher.Flush(ctx, flush.MergeWhenDue) // all four are durable in their files
+		st.Put(ctx, varve.Memory{ID: "x", Content: "one"})
+		m, _ := st.Put(ctx, varve.Memory{ID: "y", Content: "between"})
+		st.Put(ctx, varve.Memory{ID: "x", Content: "two"})
+		st.Put(ctx, varve.Memory{ID: "z", Content: "three"})
+		storetest.Inner(st).Flusher.Flush(ctx, flush.MergeWhenDue) // all four are durable in their files
 		os.WriteFile(dir+".at", []byte(fmt.Sprint(m.Version)), 0o600)
 		killMyself()
 	}
@@ -488,7 +475,7 @@ func TestRegressDamageBelowFlushedServesOldVersions(t *testing.T) {
 	}
 	f.WriteAt([]byte{0xff}, at%(64<<20)+70)
 	f.Close()
-	st, err := Open(context.Background(), dir, nil)
+	st, err := varve.Open(context.Background(), dir, nil)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
@@ -498,7 +485,8 @@ func TestRegressDamageBelowFlushedServesOldVersions(t *testing.T) {
 	y, yerr := st.Get(ctx, "y")
 	z, zerr := st.Get(ctx, "z")
 	if x.Content != "two" || y.Content != "between" || z.Content != "three" {
-		t.Fatalf("x %q %v\ny %q %v\nz %q %v\ndamage %v", x.Content, xerr, y.Content, yerr, z.Content, zerr, st.Admin().OpenReport().Damage)
+		t.Fatalf("x %q %v\ny %q %v\nz %q %v\ndamage %v", x.Content, xerr, y.Content, yerr, z.Content, zerr,
+			st.Admin().OpenReport().Damage)
 	}
 }
 
@@ -509,12 +497,12 @@ func TestRegressIndexAheadOfTheLog(t *testing.T) {
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "s")
 	session := func(from, to int, size int) {
-		st, err := Open(ctx, dir, &Options{NoBackground: true})
+		st, err := varve.Open(ctx, dir, &varve.Options{NoBackground: true})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i := from; i < to; i++ {
-			if _, err := st.Put(ctx, Memory{ID: fmt.Sprint("k", i), Content: strings.Repeat("x", size)}); err != nil {
+			if _, err := st.Put(ctx, varve.Memory{ID: fmt.Sprint("k", i), Content: strings.Repeat("x", size)}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -523,7 +511,8 @@ func TestRegressIndexAheadOfTheLog(t *testing.T) {
 		}
 	}
 	session(0, 10, 100)
-	if out, err := exec.Command("cp", "-r", filepath.Join(dir, "wal"), filepath.Join(dir, "checkpoint"), filepath.Dir(dir)).CombinedOutput(); err != nil {
+	if out, err := exec.Command("cp", "-r", filepath.Join(dir, "wal"), filepath.Join(dir, "checkpoint"),
+		filepath.Dir(dir)).CombinedOutput(); err != nil {
 		t.Fatal(string(out))
 	}
 	session(10, 100, 1000)
@@ -533,11 +522,11 @@ func TestRegressIndexAheadOfTheLog(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	st, err := Open(ctx, dir, &Options{NoBackground: true})
+	st, err := varve.Open(ctx, dir, &varve.Options{NoBackground: true})
 	if err != nil {
 		t.Fatalf("it opens, with an index made again: %v", err)
 	}
-	_, err = st.Put(ctx, Memory{ID: "new", Content: "acknowledged"})
+	_, err = st.Put(ctx, varve.Memory{ID: "new", Content: "acknowledged"})
 	if err != nil {
 		t.Fatalf("it opens, with an index made again: %v", err)
 	}
@@ -547,7 +536,7 @@ func TestRegressIndexAheadOfTheLog(t *testing.T) {
 	if err := st.Close(); err != nil {
 		t.Error(err)
 	}
-	st = openTest(t, dir, nil)
+	st = fixture.Open(t, dir, nil)
 	if _, err := st.Get(ctx, "new"); err != nil {
 		t.Errorf("after another open: %v", err)
 	}

@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
-	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/varve-db/varve/errs"
@@ -17,7 +14,6 @@ import (
 	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/flush"
-	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/repairs/heal"
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/vfs"
@@ -118,13 +114,13 @@ func (r repairStore) PutBack(ctx context.Context, held *wal.Held, letter byte, i
 	return r.st.inner.Adopter.PutBack(ctx, held, k, id, v)
 }
 
-func (r repairStore) Adopt(ctx context.Context, held *wal.Held, letter byte, doc []byte, mtime time.Time,
-	was wal.LSN) (wal.LSN, error) {
+func (r repairStore) Adopt(ctx context.Context, held *wal.Held, letter byte, id string, doc []byte,
+	mtime time.Time, was wal.LSN) (wal.LSN, error) {
 	k, err := r.st.inner.Engine.Kinds().Named(letter)
 	if err != nil {
 		return 0, err
 	}
-	v, err := r.st.inner.Adopter.AdoptOver(ctx, held, k, doc, mtime, was)
+	v, err := r.st.inner.Adopter.AdoptOver(ctx, held, k, id, doc, mtime, was)
 	return v.LSN, err
 }
 
@@ -139,7 +135,7 @@ func (r repairStore) AdoptNew(ctx context.Context, held *wal.Held, letter byte, 
 	}
 	verdicts := make([]*adopt.Verdict, len(list))
 	for i, a := range list {
-		verdicts[i] = st.inner.Adopter.Newcomer(ctx, k, a.Doc, "", a.Mtime)
+		verdicts[i] = st.inner.Adopter.Newcomer(ctx, k, a.Doc, "", a.ID, a.Mtime)
 	}
 	st.inner.Adopter.AdoptAll(ctx, held, k, verdicts)
 	for i, v := range verdicts {
@@ -221,22 +217,19 @@ func (ad Admin) RebuildIndex(ctx context.Context) error {
 
 // emptied is the error of a folder that has lost all its documents.
 func (st *Store) emptied() error {
-	for _, c := range []struct {
-		folder string
-		n      int64
-	}{{kind.Memories.Folder, st.inner.Engine.State().Live(kind.Memories.Letter)},
-		{kind.Assemblies.Folder, st.inner.Engine.State().Live(kind.Assemblies.Letter)}} {
-		if c.n == 0 {
+	for _, k := range st.inner.Engine.Kinds().All {
+		n := st.inner.Engine.State().Live(k.Letter)
+		if n == 0 {
 			continue
 		}
-		names, err := st.inner.Engine.Env().FS.ReadDir(filepath.Join(st.inner.Engine.Env().Dir, c.folder))
+		names, err := k.Names()
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return st.inner.Engine.Env().IOError("reading", filepath.Join(st.inner.Engine.Env().Dir, c.folder), err)
+			return st.inner.Engine.Env().IOError("reading", k.Path(""), err)
 		}
-		if !slices.ContainsFunc(names, func(name string) bool { return strings.HasSuffix(name, ".json") }) {
-			return &errs.CorruptionError{Path: c.folder, Offset: -1,
+		if !k.HasDocuments(names) {
+			return &errs.CorruptionError{Path: k.Name(), Offset: -1,
 				Err: fmt.Errorf("the folder is empty, but the index names %d %s: "+
-					"restore the folder, or run memctl repair to restore what the log still has", c.n, c.folder)}
+					"restore the folder, or run memctl repair to restore what the log still has", n, k.Name())}
 		}
 	}
 	return nil

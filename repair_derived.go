@@ -76,7 +76,7 @@ func (r repairStore) RebuildAssembly(ctx context.Context, held *wal.Held, id str
 	for _, m := range out {
 		b.Preconditions = append(b.Preconditions, wal.Precondition{Key: engine.MemoryKey(m)}) // still not there
 	}
-	if _, err := st.inner.Engine.Log().Append(held.In(ctx), b); err != nil {
+	if _, err := st.inner.Engine.Append(held.In(ctx), b); err != nil {
 		return 0, err
 	}
 	st.inner.Flusher.Wake(len(b.Entries))

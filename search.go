@@ -100,7 +100,7 @@ type (
 // read, for a filter or because they are among the best, and the hits are those among the others. Concurrent writes may
 // or may not be seen; memories that are deleted by the end are omitted.
 func (st *Store) Search(ctx context.Context, q Query, filters ...Filter) ([]Hit, error) {
-	found, err := st.inner.Search.Memories(ctx, search.Query(q), filtersOf(filters))
+	found, err := st.inner.Search.Memories(ctx, search.Query(q), filtersOf(ctx, st.inner.Engine, filters))
 	var hits []Hit
 	for _, h := range found {
 		hits = append(hits, Hit(h))

@@ -88,7 +88,7 @@ func openOnce(ctx context.Context, dir string, o *Options) (*Store, error) {
 func (o *Options) config(dir string) store.Config {
 	return store.Config{
 		Env: o.environment(dir), MustExist: o.MustExist, SegmentSize: int64(o.SegmentSize), CacheBytes: o.CacheBytes,
-		Inflate: o.Inflate,
+		Inflate: o.Inflate, Writer: o.Writer,
 		Embedder: embedding.Config{
 			Call: o.Embed, Batch: o.EmbedBatch, Model: o.EmbedModel, Fit: o.VectorFit, Timeout: o.EmbedTimeout,
 			Service: o.EmbedService,

@@ -7,12 +7,17 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/commit"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/human"
 )
 
 // Tx reads and writes several memories and assemblies in one commit. It is valid only inside the
 // function of Transact, for one goroutine.
-type Tx struct{ tx *commit.Tx }
+type Tx struct {
+	tx  *commit.Tx
+	ctx context.Context
+	eng *engine.Engine
+}
 
 // Transact runs a function that reads and writes through tx, and commits what it wrote if
 // everything that it read is unchanged at that moment; otherwise the function runs again. It must
@@ -21,7 +26,7 @@ type Tx struct{ tx *commit.Tx }
 // other writers wait for its next run: it must not itself wait for another write. With InSession the transaction
 // neither reads nor writes the memories of any other session.
 func (st *Store) Transact(ctx context.Context, f func(tx *Tx) error, in ...SessionOption) error {
-	return st.transactIn(ctx, sessionOf(in), func(tx *commit.Tx) error { return f(&Tx{tx}) })
+	return st.transactIn(ctx, sessionOf(in), func(tx *commit.Tx) error { return f(&Tx{tx, ctx, st.inner.Engine}) })
 }
 
 func (st *Store) transactIn(ctx context.Context, session *string, f func(tx *commit.Tx) error) error {
@@ -98,7 +103,7 @@ func (tx *Tx) DeleteAssembly(id string) error { return tx.tx.DeleteAssembly(id) 
 // Listing requires that nothing at all is committed between the listing and the commit, or the
 // function runs again: use it where writers are few.
 func (tx *Tx) List(filters ...Filter) iter.Seq2[Memory, error] {
-	return func(yield func(Memory, error) bool) { tx.tx.List(filtersOf(filters))(yield) }
+	return func(yield func(Memory, error) bool) { tx.tx.List(filtersOf(tx.ctx, tx.eng, filters))(yield) }
 }
 
 // Alone binds the transaction to this moment: if anything at all is committed between here and its

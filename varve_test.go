@@ -1,4 +1,4 @@
-package varve
+package varve_test
 
 import (
 	"context"
@@ -7,28 +7,17 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-)
 
-func openTest(t testing.TB, dir string, o *Options) *Store {
-	t.Helper()
-	st, err := Open(context.Background(), dir, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := st.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return st
-}
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/fixture"
+)
 
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "s")
-	st := openTest(t, dir, nil)
-	m, err := st.Put(ctx, Memory{Content: "prefers short answers", Metadata: map[string]any{"session_id": "s1"}})
+	st := fixture.Open(t, dir, nil)
+	m, err := st.Put(ctx, varve.Memory{Content: "prefers short answers", Metadata: map[string]any{"session_id": "s1"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,14 +37,14 @@ func TestRoundTrip(t *testing.T) {
 		t.Fatalf("file %q, raw %q, %v", file, raw, err)
 	}
 	for i := range 50 {
-		if _, err := st.Put(ctx, Memory{ID: fmt.Sprint("k", i), Content: "x"}); err != nil {
+		if _, err := st.Put(ctx, varve.Memory{ID: fmt.Sprint("k", i), Content: "x"}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if err := st.Delete(ctx, "k7"); err != nil {
 		t.Fatal(err)
 	}
-	if err := st.Delete(ctx, "k7"); !errors.Is(err, ErrNotFound) {
+	if err := st.Delete(ctx, "k7"); !errors.Is(err, varve.ErrNotFound) {
 		t.Fatalf("second delete: %v", err)
 	}
 	n, err := st.Count(ctx)
@@ -75,7 +64,7 @@ func TestRoundTrip(t *testing.T) {
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
-	st = openTest(t, dir, nil)
+	st = fixture.Open(t, dir, nil)
 	if r := st.Admin().OpenReport(); !r.Clean {
 		t.Errorf("report %+v", r)
 	}
@@ -85,7 +74,7 @@ func TestRoundTrip(t *testing.T) {
 	if got, err := st.Get(ctx, m.ID); err != nil || got.Content != m.Content {
 		t.Fatalf("after reopening: %+v, %v", got, err)
 	}
-	n, err = st.Count(ctx, InSession("s1"))
+	n, err = st.Count(ctx, varve.InSession("s1"))
 	if err != nil || n != 1 {
 		t.Fatalf("in session: %d, %v", n, err)
 	}
@@ -93,10 +82,10 @@ func TestRoundTrip(t *testing.T) {
 
 func BenchmarkPut1(b *testing.B) {
 	ctx := context.Background()
-	st := openTest(b, b.TempDir(), nil)
+	st := fixture.Open(b, b.TempDir(), nil)
 	content := string(make([]byte, 0)) + fmt.Sprintf("%0800d", 1)
 	for b.Loop() {
-		if _, err := st.Put(ctx, Memory{Content: content}); err != nil {
+		if _, err := st.Put(ctx, varve.Memory{Content: content}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -104,12 +93,12 @@ func BenchmarkPut1(b *testing.B) {
 
 func BenchmarkPut64(b *testing.B) {
 	ctx := context.Background()
-	st := openTest(b, b.TempDir(), nil)
+	st := fixture.Open(b, b.TempDir(), nil)
 	content := fmt.Sprintf("%0800d", 1)
 	b.SetParallelism(32)
 	b.RunParallel(func(p *testing.PB) {
 		for p.Next() {
-			if _, err := st.Put(ctx, Memory{Content: content}); err != nil {
+			if _, err := st.Put(ctx, varve.Memory{Content: content}); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -118,9 +107,9 @@ func BenchmarkPut64(b *testing.B) {
 
 func BenchmarkGetRaw(b *testing.B) {
 	ctx := context.Background()
-	st := openTest(b, b.TempDir(), nil)
+	st := fixture.Open(b, b.TempDir(), nil)
 	for i := range 1000 {
-		if _, err := st.Put(ctx, Memory{ID: fmt.Sprint("k", i), Content: fmt.Sprintf("%0800d", 1)}); err != nil {
+		if _, err := st.Put(ctx, varve.Memory{ID: fmt.Sprint("k", i), Content: fmt.Sprintf("%0800d", 1)}); err != nil {
 			b.Fatal(err)
 		}
 	}

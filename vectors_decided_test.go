@@ -1,4 +1,4 @@
-package varve
+package varve_test
 
 import (
 	"context"
@@ -7,7 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/varve-db/varve/internal/flush"
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/fixture"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/vector"
 )
@@ -20,41 +21,42 @@ func TestDecidedTogether(t *testing.T) {
 	for _, with := range []string{"delete", "update", "flush", "spill"} {
 		t.Run(with, func(t *testing.T) {
 			dir := t.TempDir()
-			a, b := openTest(t, dir, &Options{NoBackground: true}), openTest(t, dir, &Options{NoBackground: true})
-			_, err := b.Put(ctx, Memory{ID: "first", Content: "x", Embedding: []float32{1, 2, 3}})
-			must(t, err)
-			_, err = b.Put(ctx, Memory{ID: "second", Content: "y", Embedding: []float32{1, 2, 4}}) // b has looked
-			must(t, err)
-			must(t, b.Delete(ctx, "second"))
+			a, b := fixture.Open(t, dir, &varve.Options{NoBackground: true}),
+				fixture.Open(t, dir, &varve.Options{NoBackground: true})
+			_, err := b.Put(ctx, varve.Memory{ID: "first", Content: "x", Embedding: []float32{1, 2, 3}})
+			fixture.Must(t, err)
+			_, err = b.Put(ctx, varve.Memory{ID: "second", Content: "y", Embedding: []float32{1, 2, 4}}) // b has looked
+			fixture.Must(t, err)
+			fixture.Must(t, b.Delete(ctx, "second"))
 			switch with {
 			case "update":
-				_, err := a.Update(ctx, "first", func(m *Memory) error { m.Embedding = nil; return nil })
-				must(t, err)
+				_, err := a.Update(ctx, "first", func(m *varve.Memory) error { m.Embedding = nil; return nil })
+				fixture.Must(t, err)
 			case "delete", "flush":
-				must(t, a.Delete(ctx, "first"))
+				fixture.Must(t, a.Delete(ctx, "first"))
 			}
 			if with == "flush" {
-				must(t, a.Flush(ctx))
+				fixture.Must(t, a.Flush(ctx))
 			}
 			if with == "spill" { // it keeps its dimension
-				must(t, a.Flush(ctx))
-				must(t, a.Delete(ctx, "first"))
-				must(t, a.Flush(ctx))
-				must(t, vector.Remove(a.inner.Engine.Env().FS, dir))
-				must(t, a.rebuildVectors(ctx, flush.ErrFound))
-				_, err := a.Put(ctx, Memory{ID: "plain"})
-				must(t, err)
-				must(t, a.Flush(ctx))
+				fixture.Must(t, a.Flush(ctx))
+				fixture.Must(t, a.Delete(ctx, "first"))
+				fixture.Must(t, a.Flush(ctx))
+				fixture.Must(t, vector.Remove(storetest.Inner(a).Engine.Env().FS, dir))
+				fixture.Must(t, a.RebuildVectors(ctx))
+				_, err := a.Put(ctx, varve.Memory{ID: "plain"})
+				fixture.Must(t, err)
+				fixture.Must(t, a.Flush(ctx))
 				if _, err := os.Stat(filepath.Join(dir, vector.Folder, "mapping.json")); !errors.Is(err, os.ErrNotExist) {
 					t.Fatal(err)
 				}
 			}
-			_, aerr := a.Put(ctx, Memory{ID: "a", Embedding: []float32{1, 2, 3, 4}})
-			_, berr := b.Put(ctx, Memory{ID: "b", Embedding: []float32{1, 2, 3}})
+			_, aerr := a.Put(ctx, varve.Memory{ID: "a", Embedding: []float32{1, 2, 3, 4}})
+			_, berr := b.Put(ctx, varve.Memory{ID: "b", Embedding: []float32{1, 2, 3}})
 			if of4 := with != "spill"; (aerr == nil) != of4 || (berr == nil) == of4 {
 				t.Errorf("4 dimensions: %v; 3 dimensions: %v", aerr, berr)
 			}
-			for _, st := range []*Store{a, b, openTest(t, dir, &Options{NoBackground: true})} {
+			for _, st := range []*varve.Store{a, b, fixture.Open(t, dir, &varve.Options{NoBackground: true})} {
 				r, err := storetest.CheckVectors(ctx, st)
 				if err != nil || r.Drift() != 0 || len(r.Misfits) != 0 || r.Vectors != 1 {
 					t.Errorf("%+v, %v", r, err)

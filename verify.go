@@ -54,10 +54,17 @@ func (st *Store) source() view.Source {
 		State: st.inner.Engine.State(), Codec: st.inner.Engine.Codec(),
 		CatchUp: st.inner.Engine.CatchUp, Token: token, Inline: st.inner.Engine.Env().System.Inline,
 		FileLimit: places.StoredMost, Limits: kind.StoredLimits, Location: st.inner.Engine.Env().NaiveTimes,
-		Fits: func(letter byte, doc []byte) error {
+		Creates: func(letter byte, id string) error {
 			k, err := st.inner.Engine.Kinds().Named(letter)
 			if err == nil {
-				_, err = k.ParseEdit(doc, "")
+				err = st.inner.Committer.MayCreate(context.Background(), k, id)
+			}
+			return err
+		},
+		Fits: func(letter byte, id string, doc []byte) error {
+			k, err := st.inner.Engine.Kinds().Named(letter)
+			if err == nil {
+				_, err = k.ParseEdit(doc, id)
 			}
 			return err
 		},

@@ -1,11 +1,14 @@
-package varve
+package varve_test
 
 import (
 	"context"
 	"fmt"
 	"testing"
 
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/fixture"
 	"github.com/varve-db/varve/internal/repairs/verify"
+	"github.com/varve-db/varve/internal/storetest"
 )
 
 // What another process commits between the moment at which verify has caught up
@@ -15,19 +18,19 @@ func TestVerifyBesideCommit(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
-	st := openTest(t, dir, &Options{NoBackground: true})
-	other := openTest(t, dir, &Options{NoBackground: true})
-	src := st.source()
+	st := fixture.Open(t, dir, &varve.Options{NoBackground: true})
+	other := fixture.Open(t, dir, &varve.Options{NoBackground: true})
+	src := st.Source()
 	late := 0
 	src.CatchUp = func(ctx context.Context) error {
-		err := st.inner.Engine.CatchUp(ctx)
+		err := storetest.Inner(st).Engine.CatchUp(ctx)
 		late++
-		if _, perr := other.Put(ctx, Memory{ID: fmt.Sprint("late", late), Content: "x"}); perr != nil {
+		if _, perr := other.Put(ctx, varve.Memory{ID: fmt.Sprint("late", late), Content: "x"}); perr != nil {
 			t.Error(perr)
 		}
 		return err
 	}
-	for f, err := range verify.Findings(ctx, src, VerifyOptions{Workers: 1}) {
+	for f, err := range verify.Findings(ctx, src, varve.VerifyOptions{Workers: 1}) {
 		t.Error(f, err)
 	}
 	if late == 0 {

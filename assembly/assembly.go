@@ -45,6 +45,9 @@ type Assembly struct {
 	// not read from a store.
 	Version uint64
 
+	// By is the number of the writer of that version; 0 when it is not known. See package writer.
+	By uint32
+
 	// source is what this was decoded from, nil if it was not. Copies share it:
 	// nobody writes to it.
 	source *jsondoc.Object
@@ -101,7 +104,7 @@ func (a *Assembly) Clone() *Assembly {
 }
 
 // Equal reports whether the fields of both are equal; the documents from which they were decoded,
-// and Version, are not compared.
+// Version and By, are not compared.
 func (a *Assembly) Equal(o *Assembly) bool {
 	mine, other := a.lists(), o.lists()
 	for i := range mine {

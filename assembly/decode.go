@@ -141,13 +141,13 @@ func decodeSchema(raw []byte) (string, error) {
 }
 
 // UnmarshalJSON reads a as Decode does with default options; the id may be
-// missing. Version stays as it is.
+// missing. Version and By stay as they are.
 func (a *Assembly) UnmarshalJSON(data []byte) error {
 	d, err := Decode(data, DecodeOptions{IDOptional: true})
 	if err != nil {
 		return err
 	}
-	d.Version = a.Version
+	d.Version, d.By = a.Version, a.By
 	*a = *d
 	return nil
 }

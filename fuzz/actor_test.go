@@ -66,7 +66,8 @@ func (w *write) memory() varve.Memory {
 	return m
 }
 
-var refusal = []error{varve.ErrConflict, varve.ErrNotFound, varve.ErrTooLarge, varve.ErrBatchTooLarge, varve.ErrInvalid, varve.ErrClosed, varve.ErrReadOnly}
+var refusal = []error{varve.ErrConflict, varve.ErrNotFound, varve.ErrTooLarge, varve.ErrBatchTooLarge, varve.ErrInvalid,
+	varve.ErrClosed, varve.ErrReadOnly}
 
 func isRefusal(err error) bool {
 	if errors.Is(err, varve.ErrOutcomeUnknown) {
@@ -123,7 +124,8 @@ func (a *actor) refusedBy(what, id string, start int, err error) {
 	}
 }
 
-func (a *actor) put(id string, size int, session string, ttl time.Duration, options ...varve.PutOption) (varve.Memory, error) {
+func (a *actor) put(id string, size int, session string, ttl time.Duration,
+	options ...varve.PutOption) (varve.Memory, error) {
 	w := &write{id: id, size: size, session: session}
 	if ttl > 0 {
 		w.expires = a.now().Add(ttl).UTC().Truncate(time.Microsecond)
@@ -141,11 +143,12 @@ func (a *actor) put(id string, size int, session string, ttl time.Duration, opti
 
 // putIf replaces a version that was read.
 func (a *actor) putIf(id string, size int, was varve.Memory) error {
-	w := a.h.begin(&write{id: id, size: size, base: was.Version, based: true})
+	w := a.h.begin(&write{actor: a.name, id: id, size: size, base: was.Version, based: true})
 	m, err := a.st.Put(ctx, w.memory(), varve.IfVersion(was.Version))
 	if err == nil {
 		w.version = m.Version
-		a.h.observe(observation{id: id, token: tokenOf(was.Content), version: was.Version, start: w.start, at: a.now(), what: a.name + " putIf"})
+		a.h.observe(observation{id: id, token: tokenOf(was.Content), version: was.Version, start: w.start, at: a.now(),
+			what: a.name + " putIf"})
 	}
 	if !a.answered("put if version", err, w) {
 		a.refusedBy("put if version", id, w.start, err)
@@ -154,7 +157,7 @@ func (a *actor) putIf(id string, size int, was varve.Memory) error {
 }
 
 func (a *actor) putAbsent(id string, size int) error {
-	w := a.h.begin(&write{id: id, size: size})
+	w := a.h.begin(&write{actor: a.name, id: id, size: size})
 	m, err := a.st.Put(ctx, w.memory(), varve.IfAbsent())
 	if err == nil {
 		w.version = m.Version
@@ -167,7 +170,7 @@ func (a *actor) putAbsent(id string, size int) error {
 }
 
 func (a *actor) delete(id string) error {
-	w := a.h.begin(&write{id: id, del: true})
+	w := a.h.begin(&write{actor: a.name, id: id, del: true})
 	err := a.st.Delete(ctx, id)
 	if !a.answered("delete", err, w) {
 		a.refusedBy("delete", id, w.start, err)
@@ -194,7 +197,7 @@ func (a *actor) batch(changes ...change) error {
 		if last[c.id] != i {
 			continue // of several operations on one memory the last counts
 		}
-		w := a.h.begin(&write{id: c.id, del: c.del, size: c.size, session: c.session, batch: a.h.batches})
+		w := a.h.begin(&write{actor: a.name, id: c.id, del: c.del, size: c.size, session: c.session, batch: a.h.batches})
 		ws = append(ws, w)
 		if c.del {
 			b.Delete(c.id)
@@ -213,7 +216,8 @@ func (a *actor) update(id string, size int) error {
 		if w != nil {
 			a.h.answer(refused, w) // that run was not committed
 		}
-		w = a.h.begin(&write{id: id, size: size, session: m.Session(), expires: m.ExpiresAt, base: m.Version, based: true})
+		w = a.h.begin(&write{actor: a.name, id: id, size: size, session: m.Session(), expires: m.ExpiresAt,
+			base: m.Version, based: true})
 		m.Content = content(w.token, size)
 		return nil
 	})
@@ -244,8 +248,8 @@ func (a *actor) move(from, to string, size int) error {
 			return err
 		}
 		a.h.batches++
-		d := a.h.begin(&write{id: from, del: true, batch: a.h.batches})
-		p := a.h.begin(&write{id: to, size: size, batch: a.h.batches})
+		d := a.h.begin(&write{actor: a.name, id: from, del: true, batch: a.h.batches})
+		p := a.h.begin(&write{actor: a.name, id: to, size: size, batch: a.h.batches})
 		ws = []*write{d, p}
 		if err := tx.Delete(from); err != nil {
 			return err
@@ -286,8 +290,10 @@ func (a *actor) got(what, id string, start int, m varve.Memory, err error) error
 	if w == nil {
 		return nil // the verdict says so
 	}
-	if m.ID != id || w.id != id || m.Content != content(w.token, w.size) || m.Session() != w.session || !m.ExpiresAt.Equal(w.expires) {
-		a.h.bad("%s: %.20q is not what %v put: content of %d bytes, session %q, expires %v", a.name, id, w, len(m.Content), m.Session(), m.ExpiresAt)
+	if m.ID != id || w.id != id || m.Content != content(w.token, w.size) || m.Session() != w.session ||
+		!m.ExpiresAt.Equal(w.expires) {
+		a.h.bad("%s: %.20q is not what %v put: content of %d bytes, session %q, expires %v", a.name, id, w, len(m.Content),
+			m.Session(), m.ExpiresAt)
 	}
 	return nil
 }

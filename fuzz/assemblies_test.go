@@ -41,7 +41,8 @@ type grouper struct {
 
 func newGrouper(s *sim.Sim, seed uint64) *grouper {
 	return &grouper{
-		s: s, rng: rand.New(rand.NewPCG(seed, 77)), made: map[string]bool{}, gone: map[string]bool{}, deleted: map[string]bool{}, active: map[string]int64{},
+		s: s, rng: rand.New(rand.NewPCG(seed, 77)), made: map[string]bool{}, gone: map[string]bool{},
+		deleted: map[string]bool{}, active: map[string]int64{},
 		merging: map[string]string{}, merged: map[string]string{}, did: map[string]int{},
 	}
 }
@@ -260,7 +261,8 @@ func (g *grouper) single(when string, a *varve.Assembly, vectors map[string][]fl
 	want, _ := assembly.Composite(0, slices.Values(list))
 	same := slices.EqualFunc(a.CompositeEmbedding, want, func(x, y float32) bool { return math.Abs(float64(x-y)) < 1e-6 })
 	if !same {
-		g.bad("%s: assembly %s of %q has the composite %v, that of its members is %v", when, a.ID, a.MemoryIDs, a.CompositeEmbedding, want)
+		g.bad("%s: assembly %s of %q has the composite %v, that of its members is %v", when, a.ID, a.MemoryIDs,
+			a.CompositeEmbedding, want)
 	}
 }
 
@@ -411,7 +413,9 @@ func memberRace(g *grouper, did map[string]int) error {
 	g.s.Process("takes in", func(p *sim.Proc) {
 		open(p, func(st *varve.Store) {
 			for i := range groupMemories {
-				_, err := st.Assemblies().Put(ctx, varve.Assembly{ID: fmt.Sprint("g", i%3), MemoryIDs: []string{groupMemory(i), groupMemory((i + 1) % groupMemories)}})
+				_, err := st.Assemblies().Put(ctx,
+					varve.Assembly{ID: fmt.Sprint("g", i%3),
+						MemoryIDs: []string{groupMemory(i), groupMemory((i + 1) % groupMemories)}})
 				say("group", err)
 				_, err = st.Assemblies().Add(ctx, fmt.Sprint("g", i%3), []string{groupMemory((i + 2) % groupMemories)})
 				say("add", err)
@@ -548,7 +552,8 @@ func TestAssembliesCut(t *testing.T) {
 			cuts++
 			fsys, o := f.process("look")
 			if look.look(fsys, o); len(look.wrong) > 0 {
-				t.Fatalf("cut before operation %d (%s %s), %s:\n%s\n\tgo test ./fuzz -run %s -cut %d", m.ops, op.Kind, op.Path, p, joinWrong(look.wrong), t.Name(), m.ops)
+				t.Fatalf("cut before operation %d (%s %s), %s:\n%s\n\tgo test ./fuzz -run %s -cut %d", m.ops, op.Kind, op.Path, p,
+					joinWrong(look.wrong), t.Name(), m.ops)
 			}
 		}
 	}
@@ -579,7 +584,8 @@ func TestDeleteMemberOnFullDisk(t *testing.T) {
 	b.m.disk.SetCapacity(b.m.disk.Used())
 	full := 0
 	for i := range 200 {
-		if _, err := a.st.Put(ctx, varve.Memory{ID: fmt.Sprint("more", i), Content: content("#1", 1000)}); errors.Is(err, varve.ErrDiskFull) {
+		if _, err := a.st.Put(ctx, varve.Memory{ID: fmt.Sprint("more", i), Content: content("#1", 1000)}); errors.Is(err,
+			varve.ErrDiskFull) {
 			full++
 		}
 	}

@@ -15,8 +15,8 @@ import (
 
 	varve "github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/jsondoc"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -173,7 +173,8 @@ func TestFailures19(t *testing.T) {
 		case "closed":
 			a.close()
 			// Somebody's sync tool puts the file back.
-			if err := vfs.WriteDurable(fsys, dir+"/back", filepath.Join(dir, "memories", jsondoc.FileName("x")), old, 0o600); err != nil {
+			if err := vfs.WriteDurable(fsys, dir+"/back", filepath.Join(dir, "memories", jsondoc.FileName("x")), old,
+				0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -202,7 +203,8 @@ func TestFailures20(t *testing.T) {
 	for i := range 20 {
 		_, err := next.st.Get(ctx, fmt.Sprint("k", i))
 		var damage *varve.CorruptionError
-		if i == 3 && err != nil && (!errors.As(err, &damage) || damage.Path != "memories/"+jsondoc.FileName("k3")) || i != 3 && err != nil {
+		if i == 3 && err != nil && (!errors.As(err, &damage) || damage.Path != "memories/"+jsondoc.FileName("k3")) ||
+			i != 3 && err != nil {
 			t.Errorf("k%d: %v", i, err)
 		}
 	}
@@ -226,7 +228,7 @@ func TestFailures20(t *testing.T) {
 func TestFailures23(t *testing.T) {
 	proofs.OneGoroutine(t)
 	b := newBench(t)
-	a, _ := b.start("a", func(o *varve.Options) { open.Of(o).System.ArchiveBytes = 100 << 10 })
+	a, _ := b.start("a", func(o *varve.Options) { storetest.Of(o).System.ArchiveBytes = 100 << 10 })
 	used := func() int64 {
 		for i := range 100 {
 			a.put(fmt.Sprint("k", i%7), 8000+i, "", 0)

@@ -14,8 +14,8 @@ import (
 
 	varve "github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/jsondoc"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
 	"github.com/varve-db/varve/internal/vfs/sim"
@@ -48,7 +48,7 @@ func newBench(t *testing.T) *bench {
 func (b *bench) start(name string, change ...func(*varve.Options)) (*actor, vfs.FS) {
 	b.t.Helper()
 	fsys, o := b.m.process(name)
-	open.Of(o).System.FS = wrap.New(fsys, func(op *wrap.Op, call func() error) error {
+	storetest.Of(o).System.FS = wrap.New(fsys, func(op *wrap.Op, call func() error) error {
 		if b.before != nil && !b.busy {
 			b.busy = true
 			b.before(name, op)
@@ -177,7 +177,8 @@ func TestFailures02(t *testing.T) {
 		if r := after.st.Admin().OpenReport(); r.Damage == nil || r.TornTail != nil {
 			t.Fatalf("%s boot: %+v", boot, r)
 		}
-		if _, err := after.st.Put(ctx, varve.Memory{Content: "no"}); !errors.Is(err, varve.ErrReadOnly) || !errors.As(err, &damage) {
+		if _, err := after.st.Put(ctx, varve.Memory{Content: "no"}); !errors.Is(err, varve.ErrReadOnly) || !errors.As(err,
+			&damage) {
 			t.Fatalf("%s boot: put: %v", boot, err)
 		}
 		if _, err := after.st.Get(ctx, "x"); err != nil {
@@ -197,7 +198,7 @@ func (b *bench) view(name string) *crash.Process { return b.m.views[name] }
 // between the open is damage.
 func TestFailures03(t *testing.T) {
 	b := newBench(t)
-	a, _ := b.start("a", func(o *varve.Options) { open.Of(o).System.BacklogBytes = 1 << 30 })
+	a, _ := b.start("a", func(o *varve.Options) { storetest.Of(o).System.BacklogBytes = 1 << 30 })
 	var versions []uint64
 	for i := range 12 {
 		m, _ := a.put(fmt.Sprint("k", i), 19000, "", 0)
@@ -233,7 +234,7 @@ func TestFailures03Roll(t *testing.T) {
 	for seed := uint64(0); seed < 40; seed += uint64(proofs.Every(4)) {
 		for _, p := range []crash.Pattern{crash.KeepRandom, crash.KeepLate, crash.LoseAll, crash.KeepAll} {
 			b := newBench(t)
-			big := func(o *varve.Options) { open.Of(o).System.BacklogBytes = 1 << 30 }
+			big := func(o *varve.Options) { storetest.Of(o).System.BacklogBytes = 1 << 30 }
 			other, _ := b.start("other", big)
 			a, _ := b.start("a", big)
 			for i := range 3 {
@@ -365,7 +366,7 @@ func TestFailures05Making(t *testing.T) {
 // writes into it. The SyncDir in wal/prepare.go enter.
 func TestFailures05Roll(t *testing.T) {
 	b := newBench(t)
-	big := func(o *varve.Options) { open.Of(o).System.BacklogBytes = 1 << 30 }
+	big := func(o *varve.Options) { storetest.Of(o).System.BacklogBytes = 1 << 30 }
 	other, _ := b.start("other", big)
 	a, _ := b.start("a", big)
 	named, killed := false, false
@@ -425,7 +426,7 @@ func TestFailures07(t *testing.T) {
 	proofs.OneGoroutine(t)
 	for spare := int64(0); spare < 200<<10; spare += 12 << 10 {
 		b := newBench(t)
-		a, _ := b.start("a", func(o *varve.Options) { open.Of(o).System.BacklogBytes = 1 << 30 })
+		a, _ := b.start("a", func(o *varve.Options) { storetest.Of(o).System.BacklogBytes = 1 << 30 })
 		a.faulty = true
 		a.put("x", 100, "", 0)
 		b.m.disk.SetCapacity(b.m.disk.Used() + spare)
@@ -672,7 +673,8 @@ func TestFailures64(t *testing.T) {
 					kill()
 				}
 			}
-			a.batch(change{id: "p", size: 100}, change{id: "q", size: 200}, change{id: "x", del: true}, change{id: "r", size: 900}, change{id: "s", size: 900})
+			a.batch(change{id: "p", size: 100}, change{id: "q", size: 200}, change{id: "x", del: true},
+				change{id: "r", size: 900}, change{id: "s", size: 900})
 		})
 		b.before = nil
 		other.put("y", size, "", 0)
@@ -686,7 +688,7 @@ func TestFailures64(t *testing.T) {
 func TestFailures64Roll(t *testing.T) {
 	for _, p := range []crash.Pattern{crash.KeepAll, crash.LoseAll, crash.KeepRandom, crash.KeepLate} {
 		b := newBench(t)
-		big := func(o *varve.Options) { open.Of(o).System.BacklogBytes = 1 << 30 }
+		big := func(o *varve.Options) { storetest.Of(o).System.BacklogBytes = 1 << 30 }
 		other, _ := b.start("other", big)
 		reader, _ := b.start("reader", big)
 		for i := range 3 {
@@ -792,7 +794,8 @@ func TestFailures67(t *testing.T) {
 // 70: a store folder is cloned by git, or loses its wal/. create in
 // wal/recover.go starts above every LSN known; views of another UUID do not count.
 func TestFailures70(t *testing.T) {
-	for _, lost := range [][]string{{"wal"}, {"wal", "checkpoint"}, {"wal", "checkpoint", "memory_index.json", "tmp", "backups"}} {
+	for _, lost := range [][]string{{"wal"}, {"wal", "checkpoint"},
+		{"wal", "checkpoint", "memory_index.json", "tmp", "backups"}} {
 		b := newBench(t)
 		a, _ := b.start("a")
 		versions := map[string]uint64{}
@@ -818,7 +821,8 @@ func TestFailures70(t *testing.T) {
 			if err != nil {
 				t.Fatalf("without %v: %v", lost, err)
 			}
-			if _, err := after.st.Put(ctx, varve.Memory{ID: id, Content: "stale"}, varve.IfVersion(v)); !errors.Is(err, varve.ErrConflict) {
+			if _, err := after.st.Put(ctx, varve.Memory{ID: id, Content: "stale"}, varve.IfVersion(v)); !errors.Is(err,
+				varve.ErrConflict) {
 				t.Errorf("without %v: a version of the life before is taken for one of this: %v", lost, err)
 			}
 			n, err := after.st.Put(ctx, varve.Memory{ID: id, Content: "new"}, varve.IfVersion(m.Version))
@@ -850,8 +854,8 @@ func TestFailures71(t *testing.T) {
 		for n := 1; n < 4; n++ {
 			b := newBench(t)
 			a, _ := b.start("a", func(o *varve.Options) {
-				open.Of(o).System.RoundBytes = 1 << 20
-				open.Of(o).System.ArchiveBytes = -1 // or its copies heal what was lost
+				storetest.Of(o).System.RoundBytes = 1 << 20
+				storetest.Of(o).System.ArchiveBytes = -1 // or its copies heal what was lost
 			})
 			a.faulty = true
 			for range 2 {
@@ -1095,7 +1099,8 @@ func TestFailures84(t *testing.T) {
 	for _, text := range []string{`{}`, `{"name":"my-project","version":1}`, `[1]`, `not json`, ``} {
 		m := newMachine()
 		fsys, o := m.process("a")
-		if err := errors.Join(fsys.Mkdir(dir, 0o700), vfs.WriteDurable(fsys, dir+"/t", dir+"/config.json", []byte(text), 0o600)); err != nil {
+		if err := errors.Join(fsys.Mkdir(dir, 0o700),
+			vfs.WriteDurable(fsys, dir+"/t", dir+"/config.json", []byte(text), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 		if st, err := varve.Open(ctx, dir, o); err == nil {

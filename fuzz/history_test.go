@@ -56,6 +56,7 @@ type write struct {
 	batch   int  // writes of one batch share it; 0: alone
 	hand    bool // an edit: it may be adopted at any time, or never
 	labels  bool // it has what filters are about
+	actor   string
 }
 
 // observation is that a memory had a value at some moment between two ticks.
@@ -150,7 +151,8 @@ func (w *write) String() string {
 
 // verdict says what of the history cannot have been.
 func (h *history) verdict() []string {
-	v := &judge{h: h, wrong: slices.Clone(h.wrong), sighted: map[string]int{}, batches: map[int]int{}, versions: map[uint64]string{}}
+	v := &judge{h: h, wrong: slices.Clone(h.wrong), sighted: map[string]int{}, batches: map[int]int{},
+		versions: map[uint64]string{}}
 	v.settle()
 	for _, id := range v.ids() {
 		v.memory(id)
@@ -354,7 +356,8 @@ func (j *judge) named(id string, o observation, writes []*write) {
 		open = open || !w.del && w.outcome != refused && w.version == 0 && w.start < o.end && w.by > o.start
 	}
 	if !open {
-		j.bad("%s [%d,%d]: %.20q was said to be version %d, which nobody wrote: the refusal rested on something that is lost", o.what, o.start, o.end, id, o.version)
+		j.bad("%s [%d,%d]: %.20q was said to be version %d, which nobody wrote: the refusal rested on something that is lost",
+			o.what, o.start, o.end, id, o.version)
 	}
 	for _, later := range j.h.seen {
 		if later.id == id && later.start > o.end && later.version != 0 && later.version < o.version {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	varve "github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
 	"github.com/varve-db/varve/internal/vfs/sim"
@@ -147,10 +147,11 @@ func (m *machine) process(name string) (vfs.FS, *varve.Options) {
 }
 
 // options make a store small: little work reaches spills, merges, rolls and recycling.
-func options(fsys vfs.FS, rnd io.Reader, now func() time.Time, sleep func(context.Context, time.Duration) error) *varve.Options {
-	return open.In(&varve.Options{
+func options(fsys vfs.FS, rnd io.Reader, now func() time.Time,
+	sleep func(context.Context, time.Duration) error) *varve.Options {
+	return storetest.In(&varve.Options{
 		Clock: now, SegmentSize: 64 << 10, NoBackground: true, CacheBytes: 256 << 10,
-	}, open.Environment{System: vfs.System{
+	}, storetest.Environment{System: vfs.System{
 		FS: fsys, Inline: true, Rand: rnd, Sleep: sleep,
 		SpillBytes: 12 << 10, BacklogBytes: 40 << 10, RoundBytes: 8 << 10, TempFiles: 5, SmallVectors: 1,
 	}})

@@ -9,14 +9,14 @@ import (
 	"testing"
 
 	varve "github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/views"
 	"github.com/varve-db/varve/tests/letters"
 )
 
 // plug has stores opened with the view of package letters.
-func plug(o *varve.Options) { open.Of(o).Views = []views.Maker{letters.New} }
+func plug(o *varve.Options) { storetest.Of(o).Views = []views.Maker{letters.New} }
 
 // lettered looks at the view's file after a flush: it is there, where any process of the store
 // has the view, and has the ids of the index.

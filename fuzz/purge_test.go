@@ -15,8 +15,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	varve "github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/sim"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -51,7 +51,7 @@ func (w *purging) options(p *sim.Proc) *varve.Options {
 // the shared page and in tmp/purge it cannot reach: they need not overwrite it.
 func (w *purging) purger(p *sim.Proc) *varve.Options {
 	o := w.options(p)
-	open.Of(o).System.FS = wrap.New(p.FS, func(op *wrap.Op, call func() error) error {
+	storetest.Of(o).System.FS = wrap.New(p.FS, func(op *wrap.Op, call func() error) error {
 		err := call()
 		if !w.begun && err == nil && op.Kind == wrap.SyncDir && op.Path == filepath.Join(dir, "tmp", "purge") {
 			w.begun = true
@@ -158,7 +158,8 @@ func (w *purging) purge(p *sim.Proc) {
 		var damaged *varve.CorruptionError
 		switch {
 		case w.done, errors.Is(err, varve.ErrLocked):
-		case errors.As(err, &damaged) && w.cut && (strings.Contains(damaged.Path, "-torn-tail-") || w.plugged && isOfView(p.FS, damaged.Path)):
+		case errors.As(err, &damaged) && w.cut &&
+			(strings.Contains(damaged.Path, "-torn-tail-") || w.plugged && isOfView(p.FS, damaged.Path)):
 			// The end of a write that a loss of power has cut, or what has lain in the blocks of a temp file: nobody can
 			// tell what it is of, and the user is asked.
 			path := filepath.Join(dir, damaged.Path)
@@ -204,7 +205,8 @@ func (w *purging) run() error {
 		w.acts = 20 + w.rng.IntN(80)
 		w.s.Odds = sim.Odds{}
 		if boot < 8 {
-			w.s.Odds = sim.Odds{Switch: 2 + w.rng.IntN(40), Stop: 3000, Kill: []int{0, 4000, 800}[w.rng.IntN(3)], Cut: []int{0, 1000, 3000}[w.rng.IntN(3)]}
+			w.s.Odds = sim.Odds{Switch: 2 + w.rng.IntN(40), Stop: 3000, Kill: []int{0, 4000, 800}[w.rng.IntN(3)],
+				Cut: []int{0, 1000, 3000}[w.rng.IntN(3)]}
 		}
 		for range 1 + w.rng.IntN(2) {
 			w.s.Process("writer", w.write)

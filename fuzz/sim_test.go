@@ -10,8 +10,8 @@ import (
 	"time"
 
 	varve "github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs/crash"
 	"github.com/varve-db/varve/internal/vfs/sim"
 )
@@ -41,13 +41,15 @@ type world struct {
 
 	watching *watching // nil: nobody watches
 	plugged  bool      // the stores have the view of package letters
+	writers  *writers  // nil: entries have no writers
 	waits    map[*sim.Proc]func()
 }
 
 // work opens the store and does things until enough is done, sometimes closing
 // and opening it again.
 func (w *world) work(p *sim.Proc) {
-	a := &actor{h: w.h, name: fmt.Sprintf("%s/%d", p.Name, p.PID), now: func() time.Time { return w.now(p) }, rng: rand.New(rand.NewPCG(w.rng.Uint64(), 1))}
+	a := &actor{h: w.h, name: fmt.Sprintf("%s/%d", p.Name, p.PID), now: func() time.Time { return w.now(p) },
+		rng: rand.New(rand.NewPCG(w.rng.Uint64(), 1))}
 	if w.editing {
 		a.more = harmable
 	}
@@ -64,7 +66,7 @@ func (w *world) work(p *sim.Proc) {
 			return
 		}
 		a.st = st
-		open.Inside(st).Engine.Tune().Few = 0 // so that filters ask the words
+		storetest.Inner(st).Engine.Tune().Few = 0 // so that filters ask the words
 		a.opened()
 		for n := 5 + a.rng.IntN(60); n > 0 && w.acts > 0; n-- {
 			w.acts--
@@ -79,9 +81,12 @@ func (w *world) now(p *sim.Proc) time.Time { return p.Now().Add(w.ahead) }
 
 func (w *world) options(p *sim.Proc) *varve.Options {
 	o := options(p.FS, p.Rand(), func() time.Time { return w.now(p) }, p.Wait)
-	open.Of(o).System.ArchiveBytes = w.archive
+	storetest.Of(o).System.ArchiveBytes = w.archive
 	if w.plugged {
 		plug(o)
+	}
+	if w.writers != nil {
+		o.Writer = &varve.Writer{Program: "sim", Agent: fmt.Sprintf("%s/%d", p.Name, p.PID)}
 	}
 	if w.editing {
 		o.Listener = w.h.adopts(w.s.Disk)
@@ -94,7 +99,7 @@ func (w *world) options(p *sim.Proc) *varve.Options {
 		}
 	}
 	if w.watching != nil {
-		open.Of(o).System.Sleep = func(ctx context.Context, d time.Duration) error {
+		storetest.Of(o).System.Sleep = func(ctx context.Context, d time.Duration) error {
 			if waits := w.waits[p]; waits != nil {
 				waits()
 			}
@@ -125,7 +130,8 @@ func (w *world) run(processes, boots int) error {
 		if w.jumps != nil {
 			w.ahead = w.jumps(w, boot)
 		}
-		w.s.Odds = sim.Odds{Switch: 2 + w.rng.IntN(40), Stop: 3000, Kill: []int{0, 4000, 1500}[w.rng.IntN(3)], Cut: []int{0, 1000, 5000}[w.rng.IntN(3)]}
+		w.s.Odds = sim.Odds{Switch: 2 + w.rng.IntN(40), Stop: 3000, Kill: []int{0, 4000, 1500}[w.rng.IntN(3)],
+			Cut: []int{0, 1000, 5000}[w.rng.IntN(3)]}
 		w.cuts = w.s.Odds.Cut > 0
 		for i := range processes {
 			w.s.Process(fmt.Sprint("p", i), w.work)
@@ -181,6 +187,9 @@ func (w *world) look(boot int, deep bool) {
 			w.lookAround(p)
 		}
 		recovery(w.h, p.FS, w.options(p), deep)
+		if w.writers != nil {
+			w.writers.look(w, p)
+		}
 		if w.watching != nil {
 			w.watched(p)
 		}
@@ -217,7 +226,8 @@ func (n *simTally) String() string {
 	if len(n.did) > 0 {
 		kept = "; kept: " + sorted(n.did)
 	}
-	return fmt.Sprintf("%d seeds, %d operations of the disk, %d kills, %d writes, %d looks; %s%s", n.seeds, n.ops, n.kills, n.writes, n.looks, t.reach(), kept)
+	return fmt.Sprintf("%d seeds, %d operations of the disk, %d kills, %d writes, %d looks; %s%s", n.seeds, n.ops, n.kills,
+		n.writes, n.looks, t.reach(), kept)
 }
 
 func (n *simTally) seed(t *testing.T, name string, seed uint64, processes int, change func(*world)) {
@@ -338,7 +348,8 @@ func TestSimLacking(t *testing.T) { simulate(t, 2, 80, lacking) }
 // that are stopped, killed and cut.
 func jumpingAhead(w *world) {
 	w.jumps = func(w *world, _ int) time.Duration {
-		return w.ahead + []time.Duration{0, 50 * time.Minute, 70 * time.Minute, 3 * time.Hour, 40 * 24 * time.Hour}[w.rng.IntN(5)]
+		return w.ahead + []time.Duration{0, 50 * time.Minute, 70 * time.Minute, 3 * time.Hour,
+			40 * 24 * time.Hour}[w.rng.IntN(5)]
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	varve "github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs/trace"
 )
 
@@ -18,13 +18,20 @@ var update = flag.Bool("update", false, "write the golden files")
 
 // The calls of one put, one flush and one open, in order. A changed order of
 // create, write, sync, rename, folder sync, lock and store is seen in review.
-func TestTrace(t *testing.T) {
+func TestTrace(t *testing.T) { traced(t, "", nil) }
+
+// A store that keeps writers makes the same calls, except that it commits the explanation of the writer in front of its
+// first put and wal/writers in front of the index, and with larger frames.
+func TestTraceWriters(t *testing.T) { traced(t, "writers-", &varve.Writer{Program: "trace"}) }
+
+func traced(t *testing.T, prefix string, w *varve.Writer) {
 	m, h := newMachine(), newHistory()
 	var lines *strings.Builder
 	a := &actor{h: h, name: "trace", now: m.now}
 	open := func() {
 		fsys, o := m.process("trace")
-		open.Of(o).System.FS = trace.New(fsys, dir, trace.Changing, func(line string) {
+		o.Writer = w
+		storetest.Of(o).System.FS = trace.New(fsys, dir, trace.Changing, func(line string) {
 			if lines != nil {
 				fmt.Fprintln(lines, line)
 			}
@@ -38,13 +45,20 @@ func TestTrace(t *testing.T) {
 	record := func(name string, f func()) {
 		lines = new(strings.Builder)
 		f()
-		golden(t, name, plain(lines.String()))
+		golden(t, prefix+name, plain(lines.String()))
 		lines = nil
 	}
 	record("create", open)
-	a.put("before", 100, "", 0)
+	recordOf := func(name string, f func()) { // what only a writer makes another
+		if w == nil {
+			f()
+			return
+		}
+		record(name, f)
+	}
+	recordOf("first", func() { a.put("before", 100, "", 0) })
 	a.put("replaced", 100, "s1", 0)
-	a.flush()
+	recordOf("saved", func() { a.flush() })
 	record("put", func() { a.put("x", 100, "s1", 0) })
 	a.put("replaced", 120, "s1", 0)
 	a.delete("before")
@@ -63,7 +77,7 @@ var (
 	pageCleared = regexp.MustCompile(`(?m)(^store wal/shared word=\d+ value=0\n){20,}`)
 	holder      = regexp.MustCompile(`(store wal/shared word=(?:1[6-9]|2[01])) value=[1-9]\d*`)
 	moment      = regexp.MustCompile(`(store wal/shared word=3) value=[1-9]\d{12,}`)
-	made        = regexp.MustCompile(`(tmp/(?:index\.)?|config\.json\.|\.gitignore\.)[0-9a-f]{12,16}`)
+	made        = regexp.MustCompile(`(tmp/(?:index\.|writers\.)?|config\.json\.|\.gitignore\.)[0-9a-f]{12,16}`)
 )
 
 // plain takes out what differs between machines or says nothing.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	varve "github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs/crash"
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
@@ -25,7 +25,8 @@ func (w *write) label(m *varve.Memory) {
 		m.Metadata = map[string]any{}
 	}
 	maps.Copy(m.Metadata, map[string]any{
-		"caption": "labelled boat", "category": fmt.Sprint("c", n%3), "key": fmt.Sprint("k", n%4), "tags": []string{fmt.Sprint("t", n%5), fmt.Sprint("t", 5+n%2)},
+		"caption": "labelled boat", "category": fmt.Sprint("c", n%3), "key": fmt.Sprint("k", n%4),
+		"tags": []string{fmt.Sprint("t", n%5), fmt.Sprint("t", 5+n%2)},
 	})
 	m.Timestamp = labelBegin.Add(time.Duration(n%6) * time.Hour)
 }
@@ -38,7 +39,8 @@ type sieve struct {
 }
 
 func sieves(n int) []sieve {
-	c, k, t, at := fmt.Sprint("c", n%3), fmt.Sprint("k", n%4), fmt.Sprint("t", n%7), labelBegin.Add(time.Duration(n%6)*time.Hour-30*time.Minute)
+	c, k, t, at := fmt.Sprint("c", n%3), fmt.Sprint("k", n%4), fmt.Sprint("t", n%7),
+		labelBegin.Add(time.Duration(n%6)*time.Hour-30*time.Minute)
 	return []sieve{
 		{"category " + c, varve.InCategory(c), func(m *varve.Memory) bool { return m.Metadata["category"] == c }},
 		{"key " + k, varve.WithKey(k), func(m *varve.Memory) bool { return m.Metadata["key"] == k }},
@@ -197,7 +199,8 @@ func (a *actor) foundByWord(id string) {
 	if err != nil {
 		return
 	}
-	if hits, err := a.st.Search(ctx, varve.Query{Text: tokenOf(m.Content)}); err != nil || len(hits) == 0 || hits[0].ID != id {
+	if hits, err := a.st.Search(ctx,
+		varve.Query{Text: tokenOf(m.Content)}); err != nil || len(hits) == 0 || hits[0].ID != id {
 		a.h.bad("%s: %s is not found: %v, %v", a.name, id, hits, err)
 	}
 }
@@ -212,7 +215,7 @@ func lookWords(h *history, o *varve.Options) {
 		return
 	}
 	a.st = st
-	open.Inside(st).Engine.Tune().Few = 0
+	storetest.Inner(st).Engine.Tune().Few = 0
 	if d := st.Admin().OpenReport().Damage; d != nil {
 		h.bad("damage after a crash: %v", d)
 	}
@@ -251,7 +254,8 @@ func TestWordsCut(t *testing.T) {
 			_, o := f.process("look")
 			lookWords(fh, o)
 			if wrong := fh.verdict(); len(wrong) > 0 {
-				t.Fatalf("cut before operation %d (%s %s), %s:\n%s\n\tgo test ./fuzz -run %s -cut %d", m.ops, op.Kind, op.Path, p, joinWrong(wrong), t.Name(), m.ops)
+				t.Fatalf("cut before operation %d (%s %s), %s:\n%s\n\tgo test ./fuzz -run %s -cut %d", m.ops, op.Kind, op.Path, p,
+					joinWrong(wrong), t.Name(), m.ops)
 			}
 		}
 	}
@@ -295,7 +299,8 @@ func TestWordsKilled(t *testing.T) {
 		_, o := m.process("look")
 		lookWords(h, o)
 		if wrong := h.verdict(); len(wrong) > 0 {
-			t.Fatalf("killed before operation %d:\n%s\n\tgo test ./fuzz -run %s -cut %d", at[i], joinWrong(wrong), t.Name(), at[i])
+			t.Fatalf("killed before operation %d:\n%s\n\tgo test ./fuzz -run %s -cut %d", at[i], joinWrong(wrong), t.Name(),
+				at[i])
 		}
 	}
 	t.Logf("%d kills before %d operations that change the disk", kills, len(at))

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	varve "github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
 	"github.com/varve-db/varve/internal/vfs/sim"
@@ -39,7 +39,8 @@ func dump(m *working.Memory) (string, error) {
 		Notes           []string
 	}
 	show := func(s *working.Snapshot) state {
-		out := state{ID: s.Info.ID, Description: s.Info.Description, Keys: s.Info.Keys, Entries: s.Info.Notes, Values: s.Values}
+		out := state{ID: s.Info.ID, Description: s.Info.Description, Keys: s.Info.Keys, Entries: s.Info.Notes,
+			Values: s.Values}
 		for key := range s.TTL {
 			out.Expire = append(out.Expire, key)
 		}
@@ -84,7 +85,8 @@ func workSteps() []func(m *working.Memory) error {
 		func(m *working.Memory) error { return m.Set(ctx, "brief", 1, working.Expires(1000*time.Hour)) },
 		func(m *working.Memory) error { return second(m.Increment(ctx, "b", 41)) },
 		func(m *working.Memory) error {
-			return second(m.SetTask(ctx, working.Task{Description: "d", Status: "begun", TotalSteps: 3, StartedAt: time.Unix(1e9, 0)}))
+			return second(m.SetTask(ctx, working.Task{Description: "d", Status: "begun", TotalSteps: 3,
+				StartedAt: time.Unix(1e9, 0)}))
 		},
 		func(m *working.Memory) error { return second(m.Append(ctx, text(2, 2000))) },
 		func(m *working.Memory) error { return second(m.Append(ctx, "second")) },
@@ -133,7 +135,8 @@ func expectedWork(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	var all []string
-	for i, step := range append([]func(*working.Memory) error{func(*working.Memory) error { return nil }}, workSteps()...) {
+	for i, step := range append([]func(*working.Memory) error{func(*working.Memory) error { return nil }},
+		workSteps()...) {
 		if err := step(m); err != nil {
 			t.Fatalf("step %d: %v", i, err)
 		}
@@ -149,8 +152,8 @@ func expectedWork(t *testing.T) []string {
 // lag lets files of scopes lag that have a few KiB, and does a round as in the background
 // after each commit.
 func lag(o *varve.Options) {
-	open.Of(o).System.LagBytes, open.Of(o).System.Rounds = 1, 1
-	open.Of(o).System.SpillBytes, open.Of(o).System.BacklogBytes = 40<<10, 100<<10
+	storetest.Of(o).System.LagBytes, storetest.Of(o).System.Rounds = 1, 1
+	storetest.Of(o).System.SpillBytes, storetest.Of(o).System.BacklogBytes = 40<<10, 100<<10
 }
 
 func noLag(*varve.Options) {}
@@ -158,7 +161,7 @@ func noLag(*varve.Options) {}
 // lags reports whether a round in the background has left something to lag.
 func lags(o *varve.Options, st *varve.Store) bool {
 	s := st.Admin().Stats()
-	return open.Of(o).System.Rounds == 1 && s.Flushed < s.Durable
+	return storetest.Of(o).System.Rounds == 1 && s.Flushed < s.Durable
 }
 
 // workScript does these steps in a store, among memories, flushes and closes. at is
@@ -293,9 +296,11 @@ func cutWork(t *testing.T, change func(*varve.Options)) {
 			_, o := f.process("look")
 			change(o)
 			var wrong []string
-			lookWork(o, func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }, want[at:min(at+2, len(want))]...)
+			lookWork(o, func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) },
+				want[at:min(at+2, len(want))]...)
 			if len(wrong) > 0 {
-				t.Fatalf("cut before operation %d (%s %s), %s:\n%s\n\tgo test ./fuzz -run %s -cut %d -pattern %s", m.ops, op.Kind, op.Path, p, joinWrong(wrong), t.Name(), m.ops, p)
+				t.Fatalf("cut before operation %d (%s %s), %s:\n%s\n\tgo test ./fuzz -run %s -cut %d -pattern %s", m.ops, op.Kind,
+					op.Path, p, joinWrong(wrong), t.Name(), m.ops, p)
 			}
 		}
 	}
@@ -304,7 +309,7 @@ func cutWork(t *testing.T, change func(*varve.Options)) {
 		t.Errorf("%d steps done, not %d", at, len(want)-1)
 	}
 	_, o := m.process("end")
-	if change(o); open.Of(o).System.Rounds > 0 && lagged < 5 {
+	if change(o); storetest.Of(o).System.Rounds > 0 && lagged < 5 {
 		t.Errorf("a file lagged after %d steps only", lagged)
 	}
 	t.Logf("%d cuts before %d operations that change the disk; a file lagged after %d steps", cuts, changes, lagged)
@@ -359,7 +364,8 @@ func killWork(t *testing.T, change func(*varve.Options)) {
 		change(o)
 		lookWork(o, bad, want[at:min(at+2, len(want))]...)
 		if len(wrong) > 0 {
-			t.Fatalf("killed before operation %d:\n%s\n\tgo test ./fuzz -run %s -stride 1 -cut %d", changing[i], joinWrong(wrong), t.Name(), changing[i])
+			t.Fatalf("killed before operation %d:\n%s\n\tgo test ./fuzz -run %s -stride 1 -cut %d", changing[i],
+				joinWrong(wrong), t.Name(), changing[i])
 		}
 	}
 	t.Logf("%d kills", kills)
@@ -439,7 +445,8 @@ func (w *worker) work(p *sim.Proc) {
 	}
 }
 
-func (w *worker) step(who string, st *varve.Store, h working.Home, so *varve.Options, o *working.Options, rng *rand.Rand) {
+func (w *worker) step(who string, st *varve.Store, h working.Home, so *varve.Options, o *working.Options,
+	rng *rand.Rand) {
 	m, err := working.Open(ctx, h, shared, o)
 	if err != nil {
 		w.bad("%s: open: %v", who, err)
@@ -495,7 +502,8 @@ func (w *worker) step(who string, st *varve.Store, h working.Home, so *varve.Opt
 		err = w.pass(h, o, rng)
 	case n < 92:
 		what = "put"
-		_, err = st.Put(ctx, varve.Memory{ID: groupMemory(rng.IntN(groupMemories)), Content: content("#1", 20+rng.IntN(9000))})
+		_, err = st.Put(ctx,
+			varve.Memory{ID: groupMemory(rng.IntN(groupMemories)), Content: content("#1", 20+rng.IntN(9000))})
 	case n < 94:
 		what = "release"
 		err = h.Release(ctx, shared)
@@ -586,7 +594,10 @@ func (w *worker) may(who, token string, start int) {
 		if s.token != token {
 			continue
 		}
-		over := slices.ContainsFunc(w.states, func(o *stated) bool { return s.end != 0 && o.start > s.end && o.end != 0 && o.end < start })
+		over := slices.ContainsFunc(w.states, func(o *stated) bool {
+			return s.end != 0 && o.start > s.end && o.end != 0 &&
+				o.end < start
+		})
 		if !over {
 			return
 		}
@@ -714,7 +725,8 @@ func (w *worker) run(processes, boots int) error {
 	w.s.OnKill = func(*sim.Proc) { w.s.Process("again", w.work) }
 	for boot := range boots {
 		w.acts = 20 + w.rng.IntN(120)
-		w.s.Odds = sim.Odds{Switch: 2 + w.rng.IntN(40), Stop: 3000, Kill: []int{0, 4000, 1500}[w.rng.IntN(3)], Cut: []int{0, 1000, 5000}[w.rng.IntN(3)]}
+		w.s.Odds = sim.Odds{Switch: 2 + w.rng.IntN(40), Stop: 3000, Kill: []int{0, 4000, 1500}[w.rng.IntN(3)],
+			Cut: []int{0, 1000, 5000}[w.rng.IntN(3)]}
 		for i := range processes {
 			w.s.Process(fmt.Sprint("p", i), w.work)
 		}

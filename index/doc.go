@@ -17,15 +17,17 @@
 // A line is a JSON object without white space. Its members, in this order:
 //
 //	memory:   filepath created_at updated_at quickrecal_score content_hash size
-//	          [mtime version] [dimension] [vector_id] [session_id] [expires_at]
+//	          [mtime version [by]] [dimension] [vector_id] [session_id] [expires_at]
 //	assembly: filepath created_at updated_at member_count content_hash size
-//	          [mtime version] [dimension] [vector_id] … [members]
+//	          [mtime version [by]] [dimension] [vector_id] … [members]
 //
 // dimension is that of the vector, 0 if there is none. Only lines written before vectors existed
 // lack it; then only the document has the dimension. vector_id (an integer above 0) is the FAISS id
 // of the vector; it is omitted if it equals the version, that is, whenever this write brought the
 // vector. mtime (microseconds since 1970, an integer) and version (the LSN of the frame) are not
-// known when a record is prepared; Finish adds them when the line enters a table. session_id and
+// known when a record is prepared; Finish adds them when the line enters a table, and by, the number
+// of the writer of this version (an integer above 0; package writer), where the frame has one: an
+// index that is made from the files alone has no by. session_id and
 // expires_at are omitted when there is none. members, the ids of an assembly's members, is in the
 // log only: Finish removes it, and the table has the pairs. Readers skip unknown members of a line.
 //

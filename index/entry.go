@@ -25,6 +25,7 @@ type Entry struct {
 	Size        int64    // of the file
 	Mtime       int64    // of the file, unix microseconds; 0 before the line enters a table
 	Version     uint64   // 0 before the line enters a table
+	By          uint32   // the number of the version's writer, 0 where it is not known; see package writer
 	Dimension   int      // of its vector, 0: none; UnknownDimension in lines from before there were vectors
 	VectorID    int64    // the FAISS id of its vector, 0 where that is Version; see Vector
 	SessionID   string   // "" for none; memories only
@@ -72,6 +73,9 @@ func StrayVector(sum [32]byte) int64 {
 func (e Entry) Agrees(o Entry) bool {
 	if e.Dimension == UnknownDimension || o.Dimension == UnknownDimension {
 		e.Dimension, e.VectorID = o.Dimension, o.VectorID
+	}
+	if e.By == 0 || o.By == 0 {
+		e.By = o.By
 	}
 	return e == o
 }
@@ -159,7 +163,7 @@ func (e *Entry) appendFile(dst []byte) []byte {
 	dst = append(dst, `","size":`...)
 	dst = strconv.AppendInt(dst, e.Size, 10)
 	if e.Version != 0 {
-		dst = appendStamp(dst, e.Version, e.Mtime)
+		dst = appendStamp(dst, e.Version, e.Mtime, e.By)
 	}
 	if e.Dimension != UnknownDimension {
 		dst = append(dst, dimensionMember...)
@@ -172,11 +176,16 @@ func (e *Entry) appendFile(dst []byte) []byte {
 	return dst
 }
 
-func appendStamp(dst []byte, version uint64, mtime int64) []byte {
+func appendStamp(dst []byte, version uint64, mtime int64, by uint32) []byte {
 	dst = append(dst, `,"mtime":`...)
 	dst = strconv.AppendInt(dst, mtime, 10)
 	dst = append(dst, `,"version":`...)
-	return strconv.AppendUint(dst, version, 10)
+	dst = strconv.AppendUint(dst, version, 10)
+	if by != 0 {
+		dst = append(dst, byMember...)
+		dst = strconv.AppendUint(dst, uint64(by), 10)
+	}
+	return dst
 }
 
 // appendTime writes six digits of a second, nine when six would lose something.

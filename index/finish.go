@@ -10,11 +10,11 @@ var errLine = errors.New("not a line of the index")
 
 var sizeMember = []byte(`,"size":`)
 
-// Finish appends the line of a record to dst with mtime (unix microseconds) and version where they
-// belong, behind size, and without members, which end the line of an assembly in the log. The line
-// itself is not parsed again: it comes from a verified record. Inside a JSON string every quote has
-// a backslash before it, so ,"size": can only be the member.
-func Finish(dst, line []byte, version uint64, mtime int64) ([]byte, error) {
+// Finish appends the line of a record to dst with mtime (unix microseconds), version and the number of
+// the writer, 0 for none, where they belong, behind size, and without members, which end the line of an
+// assembly in the log. The line itself is not parsed again: it comes from a verified record. Inside a
+// JSON string every quote has a backslash before it, so ,"size": can only be the member.
+func Finish(dst, line []byte, version uint64, mtime int64, by uint32) ([]byte, error) {
 	at := bytes.Index(line, sizeMember)
 	if at < 0 || !bytes.HasPrefix(line, []byte(`{"filepath":"`)) || line[len(line)-1] != '}' ||
 		bytes.IndexByte(line, '\n') >= 0 {
@@ -29,7 +29,7 @@ func Finish(dst, line []byte, version uint64, mtime int64) ([]byte, error) {
 		return dst, fmt.Errorf("%w: the size is not followed by the session, the expiry or the end: %.60q", errLine, line)
 	}
 	dst = append(dst, line[:end]...)
-	dst = appendStamp(dst, version, mtime)
+	dst = appendStamp(dst, version, mtime, by)
 	rest := line[end:]
 	if at := bytes.Index(rest, membersMember); at >= 0 {
 		return append(append(dst, rest[:at]...), '}'), nil

@@ -26,11 +26,13 @@ func TestLineRoundTrip(t *testing.T) {
 	short := e
 	short.Version, short.Mtime = 0, 0
 	line, _ := short.AppendMemory(nil)
-	if got, err := Finish(nil, line, 17, 1767323045000006); err != nil || string(got) != contractLine {
+	if got, err := Finish(nil, line, 17, 1767323045000006, 0); err != nil || string(got) != contractLine {
 		t.Errorf("Finish: %s, %v", got, err)
 	}
-	for _, bad := range []string{contractLine, `{}`, string(line[:len(line)-1]), strings.Replace(string(line), "{", "{ ", 1), strings.Replace(string(line), "1043", "", 1), strings.Replace(string(line), "1043", "1043 ", 1)} {
-		if got, err := Finish(nil, []byte(bad), 1, 1); !errors.Is(err, errLine) {
+	for _, bad := range []string{contractLine, `{}`, string(line[:len(line)-1]),
+		strings.Replace(string(line), "{", "{ ", 1), strings.Replace(string(line), "1043", "", 1),
+		strings.Replace(string(line), "1043", "1043 ", 1)} {
+		if got, err := Finish(nil, []byte(bad), 1, 1, 0); !errors.Is(err, errLine) {
 			t.Errorf("Finish(%s) = %s, %v", bad, got, err)
 		}
 	}
@@ -39,9 +41,11 @@ func TestLineRoundTrip(t *testing.T) {
 func TestLineRandom(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringOf(rapid.RuneFrom([]rune("ab,\"\\:{}\x00\x1f\n\u2028é😀")))
-		at := rapid.Map(rapid.Int64Range(-62135596800, 253402300799), func(s int64) time.Time { return time.Unix(s, s%1e9*7%1e9+(s%1e9*7%1e9>>63&1e9)).UTC() })
+		at := rapid.Map(rapid.Int64Range(-62135596800, 253402300799),
+			func(s int64) time.Time { return time.Unix(s, s%1e9*7%1e9+(s%1e9*7%1e9>>63&1e9)).UTC() })
 		e := Entry{
-			Filepath: text.Draw(t, "path"), SessionID: text.Draw(t, "session"), CreatedAt: at.Draw(t, "c"), UpdatedAt: at.Draw(t, "u"),
+			Filepath: text.Draw(t, "path"), SessionID: text.Draw(t, "session"), CreatedAt: at.Draw(t, "c"),
+			UpdatedAt: at.Draw(t, "u"),
 			ExpiresAt: at.Draw(t, "e"), Score: rapid.Float64().Draw(t, "score"), Size: rapid.Int64Min(0).Draw(t, "size"),
 		}
 		if e.Score == 0 {
@@ -62,7 +66,7 @@ func TestLineRandom(t *testing.T) {
 			t.Fatalf("%s\n%+v\n%+v\n%v", line, got, e, err)
 		}
 		version, mtime := rapid.Uint64Min(1).Draw(t, "version"), rapid.Int64().Draw(t, "mtime")
-		done, err := Finish(nil, line, version, mtime)
+		done, err := Finish(nil, line, version, mtime, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,10 +96,14 @@ func TestParseLineStrict(t *testing.T) {
 		strings.Replace(contractLine, `"size":1043`, `"size":1043,"size":1043`, 1),
 		strings.Replace(contractLine, "1043", "01043", 1), strings.Replace(contractLine, "1043", "1.5", 1),
 		strings.Replace(contractLine, "1043", "99999999999999999999", 1), strings.Replace(contractLine, "0.85", "NaN", 1),
-		strings.Replace(contractLine, "0.85", "1e999", 1), strings.Replace(contractLine, "0.85", ".5", 1), strings.Replace(contractLine, "e3b0", "E3b0", 1),
-		strings.Replace(contractLine, "s1", "\xff", 1), strings.Replace(contractLine, "s1", `\ud83d`, 1), strings.Replace(contractLine, "s1", "\n", 1),
-		strings.Replace(contractLine, `"dimension":768`, `"dimension":-1`, 1), strings.Replace(contractLine, `"dimension":768`, `"dimension":9999999999`, 1),
-		strings.Replace(contractLine, `"vector_id":16`, `"vector_id":0`, 1), strings.Replace(contractLine, `"vector_id":16`, `"vector_id":9223372036854775808`, 1),
+		strings.Replace(contractLine, "0.85", "1e999", 1), strings.Replace(contractLine, "0.85", ".5", 1),
+		strings.Replace(contractLine, "e3b0", "E3b0", 1),
+		strings.Replace(contractLine, "s1", "\xff", 1), strings.Replace(contractLine, "s1", `\ud83d`, 1),
+		strings.Replace(contractLine, "s1", "\n", 1),
+		strings.Replace(contractLine, `"dimension":768`, `"dimension":-1`, 1),
+		strings.Replace(contractLine, `"dimension":768`, `"dimension":9999999999`, 1),
+		strings.Replace(contractLine, `"vector_id":16`, `"vector_id":0`, 1),
+		strings.Replace(contractLine, `"vector_id":16`, `"vector_id":9223372036854775808`, 1),
 		strings.Replace(contractLine, "T03", " 03", 1), `{"deleted":true}`, `{"deleted":false,"version":9}`,
 		strings.Replace(contractLine, `"size"`, `"x":`+strings.Repeat("[", 200)+strings.Repeat("]", 200)+`,"size"`, 1),
 	}
@@ -118,7 +126,9 @@ func TestParseLineStrict(t *testing.T) {
 }
 
 func TestFloat(t *testing.T) {
-	for f, want := range map[float64]string{0: "0", math.Copysign(0, -1): "0", 1: "1", 0.85: "0.85", 1e21: "1e+21", 1e20: "100000000000000000000", 1e-6: "0.000001", 1e-7: "1e-7", -1.5e-300: "-1.5e-300", 5e-324: "5e-324", 1.5e22: "1.5e+22"} {
+	for f, want := range map[float64]string{0: "0", math.Copysign(0, -1): "0", 1: "1", 0.85: "0.85", 1e21: "1e+21",
+		1e20: "100000000000000000000", 1e-6: "0.000001", 1e-7: "1e-7", -1.5e-300: "-1.5e-300", 5e-324: "5e-324",
+		1.5e22: "1.5e+22"} {
 		if got := string(appendFloat([]byte("x"), f)); got != "x"+want {
 			t.Errorf("%v is written %s, want %s", f, got, want)
 		}
@@ -169,7 +179,7 @@ func BenchmarkFinish(b *testing.B) {
 	line, _ := e.AppendMemory(nil)
 	var dst []byte
 	for b.Loop() {
-		dst, _ = Finish(dst[:0], line, 17, 1)
+		dst, _ = Finish(dst[:0], line, 17, 1, 0)
 	}
 }
 
@@ -182,7 +192,8 @@ func TestSamePairs(t *testing.T) {
 				Filepath:  rapid.SampledFrom([]string{"a", `,"size":1,"mtime":2,"version":3`, "\""}).Draw(t, label+"path"),
 				SessionID: rapid.SampledFrom([]string{"", "s", `","version":9`, `,"size":1`}).Draw(t, label+"session"),
 				Version:   rapid.Uint64Min(1).Draw(t, label+"version"), Mtime: rapid.Int64Min(0).Draw(t, label+"mtime"),
-				Dimension: rapid.IntRange(UnknownDimension, 3).Draw(t, label+"dimension"), VectorID: rapid.Int64Range(0, 1).Draw(t, label+"vector"),
+				Dimension: rapid.IntRange(UnknownDimension, 3).Draw(t, label+"dimension"),
+				VectorID:  rapid.Int64Range(0, 1).Draw(t, label+"vector"),
 			}
 			if rapid.Bool().Draw(t, label+"expires") {
 				e.ExpiresAt = t0.Add(time.Duration(rapid.IntRange(0, 1).Draw(t, label+"at")) * time.Second)
@@ -205,5 +216,41 @@ func TestSamePairs(t *testing.T) {
 	unstamped := []byte(strings.Replace(contractLine, `"mtime"`, `"x":1,"mtime"`, 1))
 	if samePairs(unstamped, unstamped) {
 		t.Error("not as this package writes it")
+	}
+}
+
+// The number of a writer stands behind the version, and does not hide that session and expiry are the same.
+func TestLineBy(t *testing.T) {
+	line := []byte(`{"filepath":"memories/a.json",` +
+		`"created_at":"2026-01-02T03:04:05Z","updated_at":"2026-01-02T03:04:05Z",` +
+		`"quickrecal_score":0.5,` +
+		`"content_hash":"sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",` +
+		`"size":7,"dimension":2,"session_id":"s"}`)
+	with, err := Finish(nil, line, 16, 5, 1<<32-1)
+	if err != nil || !strings.Contains(string(with), `,"mtime":5,"version":16,"by":4294967295,"dimension":2`) {
+		t.Fatalf("%s, %v", with, err)
+	}
+	e, err := ParseLine(with)
+	if err != nil || e.By != 1<<32-1 || e.Version != 16 || e.SessionID != "s" {
+		t.Errorf("%+v, %v", e, err)
+	}
+	if again, err := e.AppendMemory(nil); err != nil || !strings.Contains(string(again), `"version":16,"by":4294967295,`) {
+		t.Errorf("%s, %v", again, err)
+	}
+	without, err := Finish(nil, line, 24, 6, 0)
+	if err != nil || strings.Contains(string(without), "by\"") || !samePairs(with, without) {
+		t.Errorf("%s, %v", without, err)
+	}
+	o, err := ParseLine(without)
+	if o.Version, o.Mtime = e.Version, e.Mtime; err != nil || !e.Agrees(o) || !o.Agrees(e) {
+		t.Error("a line without a writer does not agree with one that has it")
+	}
+	if o.By = 7; e.Agrees(o) {
+		t.Error("lines of two writers agree")
+	}
+	for _, bad := range []string{"0", "4294967296", "-1", `"1"`} {
+		if _, err := ParseLine([]byte(strings.Replace(string(with), "4294967295", bad, 1))); err == nil {
+			t.Errorf("the writer %s is accepted", bad)
+		}
 	}
 }

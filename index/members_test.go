@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/index/table"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -21,7 +22,7 @@ func TestFinishMembers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	without, err := Finish(nil, plain, 17, 5)
+	without, err := Finish(nil, plain, 17, 5, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +31,7 @@ func TestFinishMembers(t *testing.T) {
 		if _, err := ParseLine([]byte(line)); err != nil {
 			t.Error(err)
 		}
-		with, err := Finish(nil, []byte(line), 17, 5)
+		with, err := Finish(nil, []byte(line), 17, 5, 0)
 		if err != nil || string(with) != string(without) {
 			t.Errorf("finished: %s, %v\nwithout:  %s", with, err, without)
 		}
@@ -41,7 +42,7 @@ func TestFinishMembers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if with, err := Finish(nil, line, 17, 5); err != nil || len(with) < len(line) {
+	if with, err := Finish(nil, line, 17, 5, 0); err != nil || len(with) < len(line) {
 		t.Errorf("of a memory: %s, %v", with, err)
 	}
 }
@@ -52,7 +53,8 @@ func TestMembersMissing(t *testing.T) {
 	m.put(Assemblies, "a", "", time.Time{}, "x", "y")
 	ch := m.take()
 	ch.List[0].Members = nil
-	if _, err := WriteBase(Empty(8), target(vfs.OS(), t.TempDir(), m.lsn), ch); err == nil || !strings.Contains(err.Error(), "counts 2 members") {
+	if _, err := WriteBase(Empty(8), target(vfs.OS(), t.TempDir(), m.lsn),
+		ch); err == nil || !strings.Contains(err.Error(), "counts 2 members") {
 		t.Error(err)
 	}
 }
@@ -110,7 +112,10 @@ func TestVerifyMembers(t *testing.T) {
 		"a pair too few":            func(p *pairs) { p.members = p.members[1:] },
 		"the other pair is missing": func(p *pairs) { p.byMember = p.byMember[1:] },
 		"no such assembly":          func(p *pairs) { p.pair("b", "x", true) },
-		"not in members":            func(p *pairs) { p.byMember = append(p.byMember, pairEdit{escape(MemberKey("z", "a")), true}) },
+		"not in members": func(p *pairs) {
+			p.byMember = append(p.byMember,
+				pairEdit{escape(MemberKey("z", "a")), true})
+		},
 	} {
 		dir := t.TempDir()
 		m := newModel()
@@ -179,10 +184,11 @@ func TestPurgeMembers(t *testing.T) {
 	if err := os.Mkdir(to.Dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := PurgeBackups(dir, to, Memories, []string{"y", "gone"}); err != nil || len(r.Rewritten) != 1 {
+	if r, err := PurgeBackups(dir, to, Memories, []string{"y", "gone"}, memoryFile); err != nil || len(r.Rewritten) != 1 {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	if r, err := PurgeBackups(dir, to, Assemblies, []string{"c", "x"}); err != nil || len(r.Rewritten) != 1 {
+	if r, err := PurgeBackups(dir, to, Assemblies, []string{"c", "x"},
+		func(id string) string { return "assemblies/" + jsondoc.FileName(id) }); err != nil || len(r.Rewritten) != 1 {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	old, err := OpenBackup(vfs.OS(), dir, list[0], store)

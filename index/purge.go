@@ -26,19 +26,19 @@ type PurgedBackups struct {
 // backupMost is the largest damaged backup that is looked through.
 const backupMost = 2 << 30
 
-// PurgeBackups rewrites every backup in backups/ that has a line of one of these memories or
-// assemblies (section says which), without these lines. It writes in to.Dir, a folder on the same
-// file system that no other process uses. The range and the time of a backup stay the same. A
-// backup that cannot be rewritten, because it is damaged or another store's, is removed if it
-// provably has such a line; otherwise a damaged one is named. PurgeBackups may be killed at any
-// point and repeated.
-func PurgeBackups(dir string, to Target, section int, ids []string) (r PurgedBackups, err error) {
+// PurgeBackups rewrites every backup in backups/ that has a line of one of these documents, without these lines.
+// section is that of their kind, and file returns where the file of an id is in a store. PurgeBackups writes in to.Dir,
+// a folder on the same file system that no other process uses. The range and the time of a backup stay the same. A
+// backup that cannot be rewritten, because it is damaged or another store's, is removed if it provably has such a
+// line; otherwise a damaged one is named. PurgeBackups may be killed at any point and repeated.
+func PurgeBackups(dir string, to Target, section int, ids []string, file func(id string) string) (r PurgedBackups,
+	err error) {
 	list, err := Backups(to.FS, dir)
 	if err != nil {
 		return r, err
 	}
 	for _, b := range list {
-		if err := r.backup(dir, to, b, section, ids); err != nil {
+		if err := r.backup(dir, to, b, section, ids, file); err != nil {
 			return r, err
 		}
 	}
@@ -48,7 +48,8 @@ func PurgeBackups(dir string, to Target, section int, ids []string) (r PurgedBac
 	return r, err
 }
 
-func (r *PurgedBackups) backup(dir string, to Target, b Backup, section int, ids []string) error {
+func (r *PurgedBackups) backup(dir string, to Target, b Backup, section int, ids []string,
+	file func(id string) string) error {
 	path := filepath.Join(dir, filepath.FromSlash(b.Name))
 	old, err := vfs.Doom(to.FS, path, filepath.Join(filepath.Dir(to.Temp), filepath.Base(path)+docfile.DoomedSuffix), true)
 	if err != nil {
@@ -68,7 +69,7 @@ func (r *PurgedBackups) backup(dir string, to Target, b Backup, section int, ids
 	}
 	switch {
 	case errors.Is(err, errs.ErrCorrupt):
-		return errors.Join(werr, r.unusable(dir, to.FS, b, section, ids))
+		return errors.Join(werr, r.unusable(dir, to.FS, b, ids, file))
 	case werr != nil:
 		return werr
 	}
@@ -82,7 +83,7 @@ func (r *PurgedBackups) backup(dir string, to Target, b Backup, section int, ids
 }
 
 // unusable looks through the bytes of a backup that is no table of this store.
-func (r *PurgedBackups) unusable(dir string, fsys vfs.FS, b Backup, section int, ids []string) error {
+func (r *PurgedBackups) unusable(dir string, fsys vfs.FS, b Backup, ids []string, file func(id string) string) error {
 	path := filepath.Join(dir, filepath.FromSlash(b.Name))
 	all, err := vfs.ReadFile(fsys, path, backupMost)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -99,7 +100,7 @@ func (r *PurgedBackups) unusable(dir string, fsys vfs.FS, b Backup, section int,
 	if !slices.ContainsFunc(ids, func(id string) bool {
 		key := jsondoc.AppendEscaped([]byte("\n\""), id)
 		return bytes.Contains(all, append(key, `":`...)) ||
-			bytes.Contains(all, []byte(`"`+Schema().Sections[section].Name+"/"+jsondoc.FileName(id)+`"`)) ||
+			bytes.Contains(all, append(jsondoc.AppendEscaped([]byte(`"`), file(id)), '"')) ||
 			bytes.Contains(all, append(key, `\u0000`...)) // a pair
 	}) {
 		if whole(fsys, dir, b) {

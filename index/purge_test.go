@@ -9,8 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/vfs"
 )
+
+// memoryFile is the file of a memory in a store.
+func memoryFile(id string) string { return "memories/" + jsondoc.FileName(id) }
 
 // A backup that has to go is, under its other name of a moment ago, the base that
 // somebody still looks things up in: he goes on reading what it said, and it is told
@@ -61,7 +65,7 @@ func TestBackupsThatGoWhileTheyAreMapped(t *testing.T) {
 					t.Fatal(err)
 				}
 				var r PurgedBackups
-				r, err = PurgeBackups(dir, to, Memories, []string{"x"})
+				r, err = PurgeBackups(dir, to, Memories, []string{"x"}, memoryFile)
 				gone, unlinked = r.Removed, r.Unlinked
 				if err != nil {
 					t.Fatal(err)

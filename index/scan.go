@@ -64,6 +64,7 @@ const (
 	hasDeleted
 	hasDimension
 	hasVector
+	hasBy
 
 	needed = hasFilepath | hasHash | hasSize
 )
@@ -123,6 +124,13 @@ func (s *scanner) member(e *Entry, name []byte) int {
 	case "version":
 		e.Version = s.unsigned()
 		return hasVersion
+	case "by":
+		n := s.unsigned()
+		if n == 0 || n > math.MaxUint32 {
+			s.fail("not the number of a writer")
+		}
+		e.By = uint32(n)
+		return hasBy
 	case "dimension":
 		e.Dimension = s.dimension()
 		return hasDimension

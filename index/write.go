@@ -268,11 +268,12 @@ func samePairs(a, b []byte) bool {
 
 var (
 	mtimeMember, versionMember    = []byte(`,"mtime":`), []byte(`,"version":`)
+	byMember                      = []byte(`,"by":`)
 	dimensionMember, vectorMember = []byte(`,"dimension":`), []byte(`,"vector_id":`)
 )
 
 // behindStamp returns what follows size, mtime and version where these stand
-// side by side, as Finish puts them, and the vector's members, if there are any,
+// side by side, as Finish puts them, and the writer's and the vector's members, if there are any,
 // behind them. Inside a string none of these can stand.
 func behindStamp(line []byte) (rest []byte, ok bool) {
 	at := bytes.Index(line, sizeMember)
@@ -280,7 +281,7 @@ func behindStamp(line []byte) (rest []byte, ok bool) {
 		return nil, false
 	}
 	rest = line[at:]
-	for i, member := range [][]byte{sizeMember, mtimeMember, versionMember, dimensionMember, vectorMember} {
+	for i, member := range [][]byte{sizeMember, mtimeMember, versionMember, byMember, dimensionMember, vectorMember} {
 		if !bytes.HasPrefix(rest, member) {
 			if i > 2 {
 				continue

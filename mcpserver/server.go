@@ -203,6 +203,7 @@ func (s *server) handler(t *tool) mcp.ToolHandler {
 		if c := callOf(req.Extra); c != nil && c.arguments != nil {
 			c.arguments, req.Params.Arguments = nil, nil // the line is not needed any more
 		}
+		ctx = byClient(ctx, req.Session)
 		var a *answer
 		err = s.during(ctx, func() (err error) {
 			a, err = t.run(ctx, s, args)
@@ -217,6 +218,19 @@ func (s *server) handler(t *tool) mcp.ToolHandler {
 		}
 		return r, nil
 	}
+}
+
+// byClient returns a context in which what is written is by the client of a session, as it named itself
+// when it was initialized.
+func byClient(ctx context.Context, session *mcp.ServerSession) context.Context {
+	if session == nil {
+		return ctx
+	}
+	p := session.InitializeParams()
+	if p == nil || p.ClientInfo == nil || p.ClientInfo.Name == "" {
+		return ctx
+	}
+	return varve.WithWriter(ctx, varve.Writer{Client: p.ClientInfo.Name, ClientVersion: p.ClientInfo.Version})
 }
 
 // tellEvicted adds a text for people and models, and a member of _meta for programs: the structured

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/fixture"
 	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/scratch"
 )
@@ -24,19 +25,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(scratch.Around(m)) }
 
 // openStore opens a store; two of one folder are as two processes.
-func openStore(t *testing.T, dir string, o *varve.Options) *varve.Store {
-	t.Helper()
-	st, err := varve.Open(t.Context(), dir, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := st.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return st
-}
+var openStore = fixture.Open
 
 // client is a session with a server on the store.
 type client struct {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/graph"
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 	"github.com/varve-db/varve/working"
@@ -57,7 +57,7 @@ func TestGraphIsReadBeforeItIsAskedFor(t *testing.T) {
 		}
 		return nil
 	})
-	st := openStore(t, dir, open.In(&varve.Options{}, open.Environment{System: vfs.System{FS: fsys}}))
+	st := openStore(t, dir, storetest.In(&varve.Options{}, storetest.Environment{System: vfs.System{FS: fsys}}))
 	connected := func(groups ...string) (*mcp.ClientSession, *mcp.ServerSession) {
 		a, b := mcp.NewInMemoryTransports()
 		ss, err := New(st, Options{Groups: groups}).Connect(t.Context(), a, nil)
@@ -100,7 +100,8 @@ func TestGraphAfterAReadThatFailed(t *testing.T) {
 		}
 		return nil
 	})
-	st := openStore(t, dir, open.In(&varve.Options{NoBackground: true}, open.Environment{System: vfs.System{FS: fsys}}))
+	st := openStore(t, dir, storetest.In(&varve.Options{NoBackground: true},
+		storetest.Environment{System: vfs.System{FS: fsys}}))
 	s := &server{st: st}
 	s.view = newView(st, defaultGraphBytes, func(err error) { t.Error(err) }, time.Now)
 	if f, err := s.searchNodes(t.Context(), "e7"); !errors.Is(err, syscall.EIO) {
@@ -127,7 +128,8 @@ func TestGraphAndWhoGivesUp(t *testing.T) {
 		}
 		return nil
 	})
-	st := openStore(t, entities(t), open.In(&varve.Options{NoBackground: true}, open.Environment{System: vfs.System{FS: fsys}}))
+	st := openStore(t, entities(t), storetest.In(&varve.Options{NoBackground: true},
+		storetest.Environment{System: vfs.System{FS: fsys}}))
 	s := &server{st: st}
 	s.view = newView(st, defaultGraphBytes, func(err error) { t.Error(err) }, time.Now)
 	first := make(chan error)
@@ -179,7 +181,8 @@ func TestGraphHasAgainWhatCanBeReadAgain(t *testing.T) {
 		}
 		return nil
 	})
-	st := openStore(t, entities(t), open.In(&varve.Options{NoBackground: true}, open.Environment{System: vfs.System{FS: fsys}}))
+	st := openStore(t, entities(t), storetest.In(&varve.Options{NoBackground: true},
+		storetest.Environment{System: vfs.System{FS: fsys}}))
 	s, told, now := &server{st: st}, 0, time.Now()
 	s.view = newView(st, defaultGraphBytes, func(err error) { told++; t.Log(err) }, func() time.Time { return now })
 	has := func(n int) {

@@ -98,13 +98,13 @@ func (m *Memory) decodeMember(name string, raw []byte, lim Limits, loc *time.Loc
 }
 
 // UnmarshalJSON reads m as Decode does with default options; the id may be
-// missing. Version stays as it is.
+// missing. Version and By stay as they are.
 func (m *Memory) UnmarshalJSON(data []byte) error {
 	d, err := Decode(data, DecodeOptions{IDOptional: true})
 	if err != nil {
 		return err
 	}
-	d.Version = m.Version
+	d.Version, d.By = m.Version, m.By
 	*m = *d
 	return nil
 }

@@ -29,6 +29,9 @@ type Memory struct {
 	// not read from a store.
 	Version uint64
 
+	// By is the number of the writer of that version; 0 when it is not known. See package writer.
+	By uint32
+
 	// source is what this was decoded from, nil if it was not. Copies share it:
 	// nobody writes to it.
 	source *jsondoc.Object
@@ -99,7 +102,7 @@ func (m *Memory) Clone() *Memory {
 }
 
 // Equal reports whether the fields of both are equal; the documents from which they were decoded,
-// and Version, are not compared.
+// Version and By, are not compared.
 func (m *Memory) Equal(o *Memory) bool {
 	return m.ID == o.ID && m.Content == o.Content && m.QuickRecalScore == o.QuickRecalScore &&
 		m.AccessCount == o.AccessCount &&

@@ -39,6 +39,9 @@ type BackupInfo struct {
 	Models   *BackupModel    `json:"models,omitempty"`   // nil: no model is known
 	Computed *BackupComputed `json:"computed,omitempty"` // nil: no re-embedding was under way
 
+	// Writers is the sha256 of files.writers, "" where there is no such file: no writer is known.
+	Writers string `json:"writers,omitempty"`
+
 	// Features are those of the store as wal.Features, 16 hex digits, "" for none. A program
 	// that restores the backup must know them all.
 	Features string `json:"features,omitempty"`

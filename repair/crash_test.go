@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/fixture"
 	"github.com/varve-db/varve/repair"
 )
 
@@ -14,7 +15,7 @@ func TestAfterCrash(t *testing.T) {
 	t.Parallel()
 	_, live := store(t)
 	dir := filepath.Join(t.TempDir(), "crashed")
-	copyTree(t, live, dir)
+	fixture.CopyDir(t, live, dir)
 	write(t, file(dir, memoryPath(settled+unspilt+3)), []byte("half a round"))
 	flip(t, file(dir, memoryPath(7)), 30)
 	st := openStore(t, dir, &varve.Options{NoBackground: true})

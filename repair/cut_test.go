@@ -13,8 +13,9 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/fixture"
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -53,9 +54,9 @@ func (m *machine) options() (vfs.FS, *varve.Options) {
 		}
 		return call()
 	})
-	return fsys, open.In(&varve.Options{
+	return fsys, storetest.In(&varve.Options{
 		Clock: m.now, SegmentSize: 64 << 10, NoBackground: true, CacheBytes: -1, MustExist: true,
-	}, open.Environment{System: vfs.System{
+	}, storetest.Environment{System: vfs.System{
 		FS: fsys, Inline: true, Rand: rand.NewChaCha8([32]byte{m.started}), SpillBytes: 12 << 10, RoundBytes: 8 << 10,
 		Sleep: func(ctx context.Context, d time.Duration) error { m.clock = m.clock.Add(d); return ctx.Err() },
 	}})
@@ -176,7 +177,8 @@ func cutStore(t *testing.T, log bool) string {
 	}
 	put := func(from, to int) {
 		for i := from; i < to; i++ {
-			if _, err := st.Put(t.Context(), varve.Memory{ID: id(i), Content: fmt.Sprintf("memory %d %s", i, strings.Repeat("x", 300))}); err != nil {
+			if _, err := st.Put(t.Context(),
+				varve.Memory{ID: id(i), Content: fmt.Sprintf("memory %d %s", i, strings.Repeat("x", 300))}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -197,7 +199,7 @@ func cutStore(t *testing.T, log bool) string {
 	}
 	put(14, 20)
 	crashed := filepath.Join(t.TempDir(), "crashed")
-	copyTree(t, dir, crashed)
+	fixture.CopyDir(t, dir, crashed)
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/fixture"
 	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/repair"
 )
@@ -183,7 +184,7 @@ func TestBesideAGap(t *testing.T) {
 	})
 	t.Run("migrate", func(t *testing.T) {
 		old, dir := filepath.Join(t.TempDir(), "old"), filepath.Join(t.TempDir(), "new")
-		copyTree(t, g.dir, old)
+		fixture.CopyDir(t, g.dir, old)
 		if _, err := varve.Migrate(ctx, old, dir, &varve.MigrateOptions{Switch: true}); err != nil {
 			t.Fatal(err)
 		}

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -25,8 +25,10 @@ func TestNoFalseAlarmGroups(t *testing.T) {
 		rounds = 6
 	}
 	dir := filepath.Join(t.TempDir(), "s")
-	o := *open.In(&varve.Options{}, open.Environment{System: vfs.System{SpillBytes: 60 << 10, RoundBytes: 32 << 10}})
-	a, b := openStore(t, dir, &o), openStore(t, dir, open.In(&varve.Options{}, open.Environment{System: open.Of(&o).System}))
+	o := *storetest.In(&varve.Options{}, storetest.Environment{System: vfs.System{SpillBytes: 60 << 10,
+		RoundBytes: 32 << 10}})
+	a, b := openStore(t, dir, &o), openStore(t, dir,
+		storetest.In(&varve.Options{}, storetest.Environment{System: storetest.Of(&o).System}))
 	fillGroups(t, a)
 	put(t, a, 1000, 1200) // so that the index is not small
 	if err := a.Flush(t.Context()); err != nil {
@@ -39,7 +41,8 @@ func TestNoFalseAlarmGroups(t *testing.T) {
 		writers.Go(func() {
 			r := rand.New(rand.NewPCG(seed, 3))
 			for i := 0; ctx.Err() == nil; i++ {
-				if err := changeGroups(st, r, i); err != nil && !errors.Is(err, varve.ErrNotFound) && !errors.Is(err, varve.ErrConflict) {
+				if err := changeGroups(st, r, i); err != nil && !errors.Is(err, varve.ErrNotFound) &&
+					!errors.Is(err, varve.ErrConflict) {
 					t.Error(err)
 					return
 				}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/fixture"
 	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/repair"
@@ -284,7 +285,7 @@ var groupHarms = []groupHarm{
 		write(t, file(dir, "vector_index/mapping.json"), []byte("{}"))
 	}, wants: []want{vectorsDamaged("mapping.json", anyOffset)}, plan: []repair.Verb{repair.RebuildVectors}},
 	{name: "old vectors are put in", do: func(t *testing.T, dir string) {
-		copyTree(t, file(dir, "vector_index"), dir+".old")
+		fixture.CopyDir(t, file(dir, "vector_index"), dir+".old")
 		st := openStore(t, dir, &varve.Options{NoBackground: true})
 		for i := range 3 {
 			m, err := st.Get(t.Context(), id(i))
@@ -315,7 +316,7 @@ var groupHarms = []groupHarm{
 		if err := os.RemoveAll(file(dir, "vector_index")); err != nil {
 			t.Fatal(err)
 		}
-		copyTree(t, file(other, "vector_index"), file(dir, "vector_index"))
+		fixture.CopyDir(t, file(other, "vector_index"), file(dir, "vector_index"))
 	}, wants: []want{vectorsDamaged("mapping.json", -1)}, plan: []repair.Verb{repair.RebuildVectors}},
 	{name: "a member's file is deleted", do: func(t *testing.T, dir string) {
 		remove(t, file(dir, memoryPath(7)))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/fixture"
 	"github.com/varve-db/varve/internal/proofs"
 )
 
@@ -141,7 +142,7 @@ func holes(t *testing.T, template string, all map[uint64]string, r *rand.Rand, c
 	}
 	for n, at := range places {
 		dir := filepath.Join(t.TempDir(), "s")
-		copyTree(t, template, dir)
+		fixture.CopyDir(t, template, dir)
 		b := append([]byte(nil), whole...)
 		hole := b[at:min(at+size, len(b))]
 		for i := range hole {

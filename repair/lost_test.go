@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/fixture"
 	"github.com/varve-db/varve/segment"
 )
 
@@ -57,7 +58,7 @@ func TestPlanCountsLost(t *testing.T) {
 		"one bit of the newest":                  {bits(11, 12), nil},
 	} {
 		dir := filepath.Join(t.TempDir(), "s")
-		copyTree(t, template, dir)
+		fixture.CopyDir(t, template, dir)
 		path := filepath.Join(dir, "wal", "00000001.wal")
 		b, err := os.ReadFile(path)
 		if err != nil {

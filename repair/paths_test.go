@@ -13,6 +13,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/copy/backup"
+	"github.com/varve-db/varve/internal/fixture"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -110,7 +111,7 @@ func TestPathsOfBackup(t *testing.T) {
 		filepath.ToSlash(at) + "/.bashrc", "memories//.bashrc", "memories/\x00"} {
 		t.Run(strings.NewReplacer("/", "_", "\x00", "NUL").Replace(name), func(t *testing.T) {
 			dir := filepath.Join(filepath.Dir(made), "forged")
-			copyTree(t, made, dir)
+			fixture.CopyDir(t, made, dir)
 			defer os.RemoveAll(dir)
 			list := string(bytesOf(t, file(dir, "files.sha256")))
 			list = fmt.Sprintf("%x  %s\n", sha256.Sum256([]byte("export PATH\n")), name) + list[strings.Index(list, "\n")+1:]

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/fixture"
 	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/repair"
 )
@@ -420,7 +421,7 @@ func TestRepairCopies(t *testing.T) {
 	dir := closedStore(t)
 	before := memories(t, dir)
 	other := filepath.Join(t.TempDir(), "copy")
-	copyTree(t, dir, other)
+	fixture.CopyDir(t, dir, other)
 	for i, d := range []string{dir, other} {
 		st := openStore(t, d, &varve.Options{NoBackground: true})
 		if _, err := st.Put(t.Context(), varve.Memory{ID: "both", Content: fmt.Sprint(i)}); err != nil {
@@ -442,7 +443,7 @@ func TestRepairCopies(t *testing.T) {
 func crashedStore(t testing.TB) string {
 	st, live := store(t)
 	dir := filepath.Join(t.TempDir(), "crashed")
-	copyTree(t, live, dir)
+	fixture.CopyDir(t, live, dir)
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -472,7 +473,7 @@ func TestRepairLog(t *testing.T) {
 			t.Parallel()
 			dir := crashedStore(t)
 			sound := filepath.Join(t.TempDir(), "sound")
-			copyTree(t, dir, sound)
+			fixture.CopyDir(t, dir, sound)
 			before := memories(t, sound)
 			name := pendingSegment(t, dir)
 			held := 0

@@ -2,9 +2,7 @@ package repair_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -12,12 +10,13 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/varve-db/varve/internal/fixture"
 	"github.com/varve-db/varve/internal/scratch"
 
 	"go.uber.org/goleak"
 
 	"github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -90,7 +89,7 @@ func store(t testing.TB) (*varve.Store, string) {
 	t.Helper()
 	template.once.Do(func() { makeTemplate(t) })
 	dir := filepath.Join(t.TempDir(), "s")
-	copyTree(t, template.dir, dir)
+	fixture.CopyDir(t, template.dir, dir)
 	st := openStore(t, dir, &varve.Options{NoBackground: true, MustExist: true})
 	put(t, st, settled+unspilt, settled+unspilt+pending)
 	return st, dir
@@ -124,13 +123,13 @@ func makeTemplate(t testing.TB) {
 		t.Fatal(err)
 	}
 	delta := make(chan struct{}, 1000)
-	st = openStore(t, template.dir, open.In(&varve.Options{
+	st = openStore(t, template.dir, storetest.In(&varve.Options{
 		Listener: func(e varve.Event) {
 			if e.Kind == varve.EventIndex && strings.HasSuffix(e.Path, "delta.json") {
 				delta <- struct{}{}
 			}
 		},
-	}, open.Environment{System: vfs.System{SpillBytes: 1}}))
+	}, storetest.Environment{System: vfs.System{SpillBytes: 1}}))
 	put(t, st, 400, settled)
 	<-delta
 	if err := st.Close(); err != nil {
@@ -140,35 +139,6 @@ func makeTemplate(t testing.TB) {
 	st = openStore(t, template.dir, &varve.Options{NoBackground: true})
 	put(t, st, settled, settled+unspilt)
 	if err := st.Close(); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func copyTree(t testing.TB, from, to string) {
-	t.Helper()
-	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		target := to + strings.TrimPrefix(path, from)
-		if d.IsDir() {
-			return os.Mkdir(target, 0o700)
-		}
-		b, err := os.ReadFile(path)
-		info, ierr := d.Info()
-		err = errors.Join(err, ierr)
-		if errors.Is(err, fs.ErrNotExist) && strings.HasSuffix(path, ".new") {
-			return nil // a segment that the live store has just prepared
-		}
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(target, b, 0o600); err != nil {
-			return err
-		}
-		return os.Chtimes(target, info.ModTime(), info.ModTime())
-	})
-	if err != nil {
 		t.Fatal(err)
 	}
 }

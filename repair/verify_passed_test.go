@@ -7,7 +7,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/flush"
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -19,7 +19,7 @@ func TestPassedOver(t *testing.T) {
 	const others = flush.QuietFiles
 	const before = 5000 // an index that each round would write has all of them
 	round := int64(before + others + 6)
-	o := open.In(&varve.Options{}, open.Environment{System: vfs.System{Inline: true, Rounds: round}})
+	o := storetest.In(&varve.Options{}, storetest.Environment{System: vfs.System{Inline: true, Rounds: round}})
 	st := openStore(t, filepath.Join(t.TempDir(), "s"), o)
 	say := func(id, content string) {
 		t.Helper()

@@ -11,8 +11,8 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 )
@@ -31,7 +31,8 @@ func TestCleanStore(t *testing.T) {
 	if list := verify(t, st, o); len(list) > 0 {
 		t.Fatal(list)
 	}
-	if sum.Memories != settled+unspilt+pending || sum.Files != settled+unspilt || sum.Segments < 4 || sum.Archived < 4 || sum.Entries < pending+unspilt || sum.Bytes == 0 {
+	if sum.Memories != settled+unspilt+pending || sum.Files != settled+unspilt || sum.Segments < 4 || sum.Archived < 4 ||
+		sum.Entries < pending+unspilt || sum.Bytes == 0 {
 		t.Errorf("%+v", sum)
 	}
 	if last == 0 || last != of {
@@ -90,7 +91,8 @@ func TestSample(t *testing.T) {
 	var sum varve.VerifySummary
 	verify(t, st, varve.VerifyOptions{Summary: &sum})
 	if memories != sum.Memories || archived != sum.Archived {
-		t.Errorf("the parts read %d memories and %d archived segments, the whole %d and %d", memories, archived, sum.Memories, sum.Archived)
+		t.Errorf("the parts read %d memories and %d archived segments, the whole %d and %d", memories, archived, sum.Memories,
+			sum.Archived)
 	}
 }
 
@@ -134,8 +136,10 @@ func TestNoFalseAlarm(t *testing.T) {
 		rounds = 5
 	}
 	dir := filepath.Join(t.TempDir(), "s")
-	o := *open.In(&varve.Options{}, open.Environment{System: vfs.System{SpillBytes: 100 << 10, RoundBytes: 32 << 10}})
-	a, b := openStore(t, dir, &o), openStore(t, dir, open.In(&varve.Options{}, open.Environment{System: open.Of(&o).System}))
+	o := *storetest.In(&varve.Options{}, storetest.Environment{System: vfs.System{SpillBytes: 100 << 10,
+		RoundBytes: 32 << 10}})
+	a, b := openStore(t, dir, &o), openStore(t, dir,
+		storetest.In(&varve.Options{}, storetest.Environment{System: storetest.Of(&o).System}))
 	put(t, a, 0, 900)
 	if err := a.Flush(t.Context()); err != nil {
 		t.Fatal(err)

@@ -42,8 +42,12 @@
 //
 //	number 1, 8 bytes: int64, the reading: what the clock of the writer said at the commit,
 //	                   microseconds since 1970
+//	number 2, 4 bytes: uint32, the writer: a number that an earlier entry explains
+//	number 3, 1 byte:  uint8, the cause: why the store wrote the entry, where no caller asked for it
 //
-// A reader skips a field whose number or length it does not know, so a later version may add one.
+// A field whose value is 0 is omitted. The package that encodes the entries says what explains a
+// number; the causes are in package wal. A reader skips a field whose number or length it does not
+// know, so a later version may add one.
 // The reading is there only where it differs from the time in the header; package wal says when.
 // One that is later than that time, or before the year 1, is ignored. Programs from before fields
 // existed would take them for a part of the value, so a log has fields only with the feature

@@ -11,23 +11,64 @@ type Fields struct {
 	// Reading is what the clock said at the commit, microseconds since 1970. It is at most the time
 	// in the header, and equal to it where the frame has no such field.
 	Reading int64
+	// Writer is the number of the writer, 0 where it is not known.
+	Writer uint32
+	// Cause is why the entry was written, 0 where a caller asked for it; package wal has the causes.
+	Cause uint8
 }
 
-// FieldsSize is the number of bytes that AppendTo appends.
+// FieldsSize is the number of bytes that AppendTo appends for a reading alone.
 const FieldsSize = 2 + 2 + 8
 
 // The numbers of the fields.
-const fieldReading = 1
+const (
+	fieldReading = 1
+	fieldWriter  = 2
+	fieldCause   = 3
+)
 
 // leastReading is the earliest reading that is believed, the start of the year 1: no program shows
 // an earlier time.
 var leastReading = time.Time{}.UnixMicro()
 
-// AppendTo appends the fields as they are between key and value.
+// Size returns the number of bytes that AppendTo appends.
+func (f *Fields) Size() int {
+	n := 0
+	if f.Reading != 0 {
+		n += 2 + 8
+	}
+	if f.Writer != 0 {
+		n += 2 + 4
+	}
+	if f.Cause != 0 {
+		n += 2 + 1
+	}
+	if n > 0 {
+		n += 2
+	}
+	return n
+}
+
+// AppendTo appends the fields as they are between key and value: those that are not 0, and nothing
+// where all are.
 func (f *Fields) AppendTo(dst []byte) []byte {
-	dst = binary.LittleEndian.AppendUint16(dst, FieldsSize-2)
-	dst = append(dst, fieldReading, 8)
-	return binary.LittleEndian.AppendUint64(dst, uint64(f.Reading))
+	n := f.Size()
+	if n == 0 {
+		return dst
+	}
+	dst = binary.LittleEndian.AppendUint16(dst, uint16(n-2))
+	if f.Reading != 0 {
+		dst = append(dst, fieldReading, 8)
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(f.Reading))
+	}
+	if f.Writer != 0 {
+		dst = append(dst, fieldWriter, 4)
+		dst = binary.LittleEndian.AppendUint32(dst, f.Writer)
+	}
+	if f.Cause != 0 {
+		dst = append(dst, fieldCause, 1, f.Cause)
+	}
+	return dst
 }
 
 // Split splits a payload that Check has verified. A frame whose fields are longer than what it has
@@ -49,11 +90,16 @@ func (h *Header) Split(payload []byte) (key, value []byte, f Fields) {
 	fields, value = fields[:n], fields[n:]
 	for len(fields) >= 2 && 2+int(fields[1]) <= len(fields) {
 		number, content := fields[0], fields[2:2+int(fields[1])]
-		if number == fieldReading && len(content) == 8 {
+		switch {
+		case number == fieldReading && len(content) == 8:
 			// Nothing but the checksum vouches for it: one that no writer gives is not believed.
 			if at := int64(binary.LittleEndian.Uint64(content)); at >= leastReading && at <= h.Time {
 				f.Reading = at
 			}
+		case number == fieldWriter && len(content) == 4:
+			f.Writer = binary.LittleEndian.Uint32(content)
+		case number == fieldCause && len(content) == 1:
+			f.Cause = content[0]
 		}
 		fields = fields[2+len(content):]
 	}

@@ -56,7 +56,8 @@ func TestArchiveOfALongFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	size := uint64(0)
-	damage, err := l.Past().ReadArchive(t.Context(), 1, func(_ int64, plain []byte) bool { size += uint64(len(plain)); return true })
+	damage, err := l.Past().ReadArchive(t.Context(), 1,
+		func(_ int64, plain []byte) bool { size += uint64(len(plain)); return true })
 	if err != nil || len(damage) > 0 || size != l.geo.Size {
 		t.Errorf("the copy has %d bytes of a segment of %d: %v %v", size, l.geo.Size, damage, err)
 	}

@@ -29,7 +29,8 @@ type filled struct {
 
 func filledLog(t *testing.T, segments int) *filled {
 	t.Helper()
-	f := &filled{T: t, now: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC), bytes: 1 << 30, random: rand.New(rand.NewPCG(1, 2))}
+	f := &filled{T: t, now: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC), bytes: 1 << 30,
+		random: rand.New(rand.NewPCG(1, 2))}
 	f.l, _ = open(t, t.TempDir(), func(o *Options) {
 		o.Inline, o.Clock = true, func() time.Time { return f.now }
 		o.Archive = func() (int64, time.Duration) { return f.bytes, f.age }
@@ -191,7 +192,8 @@ func TestArchiveForeign(t *testing.T) {
 	t.Parallel()
 	f := filledLog(t, 2)
 	for _, name := range []string{"1.zst", "00000001.zst.bak", "notes.zst", "99999999999999999999.zst"} {
-		if err := vfs.WriteDurable(f.l.o.FS, f.l.o.wal("temp"), filepath.Join(f.l.o.walDir(), "archive", name), []byte("x"), 0o600); err != nil {
+		if err := vfs.WriteDurable(f.l.o.FS, f.l.o.wal("temp"), filepath.Join(f.l.o.walDir(), "archive", name), []byte("x"),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -225,7 +227,8 @@ func TestArchiveCut(t *testing.T) {
 	if others != 3 {
 		t.Errorf("asked %d times for other room", others)
 	}
-	if len(f.cuts) != 1 || f.cuts[0].Kind != EventArchiveCut || f.cuts[0].Path != "wal/archive/00000001.zst" || f.cuts[0].Bytes != list[0].size {
+	if len(f.cuts) != 1 || f.cuts[0].Kind != EventArchiveCut || f.cuts[0].Path != "wal/archive/00000001.zst" ||
+		f.cuts[0].Bytes != list[0].size {
 		t.Errorf("events %+v", f.cuts)
 	}
 	f.cuts, f.room = nil, 1
@@ -233,7 +236,8 @@ func TestArchiveCut(t *testing.T) {
 	if got := f.numbers(); len(got) != 0 {
 		t.Errorf("%v are left", got)
 	}
-	if len(f.cuts) != 6 || f.cuts[5].Kind != EventArchiveGap || f.cuts[4].Kind != EventArchiveCut || f.cuts[4].Path != "wal/archive/00000006.zst" {
+	if len(f.cuts) != 6 || f.cuts[5].Kind != EventArchiveGap || f.cuts[4].Kind != EventArchiveCut ||
+		f.cuts[4].Path != "wal/archive/00000006.zst" {
 		t.Errorf("events %+v", f.cuts)
 	}
 }

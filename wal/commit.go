@@ -37,7 +37,10 @@ type group struct {
 	need     LSN               // to be durable before anybody is answered
 	clock    int64             // of the next frame
 	reading  int64             // what the clock says
-	fields   []byte            // of each entry: the reading, where clock is too far ahead of it
+	apart    bool              // clock is too far ahead of reading: entries have it
+	writers  bool              // entries have the numbers of their writers
+	causes   bool              // and their causes
+	fields   [24]byte          // of one entry, encoded
 }
 
 // lead writes one group, of which own is the first, and passes the lead on: the
@@ -258,8 +261,12 @@ func (l *FileLog) gather(requests []*request) *group {
 	clear(l.totals)
 	g := &group{at: s.w.At.LSN, end: s.w.At, latest: l.latest, gone: l.gone, totals: l.totals, reading: l.now()}
 	g.clock = max(g.reading, s.lastTime+1)
-	if apart(g.clock, g.reading) && l.Features()&FeatureFields != 0 {
-		g.fields = (&segment.Fields{Reading: g.reading}).AppendTo(nil)
+	if l.Features()&FeatureFields != 0 {
+		g.apart, g.writers = apart(g.clock, g.reading), true
+		g.causes = l.Features()&FeatureWriters != 0
+		if g.reading == 0 {
+			g.reading = 1 // a field whose value is 0 is omitted
+		}
 	}
 	nonce := l.o.Nonce()
 	size, count := uint64(segment.StartSize+segment.HeaderSize), 1
@@ -341,14 +348,31 @@ func (l *FileLog) judge(g *group, r *request) (waits bool, err error) {
 
 // size is how many bytes a request takes in the log, with the fields that its entries get.
 func (g *group) size(r *request) (n uint64) {
-	if len(g.fields) == 0 {
+	if !g.apart && !g.writers {
 		return r.size
 	}
 	for i := range r.batch.Entries {
 		e := &r.batch.Entries[i]
-		n += segment.FrameSize(uint64(len(e.Key) + len(g.fields) + len(e.Value)))
+		f := g.fieldsOf(r.batch, e)
+		n += segment.FrameSize(uint64(len(e.Key) + f.Size() + len(e.Value)))
 	}
 	return n
+}
+
+// fieldsOf returns the fields that an entry of a batch gets.
+func (g *group) fieldsOf(b *Batch, e *Entry) (f segment.Fields) {
+	if g.apart {
+		f.Reading = g.reading
+	}
+	if g.writers {
+		if f.Writer = b.Writer; f.Writer == 0 {
+			f.Writer = e.Writer
+		}
+	}
+	if g.causes { // a log without writers has the bytes that it had before there were any
+		f.Cause = e.Cause
+	}
+	return f
 }
 
 func (g *group) last() LSN {
@@ -409,10 +433,12 @@ func (l *FileLog) encode(g *group, r *request, nonce uint32) {
 		if e.More {
 			h.Flags |= segment.FlagMore
 		}
-		g.buf = l.geo.AppendFrameWith(g.buf, &h, e.Key, g.fields, e.Value)
+		f := g.fieldsOf(r.batch, e)
+		e.Writer, e.Cause = f.Writer, f.Cause
+		g.buf = l.geo.AppendFrameWith(g.buf, &h, e.Key, f.AppendTo(g.fields[:0]), e.Value)
 		g.end = Mark{LSN: h.End(), Sum: h.Sum}
 		e.LSN, e.Time = h.LSN, time.UnixMicro(g.clock).UTC()
-		if e.Reading = e.Time; len(g.fields) > 0 {
+		if e.Reading = e.Time; g.apart {
 			e.Reading = time.UnixMicro(g.reading).UTC()
 		}
 		g.clock++

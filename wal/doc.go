@@ -15,6 +15,7 @@
 //	wal/sent           up to where a copy elsewhere has the log; absent without such a copy, see package past
 //	wal/expiry         not part of the log: when the store saw that something had expired
 //	wal/aged           likewise: that history was older than history_days
+//	wal/writers        likewise: what explains the writers of entries, where it is released; package writer
 //	wal/archive/*.zst  copies of released segments
 //	checkpoint         two slots, written in turn: what a node's files cover
 //
@@ -81,6 +82,14 @@
 // write a checkpoint, so it releases nothing of the log. And if both slots are damaged, a program
 // from before features existed opens the store by its segments, as it always did; the next recovery
 // by a program that knows wal/features restores the features.
+//
+// # Writers
+//
+// An entry of a batch with a Writer has that number as a field of its frame, and why it was written, its
+// Cause, if the store and no caller asked for it (package segment). What a number means is above the log:
+// see package writer. The caller of Append raises FeatureWriters, with FeatureFields, before the first
+// number; RaiseNow does so without waiting for an older program to end. A log without writers has the
+// bytes that it had before there were any: nothing raises the features, and no frame has the fields.
 //
 // # Commit
 //

@@ -24,9 +24,16 @@ const (
 	// FeatureKept: the log has copies of versions that neither it nor its archive had, entries of
 	// a kind of their own. A purge overwrites those of what it purges.
 	FeatureKept Features = 1 << 1
+
+	// FeatureWriters: entries have the numbers of their writers, entries of a key of their own explain
+	// these, wal/writers has the explanations that the log has released, and the lines of the index
+	// have the numbers. A program that does not know them would write an index without them, and
+	// release what explains a number. It is raised together with FeatureFields.
+	FeatureWriters Features = 1 << 2
+
 	// FeatureTerms: the index of words has terms of version 2. A program that knows only those of version 1
 	// would take it for damaged and make it again, in turns with the others.
-	FeatureTerms Features = 1 << 2
+	FeatureTerms Features = 1 << 3
 
 	// FeatureFields: frames of the log have fields between key and value, see package segment. A
 	// program that does not know them would take them for a part of the value.
@@ -38,7 +45,7 @@ const (
 )
 
 // KnownFeatures are the features that this build knows.
-const KnownFeatures = FeatureViews | FeatureKept | FeatureTerms | FeatureFields
+const KnownFeatures = FeatureViews | FeatureKept | FeatureWriters | FeatureTerms | FeatureFields
 
 // forReaders are the features that a program must know also to read.
 const forReaders Features = 0xffffffff << 32
@@ -49,6 +56,8 @@ func (f Features) name() string {
 		return "views"
 	case FeatureKept:
 		return "kept"
+	case FeatureWriters:
+		return "writers"
 	case FeatureTerms:
 		return "terms"
 	case FeatureFields:

@@ -76,7 +76,7 @@ func checkpointOf(t testing.TB, dir string) []byte {
 func TestFeaturesString(t *testing.T) {
 	t.Parallel()
 	for f, want := range map[Features]string{
-		0: "none", testFeatures: "test-write, test-read", 1<<3 | FeatureTestWrite: "bit 3, test-write",
+		0: "none", testFeatures: "test-write, test-read", 1<<15 | FeatureTestWrite: "bit 15, test-write",
 	} {
 		if f.String() != want {
 			t.Errorf("%x is %q, want %q", uint64(f), f, want)
@@ -88,14 +88,17 @@ func TestFeaturesString(t *testing.T) {
 // begins like one of a newer version to a program of before.
 func TestFeaturesNone(t *testing.T) {
 	t.Parallel()
-	c := Checkpoint{Sequence: 3, UUID: [16]byte{1}, SegmentSize: 64 << 10, Attested: Mark{LSN: 128<<10 + 128, Sum: 9}, Time: 7}
+	c := Checkpoint{Sequence: 3, UUID: [16]byte{1}, SegmentSize: 64 << 10, Attested: Mark{LSN: 128<<10 + 128, Sum: 9},
+		Time: 7}
 	b := c.encode()
 	if b[8] != 1 || len(bytes.Trim(b[slotUsed+8:], "\x00")) != 0 {
-		t.Errorf("a slot without features has version %d, and behind the checksum %x", b[8], bytes.TrimRight(b[slotUsed+8:], "\x00"))
+		t.Errorf("a slot without features has version %d, and behind the checksum %x", b[8],
+			bytes.TrimRight(b[slotUsed+8:], "\x00"))
 	}
 	c.Features = FeatureTestWrite
 	more := c.encode()
-	if le := binary.LittleEndian; more[8] != 2 || !bytes.Equal(more[12:slotUsed], b[12:slotUsed]) || xxhash.Sum64(more[:slotUsed]) != le.Uint64(more[slotUsed:]) {
+	if le := binary.LittleEndian; more[8] != 2 || !bytes.Equal(more[12:slotUsed], b[12:slotUsed]) ||
+		xxhash.Sum64(more[:slotUsed]) != le.Uint64(more[slotUsed:]) {
 		t.Error("an older program takes a slot with features for a damaged one, and not for a newer one")
 	}
 	dir := t.TempDir()
@@ -130,7 +133,8 @@ func TestFeaturesRefused(t *testing.T) {
 			before := checkpointOf(t, dir)
 			var lacks *errs.FeatureError
 			err := tryOpen(dir)
-			if !errors.Is(err, errs.ErrNewerFormat) || !errors.As(err, &lacks) || strings.Join(lacks.Lacks, ", ") != f.String() ||
+			if !errors.Is(err, errs.ErrNewerFormat) || !errors.As(err, &lacks) ||
+				strings.Join(lacks.Lacks, ", ") != f.String() ||
 				!strings.Contains(err.Error(), errs.ErrNewerFormat.Error()) || lacks.Readable != (f == FeatureTestWrite) {
 				t.Errorf("%s, joined %v: opened: %v", f, joined, err)
 			}
@@ -288,7 +292,8 @@ func TestFeaturesRaiseBesideFlush(t *testing.T) {
 	third, _ := open(t, dir, knowing(testFeatures), func(o *Options) { o.LockWait = time.Second })
 	mustClose(t, third)
 	var locked *errs.LockError
-	if err := <-done; !errors.As(err, &locked) || !strings.Contains(locked.Path, "flush.lock") || errors.Is(err, context.DeadlineExceeded) {
+	if err := <-done; !errors.As(err, &locked) || !strings.Contains(locked.Path, "flush.lock") ||
+		errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("raised beside one that flushes: %v", err)
 	}
 	held.Unlock()
@@ -369,7 +374,8 @@ func TestFeaturesListIsFull(t *testing.T) {
 	for _, i := range taken {
 		l.shared.Release(i, 1<<30)
 	}
-	if err := l.Raise(context.Background(), FeatureTestWrite); !errors.Is(err, errs.ErrLocked) || !strings.Contains(err.Error(), "192") {
+	if err := l.Raise(context.Background(), FeatureTestWrite); !errors.Is(err, errs.ErrLocked) ||
+		!strings.Contains(err.Error(), "192") {
 		t.Fatalf("raised beside a process that is not on the list: %v", err)
 	}
 	l.shared.AddFeatures(uint64(FeatureTestWrite))
@@ -388,12 +394,12 @@ func TestFeaturesSaid(t *testing.T) {
 	dir := t.TempDir()
 	var logs []*FileLog
 	for i := range 20 {
-		l, _ := open(t, dir, knowing(Features(1)<<(i+2))) // the first bits are those that every one knows
+		l, _ := open(t, dir, knowing(Features(1)<<(i+5))) // above the bits that each process knows
 		logs = append(logs, l)
 	}
 	for i, l := range logs {
 		known, ok := l.shared.Said(l.slot)
-		if want := Features(1)<<(i+2) | KnownFeatures; ok != (i < page.Sets) || ok && Features(known) != want {
+		if want := Features(1)<<(i+5) | KnownFeatures; ok != (i < page.Sets) || ok && Features(known) != want {
 			t.Errorf("process %d says %s, %v", i, Features(known), ok)
 		}
 	}
@@ -548,7 +554,8 @@ func TestFeaturesSurviveDamage(t *testing.T) {
 		remove("checkpoint")(t, dir)
 		noted(t, dir)
 		for _, change := range []func(*Options){readOnly, func(*Options) {}} {
-			if err := tryOpen(dir, knowing(testFeatures), change); !errors.Is(err, errs.ErrCorrupt) || !strings.Contains(err.Error(), "wal/features") {
+			if err := tryOpen(dir, knowing(testFeatures), change); !errors.Is(err, errs.ErrCorrupt) ||
+				!strings.Contains(err.Error(), "wal/features") {
 				t.Fatalf("opened though nothing says what features there are: %v", err)
 			}
 		}
@@ -567,7 +574,8 @@ func TestFeaturesAlone(t *testing.T) {
 	mustRaise(t, l, FeatureTestWrite)
 	mustClose(t, l)
 	alone := func(known Features) error {
-		release, ok, err := LockExclusive(vfs.OS(), dir, known, 0o600, func(k vfs.Lock) error { return k.Lock(context.Background(), vfs.ModeExclusive) })
+		release, ok, err := LockExclusive(vfs.OS(), dir, known, 0o600,
+			func(k vfs.Lock) error { return k.Lock(context.Background(), vfs.ModeExclusive) })
 		if err == nil && !ok {
 			t.Fatal("somebody has it open")
 		}
@@ -612,7 +620,8 @@ func TestFeaturesBegin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(os.MkdirAll(filepath.Join(dir, "tmp"), 0o700), NewCheckpoint(vfs.OS(), dir, c, 0o600)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Join(dir, "tmp"), 0o700),
+		NewCheckpoint(vfs.OS(), dir, c, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	if c, err := ReadCheckpoint(vfs.OS(), dir); err != nil || c.Features != FeatureTestWrite {

@@ -204,9 +204,10 @@ func (l *FileLog) forgetFiles(below uint64) {
 	}
 }
 
-// CloseStaleFiles closes the segments that are completely below spilled. Otherwise, when one process releases
+// CloseReleased closes the segments that are completely below spilled. Otherwise, when one process releases
 // them, the others would keep recycled or removed files open.
-func (l *FileLog) CloseStaleFiles() {
+func (a Archive) CloseReleased() {
+	l := a.l
 	if spilled := l.Spilled(); spilled > 0 {
 		l.forgetFiles(l.geo.Number(spilled - 1))
 	}

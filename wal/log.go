@@ -47,6 +47,14 @@ type Precondition struct {
 	Deletion LSN
 }
 
+// The causes of entries that no caller asked for. An entry of a log that keeps no writers has none.
+const (
+	CauseExpired uint8 = 1 // its time to live, or the age that the settings allow, was over
+	CauseEvicted uint8 = 2 // it made room for another document
+	CauseEdited  uint8 = 3 // a file was edited, added or removed by hand
+	CauseUpkeep  uint8 = 4 // the store changed what it derives: an embedding, a count of accesses
+)
+
 // Amount is what an entry adds to a running total.
 type Amount struct {
 	Key string
@@ -58,6 +66,10 @@ type Amount struct {
 type Batch struct {
 	Entries       []Entry
 	Preconditions []Precondition
+	// Writer is the number of the writer of all entries, 0 where it is not known: then an entry has the
+	// number that it brings along, if any. A log keeps numbers only with FeatureFields, and causes with
+	// FeatureWriters.
+	Writer uint32
 	// Frees reports whether the batch frees space in the end, although it writes: like a batch of
 	// deletions, it may use the last of the space.
 	Frees bool

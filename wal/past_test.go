@@ -29,7 +29,8 @@ func fill(t testing.TB, l *FileLog, until uint64) (list []Entry) {
 		n := 1 + r.IntN(3)
 		b := &Batch{}
 		for j := range n {
-			b.Entries = append(b.Entries, Entry{Key: fmt.Sprintf("m%d", r.IntN(50)), Kind: 16, Value: fmt.Appendf(nil, "%d.%d.%0*d", i, j, 200+r.IntN(2000), 0)})
+			b.Entries = append(b.Entries, Entry{Key: fmt.Sprintf("m%d", r.IntN(50)), Kind: 16,
+				Value: fmt.Appendf(nil, "%d.%d.%0*d", i, j, 200+r.IntN(2000), 0)})
 		}
 		mustAppend(t, l, b)
 		list = append(list, b.Entries...)
@@ -99,7 +100,8 @@ func TestPastReadsArchiveAndLog(t *testing.T) {
 				t.Fatalf("At where no entry begins: %v", err)
 			}
 		}
-		if oldest, _, whole, err := h.Past().Oldest(h.Durable()); err != nil || !whole || oldest != l.geo.Size+segment.StartSize {
+		if oldest, _, whole,
+			err := h.Past().Oldest(h.Durable()); err != nil || !whole || oldest != l.geo.Size+segment.StartSize {
 			t.Fatalf("oldest %d, %v, %v", oldest, whole, err)
 		}
 	}

@@ -247,7 +247,15 @@ func (l *FileLog) settleLoss() {
 func (l *FileLog) rescue() error {
 	t := time.NewTicker(placeLook)
 	defer t.Stop()
+	var ending time.Time // of the first call since the log is being closed
 	for {
+		select {
+		case <-l.place.leaving:
+			if ending.IsZero() {
+				ending = time.Now()
+			}
+		default:
+		}
 		held := &Held{l: l, rescue: true}
 		again, err := l.o.Rescue(context.Background(), held)
 		held.unlocked.Store(true)
@@ -255,17 +263,18 @@ func (l *FileLog) rescue() error {
 			return nil
 		}
 		l.o.Logger.Error("putting into files what only the removed log had", "err", err)
-		select {
-		case <-l.place.leaving:
+		switch {
+		case !again:
 			return err
-		default:
-		}
-		if !again {
+		case ending.IsZero(): // a call that was made before the log was being closed is followed by another
+			select {
+			case <-l.place.leaving:
+			case <-t.C:
+			}
+		case !errors.Is(err, fs.ErrNotExist) || time.Since(ending) >= rescuePatience:
 			return err
-		}
-		select {
-		case <-l.place.leaving:
-		case <-t.C:
+		default: // the removal goes on, and took a folder along that was just made
+			time.Sleep(placePause)
 		}
 		if !l.rescues() { // the folder was replaced as well, or another copy was put into it
 			return err

@@ -47,8 +47,11 @@ func TestInPlace(t *testing.T) {
 		change func(t *testing.T, l *FileLog, dir string)
 		same   bool
 	}{
-		"nothing":          {func(*testing.T, *FileLog, string) {}, true},
-		"an older segment": {func(t *testing.T, _ *FileLog, dir string) { _ = os.Remove(filepath.Join(dir, "wal", "00000000.wal")) }, true},
+		"nothing": {func(*testing.T, *FileLog, string) {}, true},
+		"an older segment": {func(t *testing.T, _ *FileLog,
+			dir string) {
+			_ = os.Remove(filepath.Join(dir, "wal", "00000000.wal"))
+		}, true},
 		"the lock files": {func(t *testing.T, _ *FileLog, dir string) {
 			for _, name := range roleNames {
 				if err := os.Remove(filepath.Join(dir, "wal", name)); err != nil {
@@ -57,7 +60,8 @@ func TestInPlace(t *testing.T) {
 			}
 		}, true},
 		"a link to the page": {func(t *testing.T, _ *FileLog, dir string) { // the inode is another one, the page is not
-			if err := errors.Join(os.Link(page(dir), page(dir)+".1"), os.Remove(page(dir)), os.Rename(page(dir)+".1", page(dir))); err != nil {
+			if err := errors.Join(os.Link(page(dir), page(dir)+".1"), os.Remove(page(dir)),
+				os.Rename(page(dir)+".1", page(dir))); err != nil {
 				t.Fatal(err)
 			}
 		}, true},
@@ -86,9 +90,12 @@ func TestInPlace(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, false},
-		"no page":    {func(t *testing.T, _ *FileLog, dir string) { _ = os.Remove(page(dir)) }, false},
-		"no log":     {func(t *testing.T, _ *FileLog, dir string) { _ = os.RemoveAll(filepath.Join(dir, "wal")) }, false},
-		"no segment": {func(t *testing.T, _ *FileLog, dir string) { _ = os.Remove(filepath.Join(dir, "wal", "00000001.wal")) }, false},
+		"no page": {func(t *testing.T, _ *FileLog, dir string) { _ = os.Remove(page(dir)) }, false},
+		"no log":  {func(t *testing.T, _ *FileLog, dir string) { _ = os.RemoveAll(filepath.Join(dir, "wal")) }, false},
+		"no segment": {func(t *testing.T, _ *FileLog,
+			dir string) {
+			_ = os.Remove(filepath.Join(dir, "wal", "00000001.wal"))
+		}, false},
 		"no segment beside a copy of hard links": {func(t *testing.T, _ *FileLog, dir string) {
 			name := filepath.Join(dir, "wal", "00000001.wal")
 			if err := errors.Join(os.Link(name, dir+".linked"), os.Remove(name)); err != nil {

@@ -17,7 +17,8 @@ func TestPurgesInTurn(t *testing.T) {
 	t.Parallel()
 	l, _ := open(t, t.TempDir())
 	defer l.Close()
-	others := []vfs.Host{{PID: 1 << 22, Birth: 5<<32 | 1}, {PID: 1<<22 + 1, Birth: 5<<32 | 2}, {PID: 1<<22 + 2, Birth: 5<<32 | 3}}
+	others := []vfs.Host{{PID: 1 << 22, Birth: 5<<32 | 1}, {PID: 1<<22 + 1, Birth: 5<<32 | 2},
+		{PID: 1<<22 + 2, Birth: 5<<32 | 3}}
 	for _, h := range others { // of another place: whether they live is not known
 		l.shared.Claim(h, 0)
 	}

@@ -53,17 +53,7 @@ func (l *FileLog) fieldsRefused(now int64) bool {
 // while. The error is that of ctx. Nothing but flush.lock may be held, and only with a ctx of
 // Held.In.
 func (l *FileLog) raiseFields(ctx context.Context) error {
-	var err error
-	if held, ok := ctx.Value(heldKey{}).(*Held); ok && held.proves(l) == nil {
-		var raised bool
-		if raised, err = l.RaiseFlushing(held, FeatureFields); err == nil && !raised {
-			err = errs.ErrLocked
-		}
-	} else if list, more := l.lacking(FeatureFields); len(list) > 0 || more != "" {
-		err = l.inTheWay(FeatureFields, list, more, nil)
-	} else {
-		err = l.Raise(ctx, FeatureFields)
-	}
+	err := l.RaiseNow(ctx, FeatureFields)
 	if err == nil {
 		return nil
 	}
@@ -77,6 +67,29 @@ func (l *FileLog) raiseFields(ctx context.Context) error {
 	l.o.Logger.Warn("the clock is behind the newest entry, and the log cannot note what it says: history shows the time "+
 		"of that entry instead", "err", err)
 	return nil
+}
+
+// RaiseNow is Raise for a caller that can do without the features: it does not wait for a program that
+// lacks one of them to end. The caller may hold flush.lock, with a ctx of Held.In. The holder of an
+// Exclusive gets errs.ErrLocked, unless the store has the features already.
+func (l *FileLog) RaiseNow(ctx context.Context, f Features) error {
+	if known, err := l.mayRaise(f); known || err != nil {
+		return err
+	}
+	if l.exclusive(ctx) {
+		return errs.ErrLocked
+	}
+	if held, ok := ctx.Value(heldKey{}).(*Held); ok && held.proves(l) == nil {
+		raised, err := l.RaiseFlushing(held, f)
+		if err == nil && !raised {
+			err = errs.ErrLocked
+		}
+		return err
+	}
+	if list, more := l.lacking(f); len(list) > 0 || more != "" {
+		return l.inTheWay(f, list, more, nil)
+	}
+	return l.Raise(ctx, f)
 }
 
 type heldKey struct{}

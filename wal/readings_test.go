@@ -64,7 +64,8 @@ func TestReadings(t *testing.T) {
 	var at []LSN
 	for i := range 10 {
 		clock.to(right.Add(time.Duration(i) * time.Minute))
-		b := &Batch{Entries: []Entry{{Key: fmt.Sprint("m", i), Kind: 16, Value: []byte("first")}, {Key: fmt.Sprint("n", i), Kind: 17, Delete: true, Value: []byte("second")}}}
+		b := &Batch{Entries: []Entry{{Key: fmt.Sprint("m", i), Kind: 16, Value: []byte("first")},
+			{Key: fmt.Sprint("n", i), Kind: 17, Delete: true, Value: []byte("second")}}}
 		lsn, err := l.Append(ctx, b)
 		if err != nil || !b.Entries[0].Reading.Equal(clock.now()) || !b.Entries[1].Reading.Equal(clock.now()) {
 			t.Fatal(b.Entries, err)
@@ -90,7 +91,8 @@ func TestReadings(t *testing.T) {
 			one, err := l.ReadAt(ctx, e.LSN)
 			past, perr := l.Past().At(ctx, e.LSN, l.Durable())
 			fast, ferr := l.Reader().At(ctx, e.LSN)
-			if errors.Join(err, perr, ferr) != nil || !one.Reading.Equal(want) || !past.Reading.Equal(want) || !fast.Reading.Equal(want) || string(one.Value) != value {
+			if errors.Join(err, perr, ferr) != nil || !one.Reading.Equal(want) || !past.Reading.Equal(want) ||
+				!fast.Reading.Equal(want) || string(one.Value) != value {
 				t.Errorf("entry %d is read as %v, %v and %v: %v", i, one, past, fast, errors.Join(err, perr, ferr))
 			}
 		}
@@ -99,7 +101,8 @@ func TestReadings(t *testing.T) {
 		}
 		for i := range 10 {
 			between := right.Add(time.Duration(i)*time.Minute + time.Second)
-			if got, err := l.Past().Until(ctx, Mark{LSN: l.geo.Start(1) + segment.StartSize}, between, l.Durable()); err != nil || got != at[i] {
+			if got, err := l.Past().Until(ctx, Mark{LSN: l.geo.Start(1) + segment.StartSize}, between,
+				l.Durable()); err != nil || got != at[i] {
 				t.Errorf("the last entry until %s is %d, want %d: %v", between, got, at[i], err)
 			}
 		}
@@ -298,7 +301,8 @@ func TestReadingsForged(t *testing.T) {
 		if err != nil || string(key) != "mk" || string(value) != "value" {
 			t.Fatal(key, value, err)
 		}
-		if e := past.EntryIn(&h, b[segment.HeaderSize:][:h.Length]); e.Reading.UnixMicro() != c.want || e.Time.UnixMicro() != frame {
+		if e := past.EntryIn(&h, b[segment.HeaderSize:][:h.Length]); e.Reading.UnixMicro() != c.want ||
+			e.Time.UnixMicro() != frame {
 			t.Errorf("reading %d is %d, want %d", c.reading, e.Reading.UnixMicro(), c.want)
 		}
 	}

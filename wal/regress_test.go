@@ -154,7 +154,8 @@ func TestRegressDamagedStartIsANewLog(t *testing.T) {
 	}
 	defer l.Close()
 	if r := l.Report(); r.Created || r.Damage == nil && len(m.val) != 2 {
-		t.Fatalf("two acknowledged entries are gone without a word: %d keys, created %v, damage %v", len(m.val), r.Created, r.Damage)
+		t.Fatalf("two acknowledged entries are gone without a word: %d keys, created %v, damage %v", len(m.val), r.Created,
+			r.Damage)
 	}
 }
 

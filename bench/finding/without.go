@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/views"
 )
 
@@ -16,7 +16,7 @@ import (
 type plain struct{ store }
 
 func (p *plain) Open(dir string) (err error) {
-	o := open.In(&varve.Options{}, open.Environment{Views: []views.Maker{}})
+	o := storetest.In(&varve.Options{}, storetest.Environment{Views: []views.Maker{}})
 	p.st, err = varve.Open(context.Background(), filepath.Join(dir, "store"), o)
 	return err
 }

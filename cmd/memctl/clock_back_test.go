@@ -49,7 +49,8 @@ func (c *atTimes) run(at time.Time, args ...string) (code int, out, errOut strin
 	var o, e bytes.Buffer
 	if !c.processes {
 		code = run(c.t.Context(), args, strings.NewReader(""), &o, &e, cli.Environment{
-			Getenv: func(string) string { return "" }, Getwd: func() (string, error) { return c.dir, nil }, Clock: func() time.Time { return at },
+			Getenv: func(string) string { return "" }, Getwd: func() (string, error) { return c.dir, nil },
+			Clock: func() time.Time { return at },
 		})
 		return code, o.String(), e.String()
 	}
@@ -145,21 +146,25 @@ func clockBack(t *testing.T, processes bool) {
 	var m struct{ CreatedAt, UpdatedAt string }
 	doc := c.ok(now, "get", "m")
 	doc = strings.NewReplacer(`"created_at"`, `"CreatedAt"`, `"updated_at"`, `"UpdatedAt"`).Replace(doc)
-	if err := json.Unmarshal([]byte(doc), &m); err != nil || !near(t, m.CreatedAt, minute(0)) || !near(t, m.UpdatedAt, minute(9)) {
+	if err := json.Unmarshal([]byte(doc), &m); err != nil || !near(t, m.CreatedAt, minute(0)) ||
+		!near(t, m.UpdatedAt, minute(9)) {
 		t.Errorf("get: %+v, %v", m, err)
 	}
 
 	// list --since goes by what the memories say.
-	if got := strings.Fields(c.ok(now, "list", "--updated-since", minute(7).Format(time.RFC3339), "--output", "id")); fmt.Sprint(got) != "[ahead m m7 m8 m9]" {
+	if got := strings.Fields(c.ok(now, "list", "--updated-since", minute(7).Format(time.RFC3339), "--output",
+		"id")); fmt.Sprint(got) != "[ahead m m7 m8 m9]" {
 		t.Errorf("list --updated-since: %q", got)
 	}
-	if got := strings.Fields(c.ok(now, "list", "--since", minute(7).Format(time.RFC3339), "--until", now.Format(time.RFC3339), "--output", "id")); fmt.Sprint(got) != "[m m7 m8 m9]" {
+	if got := strings.Fields(c.ok(now, "list", "--since", minute(7).Format(time.RFC3339), "--until",
+		now.Format(time.RFC3339), "--output", "id")); fmt.Sprint(got) != "[m m7 m8 m9]" {
 		t.Errorf("list --since --until: %q", got)
 	}
 
 	// watch --since begins at the first change at which the clock said that time or a later one: the one that was
 	// ahead, and what follows it has its own times.
-	for since, want := range map[time.Time]int{minute(-20): 22, minute(-5): 21, minute(4).Add(30 * time.Second): 21, ahead: 21, ahead.Add(time.Hour): 0} {
+	for since, want := range map[time.Time]int{minute(-20): 22, minute(-5): 21, minute(4).Add(30 * time.Second): 21,
+		ahead: 21, ahead.Add(time.Hour): 0} {
 		args := []string{"watch", "--json", "--since", since.Format(time.RFC3339)}
 		if want == 0 {
 			continue // it would wait for the first
@@ -208,17 +213,21 @@ func clockBack(t *testing.T, processes bool) {
 					Time     string
 				}
 			}
-			if err := json.Unmarshal([]byte(c.ok(now, args...)), &r); err != nil || r.Restored.Memories != 4+i || !near(t, r.Restored.Time, minute(i)) {
+			if err := json.Unmarshal([]byte(c.ok(now, args...)), &r); err != nil || r.Restored.Memories != 4+i ||
+				!near(t, r.Restored.Time, minute(i)) {
 				t.Errorf("%s restored to %s: %+v, %v; want %d memories", backup, at, r, err, 4+i)
 			}
-			if got := c.ok(now, "get", "m", "--content", "--store", c.path(to)); strings.TrimSpace(got) != fmt.Sprint("content ", i) {
+			if got := c.ok(now, "get", "m", "--content", "--store", c.path(to)); strings.TrimSpace(got) != fmt.Sprint("content ",
+				i) {
 				t.Errorf("%s restored to %s: %q", backup, at, got)
 			}
 		}
 	}
 	// Before the one that was ahead it is not there.
-	c.ok(now, "restore", c.path("base"), c.path("early"), "--at", minute(-5).Format(time.RFC3339), "--log", c.path("storage"))
-	if got := strings.Fields(c.ok(now, "list", "--output", "id", "--store", c.path("early"))); fmt.Sprint(got) != "[before]" {
+	c.ok(now, "restore", c.path("base"), c.path("early"), "--at", minute(-5).Format(time.RFC3339), "--log",
+		c.path("storage"))
+	if got := strings.Fields(c.ok(now, "list", "--output", "id", "--store",
+		c.path("early"))); fmt.Sprint(got) != "[before]" {
 		t.Errorf("restored to before the clock was ahead: %q", got)
 	}
 	// A restored store has no log of them, only files, whose times are those of the frames.
@@ -228,7 +237,8 @@ func clockBack(t *testing.T, processes bool) {
 
 	// When the clock has come to where it was ahead, its own times go on.
 	c.ok(ahead.Add(time.Hour), "put", "later", "--id", "m")
-	if got := versions("storage"); len(got) != 11 || !near(t, got[10], ahead.Add(time.Hour)) || !near(t, got[9], minute(9)) {
+	if got := versions("storage"); len(got) != 11 || !near(t, got[10], ahead.Add(time.Hour)) ||
+		!near(t, got[9], minute(9)) {
 		t.Errorf("history: %q", got)
 	}
 	if code, out, errOut := c.run(now, "verify"); code != 0 {
@@ -239,7 +249,7 @@ func clockBack(t *testing.T, processes bool) {
 	}
 }
 
-// A store whose clock was right gets no feature.
+// A store whose clock was right gets the features of writers and of the views, and no other.
 func TestClockRight(t *testing.T) {
 	t.Parallel()
 	c := &atTimes{t, t.TempDir(), false}
@@ -248,7 +258,7 @@ func TestClockRight(t *testing.T) {
 	for i := range 3 {
 		c.ok(right.Add(-time.Duration(i)*300*time.Millisecond), "put", fmt.Sprint("content ", i), "--id", "m")
 	}
-	if f := c.features(); f&wal.FeatureFields != 0 {
+	if f := c.features(); f != wal.FeatureViews|wal.FeatureWriters|wal.FeatureFields {
 		t.Errorf("features %s", f)
 	}
 }

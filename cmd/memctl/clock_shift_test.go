@@ -15,7 +15,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -178,7 +178,7 @@ func makeHistory(t *testing.T, dir string) {
 	t.Helper()
 	ctx := context.Background()
 	o := &varve.Options{SegmentSize: 64 << 10, NoBackground: true}
-	st, err := varve.Open(ctx, dir, open.In(o, open.Environment{System: vfs.System{SpillBytes: 64 << 10}}))
+	st, err := varve.Open(ctx, dir, storetest.In(o, storetest.Environment{System: vfs.System{SpillBytes: 64 << 10}}))
 	if err != nil {
 		t.Fatal(err)
 	}

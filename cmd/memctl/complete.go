@@ -59,10 +59,10 @@ func flagValues(a *cli.App) map[string]cobra.CompletionFunc {
 	return map[string]cobra.CompletionFunc{
 		"--session": complete.Sessions(a), "--scope": complete.Scopes(a),
 		"--file": files, "--json-input": files, "--embedding": files, "--vector": files,
-		"--like": memories, "--containing": memories, "list --after": memories, "put --id": memories,
+		"--like": memories, "--containing": memories, "list --after": memories, "log --id": memories, "put --id": memories,
 		"assembly list --after": assemblies, "assembly put --id": assemblies,
 		"list --sort":   complete.Words(memstore.OrderNames()...),
-		"search --by":   complete.Words(byBoth, byMeaning, byWords),
+		"search --mode": complete.Words(byBoth, byMeaning, byWords),
 		"watch --kind":  complete.Words("memory", "assembly"),
 		"watch --since": complete.Words("now", "0", "1h", "24h"),
 		"import --from": complete.Words(formats...),

@@ -54,7 +54,7 @@ func TestCompletes(t *testing.T) {
 		{[]string{"working", "keys", "--scope", "se"}, []string{"session:s1"}},
 		{[]string{"config", "get", "max_ag"}, []string{"max_age"}},
 		{[]string{"config", "set", "auto_repair", ""}, []string{"true", "false"}},
-		{[]string{"search", "--by", ""}, []string{"both", "meaning", "words"}},
+		{[]string{"search", "--mode", ""}, []string{"both", "meaning", "words"}},
 		{[]string{"watch", "--kind", "a"}, []string{"assembly"}},
 		{[]string{"help", "vers"}, []string{"version\tPrint the version of memctl"}},
 		{[]string{"put", ""}, nil},
@@ -73,7 +73,9 @@ func TestCompletionTables(t *testing.T) {
 	for _, c := range commandsBelow(a.Program(root)) {
 		commands[pathBelow(c)] = true
 		for name := range flagValues(a) {
-			if _, flag, _ := strings.Cut(name, "--"); c.Flags().Lookup(flag) != nil && (strings.HasPrefix(name, "--") || strings.HasPrefix(name, pathBelow(c)+" ")) {
+			if _, flag, _ := strings.Cut(name,
+				"--"); c.Flags().Lookup(flag) != nil &&
+				(strings.HasPrefix(name, "--") || strings.HasPrefix(name, pathBelow(c)+" ")) {
 				flags[name] = true
 			}
 			if _, flag, _ := strings.Cut(name, "--"); c.PersistentFlags().Lookup(flag) != nil {
@@ -102,7 +104,8 @@ func TestCompletionIsBounded(t *testing.T) {
 	for i := range 3 * complete.Most {
 		fmt.Fprintf(&lines, `{"id":"m%04d","content":"x"}`+"\n", i)
 	}
-	for _, id := range []string{"$(touch x)", "`id`", "a b", "a;b", "-rf", "a'b", `a"b`, "a\\b", "a|b", "a>b", "*", "~", "a\tb", "é-ü", evil.Text} {
+	for _, id := range []string{"$(touch x)", "`id`", "a b", "a;b", "-rf", "a'b", `a"b`, "a\\b", "a|b", "a>b", "*", "~",
+		"a\tb", "é-ü", evil.Text} {
 		fmt.Fprintf(&lines, `{"id":%s,"content":"odd"}`+"\n", quoted(t, id))
 	}
 	if code, out, errOut := c.run(lines.String(), "put", "--json-input", "-"); code != cli.CodeOK {
@@ -140,7 +143,8 @@ func TestCompletionChangesNothing(t *testing.T) {
 	empty := &inProcess{t, t.TempDir()}
 	for path, text := range map[string]string{
 		filepath.Join(damaged.store(), "memory_index.json"): "spoilt", filepath.Join(damaged.store(), "checkpoint"): "spoilt",
-		filepath.Join(edited.store(), "memories", "a.json"): `{"id":"a","content":"by hand"}`, filepath.Join(edited.store(), "memories", "b.json"): "{",
+		filepath.Join(edited.store(), "memories", "a.json"): `{"id":"a","content":"by hand"}`,
+		filepath.Join(edited.store(), "memories", "b.json"): "{",
 	} {
 		writeFile(t, path, text)
 	}
@@ -149,7 +153,8 @@ func TestCompletionChangesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for name, c := range map[string]*inProcess{"sound": sound, "clone": clone, "damaged": damaged, "edited": edited, "none": empty} {
+	for name, c := range map[string]*inProcess{"sound": sound, "clone": clone, "damaged": damaged, "edited": edited,
+		"none": empty} {
 		before := everything(t, c.dir)
 		for _, cmd := range commandsBelow((&cli.App{}).Program(root)) {
 			words := []string{"", "a"}

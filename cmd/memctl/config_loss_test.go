@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -18,7 +18,9 @@ func TestHistoryLoss(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
-	st, err := varve.Open(ctx, dir, open.In(&varve.Options{SegmentSize: 64 << 10, NoBackground: true}, open.Environment{System: vfs.System{SpillBytes: 64 << 10}}))
+	st, err := varve.Open(ctx, dir,
+		storetest.In(&varve.Options{SegmentSize: 64 << 10, NoBackground: true},
+			storetest.Environment{System: vfs.System{SpillBytes: 64 << 10}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,11 +57,13 @@ func TestHistoryLoss(t *testing.T) {
 		{"the same", was, was, time.Now(), ""},
 		{"more", was, bytes(1 << 30), time.Now(), ""},
 		{"enough", was, bytes(n.HistoryBytes), time.Now(), ""},
-		{"fewer", was, bytes(n.HistoryBytes / 2), time.Now(), "KiB of history, which begins at " + n.HistorySince.Local().Format("2006-01-02")},
+		{"fewer", was, bytes(n.HistoryBytes / 2), time.Now(),
+			"KiB of history, which begins at " + n.HistorySince.Local().Format("2006-01-02")},
 		{"none", was, bytes(0), time.Now(), "cannot be restored"},
 		{"the default again", bytes(1 << 40), was, time.Now(), ""},
 		{"days that are not over", was, days, time.Now(), ""},
-		{"days", was, days, time.Now().Add(8 * 24 * time.Hour), "what is older than " + time.Now().Add(24*time.Hour).Format("2006-01-02")},
+		{"days", was, days, time.Now().Add(8 * 24 * time.Hour),
+			"what is older than " + time.Now().Add(24*time.Hour).Format("2006-01-02")},
 		{"days no more", days, was, time.Now().Add(8 * 24 * time.Hour), ""},
 	} {
 		got := historyLoss(st, &c.was, &c.is, c.now)

@@ -15,6 +15,7 @@ import (
 // filterFlags choose memories, for list, search and export.
 type filterFlags struct {
 	session, category, key, prefix, after string
+	writer                                string
 	tags, where                           []string
 	sorted                                bool // by another key than the id: after is a place in that order
 	timed                                 bool // --after is a time
@@ -24,6 +25,8 @@ type filterFlags struct {
 func (f *filterFlags) add(c *cobra.Command) {
 	fl := c.Flags()
 	fl.StringVar(&f.session, "session", "", "only memories of this `session`")
+	fl.StringVar(&f.writer, "by", "",
+		"only memories whose newest version is by the writer of this `name`, or number in memctl log, or unknown")
 	fl.StringVar(&f.category, "category", "", "only memories of this `category`")
 	fl.StringVar(&f.key, "key", "", "only memories with this `key` (metadata.key)")
 	fl.StringVar(&f.prefix, "prefix", "", "only memories whose id begins with this `prefix`")
@@ -67,6 +70,11 @@ func (f *filterFlags) filters(cmd *cobra.Command, now time.Time) ([]varve.Filter
 			"--key is empty: give a key, or omit it; --where '!key' chooses memories without one")
 	case cmd.Flags().Changed("prefix") && f.prefix == "":
 		return nil, cli.Usagef(cmd.CommandPath(), "--prefix is empty: give the beginning of an id, or omit it")
+	case f.timed && slices.Contains([]string{byBoth, byMeaning, byWords}, f.writer):
+		return nil, cli.Usagef(cmd.CommandPath(), "--by %s: --by names a writer; the mode of a search is --mode %s", f.writer,
+			f.writer)
+	case cmd.Flags().Changed("by") && f.writer == "":
+		return nil, cli.Usagef(cmd.CommandPath(), "--by is empty: give the number or the name of a writer, or omit it")
 	case slices.Contains(f.tags, ""):
 		return nil, cli.Usagef(cmd.CommandPath(),
 			"--tag is empty: give a tag, or omit it; --where '!tags' chooses memories without one")
@@ -84,6 +92,7 @@ func (f *filterFlags) filters(cmd *cobra.Command, now time.Time) ([]varve.Filter
 	}{
 		{"session", f.session, func(s string) varve.Filter { return varve.InSession(s) }},
 		{"category", f.category, varve.InCategory}, {"key", f.key, varve.WithKey}, {"prefix", f.prefix, varve.WithPrefix},
+		{"by", f.writer, varve.WrittenBy},
 	} {
 		if cmd.Flags().Changed(s.flag) {
 			all = append(all, s.filter(s.value))

@@ -19,12 +19,12 @@ func historyCommand(a *cli.App) *cobra.Command {
 	var assemblies bool
 	cmd := &cobra.Command{
 		Use:        "history ID",
-		SuggestFor: []string{"log", "versions"},
+		SuggestFor: []string{"versions"},
 		Short:      "List the versions of a memory",
 		Long: `List the versions of a memory that the log and the archive still have, oldest first, including
 those of a deleted memory; with --assembly, of an assembly. On a terminal the result is a table,
-otherwise one version per line with version, time (UTC), size and hash, separated by tabs; --output
-id prints ID@VERSION. memctl get ID@VERSION prints a version, memctl diff ID@VERSION ID what has
+otherwise one version per line with version, time (UTC), size, hash and writer, separated by tabs;
+--output id prints ID@VERSION. memctl get ID@VERSION prints a version, memctl diff ID@VERSION ID what has
 changed since.`,
 		Example: "  memctl history notes\n  memctl history notes --json | jq '.versions[-2].version'",
 		Args:    cli.Exactly(1, "the id of a memory"),
@@ -46,13 +46,15 @@ changed since.`,
 
 // listedVersion is one of history's list.
 type listedVersion struct {
-	Version  uint64     `json:"version"`
-	Time     *time.Time `json:"time,omitempty"`
-	Deleted  bool       `json:"deleted"`
-	Size     int64      `json:"size"`
-	Hash     string     `json:"content_hash,omitempty"`
-	Previous uint64     `json:"previous,omitempty"`
-	Kept     bool       `json:"kept,omitempty"`
+	Version  uint64        `json:"version"`
+	Time     *time.Time    `json:"time,omitempty"`
+	Deleted  bool          `json:"deleted"`
+	Size     int64         `json:"size"`
+	Hash     string        `json:"content_hash,omitempty"`
+	Previous uint64        `json:"previous,omitempty"`
+	Kept     bool          `json:"kept,omitempty"`
+	Writer   *varve.Writer `json:"writer,omitempty"`
+	Cause    string        `json:"cause,omitempty"`
 }
 
 // versionList is a list of versions, begun when the id is known.
@@ -67,7 +69,7 @@ func (l *versionList) begin(id string) {
 	}
 	l.a.Document.Member("id", id)
 	l.List = l.a.List("versions", nil, cli.Column{Name: "VERSION", Right: true}, cli.Column{Name: "TIME"},
-		cli.Column{Name: "SIZE", Right: true}, cli.Column{Name: "HASH"})
+		cli.Column{Name: "SIZE", Right: true}, cli.Column{Name: "HASH"}, cli.Column{Name: "WRITER"})
 }
 
 func (l *versionList) show(ctx context.Context, vs versions, id string) error {
@@ -112,7 +114,8 @@ func (l *versionList) show(ctx context.Context, vs versions, id string) error {
 }
 
 func versionItem(v *varve.Version) cli.Item {
-	d := listedVersion{v.LSN, cli.OrNil(v.Time), v.Deleted, v.Size, "", v.Previous, v.Kept}
+	d := listedVersion{v.LSN, cli.OrNil(v.Time), v.Deleted, v.Size, "", v.Previous, v.Kept, writerItem(&v.Writer),
+		v.Cause}
 	if !v.Deleted {
 		d.Hash = "sha256:" + hex.EncodeToString(v.ContentHash[:])
 	}
@@ -121,9 +124,10 @@ func versionItem(v *varve.Version) cli.Item {
 	if v.Deleted {
 		size, hash = "deleted", ""
 	}
+	by := writtenBy(&v.Writer, v.Cause)
 	return cli.Item{
 		ID: v.ID + "@" + number, JSON: d,
-		Text:  func() string { return strings.Join([]string{number, at, size, hash}, "\t") },
-		Cells: func() []string { return []string{number, at, size, hash} },
+		Text:  func() string { return strings.Join([]string{number, at, size, hash, by}, "\t") },
+		Cells: func() []string { return []string{number, at, size, hash, by} },
 	}
 }

@@ -93,7 +93,8 @@ func drawnShapes(t *testing.T) map[string]*shape {
 		t.Fatal(err)
 	}
 	shapes := map[string]*shape{}
-	for _, m := range regexp.MustCompile(`(?m)^([a-z][a-z -]*[a-z]) {2,}(\{.*\})$`).FindAllStringSubmatch(string(text), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^([a-z][a-z -]*[a-z]) {2,}(\{.*\})$`).FindAllStringSubmatch(string(text),
+		-1) {
 		sh, rest := parseShape(m[2])
 		if rest != "" {
 			t.Errorf("%s: %q is left", m[1], rest)
@@ -158,6 +159,7 @@ func TestJSONDocuments(t *testing.T) {
 	try("search", "", "two")
 	try("search", "", "--like", "c")
 	try("history", "", "a")
+	try("log", "")
 	try("diff", "", "a@"+string(version), "a")
 	try("revert", "", "a", string(version))
 	try("watch", "", "--since", "0", "--limit", "1")
@@ -242,8 +244,10 @@ func TestJSONDocuments(t *testing.T) {
 	walk = func(cmd *cobra.Command, path string) {
 		for _, sub := range cmd.Commands() {
 			name := strings.TrimPrefix(path+" "+sub.Name(), " ")
-			if sub.Runnable() && !sub.Hidden && shapes[name] == nil && !slices.Contains([]string{"mcp", "completion"}, strings.Fields(name)[0]) &&
-				!slices.Contains([]string{"assembly", "quarantine", "service", "sessions", "working", "working checkpoint", "working scratchpad"}, name) {
+			if sub.Runnable() && !sub.Hidden && shapes[name] == nil &&
+				!slices.Contains([]string{"mcp", "completion"}, strings.Fields(name)[0]) &&
+				!slices.Contains([]string{"assembly", "quarantine", "service", "sessions", "working", "working checkpoint",
+					"working scratchpad"}, name) {
 				t.Errorf("docs/json.md has no %q; it has %q", name, slices.Sorted(maps.Keys(shapes)))
 			}
 			walk(sub, name)

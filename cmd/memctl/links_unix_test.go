@@ -55,10 +55,13 @@ func linkCommands(c *inProcess) [][]string {
 		{"put", "new", "--id", "new"}, {"get", "a"}, {"list"}, {"search", "one"}, {"rm", "a"}, {"purge", "a", "--yes"},
 		{"flush"}, {"verify"}, {"status"}, {"rebuild-index"}, {"backup", filepath.Join(c.dir, "backup")},
 		{"backup", filepath.Join(c.store(), "backups", "old")}, {"reindex"}, {"reindex", "--cancel"},
-		{"sessions", "sweep", "--older-than", "1ns", "--apply"}, {"assembly", "list"}, {"working", "list"}, {"working", "set", "--scope", "session:s1", "k", "v"},
-		{"history", "a"}, {"export", "--file", filepath.Join(c.dir, "out.jsonl")}, {"migrate", "--to", filepath.Join(c.dir, "moved"), "--switch"},
+		{"sessions", "sweep", "--older-than", "1ns", "--apply"}, {"assembly", "list"}, {"working", "list"},
+		{"working", "set", "--scope", "session:s1", "k", "v"},
+		{"history", "a"}, {"log"}, {"export", "--file", filepath.Join(c.dir, "out.jsonl")},
+		{"migrate", "--to", filepath.Join(c.dir, "moved"), "--switch"},
 		{"repair"}, {"repair", "--apply"}, {"watch", "--since", "0"},
-		{"quarantine", "list"}, {"quarantine", "show", "a.json"}, {"quarantine", "restore", "a.json"}, {"quarantine", "drop", "a.json", "--yes"},
+		{"quarantine", "list"}, {"quarantine", "show", "a.json"}, {"quarantine", "restore", "a.json"},
+		{"quarantine", "drop", "a.json", "--yes"},
 	}
 }
 
@@ -73,7 +76,8 @@ func outsideFiles(t *testing.T, c *inProcess, dir string) {
 		"id_rsa": secret, "config": secret, "sub/deep": secret, "0/deep": secret, "a.json": doc("a"), "x.json": doc("x"),
 		"mapping.json": secret, "memory_vectors.faiss": secret, "00000001.wal": secret, "0000000000000001.wal": secret,
 		"open.lock": "", "flush.lock": "", "shared": secret, "owner": secret, "backup.json": secret, "index.1": secret,
-		"0000000000000001.zst": secret, "1.zst": secret, "purge.manifest": secret, "memory_index.5.json": secret, "computed.jsonl": secret,
+		"0000000000000001.zst": secret, "1.zst": secret, "purge.manifest": secret, "memory_index.5.json": secret,
+		"computed.jsonl": secret,
 		"repair-99990101T000000Z-00000000.undo.jsonl": secret, "a.json.note.json": secret, "s1.json": secret,
 		"memories@a.json@5@5@5@x-1": secret,
 	} {
@@ -177,7 +181,8 @@ func (c *inProcess) bounded(d time.Duration, service string, args ...string) (co
 			if args[0] != "reindex" {
 				return ""
 			}
-			return map[string]string{"VARVE_EMBED_URL": service, "VARVE_EMBED_MODEL": "bag", "VARVE_EMBED_KEY": "sk-secret"}[name]
+			return map[string]string{"VARVE_EMBED_URL": service, "VARVE_EMBED_MODEL": "bag",
+				"VARVE_EMBED_KEY": "sk-secret"}[name]
 		},
 		Getwd: func() (string, error) { return c.dir, nil }, Clock: time.Now,
 	}
@@ -271,7 +276,8 @@ func TestLinksHealed(t *testing.T) {
 				if strings.HasPrefix(place, "tmp/") && code != cli.CodeOK {
 					t.Errorf("nothing in tmp/ is worth stopping for: put: %d %s", code, said)
 				}
-				if code != cli.CodeOK && (code != cli.CodeDamage || !strings.Contains(said, place+" is a symbolic link") || !strings.Contains(said, "memctl repair --apply")) {
+				if code != cli.CodeOK && (code != cli.CodeDamage || !strings.Contains(said, place+" is a symbolic link") ||
+					!strings.Contains(said, "memctl repair --apply")) {
 					t.Errorf("put: %d %s", code, said)
 				}
 				t.Logf("put: %d %s", code, said)
@@ -319,7 +325,8 @@ func TestLinkToTheOnlyCopy(t *testing.T) {
 	must(os.Rename(memories, disk))
 	must(os.Symlink(disk, memories))
 	code, out, errOut := c.run("", "repair", "--apply")
-	if code != cli.CodeLost || !strings.Contains(out+errOut, "make room for the folder memories") || strings.Contains(out, "record as lost memories/a.json: ") {
+	if code != cli.CodeLost || !strings.Contains(out+errOut, "make room for the folder memories") ||
+		strings.Contains(out, "record as lost memories/a.json: ") {
 		t.Errorf("repair: %d %s%s", code, out, errOut)
 	}
 	must(os.RemoveAll(memories))

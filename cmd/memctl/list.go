@@ -96,24 +96,33 @@ type listed struct {
 	Accesses  int64          `json:"access_count"`
 	Dims      int            `json:"embedding_dims"`
 	Metadata  map[string]any `json:"metadata,omitempty"`
+	Writer    *varve.Writer  `json:"writer,omitempty"`
 }
 
-func listedOf(m *varve.Memory) listed {
+// listedOf returns a memory as a list has it, with the writer of its version, nil for none.
+func listedOf(m *varve.Memory, by *varve.Writer) listed {
 	return listed{
 		m.ID, m.Version, m.Content, cli.OrNil(m.Timestamp), cli.OrNil(m.CreatedAt), cli.OrNil(m.UpdatedAt),
 		cli.OrNil(m.ExpiresAt),
-		m.QuickRecalScore, m.AccessCount, len(m.Embedding), m.Metadata,
+		m.QuickRecalScore, m.AccessCount, len(m.Embedding), m.Metadata, by,
 	}
 }
 
 // memoryList is a list of memories: one column of its own, then id, session and text.
 type memoryList struct {
-	a *cli.App
+	a  *cli.App
+	st *varve.Store
 	*cli.List
 }
 
+// by returns the writer of a memory as documents have it.
+func (l *memoryList) by(m *varve.Memory) *varve.Writer {
+	w := l.st.Admin().WriterOf(m.By, m.Version)
+	return writerItem(&w)
+}
+
 func newMemoryList(a *cli.App, st *varve.Store, member, first string) *memoryList {
-	return &memoryList{a, a.List(member, st.Admin().Lines,
+	return &memoryList{a, st, a.List(member, st.Admin().Lines,
 		cli.Column{Name: "ID"}, cli.Column{Name: first, Right: true}, cli.Column{Name: "SESSION", Most: 12},
 		cli.Column{Name: "TEXT"})}
 }
@@ -160,7 +169,7 @@ func (l *memoryList) add(ctx context.Context, m *varve.Memory) error {
 		return l.cells(m, span.Age(now.Sub(m.UpdatedAt)))
 	}}
 	if l.a.Encodes() {
-		it.JSON = listedOf(m)
+		it.JSON = listedOf(m, l.by(m))
 	}
 	return l.Add(ctx, it)
 }

@@ -36,7 +36,8 @@ type value struct{ name, text, comment string }
 // sourceOf reads a file, named from the root of the module.
 func sourceOf(t *testing.T, name string) *source {
 	t.Helper()
-	tree, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", "..", filepath.FromSlash(name)), nil, parser.ParseComments|parser.SkipObjectResolution)
+	tree, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", "..", filepath.FromSlash(name)), nil,
+		parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,12 +112,19 @@ func flat(c *ast.CommentGroup) string { return strings.Join(strings.Fields(c.Tex
 // sentinels are the errors that a caller tests for, by the names that package varve gives them, as they
 // reach memctl.
 var sentinels = map[string]error{
-	"ErrNotFound": varve.ErrNotFound, "ErrConflict": varve.ErrConflict, "ErrDimension": &varve.FieldError{Err: varve.ErrDimension}, "ErrClosed": varve.ErrClosed,
-	"ErrReadOnly": varve.ErrReadOnly, "ErrDiskFull": varve.ErrDiskFull, "ErrPermission": varve.ErrPermission, "ErrLocked": varve.ErrLocked,
-	"ErrTooLarge": varve.ErrTooLarge, "ErrBatchTooLarge": varve.ErrBatchTooLarge, "ErrInvalid": varve.ErrInvalid, "ErrNoStore": varve.ErrNoStore,
-	"ErrNewerFormat": varve.ErrNewerFormat, "ErrSyncFailed": varve.ErrSyncFailed, "ErrTooManyFiles": fmt.Errorf("%w: %w", varve.ErrTooManyFiles, syscall.EMFILE),
-	"ErrOutcomeUnknown": varve.ErrOutcomeUnknown, "ErrTruncated": varve.ErrTruncated, "ErrCopyBehind": &varve.CopyBehindError{}, "ErrHistoryGone": &varve.HistoryGoneError{}, "ErrLimit": varve.ErrLimit, "ErrSession": varve.ErrSession,
-	"ErrCorrupt": varve.ErrCorrupt, "ErrModel": varve.ErrModel, "ErrMoved": varve.ErrMoved, "ErrReplaced": varve.ErrReplaced, "ErrEmbedderDown": varve.ErrEmbedderDown, "ErrSkip": varve.ErrSkip,
+	"ErrNotFound": varve.ErrNotFound, "ErrConflict": varve.ErrConflict,
+	"ErrDimension": &varve.FieldError{Err: varve.ErrDimension}, "ErrClosed": varve.ErrClosed,
+	"ErrReadOnly": varve.ErrReadOnly, "ErrDiskFull": varve.ErrDiskFull, "ErrPermission": varve.ErrPermission,
+	"ErrLocked":   varve.ErrLocked,
+	"ErrTooLarge": varve.ErrTooLarge, "ErrBatchTooLarge": varve.ErrBatchTooLarge, "ErrInvalid": varve.ErrInvalid,
+	"ErrNoStore":     varve.ErrNoStore,
+	"ErrNewerFormat": varve.ErrNewerFormat, "ErrSyncFailed": varve.ErrSyncFailed,
+	"ErrTooManyFiles":   fmt.Errorf("%w: %w", varve.ErrTooManyFiles, syscall.EMFILE),
+	"ErrOutcomeUnknown": varve.ErrOutcomeUnknown, "ErrTruncated": varve.ErrTruncated,
+	"ErrCopyBehind": &varve.CopyBehindError{}, "ErrHistoryGone": &varve.HistoryGoneError{}, "ErrLimit": varve.ErrLimit,
+	"ErrSession": varve.ErrSession,
+	"ErrCorrupt": varve.ErrCorrupt, "ErrModel": varve.ErrModel, "ErrMoved": varve.ErrMoved,
+	"ErrReplaced": varve.ErrReplaced, "ErrEmbedderDown": varve.ErrEmbedderDown, "ErrSkip": varve.ErrSkip,
 }
 
 func errorsReference(t *testing.T) string {
@@ -149,7 +157,8 @@ type is extracted with ` + "`errors.As`" + ` and has the details. The exit statu
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", inCode(v.name), status, cell(sentence(about)))
 	}
-	for _, name := range []string{"errs/errs.go", "errs/conflict.go", "errs/version.go", "errs/members.go", "errs/model.go", "errs/remedy.go"} {
+	for _, name := range []string{"errs/errs.go", "errs/conflict.go", "errs/version.go", "errs/members.go",
+		"errs/model.go", "errs/remedy.go"} {
 		s := sourceOf(t, name)
 		for _, kind := range s.order {
 			fmt.Fprintf(&b, "\n## %s\n\n%s\n", kind, wrapped(markdown(s.structs[kind].doc)))

@@ -31,6 +31,7 @@ var commands = []func(*cli.App) *cobra.Command{
 	importCommand,
 	exportCommand,
 	historyCommand,
+	logCommand,
 	diffCommand,
 	undeleteCommand,
 	revertCommand,

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/varve-db/varve/internal/scratch"
@@ -28,16 +30,20 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
 			// Nothing of the machine decides: neither its store nor its zone.
-			for _, v := range []string{cli.StoreVariable, "NO_COLOR", "VISUAL", "EDITOR", "VARVE_EMBED_URL", "VARVE_EMBED_MODEL", "VARVE_EMBED_KEY", "VARVE_EMBED_DIMENSIONS", "OPENAI_API_KEY"} {
+			for _, v := range []string{cli.StoreVariable, "NO_COLOR", "VISUAL", "EDITOR", "VARVE_EMBED_URL", "VARVE_EMBED_MODEL",
+				"VARVE_EMBED_KEY", "VARVE_EMBED_DIMENSIONS", "OPENAI_API_KEY", cli.AgentVariable, cli.SessionVariable} {
 				env.Setenv(v, "")
 			}
 			env.Setenv("TZ", "UTC")
+			env.Setenv("LONG_NAME", strings.Repeat("n", 2048))
+			env.Setenv("RED_NAME", "c\x1b[31md")
 			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, ".state"))
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"code": code,
-			"hold": hold,
+			"code":    code,
+			"capture": capture,
+			"hold":    hold,
 
 			"embedder": embedder,
 			"nonsense": nonsense,
@@ -63,4 +69,16 @@ func code(ts *testscript.TestScript, neg bool, args []string) {
 	if got != want {
 		ts.Fatalf("exit code %d, want %d", got, want)
 	}
+}
+
+// capture sets a variable to what the first group of a pattern matches in the standard output of the last command.
+func capture(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: capture NAME PATTERN")
+	}
+	m := regexp.MustCompile(args[1]).FindStringSubmatch(ts.ReadFile("stdout"))
+	if len(m) < 2 {
+		ts.Fatalf("no match for %s", args[1])
+	}
+	ts.Setenv(args[0], m[1])
 }

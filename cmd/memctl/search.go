@@ -25,7 +25,7 @@ import (
 type searchFlags struct {
 	filterFlags
 	like, vector  string
-	by            string
+	mode          string
 	limit, offset int
 	least         float64
 	explain       bool
@@ -51,7 +51,7 @@ memory, or to a vector. On a terminal the result is a table with the endings of 
 list, otherwise one memory per line with score, id, session and text, separated by tabs.
 
 If VARVE_EMBED_URL names an embedding service and the store has embeddings, the search is by words
-and by meaning, ranked together; --by words and --by meaning are one of the two alone.
+and by meaning, ranked together; --mode words and --mode meaning are one of the two alone.
 
 Words are compared by their English stems, ignoring case and accents; words like "the" do not count.
 They are looked for in the text, in tags, category, key, title, speaker, author, name and caption of
@@ -132,7 +132,7 @@ numbers as consecutive float32, little-endian.`,
 	fl := c.Flags()
 	fl.StringVar(&f.like, "like", "", "find memories similar to the memory with this `id`, or ending of an id")
 	fl.StringVar(&f.vector, "vector", "", "find memories near the vector in a `file`; - is stdin; or the JSON list itself")
-	fl.StringVar(&f.by, "by", "", "search `mode`: both, meaning or words; by default both, where possible")
+	fl.StringVar(&f.mode, "mode", "", "search `mode`: both, meaning or words; by default both, where possible")
 	fl.IntVarP(&f.limit, "limit", "n", 10, "show at most `N` memories")
 	fl.IntVar(&f.offset, "offset", 0, "skip the first `N` memories")
 	fl.Float64Var(&f.least, "min-score", 0, "omit memories with a lower `score`; 0 keeps all")
@@ -163,13 +163,13 @@ func (f *searchFlags) check(cmd *cobra.Command, args []string) error {
 	case len(args) > 0 && strings.TrimSpace(strings.Join(args, "")) == "":
 		return cli.Usagef(cmd.CommandPath(),
 			"the words are empty: give words, --like ID or --vector FILE; memctl list lists all memories")
-	case f.by != "" && f.by != byMeaning && f.by != byWords && f.by != byBoth:
-		return cli.Usagef(cmd.CommandPath(), "--by %q: must be both, meaning or words", f.by)
-	case (cmd.Flags().Changed("share") || f.ranks) && (len(args) == 0 || f.by != "" && f.by != byBoth):
+	case f.mode != "" && f.mode != byMeaning && f.mode != byWords && f.mode != byBoth:
+		return cli.Usagef(cmd.CommandPath(), "--mode %q: must be both, meaning or words", f.mode)
+	case (cmd.Flags().Changed("share") || f.ranks) && (len(args) == 0 || f.mode != "" && f.mode != byBoth):
 		return cli.Usagef(cmd.CommandPath(),
-			"--share and --ranks are for a search by words and meaning: omit them, or --by, --like and --vector")
-	case f.by != "" && len(args) == 0:
-		return cli.Usagef(cmd.CommandPath(), "--by needs words to search for")
+			"--share and --ranks are for a search by words and meaning: omit them, or --mode, --like and --vector")
+	case f.mode != "" && len(args) == 0:
+		return cli.Usagef(cmd.CommandPath(), "--mode needs words to search for")
 	case f.limit < 1:
 		return cli.Usagef(cmd.CommandPath(), "--limit %d: must be 1 or more", f.limit)
 	case f.limit > mostHits || f.offset > mostHits-f.limit:
@@ -220,13 +220,13 @@ const byBoth, byMeaning, byWords = "both", "meaning", "words"
 // embedder is what makes a vector of the words, nil where they are looked for as
 // they are.
 func (f *searchFlags) embedder(a *cli.App, cmd *cobra.Command, args []string) (*embed.Embedder, error) {
-	if len(args) == 0 || f.by == byWords {
+	if len(args) == 0 || f.mode == byWords {
 		return nil, nil
 	}
 	e, err := a.Embedder()
-	if e == nil && err == nil && f.by != "" {
-		err = cli.Usagef(cmd.CommandPath(), "--by %s needs an embedding service: set VARVE_EMBED_URL and VARVE_EMBED_MODEL",
-			f.by)
+	if e == nil && err == nil && f.mode != "" {
+		err = cli.Usagef(cmd.CommandPath(), "--mode %s needs an embedding service: set VARVE_EMBED_URL and VARVE_EMBED_MODEL",
+			f.mode)
 	}
 	if e == nil && err == nil && (cmd.Flags().Changed("share") || f.ranks) {
 		err = cli.Usagef(cmd.CommandPath(),
@@ -257,7 +257,7 @@ func (p *searched) noted(note string) {
 // meaning looks for what words mean, and, unless that alone was asked for, for the words as well. When
 // nothing was asked for and it finds nothing, or cannot be done, it looks for the words.
 func (p *searched) meaning(ctx context.Context, e *embed.Embedder, q varve.Query, filters []varve.Filter) error {
-	f, near, by := p.f, q, p.f.by
+	f, near, by := p.f, q, p.f.mode
 	list, err := p.st.Vectors().Embed(ctx, []string{q.Text})
 	var hits []varve.Hit
 	if err == nil {
@@ -387,8 +387,8 @@ func (l *memoryList) hit(ctx context.Context, h *varve.Hit) error {
 		return cells
 	}}
 	if l.a.Encodes() {
-		f := found{ID: h.ID, Score: h.Score, listed: listedOf(&h.Memory), Explanation: explanationOf(h.Explanation),
-			Fragment: fragmentOf(h.Fragment)}
+		f := found{ID: h.ID, Score: h.Score, listed: listedOf(&h.Memory, l.by(&h.Memory)),
+			Explanation: explanationOf(h.Explanation), Fragment: fragmentOf(h.Fragment)}
 		if h.Words != 0 || h.Vector != 0 {
 			f.Parts = &scoredBy{h.Words, h.Vector}
 		}

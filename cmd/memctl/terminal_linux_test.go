@@ -29,19 +29,24 @@ func hostileStore(t *testing.T, dir string) {
 	must(err)
 	for _, id := range []string{evil.Text, "plain"} {
 		for range 2 {
-			_, err := st.Put(ctx, varve.Memory{ID: id, Content: evil.Text + "\n" + evil.Text, Embedding: []float32{1, 2}, Metadata: map[string]any{evil.Text: evil.Text, "session_id": evil.Text, "key": evil.Text}})
+			_, err := st.Put(ctx,
+				varve.Memory{ID: id, Content: evil.Text + "\n" + evil.Text, Embedding: []float32{1, 2},
+					Metadata: map[string]any{evil.Text: evil.Text, "session_id": evil.Text, "key": evil.Text}})
 			must(err)
 		}
 	}
 	for _, id := range []string{evil.Text, "group"} {
-		_, err = st.Assemblies().Put(ctx, varve.Assembly{ID: id, Name: evil.Text, Description: evil.Text, MemoryIDs: []string{evil.Text, "plain"}, Tags: []string{evil.Text}, Keywords: []string{evil.Text}})
+		_, err = st.Assemblies().Put(ctx,
+			varve.Assembly{ID: id, Name: evil.Text, Description: evil.Text, MemoryIDs: []string{evil.Text, "plain"},
+				Tags: []string{evil.Text}, Keywords: []string{evil.Text}})
 		must(err)
 	}
 	m, err := st.Working().Open(ctx, working.Scope{Session: evil.Text}, nil)
 	must(err)
 	must(m.Set(ctx, evil.Text, evil.Text))
 	must(m.Set(ctx, "object", map[string]any{evil.Text: evil.Text}))
-	_, err = m.SetTask(ctx, working.Task{Description: evil.Text, Status: evil.Text, Extra: map[string]any{evil.Text: evil.Text}})
+	_, err = m.SetTask(ctx,
+		working.Task{Description: evil.Text, Status: evil.Text, Extra: map[string]any{evil.Text: evil.Text}})
 	must(err)
 	_, err = m.Append(ctx, evil.Text)
 	must(err)
@@ -52,27 +57,33 @@ func hostileStore(t *testing.T, dir string) {
 	must(st.Close())
 
 	for name, text := range map[string]string{
-		"memories/" + evil.Name + ".json":             `{"id":` + quoted(t, "other"+evil.Text) + `}`,
-		"memories/" + evil.Name:                       "not JSON " + evil.Text,
-		"memories/broken.json":                        `{"id":"broken","content":` + evil.Text,
-		"memories/foreign.json":                       `{"id":` + quoted(t, "foreign"+evil.Text) + `,"content":"x"}`,
-		"assemblies/" + evil.Name + ".json":           `{`,
-		"working/" + evil.Name + ".json":              `{`,
-		"tmp/" + evil.Name:                            "x",
-		"wal/" + evil.Name:                            "x",
-		"vector_index/" + evil.Name:                   "x",
-		"backups/" + evil.Name:                        "x",
-		"quarantine/" + evil.Name:                     "x",
-		"quarantine/" + evil.Name + ".note":           `{"why":` + quoted(t, evil.Text) + `,"from":` + quoted(t, "memories/"+evil.Text) + `,"id":` + quoted(t, evil.Text) + `}`,
-		"quarantine/x.note":                           `{"why":` + quoted(t, evil.Text) + `,"from":"memories/x.json","id":"x"}`,
-		"quarantine/x":                                "x",
-		"quarantine/" + evil.Name + ".json":           fmt.Sprintf(`{"id":%s,"content":%[1]s}`, quoted(t, evil.Text)),
-		"quarantine/" + evil.Name + ".json.note.json": `{"why":` + quoted(t, evil.Text) + `,"from":` + quoted(t, "memories/"+evil.Text) + `,"id":` + quoted(t, evil.Text) + `}`,
-		evil.Name:                            "x",
-		"../lines-" + evil.Name + ".jsonl":   fmt.Sprintf(`{"id":%q,"content":%s,"embedding":%[2]s}`+"\n{"+evil.Text+"\n", "new", quoted(t, evil.Text)),
-		"../memory-" + evil.Name + ".json":   fmt.Sprintf(`{"id":%s,"content":%[1]s,"embedding":%[1]s}`, quoted(t, evil.Text)),
-		"../assembly-" + evil.Name + ".json": fmt.Sprintf(`{"assembly_id":%s,"name":%[1]s,"memory_ids":[%[1]s,"x"]}`, quoted(t, evil.Text)),
-		"../vector-" + evil.Name + ".json":   `[` + evil.Text,
+		"memories/" + evil.Name + ".json":   `{"id":` + quoted(t, "other"+evil.Text) + `}`,
+		"memories/" + evil.Name:             "not JSON " + evil.Text,
+		"memories/broken.json":              `{"id":"broken","content":` + evil.Text,
+		"memories/foreign.json":             `{"id":` + quoted(t, "foreign"+evil.Text) + `,"content":"x"}`,
+		"assemblies/" + evil.Name + ".json": `{`,
+		"working/" + evil.Name + ".json":    `{`,
+		"tmp/" + evil.Name:                  "x",
+		"wal/" + evil.Name:                  "x",
+		"vector_index/" + evil.Name:         "x",
+		"backups/" + evil.Name:              "x",
+		"quarantine/" + evil.Name:           "x",
+		"quarantine/" + evil.Name + ".note": `{"why":` + quoted(t, evil.Text) + `,"from":` +
+			quoted(t, "memories/"+evil.Text) + `,"id":` + quoted(t, evil.Text) + `}`,
+		"quarantine/x.note": `{"why":` + quoted(t, evil.Text) +
+			`,"from":"memories/x.json","id":"x"}`,
+		"quarantine/x":                      "x",
+		"quarantine/" + evil.Name + ".json": fmt.Sprintf(`{"id":%s,"content":%[1]s}`, quoted(t, evil.Text)),
+		"quarantine/" + evil.Name + ".json.note.json": `{"why":` + quoted(t, evil.Text) + `,"from":` +
+			quoted(t, "memories/"+evil.Text) + `,"id":` + quoted(t, evil.Text) + `}`,
+		evil.Name: "x",
+		"../lines-" + evil.Name + ".jsonl": fmt.Sprintf(`{"id":%q,"content":%s,"embedding":%[2]s}`+"\n{"+evil.Text+"\n",
+			"new", quoted(t, evil.Text)),
+		"../memory-" + evil.Name + ".json": fmt.Sprintf(`{"id":%s,"content":%[1]s,"embedding":%[1]s}`,
+			quoted(t, evil.Text)),
+		"../assembly-" + evil.Name + ".json": fmt.Sprintf(`{"assembly_id":%s,"name":%[1]s,"memory_ids":[%[1]s,"x"]}`,
+			quoted(t, evil.Text)),
+		"../vector-" + evil.Name + ".json": `[` + evil.Text,
 	} {
 		writeFile(t, filepath.Join(dir, name), text)
 	}
@@ -84,72 +95,80 @@ var evilScope = working.Scope{Session: evil.Text}.Key()
 // DIR stands for the folder around the store, EVIL for a text of theirs, FILE for the end
 // of a file's name.
 var screenCases = map[string][][]string{
-	"":                           {{}},
-	"init":                       {{"DIR/EVIL"}, {"DIR/storage"}},
-	"put":                        {{"EVIL", "--id", "newEVIL"}, {"x", "--id", "EVIL", "--if-absent"}, {"EVIL", "--append", "EVIL"}, {"--json-input", "DIR/memory-FILE.json"}, {"x", "--embedding", "DIR/vector-FILE.json"}, {"--file", "DIR/EVIL"}},
-	"get":                        {{"EVIL", "plain", "noneEVIL"}, {"EVIL", "--content"}, {"broken", "foreignEVIL"}},
-	"list":                       {{}, {"--session", "EVIL"}, {"--limit", "1"}, {"--since", "EVIL"}, {"--sort", "-updated", "--color", "always"}, {"--sort", "EVIL"}},
-	"search":                     {{"EVIL"}, {"--by", "words", "R"}, {"--like", "EVIL"}, {"--vector", "DIR/vector-FILE.json"}},
-	"edit":                       {{"EVIL"}, {"plain"}},
-	"rm":                         {{"EVIL", "noneEVIL"}},
-	"purge":                      {{"EVIL"}, {"EVIL", "--yes"}, {"EVIL", "noneEVIL"}, {"--assembly", "EVIL", "--yes"}, {"--working", evilScope, "--yes"}},
-	"history":                    {{"EVIL"}, {"noneEVIL"}},
-	"undelete":                   {{"EVIL", "noneEVIL"}, {"--assembly", "EVIL"}},
-	"revert":                     {{"EVIL", "1"}, {"noneEVIL", "64"}, {"plain", "EVIL"}},
-	"diff":                       {{"EVIL@1", "plain"}, {"EVIL@64", "EVIL"}, {"noneEVIL@1"}},
-	"watch":                      {{"--since", "0", "--limit", "3"}, {"--since", "EVIL"}},
-	"service":                    {{}, {"EVIL"}},
-	"service install":            {{"--print"}, {"EVIL"}},
-	"service uninstall":          {{}},
-	"import":                     {{"DIR/lines-FILE.jsonl"}, {"DIR"}, {"DIR/noneEVIL"}},
-	"export":                     {{}, {"--to", "server-memory"}, {"--file", "DIR/EVIL"}, {"--to", "EVIL"}},
-	"backup":                     {{"DIR/backupEVIL"}},
-	"restore":                    {{"DIR/noneEVIL", "DIR/new"}, {"DIR", "DIR/newEVIL"}},
-	"migrate":                    {{"--to", "DIR/movedEVIL"}, {"--to", "DIR/movedEVIL", "--switch"}},
-	"status":                     {{}},
-	"verify":                     {{}},
-	"repair":                     {{}, {"--apply"}, {"EVIL"}},
-	"quarantine":                 {{}, {"EVIL"}},
-	"quarantine list":            {{}, {"-o", "id"}},
-	"quarantine show":            {{"EVIL"}, {"x"}, {"FILE"}, {"FILE", "--raw"}},
-	"quarantine restore":         {{"EVIL"}, {"FILE"}, {"FILE.json"}},
-	"quarantine drop":            {{"EVIL", "FILE", "--yes"}, {"FILE"}, {"--older-than", "EVIL"}},
-	"rebuild-index":              {{}},
-	"reindex":                    {{}, {"--missing"}, {"--cancel"}},
-	"flush":                      {{}},
-	"config":                     {{}, {"EVIL"}},
-	"config list":                {{}},
-	"config get":                 {{"EVIL"}, {"at_limit"}},
-	"config set":                 {{"EVIL", "EVIL"}, {"at_limit", "EVIL"}, {"max_bytes", "EVIL"}},
-	"config unset":               {{"EVIL"}, {"at_limit"}},
-	"demo":                       {{"DIR/demoEVIL"}},
-	"mcp":                        {{"--tools", "EVIL"}, {}},
-	"manual":                     {{"DIR/manEVIL"}, {"DIR/storage/config.json"}},
-	"version":                    {{}},
-	"help":                       {{}, {"EVIL"}},
-	"sessions list":              {{}},
-	"sessions show":              {{"EVIL", "noneEVIL"}},
-	"sessions rm":                {{"--yes", "EVIL", "noneEVIL"}},
-	"sessions sweep":             {{"--keep", "0"}, {"--keep", "0", "--apply"}, {"--older-than", "EVIL"}},
-	"assembly":                   {{}},
-	"sessions":                   {{}},
-	"working":                    {{}},
-	"working checkpoint":         {{}},
-	"working scratchpad":         {{}},
-	"assembly list":              {{}, {"--tag", "EVIL"}},
-	"assembly show":              {{"EVIL", "noneEVIL"}, {"EVIL", "--members"}},
-	"assembly put":               {{"plain", "noneEVIL", "--id", "newEVIL"}, {"plain", "--id", "newEVIL", "--name", "EVIL"}, {"--json-input", "DIR/assembly-FILE.json"}},
-	"assembly add":               {{"EVIL", "noneEVIL"}, {"EVIL", "plain"}},
-	"assembly remove":            {{"EVIL", "EVIL"}},
-	"assembly merge":             {{"EVIL", "group"}, {"EVIL", "noneEVIL"}},
-	"assembly activate":          {{"EVIL", "noneEVIL"}},
-	"assembly rm":                {{"EVIL", "noneEVIL"}},
-	"working list":               {{}},
-	"working stats":              {{"--scope", evilScope}, {}},
-	"working drop":               {{"--scope", evilScope}, {"--scope", "EVIL"}},
-	"working export":             {{}, {"--scope", evilScope}, {"--file", "DIR/EVIL"}},
-	"working get":                {{"EVIL", "object", "noneEVIL", "--scope", evilScope}},
-	"working set":                {{"newEVIL", "EVIL", "--scope", evilScope}, {"EVIL", "1", "--if-absent", "--scope", evilScope}},
+	"":     {{}},
+	"init": {{"DIR/EVIL"}, {"DIR/storage"}},
+	"put": {{"EVIL", "--id", "newEVIL"}, {"x", "--id", "EVIL", "--if-absent"},
+		{"EVIL", "--append", "EVIL"}, {"--json-input", "DIR/memory-FILE.json"}, {"x", "--embedding", "DIR/vector-FILE.json"},
+		{"--file", "DIR/EVIL"}},
+	"get": {{"EVIL", "plain", "noneEVIL"}, {"EVIL", "--content"}, {"broken", "foreignEVIL"}},
+	"list": {{}, {"--session", "EVIL"}, {"--limit", "1"}, {"--by", "EVIL"}, {"--since", "EVIL"},
+		{"--sort", "-updated", "--color", "always"}, {"--sort", "EVIL"}},
+	"search": {{"EVIL"}, {"--mode", "words", "R"}, {"R", "--by", "EVIL"}, {"--like", "EVIL"},
+		{"--vector", "DIR/vector-FILE.json"}},
+	"edit": {{"EVIL"}, {"plain"}},
+	"rm":   {{"EVIL", "noneEVIL"}},
+	"purge": {{"EVIL"}, {"EVIL", "--yes"}, {"EVIL", "noneEVIL"}, {"--assembly", "EVIL", "--yes"},
+		{"--working", evilScope, "--yes"}},
+	"history":            {{"EVIL"}, {"noneEVIL"}},
+	"log":                {{}, {"--by", "EVIL"}, {"--id", "EVIL"}, {"--session", "EVIL"}, {"--since", "EVIL"}},
+	"undelete":           {{"EVIL", "noneEVIL"}, {"--assembly", "EVIL"}},
+	"revert":             {{"EVIL", "1"}, {"noneEVIL", "64"}, {"plain", "EVIL"}},
+	"diff":               {{"EVIL@1", "plain"}, {"EVIL@64", "EVIL"}, {"noneEVIL@1"}},
+	"watch":              {{"--since", "0", "--limit", "3"}, {"--since", "EVIL"}},
+	"service":            {{}, {"EVIL"}},
+	"service install":    {{"--print"}, {"EVIL"}},
+	"service uninstall":  {{}},
+	"import":             {{"DIR/lines-FILE.jsonl"}, {"DIR"}, {"DIR/noneEVIL"}},
+	"export":             {{}, {"--to", "server-memory"}, {"--file", "DIR/EVIL"}, {"--to", "EVIL"}},
+	"backup":             {{"DIR/backupEVIL"}},
+	"restore":            {{"DIR/noneEVIL", "DIR/new"}, {"DIR", "DIR/newEVIL"}},
+	"migrate":            {{"--to", "DIR/movedEVIL"}, {"--to", "DIR/movedEVIL", "--switch"}},
+	"status":             {{}},
+	"verify":             {{}},
+	"repair":             {{}, {"--apply"}, {"EVIL"}},
+	"quarantine":         {{}, {"EVIL"}},
+	"quarantine list":    {{}, {"-o", "id"}},
+	"quarantine show":    {{"EVIL"}, {"x"}, {"FILE"}, {"FILE", "--raw"}},
+	"quarantine restore": {{"EVIL"}, {"FILE"}, {"FILE.json"}},
+	"quarantine drop":    {{"EVIL", "FILE", "--yes"}, {"FILE"}, {"--older-than", "EVIL"}},
+	"rebuild-index":      {{}},
+	"reindex":            {{}, {"--missing"}, {"--cancel"}},
+	"flush":              {{}},
+	"config":             {{}, {"EVIL"}},
+	"config list":        {{}},
+	"config get":         {{"EVIL"}, {"at_limit"}},
+	"config set":         {{"EVIL", "EVIL"}, {"at_limit", "EVIL"}, {"max_bytes", "EVIL"}},
+	"config unset":       {{"EVIL"}, {"at_limit"}},
+	"demo":               {{"DIR/demoEVIL"}},
+	"mcp":                {{"--tools", "EVIL"}, {}},
+	"manual":             {{"DIR/manEVIL"}, {"DIR/storage/config.json"}},
+	"version":            {{}},
+	"help":               {{}, {"EVIL"}},
+	"sessions list":      {{}},
+	"sessions show":      {{"EVIL", "noneEVIL"}},
+	"sessions rm":        {{"--yes", "EVIL", "noneEVIL"}},
+	"sessions sweep":     {{"--keep", "0"}, {"--keep", "0", "--apply"}, {"--older-than", "EVIL"}},
+	"assembly":           {{}},
+	"sessions":           {{}},
+	"working":            {{}},
+	"working checkpoint": {{}},
+	"working scratchpad": {{}},
+	"assembly list":      {{}, {"--tag", "EVIL"}},
+	"assembly show":      {{"EVIL", "noneEVIL"}, {"EVIL", "--members"}},
+	"assembly put": {{"plain", "noneEVIL", "--id", "newEVIL"},
+		{"plain", "--id", "newEVIL", "--name", "EVIL"}, {"--json-input", "DIR/assembly-FILE.json"}},
+	"assembly add":      {{"EVIL", "noneEVIL"}, {"EVIL", "plain"}},
+	"assembly remove":   {{"EVIL", "EVIL"}},
+	"assembly merge":    {{"EVIL", "group"}, {"EVIL", "noneEVIL"}},
+	"assembly activate": {{"EVIL", "noneEVIL"}},
+	"assembly rm":       {{"EVIL", "noneEVIL"}},
+	"working list":      {{}},
+	"working stats":     {{"--scope", evilScope}, {}},
+	"working drop":      {{"--scope", evilScope}, {"--scope", "EVIL"}},
+	"working export":    {{}, {"--scope", evilScope}, {"--file", "DIR/EVIL"}},
+	"working get":       {{"EVIL", "object", "noneEVIL", "--scope", evilScope}},
+	"working set": {{"newEVIL", "EVIL", "--scope", evilScope},
+		{"EVIL", "1", "--if-absent", "--scope", evilScope}},
 	"working rm":                 {{"EVIL", "noneEVIL", "--scope", evilScope}},
 	"working keys":               {{"--scope", evilScope}},
 	"working task":               {{"--scope", evilScope}},
@@ -198,7 +217,8 @@ func TestTerminalObeysNobodyElse(t *testing.T) {
 					}
 					cmd := exec.Command(memctl, append(all, more...)...)
 					cmd.Dir = dir
-					cmd.Env = append(os.Environ(), "VARVE_STORE="+filepath.Join(dir, "storage"), "EDITOR=sed -i s/content/contents/", "VISUAL=", "TERM=xterm", "NO_COLOR=")
+					cmd.Env = append(os.Environ(), "VARVE_STORE="+filepath.Join(dir, "storage"), "EDITOR=sed -i s/content/contents/",
+						"VISUAL=", "TERM=xterm", "NO_COLOR=")
 					sent := onTerminal(t, cmd, "{"+strings.ReplaceAll(evil.Text, "\r", "")+"\nn\n\x04\x04")
 					if what := evil.Obeyed(sent); what != "" {
 						t.Errorf("memctl %+q sends the terminal %s", append(all, more...), what)
@@ -212,7 +232,8 @@ func TestTerminalObeysNobodyElse(t *testing.T) {
 // oneCheckpoint is the id of a checkpoint in the working memory of evilScope.
 func oneCheckpoint(t *testing.T, memctl, store string) string {
 	t.Helper()
-	out, err := exec.Command(memctl, "--store", store, "working", "checkpoint", "list", "--scope", evilScope, "--json").Output()
+	out, err := exec.Command(memctl, "--store", store, "working", "checkpoint", "list", "--scope", evilScope,
+		"--json").Output()
 	var d struct{ Checkpoints []struct{ ID string } }
 	if jerr := json.Unmarshal(out, &d); err != nil || jerr != nil || len(d.Checkpoints) == 0 {
 		t.Fatalf("%s, %v, %v", out, err, jerr)

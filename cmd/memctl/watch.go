@@ -122,6 +122,8 @@ type change struct {
 	ID       string              `json:"id"`
 	Deleted  bool                `json:"deleted"`
 	More     bool                `json:"more"` // the commit goes on in the next line
+	Writer   *varve.Writer       `json:"writer,omitempty"`
+	Cause    string              `json:"cause,omitempty"`
 	Memory   *listed             `json:"memory,omitempty"`
 	Assembly *assemblycmd.Listed `json:"assembly,omitempty"`
 }
@@ -231,7 +233,7 @@ func changed(a *cli.App, st *varve.Store, c *varve.Change) error {
 			did = "delete"
 		case c.Kind == "memory":
 			session, text = c.Memory.Session(), c.Memory.Content
-		default:
+		case c.Kind == "assembly":
 			text = c.Assembly.Name
 		}
 		if c.Kind != "memory" {
@@ -243,13 +245,14 @@ func changed(a *cli.App, st *varve.Store, c *varve.Change) error {
 		}, "\t"))
 		return a.Out.Flush()
 	}
-	l := change{Version: c.LSN, Next: c.Next, Time: c.Time, Kind: c.Kind, ID: c.ID, Deleted: c.Deleted, More: c.More}
+	l := change{Version: c.LSN, Next: c.Next, Time: c.Time, Kind: c.Kind, ID: c.ID, Deleted: c.Deleted, More: c.More,
+		Writer: writerItem(&c.Writer), Cause: c.Cause}
 	switch {
 	case c.Deleted:
 	case c.Kind == "memory":
-		m := listedOf(&c.Memory)
+		m := listedOf(&c.Memory, nil)
 		l.Memory = &m
-	default:
+	case c.Kind == "assembly":
 		g := assemblycmd.ListedOf(&c.Assembly, st.Assemblies().Level(&c.Assembly))
 		l.Assembly = &g
 	}

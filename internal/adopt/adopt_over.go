@@ -8,10 +8,11 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// AdoptOver takes over one document in the place of the version was, which stands; 0 is none.
-func (ed *Adopter) AdoptOver(ctx context.Context, held *wal.Held, k *engine.Kind, doc []byte, mtime time.Time,
-	was wal.LSN) (engine.Version, error) {
-	p, err := k.Parse(doc, "")
+// AdoptOver adopts a document with an id in the place of the version was, which is the newest one; 0 if the id
+// has no document.
+func (ed *Adopter) AdoptOver(ctx context.Context, held *wal.Held, k *engine.Kind, id string, doc []byte,
+	mtime time.Time, was wal.LSN) (engine.Version, error) {
+	p, err := k.Parse(doc, id)
 	if err != nil {
 		return engine.Version{}, err
 	}

@@ -77,16 +77,20 @@ func (ed *Adopter) asideOf(ctx context.Context, e *docfile.Edit) (*engine.Kind, 
 	if err != nil {
 		return nil, nil
 	}
-	p, err := k.ParseEdit(data, "")
-	if err != nil || k.FileName(p.ID) != e.Name || p.Updated.IsZero() {
+	p, err := k.ParseEdit(data, k.IDAt(e.Name))
+	if err != nil || k.FileName(p.ID) != e.Name || p.Updated.IsZero() != k.Opaque {
 		return nil, nil
 	}
 	newest, err := ed.engine.Settled(ctx, k, p.ID)
 	if err != nil || sha256.Sum256(data) == sha256.Sum256(newest.Doc) {
 		return nil, nil
 	}
-	made, err := k.Parse(newest.Doc, p.ID)
-	if err != nil || !made.Updated.Equal(*p.Updated) {
+	if k.Opaque {
+		// What was saved later than the version replaces it. Older bytes may be what a crash has left.
+		if !e.Info.Mtime.After(engine.TimeOf(&newest.Line)) {
+			return nil, nil
+		}
+	} else if made, err := k.Parse(newest.Doc, p.ID); err != nil || !made.Updated.Equal(*p.Updated) {
 		return nil, nil
 	}
 	v := &Verdict{ID: p.ID, name: e.Where}

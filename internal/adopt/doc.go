@@ -22,10 +22,21 @@
 // only that tells it from one of a memory that was deleted; and a deletion that no process has seen is
 // not taken over where the file was the last copy (unwatched.go).
 //
+// The files of an opaque kind have no rule of validity and no time of their own: each edit is made of the
+// newest version. One that a round has set aside is adopted if it was saved later than that. A file that was emptied
+// a moment ago is not judged by a read, which returns the newest version: an editor may be saving it. A file does
+// not say its id, so that another name is another document: mv a.md b.md is the deletion of a.md and the creation
+// of b.md, each with a history of its own.
+//
+// A file that appears where another document is in its way (kind.Beside) stays and is reported; it is adopted once
+// that document is gone. A file that was replaced by a folder is missing: its deletion is adopted first, and then what
+// is in the folder.
+//
 // Files that are gone, or came while no process had the store open, show in the time of the folder: Reconcile
 // compares the names then. The flusher keeps that time in the checkpoint until this was done, so that flushes do
-// not hide the change. While config.json is missing, as in a branch of git without the store, no file is put
-// back and no deletion adopted.
+// not hide the change. A tree has a time in each of its folders, and a checkpoint has no room for these: its
+// names are compared by the first process that opens the store, each time. While config.json is missing, as in
+// a branch of git without the store, no file is put back and no deletion adopted.
 //
 // # A verdict
 //

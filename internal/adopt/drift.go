@@ -25,7 +25,7 @@ type Drift struct {
 	Deleted  []string // ids of those missing that were deleted by hand: the deletion was taken over
 }
 
-// Reconcile compares names when a folder is not as our last flush left it, by its time. It
+// Reconcile compares names when a folder is not as our last flush left it, by its time; of a tree always. It
 // reads no documents: a changed one is found when it is read. So is a change within the tick of
 // the kernel's clock (up to 10 ms) in which the last flush ended: such a change leaves the time
 // as it was.
@@ -35,8 +35,11 @@ func (ed *Adopter) Reconcile(ctx context.Context) {
 	}
 	before := ed.engine.Log().Report().Mtimes
 	for i, k := range ed.engine.Kinds().All {
+		// The checkpoint has no time of a tree, which would have one of each of its folders, or of a kind
+		// that there is no room for: the names are compared each time.
+		timed := !k.Tree() && i < len(before)
 		info, err := ed.engine.Env().FS.Stat(k.Path(""))
-		if i >= len(before) || err != nil || before[i] == 0 || info.Mtime.UnixNano() == before[i] {
+		if err != nil || timed && (before[i] == 0 || info.Mtime.UnixNano() == before[i]) {
 			continue
 		}
 		drift, err := ed.Drift(ctx, k)
@@ -47,7 +50,7 @@ func (ed *Adopter) Reconcile(ctx context.Context) {
 			return
 		}
 		ed.repairDrift(ctx, k, drift)
-		if len(drift.Missing) == len(drift.Restored)+len(drift.Deleted) && ctx.Err() == nil {
+		if timed && len(drift.Missing) == len(drift.Restored)+len(drift.Deleted) && ctx.Err() == nil {
 			ed.flusher.Compared(i, info.Mtime.UnixNano())
 		}
 		ed.drifts[k.At].Store(drift)

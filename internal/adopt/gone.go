@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"strings"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/flush"
-	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/wal"
 )
@@ -39,9 +37,9 @@ func (f *Files) Gone(ctx context.Context, folder string, absent []string) (ids [
 	}
 	var hashed []string // names that do not say their id
 	for _, name := range absent {
-		id := strings.TrimSuffix(name, jsondoc.Extension)
+		id, ok := k.ID(name)
 		switch {
-		case k.FileName(id) != name:
+		case !ok:
 			hashed = append(hashed, name)
 		case ed.ReallyMissing(ctx, k, id, name):
 			ids = append(ids, id)
@@ -66,8 +64,8 @@ func (f *Files) Gone(ctx context.Context, folder string, absent []string) (ids [
 // unflushed reports whether the document of a file is there, and newer than what is flushed;
 // also of a name that does not say whose it is.
 func (ed *Adopter) unflushed(ctx context.Context, k *engine.Kind, name string) bool {
-	id := strings.TrimSuffix(name, jsondoc.Extension)
-	if k.FileName(id) != name {
+	id, ok := k.ID(name)
+	if !ok {
 		return ed.engine.Log().Flushed() < ed.engine.Log().Durable()
 	}
 	_, flushed, err := ed.newestOf(ctx, k, id)
@@ -193,7 +191,7 @@ func (ed *Adopter) DeletionPart(k *engine.Kind, id string, was wal.LSN) *commit.
 	value, _ := ed.engine.Codec().Encode(nil, &record.Record{Previous: was})
 	return &commit.Part{
 		ID:           id,
-		Entry:        wal.Entry{Key: k.Key(id), Kind: record.KindDelete, Delete: true, Value: value},
+		Entry:        wal.Entry{Key: k.Key(id), Kind: record.KindDelete, Delete: true, Value: value, Cause: wal.CauseEdited},
 		Precondition: wal.Precondition{Key: k.Key(id), LSN: was},
 		Change:       commit.MemoryChange{Deleted: true},
 	}

@@ -31,6 +31,9 @@ func (ed *Adopter) JudgeEdit(ctx context.Context, k *engine.Kind, id string) (en
 			return engine.Version{}, err
 		}
 	}
+	if v, ok := ed.beingSaved(ctx, k, id); ok {
+		return v, nil
+	}
 	held, err := ed.engine.Log().LockFlush(ctx)
 	if err != nil {
 		return engine.Version{}, err
@@ -41,6 +44,26 @@ func (ed *Adopter) JudgeEdit(ctx context.Context, k *engine.Kind, id string) (en
 		return ed.engine.Find(ctx, k, id, true) // another writer was faster
 	}
 	return v, err
+}
+
+// beingSaved returns the newest version of a document whose file was emptied a moment ago, of a kind whose documents
+// may be empty: an editor that saves in place empties the file first. A later read judges it.
+func (ed *Adopter) beingSaved(ctx context.Context, k *engine.Kind, id string) (engine.Version, bool) {
+	if !k.Opaque {
+		return engine.Version{}, false
+	}
+	info, err := k.Stat(k.FileName(id))
+	if err != nil || info.Size > 0 {
+		return engine.Version{}, false
+	}
+	if age := ed.engine.Env().Clock().Sub(info.Mtime); age < 0 || age >= quietFor {
+		return engine.Version{}, false
+	}
+	place, err := ed.engine.State().Find(k.Letter, id)
+	if err != nil {
+		return engine.Version{}, false
+	}
+	return ed.engine.FromLog(ctx, k, id, place.Version)
 }
 
 // unread is judge's answer where nothing may be changed.
@@ -129,7 +152,7 @@ func (ed *Adopter) decide(ctx context.Context, k *engine.Kind, is *Verdict) erro
 	}
 	p, err := k.ParseEdit(data, id)
 	if err != nil {
-		if other, perr := k.Parse(data, ""); perr != nil {
+		if other, perr := k.Parse(data, k.IDAt(is.name)); perr != nil {
 			err = ed.engine.Kinds().Elsewhere(k, data, perr)
 		} else if other.ID != id {
 			err = k.Misplaced(other.ID)
@@ -139,7 +162,7 @@ func (ed *Adopter) decide(ctx context.Context, k *engine.Kind, is *Verdict) erro
 				Err: fmt.Errorf("the file was edited by hand and is not valid, and the log no longer has the version before: "+
 					"correct it, or run memctl verify: %w", err)})
 	}
-	if !p.Updated.IsZero() && p.Updated.Truncate(time.Microsecond).Before(old.Line.UpdatedAt.Truncate(time.Microsecond)) {
+	if k.Conflicts(old.Line.UpdatedAt, &p) {
 		// It was made of an older version than the one that stood here: an editor that had the
 		// file open for an hour saved over what came since. One that says a later time continues
 		// it: another copy of the store wrote it, and a pull has brought it.

@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strings"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/flush"
-	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/rebuild"
 	"github.com/varve-db/varve/wal"
@@ -72,7 +70,7 @@ func (ed *Adopter) suspects(ctx context.Context, k *engine.Kind,
 		if ctx.Err() != nil {
 			return due, early, absent, ctx.Err()
 		}
-		if !engine.DocumentName(name) {
+		if !k.IsDocument(name) {
 			continue
 		}
 		s, is, err := ed.suspect(ctx, k, name)
@@ -111,8 +109,8 @@ func (ed *Adopter) suspect(ctx context.Context, k *engine.Kind, name string) (s 
 	if !info.Mode.IsRegular() {
 		return s, false, nil // not a document; a flush that needs the place puts it aside
 	}
-	s.ID = strings.TrimSuffix(name, jsondoc.Extension)
-	if k.FileName(s.ID) != name { // the name does not say the id
+	var ok bool
+	if s.ID, ok = k.ID(name); !ok { // the name does not say the id
 		p, _, err := rebuild.ParseFile(ed.engine, k, name)
 		if err != nil {
 			return s, false, err
@@ -229,7 +227,7 @@ func (ed *Adopter) verdictOf(ctx context.Context, held *wal.Held, k *engine.Kind
 		v.Err = fmt.Errorf("reading %s/%s: %w", k.Name(), s.Name, err)
 		return v
 	}
-	is := ed.Newcomer(ctx, k, data, s.Name, info.Mtime)
+	is := ed.Newcomer(ctx, k, data, s.Name, "", info.Mtime)
 	if is.Adopt == nil {
 		return is
 	}

@@ -38,7 +38,7 @@ func (ed *Adopter) carryOut(ctx context.Context, held *wal.Held, k *engine.Kind,
 			ed.engine.Env().Logger.Error("putting a damaged file back", "id", v.ID, "err", err)
 		default:
 			ed.engine.Env().Event(env.Event{Kind: env.EventRestored, ID: v.ID, Path: k.File(v.ID), LSN: v.Version.LSN,
-				Note: v.note})
+				Writer: ed.engine.Writer(v.Version.Line.By, v.Version.LSN), Note: v.note})
 		}
 	}
 	// A file that was empty may have been half saved, and the rest have come since.

@@ -2,6 +2,7 @@ package adopt
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"time"
 
@@ -65,8 +66,9 @@ func (ed *Adopter) adoption(ctx context.Context, k *engine.Kind, p *engine.Parse
 	value, inflated := ed.engine.Codec().Encode(nil,
 		&record.Record{Previous: previous, Created: old.LSN == 0, Line: line, Vector: p.Vector, Doc: a.doc})
 	a.Part = commit.Part{
-		ID:           p.ID,
-		Entry:        wal.Entry{Key: k.Key(p.ID), Kind: record.KindPut, Value: value, Inflated: inflated},
+		ID: p.ID,
+		Entry: wal.Entry{Key: k.Key(p.ID), Kind: record.KindPut, Value: value, Inflated: inflated,
+			Cause: wal.CauseEdited},
 		Precondition: wal.Precondition{Key: k.Key(p.ID), LSN: old.LSN, Chained: old.LSN == 0, Deletion: previous},
 		Model:        wal.Precondition{Key: state.ModelKey, LSN: model.LSN},
 		Change:       commit.MemoryChange{Vector: counts},
@@ -89,6 +91,7 @@ func (ed *Adopter) Adopt(ctx context.Context, held *wal.Held, k *engine.Kind, p 
 // AdoptAll takes over what was judged to be an edit, in as few commits as may be. Each has its own
 // outcome: one that another writer wrote meanwhile is ErrConflict, and the others go on.
 func (ed *Adopter) AdoptAll(ctx context.Context, held *wal.Held, k *engine.Kind, list []*Verdict) {
+	defer ed.place(ctx, k, list)()
 	var parts []*commit.Part
 	for _, v := range list {
 		switch a := v.Adopt; {
@@ -120,4 +123,23 @@ func (ed *Adopter) AdoptAll(ctx context.Context, held *wal.Held, k *engine.Kind,
 		}
 		v.back = !bytes.Equal(v.Version.Doc, a.file) // it has another embedding than the file
 	}
+}
+
+// place looks for what is in the way of those that are new, of a kind whose documents are in folders: the verdict about
+// one that cannot be beside another document becomes an error. end is called after the commit.
+func (ed *Adopter) place(ctx context.Context, k *engine.Kind, list []*Verdict) (end func()) {
+	var created []*Verdict
+	var ids []string
+	for _, v := range list {
+		if a := v.Adopt; a != nil && a.stood == nil && a.Precondition.LSN == 0 {
+			created, ids = append(created, v), append(ids, v.ID)
+		}
+	}
+	places, fails, err := ed.commits.Places(ctx, k, ids)
+	for i, v := range created {
+		if v.Adopt.Places = places; err != nil || fails[i] != nil {
+			v.Adopt, v.Err = nil, cmp.Or(err, fails[i])
+		}
+	}
+	return places.End
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/human"
-	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 )
@@ -33,7 +32,7 @@ func (ed *Adopter) Refused(ctx context.Context) iter.Seq2[RefusedEdit, error] {
 	return engine.Reading(ctx, ed.engine, func(yield func(RefusedEdit, error) bool) {
 		for _, k := range ed.engine.Kinds().All {
 			for name, err := range (&Files{ed}).Suspects(ctx, k.Name()) {
-				if err == nil && (name == "" || !engine.DocumentName(name)) {
+				if err == nil && (name == "" || !k.IsDocument(name)) {
 					continue
 				}
 				var why error
@@ -63,10 +62,10 @@ func (ed *Adopter) refusal(ctx context.Context, k *engine.Kind, name string) (wh
 	case err != nil:
 		return err, nil
 	}
-	p, why := k.Parse(data, "")
+	p, why := k.Parse(data, k.IDAt(name))
 	if why != nil {
 		why = ed.engine.Kinds().Elsewhere(k, data, why)
-		p.ID = strings.TrimSuffix(name, jsondoc.Extension)
+		p.ID, _ = k.ID(name)
 	}
 	if k.FileName(p.ID) != name {
 		if why == nil {
@@ -83,6 +82,9 @@ func (ed *Adopter) refusal(ctx context.Context, k *engine.Kind, name string) (wh
 	}
 	if why == nil {
 		_, why = k.ParseEdit(data, p.ID)
+	}
+	if why == nil && errors.Is(err, errs.ErrNotFound) {
+		why = ed.commits.MayCreate(ctx, k, p.ID)
 	}
 	return why, nil
 }

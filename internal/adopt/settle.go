@@ -154,7 +154,8 @@ func (s *settling) putBack(held *wal.Held) error {
 }
 
 func (s *settling) restored(is *Verdict) {
-	e := env.Event{Kind: env.EventRestored, ID: is.ID, Path: s.k.File(is.ID), LSN: is.Version.LSN}
+	e := env.Event{Kind: env.EventRestored, ID: is.ID, Path: s.k.File(is.ID), LSN: is.Version.LSN,
+		Writer: s.ed.engine.Writer(is.Version.Line.By, is.Version.LSN)}
 	if strays := s.strays[is.ID]; len(strays) > 0 {
 		e.Note = strays[0].path() + " has its id, so it was not deleted: memctl rm does that"
 	} else if s.unseen {

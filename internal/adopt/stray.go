@@ -27,7 +27,12 @@ func (s *stray) path() string { return s.in.Name() + "/" + s.name }
 // has renamed or copied it, within its folder or into the other one. Nothing tells of that
 // by the name alone, so all files are looked at, and read are those that are not what the
 // index has; what editors leave beside a file (x.json~) counts for nothing.
+//
+// A document of an opaque kind does not say its id, so that a file with another name is another document.
 func (f *Files) strays(ctx context.Context, k *engine.Kind, ids []string) (map[string][]*stray, error) {
+	if k.Opaque {
+		return nil, nil
+	}
 	wanted := make(map[string]bool, len(ids))
 	for _, id := range ids {
 		wanted[id] = true
@@ -38,7 +43,7 @@ func (f *Files) strays(ctx context.Context, k *engine.Kind, ids []string) (map[s
 			switch {
 			case err != nil:
 				return nil, err
-			case name == "" || !engine.DocumentName(name):
+			case name == "" || !in.IsDocument(name):
 				continue
 			}
 			s := &stray{in, name}

@@ -55,7 +55,7 @@ func (f *Files) Suspects(ctx context.Context, folder string) iter.Seq2[string, e
 			}
 		}
 		for i, name := range names {
-			if !known[i] && engine.DocumentName(name) && !yield(name, nil) {
+			if !known[i] && k.IsDocument(name) && !yield(name, nil) {
 				return
 			}
 		}

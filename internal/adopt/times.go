@@ -37,13 +37,18 @@ func (ed *Adopter) times(p *engine.Parsed, old *engine.Version, mtime time.Time)
 }
 
 // Newcomer judges the bytes of a file that belongs to no version: where they are a document, it is
-// to be adopted. name is the file's, "" where the document may lie under any name.
-func (ed *Adopter) Newcomer(ctx context.Context, k *engine.Kind, data []byte, name string, mtime time.Time) *Verdict {
+// to be adopted. name is the file's, "" where the document may lie under any name; then id is that of
+// the document.
+func (ed *Adopter) Newcomer(ctx context.Context, k *engine.Kind, data []byte, name, id string,
+	mtime time.Time) *Verdict {
 	v := &Verdict{name: name}
-	p, err := k.ParseEdit(data, "")
+	if name != "" {
+		id = k.IDAt(name)
+	}
+	p, err := k.ParseEdit(data, id)
 	if err != nil {
 		v.Err = err
-		if _, stored := k.Parse(data, ""); stored != nil { // else only today's limits refuse it
+		if _, stored := k.Parse(data, id); stored != nil { // else only today's limits refuse it
 			v.Err = &errs.CorruptionError{Path: k.Name() + "/" + name, Offset: -1,
 				Err: ed.engine.Kinds().Elsewhere(k, data, err)}
 		}

@@ -2,6 +2,8 @@ package adopt
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"time"
 
 	"github.com/varve-db/varve/internal/engine"
@@ -27,8 +29,8 @@ func (ed *Adopter) unwatched(ctx context.Context, k *engine.Kind) error {
 	}
 	// What was left as it is, for it was the last copy, or for there is no copy, is not looked for again at every read.
 	changed := int64(0)
-	if info, err := ed.engine.Env().FS.Stat(k.Path("")); err == nil {
-		if changed = info.Mtime.UnixNano(); ed.settled[k.At].Load() == changed {
+	if at, err := ed.changed(k); err == nil {
+		if changed = at.UnixNano(); ed.settled[k.At].Load() == changed {
 			return nil
 		}
 	}
@@ -51,10 +53,28 @@ func (ed *Adopter) unwatched(ctx context.Context, k *engine.Kind) error {
 // quiet reports whether nothing has changed in a folder for a while. A clock that is behind the file
 // system's says nothing.
 func (ed *Adopter) quiet(k *engine.Kind) bool {
-	info, err := ed.engine.Env().FS.Stat(k.Path(""))
+	at, err := ed.changed(k)
 	if err != nil {
 		return true // the folder is gone: see Settle
 	}
-	age := ed.engine.Env().Clock().Sub(info.Mtime)
+	age := ed.engine.Env().Clock().Sub(at)
 	return age < 0 || age >= quietFor
+}
+
+// changed returns when the names in the folder of a kind, or in a folder in it, were changed last.
+func (ed *Adopter) changed(k *engine.Kind) (at time.Time, err error) {
+	dirs, err := k.Dirs()
+	for _, dir := range dirs {
+		info, serr := ed.engine.Env().FS.Stat(dir)
+		if errors.Is(serr, fs.ErrNotExist) && dir != dirs[0] {
+			continue // removed meanwhile
+		}
+		if serr != nil {
+			return at, serr
+		}
+		if info.Mtime.After(at) {
+			at = info.Mtime
+		}
+	}
+	return at, err
 }

@@ -39,6 +39,7 @@ type Op struct {
 	MustExist      bool                         // a deletion of what is not there is ErrNotFound
 	When           func(line *index.Entry) bool // a deletion: of what this holds of, else nothing is written
 	evicted        bool                         // it makes room for the others
+	Cause          uint8                        // why the store does it, of the causes of wal; 0: a caller asked for it
 	Written        bool                         // set by Commit: this operation changed the store
 	EmbeddedHere   bool                         // its embedding by this process's embedder
 	EmbeddedBy     string                       // what the store would know the model by that made it
@@ -48,6 +49,17 @@ type Op struct {
 }
 
 func (o *Op) deletes() bool { return o.Memory == nil && o.Assembly == nil }
+
+// cause returns why the entry of the operation is written, of the causes of package wal.
+func (o *Op) cause() uint8 {
+	switch {
+	case o.evicted:
+		return wal.CauseEvicted
+	case o.Derived:
+		return wal.CauseUpkeep
+	}
+	return o.Cause
+}
 
 // Reads are the versions that a transaction has seen, by key.
 type Reads map[string]wal.LSN
@@ -160,7 +172,7 @@ func (cm *Committer) attempt(ctx context.Context, w *work, ops []Op, seen Reads,
 		b.OnTop = func(newest *wal.Entry) bool { return cm.onTop(w, &ops[0], newest) }
 	}
 	w.swaps = cm.engine.State().Swaps()
-	_, err = cm.engine.Log().Append(ctx, b)
+	_, err = cm.engine.Append(ctx, b)
 	cm.counts.Evictions.Release(w.taken, err == nil)
 	if w.kept > 0 && !puts {
 		err = unkept(err)
@@ -191,20 +203,21 @@ func (cm *Committer) wrote(ops []Op, w *work) {
 			}
 		}
 		if m := ops[i].Memory; m != nil {
-			m.Version = b.Entries[n].LSN
+			m.Version, m.By = b.Entries[n].LSN, b.Entries[n].Writer
 			if doc := w.prepared[i].doc; doc != nil {
 				engine.Written(cm.engine, m, doc, &b.Entries[n], w.swaps)
 			}
 		}
 		if a := ops[i].Assembly; a != nil {
 			*a = *w.prepared[i].assembly
-			a.Version = b.Entries[n].LSN
+			a.Version, a.By = b.Entries[n].LSN, b.Entries[n].Writer
 		}
 		n++
 	}
 	cm.pace.Wake(len(b.Entries))
 	if gone > 0 {
-		cm.engine.Env().Event(env.Event{Kind: env.EventEvicted, Count: gone, ID: first})
+		cm.engine.Env().Event(env.Event{Kind: env.EventEvicted, Count: gone, ID: first,
+			Writer: cm.engine.Writer(b.Writer, b.Entries[0].LSN)})
 	}
 }
 
@@ -430,7 +443,8 @@ func (cm *Committer) prepareOne(ctx context.Context, o *Op, p *prepared, values 
 			return nil
 		}
 		value, inflated := cm.engine.Codec().Encode(nil, &record.Record{Previous: old.LSN})
-		p.entry = wal.Entry{Key: p.precondition.Key, Kind: record.KindDelete, Delete: true, Value: value, Inflated: inflated}
+		p.entry = wal.Entry{Key: p.precondition.Key, Kind: record.KindDelete, Delete: true, Value: value, Inflated: inflated,
+			Cause: o.cause()}
 		o.Written = true
 		return nil
 	}
@@ -479,7 +493,8 @@ func (cm *Committer) preparePut(o *Op, p *prepared, values *arena, old *engine.V
 	p.effect.Is, p.effect.IsSession = counts.Sum{N: 1, Bytes: int64(len(doc))}, m.Session()
 	p.precondition = wal.Precondition{Key: engine.MemoryKey(m.ID), LSN: old.LSN, Hint: hint, Chained: !found,
 		Deletion: previous}
-	p.entry = wal.Entry{Key: p.precondition.Key, Kind: record.KindPut, Value: value, Inflated: inflated}
+	p.entry = wal.Entry{Key: p.precondition.Key, Kind: record.KindPut, Value: value, Inflated: inflated,
+		Cause: o.cause()}
 	o.Written = true
 	return nil
 }

@@ -1,6 +1,9 @@
 package commit
 
-import "github.com/varve-db/varve/internal/state"
+import (
+	"github.com/varve-db/varve/internal/kind"
+	"github.com/varve-db/varve/internal/state"
+)
 
 // interest is one of a Transact. It goes on over all runs of its function: among many writers,
 // one that began with each run would find each time something that was on its way before.
@@ -26,7 +29,7 @@ func (tx *Tx) Exclusive() error {
 func (tx *Tx) ExclusiveAmong(matches func(id string, doc []byte) bool) error {
 	eng := tx.cm.engine
 	if tx.among == len(*tx.interests) {
-		i := interest{Interest: eng.State().Observe(matches)}
+		i := interest{Interest: eng.State().Observe(kind.Memories, matches)}
 		i.from = eng.Log().Read()
 		*tx.interests = append(*tx.interests, i)
 	}

@@ -99,7 +99,7 @@ func (cm *Committer) keep(ctx context.Context, held *wal.Held, entries []wal.Ent
 
 // keepFirst writes copies in a batch of their own.
 func (cm *Committer) keepFirst(ctx context.Context, kept []wal.Entry) error {
-	_, err := cm.engine.Log().Append(ctx, &wal.Batch{Entries: kept})
+	_, err := cm.engine.Append(ctx, &wal.Batch{Entries: kept})
 	return unkept(err)
 }
 
@@ -133,6 +133,7 @@ func (cm *Committer) keepOne(p predecessor) (wal.Entry, bool, error) {
 	}
 	var line []byte
 	if err == nil {
+		content.Date(place.Entry.CreatedAt, place.Entry.UpdatedAt)
 		line, err = content.Line(doc, place.Entry.VectorNumber())
 	}
 	if unread(err) {
@@ -144,7 +145,7 @@ func (cm *Committer) keepOne(p predecessor) (wal.Entry, bool, error) {
 		return wal.Entry{}, false, nil
 	}
 	value, inflated := cm.engine.Codec().Encode(nil,
-		&record.Record{Previous: p.at, Line: record.KeptLine(nil, place.Entry.Mtime, line), Doc: doc})
+		&record.Record{Previous: p.at, Line: record.KeptLine(nil, place.Entry.Mtime, place.Entry.By, line), Doc: doc})
 	return wal.Entry{Key: record.KeptKey(p.key), Kind: record.KindKept, Value: value, Inflated: inflated}, true, nil
 }
 

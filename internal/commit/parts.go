@@ -3,6 +3,7 @@ package commit
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/engine"
@@ -22,6 +23,7 @@ type Part struct {
 	Entry        wal.Entry
 	Precondition wal.Precondition
 	Model        wal.Precondition // no key: it does not depend on what makes the vectors
+	Places       *Places          // not nil: the document is created, and this is what that rests on
 	Change       MemoryChange
 	Err          error // what became of it
 }
@@ -51,6 +53,17 @@ func (cm *Committer) commitTogether(ctx context.Context, held *wal.Held, k *engi
 			p := list[conflict.Index]
 			p.Err = &errs.ConflictError{ID: p.ID, Expected: conflict.LSN, Found: conflict.Found}
 			list = cm.unchanged(ctx, k, append(list[:conflict.Index:conflict.Index], list[conflict.Index+1:]...))
+			continue
+		case conflict != nil && slices.ContainsFunc(list, func(p *Part) bool { return p.rests(conflict) }):
+			left := list[:0:0]
+			for _, p := range list {
+				if p.rests(conflict) {
+					p.Err = &errs.ConflictError{ID: p.ID, Found: conflict.Found}
+				} else {
+					left = append(left, p)
+				}
+			}
+			list = left
 			continue
 		case len(list) == 1 || errors.Is(err, errs.ErrConflict) || forAll(ctx, err):
 			for _, p := range list {
@@ -95,6 +108,11 @@ func (cm *Committer) unchanged(ctx context.Context, k *engine.Kind, list []*Part
 	return left
 }
 
+// rests reports whether a conflict is about the places that the creation of the document rests on.
+func (p *Part) rests(c *wal.ConflictError) bool {
+	return p.Places != nil && p.Places.demand == c.Precondition
+}
+
 // CommitTogether commits all of them or none. The preconditions of the batch begin with
 // theirs, in order.
 func (cm *Committer) CommitTogether(ctx context.Context, held *wal.Held, k *engine.Kind, list []*Part) error {
@@ -103,11 +121,15 @@ func (cm *Committer) CommitTogether(ctx context.Context, held *wal.Held, k *engi
 	}
 	b := &wal.Batch{}
 	var model wal.Precondition
+	var places []wal.Precondition
 	changes := make(map[string]MemoryChange, len(list))
 	for _, p := range list {
 		b.Entries = append(b.Entries, p.Entry)
 		b.Preconditions = append(b.Preconditions, p.Precondition)
 		changes[p.ID] = p.Change
+		if d := p.Places.precondition(); d != (wal.Precondition{}) && !slices.Contains(places, d) {
+			places = append(places, d)
+		}
 		if p.Model.Key == "" {
 			continue
 		}
@@ -119,6 +141,7 @@ func (cm *Committer) CommitTogether(ctx context.Context, held *wal.Held, k *engi
 	if model.Key != "" {
 		b.Preconditions = append(b.Preconditions, model)
 	}
+	b.Preconditions = append(b.Preconditions, places...)
 	if k == cm.engine.Kinds().Memories {
 		if err := cm.goAlong(ctx, held, changes, b); err != nil {
 			return err
@@ -131,7 +154,7 @@ func (cm *Committer) CommitTogether(ctx context.Context, held *wal.Held, k *engi
 	if len(kept) > 0 {
 		b.Entries, b.Frees = append(kept, b.Entries...), false
 	}
-	if _, err := cm.engine.Log().Append(ctx, b); err != nil {
+	if _, err := cm.engine.Append(ctx, b); err != nil {
 		return err
 	}
 	for i, p := range list {

@@ -64,6 +64,9 @@ func (cm *Committer) Transact(ctx context.Context, session *string, write Write,
 		took := cm.engine.Env().Clock().Sub(began)
 		if !held && (len(interests) > 0 && (tries > patience || took > longPatience) ||
 			tries > patience && took > someTime && ran < shortFunction) {
+			if err := cm.engine.ExplainWriter(ctx); err != nil {
+				return err
+			}
 			x, err := cm.engine.Log().Exclusive(ctx)
 			if err != nil {
 				return err

@@ -12,8 +12,8 @@ type Change struct {
 	Folder *Folder
 	Name   string // file name in the folder
 
-	// Delete takes the document away; else Bytes are what it holds, never empty, or
-	// Data gives them when its turn comes, so that not all need be in memory.
+	// Delete takes the document away; else Bytes are what it holds, empty only where
+	// FolderOptions.Empty is set, or Data gives them when its turn comes, so that not all need be in memory.
 	Delete bool
 	Bytes  []byte
 	Data   func() ([]byte, error)

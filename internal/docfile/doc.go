@@ -6,6 +6,7 @@
 // # On disk
 //
 //	<root>/memories/<name>            documents, one folder for each kind of thing
+//	<root>/notes/<path>               documents of a tree, in folders: see FolderOptions.Tree
 //	<root>/tmp/<token>/<w>/<n>        temp files of worker w of the engine <token>
 //	<root>/tmp/<token>/<w>-<k>/<n>    in its k-th folder behind that: after Options.TempFiles files it uses another
 //	<root>/tmp/parked/<believed>      displaced files that another process may have open
@@ -18,6 +19,7 @@
 // determine whether the file was modified since:
 //
 //	folder '@' name '@' size '@' mtime '@' since '@' token '-' n
+//	name     of the document; ParkedName: '%', '/' and '@' are escaped, and a long one is cut and has a hash
 //	size     bytes; -1: no file was expected there, so the file is not ours
 //	mtime    Unix nanoseconds
 //	since    Unix seconds, when it was parked
@@ -32,6 +34,25 @@
 //
 // Quarantine.Pieces lists what is there, whatever put it there. Quarantine.Drop removes the file before its note, so an
 // interrupted removal leaves a note without its subject (Piece.Lone), as an interrupted Special does.
+//
+// # Trees
+//
+// The name of a document in a tree is a path with slashes: of at most MostDepth elements, MostElement bytes an
+// element and MostPath bytes in all, valid UTF-8 without control characters and backslashes (CheckPath). A file system
+// with lower limits fails the round: the caller of a kind for such file systems must name its files shorter.
+//
+// A round makes the folders that it needs, each durable in the one above before a file is put into it, and removes
+// those that a deletion has emptied. A round that is not made durable by a barrier syncs all folders that its changes
+// were in, also those that were there: a process that was killed may have made one. Anything else in the place of a
+// folder blocks the change. With a regular file there the documents below are missing; with a link they cannot be
+// read, because no link is followed. A folder in the place of a document means that the document is missing; it
+// blocks a change that writes the document. That no document is in the place of a folder of another is the business
+// of the caller: see kind.Beside.
+//
+// # Empty documents
+//
+// An empty file is damage, unless FolderOptions.Empty is set. Where it is set, a file that was emptied by hand is an
+// edit like another, but one that a round meets is not set aside: it has nothing to lose.
 //
 // # A temp file and its states
 //

@@ -160,10 +160,16 @@ func (e *emptying) settled() bool {
 		return true
 	}
 	for _, f := range e.f.o.Places() {
-		dir := filepath.Clean(f.dir)
-		if err := ignoreMissing(e.f.o.FS.SyncDir(dir)); err != nil {
-			e.fail("sync", dir, err)
+		dirs, err := f.Dirs()
+		if ignoreMissing(err) != nil {
+			e.fail("list", f.dir, err)
 			return false
+		}
+		for _, dir := range dirs {
+			if err := ignoreMissing(e.f.o.FS.SyncDir(dir)); err != nil {
+				e.fail("sync", dir, err)
+				return false
+			}
 		}
 	}
 	e.placed = true

@@ -1,6 +1,7 @@
 package docfile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -22,11 +23,23 @@ type Folder struct {
 	l    Layout
 	name string
 	dir  string // path, with the separator behind it
+	o    FolderOptions
+}
+
+// FolderOptions are the properties of a folder. The zero value is a folder of JSON documents.
+type FolderOptions struct {
+	// Tree: the documents are in folders in it, and a name is a path with slashes. See the package comment.
+	Tree bool
+	// Empty: an empty file is a document; else it is damage.
+	Empty bool
 }
 
 // Folder names a folder of documents below the root; nothing is touched.
-func (l Layout) Folder(name string) *Folder {
-	return &Folder{l: l, name: name, dir: l.path(name) + string(filepath.Separator)}
+func (l Layout) Folder(name string) *Folder { return l.FolderOf(name, FolderOptions{}) }
+
+// FolderOf is Folder for a folder with other properties.
+func (l Layout) FolderOf(name string, o FolderOptions) *Folder {
+	return &Folder{l: l, name: name, dir: l.path(name) + string(filepath.Separator), o: o}
 }
 
 // Name is the folder's own name.
@@ -44,33 +57,44 @@ func (f *Folder) Make() error {
 func (f *Folder) Check() error { return f.l.checkFolder(filepath.Clean(f.dir)) }
 
 // Path is the path of a document in the file system.
-func (f *Folder) Path(name string) string { return f.dir + name }
+func (f *Folder) Path(name string) string {
+	if f.o.Tree {
+		name = filepath.FromSlash(name)
+	}
+	return f.dir + name
+}
 
 // rel is the path of a document in the store.
 func (f *Folder) rel(name string) string { return f.name + "/" + name }
 
 // Stat looks at a document's place without opening or following what stands there.
 func (f *Folder) Stat(name string) (vfs.Info, error) {
-	if err := checkName(name); err != nil {
+	if err := f.checkName(name); err != nil {
 		return vfs.Info{}, err
+	}
+	if err := f.enter(name); err != nil {
+		return vfs.Info{}, failure("look at", f.rel(name), err)
 	}
 	info, err := f.l.FS.Stat(f.Path(name))
 	if err != nil {
 		return info, failure("look at", f.rel(name), err)
 	}
-	return info, nil
+	return info, f.missing(name, info)
 }
 
 // Read returns a document's bytes, at most limit (0: no limit), and what is
 // known of the file they come from. An absent one matches fs.ErrNotExist and
-// nothing else does: an empty one is damage.
+// nothing else does: an empty one is damage, unless FolderOptions.Empty is set.
 //
 // The bytes are those of one file that had this name while it was open, even if files are replaced
 // and recycled meanwhile. Another program that saves in place may still tear them, which the content
 // hash detects.
 func (f *Folder) Read(name string, limit int64) ([]byte, vfs.Info, error) {
-	if err := checkName(name); err != nil {
+	if err := f.checkName(name); err != nil {
 		return nil, vfs.Info{}, err
+	}
+	if err := f.enter(name); err != nil {
+		return nil, vfs.Info{}, failure("open", f.rel(name), err)
 	}
 	for range readTries {
 		data, info, again, err := f.readOnce(name, limit)
@@ -87,7 +111,7 @@ func (f *Folder) readOnce(name string, limit int64) (_ []byte, info vfs.Info, ag
 	file, err := f.l.FS.OpenFile(path, os.O_RDONLY, 0)
 	if err != nil {
 		if st, serr := f.l.FS.Stat(path); serr == nil && !st.Mode.IsRegular() {
-			return nil, st, false, f.regular(name, st)
+			return nil, st, false, cmp.Or(f.missing(name, st), f.regular(name, st))
 		}
 		return nil, info, false, failure("open", f.rel(name), err)
 	}
@@ -95,7 +119,7 @@ func (f *Folder) readOnce(name string, limit int64) (_ []byte, info vfs.Info, ag
 	if info, err = file.Stat(); err != nil {
 		return nil, info, false, failure("look at", f.rel(name), err)
 	}
-	if err := f.regular(name, info); err != nil {
+	if err := cmp.Or(f.missing(name, info), f.regular(name, info)); err != nil {
 		return nil, info, false, err
 	}
 	// An open that had found the inode, and then waited for the lease of a
@@ -120,7 +144,7 @@ func (f *Folder) readOnce(name string, limit int64) (_ []byte, info vfs.Info, ag
 	if after.Size != info.Size || !after.Mtime.Equal(info.Mtime) {
 		return nil, info, true, nil // saved in place meanwhile
 	}
-	if len(data) == 0 {
+	if len(data) == 0 && !f.o.Empty {
 		return nil, info, false, &errs.CorruptionError{Path: f.rel(name), Offset: -1, Err: errors.New("the file is empty")}
 	}
 	return data, info, false, nil

@@ -12,6 +12,9 @@ import (
 // save in place; a caller that knows the hash of what should be there can tell whether it was, and
 // then reads again.
 func (f *Folder) Glance(name string, buf []byte, limit int64) ([]byte, vfs.Info, error) {
+	if err := f.enter(name); err != nil {
+		return buf[:0], vfs.Info{}, err
+	}
 	if g, ok := f.l.FS.(vfs.Glancer); ok {
 		return g.Glance(f.Path(name), buf, limit)
 	}

@@ -30,7 +30,7 @@ func (b believed) parkedName(since time.Time, token string, n uint64) string {
 	if b.size >= 0 {
 		mtime = b.mtime.UnixNano()
 	}
-	return fmt.Sprintf("%s@%s@%d@%d@%d@%s-%d", b.folder, b.name, b.size, mtime, since.Unix(), token, n)
+	return fmt.Sprintf("%s@%s@%d@%d@%d@%s-%d", b.folder, ParkedName(b.name), b.size, mtime, since.Unix(), token, n)
 }
 
 func parseParked(s string) (b believed, since time.Time, ok bool) {
@@ -41,7 +41,7 @@ func parseParked(s string) (b believed, since time.Time, ok bool) {
 	size, err1 := strconv.ParseInt(parts[2], 10, 64)
 	mtime, err2 := strconv.ParseInt(parts[3], 10, 64)
 	sec, err3 := strconv.ParseInt(parts[4], 10, 64)
-	b = believed{folder: parts[0], name: parts[1], size: size, mtime: time.Unix(0, mtime)}
+	b = believed{folder: parts[0], name: unparked(parts[1]), size: size, mtime: time.Unix(0, mtime)}
 	return b, time.Unix(sec, 0), err1 == nil && err2 == nil && err3 == nil
 }
 

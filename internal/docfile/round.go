@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io/fs"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/vfs"
@@ -29,7 +32,7 @@ type Source interface {
 // and the caller repeats the round, with these changes and others if it likes.
 func (f *Flusher) Round(ctx context.Context, changes []Change) (Result, error) {
 	for i := range changes {
-		if err := checkName(changes[i].Name); err != nil {
+		if err := changes[i].Folder.checkName(changes[i].Name); err != nil {
 			return Result{}, f.end(err)
 		}
 	}
@@ -97,7 +100,7 @@ func (p *Placed) Sync() error {
 			return syncFailure(p.r.f.o.rel(dir), err)
 		}
 	}
-	return nil
+	return p.r.syncInner()
 }
 
 // End takes what Sync returned, and returns it.
@@ -143,8 +146,9 @@ type round struct {
 	next   atomic.Int64
 	failed atomic.Bool
 
-	mu  sync.Mutex
-	res Result
+	mu    sync.Mutex
+	res   Result
+	inner map[string]bool // paths of the folders in trees that a change was in
 }
 
 func (p *Placed) run() (err error) {
@@ -276,4 +280,41 @@ func (r *round) missing(i int) {
 	r.mu.Lock()
 	r.res.Missing = append(r.res.Missing, i)
 	r.mu.Unlock()
+}
+
+// entered notes the folders in a tree that a change was in, which become durable with the round.
+func (r *round) entered(c *Change) {
+	if !c.Folder.o.Tree {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.inner == nil {
+		r.inner = map[string]bool{}
+	}
+	for _, dir := range c.Folder.ancestors(c.Name) {
+		r.inner[dir] = true
+	}
+}
+
+// syncInner syncs the folders in trees that the round was in and that are there still. A folder that was removed is
+// so durably when the one above it is synced; something else may be in its place by now.
+func (r *round) syncInner() error {
+	isFolder := func(dir string) bool {
+		info, err := r.f.o.FS.Stat(dir)
+		if notFolder := (*vfs.NotFolderError)(nil); errors.As(err, &notFolder) {
+			return false
+		}
+		return err == nil && info.Mode.IsDir() ||
+			err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR)
+	}
+	for _, dir := range slices.Sorted(maps.Keys(r.inner)) {
+		if !isFolder(dir) {
+			continue
+		}
+		if err := r.f.o.FS.SyncDir(dir); err != nil && isFolder(dir) {
+			return syncFailure(r.f.o.rel(dir), err)
+		}
+	}
+	return nil
 }

@@ -34,9 +34,10 @@ type worker struct {
 }
 
 func (w *worker) change(i int, c *Change) error {
-	if err := checkName(c.Name); err != nil {
+	if err := c.Folder.checkName(c.Name); err != nil {
 		return err
 	}
+	w.r.entered(c)
 	if c.Delete {
 		return w.remove(i, c)
 	}
@@ -50,7 +51,7 @@ func (w *worker) put(i int, c *Change) error {
 			return fmt.Errorf("get the bytes of %s: %w", c.Folder.rel(c.Name), err)
 		}
 	}
-	if len(data) == 0 {
+	if len(data) == 0 && !c.Folder.o.Empty {
 		return fmt.Errorf("%s would be empty: %w", c.Folder.rel(c.Name), errs.ErrInvalid)
 	}
 	t, err := w.take()
@@ -78,6 +79,9 @@ func (w *worker) place(i int, c *Change, t *temp, data []byte) (placed bool, err
 	path := c.Folder.Path(c.Name)
 	empty := !c.Before.Exists
 	for range placeTries {
+		if blocked, err := w.makeFolders(i, c); blocked || err != nil {
+			return false, err
+		}
 		if empty {
 			err := w.f.o.FS.RenameNew(t.path, path)
 			if err == nil {
@@ -85,6 +89,9 @@ func (w *worker) place(i int, c *Change, t *temp, data []byte) (placed bool, err
 					w.r.missing(i)
 				}
 				return true, nil
+			}
+			if c.Folder.o.Tree && errors.Is(err, fs.ErrNotExist) {
+				continue // another worker, or a user, has removed an empty folder
 			}
 			if !errors.Is(err, fs.ErrExist) {
 				return false, failure("put in place", c.Folder.rel(c.Name), err)
@@ -105,6 +112,20 @@ func (w *worker) place(i int, c *Change, t *temp, data []byte) (placed bool, err
 	}
 	return false, fmt.Errorf("%s: another program keeps creating and removing this file; gave up after %d attempts",
 		c.Folder.rel(c.Name), placeTries)
+}
+
+// makeFolders makes the folders that a document of a tree is in. blocked: something else is in the place of
+// one, which is noted.
+func (w *worker) makeFolders(i int, c *Change) (blocked bool, err error) {
+	if !c.Folder.o.Tree {
+		return false, nil
+	}
+	err = c.Folder.makeFolders(c.Name, w.f.o.folderMode())
+	if b := (*blockedError)(nil); errors.As(err, &b) {
+		w.r.blocked(i, err)
+		return true, nil
+	}
+	return false, err
 }
 
 // replace swaps t with what stands in the place and looks at what came out.
@@ -162,6 +183,16 @@ func (w *worker) replaceInSteps(i int, c *Change, t *temp, data []byte, aside []
 
 // remove takes a document away. That it is not there is fine.
 func (w *worker) remove(i int, c *Change) error {
+	if err := c.Folder.enter(c.Name); err != nil {
+		if b := (*blockedError)(nil); !errors.As(err, &b) && !errors.Is(err, fs.ErrNotExist) {
+			return failure("look at", c.Folder.rel(c.Name), err)
+		}
+		if c.Before.Exists { // nothing of the store is there
+			w.r.missing(i)
+		}
+		return nil
+	}
+	defer c.Folder.removeEmpty(c.Name)
 	aside, stands, err := w.before(i, c, nil)
 	if err != nil || stands == blockedPlace {
 		return err
@@ -243,6 +274,8 @@ func (w *worker) before(i int, c *Change, data []byte) (aside []inode, stands st
 		return nil, emptyPlace, nil
 	case err != nil:
 		return nil, emptyPlace, failure("look at", c.Folder.rel(c.Name), err)
+	case c.Delete && c.Folder.missing(c.Name, info) != nil:
+		return nil, emptyPlace, nil
 	case !info.Mode.IsRegular():
 		w.r.blocked(i, c.Folder.regular(c.Name, info))
 		return nil, blockedPlace, nil

@@ -101,7 +101,7 @@ func FinishedLine(dst []byte, e *wal.Entry) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("entry %d: %w", e.LSN, err)
 	}
-	return index.Finish(dst, view.Line, e.LSN, e.Time.UnixMicro())
+	return index.Finish(dst, view.Line, e.LSN, e.Time.UnixMicro(), e.Writer)
 }
 
 // keptLines is how many bytes of lines a rewrite of the index keeps at hand. It

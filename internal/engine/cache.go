@@ -35,6 +35,7 @@ type cached struct {
 	updated time.Time
 	mtime   int64
 	vector  int64
+	by      uint32
 	session string
 
 	swaps  atomic.Uint64 // State.Swaps from before it was known to be the newest version
@@ -84,7 +85,8 @@ func (eng *Engine) Load(ctx context.Context, k *Kind, id string) (Version, error
 	if err == nil && eng.caches(v.Doc) {
 		c := &cached{
 			kind: k, lsn: v.LSN, doc: v.Doc, expires: v.Line.ExpiresAt, created: v.Line.CreatedAt, updated: v.Line.UpdatedAt,
-			mtime: v.Line.Mtime, vector: v.Line.VectorNumber(), session: v.Line.SessionID,
+			mtime: v.Line.Mtime, vector: v.Line.VectorNumber(), by: v.Line.By,
+			session: v.Line.SessionID,
 		}
 		c.swaps.Store(swaps)
 		c.looked.Store(v.LSN < flushed)
@@ -127,7 +129,7 @@ func (c *cached) version() Version {
 	v := Version{LSN: c.lsn, Doc: c.doc}
 	v.Line.ExpiresAt, v.Line.CreatedAt, v.Line.UpdatedAt = c.expires, c.created, c.updated
 	v.Line.Version, v.Line.VectorID, v.Line.Mtime = c.lsn, c.vector, c.mtime
-	v.Line.SessionID, v.Line.Size = c.session, int64(len(c.doc))
+	v.Line.SessionID, v.Line.Size, v.Line.By = c.session, int64(len(c.doc)), c.by
 	return v
 }
 
@@ -143,7 +145,8 @@ func Written(eng *Engine, m *memstore.Memory, doc []byte, e *wal.Entry, swaps ui
 	c := &cached{
 		kind: k, lsn: e.LSN, doc: doc, expires: m.ExpiresAt.Truncate(time.Microsecond),
 		created: m.CreatedAt.Truncate(time.Microsecond),
-		updated: m.UpdatedAt, mtime: e.Time.UnixMicro(), vector: int64(e.LSN), session: m.Session(),
+		updated: m.UpdatedAt, mtime: e.Time.UnixMicro(), vector: int64(e.LSN), by: e.Writer,
+		session: m.Session(),
 	}
 	if len(m.Embedding) > 0 { // which may be that of an older version
 		line, _, err := state.LineIn(e)

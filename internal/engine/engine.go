@@ -18,6 +18,7 @@ import (
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/writer"
 )
 
 // Host is what an engine calls back: the packages above it, which rebuild, judge and flush.
@@ -39,8 +40,9 @@ type Host interface {
 type Config struct {
 	// Limits returns the limits of documents of today.
 	Limits     func() (memstore.Limits, assembly.Limits)
-	CacheBytes int64 // of documents in memory; not positive: no cache
-	Unfinished bool  // the store is the copy that a migration makes, before it is a store
+	CacheBytes int64          // of documents in memory; not positive: no cache
+	Writer     *writer.Writer // of this handle; nil: unknown
+	Unfinished bool           // the store is the copy that a migration makes, before it is a store
 }
 
 // Tuning has the parameters that tests change while nothing uses the store.
@@ -64,6 +66,8 @@ type Engine struct {
 	token  string // names what this process puts into tmp/
 	opened opened
 	health health
+
+	writing writing
 
 	cache    *Cache // nil: no cache
 	overlay  overlayOrder
@@ -90,9 +94,10 @@ type Engine struct {
 func New(e *env.Env, s *settings.Settings, host Host, c Config) (*Engine, error) {
 	eng := &Engine{env: e, settings: s, host: host, unfinished: c.Unfinished}
 	eng.tuning.Few = fewMemories
+	eng.writing.self.Store(c.Writer) // completed by Begin
 	eng.progress.Init()
 	eng.expiring.init(eng)
-	eng.state.Refused, eng.state.Worked = host.NoteRefused, host.NoteWorked
+	eng.state.Refused, eng.state.Worked, eng.state.Explained = host.NoteRefused, host.NoteWorked, eng.explainedBelow
 	eng.kinds = newKinds(eng.Layout(), e.NaiveTimes, c.Limits)
 	var err error
 	eng.cache, err = NewCache(c.CacheBytes)
@@ -111,7 +116,10 @@ func (eng *Engine) Begin(ctx context.Context, mustExist bool) (err error) {
 	if err := eng.newerVectors(); err != nil {
 		return err
 	}
-	eng.token, err = eng.newToken()
+	if eng.token, err = eng.newToken(); err == nil && eng.writing.self.Load() != nil {
+		eng.writing.opened = eng.env.Clock()
+		eng.setWriter(eng.writing.self.Load())
+	}
 	return err
 }
 

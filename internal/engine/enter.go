@@ -118,7 +118,7 @@ func (eng *Engine) looksLikeStore() bool {
 		return true
 	}
 	names, err := eng.env.FS.ReadDir(filepath.Join(eng.env.Dir, kind.Memories.Folder))
-	return err == nil && HasDocuments(names)
+	return err == nil && kind.Memories.HasDocuments(names)
 }
 
 // emptied reports whether a folder without a config.json is what is left of a store: what its .gitignore
@@ -128,9 +128,9 @@ func (eng *Engine) emptied() bool {
 	if _, err := eng.env.FS.Stat(filepath.Join(eng.env.Dir, "checkpoint")); err != nil || !eng.hasLog() {
 		return false
 	}
-	for _, folder := range kind.Folders() {
-		names, err := eng.env.FS.ReadDir(filepath.Join(eng.env.Dir, folder))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) || HasDocuments(names) {
+	for _, k := range kind.Filed() {
+		names, err := k.In(eng.Layout()).Names()
+		if err != nil && !errors.Is(err, fs.ErrNotExist) || k.HasDocuments(names) {
 			return false
 		}
 	}

@@ -20,8 +20,11 @@ type Filters struct {
 	Category *string
 	Key      *string
 	Where    []*filter.Cond
-	Expired  bool            // pass too
-	Sort     *memstore.Order // nil: by id
+	Expired  bool     // pass too
+	Writers  []string // the version is by each of these writers; Resolve makes By of it
+	// By judges the writer of a version, by the number that its entry has, 0 for none; nil: any.
+	By   func(number uint32, version uint64) bool
+	Sort *memstore.Order // nil: by id
 }
 
 // Span is from a time on, and before another; the zero time is no bound.
@@ -49,6 +52,8 @@ func (f *Filters) Line(id string, e *index.Entry, now time.Time) bool {
 		return false
 	case f.Session != nil && (e.SessionID != *f.Session || *f.Session == ""):
 		return false
+	case f.By != nil && !f.By(e.By, e.Version):
+		return false
 	case !f.Created.has(e.CreatedAt) || !f.Updated.has(e.UpdatedAt):
 		return false
 	}
@@ -58,7 +63,7 @@ func (f *Filters) Line(id string, e *index.Entry, now time.Time) bool {
 // All reports whether every live memory passes.
 func (f *Filters) All() bool {
 	return f.Session == nil && f.Created == (Span{}) && f.Updated == (Span{}) && f.Prefix == "" && f.After == "" &&
-		!f.Reads()
+		f.By == nil && !f.Reads()
 }
 
 // Reads reports whether the documents have to be read.

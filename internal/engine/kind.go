@@ -10,6 +10,7 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/kind"
+	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/working"
 )
@@ -49,7 +50,7 @@ func newKinds(in docfile.Layout, zone *time.Location, limits func() (memstore.Li
 	ks := &kinds{Scopes: &Kind{Kind: kind.Scopes, Folder: in.Folder(kind.Scopes.Folder)}}
 	for _, k := range kind.Kinds {
 		ks.All = append(ks.All, &Kind{
-			Kind: k, Folder: in.Folder(k.Folder),
+			Kind: k, Folder: k.In(in),
 			Parse: func(data []byte, id string) (Parsed, error) {
 				return k.Decode(data, kind.DecodeOptions{Limits: kind.StoredLimits, Location: zone, ID: id})
 			},
@@ -74,7 +75,7 @@ func (k *Kind) Misplaced(id string) error {
 // another kind, one that names the place where it belongs.
 func (ks *kinds) Elsewhere(k *Kind, data []byte, why error) error {
 	var field *errs.FieldError
-	if !errors.As(why, &field) || field.Field != k.IDName || field.Value != "" {
+	if k.Opaque || !errors.As(why, &field) || field.Field != k.IDName || field.Value != "" {
 		return why
 	}
 	for _, other := range ks.All {
@@ -90,13 +91,19 @@ func (ks *kinds) Elsewhere(k *Kind, data []byte, why error) error {
 // one that is put.
 func (k *Kind) ParseEdit(data []byte, id string) (Parsed, error) {
 	p, err := k.parseNew(data, id)
-	if err == nil {
-		return p, nil
+	if err != nil {
+		if _, stored := k.Parse(data, id); stored == nil {
+			err = fmt.Errorf("%w: shorten it, or raise the limit in config.json and save it again", err)
+		}
+		return Parsed{}, err
 	}
-	if _, stored := k.Parse(data, id); stored == nil {
-		err = fmt.Errorf("%w: shorten it, or raise the limit in config.json and save it again", err)
+	if err = k.CheckID(p.ID); err == nil && k.Opaque {
+		err = vfs.CheckText(data)
 	}
-	return Parsed{}, err
+	if err != nil {
+		return Parsed{}, err
+	}
+	return p, nil
 }
 
 // In is the kind whose lines stand in a section of the index.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"sort"
+	"strings"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
@@ -171,7 +173,7 @@ func (eng *Engine) Lines(ctx context.Context, k *Kind, f Filters) iter.Seq2[List
 			yield(Listing{}, &errs.FieldError{Field: "id", Value: human.Quote(f.After), Err: err})
 			return
 		}
-		list := changed
+		list := prefixed(changed, f.Prefix)
 		if f.After != "" {
 			i, found := find(list, after)
 			if list = list[i:]; found {
@@ -214,6 +216,17 @@ func (eng *Engine) Lines(ctx context.Context, k *Kind, f Filters) iter.Seq2[List
 			}
 		}
 	})
+}
+
+// prefixed returns the part of a list that has the ids with a prefix. Of ids that are no text it is the whole list.
+func prefixed(list []*change, prefix string) []*change {
+	key, err := table.EncodeKey(prefix)
+	if err != nil || key == "" {
+		return list
+	}
+	from, _ := find(list, key)
+	list = list[from:]
+	return list[:sort.Search(len(list), func(i int) bool { return !strings.HasPrefix(list[i].key, key) })]
 }
 
 // Item is a line of the set.

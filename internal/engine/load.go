@@ -40,7 +40,7 @@ func (eng *Engine) Decode(id string, v Version) (memstore.Memory, error) {
 	if err != nil {
 		return memstore.Memory{}, eng.undecoded(eng.kinds.Memories, id, v.LSN, err)
 	}
-	m.Version = v.LSN
+	m.Version, m.By = v.LSN, v.Line.By
 	v.times(&m.CreatedAt, &m.UpdatedAt)
 	return *m, nil
 }
@@ -71,7 +71,7 @@ func (eng *Engine) DecodeAssembly(id string, v Version) (assembly.Assembly, erro
 	if err != nil {
 		return assembly.Assembly{}, eng.undecoded(eng.kinds.Assemblies, id, v.LSN, err)
 	}
-	a.Version = v.LSN
+	a.Version, a.By = v.LSN, v.Line.By
 	v.times(&a.CreatedAt, &a.UpdatedAt)
 	return *a, nil
 }

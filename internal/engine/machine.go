@@ -96,7 +96,7 @@ func (eng *Engine) hasFiles() (bool, error) {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return false, err
 		}
-		if HasDocuments(names) {
+		if k.HasDocuments(names) {
 			return true, nil
 		}
 	}

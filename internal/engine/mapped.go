@@ -92,7 +92,7 @@ func (eng *Engine) remap(held bool) error {
 		return err
 	}
 	eng.remade.Store(remade)
-	eng.log.CloseStaleFiles()
+	eng.log.Archive().CloseReleased()
 	return nil
 }
 

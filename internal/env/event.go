@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/writer"
 )
 
 // Event is something that a host may want to know of: see Options.Listener.
@@ -16,7 +17,9 @@ type Event struct {
 	Count int           // of what it is about
 	Bytes int64         // likewise
 	Took  time.Duration // likewise
-	Err   error
+	// Writer is the writer of the version that it is about, or of the change; Number 0: unknown.
+	Writer writer.Writer
+	Err    error
 }
 
 // EventKind is what happened.

@@ -372,8 +372,15 @@ func (fl *Flusher) unblock(ctx context.Context, src *frames, blocked []docfile.B
 // MoveAway gives what has taken the place of a document, and is no file, a place
 // in quarantine.
 func (fl *Flusher) MoveAway(c *docfile.Change, why error) error {
-	note := docfile.Note{Why: why.Error(), From: c.Folder.Name() + "/" + c.Name, ID: c.ID, Version: c.Version}
-	where, err := fl.files.Aside(c.Folder.Path(c.Name), note)
+	name := c.Folder.InTheWay(c.Name)
+	if name == "" {
+		return nil // gone meanwhile, or by a change of the same round
+	}
+	note := docfile.Note{Why: why.Error(), From: c.Folder.Name() + "/" + name}
+	if name == c.Name { // else it is in the place of a folder, and of no version of this document
+		note.ID, note.Version = c.ID, c.Version
+	}
+	where, err := fl.files.Aside(c.Folder.Path(name), note)
 	if err != nil {
 		return fmt.Errorf("%s/%s is in the way: %w; moving it aside failed: %w", c.Folder.Name(), c.Name, why, err)
 	}

@@ -72,8 +72,9 @@ type Flusher struct {
 	trusts     bool           // this round leaves no file that is not trusted
 	Lagging    lag
 
-	compared   [2]atomic.Int64    // by kind: see Compared
-	uncompared [wal.Folders]int64 // times of folders that were changed from outside, as the checkpoint has them; else 0
+	compared [wal.Folders]atomic.Int64 // by kind: see Compared
+	// times of folders that were changed from outside, as the checkpoint has them; else 0
+	uncompared [wal.Folders]int64
 }
 
 // Host is what a flusher calls back: what judges edited files, what deletes by age and limits, and working memory,
@@ -469,6 +470,9 @@ func (fl *Flusher) folderTimes() [wal.Folders]int64 {
 	var t [wal.Folders]int64
 	// the checkpoint has room for no more
 	for i, k := range fl.engine.Kinds().All[:min(len(fl.engine.Kinds().All), wal.Folders)] {
+		if k.Tree() {
+			continue // see adopt.Reconcile
+		}
 		if info, err := fl.engine.Env().FS.Stat(filepath.Clean(k.Path(""))); err == nil {
 			t[i] = info.Mtime.UnixNano()
 		}

@@ -77,7 +77,9 @@ func (fl *Flusher) rescue(ctx context.Context) (n int, again bool, err error) {
 	left := &rescued{fl: fl, at: map[wal.LSN]bool{}, scopes: map[string]bool{}}
 	list, err := fl.rescueTo(ctx, left)
 	if err != nil {
-		again = !errors.Is(err, fs.ErrNotExist) // the folders of documents were removed, too
+		// A folder that is missing passes, too, such as one in tmp/ that the removal of the log took along, unless it
+		// is that of the documents.
+		again = !errors.Is(err, fs.ErrNotExist) || fl.hasFolder()
 		return 0, again, fl.unfiledError(ctx, list, left, fl.engine.Env().Explain(err), func(e *wal.Entry) bool {
 			return errors.Is(err, errs.ErrSyncFailed) || !fl.isFiled(e)
 		})
@@ -173,6 +175,12 @@ func (fl *Flusher) isFiled(e *wal.Entry) bool {
 func (fl *Flusher) superseded(k *engine.Kind, e *wal.Entry) bool {
 	info, err := k.Stat(k.FileName(e.Key[1:]))
 	return err == nil && info.Mtime.After(e.Time)
+}
+
+// hasFolder reports whether the folder of memories, which every store has, is in its place.
+func (fl *Flusher) hasFolder() bool {
+	_, err := fl.engine.Env().FS.Stat(filepath.Clean(fl.engine.Kinds().Memories.Path("")))
+	return err == nil
 }
 
 // lockFolder takes a lock on the folder of memories, which every store has.

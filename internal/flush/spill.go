@@ -125,6 +125,10 @@ func (fl *Flusher) spilling(ctx context.Context, held *wal.Held, to wal.Mark, fi
 		set.Release()
 		return nil, nil // written by a flusher that was killed, or failed, before the checkpoint said so
 	}
+	if err := fl.engine.SaveWriters(ctx, to.LSN); err != nil {
+		set.Release()
+		return nil, err
+	}
 	list, overtaken, err := fl.engine.StateAt(ctx, set.LSN(), to.LSN)
 	if err == nil {
 		err = files.put(ctx, nil, overtaken)

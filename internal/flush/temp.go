@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -98,15 +99,35 @@ func (fl *Flusher) inPlace(info vfs.Info, data func() ([]byte, error)) bool {
 	if err != nil {
 		return false
 	}
-	k := fl.engine.Kinds().Scopes
-	id, ok := LeadingScope(b)
-	if !ok {
-		if k, id = fl.leadingID(b); k == nil {
-			return false
+	stands := func(k *engine.Kind, id string) bool {
+		at, err := k.Stat(k.FileName(id))
+		return err == nil && at.Ino == info.Ino && at.Dev == info.Dev
+	}
+	if key, ok := LeadingScope(b); ok {
+		return stands(fl.engine.Kinds().Scopes, key)
+	}
+	if k, id := fl.leadingID(b); k != nil {
+		return stands(k, id)
+	}
+	return fl.anyOpaque(context.Background(), stands)
+}
+
+// anyOpaque reports whether is holds for a document that does not say its id, of those that were changed
+// since the index was written: a flusher that was killed was at one of these.
+func (fl *Flusher) anyOpaque(ctx context.Context, is func(k *engine.Kind, id string) bool) bool {
+	if !slices.ContainsFunc(fl.engine.Kinds().All, func(k *engine.Kind) bool { return k.Opaque }) {
+		return false
+	}
+	for _, at := range fl.engine.State().Changes(0, 1<<62) {
+		e, err := fl.engine.Log().ReadAt(ctx, at.Pos)
+		if err != nil {
+			continue
+		}
+		if k := fl.engine.Kinds().Of(e.Key); k != nil && k.Opaque && is(k, strings.Clone(e.Key[1:])) {
+			return true
 		}
 	}
-	at, err := k.Stat(k.FileName(id))
-	return err == nil && at.Ino == info.Ino && at.Dev == info.Dev
+	return false
 }
 
 // halfWritten reports whether a file is one of our documents, whole, or begun, or
@@ -119,10 +140,14 @@ func (fl *Flusher) halfWritten(ctx context.Context, info vfs.Info, b []byte) boo
 	if key, ok := LeadingScope(b); ok {
 		return fl.host.OursScope(key, 0, func() ([]byte, error) { return b, nil })
 	}
-	k, id := fl.leadingID(b)
-	if k == nil {
-		return false
+	if k, id := fl.leadingID(b); k != nil {
+		return fl.halfWrittenOf(ctx, k, id, info, b)
 	}
+	return fl.anyOpaque(ctx, func(k *engine.Kind, id string) bool { return fl.halfWrittenOf(ctx, k, id, info, b) })
+}
+
+// halfWrittenOf is halfWritten for the versions of one document.
+func (fl *Flusher) halfWrittenOf(ctx context.Context, k *engine.Kind, id string, info vfs.Info, b []byte) bool {
 	place, err := fl.engine.State().Find(k.Letter, id)
 	if err != nil {
 		// Deleted since: the chain from the deletion back knows its versions.
@@ -141,7 +166,7 @@ func (fl *Flusher) halfWritten(ctx context.Context, info vfs.Info, b []byte) boo
 			return false
 		}
 		if doc, err := fl.engine.Codec().Doc(&view, places.StoredMost); err == nil && len(doc) > 0 &&
-			(bytes.HasPrefix(doc, b) || bytes.HasPrefix(b, doc)) {
+			(bytes.HasPrefix(doc, b) || !k.Opaque && bytes.HasPrefix(b, doc)) { // an append to opaque bytes is an edit
 			return true
 		}
 		at = view.Previous
@@ -153,6 +178,9 @@ func (fl *Flusher) halfWritten(ctx context.Context, info vfs.Info, b []byte) boo
 // it begins otherwise.
 func (fl *Flusher) leadingID(b []byte) (*engine.Kind, string) {
 	for _, k := range fl.engine.Kinds().All {
+		if k.Opaque {
+			continue
+		}
 		rest, ok := bytes.CutPrefix(b, []byte("{\n  \""+k.IDName+"\": "))
 		if !ok {
 			continue

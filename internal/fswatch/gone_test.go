@@ -12,7 +12,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/fswatch"
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 )
 
 func (h *host) remove(ids ...string) {
@@ -56,7 +56,8 @@ func TestDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.remove("a")
-	if m, err := h.st.Get(t.Context(), "a"); err == nil && m.Content != "one" || err != nil && !errors.Is(err, varve.ErrNotFound) {
+	if m, err := h.st.Get(t.Context(), "a"); err == nil && m.Content != "one" || err != nil && !errors.Is(err,
+		varve.ErrNotFound) {
 		t.Errorf("just deleted: %+v, %v", m, err)
 	}
 	h.await(varve.EventDeleted, "a", nil)
@@ -193,7 +194,7 @@ func TestWatchAfterReplaced(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	watching, looked := make(chan struct{}, 1), atomic.Int64{}
-	first, err := varve.Open(t.Context(), dir, open.In(&varve.Options{Listener: func(e varve.Event) {
+	first, err := varve.Open(t.Context(), dir, storetest.In(&varve.Options{Listener: func(e varve.Event) {
 		if e.Kind != varve.EventWatching {
 			return
 		}
@@ -204,7 +205,7 @@ func TestWatchAfterReplaced(t *testing.T) {
 		case watching <- struct{}{}:
 		default:
 		}
-	}}, open.Environment{Watcher: fswatch.New(quick)}))
+	}}, storetest.Environment{Watcher: fswatch.New(quick)}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/fswatch"
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 )
 
 // The test binary is its own other host: FSWATCH_CHILD says what it does.
@@ -40,12 +40,13 @@ var quick = fswatch.Options{Quiet: 60 * time.Millisecond, Gone: 150 * time.Milli
 // "puts:N" writes N memories beside that, "unclean" writes two and is killed.
 func child(job, dir string) error {
 	ctx := context.Background()
-	st, err := varve.Open(ctx, dir, open.In(&varve.Options{Listener: func(e varve.Event) {
+	st, err := varve.Open(ctx, dir, storetest.In(&varve.Options{Listener: func(e varve.Event) {
 		switch e.Kind {
-		case varve.EventWatching, varve.EventAdopted, varve.EventEdit, varve.EventDrift, varve.EventDeleted, varve.EventCorruption, varve.EventRestored:
+		case varve.EventWatching, varve.EventAdopted, varve.EventEdit, varve.EventDrift, varve.EventDeleted,
+			varve.EventCorruption, varve.EventRestored:
 			fmt.Printf("event %s %s %s %v\n", e.Kind, e.ID, e.Path, e.Err)
 		}
-	}}, open.Environment{Watcher: fswatch.New(quick)}))
+	}}, storetest.Environment{Watcher: fswatch.New(quick)}))
 	if err != nil {
 		return err
 	}
@@ -111,7 +112,8 @@ func openHost(t *testing.T, dir string, o fswatch.Options) *host {
 	t.Helper()
 	h := &host{t: t, dir: dir}
 	h.more = sync.NewCond(&h.mu)
-	st, err := varve.Open(t.Context(), dir, open.In(&varve.Options{Listener: h.heard, CacheBytes: -1}, open.Environment{Watcher: fswatch.New(o)}))
+	st, err := varve.Open(t.Context(), dir,
+		storetest.In(&varve.Options{Listener: h.heard, CacheBytes: -1}, storetest.Environment{Watcher: fswatch.New(o)}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/kind"
 )
 
 // look is what a session asks of *adopt.Files.
@@ -123,6 +124,8 @@ func (s *session) happened(ctx context.Context, e event) (ended bool) {
 		// What happened meanwhile is found by the sweep with which the next session begins.
 		s.restoreFolders(ctx)
 		return true
+	case e.moved:
+		s.sweep(ctx)
 	case e.all:
 		s.f.Report("by looking at everything: the system's queue of notifications was full", errs.ErrLimit)
 		s.sweep(ctx)
@@ -257,6 +260,9 @@ func (s *session) missing(ctx context.Context, name string, fo *folder) {
 		if err := s.f.Settle(ctx, name, gone); err != nil {
 			s.failed(name, err)
 			return
+		}
+		if k := kind.Filing(name); k != nil && k.Tree() {
+			s.sweep(ctx) // a file was refused where a document was whose file is gone: a/b while a was there
 		}
 	}
 	clear(fo.absent)

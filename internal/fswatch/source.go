@@ -3,11 +3,15 @@ package fswatch
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/fsnotify/fsnotify"
 
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal"
 )
@@ -15,8 +19,9 @@ import (
 // event is that something happened to a file.
 type event struct {
 	folder, name string
-	// all: to more than can be told. ended: the folder is not watched any more.
-	all, ended bool
+	// all: to more than can be told. ended: the folder is not watched any more. moved: a folder in it has
+	// gone, with files that have no events of their own.
+	all, ended, moved bool
 }
 
 // source tells of files in folders.
@@ -36,6 +41,7 @@ func (none) Close()               {}
 type notified struct {
 	w       *fsnotify.Watcher
 	folders map[string]string // path: name
+	inner   map[string]event  // the folders in trees, by path; name is theirs in the tree
 	events  chan event
 	done    chan struct{}
 	stopped chan struct{}
@@ -47,12 +53,15 @@ func notify(folders map[string]string) (source, error) {
 	if err != nil {
 		return nil, limited("watching files", err)
 	}
-	n := &notified{w: w, folders: folders, events: make(chan event), done: make(chan struct{}),
-		stopped: make(chan struct{})}
-	for path := range folders {
+	n := &notified{w: w, folders: folders, inner: map[string]event{}, events: make(chan event),
+		done: make(chan struct{}), stopped: make(chan struct{})}
+	for path, name := range folders {
 		err := isFolder(path)
 		if err == nil {
 			err = w.Add(path)
+		}
+		if k := kind.Filing(name); err == nil && k != nil && k.Tree() {
+			_, err = n.enter(path, name, "")
 		}
 		if err != nil {
 			_ = w.Close()
@@ -108,6 +117,7 @@ func (n *notified) run() {
 		}
 		var e event
 		var ok bool
+		var more []event
 		select {
 		case out <- head:
 			queue = queue[1:]
@@ -117,7 +127,7 @@ func (n *notified) run() {
 			if !open {
 				return
 			}
-			e, ok = n.told(ev)
+			e, more, ok = n.told(ev)
 		case err, open := <-n.w.Errors:
 			if !open {
 				return
@@ -127,22 +137,84 @@ func (n *notified) run() {
 		case <-n.done:
 			return
 		}
-		if !ok || queued[e] {
-			continue
+		if ok {
+			more = append(more, e)
 		}
-		if len(queue) >= queueMost {
-			e, queue = event{all: true}, nil
-			clear(queued)
+		for _, e := range more {
+			if queued[e] {
+				continue
+			}
+			if len(queue) >= queueMost {
+				e, queue = event{all: true}, nil
+				clear(queued)
+			}
+			queue, queued[e] = append(queue, e), true
 		}
-		queue, queued[e] = append(queue, e), true
 	}
 }
 
-// told is what the system's event says of a file in a folder, or of a folder.
-func (n *notified) told(ev fsnotify.Event) (event, bool) {
-	if folder, ok := n.folders[ev.Name]; ok {
-		return event{folder: folder, ended: true}, ev.Has(fsnotify.Remove) || ev.Has(fsnotify.Rename)
+// enter watches the folders in a folder of a tree, and returns the files in them: these may have come
+// before the watch. prefix is the path of the folder in the tree, with the slash behind it.
+func (n *notified) enter(path, folder, prefix string) (files []event, err error) {
+	list, err := vfs.ReadTypes(vfs.OS(), path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
 	}
-	folder, ok := n.folders[filepath.Dir(ev.Name)]
-	return event{folder: folder, name: filepath.Base(ev.Name)}, ok
+	for _, e := range list {
+		in, name := filepath.Join(path, e.Name), e.Name
+		if !e.Type.IsDir() {
+			files = append(files, event{folder: folder, name: prefix + name})
+			continue
+		}
+		if strings.Count(prefix, "/")+1 >= docfile.MostDepth {
+			continue // what is in it is no document
+		}
+		if err := n.w.Add(in); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return files, err
+		}
+		n.inner[in] = event{folder: folder, name: prefix + name}
+		more, err := n.enter(in, folder, prefix+name+"/")
+		if files = append(files, more...); err != nil {
+			return files, err
+		}
+	}
+	return files, err
+}
+
+// told is what the system's event says of a file in a folder, or of a folder.
+func (n *notified) told(ev fsnotify.Event) (e event, more []event, ok bool) {
+	if folder, ok := n.folders[ev.Name]; ok {
+		return event{folder: folder, ended: true}, nil, ev.Has(fsnotify.Remove) || ev.Has(fsnotify.Rename)
+	}
+	if in, ok := n.inner[ev.Name]; ok && (ev.Has(fsnotify.Remove) || ev.Has(fsnotify.Rename)) {
+		for path := range n.inner { // watched under names that they do not have any more
+			if path == ev.Name || strings.HasPrefix(path, ev.Name+string(filepath.Separator)) {
+				_ = n.w.Remove(path)
+				delete(n.inner, path)
+			}
+		}
+		// A folder that was removed was empty: each file has left it with an event of its own.
+		return event{folder: in.folder, moved: true}, nil, ev.Has(fsnotify.Rename)
+	}
+	e, ok = n.inner[filepath.Dir(ev.Name)]
+	if ok {
+		e.name += "/" + filepath.Base(ev.Name)
+	} else if e.folder, ok = n.folders[filepath.Dir(ev.Name)]; ok {
+		e.name = filepath.Base(ev.Name)
+	}
+	if k := kind.Filing(e.folder); !ok || k == nil || !k.Tree() || !ev.Has(fsnotify.Create) {
+		return e, nil, ok
+	}
+	info, err := vfs.OS().Stat(ev.Name)
+	if err != nil || !info.Mode.IsDir() {
+		return e, nil, true
+	}
+	if err = n.w.Add(ev.Name); err == nil {
+		n.inner[ev.Name] = e
+		more, err = n.enter(ev.Name, e.folder, e.name+"/")
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // the next session says why
+		return event{all: true, ended: true}, more, true
+	}
+	return e, more, true
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/writer"
 )
 
 // History is what log, archive and files know of the past.
@@ -32,14 +33,16 @@ type Version struct {
 	LSN         uint64    // what the Version of the memory or assembly was
 	Time        time.Time // what the clock said at the commit; of a later version it may be earlier
 	ID          string
-	Deleted     bool     // it was deleted; there is no document
-	Size        int64    // of the document, in bytes
-	ContentHash [32]byte // sha256 of its exact bytes
-	Previous    uint64   // the version before it, be it a deletion; 0 when there was none
-	FromFile    bool     // the log no longer has it, the file does: whether others came before it is not known
-	HistoryGone bool     // the log that had what came before is gone: see errs.HistoryGoneError
-	Kept        bool     // a copy that was kept when it was replaced: whether others came before it is not known
-	Document    []byte   // the exact bytes of the file, the caller's own
+	Deleted     bool          // it was deleted; there is no document
+	Size        int64         // of the document, in bytes
+	ContentHash [32]byte      // sha256 of its exact bytes
+	Previous    uint64        // the version before it, be it a deletion; 0 when there was none
+	FromFile    bool          // the log no longer has it, the file does: whether others came before it is not known
+	HistoryGone bool          // the log that had what came before is gone: see errs.HistoryGoneError
+	Kept        bool          // a copy that was kept when it was replaced: whether others came before it is not known
+	Document    []byte        // the exact bytes of the file, the caller's own
+	Writer      writer.Writer // who wrote it; Number 0: not known
+	Cause       string        // why the store wrote it: see Changed
 }
 
 // Decode is the version's document as a Memory. ErrNotFound for a deletion.
@@ -52,7 +55,7 @@ func (v *Version) Decode() (memstore.Memory, error) {
 	if err != nil {
 		return memstore.Memory{}, fmt.Errorf("memory %s, version %d: %w", human.Quote(v.ID), v.LSN, err)
 	}
-	m.Version = v.LSN
+	m.Version, m.By = v.LSN, v.Writer.Number
 	return *m, nil
 }
 
@@ -66,7 +69,7 @@ func (v *Version) DecodeAssembly() (assembly.Assembly, error) {
 	if err != nil {
 		return assembly.Assembly{}, fmt.Errorf("assembly %s, version %d: %w", human.Quote(v.ID), v.LSN, err)
 	}
-	a.Version = v.LSN
+	a.Version, a.By = v.LSN, v.Writer.Number
 	return *a, nil
 }
 
@@ -182,6 +185,7 @@ func (h *History) standingVersion(k *engine.Kind, id string, v *engine.Version) 
 	if v.Line.Mtime != 0 {
 		r.Time = h.timeOf(&v.Line)
 	}
+	r.Writer = h.engine.Writer(v.Line.By, v.LSN)
 	return r
 }
 
@@ -197,7 +201,8 @@ func (h *History) timeOf(line *index.Entry) time.Time {
 }
 
 func (h *History) versionOf(k *engine.Kind, e wal.Entry) (Version, error) {
-	v := Version{Kind: k.Noun, LSN: e.LSN, Time: e.Reading, ID: e.Key[1:], Deleted: e.Delete}
+	v := Version{Kind: k.Noun, LSN: e.LSN, Time: e.Reading, ID: e.Key[1:], Deleted: e.Delete,
+		Writer: h.engine.Writer(e.Writer, e.LSN), Cause: causeOf(e.Cause)}
 	line, view, err := state.LineIn(&e)
 	v.Previous = view.Previous
 	if err == nil && e.Delete {
@@ -224,7 +229,7 @@ func (h *History) keptVersion(k *engine.Kind, e wal.Entry) (Version, error) {
 	if err != nil {
 		return v, fmt.Errorf("entry %d: %w", e.LSN, err)
 	}
-	v.Time = h.timeOf(&line)
+	v.Time, v.Writer = h.timeOf(&line), h.engine.Writer(line.By, line.Version)
 	return v, nil
 }
 

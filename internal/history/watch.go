@@ -13,19 +13,23 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/writer"
 )
 
-// Change is one committed change of one memory or one assembly, by whatever process.
+// Change is one committed change of one document, by whatever process.
 type Change struct {
 	LSN      uint64    // the version that it made; the changes of a batch have rising ones
 	Next     uint64    // where to go on: Watch(ctx, Next)
 	Time     time.Time // what the clock said at the commit; of a later change it may be earlier
-	Kind     string    // "memory" or "assembly"
+	Kind     string    // the noun of the kind: "memory" or "assembly"
 	ID       string
 	Deleted  bool
 	Memory   memstore.Memory   // as it was written; zero when deleted
 	Assembly assembly.Assembly // likewise
+	Document []byte            // the bytes of a document of another kind; nil when deleted
 	More     bool              // the batch goes on in the next change
+	Writer   writer.Writer     // who wrote it; Number 0: not known
+	Cause    string            // why the store wrote it: see Changed
 }
 
 // Filter chooses changes.
@@ -240,7 +244,7 @@ func (h *History) awaitBeyond(ctx context.Context, from uint64) error {
 // changeOf decodes what was written.
 func (h *History) changeOf(e watched) (Change, error) {
 	c := Change{Kind: e.kind.Noun, LSN: e.LSN, Next: e.next, Time: e.Reading, ID: e.Key[1:], Deleted: e.Delete,
-		More: e.more}
+		More: e.more, Writer: h.engine.Writer(e.Writer, e.LSN), Cause: causeOf(e.Cause)}
 	if e.Delete {
 		return c, nil
 	}
@@ -254,7 +258,8 @@ func (h *History) changeOf(e watched) (Change, error) {
 		c.Assembly, err = h.engine.DecodeAssembly(c.ID, doc)
 	case h.engine.Kinds().Memories:
 		c.Memory, err = h.engine.Decode(c.ID, doc)
-	default: // the caller reads the document itself
+	default:
+		c.Document = v.Document
 	}
 	return c, err
 }

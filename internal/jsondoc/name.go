@@ -5,6 +5,7 @@ import (
 	"encoding/base32"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -39,6 +40,15 @@ func FileName(id string) string {
 	sum := sha256.Sum256([]byte(id))
 	hash := strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))
 	return Slug(id, maxSlug) + "~" + hash[:hashLen] + Extension
+}
+
+// hashedName is a name that FileName gives to an id that is not plain.
+var hashedName = regexp.MustCompile(`^[a-z0-9._-]{0,80}~[a-z2-7]{26}\.json$`)
+
+// IsFileName reports whether FileName gives this name to some id.
+func IsFileName(name string) bool {
+	stem, ok := strings.CutSuffix(name, Extension)
+	return ok && PlainName(stem) || hashedName.MatchString(name)
 }
 
 // CheckID refuses an id that is empty, not UTF-8, or longer than limit bytes

@@ -28,6 +28,11 @@ type Kind struct {
 	Noun    string
 	IDName  string // the member of a document that is its id
 	Vectors bool   // its documents have vectors; see VectorKind
+	Paths   Paths  // how its files are named; nil: as package jsondoc names them, in one folder
+	// Opaque: its documents are bytes that say neither their id, which is that of their path, nor their
+	// times. They may be empty. IDName is empty, and Decode needs an id. An edit of a file never conflicts
+	// with the newest version: it replaces that.
+	Opaque bool
 
 	// Decode reads a document of this kind. What it returns may share bytes with data.
 	Decode func(data []byte, o DecodeOptions) (Content, error)
@@ -63,7 +68,7 @@ const Most = 8
 
 // Reserved are the letters of keys that are no documents: those of package record, and those that
 // package state keeps for preconditions.
-const Reserved = string(record.Working) + string(record.Model) + string(record.Kept) + "benr"
+const Reserved = string(record.Working) + string(record.Model) + string(record.Writer) + string(record.Kept) + "benr"
 
 // Register adds a kind, and with it a section to every index and a folder to every store that is
 // opened or made afterwards. It sets k.At and k.Section. It refuses a letter, a folder or a noun that
@@ -79,12 +84,15 @@ func Register(k *Kind) error {
 	case k.Folder == "" || strings.ContainsAny(k.Folder, `/\`) || places.IsTaken(k.Folder):
 		return fmt.Errorf("%w: kind %q: a store has another use for the folder %q; choose another", errs.ErrInvalid, k.Noun,
 			k.Folder)
+	case k.Opaque != (k.IDName == ""):
+		return fmt.Errorf("%w: kind %q: a kind is either opaque or has the name of the member that is the id",
+			errs.ErrInvalid, k.Noun)
 	case k.Noun == "" || k.Noun == Scopes.Noun ||
 		slices.ContainsFunc(Kinds, func(o *Kind) bool { return o.Noun == k.Noun }):
 		return fmt.Errorf("%w: the name %q of a kind is taken or empty; choose another", errs.ErrInvalid, k.Noun)
 	}
 	k.At, k.Section = len(Kinds), index.AddDocuments(k.Folder)
-	places.AddDocuments(k.Folder)
+	places.AddDocuments(k.Folder, k.paths().IsOwn)
 	Kinds = append(Kinds, k)
 	return nil
 }
@@ -97,20 +105,6 @@ func (k *Kind) Key(id string) string { return string(rune(k.Letter)) + id }
 
 // VectorKind is the kind of its vectors, where it has any.
 func (k *Kind) VectorKind() vector.Kind { return vector.Kind(k.At) }
-
-// FileName is the name of a document's file in Folder.
-func (k *Kind) FileName(id string) string { return jsondoc.FileName(id) }
-
-// File is the place of a document, relative to the store.
-func (k *Kind) File(id string) string { return k.Folder + "/" + k.FileName(id) }
-
-// ID returns the id of the document that a file name, or a path that ends in it, belongs to. It
-// reports false for a name that has a hash in the place of the id, and for any other name.
-func (k *Kind) ID(name string) (id string, ok bool) {
-	name = name[strings.LastIndexByte(name, '/')+1:]
-	id, ok = strings.CutSuffix(name, jsondoc.Extension)
-	return id, ok && jsondoc.PlainName(id)
-}
 
 // Lettered is the kind whose keys begin with a letter, nil for the letter of no kind.
 func Lettered(letter byte) *Kind {
@@ -226,6 +220,23 @@ func (k *Kind) Elsewhere(id string) error {
 	return fmt.Errorf("contains id %s, which belongs in %s", human.Quote(id), k.FileName(id))
 }
 
+// Date fills in the times that a document does not have.
+func (c *Content) Date(created, updated time.Time) {
+	if c.Created.IsZero() {
+		*c.Created = created
+	}
+	if c.Updated.IsZero() {
+		*c.Updated = updated
+	}
+}
+
+// Conflicts reports whether an edit was made of an older version than one of which the time of the last
+// change is given: then it does not replace that version.
+func (k *Kind) Conflicts(newest time.Time, edit *Content) bool {
+	return !k.Opaque && !edit.Updated.IsZero() &&
+		edit.Updated.Truncate(time.Microsecond).Before(newest.Truncate(time.Microsecond))
+}
+
 // Size says how much was read.
 func (c *Content) Size() string {
 	switch {
@@ -237,7 +248,8 @@ func (c *Content) Size() string {
 	return "a document"
 }
 
-// OffsetOf is the byte at which a document is no JSON, -1 where an error says nothing of that.
+// OffsetOf returns the byte at which a document is not valid, -1 where the error does not say it: only the
+// errors of JSON do.
 func OffsetOf(err error) int64 {
 	var s *jsondoc.SyntaxError
 	if errors.As(err, &s) {

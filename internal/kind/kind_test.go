@@ -17,10 +17,10 @@ func TestTable(t *testing.T) {
 		if strings.IndexByte(Reserved, k.Letter) >= 0 {
 			t.Errorf("the letter of %s is reserved", k.Noun)
 		}
-		if id, ok := k.ID(k.File("notes.of-2026")); !ok || id != "notes.of-2026" {
+		if id, ok := k.ID(k.FileName("notes.of-2026")); !ok || id != "notes.of-2026" {
 			t.Errorf("%s: the file of an id gives %q, %v", k.Noun, id, ok)
 		}
-		if id, ok := k.ID(k.File("An id")); ok {
+		if id, ok := k.ID(k.FileName("An id")); ok {
 			t.Errorf("%s: a name with a hash gives the id %q", k.Noun, id)
 		}
 	}
@@ -40,7 +40,8 @@ func TestRegisterRefuses(t *testing.T) {
 	for _, letter := range []byte(Reserved + "ma\x00 \n\x7f\xe9") {
 		refused = append(refused, &Kind{Letter: letter, Folder: "free", Noun: "free"})
 	}
-	for _, folder := range []string{"", "memories", "Memories", "assemblies", "working", "wal", "tmp", "quarantine", "backups",
+	for _, folder := range []string{"", "memories", "Memories", "assemblies", "working", "wal", "tmp", "quarantine",
+		"backups",
 		"config.json", "checkpoint", "view_index", "a/b", `a\b`} {
 		refused = append(refused, &Kind{Letter: 'x', Folder: folder, Noun: "free"})
 	}
@@ -49,6 +50,7 @@ func TestRegisterRefuses(t *testing.T) {
 	}
 	kinds, folders := len(Kinds), len(Folders())
 	for _, k := range refused {
+		k.IDName = "id"
 		if err := Register(k); !errors.Is(err, errs.ErrInvalid) {
 			t.Errorf("letter %q, folder %q, noun %q: %v", k.Letter, k.Folder, k.Noun, err)
 		}

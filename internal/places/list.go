@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/vector"
 )
@@ -64,6 +65,7 @@ var list = slices.Concat([]place{
 	{"wal/features", named},
 	{"wal/ended", named},
 	{"wal/sent", named},
+	{"wal/writers", named},
 	{MovedName, named | note},
 	{SecondNote, named | note},
 	{MigrationName, named | note},
@@ -94,19 +96,45 @@ var list = slices.Concat([]place{
 })
 
 // documents are the folders with a file for each document, named after its id.
-var documents = []string{record.MemoryFolder, record.AssemblyFolder, Working}
+var documents = []documentFolder{{record.MemoryFolder, isJSON}, {record.AssemblyFolder, isJSON}, {Working, isJSON}}
 
-// AddDocuments adds the folder of another kind of document; see kind.Register.
-func AddDocuments(name string) {
-	documents = append(documents, name)
+// documentFolder is a folder of documents. own reports whether the store gives a path in it, with
+// slashes, to a file or a folder.
+type documentFolder struct {
+	name string
+	own  func(path string, folder bool) bool
+}
+
+func isJSON(path string, folder bool) bool { return !folder && jsondoc.IsFileName(path) }
+
+// owner returns the function own of a folder of documents, nil for any other folder.
+func owner(name string) func(path string, folder bool) bool {
+	for _, d := range documents {
+		if d.name == name {
+			return d.own
+		}
+	}
+	return nil
+}
+
+// AddDocuments adds the folder of another kind of document; see kind.Register. own reports whether the
+// store gives a path in it, with slashes, to a file or a folder.
+func AddDocuments(name string, own func(path string, folder bool) bool) {
+	documents = append(documents, documentFolder{name, own})
 	list = append(list, place{name, folder | top | sole})
 }
 
 // Documents are the folders with a file for each document, named after its id.
-func Documents() []string { return slices.Clone(documents) }
+func Documents() []string {
+	names := make([]string, len(documents))
+	for i, d := range documents {
+		names[i] = d.name
+	}
+	return names
+}
 
 // IsDocuments reports whether a folder of a store has a file for each document.
-func IsDocuments(rel string) bool { return slices.Contains(documents, rel) }
+func IsDocuments(rel string) bool { return owner(rel) != nil }
 
 // IsTaken reports whether a store has something of this name in its folder.
 func IsTaken(name string) bool {

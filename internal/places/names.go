@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
@@ -14,7 +13,6 @@ import (
 
 // Names that are given by pattern.
 var (
-	hashedName = regexp.MustCompile(`^[a-z0-9._-]{0,80}~[a-z2-7]{26}\.json$`) // see jsondoc.FileName
 	tokenName  = regexp.MustCompile(`^[0-9]+-[0-9a-f]+-[0-9a-f]{12}$|^[0-9a-f]{16}$`)
 	workerName = regexp.MustCompile(`^[0-9]+(-[0-9]+)?$`)
 	copyName   = regexp.MustCompile(`^[0-9]{8,}\.zst(\.(new|purge|away))?(\.[0-9]+-[0-9]+\.new)?$`)
@@ -40,6 +38,11 @@ func isLogFile(name string) bool {
 func IsName(rel string, isFolder bool) bool {
 	dir, base := path.Split(rel)
 	dir = path.Clean(dir)
+	if folder, below, in := strings.Cut(rel, "/"); in {
+		if own := owner(folder); own != nil {
+			return own(makingName.ReplaceAllString(below, ""), isFolder)
+		}
+	}
 	if isFolder {
 		switch {
 		case rel == "." || is(rel, folder):
@@ -55,9 +58,6 @@ func IsName(rel string, isFolder bool) bool {
 	switch top, _, _ := strings.Cut(rel, "/"); {
 	case dir == ".":
 		return IsTopFile(made) || made == MovedName || made == MigrationName || made == "migrate.lock"
-	case IsDocuments(dir):
-		stem, ok := strings.CutSuffix(made, jsondoc.Extension)
-		return ok && jsondoc.PlainName(stem) || hashedName.MatchString(made)
 	case dir == "wal":
 		return isLogFile(base) || wal.IsMaking(base)
 	case dir == "wal/archive":
@@ -83,7 +83,7 @@ func IsName(rel string, isFolder bool) bool {
 func IsIndexTemp(name string) bool {
 	what, rest, _ := strings.Cut(name, ".")
 	switch what {
-	case "index", "expiry", "aged":
+	case "index", "expiry", "aged", "writers":
 		token, _, _ := strings.Cut(rest, ".")
 		return IsToken(token) || rest == "new" || rest == "repair"
 	}

@@ -7,15 +7,16 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/copy/backup"
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/wal"
 )
@@ -47,12 +48,13 @@ func (r *Want) stray(file string) wal.LSN {
 type known struct {
 	at               wal.LSN
 	vector           int64
+	by               uint32 // its writer
 	created, updated time.Time
 }
 
 // knownOf is the version that a line of the index names.
 func knownOf(at wal.LSN, line *index.Entry) known {
-	return known{at, line.VectorID, line.CreatedAt, line.UpdatedAt}
+	return known{at, line.VectorID, line.By, line.CreatedAt, line.UpdatedAt}
 }
 
 // rebuildIndex makes a new base from the files of all kinds. A version that is no longer known
@@ -93,7 +95,7 @@ func (mk *Maker) rebuildIndex(ctx context.Context, r Want) (*index.Set, int, err
 			if err != nil {
 				return nil, err
 			}
-			return index.Finish(dst, line, c.Version, doc.mtime.UnixMicro())
+			return index.Finish(dst, line, c.Version, doc.mtime.UnixMicro(), was.by)
 		}})
 	if err != nil {
 		return nil, 0, mk.engine.Env().IOError("writing", filepath.Join(mk.engine.Env().Dir, index.BaseName), err)
@@ -110,11 +112,12 @@ func (mk *Maker) rebuildIndex(ctx context.Context, r Want) (*index.Set, int, err
 // ids, where these are not the versions, and their times, where their files do not say them.
 func (mk *Maker) scanFiles(ctx context.Context, k *engine.Kind, r Want, list []index.Change,
 	facts map[string]known) ([]index.Change, error) {
+	first, versions := len(list), map[string]bool{} // the files that are a version that log or index have
 	for e, err := range k.Scan() {
 		if errors.Is(err, fs.ErrNotExist) && e.Name == "" {
 			break // no such folder yet
 		}
-		if err == nil && e.Kind != docfile.Document {
+		if err == nil && (!e.Info.Mode.IsRegular() || !k.IsDocument(e.Name)) {
 			continue
 		}
 		if err == nil {
@@ -141,19 +144,43 @@ func (mk *Maker) scanFiles(ctx context.Context, k *engine.Kind, r Want, list []i
 			}
 		}
 		if was.at != 0 {
-			c.Version = was.at
+			c.Version, versions[p.ID] = was.at, true
 		} else if len(p.Vector) > 0 {
 			was.vector = index.StrayVector(sum)
+		}
+		if r.restored != nil {
+			was.by = r.restored.By(k.Name() + "/" + e.Name)
 		}
 		if was.updated.Equal(*p.Updated) && was.created.Equal(*p.Created) {
 			was.created, was.updated = time.Time{}, time.Time{} // as the file says
 		}
-		if was.vector != 0 || !was.updated.IsZero() {
+		if was.vector != 0 || was.by != 0 || !was.updated.IsZero() {
 			facts[k.Key(p.ID)] = was
 		}
 		list = append(list, c)
 	}
+	if k.Tree() {
+		list = append(list[:first], mk.placed(k, list[first:], versions)...)
+	}
 	return list, nil
+}
+
+// placed returns the documents of a list that can be beside each other, first those of which a version is known. A
+// file of any other one stays where it is, and is noted.
+func (mk *Maker) placed(k *engine.Kind, list []index.Change, versions map[string]bool) []index.Change {
+	beside, refused := kind.NewBeside(k.Kind), map[string]bool{}
+	for _, known := range []bool{true, false} {
+		for _, c := range list {
+			if versions[c.ID] != known {
+				continue
+			}
+			if other, clashes := beside.Add(c.ID); clashes {
+				refused[c.ID] = true
+				mk.engine.NoteProblem(k.Clashing(c.ID, other))
+			}
+		}
+	}
+	return slices.DeleteFunc(list, func(c index.Change) bool { return refused[c.ID] })
 }
 
 // Again replaces the index of a store that is in use, when the files are durable up to the mark.
@@ -163,6 +190,9 @@ func (mk *Maker) scanFiles(ctx context.Context, k *engine.Kind, r Want, list []i
 // document the file still holds; see versions.
 func (mk *Maker) Again(ctx context.Context, held *wal.Held, at wal.Mark, recent []index.Change, why error,
 	asked bool) error {
+	if err := mk.engine.SaveWriters(ctx, at.LSN); err != nil {
+		return err
+	}
 	past := mk.versions(recent)
 	defer past.release()
 	r := Want{Store: mk.engine.Log().UUID(), At: at,
@@ -205,7 +235,7 @@ func ParseFile(eng *engine.Engine, k *engine.Kind, name string) (engine.Parsed, 
 	if err != nil {
 		return engine.Parsed{}, stored{}, fmt.Errorf("reading %s/%s: %w", k.Name(), name, err)
 	}
-	p, err := k.Parse(data, "")
+	p, err := k.Parse(data, k.IDAt(name))
 	if err != nil {
 		err = eng.Kinds().Elsewhere(k, data, err)
 	} else if k.FileName(p.ID) != name {

@@ -121,6 +121,7 @@ func (v *versions) readLog(ctx context.Context) error {
 			continue
 		}
 		if line, err := index.ParseLine(view.Line); err == nil {
+			line.By = e.Writer
 			v.logged[e.Key] = logged{knownOf(e.LSN, &line), line.ContentHash}
 		}
 	}

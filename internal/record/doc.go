@@ -35,7 +35,8 @@
 // nothing but history and purge look at it.
 //
 //	previous       the version of which it is a copy
-//	the line       {"time":…,"line":…}: when that was committed, in Unix microseconds, and its line
+//	the line       {"time":…[,"by":N],"line":…}: when that was committed, in Unix microseconds, the
+//	               number of its writer, where that is known, and its line
 //	the document   the exact bytes of the file
 //
 // Line and vector come first and are never compressed, so that a replay parses no JSON and

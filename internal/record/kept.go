@@ -10,30 +10,43 @@ import (
 // keptHead begins the line of a kept version.
 const keptHead = `{"time":`
 
+const keptBy = `,"by":`
+
 const keptLine = `,"line":`
 
 // KeptKey is that of the copies of a document's versions, of which key is the key.
 func KeptKey(key string) string { return string(rune(Kept)) + key }
 
-// KeptLine appends the line of a kept version: when it was committed, in Unix microseconds, and
-// the line that its own entry had.
-func KeptLine(dst []byte, micros int64, line []byte) []byte {
+// KeptLine appends the line of a kept version: when it was committed, in Unix microseconds, the number of
+// its writer, 0 where that is not known, and the line that its own entry had.
+func KeptLine(dst []byte, micros int64, by uint32, line []byte) []byte {
 	dst = strconv.AppendInt(append(dst, keptHead...), micros, 10)
+	if by != 0 {
+		dst = strconv.AppendUint(append(dst, keptBy...), uint64(by), 10)
+	}
 	return append(append(append(dst, keptLine...), line...), '}')
 }
 
-// SplitKept is what KeptLine has put together.
-func SplitKept(b []byte) (micros int64, line []byte, err error) {
+// SplitKept returns what KeptLine has put together.
+func SplitKept(b []byte) (micros int64, by uint32, line []byte, err error) {
 	rest, ok := bytes.CutPrefix(b, []byte(keptHead))
-	time, line, found := bytes.Cut(rest, []byte(keptLine))
+	head, line, found := bytes.Cut(rest, []byte(keptLine))
 	if !ok || !found || len(line) == 0 || line[len(line)-1] != '}' {
-		return 0, nil, fmt.Errorf("%w: not the line of a kept version", errRecord)
+		return 0, 0, nil, fmt.Errorf("%w: not the line of a kept version", errRecord)
 	}
+	time, number, named := bytes.Cut(head, []byte(keptBy))
 	micros, err = strconv.ParseInt(string(time), 10, 64)
 	if err != nil || strconv.FormatInt(micros, 10) != string(time) {
-		return 0, nil, fmt.Errorf("%w: the time of a kept version: %.30q", errRecord, time)
+		return 0, 0, nil, fmt.Errorf("%w: the time of a kept version: %.30q", errRecord, time)
 	}
-	return micros, line[:len(line)-1], nil
+	if named {
+		n, err := strconv.ParseUint(string(number), 10, 32)
+		if err != nil || n == 0 || strconv.FormatUint(n, 10) != string(number) {
+			return 0, 0, nil, fmt.Errorf("%w: the writer of a kept version: %.30q", errRecord, number)
+		}
+		by = uint32(n)
+	}
+	return micros, by, line[:len(line)-1], nil
 }
 
 // Replaces is the version that the entry of a document replaces or deletes, as its value says; 0

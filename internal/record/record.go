@@ -15,6 +15,7 @@ const (
 	KindDelete = 17
 	KindModel  = 18 // what makes the vectors: see internal/state
 	KindKept   = 19 // a copy of an older version: see Kept
+	KindWriter = 20 // explains the number of a writer
 )
 
 // Key namespaces: the first byte of a key in the log.
@@ -23,6 +24,7 @@ const (
 	Assembly = 'a'
 	Working  = 'w'
 	Model    = 'v' // of the vectors: the key is this byte alone, see internal/state
+	Writer   = 'u' // of explanations of writers: the key is this byte alone, see internal/state
 	Kept     = 'k' // of copies of older versions: followed by the document's key, see kept.go
 )
 

@@ -224,7 +224,7 @@ func (r *Retention) Delete(ctx context.Context, id string) (int64, error) {
 	var done int64
 	for len(ids) > 0 {
 		part := ids[:r.deletable(len(ids), func(i int) string { return ids[i] })]
-		n, err := r.deleteIf(ctx, r.commits.Commit, part, func(line *index.Entry) bool { return line.SessionID == id })
+		n, err := r.deleteIf(ctx, r.commits.Commit, 0, part, func(line *index.Entry) bool { return line.SessionID == id })
 		if done += int64(n); err != nil {
 			return done, fmt.Errorf("session %s: %w", human.Quote(id), err)
 		}

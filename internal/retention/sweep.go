@@ -83,10 +83,10 @@ func (r *Retention) SweepExpired(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n, err := r.deleteIf(ctx, r.commits.Upkeep, ids,
+	n, err := r.deleteIf(ctx, r.commits.Upkeep, wal.CauseExpired, ids,
 		func(line *index.Entry) bool { return !line.ExpiresAt.IsZero() && !line.ExpiresAt.After(cut) })
 	if n > 0 {
-		r.engine.Env().Event(env.Event{Kind: env.EventSwept, Count: n, Note: "expired"})
+		r.engine.Env().Event(env.Event{Kind: env.EventSwept, Count: n, Note: "expired", Writer: r.engine.WriterNow(ctx)})
 	}
 	if err != nil || len(ids) == SweepMost {
 		return err
@@ -129,9 +129,11 @@ func (r *Retention) sweepAged(ctx context.Context, before time.Time) (more bool,
 	if len(ids) == 0 {
 		return false, nil
 	}
-	n, err := r.deleteIf(ctx, r.commits.Upkeep, ids, func(line *index.Entry) bool { return line.UpdatedAt.Before(before) })
+	n, err := r.deleteIf(ctx, r.commits.Upkeep, wal.CauseExpired, ids,
+		func(line *index.Entry) bool { return line.UpdatedAt.Before(before) })
 	if n > 0 {
-		r.engine.Env().Event(env.Event{Kind: env.EventSwept, Count: n, Note: "older than max_age"})
+		r.engine.Env().Event(env.Event{Kind: env.EventSwept, Count: n, Note: "older than max_age",
+			Writer: r.engine.WriterNow(ctx)})
 	}
 	r.sweeper.from = ids[len(ids)-1]
 	return len(ids) == SweepMost, err
@@ -142,22 +144,22 @@ type committing func(ctx context.Context, ops []commit.Op, seen commit.Reads, li
 
 // deleteIf deletes memories of which something still holds in the commit, and says how
 // many. What one commit cannot take goes in several.
-func (r *Retention) deleteIf(ctx context.Context, do committing, ids []string,
+func (r *Retention) deleteIf(ctx context.Context, do committing, cause uint8, ids []string,
 	only func(line *index.Entry) bool) (int, error) {
 	if len(ids) == 0 {
 		return 0, nil
 	}
 	ops := make([]commit.Op, len(ids))
 	for i, id := range ids {
-		ops[i] = commit.Op{ID: id, When: only}
+		ops[i] = commit.Op{ID: id, When: only, Cause: cause}
 	}
 	err := do(ctx, ops, nil, 0)
 	if errors.Is(err, errs.ErrBatchTooLarge) && len(ids) > 1 {
-		n, err := r.deleteIf(ctx, do, ids[:len(ids)/2], only)
+		n, err := r.deleteIf(ctx, do, cause, ids[:len(ids)/2], only)
 		if err != nil {
 			return n, err
 		}
-		m, err := r.deleteIf(ctx, do, ids[len(ids)/2:], only)
+		m, err := r.deleteIf(ctx, do, cause, ids[len(ids)/2:], only)
 		return n + m, err
 	}
 	if err != nil {

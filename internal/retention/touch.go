@@ -9,6 +9,7 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/commit"
+	"github.com/varve-db/varve/wal"
 )
 
 // touchEvery is how long accesses are collected before they are written.
@@ -96,7 +97,7 @@ func (r *Retention) touchOne(ctx context.Context, id string, n int64, last time.
 			m.LastAccessTime = last
 		}
 		conds := commit.Conditions{Version: &v.LSN, Unlimited: true}
-		err = r.commits.Upkeep(ctx, []commit.Op{{ID: id, Memory: &m, Conds: conds}}, nil, 0)
+		err = r.commits.Upkeep(ctx, []commit.Op{{ID: id, Memory: &m, Conds: conds, Cause: wal.CauseUpkeep}}, nil, 0)
 		if !errors.Is(err, errs.ErrConflict) {
 			return err
 		}

@@ -91,7 +91,8 @@ func (s *scope) copyFirst(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = ws.engine.Log().Append(ctx, b)
+	b.Entries[0].Cause = wal.CauseUpkeep
+	_, err = ws.engine.Append(ctx, b)
 	var conflict *wal.ConflictError
 	switch {
 	case errors.As(err, &conflict):

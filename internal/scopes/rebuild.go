@@ -43,7 +43,7 @@ func (ws *Scopes) RebuildScope(ctx context.Context, file string) (string, error)
 	tick, _ := ws.Tick()
 	e := &working.LogEntry{At: working.Moment{Time: ws.engine.Env().Clock().UnixMicro(), Tick: max(is.state.Tick(), tick)},
 		State: is.state}
-	w := wal.Entry{Key: s.logKey(), Kind: record.KindPut}
+	w := wal.Entry{Key: s.logKey(), Kind: record.KindPut, Cause: wal.CauseUpkeep}
 	rec := record.Record{Previous: last}
 	if is.state.Empty() {
 		how = "nothing of it is left"
@@ -60,7 +60,7 @@ func (ws *Scopes) RebuildScope(ctx context.Context, file string) (string, error)
 	}
 	rec.Line = e.Head()
 	w.Value, w.Inflated = ws.engine.Codec().Encode(nil, &rec)
-	_, err = ws.engine.Log().Append(ctx,
+	_, err = ws.engine.Append(ctx,
 		&wal.Batch{Entries: []wal.Entry{w}, Preconditions: []wal.Precondition{{Key: s.logKey(), LSN: version}}})
 	s.state, s.ahead = nil, nil
 	return how, err

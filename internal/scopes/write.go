@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/places"
@@ -15,6 +16,7 @@ import (
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/wal"
 	"github.com/varve-db/varve/working"
+	"github.com/varve-db/varve/writer"
 )
 
 const (
@@ -34,10 +36,21 @@ const (
 // asked is an operation on its way.
 type asked struct {
 	r    *working.Request
-	bare bool // what is lost is not copied first: it is purged
+	bare bool           // what is lost is not copied first: it is purged
+	by   *writer.Writer // of the caller's context, nil where it names none
 	res  working.Result
 	err  error
 	done chan struct{}
+}
+
+// sameWriter returns how many operations from the first on are by one writer: an entry has one.
+func sameWriter(list []*asked) int {
+	for i, q := range list {
+		if first := list[0].by; q.by != first && (q.by == nil || first == nil || *q.by != *first) {
+			return i
+		}
+	}
+	return len(list)
 }
 
 // write carries an operation out. Those that wait while one commit is on its way
@@ -49,7 +62,7 @@ func (s *scope) write(ctx context.Context, q *asked) (working.Result, error) {
 		s.ws.flusher.RoundInline(ctx)
 		return q.res, q.err
 	}
-	q.done = make(chan struct{})
+	q.done, q.by = make(chan struct{}), engine.WriterIn(ctx)
 	s.waiting.Lock()
 	s.queue = append(s.queue, q)
 	if !s.busy {
@@ -110,7 +123,8 @@ func (s *scope) drain(ctx context.Context) {
 		s.queue = s.queue[n:]
 		s.waiting.Unlock()
 		for len(list) > 0 {
-			n := s.commit(ctx, list, err)
+			part := list[:sameWriter(list)]
+			n := s.commit(engine.ByWriter(ctx, part[0].by), part, err)
 			for _, q := range list[:n] {
 				s.ws.engine.Progress().Ended("working memory of "+s.key, q.err)
 				close(q.done)
@@ -206,7 +220,7 @@ func (s *scope) try(ctx context.Context, list []*asked) (n int, again bool, err 
 		Preconditions: []wal.Precondition{{Key: s.logKey(), LSN: version}},
 		Entries:       []wal.Entry{s.entry(e, body, base, gone)},
 	}
-	_, err = ws.engine.Log().Append(ctx, b)
+	_, err = ws.engine.Append(ctx, b)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
@@ -362,7 +376,8 @@ func (s *scope) adopt(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = ws.engine.Log().Append(ctx, b)
+	b.Entries[0].Cause = wal.CauseEdited
+	_, err = ws.engine.Append(ctx, b)
 	var conflict *wal.ConflictError
 	if errors.As(err, &conflict) {
 		return nil // judged again by the caller

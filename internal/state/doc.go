@@ -24,4 +24,7 @@
 //
 // Each replaces the ones before it; members that are zero are omitted. The newest one below an
 // index's lsn is in that index's metadata (package index).
+//
+// Entries of the key 'u' explain the numbers of writers (see writers.go and package writer). The state
+// has those behind the set; those that the set covers are in wal/writers.
 package state

@@ -13,6 +13,7 @@ import (
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/wal"
 	"github.com/varve-db/varve/working"
+	"github.com/varve-db/varve/writer"
 )
 
 // What an entry says is input: none of the checksums over it is keyed, so a log that
@@ -75,16 +76,20 @@ func checkKey(e *wal.Entry) error {
 	}
 	if len(e.Key) > 0 {
 		var err error
-		switch letter := e.Key[0]; {
-		case kind.Lettered(letter) != nil:
-			err = jsondoc.CheckID("key", e.Key[1:], 0)
+		switch letter, k := e.Key[0], kind.Lettered(e.Key[0]); {
+		case k != nil:
+			err = checkID(k, e.Key[1:])
 		case letter == record.Working:
 			_, err = working.ParseScope(e.Key[1:])
 		case letter == record.Kept:
 			if want = record.KindKept; e.Delete || len(e.Key) < 3 || kind.Lettered(e.Key[1]) == nil {
 				err = fmt.Errorf("%s is not a key", human.Quote(e.Key))
 			} else {
-				err = jsondoc.CheckID("key", e.Key[2:], 0)
+				err = checkID(kind.Lettered(e.Key[1]), e.Key[2:])
+			}
+		case letter == record.Writer:
+			if want = record.KindWriter; e.Key != WriterKey || e.Delete {
+				err = fmt.Errorf("%s is not a key", human.Quote(e.Key))
 			}
 		case letter == record.Model:
 			if want = record.KindModel; e.Key != ModelKey || e.Delete {
@@ -103,6 +108,14 @@ func checkKey(e *wal.Entry) error {
 		return fmt.Errorf("an entry of %s is not of kind %d", human.Quote(e.Key), e.Kind)
 	}
 	return nil
+}
+
+// checkID wants the id of a document of a kind.
+func checkID(k *kind.Kind, id string) error {
+	if err := jsondoc.CheckID("key", id, 0); err != nil {
+		return err
+	}
+	return k.CheckID(id)
 }
 
 // Check says what is wrong with an entry, nil when State takes it in: all that Read
@@ -130,6 +143,10 @@ func Check(e *wal.Entry) (record.View, error) {
 		if err != nil {
 			err = invalid(e, err)
 		}
+	case e.Key[0] == record.Writer:
+		if _, err = writer.Parse(view.Line); err != nil {
+			err = invalid(e, err)
+		}
 	}
 	return view, err
 }
@@ -150,7 +167,7 @@ func LineIn(e *wal.Entry) (index.Entry, record.View, error) {
 			return index.Entry{}, view, invalid(e, fmt.Errorf("its index line: %w", err))
 		}
 	}
-	line.Version, line.Mtime = e.LSN, e.Time.UnixMicro()
+	line.Version, line.Mtime, line.By = e.LSN, e.Time.UnixMicro(), e.Writer
 	return line, view, nil
 }
 
@@ -173,7 +190,7 @@ func checkLine(e *wal.Entry, view *record.View, line *index.Entry) error {
 		return errors.New("the vector contains NaN or infinity")
 	}
 	switch file := k.File(e.Key[1:]); {
-	case line.Deleted || line.Version != 0 || line.Mtime != 0:
+	case line.Deleted || line.Version != 0 || line.Mtime != 0 || line.By != 0:
 		return errors.New("it is one that a table has")
 	case line.Filepath != file:
 		return fmt.Errorf("it names the file %s, not %s", human.Quote(line.Filepath), file)

@@ -10,12 +10,12 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Some decide by all memories of a kind of their own: who deletes an entity of a graph also deletes
-// the relations that begin or end there. That there is not one more of these by then is no version
-// of any key. It is made one: 'e' + the number of an Interest has as its version the position of
-// the newest memory that this process has seen put, since the interest began, of which it says that
-// it concerns it. What others have appended is laid over this key by Also, as it is over the
-// membership's.
+// Some decide by all documents of a sort of their own: who deletes an entity of a graph also deletes
+// the relations that begin or end there, and a document in a folder is created where no other one is in
+// its way. That there is not one more of these by then is no version of any key. It is made one: 'e' +
+// the number of an Interest has as its version the position of the newest document that this process
+// has seen put, since the interest began, of which it says that it concerns it. What others have
+// appended is laid over this key by Also, as it is over the membership's.
 //
 // Unlike a membership this is no function of the state: it begins when somebody asks for it, and
 // two processes have different ones. That is enough for a precondition, which is made and judged by
@@ -24,8 +24,9 @@ import (
 // Interests is the first byte of the keys that stand for them.
 const Interests = 'e'
 
-// Interest notes which memories are put.
+// Interest notes which documents of a kind are put.
 type Interest struct {
+	kind    *kind.Kind
 	key     string
 	matches atomic.Pointer[func(id string, doc []byte) bool]
 	newest  atomic.Uint64
@@ -50,14 +51,14 @@ type interests struct {
 	list  atomic.Pointer[[]*Interest]
 }
 
-// Observe begins one. What was read of the log before and is not applied yet may go unnoticed: its
-// key says something only of looks from where the log's tail is now.
-func (s *State) Observe(matches func(id string, doc []byte) bool) *Interest {
+// Observe begins one in the documents of a kind. What was read of the log before and is not applied yet
+// may go unnoticed: its key says something only of looks from where the log's tail is now.
+func (s *State) Observe(k *kind.Kind, matches func(id string, doc []byte) bool) *Interest {
 	in := &s.interests
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.last++
-	i := &Interest{key: string(binary.BigEndian.AppendUint64([]byte{Interests}, in.last))}
+	i := &Interest{kind: k, key: string(binary.BigEndian.AppendUint64([]byte{Interests}, in.last))}
 	i.Match(matches)
 	i.newest.Store(unseen | in.epoch)
 	list := append(slices.Clone(in.all()), i)
@@ -121,10 +122,10 @@ func (in *interests) keys(e *wal.Entry) (keys []string) {
 	return keys
 }
 
-// of are those that a memory that is put concerns. What cannot be read Apply tells.
+// of are those that a document that is put concerns. What cannot be read Apply tells.
 func (in *interests) of(e *wal.Entry) (of []*Interest) {
 	all := in.all()
-	if len(all) == 0 || !isOf(e, kind.Memories) || e.Delete {
+	if e.Delete || !slices.ContainsFunc(all, func(i *Interest) bool { return isOf(e, i.kind) }) {
 		return nil
 	}
 	v, err := Read(e)
@@ -136,7 +137,7 @@ func (in *interests) of(e *wal.Entry) (of []*Interest) {
 		doc = nil
 	}
 	for _, i := range all {
-		if (*i.matches.Load())(e.Key[1:], doc) {
+		if isOf(e, i.kind) && (*i.matches.Load())(e.Key[1:], doc) {
 			of = append(of, i)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/graph"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
@@ -42,7 +43,7 @@ func TestInterests(t *testing.T) {
 	all := []string{"a|b", "c%", long, "d", huge, "e", "", "f", "g", "h", "i"}
 	interests := map[string]*Interest{}
 	for _, n := range all {
-		interests[n] = s.Observe(graph.Touching(n))
+		interests[n] = s.Observe(kind.Memories, graph.Touching(n))
 	}
 	for _, c := range []struct {
 		entry wal.Entry

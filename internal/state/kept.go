@@ -30,7 +30,7 @@ func keptLine(e *wal.Entry, view *record.View) (index.Entry, error) {
 	if e.Key[0] != record.Kept || view.Previous == 0 || view.Created || view.Dims() != 0 {
 		return index.Entry{}, errors.New("it is a copy of no version")
 	}
-	micros, inner, err := record.SplitKept(view.Line)
+	micros, by, inner, err := record.SplitKept(view.Line)
 	if err != nil {
 		return index.Entry{}, err
 	}
@@ -48,7 +48,7 @@ func keptLine(e *wal.Entry, view *record.View) (index.Entry, error) {
 	if err := checkLine(&at, &bare, &own); err != nil {
 		return line, err
 	}
-	line.Mtime = micros
+	line.Mtime, line.By = micros, by
 	return line, nil
 }
 

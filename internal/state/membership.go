@@ -52,21 +52,19 @@ const Members = 'r'
 
 // Also is wal.Machine.Also.
 func (s *State) Also(e *wal.Entry) []string {
-	if isOf(e, kind.Memories) {
-		return s.interests.keys(e)
-	}
+	noted := s.interests.keys(e)
 	if !isOf(e, kind.Assemblies) || e.Delete {
-		return nil
+		return noted
 	}
 	v, err := Read(e)
 	if err != nil {
-		return nil // Apply says so
+		return noted // Apply says so
 	}
 	ids, err := assembly.MembersOf(v.Line)
 	if err != nil {
-		return nil
+		return noted
 	}
-	keys := append(make([]string, 0, len(ids)+1), MembersKey(""))
+	keys := append(append(make([]string, 0, len(noted)+len(ids)+1), noted...), MembersKey(""))
 	for _, id := range ids {
 		keys = append(keys, MembersKey(id))
 	}

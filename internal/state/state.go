@@ -13,6 +13,7 @@ import (
 	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/writer"
 )
 
 // State is the newest version of everything, as of the applied position.
@@ -40,6 +41,12 @@ type State struct {
 	puts      puts
 	interests interests
 	models    models
+	writers   writers
+
+	// Explained returns the newest writer that was explained below a position, of those that the state
+	// does not have any more; the zero Writer if there is none. It is set before Begin, and must be
+	// quick.
+	Explained func(below uint64) (writer.Writer, error)
 }
 
 // Place is where the newest version of a key is.
@@ -70,6 +77,7 @@ func (s *State) Begin(set *index.Set, inexact bool) error {
 	s.members.begin(set)
 	s.models.begin(set)
 	s.swaps.Add(1)
+	s.writers.begin()
 	s.puts.begin()
 	s.interests.begin(s.swaps.Load())
 	return err
@@ -123,6 +131,13 @@ func (s *State) Apply(entries []wal.Entry) error {
 		if letter == record.Model {
 			if err := s.models.apply(e.LSN, v.Line); err != nil {
 				return fmt.Errorf("entry %d: %w", e.LSN, err)
+			}
+			s.applied = e.LSN
+			continue
+		}
+		if letter == record.Writer {
+			if err := s.writers.apply(e, v.Line); err != nil {
+				return err
 			}
 			s.applied = e.LSN
 			continue
@@ -196,6 +211,9 @@ func (s *State) Current(key string) (wal.LSN, error) {
 		return s.puts.bytes[slotOfKey(key)].Load(), nil
 	case record.Model:
 		return s.Model().LSN, nil
+	case record.Writer:
+		w, err := s.NewestWriter()
+		return w.Since, err
 	}
 	p, err := s.Find(key[0], key[1:])
 	if errors.Is(err, errs.ErrNotFound) {
@@ -284,7 +302,7 @@ func (s *State) Unchanged(p wal.Precondition) bool {
 		return s.MembersHint() == p.Hint
 	case Puts, PutBytes, Interests:
 		return false // Current does not have to look
-	case record.Model:
+	case record.Model, record.Writer:
 		return false // it costs nothing to ask
 	}
 	return !s.Changed(p.Key[0], p.Key[1:], p.LSN, p.Hint-1)
@@ -334,6 +352,7 @@ func (s *State) Swap(set *index.Set) error {
 	s.swaps.Add(1)
 	s.members.swap(set)
 	s.models.swap(set)
+	s.writers.drop(set.LSN())
 	s.members.mu.Unlock()
 	s.overlay.Load().DropBelow(set.LSN())
 	return err

@@ -29,6 +29,7 @@ import (
 	"github.com/varve-db/varve/internal/views"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/writer"
 )
 
 // Watcher watches the files of a store for edits.
@@ -41,9 +42,10 @@ type Watcher interface {
 type Config struct {
 	Env         *env.Env
 	MustExist   bool
-	SegmentSize int64 // of a new store's log, in bytes
-	CacheBytes  int64 // of documents in memory; not positive: no cache
-	Inflate     bool  // all documents become files, however much they are compressed
+	SegmentSize int64          // of a new store's log, in bytes
+	CacheBytes  int64          // of documents in memory; not positive: no cache
+	Writer      *writer.Writer // of this handle; nil: unknown
+	Inflate     bool           // all documents become files, however much they are compressed
 	Embedder    embedding.Config
 	Views       []views.Maker // nil: views.All
 	Watcher     Watcher       // nil: edits of the files are not watched
@@ -123,7 +125,7 @@ func (st *Store) build(ctx context.Context, c *Config) (err error) {
 			now := s.Now()
 			return now.MemoryLimits(), now.AssemblyLimits()
 		},
-		CacheBytes: c.CacheBytes, Unfinished: c.Unfinished,
+		CacheBytes: c.CacheBytes, Unfinished: c.Unfinished, Writer: c.Writer,
 	})
 	if err != nil {
 		return err

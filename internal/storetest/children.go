@@ -46,6 +46,21 @@ func Main(m *testing.M, child func(ctx context.Context, job, dir string) error) 
 	}))
 }
 
+// Job is what a process is started for, in a folder.
+type Job func(ctx context.Context, arg, dir string) error
+
+// Jobs returns the child of Main that does one of these jobs, by the name in front of the colon in name:arg.
+func Jobs(jobs map[string]Job) func(ctx context.Context, job, dir string) error {
+	return func(ctx context.Context, job, dir string) error {
+		name, arg, _ := strings.Cut(job, ":")
+		run := jobs[name]
+		if run == nil {
+			return fmt.Errorf("no such job: %s", job)
+		}
+		return run(ctx, arg, dir)
+	}
+}
+
 // Start starts a child that does a job in a folder, and gives its output.
 func Start(t testing.TB, job, dir string) (*exec.Cmd, *bufio.Reader) {
 	t.Helper()

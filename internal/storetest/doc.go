@@ -1,5 +1,6 @@
 // Package storetest has helpers that tests of stores in several packages share.
 //
+//	environment         a store on a simulated machine (In), and the store behind a handle (Inner)
 //	children, signals   the test binary starts itself again to do a job (Main, Start), stops
 //	                    and continues that process, and lists the files that a process has open
 //	monotonic           a clock that all processes share

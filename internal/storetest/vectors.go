@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"github.com/varve-db/varve/internal/store"
 	"iter"
 
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/vector"
 )
@@ -45,7 +45,7 @@ func listID(list []string, id string) []string {
 // CheckVectors compares every memory's embedding, and every assembly's composite,
 // with its vector, bit by bit. It reads all of them. S is varve.Store.
 func CheckVectors[S any](ctx context.Context, store *S) (VectorReport, error) {
-	st := open.Inside(store)
+	st := Inner(store)
 	var r VectorReport
 	if err := st.Engine.BeginUse(); err != nil {
 		return r, err
@@ -108,7 +108,7 @@ func assemblies(ctx context.Context, eng *engine.Engine) iter.Seq2[assembly.Asse
 }
 
 type vectorChecker struct {
-	st        open.Parts
+	st        *store.Store
 	ctx       context.Context
 	view      *vector.View
 	r         *VectorReport

@@ -319,6 +319,17 @@ func (b *below) ReadDir(name string) ([]string, error) {
 	return readDirBy(b.opening(), name)
 }
 
+// ReadTypes implements TypeReader.
+func (b *below) ReadTypes(name string) ([]Entry, error) {
+	if err := b.inside(name, true); err != nil {
+		return nil, err
+	}
+	if b.isRoot(name) {
+		name = throughLink(name)
+	}
+	return readTypesBy(b.opening(), name)
+}
+
 func (b *below) SyncDir(name string) error {
 	if err := b.inside(name, true); err != nil {
 		return err

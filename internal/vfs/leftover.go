@@ -107,7 +107,7 @@ func (e *NotOursError) Unwrap() error { return errs.ErrInvalid }
 // name that is not approved is a *NotOursError, and then everything stays.
 func RemoveKnown(fsys FS, name string, known func(rel string, folder bool) bool) error {
 	for _, remove := range []bool{false, true} {
-		if err := removeKnown(fsys, name, ".", known, knownDepth, remove); err != nil {
+		if err := removeKnown(fsys, name, ".", known, Deepest, remove); err != nil {
 			return err
 		}
 	}
@@ -127,9 +127,9 @@ func markLast(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// knownDepth is how deep RemoveKnown goes: a full backup in the folder backups/ of a store that is moved
-// has four levels.
-const knownDepth = 12
+// Deepest is how many folders in each other are looked into. The limit on the path of a document (docfile.MostDepth)
+// leaves room for the folders that a copy of a store is in.
+const Deepest = 64
 
 func removeKnown(fsys FS, root, rel string, known func(rel string, folder bool) bool, depth int, remove bool) error {
 	path := filepath.Join(root, filepath.FromSlash(rel))

@@ -37,6 +37,9 @@ func (osFS) Stat(name string) (Info, error) { return lstat(name) }
 
 func (osFS) ReadDir(name string) ([]string, error) { return readDir(name) }
 
+// ReadTypes implements TypeReader.
+func (osFS) ReadTypes(name string) ([]Entry, error) { return readTypesBy(nil, name) }
+
 func (osFS) SyncDir(name string) error { return pathError("sync", name, syncDir(name)) }
 
 func (osFS) OpenLock(name string, perm fs.FileMode) (Lock, error) { return openLock(name, perm) }

@@ -113,6 +113,15 @@ func regularFD(fd int, name string) (*unix.Stat_t, error) {
 func readDir(name string) ([]string, error) { return readDirBy(nil, name) }
 
 func readDirBy(open opener, name string) ([]string, error) {
+	d, err := openDir(open, name)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	return d.Readdirnames(-1)
+}
+
+func openDir(open opener, name string) (*os.File, error) {
 	w := open.by()
 	fd, err := w.fd(name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0)
 	if err == unix.ENOTDIR || err == unix.ELOOP {
@@ -123,9 +132,7 @@ func readDirBy(open opener, name string) ([]string, error) {
 	if err != nil {
 		return nil, pathError("open", name, err)
 	}
-	d := os.NewFile(uintptr(fd), name)
-	defer d.Close()
-	return d.Readdirnames(-1)
+	return os.NewFile(uintptr(fd), name), nil
 }
 
 // Glance implements Glancer: four calls of the system, and no file in the heap. It does

@@ -81,6 +81,15 @@ func openFileBy(look opener, _ *patience, name string, flag int, perm fs.FileMod
 func readDir(name string) ([]string, error) { return readDirBy(nil, name) }
 
 func readDirBy(look opener, name string) ([]string, error) {
+	d, err := openDir(look, name)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	return d.Readdirnames(-1)
+}
+
+func openDir(look opener, name string) (*os.File, error) {
 	if look != nil {
 		if _, err := look(name, 0, 0); err != nil {
 			return nil, pathError("open", name, err)
@@ -91,12 +100,7 @@ func readDirBy(look opener, name string) ([]string, error) {
 			return nil, &NotFolderError{Path: name, Mode: st.Mode()}
 		}
 	}
-	d, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer d.Close()
-	return d.Readdirnames(-1)
+	return os.Open(name)
 }
 
 func rename(old, new string) error {

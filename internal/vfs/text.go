@@ -32,6 +32,16 @@ func ReadText(fsys FS, name string, limit int64) ([]byte, error) {
 	return b, err
 }
 
+// CheckText refuses a text that ReadText would not read back.
+func CheckText(b []byte) error {
+	for at := 0; at+textStep < len(b); at += textStep {
+		if bytes.Equal(b[at:at+textStep], zeroStep[:]) {
+			return fmt.Errorf("%w: from byte %d on: %w", ErrZeros, at, errs.ErrInvalid)
+		}
+	}
+	return nil
+}
+
 // ReadTextAt reads size bytes from the start, as ReadText does.
 func ReadTextAt(f io.ReaderAt, size int64) ([]byte, error) {
 	b, err := readAt(f, make([]byte, min(size, textStep)), 0)

@@ -38,7 +38,9 @@ type Source struct {
 	Limits    kind.Limits
 	Location  *time.Location // of times without a zone
 	// Fits says why a document of a kind may not be written by today's limits.
-	Fits func(kind byte, doc []byte) error
+	Fits func(kind byte, id string, doc []byte) error
+	// Creates says why a document of a kind may not be created beside those that there are.
+	Creates func(kind byte, id string) error
 	// Explain adds to an error of the system what helps; nil where nothing is known.
 	Explain func(error) error
 }

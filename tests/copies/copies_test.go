@@ -12,8 +12,8 @@ import (
 	"go.uber.org/goleak"
 
 	varve "github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/scratch"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal"
@@ -85,7 +85,7 @@ func (f *follower) sent() {
 
 func options() *varve.Options {
 	o := &varve.Options{SegmentSize: 64 << 10, NoBackground: true}
-	open.Of(o).System.SpillBytes = 64 << 10
+	storetest.Of(o).System.SpillBytes = 64 << 10
 	return o
 }
 
@@ -162,7 +162,7 @@ func TestReasons(t *testing.T) {
 		}},
 		"repair of a damaged log": {want: past.Repaired, ends: func(f *follower) {
 			st := f.open()
-			log := open.Inside(st).Engine.Log()
+			log := storetest.Inner(st).Engine.Log()
 			first := log.Durable()
 			for i := range 20 {
 				if _, err := st.Put(f.Context(), varve.Memory{ID: fmt.Sprint("z", i), Content: "in no file"}); err != nil {

@@ -247,7 +247,8 @@ func key(name, key string, kind uint8) Forgery {
 func kept(name, key string, change func(s *Store, r *record.Record)) Forgery {
 	return Forgery{Name: "kept: " + name, do: func(s *Store) {
 		doc := document("m0")
-		r := record.Record{Previous: 7, Line: record.KeptLine(nil, 1_790_000_000_000_000, s.line("m0", doc, nil)), Doc: doc}
+		line := record.KeptLine(nil, 1_790_000_000_000_000, 0, s.line("m0", doc, nil))
+		r := record.Record{Previous: 7, Line: line, Doc: doc}
 		if change != nil {
 			change(s, &r)
 		}

@@ -3,12 +3,7 @@
 // memories and assemblies, notes are put, flushed, killed, rebuilt, verified, edited, purged,
 // backed up, restored and migrated.
 //
-// The file, notes/<name>.json, is one JSON object:
-//
-//	{
-//	  "note_id": "n1",
-//	  "text": "…",
-//	  "created_at": "2026-01-01T00:00:00Z",
-//	  "updated_at": "2026-01-01T00:00:00Z"
-//	}
+// A note is text at a path. The file notes/<path> has its bytes and nothing else, in folders and with
+// the extension that the path has; it may be empty. The id of a note is its path. No element of it begins
+// with a dot. Two notes cannot have paths that differ only in case or in how Unicode is normalised.
 package kinds

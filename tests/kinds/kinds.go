@@ -2,26 +2,21 @@ package kinds
 
 import (
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"strings"
 	"time"
+
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/kind"
 )
 
-// Note is a document of the kind.
-type Note struct {
-	ID      string    `json:"note_id"`
-	Text    string    `json:"text"`
-	Created time.Time `json:"created_at"`
-	Updated time.Time `json:"updated_at"`
-}
-
 // Notes is the kind, once it is registered.
-var Notes = &kind.Kind{Letter: 'o', Folder: "notes", Noun: "note", IDName: "note_id"}
+var Notes = &kind.Kind{Letter: 'o', Folder: "notes", Noun: "note", Opaque: true, Paths: paths{}}
 
 // Register adds Notes to the table.
 func Register() error {
@@ -29,31 +24,48 @@ func Register() error {
 	return kind.Register(Notes)
 }
 
-// Encode is the document of a note, as its file has it.
-func (n *Note) Encode() ([]byte, error) {
-	b, err := json.MarshalIndent(n, "", "  ")
-	return append(b, '\n'), err
+// paths are those of notes: a note is at its id.
+type paths struct{}
+
+func (paths) Path(id string) string { return id }
+
+func (paths) ID(path string) (id string, ok bool) { return path, isPath(path) }
+
+func (paths) IsDocument(path string) bool { return isPath(path) && !strings.HasSuffix(path, "~") }
+
+func (paths) IsOwn(path string, _ bool) bool { return isPath(path) }
+
+func (paths) Tree() bool { return true }
+
+// Fold is how a file system without case compares paths.
+func (paths) Fold(path string) string { return strings.ToLower(norm.NFC.String(path)) }
+
+func isPath(path string) bool {
+	return path != "." && fs.ValidPath(path) && !strings.HasPrefix(path, ".") && !strings.Contains(path, "/.")
 }
 
 func decode(data []byte, o kind.DecodeOptions) (kind.Content, error) {
-	n := new(Note)
-	if err := json.Unmarshal(data, n); err != nil {
-		return kind.Content{}, fmt.Errorf("%w: %w", errs.ErrInvalid, err)
-	}
-	if err := jsondoc.CheckDocumentID("note_id", n.ID, o.ID, o.IDOptional, o.Limits.Memory.IDBytes); err != nil {
+	if err := jsondoc.CheckID("path", o.ID, o.Limits.Memory.IDBytes); err != nil {
 		return kind.Content{}, err
 	}
-	if n.Text == "" {
-		return kind.Content{}, &errs.FieldError{Field: "text", Err: errors.New("a note has a text")}
+	if !isPath(o.ID) {
+		return kind.Content{}, &errs.FieldError{Field: "path", Err: errors.New("not the path of a note")}
 	}
-	return kind.Content{ID: n.ID, Created: &n.Created, Updated: &n.Updated, Line: n.line}, nil
+	n := &note{path: o.ID}
+	return kind.Content{ID: o.ID, Created: &n.created, Updated: &n.updated, Line: n.line}, nil
+}
+
+// note is what the index has of a note beside its size and hash.
+type note struct {
+	path             string
+	created, updated time.Time
 }
 
 // line is the line of a note in the index.
-func (n *Note) line(doc []byte, _ int64) ([]byte, error) {
-	dst := []byte(`{"filepath":"` + Notes.File(n.ID) + `","created_at":`)
-	dst = jsondoc.AppendTime(dst, n.Created.Truncate(time.Microsecond))
+func (n *note) line(doc []byte, _ int64) ([]byte, error) {
+	dst := append(jsondoc.AppendEscaped([]byte(`{"filepath":"`), Notes.File(n.path)), `","created_at":`...)
+	dst = jsondoc.AppendTime(dst, n.created.Truncate(time.Microsecond))
 	dst = append(dst, `,"updated_at":`...)
-	dst = jsondoc.AppendTime(dst, n.Updated)
+	dst = jsondoc.AppendTime(dst, n.updated.Truncate(time.Microsecond))
 	return fmt.Appendf(dst, `,"content_hash":"sha256:%x","size":%d,"dimension":0}`, sha256.Sum256(doc), len(doc)), nil
 }

@@ -12,13 +12,14 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	varve "github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/fswatch"
 	"github.com/varve-db/varve/internal/history"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
@@ -42,8 +43,19 @@ func opened(t *testing.T, dir string) *varve.Store {
 	return st
 }
 
+// watched opens a store whose files this process watches.
+func watched(t *testing.T, dir string) *varve.Store {
+	t.Helper()
+	watcher := fswatch.New(fswatch.Options{
+		Quiet: 30 * time.Millisecond, Gone: 60 * time.Millisecond, Sweep: 200 * time.Millisecond})
+	st, err := varve.Open(t.Context(), dir, storetest.In(&varve.Options{}, storetest.Environment{Watcher: watcher}))
+	must(t, err)
+	t.Cleanup(func() { _ = st.Close() })
+	return st
+}
+
 func notes(st *varve.Store) *engine.Kind {
-	k, err := open.Inside(st).Engine.Kinds().Named(Notes.Letter)
+	k, err := storetest.Inner(st).Engine.Kinds().Named(Notes.Letter)
 	if err != nil {
 		panic(err)
 	}
@@ -52,39 +64,28 @@ func notes(st *varve.Store) *engine.Kind {
 
 // put stores a note as a package of its own would: by its document.
 func put(ctx context.Context, st *varve.Store, id, text string) error {
-	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	doc, err := (&Note{ID: id, Text: text, Created: at, Updated: at}).Encode()
-	if err == nil {
-		_, err = open.Inside(st).Commits.PutDocument(ctx, notes(st), doc)
-	}
+	_, err := storetest.Inner(st).Committer.PutDocument(ctx, notes(st), id, []byte(text))
 	return err
 }
 
 func remove(ctx context.Context, st *varve.Store, id string) error {
-	return open.Inside(st).Commits.DeleteDocument(ctx, notes(st), id)
+	return storetest.Inner(st).Committer.DeleteDocument(ctx, notes(st), id)
 }
 
-// text is what the store answers for a note, "" where there is none.
+// none is in the place of the text of a note that is not there.
+const none = "(none)"
+
+// text is what the store answers for a note, none where there is none.
 func text(t *testing.T, st *varve.Store, id string) string {
 	t.Helper()
-	v, err := open.Inside(st).Engine.Find(t.Context(), notes(st), id, true)
+	v, err := storetest.Inner(st).Engine.Find(t.Context(), notes(st), id, true)
 	if errors.Is(err, varve.ErrNotFound) {
-		return ""
+		return none
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	return field(t, v.Doc)
-}
-
-func field(t *testing.T, doc []byte) string {
-	t.Helper()
-	_, rest, _ := strings.Cut(string(doc), `"text": "`)
-	text, _, ok := strings.Cut(rest, `"`)
-	if !ok {
-		t.Fatalf("not a note: %q", doc)
-	}
-	return text
+	return string(v.Doc)
 }
 
 func expect(t *testing.T, st *varve.Store, want map[string]string) {
@@ -94,9 +95,9 @@ func expect(t *testing.T, st *varve.Store, want map[string]string) {
 			t.Errorf("note %s is %q, want %q", id, has, w)
 		}
 	}
-	eng, n, found := open.Inside(st).Engine, 0, 0
+	eng, n, found := storetest.Inner(st).Engine, 0, 0
 	for _, w := range want {
-		if w != "" {
+		if w != none {
 			n++
 		}
 	}
@@ -108,6 +109,18 @@ func expect(t *testing.T, st *varve.Store, want map[string]string) {
 	}
 	if live := eng.State().Live(Notes.Letter); int(live) != n || found != n {
 		t.Errorf("%d notes are counted, %d listed, want %d", live, found, n)
+	}
+}
+
+// await waits until the notes have these texts.
+func await(t *testing.T, st *varve.Store, want map[string]string) {
+	t.Helper()
+	for id, w := range want {
+		for end := time.Now().Add(20 * time.Second); text(t, st, id) != w; time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("note %s is %q, want %q", id, text(t, st, id), w)
+			}
+		}
 	}
 }
 
@@ -123,7 +136,14 @@ func clean(t *testing.T, st *varve.Store) {
 	storetest.AllWell(t, st.Admin().Verify(t.Context(), varve.VerifyOptions{}))
 }
 
-var long = strings.Repeat("a long id ", 30)
+// The ids of notes: one has the id of a memory, one is in folders, one in many, one is of a note without a text.
+const (
+	plain = "a"
+	deep  = "b/c d/zebra.md"
+	empty = "b/empty.md"
+)
+
+var long = strings.Repeat("a long name/", 30) + "ü@%.txt"
 
 // filled is a store with notes beside a memory and an assembly of the same id.
 func filled(t *testing.T, dir string) *varve.Store {
@@ -133,13 +153,14 @@ func filled(t *testing.T, dir string) *varve.Store {
 	must(t, err)
 	_, err = st.Assemblies().Put(t.Context(), varve.Assembly{ID: "a", MemoryIDs: []string{"a"}})
 	must(t, err)
-	must(t, put(t.Context(), st, "a", "first"))
-	must(t, put(t.Context(), st, "b", "the zebra sleeps"))
+	must(t, put(t.Context(), st, plain, "first"))
+	must(t, put(t.Context(), st, deep, "the zebra sleeps"))
 	must(t, put(t.Context(), st, long, "third"))
+	must(t, put(t.Context(), st, empty, ""))
 	return st
 }
 
-var all = map[string]string{"a": "first", "b": "the zebra sleeps", long: "third"}
+var all = map[string]string{plain: "first", deep: "the zebra sleeps", long: "third", empty: ""}
 
 // TestPut: notes are put, replaced and deleted, before a flush and after it, by two handles.
 func TestPut(t *testing.T) {
@@ -148,25 +169,31 @@ func TestPut(t *testing.T) {
 	expect(t, st, all)
 	must(t, st.Flush(t.Context()))
 	expect(t, st, all)
-	b, err := os.ReadFile(filepath.Join(dir, Notes.File("a")))
-	if err != nil || field(t, b) != "first" {
+	b, err := os.ReadFile(filepath.Join(dir, Notes.File(plain)))
+	if err != nil || string(b) != "first" {
 		t.Errorf("the file has %q, %v", b, err)
 	}
 	other := opened(t, dir)
-	must(t, put(t.Context(), other, "a", "second"))
-	must(t, remove(t.Context(), other, "b"))
-	if err := remove(t.Context(), other, "b"); !errors.Is(err, varve.ErrNotFound) {
+	must(t, put(t.Context(), other, plain, "second"))
+	must(t, remove(t.Context(), other, deep))
+	if err := remove(t.Context(), other, deep); !errors.Is(err, varve.ErrNotFound) {
 		t.Errorf("deleting what is not there: %v", err)
 	}
-	now := map[string]string{"a": "second", "b": "", long: "third"}
+	must(t, remove(t.Context(), other, empty))
+	now := map[string]string{plain: "second", deep: none, long: "third", empty: none}
 	expect(t, st, now)
 	must(t, st.Flush(t.Context()))
 	expect(t, other, now)
-	if _, err := os.Stat(filepath.Join(dir, Notes.File("b"))); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(dir, Notes.File(deep))); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the file of a deleted note: %v", err)
 	}
-	must(t, put(t.Context(), st, "b", "again"))
-	now["b"] = "again"
+	if _, err := os.Stat(filepath.Join(dir, "notes", "b")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the folders of a deleted note: %v", err)
+	}
+	must(t, put(t.Context(), st, deep, "again"))
+	must(t, put(t.Context(), st, empty, ""))
+	must(t, put(t.Context(), st, plain, ""))
+	now[deep], now[empty], now[plain] = "again", "", ""
 	must(t, st.Close())
 	expect(t, other, now)
 	clean(t, other)
@@ -176,15 +203,17 @@ func TestPut(t *testing.T) {
 	}
 }
 
+func numbered(i int) string { return fmt.Sprintf("k%d/%d/n.md", i%3, i) }
+
 // putting puts and deletes until it is killed, and flushes now and then.
 func putting(ctx context.Context, _, dir string) error {
 	st, err := varve.Open(ctx, dir, &varve.Options{NoBackground: true})
 	for i := 0; err == nil; i++ {
-		if err = put(ctx, st, fmt.Sprint("k", i), fmt.Sprint("text ", i)); err == nil && i%7 == 0 {
+		if err = put(ctx, st, numbered(i), fmt.Sprint("text ", i)); err == nil && i%7 == 0 {
 			err = st.Flush(ctx)
 		}
 		if err == nil && i%5 == 4 {
-			err = remove(ctx, st, fmt.Sprint("k", i-2))
+			err = remove(ctx, st, numbered(i-2))
 		}
 		fmt.Println(i)
 	}
@@ -208,8 +237,8 @@ func TestKilled(t *testing.T) {
 		clean(t, st)
 		for i := range n {
 			want := fmt.Sprint("text ", i)
-			if has := text(t, st, fmt.Sprint("k", i)); has != want && !(has == "" && i%5 == 2) {
-				t.Errorf("note k%d is %q", i, has)
+			if has := text(t, st, numbered(i)); has != want && !(has == none && i%5 == 2) {
+				t.Errorf("note %s is %q", numbered(i), has)
 			}
 		}
 		must(t, st.Flush(t.Context()))
@@ -246,12 +275,56 @@ func TestEdit(t *testing.T) {
 	dir := t.TempDir()
 	st := filled(t, dir)
 	must(t, st.Flush(t.Context()))
-	name := filepath.Join(dir, Notes.File("a"))
+	name := filepath.Join(dir, Notes.File(plain))
 	b, err := os.ReadFile(name)
 	must(t, err)
 	must(t, os.WriteFile(name, bytes.Replace(b, []byte("first"), []byte("edited by hand"), 1), 0o600))
-	now := map[string]string{"a": "edited by hand", "b": all["b"], long: all[long]}
+	now := map[string]string{plain: "edited by hand", deep: all[deep], long: all[long], empty: ""}
 	expect(t, st, now)
+	must(t, st.Flush(t.Context()))
+	clean(t, st)
+	must(t, os.WriteFile(name, nil, 0o600))
+	expect(t, st, now) // an editor may be about to write it
+	old := time.Now().Add(-time.Minute)
+	must(t, os.Chtimes(name, old, old))
+	now[plain] = ""
+	expect(t, st, now)
+	must(t, st.Flush(t.Context()))
+	clean(t, st)
+}
+
+// TestWatched: where a process watches, what a user does to files and folders is taken over: an edit, a new file in
+// new folders, a file and a folder that are removed, and a folder that gets another name.
+func TestWatched(t *testing.T) {
+	dir := t.TempDir()
+	st := watched(t, dir)
+	for i := range 8 { // more than half of them stay
+		must(t, put(t.Context(), st, fmt.Sprintf("stay/%d.md", i), "stays"))
+	}
+	must(t, put(t.Context(), st, "x/y/edit.md", "before"))
+	must(t, put(t.Context(), st, "x/gone.md", "before"))
+	must(t, put(t.Context(), st, "all/gone.md", "before"))
+	must(t, put(t.Context(), st, "old/name.md", "moved"))
+	must(t, st.Flush(t.Context()))
+	await := func(id, want string) {
+		t.Helper()
+		await(t, st, map[string]string{id: want})
+	}
+	at := func(name string) string { return filepath.Join(dir, filepath.FromSlash(Notes.File(name))) }
+	must(t, os.WriteFile(at("x/y/edit.md"), []byte("after"), 0o600))
+	must(t, os.MkdirAll(at("new/folder/in"), 0o700))
+	must(t, os.WriteFile(at("new/folder/in/it.txt"), []byte("found"), 0o600))
+	await("x/y/edit.md", "after")
+	await("new/folder/in/it.txt", "found")
+	must(t, os.WriteFile(at("new/folder/later"), []byte("seen"), 0o600))
+	await("new/folder/later", "seen")
+	must(t, os.Remove(at("x/gone.md")))
+	must(t, os.RemoveAll(at("all")))
+	await("x/gone.md", none)
+	await("all/gone.md", none)
+	must(t, os.Rename(at("old"), at("other")))
+	await("other/name.md", "moved")
+	await("old/name.md", none)
 	must(t, st.Flush(t.Context()))
 	clean(t, st)
 }
@@ -262,7 +335,7 @@ func TestVerify(t *testing.T) {
 	st := filled(t, dir)
 	must(t, st.Flush(t.Context()))
 	must(t, st.Close())
-	name := filepath.Join(dir, Notes.File("b"))
+	name := filepath.Join(dir, Notes.File(deep))
 	info, err := os.Stat(name)
 	must(t, err)
 	b, err := os.ReadFile(name)
@@ -274,7 +347,7 @@ func TestVerify(t *testing.T) {
 	st = opened(t, dir)
 	for f, err := range st.Admin().Verify(t.Context(), varve.VerifyOptions{}) {
 		must(t, err)
-		if f.Path == Notes.File("b") {
+		if f.Path == Notes.File(deep) {
 			found++
 		}
 	}
@@ -297,11 +370,11 @@ func TestPurge(t *testing.T) {
 	dir := t.TempDir()
 	st := filled(t, dir)
 	must(t, st.Flush(t.Context()))
-	must(t, put(t.Context(), st, "b", "the zebra wakes"))
+	must(t, put(t.Context(), st, deep, "the zebra wakes"))
 	must(t, st.Flush(t.Context()))
-	_, err := open.Inside(st).Purger.Purge(t.Context(), notes(st), []string{"b"})
+	_, err := storetest.Inner(st).Purger.Purge(t.Context(), notes(st), []string{deep})
 	must(t, err)
-	expect(t, st, map[string]string{"a": "first", "b": "", long: "third"})
+	expect(t, st, map[string]string{plain: "first", deep: none, long: "third", empty: ""})
 	must(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return err
@@ -324,7 +397,7 @@ func TestBackup(t *testing.T) {
 	st := filled(t, dir)
 	info, err := st.Backup(t.Context(), to, varve.BackupOptions{})
 	must(t, err)
-	if info.Others[Notes.Folder] != 3 || info.Memories != 1 || info.Assemblies != 1 {
+	if info.Others[Notes.Folder] != 4 || info.Memories != 1 || info.Assemblies != 1 {
 		t.Errorf("the backup has %d memories, %d assemblies, others %v", info.Memories, info.Assemblies, info.Others)
 	}
 	_, err = varve.CheckBackup(t.Context(), to)
@@ -333,11 +406,11 @@ func TestBackup(t *testing.T) {
 	must(t, st.Close())
 	report, err := varve.Restore(t.Context(), to, back, &varve.RestoreOptions{Log: dir})
 	must(t, err)
-	if report.Others[Notes.Folder] != 4 {
+	if report.Others[Notes.Folder] != 5 {
 		t.Errorf("restored: %+v", report)
 	}
 	st = opened(t, back)
-	expect(t, st, map[string]string{"a": "first", "b": all["b"], long: "third", "d": "after the backup"})
+	expect(t, st, map[string]string{plain: "first", deep: all[deep], long: "third", empty: "", "d": "after the backup"})
 	clean(t, st)
 }
 
@@ -368,11 +441,13 @@ func TestPowerCut(t *testing.T) {
 			}
 			return call()
 		})
-		options := open.In(&varve.Options{Clock: func() time.Time { return clock }, SegmentSize: 64 << 10, NoBackground: true},
-			open.Environment{System: vfs.System{FS: fsys, Inline: true, Rand: rand.NewChaCha8([32]byte{byte(dieAt)}), Sleep: func(ctx context.Context, d time.Duration) error {
-				clock = clock.Add(d)
-				return ctx.Err()
-			}}})
+		options := storetest.In(&varve.Options{Clock: func() time.Time { return clock }, SegmentSize: 64 << 10,
+			NoBackground: true},
+			storetest.Environment{System: vfs.System{FS: fsys, Inline: true, Rand: rand.NewChaCha8([32]byte{byte(dieAt)}),
+				Sleep: func(ctx context.Context, d time.Duration) error {
+					clock = clock.Add(d)
+					return ctx.Err()
+				}}})
 		died = true
 		done := make(chan struct{})
 		go func() {
@@ -395,8 +470,11 @@ func TestPowerCut(t *testing.T) {
 		disk := crash.New()
 		acknowledged, begun := map[string]string{}, map[string]string{}
 		change := func(st *varve.Store, id, text string) (err error) {
+			if _, ok := acknowledged[id]; !ok {
+				acknowledged[id] = none
+			}
 			begun[id] = text
-			if text == "" {
+			if text == none {
 				err = remove(t.Context(), st, id)
 			} else {
 				err = put(t.Context(), st, id, text)
@@ -407,7 +485,11 @@ func TestPowerCut(t *testing.T) {
 			return err
 		}
 		_, died = run(disk, dieAt, func(st *varve.Store) error {
-			for i, c := range [][2]string{{"a", "first"}, {"b", "second"}, {long, "third"}, {"a", "first again"}, {"b", ""}, {"c", "fourth"}, {"b", "back"}} {
+			for i, c := range [][2]string{
+				{"a/x.md", "first"}, {deep, "second"}, {long, "third"}, {"a/x.md", "first again"}, {deep, none}, {"b/e", "fourth"},
+				{deep, "back"}, {"b/e", none}, {"b/e", ""}, {"a/x.md", none}, {"a", "a file now"}, {deep, ""}, {"a", none},
+				{"a/y/z.md", "a folder again"},
+			} {
 				if err := change(st, c[0], c[1]); err != nil {
 					return err
 				}
@@ -439,8 +521,8 @@ func TestPowerCut(t *testing.T) {
 // TestPast: history and watch have the versions of a note; verify counts it.
 func TestPast(t *testing.T) {
 	st := filled(t, t.TempDir())
-	must(t, put(t.Context(), st, "a", "second"))
-	must(t, remove(t.Context(), st, "a"))
+	must(t, put(t.Context(), st, plain, "second"))
+	must(t, remove(t.Context(), st, plain))
 	var seen []string
 	for c, err := range st.Admin().Changes(t.Context(), 0) {
 		must(t, err)
@@ -448,18 +530,22 @@ func TestPast(t *testing.T) {
 		if c.Kind == Notes.Noun && (c.Memory.ID != "" || c.Assembly.ID != "") {
 			t.Errorf("the change of a note has a memory or an assembly: %+v", c)
 		}
+		if has := string(c.Document); c.Kind == Notes.Noun && !c.Deleted && has != all[c.ID] && has != "second" {
+			t.Errorf("the change of note %s has the document %q", c.ID, has)
+		}
 	}
-	want := []string{"memory a false", "assembly a false", "note a false", "note b false", "note " + long + " false", "note a false", "note a true"}
+	want := []string{"memory a false", "assembly a false", "note a false", "note " + deep + " false",
+		"note " + long + " false", "note " + empty + " false", "note a false", "note a true"}
 	if !slices.Equal(seen, want) {
 		t.Errorf("seen %q, want %q", seen, want)
 	}
 	var versions []string
-	history.New(open.Inside(st).Engine).Each(t.Context(), notes(st), "a", func(v history.Version, err error) bool {
+	history.New(storetest.Inner(st).Engine).Each(t.Context(), notes(st), plain, func(v history.Version, err error) bool {
 		must(t, err)
 		if v.Deleted {
 			versions = append(versions, "")
 		} else {
-			versions = append(versions, field(t, v.Document))
+			versions = append(versions, string(v.Document))
 		}
 		return true
 	})
@@ -470,21 +556,20 @@ func TestPast(t *testing.T) {
 	must(t, st.Flush(t.Context()))
 	var sum varve.VerifySummary
 	storetest.AllWell(t, st.Admin().Verify(t.Context(), varve.VerifyOptions{Summary: &sum}))
-	if sum.Memories != 1 || sum.Assemblies != 1 || sum.Others[Notes.Folder] != 2 {
+	if sum.Memories != 1 || sum.Assemblies != 1 || sum.Others[Notes.Folder] != 3 {
 		t.Errorf("compared %d memories, %d assemblies, others %v", sum.Memories, sum.Assemblies, sum.Others)
 	}
 }
 
-// TestSalvage: a note that cannot be read, and of which the log has no version, is set aside by a
-// repair as it is; no part of it is taken for a memory.
+// TestSalvage: a note of which neither index nor log knows anything is what its file has.
 func TestSalvage(t *testing.T) {
 	dir := t.TempDir()
 	st := filled(t, dir)
 	must(t, st.Flush(t.Context()))
 	must(t, st.Close())
-	name := filepath.Join(dir, Notes.File("b"))
-	broken := []byte(`{"note_id": "b", "text": "the zebra sle`)
-	must(t, os.WriteFile(name, broken, 0o600))
+	const broken = `{"note_id": "b", "text": "the zebra sle`
+	must(t, os.WriteFile(filepath.Join(dir, Notes.File(deep)), []byte(broken), 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, Notes.File("empty.md")), nil, 0o600))
 	for _, pattern := range []string{"memory_index*", "backups/*", "checkpoint", "wal"} {
 		names, err := filepath.Glob(filepath.Join(dir, pattern))
 		must(t, err)
@@ -496,20 +581,219 @@ func TestSalvage(t *testing.T) {
 	must(t, err)
 	_, err = plan.Apply(t.Context())
 	must(t, err)
-	kept := 0
-	must(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return err
+	st = opened(t, dir)
+	expect(t, st, map[string]string{plain: "first", deep: broken, long: "third", empty: "", "empty.md": ""})
+}
+
+// TestBeside: a note is where no folder of another one is, and in no place that differs only in case or in how
+// Unicode is written. What is refused changes nothing.
+func TestBeside(t *testing.T) {
+	dir := t.TempDir()
+	st := filled(t, dir)
+	must(t, put(t.Context(), st, "k/caf\u00e9.md", "composed"))
+	for _, flushed := range []bool{false, true} {
+		for id, with := range map[string]string{"a/b": "a", "a/b/c": "a", "b": "b/", "b/c d": deep, "B/new.md": "b/",
+			"A": "a", "b/C D/x": deep, "b/EMPTY.md": empty, "k/cafe\u0301.md": "caf\u00e9", "B": "b/"} {
+			err := put(t.Context(), st, id, "refused")
+			if !errors.Is(err, varve.ErrInvalid) || !strings.Contains(err.Error(), with) {
+				t.Errorf("flushed %v: %s: %v", flushed, id, err)
+			}
 		}
-		b, err := os.ReadFile(path)
-		if bytes.Equal(b, broken) {
-			kept++
+		for _, id := range []string{"", "/a", "x/", "x//y", "x/../y", ".x", "x/.y", `x\y`, "x\ny",
+			strings.Repeat("d/", 60) + "x", "x/" + strings.Repeat("n", 256), strings.Repeat("long/", 250)} {
+			err := put(t.Context(), st, id, "refused")
+			if !errors.Is(err, varve.ErrInvalid) && !errors.Is(err, varve.ErrTooLarge) {
+				t.Errorf("flushed %v: %q: %v", flushed, id, err)
+			}
 		}
-		return err
-	}))
-	if kept == 0 {
-		t.Error("the bytes of the broken note are gone")
+		must(t, st.Flush(t.Context()))
+	}
+	must(t, put(t.Context(), st, "b/other.md", "beside"))
+	must(t, put(t.Context(), st, strings.Repeat("d/", 59)+"x", "the deepest"))
+	// A file becomes a folder, and a folder a file, in one round.
+	for range 2 {
+		must(t, remove(t.Context(), st, "a"))
+		must(t, put(t.Context(), st, "a/b/c", "below"))
+		must(t, st.Flush(t.Context()))
+		clean(t, st)
+		must(t, remove(t.Context(), st, "a/b/c"))
+		must(t, put(t.Context(), st, "a", "first"))
+		must(t, st.Flush(t.Context()))
+		clean(t, st)
+	}
+	now := map[string]string{"k/caf\u00e9.md": "composed", "b/other.md": "beside",
+		strings.Repeat("d/", 59) + "x": "the deepest"}
+	for id, text := range all {
+		now[id] = text
+	}
+	expect(t, st, now)
+}
+
+// TestBesideTogether: of two processes that create a file and a folder of one name, or names that differ in case, at
+// once, one is refused.
+func TestBesideTogether(t *testing.T) {
+	dir := t.TempDir()
+	stores := []*varve.Store{opened(t, dir), opened(t, dir)}
+	for i := range 60 {
+		ids := []string{fmt.Sprintf("x%d", i), fmt.Sprintf("x%d/in/y", i), fmt.Sprintf("X%d", i), fmt.Sprintf("X%d/z", i)}
+		fails := make([]error, len(ids))
+		var wg sync.WaitGroup
+		for j, id := range ids {
+			wg.Go(func() { fails[j] = put(t.Context(), stores[j%2], id, "text") })
+		}
+		wg.Wait()
+		done := 0
+		for j, err := range fails {
+			if err == nil {
+				done++
+			} else if !errors.Is(err, varve.ErrInvalid) {
+				t.Errorf("%s: %v", ids[j], err)
+			}
+		}
+		if done != 1 {
+			t.Fatalf("of %q %d were created: %v", ids, done, fails)
+		}
+	}
+	must(t, stores[0].Flush(t.Context()))
+	clean(t, stores[1])
+}
+
+// TestForeign: what is in the folders and is no note is named by verify and left alone, also by a repair unless it has
+// the path of a note, and no link is followed.
+func TestForeign(t *testing.T) {
+	dir, out := t.TempDir(), t.TempDir()
+	st := filled(t, dir)
+	must(t, st.Flush(t.Context()))
+	at := func(name string) string { return filepath.Join(dir, filepath.FromSlash(Notes.File(name))) }
+	must(t, os.WriteFile(filepath.Join(out, "secret.md"), []byte("outside"), 0o600))
+	foreign := []string{".hidden", "b/.dot/f.md", "b/draft.md~", strings.Repeat("e/", 59) + "deep/er/x", "A"}
+	if runtime.GOOS != "windows" {
+		must(t, os.Symlink(out, at("b/link")))
+		must(t, os.Symlink(filepath.Join(out, "secret.md"), at("b/link.md")))
+		foreign = append(foreign, "b/link", "b/link.md")
+	}
+	for _, name := range foreign[:5] {
+		must(t, os.MkdirAll(filepath.Dir(at(name)), 0o700))
+		if _, err := os.Stat(at(name)); err == nil { // the file system ignores case
+			foreign = slices.DeleteFunc(foreign, func(n string) bool { return n == name })
+			continue
+		}
+		must(t, os.WriteFile(at(name), []byte("not a note"), 0o600))
+	}
+	must(t, put(t.Context(), st, "b/link/x", "in the place of the link"))
+	must(t, st.Admin().RebuildIndex(t.Context()))
+	must(t, st.Close())
+	st = opened(t, dir)
+	named := map[string]bool{}
+	for f, err := range st.Admin().Verify(t.Context(), varve.VerifyOptions{}) {
+		must(t, err)
+		named[f.Path] = true
+	}
+	for _, name := range foreign {
+		if name == "b/link" {
+			continue // set aside, for a note needed the place
+		}
+		if !named[Notes.File(name)] {
+			t.Errorf("%s is not named: %v", name, named)
+		}
+		if _, err := os.Lstat(at(name)); err != nil {
+			t.Error(err)
+		}
+	}
+	if names, err := os.ReadDir(out); err != nil || len(names) != 1 {
+		t.Errorf("behind the link: %v, %v", names, err)
+	}
+	must(t, st.Close())
+	plan, err := varve.PlanRepair(t.Context(), dir, nil, varve.VerifyOptions{})
+	must(t, err)
+	_, err = plan.Apply(t.Context())
+	must(t, err)
+	for _, name := range foreign { // a repair sets aside what has the path of a note, and leaves the rest alone
+		_, err := os.Lstat(at(name))
+		if aside := name == "A" || strings.HasPrefix(name, "b/link.md"); aside != (err != nil) && name != "b/link" {
+			t.Errorf("%s after a repair: %v", name, err)
+		}
+	}
+	if b, err := os.ReadFile(filepath.Join(out, "secret.md")); err != nil || string(b) != "outside" {
+		t.Errorf("behind the link: %q, %v", b, err)
 	}
 	st = opened(t, dir)
-	expect(t, st, map[string]string{"a": "first", "b": "", long: "third"})
+	now := map[string]string{"b/link/x": "in the place of the link"}
+	for id, text := range all {
+		now[id] = text
+	}
+	expect(t, st, now)
+}
+
+// TestRenamed: a file that gets another name by hand is deleted, and created under that name.
+func TestRenamed(t *testing.T) {
+	dir := t.TempDir()
+	st := watched(t, dir)
+	at := func(name string) string { return filepath.Join(dir, filepath.FromSlash(Notes.File(name))) }
+	must(t, put(t.Context(), st, "x/one.md", "the text"))
+	must(t, put(t.Context(), st, "x/two.md", "another"))
+	must(t, st.Flush(t.Context()))
+	must(t, os.Rename(at("x/one.md"), at("one.md")))
+	await(t, st, map[string]string{"one.md": "the text", "x/one.md": none, "x/two.md": "another"})
+	// All files at once, by the name of their folder.
+	must(t, os.Rename(at("x"), at("y")))
+	await(t, st, map[string]string{"y/two.md": "another", "x/two.md": none})
+	// A folder in the place of a file.
+	must(t, os.Remove(at("one.md")))
+	must(t, os.Mkdir(at("one.md"), 0o700))
+	must(t, os.WriteFile(at("one.md/in.md"), []byte("below"), 0o600))
+	await(t, st, map[string]string{"one.md": none, "one.md/in.md": "below"})
+	must(t, st.Flush(t.Context()))
+	clean(t, st)
+	var versions []string
+	history.New(storetest.Inner(st).Engine).Each(t.Context(), notes(st), "x/one.md",
+		func(v history.Version, err error) bool {
+			must(t, err)
+			versions = append(versions, fmt.Sprint(v.Deleted, " ", string(v.Document)))
+			return true
+		})
+	slices.Sort(versions)
+	if !slices.Equal(versions, []string{"false the text", "true "}) {
+		t.Errorf("the history is %q", versions)
+	}
+}
+
+// TestPurgeAside: a purge of a note takes what was set aside of it, under its path or without one, and nothing of
+// another note.
+func TestPurgeAside(t *testing.T) {
+	dir := t.TempDir()
+	st := filled(t, dir)
+	must(t, put(t.Context(), st, "zebra.md", "of the name only"))
+	must(t, st.Flush(t.Context()))
+	aside := func(id, text string) {
+		t.Helper()
+		must(t, put(t.Context(), st, id, "newer"))
+		must(t, os.WriteFile(filepath.Join(dir, Notes.File(id)), []byte(text), 0o600))
+		must(t, st.Flush(t.Context()))
+	}
+	aside(deep, "an edit of the zebra that is aside")
+	aside("zebra.md", "an edit that stays")
+	lost := filepath.Join(dir, "quarantine", "0123456789abcdef-7")
+	must(t, os.WriteFile(lost, []byte("the zebra sleeps"), 0o600))
+	must(t, os.WriteFile(lost+".note.json", []byte(`{"why":"left in tmp/","from":"tmp/0123456789abcdef/0/7"}`), 0o600))
+	texts := func() (list []string) {
+		names, err := os.ReadDir(filepath.Join(dir, "quarantine"))
+		must(t, err)
+		for _, n := range names {
+			b, err := os.ReadFile(filepath.Join(dir, "quarantine", n.Name()))
+			if err == nil && !strings.HasSuffix(n.Name(), ".json") {
+				list = append(list, string(b))
+			}
+		}
+		slices.Sort(list)
+		return list
+	}
+	if got := texts(); len(got) != 3 {
+		t.Fatalf("set aside: %q", got)
+	}
+	_, err := storetest.Inner(st).Purger.Purge(t.Context(), notes(st), []string{deep})
+	must(t, err)
+	if got := texts(); !slices.Equal(got, []string{"an edit that stays"}) {
+		t.Errorf("left: %q", got)
+	}
 }

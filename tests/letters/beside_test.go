@@ -8,7 +8,7 @@ import (
 
 	varve "github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/internal/views"
@@ -33,11 +33,12 @@ func (s slow) Save(f *view.Folder, at wal.Mark) error {
 func TestFilesBesideView(t *testing.T) {
 	var saves atomic.Pointer[func()]
 	flushed := make(chan struct{}, 1000)
-	o := open.In(&varve.Options{Listener: func(e varve.Event) {
+	o := storetest.In(&varve.Options{Listener: func(e varve.Event) {
 		if e.Kind == varve.EventFlush { // behind the marks; Count is 0 where there was only an index to write
 			flushed <- struct{}{}
 		}
-	}}, open.Environment{System: vfs.System{SpillBytes: 4 << 10}, Views: []views.Maker{func(eng *engine.Engine) view.View { return slow{New(eng), &saves} }}})
+	}}, storetest.Environment{System: vfs.System{SpillBytes: 4 << 10},
+		Views: []views.Maker{func(eng *engine.Engine) view.View { return slow{New(eng), &saves} }}})
 	st, err := varve.Open(t.Context(), t.TempDir(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +73,8 @@ func TestFilesBesideView(t *testing.T) {
 	}
 	put(t, st, "bert")
 	within("the view was not asked to save", entered)
-	put(t, st, "cleo", strings.Repeat("long id ", 100), strings.Repeat("longer id ", 100), strings.Repeat("a long id ", 99))
+	put(t, st, "cleo", strings.Repeat("long id ", 100), strings.Repeat("longer id ", 100),
+		strings.Repeat("a long id ", 99))
 	for s := st.Admin().Stats(); s.Flushed != s.Durable; s = st.Admin().Stats() {
 		within("no file was written while the view saved", flushed)
 	}

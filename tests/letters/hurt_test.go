@@ -13,8 +13,8 @@ import (
 	varve "github.com/varve-db/varve"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/views"
 )
@@ -74,7 +74,7 @@ func (f refusing) Remove(name string) error {
 // TestPurgeSaysWhatIsLeft: where the file of a view cannot be taken away, a purge is not done.
 func TestPurgeSaysWhatIsLeft(t *testing.T) {
 	dir, on := t.TempDir(), false
-	st, err := varve.Open(t.Context(), dir, open.In(&varve.Options{NoBackground: true}, open.Environment{
+	st, err := varve.Open(t.Context(), dir, storetest.In(&varve.Options{NoBackground: true}, storetest.Environment{
 		Views: []views.Maker{New}, System: vfs.System{FS: refusing{vfs.OS(), &on}},
 	}))
 	if err != nil {
@@ -88,7 +88,8 @@ func TestPurgeSaysWhatIsLeft(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	on = false
-	if _, err := st.Admin().Purge(t.Context(), "secret"); err != nil && !errors.Is(err, varve.ErrNotFound) { // nothing else has it
+	// nothing else has it
+	if _, err := st.Admin().Purge(t.Context(), "secret"); err != nil && !errors.Is(err, varve.ErrNotFound) {
 		t.Error(err)
 	}
 	expect(t, dir, "anna")
@@ -103,7 +104,7 @@ func TestHalfWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	flush(t, st)
-	own := filepath.Base(open.Inside(st).Engine.ViewFolder(Name).Temp)
+	own := filepath.Base(storetest.Inner(st).Engine.ViewFolder(Name).Temp)
 	_, rest, _ := strings.Cut(own, "-")
 	write(t, filepath.Join(dir, "tmp", "index.999999-"+rest), "terms: beside river sleeps the zebra")
 	if !strings.HasPrefix(own, "index.") {
@@ -193,7 +194,7 @@ func TestBackground(t *testing.T) {
 	made := make(chan struct{}, 100)
 	o := options(true)
 	o.NoBackground = false
-	open.Of(o).System.FS = noticing{vfs.OS(), made}
+	storetest.Of(o).System.FS = noticing{vfs.OS(), made}
 	st, err := varve.Open(t.Context(), dir, o)
 	if err != nil {
 		t.Fatal(err)
@@ -226,7 +227,7 @@ func TestFollowerKeepsItsFold(t *testing.T) {
 	put(t, st, "anna")
 	flush(t, st)
 	put(t, st, "bert")
-	counted := &resets{Letters: Letters{eng: open.Inside(st).Engine}}
+	counted := &resets{Letters: Letters{eng: storetest.Inner(st).Engine}}
 	follow := engine.Follower{Fold: counted}
 	for range 10 {
 		err := follow.With(t.Context(), counted.eng, func(*index.Set, int64) error { return context.Canceled })

@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	varve "github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/views"
 	"github.com/varve-db/varve/repair"
@@ -29,7 +28,7 @@ func options(letters bool) *varve.Options {
 	if letters {
 		list = append(list, New)
 	}
-	return open.In(&varve.Options{NoBackground: true}, open.Environment{Views: list})
+	return storetest.In(&varve.Options{NoBackground: true}, storetest.Environment{Views: list})
 }
 
 func opened(t *testing.T, dir string, letters bool) *varve.Store {
@@ -114,7 +113,7 @@ func TestQuery(t *testing.T) {
 	put(t, st, "anna", "bert")
 	flush(t, st)
 	other := opened(t, dir, true)
-	q := NewQuery(open.Inside(other).Engine)
+	q := NewQuery(storetest.Inner(other).Engine)
 	counted := func(want string) {
 		t.Helper()
 		counts, err := q.Counts(t.Context())
@@ -135,7 +134,7 @@ func TestQuery(t *testing.T) {
 		t.Errorf("it was made from the index %d times", q.view.resets)
 	}
 	write(t, filepath.Join(dir, Folder, File), "damaged")
-	q = NewQuery(open.Inside(other).Engine)
+	q = NewQuery(storetest.Inner(other).Engine)
 	counted("map[97:2]")
 	if q.view.resets != 1 {
 		t.Errorf("with a damaged file it was made from the index %d times", q.view.resets)
@@ -288,9 +287,11 @@ func TestCopies(t *testing.T) {
 	st := opened(t, dir, true)
 	put(t, st, "anna", "bert")
 	flush(t, st)
-	backup, restored, moved := filepath.Join(t.TempDir(), "b"), filepath.Join(t.TempDir(), "r"), filepath.Join(t.TempDir(), "m")
+	backup, restored, moved := filepath.Join(t.TempDir(), "b"), filepath.Join(t.TempDir(), "r"),
+		filepath.Join(t.TempDir(), "m")
 	// A program that knows of no views restores it as any other.
-	if info, err := st.Backup(t.Context(), backup, varve.BackupOptions{}); err != nil || info.Format != 1 || info.Features != "" {
+	if info, err := st.Backup(t.Context(), backup,
+		varve.BackupOptions{}); err != nil || info.Format != 1 || info.Features != "" {
 		t.Fatalf("%+v, %v", info, err)
 	}
 	put(t, st, "cleo")
@@ -304,7 +305,8 @@ func TestCopies(t *testing.T) {
 	flush(t, st)
 	expect(t, restored, "anna", "bert")
 	clean(t, st)
-	if _, err := varve.Migrate(t.Context(), dir, moved, &varve.MigrateOptions{Options: options(true), Switch: true}); err != nil {
+	if _, err := varve.Migrate(t.Context(), dir, moved,
+		&varve.MigrateOptions{Options: options(true), Switch: true}); err != nil {
 		t.Fatal(err)
 	}
 	st = opened(t, moved, true)
@@ -369,7 +371,8 @@ func TestOtherLog(t *testing.T) {
 	st := opened(t, dir, true)
 	put(t, st, "next")
 	flush(t, st)
-	if has := stored(t, dir); len(has) != 2 || slices.Contains(has, filepath.Base(filepath.Dir(other))+"-"+filepath.Base(other)) {
+	if has := stored(t, dir); len(has) != 2 ||
+		slices.Contains(has, filepath.Base(filepath.Dir(other))+"-"+filepath.Base(other)) {
 		t.Errorf("the file has %q", has)
 	}
 	clean(t, st)

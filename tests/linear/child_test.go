@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 )
@@ -27,7 +26,8 @@ const linearWorkers = 4
 
 // linearOptions make everything happen every few histories.
 func linearOptions() *varve.Options {
-	return open.In(&varve.Options{SegmentSize: 64 << 10, CacheBytes: 64 << 10}, open.Environment{System: vfs.System{SpillBytes: 64 << 10, BacklogBytes: 1 << 20, ArchiveBytes: 256 << 10}})
+	return storetest.In(&varve.Options{SegmentSize: 64 << 10, CacheBytes: 64 << 10},
+		storetest.Environment{System: vfs.System{SpillBytes: 64 << 10, BacklogBytes: 1 << 20, ArchiveBytes: 256 << 10}})
 }
 
 // linearProcess is one process of the histories.

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
@@ -51,13 +50,15 @@ func TestMigrateRotOfAnAssembly(t *testing.T) {
 		t.Fatal(err)
 	}
 	flips := 0
-	o := open.In(&varve.Options{}, open.Environment{System: vfs.System{FS: fault.New(vfs.OS(), func(op *fault.Op) error {
-		if b, _ := os.ReadFile(target); op.Kind == wrap.Open && op.Path == source && string(b) == string(good) && flips == 0 {
-			flips++
-			storetest.Rewrite(t, source, func(b []byte) []byte { b[len(b)/2] ^= 4; return b })
-		}
-		return nil
-	})}})
+	o := storetest.In(&varve.Options{}, storetest.Environment{System: vfs.System{FS: fault.New(vfs.OS(),
+		func(op *fault.Op) error {
+			if b,
+				_ := os.ReadFile(target); op.Kind == wrap.Open && op.Path == source && string(b) == string(good) && flips == 0 {
+				flips++
+				storetest.Rewrite(t, source, func(b []byte) []byte { b[len(b)/2] ^= 4; return b })
+			}
+			return nil
+		})}})
 	r, err := varve.Migrate(ctx, dir, to, &varve.MigrateOptions{Switch: true, Options: o})
 	if !errors.Is(err, varve.ErrCorrupt) || r.Switched || flips != 1 || !strings.Contains(err.Error(), target) {
 		t.Errorf("%d flips, %+v, %v", flips, r, err)
@@ -66,7 +67,8 @@ func TestMigrateRotOfAnAssembly(t *testing.T) {
 		if b, err := os.ReadFile(target); err != nil || string(b) != string(good) {
 			t.Errorf("the only good copy%s: %q, %v", when, b, err)
 		}
-		if r, err = varve.Migrate(ctx, dir, to, &varve.MigrateOptions{Switch: true}); !errors.Is(err, varve.ErrCorrupt) || len(r.Damaged) != 1 {
+		if r, err = varve.Migrate(ctx, dir, to, &varve.MigrateOptions{Switch: true}); !errors.Is(err,
+			varve.ErrCorrupt) || len(r.Damaged) != 1 {
 			t.Errorf("once more: %+v, %v", r, err)
 		}
 	}
@@ -95,7 +97,8 @@ func TestMigrateLongNames(t *testing.T) {
 	var names []string
 	for _, folder := range []string{"memories", "assemblies", "quarantine"} {
 		names = append(names, filepath.Join(folder, strings.Repeat("n", 255)))
-		if err := errors.Join(os.MkdirAll(filepath.Join(dir, folder), 0o700), os.WriteFile(filepath.Join(dir, names[len(names)-1]), []byte(folder), 0o600)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Join(dir, folder), 0o700),
+			os.WriteFile(filepath.Join(dir, names[len(names)-1]), []byte(folder), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -38,7 +38,7 @@ func TestMigrateToCoarseTimes(t *testing.T) {
 	ctx := context.Background()
 	dir, to := filepath.Join(t.TempDir(), "s"), filepath.Join(t.TempDir(), "t")
 	movable(t, dir)
-	o := open.In(&varve.Options{}, open.Environment{System: vfs.System{FS: coarse{vfs.OS(), to}}})
+	o := storetest.In(&varve.Options{}, storetest.Environment{System: vfs.System{FS: coarse{vfs.OS(), to}}})
 	for want := range 2 {
 		r, err := varve.Migrate(ctx, dir, to, &varve.MigrateOptions{Options: o})
 		if err != nil || r.Copied != int64(1-want) || r.Compared != 1 {

@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
@@ -105,7 +104,8 @@ func TestMigrateBesideWriters(t *testing.T) {
 		t.Error("nothing was written meanwhile")
 	}
 	_, err = varve.Migrate(ctx, dir, to, &varve.MigrateOptions{Switch: true})
-	if !errors.Is(err, varve.ErrLocked) || !strings.Contains(err.Error(), fmt.Sprintf("stop the processes %d", os.Getpid())) {
+	if !errors.Is(err, varve.ErrLocked) || !strings.Contains(err.Error(),
+		fmt.Sprintf("stop the processes %d", os.Getpid())) {
 		t.Errorf("switched under writers: %v", err)
 	}
 	close(stop)
@@ -203,7 +203,8 @@ func TestMigrateFindsRot(t *testing.T) {
 	flip(filepath.Join(dir, "memories", "k3.json"))
 	other := filepath.Join(t.TempDir(), "u")
 	rep, err := varve.Migrate(ctx, dir, other, &varve.MigrateOptions{Switch: true})
-	if !errors.Is(err, varve.ErrCorrupt) || rep.Switched || len(rep.Damaged) != 1 || !strings.Contains(err.Error(), "repair --apply") {
+	if !errors.Is(err, varve.ErrCorrupt) || rep.Switched || len(rep.Damaged) != 1 ||
+		!strings.Contains(err.Error(), "repair --apply") {
 		t.Errorf("rot in the store: %+v, %v", rep, err)
 	}
 	plan, err := varve.PlanRepair(ctx, dir, nil, varve.VerifyOptions{})
@@ -249,7 +250,7 @@ func TestMigrateUnderOneWhoOpens(t *testing.T) {
 	})
 	opened := make(chan error)
 	go func() {
-		st, err := varve.Open(ctx, dir, open.In(&varve.Options{}, open.Environment{System: vfs.System{FS: fsys}}))
+		st, err := varve.Open(ctx, dir, storetest.In(&varve.Options{}, storetest.Environment{System: vfs.System{FS: fsys}}))
 		if err == nil {
 			err = errors.Join(st.Close(), errors.New("it is open"))
 		}

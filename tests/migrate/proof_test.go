@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
@@ -37,12 +36,13 @@ func TestMigrateRemovesOnlyWhatIsProven(t *testing.T) {
 		if err := st.Close(); err != nil {
 			t.Fatal(err)
 		}
-		o := open.In(&varve.Options{}, open.Environment{System: vfs.System{FS: fault.New(vfs.OS(), func(op *fault.Op) error {
-			if full && op.Kind == wrap.Rename && strings.Contains(op.Path, "moved.json.files") {
-				return syscall.ENOSPC
-			}
-			return nil
-		})}})
+		o := storetest.In(&varve.Options{}, storetest.Environment{System: vfs.System{FS: fault.New(vfs.OS(),
+			func(op *fault.Op) error {
+				if full && op.Kind == wrap.Rename && strings.Contains(op.Path, "moved.json.files") {
+					return syscall.ENOSPC
+				}
+				return nil
+			})}})
 		if _, err := varve.Migrate(ctx, dir, to, &varve.MigrateOptions{Switch: true, Options: o}); err != nil {
 			t.Fatal(err)
 		}
@@ -107,14 +107,17 @@ func TestMigrateRotBeforeTheSwitch(t *testing.T) {
 		t.Fatal(err)
 	}
 	flips := 0
-	o := open.In(&varve.Options{}, open.Environment{System: vfs.System{FS: fault.New(vfs.OS(), func(op *fault.Op) error {
-		// The copy is whole, and nobody has the store open any more.
-		if b, _ := os.ReadFile(target); op.Kind == wrap.OpenLock && filepath.Base(op.Path) == "attach.lock" && string(b) == string(good) && flips == 0 {
-			flips++
-			storetest.Rewrite(t, source, func(b []byte) []byte { b[len(b)/2] ^= 4; return b })
-		}
-		return nil
-	})}})
+	o := storetest.In(&varve.Options{}, storetest.Environment{System: vfs.System{FS: fault.New(vfs.OS(),
+		func(op *fault.Op) error {
+			// The copy is whole, and nobody has the store open any more.
+			if b,
+				_ := os.ReadFile(target); op.Kind == wrap.OpenLock && filepath.Base(op.Path) == "attach.lock" &&
+				string(b) == string(good) && flips == 0 {
+				flips++
+				storetest.Rewrite(t, source, func(b []byte) []byte { b[len(b)/2] ^= 4; return b })
+			}
+			return nil
+		})}})
 	r, err := varve.Migrate(ctx, dir, to, &varve.MigrateOptions{Switch: true, Options: o})
 	if !errors.Is(err, varve.ErrCorrupt) || r.Switched || flips != 1 || !strings.Contains(err.Error(), target) {
 		t.Errorf("%d flips, %+v, %v", flips, r, err)
@@ -122,7 +125,8 @@ func TestMigrateRotBeforeTheSwitch(t *testing.T) {
 	if b, err := os.ReadFile(target); err != nil || string(b) != string(good) {
 		t.Errorf("the only good copy: %q, %v", b, err)
 	}
-	if r, err := varve.Migrate(ctx, dir, to, &varve.MigrateOptions{Switch: true}); !errors.Is(err, varve.ErrCorrupt) || len(r.Damaged) != 1 {
+	if r, err := varve.Migrate(ctx, dir, to, &varve.MigrateOptions{Switch: true}); !errors.Is(err,
+		varve.ErrCorrupt) || len(r.Damaged) != 1 {
 		t.Errorf("once more: %+v, %v", r, err)
 	}
 	if b, err := os.ReadFile(target); err != nil || string(b) != string(good) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -43,7 +43,9 @@ func TestMigrateOfAnOlderCopy(t *testing.T) {
 		}
 		return nil
 	})
-	if _, err := varve.Migrate(ctx, dir, to, &varve.MigrateOptions{Switch: true, Options: open.In(&varve.Options{}, open.Environment{System: vfs.System{FS: fsys}})}); !errors.Is(err, stop) {
+	if _, err := varve.Migrate(ctx, dir, to,
+		&varve.MigrateOptions{Switch: true, Options: storetest.In(&varve.Options{},
+			storetest.Environment{System: vfs.System{FS: fsys}})}); !errors.Is(err, stop) {
 		t.Fatal(err)
 	}
 	if _, err := varve.Migrate(ctx, older, to, nil); !errors.Is(err, varve.ErrInvalid) {
@@ -77,7 +79,8 @@ func TestMigrateSaysWhatIs(t *testing.T) {
 	if err := os.Rename(to, to+".away"); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := varve.Migrate(ctx, one, to, &varve.MigrateOptions{Switch: true}); !errors.Is(err, varve.ErrNoStore) || r.Switched {
+	if r, err := varve.Migrate(ctx, one, to, &varve.MigrateOptions{Switch: true}); !errors.Is(err,
+		varve.ErrNoStore) || r.Switched {
 		t.Errorf("to a place that is gone: %+v, %v", r, err)
 	}
 }

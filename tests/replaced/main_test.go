@@ -25,18 +25,13 @@ var (
 )
 
 // TestMain runs the tests, or, in a process that a test has started, the job of that process.
-func TestMain(m *testing.M) { storetest.Main(m, child) }
+func TestMain(m *testing.M) { storetest.Main(m, jobs) }
 
-// child does the job of a process that a test has started.
-func child(ctx context.Context, job, dir string) error {
-	switch name, arg, _ := strings.Cut(job, ":"); name {
-	case "library":
-		return libraryChild(ctx, dir)
-	case "chdir":
-		return chdirChild(ctx, dir, arg)
-	}
-	return fmt.Errorf("no such job: %s", job)
-}
+// jobs are those of the processes that the tests start.
+var jobs = storetest.Jobs(map[string]storetest.Job{
+	"library": func(ctx context.Context, _, dir string) error { return libraryChild(ctx, dir) },
+	"chdir":   func(ctx context.Context, arg, dir string) error { return chdirChild(ctx, dir, arg) },
+})
 
 // memctl returns the path of the command, which is built once. The folder of the build is that of
 // XDG_STATE_HOME, which storetest.Main removes at the end.

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/memstore"
@@ -23,7 +22,8 @@ import (
 // stormOptions make everything happen often: segments are left, released,
 // archived and recycled within a second.
 func stormOptions() *varve.Options {
-	return open.In(&varve.Options{SegmentSize: 64 << 10}, open.Environment{System: vfs.System{SpillBytes: 256 << 10, BacklogBytes: 4 << 20, ArchiveBytes: 512 << 10}})
+	return storetest.In(&varve.Options{SegmentSize: 64 << 10},
+		storetest.Environment{System: vfs.System{SpillBytes: 256 << 10, BacklogBytes: 4 << 20, ArchiveBytes: 512 << 10}})
 }
 
 // What one process of a storm has.
@@ -84,7 +84,8 @@ func stormChild(ctx context.Context, arg, dir string) error {
 	// can call back: its descriptor goes when the holder lets go. The storm stops
 	// holders for a while; a leak stays.
 	left := storetest.OpenBelow(dir)
-	for end := time.Now().Add(time.Minute); len(left) > 0 && !slices.ContainsFunc(left, notLock) && time.Now().Before(end); left = storetest.OpenBelow(dir) {
+	for end := time.Now().Add(time.Minute); len(left) > 0 && !slices.ContainsFunc(left, notLock) &&
+		time.Now().Before(end); left = storetest.OpenBelow(dir) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	if len(left) > 0 {
@@ -188,9 +189,12 @@ func (s *stormer) write(ctx context.Context, key, state string, size int, rng *r
 			return
 		}
 	case async:
-		_, err = s.st.PutAsync(varve.Memory{ID: key, Content: storetest.Content(state, size), Embedding: storetest.Vector(key, state), Metadata: labels(key)}).Wait(context.Background())
+		_, err = s.st.PutAsync(varve.Memory{ID: key, Content: storetest.Content(state, size),
+			Embedding: storetest.Vector(key, state), Metadata: labels(key)}).Wait(context.Background())
 	default:
-		_, err = s.st.Put(ctx, varve.Memory{ID: key, Content: storetest.Content(state, size), Embedding: storetest.Vector(key, state), Metadata: labels(key)})
+		_, err = s.st.Put(ctx,
+			varve.Memory{ID: key, Content: storetest.Content(state, size), Embedding: storetest.Vector(key, state),
+				Metadata: labels(key)})
 	}
 	s.answered(err, "done "+key+" "+state, "not "+key+" "+state)
 }
@@ -198,7 +202,8 @@ func (s *stormer) write(ctx context.Context, key, state string, size int, rng *r
 // group is an assembly of what the same goroutine writes.
 func (s *stormer) group(key, description string) varve.Assembly {
 	own := strings.TrimSuffix(key, "group")
-	return varve.Assembly{ID: key, Name: key, Description: description, MemoryIDs: []string{own + "k1", own + "k2", own + "k3"}}
+	return varve.Assembly{ID: key, Name: key, Description: description,
+		MemoryIDs: []string{own + "k1", own + "k2", own + "k3"}}
 }
 
 // answered says what an operation came to; of one whose outcome is unknown, nothing.

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/memstore"
@@ -31,11 +30,12 @@ func TestCloseBesideEverything(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		open.Inside(st).Engine.Tune().Few = 0 // filters ask the words
+		storetest.Inner(st).Engine.Tune().Few = 0 // filters ask the words
 		var wg sync.WaitGroup
 		ctx := context.Background()
 		ok := func(what string, err error) {
-			if err == nil || errors.Is(err, varve.ErrClosed) || errors.Is(err, varve.ErrNotFound) || errors.Is(err, varve.ErrTruncated) || errors.Is(err, varve.ErrConflict) || errors.Is(err, varve.ErrLimit) {
+			if err == nil || errors.Is(err, varve.ErrClosed) || errors.Is(err, varve.ErrNotFound) ||
+				errors.Is(err, varve.ErrTruncated) || errors.Is(err, varve.ErrConflict) || errors.Is(err, varve.ErrLimit) {
 				return
 			}
 			t.Errorf("%s: %v", what, err)
@@ -45,7 +45,9 @@ func TestCloseBesideEverything(t *testing.T) {
 			wg.Go(func() {
 				for i := 0; ; i++ {
 					id := fmt.Sprintf("%d-%d", g, i)
-					_, err := st.Put(ctx, varve.Memory{ID: id, Content: storetest.Content("x", i*37%3000), Metadata: map[string]any{"tags": []any{fmt.Sprint("g", g)}}})
+					_, err := st.Put(ctx,
+						varve.Memory{ID: id, Content: storetest.Content("x", i*37%3000),
+							Metadata: map[string]any{"tags": []any{fmt.Sprint("g", g)}}})
 					ok("put", err)
 					if err != nil {
 						return

@@ -17,7 +17,6 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/acklog"
-	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
@@ -79,7 +78,7 @@ func imagesOf(t *testing.T, fs, host string) {
 	for _, m := range moments {
 		unmount := mountImage(t, m.image, at)
 		o := stormOptions()
-		open.Of(o).System.FS = otherBoot{vfs.OS()}
+		storetest.Of(o).System.FS = otherBoot{vfs.OS()}
 		o.Clock = func() time.Time { return time.Now().Add(time.Minute) } // nobody else's heartbeat is young
 		ctx := context.Background()
 		st, err := varve.Open(ctx, s.dir, o)
@@ -129,7 +128,8 @@ func imagesOf(t *testing.T, fs, host string) {
 	for _, w := range s.told.Wrong {
 		t.Error(w)
 	}
-	t.Logf("%s: %d moments of a load of %d answered operations, counted to %d; at most %d entries replayed, %d torn tails, %d files set aside",
+	t.Logf("%s: %d moments of a load of %d answered operations, counted to %d; at most %d entries replayed, %d torn "+
+		"tails, %d files set aside",
 		fs, len(moments), s.told.Ops, c.Acked, worst, torn, aside)
 }
 

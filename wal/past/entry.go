@@ -33,6 +33,8 @@ type Entry struct {
 	Kind     uint8     // the kind of the value, 16…255; the log does not interpret the value
 	Delete   bool      // the key is absent after this
 	More     bool      // the batch continues; set by reading
+	Writer   uint32    // the number of the writer, 0 where it is not known; see wal.Batch
+	Cause    uint8     // why the entry was written, of the causes of package wal; 0: a caller asked for it
 	Own      bool      // this handle wrote the entry, and did not read it; set when it is applied
 	Size     uint64    // bytes of log that the entry takes, from LSN on; set by reading
 	Inflated uint32    // bytes of Value after decompression; 0 means len(Value)
@@ -50,7 +52,7 @@ func EntryIn(h *segment.Header, payload []byte) Entry {
 	return Entry{
 		LSN: h.LSN, Time: at, Reading: reading, Key: unsafeString(key), Kind: h.Kind,
 		Delete: h.Flags&segment.FlagDelete != 0, More: h.More(), Size: h.Size(), Inflated: h.Inflated,
-		Value: value[:len(value):len(value)],
+		Writer: fields.Writer, Cause: fields.Cause, Value: value[:len(value):len(value)],
 	}
 }
 

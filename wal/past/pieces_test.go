@@ -110,7 +110,8 @@ func (w *written) put(t testing.TB, archived uint64) *past.Log {
 }
 
 // check reads the pieces and compares each with the bytes of the log and its borders.
-func (w *written) check(t testing.TB, p *past.Log, from past.Mark, to past.LSN) (gaps []*past.GapError, end past.LSN, bytesRead int) {
+func (w *written) check(t testing.TB, p *past.Log, from past.Mark,
+	to past.LSN) (gaps []*past.GapError, end past.LSN, bytesRead int) {
 	t.Helper()
 	at := from.LSN
 	for piece, err := range p.Pieces(context.Background(), from, to) {
@@ -129,7 +130,8 @@ func (w *written) check(t testing.TB, p *past.Log, from past.Mark, to past.LSN) 
 		if piece.From.LSN != at || !bytes.Equal(piece.Bytes, want) {
 			t.Fatalf("piece at %d from %d, behind %d", piece.At, piece.From.LSN, at)
 		}
-		if sum, ok := w.borders[piece.To.LSN]; !ok || sum != piece.To.Sum || piece.To.LSN != piece.At+uint64(len(piece.Bytes)) {
+		if sum,
+			ok := w.borders[piece.To.LSN]; !ok || sum != piece.To.Sum || piece.To.LSN != piece.At+uint64(len(piece.Bytes)) {
 			t.Fatalf("piece at %d ends at %d, where no batch does", piece.At, piece.To.LSN)
 		}
 		at, bytesRead = piece.To.LSN, bytesRead+len(piece.Bytes)
@@ -206,7 +208,8 @@ func TestPiecesVanished(t *testing.T) {
 func TestPiecesErased(t *testing.T) {
 	w := write(2)
 	b := w.segments[1]
-	if e := geo.EraseIn(b, geo.Start(1), func(key string, _ []byte) bool { return key == "m4" }, func([]byte) {}); e.Wanted == 0 {
+	if e := geo.EraseIn(b, geo.Start(1), func(key string, _ []byte) bool { return key == "m4" },
+		func([]byte) {}); e.Wanted == 0 {
 		t.Fatal("nothing erased")
 	}
 	p := w.put(t, 1)

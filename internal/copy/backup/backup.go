@@ -28,6 +28,7 @@ import (
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal"
 	"github.com/varve-db/varve/wal/past"
+	"github.com/varve-db/varve/writer"
 )
 
 // Source is an open store whose files were just flushed, as a backup sees it.
@@ -53,6 +54,10 @@ type Source struct {
 	Model     func() index.Model // now
 	// Documents are those of each kind, in the order of kind.Kinds.
 	Documents []Documents
+	// Writer returns the writer of a version whose entry has a number.
+	Writer func(number uint32, version uint64) writer.Writer
+	// Writers returns the writers that the store can name, in the order of the log.
+	Writers func() ([]writer.Writer, error)
 	// ScopeKeys and ReadScope are the same for working memory.
 	ScopeKeys func(context.Context) iter.Seq2[string, error]
 	ReadScope func(context.Context, string) (Document, error)
@@ -71,7 +76,8 @@ type Documents struct {
 type Document struct {
 	Bytes   []byte
 	Version uint64
-	Vector  int64 // the number of its vector, if it has one
+	Vector  int64  // the number of its vector, if it has one
+	By      uint32 // the number of the version's writer, 0 where that is not known
 	Time    time.Time
 }
 
@@ -124,6 +130,7 @@ type backup struct {
 	whole wal.LSN
 	model index.Model // as of from
 	done  int64       // documents
+	by    *writersList
 }
 
 func (b *backup) run(ctx context.Context) error {
@@ -146,6 +153,8 @@ func (b *backup) run(ctx context.Context) error {
 	if err := b.computed(ctx); err != nil {
 		return err
 	}
+	b.by = newWritersList(b.n)
+	defer b.by.close()
 	if err := b.documents(ctx); err != nil {
 		return err
 	}
@@ -167,8 +176,11 @@ func (b *backup) run(ctx context.Context) error {
 	if err := b.models(ctx); err != nil {
 		return err
 	}
+	if err := b.writers(end.LSN); err != nil {
+		return err
+	}
 	if err := errors.Join(checkDocuments(ctx, b.n.fs, b.n.part, &b.info, nil, func(err error) error { return err }),
-		checkComputed(ctx, b.n.fs, b.n.part, &b.info)); err != nil {
+		checkComputed(ctx, b.n.fs, b.n.part, &b.info), checkWriters(b.n.fs, b.n.part, &b.info)); err != nil {
 		return fmt.Errorf("what was copied does not read back: %w", err)
 	}
 	if err := b.moments(ctx, end, c.Time); err != nil {
@@ -298,6 +310,11 @@ func (b *backup) copy(ctx context.Context, out io.Writer, k *kind.Kind,
 		if _, err := fmt.Fprintf(out, "%s %c%s/%s\n", hex.EncodeToString(h[:]), mark, folder, name); err != nil {
 			return err
 		}
+		if doc.By != 0 {
+			if err := b.by.add(b.s.Writer(doc.By, doc.Version), folder+"/"+name); err != nil {
+				return err
+			}
+		}
 		*count++
 		b.info.Bytes += int64(len(doc.Bytes))
 	}
@@ -309,6 +326,9 @@ func (b *backup) copy(ctx context.Context, out io.Writer, k *kind.Kind,
 
 // write makes a file that is not there yet.
 func (n *newFolder) write(name string, data []byte, mtime time.Time) error {
+	if err := n.enter(name); err != nil {
+		return err
+	}
 	f, err := n.fs.OpenFile(n.path(name), os.O_RDWR|os.O_CREATE|os.O_EXCL, n.mode)
 	if err != nil {
 		return err

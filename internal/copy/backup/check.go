@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -44,6 +43,7 @@ func Check(ctx context.Context, fsys vfs.FS, dir string, progress func(done, tot
 	err = checkDocuments(ctx, fsys, dir, &info, progress, note)
 	for _, check := range []func() error{
 		func() error { return checkComputed(ctx, fsys, dir, &info) },
+		func() error { return checkWriters(fsys, dir, &info) },
 		func() error { return checkOwnLog(ctx, fsys, dir, &info) },
 	} {
 		if err == nil {
@@ -89,6 +89,13 @@ func checkDocuments(ctx context.Context, fsys vfs.FS, dir string, info *repair.B
 		}
 	}
 	return nil
+}
+
+// isListed reports whether a path in a backup may be that of a document or a scope.
+func isListed(name string) bool {
+	folder, base, _ := strings.Cut(name, "/")
+	k := kind.Filing(folder)
+	return k != nil && base != "" && places.Local(name) == nil && (k.Tree() || !strings.Contains(base, "/"))
 }
 
 // listedFile is a line of files.sha256.
@@ -153,9 +160,7 @@ func listed(fsys vfs.FS, dir string, info *repair.BackupInfo) func(yield func(li
 				l.older, name = name[0] == olderMark, name[1:]
 			}
 			_, err := hex.Decode(l.hash[:], []byte(hash[:min(len(hash), 2*len(l.hash))]))
-			folder, base, _ := strings.Cut(name, "/")
-			if !ok || err != nil || len(hash) != 2*len(l.hash) || !slices.Contains(kind.Folders(), folder) ||
-				places.Local(name) != nil || strings.Contains(base, "/") || base == "" {
+			if !ok || err != nil || len(hash) != 2*len(l.hash) || !isListed(name) {
 				fail(damagedBackup(backupList, fmt.Errorf("line %d is not a hash and a file", n+1)))
 				return
 			}

@@ -8,6 +8,7 @@
 //	memories/<name>.json   each memory, to the byte, with its time
 //	assemblies/<name>.json each assembly, likewise
 //	files.sha256           a line for each, as sha256sum writes and checks them
+//	files.writers          who wrote them, where that is known
 //	vector_index/reembed   the vectors computed so far by a running re-embedding, if there is one
 //	wal/<number>.wal       the log from the state of the files to its end; the last is cut there
 //	backup.json            the store, the range of the log, and checksums; written last
@@ -54,6 +55,16 @@
 // A restored store is a different store: it has its own UUID, and versions above all that the old
 // store may have assigned, so that no earlier condition on a version matches.
 //
+// files.writers, of a store with writers (package writer), has three parts:
+//
+//	position space folder/name   a line for each file whose writer is known: the position of the
+//	                             explanation of that writer
+//	an empty line
+//	the explanations             lines as in wal/writers, of the UUID of the store
+//
+// Its sha256 is in backup.json. A restored store numbers the writers of its documents from 1 on. It
+// keeps the positions of their explanations, which are below all positions of its own log.
+//
 // # A damaged backup
 //
 // It is restored as far as it is sound, unless that is refused (Strict). The report names each
@@ -61,6 +72,7 @@
 //
 //	backup.json    one wrong bit is turned back: the checksum says which; else it is refused
 //	files.sha256   each line that is left vouches for its file (rescue.go)
+//	files.writers  the writers of what the log does not have are unknown
 //	a document     one bit; else a version of the same hash in the log, or in the store
 //	the log        one bit of a frame; else the log of the store; else all sound frames, around
 //	               the holes (mend.go)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -44,9 +45,10 @@ type newFolder struct {
 	barrier vfs.Barrier // nil: every file is synced
 	mode    fs.FileMode
 	folder  fs.FileMode
-	left    []string // leftovers of killed processes that were not removed, with the reasons
-	within  bool     // dir is a mount point: part is in it, and what is in part moves up at the end
-	moved   []string // what has moved up
+	left    []string        // leftovers of killed processes that were not removed, with the reasons
+	within  bool            // dir is a mount point: part is in it, and what is in part moves up at the end
+	moved   []string        // what has moved up
+	inner   map[string]bool // the folders in trees of documents
 	mark    vfs.Mark
 }
 
@@ -298,11 +300,33 @@ const (
 // knownName reports whether a backup or a store that is restored has a file or folder of this name.
 func knownName(rel string, folder bool) bool {
 	switch rel {
-	case vfs.MarkName, repair.BackupName, repair.BackupName + ".new", backupList:
+	case vfs.MarkName, repair.BackupName, repair.BackupName + ".new", backupList, backupBy:
 		return !folder
 	}
 	return places.IsName(rel, folder)
 }
+
+// enter makes the folders of a tree of documents that a file is in. That of the kind is there.
+func (n *newFolder) enter(name string) error {
+	dir := filepath.Dir(name)
+	if parent := filepath.Dir(dir); parent == "." || parent == dir || n.inner[dir] {
+		return nil
+	}
+	if err := n.enter(dir); err != nil {
+		return err
+	}
+	if err := n.fs.Mkdir(n.path(dir), n.folder); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("making %s: %w", n.path(dir), err)
+	}
+	if n.inner == nil {
+		n.inner = map[string]bool{}
+	}
+	n.inner[dir] = true
+	return nil
+}
+
+// inners returns the folders in trees of documents, each before those in it.
+func (n *newFolder) inners() []string { return slices.Sorted(maps.Keys(n.inner)) }
 
 func (n *newFolder) path(elem ...string) string {
 	return filepath.Join(append([]string{n.part}, elem...)...)
@@ -316,7 +340,7 @@ func (n *newFolder) finish(last string, data []byte, folders ...string) error {
 			return fmt.Errorf("syncing %s: %w: %w", n.part, errs.ErrSyncFailed, err)
 		}
 	}
-	for _, f := range append(folders, "") {
+	for _, f := range append(append(folders, n.inners()...), "") {
 		if err := n.fs.SyncDir(n.path(f)); err != nil {
 			return fmt.Errorf("syncing %s: %w: %w", n.path(f), errs.ErrSyncFailed, err)
 		}

@@ -25,6 +25,7 @@ const (
 	withModels   = 2
 	modelless    = 1 // the format of a store that nobody has told of a model
 	backupList   = "files.sha256"
+	backupBy     = "files.writers"
 	backupWAL    = "wal"
 )
 

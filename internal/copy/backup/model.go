@@ -23,6 +23,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/writer"
 )
 
 // What makes a store's vectors lies in its index and in its log. The backup has no
@@ -262,6 +263,9 @@ type Restored struct {
 	Settled bool
 	Later   index.Model // the newest one that the backup knows
 	older   []uint64    // of the names of files, ascending
+
+	Writers []writer.Writer   // that the documents have, by the numbers that the new store gives them
+	by      map[uint64]uint32 // these numbers, by the checksums of the names of files
 }
 
 // Older reports whether a file, as memories/x.json, has the vector of the model before.
@@ -269,6 +273,9 @@ func (r *Restored) Older(name string) bool {
 	_, ok := slices.BinarySearch(r.older, xxhash.Sum64String(name))
 	return ok
 }
+
+// By returns the number of the writer of a file, as memories/x.json; 0 where that is not known.
+func (r *Restored) By(name string) uint32 { return r.by[xxhash.Sum64String(name)] }
 
 // settled reports whether the model is that of config.json: none was switched to between, and
 // none took another's name where nothing had a content.

@@ -2,7 +2,6 @@ package backup
 
 import (
 	"context"
-	"path"
 
 	"github.com/varve-db/varve/internal/kind"
 )
@@ -12,10 +11,11 @@ import (
 // entry behind the moment deletes it either. To restore it would make a state that never was.
 func (r *restore) wasPurged(ctx context.Context, name string, data []byte) (bool, error) {
 	k := kind.At(name)
-	if k == nil || path.Dir(name) != k.Folder || r.s.Has == nil {
+	if k == nil || !k.IsDocument(k.Below(name)) || r.s.Has == nil {
 		return false, nil
 	}
-	c, err := k.Decode(append([]byte(nil), data...), kind.DecodeOptions{Limits: kind.StoredLimits})
+	c, err := k.Decode(append([]byte(nil), data...),
+		kind.DecodeOptions{Limits: kind.StoredLimits, ID: k.IDAt(k.Below(name))})
 	if err != nil {
 		return false, nil // it is restored as it is
 	}

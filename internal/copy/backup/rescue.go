@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
@@ -44,7 +45,7 @@ type lost struct {
 func (r *restore) noteDamage(name, why, done string) {
 	d := repair.Damage{Path: name, Why: why, Done: done, Missing: strings.HasPrefix(done, missing)}
 	if k := kind.At(name); k != nil {
-		d.ID, _ = k.ID(name)
+		d.ID, _ = k.ID(k.Below(name))
 	}
 	r.report.Damage = append(r.report.Damage, d)
 }
@@ -124,17 +125,23 @@ func (r *restore) relist(ctx context.Context) (files []listedFile, err error) {
 	var order bytes.Buffer // the list, if all files are there and sound
 	var doubted []listedFile
 	seen := map[string]bool{}
-	for _, folder := range kind.Folders() {
+	for _, k := range kind.Filed() {
+		folder := k.Folder
 		dir, err := places.Enter(r.s.FS, r.s.Backup, folder)
 		var names []string
 		if err == nil {
 			names, err = r.s.FS.ReadDir(dir)
+			if k.Tree() {
+				names, err = k.In(docfile.Layout{FS: r.s.FS, Root: r.s.Backup}).Names()
+			}
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) && !notAFile(err) {
 			return nil, err
 		}
 		slices.SortFunc(names, func(a, b string) int {
-			return strings.Compare(strings.TrimSuffix(a, ".json"), strings.TrimSuffix(b, ".json"))
+			x, _ := k.ID(a)
+			y, _ := k.ID(b)
+			return strings.Compare(x, y)
 		})
 		for _, base := range names {
 			if err := ctx.Err(); err != nil {
@@ -145,7 +152,7 @@ func (r *restore) relist(ctx context.Context) (files []listedFile, err error) {
 				continue
 			}
 			seen[name] = true
-			b, err := vfs.ReadText(r.s.FS, filepath.Join(dir, base), places.DocumentMost)
+			b, err := vfs.ReadText(r.s.FS, filepath.Join(dir, filepath.FromSlash(base)), places.DocumentMost)
 			if err != nil {
 				continue // where it is listed it is read once more
 			}
@@ -179,8 +186,7 @@ func (r *restore) relist(ctx context.Context) (files []listedFile, err error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(lines)) {
 		l := lines[name]
-		if folder, base, _ := strings.Cut(name, "/"); !l.valid() || !hashes[l.sum] || !slices.Contains(kind.Folders(),
-			folder) || places.Local(name) != nil || strings.Contains(base, "/") {
+		if !l.valid() || !hashes[l.sum] || !isListed(name) {
 			continue // a file of another name has these bytes
 		}
 		f := listedFile{name: name, older: l.older}
@@ -278,6 +284,7 @@ func (r *restore) deliver(f listedFile, data []byte, mtime time.Time, version ui
 		return r.scope(f.name, data)
 	}
 	r.note(f.name, f.older, version, number)
+	r.writers.keep(f.name)
 	return r.put(f.name, data, mtime)
 }
 

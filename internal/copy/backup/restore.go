@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/varve-db/varve/errs"
@@ -122,6 +122,7 @@ type restore struct {
 	lost   map[string]*lost // by file
 
 	restored Restored
+	writers  *writers
 	purged   bool            // the living store's log up to the moment has frames that a purge erased
 	deleted  map[string]bool // keys that are deleted behind the moment; nil: not looked for
 
@@ -214,6 +215,9 @@ func (r *restore) choose(ctx context.Context) error {
 			return r.impossible("the backup was not whole yet; take an older one")
 		}
 	}
+	if err := r.readWriters(); err != nil {
+		return err
+	}
 	r.newest, r.names, r.scopes = map[string]changed{}, map[string]bool{}, map[string]*worklog.Replay{}
 	if m := r.info.Models; m != nil {
 		r.restored.Model, r.restored.Later = m.From, m.End
@@ -260,6 +264,11 @@ func (r *restore) follow(ctx context.Context) (done bool, err error) {
 				e.Key, e.Kind, e.Value = "", 0, nil
 			case e.Kind == record.KindModel:
 				e.Value = slices.Clone(e.Value)
+			case e.Kind == record.KindWriter:
+				if err := r.writers.explain(&e); err != nil {
+					return false, err
+				}
+				e.Value = nil
 			default:
 				e.Value = nil
 			}
@@ -328,7 +337,7 @@ func (r *restore) run(ctx context.Context) error {
 			return fmt.Errorf("%w: %w", errs.ErrSyncFailed, err)
 		}
 	}
-	for _, folder := range kind.Folders() {
+	for _, folder := range append(kind.Folders(), r.n.inners()...) {
 		if err := r.n.fs.SyncDir(r.n.path(folder)); err != nil {
 			return fmt.Errorf("%w: %w", errs.ErrSyncFailed, err)
 		}
@@ -347,6 +356,7 @@ func (r *restore) run(ctx context.Context) error {
 	if err := wal.BeginAbove(r.n.fs, r.n.part, above, geometryOf(&r.info), r.features, r.n.mode); err != nil {
 		return err
 	}
+	r.restored.Writers, r.restored.by = r.writers.numbered()
 	slices.Sort(r.restored.older)
 	r.restored.Settled = r.restored.settled()
 	if err := r.s.Open(ctx, r.n.part, &r.restored); err != nil {
@@ -426,6 +436,7 @@ func (r *restore) fromLog(ctx context.Context) error {
 			}
 			name, _ := backupFile(e.Key)
 			r.note(name, false, e.LSN, line.VectorNumber())
+			r.writers.wrote(name, e.Writer, e.LSN)
 			if err := r.put(name, doc, e.Time); err != nil {
 				return err
 			}
@@ -436,7 +447,7 @@ func (r *restore) fromLog(ctx context.Context) error {
 }
 
 func (r *restore) put(name string, data []byte, mtime time.Time) error {
-	if folder := path.Dir(name); folder == kind.Scopes.Folder {
+	if folder, _, _ := strings.Cut(name, "/"); folder == kind.Scopes.Folder {
 		r.report.Scopes++
 	} else {
 		counted(folder, 1, &r.report.Memories, &r.report.Assemblies, &r.report.Others)

@@ -37,7 +37,7 @@ func (m *migrate) mirror(ctx context.Context, compare bool) error {
 		case places.IsTopFile(name):
 			err = c.file(name)
 		case places.IsTopFolder(name):
-			err = c.folder(name, 10)
+			err = c.folder(name, vfs.Deepest)
 		case name != places.MovedName && !strings.HasPrefix(name, places.MovedName):
 			m.report.Left = append(m.report.Left, name)
 		}

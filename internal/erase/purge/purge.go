@@ -198,7 +198,9 @@ func (p *Purger) learn(ctx context.Context, k *engine.Kind, ids []string, traces
 			return
 		}
 		of[v.ContentHash] = true
-		if k == p.engine.Kinds().Assemblies {
+		if k.Opaque {
+			traces.LearnDocument(v.Document)
+		} else if k == p.engine.Kinds().Assemblies {
 			if a, err := v.DecodeAssembly(); err == nil {
 				traces.Learn(a.Name)
 				traces.Learn(a.Description)
@@ -430,7 +432,7 @@ func (p *Purger) purgeIndexBackups(held *wal.Held, k *engine.Kind, ids []string,
 	}
 	to := p.engine.Target(uuid.UUID(p.engine.Log().UUID()), c.Spilled)
 	to.Dir, to.Temp, to.Ready = dir, filepath.Join(dir, "index.new"), nil
-	done, err := index.PurgeBackups(p.engine.Env().Dir, to, k.Section, ids)
+	done, err := index.PurgeBackups(p.engine.Env().Dir, to, k.Section, ids, k.File)
 	r.Backups, r.Dropped = len(done.Rewritten), r.Dropped+len(done.Removed)
 	r.Unlinked = append(r.Unlinked, done.Unlinked...)
 	r.Dropped += len(done.Unread)

@@ -3,6 +3,7 @@ package trace
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"io/fs"
 	"path/filepath"
@@ -48,15 +49,26 @@ func (t *Set) Learn(content string) {
 	}
 }
 
+// LearnDocument takes the bytes of a document of an opaque kind, by which a copy of it is known whose place nothing
+// says.
+func (t *Set) LearnDocument(doc []byte) {
+	if len(doc) > 0 {
+		t.documents[sha256.Sum256(doc)] = true
+	}
+	t.Learn(string(doc))
+}
+
 // Mentioned says what a file has of one of the memories; "" when it has nothing.
 func (t *Set) Mentioned(name string, b []byte) string {
 	inPath := func(n string) bool { return bytes.Contains(b, []byte(t.kind.Folder+"/"+n)) }
 	switch {
 	case t.content.in(b):
 		return mentionsContent
+	case t.kind.Tree(): // a name that ends as a path does says nothing
 	case t.Named(name), slices.ContainsFunc(t.names, func(n string) bool { return strings.HasPrefix(name, n) }):
 		return mentionsName
-	case has(b, t.members), has(b, t.plain), slices.ContainsFunc(t.names, inPath):
+	}
+	if has(b, t.members) || has(b, t.plain) || slices.ContainsFunc(t.names, inPath) {
 		return mentionsID
 	}
 	return ""
@@ -101,9 +113,9 @@ func Strangers(ctx context.Context, fsys vfs.FS, dir string) (paths []string, er
 		switch {
 		case name != kind.Memories.Folder && places.IsDocuments(name), name == places.Views,
 			!places.IsTopFile(name) && !places.IsTopFolder(name):
-			err = walk(name, 12)
+			err = walk(name, vfs.Deepest)
 		case name == kind.Memories.Folder, name == "backups":
-			err = foldersIn(fsys, dir, name, func(rel string) error { return walk(rel, 12) })
+			err = foldersIn(fsys, dir, name, func(rel string) error { return walk(rel, vfs.Deepest) })
 		}
 	}
 	return paths, err
@@ -124,7 +136,7 @@ func foldersIn(fsys vfs.FS, dir, name string, visit func(string) error) error {
 			if _, err := fsys.Stat(filepath.Join(dir, rel, repair.BackupName)); err == nil {
 				continue // named as a whole
 			}
-		} else if strings.HasSuffix(n, ".json") {
+		} else if kind.Memories.IsDocument(n) {
 			continue // of a million most are memories: not one look each
 		} else if info, err := fsys.Stat(filepath.Join(dir, rel)); err != nil || !info.Mode.IsDir() {
 			continue

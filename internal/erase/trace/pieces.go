@@ -108,7 +108,7 @@ func (t *Set) Entry(key string, value []byte) bool {
 	}
 	line := view.Line
 	if kept {
-		if _, line, err = record.SplitKept(line); err != nil {
+		if _, _, line, err = record.SplitKept(line); err != nil {
 			return false
 		}
 	}

@@ -3,6 +3,7 @@ package trace
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -162,7 +163,24 @@ var mappable = regexp.MustCompile(`-(memory_index\.([a-z0-9]+\.)?json|mapping\.(
 
 // called reports whether what was set aside, or parked, is called after one of their files.
 func (t *Set) called(fsys vfs.FS, folder, name string) bool {
+	if t.kind.Tree() { // the last element of a path says nothing
+		return t.calledByPath(fsys, folder, name)
+	}
 	return t.Named(name) && !t.elsewhere(whence(fsys, folder, name))
+}
+
+// calledByPath is called for a kind whose documents are in folders.
+func (t *Set) calledByPath(fsys vfs.FS, folder, name string) bool {
+	if rest, ok := strings.CutPrefix(name, t.kind.Folder+"@"); ok {
+		parked, _, _ := strings.Cut(rest, "@")
+		return slices.ContainsFunc(t.names, func(n string) bool { return docfile.ParkedName(n) == parked })
+	}
+	return t.from(whence(fsys, folder, name))
+}
+
+// from reports whether a path in the store is that of one of them.
+func (t *Set) from(rel string) bool {
+	return kind.At(rel) == t.kind && slices.Contains(t.names, t.kind.Below(rel))
 }
 
 // inFile reports whether a file has one of them. left is what can be kept of it, a piece of the log that has entries of
@@ -218,6 +236,15 @@ func (t *Set) inFile(fsys vfs.FS, folder, name string) (is bool, left []byte, er
 	}
 	if strings.HasPrefix(from, t.kind.Folder+"/") {
 		return t.Holds(b), nil, nil
+	}
+	if t.kind.Opaque && kind.At(from) == nil { // the pool in tmp/, or a place that nothing says
+		if t.documents[sha256.Sum256(b)] {
+			return true, nil, nil
+		}
+		if t.content.in(b) {
+			t.ask(folder, name, mentionsContent)
+			return false, nil, nil
+		}
 	}
 	if t.kind != kind.Memories && t.elsewhere(from) || !t.In(b) {
 		return false, nil, nil // what a memory says of assemblies or scopes is its own

@@ -34,6 +34,8 @@ type Set struct {
 	members [][]byte // their id as a document's first member has it
 	plain   [][]byte // ids that are long enough not to be met by chance
 	content contents // pieces of what they said
+	// the sums of documents of an opaque kind, which say no id
+	documents map[[32]byte]bool
 
 	// Log is that of the store: of a piece of it without a start, which has entries of others
 	// as well, these are kept.
@@ -88,12 +90,15 @@ const rare = 6
 
 // Of are those of some documents of a kind; the ids of scopes are their keys.
 func Of(k *kind.Kind, ids []string) *Set {
-	t := &Set{kind: k, ids: map[string]bool{}}
+	t := &Set{kind: k, ids: map[string]bool{}, documents: map[[32]byte]bool{}}
 	for _, id := range ids {
 		t.ids[id] = true
 		t.names = append(t.names, k.FileName(id))
 		quoted := append(jsondoc.AppendEscaped([]byte(`"`), id), '"')
 		for _, space := range []string{" ", ""} {
+			if k.Opaque { // its documents do not say their ids
+				break
+			}
 			t.members = append(t.members, append([]byte(`"`+k.IDName+`":`+space), quoted...))
 		}
 		if k == kind.Scopes {
@@ -148,6 +153,9 @@ type outline struct {
 // about reports whether a document, with an id, is one of these: as package importer
 // a memory may name the assembly that it belongs to.
 func (t *Set) about(doc *outline) bool {
+	if t.kind.Opaque {
+		return false
+	}
 	if t.kind == kind.Scopes {
 		return doc.Scope != nil && doc.ID == nil && t.ids[*doc.Scope]
 	}
@@ -180,8 +188,8 @@ func (t *Set) In(b []byte) bool {
 	if json.Unmarshal(b, &doc) == nil && (doc.ID != nil || doc.Assembly != nil || doc.From != "" ||
 		doc.Scope != nil && t.kind == kind.Scopes) {
 		if doc.From != "" { // a note has the id of what it is about
-			return !t.elsewhere(doc.From) && (doc.ID != nil && t.ids[*doc.ID] ||
-				t.Named(filepath.Base(filepath.FromSlash(doc.From))))
+			return !t.elsewhere(doc.From) && (doc.ID != nil && t.ids[*doc.ID] || t.from(doc.From) ||
+				!t.kind.Tree() && t.Named(filepath.Base(filepath.FromSlash(doc.From))))
 		}
 		return t.about(&doc) || t.among(&doc, b)
 	}

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"iter"
 	"path/filepath"
-	"strings"
 	"syscall"
 
 	"github.com/google/uuid"
@@ -197,12 +196,8 @@ func (g *ground) damage(opening error) error {
 		return nil
 	}
 	names, err := g.o.FS.ReadDir(g.path(kind.Memories.Folder))
-	if err == nil {
-		for _, n := range names {
-			if strings.HasSuffix(n, jsondoc.Extension) {
-				return nil
-			}
-		}
+	if err == nil && kind.Memories.HasDocuments(names) {
+		return nil
 	}
 	return opening
 }
@@ -340,7 +335,7 @@ func (g *ground) files(yield func(repair.Finding, error) bool) (more bool, err e
 }
 
 func (g *ground) folder(k *kind.Kind, yield func(repair.Finding, error) bool) (more bool, err error) {
-	folder := docfile.Layout{FS: g.o.FS, Root: g.dir}.Folder(k.Folder)
+	folder := k.In(docfile.Layout{FS: g.o.FS, Root: g.dir})
 	names, err := folder.Names()
 	if places.Gone(err) {
 		return true, nil
@@ -356,7 +351,7 @@ func (g *ground) folder(k *kind.Kind, yield func(repair.Finding, error) bool) (m
 		if p := g.o.Verify.Progress; p != nil && i%toldEvery == 0 {
 			p(int64(i), int64(len(names)))
 		}
-		if !strings.HasSuffix(name, jsondoc.Extension) || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "#") {
+		if !k.IsDocument(name) {
 			continue
 		}
 		f := repair.Finding{Path: k.Folder + "/" + name, Offset: -1, Next: repair.NextRepair, Remarks: repair.Unopened}
@@ -367,7 +362,7 @@ func (g *ground) folder(k *kind.Kind, yield func(repair.Finding, error) bool) (m
 		g.sum.Files, g.sum.Bytes = g.sum.Files+1, g.sum.Bytes+int64(len(data))
 		var c kind.Content
 		if err == nil {
-			c, err = k.Decode(data, kind.DecodeOptions{Limits: kind.StoredLimits, Owned: true})
+			c, err = k.Decode(data, kind.DecodeOptions{Limits: kind.StoredLimits, ID: k.IDAt(name), Owned: true})
 		}
 		switch {
 		case errors.Is(err, fs.ErrNotExist):

@@ -3,7 +3,6 @@ package heal
 import (
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 
 	"github.com/varve-db/varve/errs"
@@ -149,7 +148,7 @@ func (h *healer) adoptNew(held *wal.Held, k *kind.Kind, list []*newcomer) []erro
 	}
 	docs := make([]*Adoption, len(list))
 	for i, a := range list {
-		docs[i] = &Adoption{Doc: a.file.Data, Mtime: a.file.Info.Mtime}
+		docs[i] = &Adoption{ID: a.id, Doc: a.file.Data, Mtime: a.file.Info.Mtime}
 	}
 	h.s.AdoptNew(h.r.ctx, held, k.Letter, docs)
 	fails := make([]error, len(list))
@@ -170,5 +169,5 @@ func (h *healer) adoptNew(held *wal.Held, k *kind.Kind, list []*newcomer) []erro
 
 func (a *newcomer) inPlace() bool {
 	k := kind.At(a.d.Path)
-	return k != nil && k.FileName(a.id) == path.Base(a.d.Path)
+	return k != nil && k.File(a.id) == a.d.Path
 }

@@ -203,7 +203,7 @@ func (h *healer) salvage(held *wal.Held, k *kind.Kind, d *repair.Done, c kind.Co
 		return errNothing
 	}
 	d.Where = where
-	if _, err := h.s.Adopt(h.r.ctx, held, k.Letter, doc, info.Mtime.UTC(), was); err != nil {
+	if _, err := h.s.Adopt(h.r.ctx, held, k.Letter, c.ID, doc, info.Mtime.UTC(), was); err != nil {
 		return err
 	}
 	d.Do = repair.Salvage

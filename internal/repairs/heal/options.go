@@ -24,7 +24,8 @@ type Store interface {
 	PutBack(ctx context.Context, held *wal.Held, kind byte, id string, version wal.LSN, mtime time.Time, doc []byte) error
 	// Adopt takes a document, byte for byte, into the log as a new version over
 	// version was (0: there is none); errs.ErrConflict when it is another by now.
-	Adopt(ctx context.Context, held *wal.Held, kind byte, doc []byte, mtime time.Time, was wal.LSN) (wal.LSN, error)
+	Adopt(ctx context.Context, held *wal.Held, kind byte, id string, doc []byte, mtime time.Time,
+		was wal.LSN) (wal.LSN, error)
 	// AdoptNew takes documents that are not there yet in as few commits as may be.
 	AdoptNew(ctx context.Context, held *wal.Held, kind byte, list []*Adoption)
 	// Judge reads documents as everybody does, and says what became of each: an edited file
@@ -55,6 +56,7 @@ type Store interface {
 
 // Adoption is a document that AdoptNew takes in, and what became of it.
 type Adoption struct {
+	ID      string
 	Doc     []byte
 	Mtime   time.Time
 	Version wal.LSN

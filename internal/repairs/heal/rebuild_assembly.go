@@ -32,7 +32,7 @@ func (h *healer) rebuildAssembly(held *wal.Held, k *kind.Kind, d *repair.Done) e
 	if f.Err != nil {
 		return f.Err // not in its file yet: the next run finds it there
 	}
-	c, err := v.Decode(k, f.Data)
+	c, err := v.Decode(k, "", f.Data)
 	if err != nil {
 		return err
 	}

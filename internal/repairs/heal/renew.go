@@ -23,6 +23,7 @@ import (
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal"
 	walpast "github.com/varve-db/varve/wal/past"
+	"github.com/varve-db/varve/writer"
 )
 
 // A log with damage in it cannot be mended in place: each frame names the one
@@ -34,10 +35,11 @@ import (
 //  1. the newest versions above flushed into files, durable; of working memory all
 //     that is above spilled
 //  2. a new segment, which nothing names yet
-//  3. the index, as of that segment's start; or none, and opening makes it from
+//  3. wal/writers, with what explains the writers of everything below that segment
+//  4. the index, as of that segment's start; or none, and opening makes it from
 //     the files, where the damage hides what it would have to know
-//  4. the checkpoint, which names the new segment: from here on it is the log
-//  5. the old segments: sound ones into the archive, all into quarantine
+//  5. the checkpoint, which names the new segment: from here on it is the log
+//  6. the old segments: sound ones into the archive, all into quarantine
 
 // renewal is one such beginning.
 type renewal struct {
@@ -57,6 +59,8 @@ type renewal struct {
 	gaps     []wal.Gap
 	model    index.Model // the newest that an entry tells of
 	low      bool        // the new log begins below positions that marks or index name
+
+	explained []writer.Writer // by entries that can be read
 }
 
 type found struct {
@@ -123,7 +127,7 @@ func (n *renewal) read() error {
 			}
 			n.lastTime = max(n.lastTime, e.Time.UnixMicro())
 			batch = append(batch, wal.Entry{LSN: e.LSN, Time: e.Time, Key: strings.Clone(e.Key), Kind: e.Kind, Delete: e.Delete,
-				Value: slices.Clone(e.Value)})
+				Value: slices.Clone(e.Value), Writer: e.Writer, Cause: e.Cause})
 			if !e.More || e.LSN < n.attested {
 				for _, e := range batch {
 					n.saw(&e)
@@ -174,6 +178,12 @@ func (n *renewal) saw(e *wal.Entry) {
 	if len(e.Key) > 0 && e.Key[0] == record.Working {
 		if e.LSN >= n.c.Spilled.LSN {
 			n.worked[e.Key[1:]] = append(n.worked[e.Key[1:]], e.LSN)
+		}
+		return
+	}
+	if len(e.Key) > 0 && e.Key[0] == record.Writer {
+		if w, err := state.WriterIn(e); err == nil {
+			n.explained = append(n.explained, w)
 		}
 		return
 	}

@@ -3,6 +3,7 @@ package heal
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -14,9 +15,11 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/internal/writerfile"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal"
 	"github.com/varve-db/varve/wal/past"
+	"github.com/varve-db/varve/writer"
 )
 
 // begin makes the new segment, the index as of its start, and the checkpoint
@@ -58,6 +61,9 @@ func (n *renewal) begin() error {
 	if err != nil {
 		return err
 	}
+	if err := n.writers(mark.LSN); err != nil {
+		return err
+	}
 	if err := n.index(mark); err != nil {
 		return err
 	}
@@ -72,6 +78,40 @@ func (n *renewal) begin() error {
 	}
 	n.d.Result = strings.TrimPrefix(n.d.Result+"; the log goes on in "+segment.Name(number), "; ")
 	return r.retireBelow(n.d, n.log, number, n.attested)
+}
+
+// writers makes what explains the writers below the new log durable in wal/writers: the new log does not
+// have it.
+func (n *renewal) writers(to wal.LSN) error {
+	if n.log.Features()&wal.FeatureWriters == 0 {
+		return nil
+	}
+	r := n.r
+	f := writerfile.New(r.o.FS, r.dir, n.log.UUID())
+	t, _, whole, err := f.Read()
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", f.Path(), err)
+	}
+	known := len(t.All())
+	if !whole {
+		if err := state.PastWriters(r.ctx, n.log.Past(), to, t.Add); err != nil {
+			return err
+		}
+	}
+	for _, w := range n.explained {
+		t.Add(w)
+	}
+	if whole && len(t.All()) == known && !n.low {
+		return nil
+	}
+	if err := r.keepFor(n.d, "wal/"+writerfile.Name); err != nil {
+		return err
+	}
+	list := slices.DeleteFunc(t.All(), func(w writer.Writer) bool { return w.Since >= to })
+	if err := f.Write(list, r.path("tmp", writerfile.Name+".repair"), r.o.fileMode()); err != nil {
+		return fmt.Errorf("writing %s: %w", f.Path(), err)
+	}
+	return nil
 }
 
 // index writes the index as of the new log's start, or takes it away.
@@ -115,7 +155,7 @@ func (n *renewal) writeIndex(set *index.Set, mark wal.Mark) error {
 		if err != nil {
 			return nil, err
 		}
-		return index.Finish(dst, view.Line, c.Version, e.Time.UnixMicro())
+		return index.Finish(dst, view.Line, c.Version, e.Time.UnixMicro(), e.Writer)
 	}}
 	for _, key := range slices.Sorted(maps.Keys(n.newest)) {
 		k := kind.Of(key)

@@ -22,6 +22,10 @@ import (
 // tells. It fails when there is nothing worth keeping: no id, or neither content
 // nor metadata, or of an assembly neither members nor a name.
 func salvaged(v *verify.Run, k *kind.Kind, data []byte, id string) (kind.Content, []byte, error) {
+	if k.Opaque { // its bytes are read whole, or are no document
+		c, err := v.Decode(k, k.FileName(id), data)
+		return c, data, err
+	}
 	text, err := asFarAsItGoes(firstSide(data), k == kind.Assemblies)
 	if err != nil {
 		return kind.Content{}, nil, err

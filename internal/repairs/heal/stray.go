@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/kind"
@@ -107,7 +106,7 @@ func (o *Options) judgeFiles(ctx context.Context, p *repair.RepairPlan) error {
 		if k == nil || !isStray(f) && !salvage[i] {
 			continue
 		}
-		name := strings.TrimPrefix(f.Path, k.Folder+"/")
+		name := k.Below(f.Path)
 		if salvage[i] {
 			if _, _, err := salvaged(h.v, k, h.v.Read(k, name).Data, f.ID); err != nil {
 				f.Heals = repair.ByRecording
@@ -163,10 +162,10 @@ func (h *healer) judge(k *kind.Kind, name, other, why string) (*verdict, error) 
 	if f.Err != nil {
 		return aside(why), nil
 	}
-	c, err := v.Decode(k, append([]byte(nil), f.Data...))
+	c, err := v.Decode(k, name, append([]byte(nil), f.Data...))
 	if err != nil {
 		for _, other := range kind.Kinds { // moved into the folder of another kind
-			if c, oerr := v.Decode(other, append([]byte(nil), f.Data...)); other != k && oerr == nil {
+			if c, oerr := v.Decode(other, "", append([]byte(nil), f.Data...)); other != k && oerr == nil {
 				if back, err := h.judgeBack(other, &f, c.ID); back != nil || err != nil {
 					return back, err
 				}
@@ -194,7 +193,10 @@ func (h *healer) judge(k *kind.Kind, name, other, why string) (*verdict, error) 
 		is.err = &twiceError{other}
 		return is, nil
 	}
-	if err := v.Fits(k, f.Data); err != nil {
+	if err := v.Fits(k, c.ID, f.Data); err != nil {
+		return aside(err.Error()), nil
+	}
+	if err := v.Creates(k, c.ID); err != nil {
 		return aside(err.Error()), nil
 	}
 	is := &verdict{heals: repair.ByAdoption, id: c.ID, add: &newcomer{id: c.ID, file: f}}
@@ -210,7 +212,7 @@ func (h *healer) holds(k *kind.Kind, name, id string) bool {
 	if f.Err != nil {
 		return false
 	}
-	c, err := h.v.Decode(k, f.Data)
+	c, err := h.v.Decode(k, name, f.Data)
 	return err == nil && c.ID == id
 }
 
@@ -233,7 +235,7 @@ func (h *healer) judgeBack(k *kind.Kind, f *verify.File, id string) (*verdict, e
 	switch {
 	case back.as:
 		return &verdict{heals: repair.ByFiles, id: id, back: back, stake: "the " + k.Noun + ", whose only copy this is"}, nil
-	case v.Fits(k, f.Data) != nil:
+	case v.Fits(k, id, f.Data) != nil:
 		return nil, nil
 	}
 	return &verdict{heals: repair.ByAdoption, id: id, back: back,
@@ -257,7 +259,7 @@ func (h *healer) judgeUnparsable(k *kind.Kind, name, why string) (*verdict, erro
 	if doc == nil {
 		return aside, nil
 	}
-	c, err := v.Decode(k, append([]byte(nil), doc...))
+	c, err := v.Decode(k, name, append([]byte(nil), doc...))
 	if err != nil {
 		return nil, err
 	}
@@ -268,7 +270,7 @@ func (h *healer) judgeUnparsable(k *kind.Kind, name, why string) (*verdict, erro
 // stray carries out what judge decides, if that is what the plan says; what it returns is to be adopted.
 func (h *healer) stray(held *wal.Held, k *kind.Kind, d *repair.Done) (*newcomer, error) {
 	f := &d.Findings[0]
-	is, err := h.judge(k, strings.TrimPrefix(d.Path, k.Folder+"/"), twice(f.Err), reasonOf(d.Findings))
+	is, err := h.judge(k, k.Below(d.Path), twice(f.Err), reasonOf(d.Findings))
 	if err != nil {
 		return nil, err
 	}
@@ -312,7 +314,7 @@ func (h *healer) putBack(held *wal.Held, d *repair.Done, b *returned) error {
 		d.Do = repair.Restore
 		return h.r.setAside(d, d.Path, result+"; it was put back under its own")
 	}
-	_, err := h.s.Adopt(h.r.ctx, held, k.Letter, b.file.Data, b.file.Info.Mtime, b.newest.Version)
+	_, err := h.s.Adopt(h.r.ctx, held, k.Letter, id, b.file.Data, b.file.Info.Mtime, b.newest.Version)
 	if err != nil {
 		return fmt.Errorf("%s: %w", id, err)
 	}
@@ -323,9 +325,9 @@ func (h *healer) putBack(held *wal.Held, d *repair.Done, b *returned) error {
 // salvageable returns what can be read of a file that is no document, while neither index nor log may be whole: nil if
 // that is nothing worth keeping, or if the store has a document of that id.
 func (h *healer) salvageable(k *kind.Kind, d *repair.Done) (*recovered, error) {
-	name := strings.TrimPrefix(d.Path, k.Folder+"/")
+	name := k.Below(d.Path)
 	f := h.v.Read(k, name)
-	c, doc, err := salvaged(h.v, k, f.Data, "")
+	c, doc, err := salvaged(h.v, k, f.Data, k.IDAt(name))
 	if f.Err != nil || err != nil || k.FileName(c.ID) != name {
 		return nil, nil
 	}

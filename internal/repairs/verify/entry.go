@@ -47,6 +47,8 @@ func (r *row) visit(end wal.Mark, e *wal.Entry) error {
 	case err != nil:
 	case e.Key[0] == record.Model:
 		_, err = state.ModelIn(e)
+	case e.Key[0] == record.Writer:
+		_, err = state.Check(e)
 	case e.Key[0] == record.Working:
 		_, _, err = worklog.Work(r.v.Source.Codec, e)
 	case e.Key[0] == record.Kept:
@@ -89,7 +91,8 @@ func (r *row) contradicts(e *wal.Entry, line, indexed index.Entry) error {
 	if err != nil {
 		return err
 	}
-	if c, err := r.v.Decode(kind.Of(e.Key), doc); err != nil || len(c.Vector) != indexed.Dimension {
+	k := kind.Of(e.Key)
+	if c, err := r.v.Decode(k, k.FileName(e.Key[1:]), doc); err != nil || len(c.Vector) != indexed.Dimension {
 		return nil
 	}
 	return fmt.Errorf("its index line names an embedding of %d dimensions, its document has %d", line.Dimension,
@@ -117,8 +120,8 @@ func (r *row) asIndexed(e *wal.Entry) bool {
 	if r.indexed, ok, err = r.set.Get(r.indexed[:0], k.Section, e.Key[1:]); err != nil || !ok {
 		return false
 	}
-	if r.finished, err = index.Finish(r.finished[:0], view.Line, e.LSN,
-		e.Time.UnixMicro()); err != nil || !bytes.Equal(r.finished, r.indexed) {
+	if r.finished, err = index.Finish(r.finished[:0], view.Line, e.LSN, e.Time.UnixMicro(),
+		e.Writer); err != nil || !bytes.Equal(r.finished, r.indexed) {
 		return false
 	}
 	doc, give, err := r.v.Source.Codec.Lend(r.v.ctx, &view, r.v.Source.FileLimit)
@@ -165,7 +168,7 @@ func (v *Run) record(k *kind.Kind, e *wal.Entry) (index.Entry, error) {
 	if e.LSN < v.Source.Log.Flushed() {
 		return line, nil // its file is looked at
 	}
-	c, err := v.Decode(k, doc)
+	c, err := v.Decode(k, k.FileName(e.Key[1:]), doc)
 	if err == nil && c.ID != e.Key[1:] {
 		err = fmt.Errorf("it holds the id %s", human.Quote(c.ID))
 	}

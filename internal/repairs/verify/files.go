@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/jsondoc"
 	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/repair"
@@ -182,13 +180,13 @@ func (v *Run) unknown(k *kind.Kind, name string) error {
 	out := &repair.Finding{Kind: repair.Foreign, Path: k.Folder + "/" + name, Offset: -1, Stake: "nothing of the store",
 		Next: repair.NextRepair, Err: err}
 	switch {
-	case err != nil:
+	case err != nil && k.IsDocument(name):
 		out.Severity = repair.Healable
-	case !info.Mode.IsRegular():
+	case err == nil && !info.Mode.IsRegular():
 		out.Severity, out.Heals, out.Err = repair.Healable, repair.ByMoving,
 			fmt.Errorf("a store does not follow it (%s)", info.Mode)
-	case strings.HasSuffix(name, jsondoc.Extension) && !strings.HasPrefix(name, ".") && !strings.HasPrefix(name, "#"):
-		return v.json(k, out, name)
+	case k.IsDocument(name):
+		return v.unlisted(k, out, name)
 	default: // editors and tools leave such beside what they save
 		out.Heals, out.Next, out.Err = repair.ByMoving, "",
 			fmt.Errorf("it is the file of no %s: what editors and tools leave may stay, or be removed", k.Noun)
@@ -196,9 +194,9 @@ func (v *Run) unknown(k *kind.Kind, name string) error {
 	return v.report(*out)
 }
 
-// json judges a JSON file that no entry names: made by somebody, of a document
+// unlisted judges a file named as a document that no entry names: created by hand, of a document
 // that was created or deleted meanwhile, or a copy.
-func (v *Run) json(k *kind.Kind, out *repair.Finding, name string) error {
+func (v *Run) unlisted(k *kind.Kind, out *repair.Finding, name string) error {
 	for range tries {
 		flushed := v.Source.Log.Flushed()
 		f := v.Read(k, name)
@@ -256,7 +254,7 @@ func (v *Run) stranger(k *kind.Kind, out *repair.Finding, f *File) *repair.Findi
 		repair.ByAdoption
 	c, err := kind.Content{}, f.Err
 	if err == nil {
-		c, err = v.Decode(k, append([]byte(nil), f.Data...))
+		c, err = v.Decode(k, k.Below(out.Path), append([]byte(nil), f.Data...))
 	}
 	if err != nil {
 		out.Kind, out.Offset, out.Err = repair.Unparsable, kind.OffsetOf(err), err
@@ -266,9 +264,14 @@ func (v *Run) stranger(k *kind.Kind, out *repair.Finding, f *File) *repair.Findi
 		}
 		return out
 	}
-	if err := v.Fits(k, f.Data); err != nil {
+	if err := v.Fits(k, c.ID, f.Data); err != nil {
 		out.Kind, out.ID, out.Err = repair.Unparsable, c.ID, err
 		out.Stake, out.Heals = "nothing that the store knows of", repair.ByMoving
+		return out
+	}
+	if err := v.Creates(k, c.ID); err != nil {
+		out.Kind, out.ID, out.Err = repair.Foreign, c.ID, err
+		out.Stake, out.Heals = "the "+k.Noun+" in it, which the store does not know", repair.ByMoving
 		return out
 	}
 	out.Kind, out.ID = repair.Stranger, c.ID

@@ -253,6 +253,6 @@ func (v *Run) embedding(id string) (vector []float32, ok bool) {
 	if f.Err != nil || f.Hash != p.Entry.ContentHash {
 		return nil, false
 	}
-	c, err := v.Decode(kind.Memories, f.Data)
+	c, err := v.Decode(kind.Memories, "", f.Data)
 	return c.Vector, err == nil
 }

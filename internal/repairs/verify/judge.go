@@ -125,7 +125,7 @@ func (v *Run) compare(k *kind.Kind, id string, f *File, list []Standing,
 
 // related is relations for a file whose bytes are right.
 func (v *Run) related(k *kind.Kind, id string, f *File) []repair.Finding {
-	c, err := v.Decode(k, f.Data)
+	c, err := v.Decode(k, k.FileName(id), f.Data)
 	if err != nil || c.ID != id {
 		return nil
 	}
@@ -135,7 +135,7 @@ func (v *Run) related(k *kind.Kind, id string, f *File) []repair.Finding {
 // content checks that a file that has the bytes of a version is a document, and
 // this one, and what was derived from it.
 func (v *Run) content(k *kind.Kind, id string, f *File, version wal.LSN) (*repair.Finding, []repair.Finding) {
-	c, err := v.Decode(k, f.Data)
+	c, err := v.Decode(k, k.FileName(id), f.Data)
 	if err == nil && c.ID == id {
 		return nil, v.relations(k, id, f.Hash, &c)
 	}
@@ -164,7 +164,7 @@ func (v *Run) classify(k *kind.Kind, out *repair.Finding, f *File, want *Standin
 		out.Kind, out.Err = repair.MemoryUnreadable, v.Source.Explained(f.Err)
 		return out
 	}
-	c, err := v.Decode(k, append([]byte(nil), f.Data...))
+	c, err := v.Decode(k, k.FileName(out.ID), append([]byte(nil), f.Data...))
 	rot := f.sameTime(&want.Line)
 	out.Offset = firstDifference(f.Data, copied)
 	switch {
@@ -181,10 +181,10 @@ func (v *Run) classify(k *kind.Kind, out *repair.Finding, f *File, want *Standin
 	case c.ID != out.ID:
 		out.Kind, out.Offset, out.Err, out.Stake = repair.MemoryWrongID, -1,
 			fmt.Errorf("it holds the id %s", human.Quote(c.ID)), byHand(k, out, f)
-	case v.Past.Older(want.Version, f.Has):
+	case !k.Opaque && v.Past.Older(want.Version, f.Has):
 		out.Kind, out.Offset, out.Err = repair.MemoryStale, -1, fmt.Errorf("it holds an older version than %d", want.Version)
-	case v.Fits(k, f.Data) != nil:
-		out.Kind, out.Offset, out.Err, out.Stake = repair.MemoryInvalid, -1, v.Fits(k, f.Data), byHand(k, out, f)
+	case v.Fits(k, out.ID, f.Data) != nil:
+		out.Kind, out.Offset, out.Err, out.Stake = repair.MemoryInvalid, -1, v.Fits(k, out.ID, f.Data), byHand(k, out, f)
 	default:
 		out.Kind, out.Severity, out.Heals = repair.MemoryEdited, repair.Healable, repair.ByAdoption
 		out.Stake, out.Offset, out.Err = "the edit", -1, fmt.Errorf("saved at %s by another program", f.Info.Mtime.UTC())
@@ -233,15 +233,24 @@ func KindOf(k *kind.Kind, of repair.Kind) repair.Kind {
 	return of
 }
 
-// Decode reads a document; what it returns may share bytes with data.
-func (v *Run) Decode(k *kind.Kind, data []byte) (kind.Content, error) {
-	return k.Decode(data, kind.DecodeOptions{Limits: v.Source.Limits, Location: v.Source.Location, Owned: true})
+// Decode reads the document in a file of the folder of its kind; what it returns may share bytes with data.
+func (v *Run) Decode(k *kind.Kind, name string, data []byte) (kind.Content, error) {
+	return k.Decode(data, kind.DecodeOptions{Limits: v.Source.Limits, Location: v.Source.Location, ID: k.IDAt(name),
+		Owned: true})
+}
+
+// Creates says why a document that the store does not have may not be created: another one is in its way.
+func (v *Run) Creates(k *kind.Kind, id string) error {
+	if v.Source.Creates == nil {
+		return nil
+	}
+	return v.Source.Creates(k.Letter, id)
 }
 
 // Fits says why a document may not be written by today's limits: then it is not adopted.
-func (v *Run) Fits(k *kind.Kind, data []byte) error {
+func (v *Run) Fits(k *kind.Kind, id string, data []byte) error {
 	if v.Source.Fits == nil {
 		return nil
 	}
-	return v.Source.Fits(k.Letter, data)
+	return v.Source.Fits(k.Letter, id, data)
 }

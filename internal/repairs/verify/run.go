@@ -165,7 +165,7 @@ func New(ctx context.Context, s view.Source, o repair.VerifyOptions, yield func(
 	}
 	*v.sum = repair.Summary{Findings: map[repair.Kind]int64{}}
 	for _, k := range kind.Kinds {
-		folder := docfile.Layout{FS: s.FS, Root: s.Dir}.Folder(k.Folder)
+		folder := k.In(docfile.Layout{FS: s.FS, Root: s.Dir})
 		names := folder.Names
 		if v.o.Workers > 1 {
 			names = sync.OnceValues(names)

@@ -173,7 +173,7 @@ func (v *Run) glance(job *entryJob, line *index.Entry, swaps uint64, buf *[]byte
 			j.more = append(j.more, *lf)
 		}
 		if line.Dimension == 0 && s.embeds(job.kind) {
-			if c, err := v.Decode(job.kind, f.Data); err == nil {
+			if c, err := v.Decode(job.kind, job.name, f.Data); err == nil {
 				j.more = append(j.more, lacks(job.id, c.Memory)...)
 			}
 		}

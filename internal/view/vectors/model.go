@@ -48,7 +48,7 @@ func (vs *Vectors) SetModel(ctx context.Context, was index.Model, c state.Change
 	if undecided != 0 {
 		b.Preconditions = append(b.Preconditions, wal.Precondition{LSN: undecided})
 	}
-	if _, err := vs.engine.Log().Append(ctx, b); err != nil {
+	if _, err := vs.engine.Append(ctx, b); err != nil {
 		return err
 	}
 	return vs.engine.CatchUp(ctx)

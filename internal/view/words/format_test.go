@@ -10,7 +10,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	varve "github.com/varve-db/varve"
-	inside "github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/view/words"
 )
 
@@ -65,7 +65,7 @@ func TestFirstFormat(t *testing.T) {
 	}
 	m.write(t, dir)
 	sessions := func(st *varve.Store) bool {
-		_, ok, err := inside.Inside(st).Engine.Tune().Orders.(*words.Orders).Sessions(t.Context())
+		_, ok, err := storetest.Inner(st).Engine.Tune().Orders.(*words.Orders).Sessions(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

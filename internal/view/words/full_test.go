@@ -15,8 +15,8 @@ import (
 	"time"
 
 	varve "github.com/varve-db/varve"
-	inside "github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -45,7 +45,7 @@ type call struct {
 
 func newFullDisk(dir string) *fullDisk {
 	d := &fullDisk{dir: dir, from: -1, clock: time.Now()}
-	d.o = inside.In(&varve.Options{
+	d.o = storetest.In(&varve.Options{
 		NoBackground: true,
 		Clock: func() time.Time {
 			d.mu.Lock()
@@ -59,13 +59,14 @@ func newFullDisk(dir string) *fullDisk {
 				d.events = append(d.events, e)
 			}
 		},
-	}, inside.Environment{System: vfs.System{WordsRows: 50, FS: fault.New(vfs.OS(), d.rule)}})
+	}, storetest.Environment{System: vfs.System{WordsRows: 50, FS: fault.New(vfs.OS(), d.rule)}})
 	return d
 }
 
 // rule fails what needs room, or says only then that there is none.
 func (d *fullDisk) rule(op *wrap.Op) error {
-	inView := strings.HasPrefix(op.Path, filepath.Join(d.dir, folder)) || strings.HasPrefix(op.Path, filepath.Join(d.dir, "tmp", "index."))
+	inView := strings.HasPrefix(op.Path, filepath.Join(d.dir, folder)) ||
+		strings.HasPrefix(op.Path, filepath.Join(d.dir, "tmp", "index."))
 	switch op.Kind {
 	case wrap.Create, wrap.Mkdir, wrap.Write, wrap.Rename, wrap.Sync, wrap.SyncDir, wrap.Truncate:
 	default:
@@ -236,7 +237,8 @@ func TestFullDisk(t *testing.T) {
 			}
 			more := func(st *varve.Store) {
 				t.Helper()
-				if _, err := st.Put(t.Context(), varve.Memory{ID: "later", Content: "a kangaroo", Timestamp: time.Unix(7, 0)}); err != nil {
+				if _, err := st.Put(t.Context(),
+					varve.Memory{ID: "later", Content: "a kangaroo", Timestamp: time.Unix(7, 0)}); err != nil {
 					t.Fatal(err)
 				}
 				if m, err := st.Get(t.Context(), "m0050"); err != nil || m.ID != "m0050" {
@@ -318,7 +320,8 @@ func TestFullDisk(t *testing.T) {
 							t.Errorf("%s: %+v", what, e)
 						}
 					}
-					if err == nil && !mended && (h.OK || !slices.ContainsFunc(h.Problems, func(err error) bool { return strings.Contains(err.Error(), "view_index") })) {
+					if err == nil && !mended && (h.OK ||
+						!slices.ContainsFunc(h.Problems, func(err error) bool { return strings.Contains(err.Error(), "view_index") })) {
 						t.Errorf("%s: %+v", what, h)
 					}
 					if got := answers(t, st); got != before && got != between {

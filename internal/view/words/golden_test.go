@@ -17,7 +17,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	varve "github.com/varve-db/varve"
-	inside "github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	view "github.com/varve-db/varve/internal/view/words"
 	"github.com/varve-db/varve/internal/words"
 	"github.com/varve-db/varve/internal/words/build"
@@ -68,7 +68,8 @@ func unpack(t *testing.T, name string) string {
 func foundIn(t *testing.T, st *varve.Store) string {
 	t.Helper()
 	var b strings.Builder
-	for _, q := range []string{"port3", "boats sailing to port1", "number12*", "tag:t1 anna", `"sails to port2"`, "boat -bert", "anna", "café zurich", "東京", "1970"} {
+	for _, q := range []string{"port3", "boats sailing to port1", "number12*", "tag:t1 anna", `"sails to port2"`,
+		"boat -bert", "anna", "café zurich", "東京", "1970"} {
 		hits, err := st.Search(t.Context(), varve.Query{Text: q, Limit: 20})
 		if err != nil {
 			t.Fatal(err)
@@ -125,7 +126,7 @@ func (m listed) write(t *testing.T, dir string) {
 // fromFiles expects that searches of a store read so many segments, which are files: none is made of documents.
 func fromFiles(t *testing.T, st *varve.Store, segments int) {
 	t.Helper()
-	q := view.NewQuery(inside.Inside(st).Engine, func() { t.Error("the files are damaged") })
+	q := view.NewQuery(storetest.Inner(st).Engine, func() { t.Error("the files are damaged") })
 	if err := q.With(t.Context(), func(s *view.Snapshot) error {
 		var made []string
 		for _, p := range s.Set.Parts() {

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	varve "github.com/varve-db/varve"
-	inside "github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/internal/storetest"
 	view "github.com/varve-db/varve/internal/view/words"
 	"github.com/varve-db/varve/internal/words"
 	"github.com/varve-db/varve/internal/words/query"
@@ -29,10 +29,13 @@ func stillPut(t *testing.T, st *varve.Store, still, lively, round int) {
 	t.Helper()
 	b := new(varve.Batch)
 	for i := range still {
-		b.Put(varve.Memory{ID: fmt.Sprintf("still%04d", i), Content: fmt.Sprintf("calm number%d %s", i, strings.Repeat("sea ", i%9)), Timestamp: time.Unix(int64(i), 0), Metadata: map[string]any{"tags": []string{"still"}, "session_id": fmt.Sprint("s", i%7)}})
+		b.Put(varve.Memory{ID: fmt.Sprintf("still%04d", i),
+			Content: fmt.Sprintf("calm number%d %s", i, strings.Repeat("sea ", i%9)), Timestamp: time.Unix(int64(i), 0),
+			Metadata: map[string]any{"tags": []string{"still"}, "session_id": fmt.Sprint("s", i%7)}})
 	}
 	for i := range lively {
-		b.Put(varve.Memory{ID: fmt.Sprintf("lively%02d", i), Content: fmt.Sprintf("storm round%d item%d", round, i), Timestamp: time.Unix(int64(i*13), 0), Metadata: map[string]any{"session_id": fmt.Sprint("s", i%7)}})
+		b.Put(varve.Memory{ID: fmt.Sprintf("lively%02d", i), Content: fmt.Sprintf("storm round%d item%d", round, i),
+			Timestamp: time.Unix(int64(i*13), 0), Metadata: map[string]any{"session_id": fmt.Sprint("s", i%7)}})
 	}
 	if err := st.Apply(t.Context(), b); err != nil {
 		t.Fatal(err)
@@ -85,7 +88,8 @@ func TestHeldOverRounds(t *testing.T) {
 						t.Fatal(err)
 					}
 				case 16:
-					if err := st.Admin().UpdateConfig(t.Context(), func(c *varve.Config) error { c.TextLanguage = "none"; return nil }); err != nil {
+					if err := st.Admin().UpdateConfig(t.Context(),
+						func(c *varve.Config) error { c.TextLanguage = "none"; return nil }); err != nil {
 						t.Fatal(err)
 					}
 				case 18:
@@ -107,7 +111,9 @@ func TestHeldOverRounds(t *testing.T) {
 			}
 			var all []*held
 			for name, filters := range map[string][]varve.Filter{
-				"list": {varve.WithPrefix("still")}, "tag": {varve.WithTag("still")}, "sorted": {varve.WithTag("still"), sorted(t, "timestamp")}, "session": {varve.InSession("s3"), varve.WithPrefix("still")},
+				"list": {varve.WithPrefix("still")}, "tag": {varve.WithTag("still")},
+				"sorted":  {varve.WithTag("still"), sorted(t, "timestamp")},
+				"session": {varve.InSession("s3"), varve.WithPrefix("still")},
 			} {
 				h := &held{name: name}
 				h.next, h.stop = iter.Pull2(reader.Memories(t.Context(), filters...))
@@ -129,7 +135,7 @@ func TestHeldOverRounds(t *testing.T) {
 					}
 				}
 			}
-			q := view.NewQuery(inside.Inside(reader).Engine, func() { t.Error("the files are damaged") })
+			q := view.NewQuery(storetest.Inner(reader).Engine, func() { t.Error("the files are damaged") })
 			defer q.Close()
 			sessions, stop := iter.Pull2(reader.Sessions().All(t.Context()))
 			defer stop()
@@ -157,7 +163,8 @@ func TestHeldOverRounds(t *testing.T) {
 					change(round)
 					step(40)
 					if err := q.With(t.Context(), func(s *view.Snapshot) error { // of now: it lets go of the files of before
-						hits, err := s.Set.Search(t.Context(), query.Parse(fmt.Sprintf("round%d item3 storm", round), s.Analyzer), words.Filter{}, 1, 0, nil)
+						hits, err := s.Set.Search(t.Context(), query.Parse(fmt.Sprintf("round%d item3 storm", round), s.Analyzer),
+							words.Filter{}, 1, 0, nil)
 						if err == nil && (len(hits) != 1 || hits[0].ID != "lively03") {
 							err = fmt.Errorf("round %d: it finds %v", round, hits)
 						}
@@ -176,7 +183,8 @@ func TestHeldOverRounds(t *testing.T) {
 			}); err != nil || calls != 1 {
 				t.Error(calls, err)
 			}
-			if now, err := os.Stat(segment); err == nil && os.SameFile(before, now) && runtime.GOOS != "windows" { // which keeps what is mapped
+			// which keeps what is mapped
+			if now, err := os.Stat(segment); err == nil && os.SameFile(before, now) && runtime.GOOS != "windows" {
 				t.Error("the segment that was looked at is still there")
 			}
 			step(still)
@@ -217,7 +225,9 @@ func TestPurgeBesideReaders(t *testing.T) {
 	st := open(t, dir)
 	stillPut(t, st, still, 5, 0)
 	for i := range secrets {
-		if _, err := st.Put(t.Context(), varve.Memory{ID: fmt.Sprint("secret", i), Content: fmt.Sprintf("okapi%dx calm", i), Metadata: map[string]any{"session_id": "s1"}}); err != nil {
+		if _, err := st.Put(t.Context(),
+			varve.Memory{ID: fmt.Sprint("secret", i), Content: fmt.Sprintf("okapi%dx calm", i),
+				Metadata: map[string]any{"session_id": "s1"}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -258,7 +268,8 @@ func TestPurgeBesideReaders(t *testing.T) {
 	stop()
 	wait.Wait()
 	if err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() || strings.Contains(path, string(filepath.Separator)+"wal"+string(filepath.Separator)) {
+		if err != nil || !d.Type().IsRegular() ||
+			strings.Contains(path, string(filepath.Separator)+"wal"+string(filepath.Separator)) {
 			return err
 		}
 		b, err := os.ReadFile(path)

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	varve "github.com/varve-db/varve"
-	inside "github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
@@ -77,7 +77,8 @@ func TestHugeDocument(t *testing.T) {
 		}
 		finds(t, st, string([]rune(han.String())[9:11]), "pairs")
 		finds(t, st, fmt.Sprintf(`"q%x q%x" -port1`, words/2, words/2+1), "many")
-		if hits, err := st.Search(t.Context(), varve.Query{Text: fmt.Sprintf(`"q%x q%x"`, words/2, words/2)}); err != nil || len(hits) > 0 {
+		if hits, err := st.Search(t.Context(),
+			varve.Query{Text: fmt.Sprintf(`"q%x q%x"`, words/2, words/2)}); err != nil || len(hits) > 0 {
 			t.Errorf("%s: %d hits, %v", when, len(hits), err)
 		}
 		t.Logf("%s: %v", when, time.Since(began))
@@ -120,7 +121,9 @@ func TestRebuildHolds(t *testing.T) {
 	dir := t.TempDir()
 	st := open(t, dir)
 	for i := range docs {
-		if _, err := st.Put(t.Context(), varve.Memory{ID: fmt.Sprintf("d%02d", i), Content: strings.Repeat(fmt.Sprintf("number%d boat ", i), 80_000)}); err != nil {
+		if _, err := st.Put(t.Context(),
+			varve.Memory{ID: fmt.Sprintf("d%02d", i),
+				Content: strings.Repeat(fmt.Sprintf("number%d boat ", i), 80_000)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -142,7 +145,8 @@ func TestRebuildHolds(t *testing.T) {
 		mu.Unlock()
 		return call()
 	}
-	o := inside.In(&varve.Options{NoBackground: true}, inside.Environment{System: vfs.System{WordsRows: 2, Inline: true, FS: wrap.New(vfs.OS(), count)}})
+	o := storetest.In(&varve.Options{NoBackground: true},
+		storetest.Environment{System: vfs.System{WordsRows: 2, Inline: true, FS: wrap.New(vfs.OS(), count)}})
 	st, err := varve.Open(t.Context(), dir, o)
 	if err != nil {
 		t.Fatal(err)

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	varve "github.com/varve-db/varve"
-	inside "github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/memstore"
 )
 
@@ -37,9 +37,11 @@ func BenchmarkFilters(b *testing.B) {
 			for s.Len() < 420 {
 				fmt.Fprintf(&s, "w%x ", int(r.ExpFloat64()*2000))
 			}
-			m := varve.Memory{ID: fmt.Sprintf("m%07d", i), Content: s.String(), QuickRecalScore: r.Float64(), Metadata: map[string]any{
-				"category": fmt.Sprintf("c%d", r.IntN(1000)), "tags": []string{fmt.Sprintf("t%d", r.IntN(1000))}, "speaker": fmt.Sprintf("Speaker %d", r.IntN(1000)),
-			}}
+			m := varve.Memory{ID: fmt.Sprintf("m%07d", i), Content: s.String(), QuickRecalScore: r.Float64(),
+				Metadata: map[string]any{
+					"category": fmt.Sprintf("c%d", r.IntN(1000)), "tags": []string{fmt.Sprintf("t%d", r.IntN(1000))},
+					"speaker": fmt.Sprintf("Speaker %d", r.IntN(1000)),
+				}}
 			if !yield(m) {
 				return
 			}
@@ -61,7 +63,8 @@ func BenchmarkFilters(b *testing.B) {
 	filters := []struct {
 		name string
 		f    varve.Filter
-	}{{"category", varve.InCategory("c7")}, {"tag", where("tags=t7")}, {"speaker", where(`speaker="Speaker 7"`)}, {"none", varve.InCategory("absent")}}
+	}{{"category", varve.InCategory("c7")}, {"tag", where("tags=t7")}, {"speaker", where(`speaker="Speaker 7"`)},
+		{"none", varve.InCategory("absent")}}
 	first := func(most int, filters ...varve.Filter) error {
 		for _, err := range st.Memories(b.Context(), filters...) {
 			if most--; err != nil || most == 0 {
@@ -70,7 +73,7 @@ func BenchmarkFilters(b *testing.B) {
 		}
 		return nil
 	}
-	eng := inside.Inside(st).Engine
+	eng := storetest.Inner(st).Engine
 	few := eng.Tune().Few
 	for _, asked := range []string{"words", "all"} {
 		eng.Tune().Few = few

@@ -16,8 +16,8 @@ import (
 	varve "github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/filter"
-	inside "github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/view/words"
 	inverted "github.com/varve-db/varve/internal/words"
 	"github.com/varve-db/varve/internal/words/analyzer"
@@ -29,9 +29,12 @@ import (
 // pieces are what values are made of: stop words, capitals, accents in both forms, what has no word, scripts
 // without spaces, words that are cut, and what other types of JSON look like.
 var pieces = []string{
-	"the", "The", "of", "running", "RUNS", "runner", "café", "cafe\u0301", "CAFE", "Häuser", "haus", "straße", "ſ", "İ", "ＡＢＣ", "ﬁ", "東京都", "京", "スーパー", "กำ", "한국",
-	"😀", "👩\u200d👧", "", "-", "_", "\n", "\t", "'", "\u0301", "\u200d", "\u00ad", "2024", "3.0", "3", "1e3", "-0", "true", "false", "null", "\xff", "\xe6\x9d",
-	"docs/", "a.b", "x", "run", "pre", "prefix", strings.Repeat("x", 63), strings.Repeat("x", 64), strings.Repeat("x", 65), strings.Repeat("é", 40), strings.Repeat("東", 30),
+	"the", "The", "of", "running", "RUNS", "runner", "café", "cafe\u0301", "CAFE", "Häuser", "haus", "straße", "ſ", "İ",
+	"ＡＢＣ", "ﬁ", "東京都", "京", "スーパー", "กำ", "한국",
+	"😀", "👩\u200d👧", "", "-", "_", "\n", "\t", "'", "\u0301", "\u200d", "\u00ad", "2024", "3.0", "3", "1e3", "-0", "true",
+	"false", "null", "\xff", "\xe6\x9d",
+	"docs/", "a.b", "x", "run", "pre", "prefix", strings.Repeat("x", 63), strings.Repeat("x", 64), strings.Repeat("x", 65),
+	strings.Repeat("é", 40), strings.Repeat("東", 30),
 }
 
 var (
@@ -51,7 +54,8 @@ func TestNarrow(t *testing.T) {
 	t.Parallel()
 	narrowed, left, all := 0, 0, 0
 	rapid.Check(t, func(r *rapid.T) {
-		from, err := query.ReadSources(rapid.SampledFrom([]map[string][]string{nil, nil, {"speaker": {"from", "author"}}, {"tag": {}, "title": {"tags", "title"}}}).Draw(r, "sources"))
+		from, err := query.ReadSources(rapid.SampledFrom([]map[string][]string{nil, nil, {"speaker": {"from", "author"}},
+			{"tag": {}, "title": {"tags", "title"}}}).Draw(r, "sources"))
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -70,14 +74,17 @@ func TestNarrow(t *testing.T) {
 			b := build.NewBuilder(an)
 			added := map[string]bool{}
 			for range rapid.IntRange(0, 40).Draw(r, "documents") {
-				m := &memstore.Memory{ID: fmt.Sprint(rapid.IntRange(0, 60).Draw(r, "id")), Content: value.Draw(r, "content"), Metadata: map[string]any{}}
+				m := &memstore.Memory{ID: fmt.Sprint(rapid.IntRange(0, 60).Draw(r, "id")), Content: value.Draw(r, "content"),
+					Metadata: map[string]any{}}
 				if added[m.ID] {
 					continue
 				}
 				for range rapid.IntRange(0, 3).Draw(r, "members") {
 					v := draw("value")
 					known = append(known, v)
-					m.Metadata[rapid.SampledFrom(members).Draw(r, "member")] = rapid.SampledFrom([]any{v, v, []any{value.Draw(r, "other"), v, 7.0, nil}, []any{[]any{v}}, map[string]any{"x": v}, 2024.0, 3.0, 1000.0, true, nil}).Draw(r, "as")
+					m.Metadata[rapid.SampledFrom(members).Draw(r, "member")] = rapid.SampledFrom([]any{v, v,
+						[]any{value.Draw(r, "other"), v, 7.0, nil}, []any{[]any{v}}, map[string]any{"x": v}, 2024.0, 3.0, 1000.0, true,
+						nil}).Draw(r, "as")
 				}
 				if rapid.IntRange(0, 2).Draw(r, "has it") > 0 {
 					m.Metadata["tags"] = common
@@ -119,7 +126,8 @@ func TestNarrow(t *testing.T) {
 			case 1:
 				f.Key = &v
 			case 2, 3:
-				f.Where = append(f.Where, cond(r, rapid.SampledFrom(members).Draw(r, "name")+"="+strconv.Quote(v)+","+strconv.Quote(draw("second"))))
+				f.Where = append(f.Where, cond(r,
+					rapid.SampledFrom(members).Draw(r, "name")+"="+strconv.Quote(v)+","+strconv.Quote(draw("second"))))
 			default:
 				v = v[:rapid.IntRange(0, len(v)).Draw(r, "length")]
 				f.Where = append(f.Where, cond(r, rapid.SampledFrom(members).Draw(r, "name")+"^="+strconv.Quote(v)))
@@ -138,7 +146,8 @@ func TestNarrow(t *testing.T) {
 				}
 				rows, some := only[at.Part]
 				if f.Memory(&memstore.Memory{Metadata: metadata}) && some && !rows.Has(at.Row) {
-					r.Fatalf("%s: %q passes %q and is not among them", an.Language(), metadata, fmt.Sprintf("%q %q %+v", deref(f.Category), deref(f.Key), f.Where))
+					r.Fatalf("%s: %q passes %q and is not among them", an.Language(), metadata,
+						fmt.Sprintf("%q %q %+v", deref(f.Category), deref(f.Key), f.Where))
 				}
 			}
 			if only != nil {
@@ -157,13 +166,18 @@ func TestNarrow(t *testing.T) {
 func TestNarrowKeeps(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("a word of 300 kilobytes, ", 12<<10)
-	odd := []any{2024.0, 3.0, true, nil, "the", "", "😀", "prefixes of/docs", strings.Repeat("x", 300), long + "end", []any{7.0, "seven"}, "unread", "ÉCOLE", "東京都"}
+	odd := []any{2024.0, 3.0, true, nil, "the", "", "😀", "prefixes of/docs", strings.Repeat("x", 300), long + "end",
+		[]any{7.0, "seven"}, "unread", "ÉCOLE", "東京都"}
 	conds := map[string]bool{
 		"tags=2024": false, "tags=3": false, "tags=3.0": false, "tags=true": false, "tags=null": false, "tags=7": false,
-		"tags=the": true, "tags=": false, "tags=😀": false, "tags=seven": true, "tags=common,seven": false, "tags=common": false, "other=seven": false,
-		"tags^=pre": false, "tags^=prefixes": false, "tags^=prefixes ": false, `tags^="prefixes o"`: true, `tags^="prefixes of/"`: true, "tags^=東": false,
-		"tags=" + strings.Repeat("x", 300): true, "tags^=" + strings.Repeat("x", 100): false, "tags=" + strconv.Quote(long+"end"): true, "tags^=" + strconv.Quote(long): true,
-		"tags=ÉCOLE": true, "tags=東京都": true, "tags!=seven": false, "tags>=seven": false, "tags": false, "!tags": false, "tags=absent": true,
+		"tags=the": true, "tags=": false, "tags=😀": false, "tags=seven": true, "tags=common,seven": false,
+		"tags=common": false, "other=seven": false,
+		"tags^=pre": false, "tags^=prefixes": false, "tags^=prefixes ": false, `tags^="prefixes o"`: true,
+		`tags^="prefixes of/"`: true, "tags^=東": false,
+		"tags=" + strings.Repeat("x", 300): true, "tags^=" + strings.Repeat("x", 100): false,
+		"tags=" + strconv.Quote(long+"end"): true, "tags^=" + strconv.Quote(long): true,
+		"tags=ÉCOLE": true, "tags=東京都": true, "tags!=seven": false, "tags>=seven": false, "tags": false, "!tags": false,
+		"tags=absent": true,
 	}
 	an := analyzer.New("en")
 	b := build.NewBuilder(an)
@@ -251,7 +265,7 @@ func filtered(t *testing.T, seed uint64, language string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		inside.Inside(st).Engine.Tune().Few = 0
+		storetest.Inner(st).Engine.Tune().Few = 0
 		return st
 	}
 	must := func(err error) {
@@ -290,7 +304,8 @@ func filtered(t *testing.T, seed uint64, language string) {
 		return some()
 	}
 	written := func(id string) varve.Memory {
-		m := varve.Memory{ID: id, Content: "boat " + some(), Embedding: []float32{1, r.Float32(), r.Float32()}, QuickRecalScore: r.Float64(), Metadata: map[string]any{}}
+		m := varve.Memory{ID: id, Content: "boat " + some(), Embedding: []float32{1, r.Float32(), r.Float32()},
+			QuickRecalScore: r.Float64(), Metadata: map[string]any{}}
 		for range r.IntN(4) {
 			v := values()
 			if r.IntN(200) == 0 {
@@ -322,7 +337,8 @@ func filtered(t *testing.T, seed uint64, language string) {
 			must(st.Flush(t.Context()))
 		case 6:
 			if r.IntN(2) == 0 {
-				words([]string{"en", "none", "de"}[r.IntN(3)], map[string][]string{"speaker": {"from", "speaker"}, "tag": {"tags", "other"}})
+				words([]string{"en", "none", "de"}[r.IntN(3)],
+					map[string][]string{"speaker": {"from", "speaker"}, "tag": {"tags", "other"}})
 			}
 			must(st.Delete(t.Context(), any()))
 		default:
@@ -345,7 +361,9 @@ func filtered(t *testing.T, seed uint64, language string) {
 func bothWays(t *testing.T, r *rand.Rand, seed uint64, st *varve.Store, asked *asked, values func() string) int {
 	t.Helper()
 	v, quoted := values(), strconv.Quote(values())
-	what := []string{"category", "key", "tags=" + quoted, "speaker=" + quoted + "," + strconv.Quote(v), "title^=" + strconv.Quote(v[:r.IntN(len(v)+1)]), "from=" + quoted, "other=" + quoted, "author=3", "tags=true"}[r.IntN(9)]
+	what := []string{"category", "key", "tags=" + quoted, "speaker=" + quoted + "," + strconv.Quote(v),
+		"title^=" + strconv.Quote(v[:r.IntN(len(v)+1)]), "from=" + quoted, "other=" + quoted, "author=3",
+		"tags=true"}[r.IntN(9)]
 	var filters []varve.Filter
 	switch what {
 	case "category":
@@ -367,7 +385,7 @@ func bothWays(t *testing.T, r *rand.Rand, seed uint64, st *varve.Store, asked *a
 	case 2:
 		filters = append(filters, varve.Created(time.Now().Add(-time.Hour), time.Time{}))
 	}
-	eng := inside.Inside(st).Engine
+	eng := storetest.Inner(st).Engine
 	orders, few := eng.Tune().Orders, eng.Tune().Few
 	defer func() { eng.Tune().Orders, eng.Tune().Few = orders, few }()
 	after := fmt.Sprintf("b-%d", r.IntN(60))
@@ -385,7 +403,8 @@ func bothWays(t *testing.T, r *rand.Rand, seed uint64, st *varve.Store, asked *a
 		fmt.Fprintln(&b, "sorted", listing(t, st, "-score", 0, 3, nil, filters...))
 		n, err := st.Count(t.Context(), filters...)
 		fmt.Fprintln(&b, "count", n, err)
-		for _, q := range []varve.Query{{Text: "boat run docs", Limit: 50}, {Vector: []float32{1, 0, 1}, Limit: 50}, {Text: "boat", Vector: []float32{1, 0, 1}, Limit: 20, Offset: 1}} {
+		for _, q := range []varve.Query{{Text: "boat run docs", Limit: 50}, {Vector: []float32{1, 0, 1}, Limit: 50},
+			{Text: "boat", Vector: []float32{1, 0, 1}, Limit: 20, Offset: 1}} {
 			hits, err := st.Search(t.Context(), q, filters...)
 			if err != nil {
 				t.Fatalf("seed %d: %v", seed, err)

@@ -221,6 +221,7 @@ func (c *chosen) judge(r *rows.Row) (yes, ask bool, err error) {
 			return false, false, err
 		}
 	}
+	ask = c.f.By != nil // a row has no writer
 	for i, span := range [...]*engine.Span{&c.f.Happened, &c.f.Created, &c.f.Updated} {
 		if *span == (engine.Span{}) {
 			continue

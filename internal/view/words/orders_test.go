@@ -16,8 +16,8 @@ import (
 
 	varve "github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/engine"
-	inside "github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/view/words"
 	"github.com/varve-db/varve/memstore"
 )
@@ -28,7 +28,8 @@ type asked struct {
 	pages, counts, among, refused int
 }
 
-func (a *asked) Page(ctx context.Context, f *engine.Filters, o *memstore.Order, most int) ([]memstore.Place, *memstore.Place, bool, error) {
+func (a *asked) Page(ctx context.Context, f *engine.Filters, o *memstore.Order,
+	most int) ([]memstore.Place, *memstore.Place, bool, error) {
 	list, at, ok, err := a.Orders.Page(ctx, f, o, most)
 	a.note(&a.pages, ok)
 	return list, at, ok, err
@@ -57,7 +58,8 @@ func (a *asked) note(n *int, ok bool) {
 }
 
 // listing are the ids that a store lists in an order, in pages of a size or all at once.
-func listing(t *testing.T, st *varve.Store, key string, skip, size int, between func(), filters ...varve.Filter) (ids []string) {
+func listing(t *testing.T, st *varve.Store, key string, skip, size int, between func(),
+	filters ...varve.Filter) (ids []string) {
 	t.Helper()
 	for place := ""; ; {
 		o, err := memstore.ParseOrder(key, place)
@@ -132,7 +134,8 @@ func history(t *testing.T, seed uint64) {
 		}
 	}
 	written := func(id string) varve.Memory {
-		m := varve.Memory{ID: id, Content: strings.Repeat("x", 1+r.IntN(20)), QuickRecalScore: float64(r.IntN(7)) / 4, Metadata: map[string]any{}}
+		m := varve.Memory{ID: id, Content: strings.Repeat("x", 1+r.IntN(20)), QuickRecalScore: float64(r.IntN(7)) / 4,
+			Metadata: map[string]any{}}
 		if s := names[r.IntN(len(names))]; s != "" {
 			m.Metadata["session_id"] = s
 		}
@@ -203,7 +206,8 @@ func history(t *testing.T, seed uint64) {
 		t.Errorf("seed %d: pages while others write: %q, at once %q", seed, pages, was)
 	}
 	if all.pages < 100 || all.counts < 10 || all.refused > all.pages {
-		t.Errorf("seed %d: the view gave %d pages and %d counts, and did not %d times", seed, all.pages, all.counts, all.refused)
+		t.Errorf("seed %d: the view gave %d pages and %d counts, and did not %d times", seed, all.pages, all.counts,
+			all.refused)
 	}
 	must(stores[0].Flush(t.Context()))
 	for f, err := range stores[0].Admin().Verify(t.Context(), varve.VerifyOptions{}) {
@@ -214,7 +218,7 @@ func history(t *testing.T, seed uint64) {
 // compare compares what the view says with what the index and the documents say.
 func compare(t *testing.T, r *rand.Rand, seed uint64, st *varve.Store, now time.Time, all *asked) {
 	t.Helper()
-	eng := inside.Inside(st).Engine
+	eng := storetest.Inner(st).Engine
 	orders := eng.Tune().Orders.(*words.Orders)
 	defer func() { eng.Tune().Orders = orders }()
 	all.Orders = orders
@@ -296,7 +300,8 @@ func compare(t *testing.T, r *rand.Rand, seed uint64, st *varve.Store, now time.
 		want := ids[min(skip, len(ids)):]
 		eng.Tune().Orders = nil
 		if got := listing(t, st, key, skip, size, nil, filters...); !slices.Equal(got, want) {
-			t.Fatalf("seed %d: %s of %s without the view, %d skipped, pages of %d: %q, want %q", seed, key, what, skip, size, got, want)
+			t.Fatalf("seed %d: %s of %s without the view, %d skipped, pages of %d: %q, want %q", seed, key, what, skip, size,
+				got, want)
 		}
 		eng.Tune().Orders = all
 		if got := listing(t, st, key, skip, size, nil, filters...); !slices.Equal(got, want) {

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	varve "github.com/varve-db/varve"
-	inside "github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -23,12 +23,14 @@ func TestPurgeInAnotherLanguage(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	var stays atomic.Bool
-	o := inside.In(&varve.Options{NoBackground: true}, inside.Environment{System: vfs.System{FS: fault.New(vfs.OS(), func(op *wrap.Op) error {
-		if stays.Load() && op.Kind == wrap.Remove && strings.HasPrefix(op.Path, filepath.Join(dir, folder)) && filepath.Ext(op.Path) == ".seg" {
-			return syscall.EBUSY
-		}
-		return nil
-	})}})
+	o := storetest.In(&varve.Options{NoBackground: true},
+		storetest.Environment{System: vfs.System{FS: fault.New(vfs.OS(), func(op *wrap.Op) error {
+			if stays.Load() && op.Kind == wrap.Remove && strings.HasPrefix(op.Path, filepath.Join(dir, folder)) &&
+				filepath.Ext(op.Path) == ".seg" {
+				return syscall.EBUSY
+			}
+			return nil
+		})}})
 	st, err := varve.Open(t.Context(), dir, o)
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +38,8 @@ func TestPurgeInAnotherLanguage(t *testing.T) {
 	t.Cleanup(func() { _ = st.Close() })
 	put(t, st, 0, 130)
 	flush(t, st)
-	if err := st.Admin().UpdateConfig(t.Context(), func(c *varve.Config) error { c.TextLanguage = "none"; return nil }); err != nil {
+	if err := st.Admin().UpdateConfig(t.Context(),
+		func(c *varve.Config) error { c.TextLanguage = "none"; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	there := func() []string { return naming(t, dir, "m0017") }
@@ -49,7 +52,8 @@ func TestPurgeInAnotherLanguage(t *testing.T) {
 		t.Errorf("%q still have it: %v, %+v", list, err, rep)
 	}
 	stays.Store(false)
-	if _, err := st.Admin().Purge(t.Context(), "m0017"); err != nil && !errors.Is(err, varve.ErrNotFound) { // there is nothing else of it
+	// there is nothing else of it
+	if _, err := st.Admin().Purge(t.Context(), "m0017"); err != nil && !errors.Is(err, varve.ErrNotFound) {
 		t.Error(err)
 	}
 	if list := there(); len(list) > 0 {

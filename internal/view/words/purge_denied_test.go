@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	varve "github.com/varve-db/varve"
-	inside "github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -34,12 +34,14 @@ func TestPurgeDenied(t *testing.T) {
 				t.Run(fmt.Sprintf("%s %v, a flush between %v", name, why, between), func(t *testing.T) {
 					t.Parallel()
 					dir, on := t.TempDir(), new(atomic.Bool)
-					st, err := varve.Open(t.Context(), dir, inside.In(&varve.Options{NoBackground: true}, inside.Environment{System: vfs.System{FS: fault.New(vfs.OS(), func(op *wrap.Op) error {
-						if rel, err := filepath.Rel(dir, op.Path); on.Load() && err == nil && denied != nil && denied(rel) {
-							return why
-						}
-						return nil
-					})}}))
+					st, err := varve.Open(t.Context(), dir,
+						storetest.In(&varve.Options{NoBackground: true},
+							storetest.Environment{System: vfs.System{FS: fault.New(vfs.OS(), func(op *wrap.Op) error {
+								if rel, err := filepath.Rel(dir, op.Path); on.Load() && err == nil && denied != nil && denied(rel) {
+									return why
+								}
+								return nil
+							})}}))
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	varve "github.com/varve-db/varve"
-	inside "github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
@@ -49,20 +49,22 @@ func TestRebuildInPieces(t *testing.T) {
 	}
 	var calls []string // what the rebuild reads and writes, in this order
 	late := 0          // segments that were written behind the manifest
-	o := inside.In(&varve.Options{NoBackground: true}, inside.Environment{System: vfs.System{WordsRows: 50, Inline: true, FS: wrap.New(vfs.OS(), func(op *wrap.Op, call func() error) error {
-		switch {
-		case op.Kind == wrap.Open && filepath.Base(filepath.Dir(op.Path)) == "memories":
-			calls = append(calls, "read")
-		case op.Kind == wrap.Map && filepath.Ext(op.Path) == ".seg":
-			calls = append(calls, "map")
-		case op.Kind == wrap.Rename && filepath.Dir(op.To) == path && filepath.Ext(op.To) == ".seg":
-			calls = append(calls, "write")
-			if _, err := os.Stat(manifest); err == nil {
-				late++
-			}
-		}
-		return call()
-	})}})
+	o := storetest.In(&varve.Options{NoBackground: true},
+		storetest.Environment{System: vfs.System{WordsRows: 50, Inline: true,
+			FS: wrap.New(vfs.OS(), func(op *wrap.Op, call func() error) error {
+				switch {
+				case op.Kind == wrap.Open && filepath.Base(filepath.Dir(op.Path)) == "memories":
+					calls = append(calls, "read")
+				case op.Kind == wrap.Map && filepath.Ext(op.Path) == ".seg":
+					calls = append(calls, "map")
+				case op.Kind == wrap.Rename && filepath.Dir(op.To) == path && filepath.Ext(op.To) == ".seg":
+					calls = append(calls, "write")
+					if _, err := os.Stat(manifest); err == nil {
+						late++
+					}
+				}
+				return call()
+			})}})
 	st, err := varve.Open(t.Context(), dir, o)
 	if err != nil {
 		t.Fatal(err)

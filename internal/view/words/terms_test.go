@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	varve "github.com/varve-db/varve"
-	inside "github.com/varve-db/varve/internal/open"
+
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -21,8 +21,8 @@ import (
 
 // older are the options of a program that knows the first version of the terms only.
 func older() *varve.Options {
-	return inside.In(&varve.Options{NoBackground: true},
-		inside.Environment{System: vfs.System{Lacks: uint64(wal.FeatureTerms)}})
+	return storetest.In(&varve.Options{NoBackground: true},
+		storetest.Environment{System: vfs.System{Lacks: uint64(wal.FeatureTerms)}})
 }
 
 // firstTerms makes a store whose files have terms of the first version.
@@ -152,8 +152,8 @@ func TestTermsAnswerThroughout(t *testing.T) {
 	var written atomic.Int64
 	var fail atomic.Bool
 	during := make(chan chan bool, 1)
-	o := inside.In(&varve.Options{NoBackground: true},
-		inside.Environment{System: vfs.System{WordsRows: 50, FS: wrap.New(vfs.OS(),
+	o := storetest.In(&varve.Options{NoBackground: true},
+		storetest.Environment{System: vfs.System{WordsRows: 50, FS: wrap.New(vfs.OS(),
 			func(op *wrap.Op, call func() error) error {
 				if op.Kind == wrap.Rename && filepath.Ext(op.To) == ".seg" {
 					switch n := written.Add(1); {
@@ -251,8 +251,8 @@ func TestTermsAnswerThroughout(t *testing.T) {
 // upgrading is a child that makes the files of a store again, says so in the middle, and waits.
 func upgrading(ctx context.Context, _, dir string) error {
 	written := 0
-	st, err := varve.Open(ctx, dir, inside.In(&varve.Options{NoBackground: true},
-		inside.Environment{System: vfs.System{WordsRows: 50, Inline: true, FS: wrap.New(vfs.OS(),
+	st, err := varve.Open(ctx, dir, storetest.In(&varve.Options{NoBackground: true},
+		storetest.Environment{System: vfs.System{WordsRows: 50, Inline: true, FS: wrap.New(vfs.OS(),
 			func(op *wrap.Op, call func() error) error {
 				err := call()
 				if op.Kind == wrap.Rename && filepath.Ext(op.To) == ".seg" {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	varve "github.com/varve-db/varve"
-	inside "github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -21,7 +21,8 @@ func TestWaitsForFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	start := func(hook func(op *wrap.Op) error, clock func() time.Time) *varve.Store {
-		o := inside.In(&varve.Options{NoBackground: true, Clock: clock}, inside.Environment{System: vfs.System{FS: fault.New(vfs.OS(), hook)}})
+		o := storetest.In(&varve.Options{NoBackground: true, Clock: clock},
+			storetest.Environment{System: vfs.System{FS: fault.New(vfs.OS(), hook)}})
 		st, err := varve.Open(t.Context(), dir, o)
 		if err != nil {
 			t.Fatal(err)
@@ -49,7 +50,8 @@ func TestWaitsForFiles(t *testing.T) {
 	}, time.Now)
 	finds := func(word string, id string) {
 		t.Helper()
-		if hits, err := reader.Search(t.Context(), varve.Query{Text: word}); err != nil || len(hits) == 0 || hits[0].ID != id {
+		if hits, err := reader.Search(t.Context(),
+			varve.Query{Text: word}); err != nil || len(hits) == 0 || hits[0].ID != id {
 			t.Fatal(hits, err)
 		}
 	}

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	varve "github.com/varve-db/varve"
-	inside "github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/storetest"
@@ -43,9 +42,11 @@ func put(t *testing.T, st *varve.Store, from, to int) {
 	t.Helper()
 	b := new(varve.Batch)
 	for i := from; i < to; i++ {
-		b.Put(varve.Memory{ID: fmt.Sprintf("m%04d", i), Content: fmt.Sprintf("the boat number%d sails to port%d", i, i%7), Timestamp: time.Unix(int64(i), 0), Metadata: map[string]any{
-			"session_id": fmt.Sprint("s", i%5), "speaker": []string{"Anna", "Bert"}[i%2], "tags": []string{"trip", fmt.Sprint("t", i%3)},
-		}})
+		b.Put(varve.Memory{ID: fmt.Sprintf("m%04d", i), Content: fmt.Sprintf("the boat number%d sails to port%d", i, i%7),
+			Timestamp: time.Unix(int64(i), 0), Metadata: map[string]any{
+				"session_id": fmt.Sprint("s", i%5), "speaker": []string{"Anna", "Bert"}[i%2],
+				"tags": []string{"trip", fmt.Sprint("t", i%3)},
+			}})
 	}
 	if err := st.Apply(t.Context(), b); err != nil {
 		t.Fatal(err)
@@ -56,7 +57,8 @@ func put(t *testing.T, st *varve.Store, from, to int) {
 func answers(t *testing.T, st *varve.Store) string {
 	t.Helper()
 	var b strings.Builder
-	for _, q := range []string{"port3", "boats sailing to port1", "number12*", "tag:t1 anna", `"sails to port2"`, "boat -bert", "anna"} {
+	for _, q := range []string{"port3", "boats sailing to port1", "number12*", "tag:t1 anna", `"sails to port2"`,
+		"boat -bert", "anna"} {
 		hits, err := st.Search(t.Context(), varve.Query{Text: q, Limit: 20})
 		if err != nil {
 			t.Fatalf("%q: %v", q, err)
@@ -105,7 +107,9 @@ func TestWhereverItLies(t *testing.T) {
 		if i%20 == 0 {
 			flush(t, st)
 		}
-		if hits, err := other.Search(t.Context(), varve.Query{Text: fmt.Sprint("number", i+9)}); err != nil || len(hits) == 0 || hits[0].ID != fmt.Sprintf("m%04d", i+9) {
+		if hits, err := other.Search(t.Context(),
+			varve.Query{Text: fmt.Sprint("number", i+9)}); err != nil || len(hits) == 0 ||
+			hits[0].ID != fmt.Sprintf("m%04d", i+9) {
 			t.Fatalf("%d: %v, %v", i, hits, err)
 		}
 	}
@@ -252,12 +256,14 @@ func TestPurged(t *testing.T) {
 	st := open(t, dir)
 	put(t, st, 0, 100)
 	for _, text := range []string{"a zebra", "an okapi"} {
-		if _, err := st.Put(t.Context(), varve.Memory{ID: "secret", Content: text, Metadata: map[string]any{"session_id": "s1"}}); err != nil {
+		if _, err := st.Put(t.Context(),
+			varve.Memory{ID: "secret", Content: text, Metadata: map[string]any{"session_id": "s1"}}); err != nil {
 			t.Fatal(err)
 		}
 		flush(t, st)
 	}
-	if hits, err := st.Search(t.Context(), varve.Query{Text: "okapi"}); err != nil || len(hits) == 0 || hits[0].ID != "secret" {
+	if hits, err := st.Search(t.Context(),
+		varve.Query{Text: "okapi"}); err != nil || len(hits) == 0 || hits[0].ID != "secret" {
 		t.Fatal(hits, err)
 	}
 	if _, err := st.Admin().Purge(t.Context(), "secret"); err != nil {
@@ -349,7 +355,8 @@ func TestPurgedSegments(t *testing.T) {
 	for f, err := range st.Admin().Verify(t.Context(), varve.VerifyOptions{}) {
 		t.Errorf("%+v, %v", f, err)
 	}
-	if hits, err := st.Search(t.Context(), varve.Query{Text: "number3007 number8"}); err != nil || len(hits) == 0 || hits[0].ID != "m0008" {
+	if hits, err := st.Search(t.Context(),
+		varve.Query{Text: "number3007 number8"}); err != nil || len(hits) == 0 || hits[0].ID != "m0008" {
 		t.Error(hits, err)
 	}
 }
@@ -380,16 +387,18 @@ func TestStarved(t *testing.T) {
 	st := open(t, dir)
 	put(t, st, 0, 100)
 	flush(t, st)
-	if err := errors.Join(st.Close(), os.RemoveAll(filepath.Join(dir, folder)), os.RemoveAll(filepath.Join(dir, "wal"))); err != nil {
+	if err := errors.Join(st.Close(), os.RemoveAll(filepath.Join(dir, folder)),
+		os.RemoveAll(filepath.Join(dir, "wal"))); err != nil {
 		t.Fatal(err)
 	}
 	var starved atomic.Bool
-	o := inside.In(&varve.Options{NoBackground: true}, inside.Environment{System: vfs.System{FS: wrap.New(vfs.OS(), func(op *wrap.Op, call func() error) error {
-		if starved.Load() && op.Kind == wrap.Open && strings.Contains(op.Path, "memories/") {
-			return &fs.PathError{Op: "open", Path: op.Path, Err: syscall.EMFILE}
-		}
-		return call()
-	})}})
+	o := storetest.In(&varve.Options{NoBackground: true},
+		storetest.Environment{System: vfs.System{FS: wrap.New(vfs.OS(), func(op *wrap.Op, call func() error) error {
+			if starved.Load() && op.Kind == wrap.Open && strings.Contains(op.Path, "memories/") {
+				return &fs.PathError{Op: "open", Path: op.Path, Err: syscall.EMFILE}
+			}
+			return call()
+		})}})
 	st, err := varve.Open(t.Context(), dir, o)
 	if err != nil {
 		t.Fatal(err)
@@ -401,7 +410,8 @@ func TestStarved(t *testing.T) {
 	}
 	flush(t, st)
 	starved.Store(false)
-	if hits, err := st.Search(t.Context(), varve.Query{Text: "number7"}); err != nil || len(hits) == 0 || hits[0].ID != "m0007" {
+	if hits, err := st.Search(t.Context(),
+		varve.Query{Text: "number7"}); err != nil || len(hits) == 0 || hits[0].ID != "m0007" {
 		t.Error(hits, err)
 	}
 }

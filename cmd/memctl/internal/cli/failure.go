@@ -120,7 +120,7 @@ var classes = []struct {
 	{is(fs.ErrNotExist), CodeRefused, "no such file", "check the name"},
 	{is(syscall.EISDIR), CodeRefused, "not a file", "name a file; only memctl import reads folders"},
 	{as[*embed.Error], CodeInternal, "embedding service",
-		"check VARVE_EMBED_URL, VARVE_EMBED_MODEL and VARVE_EMBED_KEY; memctl search --by words does not need the service"},
+		"check VARVE_EMBED_URL, VARVE_EMBED_MODEL and VARVE_EMBED_KEY; memctl search --mode words does not need the service"},
 	{is(context.Canceled), CodeInterrupted, "interrupted", again},
 	{is(syscall.EIO), CodeInternal, "internal",
 		"the disk, or the way to it, fails: see the log of the system (dmesg), then memctl verify"},
@@ -129,7 +129,7 @@ var classes = []struct {
 }
 
 const (
-	anotherModel = "use the store's model (VARVE_EMBED_MODEL), search by words (memctl search --by words), or switch " +
+	anotherModel = "use the store's model (VARVE_EMBED_MODEL), search by words (memctl search --mode words), or switch " +
 		"the store to another model with memctl reindex"
 	starvedFix = "raise the limit of open files or of memory (ulimit -n shows and sets the number of files)"
 	starved    = starvedFix + thenAgain

@@ -14,6 +14,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/writer"
 )
 
 // Access says what a command is going to do with the store.
@@ -28,11 +29,34 @@ const (
 	Attend               // as write, until the process is told to end
 )
 
+// The variables that tell for which agent, and which session of it, a command writes.
+const (
+	AgentVariable   = "VARVE_AGENT"
+	SessionVariable = "VARVE_SESSION"
+)
+
+// writer describes this process to the store.
+func (a *App) writer() (*varve.Writer, error) {
+	for _, name := range []string{AgentVariable, SessionVariable} {
+		if n := len(a.Getenv(name)); n > writer.MostName {
+			return nil, WithFix(fmt.Errorf("%s has %d bytes, the limit is %d: %w", name, n, writer.MostName,
+				varve.ErrTooLarge), "give a shorter name")
+		}
+	}
+	return &varve.Writer{Program: a.command, Agent: a.Getenv(AgentVariable), Session: a.Getenv(SessionVariable)}, nil
+}
+
 // open opens a folder's store.
 func (a *App) open(ctx context.Context, dir string, how Access, more func(*varve.Options)) (*varve.Store, error) {
 	o := varve.Options{
 		ReadOnly: how == Look, MustExist: how != Create && how != Serve, LockWait: a.Wait, Clock: a.Clock, Listener: a.Heard,
 		NoBackground: true, // Close flushes
+	}
+	if how != Look {
+		var err error
+		if o.Writer, err = a.writer(); err != nil && how != Read {
+			return nil, err
+		}
 	}
 	if more != nil {
 		more(&o)

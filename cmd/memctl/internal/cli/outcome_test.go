@@ -14,19 +14,20 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 )
 
 // putting is a program whose command puts memories on a file system that fails as rule says from the
 // last put on, and then returns what then returns.
-func putting(dir string, armed *atomic.Bool, rule fault.Rule, ids []string, then func() error) func(*App) *cobra.Command {
+func putting(dir string, armed *atomic.Bool, rule fault.Rule, ids []string,
+	then func() error) func(*App) *cobra.Command {
 	return func(a *App) *cobra.Command {
 		root := &cobra.Command{Use: "memctl"}
 		root.AddCommand(&cobra.Command{Use: "put", RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
 			faulty := func(o *varve.Options) {
-				open.Of(o).System = vfs.System{FS: fault.New(vfs.OS(), func(op *fault.Op) error {
+				storetest.Of(o).System = vfs.System{FS: fault.New(vfs.OS(), func(op *fault.Op) error {
 					if !armed.Load() {
 						return nil
 					}
@@ -81,7 +82,8 @@ func TestDurableAndFailed(t *testing.T) {
 		return nil
 	}
 	for _, errno := range []syscall.Errno{
-		syscall.EIO, syscall.EINVAL, syscall.EBUSY, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOSPC, syscall.EDQUOT, syscall.EACCES, syscall.EROFS,
+		syscall.EIO, syscall.EINVAL, syscall.EBUSY, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOSPC,
+		syscall.EDQUOT, syscall.EACCES, syscall.EROFS,
 		syscall.EXDEV, syscall.ENOSYS, syscall.ENOTDIR, syscall.ENXIO, syscall.ELOOP, syscall.ENAMETOOLONG, syscall.EFBIG,
 	} {
 		t.Run(fmt.Sprint(int(errno)), func(t *testing.T) {
@@ -89,7 +91,8 @@ func TestDurableAndFailed(t *testing.T) {
 			dir := t.TempDir()
 			var out, errOut bytes.Buffer
 			rule := func(op *fault.Op) error { return files(op, errno) }
-			code := Run(t.Context(), putting(dir, new(atomic.Bool), rule, []string{"a"}, func() error { return nil }), []string{"put"}, nil, &out, &errOut, System())
+			code := Run(t.Context(), putting(dir, new(atomic.Bool), rule, []string{"a"}, func() error { return nil }),
+				[]string{"put"}, nil, &out, &errOut, System())
 			if said := errOut.String(); !strings.Contains(said, "do not repeat it") || misleads(said) {
 				t.Errorf("%v: exit code %d: %s", errno, code, said)
 			}
@@ -102,7 +105,8 @@ func TestDurableAndFailed(t *testing.T) {
 // of success, and a warning names the error.
 func TestAnsweredAndFailed(t *testing.T) {
 	t.Parallel()
-	for _, errno := range []syscall.Errno{syscall.EIO, syscall.EBUSY, syscall.EINVAL, syscall.EMFILE, syscall.ENOSPC, syscall.EACCES} {
+	for _, errno := range []syscall.Errno{syscall.EIO, syscall.EBUSY, syscall.EINVAL, syscall.EMFILE, syscall.ENOSPC,
+		syscall.EACCES} {
 		t.Run(fmt.Sprint(int(errno)), func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
@@ -114,12 +118,13 @@ func TestAnsweredAndFailed(t *testing.T) {
 				return nil
 			}
 			var out, errOut bytes.Buffer
-			Run(t.Context(), putting(dir, armed, rule, []string{"a"}, func() error { return nil }), []string{"put"}, nil, &out, &errOut, System())
+			Run(t.Context(), putting(dir, armed, rule, []string{"a"}, func() error { return nil }), []string{"put"}, nil, &out,
+				&errOut, System())
 			armed.Store(false)
 			reading := func(a *App) *cobra.Command {
 				root := &cobra.Command{Use: "memctl"}
 				root.AddCommand(&cobra.Command{Use: "get", RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
-					faulty := func(o *varve.Options) { open.Of(o).System = vfs.System{FS: fault.New(vfs.OS(), rule)} }
+					faulty := func(o *varve.Options) { storetest.Of(o).System = vfs.System{FS: fault.New(vfs.OS(), rule)} }
 					return a.WithIn(cmd.Context(), dir, Read, faulty, func(st *varve.Store) error {
 						m, err := st.Get(cmd.Context(), "a")
 						if err == nil {
@@ -147,13 +152,16 @@ func TestAnsweredAndFailed(t *testing.T) {
 // What fails after some of the commits of a command says that these are durable.
 func TestDurableInPart(t *testing.T) {
 	t.Parallel()
-	for _, err := range []error{varve.ErrInvalid, varve.ErrConflict, syscall.EMFILE, varve.ErrTooManyFiles, varve.ErrDimension, context.Canceled, varve.ErrLocked} {
+	for _, err := range []error{varve.ErrInvalid, varve.ErrConflict, syscall.EMFILE, varve.ErrTooManyFiles,
+		varve.ErrDimension, context.Canceled, varve.ErrLocked} {
 		dir := t.TempDir()
 		var out, errOut bytes.Buffer
-		code := Run(t.Context(), putting(dir, new(atomic.Bool), func(*fault.Op) error { return nil }, []string{"a", "b"}, func() error { return err }),
+		code := Run(t.Context(), putting(dir, new(atomic.Bool), func(*fault.Op) error { return nil }, []string{"a", "b"},
+			func() error { return err }),
 			[]string{"put", "--json"}, nil, &out, &errOut, System())
 		said := out.String()
-		if code == 0 || !strings.Contains(said, "what the command wrote before (2 commits) is committed and durable") || !strings.Contains(said, `"committed":2`) || misleads(said) {
+		if code == 0 || !strings.Contains(said, "what the command wrote before (2 commits) is committed and durable") ||
+			!strings.Contains(said, `"committed":2`) || misleads(said) {
 			t.Errorf("%v: exit code %d: %s%s", err, code, said, &errOut)
 		}
 		stored(t, dir, "b")
@@ -171,9 +179,11 @@ func TestDurableAndOutputFull(t *testing.T) {
 		for _, form := range []string{"--json", "--json=false"} {
 			dir := t.TempDir()
 			var errOut bytes.Buffer
-			code := Run(t.Context(), putting(dir, new(atomic.Bool), func(*fault.Op) error { return nil }, []string{"a"}, func() error { return nil }),
+			code := Run(t.Context(), putting(dir, new(atomic.Bool), func(*fault.Op) error { return nil }, []string{"a"},
+				func() error { return nil }),
 				[]string{"put", form}, nil, fullOutput{err}, &errOut, System())
-			if said := errOut.String(); code == 0 || !strings.Contains(said, "the change is committed and durable, do not repeat it") || misleads(said) {
+			if said := errOut.String(); code == 0 ||
+				!strings.Contains(said, "the change is committed and durable, do not repeat it") || misleads(said) {
 				t.Errorf("%v: exit code %d: %s", err, code, said)
 			}
 			stored(t, dir, "a")
@@ -190,7 +200,8 @@ func TestOnceCommitted(t *testing.T) {
 		}
 	}
 	err := fmt.Errorf("closing the store: %w", syscall.EMFILE)
-	if f := Classify(&committedError{commits: 1, done: true, err: err}); f.Code != CodeRefused || f.Committed != 1 || f.Fix != starvedFix+"; memctl flush then writes what is not in the files yet" {
+	if f := Classify(&committedError{commits: 1, done: true, err: err}); f.Code != CodeRefused || f.Committed != 1 ||
+		f.Fix != starvedFix+"; memctl flush then writes what is not in the files yet" {
 		t.Errorf("%+v", f)
 	}
 	if !Committed(errors.Join(io.EOF, &committedError{done: true, err: err})) || Committed(err) {

@@ -52,6 +52,7 @@ type App struct {
 	commits  atomic.Int64                // of stores that the command has closed
 	writing  atomic.Pointer[varve.Store] // that it has open to write
 	started  bool                        // the command line was understood
+	command  string                      // with the name of the program
 	pipes    func()                      // undoes what DoWhole has done; nil: nothing
 	messages sync.Mutex
 	failures []*Failure // behind messages
@@ -190,7 +191,7 @@ func (a *App) Say(format string, args ...any) {
 // Do wraps what a command does: from here on errors are about the work.
 func (a *App) Do(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		a.started = true
+		a.started, a.command = true, cmd.CommandPath()
 		return f(cmd, args)
 	}
 }

@@ -7,6 +7,8 @@ type Variable struct{ Name, Text string }
 func Variables() []Variable {
 	return []Variable{
 		{StoreVariable, "the store, if --store does not name one"},
+		{AgentVariable, "the agent for which memctl writes; history and log show it"},
+		{SessionVariable, "the session of that agent, likewise"},
 		{"VARVE_EMBED_URL", "the embedding service; none is asked without it"},
 		{"VARVE_EMBED_MODEL", "the name of the model there"},
 		{"VARVE_EMBED_KEY", "the key, if the service wants one"},

@@ -1,0 +1,155 @@
+package commit
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/kind"
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/wal"
+)
+
+// Places are what the creation of some documents rests on: no other document is in their way, by its path.
+type Places struct {
+	cm       *Committer
+	interest *state.Interest
+	demand   wal.Precondition
+}
+
+// Places looks for documents that cannot be beside those of the ids, which are to be created; see kind.Beside. fails
+// has an error for each id that cannot be created, also for one that cannot be beside an earlier one. The commit has
+// to be of parts with these Places (Part.Places); End ends what they need. A kind whose documents are in one folder
+// has no such documents, and places is nil.
+//
+// It costs a look-up for each folder of a path and a search for what is below the path. Where the kind has paths that
+// differ and are compared as equal (kind.Folding), the names in each of the folders are read too.
+func (cm *Committer) Places(ctx context.Context, k *engine.Kind, ids []string) (p *Places, fails []error, err error) {
+	fails = make([]error, len(ids))
+	if !k.Tree() || len(ids) == 0 {
+		return nil, fails, nil
+	}
+	eng, beside := cm.engine, kind.NewBeside(k.Kind)
+	for i, id := range ids {
+		if other, clashes := beside.Add(id); clashes {
+			fails[i] = k.Clashing(id, other)
+		}
+	}
+	p = &Places{cm: cm, interest: eng.State().Observe(k.Kind, func(id string, _ []byte) bool {
+		_, clashes := beside.Clash(id)
+		return clashes
+	})}
+	from := eng.Log().Read()
+	err = eng.CatchUp(ctx)
+	p.demand = wal.Precondition{Key: p.interest.Key(), LSN: p.interest.Newest()}
+	if at := eng.Log().Applied(); at < from {
+		p.demand = wal.Precondition{LSN: at} // what was on its way when the interest began may not be noted
+	}
+	for i, id := range ids {
+		if err != nil {
+			break
+		}
+		var other string
+		if fails[i] != nil {
+			continue
+		}
+		if other, err = cm.inTheWay(ctx, k, id); err == nil && other != "" {
+			fails[i] = k.Clashing(id, other)
+		}
+	}
+	if err != nil {
+		p.End()
+		return nil, fails, err
+	}
+	return p, fails, nil
+}
+
+// MayCreate returns an error if a document cannot be created because of another one that is in its way.
+func (cm *Committer) MayCreate(ctx context.Context, k *engine.Kind, id string) error {
+	if !k.Tree() {
+		return nil
+	}
+	other, err := cm.inTheWay(ctx, k, id)
+	if err == nil && other != "" {
+		err = k.Clashing(id, other)
+	}
+	return err
+}
+
+// precondition is that of the commit; that of a nil p demands nothing.
+func (p *Places) precondition() wal.Precondition {
+	if p == nil {
+		return wal.Precondition{}
+	}
+	return p.demand
+}
+
+// End ends what Places has begun.
+func (p *Places) End() {
+	if p != nil {
+		p.cm.engine.State().Unobserve(p.interest)
+	}
+}
+
+// inTheWay returns the id of a document that excludes one with this id, "" if no document does.
+func (cm *Committer) inTheWay(ctx context.Context, k *engine.Kind, id string) (string, error) {
+	path := k.FileName(id)
+	for at := range len(path) {
+		if path[at] != '/' {
+			continue
+		}
+		above, ok := k.ID(path[:at])
+		if !ok {
+			continue
+		}
+		if _, err := cm.engine.Find(ctx, k, above, false); err == nil {
+			return above, nil
+		} else if !errors.Is(err, errs.ErrNotFound) {
+			return "", err
+		}
+	}
+	for below, err := range cm.engine.IDs(ctx, k, engine.Filters{Prefix: id + "/", Expired: true}) {
+		return below, err
+	}
+	if !k.Folds() {
+		return "", nil
+	}
+	one := kind.NewBeside(k.Kind, id)
+	for parent, rest := "", id; ; {
+		other, err := cm.sibling(ctx, k, parent, one)
+		if other != "" || err != nil {
+			return other, err
+		}
+		elem, below, more := strings.Cut(rest, "/")
+		if !more {
+			return "", nil
+		}
+		parent, rest = parent+elem+"/", below
+	}
+}
+
+// sibling returns the id of a document in a folder, or below a folder in it, that cannot be beside the one in b. Of
+// the documents below a folder one is looked at. parent is the folder, with the slash behind it.
+func (cm *Committer) sibling(ctx context.Context, k *engine.Kind, parent string, b *kind.Beside) (string, error) {
+	f := engine.Filters{Prefix: parent, Expired: true}
+	for again := true; again; {
+		again = false
+		for id, err := range cm.engine.IDs(ctx, k, f) {
+			if err != nil {
+				return "", err
+			}
+			if _, clashes := b.Clash(id); clashes {
+				return id, nil
+			}
+			elem, _, folder := strings.Cut(id[len(parent):], "/")
+			// The last document that can be in the folder, or a document behind that: the folder is passed.
+			if next := parent + elem + "/\U0010FFFF"; folder && f.After != next {
+				f.After, again = next, true
+				break
+			}
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,254 @@
+package backup
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/writer"
+)
+
+// A document does not say who wrote it: the index and the log do, and a backup has no index. So a backup
+// of a store with writers has files.writers, drawn in the package comment. It names a writer by the
+// position of the explanation, which is unique also where a number was issued again.
+
+// writersMost bounds what is read of files.writers.
+const writersMost = 1 << 30
+
+// writersList writes files.writers, from the first document with a writer on.
+type writersList struct {
+	n    *newFolder
+	file vfs.File
+	out  *bufio.Writer
+	sum  hash.Hash
+}
+
+func newWritersList(n *newFolder) *writersList { return &writersList{n: n, sum: sha256.New()} }
+
+func (l *writersList) open() (err error) {
+	if l.out != nil {
+		return nil
+	}
+	l.file, err = l.n.fs.OpenFile(l.n.path(backupBy), os.O_RDWR|os.O_CREATE|os.O_EXCL, l.n.mode)
+	if err == nil {
+		l.out = bufio.NewWriterSize(io.MultiWriter(io.NewOffsetWriter(l.file, 0), l.sum), 64<<10)
+	}
+	return err
+}
+
+// add adds a line for a document. One whose writer cannot be named has none.
+func (l *writersList) add(w writer.Writer, name string) error {
+	if w.Since == 0 {
+		return nil
+	}
+	if err := l.open(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(l.out, "%d %s\n", w.Since, name)
+	return err
+}
+
+// finish adds the explanations, and returns the hash of the file.
+func (l *writersList) finish(store [16]byte, list []writer.Writer) (string, error) {
+	if err := l.open(); err != nil {
+		return "", err
+	}
+	b := []byte("\n")
+	for i := range list {
+		var err error
+		if b, err = writer.AppendRow(b, store, &list[i]); err != nil {
+			return "", err
+		}
+	}
+	_, err := l.out.Write(b)
+	if err == nil {
+		err = l.out.Flush()
+	}
+	if err == nil {
+		err = l.file.Sync()
+	}
+	return hex.EncodeToString(l.sum.Sum(nil)), err
+}
+
+func (l *writersList) close() {
+	if l.file != nil {
+		_ = l.file.Close() // it is synced, or the backup fails
+	}
+}
+
+// writers completes files.writers with the explanations below the end of the log.
+func (b *backup) writers(end wal.LSN) error {
+	list, err := b.s.Writers()
+	if err != nil {
+		return err
+	}
+	for len(list) > 0 && list[len(list)-1].Since >= end {
+		list = list[:len(list)-1]
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	b.info.Writers, err = b.by.finish(b.info.Store, list)
+	return err
+}
+
+// parseWriters reads files.writers: a line for each document yields its name and the position of the
+// explanation of its writer, then the explanations follow.
+func parseWriters(b []byte, store [16]byte, document func(name string, at uint64),
+	explain func(w writer.Writer)) error {
+	lines, rows, ok := bytes.Cut(b, []byte("\n\n"))
+	if bytes.HasPrefix(b, []byte("\n")) {
+		lines, rows, ok = nil, b[1:], true
+	}
+	if !ok {
+		return errors.New("the explanations of the writers are missing")
+	}
+	n := 0
+	for line := range bytes.Lines(lines) {
+		n++
+		position, name, found := bytes.Cut(bytes.TrimSuffix(line, []byte("\n")), []byte(" "))
+		at, err := strconv.ParseUint(string(position), 10, 64)
+		if !found || err != nil || !isListed(string(name)) {
+			return fmt.Errorf("line %d is not a position and a file", n)
+		}
+		document(string(name), at)
+	}
+	for row := range bytes.Lines(rows) {
+		n++
+		w, ok := writer.ParseRow(row, store)
+		if !ok {
+			return fmt.Errorf("line %d is not the explanation of a writer", n+1)
+		}
+		explain(w)
+	}
+	return nil
+}
+
+// writersIn reads files.writers of a backup, as it was made.
+func writersIn(fsys vfs.FS, dir string, info *repair.BackupInfo) ([]byte, error) {
+	if info.Writers == "" {
+		return nil, nil
+	}
+	path := filepath.Join(dir, backupBy)
+	b, err := vfs.ReadFile(fsys, path, writersMost)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || notAFile(err):
+		return nil, damagedBackup(backupBy, err)
+	case err != nil:
+		return nil, fmt.Errorf("reading %s: %w", path, err)
+	}
+	if sum := sha256.Sum256(b); hex.EncodeToString(sum[:]) != info.Writers {
+		return b, damagedBackup(backupBy, errors.New("the content differs from what was backed up"))
+	}
+	return b, nil
+}
+
+// checkWriters reads files.writers.
+func checkWriters(fsys vfs.FS, dir string, info *repair.BackupInfo) error {
+	b, err := writersIn(fsys, dir, info)
+	if err != nil || b == nil {
+		return err
+	}
+	err = parseWriters(b, info.Store, func(string, uint64) {}, func(writer.Writer) {})
+	if err != nil {
+		return damagedBackup(backupBy, err)
+	}
+	return nil
+}
+
+// writers are those of a store that is being restored.
+type writers struct {
+	table  writer.Table
+	listed map[uint64]uint64 // the position of an explanation, by the checksum of the name of the file
+	by     map[uint64]uint64 // likewise, of the documents that are restored
+}
+
+// readWriters reads what the backup says of the writers of its documents. Where that is damaged, the
+// explanations that verify are still used for what the log has.
+func (r *restore) readWriters() error {
+	r.writers = &writers{listed: map[uint64]uint64{}, by: map[uint64]uint64{}}
+	b, err := writersIn(r.s.FS, r.s.Backup, &r.info)
+	if err == nil && b != nil {
+		err = parseWriters(b, r.info.Store, func(name string, at uint64) {
+			r.writers.listed[xxhash.Sum64String(name)] = at
+		}, r.writers.table.Add)
+		if err != nil {
+			err = damagedBackup(backupBy, err)
+		}
+	}
+	if !r.tolerated(err) {
+		return err
+	}
+	clear(r.writers.listed)
+	for row := range bytes.Lines(b) {
+		if w, ok := writer.ParseRow(row, r.info.Store); ok {
+			r.writers.table.Add(w)
+		}
+	}
+	r.noteDamage(backupBy, reason(err), "the writers of the documents that the log does not have are unknown")
+	return nil
+}
+
+// explain notes what an entry of the log explains.
+func (ws *writers) explain(e *wal.Entry) error {
+	w, err := state.WriterIn(e)
+	if err != nil {
+		return fmt.Errorf("entry %d: %w", e.LSN, err)
+	}
+	ws.table.Add(w)
+	return nil
+}
+
+// keep notes that a file of the backup is restored.
+func (ws *writers) keep(name string) {
+	key := xxhash.Sum64String(name)
+	if at := ws.listed[key]; at != 0 {
+		ws.by[key] = at
+	}
+}
+
+// wrote notes the writer of a version in the log.
+func (ws *writers) wrote(name string, number uint32, version uint64) {
+	if w, ok := ws.table.Of(number, version); ok {
+		ws.by[xxhash.Sum64String(name)] = w.Since
+	}
+}
+
+// numbered returns the writers of the documents, with numbers from 1 on in the order of the log, and the
+// number of each file's writer, by the checksum of its name.
+func (ws *writers) numbered() (list []writer.Writer, by map[uint64]uint32) {
+	used := map[uint64]uint32{} // by the position of the explanation
+	for _, at := range ws.by {
+		used[at] = 0
+	}
+	for _, w := range ws.table.All() {
+		if _, ok := used[w.Since]; !ok {
+			continue
+		}
+		w.Number = uint32(len(list)) + 1
+		used[w.Since] = w.Number
+		list = append(list, w)
+	}
+	by = map[uint64]uint32{}
+	for key, at := range ws.by {
+		if n := used[at]; n != 0 {
+			by[key] = n
+		}
+	}
+	return list, by
+}

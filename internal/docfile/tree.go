@@ -1,0 +1,251 @@
+package docfile
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// The limits on the name of a document in a tree, beside those of the file system.
+const (
+	MostDepth   = vfs.Deepest - 4 // elements of a path
+	MostElement = 255             // bytes of an element
+	MostPath    = 1024            // bytes of a path
+)
+
+// CheckPath refuses what is not the path of a document in a tree. What is not one on some of the systems that
+// this program runs on, such as a backslash, is refused on all of them; the names of devices only where they are
+// devices.
+func CheckPath(name string) error {
+	refuse := func(limit string, err error) error {
+		return &errs.FieldError{Field: "path", Value: human.Quote(name), Limit: limit, Err: err}
+	}
+	if len(name) > MostPath {
+		return refuse(fmt.Sprintf("%d bytes", MostPath), errs.ErrTooLarge)
+	}
+	if !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
+		return refuse("", errors.New("must be valid UTF-8 without control characters"))
+	}
+	depth := 0
+	for elem := range strings.SplitSeq(name, "/") {
+		if checkName(elem) != nil || !filepath.IsLocal(elem) {
+			return refuse("", errors.New("must be a relative path, without empty elements, . and .., and with slashes only"))
+		}
+		if len(elem) > MostElement {
+			return refuse(fmt.Sprintf("%d bytes for the name of a file or folder", MostElement), errs.ErrTooLarge)
+		}
+		depth++
+	}
+	if depth > MostDepth {
+		return refuse(fmt.Sprintf("%d folders", MostDepth-1), errs.ErrTooLarge)
+	}
+	return nil
+}
+
+// checkName refuses what is not the name of a document in the folder.
+func (f *Folder) checkName(name string) error {
+	if f.o.Tree {
+		return CheckPath(name)
+	}
+	return checkName(name)
+}
+
+// ancestors yields the paths of the folders that a document is in, the outermost first, without f itself.
+func (f *Folder) ancestors(name string) (dirs []string) {
+	if !f.o.Tree {
+		return nil
+	}
+	for at := range len(name) {
+		if name[at] == '/' {
+			dirs = append(dirs, f.Path(name[:at]))
+		}
+	}
+	return dirs
+}
+
+// enter checks the folders that a document is in: none is missing, and none is a link, which would lead out
+// of the store. What a regular file stands in the place of is missing.
+func (f *Folder) enter(name string) error {
+	for _, dir := range f.ancestors(name) {
+		info, err := f.l.FS.Stat(dir)
+		switch {
+		case err != nil:
+			return err
+		case info.Mode.IsRegular():
+			return &fs.PathError{Op: "stat", Path: dir, Err: fs.ErrNotExist}
+		case !info.Mode.IsDir():
+			return notFolder(f.l.rel(dir), info.Mode)
+		}
+	}
+	return nil
+}
+
+// missing returns the error for a document of a tree in whose place is a folder: it is not there, and perhaps
+// documents are in the folder. nil for anything else.
+func (f *Folder) missing(name string, info vfs.Info) error {
+	if !f.o.Tree || !info.Mode.IsDir() {
+		return nil
+	}
+	return failure("look at", f.rel(name), &fs.PathError{Op: "stat", Path: f.Path(name), Err: fs.ErrNotExist})
+}
+
+func notFolder(rel string, mode fs.FileMode) error {
+	return &blockedError{rel: rel, mode: mode}
+}
+
+// blockedError is something in the place of a folder of documents.
+type blockedError struct {
+	rel  string
+	mode fs.FileMode
+}
+
+func (e *blockedError) Error() string {
+	return e.rel + " is " + kindOf(e.mode) + " in the place of a folder; it is neither followed nor replaced, move it away"
+}
+func (e *blockedError) Unwrap() error { return errs.ErrInvalid }
+
+// makeFolders makes the folders that a document is in, each durable in the one above. A *blockedError names
+// what is in the place of one.
+func (f *Folder) makeFolders(name string, mode fs.FileMode) error {
+	for _, dir := range f.ancestors(name) {
+		info, err := f.l.FS.Stat(dir)
+		if err == nil && info.Mode.IsDir() {
+			continue
+		}
+		if err == nil {
+			return notFolder(f.l.rel(dir), info.Mode)
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return failure("look at the folder", f.l.rel(dir), err)
+		}
+		made := f.l.FS.Mkdir(dir, mode)
+		if made != nil && !errors.Is(made, fs.ErrExist) {
+			return failure("make the folder", f.l.rel(dir), made)
+		}
+		if err := f.l.FS.SyncDir(filepath.Dir(dir)); err != nil {
+			if made == nil {
+				_ = f.l.FS.Remove(dir) // the next process that needs it takes it for durable
+			}
+			return syncFailure(f.l.rel(filepath.Dir(dir)), err)
+		}
+	}
+	return nil
+}
+
+// removeEmpty removes the folders that a document was in and that are empty now, the innermost first.
+func (f *Folder) removeEmpty(name string) {
+	for _, dir := range slices.Backward(f.ancestors(name)) {
+		if f.l.FS.Remove(dir) != nil {
+			return // something is in it
+		}
+	}
+}
+
+// InTheWay returns the name of what stands in the place of a document, or of a folder that it is in; "" for
+// nothing but folders above it.
+func (f *Folder) InTheWay(name string) string {
+	if !f.o.Tree {
+		return name
+	}
+	for at := range len(name) {
+		if name[at] != '/' {
+			continue
+		}
+		if info, err := f.l.FS.Stat(f.Path(name[:at])); err != nil {
+			return ""
+		} else if !info.Mode.IsDir() {
+			return name[:at]
+		}
+	}
+	if _, err := f.l.FS.Stat(f.Path(name)); err != nil {
+		return ""
+	}
+	return name
+}
+
+// Dirs returns the paths of the folder and of those in it, each before those in it. A link is not followed.
+func (f *Folder) Dirs() ([]string, error) {
+	dirs := []string{filepath.Clean(f.dir)}
+	if !f.o.Tree {
+		return dirs, nil
+	}
+	_, below, err := f.list()
+	for _, name := range below {
+		dirs = append(dirs, f.Path(name))
+	}
+	return dirs, err
+}
+
+// list returns the paths in the folder of all that is no folder, and of the folders. A folder that is deeper than
+// vfs.Deepest is listed as if it were none. What is deeper than MostDepth is no document.
+func (f *Folder) list() (names, folders []string, err error) {
+	var walk func(prefix string, depth int) error
+	walk = func(prefix string, depth int) error {
+		in, err := f.entries(prefix)
+		if err != nil {
+			return err
+		}
+		for _, e := range in {
+			if !e.Type.IsDir() || depth == vfs.Deepest {
+				names = append(names, prefix+e.Name) // its reader says what is wrong with it
+				continue
+			}
+			folders = append(folders, prefix+e.Name)
+			if err := walk(prefix+e.Name+"/", depth+1); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	err = walk("", 1)
+	slices.Sort(names)
+	return names, folders, err
+}
+
+// entries returns what is in a folder of the tree, sorted; prefix is its path with the slash behind it. A folder
+// that was removed meanwhile has nothing in it.
+func (f *Folder) entries(prefix string) ([]vfs.Entry, error) {
+	dir := filepath.Clean(f.Path(prefix))
+	list, err := vfs.ReadTypes(f.l.FS, dir)
+	if err != nil && (prefix == "" || !errors.Is(err, fs.ErrNotExist)) {
+		return nil, failure("list", strings.TrimSuffix(f.rel(prefix), "/"), err)
+	}
+	if prefix == "" {
+		list = slices.DeleteFunc(list, func(e vfs.Entry) bool {
+			return e.Type.IsDir() && len(vfs.WithoutLost(f.l.FS, dir, []string{e.Name})) == 0
+		})
+	}
+	slices.SortFunc(list, func(a, b vfs.Entry) int { return strings.Compare(a.Name, b.Name) })
+	return list, nil
+}
+
+// parkedMost is the longest name of a document that the name of a parked file has as it is.
+const parkedMost = 120
+
+var parkedEscapes = strings.NewReplacer("%", "%25", "/", "%2F", "@", "%40")
+
+// ParkedName is what the name of a parked file has in the place of a document's: without separators, and cut
+// where it is long.
+func ParkedName(name string) string {
+	if name = parkedEscapes.Replace(name); len(name) <= parkedMost {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	return "%~" + hex.EncodeToString(sum[:8]) + "-" + human.Tail(name, parkedMost/2)
+}
+
+// unparked is the name of a document in the name of a parked file, as far as that has it.
+func unparked(name string) string {
+	return strings.NewReplacer("%25", "%", "%2F", "/", "%40", "@").Replace(name)
+}

@@ -1,0 +1,423 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/internal/writerfile"
+	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/writer"
+)
+
+// needsWriters are the features without which entries have no writers.
+const needsWriters = wal.FeatureWriters | wal.FeatureFields
+
+// writersRefused is how long a handle writes without its number after the features could not be raised,
+// because an older program has the store open.
+const writersRefused = time.Minute
+
+// writing has the writer of this handle, and the writers that it has read.
+type writing struct {
+	self    atomic.Pointer[writer.Writer] // nil: entries have no writer
+	opened  time.Time
+	refused atomic.Int64 // when the features could not be raised, Unix microseconds; 0: never
+	torn    atomic.Bool  // a line of wal/writers does not verify: the next SaveWriters writes all of them
+
+	mu    sync.Mutex
+	table *writer.Table // what wal/writers had
+	size  int64         // of the file by then
+}
+
+// setWriter sets the writer of this handle. With nil it is unknown, and entries have no writer.
+// What the description lacks of host and process is filled in.
+func (eng *Engine) setWriter(w *writer.Writer) {
+	if w == nil {
+		eng.writing.self.Store(nil)
+		return
+	}
+	eng.writing.self.Store(eng.described(*w, writer.Writer{}))
+}
+
+// described completes a description from a base, and with the host and the process of this handle.
+func (eng *Engine) described(w, base writer.Writer) *writer.Writer {
+	host := eng.env.FS.Host()
+	w.Program = cmp.Or(w.Program, base.Program)
+	w.Host = cmp.Or(w.Host, base.Host, host.Name)
+	w.Agent = cmp.Or(w.Agent, base.Agent)
+	w.Session = cmp.Or(w.Session, base.Session)
+	w.Client = cmp.Or(w.Client, base.Client)
+	w.ClientVersion = cmp.Or(w.ClientVersion, base.ClientVersion)
+	w.Token = cmp.Or(w.Token, base.Token)
+	w.PID = cmp.Or(w.PID, base.PID, host.PID)
+	if w.Started.IsZero() {
+		w.Started = base.Started
+	}
+	if w.Started.IsZero() {
+		w.Started = eng.writing.opened
+	}
+	w.Fit()
+	w = w.Described()
+	return &w
+}
+
+type writerKey struct{}
+
+// By returns a context in which entries are written by w: what w leaves empty is that of the handle.
+func By(ctx context.Context, w writer.Writer) context.Context {
+	return context.WithValue(ctx, writerKey{}, &w)
+}
+
+// WriterIn returns the writer that By has put into a context, nil for a context without one.
+func WriterIn(ctx context.Context) *writer.Writer {
+	w, _ := ctx.Value(writerKey{}).(*writer.Writer)
+	return w
+}
+
+// ByWriter returns a context in which entries are written by the writer of another context, from
+// WriterIn; by that of the handle if it is nil.
+func ByWriter(ctx context.Context, w *writer.Writer) context.Context {
+	if w == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, writerKey{}, w)
+}
+
+// writerOf returns the writer of a context, nil if it is unknown.
+func (eng *Engine) writerOf(ctx context.Context) *writer.Writer {
+	self := eng.writing.self.Load()
+	w := WriterIn(ctx)
+	if w == nil {
+		return self
+	}
+	if self == nil {
+		self = new(writer.Writer)
+	}
+	return eng.described(*w, *self)
+}
+
+// WriterNow returns the writer of a context with the number that the store has issued, the zero Writer if it is
+// unknown.
+func (eng *Engine) WriterNow(ctx context.Context) writer.Writer {
+	described := eng.writerOf(ctx)
+	if described == nil {
+		return writer.Writer{}
+	}
+	w := *described
+	if w.Number = eng.state.OwnWriter(described); w.Number == 0 {
+		return writer.Writer{}
+	}
+	return w
+}
+
+// Append is wal.FileLog.Append of entries that carry the number of their writer. The first one of a
+// writer is preceded by a commit that explains the number. Edits by hand have no writer: the process
+// that adopts one did not make it.
+func (eng *Engine) Append(ctx context.Context, b *wal.Batch) (wal.LSN, error) {
+	if w := eng.writerOf(ctx); w != nil && !edited(b) {
+		n := eng.state.OwnWriter(w)
+		if n == 0 {
+			var err error
+			if n, err = eng.explain(ctx, *w, b.Frees || deletes(b)); err != nil {
+				return 0, err
+			}
+		}
+		b.Writer = n
+	}
+	return eng.log.Append(ctx, b)
+}
+
+// ExplainWriter has the number of a context's writer explained, for a caller that is going to take an
+// Exclusive: with one a feature cannot be raised.
+func (eng *Engine) ExplainWriter(ctx context.Context) error {
+	w := eng.writerOf(ctx)
+	if w == nil || eng.state.OwnWriter(w) != 0 {
+		return nil
+	}
+	_, err := eng.explain(ctx, *w, false)
+	return err
+}
+
+func edited(b *wal.Batch) bool {
+	return slices.ContainsFunc(b.Entries, func(e wal.Entry) bool { return e.Cause == wal.CauseEdited })
+}
+
+func deletes(b *wal.Batch) bool {
+	return !slices.ContainsFunc(b.Entries, func(e wal.Entry) bool { return !e.Delete })
+}
+
+// explain commits the explanation of a writer and returns its number. It returns 0 where the store
+// cannot keep writers now: a write does not fail because of that.
+func (eng *Engine) explain(ctx context.Context, w writer.Writer, frees bool) (uint32, error) {
+	first := eng.log.Features()&wal.FeatureWriters == 0 // then nothing is explained yet
+	if ok, err := eng.mayExplain(ctx); !ok {
+		return 0, err
+	}
+	described := w
+	for {
+		newest, err := eng.state.NewestWriter()
+		if err == nil && newest.Number == 0 && !first {
+			newest.Number, err = eng.lostNumber(ctx)
+		}
+		if err != nil {
+			return 0, err
+		}
+		if newest.Number == math.MaxUint32 {
+			newest.Number = 0 // a number alone names no writer: see package writer
+		}
+		w.Number = newest.Number + 1
+		line, err := w.Line()
+		if err != nil {
+			return 0, err
+		}
+		value, inflated := eng.codec.Encode(nil, &record.Record{Previous: newest.Since, Line: line})
+		_, err = eng.log.Append(ctx, &wal.Batch{
+			Entries:       []wal.Entry{{Key: state.WriterKey, Kind: record.KindWriter, Value: value, Inflated: inflated}},
+			Preconditions: []wal.Precondition{{Key: state.WriterKey, LSN: newest.Since}},
+			Frees:         frees,
+		})
+		var conflict *wal.ConflictError
+		switch {
+		case errors.As(err, &conflict): // another writer was faster, perhaps one of this handle
+			if err := eng.log.CatchUp(ctx); err != nil {
+				return 0, err
+			}
+			eng.RemapDue()
+			if n := eng.state.OwnWriter(&described); n != 0 {
+				return n, nil
+			}
+		case errors.Is(err, errs.ErrDiskFull):
+			return 0, nil // what is written next may have room
+		case err != nil:
+			return 0, err
+		default:
+			return eng.state.OwnWriter(&described), nil
+		}
+	}
+}
+
+// mayExplain reports whether the store keeps writers, and raises the features for that.
+func (eng *Engine) mayExplain(ctx context.Context) (bool, error) {
+	if eng.log.Features()&needsWriters == needsWriters {
+		return true, nil
+	}
+	now := eng.env.Clock().UnixMicro()
+	if at := eng.writing.refused.Load(); at != 0 && now >= at && now-at < writersRefused.Microseconds() {
+		return false, nil
+	}
+	err := eng.log.RaiseNow(ctx, needsWriters)
+	switch {
+	case err == nil:
+		return true, nil
+	case ctx.Err() != nil:
+		return false, ctx.Err()
+	case errors.Is(err, errs.ErrReplaced), errors.Is(err, errs.ErrReadOnly), errors.Is(err, errs.ErrClosed):
+		return false, err
+	}
+	eng.writing.refused.Store(now)
+	eng.env.Logger.Warn("the store cannot note who writes: history shows the writer as unknown", "err", err)
+	return false, nil
+}
+
+// writersFile returns wal/writers of the store.
+func (eng *Engine) writersFile() *writerfile.File {
+	return writerfile.New(eng.env.FS, eng.env.Dir, eng.log.UUID())
+}
+
+// explainedBelow returns the newest writer that wal/writers explains below a position; see
+// state.State.Explained.
+func (eng *Engine) explainedBelow(below uint64) (writer.Writer, error) {
+	f := eng.writersFile()
+	w, err := f.Below(below)
+	return w, eng.env.IOError("reading", f.Path(), err)
+}
+
+// readWriters reads wal/writers. Without the file, or where a line of it does not verify, whole is false.
+func (eng *Engine) readWriters() (t *writer.Table, size int64, whole bool, err error) {
+	f := eng.writersFile()
+	t, size, whole, err = f.Read()
+	if !whole && size > 0 {
+		eng.writing.torn.Store(true)
+	}
+	return t, size, whole, eng.env.IOError("reading", f.Path(), err)
+}
+
+// lostNumber returns the greatest number that log and archive explain, where wal/writers is lost.
+func (eng *Engine) lostNumber(ctx context.Context) (most uint32, err error) {
+	t, _, whole, err := eng.readWriters()
+	if err == nil && !whole {
+		err = state.PastWriters(ctx, eng.log.Past(), eng.log.Durable(), t.Add)
+	}
+	for _, w := range t.All() {
+		most = max(most, w.Number)
+	}
+	return most, err
+}
+
+// SaveWriters makes the explanations below a position durable in wal/writers: an index is about to
+// cover them, after which the log may release them. The caller holds flush.lock, or has the store alone.
+func (eng *Engine) SaveWriters(ctx context.Context, to wal.LSN) error {
+	if eng.log.Features()&wal.FeatureWriters == 0 {
+		return nil
+	}
+	recent := slices.DeleteFunc(eng.state.Writers(), func(w writer.Writer) bool { return w.Since >= to })
+	newest, err := eng.explainedBelow(math.MaxUint64)
+	if err != nil {
+		return err
+	}
+	f := eng.writersFile()
+	if torn := eng.writing.torn.Swap(false); newest.Number != 0 && newest.Since < to && !torn {
+		recent = slices.DeleteFunc(recent, func(w writer.Writer) bool { return w.Since <= newest.Since })
+		if len(recent) == 0 {
+			return nil
+		}
+		done, err := f.Append(recent, eng.env.FileMode)
+		if done || err != nil {
+			return eng.env.IOError("writing", f.Path(), err)
+		}
+	}
+	t, _, whole, err := eng.readWriters()
+	// The number 1 is issued where file, log and archive explain none.
+	if err == nil && !whole && (len(recent) == 0 || recent[0].Number != 1) {
+		err = state.PastWriters(ctx, eng.log.Past(), to, t.Add)
+	}
+	if err != nil {
+		return err
+	}
+	for _, w := range recent {
+		t.Add(w)
+	}
+	// A line of a position that is not below is of a log that was replaced by an older copy, or the log
+	// still has the entry.
+	list := slices.DeleteFunc(t.All(), func(w writer.Writer) bool { return w.Since >= to })
+	if len(list) == 0 && whole {
+		return nil // an empty file says that log and archive were read
+	}
+	err = eng.writeWriters(list)
+	eng.writing.torn.Store(err != nil)
+	return err
+}
+
+// writeWriters writes wal/writers as a whole.
+func (eng *Engine) writeWriters(list []writer.Writer) error {
+	f := eng.writersFile()
+	temp := filepath.Join(eng.env.Dir, "tmp", writerfile.Name+"."+eng.token)
+	return eng.env.IOError("writing", f.Path(), f.Write(list, temp, eng.env.FileMode))
+}
+
+// RestoreWriters gives a store that is being restored, before it has an index, the writers of its
+// documents. Its log is being opened, and has a UUID.
+func (eng *Engine) RestoreWriters(store [16]byte, list []writer.Writer) error {
+	if len(list) == 0 {
+		return nil
+	}
+	f := writerfile.New(eng.env.FS, eng.env.Dir, store)
+	temp := filepath.Join(eng.env.Dir, "tmp", writerfile.Name+".new")
+	return eng.env.IOError("writing", f.Path(), f.Write(list, temp, eng.env.FileMode))
+}
+
+// Writers returns the writers that the store can name, in the order in which they were explained. Where
+// wal/writers is damaged, those that log and archive explain are among them.
+func (eng *Engine) Writers(ctx context.Context) (*writer.Table, error) {
+	recent := eng.state.Writers() // first: what leaves it is in the file by then
+	t, size, whole, err := eng.readWriters()
+	if err == nil && !whole && size > 0 {
+		err = state.PastWriters(ctx, eng.log.Past(), eng.log.Durable(), t.Add)
+	}
+	for _, w := range recent {
+		t.Add(w)
+	}
+	return t, err
+}
+
+// Writer returns the writer of a version whose entry has a number. Of one that is not known the number
+// alone is returned.
+func (eng *Engine) Writer(number uint32, version uint64) writer.Writer {
+	unknown := writer.Writer{Number: number}
+	if number == 0 {
+		return unknown
+	}
+	if w, ok := eng.state.Writer(number, version); ok {
+		return w
+	}
+	ws := &eng.writing
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if ws.table != nil {
+		if w, ok := ws.table.Of(number, version); ok {
+			return w
+		}
+	}
+	info, err := eng.env.FS.Stat(eng.writersFile().Path())
+	if err != nil {
+		return unknown
+	}
+	if ws.table == nil || info.Size != ws.size {
+		t, size, _, err := eng.readWriters()
+		if err != nil {
+			return unknown
+		}
+		ws.table, ws.size = t, size
+	}
+	if w, ok := ws.table.Of(number, version); ok {
+		return w
+	}
+	return unknown
+}
+
+// UnknownWriter is the name of the writer of a version whose writer is not known.
+const UnknownWriter = "unknown"
+
+// WrittenBy returns a function that reports whether a version is by a writer: by its number, or one of its names
+// (writer.Writer.Is), or UnknownWriter. No version below first is by it. A number is that of the writer
+// to which it was issued last.
+func (eng *Engine) WrittenBy(ctx context.Context,
+	name string) (is func(number uint32, version uint64) bool, first uint64, err error) {
+	t, err := eng.Writers(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	if n, err := strconv.ParseUint(name, 10, 32); err == nil && n > 0 {
+		w, _ := t.Of(uint32(n), math.MaxUint64)
+		return func(number uint32, version uint64) bool { return number == uint32(n) && version >= w.Since }, w.Since, nil
+	}
+	if name == UnknownWriter {
+		known := t.Where(func(*writer.Writer) bool { return true })
+		return func(number uint32, version uint64) bool { return !known.Has(number, version) }, 0, nil
+	}
+	set := t.Where(func(w *writer.Writer) bool { return w.Is(name) })
+	return set.Has, set.First(), nil
+}
+
+// Resolve sets By to the condition that Writers are. No version is by a writer whose name cannot be read.
+func (eng *Engine) Resolve(ctx context.Context, f *Filters) {
+	if len(f.Writers) == 0 {
+		return
+	}
+	caught := eng.CatchUp(ctx) // a name may be that of a writer of another process
+	for _, name := range f.Writers {
+		by, _, err := eng.WrittenBy(ctx, name)
+		if err == nil {
+			err = caught
+		}
+		if err != nil {
+			eng.env.Logger.Warn("reading the names of writers", "err", err)
+			by = func(uint32, uint64) bool { return false }
+		}
+		if before := f.By; before != nil {
+			f.By = func(number uint32, version uint64) bool { return before(number, version) && by(number, version) }
+		} else {
+			f.By = by
+		}
+	}
+}

@@ -1,0 +1,223 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/working"
+	"github.com/varve-db/varve/writer"
+)
+
+// Commit is what one commit changed.
+type Commit struct {
+	LSN     uint64        // the position of its first change
+	Next    uint64        // the position behind it
+	Time    time.Time     // what the clock said at the commit; of a later commit it may be earlier
+	Writer  writer.Writer // who made it; Number 0: not known
+	Changes []Changed     // in the order of the log
+}
+
+// Changed is what a commit did to one document.
+type Changed struct {
+	LSN      uint64 // the version that it made
+	Kind     string // "memory", "assembly" or "working memory"
+	ID       string // of working memory, the key of the scope
+	What     string // "created", "changed" or "deleted"
+	Cause    string // why the store did it: "expired", "evicted", "edited" or "upkeep"; "": it was asked for
+	Previous uint64 // the version before it, which may be a deletion; 0 if there was none
+}
+
+// LogFilter chooses commits, and of them the changes that pass.
+type LogFilter struct {
+	Since, Until time.Time // the zero time is no bound
+	By           func(number uint32, version uint64) bool
+	First        uint64 // no version below it passes By
+	Session      *string
+	ID           *string
+	Deleted      bool   // deletions only
+	Before       uint64 // commits that begin before this position; 0: all
+}
+
+// causeOf returns the word for a cause of package wal.
+func causeOf(cause uint8) string {
+	switch cause {
+	case wal.CauseExpired:
+		return "expired"
+	case wal.CauseEvicted:
+		return "evicted"
+	case wal.CauseEdited:
+		return "edited"
+	case wal.CauseUpkeep:
+		return "upkeep"
+	}
+	return ""
+}
+
+// Log yields the commits that pass, the newest first. What cannot be read yields its error, and the
+// commits before it follow. It keeps the list of the changes of one segment in memory, without the
+// documents.
+func (h *History) Log(ctx context.Context, f LogFilter, yield func(Commit, error) bool) {
+	if err := h.engine.BeginUse(); err != nil {
+		yield(Commit{}, err)
+		return
+	}
+	defer h.engine.EndUse()
+	to, err := h.engine.DurableNow(ctx)
+	if f.Before != 0 {
+		to = min(to, f.Before)
+	}
+	past := h.engine.Log().Past()
+	var first wal.LSN
+	if err == nil {
+		first, err = past.First(to)
+	}
+	if err != nil {
+		yield(Commit{}, err)
+		return
+	}
+	if f.First > first {
+		first = max(first, past.Geometry.Start(past.SegmentOf(min(f.First, to))))
+	}
+	for to > first && ctx.Err() == nil {
+		from := max(first, past.Geometry.Start(past.SegmentOf(to-1)))
+		list, problems := h.commits(ctx, &f, from, to)
+		for _, err := range problems {
+			if !yield(Commit{}, err) {
+				return
+			}
+		}
+		for _, c := range slices.Backward(list) {
+			if !yield(c, nil) {
+				return
+			}
+		}
+		to = from
+	}
+	if ctx.Err() != nil {
+		yield(Commit{}, ctx.Err())
+	}
+}
+
+// commits lists those that pass in [from, to), in the order of the log, and what could not be read.
+func (h *History) commits(ctx context.Context, f *LogFilter, from, to wal.LSN) (list []Commit, problems []error) {
+	var c Commit
+	within := false // an entry of the commit was seen
+	for e, err := range h.engine.Log().Past().Entries(ctx, wal.Mark{LSN: from}, to) {
+		if err != nil {
+			if ctx.Err() != nil {
+				return list, nil
+			}
+			problems, within = append(problems, err), false
+			continue
+		}
+		if !within {
+			c, within = Commit{LSN: e.LSN, Time: e.Reading}, true
+		}
+		if c.Writer.Number == 0 && e.Writer != 0 {
+			c.Writer.Number = e.Writer
+		}
+		c.Next = e.LSN + e.Size
+		if ch, ok, err := h.changed(ctx, f, &e); err != nil {
+			problems = append(problems, err)
+		} else if ok {
+			if len(c.Changes) == 0 {
+				c.LSN = e.LSN
+			}
+			c.Changes = append(c.Changes, ch)
+		}
+		if e.More {
+			continue
+		}
+		if within = false; len(c.Changes) > 0 && f.commit(&c) {
+			c.Writer = h.engine.Writer(c.Writer.Number, c.LSN)
+			list = append(list, c)
+		}
+	}
+	return list, problems
+}
+
+// commit judges what all changes of a commit have in common.
+func (f *LogFilter) commit(c *Commit) bool {
+	return (f.Since.IsZero() || !c.Time.Before(f.Since)) && (f.Until.IsZero() || c.Time.Before(f.Until)) &&
+		(f.By == nil || f.By(c.Writer.Number, c.LSN))
+}
+
+// changed returns what an entry changed, if that passes; false also for an entry that changes no document.
+func (h *History) changed(ctx context.Context, f *LogFilter, e *wal.Entry) (Changed, bool, error) {
+	k := h.engine.Kinds().Of(e.Key)
+	ch := Changed{LSN: e.LSN, What: "changed", Cause: causeOf(e.Cause)}
+	switch {
+	case k != nil:
+		ch.Kind, ch.ID = k.Noun, e.Key[1:]
+	case len(e.Key) > 1 && e.Key[0] == record.Working:
+		ch.Kind, ch.ID = kindWorking, e.Key[1:]
+	default:
+		return ch, false, nil
+	}
+	if f.Deleted && !e.Delete || f.ID != nil && *f.ID != ch.ID {
+		return ch, false, nil
+	}
+	view, err := state.Read(e)
+	if err != nil {
+		return ch, false, fmt.Errorf("entry %d: %w", e.LSN, err)
+	}
+	ch.Previous = view.Previous
+	switch {
+	case e.Delete:
+		ch.What = "deleted"
+	case view.Created || k == nil && view.Previous == 0:
+		ch.What = "created"
+	}
+	if f.Session == nil {
+		return ch, true, nil
+	}
+	if k == nil {
+		scope, err := working.ParseScope(ch.ID)
+		return ch, err == nil && scope.Session == *f.Session, nil
+	}
+	ok, err := h.inSession(ctx, k, e, &view, *f.Session)
+	return ch, ok, err
+}
+
+const kindWorking = "working memory"
+
+// inSession reports whether an entry is of a memory of a session, or deletes one. The session of a
+// deletion whose predecessor is not kept is unknown, and inSession returns false.
+func (h *History) inSession(ctx context.Context, k *engine.Kind, e *wal.Entry, view *record.View,
+	session string) (bool, error) {
+	if k != h.engine.Kinds().Memories {
+		return false, nil
+	}
+	line := view.Line
+	if e.Delete {
+		if view.Previous == 0 {
+			return false, nil
+		}
+		before, err := h.engine.Log().Past().At(ctx, view.Previous, e.LSN)
+		if errors.Is(err, errs.ErrTruncated) || errors.Is(err, errs.ErrNotFound) || err == nil && before.Key != e.Key {
+			return false, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("entry %d: %w", e.LSN, err)
+		}
+		v, err := state.Read(&before)
+		if err != nil || before.Delete {
+			return false, nil
+		}
+		line = v.Line
+	}
+	l, err := index.ParseLine(line)
+	if err != nil {
+		return false, fmt.Errorf("entry %d: %w", e.LSN, err)
+	}
+	return l.SessionID == session, nil
+}

@@ -1,0 +1,90 @@
+package kind
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/human"
+)
+
+// Beside are documents of a kind whose paths have folders, by the places that they take up: their files, and the
+// folders that these are in. It is not safe for use by several goroutines while Add is called.
+type Beside struct {
+	kind   *Kind
+	places map[string]place // by the form in which the path is compared
+}
+
+// place is what is at a path.
+type place struct {
+	path   string
+	id     string // of a document that is there, or below
+	folder bool
+}
+
+// NewBeside returns the places of some documents, of which none is in the way of another.
+func NewBeside(k *Kind, ids ...string) *Beside {
+	b := &Beside{kind: k, places: map[string]place{}}
+	for _, id := range ids {
+		b.Add(id)
+	}
+	return b
+}
+
+// Clash returns the id of a document in b that excludes one with this id, and false if no document does. A
+// document does not exclude itself.
+func (b *Beside) Clash(id string) (other string, clashes bool) {
+	b.each(id, func(at string, p place) bool {
+		if was, ok := b.places[at]; ok && (was.path != p.path || was.folder != p.folder) {
+			other, clashes = was.id, true
+		}
+		return !clashes
+	})
+	return other, clashes
+}
+
+// Add adds a document, unless it clashes.
+func (b *Beside) Add(id string) (other string, clashes bool) {
+	if other, clashes = b.Clash(id); !clashes {
+		b.each(id, func(at string, p place) bool { b.places[at] = p; return true })
+	}
+	return other, clashes
+}
+
+// each yields the places of a document, with the keys that they have in places.
+func (b *Beside) each(id string, yield func(at string, p place) bool) {
+	path := b.kind.FileName(id)
+	for at := range len(path) {
+		if path[at] == '/' && !yield(b.kind.fold(path[:at]), place{path[:at], id, true}) {
+			return
+		}
+	}
+	yield(b.kind.fold(path), place{path, id, false})
+}
+
+// Folds reports whether paths in Folder that differ may be compared as equal; see Folding.
+func (k *Kind) Folds() bool {
+	_, ok := k.Paths.(Folding)
+	return ok
+}
+
+// fold returns the form in which a path in Folder is compared.
+func (k *Kind) fold(path string) string {
+	if f, ok := k.Paths.(Folding); ok {
+		return f.Fold(path)
+	}
+	return path
+}
+
+// Clashing returns the error for the creation of a document that cannot be beside another one.
+func (k *Kind) Clashing(id, other string) error {
+	why := "their paths differ only in case or in how Unicode is written: choose another path"
+	switch path, with := k.FileName(id), k.FileName(other); {
+	case strings.HasPrefix(with, path+"/"):
+		why = "that is in a folder of this path: choose another path"
+	case strings.HasPrefix(path, with+"/"):
+		why = "that is a file, and the path needs a folder in its place: choose another path"
+	}
+	return &errs.FieldError{Field: "path", Value: human.Quote(id),
+		Err: fmt.Errorf("cannot be beside the %s %s: %s", k.Noun, human.Quote(other), why)}
+}

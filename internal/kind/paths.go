@@ -1,0 +1,148 @@
+package kind
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/jsondoc"
+)
+
+// Paths are the paths of the files of a kind, and what they say. A path is relative to the folder of
+// the kind and has slashes.
+//
+// Of a kind whose paths have folders (Tree), an id has the same folders as its path: the id of a document in a folder
+// begins with the id that the folder's path has, and a slash. docfile.CheckPath has the limits on such a path; a
+// document is refused whose path is beyond them. A document can neither be where a folder of another one is nor
+// below another one, and its creation is refused then: see Beside.
+type Paths interface {
+	// Path returns the path of a document's file. No two ids have the same one, and none has a line break: backups
+	// list them.
+	Path(id string) string
+	// ID returns the id of the document that a path belongs to. It reports false for a path that does
+	// not say its id, such as one with a hash in the place of the id, and returns then what the path
+	// says in the place of the id.
+	ID(path string) (id string, ok bool)
+	// IsDocument reports whether a file at a path may be that of a document: others are left by editors
+	// and tools. It may be right of a path that Path never returns.
+	IsDocument(path string) bool
+	// IsOwn reports whether the store gives this path to a file, or to a folder.
+	IsOwn(path string, folder bool) bool
+	// Tree reports whether a path may have folders. Without them only the folder of the kind is looked into.
+	Tree() bool
+}
+
+// Folding are Paths of a Tree that file systems may compare other than by their bytes.
+type Folding interface {
+	Paths
+	// Fold returns the form of a path by which it is compared, element by element: two paths that differ and have
+	// one Fold cannot both be of a document, or of a folder.
+	Fold(path string) string
+}
+
+// jsonPaths are those of a kind whose documents are JSON: <name>.json, in one folder.
+type jsonPaths struct{}
+
+func (jsonPaths) Path(id string) string { return jsondoc.FileName(id) }
+
+func (jsonPaths) ID(path string) (id string, ok bool) {
+	id, ok = strings.CutSuffix(path, jsondoc.Extension)
+	return id, ok && jsondoc.PlainName(id)
+}
+
+func (jsonPaths) IsDocument(path string) bool {
+	return strings.HasSuffix(path, jsondoc.Extension) && !strings.HasPrefix(path, ".") && !strings.HasPrefix(path, "#")
+}
+
+func (jsonPaths) IsOwn(path string, folder bool) bool {
+	return !folder && jsondoc.IsFileName(path)
+}
+
+func (jsonPaths) Tree() bool { return false }
+
+func (k *Kind) paths() Paths {
+	if k.Paths == nil {
+		return jsonPaths{}
+	}
+	return k.Paths
+}
+
+// FileName is the path of a document's file in Folder; see Paths.
+func (k *Kind) FileName(id string) string {
+	if k.Paths == nil {
+		return jsondoc.FileName(id)
+	}
+	return k.Paths.Path(id)
+}
+
+// File is the place of a document, relative to the store.
+func (k *Kind) File(id string) string { return k.Folder + "/" + k.FileName(id) }
+
+// Below returns the path in Folder of a place that is relative to the store.
+func (k *Kind) Below(rel string) string { return strings.TrimPrefix(rel, k.Folder+"/") }
+
+// ID returns the id of the document that a path in Folder belongs to. It reports false for a path that
+// does not say its id, and for any other path.
+func (k *Kind) ID(name string) (id string, ok bool) {
+	id, ok = k.paths().ID(name)
+	return id, ok && k.canBe(name)
+}
+
+// canBe reports whether the path of a document can be name.
+func (k *Kind) canBe(name string) bool { return !k.Tree() || docfile.CheckPath(name) == nil }
+
+// IDAt returns the id that Decode needs for the file at a path in Folder: "" where the document says it.
+func (k *Kind) IDAt(name string) string {
+	if !k.Opaque {
+		return ""
+	}
+	id, _ := k.ID(name)
+	return id
+}
+
+// IsDocument reports whether a file at a path in Folder is named as a document is: others are what
+// editors and tools leave, and what people put there.
+func (k *Kind) IsDocument(name string) bool { return k.paths().IsDocument(name) && k.canBe(name) }
+
+// HasDocuments reports whether one of the paths in Folder is named as a document is.
+func (k *Kind) HasDocuments(names []string) bool { return slices.ContainsFunc(names, k.IsDocument) }
+
+// Tree reports whether the documents of the kind are in folders in Folder.
+func (k *Kind) Tree() bool { return k.Paths != nil && k.Paths.Tree() }
+
+// CheckID refuses an id whose file cannot be in the folder of the kind.
+func (k *Kind) CheckID(id string) error {
+	if !k.Tree() {
+		return nil
+	}
+	return docfile.CheckPath(k.FileName(id))
+}
+
+// In returns the folder of the kind in a store.
+func (k *Kind) In(l docfile.Layout) *docfile.Folder {
+	return l.FolderOf(k.Folder, docfile.FolderOptions{Tree: k.Tree(), Empty: k.Opaque})
+}
+
+// Filed returns all kinds whose documents have files: Kinds and Scopes, in the order of Folders.
+func Filed() []*Kind {
+	folders := Folders()
+	list := make([]*Kind, len(folders))
+	for i, folder := range folders {
+		list[i] = Filing(folder)
+	}
+	return list
+}
+
+// Filing returns the kind that has its files in a folder of the store, Scopes among them; nil for any
+// other folder.
+func Filing(folder string) *Kind {
+	if folder == Scopes.Folder {
+		return Scopes
+	}
+	for _, k := range Kinds {
+		if k.Folder == folder {
+			return k
+		}
+	}
+	return nil
+}

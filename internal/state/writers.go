@@ -1,0 +1,144 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/wal/past"
+	"github.com/varve-db/varve/writer"
+)
+
+// WriterKey is the key of the entries that explain the numbers of writers. It is one key, so that the
+// log orders the explanations: each is committed on the condition that the one before it is the newest.
+const WriterKey = "u"
+
+// writers are the explanations behind the set, and the numbers that this handle has been issued.
+type writers struct {
+	mu   sync.Mutex
+	list writer.Table
+	own  map[writer.Writer]uint32
+	last atomic.Pointer[writer.Writer] // the number that was asked for last, with its description
+}
+
+func (ws *writers) begin() {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	ws.list = writer.Table{}
+}
+
+func (ws *writers) apply(e *wal.Entry, line []byte) error {
+	w, err := writer.Parse(line)
+	if err != nil {
+		return fmt.Errorf("entry %d: %w", e.LSN, err)
+	}
+	w.Since = e.LSN
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	ws.list.Add(w)
+	ws.last.Store(nil)
+	// A number that was issued again, because its explanation was lost, is no longer that of this handle.
+	for described, number := range ws.own {
+		if number == w.Number {
+			delete(ws.own, described)
+		}
+	}
+	if e.Own {
+		if ws.own == nil {
+			ws.own = map[writer.Writer]uint32{}
+		}
+		ws.own[w.Described()] = w.Number
+	}
+	return nil
+}
+
+// drop forgets what a set covers: wal/writers has it.
+func (ws *writers) drop(below uint64) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	ws.list.Drop(below)
+}
+
+// Writers returns the explanations behind the current set, in the order of the log.
+func (s *State) Writers() []writer.Writer {
+	s.writers.mu.Lock()
+	defer s.writers.mu.Unlock()
+	return slices.Clone(s.writers.list.All())
+}
+
+// Writer returns the writer of a version, whose entry has a number, if that is explained behind the
+// current set.
+func (s *State) Writer(number uint32, version uint64) (writer.Writer, bool) {
+	s.writers.mu.Lock()
+	defer s.writers.mu.Unlock()
+	return s.writers.list.Of(number, version)
+}
+
+// NewestWriter returns the writer that was explained last; the zero Writer if none is known.
+func (s *State) NewestWriter() (writer.Writer, error) {
+	below := s.from.Load() // before the list: what a newer set covers is in the file by then
+	s.writers.mu.Lock()
+	list := s.writers.list.All()
+	if n := len(list); n > 0 {
+		w := list[n-1]
+		s.writers.mu.Unlock()
+		return w, nil
+	}
+	s.writers.mu.Unlock()
+	if s.Explained == nil {
+		return writer.Writer{}, nil
+	}
+	return s.Explained(max(below, s.from.Load()))
+}
+
+// WriterIn returns the explanation in an entry of the key WriterKey.
+func WriterIn(e *wal.Entry) (writer.Writer, error) {
+	view, err := Check(e)
+	if err != nil {
+		return writer.Writer{}, err
+	}
+	w, err := writer.Parse(view.Line)
+	w.Since = e.LSN
+	return w, err
+}
+
+// PastWriters yields the explanations that log and archive have below a position. What is damaged there,
+// or gone, says nothing.
+func PastWriters(ctx context.Context, past *past.Log, to wal.LSN, yield func(w writer.Writer)) error {
+	first, err := past.First(to)
+	if err != nil || first >= to {
+		return ctx.Err()
+	}
+	is := func(key []byte) bool { return string(key) == WriterKey }
+	for e, err := range past.EntriesOf(ctx, wal.Mark{LSN: first}, to, is) {
+		if ctx.Err() != nil {
+			break
+		}
+		if err != nil {
+			continue
+		}
+		if w, err := WriterIn(&e); err == nil {
+			yield(w)
+		}
+	}
+	return ctx.Err()
+}
+
+// OwnWriter returns the number that this handle has been issued for a description, 0 if it has none.
+func (s *State) OwnWriter(described *writer.Writer) uint32 {
+	if last := s.writers.last.Load(); last != nil && last.Described() == *described {
+		return last.Number
+	}
+	s.writers.mu.Lock()
+	defer s.writers.mu.Unlock()
+	n := s.writers.own[*described]
+	if n != 0 {
+		w := *described
+		w.Number = n
+		s.writers.last.Store(&w)
+	}
+	return n
+}

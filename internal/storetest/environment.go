@@ -1,0 +1,36 @@
+package storetest
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/varve-db/varve/internal/store"
+)
+
+// Environment is what a store is opened in.
+type Environment = store.Environment
+
+// In returns a copy of options that has the environment. O is varve.Options, which keeps it in an unexported field:
+// hosts cannot replace the machine.
+//
+//	st, err := varve.Open(ctx, dir, storetest.In(&varve.Options{}, storetest.Environment{System: vfs.System{FS: fsys}}))
+func In[O any](o *O, e Environment) *O {
+	c := *o
+	*Of(&c) = e
+	return &c
+}
+
+// Of returns the environment that options have, to be read and changed. O is varve.Options.
+func Of[O any](o *O) *Environment { return unexported[Environment](o, "env") }
+
+// Inner returns the store behind a handle, for tests that look into it or break it. S is varve.Store.
+func Inner[S any](st *S) *store.Store { return *unexported[*store.Store](st, "inner") }
+
+// unexported returns a field of a struct of another package, which must be of type F.
+func unexported[F any](of any, name string) *F {
+	f := reflect.ValueOf(of).Elem().FieldByName(name)
+	if !f.IsValid() || f.Type() != reflect.TypeFor[F]() {
+		panic(fmt.Sprintf("%T has no field %s of type %v", of, name, reflect.TypeFor[F]()))
+	}
+	return (*F)(f.Addr().UnsafePointer())
+}

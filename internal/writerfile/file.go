@@ -1,0 +1,150 @@
+package writerfile
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/writer"
+)
+
+// Name is the name of the file in the folder wal/.
+const Name = "writers"
+
+// most bounds what is read of the file.
+const most = 1 << 30
+
+// tail is how much of the end of the file is read first: its newest lines.
+const tail = 64 << 10
+
+// File is wal/writers of one store.
+type File struct {
+	fs    vfs.FS
+	path  string
+	store [16]byte
+}
+
+// New returns the file of the store with a UUID in the folder dir.
+func New(fsys vfs.FS, dir string, store [16]byte) *File {
+	return &File{fsys, filepath.Join(dir, "wal", Name), store}
+}
+
+// Path returns the path of the file.
+func (f *File) Path() string { return f.path }
+
+// notThere reports whether the file is missing, or something that no store wrote is in its place.
+func notThere(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, errs.ErrInvalid) || errors.Is(err, errs.ErrTooLarge)
+}
+
+// each yields the explanations of lines; whole reports whether all of them verify.
+func (f *File) each(rows []byte, yield func(w writer.Writer)) (whole bool) {
+	whole = true
+	for row := range bytes.Lines(rows) {
+		if w, ok := writer.ParseRow(row, f.store); ok {
+			yield(w)
+		} else {
+			whole = false
+		}
+	}
+	return whole
+}
+
+// Read reads the file, and returns how many bytes it has. Without a file, or where a line of it does not
+// verify, whole is false.
+func (f *File) Read() (t *writer.Table, size int64, whole bool, err error) {
+	t = new(writer.Table)
+	b, err := vfs.ReadFile(f.fs, f.path, most)
+	if notThere(err) {
+		return t, 0, false, nil
+	}
+	if err != nil {
+		return t, 0, false, err
+	}
+	whole = f.each(b, t.Add)
+	return t, int64(len(b)), whole, nil
+}
+
+// Below returns the newest writer that the file explains below a position, the zero Writer if there is
+// none.
+func (f *File) Below(position uint64) (newest writer.Writer, err error) {
+	in, err := f.fs.OpenFile(f.path, os.O_RDONLY, 0)
+	if notThere(err) {
+		return newest, nil
+	}
+	if err != nil {
+		return newest, err
+	}
+	defer func() { err = errors.Join(err, in.Close()) }()
+	info, err := in.Stat()
+	if err != nil {
+		return newest, err
+	}
+	size := min(info.Size, most)
+	for n := min(size, tail); n > 0; n = size {
+		b := make([]byte, n)
+		if _, err := in.ReadAt(b, size-n); err != nil {
+			return newest, err
+		}
+		f.each(b, func(w writer.Writer) {
+			if w.Since < position && w.Since >= newest.Since {
+				newest = w
+			}
+		})
+		if newest.Number != 0 || n == size {
+			break
+		}
+	}
+	return newest, nil
+}
+
+// Append appends lines; false if the file does not end with a line that verifies.
+func (f *File) Append(list []writer.Writer, perm fs.FileMode) (done bool, err error) {
+	b, err := f.rows(list)
+	if err != nil {
+		return false, err
+	}
+	out, err := f.fs.OpenFile(f.path, os.O_RDWR, perm)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	info, err := out.Stat()
+	if err != nil {
+		return false, err
+	}
+	end := make([]byte, min(info.Size, tail))
+	if _, err := out.ReadAt(end, info.Size-int64(len(end))); err != nil {
+		return false, err
+	}
+	last := end[bytes.LastIndexByte(bytes.TrimSuffix(end, []byte("\n")), '\n')+1:]
+	if _, ok := writer.ParseRow(last, f.store); !ok {
+		return false, nil
+	}
+	if _, err = out.WriteAt(b, info.Size); err == nil {
+		err = out.Sync()
+	}
+	return err == nil, err
+}
+
+// Write writes the file as a whole, through a temporary file.
+func (f *File) Write(list []writer.Writer, temp string, perm fs.FileMode) error {
+	b, err := f.rows(list)
+	if err != nil {
+		return err
+	}
+	return vfs.WriteDurable(f.fs, temp, f.path, b, perm)
+}
+
+func (f *File) rows(list []writer.Writer) (b []byte, err error) {
+	for i := range list {
+		if b, err = writer.AppendRow(b, f.store, &list[i]); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}

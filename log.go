@@ -1,0 +1,100 @@
+package varve
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/history"
+	"github.com/varve-db/varve/writer"
+)
+
+// Writer describes who changed a store: Number, Since, Program, Host, PID, Started, Agent, Session,
+// Client, ClientVersion and Token; see package writer. The number is issued by the store. A writer
+// with the number 0, and one without names, is unknown.
+type Writer = writer.Writer
+
+// WithWriter returns a context for the calls of a writer other than that of Options.Writer, such as
+// one of several clients of this process. What w leaves empty is as in Options.Writer. A longer name than
+// Options.Writer may have is cut.
+func WithWriter(ctx context.Context, w Writer) context.Context { return engine.By(ctx, w) }
+
+// UnknownWriter, passed to WrittenBy, is the writer of the versions whose writer is unknown.
+const UnknownWriter = engine.UnknownWriter
+
+// Commit is what one commit changed.
+type Commit struct {
+	LSN     uint64         // position of its first change
+	Next    uint64         // position behind the commit
+	Time    time.Time      // what the clock said at the commit; of a later commit it may be earlier
+	Writer  Writer         // Number 0: unknown
+	Changes []CommitChange // those that passed the filters, in the order of the log
+}
+
+// CommitChange is what a commit did to one document.
+type CommitChange struct {
+	LSN  uint64 // the resulting version
+	Kind string // "memory", "assembly" or "working memory"
+	ID   string // of working memory, the key of the scope
+	What string // "created", "changed" or "deleted"
+	// Cause is why the store made the change: "expired", "evicted" to make room, "edited" by hand in its
+	// file, or "upkeep": an embedding or a count of accesses. "": a caller asked for it, or the
+	// store did not keep writers yet.
+	Cause    string
+	Previous uint64 // the version before it, which may be a deletion; 0 if there was none
+}
+
+// LogOptions select commits, and of each the changes that pass. The zero value selects all.
+type LogOptions struct {
+	Since, Until time.Time // by Commit.Time: at a time or later, and before another; zero: any
+	By           string    // number or name of a writer, or UnknownWriter; "": any
+	Session      *string   // changes of the memories and of the working memory of a session
+	ID           *string   // changes of this id
+	Deleted      bool      // deletions only
+	Before       uint64    // commits that begin before this position; 0: all
+}
+
+// Log yields the commits that log and archive still have, by any process, the newest first. A part
+// that cannot be read yields its error, and older commits follow. The deletion of a memory whose last
+// version is not kept passes no Session. Log reads everything that is kept and asked for, and has the
+// ids of one segment in memory. The store must not be closed from within the loop.
+func (st *Store) Log(ctx context.Context, o LogOptions) iter.Seq2[Commit, error] {
+	return engine.Whole(ctx, func(yield func(Commit, error) bool) {
+		f := history.LogFilter{Since: o.Since, Until: o.Until, Session: o.Session, ID: o.ID, Deleted: o.Deleted,
+			Before: o.Before}
+		if o.By != "" {
+			var err error
+			if f.By, f.First, err = st.inner.Engine.WrittenBy(ctx, o.By); err != nil {
+				yield(Commit{}, err)
+				return
+			}
+		}
+		st.inner.History.Log(ctx, f, func(c history.Commit, err error) bool {
+			out := Commit{LSN: c.LSN, Next: c.Next, Time: c.Time, Writer: c.Writer}
+			for _, ch := range c.Changes {
+				out.Changes = append(out.Changes, CommitChange(ch))
+			}
+			return yield(out, err)
+		})
+	})
+}
+
+// WriterOf returns the writer of a version by its number, as Memory.By has it: with Number 0 if it is
+// unknown, and with the number alone if what explained it is lost.
+func (ad Admin) WriterOf(number uint32, version uint64) Writer {
+	return ad.st.inner.Engine.Writer(number, version)
+}
+
+// Writers returns the writers that the store can name, in the order in which they first wrote.
+func (ad Admin) Writers(ctx context.Context) ([]Writer, error) {
+	if err := ad.st.inner.Engine.BeginUse(); err != nil {
+		return nil, err
+	}
+	defer ad.st.inner.Engine.EndUse()
+	if err := ad.st.inner.Engine.CatchUp(ctx); err != nil {
+		return nil, err
+	}
+	t, err := ad.st.inner.Engine.Writers(ctx)
+	return t.All(), err
+}

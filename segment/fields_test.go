@@ -1,0 +1,34 @@
+package segment
+
+import "testing"
+
+// Each combination of fields is read as it was written, and one of them alone by a reader that skips
+// the others.
+func TestFields(t *testing.T) {
+	const at = int64(1_790_000_000_000_000)
+	for _, f := range []Fields{{}, {Reading: at - 1}, {Writer: 1}, {Cause: 2}, {Writer: 1<<32 - 1, Cause: 255},
+		{Reading: 1, Writer: 7}, {Reading: -1, Writer: 7, Cause: 1}} {
+		b := f.AppendTo([]byte("key"))
+		if len(b)-3 != f.Size() {
+			t.Errorf("%+v: %d bytes, Size is %d", f, len(b)-3, f.Size())
+		}
+		h := Header{KeyLen: 3, Time: at}
+		if f.Size() > 0 {
+			h.Flags = FlagFields
+		}
+		key, value, got := h.Split(append(b, "value"...))
+		want := f
+		if want.Reading == 0 {
+			want.Reading = at
+		}
+		if string(key) != "key" || string(value) != "value" || got != want {
+			t.Errorf("%q, %q, %+v, want %+v", key, value, got, want)
+		}
+	}
+	// A number that this program does not know, and known ones of another length.
+	h := Header{KeyLen: 1, Time: at, Flags: FlagFields}
+	payload := []byte{'k', 15, 0, 9, 1, 5, 2, 2, 1, 1, 3, 0, 2, 4, 8, 0, 0, 0, 'v'}
+	if _, value, f := h.Split(payload); string(value) != "v" || f.Writer != 8 || f.Cause != 0 || f.Reading != at {
+		t.Errorf("%q, %+v", value, f)
+	}
+}

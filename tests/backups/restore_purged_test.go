@@ -1,0 +1,89 @@
+package backups
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/fixture"
+)
+
+// TestRestoreBehindAPurge: what was purged between a backup and the moment is not in the restored store, which would
+// be a state that never was. What was deleted, has expired or was put again is as it was at the moment.
+func TestRestoreBehindAPurge(t *testing.T) {
+	t.Parallel()
+	ctx, dir := t.Context(), t.TempDir()
+	store, backup := filepath.Join(dir, "s"), filepath.Join(dir, "backup")
+	var ahead atomic.Int64
+	options := func() *varve.Options {
+		return &varve.Options{NoBackground: true,
+			Clock: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }}
+	}
+	st, err := varve.Open(ctx, store, options())
+	fixture.Must(t, err)
+	defer st.Close()
+	put := func(id string) uint64 {
+		t.Helper()
+		m, err := st.Put(ctx, varve.Memory{ID: id, Content: "about " + id})
+		fixture.Must(t, err)
+		return m.Version
+	}
+	for _, id := range []string{"purged", "kept", "deleted before", "deleted behind", "again"} {
+		put(id)
+	}
+	_, err = st.Put(ctx, varve.Memory{ID: "expired", Content: "it ends soon", ExpiresAt: time.Now().Add(time.Hour)})
+	fixture.Must(t, err)
+	_, err = st.Assemblies().Put(ctx, varve.Assembly{ID: "g", Name: "g", MemoryIDs: []string{"kept"}})
+	fixture.Must(t, err)
+	_, err = st.Backup(ctx, backup, varve.BackupOptions{})
+	fixture.Must(t, err)
+	before := put("before the purge")
+	fixture.Must(t, st.Delete(ctx, "deleted before"))
+	_, err = st.Admin().Purge(ctx, "purged", "again")
+	fixture.Must(t, err)
+	_, err = st.Assemblies().Purge(ctx, "g")
+	fixture.Must(t, err)
+	put("again")
+	behind := put("behind the purge")
+	fixture.Must(t, st.Delete(ctx, "deleted behind"))
+	ahead.Store(int64(2 * time.Hour)) // what has expired is there, though nobody sees it
+	put("newest")
+
+	for _, c := range []struct {
+		at     uint64
+		purged int64
+		want   map[string]bool
+	}{
+		{before, 0, map[string]bool{"purged": true, "kept": true, "deleted before": true, "deleted behind": true,
+			"again": true, "before the purge": true}},
+		{behind, 2, map[string]bool{"kept": true, "deleted behind": true, "again": true, "before the purge": true,
+			"behind the purge": true}},
+		{0, 2, map[string]bool{"kept": true, "again": true, "before the purge": true, "behind the purge": true,
+			"newest": true}},
+	} {
+		to := filepath.Join(dir, fmt.Sprint("at", c.at))
+		r, err := varve.Restore(ctx, backup, to, &varve.RestoreOptions{Log: store, Version: c.at, Options: options()})
+		fixture.Must(t, err)
+		if r.Purged != c.purged {
+			t.Errorf("at %d: %d left out, want %d", c.at, r.Purged, c.purged)
+		}
+		restored, err := varve.Open(ctx, to, options())
+		fixture.Must(t, err)
+		got := map[string]bool{}
+		for m, err := range restored.Memories(ctx) {
+			fixture.Must(t, err)
+			got[m.ID] = true
+		}
+		if delete(got, "expired"); fmt.Sprint(got) != fmt.Sprint(c.want) {
+			t.Errorf("at %d: %v, want %v", c.at, got, c.want)
+		}
+		if _, err := restored.Assemblies().Get(ctx, "g"); errors.Is(err, varve.ErrNotFound) != (c.purged > 0) {
+			t.Errorf("at %d: the assembly: %v", c.at, err)
+		}
+		fixture.Must(t, restored.Close())
+	}
+}

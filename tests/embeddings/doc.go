@@ -1,0 +1,2 @@
+// Package embeddings tests an embedding service beside a store, and re-embedding under writes and kills.
+package embeddings

@@ -1,0 +1,14 @@
+package embeddings
+
+import (
+	"testing"
+
+	"github.com/varve-db/varve/internal/storetest"
+)
+
+// jobs are those of the processes that the tests start.
+var jobs = storetest.Jobs(map[string]storetest.Job{
+	"reembed": reembedChild,
+})
+
+func TestMain(m *testing.M) { storetest.Main(m, jobs) }

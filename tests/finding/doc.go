@@ -1,0 +1,2 @@
+// Package finding tests search, listing and assemblies.
+package finding

@@ -1,0 +1,9 @@
+package finding
+
+import (
+	"testing"
+
+	"github.com/varve-db/varve/internal/storetest"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m, nil) }

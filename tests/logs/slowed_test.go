@@ -1,0 +1,277 @@
+package logs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/fixture"
+	"github.com/varve-db/varve/internal/flush"
+	"github.com/varve-db/varve/internal/storetest"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/working"
+)
+
+// machineTime is an uptime that goes on while somebody sleeps.
+type machineTime struct {
+	mu    sync.Mutex
+	now   time.Duration
+	slept time.Duration
+}
+
+func (m *machineTime) uptime() time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.now
+}
+
+func (m *machineTime) sleep(ctx context.Context, d time.Duration) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.now += d
+	m.slept += d
+	return ctx.Err()
+}
+
+func (m *machineTime) took() time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	d := m.slept
+	m.slept = 0
+	return d
+}
+
+// slowRate is at what rate the files of slowFiles follow, in bytes a second.
+const slowRate = 1 << 20
+
+// slowFiles bounds the backlog by a MiB and lets no flusher get on, as after five seconds at slowRate.
+func slowFiles(t *testing.T, st *varve.Store) *wal.Held {
+	t.Helper()
+	c := st.Admin().Config()
+	c.BacklogBytes = 1 << 20
+	fixture.Must(t, st.Admin().SetConfig(c))
+	held, err := storetest.Inner(st).Engine.Log().LockFlush(t.Context())
+	fixture.Must(t, err)
+	fixture.Must(t, storetest.Inner(st).Engine.Log().Pace().Filed(held, 0, 5*slowRate, 5*time.Second))
+	return held
+}
+
+// While the files cannot follow, writers are slowed by small delays, as long as their bytes take to
+// settle and no longer than one and a half times that, through any process; none flushes in its own
+// call, and Health says why.
+func TestSlowedWriters(t *testing.T) {
+	t.Parallel()
+	dir, clock := t.TempDir(), &machineTime{now: time.Hour}
+	var mu sync.Mutex
+	var events []varve.Event
+	options := func() *varve.Options {
+		return storetest.In(&varve.Options{Listener: func(e varve.Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			if e.Kind == varve.EventSlowed {
+				events = append(events, e)
+			}
+		}}, storetest.Environment{System: vfs.System{Uptime: clock.uptime, Sleep: clock.sleep}})
+	}
+	one, two := fixture.Open(t, dir, options()), fixture.Open(t, dir, options())
+	held := slowFiles(t, one)
+	defer held.Unlock()
+	storetest.Inner(two).Engine.Settings().Reread()
+	text := storetest.Text(20 << 10)
+	n := 0
+	put := func(st *varve.Store) (bytes int64) {
+		t.Helper()
+		n++
+		before := one.Admin().Stats().Durable
+		if _, err := st.Put(t.Context(), varve.Memory{ID: fmt.Sprint(n), Content: text}); err != nil {
+			t.Fatal(err)
+		}
+		return int64(one.Admin().Stats().Durable - before)
+	}
+	for one.Admin().Stats().Unflushed < 500<<10 {
+		put(one)
+	}
+	if d := clock.took(); d != 0 {
+		t.Fatalf("slowed by %v below half the bound", d)
+	}
+	if why := one.Health(t.Context()).Slowed; why != "" {
+		t.Fatal(why)
+	}
+	for one.Admin().Stats().Unflushed < 540<<10 {
+		put(one)
+	}
+	clock.took()
+	var bytes int64
+	began := clock.uptime()
+	for range 50 {
+		bytes += put(one) + put(two)
+	}
+	took := clock.uptime() - began
+	// The text is compressed in the log, so that the estimate of its bytes is what counts.
+	least := time.Duration(float64(100*len(text)) / slowRate * float64(time.Second))
+	if took < least*9/10 || took > least*16/10 {
+		t.Errorf("100 puts of %d bytes (%d in the log) took %v, at the rate of the files it is %v", len(text), bytes, took,
+			least)
+	}
+	before := clock.uptime()
+	if err := storetest.Inner(one).Flusher.Pressure(flush.Unpaced(t.Context()),
+		func() int64 { return 1 << 20 }); err != nil || clock.uptime() != before {
+		t.Errorf("a flusher waits for itself: %v, %v", clock.uptime()-before, err)
+	}
+	if h := two.Health(t.Context()); !strings.Contains(h.Slowed, "backlog_bytes") || !h.OK {
+		t.Errorf("%q %v", h.Slowed, h.Problems)
+	}
+	mu.Lock()
+	if len(events) != 2 || events[0].Note == "" || events[0].Bytes == 0 { // once for each process
+		t.Errorf("%+v", events)
+	}
+	mu.Unlock()
+	held.Unlock()
+	if err := one.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	clock.took()
+	put(two)
+	if d := clock.took(); d != 0 || two.Health(t.Context()).Slowed != "" {
+		t.Errorf("slowed by %v after a flush: %s", d, two.Health(t.Context()).Slowed)
+	}
+}
+
+// A batch that takes seconds to settle does not stop all commits for as long, as long as there is room.
+func TestSlowedBatches(t *testing.T) {
+	t.Parallel()
+	clock := &machineTime{now: time.Hour}
+	st := fixture.Open(t, t.TempDir(), storetest.In(&varve.Options{},
+		storetest.Environment{System: vfs.System{Uptime: clock.uptime, Sleep: clock.sleep}}))
+	defer slowFiles(t, st).Unlock()
+	fill := func(to int64) {
+		t.Helper()
+		for n := 0; st.Admin().Stats().Unflushed < to; n++ {
+			if _, err := st.Put(t.Context(),
+				varve.Memory{ID: fmt.Sprint(to, n), Content: strings.Repeat("slow ", 4<<10)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		clock.took()
+	}
+	waits := func() time.Duration {
+		t.Helper()
+		for range 2 { // the second waits for the turn of the first
+			clock.took()
+			if err := storetest.Inner(st).Flusher.Pressure(t.Context(), func() int64 { return 4 * slowRate }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return clock.took()
+	}
+	fill(600 << 10)
+	if d := waits(); d < 300*time.Millisecond || d > 500*time.Millisecond {
+		t.Errorf("with room for many it waits %v", d)
+	}
+	fill(950 << 10)
+	if d := waits(); d < 5*time.Second || d > 7*time.Second {
+		t.Errorf("at the bound it waits %v, its bytes take four seconds", d)
+	}
+}
+
+// A bound that is too small or too large is refused.
+func TestBacklogSetting(t *testing.T) {
+	t.Parallel()
+	st := fixture.Open(t, t.TempDir(), nil)
+	for _, n := range []int64{-1, 1, 1<<20 - 1, 1<<30 + 1} {
+		c := st.Admin().Config()
+		c.BacklogBytes = n
+		if err := st.Admin().SetConfig(c); err == nil || !strings.Contains(err.Error(), "backlog_bytes") {
+			t.Errorf("%d: %v", n, err)
+		}
+	}
+	if got := st.Admin().Config().Resolved().BacklogBytes; got != 96<<20 {
+		t.Error(got)
+	}
+}
+
+// An operation on working memory that is given up while it waits for the files was not begun, and is not done
+// later.
+func TestSlowedScope(t *testing.T) {
+	t.Parallel()
+	clock := &machineTime{now: time.Hour}
+	entered, leave := make(chan struct{}, 100), make(chan struct{})
+	var armed atomic.Bool
+	sleep := func(ctx context.Context, d time.Duration) error {
+		if armed.Load() && d > 10*time.Second {
+			entered <- struct{}{}
+			select {
+			case <-leave:
+			case <-ctx.Done():
+			}
+		}
+		return clock.sleep(ctx, d)
+	}
+	st := fixture.Open(t, t.TempDir(), storetest.In(&varve.Options{},
+		storetest.Environment{System: vfs.System{Uptime: clock.uptime, Sleep: sleep}}))
+	c := st.Admin().Config()
+	c.BacklogBytes = 1 << 20
+	if err := st.Admin().SetConfig(c); err != nil {
+		t.Fatal(err)
+	}
+	w, err := st.Working().Open(t.Context(), working.Scope{Session: "s"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Set(t.Context(), "a", 1); err != nil {
+		t.Fatal(err)
+	}
+	held, err := storetest.Inner(st).Engine.Log().LockFlush(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Unlock()
+	for i := 0; storetest.Inner(st).Engine.Log().Pace().Unfiled() < 600<<10; i++ {
+		if _, err := st.Put(t.Context(),
+			varve.Memory{ID: fmt.Sprint(i), Content: strings.Repeat("slow ", 4<<10)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	armed.Store(true)
+	storetest.Inner(st).Engine.Log().Pace().Turn(clock.uptime(), 30*time.Second) // as of a batch
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- w.Set(ctx, "a", 2) }()
+	<-entered
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) || errors.Is(err, varve.ErrOutcomeUnknown) {
+		t.Errorf("%v", err)
+	}
+	armed.Store(false)
+	close(leave)
+	if err := w.Set(t.Context(), "b", 1); err != nil {
+		t.Fatal(err)
+	}
+	if v, _, err := w.Get(t.Context(), "a"); err != nil || fmt.Sprint(v) != "1" {
+		t.Errorf("%v %v", v, err)
+	}
+}
+
+// Where the index is what the writers wait for, Health names it, and not the files.
+func TestSlowedByIndex(t *testing.T) {
+	t.Parallel()
+	st := fixture.Open(t, t.TempDir(), storetest.In(&varve.Options{NoBackground: true},
+		storetest.Environment{System: vfs.System{BacklogBytes: 1 << 20}}))
+	for i := 0; st.Admin().Stats().Backlog < 600<<10; i++ {
+		if _, err := st.Put(t.Context(),
+			varve.Memory{ID: fmt.Sprint(i), Content: strings.Repeat("slow ", 4<<10)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if h := st.Health(t.Context()); !strings.Contains(h.Slowed, "the index") ||
+		strings.Contains(h.Slowed, "backlog_bytes") || !h.OK {
+		t.Errorf("%q %v", h.Slowed, h.Problems)
+	}
+}

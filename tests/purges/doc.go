@@ -1,0 +1,2 @@
+// Package purges tests purges: what is removed, where it is looked for, and what stays.
+package purges

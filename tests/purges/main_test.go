@@ -1,0 +1,9 @@
+package purges
+
+import (
+	"testing"
+
+	"github.com/varve-db/varve/internal/storetest"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m, nil) }

@@ -1,0 +1,2 @@
+// Package repairs tests verification, repair, rebuilding, and stores of newer programs.
+package repairs

@@ -1,0 +1,15 @@
+package repairs
+
+import (
+	"testing"
+
+	"github.com/varve-db/varve/internal/storetest"
+)
+
+// jobs are those of the processes that the tests start.
+var jobs = storetest.Jobs(map[string]storetest.Job{
+	"attached": attached,
+	"raising":  raising,
+})
+
+func TestMain(m *testing.M) { storetest.Main(m, jobs) }

@@ -1,0 +1,2 @@
+// Package scopes tests working memory in a store.
+package scopes

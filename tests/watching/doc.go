@@ -1,0 +1,2 @@
+// Package watching tests watches, events and following another process.
+package watching

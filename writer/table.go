@@ -1,0 +1,155 @@
+package writer
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// AppendRow appends the line of wal/writers for an explanation.
+func AppendRow(dst []byte, store [16]byte, w *Writer) ([]byte, error) {
+	line, err := w.Line()
+	if err != nil {
+		return dst, err
+	}
+	rest := append(strconv.AppendUint(nil, w.Since, 10), ' ')
+	rest = append(rest, line...)
+	dst = fmt.Appendf(dst, "%016x ", rowSum(store, rest))
+	return append(append(dst, rest...), '\n'), nil
+}
+
+// ParseRow reads a line of wal/writers; false for one that does not verify.
+func ParseRow(row []byte, store [16]byte) (Writer, bool) {
+	row, whole := bytes.CutSuffix(row, []byte("\n"))
+	sum, rest, ok := bytes.Cut(row, []byte(" "))
+	if !whole || !ok || len(sum) != 16 {
+		return Writer{}, false
+	}
+	if string(sum) != fmt.Sprintf("%016x", rowSum(store, rest)) {
+		return Writer{}, false
+	}
+	at, line, _ := bytes.Cut(rest, []byte(" "))
+	since, err := strconv.ParseUint(string(at), 10, 64)
+	if err != nil {
+		return Writer{}, false
+	}
+	w, err := Parse(line)
+	w.Since = since
+	return w, err == nil
+}
+
+func rowSum(store [16]byte, rest []byte) uint64 {
+	d := xxhash.New()
+	_, _ = d.Write(store[:]) // it never fails
+	_, _ = d.Write(rest)
+	return d.Sum64()
+}
+
+// Table has explanations in the order of the log.
+type Table struct {
+	list []Writer
+	of   map[uint32][]Writer // by number, each ascending
+}
+
+// Add adds an explanation. One of a position that the table has already is ignored.
+func (t *Table) Add(w Writer) {
+	i, found := place(t.list, w.Since)
+	if found {
+		return
+	}
+	if t.of == nil {
+		t.of = map[uint32][]Writer{}
+	}
+	t.list = slices.Insert(t.list, i, w)
+	same := t.of[w.Number]
+	i, _ = place(same, w.Since)
+	t.of[w.Number] = slices.Insert(same, i, w)
+}
+
+func place(list []Writer, at uint64) (int, bool) {
+	if n := len(list); n == 0 || list[n-1].Since < at {
+		return n, false
+	}
+	return slices.BinarySearchFunc(list, at, func(w Writer, at uint64) int { return cmp.Compare(w.Since, at) })
+}
+
+// Drop removes the explanations below a position.
+func (t *Table) Drop(below uint64) {
+	n, _ := place(t.list, below)
+	if n == 0 {
+		return
+	}
+	list := t.list[n:]
+	*t = Table{}
+	for _, w := range list {
+		t.Add(w)
+	}
+}
+
+// All returns the explanations in the order of the log.
+func (t *Table) All() []Writer { return t.list }
+
+// Set is a set of writers, for Has.
+type Set struct {
+	of    map[uint32][]span
+	first uint64
+}
+
+// span are the versions of which a number names one writer.
+type span struct {
+	since, until uint64
+	in           bool
+}
+
+// Where returns the writers for which is holds.
+func (t *Table) Where(is func(w *Writer) bool) *Set {
+	s := &Set{of: map[uint32][]span{}}
+	for i := range t.list {
+		w := &t.list[i]
+		spans := s.of[w.Number]
+		if n := len(spans); n > 0 {
+			spans[n-1].until = w.Since
+		}
+		in := is(w)
+		s.of[w.Number] = append(spans, span{w.Since, 1<<64 - 1, in})
+		if in && s.first == 0 {
+			s.first = w.Since
+		}
+	}
+	return s
+}
+
+// First returns the position below which no version is by a writer of the set.
+func (s *Set) First() uint64 {
+	if s.first == 0 {
+		return 1<<64 - 1
+	}
+	return s.first
+}
+
+// Has reports whether the writer of a version, whose entry has a number, is in the set.
+func (s *Set) Has(number uint32, version uint64) bool {
+	for _, p := range s.of[number] {
+		if p.since <= version && version < p.until {
+			return p.in
+		}
+	}
+	return false
+}
+
+// Of returns the writer of a version whose entry has a number; false if it is not known.
+func (t *Table) Of(number uint32, version uint64) (Writer, bool) {
+	if number == 0 {
+		return Writer{}, false
+	}
+	for _, w := range slices.Backward(t.of[number]) {
+		if w.Since <= version {
+			return w, true
+		}
+	}
+	return Writer{}, false
+}
