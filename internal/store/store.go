@@ -73,8 +73,9 @@ type Store struct {
 	Search    *search.Search
 
 	closed  func() error
-	stop    context.CancelFunc
-	running sync.WaitGroup // in the background
+	stop    context.CancelFunc // of what runs in the background
+	cut     context.CancelFunc // of the round that the flusher is at; both are nil without a background
+	running sync.WaitGroup     // in the background
 }
 
 // Open opens the store of an environment, and creates a missing one unless c.MustExist. The caller holds
@@ -199,8 +200,9 @@ func (st *Store) start(c *Config) {
 		return
 	}
 	run, stop := context.WithCancel(context.Background())
-	st.stop = stop
-	st.running.Go(func() { st.Flusher.Run(run) })
+	rounds, cut := context.WithCancel(context.Background())
+	st.stop, st.cut = stop, cut
+	st.running.Go(func() { st.Flusher.Run(run, rounds) })
 	st.running.Go(func() { st.Adopter.Reconcile(run) })
 	if c.Watcher != nil {
 		st.running.Go(func() { c.Watcher.Watch(run, adopt.NewFiles(st.Adopter)) })
