@@ -5,9 +5,7 @@
 //	created   int64    when it was first written, in microseconds since 1970
 //	updated   int64    when it was last written
 //	expires   int64    when it expires; 2⁶³−1: never
-//
-// its score as ScoreKey encodes it, so that the integers sort as the scores do
-//
+//	score     int64    its score, encoded by ScoreKey so that the integers sort as the scores do
 //	size      uint32   bytes of the document
 //
 // For each order the segment has the numbers of its rows, sorted by the key (time, created, updated, score, size) and
