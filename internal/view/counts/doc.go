@@ -9,8 +9,7 @@
 //
 // # Files
 //
-// the limits of config.json, the demand of a commit, the preconditions
-// the totals, folded over the log
-//
+//	limits   the limits of config.json, the demand of a commit, the preconditions
+//	tally    the totals, folded over the log
 //	evict    the order in which memories are evicted
 package counts

@@ -15,10 +15,10 @@
 //
 // # Files
 //
-// the View: loading the files and comparing them
-// writing the files: what changed, and what must be read for that
-// the dimension of the store's vectors, and what determines it
-// how far the files lag behind the index
-// the model of the vectors, and which vector a version has
-// the file of a re-embedding, and searching in it
+//	vectors          the View: loading the files and comparing them
+//	spill plan       writing the files: what changed, and what must be read for that
+//	fit dimensions   the dimension of the store's vectors, and what determines it
+//	drift            how far the files lag behind the index
+//	model            the model of the vectors, and which vector a version has
+//	computed computed_index   the file of a re-embedding, and searching in it
 package vectors
