@@ -111,8 +111,7 @@ const assemblyPrefix = "asm:"
 // each member, in the order of the file:
 //
 //	{"<id>":<int64>,…}                                       flat, of other systems
-//
-// Varve's own
+//	{"ids":{"<id>":<int64>,…},"assemblies":{…},"metadata":…} Varve's own
 //
 // In the flat format an assembly is "asm:" and its id. Its numbers are FAISS ids in one file and ordinals in another;
 // the name of the file shows which. Numbers are never read as float64. For a number that is not an int64, add is called
