@@ -8,7 +8,7 @@
 //	}
 //	err := s.Run() // an error is a deadlock, a panic, or too many operations
 //	s.Process("after", func(p *sim.Proc) { … recover, check … })
-//	err = s.Run() // on the disk after the power failure
+//	err = s.Run()  // on the disk after the power failure
 //
 // Each process is one goroutine and starts no others. At every operation on its FS the scheduler may let another
 // process run, stop a process for a while (as SIGSTOP does, with its locks held), kill one, or cut the power for all.
