@@ -128,7 +128,8 @@ func TestRecallFilters(t *testing.T) {
 		r.Note != "no memory has trip in the field title: title:trip is treated as words" {
 		t.Errorf("a field that no memory has: %+v", r)
 	}
-	if r := as[recalled](t, c, "list_memories", `{"where":["!n","n>x"]}`); r.ids() != "" || r.Note != "no memory has metadata" {
+	if r := as[recalled](t, c, "list_memories",
+		`{"where":["!n","n>x"]}`); r.ids() != "" || r.Note != "no memory has metadata" {
 		t.Errorf("%+v", r)
 	}
 	if r := as[recalled](t, c, "list_memories", `{"where":["!n"]}`); r.ids() == "" || r.Note != "" {
