@@ -126,8 +126,8 @@ func (l *lone) Char([]byte, int, int, int, int) { l.n = 2 }
 // More implements Sink.
 func (l *lone) More(More, []byte, int, int, int) {}
 
-// peek returns the case-folded word at i and where it ends; nil if the run at i is not a single word of a script with
-// spaces.
+// peek returns the word at i, case folded, and where its run ends; nil unless the run is one word whose folded form is
+// ASCII.
 func (s *Scanner) peek(b []byte, i int) ([]byte, int) {
 	if i >= len(b) {
 		return nil, i
