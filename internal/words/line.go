@@ -22,7 +22,7 @@ func (s *Segment) Expires(r uint32) (int64, error) {
 	return int64(v), err
 }
 
-// Ranked returns the row at position at of order o.
+// Ranked returns the row number at position at in order o.
 func (s *Segment) Ranked(o order.Order, at int) (uint32, error) {
 	r, err := s.column32(secByTime+int(o)-1, at)
 	if err == nil && int(r) >= s.Rows {

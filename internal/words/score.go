@@ -152,7 +152,7 @@ type search struct {
 	watch    *watch
 }
 
-// Search returns the up to n best documents that score at least least and pass the filter and accept, the best first,
+// Search returns up to n documents with a score of at least least that pass the filter and accept, the best first,
 // those with equal scores by id. It calls accept, which may be nil, in this order.
 func (v *Set) Search(ctx context.Context, q *query.Query, f Filter, n int, least float64,
 	accept func(Hit) (bool, error)) ([]Hit, error) {

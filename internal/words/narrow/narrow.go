@@ -96,7 +96,8 @@ func wantedOf(c *Cond, an *analyzer.Analyzer, from *query.Sources) (w wanted, ok
 	return w, true
 }
 
-// termsOf returns terms that each text has which equals value, or begins with it: up to mostTerms, the longest first.
+// termsOf returns terms of value: those that every text has that equals value or, with begins, starts with it. It
+// returns up to mostTerms, the longest first.
 func termsOf(value string, begins bool, an *analyzer.Analyzer) (terms []string) {
 	if begins { // the last word of the value may be longer in the text, or have marks
 		value = value[:1+strings.LastIndexFunc(value, separates)]
