@@ -72,7 +72,7 @@ func TestParseSuggests(t *testing.T) {
 		"source:desk": "write source=desk", "metadata.source:desk": "write metadata.source=desk", "source: desk": "write source=desk", "!source:desk": "write source!=desk",
 		"source desk": "write source=desk", "source is desk": "write source=desk", "source in desk,phone": "write source=desk,phone", "source ~ desk": "write source=desk",
 		"n:=3": "write n=3", "n:>3": "write n>3", "source:": "write source;",
-		"n>3 and source=desk": "each condition by itself", "n>3 && source = desk": "each condition by itself",
+		"n>3 and source=desk": "each condition separately", "n>3 && source = desk": "each condition separately",
 	} {
 		if c, err := Parse(s); !errors.Is(err, errs.ErrInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %+v, %v, not %q", s, c, err, want)
