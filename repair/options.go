@@ -44,19 +44,19 @@ func (o *VerifyOptions) Chosen(name string) bool {
 	return h.Sum64()%uint64(o.Parts) == uint64(o.Part-1)
 }
 
-// Summary counts what was read.
+// Summary counts what verify read.
 type Summary struct {
 	Memories    int64            // whose files were compared
-	Assemblies  int64            // documents of other kinds whose files were compared, by folder; nil: none
-	Others      map[string]int64 // scopes of working memory whose files were read
-	Scopes      int64            // of working memory, whose files were read
+	Assemblies  int64            // whose files were compared
+	Others      map[string]int64 // documents of other kinds whose files were compared, by folder; nil: none
+	Scopes      int64            // scopes of working memory whose files were read
 	Files       int64            // read in memories/, assemblies/ and working/
 	Bytes       int64            // read, in files, log and archive
 	Segments    int64            // of the log
 	Archived    int64            // segments of the archive
-	Entries     int64            // in the vector files
-	Vectors     int64            // files in quarantine/
-	Quarantined int64            // things that lie in quarantine/
+	Entries     int64            // of the log
+	Vectors     int64            // in the vector files
+	Quarantined int64            // files in quarantine/
 	Findings    map[Kind]int64
-	Worst       Severity // of the findings
+	Worst       Severity // the worst severity among the findings
 }
