@@ -290,7 +290,7 @@ func (ws *Scopes) scopeOf(name string) (string, error) {
 	defer f.Close()
 	var key string
 	ok := false
-	for size := headFirst; !ok && size <= headBytes; size *= headBytes / headFirst { // nearly all of 100,000 heads are short
+	for size := headFirst; !ok && size <= headBytes; size *= headBytes / headFirst { // nearly all heads are short
 		head := make([]byte, size)
 		n, err := f.ReadAt(head, 0)
 		if n == 0 && err != nil && !errors.Is(err, io.EOF) {

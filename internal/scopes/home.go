@@ -164,7 +164,8 @@ func (ws *Scopes) Keys(ctx context.Context) (keys []string, bad []error, err err
 		last = err
 		_ = ws.engine.Refresh()
 	}
-	return nil, nil, fmt.Errorf("listing scopes: gave up, because the log is released faster than it can be read: %w", last)
+	return nil, nil, fmt.Errorf("listing scopes: gave up, because the log is released faster than it can be read: %w",
+		last)
 }
 
 func (ws *Scopes) listWorking(ctx context.Context) (keys []string, bad []error, err error) {

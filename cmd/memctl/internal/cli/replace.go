@@ -22,7 +22,7 @@ func (a *App) ReplaceFile(name string, perm fs.FileMode, write func(io.Writer) e
 }
 
 // NotInStore returns an error if an output file is in the folder of a store of this user, or of the
-// store that the command uses, whoever owns that store.
+// store that the command uses, even if another user owns it.
 func (a *App) NotInStore(name string) error {
 	self, named := locate.Self(a.Getenv), a.Named()
 	if named != "" {
