@@ -37,7 +37,7 @@ func newLineage() lineage {
 	return lineage{into: map[string][]string{}, status: map[string]string{}, activations: map[string]int64{}}
 }
 
-// beside reads logs/ and stats/.
+// beside reads the merge logs in logs/ or the statistics in stats/, whichever dir is.
 func (f *folder) beside(dir string) error {
 	names, err := f.tree(dir)
 	for _, name := range names {

@@ -30,7 +30,7 @@ var otherFiles = map[string]string{
 	"property_graph_store.json":  "a graph of llama_index: not imported",
 }
 
-// values reads the files of values of a folder, or the single file.
+// values reads the JSON files of a folder, or the single file, record by record.
 func (r *run) values() error {
 	names := []string{r.only}
 	if r.only == "" {

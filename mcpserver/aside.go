@@ -36,7 +36,7 @@ func callOf(extra *mcp.RequestExtra) *call {
 	return c
 }
 
-// takes tells Stdio that its server supports aside.
+// takes tells Stdio that its server supports bypassing the SDK (see aside).
 func takes(extra *mcp.RequestExtra) {
 	if extra != nil && extra.TokenInfo != nil {
 		if c, ok := extra.TokenInfo.Extra[aboutCall+".connection"].(*connection); ok {

@@ -195,7 +195,7 @@ func (f *found) write(w *writer) {
 	w.close('}')
 }
 
-// appendEscaped writes what stands in a text as the inside of a JSON string.
+// appendEscaped appends text, escaped as the content of a JSON string without quotes.
 func appendEscaped(b, text []byte) []byte {
 	from := 0
 	for i, c := range text {
@@ -217,7 +217,7 @@ func appendEscaped(b, text []byte) []byte {
 	return append(b, text[from:]...)
 }
 
-// escapedLen is how long that is.
+// escapedLen returns the number of bytes that appendEscaped would append.
 func escapedLen(text []byte) int {
 	n := len(text)
 	for _, c := range text {

@@ -86,7 +86,8 @@ var ofAssembly = map[Kind]Kind{
 	MemoryUnreadable: AssemblyUnreadable,
 }
 
-// OfAssembly returns the kind of a finding about a memory's file for an assembly's file.
+// OfAssembly returns the kind for an assembly's file that corresponds to k, a kind for a memory's file;
+// it returns any other kind unchanged.
 func (k Kind) OfAssembly() Kind {
 	if name, ok := ofAssembly[k]; ok {
 		return name
@@ -94,7 +95,8 @@ func (k Kind) OfAssembly() Kind {
 	return k
 }
 
-// General returns the kind of a finding about an assembly's file for a memory's file.
+// General returns the kind for a memory's file that corresponds to k, a kind for an assembly's file;
+// it returns any other kind unchanged.
 func (k Kind) General() Kind {
 	for memory, name := range ofAssembly {
 		if name == k {

@@ -13,12 +13,12 @@ import (
 // Fixture is an empty home under test.
 type Fixture struct {
 	Home working.Home
-	// Again opens the same data as another process would; nil where there is no
-	// such thing.
+	// Again opens the same data as another process would; nil if the home
+	// cannot be opened twice.
 	Again func(t *testing.T) working.Home
 	// Advance lets time pass.
 	Advance func(d time.Duration)
-	// Jump sets the wall clock of this process, either way, while no time passes.
+	// Jump sets the wall clock of this process forwards or backwards; lifetimes do not change.
 	Jump func(d time.Duration)
 }
 

@@ -142,8 +142,8 @@ func (h *healer) strays(held *wal.Held, k *kind.Kind, list []*repair.Done) []err
 	return fails
 }
 
-// adoptNew takes files into the log as documents, and gives the error of each; one that
-// lies under another name is set aside then.
+// adoptNew commits the documents in files, and returns the error of each. A file with another name
+// than its id's is moved to quarantine after that.
 func (h *healer) adoptNew(held *wal.Held, k *kind.Kind, list []*newcomer) []error {
 	if len(list) == 0 {
 		return nil

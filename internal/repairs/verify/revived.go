@@ -68,7 +68,8 @@ func (v *Run) revived() error {
 	return nil
 }
 
-// collect appends to versions the versions in the log of the documents in versions, by key.
+// collect reads the log and appends to versions, which is by key, every version of the documents whose
+// keys it has.
 func (v *Run) collect(from uint64, versions map[string][]Standing) error {
 	for e, err := range v.Source.Log.Scan(v.ctx, from) {
 		if err != nil {
