@@ -44,6 +44,8 @@
 //	                   microseconds since 1970
 //	number 2, 4 bytes: uint32, the writer: a number that an earlier entry explains
 //	number 3, 1 byte:  uint8, the cause: why the store wrote the entry, where no caller asked for it
+//	number 4, 8 bytes: uint64, the version that the entry of an undo puts back, or the deletion that it
+//	                   repeats; below the frame's own position, or it is ignored
 //
 // A field whose value is 0 is omitted. The package that encodes the entries says what explains a
 // number; the causes are in package wal. A reader skips a field whose number or length it does not

@@ -58,6 +58,8 @@ func causeOf(cause uint8) string {
 		return "edited"
 	case wal.CauseUpkeep:
 		return "upkeep"
+	case wal.CauseUndo, wal.CauseUndoing:
+		return "undo"
 	}
 	return ""
 }
