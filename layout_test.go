@@ -97,6 +97,7 @@ var order = []string{
 	"internal/fswatch",
 	"internal/embedding",
 	"internal/history",
+	"internal/undo",
 	"internal/search",
 	"internal/retention",
 	"internal/erase/purge",
