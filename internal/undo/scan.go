@@ -139,6 +139,9 @@ func (d *document) add(e *entry, writer uint32, chosen, upkeep bool) {
 
 // find returns the state that an undo put back.
 func (d *document) find(e *entry) (int32, bool) {
+	if e.deleted && e.restores == 0 {
+		return d.findAbsent()
+	}
 	if e.restores == d.base && e.deleted == d.gone {
 		return -1, true
 	}
@@ -148,6 +151,23 @@ func (d *document) find(e *entry) (int32, bool) {
 		}
 	}
 	return 0, false
+}
+
+// findAbsent returns the state without a document that an undo put back which did not know by which entry it came
+// about: an entry that creates a document does not name the deletion before it for ever. It is the last one that the
+// present state is made of, or else any.
+func (d *document) findAbsent() (int32, bool) {
+	for i := d.cur; i >= 0; {
+		if i = d.nodes[i].parent; d.absent(i) {
+			return i, true
+		}
+	}
+	for i := len(d.nodes) - 1; i >= 0; i-- {
+		if d.nodes[i].deleted {
+			return int32(i), true
+		}
+	}
+	return -1, d.gone
 }
 
 // absent reports whether there is no document in a state.
