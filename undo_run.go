@@ -72,7 +72,8 @@ var (
 	ErrUnkept    = undo.ErrUnkept    // the version before is neither in the log nor in its archive
 )
 
-// UndoError is the error of an undo that has conflicts. It matches ErrConflict.
+// UndoError is the error of an undo that has conflicts: with UndoOptions.Partial it takes back the rest. It matches
+// ErrConflict.
 type UndoError struct{ Plan UndoPlan }
 
 func (e *UndoError) Error() string {
@@ -91,7 +92,7 @@ func (e *UndoError) Error() string {
 	if p.Done > 0 {
 		return what + fmt.Sprintf("; the other %d were taken back", p.Done)
 	}
-	return what + "; nothing was changed; Partial takes back the rest"
+	return what + "; nothing was changed"
 }
 
 // Unwrap makes the error match ErrConflict.

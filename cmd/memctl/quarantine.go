@@ -24,7 +24,6 @@ import (
 func quarantineCommand(a *cli.App) *cobra.Command {
 	return a.Group(&cobra.Command{
 		Use:        "quarantine",
-		SuggestFor: []string{"undo"},
 		Short:      "Manage files that were set aside",
 		Long: `Manage what was set aside in quarantine/ by a repair, by the adoption of an edit, by a flush or by
 the recovery of the log: files that another file has replaced, that are damaged, or that were in the

@@ -156,7 +156,7 @@ func (u *Undoer) locate(ctx context.Context, p *Plan, docs map[string]*document,
 	for _, c := range want {
 		why := fmt.Errorf("%w: version %d", ErrUnkept, c.Restores)
 		if erased[c.Restores] {
-			why = fmt.Errorf("%w: version %d, which was before", ErrPurged, c.Restores)
+			why = fmt.Errorf("%w: version %d", ErrPurged, c.Restores)
 		}
 		p.Conflicts = append(p.Conflicts, Conflict{Kind: c.Kind, ID: c.ID, Err: why})
 	}

@@ -76,10 +76,19 @@ func (c *Conflict) String() string {
 
 // The reasons of conflicts. Others are errors of the store, such as a limit.
 var (
-	ErrBuiltUpon = fmt.Errorf("%w: another commit has built upon it", errs.ErrConflict)
-	ErrPurged    = fmt.Errorf("%w: a purge has removed it", errs.ErrTruncated)
-	ErrUnkept    = fmt.Errorf("%w: the version before it is not kept", errs.ErrTruncated)
+	ErrBuiltUpon error = &reason{"others have built upon it", errs.ErrConflict}
+	ErrPurged    error = &reason{"a purge has removed what was before", errs.ErrTruncated}
+	ErrUnkept    error = &reason{"what was before is not kept in the history", errs.ErrTruncated}
 )
+
+// reason is an error that also matches another one.
+type reason struct {
+	text string
+	is   error
+}
+
+func (e *reason) Error() string { return e.text }
+func (e *reason) Unwrap() error { return e.is }
 
 // Error is the error of an undo that has conflicts.
 type Error struct{ Plan *Plan }
