@@ -174,3 +174,13 @@ func scale(everyday, all int) int {
 	}
 	return everyday
 }
+
+// newest returns the position of the newest commit.
+func newest(t testing.TB, st *varve.Store) uint64 {
+	t.Helper()
+	for c, err := range st.Log(t.Context(), varve.LogOptions{}) {
+		fixture.Must(t, err)
+		return c.LSN
+	}
+	return 0
+}

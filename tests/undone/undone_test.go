@@ -29,17 +29,10 @@ func TestUndoEachCommit(t *testing.T) {
 				at    uint64
 				state state
 			}
-			newest := func() (at uint64) {
-				for c, err := range st.Log(t.Context(), varve.LogOptions{}) {
-					fixture.Must(t, err)
-					return c.LSN
-				}
-				return 0
-			}
 			steps := []step{{0, state{}}}
 			for len(steps) < 40 {
 				fixture.Must(t, change(t.Context(), st, rng, "a", 12))
-				if at := newest(); at != steps[len(steps)-1].at {
+				if at := newest(t, st); at != steps[len(steps)-1].at {
 					steps = append(steps, step{at, stateOf(t, st)})
 				}
 				if rng.IntN(10) == 0 {
