@@ -2,9 +2,11 @@ package undo
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/wal"
@@ -34,7 +36,10 @@ type entry struct {
 // undoes reports whether an undo wrote the entry.
 func (e *entry) undoes() bool { return e.cause == wal.CauseUndo || e.cause == wal.CauseUndoing }
 
-// batches yields the commits in [from, to), until yield returns false. What cannot be read is yielded as err. The
+// lost reports whether an error of reading the log is damage or a hole, behind which reading goes on.
+func lost(err error) bool { return errors.Is(err, errs.ErrCorrupt) || errors.Is(err, errs.ErrTruncated) }
+
+// batches yields the commits in [from, to), until yield returns false. What is damaged or missing is yielded as err. The
 // batch is valid until yield returns.
 func (u *Undoer) batches(ctx context.Context, from, to wal.LSN, yield func(b *batch, err error) bool) error {
 	var b batch
@@ -64,6 +69,9 @@ func (u *Undoer) batches(ctx context.Context, from, to wal.LSN, yield func(b *ba
 		}
 		if err != nil {
 			b.entries = b.entries[:0] // a commit that cannot be read as a whole
+			if !lost(err) {
+				return err
+			}
 			if !yield(nil, err) {
 				return nil
 			}

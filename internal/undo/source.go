@@ -61,8 +61,11 @@ func (u *Undoer) read(ctx context.Context, list []*change, yield func(c *change,
 			if err := ctx.Err(); err != nil {
 				return err
 			}
+			if err != nil && !lost(err) {
+				return err
+			}
 			if err != nil {
-				continue // it is as if it were not there
+				continue
 			}
 			c := at[e.LSN]
 			if c == nil || !c.is(&e) {
@@ -203,6 +206,9 @@ func (u *Undoer) copies(ctx context.Context, docs map[string]*document, want []*
 	}
 	for e, err := range past.EntriesOf(ctx, wal.Mark{LSN: first}, to, func(key []byte) bool { return keys[string(key)] }) {
 		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err != nil && !lost(err) {
 			return err
 		}
 		if err != nil {
