@@ -46,11 +46,25 @@ func stateOf(t testing.TB, st *varve.Store) state {
 		for id, err := range eng.IDs(ctx, k, engine.Filters{Expired: true}) {
 			fixture.Must(t, err)
 			v, err := eng.Find(ctx, k, id, true)
+			if errors.Is(err, varve.ErrNotFound) {
+				continue // deleted since
+			}
 			fixture.Must(t, err)
 			s[k.Noun+" "+id] = string(v.Doc)
 		}
 	}
 	return s
+}
+
+// ofRun returns what the owner "run" has of a state.
+func ofRun(s state) state {
+	r := state{}
+	for name, doc := range s {
+		if strings.Contains(name, " run-") {
+			r[name] = doc
+		}
+	}
+	return r
 }
 
 // differences returns the documents that are not as wanted.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
@@ -87,15 +86,6 @@ func TestUndoRuns(t *testing.T) {
 	fixture.Must(t, st.Apply(t.Context(), b))
 	for run := range runs {
 		name := fmt.Sprint("run", run)
-		ofRun := func(s state) state { // what the run may change
-			r := state{}
-			for name, doc := range s {
-				if strings.Contains(name, " run-") {
-					r[name] = doc
-				}
-			}
-			return r
-		}
 		before := ofRun(stateOf(t, st))
 		ctx, stop := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
