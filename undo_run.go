@@ -126,7 +126,7 @@ func (st *Store) PlanUndo(ctx context.Context, o UndoOptions) (*UndoPlan, error)
 // have changed something after the first of the commits, Undo takes back the rest and returns an *UndoError.
 //
 // The caller's own commits are those of the same program on the same machine, for the same agent, session, client and
-// token, in any process; commits that changed only working memory, and those of the store itself, are passed over.
+// token, in any process; commits that changed only working memory, and those of the store itself, are ignored.
 // Without a Writer, Undo needs a position or a run: ErrInvalid. ErrNotFound if nothing is at the position, or no
 // writer has the name. Undo raises the feature of the store that Options.Writer raises.
 func (st *Store) Undo(ctx context.Context, o UndoOptions) (*UndoPlan, error) {

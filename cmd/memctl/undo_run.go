@@ -33,8 +33,8 @@ replaced or deleted gets the exact bytes that it had, and what was created is de
 commit too: memctl undo takes it back again.
 
 Your own commits are those of memctl on this machine with the same VARVE_AGENT and VARVE_SESSION, in
-whatever terminal. Commits that changed only working memory, and what the store removes or computes by
-itself, are passed over; to take back an eviction or an expiry, give its position.
+any terminal. Commits that changed only working memory, and what the store removes or computes by
+itself, are ignored; to take back an eviction or an expiry, give its position.
 
 The plan is shown first. What another commit has changed since stays, and so does a memory that an
 assembly of others contains, and what was purged or is not kept in the history any more: then nothing
@@ -70,7 +70,7 @@ On a terminal undo asks for confirmation; elsewhere it requires --yes.`,
 	fl := c.Flags()
 	fl.StringVar(&f.run, "run", "", "take back what the writer of this `name` or number wrote")
 	fl.StringVar(&f.since, "since", "", "with --run, only commits at this `time` or later: 2026-01-31, yesterday, 7d, 1h")
-	fl.BoolVar(&f.partial, "partial", false, "leave out what others have built upon, and what is not kept")
+	fl.BoolVar(&f.partial, "partial", false, "omit what others have built upon, and what is not kept")
 	fl.BoolVar(&f.plan, "plan", false, "show what would be done, and change nothing")
 	fl.BoolVar(&f.yes, "yes", false, "do not ask for confirmation")
 	return c

@@ -14,12 +14,12 @@
 // memory that is gone. A plan has all of them. Without Options.Partial an undo that has conflicts changes nothing.
 //
 // Expiries are not taken back with the other commits of a writer, because the process that happened to remove what
-// was over did not decide it: only by the position of the commit. Working memory is not taken back, and reported.
+// was over did not decide it: only by the position of the commit. Working memory is not taken back; the plan names it.
 //
 // # Commits
 //
-// An undo is one commit, on the condition that each document still has the version of the plan; if one has not, the
-// plan is made again (apply.go). The entries have the cause undo and the version that they put back (package
+// An undo is one commit, on the condition that each document still has the version of the plan; if one has not, there
+// is another plan (apply.go). The entries have the cause undo and the version that they put back (package
 // segment, field 4). Beyond half a segment an undo is several commits. Then they are by a writer of their own
 // (package writer), whose member undo is a JSON object that identifies the undo:
 //
@@ -32,12 +32,12 @@
 // All entries but those of the last commit have the cause undoing. So a process that selects the same finds, by the
 // newest commit of that undo, that it was interrupted, and continues it with what the plan now has; so does an undo
 // of the last commit of the caller, if that is a part of such an undo. Commits behind "before" are not taken back by
-// the continuation, whoever made them. What was put back already is no part of the new plan.
+// the continuation, also those of the same writer. What was put back already is no part of the new plan.
 //
 // Memories are put back first, then assemblies are put back or deleted, then memories are deleted, so an assembly
 // has its members between two commits. An assembly that changes along with a memory of an earlier commit is written
 // by that, as upkeep.
 //
-// The package calls history (nothing of it is needed to read versions in order), engine and commit. Nothing calls it
-// back.
+// The package calls packages engine and commit, and reads the log and its archive by package wal/past. It calls
+// nothing back.
 package undo

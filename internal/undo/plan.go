@@ -86,27 +86,42 @@ func (u *Undoer) plan(ctx context.Context, s *selection) (*Plan, []*change, erro
 	return p, list, nil
 }
 
-// judge returns what is to be done to a document, and what is in the way.
-func (u *Undoer) judge(k *engine.Kind, key string, d *document, to wal.LSN) (*change, *Conflict) {
-	at, since, target := d.cur, wal.LSN(0), int32(-2)
+// none is the state of a document that has nothing to be taken back.
+const none = int32(-2)
+
+// back returns the state to which a document goes back, or none, and where the first of what is taken back is. other
+// is the newest state that others made on top of something that is to be taken back, or none.
+func (d *document) back() (target int32, since wal.LSN, other int32) {
+	at, target := d.cur, none
 	for at >= 0 && (d.nodes[at].chosen || d.nodes[at].upkeep) {
 		n := &d.nodes[at]
 		if at = n.parent; n.chosen {
 			since, target = n.lsn, n.parent
 		}
 	}
-	// at is the newest state that others made, and below it there may be more to take back.
-	first := int32(-2)
+	first := none
 	for i := at; i >= 0; i = d.nodes[i].parent {
 		if d.nodes[i].chosen {
 			first = d.nodes[i].parent
 		}
 	}
-	var conflict *Conflict
-	if first != -2 && !(d.absent(d.cur) && d.absent(first)) {
-		conflict = u.builtUpon(&d.nodes[at])
+	if other = none; first != none && !(d.absent(d.cur) && d.absent(first)) {
+		other = at
 	}
-	if target == -2 || d.absent(d.cur) && d.absent(target) {
+	if target != none && d.absent(d.cur) && d.absent(target) {
+		target = none
+	}
+	return target, since, other
+}
+
+// judge returns what is to be done to a document, and what is in the way.
+func (u *Undoer) judge(k *engine.Kind, key string, d *document, to wal.LSN) (*change, *Conflict) {
+	target, since, other := d.back()
+	var conflict *Conflict
+	if other != none {
+		conflict = u.builtUpon(&d.nodes[other])
+	}
+	if target == none {
 		return nil, conflict
 	}
 	c := &change{kind: k, key: key, last: d.last, since: since}

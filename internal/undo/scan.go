@@ -37,7 +37,9 @@ type entry struct {
 func (e *entry) undoes() bool { return e.cause == wal.CauseUndo || e.cause == wal.CauseUndoing }
 
 // lost reports whether an error of reading the log is damage or a hole, behind which reading goes on.
-func lost(err error) bool { return errors.Is(err, errs.ErrCorrupt) || errors.Is(err, errs.ErrTruncated) }
+func lost(err error) bool {
+	return errors.Is(err, errs.ErrCorrupt) || errors.Is(err, errs.ErrTruncated)
+}
 
 // batches yields the commits in [from, to), until yield returns false. What is damaged or missing is yielded as err. The
 // batch is valid until yield returns.
@@ -161,9 +163,9 @@ func (d *document) find(e *entry) (int32, bool) {
 	return 0, false
 }
 
-// findAbsent returns the state without a document that an undo put back which did not know by which entry it came
-// about: an entry that creates a document does not name the deletion before it for ever. It is the last one that the
-// present state is made of, or else any.
+// findAbsent returns the state without a document that an undo put back without naming its entry: an entry that creates
+// a document names the deletion before it only as long as the overlay has that. It is the last such state from which
+// the present one was made, or else any.
 func (d *document) findAbsent() (int32, bool) {
 	for i := d.cur; i >= 0; {
 		if i = d.nodes[i].parent; d.absent(i) {

@@ -272,7 +272,7 @@ func (u *Undoer) last(ctx context.Context, before wal.LSN) (made, error) {
 	return m, err
 }
 
-// same reports whether two writers are one and the same but for the process, and for the command of a program.
+// same reports whether two writers are the same except for the process and the command of the program.
 func same(a, b *writer.Writer) bool {
 	program := func(w *writer.Writer) string { name, _, _ := strings.Cut(w.Program, " "); return name }
 	return program(a) == program(b) && a.Host == b.Host && a.Agent == b.Agent && a.Session == b.Session &&
