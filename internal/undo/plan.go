@@ -12,7 +12,6 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/wal"
-	"github.com/varve-db/varve/writer"
 )
 
 // change is a Change with what it takes to make it.
@@ -259,13 +258,4 @@ func (u *Undoer) lacks(c *change, done map[string]*change) (error, error) {
 		return nil, nil
 	}
 	return fmt.Errorf("%w: %w", ErrBuiltUpon, &errs.MissingMembersError{Assembly: c.ID, IDs: missing}), nil
-}
-
-// writerOf returns the writer of the newest version of a document, as far as it can be read.
-func (u *Undoer) writerOf(ctx context.Context, at wal.LSN) writer.Writer {
-	e, err := u.engine.Log().ReadAt(ctx, at)
-	if err != nil {
-		return writer.Writer{}
-	}
-	return u.engine.Writer(e.Writer, at)
 }

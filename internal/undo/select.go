@@ -50,7 +50,7 @@ func optionsOf(undo string) (Options, error) {
 	if err := json.Unmarshal([]byte(undo), &d); err != nil || d.Before == 0 || (d.Position == 0) == (d.Run == "") {
 		return Options{}, fmt.Errorf("%w: %s does not identify an undo", errs.ErrCorrupt, human.Quote(undo))
 	}
-	return Options{Position: d.Position, Run: d.Run, Since: d.Since, Before: d.Before, Partial: d.Partial}, nil
+	return Options(d), nil
 }
 
 // selection resolves options.
