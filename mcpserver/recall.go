@@ -135,6 +135,12 @@ func (s *server) recall(ctx context.Context, a args) (*answer, error) {
 			return nil, fmt.Errorf("half_life: %v: must be more than 0 and at most %d days", days, timearg.MostDays)
 		}
 	}
+	var notes []string
+	q.Note = func(note string) {
+		if !slices.Contains(notes, note) {
+			notes = append(notes, note)
+		}
+	}
 	hits, by, err := s.search(ctx, q, by, filters)
 	if err != nil {
 		return nil, err
@@ -158,9 +164,10 @@ func (s *server) recall(ctx context.Context, a args) (*answer, error) {
 	if shown < len(hits) {
 		p.next = fmt.Sprintf("%s %d", by, offset+shown)
 	}
-	if p.note(ctx, s, a); p.why == "" && len(p.items)+offset == 0 && by == "words" {
-		p.why = queryargs.Common(s.st, query)
+	if p.note(ctx, s, a); p.why != "" {
+		notes = append(notes, p.why)
 	}
+	p.why = strings.Join(notes, "; ")
 	return answered(func(w *writer) {
 		w.open('{')
 		p.write(w)

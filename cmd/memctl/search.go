@@ -112,7 +112,8 @@ numbers as consecutive float32, little-endian.`,
 						return err
 					}
 				}
-				p := &searched{a, st, cmd, args, &f}
+				p := &searched{a: a, st: st, cmd: cmd, args: args, f: &f}
+				q.Note = p.noted
 				switch {
 				case e != nil:
 					return p.meaning(cmd.Context(), e, q, filters)
@@ -242,7 +243,15 @@ type searched struct {
 	cmd  *cobra.Command
 	args []string
 
-	f *searchFlags
+	f     *searchFlags
+	notes []string // on how the words were read
+}
+
+// noted keeps a note on the words.
+func (p *searched) noted(note string) {
+	if !slices.Contains(p.notes, note) {
+		p.notes = append(p.notes, note)
+	}
 }
 
 // meaning looks for what words mean, and, unless that alone was asked for, for the words as well. When
@@ -324,6 +333,12 @@ func (p *searched) show(ctx context.Context, hits []varve.Hit, err error, q varv
 	}
 	if err := l.End(ctx); err != nil {
 		return err
+	}
+	for _, note := range p.notes {
+		a.Note("%s", note)
+	}
+	if a.Document != nil && len(p.notes) > 0 {
+		a.Document.Member("notes", p.notes)
 	}
 	switch {
 	case a.Document != nil && more:

@@ -9,7 +9,6 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
-	"github.com/varve-db/varve/internal/queryargs"
 	"github.com/varve-db/varve/internal/words/query"
 )
 
@@ -19,7 +18,8 @@ func remedied(err error) error {
 	switch {
 	case !errors.As(err, &f):
 	case f.Field == "query Text" && f.Limit == "":
-		return cli.WithFix(err, "give a word that is to be there, of letters or digits; memctl list lists all memories")
+		return cli.WithFix(err,
+			"give a word that is to be there, of letters, digits or emoji; memctl list lists all memories")
 	case f.Field == "query Like":
 		return cli.WithFix(err,
 			"search by words, or with an embedding service compute what is missing: memctl reindex --missing")
@@ -44,11 +44,6 @@ func (p *searched) nothing(ctx context.Context, q varve.Query, filters []varve.F
 	why := p.f.nothing(ctx, p.st, filters)
 	if why != noMemory || q.Text == "" {
 		return why
-	}
-	if q.Vector == nil {
-		if common := queryargs.Common(p.st, q.Text); common != "" {
-			return why + ": " + common
-		}
 	}
 	for _, word := range strings.Fields(q.Text) {
 		name, value, ok := strings.Cut(strings.TrimLeft(word, "+-"), ":")

@@ -275,6 +275,10 @@ func (em *Embedding) checkVectors(ctx context.Context, list [][]float32, texts i
 				return fmt.Errorf("the embedder returned %v in place %d of the vector for text %d of %d", x, j, i+1, texts)
 			}
 		}
+		if !em.vectors.Meaningful(v) {
+			return fmt.Errorf("the embedder returned a vector of zeros for text %d of %d, which is similar to nothing", i+1,
+				texts)
+		}
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package embedding
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/memstore"
+	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -218,7 +220,7 @@ func (em *Embedding) lacking(ctx context.Context) (n int64, err error) {
 	return n, nil
 }
 
-// Pending gives vectors to the memories that have a content and no embedding, and says
+// Pending gives vectors to the memories that have a content and no embedding, or one of zeros, and says
 // how many got one. It ends at the first failure of the embedder.
 func (em *Embedding) Pending(ctx context.Context) (int64, error) {
 	if em.config.Call == nil {
@@ -226,6 +228,17 @@ func (em *Embedding) Pending(ctx context.Context) (int64, error) {
 	}
 	if err := em.engine.CatchUp(ctx); err != nil {
 		return 0, err
+	}
+	view, err := em.vectors.View(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer view.Release()
+	var row []byte
+	zeros := func(id string) bool { // or not known: its document tells
+		var ok bool
+		row, _, ok, err = view.Row(row[:0], vector.Memories, id)
+		return err == nil && (!ok || len(bytes.Trim(row, "\x00")) == 0)
 	}
 	var done int64
 	var ids []string
@@ -239,7 +252,7 @@ func (em *Embedding) Pending(ctx context.Context) (int64, error) {
 		if err != nil {
 			return done, err
 		}
-		if l.Line.Dimension > 0 {
+		if l.Line.Dimension > 0 && !zeros(l.ID) {
 			continue
 		}
 		if ids = append(ids, l.ID); len(ids) == em.config.Batch {
@@ -260,7 +273,7 @@ func (em *Embedding) embedStored(ctx context.Context, ids []string, by waiter) (
 	var list []*memstore.Memory
 	session := false
 	err := em.eachOf(ctx, ids, func(m *memstore.Memory, _ wal.LSN) {
-		if len(m.Embedding) == 0 && vectors.Embeddable(m.Content) {
+		if !em.vectors.Meaningful(m.Embedding) && vectors.Embeddable(m.Content) {
 			list = append(list, m)
 			session = session || m.Session() != ""
 		}
@@ -335,7 +348,7 @@ func (em *Embedding) setEmbeddings(ctx context.Context, ids []string, contents m
 			if err != nil {
 				return err
 			}
-			if len(m.Embedding) > 0 || by.template.Own(&m) != c.own {
+			if em.vectors.Meaningful(m.Embedding) || by.template.Own(&m) != c.own {
 				continue // another write was faster; the one that changed the content has asked for its vector
 			}
 			commit.SetEmbedding(&m, known[c.text])

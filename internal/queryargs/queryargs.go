@@ -1,7 +1,6 @@
 package queryargs
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -10,8 +9,6 @@ import (
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/filter"
 	"github.com/varve-db/varve/internal/timearg"
-	"github.com/varve-db/varve/internal/words/analyzer"
-	"github.com/varve-db/varve/internal/words/query"
 )
 
 // Times returns the names of the filters by time. since and until take in the day, month or year that they are
@@ -77,15 +74,6 @@ func timeFilter(about int, begins bool, at time.Time) varve.Filter {
 		return varve.Since(at)
 	}
 	return varve.Until(at)
-}
-
-// Common says of a query none of whose words is looked for why nothing is found; "" where one is.
-func Common(st *varve.Store, text string) string {
-	an := analyzer.New(cmp.Or(st.Admin().Config().TextLanguage, analyzer.English))
-	if query.Parse(text, an).Size() > 0 {
-		return ""
-	}
-	return "words as common as these are not looked for: add one that says what it is about"
 }
 
 // mostLooked is how many memories Nothing looks at.

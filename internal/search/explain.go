@@ -15,6 +15,19 @@ type asked struct {
 	from     *query.Sources
 }
 
+// tell tells the notes on the query, each once.
+func (a *asked) tell(q *Query, told map[string]bool) {
+	if a.query == nil || q.Note == nil {
+		return
+	}
+	for _, note := range a.query.Notes {
+		if !told[note] {
+			told[note] = true
+			q.Note(note)
+		}
+	}
+}
+
 // explained is the explanation of one hit.
 func (a *asked) explained(h *found, m *memstore.Memory) *memstore.Explanation {
 	e := &memstore.Explanation{Own: h.parts.Own, Session: h.parts.Session, Similarity: h.similarity, Recency: h.recency,
@@ -34,8 +47,8 @@ func (a *asked) explained(h *found, m *memstore.Memory) *memstore.Explanation {
 		}
 	}
 	for _, s := range h.shares {
-		e.Words = append(e.Words, memstore.WordShare{Word: a.query.All[s.Word].Term, Score: s.Score, Near: s.Near,
-			Fields: fields[s.Word]})
+		word := analyzer.Shown(a.query.All[s.Word].Term)
+		e.Words = append(e.Words, memstore.WordShare{Word: word, Score: s.Score, Near: s.Near, Fields: fields[s.Word]})
 	}
 	return e
 }

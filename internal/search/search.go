@@ -69,6 +69,9 @@ type Query struct {
 	Explain  bool // Hit.Explanation
 	Fragment int  // how many bytes Hit.Fragment has at most; 0: there is none
 
+	// Note, if not nil, is called with each note on how Text was read.
+	Note func(note string)
+
 	Limit    int     // how many hits, 10 when 0
 	Offset   int     // hits that are left out at the top
 	MinScore float64 // hits below it are left out; 0: none is
@@ -122,10 +125,11 @@ func (s *Search) Memories(ctx context.Context, q Query, f engine.Filters) ([]Hit
 	if least == 0 {
 		least = math.Inf(-1)
 	}
+	told := map[string]bool{}
 	var had []Hit // what the last pass found, where another follows it
 	var hadUnread error
 	for more, again := 0, 0; ; {
-		hits, full, gone, unread, err := s.searchOnce(ctx, &q, &f, n+more, least)
+		hits, full, gone, unread, err := s.searchOnce(ctx, &q, &f, n+more, least, told)
 		// Others of the same sessions kept them out.
 		if q.PerSession > 0 && err == nil && full && len(hits) < q.limit() && n+more < mostVaried {
 			more = min(4*(n+more), mostVaried) - n
@@ -162,7 +166,7 @@ func spare(gone int) int { return 2*gone + 8 }
 // searchOnce finds the n best and reads those behind the offset; full says that there
 // may be more of them, gone how many were there no more.
 func (s *Search) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n int,
-	least float64) (hits []Hit, full bool, gone int, unread unreadable, err error) {
+	least float64, told map[string]bool) (hits []Hit, full bool, gone int, unread unreadable, err error) {
 	var list []found
 	var as asked
 	if q.boosts() {
@@ -173,6 +177,7 @@ func (s *Search) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n 
 	if err != nil {
 		return nil, false, 0, unread, err
 	}
+	as.tell(q, told)
 	full = len(list) == n
 	skip, sessions, held := q.Offset, map[string]int{}, int64(0)
 	if q.PerSession == 0 {
@@ -317,6 +322,14 @@ func (q *Query) parsed(an *analyzer.Analyzer) *query.Query {
 		return query.Plain(q.Text, an)
 	}
 	return query.Parse(q.Text, an)
+}
+
+// parsedIn is parsed with what an index has.
+func (q *Query) parsedIn(snap *view.Snapshot) (*query.Query, error) {
+	if q.MaxRareTerms > 0 {
+		return query.Plain(q.Text, snap.Analyzer), nil
+	}
+	return query.ParseIn(q.Text, snap.Analyzer, snap.Set.Has)
 }
 
 func tooManyWords(n int) error {

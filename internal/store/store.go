@@ -75,8 +75,9 @@ type Store struct {
 	Search    *search.Search
 
 	closed  func() error
-	stop    context.CancelFunc
-	running sync.WaitGroup // in the background
+	stop    context.CancelFunc // of what runs in the background
+	cut     context.CancelFunc // of the round that the flusher is at; both are nil without a background
+	running sync.WaitGroup     // in the background
 }
 
 // Open opens the store of an environment, and creates a missing one unless c.MustExist. The caller holds
@@ -172,7 +173,8 @@ func (st *Store) openLog(ctx context.Context, c *Config) error {
 	err = eng.OpenLog(ctx, wal.Options{
 		FS: e.FS, Dir: e.Dir, SegmentSize: uint64(c.SegmentSize), UUID: id,
 		NewAbove: eng.HighestKnown, Named: eng.NamedUUID,
-		Create: !e.ReadOnly, ReadOnly: e.ReadOnly, Known: wal.Features(e.System.Features), LockWait: e.LockWait,
+		Create: !e.ReadOnly, ReadOnly: e.ReadOnly, Known: wal.Features(e.System.Features),
+		Lacks: wal.Features(e.System.Lacks), LockWait: e.LockWait,
 		Inline: e.System.Inline, HoldBytes: e.System.BacklogBytes, FileMode: e.FileMode, DirMode: e.FolderMode,
 		Clock: e.Clock, Nonce: e.Nonce, Sleep: e.System.Sleep, Logger: e.Logger, Event: e.LogEvent,
 		Archive: eng.Settings().History, Unsent: eng.Settings().Unsent, Config: eng.Settings().Exists,
@@ -201,8 +203,9 @@ func (st *Store) start(c *Config) {
 		return
 	}
 	run, stop := context.WithCancel(context.Background())
-	st.stop = stop
-	st.running.Go(func() { st.Flusher.Run(run) })
+	rounds, cut := context.WithCancel(context.Background())
+	st.stop, st.cut = stop, cut
+	st.running.Go(func() { st.Flusher.Run(run, rounds) })
 	st.running.Go(func() { st.Adopter.Reconcile(run) })
 	if c.Watcher != nil {
 		st.running.Go(func() { c.Watcher.Watch(run, adopt.NewFiles(st.Adopter)) })

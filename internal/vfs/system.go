@@ -27,5 +27,6 @@ type System struct {
 	LagBytes     int64  // from which size on the file of a scope of working memory may lag; 1 MiB
 	WordsRows    int    // memories in a segment of words that a rebuild makes; 131,072
 	Features     uint64 // of a store, that this program knows besides those of its build; see wal.Features
+	Lacks        uint64 // features that this program lacks as an older one does
 	Rounds       int64  // with Inline: after so many commits a round as in the background; none when 0
 }

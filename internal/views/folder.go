@@ -36,7 +36,12 @@ func inTheWay(err error) bool { return errors.Is(err, errs.ErrInvalid) || vfs.Is
 // enter makes the folder once every process that writes knows of it. false: one does not, or a
 // process is just opening the store.
 func (vs *Views) enter(held *wal.Held) (bool, error) {
-	if ok, err := vs.engine.Log().RaiseFlushing(held, wal.FeatureViews); err != nil || !ok {
+	log := vs.engine.Log()
+	ok, err := log.RaiseFlushing(held, wal.FeatureViews|wal.FeatureTerms)
+	if err == nil && !ok || errors.Is(err, errs.ErrInvalid) { // this program or one beside it knows only their first form
+		ok, err = log.RaiseFlushing(held, wal.FeatureViews)
+	}
+	if err != nil || !ok {
 		return false, err
 	}
 	eng := vs.engine.Env()
@@ -46,7 +51,7 @@ func (vs *Views) enter(held *wal.Held) (bool, error) {
 	if vs.ours() {
 		return true, nil
 	}
-	err := vs.strange()
+	err = vs.strange()
 	if err == nil {
 		err = vfs.WriteDurable(eng.FS, vs.engine.ViewFolder("").Temp, vs.path(".gitignore"), []byte(ignoreText), eng.FileMode)
 	}

@@ -76,7 +76,7 @@ func (s *search) bestOf(i int, f *Filter, most int, least float64) (h worst, err
 		if some && !only.Has(r) || c.not.Has(r) || s.mustHave > 0 && (c.must == nil || c.must[r] < s.mustHave) {
 			continue
 		}
-		own, session := c.score[r], c.of(r)
+		own, session := s.scores(c, r)
 		if score := own + session; score < least || len(h) == most && score < h[0].Score {
 			continue
 		}
@@ -89,7 +89,7 @@ func (s *search) bestOf(i int, f *Filter, most int, least float64) (h worst, err
 		} else if !pass {
 			continue
 		}
-		hit := Hit{At: Ref{s.parts[i].ID, r}, ID: string(id), Score: own + session, Parts: Parts{own, session}}
+		hit := Hit{At: Ref{s.parts[i].ID, r}, ID: string(id), Score: own + session, Parts: Parts{own, session, c.self.Has(r)}}
 		if hit.LSN, err = seg.LSN(r); err != nil {
 			return nil, err
 		}
@@ -132,7 +132,9 @@ func (s *search) sessions() error {
 	err := s.each(len(s.scratch), func(i int) error {
 		c := s.scratch[i]
 		for _, r := range c.touched {
-			c.tops[c.session(r)].add(c.score[r])
+			if !c.not.Has(r) {
+				c.tops[c.session(r)].add(c.score[r])
+			}
 		}
 		return s.ctx.Err()
 	})

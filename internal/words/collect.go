@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/varve-db/varve/internal/words/analyzer"
 	"github.com/varve-db/varve/internal/words/query"
 )
 
@@ -11,14 +12,22 @@ import (
 // their weights, and how many have it, searched or not.
 func (s *search) collect(i int, w *query.Word, fields query.FieldSet) error {
 	p, c := s.parts[i], s.scratch[i]
-	c.posts, c.df = c.posts[:0], 0
+	c.posts, c.tally = c.posts[:0], tally{}
 	if w.Prefix {
 		return c.several(p, w, fields)
+	}
+	posts := func(o one) {
+		if content, other := o.times(fields); content > 0 || other > 0 {
+			c.count(c.layout, o.row, content > 0)
+			if o.row >= c.from && o.row < c.to && !c.not.Has(o.row) {
+				c.posts = append(c.posts, own{o.row, content, other})
+			}
+		}
 	}
 	some := c.from > 0 || int(c.to) < p.Seg.Rows
 	if some && fields == query.AllFields {
 		t, err := p.tally(w.Term)
-		if c.df = t.df; err != nil || t.df == 0 || c.from == c.to {
+		if c.tally = t; err != nil || t.df == 0 || c.from == c.to {
 			return err
 		}
 	}
@@ -34,33 +43,21 @@ func (s *search) collect(i int, w *query.Word, fields query.FieldSet) error {
 			return o.row < c.to
 		})
 	}
-	return p.having(&e, 0, func(o one) bool {
-		if content, other := o.times(fields); content > 0 || other > 0 {
-			if c.df++; o.row >= c.from && o.row < c.to {
-				c.posts = append(c.posts, own{o.row, content, other})
-			}
-		}
-		return true
-	})
+	return p.having(&e, 0, func(o one) bool { posts(o); return true })
 }
 
 // several collects what begins with the word. A row that has several of the terms counts once.
 func (c *scratch) several(p *Part, w *query.Word, fields query.FieldSet) error {
-	d, err := p.Seg.from([]byte(w.Term))
+	err := p.beginning(w, func(e *entry) (bool, error) {
+		return true, p.having(e, 0, func(o one) bool {
+			if content, other := o.times(fields); content > 0 || other > 0 {
+				c.posts = append(c.posts, own{o.row, content, other})
+			}
+			return true
+		})
+	})
 	if err != nil {
 		return err
-	}
-	for {
-		e, ok, err := d.read()
-		if err != nil {
-			return err
-		}
-		if !ok || len(e.term) < len(w.Term) || string(e.term[:len(w.Term)]) != w.Term {
-			break
-		}
-		if err := p.having(&e, 0, func(o one) bool { c.take(o, fields); return true }); err != nil {
-			return err
-		}
 	}
 	slices.SortFunc(c.posts, func(a, b own) int { return cmp.Compare(a.row, b.row) })
 	out := c.posts[:0]
@@ -72,12 +69,71 @@ func (c *scratch) several(p *Part, w *query.Word, fields query.FieldSet) error {
 		}
 		out = append(out, o)
 	}
-	c.df = len(out)
-	c.posts = slices.DeleteFunc(out, func(o own) bool { return o.row < c.from || o.row >= c.to })
+	for _, o := range out {
+		c.count(c.layout, o.row, o.content > 0)
+	}
+	c.posts = slices.DeleteFunc(out, func(o own) bool { return o.row < c.from || o.row >= c.to || c.not.Has(o.row) })
 	return nil
 }
 
+// beginning visits the terms that begin with a word, until visit is false.
+func (p *Part) beginning(w *query.Word, visit func(e *entry) (bool, error)) error {
+	begins := []string{w.Term}
+	if w.Common {
+		begins = append(begins, analyzer.AsCommon(w.Term))
+	}
+	for _, begin := range begins {
+		d, err := p.Seg.from([]byte(begin))
+		if err != nil {
+			return err
+		}
+		for {
+			e, ok, err := d.read()
+			if err != nil {
+				return err
+			}
+			if !ok || len(e.term) < len(begin) || string(e.term[:len(begin)]) != begin {
+				break
+			}
+			if more, err := visit(&e); err != nil || !more {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Has reports whether a live document has a word of a query in one of its fields.
+func (v *Set) Has(w *query.Word) (has bool, err error) {
+	look := func(p *Part, e *entry) error {
+		return p.having(e, 0, func(o one) bool {
+			content, other := o.times(w.Fields)
+			has = content > 0 || other > 0
+			return !has
+		})
+	}
+	for _, p := range v.parts {
+		if w.Prefix {
+			err = p.beginning(w, func(e *entry) (bool, error) {
+				err := look(p, e)
+				return !has, err
+			})
+		} else if e, ok, lerr := p.Seg.lookup([]byte(w.Term)); lerr != nil {
+			err = lerr
+		} else if ok {
+			err = look(p, &e)
+		}
+		if err != nil || has {
+			return has, err
+		}
+	}
+	return false, nil
+}
+
 func (c *scratch) take(o one, fields query.FieldSet) {
+	if c.not.Has(o.row) {
+		return
+	}
 	if content, other := o.times(fields); content > 0 || other > 0 {
 		c.posts = append(c.posts, own{o.row, content, other})
 	}

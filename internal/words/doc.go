@@ -8,7 +8,7 @@
 //
 //	offset
 //	     0  8 bytes   "varvewrd"
-//	     8  uint32    format, 2
+//	     8  uint32    format, 3
 //	    12  uint32    rows: documents in the segment
 //	    16  uint64    fingerprint of the analyzer (Analyzer.Print)
 //	    24  uint64    sum of the lengths of all rows
@@ -34,7 +34,8 @@
 //	   end  uint64[⌈end/65536⌉]  xxhash64 of each 64 KiB before end
 //	        uint64    xxhash64 of these, seeded with end
 //
-// Format 1 has 16 offsets, and ends with postings: it is searched until a round makes it again.
+// Format 1 has 16 offsets, and ends with postings: it is searched until a round makes it again. Format 2 has no bitmaps
+// in its postings, and terms of the first version (package analyzer).
 //
 // Rows are sorted by session, time and id, so that the rows of a session adjoin, in their order.
 //
@@ -47,7 +48,9 @@
 // The postings of a term are in groups of 128:
 //
 //	group     uvarint last row of the group − last row of the group before (−1 before the first),
-//	          uvarint bytes of the postings that follow
+//	          uvarint bytes of the postings that follow; 0: a bitmap follows, where that is shorter, with a
+//	          bit for each row behind the group before, the lowest of each byte first, up to the last row:
+//	          of postings that are all plain
 //	posting   uvarint (row − row before)·2 + plain;
 //	          plain 1: the word stands once in the content and nowhere else; plain 0: uvarint the set of
 //	          fields that have it, one bit for each, and for each of them uvarint how often
@@ -70,6 +73,13 @@
 //	w(t,D)   = c(t,D) + Σ weight(field)·tf(t, field of D) + 0.5·c(t, before D) + 0.2·c(t, behind D)
 //	score(D) = Σ idf(t) · w·(k1+1) / (w + k1)                                k1 = 1.2
 //	idf(t)   = ln(1 + (N − d + 0.5)/(d + 0.5))     d = min(N, 1.7·df)
+//
+// Words that are Quiet add nothing. A document that a word excludes (-word) has a weight of 0 for all others,
+// and is not among the best of its session. Where only one word of a query is in any document, a document
+// without the word gets score(D)·m/(m + k1), and 0.3 of that for its session. m is the least weight that a
+// document with the word can have: 1/(1 − b + b·L/avg), L being the length of the longest content with the
+// word, or 0.5 where that is less and a document has the word elsewhere only. So documents without the word
+// come behind all that have it.
 //
 // before and behind are neighbours in the session, by time and id; |D| is the number of words of the
 // content, avg its mean over all N documents, df the number of documents that have t themselves: with

@@ -30,6 +30,17 @@ func (s *search) own(c *scratch, r uint32) float64 {
 	return s.inContent(c, r) + float64(c.other[r])/unit
 }
 
+// settle makes the shares those of the scores.
+func (s *search) settle(w *watch) {
+	for at, i := range w.hits {
+		if s.looked == 1 && !s.scratch[at.part].self.Has(at.row) {
+			for k := range w.shares[i] {
+				w.shares[i][k].Score *= s.nearby
+			}
+		}
+	}
+}
+
 // Explain says of hits of a search with the same query and filter what each word adds to Parts.Own, in the
 // order of the words.
 func (v *Set) Explain(ctx context.Context, q *query.Query, f Filter, hits []Hit) ([][]Share, error) {
@@ -42,6 +53,9 @@ func (v *Set) Explain(ctx context.Context, q *query.Query, f Filter, hits []Hit)
 		w.hits[place{numbers[h.At.Part], h.At.Row}] = i
 	}
 	s, err := v.scored(ctx, q, &f, w)
+	if err == nil {
+		s.settle(w)
+	}
 	s.release()
 	return w.shares, err
 }

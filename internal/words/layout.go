@@ -37,8 +37,30 @@ type layoutOnce struct {
 	kept    Kept
 }
 
-// tally is how many live rows of a part have a word, and how many in the name field.
-type tally struct{ df, names int }
+// tally is how many live rows of a part have a word, how many in the name field, the length of the longest content that
+// has it, and whether a row has it elsewhere only.
+type tally struct {
+	df, names int
+	longest   uint32
+	elsewhere bool
+}
+
+// count counts a row.
+func (t *tally) count(l *layout, row uint32, inContent bool) {
+	t.df++
+	if inContent {
+		t.longest = max(t.longest, l.length(row))
+	} else {
+		t.elsewhere = true
+	}
+}
+
+// add counts the rows of another part.
+func (t *tally) add(o tally) {
+	t.df += o.df
+	t.names += o.names
+	t.longest, t.elsewhere = max(t.longest, o.longest), t.elsewhere || o.elsewhere
+}
 
 // Of which words the tally is kept: counting others costs less than keeping it.
 const (

@@ -28,12 +28,12 @@ func (m *merging) step() (err error) {
 // It gives no segment where none is live.
 func (v *Set) Merge(ids []uint64) (w *build.Writer, moved map[uint64][]int32, err error) {
 	var list []*merging
-	moved, print, live := map[uint64][]int32{}, uint64(0), 0
+	moved, print, live, format := map[uint64][]int32{}, uint64(0), 0, uint32(build.Sparse)
 	for _, id := range ids {
 		p := v.parts[v.index[id]]
 		m := &merging{part: p, to: make([]int32, p.Seg.Rows)}
 		list, moved[id] = append(list, m), m.to
-		print = p.Seg.Print
+		print, format = p.Seg.Print, max(format, p.Seg.Format)
 		if !p.Seg.Sorted {
 			return nil, nil, broken("part %d is of format 1, which has no orders", id)
 		}
@@ -49,7 +49,7 @@ func (v *Set) Merge(ids []uint64) (w *build.Writer, moved map[uint64][]int32, er
 	if live == 0 {
 		return nil, moved, nil
 	}
-	w = build.NewWriter(live, print)
+	w = build.NewWriter(live, print, format)
 	for n := range int32(live) {
 		var first *merging
 		for _, m := range list {

@@ -18,3 +18,27 @@ func (v *Set) Before(session string, time int64, id string, except map[string]bo
 	}
 	return "", false, err
 }
+
+// Neighbours are the live documents before and behind one in its session.
+func (v *Set) Neighbours(of Ref) (ids []string, err error) {
+	for i, p := range v.parts {
+		if p.ID != of.Part {
+			continue
+		}
+		for _, before := range [...]bool{true, false} {
+			to, ok, err := v.next(place{i, of.Row}, before)
+			if err != nil {
+				return nil, err
+			}
+			if !ok {
+				continue
+			}
+			id, err := v.parts[to.part].Seg.ID(to.row)
+			if err != nil {
+				return nil, err
+			}
+			ids = append(ids, string(id))
+		}
+	}
+	return ids, nil
+}

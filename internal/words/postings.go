@@ -2,7 +2,9 @@ package words
 
 import (
 	"encoding/binary"
+	"math/bits"
 
+	"github.com/varve-db/varve/internal/words/build"
 	"github.com/varve-db/varve/internal/words/query"
 )
 
@@ -17,6 +19,8 @@ type postings struct {
 
 	groupLeft int
 	groupEnd  int
+	bits      bool  // the group is a bitmap
+	bitsFrom  int64 // of rows from this on
 	last      int64 // row of the group
 }
 
@@ -46,7 +50,13 @@ func (p *postings) next() (o one, ok bool, err error) {
 		if n > 0 {
 			size, m = binary.Uvarint(b[p.at+n : p.end])
 		}
-		if n <= 0 || m <= 0 || v == 0 || size > uint64(p.end-p.at-n-m) || v > uint64(p.s.Rows) {
+		if n <= 0 || m <= 0 || v == 0 || v > uint64(p.s.Rows) {
+			return one{}, false, p.bad()
+		}
+		if p.bits = size == 0 && p.s.Format > build.Sparse; p.bits {
+			size, p.bitsFrom = (v+7)/8, p.last+1
+		}
+		if size > uint64(p.end-p.at-n-m) {
 			return one{}, false, p.bad()
 		}
 		p.at += n + m
@@ -58,6 +68,9 @@ func (p *postings) next() (o one, ok bool, err error) {
 				return one{}, false, nil
 			}
 		}
+	}
+	if p.bits {
+		return p.nextBit()
 	}
 	var v uint64
 	if p.at < p.groupEnd && b[p.at] < 0x80 {
@@ -98,6 +111,32 @@ func (p *postings) next() (o one, ok bool, err error) {
 		return one{}, false, p.bad()
 	}
 	return o, true, nil
+}
+
+// nextBit is next in a group that is a bitmap.
+func (p *postings) nextBit() (o one, ok bool, err error) {
+	list := p.s.b[p.at:p.groupEnd]
+	i := int(max(p.row+1-p.bitsFrom, 0))
+	k := i / 8
+	for k < len(list) && list[k]>>(i%8) == 0 {
+		k++
+		i = 8 * k
+	}
+	if k == len(list) {
+		return one{}, false, p.bad()
+	}
+	p.row = p.bitsFrom + int64(i+bits.TrailingZeros8(list[k]>>(i%8)))
+	if p.row > p.last || p.row >= int64(p.s.Rows) {
+		return one{}, false, p.bad()
+	}
+	p.left--
+	if p.groupLeft--; p.groupLeft == 0 {
+		if p.row != p.last {
+			return one{}, false, p.bad()
+		}
+		p.at = p.groupEnd
+	}
+	return one{row: uint32(p.row)}, true, nil
 }
 
 // fieldsOf are the fields in which a posting has its term.

@@ -35,6 +35,7 @@ type Hit struct {
 type Parts struct {
 	Own     float64 // of the document and its neighbours
 	Session float64 // of its session
+	Self    bool    // the document has a word of the query itself
 }
 
 // Filter chooses rows. Statistics are of all documents, whatever it chooses.
@@ -73,9 +74,10 @@ type scratch struct {
 	now     []uint32   // rows that the term counts for, by themselves or by a neighbour
 	must    []uint16   // how many of the words that must be there a row has
 	not     bitset.Set
+	self    bitset.Set         // rows that have a word themselves
 	either  map[int]bitset.Set // rows that have a word of a group
 	posts   []own
-	df      int       // how many have the term, searched or not
+	tally             // of the term, searched or not
 	far     []place   // rows of other parts in which it counts
 	tops    []top     // of sessions
 	shares  []float64 // what a session adds
@@ -127,7 +129,8 @@ func (s *scratch) release() {
 	if cap(s.score) > 4<<20 { // 64 MiB and more are not kept
 		return
 	}
-	s.touched, s.posts, s.far, s.must, s.not, s.either = s.touched[:0], s.posts[:0], s.far[:0], nil, nil, nil
+	s.touched, s.posts, s.far = s.touched[:0], s.posts[:0], s.far[:0]
+	s.must, s.not, s.self, s.either = nil, nil, nil, nil
 	pool.Put(s)
 }
 
@@ -143,7 +146,9 @@ type search struct {
 	counts   []int // of each word that may stand in any field, the documents that have it
 	named    []int // of each word that counts as a name, the documents that have it as one; else 0
 	norms    [256]float64
-	at       int // which word is being counted
+	at       int     // which word is being counted
+	looked   int     // how many words some document has
+	nearby   float64 // of the last of them, see nearbyOf
 	watch    *watch
 }
 
@@ -202,13 +207,15 @@ func (v *Set) scored(ctx context.Context, q *query.Query, f *Filter, watch *watc
 		return s, err
 	}
 	rare := s.rarest(f.Rarest)
-	for i := range q.All {
-		if rare != nil && !rare[i] {
-			continue
-		}
-		s.at = i
-		if err := s.word(&q.All[i], s.named[i]); err != nil {
-			return s, err
+	for _, not := range [...]bool{true, false} { // what is excluded lends nothing to its neighbours
+		for i := range q.All {
+			if q.All[i].Not != not || rare != nil && !rare[i] {
+				continue
+			}
+			s.at = i
+			if err := s.word(&q.All[i], s.named[i]); err != nil {
+				return s, err
+			}
 		}
 	}
 	return s, s.groups(q.Either)
@@ -224,7 +231,8 @@ func (s *search) names(q *query.Query) error {
 		if w.Not || w.Prefix || w.Fields != query.AllFields {
 			continue
 		}
-		df, names, err := s.count(w)
+		of, err := s.count(w)
+		df, names := of.df, of.names
 		if err == nil {
 			err = s.ctx.Err()
 		}
@@ -268,14 +276,14 @@ func (s *search) rarest(n int) map[int]bool {
 	return all
 }
 
-// count is how many live documents have a word, and how many have it in the name field.
-func (s *search) count(w *query.Word) (df, names int, err error) {
+// count is how many live documents have a word.
+func (s *search) count(w *query.Word) (of tally, err error) {
 	all := make([]tally, len(s.parts))
 	err = s.each(len(all), func(i int) (err error) { all[i], err = s.parts[i].tally(w.Term); return err })
 	for _, t := range all {
-		df, names = df+t.df, names+t.names
+		of.add(t)
 	}
-	return df, names, err
+	return of, err
 }
 
 // tally counts the live rows that have a term.
@@ -287,8 +295,14 @@ func (p *Part) tally(term string) (t tally, err error) {
 	if err != nil || !ok {
 		return t, err
 	}
+	lay, err := p.layout()
+	if err != nil {
+		return t, err
+	}
 	err = p.having(&e, 0, func(o one) bool {
-		if t.df++; o.tf != nil && o.fields()&query.Of(query.Name) != 0 {
+		fields := o.fields()
+		t.count(lay, o.row, fields&query.Of(query.Content) != 0)
+		if fields&query.Of(query.Name) != 0 {
 			t.names++
 		}
 		return true
@@ -310,10 +324,11 @@ func (s *search) word(w *query.Word, names int) error {
 	if err != nil {
 		return err
 	}
-	df := 0
+	var of tally
 	for _, c := range s.scratch {
-		df += c.df
+		of.add(c.tally)
 	}
+	df := of.df
 	if w.Not {
 		for _, c := range s.scratch {
 			for _, o := range c.posts {
@@ -333,13 +348,22 @@ func (s *search) word(w *query.Word, names int) error {
 	if w.Either {
 		s.keepRows()
 	}
+	if w.Quiet {
+		return nil
+	}
 	d := float64(min(float64(df)*(1+shareBefore+shareBehind), s.docs))
 	if names > 0 {
 		d = float64(df)
 	}
 	idf := math.Log(1 + (s.docs-d+0.5)/(d+0.5))
+	if df > 0 {
+		s.looked++
+		s.nearby = s.nearbyOf(of)
+	}
 	err = s.each(len(s.scratch), func(i int) error {
-		for _, o := range s.scratch[i].posts {
+		c := s.scratch[i]
+		for _, o := range c.posts {
+			c.self = c.self.With(o.row, len(c.score))
 			if err := s.spread(i, o); err != nil {
 				return err
 			}
@@ -380,6 +404,30 @@ func (s *search) word(w *query.Word, names int) error {
 		c.clear()
 	}
 	return err
+}
+
+// nearbyOf is by what the score of a document that has not the word itself is multiplied where it is the only one: what
+// one that has it gets at least, of the most that neighbours can give.
+func (s *search) nearbyOf(of tally) float64 {
+	least := math.Inf(1)
+	if of.longest > 0 {
+		least = 1 / s.norm(of.longest)
+	}
+	if of.elsewhere {
+		least = min(least, 1.0/unit)
+	}
+	return least / (least + k1)
+}
+
+// scores are those of a row and of its session. Of a query of one word, what is found only by its neighbours comes
+// behind all that have it.
+func (s *search) scores(c *scratch, r uint32) (own, session float64) {
+	own, session = c.score[r], c.of(r)
+	if s.looked == 1 && !c.self.Has(r) {
+		own = float64(own * s.nearby)
+		session = float64(sessionShare * own)
+	}
+	return own, session
 }
 
 // weight is w of the package comment. The conversions keep a processor from computing two steps in one,

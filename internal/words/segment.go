@@ -20,7 +20,8 @@ type Segment struct {
 	Sessions int
 	Print    uint64 // of the analyzer
 	Total    uint64 // of the lengths
-	Sorted   bool   // it has lines and orders; those of format 1 do not
+	Format   uint32
+	Sorted   bool // it has lines and orders; those of format 1 do not
 
 	b       []byte
 	end     int
@@ -46,13 +47,13 @@ func OpenSegment(b []byte) (*Segment, error) {
 		return nil, fmt.Errorf("%w: a segment of format %d, this program reads %d", errs.ErrNewerFormat, f, format)
 	}
 	head, has := headerBytes, sections
-	if f < format {
+	if f < build.Sparse {
 		head, has = oldHeader, oldSections
 	}
 	s := &Segment{
 		b: b, Rows: int(le.Uint32(b[12:])), Print: le.Uint64(b[16:]), Total: le.Uint64(b[24:]),
 		Sessions: int(le.Uint32(b[32:])), terms: int(le.Uint32(b[36:])),
-		Sorted: f == format,
+		Sorted: f >= build.Sparse, Format: f,
 	}
 	for i := range has + 1 {
 		v := le.Uint64(b[40+8*i:])

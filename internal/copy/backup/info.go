@@ -60,7 +60,7 @@ func geometryOf(i *repair.BackupInfo) segment.Geometry {
 
 // notCopied are features of files that a backup has none of: the new store gets each again with
 // the first of these files.
-const notCopied = wal.FeatureViews
+const notCopied = wal.FeatureViews | wal.FeatureTerms
 
 // featuresOf are those of the store that was backed up.
 func featuresOf(i *repair.BackupInfo) (wal.Features, error) {

@@ -349,6 +349,12 @@ func (vs *Vectors) strangeVectors(set *vector.Set) error {
 	return nil
 }
 
+// Meaningful reports whether a vector is an embedding: one of zeros has no direction, so that by the cosine nothing is
+// similar to it.
+func (vs *Vectors) Meaningful(v []float32) bool {
+	return len(v) > 0 && (vector.Norm(v) > 0 || vs.engine.Settings().Now().VectorSettings().Metric == vector.L2.String())
+}
+
 // Shape is the metric and the dimension that the store's vectors are to
 // have; 0 where no vector has said so yet.
 func (vs *Vectors) Shape(set *vector.Set, model *index.Model) (vector.Metric, int) {

@@ -7,14 +7,19 @@
 //
 // The manifest is one JSON object:
 //
-//	{"format": 1, "lsn": …, "sum": …,         the moment of the log that the files cover (wal.Mark)
+//	{"format": 2, "lsn": …, "sum": …,         the moment of the log that the files cover (wal.Mark)
 //	 "language": "en",                        of the analyzer
 //	 "fields": "speaker=from",                where the words of fields are from (query.Sources.Given); not by default
+//	 "terms": 2,                              the version of the terms (package analyzer); not in format 1, which has 1
 //	 "next": 18,                              the number of the segment that comes next
 //	 "segments": [{"number": 17, "bytes": …, "sum": "…", "state": "…"}],
 //	 "check": "…"}                            xxhash64 of the object without this member
 //
 // sum is words.Segment.Sum in hex; state is "" for a segment whose rows are all live and adjoin.
+//
+// Files have terms of the first version, and format 1, until all programs that write know others: a round raises
+// wal.FeatureTerms when no program that lacks it has the store open, and makes them again beside the old ones, which
+// answer until the new manifest is in its place. What a process makes in memory only is of the newest version.
 //
 // A round writes one segment of what has changed since the one before, and merges eight segments of
 // about one size into one, up to 131,072 documents: so a round costs what has changed, and a few

@@ -18,6 +18,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/internal/words"
+	"github.com/varve-db/varve/internal/words/analyzer"
 	"github.com/varve-db/varve/internal/words/query"
 	"github.com/varve-db/varve/wal"
 )
@@ -27,7 +28,8 @@ const (
 	manifestName  = "manifest.json"
 	manifestMost  = 16 << 20
 	stateMost     = 64 << 20
-	formatVersion = 1
+	formatFirst   = 1 // without a version of the terms
+	formatVersion = 2
 	loadTries     = 8 // while others replace the files
 )
 
@@ -37,6 +39,7 @@ type manifest struct {
 	Sum      uint64    `json:"sum"`
 	Language string    `json:"language"`
 	Fields   string    `json:"fields,omitempty"`
+	Terms    int       `json:"terms,omitempty"`
 	Next     uint64    `json:"next"`
 	Segments []listing `json:"segments"`
 	Check    string    `json:"check,omitempty"`
@@ -47,6 +50,17 @@ type listing struct {
 	Bytes  int    `json:"bytes"`
 	Sum    string `json:"sum"`
 	State  string `json:"state"`
+}
+
+// terms is the version of the terms in the segments.
+func (m *manifest) terms() int { return cmp.Or(m.Terms, analyzer.FirstTerms) }
+
+// of says which terms the segments have. A program that knows no version of them reads format 1.
+func (m *manifest) of(an *analyzer.Analyzer) {
+	m.Format, m.Language = formatFirst, an.Language()
+	if v := an.Version(); v > analyzer.FirstTerms {
+		m.Format, m.Terms = formatVersion, v
+	}
 }
 
 func (m *manifest) encode() ([]byte, error) {
@@ -68,6 +82,9 @@ func parseManifest(b []byte) (*manifest, error) {
 	}
 	if m.Format > formatVersion {
 		return nil, fmt.Errorf("%w: format %d, this program reads %d", errs.ErrNewerFormat, m.Format, formatVersion)
+	}
+	if t := m.terms(); t > analyzer.Terms {
+		return nil, fmt.Errorf("%w: terms of version %d, this program knows %d", errs.ErrNewerFormat, t, analyzer.Terms)
 	}
 	check := m.Check
 	if _, err := m.encode(); err != nil || m.Check != check {
@@ -123,7 +140,7 @@ func (w *Words) load(f *view.Folder, b []byte) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w: %w", manifestName, errs.ErrCorrupt, err)
 	}
-	an := w.an.For(m.Language)
+	an := w.an.For(m.Language, m.terms())
 	maps := map[string]*mapped{}
 	give := func(list map[string]*mapped) {
 		for name, m := range list {
@@ -246,8 +263,8 @@ func (w *Words) save(f *view.Folder, at wal.Mark) error {
 		return err
 	}
 	took := w.eng.Env().Clock().Sub(began)
-	m := &manifest{Format: formatVersion, LSN: at.LSN, Sum: at.Sum, Language: w.an.Language(), Fields: w.sources.Given(),
-		Next: w.next, Segments: []listing{}}
+	m := &manifest{LSN: at.LSN, Sum: at.Sum, Fields: w.sources.Given(), Next: w.next, Segments: []listing{}}
+	m.of(w.an)
 	keep := map[string]bool{manifestName: true}
 	for _, p := range w.set.Parts() {
 		name, live := p.Name, p.Live

@@ -15,7 +15,6 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/words"
-	"github.com/varve-db/varve/internal/words/analyzer"
 	"github.com/varve-db/varve/internal/words/narrow"
 	"github.com/varve-db/varve/internal/words/order"
 	"github.com/varve-db/varve/internal/words/rows"
@@ -95,7 +94,7 @@ func (o *Orders) with(ctx context.Context, use func(*Snapshot) error) (ok bool, 
 		if err := vfs.Guard(o.files.settle); err != nil {
 			return err
 		}
-		s.Set, s.Analyzer, s.From = o.files.set, analyzer.New(o.files.an.Language()), o.files.sources
+		s.Set, s.Analyzer, s.From = o.files.set, o.files.an.Again(), o.files.sources
 		for _, m := range o.files.maps {
 			m.refs.Add(1)
 			s.maps = append(s.maps, m)

@@ -78,7 +78,7 @@ func (q *Query) snapshot(ctx context.Context) (s *Snapshot, err error) {
 		if err != nil {
 			return err
 		}
-		s = &Snapshot{Set: q.files.set, Analyzer: analyzer.New(q.files.an.Language()), From: q.files.sources}
+		s = &Snapshot{Set: q.files.set, Analyzer: q.files.an.Again(), From: q.files.sources}
 		if n, _ := s.Set.Docs(); n >= besideLeast && !q.eng.Env().System.Inline {
 			s.Each = beside
 		}

@@ -206,7 +206,7 @@ func (w *Words) documents(ctx context.Context, set *index.Set) iter.Seq2[[]*word
 		ans = ans[:1]
 	}
 	for i := range ans {
-		ans[i] = analyzer.New(w.an.Language())
+		ans[i] = w.an.Again()
 	}
 	read := func(yield func([]*words.Doc, error) bool) {
 		for ids, err := range idsOf(set) {

@@ -79,27 +79,45 @@ func newWords(eng *engine.Engine, times int) *Words {
 // begin makes it empty. What is mapped stays so until Close or the next Load.
 func (w *Words) begin() {
 	c := w.eng.Settings().Now()
-	w.an, w.sources, w.set, w.next = w.an.For(c.Language()), c.Sources(), words.NewSet(), 1
+	w.an, w.sources, w.set, w.next = w.an.For(c.Language(), w.terms()), c.Sources(), words.NewSet(), 1
 	w.pending, w.size, w.loaded = map[string]*words.Doc{}, 0, nil
 	if w.maps == nil {
 		w.maps = map[string]*mapped{}
 	}
 }
 
-// Outdated reports whether what was loaded is in another language, or from other fields, than the setting, or in
-// a format without orders.
-func (w *Words) Outdated() bool {
-	return !rows.Sorted(w.set) || w.an.Language()+" "+w.sources.Given() != w.eng.Settings().Now().Words()
+// inFiles is the version of the terms that the files of a store are to have: the first one while a program that knows
+// no other may write to the store.
+func (w *Words) inFiles() int {
+	if log := w.eng.Log(); log != nil && log.Features()&wal.FeatureTerms != 0 { // nil while the store is being opened
+		return analyzer.Terms
+	}
+	return analyzer.FirstTerms
 }
 
-// OutdatedIn says it of what is in the folder, without loading it.
+// terms is the version of what is made here. What stays in memory is of the newest one.
+func (w *Words) terms() int {
+	if w.times == filingTimes {
+		return w.inFiles()
+	}
+	return analyzer.Terms
+}
+
+// Outdated reports whether what was loaded is in another language, or from other fields, than the setting, in
+// a format without orders, or has terms of an older version than the store's files are to have.
+func (w *Words) Outdated() bool {
+	return !rows.Sorted(w.set) || w.an.Version() < w.inFiles() ||
+		w.an.Language()+" "+w.sources.Given() != w.eng.Settings().Now().Words()
+}
+
+// OutdatedIn reports whether what is in the folder is Outdated, without loading it.
 func (w *Words) OutdatedIn(f *view.Folder) bool {
 	b, err := f.Read(manifestName, manifestMost)
 	if err != nil {
 		return false
 	}
 	m, err := parseManifest(b)
-	return err == nil && m.Language+" "+m.Fields != w.eng.Settings().Now().Words()
+	return err == nil && (m.terms() < w.inFiles() || m.Language+" "+m.Fields != w.eng.Settings().Now().Words())
 }
 
 // Name implements view.View.

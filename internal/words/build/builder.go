@@ -42,14 +42,14 @@ func (d *Doc) Bytes() int {
 	return n
 }
 
-// Analyse puts the terms of the texts into their place: for each a byte field·2 + pair, a byte its
+// Analyse puts the terms of the texts into their place: for each a byte field·2 + quiet, a byte its
 // length, and its bytes. What a Builder makes of it is the same.
 func (d *Doc) Analyse(an *analyzer.Analyzer) {
 	d.Terms = make([]byte, 0, d.Bytes())
 	for _, t := range d.Texts {
-		an.Each([]byte(t.Text), func(term []byte, pair bool) {
+		an.Each([]byte(t.Text), func(term []byte, quiet bool) {
 			head := byte(t.Field) << 1
-			if pair {
+			if quiet {
 				head |= 1
 			}
 			d.Terms = append(append(d.Terms, head, byte(len(term))), term...)
@@ -135,15 +135,17 @@ func (b *Builder) word(w []byte) {
 		}
 	}
 	if t.as > 0 {
-		b.count(t.as-1, false)
+		b.count(t.as-1, false, false)
 	}
 }
 
 // term counts a term.
-func (b *Builder) term(of []byte, pair bool) { b.count(b.words.number(of), pair) }
+func (b *Builder) term(of []byte, quiet bool) {
+	b.count(b.words.number(of), quiet, analyzer.Once(of, quiet))
+}
 
 // count counts a term in the field of the document that is added.
-func (b *Builder) count(number int32, pair bool) {
+func (b *Builder) count(number int32, quiet, once bool) {
 	at := b.words.at(number)
 	if at.content == 0 && at.other == 0 {
 		b.now = append(b.now, at)
@@ -159,10 +161,10 @@ func (b *Builder) count(number int32, pair bool) {
 			at.other = int32(len(b.times))
 		}
 		n = &b.times[at.other-1][b.field]
-	} else if !pair {
+	} else if !quiet && !at.common {
 		b.many++
 	}
-	if *n < MostTimes {
+	if *n < MostTimes && !((once || at.common) && *n > 0) {
 		*n++
 	}
 }
@@ -234,6 +236,15 @@ func (t *term) postings(list []Posting, rank []uint32) []Posting {
 	return list
 }
 
+// formatOf is the format of segments with the terms of an analyzer. Programs that know only the first version of the
+// terms do not know bitmaps.
+func formatOf(an *analyzer.Analyzer) uint32 {
+	if an.Version() == analyzer.FirstTerms {
+		return Sparse
+	}
+	return Format
+}
+
 // Segment is the segment of what was added; nil where nothing was. The builder is empty then.
 func (b *Builder) Segment() []byte { return b.Writer().Bytes() }
 
@@ -249,7 +260,7 @@ func (b *Builder) Writer() *Writer {
 	}
 	slices.SortFunc(order, func(x, y uint32) int { return b.rows[x].Compare(&b.rows[y]) })
 	rank := make([]uint32, len(order))
-	w := NewWriter(len(b.rows), b.an.Print())
+	w := NewWriter(len(b.rows), b.an.Print(), formatOf(b.an))
 	for r, doc := range order {
 		rank[doc] = uint32(r)
 		w.Row(&b.rows[doc])

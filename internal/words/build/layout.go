@@ -33,7 +33,8 @@ const (
 // What a segment begins with, and how it is divided.
 const (
 	Magic       = "varvewrd"
-	Format      = 2
+	Format      = 3
+	Sparse      = 2 // the format without bitmaps
 	HeaderBytes = 40 + 8*32
 	OldHeader   = 40 + 8*16 // of format 1
 	BlockBytes  = 64 << 10  // that have one checksum

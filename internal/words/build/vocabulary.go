@@ -27,6 +27,7 @@ type term struct {
 	first   [8]byte // the memory of list as long as that is enough: most words are rare
 	from    uint32  // its bytes in text
 	size    uint8
+	common  bool   // see analyzer.Common
 	as      int32  // 1 + the number of its term where a text has it; 0: not known yet; dropped
 	last    int32  // the last document
 	n       int32  // documents
@@ -65,7 +66,7 @@ func (v *vocabulary) number(word []byte) int32 {
 		v.terms = append(v.terms, make([]term, slabTerms))
 	}
 	t := v.at(n)
-	t.from, t.size, t.last = uint32(len(v.text)), uint8(len(word)), -1
+	t.from, t.size, t.last, t.common = uint32(len(v.text)), uint8(len(word)), -1, len(word) > 0 && word[0] == 0
 	v.text = append(v.text, word...)
 	if 2*v.known > len(v.slots) {
 		v.grow()

@@ -47,15 +47,16 @@ type Writer struct {
 	terms    uint32
 	last     []byte // the term before
 	print    uint64
+	format   uint32
 	group    []byte
 	list     []byte
 	steps    int
 	turns    yield.Turns
 }
 
-// NewWriter makes one for a number of rows.
-func NewWriter(rows int, print uint64) *Writer {
-	w := &Writer{count: rows, print: print}
+// NewWriter makes one for a number of rows, in a format from Sparse on.
+func NewWriter(rows int, print uint64, format uint32) *Writer {
+	w := &Writer{count: rows, print: print, format: format}
 	for _, c := range columns {
 		w.parts[c.section] = make([]byte, 0, c.width*rows)
 	}
@@ -178,6 +179,7 @@ func (w *Writer) encode(list []Posting) {
 	for len(list) > 0 {
 		n := min(GroupLen, len(list))
 		w.group = w.group[:0]
+		plain := w.format > Sparse
 		for i := range list[:n] {
 			e := &list[i]
 			delta := uint64(int64(e.Row)-last) << 1
@@ -186,11 +188,23 @@ func (w *Writer) encode(list []Posting) {
 				w.group = binary.AppendUvarint(w.group, delta|1)
 			} else {
 				w.group = append(binary.AppendUvarint(w.group, delta), e.TF...)
+				plain = false
 			}
 		}
-		w.list = binary.AppendUvarint(w.list, uint64(last-lastOfGroup))
-		w.list = binary.AppendUvarint(w.list, uint64(len(w.group)))
-		w.list = append(w.list, w.group...)
+		span := int(last - lastOfGroup)
+		w.list = binary.AppendUvarint(w.list, uint64(span))
+		if bits := (span + 7) / 8; plain && bits < len(w.group) {
+			w.list = append(w.list, 0)
+			at := len(w.list)
+			w.list = append(w.list, make([]byte, bits)...)
+			for _, e := range list[:n] {
+				i := int(int64(e.Row) - lastOfGroup - 1)
+				w.list[at+i/8] |= 1 << (i % 8)
+			}
+		} else {
+			w.list = binary.AppendUvarint(w.list, uint64(len(w.group)))
+			w.list = append(w.list, w.group...)
+		}
 		lastOfGroup = last
 		list = list[n:]
 	}
@@ -244,7 +258,7 @@ func (w *Writer) Write(give func(b []byte) error) error {
 	le := binary.LittleEndian
 	head := make([]byte, HeaderBytes)
 	copy(head, Magic)
-	le.PutUint32(head[8:], Format)
+	le.PutUint32(head[8:], w.format)
 	le.PutUint32(head[12:], uint32(w.rows))
 	le.PutUint64(head[16:], w.print)
 	le.PutUint64(head[24:], w.total)

@@ -7,7 +7,7 @@
 // Nothing of a member is left out or cut when it is indexed, only words of more than analyzer.MostTerm bytes
 // are, and they are cut here as well. A condition does not narrow where
 //
-//   - its member is of no field, or its value has no word (none at all, or stop words only),
+//   - its member is of no field, or its value has no word (none at all),
 //   - a value that is no text may hold too, since only texts have words (the caller does not give it),
 //   - it has very many values, or all words of one are in most rows.
 //

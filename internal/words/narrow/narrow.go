@@ -102,11 +102,14 @@ func termsOf(value string, begins bool, an *analyzer.Analyzer) (terms []string) 
 		value = value[:1+strings.LastIndexFunc(value, separates)]
 	}
 	seen := map[string]bool{}
-	an.Each([]byte(value), func(term []byte, _ bool) {
-		if !seen[string(term)] {
-			seen[string(term)] = true
-			terms = append(terms, string(term))
+	an.Tokens([]byte(value), func(t analyzer.Token) {
+		term := string(t.Term)
+		// Another form of words may be longer in the text.
+		if t.Kind > analyzer.Pair || analyzer.Common(term) && !an.Indexed() || seen[term] {
+			return
 		}
+		seen[term] = true
+		terms = append(terms, term)
 	})
 	slices.SortStableFunc(terms, func(a, b string) int { return len(b) - len(a) })
 	return terms[:min(len(terms), mostTerms)]

@@ -11,14 +11,14 @@ import (
 type texts struct {
 	list  []Text
 	an    *analyzer.Analyzer
-	terms [][]string        // as termsOf has them
+	terms [2][][]string     // as sequence has them, without symbols and with them
 	words []map[string]bool // all that a segment would have
 }
 
 // Holds reports whether the texts of a document have the query's phrases, and of groups with phrases a member.
 // Other words are not asked.
 func (q *Query) Holds(list []Text, an *analyzer.Analyzer) bool {
-	t := &texts{list, an, make([][]string, len(list)), make([]map[string]bool, len(list))}
+	t := newTexts(list, an)
 	for i := range q.phrases {
 		if p := &q.phrases[i]; t.hasPhrase(p) == p.not {
 			return false
@@ -30,6 +30,31 @@ func (q *Query) Holds(list []Text, an *analyzer.Analyzer) bool {
 		}
 	}
 	return true
+}
+
+func newTexts(list []Text, an *analyzer.Analyzer) *texts {
+	return &texts{list, an, [2][][]string{make([][]string, len(list)), make([][]string, len(list))},
+		make([]map[string]bool, len(list))}
+}
+
+// Excludes reports whether the query has phrases that documents must not have.
+func (q *Query) Excludes() bool {
+	return slices.ContainsFunc(q.phrases, func(p phrase) bool { return p.not })
+}
+
+// Lends reports whether a document may be why its neighbours are found: its content has a word of the query, and none
+// of the phrases that exclude it.
+func (q *Query) Lends(list []Text, an *analyzer.Analyzer) bool {
+	t := newTexts(list, an)
+	for i := range q.phrases {
+		if p := &q.phrases[i]; p.not && t.hasPhrase(p) {
+			return false
+		}
+	}
+	return slices.ContainsFunc(q.All, func(w Word) bool {
+		w.Fields &= Of(Content)
+		return !w.Not && w.Fields != 0 && t.hasWord(&w)
+	})
 }
 
 func (q *Query) member(m *Member, t *texts) bool {
@@ -49,10 +74,20 @@ func (t *texts) hasPhrase(p *phrase) bool {
 		if p.fields&Of(of.Field) == 0 {
 			continue
 		}
-		if t.terms[i] == nil {
-			t.terms[i] = termsOf(of.Text, t.an)
+		if p.literal != "" {
+			if strings.Contains(of.Text, p.literal) {
+				return true
+			}
+			continue
 		}
-		if contains(t.terms[i], p.terms) {
+		terms := t.terms[0]
+		if p.symbols {
+			terms = t.terms[1]
+		}
+		if terms[i] == nil {
+			terms[i] = sequence(of.Text, t.an, p.symbols)
+		}
+		if contains(terms[i], p.terms) {
 			return true
 		}
 	}
@@ -75,7 +110,7 @@ func (t *texts) hasWord(w *Word) bool {
 			continue
 		}
 		for term := range t.words[i] {
-			if strings.HasPrefix(term, w.Term) {
+			if strings.HasPrefix(term, w.Term) || w.Common && strings.HasPrefix(term, analyzer.AsCommon(w.Term)) {
 				return true
 			}
 		}

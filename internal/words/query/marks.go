@@ -22,7 +22,7 @@ func (q *Query) Marks(f Field, s string, an *analyzer.Analyzer) (list []Mark) {
 	exact, prefixes := map[string]int{}, []int{}
 	for i, w := range q.All {
 		switch {
-		case w.Not || w.Fields&Of(f) == 0:
+		case w.Not || w.Quiet || w.Fields&Of(f) == 0:
 		case w.Prefix:
 			prefixes = append(prefixes, i)
 		default:
@@ -33,6 +33,9 @@ func (q *Query) Marks(f Field, s string, an *analyzer.Analyzer) (list []Mark) {
 		return nil
 	}
 	b := []byte(s)
+	if an.Version() > analyzer.FirstTerms {
+		return q.marks(b, exact, prefixes, an)
+	}
 	of := func(from, to int, pairs bool) (word int) {
 		word = -1
 		an.Each(b[from:to], func(term []byte, pair bool) {
@@ -72,6 +75,36 @@ func (q *Query) Marks(f Field, s string, an *analyzer.Analyzer) (list []Mark) {
 			list = append(list, m)
 		}
 		return len(list) < mostMarks
+	})
+	return list
+}
+
+// marks is Marks since version 2 of the terms.
+func (q *Query) marks(b []byte, exact map[string]int, prefixes []int, an *analyzer.Analyzer) (list []Mark) {
+	an.Tokens(b, func(t analyzer.Token) {
+		if len(list) >= mostMarks {
+			return
+		}
+		m := Mark{t.From, t.To, -1}
+		if i, ok := exact[string(t.Term)]; ok {
+			m.Word = i
+		} else {
+			for _, i := range prefixes {
+				if w := &q.All[i]; strings.HasPrefix(string(t.Term), w.Term) ||
+					w.Common && strings.HasPrefix(string(t.Term), analyzer.AsCommon(w.Term)) {
+					m.Word = i
+				}
+			}
+		}
+		n := len(list)
+		switch {
+		case m.Word < 0:
+		case n > 0 && list[n-1].To > m.From: // the same words in another form, or pairs with a character in common
+			last := &list[n-1]
+			last.From, last.To = min(last.From, m.From), max(last.To, m.To)
+		default:
+			list = append(list, m)
+		}
 	})
 	return list
 }
