@@ -358,7 +358,7 @@ var exported = map[string]int{
 	"internal/adopt":        26,
 	"internal/embedding":    20,
 	"internal/history":      7,
-	"internal/undo":         6,
+	"internal/undo":         7,
 	"internal/search":       5,
 	"internal/retention":    18,
 	"internal/erase/purge":  2,

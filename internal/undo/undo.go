@@ -8,7 +8,6 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/wal"
 	"github.com/varve-db/varve/writer"
 )
@@ -67,11 +66,6 @@ type Conflict struct {
 	Version  wal.LSN       // that is in the way; 0: none is
 	Writer   writer.Writer // who wrote it
 	Err      error         // why
-}
-
-// String returns a conflict in one line.
-func (c *Conflict) String() string {
-	return fmt.Sprintf("%s %s: %v", c.Kind, human.Quote(c.ID), c.Err)
 }
 
 // The reasons of conflicts. Others are errors of the store, such as a limit.
