@@ -94,7 +94,7 @@ func TestRecallFilters(t *testing.T) {
 		`,"by":"words","share":5`:                    `share: is of a search by "both", not by "words"`,
 		`,"by":"meaning","ranks":true`:               `ranks: is of a search by "both", not by "meaning"`,
 		`,"where":["source:desk"]`:                   "write source=desk",
-		`,"since":"2026-11-26","until":"2026-11-25"`: "since and until: no time is in both",
+		`,"since":"2026-11-26","until":"2026-11-25"`: "since and until: the time ranges do not overlap",
 		`,"after":"2026"`:                            "Unrecognized key",
 	} {
 		c.refuses("recall", `{"query":"trip"`+more+`}`, want)
@@ -117,7 +117,7 @@ func TestRecallFilters(t *testing.T) {
 	}
 	// Nothing found because of a condition that nothing can fulfil is said.
 	if r := as[recalled](t, c, "recall", `{"query":"trip","where":["sourc=desk"]}`); r.ids() != "" ||
-		r.Note != "none has metadata" {
+		r.Note != "no memory has metadata" {
 		t.Errorf("%+v", r)
 	}
 	if r := as[recalled](t, c, "recall", `{"query":"who is it"}`); r.ids() != "" || r.Note != "" {
@@ -125,10 +125,11 @@ func TestRecallFilters(t *testing.T) {
 	}
 	if r := as[recalled](t, c, "recall",
 		`{"query":"title:trip"}`); r.ids() == "" ||
-		r.Note != "no memory has trip in the field title: title:trip is taken as words" {
+		r.Note != "no memory has trip in the field title: title:trip is treated as words" {
 		t.Errorf("a field that no memory has: %+v", r)
 	}
-	if r := as[recalled](t, c, "list_memories", `{"where":["!n","n>x"]}`); r.ids() != "" || r.Note != "none has metadata" {
+	if r := as[recalled](t, c, "list_memories",
+		`{"where":["!n","n>x"]}`); r.ids() != "" || r.Note != "no memory has metadata" {
 		t.Errorf("%+v", r)
 	}
 	if r := as[recalled](t, c, "list_memories", `{"where":["!n"]}`); r.ids() == "" || r.Note != "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/internal/words/query"
 )
 
-// remedied gives errors of a query the remedies that a search has.
+// remedied adds remedies to errors of a query.
 func remedied(err error) error {
 	f := (*varve.FieldError)(nil)
 	switch {
@@ -33,11 +33,11 @@ var (
 	begins  = regexp.MustCompile(`^["\pL\pN]`) // behind the colon: std::sort and https://… are no fields
 )
 
-// nothing is why a search found nothing, as far as it is known, and what may find something.
+// nothing returns why a search found nothing, as far as known, and what may find something.
 func (p *searched) nothing(ctx context.Context, q varve.Query, filters []varve.Filter) string {
 	switch {
 	case q.Offset > 0:
-		return fmt.Sprintf("%s behind the first %d", noMemory, q.Offset)
+		return fmt.Sprintf("%s after the first %d", noMemory, q.Offset)
 	case q.MinScore > 0:
 		return fmt.Sprintf("%s with a score of %v or more", noMemory, q.MinScore)
 	}

@@ -8,14 +8,14 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// asked is a query as it was looked for.
+// asked is a query as it was executed.
 type asked struct {
 	query    *query.Query
 	analyzer *analyzer.Analyzer
 	from     *query.Sources
 }
 
-// tell tells the notes on the query, each once.
+// tell passes the notes on the query to q.Note, each once.
 func (a *asked) tell(q *Query, told map[string]bool) {
 	if a.query == nil || q.Note == nil {
 		return
@@ -28,7 +28,7 @@ func (a *asked) tell(q *Query, told map[string]bool) {
 	}
 }
 
-// explained is the explanation of one hit.
+// explained returns the explanation of one hit.
 func (a *asked) explained(h *found, m *memstore.Memory) *memstore.Explanation {
 	e := &memstore.Explanation{Own: h.parts.Own, Session: h.parts.Session, Similarity: h.similarity, Recency: h.recency,
 		Importance: h.importance}
@@ -53,5 +53,5 @@ func (a *asked) explained(h *found, m *memstore.Memory) *memstore.Explanation {
 	return e
 }
 
-// keep takes what a search by words says of its hits.
+// keep stores what a word search computed for the hit.
 func (h *found) keep(hit *words.Hit, shares []words.Share) { h.parts, h.shares = hit.Parts, shares }

@@ -11,7 +11,7 @@ import (
 	"github.com/varve-db/varve/internal/words/query"
 )
 
-// byWords finds the n memories that a text describes best.
+// byWords returns the n memories that match a text best.
 func (s *Search) byWords(ctx context.Context, of *Query, f *engine.Filters, n int, least float64, bad *unreadable,
 	a *asked) (list []found, err error) {
 	err = s.words.With(ctx, func(snap *view.Snapshot) error {
@@ -23,13 +23,13 @@ func (s *Search) byWords(ctx context.Context, of *Query, f *engine.Filters, n in
 		*a = asked{q, snap.Analyzer, snap.From}
 		filter := words.Filter{Session: f.Session, Prefix: f.Prefix, Rarest: of.MaxRareTerms, Each: snap.Each}
 		if f.Happened != (engine.Span{}) {
-			from, before := engine.Micros(f.Happened) // what is near the ends is judged by its document
+			from, before := engine.Micros(f.Happened) // near the bounds the document decides
 			filter.From, filter.Before = &from, &before
 		}
 		if filter.Only, _, err = snap.Narrow(f, s.engine.Tune().Few); err != nil {
 			return err
 		}
-		if q.Size() > query.MostWords && of.MaxRareTerms == 0 { // more than with another analyzer
+		if q.Size() > query.MostWords && of.MaxRareTerms == 0 { // this analyzer gives more words than the one in validate
 			return tooManyWords(q.Size())
 		}
 		hits, err := snap.Set.Search(ctx, q, filter, n, least, s.accepts(ctx, a, snap, f, bad))
@@ -51,7 +51,7 @@ func (s *Search) byWords(ctx context.Context, of *Query, f *engine.Filters, n in
 	return list, err
 }
 
-// accepts judges by what the words do not know; nil where they know all.
+// accepts returns a function that checks what the words cannot decide; nil if they decide everything.
 func (s *Search) accepts(ctx context.Context, a *asked, snap *view.Snapshot, f *engine.Filters,
 	bad *unreadable) func(words.Hit) (bool, error) {
 	q := a.query
@@ -80,7 +80,7 @@ func (s *Search) accepts(ctx context.Context, a *asked, snap *view.Snapshot, f *
 		if h.Parts.Self || !q.Excludes() {
 			return true, nil
 		}
-		// What it is found by is in its neighbours, which phrases may exclude.
+		// The hit has no word itself. It counts only if a neighbour that excluded phrases do not rule out has one.
 		ids, err := snap.Set.Neighbours(h.At)
 		if err != nil {
 			return false, err
@@ -95,7 +95,8 @@ func (s *Search) accepts(ctx context.Context, a *asked, snap *view.Snapshot, f *
 	}
 }
 
-// texts are those of a memory; nil where it is gone, or cannot be read, which goes to bad.
+// texts returns the texts of a memory; nil if it was deleted or cannot be read. In the latter case the error is added
+// to bad.
 func (s *Search) texts(ctx context.Context, id string, a *asked, bad *unreadable) ([]query.Text, error) {
 	m, err := s.get(ctx, id)
 	switch {

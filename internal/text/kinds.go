@@ -7,19 +7,19 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// symbol is a character between words that is looked for itself.
+// symbol is a character between words that is a term itself.
 const symbol = nothing + 1
 
-// kindOf is the class of a rune of n bytes for Scan.
+// kindOf returns the class of a rune of n bytes for Scan.
 func kindOf(r rune, n int) class {
 	switch {
 	case r == utf8.RuneError && n == 1:
 		return between
-	case r < 0x300: // the Latin letters
+	case r < 0x300: // up to the Latin letters
 		switch {
 		case r == softHyphen:
 			return nothing
-		case r == 0x2bc: // of an apostrophe
+		case r == 0x2bc: // a form of apostrophe
 			return between
 		case !unicode.IsLetter(r) && !unicode.IsNumber(r):
 			return between
@@ -27,9 +27,9 @@ func kindOf(r rune, n int) class {
 		return letter
 	case ignored(r):
 		return nothing
-	case r == 0x345: // whose capital is the letter iota
+	case r == 0x345: // its upper case is the letter iota
 		return letter
-	case r == 0xff9e || r == 0xff9f: // the marks of katakana of half width
+	case r == 0xff9e || r == 0xff9f: // the marks of half-width katakana
 		return mark
 	case emoji(r):
 		return symbol
@@ -41,12 +41,12 @@ func kindOf(r rune, n int) class {
 	return c
 }
 
-// ofWord reports whether a class is a part of words.
+// ofWord reports whether runes of this class are part of words.
 func (c class) ofWord() bool { return c == letter || c == mark || c == unspaced }
 
 const softHyphen = 0xad
 
-// ignored reports whether a rune is not there for a reader: it joins, selects a form, or gives a direction.
+// ignored reports whether a rune is invisible: it joins, selects a form, or sets a direction.
 func ignored(r rune) bool {
 	switch {
 	case r == softHyphen, r == 0x34f, r == 0x61c, r == 0x115f, r == 0x1160, r == 0x17b4, r == 0x17b5, r == 0x3164,
@@ -59,7 +59,7 @@ func ignored(r rune) bool {
 	return false
 }
 
-// Emoji reports whether a rune is a picture.
+// Emoji reports whether a rune is an emoji.
 func Emoji(r rune) bool { return emoji(r) }
 
 func emoji(r rune) bool {
@@ -74,13 +74,13 @@ func emoji(r rune) bool {
 		r == 0x2934 || r == 0x2935 || r >= 0x2b05 && r <= 0x2b55 || r == 0x3030 || r == 0x303d
 }
 
-// compatible reports whether a rune is another way to write ordinary characters.
+// compatible reports whether a rune is a compatibility form of ordinary characters.
 func compatible(r rune) bool {
 	var b [utf8.UTFMax]byte
 	return norm.NFKC.Properties(utf8.AppendRune(b[:0], r)).Decomposition() != nil
 }
 
-// What belongs to an emoji.
+// The runes that modify an emoji.
 const (
 	joiner    = 0x200d
 	toneFirst = 0x1f3fb
@@ -92,11 +92,11 @@ const (
 	keycap    = 0x20e3
 )
 
-// symbol visits an emoji and what is joined to it, or the words that a sign stands for, and returns where that ends.
-// The forms and colours of an emoji are one.
+// symbol passes on an emoji with what is joined to it, or the words that a sign stands for, and returns where that
+// ends. Variants and colours of an emoji give the same term.
 func (s *Scanner) symbol(b []byte, i int, r rune, n int, to Sink) int {
 	end := i + n
-	if !emoji(r) { // as № or ㎏
+	if !emoji(r) { // a sign such as № or ㎏
 		s.run.begin()
 		s.run.segment(b[i:end], i)
 		s.run.words(to)

@@ -10,35 +10,34 @@ import (
 )
 
 const (
-	// mostMarks is how many marks one letter may have before they are put in order here: norm begins again
-	// behind 30 of them.
+	// mostMarks is the maximum number of marks on one letter that norm is used for: norm inserts a joiner after 30 marks.
+	// Above it, inOrder sorts the marks.
 	mostMarks = 24
-	// mostAtOnce is how many bytes of a run are normalised at a time, about.
+	// mostAtOnce is about how many bytes of a run are normalised at a time.
 	mostAtOnce = 4096
 )
 
-// run is letters, marks and numbers that adjoin, in the form in which equal texts are equal: NFKC, without case.
+// run is a sequence of adjoining letters, marks and numbers, converted to NFKC and case folded.
 type run struct {
 	out    []byte
-	pieces []piece // of the text that out was made of
-	splits []int   // where in out a word ends though nothing is between
+	pieces []piece // the parts of the text that out was made of
+	splits []int   // offsets in out where a word ends although nothing is between
 	runes  []rune
 
-	word       []byte // as tokenise has it
+	word       []byte // as in tokenise
 	at         int
-	from, last int // where word stands in the text
-	mid        int // where its second character does
+	from, last int // offsets of word in the text
+	mid        int // offset of its second character
 }
 
-// piece is a part of the text, and where what was made of it ends in out.
+// piece is the part from:to of the text; its result ends at offset end of out.
 type piece struct{ end, from, to int }
 
 func (o *run) begin() {
 	o.out, o.pieces, o.splits, o.word, o.at = o.out[:0], o.pieces[:0], o.splits[:0], o.word[:0], -1
 }
 
-// other visits the words of letters, marks and numbers that adjoin, of which some are not of ASCII, and returns
-// where they end.
+// other passes on the words of a run that has non-ASCII characters, and returns where the run ends.
 func (s *Scanner) other(b []byte, i int, to Sink) int {
 	j := s.run.scan(b, i, to)
 	if w := s.run.word; s.run.at < 0 && len(w) > 0 && ascii(w) && j < len(b) && signs[b[j]] {
@@ -51,7 +50,7 @@ func (s *Scanner) other(b []byte, i int, to Sink) int {
 	return j
 }
 
-// scan visits all but the last word, which end visits.
+// scan passes on all words of a run except the last one, which end passes on, and returns where the run ends.
 func (o *run) scan(b []byte, i int, to Sink) int {
 	o.begin()
 	if end, ok := simple(b, i); ok {
@@ -73,7 +72,7 @@ func (o *run) scan(b []byte, i int, to Sink) int {
 		}
 		return end
 	}
-	from, end := i, i // of what is normalised at once
+	from, end := i, i // the part to be normalised next
 	marks, most, odd := 0, 0, false
 	add := func() {
 		if end == from {
@@ -109,7 +108,7 @@ func (o *run) scan(b []byte, i int, to Sink) int {
 			most = max(most, marks)
 		case letter:
 			number := r < utf8.RuneSelf && digit(byte(r)) || r >= utf8.RuneSelf && unicode.IsNumber(r)
-			if number && numeric && unicode.Is(unicode.No, r) { // ½ is no part of the number before it
+			if number && numeric && unicode.Is(unicode.No, r) { // ½ does not belong to the number before it
 				add()
 				o.splits = append(o.splits, len(o.out))
 			}
@@ -128,7 +127,7 @@ func (o *run) scan(b []byte, i int, to Sink) int {
 	return end
 }
 
-// segments normalises letters with their marks, one after the other.
+// segments normalises letters with their marks one by one.
 func (o *run) segments(b []byte, from int) {
 	for i := 0; i < len(b); {
 		n := segmentOf(b[i:])
@@ -137,7 +136,7 @@ func (o *run) segments(b []byte, from int) {
 	}
 }
 
-// segmentOf is how many bytes one letter with its marks has.
+// segmentOf returns the length in bytes of the first letter with its marks.
 func segmentOf(b []byte) int {
 	_, n := utf8.DecodeRune(b)
 	for n < len(b) {
@@ -150,7 +149,7 @@ func segmentOf(b []byte) int {
 	return n
 }
 
-// normal takes what is normal except for its case.
+// normal adds bytes that are in normal form except for their case.
 func (o *run) normal(b []byte, from int) {
 	for i := 0; i < len(b); {
 		r, n := rune(b[i]), 1
@@ -166,7 +165,7 @@ func (o *run) normal(b []byte, from int) {
 			}
 			r = fold(r)
 		}
-		if r == dotAbove && len(o.out) > 0 && o.out[len(o.out)-1] == 'i' { // the small letter of İ
+		if r == dotAbove && len(o.out) > 0 && o.out[len(o.out)-1] == 'i' { // part of the lower case of İ
 			r = 0x34f
 		}
 		o.out = utf8.AppendRune(o.out, r)
@@ -206,7 +205,7 @@ func (o *run) segment(b []byte, from int) {
 	o.pieces = append(o.pieces, piece{len(o.out), from, from + len(b)})
 }
 
-// foldsToSeveral reports whether a letter without case is several ones, which unicode.ToLower does not say.
+// foldsToSeveral reports whether a letter folds to several ones, which unicode.ToLower does not do.
 func foldsToSeveral(r rune) bool {
 	switch {
 	case r == 0xdf, r == 0x149, r == 0x1f0, r == 0x345, r == 0x390, r == 0x3b0, r == 0x587, r >= 0x1e96 && r <= 0x1e9e,
@@ -216,7 +215,7 @@ func foldsToSeveral(r rune) bool {
 	return false
 }
 
-// foldAll is a text without case.
+// foldAll returns a text case folded.
 func foldAll(b []byte) []byte {
 	out, several := make([]byte, 0, len(b)), false
 	for i := 0; i < len(b); {
@@ -231,15 +230,15 @@ func foldAll(b []byte) []byte {
 	return out
 }
 
-// inOrder is what is equal for a letter with very many marks, whatever their order: taken apart, without case, and
-// sorted.
+// inOrder returns a form of a letter with very many marks that does not depend on their order: decomposed, case folded
+// and sorted.
 func inOrder(b []byte) []byte {
 	var apart []byte
-	for range 2 { // a case may be folded to a letter with marks
+	for range 2 { // folding may give a letter with marks
 		apart = apart[:0]
 		for i := 0; i < len(b); {
 			_, n := utf8.DecodeRune(b[i:])
-			apart = append(apart, norm.NFKD.Bytes(b[i:i+n])...) // each alone
+			apart = append(apart, norm.NFKD.Bytes(b[i:i+n])...) // each rune alone
 			i += n
 		}
 		b = foldAll(apart)
@@ -269,7 +268,7 @@ func inOrder(b []byte) []byte {
 	return out
 }
 
-// words visits the words of what was normalised so far, except the last one.
+// words passes on the words of what is normalised so far, except the last one.
 func (o *run) words(to Sink) {
 	p, c := 0, 0
 	for i := 0; i < len(o.out); {
@@ -288,7 +287,7 @@ func (o *run) words(to Sink) {
 	o.out, o.pieces, o.splits = o.out[:0], o.pieces[:0], o.splits[:0]
 }
 
-// take takes a folded letter, mark or number, or what is between them, which stands from x to y in the text.
+// take adds a folded rune of class k, made of the bytes from x to y of the text, and passes on the words that it ends.
 func (o *run) take(r rune, k class, x, y int, to Sink) {
 	switch k {
 	case nothing:
@@ -324,7 +323,7 @@ func (o *run) take(r rune, k class, x, y int, to Sink) {
 	o.last = y
 }
 
-// visit visits the word so far.
+// visit passes on the current word.
 func (o *run) visit(to Sink) {
 	switch {
 	case o.at > 0:
@@ -336,7 +335,7 @@ func (o *run) visit(to Sink) {
 	}
 }
 
-// end visits the last word.
+// end passes on the last word.
 func (o *run) end(to Sink) {
 	o.visit(to)
 	o.word, o.at = o.word[:0], -1

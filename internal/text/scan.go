@@ -4,54 +4,54 @@ import (
 	"unicode/utf8"
 )
 
-// More is another form of words that a text has: a term of its own, beside the words.
+// More is an additional form of one or more words of a text, with a term of its own.
 type More uint8
 
 // The forms.
 const (
-	// Whole stands for the words that it is made of, also in a phrase: C++, C#, don't (as dont).
+	// Whole replaces the words that it is made of, also in a phrase: C++, C#, don't (as dont).
 	Whole More = iota
-	// Number stands for its words, which a phrase compares one by one: 2.10.
+	// Number replaces its words, but a phrase compares these one by one: 2.10.
 	Number
-	// Joined is a short name of two words, which are also found one by one: R&D.
+	// Joined is a short name of two words, which are also found separately: R&D.
 	Joined
-	// Shorter is a form of a Number or a Symbol by which a text is found and that a query does not have: 2.10
-	// of 2.10.3, a single emoji of several that are joined.
+	// Shorter is a shorter form of a Number or a Symbol, indexed but not used in queries: 2.10 of 2.10.3, or a single
+	// emoji of several that are joined.
 	Shorter
-	// Part is a word of an identifier: user of getUserById.
+	// Part is a part of an identifier: user of getUserById.
 	Part
-	// Symbol is an emoji, with all that belongs to it. It is made of no words.
+	// Symbol is an emoji with its modifiers. It consists of no words.
 	Symbol
 )
 
-// Sink takes what Scan finds, in order. Bytes are valid during the call; from and to are where they stand in the
-// text.
+// Sink receives what Scan finds, in order. Bytes are valid during the call only; from and to are offsets in the text.
 type Sink interface {
-	// Word is a word of a script with spaces.
+	// Word is called with a word of a script with spaces.
 	Word(w []byte, from, to int)
-	// Char is a character of a script without spaces, pair[at:], and in pair[:at] the one that adjoins it.
+	// Char is called with a character pair[at:] of a script without spaces, and the one adjoining it before, pair[:at].
 	Char(pair []byte, at, from, mid, to int)
-	// More is another form of the last n words, for a Part of the last one, whose piece it is.
+	// More is called with another form of the last n words; a Part is a piece of the last word.
 	More(kind More, w []byte, from, to, n int)
 }
 
-// What Scan looks at.
+// The limits of Scan.
 const (
 	mostWhole  = 16 // bytes of a word before ++, # or an apostrophe
 	mostDotted = 64 // bytes of a number with points
-	mostPoints = 5  // numbers between points
-	mostSplit  = 64 // bytes of a word that is taken apart
+	mostPoints = 5  // numbers after points
+	mostSplit  = 64 // bytes of a word that is split into parts
 	mostJoined = 2  // letters on each side of an ampersand
 )
 
-// Scanner finds the words of texts. It belongs to one goroutine. The zero Scanner is ready to use.
+// Scanner finds the words of texts. It must not be used by several goroutines at once. The zero Scanner is ready to
+// use.
 type Scanner struct {
 	word, more, next []byte
 	run, ahead       run
 	single           lone
 }
 
-// Scan visits the words of b.
+// Scan passes the words of b to a sink.
 func (s *Scanner) Scan(b []byte, to Sink) {
 	for i := 0; i < len(b); {
 		c := b[i]
@@ -59,7 +59,7 @@ func (s *Scanner) Scan(b []byte, to Sink) {
 		case c >= utf8.RuneSelf:
 			r, n := utf8.DecodeRune(b[i:])
 			switch k := kindOf(r, n); {
-			case k == mark: // of what is no letter, as the stroke of ≠
+			case k == mark: // a mark on something other than a letter, such as the stroke of ≠
 				i += n
 			case k.ofWord():
 				i = s.other(b, i, to)
@@ -89,11 +89,11 @@ func (s *Scanner) Scan(b []byte, to Sink) {
 	}
 }
 
-// signs are the bytes with which something begins that a word may be written with.
+// signs are the first bytes of signs that can be part of the spelling of a word.
 var signs = [256]bool{'+': true, '#': true, '.': true, '&': true, '\'': true, 0xca: true, 0xe2: true, 0xef: true}
 
-// asciiWord is the end of letters and digits of ASCII from i on; inner reports whether a capital letter is among them
-// behind the first.
+// asciiWord returns the end of the ASCII letters and digits from i on. inner reports whether a capital letter is among
+// them after the first character.
 func asciiWord(b []byte, i int) (j int, inner bool) {
 	for j = i; j < len(b) && b[j] < utf8.RuneSelf && lower[b[j]] != 0; j++ {
 		inner = inner || j > i && b[j] < 'a' && b[j] >= 'A'
@@ -101,7 +101,7 @@ func asciiWord(b []byte, i int) (j int, inner bool) {
 	return j, inner
 }
 
-// goesOn reports whether a word of ASCII that ends at j goes on with other characters.
+// goesOn reports whether an ASCII word that ends at j continues with non-ASCII characters.
 func goesOn(b []byte, j int) bool {
 	if j == len(b) || b[j] < utf8.RuneSelf {
 		return false
@@ -111,7 +111,7 @@ func goesOn(b []byte, j int) bool {
 	return k == nothing || k.ofWord()
 }
 
-// lone keeps a word if it is the only one.
+// lone is a Sink that keeps a word if it is the only one.
 type lone struct {
 	word []byte
 	n    int
@@ -126,7 +126,8 @@ func (l *lone) Char([]byte, int, int, int, int) { l.n = 2 }
 // More implements Sink.
 func (l *lone) More(More, []byte, int, int, int) {}
 
-// peek is the word at i, without case, and where it ends; nil where none of ASCII alone stands there.
+// peek returns the word at i, case folded, and where its run ends; nil unless the run is one word whose folded form is
+// ASCII.
 func (s *Scanner) peek(b []byte, i int) ([]byte, int) {
 	if i >= len(b) {
 		return nil, i
@@ -160,7 +161,7 @@ func ascii(w []byte) bool {
 	return true
 }
 
-// signed visits what signs make of the word before them, which is in s.word without its case, and returns where that
+// signed passes on the forms that signs after the word s.word (i to j in b) make of it, and returns where the last sign
 // ends.
 func (s *Scanner) signed(b []byte, i, j int, to Sink) int {
 	w := s.word
@@ -209,7 +210,7 @@ func letters(w []byte) bool {
 	return true
 }
 
-// apostrophe is how many bytes of b are an apostrophe.
+// apostrophe returns the length in bytes of an apostrophe at the beginning of b, or 0 if there is none.
 func apostrophe(b []byte) int {
 	switch {
 	case len(b) == 0:
@@ -226,8 +227,8 @@ func apostrophe(b []byte) int {
 	return 0
 }
 
-// contraction visits what an apostrophe joins to a word, where people leave it out: dont, im, ive, youre. Not those
-// that are other words without it, as hell, shed and well.
+// contraction passes on the form without apostrophe that is common in writing: dont, im, ive, youre. It leaves out
+// forms that are other words: hell, shed and well.
 func (s *Scanner) contraction(b []byte, i, j int, to Sink) int {
 	n, w := apostrophe(b[j:]), s.word
 	if n == 0 || len(w) > mostWhole {
@@ -257,7 +258,7 @@ func (s *Scanner) contraction(b []byte, i, j int, to Sink) int {
 	return k
 }
 
-// dotted visits the numbers behind a word that ends with one, with points between: versions, and decimal fractions.
+// dotted passes on a number with points after a word that ends with a digit: versions and decimal fractions.
 func (s *Scanner) dotted(b []byte, i, j int, to Sink) int {
 	w := s.word
 	head := len(w)
@@ -265,7 +266,7 @@ func (s *Scanner) dotted(b []byte, i, j int, to Sink) int {
 		head--
 	}
 	words := 0
-	if head == 0 || head == 1 && w[0] == 'v' { // else the word says more than the number
+	if head == 0 || head == 1 && w[0] == 'v' { // otherwise the word contains more than the number
 		words = 1
 	}
 	s.more = append(s.more[:0], w[head:]...)
@@ -286,7 +287,7 @@ func (s *Scanner) dotted(b []byte, i, j int, to Sink) int {
 		s.more = append(append(s.more, '.'), next[:d]...)
 		points++
 		end = k
-		if d < len(next) { // as in 2.10rc1
+		if d < len(next) { // such as 2.10rc1
 			to.More(Shorter, s.more, from, end, points+words)
 			s.more = append(s.more, next[d:]...)
 			break
@@ -298,7 +299,7 @@ func (s *Scanner) dotted(b []byte, i, j int, to Sink) int {
 	return end
 }
 
-// parts visits the words that a word of ASCII is made of by its capital letters.
+// parts passes on the parts of an ASCII word that its capital letters separate.
 func (s *Scanner) parts(b []byte, i, j int, to Sink) {
 	capital := func(k int) bool { return 'A' <= b[k] && b[k] <= 'Z' }
 	small := func(k int) bool { return 'a' <= b[k] && b[k] <= 'z' }

@@ -2,8 +2,8 @@ package text
 
 import "unicode/utf8"
 
-// simple finds the end of a run of letters and numbers that are in normal form whatever stands beside them: most
-// runs of Latin, Greek, Cyrillic, Chinese, Japanese and Korean texts are. false: the run has others.
+// simple returns the end of a run of letters and numbers that are in normal form whatever is beside them, as in most
+// Latin, Greek, Cyrillic, Chinese, Japanese and Korean texts. ok is false if the run has other characters.
 func simple(b []byte, i int) (end int, ok bool) {
 	for i < len(b) {
 		r, n := rune(b[i]), 1
@@ -20,8 +20,8 @@ func simple(b []byte, i int) (end int, ok bool) {
 	return i, true
 }
 
-// isSimple reports whether a letter is in normal form whatever stands before it, is no mark, and, except for ß, is one
-// letter without its case too.
+// isSimple reports whether a letter is in normal form whatever precedes it, is not a mark, and, except for ß, folds to
+// a single letter.
 func isSimple(r rune) bool {
 	switch {
 	case r < 0xc0:
@@ -42,7 +42,7 @@ func isSimple(r rune) bool {
 
 const sharpS = 0xdf
 
-// foldSimple is such a letter without its case, and its class.
+// foldSimple returns such a letter case folded, and its class.
 func foldSimple(r rune) (rune, class) {
 	switch {
 	case r >= 0x3041:

@@ -8,8 +8,9 @@ import (
 	"github.com/varve-db/varve/internal/words/query"
 )
 
-// collect reads the postings of a word in one part: the live rows that have it and are searched, and
-// their weights, and how many have it, searched or not.
+// collect reads the postings of a word in part i. It sets c.posts to the live rows that have the word and are searched,
+// with their counts, and c.tally to the tally of all live rows that have it, searched or not. If the tally of all parts
+// is known already (c.df > 0), it reads the postings of the searched rows only.
 func (s *search) collect(i int, w *query.Word, fields query.FieldSet) error {
 	p, c := s.parts[i], s.scratch[i]
 	c.posts, c.tally = c.posts[:0], tally{}
@@ -35,7 +36,7 @@ func (s *search) collect(i int, w *query.Word, fields query.FieldSet) error {
 	if err != nil || !ok {
 		return err
 	}
-	if c.df > 0 { // it is counted
+	if c.df > 0 { // the tally is known
 		return p.having(&e, c.from, func(o one) bool {
 			if o.row >= c.from && o.row < c.to {
 				c.take(o, fields)
@@ -46,7 +47,8 @@ func (s *search) collect(i int, w *query.Word, fields query.FieldSet) error {
 	return p.having(&e, 0, func(o one) bool { posts(o); return true })
 }
 
-// several collects what begins with the word. A row that has several of the terms counts once.
+// several collects the rows that have a term beginning with the word. A row that has several such terms counts once in
+// the tally, and their counts are added.
 func (c *scratch) several(p *Part, w *query.Word, fields query.FieldSet) error {
 	err := p.beginning(w, func(e *entry) (bool, error) {
 		return true, p.having(e, 0, func(o one) bool {
@@ -76,7 +78,7 @@ func (c *scratch) several(p *Part, w *query.Word, fields query.FieldSet) error {
 	return nil
 }
 
-// beginning visits the terms that begin with a word, until visit is false.
+// beginning calls visit for each term that begins with a word, until visit returns false or an error.
 func (p *Part) beginning(w *query.Word, visit func(e *entry) (bool, error)) error {
 	begins := []string{w.Term}
 	if w.Common {
@@ -103,7 +105,7 @@ func (p *Part) beginning(w *query.Word, visit func(e *entry) (bool, error)) erro
 	return nil
 }
 
-// Has reports whether a live document has a word of a query in one of its fields.
+// Has reports whether a live document has a word of a query in one of the fields of the word.
 func (v *Set) Has(w *query.Word) (has bool, err error) {
 	look := func(p *Part, e *entry) error {
 		return p.having(e, 0, func(o one) bool {
@@ -139,8 +141,8 @@ func (c *scratch) take(o one, fields query.FieldSet) {
 	}
 }
 
-// having visits the live rows that have a term, from a row on, until visit is false. Some before that
-// row may be visited too.
+// having calls visit for the live rows that have a term, from row from on, until visit returns false. Some rows before
+// from may be visited too.
 func (p *Part) having(e *entry, from uint32, visit func(one) bool) error {
 	posts, err := p.Seg.posts(e)
 	if err != nil {
@@ -158,8 +160,8 @@ func (p *Part) having(e *entry, from uint32, visit func(one) bool) error {
 	}
 }
 
-// Holders visits the live rows that have a term in one of some fields; false, and none, where more than most
-// may have it.
+// Holders calls visit for the live rows that have a term in one of the fields in. It returns false, without visiting
+// any, if more than most rows have the term (dead rows and other fields included).
 func (p *Part) Holders(term string, in query.FieldSet, most int, visit func(row uint32)) (bool, error) {
 	e, ok, err := p.Seg.lookup([]byte(term))
 	if err != nil || !ok || e.df > most {

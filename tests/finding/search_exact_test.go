@@ -133,10 +133,10 @@ func TestFieldOrWords(t *testing.T) {
 		"tag:rowing":               "image",
 	})
 	for q, want := range map[string]string{
-		"key:value store":          "key:value is taken as words",
-		`tag:"docker latest" x`:    `tag:"docker latest" is taken as words`,
+		"key:value store":          "key:value is treated as words",
+		`tag:"docker latest" x`:    `tag:"docker latest" is treated as words`,
 		"title:como":               "",
-		"title:como tag:latest":    "tag:latest is taken as words",
+		"title:como tag:latest":    "tag:latest is treated as words",
 		"tag:latest OR tag:travel": "",
 		"docker":                   "",
 	} {

@@ -2,15 +2,15 @@ package analyzer
 
 import "github.com/varve-db/varve/internal/text"
 
-// Kind is what a Token is.
+// Kind is the kind of a Token.
 type Kind uint8
 
-// The kinds. Behind Pair they are those of text.More.
+// The kinds of tokens. Those after Pair correspond to text.More.
 const (
 	Word  Kind = iota
-	Char       // of a script without spaces
-	Pair       // of two of them that adjoin, behind the second
-	Whole      // see package text, as the others
+	Char       // a character of a script without spaces
+	Pair       // two adjoining characters of such a script; follows the Char of the second
+	Whole      // this and the following kinds: see text.More
 	Number
 	Joined
 	Shorter
@@ -18,16 +18,16 @@ const (
 	Symbol
 )
 
-// Token is a word of a text, or another form of words.
+// Token is a word of a text, or another form of one or more words.
 type Token struct {
 	Kind     Kind
 	Term     []byte // valid during the call
-	Words    int    // of how many words before it, it is another form
-	From, To int    // where it stands in the text; not in FirstTerms
+	Words    int    // the number of preceding words of which this is another form
+	From, To int    // byte offsets in the text; not set in FirstTerms
 }
 
-// Tokens visits the words of a text in order, with those that Each leaves to the reader to choose from. In FirstTerms
-// a word may be Common, which Each does not have.
+// Tokens calls visit for the words of a text and their other forms, in the order of the text, for a query that chooses
+// between them. In FirstTerms it also visits stop words, which Each leaves out.
 func (a *Analyzer) Tokens(b []byte, visit func(t Token)) {
 	if a.version > FirstTerms {
 		a.read.visit = visit
@@ -49,8 +49,8 @@ func (a *Analyzer) Tokens(b []byte, visit func(t Token)) {
 	})
 }
 
-// Single is the term of a text that is one word of small letters of ASCII, as most words of queries are; false: it is
-// another one.
+// Single returns the term of s if s is a single word of lower-case ASCII letters, as most words of queries are; ok is
+// false otherwise.
 func (a *Analyzer) Single(s string) (term string, ok bool) {
 	if len(s) == 0 || len(s) > MostTerm {
 		return "", false
@@ -66,10 +66,10 @@ func (a *Analyzer) Single(s string) (term string, ok bool) {
 	return term, true
 }
 
-// Indexed reports whether an index has words that are Common.
+// Indexed reports whether indexes of this version have terms for stop words (see Common).
 func (a *Analyzer) Indexed() bool { return a.version > FirstTerms }
 
-// reader has the words of a text for a query.
+// reader receives the words of a text (text.Sink) and passes tokens on to a query.
 type reader struct {
 	an    *Analyzer
 	visit func(t Token)

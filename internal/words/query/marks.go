@@ -7,17 +7,17 @@ import (
 	"github.com/varve-db/varve/internal/words/analyzer"
 )
 
-// Mark is where a word of a query stands in a text, in bytes, and which one of Query.All it is.
+// Mark is a word of a query found in a text: its byte offsets, and its index in Query.All.
 type Mark struct {
 	From, To int
 	Word     int
 }
 
-// mostMarks bounds what is looked at of a text.
+// mostMarks is the maximum number of marks in a text.
 const mostMarks = 1 << 12
 
-// Marks are the places in a text of a field of words that are looked for, in order; of a long text the first
-// ones. What characters without spaces make a word is marked as one.
+// Marks returns where the words of the query are in text s of field f, in order: at most the first mostMarks places.
+// Adjoining pairs of characters of scripts without spaces that have a character in common become one mark.
 func (q *Query) Marks(f Field, s string, an *analyzer.Analyzer) (list []Mark) {
 	exact, prefixes := map[string]int{}, []int{}
 	for i, w := range q.All {
@@ -54,7 +54,7 @@ func (q *Query) Marks(f Field, s string, an *analyzer.Analyzer) (list []Mark) {
 		})
 		return word
 	}
-	before, beforeTo := -1, -1 // the character before, where this one adjoins it
+	before, beforeTo := -1, -1 // the previous character, if it adjoins the current one
 	text.Spans(b, func(from, to int, alone bool) bool {
 		m := Mark{from, to, of(from, to, false)}
 		if alone && beforeTo == from && m.Word < 0 {
@@ -69,7 +69,7 @@ func (q *Query) Marks(f Field, s string, an *analyzer.Analyzer) (list []Mark) {
 		if !alone {
 			beforeTo = -1
 		}
-		if n := len(list); m.Word >= 0 && n > 0 && list[n-1].To > m.From { // pairs that have a character in common
+		if n := len(list); m.Word >= 0 && n > 0 && list[n-1].To > m.From { // pairs with a character in common
 			list[n-1].To = m.To
 		} else if m.Word >= 0 {
 			list = append(list, m)
@@ -79,7 +79,7 @@ func (q *Query) Marks(f Field, s string, an *analyzer.Analyzer) (list []Mark) {
 	return list
 }
 
-// marks is Marks since version 2 of the terms.
+// marks is Marks for version 2 and later of the terms.
 func (q *Query) marks(b []byte, exact map[string]int, prefixes []int, an *analyzer.Analyzer) (list []Mark) {
 	an.Tokens(b, func(t analyzer.Token) {
 		if len(list) >= mostMarks {
@@ -99,7 +99,7 @@ func (q *Query) marks(b []byte, exact map[string]int, prefixes []int, an *analyz
 		n := len(list)
 		switch {
 		case m.Word < 0:
-		case n > 0 && list[n-1].To > m.From: // the same words in another form, or pairs with a character in common
+		case n > 0 && list[n-1].To > m.From: // another form of the same words, or pairs with a character in common
 			last := &list[n-1]
 			last.From, last.To = min(last.From, m.From), max(last.To, m.To)
 		default:

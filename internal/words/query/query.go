@@ -11,54 +11,54 @@ import (
 	"github.com/varve-db/varve/internal/words/analyzer"
 )
 
-// MostWords is how many different words and phrases a query may have, those that exclude too.
+// MostWords is the maximum number of different words and phrases in a query, including excluded ones.
 const MostWords = 1024
 
-// mostField is how many bytes before a colon may be the name of a field.
+// mostField is the maximum length of a field name before a colon, in bytes.
 const mostField = 16
 
-// Query is what is looked for.
+// Query is a parsed query.
 type Query struct {
 	All     []Word   // the words, each once, in order
-	Either  []Group  // documents without one of each are not found
-	Notes   []string // what is taken otherwise than it is written
+	Either  []Group  // a document must satisfy at least one member of each group
+	Notes   []string // messages about parts of the query that are not treated as written
 	known   map[Word]int
 	phrases []phrase
-	common  []Word // what counts where there are no other words
+	common  []Word // stop words of the query, used if it has no other words
 }
 
-// Word is one of a query's words.
+// Word is a word of a query.
 type Word struct {
 	Term   string
-	Fields FieldSet // where it must stand
-	Prefix bool     // and all that begin with it
-	Common bool     // with Prefix: also words that are in every text
-	Not    bool     // documents with it are not found
-	Must   bool     // documents without it are not found
-	Either bool     // it is in a group
-	Quiet  bool     // it is a condition, and adds nothing to scores
+	Fields FieldSet // the fields that it is searched in
+	Prefix bool     // matches all words that begin with Term
+	Common bool     // with Prefix: matches stop words too
+	Not    bool     // excluded: documents with it are not found
+	Must   bool     // required: documents without it are not found
+	Either bool     // it belongs to a group
+	Quiet  bool     // a condition that adds nothing to scores
 }
 
-// phrase is words that stand one after the other, or, where it has none, characters.
+// phrase is a sequence of words, or, if it has no words, literal text.
 type phrase struct {
 	terms   []string
 	literal string
-	symbols bool // terms has some: else those of a text do not count
+	symbols bool // terms includes symbols; otherwise symbols in the text are skipped
 	fields  FieldSet
 	not     bool
 }
 
-// Group is what OR stands between.
+// Group is a list of alternatives joined by OR.
 type Group []Member
 
-// Member is one of a group: a document has it that has all its words, one after the other where it is a
-// phrase.
+// Member is an alternative of a group. A document satisfies it if it has all words, and, if phrase is set, has them one
+// after the other.
 type Member struct {
-	Words  []int // of All, each once
+	Words  []int // indexes in Query.All, each once
 	phrase *phrase
 }
 
-// Words is how many different words are looked for.
+// Words returns the number of different words that are searched, without the excluded ones.
 func (q *Query) Words() int {
 	n := 0
 	for _, w := range q.All {
@@ -69,7 +69,7 @@ func (q *Query) Words() int {
 	return n
 }
 
-// Size is how much the query asks for: words, phrases and other groups of words, those that exclude too.
+// Size returns the number of words, phrases and members of several words, including excluded ones.
 func (q *Query) Size() int {
 	n := len(q.All) + len(q.phrases)
 	for _, g := range q.Either {
@@ -82,7 +82,7 @@ func (q *Query) Size() int {
 	return n
 }
 
-// Phrases reports whether documents have to be read to know that their words stand in order.
+// Phrases reports whether documents must be read to decide whether they match, because the query has phrases.
 func (q *Query) Phrases() bool {
 	return len(q.phrases) > 0 || slices.ContainsFunc(q.Either, Group.phrases)
 }
@@ -91,35 +91,37 @@ func (g Group) phrases() bool {
 	return slices.ContainsFunc(g, func(m Member) bool { return m.phrase != nil })
 }
 
-// Parse reads a query:
+// Parse parses a query. Punctuation separates words.
 //
-//	rome trip        documents with any of the words, those with more and rarer ones first
+//	rome trip        documents with any of the words; those with more and rarer words rank first
 //	"to the lake"    these words, one after the other
-//	rom*             words that begin so
-//	+rome            documents without it are not found
-//	-rome            documents with it are not found; also -"to the lake", -tag:old, and -user-id, which is the phrase
+//	rom*             words that begin with rom
+//	+rome            documents without the word are not found
+//	-rome            documents with the word are not found; also -"to the lake", -tag:old, and -user-id,
+//	                 which excludes the phrase
 //	tag:travel       the word in a field: content, title, tag, category, key, speaker, caption, date;
 //	                 also tag:"deep learning". Documents without it are not found
-//	tag:a OR tag:b   documents with neither are not found. Between words that need not be there anyway, and
-//	                 beside what has no words, OR says nothing; what excludes does so beside it too
+//	tag:a OR tag:b   documents with neither are not found. OR has no effect between optional words, and
+//	                 next to an item that has no words. An item with - excludes next to OR as well
 //
-// A condition holds for words that are in every text too, which do not count otherwise, except where a query has no
-// others. A phrase without a word is looked for as it is written.
+// A condition (+, -, a field or a phrase) applies to stop words too. Other stop words are ignored, unless the query has
+// no other words. A phrase without any word is searched literally.
 //
-// A query never fails to parse: anything else is treated as words. Punctuation separates words.
+// A query never fails to parse; anything else is treated as words.
 func Parse(s string, an *analyzer.Analyzer) *Query {
 	q, _ := ParseIn(s, an, nil)
 	return q
 }
 
-// Has reports whether a document has a word in one of its fields.
+// Has reports whether some document has a word in one of the word's fields.
 type Has func(w *Word) (bool, error)
 
-// ParseIn is Parse for an index. What looks like a field, in which no document has the words behind the colon, is
-// words: key:value, or a title in a store without titles. A note says so. has may be nil: then each document has all.
+// ParseIn is like Parse, for the documents of an index. If no document has the words after the colon in the named field
+// (key:value in a store without keys, for example), the item is treated as plain words and a note is added to the
+// query. has may be nil: no such check is made then. ParseIn returns the first error of has.
 func ParseIn(s string, an *analyzer.Analyzer, has Has) (*Query, error) {
 	q := &Query{known: map[Word]int{}}
-	var chain []item // what OR stands between, mostly one
+	var chain []item // the items joined by OR, usually one
 	joined := false
 	add := func() error {
 		list, err := q.settled(chain, an, has)
@@ -148,7 +150,7 @@ func ParseIn(s string, an *analyzer.Analyzer, has Has) (*Query, error) {
 	return q, nil
 }
 
-// counted has words that are in every text count where there are no others.
+// counted makes stop words count if the query has no other words.
 func (q *Query) counted() {
 	if slices.ContainsFunc(q.All, func(w Word) bool { return !w.Not && !w.Quiet }) {
 		return
@@ -160,8 +162,8 @@ func (q *Query) counted() {
 	}
 }
 
-// settled has words in the place of items whose field is none: of several with OR between, unless another one is a
-// condition that can hold.
+// settled replaces items whose field has no document with their words by plain words. Among several items joined by OR
+// it does so only if no other item is a condition that some document can meet.
 func (q *Query) settled(items []item, an *analyzer.Analyzer, has Has) ([]item, error) {
 	if has == nil {
 		return items, nil
@@ -194,7 +196,8 @@ func (q *Query) settled(items []item, an *analyzer.Analyzer, has Has) ([]item, e
 		if it.prefix {
 			written += "*"
 		}
-		q.note(fmt.Sprintf("no memory has %s in the field %s: %s:%s is taken as words", written, it.field, it.name, written))
+		q.note(fmt.Sprintf("no memory has %s in the field %s: %s:%s is treated as words",
+			written, it.field, it.name, written))
 		it.fields, it.must, it.phrase = AllFields, false, false
 		it.text = it.name + " " + it.text
 		out = append(out, it)
@@ -209,7 +212,7 @@ func (q *Query) note(s string) {
 	}
 }
 
-// found reports whether a document has the words of an item in its field.
+// found reports whether some document has the words of an item in its field.
 func (it *item) found(an *analyzer.Analyzer, has Has) (bool, error) {
 	for _, w := range it.words(an, true) {
 		if analyzer.Common(w.Term) && !an.Indexed() {
@@ -222,7 +225,7 @@ func (it *item) found(an *analyzer.Analyzer, has Has) (bool, error) {
 	return true, nil
 }
 
-// chain adds what OR stands between.
+// chain adds items that are joined by OR.
 func (q *Query) chain(items []item, an *analyzer.Analyzer) {
 	if len(items) == 1 {
 		q.item(&items[0], an)
@@ -237,7 +240,7 @@ func (q *Query) chain(items []item, an *analyzer.Analyzer) {
 		}
 		either = append(either, it)
 		required = required || it.must || it.phrase
-		known = known && len(indexed(it.words(an, true), an)) > 0 // a document may have what no index has
+		known = known && len(indexed(it.words(an, true), an)) > 0 // words that are not indexed may still be in documents
 	}
 	if len(either) == 1 {
 		q.item(&either[0], an)
@@ -262,7 +265,7 @@ func (q *Query) chain(items []item, an *analyzer.Analyzer) {
 	q.Either = append(q.Either, g)
 }
 
-// memberOf adds the words of an item.
+// memberOf adds the words of an item to the query and returns the member of a group that they form.
 func (q *Query) memberOf(it *item, an *analyzer.Analyzer) (m Member) {
 	words := it.words(an, true)
 	known := indexed(words, an)
@@ -282,8 +285,8 @@ func (q *Query) memberOf(it *item, an *analyzer.Analyzer) (m Member) {
 // item is a piece of a query.
 type item struct {
 	text   string
-	field  string // the one that is named, in words; "": none
-	name   string // as it is written
+	field  string // the canonical name of the field; "" if none is named
+	name   string // the name of the field as it is written
 	fields FieldSet
 	phrase bool
 	prefix bool
@@ -292,7 +295,7 @@ type item struct {
 	or     bool
 }
 
-// split takes a query apart.
+// split splits a query into items.
 func split(s string) (items []item) {
 	for {
 		s = strings.TrimLeftFunc(s, unicode.IsSpace)
@@ -332,10 +335,10 @@ func split(s string) (items []item) {
 	}
 }
 
-// mostPlain is how many different words of a plain text are looked at.
+// mostPlain is the maximum number of different words that Plain takes from a text.
 const mostPlain = 1 << 14
 
-// Plain looks for the words of a text, whatever else is in it; of a long text for the first ones.
+// Plain returns a query for the words of a text, without any syntax; at most the first mostPlain words.
 func Plain(s string, an *analyzer.Analyzer) *Query {
 	q := &Query{known: map[Word]int{}}
 	for _, t := range termsOf(s, an) {
@@ -349,13 +352,14 @@ func Plain(s string, an *analyzer.Analyzer) *Query {
 	return q
 }
 
-// begins reports whether a word or a phrase stands here.
+// begins reports whether a word or a phrase begins at s.
 func begins(s string) bool {
 	r, _ := utf8.DecodeRuneInString(s)
 	return r == '"' || unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r) || text.Emoji(r)
 }
 
-// words are those of an item, for a condition or not.
+// words returns the words of an item. condition is whether the item is a condition: it includes terms beside others
+// only if it is not.
 func (it *item) words(an *analyzer.Analyzer, condition bool) (list []Word) {
 	terms := termsOf(it.text, an)
 	for i, t := range terms {
@@ -370,7 +374,7 @@ func (it *item) words(an *analyzer.Analyzer, condition bool) (list []Word) {
 	return list
 }
 
-// indexed are those of words of a condition that an index knows.
+// indexed returns those words of a condition that an index has.
 func indexed(words []Word, an *analyzer.Analyzer) []Word {
 	if an.Indexed() {
 		return words
@@ -378,7 +382,7 @@ func indexed(words []Word, an *analyzer.Analyzer) []Word {
 	return slices.DeleteFunc(slices.Clone(words), func(w Word) bool { return analyzer.Common(w.Term) })
 }
 
-// quieted has those that are in every text Quiet, beside others.
+// quieted marks stop words as Quiet, unless all words are stop words.
 func quieted(words []Word) []Word {
 	common := func(w Word) bool { return analyzer.Common(w.Term) }
 	if !slices.ContainsFunc(words, func(w Word) bool { return !common(w) }) {
@@ -390,7 +394,8 @@ func quieted(words []Word) []Word {
 	return words
 }
 
-// item adds a piece of the query. A condition is one of the words that an index has, or is looked for in the documents.
+// item adds an item to the query. If the item is a condition that the index alone cannot decide, it also adds a phrase,
+// which is checked in the documents.
 func (q *Query) item(it *item, an *analyzer.Analyzer) {
 	condition := it.must || it.phrase || it.not
 	words := it.words(an, condition)
@@ -417,7 +422,7 @@ func (q *Query) item(it *item, an *analyzer.Analyzer) {
 		p.terms, p.symbols = seqOf(it.text, an)
 		q.phrases = append(q.phrases, p)
 		if it.not {
-			return // the words alone exclude nothing
+			return // a document with the words but not the phrase is not excluded
 		}
 	}
 	if !it.not {
@@ -429,7 +434,7 @@ func (q *Query) item(it *item, an *analyzer.Analyzer) {
 	}
 }
 
-// add says which one of All it is.
+// add adds a word, if the query does not have it, and returns its index in All.
 func (q *Query) add(w Word) int {
 	key := w
 	key.Must, key.Either, key.Quiet = false, false, false
@@ -443,19 +448,19 @@ func (q *Query) add(w Word) int {
 	return i
 }
 
-// term is one of a text of a query.
+// term is a term of a text of a query.
 type term struct {
 	text   string
-	beside bool // beside another one: no condition is about it
+	beside bool // it is an additional form of another term, so no condition requires it
 }
 
-// termsOf are the terms of a text of a query, in order: of adjoining characters of scripts without
-// spaces the pairs only, and of names with signs the whole.
+// termsOf returns the terms of a text of a query, in order. Of adjoining characters of scripts without spaces it
+// returns the pairs only, and of a name with signs the whole name.
 func termsOf(s string, an *analyzer.Analyzer) (terms []term) {
 	if one, ok := an.Single(s); ok {
 		return []term{{text: one}}
 	}
-	var base []int // of the words: where in terms
+	var base []int // indexes in terms of the single words
 	var kinds []analyzer.Kind
 	drop := func(n int) {
 		if n = min(n, len(base)); n > 0 {
@@ -466,7 +471,7 @@ func termsOf(s string, an *analyzer.Analyzer) (terms []term) {
 	an.Tokens([]byte(s), func(t analyzer.Token) {
 		is := term{text: string(t.Term)}
 		switch t.Kind {
-		case analyzer.Pair: // behind its second character; the first one is before that, where it has no pair itself
+		case analyzer.Pair: // follows its second character; its first character precedes that one unless it ended a pair
 			drop(1)
 			if n := len(kinds); n > 0 && kinds[n-1] == analyzer.Char {
 				drop(1)
@@ -489,7 +494,7 @@ func termsOf(s string, an *analyzer.Analyzer) (terms []term) {
 	return terms
 }
 
-// seqOf are the words of a text as they follow one another, with symbols if it has some.
+// seqOf returns the words of a text in sequence, with symbols if the text has some.
 func seqOf(s string, an *analyzer.Analyzer) (terms []string, symbols bool) {
 	symbols = strings.ContainsFunc(s, text.Emoji)
 	return sequence(s, an, symbols), symbols
