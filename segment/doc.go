@@ -45,6 +45,8 @@
 //	                   microseconds since 1970
 //	number 2, 4 bytes: uint32, the writer: a number that an earlier entry explains
 //	number 3, 1 byte:  uint8, the cause: why the store wrote an entry that no caller asked for
+//	number 4, 8 bytes: uint64, the version that the entry of an undo restores, or the deletion that it
+//	                   repeats; a number that is not below the frame's own position is ignored
 //
 // A field whose value is 0 is omitted. The package that encodes the entries defines how an entry
 // explains a writer's number; package wal defines the causes. A reader skips a field whose number

@@ -16,6 +16,9 @@ type Fields struct {
 	// Cause is why the store wrote the entry; 0 if a caller asked for it. Package wal defines the
 	// causes.
 	Cause uint8
+	// Restores is, of an entry that an undo wrote, the version that it put back, or the position of the
+	// deletion that it repeated; 0 where there is none.
+	Restores LSN
 }
 
 // FieldsSize is the number of bytes that AppendTo appends if only Reading is set.
@@ -26,6 +29,7 @@ const (
 	fieldReading = 1
 	fieldWriter  = 2
 	fieldCause   = 3
+	fieldRestore = 4
 )
 
 // leastReading is the earliest reading that Split accepts, the start of the year 1: no program
@@ -43,6 +47,9 @@ func (f *Fields) Size() int {
 	}
 	if f.Cause != 0 {
 		n += 2 + 1
+	}
+	if f.Restores != 0 {
+		n += 2 + 8
 	}
 	if n > 0 {
 		n += 2
@@ -67,6 +74,10 @@ func (f *Fields) AppendTo(dst []byte) []byte {
 	}
 	if f.Cause != 0 {
 		dst = append(dst, fieldCause, 1, f.Cause)
+	}
+	if f.Restores != 0 {
+		dst = append(dst, fieldRestore, 8)
+		dst = binary.LittleEndian.AppendUint64(dst, f.Restores)
 	}
 	return dst
 }
@@ -102,6 +113,10 @@ func (h *Header) Split(payload []byte) (key, value []byte, f Fields) {
 			f.Writer = binary.LittleEndian.Uint32(content)
 		case number == fieldCause && len(content) == 1:
 			f.Cause = content[0]
+		case number == fieldRestore && len(content) == 8:
+			if at := binary.LittleEndian.Uint64(content); at < h.LSN { // else it is no earlier version
+				f.Restores = at
+			}
 		}
 		fields = fields[2+len(content):]
 	}

@@ -378,7 +378,7 @@ func (g *group) fieldsOf(b *Batch, e *Entry) (f segment.Fields) {
 		}
 	}
 	if g.causes { // a log without writers has the bytes that it had before there were any
-		f.Cause = e.Cause
+		f.Cause, f.Restores = e.Cause, e.Restores
 	}
 	return f
 }
@@ -442,7 +442,7 @@ func (l *FileLog) encode(g *group, r *request, nonce uint32) {
 			h.Flags |= segment.FlagMore
 		}
 		f := g.fieldsOf(r.batch, e)
-		e.Writer, e.Cause = f.Writer, f.Cause
+		e.Writer, e.Cause, e.Restores = f.Writer, f.Cause, f.Restores
 		g.buf = l.geo.AppendFrameWith(g.buf, &h, e.Key, f.AppendTo(g.fields[:0]), e.Value)
 		g.end = Mark{LSN: h.End(), Sum: h.Sum}
 		e.LSN, e.Time = h.LSN, time.UnixMicro(g.clock).UTC()

@@ -23,9 +23,8 @@ import (
 
 func quarantineCommand(a *cli.App) *cobra.Command {
 	return a.Group(&cobra.Command{
-		Use:        "quarantine",
-		SuggestFor: []string{"undo"},
-		Short:      "Manage files that were set aside",
+		Use:   "quarantine",
+		Short: "Manage files that were set aside",
 		Long: `Manage what was set aside in quarantine/ by a repair, by the adoption of an edit, by a flush or by
 the recovery of the log: files that another file has replaced, that are damaged, or that were in the
 way. Nothing is removed from there by itself.

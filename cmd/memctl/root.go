@@ -33,6 +33,7 @@ var commands = []func(*cli.App) *cobra.Command{
 	historyCommand,
 	logCommand,
 	diffCommand,
+	undoCommand,
 	undeleteCommand,
 	revertCommand,
 	watchCommand,

@@ -23,6 +23,7 @@ import (
 	"github.com/varve-db/varve/internal/scopes"
 	"github.com/varve-db/varve/internal/search"
 	"github.com/varve-db/varve/internal/settings"
+	"github.com/varve-db/varve/internal/undo"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/view/counts"
 	"github.com/varve-db/varve/internal/view/vectors"
@@ -69,6 +70,7 @@ type Store struct {
 	Embedding *embedding.Embedding
 	Retention *retention.Retention
 	History   *history.History
+	Undoer    *undo.Undoer
 	Purger    *purge.Purger
 	Search    *search.Search
 
@@ -154,6 +156,7 @@ func (st *Store) build(ctx context.Context, c *Config) (err error) {
 	st.Embedding = embedding.New(eng, st.Vectors, st.Committer, words.Before, c.Embedder)
 	st.Retention = retention.New(eng, st.Committer, st.Counts, orders, st.Scopes)
 	st.History = history.New(eng)
+	st.Undoer = undo.New(eng, st.Committer)
 	st.Purger = purge.New(eng, st.Vectors, st.Committer, st.Flusher, st.Scopes, st.Retention, st.History)
 	st.Search = search.New(eng, st.Vectors, words, orders)
 	eng.SetOrders(orders, orders.Times)
