@@ -219,7 +219,8 @@ func (r *Restoration) Commit(ctx context.Context, o RestoreOptions) (wal.LSN, er
 		b.Entries[i].Cause = o.Cause
 		b.Frees = b.Frees && d.Delete
 	}
-	for _, step := range []func(context.Context, *RestoreOptions, *wal.Batch) error{r.fitVectors, r.goAlong, r.keepLimits} {
+	for _, step := range []func(context.Context, *RestoreOptions, *wal.Batch) error{r.fitVectors, r.goAlong,
+		r.keepLimits} {
 		if err := step(ctx, &o, b); err != nil {
 			return 0, err
 		}
@@ -337,7 +338,10 @@ func (r *Restoration) members(ctx context.Context, j *Joint, i int) error {
 			if c.Deleted {
 				missing = append(missing, id)
 			}
-			at := slices.IndexFunc(r.docs, func(o *Restored) bool { return o.ID == id && o.Kind == j.st.engine.Kinds().Memories })
+			at := slices.IndexFunc(r.docs, func(o *Restored) bool {
+				return o.ID == id &&
+					o.Kind == j.st.engine.Kinds().Memories
+			})
 			if r.docs[at].Restores >= d.Since {
 				moved = id
 			}
@@ -369,8 +373,9 @@ func (r *Restoration) members(ctx context.Context, j *Joint, i int) error {
 		return err
 	}
 	if !slices.Equal(a.CompositeEmbedding, p.Group.CompositeEmbedding) {
-		return &RefusedError{i, fmt.Errorf("its composite embedding is not that of its members any more: memory %s has changed",
-			human.Quote(moved))}
+		return &RefusedError{i,
+			fmt.Errorf("its composite embedding is not that of its members any more: memory %s has changed",
+				human.Quote(moved))}
 	}
 	return nil
 }

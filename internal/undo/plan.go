@@ -77,7 +77,10 @@ func (u *Undoer) plan(ctx context.Context, s *selection) (*Plan, []*change, erro
 	slices.SortStableFunc(list, func(a, b *change) int {
 		return cmp.Or(cmp.Compare(u.phase(a), u.phase(b)), cmp.Compare(a.source, b.source))
 	})
-	slices.SortStableFunc(p.Conflicts, func(a, b Conflict) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID)) })
+	slices.SortStableFunc(p.Conflicts, func(a,
+		b Conflict) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID))
+	})
 	slices.Sort(p.Scopes)
 	for _, c := range list {
 		p.Changes = append(p.Changes, c.Change)

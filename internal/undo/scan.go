@@ -41,8 +41,8 @@ func lost(err error) bool {
 	return errors.Is(err, errs.ErrCorrupt) || errors.Is(err, errs.ErrTruncated)
 }
 
-// batches yields the commits in [from, to), until yield returns false. What is damaged or missing is yielded as err. The
-// batch is valid until yield returns.
+// batches yields the commits in [from, to), until yield returns false. What is damaged or missing is yielded as err.
+// The batch is valid until yield returns.
 func (u *Undoer) batches(ctx context.Context, from, to wal.LSN, yield func(b *batch, err error) bool) error {
 	var b batch
 	give := func() bool {

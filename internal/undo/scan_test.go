@@ -168,7 +168,8 @@ func TestSame(t *testing.T) {
 	if !same(&a, &b) {
 		t.Error("two commands of one caller")
 	}
-	for _, c := range []writer.Writer{{Program: "other", Host: "h", Agent: "a"}, {Program: "memctl", Host: "g", Agent: "a"},
+	for _, c := range []writer.Writer{{Program: "other", Host: "h", Agent: "a"},
+		{Program: "memctl", Host: "g", Agent: "a"},
 		{Program: "memctl", Host: "h"}, {Program: "memctl", Host: "h", Agent: "a", Session: "s"},
 		{Program: "memctl", Host: "h", Agent: "a", Client: "c"}, {Program: "memctl", Host: "h", Agent: "a", Token: "t"}} {
 		if same(&a, &c) {

@@ -163,16 +163,17 @@ func (u *Undoer) resolvePosition(ctx context.Context, s *selection, first wal.LS
 	var at, next wal.LSN
 	var by writer.Writer
 	var unread error
-	err := u.batches(ctx, s.from, min(s.Before, log.SegmentEnd(log.SegmentOf(s.Position))), func(b *batch, err error) bool {
-		if err != nil {
-			unread = err
-			return true
-		}
-		if b.at <= s.Position && s.Position < b.next {
-			at, next, by = b.at, b.next, u.engine.Writer(b.writer, b.at)
-		}
-		return b.next <= s.Position
-	})
+	err := u.batches(ctx, s.from, min(s.Before, log.SegmentEnd(log.SegmentOf(s.Position))),
+		func(b *batch, err error) bool {
+			if err != nil {
+				unread = err
+				return true
+			}
+			if b.at <= s.Position && s.Position < b.next {
+				at, next, by = b.at, b.next, u.engine.Writer(b.writer, b.at)
+			}
+			return b.next <= s.Position
+		})
 	if err != nil {
 		return err
 	}

@@ -72,7 +72,8 @@ func TestUndoCascade(t *testing.T) {
 	t.Parallel()
 	st := fixture.Open(t, storeIn(t), options("keeper"))
 	for i := range 4 {
-		_, err := st.Put(t.Context(), varve.Memory{ID: fmt.Sprint(i), Content: fmt.Sprint(i), Embedding: []float32{float32(i), 1}})
+		_, err := st.Put(t.Context(),
+			varve.Memory{ID: fmt.Sprint(i), Content: fmt.Sprint(i), Embedding: []float32{float32(i), 1}})
 		fixture.Must(t, err)
 	}
 	for _, id := range []string{"g", "h"} {
@@ -107,8 +108,8 @@ func TestUndoCascade(t *testing.T) {
 	healthy(t, st)
 }
 
-// What the store removed comes back by the position of its commit; with a run it is not taken back, but for what the run
-// itself evicted.
+// What the store removed comes back by the position of its commit; with a run it is not taken back, but for what the
+// run itself evicted.
 func TestUndoRemoved(t *testing.T) {
 	t.Parallel()
 	clock := fixture.ClockAt(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
