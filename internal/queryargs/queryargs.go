@@ -3,6 +3,7 @@ package queryargs
 import (
 	"context"
 	"fmt"
+	"iter"
 	"strings"
 	"time"
 
@@ -79,10 +80,15 @@ func timeFilter(about int, begins bool, at time.Time) varve.Filter {
 // mostLooked is the maximum number of memories that Nothing examines.
 const mostLooked = 1000
 
+// Lister lists memories: a *varve.Store, or a part of one.
+type Lister interface {
+	Memories(ctx context.Context, filters ...varve.Filter) iter.Seq2[varve.Memory, error]
+}
+
 // Nothing returns why no memory satisfies the conditions: one of them names a member that no memory has, or whose
 // values have another type. It examines the first memories that pass the other filters, and returns "" if it finds no
 // reason.
-func Nothing(ctx context.Context, st *varve.Store, conditions []string, filters ...varve.Filter) string {
+func Nothing(ctx context.Context, st Lister, conditions []string, filters ...varve.Filter) string {
 	var all []*filter.Tally
 	for _, s := range conditions {
 		if c, err := filter.Parse(s); err == nil {

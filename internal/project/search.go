@@ -1,0 +1,136 @@
+package project
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/varve-db/varve"
+)
+
+// Search limits: how many hits are ranked at first, and by how much that grows while too few of them are in the view.
+const (
+	firstRanked = 40
+	moreRanked  = 4
+	mostRanked  = 1_000_000 // of a search
+)
+
+// facts is what the order of hits needs of a memory.
+type facts struct {
+	written      time.Time
+	session      string
+	supersededBy string
+	seen         bool
+}
+
+// Search returns the best q.Limit memories of the view that pass the filters and are not in shown, and reports whether
+// there are more. q.Offset must be 0. See the package comment for the order.
+func (v *View) Search(ctx context.Context, q varve.Query, shown map[string]bool,
+	filters ...varve.Filter) (hits []varve.Hit, more bool, err error) {
+	limit, perSession, trim, note := q.Limit, q.PerSession, q.Trim, q.Note
+	of := map[string]facts{}
+	q.PerSession = 0 // the hits of a session of another project would count too
+	over := v.overrides()
+	q.Trim = func(m *varve.Memory) {
+		by, _ := m.Metadata[SupersededBy].(string)
+		if _, known := of[m.ID]; !known {
+			of[m.ID] = facts{m.UpdatedAt, m.Session(), by, v.sees(m) && !over.has(ctx, m)}
+		}
+		if trim != nil {
+			trim(m)
+		}
+	}
+	if note == nil {
+		note = func(string) {}
+	}
+	var notes []string
+	q.Note = func(s string) {
+		if !slices.Contains(notes, s) {
+			notes = append(notes, s)
+			note(s)
+		}
+	}
+	for n := firstRanked + 2*(limit+len(shown)); ; n *= moreRanked {
+		q.Limit = min(n, mostRanked)
+		all, serr := v.st.Search(ctx, q, filters...)
+		if serr != nil && all == nil {
+			return nil, false, serr
+		}
+		whole := len(all) < q.Limit || q.Limit == mostRanked
+		hits = v.chosen(all, of, perSession, shown)
+		// Hits of the same score as the last one that is returned are all needed for their order.
+		if whole || len(hits) > limit && digits(hits[limit].Score) != digits(all[len(all)-1].Score) {
+			v.supersede(ctx, &hits, of, shown, len(filters) == 0, trim)
+			return hits[:min(limit, len(hits))], len(hits) > limit, serr
+		}
+	}
+}
+
+// chosen returns the hits that are in the view, in their order.
+func (v *View) chosen(all []varve.Hit, of map[string]facts, perSession int, shown map[string]bool) []varve.Hit {
+	hits := make([]varve.Hit, 0, len(all))
+	for _, h := range all {
+		if of[h.ID].seen {
+			hits = append(hits, h)
+		}
+	}
+	slices.SortStableFunc(hits, func(a, b varve.Hit) int {
+		x, y := digits(a.Score), digits(b.Score)
+		if x != y || x == 0 {
+			return cmp.Compare(y, x)
+		}
+		return cmp.Or(of[b.ID].written.Compare(of[a.ID].written), cmp.Compare(b.ID, a.ID))
+	})
+	sessions := map[string]int{}
+	return slices.DeleteFunc(hits, func(h varve.Hit) bool {
+		s := of[h.ID].session
+		sessions[s]++
+		return perSession > 0 && s != "" && sessions[s] > perSession || shown[h.ID]
+	})
+}
+
+// digits returns a score as answers show it.
+func digits(score float64) float64 {
+	if score == 0 || math.IsInf(score, 0) || math.IsNaN(score) {
+		return score
+	}
+	unit := math.Pow(10, math.Floor(math.Log10(math.Abs(score)))-2)
+	return math.Round(score/unit) * unit
+}
+
+// supersede moves a memory that was superseded behind the memory that took its place, which is fetched if it may and
+// is not among the hits.
+func (v *View) supersede(ctx context.Context, list *[]varve.Hit, of map[string]facts, shown map[string]bool, fetch bool,
+	trim func(*varve.Memory)) {
+	hits, moves := *list, 0
+	for i := 0; i < len(hits) && moves < 2*len(hits); i++ {
+		h := hits[i]
+		by := of[h.ID].supersededBy
+		if by == "" || by == h.ID || shown[by] {
+			continue
+		}
+		at := slices.IndexFunc(hits, func(o varve.Hit) bool { return o.ID == by })
+		if at >= 0 && at < i {
+			continue
+		}
+		moves++
+		if at < 0 {
+			m, err := v.Get(ctx, by)
+			if !fetch || err != nil {
+				continue
+			}
+			next, _ := m.Metadata[SupersededBy].(string)
+			of[by] = facts{m.UpdatedAt, m.Session(), next, true}
+			if trim != nil {
+				trim(&m)
+			}
+			hits = slices.Insert(hits, i, varve.Hit{ID: by, Score: h.Score, Memory: m})
+		} else {
+			hits = slices.Insert(slices.Delete(hits, i, i+1), at, h)
+		}
+		i-- // the memory that is here now may be superseded too
+	}
+	*list = hits
+}

@@ -1,0 +1,204 @@
+package project
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"regexp"
+	"sync"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/human"
+)
+
+// The members of metadata that this package owns.
+const (
+	Member       = "varve_project" // the id of the project
+	SupersededBy = "superseded_by" // the id of the memory that takes the place of this one
+)
+
+var idForm = regexp.MustCompile(`^prj-[0-9a-f]{32}$`)
+
+// IsID reports whether a text has the form of the id of a project.
+func IsID(s string) bool { return idForm.MatchString(s) }
+
+// NewID returns the id of a new project, made of 16 random bytes.
+func NewID(random [16]byte) string { return fmt.Sprintf("prj-%x", random) }
+
+// Of returns the project of a memory, "" for one of the shared part.
+func Of(m *varve.Memory) string {
+	switch v := m.Metadata[Member].(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	default: // an edit by hand: no project has this id
+		return fmt.Sprintf("%v", v) + "\x00"
+	}
+}
+
+// View is a store as one project sees it. It is safe for concurrent use.
+type View struct {
+	st      *varve.Store
+	project string
+	deleted *Deleted
+}
+
+// Deleted has the ids of deleted memories, read from the log as far as that has them. Views of one store share it.
+type Deleted struct {
+	mu  sync.Mutex
+	to  uint64 // the log was read up to here
+	ids map[string]bool
+}
+
+// New returns the view of a project, or of the shared part alone if project is "". deleted may be nil.
+func New(st *varve.Store, project string, deleted *Deleted) *View {
+	if deleted == nil {
+		deleted = &Deleted{}
+	}
+	return &View{st: st, project: project, deleted: deleted}
+}
+
+// Project returns the id of the view's project, "" for the shared part alone.
+func (v *View) Project() string { return v.project }
+
+// sees reports whether a memory is in the view.
+func (v *View) sees(m *varve.Memory) bool {
+	of := Of(m)
+	return of == "" || of == v.project
+}
+
+// Shared reports whether a memory is in the shared part.
+func (v *View) Shared(m *varve.Memory) bool { return Of(m) == "" }
+
+// Place puts a memory that is about to be written into the project, or into the shared part.
+func (v *View) Place(m *varve.Memory, shared bool) {
+	if shared || v.project == "" {
+		delete(m.Metadata, Member)
+		return
+	}
+	if m.Metadata == nil {
+		m.Metadata = map[string]any{}
+	}
+	m.Metadata[Member] = v.project
+}
+
+func missing(id string) error {
+	return fmt.Errorf("memory %s: %w", human.Quote(id), varve.ErrNotFound)
+}
+
+// Get returns a memory.
+func (v *View) Get(ctx context.Context, id string) (varve.Memory, error) {
+	m, err := v.st.Get(ctx, id)
+	if err == nil && !v.sees(&m) {
+		return varve.Memory{}, missing(id)
+	}
+	return m, err
+}
+
+// Memories yields the memories that pass the filters, as varve.Store.Memories does, without those that are overridden.
+func (v *View) Memories(ctx context.Context, filters ...varve.Filter) iter.Seq2[varve.Memory, error] {
+	return func(yield func(varve.Memory, error) bool) {
+		o := v.overrides()
+		for m, err := range v.All(ctx, filters...) {
+			if err == nil && o.has(ctx, &m) {
+				continue
+			}
+			if !yield(m, err) {
+				return
+			}
+		}
+	}
+}
+
+// All is Memories with those that are overridden.
+func (v *View) All(ctx context.Context, filters ...varve.Filter) iter.Seq2[varve.Memory, error] {
+	return func(yield func(varve.Memory, error) bool) {
+		for m, err := range v.st.Memories(ctx, filters...) {
+			if err == nil && !v.sees(&m) {
+				continue
+			}
+			if !yield(m, err) {
+				return
+			}
+		}
+	}
+}
+
+// overrides knows which memories of the shared part are overridden: those with a key that a memory of the project has
+// too, in the same session. It is for one call.
+type overrides struct {
+	v     *View
+	known map[[2]string]bool // by session and key
+}
+
+func (v *View) overrides() *overrides { return &overrides{v, map[[2]string]bool{}} }
+
+func (o *overrides) has(ctx context.Context, m *varve.Memory) bool {
+	if o.v.project == "" || m.Key() == "" || !o.v.Shared(m) {
+		return false
+	}
+	at := [2]string{m.Session(), m.Key()}
+	is, known := o.known[at]
+	if known {
+		return is
+	}
+	filters := []varve.Filter{varve.WithKey(m.Key())}
+	if s := m.Session(); s != "" {
+		filters = append(filters, varve.InSession(s))
+	}
+	for other, err := range o.v.st.Memories(ctx, filters...) {
+		if err == nil && Of(&other) == o.v.project && other.Session() == m.Session() {
+			is = true
+			break
+		}
+	}
+	o.known[at] = is
+	return is
+}
+
+// Tx is a transaction of a view.
+type Tx struct {
+	v  *View
+	tx *varve.Tx
+}
+
+// Transact is varve.Store.Transact.
+func (v *View) Transact(ctx context.Context, f func(tx *Tx) error) error {
+	return v.st.Transact(ctx, func(tx *varve.Tx) error { return f(&Tx{v, tx}) })
+}
+
+// Get returns a memory.
+func (tx *Tx) Get(id string) (varve.Memory, error) {
+	m, err := tx.tx.Get(id)
+	if err == nil && !tx.v.sees(&m) {
+		return varve.Memory{}, missing(id)
+	}
+	return m, err
+}
+
+// Put writes a memory that is in the view. It replaces no memory that the view does not see.
+func (tx *Tx) Put(m varve.Memory) (varve.Memory, error) {
+	if !tx.v.sees(&m) {
+		return m, fmt.Errorf("memory %s belongs to another project: %w", human.Quote(m.ID), varve.ErrInvalid)
+	}
+	if m.ID != "" {
+		if old, err := tx.tx.Get(m.ID); err == nil && !tx.v.sees(&old) {
+			return m, fmt.Errorf("the id %s is taken → choose another id or key: %w", human.Quote(m.ID), varve.ErrConflict)
+		}
+	}
+	return tx.tx.Put(m)
+}
+
+// Delete deletes a memory; varve.ErrNotFound if the view has none with this id.
+func (tx *Tx) Delete(id string) error {
+	if _, err := tx.Get(id); err != nil {
+		return err
+	}
+	return tx.tx.Delete(id)
+}
+
+// AloneAmong is varve.Tx.AloneAmong.
+func (tx *Tx) AloneAmong(matches func(id string, doc []byte) bool) error {
+	return tx.tx.AloneAmong(matches)
+}
