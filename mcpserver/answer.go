@@ -64,17 +64,26 @@ func (a *answer) size() int {
 // connection of Stdio, a large answer is replaced by slots, which are filled while the message is
 // written.
 func (a *answer) result(t *tool, extra *mcp.RequestExtra) *mcp.CallToolResult {
+	if t.out == nil {
+		a = &answer{text: a.text}
+	}
 	n := a.size()
 	if n > maxAnswer && t.hints.readOnly {
 		return failed(less(t.name).Error())
 	}
 	if c := callOf(extra); c != nil && n > smallAnswer {
 		c.answer = a
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: slotText}},
-			StructuredContent: json.RawMessage(`"` + slotStructured + `"`)}
+		r := &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: slotText}}}
+		if a.structured != nil {
+			r.StructuredContent = json.RawMessage(`"` + slotStructured + `"`)
+		}
+		return r
 	}
-	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(written(a.text, true))}},
-		StructuredContent: json.RawMessage(written(a.structured, false))}
+	r := &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(written(a.text, true))}}}
+	if a.structured != nil {
+		r.StructuredContent = json.RawMessage(written(a.structured, false))
+	}
+	return r
 }
 
 func written(f func(*writer), pretty bool) []byte {
@@ -95,6 +104,11 @@ func ready(b []byte) func(*writer) {
 			w.pass()
 		}
 	}
+}
+
+// said returns an answer that is a text; structured is for hosts that want it, see Options.Structured.
+func said(text string, structured func(*writer)) *answer {
+	return &answer{ready([]byte(text)), structured}
 }
 
 // answered returns an answer whose text is the same JSON as its structure.

@@ -14,6 +14,9 @@ type args map[string]any
 // arguments decodes and checks a tool's arguments as JavaScript would: of duplicate names the last
 // is used, and half a surrogate pair becomes U+FFFD.
 func (t *tool) arguments(raw json.RawMessage) (args, error) {
+	if !t.hints.lenient {
+		return t.strict(raw)
+	}
 	var v any = map[string]any{}
 	if len(raw) > 0 {
 		var err error

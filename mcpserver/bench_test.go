@@ -31,7 +31,7 @@ func BenchmarkReadGraph(b *testing.B) {
 	in, send := io.Pipe()
 	receive, out := io.Pipe()
 	ended := make(chan error)
-	go func() { ended <- New(st, Options{}).Run(b.Context(), Stdio(in, out, nil)) }()
+	go func() { ended <- New(st, both).Run(b.Context(), Stdio(in, out, nil)) }()
 	r := bufio.NewReaderSize(receive, 1<<20)
 	ask := func(line string, answered bool) {
 		if _, err := io.WriteString(send, line); err != nil {

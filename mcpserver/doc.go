@@ -1,4 +1,4 @@
-// Package mcpserver serves a store to agents by the Model Context Protocol. It replaces the
+// Package mcpserver serves a store to agents by the Model Context Protocol. With the group graph it replaces the
 // reference server, @modelcontextprotocol/server-memory (2026.8.31): a client changes only the
 // command.
 //
@@ -7,12 +7,12 @@
 //
 // # Groups of tools
 //
+//	memory   context remember recall update recent forget undo history. Offered by default
 //	graph    create_entities create_relations add_observations delete_entities delete_observations
 //	         delete_relations read_graph search_nodes open_nodes, and the resource memory://knowledge-graph
-//	memory   remember recall forget list_memories
 //	working  working_set working_get working_delete working_task working_note working_notes
 //	         working_checkpoint working_checkpoints working_restore: the working memory of a
-//	         session. Offered only where it is named (memctl mcp --tools graph,memory,working)
+//	         session
 //
 // The variable groups lists them; a new group needs a line there, a function that returns its
 // tools, and a text in the instructions.
@@ -101,16 +101,34 @@
 // and the session ends, whether the answers are read or not. The end of a pipe or socket is noticed
 // even while the input is not being read (not on Windows: there, only when it is read).
 //
-// Operations whose cost grows with the store's size: recall, and the search of remember for
-// near-duplicates, read every text that passes their filters (bench/MCP.md has figures); the first
-// request about the graph reads all of it.
+// Operations whose cost grows with the store's size (bench/MCP.md has figures): the look-up of an ending of an id lists
+// all ids, and of a change all deletions that the log has; the first request about the graph reads all of it.
 //
-// # Memories of the memory group
+// # The memory group
 //
-//	content       the text
-//	id            a UUIDv7; with a key note-<key>-<16 hex digits>, see keyed
-//	metadata      session_id, category, key, tags (a list), where they were given
-//	expires_at    from ttl
+//	memory_tools.go  the tools and their arguments; strict.go reads these
+//	caller.go        a connection: the id that was issued to it, its project
+//	call.go          a call with its view of the store
+//	hits.go          an answer is lines, one a memory
+//	pages.go         cursors of recall; those of recent are in recent.go
+//	timewords.go     times in a question
+//
+// A call reads and writes by a project.View (package internal/project), and by nothing else; memoryCall has no store.
+// The project of a connection is that of Options.Project, asked before the first call and when the roots have changed; a
+// client of the protocol of 2026-07-28, which does not tell that, is asked for its roots with each call. Working memory
+// lies in scopes of the project. The graph is in the shared part.
+//
+// A change is by the writer of the connection: client and client_version as it named itself, and as session (as token,
+// where the host has a session) mcp- and twelve characters that the server issued. undo takes back commits of this
+// writer, and none that has changed what the view does not see.
+//
+//	content        the text
+//	timestamp      when it happened
+//	id             a UUIDv7; with a key note-<key>-<16 hex digits>, see keyed
+//	metadata       session_id, category, key, tags (a list), where they were given; varve_project;
+//	               superseded_by, the id of the memory that was stored with replaces; what metadata has
+//	tags           "pinned": context always shows it
+//	expires_at     from ttl
 //
 // # The file of the reference server
 //

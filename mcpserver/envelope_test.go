@@ -72,7 +72,7 @@ func transcript(t *testing.T, lines []string) []string {
 	receive, out := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		err := New(st, Options{}).Run(t.Context(), Stdio(in, out, nil))
+		err := New(st, both).Run(t.Context(), Stdio(in, out, nil))
 		_ = out.CloseWithError(io.EOF)
 		ended <- err
 	}()

@@ -30,7 +30,7 @@ func speak(t *testing.T, st *varve.Store) *stdioClient {
 	in, send := io.Pipe()
 	receive, out := io.Pipe()
 	ended := make(chan error, 1)
-	go func() { ended <- New(st, Options{}).Run(t.Context(), Stdio(in, out, nil)) }()
+	go func() { ended <- New(st, both).Run(t.Context(), Stdio(in, out, nil)) }()
 	c := &stdioClient{t: t, in: send, out: bufio.NewReader(receive)}
 	t.Cleanup(func() {
 		_ = send.Close()

@@ -26,7 +26,9 @@ const (
 func (s *server) loading(ctx context.Context) *loading { return &loading{s: s, ctx: ctx} }
 
 // get is tx.Get for a memory that is going to be changed.
-func (l *loading) get(tx *varve.Tx, id string) (m varve.Memory, err error) {
+func (l *loading) get(tx interface {
+	Get(id string) (varve.Memory, error)
+}, id string) (m varve.Memory, err error) {
 	if err := l.hold(); err != nil {
 		return m, err
 	}

@@ -1,153 +1,133 @@
 package mcpserver
 
-import (
-	"context"
-)
-
 // Limits of calls of the memory group.
 const (
 	maxRecall    = 100
-	maxList      = 200
 	maxForget    = 1000
 	maxTTL       = 100 * 366 * 24 * 3600 // seconds
 	defaultChars = 20_000
 	maxChars     = 1_000_000
 	maxFragment  = 1 << 16
+	maxBudget    = 1_000_000
+	maxSession   = 1024 // bytes of a session, a category and a key
 )
 
+// memoryTools returns the tools of the group memory. A tool without a title is listed in the short form: their
+// descriptions and schemas together have at most 9 KB, since a client's model pays for them at every start.
 func memoryTools() []tool {
-	session := str("The session (conversation, task, user) of the memory")
-	category := str("A category, such as preference, decision or fact")
-	key := str("A name for the memory within its session and category")
-	tags := array(str(""))
-	where := array(str("")).described("Only where the metadata is as all of these say: source=desk, source!=desk, " +
-		"priority>=3, path^=docs/ (begins so), tags=a,b (has one of them), source (has it), !source. A number and a text " +
-		"have no order")
-	// The filters of recall and list_memories.
-	narrowed := func(more ...prop) []prop {
-		return append([]prop{
-			may("session", session.described("Only of this session")),
-			may("category", category.described("Only of this category")), may("key", key.described("Only of this key")),
-			may("tags", tags.described("Only with all of these tags")), may("where", where),
-			may("since",
-				str("Only of what happened at this time or later: 2026-11-22, 2026-11, 2026-11-22T10:00:00Z, yesterday, last "+
-					"week, 7d, 3 days ago; in the server's zone unless one is given")),
-			may("until",
-				str("Only of what happened before this time, or within it if it is a day, week, month or year; in the server's "+
-					"zone unless one is given")),
-			may("created_since", str("As since, of when it was first written")),
-			may("created_until", str("As until, of when it was first written")),
-			may("updated_since", str("As since, of when it was last written")),
-			may("updated_until", str("As until, of when it was last written")),
-		}, more...)
+	number, yes := &shape{kind: "number"}, &shape{kind: "boolean"}
+	plain := str("")
+	list := array(plain)
+	id := str("id or its ending (10+ characters), as in answers")
+	limit := func(most int) prop { return may("limit", integer("", 1, most)) }
+	filters := []prop{
+		may("session", plain), may("category", plain), may("key", plain), may("tags", list.described("has all")),
+		may("where", list.described("metadata: source=desk, n>=3, path^=docs/, tags=a,b, has, !hasnot")),
+		may("since", str("2026-11-22, 2026-11, yesterday, last week, 7d; of when it happened")), may("until", plain),
 	}
-	limit := func(most, otherwise string, n int) *shape {
-		return integer("Maximum number of results, up to "+most+"; default "+otherwise, 1, n)
+	about := []prop{
+		may("category", str("preference, decision, fact …")), may("tags", list),
+		may("happened", str("when, if not now: 2026-11-22, yesterday, 3 days ago")),
+		may("importance", number.described("0 to 1")), may("ttl", integer("seconds to live; 0: for ever", 0, maxTTL)),
+		may("pin", yes.described("context always shows it")), may("metadata", &shape{kind: "object", free: true}),
 	}
-	chars := integer("Maximum number of characters of text in the answer; default 20000. The rest is on the next page",
-		100, maxChars)
-	memory := object(
-		needs("id", str("")), needs("text", str("")),
-		may("cut", &shape{kind: "boolean",
-			about: "The text was shortened because it is longer than the answer may be, or category, key and tags were " +
-				"omitted because they are"}),
-		may("score", &shape{kind: "number"}), may("session", str("")), may("category", str("")), may("key", str("")),
-		may("tags", tags),
-		may("happened", str("RFC 3339, if not when it was written")), needs("written", str("RFC 3339")),
-		may("expires", str("RFC 3339")), may("why", str("What the score is made of")),
-	)
-	note := may("note", str("Why nothing was found, where that looks like a mistake in the call"))
+	cursor, chars := may("cursor", str("of the previous page")), may("max_chars", integer("", 100, maxChars))
+	join := func(a []prop, b ...prop) []prop { return append(append([]prop{}, a...), b...) }
 	return []tool{
 		{
-			"remember", "Remember",
-			"Store something worth knowing later: a preference, a decision, a fact, a lesson learnt. It survives crashes and " +
-				"is visible to every other agent on this store at once. With a key it replaces the memory with the same session, " +
-				"category and key. Returns near-duplicates, if there are any: consider forgetting them",
-			object(
-				needs("text", str("What to remember, understandable on its own")), may("session", session),
-				may("category", category), may("key", key),
-				may("tags", tags.described("Words to find the memory by")),
-				may("ttl", integer("Seconds after which the memory expires", 1, maxTTL)),
-			),
-			object(
-				needs("id", str("")), needs("replaced", &shape{kind: "boolean", about: "A memory with this key was replaced"}),
-				needs("near", array(object(needs("id", str("")), needs("text", str("")),
-					needs("similarity", &shape{kind: "number", about: "1: identical"})))),
-			),
-			hints{},
-			func(ctx context.Context, s *server, a args) (*answer, error) { return s.remember(ctx, a) },
+			"context", "",
+			"What to know now, in one call: pinned memories, those relevant to a task, recent ones. Call it first.",
+			object(may("task", str("what you are about to do")), may("session", plain),
+				may("budget", integer("tokens of the answer; default 1500", 1, maxBudget))).only(),
+			nil, hints{readOnly: true, idempotent: true}, memories((*memoryCall).context),
 		},
 		{
-			"recall", "Recall",
-			"Find memories, best match first: by words, and by their meaning too if the server has an embedder. Also finds " +
-				"entities and relations of the knowledge graph",
-			object(
-				append([]prop{needs("query",
-					str(`What to search for, in plain words. Also "a phrase", rom* (words that begin so), +must, -not, tag:travel, tag:a OR tag:b (one of both)`))}, narrowed(
-					may("by", oneOf("How to search; by default by both if possible, otherwise by words", recallBy...)),
-					may("limit", limit("100", "10", maxRecall)), may("cursor", str("next of the previous page")),
-					may("max_chars", chars),
-					may("per_session", integer("At most so many memories of one session, the best of each; by default any number", 1,
-						maxRecall)),
-					may("fragment", integer("Of a longer text only the piece with the most of the words, of about so many bytes", 20,
-						maxFragment)),
-					may("explain", &shape{kind: "boolean", about: "Say of each memory why it was found"}),
-					may("min_score", &shape{kind: "number",
-						about: "Omit memories with a lower score. The scale of scores depends on how it searches: set by as well"}),
-					may("share", &shape{kind: "number", about: "By both: the weight of meaning, words having 1; default 0.25"}),
-					may("ranks", &shape{kind: "boolean",
-						about: "By both: rank by the places by words and by meaning, not by the scores"}),
-					may("recency", &shape{kind: "number",
-						about: "Raise scores by up to so many times themselves, more for what happened later: 0.5 makes 4 at most 6. 0 " +
-							"(the default) to 1000"}),
-					may("half_life", &shape{kind: "number", about: "Days ago at which recency adds half as much; default 30"}),
-					may("importance", &shape{kind: "number",
-						about: "Raise scores by up to so many times themselves, by quickrecal_score from 0 to 1. 0 (the default) to 1000"}),
-					may("sort",
-						str("Show the best of a page in another order: timestamp (when it happened), created, updated or id; "+
-							"-timestamp begins with the newest")),
-				)...)...,
-			).only(),
-			object(needs("memories", array(memory)), needs("by", str("both, meaning or words")),
-				may("next", str("The cursor of the next page; absent on the last page")), note),
-			hints{readOnly: true, idempotent: true},
-			func(ctx context.Context, s *server, a args) (*answer, error) { return s.recall(ctx, a) },
+			"remember", "",
+			"Store one fact, preference, decision or lesson for later; durable, visible to all agents of this project. Give " +
+				"a key to what has one current value: it replaces what has the key in that session. Names near-duplicates, and " +
+				"the call that settles them.",
+			object(join([]prop{
+				needs("text", str("understandable on its own; no secrets")), may("key", plain), may("session", plain)}, join(about,
+				may("replaces", str("id of a memory that is no longer true; it stays, behind this one")),
+				may("scope", oneOf("user: true in every project", "project", "user")))...)...).only(),
+			rememberedShape(), hints{}, memories((*memoryCall).remember),
 		},
 		{
-			"forget", "Forget",
-			"Delete memories by their ids, all or none of them. Missing ids are reported and are not an error. Entities and " +
-				"relations are deleted with delete_entities and delete_relations",
-			object(
-				needs("ids", array(str("")).described("The ids, as returned by remember, recall and list_memories")),
-				may("session", session.described("Refuse if a memory belongs to another session")),
-			),
-			object(needs("forgotten", array(str(""))), needs("missing", array(str("")))),
-			hints{destructive: true, idempotent: true},
-			func(ctx context.Context, s *server, a args) (*answer, error) { return s.forget(ctx, a) },
+			"recall", "",
+			"Find memories by words (and meaning, with an embedder), best first. A question about a time alone (what did I " +
+				"say yesterday?) lists that time.",
+			object(join([]prop{needs("query",
+				str(`plain words; also "a phrase", rom*, +must, -not, tag:x OR tag:y`))}, join(filters,
+				limit(maxRecall), cursor, chars, may("by", oneOf("", recallBy...)),
+				may("per_session", integer("at most so many of a session", 1, maxRecall)),
+				may("fragment", integer("bytes of the best piece", 20, maxFragment)),
+				may("explain", yes), may("min_score", number), may("share", number.described("weight of meaning")),
+				may("ranks", yes), may("recency", number), may("half_life", number.described("days, of recency")),
+				may("importance", number), may("sort", str("timestamp, created, updated, id; -updated: newest first")),
+				may("created_since", plain), may("created_until", plain), may("updated_since", plain), may("updated_until", plain),
+			)...)...).only(),
+			foundShape(), hints{readOnly: true, idempotent: true}, memories((*memoryCall).recall),
 		},
 		{
-			"list_memories", "List Memories",
-			"List memories, page by page, in the order of their ids, which is the order of creation for memories without a " +
-				"key, or in another; or list the sessions",
-			object(
-				narrowed(
-					may("sort",
-						str("Another order: timestamp (when it happened), created, updated, score, size or id; -updated begins with "+
-							"what was written last")),
-					may("sessions", &shape{kind: "boolean",
-						about: "List all sessions instead, by their ids, with the number of their memories; no filters and no sort"}),
-					may("limit", limit("200", "50", maxList)), may("cursor", str("next of the previous page")),
-					may("max_chars", chars),
-				)...,
-			).only(),
-			object(
-				needs("memories", array(memory)),
-				may("sessions", array(object(needs("session", str("")), needs("count", &shape{kind: "integer"}),
-					needs("last_written", str("RFC 3339"))))),
-				may("next", str("The cursor of the next page; absent on the last page")), note,
-			),
-			hints{readOnly: true, idempotent: true},
-			func(ctx context.Context, s *server, a args) (*answer, error) { return s.listMemories(ctx, a) },
+			"update", "",
+			"Correct a memory: replace its text, or old by new in it, or append a line; set tags, ttl and the rest.",
+			object(join([]prop{
+				may("id", id), may("key", str("instead of id; with its session")), may("session", plain),
+				may("text", str("the new text")), may("old", str("occurs once")), may("new", plain),
+				may("append", plain)}, about...)...).only(),
+			changedShape(), hints{}, memories((*memoryCall).update),
+		},
+		{
+			"recent", "",
+			"What was written or happened in a time, newest first.",
+			object(join([]prop{may("when", str("today, yesterday, last week, in March, 2026-11, 7d"))}, join(filters,
+				may("writer", str("client, agent or session that wrote it")), limit(maxRecall), cursor, chars)...)...).only(),
+			foundShape(), hints{readOnly: true, idempotent: true}, memories((*memoryCall).recent),
+		},
+		{
+			"forget", "",
+			"Delete memories, all or none. Reversible: undo.",
+			object(may("ids", list.described("ids or endings (10+)")), may("key", str("instead of ids; with its session")),
+				may("session", str("refuse if one is of another session"))).only(),
+			forgottenShape(), hints{destructive: true, idempotent: true}, memories((*memoryCall).forget),
+		},
+		{
+			"undo", "",
+			"Take back your own last change (again: redo), one of your own by its version, or all since a time.",
+			object(may("version", integer("from history", 1, 1<<53)), may("since", str("all that you wrote since")),
+				may("preview", yes.described("only show it")), may("partial", yes.described("leave out what others built upon"))).only(),
+			nil, hints{destructive: true}, memories((*memoryCall).undo),
+		},
+		{
+			"history", "",
+			"All versions of a memory: when, by whom, the text.",
+			object(may("id", str("id or ending (6+)")), may("key", str("instead of id; with its session")), may("session", plain),
+				limit(maxRecall)).only(),
+			nil, hints{readOnly: true, idempotent: true}, memories((*memoryCall).history),
 		},
 	}
+}
+
+// The outputs, of which a server with Options.Structured says what they have.
+
+func rememberedShape() *shape {
+	return object(needs("id", str("")), needs("replaced", &shape{kind: "boolean"}),
+		may("exists", &shape{kind: "boolean", about: "the text was there, and is not stored twice"}),
+		needs("near", array(object(needs("id", str("")), needs("text", str("")), may("key", str("")),
+			may("category", str("")), needs("written", str("RFC 3339")), needs("similarity", &shape{kind: "number"})))))
+}
+
+func foundShape() *shape {
+	return object(needs("memories", array(object(
+		needs("id", str("")), needs("text", str("")), may("cut", &shape{kind: "boolean"}), may("score", &shape{kind: "number"}),
+		may("session", str("")), may("category", str("")), may("key", str("")), may("tags", array(str(""))),
+		may("happened", str("RFC 3339")), needs("written", str("RFC 3339")), may("expires", str("RFC 3339")),
+		may("shared", &shape{kind: "boolean"}), may("why", str("")),
+	))), may("by", str("")), may("next", str("")), may("note", str("")))
+}
+
+func changedShape() *shape { return object(needs("id", str("")), needs("text", str(""))) }
+
+func forgottenShape() *shape {
+	return object(needs("forgotten", array(str(""))), needs("missing", array(str(""))))
 }

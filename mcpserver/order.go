@@ -202,7 +202,6 @@ func reachOf(r *jsonrpc.Request) *reach {
 			EntityNames  []string `json:"entityNames"`
 			Names        []string `json:"names"`
 			Session      string   `json:"session"`
-			Category     string   `json:"category"`
 			Key          string   `json:"key"`
 		} `json:"arguments"`
 	}
@@ -229,12 +228,11 @@ func reachOf(r *jsonrpc.Request) *reach {
 		}
 	case "remember":
 		if a.Key != "" {
-			id, _ := keyed(a.Session, a.Category, a.Key)
-			to.of["\x00"+id] = true
+			to.of["\x00"+a.Key+"\x00"+a.Session] = true
 		}
-	case "read_graph", "search_nodes", "recall", "list_memories":
+	case "read_graph", "search_nodes", "recall", "recent", "context", "history":
 		to.all, to.reads, to.big = true, true, true
-	case "forget":
+	case "update", "forget", "undo":
 		to.all = true
 	default: // working memory belongs to a session
 		to.of["\x00"+a.Session] = true

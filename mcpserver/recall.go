@@ -3,17 +3,16 @@ package mcpserver
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/project"
 	"github.com/varve-db/varve/internal/queryargs"
 	"github.com/varve-db/varve/internal/timearg"
 	"github.com/varve-db/varve/memstore"
@@ -54,25 +53,15 @@ func (a args) filters(now time.Time) (all []varve.Filter, err error) {
 // argument returns the name of a filter as the tools spell it.
 func argument(name string) string { return strings.ReplaceAll(name, "-", "_") }
 
-// chooses returns the name of an argument that selects or orders memories; "" if none is given.
-func (a args) chooses() string {
-	for _, name := range append([]string{"session", "category", "key", "tags", "where", "sort"}, queryargs.Times()...) {
-		if name = argument(name); a.text(name) != "" || len(a.texts(name)) > 0 {
-			return name
-		}
-	}
-	return ""
-}
-
 // note sets the reason why a first page is empty, if the call seems to have a mistake.
-func (p *page) note(ctx context.Context, s *server, a args) {
-	if len(p.items) > 0 || a.text("cursor") != "" || len(a.texts("where")) == 0 {
+func (p *page) note(ctx context.Context, c *memoryCall) {
+	if len(p.items) > 0 || c.text("cursor") != "" || len(c.texts("where")) == 0 {
 		return
 	}
-	others := maps.Clone(a)
+	others := maps.Clone(c.args)
 	delete(others, "where")
-	if filters, err := others.filters(s.o.Clock()); err == nil {
-		p.why = queryargs.Nothing(ctx, s.st, a.texts("where"), filters...)
+	if filters, err := others.filters(c.now); err == nil {
+		p.why = queryargs.Nothing(ctx, c.view, c.texts("where"), filters...)
 	}
 }
 
@@ -87,52 +76,30 @@ func tagsOf(m *varve.Memory) []string {
 	return all
 }
 
-func (s *server) recall(ctx context.Context, a args) (*answer, error) {
-	query := a.text("query")
+func (c *memoryCall) recall(ctx context.Context) (*answer, error) {
+	query := c.text("query")
 	if strings.TrimSpace(query) == "" {
-		return nil, errors.New("query is empty → give words to search for, or use list_memories")
+		return nil, errors.New("query is empty → give words to search for, or use recent")
 	}
 	if len(query) > maxQuery {
 		return nil, fmt.Errorf("query: %d bytes exceed the limit of %d: use fewer words", len(query), maxQuery)
 	}
-	filters, err := a.filters(s.o.Clock())
+	said, span, rest := timeWords(query, c.now)
+	if said != "" && rest == "" && c.timeless() {
+		return c.recentIn(ctx, span, fmt.Sprintf("by time alone: %s (%s)", said, span.String()))
+	}
+	filters, err := c.filters(c.now)
 	if err != nil {
 		return nil, err
 	}
-	if err := a.both(s.o.Embed != nil); err != nil {
+	q, order, err := c.query()
+	if err != nil {
 		return nil, err
 	}
-	by, offset := a.text("by"), 0
-	if cursor := a.text("cursor"); cursor != "" {
-		if by, offset, err = recallCursor(cursor); err != nil {
+	by, at := c.text("by"), place{}
+	if cursor := c.text("cursor"); cursor != "" {
+		if by, at, err = c.s.pages.place(cursor, c.signature()); err != nil {
 			return nil, err
-		}
-	}
-	order, err := a.order("")
-	switch share, ok := a["share"]; {
-	case err != nil:
-		return nil, err
-	case order != nil && (order.By == memstore.OrderScore || order.By == memstore.OrderSize):
-		return nil, fmt.Errorf("sort: %q: must be created, id, timestamp or updated, or one of them after -", a.text("sort"))
-	case ok && !(a.float("share") > 0):
-		return nil, fmt.Errorf("share: %v: must be more than 0", share)
-	}
-	limit := a.number("limit", 10)
-	q := varve.Query{Text: query, Offset: offset, Limit: limit + 1, PerSession: a.number("per_session", 0),
-		Fragment: a.number("fragment", 0), Explain: a.flag("explain"), MinScore: a.float("min_score")}
-	q.Share, q.RankFusion = a.float("share"), a.flag("ranks")
-	q.Recency, q.Importance = a.float("recency"), a.float("importance")
-	for _, name := range []string{"recency", "importance"} {
-		if given, ok := a[name]; ok && !(a.float(name) >= 0 && a.float(name) <= varve.MostBoost) {
-			return nil, fmt.Errorf("%s: %v: must be from 0 to %d", name, given, varve.MostBoost)
-		}
-	}
-	if days, ok := a["half_life"]; ok {
-		switch q.HalfLife = time.Duration(a.float("half_life") * float64(24*time.Hour)); {
-		case q.Recency == 0:
-			return nil, errors.New("half_life: is about recency → give both, or omit it")
-		case !(q.HalfLife > 0 && a.float("half_life") <= timearg.MostDays):
-			return nil, fmt.Errorf("half_life: %v: must be more than 0 and at most %d days", days, timearg.MostDays)
 		}
 	}
 	var notes []string
@@ -141,40 +108,131 @@ func (s *server) recall(ctx context.Context, a args) (*answer, error) {
 			notes = append(notes, note)
 		}
 	}
-	hits, by, err := s.search(ctx, q, by, filters)
+	limit := c.number("limit", 10)
+	q.Limit = limit
+	hits, more, by, err := c.search(ctx, q, by, at, filters)
 	if err != nil {
 		return nil, err
 	}
-	p := page{chars: a.number("max_chars", defaultChars)}
-	shown := 0
-	for _, h := range hits[:min(limit, len(hits))] {
-		m, err := s.st.Get(ctx, h.ID) // one at a time: each may be large
+	p, last := page{chars: c.number("max_chars", defaultChars), view: c.view}, varve.Hit{}
+	shown := maps.Clone(at.shown)
+	if shown == nil {
+		shown = map[string]bool{}
+	}
+	for i := range hits {
+		m, err := c.view.Get(ctx, hits[i].ID) // one at a time: each may be large
 		if err == nil {
-			if !p.found(&m, &h) {
+			if !p.found(&m, &hits[i]) {
+				more = true
 				break
 			}
-		} else if err != nil && !errors.Is(err, varve.ErrNotFound) && !isOne(err) {
+		} else if !errors.Is(err, varve.ErrNotFound) && !isOne(err) {
 			return nil, err
 		}
-		shown++
+		last, shown[hits[i].ID] = hits[i], true
 	}
 	if order != nil {
 		slices.SortStableFunc(p.items, func(a, b item) int { return order.Compare(&a.of, &b.of) })
 	}
-	if shown < len(hits) {
-		p.next = fmt.Sprintf("%s %d", by, offset+shown)
+	if more && last.ID != "" {
+		p.next = c.s.pages.keep(by, c.signature(), last.Score, last.ID, shown)
 	}
-	if p.note(ctx, s, a); p.why != "" {
+	if p.note(ctx, c); p.why != "" {
 		notes = append(notes, p.why)
 	}
+	if said != "" && c.timeless() {
+		notes = append(notes, fmt.Sprintf("%q is taken as words → since and until limit to a time", said))
+	}
 	p.why = strings.Join(notes, "; ")
-	return answered(func(w *writer) {
+	lines := p.lines(c)
+	if len(p.items) == 0 {
+		lines = append(lines, c.nothing())
+	}
+	if p.why != "" {
+		lines = append(lines, "note: "+p.why)
+	}
+	return c.said(lines, func(w *writer) {
 		w.open('{')
 		p.write(w)
 		w.text("by", by)
 		p.writeNext(w)
 		w.close('}')
 	}), nil
+}
+
+// timeless reports whether no filter by time is given.
+func (a args) timeless() bool {
+	for _, name := range queryargs.Times() {
+		if a.text(argument(name)) != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// nothing returns what to try where nothing was found.
+func (c *memoryCall) nothing() string {
+	if c.text("cursor") != "" {
+		return "no more"
+	}
+	var narrow []string
+	for _, p := range []string{"session", "category", "key", "tags", "where", "since", "until", "min_score"} {
+		if _, ok := c.args[p]; ok && (c.text(p) != "" || len(c.texts(p)) > 0 || p == "min_score") {
+			narrow = append(narrow, p)
+		}
+	}
+	if len(narrow) > 0 {
+		return "nothing found → try without " + strings.Join(narrow, ", ")
+	}
+	return `nothing found → try fewer or other words, or recent {"when":"last week"}`
+}
+
+// query returns the search that the arguments ask for, and the order of a page.
+func (c *memoryCall) query() (varve.Query, *memstore.Order, error) {
+	var q varve.Query
+	if err := c.both(c.s.o.Embed != nil); err != nil {
+		return q, nil, err
+	}
+	order, err := c.order("")
+	switch share, ok := c.args["share"]; {
+	case err != nil:
+		return q, nil, err
+	case order != nil && (order.By == memstore.OrderScore || order.By == memstore.OrderSize):
+		return q, nil, fmt.Errorf("sort: %q: must be created, id, timestamp or updated, or one of them after -",
+			c.text("sort"))
+	case ok && !(c.float("share") > 0):
+		return q, nil, fmt.Errorf("share: %v: must be more than 0", share)
+	}
+	q = varve.Query{Text: c.text("query"), PerSession: c.number("per_session", 0),
+		Fragment: c.number("fragment", 0), Explain: c.flag("explain"), MinScore: c.float("min_score")}
+	q.Share, q.RankFusion = c.float("share"), c.flag("ranks")
+	q.Recency, q.Importance = c.float("recency"), c.float("importance")
+	for _, name := range []string{"recency", "importance"} {
+		if given, ok := c.args[name]; ok && !(c.float(name) >= 0 && c.float(name) <= varve.MostBoost) {
+			return q, nil, fmt.Errorf("%s: %v: must be from 0 to %d", name, given, varve.MostBoost)
+		}
+	}
+	if days, ok := c.args["half_life"]; ok {
+		switch q.HalfLife = time.Duration(c.float("half_life") * float64(24*time.Hour)); {
+		case q.Recency == 0:
+			return q, nil, errors.New("half_life: is about recency → give both, or omit it")
+		case !(q.HalfLife > 0 && c.float("half_life") <= timearg.MostDays):
+			return q, nil, fmt.Errorf("half_life: %v: must be more than 0 and at most %d days", days, timearg.MostDays)
+		}
+	}
+	return q, order, nil
+}
+
+// signature returns what the pages of one recall have in common.
+func (c *memoryCall) signature() string {
+	var b strings.Builder
+	b.WriteString(c.view.Project())
+	for _, name := range slices.Sorted(maps.Keys(c.args)) {
+		if name != "cursor" && name != "limit" && name != "max_chars" && name != "explain" && name != "fragment" {
+			fmt.Fprintf(&b, "\x00%s\x00%v", name, c.args[name])
+		}
+	}
+	return b.String()
 }
 
 // both refuses arguments that only a combined search has, if another search was requested or can is
@@ -214,70 +272,61 @@ func (a args) order(place string) (*memstore.Order, error) {
 // maxQuery is the maximum length of a query in bytes.
 const maxQuery = 1 << 20
 
-// lastHit is the number of hits after which paging ends.
-const lastHit = 100_000
-
-// recallCursor parses a cursor such as "words 20".
-func recallCursor(cursor string) (by string, offset int, err error) {
-	by, n, ok := strings.Cut(cursor, " ")
-	offset, err = strconv.Atoi(n)
-	switch {
-	case !ok || err != nil || offset < 0 || !slices.Contains(recallBy, by):
-		return "", 0, fmt.Errorf("cursor %q: must be next of the previous page", cursor)
-	case offset > lastHit:
-		return "", 0,
-			fmt.Errorf("cursor %q: recall returns at most the first %d; use a more specific query, or list_memories", cursor,
-				lastHit)
-	}
-	return by, offset, nil
-}
-
 // recallBy are the values of the argument by.
 var recallBy = []string{"both", "meaning", "words"}
 
 // search searches by words and meaning if possible. It searches by words if a search by meaning
 // fails or finds nothing, unless by was given. A page of a cursor and a search with min_score stay
 // with one kind of search, since scores by words are on another scale.
-func (s *server) search(ctx context.Context, q varve.Query, by string,
-	filters []varve.Filter) ([]varve.Hit, string, error) {
-	if (by == "meaning" || by == "both") && s.o.Embed == nil {
-		return nil, "", fmt.Errorf(`by %q needs an embedder, and this server has none: search by "words"`, by)
+func (c *memoryCall) search(ctx context.Context, q varve.Query, by string, at place,
+	filters []varve.Filter) (hits []varve.Hit, more bool, used string, err error) {
+	o := &c.s.o
+	if (by == "meaning" || by == "both") && o.Embed == nil {
+		return nil, false, "", fmt.Errorf(`by %q needs an embedder, and this server has none: search by "words"`, by)
 	}
-	if by != "words" && s.o.Embed != nil {
-		list, err := s.o.Embed(ctx, []string{q.Text})
+	if by != "words" && o.Embed != nil {
+		list, err := o.Embed(ctx, []string{q.Text})
 		if err == nil && len(list) != 1 {
 			err = fmt.Errorf("the embedder returned %d vectors for one text", len(list))
 		}
-		var hits []varve.Hit
 		if err == nil {
 			near := q
-			if near.Vector, near.Model = list[0], s.o.EmbedModel; by == "meaning" {
+			if near.Vector, near.Model = list[0], o.EmbedModel; by == "meaning" {
 				near.Text, near.Share, near.RankFusion = "", 0, false
 			}
-			hits, err = s.all(ctx, near, filters)
+			hits, more, err = c.all(ctx, near, at, filters)
 		}
-		if by != "" || len(hits) > 0 || ctx.Err() != nil || err == nil && (q.Offset > 0 || q.MinScore > 0) {
-			return hits, cmp.Or(by, "both"), err
+		if by != "" || len(hits) > 0 || ctx.Err() != nil || err == nil && q.MinScore > 0 {
+			return hits, more, cmp.Or(by, "both"), err
 		}
 		if err != nil {
-			s.o.Logger.Warn("vector search failed, using word search", "err", err)
+			o.Logger.Warn("vector search failed, using word search", "err", err)
 		}
 	}
 	q.Share, q.RankFusion = 0, false
-	hits, err := s.all(ctx, q, filters)
-	return hits, "words", err
+	hits, more, err = c.all(ctx, q, at, filters)
+	return hits, more, "words", err
 }
 
-// all returns the ids of the hits. Memories that cannot be read do not prevent the others from
+// all returns the ids of the hits behind a place. Memories that cannot be read do not prevent the others from
 // being found.
-func (s *server) all(ctx context.Context, q varve.Query, filters []varve.Filter) ([]varve.Hit, error) {
+func (c *memoryCall) all(ctx context.Context, q varve.Query, at place, filters []varve.Filter) ([]varve.Hit, bool,
+	error) {
+	limit := q.Limit
+	if at.lost {
+		q.Limit = lostHits
+	}
 	q.Trim = func(m *varve.Memory) { *m = varve.Memory{ID: m.ID} }
-	hits, err := s.st.Search(ctx, q, filters...)
+	hits, more, err := c.view.Search(ctx, q, at.shown, filters...)
 	if err != nil && hits != nil {
-		s.o.Logger.Warn("searching", "err", err)
+		c.s.o.Logger.Warn("searching", "err", err)
 		err = nil
 	}
-	return hits, err
+	if at.lost {
+		hits = at.behind(hits)
+		hits, more = hits[:min(limit, len(hits))], more || len(hits) > limit
+	}
+	return hits, more, err
 }
 
 // page is the content of one answer.
@@ -286,6 +335,7 @@ type page struct {
 	chars int // characters left
 	next  string
 	why   string // reason why there is nothing
+	view  *project.View
 }
 
 // item is what an answer shows of a memory, which may be much larger.
@@ -294,8 +344,9 @@ type item struct {
 	why                              string
 	tags                             []string
 	cut                              bool
+	shared                           bool // it is in the shared part
 	score                            float64
-	of                               varve.Memory // its id, times and quickrecal_score
+	of                               varve.Memory // its id, times, category and key
 }
 
 // maxLabels is the maximum total length in bytes of category, key and tags that are shown with a
@@ -324,8 +375,10 @@ func (p *page) add(m *varve.Memory, score float64) bool {
 	if isCut {
 		it.text = strings.Clone(text)
 	}
+	it.shared = p.view.Shared(m)
 	if shortLabels(m) {
 		it.category, it.key, it.tags = m.Category(), m.Key(), tagsOf(m)
+		it.of.Metadata = map[string]any{"category": it.category, "key": it.key}
 	} else {
 		it.cut = true
 	}
@@ -399,7 +452,7 @@ func (w *writer) item(it *item) {
 		w.flag("cut", true)
 	}
 	if it.score != 0 {
-		w.number("score", it.score)
+		w.score("score", it.score)
 	}
 	for _, m := range []struct{ name, value string }{{"session", it.session}, {"category", it.category}, {"key", it.key}} {
 		if m.value != "" {
@@ -433,66 +486,4 @@ func cut(text string, chars int) (short string, isCut bool) {
 		}
 	}
 	return text, false
-}
-
-func (s *server) listMemories(ctx context.Context, a args) (*answer, error) {
-	filters, err := a.filters(s.o.Clock())
-	if err != nil {
-		return nil, err
-	}
-	if a.flag("sessions") {
-		if name := a.chooses(); name != "" {
-			return nil,
-				fmt.Errorf("%s: chooses or orders memories, and sessions lists all sessions by their ids → omit one of them", name)
-		}
-		return s.listSessions(ctx, a.text("cursor"), a.number("limit", 50))
-	}
-	order, err := a.order(a.text("cursor"))
-	if err != nil {
-		return nil, err
-	}
-	if order != nil {
-		filters = append(filters, varve.Sorted(order))
-	} else if cursor := a.text("cursor"); cursor != "" {
-		last, err := base64.RawURLEncoding.DecodeString(cursor)
-		if err != nil || !utf8.Valid(last) {
-			return nil, fmt.Errorf("cursor %q: must be next of the previous page", cursor)
-		}
-		if of, _, ok := strings.Cut(string(last), " "); ok {
-			if _, err := memstore.ParseOrder(of, cursor); err == nil {
-				return nil, fmt.Errorf("cursor %q: must be next of the previous page, with the same sort: %s", cursor, of)
-			}
-		}
-		filters = append(filters, varve.After(string(last)))
-	}
-	limit := a.number("limit", 50)
-	p, place := page{chars: a.number("max_chars", defaultChars)}, ""
-	for m, err := range s.st.Memories(ctx, filters...) {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		if err != nil {
-			if !isOne(err) {
-				return nil, err
-			}
-			s.o.Logger.Warn("listing", "err", err)
-			continue
-		}
-		if len(p.items) == limit || !p.add(&m, 0) {
-			if p.next = place; order == nil {
-				p.next = base64.RawURLEncoding.EncodeToString([]byte(p.items[len(p.items)-1].id))
-			}
-			break
-		}
-		if order != nil {
-			place = order.Place()
-		}
-	}
-	p.note(ctx, s, a)
-	return answered(func(w *writer) {
-		w.open('{')
-		p.write(w)
-		p.writeNext(w)
-		w.close('}')
-	}), nil
 }

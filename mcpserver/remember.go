@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -11,111 +12,288 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/graph"
 	"github.com/varve-db/varve/internal/jsondoc"
+	"github.com/varve-db/varve/internal/project"
 )
 
-// keyed returns the id of a memory with a key, so that it is found and replaced with one look-up:
+// keyed returns the id of a memory with a key, so that two clients that store one at once meet in one id:
 // note-, the key as far as a file name may contain it, "-", and 16 hex digits of the sha256 of
-// session, category and key, each preceded by its length as 8 bytes, little-endian. Earlier
-// versions made an id of note- and 32 hex digits, which gave meaningless file names: old is that
-// id; an existing memory with it is replaced.
-func keyed(session, category, key string) (id, old string) {
+// session, category and key, and of the project if there is one, each preceded by its length as 8 bytes,
+// little-endian.
+func keyed(project, session, category, key string) string {
 	h := sha256.New()
-	for _, part := range []string{session, category, key} {
+	parts := []string{session, category, key}
+	if project != "" {
+		parts = append(parts, project)
+	}
+	for _, part := range parts {
 		var n [8]byte
 		binary.LittleEndian.PutUint64(n[:], uint64(len(part)))
 		h.Write(n[:])
 		io.WriteString(h, part)
 	}
-	sum := hex.EncodeToString(h.Sum(nil)[:16])
-	return "note-" + jsondoc.Slug(key, maxKeySlug) + "-" + sum[:16], "note-" + sum
+	return "note-" + jsondoc.Slug(key, maxKeySlug) + "-" + hex.EncodeToString(h.Sum(nil)[:8])
 }
 
 // maxKeySlug is the maximum number of bytes of a key in an id, so that the id stays a plain file
 // name.
 const maxKeySlug = 60
 
-func (s *server) remember(ctx context.Context, a args) (*answer, error) {
-	text := a.text("text")
+// stored is what remember did.
+type stored struct {
+	m        varve.Memory
+	replaced bool // another text had the key
+	exists   bool // the text was there already
+	dropped  int  // other memories that had the key
+}
+
+func (c *memoryCall) remember(ctx context.Context) (*answer, error) {
+	text := c.text("text")
 	if strings.TrimSpace(text) == "" {
 		return nil, errors.New("text is empty: nothing to remember")
 	}
-	now := s.o.Clock()
-	m := varve.Memory{Content: text, Timestamp: now, Metadata: map[string]any{}}
-	for name, member := range map[string]string{"session": "session_id", "category": "category", "key": "key"} {
-		if v := a.text(name); v != "" {
+	m := varve.Memory{Content: text, Timestamp: c.now, Metadata: map[string]any{}}
+	for name, member := range map[string]string{"session": "session_id", "key": "key"} {
+		if v := c.text(name); v != "" {
 			m.Metadata[member] = v
 		}
 	}
-	if tags := a.texts("tags"); len(tags) > 0 {
-		m.Metadata["tags"] = anys(tags)
+	if err := c.describe(&m); err != nil {
+		return nil, err
 	}
-	if ttl := a.number("ttl", 0); ttl > 0 {
-		m.ExpiresAt = now.Add(time.Duration(ttl) * time.Second)
+	c.view.Place(&m, c.text("scope") == "user")
+	var old string
+	if typed := c.text("replaces"); typed != "" {
+		var err error
+		if old, err = c.view.Resolve(ctx, typed, true); err != nil {
+			return nil, fmt.Errorf("replaces: %w; nothing was stored", err)
+		}
+		if ofGraph(old) {
+			return nil, fmt.Errorf("replaces: %q belongs to the knowledge graph; nothing was stored", old)
+		}
 	}
-	replaced := false
-	var err error
-	if a.text("key") == "" {
-		m, err = s.st.Put(ctx, m)
-	} else {
-		var old string
-		m.ID, old = keyed(a.text("session"), a.text("category"), a.text("key"))
-		m.ID, replaced, err = s.replace(ctx, m, old)
-	}
+	r, err := c.store(ctx, m, old)
 	if err != nil {
 		return nil, err
 	}
-	near, err := s.nearTo(ctx, m.ID, text)
+	near, err := c.nearTo(ctx, r.m.ID, text)
 	if err != nil && ctx.Err() == nil {
-		s.o.Logger.Warn("looking for near-duplicates", "err", err) // the memory is stored nevertheless
+		c.s.o.Logger.Warn("looking for near-duplicates", "err", err) // the memory is stored nevertheless
 	}
-	return answered(func(w *writer) {
+	near = slices.DeleteFunc(near, func(n neighbour) bool { return n.m.ID == old })
+	return c.said(c.storedLines(&r, near, old), func(w *writer) {
 		w.open('{')
-		w.text("id", m.ID)
-		w.flag("replaced", replaced)
+		w.text("id", r.m.ID)
+		w.flag("replaced", r.replaced)
+		if r.exists {
+			w.flag("exists", true)
+		}
 		w.member("near")
 		list(w, near, (*writer).near)
 		w.close('}')
 	}), nil
 }
 
-// replace puts a memory under its key, and returns its id: m.ID, or earlier if only that memory
-// exists. Members of metadata that the caller does not set are kept.
-func (s *server) replace(ctx context.Context, m varve.Memory, earlier string) (id string, replaced bool, err error) {
-	l := s.loading(ctx)
-	defer l.done()
-	err = s.st.Transact(ctx, func(tx *varve.Tx) error {
-		l.bytes = 0
-		old, err := l.get(tx, m.ID)
-		if errors.Is(err, varve.ErrNotFound) {
-			if was, werr := l.get(tx, earlier); !errors.Is(werr, varve.ErrNotFound) {
-				old, err = was, werr
-			}
+// storedLines returns the answer: what was stored, and what is near it with the calls that settle it.
+func (c *memoryCall) storedLines(r *stored, near []neighbour, old string) []string {
+	mine := project.Ending(r.m.ID)
+	verb := "remembered"
+	switch {
+	case r.exists:
+		verb = "known already, not stored twice:"
+	case r.replaced:
+		verb = "replaced what had the key:"
+	}
+	lines := []string{fmt.Sprintf("%s [%s]", verb, oneLine(mine))}
+	if r.dropped > 0 {
+		lines[0] += fmt.Sprintf(", and removed %d more that had it", r.dropped)
+	}
+	if old != "" {
+		lines[0] += fmt.Sprintf(", in the place of [%s]", oneLine(project.Ending(old)))
+	}
+	for i := range near {
+		n := &near[i]
+		short, isCut := cut(n.m.Content, shownChars)
+		if isCut {
+			short += " …"
 		}
-		id = m.ID
-		if replaced = err == nil; !replaced {
-			if !errors.Is(err, varve.ErrNotFound) {
-				return err
-			}
-			_, err = tx.Put(m)
+		label := strings.Trim(n.m.Category()+"/"+n.m.Key(), "/")
+		if label, isCut = cut(label, longestProp); label != "" {
+			label = " · " + oneLine(label)
+		}
+		lines = append(lines, fmt.Sprintf("near [%s%s · %s] %s", oneLine(project.Ending(n.m.ID)), label,
+			age(c.now, n.m.UpdatedAt), oneLine(short)))
+	}
+	if len(near) > 0 {
+		first := oneLine(project.Ending(near[0].m.ID))
+		lines = append(lines, fmt.Sprintf(`→ if the near one is no longer true: forget {"ids":["%s"]}; if it says the same: `+
+			`forget {"ids":["%s"]}, or update {"id":"%s","text":…}`, first, mine, first))
+	}
+	return lines
+}
+
+// store puts a memory: under its key in the place of what has it, or beside the others unless its text is there. Both
+// decide by all memories of the view, and run again if another client stores such a memory meanwhile.
+func (c *memoryCall) store(ctx context.Context, m varve.Memory, old string) (r stored, err error) {
+	key, shared := m.Key(), c.view.Shared(&m)
+	mark := appendString(nil, m.Content)
+	if key != "" {
+		mark = appendString(nil, key)
+	}
+	l := c.s.loading(ctx)
+	defer l.done()
+	err = c.view.Transact(ctx, func(tx *project.Tx) error {
+		l.bytes, r = 0, stored{m: *m.Clone()}
+		if err := tx.AloneAmong(func(_ string, doc []byte) bool { return doc == nil || bytes.Contains(doc, mark) }); err != nil {
 			return err
 		}
-		id = old.ID
-		old.Content, old.Timestamp, old.ExpiresAt = m.Content, m.Timestamp, m.ExpiresAt
-		if old.Metadata == nil {
-			old.Metadata = map[string]any{}
+		if key != "" {
+			err = c.storeKeyed(ctx, tx, l, &r, shared)
+		} else {
+			err = c.storeText(ctx, tx, l, &r)
 		}
-		delete(old.Metadata, "tags")
-		for name, v := range m.Metadata {
-			old.Metadata[name] = v
+		if err != nil || old == "" || old == r.m.ID {
+			return err
 		}
-		_, err = tx.Put(old)
+		was, err := l.get(tx, old)
+		if err != nil {
+			return fmt.Errorf("replaces: %w; nothing was stored", err)
+		}
+		if was.Metadata == nil {
+			was.Metadata = map[string]any{}
+		}
+		was.Metadata[project.SupersededBy] = r.m.ID
+		_, err = tx.Put(was)
 		return err
 	})
-	return id, replaced, err
+	return r, err
+}
+
+// storeKeyed puts a memory in the place of the newest that has its key in its session and part, whatever wrote it, and
+// removes others. Members of metadata that the call does not set are kept.
+func (c *memoryCall) storeKeyed(ctx context.Context, tx *project.Tx, l *loading, r *stored, shared bool) error {
+	m := &r.m
+	having, err := c.withKey(ctx, m.Session(), m.Key(), func(o *varve.Memory) bool { return c.view.Shared(o) == shared })
+	if err != nil {
+		return err
+	}
+	part := ""
+	if !shared {
+		part = c.view.Project()
+	}
+	id := keyed(part, m.Session(), m.Category(), m.Key())
+	for _, other := range having {
+		was, err := l.get(tx, other.ID)
+		switch {
+		case errors.Is(err, varve.ErrNotFound):
+			continue
+		case err != nil:
+			return err
+		case was.Key() != m.Key() || was.Session() != m.Session() || c.view.Shared(&was) != shared:
+			continue // changed since it was listed
+		case r.replaced || r.exists:
+			if err := tx.Delete(was.ID); err != nil {
+				return err
+			}
+			r.dropped++
+			continue
+		}
+		r.exists = was.Content == m.Content
+		r.replaced = !r.exists
+		was.Content, was.Timestamp, was.ExpiresAt = m.Content, m.Timestamp, m.ExpiresAt
+		if _, ok := c.args["importance"]; ok {
+			was.QuickRecalScore = m.QuickRecalScore
+		}
+		keepPin := slices.Contains(tagsOf(&was), pinned) && c.args["pin"] == nil
+		delete(was.Metadata, "tags")
+		delete(was.Metadata, project.SupersededBy)
+		for name, v := range m.Metadata {
+			was.Metadata[name] = v
+		}
+		if keepPin {
+			pin(&was, true)
+		}
+		if r.m, err = tx.Put(was); err != nil {
+			return err
+		}
+		m = &r.m
+	}
+	if r.replaced || r.exists {
+		return nil
+	}
+	m.ID = id
+	r.m, err = tx.Put(*m)
+	return err
+}
+
+// storeText puts a memory, unless one with the same text is in its session and part: then what the call says about it
+// is written there.
+func (c *memoryCall) storeText(ctx context.Context, tx *project.Tx, l *loading, r *stored) error {
+	m := &r.m
+	id, err := c.same(ctx, m)
+	if err != nil && ctx.Err() != nil {
+		return err
+	}
+	if id != "" {
+		was, err := l.get(tx, id)
+		if err == nil && was.Content == m.Content && was.Session() == m.Session() {
+			r.exists = true
+			before := was.Clone()
+			if was.Metadata == nil {
+				was.Metadata = map[string]any{}
+			}
+			delete(was.Metadata, project.SupersededBy) // it is true again
+			if err := c.describe(&was); err != nil {
+				return err
+			}
+			if _, ok := c.args["ttl"]; !ok {
+				was.ExpiresAt = time.Time{} // the call wants it for ever
+			}
+			if r.m = was; !was.Equal(before) {
+				r.m, err = tx.Put(was)
+			}
+			return err
+		}
+		if err != nil && !errors.Is(err, varve.ErrNotFound) {
+			return err
+		}
+	}
+	r.m, err = tx.Put(*m)
+	return err
+}
+
+// same returns the id of a memory with the same text, session and part, "" if none is found.
+func (c *memoryCall) same(ctx context.Context, m *varve.Memory) (string, error) {
+	text, _ := cut(m.Content, nearLooks)
+	if !hasWord(text) {
+		return "", nil
+	}
+	var filters []varve.Filter
+	if s := m.Session(); s != "" {
+		filters = append(filters, varve.InSession(s))
+	}
+	q := varve.Query{Text: text, MaxRareTerms: nearWords, Limit: 4 * nearMost, Trim: beginning}
+	hits, _, err := c.view.Search(ctx, q, nil, filters...)
+	for _, h := range hits {
+		if h.Memory.Content != text || ofGraph(h.ID) {
+			continue
+		}
+		was, gerr := c.view.Get(ctx, h.ID)
+		if gerr == nil && was.Content == m.Content && was.Session() == m.Session() &&
+			c.view.Shared(&was) == c.view.Shared(m) && (was.Key() == "" || m.Key() == was.Key()) {
+			return h.ID, nil
+		}
+	}
+	return "", err
+}
+
+// hasWord reports whether a text has a word to search by.
+func hasWord(text string) bool {
+	return strings.ContainsFunc(text, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) })
 }
 
 func anys(list []string) []any {
@@ -126,18 +304,27 @@ func anys(list []string) []any {
 	return all
 }
 
-// near is a memory with nearly the same text as another.
-type near struct {
-	id, text   string
+// neighbour is a memory with nearly the same text as another.
+type neighbour struct {
+	m          varve.Memory
 	similarity float64
 }
 
-func (w *writer) near(n *near) {
+func (w *writer) near(n *neighbour) {
 	w.next()
 	w.open('{')
-	w.text("id", n.id)
-	w.text("text", n.text)
-	w.number("similarity", n.similarity)
+	w.text("id", n.m.ID)
+	short, _ := cut(n.m.Content, nearChars)
+	w.text("text", short)
+	if shortLabels(&n.m) {
+		for _, l := range []struct{ name, value string }{{"key", n.m.Key()}, {"category", n.m.Category()}} {
+			if l.value != "" {
+				w.text(l.name, l.value)
+			}
+		}
+	}
+	w.text("written", n.m.UpdatedAt.Format(time.RFC3339))
+	w.score("similarity", n.similarity)
 	w.close('}')
 }
 
@@ -163,16 +350,21 @@ func beginning(m *varve.Memory) {
 
 // nearTo returns near-duplicates of a memory: by its embedding if it has one, otherwise among the
 // memories that share the most words with it.
-func (s *server) nearTo(ctx context.Context, id, text string) ([]near, error) {
-	var all []near
+func (c *memoryCall) nearTo(ctx context.Context, id, text string) ([]neighbour, error) {
+	var all []neighbour
 	add := func(h varve.Hit, similarity float64) {
-		if h.ID != id && !graph.IsID(h.ID) && len(all) < nearMost {
-			short, _ := cut(h.Memory.Content, nearChars)
-			all = append(all, near{h.ID, short, similarity})
+		if h.ID == id || graph.IsID(h.ID) || len(all) == nearMost {
+			return
+		}
+		m, err := c.view.Get(ctx, h.ID)
+		if by, _ := m.Metadata[project.SupersededBy].(string); err == nil && by == "" {
+			m.Content, _ = cut(m.Content, nearChars)
+			all = append(all, neighbour{m, similarity})
 		}
 	}
-	if s.o.Embed != nil {
-		hits, err := s.st.Search(ctx, varve.Query{Like: id, Limit: 4 * nearMost, MinScore: nearCosine, Trim: beginning})
+	if c.s.o.Embed != nil {
+		q := varve.Query{Like: id, Limit: 4 * nearMost, MinScore: nearCosine, Trim: beginning}
+		hits, _, err := c.view.Search(ctx, q, nil)
 		if err == nil {
 			for _, h := range hits {
 				add(h, h.Score)
@@ -180,8 +372,11 @@ func (s *server) nearTo(ctx context.Context, id, text string) ([]near, error) {
 			return all, nil
 		}
 	}
-	text, _ = cut(text, nearLooks)
-	hits, err := s.st.Search(ctx, varve.Query{Text: text, MaxRareTerms: nearWords, Limit: 4 * nearMost, Trim: beginning})
+	if text, _ = cut(text, nearLooks); !hasWord(text) {
+		return nil, nil
+	}
+	q := varve.Query{Text: text, MaxRareTerms: nearWords, Limit: 4 * nearMost, Trim: beginning}
+	hits, _, err := c.view.Search(ctx, q, nil)
 	if err != nil && hits == nil {
 		return nil, err
 	}
@@ -191,7 +386,7 @@ func (s *server) nearTo(ctx context.Context, id, text string) ([]near, error) {
 			add(h, share)
 		}
 	}
-	slices.SortStableFunc(all, func(x, y near) int { return -compareFloat(x.similarity, y.similarity) })
+	slices.SortStableFunc(all, func(x, y neighbour) int { return -compareFloat(x.similarity, y.similarity) })
 	return all, nil
 }
 
@@ -229,56 +424,4 @@ func inCommon(a, b map[[3]rune]bool) float64 {
 		return float64(both) / float64(either)
 	}
 	return 0
-}
-
-func (s *server) forget(ctx context.Context, a args) (*answer, error) {
-	ids, session := a.texts("ids"), a.text("session")
-	if len(ids) > maxForget {
-		return nil, fmt.Errorf("ids: %d exceed the limit of %d; use several calls", len(ids), maxForget)
-	}
-	for _, id := range ids {
-		if graph.IsID(id) {
-			return nil,
-				fmt.Errorf("%q belongs to the knowledge graph: use delete_entities or delete_relations; nothing was forgotten", id)
-		}
-		if id == takenID {
-			return nil,
-				fmt.Errorf("%q records the import of the old file, so that memories deleted since are not restored; "+
-					"nothing was forgotten", id)
-		}
-	}
-	var forgotten, missing []string
-	err := s.st.Transact(ctx, func(tx *varve.Tx) error {
-		forgotten, missing = nil, nil
-		for _, id := range ids {
-			if slices.Contains(forgotten, id) || slices.Contains(missing, id) {
-				continue
-			}
-			m, err := tx.Get(id)
-			if errors.Is(err, varve.ErrNotFound) || errors.Is(err, varve.ErrInvalid) && id == "" {
-				missing = append(missing, id)
-				continue
-			}
-			if err == nil && session != "" && m.Session() != session {
-				err = fmt.Errorf("%q belongs to another session than %q; nothing was forgotten", id, session)
-			}
-			if err == nil {
-				err = tx.Delete(id)
-			}
-			if err != nil {
-				return err
-			}
-			forgotten = append(forgotten, id)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return answered(func(w *writer) {
-		w.open('{')
-		w.texts("forgotten", forgotten)
-		w.texts("missing", missing)
-		w.close('}')
-	}), nil
 }

@@ -17,12 +17,13 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/project"
 )
 
 // Groups of tools.
 const (
 	Graph  = "graph"  // the nine tools of the reference server, and its resource
-	Memory = "memory" // remember, recall, forget, list_memories
+	Memory = "memory" // context, remember, recall, update, recent, forget, undo, history
 
 	// Working has the tools of working memory: working_set and so on. It is offered only if a host
 	// names it.
@@ -60,10 +61,23 @@ type group struct {
 // groups returns all groups; a new group is one more line here.
 func groups() []group {
 	return []group{
-		{Graph, graphTools(), graphInstructions, true},
+		{Graph, lenient(graphTools()), graphInstructions, false},
 		{Memory, memoryTools(), memoryInstructions, true},
 		{Working, workingTools(), workingInstructions, false},
 	}
+}
+
+func lenient(tools []tool) []tool {
+	for i := range tools {
+		tools[i].hints.lenient = true
+	}
+	return tools
+}
+
+// Project is what the memories of a client are about; see Options.Project.
+type Project struct {
+	ID   string // as package internal/project makes it; "": none
+	Name string // for answers
 }
 
 // Options are the settings of a server. The zero value has the defaults.
@@ -88,6 +102,17 @@ type Options struct {
 	// (varve.ErrReplaced), and closes the replaced one; see varve.Admin.InPlace. nil: every later
 	// call gets the error, too.
 	Reopen func(ctx context.Context, replaced *varve.Store) (*varve.Store, error)
+	// Project returns the project of a client, given the folders that the client has as its roots; nil if the client
+	// offers none. It is called before the first call that needs it, and again when the roots have changed. Tools of the
+	// group memory, and of working memory, reach the project and the shared part of the store, and nothing else. Their
+	// calls fail with its error. nil: there are no projects, and the tools reach the shared part.
+	Project func(ctx context.Context, roots []string) (Project, error)
+	// Session is the Session of the Options.Writer of the store. The ids that the server issues to its clients are the
+	// Session of their writer if Session is "", and the Token otherwise.
+	Session string
+	// Structured has the tools of the group memory declare an output schema and answer with structured content too, for
+	// programs. It doubles what an answer costs a model.
+	Structured bool
 	// Version of the host, told to clients; "" is left to the library.
 	Version string
 	// Logger receives what cannot be reported to a client; nil discards it.
@@ -126,6 +151,9 @@ type server struct {
 	loads   *semaphore.Weighted
 	updates updates
 	warmed  atomic.Bool
+	callers callers
+	pages   pages
+	deleted *project.Deleted
 }
 
 // New returns a server for any number of sessions. The caller owns the store: it must stay open as
@@ -151,7 +179,7 @@ func New(st *varve.Store, o Options) *mcp.Server {
 	if o.Groups == nil {
 		o.Groups = DefaultGroups()
 	}
-	s := &server{st: st, o: o, loads: semaphore.NewWeighted(maxLoads)}
+	s := &server{st: st, o: o, loads: semaphore.NewWeighted(maxLoads), deleted: &project.Deleted{}}
 	s.view = newView(st, o.GraphBytes, s.unreadable, o.Clock)
 	var about []string
 	for _, g := range groups() {
@@ -162,6 +190,16 @@ func New(st *varve.Store, o Options) *mcp.Server {
 	}
 	options := &mcp.ServerOptions{Instructions: strings.Join(about, "\n\n"), Logger: quieter(o.Logger),
 		Capabilities: &mcp.ServerCapabilities{}}
+	if !o.Structured {
+		for i := range s.tools {
+			if s.tools[i].title == "" {
+				s.tools[i].out = nil
+			}
+		}
+	}
+	if o.Project != nil {
+		options.RootsListChangedHandler = s.rootsChanged
+	}
 	offersGraph := slices.Contains(o.Groups, Graph)
 	if offersGraph {
 		s.subscriptions(options)
@@ -197,6 +235,14 @@ func (s *server) stamp(n int) time.Time {
 // handler checks the arguments, and returns a tool's error as a result, which the model sees.
 func (s *server) handler(t *tool) mcp.ToolHandler {
 	return func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		c := s.callers.of(req.Session)
+		if !t.hints.lenient {
+			if ask, err := c.learn(ctx, &s.o, req); err != nil {
+				return failed(err.Error()), nil
+			} else if ask != nil {
+				return ask, nil
+			}
+		}
 		args, err := t.arguments(req.Params.Arguments)
 		if err != nil {
 			return failed(err.Error()), nil
@@ -204,7 +250,7 @@ func (s *server) handler(t *tool) mcp.ToolHandler {
 		if c := callOf(req.Extra); c != nil && c.arguments != nil {
 			c.arguments, req.Params.Arguments = nil, nil // so that the line can be freed
 		}
-		ctx = byClient(ctx, req.Session)
+		ctx = c.writer(context.WithValue(ctx, callerKey{}, c), req.Session, s.o.Session)
 		var a *answer
 		err = s.during(ctx, func() (err error) {
 			a, err = t.run(ctx, s, args)
@@ -215,29 +261,20 @@ func (s *server) handler(t *tool) mcp.ToolHandler {
 		}
 		r := a.result(t, req.Extra)
 		if s.o.Evicted != nil && !t.hints.readOnly {
-			tellEvicted(r, s.o.Evicted)
+			s.tellEvicted(r, func(id string) bool {
+				_, err := project.New(s.st, c.of().ID, nil).History(ctx, id)
+				return err == nil
+			})
 		}
 		return r, nil
 	}
 }
 
-// byClient returns a context in which the writer is the client of the session, with the name that
-// it gave when it was initialized.
-func byClient(ctx context.Context, session *mcp.ServerSession) context.Context {
-	if session == nil {
-		return ctx
-	}
-	p := session.InitializeParams()
-	if p == nil || p.ClientInfo == nil || p.ClientInfo.Name == "" {
-		return ctx
-	}
-	return varve.WithWriter(ctx, varve.Writer{Client: p.ClientInfo.Name, ClientVersion: p.ClientInfo.Version})
-}
-
 // tellEvicted adds a text for people and models, and a member of _meta for programs, because the
 // structured content must match the tool's declaration.
-func tellEvicted(r *mcp.CallToolResult, evicted func() (int, string)) {
-	n, first := evicted()
+// One that the client does not see is not named.
+func (s *server) tellEvicted(r *mcp.CallToolResult, sees func(id string) bool) {
+	n, first := s.o.Evicted()
 	if n == 0 {
 		return
 	}
@@ -245,12 +282,20 @@ func tellEvicted(r *mcp.CallToolResult, evicted func() (int, string)) {
 	if n > 1 {
 		was, others = fmt.Sprintf("%d memories were", n), " and others"
 	}
+	named := sees(first)
+	id := first
+	if !named {
+		first, others = "memctl log lists them", ""
+	}
 	r.Content = append(r.Content,
 		&mcp.TextContent{Text: fmt.Sprintf("The store is at its limit: %s deleted to make room: %s%s", was, first, others)})
 	if r.Meta == nil {
 		r.Meta = mcp.Meta{}
 	}
-	r.Meta["varve/evicted"] = map[string]any{"count": n, "first": first}
+	r.Meta["varve/evicted"] = map[string]any{"count": n}
+	if named {
+		r.Meta["varve/evicted"] = map[string]any{"count": n, "first": id}
+	}
 }
 
 // advice returns a remedy for the errors that lack one.
@@ -282,10 +327,12 @@ func (s *server) asReference(next mcp.MethodHandler) mcp.MethodHandler {
 				if c := callOf(req.GetExtra()); c != nil && c.arguments != nil {
 					p.Arguments = c.arguments
 				}
-				if kind := rawKind(p.Arguments); kind != "object" && kind != "undefined" {
+				at := slices.IndexFunc(s.tools, func(t tool) bool { return t.name == p.Name })
+				kind := rawKind(p.Arguments)
+				if kind != "object" && kind != "undefined" && (kind != "null" || at < 0 || s.tools[at].hints.lenient) {
 					return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: noRecord(kind)}
 				}
-				if !slices.ContainsFunc(s.tools, func(t tool) bool { return t.name == p.Name }) {
+				if at < 0 {
 					return failed(fmt.Sprintf("MCP error -32602: Tool %s not found", p.Name)), nil
 				}
 			}

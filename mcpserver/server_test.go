@@ -34,8 +34,15 @@ type client struct {
 	acknowledged chan struct{} // one for each subscription that the server has taken
 }
 
+// both has the tools of the reference server and of this one, with structured content.
+var both = Options{Groups: []string{Graph, Memory}, Structured: true}
+
 func connect(t *testing.T, st *varve.Store, o Options, co *mcp.ClientOptions) *client {
 	t.Helper()
+	if o.Groups == nil {
+		o.Groups = both.Groups
+	}
+	o.Structured = true
 	a, b := mcp.NewInMemoryTransports()
 	ss, err := New(st, o).Connect(t.Context(), a, nil)
 	if err != nil {
@@ -147,20 +154,20 @@ func TestRefusals(t *testing.T) {
 		"Invalid input: expected string, received null at entities[0].observations[1]\nInvalid input: expected object, received number at entities[1]")
 	c.refuses("nope", `{}`, "MCP error -32602: Tool nope not found")
 	c.refuses("recall", `{"query":"x","limit":1.5}`, "Invalid input: expected int, received number at limit")
-	c.refuses("recall", `{"query":"x","limit":"10"}`, "Invalid input: expected number, received string at limit")
+	c.refuses("recall", `{"query":"x","limit":"ten"}`, `limit: expected a whole number, received "ten"`)
 	c.refuses("recall", `{"query":"x","limit":1e300}`, "Invalid input: expected int, received number at limit")
 	c.refuses("recall", `{"query":"x","limit":1e400}`, "Invalid input: expected int, received number at limit")
 	c.refuses("recall", `{"query":"x","limit":1e3}`, "Too big: expected number to be <=100 at limit")
 	c.want("recall", `{"query":"x","limit":10.0,"max_chars":1e3}`, `{"memories":[],"by":"words"}`)
-	c.refuses("recall", `{"query":"x","cursor":"words 1048576"}`, "recall returns at most the first 100000")
+	c.refuses("recall", `{"query":"x","cursor":"words 1048576"}`, "must be that of the previous page")
 	c.refuses("recall", `{"query":"x","limit":0}`, "Too small: expected number to be >=1 at limit")
 	c.refuses("recall", `{"query":"x","by":"luck"}`, `Invalid option: expected one of "both"|"meaning"|"words" at by`)
 	c.refuses("recall", `{"query":"x","by":"meaning"}`, "needs an embedder")
 	c.refuses("recall", `{"query":" "}`, "empty")
 	c.refuses("recall", `{"query":"x","since":"tomorow"}`, `since: "tomorow" is not a time: write a day`)
 	c.refuses("recall", `{"query":"x","where":["=x"]}`, "write source=desk")
-	c.refuses("recall", `{"query":"x","cursor":"x"}`, "next of the previous page")
-	c.refuses("list_memories", `{"cursor":"*"}`, "next of the previous page")
+	c.refuses("recall", `{"query":"x","cursor":"x"}`, "that of the previous page")
+	c.refuses("recent", `{"cursor":"*"}`, "that of the previous page")
 	c.refuses("remember", `{"text":"\n"}`, "nothing to remember")
 	c.refuses("forget", `{"ids":["entity:x"]}`, "delete_entities")
 	if _, err := c.CallTool(t.Context(), &mcp.CallToolParams{Name: "read_graph", Arguments: []int{1}}); err == nil || !strings.Contains(err.Error(), "expected record, received array") {
@@ -199,6 +206,15 @@ func TestToolsAreTheReferences(t *testing.T) {
 			t.Fatal(err)
 		}
 		delete(listed, "execution")
+		if tool.title == "" { // hints that are as by default are omitted, and the dialect of the schema
+			delete(listed, "annotations")
+			delete(declared, "annotations")
+			for _, name := range []string{"inputSchema", "outputSchema"} {
+				if schema, ok := declared[name].(map[string]any); ok {
+					delete(schema, "$schema")
+				}
+			}
+		}
 		if !reflect.DeepEqual(listed, declared) {
 			t.Errorf("%v\n%v", listed, declared)
 		}

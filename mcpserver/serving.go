@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/project"
 )
 
 // A server outlives its store: a user or a program may remove, restore or switch the folder of the
@@ -49,6 +50,7 @@ func (s *server) reopen(ctx context.Context, was *varve.Store, err error) error 
 			return fmt.Errorf("%w; the store that is now at its path cannot be opened: %w", err, rerr)
 		}
 		s.st, s.view = next, newView(next, s.o.GraphBytes, s.unreadable, s.o.Clock)
+		s.deleted = &project.Deleted{}
 	}
 	if errors.Is(err, varve.ErrOutcomeUnknown) {
 		return fmt.Errorf("%w; the store that is now at its path is served from here on → check whether the call was done "+

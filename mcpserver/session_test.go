@@ -119,7 +119,7 @@ func TestServerAsks(t *testing.T) {
 func TestListenHasItsID(t *testing.T) {
 	t.Parallel()
 	st := openStore(t, t.TempDir(), nil)
-	say, said := talk(t, New(st, Options{}))
+	say, said := talk(t, New(st, both))
 	const (
 		meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
 		id   = `"io.modelcontextprotocol/subscriptionId":90071992547409931`

@@ -22,6 +22,7 @@ type shape struct {
 	lowest *int
 	most   *int
 	closed bool // it must not have members other than props
+	free   bool // an object with any members
 }
 
 type prop struct {
@@ -57,6 +58,9 @@ func (s *shape) appendSchema(b []byte, output bool) []byte {
 	case "array":
 		b = s.items.appendSchema(append(b, `,"items":`...), output)
 	case "object":
+		if s.free {
+			break
+		}
 		b = append(b, `,"properties":{`...)
 		var required []string
 		for i, p := range s.props {
@@ -110,7 +114,7 @@ func (s *shape) check(v any, missing bool, path string, lines []string) []string
 			lines = s.items.check(item, false, fmt.Sprintf("%s[%d]", path, i), lines)
 		}
 	case "object":
-		members := v.(map[string]any)
+		members, _ := v.(map[string]any)
 		if s.closed {
 			lines = append(lines, s.unknown(members, at)...)
 		}

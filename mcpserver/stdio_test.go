@@ -26,7 +26,7 @@ const hello = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocol
 func serve(t *testing.T, st *varve.Store, in io.Reader) map[float64]map[string]any {
 	t.Helper()
 	var out bytes.Buffer
-	if err := New(st, Options{}).Run(t.Context(), Stdio(in, &out, nil)); err != nil {
+	if err := New(st, both).Run(t.Context(), Stdio(in, &out, nil)); err != nil {
 		t.Fatal(err)
 	}
 	answers := map[float64]map[string]any{}
@@ -93,8 +93,8 @@ func TestDependentCalls(t *testing.T) {
 		call("create_entities", `{"entities":[{"name":`+e+`,"entityType":"t","observations":["new"]}]}`, "new")
 		if i%8 == 0 {
 			call("read_graph", `{}`, "new")
-			call("remember", fmt.Sprintf(`{"text":"first %d","key":"k"}`, i), `"replaced": `+fmt.Sprint(i > 0))
-			call("remember", fmt.Sprintf(`{"text":"second %d","key":"k"}`, i), `"replaced": true`)
+			call("remember", fmt.Sprintf(`{"text":"first %d","key":"k"}`, i), map[bool]string{true: "replaced what", false: "remembered"}[i > 0])
+			call("remember", fmt.Sprintf(`{"text":"second %d","key":"k"}`, i), "replaced what had the key")
 			call("recall", fmt.Sprintf(`{"query":"second %d"}`, i), fmt.Sprintf("second %d", i))
 		}
 	}
@@ -299,7 +299,7 @@ func TestEndByContext(t *testing.T) {
 	in, send := io.Pipe()
 	receive, out := io.Pipe()
 	ended := make(chan error)
-	go func() { ended <- New(openStore(t, t.TempDir(), nil), Options{}).Run(ctx, Stdio(in, out, nil)) }()
+	go func() { ended <- New(openStore(t, t.TempDir(), nil), both).Run(ctx, Stdio(in, out, nil)) }()
 	if _, err := io.WriteString(send, hello); err != nil {
 		t.Fatal(err)
 	}

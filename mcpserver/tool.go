@@ -16,21 +16,33 @@ type tool struct {
 	run                func(ctx context.Context, s *server, args args) (*answer, error)
 }
 
-type hints struct{ readOnly, destructive, idempotent bool }
+type hints struct {
+	readOnly, destructive, idempotent bool
+	// lenient tools take what the reference server takes: they ignore names that they do not know, and take no value as
+	// another kind. All others are strict; see tool.strict.
+	lenient bool
+}
 
 func (t *tool) declaration() *mcp.Tool {
 	open := false
-	return &mcp.Tool{
-		Name: t.name, Title: t.title, Description: t.about, InputSchema: t.in.schema(false), OutputSchema: t.out.schema(true),
+	d := &mcp.Tool{
+		Name: t.name, Title: t.title, Description: t.about, InputSchema: t.in.schema(false),
 		Annotations: &mcp.ToolAnnotations{
 			ReadOnlyHint: t.hints.readOnly, DestructiveHint: &t.hints.destructive, IdempotentHint: t.hints.idempotent,
 			OpenWorldHint: &open,
 		},
 	}
+	if t.out != nil {
+		d.OutputSchema = t.out.schema(true)
+	}
+	return d
 }
 
 // json returns the tool's entry in a listing.
 func (t *tool) json() json.RawMessage {
+	if t.title == "" {
+		return t.short()
+	}
 	var b []byte
 	for _, m := range []struct{ name, value string }{{`{"name":`, t.name}, {`,"title":`, t.title},
 		{`,"description":`, t.about}} {
@@ -41,6 +53,26 @@ func (t *tool) json() json.RawMessage {
 		t.hints.readOnly, t.hints.destructive, t.hints.idempotent)
 	b = append(b, `,"execution":{"taskSupport":"forbidden"},"outputSchema":`...)
 	return append(append(b, t.out.schema(true)...), '}')
+}
+
+// short returns the entry of a tool without what a client can do without: hints that are as by default, a title, and a
+// schema of the output unless the host wants one.
+func (t *tool) short() json.RawMessage {
+	b := appendString([]byte(`{"name":`), t.name)
+	b = appendString(append(b, `,"description":`...), t.about)
+	b = t.in.appendSchema(append(b, `,"inputSchema":`...), false)
+	b = append(b, `,"annotations":{`...)
+	switch {
+	case t.hints.readOnly:
+		b = append(b, `"readOnlyHint":true,`...)
+	case !t.hints.destructive:
+		b = append(b, `"destructiveHint":false,`...)
+	}
+	b = append(b, `"openWorldHint":false}`...)
+	if t.out != nil {
+		b = t.out.appendSchema(append(b, `,"outputSchema":`...), true)
+	}
+	return append(b, '}')
 }
 
 // plainResult is a mcp.CallToolResult that is encoded in one pass instead of two, which matters for

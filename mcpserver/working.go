@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/varve-db/varve/internal/project"
 	"github.com/varve-db/varve/working"
 )
 
@@ -21,7 +22,11 @@ type workingCall struct {
 // is created at its first use.
 func (s *server) working(ctx context.Context, a args,
 	f func(ctx context.Context, w *workingCall) (any, error)) (*answer, error) {
-	scope, err := working.ForSession(a.text("session"), a.text("project"), a.text("agent"))
+	within, err := workingProject(ctx, a.text("project"))
+	if err != nil {
+		return nil, err
+	}
+	scope, err := working.ForSession(a.text("session"), within, a.text("agent"))
 	if err != nil {
 		return nil, err
 	}
@@ -39,6 +44,22 @@ func (s *server) working(ctx context.Context, a args,
 	}
 	structured, err := json.Marshal(v)
 	return &answer{ready(text), ready(structured)}, err
+}
+
+// workingProject returns the project of a scope: within the project of the caller, if there is one. No name that a call
+// gives reaches the scopes of another project.
+func workingProject(ctx context.Context, given string) (string, error) {
+	var of Project
+	if c, ok := ctx.Value(callerKey{}).(*caller); ok {
+		of = c.of()
+	}
+	switch first, _, _ := strings.Cut(given, "/"); {
+	case project.IsID(first):
+		return "", fmt.Errorf("project: %q is the id of a project: omit it", clipped(given))
+	case of.ID == "" || given == "":
+		return of.ID + given, nil
+	}
+	return of.ID + "/" + given, nil
 }
 
 func (w *workingCall) set(ctx context.Context) (any, error) {

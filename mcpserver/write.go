@@ -117,6 +117,13 @@ func (w *writer) number(name string, value float64) {
 	w.b = strconv.AppendFloat(w.b, value, 'f', -1, 64)
 }
 
+// score writes a number with three digits.
+func (w *writer) score(name string, value float64) {
+	w.member(name)
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(value, 'g', 3, 64), 64)
+	w.b = strconv.AppendFloat(w.b, rounded, 'f', -1, 64)
+}
+
 func (w *writer) entity(e *graph.Entity) {
 	w.next()
 	w.open('{')

@@ -1,0 +1,140 @@
+package mcpserver
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/graph"
+	"github.com/varve-db/varve/internal/project"
+)
+
+// An answer shows a memory as one line, of at most its content and headRoom characters:
+//
+//	[…a1b2c3d4e5 · 2026-11-20 · decision] the content, with ↵ for the end of a line
+//
+// The first part is the id, or its ending, with which another call names the memory; * behind it says that the memory
+// is in the shared part, where there is a project. The day is that on which it happened, or was written; it is left out
+// where it is that of the line above, since it takes as many tokens as five words. Behind it come category and key as far
+// as there is room.
+const headRoom = 40
+
+func head(m *varve.Memory, starred bool, zone *time.Location) string {
+	return headBehind("", m, starred, zone)
+}
+
+// headBehind is head behind a line with a day.
+func headBehind(above string, m *varve.Memory, starred bool, zone *time.Location) string {
+	var b strings.Builder
+	b.WriteByte('[')
+	b.WriteString(oneLine(project.Ending(m.ID)))
+	if starred {
+		b.WriteByte('*')
+	}
+	if day := dayOf(m).In(zone).Format(time.DateOnly); day != above {
+		b.WriteString(" · ")
+		b.WriteString(day)
+	}
+	label := strings.Trim(m.Category()+"/"+m.Key(), "/")
+	if room := headRoom - utf8.RuneCountInString(b.String()) - len("] ") - utf8.RuneCountInString(" · "); label != "" && room > 3 {
+		if utf8.RuneCountInString(label) > room && m.Category() != "" {
+			label = m.Category()
+		}
+		if short, isCut := cut(label, room); isCut {
+			short, _ = cut(label, room-1)
+			label = short + "…"
+		}
+		b.WriteString(" · ")
+		b.WriteString(oneLine(label))
+	}
+	b.WriteString("] ")
+	return b.String()
+}
+
+// dayOf returns when a memory happened, or was written if that is unknown.
+func dayOf(m *varve.Memory) time.Time {
+	if m.Timestamp.IsZero() {
+		return m.UpdatedAt
+	}
+	return m.Timestamp
+}
+
+// oneLine returns a text without what ends a line, so that no text looks like another line of the answer.
+func oneLine(s string) string {
+	if !strings.ContainsAny(s, "\r\n\v\f\u0085\u2028\u2029") {
+		return s
+	}
+	return strings.NewReplacer("\r\n", "↵", "\n", "↵", "\r", "↵", "\v", "↵", "\f", "↵", "\u0085", "↵", "\u2028", "↵",
+		"\u2029", "↵").Replace(s)
+}
+
+// line returns the line of an item, behind a line with a day, and its own day.
+func (it *item) line(c *memoryCall, above string) (l, day string) {
+	zone := c.now.Location()
+	l = headBehind(above, &it.of, it.shared && c.project.ID != "", zone) + oneLine(it.text)
+	if it.cut {
+		l += " …"
+	}
+	if it.why != "" {
+		l += " (" + it.why + ")"
+	}
+	return l, dayOf(&it.of).In(zone).Format(time.DateOnly)
+}
+
+// sharedLine explains the star.
+const sharedLine = "* shared part, not of this project alone"
+
+// lines returns the lines of a page.
+func (p *page) lines(c *memoryCall) (all []string) {
+	starred, day := false, ""
+	for i := range p.items {
+		var l string
+		l, day = p.items[i].line(c, day)
+		all = append(all, l)
+		starred = starred || p.items[i].shared
+	}
+	if starred && c.project.ID != "" {
+		all = append(all, sharedLine)
+	}
+	if p.next != "" {
+		all = append(all, "more: cursor "+p.next)
+	}
+	return all
+}
+
+// newestFirst sorts memories by when they were written.
+func newestFirst(all []varve.Memory) {
+	slices.SortFunc(all, func(a, b varve.Memory) int {
+		if c := b.UpdatedAt.Compare(a.UpdatedAt); c != 0 {
+			return c
+		}
+		return strings.Compare(b.ID, a.ID)
+	})
+}
+
+// ofGraph reports whether a memory is for the tools of the graph, or records an import: others do not change it.
+func ofGraph(id string) bool { return graph.IsID(id) || id == takenID }
+
+// age returns how long ago a time is, in the largest unit.
+func age(now, at time.Time) string {
+	d := now.Sub(at)
+	switch {
+	case d < time.Minute:
+		return "just now"
+	case d < time.Hour:
+		return plural(int(d.Minutes()), "minute")
+	case d < 48*time.Hour:
+		return plural(int(d.Hours()), "hour")
+	}
+	return plural(int(d.Hours()/24), "day")
+}
+
+func plural(n int, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + one + "s"
+}

@@ -1,0 +1,112 @@
+package mcpserver
+
+import (
+	"fmt"
+	"hash/maphash"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/project"
+)
+
+// pages has what earlier pages of recall have shown. A cursor names a place, not a count: the next page has the best
+// hits that were not shown yet. So it skips nothing and repeats nothing, whatever was forgotten, written or ranked
+// otherwise in between.
+//
+//	words 3 12.3 …a1b2c3d4e5      by, number of the page, score and id of its last hit
+//
+// A server that does not know the number any more, such as one that was started again, continues behind the hit, or,
+// where that is gone, behind its score.
+type pages struct {
+	mu   sync.Mutex
+	last int
+	list []*shownPage // the newest last
+}
+
+type shownPage struct {
+	number     int
+	signature  uint64
+	by, ending string
+	score      string
+	shown      map[string]bool
+}
+
+// Limits: how many cursors are known, how many hits the pages of one recall have, and how many are searched for a place
+// that is not known any more.
+const (
+	mostPages = 64
+	mostShown = 100_000
+	lostHits  = 10_000
+)
+
+var seed = maphash.MakeSeed()
+
+// place is where a page begins.
+type place struct {
+	shown  map[string]bool
+	lost   bool // only score and ending are known
+	score  float64
+	ending string
+}
+
+// keep returns the cursor behind a page.
+func (p *pages) keep(by, signature string, score float64, id string, shown map[string]bool) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last++
+	k := &shownPage{number: p.last, signature: maphash.String(seed, signature), by: by, ending: project.Ending(id),
+		score: strconv.FormatFloat(score, 'g', 6, 64), shown: shown}
+	if p.list = append(p.list, k); len(p.list) > mostPages {
+		p.list = slices.Delete(p.list, 0, 1)
+	}
+	return fmt.Sprintf("%s %d %s %s", by, k.number, k.score, k.ending)
+}
+
+// place returns where a cursor is.
+func (p *pages) place(cursor, signature string) (by string, at place, err error) {
+	bad := func(why string) (string, place, error) {
+		short, _ := cut(cursor, longestProp)
+		return "", place{}, fmt.Errorf("cursor %q: %s", short, why)
+	}
+	parts := strings.SplitN(cursor, " ", 4)
+	if len(parts) != 4 || !slices.Contains(recallBy, parts[0]) {
+		return bad("must be that of the previous page")
+	}
+	number, nerr := strconv.Atoi(parts[1])
+	score, serr := strconv.ParseFloat(parts[2], 64)
+	if nerr != nil || serr != nil || parts[3] == "" {
+		return bad("must be that of the previous page")
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, k := range p.list {
+		if k.number != number || k.ending != parts[3] || k.by != parts[0] || k.score != parts[2] {
+			continue
+		}
+		if k.signature != maphash.String(seed, signature) {
+			return bad("is of a call with other arguments → repeat those of the previous page")
+		}
+		if len(k.shown) >= mostShown {
+			return bad(fmt.Sprintf("recall returns at most the first %d; use a more specific query, or recent", mostShown))
+		}
+		return k.by, place{shown: k.shown}, nil
+	}
+	return parts[0], place{lost: true, score: score, ending: strings.TrimPrefix(parts[3], "…")}, nil
+}
+
+// behind returns the hits behind the place.
+func (at *place) behind(hits []varve.Hit) []varve.Hit {
+	for i, h := range hits {
+		if strings.HasSuffix(h.ID, at.ending) {
+			return hits[i+1:]
+		}
+	}
+	i := slices.IndexFunc(hits, func(h varve.Hit) bool { return h.Score <= at.score })
+	if i < 0 {
+		return nil
+	}
+	return hits[i:]
+}

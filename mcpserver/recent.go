@@ -1,0 +1,235 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/timearg"
+	"github.com/varve-db/varve/memstore"
+)
+
+// recent answers with what was written or happened in a time.
+func (c *memoryCall) recent(ctx context.Context) (*answer, error) {
+	at, about, err := c.period()
+	if err != nil {
+		return nil, err
+	}
+	return c.recentIn(ctx, at, about)
+}
+
+// period returns the time that when, since and until name.
+func (c *memoryCall) period() (at period, about string, err error) {
+	when := strings.TrimSpace(c.text("when"))
+	if when != "" {
+		said, p, rest := timeWords(when, c.now)
+		if said == "" || rest != "" {
+			if p, err = reads("when", when, c.now); err != nil {
+				return at, "", err
+			}
+		}
+		at, about = p, fmt.Sprintf("%s (%s)", oneLine(clipped(when)), p.String())
+	}
+	for _, name := range []string{"since", "until"} {
+		value := c.text(name)
+		if value == "" {
+			continue
+		}
+		if when != "" {
+			return at, "", fmt.Errorf("%s: when names a time already → give one of them", name)
+		}
+		p, err := reads(name, value, c.now)
+		if err != nil {
+			return at, "", err
+		}
+		if name == "since" {
+			at.from = p.from
+		} else if at.to = p.to; at.to.IsZero() {
+			at.to = p.from
+		}
+	}
+	if !at.from.IsZero() && !at.to.IsZero() && !at.from.Before(at.to) {
+		return at, "", errors.New("since and until: the time ranges do not overlap, so no memory can match")
+	}
+	return at, about, nil
+}
+
+// reads reads a time. One that is a moment is the time from then on.
+func reads(name, value string, now time.Time) (period, error) {
+	s, err := timearg.Parse(value, now.Local())
+	if err != nil {
+		return period{}, fmt.Errorf("%s: %w", name, err)
+	}
+	if s.To.After(s.From) {
+		return period{s.From, s.To}, nil
+	}
+	return period{s.From, time.Time{}}, nil
+}
+
+// dated is a memory and the time for which it is listed.
+type dated struct {
+	m  varve.Memory
+	at int64 // microseconds
+}
+
+// recentIn answers with a page of what was written or happened in a time, the newest first.
+func (c *memoryCall) recentIn(ctx context.Context, at period, about string) (*answer, error) {
+	filters, err := c.narrow()
+	if err != nil {
+		return nil, err
+	}
+	behind, err := recentCursor(c.text("cursor"))
+	if err != nil {
+		return nil, err
+	}
+	limit := c.number("limit", 20)
+	p := page{chars: c.number("max_chars", defaultChars), view: c.view}
+	last := dated{}
+	for d, err := range c.newest(ctx, at, behind, filters) {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err != nil {
+			if !isOne(err) {
+				return nil, err
+			}
+			c.s.o.Logger.Warn("listing", "err", err)
+			continue
+		}
+		if len(p.items) == limit || !p.add(&d.m, 0) {
+			p.next = base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %s", last.at, last.m.ID))
+			break
+		}
+		last = d
+	}
+	p.note(ctx, c)
+	lines := p.lines(c)
+	if about != "" {
+		lines = append([]string{about}, lines...)
+	}
+	if len(p.items) == 0 {
+		lines = append(lines, c.nothingThen())
+	}
+	if p.why != "" {
+		lines = append(lines, "note: "+p.why)
+	}
+	return c.said(lines, func(w *writer) {
+		w.open('{')
+		p.write(w)
+		p.writeNext(w)
+		w.close('}')
+	}), nil
+}
+
+func (c *memoryCall) nothingThen() string {
+	if c.text("cursor") != "" {
+		return "no more"
+	}
+	return "nothing then → try a longer time, such as last month, or recall with words"
+}
+
+// narrow returns the filters that are given besides the time.
+func (c *memoryCall) narrow() ([]varve.Filter, error) {
+	others := args{}
+	for _, name := range []string{"session", "category", "key", "tags", "where"} {
+		if v, ok := c.args[name]; ok {
+			others[name] = v
+		}
+	}
+	all, err := others.filters(c.now)
+	if by := c.text("writer"); by != "" {
+		all = append(all, varve.WrittenBy(by))
+	}
+	return all, err
+}
+
+// recentCursor parses a place in the order of time.
+func recentCursor(cursor string) (*memstore.Place, error) {
+	if cursor == "" {
+		return nil, nil
+	}
+	b, err := base64.RawURLEncoding.DecodeString(cursor)
+	number, id, ok := strings.Cut(string(b), " ")
+	n, nerr := strconv.ParseInt(number, 10, 64)
+	if err != nil || nerr != nil || !ok {
+		return nil, fmt.Errorf("cursor %q: must be that of the previous page", clipped(cursor))
+	}
+	return &memstore.Place{Key: n, ID: id}, nil
+}
+
+// newest yields the memories that were written or happened in a time, by the later of the two, the newest first, from
+// behind a place on. It merges a listing by the one time and a listing by the other.
+func (c *memoryCall) newest(ctx context.Context, at period, behind *memstore.Place,
+	filters []varve.Filter) iter.Seq2[dated, error] {
+	micros := func(t time.Time) int64 { return t.UnixMicro() }
+	in := func(t time.Time) bool {
+		return (at.from.IsZero() || !t.Before(at.from)) && (at.to.IsZero() || t.Before(at.to))
+	}
+	until := at.to
+	if behind != nil {
+		if t := time.UnixMicro(behind.Key + 1); until.IsZero() || t.Before(until) {
+			until = t
+		}
+	}
+	listed := func(by memstore.OrderKey, more ...varve.Filter) iter.Seq2[varve.Memory, error] {
+		order := &memstore.Order{By: by, Down: true}
+		return c.view.Memories(ctx, append(append(more, filters...), varve.Sorted(order))...)
+	}
+	var happened []varve.Filter
+	if !at.from.IsZero() {
+		happened = append(happened, varve.Since(at.from))
+	}
+	if !until.IsZero() {
+		happened = append(happened, varve.Until(until))
+	}
+	return func(yield func(dated, error) bool) {
+		one, stopOne := iter.Pull2(listed(memstore.OrderUpdated, varve.Updated(at.from, until)))
+		defer stopOne()
+		two, stopTwo := iter.Pull2(listed(memstore.OrderTimestamp, happened...))
+		defer stopTwo()
+		// next returns the next of a listing that is not for the other one.
+		next := func(pull func() (varve.Memory, error, bool), time, other func(*varve.Memory) time.Time, first bool) (dated,
+			error, bool) {
+			for {
+				m, err, ok := pull()
+				if !ok || err != nil {
+					return dated{}, err, ok
+				}
+				t, o := time(&m), other(&m)
+				if !in(t) || in(o) && (micros(o) > micros(t) || micros(o) == micros(t) && !first) {
+					continue
+				}
+				d := dated{m, micros(t)}
+				if behind != nil && (d.at > behind.Key || d.at == behind.Key && m.ID >= behind.ID) {
+					continue
+				}
+				return d, nil, true
+			}
+		}
+		wrote := func(m *varve.Memory) time.Time { return m.UpdatedAt }
+		was := func(m *varve.Memory) time.Time { return m.Timestamp }
+		a, aerr, aok := next(one, wrote, was, true)
+		b, berr, bok := next(two, was, wrote, false)
+		for aok || bok {
+			first := aok && (aerr != nil || !bok || berr == nil && (a.at > b.at || a.at == b.at && a.m.ID > b.m.ID))
+			d, err := b, berr
+			if first {
+				d, err = a, aerr
+			}
+			if !yield(d, err) {
+				return
+			}
+			if first {
+				a, aerr, aok = next(one, wrote, was, true)
+			} else {
+				b, berr, bok = next(two, was, wrote, false)
+			}
+		}
+	}
+}
