@@ -108,6 +108,7 @@ var order = []string{
 	"internal/fixture",   // for tests
 	"importer",
 	"internal/queryargs",
+	"internal/project",
 	"mcpserver",
 	"cmd/memctl/internal/evil", // for tests
 	"cmd/memctl/internal/span",
@@ -120,6 +121,7 @@ var order = []string{
 	"cmd/memctl/internal/manual",
 	"cmd/memctl/internal/assemblycmd",
 	"cmd/memctl/internal/workingcmd",
+	"cmd/memctl/internal/projectcmd",
 	"cmd/memctl/internal/mcpcmd",
 	"cmd/memctl/internal/servicecmd",
 	"cmd/memctl/internal/upkeep",

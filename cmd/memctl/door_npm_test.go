@@ -83,7 +83,7 @@ func TestDoor(t *testing.T) {
 	if err := json.Unmarshal(out, &answer); err != nil {
 		t.Fatal(err)
 	}
-	if r := answer.Recalled; len(answer.Tools) != 13 || r.IsError || len(r.Content) == 0 || !strings.Contains(r.Content[0].Text, "Ada prefers short answers") {
+	if r := answer.Recalled; len(answer.Tools) != 8 || r.IsError || len(r.Content) == 0 || !strings.Contains(r.Content[0].Text, "Ada prefers short answers") {
 		t.Errorf("%s", out)
 	}
 	// And a person finds it, where the README says that it is.

@@ -226,6 +226,8 @@ func TestJSONDocuments(t *testing.T) {
 	file(filepath.Join("storage", "quarantine", "whole.json"), `{"id":"whole","content":"x"}`)
 	try("quarantine restore", "", "whole.json")
 	try("quarantine drop", "", aside, "whole.json", "--yes")
+	try("project list", "")
+	try("project merge", "", "prj-11111111111111111111111111111111", "shared")
 	try("version", "")
 	try("manual", "", in("man"))
 	try("help", "")
@@ -236,7 +238,7 @@ func TestJSONDocuments(t *testing.T) {
 	try("migrate", "", "--to", in("moved"), "--switch")
 
 	// What needs a service, an editor or the program itself is in the scripts.
-	elsewhere := []string{"edit", "demo", "reindex", "reindex --missing", "service install", "service uninstall"}
+	elsewhere := []string{"edit", "demo", "reindex", "reindex --missing", "service install", "service uninstall", "project join", "project move"}
 	for row := range shapes {
 		if !seen[row] && !slices.Contains(elsewhere, row) {
 			t.Errorf("%q is not tried", row)
@@ -248,7 +250,7 @@ func TestJSONDocuments(t *testing.T) {
 			name := strings.TrimPrefix(path+" "+sub.Name(), " ")
 			if sub.Runnable() && !sub.Hidden && shapes[name] == nil &&
 				!slices.Contains([]string{"mcp", "completion"}, strings.Fields(name)[0]) &&
-				!slices.Contains([]string{"assembly", "quarantine", "service", "sessions", "working", "working checkpoint",
+				!slices.Contains([]string{"assembly", "project", "quarantine", "service", "sessions", "working", "working checkpoint",
 					"working scratchpad"}, name) {
 				t.Errorf("docs/json.md has no %q; it has %q", name, slices.Sorted(maps.Keys(shapes)))
 			}

@@ -90,7 +90,7 @@ func TestMCPEndsWhileLocked(t *testing.T) {
 		t.Run(lock, func(t *testing.T) {
 			t.Parallel()
 			store := filepath.Join(t.TempDir(), "s")
-			p := mcpStart(t, []string{cli.StoreVariable + "=" + store}, memctl, "mcp")
+			p := mcpStart(t, []string{cli.StoreVariable + "=" + store}, memctl, "mcp", "--tools", "graph,memory")
 			p.tool("create_entities", fmt.Sprintf(createOne, "kept"))
 			release := locked(t, store, lock)
 			p.send(toolCallLine("99", "create_entities", fmt.Sprintf(createOne, "late")))
@@ -123,7 +123,7 @@ func TestMCPEndsUnread(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			store := filepath.Join(t.TempDir(), "s")
-			p := mcpStart(t, []string{cli.StoreVariable + "=" + store}, memctl, "mcp")
+			p := mcpStart(t, []string{cli.StoreVariable + "=" + store}, memctl, "mcp", "--tools", "graph,memory")
 			p.tool("create_entities", fmt.Sprintf(createOne, "kept"))
 			p.tool("create_entities", `{"entities":[{"name":"large","entityType":"t","observations":["`+strings.Repeat("x", 1<<20)+`"]}]}`)
 			p.stall(c.calls, func(i int) string { return toolCallLine(fmt.Sprint(1000+i), "read_graph", `{}`) })
@@ -150,7 +150,7 @@ func TestMCPSameID(t *testing.T) {
 	proofs.ManyProcesses(t, "a process")
 	t.Parallel()
 	store := filepath.Join(t.TempDir(), "s")
-	p := mcpStart(t, []string{cli.StoreVariable + "=" + store}, memctlBinary(t), "mcp")
+	p := mcpStart(t, []string{cli.StoreVariable + "=" + store}, memctlBinary(t), "mcp", "--tools", "graph,memory")
 	p.tool("create_entities", fmt.Sprintf(createOne, "kept"))
 	release := locked(t, store, "append.lock")
 	for i, id := range []string{`9007199254740993`, `9007199254740993`, `9007199254740993.0`, `"9007199254740993"`, `9007199254740992`} {

@@ -30,7 +30,7 @@ func TestMCPEvicted(t *testing.T) {
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
-	p := mcpStart(t, []string{cli.StoreVariable + "=" + store}, memctlBinary(t), "mcp")
+	p := mcpStart(t, []string{cli.StoreVariable + "=" + store}, memctlBinary(t), "mcp", "--structured")
 	var ids []string
 	for i, text := range []string{"the first", "the second", "the third", "the third"} {
 		r := p.tool("remember", `{"text":"`+text+`","key":"`+text+`"}`)["result"].(map[string]any)

@@ -228,7 +228,7 @@ func TestMCPMemory(t *testing.T) {
 		}
 		p.flood(10, func(i int) string { return toolLine(2000+i, "open_nodes", fmt.Sprintf(`{"names":["g%d"]}`, i)) })
 		p.flood(4, func(i int) string { return toolLine(3000+i, "recall", `{"query":"x","limit":100,"max_chars":1000000}`) })
-		p.flood(4, func(i int) string { return toolLine(4000+i, "list_memories", `{"limit":200,"max_chars":1000000}`) })
+		p.flood(4, func(i int) string { return toolLine(4000+i, "recent", `{"limit":100,"max_chars":1000000}`) })
 		p.tool("remember", `{"text":"x x x x x x"}`)
 		within(t, p)
 	})

@@ -75,7 +75,7 @@ func TestMCPStorm(t *testing.T) {
 		t.Run(fmt.Sprintf("%dx%d", c.clients, c.calls), func(t *testing.T) {
 			store := filepath.Join(t.TempDir(), "s")
 			job, err := json.Marshal(map[string]any{
-				"root": root, "command": memctl, "args": []string{"mcp"}, "env": map[string]string{cli.StoreVariable: store}, "clients": c.clients, "calls": c.calls,
+				"root": root, "command": memctl, "args": []string{"mcp", "--tools", "all", "--structured"}, "env": map[string]string{cli.StoreVariable: store}, "clients": c.clients, "calls": c.calls,
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -98,7 +98,7 @@ func TestMCPStorm(t *testing.T) {
 			if len(answers.Failed) > 0 || len(answers.Acknowledged) != all || answers.Seen != all {
 				t.Errorf("%d acknowledged, %d seen by another client of %d; failed: %v", len(answers.Acknowledged), answers.Seen, all, answers.Failed)
 			}
-			p := mcpStart(t, []string{cli.StoreVariable + "=" + store}, memctl, "mcp")
+			p := mcpStart(t, []string{cli.StoreVariable + "=" + store}, memctl, "mcp", "--tools", "all")
 			there := map[string]bool{}
 			for _, name := range p.entities() {
 				there[name] = true

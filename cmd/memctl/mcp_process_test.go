@@ -82,7 +82,7 @@ func mcpStart(t *testing.T, env []string, command ...string) *mcpProcess {
 			p.cmd.Env = append(p.cmd.Env, e)
 		}
 	}
-	p.cmd.Env = append(p.cmd.Env, env...)
+	p.cmd.Env = append(append(p.cmd.Env, "XDG_STATE_HOME="+t.TempDir()), env...) // for the ids of projects
 	p.cmd.Stderr = &p.stderr
 	in, err := p.cmd.StdinPipe()
 	if err != nil {
@@ -218,7 +218,7 @@ func TestMCPStore(t *testing.T) {
 				c.store = ""
 			}
 			for round := range 2 { // the second finds what the first left
-				p := mcpStart(t, c.env, append([]string{memctl, "mcp"}, c.args...)...)
+				p := mcpStart(t, c.env, append([]string{memctl, "mcp", "--tools", "all"}, c.args...)...)
 				p.tool("create_entities", fmt.Sprintf(createOne, "new"))
 				if got := fmt.Sprint(p.entities()); got != c.there {
 					t.Errorf("round %d: %s, want %s", round, got, c.there)
@@ -286,7 +286,7 @@ func TestMCPKilled(t *testing.T) {
 			t.Run(fmt.Sprint(s), func(t *testing.T) {
 				t.Parallel()
 				for round := range rounds {
-					p := mcpStart(t, env, memctl, "mcp")
+					p := mcpStart(t, env, memctl, "mcp", "--tools", "all")
 					names := map[float64]string{}
 					for i := range calls {
 						names[float64(1000+i)] = fmt.Sprintf("server %d round %d call %d", s, round, i)
@@ -318,7 +318,7 @@ func TestMCPKilled(t *testing.T) {
 			})
 		}
 	})
-	p := mcpStart(t, env, memctl, "mcp")
+	p := mcpStart(t, env, memctl, "mcp", "--tools", "all")
 	there := map[string]bool{}
 	for _, name := range p.entities() {
 		there[name] = true

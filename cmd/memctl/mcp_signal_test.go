@@ -46,7 +46,7 @@ func TestMCPClientGone(t *testing.T) {
 	proofs.ManyProcesses(t, "processes")
 	t.Parallel()
 	memctl, store := memctlBinary(t), filepath.Join(t.TempDir(), "s")
-	p := mcpStart(t, []string{cli.StoreVariable + "=" + store}, memctl, "mcp")
+	p := mcpStart(t, []string{cli.StoreVariable + "=" + store}, memctl, "mcp", "--tools", "graph")
 	p.tool("create_entities", fmt.Sprintf(createOne, "kept"))
 	if err := p.pipe.Close(); err != nil {
 		t.Fatal(err)

@@ -92,7 +92,7 @@ func TestFullAndReadOnlyDisk(t *testing.T) {
 		t.Errorf("reading: %q", out)
 	}
 	p := mcpStart(t, []string{cli.StoreVariable + "=" + c.store()}, memctlBinary(t), "mcp")
-	if m := p.tool("recall", `{"query":"z","limit":1}`); !strings.Contains(fmt.Sprint(m), "text:z") {
+	if m := p.tool("recall", `{"query":"z","limit":1}`); !strings.Contains(fmt.Sprint(m), "] z") {
 		t.Error(m)
 	}
 	if m := p.tool("remember", `{"text":"no"}`); !strings.Contains(fmt.Sprint(m), "the store is read-only") {

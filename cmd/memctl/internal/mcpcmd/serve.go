@@ -18,17 +18,24 @@ import (
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/cmd/memctl/internal/locate"
+	"github.com/varve-db/varve/cmd/memctl/internal/projectcmd"
 	"github.com/varve-db/varve/mcpserver"
 )
 
 func Command(a *cli.App) *cobra.Command {
-	groups := mcpserver.DefaultGroups()
+	groups, named, structured := []string(nil), "", false
 	c := &cobra.Command{
 		Use:   "mcp",
 		Short: "Serve a store to an agent (Model Context Protocol)",
-		Long: `Serve a store over stdin and stdout to an agent that speaks the Model Context Protocol.
-It replaces @modelcontextprotocol/server-memory, with the same tools and results; any number of
-agents may use one store at once.
+		Long: `Serve a store over stdin and stdout to an agent that speaks the Model Context Protocol: eight tools to
+remember, find, correct and take back. Any number of agents may use one store at once. With --tools
+graph, and by itself where MEMORY_FILE_PATH is set, it has the tools of
+@modelcontextprotocol/server-memory instead, which it replaces.
+
+Memories belong to a project: that of the client's root or of the current folder, by its git
+repository, or the one that --project or VARVE_PROJECT names. Those with scope user, and those that
+are older than projects, are shared by all; the graph is too. --project none serves the shared part
+alone. See memctl help project.
 
 The store is the one that --store or VARVE_STORE names. Otherwise, if MEMORY_FILE_PATH names the
 file of the replaced server, it is the folder beside that file: memory.jsonl.varve beside
@@ -43,22 +50,26 @@ stdout carries only the protocol.`,
 		Example: "  memctl mcp\n  memctl mcp --store ~/agent/memory --tools graph\n  claude mcp add memory -- memctl mcp",
 		Args:    cli.NoArguments,
 	}
-	c.Flags().StringSliceVar(&groups, "tools", groups,
-		"`groups` of tools to offer: "+strings.Join(mcpserver.Groups(), ", "))
+	c.Flags().StringSliceVar(&groups, "tools", nil, "`groups` of tools to offer: "+
+		strings.Join(mcpserver.Groups(), ", ")+", all; default "+strings.Join(mcpserver.DefaultGroups(), ", ")+
+		", or graph where MEMORY_FILE_PATH is set")
+	c.Flags().StringVar(&named, "project", "", "the `NAME` of the project; "+projectcmd.None+" is the shared part alone")
+	c.Flags().BoolVar(&structured, "structured", false, "answer programs with structured content too")
 	c.RunE = a.DoWhole(func(cmd *cobra.Command, _ []string) error {
 		if a.Document != nil {
 			return cli.Usagef(cmd.CommandPath(), "stdout carries the protocol: omit --json")
 		}
-		if len(groups) == 0 {
-			return cli.Usagef(cmd.CommandPath(), "--tools is empty: choose from %s", strings.Join(mcpserver.Groups(), ", "))
-		}
-		for i := range groups {
-			groups[i] = strings.TrimSpace(groups[i])
+		groups, err := chosen(a, cmd, groups)
+		if err != nil {
+			return err
 		}
 		o := mcpserver.Options{Groups: groups, Logger: logger(a), Version: cli.ThisBuild().Version, Clock: a.Clock,
-			Evicted: a.Evicted}
+			Evicted: a.Evicted, Structured: structured, Session: a.Getenv(cli.SessionVariable)}
 		if err := o.Validate(); err != nil {
 			return cli.Usagef(cmd.CommandPath(), "--tools: %w", err)
+		}
+		if o.Project, err = projectOf(a, cmd.CommandPath(), named); err != nil {
+			return err
 		}
 		dir, file, err := mcpStore(a, cmd.CommandPath())
 		if err != nil {
@@ -71,6 +82,26 @@ stdout carries only the protocol.`,
 		return serveStore(cmd.Context(), a, dir, file, o, again)
 	})
 	return c
+}
+
+// chosen returns the groups of tools: those that the user named, or the ones by default, which are the tools of the
+// reference server where the variable of that server is set.
+func chosen(a *cli.App, cmd *cobra.Command, groups []string) ([]string, error) {
+	if !cmd.Flags().Changed("tools") {
+		if a.Getenv(MemoryFileVariable) != "" {
+			return []string{mcpserver.Graph}, nil
+		}
+		return mcpserver.DefaultGroups(), nil
+	}
+	for i := range groups {
+		if groups[i] = strings.TrimSpace(groups[i]); groups[i] == "all" {
+			return mcpserver.Groups(), nil
+		}
+	}
+	if len(groups) == 0 {
+		return nil, cli.Usagef(cmd.CommandPath(), "--tools is empty: choose from %s", strings.Join(mcpserver.Groups(), ", "))
+	}
+	return groups, nil
 }
 
 // mcpStore returns the store's folder, and the file to import, if there may be one.
@@ -115,6 +146,9 @@ func nameIt(dir string) string {
 // whole returns an absolute path. A server is rarely started by a shell, which would have expanded
 // a ~.
 func whole(command, of, path string) (string, error) {
+	if v := projectcmd.Unexpanded(path); v != "" && v != "~" {
+		return "", cli.Usagef(command, "%s is %s, and nothing has expanded %s: give the absolute path", of, path, v)
+	}
 	if path == "~" || strings.HasPrefix(path, "~/") || strings.HasPrefix(path, `~\`) {
 		return "", cli.Usagef(command, "%s is %s, and no shell has expanded the ~: give the absolute path", of, path)
 	}

@@ -49,8 +49,10 @@ const ask = async (name, args) => {
 const { id } = await ask('remember', { text: 'the storm is over', session: 's', category: 'c', key: 'k', tags: ['t'], ttl: 3600 });
 await ask('remember', { text: 'The storm is over.', session: 's' });
 await ask('recall', { query: 'storm', max_chars: 100 });
-await ask('list_memories', { session: 's', limit: 1 });
-await ask('list_memories', { sessions: true });
+await ask('recent', { session: 's', limit: 1 });
+await ask('update', { id, append: 'for today' });
+await ask('history', { id });
+await ask('context', { task: 'storm' });
 await ask('forget', { ids: [id, 'none'] });
 const graph = (await clients[0].callTool({ name: 'read_graph', arguments: {} })).structuredContent;
 answers.seen = graph.entities.length;

@@ -1,0 +1,156 @@
+package projectcmd
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// Finder finds the place of a project.
+type Finder struct {
+	own  func(path string) bool // reports whether a path belongs to this user
+	home string
+}
+
+// NewFinder returns the finder of a user.
+func NewFinder(getenv func(string) string, home string) *Finder {
+	users := vfs.Self(getenv)
+	return &Finder{home: home, own: func(path string) bool {
+		info, err := vfs.OS().Stat(path)
+		if err != nil || len(users) == 0 {
+			return err == nil
+		}
+		for _, u := range users {
+			if int(info.UID) == u {
+				return true
+			}
+		}
+		return false
+	}}
+}
+
+// mostGitFile bounds the files of git that are read.
+const mostGitFile = 16 << 10
+
+// Place returns the place of the project of a folder, "" if there is none. root reports whether the folder is one that
+// a client has offered or a user has named, which is a place by itself.
+func (f *Finder) Place(dir string, root bool) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	for at := dir; ; at = filepath.Dir(at) {
+		git := filepath.Join(at, ".git")
+		if info, err := os.Lstat(git); err == nil && f.own(git) {
+			if place, ok := f.repository(at, git, info); ok {
+				return place, nil
+			}
+		}
+		if filepath.Dir(at) == at {
+			break
+		}
+	}
+	if !root || dir == f.home || filepath.Dir(dir) == dir {
+		return "", nil
+	}
+	return dir, nil
+}
+
+// repository returns the place of a folder that has a .git; false if that is no repository.
+func (f *Finder) repository(at, git string, info os.FileInfo) (string, bool) {
+	switch {
+	case info.IsDir():
+		if _, err := os.Stat(filepath.Join(git, "HEAD")); err != nil {
+			return "", false
+		}
+		return git, true
+	case info.Mode().IsRegular():
+		dir, ok := gitPath(git, "gitdir:", at)
+		if !ok {
+			return "", false
+		}
+		if common, ok := worktree(git, dir); ok {
+			return common, true
+		}
+		if submodule(at, dir) {
+			return dir, true
+		}
+	}
+	return at, true // a link, or a file that names a folder that does not name it: the folder itself
+}
+
+// worktree returns the common directory of a worktree whose .git file names dir.
+func worktree(git, dir string) (string, bool) {
+	back, ok := gitPath(filepath.Join(dir, "gitdir"), "", dir)
+	if !ok || !same(back, git) {
+		return "", false
+	}
+	common, ok := gitPath(filepath.Join(dir, "commondir"), "", dir)
+	if !ok || !same(filepath.Dir(dir), filepath.Join(common, "worktrees")) {
+		return "", false
+	}
+	common, err := filepath.EvalSymlinks(common)
+	return common, err == nil
+}
+
+// submodule reports whether the configuration in dir names the folder as its worktree.
+func submodule(at, dir string) bool {
+	text, ok := read(filepath.Join(dir, "config"))
+	if !ok {
+		return false
+	}
+	for line := range strings.Lines(text) {
+		name, value, ok := strings.Cut(line, "=")
+		if !ok || !strings.EqualFold(strings.TrimSpace(name), "worktree") {
+			continue
+		}
+		value = strings.Trim(strings.TrimSpace(value), `"`)
+		if !filepath.IsAbs(value) {
+			value = filepath.Join(dir, filepath.FromSlash(value))
+		}
+		return same(value, at)
+	}
+	return false
+}
+
+// gitPath returns the path that a file of git consists of, behind a prefix; a relative one is below dir.
+func gitPath(name, prefix, dir string) (string, bool) {
+	text, ok := read(name)
+	if !ok {
+		return "", false
+	}
+	text, has := strings.CutPrefix(text, prefix)
+	path := filepath.FromSlash(strings.TrimSpace(text))
+	if !has || path == "" || strings.ContainsAny(path, "\x00\n") {
+		return "", false
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	return filepath.Clean(path), true
+}
+
+// read returns a small regular file.
+func read(name string) (string, bool) {
+	info, err := os.Stat(name)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > mostGitFile {
+		return "", false
+	}
+	b, err := os.ReadFile(name)
+	return string(bytes.TrimPrefix(b, []byte("\ufeff"))), err == nil && len(b) <= mostGitFile
+}
+
+func same(a, b string) bool {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
+}

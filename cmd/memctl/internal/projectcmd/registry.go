@@ -1,0 +1,263 @@
+package projectcmd
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/project"
+)
+
+// Record is a file of the registry.
+type Record struct {
+	Project string `json:"project"`
+	Name    string `json:"name"`
+	Place   string `json:"place,omitempty"`
+
+	file string
+}
+
+// Registry has the ids of projects.
+type Registry struct{ dir string }
+
+// NewRegistry returns the registry in a user's state folder, "" if there is none.
+func NewRegistry(state string) *Registry {
+	if state == "" {
+		return &Registry{}
+	}
+	return &Registry{filepath.Join(state, "projects")}
+}
+
+// None is the name that stands for no project: the shared part of the store alone.
+const None = "none"
+
+// mostName is the maximum length of the name of a project in bytes.
+const mostName = 128
+
+// unexpanded matches what a shell or a client would have replaced.
+var unexpanded = regexp.MustCompile(`\$\{[^}]*\}|(^|[/\\])\$[A-Z_][A-Z0-9_]*($|[/\\])|%[A-Za-z_]\w*%|\{\{.*\}\}|^~($|[/\\])`)
+
+// Unexpanded returns a variable that nothing has expanded, "" if there is none.
+func Unexpanded(s string) string { return strings.Trim(unexpanded.FindString(s), `/\`) }
+
+func checkName(name string) error {
+	bad := func(why string) error {
+		return &varve.FieldError{Field: "project", Value: human.Quote(name), Err: fmt.Errorf("%w: %s", varve.ErrInvalid, why)}
+	}
+	switch v := Unexpanded(name); {
+	case v != "":
+		return bad(fmt.Sprintf("%s was not expanded: write the name itself", v))
+	case strings.TrimSpace(name) == "" || name != strings.TrimSpace(name):
+		return bad("empty, or with space around it")
+	case len(name) > mostName:
+		return bad(fmt.Sprintf("longer than %d bytes", mostName))
+	case strings.ContainsFunc(name, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }):
+		return bad("has control characters")
+	case strings.ContainsAny(name, `/\`):
+		return bad("a name, not a path: the folder decides by itself where no name is given")
+	}
+	return nil
+}
+
+func file(kind string, of ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(of, "\x00")))
+	return fmt.Sprintf("%s-%x.json", kind, sum[:16])
+}
+
+// get reads a record; fs.ErrNotExist if there is none.
+func (r *Registry) get(name string) (Record, error) {
+	var rec Record
+	b, err := os.ReadFile(filepath.Join(r.dir, name))
+	if err != nil {
+		return rec, err
+	}
+	if err := json.Unmarshal(b, &rec); err != nil || !project.IsID(rec.Project) {
+		return rec, fmt.Errorf("%s is not a record of a project: %w → remove the file, and name the project with memctl "+
+			"project move", filepath.Join(r.dir, name), varve.ErrInvalid)
+	}
+	rec.file = name
+	return rec, nil
+}
+
+// make returns the record of a name; the first process to make it wins.
+func (r *Registry) make(name string, rec Record) (Record, error) {
+	if r.dir == "" {
+		return rec, fmt.Errorf("%w: there is no folder for the ids of projects → set XDG_STATE_HOME, or serve without a "+
+			"project: --project %s", varve.ErrInvalid, None)
+	}
+	if was, err := r.get(name); !errors.Is(err, fs.ErrNotExist) {
+		return was, err
+	}
+	if rec.Project == "" {
+		var random [16]byte
+		if _, err := rand.Read(random[:]); err != nil {
+			return rec, err
+		}
+		rec.Project = project.NewID(random)
+	}
+	temp, err := r.write(&rec)
+	if err != nil {
+		return rec, fmt.Errorf("keeping the id of project %s: %w", human.Quote(rec.Name), err)
+	}
+	defer os.Remove(temp)
+	target := filepath.Join(r.dir, name)
+	if err := os.Link(temp, target); err == nil {
+		return rec, nil
+	} else if !errors.Is(err, fs.ErrExist) { // a file system without links
+		if err := os.Rename(temp, target); err != nil {
+			return rec, err
+		}
+	}
+	return r.get(name)
+}
+
+// set replaces the record of a name.
+func (r *Registry) set(name string, rec Record) error {
+	temp, err := r.write(&rec)
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(temp, filepath.Join(r.dir, name)); err != nil {
+		return errors.Join(err, os.Remove(temp))
+	}
+	return nil
+}
+
+func (r *Registry) write(rec *Record) (temp string, err error) {
+	if err := os.MkdirAll(r.dir, 0o700); err != nil {
+		return "", err
+	}
+	b, err := json.Marshal(rec)
+	if err != nil {
+		return "", err
+	}
+	f, err := os.CreateTemp(r.dir, "new-*")
+	if err != nil {
+		return "", err
+	}
+	_, err = f.Write(append(b, '\n'))
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return "", errors.Join(err, os.Remove(f.Name()))
+	}
+	return f.Name(), nil
+}
+
+// OfPlace returns the project of a place.
+func (r *Registry) OfPlace(place string) (Record, error) {
+	return r.make(file("place", place), Record{Name: nameOf(place), Place: place})
+}
+
+// nameOf returns how people call a place: by its folder.
+func nameOf(place string) string {
+	if base := filepath.Base(place); base != ".git" {
+		return strings.TrimSuffix(base, ".git")
+	}
+	return filepath.Base(filepath.Dir(place))
+}
+
+// NotJoinedError means that a folder uses a name that belongs to another folder.
+type NotJoinedError struct{ Name, Place, First string }
+
+func (e *NotJoinedError) Error() string {
+	return fmt.Sprintf("project %s was made for %s, and %s is not confirmed to use it", human.Quote(e.Name),
+		orNowhere(e.First), orNowhere(e.Place))
+}
+
+// Unwrap returns varve.ErrInvalid.
+func (e *NotJoinedError) Unwrap() error { return varve.ErrInvalid }
+
+func orNowhere(place string) string {
+	if place == "" {
+		return "a start outside of any repository"
+	}
+	return place
+}
+
+// OfName returns the project of a name that is used from a place.
+func (r *Registry) OfName(name, place string) (Record, error) {
+	if err := checkName(name); err != nil {
+		return Record{}, err
+	}
+	fresh := Record{Name: name, Place: place}
+	rec, err := r.make(file("name", name), fresh)
+	if err != nil {
+		return rec, err
+	}
+	if rec.Place == place {
+		return rec, nil
+	}
+	if join, err := r.get(file("join", name, place)); err == nil && join.Project == rec.Project {
+		return rec, nil
+	}
+	return Record{}, &NotJoinedError{name, place, rec.Place}
+}
+
+// Join confirms that a name may be used from a place.
+func (r *Registry) Join(name, place string) (Record, error) {
+	rec, err := r.get(file("name", name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return rec, fmt.Errorf("project %s: %w", human.Quote(name), varve.ErrNotFound)
+	}
+	if err != nil {
+		return rec, err
+	}
+	rec.Place = place
+	return rec, r.set(file("join", name, place), rec)
+}
+
+// All returns all records, sorted by name and file.
+func (r *Registry) All() ([]Record, error) {
+	names, err := os.ReadDir(r.dir)
+	if errors.Is(err, fs.ErrNotExist) || r.dir == "" {
+		return nil, nil
+	}
+	var all []Record
+	for _, e := range names {
+		if !strings.HasSuffix(e.Name(), ".json") {
+			continue
+		}
+		if rec, err := r.get(e.Name()); err == nil {
+			all = append(all, rec)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Record) int { return strings.Compare(a.Name+"\x00"+a.file, b.Name+"\x00"+b.file) })
+	return all, err
+}
+
+// Find returns the records of the project that an id or a name means.
+func (r *Registry) Find(what string) ([]Record, error) {
+	all, err := r.All()
+	if err != nil {
+		return nil, err
+	}
+	var found []Record
+	for _, rec := range all {
+		if rec.Project == what || rec.Name == what {
+			found = append(found, rec)
+		}
+	}
+	for _, rec := range found {
+		if rec.Project != found[0].Project {
+			return nil, fmt.Errorf("several projects are called %s: %w → give the id: %s, %s", human.Quote(what),
+				varve.ErrInvalid, found[0].Project, rec.Project)
+		}
+	}
+	if len(found) == 0 {
+		if project.IsID(what) {
+			return []Record{{Project: what, Name: what}}, nil
+		}
+		return nil, fmt.Errorf("project %s: %w", human.Quote(what), varve.ErrNotFound)
+	}
+	return found, nil
+}
