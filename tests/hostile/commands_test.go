@@ -27,11 +27,18 @@ const requests = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"proto
 {"jsonrpc":"2.0","method":"notifications/initialized"}
 {"jsonrpc":"2.0","id":2,"method":"tools/list"}
 {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"recall","arguments":{"query":"hello"}}}
-{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"remember","arguments":{"content":"hello"}}}
+{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"remember","arguments":{"text":"hello from hostile"}}}
+{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"context","arguments":{"task":"hello"}}}
+{"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"update","arguments":{"id":"e","append":"more"}}}
+{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"recent","arguments":{}}}
+{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"history","arguments":{"id":"e"}}}
+{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"undo","arguments":{}}}
+{"jsonrpc":"2.0","id":10,"method":"tools/call","params":{"name":"forget","arguments":{"ids":["none"]}}}
+{"jsonrpc":"2.0","id":11,"method":"tools/call","params":{"name":"recall","arguments":{"query":"what happened yesterday"}}}
 `
 
 // answers is how many lines the server sends.
-const answers = 4
+const answers = 11
 
 // commands are all that are run. {box} in an argument is the box's folder.
 func commands() []command {
@@ -112,6 +119,7 @@ func commands() []command {
 		{name: "help", args: []string{"help"}},
 	}
 	for _, line := range []string{
+		"project list", "project join x", "project move x {box}", "project merge prj-11111111111111111111111111111111 shared",
 		"sessions list", "sessions show s1", "sessions sweep --older-than 30d", "sessions rm s3 --yes",
 		"assembly list", "assembly show rome", "assembly put --id new --name x a", "assembly add milan d",
 		"assembly remove rome b",

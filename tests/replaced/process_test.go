@@ -236,7 +236,7 @@ func startMCP(t testing.TB, path, prefix string, rec *record) (*mcp, error) {
 	}
 	m := &mcp{rec: rec, prefix: prefix, pending: map[int]chan json.RawMessage{}, updates: make(chan struct{}, 1000)}
 	m.changed = sync.NewCond(&m.mu)
-	cmd := exec.Command(name, "--store", path, "mcp")
+	cmd := exec.Command(name, "--store", path, "mcp", "--tools", "graph,memory")
 	cmd.Env = memctlEnv()
 	if m.process, err = start(t, cmd, m.line); err != nil {
 		return nil, err
