@@ -61,7 +61,7 @@ func run(ctx context.Context, memctl, reference, dir, sizes string, each time.Du
 		if err != nil {
 			return err
 		}
-		ours, err := measure(ctx, n, each, env, memctl, "mcp")
+		ours, err := measure(ctx, n, each, env, memctl, "mcp", "--tools", "graph,memory")
 		if err != nil {
 			return err
 		}
@@ -106,7 +106,7 @@ func takeOver(ctx context.Context, at string, env []string, memctl string, n int
 		return err
 	}
 	began := time.Now()
-	first, err := start(ctx, env, memctl, "mcp")
+	first, err := start(ctx, env, memctl, "mcp", "--tools", "graph,memory")
 	if err == nil {
 		err = first.end()
 	}

@@ -53,7 +53,7 @@ func memories(ctx context.Context, memctl, dir string, n int, each time.Duration
 			return nil, err
 		}
 	}
-	s, err := start(ctx, nil, memctl, "mcp", "--store", store)
+	s, err := start(ctx, nil, memctl, "mcp", "--store", store, "--tools", "graph,memory")
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func memories(ctx context.Context, memctl, dir string, n int, each time.Duration
 		args func(i int) string
 	}{
 		{"recall", func(int) string { return fmt.Sprintf(`{"query":%q}`, v.text(12)) }},
-		{"list_memories", func(int) string { return `{}` }},
+		{"recent", func(int) string { return `{}` }},
 		{"remember", func(i int) string { return fmt.Sprintf(`{"text":%q,"key":"bench %d"}`, v.text(300), i%10) }},
 	} {
 		t, err := repeat(s, k.name, each, k.args)
