@@ -41,6 +41,7 @@ var order = []string{
 	"internal/refcount",
 	"internal/vfs",
 	"internal/writerfile",
+	"internal/purgefile",
 	"internal/jsondoc",
 	"internal/docfile",
 	"internal/record",

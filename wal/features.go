@@ -31,6 +31,10 @@ const (
 	// release what explains a number. It is raised together with FeatureFields.
 	FeatureWriters Features = 1 << 2
 
+	// FeaturePurges: the log has entries that name what was purged, and wal/purges has those that the log has
+	// released. A program that does not know them would release what they say, and bring back what was purged.
+	FeaturePurges Features = 1 << 4
+
 	// FeatureFields: frames of the log have fields between key and value, see package segment. A
 	// program that does not know them would take them for a part of the value.
 	FeatureFields Features = 1 << 32
@@ -41,7 +45,7 @@ const (
 )
 
 // KnownFeatures are the features that this build knows.
-const KnownFeatures = FeatureViews | FeatureKept | FeatureWriters | FeatureFields
+const KnownFeatures = FeatureViews | FeatureKept | FeatureWriters | FeaturePurges | FeatureFields
 
 // forReaders are the features that a program must know also to read.
 const forReaders Features = 0xffffffff << 32
@@ -54,6 +58,8 @@ func (f Features) name() string {
 		return "kept"
 	case FeatureWriters:
 		return "writers"
+	case FeaturePurges:
+		return "purges"
 	case FeatureFields:
 		return "fields"
 	case FeatureTestWrite:

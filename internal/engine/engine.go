@@ -68,6 +68,7 @@ type Engine struct {
 	health health
 
 	writing writing
+	purged  purged
 
 	cache    *Cache // nil: no cache
 	overlay  overlayOrder

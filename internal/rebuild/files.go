@@ -193,6 +193,9 @@ func (mk *Maker) Again(ctx context.Context, held *wal.Held, at wal.Mark, recent 
 	if err := mk.engine.SaveWriters(ctx, at.LSN); err != nil {
 		return err
 	}
+	if err := mk.engine.SavePurges(at.LSN); err != nil {
+		return err
+	}
 	past := mk.versions(recent)
 	defer past.release()
 	r := Want{Store: mk.engine.Log().UUID(), At: at,
