@@ -74,6 +74,9 @@ type RestoreOptions struct {
 	// in its log and archive where the backup ends, up to the moment or to their end. The folder is
 	// only read.
 	Log string
+	// WithPurged restores also what was purged since. Without it a restore leaves out what the backup, or the store of
+	// Log, knows to be purged, whatever the moment.
+	WithPurged bool
 	// Strict refuses a damaged backup. Otherwise what is sound is restored, and
 	// RestoreReport.Damage names the rest.
 	Strict bool
@@ -116,7 +119,8 @@ func Restore(ctx context.Context, from, dir string, o *RestoreOptions) (RestoreR
 		FS: vfs.Patient(vfs.Only(opt.env.System.FS, opt.StateDir, from, dir), opt.LockWait), Backup: from, Dir: dir,
 		FileMode: opt.FileMode, FolderMode: opt.FolderMode,
 		Known: wal.Features(opt.env.System.Features), LSN: o.Version, Time: o.Time, Strict: o.Strict, Progress: o.Progress,
-		Files: map[string][]byte{".gitignore": []byte(engine.Ignore)},
+		WithPurged: o.WithPurged,
+		Files:      map[string][]byte{".gitignore": []byte(engine.Ignore)},
 	}
 	if o.Log != "" {
 		past := opt
@@ -127,6 +131,11 @@ func Restore(ctx context.Context, from, dir string, o *RestoreOptions) (RestoreR
 		}
 		defer living.Close()
 		s.Living, s.To = living.past()
+		gone, err := living.inner.Engine.Purged()
+		if err != nil {
+			return RestoreReport{}, err
+		}
+		s.Purges = gone.Sorted()
 		s.Features = living.inner.Engine.Log().Features()
 		s.Has = func(letter byte, id string) (bool, error) {
 			_, err := living.inner.Engine.State().Find(letter, id)

@@ -15,6 +15,7 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/kind"
+	"github.com/varve-db/varve/internal/purgefile"
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
@@ -184,6 +185,13 @@ func (st *Store) copied(ctx context.Context, unflushed bool) (backup.Source, err
 		Writers: func() ([]writer.Writer, error) {
 			t, err := st.inner.Engine.Writers(ctx)
 			return t.All(), err
+		},
+		Purges: func() ([]purgefile.Row, error) {
+			t, err := st.inner.Engine.Purged()
+			if err != nil {
+				return nil, err
+			}
+			return t.Sorted(), nil
 		},
 		Documents: documents,
 		ScopeKeys: st.inner.Scopes.KeysToCopy, ReadScope: st.inner.Scopes.ReadCopy,

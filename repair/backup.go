@@ -42,6 +42,9 @@ type BackupInfo struct {
 	// Writers is the sha256 of files.writers, "" where there is no such file: no writer is known.
 	Writers string `json:"writers,omitempty"`
 
+	// Purges is the sha256 of files.purges, "" where there is no such file: nothing was purged.
+	Purges string `json:"purges,omitempty"`
+
 	// Features are those of the store as wal.Features, 16 hex digits, "" for none. A program
 	// that restores the backup must know them all.
 	Features string `json:"features,omitempty"`
@@ -117,7 +120,7 @@ type RestoreReport struct {
 	Scopes     int64            // of working memory
 	Others     map[string]int64 // of other kinds of documents, by folder
 	FromLog    int64            // of all of them
-	// memories and assemblies of the backup that were purged before the moment, and are left out
+	// documents of the backup that were purged since, and are left out
 	Purged  int64
 	Damaged []DamagedFile // when the backup was made
 	Damage  []Damage      // of the backup itself

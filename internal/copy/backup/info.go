@@ -26,6 +26,7 @@ const (
 	modelless    = 1 // the format of a store that nobody has told of a model
 	backupList   = "files.sha256"
 	backupBy     = "files.writers"
+	backupPurges = "files.purges"
 	backupWAL    = "wal"
 )
 

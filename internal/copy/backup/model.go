@@ -19,6 +19,7 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/purgefile"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
@@ -264,6 +265,7 @@ type Restored struct {
 	Later   index.Model // the newest one that the backup knows
 	older   []uint64    // of the names of files, ascending
 
+	Purges  []purgefile.Row   // what the stores before have purged
 	Writers []writer.Writer   // that the documents have, by the numbers that the new store gives them
 	by      map[uint64]uint32 // these numbers, by the checksums of the names of files
 }

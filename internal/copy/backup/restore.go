@@ -13,6 +13,7 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/purgefile"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/vfs"
@@ -44,6 +45,11 @@ type RestoreSource struct {
 	To     wal.LSN // up to where it is durable
 	// Has reports whether that store has a document now, expired or not.
 	Has func(letter byte, id string) (bool, error)
+
+	// Purges are what the living store knows to be purged.
+	Purges []purgefile.Row
+	// WithPurged restores what was purged too.
+	WithPurged bool
 
 	Features wal.Features // of the living store; 0 where there is none
 	Known    wal.Features // that the new store may have, besides those that package wal knows
@@ -123,8 +129,9 @@ type restore struct {
 
 	restored Restored
 	writers  *writers
-	purged   bool            // the living store's log up to the moment has frames that a purge erased
-	deleted  map[string]bool // keys that are deleted behind the moment; nil: not looked for
+	gone     *purgefile.Table // what the backup or the living store knows to be purged
+	purged   bool             // the living store's log up to the moment has frames that a purge erased
+	deleted  map[string]bool  // keys that are deleted behind the moment; nil: not looked for
 
 	until  wal.LSN // the version that the time asked for stands for; 0: nothing in the log is as early
 	end    wal.LSN // of the last commit that is restored
@@ -215,7 +222,7 @@ func (r *restore) choose(ctx context.Context) error {
 			return r.impossible("the backup was not whole yet; take an older one")
 		}
 	}
-	if err := r.readWriters(); err != nil {
+	if err := errors.Join(r.readWriters(), r.readPurges()); err != nil {
 		return err
 	}
 	r.newest, r.names, r.scopes = map[string]changed{}, map[string]bool{}, map[string]*worklog.Replay{}
@@ -229,6 +236,7 @@ func (r *restore) choose(ctx context.Context) error {
 		err = r.lookForPurges(ctx)
 	}
 	r.unmet()
+	r.leaveOut()
 	switch {
 	case err != nil:
 		return err
@@ -356,6 +364,7 @@ func (r *restore) run(ctx context.Context) error {
 	if err := wal.BeginAbove(r.n.fs, r.n.part, above, geometryOf(&r.info), r.features, r.n.mode); err != nil {
 		return err
 	}
+	r.restored.Purges = r.gone.Sorted()
 	r.restored.Writers, r.restored.by = r.writers.numbered()
 	slices.Sort(r.restored.older)
 	r.restored.Settled = r.restored.settled()
