@@ -4,6 +4,7 @@
 //
 //	announced   in the shared page and by the folder tmp/purge, before the first deletion
 //	deleted     through the log, and removed from the assemblies that name it
+//	recorded    an entry names what is purged, and up to which version (internal/purgefile)
 //	rolled      the log continues in a new segment
 //	flushed     files and index cover all earlier entries; the previous index is overwritten
 //	overwritten segments, archive, displaced files, backups of the index (index.go)

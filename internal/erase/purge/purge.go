@@ -1,6 +1,7 @@
 package purge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/history"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/purgefile"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
@@ -79,6 +81,10 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 		return nil, err
 	}
 	r := &Report{Device: p.overwrites()}
+	// On a full disk room is made below.
+	if err := p.engine.RaisePurges(ctx); err != nil && !vfs.IsDiskFull(err) {
+		return r, err
+	}
 	if k == p.engine.Kinds().Memories {
 		p.retention.ForgetTouched(ids)
 	}
@@ -286,6 +292,34 @@ func (p *Purger) purgeEntries(ctx context.Context, k *engine.Kind, ids []string,
 	return nil
 }
 
+// commitPurge commits which documents are purged, and up to which version: all versions before this moment. One that
+// was written again after the deletion is not purged, and neither are later ones.
+func (p *Purger) commitPurge(ctx context.Context, held *wal.Held, k *engine.Kind, ids []string) error {
+	if raised, err := p.engine.Log().RaiseFlushing(held, wal.FeaturePurges); err != nil || !raised {
+		return cmp.Or(err, errs.ErrLocked)
+	}
+	if err := p.engine.CatchUp(ctx); err != nil {
+		return err
+	}
+	log := p.engine.Log()
+	to := log.Applied() - 1
+	rows := make([]purgefile.Row, 0, len(ids))
+	for _, id := range ids {
+		r := purgefile.Row{Key: purgefile.KeyOf(log.UUID(), k.Key(id)), Version: to}
+		if k != p.engine.Kinds().Scopes {
+			current, err := p.engine.State().Current(k.Key(id))
+			if err != nil {
+				return err
+			}
+			if current != 0 {
+				r.Version = min(to, current-1)
+			}
+		}
+		rows = append(rows, r)
+	}
+	return p.engine.CommitPurge(ctx, rows)
+}
+
 // takeOut takes a memory out of an assembly.
 func (p *Purger) takeOut(ctx context.Context, from, id string) error {
 	return p.commits.Transact(ctx, nil, p.commits.Commit, func(tx *commit.Tx) error {
@@ -317,6 +351,9 @@ func (p *Purger) purgeLocked(ctx context.Context, held *wal.Held, k *engine.Kind
 			return errors.Join(err, rerr)
 		}
 		return step()
+	}
+	if err := room(func() error { return p.commitPurge(held.In(ctx), held, k, ids) }); err != nil {
+		return fmt.Errorf("recording what is purged: %w", err)
 	}
 	if err := room(func() error { return p.engine.Log().Purges().Roll(ctx) }); err != nil {
 		return fmt.Errorf("beginning a new segment: %w", err)
