@@ -20,6 +20,7 @@ const (
 	SegmentForeign   Kind = "segment foreign"   // a segment of another store, or none at all
 	EntryInvalid     Kind = "entry invalid"     // the frame is sound, what it carries is not
 	EntryUnknown     Kind = "entry unknown"     // an entry that neither index nor overlay know
+	PurgesDamaged    Kind = "purges damaged"    // a line of what was purged does not verify
 	ArchiveDamaged   Kind = "archive damaged"   // a block does not verify, or the file breaks off
 	HistoryGap       Kind = "history gap"       // a repair found nothing there; what is around it is kept
 	IndexDamaged     Kind = "index damaged"     // base or delta cannot be used or contradict themselves
