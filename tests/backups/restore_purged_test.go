@@ -55,18 +55,21 @@ func TestRestoreBehindAPurge(t *testing.T) {
 
 	for _, c := range []struct {
 		at     uint64
+		with   bool
 		purged int64
 		want   map[string]bool
 	}{
-		{before, 0, map[string]bool{"purged": true, "kept": true, "deleted before": true, "deleted behind": true,
+		{before, true, 0, map[string]bool{"purged": true, "kept": true, "deleted before": true, "deleted behind": true,
 			"again": true, "before the purge": true}},
-		{behind, 2, map[string]bool{"kept": true, "deleted behind": true, "again": true, "before the purge": true,
+		{before, false, 3, map[string]bool{"kept": true, "deleted before": true, "deleted behind": true,
+			"before the purge": true}},
+		{behind, false, 2, map[string]bool{"kept": true, "deleted behind": true, "again": true, "before the purge": true,
 			"behind the purge": true}},
-		{0, 2, map[string]bool{"kept": true, "again": true, "before the purge": true, "behind the purge": true,
+		{0, false, 2, map[string]bool{"kept": true, "again": true, "before the purge": true, "behind the purge": true,
 			"newest": true}},
 	} {
-		to := filepath.Join(dir, fmt.Sprint("at", c.at))
-		r, err := varve.Restore(ctx, backup, to, &varve.RestoreOptions{Log: store, Version: c.at, Options: options()})
+		to := filepath.Join(dir, fmt.Sprint("at", c.at, c.with))
+		r, err := varve.Restore(ctx, backup, to, &varve.RestoreOptions{Log: store, Version: c.at, WithPurged: c.with, Options: options()})
 		fixture.Must(t, err)
 		if r.Purged != c.purged {
 			t.Errorf("at %d: %d left out, want %d", c.at, r.Purged, c.purged)
