@@ -27,6 +27,7 @@ var (
 	ErrTruncated      = errs.ErrTruncated      // the log no longer reaches back that far
 	ErrCopyBehind     = errs.ErrCopyBehind     // a copy elsewhere lacks log that is no longer kept
 	ErrLimit          = errs.ErrLimit          // a limit of config.json is reached
+	ErrPurged         = errs.ErrPurged         // the text was purged from this store: see PurgedError
 	ErrSession        = errs.ErrSession        // the memory belongs to another session
 	ErrCorrupt        = errs.ErrCorrupt        // see CorruptionError
 	ErrModel          = errs.ErrModel          // see ModelError
@@ -45,6 +46,7 @@ type (
 	LockError           = errs.LockError
 	BatchError          = errs.BatchError
 	SessionError        = errs.SessionError
+	PurgedError         = errs.PurgedError
 	LimitError          = errs.LimitError
 	InflatedError       = errs.InflatedError
 	UnfiledError        = errs.UnfiledError

@@ -55,6 +55,8 @@ var (
 	ErrCopyBehind = errors.New("the copy elsewhere is too far behind")
 	// ErrLimit: a limit of config.json, or of the operation, is reached. See LimitError.
 	ErrLimit = errors.New("limit reached")
+	// ErrPurged: the text was purged from this store. See PurgedError.
+	ErrPurged = errors.New("purged")
 	// ErrSession: the memory belongs to another session. See SessionError.
 	ErrSession = errors.New("belongs to another session")
 	// ErrCorrupt: stored data is damaged. See CorruptionError.

@@ -66,6 +66,7 @@ const (
 	WorkingDamaged Kind = "working memory damaged"
 	WorkingEdited  Kind = "working memory edited" // saved by hand, and valid
 
+	PurgedFile      Kind = "purged text"        // a file whose text was purged: it stays, and is not taken over
 	Stranger        Kind = "file without entry" // a memory or assembly that the store does not know
 	Misplaced       Kind = "file misplaced"     // one in a place that is not its id's
 	Unparsable      Kind = "file unparsable"    // no entry, and not a document either

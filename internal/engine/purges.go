@@ -26,6 +26,10 @@ func (eng *Engine) purgesFile() *purgefile.File { return purgefile.New(eng.env.F
 
 // Purged returns what the store knows to be purged and redacted. The caller does not change it.
 func (eng *Engine) Purged() (*purgefile.Table, error) {
+	if eng.log == nil { // it is being opened
+		c, err := eng.purgesFile().Read()
+		return c.Rows, err
+	}
 	if eng.log.Features()&wal.FeaturePurges == 0 {
 		return new(purgefile.Table), nil
 	}

@@ -46,14 +46,15 @@
 //
 //	16 hex digits  xxhash64 of the rest of the line
 //	space
-//	"key" or "text" or "lift"
+//	"key" or "text"
 //	space
 //	64 hex digits  of a key; 32 of a text
 //
 // The first line has the key, random bytes. A text is the first 16 bytes of HMAC-SHA256 with the key over the text
 // without white space at both ends, or, if that is shorter than LeastText bytes, over the key of the document in the
-// log, a zero byte and the text. So a purged "ok" is recognised in its own document only. A line "lift" takes back
-// the lines "text" before it with the same hash.
+// log, a zero byte and the text. So a purged "ok" is recognised in its own document only. The text of a memory is its
+// content, that of an assembly its name and its description with a line feed between, that of any other document its
+// bytes. The holder of flush.lock writes the file as a whole.
 //
 // The file never leaves wal/: a backup does not have it, because with its key a guess of a purged text can be
 // confirmed. So a restored store does not recognise texts that were purged before. A migration takes it along.

@@ -109,8 +109,9 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 	traces := trace.Of(k.Kind, ids)
 	traces.Log = p.engine.Log().Past().Geometry
 	err := p.preparePurge(ctx, r)
+	var texts *purgefile.Texts
 	if err == nil {
-		err = p.learn(ctx, k, ids, traces)
+		texts, err = p.learn(ctx, k, ids, traces)
 	}
 	if err != nil {
 		if !cut && !p.engine.Log().Purges().Failed() {
@@ -133,7 +134,7 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 			return r, err
 		}
 	}
-	if err = p.purgeLocked(ctx, held, k, ids, traces, cut, r); err == nil {
+	if err = p.purgeLocked(ctx, held, k, ids, traces, texts, cut, r); err == nil {
 		err = p.engine.Log().Purges().Done()
 	}
 	if deleted = err != nil; deleted {
@@ -183,18 +184,28 @@ func (p *Purger) leaveFolder() {
 // learnMost is of how many versions of one document the content is looked for.
 const learnMost = 100
 
-// learn tells traces what the documents said, while that can still be read.
-func (p *Purger) learn(ctx context.Context, k *engine.Kind, ids []string, traces *trace.Set) error {
+// learn tells traces what the documents said, while that can still be read, and returns by which texts they are
+// recognised when they come back.
+func (p *Purger) learn(ctx context.Context, k *engine.Kind, ids []string, traces *trace.Set) (*purgefile.Texts, error) {
+	texts, err := p.engine.NewTexts()
+	if err != nil {
+		return nil, err
+	}
 	if k == p.engine.Kinds().Scopes {
 		for _, id := range ids {
 			if err := p.learnScope(ctx, id, traces); err != nil {
-				return err
+				return nil, err
 			}
 		}
-		return nil
+		return texts, nil
 	}
 	learned := map[string]map[[32]byte]bool{} // of each id, which documents: a version may be found more than once
-	return history.Readable(ctx, p.history, k, ids, func(v *history.Version) {
+	return texts, history.Readable(ctx, p.history, k, ids, func(v *history.Version) {
+		if c, err := k.Parse(v.Document, v.ID); err == nil {
+			if text := engine.TextOf(&c, v.Document); strings.TrimSpace(text) != "" {
+				texts.Add(texts.Sum(k.Key(v.ID), text))
+			}
+		}
 		of := learned[v.ID]
 		if of == nil {
 			of = map[[32]byte]bool{}
@@ -339,7 +350,7 @@ func (p *Purger) takeOut(ctx context.Context, from, id string) error {
 // cover all that came before; then nothing needs the older segments, and every place is gone
 // through.
 func (p *Purger) purgeLocked(ctx context.Context, held *wal.Held, k *engine.Kind, ids []string, traces *trace.Set,
-	cut bool, r *Report) error {
+	texts *purgefile.Texts, cut bool, r *Report) error {
 	made := false
 	room := func(step func() error) error {
 		err := step()
@@ -354,6 +365,9 @@ func (p *Purger) purgeLocked(ctx context.Context, held *wal.Held, k *engine.Kind
 	}
 	if err := room(func() error { return p.commitPurge(held.In(ctx), held, k, ids) }); err != nil {
 		return fmt.Errorf("recording what is purged: %w", err)
+	}
+	if err := room(func() error { return p.engine.SaveTexts(texts) }); err != nil {
+		return fmt.Errorf("recording which texts are purged: %w", err)
 	}
 	if err := room(func() error { return p.engine.Log().Purges().Roll(ctx) }); err != nil {
 		return fmt.Errorf("beginning a new segment: %w", err)

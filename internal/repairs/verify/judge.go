@@ -183,6 +183,7 @@ func (v *Run) classify(k *kind.Kind, out *repair.Finding, f *File, want *Standin
 			fmt.Errorf("it holds the id %s", human.Quote(c.ID)), byHand(k, out, f)
 	case !k.Opaque && v.Past.Older(want.Version, f.Has):
 		out.Kind, out.Offset, out.Err = repair.MemoryStale, -1, fmt.Errorf("it holds an older version than %d", want.Version)
+	case purged(out, v.Fits(k, out.ID, f.Data)):
 	case v.Fits(k, out.ID, f.Data) != nil:
 		out.Kind, out.Offset, out.Err, out.Stake = repair.MemoryInvalid, -1, v.Fits(k, out.ID, f.Data), byHand(k, out, f)
 	default:
