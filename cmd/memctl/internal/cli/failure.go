@@ -104,6 +104,7 @@ var classes = []struct {
 	{is(varve.ErrLimit), CodeRefused, "limit", "limits are in config.json: memctl config"},
 	{vfs.IsStarved, CodeRefused, "limit", starved},
 	{is(varve.ErrTooManyFiles), CodeRefused, "limit", starved},
+	{is(varve.ErrPurged), CodeRefused, "purged", "leave it out; memctl put --force-purged stores the text all the same"},
 	{is(varve.ErrSession), CodeRefused, "refused", ""},
 	{as[*keptError], CodeRefused, "refused", ""},
 	{is(vfs.ErrNotFolder), CodeRefused, "wrong kind",

@@ -83,7 +83,7 @@ type item struct {
 
 func (it *item) options() []varve.PutOption {
 	// a memory is worth more than its vector
-	list := []varve.PutOption{varve.AnyDimension(), varve.VectorNumber(it.source.VectorID)}
+	list := []varve.PutOption{varve.AnyDimension(), varve.VectorNumber(it.source.VectorID), varve.RefusePurged()}
 	if it.cond != nil {
 		list = append(list, it.cond)
 	}
