@@ -1,9 +1,8 @@
 package errs
 
 import (
+	"cmp"
 	"fmt"
-
-	"github.com/varve-db/varve/internal/human"
 )
 
 // PurgedError reports that a document has a text that was purged. It matches ErrPurged.
@@ -12,10 +11,10 @@ type PurgedError struct {
 	ID   string
 }
 
-// Error is the message, in one line.
+// Error is the message, in one line. What returns the error names the document.
 func (e *PurgedError) Error() string {
-	return fmt.Sprintf("%v: %s %s has a text that was removed from this store on purpose", ErrPurged, e.Kind,
-		human.Quote(e.ID))
+	return fmt.Sprintf("%v: the text of this %s was removed from the store on purpose", ErrPurged,
+		cmp.Or(e.Kind, "document"))
 }
 
 // Unwrap makes the error match ErrPurged.

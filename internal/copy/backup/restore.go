@@ -395,7 +395,7 @@ func (r *restore) files(ctx context.Context) error {
 			continue
 		}
 		data, info, err := f.read(r.s.FS, r.s.Backup)
-		if err == nil && r.purged {
+		if err == nil && r.purged && !r.s.WithPurged {
 			switch gone, err := r.wasPurged(ctx, f.name, data); {
 			case err != nil:
 				return fmt.Errorf("looking in the store for what was purged: %w", err)

@@ -199,22 +199,18 @@ func (p *Purger) learn(ctx context.Context, k *engine.Kind, ids []string, traces
 		}
 		return texts, nil
 	}
-	learned := map[string]map[[32]byte]bool{} // of each id, which documents: a version may be found more than once
+	seen, learned := map[[32]byte]bool{}, map[string]int{} // a version may be found more than once
 	return texts, history.Readable(ctx, p.history, k, ids, func(v *history.Version) {
 		if c, err := k.Parse(v.Document, v.ID); err == nil {
 			if text := engine.TextOf(&c, v.Document); strings.TrimSpace(text) != "" {
 				texts.Add(texts.Sum(k.Key(v.ID), text))
 			}
 		}
-		of := learned[v.ID]
-		if of == nil {
-			of = map[[32]byte]bool{}
-			learned[v.ID] = of
-		}
-		if of[v.ContentHash] || len(of) == learnMost {
+		if seen[v.ContentHash] || learned[v.ID] == learnMost {
 			return
 		}
-		of[v.ContentHash] = true
+		seen[v.ContentHash] = true
+		learned[v.ID]++
 		if k.Opaque {
 			traces.LearnDocument(v.Document)
 		} else if k == p.engine.Kinds().Assemblies {
@@ -254,19 +250,8 @@ func (p *Purger) purgeEntries(ctx context.Context, k *engine.Kind, ids []string,
 			return fmt.Errorf("%s %s: %w", k.Noun, human.Quote(id), err)
 		}
 	}
-	for _, id := range r.Deleted {
-		err := error(nil)
-		if k == p.engine.Kinds().Scopes {
-			err = p.dropScope(ctx, id)
-		} else if k != p.engine.Kinds().Memories && k != p.engine.Kinds().Assemblies {
-			err = p.commits.DeleteDocument(ctx, k, id)
-		} else {
-			err = p.commits.Commit(ctx, []commit.Op{{Group: k == p.engine.Kinds().Assemblies, ID: id,
-				Conds: commit.Conditions{Unkept: true}}}, nil, 0)
-		}
-		if err != nil {
-			return fmt.Errorf("deleting %s: %w", human.Quote(id), err)
-		}
+	if err := p.deleteAll(ctx, k, r.Deleted); err != nil {
+		return err
 	}
 	if k == p.engine.Kinds().Scopes {
 		return nil
@@ -301,6 +286,53 @@ func (p *Purger) purgeEntries(ctx context.Context, k *engine.Kind, ids []string,
 		}
 	}
 	return nil
+}
+
+// deletedTogether is how many documents one commit deletes.
+const deletedTogether = 256
+
+// deleteAll deletes documents that there are.
+func (p *Purger) deleteAll(ctx context.Context, k *engine.Kind, ids []string) error {
+	if k == p.engine.Kinds().Memories || k == p.engine.Kinds().Assemblies {
+		for some := range slices.Chunk(ids, deletedTogether) {
+			if err := p.deleteSome(ctx, k, some); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for _, id := range ids {
+		remove := p.commits.DeleteDocument
+		if k == p.engine.Kinds().Scopes {
+			remove = func(ctx context.Context, _ *engine.Kind, id string) error { return p.dropScope(ctx, id) }
+		}
+		if err := remove(ctx, k, id); err != nil {
+			return fmt.Errorf("deleting %s: %w", human.Quote(id), err)
+		}
+	}
+	return nil
+}
+
+// deleteSome deletes memories or assemblies in one commit, or in several where one is too large.
+func (p *Purger) deleteSome(ctx context.Context, k *engine.Kind, ids []string) error {
+	ops := make([]commit.Op, len(ids))
+	for i, id := range ids {
+		ops[i] = commit.Op{Group: k == p.engine.Kinds().Assemblies, ID: id, Conds: commit.Conditions{Unkept: true}}
+	}
+	err := p.commits.Commit(ctx, ops, nil, 0)
+	switch of := (*errs.BatchError)(nil); {
+	case err == nil:
+		return nil
+	case errors.Is(err, errs.ErrBatchTooLarge) && len(ids) > 1:
+		half := len(ids) / 2
+		if err := p.deleteSome(ctx, k, ids[:half]); err != nil {
+			return err
+		}
+		return p.deleteSome(ctx, k, ids[half:])
+	case errors.As(err, &of) && of.Index < len(ids):
+		return fmt.Errorf("deleting %s: %w", human.Quote(ids[of.Index]), err)
+	}
+	return fmt.Errorf("deleting %s: %w", human.Quote(ids[0]), err)
 }
 
 // commitPurge commits which documents are purged, and up to which version: all versions before this moment. One that

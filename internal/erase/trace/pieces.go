@@ -1,7 +1,6 @@
 package trace
 
 import (
-	"bytes"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -133,6 +132,5 @@ func (t *Set) worked(value []byte) bool {
 
 // proof reports whether bytes are not only a mention.
 func (t *Set) proof(b []byte) bool {
-	return has(b, t.members) || slices.ContainsFunc(t.names,
-		func(n string) bool { return bytes.Contains(b, []byte(t.kind.Folder+"/"+n)) })
+	return t.members.in(b) || t.inPath(b, "/")
 }
