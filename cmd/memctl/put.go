@@ -31,7 +31,7 @@ type putFlags struct {
 	ttl, expires, happened string
 	until, at              time.Time // when it expires and happened
 	appendTo               string
-	ifAbsent, forcePurged               bool
+	ifAbsent, forcePurged  bool
 	ifVersion              uint64
 }
 
