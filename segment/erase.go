@@ -49,7 +49,7 @@ type Erased struct {
 // erased, and bytes that are not a sound frame, whose owner cannot be determined, become zeros; unknown,
 // which may be nil, is called with them before. For a damaged frame with a sound header wanted gets
 // the key and no value. The last frame of a piece may lack zeros at its end.
-func (g Geometry) EraseIn(b []byte, at LSN, wanted func(key string, value []byte) bool,
+func (g Geometry) EraseIn(b []byte, at LSN, wanted func(at LSN, key string, value []byte) bool,
 	unknown func(b []byte)) (found Erased) {
 	clean := 0 // up to where b was gone through
 	clearTo := func(off int) {
@@ -65,7 +65,7 @@ func (g Geometry) EraseIn(b []byte, at LSN, wanted func(key string, value []byte
 		h, payload, key, value, ok := g.frameIn(b[off:], at+LSN(off))
 		if !ok {
 			// The header alone is sound: the key, which may be damaged, is the best that is known.
-			if n := int(h.KeyLen); n > 0 && n <= len(payload) && wanted(string(payload[:n]), nil) {
+			if n := int(h.KeyLen); n > 0 && n <= len(payload) && wanted(at+LSN(off), string(payload[:n]), nil) {
 				found.Keyed++
 			}
 			off += 8
@@ -73,7 +73,7 @@ func (g Geometry) EraseIn(b []byte, at LSN, wanted func(key string, value []byte
 		}
 		end := min(off+HeaderSize+len(payload), len(b))
 		switch {
-		case len(key) > 0 && wanted(string(key), value):
+		case len(key) > 0 && wanted(h.LSN, string(key), value):
 			if found.Wanted++; end-off < HeaderSize+len(payload) {
 				clear(b[off:end]) // an erased frame would not be whole
 			} else {

@@ -86,7 +86,10 @@ func (t *Set) replace(o Options, temp, path string, b []byte) error {
 // had one of the memories: that has its id, and a composite made of its embedding; or
 // one of working memory that has pieces of what they said, for that may be what they
 // were made of.
-func (t *Set) Entry(key string, value []byte) bool {
+func (t *Set) Entry(at segment.LSN, key string, value []byte) bool {
+	if t.redacted != nil {
+		return t.redactedEntry(at, key, value)
+	}
 	kept := len(key) > 2 && key[0] == record.Kept // a copy of one of a document's versions
 	if kept {
 		key = key[1:]

@@ -186,6 +186,9 @@ func (t *Set) from(rel string) bool {
 // inFile reports whether a file has one of them. left is what can be kept of it, a piece of the log that has entries of
 // others too. What its user has to decide is added to unread.
 func (t *Set) inFile(fsys vfs.FS, folder, name string) (is bool, left []byte, err error) {
+	if t.redacted != nil {
+		return t.redactedFile(fsys, folder, name)
+	}
 	if t.called(fsys, folder, name) {
 		return true, nil, nil
 	}

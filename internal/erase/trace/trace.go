@@ -40,6 +40,9 @@ type Set struct {
 	// the sums of documents of an opaque kind, which say no id
 	documents map[[32]byte]bool
 
+	// not nil: only these versions; see Redacted
+	redacted func(at segment.LSN, key string) bool
+
 	// Log is that of the store: of a piece of it without a start, which has entries of others
 	// as well, these are kept.
 	Log    segment.Geometry
