@@ -37,6 +37,9 @@ func (st *Store) Backup(ctx context.Context, dir string, o BackupOptions) (Backu
 		return BackupInfo{}, err
 	}
 	defer st.inner.Engine.EndUse()
+	if err := st.overwriteFirst(ctx); err != nil {
+		return BackupInfo{}, err
+	}
 	source, err := st.copied(ctx, true)
 	if err != nil {
 		return BackupInfo{}, fmt.Errorf("a backup needs a store that can be flushed: %w", err)
@@ -55,6 +58,21 @@ func (st *Store) Backup(ctx context.Context, dir string, o BackupOptions) (Backu
 	}
 	info, err := backup.Backup(ctx, source, dir, o)
 	return info, st.inner.Engine.Env().Explain(err)
+}
+
+// overwriteFirst overwrites redacted versions whose bytes a backup would copy with the log.
+func (st *Store) overwriteFirst(ctx context.Context) error {
+	rows, err := st.inner.Engine.ToOverwrite()
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	if err = st.inner.Engine.Writable(); err == nil {
+		_, err = st.inner.Purger.Overwrite(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("%d redacted versions are not overwritten yet, and a backup would copy them: %w", len(rows), err)
+	}
+	return nil
 }
 
 // CheckBackup reads a backup from end to end. Its faults are joined, each a *CorruptionError.

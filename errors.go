@@ -28,6 +28,7 @@ var (
 	ErrCopyBehind     = errs.ErrCopyBehind     // a copy elsewhere lacks log that is no longer kept
 	ErrLimit          = errs.ErrLimit          // a limit of config.json is reached
 	ErrPurged         = errs.ErrPurged         // the text was purged from this store: see PurgedError
+	ErrRedacted       = errs.ErrRedacted       // the version was removed on purpose: see RedactedError
 	ErrSession        = errs.ErrSession        // the memory belongs to another session
 	ErrCorrupt        = errs.ErrCorrupt        // see CorruptionError
 	ErrModel          = errs.ErrModel          // see ModelError
@@ -47,6 +48,7 @@ type (
 	BatchError          = errs.BatchError
 	SessionError        = errs.SessionError
 	PurgedError         = errs.PurgedError
+	RedactedError       = errs.RedactedError
 	LimitError          = errs.LimitError
 	InflatedError       = errs.InflatedError
 	UnfiledError        = errs.UnfiledError

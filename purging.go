@@ -234,3 +234,57 @@ func scopeKeysOf(scopes []working.Scope) []string {
 	}
 	return keys
 }
+
+// Redaction is what PurgeVersion did.
+type Redaction struct {
+	ID      string
+	Version uint64
+	Already bool     // the version was redacted before
+	Equal   []uint64 // other versions with the same bytes, which stay
+}
+
+// PurgeVersion removes the content of one version of a memory, which stays as it is otherwise: an earlier version, or one
+// of a deleted memory. When it returns nil, history shows the version as redacted, with its time and writer and those of
+// the redaction, and nothing gives its content: GetAt, Revert and Undelete return a *RedactedError. Its bytes are
+// overwritten within about a minute by a process that has the store open and runs in the background, with the next
+// backup, or by OverwriteRedacted. ErrConflict if it is the version that the memory has now. Versions with equal bytes
+// stay, and are in the report.
+//
+// A restore of a backup that is made since leaves the version out, and so does one of an older backup with
+// RestoreOptions.Log. Files of the user are not searched.
+func (ad Admin) PurgeVersion(ctx context.Context, id string, version uint64) (*Redaction, error) {
+	return ad.st.redact(ctx, ad.st.inner.Engine.Kinds().Memories, id, version)
+}
+
+// PurgeVersion removes the content of one version of an assembly; see Admin.PurgeVersion.
+func (as Assemblies) PurgeVersion(ctx context.Context, id string, version uint64) (*Redaction, error) {
+	return as.st.redact(ctx, as.st.inner.Engine.Kinds().Assemblies, id, version)
+}
+
+func (st *Store) redact(ctx context.Context, k *engine.Kind, id string, version uint64) (*Redaction, error) {
+	if err := st.inner.Engine.BeginUse(); err != nil {
+		return nil, err
+	}
+	defer st.inner.Engine.EndUse()
+	if err := st.inner.Engine.Writable(); err != nil {
+		return nil, err
+	}
+	r, err := st.inner.Purger.Redact(ctx, k, id, version)
+	return (*Redaction)(r), err
+}
+
+// OverwriteRedacted overwrites the bytes of all versions that PurgeVersion has removed and that are not overwritten yet,
+// in one go. It returns what Purge returns; a nil report if there is nothing to overwrite. It may be interrupted at any
+// point and repeated.
+func (ad Admin) OverwriteRedacted(ctx context.Context) (*PurgeReport, error) {
+	st := ad.st
+	if err := st.inner.Engine.BeginUse(); err != nil {
+		return nil, err
+	}
+	defer st.inner.Engine.EndUse()
+	if err := st.inner.Engine.Writable(); err != nil {
+		return nil, err
+	}
+	r, err := st.inner.Purger.Overwrite(ctx)
+	return (*PurgeReport)(r), err
+}

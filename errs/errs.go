@@ -57,6 +57,8 @@ var (
 	ErrLimit = errors.New("limit reached")
 	// ErrPurged: the text was purged from this store. See PurgedError.
 	ErrPurged = errors.New("purged")
+	// ErrRedacted: the version was removed on purpose. See RedactedError.
+	ErrRedacted = errors.New("redacted")
 	// ErrSession: the memory belongs to another session. See SessionError.
 	ErrSession = errors.New("belongs to another session")
 	// ErrCorrupt: stored data is damaged. See CorruptionError.

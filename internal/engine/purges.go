@@ -132,3 +132,25 @@ func (eng *Engine) RestorePurges(list []purgefile.Row) error {
 	temp := filepath.Join(eng.env.Dir, "tmp", "purges.new")
 	return eng.env.IOError("writing", f.Path(), f.Write(list, nil, temp, eng.env.FileMode))
 }
+
+// FinishRedactions records that nothing of some redacted versions is left to overwrite. The caller holds flush.lock, and
+// wal/purges has their rows.
+func (eng *Engine) FinishRedactions(done map[uint64]bool) error {
+	f := eng.purgesFile()
+	c, err := f.Read()
+	if err != nil {
+		return eng.env.IOError("reading", f.Path(), err)
+	}
+	temp := filepath.Join(eng.env.Dir, "tmp", "purges."+eng.token)
+	err = f.Write(c.Rows.Finish(eng.log.UUID(), done), c.Damaged, temp, eng.env.FileMode)
+	return eng.env.IOError("writing", f.Path(), err)
+}
+
+// ToOverwrite returns the redactions whose versions are not overwritten yet.
+func (eng *Engine) ToOverwrite() ([]purgefile.Row, error) {
+	t, err := eng.Purged()
+	if err != nil {
+		return nil, err
+	}
+	return t.Pending(eng.log.UUID()), nil
+}

@@ -32,7 +32,8 @@
 //	16 hex digits  xxhash64 of the rest of the line
 //	space
 //	JSON object    the members of a row, and of its entry: "since" (its position), "at" (its commit, Unix
-//	               microseconds), "by" (the number of its writer), "store" (the UUID with which key is made)
+//	               microseconds), "by" (the number of its writer), "store" (the UUID with which key is made);
+//	               of a redaction "done":true, when nothing of the version is left to overwrite
 //
 // The holder of flush.lock writes the file as a whole, before an index takes the place of the entries. A line that
 // does not verify is damage, and stays until a repair: verify reports it, for what the line named may be restored.

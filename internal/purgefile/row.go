@@ -55,6 +55,7 @@ type Row struct {
 	At    int64  `json:"at,omitempty"`    // commit of the entry, Unix microseconds
 	By    uint32 `json:"by,omitempty"`    // writer of the entry
 	Store digest `json:"store,omitzero"`  // UUID with which Key is made
+	Done  bool   `json:"done,omitempty"`  // of a redaction: nothing is left to overwrite
 }
 
 var errRows = errors.New("not a list of what was purged")
@@ -67,7 +68,7 @@ type line struct {
 func Line(rows []Row) ([]byte, error) {
 	l := line{make([]Row, len(rows))}
 	for i, r := range rows {
-		r.Since, r.At, r.By, r.Store = 0, 0, 0, digest{}
+		r.Since, r.At, r.By, r.Store, r.Done = 0, 0, 0, digest{}, false
 		l.Purged[i] = r
 	}
 	return json.Marshal(l)
@@ -87,7 +88,7 @@ func Parse(b []byte) ([]Row, error) {
 	}
 	for i := range l.Purged {
 		r := &l.Purged[i]
-		if r.Version == 0 || r.Since != 0 || r.At != 0 || r.By != 0 || r.Store != (digest{}) {
+		if r.Version == 0 || r.Since != 0 || r.At != 0 || r.By != 0 || r.Store != (digest{}) || r.Done {
 			return nil, fmt.Errorf("%w: row %d", errRows, i)
 		}
 	}

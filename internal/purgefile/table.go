@@ -20,7 +20,7 @@ func (t *Table) Add(r Row) {
 	}
 	if r.Redacted {
 		if slices.ContainsFunc(t.one[r.Key], func(i int) bool { return t.list[i].Version == r.Version }) {
-			return
+			return // wal/purges, which is read first, knows whether it is done
 		}
 		t.one[r.Key] = append(t.one[r.Key], len(t.list))
 	} else {
@@ -54,14 +54,17 @@ func (t *Table) UpTo(key string) (version uint64) {
 	return version
 }
 
-// Redactions returns the rows of redacted versions of a document.
+// Redactions returns the rows of redacted versions of a document, except for those that a purge of it covers.
 func (t *Table) Redactions(key string) (rows []Row) {
 	if len(t.one) == 0 {
 		return nil
 	}
 	for _, store := range t.stores {
-		for _, i := range t.one[KeyOf(store, key)] {
-			rows = append(rows, t.list[i])
+		digest := KeyOf(store, key)
+		for _, i := range t.one[digest] {
+			if t.list[i].Version > t.upTo[digest] {
+				rows = append(rows, t.list[i])
+			}
 		}
 	}
 	return rows
@@ -99,4 +102,25 @@ func (t *Table) HidesAt(key string, position uint64) bool {
 		return true
 	}
 	return slices.ContainsFunc(t.Redactions(key), func(r Row) bool { return r.Version < position && position <= r.Next })
+}
+
+// Pending returns the redactions of a store whose versions are not overwritten yet.
+func (t *Table) Pending(store [16]byte) (rows []Row) {
+	for _, r := range t.list {
+		if r.Redacted && !r.Done && r.Store == store && r.Version > t.upTo[r.Key] {
+			rows = append(rows, r)
+		}
+	}
+	return rows
+}
+
+// Finish returns the rows in the order of their entries, with redactions of versions marked as done.
+func (t *Table) Finish(store [16]byte, done map[uint64]bool) []Row {
+	list := t.Sorted()
+	for i := range list {
+		if r := &list[i]; r.Redacted && r.Store == store && done[r.Version] {
+			r.Done = true
+		}
+	}
+	return list
 }

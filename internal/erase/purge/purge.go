@@ -338,6 +338,9 @@ func (p *Purger) deleteSome(ctx context.Context, k *engine.Kind, ids []string) e
 // commitPurge commits which documents are purged, and up to which version: all versions before this moment. One that
 // was written again after the deletion is not purged, and neither are later ones.
 func (p *Purger) commitPurge(ctx context.Context, held *wal.Held, k *engine.Kind, ids []string) error {
+	if len(ids) == 0 { // versions alone are overwritten
+		return nil
+	}
 	if raised, err := p.engine.Log().RaiseFlushing(held, wal.FeaturePurges); err != nil || !raised {
 		return cmp.Or(err, errs.ErrLocked)
 	}
@@ -483,7 +486,7 @@ func (p *Purger) purgeRoom(ctx context.Context, k *engine.Kind, ids []string, r 
 
 // purgeBackups rewrites those of the index, and names full ones.
 func (p *Purger) purgeBackups(held *wal.Held, k *engine.Kind, ids []string, c wal.Checkpoint, r *Report) error {
-	if k != p.engine.Kinds().Scopes {
+	if k != p.engine.Kinds().Scopes && len(ids) > 0 { // their lines have nothing of a document's text
 		if err := p.purgeIndexBackups(held, k, ids, c, r); err != nil {
 			return err
 		}
