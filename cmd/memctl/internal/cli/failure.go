@@ -105,6 +105,7 @@ var classes = []struct {
 	{vfs.IsStarved, CodeRefused, "limit", starved},
 	{is(varve.ErrTooManyFiles), CodeRefused, "limit", starved},
 	{is(varve.ErrPurged), CodeRefused, "purged", "leave it out; memctl put --force-purged stores the text all the same"},
+	{is(varve.ErrRedacted), CodeRefused, "redacted", "memctl history ID lists the other versions"},
 	{is(varve.ErrSession), CodeRefused, "refused", ""},
 	{as[*keptError], CodeRefused, "refused", ""},
 	{is(vfs.ErrNotFolder), CodeRefused, "wrong kind",

@@ -18,6 +18,8 @@ import (
 func Purge(a *cli.App) *cobra.Command {
 	var yes, groups, scopes bool
 	var sel selection
+	var version uint64
+	var now bool
 	c := &cobra.Command{
 		Use:   "purge ID...|-",
 		Short: "Delete memories, assemblies or working memory and every trace of them",
@@ -62,6 +64,13 @@ archive and the index. With --session and --by alone, deleted memories are purge
 archive have a version in the session, or by the writer. What is going to be purged is counted first,
 and without a terminal or --yes nothing else is done.
 
+--version redacts one version of a memory that stays otherwise: history shows it as redacted, with its
+time and writer and those of the redaction, and nothing gives its content any more. It must not be the
+version that the memory has now: update or delete that first. Versions with equal bytes stay, and are
+named. The bytes are overwritten at once if no other process has the store open, or with --now;
+otherwise by such a process, within about a minute, so that many redactions are overwritten together.
+memctl status counts what is left to overwrite, and a backup overwrites it first.
+
 A purge lasts: the store keeps a digest of each id with the versions that are purged, and a restore
 leaves them out. Files with a purged text are not taken over when they come back, and imports refuse
 it; so do put and the tool remember with memctl config set block_purged true. memctl put
@@ -76,6 +85,17 @@ is purged if the store has no trace of one of them, since it may be mistyped (ex
 			"memctl list --where source=leak --limit 0 --output id | memctl purge - --yes",
 		Args: sel.arguments("the id of a memory, or with --assembly of an assembly, or with --working a scope"),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("version") {
+				if sel.given(cmd, args) || scopes || len(args) != 1 {
+					return cli.Usagef(cmd.CommandPath(), "--version names a version of one memory, or with --assembly of an assembly")
+				}
+				return a.With(cmd.Context(), cli.Write, func(st *varve.Store) error {
+					return purgeVersion(cmd, a, st, groups, args[0], version, now, yes)
+				})
+			}
+			if now {
+				return cli.Usagef(cmd.CommandPath(), "--now goes with --version: every other purge overwrites at once")
+			}
 			if sel.given(cmd, args) {
 				if groups || scopes {
 					return cli.Usagef(cmd.CommandPath(), "--session, --where, --by and - choose memories, not --assembly or --working")
@@ -127,6 +147,9 @@ is purged if the store has no trace of one of them, since it may be mistyped (ex
 		}),
 	}
 	sel.add(c)
+	c.Flags().Uint64Var(&version, "version", 0,
+		"redact this `version`, an earlier one or one of a deleted memory, and keep the rest")
+	c.Flags().BoolVar(&now, "now", false, "with --version, overwrite its bytes before the command ends")
 	c.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
 	c.Flags().BoolVar(&scopes, "working", false, "the arguments are scopes of working memory")
 	c.Flags().BoolVar(&groups, "assembly", false, "the ids are ids of assemblies")
