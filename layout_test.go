@@ -349,7 +349,7 @@ func TestLayoutNamesFiles(t *testing.T) {
 // exported is how many methods each package of the house may export: what one offers the
 // others grows on purpose. The public API is counted by itself.
 var exported = map[string]int{
-	"internal/engine":       110, // nine are for writers
+	"internal/engine":       121, // nine are for writers, eleven for purges
 	"internal/commit":       37,  // PutDocument, DeleteDocument, Places: kinds without rules of their own
 	"internal/rebuild":      2,
 	"internal/flush":        38,
@@ -359,7 +359,7 @@ var exported = map[string]int{
 	"internal/history":      7,
 	"internal/search":       5,
 	"internal/retention":    18,
-	"internal/erase/purge":  2,
+	"internal/erase/purge":  5,
 	"internal/view/counts":  19,
 	"internal/view/vectors": 37,
 	"internal/scopes":       23, // DropBare is for a purge

@@ -18,8 +18,8 @@ type RedactedError struct {
 
 // Error is the message, in one line.
 func (e *RedactedError) Error() string {
-	return fmt.Sprintf("version %d of %s %s is %v: it was removed on purpose, at %s", e.Version, e.Kind, human.Quote(e.ID),
-		ErrRedacted, e.At.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("version %d of %s %s is %v: the content was removed on purpose, at %s", e.Version, e.Kind,
+		human.Quote(e.ID), ErrRedacted, e.At.UTC().Format(time.RFC3339))
 }
 
 // Unwrap makes the error match ErrRedacted.

@@ -73,12 +73,7 @@ func (eng *Engine) readPurges(recent []purgefile.Row) (*purgefile.Table, [][]byt
 	return c.Rows, c.Damaged, nil
 }
 
-// RaisePurges raises the feature of a store with purges. It waits for older programs to end.
-func (eng *Engine) RaisePurges(ctx context.Context) error {
-	return eng.log.Raise(ctx, wal.FeaturePurges)
-}
-
-// CommitPurge commits the entries that name what was purged. RaisePurges was called before.
+// CommitPurge commits the entries that name what was purged. The store has wal.FeaturePurges.
 func (eng *Engine) CommitPurge(ctx context.Context, rows []purgefile.Row) error {
 	for part := range slices.Chunk(rows, purgefile.MostRows) {
 		line, err := purgefile.Line(part)

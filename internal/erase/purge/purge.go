@@ -82,7 +82,7 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 	}
 	r := &Report{Device: p.overwrites()}
 	// On a full disk room is made below.
-	if err := p.engine.RaisePurges(ctx); err != nil && !vfs.IsDiskFull(err) {
+	if err := p.engine.Log().Raise(ctx, wal.FeaturePurges); err != nil && !vfs.IsDiskFull(err) {
 		return r, err
 	}
 	if k == p.engine.Kinds().Memories {

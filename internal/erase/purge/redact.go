@@ -89,7 +89,7 @@ func (p *Purger) Redact(ctx context.Context, k *engine.Kind, id string, version 
 			r.Equal = append(r.Equal, v.LSN)
 		}
 	}
-	if err := p.engine.RaisePurges(ctx); err != nil {
+	if err := p.engine.Log().Raise(ctx, wal.FeaturePurges); err != nil {
 		return nil, err
 	}
 	log := p.engine.Log()

@@ -59,7 +59,7 @@ fstrim, deleting snapshots, a balance on btrfs, and from the start an encrypted 
 key can be destroyed.
 
 --session, --where and --by choose memories as memctl list does, and - reads ids from standard input,
-one a line: all are purged in one go, which costs no more than a purge of one for the log, the
+one per line: all are purged in one go, which costs no more than a purge of one for the log, the
 archive and the index. With --session and --by alone, deleted memories are purged too of which log or
 archive have a version in the session, or by the writer. What is going to be purged is counted first,
 and without a terminal or --yes nothing else is done.

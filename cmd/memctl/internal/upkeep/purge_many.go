@@ -139,7 +139,7 @@ func purgeSelected(cmd *cobra.Command, a *cli.App, st *varve.Store, sel *selecti
 // mostIDLine bounds a line of ids.
 const mostIDLine = 64 << 10
 
-// idsFrom reads ids from standard input, one a line.
+// idsFrom reads ids from standard input, one per line.
 func idsFrom(a *cli.App) (ids []string, err error) {
 	in := bufio.NewScanner(a.In)
 	in.Buffer(nil, mostIDLine)
@@ -152,8 +152,7 @@ func idsFrom(a *cli.App) (ids []string, err error) {
 		}
 	}
 	if errors.Is(in.Err(), bufio.ErrTooLong) {
-		return nil, fmt.Errorf("%w: line %d of standard input is no id: it has more than %d bytes", varve.ErrInvalid,
-			len(ids)+1, mostIDLine)
+		return nil, fmt.Errorf("%w: a line of standard input has more than %d bytes, and is no id", varve.ErrInvalid, mostIDLine)
 	}
 	return ids, in.Err()
 }
