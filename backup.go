@@ -40,7 +40,7 @@ func (st *Store) Backup(ctx context.Context, dir string, o BackupOptions) (Backu
 	if err := st.overwriteFirst(ctx); err != nil {
 		return BackupInfo{}, err
 	}
-	source, err := st.copied(ctx, true)
+	source, err := st.inner.Copied(ctx, true)
 	if err != nil {
 		return BackupInfo{}, fmt.Errorf("a backup needs a store that can be flushed: %w", err)
 	}

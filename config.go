@@ -100,8 +100,9 @@ type VectorConfig struct {
 func (c *Config) in() *settings.Config {
 	return &settings.Config{
 		Format: c.Format, IndexBackupCount: c.IndexBackupCount, AutoRepair: c.AutoRepair, BackupInterval: c.BackupInterval,
-		FlushThreshold: c.FlushThreshold, AdoptDeletions: c.AdoptDeletions, BlockPurged: c.BlockPurged, MaxMemoryBytes: c.MaxMemoryBytes,
-		MaxIDBytes: c.MaxIDBytes, MaxDepth: c.MaxDepth, MaxEmbeddingDims: c.MaxEmbeddingDims,
+		FlushThreshold: c.FlushThreshold, AdoptDeletions: c.AdoptDeletions, BlockPurged: c.BlockPurged,
+		MaxMemoryBytes: c.MaxMemoryBytes,
+		MaxIDBytes:     c.MaxIDBytes, MaxDepth: c.MaxDepth, MaxEmbeddingDims: c.MaxEmbeddingDims,
 		MaxAssemblyMembers: c.MaxAssemblyMembers, ActivationHalfLife: c.ActivationHalfLife, MaxMemories: c.MaxMemories,
 		MaxBytes: c.MaxBytes, MaxSessionMemories: c.MaxSessionMemories, MaxSessionBytes: c.MaxSessionBytes,
 		AtLimit: c.AtLimit, MaxAge: c.MaxAge, HistoryBytes: c.HistoryBytes, HistoryDays: c.HistoryDays,
@@ -114,8 +115,9 @@ func (c *Config) in() *settings.Config {
 func configOf(c *settings.Config) Config {
 	return Config{
 		Format: c.Format, IndexBackupCount: c.IndexBackupCount, AutoRepair: c.AutoRepair, BackupInterval: c.BackupInterval,
-		FlushThreshold: c.FlushThreshold, AdoptDeletions: c.AdoptDeletions, BlockPurged: c.BlockPurged, MaxMemoryBytes: c.MaxMemoryBytes,
-		MaxIDBytes: c.MaxIDBytes, MaxDepth: c.MaxDepth, MaxEmbeddingDims: c.MaxEmbeddingDims,
+		FlushThreshold: c.FlushThreshold, AdoptDeletions: c.AdoptDeletions, BlockPurged: c.BlockPurged,
+		MaxMemoryBytes: c.MaxMemoryBytes,
+		MaxIDBytes:     c.MaxIDBytes, MaxDepth: c.MaxDepth, MaxEmbeddingDims: c.MaxEmbeddingDims,
 		MaxAssemblyMembers: c.MaxAssemblyMembers, ActivationHalfLife: c.ActivationHalfLife, MaxMemories: c.MaxMemories,
 		MaxBytes: c.MaxBytes, MaxSessionMemories: c.MaxSessionMemories, MaxSessionBytes: c.MaxSessionBytes,
 		AtLimit: c.AtLimit, MaxAge: c.MaxAge, HistoryBytes: c.HistoryBytes, HistoryDays: c.HistoryDays,

@@ -27,7 +27,7 @@ var (
 	ErrTruncated      = errs.ErrTruncated      // the log no longer reaches back that far
 	ErrCopyBehind     = errs.ErrCopyBehind     // a copy elsewhere lacks log that is no longer kept
 	ErrLimit          = errs.ErrLimit          // a limit of config.json is reached
-	ErrPurged         = errs.ErrPurged         // the text was purged from this store: see PurgedError
+	ErrPurged         = errs.ErrPurged         // what was asked for, or a text that is put, was purged: see PurgedError
 	ErrRedacted       = errs.ErrRedacted       // the version was removed on purpose: see RedactedError
 	ErrSession        = errs.ErrSession        // the memory belongs to another session
 	ErrCorrupt        = errs.ErrCorrupt        // see CorruptionError

@@ -120,8 +120,8 @@ func TestMakeGoldenPurges(t *testing.T) {
 	fixture.Must(t, st.Close())
 }
 
-// A store with purges, which a program of the past has written, is read, verified, and written by today's, and knows what
-// was purged.
+// A store with purges, which a program of the past has written, is read, verified, and written by today's, and
+// knows what was purged.
 func TestGoldenPurges(t *testing.T) {
 	proofs.OneGoroutine(t)
 	ctx := context.Background()
@@ -135,7 +135,8 @@ func TestGoldenPurges(t *testing.T) {
 				t.Errorf("features %s", f)
 			}
 			for _, text := range []string{goldenSecret, goldenSecret + ", redacted"} {
-				if _, err := st.Put(ctx, varve.Memory{ID: "new", Content: text}, varve.RefusePurged()); !errors.Is(err, varve.ErrPurged) {
+				_, err := st.Put(ctx, varve.Memory{ID: "new", Content: text}, varve.RefusePurged())
+				if !errors.Is(err, varve.ErrPurged) {
 					t.Errorf("%q: %v", text, err)
 				}
 			}

@@ -39,7 +39,7 @@ type CommitChange struct {
 	ID   string // of working memory, the key of the scope
 	What string // "created", "changed" or "deleted"
 	// Cause is why the store made the change: "expired", "evicted" to make room, "edited" by hand in its
-	// file, or "upkeep": an embedding or a count of accesses. "": a caller asked for it, or the
+	// file, "upkeep": an embedding or a count of accesses, or "undo". "": a caller asked for it, or the
 	// store did not keep writers yet.
 	Cause    string
 	Previous uint64 // the version before it, which may be a deletion; 0 if there was none
@@ -65,7 +65,7 @@ func (st *Store) Log(ctx context.Context, o LogOptions) iter.Seq2[Commit, error]
 			Before: o.Before}
 		if o.By != "" {
 			var err error
-			if f.By, f.First, err = st.inner.Engine.WrittenBy(ctx, o.By); err != nil {
+			if f.By, f.First, err = st.writtenBy(ctx, o.By); err != nil {
 				yield(Commit{}, err)
 				return
 			}
@@ -78,6 +78,19 @@ func (st *Store) Log(ctx context.Context, o LogOptions) iter.Seq2[Commit, error]
 			return yield(out, err)
 		})
 	})
+}
+
+// writtenBy is Engine.WrittenBy, also for a writer that another process has just explained.
+func (st *Store) writtenBy(ctx context.Context,
+	name string) (is func(number uint32, version uint64) bool, first uint64, err error) {
+	if err := st.inner.Engine.BeginUse(); err != nil {
+		return nil, 0, err
+	}
+	defer st.inner.Engine.EndUse()
+	if err := st.inner.Engine.CatchUp(ctx); err != nil {
+		return nil, 0, err
+	}
+	return st.inner.Engine.WrittenBy(ctx, name)
 }
 
 // WriterOf returns the writer of a version by its number, as Memory.By has it: with Number 0 if it is

@@ -86,9 +86,10 @@ type PurgePlan struct {
 	Unread  []error  // parts of log and archive that could not be read: deleted memories of these are missing
 }
 
-// PlanPurge returns the memories that pass the filters, for a purge of all of them in one go. It changes nothing. Memories
-// that have expired are among them. If all filters are InSession and WrittenBy, deleted memories are found too: those of
-// which log or archive have a version in the session, or by the writer. At least one filter is required.
+// PlanPurge returns the memories that pass the filters, for a purge of all of them in one go. It changes nothing.
+// Memories that have expired are among them. If all filters are InSession and WrittenBy, deleted memories are found
+// too: those of which log or archive have a version in the session, or by the writer. At least one filter is
+// required.
 func (ad Admin) PlanPurge(ctx context.Context, filters ...Filter) (*PurgePlan, error) {
 	st := ad.st
 	if err := st.inner.Engine.BeginUse(); err != nil {
@@ -243,12 +244,12 @@ type Redaction struct {
 	Equal   []uint64 // other versions with the same bytes, which stay
 }
 
-// PurgeVersion removes the content of one version of a memory, which stays as it is otherwise: an earlier version, or one
-// of a deleted memory. When it returns nil, history shows the version as redacted, with its time and writer and those of
-// the redaction, and nothing gives its content: GetAt, Revert and Undelete return a *RedactedError. Its bytes are
-// overwritten within about a minute by a process that has the store open and runs in the background, with the next
-// backup, or by OverwriteRedacted. ErrConflict if it is the version that the memory has now. Versions with equal bytes
-// stay, and are in the report.
+// PurgeVersion removes the content of one version of a memory, which stays as it is otherwise: an earlier version,
+// or one of a deleted memory. When it returns nil, history shows the version as redacted, with its time and writer
+// and those of the redaction, and nothing gives its content: GetAt, Revert and Undelete return a *RedactedError.
+// Its bytes are overwritten within about a minute by a process that has the store open and runs in the background,
+// with the next backup, or by OverwriteRedacted. ErrConflict if it is the version that the memory has now. Versions
+// with equal bytes stay, and are in the report.
 //
 // A restore of a backup that is made since leaves the version out, and so does one of an older backup with
 // RestoreOptions.Log. Files of the user are not searched.
@@ -273,9 +274,9 @@ func (st *Store) redact(ctx context.Context, k *engine.Kind, id string, version 
 	return (*Redaction)(r), err
 }
 
-// OverwriteRedacted overwrites the bytes of all versions that PurgeVersion has removed and that are not overwritten yet,
-// in one go. It returns what Purge returns; a nil report if there is nothing to overwrite. It may be interrupted at any
-// point and repeated.
+// OverwriteRedacted overwrites the bytes of all versions that PurgeVersion has removed and that are not overwritten
+// yet, in one go. It returns what Purge returns; a nil report if there is nothing to overwrite. It may be
+// interrupted at any point and repeated.
 func (ad Admin) OverwriteRedacted(ctx context.Context) (*PurgeReport, error) {
 	st := ad.st
 	if err := st.inner.Engine.BeginUse(); err != nil {

@@ -83,7 +83,8 @@ func TestEraseIn(t *testing.T) {
 			t.Fatal("it still has the key")
 		}
 		again := bytes.Clone(b)
-		if found := g.EraseIn(again, at, func(_ LSN, key string, _ []byte) bool { return key == "mine" }, nil); found.Wanted+found.Keyed+found.Unknown > 0 {
+		if found := g.EraseIn(again, at, func(_ LSN, key string, _ []byte) bool { return key == "mine" },
+			nil); found.Wanted+found.Keyed+found.Unknown > 0 {
 			t.Fatalf("done again it finds %+v", found)
 		}
 		if !bytes.Equal(again, b) {

@@ -31,6 +31,10 @@ const (
 	// release what explains a number. It is raised together with FeatureFields.
 	FeatureWriters Features = 1 << 2
 
+	// FeatureTerms: the index of words has terms of version 2. A program that knows only those of version 1
+	// would take it for damaged and make it again, in turns with the others.
+	FeatureTerms Features = 1 << 3
+
 	// FeaturePurges: the log has entries that name what was purged, and wal/purges has those that the log has
 	// released. A program that does not know them would release what they say, and bring back what was purged.
 	FeaturePurges Features = 1 << 4
@@ -45,7 +49,7 @@ const (
 )
 
 // KnownFeatures are the features that this build knows.
-const KnownFeatures = FeatureViews | FeatureKept | FeatureWriters | FeaturePurges | FeatureFields
+const KnownFeatures = FeatureViews | FeatureKept | FeatureWriters | FeatureTerms | FeaturePurges | FeatureFields
 
 // forReaders are the features that a program must know also to read.
 const forReaders Features = 0xffffffff << 32
@@ -58,6 +62,8 @@ func (f Features) name() string {
 		return "kept"
 	case FeatureWriters:
 		return "writers"
+	case FeatureTerms:
+		return "terms"
 	case FeaturePurges:
 		return "purges"
 	case FeatureFields:

@@ -210,7 +210,8 @@ const (
 	purgeAway   = ".away" // where names cannot be exchanged
 )
 
-func (l *FileLog) purgeArchive(ctx context.Context, wanted func(at LSN, key string, value []byte) bool, p *Purged) error {
+func (l *FileLog) purgeArchive(ctx context.Context, wanted func(at LSN, key string, value []byte) bool,
+	p *Purged) error {
 	dir := l.o.wal("archive")
 	if err := l.clearArchive(dir); err != nil {
 		return l.ioError("clearing", dir, err)

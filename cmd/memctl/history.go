@@ -25,8 +25,8 @@ func historyCommand(a *cli.App) *cobra.Command {
 those of a deleted memory; with --assembly, of an assembly. On a terminal the result is a table,
 otherwise one version per line with version, time (UTC), size, hash and writer, separated by tabs;
 --output id prints ID@VERSION. Of a version that was redacted (memctl purge ID --version N) the list has
-the time and the writer, and in the place of the hash when and by whom it was redacted. memctl get ID@VERSION prints a version, memctl diff ID@VERSION ID what has
-changed since.`,
+the time and the writer, and in the place of the hash when and by whom it was redacted. memctl get
+ID@VERSION prints a version, memctl diff ID@VERSION ID what has changed since.`,
 		Example: "  memctl history notes\n  memctl history notes --json | jq '.versions[-2].version'",
 		Args:    cli.Exactly(1, "the id of a memory"),
 		RunE: a.OnStore(cli.Read, func(ctx context.Context, st *varve.Store, args []string) error {

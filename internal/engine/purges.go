@@ -128,8 +128,8 @@ func (eng *Engine) RestorePurges(list []purgefile.Row) error {
 	return eng.env.IOError("writing", f.Path(), f.Write(list, nil, temp, eng.env.FileMode))
 }
 
-// FinishRedactions records that nothing of some redacted versions is left to overwrite. The caller holds flush.lock, and
-// wal/purges has their rows.
+// FinishRedactions records that nothing of some redacted versions is left to overwrite. The caller holds
+// flush.lock, and wal/purges has their rows.
 func (eng *Engine) FinishRedactions(done map[uint64]bool) error {
 	f := eng.purgesFile()
 	c, err := f.Read()

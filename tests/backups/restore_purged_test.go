@@ -72,7 +72,8 @@ func TestRestoreBehindAPurge(t *testing.T) {
 			"newest": true}},
 	} {
 		to := filepath.Join(dir, fmt.Sprint("at", c.at, c.with))
-		r, err := varve.Restore(ctx, backup, to, &varve.RestoreOptions{Log: store, Version: c.at, WithPurged: c.with, Options: options()})
+		r, err := varve.Restore(ctx, backup, to, &varve.RestoreOptions{Log: store, Version: c.at,
+			WithPurged: c.with, Options: options()})
 		fixture.Must(t, err)
 		if r.Purged != c.purged {
 			t.Errorf("at %d: %d left out, want %d", c.at, r.Purged, c.purged)
@@ -94,8 +95,8 @@ func TestRestoreBehindAPurge(t *testing.T) {
 	}
 }
 
-// TestRestoreBehindAnUnrecordedPurge is TestRestoreBehindAPurge with a purge by a program that did not record purges yet:
-// it is known by the erased frames of the living log.
+// TestRestoreBehindAnUnrecordedPurge is TestRestoreBehindAPurge with a purge by a program that did not record
+// purges yet: it is known by the erased frames of the living log.
 func TestRestoreBehindAnUnrecordedPurge(t *testing.T) {
 	t.Parallel()
 	ctx, dir := t.Context(), t.TempDir()

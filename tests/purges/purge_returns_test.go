@@ -52,8 +52,8 @@ func putBack(t *testing.T, dir string, name string, b []byte) {
 	fixture.Must(t, os.Chtimes(path, now, now))
 }
 
-// Files that come back, as from the trash, a copy or a checkout, are not adopted: not by the process that watches, not by a
-// repair, and not by an index that is made from the files. They stay, and status and verify say why.
+// Files that come back, as from the trash, a copy or a checkout, are not adopted: not by the process that watches,
+// not by a repair, and not by an index that is made from the files. They stay, and status and verify say why.
 func TestPurgedFilesComeBack(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -77,7 +77,8 @@ func TestPurgedFilesComeBack(t *testing.T) {
 		if ids := held(t, st); !slices.Equal(ids, want) {
 			t.Errorf("%s: %v", when, ids)
 		}
-		if m, err := st.Get(ctx, "other"); err != nil || slices.Contains(refused, "other.json") && m.Content != "something else" {
+		m, err := st.Get(ctx, "other")
+		if err != nil || slices.Contains(refused, "other.json") && m.Content != "something else" {
 			t.Errorf("%s: %q, %v", when, m.Content, err)
 		}
 		var names []string
@@ -150,8 +151,8 @@ func TestPurgedFilesComeBack(t *testing.T) {
 	}
 }
 
-// The other ways back: an import and quarantine are refused, and so are put and remember with block_purged; on purpose a
-// text is stored, and then counts as any other.
+// The other ways back: an import and quarantine are refused, and so are put and remember with block_purged; on
+// purpose a text is stored, and then counts as any other.
 func TestPurgedTextsComeBack(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -32,10 +32,10 @@ func wide(s string) (b []byte) {
 	return b
 }
 
-// A leaky session has secrets in every version, in metadata, in embeddings and in an assembly, among memories of others.
-// One purge takes all of them: nothing is found afterwards in log, archive, files, index, vectors and words, nor in a
-// backup made since, plain, as UTF-16, as bytes of numbers, or below a compression. Then each is brought back in the ways
-// that there are: only those succeed that docs/howto/secrets.md names.
+// A leaky session has secrets in every version, in metadata, in embeddings and in an assembly, among memories of
+// others. One purge takes all of them: nothing is found afterwards in log, archive, files, index, vectors and
+// words, nor in a backup made since, plain, as UTF-16, as bytes of numbers, or below a compression. Then each is
+// brought back in the ways that there are: only those succeed that docs/howto/secrets.md names.
 func TestPurgeSession(t *testing.T) {
 	t.Parallel()
 	ctx, root := t.Context(), t.TempDir()
@@ -158,7 +158,8 @@ func TestPurgeSession(t *testing.T) {
 	st, err = varve.Open(ctx, dir, &varve.Options{NoBackground: true})
 	fixture.Must(t, err)
 	for id, text := range texts {
-		if _, err := st.Put(ctx, varve.Memory{ID: id, Content: text}, varve.RefusePurged()); !errors.Is(err, varve.ErrPurged) {
+		_, err := st.Put(ctx, varve.Memory{ID: id, Content: text}, varve.RefusePurged())
+		if !errors.Is(err, varve.ErrPurged) {
 			t.Errorf("an import of %s: %v", id, err)
 		}
 	}

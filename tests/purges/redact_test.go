@@ -48,8 +48,8 @@ func shown(t testing.TB, st *varve.Store, id string) (list []string) {
 	return list
 }
 
-// One version is redacted: from then on nothing shows its content, and when it is overwritten no file has it. All else of
-// the memory and of others stays, also what has equal bytes.
+// One version is redacted: from then on nothing shows its content, and when it is overwritten no file has it. All
+// else of the memory and of others stays, also what has equal bytes.
 func TestRedact(t *testing.T) {
 	t.Parallel()
 	ctx, dir := t.Context(), t.TempDir()+"/s"
@@ -211,8 +211,8 @@ func TestRedactedIsInNoBackup(t *testing.T) {
 	}
 }
 
-// Killed at any operation, or failing there, power lost after: a redaction that was acknowledged holds, all else is as it
-// was, and done again nothing is left.
+// Killed at any operation, or failing there, power lost after: a redaction that was acknowledged holds, all else is
+// as it was, and done again nothing is left.
 func TestRedactCut(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -286,7 +286,8 @@ func TestRedactCut(t *testing.T) {
 					t.Errorf("%v, want %v", got, want)
 				}
 				list = strings.Join(shown(t, st, "k1"), "\n")
-				if strings.Contains(list, told) || strings.Count(list, "\n") < 4 || !strings.Contains(list, fmt.Sprint(bad, " redacted")) {
+				if strings.Contains(list, told) || strings.Count(list, "\n") < 4 ||
+					!strings.Contains(list, fmt.Sprint(bad, " redacted")) {
 					t.Errorf("done again: %s", list)
 				}
 				fixture.Must(t, st.Close())
@@ -347,8 +348,8 @@ func cmpFirst(a, b uint64) uint64 {
 	return b
 }
 
-// A reader that pages through a history goes on while versions of it are redacted and overwritten, and sees each version
-// once, in order.
+// A reader that pages through a history goes on while versions of it are redacted and overwritten, and sees each
+// version once, in order.
 func TestRedactBesideAReader(t *testing.T) {
 	t.Parallel()
 	ctx, dir := t.Context(), t.TempDir()+"/s"

@@ -59,7 +59,8 @@ func (p *Purger) Redact(ctx context.Context, k *engine.Kind, id string, version 
 	if of == nil {
 		missing := error(&errs.NoVersionError{Kind: k.Noun, ID: id, Version: version})
 		if len(all) > 0 {
-			missing = &errs.NoVersionError{Kind: k.Noun, ID: id, Version: version, Oldest: all[0].LSN, Newest: all[len(all)-1].LSN}
+			missing = &errs.NoVersionError{Kind: k.Noun, ID: id, Version: version, Oldest: all[0].LSN,
+				Newest: all[len(all)-1].LSN}
 		}
 		return nil, errors.Join(missing, unread)
 	}
@@ -97,9 +98,9 @@ func (p *Purger) Redact(ctx context.Context, k *engine.Kind, id string, version 
 		Redacted: true, Time: of.Time.UnixMicro(), Writer: of.Writer.Number, Next: next}})
 }
 
-// Overwrite overwrites the bytes of all versions that are redacted and not overwritten yet, in one go: in the log and the
-// archive, in displaced files, in the index, the vectors and the words, and copies of them in quarantine. The report is
-// that of a purge; nil if there is nothing to do.
+// Overwrite overwrites the bytes of all versions that are redacted and not overwritten yet, in one go: in the log
+// and the archive, in displaced files, in the index, the vectors and the words, and copies of them in quarantine.
+// The report is that of a purge; nil if there is nothing to do.
 func (p *Purger) Overwrite(ctx context.Context) (*Report, error) {
 	rows, err := p.engine.ToOverwrite()
 	if err != nil || len(rows) == 0 {
@@ -142,8 +143,11 @@ func (p *Purger) Overwrite(ctx context.Context) (*Report, error) {
 	defer held.Unlock()
 	defer end()
 	failed = true
-	if err = p.purgeLocked(ctx, held, p.engine.Kinds().Memories, nil, traces, texts, cut, r); err == nil {
-		err = p.purgeStrangers(ctx, p.engine.Kinds().Assemblies, traces, r)
+	err = p.purgeLocked(ctx, held, p.engine.Kinds().Memories, nil, traces, texts, cut, r)
+	for _, k := range p.engine.Kinds().All {
+		if err == nil && k != p.engine.Kinds().Memories {
+			err = p.purgeStrangers(ctx, k, traces, r)
+		}
 	}
 	if err == nil {
 		err = p.engine.Log().Purges().Done()

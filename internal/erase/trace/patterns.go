@@ -7,7 +7,8 @@ import "slices"
 type patterns struct {
 	all  map[string]bool
 	lens map[[2]byte][]int // lengths of those that begin so, ascending
-	may  [1 << 10]uint64   // a bit for each two bytes with which one begins, so that most places are passed without the map
+	// a bit for each two bytes with which one begins, so that most places are passed without the map
+	may [1 << 10]uint64
 }
 
 func (p *patterns) add(b []byte) {

@@ -24,7 +24,7 @@ func (v *Run) purges() error {
 	}
 	return v.report(repair.Finding{
 		Kind: repair.PurgesDamaged, Severity: repair.Healable, Path: "wal/" + purgefile.Name, Offset: -1,
-		Err:   fmt.Errorf("%s not match their checksums, first line %d", human.Count(len(c.Damaged), "line does", "lines do"), c.First),
+		Err:   unmatched(len(c.Damaged), c.First),
 		Stake: "what these lines name as purged may come back with a restore",
 		Heals: repair.ByLog, Next: repair.NextRepair,
 	})
@@ -43,7 +43,7 @@ func (v *Run) purgedTexts() error {
 	}
 	return v.report(repair.Finding{
 		Kind: repair.PurgesDamaged, Severity: repair.Healable, Path: "wal/" + purgefile.TextsName, Offset: -1,
-		Err:   fmt.Errorf("%s not match their checksums, first line %d", human.Count(damaged, "line does", "lines do"), first),
+		Err:   unmatched(damaged, first),
 		Stake: "purged texts of these lines are not recognised when they come back",
 		Heals: repair.ByMoving, Next: repair.NextRepair,
 	})
@@ -58,4 +58,8 @@ func purged(out *repair.Finding, why error) bool {
 	out.Kind, out.Severity, out.Offset, out.Err = repair.PurgedFile, repair.Info, -1, why
 	out.Stake, out.Heals, out.Next = "nothing: the text was removed on purpose", repair.ByHand, ""
 	return true
+}
+
+func unmatched(lines, first int) error {
+	return fmt.Errorf("%s damaged, the first is line %d", human.Count(lines, "line is", "lines are"), first)
 }

@@ -30,7 +30,7 @@ func (s *selection) add(c *cobra.Command) {
 }
 
 func (s *selection) flags(cmd *cobra.Command) bool {
-	return slices.ContainsFunc([]string{"session", "by", "where"}, func(name string) bool { return cmd.Flags().Changed(name) })
+	return slices.ContainsFunc([]string{"session", "by", "where"}, cmd.Flags().Changed)
 }
 
 // given reports whether a command line has a selection instead of ids.
@@ -110,7 +110,8 @@ func purgeSelected(cmd *cobra.Command, a *cli.App, st *varve.Store, sel *selecti
 	}
 	a.Document.Member("plan", planned{len(plan.IDs), plan.Deleted, plan.Bytes})
 	if len(plan.IDs) == 0 {
-		return cli.WithFix(fmt.Errorf("no memory is selected: %w", varve.ErrNotFound), "memctl list takes the same conditions")
+		return cli.WithFix(fmt.Errorf("no memory is selected: %w", varve.ErrNotFound),
+			"memctl list takes the same conditions")
 	}
 	what := cli.Count(len(plan.IDs), "memory", "memories")
 	if plan.Deleted > 0 {
@@ -152,7 +153,8 @@ func idsFrom(a *cli.App) (ids []string, err error) {
 		}
 	}
 	if errors.Is(in.Err(), bufio.ErrTooLong) {
-		return nil, fmt.Errorf("%w: a line of standard input has more than %d bytes, and is no id", varve.ErrInvalid, mostIDLine)
+		return nil, fmt.Errorf("%w: a line of standard input has more than %d bytes, and is no id", varve.ErrInvalid,
+			mostIDLine)
 	}
 	return ids, in.Err()
 }

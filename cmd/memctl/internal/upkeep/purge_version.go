@@ -68,7 +68,8 @@ func purgeVersion(cmd *cobra.Command, a *cli.App, st *varve.Store, groups bool, 
 	if err := overwrite(ctx, a, st); err != nil {
 		a.Document.Member("redacted", d)
 		return cli.WithFix(fmt.Errorf("version %d of %s is redacted, and its bytes are not overwritten yet: %w", version,
-			cli.PrintableID(id), err), "the next process that has the store open for a minute overwrites them, or the same command")
+			cli.PrintableID(id), err),
+			"the next process that has the store open for a minute overwrites them, or the same command")
 	}
 	d.Overwritten = true
 	a.Document.Member("redacted", d)
@@ -86,7 +87,8 @@ func overwrite(ctx context.Context, a *cli.App, st *varve.Store) error {
 		a.Note("overwritten, since it could not be read: %v", lost)
 	}
 	for _, name := range r.Unlinked {
-		a.Note("the former %s was removed, but not overwritten: another process has it mapped, or the system cannot tell", name)
+		a.Note("the former %s was removed, but not overwritten: another process has it mapped, or the system cannot tell",
+			name)
 	}
 	for _, name := range r.Backup {
 		a.Note("%s keeps old states and was not changed: its contents are not redacted", name)

@@ -40,7 +40,8 @@ the purge does not know of it, so without --log such a backup restores what was 
 			if _, err := a.Outside(args[1], "a store"); err != nil {
 				return err
 			}
-			o := varve.RestoreOptions{Log: log, Strict: strict, WithPurged: withPurged, Options: &varve.Options{LockWait: a.Wait, Clock: a.Clock}}
+			o := varve.RestoreOptions{Log: log, Strict: strict, WithPurged: withPurged,
+				Options: &varve.Options{LockWait: a.Wait, Clock: a.Clock}}
 			if cmd.Flags().Changed("at") {
 				if lsn, err := strconv.ParseUint(at, 10, 64); err == nil && lsn > 0 {
 					o.Version = lsn
@@ -63,17 +64,17 @@ the purge does not know of it, so without --log such a backup restores what was 
 	return c
 }
 
-// restored is what restore's document says.
+// restored is the JSON document of restore.
 type restored struct {
 	Path       string     `json:"path"`
 	Memories   int64      `json:"memories"`
 	Assemblies int64      `json:"assemblies"`
 	Bytes      int64      `json:"bytes"`
-	Version    uint64     `json:"version"` // the newest commit in it
+	Version    uint64     `json:"version"` // newest commit in the restored store
 	Time       *time.Time `json:"time,omitempty"`
 	Damaged    []string   `json:"damaged"`
 	Damage     []rescued  `json:"damaged_files"`
-	Purged     int64      `json:"purged"` // left out: purged in the store
+	Purged     int64      `json:"purged"` // omitted: purged in the store
 }
 
 // rescued is a damaged file of a backup.
@@ -85,7 +86,8 @@ type rescued struct {
 	Missing bool   `json:"missing"`
 }
 
-// restoreBackup restores; spelled is how a version that looks like a time is written as one.
+// restoreBackup restores a backup; spelled is the time as which o.LSN could have been meant, "" if
+// it does not look like one.
 func restoreBackup(ctx context.Context, a *cli.App, backup, dir string, o varve.RestoreOptions, spelled string) error {
 	var done func()
 	o.Progress, done = a.Bar("restoring")
@@ -116,7 +118,7 @@ func restoreBackup(ctx context.Context, a *cli.App, backup, dir string, o varve.
 	s := restored{dir, r.Memories, r.Assemblies, r.Bytes, r.Moment.LSN, cli.OrNil(r.Moment.Time), []string{}, []rescued{},
 		r.Purged}
 	for _, d := range r.Damaged {
-		if d.In == "vector_index" { // no memory
+		if d.In == "vector_index" { // not a memory
 			s.Damaged = append(s.Damaged, d.In+"/"+d.ID)
 			continue
 		}
@@ -133,7 +135,7 @@ func restoreBackup(ctx context.Context, a *cli.App, backup, dir string, o varve.
 	}
 	tellLeft(a, r.Left)
 	if r.Purged > 0 {
-		a.Note("left out %s of the backup: purged in the store; --with-purged restores what was purged",
+		a.Note("omitted %s of the backup: purged in the store; --with-purged restores what was purged",
 			cli.Count(int(r.Purged), "document", "documents"))
 	}
 	a.Document.Member("restored", s)
