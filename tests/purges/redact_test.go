@@ -556,3 +556,31 @@ func TestPurgesModel(t *testing.T) {
 		}
 	}
 }
+
+// An undo does not put a redacted version back, whether its bytes are overwritten yet, nor one that was purged.
+func TestUndoOfARedactedVersion(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	st := openLasting(t, t.TempDir()+"/s")
+	var versions []uint64
+	for _, content := range []string{told, "harmless"} {
+		m, err := st.Put(ctx, varve.Memory{ID: "note", Content: content})
+		fixture.Must(t, err)
+		versions = append(versions, m.Version)
+	}
+	_, err := st.Admin().PurgeVersion(ctx, "note", versions[0])
+	fixture.Must(t, err)
+	for _, when := range []string{"redacted", "overwritten"} {
+		_, err := st.Undo(ctx, varve.UndoOptions{Position: versions[1]})
+		var conflicts *varve.UndoError
+		if !errors.As(err, &conflicts) || len(conflicts.Plan.Conflicts) != 1 ||
+			!errors.Is(conflicts.Plan.Conflicts[0].Err, varve.ErrRedacted) {
+			t.Errorf("%s: %v", when, err)
+		}
+		_, err = st.Admin().OverwriteRedacted(ctx)
+		fixture.Must(t, err)
+	}
+	if m, err := st.Get(ctx, "note"); err != nil || m.Content != "harmless" {
+		t.Error(m.Content, err)
+	}
+}
