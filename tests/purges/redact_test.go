@@ -138,10 +138,23 @@ func TestRedact(t *testing.T) {
 	storetest.AllWell(t, admin.Verify(ctx, varve.VerifyOptions{}))
 
 	// Equal bytes stay; of a deleted memory the last version is redacted, and undelete finds it so.
-	again := put("harmless too")
+	back := put("to be overtaken")
+	again := put("it is overtaken")
+	_, err = st.Undo(ctx, varve.UndoOptions{Position: again}) // puts exact bytes back
+	fixture.Must(t, err)
+	m, err := st.Get(ctx, "note")
+	fixture.Must(t, err)
+	if r, err = admin.PurgeVersion(ctx, "note", back); err != nil || !slices.Equal(r.Equal, []uint64{m.Version}) {
+		t.Errorf("equal to %d is %v, %v", back, r, err)
+	}
+	_, err = admin.OverwriteRedacted(ctx)
+	fixture.Must(t, err)
+	if m, err := st.Get(ctx, "note"); err != nil || m.Content != "to be overtaken" {
+		t.Error(m.Content, err)
+	}
 	final := put("again something else")
 	fixture.Must(t, st.Delete(ctx, "note"))
-	if r, err = admin.PurgeVersion(ctx, "note", final); err != nil {
+	if _, err = admin.PurgeVersion(ctx, "note", final); err != nil {
 		t.Error(err)
 	}
 	if _, err := st.Undelete(ctx, "note"); !errors.Is(err, varve.ErrRedacted) {
@@ -154,7 +167,6 @@ func TestRedact(t *testing.T) {
 			}
 		}
 	}
-	_ = again
 
 	// Purged as a whole, nothing is shown of it any more.
 	_, err = admin.Purge(ctx, "note")
