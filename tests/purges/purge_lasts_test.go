@@ -174,6 +174,40 @@ func TestPurgeBeforeTheBackup(t *testing.T) {
 	}
 }
 
+// What was purged is known when neither log nor archive has the entry any more, also to the next process.
+func TestPurgeOutlivesTheLog(t *testing.T) {
+	t.Parallel()
+	ctx, dir := t.Context(), filepath.Join(t.TempDir(), "s")
+	st := openLasting(t, dir)
+	c, none := st.Admin().Config(), int64(0)
+	c.HistoryBytes = &none
+	fixture.Must(t, st.Admin().SetConfig(c))
+	_, err := st.Put(ctx, varve.Memory{ID: "ada", Content: told})
+	fixture.Must(t, err)
+	_, err = st.Admin().Purge(ctx, "ada")
+	fixture.Must(t, err)
+	for i := range 60 {
+		_, err := st.Put(ctx, varve.Memory{ID: "l", Content: fmt.Sprint(i, strings.Repeat("later ", 900))})
+		fixture.Must(t, err)
+		if i%20 == 19 {
+			fixture.Must(t, st.Admin().Compact(ctx))
+		}
+	}
+	inner := storetest.Inner(st)
+	first, err := inner.Engine.Log().Past().First(inner.Engine.Log().Durable())
+	fixture.Must(t, err)
+	table, err := inner.Engine.Purged()
+	fixture.Must(t, err)
+	for _, r := range table.All() {
+		if r.Since >= first {
+			t.Fatal("the log still has the entry")
+		}
+	}
+	remembers(t, st, "ada")
+	fixture.Must(t, st.Close())
+	remembers(t, openLasting(t, dir), "ada")
+}
+
 // A damaged line of wal/purges is reported, and written again of the archive. Without the file a store still knows what
 // log and archive have.
 func TestPurgesFile(t *testing.T) {
