@@ -33,7 +33,7 @@ type Options struct {
 	Requests int           // maximum number of requests under way, and of those that listen for changes; 0 means 256
 	Timeout  time.Duration // of a request that does not listen for changes; 0 means a minute
 	Drain    time.Duration // for which Serve lets requests finish at its end; 0 means 10 s
-	Logger   *slog.Logger  // nil discards
+	Logger   *slog.Logger  // of a line for each request, and of what goes wrong; nil discards
 }
 
 // The defaults of Options.
@@ -110,7 +110,7 @@ func (s *Server) routes(st *varve.Store) {
 	agents := mcpserver.New(st, tools)
 	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return agents },
 		&mcp.StreamableHTTPOptions{
-			Stateless: true, JSONResponse: true, Logger: s.o.Logger, MaxRequestBodyBytes: s.o.Body,
+			Stateless: true, JSONResponse: true, Logger: slog.New(slog.DiscardHandler), MaxRequestBodyBytes: s.o.Body,
 			DisableLocalhostProtection:   true, // guard checks the header Host for all paths
 			PropagateRequestCancellation: true,
 		})
