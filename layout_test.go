@@ -110,6 +110,7 @@ var order = []string{
 	"importer",
 	"internal/queryargs",
 	"mcpserver",
+	"server",
 	"cmd/memctl/internal/evil", // for tests
 	"cmd/memctl/internal/span",
 	"cmd/memctl/internal/wrap",
@@ -122,6 +123,7 @@ var order = []string{
 	"cmd/memctl/internal/assemblycmd",
 	"cmd/memctl/internal/workingcmd",
 	"cmd/memctl/internal/mcpcmd",
+	"cmd/memctl/internal/servecmd",
 	"cmd/memctl/internal/servicecmd",
 	"cmd/memctl/internal/upkeep",
 	"cmd/memctl",

@@ -48,8 +48,9 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		}
 		switch {
 		case !s.ownHost(r):
-			plain(l, http.StatusForbidden, "the Host header names another server: start this one with --host NAME if it is one of "+
-				"its names")
+			plain(l, http.StatusForbidden,
+				"the Host header names another server: start this one with --host NAME if it is one of "+
+					"its names")
 		case !s.ownOrigin(r):
 			plain(l, http.StatusForbidden, "requests of web pages of other sites are refused")
 		default:

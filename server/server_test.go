@@ -60,7 +60,8 @@ func serving(t *testing.T, change func(*Options)) *served {
 		t.Fatal(err)
 	}
 	v := &served{t: t, st: st, tokens: filepath.Join(dir, "tokens.json"), log: &syncBuffer{}}
-	for _, k := range []Token{{Name: "all"}, {Name: "reader", ReadOnly: true}, {Name: "graph", Tools: []string{mcpserver.Graph}}} {
+	for _, k := range []Token{{Name: "all"}, {Name: "reader", ReadOnly: true},
+		{Name: "graph", Tools: []string{mcpserver.Graph}}} {
 		k.Sum = SumOf(k.Name)
 		if err := AddToken(t.Context(), v.tokens, k); err != nil {
 			t.Fatal(err)
@@ -132,7 +133,8 @@ var mcpHeaders = []string{"Content-Type: application/json", "Accept: application
 func (v *served) call(token, method, params string, headers ...string) (status int, answer string) {
 	v.t.Helper()
 	headers = append(append(headers, mcpHeaders...), "Authorization: Bearer "+token)
-	status, _, answer = v.do("POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":`+params+`}`, headers...)
+	status, _, answer = v.do("POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":`+params+`}`,
+		headers...)
 	return status, answer
 }
 
@@ -182,10 +184,13 @@ func TestGuard(t *testing.T) {
 		{"another origin", "POST", "/mcp", append([]string{"Origin: https://evil.example"}, ok...), 403},
 		{"another port", "POST", "/mcp", append([]string{"Host: localhost:1", "Origin: http://localhost:2"}, ok...), 403},
 		{"no origin that is one", "POST", "/mcp", append([]string{"Origin: null"}, ok...), 403},
-		{"two origins", "POST", "/mcp", append([]string{"Host: localhost", "Origin: http://localhost", "Origin: http://evil.example"}, ok...), 403},
+		{"two origins", "POST", "/mcp", append([]string{"Host: localhost", "Origin: http://localhost",
+			"Origin: http://evil.example"}, ok...), 403},
 		{"a page elsewhere", "POST", "/mcp", append([]string{"Sec-Fetch-Site: cross-site"}, ok...), 403},
-		{"a probe of CORS", "OPTIONS", "/mcp", []string{"Origin: https://evil.example", "Access-Control-Request-Method: POST"}, 403},
-		{"a probe of CORS from here", "OPTIONS", "/mcp", append([]string{"Host: localhost", "Origin: http://localhost"}, ok...), 405},
+		{"a probe of CORS", "OPTIONS", "/mcp",
+			[]string{"Origin: https://evil.example", "Access-Control-Request-Method: POST"}, 403},
+		{"a probe of CORS from here", "OPTIONS", "/mcp",
+			append([]string{"Host: localhost", "Origin: http://localhost"}, ok...), 405},
 	} {
 		status, h, answer := v.do(c.method, c.path, list, c.headers...)
 		if status != c.status {
@@ -220,8 +225,10 @@ func TestTokenRestricts(t *testing.T) {
 		token, tool string
 		want        bool
 	}{
-		{"all", "remember", true}, {"all", "create_entities", true}, {"reader", "recall", true}, {"reader", "remember", false},
-		{"reader", "read_graph", true}, {"graph", "create_entities", true}, {"graph", "remember", false}, {"graph", "recall", false},
+		{"all", "remember", true}, {"all", "create_entities", true}, {"reader", "recall", true},
+		{"reader", "remember", false},
+		{"reader", "read_graph", true}, {"graph", "create_entities", true}, {"graph", "remember", false},
+		{"graph", "recall", false},
 	} {
 		if got := has(c.token, c.tool); got != c.want {
 			t.Errorf("%s has %s: %t", c.token, c.tool, got)
@@ -286,7 +293,8 @@ func TestClient(t *testing.T) {
 	if err != nil || len(list.Tools) == 0 {
 		t.Fatal(list, err)
 	}
-	r, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "remember", Arguments: map[string]any{"text": "by the client"}})
+	r, err := s.CallTool(t.Context(),
+		&mcp.CallToolParams{Name: "remember", Arguments: map[string]any{"text": "by the client"}})
 	if err != nil || r.IsError {
 		t.Fatal(r, err)
 	}
@@ -326,7 +334,8 @@ func (v *served) listen(token string) (body io.Reader, status int) {
 	if err != nil {
 		v.t.Fatal(err)
 	}
-	for _, line := range append([]string{"Authorization: Bearer " + token, "MCP-Protocol-Version: 2026-07-28", "Mcp-Method: subscriptions/listen"}, mcpHeaders...) {
+	for _, line := range append([]string{"Authorization: Bearer " + token, "MCP-Protocol-Version: 2026-07-28",
+		"Mcp-Method: subscriptions/listen"}, mcpHeaders...) {
 		name, value, _ := strings.Cut(line, ": ")
 		req.Header.Set(name, value)
 	}
@@ -379,10 +388,12 @@ func TestLimits(t *testing.T) {
 			<-hold
 		})
 	})
-	if status, _ := v.tool("all", "remember", `{"text":"`+strings.Repeat("x", 2000)+`"}`); status != http.StatusRequestEntityTooLarge {
+	if status, _ := v.tool("all", "remember",
+		`{"text":"`+strings.Repeat("x", 2000)+`"}`); status != http.StatusRequestEntityTooLarge {
 		t.Error("a body beyond the limit:", status)
 	}
-	if status, _, _ := v.do("GET", "/healthz", "", "X-Long: "+strings.Repeat("x", 10<<20)); status != http.StatusRequestHeaderFieldsTooLarge {
+	if status, _, _ := v.do("GET", "/healthz", "",
+		"X-Long: "+strings.Repeat("x", 10<<20)); status != http.StatusRequestHeaderFieldsTooLarge {
 		t.Error("10 MiB of headers:", status)
 	}
 	var all sync.WaitGroup
@@ -439,13 +450,15 @@ func TestReplacedStore(t *testing.T) {
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
-	if status, _, answer := v.do("GET", "/readyz", ""); status != http.StatusServiceUnavailable || strings.Contains(answer, dir) {
+	if status, _, answer := v.do("GET", "/readyz", ""); status != http.StatusServiceUnavailable || strings.Contains(answer,
+		dir) {
 		t.Error("removed:", status, answer)
 	}
 	if status, answer := v.tool("all", "remember", `{"text":"lost"}`); !strings.Contains(answer, "replaced") {
 		t.Error("the first call:", status, answer)
 	}
-	if status, answer := v.tool("all", "remember", `{"text":"kept"}`); status != 200 || strings.Contains(answer, `"isError":true`) {
+	if status, answer := v.tool("all", "remember", `{"text":"kept"}`); status != 200 || strings.Contains(answer,
+		`"isError":true`) {
 		t.Error("the second call:", status, answer)
 	}
 	if status, _, answer := v.do("GET", "/readyz", ""); status != http.StatusOK {

@@ -23,6 +23,7 @@ import (
 
 // storeless are the commands that open no store that exists.
 var storeless = []string{
+	"serve token", "serve token add", "serve token list", "serve token remove",
 	"init", "restore", "demo", "manual", "version", "help", "completion", "completion bash", "completion fish", "completion powershell", "completion zsh",
 	"service", "service install", "service uninstall",
 	"assembly", "quarantine", "sessions", // which name their commands

@@ -1,10 +1,8 @@
 package servecmd
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
-	"runtime"
 	"strings"
 	"time"
 
@@ -12,7 +10,6 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
-	"github.com/varve-db/varve/cmd/memctl/internal/locate"
 	"github.com/varve-db/varve/cmd/memctl/internal/mcpcmd"
 	"github.com/varve-db/varve/mcpserver"
 	"github.com/varve-db/varve/server"
@@ -88,8 +85,8 @@ func serve(cmd *cobra.Command, a *cli.App, s *settings) error {
 	for i := range s.groups {
 		s.groups[i] = strings.TrimSpace(s.groups[i])
 	}
-	log := logger(a)
-	tools := mcpserver.Options{Groups: s.groups, Logger: log, Version: cli.ThisBuild().Version, Clock: a.Clock,
+	log := logger(a, slog.LevelInfo)
+	tools := mcpserver.Options{Groups: s.groups, Logger: logger(a, slog.LevelWarn), Version: cli.ThisBuild().Version, Clock: a.Clock,
 		Evicted: a.Evicted}
 	switch err := tools.Validate(); {
 	case err != nil:
@@ -110,12 +107,11 @@ func serve(cmd *cobra.Command, a *cli.App, s *settings) error {
 		return err
 	}
 	defer func() { _ = l.Close() }() // Serve has closed it, unless the store could not be opened
-	dir, err := storeToServe(a)
+	dir, err := a.LocateOrDefault()
 	if err != nil {
 		return err
 	}
-	again := func() (string, error) { return storeToServe(a) }
-	return mcpcmd.Served(ctx, a, dir, tools, again, func(st *varve.Store, tools mcpserver.Options) error {
+	return mcpcmd.Served(ctx, a, dir, tools, a.LocateOrDefault, func(st *varve.Store, tools mcpserver.Options) error {
 		web, err := server.New(st, server.Options{Tokens: tokens, Tools: tools, Hosts: s.hosts, Requests: s.requests,
 			Timeout: s.timeout, Drain: s.drain, Logger: log})
 		if err != nil {
@@ -130,21 +126,8 @@ func serve(cmd *cobra.Command, a *cli.App, s *settings) error {
 	})
 }
 
-// storeToServe returns the folder of the store: the one that the user named, the nearest, or that of memctl mcp.
-func storeToServe(a *cli.App) (string, error) {
-	dir, err := a.Locate()
-	if err == nil || !errors.Is(err, varve.ErrNoStore) {
-		return dir, err
-	}
-	if dir, err = cli.DataFolder(a.Getenv, runtime.GOOS); err != nil {
-		return "", err
-	}
-	return dir, a.Admit(locate.DataFolder, dir, "if it is the store that you want, name it: --store "+cli.ShellQuote(dir))
-}
-
-// logger returns a logger of requests, warnings and errors on stderr.
-func logger(a *cli.App) *slog.Logger {
-	level := slog.LevelInfo
+// logger returns a logger of a level and above on stderr, with -q of errors.
+func logger(a *cli.App, level slog.Level) *slog.Logger {
 	if a.Quiet {
 		level = slog.LevelError
 	}

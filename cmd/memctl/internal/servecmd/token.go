@@ -143,9 +143,10 @@ func printTokens(ctx context.Context, a *cli.App, list []server.Token, path stri
 
 func removeCommand(a *cli.App, s *settings) *cobra.Command {
 	return &cobra.Command{
-		Use:     "remove NAME",
-		Short:   "Remove a token",
-		Long:    "Remove a token from the file. A server that runs refuses it from then on, and ends its requests within a second.",
+		Use:   "remove NAME",
+		Short: "Remove a token",
+		Long: "Remove a token from the file. A server that runs refuses it from then on, and ends its requests within a " +
+			"second.",
 		Example: "  memctl serve token remove laptop",
 		Args:    cobra.ExactArgs(1),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
