@@ -230,3 +230,39 @@ func TestServeTokens(t *testing.T) {
 		t.Errorf("%s %v", out, err)
 	}
 }
+
+// The client of the TypeScript SDK, which is what agents use.
+func TestServeTypeScript(t *testing.T) {
+	proofs.ManyProcesses(t, "node and memctl serve are processes")
+	t.Parallel()
+	root := npmRoot(t)
+	script, err := filepath.Abs(filepath.Join("testdata", "mcp", "http.mjs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := startServing(t, t.TempDir())
+	run := func(token string) ([]byte, error) {
+		job, err := json.Marshal(map[string]string{"root": root, "url": s.url, "token": token, "text": "prefers tea"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return exec.CommandContext(t.Context(), "node", script, string(job)).Output()
+	}
+	out, err := run(s.token)
+	if err != nil {
+		t.Fatalf("%s %v", out, err)
+	}
+	var got struct {
+		Tools     []string
+		Failed    bool
+		Recalled  string
+		Resources []string
+	}
+	if err := json.Unmarshal(out, &got); err != nil || got.Failed || len(got.Tools) < 4 ||
+		!strings.Contains(got.Recalled, "prefers tea") || len(got.Resources) != 1 {
+		t.Errorf("%s %v", out, err)
+	}
+	if out, err := run("wrong"); err == nil {
+		t.Errorf("a client with a wrong token is served: %s", out)
+	}
+}
