@@ -327,8 +327,9 @@ func TestRevoked(t *testing.T) {
 // listen begins to listen for changes; the body ends with the request.
 func (v *served) listen(token string) (body io.Reader, status int) {
 	v.t.Helper()
-	params := `{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},` +
-		`"io.modelcontextprotocol/clientCapabilities":{}},"notifications":{"resourceSubscriptions":["memory://knowledge-graph"]}}`
+	const meta = `"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},` +
+		`"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"}`
+	const params = `{"_meta":{` + meta + `},"notifications":{"resourceSubscriptions":["memory://knowledge-graph"]}}`
 	req, err := http.NewRequestWithContext(v.t.Context(), "POST", v.url+"/mcp",
 		strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":`+params+`}`))
 	if err != nil {

@@ -181,7 +181,8 @@ func TestServeKilled(t *testing.T) {
 	if code := s.end(syscall.SIGTERM); code != cli.CodeOK {
 		t.Errorf("exit status %d after SIGTERM", code)
 	}
-	out, err := exec.Command(memctlBinary(t), "list", "--store", filepath.Join(dir, "s"), "-o", "jsonl", "--limit", "0").Output()
+	out, err := exec.Command(memctlBinary(t), "list", "--store", filepath.Join(dir, "s"), "-o", "jsonl", "--limit",
+		"0").Output()
 	if err != nil {
 		t.Fatal(err)
 	}

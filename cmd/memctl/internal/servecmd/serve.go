@@ -86,8 +86,8 @@ func serve(cmd *cobra.Command, a *cli.App, s *settings) error {
 		s.groups[i] = strings.TrimSpace(s.groups[i])
 	}
 	log := logger(a, slog.LevelInfo)
-	tools := mcpserver.Options{Groups: s.groups, Logger: logger(a, slog.LevelWarn), Version: cli.ThisBuild().Version, Clock: a.Clock,
-		Evicted: a.Evicted}
+	tools := mcpserver.Options{Groups: s.groups, Logger: logger(a, slog.LevelWarn), Version: cli.ThisBuild().Version,
+		Clock: a.Clock, Evicted: a.Evicted}
 	switch err := tools.Validate(); {
 	case err != nil:
 		return cli.Usagef(cmd.CommandPath(), "--tools: %w", err)
