@@ -27,6 +27,8 @@ func TestConfigFields(t *testing.T) {
 			f.SetInt(int64(i + 1))
 		case f.Kind() == reflect.String:
 			f.SetString(p.Name)
+		case f.Kind() == reflect.Bool:
+			f.SetBool(true)
 		default:
 			f.Set(reflect.New(p.Type.Elem()))
 		}

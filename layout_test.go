@@ -41,6 +41,7 @@ var order = []string{
 	"internal/refcount",
 	"internal/vfs",
 	"internal/writerfile",
+	"internal/purgefile",
 	"internal/jsondoc",
 	"internal/docfile",
 	"internal/record",
@@ -110,6 +111,7 @@ var order = []string{
 	"internal/queryargs",
 	"internal/project",
 	"mcpserver",
+	"server",
 	"cmd/memctl/internal/evil", // for tests
 	"cmd/memctl/internal/span",
 	"cmd/memctl/internal/wrap",
@@ -123,6 +125,7 @@ var order = []string{
 	"cmd/memctl/internal/workingcmd",
 	"cmd/memctl/internal/projectcmd",
 	"cmd/memctl/internal/mcpcmd",
+	"cmd/memctl/internal/servecmd",
 	"cmd/memctl/internal/servicecmd",
 	"cmd/memctl/internal/upkeep",
 	"cmd/memctl",
@@ -352,7 +355,7 @@ func TestLayoutNamesFiles(t *testing.T) {
 // exported is how many methods each package of the house may export: what one offers the
 // others grows on purpose. The public API is counted by itself.
 var exported = map[string]int{
-	"internal/engine":       112, // eleven are for writers
+	"internal/engine":       124, // eleven are for writers, twelve for purges
 	"internal/commit":       46,  // PutDocument, DeleteDocument, Places: kinds without rules of their own; Restoration
 	"internal/rebuild":      2,
 	"internal/flush":        38,
@@ -363,7 +366,7 @@ var exported = map[string]int{
 	"internal/undo":         7,
 	"internal/search":       5,
 	"internal/retention":    18,
-	"internal/erase/purge":  2,
+	"internal/erase/purge":  5,
 	"internal/view/counts":  19,
 	"internal/view/vectors": 38,
 	"internal/scopes":       23, // DropBare is for a purge
@@ -544,7 +547,7 @@ var longLines = map[string]int{
 }
 
 // longTestLines is how many lines of tests and of bench/ have more than 120 columns. The number may only fall.
-const longTestLines = 1052
+const longTestLines = 1048
 
 // TestLineLength: a line has at most 120 columns.
 func TestLineLength(t *testing.T) {

@@ -27,7 +27,7 @@ func memories(f func(c *memoryCall, ctx context.Context) (*answer, error)) func(
 		c := &memoryCall{args: a, s: s, now: s.o.Clock()}
 		of, _ := ctx.Value(callerKey{}).(*caller)
 		if of != nil {
-			c.project, c.own.Name, c.told = of.of(), of.id, of.news()
+			c.project, c.own.Name, c.told = of.of(), of.own(s.o.Session), of.news()
 		}
 		c.view = project.New(s.st, c.project.ID, s.deleted)
 		return f(c, ctx)

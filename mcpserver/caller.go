@@ -23,6 +23,7 @@ import (
 type caller struct {
 	id      string // issued by the server
 	session *mcp.ServerSession
+	token   string // the name of its token
 
 	mu      sync.Mutex
 	project Project
@@ -33,20 +34,36 @@ type caller struct {
 
 type callerKey struct{}
 
-// callers has the connections.
+// callers has the connections. On a transport with tokens, where each request may be a session of its own, the client is
+// known by its token.
 type callers struct {
-	mu   sync.Mutex
-	list map[*mcp.ServerSession]*caller
+	mu     sync.Mutex
+	list   map[*mcp.ServerSession]*caller
+	tokens map[string]*caller
 }
 
-func (cs *callers) of(session *mcp.ServerSession) *caller {
+func (cs *callers) of(req *mcp.CallToolRequest) *caller {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	c := cs.list[session]
-	if c != nil {
+	fresh := func() *caller {
+		return &caller{id: "mcp-" + strings.ToLower(rand.Text()[:12]), session: req.Session}
+	}
+	if t := tokenOf(req.Extra); t != nil {
+		c := cs.tokens[t.UserID]
+		if c == nil {
+			if c = fresh(); cs.tokens == nil {
+				cs.tokens = map[string]*caller{}
+			}
+			c.session, c.token = nil, t.UserID
+			cs.tokens[t.UserID] = c
+		}
 		return c
 	}
-	c = &caller{id: "mcp-" + strings.ToLower(rand.Text()[:12]), session: session}
+	session := req.Session
+	if c := cs.list[session]; c != nil {
+		return c
+	}
+	c := fresh()
 	if session == nil {
 		return c
 	}
@@ -63,22 +80,28 @@ func (cs *callers) of(session *mcp.ServerSession) *caller {
 	return c
 }
 
-// writer returns a context in which the writer is the client: with the name that it gave when it was initialized, and
+// writer returns a context in which the writer is the client: with the name that it gave itself, that of its token, and
 // the id that was issued to it.
-func (c *caller) writer(ctx context.Context, session *mcp.ServerSession, host string) context.Context {
-	if session == nil {
-		return ctx
+func (c *caller) writer(ctx context.Context, req *mcp.CallToolRequest, host string) context.Context {
+	w := varve.Writer{Token: c.token}
+	if i := req.ClientInfo(); i != nil {
+		w.Client, w.ClientVersion = i.Name, i.Version
 	}
-	var w varve.Writer
-	if p := session.InitializeParams(); p != nil && p.ClientInfo != nil {
-		w.Client, w.ClientVersion = p.ClientInfo.Name, p.ClientInfo.Version
-	}
-	if host == "" {
+	switch {
+	case host == "":
 		w.Session = c.id
-	} else {
+	case c.token == "":
 		w.Token = c.id
 	}
 	return varve.WithWriter(ctx, w)
+}
+
+// own returns the name of the writer by which undo finds what the client wrote.
+func (c *caller) own(host string) string {
+	if host != "" && c.token != "" {
+		return c.token
+	}
+	return c.id
 }
 
 // rootsWait is how long a client may take to list its roots.
@@ -99,7 +122,7 @@ func (c *caller) learn(ctx context.Context, o *Options, req *mcp.CallToolRequest
 	if ask != nil || err != nil {
 		return ask, err
 	}
-	p, err := o.Project(ctx, roots)
+	p, err := o.Project(ctx, Origin{Roots: roots, Token: tokenOf(req.Extra)})
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +219,12 @@ func folderOf(uri string) (string, bool) {
 }
 
 func (s *server) rootsChanged(_ context.Context, r *mcp.RootsListChangedRequest) {
-	c := s.callers.of(r.Session)
+	s.callers.mu.Lock()
+	c := s.callers.list[r.Session]
+	s.callers.mu.Unlock()
+	if c == nil {
+		return // it is asked at its first call
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.known = false

@@ -23,7 +23,7 @@ var (
 )
 
 func in(p Project) Options {
-	return Options{Groups: Groups(), Project: func(context.Context, []string) (Project, error) { return p, nil }}
+	return Options{Groups: Groups(), Project: func(context.Context, Origin) (Project, error) { return p, nil }}
 }
 
 // TestNothingReachesAcross: two projects with equal keys, sessions, categories, tags and near-equal texts in one store.
@@ -258,7 +258,8 @@ func TestRoots(t *testing.T) {
 	t.Parallel()
 	st := openStore(t, t.TempDir(), nil)
 	var seen atomic.Value
-	o := Options{Project: func(_ context.Context, roots []string) (Project, error) {
+	o := Options{Project: func(_ context.Context, of Origin) (Project, error) {
+		roots := of.Roots
 		seen.Store(fmt.Sprint(roots))
 		switch {
 		case len(roots) == 0:

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/sync/semaphore"
@@ -80,6 +81,12 @@ type Project struct {
 	Name string // for answers
 }
 
+// Origin is what is known of where a client comes from.
+type Origin struct {
+	Roots []string        // the folders that the client offers as its roots; nil if it offers none, or has a token
+	Token *auth.TokenInfo // of a transport with tokens; nil on another one
+}
+
 // Options are the settings of a server. The zero value has the defaults.
 type Options struct {
 	// Groups of tools that are offered; nil is DefaultGroups.
@@ -102,23 +109,32 @@ type Options struct {
 	// (varve.ErrReplaced), and closes the replaced one; see varve.Admin.InPlace. nil: every later
 	// call gets the error, too.
 	Reopen func(ctx context.Context, replaced *varve.Store) (*varve.Store, error)
-	// Project returns the project of a client, given the folders that the client has as its roots; nil if the client
-	// offers none. It is called before the first call that needs it, and again when the roots have changed. Tools of the
+	// Project returns the project of a client. It is called before the first call that needs it, and again when the roots have changed. Tools of the
 	// group memory, and of working memory, reach the project and the shared part of the store, and nothing else. Their
 	// calls fail with its error. nil: there are no projects, and the tools reach the shared part.
-	Project func(ctx context.Context, roots []string) (Project, error)
+	Project func(ctx context.Context, of Origin) (Project, error)
 	// Session is the Session of the Options.Writer of the store. The ids that the server issues to its clients are the
 	// Session of their writer if Session is "", and the Token otherwise.
 	Session string
 	// Structured has the tools of the group memory declare an output schema and answer with structured content too, for
 	// programs. It doubles what an answer costs a model.
 	Structured bool
+	// Permits reports whether the client of a request may use a tool, by what the transport knows of the client (nil on a
+	// transport without tokens). What it may not use is not listed, and is refused as unknown. nil permits all.
+	Permits func(client *auth.TokenInfo, t Tool) bool
 	// Version of the host, told to clients; "" is left to the library.
 	Version string
 	// Logger receives what cannot be reported to a client; nil discards it.
 	Logger *slog.Logger
 	// Clock returns the current time; nil means time.Now.
 	Clock func() time.Time
+}
+
+// Tool is a tool that is offered to clients.
+type Tool struct {
+	Name     string
+	Group    string
+	ReadOnly bool // it changes nothing
 }
 
 // Validate returns the first invalid option as a *varve.FieldError, or nil.
@@ -137,8 +153,9 @@ const defaultGraphBytes = 64 << 20
 
 // server is the state that the tools share.
 type server struct {
-	o     Options
-	tools []tool
+	o      Options
+	tools  []tool
+	groups map[string]string // of each tool, by its name
 
 	mu   sync.RWMutex // read-locked by each call while it uses st and view
 	st   *varve.Store
@@ -179,12 +196,16 @@ func New(st *varve.Store, o Options) *mcp.Server {
 	if o.Groups == nil {
 		o.Groups = DefaultGroups()
 	}
-	s := &server{st: st, o: o, loads: semaphore.NewWeighted(maxLoads), deleted: &project.Deleted{}}
+	s := &server{st: st, o: o, loads: semaphore.NewWeighted(maxLoads), groups: map[string]string{},
+		deleted: &project.Deleted{}}
 	s.view = newView(st, o.GraphBytes, s.unreadable, o.Clock)
 	var about []string
 	for _, g := range groups() {
 		if slices.Contains(o.Groups, g.name) {
 			s.tools = append(s.tools, g.tools...)
+			for i := range g.tools {
+				s.groups[g.tools[i].name] = g.name
+			}
 			about = append(about, g.instructions)
 		}
 	}
@@ -235,7 +256,10 @@ func (s *server) stamp(n int) time.Time {
 // handler checks the arguments, and returns a tool's error as a result, which the model sees.
 func (s *server) handler(t *tool) mcp.ToolHandler {
 	return func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		c := s.callers.of(req.Session)
+		if !s.permitted(req.Extra, t) {
+			return unknown(t.name), nil
+		}
+		c := s.callers.of(req)
 		if !t.hints.lenient {
 			if ask, err := c.learn(ctx, &s.o, req); err != nil {
 				return failed(err.Error()), nil
@@ -250,7 +274,7 @@ func (s *server) handler(t *tool) mcp.ToolHandler {
 		if c := callOf(req.Extra); c != nil && c.arguments != nil {
 			c.arguments, req.Params.Arguments = nil, nil // so that the line can be freed
 		}
-		ctx = c.writer(context.WithValue(ctx, callerKey{}, c), req.Session, s.o.Session)
+		ctx = c.writer(context.WithValue(ctx, callerKey{}, c), req, s.o.Session)
 		var a *answer
 		err = s.during(ctx, func() (err error) {
 			a, err = t.run(ctx, s, args)
@@ -268,6 +292,31 @@ func (s *server) handler(t *tool) mcp.ToolHandler {
 		}
 		return r, nil
 	}
+}
+
+// tokenOf returns what the transport knows of a client, nil without a token.
+func tokenOf(extra *mcp.RequestExtra) *auth.TokenInfo {
+	if extra == nil {
+		return nil
+	}
+	return extra.TokenInfo
+}
+
+// permitted reports whether the client of a request may use a tool.
+func (s *server) permitted(extra *mcp.RequestExtra, t *tool) bool {
+	return s.o.Permits == nil || s.o.Permits(tokenOf(extra), Tool{t.name, s.groups[t.name], t.hints.readOnly})
+}
+
+// tool returns the tool that has a name, nil if none is offered.
+func (s *server) tool(name string) *tool {
+	if i := slices.IndexFunc(s.tools, func(t tool) bool { return t.name == name }); i >= 0 {
+		return &s.tools[i]
+	}
+	return nil
+}
+
+func unknown(tool string) *mcp.CallToolResult {
+	return failed(fmt.Sprintf("MCP error -32602: Tool %s not found", tool))
 }
 
 // tellEvicted adds a text for people and models, and a member of _meta for programs, because the
@@ -319,7 +368,7 @@ func (s *server) asReference(next mcp.MethodHandler) mcp.MethodHandler {
 		case "tools/list":
 			r, err := next(ctx, method, req)
 			if all, ok := r.(*mcp.ListToolsResult); ok && err == nil {
-				return s.listing(all), nil
+				return s.listing(all, req.GetExtra()), nil
 			}
 			return r, err
 		case "tools/call":
@@ -333,7 +382,7 @@ func (s *server) asReference(next mcp.MethodHandler) mcp.MethodHandler {
 					return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: noRecord(kind)}
 				}
 				if at < 0 {
-					return failed(fmt.Sprintf("MCP error -32602: Tool %s not found", p.Name)), nil
+					return unknown(p.Name), nil
 				}
 			}
 			r, err := next(ctx, method, req)
@@ -360,10 +409,12 @@ type listed struct {
 	Tools []json.RawMessage `json:"tools"`
 }
 
-func (s *server) listing(of *mcp.ListToolsResult) *listed {
-	l := &listed{ListToolsResult: of}
+func (s *server) listing(of *mcp.ListToolsResult, extra *mcp.RequestExtra) *listed {
+	l := &listed{ListToolsResult: of, Tools: []json.RawMessage{}}
 	for i := range s.tools {
-		l.Tools = append(l.Tools, s.tools[i].json())
+		if s.permitted(extra, &s.tools[i]) {
+			l.Tools = append(l.Tools, s.tools[i].json())
+		}
 	}
 	return l
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -231,7 +232,13 @@ func TestJSONDocuments(t *testing.T) {
 	try("version", "")
 	try("manual", "", in("man"))
 	try("help", "")
+	try("put", "", "newer", "--id", "c")
+	old := try("history", "", "c")["versions"].([]any)[0].(map[string]any)["version"].(float64)
+	try("purge --version", "", strconv.FormatFloat(old, 'f', 0, 64), "c", "--yes")
+	try("history", "", "c")
 	try("purge", "", "c", "--yes")
+	try("put", "", "of a session", "--id", "s", "--session", "leaky")
+	try("purge", "", "--session", "leaky", "--yes")
 	try("rm", "", "b")
 	try("undelete", "", "b")
 	try("sessions rm", "", "s1", "--yes")
@@ -249,7 +256,7 @@ func TestJSONDocuments(t *testing.T) {
 		for _, sub := range cmd.Commands() {
 			name := strings.TrimPrefix(path+" "+sub.Name(), " ")
 			if sub.Runnable() && !sub.Hidden && shapes[name] == nil &&
-				!slices.Contains([]string{"mcp", "completion"}, strings.Fields(name)[0]) &&
+				!slices.Contains([]string{"mcp", "serve", "completion"}, strings.Fields(name)[0]) &&
 				!slices.Contains([]string{"assembly", "project", "quarantine", "service", "sessions", "working", "working checkpoint",
 					"working scratchpad"}, name) {
 				t.Errorf("docs/json.md has no %q; it has %q", name, slices.Sorted(maps.Keys(shapes)))

@@ -29,6 +29,8 @@ type Config struct {
 	FlushThreshold   *int  `json:"flush_threshold,omitempty"`    // changes that start a flush: 20
 	// deleting a file deletes what it holds, else it is put back: true
 	AdoptDeletions *bool `json:"adopt_deletions,omitempty"`
+	// BlockPurged refuses to put a text that was purged, with ErrPurged: false.
+	BlockPurged bool `json:"block_purged,omitempty"`
 
 	// What one document may have, put or edited by hand; what is stored is read all the same.
 	MaxMemoryBytes   int `json:"max_memory_bytes,omitempty"`   // of one memory's JSON: 16 MiB

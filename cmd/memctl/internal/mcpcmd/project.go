@@ -13,7 +13,7 @@ import (
 
 // projectOf returns the function that tells the server the project of a client: the one that the user named, else
 // that of the first root which the client offers, else that of the current folder if it is in a repository.
-func projectOf(a *cli.App, command, named string) (func(context.Context, []string) (mcpserver.Project, error), error) {
+func projectOf(a *cli.App, command, named string) (func(context.Context, mcpserver.Origin) (mcpserver.Project, error), error) {
 	if named == "" {
 		named = a.Getenv(projectcmd.Variable)
 	}
@@ -21,7 +21,8 @@ func projectOf(a *cli.App, command, named string) (func(context.Context, []strin
 		return nil, cli.Usagef(command, "--project is %s, and nothing has expanded %s: give the name itself", named, v)
 	}
 	registry, finder := projectcmd.Of(a)
-	return func(_ context.Context, roots []string) (mcpserver.Project, error) {
+	return func(_ context.Context, of mcpserver.Origin) (mcpserver.Project, error) {
+		roots := of.Roots
 		if named == projectcmd.None {
 			return mcpserver.Project{}, nil
 		}
