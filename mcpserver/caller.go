@@ -48,7 +48,7 @@ func (cs *callers) of(req *mcp.CallToolRequest) *caller {
 	fresh := func() *caller {
 		return &caller{id: "mcp-" + strings.ToLower(rand.Text()[:12]), session: req.Session}
 	}
-	if t := tokenOf(req.Extra); t != nil {
+	if t := tokenOf(req.Extra); t != nil && t.UserID != "" {
 		c := cs.tokens[t.UserID]
 		if c == nil {
 			if c = fresh(); cs.tokens == nil {

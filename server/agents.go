@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -17,6 +18,18 @@ func permits(info *auth.TokenInfo, tool mcpserver.Tool) bool {
 	}
 	t, ok := info.Extra[tokenInfoKey].(*Token)
 	return ok && (!t.ReadOnly || tool.ReadOnly) && (t.Tools == nil || slices.Contains(t.Tools, tool.Group))
+}
+
+// projectOf returns the project of a token.
+func projectOf(_ context.Context, of mcpserver.Origin) (mcpserver.Project, error) {
+	if of.Token == nil {
+		return mcpserver.Project{}, nil
+	}
+	t, ok := of.Token.Extra[tokenInfoKey].(*Token)
+	if !ok {
+		return mcpserver.Project{}, nil
+	}
+	return mcpserver.Project{ID: t.Project, Name: t.Project}, nil
 }
 
 const metadataPath = "/.well-known/oauth-protected-resource"

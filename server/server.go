@@ -19,7 +19,7 @@ import (
 // Options are the settings of a server. The zero value of each field but Tokens has its default.
 type Options struct {
 	Tokens *Tokens // required
-	// Tools are the options of the tools that agents get; see package mcpserver. Permits is set by the server. Of
+	// Tools are the options of the tools that agents get; see package mcpserver. Permits and Project are set by the server. Of
 	// Reopen, the server takes over the store that it returns.
 	Tools mcpserver.Options
 	// Hosts are further names of the server, without a port: those under which a proxy, or a name server, makes it
@@ -97,7 +97,7 @@ func setDefault[T int | int64 | time.Duration](field *T, value T) {
 // routes adds the handlers of all paths.
 func (s *Server) routes(st *varve.Store) {
 	tools := s.o.Tools
-	tools.Permits = permits
+	tools.Permits, tools.Project = permits, projectOf
 	if reopen := tools.Reopen; reopen != nil {
 		tools.Reopen = func(ctx context.Context, replaced *varve.Store) (*varve.Store, error) {
 			next, err := reopen(ctx, replaced)

@@ -71,7 +71,8 @@ func serving(t *testing.T, change func(*Options)) *served {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Tokens: tokens, Logger: slog.New(slog.NewTextHandler(v.log, nil))}
+	o := Options{Tokens: tokens, Logger: slog.New(slog.NewTextHandler(v.log, nil)),
+		Tools: mcpserver.Options{Groups: []string{mcpserver.Graph, mcpserver.Memory}}}
 	if change != nil {
 		change(&o)
 	}
@@ -251,6 +252,41 @@ func TestTokenRestricts(t *testing.T) {
 		}
 		if commit.Writer.Token != "all" {
 			t.Errorf("written by %+v", commit.Writer)
+		}
+	}
+}
+
+// A token reaches its project and the shared part; undo takes back what its holder wrote, though each request is a
+// session of its own.
+func TestTokenHasProject(t *testing.T) {
+	t.Parallel()
+	v := serving(t, nil)
+	for name, digit := range map[string]string{"alpha": "a", "beta": "b"} {
+		k := Token{Name: name, Sum: SumOf(name), Project: "prj-" + strings.Repeat(digit, 32)}
+		if err := AddToken(t.Context(), v.tokens, k); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := AddToken(t.Context(), v.tokens, Token{Name: "x", Sum: SumOf("x"), Project: "alpha"}); !errors.Is(err, varve.ErrInvalid) {
+		t.Error(err)
+	}
+	for _, c := range []struct{ token, tool, args, says string }{
+		{"alpha", "remember", `{"text":"the gate opens at nine","key":"gate"}`, "remembered"},
+		{"beta", "remember", `{"text":"the gate opens at ten","key":"gate"}`, "remembered"},
+		{"all", "remember", `{"text":"the gate is of oak"}`, "remembered"},
+		{"alpha", "recall", `{"query":"gate opens"}`, "nine"},
+		{"beta", "recall", `{"query":"gate opens"}`, "ten"},
+		{"alpha", "recall", `{"query":"oak"}`, "of oak"},
+		{"all", "recall", `{"query":"nine ten"}`, "nothing found"},
+		{"all", "forget", `{"key":"gate"}`, "no memory has the key"},
+		{"alpha", "update", `{"key":"gate","text":"the gate opens at noon"}`, "noon"},
+		{"beta", "undo", `{"since":"1h"}`, "ten"},
+		{"alpha", "undo", `{}`, "nine"},
+		{"beta", "recall", `{"query":"gate opens nine"}`, "of oak"},
+	} {
+		status, answer := v.tool(c.token, c.tool, c.args)
+		if status != 200 || !strings.Contains(answer, c.says) || c.token == "beta" && strings.Contains(answer, "at nine") {
+			t.Errorf("%s %s %s: %d %s", c.token, c.tool, c.args, status, answer)
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/project"
 	"github.com/varve-db/varve/mcpserver"
 )
 
@@ -48,6 +49,7 @@ type Token struct {
 	Sum      Sum
 	ReadOnly bool
 	Tools    []string  // groups of tools; nil allows all that the server offers
+	Project  string    // id of the project whose memories it reaches beside the shared part; "": none
 	Created  time.Time // zero if unknown
 }
 
@@ -64,6 +66,9 @@ func (t *Token) Validate() error {
 		return field("name", t.Name, "the name of a token has at most %d bytes", MostName)
 	case !utf8.ValidString(t.Name) || strings.ContainsFunc(t.Name, func(r rune) bool { return !unicode.IsPrint(r) }):
 		return field("name", t.Name, "the name of a token has printable characters only")
+	}
+	if t.Project != "" && !project.IsID(t.Project) {
+		return field("project", t.Project, "not the id of a project; memctl project list shows them")
 	}
 	for _, g := range t.Tools {
 		if !slices.Contains(mcpserver.Groups(), g) {
@@ -84,6 +89,7 @@ type tokenEntry struct {
 	Sum      string    `json:"sha256"`
 	ReadOnly bool      `json:"read_only,omitempty"`
 	Tools    []string  `json:"tools,omitempty"`
+	Project  string    `json:"project,omitempty"`
 	Created  time.Time `json:"created,omitzero"`
 }
 
@@ -107,7 +113,7 @@ func parseTokens(b []byte) ([]Token, error) {
 	var list []Token
 	names, sums := map[string]bool{}, map[Sum]bool{}
 	for i, e := range f.Tokens {
-		t := Token{Name: e.Name, ReadOnly: e.ReadOnly, Tools: e.Tools, Created: e.Created}
+		t := Token{Name: e.Name, ReadOnly: e.ReadOnly, Tools: e.Tools, Project: e.Project, Created: e.Created}
 		sum, err := hex.DecodeString(e.Sum)
 		switch {
 		case err != nil || len(sum) != len(t.Sum):
@@ -133,7 +139,8 @@ func parseTokens(b []byte) ([]Token, error) {
 func formatTokens(list []Token) []byte {
 	f := tokenFile{Version: 1, Tokens: []tokenEntry{}}
 	for _, t := range slices.SortedFunc(slices.Values(list), func(a, b Token) int { return cmp.Compare(a.Name, b.Name) }) {
-		f.Tokens = append(f.Tokens, tokenEntry{t.Name, hex.EncodeToString(t.Sum[:]), t.ReadOnly, t.Tools, t.Created})
+		f.Tokens = append(f.Tokens, tokenEntry{t.Name, hex.EncodeToString(t.Sum[:]), t.ReadOnly, t.Tools, t.Project,
+			t.Created})
 	}
 	b, _ := json.MarshalIndent(f, "", "  ") // strings, bools and times of years that have four digits
 	return append(b, '\n')

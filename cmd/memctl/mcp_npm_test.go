@@ -114,3 +114,34 @@ func TestMCPStorm(t *testing.T) {
 		})
 	}
 }
+
+// TestTasks has the client of bench/agent do forty tasks over several sessions, whose answers are known: correct,
+// replace, undo, time, project, contradiction. bench/MCP.md has what other servers get.
+func TestTasks(t *testing.T) {
+	proofs.ManyProcesses(t, "about 120 processes")
+	t.Parallel()
+	root, memctl := npmRoot(t), memctlBinary(t)
+	script, err := filepath.Abs(filepath.Join("..", "..", "bench", "agent", "tasks.mjs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	job, err := json.Marshal(map[string]any{"root": root, "kind": "eight", "command": memctl, "args": []string{"mcp"},
+		"memctl": memctl, "dir": t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("node", script, string(job))
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, stderr.Bytes())
+	}
+	var got struct {
+		Right, Of int
+		Wrong     []string
+	}
+	if err := json.Unmarshal(out, &got); err != nil || got.Right != 40 || got.Of != 40 {
+		t.Errorf("%s %v", out, err)
+	}
+}

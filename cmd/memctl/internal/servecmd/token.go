@@ -14,6 +14,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/projectcmd"
 	"github.com/varve-db/varve/mcpserver"
 	"github.com/varve-db/varve/server"
 )
@@ -43,11 +44,12 @@ type shownToken struct {
 	Token    string     `json:"token,omitempty"`
 	ReadOnly bool       `json:"read_only"`
 	Tools    []string   `json:"tools"`
+	Project  string     `json:"project,omitempty"`
 	Created  *time.Time `json:"created"`
 }
 
 func shown(t *server.Token, secret string) shownToken {
-	s := shownToken{Name: t.Name, Token: secret, ReadOnly: t.ReadOnly, Tools: t.Tools}
+	s := shownToken{Name: t.Name, Token: secret, ReadOnly: t.ReadOnly, Tools: t.Tools, Project: t.Project}
 	if !t.Created.IsZero() {
 		s.Created = &t.Created
 	}
@@ -57,6 +59,7 @@ func shown(t *server.Token, secret string) shownToken {
 func addCommand(a *cli.App, s *settings) *cobra.Command {
 	var readOnly bool
 	var tools []string
+	var name string
 	c := &cobra.Command{
 		Use:   "add NAME",
 		Short: "Make a token and print it",
@@ -69,8 +72,17 @@ with it.`,
 			if err != nil {
 				return err
 			}
+			id := ""
+			if name != "" {
+				registry, _ := projectcmd.Of(a)
+				records, err := registry.Find(name)
+				if err != nil {
+					return err
+				}
+				id = records[0].Project
+			}
 			secret := server.NewSecret()
-			t := server.Token{Name: args[0], Sum: server.SumOf(secret), ReadOnly: readOnly, Tools: tools,
+			t := server.Token{Name: args[0], Sum: server.SumOf(secret), ReadOnly: readOnly, Tools: tools, Project: id,
 				Created: a.Clock().UTC().Truncate(time.Second)}
 			err = server.AddToken(cmd.Context(), path, t)
 			if errors.Is(err, server.ErrTokenExists) {
@@ -87,6 +99,8 @@ with it.`,
 		}),
 	}
 	c.Flags().BoolVar(&readOnly, "read-only", false, "the token may not change anything")
+	c.Flags().StringVar(&name, "project", "", "the id or `NAME` of the project that it reaches, see memctl project list; "+
+		"default none but the shared part")
 	c.Flags().StringSliceVar(&tools, "tools", nil,
 		"`groups` of tools that it may use: "+strings.Join(mcpserver.Groups(), ", ")+" (default all that are served)")
 	return c
