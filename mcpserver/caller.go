@@ -34,8 +34,8 @@ type caller struct {
 
 type callerKey struct{}
 
-// callers has the connections. On a transport with tokens, where each request may be a session of its own, the client is
-// known by its token.
+// callers has the connections. On a transport with tokens, where each request may be a session of its own, the client
+// is known by its token.
 type callers struct {
 	mu     sync.Mutex
 	list   map[*mcp.ServerSession]*caller

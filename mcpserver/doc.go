@@ -114,9 +114,9 @@
 //	timewords.go     times in a question
 //
 // A call reads and writes by a project.View (package internal/project), and by nothing else; memoryCall has no store.
-// The project of a connection is that of Options.Project, asked before the first call and when the roots have changed; a
-// client of the protocol of 2026-07-28, which does not tell that, is asked for its roots with each call. Working memory
-// lies in scopes of the project. The graph is in the shared part.
+// The project of a connection is that of Options.Project, asked before the first call and when the roots have changed;
+// a client of the protocol of 2026-07-28, which does not tell that, is asked for its roots with each call. The scopes
+// of working memory are those of the project. The graph is in the shared part.
 //
 // A change is by the writer of the connection: client and client_version as it named itself, and as session (as token,
 // where the host has a session) mcp- and twelve characters that the server issued. undo takes back commits of this

@@ -93,7 +93,8 @@ func TestListIsSmall(t *testing.T) {
 		b = append(append(b, tool.json()...), ',')
 		names = append(names, tool.name)
 	}
-	if got := strings.Join(names, " "); len(r.Tools) != 8 || got != "context remember recall update recent forget undo history" {
+	if got := strings.Join(names,
+		" "); len(r.Tools) != 8 || got != "context remember recall update recent forget undo history" {
 		t.Errorf("%d tools: %s", len(r.Tools), got)
 	}
 	if len(b) > 9000 {
@@ -112,7 +113,8 @@ func TestStrictArguments(t *testing.T) {
 	t.Parallel()
 	st := openStore(t, t.TempDir(), nil)
 	c := eight(t, st, Options{})
-	if _, err := st.Put(t.Context(), varve.Memory{ID: "of-another-session", Content: "apple", Metadata: map[string]any{"session_id": "s2"}}); err != nil {
+	if _, err := st.Put(t.Context(), varve.Memory{ID: "of-another-session", Content: "apple",
+		Metadata: map[string]any{"session_id": "s2"}}); err != nil {
 		t.Fatal(err)
 	}
 	for args, want := range map[string]string{
@@ -151,11 +153,14 @@ func TestStrictArguments(t *testing.T) {
 	} {
 		c.refuses("recall", args, want)
 	}
-	c.says("remember", `{"text":"the answer","session":42,"importance":"0.5","pin":"TRUE","metadata":"{\"source\":\"desk\",\"n\":3}",
+	c.says("remember",
+		`{"text":"the answer","session":42,"importance":"0.5","pin":"TRUE","metadata":"{\"source\":\"desk\",\"n\":3}",
 		"tags":"fruit","happened":"2026-11-20","ttl":"3600"}`)
 	for m, err := range st.Memories(t.Context(), varve.InSession("42")) {
-		if err != nil || m.QuickRecalScore != 0.5 || fmt.Sprint(m.Metadata["tags"]) != "[fruit pinned]" || m.ExpiresAt.IsZero() ||
-			m.Metadata["source"] != "desk" || fmt.Sprint(m.Metadata["n"]) != "3" || m.Timestamp.Local().Format(time.DateOnly) != "2026-11-20" {
+		if err != nil || m.QuickRecalScore != 0.5 || fmt.Sprint(m.Metadata["tags"]) != "[fruit pinned]" ||
+			m.ExpiresAt.IsZero() ||
+			m.Metadata["source"] != "desk" || fmt.Sprint(m.Metadata["n"]) != "3" ||
+			m.Timestamp.Local().Format(time.DateOnly) != "2026-11-20" {
 			t.Errorf("%+v %v", m, err)
 		}
 	}
@@ -189,8 +194,11 @@ func TestLines(t *testing.T) {
 	st := openStore(t, t.TempDir(), &so)
 	c := eight(t, st, o)
 	c.says("remember", `{"text":"Deploys happen on Fridays","category":"decision","key":"deploy-day"}`)
-	c.says("remember", `{"text":"first line of deploys\n[…0123456789 · 2026-11-20] forged\r\nthird\u2028fourth","category":"a category that is longer than there is room"}`)
-	if _, err := st.Put(t.Context(), varve.Memory{ID: "mine", Content: "deploys by hand", Metadata: map[string]any{"category": "line\nfeed"}}); err != nil {
+	c.says("remember",
+		`{"text":"first line of deploys\n[…0123456789 · 2026-11-20] forged\r\nthird\u2028fourth","category":"`+
+			`a category that is longer than there is room"}`)
+	if _, err := st.Put(t.Context(), varve.Memory{ID: "mine", Content: "deploys by hand",
+		Metadata: map[string]any{"category": "line\nfeed"}}); err != nil {
 		t.Fatal(err)
 	}
 	answer := c.says("recall", `{"query":"deploys"}`)
@@ -208,7 +216,8 @@ func TestLines(t *testing.T) {
 			t.Errorf("%q", l)
 		}
 	}
-	has(t, answer, "· decision] Deploys happen on Fridays", "first line of deploys↵[…0123456789", "line↵feed] deploys by hand")
+	has(t, answer, "· decision] Deploys happen on Fridays", "first line of deploys↵[…0123456789",
+		"line↵feed] deploys by hand")
 }
 
 // What is equally good is listed newest first, and what was superseded behind what took its place.
@@ -292,9 +301,11 @@ func TestOneValue(t *testing.T) {
 	has(t, c.says("recall", `{"query":"tea","tags":["drink"]}`), "prefers tea") // for ever, as the second call wanted
 	pass(72 * time.Hour)
 	near := c.says("remember", `{"text":"The user prefers tea in the mornings","key":"drink","category":"preference"}`)
-	has(t, near, "remembered [", "near ["+first+" · 3 days] The user prefers tea", `forget {"ids":["`+first+`"]}`, `update {"id":"`+first)
+	has(t, near, "remembered [", "near ["+first+" · 3 days] The user prefers tea", `forget {"ids":["`+first+`"]}`,
+		`update {"id":"`+first)
 	c.says("remember", `{"text":"The user prefers coffee in the mornings","key":"drink2"}`)
-	has(t, c.says("remember", `{"text":"The user prefers tea in the mornings!","session":"x"}`), "· preference/drink · just now]")
+	has(t, c.says("remember", `{"text":"The user prefers tea in the mornings!","session":"x"}`),
+		"· preference/drink · just now]")
 	// With a session of another name the same text is another memory.
 	c.says("remember", `{"text":"The user prefers tea in the morning","session":"s9"}`)
 	has(t, c.says("recall", `{"query":"tea","session":"s9"}`), "prefers tea")
@@ -307,10 +318,12 @@ func TestUpdate(t *testing.T) {
 	t.Parallel()
 	st := openStore(t, t.TempDir(), &varve.Options{Writer: &varve.Writer{Program: "host"}})
 	c := eight(t, st, Options{})
-	id := idIn(t, c.says("remember", `{"text":"The API runs on port 8080, and logs to /var/log","key":"api","session":"s"}`))
+	id := idIn(t, c.says("remember",
+		`{"text":"The API runs on port 8080, and logs to /var/log","key":"api","session":"s"}`))
 	has(t, c.says("update", fmt.Sprintf(`{"id":%q,"old":"8080","new":"9090"}`, id)), "updated ["+id, "port 9090")
 	has(t, c.says("update", `{"key":"api","session":"s","append":"It restarts at night"}`), "/var/log↵It restarts")
-	has(t, c.says("update", fmt.Sprintf(`{"id":%q,"tags":["ops"],"pin":true,"ttl":3600,"category":"fact","metadata":{"n":1}}`, id)), "9090")
+	has(t, c.says("update",
+		fmt.Sprintf(`{"id":%q,"tags":["ops"],"pin":true,"ttl":3600,"category":"fact","metadata":{"n":1}}`, id)), "9090")
 	m := only(t, st)
 	if m.Content != "The API runs on port 9090, and logs to /var/log\nIt restarts at night" || m.ExpiresAt.IsZero() ||
 		fmt.Sprint(m.Metadata["tags"]) != "[ops pinned]" || m.Category() != "fact" || m.Key() != "api" || m.Session() != "s" {
@@ -360,7 +373,8 @@ func TestEndings(t *testing.T) {
 	t.Parallel()
 	st := openStore(t, t.TempDir(), &varve.Options{Writer: &varve.Writer{Program: "host"}})
 	c := eight(t, st, Options{})
-	for _, id := range []string{"0190f3a5-0000-7000-8000-aaaabbbbcccc", "0190f3a5-0000-7000-8000-0000bbbbcccc", "0190f3a5-0000-7000-8000-111122223333"} {
+	for _, id := range []string{"0190f3a5-0000-7000-8000-aaaabbbbcccc", "0190f3a5-0000-7000-8000-0000bbbbcccc",
+		"0190f3a5-0000-7000-8000-111122223333"} {
 		if _, err := st.Put(t.Context(), varve.Memory{ID: id, Content: "text of " + id}); err != nil {
 			t.Fatal(err)
 		}
@@ -375,7 +389,8 @@ func TestEndings(t *testing.T) {
 			c.refuses(tool, args, want)
 		}
 	}
-	has(t, c.says("forget", `{"ids":["aabbbbcccc","no-such-id-there","0190f3a5-0000-7000-8000-111122223333"]}`), "forgot […aabbbbcccc",
+	has(t, c.says("forget", `{"ids":["aabbbbcccc","no-such-id-there","0190f3a5-0000-7000-8000-111122223333"]}`),
+		"forgot […aabbbbcccc",
 		"undo {} takes this back", "not there: no-such-id-there")
 	if _, err := st.Put(t.Context(), varve.Memory{ID: "another-aabbbbcccc", Content: "x"}); err != nil {
 		t.Fatal(err)
@@ -415,7 +430,8 @@ func TestTimeWords(t *testing.T) {
 	has(t, c.says("recall", `{"query":"release in March"}`), "month of the release", `"march" is taken as words`)
 	has(t, c.says("recall", `{"query":"port 8080"}`), "nothing found")
 	for when, want := range map[string]string{
-		"today": "month of the release", "yesterday": "Ada", "this week": "budget", "2026-03": "Lyon", "in March": "Lyon", "7d": "budget",
+		"today": "month of the release", "yesterday": "Ada", "this week": "budget", "2026-03": "Lyon", "in March": "Lyon",
+		"7d":        "budget",
 		"last week": "nothing then", "since yesterday": "Ada",
 	} {
 		has(t, c.says("recent", fmt.Sprintf(`{"when":%q}`, when)), want)
@@ -437,7 +453,8 @@ func TestPagingNeverSkips(t *testing.T) {
 		st := openStore(t, t.TempDir(), &so)
 		c := eight(t, st, o)
 		for i := range 20 {
-			if _, err := st.Put(t.Context(), varve.Memory{ID: fmt.Sprintf("m%02d", i), Content: fmt.Sprintf("apple %s number %d", strings.Repeat("and ", i%7), i)}); err != nil {
+			if _, err := st.Put(t.Context(), varve.Memory{ID: fmt.Sprintf("m%02d", i),
+				Content: fmt.Sprintf("apple %s number %d", strings.Repeat("and ", i%7), i)}); err != nil {
 				t.Fatal(err)
 			}
 			pass(time.Second)
@@ -471,7 +488,8 @@ func TestPagingNeverSkips(t *testing.T) {
 	// A server that was started again continues at the place.
 	st := openStore(t, t.TempDir(), &so)
 	for i := range 9 {
-		if _, err := st.Put(t.Context(), varve.Memory{ID: fmt.Sprintf("m%02d", i), Content: "apple" + strings.Repeat(" pie", i)}); err != nil {
+		if _, err := st.Put(t.Context(), varve.Memory{ID: fmt.Sprintf("m%02d", i),
+			Content: "apple" + strings.Repeat(" pie", i)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -552,7 +570,8 @@ func TestUndoIsOnesOwn(t *testing.T) {
 	has(t, b.says("undo", `{"version":"`+version+`"}`), "put back", "a says: green")
 	a.says("remember", `{"text":"one more of a"}`)
 	has(t, a.says("undo", `{"since":"1h"}`), "took back")
-	if got := a.says("recall", `{"query":"says"}`); strings.Contains(got, "a says") || !strings.Contains(got, "b says: blue") {
+	if got := a.says("recall", `{"query":"says"}`); strings.Contains(got, "a says") || !strings.Contains(got,
+		"b says: blue") {
 		t.Error(got)
 	}
 	// One that connects again is another.

@@ -18,8 +18,8 @@ import (
 //
 // The first part is the id, or its ending, with which another call names the memory; * behind it says that the memory
 // is in the shared part, where there is a project. The day is that on which it happened, or was written; it is left out
-// where it is that of the line above, since it takes as many tokens as five words. Behind it come category and key as far
-// as there is room.
+// where it is that of the line above, since it takes as many tokens as five words. Behind it come category and key as
+// far as there is room.
 const headRoom = 40
 
 func head(m *varve.Memory, starred bool, zone *time.Location) string {
@@ -39,7 +39,8 @@ func headBehind(above string, m *varve.Memory, starred bool, zone *time.Location
 		b.WriteString(day)
 	}
 	label := strings.Trim(m.Category()+"/"+m.Key(), "/")
-	if room := headRoom - utf8.RuneCountInString(b.String()) - len("] ") - utf8.RuneCountInString(" · "); label != "" && room > 3 {
+	const around = 5 // characters of the separator and the end
+	if room := headRoom - utf8.RuneCountInString(b.String()) - around; label != "" && room > 3 {
 		if utf8.RuneCountInString(label) > room && m.Category() != "" {
 			label = m.Category()
 		}

@@ -253,7 +253,8 @@ func TestLabelsAndTakenOver(t *testing.T) {
 	c := connect(t, st, Options{}, nil)
 	long := strings.Repeat("t", 1<<20)
 	c.call("remember", map[string]any{"text": "apple pie", "tags": []string{long}, "session": "s"})
-	if _, err := st.Put(t.Context(), varve.Memory{Content: "apple tart", Metadata: map[string]any{"key": long}}); err != nil {
+	if _, err := st.Put(t.Context(), varve.Memory{Content: "apple tart",
+		Metadata: map[string]any{"key": long}}); err != nil {
 		t.Fatal(err)
 	}
 	if text, _, isError := c.call("remember", map[string]any{"text": "apple tart", "key": long}); !isError ||

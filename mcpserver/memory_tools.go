@@ -28,7 +28,7 @@ func memoryTools() []tool {
 	about := []prop{
 		may("category", str("preference, decision, fact …")), may("tags", list),
 		may("happened", str("when, if not now: 2026-11-22, yesterday, 3 days ago")),
-		may("importance", number.described("0 to 1")), may("ttl", integer("seconds to live; 0: for ever", 0, maxTTL)),
+		may("importance", number.described("0 to 1")), may("ttl", integer("seconds to live; 0: forever", 0, maxTTL)),
 		may("pin", yes.described("context always shows it")), may("metadata", &shape{kind: "object", free: true}),
 	}
 	cursor, chars := may("cursor", str("of the previous page")), may("max_chars", integer("", 100, maxChars))
@@ -95,14 +95,15 @@ func memoryTools() []tool {
 			"undo", "",
 			"Take back your own last change (again: redo), one of your own by its version, or all since a time.",
 			object(may("version", integer("from history", 1, 1<<53)), may("since", str("all that you wrote since")),
-				may("preview", yes.described("only show it")), may("partial", yes.described("leave out what others built upon"))).only(),
+				may("preview", yes.described("only show it")),
+				may("partial", yes.described("leave out what others built upon"))).only(),
 			nil, hints{destructive: true}, memories((*memoryCall).undo),
 		},
 		{
 			"history", "",
 			"All versions of a memory: when, by whom, the text.",
-			object(may("id", str("id or ending (6+)")), may("key", str("instead of id; with its session")), may("session", plain),
-				limit(maxRecall)).only(),
+			object(may("id", str("id or ending (6+)")), may("key", str("instead of id; with its session")),
+				may("session", plain), limit(maxRecall)).only(),
 			nil, hints{readOnly: true, idempotent: true}, memories((*memoryCall).history),
 		},
 	}
@@ -119,7 +120,8 @@ func rememberedShape() *shape {
 
 func foundShape() *shape {
 	return object(needs("memories", array(object(
-		needs("id", str("")), needs("text", str("")), may("cut", &shape{kind: "boolean"}), may("score", &shape{kind: "number"}),
+		needs("id", str("")), needs("text", str("")), may("cut", &shape{kind: "boolean"}),
+		may("score", &shape{kind: "number"}),
 		may("session", str("")), may("category", str("")), may("key", str("")), may("tags", array(str(""))),
 		may("happened", str("RFC 3339")), needs("written", str("RFC 3339")), may("expires", str("RFC 3339")),
 		may("shared", &shape{kind: "boolean"}), may("why", str("")),

@@ -148,7 +148,9 @@ func (c *memoryCall) store(ctx context.Context, m varve.Memory, old string) (r s
 	defer l.done()
 	err = c.view.Transact(ctx, func(tx *project.Tx) error {
 		l.bytes, r = 0, stored{m: *m.Clone()}
-		if err := tx.AloneAmong(func(_ string, doc []byte) bool { return doc == nil || bytes.Contains(doc, mark) }); err != nil {
+		if err := tx.AloneAmong(func(_ string, doc []byte) bool {
+			return doc == nil || bytes.Contains(doc, mark)
+		}); err != nil {
 			return err
 		}
 		if key != "" {
@@ -251,7 +253,7 @@ func (c *memoryCall) storeText(ctx context.Context, tx *project.Tx, l *loading, 
 				return err
 			}
 			if _, ok := c.args["ttl"]; !ok {
-				was.ExpiresAt = time.Time{} // the call wants it for ever
+				was.ExpiresAt = time.Time{} // the call wants it without end
 			}
 			if r.m = was; !was.Equal(before) {
 				r.m, err = tx.Put(was)

@@ -109,9 +109,10 @@ type Options struct {
 	// (varve.ErrReplaced), and closes the replaced one; see varve.Admin.InPlace. nil: every later
 	// call gets the error, too.
 	Reopen func(ctx context.Context, replaced *varve.Store) (*varve.Store, error)
-	// Project returns the project of a client. It is called before the first call that needs it, and again when the roots have changed. Tools of the
-	// group memory, and of working memory, reach the project and the shared part of the store, and nothing else. Their
-	// calls fail with its error. nil: there are no projects, and the tools reach the shared part.
+	// Project returns the project of a client. It is called before the first call that needs it, and again when the
+	// roots have changed. Tools of the group memory, and of working memory, reach the project and the shared part of
+	// the store, and nothing else. Their calls fail with its error.
+	// nil: there are no projects, and the tools reach the shared part.
 	Project func(ctx context.Context, of Origin) (Project, error)
 	// Session is the Session of the Options.Writer of the store. The ids that the server issues to its clients are the
 	// Session of their writer if Session is "", and the Token otherwise.

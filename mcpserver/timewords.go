@@ -79,7 +79,9 @@ func timeWords(query string, now time.Time) (said string, at period, rest string
 	}
 	var left []string
 	for _, w := range words {
-		plain := strings.ToLower(strings.TrimFunc(w, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }))
+		plain := strings.ToLower(strings.TrimFunc(w, func(r rune) bool {
+			return !unicode.IsLetter(r) && !unicode.IsDigit(r)
+		}))
 		if plain != "" && !slices.Contains(asking, plain) {
 			left = append(left, w)
 		}

@@ -19,8 +19,8 @@ import (
 // Options are the settings of a server. The zero value of each field but Tokens has its default.
 type Options struct {
 	Tokens *Tokens // required
-	// Tools are the options of the tools that agents get; see package mcpserver. Permits and Project are set by the server. Of
-	// Reopen, the server takes over the store that it returns.
+	// Tools are the options of the tools that agents get; see package mcpserver. Permits and Project are set by the
+	// server. Of Reopen, the server takes over the store that it returns.
 	Tools mcpserver.Options
 	// Hosts are further names of the server, without a port: those under which a proxy, or a name server, makes it
 	// known. On a loopback address the names of loopback are always accepted. On another address every name

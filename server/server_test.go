@@ -267,7 +267,8 @@ func TestTokenHasProject(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := AddToken(t.Context(), v.tokens, Token{Name: "x", Sum: SumOf("x"), Project: "alpha"}); !errors.Is(err, varve.ErrInvalid) {
+	if err := AddToken(t.Context(), v.tokens, Token{Name: "x", Sum: SumOf("x"), Project: "alpha"}); !errors.Is(err,
+		varve.ErrInvalid) {
 		t.Error(err)
 	}
 	for _, c := range []struct{ token, tool, args, says string }{

@@ -75,7 +75,8 @@ func TestMCPStorm(t *testing.T) {
 		t.Run(fmt.Sprintf("%dx%d", c.clients, c.calls), func(t *testing.T) {
 			store := filepath.Join(t.TempDir(), "s")
 			job, err := json.Marshal(map[string]any{
-				"root": root, "command": memctl, "args": []string{"mcp", "--tools", "all", "--structured"}, "env": map[string]string{cli.StoreVariable: store}, "clients": c.clients, "calls": c.calls,
+				"root": root, "command": memctl, "args": []string{"mcp", "--tools", "all",
+					"--structured"}, "env": map[string]string{cli.StoreVariable: store}, "clients": c.clients, "calls": c.calls,
 			})
 			if err != nil {
 				t.Fatal(err)

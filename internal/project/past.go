@@ -61,9 +61,9 @@ type Own struct {
 	Name string // of the writer, as varve.LogOptions.By takes it
 }
 
-// Undo takes back commits of the caller: that at o.Position, the newest, or with o.Run "" and o.Since those since a time.
-// With plan it changes nothing. The error is ErrOthers if the commit is by another writer, or has changed a memory that
-// the view does not see.
+// Undo takes back commits of the caller: that at o.Position, the newest, or those since o.Since. With plan it changes
+// nothing. The error is ErrOthers if the commit is by another writer, or has changed a memory that the view does not
+// see.
 func (v *View) Undo(ctx context.Context, own Own, o varve.UndoOptions, plan bool) (*varve.UndoPlan, error) {
 	if !o.Since.IsZero() {
 		o.Run = own.Name

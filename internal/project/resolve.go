@@ -74,8 +74,8 @@ func (v *View) Resolve(ctx context.Context, typed string, change bool) (string, 
 			return "", err
 		}
 		if len(gone) > 0 {
-			return "", fmt.Errorf("%s is the ending of a deleted memory too: %w → to change the one that exists, give its whole "+
-				"id: %s", human.Quote(typed), varve.ErrInvalid, found[0])
+			return "", fmt.Errorf("%s is the ending of a deleted memory too: %w → to change the one that exists, give its "+
+				"whole id: %s", human.Quote(typed), varve.ErrInvalid, found[0])
 		}
 	}
 	return found[0], nil

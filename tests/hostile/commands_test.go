@@ -34,7 +34,7 @@ const requests = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"proto
 {"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"history","arguments":{"id":"e"}}}
 {"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"undo","arguments":{}}}
 {"jsonrpc":"2.0","id":10,"method":"tools/call","params":{"name":"forget","arguments":{"ids":["none"]}}}
-{"jsonrpc":"2.0","id":11,"method":"tools/call","params":{"name":"recall","arguments":{"query":"what happened yesterday"}}}
+{"jsonrpc":"2.0","id":11,"method":"tools/call","params":{"name":"recall","arguments":{"query":"of yesterday"}}}
 `
 
 // answers is how many lines the server sends.

@@ -13,7 +13,8 @@ import (
 
 // projectOf returns the function that tells the server the project of a client: the one that the user named, else
 // that of the first root which the client offers, else that of the current folder if it is in a repository.
-func projectOf(a *cli.App, command, named string) (func(context.Context, mcpserver.Origin) (mcpserver.Project, error), error) {
+func projectOf(a *cli.App, command, named string) (func(context.Context, mcpserver.Origin) (mcpserver.Project, error),
+	error) {
 	if named == "" {
 		named = a.Getenv(projectcmd.Variable)
 	}
@@ -36,8 +37,8 @@ func projectOf(a *cli.App, command, named string) (func(context.Context, mcpserv
 			}
 		}
 		if v := projectcmd.Unexpanded(dir); v != "" && offered {
-			return mcpserver.Project{}, fmt.Errorf("the client's root is %s, and nothing has expanded %s: %w → start the server "+
-				"with --project NAME", cli.PrintableID(dir), v, varve.ErrInvalid)
+			return mcpserver.Project{}, fmt.Errorf("the client's root is %s, and nothing has expanded %s: %w → start the "+
+				"server with --project NAME", cli.PrintableID(dir), v, varve.ErrInvalid)
 		}
 		place, err := finder.Place(dir, offered || named != "")
 		if err != nil {

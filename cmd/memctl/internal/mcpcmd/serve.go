@@ -52,7 +52,7 @@ stdout carries only the protocol.`,
 	c.Flags().StringSliceVar(&groups, "tools", nil, "`groups` of tools to offer: "+
 		strings.Join(mcpserver.Groups(), ", ")+", all; default "+strings.Join(mcpserver.DefaultGroups(), ", ")+
 		", or graph where MEMORY_FILE_PATH is set")
-	c.Flags().StringVar(&named, "project", "", "the `NAME` of the project; "+projectcmd.None+" is the shared part alone")
+	c.Flags().StringVar(&named, "project", "", "the `name` of the project; "+projectcmd.None+" is the shared part alone")
 	c.Flags().BoolVar(&structured, "structured", false, "answer programs with structured content too")
 	c.RunE = a.DoWhole(func(cmd *cobra.Command, _ []string) error {
 		if a.Document != nil {

@@ -23,9 +23,10 @@
 //	name-<32 hex digits of the sha256 of the name>.json               {"project":"prj-…","name":"…","place":"…"}
 //	join-<32 hex digits of the sha256 of name, NUL, path>.json        {"project":"prj-…","name":"…","place":"…"}
 //
-// place- gives the project of a folder for which no name is given. name- gives the id of a project that --project names,
-// and join- a folder from which this name may be used: the first folder at once, another one after memctl project join.
-// So a repository whose configuration names the project of another one gets an error. The state folder belongs to a
+// place- gives the project of a folder for which no name is given. name- gives the id of a project that --project
+// names, and join- a folder from which this name may be used: the first folder at once, another one after memctl
+// project join. So a repository whose configuration names the project of another one gets an error. The state
+// folder belongs to a
 // user and a machine; ids are random, and a store that is copied elsewhere keeps its projects apart.
 //
 // # Folders that change

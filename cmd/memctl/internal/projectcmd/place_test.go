@@ -80,9 +80,11 @@ func TestPlace(t *testing.T) {
 		want string
 	}{
 		{repo, false, common}, {filepath.Join(repo, "a", "b"), false, common}, {tree, false, common},
-		{sub, false, filepath.Join(common, "modules", "sub")}, {plain, false, plain}, {stolen, false, stolen}, {own, false, own},
+		{sub, false, filepath.Join(common, "modules", "sub")}, {plain, false, plain}, {stolen, false, stolen}, {own,
+			false, own},
 		{module, false, module}, {link, false, link}, {bad, false, ""}, {empty, false, ""}, {empty, true, empty},
-		{home, true, ""}, {string(filepath.Separator), true, ""}, {filepath.Join(dir, "gone"), true, filepath.Join(dir, "gone")},
+		{home, true, ""}, {string(filepath.Separator), true, ""}, {filepath.Join(dir, "gone"), true,
+			filepath.Join(dir, "gone")},
 	} {
 		if got, err := f.Place(c.dir, c.root); got != c.want || err != nil {
 			t.Errorf("%s: %s %v, want %s", c.dir, got, err, c.want)
@@ -112,7 +114,8 @@ func TestPlaceOfGit(t *testing.T) {
 	dir := folder(t)
 	git := func(at string, args ...string) {
 		t.Helper()
-		cmd := exec.Command("git", append([]string{"-c", "protocol.file.allow=always", "-c", "user.name=a", "-c", "user.email=a@b"}, args...)...)
+		cmd := exec.Command("git", append([]string{"-c", "protocol.file.allow=always", "-c", "user.name=a", "-c",
+			"user.email=a@b"}, args...)...)
 		cmd.Dir = at
 		cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "HOME="+dir)
 		if out, err := cmd.CombinedOutput(); err != nil {
@@ -137,7 +140,8 @@ func TestPlaceOfGit(t *testing.T) {
 		places[name] = place
 	}
 	if places["app"] != filepath.Join(app, ".git") || places["tree"] != places["app"] ||
-		places["app/lib"] != filepath.Join(app, ".git", "modules", "lib") || places["copy"] == places["app"] || places["lib"] == places["app/lib"] {
+		places["app/lib"] != filepath.Join(app, ".git", "modules",
+			"lib") || places["copy"] == places["app"] || places["lib"] == places["app/lib"] {
 		t.Errorf("%v", places)
 	}
 }
@@ -173,7 +177,8 @@ func TestRegistry(t *testing.T) {
 		t.Errorf("%+v %v", api, err)
 	}
 	var other *NotJoinedError
-	if rec, err := r.OfName("api", "/evil/.git"); !errors.As(err, &other) || other.First != "/work/api/.git" || rec.Project != "" {
+	if rec, err := r.OfName("api", "/evil/.git"); !errors.As(err,
+		&other) || other.First != "/work/api/.git" || rec.Project != "" {
 		t.Errorf("%+v %v", rec, err)
 	}
 	if _, err := r.Join("api", "/work/docs/.git"); err != nil {
@@ -185,8 +190,10 @@ func TestRegistry(t *testing.T) {
 	if _, err := r.Join("none such", "/x"); !errors.Is(err, varve.ErrNotFound) {
 		t.Error(err)
 	}
-	for name, want := range map[string]string{"${workspaceFolder}": "${workspaceFolder} was not expanded", "$HOME": "$HOME was not expanded",
-		"~": "was not expanded", "%USERPROFILE%": "was not expanded", "{{name}}": "was not expanded", "../api": "not a path", "": "empty", " x": "empty",
+	for name, want := range map[string]string{"${workspaceFolder}": "${workspaceFolder} was not expanded",
+		"$HOME": "$HOME was not expanded",
+		"~":     "was not expanded", "%USERPROFILE%": "was not expanded", "{{name}}": "was not expanded",
+		"../api": "not a path", "": "empty", " x": "empty",
 		"a\nb": "control characters", strings.Repeat("n", 129): "longer than"} {
 		if _, err := r.OfName(name, "/x"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", name, err)
@@ -212,8 +219,10 @@ func TestRegistry(t *testing.T) {
 
 func TestUnexpanded(t *testing.T) {
 	t.Parallel()
-	for s, want := range map[string]string{"/home/ada": "", "/a/b$c": "", "C:\\$Recycle.Bin": "", "${workspaceFolder}/x": "${workspaceFolder}",
-		"$HOME/x": "$HOME", "/x/$USER": "$USER", "~/x": "~", "a~b": "", "%APPDATA%\\x": "%APPDATA%", "100%": "", "{{cwd}}": "{{cwd}}", "": ""} {
+	for s, want := range map[string]string{"/home/ada": "", "/a/b$c": "", "C:\\$Recycle.Bin": "",
+		"${workspaceFolder}/x": "${workspaceFolder}",
+		"$HOME/x":              "$HOME", "/x/$USER": "$USER", "~/x": "~", "a~b": "", "%APPDATA%\\x": "%APPDATA%",
+		"100%": "", "{{cwd}}": "{{cwd}}", "": ""} {
 		if got := Unexpanded(s); got != want {
 			t.Errorf("%q: %q, want %q", s, got, want)
 		}

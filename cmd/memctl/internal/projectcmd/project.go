@@ -287,7 +287,8 @@ memories back.`,
 					a.Document.Member("merged", n)
 					return err
 				}
-				a.Note("%s from %s into %s", cli.Count(n, "memory went", "memories went"), from[0].Project, cli.PrintableID(args[1]))
+				a.Note("%s from %s into %s", cli.Count(n, "memory went", "memories went"), from[0].Project,
+					cli.PrintableID(args[1]))
 				return err
 			})
 		}),

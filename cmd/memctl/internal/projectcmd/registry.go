@@ -46,7 +46,8 @@ const None = "none"
 const mostName = 128
 
 // unexpanded matches what a shell or a client would have replaced.
-var unexpanded = regexp.MustCompile(`\$\{[^}]*\}|(^|[/\\])\$[A-Z_][A-Z0-9_]*($|[/\\])|%[A-Za-z_]\w*%|\{\{.*\}\}|^~($|[/\\])`)
+var unexpanded = regexp.MustCompile(`\$\{[^}]*\}|(^|[/\\])\$[A-Z_][A-Z0-9_]*($|[/\\])|` +
+	`%[A-Za-z_]\w*%|\{\{.*\}\}|^~($|[/\\])`)
 
 // Unexpanded returns a variable that nothing has expanded, "" if there is none.
 func Unexpanded(s string) string { return strings.Trim(unexpanded.FindString(s), `/\`) }
@@ -231,7 +232,9 @@ func (r *Registry) All() ([]Record, error) {
 			all = append(all, rec)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b Record) int { return strings.Compare(a.Name+"\x00"+a.file, b.Name+"\x00"+b.file) })
+	slices.SortStableFunc(all, func(a, b Record) int {
+		return strings.Compare(a.Name+"\x00"+a.file, b.Name+"\x00"+b.file)
+	})
 	return all, err
 }
 

@@ -99,8 +99,8 @@ with it.`,
 		}),
 	}
 	c.Flags().BoolVar(&readOnly, "read-only", false, "the token may not change anything")
-	c.Flags().StringVar(&name, "project", "", "the id or `NAME` of the project that it reaches, see memctl project list; "+
-		"default none but the shared part")
+	c.Flags().StringVar(&name, "project", "", "the project that it reaches, by its id or `name`; see memctl project "+
+		"list; default none but the shared part")
 	c.Flags().StringSliceVar(&tools, "tools", nil,
 		"`groups` of tools that it may use: "+strings.Join(mcpserver.Groups(), ", ")+" (default all that are served)")
 	return c
