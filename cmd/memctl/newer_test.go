@@ -27,7 +27,8 @@ var storeless = []string{
 	"init", "restore", "demo", "manual", "version", "help", "completion", "completion bash", "completion fish",
 	"completion powershell", "completion zsh",
 	"service", "service install", "service uninstall",
-	"assembly", "quarantine", "sessions", // which name their commands
+	"project join", "project move",
+	"assembly", "project", "quarantine", "sessions", // which name their commands
 	"working", "working checkpoint", "working scratchpad",
 }
 

@@ -184,7 +184,7 @@ made for another folder. Without it, a repository whose configuration names that
 				a.Document.Member("project", named{rec.Project, rec.Name, place})
 				return nil
 			}
-			a.Note("%s may use project %s (%s)", cli.PrintableID(orNowhere(place)), cli.PrintableID(rec.Name), rec.Project)
+			fmt.Fprintf(a.Out, "%s may use project %s (%s)\n", cli.PrintableID(orNowhere(place)), cli.PrintableID(rec.Name), rec.Project)
 			return nil
 		}),
 	}
@@ -238,7 +238,7 @@ joins the two.`,
 				a.Document.Member("project", named{id, name, place})
 				return nil
 			}
-			a.Note("project %s belongs to %s now", id, cli.PrintableID(place))
+			fmt.Fprintf(a.Out, "project %s belongs to %s now\n", id, cli.PrintableID(place))
 			return nil
 		}),
 	}
@@ -287,7 +287,7 @@ memories back.`,
 					a.Document.Member("merged", n)
 					return err
 				}
-				a.Note("%s from %s into %s", cli.Count(n, "memory went", "memories went"), from[0].Project,
+				fmt.Fprintf(a.Out, "%s from %s into %s\n", cli.Count(n, "memory went", "memories went"), from[0].Project,
 					cli.PrintableID(args[1]))
 				return err
 			})
