@@ -217,10 +217,10 @@ func (r *Registry) Join(name, place string) (Record, error) {
 	return rec, r.set(file("join", name, place), rec)
 }
 
-// All returns all records, sorted by name and file.
+// All returns all records, sorted by name and file; none if the user may not read them.
 func (r *Registry) All() ([]Record, error) {
 	names, err := os.ReadDir(r.dir)
-	if errors.Is(err, fs.ErrNotExist) || r.dir == "" {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || r.dir == "" {
 		return nil, nil
 	}
 	var all []Record
