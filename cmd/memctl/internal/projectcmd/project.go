@@ -184,7 +184,8 @@ made for another folder. Without it, a repository whose configuration names that
 				a.Document.Member("project", named{rec.Project, rec.Name, place})
 				return nil
 			}
-			fmt.Fprintf(a.Out, "%s may use project %s (%s)\n", cli.PrintableID(orNowhere(place)), cli.PrintableID(rec.Name), rec.Project)
+			fmt.Fprintf(a.Out, "%s may use project %s (%s)\n", cli.PrintableID(orNowhere(place)),
+				cli.PrintableID(rec.Name), rec.Project)
 			return nil
 		}),
 	}
