@@ -185,26 +185,29 @@ type Stats struct {
 	ToOverwrite  int       // redacted versions whose bytes are not overwritten yet
 	WatcherPolls string    // why Watcher looks at all files each minute instead of being notified, "" when it is notified
 
-	Vectors     int64            // of memories and assemblies, in the files
-	Dimension   int              // of each vector, 0 while there is none
-	Metric      string           // "ip" or "l2"
-	VectorBytes int64            // of their files
-	VectorsUpTo uint64           // position in the log up to which the vectors are complete
-	Model       string           // the model that makes the vectors, "" when unknown
-	NextModel   string           // a re-embedding by this model is under way and has not changed Model yet
-	Switching   bool             // Model was changed, and documents with embeddings by the previous one are still being rewritten
-	Operations  []OperationStats // what this handle did; what other processes do is not among it
-	Syncs       Durations        // of the log, by this process
-	LockWaits   Durations        // for locks that other processes had
-	Flushes     Durations        // rounds of the flusher
-	Slowed      Durations        // writers that waited until the files had followed the log
+	Vectors     int64  // of memories and assemblies, in the files
+	Dimension   int    // of each vector, 0 while there is none
+	Metric      string // "ip" or "l2"
+	VectorBytes int64  // of their files
+	VectorsUpTo uint64 // position in the log up to which the vectors are complete
+	Model       string // the model that makes the vectors, "" when unknown
+	NextModel   string // a re-embedding by this model is under way and has not changed Model yet
+	// Model was changed, and documents with embeddings by the previous one are still being rewritten
+	Switching bool
+
+	Operations []OperationStats // what this handle did; what other processes do is not among it
+	Syncs      Durations        // of the log, by this process
+	LockWaits  Durations        // for locks that other processes had
+	Flushes    Durations        // rounds of the flusher
+	Slowed     Durations        // writers that waited until the files had followed the log
 
 	VectorsKnown bool // the vectors are complete as of the index; otherwise the next search or flush completes them
 }
 
 // OperationStats counts the calls of an operation.
 type OperationStats struct {
-	Name       string // "put" (also PutAsync), "delete", "apply" (also PutAll), "transact" (also Update), "get", "search"
+	// "put" (also PutAsync), "delete", "apply" (also PutAll), "transact" (also Update), "get", "search"
+	Name       string
 	OK, Failed uint64
 	Durations  Durations // of "get" those of one call in sixteen
 }

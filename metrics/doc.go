@@ -6,7 +6,7 @@
 // # Metrics
 //
 // Base units, without labels by memory, session or user. Counters begin at 0 with the process, and count what
-// this process did; gauges are of the whole store, whoever wrote it.
+// this process did; gauges are of the whole store, by all processes.
 //
 //	varve_memories, varve_assemblies               documents now
 //	varve_store_bytes{part}                        memories, index, vectors, history: their files

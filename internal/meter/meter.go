@@ -1,5 +1,3 @@
-// Package meter counts what a store does and how long it takes, for monitoring. A count costs a few nanoseconds: the
-// counters of what is done most are spread over several cache lines.
 package meter
 
 import (
