@@ -40,6 +40,7 @@ var order = []string{
 	"writer",
 	"internal/refcount",
 	"internal/vfs",
+	"internal/meter",
 	"internal/writerfile",
 	"internal/purgefile",
 	"internal/jsondoc",
@@ -112,6 +113,7 @@ var order = []string{
 	"internal/project",
 	"mcpserver",
 	"server",
+	"metrics",
 	"cmd/memctl/internal/evil", // for tests
 	"cmd/memctl/internal/span",
 	"cmd/memctl/internal/wrap",
