@@ -110,6 +110,7 @@ var order = []string{
 	"importer",
 	"internal/queryargs",
 	"mcpserver",
+	"server",
 	"cmd/memctl/internal/evil", // for tests
 	"cmd/memctl/internal/span",
 	"cmd/memctl/internal/wrap",
@@ -122,6 +123,7 @@ var order = []string{
 	"cmd/memctl/internal/assemblycmd",
 	"cmd/memctl/internal/workingcmd",
 	"cmd/memctl/internal/mcpcmd",
+	"cmd/memctl/internal/servecmd",
 	"cmd/memctl/internal/servicecmd",
 	"cmd/memctl/internal/upkeep",
 	"cmd/memctl",
@@ -543,7 +545,7 @@ var longLines = map[string]int{
 }
 
 // longTestLines is how many lines of tests and of bench/ have more than 120 columns. The number may only fall.
-const longTestLines = 1051
+const longTestLines = 1048
 
 // TestLineLength: a line has at most 120 columns.
 func TestLineLength(t *testing.T) {
