@@ -241,7 +241,7 @@ type Redaction struct {
 	ID      string
 	Version uint64
 	Already bool     // the version was redacted before
-	Equal   []uint64 // other versions with the same bytes, which stay
+	Equal   []uint64 // other versions with the same text, which stay
 }
 
 // PurgeVersion removes the content of one version of a memory, which stays as it is otherwise: an earlier version,
@@ -249,7 +249,7 @@ type Redaction struct {
 // and those of the redaction, and nothing gives its content: GetAt, Revert and Undelete return a *RedactedError.
 // Its bytes are overwritten within about a minute by a process that has the store open and runs in the background,
 // with the next backup, or by OverwriteRedacted. ErrConflict if it is the version that the memory has now. Versions
-// with equal bytes stay, and are in the report.
+// with the same text stay, and are in the report.
 //
 // A restore of a backup that is made since leaves the version out, and so does one of an older backup with
 // RestoreOptions.Log. Files of the user are not searched.

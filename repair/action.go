@@ -87,6 +87,11 @@ func plannedFor(f Finding) (a Action, ok bool) {
 		}
 	case PurgesDamaged:
 		a.Do, a.Loses = SetAside, f.Stake+", where log and archive do not have it"
+	case WritersDamaged:
+		if f.Severity == Info {
+			return a, false // the next flush writes them again
+		}
+		a.Do, a.Loses = SetAside, f.Stake+", where log and archive do not have them"
 	case BackupDamaged:
 		a.Do = SetAside
 	case MemoryMissing, MemoryEmpty, MemoryRot, MemoryInvalid, MemoryWrongID, MemoryStale, MemoryUnreadable:

@@ -22,6 +22,7 @@ const (
 	EntryInvalid     Kind = "entry invalid"     // the frame is sound, its content is not
 	EntryUnknown     Kind = "entry unknown"     // an entry that neither index nor overlay have
 	PurgesDamaged    Kind = "purges damaged"    // a line of what was purged does not verify
+	WritersDamaged   Kind = "writers damaged"   // a line that explains a writer does not verify
 	ArchiveDamaged   Kind = "archive damaged"   // a block does not verify, or the file is cut short
 	HistoryGap       Kind = "history gap"       // an earlier repair left a gap there; the entries around it are kept
 	IndexDamaged     Kind = "index damaged"     // base or delta cannot be used or contradict themselves

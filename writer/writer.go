@@ -50,7 +50,7 @@ func (w *Writer) names() [7]*string {
 // Fit cuts and escapes the names as the package comment says.
 func (w *Writer) Fit() {
 	for _, s := range w.names() {
-		*s = fitName(*s)
+		*s = FitName(*s)
 	}
 	w.Started = w.Started.UTC().Truncate(time.Microsecond)
 	if y := w.Started.Year(); y < 1 || y > 9999 {
@@ -79,8 +79,8 @@ func (w Writer) Described() Writer {
 	return w
 }
 
-// fitName returns a name with the special characters escaped, of at most MostName bytes.
-func fitName(s string) string {
+// FitName returns a name as a store keeps it, with the special characters escaped and of at most MostName bytes.
+func FitName(s string) string {
 	if plain(s) {
 		return s
 	}
@@ -143,7 +143,8 @@ func (w Writer) Name() string {
 	return fmt.Sprintf("writer %d", w.Number)
 }
 
-// Is reports whether one of the names of the writer is name: program, agent, session, client or token.
+// Is reports whether one of the names of the writer is name, which FitName has returned: program, agent, session,
+// client or token.
 func (w Writer) Is(name string) bool {
 	program, _, _ := strings.Cut(w.Program, " ")
 	for _, s := range []string{w.Program, program, w.Agent, w.Session, w.Client, w.Token} {

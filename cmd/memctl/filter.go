@@ -123,6 +123,9 @@ func (f *filterFlags) nothing(ctx context.Context, st *varve.Store, filters []va
 	if n, err := st.Count(ctx); err == nil && n == 0 {
 		return noMemory + ": the store has none; memctl put TEXT stores one"
 	}
+	if why := noWriter(ctx, st, f.writer); why != "" {
+		return noMemory + ": " + why
+	}
 	if why := queryargs.Nothing(ctx, st, f.where, filters[:f.plain]...); why != "" {
 		return noMemory + ": " + why
 	}

@@ -146,7 +146,15 @@ func listCommits(ctx context.Context, a *cli.App, st *varve.Store, o varve.LogOp
 	if err := l.End(ctx); err != nil {
 		return err
 	}
-	if next == 0 {
+	switch {
+	case n == 0 && next == 0:
+		why := noWriter(ctx, st, o.By)
+		if why != "" {
+			why = ": " + why
+		}
+		a.Note("no commit found%s", why)
+		return nil
+	case next == 0:
 		return nil
 	}
 	if a.Document != nil {

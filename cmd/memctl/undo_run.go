@@ -34,7 +34,8 @@ commit too: memctl undo takes it back again.
 
 Your own commits are those of memctl on this machine with the same VARVE_AGENT and VARVE_SESSION, in
 any terminal. Commits that changed only working memory, and what the store removes or computes by
-itself, are ignored; to take back an eviction or an expiry, give its position.
+itself, are ignored; to take back an eviction or an expiry, give its position. A purge cannot be taken back: after
+one, give the position of the commit that you mean.
 
 The plan is shown first. What another commit has changed since stays, and so does a memory that an
 assembly of others contains, and what was purged or is not kept in the history any more: then nothing
@@ -104,6 +105,9 @@ func (f *undoFlags) options(cmd *cobra.Command, a *cli.App, args []string) (o va
 
 func takeBack(ctx context.Context, a *cli.App, st *varve.Store, o varve.UndoOptions, f *undoFlags) error {
 	p, err := st.PlanUndo(ctx, o)
+	if errors.Is(err, varve.ErrNotFound) || errors.Is(err, varve.ErrPurged) {
+		return cli.WithFix(err, "memctl log lists the commits, with their positions and writers")
+	}
 	if err != nil {
 		return err
 	}

@@ -1,9 +1,15 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/writer"
 )
 
 // writerItem returns a writer for a document, nil for an unknown one.
@@ -28,4 +34,45 @@ func writtenBy(w *varve.Writer, cause string) string {
 		by += " (" + cause + ")"
 	}
 	return by
+}
+
+// writersShown is how many names of writers a note has at most.
+const writersShown = 10
+
+// noWriter returns that a name, or a number, is that of no writer, and which writers there are. "" if it is one, or if
+// that is not known.
+func noWriter(ctx context.Context, st *varve.Store, name string) string {
+	if name == "" || name == varve.UnknownWriter {
+		return ""
+	}
+	list, err := st.Admin().Writers(ctx)
+	if err != nil {
+		return ""
+	}
+	number, err := strconv.ParseUint(name, 10, 32)
+	byNumber := err == nil && number > 0
+	fitted := writer.FitName(name)
+	var names []string
+	for i := range list {
+		if w := &list[i]; byNumber && uint64(w.Number) == number || !byNumber && w.Is(fitted) {
+			return ""
+		}
+		for _, s := range []string{list[i].Name(), list[i].Session} {
+			if s != "" && !slices.Contains(names, s) && len(names) <= writersShown {
+				names = append(names, s)
+			}
+		}
+	}
+	why := fmt.Sprintf("nothing was written by %s", cli.ShellQuote(cli.Printable(fitted)))
+	switch {
+	case len(list) == 0:
+		return why + ": the store knows no writer"
+	case len(names) > writersShown:
+		return why + ": memctl log shows the writers"
+	}
+	slices.Sort(names)
+	for i := range names {
+		names[i] = cli.ShellQuote(names[i])
+	}
+	return why + "; what is written here is by " + strings.Join(names, ", ")
 }

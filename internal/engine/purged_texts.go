@@ -60,20 +60,33 @@ func TextOf(p *Parsed, doc []byte) string {
 	return string(doc)
 }
 
-// CheckText returns an *errs.PurgedError if the text of a document was purged. What the document has now it may keep.
+// CheckText returns an *errs.PurgedError if the text of a document was purged. What the document has now it may keep,
+// also where that can be read no longer, unless the document itself was purged or redacted.
 func (eng *Engine) CheckText(ctx context.Context, k *Kind, id, text string) error {
 	t, err := eng.readTexts()
 	if err != nil || !t.Has(k.Key(id), text) {
 		return err
 	}
 	if place, err := eng.state.Find(k.Letter, id); err == nil {
-		if v, ok := eng.FromLog(ctx, k, id, place.Version); ok {
-			if p, err := k.Parse(v.Doc, id); err == nil && TextOf(&p, v.Doc) == text {
-				return nil
-			}
+		v, ok := eng.FromLog(ctx, k, id, place.Version)
+		if !ok && !place.InLog { // the file is the only copy
+			v, err = eng.Read(ctx, k, id, place, true)
+			ok = err == nil
+		}
+		if !ok && eng.neverPurged(k.Key(id)) {
+			return nil
+		}
+		if p, err := k.Parse(v.Doc, id); ok && err == nil && TextOf(&p, v.Doc) == text {
+			return nil
 		}
 	}
 	return &errs.PurgedError{Kind: k.Noun, ID: id}
+}
+
+// neverPurged reports whether neither a document nor a version of it was purged, as far as known.
+func (eng *Engine) neverPurged(key string) bool {
+	rows, err := eng.Purged()
+	return err == nil && rows.UpTo(key) == 0 && len(rows.Redactions(key)) == 0
 }
 
 // NewTexts returns an empty list of texts that are going to be purged, with the key of the store.

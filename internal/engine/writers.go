@@ -396,13 +396,14 @@ func (eng *Engine) WrittenBy(ctx context.Context,
 		return nil, 0, err
 	}
 	if n, err := strconv.ParseUint(name, 10, 32); err == nil && n > 0 {
-		w, _ := t.Of(uint32(n), math.MaxUint64)
+		w, _ := t.Of(uint32(n), math.MaxUint64) // the explanation of a number may be lost
 		return func(number uint32, version uint64) bool { return number == uint32(n) && version >= w.Since }, w.Since, nil
 	}
 	if name == UnknownWriter {
 		known := t.Where(func(*writer.Writer) bool { return true })
 		return func(number uint32, version uint64) bool { return !known.Has(number, version) }, 0, nil
 	}
+	name = writer.FitName(name)
 	set := t.Where(func(w *writer.Writer) bool { return w.Is(name) })
 	return set.Has, set.First(), nil
 }

@@ -41,6 +41,9 @@ func (u *Undoer) Undo(ctx context.Context, o Options) (*Plan, error) {
 	r := &run{u: u, s: s, parts: s.continues}
 	for try := 1; ; try++ {
 		p, list, err := u.plan(ctx, s)
+		if err == nil && !r.begun() {
+			err = u.unknown(ctx, p)
+		}
 		if err != nil {
 			return r.result(p), err
 		}

@@ -49,6 +49,9 @@ func (u *Undoer) plan(ctx context.Context, s *selection) (*Plan, []*change, erro
 	}
 	to := u.engine.Log().Durable()
 	p := &Plan{Options: s.Options, Continues: s.continues}
+	if s.released != nil {
+		p.Unread = append(p.Unread, s.released)
+	}
 	docs, err := u.scan(ctx, s, p, to)
 	if err != nil {
 		return nil, nil, err

@@ -3,6 +3,7 @@ package undo
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,6 +36,11 @@ type entry struct {
 
 // undoes reports whether an undo wrote the entry.
 func (e *entry) undoes() bool { return e.cause == wal.CauseUndo || e.cause == wal.CauseUndoing }
+
+// purge reports whether the commit names what was purged or redacted.
+func (b *batch) purge() bool {
+	return slices.ContainsFunc(b.entries, func(e entry) bool { return e.key == state.PurgeKey })
+}
 
 // lost reports whether an error of reading the log is damage or a hole, behind which reading goes on.
 func lost(err error) bool {
@@ -126,6 +132,9 @@ type document struct {
 	last  wal.LSN // the newest entry
 	cur   int32   // the state that the newest entry made
 	nodes []node
+	// undos are the states to which the entries of undos went back: an undo that takes back the undo of one names its
+	// entry.
+	undos map[wal.LSN]int32
 }
 
 // add takes an entry in.
@@ -138,7 +147,10 @@ func (d *document) add(e *entry, writer uint32, chosen, upkeep bool) {
 	d.last = e.lsn
 	if e.undoes() && !chosen {
 		if at, ok := d.find(e); ok {
-			d.cur = at
+			if d.undos == nil {
+				d.undos = map[wal.LSN]int32{}
+			}
+			d.cur, d.undos[e.lsn] = at, at
 			return
 		}
 	}
@@ -154,6 +166,9 @@ func (d *document) find(e *entry) (int32, bool) {
 	}
 	if e.restores == d.base && e.deleted == d.gone {
 		return -1, true
+	}
+	if at, ok := d.undos[e.restores]; ok && d.absent(at) == e.deleted {
+		return at, true
 	}
 	for i := len(d.nodes) - 1; i >= 0; i-- {
 		if n := &d.nodes[i]; n.lsn == e.restores && n.deleted == e.deleted && n.lsn != 0 {

@@ -21,7 +21,8 @@ type selection struct {
 	Options
 	from      wal.LSN // none of them is before
 	has       func(b *batch) bool
-	continues bool // the undo was interrupted
+	continues bool  // the undo was interrupted
+	released  error // commits of the run are not kept any more; nil: none are known to be
 	// left are documents that turned out to have a conflict when they were to be put back, by key.
 	left map[string]Conflict
 }
@@ -37,11 +38,13 @@ type described struct {
 
 // String returns the JSON object that identifies the undo of a selection.
 func (s *selection) String() string {
-	b, err := json.Marshal(described{s.Position, s.Run, s.Since.UTC(), s.Before, s.Partial})
-	if err != nil { // it has nothing that JSON lacks
-		return ""
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // six bytes for each < of a name would pass writer.MostUndo
+	if err := e.Encode(described{s.Position, s.Run, s.Since.UTC(), s.Before, s.Partial}); err != nil {
+		return "" // it has nothing that JSON lacks
 	}
-	return string(b)
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // optionsOf reads the JSON object of an undo.
@@ -68,6 +71,7 @@ func (u *Undoer) selection(ctx context.Context, o Options) (*selection, error) {
 	if o.Before == 0 || o.Before > end {
 		o.Before = end
 	}
+	o.Run = writer.FitName(o.Run) // as the writers have it: the undo is identified by it
 	o.Since = o.Since.UTC().Truncate(time.Microsecond)
 	if o.Position != 0 || o.Run != "" {
 		undo, err := u.interrupted(ctx, o, end)
@@ -137,6 +141,10 @@ func (u *Undoer) resolve(ctx context.Context, o Options) (*selection, error) {
 		}
 		since = max(since, at)
 	}
+	if since > 0 && since < first {
+		s.released = fmt.Errorf("what writer %s wrote before position %d: %w", human.Quote(o.Run), first,
+			&errs.TruncatedError{Oldest: first})
+	}
 	s.from = begin(log, max(first, since), first)
 	s.has = func(b *batch) bool {
 		return !b.expires && by(b.writer, b.at) && (o.Since.IsZero() || !b.time.Before(o.Since))
@@ -152,7 +160,7 @@ func begin(log *past.Log, at, first wal.LSN) wal.LSN {
 // resolvePosition finds the commit of a position, or the undo of several commits of which that is one.
 func (u *Undoer) resolvePosition(ctx context.Context, s *selection, first wal.LSN) error {
 	log := u.engine.Log().Past()
-	none := fmt.Errorf("position %d: %w: no commit is there; memctl log shows the positions", s.Position, errs.ErrNotFound)
+	none := fmt.Errorf("position %d: %w: no commit is there", s.Position, errs.ErrNotFound)
 	switch {
 	case s.Position >= s.Before || s.Position < log.Geometry.Size:
 		return none
@@ -162,6 +170,7 @@ func (u *Undoer) resolvePosition(ctx context.Context, s *selection, first wal.LS
 	s.from = begin(log, s.Position, first)
 	var at, next wal.LSN
 	var by writer.Writer
+	var purge bool
 	var unread error
 	err := u.batches(ctx, s.from, min(s.Before, log.SegmentEnd(log.SegmentOf(s.Position))),
 		func(b *batch, err error) bool {
@@ -170,16 +179,19 @@ func (u *Undoer) resolvePosition(ctx context.Context, s *selection, first wal.LS
 				return true
 			}
 			if b.at <= s.Position && s.Position < b.next {
-				at, next, by = b.at, b.next, u.engine.Writer(b.writer, b.at)
+				at, next, by, purge = b.at, b.next, u.engine.Writer(b.writer, b.at), b.purge()
 			}
 			return b.next <= s.Position
 		})
 	if err != nil {
 		return err
 	}
+	if purge {
+		return fmt.Errorf("position %d: %w", s.Position, errPurge)
+	}
 	if next == 0 {
 		if erased, err := log.ErasedAt(ctx, s.Before, s.Position); err == nil && erased[s.Position] {
-			return fmt.Errorf("position %d: %w: a purge cannot be taken back", s.Position, ErrPurged)
+			return fmt.Errorf("position %d: %w", s.Position, errPurge)
 		}
 		return errors.Join(none, unread)
 	}
@@ -231,10 +243,11 @@ type made struct {
 	at      wal.LSN
 	undo    string // the undo of several commits of which it is one
 	undoing bool   // and not the last one
+	purge   bool   // it names what was purged or redacted
 }
 
-// newestBy returns the newest commit by some writers in a part of the log, of those that changed documents and were
-// not made by the store itself.
+// newestBy returns the newest commit by some writers in a part of the log, of those that changed documents or name a
+// purge, and were not made by the store itself.
 func (u *Undoer) newestBy(ctx context.Context, from, to wal.LSN, is func(w *writer.Writer) bool) (m made, err error) {
 	log := u.engine.Log().Past()
 	first, err := log.First(to)
@@ -247,9 +260,10 @@ func (u *Undoer) newestBy(ctx context.Context, from, to wal.LSN, is func(w *writ
 			if err != nil || b.at < from || b.upkeep || b.expires {
 				return true
 			}
-			at := slices.IndexFunc(b.entries, func(e entry) bool { return u.engine.Kinds().Of(e.key) != nil })
-			if w := u.engine.Writer(b.writer, b.at); at >= 0 && w.Number != 0 && is(&w) {
-				m = made{b.at, w.Undo, slices.ContainsFunc(b.entries, func(e entry) bool { return e.cause == wal.CauseUndoing })}
+			documents := slices.ContainsFunc(b.entries, func(e entry) bool { return u.engine.Kinds().Of(e.key) != nil })
+			if w := u.engine.Writer(b.writer, b.at); (documents || b.purge()) && w.Number != 0 && is(&w) {
+				undoing := slices.ContainsFunc(b.entries, func(e entry) bool { return e.cause == wal.CauseUndoing })
+				m = made{b.at, w.Undo, undoing, b.purge()}
 			}
 			return true
 		})
@@ -268,14 +282,35 @@ func (u *Undoer) last(ctx context.Context, before wal.LSN) (made, error) {
 	}
 	m, err := u.newestBy(ctx, 0, before, func(w *writer.Writer) bool { return same(w, own) })
 	if err == nil && m.at == 0 {
-		err = fmt.Errorf("%w: the log has no commit by %s; memctl log shows the commits", errs.ErrNotFound, own.Name())
+		err = fmt.Errorf("%w: the log has no commit of your own, as %s", errs.ErrNotFound, caller(own))
+	}
+	if err == nil && m.purge {
+		err = fmt.Errorf("your own last commit, as %s, is at position %d: %w: name the position of another commit",
+			caller(own), m.at, errPurge)
 	}
 	return m, err
 }
 
+// program returns the program of a writer without its command.
+func program(w *writer.Writer) string {
+	name, _, _ := strings.Cut(w.Program, " ")
+	return name
+}
+
+// caller returns how an error names the writers that same takes for w.
+func caller(w *writer.Writer) string {
+	name := w.Name()
+	if name == w.Program {
+		name = program(w)
+	}
+	if w.Session != "" {
+		name += ", session " + w.Session
+	}
+	return name
+}
+
 // same reports whether two writers are the same except for the process and the command of the program.
 func same(a, b *writer.Writer) bool {
-	program := func(w *writer.Writer) string { name, _, _ := strings.Cut(w.Program, " "); return name }
 	return program(a) == program(b) && a.Host == b.Host && a.Agent == b.Agent && a.Session == b.Session &&
 		a.Client == b.Client && a.Token == b.Token
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"strconv"
 	"time"
 
 	"github.com/varve-db/varve/errs"
@@ -76,6 +78,9 @@ var (
 	ErrUnkept    error = &reason{"what was before is not kept in the history", errs.ErrTruncated}
 )
 
+// errPurge is the error of the commit of a purge.
+var errPurge error = &reason{"a purge cannot be taken back", errs.ErrPurged}
+
 // reason is an error that also matches another one.
 type reason struct {
 	text string
@@ -100,5 +105,27 @@ func (u *Undoer) Plan(ctx context.Context, o Options) (*Plan, error) {
 		return nil, err
 	}
 	p, _, err := u.plan(ctx, s)
-	return p, err
+	if err == nil {
+		err = u.unknown(ctx, p)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// unknown returns an error for a run that is a number which no commit has and which was never issued, as far as known.
+func (u *Undoer) unknown(ctx context.Context, p *Plan) error {
+	n, err := strconv.ParseUint(p.Run, 10, 32)
+	if err != nil || p.Commits > 0 || len(p.Unread) > 0 {
+		return nil
+	}
+	t, err := u.engine.Writers(ctx)
+	if err != nil {
+		return err
+	}
+	if _, known := t.Of(uint32(n), math.MaxUint64); known {
+		return nil
+	}
+	return fmt.Errorf("writer %d: %w", n, errs.ErrNotFound)
 }

@@ -75,6 +75,25 @@ func (f *File) Read() (t *writer.Table, size int64, whole bool, err error) {
 	return t, int64(len(b)), whole, nil
 }
 
+// Damaged returns how many lines of the file do not verify, and the number of the first of these.
+func (f *File) Damaged() (damaged, first int, err error) {
+	b, err := vfs.ReadFile(f.fs, f.path, most)
+	if notThere(err) {
+		return 0, 0, nil
+	}
+	n := 0
+	for row := range bytes.Lines(b) {
+		n++
+		if _, ok := writer.ParseRow(row, f.store); ok {
+			continue
+		}
+		if damaged++; first == 0 {
+			first = n
+		}
+	}
+	return damaged, first, err
+}
+
 // Below returns the newest writer that the file explains below a position, the zero Writer if there is
 // none.
 func (f *File) Below(position uint64) (newest writer.Writer, err error) {

@@ -797,3 +797,56 @@ func TestPurgeAside(t *testing.T) {
 		t.Errorf("left: %q", got)
 	}
 }
+
+// TestUndo: a run that replaced, deleted and created notes is taken back to the exact bytes, also where what it created
+// is in the way of a folder that was there, before a flush and after it, and the undo is undone.
+func TestUndo(t *testing.T) {
+	dir := t.TempDir()
+	st := filled(t, dir)
+	run := varve.WithWriter(t.Context(), varve.Writer{Program: "test", Session: "run"})
+	must(t, st.Flush(t.Context()))
+	for round, flush := range []bool{false, true} {
+		must(t, put(run, st, plain, "by the run"))
+		must(t, remove(run, st, deep))
+		must(t, remove(run, st, empty))
+		folder, _, _ := strings.Cut(deep, "/")
+		if flush {
+			must(t, st.Flush(t.Context()))
+		}
+		must(t, put(run, st, folder, "a note in the place of the folder"))
+		must(t, put(run, st, "made/by/run.md", "new"))
+		if flush {
+			must(t, st.Flush(t.Context()))
+		}
+		now := map[string]string{plain: "by the run", deep: none, folder: "a note in the place of the folder", long: "third",
+			empty: none, "made/by/run.md": "new"}
+		expect(t, st, now)
+		p, err := st.Undo(t.Context(), varve.UndoOptions{Run: "run"})
+		if err != nil || p.Done != 5 {
+			t.Fatalf("round %d: %+v, %v", round, p, err)
+		}
+		was := map[string]string{folder: none, "made/by/run.md": none}
+		for id, content := range all {
+			was[id] = content
+		}
+		expect(t, st, was)
+		if flush {
+			must(t, st.Flush(t.Context()))
+			b, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(Notes.File(deep))))
+			if err != nil || string(b) != all[deep] {
+				t.Errorf("round %d: the file has %q, %v", round, b, err)
+			}
+		}
+		clean(t, st)
+		if p, err = st.Undo(t.Context(), varve.UndoOptions{Position: p.Parts[0]}); err != nil || p.Done != 5 {
+			t.Fatalf("round %d, the undo of the undo: %+v, %v", round, p, err)
+		}
+		expect(t, st, now)
+		clean(t, st)
+		if _, err = st.Undo(t.Context(), varve.UndoOptions{Position: p.Parts[0]}); err != nil {
+			t.Fatal(err)
+		}
+		expect(t, st, was)
+		clean(t, st)
+	}
+}

@@ -593,3 +593,63 @@ func TestWriterOfEvents(t *testing.T) {
 		}
 	}
 }
+
+// Verify names a damaged line of wal/writers, and a repair writes the file again with what log and archive have.
+func TestWritersVerified(t *testing.T) {
+	t.Parallel()
+	ctx, dir := t.Context(), filepath.Join(t.TempDir(), "s")
+	st := fixture.Open(t, dir, writerOptions("one"))
+	for i := range 3 {
+		_, err := st.Put(varve.WithWriter(ctx, varve.Writer{Agent: fmt.Sprint("agent", i)}), varve.Memory{Content: "x"})
+		fixture.Must(t, err)
+	}
+	for range 2 {
+		fill(t, st, 300)
+		fixture.Must(t, st.Admin().Compact(ctx))
+	}
+	found := func() (list []repair.Finding) {
+		t.Helper()
+		for f, err := range st.Admin().Verify(ctx, varve.VerifyOptions{}) {
+			fixture.Must(t, err)
+			if f.Kind == repair.WritersDamaged {
+				list = append(list, f)
+			}
+		}
+		return list
+	}
+	if list := found(); len(list) > 0 {
+		t.Fatal(list)
+	}
+	path := filepath.Join(dir, "wal", "writers")
+	sound := fixture.ReadBytes(t, path)
+	storetest.Rewrite(t, path, func(b []byte) []byte { b[bytes.IndexByte(b, '\n')-4] ^= 1; return b })
+	if list := found(); len(list) != 1 || list[0].Severity != repair.Info {
+		t.Errorf("log and archive have it: %v", list)
+	}
+	archived, err := filepath.Glob(filepath.Join(dir, "wal", "archive", "*.zst"))
+	fixture.Must(t, err)
+	if len(archived) == 0 {
+		t.Fatal("nothing is archived")
+	}
+	fixture.Must(t, os.Remove(archived[0]))
+	if list := found(); len(list) != 1 || list[0].Severity != repair.Healable ||
+		!strings.Contains(list[0].Err.Error(), "line 1") || list[0].Next == "" {
+		t.Errorf("it is lost: %v", list)
+	}
+	fixture.Must(t, st.Close())
+	plan, err := varve.PlanRepair(ctx, dir, writerOptions("repair"), varve.VerifyOptions{})
+	fixture.Must(t, err)
+	report, err := plan.Apply(ctx)
+	fixture.Must(t, err)
+	if len(report.Remaining) > 0 {
+		t.Error(report.Remaining)
+	}
+	st = fixture.Open(t, dir, writerOptions("one"))
+	if list := found(); len(list) > 0 {
+		t.Errorf("after the repair: %v", list)
+	}
+	lines := func(b []byte) int { return bytes.Count(b, []byte("\n")) }
+	if b := fixture.ReadBytes(t, path); lines(b) != lines(sound)-1 {
+		t.Errorf("%d lines are left of %d", lines(b), lines(sound))
+	}
+}

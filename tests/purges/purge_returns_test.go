@@ -301,3 +301,40 @@ func TestPurgedTextsDamaged(t *testing.T) {
 		toldSecrets("next").traces(t, vfs.OS(), dir)
 	}
 }
+
+// A memory that has the text of a purged one keeps it: in an edit of its other members, and in a put, also where
+// neither log nor archive have its version.
+func TestPurgedTextOfAnother(t *testing.T) {
+	t.Parallel()
+	for _, archive := range []bool{true, false} {
+		ctx, dir := t.Context(), filepath.Join(t.TempDir(), "s")
+		st := openLasting(t, dir)
+		c := st.Admin().Config()
+		if c.BlockPurged = true; !archive {
+			c.HistoryBytes = new(int64)
+		}
+		fixture.Must(t, st.Admin().SetConfig(c))
+		for _, id := range []string{"ada", "bob", "eve"} {
+			_, err := st.Put(ctx, varve.Memory{ID: id, Content: longTold})
+			fixture.Must(t, err)
+		}
+		fixture.Must(t, st.Flush(ctx))
+		_, err := st.Admin().Purge(ctx, "ada")
+		fixture.Must(t, err)
+		b, err := os.ReadFile(filepath.Join(dir, "memories", "bob.json"))
+		fixture.Must(t, err)
+		putBack(t, dir, "bob.json", bytes.Replace(b, []byte(`"metadata": {}`), []byte(`"metadata": {"n": 1}`), 1))
+		if m, err := st.Get(ctx, "bob"); err != nil || m.Content != longTold || len(m.Metadata) != 1 {
+			t.Errorf("archive %t, an edit: %v, %v", archive, m, err)
+		}
+		if _, err := st.Put(ctx, varve.Memory{ID: "eve", Content: longTold, QuickRecalScore: 0.5}); err != nil {
+			t.Errorf("archive %t, a put: %v", archive, err)
+		}
+		for _, id := range []string{"ada", "new"} {
+			if _, err := st.Put(ctx, varve.Memory{ID: id, Content: longTold}); !errors.Is(err, varve.ErrPurged) {
+				t.Errorf("archive %t, %s: %v", archive, id, err)
+			}
+		}
+		fixture.Must(t, st.Close())
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -595,4 +596,30 @@ func TestUndoOfARedactedVersion(t *testing.T) {
 	if m, err := st.Get(ctx, "note"); err != nil || m.Content != "harmless" {
 		t.Error(m.Content, err)
 	}
+}
+
+// A redaction reports the versions that have the same text, whose times differ, and says of the version that the memory
+// has now what to do.
+func TestRedactEqualTexts(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	st := openLasting(t, filepath.Join(t.TempDir(), "s"))
+	var versions []uint64
+	for i, content := range []string{told, "clean", told + "\n", "clean again", told} {
+		m, err := st.Put(ctx, varve.Memory{ID: "note", Content: content, Metadata: map[string]any{"n": i}})
+		fixture.Must(t, err)
+		versions = append(versions, m.Version)
+	}
+	if _, err := st.Admin().PurgeVersion(ctx, "note", versions[4]); !errors.Is(err, varve.ErrConflict) ||
+		strings.Contains(err.Error(), "meanwhile") {
+		t.Error(err)
+	}
+	for i, want := range [][]uint64{0: {versions[2], versions[4]}, 1: nil, 2: {versions[4]}} {
+		r, err := st.Admin().PurgeVersion(ctx, "note", versions[i])
+		fixture.Must(t, err)
+		if !slices.Equal(r.Equal, want) {
+			t.Errorf("version %d: the same text have %v, want %v", i, r.Equal, want)
+		}
+	}
+	fixture.Must(t, st.Close())
 }

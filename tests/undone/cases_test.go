@@ -14,6 +14,7 @@ import (
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/fixture"
 	"github.com/varve-db/varve/internal/storetest"
+	"github.com/varve-db/varve/wal"
 	"github.com/varve-db/varve/working"
 )
 
@@ -249,4 +250,126 @@ func TestUndoPredecessors(t *testing.T) {
 		}
 		same(t, "refused", st, before)
 	})
+}
+
+// A purge, and the redaction of a version, is a commit of its writer that is not taken back: neither as the last one,
+// in the place of the one before it, nor by its position.
+func TestUndoBehindAPurge(t *testing.T) {
+	t.Parallel()
+	st := fixture.Open(t, storeIn(t), options("keeper"))
+	put := func(id, content string) uint64 {
+		t.Helper()
+		_, err := st.Put(t.Context(), varve.Memory{ID: id, Content: content})
+		fixture.Must(t, err)
+		return newest(t, st)
+	}
+	_, secret, _ := put("gone", "a secret"), put("stays", "another secret"), put("stays", "clean")
+	for what, purge := range map[string]func() error{
+		"purge":     func() error { _, err := st.Admin().Purge(t.Context(), "gone"); return err },
+		"redaction": func() error { _, err := st.Admin().PurgeVersion(t.Context(), "stays", secret); return err },
+	} {
+		put("gone", "again")
+		from := storetest.Inner(st).Engine.Log().Durable()
+		fixture.Must(t, purge())
+		before := stateOf(t, st)
+		if _, err := st.Undo(t.Context(), varve.UndoOptions{}); !errors.Is(err, varve.ErrPurged) {
+			t.Errorf("after a %s: %v", what, err)
+		}
+		entry := uint64(0)
+		for e, err := range storetest.Inner(st).Engine.Log().Past().Entries(t.Context(), wal.Mark{LSN: from},
+			storetest.Inner(st).Engine.Log().Durable()) {
+			if err == nil && e.Key == "p" {
+				entry = e.LSN
+			}
+		}
+		if _, err := st.Undo(t.Context(), varve.UndoOptions{Position: entry}); !errors.Is(err, varve.ErrPurged) {
+			t.Errorf("at the position of a %s: %v", what, err)
+		}
+		same(t, "after a "+what, st, before)
+		at := put("gone", "last")
+		if p := undo(t, t.Context(), st, varve.UndoOptions{}); p.Position != at {
+			t.Errorf("the commit behind a %s is at %d: %+v", what, at, p)
+		}
+	}
+}
+
+// A run is found by the name that its writer gave, also where the store keeps that name escaped or cut, and an undo of
+// it in several commits is recognised by it. One that no commit has is not found.
+func TestUndoNames(t *testing.T) {
+	t.Parallel()
+	st := fixture.Open(t, storeIn(t), options("keeper"))
+	rng := rand.New(rand.NewPCG(1, 1))
+	for i := range 60 {
+		_, err := st.Put(t.Context(), varve.Memory{ID: fmt.Sprint("m", i), Content: noise(rng, 6000)})
+		fixture.Must(t, err)
+	}
+	before := stateOf(t, st)
+	for _, name := range []string{"line\nbreak", "zero\u200bwidth", "esc\x1b[31m", strings.Repeat("<\"", 120),
+		strings.Repeat("ü", 400), "-x", "1 2"} {
+		for i := range 60 {
+			_, err := st.Put(varve.WithWriter(t.Context(), varve.Writer{Session: name}),
+				varve.Memory{ID: fmt.Sprint("m", i), Content: "by the run"})
+			fixture.Must(t, err)
+		}
+		n := 0
+		for _, err := range st.Log(t.Context(), varve.LogOptions{By: name}) {
+			fixture.Must(t, err)
+			n++
+		}
+		if n != 60 {
+			t.Errorf("%.20q made %d commits", name, n)
+		}
+		p := undo(t, t.Context(), st, varve.UndoOptions{Run: name})
+		if len(p.Parts) < 2 {
+			t.Fatalf("%.20q: %d commits", name, len(p.Parts))
+		}
+		same(t, name, st, before)
+		list, err := st.Admin().Writers(t.Context())
+		fixture.Must(t, err)
+		if w := list[len(list)-1]; w.Undo == "" {
+			t.Errorf("%.20q: the undo is not recognised", name)
+		}
+	}
+	for _, name := range []string{"99999", "nobody"} {
+		if _, err := st.PlanUndo(t.Context(), varve.UndoOptions{Run: name}); !errors.Is(err, varve.ErrNotFound) {
+			t.Errorf("the plan for %s: %v", name, err)
+		}
+		if _, err := st.Undo(t.Context(), varve.UndoOptions{Run: name}); !errors.Is(err, varve.ErrNotFound) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A run of which log and archive have only the later commits is not taken back in silence.
+func TestUndoReleasedRun(t *testing.T) {
+	t.Parallel()
+	dir := storeIn(t)
+	st := fixture.Open(t, dir, options("keeper"))
+	rng := rand.New(rand.NewPCG(1, 1))
+	_, err := st.Put(as(t, "run"), varve.Memory{ID: "early", Content: "early"})
+	fixture.Must(t, err)
+	for range 2 {
+		for range 60 {
+			_, err := st.Put(t.Context(), varve.Memory{ID: "fill", Content: noise(rng, 4000)})
+			fixture.Must(t, err)
+		}
+		fixture.Must(t, st.Admin().Compact(t.Context()))
+	}
+	_, err = st.Put(as(t, "run"), varve.Memory{ID: "late", Content: "late"})
+	fixture.Must(t, err)
+	archived, err := filepath.Glob(filepath.Join(dir, "wal", "archive", "*.zst"))
+	fixture.Must(t, err)
+	fixture.Must(t, os.Remove(archived[0]))
+	before := stateOf(t, st)
+	var conflicts *varve.UndoError
+	if _, err := st.Undo(t.Context(), varve.UndoOptions{Run: "run"}); !errors.As(err, &conflicts) ||
+		len(conflicts.Plan.Unread) == 0 || !errors.Is(conflicts.Plan.Unread[0], varve.ErrTruncated) {
+		t.Fatal(err)
+	}
+	same(t, "refused", st, before)
+	delete(before, "memory late")
+	if p := undo(t, t.Context(), st, varve.UndoOptions{Run: "run", Partial: true}); len(p.Changes) != 1 {
+		t.Errorf("%+v", p)
+	}
+	same(t, "partial", st, before)
 }

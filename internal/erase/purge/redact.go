@@ -2,8 +2,10 @@ package purge
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/varve-db/varve/errs"
@@ -25,7 +27,34 @@ type Redaction struct {
 	ID      string
 	Version uint64
 	Already bool     // it was redacted before
-	Equal   []uint64 // other versions of the document with the same bytes, which stay
+	Equal   []uint64 // other versions of the document with the same text, or the same bytes, which stay
+}
+
+// presentError is the error of a redaction of what a document has now. It matches ErrConflict.
+type presentError struct {
+	kind, id string
+	version  uint64
+}
+
+func (e *presentError) Error() string {
+	return fmt.Sprintf("version %d is what %s %s has now: update or delete it first, then redact the version", e.version,
+		e.kind, human.Quote(e.id))
+}
+
+func (e *presentError) Unwrap() error { return errs.ErrConflict }
+
+// text identifies the text of a version.
+type text [sha256.Size]byte
+
+// textOf identifies the text of a version, for which two versions that differ only in their times are equal. Without a
+// text, it is the bytes.
+func textOf(k *engine.Kind, v *history.Version) text {
+	if c, err := k.Parse(v.Document, v.ID); err == nil {
+		if s := strings.TrimSpace(engine.TextOf(&c, v.Document)); s != "" {
+			return sha256.Sum256([]byte("text " + s))
+		}
+	}
+	return v.ContentHash
 }
 
 // Redact commits that a version of a document is redacted: from then on history shows it without its content. Its bytes
@@ -39,10 +68,14 @@ func (p *Purger) Redact(ctx context.Context, k *engine.Kind, id string, version 
 	var next uint64
 	var all []history.Version
 	var unread error
+	texts := map[uint64]text{} // by version
 	p.history.Each(ctx, k, id, func(v history.Version, err error) bool {
 		if err != nil {
 			unread = errors.Join(unread, err)
 			return true
+		}
+		if !v.Deleted && !v.Redacted {
+			texts[v.LSN] = textOf(k, &v)
 		}
 		v.Document = nil
 		if of != nil && next == 0 {
@@ -82,11 +115,10 @@ func (p *Purger) Redact(ctx context.Context, k *engine.Kind, id string, version 
 		return nil, err
 	}
 	if current == version {
-		return nil, fmt.Errorf("%w: version %d is what %s %s has now: update or delete it first, then redact the version",
-			errs.ErrConflict, version, k.Noun, human.Quote(id))
+		return nil, &presentError{k.Noun, id, version}
 	}
 	for i := range all {
-		if v := &all[i]; v.LSN != version && !v.Deleted && !v.Redacted && v.ContentHash == of.ContentHash {
+		if v := &all[i]; v.LSN != version && !v.Deleted && !v.Redacted && texts[v.LSN] == texts[version] {
 			r.Equal = append(r.Equal, v.LSN)
 		}
 	}

@@ -66,7 +66,7 @@ and without a terminal or --yes nothing else is done.
 
 --version redacts one version of a memory that stays otherwise: history shows it as redacted, with its
 time and writer and those of the redaction, and nothing gives its content any more. It must not be the
-version that the memory has now: update or delete that first. Versions with equal bytes stay, and are
+version that the memory has now: update or delete that first. Versions with the same text stay, and are
 named. The bytes are overwritten at once if no other process has the store open, or with --now;
 otherwise by such a process, within about a minute, so that many redactions are overwritten together.
 memctl status counts what is left to overwrite, and a backup overwrites it first.

@@ -54,7 +54,7 @@ func purgeVersion(cmd *cobra.Command, a *cli.App, st *varve.Store, groups bool, 
 	}
 	d := redaction{r.ID, r.Version, r.Already, append([]uint64{}, r.Equal...), false}
 	if len(r.Equal) > 0 {
-		a.Note("%s the same bytes, and stay: %s", cli.Count(len(r.Equal), "other version has", "other versions have"),
+		a.Note("%s the same text, and stay: %s", cli.Count(len(r.Equal), "other version has", "other versions have"),
 			numbers(r.Equal))
 	}
 	s := st.Admin().Stats()

@@ -1,0 +1,46 @@
+package verify
+
+import (
+	"fmt"
+
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/internal/writerfile"
+	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/wal"
+)
+
+// writers reads wal/writers, which explains the writers that the log has released. What log and archive still have of
+// lines that do not verify is written again with the next flush, as after a power cut while lines were appended: then
+// nothing is wrong.
+func (v *Run) writers() error {
+	log := v.Source.Log
+	if log.Features()&wal.FeatureWriters == 0 {
+		return nil
+	}
+	f := writerfile.New(v.Source.FS, v.Source.Dir, log.UUID())
+	damaged, first, err := f.Damaged()
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", f.Path(), err)
+	}
+	if damaged == 0 {
+		return nil
+	}
+	t, _, _, err := f.Read()
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", f.Path(), err)
+	}
+	known := len(t.All())
+	if err := state.PastWriters(v.ctx, log.Past(), log.Durable(), t.Add); err != nil {
+		return err
+	}
+	out := repair.Finding{
+		Kind: repair.WritersDamaged, Severity: repair.Healable, Path: "wal/" + writerfile.Name, Offset: -1,
+		Err:   unmatched(damaged, first),
+		Stake: "the names of the writers that these lines explain: history shows their numbers",
+		Heals: repair.ByLog, Next: repair.NextRepair,
+	}
+	if len(t.All())-known >= damaged {
+		out.Severity, out.Stake = repair.Info, "nothing: the log has the writers, and the next flush writes the lines again"
+	}
+	return v.report(out)
+}
