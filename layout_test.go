@@ -44,6 +44,7 @@ var order = []string{
 	"internal/jsondoc",
 	"internal/docfile",
 	"internal/record",
+	"internal/note",
 	"internal/jsonskip",
 	"internal/text",
 	"internal/filter",

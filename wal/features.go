@@ -31,6 +31,10 @@ const (
 	// release what explains a number. It is raised together with FeatureFields.
 	FeatureWriters Features = 1 << 2
 
+	// FeatureNotes: the store has notes, or had some: entries of a kind of document that other programs do not know,
+	// with a folder and a section of the index. It is raised before the first note.
+	FeatureNotes Features = 1 << 6
+
 	// FeatureFields: frames of the log have fields between key and value, see package segment. A
 	// program that does not know them would take them for a part of the value.
 	FeatureFields Features = 1 << 32
@@ -41,7 +45,7 @@ const (
 )
 
 // KnownFeatures are the features that this build knows.
-const KnownFeatures = FeatureViews | FeatureKept | FeatureWriters | FeatureFields
+const KnownFeatures = FeatureViews | FeatureKept | FeatureWriters | FeatureNotes | FeatureFields
 
 // forReaders are the features that a program must know also to read.
 const forReaders Features = 0xffffffff << 32
@@ -54,6 +58,8 @@ func (f Features) name() string {
 		return "kept"
 	case FeatureWriters:
 		return "writers"
+	case FeatureNotes:
+		return "notes"
 	case FeatureFields:
 		return "fields"
 	case FeatureTestWrite:

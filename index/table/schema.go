@@ -11,8 +11,10 @@ type Section struct {
 	Name  string // the member that holds it
 	Count string // the metadata member with its number of live entries; "" for none
 	// Optional: files from before the section existed lack it, and those behind it; it is empty
-	// then. New files have all sections.
+	// then. New files have all sections, except Spare ones.
 	Optional bool
+	// Spare: a file lacks the section while it is empty, unless one behind it is there. It is Optional too.
+	Spare bool
 	// Dead reports whether a value of a delta hides the base's entry.
 	Dead func(value []byte) bool
 	// Valid returns the error of an invalid value, for Check. nil checks nothing.

@@ -20,7 +20,7 @@ func NewFiles(ed *Adopter) *Files { return &Files{ed} }
 // Folders are the names of the folders with documents, relative to Dir.
 func (f *Files) Folders() []string {
 	var list []string
-	for _, k := range f.ed.engine.Kinds().All {
+	for _, k := range f.ed.engine.Present() {
 		list = append(list, k.Name())
 	}
 	return list

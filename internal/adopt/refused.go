@@ -30,7 +30,7 @@ type RefusedEdit struct {
 // what the index has. An error ends it, that of ctx among them.
 func (ed *Adopter) Refused(ctx context.Context) iter.Seq2[RefusedEdit, error] {
 	return engine.Reading(ctx, ed.engine, func(yield func(RefusedEdit, error) bool) {
-		for _, k := range ed.engine.Kinds().All {
+		for _, k := range ed.engine.Present() {
 			for name, err := range (&Files{ed}).Suspects(ctx, k.Name()) {
 				if err == nil && (name == "" || !k.IsDocument(name)) {
 					continue

@@ -21,7 +21,7 @@ import (
 const (
 	MostDepth   = vfs.Deepest - 4 // elements of a path
 	MostElement = 255             // bytes of an element
-	MostPath    = 1024            // bytes of a path
+	MostPath    = 1280            // bytes of a path: of 1,024 that a user sees, with what is escaped in the names of files
 )
 
 // CheckPath refuses what is not the path of a document in a tree. What is not one on some of the systems that
@@ -51,6 +51,17 @@ func CheckPath(name string) error {
 		return refuse(fmt.Sprintf("%d folders", MostDepth-1), errs.ErrTooLarge)
 	}
 	return nil
+}
+
+// IgnoresCase reports whether the file system finds the folder also by its name in upper case.
+func (f *Folder) IgnoresCase() bool {
+	dir := f.l.path(f.name)
+	info, err := f.l.FS.Stat(dir)
+	if err != nil {
+		return false
+	}
+	other, err := f.l.FS.Stat(f.l.path(strings.ToUpper(f.name)))
+	return err == nil && other.Ino == info.Ino && other.Dev == info.Dev
 }
 
 // checkName refuses what is not the name of a document in the folder.

@@ -197,7 +197,7 @@ func (s *frames) Len() int { return len(s.list) }
 func (s *frames) Folders() []*docfile.Folder {
 	fl := s.f.fl
 	var folders []*docfile.Folder
-	for _, k := range fl.engine.Kinds().All {
+	for _, k := range fl.engine.Present() {
 		// else there is nothing to be made durable in that one
 		if k.Kind != kind.Assemblies || fl.engine.State().MembershipRebuilt() {
 			folders = append(folders, k.Folder)
