@@ -98,6 +98,7 @@ var order = []string{
 	"internal/fswatch",
 	"internal/embedding",
 	"internal/history",
+	"internal/notes",
 	"internal/search",
 	"internal/retention",
 	"internal/erase/purge",

@@ -13,6 +13,7 @@ type Conditions struct {
 	Version   *wal.LSN
 	Absent    bool
 	Modified  *time.Time
+	Hash      *string // of the content of a note, sha256 as hexadecimal digits
 	Missing   bool    // members need not be there; no condition
 	Misfit    bool    // an embedding may have any dimension; no condition
 	Number    int64   // that the vector brings along; no condition
@@ -23,7 +24,9 @@ type Conditions struct {
 }
 
 // Any reports whether something is demanded.
-func (c *Conditions) Any() bool { return c.Version != nil || c.Absent || c.Modified != nil }
+func (c *Conditions) Any() bool {
+	return c.Version != nil || c.Absent || c.Modified != nil || c.Hash != nil
+}
 
 // inherit takes over what was demanded by an operation on the same id that this one
 // supersedes in a batch. Only one of the two demands anything.

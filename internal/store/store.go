@@ -18,6 +18,7 @@ import (
 	"github.com/varve-db/varve/internal/erase/purge"
 	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/history"
+	"github.com/varve-db/varve/internal/notes"
 	"github.com/varve-db/varve/internal/rebuild"
 	"github.com/varve-db/varve/internal/retention"
 	"github.com/varve-db/varve/internal/scopes"
@@ -69,6 +70,7 @@ type Store struct {
 	Embedding *embedding.Embedding
 	Retention *retention.Retention
 	History   *history.History
+	Notes     *notes.Notes
 	Purger    *purge.Purger
 	Search    *search.Search
 
@@ -153,6 +155,7 @@ func (st *Store) build(ctx context.Context, c *Config) (err error) {
 	st.Embedding = embedding.New(eng, st.Vectors, st.Committer, words.Before, c.Embedder)
 	st.Retention = retention.New(eng, st.Committer, st.Counts, orders, st.Scopes)
 	st.History = history.New(eng)
+	st.Notes = notes.New(eng, st.Committer, st.History)
 	st.Purger = purge.New(eng, st.Vectors, st.Committer, st.Flusher, st.Scopes, st.Retention, st.History)
 	st.Search = search.New(eng, st.Vectors, words, orders)
 	eng.SetOrders(orders, orders.Times)
