@@ -119,6 +119,7 @@ var order = []string{
 	"cmd/memctl/internal/intake",
 	"cmd/memctl/internal/manual",
 	"cmd/memctl/internal/assemblycmd",
+	"cmd/memctl/internal/notecmd",
 	"cmd/memctl/internal/workingcmd",
 	"cmd/memctl/internal/mcpcmd",
 	"cmd/memctl/internal/servicecmd",
