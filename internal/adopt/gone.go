@@ -148,7 +148,7 @@ func (f *Files) settle(ctx context.Context, folder string, ids []string, unseen 
 			Note: "the folder was missing and was created again"})
 	case err != nil:
 		return err
-	case adopt && accident(int64(len(ids)), all):
+	case adopt && !k.FileWins && accident(int64(len(ids)), all):
 		adopt = false
 		ed.engine.Env().Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Count: len(ids),
 			Note: fmt.Sprintf("%d of %d files are missing at once, which is not treated as their deletion: memctl rm deletes",

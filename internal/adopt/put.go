@@ -6,6 +6,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
@@ -58,6 +59,9 @@ func (ed *Adopter) adoption(ctx context.Context, k *engine.Kind, p *engine.Parse
 	line, err := p.Line(a.doc, number)
 	if err != nil {
 		return nil, err
+	}
+	if k.FileWins && !mtime.IsZero() {
+		line = index.WithMtime(line, mtime.UnixMicro()) // the file stays as it is, with its time
 	}
 	previous := old.LSN
 	if previous == 0 { // a file that somebody made

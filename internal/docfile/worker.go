@@ -98,7 +98,7 @@ func (w *worker) place(i int, c *Change, t *temp, data []byte) (placed bool, err
 			}
 		}
 		aside, stands, err := w.before(i, c, data)
-		if err != nil || stands == blockedPlace {
+		if err != nil || stands == blockedPlace || stands == keptPlace {
 			return false, err
 		}
 		if empty = stands == emptyPlace; empty {
@@ -194,7 +194,7 @@ func (w *worker) remove(i int, c *Change) error {
 	}
 	defer c.Folder.removeEmpty(c.Name)
 	aside, stands, err := w.before(i, c, nil)
-	if err != nil || stands == blockedPlace {
+	if err != nil || stands == blockedPlace || stands == keptPlace {
 		return err
 	}
 	away := w.newName()
@@ -261,6 +261,7 @@ const (
 	emptyPlace standing = iota
 	filePlace
 	blockedPlace
+	keptPlace // a file that stays, see Change.Keep
 )
 
 // before looks at the place ahead of the exchange. An edit that can be seen now
@@ -281,6 +282,11 @@ func (w *worker) before(i int, c *Change, data []byte) (aside []inode, stands st
 		return nil, blockedPlace, nil
 	case c.Before.matches(info):
 		return nil, filePlace, nil
+	}
+	if c.Keep && !w.f.distrust && !w.f.fresh {
+		if kept, err := w.keeps(c, path, data); kept || err != nil {
+			return nil, keptPlace, err
+		}
 	}
 	aside, err = w.setAside(i, c, path, data)
 	return aside, filePlace, err

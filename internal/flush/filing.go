@@ -257,6 +257,13 @@ func (s *frames) change(worker, i int, c *docfile.Change) (bool, error) {
 			return fl.Ours(s.ctx, k, id, at, info, data)
 		},
 	}
+	if c.Keep = k.FileWins; k.FileWins && !e.Delete {
+		line, _, err := state.LineIn(&e)
+		if err != nil {
+			return false, err
+		}
+		c.Mtime = engine.TimeOf(&line)
+	}
 	if view.Overpacked() {
 		if over := s.f.inflates.Load(); over != nil {
 			return false, over

@@ -33,6 +33,7 @@ type session struct {
 	again    bool        // something was missed while it ran
 	due      time.Time   // when the session ends that has no notifications
 	stepAt   time.Time   // when pending files are looked through; zero while there are none
+	grows    time.Time   // when to look whether the store has another folder by now; zero while it has all
 	replaced atomic.Bool // the store's folder was replaced: its files are no longer this store's
 }
 
@@ -64,6 +65,9 @@ func newSession(o *Options, f files, src source) *session {
 	s := &session{o: o, f: f, src: src, folders: map[string]*folder{}, names: f.Folders()}
 	for _, name := range s.names {
 		s.folders[name] = &folder{pending: map[string]pending{}, absent: map[string]bool{}}
+	}
+	if len(s.names) < len(kind.Kinds) { // the first document of a kind makes its folder
+		s.grows = time.Now().Add(o.Gone)
 	}
 	return s
 }
@@ -169,11 +173,20 @@ func (s *session) next() (at time.Time, ok bool) {
 	if s.src.Events() == nil {
 		sooner(s.due)
 	}
+	if !s.grows.IsZero() {
+		sooner(s.grows)
+	}
 	return at, ok
 }
 
 // step looks at what is quiet, and at what is gone; true when the session is over.
 func (s *session) step(ctx context.Context, now time.Time) (over bool) {
+	if !s.grows.IsZero() && !now.Before(s.grows) {
+		if len(s.f.Folders()) > len(s.names) {
+			return true // the next session begins with a sweep over all of them
+		}
+		s.grows = now.Add(s.o.Gone)
+	}
 	pending, more := false, false
 	for _, name := range s.names {
 		fo := s.folders[name]

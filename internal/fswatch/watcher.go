@@ -78,12 +78,12 @@ func (w *Watcher) run(ctx context.Context, f files) {
 		}
 	}
 	defer release()
-	folders := map[string]string{}
-	for _, name := range f.Folders() {
-		folders[f.Path(name)] = name
-	}
 	said := ""
 	for ctx.Err() == nil {
+		folders := map[string]string{}
+		for _, name := range f.Folders() {
+			folders[f.Path(name)] = name
+		}
 		src, err := w.o.source(folders)
 		if err != nil {
 			if err.Error() != said { // once for each reason

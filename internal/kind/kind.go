@@ -39,6 +39,10 @@ type Kind struct {
 	// for the kind, and nothing of its log, index, backups or checkpoint says that there is such a kind. 0: every
 	// store has the folder, from the beginning.
 	Feature wal.Features
+	// FileWins: what was last written to the disk wins. A file that is not one of the versions stays in its place when a
+	// newer version should be put there, and is adopted; its version has the time of the file. A folder of which most
+	// files are gone was deleted, unless it is gone itself. The kind is Opaque.
+	FileWins bool
 	// FoldsAsDisk: the Paths are compared by Fold only where the file system of the store does not distinguish case.
 	FoldsAsDisk bool
 
@@ -65,7 +69,7 @@ var (
 	}
 	Notes = &Kind{
 		At: 2, Letter: record.Note, Section: index.Notes, Folder: record.NoteFolder, Noun: "note", Opaque: true,
-		Paths: note.System(), Feature: wal.FeatureNotes, FoldsAsDisk: true,
+		Paths: note.System(), Feature: wal.FeatureNotes, FileWins: true, FoldsAsDisk: true,
 		Decode: decodeNote,
 	}
 
