@@ -351,8 +351,8 @@ func TestLayoutNamesFiles(t *testing.T) {
 // exported is how many methods each package of the house may export: what one offers the
 // others grows on purpose. The public API is counted by itself.
 var exported = map[string]int{
-	"internal/engine":       110, // nine are for writers
-	"internal/commit":       37,  // PutDocument, DeleteDocument, Places: kinds without rules of their own
+	"internal/engine":       114, // nine are for writers; HasHad, Present, Filed, Folds: kinds that not every store has
+	"internal/commit":       38,  // PutDocument, DeleteDocument, ChangeDocuments, Places: kinds without rules of their own
 	"internal/rebuild":      2,
 	"internal/flush":        38,
 	"internal/views":        11,
@@ -443,7 +443,7 @@ func TestFileLogIsSmall(t *testing.T) {
 func TestStoreIsSmall(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
-	const most = 29
+	const most = 30
 	names, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)

@@ -178,7 +178,7 @@ func entries(list iter.Seq2[notes.Entry, error]) iter.Seq2[NoteEntry, error] {
 }
 
 // Grep yields the lines that match a regular expression, of the note or the notes in the folder at a path, "" for all
-// notes. A note that is no text is passed over.
+// notes. A note that is no text is skipped.
 func (ns Notes) Grep(ctx context.Context, path string, re *regexp.Regexp) iter.Seq2[NoteMatch, error] {
 	return func(yield func(NoteMatch, error) bool) {
 		for m, err := range ns.st.inner.Notes.Grep(ctx, path, re.Match) {

@@ -25,7 +25,7 @@ import (
 var storeless = []string{
 	"init", "restore", "demo", "manual", "version", "help", "completion", "completion bash", "completion fish", "completion powershell", "completion zsh",
 	"service", "service install", "service uninstall",
-	"assembly", "quarantine", "sessions", // which name their commands
+	"assembly", "note", "quarantine", "sessions", // which name their commands
 	"working", "working checkpoint", "working scratchpad",
 }
 
@@ -86,7 +86,7 @@ func TestNewerFormats(t *testing.T) {
 			}
 			before := contents(t, c.store())
 			writeFile(t, filepath.Join(c.dir, "lines.jsonl"), "{}\n")
-			eachCommand(t, c.dir, strings.NewReplacer("FIRST", "1", "CHECKPOINT", "1"), storeless, "storeless", func(_ string, _ commandCase, args []string) {
+			eachCommand(t, c.dir, strings.NewReplacer("FIRST", "1", "CHECKPOINT", "1", "NOTE", "1"), storeless, "storeless", func(_ string, _ commandCase, args []string) {
 				code, out, errOut := c.run("", append(args, "--store", c.store())...)
 				if code != cli.CodeNewer {
 					t.Errorf("%v: exit code %d: %s%s", args, code, errOut, out)

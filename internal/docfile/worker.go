@@ -45,6 +45,12 @@ func (w *worker) change(i int, c *Change) error {
 }
 
 func (w *worker) put(i int, c *Change) error {
+	if c.Found && !w.f.distrust && !w.f.fresh {
+		if _, err := c.Folder.Stat(c.Name); errors.Is(err, fs.ErrNotExist) {
+			w.r.missing(i)
+			return nil
+		}
+	}
 	data, err := c.Bytes, error(nil)
 	if c.Data != nil {
 		if data, err = c.Data(); err != nil {

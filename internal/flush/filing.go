@@ -263,6 +263,7 @@ func (s *frames) change(worker, i int, c *docfile.Change) (bool, error) {
 			return false, err
 		}
 		c.Mtime = engine.TimeOf(&line)
+		c.Found = !engine.SameTime(c.Mtime, e.Time)
 	}
 	if view.Overpacked() {
 		if over := s.f.inflates.Load(); over != nil {

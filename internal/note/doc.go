@@ -25,8 +25,8 @@
 //	  "metadata": {…}
 //	}
 //
-// Each member is omitted where it is empty; an unknown one makes the file invalid. A sidecar without a note counts for
-// nothing, and a note that appears at its path takes it over: git brings both.
+// Each member is omitted where it is empty; an unknown one makes the file invalid. A sidecar without a note is ignored,
+// and a note that appears at its path takes it over: git brings both.
 //
 // # Names of files
 //

@@ -4,7 +4,7 @@
 // write: what the disk has is in the history before it is replaced, and a condition is judged against it.
 //
 // A change of a note is one commit, on the condition that the version from which it was made is still the newest; if
-// it is not, the change is made again from the newer one, and the conditions of the caller are judged again. Contents
+// it is not, the change is prepared from the newer one, and the conditions of the caller are judged against that. Contents
 // that are equal to those of the newest version make no version.
 //
 // A rename deletes the note at its old path and creates it at the new one, with its id and a link to where it was in

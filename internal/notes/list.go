@@ -196,7 +196,7 @@ type Match struct {
 	Text string // without the line break
 }
 
-// Grep yields the lines for which matches is true of the notes in a folder, by path. What is no text is passed over.
+// Grep yields the lines for which matches is true of the notes in a folder, by path. What is no text is skipped.
 func (ns *Notes) Grep(ctx context.Context, folder string, matches func(line []byte) bool) iter.Seq2[Match, error] {
 	return engine.Reading(ctx, ns.engine, func(yield func(Match, error) bool) {
 		if err := checkFolder(folder); err != nil {

@@ -8,12 +8,15 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	varve "github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/adopt"
 	"github.com/varve-db/varve/internal/fswatch"
 	"github.com/varve-db/varve/internal/storetest"
+	"github.com/varve-db/varve/internal/vfs"
 )
 
 // watched opens a store whose files this process watches.
@@ -160,6 +163,48 @@ func TestEditedBeforeWrite(t *testing.T) {
 	want := []string{"one", "by hand", "two"}
 	if has := versions(t, st, "a.md"); !slices.Equal(has, want) {
 		t.Errorf("%q, want %q", has, want)
+	}
+}
+
+// TestEmptied: a file that was emptied a moment ago is waited for, by reads and by the process that watches; one that
+// stays empty is adopted.
+func TestEmptied(t *testing.T) {
+	dir := t.TempDir()
+	var clock, slept atomic.Int64
+	clock.Store(time.Now().UnixNano())
+	now := func() time.Time { return time.Unix(0, clock.Load()) }
+	system := vfs.System{Sleep: func(ctx context.Context, d time.Duration) error {
+		slept.Add(int64(d))
+		clock.Add(int64(d))
+		return ctx.Err()
+	}}
+	st, err := varve.Open(t.Context(), dir, storetest.In(&varve.Options{NoBackground: true, Clock: now},
+		storetest.Environment{System: system}))
+	must(t, err)
+	defer st.Close()
+	write(t, st, "a.md", "one")
+	write(t, st, "b.md", "two")
+	must(t, st.Flush(t.Context()))
+	empty := func(path string) {
+		t.Helper()
+		clock.Add(int64(time.Second)) // it is not the time of the version
+		save(t, at(dir, path), "")
+		must(t, os.Chtimes(at(dir, path), now(), now()))
+	}
+	empty("a.md")
+	expect(t, st, map[string]string{"a.md": "one", "b.md": "two"})
+	clock.Add(int64(3 * time.Second))
+	expect(t, st, map[string]string{"a.md": "", "b.md": "two"})
+	empty("b.md")
+	must(t, st.Flush(t.Context()))
+	slept.Store(0)
+	_, err = adopt.NewFiles(storetest.Inner(st).Adopter).Look(t.Context(), "notes", []string{"a.md", "b.md"})
+	if d := time.Duration(slept.Load()); err != nil || d < time.Second || d > 2*time.Second {
+		t.Errorf("waited for %s, %v", d, err)
+	}
+	expect(t, st, map[string]string{"a.md": "", "b.md": ""})
+	if has := versions(t, st, "b.md"); !slices.Equal(has, []string{"two", ""}) {
+		t.Errorf("%q", has)
 	}
 }
 

@@ -96,7 +96,7 @@ func grepCommand(a *cli.App) *cobra.Command {
 		Use:   "grep PATTERN [PATH]",
 		Short: "Find lines of notes",
 		Long: `Print the lines that match a regular expression (RE2), of all notes, or of the note or folder at PATH,
-each with the path and the number of the line. A note that is no text is passed over.`,
+each with the path and the number of the line. A note that is no text is skipped.`,
 		Example: "  memctl note grep -i rome\n  memctl note grep --fixed 'a.b' travel",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 || len(args) == 2 {
